@@ -1,0 +1,142 @@
+//go:build unix
+
+package job
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// control does for one job what a shell does for its jobs, and makes us look to
+// our own shell as if we were the job.
+//
+// The job gets the terminal at once if it is ours and neither standard input
+// nor output is a pipe. In a pipeline (`run make | less`) another member of our
+// group may need it, so there the job gets it when it asks: the kernel stops it
+// with SIGTTIN or SIGTTOU, and we hand over and continue it.
+//
+// All continuing is done when SIGCONT comes to us, never because a call that
+// should have stopped us has returned: the stop takes effect a little later.
+type control struct {
+	job       *Job
+	eager     bool           // give the terminal without being asked
+	suspends  chan os.Signal // SIGTSTP, unless it is ignored
+	continues chan os.Signal // SIGCONT
+
+	mu    sync.Mutex
+	ended bool
+	tty   *terminal // nil: none
+	given bool      // the job has the terminal
+	modes *term.State
+}
+
+func newControl(j *Job) *control {
+	c := &control{
+		job:       j,
+		eager:     !isPipe(j.spec.Stdin) && !isPipe(j.spec.Stdout),
+		suspends:  make(chan os.Signal, 1),
+		continues: make(chan os.Signal, 1),
+		tty:       openTerminal(),
+	}
+	c.catchSuspend()
+	signal.Notify(c.continues, syscall.SIGCONT)
+	return c
+}
+
+// catchSuspend leaves an ignored SIGTSTP ignored, for us and for the job.
+func (c *control) catchSuspend() {
+	if !ignored(syscall.SIGTSTP) {
+		signal.Notify(c.suspends, syscall.SIGTSTP)
+	}
+}
+
+func isPipe(f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0
+}
+
+// prepare lets the child take the terminal itself, before it executes the
+// command: were we to give it afterwards, the command could be stopped first.
+func (c *control) prepare(attr *syscall.SysProcAttr) {
+	if !c.eager || !c.tty.ours() {
+		return
+	}
+	c.modes = c.tty.modes()
+	c.given = true
+	attr.Foreground = true
+	attr.Ctty = c.tty.fd
+}
+
+// serve handles the signals that a shell sends to us and means for the job.
+func (c *control) serve() {
+	for {
+		select {
+		case <-c.job.over:
+			return
+		case <-c.suspends:
+			_ = c.job.Signal(syscall.SIGTSTP) // fails only when the job is over
+		case <-c.continues:
+			c.resume()
+		}
+	}
+}
+
+// resume is what `fg` and `bg` lead to.
+func (c *control) resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	c.catchSuspend()
+	if c.eager && c.tty.ours() {
+		c.lend()
+	}
+	_ = c.job.Signal(syscall.SIGCONT)
+}
+
+// finish takes the terminal back for good and reports whether the job had it. A
+// job that was killed has not put the line settings back.
+func (c *control) finish(killed bool) (had bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	signal.Stop(c.suspends)
+	signal.Stop(c.continues)
+	if c.tty == nil {
+		return false
+	}
+	had = c.takeBack()
+	if had && killed && c.modes != nil {
+		_ = c.tty.restore(c.modes) // a terminal that has hung up needs none
+	}
+	_ = c.tty.close()
+	c.tty = nil
+	return had
+}
+
+// lend puts the job into the foreground. It reports false when the terminal
+// would not have it.
+func (c *control) lend() bool {
+	if c.modes == nil {
+		c.modes = c.tty.modes()
+	}
+	c.given = c.tty.give(c.job.pid) == nil
+	return c.given
+}
+
+func (c *control) takeBack() (had bool) {
+	had = c.given
+	if had {
+		_ = c.tty.give(syscall.Getpgrp()) // a terminal that has hung up is nobody's
+		c.given = false
+	}
+	return had
+}

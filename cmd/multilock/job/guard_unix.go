@@ -1,0 +1,123 @@
+//go:build unix
+
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// GuardArg is the first argument of a process that is to be the guard of a job.
+// A program that starts jobs must begin its main with
+//
+//	if len(os.Args) > 1 && os.Args[1] == job.GuardArg {
+//		os.Exit(job.Guard(os.Stdin))
+//	}
+const GuardArg = "__guard"
+
+// guardDelay spares short jobs the cost of a guard.
+const guardDelay = 100 * time.Millisecond
+
+// order tells the guard what to do. It goes through the pipe and not through
+// the arguments, which everybody on the host can read.
+type order struct {
+	PGID  int           `json:"pgid"`
+	Mark  string        `json:"mark"`
+	Grace time.Duration `json:"grace"`
+}
+
+// guard keeps a guard for a job that has lived for guardDelay. At the end of the
+// job the guard is killed and reaped: it has no say in that, and nothing to do.
+func (j *Job) guard() {
+	timer := time.NewTimer(guardDelay)
+	defer timer.Stop()
+	select {
+	case <-j.over:
+		return
+	case <-timer.C:
+	}
+	process, lifeline, err := j.startGuard()
+	if err != nil {
+		j.guardErr = fmt.Errorf("start guard of job %d: %w", j.pid, err)
+		return
+	}
+	<-j.over
+	_ = process.Process.Kill()
+	_ = process.Wait()   // says that it was killed
+	_ = lifeline.Close() // last, for its end is the guard's cue
+}
+
+// startGuard returns the guard and the end of the pipe that tells it that we
+// live. Nobody else has that end: it is closed on exec.
+func (j *Job) startGuard() (*exec.Cmd, *os.File, error) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer reader.Close()
+	what := order{PGID: j.pid, Mark: j.spec.Mark, Grace: j.spec.GuardGrace}
+	if err := json.NewEncoder(writer).Encode(what); err != nil {
+		writer.Close()
+		return nil, nil, err
+	}
+	guard, err := guardCommand(j.pid)
+	if err == nil {
+		guard.Stdin = reader
+		err = guard.Start()
+	}
+	if err != nil {
+		writer.Close()
+		return nil, nil, err
+	}
+	return guard, writer, nil
+}
+
+// guardCommand keeps away from everything that is the caller's: a session of
+// its own is out of reach of the terminal, the root directory keeps nothing
+// mounted, the null device no pipe open, and an empty environment carries no
+// mark. The number is only for those who look at the list of processes.
+func guardCommand(pgid int) (*exec.Cmd, error) {
+	path, err := ownExecutable()
+	if err != nil {
+		return nil, err
+	}
+	return &exec.Cmd{
+		Path:        path,
+		Args:        []string{os.Args[0], GuardArg, strconv.Itoa(pgid)},
+		Env:         []string{},
+		Dir:         "/",
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}, nil
+}
+
+// Guard is the guard of a job. It reads what to do from the lifeline, which is
+// its standard input, and sleeps until the other end is closed, which happens
+// when the runner dies without ending the job. Then it ends the job as Job.Stop
+// does and returns the exit code for main: 0 if no process of the job is left,
+// 1 otherwise. It has nobody to tell anything to and prints nothing.
+func Guard(lifeline *os.File) int {
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE)
+	closeInherited()
+	reader := json.NewDecoder(lifeline)
+	var what order
+	if err := reader.Decode(&what); err != nil || what.PGID < 2 {
+		return 1
+	}
+	if _, err := io.Copy(io.Discard, lifeline); err != nil {
+		return 1
+	}
+	remains := newTree(what.PGID, what.Mark)
+	remains.alive = false // or will be: the runner was what kept its number
+	if err := remains.end(context.Background(), what.Grace); err != nil {
+		return 1
+	}
+	return 0
+}

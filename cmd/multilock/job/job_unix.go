@@ -1,0 +1,106 @@
+//go:build unix
+
+package job
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/multilock/go/multilock/process"
+)
+
+// Job is a running command, or one that has ended. Its methods may be called
+// from any goroutine.
+type Job struct {
+	spec    Spec
+	pid     int
+	group   process.Group
+	started time.Time
+	tree    *tree
+	control *control // nil without job control
+
+	over     chan struct{} // closed when the command has been reaped
+	helpers  sync.WaitGroup
+	stopping atomic.Bool
+	guardErr error
+
+	done   chan struct{}
+	result Result // valid once done is closed
+}
+
+// Group identifies the job's process group, for a record that says who lives.
+// What the system could not tell is left empty.
+func (j *Job) Group() process.Group { return j.group }
+
+// Done is closed when the command has ended and has been reaped, the terminal is
+// ours again and the guard is gone. Processes that the command left behind in
+// its group or elsewhere may still live.
+func (j *Job) Done() <-chan struct{} { return j.done }
+
+// Result waits for Done and returns how the command ended.
+func (j *Job) Result() Result {
+	<-j.done
+	return j.result
+}
+
+// Signal sends sig to every process of the job's group. After the command has
+// been reaped it returns os.ErrProcessDone and sends nothing, because the number
+// of the group may belong to others by then.
+func (j *Job) Signal(sig syscall.Signal) error {
+	if err := j.tree.signalGroup(sig); err != nil {
+		return fmt.Errorf("signal job %d: %w", j.pid, err)
+	}
+	return nil
+}
+
+// watch sees the job through to its end.
+func (j *Job) watch() {
+	for {
+		status, usage := j.next()
+		if status.Stopped() {
+			j.stopped(status.StopSignal())
+			continue
+		}
+		j.finish(status, usage)
+		return
+	}
+}
+
+func (j *Job) finish(status syscall.WaitStatus, usage syscall.Rusage) {
+	j.result = Result{
+		Code:    status.ExitStatus(),
+		Started: j.started,
+		Elapsed: time.Since(j.started),
+		User:    time.Duration(usage.Utime.Nano()),
+		System:  time.Duration(usage.Stime.Nano()),
+	}
+	if status.Signaled() {
+		j.result.Signal = status.Signal()
+		j.result.Code = 128 + int(status.Signal())
+	}
+	if j.control != nil {
+		killed := status.Signaled() || j.stopping.Load()
+		j.result.Terminal = j.control.finish(killed)
+	}
+	close(j.over)
+	j.helpers.Wait()
+	j.result.GuardError = j.guardErr
+	close(j.done)
+}
+
+// unknownStatus stands in for a status that nobody can tell any more: somebody
+// else in this process has reaped our child (ECHILD). It reads as exit code 125,
+// the code for failures of the runner.
+const unknownStatus = syscall.WaitStatus(125 << 8)
+
+// fileOf is f, or the null device in its place.
+func fileOf(f, null *os.File) uintptr {
+	if f == nil {
+		return null.Fd()
+	}
+	return f.Fd()
+}

@@ -1,0 +1,99 @@
+//go:build unix
+
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// defaultPath is searched when the environment has no PATH (the value of
+// confstr(_CS_PATH) on Linux, which execvp(3) takes then).
+const defaultPath = "/bin:/usr/bin"
+
+// lookPath finds the file to execute. exec.LookPath does not do: it searches
+// our PATH instead of the job's, and refuses what it finds below ".".
+func (s Spec) lookPath() (string, error) {
+	name := s.Args[0]
+	if name == "" {
+		return "", &NotFoundError{Command: name, Err: syscall.ENOENT}
+	}
+	if strings.Contains(name, "/") {
+		return name, nil // the kernel will say what is wrong with it
+	}
+	var denied error
+	for _, dir := range filepath.SplitList(s.path()) {
+		candidate := "./" + name
+		if dir != "" {
+			candidate = dir + "/" + name
+		}
+		err := s.checkExecutable(candidate)
+		if err == nil {
+			return candidate, nil
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			denied = err
+		}
+	}
+	if denied != nil {
+		return "", &NotRunnableError{Command: name, Reason: "permission denied", Err: denied}
+	}
+	return "", &NotFoundError{Command: name, Err: syscall.ENOENT}
+}
+
+func (s Spec) path() string {
+	for _, entry := range s.Env {
+		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
+			return path
+		}
+	}
+	return defaultPath
+}
+
+// checkExecutable skips directories as shells do: one of the command's name in
+// an early entry of PATH must not hide a program in a later one.
+func (s Spec) checkExecutable(candidate string) error {
+	file := s.resolve(candidate)
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return syscall.EISDIR
+	}
+	return unix.Access(file, unix.X_OK)
+}
+
+// resolve is where the kernel will look for a path, which is after the change
+// to the job's directory.
+func (s Spec) resolve(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.Dir, path)
+}
+
+// explain turns an error of fork and exec into one of ours.
+func (s Spec) explain(path string, err error) error {
+	name := s.Args[0]
+	info, missing := os.Stat(s.resolve(path))
+	switch {
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
+		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return fmt.Errorf("start %s: %w", name, err)
+	case err == syscall.ENOENT && missing != nil:
+		return &NotFoundError{Command: name, Err: err}
+	case err == syscall.ENOENT:
+		return &NotRunnableError{Command: name, Reason: "its interpreter does not exist", Err: err}
+	case missing == nil && info.IsDir():
+		return &NotRunnableError{Command: name, Reason: "it is a directory", Err: err}
+	}
+	return &NotRunnableError{Command: name, Reason: err.Error(), Err: err}
+}

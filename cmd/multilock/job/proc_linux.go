@@ -1,0 +1,78 @@
+package job
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+)
+
+var errMalformed = errors.New("malformed stat line")
+
+// stat is what we need of /proc/PID/stat (proc_pid_stat(5)).
+type stat struct {
+	pid     int
+	state   byte   // field 3
+	parent  int    // field 4
+	group   int    // field 5
+	threads int    // field 20
+	start   uint64 // field 22, clock ticks since boot
+}
+
+// dead reports a zombie. The main thread of a process looks like one too after
+// it has ended by itself, while other threads go on.
+func (s stat) dead() bool {
+	return (s.state == 'Z' || s.state == 'X') && s.threads <= 1
+}
+
+// listProcesses returns all processes that can be seen. One that starts during
+// the listing may be missing.
+func listProcesses() []stat {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1) // what was read before an error counts
+	processes := make([]stat, 0, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if s, err := readStat(pid); err == nil {
+			processes = append(processes, s)
+		}
+	}
+	return processes
+}
+
+func readStat(pid int) (stat, error) {
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return stat{}, err
+	}
+	s, err := parseStat(line)
+	s.pid = pid
+	return s, err
+}
+
+// parseStat takes the line apart behind the name, which stands in parentheses
+// and may hold anything, parentheses included.
+func parseStat(line []byte) (s stat, err error) {
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
+	const first = 3 // the number of fields[0]
+	if len(fields) <= 22-first {
+		return s, errMalformed
+	}
+	number := func(field int) int {
+		n, bad := strconv.Atoi(string(fields[field-first]))
+		err = errors.Join(err, bad)
+		return n
+	}
+	s.state = fields[0][0]
+	s.parent, s.group, s.threads = number(4), number(5), number(20)
+	start, bad := strconv.ParseUint(string(fields[22-first]), 10, 64)
+	s.start = start
+	return s, errors.Join(err, bad)
+}

@@ -1,0 +1,150 @@
+//go:build unix
+
+package job
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/multilock/go/multilock/process"
+)
+
+// Start starts the command and returns once it has been executed. The error is a
+// *NotFoundError or a *NotRunnableError when the command is to blame, and any
+// other when something else is.
+//
+// A file that is executable, but neither a program nor a script with an
+// interpreter line, is run by /bin/sh, as execvp(3) does.
+func Start(spec Spec) (*Job, error) {
+	spec, err := spec.complete()
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.checkDir(); err != nil {
+		return nil, err
+	}
+	path, err := spec.lookPath()
+	if err != nil {
+		return nil, err
+	}
+	keepIgnored()
+	j := &Job{spec: spec, over: make(chan struct{}), done: make(chan struct{})}
+	started := make(chan error, 1)
+	go j.live(path, started)
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// checkDir tells a missing directory from a missing command: the kernel reports
+// both as ENOENT.
+func (s Spec) checkDir() error {
+	if s.Dir == "" {
+		return nil
+	}
+	info, err := os.Stat(s.Dir)
+	if err == nil && !info.IsDir() {
+		err = &os.PathError{Op: "chdir", Path: s.Dir, Err: syscall.ENOTDIR}
+	}
+	if err != nil {
+		return fmt.Errorf("start job: %w", err)
+	}
+	return nil
+}
+
+// keepIgnored gives the job back the one disposition that Go takes away in a
+// common case. A shell without job control starts `cmd &` with SIGINT and
+// SIGQUIT ignored (POSIX, Asynchronous Lists). Go keeps the first and installs
+// its handler over the second, which exec(2) resets to the default.
+func keepIgnored() {
+	if signal.Ignored(syscall.SIGINT) {
+		signal.Ignore(syscall.SIGQUIT)
+	}
+}
+
+// live is the life of the job, spent on one thread: the kernel sends the parent
+// death signal when the thread that forked ends, not when the process does
+// (prctl(2), PR_SET_PDEATHSIG), and Go ends threads as it likes.
+func (j *Job) live(path string, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := j.begin(path); err != nil {
+		started <- err
+		return
+	}
+	started <- nil
+	j.watch()
+}
+
+func (j *Job) begin(path string) error {
+	if j.spec.JobControl {
+		j.control = newControl(j)
+	}
+	j.started = time.Now()
+	if err := j.fork(path); err != nil {
+		if j.control != nil {
+			j.control.finish(false)
+		}
+		return err
+	}
+	j.tree = newTree(j.pid, j.spec.Mark)
+	// The command has not been reaped, so it is there to be found. A system
+	// that cannot tell must not keep a job from running.
+	group, err := process.FindGroup(j.pid)
+	if err != nil {
+		group = process.Group{PGID: j.pid}
+	}
+	j.group = group
+	j.help(j.guard)
+	if j.control != nil {
+		j.help(j.control.serve)
+	}
+	return nil
+}
+
+// help runs a goroutine that ends with the job.
+func (j *Job) help(work func()) {
+	j.helpers.Add(1)
+	go func() {
+		defer j.helpers.Done()
+		work()
+	}()
+}
+
+func (j *Job) fork(path string) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("start job: %w", err)
+	}
+	defer null.Close()
+	attr := &syscall.ProcAttr{
+		Dir:   j.spec.Dir,
+		Env:   j.spec.Env,
+		Files: []uintptr{fileOf(j.spec.Stdin, null), fileOf(j.spec.Stdout, null), fileOf(j.spec.Stderr, null)},
+		Sys:   sysProcAttr(),
+	}
+	if j.control != nil {
+		j.control.prepare(attr.Sys)
+	}
+	j.pid, err = forkExec(path, j.spec.Args, attr)
+	runtime.KeepAlive(j.spec)
+	if err != nil {
+		return j.spec.explain(path, err)
+	}
+	return nil
+}
+
+func forkExec(path string, args []string, attr *syscall.ProcAttr) (int, error) {
+	pid, err := syscall.ForkExec(path, args, attr)
+	if !errors.Is(err, syscall.ENOEXEC) {
+		return pid, err
+	}
+	script := append([]string{"/bin/sh", path}, args[1:]...)
+	return syscall.ForkExec("/bin/sh", script, attr)
+}

@@ -1,0 +1,130 @@
+//go:build linux
+
+package image
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/multilock/go/integration/nfslab/cpio"
+)
+
+// assemble makes an image in a directory below work and returns it.
+func (c Cache) assemble(ctx context.Context, packages packageSet, work string) (string, error) {
+	tree, kernel := filepath.Join(work, "tree"), filepath.Join(work, "kernel")
+	if err := c.download(ctx, filepath.Join(work, "debs"), tree, packages.root...); err != nil {
+		return "", err
+	}
+	if err := c.download(ctx, filepath.Join(work, "kernel-deb"), kernel, packages.kernel); err != nil {
+		return "", err
+	}
+	if err := dropUnlinkable(tree); err != nil {
+		return "", err
+	}
+	if err := checkComplete(tree); err != nil {
+		return "", err
+	}
+	if err := addModules(ctx, kernel, tree); err != nil {
+		return "", err
+	}
+	return finish(kernel, tree, filepath.Join(work, "finished"))
+}
+
+func finish(kernel, tree, dir string) (string, error) {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", err
+	}
+	kernels, err := filepath.Glob(filepath.Join(kernel, "boot/vmlinuz-*"))
+	if err != nil || len(kernels) != 1 {
+		return "", fmt.Errorf("kernel package holds %d kernels: %w", len(kernels), err)
+	}
+	image := imageIn(dir)
+	if err := os.Rename(kernels[0], image.Kernel); err != nil {
+		return "", err
+	}
+	return dir, writeRoot(tree, image.Initrd)
+}
+
+func writeRoot(tree, initrd string) error {
+	f, err := os.Create(initrd)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buffered := bufio.NewWriterSize(f, 1<<20)
+	archive := cpio.NewWriter(buffered)
+	if err := writeTree(archive, tree); err != nil {
+		return fmt.Errorf("root file system: %w", err)
+	}
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func writeTree(archive *cpio.Writer, tree string) error {
+	for _, dir := range mergedDirs() {
+		if err := archive.Symlink(dir, "usr/"+dir); err != nil {
+			return err
+		}
+	}
+	if err := archive.Tree(tree, placeInRoot); err != nil {
+		return err
+	}
+	for _, dir := range []string{"proc", "sys", "dev", "run", "root", "export", "shared"} {
+		if err := archive.Dir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := archive.Dir("tmp", 0o777); err != nil {
+		return err
+	}
+	// Debian makes this link when the package is configured.
+	if err := archive.Symlink("usr/bin/awk", "mawk"); err != nil {
+		return err
+	}
+	return archive.Finish()
+}
+
+// mergedDirs are links into /usr on every Debian system; packages still ship some files below the old names.
+func mergedDirs() []string { return []string{"bin", "sbin", "lib", "lib64"} }
+
+// placeInRoot says where a file of the packages goes, or "" to leave it out. Documentation, locales and character sets
+// are most of their bytes, and the machine keeps everything in memory.
+func placeInRoot(name string) string {
+	first, _, _ := strings.Cut(name, "/")
+	for _, dir := range mergedDirs() {
+		if first == dir {
+			return keepFromUsr("usr/" + name)
+		}
+	}
+	switch first {
+	case "usr":
+		return keepFromUsr(name)
+	case "etc":
+		return keepFromEtc(name)
+	}
+	return ""
+}
+
+func keepFromUsr(name string) string {
+	for _, dir := range []string{"usr/share", "usr/include", "usr/lib/systemd", "usr/lib/udev", "usr/lib/modprobe.d",
+		"usr/lib/x86_64-linux-gnu/gconv", "usr/lib/x86_64-linux-gnu/security", "usr/games", "usr/local"} {
+		if name == dir || strings.HasPrefix(name, dir+"/") {
+			return ""
+		}
+	}
+	return name
+}
+
+func keepFromEtc(name string) string {
+	switch name {
+	case "etc", "etc/netconfig", "etc/services", "etc/protocols", "etc/rpc", "etc/mke2fs.conf":
+		return name
+	}
+	return ""
+}

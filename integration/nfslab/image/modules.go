@@ -1,0 +1,102 @@
+//go:build linux
+
+package image
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// kernelModules are those the machine loads or the kernel asks for by itself; their dependencies come along.
+func kernelModules() []string {
+	return []string{
+		"virtio_pci", "virtio_console", // the serial port to the launcher
+		"nfsd", "nfs", "nfsv3", "nfsv4", "nfs_layout_nfsv41_files", "nfs_layout_flexfiles",
+		"ext4", "crc32c_generic", "loop", // the exported file system
+		"veth", "bridge", "sch_netem", "sch_ingress", "cls_matchall", "cls_u32", "act_gact", // the network and its faults
+		"tcp_diag", "inet_diag", // ss
+		"overlay",
+	}
+}
+
+// addModules puts the modules of the unpacked kernel package into tree, with the indexes that modprobe reads.
+func addModules(ctx context.Context, kernel, tree string) error {
+	version, err := kernelVersion(kernel)
+	if err != nil {
+		return err
+	}
+	if _, err := run(ctx, "", "depmod", "-b", kernel, version); err != nil {
+		return err
+	}
+	from, to := filepath.Join(kernel, "lib/modules", version), filepath.Join(tree, "lib/modules", version)
+	files, err := moduleFiles(filepath.Join(from, "modules.dep"))
+	if err != nil {
+		return err
+	}
+	files = append(files, "modules.builtin", "modules.builtin.modinfo", "modules.order")
+	for _, file := range files {
+		if err := copyFile(filepath.Join(to, file), filepath.Join(from, file)); err != nil {
+			return fmt.Errorf("kernel module: %w", err)
+		}
+	}
+	_, err = run(ctx, "", "depmod", "-b", tree, version)
+	return err
+}
+
+func kernelVersion(kernel string) (string, error) {
+	versions, err := os.ReadDir(filepath.Join(kernel, "lib/modules"))
+	if err != nil {
+		return "", err
+	}
+	if len(versions) != 1 {
+		return "", fmt.Errorf("kernel package holds modules of %d kernels", len(versions))
+	}
+	return versions[0].Name(), nil
+}
+
+// moduleFiles returns the files of kernelModules and of all they depend on; modules.dep lists dependencies in full.
+func moduleFiles(modulesDep string) ([]string, error) {
+	index, err := os.ReadFile(modulesDep)
+	if err != nil {
+		return nil, err
+	}
+	dependencies := map[string][]string{}
+	for line := range strings.Lines(string(index)) {
+		file, needs, _ := strings.Cut(strings.TrimSpace(line), ":")
+		name := strings.TrimSuffix(filepath.Base(file), ".ko")
+		dependencies[strings.ReplaceAll(name, "-", "_")] = append([]string{file}, strings.Fields(needs)...)
+	}
+	var files []string
+	for _, name := range kernelModules() {
+		needed, ok := dependencies[name]
+		if !ok {
+			return nil, fmt.Errorf("the kernel has no module %s", name)
+		}
+		files = append(files, needed...)
+	}
+	return files, nil
+}
+
+func copyFile(to, from string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	if _, err := io.Copy(target, source); err != nil {
+		return err
+	}
+	return target.Close()
+}

@@ -1,0 +1,153 @@
+//go:build linux
+
+// Package vm runs one emulated machine: boots it, gives the ends of its serial ports, and makes sure it ends.
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Program is the emulator.
+const Program = "qemu-system-x86_64"
+
+// Config describes a machine. All fields but Terminal are required.
+type Config struct {
+	Kernel   string
+	Initrd   string
+	Accel    Accel
+	CPUs     int
+	MemoryMB int
+	Terminal bool // connect the virtio console to this process's terminal
+	// ControlPort is the name of the serial port whose other end is Machine.Control.
+	ControlPort string
+	// ConsoleCopy, if not nil, gets the kernel's console as it is written.
+	ConsoleCopy io.Writer
+}
+
+// Machine is a running machine.
+type Machine struct {
+	Control net.Conn // the control port; reads end when the machine does
+	Console *Console
+
+	cmd    *exec.Cmd
+	exited chan struct{}
+	err    error
+}
+
+// Start boots a machine. The machine dies with the calling thread: callers lock their goroutine to its thread for as long
+// as they use the machine, so that not even their own SIGKILL leaves an emulator behind.
+func Start(config Config) (*Machine, error) {
+	control, controlFile, err := socketPair("control")
+	if err != nil {
+		return nil, err
+	}
+	defer controlFile.Close()
+	console, consoleFile, err := socketPair("console")
+	if err != nil {
+		control.Close()
+		return nil, err
+	}
+	defer consoleFile.Close()
+
+	machine := &Machine{Control: control, Console: newConsole(config.ConsoleCopy), exited: make(chan struct{})}
+	machine.cmd = command(config, controlFile, consoleFile, machine.Console)
+	if err := machine.cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start emulator: %w", err), control.Close(), console.Close())
+	}
+	go machine.watch(console)
+	return machine, nil
+}
+
+func command(config Config, control, console *os.File, messages io.Writer) *exec.Cmd {
+	cmd := exec.Command(Program, arguments(config)...)
+	cmd.ExtraFiles = []*os.File{control, console} // descriptors 3 and 4 of the arguments
+	cmd.Stderr = messages
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if config.Terminal {
+		cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+		return cmd
+	}
+	// A process group of its own keeps the terminal's Ctrl-C from ending the machine before its output is here.
+	cmd.SysProcAttr.Setpgid = true
+	return cmd
+}
+
+func arguments(config Config) []string {
+	args := append(base(config.Accel, config.MemoryMB, config.CPUs),
+		"-kernel", config.Kernel, "-initrd", config.Initrd,
+		"-append", "console=ttyS0 quiet panic=-1 mitigations=off",
+		"-chardev", "socket,id=console,fd=4", "-serial", "chardev:console",
+		"-device", "virtio-serial-pci",
+		"-chardev", "socket,id=control,fd=3", "-device", "virtserialport,chardev=control,name="+config.ControlPort)
+	if config.Terminal {
+		args = append(args, "-chardev", "stdio,id=terminal,signal=off", "-device", "virtconsole,chardev=terminal")
+	}
+	return args
+}
+
+// base leaves out every device and the network; -no-reboot turns the reboot after a panic into the machine's end.
+func base(accel Accel, memoryMB, cpus int) []string {
+	return []string{"-accel", accel.option(), "-cpu", accel.cpu(), "-m", strconv.Itoa(memoryMB), "-smp", strconv.Itoa(cpus),
+		"-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot"}
+}
+
+func (m *Machine) watch(console net.Conn) {
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_, _ = io.Copy(m.Console, console) // ends with the machine
+	}()
+	m.err = m.cmd.Wait()
+	<-drained
+	console.Close()
+	close(m.exited)
+}
+
+// Stop ends the machine if it still runs and waits until it is gone. It asks first, because an emulator that is killed
+// leaves the terminal in raw mode.
+func (m *Machine) Stop() {
+	const patience = 5 * time.Second
+	_ = m.cmd.Process.Signal(syscall.SIGTERM) // fails only when it has ended
+	select {
+	case <-m.exited:
+	case <-time.After(patience):
+		_ = m.cmd.Process.Kill()
+		<-m.exited
+	}
+	m.Control.Close()
+}
+
+// Wait returns when the machine has ended, with the emulator's error if it was not a plain power-off. Within gives it
+// that long before Stop.
+func (m *Machine) Wait(within time.Duration) error {
+	select {
+	case <-m.exited:
+	case <-time.After(within):
+	}
+	m.Stop()
+	return m.err
+}
+
+// socketPair returns a connection and the file for the emulator's end of it.
+func socketPair(name string) (net.Conn, *os.File, error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s socket: %w", name, err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), name), os.NewFile(uintptr(fds[1]), name)
+	defer ours.Close() // FileConn makes a duplicate
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, fmt.Errorf("%s socket: %w", name, err)
+	}
+	return conn, theirs, nil
+}

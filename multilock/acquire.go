@@ -1,0 +1,245 @@
+package multilock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// TryAcquire takes the lock name if nobody alive holds it.
+//
+// It does not wait for a living holder: the error is then a *HeldError. It does
+// take the time to make sure that a silent holder is dead: one and a half
+// heartbeats of that holder once it has been silent for its TTL.
+func TryAcquire(ctx context.Context, src Source, name string, opt Options) (*Lock, error) {
+	return compete(ctx, src, name, opt, ifFree)
+}
+
+// Acquire takes the lock name, and waits for it as long as ctx allows. The error
+// is context.Cause(ctx) if that ended first; a *HeldError joined to it says who
+// was in the way.
+func Acquire(ctx context.Context, src Source, name string, opt Options) (*Lock, error) {
+	return compete(ctx, src, name, opt, wait)
+}
+
+// Do runs work while it holds the lock name, waiting for it first. The context
+// that work gets is cancelled when ctx is, or when the lock is lost. Do returns
+// the error of work, joined to a *LostError if the lock was lost, or to the
+// error of the release.
+func Do(ctx context.Context, src Source, name string, opt Options, work func(context.Context) error) error {
+	lock, err := Acquire(ctx, src, name, opt)
+	if err != nil {
+		return err
+	}
+	under, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(lock.Context(), func() { cancel(context.Cause(lock.Context())) })
+	err = work(under)
+	stop()
+	cancel(nil)
+	return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
+}
+
+type stance int
+
+const (
+	ifFree stance = iota
+	wait
+)
+
+// contest is one call of Acquire or TryAcquire.
+type contest struct {
+	name   string
+	opt    Options
+	stance stance
+	rival  Contender
+	wake   <-chan struct{}
+	pause  backoff
+	seen   Sighting  // the last look, zero before the first
+	lookAt time.Time // when the next look is due
+	missed int       // looks in a row that called the lock free or dead, between attempts that found it held
+}
+
+// firstLook is how long a waiter leaves a lock alone that changes hands quickly
+// before it looks who holds it: attempts are cheap, looks are not.
+const firstLook = 50 * time.Millisecond
+
+// A lock that is free at every look and held at every attempt changes hands
+// quickly, or the source contradicts itself: then do not spin, and do not go on
+// for ever without being asked to wait.
+const (
+	missedAtOnce = 3
+	missedAtAll  = 50
+)
+
+func compete(ctx context.Context, src Source, name string, opt Options, s stance) (*Lock, error) {
+	opt, err := opt.check()
+	if err != nil {
+		return nil, err
+	}
+	rival, err := bounded(ctx, func() (Contender, error) {
+		return src.Contend(ctx, name, opt.claim(), opt.Patience)
+	}, discardContender)
+	if err != nil {
+		return nil, err
+	}
+	c := &contest{name: name, opt: opt, stance: s, rival: rival, pause: backoff{limit: opt.Poll}}
+	if s == wait {
+		c.lookAt = time.Now().Add(firstLook)
+	}
+	lease, err := c.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newLock(ctx, name, lease, opt), nil
+}
+
+// claim is what this process writes into the lock; the source adds who it is.
+func (o Options) claim() Claim {
+	if o.Command == "" {
+		o.Command = filepath.Base(os.Args[0])
+	}
+	return Claim{Holder: Holder{User: o.User, Command: o.Command}, TTL: o.TTL, Heartbeat: o.heartbeat(), Job: o.Job}
+}
+
+// run tries until the lock is taken, is held by somebody alive (unless this
+// contest waits), or ctx ends. It closes the contender.
+func (c *contest) run(ctx context.Context) (Lease, error) {
+	for {
+		lease, err := c.try(ctx)
+		if err == nil {
+			return lease, c.rival.Close()
+		}
+		if !errors.Is(err, ErrHeld) {
+			return nil, c.abandon(err)
+		}
+		again, err := c.afterRefusal(ctx)
+		if err != nil {
+			return nil, c.abandon(err)
+		}
+		if again {
+			continue
+		}
+		if err := c.sleep(ctx); err != nil {
+			return nil, c.abandon(err)
+		}
+	}
+}
+
+// try makes one attempt. Should ctx end while the attempt hangs in the system
+// below, the attempt is taken back whenever it comes out of there.
+func (c *contest) try(ctx context.Context) (Lease, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return bounded(ctx, func() (Lease, error) { return c.rival.Try(ctx) }, func(late Lease, err error) {
+		if err == nil {
+			_ = late.Release(context.WithoutCancel(ctx)) // nobody is left to tell; the TTL frees it otherwise
+		}
+		_ = c.rival.Close()
+	})
+}
+
+// afterRefusal looks who is in the way, if a look is due, and breaks what is
+// dead. It reports whether to try again at once.
+func (c *contest) afterRefusal(ctx context.Context) (again bool, err error) {
+	if c.stance == wait && c.wake == nil {
+		if c.wake = c.rival.Wake(); c.wake != nil {
+			return true, nil // the lock may have been released before the channel was there
+		}
+	}
+	if time.Now().Before(c.lookAt) {
+		return false, nil
+	}
+	c.seen, err = bounded(ctx, func() (Sighting, error) { return c.rival.Look(ctx) }, c.discardLook)
+	if err != nil {
+		return false, err
+	}
+	c.lookAt = time.Now().Add(c.seen.Next)
+	switch c.seen.State {
+	case Free:
+		return c.elusive()
+	case Dead:
+		if err := c.breakDead(ctx); err != nil {
+			return false, err
+		}
+		return c.elusive()
+	case Held:
+		if c.stance == ifFree {
+			return false, c.held()
+		}
+	case Suspect: // both stances see it through
+	}
+	c.missed = 0
+	return false, nil
+}
+
+// elusive reports whether to try again without a pause after a look that found
+// nobody alive.
+func (c *contest) elusive() (again bool, err error) {
+	c.missed++
+	if c.missed >= missedAtAll && c.stance == ifFree {
+		c.seen.Why = "it changes hands faster than one can look at it"
+		return false, c.held()
+	}
+	return c.missed < missedAtOnce, nil
+}
+
+func (c *contest) held() error { return &HeldError{Name: c.name, Sighting: c.seen} }
+
+func (c *contest) discardLook(Sighting, error) { _ = c.rival.Close() }
+
+// breakDead breaks the lock whose holder the last look called dead. That it came
+// back to life meanwhile is no error of ours: the next look will show it.
+func (c *contest) breakDead(ctx context.Context) error {
+	c.lookAt = time.Time{}
+	_, err := bounded(ctx, func() (struct{}, error) { return struct{}{}, c.rival.Break(ctx) },
+		func(struct{}, error) { _ = c.rival.Close() })
+	if errors.Is(err, ErrHeld) {
+		return nil
+	}
+	return err
+}
+
+// sleep waits for the next attempt: a jittered pause, cut short by a wake-up or
+// by the next look that is due.
+func (c *contest) sleep(ctx context.Context) error {
+	pause := c.pause.next()
+	if due := time.Until(c.lookAt); c.seen.State == Suspect || due < pause {
+		pause = max(due, 0)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return c.timeout(ctx)
+	case <-c.wake:
+		c.pause.reset()
+	case <-timer.C:
+	}
+	return nil
+}
+
+// timeout says why the wait ended, and who was in the way as far as that is known.
+func (c *contest) timeout(ctx context.Context) error {
+	if c.seen.State == Free {
+		return context.Cause(ctx)
+	}
+	return errors.Join(context.Cause(ctx), c.held())
+}
+
+// abandon closes the contender after the contest failed with cause. A contender
+// that hangs in a call is closed by the end of that call.
+func (c *contest) abandon(cause error) error {
+	if errors.As(cause, new(*hungError)) {
+		return cause
+	}
+	return errors.Join(cause, c.rival.Close())
+}
+
+func discardContender(late Contender, err error) {
+	if err == nil {
+		_ = late.Close()
+	}
+}

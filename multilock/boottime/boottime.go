@@ -1,0 +1,36 @@
+// Package boottime measures elapsed time in a way that also counts the time a
+// machine was suspended.
+//
+// Go's monotonic clock is CLOCK_MONOTONIC on Linux, which stands still while
+// the machine sleeps. A lock's holder that slept through its whole time to live
+// would then believe that it still holds the lock. CLOCK_BOOTTIME goes on.
+package boottime
+
+import "time"
+
+// Instant is a moment on this machine's own clocks. It means nothing on another
+// machine or after a reboot. The zero Instant is no moment at all.
+type Instant struct {
+	mono time.Time
+	boot time.Duration
+}
+
+// Now returns the present moment.
+func Now() Instant {
+	return Instant{mono: time.Now(), boot: sinceBoot()}
+}
+
+// Elapsed returns the time since i, suspended time included. It takes the
+// larger of two clocks, so that an error of either one can only make something
+// expire too early, never too late.
+func (i Instant) Elapsed() time.Duration {
+	return max(time.Since(i.mono), sinceBoot()-i.boot)
+}
+
+// Add returns the moment d after i.
+func (i Instant) Add(d time.Duration) Instant {
+	return Instant{mono: i.mono.Add(d), boot: i.boot + d}
+}
+
+// IsZero reports whether i is the zero Instant.
+func (i Instant) IsZero() bool { return i.mono.IsZero() }

@@ -1,0 +1,45 @@
+package multilock
+
+import (
+	"time"
+
+	"github.com/multilock/go/multilock/process"
+)
+
+// Event is something that happened to a lock, as its source's history keeps it.
+// Events are for people: nothing is decided by them, and their times are those
+// of the host that wrote them.
+type Event struct {
+	Time  time.Time        `json:"time"`
+	What  Happening        `json:"event"`
+	Name  string           `json:"name"`
+	Token string           `json:"token,omitempty"`
+	By    process.Identity `json:"by"` // who did it
+	User  string           `json:"user,omitempty"`
+	// Command is the command that ran, or that the lock was taken for.
+	Command string `json:"command,omitempty"`
+	// Holder is whose lock was broken.
+	Holder *Holder `json:"holder,omitempty"`
+	// Why is the evidence on which a lock was broken, or why it was lost.
+	Why string `json:"why,omitempty"`
+	// Fence is the acquisition's fencing token, 0 if none was drawn.
+	Fence uint64 `json:"fence,omitempty"`
+	// Waited is how long the acquisition took, Held how long the lock was held.
+	Waited time.Duration `json:"waited_ns,omitempty"`
+	Held   time.Duration `json:"held_ns,omitempty"`
+	// Exit is the exit code of the command, Signal the signal that ended it.
+	Exit   *int   `json:"exit,omitempty"`
+	Signal string `json:"signal,omitempty"`
+}
+
+// Happening is the kind of an Event.
+type Happening string
+
+// The kinds of events.
+const (
+	Acquired Happening = "acquired"
+	Released Happening = "released"
+	Lost     Happening = "lost"
+	Broke    Happening = "broke"
+	Refused  Happening = "refused" // it was held by somebody else
+)

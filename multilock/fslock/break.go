@@ -1,0 +1,92 @@
+package fslock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/multilock/go/multilock"
+)
+
+// Break implements multilock.Observer. It looks once more right before, and
+// removes nothing but what is in the very directory that was judged: through
+// its descriptor, so that a lock which somebody took meanwhile is out of reach.
+func (o *observer) Break(ctx context.Context) error {
+	if o.dir == nil || o.verdict.state != multilock.Dead {
+		return multilock.ErrHeld
+	}
+	info, err := o.dir.Stat()
+	switch {
+	case gone(err) || (err == nil && info.Links == 0):
+		return nil // somebody else was faster
+	case err != nil:
+		return opError("break", o.name, err)
+	case o.watch.changed(info):
+		return multilock.ErrHeld
+	}
+	return o.remove(ctx, "dead")
+}
+
+// Force implements multilock.Observer.
+func (o *observer) Force(ctx context.Context) error {
+	if o.dir == nil {
+		if o.record.Foreign != "" {
+			return opError("break", o.name, fmt.Errorf("%s", o.record.Foreign))
+		}
+		return multilock.ErrFree
+	}
+	return o.remove(ctx, "forced")
+}
+
+// remove empties the judged directory and removes it. The job's mark goes before
+// the lock file, so that a crash in between leaves a lock, not a limbo.
+func (o *observer) remove(ctx context.Context, how string) error {
+	if o.limbo {
+		return o.clearLimbo()
+	}
+	if err := o.dir.Unlink(o.name + jobSuffix); err != nil && !gone(err) {
+		return opError("break", o.name, err)
+	}
+	err := o.dir.Unlink(o.name + lockedSuffix)
+	if gone(err) {
+		o.forget() // somebody else was faster; what is left there, the next look reads anew
+		return nil
+	}
+	if err != nil {
+		return opError("break", o.name, err)
+	}
+	o.removeDirectory()
+	// The lock is broken; that the history could not be written is no reason to
+	// say anything else.
+	_ = o.src.Append(ctx, o.src.brokeEvent(o.record, how+": "+o.verdict.why))
+	return nil
+}
+
+func (o *observer) removeDirectory() {
+	group, err := o.src.groupDir.use()
+	if err != nil {
+		return // an empty directory is free
+	}
+	defer o.src.groupDir.done(group)
+	o.src.removeEmpty(group, o.dir, o.name)
+}
+
+// clearLimbo removes what the protocol, a peer or NFS left in a directory
+// without a lock file.
+func (o *observer) clearLimbo() error {
+	for _, entry := range o.strays {
+		if !ours(entry, o.name) {
+			return &multilock.InvalidError{
+				What: "lock name", Got: o.name,
+				Why: fmt.Sprintf("%s holds files that are not multilock's (%s); move them away", o.dir.Path(), strings.Join(o.strays, ", ")),
+			}
+		}
+	}
+	for _, entry := range o.strays {
+		if err := o.dir.Unlink(entry); err != nil && !gone(err) {
+			return opError("clear what was left of the lock", o.name, err)
+		}
+	}
+	o.removeDirectory()
+	return nil
+}

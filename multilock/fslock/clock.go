@@ -1,0 +1,64 @@
+package fslock
+
+import (
+	"sync"
+	"time"
+
+	"github.com/multilock/go/multilock/boottime"
+)
+
+// serverClock reads the file system's own clock. Ages are computed with it
+// alone: hosts' clocks differ.
+type serverClock struct {
+	mu   sync.Mutex
+	read boottime.Instant
+	time time.Time
+}
+
+// clockFresh is for how long a reading is carried forward on this host's own
+// clock, so that looking at a thousand locks reads it once.
+const clockFresh = 2 * time.Second
+
+// now is the server's time: that of a directory made just now.
+func (c *serverClock) now(s *Source) (time.Time, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.read.IsZero() {
+		if passed := c.read.Elapsed(); passed < clockFresh {
+			return c.time.Add(passed), nil
+		}
+	}
+	start := boottime.Now()
+	read, err := s.readServerClock()
+	if err != nil {
+		return time.Time{}, err
+	}
+	c.read, c.time = start, read
+	return read, nil
+}
+
+// readServerClock makes an empty directory, reads its time, and removes it.
+func (s *Source) readServerClock() (time.Time, error) {
+	token, err := newToken()
+	if err != nil {
+		return time.Time{}, err
+	}
+	staging, err := s.staging.use()
+	if err != nil {
+		return time.Time{}, opError("read the server's clock", "", err)
+	}
+	defer s.staging.done(staging)
+	name := token + clockSuffix
+	if err := staging.Mkdir(name, dirMode); err != nil {
+		if gone(err) {
+			s.staging.drop(staging)
+		}
+		return time.Time{}, opError("read the server's clock", "", err)
+	}
+	info, err := staging.StatName(name)
+	_ = staging.Rmdir(name) // a leftover is empty, and the janitor's
+	if err != nil {
+		return time.Time{}, opError("read the server's clock", "", err)
+	}
+	return info.ModTime, nil
+}

@@ -1,0 +1,262 @@
+package fslock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// contender is one attempt at a lock. What it has staged it keeps, so that each
+// further attempt is one rename and nothing else.
+type contender struct {
+	observer
+	claim    multilock.Claim
+	replaces bool
+	staged   *staged
+	inPlace  bool // a look found the staged lock in place: an earlier reply was lost
+	waker    *waker
+}
+
+// Contend implements multilock.Source.
+func (s *Source) Contend(_ context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	s.identify(&claim)
+	replaces, err := s.checkFileSystem()
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.stage(name, claim)
+	if err != nil {
+		return nil, err
+	}
+	c := &contender{claim: claim, replaces: replaces, staged: st}
+	c.observer = s.newObserver(name, patience)
+	c.own = func(token string) bool { return c.staged != nil && token == c.staged.token }
+	return c, nil
+}
+
+// identify says whose claim it is. No process stands for a lock that nobody renews.
+func (s *Source) identify(claim *multilock.Claim) {
+	if claim.Holder.Host != "" {
+		return
+	}
+	claim.Holder.Identity = s.self
+	if claim.Heartbeat == 0 {
+		claim.Holder.PID, claim.Holder.Start = -1, 0
+	}
+}
+
+// maxRounds bounds how often one attempt starts over because things moved under
+// it: each time somebody else made progress.
+const maxRounds = 100
+
+// Try implements multilock.Contender.
+func (c *contender) Try(context.Context) (multilock.Lease, error) {
+	for range maxRounds {
+		lease, err := c.attempt()
+		if !errors.Is(err, errAgain) {
+			return lease, err
+		}
+	}
+	return nil, opError("rename", c.name, errors.New("the lock group does not hold still"))
+}
+
+// errAgain says that the attempt neither succeeded nor met a holder.
+var errAgain = errors.New("once more")
+
+func (c *contender) attempt() (multilock.Lease, error) {
+	if c.staged == nil {
+		st, err := c.src.stage(c.name, c.claim)
+		if err != nil {
+			return nil, err
+		}
+		c.staged = st
+	}
+	group, err := c.src.groupDir.use()
+	if err != nil {
+		return nil, c.src.groupError(err)
+	}
+	defer c.src.groupDir.done(group)
+	if c.inPlace {
+		c.inPlace = false
+		return c.readBack(group, nil)
+	}
+	if err := c.reserve(group); err != nil {
+		return nil, err
+	}
+	err = c.staged.parent.Rename(c.staged.token, group, c.name)
+	if err != nil && notEmpty(err) && !c.replaces && group.Rmdir(c.name) == nil {
+		err = c.staged.parent.Rename(c.staged.token, group, c.name)
+	}
+	if notEmpty(err) {
+		// A look notices if this was the repetition of a rename whose reply was lost.
+		return nil, multilock.ErrHeld
+	}
+	return c.readBack(group, err)
+}
+
+// reserve makes the lock's directory first where Python peers contend: that is
+// how they take a lock. The rename then lands on our own empty directory.
+func (c *contender) reserve(group *handle) error {
+	if !c.src.legacy {
+		return nil
+	}
+	err := group.Mkdir(c.name, dirMode)
+	switch {
+	case is(err, syscall.EEXIST):
+		return multilock.ErrHeld
+	case gone(err):
+		c.src.groupDir.drop(group)
+		return errAgain
+	case err != nil:
+		return opError("mkdir", c.name, err)
+	}
+	return nil
+}
+
+// readBack learns what the rename did, whatever it answered: replies get lost,
+// and some clients call a failure a success.
+func (c *contender) readBack(group *handle, renamed error) (multilock.Lease, error) {
+	dir, content, err := c.src.open(group, c.name)
+	if err == nil && bytes.Equal(content, c.staged.content) {
+		return c.acquired(group, dir)
+	}
+	if dir != nil {
+		_ = dir.Close()
+	}
+	switch {
+	case inDoubt(renamed), inDoubt(err), renamed == nil && err != nil && !gone(err):
+		return nil, c.giveUp(errors.Join(renamed, err))
+	case is(renamed, syscall.ENOTDIR), is(err, syscall.ENOTDIR, syscall.ELOOP):
+		return nil, c.src.inTheWay(c.name)
+	case renamed == nil || gone(renamed):
+		return nil, c.moved(group, err == nil)
+	case forbidden(renamed):
+		return nil, c.forbidden(group, renamed, content)
+	default:
+		return nil, opError("rename", c.name, renamed)
+	}
+}
+
+// moved handles a rename that succeeded without effect, or found something
+// missing: the group, which a barrier may have removed; or the staged
+// directory, which is somebody's lock now or was swept away.
+func (c *contender) moved(group *handle, held bool) error {
+	if held {
+		_ = c.staged.discard()
+		c.staged = nil
+		return multilock.ErrHeld
+	}
+	if present, err := c.staged.present(); err != nil || !present {
+		_ = c.staged.discard()
+		c.staged = nil
+	}
+	c.src.groupDir.drop(group)
+	return errAgain
+}
+
+// forbidden tells a directory that is in the way from permissions that are
+// missing: some servers say the same for both.
+func (c *contender) forbidden(group *handle, renamed error, content []byte) error {
+	if content != nil {
+		return multilock.ErrHeld
+	}
+	switch err := group.Rmdir(c.name); {
+	case err == nil:
+		return errAgain
+	case notEmpty(err):
+		return multilock.ErrHeld
+	}
+	return opError("rename", c.name, renamed)
+}
+
+// giveUp takes back an attempt whose outcome cannot be learned.
+func (c *contender) giveUp(cause error) error {
+	err := c.staged.discard()
+	c.staged = nil
+	if err != nil {
+		return errors.Join(multilock.ErrUnsure, opError("take the attempt back", c.name, errors.Join(cause, err)))
+	}
+	return opError("rename", c.name, cause)
+}
+
+// acquired turns the staged lock into a lease.
+//
+// A rename keeps the directory's old time. Where that may be old enough to look
+// like silence, nobody may believe in the lock before a first sign of life has
+// been verified.
+func (c *contender) acquired(group *handle, dir vfs.Dir) (multilock.Lease, error) {
+	st := c.staged
+	c.staged = nil
+	st.settle()
+	l := c.src.newLease(c.name, st, c.claim, group, dir)
+	if c.fresh(st) {
+		l.since = st.made
+		return l, nil
+	}
+	l.since = boottime.Now()
+	_ = dir.TouchFile(c.name + lockedSuffix) // when the lock was acquired, for people
+	switch err := l.Renew(context.Background()); {
+	case errors.Is(err, multilock.ErrLost):
+		return nil, errors.Join(l.Close(), errAgain)
+	case err != nil:
+		if released := l.Release(context.Background()); released != nil && !errors.Is(released, multilock.ErrLost) {
+			return nil, errors.Join(multilock.ErrUnsure, err, released)
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+// fresh says whether the time that the staged directory got when it was filled
+// still counts as a sign of life: it is younger than half a heartbeat.
+func (c *contender) fresh(st *staged) bool {
+	beat := c.claim.Heartbeat
+	if beat == 0 {
+		beat = c.claim.TTL / 10
+	}
+	return st.made.Elapsed() < beat/2
+}
+
+// Wake implements multilock.Contender.
+func (c *contender) Wake() <-chan struct{} {
+	if c.waker == nil {
+		group, err := c.src.groupDir.use()
+		if err != nil {
+			return nil
+		}
+		defer c.src.groupDir.done(group)
+		c.waker = newWaker(group, c.name)
+	}
+	return c.waker.channel()
+}
+
+// Look implements multilock.Observer. Finding its own lock in place it reports
+// it as free: the next Try will verify and take it.
+func (c *contender) Look(ctx context.Context) (multilock.Sighting, error) {
+	seen, err := c.observer.Look(ctx)
+	if err == nil && seen.State != multilock.Free && c.own(seen.Record.Token) {
+		c.inPlace = true
+		return multilock.Sighting{State: multilock.Free}, nil
+	}
+	return seen, err
+}
+
+// Close takes back what is staged. An error says that a rename which is in doubt
+// may still be carried out; the lock is free after its TTL then.
+func (c *contender) Close() error {
+	var err error
+	if c.staged != nil {
+		err = c.staged.discard()
+		c.staged = nil
+	}
+	c.waker.close()
+	return errors.Join(err, c.observer.Close())
+}

@@ -1,0 +1,59 @@
+package fslock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// Fence implements multilock.Lease: the number is the size of a file.
+//
+// The holder writes one byte at the end of BASE/.multilock/groups/GROUP/fence/NAME
+// and then verifies that it still holds the lock. A write never shrinks a file:
+// a holder that was suspended between reading the size and writing, and writes
+// after it lost the lock, can only repeat a byte that is there already (setting
+// the size, which would need no block, could take numbers back). Whoever gets a
+// number verified the lock after the write, and whoever holds the lock later
+// reads the size later: so the numbers grow. The write is on stable storage
+// before the number is used.
+func (l *lease) Fence(context.Context) (uint64, error) {
+	if err := l.enter(); err != nil {
+		return 0, err
+	}
+	defer l.leave()
+	number, err := l.src.bump(l.record.Name)
+	if err != nil {
+		return 0, opError("draw a fence number", l.record.Name, err)
+	}
+	return number, l.renew()
+}
+
+func (s *Source) bump(name string) (uint64, error) {
+	dir, err := s.openGroupPrivate(fenceDir)
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	f, err := dir.OpenDurable(name, fileMode)
+	if err != nil {
+		return 0, err
+	}
+	number, err := appendByte(f)
+	return number, errors.Join(err, f.Close())
+}
+
+// appendByte makes the file one byte longer and returns its size.
+func appendByte(f vfs.File) (uint64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if _, err := f.WriteAt([]byte{'.'}, info.Size); err != nil {
+		return 0, err
+	}
+	return uint64(info.Size) + 1, nil //nolint:gosec // a size is not negative
+}
+
+var _ multilock.Lease = (*lease)(nil)

@@ -1,0 +1,154 @@
+package fslock
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// The history of a group is one file of JSON lines per host, boot and day:
+// BASE/.multilock/groups/GROUP/history/DAY.HOST.BOOT.jsonl. Only one kernel ever
+// appends to a file, because appending from two NFS clients loses lines.
+
+const historySuffix = ".jsonl"
+
+// Append writes an event to the group's history.
+func (s *Source) Append(_ context.Context, e multilock.Event) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return opError("encode an event", e.Name, err)
+	}
+	dir, err := s.openGroupPrivate(historyDir)
+	if err != nil {
+		return opError("open the history", e.Name, err)
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	f, err := dir.OpenAppend(s.historyFile(e.Time), fileMode)
+	if err != nil {
+		return opError("open the history", e.Name, err)
+	}
+	_, err = f.Write(append(line, '\n'))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return opError("write the history", e.Name, err)
+	}
+	return nil
+}
+
+func (s *Source) historyFile(at time.Time) string {
+	boot := s.self.Boot
+	if len(boot) > 8 {
+		boot = boot[:8]
+	}
+	host := strings.ReplaceAll(shorten(s.self.Host, 64), "/", "_")
+	return at.UTC().Format(time.DateOnly) + "." + host + "." + boot + historySuffix
+}
+
+// openGroupPrivate opens BASE/.multilock/groups/GROUP/name, made if absent.
+func (s *Source) openGroupPrivate(name string) (vfs.Dir, error) {
+	groups, err := s.openBelow(groupsDir)
+	if err != nil {
+		return nil, err
+	}
+	defer groups.Close() //nolint:errcheck // a directory
+	group, err := openDir(groups, s.group)
+	if err != nil {
+		return nil, err
+	}
+	defer group.Close() //nolint:errcheck // a directory
+	return openDir(group, name)
+}
+
+// findGroupPrivate opens the same directory if it exists; gone(err) otherwise.
+func (s *Source) findGroupPrivate(name string) (vfs.Dir, error) {
+	path := []string{privateDir, groupsDir, s.group, name}
+	dir, err := s.base.OpenDir(path[0])
+	for _, element := range path[1:] {
+		if err != nil {
+			return nil, err
+		}
+		parent := dir
+		dir, err = parent.OpenDir(element)
+		_ = parent.Close()
+	}
+	return dir, err
+}
+
+// History returns the group's events since a moment, oldest first. Lines that
+// cannot be read (a host's crash can tear one) are left out.
+func (s *Source) History(_ context.Context, since time.Time) ([]multilock.Event, error) {
+	dir, err := s.findGroupPrivate(historyDir)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, opError("open the history", "", err)
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	names, err := dir.List()
+	if err != nil {
+		return nil, opError("list the history", "", err)
+	}
+	var events []multilock.Event
+	for _, name := range names {
+		if !strings.HasSuffix(name, historySuffix) || endsBefore(name, since) {
+			continue
+		}
+		more, err := readHistory(dir, name, since)
+		if err != nil {
+			return nil, opError("read the history", "", err)
+		}
+		events = append(events, more...)
+	}
+	slices.SortStableFunc(events, func(a, b multilock.Event) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
+	return events, nil
+}
+
+// endsBefore says whether a day's file is over before a moment.
+func endsBefore(name string, moment time.Time) bool {
+	day, _, _ := strings.Cut(name, ".")
+	date, err := time.Parse(time.DateOnly, day)
+	return err == nil && date.AddDate(0, 0, 1).Before(moment)
+}
+
+func readHistory(dir vfs.Dir, name string, since time.Time) ([]multilock.Event, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		if gone(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	var events []multilock.Event
+	lines := bufio.NewReader(f)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e multilock.Event
+		if len(bytes.TrimSpace(line)) > 0 && json.Unmarshal(line, &e) == nil && !e.Time.Before(since) {
+			events = append(events, e)
+		}
+		if errors.Is(err, io.EOF) {
+			return events, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// brokeEvent says that this process broke the lock of a record.
+func (s *Source) brokeEvent(r multilock.Record, why string) multilock.Event {
+	return multilock.Event{
+		Time: time.Now(), What: multilock.Broke, Name: r.Name, Token: r.Token, By: s.self, Holder: &r.Holder, Why: why,
+	}
+}

@@ -1,0 +1,248 @@
+package fslock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// leftoverAge is how old a leftover must be whose maker cannot be judged: a
+// contender may wait for long, but hardly for a day.
+const leftoverAge = 24 * time.Hour
+
+// Leftover is something in .multilock/staging that a contender which crashed, or
+// lost its server, left behind. It holds no lock and is in nobody's way.
+type Leftover struct {
+	Entry string        `json:"entry"`  // its name in .multilock/staging
+	Age   time.Duration `json:"age_ns"` // by the server's clock
+	Why   string        `json:"why"`    // why it is taken for a leftover, or why not
+	Dead  bool          `json:"dead"`   // Sweep removes it
+}
+
+// Leftovers lists what is in the staging directory: leftovers, and what belongs
+// to contenders at work.
+func (s *Source) Leftovers(context.Context) ([]Leftover, error) {
+	staging, err := s.findStaging()
+	if staging == nil || err != nil {
+		return nil, err
+	}
+	defer staging.Close() //nolint:errcheck // a directory
+	now, err := s.clock.now(s)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := staging.List()
+	if err != nil {
+		return nil, opError("list the leftovers", "", err)
+	}
+	var found []Leftover
+	for _, entry := range entries {
+		if l, ok := s.leftover(staging, entry, now); ok {
+			found = append(found, l)
+		}
+	}
+	return found, nil
+}
+
+// findStaging opens the staging directory if there is one.
+func (s *Source) findStaging() (vfs.Dir, error) {
+	private, err := s.base.OpenDir(privateDir)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, opError("open .multilock", "", err)
+	}
+	defer private.Close() //nolint:errcheck // a directory
+	staging, err := private.OpenDir(stagingDir)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, opError("open the staging directory", "", err)
+	}
+	return staging, nil
+}
+
+func (s *Source) leftover(staging vfs.Dir, entry string, now time.Time) (Leftover, bool) {
+	info, err := staging.StatName(entry)
+	if err != nil {
+		return Leftover{}, false // taken or swept meanwhile
+	}
+	l := Leftover{Entry: entry, Age: now.Sub(info.ModTime)}
+	maker := s.maker(staging, entry)
+	switch {
+	case maker.Life == process.Gone:
+		l.Dead, l.Why = true, "its maker is gone: "+maker.Why
+	case maker.Life == process.Alive:
+		l.Why = "its maker is at work: " + maker.Why
+	case l.Age > leftoverAge:
+		l.Dead, l.Why = true, "it is older than a day"
+	default:
+		l.Why = "it is younger than a day, and its maker cannot be judged from here"
+	}
+	return l, true
+}
+
+// maker judges the process that staged an entry.
+func (s *Source) maker(staging vfs.Dir, entry string) process.Evidence {
+	dir, err := staging.OpenDir(entry)
+	if err != nil {
+		return process.Evidence{}
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	record, ok := stagedRecord(dir)
+	if !ok || record.Holder.PID <= 0 {
+		return process.Evidence{}
+	}
+	return record.Holder.Judge(s.self)
+}
+
+// stagedRecord reads the record in a staged directory, whatever lock it is for.
+func stagedRecord(dir vfs.Dir) (multilock.Record, bool) {
+	entries, err := dir.List()
+	if err != nil {
+		return multilock.Record{}, false
+	}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e, lockedSuffix)
+		if !ok {
+			continue
+		}
+		data, _, err := readLocked(dir, name)
+		if err != nil {
+			return multilock.Record{}, false
+		}
+		record := ParseRecord(name, data)
+		return record, record.Token != ""
+	}
+	return multilock.Record{}, false
+}
+
+// Sweep removes the leftovers that Leftovers calls dead, and returns them. It
+// goes on after an error and returns the first.
+func (s *Source) Sweep(ctx context.Context) ([]Leftover, error) {
+	all, err := s.Leftovers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var swept []Leftover
+	var failed error
+	for _, l := range all {
+		if !l.Dead {
+			continue
+		}
+		if err := s.sweep(l.Entry); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		swept = append(swept, l)
+	}
+	return swept, failed
+}
+
+// sweep removes one staged directory. It takes it away under another name first:
+// should its contender come back to life, its rename finds nothing. Emptied in
+// place, the directory could be renamed empty, and an empty lock is free for all.
+func (s *Source) sweep(entry string) error {
+	staging, err := s.staging.use()
+	if err != nil {
+		return opError("sweep", "", err)
+	}
+	defer s.staging.done(staging)
+	trash := entry
+	if !strings.HasPrefix(entry, trashPrefix) {
+		token, err := newToken()
+		if err != nil {
+			return err
+		}
+		trash = trashPrefix + token
+		if err := staging.Rename(entry, staging.Dir, trash); err != nil {
+			if gone(err) {
+				return nil // it became a lock, or somebody else swept it
+			}
+			return opError("sweep", "", err)
+		}
+	}
+	return s.empty(staging, trash)
+}
+
+// empty removes a directory of the trash with what the protocol puts in one.
+func (s *Source) empty(staging vfs.Dir, trash string) error {
+	dir, err := staging.OpenDir(trash)
+	if gone(err) {
+		return nil
+	}
+	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
+		if err := staging.Unlink(trash); err != nil && !gone(err) {
+			return opError("sweep", "", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return opError("sweep", "", err)
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	if s.held(dir) {
+		return nil
+	}
+	if err := emptyTree(dir); err != nil {
+		return opError("sweep", "", err)
+	}
+	if err := staging.Rmdir(trash); err != nil && !gone(err) && !notEmpty(err) {
+		return opError("sweep", "", err)
+	}
+	return nil
+}
+
+// held says whether the lock in a staged directory is in place as well. BeeGFS
+// moves a directory in two steps and can leave it under both names.
+func (s *Source) held(dir vfs.Dir) bool {
+	record, ok := stagedRecord(dir)
+	if !ok {
+		return false
+	}
+	group, err := s.groupDir.use()
+	if err != nil {
+		return false
+	}
+	defer s.groupDir.done(group)
+	inPlace, content, _ := s.open(group, record.Name)
+	if inPlace != nil {
+		_ = inPlace.Close()
+	}
+	return content != nil && ParseRecord(record.Name, content).Token == record.Token
+}
+
+// emptyTree removes files and one level of directories: a staged lock has none,
+// the filesystem's test has.
+func emptyTree(dir vfs.Dir) error {
+	entries, err := dir.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := dir.Unlink(e); err == nil || gone(err) {
+			continue
+		}
+		sub, err := dir.OpenDir(e)
+		if err != nil {
+			return err
+		}
+		err = emptyTree(sub)
+		_ = sub.Close()
+		if err != nil {
+			return err
+		}
+		if err := dir.Rmdir(e); err != nil && !gone(err) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package fslock
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// evidence is all that a verdict rests on.
+type evidence struct {
+	record multilock.Record
+	// holder and job are what this host knows of the processes.
+	holder, job process.Evidence
+	// rebooted says that the record comes from an earlier boot of this machine, or
+	// from a clone of it that may be alive.
+	rebooted bool
+	// torn says that the lock file is empty, as a crash of the writer's machine leaves it.
+	torn bool
+	// silence is the time since the last sign of life by the server's clock, or
+	// multilock.Unknown.
+	silence time.Duration
+	// unchanged is for how long this observer has seen no sign of life, by its own
+	// clock; watched is the part of it during which every sample came quickly.
+	unchanged, watched time.Duration
+	maxAge             time.Duration
+}
+
+// verdict is what the evidence says.
+type verdict struct {
+	state multilock.State
+	why   string
+	next  time.Duration
+}
+
+const (
+	// glance is how soon a look at a process of this host may show something new.
+	glance = time.Second
+	// rebootBeats is how many heartbeats a holder must have missed whose machine
+	// seems to have been rebooted.
+	rebootBeats = 3
+	// tornBeat stands for the heartbeat of a record that was lost: the longest.
+	tornBeat = 30 * time.Second
+	// silentWindow confirms the silence of a lock that nobody renews.
+	silentWindow = time.Second
+)
+
+// judge decides whether a lock's holder counts as alive. It is a pure function.
+func judge(e evidence) verdict {
+	if v, certain := judgeProcesses(e); certain {
+		return v
+	}
+	limit, window, why := limits(e)
+	if limit == 0 {
+		return verdict{multilock.Held, why, 5 * glance}
+	}
+	return judgeSilence(e, limit, window, why)
+}
+
+// judgeProcesses looks at what this host knows of the holder and its job.
+func judgeProcesses(e evidence) (v verdict, certain bool) {
+	if e.record.Token == "" {
+		return verdict{}, false // a pid without a boot and a namespace proves nothing
+	}
+	if e.job.Life == process.Alive {
+		return verdict{multilock.Held, "its job lives: " + e.job.Why, glance}, true
+	}
+	if e.holder.Life != process.Gone {
+		return verdict{}, false
+	}
+	if e.record.Job && e.job.Life != process.Gone {
+		return verdict{}, false // it died between taking the lock and naming its job
+	}
+	return verdict{state: multilock.Dead, why: e.holder.Why}, true
+}
+
+// limits gives the silence after which a holder is suspect, the time for which
+// that silence must then be watched, and why it counts as alive until then. No
+// limit means that silence proves nothing.
+func limits(e evidence) (limit, window time.Duration, why string) {
+	r := e.record
+	switch {
+	case e.torn:
+		return max(rebootBeats*tornBeat, e.maxAge), tornBeat * 3 / 2, "its record is empty"
+	case r.TTL == 0:
+		return e.maxAge, min(e.maxAge/10, tornBeat) + silentWindow/10, foreignWhy(r)
+	case r.Heartbeat == 0:
+		return max(r.TTL, e.maxAge), min(r.TTL/10, silentWindow), fmt.Sprintf("it is held for %s without being renewed", r.TTL)
+	}
+	limit, window = max(r.TTL, e.maxAge), r.Heartbeat*3/2
+	if e.rebooted {
+		return min(limit, rebootBeats*r.Heartbeat), window, "its host has been rebooted since, or is a clone"
+	}
+	return limit, window, aliveWhy(e)
+}
+
+func foreignWhy(r multilock.Record) string {
+	const clear = "; it has no ttl, so only --max-age or break --force can clear it"
+	if r.Foreign != "" {
+		return r.Foreign + clear
+	}
+	return "it was taken by a Python MultiLock" + clear
+}
+
+func aliveWhy(e evidence) string {
+	if e.holder.Life == process.Alive {
+		return e.holder.Why
+	}
+	return fmt.Sprintf("silent for less than its ttl of %s, and %s", e.record.TTL, e.holder.Why)
+}
+
+// judgeSilence decides by the time without a sign of life. A server clock that
+// was set back makes signs of life seem to lie in the future; then the
+// observer's own clock decides alone.
+func judgeSilence(e evidence, limit, window time.Duration, why string) verdict {
+	silent := max(e.silence, e.unchanged)
+	told := fmt.Sprintf("no sign of life for %s, with a limit of %s", silent.Round(time.Millisecond), limit)
+	switch {
+	case e.silence < 0 && e.silence != multilock.Unknown && silent < limit:
+		return verdict{multilock.Suspect, "its last sign of life lies in the future: the server's clock was set back", window / 6}
+	case silent < limit:
+		return verdict{multilock.Held, why, heldNext(e, limit-silent)}
+	case e.watched < window:
+		return verdict{multilock.Suspect, fmt.Sprintf("%s; watching it for %s", told, window), window / 6}
+	}
+	return verdict{state: multilock.Dead, why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.watched.Round(time.Millisecond))}
+}
+
+// heldNext says when another look makes sense: soon where a process of this host
+// may end, otherwise when the silence may have become too long, but often enough
+// to notice that the lock has passed on to somebody else.
+func heldNext(e evidence, left time.Duration) time.Duration {
+	next := 5 * glance
+	if e.holder.Life != process.Unknown || e.record.Job {
+		next = glance
+	}
+	return max(min(left, next), 10*time.Millisecond)
+}

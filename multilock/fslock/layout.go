@@ -1,0 +1,76 @@
+package fslock
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/multilock/go/multilock"
+)
+
+// Names below the base directory. GROUP holds nothing but held locks, so that it
+// is empty exactly when nothing in it is held.
+const (
+	privateDir = ".multilock"
+	stagingDir = "staging"
+	groupsDir  = "groups"
+	fenceDir   = "fence"
+	historyDir = "history"
+
+	lockedSuffix = ".locked" // the lock
+	jobSuffix    = ".job"    // the process group that works under it
+	peerSuffix   = ".lock"   // what the Python MultiLock has before its own rename
+	sillyPrefix  = ".nfs"    // a file that was removed while somebody on that NFS client had it open
+	trashPrefix  = ".trash-"
+	clockSuffix  = ".clock"
+	testSuffix   = ".selftest"
+
+	// DefaultGroup and DefaultName are those of the Python MultiLock.
+	DefaultGroup = ".locks"
+	DefaultName  = "lock"
+)
+
+// nameMax is NAME_MAX of every file system of consequence, in bytes.
+const nameMax = 255
+
+// maxName is what that leaves for a name with the longest suffix behind it.
+const maxName = nameMax - len(lockedSuffix)
+
+// dirMode and fileMode are narrowed by the umask, as people expect it.
+const (
+	dirMode  = 0o777
+	fileMode = 0o666
+	// unsyncedMark is the sticky bit on a lock file: its writer did not sync it,
+	// because nobody but its own kernel can see the file system. If such a file
+	// turns out to be empty, that kernel went down, and its writer with it.
+	unsyncedMark = 0o1000
+)
+
+// CheckName says whether name can be the name of a lock or a group. Names are
+// data: every byte is kept, but for what a file system cannot hold.
+func CheckName(name string) error { return checkElement("lock name", name) }
+
+func checkElement(what, name string) error {
+	var why string
+	switch {
+	case name == "":
+		why = "must not be empty"
+	case name == "." || name == "..":
+		why = "means a directory; choose another"
+	case strings.Contains(name, "/"):
+		why = "must not contain a slash; use -g for the group and -d for the directory"
+	case strings.ContainsRune(name, 0):
+		why = "must not contain a NUL byte"
+	case len(name) > maxName:
+		why = fmt.Sprintf("is %d bytes long; at most %d fit", len(name), maxName)
+	default:
+		return nil
+	}
+	return &multilock.InvalidError{What: what, Got: name, Why: why}
+}
+
+func checkGroup(group string) error {
+	if group == privateDir {
+		return &multilock.InvalidError{What: "lock group", Got: group, Why: "is where multilock keeps its own files; choose another"}
+	}
+	return checkElement("lock group", group)
+}

@@ -1,0 +1,179 @@
+package fslock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// lease is a lock that is held: the descriptor of its directory.
+type lease struct {
+	src    *Source
+	record multilock.Record
+	group  *handle
+	dir    vfs.Dir
+	since  boottime.Instant
+
+	mu      sync.Mutex
+	users   int // calls that are using dir
+	closed  bool
+	tried   bool // a removal was answered with an error: it may have been carried out
+	marked  bool // there is a job file
+	settled error
+}
+
+func (s *Source) newLease(name string, st *staged, claim multilock.Claim, group *handle, dir vfs.Dir) *lease {
+	s.groupDir.keep(group)
+	return &lease{
+		src: s, group: group, dir: dir,
+		record: multilock.Record{Name: name, Token: st.token, Claim: claim},
+	}
+}
+
+// Record implements multilock.Lease.
+func (l *lease) Record() multilock.Record { return l.record }
+
+// Since implements multilock.Lease.
+func (l *lease) Since() boottime.Instant { return l.since }
+
+func (l *lease) locked() string { return l.record.Name + lockedSuffix }
+
+func (l *lease) job() string { return l.record.Name + jobSuffix }
+
+// Renew gives a sign of life through the descriptor and then looks the lock file
+// up by name in it. The touch alone would prove nothing: it also succeeds on a
+// directory that a breaker has emptied.
+func (l *lease) Renew(context.Context) error {
+	if err := l.enter(); err != nil {
+		return err
+	}
+	defer l.leave()
+	return l.renew()
+}
+
+func (l *lease) renew() error {
+	if err := l.dir.Touch(); err != nil {
+		return l.explain("touch", err)
+	}
+	info, err := l.dir.StatName(l.locked())
+	if err == nil && info.Links == 0 {
+		return l.lost("the lock file was removed")
+	}
+	return l.explain("look the lock file up", err)
+}
+
+// explain turns what a call on the lock directory answered into what it means.
+func (l *lease) explain(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case gone(err):
+		return l.lost("its file is not there any more: the lock was broken or removed")
+	}
+	return opError(op, l.record.Name, err)
+}
+
+func (l *lease) lost(why string) error {
+	return &multilock.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errors.New(why)}
+}
+
+// Release removes the job's mark, the lock file, and the empty directory. The
+// lock file decides; the directory is removed by path, which can only succeed
+// on an empty one.
+func (l *lease) Release(context.Context) error {
+	if err := l.enter(); err != nil {
+		return err
+	}
+	defer l.leave()
+	l.mu.Lock()
+	marked, tried := l.marked, l.tried
+	l.mu.Unlock()
+	if marked {
+		if err := l.dir.Unlink(l.job()); err != nil && !gone(err) {
+			return opError("remove the job's mark", l.record.Name, err)
+		}
+	}
+	err := l.dir.Unlink(l.locked())
+	switch {
+	case err == nil, gone(err) && tried:
+	case gone(err):
+		return l.settle(l.explain("release", err))
+	default:
+		l.mu.Lock()
+		l.tried = true
+		l.mu.Unlock()
+		return opError("release", l.record.Name, err)
+	}
+	l.src.removeEmpty(l.group, l.dir, l.record.Name)
+	return l.settle(nil)
+}
+
+// settle ends the lease.
+func (l *lease) settle(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed, l.settled = true, err
+	return err
+}
+
+// Close implements multilock.Lease.
+func (l *lease) Close() error {
+	if err := l.enter(); err != nil {
+		return nil //nolint:nilerr // closed before
+	}
+	defer l.leave()
+	return l.settle(nil)
+}
+
+// MarkJob writes the job's process group into the lock directory.
+func (l *lease) MarkJob(_ context.Context, job process.Group) error {
+	if err := l.enter(); err != nil {
+		return err
+	}
+	defer l.leave()
+	data, err := json.Marshal(job)
+	if err != nil {
+		return opError("mark the job", l.record.Name, err)
+	}
+	l.mu.Lock()
+	l.marked = true
+	l.mu.Unlock()
+	f, err := l.dir.Create(l.job(), fileMode)
+	if err != nil {
+		return l.explain("mark the job", err)
+	}
+	_, err = f.Write(data)
+	return l.explain("mark the job", errors.Join(err, f.Close()))
+}
+
+// enter begins a use of the descriptor, which is closed when the lease is settled
+// and its last user has left. A use may hang while others go on.
+func (l *lease) enter() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		if l.settled != nil {
+			return l.settled
+		}
+		return multilock.ErrReleased
+	}
+	l.users++
+	return nil
+}
+
+func (l *lease) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users--
+	if l.closed && l.users == 0 && l.dir != nil {
+		_ = l.dir.Close()
+		l.src.groupDir.done(l.group)
+		l.dir = nil
+	}
+}

@@ -1,0 +1,301 @@
+package fslock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"syscall"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// observer watches one lock. What it judges is an open directory, and what it
+// breaks is that directory: both go through the same descriptor.
+type observer struct {
+	src    *Source
+	name   string
+	maxAge time.Duration
+	own    func(token string) bool
+
+	dir     vfs.Dir // the directory that is being judged, nil if it cannot be opened
+	watch   watch
+	record  multilock.Record
+	torn    bool
+	limbo   bool // there is no lock file
+	strays  []string
+	taken   time.Time // when the lock was acquired, by the server's clock
+	verdict verdict
+}
+
+// Observe implements multilock.Source.
+func (s *Source) Observe(_ context.Context, name string, patience multilock.Patience) (multilock.Observer, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	o := s.newObserver(name, patience)
+	return &o, nil
+}
+
+func (s *Source) newObserver(name string, patience multilock.Patience) observer {
+	return observer{src: s, name: name, maxAge: patience.MaxAge}
+}
+
+// errFree says that nothing holds the lock.
+var errFree = errors.New("free")
+
+// Look implements multilock.Observer.
+func (o *observer) Look(context.Context) (multilock.Sighting, error) {
+	err := o.sample()
+	switch {
+	case errors.Is(err, errFree):
+		o.forget()
+		return multilock.Sighting{State: multilock.Free, Age: multilock.Unknown, Silence: multilock.Unknown, Why: "nobody holds it"}, nil
+	case errors.Is(err, multilock.ErrInvalid):
+		return multilock.Sighting{}, err
+	case err != nil:
+		o.watch.interrupt()
+		return multilock.Sighting{}, opError("look", o.name, err)
+	}
+	e := o.evidence()
+	o.verdict = o.judge(e)
+	return multilock.Sighting{
+		State: o.verdict.state, Record: o.record, Age: o.age(), Silence: silence(e),
+		Why: o.verdict.why, Next: o.verdict.next,
+	}, nil
+}
+
+func (o *observer) judge(e evidence) verdict {
+	if !o.limbo {
+		return judge(e)
+	}
+	return judgeLimbo(e, o.strays, o.name)
+}
+
+// sample takes one look at the lock's directory, and reads the record where the
+// directory is new to this observer or has changed.
+func (o *observer) sample() error {
+	start := boottime.Now()
+	if o.dir != nil {
+		info, err := o.dir.Stat()
+		if err == nil && info.Links > 0 && !o.watch.changed(info) {
+			o.watch.add(start, info, o.beat())
+			return nil
+		}
+		if err != nil && !gone(err) {
+			return err
+		}
+		if err == nil && info.Links > 0 {
+			if again, err := o.reread(start, info); again || err != nil {
+				return err
+			}
+		}
+		o.forget()
+	}
+	return o.open(start)
+}
+
+// reread handles a change of the directory that is being judged: mostly a sign
+// of life. It reports false if the directory is not the lock any more.
+func (o *observer) reread(start boottime.Instant, info vfs.Info) (bool, error) {
+	if err := o.read(); err != nil {
+		if gone(err) || errors.Is(err, errFree) {
+			return false, nil
+		}
+		return false, err
+	}
+	o.watch.add(start, info, o.beat())
+	return true, nil
+}
+
+// open finds the lock's present directory.
+func (o *observer) open(start boottime.Instant) error {
+	group, err := o.src.groupDir.use()
+	if err != nil {
+		if is(err, syscall.ENOENT) || gone(err) {
+			return errFree
+		}
+		return o.src.groupError(err)
+	}
+	defer o.src.groupDir.done(group)
+	if _, err := group.Stat(); is(err, syscall.ESTALE) || (err == nil && !linked(group)) {
+		o.src.groupDir.drop(group) // the next look opens the group that is there now
+		return errFree
+	}
+	dir, err := group.OpenDir(o.name)
+	switch {
+	case gone(err):
+		return errFree
+	case is(err, syscall.ENOTDIR, syscall.ELOOP):
+		return o.src.inTheWay(o.name)
+	case is(err, syscall.EACCES, syscall.EPERM):
+		return o.private(group, start)
+	case err != nil:
+		return err
+	}
+	return o.adopt(dir, start)
+}
+
+// adopt makes dir the directory that is being judged.
+func (o *observer) adopt(dir vfs.Dir, start boottime.Instant) error {
+	o.dir = dir
+	if err := o.read(); err != nil {
+		if gone(err) {
+			return errFree
+		}
+		return err
+	}
+	info, err := dir.Stat()
+	if err != nil {
+		if gone(err) {
+			return errFree
+		}
+		return err
+	}
+	o.watch.add(start, info, o.beat())
+	return nil
+}
+
+// private describes a lock whose directory this user may not open.
+func (o *observer) private(group vfs.Dir, start boottime.Instant) error {
+	info, err := group.StatName(o.name)
+	if gone(err) {
+		return errFree
+	}
+	if err != nil {
+		return err
+	}
+	o.record = multilock.Record{Name: o.name, Foreign: "its owner (uid " + uid(info) + ") keeps the lock's directory private"}
+	o.watch.add(start, info, tornBeat)
+	return nil
+}
+
+// read reads the record and the job's mark from the directory.
+func (o *observer) read() error {
+	o.limbo, o.torn, o.strays = false, false, nil
+	data, info, err := readLocked(o.dir, o.name)
+	switch {
+	case is(err, syscall.ENOENT):
+		return o.readLimbo()
+	case errors.Is(err, errNotRegular), is(err, syscall.ELOOP, syscall.ENXIO, syscall.EACCES, syscall.EPERM, syscall.EISDIR):
+		o.record = multilock.Record{Name: o.name, Foreign: "its lock file cannot be read: " + err.Error()}
+		return nil
+	case err != nil:
+		return err
+	}
+	o.record = ParseRecord(o.name, data)
+	o.taken = info.ModTime
+	o.torn = o.record.Foreign == errEmptyRecord.Error() && info.Mode&fs.ModeSticky != 0
+	if o.record.Job {
+		o.record.Group = readJob(o.dir, o.name)
+	}
+	return nil
+}
+
+// readLimbo handles a directory without a lock file. An empty one is free, but
+// where Python peers contend: there it may be taken a moment later.
+func (o *observer) readLimbo() error {
+	locked, strays, err := content(o.dir, o.name)
+	switch {
+	case err != nil:
+		return err
+	case locked:
+		return nil // it appeared just now; the next look reads it
+	case len(strays) == 0 && !o.src.legacy:
+		return errFree
+	}
+	o.limbo, o.strays = true, strays
+	o.record = multilock.Record{Name: o.name, Foreign: "its directory has no lock file"}
+	return nil
+}
+
+// readJob reads the job's mark; a missing or torn one proves nothing.
+func readJob(dir vfs.Dir, name string) process.Group {
+	f, err := dir.Open(name + jobSuffix)
+	if err != nil {
+		return process.Group{}
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	data, err := readFile(f)
+	if err != nil {
+		return process.Group{}
+	}
+	var g process.Group
+	if json.Unmarshal(data, &g) != nil {
+		return process.Group{}
+	}
+	return g
+}
+
+// beat is the heartbeat to be expected of the holder.
+func (o *observer) beat() time.Duration {
+	if o.record.Heartbeat > 0 {
+		return o.record.Heartbeat
+	}
+	return tornBeat
+}
+
+// evidence gathers what the verdict rests on.
+func (o *observer) evidence() evidence {
+	self := o.src.self
+	e := evidence{
+		record: o.record, torn: o.torn, maxAge: o.maxAge,
+		silence: o.silence(), unchanged: o.watch.unchanged(), watched: o.watch.watched(),
+	}
+	if o.dir == nil {
+		e.maxAge = 0 // what may not be opened cannot be broken either
+	}
+	if o.record.Token != "" {
+		e.holder = o.record.Holder.Judge(self)
+		e.rebooted = o.record.Holder.SameMachineOtherBoot(self)
+	}
+	if o.record.Job && o.record.Group.PGID != 0 {
+		e.job = o.record.Group.Judge(self)
+	}
+	return e
+}
+
+// silence is the time since the last sign of life by the server's clock. If that
+// cannot be read, as in a directory that this user may only look at, the
+// observer's own watch has to do.
+func (o *observer) silence() time.Duration {
+	now, err := o.src.clock.now(o.src)
+	if err != nil {
+		return multilock.Unknown
+	}
+	return now.Sub(o.watch.sign())
+}
+
+func silence(e evidence) time.Duration {
+	if e.silence == multilock.Unknown {
+		return multilock.Unknown
+	}
+	return max(e.silence, 0)
+}
+
+func (o *observer) age() time.Duration {
+	now, err := o.src.clock.now(o.src)
+	if err != nil || o.taken.IsZero() {
+		return multilock.Unknown
+	}
+	return max(now.Sub(o.taken), 0)
+}
+
+// forget closes the directory that was judged.
+func (o *observer) forget() {
+	if o.dir != nil {
+		_ = o.dir.Close()
+	}
+	o.dir, o.watch, o.record, o.verdict = nil, watch{}, multilock.Record{}, verdict{}
+	o.taken = time.Time{}
+}
+
+// Close implements multilock.Observer.
+func (o *observer) Close() error {
+	o.forget()
+	return nil
+}

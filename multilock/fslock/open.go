@@ -1,0 +1,77 @@
+package fslock
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// errNotRegular says that a lock file is something else than a file.
+var errNotRegular = errors.New("the lock file is not a regular file")
+
+// open opens the lock name and reads its file, as the server has them now. The
+// directory is nil if it cannot be opened; the content is nil if there is none.
+//
+// Fetching the group's attributes first makes an NFS client forget the names
+// that it cached, if the group has changed; the directory is then opened
+// through the group's descriptor, and the file through the directory's.
+func (s *Source) open(group vfs.Dir, name string) (vfs.Dir, []byte, error) {
+	if !s.kind.Local {
+		if _, err := group.Stat(); err != nil {
+			return nil, nil, err
+		}
+	}
+	dir, err := group.OpenDir(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	content, _, err := readLocked(dir, name)
+	return dir, content, err
+}
+
+// readLocked reads the lock file of an open lock directory. It is closed at once:
+// a file that is open when it is removed leaves a leftover on NFS.
+func readLocked(dir vfs.Dir, name string) ([]byte, vfs.Info, error) {
+	f, err := dir.Open(name + lockedSuffix)
+	if err != nil {
+		return nil, vfs.Info{}, err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	info, err := f.Stat()
+	if err != nil {
+		return nil, info, err
+	}
+	if !isRegular(info) {
+		return nil, info, errNotRegular
+	}
+	content, err := readFile(f)
+	return content, info, err
+}
+
+// inTheWay says what stands where the lock's directory belongs.
+func (s *Source) inTheWay(name string) error {
+	group, err := s.groupDir.use()
+	if err != nil {
+		return s.groupError(err)
+	}
+	defer s.groupDir.done(group)
+	what := "something that is not a directory"
+	if info, err := group.StatName(name); err == nil {
+		switch {
+		case info.Mode.IsRegular():
+			what = "a file"
+		case info.Mode&fs.ModeSymlink != 0:
+			what = "a symbolic link"
+		case info.Mode&fs.ModeNamedPipe != 0:
+			what = "a FIFO"
+		}
+	}
+	return &multilock.InvalidError{
+		What: "lock name", Got: name, Err: syscall.ENOTDIR,
+		Why: fmt.Sprintf("%s/%s is %s, not a lock's directory; move it away or choose another name", group.Path(), name, what),
+	}
+}

@@ -1,0 +1,163 @@
+package fslock
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// maxRecord bounds what is read of a lock file. Ours are below 8 KiB.
+const maxRecord = 64 << 10
+
+// maxCommand bounds the recorded command line, in bytes.
+const maxCommand = 4 << 10
+
+// recordVersion is that of the second line's format. A reader refuses later ones.
+const recordVersion = 1
+
+// wire is the second line of a lock file.
+type wire struct {
+	Version int    `json:"v"`
+	Token   string `json:"token"`
+	Group   string `json:"group"`
+	Name    string `json:"name"`
+	multilock.Holder
+	TTL       int64     `json:"ttl_ms"`
+	Heartbeat int64     `json:"heartbeat_ms,omitempty"`
+	Job       bool      `json:"job,omitempty"`
+	Prepared  time.Time `json:"prepared"`
+}
+
+// encodeRecord gives the bytes of a lock file: "HOST PID" as the Python
+// MultiLock writes it, and a line of JSON.
+func encodeRecord(group string, r multilock.Record) ([]byte, error) {
+	r.Holder.Command = shorten(r.Holder.Command, maxCommand)
+	line, err := json.Marshal(wire{
+		Version: recordVersion, Token: r.Token, Group: group, Name: r.Name, Holder: r.Holder,
+		TTL: r.TTL.Milliseconds(), Heartbeat: r.Heartbeat.Milliseconds(), Job: r.Job, Prepared: r.Prepared,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the lock's record: %w", err)
+	}
+	head := r.Holder.Host + " " + strconv.Itoa(r.Holder.PID) + "\n"
+	return append(append([]byte(head), line...), '\n'), nil
+}
+
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "..."
+}
+
+// ParseRecord reads the bytes of a lock file. It never fails: what it does not
+// understand becomes a record with Foreign set, held by somebody unknown.
+func ParseRecord(name string, data []byte) multilock.Record {
+	record, err := parseRecord(data)
+	if err != nil {
+		record = multilock.Record{Foreign: err.Error()}
+	}
+	record.Name = name
+	return record
+}
+
+func parseRecord(data []byte) (multilock.Record, error) {
+	if len(data) > maxRecord {
+		return multilock.Record{}, errors.New("the lock file is larger than any that multilock writes")
+	}
+	if len(bytes.Trim(data, "\x00")) == 0 {
+		return multilock.Record{}, errEmptyRecord
+	}
+	head, body, _ := bytes.Cut(data, []byte("\n"))
+	host, pid, err := parseHead(head)
+	if err != nil {
+		return multilock.Record{}, err
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return peerRecord(host, pid), nil
+	}
+	return parseBody(body)
+}
+
+// errEmptyRecord is told apart because a crash of the machine leaves this.
+var errEmptyRecord = errors.New("the lock file is empty")
+
+func parseHead(head []byte) (host string, pid int, err error) {
+	fields := strings.Fields(string(head))
+	if len(fields) != 2 {
+		return "", 0, errors.New("the lock file does not begin with a host and a pid")
+	}
+	pid, err = strconv.Atoi(fields[1])
+	if err != nil {
+		return "", 0, errors.New("the lock file does not begin with a host and a pid")
+	}
+	return printable(fields[0]), pid, nil
+}
+
+// peerRecord is what the Python MultiLock writes: no token, no TTL.
+func peerRecord(host string, pid int) multilock.Record {
+	var r multilock.Record
+	r.Holder.Host, r.Holder.PID = host, pid
+	return r
+}
+
+func parseBody(body []byte) (multilock.Record, error) {
+	var w wire
+	if err := json.Unmarshal(body, &w); err != nil {
+		return multilock.Record{}, errors.New("the lock file's second line is not a record of multilock")
+	}
+	ttl, beat := time.Duration(w.TTL)*time.Millisecond, time.Duration(w.Heartbeat)*time.Millisecond
+	switch {
+	case w.Version != recordVersion:
+		return multilock.Record{}, fmt.Errorf("the lock file has format %d, this multilock knows %d", w.Version, recordVersion)
+	case w.Token == "" || w.Host == "":
+		return multilock.Record{}, errors.New("the lock file's record lacks its token or host")
+	case w.TTL <= 0 || w.TTL > multilock.MaxTTL.Milliseconds() || w.Heartbeat < 0 || w.Heartbeat > w.TTL:
+		return multilock.Record{}, errors.New("the lock file's record has an impossible ttl")
+	}
+	w.Host, w.User, w.Command = printable(w.Host), printable(w.User), printable(w.Command)
+	return multilock.Record{
+		Token:    printable(w.Token),
+		Claim:    multilock.Claim{Holder: w.Holder, TTL: ttl, Heartbeat: beat, Job: w.Job},
+		Prepared: w.Prepared,
+	}, nil
+}
+
+// printable keeps whoever writes a lock file from writing to the terminals of
+// those who look at it.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
+
+// readFile reads at most a byte more than maxRecord of a file.
+func readFile(f vfs.File) ([]byte, error) {
+	data := make([]byte, 0, 1024)
+	for len(data) <= maxRecord {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, err := f.Read(data[len(data):min(cap(data), maxRecord+1)])
+		data = data[:len(data)+n]
+		if errors.Is(err, io.EOF) {
+			return data, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}

@@ -1,0 +1,89 @@
+package multilock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/multilock/go/multilock/boottime"
+)
+
+// keeper renews one lock and watches its tenure. It never blocks in the source:
+// a renewal runs in a goroutine of its own, one at a time, because on a hard
+// NFS mount it may hang for as long as the server is away, and the tenure must
+// end without it.
+type keeper struct {
+	lock *Lock
+	beat time.Duration
+	stop chan struct{}
+	done chan struct{} // closed when the keeper has ended
+}
+
+func startKeeper(l *Lock, beat time.Duration) *keeper {
+	k := &keeper{lock: l, beat: beat, stop: make(chan struct{}), done: make(chan struct{})}
+	go k.run()
+	return k
+}
+
+// halt ends the keeper and waits for it. A renewal that hangs goes on by itself;
+// it can only touch the lock that was this one's.
+func (k *keeper) halt() {
+	select {
+	case <-k.stop:
+	default:
+		close(k.stop)
+	}
+	<-k.done
+}
+
+// run wakes at every half heartbeat at least, because a timer of the runtime does
+// not count suspended time: that is how a machine that slept notices.
+//
+// After the tenure has passed it goes on renewing: the lock may still be in
+// place, and as long as its holder lives and has not released it, somebody may
+// be at work under it whom nobody can stop.
+func (k *keeper) run() {
+	defer close(k.done)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	results := make(chan error, 1)
+	last, busy := k.lock.good, false
+	timer := time.NewTimer(k.beat / 2)
+	defer timer.Stop()
+	for {
+		select {
+		case <-k.stop:
+			return
+		case err := <-results:
+			busy = false
+			if errors.Is(err, ErrLost) && k.gone(err) {
+				return
+			}
+		case <-timer.C:
+		}
+		_ = k.lock.usable() // ends the tenure if it is over
+		if !busy && last.Elapsed() >= k.beat {
+			last, busy = boottime.Now(), true
+			go func() { results <- k.lock.renew(ctx) }()
+		}
+		timer.Reset(k.pause(last, busy))
+	}
+}
+
+// gone reports whether the source itself said that the lock is lost.
+func (k *keeper) gone(err error) bool {
+	var lost *LostError
+	return errors.As(err, &lost) && lost.Err != nil
+}
+
+// pause is the time to the next thing that can happen.
+func (k *keeper) pause(last boottime.Instant, busy bool) time.Duration {
+	next := k.beat / 2
+	if !busy {
+		next = min(next, k.beat-last.Elapsed())
+	}
+	if left := k.lock.Remaining(); left > 0 {
+		next = min(next, left)
+	}
+	return max(next, time.Millisecond)
+}

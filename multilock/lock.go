@@ -1,0 +1,223 @@
+package multilock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
+)
+
+// Lock is a lock that this process acquired. A keeper renews it until Release.
+// Release must be called in any case, after a loss too. Methods are safe for
+// concurrent use.
+type Lock struct {
+	name   string
+	lease  Lease
+	tenure time.Duration
+	ctx    context.Context //nolint:containedctx // the lock's own lifetime, handed out by Context
+	cancel context.CancelCauseFunc
+	keeper *keeper
+
+	releasing sync.Mutex // one Release at a time
+	mu        sync.Mutex
+	good      boottime.Instant // start of the last confirmed renewal
+	lost      *LostError
+	released  bool
+}
+
+func newLock(ctx context.Context, name string, lease Lease, opt Options) *Lock {
+	l := &Lock{name: name, lease: lease, tenure: opt.tenure(), good: lease.Since()}
+	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	if beat := opt.heartbeat(); beat > 0 {
+		l.keeper = startKeeper(l, beat)
+	}
+	return l
+}
+
+// Context is cancelled when the lock is lost, with a *LostError as its cause, or
+// released, with ErrReleased. It carries the values of the context given to
+// Acquire, but not its end: that was the limit of the wait.
+func (l *Lock) Context() context.Context { return l.ctx }
+
+// Record is what others can read about the lock.
+func (l *Lock) Record() Record { return l.lease.Record() }
+
+// Remaining is the time for which the lock is held even if no renewal succeeds
+// from now on. It is zero once the lock is lost. It counts suspended time.
+func (l *Lock) Remaining() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil || l.released {
+		return 0
+	}
+	return max(l.tenure-l.good.Elapsed(), 0)
+}
+
+// Verify asks the source now. The error is a *LostError if the lock is lost,
+// ErrReleased after Release, and any other if the source could not be asked.
+func (l *Lock) Verify(ctx context.Context) error {
+	if err := l.usable(); err != nil {
+		return err
+	}
+	_, err := bounded(ctx, func() (struct{}, error) { return struct{}{}, l.renew(ctx) }, func(struct{}, error) {})
+	return err
+}
+
+// Fence returns this acquisition's fencing token: a number larger than any that
+// an earlier holder of this name was given. Each call gives a larger one. The
+// error is ErrUnsupported if the source has none, or as for Verify.
+func (l *Lock) Fence(ctx context.Context) (uint64, error) {
+	if err := l.usable(); err != nil {
+		return 0, err
+	}
+	number, err := bounded(ctx, func() (uint64, error) { return l.lease.Fence(ctx) }, func(uint64, error) {})
+	if errors.Is(err, ErrLost) {
+		return 0, l.lose(err)
+	}
+	if err := l.usable(); err != nil {
+		return 0, err // it took so long that the number may be a successor's business by now
+	}
+	return number, err
+}
+
+// MarkJob records the process group that works under the lock: while one of its
+// processes lives, the holder counts as alive on this host even if this process
+// dies. The error is ErrUnsupported if the source keeps no such mark.
+func (l *Lock) MarkJob(ctx context.Context, job process.Group) error {
+	if err := l.usable(); err != nil {
+		return err
+	}
+	return l.lease.MarkJob(ctx, job)
+}
+
+// Release frees the lock: it stops the keeper, waits for it, and gives the lock
+// back. The error is a *LostError if the lock was lost before, ErrReleased
+// after an earlier success, and joined to ErrUnsure if ctx ended before the
+// source confirmed; then the lock is free after its TTL at the latest, and
+// Release may be called again.
+func (l *Lock) Release(ctx context.Context) error {
+	l.releasing.Lock()
+	defer l.releasing.Unlock()
+	if l.isReleased() {
+		return ErrReleased
+	}
+	if l.keeper != nil {
+		l.keeper.halt()
+	}
+	_, err := bounded(ctx, func() (struct{}, error) { return struct{}{}, l.lease.Release(ctx) }, func(struct{}, error) {})
+	switch {
+	case err == nil, errors.Is(err, ErrReleased):
+	case errors.Is(err, ErrLost):
+		err = l.lose(err)
+	default:
+		return errors.Join(ErrUnsure, err)
+	}
+	return l.finish(err)
+}
+
+// Detach ends the keeper and leaves the lock held until its TTL has passed.
+func (l *Lock) Detach() error {
+	l.releasing.Lock()
+	defer l.releasing.Unlock()
+	if l.isReleased() {
+		return ErrReleased
+	}
+	if l.keeper != nil {
+		l.keeper.halt()
+	}
+	err := l.lease.Close()
+	l.setReleased()
+	return err
+}
+
+// finish marks the lock as released. A loss that the silence brought about is
+// told even if the lock was still there to be given back: the holder had to
+// stop when its tenure ended.
+func (l *Lock) finish(err error) error {
+	lost := l.setReleased()
+	if err == nil && lost != nil {
+		return lost
+	}
+	return err
+}
+
+func (l *Lock) setReleased() *LostError {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.released = true
+	if l.lost == nil && l.tenure-l.good.Elapsed() <= 0 && l.keeper != nil {
+		l.lost = &LostError{Name: l.name, Silence: l.good.Elapsed()}
+	}
+	if l.lost != nil {
+		l.cancel(l.lost)
+	}
+	l.cancel(ErrReleased)
+	return l.lost
+}
+
+func (l *Lock) isReleased() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.released
+}
+
+// usable says whether the lock may be acted upon, by this process's own clock.
+func (l *Lock) usable() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.released {
+		return ErrReleased
+	}
+	if l.lost == nil && l.tenure <= l.good.Elapsed() {
+		l.loseLocked(nil)
+	}
+	if l.lost != nil {
+		return l.lost
+	}
+	return nil
+}
+
+// renew gives one sign of life. It may hang; nothing waits for it.
+func (l *Lock) renew(ctx context.Context) error {
+	start := boottime.Now()
+	err := l.lease.Renew(ctx)
+	if errors.Is(err, ErrLost) {
+		return l.lose(err)
+	}
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost == nil && l.tenure <= l.good.Elapsed() {
+		// It came back too late: whoever works under the lock may have been told
+		// so already, or is about to be. The source's word would only confuse.
+		l.loseLocked(nil)
+	}
+	if l.lost != nil {
+		return l.lost
+	}
+	l.good = start
+	return nil
+}
+
+func (l *Lock) lose(cause error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost == nil || l.lost.Err == nil { // the source's own word outranks mere silence
+		l.loseLocked(cause)
+	}
+	return l.lost
+}
+
+func (l *Lock) loseLocked(cause error) {
+	var told *LostError
+	if errors.As(cause, &told) && told.Err != nil {
+		cause = told.Err // what the source knows; how long it was silent we know better
+	}
+	l.lost = &LostError{Name: l.name, Silence: l.good.Elapsed(), Err: cause}
+	l.cancel(l.lost)
+}

@@ -1,0 +1,85 @@
+package multilock
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limits and defaults of Options.
+const (
+	DefaultTTL  = 2 * time.Minute
+	DefaultPoll = time.Second
+	MinTTL      = 100 * time.Millisecond
+	MaxTTL      = 10 * 365 * 24 * time.Hour
+	// maxHeartbeat bounds the time between two signs of life of a lock with a long
+	// TTL: people who look at it want to see that it lives.
+	maxHeartbeat = 30 * time.Second
+)
+
+// Patience says how long a silent holder is given.
+type Patience struct {
+	// MaxAge is the silence after which a lock without a TTL of its own may be
+	// broken (the format of the Python MultiLock, or bytes that cannot be
+	// understood); 0 means never. For a lock that has a TTL it can only prolong
+	// that: a holder trusts its TTL.
+	MaxAge time.Duration
+}
+
+// Options say how a lock is acquired and held. The zero value is good for most.
+type Options struct {
+	// TTL is how long the lock stays held without a sign of life, DefaultTTL if 0.
+	// It should be longer than the longest outage of the source that holders are to
+	// survive. A lock is renewed every tenth of it, at least every 30 s.
+	TTL time.Duration
+	// Patience is for other holders' locks.
+	Patience Patience
+	// Poll is the longest pause between two attempts while waiting, DefaultPoll if 0.
+	Poll time.Duration
+	// User and Command are recorded for people.
+	User, Command string
+	// Job says that a process group works under the lock: see Lock.MarkJob.
+	Job bool
+	// Detached makes a lock that nobody renews: it is held for the TTL and then free,
+	// unless it is released before. The process that acquired it may end.
+	Detached bool
+}
+
+// check validates the options as a whole and fills in the defaults.
+func (o Options) check() (Options, error) {
+	if o.TTL == 0 {
+		o.TTL = DefaultTTL
+	}
+	if o.Poll == 0 {
+		o.Poll = DefaultPoll
+	}
+	switch {
+	case o.TTL < MinTTL:
+		return o, invalidDuration("ttl", o.TTL, "must be at least %s", MinTTL)
+	case o.TTL > MaxTTL:
+		return o, invalidDuration("ttl", o.TTL, "must be at most %s", MaxTTL)
+	case o.Poll < 0:
+		return o, invalidDuration("poll", o.Poll, "must be positive")
+	case o.Patience.MaxAge < 0:
+		return o, invalidDuration("max-age", o.Patience.MaxAge, "must be positive")
+	case o.Detached && o.Job:
+		return o, &InvalidError{What: "option", Got: "detached", Why: "a job cannot run under a lock that nobody renews"}
+	}
+	return o, nil
+}
+
+func invalidDuration(what string, got time.Duration, format string, args ...any) error {
+	return &InvalidError{What: what, Got: got.String(), Why: fmt.Sprintf(format, args...)}
+}
+
+// heartbeat is the time between two signs of life.
+func (o Options) heartbeat() time.Duration {
+	if o.Detached {
+		return 0
+	}
+	return min(o.TTL/10, maxHeartbeat)
+}
+
+// tenure is how long a holder believes in its lock after the last confirmed sign
+// of life. Others may take the lock after the TTL at the earliest; the fifth in
+// between is for stopping whatever works under the lock.
+func (o Options) tenure() time.Duration { return o.TTL - o.TTL/5 }

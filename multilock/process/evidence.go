@@ -1,0 +1,45 @@
+package process
+
+import "fmt"
+
+// Life is what is known about a process or a process group.
+type Life int
+
+const (
+	// Unknown means that nothing can be proved from here. It is the zero
+	// value, so that evidence nobody filled in proves nothing.
+	Unknown Life = iota
+	// Alive means that it exists, or that something with its number exists
+	// and nothing proves that it is another one.
+	Alive
+	// Gone means proof that it will never run again: it does not exist, its
+	// number belongs to somebody else, or nothing but a zombie is left.
+	Gone
+)
+
+// String returns "unknown", "alive" or "gone".
+func (l Life) String() string {
+	switch l {
+	case Unknown:
+		return "unknown"
+	case Alive:
+		return "alive"
+	case Gone:
+		return "gone"
+	}
+	return fmt.Sprintf("Life(%d)", int(l))
+}
+
+// Evidence is a judgement and its reason.
+type Evidence struct {
+	// Life is the judgement.
+	Life Life
+	// Why is a short phrase for people, such as "process 4711 (rsync) is
+	// running on this host". It is not meant to be parsed. It may hold the
+	// name of a process, quoted when that has unprintable characters.
+	Why string
+}
+
+func evidence(life Life, format string, args ...any) Evidence {
+	return Evidence{Life: life, Why: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,162 @@
+package process_test
+
+import (
+	"encoding/json"
+	"math"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/multilock/process"
+)
+
+// groupOf starts the leader of a process group and waits until it runs.
+func groupOf(t *testing.T, role string) *actor {
+	t.Helper()
+	leader := prepareActor(t, role)
+	leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	leader.start(t)
+	return leader
+}
+
+// pair starts a leader and a member of its group; the member becomes our child
+// when the leader ends.
+func pair(t *testing.T) (group process.Group, leader *actor, member int) {
+	t.Helper()
+	leader = groupOf(t, "lead")
+	leader.hear(t, &member)
+	group, err := process.FindGroup(leader.Process.Pid)
+	require.NoError(t, err)
+	return group, leader, member
+}
+
+// reap waits for an adopted orphan.
+func reap(t *testing.T, pid int) {
+	t.Helper()
+	for {
+		_, err := unix.Wait4(pid, nil, 0, nil)
+		if err != unix.EINTR {
+			require.NoError(t, err)
+			return
+		}
+	}
+}
+
+func TestGroupLivesAndEnds(t *testing.T) {
+	me, leader := self(t), groupOf(t, "sit")
+	group, err := process.FindGroup(leader.Process.Pid)
+	require.NoError(t, err)
+	id := find(t, leader.Process.Pid)
+	require.Equal(t, process.Group{Boot: id.Boot, Namespace: id.Namespace, PGID: id.PID, Start: id.Start}, group)
+
+	found := group.Judge(me)
+	requireLife(t, process.Alive, found)
+	require.Contains(t, found.Why, "(process.test)")
+	leader.end()
+	found = group.Judge(me)
+	requireLife(t, process.Gone, found)
+	require.Contains(t, found.Why, "no longer exists")
+	_, err = process.FindGroup(group.PGID)
+	require.ErrorIs(t, err, process.ErrNotFound)
+}
+
+func TestGroupOutlivesItsLeader(t *testing.T) {
+	me := self(t)
+	group, leader, member := pair(t)
+	zombify(t, leader.Process.Pid)
+	requireLife(t, process.Alive, group.Judge(me))
+	leader.end()
+	requireLife(t, process.Alive, group.Judge(me))
+	requireLife(t, process.Gone, process.Identity{
+		Host: me.Host, Boot: group.Boot, Namespace: group.Namespace, PID: group.PGID, Start: group.Start,
+	}.Judge(me))
+
+	late, err := process.FindGroup(group.PGID)
+	require.NoError(t, err)
+	require.Zero(t, late.Start)
+	requireLife(t, process.Alive, late.Judge(me))
+
+	require.NoError(t, unix.Kill(member, unix.SIGSTOP))
+	inState(t, member, unix.WSTOPPED)
+	requireLife(t, process.Alive, group.Judge(me))
+
+	zombify(t, member)
+	found := group.Judge(me)
+	requireLife(t, process.Gone, found)
+	require.Contains(t, found.Why, "nothing but zombies")
+	reap(t, member)
+	requireLife(t, process.Gone, group.Judge(me))
+}
+
+func TestGroupOfZombies(t *testing.T) {
+	me := self(t)
+	group, leader, member := pair(t)
+	zombify(t, leader.Process.Pid)
+	zombify(t, member)
+	requireLife(t, process.Gone, group.Judge(me))
+	reap(t, member)
+	requireLife(t, process.Gone, group.Judge(me))
+}
+
+func TestGroupWhoseNumberHasAnotherOwner(t *testing.T) {
+	me := self(t)
+	group, _, member := pair(t)
+	t.Cleanup(func() { _ = unix.Kill(member, unix.SIGKILL) })
+	group.Start++
+	found := group.Judge(me)
+	requireLife(t, process.Gone, found)
+	require.Contains(t, found.Why, "now belongs to another process (process.test)")
+}
+
+// A leader may move into another group and leave members behind.
+func TestGroupWithoutTheProcessOfItsNumber(t *testing.T) {
+	me := self(t)
+	group, leader, member := pair(t)
+	host := groupOf(t, "sit")
+	host.hear(t, &struct{}{})
+	requireLife(t, process.Alive, group.Judge(me))
+	// A parent cannot move a child that has executed, the child would have to;
+	// a member that is alone in the group shows the same.
+	require.ErrorIs(t, unix.Setpgid(leader.Process.Pid, host.Process.Pid), unix.EACCES)
+	leader.end()
+	found := group.Judge(me)
+	requireLife(t, process.Alive, found)
+	zombify(t, member)
+	reap(t, member)
+	requireLife(t, process.Gone, group.Judge(me))
+}
+
+func TestGroupElsewhere(t *testing.T) {
+	me, leader := self(t), groupOf(t, "sit")
+	group, err := process.FindGroup(leader.Process.Pid)
+	require.NoError(t, err)
+	for _, change := range []func(g *process.Group){
+		func(g *process.Group) { g.Boot = "other" },
+		func(g *process.Group) { g.Boot = "" },
+		func(g *process.Group) { g.Namespace = "pid:[1]" },
+		func(g *process.Group) { g.Namespace = "" },
+	} {
+		other := group
+		change(&other)
+		requireLife(t, process.Unknown, other.Judge(me))
+	}
+}
+
+// kill(2) takes -1 and 0 for everybody and for our own group.
+func TestNumberThatIsNoGroup(t *testing.T) {
+	me := self(t)
+	for _, pgid := range []int{1, 0, -1, -me.PID, math.MinInt32} {
+		group := process.Group{Boot: me.Boot, Namespace: me.Namespace, PGID: pgid}
+		requireLife(t, process.Unknown, group.Judge(me))
+		_, err := process.FindGroup(pgid)
+		require.ErrorIs(t, err, process.ErrNotFound)
+	}
+}
+
+func TestGroupAsJSON(t *testing.T) {
+	text, err := json.Marshal(process.Group{Boot: "b", Namespace: "n", PGID: 7, Start: 9})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"boot":"b","pidns":"n","pgid":7,"start":9}`, string(text))
+}

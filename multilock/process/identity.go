@@ -1,0 +1,89 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// ErrNotFound is returned when no process, or no process group, has the number
+// that was asked for.
+var ErrNotFound = errors.New("no such process")
+
+// Identity names one process on one boot of one machine so that no other can be
+// mistaken for it. It is comparable, and an empty field means "not known".
+type Identity struct {
+	// Host is the host name as the kernel reports it.
+	Host string `json:"host"`
+	// Machine is a keyed hash of the machine's id in 16 hexadecimal digits.
+	// It survives reboots. Clones of a machine and containers made from one
+	// image may share it.
+	Machine string `json:"machine,omitempty"`
+	// Boot changes at every boot: on Linux /proc/sys/kernel/random/boot_id
+	// (random(4)), on macOS and FreeBSD the kernel's own boot id. Systems
+	// without one get MACHINE@SECONDS, where SECONDS is the Unix time of the
+	// boot, which moves when the clock is set.
+	Boot string `json:"boot,omitempty"`
+	// Namespace is where PID is a valid number: on Linux the target of
+	// /proc/self/ns/pid (pid_namespaces(7)), followed by that of
+	// /proc/self/ns/time unless it is the initial one, because Start is read
+	// relative to the reader's time namespace (time_namespaces(7)). Elsewhere
+	// it is the name of the operating system, or empty within a FreeBSD jail.
+	Namespace string `json:"pidns,omitempty"`
+	// PID is the process id within Namespace.
+	PID int `json:"pid"`
+	// Start tells apart the processes that have the same number one after
+	// another. On Linux it is field 22 of /proc/PID/stat as it stands: clock
+	// ticks since boot (proc_pid_stat(5)), untouched by changes of the clock.
+	// Elsewhere it is the time of creation in milliseconds of Unix time.
+	Start uint64 `json:"start,omitempty"`
+}
+
+// Self returns the identity of the calling process. It reads half a dozen small
+// files, so callers keep the result; it stays right as long as the process
+// lives. What cannot be found out is left empty; only an unknown host name is
+// an error.
+func Self() (Identity, error) {
+	id, err := here()
+	if err != nil {
+		return Identity{}, err
+	}
+	id.PID = os.Getpid()
+	id.Start = ownStart()
+	return id, nil
+}
+
+// Find returns the identity of the process that has the number pid at this
+// moment, in the pid namespace of the caller. A zombie is found like any other.
+// Start is 0 when the system hides it (hidepid in proc(5), a /proc of another
+// pid namespace). The error is ErrNotFound when there is no such process.
+func Find(pid int) (Identity, error) {
+	if pid <= 0 {
+		return Identity{}, fmt.Errorf("find process %d: %w", pid, ErrNotFound)
+	}
+	id, err := here()
+	if err != nil {
+		return Identity{}, err
+	}
+	id.PID = pid
+	id.Start, err = startOf(pid)
+	if err != nil {
+		return Identity{}, fmt.Errorf("find process %d: %w", pid, err)
+	}
+	return id, nil
+}
+
+// here fills in everything but the process itself.
+func here() (Identity, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return Identity{}, fmt.Errorf("host name: %w", err)
+	}
+	machine := hashMachineID(machineID())
+	return Identity{
+		Host:      host,
+		Machine:   machine,
+		Boot:      bootID(machine),
+		Namespace: namespace(),
+	}, nil
+}

@@ -1,0 +1,238 @@
+package process_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/multilock/process"
+)
+
+func needRoot(t *testing.T, forWhat string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skipf("needs root to %s", forWhat)
+	}
+}
+
+// inState waits until a child has ended (WEXITED) or stopped (WSTOPPED), and
+// leaves it as it is.
+func inState(t *testing.T, pid, state int) {
+	t.Helper()
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, state|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			require.NoError(t, err)
+			return
+		}
+	}
+}
+
+// zombify kills a child and does not reap it.
+func zombify(t *testing.T, pid int) {
+	t.Helper()
+	require.NoError(t, unix.Kill(pid, unix.SIGKILL))
+	inState(t, pid, unix.WEXITED)
+}
+
+func TestZombieIsGone(t *testing.T) {
+	me, child := self(t), sitter(t)
+	id := find(t, child.Process.Pid)
+	zombify(t, id.PID)
+	found := id.Judge(me)
+	requireLife(t, process.Gone, found)
+	require.Contains(t, found.Why, "zombie")
+	require.Equal(t, id, find(t, id.PID))
+	require.NoError(t, id.Wait(t.Context(), me))
+}
+
+func TestStoppedIsAlive(t *testing.T) {
+	me, child := self(t), sitter(t)
+	id := find(t, child.Process.Pid)
+	require.NoError(t, unix.Kill(id.PID, unix.SIGSTOP))
+	inState(t, id.PID, unix.WSTOPPED)
+	requireLife(t, process.Alive, id.Judge(me))
+}
+
+func TestProcessWithoutItsMainThreadIsAlive(t *testing.T) {
+	me, child := self(t), prepareActor(t, "headless")
+	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	child.start(t)
+	child.hear(t, &struct{}{})
+	id := find(t, child.Process.Pid)
+	group, err := process.FindGroup(id.PID)
+	require.NoError(t, err)
+	requireLife(t, process.Alive, id.Judge(me))
+	requireLife(t, process.Alive, group.Judge(me))
+	zombify(t, id.PID)
+	requireLife(t, process.Gone, id.Judge(me))
+	requireLife(t, process.Gone, group.Judge(me))
+}
+
+func TestOtherStartIsAnotherProcess(t *testing.T) {
+	me, child := self(t), sitter(t)
+	id := find(t, child.Process.Pid)
+	for _, start := range []uint64{1, id.Start - 1, id.Start + 1} {
+		forged := id
+		forged.Start = start
+		found := forged.Judge(me)
+		requireLife(t, process.Gone, found)
+		require.Contains(t, found.Why, "now belongs to another process (process.test)")
+		require.NoError(t, forged.Wait(t.Context(), me))
+	}
+}
+
+func TestNumberUsedAgain(t *testing.T) {
+	needRoot(t, "set ns_last_pid in a pid namespace")
+	judge := prepareActor(t, "reuse")
+	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	judge.start(t)
+	var seen reused
+	judge.hear(t, &seen)
+
+	require.Equal(t, seen.First.PID, seen.Second.PID)
+	requireLife(t, process.Gone, seen.FirstLife)
+	require.Contains(t, seen.FirstLife.Why, "now belongs to another process")
+	requireLife(t, process.Alive, seen.SecondLife)
+
+	require.Equal(t, seen.FirstGroup.PGID, seen.SecondGroup.PGID)
+	requireLife(t, process.Gone, seen.FirstGroupLife)
+	require.Contains(t, seen.FirstGroupLife.Why, "now belongs to another process")
+	requireLife(t, process.Alive, seen.SecondsLife)
+}
+
+func TestNamesThatLookLikeFields(t *testing.T) {
+	me := self(t)
+	for _, name := range []string{") (", "a) Z 1 2", "two words", "((x))", "line\nfeed"} {
+		sleep := namedSleep(t, name)
+		id := find(t, sleep.Process.Pid)
+		found := id.Judge(me)
+		requireLife(t, process.Alive, found)
+		if name != "line\nfeed" {
+			require.Contains(t, found.Why, "("+name+")")
+		}
+		require.NotContains(t, found.Why, "\n")
+		id.Start++
+		requireLife(t, process.Gone, id.Judge(me))
+	}
+}
+
+// namedSleep runs a copy of sleep, whose name the kernel takes from the file.
+func namedSleep(t *testing.T, name string) *exec.Cmd {
+	t.Helper()
+	sleep, err := exec.LookPath("sleep")
+	require.NoError(t, err)
+	program, err := os.ReadFile(sleep)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, program, 0o700))
+	cmd := exec.Command(path, "3600")
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	return cmd
+}
+
+func TestOtherPIDNamespace(t *testing.T) {
+	needRoot(t, "make a pid namespace")
+	me, inner := self(t), prepareActor(t, "report")
+	inner.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
+	inner.start(t)
+	var id process.Identity
+	inner.hear(t, &id)
+	require.Equal(t, 1, id.PID)
+	require.Equal(t, me.Boot, id.Boot)
+	require.Equal(t, find(t, inner.Process.Pid).Start, id.Start, "its own start is known without its number")
+	found := id.Judge(me)
+	requireLife(t, process.Unknown, found)
+	require.Contains(t, found.Why, "another pid namespace")
+	requireLife(t, process.Unknown, me.Judge(id))
+}
+
+// Other time namespaces read other start times of the same process.
+func TestOtherTimeNamespace(t *testing.T) {
+	needRoot(t, "make a time namespace")
+	if _, err := os.Stat("/proc/self/ns/time"); err != nil {
+		t.Skip("no time namespaces before Linux 5.6")
+	}
+	me, inner := self(t), prepareActor(t, "report")
+	inner.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWTIME}
+	unshare, err := exec.LookPath("unshare")
+	require.NoError(t, err)
+	inner.SysProcAttr = nil
+	inner.Args = []string{unshare, "--time", "--boottime", "86400", "--fork", "--kill-child", inner.Path}
+	inner.Path = unshare
+	inner.start(t)
+	var id process.Identity
+	inner.hear(t, &id)
+	require.Equal(t, me.Boot, id.Boot)
+	requireLife(t, process.Unknown, id.Judge(me))
+}
+
+// Here /proc holds processes that are not those the numbers stand for.
+func TestProcOfTheOuterNamespace(t *testing.T) {
+	needRoot(t, "make a pid namespace")
+	judge := prepareActor(t, "outer")
+	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
+	judge.start(t)
+	var seen outerFindings
+	judge.hear(t, &seen)
+	require.NotZero(t, seen.Self.Start)
+	require.Zero(t, seen.Child.Start)
+	requireLife(t, process.Alive, seen.SelfLife)
+	requireLife(t, process.Alive, seen.ChildLife)
+	requireLife(t, process.Alive, seen.Forged)
+	requireLife(t, process.Gone, seen.Gone)
+	requireLife(t, process.Alive, seen.Group)
+	requireLife(t, process.Alive, seen.GroupForged)
+	requireLife(t, process.Gone, seen.GroupGone)
+}
+
+// examine asks somebody in another place about a child and its group.
+func examine(t *testing.T, role string, flags uintptr, pid int) findings {
+	t.Helper()
+	group, err := process.FindGroup(pid)
+	require.NoError(t, err)
+	judge := prepareActor(t, role)
+	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
+	judge.start(t)
+	judge.tell(t, exam{Process: find(t, pid), Group: group})
+	var seen findings
+	judge.hear(t, &seen)
+	return seen
+}
+
+func TestProcessOfAnotherUser(t *testing.T) {
+	needRoot(t, "become somebody else")
+	child := groupOf(t, "sit")
+	seen := examine(t, "nobody", 0, child.Process.Pid)
+	requireLife(t, process.Alive, seen.Process)
+	requireLife(t, process.Alive, seen.Group)
+	require.Equal(t, find(t, child.Process.Pid), seen.Found)
+
+	zombify(t, child.Process.Pid)
+	seen = examine(t, "nobody", 0, child.Process.Pid)
+	requireLife(t, process.Gone, seen.Process)
+	requireLife(t, process.Gone, seen.Group)
+}
+
+// Behind hidepid a zombie of somebody else cannot be told from a process that
+// runs, so both count as alive.
+func TestProcessThatIsHidden(t *testing.T) {
+	needRoot(t, "mount /proc with hidepid")
+	child := groupOf(t, "sit")
+	seen := examine(t, "hidden", unix.CLONE_NEWNS, child.Process.Pid)
+	requireLife(t, process.Alive, seen.Process)
+	require.Contains(t, seen.Process.Why, "does not show")
+	requireLife(t, process.Alive, seen.Group)
+	require.Zero(t, seen.Found.Start)
+
+	zombify(t, child.Process.Pid)
+	seen = examine(t, "hidden", unix.CLONE_NEWNS, child.Process.Pid)
+	requireLife(t, process.Alive, seen.Process)
+	requireLife(t, process.Alive, seen.Group)
+}

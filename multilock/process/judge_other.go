@@ -1,0 +1,28 @@
+//go:build !linux
+
+package process
+
+func judgePID(pid int, start uint64) Evidence {
+	present, err := exists(pid)
+	switch {
+	case err != nil:
+		return evidence(Unknown, "process %d cannot be looked up: %v", pid, err)
+	case !present:
+		return evidence(Gone, "process %d no longer exists", pid)
+	case otherStart(start, createTime(pid)):
+		return evidence(Gone, "pid %d now belongs to another process", pid)
+	case isZombie(pid):
+		return evidence(Gone, "process %d has ended and is a zombie", pid)
+	}
+	return evidence(Alive, "process %d is running on this host", pid)
+}
+
+// otherStart reports that two start times surely belong to two processes. Where
+// setting the clock moves the start times of running processes they prove
+// nothing, and the process that has the number counts as the right one.
+func otherStart(recorded, found uint64) bool {
+	if !startIsFixed || recorded == 0 || found == 0 {
+		return false
+	}
+	return distance(recorded, found) > startSlack
+}

@@ -1,0 +1,263 @@
+package process_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/multilock/process"
+)
+
+func play(name string) error {
+	roles := map[string]func() error{
+		"sit":      sit,
+		"lead":     lead,
+		"headless": headless,
+		"report":   report,
+		"nobody":   judgeAsNobody,
+		"hidden":   judgeBehindHidepid,
+		"outer":    judgeWithOuterProc,
+		"reuse":    reuse,
+	}
+	role, ok := roles[name]
+	if !ok {
+		return errors.New("unknown role")
+	}
+	return role()
+}
+
+// adoptOrphans makes grandchildren our own children when their parent ends, so
+// that the tests decide when they are reaped.
+func adoptOrphans() error {
+	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+}
+
+func say(message any) error {
+	return json.NewEncoder(os.Stdout).Encode(message)
+}
+
+// another starts one more process of ours, in a process group of its own or in
+// that of the caller. It ends when input ends, which the caller may share.
+func another(attributes *syscall.SysProcAttr) (*exec.Cmd, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path)
+	cmd.Env = append(os.Environ(), roleVariable+"=sit")
+	cmd.Stdin = os.Stdin
+	cmd.SysProcAttr = attributes
+	return cmd, cmd.Start()
+}
+
+// lead leaves a member of its group behind when it is killed.
+func lead() error {
+	member, err := another(nil)
+	if err != nil {
+		return err
+	}
+	if err := say(member.Process.Pid); err != nil {
+		return err
+	}
+	return member.Wait()
+}
+
+// headless goes on after its main thread has ended.
+func headless() error {
+	go endMainThread()
+	var line []byte
+	for !slicesHasZombie(line) {
+		runtime.Gosched()
+		var err error
+		if line, err = os.ReadFile("/proc/self/stat"); err != nil {
+			return err
+		}
+	}
+	return sit()
+}
+
+func slicesHasZombie(line []byte) bool {
+	var state byte
+	_, err := fmt.Sscanf(string(line), "%d (process.test) %c", new(int), &state)
+	return err == nil && state == 'Z'
+}
+
+// endMainThread moves on from thread to thread until it runs on the main one.
+// Every thread on the way stays taken, so the search ends.
+func endMainThread() {
+	runtime.LockOSThread()
+	if unix.Gettid() == os.Getpid() {
+		_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
+	}
+	go endMainThread()
+	select {}
+}
+
+func report() error {
+	id, err := process.Self()
+	if err != nil {
+		return err
+	}
+	if err := say(id); err != nil {
+		return err
+	}
+	return sit()
+}
+
+// exam is what somebody in another place is asked about.
+type exam struct {
+	Process process.Identity
+	Group   process.Group
+}
+
+// findings are the answers.
+type findings struct {
+	Process, Group process.Evidence
+	Found          process.Identity
+}
+
+func takeExam() error {
+	var asked exam
+	if err := json.NewDecoder(os.Stdin).Decode(&asked); err != nil {
+		return err
+	}
+	me, err := process.Self()
+	if err != nil {
+		return err
+	}
+	found, err := process.Find(asked.Process.PID)
+	if err != nil {
+		return err
+	}
+	return say(findings{Process: asked.Process.Judge(me), Group: asked.Group.Judge(me), Found: found})
+}
+
+const nobody = 65534
+
+func judgeAsNobody() error {
+	if err := syscall.Setgid(nobody); err != nil {
+		return err
+	}
+	if err := syscall.Setuid(nobody); err != nil {
+		return err
+	}
+	return takeExam()
+}
+
+// mountProc needs a mount namespace of its own, and keeps it to itself.
+func mountProc(options string) error {
+	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", 0, options); err != nil {
+		return fmt.Errorf("mount proc: %w", err)
+	}
+	return nil
+}
+
+func judgeBehindHidepid() error {
+	if err := mountProc("hidepid=2"); err != nil {
+		return err
+	}
+	return judgeAsNobody()
+}
+
+// outerFindings come from a pid namespace whose /proc shows the outer one.
+type outerFindings struct {
+	Self, Child                       process.Identity
+	SelfLife, ChildLife, Forged, Gone process.Evidence
+	Group, GroupForged, GroupGone     process.Evidence
+}
+
+func judgeWithOuterProc() error {
+	me, err := process.Self()
+	if err != nil {
+		return err
+	}
+	child, err := another(&syscall.SysProcAttr{Setpgid: true})
+	if err != nil {
+		return err
+	}
+	seen := outerFindings{Self: me, SelfLife: me.Judge(me)}
+	if seen.Child, err = process.Find(child.Process.Pid); err != nil {
+		return err
+	}
+	group, err := process.FindGroup(child.Process.Pid)
+	if err != nil {
+		return err
+	}
+	forged, forgedGroup := seen.Child, group
+	forged.Start, forgedGroup.Start = 1<<40, 1<<40
+	seen.ChildLife, seen.Forged = seen.Child.Judge(me), forged.Judge(me)
+	seen.Group, seen.GroupForged = group.Judge(me), forgedGroup.Judge(me)
+	_, _ = child.Process.Kill(), child.Wait()
+	seen.Gone, seen.GroupGone = seen.Child.Judge(me), group.Judge(me)
+	return say(seen)
+}
+
+// reused are two processes that had one number.
+type reused struct {
+	First, Second               process.Identity
+	FirstLife, SecondLife       process.Evidence
+	FirstGroup, SecondGroup     process.Group
+	FirstGroupLife, SecondsLife process.Evidence
+}
+
+// reuse runs as the first process of a pid namespace.
+func reuse() error {
+	if err := mountProc(""); err != nil {
+		return err
+	}
+	me, err := process.Self()
+	if err != nil {
+		return err
+	}
+	var seen reused
+	if seen.First, seen.FirstGroup, err = mortal(); err != nil {
+		return err
+	}
+	// The runtime's threads take numbers too, and within one clock tick the
+	// start would be the same: try until the number came round in a later tick.
+	for seen.Second.PID != seen.First.PID || seen.Second.Start == seen.First.Start {
+		last := strconv.Itoa(seen.First.PID - 1)
+		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(last), 0); err != nil {
+			return err
+		}
+		child, err := another(&syscall.SysProcAttr{Setpgid: true})
+		if err != nil {
+			return err
+		}
+		if seen.Second, err = process.Find(child.Process.Pid); err != nil {
+			return err
+		}
+		seen.SecondGroup, err = process.FindGroup(child.Process.Pid)
+		if err != nil {
+			return err
+		}
+		seen.FirstLife, seen.SecondLife = seen.First.Judge(me), seen.Second.Judge(me)
+		seen.FirstGroupLife, seen.SecondsLife = seen.FirstGroup.Judge(me), seen.SecondGroup.Judge(me)
+		_, _ = child.Process.Kill(), child.Wait()
+	}
+	return say(seen)
+}
+
+// mortal returns who a process was that has been reaped since.
+func mortal() (id process.Identity, group process.Group, err error) {
+	child, err := another(&syscall.SysProcAttr{Setpgid: true})
+	if err != nil {
+		return id, group, err
+	}
+	defer func() { _, _ = child.Process.Kill(), child.Wait() }()
+	if id, err = process.Find(child.Process.Pid); err != nil {
+		return id, group, err
+	}
+	group, err = process.FindGroup(child.Process.Pid)
+	return id, group, err
+}

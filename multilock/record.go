@@ -1,0 +1,118 @@
+package multilock
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/multilock/go/multilock/process"
+)
+
+// Holder says who holds a lock, for people and for judging whether it lives.
+type Holder struct {
+	process.Identity
+	User    string `json:"user,omitempty"`
+	Command string `json:"command,omitempty"`
+}
+
+// String names the holder in one line: host, pid, user and command.
+func (h Holder) String() string {
+	switch {
+	case h.Host == "":
+		return "somebody unknown"
+	case h.PID <= 0:
+		return fmt.Sprintf("%s (detached%s)", h.Host, h.byUser())
+	case h.Command == "":
+		return fmt.Sprintf("%s pid %d%s", h.Host, h.PID, h.byUser())
+	default:
+		return fmt.Sprintf("%s pid %d%s: %s", h.Host, h.PID, h.byUser(), h.Command)
+	}
+}
+
+func (h Holder) byUser() string {
+	if h.User == "" {
+		return ""
+	}
+	return " by " + h.User
+}
+
+// Claim is what a contender writes into the lock that it wants.
+type Claim struct {
+	// Holder is for people and for judging its life. A source fills in the identity
+	// of the calling process where it is empty.
+	Holder Holder
+	// TTL is how long the lock stays held without a sign of life.
+	TTL time.Duration
+	// Heartbeat is the time between two signs of life. 0 says that there will be
+	// none: the lock is held until TTL has passed.
+	Heartbeat time.Duration
+	// Job says that the lock guards a process group, which the holder will name
+	// with Lock.MarkJob. From the holder's death alone nobody then concludes that
+	// the lock is free.
+	Job bool
+}
+
+// Record is what a source knows of a lock that somebody holds.
+type Record struct {
+	Name  string
+	Token string // unique per acquisition; "" if whoever wrote the record uses none
+	Claim
+	// Prepared is when the holder wrote the record, by the holder's own clock: for
+	// people only, nothing is decided by it.
+	Prepared time.Time
+	// Group is the process group of the job, once the holder has named it.
+	Group process.Group
+	// Foreign says why the record cannot be understood, "" if it can. Such a lock
+	// is held by somebody unknown.
+	Foreign string
+}
+
+// State is what a look at a lock showed.
+type State int
+
+const (
+	// Free means that nobody holds the lock.
+	Free State = iota
+	// Held means that somebody holds it and counts as alive.
+	Held
+	// Suspect means that the holder has been silent for too long, and is being
+	// watched: keep looking.
+	Suspect
+	// Dead means that the evidence for the holder's death is complete: the lock
+	// may be broken.
+	Dead
+)
+
+// String is the state's name as messages and JSON use it.
+func (s State) String() string {
+	switch s {
+	case Free:
+		return "free"
+	case Held:
+		return "held"
+	case Suspect:
+		return "suspect"
+	case Dead:
+		return "dead"
+	}
+	return fmt.Sprintf("State(%d)", int(s))
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Unknown is the duration of what a source cannot tell.
+const Unknown time.Duration = -1
+
+// Sighting is what one look at a lock showed.
+type Sighting struct {
+	State  State
+	Record Record
+	// Age is the time since the lock was acquired, Silence the time since its
+	// holder's last sign of life, both by the source's own clock; Unknown if the
+	// source cannot tell.
+	Age, Silence time.Duration
+	// Why is the evidence for State, for people.
+	Why string
+	// Next says when another look may show something new.
+	Next time.Duration
+}

@@ -1,0 +1,217 @@
+//go:build linux || darwin || freebsd
+
+package vfs
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// OS is the operating system's file system.
+type OS struct{}
+
+// OpenDir implements FS.
+func (OS) OpenDir(path string) (Dir, error) {
+	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return &osDir{fd: fd, path: path}, nil
+}
+
+// osDir is a bare descriptor: os.File would register it with the poller and
+// re-issue interrupted calls, and the protocol wants neither.
+type osDir struct {
+	fd   int
+	path string
+}
+
+func (d *osDir) fail(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: filepath.Join(d.path, name), Err: err}
+}
+
+func (d *osDir) OpenDir(name string) (Dir, error) {
+	fd, err := openat(d.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, d.fail("open", name, err)
+	}
+	return &osDir{fd: fd, path: filepath.Join(d.path, name)}, nil
+}
+
+func (d *osDir) Open(name string) (File, error) {
+	return d.openFile(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+}
+
+func (d *osDir) Create(name string, mode uint32) (File, error) {
+	return d.openFile(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, mode)
+}
+
+func (d *osDir) OpenAppend(name string, mode uint32) (File, error) {
+	return d.openFile(name, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND, mode)
+}
+
+func (d *osDir) OpenDurable(name string, mode uint32) (File, error) {
+	return d.openFile(name, unix.O_WRONLY|unix.O_CREAT|durable, mode)
+}
+
+func (d *osDir) openFile(name string, flags int, mode uint32) (File, error) {
+	fd, err := openat(d.fd, name, flags|unix.O_NOFOLLOW, mode)
+	if err != nil {
+		return nil, d.fail("open", name, err)
+	}
+	return &osFile{fd: fd, dir: d, name: name}, nil
+}
+
+func (d *osDir) Mkdir(name string, mode uint32) error {
+	return d.fail("mkdir", name, unix.Mkdirat(d.fd, name, mode))
+}
+
+func (d *osDir) Rename(oldname string, to Dir, newname string) error {
+	err := unix.Renameat(d.fd, oldname, to.Descriptor(), newname)
+	if err == nil {
+		return nil
+	}
+	return &os.LinkError{Op: "rename", Old: filepath.Join(d.path, oldname), New: filepath.Join(to.Path(), newname), Err: err}
+}
+
+func (d *osDir) Unlink(name string) error {
+	return d.fail("unlink", name, unix.Unlinkat(d.fd, name, 0))
+}
+
+func (d *osDir) Rmdir(name string) error {
+	return d.fail("rmdir", name, unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR))
+}
+
+func (d *osDir) Touch() error { return d.fail("touch", "", touchat(d.fd, ".")) }
+
+func (d *osDir) TouchFile(name string) error { return d.fail("touch", name, touchat(d.fd, name)) }
+
+func (d *osDir) Stat() (Info, error) {
+	info, err := statFD(d.fd)
+	return info, d.fail("stat", "", err)
+}
+
+func (d *osDir) StatName(name string) (Info, error) {
+	info, err := statAt(d.fd, name)
+	return info, d.fail("stat", name, err)
+}
+
+// List opens the directory anew, which is what makes a network file system
+// check its cached pages (close-to-open), and leaves this descriptor's offset alone.
+func (d *osDir) List() ([]string, error) {
+	fd, err := openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, d.fail("open", "", err)
+	}
+	f := os.NewFile(uintptr(fd), d.path)
+	defer f.Close() //nolint:errcheck // only read from
+	return f.Readdirnames(-1)
+}
+
+func (d *osDir) FileSystem() (FileSystem, error) {
+	kind, err := fileSystem(d.fd)
+	return kind, d.fail("statfs", "", err)
+}
+
+func (d *osDir) Path() string { return d.path }
+
+func (d *osDir) Descriptor() int { return d.fd }
+
+func (d *osDir) Close() error { return d.fail("close", "", unix.Close(d.fd)) }
+
+type osFile struct {
+	fd   int
+	dir  *osDir
+	name string
+}
+
+func (f *osFile) Read(p []byte) (int, error) {
+	n, err := retry(func() (int, error) { return unix.Read(f.fd, p) })
+	if err != nil {
+		return 0, f.dir.fail("read", f.name, err)
+	}
+	if n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (f *osFile) Write(p []byte) (int, error) {
+	return f.writeAll(p, func(rest []byte, _ int) (int, error) { return unix.Write(f.fd, rest) })
+}
+
+func (f *osFile) WriteAt(p []byte, off int64) (int, error) {
+	return f.writeAll(p, func(rest []byte, done int) (int, error) {
+		return unix.Pwrite(f.fd, rest, off+int64(done))
+	})
+}
+
+// writeAll goes on after a short write: a full disk or a quota then answers with
+// the error that says so.
+func (f *osFile) writeAll(p []byte, write func(rest []byte, done int) (int, error)) (int, error) {
+	done := 0
+	for done < len(p) {
+		n, err := retry(func() (int, error) { return write(p[done:], done) })
+		if err != nil {
+			return done, f.dir.fail("write", f.name, err)
+		}
+		done += n
+	}
+	return done, nil
+}
+
+func (f *osFile) Stat() (Info, error) {
+	info, err := statFD(f.fd)
+	return info, f.dir.fail("stat", f.name, err)
+}
+
+func (f *osFile) Sync() error { return f.dir.fail("fsync", f.name, unix.Fsync(f.fd)) }
+
+func (f *osFile) Close() error { return f.dir.fail("close", f.name, unix.Close(f.fd)) }
+
+// openat repeats an interrupted open: an exclusive create that was interrupted
+// after it took effect answers EEXIST then, which the protocol expects anyway.
+func openat(at int, name string, flags int, mode uint32) (int, error) {
+	return retry(func() (int, error) { return unix.Openat(at, name, flags|unix.O_CLOEXEC, mode) })
+}
+
+// touchat passes no times at all, which means "now" by the server's clock and
+// needs no more than write permission (utimensat(2)). An explicit time would be
+// this client's.
+func touchat(fd int, name string) error {
+	return unix.UtimesNanoAt(fd, name, nil, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// retry repeats a call that was interrupted by a signal. It is only for calls
+// that may be done twice.
+func retry(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if err != unix.EINTR { //nolint:errorlint // a bare error number
+			return n, err
+		}
+	}
+}
+
+// fileMode translates as much of a mode as the protocol looks at.
+func fileMode(mode uint32) fs.FileMode {
+	m := fs.FileMode(mode & 0o777)
+	if mode&unix.S_ISVTX != 0 {
+		m |= fs.ModeSticky
+	}
+	switch mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		m |= fs.ModeDir
+	case unix.S_IFREG:
+	default:
+		m |= fs.ModeIrregular
+	}
+	return m
+}

@@ -1,0 +1,108 @@
+// Package vfs is the seam between the lock protocol and the file system: the
+// few calls that the protocol makes, each of them one system call wherever the
+// system allows, on directory descriptors instead of paths.
+//
+// Descriptors matter. After ESTALE the Linux kernel walks a path again by itself
+// and may then act on another lock than the one that was judged; a call through a
+// descriptor reaches that one directory or nothing (path_resolution(7), and
+// fs/namei.c, retry_estale).
+//
+// The package adds nothing to what the kernel says: no retries of calls that
+// change something, no checks before them. Package faultfs wraps it in tests.
+package vfs
+
+import (
+	"io/fs"
+	"time"
+)
+
+// FS opens directories by path; everything else happens below those.
+type FS interface {
+	// OpenDir opens the directory at path, following symbolic links.
+	OpenDir(path string) (Dir, error)
+}
+
+// Dir is an open directory. It stays bound to that very directory, whatever
+// happens to its name. Names are single path elements.
+//
+// All errors are *fs.PathError around the system's own error number.
+type Dir interface {
+	// OpenDir opens the directory name. A symbolic link is refused.
+	OpenDir(name string) (Dir, error)
+	// Open opens the file name for reading, without waiting for a writer if it
+	// is a FIFO. A symbolic link is refused.
+	Open(name string) (File, error)
+	// Create makes the file name, which must not exist, and opens it for writing.
+	Create(name string, mode uint32) (File, error)
+	// OpenAppend opens the file name for appending and makes it if it is absent.
+	OpenAppend(name string, mode uint32) (File, error)
+	// OpenDurable opens the file name for writes that are on stable storage
+	// when they return, and makes it if it is absent.
+	OpenDurable(name string, mode uint32) (File, error)
+	// Mkdir makes the directory name.
+	Mkdir(name string, mode uint32) error
+	// Rename moves oldname of this directory to newname of another one in one
+	// system call. Unlike os.Rename it does not refuse an existing directory as
+	// the target: the file system does, unless that directory is empty.
+	Rename(oldname string, to Dir, newname string) error
+	// Unlink removes the file name, never a directory.
+	Unlink(name string) error
+	// Rmdir removes the directory name if it is empty.
+	Rmdir(name string) error
+	// Touch sets this directory's times to now by the clock of the file system's
+	// server (utimensat(2) with UTIME_NOW), not by this host's.
+	Touch() error
+	// TouchFile does the same for the file name.
+	TouchFile(name string) error
+	// Stat describes this directory as the server sees it now, not a cache.
+	Stat() (Info, error)
+	// StatName does the same for the entry name; links are not followed. The name
+	// itself is looked up in the client's cache unless the directory is known to
+	// have changed: call Stat on it first where that matters.
+	StatName(name string) (Info, error)
+	// List returns the names in this directory in no particular order.
+	List() ([]string, error)
+	// FileSystem says what file system the directory is on.
+	FileSystem() (FileSystem, error)
+	// Path is the path under which the directory was opened, for messages.
+	Path() string
+	// Descriptor is the open descriptor's number, for inotify(7) and the like.
+	Descriptor() int
+	// Close closes the descriptor.
+	Close() error
+}
+
+// File is an open file.
+type File interface {
+	Read(p []byte) (int, error)
+	Write(p []byte) (int, error)
+	WriteAt(p []byte, off int64) (int, error)
+	// Stat describes the open file as the server sees it now.
+	Stat() (Info, error)
+	// Sync brings the file's content to stable storage.
+	Sync() error
+	Close() error
+}
+
+// Info is what the protocol needs to know about a file or directory. Times are
+// those of the file system's server.
+type Info struct {
+	Mode       fs.FileMode
+	Size       int64
+	ModTime    time.Time
+	ChangeTime time.Time
+	Device     uint64
+	Inode      uint64
+	Links      uint64
+	UID        uint32
+}
+
+// FileSystem names a kind of file system.
+type FileSystem struct {
+	// Type is the system's own number or name for it, for messages and markers.
+	Type string
+	// Local is true if it is known that one kernel has all of it to itself, so
+	// that no client cache can be stale and a process that wrote without syncing
+	// lost its data only if this kernel went down.
+	Local bool
+}

@@ -1,0 +1,70 @@
+"""The peers: libraries, each run by a worker that speaks the protocol of ../README.md, and commands."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .needs import BENCHMARK, Debian, Go, Nothing, Npm, Python, cache
+
+OURS = "multilock"
+
+
+@dataclass(frozen=True)
+class Library:
+    name: str
+    needs: Any
+    argv: tuple  # of the worker; the directory is appended
+    waits: str = ""  # how it waits; empty if it cannot, which leaves it out of all that contends
+
+
+@dataclass(frozen=True)
+class Command:
+    name: str
+    needs: Any
+    argv: tuple  # up to the command that it runs; {} is the directory to lock in
+    waiting: tuple = ()  # the same, waiting as long as it takes; empty if it takes no lock
+
+
+def python(lock):
+    return ("/usr/bin/python3", str(BENCHMARK / "peers/python/worker.py"), lock)
+
+
+OURS_LIBRARY = Go("scripts/benchmark/ours", "ours")
+OURS_COMMAND = Go("cmd/multilock", "multilock")
+BARE = Go("scripts/benchmark/bare", "bare")
+GOFRS = Go("scripts/benchmark/peers/go", "gofrs", "github.com/gofrs/flock")
+MULTILOCK_RUN = (str(OURS_COMMAND.binary), "run", "-d", "{}", "-n", "bench")
+
+LIBRARIES = (
+    Library(OURS, OURS_LIBRARY, (str(OURS_LIBRARY.binary),), "backs off, woken by inotify"),
+    Library("flufl.lock", Debian("python3-flufl.lock"), python("flufl"), "polls at random, up to 2 s (fixed)"),
+    Library("filelock-soft", Debian("python3-filelock"), python("filelock-soft"), "polls every 50 ms (default)"),
+    Library("filelock", Debian("python3-filelock"), python("filelock"), "polls every 50 ms (default)"),
+    Library(
+        "proper-lockfile",
+        Npm("proper-lockfile"),
+        ("node", str(BENCHMARK / "peers/node/worker.js")),
+        "polls every 50 ms (our choice; does not wait by default)",
+    ),
+    Library("gofrs-flock", GOFRS, (str(GOFRS.binary),), "queues in the kernel"),
+    Library("multilock-python", Python(), python("multilock-python"), "polls every 50 ms (our choice; cannot wait)"),
+    Library("syscalls", BARE, (str(BARE.binary),)),
+    Library("syscalls+fsync", BARE, (str(BARE.binary), "-fsync")),
+)
+
+COMMANDS = (
+    Command(OURS, OURS_COMMAND, (*MULTILOCK_RUN, "--"), (*MULTILOCK_RUN, "--wait", "forever", "--")),
+    Command("flock", Debian("util-linux"), ("flock", "{}/lock"), ("flock", "{}/lock")),
+    Command("lckdo", Debian("moreutils"), ("lckdo", "{}/lock"), ("lckdo", "-w", "{}/lock")),
+    Command(
+        "dotlockfile",
+        Debian("liblockfile-bin"),
+        ("dotlockfile", "-l", "{}/lock"),
+        ("dotlockfile", "-l", "-r", "-1", "{}/lock"),
+    ),
+    Command("no lock", Nothing(), ()),
+)
+
+
+def environment(base):
+    """The workers' environment: Node.js finds what was installed, Python leaves no files in the repository."""
+    return {**base, "NODE_PATH": str(cache() / "node" / "node_modules"), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,0 +1,141 @@
+"""The command line, and the order of things."""
+
+import argparse
+import os
+import tempfile
+from dataclasses import dataclass
+
+from . import commands, idle, measures, tables
+from .catalogue import COMMANDS, LIBRARIES, OURS
+from .conditions import conditions, filesystem, versions
+from .needs import Unavailable
+from .turns import progress, take_turns
+
+NAMES = list(dict.fromkeys(peer.name for peer in LIBRARIES + COMMANDS))
+
+
+def main():
+    options = parse()
+    libraries = prepare([peer for peer in LIBRARIES if peer.name in options.only], options.install)
+    runnable = prepare([peer for peer in COMMANDS if peer.name in options.only], options.install)
+    with scratch("/dev/shm") as memory, scratch(options.disk) as disk:
+        compare(libraries, runnable, Places(memory, disk), options)
+
+
+def scratch(base):
+    # On NFS a file that a killed worker had open may linger for a moment and keep its directory from being removed.
+    return tempfile.TemporaryDirectory(prefix="multilock-bench-", dir=base, ignore_cleanup_errors=True)
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench",
+        description="Compares multilock with other locks, side by side, and reports ratios.",
+    )
+    parser.add_argument("--quick", action="store_true", help="a short run, less than a minute, for a first impression")
+    parser.add_argument("--only", metavar="PEER,..", type=peers, default=NAMES, help=f"of: {', '.join(NAMES)}")
+    parser.add_argument("--rounds", metavar="N", type=positive, help="of measuring everybody in turns (5; quick: 2)")
+    parser.add_argument(
+        "--disk",
+        metavar="DIR",
+        type=directory,
+        default=os.environ.get("TMPDIR", "/var/tmp"),
+        help="where all but the tmpfs numbers are measured (%(default)s)",
+    )
+    parser.add_argument(
+        "--no-install", dest="install", action="store_false", help="skip peers that are not there instead"
+    )
+    options = parser.parse_args()
+    options.effort = measures.QUICK if options.quick else measures.FULL
+    options.rounds = options.rounds or (2 if options.quick else 5)
+    return options
+
+
+def peers(text):
+    """The chosen names; multilock always takes part, being what the others are compared with."""
+    chosen = text.split(",")
+    unknown = set(chosen) - set(NAMES)
+    if unknown:
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))} (known: {', '.join(NAMES)})")
+    return [OURS, *chosen]
+
+
+def directory(text):
+    if not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"{text} is not a directory")
+    return text
+
+
+def positive(text):
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError("at least one")
+    return int(text)
+
+
+def prepare(wanted, download):
+    """Those that can be run here, installed if need be. The others are named on the way."""
+    ready = []
+    for peer in wanted:
+        progress(f"preparing {peer.name}")
+        try:
+            peer.needs.prepare(download)
+            ready.append(peer)
+        except Unavailable as reason:
+            progress("")
+            print(f"skipped: {peer.name} ({type(peer).__name__.lower()}): {reason}")
+    progress("")
+    return ready
+
+
+@dataclass(frozen=True)
+class Places:
+    """The two directories that everything happens in, each on a filesystem of its own."""
+
+    memory: str
+    disk: str
+
+    def named(self):
+        return {
+            "tmpfs": lambda: fresh(self.memory),
+            # By the filesystem's name, which is what the reader has to know.
+            f"disk ({filesystem(self.disk)})": lambda: fresh(self.disk),
+        }
+
+    def scratch(self):
+        return fresh(self.disk)
+
+
+def fresh(parent):
+    return tempfile.mkdtemp(dir=parent)
+
+
+def compare(libraries, runnable, places, options):
+    print(conditions(places))
+    print(versions([*libraries, *runnable]), flush=True)
+    compare_libraries(libraries, places, options)
+    calls = take_turns(
+        "commands", runnable, options.rounds, lambda peer: commands.call_time(peer, places.scratch, options.effort)
+    )
+    tables.calls(calls)
+    progress("idle waiters")
+    waiters = [library for library in libraries if library.waits], [command for command in runnable if command.waiting]
+    percentages, failures = idle.idle(*waiters, places.scratch, options.effort)
+    progress("")
+    tables.idle(percentages, failures, OURS, options.effort.idle_seconds)
+
+
+def compare_libraries(libraries, places, options):
+    effort, named = options.effort, places.named()
+    waiting = [library for library in libraries if library.waits]
+    alone = take_turns(
+        "uncontended", libraries, options.rounds, lambda peer: measures.uncontended(peer, named, effort)
+    )
+    tables.uncontended(alone, list(named))
+    crowd = take_turns(
+        "contended", waiting, options.rounds, lambda peer: measures.contended(peer, places.scratch, effort)
+    )
+    tables.contended(crowd, effort)
+    pairs = take_turns(
+        "hand-over", waiting, options.rounds, lambda peer: measures.handover(peer, places.scratch, effort)
+    )
+    tables.handover(pairs, {library.name: library.waits for library in waiting})
