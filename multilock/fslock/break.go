@@ -24,42 +24,48 @@ func (o *observer) Break(ctx context.Context) error {
 	case o.watch.changed(info):
 		return multilock.ErrHeld
 	}
-	return o.remove(ctx, "dead")
+	dead, why := o.record, o.verdict.why
+	removed, err := o.remove()
+	if removed {
+		// The lock is broken; that the history could not be written is no reason to
+		// say anything else.
+		_ = o.src.Append(ctx, o.src.brokeEvent(dead, why))
+	}
+	return err
 }
 
-// Force implements multilock.Observer.
-func (o *observer) Force(ctx context.Context) error {
+// Force implements multilock.Observer. It leaves the history to its caller, who
+// knows why.
+func (o *observer) Force(context.Context) error {
 	if o.dir == nil {
 		if o.record.Foreign != "" {
 			return opError("break", o.name, fmt.Errorf("%s", o.record.Foreign))
 		}
 		return multilock.ErrFree
 	}
-	return o.remove(ctx, "forced")
+	_, err := o.remove()
+	return err
 }
 
 // remove empties the judged directory and removes it. The job's mark goes before
 // the lock file, so that a crash in between leaves a lock, not a limbo.
-func (o *observer) remove(ctx context.Context, how string) error {
+func (o *observer) remove() (removed bool, err error) {
 	if o.limbo {
-		return o.clearLimbo()
+		return false, o.clearLimbo()
 	}
 	if err := o.dir.Unlink(o.name + jobSuffix); err != nil && !gone(err) {
-		return opError("break", o.name, err)
+		return false, opError("break", o.name, err)
 	}
-	err := o.dir.Unlink(o.name + lockedSuffix)
+	err = o.dir.Unlink(o.name + lockedSuffix)
 	if gone(err) {
 		o.forget() // somebody else was faster; what is left there, the next look reads anew
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return opError("break", o.name, err)
+		return false, opError("break", o.name, err)
 	}
 	o.removeDirectory()
-	// The lock is broken; that the history could not be written is no reason to
-	// say anything else.
-	_ = o.src.Append(ctx, o.src.brokeEvent(o.record, how+": "+o.verdict.why))
-	return nil
+	return true, nil
 }
 
 func (o *observer) removeDirectory() {

@@ -12,7 +12,7 @@ type census struct {
 	alive   int    // pid of one living member, 0 if none was seen
 	name    string // its name
 	zombies []zombie
-	missed  bool // some process was listed and could not be read
+	hidden  bool // some process was listed and may not be read
 }
 
 type zombie struct {
@@ -20,10 +20,10 @@ type zombie struct {
 	start uint64
 }
 
-// confirms reports that two passes in a row saw everybody and found the same
-// zombies, at least one.
+// confirms reports that two passes in a row could read everybody and found the
+// same zombies, at least one.
 func (c census) confirms(before census) bool {
-	return !c.missed && !before.missed && len(c.zombies) > 0 && slices.Equal(c.zombies, before.zombies)
+	return !c.hidden && !before.hidden && len(c.zombies) > 0 && slices.Equal(c.zombies, before.zombies)
 }
 
 // takeCensus stops at the first living member.
@@ -46,8 +46,8 @@ func (c *census) add(pgid, pid int) {
 	var buf statBuffer
 	member, err := readStat(statPath(pid), &buf)
 	switch {
-	case err != nil || member.group < 0:
-		c.missed = true
+	case err != nil:
+		c.hidden = c.hidden || !vanished(err)
 	case member.group != pgid:
 	case member.dead() && !hasLiveThread(pid):
 		c.zombies = append(c.zombies, zombie{pid: pid, start: member.start})

@@ -25,13 +25,14 @@ func judgeGroup(g Group) Evidence {
 	}
 	var buf statBuffer
 	leader, err := readStat(statPath(g.PGID), &buf)
-	match := err == nil && (g.Start == 0 || leader.start == g.Start)
+	known := err == nil && g.Start != 0
+	match := known && leader.start == g.Start
 	switch {
 	case match && leader.group == g.PGID && !leader.dead():
 		return groupAlive(g.PGID, g.PGID, string(leader.name))
 	case !procIsOurs():
 		return evidence(Alive, "process group %d exists on this host, and /proc shows another pid namespace", g.PGID)
-	case err == nil && !match:
+	case known && !match:
 		// The kernel hands out no pid while a group has that number, so a
 		// new owner of the number proves that the group had ended.
 		return groupReused(g.PGID, string(leader.name))
@@ -39,28 +40,41 @@ func judgeGroup(g Group) Evidence {
 	return judgeMembers(g.PGID)
 }
 
-// maxCensus limits how often all processes are gone through. Two are needed
-// for proof, more when processes come and go meanwhile.
-const maxCensus = 4
+const (
+	// maxCensus limits how often all processes are gone through.
+	maxCensus = 6
+	// confirmations is how many passes have to agree with the one before. One
+	// is not enough: a process that is born after the listing, while its
+	// parent ends and is reaped before its turn comes, slips through.
+	confirmations = 2
+)
 
 // judgeMembers decides for a group that the kernel still knows and whose leader
-// does not run. It is Gone only if zombies account for it, found twice with no
-// change between: a process that forks and ends could slip through one census,
-// as its child starts after the listing and it ends before its turn.
+// does not run. It is Gone only if the same zombies, and nobody else, account
+// for it in several passes.
 func judgeMembers(pgid int) Evidence {
 	var before census
+	agreed := 0
 	for range maxCensus {
 		now, err := takeCensus(pgid)
-		switch {
-		case err != nil:
+		if err != nil {
 			return evidence(Alive, "process group %d exists on this host, and /proc cannot be listed: %v", pgid, err)
-		case now.alive != 0:
+		}
+		if now.alive != 0 {
 			return groupAlive(pgid, now.alive, now.name)
-		case now.confirms(before) && !procHides():
+		}
+		if !now.confirms(before) {
+			agreed = 0
+		} else if agreed++; agreed == confirmations && !procHides() {
 			return evidence(Gone, "nothing but zombies is left of process group %d", pgid)
 		}
 		before = now
 	}
+	return judgeUnseen(pgid)
+}
+
+// judgeUnseen has only the kernel's word left.
+func judgeUnseen(pgid int) Evidence {
 	if unix.Kill(-pgid, 0) == unix.ESRCH {
 		return groupMissing(pgid)
 	}

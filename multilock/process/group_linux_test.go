@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"syscall"
 	"testing"
@@ -53,7 +54,7 @@ func TestGroupLivesAndEnds(t *testing.T) {
 
 	found := group.Judge(me)
 	requireLife(t, process.Alive, found)
-	require.Contains(t, found.Why, "(process.test)")
+	require.Contains(t, found.Why, ownName())
 	leader.end()
 	found = group.Judge(me)
 	requireLife(t, process.Gone, found)
@@ -102,30 +103,35 @@ func TestGroupOfZombies(t *testing.T) {
 
 func TestGroupWhoseNumberHasAnotherOwner(t *testing.T) {
 	me := self(t)
-	group, _, member := pair(t)
-	t.Cleanup(func() { _ = unix.Kill(member, unix.SIGKILL) })
+	group, leader, member := pair(t)
 	group.Start++
 	found := group.Judge(me)
 	requireLife(t, process.Gone, found)
-	require.Contains(t, found.Why, "now belongs to another process (process.test)")
+	require.Contains(t, found.Why, "now belongs to another process "+ownName())
+	require.NoError(t, unix.Kill(member, unix.SIGKILL))
+	require.NoError(t, leader.Wait(), "it ends once it has reaped its member")
 }
 
 // A leader may move into another group and leave members behind.
-func TestGroupWithoutTheProcessOfItsNumber(t *testing.T) {
-	me := self(t)
-	group, leader, member := pair(t)
-	host := groupOf(t, "sit")
-	host.hear(t, &struct{}{})
-	requireLife(t, process.Alive, group.Judge(me))
-	// A parent cannot move a child that has executed, the child would have to;
-	// a member that is alone in the group shows the same.
-	require.ErrorIs(t, unix.Setpgid(leader.Process.Pid, host.Process.Pid), unix.EACCES)
-	leader.end()
+func TestGroupThatItsLeaderHasLeft(t *testing.T) {
+	me, target := self(t), groupOf(t, "sit")
+	leader := prepareActor(t, "move")
+	leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	leader.Env = append(leader.Env, fmt.Sprintf("%s=%d", moveVariable, target.Process.Pid))
+	leader.start(t)
+	var member int
+	leader.hear(t, &member)
+	group, err := process.FindGroup(leader.Process.Pid)
+	require.NoError(t, err)
+
 	found := group.Judge(me)
 	requireLife(t, process.Alive, found)
-	zombify(t, member)
-	reap(t, member)
-	requireLife(t, process.Gone, group.Judge(me))
+	require.Contains(t, found.Why, fmt.Sprintf("process %d ", member))
+	require.NoError(t, unix.Kill(member, unix.SIGKILL))
+	require.NoError(t, leader.Wait(), "it ends once it has reaped its member")
+	found = group.Judge(me)
+	requireLife(t, process.Gone, found)
+	require.Contains(t, found.Why, "no longer exists")
 }
 
 func TestGroupElsewhere(t *testing.T) {

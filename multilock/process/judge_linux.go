@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// judgePID reads the stat file first: for a living process that is all it
-// takes. Only what would speak against its life is looked into further.
+// judgePID reads the stat file first: for a living process whose start time
+// agrees that is all it takes. Everything else is looked into further, as /proc
+// may be one of another pid namespace and show somebody else.
 func judgePID(pid int, start uint64) Evidence {
 	var buf statBuffer
 	found, err := readStat(statPath(pid), &buf)
-	if err == nil && !found.dead() && (start == 0 || found.start == start) {
+	if err == nil && !found.dead() && start != 0 && found.start == start {
 		return running(pid, found)
 	}
 	switch sent := unix.Kill(pid, 0); {

@@ -43,7 +43,7 @@ func sit() error {
 // actor is a process that plays a role; lines of JSON come out of it.
 type actor struct {
 	*exec.Cmd
-	input  io.WriteCloser
+	input  io.Writer
 	output *bufio.Scanner
 }
 
@@ -55,8 +55,11 @@ func prepareActor(t *testing.T, role string) *actor {
 	cmd := exec.Command(path)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	cmd.Stderr = os.Stderr
-	input, err := cmd.StdinPipe()
+	// Not StdinPipe, which Wait closes: members of a group outlive their leader.
+	theirs, input, err := os.Pipe()
 	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = theirs.Close(), input.Close() })
+	cmd.Stdin = theirs
 	output, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	return &actor{Cmd: cmd, input: input, output: bufio.NewScanner(output)}

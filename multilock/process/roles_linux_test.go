@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ func play(name string) error {
 	roles := map[string]func() error{
 		"sit":      sit,
 		"lead":     lead,
+		"move":     move,
 		"headless": headless,
 		"report":   report,
 		"nobody":   judgeAsNobody,
@@ -66,14 +68,38 @@ func lead() error {
 	if err := say(member.Process.Pid); err != nil {
 		return err
 	}
-	return member.Wait()
+	_ = member.Wait() // the test kills it
+	return nil
+}
+
+// moveVariable names the process group that move goes to.
+const moveVariable = "MULTILOCK_PROCESS_TEST_GROUP"
+
+// move leaves its own group, in which one member stays.
+func move() error {
+	target, err := strconv.Atoi(os.Getenv(moveVariable))
+	if err != nil {
+		return err
+	}
+	member, err := another(nil)
+	if err != nil {
+		return err
+	}
+	if err := unix.Setpgid(0, target); err != nil {
+		return err
+	}
+	if err := say(member.Process.Pid); err != nil {
+		return err
+	}
+	_ = member.Wait() // the test kills it
+	return nil
 }
 
 // headless goes on after its main thread has ended.
 func headless() error {
 	go endMainThread()
 	var line []byte
-	for !slicesHasZombie(line) {
+	for !bytes.Contains(line, []byte(") Z ")) {
 		runtime.Gosched()
 		var err error
 		if line, err = os.ReadFile("/proc/self/stat"); err != nil {
@@ -81,12 +107,6 @@ func headless() error {
 		}
 	}
 	return sit()
-}
-
-func slicesHasZombie(line []byte) bool {
-	var state byte
-	_, err := fmt.Sscanf(string(line), "%d (process.test) %c", new(int), &state)
-	return err == nil && state == 'Z'
 }
 
 // endMainThread moves on from thread to thread until it runs on the main one.

@@ -46,13 +46,18 @@ func parseStat(line []byte) (stat, error) {
 	return s, nil
 }
 
-// parseFields reads what follows the name, which is field 3 and on.
+// parseFields reads what follows the name, which is field 3 and on, with one
+// space before each. It cuts by hand because the iterators of package bytes
+// would move the caller's buffer to the heap.
 func (s *stat) parseFields(rest []byte) (err error) {
-	number := 2
-	for field := range bytes.FieldsSeq(rest) {
-		number++
+	for number := 2; len(rest) > 0; number++ {
+		var field []byte
+		field, rest, _ = bytes.Cut(rest, []byte(" "))
 		switch number {
 		case 3:
+			if len(field) != 1 {
+				return errMalformed
+			}
 			s.state = field[0]
 		case 5:
 			s.group, err = strconv.Atoi(string(field))

@@ -82,7 +82,7 @@ func TestHidepidOptions(t *testing.T) {
 func TestCensusNeedsToBeConfirmed(t *testing.T) {
 	one := census{zombies: []zombie{{7, 1}}}
 	two := census{zombies: []zombie{{7, 1}, {8, 2}}}
-	blind := census{zombies: []zombie{{7, 1}}, missed: true}
+	blind := census{zombies: []zombie{{7, 1}}, hidden: true}
 	require.True(t, one.confirms(one))
 	require.False(t, two.confirms(one))
 	require.False(t, one.confirms(blind))

@@ -22,10 +22,11 @@ import (
 // All continuing is done when SIGCONT comes to us, never because a call that
 // should have stopped us has returned: the stop takes effect a little later.
 type control struct {
-	job       *Job
-	eager     bool           // give the terminal without being asked
-	suspends  chan os.Signal // SIGTSTP, unless it is ignored
-	continues chan os.Signal // SIGCONT
+	job   *Job
+	eager bool // give the terminal without being asked
+	// signals carries SIGCONT and SIGTSTP. It is one channel to keep their order:
+	// a stop key pressed right after `fg` must not be taken for one before.
+	signals chan os.Signal
 
 	mu    sync.Mutex
 	ended bool
@@ -36,21 +37,20 @@ type control struct {
 
 func newControl(j *Job) *control {
 	c := &control{
-		job:       j,
-		eager:     !isPipe(j.spec.Stdin) && !isPipe(j.spec.Stdout),
-		suspends:  make(chan os.Signal, 1),
-		continues: make(chan os.Signal, 1),
-		tty:       openTerminal(),
+		job:     j,
+		eager:   !isPipe(j.spec.Stdin) && !isPipe(j.spec.Stdout),
+		signals: make(chan os.Signal, 16),
+		tty:     openTerminal(),
 	}
-	c.catchSuspend()
-	signal.Notify(c.continues, syscall.SIGCONT)
+	c.catch()
 	return c
 }
 
-// catchSuspend leaves an ignored SIGTSTP ignored, for us and for the job.
-func (c *control) catchSuspend() {
+// catch leaves an ignored SIGTSTP ignored, for us and for the job.
+func (c *control) catch() {
+	signal.Notify(c.signals, syscall.SIGCONT)
 	if !ignored(syscall.SIGTSTP) {
-		signal.Notify(c.suspends, syscall.SIGTSTP)
+		signal.Notify(c.signals, syscall.SIGTSTP)
 	}
 }
 
@@ -80,10 +80,12 @@ func (c *control) serve() {
 		select {
 		case <-c.job.over:
 			return
-		case <-c.suspends:
-			_ = c.job.Signal(syscall.SIGTSTP) // fails only when the job is over
-		case <-c.continues:
-			c.resume()
+		case sig := <-c.signals:
+			if sig == syscall.SIGCONT {
+				c.resume()
+			} else {
+				_ = c.job.Signal(syscall.SIGTSTP) // fails only when the job is over
+			}
 		}
 	}
 }
@@ -95,7 +97,6 @@ func (c *control) resume() {
 	if c.ended {
 		return
 	}
-	c.catchSuspend()
 	if c.eager && c.tty.ours() {
 		c.lend()
 	}
@@ -108,8 +109,7 @@ func (c *control) finish(killed bool) (had bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	signal.Stop(c.suspends)
-	signal.Stop(c.continues)
+	signal.Stop(c.signals)
 	if c.tty == nil {
 		return false
 	}

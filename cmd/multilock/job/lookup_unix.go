@@ -29,7 +29,8 @@ func (s Spec) lookPath() (string, error) {
 		return name, nil // the kernel will say what is wrong with it
 	}
 	var denied error
-	for _, dir := range filepath.SplitList(s.path()) {
+	// Not filepath.SplitList: an empty PATH is one empty entry, which is ".".
+	for dir := range strings.SplitSeq(s.path(), ":") {
 		candidate := "./" + name
 		if dir != "" {
 			candidate = dir + "/" + name

@@ -4,7 +4,6 @@ package job
 
 import (
 	"os"
-	"os/signal"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -54,8 +53,7 @@ func (c *control) suspend(sig syscall.Signal, had bool) {
 		return
 	}
 	if sig == syscall.SIGTSTP && had {
-		signal.Stop(c.suspends) // our own signal must not come back to the job
-		_ = unix.Kill(0, sig)
+		suspendPeers()
 	}
 	_ = unix.Kill(os.Getpid(), syscall.SIGSTOP)
 }

@@ -6,37 +6,54 @@ package guest
 import (
 	"embed"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/multilock/go/integration/nfslab/cpio"
+	"github.com/multilock/go/integration/nfslab/guest/on"
 )
 
 //go:embed root
 var root embed.FS
 
-// Programs are the names under which the launcher's own binary serves inside the machine.
+// These are the names under which the launcher's own binary serves inside the machine.
 const (
 	AgentProgram = "lab-agent"
 	InitProgram  = "lab-init"
 	OnProgram    = "on"
+	ExecProgram  = on.ExecProgram
 )
 
 const binDir = "lab/bin"
 
-// Write adds the files to archive, and the launcher's binary self under the names of Programs.
-func Write(archive *cpio.Writer, self string) error {
+// Write adds the files to archive, and the running binary under the names that it serves under.
+func Write(archive *cpio.Writer) error {
 	if err := writeFiles(archive); err != nil {
 		return err
 	}
-	if err := archive.Copy(binDir+"/"+AgentProgram, self); err != nil {
+	if err := writeSelf(archive, binDir+"/"+AgentProgram); err != nil {
 		return err
 	}
-	for _, name := range []string{InitProgram, OnProgram} {
+	for _, name := range []string{InitProgram, OnProgram, ExecProgram} {
 		if err := archive.Symlink(binDir+"/"+name, AgentProgram); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writeSelf does not go by the binary's path: a newer one may have been put there.
+func writeSelf(archive *cpio.Writer, name string) error {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer self.Close()
+	info, err := self.Stat()
+	if err != nil {
+		return err
+	}
+	return archive.File(name, 0o755, info.Size(), self)
 }
 
 func writeFiles(archive *cpio.Writer) error {

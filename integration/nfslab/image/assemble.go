@@ -83,8 +83,11 @@ func writeTree(archive *cpio.Writer, tree string) error {
 	if err := archive.Dir("tmp", 0o777); err != nil {
 		return err
 	}
-	// Debian makes this link when the package is configured.
+	// Debian makes such links when a package is configured.
 	if err := archive.Symlink("usr/bin/awk", "mawk"); err != nil {
+		return err
+	}
+	if err := archive.Symlink("usr/bin/sh", "bash"); err != nil {
 		return err
 	}
 	return archive.Finish()

@@ -15,7 +15,7 @@ import (
 func requiredPrograms() []string {
 	return []string{
 		"bash", "blockdev", "exportfs", "ip", "losetup", "mawk", "mkfs.ext4", "modprobe", "mount", "mount.nfs", "nfsdcld",
-		"nsenter", "rpc.mountd", "rpc.nfsd", "rpc.statd", "rpcbind", "setpriv", "ss", "strace", "sysctl", "tar", "tc",
+		"nsenter", "pidof", "rpc.mountd", "rpc.nfsd", "rpc.statd", "rpcbind", "setpriv", "ss", "strace", "sysctl", "tar", "tc",
 		"umount", "unshare",
 	}
 }

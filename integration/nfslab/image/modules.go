@@ -33,7 +33,7 @@ func addModules(ctx context.Context, kernel, tree string) error {
 		return err
 	}
 	from, to := filepath.Join(kernel, "lib/modules", version), filepath.Join(tree, "lib/modules", version)
-	files, err := moduleFiles(filepath.Join(from, "modules.dep"))
+	files, err := moduleFiles(from)
 	if err != nil {
 		return err
 	}
@@ -58,25 +58,38 @@ func kernelVersion(kernel string) (string, error) {
 	return versions[0].Name(), nil
 }
 
-// moduleFiles returns the files of kernelModules and of all they depend on; modules.dep lists dependencies in full.
-func moduleFiles(modulesDep string) ([]string, error) {
+// moduleFiles returns the files of kernelModules and of all they depend on, relative to dir.
+func moduleFiles(dir string) ([]string, error) {
+	loadable, err := loadableModules(filepath.Join(dir, "modules.dep"))
+	if err != nil {
+		return nil, err
+	}
+	builtin, err := os.ReadFile(filepath.Join(dir, "modules.builtin"))
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, name := range kernelModules() {
+		needed, ok := loadable[name]
+		if !ok && !strings.Contains(string(builtin), "/"+name+".ko\n") {
+			return nil, fmt.Errorf("the kernel has no module %s", name)
+		}
+		files = append(files, needed...)
+	}
+	return files, nil
+}
+
+// loadableModules maps the names of modules to their files, their own first; modules.dep lists dependencies in full.
+func loadableModules(modulesDep string) (map[string][]string, error) {
 	index, err := os.ReadFile(modulesDep)
 	if err != nil {
 		return nil, err
 	}
-	dependencies := map[string][]string{}
+	files := map[string][]string{}
 	for line := range strings.Lines(string(index)) {
 		file, needs, _ := strings.Cut(strings.TrimSpace(line), ":")
 		name := strings.TrimSuffix(filepath.Base(file), ".ko")
-		dependencies[strings.ReplaceAll(name, "-", "_")] = append([]string{file}, strings.Fields(needs)...)
-	}
-	var files []string
-	for _, name := range kernelModules() {
-		needed, ok := dependencies[name]
-		if !ok {
-			return nil, fmt.Errorf("the kernel has no module %s", name)
-		}
-		files = append(files, needed...)
+		files[strings.ReplaceAll(name, "-", "_")] = append([]string{file}, strings.Fields(needs)...)
 	}
 	return files, nil
 }

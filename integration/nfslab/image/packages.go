@@ -27,8 +27,8 @@ type packageSet struct {
 func rootPackages() []string {
 	return []string{
 		"bash", "coreutils", "e2fsprogs", "findutils", "grep", "hostname", "iproute2", "kmod", "mawk", "mount",
-		"ncurses-base", "netbase", "nfs-common", "nfs-kernel-server", "procps", "rpcbind", "sed", "strace", "tar",
-		"util-linux",
+		"ncurses-base", "netbase", "nfs-common", "nfs-kernel-server", "procps", "rpcbind", "sed", "strace", "sysvinit-utils",
+		"tar", "util-linux",
 	}
 }
 
@@ -36,7 +36,7 @@ func rootPackages() []string {
 // that turn out to need one of them are left out too.
 func leftOut() *regexp.Regexp {
 	return regexp.MustCompile(`^(adduser|debconf|dpkg|init-system-helpers|lsb-base|media-types|passwd|sensible-utils|` +
-		`sysvinit-utils|ucf|usrmerge|libgnutls.*|libldap.*|libp11-kit.*|libunistring.*|perl.*|libperl.*|lib.*-perl|` +
+		`ucf|usrmerge|libgnutls.*|libldap.*|libp11-kit.*|libunistring.*|perl.*|libperl.*|lib.*-perl|` +
 		`python3.*|libpython3.*)$`)
 }
 

@@ -21,7 +21,7 @@ def waiting_library(library, directory):
 
 
 def idle(libraries, commands, scratch, effort):
-    """Per peer, the percentage of one processor that its waiter used; and the reasons why some could not be measured."""
+    """The percentage of one processor that each waiter used, and why some could not be measured."""
     clocks, failures = {}, {}
     with ExitStack() as stack:
         for peer, waiting in [

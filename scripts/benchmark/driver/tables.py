@@ -12,10 +12,12 @@ def show(title, header, rows):
 
 
 def number(value):
-    """Three digits that matter, without exponents."""
+    """About three digits that matter, without exponents."""
     if value >= 100:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.4f}"
 
 
 def times(ratio):

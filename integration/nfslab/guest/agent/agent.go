@@ -10,7 +10,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -27,9 +29,9 @@ func Main() error {
 	if err != nil {
 		return err
 	}
-	port, err := os.OpenFile("/dev/virtio-ports/"+wire.ControlPort, os.O_RDWR, 0)
+	port, err := openPort(wire.ControlPort)
 	if err != nil {
-		return fmt.Errorf("control port: %w", err)
+		return err
 	}
 	agent := &agent{job: job, sender: wire.NewSender(port), bye: make(chan struct{})}
 	stdin, input := io.Pipe()
@@ -61,6 +63,20 @@ func readJob() (wire.Job, error) {
 		return job, fmt.Errorf("%s: no command", wire.JobPath)
 	}
 	return job, nil
+}
+
+// openPort finds the device of a virtio serial port. There is no udev to make a link of its name.
+func openPort(name string) (*os.File, error) {
+	names, err := filepath.Glob("/sys/class/virtio-ports/*/name")
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range names {
+		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == name {
+			return os.OpenFile("/dev/"+filepath.Base(filepath.Dir(path)), os.O_RDWR, 0)
+		}
+	}
+	return nil, fmt.Errorf("no serial port %s", name)
 }
 
 func (a *agent) serve(stdin *io.PipeReader) error {

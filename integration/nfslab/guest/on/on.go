@@ -3,7 +3,8 @@
 // Package on runs a command on one of the lab's hosts, that is in the host's namespaces.
 //
 // It is a program of its own, not nsenter, so that a test can treat it as the command: it passes on the signals it
-// gets, returns the command's exit code, and takes the command with it when it is killed.
+// gets, returns the command's exit code, and takes the command with it when it is killed. Main stays outside of the host's pid
+// namespace, where its caller can see it; its child Exec is inside and becomes the command.
 package on
 
 import (
@@ -22,6 +23,9 @@ import (
 
 // hostsDir holds one directory per host; the file pid in it names the host's first process.
 const hostsDir = "/run/lab/hosts"
+
+// ExecProgram is the name under which Exec is found on the PATH.
+const ExecProgram = "lab-exec"
 
 const usage = "usage: on HOST COMMAND [ARGUMENT...]"
 
@@ -77,14 +81,13 @@ func enterOne(process int, name string) error {
 }
 
 func run(command []string) int {
-	cmd := exec.Command(command[0], command[1:]...)
+	cmd := exec.Command(ExecProgram, command...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "on:", err)
-		return startFailure(err)
+		return 125
 	}
 	go func() {
 		for s := range signals {
@@ -97,11 +100,4 @@ func run(command []string) int {
 		return 128 + int(status.Signal())
 	}
 	return status.ExitStatus()
-}
-
-func startFailure(err error) int {
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		return 127
-	}
-	return 126
 }

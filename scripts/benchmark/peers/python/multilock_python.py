@@ -28,7 +28,7 @@ class MultiLock:
     def try_acquire(self):
         if self.is_mine():
             return True
-        os.makedirs(self.group, exist_ok=True)
+        self.make_group()
         try:
             os.mkdir(self.directory)
             self.write()
@@ -37,6 +37,13 @@ class MultiLock:
             # Held, or the group was removed by a release since it was made.
             return False
         return self.is_mine()
+
+    def make_group(self):
+        try:
+            os.makedirs(self.group)
+        except FileExistsError:
+            # os.makedirs(exist_ok=True) would look again, and complain if a release has removed it by then.
+            pass
 
     def write(self):
         staged = os.open(self.staged, os.O_CREAT | os.O_EXCL | os.O_RDWR)

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+type acquireOptions struct {
+	common
+	holding
+	wait   waitLimit
+	pid    int
+	detach bool
+}
+
+// acquireReport is what "acquire --json" prints.
+type acquireReport struct {
+	Name   string `json:"name"`
+	Group  string `json:"group"`
+	Token  string `json:"token"`
+	Fence  uint64 `json:"fence,omitempty"`
+	Keeper int    `json:"keeper_pid,omitempty"` // the process that renews the lock; none for --detach
+	For    int    `json:"for_pid,omitempty"`    // the process with whose end the lock is released
+}
+
+func newAcquireCommand(e *env) *cli.Command {
+	o := &acquireOptions{}
+	return &cli.Command{
+		Name:  "acquire",
+		Usage: "take the lock for a shell script, and print its token",
+		Description: `Takes the lock and prints a token, with which "multilock release" gives it back.
+A keeper in the background renews the lock while the process --pid lives (the
+calling shell, unless said otherwise) and releases it when that ends.
+
+   token=$(multilock -d /shared acquire -n deploy --wait 1m) || exit
+   ...
+   multilock -d /shared release -n deploy --token "$token"
+
+With --detach nobody renews the lock: it is held for --ttl, or until it is
+released, on whatever host.`,
+		Flags: append(o.flags(),
+			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait so long for the lock; a `DURATION`, or forever", Category: "TAKING"},
+			&cli.IntFlag{Name: "pid", Destination: &o.pid, Usage: "hold the lock as long as this `PROCESS` lives (default: the calling shell)", Category: "HOLDING"},
+			&cli.BoolFlag{Name: "detach", Destination: &o.detach, Usage: "hold the lock for --ttl, whatever lives", Category: "HOLDING"},
+		),
+		Action: func(c *cli.Context) error {
+			o.common = readCommon(c)
+			if err := o.check(c); err != nil {
+				return err
+			}
+			return o.locate(runAcquire(c.Context, e, o))
+		},
+	}
+}
+
+func (o *acquireOptions) check(c *cli.Context) error {
+	const name = "acquire"
+	switch {
+	case c.Args().Present():
+		return usagef(name, "unexpected %q; the lock's name is given with -n, and a command is run with: multilock run", c.Args().First())
+	case o.detach && !o.ttl.set:
+		return usagef(name, "--detach needs --ttl: it is the time after which the lock is free again")
+	case o.detach && o.pid != 0:
+		return usagef(name, "--detach and --pid contradict each other: a detached lock depends on no process")
+	case o.pid < 0:
+		return usagef(name, "--pid %d: not the number of a process", o.pid)
+	}
+	return o.holding.check(name)
+}
+
+func runAcquire(ctx context.Context, e *env, o *acquireOptions) error {
+	report, err := o.acquire(ctx, e)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return e.printJSON(report)
+	}
+	return e.print("%s\n", report.Token)
+}
+
+func (o *acquireOptions) acquire(ctx context.Context, e *env) (acquireReport, error) {
+	sigs := catchSignals()
+	defer sigs.release()
+	ctx = sigs.until(ctx)
+	if o.detach {
+		return acquireDetached(ctx, e, o)
+	}
+	if o.pid == 0 {
+		o.pid = os.Getppid()
+	}
+	owner, err := process.Find(o.pid)
+	if err != nil {
+		return acquireReport{}, usagef("acquire", "--pid %d: %v", o.pid, err)
+	}
+	return acquireKept(ctx, e, o, owner)
+}
+
+// acquireDetached takes a lock that nobody renews.
+func acquireDetached(ctx context.Context, e *env, o *acquireOptions) (acquireReport, error) {
+	src, err := openSource(o.common)
+	if err != nil {
+		return acquireReport{}, err
+	}
+	opt := o.options()
+	opt.Detached, opt.User, opt.Command = true, userName(e), "acquire --detach"
+	start := time.Now()
+	lock, err := take(ctx, e, src, o.name, opt, o.wait, o.common)
+	if err != nil {
+		return acquireReport{}, closeSource(src, err)
+	}
+	report := acquireReport{Name: o.name, Group: o.group, Token: lock.Record().Token}
+	report.Fence, _ = lock.Fence(ctx) // a source may have none
+	_ = src.Append(ctx, acquiredEvent(lock, opt, report.Fence, time.Since(start)))
+	return report, closeSource(src, lock.Detach())
+}
+
+func acquiredEvent(lock *multilock.Lock, opt multilock.Options, fence uint64, waited time.Duration) multilock.Event {
+	r := lock.Record()
+	return multilock.Event{
+		Time: time.Now(), What: multilock.Acquired, Name: r.Name, Token: r.Token, By: r.Holder.Identity,
+		User: opt.User, Command: opt.Command, Fence: fence, Waited: waited,
+	}
+}
+
+// keepOrder is what the keeper is told, on its standard input.
+type keepOrder struct {
+	Base, Group, Name, Source string
+	LegacyPeers               bool
+	TTL, MaxAge, Poll, Wait   time.Duration
+	Forever                   bool
+	Owner                     process.Identity
+	User                      string
+}
+
+// keepAnswer is what the keeper says, on its standard output, once.
+type keepAnswer struct {
+	Token string
+	Fence uint64
+	Code  int
+	Error string
+}
+
+// acquireKept starts a keeper, which acquires the lock itself: the process that
+// the lock names is the one that renews it.
+func acquireKept(ctx context.Context, e *env, o *acquireOptions, owner process.Identity) (acquireReport, error) {
+	keeper, err := startKeeper(e, keepOrder{
+		Base: o.base, Group: o.group, Name: o.name, Source: o.source, LegacyPeers: o.legacyPeers,
+		TTL: o.ttl.value, MaxAge: o.maxAge.value, Poll: o.poll.value, Wait: o.wait.value, Forever: o.wait.forever,
+		Owner: owner, User: userName(e),
+	})
+	if err != nil {
+		return acquireReport{}, err
+	}
+	if o.wait.waits() {
+		src, err := openSource(o.common)
+		if err == nil {
+			n := startNotice(ctx, e, src, o.name, o.common)
+			defer func() { n.stop(); _ = src.Close() }()
+		}
+	}
+	answer, err := keeper.answer(ctx)
+	if err != nil {
+		return acquireReport{}, err
+	}
+	return acquireReport{Name: o.name, Group: o.group, Token: answer.Token, Fence: answer.Fence, Keeper: keeper.pid, For: owner.PID}, nil
+}
+
+// keeperProcess is the keeper as its parent sees it.
+type keeperProcess struct {
+	pid  int
+	life io.Closer // closed before the answer, it makes the keeper give up
+	out  io.ReadCloser
+}
+
+func startKeeper(e *env, order keepOrder) (*keeperProcess, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the program itself to start the keeper: %w", err)
+	}
+	cmd := exec.Command(self, keepCommand)
+	cmd.Env = e.environ()
+	cmd.SysProcAttr = ownSession()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the keeper: %w", err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the keeper: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the keeper: %w", err)
+	}
+	if err := json.NewEncoder(in).Encode(order); err != nil {
+		return nil, fmt.Errorf("tell the keeper what to do: %w", err)
+	}
+	return &keeperProcess{pid: cmd.Process.Pid, life: in, out: out}, nil
+}
+
+// answer waits for what the keeper says. When ctx ends, the keeper is made to
+// give up, and what it says to that is the answer.
+func (k *keeperProcess) answer(ctx context.Context) (keepAnswer, error) {
+	stop := context.AfterFunc(ctx, func() { _ = k.life.Close() })
+	defer stop()
+	line, err := bufio.NewReader(k.out).ReadBytes('\n')
+	if cause := context.Cause(ctx); cause != nil {
+		return keepAnswer{}, cause
+	}
+	var a keepAnswer
+	if err == nil {
+		err = json.Unmarshal(line, &a)
+	}
+	if err != nil {
+		return keepAnswer{}, fmt.Errorf("the keeper ended without an answer: %w", err)
+	}
+	if a.Code != exitOK {
+		return keepAnswer{}, &keptError{a}
+	}
+	return a, nil
+}
+
+// keptError is an error that the keeper has put into words already.
+type keptError struct{ answer keepAnswer }
+
+func (k *keptError) Error() string { return k.answer.Error }
+
+// readOrder reads the keeper's order.
+func readOrder(in *bufio.Reader) (keepOrder, error) {
+	var order keepOrder
+	line, err := in.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &order)
+	}
+	if err != nil {
+		return order, errors.New("this command is for multilock's own use; see: multilock acquire")
+	}
+	return order, nil
+}
+
+var errParentGone = fmt.Errorf("whoever asked for the lock is gone: %w", &signalError{syscall.SIGTERM})
+
+func describeOwner(owner process.Identity) string {
+	return strings.TrimSpace(fmt.Sprintf("acquire for pid %d", owner.PID))
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+)
+
+const description = `multilock takes a lock on a directory that hosts share (usually on NFS), and runs
+jobs under it: the same cron line on every host, and exactly one runs it.
+
+   multilock -d /shared/jobs run -n nightly -- /usr/local/bin/nightly.sh
+
+A lock NAME of a group is the directory BASE/GROUP/NAME. It is renewed while its
+holder lives, and taken over when the holder is dead: at once on the same host,
+after its time to live (--ttl) on another. "multilock status" shows who holds
+what, and why that counts as alive.
+
+` + exitTable
+
+// run is the program: it parses, runs one command, and says how to end.
+func run(ctx context.Context, e *env, args []string) outcome {
+	app := newApp(e)
+	err := app.RunContext(ctx, permute(app, args))
+	return conclude(e, err)
+}
+
+func newApp(e *env) *cli.App {
+	app := &cli.App{
+		Name:            "multilock",
+		Usage:           "a lock and a job runner for hosts that share a filesystem",
+		Description:     description,
+		HideHelpCommand: false,
+		HideVersion:     true,
+		Writer:          e.stdout,
+		ErrWriter:       e.stderr,
+		Flags:           append(commonFlags(true), &cli.BoolFlag{Name: "version", Usage: "print the version"}),
+		Commands: []*cli.Command{
+			newRunCommand(e), newStatusCommand(e), newAcquireCommand(e), newReleaseCommand(e), newBreakCommand(e),
+			newCleanCommand(e), newHistoryCommand(e), newKeepCommand(e),
+		},
+		// Errors come back to run, which alone decides about the exit code.
+		ExitErrHandler: func(*cli.Context, error) {},
+		OnUsageError:   usageError,
+		Action: func(c *cli.Context) error {
+			if c.Bool("version") {
+				return e.print("multilock %s\n", version())
+			}
+			if c.Args().Present() {
+				return &usageProblem{command: c.Args().First(), err: errors.New("there is no such command; see multilock --help")}
+			}
+			return cli.ShowAppHelp(c)
+		},
+		EnableBashCompletion: true,
+		Suggest:              true,
+	}
+	for _, command := range app.Commands {
+		command.Flags = append(command.Flags, commonFlags(false)...)
+		command.OnUsageError = usageError
+	}
+	return app
+}
+
+// usageProblem is a wrong command line.
+type usageProblem struct {
+	command string
+	err     error
+}
+
+func (u *usageProblem) Error() string {
+	if u.command == "" {
+		return u.err.Error()
+	}
+	return fmt.Sprintf("%s: %v", u.command, u.err)
+}
+
+func (u *usageProblem) Unwrap() error { return u.err }
+
+// usageError keeps the library from printing the whole help text over the error.
+func usageError(c *cli.Context, err error, _ bool) error {
+	name := ""
+	if c.Command != nil && c.Command.Name != "multilock" {
+		name = c.Command.Name
+	}
+	return &usageProblem{command: name, err: err}
+}
+
+func usagef(command, format string, args ...any) error {
+	return &usageProblem{command: command, err: fmt.Errorf(format, args...)}
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(development)"
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+type breakOptions struct {
+	common
+	maxAge duration
+	token  string
+	force  bool
+}
+
+// breakReport is what "break --json" prints.
+type breakReport struct {
+	Broke bool     `json:"broke"`
+	Lock  lockView `json:"lock"`
+}
+
+func newBreakCommand(e *env) *cli.Command {
+	o := &breakOptions{}
+	return &cli.Command{
+		Name:      "break",
+		Usage:     "break a lock whose holder is dead",
+		ArgsUsage: "[NAME]",
+		Description: `Breaks the lock NAME if its holder is dead, watching it for as long as it takes to
+be sure. A living holder's lock is left alone (exit code 121), unless --force is
+given: then the holder notices at its next renewal, and "multilock run" ends its
+job. With --token, only that one acquisition is broken, none that came after it.`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Destination: &o.force, Usage: "break it even if the holder lives"},
+			&cli.StringFlag{Name: "token", Aliases: []string{"t"}, Destination: &o.token, Usage: "break it only if it has this `TOKEN` (see status --json)"},
+			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge a lock without a ttl by this age"},
+		},
+		Action: func(c *cli.Context) error {
+			o.common = readCommon(c)
+			switch {
+			case c.NArg() > 1:
+				return usagef("break", "one lock at a time; \"multilock clean\" clears all that are dead")
+			case c.NArg() == 1:
+				o.name = c.Args().First()
+			}
+			return o.locate(runBreak(c.Context, e, o))
+		},
+	}
+}
+
+func runBreak(ctx context.Context, e *env, o *breakOptions) error {
+	src, err := openSource(o.common)
+	if err != nil {
+		return err
+	}
+	return closeSource(src, breakLock(ctx, e, src, o))
+}
+
+func breakLock(ctx context.Context, e *env, src source, o *breakOptions) error {
+	sigs := catchSignals()
+	defer sigs.release()
+	want := multilock.Want{Token: o.token, Alive: o.force, Patience: multilock.Patience{MaxAge: o.maxAge.value}}
+	seen, err := multilock.Break(sigs.until(ctx), src, o.name, want)
+	if errors.Is(err, multilock.ErrFree) {
+		return o.tell(e, false, seen)
+	}
+	if err != nil {
+		return err
+	}
+	if o.force {
+		noteForced(ctx, e, src, o, seen)
+	}
+	return o.tell(e, true, seen)
+}
+
+// noteForced writes down who broke a lock by force; Break itself notes the rest.
+func noteForced(ctx context.Context, e *env, src source, o *breakOptions, seen multilock.Sighting) {
+	self, err := process.Self()
+	if err != nil {
+		return
+	}
+	err = src.Append(ctx, multilock.Event{
+		Time: time.Now(), What: multilock.Broke, Name: o.name, Token: seen.Record.Token, By: self, User: userName(e),
+		Holder: &seen.Record.Holder, Why: "by force, though " + seen.State.String() + ": " + seen.Why,
+	})
+	if err != nil {
+		e.say("warning: %v", err)
+	}
+}
+
+func (o *breakOptions) tell(e *env, broke bool, seen multilock.Sighting) error {
+	switch {
+	case o.json:
+		return e.printJSON(breakReport{Broke: broke, Lock: viewOf(o.name, seen)})
+	case o.quiet:
+		return nil
+	case !broke:
+		return e.print("lock %q is free\n", o.name)
+	}
+	return e.print("broke lock %q, which was %s\n", o.name, heldBy(seen))
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+type cleanOptions struct {
+	common
+	maxAge duration
+	dryRun bool
+}
+
+// cleanReport is what "clean --json" prints.
+type cleanReport struct {
+	DryRun    bool              `json:"dry_run"`
+	Broken    []lockView        `json:"broken"`    // dead locks
+	Held      []lockView        `json:"held"`      // left alone
+	Leftovers []fslock.Leftover `json:"leftovers"` // removed
+	Failed    []string          `json:"failed"`
+}
+
+func newCleanCommand(e *env) *cli.Command {
+	o := &cleanOptions{}
+	return &cli.Command{
+		Name:  "clean",
+		Usage: "clear dead locks and leftovers",
+		Description: `Breaks every lock of the group whose holder is dead, watching the silent ones for
+as long as it takes to be sure, and removes what crashed contenders left behind.
+Living holders are left alone. Nobody needs this for correctness: whoever wants
+a dead lock takes it.`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "only say what would be done"},
+			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge locks without a ttl by this age"},
+		},
+		Action: func(c *cli.Context) error {
+			o.common = readCommon(c)
+			if c.Args().Present() {
+				return usagef("clean", "unexpected %q; to clear one lock use: multilock break", c.Args().First())
+			}
+			return runClean(c.Context, e, o)
+		},
+	}
+}
+
+func runClean(ctx context.Context, e *env, o *cleanOptions) error {
+	src, err := openSource(o.common)
+	if err != nil {
+		return err
+	}
+	return closeSource(src, clean(ctx, e, src, o))
+}
+
+func clean(ctx context.Context, e *env, src source, o *cleanOptions) error {
+	sigs := catchSignals()
+	defer sigs.release()
+	ctx = sigs.until(ctx)
+	names, err := src.Names(ctx)
+	if err != nil {
+		return err
+	}
+	report := cleanReport{DryRun: o.dryRun, Broken: []lockView{}, Held: []lockView{}, Leftovers: []fslock.Leftover{}, Failed: []string{}}
+	var failed error
+	if o.dryRun {
+		failed = report.foresee(ctx, src, names, o)
+	} else {
+		failed = report.clear(ctx, src, names, o)
+	}
+	if o.json {
+		return errors.Join(failed, e.printJSON(report))
+	}
+	return errors.Join(failed, report.print(e, o))
+}
+
+// foresee says what clear would do, as far as one look can tell.
+func (r *cleanReport) foresee(ctx context.Context, src source, names []string, o *cleanOptions) error {
+	for _, l := range inspectAll(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.value}) {
+		switch l.State {
+		case multilock.Dead.String(), multilock.Suspect.String():
+			r.Broken = append(r.Broken, l)
+		case multilock.Held.String():
+			r.Held = append(r.Held, l)
+		}
+	}
+	all, err := src.Leftovers(ctx)
+	for _, l := range all {
+		if l.Dead {
+			r.Leftovers = append(r.Leftovers, l)
+		}
+	}
+	return err
+}
+
+// clear breaks the dead locks, all of them at a time because a silent one has to
+// be watched, and removes the leftovers.
+func (r *cleanReport) clear(ctx context.Context, src source, names []string, o *cleanOptions) error {
+	var mu sync.Mutex
+	var failed error
+	var group sync.WaitGroup
+	want := multilock.Want{Patience: multilock.Patience{MaxAge: o.maxAge.value}}
+	slots := make(chan struct{}, 16*inspectors)
+	for _, name := range names {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			seen, err := multilock.Break(ctx, src, name, want)
+			mu.Lock()
+			defer mu.Unlock()
+			failed = errors.Join(failed, r.add(name, seen, err))
+		})
+	}
+	group.Wait()
+	swept, err := src.Sweep(ctx)
+	r.Leftovers = append(r.Leftovers, swept...)
+	return errors.Join(failed, err)
+}
+
+func (r *cleanReport) add(name string, seen multilock.Sighting, err error) error {
+	switch {
+	case err == nil:
+		r.Broken = append(r.Broken, viewOf(name, seen))
+	case errors.Is(err, multilock.ErrHeld):
+		r.Held = append(r.Held, viewOf(name, seen))
+	case errors.Is(err, multilock.ErrFree):
+	default:
+		r.Failed = append(r.Failed, err.Error())
+		return err
+	}
+	return nil
+}
+
+func (r *cleanReport) print(e *env, o *cleanOptions) error {
+	broke, removed := "broke", "removed"
+	if r.DryRun {
+		broke, removed = "would break", "would remove"
+	}
+	for _, l := range r.Broken {
+		if err := e.print("%s lock %s: %s\n", broke, label(l.Name), l.Why); err != nil {
+			return err
+		}
+	}
+	for _, l := range r.Leftovers {
+		if err := e.print("%s leftover %s, %s old: %s\n", removed, l.Entry, short(l.Age), l.Why); err != nil {
+			return err
+		}
+	}
+	if o.verbose {
+		for _, l := range r.Held {
+			if err := e.print("left lock %s alone: %s\n", label(l.Name), l.Why); err != nil {
+				return err
+			}
+		}
+	}
+	if o.quiet || len(r.Broken)+len(r.Leftovers) > 0 {
+		return nil
+	}
+	return e.print("nothing to clean\n")
+}

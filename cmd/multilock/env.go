@@ -1,0 +1,50 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// env is what a command gets from outside.
+type env struct {
+	stdin, stdout, stderr *os.File
+	getenv                func(string) string
+	environ               func() []string
+}
+
+// say prints a line of our own on the standard error, which keeps it apart from
+// results and from a job's output.
+func (e *env) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(e.stderr, "multilock: "+format+"\n", args...) // nobody is left to tell
+}
+
+// printJSON prints one value as indented JSON on the standard output.
+func (e *env) printJSON(value any) error {
+	enc := json.NewEncoder(e.stdout)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(value); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	return nil
+}
+
+// print prints a result.
+func (e *env) print(format string, args ...any) error {
+	if _, err := fmt.Fprintf(e.stdout, format, args...); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	return nil
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) } //nolint:gosec // a descriptor fits
+
+// printLine prints one value as a line of JSON on the standard output.
+func (e *env) printLine(value any) error {
+	if err := json.NewEncoder(e.stdout).Encode(value); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/multilock"
+)
+
+// Exit codes. They stay clear of what jobs use themselves, and follow timeout(1)
+// and env(1) from 124 on.
+const (
+	exitOK        = 0
+	exitStarved   = 120
+	exitHeld      = 121
+	exitLost      = 122
+	exitUnsure    = 123
+	exitTimeLimit = 124
+	exitFailure   = 125
+	exitSignal    = 128
+)
+
+// exitTable is printed in the help text.
+const exitTable = `Exit codes:
+     0  done; "run" passes the job's own code through
+   120  held by somebody, for the N-th time in a row (run --fail-after N)
+   121  held by somebody (or the code of -E)
+   122  the lock was lost while it was held
+   123  cannot tell: the lock's state could not be learned
+   124  a time limit passed (--wait, --max-runtime)
+   125  a failure of multilock itself, wrong usage included
+   126  the command cannot be run
+   127  the command was not found
+ 128+n  killed by signal n`
+
+var (
+	errWaitOver   = errors.New("the time to wait is over")
+	errRuntimeOut = errors.New("the job ran for longer than --max-runtime")
+	errStarved    = errors.New("held too often in a row")
+)
+
+// signalError is the end of a command by a signal to multilock itself.
+type signalError struct{ signal syscall.Signal }
+
+func (e *signalError) Error() string { return "stopped by signal: " + e.signal.String() }
+
+// jobError carries the end of a job that has nothing wrong with it from our side.
+type jobError struct{ result job.Result }
+
+func (e *jobError) Error() string { return fmt.Sprintf("the job ended with code %d", e.result.Code) }
+
+// exitCode is the only place that turns an error into an exit code.
+func exitCode(err error) int {
+	var (
+		jobEnd      *jobError
+		signalled   *signalError
+		notFound    *job.NotFoundError
+		notRunnable *job.NotRunnableError
+		kept        *keptError
+	)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &kept):
+		return kept.answer.Code
+	case errors.Is(err, errRuntimeOut), errors.Is(err, errWaitOver), errors.Is(err, context.DeadlineExceeded):
+		return exitTimeLimit
+	case errors.As(err, &signalled):
+		return exitSignal + int(signalled.signal)
+	case errors.Is(err, errStarved):
+		return exitStarved
+	case errors.Is(err, multilock.ErrLost):
+		return exitLost
+	case errors.Is(err, multilock.ErrHeld):
+		return exitHeld
+	case errors.Is(err, multilock.ErrUnsure):
+		return exitUnsure
+	case errors.As(err, &jobEnd):
+		return jobEnd.result.Code
+	case errors.As(err, &notFound):
+		return 127
+	case errors.As(err, &notRunnable):
+		return 126
+	}
+	return exitFailure
+}
+
+// outcome is how the program is to end.
+type outcome struct {
+	code int
+	job  job.Result // of a job that ran, zero otherwise
+}
+
+// leave dies by SIGINT if the job did, so that a shell's loop around us ends as
+// it would without us.
+func (o outcome) leave() {
+	if o.code == exitSignal+int(syscall.SIGINT) {
+		o.job.Reraise()
+	}
+}
+
+// conclude tells the user what went wrong, if that is ours to tell, and how to end.
+func conclude(e *env, err error) outcome {
+	o := outcome{code: exitCode(err)}
+	var jobEnd *jobError
+	if errors.As(err, &jobEnd) {
+		o.job = jobEnd.result
+	}
+	var custom *customCode
+	if errors.As(err, &custom) && o.code == exitHeld {
+		o.code = custom.code
+	}
+	if text := explain(err); text != "" {
+		e.say("%s", text)
+	}
+	return o
+}
+
+// customCode replaces the exit code for a lock that is held (-E).
+type customCode struct {
+	code int
+	err  error
+}
+
+func (c *customCode) Error() string { return c.err.Error() }
+func (c *customCode) Unwrap() error { return c.err }
+
+// signalled is the cause of a context that a signal ended.
+func signalled(s os.Signal) error {
+	number, ok := s.(syscall.Signal)
+	if !ok {
+		number = syscall.SIGTERM
+	}
+	return &signalError{number}
+}

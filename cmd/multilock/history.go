@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/multilock"
+)
+
+type historyOptions struct {
+	common
+	since duration
+	limit int
+	names []string
+}
+
+func newHistoryCommand(e *env) *cli.Command {
+	o := &historyOptions{}
+	return &cli.Command{
+		Name:      "history",
+		Usage:     "show who acquired, released, lost and broke what",
+		ArgsUsage: "[NAME...]",
+		Description: `Lists what happened to the locks of the group, oldest first: who acquired,
+released, lost or broke what, when and on what evidence; runs with their exit
+codes and durations. Times are those of the hosts that wrote them. With --json,
+one object per line.`,
+		Flags: []cli.Flag{
+			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "only the last `DURATION`, such as 2h or 7d"},
+			&cli.IntFlag{Name: "limit", Destination: &o.limit, Usage: "only the last `N` events"},
+		},
+		Action: func(c *cli.Context) error {
+			o.common, o.names = readCommon(c), c.Args().Slice()
+			if name := commonString(c, "name", ""); name != "" {
+				o.names = append(o.names, name)
+			}
+			if o.limit < 0 {
+				return usagef("history", "--limit %d: must be positive", o.limit)
+			}
+			return runHistory(c.Context, e, o)
+		},
+	}
+}
+
+func runHistory(ctx context.Context, e *env, o *historyOptions) error {
+	src, err := openSource(o.common)
+	if err != nil {
+		return err
+	}
+	var since time.Time
+	if o.since.set {
+		since = time.Now().Add(-o.since.value)
+	}
+	events, err := src.History(ctx, since)
+	if err != nil {
+		return closeSource(src, err)
+	}
+	if len(o.names) > 0 {
+		events = slices.DeleteFunc(events, func(ev multilock.Event) bool { return !slices.Contains(o.names, ev.Name) })
+	}
+	if o.limit > 0 && len(events) > o.limit {
+		events = events[len(events)-o.limit:]
+	}
+	if o.json {
+		return closeSource(src, printEvents(e, events))
+	}
+	return closeSource(src, printHistory(e, events))
+}
+
+func printHistory(e *env, events []multilock.Event) error {
+	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "TIME\tNAME\tEVENT\tHOST\tPID\tUSER\tDETAILS")
+	for _, ev := range events {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ev.Time.Local().Format("2006-01-02 15:04:05"), label(ev.Name), ev.What,
+			dash(ev.By.Host), pid(ev.By.PID), dash(ev.User), details(ev))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print the history: %w", err)
+	}
+	return nil
+}
+
+// details puts what is known beyond the columns into words.
+func details(ev multilock.Event) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if ev.Holder != nil {
+		add("of %s", ev.Holder)
+	}
+	if ev.Exit != nil {
+		add("exit %d", *ev.Exit)
+	}
+	if ev.Signal != "" {
+		add("signal: %s", ev.Signal)
+	}
+	if ev.Held > 0 {
+		add("held %s", short(ev.Held))
+	}
+	if ev.Waited > time.Second {
+		add("after waiting %s", short(ev.Waited))
+	}
+	if ev.Fence > 0 {
+		add("fence %d", ev.Fence)
+	}
+	if ev.Command != "" {
+		add("%s", ellipsis(ev.Command, 60))
+	}
+	if ev.Why != "" {
+		add("%s", ev.Why)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func printEvents(e *env, events []multilock.Event) error {
+	for _, ev := range events {
+		if err := e.printLine(ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}

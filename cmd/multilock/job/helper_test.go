@@ -1,0 +1,175 @@
+//go:build linux
+
+package job_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/job"
+)
+
+const (
+	watchdog = 60 * time.Second
+	tick     = 5 * time.Millisecond
+)
+
+func shell(script string, args ...string) []string {
+	return append([]string{"/bin/sh", "-c", script, "sh"}, args...)
+}
+
+func start(t *testing.T, spec job.Spec) *job.Job {
+	t.Helper()
+	j, err := job.Start(spec)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, j.Stop(t.Context(), 0)) })
+	return j
+}
+
+func await(t *testing.T, j *job.Job) job.Result {
+	t.Helper()
+	select {
+	case <-j.Done():
+	case <-time.After(watchdog):
+		t.Fatal("the job does not end")
+	}
+	return j.Result()
+}
+
+// output runs a job and returns what it wrote.
+func output(t *testing.T, spec job.Spec) (string, job.Result) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	require.NoError(t, err)
+	defer file.Close()
+	spec.Stdout, spec.Stderr = file, file
+	result := await(t, start(t, spec))
+	text, err := os.ReadFile(file.Name())
+	require.NoError(t, err)
+	return string(text), result
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, watchdog, tick, what)
+}
+
+// readPIDs waits for a file that holds n numbers.
+func readPIDs(t *testing.T, path string, n int) []int {
+	t.Helper()
+	var pids []int
+	eventually(t, "the job writes its pids", func() bool {
+		text, _ := os.ReadFile(path)
+		pids = nil
+		for _, field := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(field)
+			require.NoError(t, err)
+			pids = append(pids, pid)
+		}
+		return len(pids) == n && bytes.HasSuffix(text, []byte("\n"))
+	})
+	return pids
+}
+
+// state is the letter of /proc/PID/stat, 0 if there is no such process.
+func state(pid int) byte {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
+	return fields[0][0]
+}
+
+func parent(pid int) int {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
+	ppid, _ := strconv.Atoi(string(fields[1]))
+	return ppid
+}
+
+func dead(pid int) bool {
+	letter := state(pid)
+	return letter == 0 || letter == 'Z' || letter == 'X'
+}
+
+func requireDead(t *testing.T, pids []int) {
+	t.Helper()
+	for _, pid := range pids {
+		require.True(t, dead(pid), "process %d lives, state %c", pid, state(pid))
+	}
+}
+
+// children returns the processes whose parent is pid.
+func children(pid int) []int {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	var found []int
+	for _, dir := range dirs {
+		child, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && parent(child) == pid {
+			found = append(found, child)
+		}
+	}
+	return found
+}
+
+// hasGuard reports whether the guard of a runner has been executed. Its
+// arguments show that.
+func hasGuard(runner int) bool {
+	for _, child := range children(runner) {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child))
+		if bytes.Contains(line, []byte("\x00"+job.GuardArg+"\x00")) {
+			return true
+		}
+	}
+	return false
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func lastPath(f *os.File) string { return itoa(int(f.Fd())) }
+
+// descriptors lists what a process has open, as lines of number and target.
+func descriptors(pid int) string {
+	dir := fmt.Sprintf("/proc/%d/fd/", pid)
+	entries, _ := os.ReadDir(dir)
+	var text strings.Builder
+	for _, entry := range entries {
+		target, _ := os.Readlink(dir + entry.Name())
+		fmt.Fprintf(&text, "%s %s\n", entry.Name(), target)
+	}
+	return text.String()
+}
+
+func guardOf(t *testing.T, runner int) int {
+	t.Helper()
+	for _, child := range children(runner) {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child))
+		if bytes.Contains(line, []byte(job.GuardArg)) {
+			return child
+		}
+	}
+	t.Fatal("no guard")
+	return 0
+}
+
+// parseMask reads a line of /proc/PID/status like "SigIgn:	0000000000000001".
+func parseMask(t *testing.T, line []byte) uint64 {
+	t.Helper()
+	fields := strings.Fields(string(line))
+	require.Len(t, fields, 2)
+	mask, err := strconv.ParseUint(fields[1], 16, 64)
+	require.NoError(t, err)
+	return mask
+}

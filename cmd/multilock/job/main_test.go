@@ -1,0 +1,76 @@
+//go:build linux
+
+package job_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"testing"
+
+	"github.com/multilock/go/cmd/multilock/job"
+)
+
+const (
+	runnerArg = "__runner"
+	testMark  = "MULTILOCK_JOB_TEST"
+)
+
+// TestMain lets the test binary be the guard and the runner of a job as well.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case job.GuardArg:
+			os.Exit(job.Guard(os.Stdin))
+		case runnerArg:
+			os.Exit(runAsRunner(os.Args[2:]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// runAsRunner is what `multilock run` does, without a lock.
+func runAsRunner(args []string) int {
+	signals := make(chan os.Signal, 16)
+	if catch := job.Signals(); len(catch) > 0 {
+		signal.Notify(signals, catch...)
+	}
+	j, err := job.Start(job.Spec{
+		Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Env: markedEnv(), Mark: mark(), JobControl: true,
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitCode(err)
+	}
+	j.Forward(context.Background(), signals)
+	j.Result().Reraise()
+	return j.Result().Code
+}
+
+func exitCode(err error) int {
+	var missing *job.NotFoundError
+	var broken *job.NotRunnableError
+	switch {
+	case errors.As(err, &missing):
+		return 127
+	case errors.As(err, &broken):
+		return 126
+	}
+	return 125
+}
+
+func mark() string { return fmt.Sprintf("%s=%d", testMark, os.Getpid()) }
+
+func markedEnv() []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, testMark+"=") {
+			env = append(env, entry)
+		}
+	}
+	return append(env, mark())
+}

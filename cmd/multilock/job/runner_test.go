@@ -1,0 +1,154 @@
+//go:build linux
+
+package job_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// runner returns a command that runs args as a job in a process of its own.
+func runner(args ...string) *exec.Cmd {
+	return exec.Command(os.Args[0], append([]string{runnerArg}, args...)...)
+}
+
+// begin starts a runner that is killed at the latest at the end of the test.
+func begin(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+}
+
+func TestKilledRunnerTakesTheWholeJobAlong(t *testing.T) {
+	pids := filepath.Join(t.TempDir(), "pids")
+	cmd := runner(shell(`
+		export PIDS="$1"
+		sleep 1000 & echo $! >>"$PIDS"
+		sleep 1000 & echo $! >>"$PIDS"
+		setsid sh -c 'echo $$ >>"$PIDS"; exec sleep 1000' &
+		echo $$ >>"$PIDS"
+		wait`, pids)...)
+	// The pipe is at its end when nobody holds it any more, the guard included.
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	begin(t, cmd)
+	all := readPIDs(t, pids, 4)
+	eventually(t, "the guard comes", func() bool { return hasGuard(cmd.Process.Pid) })
+	require.NoError(t, cmd.Process.Kill())
+	_, err = io.Copy(io.Discard, out)
+	require.NoError(t, err)
+	require.Error(t, cmd.Wait())
+	for _, pid := range all {
+		eventually(t, "it dies", func() bool { return dead(pid) })
+	}
+}
+
+func TestDirectChildDiesWithTheRunnerAtOnce(t *testing.T) {
+	pids := filepath.Join(t.TempDir(), "pids")
+	cmd := runner(shell(`trap "" TERM HUP; echo $$ >"$1"; while :; do sleep 0.01; done`, pids)...)
+	begin(t, cmd)
+	pid := readPIDs(t, pids, 1)[0]
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+	eventually(t, "it dies", func() bool { return dead(pid) })
+}
+
+// TestGuardHoldsNothing looks at the descriptors of a guard whose runner was
+// given an open pipe by its own parent.
+func TestGuardHoldsNothing(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	defer reader.Close()
+	cmd := runner(shell(`exec sleep 1000 3>&-`)...)
+	cmd.Dir = t.TempDir()
+	cmd.ExtraFiles = []*os.File{writer}
+	begin(t, cmd)
+	require.NoError(t, writer.Close())
+	eventually(t, "the guard comes", func() bool { return hasGuard(cmd.Process.Pid) })
+	guard := guardOf(t, cmd.Process.Pid)
+	pipe, err := os.Readlink("/proc/self/fd/" + lastPath(reader))
+	require.NoError(t, err)
+	eventually(t, "the guard closes what it was given", func() bool {
+		return !strings.Contains(descriptors(guard), pipe)
+	})
+	require.Contains(t, descriptors(guard), "1 /dev/null\n2 /dev/null\n")
+	environ, err := os.ReadFile("/proc/" + itoa(guard) + "/environ")
+	require.NoError(t, err)
+	require.Empty(t, environ)
+	session, err := unix.Getsid(guard)
+	require.NoError(t, err)
+	require.Equal(t, guard, session)
+	require.NoError(t, cmd.Process.Signal(unix.SIGTERM))
+	require.Error(t, cmd.Wait())
+	eventually(t, "the guard goes", func() bool { return dead(guard) })
+}
+
+func TestForwardedSignals(t *testing.T) {
+	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH} {
+		pids := filepath.Join(t.TempDir(), "pids")
+		script := `trap 'exit 42' HUP INT QUIT TERM USR1 USR2 WINCH; echo $$ >"$1"; while :; do sleep 0.01; done`
+		cmd := runner(shell(script, pids)...)
+		begin(t, cmd)
+		readPIDs(t, pids, 1)
+		require.NoError(t, cmd.Process.Signal(sig))
+		require.Error(t, cmd.Wait())
+		require.Equal(t, 42, cmd.ProcessState.ExitCode(), sig.String())
+	}
+}
+
+func TestRunnerDiesOfInterruptAsItsJob(t *testing.T) {
+	cmd := runner(shell("kill -INT $$")...)
+	require.Error(t, cmd.Run())
+	status := cmd.ProcessState.Sys().(interface{ Signal() unix.Signal })
+	require.Equal(t, unix.SIGINT, status.Signal())
+}
+
+func TestIgnoredSignalsStayIgnored(t *testing.T) {
+	for traps, want := range map[string][]unix.Signal{
+		`trap "" HUP`:      {unix.SIGHUP},
+		`trap "" INT QUIT`: {unix.SIGINT, unix.SIGQUIT},
+		`trap "" TSTP`:     {unix.SIGTSTP},
+		`trap "" TTIN`:     {unix.SIGTTIN},
+	} {
+		script := traps + `; exec "$0" "$@"`
+		args := append([]string{"-c", script}, runner("grep", "SigIgn", "/proc/self/status").Args...)
+		out, err := exec.Command("/bin/sh", args...).Output()
+		require.NoError(t, err)
+		var mask uint64
+		for _, sig := range want {
+			mask |= 1 << (sig - 1)
+		}
+		require.Equal(t, mask, parseMask(t, out), traps)
+	}
+}
+
+func TestNohup(t *testing.T) {
+	pids := filepath.Join(t.TempDir(), "pids")
+	args := append([]string{}, runner(shell(`echo $$ >"$1"; while [ ! -e "$1.go" ]; do sleep 0.01; done; exit 5`, pids)...).Args...)
+	cmd := exec.Command("nohup", args...)
+	begin(t, cmd)
+	readPIDs(t, pids, 1)
+	require.NoError(t, cmd.Process.Signal(unix.SIGHUP))
+	require.NoError(t, unix.Kill(children(cmd.Process.Pid)[0], unix.SIGHUP))
+	require.NoError(t, os.WriteFile(pids+".go", nil, 0o600))
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 5, cmd.ProcessState.ExitCode())
+}
+
+func TestPipelineEnds(t *testing.T) {
+	script := `"$0" "$@" | cat`
+	args := append([]string{"-c", script}, runner(shell("sleep 0.3; echo out")...).Args...)
+	var out bytes.Buffer
+	cmd := exec.Command("/bin/sh", args...)
+	cmd.Stdout = &out
+	require.NoError(t, cmd.Run())
+	require.Equal(t, "out\n", out.String())
+}

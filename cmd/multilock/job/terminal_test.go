@@ -1,0 +1,178 @@
+//go:build linux
+
+package job_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestJobHasTheTerminal(t *testing.T) {
+	s := startBash(t)
+	s.run(`$RUN sh -c 'test -t 0 && test -t 1 && test -t 2 && ps -o stat= -p $$; exit 4'`)
+	require.Contains(t, s.prompt(), "+", "in the foreground")
+	s.requireCode(4)
+	s.run(`$RUN sh -c 'read x; echo g""ot=$x'`)
+	s.write("hello\n")
+	s.expect("got=hello")
+	s.prompt()
+	s.run(`read y; echo sh""ell=$y`)
+	s.write("back\n")
+	s.expect("shell=back")
+}
+
+func TestInterruptKey(t *testing.T) {
+	s := startBash(t)
+	s.run(`$RUN sh -c 'echo rea""dy; exec sleep 1000'; echo not rea""ched`)
+	s.expect("ready")
+	s.write(ctrlC)
+	require.NotContains(t, s.prompt(), "not reached", "the shell has seen a death by SIGINT")
+	s.requireCode(130)
+}
+
+func TestInterruptKeyEndsAScript(t *testing.T) {
+	s := startBash(t)
+	s.run(`bash -c '$RUN sh -c "echo rea\"\"dy; exec sleep 1000"; echo not rea""ched'`)
+	s.expect("ready")
+	s.write(ctrlC)
+	require.NotContains(t, s.prompt(), "not reached")
+	s.requireCode(130)
+}
+
+func TestInterruptKeyHandledByTheJob(t *testing.T) {
+	s := startBash(t)
+	s.run(`$RUN sh -c 'trap "echo tra\"\"pped; exit 3" INT; echo rea""dy; while :; do sleep 0.01; done'`)
+	s.expect("ready")
+	s.write(ctrlC)
+	s.expect("trapped")
+	s.prompt()
+	s.requireCode(3)
+}
+
+// tireless tells when it is continued: only then has the shell's fg been done.
+// What is typed before that may reach the shell, without a runner as well.
+const tireless = `trap "echo con\"\"tinued" CONT; echo rea""dy; while [ ! -e go ]; do sleep 0.01; done; exit 6`
+
+func TestSuspendKeyAndForeground(t *testing.T) {
+	s := startBash(t)
+	s.run(`$RUN sh -c '` + tireless + `'`)
+	s.expect("ready")
+	for range 3 {
+		s.write(ctrlZ)
+		s.expect("Stopped")
+		s.prompt()
+		s.run("fg")
+		s.expect("continued")
+	}
+	s.write(ctrlZ)
+	s.expect("Stopped")
+	s.prompt()
+	s.run("touch go; fg")
+	s.prompt()
+	s.requireCode(6)
+}
+
+func TestBackgroundAfterSuspend(t *testing.T) {
+	s := startBash(t)
+	s.run(`$RUN sh -c 'echo rea""dy; while [ ! -e go$$ ]; do sleep 0.01; done; rm go$$; echo do""ne' & echo p""id=$!.; fg`)
+	s.expect("ready")
+	s.write(ctrlZ)
+	s.expect("Stopped")
+	s.prompt()
+	s.run("bg; jobs -r")
+	s.expect("Running")
+	s.prompt()
+	s.run(`touch go$(pgrep -P $(jobs -p) sh); wait %1; echo wai""ted=$?.`)
+	s.expect("done")
+	s.expect("waited=0.")
+}
+
+func TestBackgroundJobThatReads(t *testing.T) {
+	s := startBash(t)
+	s.run(`$RUN cat &`)
+	s.expect("Stopped")
+	s.expect("RUN cat")
+	s.run("fg")
+	s.expect("RUN cat")
+	s.write("hello\n")
+	s.expect("hello") // the echo
+	s.expect("hello")
+	s.write(ctrlD)
+	s.prompt()
+	s.requireCode(0)
+}
+
+func TestPipelineLeavesTheTerminalToTheOther(t *testing.T) {
+	s := startBash(t)
+	s.run(`$RUN sh -c 'echo from job; sleep 0.2' | sh -c 'read a; read b </dev/tty; echo "$a, $b and do""ne"'`)
+	s.write("key\n")
+	s.expect("from job, key and done")
+	s.prompt()
+	s.requireCode(0)
+}
+
+func TestJobInPipelineGetsTheTerminalWhenItAsks(t *testing.T) {
+	s := startBash(t)
+	s.run(`echo text | $RUN sh -c 'read a; echo rea""dy; read b </dev/tty; echo "$a, $b and do""ne"'`)
+	s.expect("ready")
+	s.write("key\n")
+	s.expect("text, key and done")
+	s.prompt()
+}
+
+func TestKeysInAPipeline(t *testing.T) {
+	s := startBash(t)
+	s.run(`echo | $RUN sh -c '` + tireless + `' | cat`)
+	s.expect("ready")
+	for range 3 {
+		s.write(ctrlZ)
+		s.expect("Stopped")
+		s.prompt()
+		s.run("fg")
+		s.expect("continued")
+	}
+	s.write(ctrlC)
+	s.prompt()
+	s.run(`jobs; echo ch""ecked`)
+	require.NotContains(t, s.expect("checked"), "RUN")
+}
+
+func TestLineSettingsAreRestoredAfterAKill(t *testing.T) {
+	s := startBash(t)
+	s.run(`bash -c 'stty -g >before$$; $RUN sh -c "stty raw -echo; kill -KILL \$\$"; echo code=$?.; stty -g | cmp before$$ - && echo sa""me; rm before$$'`)
+	s.expect("code=137.")
+	s.expect("same")
+	s.prompt()
+}
+
+func TestShellInsideARunner(t *testing.T) {
+	s := startBash(t)
+	s.run(`$RUN bash --norc --noediting -i`)
+	s.run(`PS1='<<INN''ER>>'`)
+	s.expect("<<INNER>>")
+	s.run(`sh -c 'echo rea""dy; exec sleep 1000'`)
+	s.expect("ready")
+	s.write(ctrlC)
+	s.expect("<<INNER>>")
+	s.run("exit 9")
+	s.prompt()
+	s.requireCode(9)
+}
+
+// TestSuspendWithoutAShell has a session whose leader is the runner: nobody
+// would continue it, and the kernel stops nobody there.
+func TestSuspendWithoutAShell(t *testing.T) {
+	s, slave := openPTY(t)
+	cmd := runner(shell(`echo ready; read x; echo "got=$x"; exit 8`)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = sessionLeader()
+	begin(t, cmd)
+	require.NoError(t, slave.Close())
+	s.expect("ready")
+	s.write(ctrlZ)
+	s.write("hello\n")
+	s.expect("got=hello")
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 8, cmd.ProcessState.ExitCode())
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// jobRun is one command under a lock that is held.
+type jobRun struct {
+	env     *env
+	opt     *runOptions
+	src     source
+	lock    *multilock.Lock
+	signals *signals
+	waited  time.Duration
+	since   time.Time
+	fence   uint64
+}
+
+// run runs the command, keeps the lock as long as it has to, and releases it.
+func (r *jobRun) run(ctx context.Context) error {
+	r.since = time.Now()
+	r.drawFence(ctx)
+	r.note(ctx, multilock.Acquired, nil, nil)
+	result, err := r.work(ctx)
+	if result != nil {
+		r.holdOn(ctx)
+	}
+	return r.finish(ctx, result, err)
+}
+
+// drawFence gets the number for the job's environment. Without one the lock is as
+// good as it is with one, so that is told and no more.
+func (r *jobRun) drawFence(ctx context.Context) {
+	fence, err := r.lock.Fence(ctx)
+	if err != nil && !errors.Is(err, multilock.ErrUnsupported) && !errors.Is(err, multilock.ErrLost) {
+		r.env.say("warning: no MULTILOCK_FENCE for the job: %v", err)
+	}
+	if err == nil {
+		r.fence = fence
+	}
+}
+
+// work starts the command and sees it to its end. The result is nil if there was none.
+func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
+	if err := context.Cause(r.signals.until(ctx)); err != nil {
+		return nil, err
+	}
+	if err := r.lock.Verify(ctx); err != nil {
+		return nil, err
+	}
+	mark := "MULTILOCK_TOKEN=" + r.lock.Record().Token
+	j, err := job.Start(job.Spec{
+		Args: r.opt.command, Env: append(r.env.environ(), r.variables(mark)...), Mark: mark,
+		Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr,
+		JobControl: true, GuardGrace: r.opt.grace.value,
+	})
+	if err != nil {
+		return nil, err
+	}
+	go j.Forward(ctx, r.signals.forJob())
+	if err := r.lock.MarkJob(ctx, j.Group()); err != nil && !errors.Is(err, multilock.ErrUnsupported) && !errors.Is(err, multilock.ErrLost) {
+		r.env.say("warning: the job's processes could not be noted in the lock: %v", err)
+	}
+	err = r.supervise(ctx, j)
+	result := j.Result()
+	return &result, err
+}
+
+func (r *jobRun) variables(mark string) []string {
+	vars := []string{mark, "MULTILOCK_NAME=" + r.opt.name, "MULTILOCK_GROUP=" + r.opt.group}
+	if r.fence > 0 {
+		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(r.fence, 10))
+	}
+	return vars
+}
+
+// supervise waits for the command's end, and brings it about when the lock is
+// lost or the time is over.
+func (r *jobRun) supervise(ctx context.Context, j *job.Job) error {
+	var over <-chan time.Time
+	if limit := r.opt.maxRuntime; limit.set {
+		timer := time.NewTimer(limit.value)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-j.Done():
+		return nil
+	case <-over:
+		r.env.say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.value)
+		return errors.Join(errRuntimeOut, j.Stop(ctx, r.opt.grace.value))
+	case <-r.lock.Context().Done():
+		return r.lost(ctx, j)
+	}
+}
+
+// lost deals with the command when the lock is gone. It is ended before others
+// can take the lock, if silence was the reason: a fifth of the TTL is left then.
+func (r *jobRun) lost(ctx context.Context, j *job.Job) error {
+	cause := context.Cause(r.lock.Context())
+	if r.opt.onLost == onLostIgnore {
+		r.env.say("warning: %v; the job goes on (--on-lost ignore)", cause)
+		<-j.Done()
+		return cause
+	}
+	r.env.say("%v; ending the job", cause)
+	grace := min(r.opt.grace.value, r.lock.Record().TTL/5*3/4)
+	if r.opt.onLost == onLostKill {
+		grace = 0
+	}
+	return errors.Join(cause, j.Stop(ctx, grace))
+}
+
+// holdOn keeps the lock for the rest of --min-hold.
+func (r *jobRun) holdOn(ctx context.Context) {
+	rest := r.opt.minHold.value - time.Since(r.since)
+	if rest <= 0 {
+		return
+	}
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.lock.Context().Done():
+	case <-r.signals.until(ctx).Done():
+	}
+}
+
+// finish releases the lock and says how all of it ended.
+func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) error {
+	released := r.lock.Release(ctx)
+	what := multilock.Released
+	if errors.Is(err, multilock.ErrLost) || errors.Is(released, multilock.ErrLost) {
+		what = multilock.Lost
+	}
+	var ended error
+	if result != nil && result.Code != 0 {
+		ended = &jobError{*result}
+	}
+	switch {
+	case errors.Is(err, multilock.ErrLost):
+		released = nil // told already
+	case errors.Is(released, multilock.ErrUnsure):
+		r.env.say("warning: the release was not confirmed; the lock is free in %s at the latest: %v", r.lock.Record().TTL, released)
+		released = nil // what the job did is done, and its exit code says how
+	}
+	err = errors.Join(err, released)
+	r.note(ctx, what, result, err)
+	if r.opt.json {
+		r.report(result, errors.Join(err, ended))
+	}
+	return errors.Join(err, ended)
+}
+
+// note writes to the history. That it cannot be written stops no job.
+func (r *jobRun) note(ctx context.Context, what multilock.Happening, result *job.Result, cause error) {
+	self, err := process.Self()
+	if err != nil {
+		return
+	}
+	event := multilock.Event{
+		Time: time.Now(), What: what, Name: r.opt.name, Token: r.lock.Record().Token, By: self,
+		User: userName(r.env), Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited,
+	}
+	if what != multilock.Acquired {
+		event.Held = time.Since(r.since)
+	}
+	if result != nil {
+		event.Exit = &result.Code
+		if result.Signal != 0 {
+			event.Signal = result.Signal.String()
+		}
+	}
+	if cause != nil {
+		event.Why = cause.Error()
+	}
+	if err := r.src.Append(ctx, event); err != nil && r.opt.verbose {
+		r.env.say("warning: %v", err)
+	}
+}
+
+// runReport is what "run --json" prints, as one line on the standard error: the
+// standard output is the job's.
+type runReport struct {
+	Name    string  `json:"name"`
+	Group   string  `json:"group"`
+	Token   string  `json:"token"`
+	Fence   uint64  `json:"fence,omitempty"`
+	Waited  float64 `json:"waited_seconds"`
+	Held    float64 `json:"held_seconds"`
+	Ran     bool    `json:"ran"`
+	JobExit *int    `json:"job_exit"`
+	Exit    int     `json:"exit"`
+	Error   string  `json:"error,omitempty"`
+}
+
+func (r *jobRun) report(result *job.Result, err error) {
+	report := runReport{
+		Name: r.opt.name, Group: r.opt.group, Token: r.lock.Record().Token, Fence: r.fence,
+		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: exitCode(err), Error: explain(err),
+	}
+	if result != nil {
+		report.JobExit = &result.Code
+	}
+	line, failed := json.Marshal(report)
+	if failed == nil {
+		_, _ = fmt.Fprintf(r.env.stderr, "%s\n", line)
+	}
+}

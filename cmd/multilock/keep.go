@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// keepCommand is the keeper of "acquire", which starts it; people do not.
+const keepCommand = "__keep"
+
+func newKeepCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name: keepCommand, Hidden: true, Usage: "hold a lock for acquire",
+		Action: func(c *cli.Context) error { return runKeep(c.Context, e) },
+	}
+}
+
+// runKeep acquires the lock it is told to, answers, and holds it until its owner
+// ends, it is asked to end, or somebody took the lock away: released it with
+// its token, mostly.
+func runKeep(ctx context.Context, e *env) error {
+	in := bufio.NewReader(e.stdin)
+	order, err := readOrder(in)
+	if err != nil {
+		return err
+	}
+	sigs := catchSignals()
+	defer sigs.release()
+	ctx = sigs.until(ctx)
+	src, err := openSource(order.common())
+	if err != nil {
+		return answer(e, keepAnswer{}, err)
+	}
+	defer src.Close() //nolint:errcheck // the end of the process
+	lock, err := order.acquire(ctx, e, src, in)
+	if err != nil {
+		return answer(e, keepAnswer{}, order.locate(err))
+	}
+	opt := multilock.Options{User: order.User, Command: describeOwner(order.Owner)}
+	fence, _ := lock.Fence(ctx) // a source may have none
+	_ = src.Append(ctx, acquiredEvent(lock, opt, fence, 0))
+	start := time.Now()
+	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence}, nil); err != nil {
+		return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
+	}
+	why := hold(ctx, lock, order.Owner)
+	err = lock.Release(context.WithoutCancel(ctx))
+	if err == nil {
+		event := acquiredEvent(lock, opt, fence, 0)
+		event.What, event.Held, event.Why = multilock.Released, time.Since(start), why
+		_ = src.Append(context.WithoutCancel(ctx), event)
+	}
+	return nil // whoever could be told anything is gone
+}
+
+func (k keepOrder) common() common {
+	return common{base: k.Base, group: k.Group, name: k.Name, source: k.Source, legacyPeers: k.LegacyPeers, quiet: true}
+}
+
+func (k keepOrder) locate(err error) error {
+	o := k.common()
+	return o.locate(err)
+}
+
+// acquire gives up when the standard input ends before there is an answer.
+func (k keepOrder) acquire(ctx context.Context, e *env, src source, in io.Reader) (*multilock.Lock, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel(errParentGone)
+	}()
+	opt := multilock.Options{
+		TTL: k.TTL, Poll: k.Poll, Patience: multilock.Patience{MaxAge: k.MaxAge}, User: k.User, Command: describeOwner(k.Owner),
+	}
+	limit := waitLimit{forever: k.Forever}
+	limit.value = k.Wait
+	return take(ctx, e, src, k.Name, opt, limit, k.common())
+}
+
+// answer tells acquire how it went, and lets go of it: nobody should have to wait
+// for the end of a pipe that a keeper holds.
+func answer(e *env, a keepAnswer, err error) error {
+	if err != nil {
+		a.Code, a.Error = exitCode(err), explain(err)
+	}
+	line, failed := json.Marshal(a)
+	if failed != nil {
+		return fmt.Errorf("answer: %w", failed)
+	}
+	_, failed = e.stdout.Write(append(line, '\n'))
+	return errors.Join(failed, e.stdout.Close())
+}
+
+// hold returns when the lock is to be released, or is lost.
+func hold(ctx context.Context, lock *multilock.Lock, owner process.Identity) string {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(lock.Context(), cancel)()
+	self, err := process.Self()
+	if err != nil {
+		return err.Error()
+	}
+	if err := owner.Wait(ctx, self); err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("process %d ended", owner.PID)
+}

@@ -1,0 +1,20 @@
+// Command multilock locks and runs jobs for clusters whose hosts share nothing
+// but a filesystem.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/multilock/go/cmd/multilock/job"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == job.GuardArg {
+		os.Exit(job.Guard(os.Stdin))
+	}
+	e := &env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, environ: os.Environ}
+	outcome := run(context.Background(), e, os.Args)
+	outcome.leave()
+	os.Exit(outcome.code)
+}

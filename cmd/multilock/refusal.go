@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// refusalMemory is how far back refusals are counted.
+const refusalMemory = 90 * 24 * time.Hour
+
+// countRefusal writes a refusal into the history, and returns how many times in a
+// row this host has met the same holder. Between healthy runs the holder
+// changes; one that stays hangs.
+func countRefusal(ctx context.Context, e *env, src source, held *multilock.HeldError, o *runOptions) (int, error) {
+	self, err := process.Self()
+	if err != nil {
+		return 0, err
+	}
+	event := multilock.Event{
+		Time: time.Now(), What: multilock.Refused, Name: o.name, Token: held.Sighting.Record.Token, By: self,
+		User: userName(e), Command: commandLine(o.command), Holder: &held.Sighting.Record.Holder, Why: held.Sighting.Why,
+	}
+	if err := src.Append(ctx, event); err != nil {
+		return 1, err
+	}
+	events, err := src.History(ctx, time.Now().Add(-refusalMemory))
+	if err != nil {
+		return 1, err
+	}
+	count := 0
+	for _, past := range events {
+		switch {
+		case past.Name != o.name:
+		case past.What != multilock.Refused:
+			count = 0
+		case past.By.Host == self.Host && past.Token == event.Token:
+			count++
+		case past.By.Host == self.Host:
+			count = 0
+		}
+	}
+	return max(count, 1), nil
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+type releaseOptions struct {
+	common
+	token string
+}
+
+func newReleaseCommand(e *env) *cli.Command {
+	o := &releaseOptions{}
+	return &cli.Command{
+		Name:  "release",
+		Usage: "give back a lock that acquire took",
+		Description: `Releases the lock that has this token, from whatever host. If it has not that
+token (any more), nothing is changed and the exit code is 122: the lock was lost.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "token", Aliases: []string{"t"}, Destination: &o.token, EnvVars: []string{"MULTILOCK_TOKEN"}, Usage: "the `TOKEN` that acquire printed"},
+		},
+		Action: func(c *cli.Context) error {
+			o.common = readCommon(c)
+			if c.Args().Present() {
+				return usagef("release", "unexpected %q; the lock's name is given with -n", c.Args().First())
+			}
+			if o.token == "" {
+				return usagef("release", "--token is missing: it is what acquire printed")
+			}
+			return o.locate(runRelease(c.Context, e, o))
+		},
+	}
+}
+
+func runRelease(ctx context.Context, e *env, o *releaseOptions) error {
+	src, err := openSource(o.common)
+	if err != nil {
+		return err
+	}
+	return closeSource(src, release(ctx, e, src, o))
+}
+
+func release(ctx context.Context, e *env, src source, o *releaseOptions) error {
+	seen, err := multilock.Break(ctx, src, o.name, multilock.Want{Token: o.token, Alive: true})
+	switch {
+	case errors.Is(err, multilock.ErrFree):
+		return &multilock.LostError{Name: o.name, Err: errors.New("nobody holds it any more")}
+	case errors.Is(err, multilock.ErrHeld):
+		return &multilock.LostError{Name: o.name, Err: fmt.Errorf("it is %s by now", heldBy(seen))}
+	case err != nil:
+		return err
+	}
+	if self, err := process.Self(); err == nil {
+		_ = src.Append(ctx, multilock.Event{
+			Time: time.Now(), What: multilock.Released, Name: o.name, Token: o.token, By: self, User: userName(e),
+			Held: max(seen.Age, 0), Why: "released with its token",
+		})
+	}
+	if o.json {
+		return e.printJSON(map[string]string{"name": o.name, "group": o.group, "released": o.token})
+	}
+	if o.verbose {
+		e.say("released lock %q", o.name)
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/multilock"
+)
+
+// runOptions is what "run" was asked to do.
+type runOptions struct {
+	common
+	holding
+	wait       waitLimit
+	minHold    duration
+	maxRuntime duration
+	grace      duration
+	onLost     string
+	heldCode   int
+	failAfter  int
+	command    []string
+}
+
+// holding is how a lock is to be held; several commands have these options.
+type holding struct {
+	ttl, maxAge, poll duration
+}
+
+func (h *holding) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.GenericFlag{Name: "ttl", Value: &h.ttl, Usage: "how long the lock stays held without a sign of life from this host; longer than the server may be away (default: 2m)", Category: "HOLDING"},
+		&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &h.maxAge, Usage: "break a lock that has no ttl of its own (a Python peer's, a damaged one) after this `DURATION` without a change", Category: "TAKING"},
+		&cli.GenericFlag{Name: "poll", Value: &h.poll, Usage: "the longest pause between two attempts while waiting (default: 1s)", Category: "TAKING"},
+	}
+}
+
+func (h *holding) options() multilock.Options {
+	return multilock.Options{
+		TTL: h.ttl.value, Poll: h.poll.value, Patience: multilock.Patience{MaxAge: h.maxAge.value},
+	}
+}
+
+// check finds what contradicts itself, before anything is touched.
+func (h *holding) check(command string) error {
+	if h.ttl.set && h.ttl.value == 0 {
+		return usagef(command, "--ttl 0: a lock without a time to live could never be taken over; use at least %s", multilock.MinTTL)
+	}
+	if h.poll.set && h.poll.value == 0 {
+		return usagef(command, "--poll 0: use a small duration instead, such as 10ms")
+	}
+	return nil
+}
+
+func newRunCommand(e *env) *cli.Command {
+	o := &runOptions{}
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "take the lock, run a command, release the lock",
+		ArgsUsage: "[--] COMMAND [ARGUMENT...]",
+		Description: `Takes the lock, runs COMMAND in a process group of its own, and releases the lock.
+Does not wait for a lock that somebody alive holds, unless --wait says so. The
+command's exit code is passed through; see multilock --help for the others.
+
+The command gets MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_TOKEN and, where the
+source has them, MULTILOCK_FENCE in its environment. Signals are passed on to it.
+If this process is killed, the command dies with it (Linux), and as long as any
+of its processes lives the lock counts as held on this host.
+
+   multilock -d /shared run -n nightly --max-runtime 2h -- nightly.sh
+   multilock -d /shared run -n report --wait forever -- make report`,
+		Flags: append(o.flags(),
+			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait so long for the lock; a `DURATION`, or forever", Category: "TAKING"},
+			&cli.IntFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Destination: &o.heldCode, Value: exitHeld, Usage: "the exit `CODE` if somebody else holds the lock", Category: "TAKING"},
+			&cli.IntFlag{Name: "fail-after", Destination: &o.failAfter, Usage: "exit with 120 if this host met the same holder `N` times in a row: somebody hangs", Category: "TAKING"},
+			&cli.GenericFlag{Name: "min-hold", Value: &o.minHold, Usage: "keep the lock at least this `DURATION`, so that hosts whose clocks are late do not run the job again", Category: "HOLDING"},
+			&cli.GenericFlag{Name: "max-runtime", Value: &o.maxRuntime, Usage: "end the command and all its processes after this `DURATION`", Category: "JOB"},
+			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "time between TERM and KILL (default: 10s)", Category: "JOB"},
+			&cli.StringFlag{Name: "on-lost", Destination: &o.onLost, Value: onLostTerm, Usage: "what to do to the command if the lock is lost: `term` (then kill), kill or ignore", Category: "JOB"},
+		),
+		Action: func(c *cli.Context) error {
+			o.common = readCommon(c)
+			o.command = c.Args().Slice()
+			if err := o.check(); err != nil {
+				return err
+			}
+			return o.locate(runRun(c.Context, e, o))
+		},
+	}
+}
+
+// What --on-lost can say.
+const (
+	onLostTerm   = "term"
+	onLostKill   = "kill"
+	onLostIgnore = "ignore"
+)
+
+const defaultGrace = 10 * time.Second
+
+func (o *runOptions) check() error {
+	const name = "run"
+	if !o.grace.set {
+		o.grace.value = defaultGrace
+	}
+	switch {
+	case len(o.command) == 0:
+		return usagef(name, "no command; write: multilock run [options] -- COMMAND [ARGUMENT...]")
+	case o.onLost != onLostTerm && o.onLost != onLostKill && o.onLost != onLostIgnore:
+		return usagef(name, "--on-lost %q: choose term, kill or ignore", o.onLost)
+	case o.heldCode < 0 || o.heldCode > 255:
+		return usagef(name, "-E %d: an exit code is between 0 and 255", o.heldCode)
+	case o.failAfter < 0:
+		return usagef(name, "--fail-after %d: must be positive", o.failAfter)
+	case o.failAfter > 0 && o.wait.forever:
+		return usagef(name, "--fail-after and --wait forever contradict each other: the wait never ends in a refusal")
+	case o.maxRuntime.set && o.maxRuntime.value == 0:
+		return usagef(name, "--max-runtime 0: leave the option out for no limit")
+	case o.maxRuntime.set && o.minHold.value > o.maxRuntime.value+o.grace.value && o.minHold.set:
+		return usagef(name, "--min-hold %s is longer than --max-runtime %s with its grace of %s; the lock would be kept long after the job was ended",
+			o.minHold.value, o.maxRuntime.value, o.grace.value)
+	}
+	return o.holding.check(name)
+}
+
+// runRun takes the lock and runs the command under it.
+func runRun(ctx context.Context, e *env, o *runOptions) error {
+	src, err := openSource(o.common)
+	if err != nil {
+		return err
+	}
+	sigs := catchSignals()
+	defer sigs.release()
+	start := time.Now()
+	opt := o.options()
+	opt.Job, opt.User, opt.Command = true, userName(e), commandLine(o.command)
+	lock, err := take(sigs.until(ctx), e, src, o.name, opt, o.wait, o.common)
+	if err != nil {
+		return closeSource(src, o.refused(ctx, e, src, err))
+	}
+	r := &jobRun{env: e, opt: o, src: src, lock: lock, signals: sigs, waited: time.Since(start)}
+	return closeSource(src, r.run(ctx))
+}
+
+// take acquires a lock as --wait says, and tells who is in the way meanwhile.
+func take(ctx context.Context, e *env, src source, name string, opt multilock.Options, limit waitLimit, o common) (*multilock.Lock, error) {
+	if !limit.waits() {
+		return multilock.TryAcquire(ctx, src, name, opt)
+	}
+	if !limit.forever {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit.value, errWaitOver)
+		defer cancel()
+	}
+	n := startNotice(ctx, e, src, name, o)
+	defer n.stop()
+	return multilock.Acquire(ctx, src, name, opt)
+}
+
+// refused notes in the history that somebody else holds the lock, and counts how
+// often that was so in a row.
+func (o *runOptions) refused(ctx context.Context, e *env, src source, err error) error {
+	var held *multilock.HeldError
+	if !errors.As(err, &held) {
+		return err
+	}
+	if o.failAfter > 0 {
+		count, counted := countRefusal(ctx, e, src, held, o)
+		if counted != nil {
+			e.say("--fail-after could not be counted: %v", counted)
+		}
+		if count >= o.failAfter {
+			return fmt.Errorf("%w (%d times by the same holder): %w", errStarved, count, err)
+		}
+	}
+	if exitCode(err) == exitHeld && o.heldCode != exitHeld {
+		return &customCode{o.heldCode, err}
+	}
+	return err
+}

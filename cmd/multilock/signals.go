@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/multilock/go/cmd/multilock/job"
+)
+
+// signals is what the process gets from outside. Until a job runs, a signal that
+// asks to end ends the command; from then on all of them are the job's.
+type signals struct {
+	incoming chan os.Signal
+	toJob    chan os.Signal
+	done     chan struct{}
+
+	mu      sync.Mutex
+	handed  bool // a job has them
+	pending error
+	cancels []context.CancelCauseFunc
+}
+
+func catchSignals() *signals {
+	s := &signals{incoming: make(chan os.Signal, 16), toJob: make(chan os.Signal, 16), done: make(chan struct{})}
+	signal.Notify(s.incoming, job.Signals()...)
+	go s.run()
+	return s
+}
+
+func (s *signals) run() {
+	for {
+		select {
+		case <-s.done:
+			return
+		case sig := <-s.incoming:
+			s.deliver(sig)
+		}
+	}
+}
+
+func (s *signals) deliver(sig os.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.handed {
+		select {
+		case s.toJob <- sig:
+		default: // the job has sixteen of them to look at
+		}
+	}
+	if !ends(sig) {
+		return
+	}
+	s.pending = signalled(sig)
+	for _, cancel := range s.cancels {
+		cancel(s.pending)
+	}
+}
+
+// ends says whether a signal asks a program to end.
+func ends(sig os.Signal) bool {
+	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
+}
+
+// until returns a context that a signal to end cancels. It is for what goes on
+// without a job.
+func (s *signals) until(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending != nil {
+		cancel(s.pending)
+	}
+	s.cancels = append(s.cancels, cancel)
+	return ctx
+}
+
+// forJob hands the signals over to a job.
+func (s *signals) forJob() <-chan os.Signal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handed = true
+	if again, ok := s.pending.(*signalError); ok { //nolint:errorlint // made above
+		s.toJob <- again.signal // it came while the job was being started
+	}
+	return s.toJob
+}
+
+// release lets signals have their default effect again.
+func (s *signals) release() {
+	signal.Stop(s.incoming)
+	close(s.done)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cancel := range s.cancels {
+		cancel(context.Canceled)
+	}
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os/user"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// source is what the commands need of a lock source.
+type source interface {
+	multilock.Source
+	Append(context.Context, multilock.Event) error
+	History(context.Context, time.Time) ([]multilock.Event, error)
+	Leftovers(context.Context) ([]fslock.Leftover, error)
+	Sweep(context.Context) ([]fslock.Leftover, error)
+	Base() string
+	Group() string
+	Close() error
+}
+
+// openSource opens the source that the options name. This is the only place that
+// knows all sources.
+func openSource(o common) (source, error) {
+	scheme, rest, found := strings.Cut(o.source, ":")
+	switch {
+	case o.source == "":
+		return openFiles(o, o.base)
+	case found && scheme == "file":
+		path, err := filePath(rest)
+		if err != nil {
+			return nil, err
+		}
+		return openFiles(o, path)
+	}
+	return nil, usagef("", "--source %q: unknown kind of source; this multilock knows file:DIRECTORY", o.source)
+}
+
+func openFiles(o common, base string) (source, error) {
+	s, err := fslock.Open(fslock.Options{Base: base, Group: o.group, LegacyPeers: o.legacyPeers})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// filePath takes file:PATH, file:///PATH and file://localhost/PATH.
+func filePath(rest string) (string, error) {
+	if !strings.HasPrefix(rest, "//") {
+		return rest, nil
+	}
+	u, err := url.Parse("file:" + rest)
+	if err != nil || (u.Host != "" && u.Host != "localhost") {
+		return "", usagef("", "--source file:%s: write file:///absolute/path or file:relative/path", rest)
+	}
+	return u.Path, nil
+}
+
+// userName names the user for people.
+func userName(e *env) string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return e.getenv("USER")
+}
+
+// commandLine is a command as a person would type it.
+func commandLine(args []string) string {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		quoted[i] = a
+		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
+			quoted[i] = strconv.Quote(a)
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// closeSource joins what closing says to an error.
+func closeSource(s source, err error) error { return errors.Join(err, s.Close()) }

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+// lockView is a lock as --json shows it. Durations are seconds; null is unknown.
+type lockView struct {
+	Name    string   `json:"name"`
+	State   string   `json:"state"` // held, suspect, dead, free
+	Why     string   `json:"why"`
+	Token   string   `json:"token,omitempty"`
+	Host    string   `json:"host,omitempty"`
+	PID     int      `json:"pid,omitempty"`
+	User    string   `json:"user,omitempty"`
+	Command string   `json:"command,omitempty"`
+	Job     bool     `json:"job,omitempty"`
+	TTL     float64  `json:"ttl_seconds,omitempty"`
+	Age     *float64 `json:"age_seconds"`
+	Silence *float64 `json:"silence_seconds"`
+	Foreign string   `json:"foreign,omitempty"`
+}
+
+func viewOf(name string, s multilock.Sighting) lockView {
+	r := s.Record
+	return lockView{
+		Name: name, State: s.State.String(), Why: s.Why, Token: r.Token,
+		Host: r.Holder.Host, PID: r.Holder.PID, User: r.Holder.User, Command: r.Holder.Command,
+		Job: r.Job, TTL: r.TTL.Seconds(), Age: seconds(s.Age), Silence: seconds(s.Silence), Foreign: r.Foreign,
+	}
+}
+
+func seconds(d time.Duration) *float64 {
+	if d == multilock.Unknown {
+		return nil
+	}
+	s := d.Seconds()
+	return &s
+}
+
+// short writes a duration for people, in at most two units.
+func short(d time.Duration) string {
+	switch {
+	case d == multilock.Unknown:
+		return "?"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// describe says who holds a lock, since when, and why that counts as alive.
+func describe(name string, s multilock.Sighting) string {
+	return fmt.Sprintf("lock %q is %s", name, heldBy(s))
+}
+
+// heldBy is describe without the lock's name.
+func heldBy(s multilock.Sighting) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "held by %s", s.Record.Holder)
+	if s.Age != multilock.Unknown {
+		fmt.Fprintf(&b, ", for %s", short(s.Age))
+	}
+	if s.Silence != multilock.Unknown && s.Record.Heartbeat > 0 {
+		fmt.Fprintf(&b, ", last sign of life %s ago", short(s.Silence))
+	}
+	if s.Why != "" {
+		fmt.Fprintf(&b, " (%s)", s.Why)
+	}
+	return b.String()
+}
+
+// explain is what the user is told about an error; nothing if there is nothing
+// that the job has not told already.
+func explain(err error) string {
+	var (
+		jobEnd *jobError
+		held   *multilock.HeldError
+		usage  *usageProblem
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &jobEnd) && !errors.Is(err, multilock.ErrLost) && !errors.Is(err, errRuntimeOut):
+		return remainder(err)
+	case errors.As(err, &held):
+		return explainHeld(err, held)
+	case errors.As(err, &usage):
+		return usage.Error()
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+// remainder is what went wrong beside a job that ended by itself.
+func remainder(err error) string {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the outermost join
+	if !ok {
+		return ""
+	}
+	var texts []string
+	for _, one := range joined.Unwrap() {
+		var jobEnd *jobError
+		if !errors.As(one, &jobEnd) {
+			texts = append(texts, one.Error())
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+func explainHeld(err error, held *multilock.HeldError) string {
+	text := describe(held.Name, held.Sighting)
+	switch {
+	case errors.Is(err, errStarved):
+		text = errStarved.Error() + ": " + text
+	case errors.Is(err, errWaitOver):
+		text = errWaitOver.Error() + ": " + text
+	}
+	where := ""
+	var located *locatedError
+	if errors.As(err, &located) {
+		where = located.options
+	}
+	clear := "multilock " + where + "break " + commandLine([]string{held.Name})
+	switch {
+	case held.Sighting.Record.Foreign != "" || held.Sighting.Record.TTL == 0:
+		return text
+	case held.Sighting.Record.Token != "":
+		clear += " --token " + held.Sighting.Record.Token
+	}
+	return text + "; if it hangs, clear it with: " + clear + " --force"
+}

@@ -1,0 +1,140 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// testPlan is what a "go test" command line comes to when build and run are apart.
+type testPlan struct {
+	pkg   string   // as given; empty means the default package
+	build []string // flags of go test -c
+	run   []string // flags of the test binary
+}
+
+const testBinary = "lab.test"
+
+func testCommand(ctx context.Context, lab lab, args []string) (int, error) {
+	opts, rest, err := parseOptions(args)
+	if err != nil {
+		return 0, err
+	}
+	plan := planTest(rest)
+	dir, pkg, err := locatePackage(plan.pkg)
+	if err != nil {
+		return 0, err
+	}
+	scratch, err := os.MkdirTemp("", "nfslab-test-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(scratch)
+	binary := filepath.Join(scratch, testBinary)
+	if err := buildTest(ctx, dir, pkg, binary, plan.build); err != nil {
+		return 0, err
+	}
+	opts.files = append(opts.files, binary)
+	if testdata := filepath.Join(dir, "testdata"); pkg == "." && isDir(testdata) {
+		opts.files = append(opts.files, testdata)
+	}
+	return lab.run(ctx, opts, newJob(opts, append([]string{"./" + testBinary}, plan.run...)))
+}
+
+// planTest sorts flags as the go command does: an optional package first, then flags for the build or the binary.
+func planTest(args []string) testPlan {
+	var plan testPlan
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		plan.pkg, args = args[0], args[1:]
+	}
+	for len(args) > 0 {
+		name, _, inline := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
+		if name == "args" {
+			plan.run = append(plan.run, args[1:]...)
+			break
+		}
+		width := 1
+		if !inline && !isBool(name) {
+			width = min(2, len(args))
+		}
+		if isBuildFlag(name) {
+			plan.build = append(plan.build, args[:width]...)
+		} else {
+			plan.run = append(plan.run, testFlag(args[:width])...)
+		}
+		args = args[width:]
+	}
+	plan.run = slices.Insert(plan.run, 0, defaultFlags(plan.run)...)
+	return plan
+}
+
+// testFlag writes -run X as the binary wants it, -test.run X.
+func testFlag(flag []string) []string {
+	name := strings.TrimLeft(flag[0], "-")
+	if !strings.HasPrefix(name, "test.") {
+		name = "test." + name
+	}
+	return append([]string{"-" + name}, flag[1:]...)
+}
+
+// defaultFlags are what the go command adds by itself.
+func defaultFlags(given []string) []string {
+	defaults := []string{"-test.paniconexit0"}
+	if !slices.ContainsFunc(given, func(arg string) bool { return strings.HasPrefix(arg, "-test.timeout") }) {
+		defaults = append(defaults, "-test.timeout="+(10*time.Minute).String())
+	}
+	return defaults
+}
+
+func isBool(name string) bool {
+	return slices.Contains([]string{"v", "short", "failfast", "cover", "trimpath", "test.v", "test.short", "test.failfast"}, name)
+}
+
+func isBuildFlag(name string) bool {
+	return slices.Contains([]string{"tags", "ldflags", "gcflags", "asmflags", "mod", "trimpath", "cover", "covermode", "coverpkg"}, name)
+}
+
+// locatePackage returns the directory to build in and the package as seen from there. A directory may belong to another
+// module than the current one, so it is built from within.
+func locatePackage(pkg string) (dir, name string, err error) {
+	if pkg == "" {
+		source := os.Getenv("MULTILOCK_LAB_SOURCE")
+		if source == "" {
+			return "", "", errors.New("test: name a package, or use scripts/nfslab")
+		}
+		return filepath.Join(source, "integration"), ".", nil
+	}
+	if isDir(pkg) {
+		dir, err := filepath.Abs(pkg)
+		return dir, ".", err
+	}
+	return ".", pkg, nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func buildTest(ctx context.Context, dir, pkg, binary string, flags []string) error {
+	args := append([]string{"test", "-c", "-o", binary}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // the machine has no C library of this one's version
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build tests of %s: %w", pkg, err)
+	}
+	if _, err := os.Stat(binary); err != nil {
+		return fmt.Errorf("%s has no tests", pkg)
+	}
+	return nil
+}

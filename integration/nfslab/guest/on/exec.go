@@ -1,0 +1,36 @@
+//go:build linux
+
+package on
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exec becomes the command in args after having itself killed with its parent. It returns, with an exit code, only if it
+// cannot. os/exec can ask for the death signal too, but takes a parent in another pid namespace for a dead one.
+func Exec(args []string) int {
+	runtime.LockOSThread() // the death signal belongs to a thread
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		fmt.Fprintln(os.Stderr, "on: death signal:", err)
+		return 125
+	}
+	// A parent outside of this pid namespace has the number 0 in it. Any other is that of init, after the parent's death.
+	if unix.Getppid() != 0 {
+		return 125
+	}
+	path, err := exec.LookPath(args[1])
+	if err == nil {
+		err = unix.Exec(path, args[1:], os.Environ())
+	}
+	fmt.Fprintf(os.Stderr, "on: %s: %v\n", args[1], err)
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return 127
+	}
+	return 126
+}

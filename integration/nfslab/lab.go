@@ -1,0 +1,177 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/multilock/go/integration/nfslab/cpio"
+	"github.com/multilock/go/integration/nfslab/guest"
+	"github.com/multilock/go/integration/nfslab/image"
+	"github.com/multilock/go/integration/nfslab/vm"
+	"github.com/multilock/go/integration/nfslab/wire"
+)
+
+// guestDir is where the caller's files are in the machine.
+const guestDir = "guest"
+
+// lab boots machines from cached images.
+type lab struct {
+	cache image.Cache
+}
+
+// run boots a machine, has it do the job, and returns the job's exit code.
+func (l lab) run(ctx context.Context, opts options, job wire.Job) (int, error) {
+	if opts.timeout > 0 {
+		late := failure{exitTimeout, fmt.Errorf("time limit of %s passed", opts.timeout)}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, opts.timeout, late)
+		defer cancel()
+	}
+	base, err := l.cache.Current(ctx)
+	if err != nil {
+		return 0, cause(ctx, err)
+	}
+	accel, err := vm.BestAccel(ctx, l.cache.Dir, base.Kernel)
+	if err != nil {
+		return 0, cause(ctx, err)
+	}
+	dir, err := os.MkdirTemp(l.cache.Dir, image.RunPrefix)
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	initrd := filepath.Join(dir, "initrd")
+	if err := writeInitrd(initrd, base.Initrd, opts, job); err != nil {
+		return 0, err
+	}
+	return l.boot(ctx, opts, job, vm.Config{
+		Kernel: base.Kernel, Initrd: initrd, Accel: accel, CPUs: 2, MemoryMB: opts.memoryMB,
+		Terminal: job.Terminal, ControlPort: wire.ControlPort, ConsoleCopy: consoleCopy(opts),
+	})
+}
+
+func (l lab) boot(ctx context.Context, opts options, job wire.Job, config vm.Config) (int, error) {
+	restore, err := keepTerminal(job.Terminal)
+	if err != nil {
+		return 0, err
+	}
+	defer restore()
+	machine, err := vm.Start(config)
+	if err != nil {
+		return 0, err
+	}
+	defer machine.Stop()
+	defer context.AfterFunc(ctx, func() { machine.Control.Close() })() // ends the conversation
+	session := newSession(machine, job, opts.out)
+	code, err := session.talk(func() { os.Remove(config.Initrd) })
+	if err != nil {
+		return 0, explain(ctx, machine, err)
+	}
+	const patience = 20 * time.Second
+	return code, machine.Wait(patience)
+}
+
+// explain adds what the kernel had to say to an error that is not the caller's doing.
+func explain(ctx context.Context, machine *vm.Machine, err error) error {
+	machine.Stop()
+	const lines = 40
+	console := machine.Console.Tail(lines)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+		if ctx.Err() == context.Canceled { // the person who pressed Ctrl-C knows why
+			return err
+		}
+	}
+	return fmt.Errorf("%w\nlast lines of the machine's console:\n%s", err, console)
+}
+
+// cause prefers the reason why a context ended over what that made of a call.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func consoleCopy(opts options) io.Writer {
+	if opts.verbose {
+		return os.Stderr
+	}
+	return nil
+}
+
+// writeInitrd appends to the cached archive one of this run: the kernel unpacks both, the second over the first.
+func writeInitrd(path, base string, opts options, job wire.Job) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	from, err := os.Open(base)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if _, err := io.Copy(f, from); err != nil {
+		return fmt.Errorf("copy root file system: %w", err)
+	}
+	buffered := bufio.NewWriterSize(f, 1<<20)
+	if err := writeRunFiles(cpio.NewWriter(buffered), opts.files, job); err != nil {
+		return fmt.Errorf("files of this run: %w", err)
+	}
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func writeRunFiles(archive *cpio.Writer, files []string, job wire.Job) error {
+	if err := guest.Write(archive); err != nil {
+		return err
+	}
+	text, err := json.Marshal(job)
+	if err != nil {
+		return err
+	}
+	if err := archive.Bytes(wire.JobPath, 0o644, text); err != nil {
+		return err
+	}
+	if err := archive.Dir(guestDir, 0o755); err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := addFile(archive, file); err != nil {
+			return err
+		}
+	}
+	return archive.Finish()
+}
+
+// addFile adds a file, or a directory with all that is in it, under its own last name. A link is followed.
+func addFile(archive *cpio.Writer, file string) error {
+	absolute, err := filepath.Abs(file)
+	if err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(absolute)
+	if err != nil {
+		return err
+	}
+	name := guestDir + "/" + filepath.Base(absolute)
+	if err := archive.Copy(name, real); err != nil {
+		return err
+	}
+	info, err := os.Stat(real)
+	if err != nil || !info.IsDir() {
+		return err
+	}
+	return archive.Tree(real, func(relative string) string { return name + "/" + relative })
+}

@@ -1,0 +1,104 @@
+//go:build linux
+
+package main
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// outputDir unpacks the tar archive written to it, as it comes. Without a directory it drops it.
+type outputDir struct {
+	pipe *io.PipeWriter
+	done chan error
+}
+
+func newOutputDir(dir string) *outputDir {
+	reader, writer := io.Pipe()
+	out := &outputDir{pipe: writer, done: make(chan error, 1)}
+	go func() {
+		err := unpack(reader, dir)
+		_, _ = io.Copy(io.Discard, reader) // padding after the archive, or the rest of one that cannot be unpacked
+		out.done <- err
+	}()
+	return out
+}
+
+func (o *outputDir) Write(p []byte) (int, error) { return o.pipe.Write(p) }
+
+// Close returns when all is unpacked.
+func (o *outputDir) Close() error {
+	o.pipe.Close()
+	return <-o.done
+}
+
+// unpack trusts nothing that comes out of the machine: os.Root keeps every path below dir.
+func unpack(r io.Reader, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	archive := tar.NewReader(r)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := unpackOne(root, header, archive); err != nil {
+			return fmt.Errorf("%s: %w", header.Name, err)
+		}
+	}
+}
+
+func unpackOne(root *os.Root, header *tar.Header, content io.Reader) error {
+	name := filepath.FromSlash(filepath.Clean(header.Name))
+	switch header.Typeflag {
+	case tar.TypeDir:
+		return root.MkdirAll(name, 0o755)
+	case tar.TypeSymlink:
+		if err := removeOld(root, name); err != nil {
+			return err
+		}
+		return root.Symlink(header.Linkname, name)
+	case tar.TypeReg:
+		return unpackFile(root, name, header, content)
+	}
+	return nil
+}
+
+func unpackFile(root *os.Root, name string, header *tar.Header, content io.Reader) error {
+	if err := removeOld(root, name); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, header.FileInfo().Mode().Perm())
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(f, content); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// removeOld makes way for a file of an earlier run.
+func removeOld(root *os.Root, name string) error {
+	if err := root.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package fslock_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// watchdog ends what hangs. Nothing that works comes near it, on any machine.
+const watchdog = time.Minute
+
+// long is a TTL that does not end during a test.
+const long = time.Hour
+
+// setting says as whom and where a puppet runs.
+type setting struct {
+	UID int // 0 for the user of the test
+	// Container gives it a pid namespace of its own, and /proc to match.
+	Container bool
+	// PID is the number it is to have in its container, 0 for any.
+	PID int
+}
+
+// marionette is the test's end of a puppet.
+type marionette struct {
+	*exec.Cmd
+	orders  *json.Encoder
+	answers *json.Decoder
+}
+
+// newPuppet starts a puppet that has opened the locks below base.
+func newPuppet(t *testing.T, s setting, open order) *marionette {
+	t.Helper()
+	p := prepareChild(t, "puppet")
+	if s.Container {
+		p = prepareChild(t, "container")
+		p.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+		p.Env = append(p.Env, pidVariable+"="+strconv.Itoa(s.PID))
+	}
+	if s.UID != 0 {
+		p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.UID), Gid: uint32(s.UID)}}
+	}
+	p.start(t)
+	open.Do = "open"
+	p.must(t, open)
+	return p
+}
+
+// prepareChild does not start it. The path is one that any user may execute.
+func prepareChild(t *testing.T, role string) *marionette {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), childVariable+"="+role)
+	cmd.Stderr = os.Stderr
+	input, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	output, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	return &marionette{Cmd: cmd, orders: json.NewEncoder(input), answers: json.NewDecoder(output)}
+}
+
+func (p *marionette) start(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.Start())
+	t.Cleanup(p.end)
+}
+
+// end kills and reaps it; a second call does nothing.
+func (p *marionette) end() {
+	_ = p.Process.Kill()
+	_ = p.Wait()
+}
+
+func (p *marionette) tell(t *testing.T, o order) {
+	t.Helper()
+	require.NoError(t, p.orders.Encode(o))
+}
+
+func (p *marionette) hear(t *testing.T) answer {
+	t.Helper()
+	var a answer
+	require.NoError(t, p.answers.Decode(&a), "the child process ended without an answer")
+	return a
+}
+
+func (p *marionette) do(t *testing.T, o order) answer {
+	t.Helper()
+	p.tell(t, o)
+	return p.hear(t)
+}
+
+func (p *marionette) must(t *testing.T, o order) answer {
+	t.Helper()
+	a := p.do(t, o)
+	require.Empty(t, a.Error)
+	return a
+}
+
+func (p *marionette) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	require.NoError(t, p.Process.Signal(s))
+}
+
+// fresh is an empty base directory that every user may use.
+func fresh(t testing.TB) string {
+	t.Helper()
+	base, err := os.MkdirTemp("", "multilock-scene-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(base)) })
+	require.NoError(t, os.Chmod(base, 0o777))
+	return base
+}
+
+func open(t testing.TB, opt fslock.Options) *fslock.Source {
+	t.Helper()
+	src, err := fslock.Open(opt)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = src.Close() })
+	return src
+}
+
+func self(t testing.TB) process.Identity {
+	t.Helper()
+	id, err := process.Self()
+	require.NoError(t, err)
+	return id
+}
+
+// elsewhere is this process as it would be on another host: it can judge nobody
+// here by a pid.
+func elsewhere(t testing.TB) process.Identity {
+	id := self(t)
+	id.Host, id.Machine, id.Boot = "elsewhere", "00000000feedf00d", "00000000-0000-4000-8000-00000000b007"
+	return id
+}
+
+// views are the two ways to see a holder of this host: as a neighbour, and from
+// a host that has nothing to go by but the holder's silence.
+func views(t *testing.T) map[string]process.Identity {
+	return map[string]process.Identity{"same host": self(t), "silence only": elsewhere(t)}
+}
+
+// within is a context that ends with the watchdog.
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func acquire(t testing.TB, src *fslock.Source, name string, opt multilock.Options) *multilock.Lock {
+	t.Helper()
+	lock, err := multilock.Acquire(within(t), src, name, opt)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = lock.Release(context.Background()) })
+	return lock
+}
+
+func observe(t testing.TB, src *fslock.Source, name string, patience multilock.Patience) multilock.Observer {
+	t.Helper()
+	o, err := src.Observe(t.Context(), name, patience)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = o.Close() })
+	return o
+}
+
+func look(t testing.TB, o multilock.Observer) multilock.Sighting {
+	t.Helper()
+	seen, err := o.Look(t.Context())
+	require.NoError(t, err)
+	return seen
+}
+
+// lookUntil looks as often as a contender would, until the state is reached.
+// Every look before it goes to each, if that is not nil.
+func lookUntil(t testing.TB, o multilock.Observer, want multilock.State, each func(multilock.Sighting)) multilock.Sighting {
+	t.Helper()
+	for end := time.Now().Add(watchdog); time.Now().Before(end); {
+		seen := look(t, o)
+		if seen.State == want {
+			return seen
+		}
+		if each != nil {
+			each(seen)
+		}
+		time.Sleep(min(seen.Next, time.Second))
+	}
+	require.FailNow(t, "the lock never was "+want.String())
+	return multilock.Sighting{}
+}
+
+// plant takes the lock as somebody else: with any claim, and without anybody
+// who would renew it.
+func plant(t testing.TB, src *fslock.Source, name string, claim multilock.Claim) multilock.Lease {
+	t.Helper()
+	c, err := src.Contend(t.Context(), name, claim, multilock.Patience{})
+	require.NoError(t, err)
+	lease, err := c.Try(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	t.Cleanup(func() { _ = lease.Close() })
+	return lease
+}
+
+func claim(holder process.Identity, ttl, heartbeat time.Duration) multilock.Claim {
+	return multilock.Claim{Holder: multilock.Holder{Identity: holder}, TTL: ttl, Heartbeat: heartbeat}
+}
+
+func requireRoot(t testing.TB, why string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, for " + why)
+	}
+}

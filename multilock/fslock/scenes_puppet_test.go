@@ -1,0 +1,202 @@
+package fslock_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// order is one line that a test writes to a puppet, a process that does with
+// locks what it is told.
+type order struct {
+	Do string
+
+	// for "open"
+	Base, Group string
+	Legacy      bool
+	Self        process.Identity
+	Umask       int
+
+	// for "acquire", "try" and "look"
+	Name        string
+	TTL, MaxAge time.Duration
+	Job         bool
+
+	// for "count"
+	Counter string
+	Rounds  int
+}
+
+// answer is the puppet's reply, one line for each order.
+type answer struct {
+	Error     string
+	Is        []string // what the error is: the names of sentinels and of error numbers
+	State     string
+	Why       string
+	Holder    string
+	Fence     uint64
+	Remaining time.Duration
+	PGID      int
+}
+
+// puppet is what the child process keeps between two orders.
+type puppet struct {
+	src  *fslock.Source
+	lock *multilock.Lock
+}
+
+// playPuppet obeys until its input ends. It then just ends, lock or no lock.
+func playPuppet(in io.Reader, out io.Writer) error {
+	var p puppet
+	orders, answers := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		var o order
+		if err := orders.Decode(&o); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if err := answers.Encode(p.obey(context.Background(), o)); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *puppet) obey(ctx context.Context, o order) answer {
+	switch o.Do {
+	case "open":
+		return failed(p.open(o))
+	case "acquire":
+		return failed(p.take(ctx, o, multilock.Acquire))
+	case "try":
+		return failed(p.take(ctx, o, multilock.TryAcquire))
+	case "look":
+		return p.look(ctx, o)
+	case "verify":
+		return failed(p.lock.Verify(ctx))
+	case "release":
+		return failed(p.lock.Release(ctx))
+	case "fence":
+		number, err := p.lock.Fence(ctx)
+		a := failed(err)
+		a.Fence = number
+		return a
+	case "cause":
+		<-p.lock.Context().Done()
+		return failed(context.Cause(p.lock.Context()))
+	case "remaining":
+		return answer{Remaining: p.lock.Remaining()}
+	case "job":
+		return p.startJob(ctx)
+	case "count":
+		return failed(p.count(ctx, o))
+	}
+	return answer{Error: "unknown order " + o.Do}
+}
+
+func (p *puppet) open(o order) (err error) {
+	unix.Umask(o.Umask)
+	p.src, err = fslock.Open(fslock.Options{Base: o.Base, Group: o.Group, LegacyPeers: o.Legacy, Self: o.Self})
+	return err
+}
+
+type taker func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error)
+
+func (p *puppet) take(ctx context.Context, o order, take taker) error {
+	ctx, cancel := context.WithTimeout(ctx, watchdog)
+	defer cancel()
+	lock, err := take(ctx, p.src, o.Name, multilock.Options{
+		TTL: o.TTL, Job: o.Job, Patience: multilock.Patience{MaxAge: o.MaxAge}, Poll: 100 * time.Millisecond,
+	})
+	if err == nil {
+		p.lock = lock
+	}
+	return err
+}
+
+func (p *puppet) look(ctx context.Context, o order) answer {
+	seen, err := multilock.Inspect(ctx, p.src, o.Name, multilock.Patience{MaxAge: o.MaxAge})
+	a := failed(err)
+	a.State, a.Why, a.Holder = seen.State.String(), seen.Why, seen.Record.Holder.String()
+	return a
+}
+
+// startJob starts a process group that outlives this process, and marks it.
+func (p *puppet) startJob(ctx context.Context) answer {
+	job := exec.Command("sleep", "600")
+	job.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := job.Start(); err != nil {
+		return failed(err)
+	}
+	group, err := process.FindGroup(job.Process.Pid)
+	if err == nil {
+		err = p.lock.MarkJob(ctx, group)
+	}
+	a := failed(err)
+	a.PGID = job.Process.Pid
+	return a
+}
+
+// count adds one to a number in a file, as often as it is told, each time under
+// the lock and in two steps that would lose a count if somebody else were there.
+func (p *puppet) count(ctx context.Context, o order) error {
+	for range o.Rounds {
+		if err := p.take(ctx, o, multilock.Acquire); err != nil {
+			return err
+		}
+		if err := errors.Join(increment(o.Counter), p.lock.Release(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func increment(path string) error {
+	number, err := readNumber(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(strconv.Itoa(number+1)), 0o644)
+}
+
+func readNumber(path string) (int, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(text))
+}
+
+// failed tells an error in words that survive the way to another process.
+func failed(err error) answer {
+	if err == nil {
+		return answer{}
+	}
+	a := answer{Error: err.Error()}
+	for name, sentinel := range map[string]error{
+		"held": multilock.ErrHeld, "free": multilock.ErrFree, "lost": multilock.ErrLost, "released": multilock.ErrReleased,
+		"unsure": multilock.ErrUnsure, "invalid": multilock.ErrInvalid, "unsupported": multilock.ErrUnsupported,
+	} {
+		if errors.Is(err, sentinel) {
+			a.Is = append(a.Is, name)
+		}
+	}
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		a.Is = append(a.Is, unix.ErrnoName(number))
+	}
+	return a
+}
