@@ -233,7 +233,7 @@ func (c *contender) Wake() <-chan struct{} {
 			return nil
 		}
 		defer c.src.groupDir.done(group)
-		c.waker = newWaker(group, c.name)
+		c.waker = c.src.notifier.subscribe(group, c.name)
 	}
 	return c.waker.channel()
 }

@@ -46,6 +46,7 @@ type Source struct {
 	groupDir shared // BASE/GROUP
 	clock    serverClock
 	tested   selfTest
+	notifier notifier
 }
 
 var _ multilock.Source = (*Source)(nil)
@@ -104,6 +105,7 @@ func invalidBase(base string, err error) error {
 // Close frees the source's descriptors. Locks that were acquired through it stay
 // held, and can still be renewed and released.
 func (s *Source) Close() error {
+	s.notifier.close()
 	s.groupDir.close()
 	s.staging.close()
 	s.private.close()

@@ -42,9 +42,12 @@ type marionette struct {
 // newPuppet starts a puppet that has opened the locks below base.
 func newPuppet(t *testing.T, s setting, open order) *marionette {
 	t.Helper()
-	p := prepareChild(t, "puppet")
+	role := "puppet"
 	if s.Container {
-		p = prepareChild(t, "container")
+		role = "container"
+	}
+	p := prepareChild(t, role)
+	if s.Container {
 		p.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 		p.Env = append(p.Env, pidVariable+"="+strconv.Itoa(s.PID))
 	}

@@ -4,68 +4,128 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// waker tells a waiter that its lock's directory was removed, if that happens
+// notifier tells waiters that a lock's directory was removed, if that happens
 // through this host's own kernel: inotify sees nothing of what other NFS clients
 // do (inotify(7)), so it only shortens the wait and never replaces the polling.
+//
+// A source has one for all its waiters, and keeps it: closing an inotify
+// descriptor takes the kernel milliseconds.
+type notifier struct {
+	mu      sync.Mutex
+	file    *os.File
+	failed  bool
+	group   *handle // the directory that is being watched
+	waiting map[*waker]bool
+}
+
+// waker is one waiter's subscription.
 type waker struct {
-	file   *os.File
+	from   *notifier
 	name   string
 	signal chan struct{}
 }
 
-// newWaker returns nil where there is no such notice to be had.
-func newWaker(group *handle, name string) *waker {
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		return nil // out of instances (fs.inotify.max_user_instances): polling will do
-	}
-	path := fmt.Sprintf("/proc/self/fd/%d", group.Descriptor())
-	const events = unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_DELETE_SELF | unix.IN_ONLYDIR
-	if _, err := unix.InotifyAddWatch(fd, path, events); err != nil {
-		_ = unix.Close(fd)
+// subscribe returns nil where there is no such notice to be had.
+func (n *notifier) subscribe(group *handle, name string) *waker {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.watch(group) {
 		return nil
 	}
-	w := &waker{file: os.NewFile(uintptr(fd), "inotify"), name: name, signal: make(chan struct{}, 1)}
-	go w.run()
+	w := &waker{from: n, name: name, signal: make(chan struct{}, 1)}
+	n.waiting[w] = true
 	return w
 }
 
+// watch makes sure that the group's present directory is being watched.
+func (n *notifier) watch(group *handle) bool {
+	if n.failed || (n.file == nil && !n.start()) {
+		return false
+	}
+	if n.group == group {
+		return true
+	}
+	const events = unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_DELETE_SELF | unix.IN_ONLYDIR
+	path := fmt.Sprintf("/proc/self/fd/%d", group.Descriptor())
+	err := control(n.file, func(fd int) error {
+		_, err := unix.InotifyAddWatch(fd, path, events)
+		return err
+	})
+	if err != nil {
+		return false
+	}
+	n.group = group
+	return true
+}
+
+func (n *notifier) start() bool {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		n.failed = true // out of instances (fs.inotify.max_user_instances): polling will do
+		return false
+	}
+	n.file, n.waiting = os.NewFile(uintptr(fd), "inotify"), map[*waker]bool{}
+	go n.run(n.file)
+	return true
+}
+
+// control uses a file's descriptor without making it blocking, as Fd would.
+func control(f *os.File, use func(fd int) error) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var used error
+	if err := conn.Control(func(fd uintptr) { used = use(int(fd)) }); err != nil { //nolint:gosec // a descriptor fits
+		return err
+	}
+	return used
+}
+
 // run reads events until the file is closed.
-func (w *waker) run() {
+func (n *notifier) run(file *os.File) {
 	buf := make([]byte, 16*(unix.SizeofInotifyEvent+unix.NAME_MAX+1))
 	for {
-		n, err := w.file.Read(buf)
+		got, err := file.Read(buf)
 		if err != nil {
 			return
 		}
-		if w.concerns(buf[:n]) {
-			select {
-			case w.signal <- struct{}{}:
-			default: // it has not noticed the last one yet
-			}
-		}
+		n.wake(buf[:got])
 	}
 }
 
-// concerns says whether one of the events is about the lock, or the group itself.
-func (w *waker) concerns(events []byte) bool {
+// wake wakes those whom the events concern.
+func (n *notifier) wake(events []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for len(events) >= unix.SizeofInotifyEvent {
 		e := (*unix.InotifyEvent)(unsafe.Pointer(&events[0])) //nolint:gosec // the kernel aligns events
 		rest := events[unix.SizeofInotifyEvent:]
-		if int(e.Len) > len(rest) {
-			return true // cannot be; wake up rather than sleep
+		length := min(int(e.Len), len(rest))
+		name := strings.TrimRight(string(rest[:length]), "\x00")
+		if e.Mask&unix.IN_IGNORED != 0 {
+			n.group = nil // the directory is gone; the next waiter watches its successor
 		}
-		if e.Len == 0 || strings.TrimRight(string(rest[:e.Len]), "\x00") == w.name {
-			return true
+		for w := range n.waiting {
+			if name == "" || name == w.name { // nameless: the group itself went, or events were dropped
+				w.wake()
+			}
 		}
-		events = rest[e.Len:]
+		events = rest[length:]
 	}
-	return false
+}
+
+func (w *waker) wake() {
+	select {
+	case w.signal <- struct{}{}:
+	default: // it has not noticed the last one yet
+	}
 }
 
 func (w *waker) channel() <-chan struct{} {
@@ -75,8 +135,23 @@ func (w *waker) channel() <-chan struct{} {
 	return w.signal
 }
 
+// close ends the subscription.
 func (w *waker) close() {
-	if w != nil {
-		_ = w.file.Close()
+	if w == nil {
+		return
+	}
+	w.from.mu.Lock()
+	defer w.from.mu.Unlock()
+	delete(w.from.waiting, w)
+}
+
+// close ends the notifier. The kernel takes its time over that, and nobody has
+// to wait for it.
+func (n *notifier) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.file != nil {
+		go n.file.Close() //nolint:errcheck // nothing was written
+		n.file, n.group = nil, nil
 	}
 }

@@ -2,10 +2,14 @@
 
 package fslock
 
-// waker is inotify on Linux; elsewhere waiters poll.
+// notifier is inotify on Linux; elsewhere waiters poll.
+type notifier struct{}
+
 type waker struct{}
 
-func newWaker(*handle, string) *waker { return nil }
+func (n *notifier) subscribe(*handle, string) *waker { return nil }
+
+func (n *notifier) close() {}
 
 func (w *waker) channel() <-chan struct{} { return nil }
 

@@ -47,10 +47,11 @@ func TestStopEndsTheTree(t *testing.T) {
 func TestStopFindsDescendantsWithoutMark(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	script := `export PIDS="$1"
-		setsid sh -c 'echo $$ >>"$PIDS"; env -i setsid -f sleep 1000 & exec sleep 1000' &
+		setsid sh -c 'echo $$ >>"$PIDS"
+			env -i PIDS="$PIDS" setsid sh -c "echo \$\$ >>\"\$PIDS\"; exec sleep 1000" & exec sleep 1000' &
 		echo $$ >>"$PIDS"; wait`
 	j := start(t, job.Spec{Args: shell(script, pids)})
-	all := readPIDs(t, pids, 2)
+	all := readPIDs(t, pids, 3)
 	require.NoError(t, j.Stop(t.Context(), watchdog))
 	requireDead(t, all)
 }

@@ -1,0 +1,155 @@
+package fslock_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// No clock is compared with another host's. A holder whose clock is wrong can be
+// made in three ways; it cannot with faketime(1), which replaces calls of the C
+// library that Go programs do not use, nor with a time namespace, which does not
+// shift CLOCK_REALTIME (time_namespaces(7)).
+
+// ttl and beat of the holders here. They beat when the test says so.
+const (
+	clockTTL  = 1500 * time.Millisecond
+	clockBeat = 500 * time.Millisecond
+)
+
+// In a bubble of synctest the wall clock shows the year 2000, and real files work.
+func TestHolderAndContenderWithClocksYearsApart(t *testing.T) {
+	base := fresh(t)
+	dead := claim(elsewhere(t), clockTTL, clockBeat)
+	synctest.Test(t, func(t *testing.T) {
+		require.Less(t, time.Now().Year(), 2010)
+		plant(t, open(t, fslock.Options{Base: base}), "behind", dead)
+	})
+	src := open(t, fslock.Options{Base: base})
+	acquire(t, src, "behind", multilock.Options{TTL: long})
+
+	plant(t, src, "ahead", claim(elsewhere(t), long, clockBeat))
+	synctest.Test(t, func(t *testing.T) {
+		_, err := multilock.TryAcquire(t.Context(), open(t, fslock.Options{Base: base}), "ahead", multilock.Options{})
+		require.ErrorIs(t, err, multilock.ErrHeld)
+	})
+}
+
+// The time in the record is for people.
+func TestTimeInTheRecordDecidesNothing(t *testing.T) {
+	for name, shift := range map[string]time.Duration{"an hour fast": time.Hour, "an hour slow": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base := fresh(t)
+			src := open(t, fslock.Options{Base: base})
+			living := plant(t, src, "living", claim(elsewhere(t), clockTTL, clockBeat))
+			plant(t, src, "dead", claim(elsewhere(t), clockTTL, clockBeat))
+			shiftPrepared(t, base, "living", shift)
+			shiftPrepared(t, base, "dead", shift)
+
+			neverDead(t, src, "living", clockTTL, func() { require.NoError(t, living.Renew(t.Context())) })
+			acquire(t, src, "dead", multilock.Options{TTL: long})
+		})
+	}
+}
+
+// shiftPrepared rewrites the record as a holder with another clock would have
+// written it. The directory's time, which is the server's, stays.
+func shiftPrepared(t *testing.T, base, name string, shift time.Duration) {
+	t.Helper()
+	path := filepath.Join(base, fslock.DefaultGroup, name, name+".locked")
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	head, body, _ := bytes.Cut(data, []byte("\n"))
+	fields := map[string]any{}
+	require.NoError(t, json.Unmarshal(body, &fields))
+	fields["prepared"] = time.Now().Add(shift)
+	body, err = json.Marshal(fields)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append(append(head, '\n'), body...), 0o666))
+	seen, err := multilock.Inspect(t.Context(), open(t, fslock.Options{Base: base}), name, multilock.Patience{})
+	require.NoError(t, err)
+	require.Empty(t, seen.Record.Foreign)
+	require.WithinDuration(t, time.Now().Add(shift), seen.Record.Prepared, watchdog)
+}
+
+// The server's clock was set back by an hour: the last sign of life lies in the
+// future, and the waiter's own clock decides, after a whole TTL of watching.
+func TestServerClockSetBackUnderADeadHolder(t *testing.T) {
+	base := fresh(t)
+	src := open(t, fslock.Options{Base: base})
+	plant(t, src, "job", claim(elsewhere(t), clockTTL, clockBeat))
+	inAnHour := time.Now().Add(time.Hour)
+	setTime(t, base, "job", inAnHour)
+
+	o := observe(t, src, "job", multilock.Patience{})
+	start := boottime.Now()
+	seen := look(t, o)
+	require.Equal(t, multilock.Suspect.String(), seen.State.String())
+	require.Contains(t, seen.Why, "set back")
+	lookUntil(t, o, multilock.Dead, nil)
+	require.GreaterOrEqual(t, start.Elapsed(), clockTTL)
+	require.NoError(t, o.Break(t.Context()))
+	acquire(t, src, "job", multilock.Options{TTL: long})
+}
+
+// As long as the holder lives its time moves, wherever it lies.
+func TestServerClockSetBackUnderALivingHolder(t *testing.T) {
+	base := fresh(t)
+	src := open(t, fslock.Options{Base: base})
+	lease := plant(t, src, "job", claim(elsewhere(t), clockTTL, clockBeat))
+	beat := time.Now().Add(time.Hour)
+	neverDead(t, src, "job", clockTTL, func() {
+		beat = beat.Add(clockBeat)
+		setTime(t, base, "job", beat)
+	})
+	require.NoError(t, lease.Renew(t.Context()))
+}
+
+// The server's clock was set forward by an hour: every sign of life is an hour
+// old at once. A holder that is watched, and beats, is safe all the same.
+func TestServerClockSetForwardUnderALivingHolder(t *testing.T) {
+	base := fresh(t)
+	src := open(t, fslock.Options{Base: base})
+	lease := plant(t, src, "job", claim(elsewhere(t), clockTTL, clockBeat))
+	beat := time.Now().Add(-time.Hour)
+	neverDead(t, src, "job", clockTTL, func() {
+		beat = beat.Add(clockBeat)
+		setTime(t, base, "job", beat)
+	})
+	require.NoError(t, lease.Renew(t.Context()))
+}
+
+func setTime(t *testing.T, base, name string, to time.Time) {
+	t.Helper()
+	require.NoError(t, os.Chtimes(filepath.Join(base, fslock.DefaultGroup, name), to, to))
+}
+
+// neverDead watches a lock for three times the silence after which it would be
+// taken. It looks twice after each sign of life, which keeps it exact on the
+// slowest machine: Dead needs at least two looks within the window, and if the
+// test stands still between them the window starts anew.
+func neverDead(t *testing.T, src *fslock.Source, name string, limit time.Duration, sign func()) {
+	t.Helper()
+	o := observe(t, src, name, multilock.Patience{})
+	for start := boottime.Now(); start.Elapsed() < 3*limit; {
+		sign()
+		for range 2 {
+			seen := look(t, o)
+			require.NotEqual(t, multilock.Dead.String(), seen.State.String(), seen.Why)
+			require.NotEqual(t, multilock.Free.String(), seen.State.String())
+			require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package multilock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+func TestReleaseTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{})
+		require.NoError(t, lock.Release(t.Context()))
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrReleased)
+		require.Equal(t, 1, f.count(release))
+
+		require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrReleased)
+		_, err := lock.Fence(t.Context())
+		require.ErrorIs(t, err, multilock.ErrReleased)
+		require.ErrorIs(t, lock.MarkJob(t.Context(), process.Group{}), multilock.ErrReleased)
+		require.ErrorIs(t, lock.Detach(), multilock.ErrReleased)
+		require.Zero(t, lock.Remaining())
+	})
+}
+
+func TestReleaseThatFailsMayBeRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(release, inTurn(fails(errServer), succeeds))
+		lock := acquire(t, f, multilock.Options{})
+		err := lock.Release(t.Context())
+		require.ErrorIs(t, err, multilock.ErrUnsure)
+		require.ErrorIs(t, err, errServer)
+		require.NoError(t, lock.Release(t.Context()))
+	})
+}
+
+func TestReleaseGivesUpWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		until := make(chan struct{})
+		f.on(release, hangs(until, nil))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := lock.Release(ctx)
+		require.ErrorIs(t, err, multilock.ErrUnsure)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		close(until)
+		synctest.Wait()
+		f.on(release, fails(multilock.ErrReleased)) // as a lease answers that was released after all
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrReleased)
+	})
+}
+
+// Two removals of one lock at a time could not tell the other's effect from a
+// break: the second waits for the first, however that came to be left alone.
+func TestReleasesNeverOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		until := make(chan struct{})
+		f.on(release, inTurn(hangs(until, nil), fails(multilock.ErrLost)))
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			require.ErrorIs(t, lock.Release(ctx), multilock.ErrUnsure)
+			cancel()
+		}
+		require.Equal(t, 1, f.count(release))
+		close(until)
+		require.NoError(t, lock.Release(t.Context()), "the first one succeeded in the end")
+		require.Equal(t, 1, f.count(release))
+	})
+}
+
+func TestDetachLeavesTheLockHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		require.NoError(t, lock.Detach())
+		time.Sleep(2 * ttl)
+		require.Zero(t, f.count(release))
+		require.Zero(t, f.count(renew))
+		require.Equal(t, 1, f.count(detach))
+		require.True(t, isDone(lock))
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrReleased)
+	})
+}
+
+func TestDetachedLockHasNoKeeper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{TTL: ttl, Detached: true})
+		require.Zero(t, f.claim.Heartbeat)
+		require.Positive(t, lock.Remaining())
+		time.Sleep(2 * ttl)
+		require.Zero(t, f.count(renew))
+		require.Zero(t, lock.Remaining())
+		require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrLost)
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+	})
+}
+
+func TestLockContextKeepsValuesButNotTheLimitOfTheWait(t *testing.T) {
+	type key struct{}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Second)
+		defer cancel()
+		lock, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{TTL: ttl})
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		require.False(t, isDone(lock))
+		require.Equal(t, "value", lock.Context().Value(key{}))
+		require.NoError(t, lock.Release(t.Context()))
+	})
+}
+
+func TestFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		first, err := lock.Fence(t.Context())
+		require.NoError(t, err)
+		second, err := lock.Fence(t.Context())
+		require.NoError(t, err)
+		require.Greater(t, second, first)
+
+		f.on(fence, fails(multilock.ErrUnsupported))
+		_, err = lock.Fence(t.Context())
+		require.ErrorIs(t, err, multilock.ErrUnsupported)
+		require.False(t, isDone(lock))
+
+		f.on(fence, fails(multilock.ErrLost))
+		number, err := lock.Fence(t.Context())
+		require.ErrorIs(t, err, multilock.ErrLost)
+		require.Zero(t, number)
+		require.ErrorIs(t, context.Cause(lock.Context()), multilock.ErrLost)
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+	})
+}
+
+// A number that took longer to draw than the lock was believed in may be smaller
+// than one that a successor has used by now.
+func TestFenceThatOutlastsTheTenureIsNotGivenOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(renew, fails(errServer))
+		f.on(fence, func(context.Context) error {
+			time.Sleep(2 * ttl)
+			return nil
+		})
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		number, err := lock.Fence(t.Context())
+		require.ErrorIs(t, err, multilock.ErrLost)
+		require.Zero(t, number)
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+	})
+}
+
+func TestMarkJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{TTL: ttl, Job: true})
+		require.True(t, f.claim.Job)
+		require.NoError(t, lock.MarkJob(t.Context(), process.Group{PGID: 4711}))
+
+		until := make(chan struct{})
+		f.on(mark, hangs(until, nil))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, lock.MarkJob(ctx, process.Group{PGID: 4711}), context.DeadlineExceeded)
+		close(until)
+
+		f.on(mark, fails(multilock.ErrLost))
+		require.ErrorIs(t, lock.MarkJob(t.Context(), process.Group{PGID: 4711}), multilock.ErrLost)
+		require.ErrorIs(t, context.Cause(lock.Context()), multilock.ErrLost)
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+	})
+}
+
+func TestRecordSaysWhoHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{User: "ada", Command: "rsync -a"})
+		record := lock.Record()
+		require.Equal(t, "nightly", record.Name)
+		require.Equal(t, "ada", record.Holder.User)
+		require.Equal(t, "rsync -a", record.Holder.Command)
+		require.Equal(t, multilock.DefaultTTL, record.TTL)
+		require.Equal(t, multilock.DefaultTTL/10, record.Heartbeat)
+		require.NoError(t, lock.Release(t.Context()))
+	})
+}

@@ -1,0 +1,108 @@
+package faultfs
+
+import (
+	"path/filepath"
+
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// dir is a directory below an FS.
+type dir struct {
+	fs    *FS
+	base  string
+	inner vfs.Dir
+}
+
+func (d *dir) call(kind, name string) call {
+	return call{fs: d.fs, base: d.base, kind: kind, real: filepath.Join(d.inner.Path(), name)}
+}
+
+func (d *dir) OpenDir(name string) (vfs.Dir, error) {
+	return openDir(d.call("opendir", name), func() (vfs.Dir, error) { return d.inner.OpenDir(name) })
+}
+
+func (d *dir) Open(name string) (vfs.File, error) {
+	return openFile(d.call("open", name), func() (vfs.File, error) { return d.inner.Open(name) })
+}
+
+func (d *dir) Create(name string, mode uint32) (vfs.File, error) {
+	return openFile(d.call("create", name), func() (vfs.File, error) { return d.inner.Create(name, mode) })
+}
+
+func (d *dir) OpenAppend(name string, mode uint32) (vfs.File, error) {
+	return openFile(d.call("openappend", name), func() (vfs.File, error) { return d.inner.OpenAppend(name, mode) })
+}
+
+func (d *dir) OpenDurable(name string, mode uint32) (vfs.File, error) {
+	return openFile(d.call("opendurable", name), func() (vfs.File, error) { return d.inner.OpenDurable(name, mode) })
+}
+
+func (d *dir) Mkdir(name string, mode uint32) error {
+	return d.call("mkdir", name).do(func() error { return d.inner.Mkdir(name, mode) })
+}
+
+// Rename hands the wrapped directory on, where it can see it: the target may come
+// in yet another wrapping, which passes its descriptor through.
+func (d *dir) Rename(oldname string, to vfs.Dir, newname string) error {
+	c := d.call("rename", oldname)
+	c.target = filepath.Join(to.Path(), newname)
+	if wrapped, ok := to.(*dir); ok {
+		to = wrapped.inner
+	}
+	return c.do(func() error { return d.inner.Rename(oldname, to, newname) })
+}
+
+func (d *dir) Unlink(name string) error {
+	return d.call("unlink", name).do(func() error { return d.inner.Unlink(name) })
+}
+
+func (d *dir) Rmdir(name string) error {
+	return d.call("rmdir", name).do(func() error { return d.inner.Rmdir(name) })
+}
+
+func (d *dir) Touch() error { return d.call("touch", "").do(d.inner.Touch) }
+
+func (d *dir) TouchFile(name string) error {
+	return d.call("touchfile", name).do(func() error { return d.inner.TouchFile(name) })
+}
+
+func (d *dir) Stat() (info vfs.Info, err error) {
+	err = d.call("stat", "").do(func() error {
+		info, err = d.inner.Stat()
+		return err
+	})
+	return info, err
+}
+
+func (d *dir) StatName(name string) (info vfs.Info, err error) {
+	err = d.call("statname", name).do(func() error {
+		info, err = d.inner.StatName(name)
+		return err
+	})
+	return info, err
+}
+
+func (d *dir) List() (names []string, err error) {
+	err = d.call("list", "").do(func() error {
+		names, err = d.inner.List()
+		return err
+	})
+	return names, err
+}
+
+func (d *dir) FileSystem() (kind vfs.FileSystem, err error) {
+	err = d.call("filesystem", "").do(func() error {
+		kind, err = d.inner.FileSystem()
+		return err
+	})
+	if described := d.fs.described(); described != nil && err == nil {
+		kind = *described
+	}
+	return kind, err
+}
+
+func (d *dir) Path() string { return d.inner.Path() }
+
+func (d *dir) Descriptor() int { return d.inner.Descriptor() }
+
+func (d *dir) Close() error { return d.call("close", "").closing(d.inner.Close) }

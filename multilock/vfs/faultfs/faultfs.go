@@ -1,0 +1,110 @@
+// Package faultfs wraps a file system for tests. It numbers the operations of
+// the seam in package vfs, and lets an Injector make any of them fail, lose its
+// reply, or be the last thing that the process does.
+//
+// The faults are those of a network file system: a call that was not carried
+// out, a call that was carried out and whose reply was lost, a call that was not
+// carried out and is reported as done.
+package faultfs
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// Phase says when an Injector is asked.
+type Phase int
+
+const (
+	// Before means that the operation has not been carried out. An error from the
+	// Injector is its result then, and it never is carried out.
+	Before Phase = iota
+	// After means that the operation has been carried out. An error from the
+	// Injector replaces its reply.
+	After
+)
+
+// String is "before" or "after".
+func (p Phase) String() string {
+	if p == Before {
+		return "before"
+	}
+	return "after"
+}
+
+// Op is one operation of an FS, or of a Dir or File below it.
+type Op struct {
+	// N counts the operations from 0.
+	N int
+	// Kind is the operation: the method's name in package vfs, in lower case, with
+	// "file." before that of a File's Stat and Close.
+	Kind string
+	// Path is what it is done to, relative to the directory that FS.OpenDir opened.
+	// That of a rename is "old -> new". Random names (UUIDs) are replaced by
+	// <token1>, <token2>, ..., in the order in which they came up.
+	Path string
+	// Phase is when.
+	Phase Phase
+	// Real is the path as the operating system knows it, Target the one that a
+	// rename leads to. They let an Injector change the file system by itself.
+	Real, Target string
+	// Err is, After, what the operation answered.
+	Err error
+}
+
+// Injector is asked before and after each operation. It may be called by several
+// goroutines at once.
+type Injector func(Op) error
+
+// ErrPretend is an Injector's verdict that an operation is to be reported as a
+// success: Before, without having been carried out; After, whatever it answered.
+// It is no verdict on an operation that yields a Dir or a File.
+var ErrPretend = errors.New("pretend that it succeeded")
+
+// FS is a file system with faults. It is safe for concurrent use.
+type FS struct {
+	inner vfs.FS
+
+	mu     sync.Mutex
+	inject Injector
+	next   int
+	tokens map[string]string
+	kind   *vfs.FileSystem
+}
+
+var _ vfs.FS = (*FS)(nil)
+
+// New wraps a file system. A nil Injector lets everything pass.
+func New(inner vfs.FS, inject Injector) *FS {
+	return &FS{inner: inner, inject: inject, tokens: map[string]string{}}
+}
+
+// Inject replaces the Injector, from the next operation on, which gets the
+// number 0. That way a test sets up its scene without faults.
+func (f *FS) Inject(inject Injector) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.inject, f.next, f.tokens = inject, 0, map[string]string{}
+}
+
+// Describe makes every directory say that it is on a file system of this kind,
+// so that a test runs alike wherever its files really are.
+func (f *FS) Describe(kind vfs.FileSystem) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kind = &kind
+}
+
+func (f *FS) described() *vfs.FileSystem {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kind
+}
+
+// OpenDir implements vfs.FS.
+func (f *FS) OpenDir(path string) (vfs.Dir, error) {
+	c := call{fs: f, base: path, kind: "opendir", real: path}
+	return openDir(c, func() (vfs.Dir, error) { return f.inner.OpenDir(path) })
+}
