@@ -12,22 +12,30 @@ import (
 // a renewal runs in a goroutine of its own, one at a time, because on a hard
 // NFS mount it may hang for as long as the server is away, and the tenure must
 // end without it.
+//
+// Its goroutine starts when there is something to do for the first time: a lock
+// that is held for a moment only never needs it, and starting one costs as much
+// as several system calls.
 type keeper struct {
-	lock *Lock
-	beat time.Duration
-	stop chan struct{}
-	done chan struct{} // closed when the keeper has ended
+	lock  *Lock
+	beat  time.Duration
+	start *time.Timer
+	stop  chan struct{}
+	done  chan struct{} // closed when the keeper has ended
 }
 
 func startKeeper(l *Lock, beat time.Duration) *keeper {
 	k := &keeper{lock: l, beat: beat, stop: make(chan struct{}), done: make(chan struct{})}
-	go k.run()
+	k.start = time.AfterFunc(beat/2, k.run)
 	return k
 }
 
 // halt ends the keeper and waits for it. A renewal that hangs goes on by itself;
 // it can only touch the lock that was this one's.
 func (k *keeper) halt() {
+	if k.start.Stop() {
+		close(k.done) // it never ran
+	}
 	select {
 	case <-k.stop:
 	default:
@@ -47,8 +55,8 @@ func (k *keeper) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	results := make(chan error, 1)
-	last, busy := k.lock.good, false
-	timer := time.NewTimer(k.beat / 2)
+	last, busy := k.lock.lease.Since(), false
+	timer := time.NewTimer(k.pause(last, busy))
 	defer timer.Stop()
 	for {
 		select {

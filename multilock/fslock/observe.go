@@ -220,7 +220,7 @@ func readJob(dir vfs.Dir, name string) process.Group {
 		return process.Group{}
 	}
 	defer f.Close() //nolint:errcheck // only read from
-	data, err := readFile(f)
+	data, err := readFile(f, nil)
 	if err != nil {
 		return process.Group{}
 	}

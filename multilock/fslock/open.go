@@ -3,6 +3,7 @@ package fslock
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"syscall"
 
@@ -29,8 +30,28 @@ func (s *Source) open(group vfs.Dir, name string) (vfs.Dir, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	content, _, err := readLocked(dir, name)
+	content, err := readRecord(dir, name)
 	return dir, content, err
+}
+
+// readRecord reads as much of the lock file as a record can have, for comparing
+// it with one that is known: that it is a regular file and ends where it should
+// follows from being equal.
+func readRecord(dir vfs.Dir, name string) ([]byte, error) {
+	f, err := dir.Open(name + lockedSuffix)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	content := make([]byte, typicalRecord)
+	n, err := f.Read(content)
+	if errors.Is(err, io.EOF) {
+		return content[:0], nil
+	}
+	if err != nil || n < len(content) {
+		return content[:n], err
+	}
+	return readFile(f, content)
 }
 
 // readLocked reads the lock file of an open lock directory. It is closed at once:
@@ -48,7 +69,7 @@ func readLocked(dir vfs.Dir, name string) ([]byte, vfs.Info, error) {
 	if !isRegular(info) {
 		return nil, info, errNotRegular
 	}
-	content, err := readFile(f)
+	content, err := readFile(f, nil)
 	return content, info, err
 }
 

@@ -143,9 +143,11 @@ func printable(s string) string {
 	}, s)
 }
 
-// readFile reads at most a byte more than maxRecord of a file.
-func readFile(f vfs.File) ([]byte, error) {
-	data := make([]byte, 0, 1024)
+// typicalRecord is a size that most lock files are below of.
+const typicalRecord = 2 << 10
+
+// readFile reads the rest of a file behind data, and stops a byte after maxRecord.
+func readFile(f vfs.File, data []byte) ([]byte, error) {
 	for len(data) <= maxRecord {
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]

@@ -3,6 +3,7 @@ package fslock_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -35,6 +36,7 @@ type setting struct {
 // marionette is the test's end of a puppet.
 type marionette struct {
 	*exec.Cmd
+	input   io.WriteCloser
 	orders  *json.Encoder
 	answers *json.Decoder
 }
@@ -70,7 +72,7 @@ func prepareChild(t *testing.T, role string) *marionette {
 	require.NoError(t, err)
 	output, err := cmd.StdoutPipe()
 	require.NoError(t, err)
-	return &marionette{Cmd: cmd, orders: json.NewEncoder(input), answers: json.NewDecoder(output)}
+	return &marionette{Cmd: cmd, input: input, orders: json.NewEncoder(input), answers: json.NewDecoder(output)}
 }
 
 func (p *marionette) start(t *testing.T) {
@@ -217,6 +219,21 @@ func plant(t testing.TB, src *fslock.Source, name string, claim multilock.Claim)
 
 func claim(holder process.Identity, ttl, heartbeat time.Duration) multilock.Claim {
 	return multilock.Claim{Holder: multilock.Holder{Identity: holder}, TTL: ttl, Heartbeat: heartbeat}
+}
+
+// requireBroken says that the lock was broken exactly once, and on what evidence.
+func requireBroken(t testing.TB, src *fslock.Source, name, evidence string) {
+	t.Helper()
+	events, err := src.History(t.Context(), time.Time{})
+	require.NoError(t, err)
+	var why []string
+	for _, e := range events {
+		if e.What == multilock.Broke && e.Name == name {
+			why = append(why, e.Why)
+		}
+	}
+	require.Len(t, why, 1)
+	require.Contains(t, why[0], evidence)
 }
 
 func requireRoot(t testing.TB, why string) {

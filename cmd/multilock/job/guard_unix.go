@@ -30,7 +30,7 @@ const guardDelay = 100 * time.Millisecond
 // the arguments, which everybody on the host can read.
 type order struct {
 	PGID  int           `json:"pgid"`
-	Mark  string        `json:"mark"`
+	Mark  []byte        `json:"mark"` // not a string: JSON would change bytes that are not UTF-8
 	Grace time.Duration `json:"grace"`
 }
 
@@ -63,7 +63,7 @@ func (j *Job) startGuard() (*exec.Cmd, *os.File, error) {
 		return nil, nil, err
 	}
 	defer reader.Close()
-	what := order{PGID: j.pid, Mark: j.spec.Mark, Grace: j.spec.GuardGrace}
+	what := order{PGID: j.pid, Mark: []byte(j.spec.Mark), Grace: j.spec.GuardGrace}
 	if err := json.NewEncoder(writer).Encode(what); err != nil {
 		writer.Close()
 		return nil, nil, err
@@ -114,7 +114,7 @@ func Guard(lifeline *os.File) int {
 	if _, err := io.Copy(io.Discard, lifeline); err != nil {
 		return 1
 	}
-	remains := newTree(what.PGID, what.Mark)
+	remains := newTree(what.PGID, string(what.Mark))
 	remains.alive = false // or will be: the runner was what kept its number
 	if err := remains.end(context.Background(), what.Grace); err != nil {
 		return 1

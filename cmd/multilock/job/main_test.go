@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/multilock/go/cmd/multilock/job"
 )
@@ -17,6 +18,8 @@ import (
 const (
 	runnerArg = "__runner"
 	testMark  = "MULTILOCK_JOB_TEST"
+	// guardGrace is short because a test waits for it to pass.
+	guardGrace = 200 * time.Millisecond
 )
 
 // TestMain lets the test binary be the guard and the runner of a job as well.
@@ -40,7 +43,7 @@ func runAsRunner(args []string) int {
 	}
 	j, err := job.Start(job.Spec{
 		Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Env: markedEnv(), Mark: mark(), JobControl: true,
+		Env: markedEnv(), Mark: mark(), JobControl: true, GuardGrace: guardGrace,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -11,7 +11,8 @@ import (
 // would come back to the job after it has been continued.
 func suspendPeers() {
 	self, group := os.Getpid(), unix.Getpgrp()
-	for _, p := range listProcesses() {
+	processes, _ := listProcesses() // if they cannot be seen, only we stop
+	for _, p := range processes {
 		if p.group == group && p.pid != self {
 			_ = unix.Kill(p.pid, unix.SIGTSTP) // gone, or not ours to signal
 		}

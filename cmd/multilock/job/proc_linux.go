@@ -25,15 +25,25 @@ func (s stat) dead() bool {
 	return (s.state == 'Z' || s.state == 'X') && s.threads <= 1
 }
 
+var errForeignProc = errors.New("/proc does not show the processes of our pid namespace")
+
 // listProcesses returns all processes that can be seen. One that starts during
-// the listing may be missing.
-func listProcesses() []stat {
+// the listing may be missing. A /proc that was mounted in another pid namespace
+// is an error: the numbers in it mean other processes to kill(2).
+func listProcesses() ([]stat, error) {
+	self, err := os.Readlink("/proc/self")
+	if err != nil || self != strconv.Itoa(os.Getpid()) {
+		return nil, errForeignProc
+	}
 	proc, err := os.Open("/proc")
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer proc.Close()
-	names, _ := proc.Readdirnames(-1) // what was read before an error counts
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
 	processes := make([]stat, 0, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
@@ -44,7 +54,7 @@ func listProcesses() []stat {
 			processes = append(processes, s)
 		}
 	}
-	return processes
+	return processes, nil
 }
 
 func readStat(pid int) (stat, error) {

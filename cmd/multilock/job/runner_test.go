@@ -33,6 +33,7 @@ func TestKilledRunnerTakesTheWholeJobAlong(t *testing.T) {
 		export PIDS="$1"
 		sleep 1000 & echo $! >>"$PIDS"
 		sleep 1000 & echo $! >>"$PIDS"
+		sh -c 'trap "" TERM HUP; echo $$ >>"$PIDS"; while :; do sleep 1000; done' &
 		setsid sh -c 'echo $$ >>"$PIDS"; exec sleep 1000' &
 		echo $$ >>"$PIDS"
 		wait`, pids)...)
@@ -40,7 +41,7 @@ func TestKilledRunnerTakesTheWholeJobAlong(t *testing.T) {
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	begin(t, cmd)
-	all := readPIDs(t, pids, 4)
+	all := readPIDs(t, pids, 5)
 	eventually(t, "the guard comes", func() bool { return hasGuard(cmd.Process.Pid) })
 	require.NoError(t, cmd.Process.Kill())
 	_, err = io.Copy(io.Discard, out)
@@ -143,6 +144,7 @@ func TestNohup(t *testing.T) {
 	require.Equal(t, 5, cmd.ProcessState.ExitCode())
 }
 
+// TestPipelineEnds has a job that lives long enough to get a guard.
 func TestPipelineEnds(t *testing.T) {
 	script := `"$0" "$@" | cat`
 	args := append([]string{"-c", script}, runner(shell("sleep 0.3; echo out")...).Args...)

@@ -11,7 +11,10 @@ import (
 // scan returns the living members. A process belongs to the job if it did
 // before, is in its group, has a parent that does, or carries the mark.
 func (t *tree) scan() []member {
-	processes := listProcesses()
+	processes, err := listProcesses()
+	if err != nil {
+		return t.scanGroup()
+	}
 	t.prove(processes)
 	belongs := t.findAll(processes)
 	var living []member

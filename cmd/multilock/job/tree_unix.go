@@ -59,6 +59,19 @@ func (t *tree) reaped() {
 	t.owned = false
 }
 
+// scanGroup is the scan where processes cannot be looked at: one member stands
+// for the whole group, and zombies count until they are reaped.
+func (t *tree) scanGroup() []member {
+	if !t.owned {
+		return nil
+	}
+	if unix.Kill(-t.pgid, 0) == unix.ESRCH {
+		t.owned = false
+		return nil
+	}
+	return []member{{pid: t.pgid, inGroup: true}}
+}
+
 // signalGroup signals the members of the group while the command exists.
 func (t *tree) signalGroup(sig syscall.Signal) error {
 	t.mu.Lock()

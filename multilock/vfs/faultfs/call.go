@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
 	"strings"
 	"syscall"
 
@@ -123,7 +122,7 @@ func (c call) path() string {
 	if c.target != "" {
 		path = fmt.Sprintf("%s -> %s", path, c.relative(c.target))
 	}
-	return regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).ReplaceAllStringFunc(path, c.placeholder)
+	return c.fs.uuid.ReplaceAllStringFunc(path, c.placeholder)
 }
 
 func (c call) relative(path string) string {

@@ -9,6 +9,7 @@ package faultfs
 
 import (
 	"errors"
+	"regexp"
 	"sync"
 
 	"github.com/multilock/go/multilock/vfs"
@@ -66,6 +67,7 @@ var ErrPretend = errors.New("pretend that it succeeded")
 // FS is a file system with faults. It is safe for concurrent use.
 type FS struct {
 	inner vfs.FS
+	uuid  *regexp.Regexp
 
 	mu     sync.Mutex
 	inject Injector
@@ -78,7 +80,8 @@ var _ vfs.FS = (*FS)(nil)
 
 // New wraps a file system. A nil Injector lets everything pass.
 func New(inner vfs.FS, inject Injector) *FS {
-	return &FS{inner: inner, inject: inject, tokens: map[string]string{}}
+	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	return &FS{inner: inner, uuid: uuid, inject: inject, tokens: map[string]string{}}
 }
 
 // Inject replaces the Injector, from the next operation on, which gets the

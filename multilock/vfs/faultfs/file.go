@@ -18,7 +18,7 @@ func (f *file) Read(p []byte) (n int, err error) {
 		n, err = f.inner.Read(p)
 		return err
 	})
-	return n, err
+	return transferred(n, err)
 }
 
 func (f *file) Write(p []byte) (int, error) {
@@ -28,7 +28,7 @@ func (f *file) Write(p []byte) (int, error) {
 		n, err = f.inner.Write(p)
 		return err
 	})
-	return written(n, err)
+	return transferred(n, err)
 }
 
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
@@ -38,12 +38,12 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 		n, err = f.inner.WriteAt(p, off)
 		return err
 	})
-	return written(n, err)
+	return transferred(n, err)
 }
 
-// written is the count that belongs to a reply: whoever gets an error does not
-// learn how much was written.
-func written(n int, err error) (int, error) {
+// transferred is the count that belongs to a reply: whoever gets an error does
+// not learn how much was read or written.
+func transferred(n int, err error) (int, error) {
 	if err != nil {
 		return 0, err
 	}

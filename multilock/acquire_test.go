@@ -1,0 +1,299 @@
+package multilock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+)
+
+func TestAcquireTakesAFreeLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{})
+		require.NoError(t, err)
+		require.NoError(t, lock.Release(t.Context()))
+		require.Equal(t, []step{contend, try, closes, release}, f.steps())
+	})
+}
+
+func TestTryAcquireNamesTheHolderAndDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		f.show(node7(multilock.Held))
+		start := time.Now()
+		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
+		require.Zero(t, time.Since(start))
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		var held *multilock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, "nightly", held.Name)
+		require.Equal(t, "node7", held.Sighting.Record.Holder.Host)
+		require.Equal(t, []step{contend, try, look, closes}, f.steps())
+	})
+}
+
+func TestTryAcquireSeesASuspectThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		suspect := node7(multilock.Suspect)
+		f.on(look, f.showing(suspect, suspect, suspect, node7(multilock.Dead)))
+		f.on(breaks, func(context.Context) error {
+			f.on(try, succeeds)
+			return nil
+		})
+		start := time.Now()
+		lock := acquire(t, f, multilock.Options{Poll: time.Hour})
+		require.Equal(t, 3*suspect.Next, time.Since(start), "it looks when the source says so")
+		require.Equal(t, 1, f.count(breaks))
+		require.NoError(t, lock.Release(t.Context()))
+	})
+}
+
+func TestTryAcquireOfASuspectThatShowsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		f.on(look, f.showing(node7(multilock.Suspect), node7(multilock.Held)))
+		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.Zero(t, f.count(breaks))
+	})
+}
+
+func TestDeadHolderThatComesBackToLifeIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		f.on(look, f.showing(node7(multilock.Dead), node7(multilock.Held)))
+		f.on(breaks, fails(multilock.ErrHeld))
+		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.Equal(t, 1, f.count(breaks))
+		require.Equal(t, 1, f.count(closes))
+	})
+}
+
+func TestBreakThatFailsEndsTheContest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		f.show(node7(multilock.Dead))
+		f.on(breaks, fails(errServer))
+		_, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{})
+		require.ErrorIs(t, err, errServer)
+		require.NotErrorIs(t, err, multilock.ErrHeld)
+		require.Equal(t, 1, f.count(closes))
+	})
+}
+
+// A lock that is free at every look and held at every attempt must not be asked
+// for without a pause, nor for ever.
+func TestElusiveLock(t *testing.T) {
+	t.Run("try", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.on(try, fails(multilock.ErrHeld))
+			_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{Poll: time.Hour})
+			require.ErrorIs(t, err, multilock.ErrHeld)
+			require.Contains(t, err.Error(), "changes hands")
+			require.Greater(t, f.count(try), 10)
+		})
+	})
+	t.Run("wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.on(try, fails(multilock.ErrHeld))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, multilock.ErrHeld)
+			require.Less(t, f.count(try), 1000)
+		})
+	})
+}
+
+func TestAcquireWaitsWithPausesBelowPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		f.show(node7(multilock.Held))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{Poll: time.Second})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		pauses := gaps(f.times(try))
+		require.Less(t, len(pauses), 1000, "it does not spin")
+		different := map[time.Duration]bool{}
+		for _, pause := range pauses {
+			require.LessOrEqual(t, pause, time.Second)
+			different[pause] = true
+		}
+		require.Greater(t, len(different), 30, "full jitter")
+	})
+}
+
+func TestAcquireGetsTheLockWhenItIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		f.show(node7(multilock.Held))
+		time.AfterFunc(time.Hour, func() { f.on(try, succeeds) })
+		start := time.Now()
+		lock, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{TTL: ttl})
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(start), time.Hour+multilock.DefaultPoll)
+		require.Equal(t, 1, f.count(contend), "a waiter keeps what it has prepared")
+		require.NoError(t, lock.Release(t.Context()))
+	})
+}
+
+func TestWakeUpCutsThePauseShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.wake = make(chan struct{}, 1)
+		f.on(try, fails(multilock.ErrHeld))
+		held := node7(multilock.Held)
+		held.Next = 24 * time.Hour
+		f.show(held)
+		const when = 10 * time.Hour
+		time.AfterFunc(when, func() {
+			f.on(try, succeeds)
+			f.wake <- struct{}{}
+		})
+		start := time.Now()
+		lock, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{TTL: ttl, Poll: 1000 * time.Hour})
+		require.NoError(t, err)
+		require.Equal(t, when, time.Since(start))
+		require.Equal(t, []step{contend, try, wake, try}, f.steps()[:4], "it might have been released before the channel was there")
+		require.NoError(t, lock.Release(t.Context()))
+	})
+}
+
+func TestTryAcquireAsksForNoWakeUps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		f.show(node7(multilock.Held))
+		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.False(t, contains(f.steps(), wake))
+	})
+}
+
+func TestEndOfTheWaitNamesTheHolder(t *testing.T) {
+	until := make(chan struct{})
+	for name, then := range map[string]action{"waiting": fails(multilock.ErrHeld), "in an attempt": hangs(until, nil)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				until := make(chan struct{})
+				if name != "waiting" {
+					then = hangs(until, multilock.ErrHeld)
+				}
+				f := newFake()
+				f.on(try, fails(multilock.ErrHeld))
+				f.show(node7(multilock.Held))
+				time.AfterFunc(time.Minute, func() { f.on(try, then) })
+				tooLate := errors.New("the night is over")
+				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, tooLate)
+				defer cancel()
+				_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
+				require.ErrorIs(t, err, tooLate)
+				var held *multilock.HeldError
+				require.ErrorAs(t, err, &held)
+				require.Contains(t, err.Error(), "node7 pid 4711 by ada: rsync")
+				close(until)
+				synctest.Wait()
+				require.Equal(t, 1, f.count(closes))
+			})
+		})
+	}
+}
+
+// The end of the wait must not depend on the source, which may hang in any call.
+func TestEndOfTheWaitWhileTheSourceHangs(t *testing.T) {
+	for _, where := range []step{contend, try, look, breaks} {
+		t.Run(string(where), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				until := make(chan struct{})
+				f.on(try, fails(multilock.ErrHeld))
+				f.show(node7(multilock.Dead))
+				f.on(where, hangs(until, nil))
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Minute, cancel)
+				start := time.Now()
+				_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
+				require.ErrorIs(t, err, context.Canceled)
+				require.Contains(t, err.Error(), "did not answer")
+				require.Equal(t, time.Minute, time.Since(start))
+
+				require.Zero(t, f.count(closes), "a contender is for one goroutine, and one is in it")
+				close(until)
+				synctest.Wait()
+				require.Equal(t, 1, f.count(closes))
+				require.Equal(t, f.count(release) == 1, where == try, "a late success is given back")
+			})
+		})
+	}
+}
+
+func TestEndedContextAsksForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
+		require.ErrorIs(t, err, context.Canceled)
+		synctest.Wait()
+		require.Zero(t, f.count(try))
+		require.Equal(t, f.count(contend), f.count(closes))
+	})
+}
+
+func TestErrorsOfTheSourceEndTheContest(t *testing.T) {
+	for _, where := range []step{contend, try, look} {
+		t.Run(string(where), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				f.on(try, fails(multilock.ErrHeld))
+				f.on(where, fails(errServer))
+				_, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{})
+				require.ErrorIs(t, err, errServer)
+				require.NotErrorIs(t, err, multilock.ErrHeld)
+				require.Equal(t, where != contend, f.count(closes) == 1)
+			})
+		})
+	}
+}
+
+func TestUnsureIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(errors.Join(multilock.ErrUnsure, errServer)))
+		_, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{})
+		require.ErrorIs(t, err, multilock.ErrUnsure)
+		require.NotErrorIs(t, err, multilock.ErrHeld)
+	})
+}
+
+// An error of Close after the lock was taken must not leave a lock that nobody
+// knows of.
+func TestAcquiredLockOutranksAnErrorOfClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(closes, fails(errServer))
+		lock, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{})
+		require.NoError(t, err)
+		require.NoError(t, lock.Release(t.Context()))
+	})
+}

@@ -1,0 +1,68 @@
+package multilock_test
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+func TestErrorTexts(t *testing.T) {
+	host := process.Identity{Host: "node7", PID: 4711}
+	held := func(h multilock.Holder) error {
+		return &multilock.HeldError{Name: "nightly", Sighting: multilock.Sighting{
+			Record: multilock.Record{Claim: multilock.Claim{Holder: h}}, Why: "it lives",
+		}}
+	}
+	tests := []struct {
+		err  error
+		is   error
+		want string
+	}{
+		{held(multilock.Holder{}), multilock.ErrHeld, `lock "nightly" is held by somebody unknown: it lives`},
+		{held(multilock.Holder{Identity: host}), multilock.ErrHeld, `lock "nightly" is held by node7 pid 4711: it lives`},
+		{held(multilock.Holder{Identity: host, User: "ada"}), multilock.ErrHeld, `lock "nightly" is held by node7 pid 4711 by ada: it lives`},
+		{held(multilock.Holder{Identity: host, User: "ada", Command: "rsync"}), multilock.ErrHeld, `lock "nightly" is held by node7 pid 4711 by ada: rsync: it lives`},
+		{held(multilock.Holder{Identity: process.Identity{Host: "node7", PID: -1}}), multilock.ErrHeld, `lock "nightly" is held by node7 (detached): it lives`},
+		{&multilock.LostError{Name: "nightly", Silence: 1500 * time.Millisecond}, multilock.ErrLost, `lock "nightly" is lost: no renewal was confirmed for 1.5s`},
+		{&multilock.LostError{Name: "nightly", Err: syscall.ESTALE}, multilock.ErrLost, `lock "nightly" is lost: stale file handle`},
+		{&multilock.LostError{Name: "nightly", Err: syscall.ESTALE}, syscall.ESTALE, `stale`},
+		{&multilock.OpError{Source: "fslock", Op: "rename", Name: "nightly", Err: syscall.EIO}, syscall.EIO, `fslock: lock "nightly": rename: input/output error`},
+		{&multilock.OpError{Source: "fslock", Op: "stage", Err: syscall.ENOSPC, Hint: "free some"}, syscall.ENOSPC, `fslock: stage: no space left on device (free some)`},
+		{&multilock.InvalidError{What: "lock name", Got: "a/b", Why: "no slash"}, multilock.ErrInvalid, `lock name "a/b": no slash`},
+		{&multilock.InvalidError{What: "base", Got: "x", Why: "no", Err: syscall.ENOTDIR}, syscall.ENOTDIR, `base "x": no`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.want, func(t *testing.T) {
+			require.ErrorIs(t, tt.err, tt.is)
+			require.Contains(t, tt.err.Error(), tt.want)
+		})
+	}
+}
+
+func TestErrorsAreNotMistakenForEachOther(t *testing.T) {
+	all := []error{
+		multilock.ErrHeld, multilock.ErrFree, multilock.ErrLost, multilock.ErrReleased,
+		multilock.ErrUnsure, multilock.ErrUnsupported, multilock.ErrInvalid,
+	}
+	for i, one := range all {
+		for j, other := range all {
+			require.Equal(t, i == j, errors.Is(one, other))
+		}
+	}
+}
+
+func TestStatesHaveNames(t *testing.T) {
+	for state, want := range map[multilock.State]string{
+		multilock.Free: "free", multilock.Held: "held", multilock.Suspect: "suspect", multilock.Dead: "dead", 9: "State(9)",
+	} {
+		text, err := state.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+	}
+}

@@ -1,0 +1,89 @@
+package fslock_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+const jobTTL = 2 * time.Second
+
+// orphanJob leaves the lock "job" of a wrapper behind that was killed while its
+// job lives, and returns the job's process group.
+func orphanJob(t *testing.T, base string) int {
+	t.Helper()
+	wrapper := newPuppet(t, setting{}, order{Base: base})
+	wrapper.must(t, order{Do: "acquire", Name: "job", TTL: jobTTL, Job: true})
+	job := wrapper.must(t, order{Do: "job"}).PGID
+	t.Cleanup(func() { _ = syscall.Kill(-job, syscall.SIGKILL) })
+	wrapper.end()
+	return job
+}
+
+// On its own host the lock is held as long as a process of the job lives, far
+// beyond the TTL, and free when the last one has ended.
+func TestJobKeepsTheLockOfItsKilledWrapper(t *testing.T) {
+	t.Parallel()
+	base := fresh(t)
+	job := orphanJob(t, base)
+	src := open(t, fslock.Options{Base: base})
+	o := observe(t, src, "job", multilock.Patience{})
+	for silence := time.Duration(0); silence < 2*jobTTL; {
+		seen := look(t, o)
+		require.Equal(t, multilock.Held.String(), seen.State.String())
+		require.Contains(t, seen.Why, "its job lives")
+		silence = seen.Silence
+		time.Sleep(jobTTL / 10)
+	}
+	_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrHeld)
+
+	require.NoError(t, syscall.Kill(-job, syscall.SIGKILL))
+	acquire(t, src, "job", multilock.Options{TTL: long})
+	requireBroken(t, src, "job", "no longer exists")
+}
+
+// Another host cannot see the job: there the TTL ends the lock of a wrapper that
+// is silent. That is why the job must die with its wrapper.
+func TestJobOfAKilledWrapperIsInvisibleElsewhere(t *testing.T) {
+	t.Parallel()
+	base := fresh(t)
+	orphanJob(t, base)
+	src := open(t, fslock.Options{Base: base, Self: elsewhere(t)})
+	acquire(t, src, "job", multilock.Options{TTL: long})
+	requireBroken(t, src, "job", "no sign of life")
+}
+
+// A wrapper that was killed between taking the lock and naming its job may have
+// started it: its own death proves nothing, on its own host neither.
+func TestWrapperKilledBeforeItNamedItsJob(t *testing.T) {
+	for view, who := range views(t) {
+		t.Run(view, func(t *testing.T) {
+			t.Parallel()
+			base := fresh(t)
+			killHolder(t, base, "job", order{TTL: jobTTL, Job: true})
+			src := open(t, fslock.Options{Base: base, Self: who})
+			acquire(t, src, "job", multilock.Options{TTL: long})
+			requireBroken(t, src, "job", "no sign of life")
+		})
+	}
+}
+
+// Without a job the neighbour knows at once, and only the others need patience.
+func TestKilledHolderWithoutAJob(t *testing.T) {
+	for view, evidence := range map[string]string{"same host": "no longer exists", "silence only": "no sign of life"} {
+		t.Run(view, func(t *testing.T) {
+			t.Parallel()
+			base := fresh(t)
+			killHolder(t, base, "job", order{TTL: jobTTL})
+			src := open(t, fslock.Options{Base: base, Self: views(t)[view]})
+			acquire(t, src, "job", multilock.Options{TTL: long})
+			requireBroken(t, src, "job", evidence)
+		})
+	}
+}

@@ -1,0 +1,2 @@
+package fslock_test
+func playWorker() error { return nil }
