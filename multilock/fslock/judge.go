@@ -44,6 +44,10 @@ const (
 	tornBeat = 30 * time.Second
 	// silentWindow confirms the silence of a lock that nobody renews.
 	silentWindow = time.Second
+	// clockSlack is how far a sign of life may seem to lie in the future: a reading
+	// of the server's clock has that clock's ticks, some milliseconds each, and is
+	// carried forward.
+	clockSlack = time.Second
 )
 
 // judge decides whether a lock's holder counts as alive. It is a pure function.
@@ -117,7 +121,7 @@ func judgeSilence(e evidence, limit, window time.Duration, why string) verdict {
 	silent := max(e.silence, e.unchanged)
 	told := fmt.Sprintf("no sign of life for %s, with a limit of %s", silent.Round(time.Millisecond), limit)
 	switch {
-	case e.silence < 0 && e.silence != multilock.Unknown && silent < limit:
+	case e.silence < -clockSlack && silent < limit:
 		return verdict{multilock.Suspect, "its last sign of life lies in the future: the server's clock was set back", window / 6}
 	case silent < limit:
 		return verdict{multilock.Held, why, heldNext(e, limit-silent)}

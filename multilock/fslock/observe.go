@@ -291,6 +291,7 @@ func (o *observer) forget() {
 		_ = o.dir.Close()
 	}
 	o.dir, o.watch, o.record, o.verdict = nil, watch{}, multilock.Record{}, verdict{}
+	o.limbo, o.torn, o.strays = false, false, nil
 	o.taken = time.Time{}
 }
 

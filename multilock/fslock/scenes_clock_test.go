@@ -29,6 +29,7 @@ const (
 
 // In a bubble of synctest the wall clock shows the year 2000, and real files work.
 func TestHolderAndContenderWithClocksYearsApart(t *testing.T) {
+	t.Parallel()
 	base := fresh(t)
 	dead := claim(elsewhere(t), clockTTL, clockBeat)
 	synctest.Test(t, func(t *testing.T) {
@@ -86,6 +87,7 @@ func shiftPrepared(t *testing.T, base, name string, shift time.Duration) {
 // The server's clock was set back by an hour: the last sign of life lies in the
 // future, and the waiter's own clock decides, after a whole TTL of watching.
 func TestServerClockSetBackUnderADeadHolder(t *testing.T) {
+	t.Parallel()
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base})
 	plant(t, src, "job", claim(elsewhere(t), clockTTL, clockBeat))
@@ -105,6 +107,7 @@ func TestServerClockSetBackUnderADeadHolder(t *testing.T) {
 
 // As long as the holder lives its time moves, wherever it lies.
 func TestServerClockSetBackUnderALivingHolder(t *testing.T) {
+	t.Parallel()
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base})
 	lease := plant(t, src, "job", claim(elsewhere(t), clockTTL, clockBeat))
@@ -119,6 +122,7 @@ func TestServerClockSetBackUnderALivingHolder(t *testing.T) {
 // The server's clock was set forward by an hour: every sign of life is an hour
 // old at once. A holder that is watched, and beats, is safe all the same.
 func TestServerClockSetForwardUnderALivingHolder(t *testing.T) {
+	t.Parallel()
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base})
 	lease := plant(t, src, "job", claim(elsewhere(t), clockTTL, clockBeat))

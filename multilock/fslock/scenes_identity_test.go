@@ -46,6 +46,7 @@ func beforeTheReboot(t *testing.T) (then, now process.Identity) {
 // Three heartbeats without a sign of life are enough for a holder whose machine
 // seems to have been rebooted since; its TTL would be an hour.
 func TestHolderFromBeforeTheRebootIsTakenAfterThreeHeartbeats(t *testing.T) {
+	t.Parallel()
 	base := fresh(t)
 	then, now := beforeTheReboot(t)
 	src := open(t, fslock.Options{Base: base, Self: now})
@@ -54,7 +55,10 @@ func TestHolderFromBeforeTheRebootIsTakenAfterThreeHeartbeats(t *testing.T) {
 	last := boottime.Now()
 	require.NoError(t, lease.Renew(t.Context()))
 
-	lookUntil(t, o, multilock.Dead, func(seen multilock.Sighting) { require.Contains(t, seen.Why, "rebooted") })
+	seen := look(t, o)
+	require.Equal(t, multilock.Held.String(), seen.State.String())
+	require.Contains(t, seen.Why, "rebooted")
+	lookUntil(t, o, multilock.Dead, nil)
 	// Three heartbeats, but for the grain of the filesystem's clock.
 	require.GreaterOrEqual(t, last.Elapsed(), 3*rebootBeat-rebootBeat/4)
 	require.NoError(t, o.Break(t.Context()))
@@ -63,6 +67,7 @@ func TestHolderFromBeforeTheRebootIsTakenAfterThreeHeartbeats(t *testing.T) {
 
 // On any other host that is nothing special.
 func TestHolderFromBeforeTheRebootKeepsItsTTLElsewhere(t *testing.T) {
+	t.Parallel()
 	base := fresh(t)
 	then, now := beforeTheReboot(t)
 	lease := plant(t, open(t, fslock.Options{Base: base, Self: now}), "job", claim(then, long, rebootBeat))
@@ -76,6 +81,7 @@ func TestHolderFromBeforeTheRebootKeepsItsTTLElsewhere(t *testing.T) {
 
 // A clone of a machine looks like its earlier boot, but goes on beating.
 func TestCloneOfTheMachineIsNeverTouched(t *testing.T) {
+	t.Parallel()
 	base := fresh(t)
 	then, now := beforeTheReboot(t)
 	src := open(t, fslock.Options{Base: base, Self: now})

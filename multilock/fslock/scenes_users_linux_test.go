@@ -3,11 +3,14 @@ package fslock_test
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 )
 
@@ -113,4 +116,46 @@ func requireEmptyDir(t *testing.T, path string) {
 	entries, err := os.ReadDir(path)
 	require.NoError(t, err)
 	require.Empty(t, entries)
+}
+
+// asUser does something in a thread that the filesystem takes for another
+// user's. The thread is thrown away afterwards.
+func asUser(t *testing.T, uid int, do func()) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := unix.Setfsuid(uid)
+		if err == nil {
+			do()
+		}
+		done <- err
+	}()
+	require.NoError(t, <-done)
+}
+
+// What an observer saw of a limbo does not colour what it thinks of the private
+// lock that comes after it.
+func TestPrivateLockAfterALimboIsHeld(t *testing.T) {
+	requireRoot(t, "another user")
+	base := openToAll(t)
+	dir := filepath.Join(base, fslock.DefaultGroup, "job")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".nfs0001"), nil, 0o644))
+	o := observe(t, open(t, fslock.Options{Base: base}), "job", multilock.Patience{})
+	var limbo, private multilock.Sighting
+	var err1, err2 error
+	asUser(t, bob, func() { limbo, err1 = o.Look(t.Context()) })
+	require.NoError(t, err1)
+	require.Contains(t, limbo.Why, "no lock file")
+
+	require.NoError(t, os.RemoveAll(dir))
+	a := newPuppet(t, setting{UID: alice}, order{Base: base, Umask: 0o077})
+	a.must(t, order{Do: "acquire", Name: "job", TTL: long})
+	hourAgo := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(dir, hourAgo, hourAgo))
+	asUser(t, bob, func() { private, err2 = o.Look(t.Context()) })
+	require.NoError(t, err2)
+	require.Equal(t, multilock.Held.String(), private.State.String(), private.Why)
+	require.Contains(t, private.Why, "private")
 }

@@ -1,0 +1,187 @@
+package fslock_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// snake is a process that takes locks as the Python MultiLock does. See
+// testdata/multilock_peer.py for what it can be told.
+type snake struct {
+	*exec.Cmd
+	input  io.Writer
+	output *bufio.Scanner
+}
+
+func newSnake(t *testing.T, base string) *snake {
+	t.Helper()
+	cmd := exec.Command(python(t), filepath.Join("testdata", "multilock_peer.py"), filepath.Join(base, fslock.DefaultGroup))
+	cmd.Stderr = os.Stderr
+	input, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	output, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	s := &snake{Cmd: cmd, input: input, output: bufio.NewScanner(output)}
+	t.Cleanup(s.end)
+	return s
+}
+
+func python(t *testing.T) string {
+	for _, candidate := range []string{"/usr/bin/python3", "python3"} {
+		if path, err := exec.LookPath(candidate); err == nil {
+			return path
+		}
+	}
+	t.Skip("there is no python3 here, to play the Python MultiLock")
+	return ""
+}
+
+func (s *snake) end() {
+	_ = s.Process.Kill()
+	_ = s.Wait()
+}
+
+func (s *snake) tell(t *testing.T, format string, args ...any) {
+	t.Helper()
+	_, err := fmt.Fprintf(s.input, format+"\n", args...)
+	require.NoError(t, err)
+}
+
+func (s *snake) hear(t *testing.T) string {
+	t.Helper()
+	require.True(t, s.output.Scan(), "the Python process ended without an answer")
+	return s.output.Text()
+}
+
+func (s *snake) do(t *testing.T, command string) string {
+	t.Helper()
+	s.tell(t, "%s", command)
+	return s.hear(t)
+}
+
+func beside(t *testing.T, base string) *fslock.Source {
+	return open(t, fslock.Options{Base: base, LegacyPeers: true})
+}
+
+func TestPythonSeesOurLockAsHeld(t *testing.T) {
+	base := fresh(t)
+	peer := newSnake(t, base)
+	lock := acquire(t, beside(t, base), "job", multilock.Options{TTL: long})
+	require.Equal(t, "denied", peer.do(t, "acquire job"))
+	require.Equal(t, "not mine", peer.do(t, "verify job"))
+	require.Equal(t, "not mine", peer.do(t, "release job"))
+	require.NoError(t, lock.Verify(t.Context()))
+
+	require.NoError(t, lock.Release(t.Context()))
+	require.Equal(t, "acquired", peer.do(t, "acquire job"))
+}
+
+func TestWeSeeAPythonLockAsHeld(t *testing.T) {
+	base := fresh(t)
+	peer := newSnake(t, base)
+	src := beside(t, base)
+	require.Equal(t, "acquired", peer.do(t, "acquire job"))
+	var held *multilock.HeldError
+	_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
+	require.ErrorAs(t, err, &held)
+	require.Contains(t, held.Sighting.Why, "Python MultiLock")
+	require.Equal(t, self(t).Host, held.Sighting.Record.Holder.Host)
+	require.Equal(t, peer.Process.Pid, held.Sighting.Record.Holder.PID)
+	require.Equal(t, "mine", peer.do(t, "verify job"))
+
+	require.Equal(t, "released", peer.do(t, "release job"))
+	lock := acquire(t, src, "job", multilock.Options{TTL: long})
+	require.NoError(t, lock.Release(t.Context()))
+}
+
+// A bare pid proves nothing, so that a Python peer that died keeps its lock,
+// unless the caller says for how long it may be silent.
+func TestLockOfADeadPythonPeerNeedsMaxAge(t *testing.T) {
+	base := fresh(t)
+	peer := newSnake(t, base)
+	src := beside(t, base)
+	require.Equal(t, "acquired", peer.do(t, "acquire job"))
+	peer.end()
+	_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrHeld)
+	acquire(t, src, "job", multilock.Options{TTL: long, Patience: multilock.Patience{MaxAge: time.Second}})
+	requireBroken(t, src, "job", "no sign of life")
+}
+
+// Four of theirs and four of ours add to one number, which no two may do at once.
+func TestPythonAndOursTakeTurns(t *testing.T) {
+	const each, rounds = 4, 40
+	base := fresh(t)
+	counter := filepath.Join(t.TempDir(), "counter")
+	require.NoError(t, os.WriteFile(counter, []byte("0"), 0o644))
+	var theirs []*snake
+	var ours []*marionette
+	for range each {
+		theirs = append(theirs, newSnake(t, base))
+		ours = append(ours, newPuppet(t, setting{}, order{Base: base, Legacy: true}))
+	}
+	for i := range each {
+		theirs[i].tell(t, "count job %s %d", counter, rounds)
+		ours[i].tell(t, order{Do: "count", Name: "job", TTL: long, Counter: counter, Rounds: rounds})
+	}
+	for i := range each {
+		require.Empty(t, ours[i].hear(t).Error)
+		require.Equal(t, "counted", theirs[i].hear(t))
+	}
+	number, err := readNumber(counter)
+	require.NoError(t, err)
+	require.Equal(t, 2*each*rounds, number)
+	requireEmptyDir(t, filepath.Join(base, ".multilock", "staging"))
+}
+
+// A Python peer that stood still for too long while it took the lock finds that
+// it was cleared away, and says so, wherever it stood.
+func TestPythonPausedWhileItTakesTheLock(t *testing.T) {
+	for name, steps := range map[string]struct{ before, after []string }{
+		"before its lock file": {[]string{"mkdir job"}, []string{"fill job", "rename job"}},
+		"before its rename":    {[]string{"mkdir job", "fill job"}, []string{"rename job"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base := fresh(t)
+			peer := newSnake(t, base)
+			for _, step := range steps.before {
+				require.Equal(t, "done", peer.do(t, step))
+			}
+			before := entries(t, base)
+			_, err := multilock.TryAcquire(within(t), beside(t, base), "job", multilock.Options{})
+			require.ErrorIs(t, err, multilock.ErrHeld)
+			require.Equal(t, before, entries(t, base))
+
+			lock := acquire(t, beside(t, base), "job", multilock.Options{TTL: long})
+			var said string
+			for _, step := range steps.after {
+				if said = peer.do(t, step); strings.HasPrefix(said, "denied") {
+					break
+				}
+			}
+			require.Contains(t, said, "denied")
+			require.Equal(t, "not mine", peer.do(t, "verify job"))
+			require.NoError(t, lock.Verify(t.Context()))
+			require.NoError(t, lock.Release(t.Context()))
+			require.Equal(t, "acquired", peer.do(t, "acquire job"))
+		})
+	}
+}
+
+func entries(t *testing.T, base string) []string {
+	return tree(t, filepath.Join(base, fslock.DefaultGroup))
+}

@@ -1,0 +1,216 @@
+package fslock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+)
+
+// episodes are the steps of the protocol whose file operations are kept.
+func episodes() map[string]func(*testing.T, *recorder) {
+	return map[string]func(*testing.T, *recorder){
+		"first-use":           recordFirstUse,
+		"acquire":             recordAcquire,
+		"acquire-legacy":      recordAcquireLegacy,
+		"acquire-after-wait":  recordAcquireAfterWait,
+		"acquire-empty":       recordAcquireEmpty,
+		"refused":             recordRefused,
+		"refused-again":       recordRefusedAgain,
+		"give-up":             recordGiveUp,
+		"heartbeat":           recordHeartbeat,
+		"release":             recordRelease,
+		"release-with-job":    recordReleaseWithJob,
+		"mark-job":            recordMarkJob,
+		"fence":               recordFence,
+		"fence-again":         recordFenceAgain,
+		"look-free":           recordLookFree,
+		"look":                recordLook,
+		"look-again":          recordLookAgain,
+		"look-after-a-change": recordLookAfterAChange,
+		"break":               recordBreak,
+		"sweep":               recordSweep,
+		"history":             recordHistory,
+		"names":               recordNames,
+	}
+}
+
+func recordFirstUse(t *testing.T, r *recorder) {
+	r.record(func() { contendAndTry(t, r.src, "lock", longClaim()) })
+}
+
+func recordAcquire(t *testing.T, r *recorder) {
+	r.warm(t)
+	r.record(func() { contendAndTry(t, r.src, "lock", longClaim()) })
+}
+
+func recordAcquireLegacy(t *testing.T, r *recorder) {
+	r.legacy(t)
+	recordAcquire(t, r)
+}
+
+// The time that a staged directory got when it was made is a sign of life for
+// half a heartbeat only: later the contender gives one before it believes.
+func recordAcquireAfterWait(t *testing.T, r *recorder) {
+	r.warm(t)
+	holder := contendAndTry(t, r.rival, "lock", longClaim())
+	const beat = 2 * time.Millisecond
+	c := contend(t, r.src, "lock", multilock.Claim{TTL: long, Heartbeat: beat})
+	refuse(t, c)
+	release(t, holder)
+	time.Sleep(beat)
+	r.record(func() { try(t, c) })
+}
+
+// A crash between the two removals of a release leaves an empty directory.
+func recordAcquireEmpty(t *testing.T, r *recorder) {
+	r.warm(t)
+	emptyDirectory(t, r.base, "lock")
+	r.record(func() { contendAndTry(t, r.src, "lock", longClaim()) })
+}
+
+func recordRefused(t *testing.T, r *recorder) {
+	r.warm(t)
+	contendAndTry(t, r.rival, "lock", longClaim())
+	r.record(func() { refuse(t, contend(t, r.src, "lock", longClaim())) })
+}
+
+// A waiter's further attempt is one request and nothing else, however long it waits.
+func recordRefusedAgain(t *testing.T, r *recorder) {
+	r.warm(t)
+	contendAndTry(t, r.rival, "lock", longClaim())
+	c := contend(t, r.src, "lock", longClaim())
+	refuse(t, c)
+	r.record(func() { refuse(t, c) })
+	require.Regexp(t, `^rename \S+ -> \.locks/lock = \w+\n$`, r.trace.String())
+}
+
+func recordGiveUp(t *testing.T, r *recorder) {
+	r.warm(t)
+	contendAndTry(t, r.rival, "lock", longClaim())
+	c := contend(t, r.src, "lock", longClaim())
+	refuse(t, c)
+	r.record(func() { closed(t, c) })
+}
+
+func recordHeartbeat(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.src, "lock", longClaim())
+	r.record(func() { require.NoError(t, lease.Renew(t.Context())) })
+	require.Equal(t, 2, strings.Count(r.trace.String(), "\n"))
+}
+
+func recordRelease(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.src, "lock", longClaim())
+	r.record(func() { release(t, lease) })
+}
+
+func recordReleaseWithJob(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.src, "lock", jobClaim())
+	require.NoError(t, lease.MarkJob(t.Context(), someJob(r.self)))
+	r.record(func() { release(t, lease) })
+}
+
+func recordMarkJob(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.src, "lock", jobClaim())
+	r.record(func() { require.NoError(t, lease.MarkJob(t.Context(), someJob(r.self))) })
+}
+
+func jobClaim() multilock.Claim {
+	claim := longClaim()
+	claim.Job = true
+	return claim
+}
+
+func recordFence(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.src, "lock", longClaim())
+	r.record(func() { fence(t, lease) })
+}
+
+func recordFenceAgain(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.src, "lock", longClaim())
+	first := fence(t, lease)
+	r.record(func() { require.Greater(t, fence(t, lease), first) })
+}
+
+func fence(t *testing.T, lease multilock.Lease) uint64 {
+	t.Helper()
+	number, err := lease.Fence(t.Context())
+	require.NoError(t, err)
+	return number
+}
+
+func recordLookFree(t *testing.T, r *recorder) {
+	r.warm(t)
+	o := observe(t, r.src, "lock", multilock.Patience{})
+	r.record(func() { require.Equal(t, multilock.Free, look(t, o).State) })
+}
+
+func recordLook(t *testing.T, r *recorder) {
+	r.warm(t)
+	contendAndTry(t, r.rival, "lock", longClaim())
+	o := observe(t, r.src, "lock", multilock.Patience{})
+	r.record(func() { require.Equal(t, multilock.Held, look(t, o).State) })
+}
+
+func recordLookAgain(t *testing.T, r *recorder) {
+	r.warm(t)
+	contendAndTry(t, r.rival, "lock", longClaim())
+	o := observe(t, r.src, "lock", multilock.Patience{})
+	look(t, o)
+	r.record(func() { require.Equal(t, multilock.Held, look(t, o).State) })
+}
+
+func recordLookAfterAChange(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.rival, "lock", jobClaim())
+	o := observe(t, r.src, "lock", multilock.Patience{})
+	look(t, o)
+	require.NoError(t, lease.MarkJob(t.Context(), someJob(r.self)))
+	r.record(func() { require.Equal(t, multilock.Held, look(t, o).State) })
+}
+
+func recordBreak(t *testing.T, r *recorder) {
+	r.warm(t)
+	contendAndTry(t, r.rival, "lock", abandonedBy(theDead(r.self)))
+	o := observe(t, r.src, "lock", multilock.Patience{})
+	require.Equal(t, multilock.Dead, look(t, o).State)
+	r.record(func() { require.NoError(t, o.Break(t.Context())) })
+}
+
+func recordSweep(t *testing.T, r *recorder) {
+	r.warm(t)
+	_, err := r.rival.Contend(t.Context(), "lock", abandonedBy(theDead(r.self)), multilock.Patience{})
+	require.NoError(t, err)
+	r.record(func() {
+		swept, err := r.src.Sweep(t.Context())
+		require.NoError(t, err)
+		require.Len(t, swept, 1)
+	})
+}
+
+func recordHistory(t *testing.T, r *recorder) {
+	r.warm(t)
+	r.record(func() {
+		e := multilock.Event{Time: time.Now(), What: multilock.Acquired, Name: "lock"}
+		require.NoError(t, r.src.Append(t.Context(), e))
+	})
+}
+
+func recordNames(t *testing.T, r *recorder) {
+	r.warm(t)
+	contendAndTry(t, r.rival, "lock", longClaim())
+	r.record(func() {
+		names, err := r.src.Names(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"lock"}, names)
+	})
+}
