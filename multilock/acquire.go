@@ -28,17 +28,17 @@ func Acquire(ctx context.Context, src Source, name string, opt Options) (*Lock, 
 // that work gets is cancelled when ctx is, or when the lock is lost. Do returns
 // the error of work, joined to a *LostError if the lock was lost, or to the
 // error of the release.
-func Do(ctx context.Context, src Source, name string, opt Options, work func(context.Context) error) error {
+func Do(ctx context.Context, src Source, name string, opt Options, work func(context.Context) error) (err error) {
 	lock, err := Acquire(ctx, src, name, opt)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, lock.Release(context.WithoutCancel(ctx))) }()
 	under, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	stop := context.AfterFunc(lock.Context(), func() { cancel(context.Cause(lock.Context())) })
-	err = work(under)
-	stop()
-	cancel(nil)
-	return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
+	defer stop()
+	return work(under)
 }
 
 type stance int
@@ -71,6 +71,8 @@ const firstLook = 50 * time.Millisecond
 const (
 	missedAtOnce = 3
 	missedAtAll  = 50
+	// maxTryPause bounds the pauses of a contest that was not asked to wait.
+	maxTryPause = 20 * time.Millisecond
 )
 
 func compete(ctx context.Context, src Source, name string, opt Options, s stance) (*Lock, error) {
@@ -80,13 +82,16 @@ func compete(ctx context.Context, src Source, name string, opt Options, s stance
 	}
 	rival, err := bounded(ctx, func() (Contender, error) {
 		return src.Contend(ctx, name, opt.claim(), opt.Patience)
-	}, discardContender)
+	}, discard[Contender])
 	if err != nil {
 		return nil, err
 	}
 	c := &contest{name: name, opt: opt, stance: s, rival: rival, pause: backoff{limit: opt.Poll}}
-	if s == wait {
+	switch s {
+	case wait:
 		c.lookAt = time.Now().Add(firstLook)
+	case ifFree:
+		c.pause.limit = min(opt.Poll, maxTryPause)
 	}
 	lease, err := c.run(ctx)
 	if err != nil {
@@ -109,20 +114,21 @@ func (c *contest) run(ctx context.Context) (Lease, error) {
 	for {
 		lease, err := c.try(ctx)
 		if err == nil {
-			return lease, c.rival.Close()
+			_ = c.rival.Close() // nothing is prepared any more, and the lock is taken whatever this says
+			return lease, nil
 		}
 		if !errors.Is(err, ErrHeld) {
-			return nil, c.abandon(err)
+			return nil, c.abandon(ctx, err)
 		}
 		again, err := c.afterRefusal(ctx)
 		if err != nil {
-			return nil, c.abandon(err)
+			return nil, c.abandon(ctx, err)
 		}
 		if again {
 			continue
 		}
 		if err := c.sleep(ctx); err != nil {
-			return nil, c.abandon(err)
+			return nil, c.abandon(ctx, err)
 		}
 	}
 }
@@ -152,10 +158,14 @@ func (c *contest) afterRefusal(ctx context.Context) (again bool, err error) {
 	if time.Now().Before(c.lookAt) {
 		return false, nil
 	}
-	c.seen, err = bounded(ctx, func() (Sighting, error) { return c.rival.Look(ctx) }, c.discardLook)
+	if err := context.Cause(ctx); err != nil {
+		return false, err
+	}
+	seen, err := ask(ctx, c.rival, c.rival.Look)
 	if err != nil {
 		return false, err
 	}
+	c.seen = seen
 	c.lookAt = time.Now().Add(c.seen.Next)
 	switch c.seen.State {
 	case Free:
@@ -188,14 +198,11 @@ func (c *contest) elusive() (again bool, err error) {
 
 func (c *contest) held() error { return &HeldError{Name: c.name, Sighting: c.seen} }
 
-func (c *contest) discardLook(Sighting, error) { _ = c.rival.Close() }
-
 // breakDead breaks the lock whose holder the last look called dead. That it came
 // back to life meanwhile is no error of ours: the next look will show it.
 func (c *contest) breakDead(ctx context.Context) error {
 	c.lookAt = time.Time{}
-	_, err := bounded(ctx, func() (struct{}, error) { return struct{}{}, c.rival.Break(ctx) },
-		func(struct{}, error) { _ = c.rival.Close() })
+	err := tell(ctx, c.rival, c.rival.Break)
 	if errors.Is(err, ErrHeld) {
 		return nil
 	}
@@ -205,15 +212,11 @@ func (c *contest) breakDead(ctx context.Context) error {
 // sleep waits for the next attempt: a jittered pause, cut short by a wake-up or
 // by the next look that is due.
 func (c *contest) sleep(ctx context.Context) error {
-	pause := c.pause.next()
-	if due := time.Until(c.lookAt); c.seen.State == Suspect || due < pause {
-		pause = max(due, 0)
-	}
-	timer := time.NewTimer(pause)
+	timer := time.NewTimer(c.nextPause())
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return c.timeout(ctx)
+		return context.Cause(ctx)
 	case <-c.wake:
 		c.pause.reset()
 	case <-timer.C:
@@ -221,25 +224,22 @@ func (c *contest) sleep(ctx context.Context) error {
 	return nil
 }
 
-// timeout says why the wait ended, and who was in the way as far as that is known.
-func (c *contest) timeout(ctx context.Context) error {
-	if c.seen.State == Free {
-		return context.Cause(ctx)
+func (c *contest) nextPause() time.Duration {
+	pause, due := c.pause.next(), max(time.Until(c.lookAt), 0)
+	switch {
+	case c.missed > 0:
+		return pause // a look is always due then, and shows nothing new
+	case c.seen.State == Suspect:
+		return due
 	}
-	return errors.Join(context.Cause(ctx), c.held())
+	return min(pause, due)
 }
 
-// abandon closes the contender after the contest failed with cause. A contender
-// that hangs in a call is closed by the end of that call.
-func (c *contest) abandon(cause error) error {
-	if errors.As(cause, new(*hungError)) {
-		return cause
+// abandon closes the contender after the contest failed with cause. If it was
+// ctx that ended, the error also says who was in the way, as far as that is known.
+func (c *contest) abandon(ctx context.Context, cause error) error {
+	if ctx.Err() != nil && errors.Is(cause, context.Cause(ctx)) && c.seen.State != Free {
+		cause = errors.Join(cause, c.held())
 	}
-	return errors.Join(cause, c.rival.Close())
-}
-
-func discardContender(late Contender, err error) {
-	if err == nil {
-		_ = late.Close()
-	}
+	return closeAfter(c.rival, cause)
 }

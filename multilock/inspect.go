@@ -9,12 +9,16 @@ import (
 // Inspect takes one look at the lock name. A silent holder is at most Suspect:
 // to be called Dead it must be watched, see Break.
 func Inspect(ctx context.Context, src Source, name string, patience Patience) (Sighting, error) {
-	observer, err := src.Observe(ctx, name, patience)
+	observer, err := observe(ctx, src, name, patience)
 	if err != nil {
 		return Sighting{}, err
 	}
-	seen, err := observer.Look(ctx)
-	return seen, errors.Join(err, observer.Close())
+	seen, err := ask(ctx, observer, observer.Look)
+	return seen, closeAfter(observer, err)
+}
+
+func observe(ctx context.Context, src Source, name string, patience Patience) (Observer, error) {
+	return bounded(ctx, func() (Observer, error) { return src.Observe(ctx, name, patience) }, discard[Observer])
 }
 
 // Want says which lock Break is to break.
@@ -31,17 +35,17 @@ type Want struct {
 // *HeldError if the holder lives (unless want.Alive), or if the lock is not the
 // one that want.Token names; ErrFree if nobody holds it.
 func Break(ctx context.Context, src Source, name string, want Want) (Sighting, error) {
-	observer, err := src.Observe(ctx, name, want.Patience)
+	observer, err := observe(ctx, src, name, want.Patience)
 	if err != nil {
 		return Sighting{}, err
 	}
 	seen, err := breakObserved(ctx, observer, name, want)
-	return seen, errors.Join(err, observer.Close())
+	return seen, closeAfter(observer, err)
 }
 
 func breakObserved(ctx context.Context, observer Observer, name string, want Want) (Sighting, error) {
 	for {
-		seen, err := observer.Look(ctx)
+		seen, err := ask(ctx, observer, observer.Look)
 		switch {
 		case err != nil:
 			return seen, err
@@ -51,9 +55,9 @@ func breakObserved(ctx context.Context, observer Observer, name string, want Wan
 			seen.Why = "this is another acquisition than the one named; " + seen.Why
 			return seen, &HeldError{Name: name, Sighting: seen}
 		case want.Alive:
-			return seen, observer.Force(ctx)
+			return seen, tell(ctx, observer, observer.Force)
 		case seen.State == Dead:
-			return seen, observer.Break(ctx)
+			return breakDead(ctx, observer, name, seen)
 		case seen.State == Held:
 			return seen, &HeldError{Name: name, Sighting: seen}
 		}
@@ -61,6 +65,16 @@ func breakObserved(ctx context.Context, observer Observer, name string, want Wan
 			return seen, err
 		}
 	}
+}
+
+// breakDead breaks the lock that was seen dead, unless it shows life after all.
+func breakDead(ctx context.Context, observer Observer, name string, seen Sighting) (Sighting, error) {
+	err := tell(ctx, observer, observer.Break)
+	if errors.Is(err, ErrHeld) {
+		seen.State, seen.Why = Held, "it changed just when it was to be broken"
+		err = &HeldError{Name: name, Sighting: seen}
+	}
+	return seen, err
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -21,8 +21,10 @@ type Lock struct {
 	cancel context.CancelCauseFunc
 	keeper *keeper
 
-	releasing sync.Mutex // one Release at a time
+	releasing sync.Mutex // one Release at a time; guards giving
+	giving    chan error // the outcome of a release under way, nil if there is none
 	mu        sync.Mutex
+	leaving   bool             // Release has begun
 	good      boottime.Instant // start of the last confirmed renewal
 	lost      *LostError
 	released  bool
@@ -75,7 +77,7 @@ func (l *Lock) Fence(ctx context.Context) (uint64, error) {
 	}
 	number, err := bounded(ctx, func() (uint64, error) { return l.lease.Fence(ctx) }, func(uint64, error) {})
 	if errors.Is(err, ErrLost) {
-		return 0, l.lose(err)
+		return 0, l.missing(err)
 	}
 	if err := l.usable(); err != nil {
 		return 0, err // it took so long that the number may be a successor's business by now
@@ -85,12 +87,17 @@ func (l *Lock) Fence(ctx context.Context) (uint64, error) {
 
 // MarkJob records the process group that works under the lock: while one of its
 // processes lives, the holder counts as alive on this host even if this process
-// dies. The error is ErrUnsupported if the source keeps no such mark.
+// dies. The error is ErrUnsupported if the source keeps no such mark, or as for
+// Verify.
 func (l *Lock) MarkJob(ctx context.Context, job process.Group) error {
 	if err := l.usable(); err != nil {
 		return err
 	}
-	return l.lease.MarkJob(ctx, job)
+	_, err := bounded(ctx, func() (struct{}, error) { return struct{}{}, l.lease.MarkJob(ctx, job) }, func(struct{}, error) {})
+	if errors.Is(err, ErrLost) {
+		return l.missing(err)
+	}
+	return err
 }
 
 // Release frees the lock: it stops the keeper, waits for it, and gives the lock
@@ -107,7 +114,8 @@ func (l *Lock) Release(ctx context.Context) error {
 	if l.keeper != nil {
 		l.keeper.halt()
 	}
-	_, err := bounded(ctx, func() (struct{}, error) { return struct{}{}, l.lease.Release(ctx) }, func(struct{}, error) {})
+	l.leave()
+	err := l.give(ctx)
 	switch {
 	case err == nil, errors.Is(err, ErrReleased):
 	case errors.Is(err, ErrLost):
@@ -116,6 +124,39 @@ func (l *Lock) Release(ctx context.Context) error {
 		return errors.Join(ErrUnsure, err)
 	}
 	return l.finish(err)
+}
+
+func (l *Lock) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaving = true
+}
+
+// give asks the source to free the lock, in one call at a time: of two, one
+// would find the lock gone and take that for a break. So a call that outlasted
+// its caller's patience is waited for, and only repeated if it failed.
+func (l *Lock) give(ctx context.Context) error {
+	for {
+		earlier := l.giving != nil
+		if !earlier {
+			l.giving = l.startGiving(ctx)
+		}
+		select {
+		case err := <-l.giving:
+			l.giving = nil
+			if !earlier || err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) {
+				return err
+			}
+		case <-ctx.Done():
+			return &hungError{cause: context.Cause(ctx)}
+		}
+	}
+}
+
+func (l *Lock) startGiving(ctx context.Context) chan error {
+	outcome := make(chan error, 1)
+	go func() { outcome <- l.lease.Release(ctx) }()
+	return outcome
 }
 
 // Detach ends the keeper and leaves the lock held until its TTL has passed.
@@ -185,7 +226,7 @@ func (l *Lock) renew(ctx context.Context) error {
 	start := boottime.Now()
 	err := l.lease.Renew(ctx)
 	if errors.Is(err, ErrLost) {
-		return l.lose(err)
+		return l.missing(err)
 	}
 	if err != nil {
 		return err
@@ -202,6 +243,18 @@ func (l *Lock) renew(ctx context.Context) error {
 	}
 	l.good = start
 	return nil
+}
+
+// missing is for a call that found the lock gone. Once Release has begun, that
+// is no loss but what Release does; whether it came too late, it will say itself.
+func (l *Lock) missing(cause error) error {
+	l.mu.Lock()
+	leaving := l.leaving
+	l.mu.Unlock()
+	if leaving {
+		return ErrReleased
+	}
+	return l.lose(cause)
 }
 
 func (l *Lock) lose(cause error) error {

@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/process"
 )
 
 type breakOptions struct {
@@ -79,12 +78,8 @@ func breakLock(ctx context.Context, e *env, src source, o *breakOptions) error {
 
 // noteForced writes down who broke a lock by force; Break itself notes the rest.
 func noteForced(ctx context.Context, e *env, src source, o *breakOptions, seen multilock.Sighting) {
-	self, err := process.Self()
-	if err != nil {
-		return
-	}
-	err = src.Append(ctx, multilock.Event{
-		Time: time.Now(), What: multilock.Broke, Name: o.name, Token: seen.Record.Token, By: self, User: userName(e),
+	err := src.Append(ctx, multilock.Event{
+		Time: time.Now(), What: multilock.Broke, Name: o.name, Token: seen.Record.Token, By: src.Self(), User: userName(e),
 		Holder: &seen.Record.Holder, Why: "by force, though " + seen.State.String() + ": " + seen.Why,
 	})
 	if err != nil {

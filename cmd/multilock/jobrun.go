@@ -10,7 +10,6 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/process"
 )
 
 // jobRun is one command under a lock that is held.
@@ -61,7 +60,7 @@ func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
 	j, err := job.Start(job.Spec{
 		Args: r.opt.command, Env: append(r.env.environ(), r.variables(mark)...), Mark: mark,
 		Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr,
-		JobControl: true, GuardGrace: r.opt.grace.value,
+		JobControl: true, MayResume: r.mayResume, GuardGrace: r.opt.grace.value,
 	})
 	if err != nil {
 		return nil, err
@@ -73,6 +72,12 @@ func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
 	err = r.supervise(ctx, j)
 	result := j.Result()
 	return &result, err
+}
+
+// mayResume keeps a job stopped that was suspended together with us for so long
+// that the lock is lost: others may be at work by now.
+func (r *jobRun) mayResume() bool {
+	return r.opt.onLost == onLostIgnore || r.lock.Remaining() > 0
 }
 
 func (r *jobRun) variables(mark string) []string {
@@ -163,12 +168,8 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 
 // note writes to the history. That it cannot be written stops no job.
 func (r *jobRun) note(ctx context.Context, what multilock.Happening, result *job.Result, cause error) {
-	self, err := process.Self()
-	if err != nil {
-		return
-	}
 	event := multilock.Event{
-		Time: time.Now(), What: what, Name: r.opt.name, Token: r.lock.Record().Token, By: self,
+		Time: time.Now(), What: what, Name: r.opt.name, Token: r.lock.Record().Token, By: r.src.Self(),
 		User: userName(r.env), Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited,
 	}
 	if what != multilock.Acquired {

@@ -53,7 +53,7 @@ func runKeep(ctx context.Context, e *env) error {
 	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence}, nil); err != nil {
 		return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 	}
-	why := hold(ctx, lock, order.Owner)
+	why := hold(ctx, lock, order.Owner, src.Self())
 	err = lock.Release(context.WithoutCancel(ctx))
 	if err == nil {
 		event := acquiredEvent(lock, opt, fence, 0)
@@ -103,14 +103,10 @@ func answer(e *env, a keepAnswer, err error) error {
 }
 
 // hold returns when the lock is to be released, or is lost.
-func hold(ctx context.Context, lock *multilock.Lock, owner process.Identity) string {
+func hold(ctx context.Context, lock *multilock.Lock, owner, self process.Identity) string {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(lock.Context(), cancel)()
-	self, err := process.Self()
-	if err != nil {
-		return err.Error()
-	}
 	if err := owner.Wait(ctx, self); err != nil {
 		return err.Error()
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/process"
 )
 
 // refusalMemory is how far back refusals are counted.
@@ -15,10 +14,7 @@ const refusalMemory = 90 * 24 * time.Hour
 // row this host has met the same holder. Between healthy runs the holder
 // changes; one that stays hangs.
 func countRefusal(ctx context.Context, e *env, src source, held *multilock.HeldError, o *runOptions) (int, error) {
-	self, err := process.Self()
-	if err != nil {
-		return 0, err
-	}
+	self := src.Self()
 	event := multilock.Event{
 		Time: time.Now(), What: multilock.Refused, Name: o.name, Token: held.Sighting.Record.Token, By: self,
 		User: userName(e), Command: commandLine(o.command), Holder: &held.Sighting.Record.Holder, Why: held.Sighting.Why,

@@ -9,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/process"
 )
 
 type releaseOptions struct {
@@ -58,12 +57,10 @@ func release(ctx context.Context, e *env, src source, o *releaseOptions) error {
 	case err != nil:
 		return err
 	}
-	if self, err := process.Self(); err == nil {
-		_ = src.Append(ctx, multilock.Event{
-			Time: time.Now(), What: multilock.Released, Name: o.name, Token: o.token, By: self, User: userName(e),
-			Held: max(seen.Age, 0), Why: "released with its token",
-		})
-	}
+	_ = src.Append(ctx, multilock.Event{ // the lock is released, written down or not
+		Time: time.Now(), What: multilock.Released, Name: o.name, Token: o.token, By: src.Self(), User: userName(e),
+		Held: max(seen.Age, 0), Why: "released with its token",
+	})
 	if o.json {
 		return e.printJSON(map[string]string{"name": o.name, "group": o.group, "released": o.token})
 	}

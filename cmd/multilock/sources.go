@@ -11,6 +11,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
 )
 
 // source is what the commands need of a lock source.
@@ -20,6 +21,7 @@ type source interface {
 	History(context.Context, time.Time) ([]multilock.Event, error)
 	Leftovers(context.Context) ([]fslock.Leftover, error)
 	Sweep(context.Context) ([]fslock.Leftover, error)
+	Self() process.Identity
 	Base() string
 	Group() string
 	Close() error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/multilock/go/multilock"
 )
@@ -89,7 +90,11 @@ func (o *observer) clearLimbo() error {
 		}
 	}
 	for _, entry := range o.strays {
-		if err := o.dir.Unlink(entry); err != nil && !gone(err) {
+		err := o.dir.Unlink(entry)
+		if is(err, syscall.EISDIR, syscall.EPERM) {
+			err = o.dir.Rmdir(entry) // the guard of a lock
+		}
+		if err != nil && !gone(err) {
 			return opError("clear what was left of the lock", o.name, err)
 		}
 	}

@@ -79,7 +79,10 @@ func (c *contender) attempt() (multilock.Lease, error) {
 		}
 		c.staged = st
 	}
-	group, err := c.src.groupDir.use()
+	group, err := c.src.makeGroup()
+	if gone(err) {
+		return nil, errAgain
+	}
 	if err != nil {
 		return nil, c.src.groupError(err)
 	}

@@ -24,7 +24,8 @@ type Options struct {
 	// LegacyPeers makes the protocol safe against hosts that run the Python
 	// MultiLock in the same group: it takes a lock by making the directory and
 	// fills it afterwards, so an empty directory is taken then, not free. All
-	// contenders in the group must agree about it. Costs one more call per acquisition.
+	// contenders in the group must agree about it. Costs two more calls per
+	// acquisition, and one per release.
 	LegacyPeers bool
 	// FS is the file system; the operating system's if nil.
 	FS vfs.FS
@@ -85,7 +86,7 @@ func Open(opt Options) (*Source, error) {
 	s := &Source{group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, kind: kind, base: base}
 	s.private.open = func() (vfs.Dir, error) { return openDir(s.base, privateDir) }
 	s.staging.open = func() (vfs.Dir, error) { return s.openBelow(stagingDir) }
-	s.groupDir.open = func() (vfs.Dir, error) { return openDir(s.base, s.group) }
+	s.groupDir.open = s.openGroup
 	return s, nil
 }
 
@@ -112,6 +113,9 @@ func (s *Source) Close() error {
 	return s.base.Close()
 }
 
+// Self is who the calling process is.
+func (s *Source) Self() process.Identity { return s.self }
+
 // Group is the name of the lock group.
 func (s *Source) Group() string { return s.group }
 
@@ -120,7 +124,7 @@ func (s *Source) Base() string { return s.base.Path() }
 
 // Names implements multilock.Source: the entries of the group's directory.
 func (s *Source) Names(context.Context) ([]string, error) {
-	group, err := s.groupDir.use()
+	group, err := s.presentGroup()
 	if gone(err) {
 		return nil, nil
 	}
@@ -138,6 +142,53 @@ func (s *Source) Names(context.Context) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// openGroup opens the lock group if there is one. An NFS client may have cached
+// that there is none: fetching the parent's attributes ends that.
+func (s *Source) openGroup() (vfs.Dir, error) {
+	if !s.kind.Local {
+		if _, err := s.base.Stat(); err != nil {
+			return nil, err
+		}
+	}
+	return s.base.OpenDir(s.group)
+}
+
+// makeGroup is the lock group, made if it is absent. The error is gone if
+// somebody removed it meanwhile, as a barrier does.
+func (s *Source) makeGroup() (*handle, error) {
+	group, err := s.groupDir.use()
+	if !is(err, syscall.ENOENT) {
+		return group, err
+	}
+	if err := s.base.Mkdir(s.group, dirMode); err != nil && !is(err, syscall.EEXIST) {
+		return nil, err
+	}
+	return s.groupDir.use()
+}
+
+// presentGroup is the group that has the name now: the one that was opened
+// before may have been removed, and made again by somebody else.
+func (s *Source) presentGroup() (*handle, error) {
+	for range maxRounds {
+		group, err := s.groupDir.use()
+		if err != nil {
+			return nil, err
+		}
+		info, err := group.Stat()
+		if err == nil && info.Links > 0 {
+			return group, nil
+		}
+		if err == nil || gone(err) {
+			s.groupDir.drop(group)
+		}
+		s.groupDir.done(group)
+		if err != nil && !gone(err) {
+			return nil, err
+		}
+	}
+	return nil, syscall.ENOENT
 }
 
 func (s *Source) groupError(err error) error {

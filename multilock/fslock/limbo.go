@@ -15,11 +15,30 @@ import (
 // while a process on the same NFS client had it open (.nfs...), from a Python
 // peer that ended between its mkdir and its rename, or from foreign hands.
 
+// guard makes a lock directory safe from a Python peer that stood still between
+// its mkdir and its next step for so long that it was cleared away: when it goes
+// on, by path, it finds the name of its lock file taken, by a directory, which
+// it can neither create nor rename onto ours.
+func (s *Source) guard(dir vfs.Dir, name string) error {
+	if !s.legacy {
+		return nil
+	}
+	return dir.Mkdir(name+peerSuffix, dirMode)
+}
+
+// unguard must come after the removal of the lock file.
+func (s *Source) unguard(dir vfs.Dir, name string) {
+	if s.legacy {
+		_ = dir.Rmdir(name + peerSuffix) // what is left is limbo, which is cleared by age
+	}
+}
+
 // removeEmpty removes a lock's directory once its file is gone. Leftovers of NFS
 // go away with their last user, which is a matter of microseconds: a reader on
 // this host that looked in that moment. What is left then is limbo, or an empty
 // directory, which anybody may take.
 func (s *Source) removeEmpty(group, dir vfs.Dir, name string) {
+	s.unguard(dir, name)
 	for range 3 {
 		if err := group.Rmdir(name); !notEmpty(err) || s.kind.Local {
 			return

@@ -114,18 +114,14 @@ func (o *observer) reread(start boottime.Instant, info vfs.Info) (bool, error) {
 
 // open finds the lock's present directory.
 func (o *observer) open(start boottime.Instant) error {
-	group, err := o.src.groupDir.use()
+	group, err := o.src.presentGroup()
+	if gone(err) {
+		return errFree
+	}
 	if err != nil {
-		if is(err, syscall.ENOENT) || gone(err) {
-			return errFree
-		}
 		return o.src.groupError(err)
 	}
 	defer o.src.groupDir.done(group)
-	if _, err := group.Stat(); is(err, syscall.ESTALE) || (err == nil && !linked(group)) {
-		o.src.groupDir.drop(group) // the next look opens the group that is there now
-		return errFree
-	}
 	dir, err := group.OpenDir(o.name)
 	switch {
 	case gone(err):

@@ -148,6 +148,9 @@ const typicalRecord = 2 << 10
 
 // readFile reads the rest of a file behind data, and stops a byte after maxRecord.
 func readFile(f vfs.File, data []byte) ([]byte, error) {
+	if data == nil {
+		data = make([]byte, 0, typicalRecord)
+	}
 	for len(data) <= maxRecord {
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]

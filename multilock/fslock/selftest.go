@@ -43,7 +43,7 @@ func (s *Source) checkFileSystem() (replaces bool, err error) {
 func (s *Source) loadOrTest() (bool, error) {
 	private, err := s.private.use()
 	if err != nil {
-		return false, opError("open .multilock in the base directory", "", err)
+		return false, s.stagingError(err)
 	}
 	defer s.private.done(private)
 	marker := "fs-" + s.kind.Type + ".replaces"

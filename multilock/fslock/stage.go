@@ -79,6 +79,9 @@ func (st *staged) prepare(claim multilock.Claim) error {
 		return err
 	}
 	st.dir = dir
+	if err := st.src.guard(dir, st.name); err != nil {
+		return err
+	}
 	return st.write(claim)
 }
 
@@ -112,6 +115,9 @@ func (st *staged) discard() error {
 		err = st.dir.Unlink(st.name + lockedSuffix)
 		if gone(err) {
 			err = nil
+		}
+		if err == nil {
+			st.src.unguard(st.dir, st.name)
 		}
 		_ = st.dir.Close()
 	}

@@ -210,6 +210,10 @@ func fileMode(mode uint32) fs.FileMode {
 	case unix.S_IFDIR:
 		m |= fs.ModeDir
 	case unix.S_IFREG:
+	case unix.S_IFLNK:
+		m |= fs.ModeSymlink
+	case unix.S_IFIFO:
+		m |= fs.ModeNamedPipe
 	default:
 		m |= fs.ModeIrregular
 	}

@@ -97,6 +97,9 @@ func (c *control) resume() {
 	if c.ended {
 		return
 	}
+	if may := c.job.spec.MayResume; may != nil && !may() {
+		return
+	}
 	if c.eager && c.tty.ours() {
 		c.lend()
 	}

@@ -41,6 +41,10 @@ type Spec struct {
 	// them too. Without it the job can be stopped and continued without any
 	// effect on us.
 	JobControl bool
+	// MayResume is asked, with JobControl, before a job that was stopped along with
+	// us is continued. If it says no, the job stays stopped, and the caller is to
+	// end it with Stop. Nil means yes.
+	MayResume func() bool
 	// GuardGrace is the time between SIGTERM and SIGKILL when the guard has to
 	// end what a killed runner left. Zero stands for DefaultGuardGrace.
 	GuardGrace time.Duration

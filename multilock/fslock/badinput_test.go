@@ -1,0 +1,204 @@
+package fslock_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// used is a base directory in which a lock has been held before, so that
+// everything of multilock's own is there already and a listing shows what an
+// attempt leaves behind.
+func used(t *testing.T) string {
+	t.Helper()
+	base := fresh(t)
+	use(t, base)
+	return base
+}
+
+func use(t *testing.T, base string) {
+	t.Helper()
+	src := open(t, fslock.Options{Base: base, Group: "used"})
+	lock := acquire(t, src, "once", multilock.Options{})
+	require.NoError(t, lock.Release(t.Context()))
+}
+
+// refused makes an attempt that must fail, with words that help, and must
+// neither create nor lose anything in base.
+func refused(t *testing.T, base string, is error, words []string, attempt func(ctx context.Context) error) {
+	t.Helper()
+	before := tree(t, base)
+	err := attempt(within(t))
+	require.ErrorIs(t, err, is)
+	for _, word := range words {
+		require.ErrorContains(t, err, word)
+	}
+	require.Equal(t, before, tree(t, base))
+}
+
+// attempt tries to take the lock name in the manner of a contender.
+func attempt(t *testing.T, opt fslock.Options, name string, patience multilock.Patience) func(context.Context) error {
+	return func(ctx context.Context) error {
+		src, err := fslock.Open(opt)
+		if err != nil {
+			return err
+		}
+		defer src.Close() //nolint:errcheck // it only closes descriptors
+		lock, err := multilock.TryAcquire(ctx, src, name, multilock.Options{Patience: patience})
+		if err == nil {
+			require.NoError(t, lock.Release(ctx))
+		}
+		return err
+	}
+}
+
+func TestNamesThatCannotBe(t *testing.T) {
+	base := used(t)
+	for what, c := range map[string]struct{ name, why string }{
+		"empty":    {"", "must not be empty"},
+		"dot":      {".", "means a directory"},
+		"dot dot":  {"..", "means a directory"},
+		"slash":    {"a/b", "slash"},
+		"absolute": {"/etc/passwd", "slash"},
+		"escape":   {"../escape", "slash"},
+		"NUL":      {"a\x00b", "NUL"},
+		"too long": {strings.Repeat("n", 300), "300 bytes"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			require.ErrorIs(t, fslock.CheckName(c.name), multilock.ErrInvalid)
+			src := open(t, fslock.Options{Base: base})
+			for call, do := range map[string]func(context.Context) error{
+				"acquire": attempt(t, fslock.Options{Base: base}, c.name, multilock.Patience{}),
+				"inspect": func(ctx context.Context) error {
+					_, err := multilock.Inspect(ctx, src, c.name, multilock.Patience{})
+					return err
+				},
+				"break": func(ctx context.Context) error {
+					_, err := multilock.Break(ctx, src, c.name, multilock.Want{Alive: true})
+					return err
+				},
+			} {
+				refused(t, base, multilock.ErrInvalid, []string{"lock name", c.why}, do)
+				_ = call
+			}
+		})
+	}
+}
+
+func TestGroupsThatCannotBe(t *testing.T) {
+	base := used(t)
+	for what, c := range map[string]struct{ group, why string }{
+		"dot dot":  {"..", "means a directory"},
+		"slash":    {"a/b", "slash"},
+		"NUL":      {"a\x00b", "NUL"},
+		"too long": {strings.Repeat("g", 300), "300 bytes"},
+		"our own":  {".multilock", "its own files"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			refused(t, base, multilock.ErrInvalid, []string{"lock group", c.why},
+				attempt(t, fslock.Options{Base: base, Group: c.group}, "job", multilock.Patience{}))
+		})
+	}
+}
+
+// The longest name that fits really does.
+func TestLongestName(t *testing.T) {
+	name := strings.Repeat("n", 255-len(".locked"))
+	src := open(t, fslock.Options{Base: used(t)})
+	lock := acquire(t, src, name, multilock.Options{Job: true})
+	require.NoError(t, lock.Verify(t.Context()))
+	require.NoError(t, lock.Release(t.Context()))
+	require.ErrorIs(t, fslock.CheckName(name+"n"), multilock.ErrInvalid)
+}
+
+func TestBasesThatCannotBe(t *testing.T) {
+	parent := fresh(t)
+	file := filepath.Join(parent, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	for what, c := range map[string]struct {
+		base string
+		why  []string
+	}{
+		"missing":    {filepath.Join(parent, "missing"), []string{"does not exist", "create it"}},
+		"a file":     {file, []string{"is not a directory"}},
+		"below file": {filepath.Join(file, "base"), []string{"is not a directory"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			refused(t, parent, multilock.ErrInvalid, append(c.why, "base directory", c.base),
+				attempt(t, fslock.Options{Base: c.base}, "job", multilock.Patience{}))
+		})
+	}
+}
+
+// Foreign things in the places of multilock's own directories.
+func TestForeignThingsInOurPlaces(t *testing.T) {
+	for place, c := range map[string]struct {
+		path string
+		is   error
+		why  []string
+	}{
+		"the lock":    {"group/job", multilock.ErrInvalid, []string{"lock name", "group/job is ", "move it away"}},
+		"the group":   {"group", multilock.ErrInvalid, []string{"lock group", "is not a directory"}},
+		".multilock":  {".multilock", multilock.ErrInvalid, []string{"base directory", ".multilock", "move it away"}},
+		"the staging": {".multilock/staging", multilock.ErrInvalid, []string{"base directory", ".multilock", "move it away"}},
+	} {
+		for kind, put := range things(t) {
+			t.Run(place+" is "+kind, func(t *testing.T) {
+				base := used(t)
+				path := filepath.Join(base, c.path)
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
+				require.NoError(t, os.RemoveAll(path))
+				require.NoError(t, put(path))
+				words := c.why
+				if place == "the lock" {
+					words = append([]string{kind}, words...)
+				}
+				for _, legacy := range []bool{false, true} {
+					refused(t, base, c.is, words,
+						attempt(t, fslock.Options{Base: base, Group: "group", LegacyPeers: legacy}, "job", multilock.Patience{MaxAge: time.Second}))
+				}
+			})
+		}
+	}
+}
+
+// things are what may be found where a directory should be.
+func things(t *testing.T) map[string]func(path string) error {
+	target := fresh(t)
+	return map[string]func(string) error{
+		"a file":          func(path string) error { return os.WriteFile(path, []byte("data"), 0o644) },
+		"a FIFO":          func(path string) error { return syscall.Mkfifo(path, 0o644) },
+		"a symbolic link": func(path string) error { return os.Symlink(target, path) },
+	}
+}
+
+// A directory with somebody's data in it is not a lock, and is never cleared.
+func TestDirectoryWithForeignFilesIsLeftAlone(t *testing.T) {
+	base := used(t)
+	dir := filepath.Join(base, "group", "job")
+	require.NoError(t, os.MkdirAll(dir, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "thesis.txt"), []byte("years of work"), 0o644))
+	age(t, dir)
+	refused(t, base, multilock.ErrHeld, []string{"thesis.txt", "move that away"},
+		attempt(t, fslock.Options{Base: base, Group: "group"}, "job", multilock.Patience{MaxAge: time.Second}))
+	refused(t, base, multilock.ErrInvalid, []string{"thesis.txt", "move them away"}, func(ctx context.Context) error {
+		_, err := multilock.Break(ctx, open(t, fslock.Options{Base: base, Group: "group"}), "job", multilock.Want{Alive: true})
+		return err
+	})
+}
+
+// age makes a directory look as if nothing had happened in it for an hour.
+func age(t *testing.T, dir string) {
+	t.Helper()
+	hourAgo := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(dir, hourAgo, hourAgo))
+}
