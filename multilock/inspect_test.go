@@ -82,6 +82,7 @@ func TestBreakStopsWatchingWithItsContext(t *testing.T) {
 		defer cancel()
 		_, err := multilock.Break(ctx, f, "nightly", multilock.Want{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		synctest.Wait()
 		require.Equal(t, 1, f.count(closes))
 		require.Zero(t, f.count(breaks))
 	})

@@ -160,7 +160,7 @@ func TestReleaseWaitsForTheKeeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
-		time.Sleep(ttl)
+		time.Sleep(ttl + time.Second)
 		require.NoError(t, lock.Release(t.Context()))
 		before := f.count(renew)
 		time.Sleep(ttl)

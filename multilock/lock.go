@@ -136,6 +136,9 @@ func (l *Lock) leave() {
 // would find the lock gone and take that for a break. So a call that outlasted
 // its caller's patience is waited for, and only repeated if it failed.
 func (l *Lock) give(ctx context.Context) error {
+	if l.giving == nil && ctx.Done() == nil {
+		return l.lease.Release(ctx)
+	}
 	for {
 		earlier := l.giving != nil
 		if !earlier {

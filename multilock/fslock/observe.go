@@ -263,8 +263,16 @@ func (o *observer) silence() time.Duration {
 	if err != nil {
 		return multilock.Unknown
 	}
-	return now.Sub(o.watch.sign())
+	silent := now.Sub(o.watch.sign())
+	if silent < 0 && silent > -futureSlack {
+		return 0 // the clock was read before the sign of life, and carried forward
+	}
+	return silent
 }
+
+// futureSlack is how far a sign of life may lie in the future before that means
+// that the server's clock was set back.
+const futureSlack = 2 * clockFresh
 
 func silence(e evidence) time.Duration {
 	if e.silence == multilock.Unknown {

@@ -131,10 +131,14 @@ def compare_libraries(libraries, places, options):
         "uncontended", libraries, options.rounds, lambda peer: measures.uncontended(peer, named, effort)
     )
     tables.uncontended(alone, list(named))
-    crowd = take_turns(
-        "contended", waiting, options.rounds, lambda peer: measures.contended(peer, places.scratch, effort)
-    )
-    tables.contended(crowd, effort)
+    for place, scratch in named.items():
+        crowd = take_turns(
+            f"contended on {place}",
+            waiting,
+            options.rounds,
+            lambda peer, scratch=scratch: measures.contended(peer, scratch, effort),
+        )
+        tables.contended(crowd, effort, place)
     pairs = take_turns(
         "hand-over", waiting, options.rounds, lambda peer: measures.handover(peer, places.scratch, effort)
     )

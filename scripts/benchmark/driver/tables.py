@@ -43,7 +43,7 @@ def uncontended(samples, places):
     show_failures(samples.failures)
 
 
-def contended(samples, effort):
+def contended(samples, effort, place):
     def row(peer):
         lost = sum(samples.of(peer, "lost"))
         return [
@@ -55,7 +55,7 @@ def contended(samples, effort):
         ]
 
     show(
-        f"2. Contended, {effort.processes} processes x {effort.increments} increments: seconds (less is better)",
+        f"2. Contended on {place}, {effort.processes} processes x {effort.increments} increments: seconds (less is better)",
         ["", "total", "x", "first done", "median done", "longest wait", "processor", "x", "exact"],
         [[peer, *row(peer)] for peer in samples.rounds],
     )
