@@ -175,6 +175,7 @@ func TestWakeUpCutsThePauseShort(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, when, time.Since(start))
 		require.Equal(t, []step{contend, try, wake, try}, f.steps()[:4], "it might have been released before the channel was there")
+		require.Zero(t, gaps(f.times(try))[0])
 		require.NoError(t, lock.Release(t.Context()))
 	})
 }

@@ -173,7 +173,7 @@ func (l *Lock) Detach() error {
 		l.keeper.halt()
 	}
 	err := l.lease.Close()
-	l.setReleased()
+	_ = l.setReleased()
 	return err
 }
 

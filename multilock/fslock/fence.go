@@ -23,6 +23,8 @@ func (l *lease) Fence(context.Context) (uint64, error) {
 		return 0, err
 	}
 	defer l.leave()
+	l.drawing.Lock() // two that read the size at the same time would get one number
+	defer l.drawing.Unlock()
 	number, err := l.src.bump(l.record.Name)
 	if err != nil {
 		return 0, opError("draw a fence number", l.record.Name, err)

@@ -20,6 +20,8 @@ type lease struct {
 	dir    vfs.Dir
 	since  boottime.Instant
 
+	drawing sync.Mutex // one fence number at a time
+
 	mu      sync.Mutex
 	users   int // calls that are using dir
 	closed  bool
@@ -125,7 +127,7 @@ func (l *lease) settle(err error) error {
 // Close implements multilock.Lease.
 func (l *lease) Close() error {
 	if err := l.enter(); err != nil {
-		return nil //nolint:nilerr // closed before
+		return nil // closed before
 	}
 	defer l.leave()
 	return l.settle(nil)

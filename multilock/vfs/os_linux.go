@@ -41,7 +41,7 @@ func fileSystem(fd int) (FileSystem, error) {
 	if err := unix.Fstatfs(fd, &s); err != nil {
 		return FileSystem{}, err
 	}
-	kind := uint32(s.Type) //nolint:gosec,unconvert // the magic numbers have 32 bits; the field's width differs by platform
+	kind := uint32(s.Type) //nolint:gosec // the magic numbers have 32 bits; the field's width differs by platform
 	return FileSystem{Type: fmt.Sprintf("%08x", kind), Local: isLocal(kind)}, nil
 }
 

@@ -1,0 +1,181 @@
+package locktest_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	. "github.com/multilock/go/multilock/locktest"
+)
+
+// The events of these histories: who, what, which acquisition, when.
+
+func at(proc string, kind Kind, token string, time time.Duration) Event {
+	return Event{Proc: proc, Kind: kind, Name: "nightly", Token: token, Time: time}
+}
+
+func acquired(proc, token string, time time.Duration) Event { return at(proc, Acquired, token, time) }
+
+func until(e Event, tenure time.Duration) Event {
+	e.Until = tenure
+	return e
+}
+
+func during(e Event, start time.Duration) Event {
+	e.Start = start
+	return e
+}
+
+func fenced(proc, token string, start, time time.Duration, number uint64) Event {
+	e := during(at(proc, Fenced, token, time), start)
+	e.Fence = number
+	return e
+}
+
+func inGroup(e Event, name string) Event {
+	e.Name = name
+	return e
+}
+
+func TestCheckAcceptsWhatCanBeTrue(t *testing.T) {
+	histories := map[string][]Event{
+		"nothing": {},
+		"one after the other": {
+			acquired("a", "A", 10), at("a", Releasing, "A", 20), at("a", Released, "A", 25),
+			acquired("b", "B", 22), at("b", Releasing, "B", 30), at("b", Released, "B", 31),
+		},
+		"taken over after a loss": {acquired("a", "A", 10), at("a", Lost, "A", 20), acquired("b", "B", 20)},
+		"told of the loss late, but the tenure had ended": {
+			until(acquired("a", "A", 10), 20), acquired("b", "B", 25), at("a", Lost, "A", 40),
+		},
+		"the tenure ends without a word": {until(acquired("a", "A", 10), 20), acquired("b", "B", 20)},
+		"renewed, then silent": {
+			until(acquired("a", "A", 10), 20), until(at("a", Renewed, "A", 15), 40), acquired("b", "B", 40),
+		},
+		"killed": {
+			acquired("a", "A", 10), inGroup(at("a", Killed, "", 20), ""), acquired("b", "B", 21),
+		},
+		"at work until it was killed": {
+			inGroup(at("a", Killed, "", 20), ""), acquired("a", "A", 21), acquired("b", "B", 22),
+		},
+		"the first to end counts": {
+			acquired("a", "A", 10), acquired("b", "B", 15), at("a", Releasing, "A", 20), at("a", Lost, "A", 12),
+		},
+		"an acquisition that returned after its tenure": {
+			until(acquired("a", "A", 50), 20), acquired("b", "B", 30),
+		},
+		"an unknown outcome is no belief": {
+			acquired("a", "A", 10), at("b", Unsure, "B", 15), at("a", Releasing, "A", 20),
+		},
+		"a release without an answer": {
+			acquired("a", "A", 10), at("a", Releasing, "A", 20), at("a", Unsure, "A", 30), acquired("b", "B", 25),
+			during(at("c", Refused, "A", 24), 22),
+		},
+		"another lock": {acquired("a", "A", 10), inGroup(acquired("b", "B", 10), "weekly")},
+		"refused while it was held": {
+			acquired("a", "A", 10), during(at("b", Refused, "A", 18), 12), at("a", Releasing, "A", 14), at("a", Released, "A", 15),
+		},
+		"refused by somebody unknown": {during(at("b", Refused, "", 18), 12)},
+		"fences grow": {
+			acquired("a", "A", 10), fenced("a", "A", 11, 12, 1), fenced("a", "A", 13, 14, 2), at("a", Releasing, "A", 20),
+			acquired("b", "B", 30), fenced("b", "B", 31, 32, 7),
+		},
+		"fences drawn at the same time": {
+			acquired("a", "A", 10), fenced("a", "A", 11, 20, 1), fenced("a", "A", 12, 14, 2),
+		},
+		"in any order": {
+			acquired("b", "B", 22), at("a", Releasing, "A", 20), acquired("a", "A", 10),
+		},
+	}
+	for name, events := range histories {
+		t.Run(name, func(t *testing.T) { require.NoError(t, Check(events)) })
+	}
+}
+
+func TestCheckFindsWhatCannotBeTrue(t *testing.T) {
+	histories := map[string]struct {
+		events []Event
+		want   string
+	}{
+		"two believe": {
+			[]Event{acquired("a", "A", 10), acquired("b", "B", 19), at("a", Releasing, "A", 20)},
+			`lock "nightly": b (B) believed in it from 19ns on, while a (A) did so until 20ns`,
+		},
+		"nobody ever ends": {
+			[]Event{acquired("a", "A", 10), acquired("b", "B", 1000)}, "did so until the end",
+		},
+		"two believe, with a short one in between": {
+			[]Event{
+				acquired("a", "A", 10), at("a", Releasing, "A", 100),
+				until(acquired("b", "B", 20), 15), acquired("c", "C", 50),
+			},
+			"c (C) believed in it from 50ns on, while a (A)",
+		},
+		"before the tenure ended": {
+			[]Event{until(acquired("a", "A", 10), 20), until(at("a", Renewed, "A", 15), 40), acquired("b", "B", 39)}, "believed",
+		},
+		"killed later": {
+			[]Event{acquired("a", "A", 10), acquired("b", "B", 15), at("a", Killed, "", 20)}, "believed",
+		},
+		"somebody else was killed": {
+			[]Event{acquired("a", "A", 10), at("c", Killed, "", 12), acquired("b", "B", 15)}, "believed",
+		},
+		"a tenure that rose from the dead": {
+			[]Event{until(acquired("a", "A", 10), 20), until(during(at("a", Renewed, "A", 31), 30), 60)}, "after its tenure had ended",
+		},
+		"a token twice": {
+			[]Event{acquired("a", "A", 10), at("a", Releasing, "A", 20), acquired("b", "A", 30)}, "not a new one",
+		},
+		"no token":           {[]Event{acquired("a", "", 10)}, "not a new one"},
+		"released twice":     {[]Event{acquired("a", "A", 10), at("a", Released, "A", 20), at("a", Released, "A", 30)}, "twice"},
+		"never acquired":     {[]Event{at("a", Released, "A", 20)}, "never acquired"},
+		"somebody else's":    {[]Event{acquired("a", "A", 10), at("b", Releasing, "A", 20)}, "never acquired"},
+		"of another lock":    {[]Event{acquired("a", "A", 10), inGroup(at("a", Releasing, "A", 20), "weekly")}, "never acquired"},
+		"an unknown kind":    {[]Event{at("a", "stolen", "A", 20)}, `unknown kind of event "stolen"`},
+		"refused by a ghost": {[]Event{acquired("a", "A", 10), at("a", Released, "A", 20), during(at("b", Refused, "A", 30), 25)}, "given back"},
+		"a fence twice": {
+			[]Event{acquired("a", "A", 10), fenced("a", "A", 11, 12, 5), fenced("a", "A", 11, 12, 5)}, "number 5 was given to a and to a",
+		},
+		"a fence that shrinks": {
+			[]Event{
+				acquired("a", "A", 10), fenced("a", "A", 11, 12, 5), at("a", Releasing, "A", 20),
+				acquired("b", "B", 30), fenced("b", "B", 31, 32, 4),
+			},
+			"b was given the fence number 4 after a had 5",
+		},
+	}
+	for name, tt := range histories {
+		t.Run(name, func(t *testing.T) {
+			require.ErrorContains(t, Check(tt.events), tt.want)
+		})
+	}
+}
+
+func TestCheckNamesEveryFault(t *testing.T) {
+	err := Check([]Event{acquired("a", "A", 10), acquired("b", "B", 20), acquired("c", "C", 30)})
+	require.Equal(t, 2, strings.Count(err.Error(), "believed"))
+}
+
+func TestEventsAreLines(t *testing.T) {
+	var file bytes.Buffer
+	a, b := NewRecorder(&file, "a"), NewRecorder(&file, "b")
+	before := Now()
+	require.NoError(t, a.Record(Event{Kind: Acquired, Name: "with\nline end", Token: "A", Start: before, Until: before + time.Hour}))
+	require.NoError(t, b.Record(Event{Kind: Fenced, Name: "nightly", Fence: 1 << 63, Time: 7}))
+	require.Equal(t, 2, strings.Count(file.String(), "\n"))
+	file.WriteString(`{"proc":"c","kin`) // its writer was killed
+
+	events, err := ReadEvents(&file)
+	require.NoError(t, err)
+	require.Len(t, events, 2)
+	require.Equal(t, "a", events[0].Proc)
+	require.Equal(t, "with\nline end", events[0].Name)
+	require.GreaterOrEqual(t, events[0].Time, before)
+	require.Equal(t, Event{Proc: "b", Kind: Fenced, Name: "nightly", Fence: 1 << 63, Time: 7}, events[1])
+
+	_, err = ReadEvents(strings.NewReader("{}\nnonsense\n"))
+	require.ErrorContains(t, err, "line 2")
+}

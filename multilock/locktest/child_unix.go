@@ -1,0 +1,48 @@
+//go:build unix
+
+package locktest
+
+import (
+	"io"
+	"os/exec"
+	"syscall"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/process"
+)
+
+// child is another process, in a process group of its own. It ends with the
+// pipe that it reads from, so also when the test is killed.
+type child struct {
+	identity process.Identity
+	group    process.Group
+	stdin    io.Closer
+	cmd      *exec.Cmd
+}
+
+func startChild(p *place) *child {
+	p.Helper()
+	cmd := exec.Command("cat")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdin, err := cmd.StdinPipe()
+	require.NoError(p, err)
+	require.NoError(p, cmd.Start())
+	c := &child{cmd: cmd, stdin: stdin}
+	p.Cleanup(func() {
+		_ = stdin.Close()
+		_ = cmd.Wait()
+	})
+	c.identity, err = process.Find(cmd.Process.Pid)
+	require.NoError(p, err)
+	c.group, err = process.FindGroup(cmd.Process.Pid)
+	require.NoError(p, err)
+	return c
+}
+
+// end ends the process and leaves no zombie.
+func (c *child) end(p *place) {
+	p.Helper()
+	require.NoError(p, c.stdin.Close())
+	require.NoError(p, c.cmd.Wait())
+}

@@ -1,0 +1,120 @@
+package locktest
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// claimOf is what another process of this host writes; its TTL does not pass
+// during a test.
+func claimOf(id process.Identity) multilock.Claim {
+	return multilock.Claim{Holder: multilock.Holder{Identity: id}, TTL: time.Hour, Heartbeat: time.Minute}
+}
+
+func testDeadProcess(p *place) {
+	if !p.fixture.Deaths {
+		p.Skip("this source judges by silence alone")
+	}
+	holder := startChild(p)
+	lease := p.lease(p.open(), "nightly", claimOf(holder.identity))
+	rival := p.open()
+	p.requireHeld(rival, "nightly", lease.Record().Token)
+
+	holder.end(p)
+	seen, err := multilock.Inspect(p.ctx, rival, "nightly", multilock.Patience{MaxAge: time.Hour})
+	require.NoError(p, err)
+	require.Equal(p, multilock.Dead, seen.State)
+	successor := p.try(rival, "nightly", multilock.Options{})
+	require.ErrorIs(p, lease.Renew(p.ctx), multilock.ErrLost)
+	p.release(successor)
+}
+
+// testJobKeepsTheLock ends a holder whose job lives on, and then the job.
+func testJobKeepsTheLock(p *place) {
+	if !p.fixture.Marks {
+		lock := p.try(p.open(), "nightly", multilock.Options{})
+		require.ErrorIs(p, lock.MarkJob(p.ctx, process.Group{PGID: 4711}), multilock.ErrUnsupported)
+		require.NoError(p, lock.Verify(p.ctx))
+		return
+	}
+	holder, job := startChild(p), startChild(p)
+	claim := claimOf(holder.identity)
+	claim.Job = true
+	lease := p.lease(p.open(), "nightly", claim)
+	holder.end(p)
+	rival := p.open()
+	p.requireHeld(rival, "nightly", lease.Record().Token) // it may have a job that it had no time to name
+
+	require.NoError(p, lease.MarkJob(p.ctx, job.group))
+	p.requireHeld(rival, "nightly", lease.Record().Token)
+	seen, err := multilock.Inspect(p.ctx, rival, "nightly", multilock.Patience{})
+	require.NoError(p, err)
+	require.Equal(p, job.group, seen.Record.Group)
+	_, err = multilock.Break(p.ctx, rival, "nightly", multilock.Want{})
+	require.ErrorIs(p, err, multilock.ErrHeld)
+	require.NoError(p, lease.Renew(p.ctx))
+
+	job.end(p)
+	p.release(p.wait(rival, "nightly", multilock.Options{}))
+	require.ErrorIs(p, lease.Renew(p.ctx), multilock.ErrLost)
+}
+
+func testFences(p *place) {
+	a, b := p.open(), p.open()
+	if !p.fixture.Fences {
+		lock := p.try(a, "nightly", multilock.Options{})
+		_, err := lock.Fence(p.ctx)
+		require.ErrorIs(p, err, multilock.ErrUnsupported)
+		require.NoError(p, lock.Verify(p.ctx))
+		return
+	}
+	highest := uint64(0)
+	for _, src := range []multilock.Source{a, b, p.open(), a} {
+		lock := p.try(src, "nightly", multilock.Options{})
+		highest = p.growing(lock, highest)
+		highest = p.growing(lock, highest)
+		highest = p.distinct(lock, highest)
+		p.forced(b, "nightly", lock.Record().Token)
+		_, err := lock.Fence(p.ctx)
+		require.ErrorIs(p, err, multilock.ErrLost)
+	}
+}
+
+// growing draws one number, which must be above all before.
+func (p *place) growing(lock *multilock.Lock, before uint64) uint64 {
+	p.Helper()
+	number, err := lock.Fence(p.ctx)
+	require.NoError(p, err)
+	require.Greater(p, number, before)
+	return number
+}
+
+// distinct draws several numbers at once and returns the largest.
+func (p *place) distinct(lock *multilock.Lock, before uint64) uint64 {
+	p.Helper()
+	const draws = 8
+	type drawn struct {
+		number uint64
+		err    error
+	}
+	results := make(chan drawn, draws)
+	for range draws {
+		go func() {
+			number, err := lock.Fence(p.ctx)
+			results <- drawn{number, err}
+		}()
+	}
+	seen, highest := map[uint64]bool{}, before
+	for range draws {
+		d := <-results
+		require.NoError(p, d.err)
+		require.Greater(p, d.number, before)
+		require.False(p, seen[d.number], "the number %d was given out twice", d.number)
+		seen[d.number], highest = true, max(highest, d.number)
+	}
+	return highest
+}

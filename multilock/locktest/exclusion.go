@@ -1,0 +1,124 @@
+package locktest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+)
+
+const (
+	exclusionSources    = 4
+	exclusionGoroutines = 3 // of each source
+	exclusionRounds     = 12
+)
+
+func testMutualExclusion(p *place) {
+	newArena(p).compete(multilock.Options{})
+}
+
+// testMutualExclusionAfterASilentHolder has all rivals watch, break and take over
+// one and the same lock at the same time.
+func testMutualExclusionAfterASilentHolder(p *place) {
+	silent := p.lease(p.open(), "nightly", p.claim())
+	newArena(p).compete(multilock.Options{})
+	require.ErrorIs(p, silent.Renew(p.ctx), multilock.ErrLost)
+}
+
+// arena is what the lock protects: a counter that loses counts, and tells of
+// company, if two work on it at the same time.
+type arena struct {
+	*place
+	inside  atomic.Int32
+	counter atomic.Int64 // read and written in two steps
+	mu      sync.Mutex
+	history bytes.Buffer
+}
+
+func newArena(p *place) *arena { return &arena{place: p} }
+
+// compete lets all rivals do their rounds, and checks what they did and saw.
+func (a *arena) compete(opt multilock.Options) {
+	results := make(chan error)
+	for i := range exclusionSources {
+		src := a.open()
+		for j := range exclusionGoroutines {
+			rival := rival{arena: a, src: src, opt: opt, recorder: NewRecorder(a, fmt.Sprintf("source %d, goroutine %d", i, j))}
+			go func() { results <- rival.play() }()
+		}
+	}
+	for range exclusionSources * exclusionGoroutines {
+		require.NoError(a, <-results)
+	}
+	require.EqualValues(a, exclusionSources*exclusionGoroutines*exclusionRounds, a.counter.Load(), "no count is lost")
+	events, err := ReadEvents(&a.history)
+	require.NoError(a, err)
+	require.NoError(a, Check(events))
+}
+
+// Write takes the recorders' lines.
+func (a *arena) Write(line []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.history.Write(line)
+}
+
+// work is what must not be done by two at a time.
+func (a *arena) work() error {
+	if company := a.inside.Add(1); company != 1 {
+		return fmt.Errorf("%d are inside at a time", company)
+	}
+	before := a.counter.Load()
+	runtime.Gosched()
+	a.counter.Store(before + 1)
+	a.inside.Add(-1)
+	return nil
+}
+
+type rival struct {
+	*arena
+	src      multilock.Source
+	opt      multilock.Options
+	recorder *Recorder
+}
+
+func (r rival) play() error {
+	for range exclusionRounds {
+		if err := r.round(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r rival) round() error {
+	start := Now()
+	lock, err := multilock.Acquire(r.ctx, r.src, "nightly", r.opt)
+	if err != nil {
+		return err
+	}
+	e := Event{Name: "nightly", Token: lock.Record().Token}
+	err = r.recorder.Record(e.as(Acquired).from(start).until(lock.Remaining()))
+	if r.fixture.Fences {
+		err = errors.Join(err, r.fence(lock, e))
+	}
+	err = errors.Join(err, r.work(), r.recorder.Record(e.as(Releasing)), lock.Release(r.ctx))
+	return errors.Join(err, r.recorder.Record(e.as(Released)))
+}
+
+func (r rival) fence(lock *multilock.Lock, e Event) error {
+	start := Now()
+	number, err := lock.Fence(r.ctx)
+	if err != nil {
+		return err
+	}
+	e = e.as(Fenced).from(start)
+	e.Fence = number
+	return r.recorder.Record(e)
+}

@@ -1,0 +1,173 @@
+package locktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+)
+
+// Fixture says how to open a lock source, and what it can do.
+type Fixture struct {
+	// Place makes a new, empty place for locks, which ends with the test. Every call
+	// of the function that it returns opens that place once more, as another process
+	// would: all sources of one place see the same locks.
+	Place func(t testing.TB) (open func() multilock.Source)
+	// TTL is the time to live in tests that wait for its end, DefaultTTL if 0. The
+	// source must be able to keep a tenth of it apart from nothing.
+	TTL time.Duration
+	// Fences says that locks have fencing numbers.
+	Fences bool
+	// Marks says that the process group of a job can be recorded with the lock.
+	Marks bool
+	// Deaths says that the end of a holder's process on this host is noticed before
+	// its TTL has passed.
+	Deaths bool
+	// Odd are names that this source must keep apart, Refused those that it must
+	// refuse, beyond those that every source must.
+	Odd, Refused []string
+}
+
+// DefaultTTL is the time to live in tests that wait for its end: short enough for
+// a test, and long enough for a loaded machine to give signs of life in between.
+const DefaultTTL = time.Second
+
+// Run tests a source. The tests are independent of each other and run in
+// parallel; none of them depends on anything being fast.
+func Run(t *testing.T, f Fixture) {
+	tests := []struct {
+		name string
+		run  func(*place)
+	}{
+		{"AcquireReleaseAcquire", testAcquireReleaseAcquire},
+		{"HeldNamesTheHolder", testHeldNamesTheHolder},
+		{"OneOfManyWins", testOneOfManyWins},
+		{"WaiterGetsTheLock", testWaiterGetsTheLock},
+		{"CancelledWaiterLeavesNothing", testCancelledWaiterLeavesNothing},
+		{"ContenderLeavesNothing", testContenderLeavesNothing},
+		{"LocksAreIndependent", testLocksAreIndependent},
+		{"MutualExclusion", testMutualExclusion},
+		{"MutualExclusionAfterASilentHolder", testMutualExclusionAfterASilentHolder},
+		{"ReleaseTwice", testReleaseTwice},
+		{"LostToABreak", testLostToABreak},
+		{"LeaseAfterABreak", testLeaseAfterABreak},
+		{"CloseKeepsTheLock", testCloseKeepsTheLock},
+		{"BreakSparesTheLiving", testBreakSparesTheLiving},
+		{"BreakNeedsTheToken", testBreakNeedsTheToken},
+		{"BreakReachesNoSuccessor", testBreakReachesNoSuccessor},
+		{"FreeLockCannotBeBroken", testFreeLockCannotBeBroken},
+		{"DeadProcess", testDeadProcess},
+		{"JobKeepsTheLock", testJobKeepsTheLock},
+		{"Fences", testFences},
+		{"Detached", testDetached},
+		{"SilentHolderLosesTheLock", testSilentHolderLosesTheLock},
+		{"SilenceWithinMaxAge", testSilenceWithinMaxAge},
+		{"RenewedLockIsNeverDead", testRenewedLockIsNeverDead},
+		{"KeptLockOutlastsItsTTL", testKeptLockOutlastsItsTTL},
+		{"OddNames", testOddNames},
+		{"RefusedNames", testRefusedNames},
+		{"Names", testNames},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(newPlace(t, f))
+		})
+	}
+}
+
+// watchdog ends what would otherwise hang for ever. No test depends on it.
+const watchdog = 2 * time.Minute
+
+// place is where one test has its locks.
+type place struct {
+	*testing.T
+	fixture Fixture
+	ttl     time.Duration
+	ctx     context.Context //nolint:containedctx // the test's own
+	open    func() multilock.Source
+}
+
+func newPlace(t *testing.T, f Fixture) *place {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
+	p := &place{T: t, fixture: f, ttl: f.TTL, ctx: ctx, open: f.Place(t)}
+	if p.ttl == 0 {
+		p.ttl = DefaultTTL
+	}
+	t.Cleanup(cancel) // runs before the place's own end
+	return p
+}
+
+// try takes a lock that must be free.
+func (p *place) try(src multilock.Source, name string, opt multilock.Options) *multilock.Lock {
+	p.Helper()
+	lock, err := multilock.TryAcquire(p.ctx, src, name, opt)
+	require.NoError(p, err)
+	p.releaseInTheEnd(lock)
+	return lock
+}
+
+// wait takes a lock that must become free.
+func (p *place) wait(src multilock.Source, name string, opt multilock.Options) *multilock.Lock {
+	p.Helper()
+	lock, err := multilock.Acquire(p.ctx, src, name, opt)
+	require.NoError(p, err)
+	p.releaseInTheEnd(lock)
+	return lock
+}
+
+func (p *place) releaseInTheEnd(lock *multilock.Lock) {
+	p.Cleanup(func() { _ = lock.Release(context.Background()) })
+}
+
+// release gives a lock back that must still be there.
+func (p *place) release(lock *multilock.Lock) {
+	p.Helper()
+	require.NoError(p, lock.Release(p.ctx))
+}
+
+// lease takes a free lock that nothing renews: a holder that falls silent.
+func (p *place) lease(src multilock.Source, name string, claim multilock.Claim) multilock.Lease {
+	p.Helper()
+	contender, err := src.Contend(p.ctx, name, claim, multilock.Patience{})
+	require.NoError(p, err)
+	lease, err := contender.Try(p.ctx)
+	require.NoError(p, err)
+	require.NoError(p, contender.Close())
+	p.Cleanup(func() { _ = lease.Release(context.Background()) })
+	return lease
+}
+
+// claim is what a holder with a short TTL writes.
+func (p *place) claim() multilock.Claim {
+	return multilock.Claim{TTL: p.ttl, Heartbeat: p.ttl / 10}
+}
+
+// requireHeld checks that a lock is held by the acquisition with this token.
+func (p *place) requireHeld(src multilock.Source, name, token string) {
+	p.Helper()
+	_, err := multilock.TryAcquire(p.ctx, src, name, multilock.Options{})
+	var held *multilock.HeldError
+	require.ErrorAs(p, err, &held)
+	require.ErrorIs(p, err, multilock.ErrHeld)
+	require.Equal(p, name, held.Name)
+	require.Equal(p, token, held.Sighting.Record.Token)
+}
+
+func (p *place) requireFree(src multilock.Source, name string) {
+	p.Helper()
+	seen, err := multilock.Inspect(p.ctx, src, name, multilock.Patience{})
+	require.NoError(p, err)
+	require.Equal(p, multilock.Free, seen.State)
+}
+
+func (p *place) requireNames(src multilock.Source, want ...string) {
+	p.Helper()
+	names, err := src.Names(p.ctx)
+	require.NoError(p, err)
+	require.Equal(p, want, append([]string(nil), names...))
+}

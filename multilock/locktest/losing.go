@@ -1,0 +1,189 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+)
+
+func testReleaseTwice(p *place) {
+	src := p.open()
+	lock := p.try(src, "nightly", multilock.Options{})
+	p.release(lock)
+	successor := p.try(p.open(), "nightly", multilock.Options{})
+	require.ErrorIs(p, lock.Release(p.ctx), multilock.ErrReleased)
+	require.ErrorIs(p, lock.Verify(p.ctx), multilock.ErrReleased)
+	require.NoError(p, successor.Verify(p.ctx))
+
+	lease := p.lease(src, "weekly", p.claim())
+	require.NoError(p, lease.Release(p.ctx))
+	require.ErrorIs(p, lease.Release(p.ctx), multilock.ErrReleased)
+	require.Error(p, lease.Renew(p.ctx))
+	p.requireFree(src, "weekly")
+}
+
+// forced breaks a lock whose holder lives.
+func (p *place) forced(src multilock.Source, name, token string) {
+	p.Helper()
+	seen, err := multilock.Break(p.ctx, src, name, multilock.Want{Alive: true})
+	require.NoError(p, err)
+	require.Equal(p, token, seen.Record.Token)
+}
+
+func testLostToABreak(p *place) {
+	a, b := p.open(), p.open()
+	lock := p.try(a, "nightly", multilock.Options{})
+	p.forced(b, "nightly", lock.Record().Token)
+	p.requireFree(a, "nightly")
+	successor := p.try(b, "nightly", multilock.Options{})
+
+	require.ErrorIs(p, lock.Verify(p.ctx), multilock.ErrLost)
+	var lost *multilock.LostError
+	require.ErrorAs(p, context.Cause(lock.Context()), &lost)
+	require.Equal(p, "nightly", lost.Name)
+	require.Error(p, lost.Err, "the source knows why")
+	require.Zero(p, lock.Remaining())
+	_, err := lock.Fence(p.ctx)
+	require.ErrorIs(p, err, multilock.ErrLost)
+
+	require.ErrorIs(p, lock.Release(p.ctx), multilock.ErrLost)
+	require.ErrorIs(p, lock.Release(p.ctx), multilock.ErrReleased)
+	require.NoError(p, successor.Verify(p.ctx))
+	p.requireHeld(a, "nightly", successor.Record().Token)
+	p.release(successor)
+}
+
+// testLeaseAfterABreak makes sure that no call of a holder that lost its lock
+// reaches its successor's.
+func testLeaseAfterABreak(p *place) {
+	a, b := p.open(), p.open()
+	lease := p.lease(a, "nightly", p.claim())
+	p.forced(b, "nightly", lease.Record().Token)
+	successor := p.try(b, "nightly", multilock.Options{})
+
+	require.ErrorIs(p, lease.Renew(p.ctx), multilock.ErrLost)
+	_, err := lease.Fence(p.ctx)
+	require.Error(p, err)
+	require.ErrorIs(p, lease.Release(p.ctx), multilock.ErrLost)
+	require.Error(p, lease.Renew(p.ctx))
+	require.NoError(p, lease.Close())
+	require.NoError(p, successor.Verify(p.ctx))
+	p.release(successor)
+
+	alone := p.lease(a, "nightly", p.claim())
+	p.forced(b, "nightly", alone.Record().Token)
+	require.ErrorIs(p, alone.Release(p.ctx), multilock.ErrLost)
+	p.requireFree(b, "nightly")
+}
+
+func testCloseKeepsTheLock(p *place) {
+	src := p.open()
+	lease := p.lease(src, "nightly", multilock.Claim{TTL: time.Hour, Heartbeat: time.Minute})
+	require.NoError(p, lease.Close())
+	require.NoError(p, lease.Close())
+	p.requireHeld(p.open(), "nightly", lease.Record().Token)
+	p.forced(src, "nightly", lease.Record().Token)
+}
+
+func testBreakSparesTheLiving(p *place) {
+	src := p.open()
+	lock := p.try(src, "nightly", multilock.Options{})
+	_, err := multilock.Break(p.ctx, p.open(), "nightly", multilock.Want{})
+	require.ErrorAs(p, err, new(*multilock.HeldError))
+
+	observer := p.observe(p.open(), "nightly", multilock.Patience{})
+	require.ErrorIs(p, observer.Break(p.ctx), multilock.ErrHeld, "nothing was judged yet")
+	_, err = observer.Look(p.ctx)
+	require.NoError(p, err)
+	require.ErrorIs(p, observer.Break(p.ctx), multilock.ErrHeld)
+	require.NoError(p, lock.Verify(p.ctx))
+	p.release(lock)
+}
+
+func testBreakNeedsTheToken(p *place) {
+	a, b := p.open(), p.open()
+	first := p.lease(a, "nightly", p.claim())
+	require.NoError(p, first.Release(p.ctx))
+	lock := p.try(a, "nightly", multilock.Options{})
+	for _, token := range []string{first.Record().Token, "another"} {
+		_, err := multilock.Break(p.ctx, b, "nightly", multilock.Want{Token: token, Alive: true})
+		require.ErrorAs(p, err, new(*multilock.HeldError))
+		require.NoError(p, lock.Verify(p.ctx))
+	}
+	_, err := multilock.Break(p.ctx, b, "nightly", multilock.Want{Token: lock.Record().Token, Alive: true})
+	require.NoError(p, err)
+	require.ErrorIs(p, lock.Verify(p.ctx), multilock.ErrLost)
+	_, err = multilock.Break(p.ctx, b, "nightly", multilock.Want{Token: lock.Record().Token, Alive: true})
+	require.ErrorIs(p, err, multilock.ErrFree)
+}
+
+func testFreeLockCannotBeBroken(p *place) {
+	src := p.open()
+	_, err := multilock.Break(p.ctx, src, "nightly", multilock.Want{})
+	require.ErrorIs(p, err, multilock.ErrFree)
+	p.release(p.try(src, "nightly", multilock.Options{}))
+	_, err = multilock.Break(p.ctx, src, "nightly", multilock.Want{Alive: true})
+	require.ErrorIs(p, err, multilock.ErrFree)
+}
+
+// testBreakReachesNoSuccessor judges one lock and breaks when another is in its
+// place, or when its holder has shown life since.
+func testBreakReachesNoSuccessor(p *place) {
+	a, b := p.open(), p.open()
+	silent := p.lease(a, "nightly", p.claim())
+	late := p.observe(p.open(), "nightly", multilock.Patience{})
+	later := p.observe(p.open(), "nightly", multilock.Patience{})
+	p.watchUntilDead(late)
+	p.watchUntilDead(later)
+
+	require.NoError(p, silent.Renew(p.ctx))
+	require.ErrorIs(p, late.Break(p.ctx), multilock.ErrHeld)
+	require.NoError(p, silent.Renew(p.ctx))
+
+	p.forced(b, "nightly", silent.Record().Token)
+	successor := p.try(b, "nightly", multilock.Options{})
+	for _, err := range []error{later.Break(p.ctx), late.Force(p.ctx)} {
+		if err != nil && !errors.Is(err, multilock.ErrHeld) {
+			require.ErrorIs(p, err, multilock.ErrFree)
+		}
+	}
+	require.NoError(p, successor.Verify(p.ctx))
+	p.release(successor)
+}
+
+func (p *place) observe(src multilock.Source, name string, patience multilock.Patience) multilock.Observer {
+	p.Helper()
+	observer, err := src.Observe(p.ctx, name, patience)
+	require.NoError(p, err)
+	p.Cleanup(func() { _ = observer.Close() })
+	return observer
+}
+
+// watchUntilDead looks as often as the source asks for.
+func (p *place) watchUntilDead(observer multilock.Observer) multilock.Sighting {
+	p.Helper()
+	for {
+		seen, err := observer.Look(p.ctx)
+		require.NoError(p, err)
+		require.NotEqual(p, multilock.Free, seen.State)
+		if seen.State == multilock.Dead {
+			require.NotEmpty(p, seen.Why)
+			return seen
+		}
+		p.pause(seen.Next)
+	}
+}
+
+// pause lets time pass that a source wants to see pass.
+func (p *place) pause(d time.Duration) {
+	p.Helper()
+	select {
+	case <-time.After(d):
+	case <-p.ctx.Done():
+		require.Fail(p, "the watchdog ended the test")
+	}
+}

@@ -1,0 +1,69 @@
+package locktest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+)
+
+// oddNames are names that every source must keep apart: names are data.
+func oddNames() []string {
+	return []string{
+		"with spaces", " leading", "trailing ", "dots..in.it", ".hidden", "...", "-leading-dash", "--force",
+		"Straße ☃ 漢字", "e\u0301", "\u00e9", "100%", "a&b<c>'d\"e", `back\slash`, "$HOME", "*", "~", "nightly.locked",
+		"UPPER", "upper", strings.Repeat("x", 200),
+	}
+}
+
+func testOddNames(p *place) {
+	a, b := p.open(), p.open()
+	names := append(oddNames(), p.fixture.Odd...)
+	held := map[string]*multilock.Lock{}
+	for _, name := range names {
+		held[name] = p.try(a, name, multilock.Options{})
+	}
+	slices.Sort(names)
+	p.requireNames(b, names...)
+	for name, lock := range held {
+		p.requireHeld(b, name, lock.Record().Token)
+		p.release(lock)
+		p.requireFree(b, name)
+	}
+	p.requireNames(b)
+}
+
+func testRefusedNames(p *place) {
+	src := p.open()
+	for _, name := range append([]string{""}, p.fixture.Refused...) {
+		_, err := multilock.TryAcquire(p.ctx, src, name, multilock.Options{})
+		require.ErrorIs(p, err, multilock.ErrInvalid, "%q", name)
+		_, err = multilock.Inspect(p.ctx, src, name, multilock.Patience{})
+		require.ErrorIs(p, err, multilock.ErrInvalid, "%q", name)
+		_, err = multilock.Break(p.ctx, src, name, multilock.Want{Alive: true})
+		require.ErrorIs(p, err, multilock.ErrInvalid, "%q", name)
+	}
+	p.requireNames(src)
+}
+
+func testNames(p *place) {
+	a, b := p.open(), p.open()
+	p.requireNames(a)
+	_, err := multilock.Inspect(p.ctx, a, "nobody", multilock.Patience{})
+	require.NoError(p, err)
+	p.requireNames(a)
+
+	two := p.try(a, "two", multilock.Options{})
+	one := p.try(b, "one", multilock.Options{})
+	three := p.try(a, "three", multilock.Options{})
+	p.requireNames(a, "one", "three", "two")
+	p.requireNames(b, "one", "three", "two")
+	p.release(one)
+	p.requireNames(a, "three", "two")
+	p.forced(b, "three", three.Record().Token)
+	p.requireNames(a, "two")
+	p.release(two)
+	p.requireNames(b)
+}

@@ -1,0 +1,98 @@
+package locktest
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+)
+
+// silences is for how many TTLs the tests watch what must not die.
+const silences = 3
+
+func testSilentHolderLosesTheLock(p *place) {
+	silent := p.lease(p.open(), "nightly", p.claim())
+	successor := p.wait(p.open(), "nightly", multilock.Options{})
+	require.ErrorIs(p, silent.Renew(p.ctx), multilock.ErrLost)
+	require.ErrorIs(p, silent.Release(p.ctx), multilock.ErrLost)
+	require.NoError(p, successor.Verify(p.ctx))
+	p.release(successor)
+}
+
+// testSilenceWithinMaxAge has two watch one silent holder, with more and with
+// less patience.
+func testSilenceWithinMaxAge(p *place) {
+	p.lease(p.open(), "nightly", p.claim())
+	patient := p.observe(p.open(), "nightly", multilock.Patience{MaxAge: time.Hour})
+	for start := boottime.Now(); start.Elapsed() < silences*p.ttl; p.pause(p.ttl / 10) {
+		seen, err := patient.Look(p.ctx)
+		require.NoError(p, err)
+		require.Equal(p, multilock.Held, seen.State)
+	}
+	p.watchUntilDead(p.observe(p.open(), "nightly", multilock.Patience{MaxAge: p.ttl / 2}))
+	require.ErrorIs(p, patient.Break(p.ctx), multilock.ErrHeld)
+}
+
+// testRenewedLockIsNeverDead renews before every look. Whatever time passes in
+// between, one sign of life is there to be seen.
+func testRenewedLockIsNeverDead(p *place) {
+	lease := p.lease(p.open(), "nightly", p.claim())
+	rival, err := p.open().Contend(p.ctx, "nightly", p.claim(), multilock.Patience{})
+	require.NoError(p, err)
+	for start := boottime.Now(); start.Elapsed() < silences*p.ttl; p.pause(p.ttl / 10) {
+		require.NoError(p, lease.Renew(p.ctx))
+		seen, err := rival.Look(p.ctx)
+		require.NoError(p, err)
+		require.Contains(p, []multilock.State{multilock.Held, multilock.Suspect}, seen.State, seen.Why)
+		require.ErrorIs(p, rival.Break(p.ctx), multilock.ErrHeld)
+		_, err = rival.Try(p.ctx)
+		require.ErrorIs(p, err, multilock.ErrHeld)
+	}
+	require.NoError(p, rival.Close())
+	require.NoError(p, lease.Release(p.ctx))
+}
+
+// testKeptLockOutlastsItsTTL lets somebody wait for a lock that is kept. On a
+// machine that stands still for a TTL the holder loses it, and has to know that;
+// then the test begins anew.
+func testKeptLockOutlastsItsTTL(p *place) {
+	const attempts = 10
+	for range attempts {
+		lock := p.wait(p.open(), "nightly", multilock.Options{TTL: p.ttl})
+		ctx, cancel := context.WithTimeout(p.ctx, silences*p.ttl)
+		successor, err := multilock.Acquire(ctx, p.open(), "nightly", multilock.Options{})
+		cancel()
+		if err == nil {
+			require.Zero(p, lock.Remaining(), "two believe in the lock")
+			p.release(successor)
+		}
+		if lock.Release(p.ctx) == nil {
+			require.ErrorIs(p, err, context.DeadlineExceeded)
+			require.ErrorAs(p, err, new(*multilock.HeldError))
+			return
+		}
+	}
+	require.Fail(p, "the lock was lost every time")
+}
+
+func testDetached(p *place) {
+	a, b := p.open(), p.open()
+	long := p.try(a, "nightly", multilock.Options{TTL: time.Hour, Detached: true})
+	require.Zero(p, long.Record().Heartbeat)
+	p.requireHeld(b, "nightly", long.Record().Token)
+	p.release(long)
+	p.requireFree(b, "nightly")
+
+	left := p.try(a, "nightly", multilock.Options{TTL: time.Hour, Detached: true})
+	require.NoError(p, left.Detach())
+	require.ErrorIs(p, left.Release(p.ctx), multilock.ErrReleased)
+	p.requireHeld(b, "nightly", left.Record().Token)
+	p.forced(b, "nightly", left.Record().Token)
+
+	short := p.try(a, "nightly", multilock.Options{TTL: p.ttl, Detached: true})
+	require.NoError(p, short.Detach())
+	p.release(p.wait(b, "nightly", multilock.Options{}))
+}
