@@ -58,6 +58,7 @@ func (o *observer) remove() (removed bool, err error) {
 		return false, opError("break", o.name, err)
 	}
 	err = o.dir.Unlink(o.name + lockedSuffix)
+	o.removeDirectory() // empty it is also if a reply was lost
 	if gone(err) {
 		o.forget() // somebody else was faster; what is left there, the next look reads anew
 		return false, nil
@@ -65,7 +66,6 @@ func (o *observer) remove() (removed bool, err error) {
 	if err != nil {
 		return false, opError("break", o.name, err)
 	}
-	o.removeDirectory()
 	return true, nil
 }
 

@@ -94,8 +94,19 @@ func (c *contender) attempt() (multilock.Lease, error) {
 	if err := c.reserve(group); err != nil {
 		return nil, err
 	}
-	err = c.staged.parent.Rename(c.staged.token, group, c.name)
-	if err != nil && notEmpty(err) && !c.replaces && group.Rmdir(c.name) == nil {
+	lease, err := c.place(group)
+	if err != nil && !errors.Is(err, multilock.ErrHeld) {
+		// What a rename left that was taken back, or what was reserved for one that
+		// did not come about, is empty: nobody's lock, but in the way of a barrier.
+		_ = group.Rmdir(c.name)
+	}
+	return lease, err
+}
+
+// place renames the staged lock to where it is the lock, unless another is there.
+func (c *contender) place(group *handle) (multilock.Lease, error) {
+	err := c.staged.parent.Rename(c.staged.token, group, c.name)
+	if (notEmpty(err) || forbidden(err)) && !c.replaces && group.Rmdir(c.name) == nil {
 		err = c.staged.parent.Rename(c.staged.token, group, c.name)
 	}
 	if notEmpty(err) {
@@ -126,14 +137,34 @@ func (c *contender) reserve(group *handle) error {
 
 // readBack learns what the rename did, whatever it answered: replies get lost,
 // and some clients call a failure a success.
+//
+// Finding our own bytes is proof even if a cache helped to find them: they were
+// never anywhere else. Anything else may be a cache's memory, and is looked at
+// once more, fresh from the server.
 func (c *contender) readBack(group *handle, renamed error) (multilock.Lease, error) {
 	dir, content, err := c.src.open(group, c.name)
-	if err == nil && bytes.Equal(content, c.staged.content) {
+	if !c.src.kind.Local && !c.isOurs(content, err) {
+		if dir != nil {
+			_ = dir.Close()
+		}
+		dir, content, err = c.src.openFresh(group, c.name)
+	}
+	if c.isOurs(content, err) {
 		return c.acquired(group, dir)
 	}
 	if dir != nil {
 		_ = dir.Close()
 	}
+	return c.notOurs(group, renamed, content, err)
+}
+
+func (c *contender) isOurs(content []byte, err error) bool {
+	return err == nil && bytes.Equal(content, c.staged.content)
+}
+
+// notOurs draws the conclusion from what the rename answered, and what is in
+// place instead of our lock.
+func (c *contender) notOurs(group *handle, renamed error, content []byte, err error) (multilock.Lease, error) {
 	switch {
 	case inDoubt(renamed), inDoubt(err), renamed == nil && err != nil && !gone(err):
 		return nil, c.giveUp(errors.Join(renamed, err))
@@ -208,10 +239,11 @@ func (c *contender) acquired(group *handle, dir vfs.Dir) (multilock.Lease, error
 	_ = dir.TouchFile(c.name + lockedSuffix) // when the lock was acquired, for people
 	switch err := l.Renew(context.Background()); {
 	case errors.Is(err, multilock.ErrLost):
+		_ = l.Release(context.Background()) // a server that was wrong about it is left no lock that nobody renews
 		return nil, errors.Join(l.Close(), errAgain)
 	case err != nil:
 		if released := l.Release(context.Background()); released != nil && !errors.Is(released, multilock.ErrLost) {
-			return nil, errors.Join(multilock.ErrUnsure, err, released)
+			return nil, errors.Join(multilock.ErrUnsure, err, released, l.Close())
 		}
 		return nil, err
 	}

@@ -26,6 +26,14 @@ func is(err error, numbers ...syscall.Errno) bool {
 // for in does not exist any more.
 func gone(err error) bool { return is(err, syscall.ENOENT, syscall.ESTALE) }
 
+// ignoreGone is nil for what exists no longer, where that is what was wanted.
+func ignoreGone(err error) error {
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
 // notEmpty says that a directory is in the way of a rename or of an rmdir. EEXIST
 // is XFS's word for it, and NFSv3's (RFC 1813 3.3.14).
 func notEmpty(err error) bool { return is(err, syscall.ENOTEMPTY, syscall.EEXIST) }

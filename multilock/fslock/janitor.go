@@ -213,7 +213,7 @@ func (s *Source) held(dir vfs.Dir) bool {
 		return false
 	}
 	defer s.groupDir.done(group)
-	inPlace, content, _ := s.open(group, record.Name)
+	inPlace, content, _ := s.openFresh(group, record.Name)
 	if inPlace != nil {
 		_ = inPlace.Close()
 	}

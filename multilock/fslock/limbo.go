@@ -15,21 +15,14 @@ import (
 // while a process on the same NFS client had it open (.nfs...), from a Python
 // peer that ended between its mkdir and its rename, or from foreign hands.
 
-// guard makes a lock directory safe from a Python peer that stood still between
-// its mkdir and its next step for so long that it was cleared away: when it goes
-// on, by path, it finds the name of its lock file taken, by a directory, which
-// it can neither create nor rename onto ours.
-func (s *Source) guard(dir vfs.Dir, name string) error {
-	if !s.legacy {
-		return nil
-	}
-	return dir.Mkdir(name+peerSuffix, dirMode)
-}
-
-// unguard must come after the removal of the lock file.
+// unguard removes the guard of a lock that is gone. If that fails, limbo is left,
+// which is cleared by age.
 func (s *Source) unguard(dir vfs.Dir, name string) {
-	if s.legacy {
-		_ = dir.Rmdir(name + peerSuffix) // what is left is limbo, which is cleared by age
+	if !s.legacy {
+		return
+	}
+	if _, err := dir.StatName(name + lockedSuffix); gone(err) {
+		_ = dir.Rmdir(name + peerSuffix)
 	}
 }
 

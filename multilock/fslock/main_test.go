@@ -1,3 +1,5 @@
+//go:build linux
+
 package fslock_test
 
 import (
@@ -32,6 +34,8 @@ func play(role string) error {
 		return playReuse()
 	case "worker":
 		return playWorker()
+	case "sweep":
+		return playSweep()
 	}
 	return fmt.Errorf("unknown role %q", role)
 }

@@ -187,9 +187,9 @@ func (o *observer) read() error {
 	o.taken = info.ModTime
 	o.torn = o.record.Foreign == errEmptyRecord.Error() && info.Mode&fs.ModeSticky != 0
 	if o.record.Job {
-		o.record.Group = readJob(o.dir, o.name)
+		o.record.Group, err = readJob(o.dir, o.name)
 	}
-	return nil
+	return err
 }
 
 // readLimbo handles a directory without a lock file. An empty one is free, but
@@ -209,22 +209,26 @@ func (o *observer) readLimbo() error {
 	return nil
 }
 
-// readJob reads the job's mark; a missing or torn one proves nothing.
-func readJob(dir vfs.Dir, name string) process.Group {
+// readJob reads the job's mark; a missing or torn one proves nothing. That the
+// server did not answer is an error: the mark may be there, and the job alive.
+func readJob(dir vfs.Dir, name string) (process.Group, error) {
 	f, err := dir.Open(name + jobSuffix)
+	if inDoubt(err) {
+		return process.Group{}, err
+	}
 	if err != nil {
-		return process.Group{}
+		return process.Group{}, nil
 	}
 	defer f.Close() //nolint:errcheck // only read from
 	data, err := readFile(f, nil)
 	if err != nil {
-		return process.Group{}
+		return process.Group{}, err
 	}
 	var g process.Group
 	if json.Unmarshal(data, &g) != nil {
-		return process.Group{}
+		return process.Group{}, nil
 	}
-	return g
+	return g, nil
 }
 
 // beat is the heartbeat to be expected of the holder.

@@ -14,18 +14,22 @@ import (
 // errNotRegular says that a lock file is something else than a file.
 var errNotRegular = errors.New("the lock file is not a regular file")
 
-// open opens the lock name and reads its file, as the server has them now. The
-// directory is nil if it cannot be opened; the content is nil if there is none.
-//
-// Fetching the group's attributes first makes an NFS client forget the names
-// that it cached, if the group has changed; the directory is then opened
-// through the group's descriptor, and the file through the directory's.
-func (s *Source) open(group vfs.Dir, name string) (vfs.Dir, []byte, error) {
+// openFresh opens the lock name and reads its file, as the server has them now:
+// fetching the group's attributes first makes an NFS client forget the names
+// that it cached, if the group has changed. Otherwise it is open.
+func (s *Source) openFresh(group vfs.Dir, name string) (vfs.Dir, []byte, error) {
 	if !s.kind.Local {
 		if _, err := group.Stat(); err != nil {
 			return nil, nil, err
 		}
 	}
+	return s.open(group, name)
+}
+
+// open opens the lock name and reads its file, both through descriptors. The
+// directory is nil if it cannot be opened; the content is nil if there is none.
+// The name may be one that an NFS client remembers.
+func (s *Source) open(group vfs.Dir, name string) (vfs.Dir, []byte, error) {
 	dir, err := group.OpenDir(name)
 	if err != nil {
 		return nil, nil, err

@@ -18,8 +18,11 @@ import (
 // maxRecord bounds what is read of a lock file. Ours are below 8 KiB.
 const maxRecord = 64 << 10
 
-// maxCommand bounds the recorded command line, in bytes.
-const maxCommand = 4 << 10
+// What people read is cut to so many bytes: a record must not outgrow maxRecord.
+const (
+	maxCommand = 4 << 10
+	maxUser    = 256
+)
 
 // recordVersion is that of the second line's format. A reader refuses later ones.
 const recordVersion = 1
@@ -40,7 +43,7 @@ type wire struct {
 // encodeRecord gives the bytes of a lock file: "HOST PID" as the Python
 // MultiLock writes it, and a line of JSON.
 func encodeRecord(group string, r multilock.Record) ([]byte, error) {
-	r.Holder.Command = shorten(r.Holder.Command, maxCommand)
+	r.Holder.Command, r.Holder.User = shorten(r.Holder.Command, maxCommand), shorten(r.Holder.User, maxUser)
 	line, err := json.Marshal(wire{
 		Version: recordVersion, Token: r.Token, Group: group, Name: r.Name, Holder: r.Holder,
 		TTL: r.TTL.Milliseconds(), Heartbeat: r.Heartbeat.Milliseconds(), Job: r.Job, Prepared: r.Prepared,
@@ -48,8 +51,19 @@ func encodeRecord(group string, r multilock.Record) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the lock's record: %w", err)
 	}
-	head := r.Holder.Host + " " + strconv.Itoa(r.Holder.PID) + "\n"
+	head := oneWord(r.Holder.Host) + " " + strconv.Itoa(r.Holder.PID) + "\n"
 	return append(append([]byte(head), line...), '\n'), nil
+}
+
+// oneWord is a host's name as the first line can hold it: the kernel takes any
+// bytes for a name, but a reader splits that line at white space.
+func oneWord(host string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
+			return '_'
+		}
+		return r
+	}, host)
 }
 
 func shorten(s string, limit int) string {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package fslock_test
 
 import (
@@ -139,14 +141,14 @@ func setTime(t *testing.T, base, name string, to time.Time) {
 	require.NoError(t, os.Chtimes(filepath.Join(base, fslock.DefaultGroup, name), to, to))
 }
 
-// neverDead watches a lock for three times the silence after which it would be
+// neverDead watches a lock for twice the silence after which it would be
 // taken. It looks twice after each sign of life, which keeps it exact on the
 // slowest machine: Dead needs at least two looks within the window, and if the
 // test stands still between them the window starts anew.
 func neverDead(t *testing.T, src *fslock.Source, name string, limit time.Duration, sign func()) {
 	t.Helper()
 	o := observe(t, src, name, multilock.Patience{})
-	for start := boottime.Now(); start.Elapsed() < 3*limit; {
+	for start := boottime.Now(); start.Elapsed() < 2*limit; {
 		sign()
 		for range 2 {
 			seen := look(t, o)

@@ -91,7 +91,7 @@ func TestContainersWithOneHostName(t *testing.T) {
 			base := fresh(t)
 			holder := newPuppet(t, setting{Container: true, PID: pids.holder}, order{Base: base})
 			contender := newPuppet(t, setting{Container: true, PID: pids.contender}, order{Base: base})
-			holder.must(t, order{Do: "acquire", Name: "job", TTL: 5 * time.Second})
+			holder.must(t, order{Do: "acquire", Name: "job", TTL: 3 * time.Second})
 
 			seen := contender.must(t, order{Do: "look", Name: "job"})
 			require.Equal(t, "held", seen.State)

@@ -1,3 +1,5 @@
+//go:build linux
+
 package fslock_test
 
 import (
@@ -184,4 +186,23 @@ func TestPythonPausedWhileItTakesTheLock(t *testing.T) {
 
 func entries(t *testing.T, base string) []string {
 	return tree(t, filepath.Join(base, fslock.DefaultGroup))
+}
+
+// The guard that a crash between two steps of a release can leave behind is
+// cleared like any other limbo, whoever comes by.
+func TestGuardWithoutALockIsCleared(t *testing.T) {
+	for name, legacy := range map[string]bool{"legacy peers": true, "only ours": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base := used(t)
+			dir := filepath.Join(base, "used", "job")
+			require.NoError(t, os.MkdirAll(filepath.Join(dir, "job.lock"), 0o777))
+			age(t, dir)
+			src := open(t, fslock.Options{Base: base, Group: "used", LegacyPeers: legacy})
+			lock, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
+			require.NoError(t, err)
+			require.NoError(t, lock.Release(t.Context()))
+			requireEmptyDir(t, filepath.Join(base, "used"))
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package fslock
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"syscall"
@@ -93,15 +94,31 @@ func (s *Source) test() (replaces bool, err error) {
 	if err := prepareTest(dir); err != nil {
 		return false, opError("test the filesystem", "", err)
 	}
+	if err := s.require(dir); err != nil {
+		return false, err
+	}
+	err = dir.Rename("full", dir, "empty")
+	if inDoubt(err) || gone(err) {
+		return false, opError("test the filesystem", "", err)
+	}
+	return err == nil, nil
+}
+
+// require tries each rule.
+func (s *Source) require(dir vfs.Dir) error {
 	for _, r := range requirements() {
-		if err := r.keep(dir); err != nil {
-			return false, &multilock.InvalidError{
+		err := r.keep(dir)
+		if errors.As(err, new(unproved)) {
+			return opError("test the filesystem", "", err)
+		}
+		if err != nil {
+			return &multilock.InvalidError{
 				What: "base directory", Got: s.base.Path(), Err: err,
 				Why: fmt.Sprintf("its filesystem (type %s) breaks the rule %q, so no lock on it would be safe: %v", s.kind.Type, r.rule, err),
 			}
 		}
 	}
-	return dir.Rename("full", dir, "empty") == nil, nil
+	return nil
 }
 
 func prepareTest(dir vfs.Dir) error {
@@ -159,23 +176,40 @@ func exclusiveCreate(dir vfs.Dir) error {
 	return refused(dir, err, "full")
 }
 
+// unproved is an error that says nothing about a rule: the server did not answer.
+type unproved struct{ error }
+
+func (u unproved) Unwrap() error { return u.error }
+
 // refused says whether a call failed as it had to and the files are still there.
 func refused(dir vfs.Dir, err error, intact ...string) error {
-	if err == nil {
-		return fmt.Errorf("it succeeded")
+	switch {
+	case err == nil:
+		return errors.New("it succeeded")
+	case inDoubt(err), gone(err):
+		return unproved{err}
 	}
 	for _, name := range intact {
-		sub, err := dir.OpenDir(name)
-		if err != nil {
-			return fmt.Errorf("afterwards %s was damaged: %w", name, err)
-		}
-		_, err = sub.StatName("file")
-		_ = sub.Close()
-		if err != nil {
-			return fmt.Errorf("afterwards a file in %s was gone: %w", name, err)
+		if err := undamaged(dir, name); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func undamaged(dir vfs.Dir, name string) error {
+	sub, err := dir.OpenDir(name)
+	if err == nil {
+		_, err = sub.StatName("file")
+		_ = sub.Close()
+	}
+	switch {
+	case err == nil:
+		return nil
+	case is(err, syscall.ENOENT, syscall.ENOTDIR):
+		return fmt.Errorf("afterwards the file in %s was gone: %w", name, err)
+	}
+	return unproved{err}
 }
 
 // cleanTest empties the test's directory; a leftover is the janitor's.

@@ -60,7 +60,7 @@ func (s *shared) drop(h *handle) {
 
 func (s *shared) closeIfUnused(h *handle) {
 	if h.dropped && h.users == 0 {
-		_ = h.Dir.Close() // a directory that was only looked through
+		_ = h.Close() // a directory that was only looked through
 	}
 }
 

@@ -1,25 +1,24 @@
 package fslock
 
 import (
+	"bytes"
 	"errors"
 	"syscall"
 	"time"
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
-	"github.com/multilock/go/multilock/vfs"
 )
 
 // staged is a lock that is prepared, under a name that nobody else knows: a
 // directory with the lock file in it. It may be in place already, if a rename
-// was carried out; the descriptor follows it.
+// was carried out.
 type staged struct {
 	src     *Source
 	token   string
 	name    string // the lock's name
 	content []byte
-	parent  *handle // the staging directory
-	dir     vfs.Dir
+	parent  *handle          // the staging directory
 	made    boottime.Instant // before the server gave it its time
 }
 
@@ -52,7 +51,7 @@ func (s *Source) stageOnce(name string, claim multilock.Claim) (*staged, error) 
 	}
 	st := &staged{src: s, token: token, name: name, content: content, parent: parent, made: boottime.Now()}
 	if err := st.prepare(claim); err != nil {
-		st.discard()
+		_ = st.discard() // what cannot be removed is a leftover, and in nobody's way
 		if gone(err) {
 			s.staging.drop(parent)
 			err = errStagingGone
@@ -74,16 +73,26 @@ func (st *staged) prepare(claim multilock.Claim) error {
 	if err := st.parent.Mkdir(st.token, dirMode); err != nil {
 		return err
 	}
-	dir, err := st.parent.OpenDir(st.token)
-	if err != nil {
-		return err
-	}
-	st.dir = dir
-	if err := st.src.guard(dir, st.name); err != nil {
+	if err := st.guard(); err != nil {
 		return err
 	}
 	return st.write(claim)
 }
+
+// guard makes a lock directory safe from a Python peer that stood still between
+// its mkdir and its next step for so long that it was cleared away: when it goes
+// on, by path, it finds the name of its lock file taken, by a directory, which
+// it can neither create nor rename onto ours.
+func (st *staged) guard() error {
+	if !st.src.legacy {
+		return nil
+	}
+	return st.parent.Mkdir(st.within(peerSuffix), dirMode)
+}
+
+// within is the path of the lock's file with a suffix, from the staging directory.
+// Nobody else knows the directory in between, so there is no need to open it.
+func (st *staged) within(suffix string) string { return st.token + "/" + st.name + suffix }
 
 // write fills the lock file. Where others may read it through another kernel, or
 // where the lock is to outlive this one (nobody renews it), it is synced, so that
@@ -94,7 +103,7 @@ func (st *staged) write(claim multilock.Claim) error {
 	if !sync {
 		mode |= unsyncedMark
 	}
-	f, err := st.dir.Create(st.name+lockedSuffix, mode)
+	f, err := st.parent.Create(st.within(lockedSuffix), mode)
 	if err != nil {
 		return err
 	}
@@ -106,32 +115,46 @@ func (st *staged) write(claim multilock.Claim) error {
 }
 
 // discard takes the staged lock back, wherever it is by now, and reports whether
-// that is certain. The file goes first, through the descriptor: should a rename
-// that is in doubt be carried out afterwards, it puts an empty directory in
-// place, which is a free lock.
+// that is certain. The file goes first: should a rename that is in doubt be
+// carried out afterwards, it puts an empty directory in place, which is a free
+// lock. If the file is not where it was staged, the rename has been carried out.
 func (st *staged) discard() error {
-	var err error
-	if st.dir != nil {
-		err = st.dir.Unlink(st.name + lockedSuffix)
-		if gone(err) {
-			err = nil
-		}
-		if err == nil {
-			st.src.unguard(st.dir, st.name)
-		}
-		_ = st.dir.Close()
+	err := st.parent.Unlink(st.within(lockedSuffix))
+	if gone(err) {
+		err = st.discardPlaced()
+	}
+	if err == nil && st.src.legacy {
+		_ = st.parent.Rmdir(st.within(peerSuffix)) // what is left is the janitor's
 	}
 	_ = st.parent.Rmdir(st.token)
-	st.src.staging.done(st.parent)
+	st.settle()
 	return err
 }
 
-// settle ends the staging of a lock that is in place: the directory is
-// somebody's lease now.
-func (st *staged) settle() {
-	_ = st.dir.Close()
-	st.src.staging.done(st.parent)
+// discardPlaced takes back a lock that is in place, if it is this one.
+func (st *staged) discardPlaced() error {
+	group, err := st.src.groupDir.use()
+	if err != nil {
+		return ignoreGone(err)
+	}
+	defer st.src.groupDir.done(group)
+	dir, content, err := st.src.openFresh(group, st.name)
+	if dir == nil {
+		return ignoreGone(err)
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	if err != nil || !bytes.Equal(content, st.content) {
+		return ignoreGone(err)
+	}
+	if err := dir.Unlink(st.name + lockedSuffix); err != nil {
+		return ignoreGone(err)
+	}
+	st.src.removeEmpty(group, dir, st.name)
+	return nil
 }
+
+// settle ends the staging: the lock is in place, and somebody's lease, or gone.
+func (st *staged) settle() { st.src.staging.done(st.parent) }
 
 // present says whether the staged directory still has its own name.
 func (st *staged) present() (bool, error) {

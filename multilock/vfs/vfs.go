@@ -23,7 +23,8 @@ type FS interface {
 }
 
 // Dir is an open directory. It stays bound to that very directory, whatever
-// happens to its name. Names are single path elements.
+// happens to its name. Names are single path elements, or paths through
+// directories that nobody else knows.
 //
 // All errors are *fs.PathError around the system's own error number.
 type Dir interface {

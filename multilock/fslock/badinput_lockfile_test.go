@@ -1,0 +1,160 @@
+//go:build linux
+
+package fslock_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// lockFiles are the ways in which what stands at NAME.locked is not a record.
+// Each function puts it at path; record is a valid one.
+func lockFiles() map[string]func(path string, record []byte) error {
+	content := func(change func(record []byte) []byte) func(string, []byte) error {
+		return func(path string, record []byte) error { return os.WriteFile(path, change(record), 0o666) }
+	}
+	always := func(text string) func(string, []byte) error {
+		return content(func([]byte) []byte { return []byte(text) })
+	}
+	return map[string]func(string, []byte) error{
+		"empty":               always(""),
+		"NUL bytes":           always(strings.Repeat("\x00", 4096)),
+		"binary":              always("\x7fELF\x02\x01\x01\x00\xff\xfe\n\n\x00 \x80"),
+		"foreign text":        always("locked by the backup, do not touch\n"),
+		"a pid only":          always("4711\n"),
+		"a pid and no number": always("host fortytwo\n"),
+		"a newer format":      content(func(r []byte) []byte { return bytes.Replace(r, []byte(`"v":1`), []byte(`"v":2`), 1) }),
+		"torn":                content(func(r []byte) []byte { return r[:len(r)*2/3] }),
+		"with a tail":         content(func(r []byte) []byte { return append(r, "more"...) }),
+		"huge": func(path string, record []byte) error {
+			return first(os.WriteFile(path, record, 0o666), os.Truncate(path, 1<<30))
+		},
+		"a FIFO": func(path string, _ []byte) error { return syscall.Mkfifo(path, 0o666) },
+		"a dangling link": func(path string, _ []byte) error {
+			return os.Symlink("nowhere", path)
+		},
+		"a link to a record": func(path string, record []byte) error {
+			target := filepath.Join(filepath.Dir(path), "..", "..", "record")
+			return first(os.WriteFile(target, record, 0o666), os.Symlink(target, path))
+		},
+	}
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spoil puts something else in the place of the lock file of "job", and makes it
+// look as if nobody had touched it for an hour.
+func spoil(t *testing.T, base string, put func(string, []byte) error) {
+	t.Helper()
+	dir := filepath.Join(base, "group", "job")
+	path := filepath.Join(dir, "job.locked")
+	record, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, put(path, record))
+	age(t, dir)
+}
+
+// What cannot be understood is held by somebody unknown, however old it is, and
+// is only broken if the caller says after which silence.
+func TestLockFilesThatAreNoRecord(t *testing.T) {
+	for what, put := range lockFiles() {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			base := used(t)
+			opt := fslock.Options{Base: base, Group: "group"}
+			src := open(t, opt)
+			plant(t, src, "job", claim(self(t), long, time.Minute))
+			spoil(t, base, put)
+
+			refused(t, base, multilock.ErrHeld, []string{"somebody unknown", "--max-age", "break --force"},
+				attempt(t, opt, "job", multilock.Patience{}))
+			refused(t, base, multilock.ErrHeld, []string{"somebody unknown"},
+				attempt(t, opt, "job", multilock.Patience{MaxAge: 24 * time.Hour}))
+			seen, err := multilock.Inspect(t.Context(), src, "job", multilock.Patience{})
+			require.NoError(t, err)
+			require.NotEmpty(t, seen.Record.Foreign)
+			require.Empty(t, seen.Record.Token)
+
+			lock, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{Patience: multilock.Patience{MaxAge: time.Second}})
+			require.NoError(t, err)
+			require.NoError(t, lock.Release(t.Context()))
+			requireBroken(t, src, "job", "no sign of life")
+			requireEmptyDir(t, filepath.Join(base, "group"))
+		})
+	}
+}
+
+// A directory in the lock file's place may hold anything: nothing removes it.
+func TestDirectoryInTheLockFilesPlace(t *testing.T) {
+	base := used(t)
+	opt := fslock.Options{Base: base, Group: "group"}
+	plant(t, open(t, opt), "job", claim(self(t), long, time.Minute))
+	spoil(t, base, func(path string, _ []byte) error {
+		return first(os.Mkdir(path, 0o777), os.WriteFile(filepath.Join(path, "thesis.txt"), nil, 0o666))
+	})
+	refused(t, base, multilock.ErrHeld, []string{"somebody unknown", "not a regular file"}, attempt(t, opt, "job", multilock.Patience{}))
+	refused(t, base, syscall.EISDIR, []string{"break", "job.locked"}, attempt(t, opt, "job", multilock.Patience{MaxAge: time.Second}))
+}
+
+// A record of a living holder at the end of a symbolic link is not followed, and
+// what the link points to survives the breaking.
+func TestLinkedRecordSurvivesTheBreaking(t *testing.T) {
+	base := used(t)
+	opt := fslock.Options{Base: base, Group: "group"}
+	src := open(t, opt)
+	plant(t, src, "job", claim(self(t), long, time.Minute))
+	spoil(t, base, lockFiles()["a link to a record"])
+	acquire(t, src, "job", multilock.Options{Patience: multilock.Patience{MaxAge: time.Second}})
+	require.FileExists(t, filepath.Join(base, "record"))
+}
+
+// The kernel of a writer that went down before it had written the record leaves
+// an empty file with the mark that says so. Three silent heartbeats of the
+// longest kind, and a window, free it; without the mark nothing does.
+func TestEmptyRecordAfterAPowerLoss(t *testing.T) {
+	for what, c := range map[string]struct {
+		mode  os.FileMode
+		aged  bool
+		state multilock.State
+		why   string
+	}{
+		"marked and silent for long": {0o666 | os.ModeSticky, true, multilock.Suspect, "watching it for 45s"},
+		"marked and young":           {0o666 | os.ModeSticky, false, multilock.Held, "its record is empty"},
+		"not marked":                 {0o666, true, multilock.Held, "--max-age"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			base := used(t)
+			opt := fslock.Options{Base: base, Group: "group"}
+			src := open(t, opt)
+			plant(t, src, "job", claim(self(t), long, time.Minute))
+			locked := filepath.Join(base, "group", "job", "job.locked")
+			require.NoError(t, os.Truncate(locked, 0))
+			require.NoError(t, os.Chmod(locked, c.mode))
+			if c.aged {
+				age(t, filepath.Dir(locked))
+			}
+			seen, err := multilock.Inspect(t.Context(), src, "job", multilock.Patience{})
+			require.NoError(t, err)
+			require.Equal(t, c.state.String(), seen.State.String(), seen.Why)
+			require.Contains(t, seen.Why, c.why)
+		})
+	}
+}

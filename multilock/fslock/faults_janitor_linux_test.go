@@ -1,0 +1,152 @@
+package fslock_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// ageStaged makes all that is staged older than the janitor lets it get.
+func ageStaged(t *testing.T, base string) {
+	t.Helper()
+	staging := filepath.Join(base, ".multilock", "staging")
+	old := time.Now().Add(-25 * time.Hour)
+	for _, name := range namesIn(t, staging) {
+		require.NoError(t, os.Chtimes(filepath.Join(staging, name), old, old))
+	}
+}
+
+// N11: a contender that stood still for a day was swept. When it goes on it must
+// not take the lock with an empty directory, which anybody could replace.
+func TestPausedContenderIsSwept(t *testing.T) {
+	for _, s := range modes() {
+		t.Run(s.name, func(t *testing.T) {
+			base, faulty, src := contested(t, s)
+			janitor := open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)})
+			faulty.Inject(placing(base, faultfs.Before, times(1, func(faultfs.Op) error {
+				ageStaged(t, base)
+				swept, err := janitor.Sweep(t.Context())
+				require.Len(t, swept, 1)
+				return err
+			})))
+			requireOurs(t, base, src)
+			requireTidy(t, base)
+		})
+	}
+}
+
+// N11: at whichever of the janitor's operations the contender goes on, it gets
+// the lock, with its file in it, and the janitor leaves that alone.
+func TestPausedContenderGoesOnWhileItIsSwept(t *testing.T) {
+	for n := 0; ; n++ {
+		if runJanitorRace(t, n) {
+			require.Positive(t, n)
+			return
+		}
+	}
+}
+
+func runJanitorRace(t *testing.T, n int) (ended bool) {
+	base, _, src := contested(t, scene{})
+	waiter := contend(t, src, sweptName, longClaim())
+	ageStaged(t, base)
+	faulty := sharedFS()
+	janitor := open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)})
+	var lease multilock.Lease
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.N == n && op.Phase == faultfs.Before {
+			lease = try(t, waiter)
+		}
+		return nil
+	})
+	_, err := janitor.Sweep(t.Context())
+	require.NoError(t, err)
+	if lease == nil {
+		return true
+	}
+	require.NoError(t, lease.Renew(t.Context()), "operation %d", n)
+	require.Equal(t, lease.Record().Token, tokenOnDisk(t, base))
+	release(t, lease)
+	closed(t, waiter)
+	requireTidy(t, base)
+	return false
+}
+
+// N11: the server can leave a directory under both its names (a rename that is
+// done in two steps, and a crash between them). The janitor must not empty a lock.
+func TestJanitorSparesWhatIsInPlace(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	lease := contendAndTry(t, src, sweptName, longClaim())
+	twin := filepath.Join(base, ".multilock", "staging", lease.Record().Token)
+	require.NoError(t, os.CopyFS(twin, os.DirFS(lockPath(base))))
+	ageStaged(t, base)
+	janitor := open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)})
+	_, err := janitor.Sweep(t.Context())
+	require.NoError(t, err)
+	left, err := filepath.Glob(filepath.Join(base, ".multilock", "staging", "*", sweptName+".locked"))
+	require.NoError(t, err)
+	require.Len(t, left, 1, "its file may be the lock's")
+	require.NoError(t, lease.Renew(t.Context()))
+}
+
+// N21: a file system that breaks a rule is refused, with the rule's name, and
+// tested again the next time.
+func TestFileSystemsThatBreakARule(t *testing.T) {
+	for name, f := range map[string]struct {
+		rule   string
+		inject faultfs.Injector
+	}{
+		"rename replaces what is not empty": {"a rename onto a directory that is not empty", breaking("rename", func(op faultfs.Op) error {
+			return os.RemoveAll(op.Target)
+		})},
+		"rename is refused and does damage": {"a rename onto a directory that is not empty", breaking("rename", func(op faultfs.Op) error {
+			_ = os.Remove(filepath.Join(op.Target, "file"))
+			return nil
+		})},
+		"rmdir deletes what is not empty": {"rmdir of a directory that is not empty", breaking("rmdir", func(op faultfs.Op) error {
+			return errors.Join(os.RemoveAll(op.Real), faultfs.ErrPretend)
+		})},
+		"mkdir succeeds on what exists": {"mkdir of a name that exists", breaking("mkdir", func(op faultfs.Op) error {
+			if _, err := os.Stat(op.Real); err != nil {
+				return nil //nolint:nilerr // it is to be made
+			}
+			return faultfs.ErrPretend
+		})},
+		"O_EXCL excludes nobody": {"an exclusive create of a name that exists", breaking("create", func(op faultfs.Op) error {
+			_ = os.Remove(op.Real)
+			return nil
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, faulty := fresh(t), sharedFS()
+			faulty.Inject(f.inject)
+			src := open(t, fslock.Options{Base: base, FS: faulty})
+			for range 2 {
+				_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
+				require.ErrorIs(t, err, multilock.ErrInvalid)
+				require.ErrorContains(t, err, "breaks the rule")
+				require.ErrorContains(t, err, f.rule)
+			}
+			require.Equal(t, []string{"staging"}, namesIn(t, filepath.Join(base, ".multilock")))
+			require.NoDirExists(t, filepath.Join(base, fslock.DefaultGroup))
+		})
+	}
+}
+
+// breaking does something else before an operation is carried out.
+func breaking(kind string, instead func(faultfs.Op) error) faultfs.Injector {
+	return func(op faultfs.Op) error {
+		if op.Kind != kind || op.Phase != faultfs.Before {
+			return nil
+		}
+		return instead(op)
+	}
+}

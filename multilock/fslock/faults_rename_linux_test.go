@@ -1,0 +1,269 @@
+package fslock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// modes are the two ways to contend.
+func modes() []scene { return []scene{{name: "plain"}, {name: "legacy peers", legacy: true}} }
+
+func lockPath(base string) string { return filepath.Join(base, fslock.DefaultGroup, sweptName) }
+
+// contested is a base directory in use, and a source on it with faults.
+func contested(t *testing.T, s scene) (base string, faulty *faultfs.FS, src *fslock.Source) {
+	t.Helper()
+	base, faulty = fresh(t), sharedFS()
+	src = open(t, fslock.Options{Base: base, FS: faulty, LegacyPeers: s.legacy})
+	release(t, contendAndTry(t, src, "warm", longClaim()))
+	return base, faulty, src
+}
+
+// placing is the rename that takes the lock, in the given phase.
+func placing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) faultfs.Injector {
+	return func(op faultfs.Op) error {
+		if op.Kind != "rename" || op.Target != lockPath(base) || op.Phase != phase {
+			return nil
+		}
+		return verdict(op)
+	}
+}
+
+// times lets the first n verdicts pass, and none after them.
+func times(n int, verdict func(faultfs.Op) error) func(faultfs.Op) error {
+	var count atomic.Int64
+	return func(op faultfs.Op) error {
+		if count.Add(1) > int64(n) {
+			return nil
+		}
+		return verdict(op)
+	}
+}
+
+func answering(err error) func(faultfs.Op) error {
+	return func(faultfs.Op) error { return err }
+}
+
+// requireOurs acquires the lock without waiting, and gives it back.
+func requireOurs(t *testing.T, base string, src *fslock.Source) {
+	t.Helper()
+	lock, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{TTL: long})
+	require.NoError(t, err)
+	require.Equal(t, lock.Record().Token, tokenOnDisk(t, base))
+	giveBack(t, lock)
+	require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)))
+}
+
+// requireTheirs is refused because of the very lock that the lease stands for.
+func requireTheirs(t *testing.T, base string, src *fslock.Source, lease multilock.Lease) {
+	t.Helper()
+	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{TTL: long})
+	var held *multilock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, lease.Record().Token, held.Sighting.Record.Token)
+	require.Equal(t, lease.Record().Token, tokenOnDisk(t, base))
+	require.NoError(t, lease.Renew(t.Context()))
+}
+
+// N2: the rename took effect, its reply was lost, and what arrives is the error
+// of its repetition, or that of a timeout.
+func TestLostReplyOfTheRename(t *testing.T) {
+	for _, s := range modes() {
+		for _, errno := range []syscall.Errno{
+			syscall.ENOENT, syscall.EEXIST, syscall.ENOTEMPTY, syscall.ESTALE, syscall.EIO, syscall.ETIMEDOUT, syscall.EINTR,
+		} {
+			t.Run(s.name+"/"+unix.ErrnoName(errno), func(t *testing.T) {
+				base, faulty, src := contested(t, s)
+				faulty.Inject(placing(base, faultfs.After, times(1, answering(errno))))
+				requireOurs(t, base, src)
+				requireTidy(t, base)
+			})
+		}
+	}
+}
+
+// N4: some clients report a rename that found nothing as a success.
+func TestFalseSuccessOfTheRename(t *testing.T) {
+	for _, s := range modes() {
+		for name, spoil := range map[string]func(base string, op faultfs.Op) error{
+			"nothing was done":      func(string, faultfs.Op) error { return nil },
+			"the group was removed": func(base string, _ faultfs.Op) error { return os.RemoveAll(filepath.Dir(lockPath(base))) },
+			"the staged was swept":  func(_ string, op faultfs.Op) error { return os.RemoveAll(op.Real) },
+		} {
+			t.Run(s.name+"/"+name, func(t *testing.T) {
+				base, faulty, src := contested(t, s)
+				faulty.Inject(placing(base, faultfs.Before, times(1, func(op faultfs.Op) error {
+					return errors.Join(spoil(base, op), faultfs.ErrPretend)
+				})))
+				requireOurs(t, base, src)
+				requireTidy(t, base)
+			})
+		}
+	}
+}
+
+// N4: nor does a success count while somebody else's lock is in place.
+func TestFalseSuccessOfTheRenameOntoALock(t *testing.T) {
+	base, faulty, src := contested(t, scene{})
+	holder := contendAndTry(t, src, sweptName, longClaim())
+	faulty.Inject(placing(base, faultfs.Before, answering(faultfs.ErrPretend)))
+	requireTheirs(t, base, src, holder)
+}
+
+// N6: a barrier removes the empty group under a contender's feet.
+func TestGroupIsRemovedUnderTheContender(t *testing.T) {
+	base, faulty, src := contested(t, scene{})
+	removeGroup := func(faultfs.Op) error {
+		require.NoError(t, os.Remove(filepath.Dir(lockPath(base))))
+		return nil
+	}
+	faulty.Inject(placing(base, faultfs.Before, times(20, removeGroup)))
+	requireOurs(t, base, src)
+
+	faulty.Inject(placing(base, faultfs.Before, removeGroup))
+	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
+	require.ErrorContains(t, err, "does not hold still")
+	require.NotErrorIs(t, err, multilock.ErrHeld)
+	requireTidy(t, base)
+}
+
+// N6: a look must not take a group that was removed for the one that is there now.
+func TestGroupIsReplacedUnderTheObserver(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	o := observe(t, src, sweptName, multilock.Patience{})
+	require.Equal(t, multilock.Free, look(t, o).State)
+	require.NoError(t, os.Remove(filepath.Dir(lockPath(base))))
+	contendAndTry(t, open(t, fslock.Options{Base: base, FS: sharedFS()}), sweptName, longClaim())
+	require.Equal(t, multilock.Held, look(t, o).State)
+	names, err := src.Names(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{sweptName}, names)
+}
+
+// refusing is a file system on which a directory never replaces another one, not
+// even an empty one.
+func refusing(errno syscall.Errno) faultfs.Injector {
+	return func(op faultfs.Op) error {
+		if op.Kind != "rename" || op.Phase != faultfs.Before {
+			return nil
+		}
+		if _, err := os.Lstat(op.Target); err != nil {
+			return nil //nolint:nilerr // nothing is in the way
+		}
+		return errno
+	}
+}
+
+// N10: BeeGFS says EEXIST, plain SFTP says EPERM, some servers say EACCES.
+func TestFileSystemThatNeverReplacesADirectory(t *testing.T) {
+	for _, s := range modes() {
+		for _, errno := range []syscall.Errno{syscall.EEXIST, syscall.ENOTEMPTY, syscall.EPERM, syscall.EACCES} {
+			t.Run(s.name+"/"+unix.ErrnoName(errno), func(t *testing.T) {
+				base, faulty := fresh(t), sharedFS()
+				faulty.Inject(refusing(errno))
+				src := open(t, fslock.Options{Base: base, FS: faulty, LegacyPeers: s.legacy})
+				requireOurs(t, base, src)
+				require.DirExists(t, filepath.Join(base, ".multilock", "fs-test.refuses"))
+				if !s.legacy { // there it is a lock that is about to be taken
+					emptyDirectory(t, base, sweptName)
+					requireOurs(t, base, src)
+				}
+				requireTheirs(t, base, src, contendAndTry(t, src, sweptName, longClaim()))
+			})
+		}
+	}
+}
+
+// N18: the mount gave up on the rename, and the server carries it out later: at
+// any of the operations that follow, or after all of them.
+func TestRenameThatIsCarriedOutLater(t *testing.T) {
+	for _, s := range modes() {
+		for _, errno := range []syscall.Errno{syscall.EIO, syscall.ETIMEDOUT} {
+			t.Run(s.name+"/"+unix.ErrnoName(errno), func(t *testing.T) {
+				for delay, over := 1, false; !over; delay++ {
+					over = runZombie(t, s, errno, delay)
+				}
+			})
+		}
+	}
+}
+
+// zombie is a rename that waits in the server's queue.
+type zombie struct {
+	real, target string
+	due          int
+	landed       bool
+}
+
+func (z *zombie) inject(base string, errno syscall.Errno, delay int) faultfs.Injector {
+	return func(op faultfs.Op) error {
+		switch {
+		case op.Phase == faultfs.After:
+		case z.real == "" && op.Kind == "rename" && op.Target == lockPath(base):
+			z.real, z.target, z.due = op.Real, op.Target, op.N+delay
+			return errno
+		case z.real != "" && op.N == z.due:
+			z.land()
+		}
+		return nil
+	}
+}
+
+// land carries the rename out, which may find that there is nothing to do.
+func (z *zombie) land() {
+	z.landed = true
+	_ = unix.Rename(z.real, z.target)
+}
+
+// runZombie reports whether the attempt was over before the rename landed.
+func runZombie(t *testing.T, s scene, errno syscall.Errno, delay int) (over bool) {
+	base, faulty, src := contested(t, s)
+	var z zombie
+	faulty.Inject(z.inject(base, errno, delay))
+	lock, err := multilock.TryAcquire(context.Background(), src, sweptName, multilock.Options{TTL: long})
+	over = !z.landed
+	z.land()
+	faulty.Inject(nil)
+	token := tokenOnDisk(t, base)
+	if err == nil {
+		require.Equal(t, lock.Record().Token, token)
+		giveBack(t, lock)
+	} else {
+		require.NotErrorIs(t, err, multilock.ErrHeld)
+		require.Empty(t, token, "a lock without an owner")
+	}
+	giveBack(t, take(t, base, s, elsewhere(t)))
+	requireTidy(t, base)
+	return over
+}
+
+// N12: a lock that was staged long ago does not look silent when it is taken.
+func TestLockOfAPatientWaiterIsNotOld(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	holder := contendAndTry(t, src, sweptName, longClaim())
+	waiter := contend(t, src, sweptName, sweptClaim())
+	refuse(t, waiter)
+	for _, name := range namesIn(t, filepath.Join(base, ".multilock", "staging")) {
+		old := time.Now().Add(-time.Hour)
+		require.NoError(t, os.Chtimes(filepath.Join(base, ".multilock", "staging", name), old, old))
+	}
+	time.Sleep(sweptBeat)
+	release(t, holder)
+	start := time.Now()
+	try(t, waiter)
+	seen := look(t, observe(t, src, sweptName, multilock.Patience{}))
+	require.LessOrEqual(t, seen.Silence, time.Since(start)+time.Second)
+}

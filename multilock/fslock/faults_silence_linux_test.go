@@ -1,0 +1,198 @@
+package fslock_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// disturbance is what a look meets while the server is away: how long it takes,
+// and how it fails.
+type disturbance struct {
+	name string
+	at   func(look int) (time.Duration, error)
+	rare bool // the observer itself looks too rarely
+}
+
+func (d disturbance) String() string { return d.name }
+
+func disturbances() []disturbance {
+	const slow = 50 * time.Millisecond
+	quiet := func(int) (time.Duration, error) { return 0, nil }
+	return []disturbance{
+		{name: "every look is slow", at: func(int) (time.Duration, error) { return slow, nil }},
+		{name: "every third look is slow", at: func(n int) (time.Duration, error) { return []time.Duration{0, 0, slow}[n%3], nil }},
+		{name: "every look fails", at: func(int) (time.Duration, error) { return 0, syscall.ETIMEDOUT }},
+		{name: "every third look fails", at: func(n int) (time.Duration, error) { return 0, []error{nil, nil, syscall.EIO}[n%3] }},
+		{name: "every other look fails", at: func(n int) (time.Duration, error) { return 0, []error{nil, syscall.EINTR}[n%2] }},
+		{name: "every third handle is stale", at: func(n int) (time.Duration, error) { return 0, []error{nil, nil, syscall.ESTALE}[n%3] }},
+		{name: "looks are too far apart", at: quiet, rare: true},
+	}
+}
+
+// N25: while the server is away every holder is silent. A holder whose touch is
+// in the server's queue must not be broken by somebody whose looks are slow, or
+// fail, or who slept in between, however long that goes on.
+func TestOutageIsNotSilence(t *testing.T) {
+	sideBySide(t, disturbances(), func(t *testing.T, d disturbance) {
+		base, _, src := contested(t, scene{})
+		holder := contendAndTry(t, src, sweptName, sweptClaim())
+		faulty := sharedFS()
+		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, multilock.Patience{})
+		faulty.Inject(outage(base, d.at))
+		requireSpared(t, o, d.rare)
+		require.NoError(t, holder.Renew(t.Context()), "its touch came through in the end")
+		faulty.Inject(nil)
+		lookUntil(t, o, multilock.Dead, nil) // it is given up later, if it stays silent
+	})
+}
+
+// outage disturbs the samples that an observer takes.
+func outage(base string, disturb func(look int) (time.Duration, error)) faultfs.Injector {
+	var looks atomic.Int64
+	return func(op faultfs.Op) error {
+		if op.Kind != "stat" || op.Real != lockPath(base) || op.Phase != faultfs.After {
+			return nil
+		}
+		delay, err := disturb(int(looks.Add(1)) - 1)
+		time.Sleep(delay)
+		return err
+	}
+}
+
+// requireSpared looks for several times as long as it takes to give a holder up.
+func requireSpared(t *testing.T, o multilock.Observer, rarely bool) {
+	t.Helper()
+	pause := sweptWindow / 6
+	if rarely {
+		pause = 2 * sweptBeat
+	}
+	for start := boottime.Now(); start.Elapsed() < 4*(sweptTTL+sweptWindow); time.Sleep(pause) {
+		seen, err := o.Look(t.Context())
+		if err == nil {
+			require.NotEqual(t, multilock.Dead.String(), seen.State.String(), seen.Why)
+			require.NotEqual(t, multilock.Free.String(), seen.State.String())
+		}
+		require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+	}
+}
+
+// N16: a holder that comes back to life after it was judged is not broken.
+func TestHolderRevivesBetweenTheVerdictAndTheBreak(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	holder := contendAndTry(t, src, sweptName, sweptClaim())
+	o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, multilock.Patience{})
+	lookUntil(t, o, multilock.Dead, nil)
+	require.NoError(t, holder.Renew(t.Context()))
+	require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+	require.NoError(t, holder.Renew(t.Context()))
+	require.Equal(t, holder.Record().Token, tokenOnDisk(t, base))
+}
+
+// N14: a breaker removed the file and died before it removed the directory: a
+// touch succeeds, and proves nothing.
+func TestHeartbeatInAnEmptiedDirectoryIsALoss(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	holder := contendAndTry(t, src, sweptName, longClaim())
+	require.NoError(t, os.Remove(filepath.Join(lockPath(base), sweptName+".locked")))
+	require.ErrorIs(t, holder.Renew(t.Context()), multilock.ErrLost)
+	require.ErrorIs(t, holder.Release(t.Context()), multilock.ErrLost)
+}
+
+// N24: a crash leaves a part of the record, or nothing of it. Whatever part that
+// is: the lock is held by somebody unknown, and only the caller's own patience
+// can end it.
+func TestTornRecordIsHeld(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	lease := contendAndTry(t, src, "whole", longClaim())
+	whole, err := os.ReadFile(filepath.Join(base, fslock.DefaultGroup, "whole", "whole.locked"))
+	require.NoError(t, err)
+	release(t, lease)
+	for cut := range len(whole) - 1 { // without its last newline it would be whole
+		name := fmt.Sprint("torn", cut)
+		putLockFile(t, base, name, whole[:cut])
+		_, err := multilock.TryAcquire(within(t), src, name, multilock.Options{})
+		require.ErrorIs(t, err, multilock.ErrHeld, "cut after %d bytes", cut)
+		kept, err := os.ReadFile(filepath.Join(base, fslock.DefaultGroup, name, name+".locked"))
+		require.NoError(t, err)
+		require.Equal(t, string(whole[:cut]), string(kept))
+	}
+	patience := multilock.Patience{MaxAge: 200 * time.Millisecond}
+	for _, cut := range []int{0, 1, len(whole) / 2} {
+		lock, err := multilock.TryAcquire(within(t), src, fmt.Sprint("torn", cut), multilock.Options{Patience: patience})
+		require.NoError(t, err)
+		giveBack(t, lock)
+	}
+}
+
+// putLockFile makes a lock that nobody gave a sign of life for an hour.
+func putLockFile(t *testing.T, base, name string, content []byte) {
+	t.Helper()
+	emptyDirectory(t, base, name)
+	dir := filepath.Join(base, fslock.DefaultGroup, name)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name+".locked"), content, 0o666))
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(dir, old, old))
+}
+
+// N9: a client died that had a removed file open: its .nfs file stays for ever.
+// Nobody holds the lock and nobody can take it, until it is cleared.
+func TestSillyRenamedFileOfADeadClient(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	emptyDirectory(t, base, sweptName)
+	stray := filepath.Join(lockPath(base), ".nfs000000000000002a")
+	require.NoError(t, os.WriteFile(stray, nil, 0o666))
+	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorContains(t, err, "no lock file")
+	require.FileExists(t, stray)
+	giveBack(t, take(t, base, scene{}, elsewhere(t)))
+	requireTidy(t, base)
+}
+
+// N9: what is not ours is nobody's to remove, whatever its age.
+func TestForeignFileInTheWay(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	emptyDirectory(t, base, sweptName)
+	stray := filepath.Join(lockPath(base), "thesis.tex")
+	require.NoError(t, os.WriteFile(stray, []byte("all there is"), 0o666))
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(lockPath(base), old, old))
+	patience := multilock.Patience{MaxAge: time.Millisecond}
+	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{Patience: patience})
+	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorContains(t, err, "thesis.tex")
+	_, err = multilock.Break(within(t), src, sweptName, multilock.Want{Alive: true})
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.FileExists(t, stray)
+}
+
+// N9: a reader on the holder's own host had the lock file open while it was
+// removed, and closes it a moment later.
+func TestReleaseOutlivesAReader(t *testing.T) {
+	base, faulty, src := contested(t, scene{})
+	lease := contendAndTry(t, src, sweptName, longClaim())
+	silly := filepath.Join(lockPath(base), ".nfs0001")
+	faulty.Inject(func(op faultfs.Op) error {
+		switch {
+		case op.Phase == faultfs.After && op.Kind == "unlink" && filepath.Ext(op.Real) == ".locked":
+			return os.WriteFile(silly, nil, 0o666)
+		case op.Phase == faultfs.After && op.Kind == "list":
+			return os.Remove(silly)
+		}
+		return nil
+	})
+	release(t, lease)
+	require.NoDirExists(t, lockPath(base))
+}

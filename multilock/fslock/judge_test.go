@@ -1,0 +1,197 @@
+package fslock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+var (
+	alive   = process.Evidence{Life: process.Alive, Why: "process 7 is running on this host"}
+	gone7   = process.Evidence{Life: process.Gone, Why: "process 7 no longer exists"}
+	unknown = process.Evidence{Life: process.Unknown, Why: "runs on another host"}
+)
+
+// written is a record of ours: a TTL of a minute, a heartbeat of six seconds.
+func written(change func(*multilock.Record)) multilock.Record {
+	r := multilock.Record{Name: "job", Token: "t", Claim: multilock.Claim{TTL: time.Minute, Heartbeat: 6 * time.Second}}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func withJob(r *multilock.Record)  { r.Job = true }
+func detached(r *multilock.Record) { r.Heartbeat = 0 }
+
+// case of the table below: evidence, and what it must say.
+type trial struct {
+	evidence
+	want multilock.State
+	why  string
+	next time.Duration
+}
+
+func (c trial) judge(t *testing.T) {
+	t.Helper()
+	got := judge(c.evidence)
+	require.Equal(t, c.want.String(), got.state.String(), got.why)
+	require.Contains(t, got.why, c.why)
+	require.Equal(t, c.next, got.next)
+}
+
+func judgeAll(t *testing.T, trials map[string]trial) {
+	t.Helper()
+	for name, c := range trials {
+		t.Run(name, func(t *testing.T) { c.judge(t) })
+	}
+}
+
+// What this host knows of processes comes before all silence.
+func TestJudgeByProcesses(t *testing.T) {
+	const quiet, over = 10 * time.Second, 2 * time.Minute
+	judgeAll(t, map[string]trial{
+		"gone at once": {evidence{record: written(nil), holder: gone7}, multilock.Dead, "no longer exists", 0},
+		"gone, and no clock to be read": {
+			evidence{record: written(nil), holder: gone7, silence: multilock.Unknown}, multilock.Dead, "no longer exists", 0},
+		"gone, and a max-age that is not over": {
+			evidence{record: written(nil), holder: gone7, silence: quiet, maxAge: time.Hour}, multilock.Dead, "no longer exists", 0},
+		"gone with its job": {evidence{record: written(withJob), holder: gone7, job: gone7}, multilock.Dead, "no longer exists", 0},
+		"gone before it named its job": {
+			evidence{record: written(withJob), holder: gone7, job: unknown, silence: quiet}, multilock.Held, "silent for less than its ttl", glance},
+		"gone, job alive beyond the ttl": {
+			evidence{record: written(withJob), holder: gone7, job: alive, silence: over, unchanged: over, watched: over}, multilock.Held, "its job lives", glance},
+		"alive": {evidence{record: written(nil), holder: alive, silence: quiet}, multilock.Held, "is running", glance},
+		"alive, but silent beyond its ttl": {
+			evidence{record: written(nil), holder: alive, silence: over, unchanged: quiet, watched: quiet}, multilock.Dead, "no sign of life for 2m0s", 0},
+		"alive and silent, its job gone": {
+			evidence{record: written(withJob), holder: alive, job: gone7, silence: quiet}, multilock.Held, "is running", glance},
+		"a token-less record proves nothing by its pid": {
+			evidence{record: multilock.Record{}, holder: gone7, job: gone7}, multilock.Held, "Python MultiLock", 5 * glance},
+	})
+}
+
+// The TTL that the holder trusts, and the window of one and a half heartbeats.
+func TestJudgeBySilence(t *testing.T) {
+	const quiet, over, window = 10 * time.Second, 61 * time.Second, 9 * time.Second
+	r := written(nil)
+	judgeAll(t, map[string]trial{
+		"heard of lately": {evidence{record: r, holder: unknown, silence: quiet}, multilock.Held, "another host", 5 * glance},
+		"about to be silent for too long": {
+			evidence{record: r, holder: unknown, silence: time.Minute - time.Second}, multilock.Held, "another host", time.Second},
+		"just before": {
+			evidence{record: r, holder: unknown, silence: time.Minute - time.Nanosecond}, multilock.Held, "another host", 10 * time.Millisecond},
+		"at the limit, not watched":    {evidence{record: r, holder: unknown, silence: time.Minute}, multilock.Suspect, "watching it for 9s", window / 6},
+		"over, watched for too short":  {evidence{record: r, holder: unknown, silence: over, watched: window - 1}, multilock.Suspect, "limit of 1m0s", window / 6},
+		"over, watched for the window": {evidence{record: r, holder: unknown, silence: over, watched: window}, multilock.Dead, "while it was watched for 9s", 0},
+		"its own watch says it alone": {
+			evidence{record: r, holder: unknown, silence: multilock.Unknown, unchanged: over, watched: window}, multilock.Dead, "no sign of life for 1m1s", 0},
+		"no clock, watched for too short": {
+			evidence{record: r, holder: unknown, silence: multilock.Unknown, unchanged: quiet, watched: quiet}, multilock.Held, "another host", 5 * glance},
+		"an outage: long unchanged, not watched": {
+			evidence{record: r, holder: unknown, silence: over, unchanged: over}, multilock.Suspect, "watching it", window / 6},
+	})
+}
+
+// Max-age can prolong a TTL, and nothing else.
+func TestJudgeMaxAgeOfALockWithATTL(t *testing.T) {
+	const over, watched = 2 * time.Minute, 10 * time.Second
+	r := written(nil)
+	judgeAll(t, map[string]trial{
+		"shorter than the ttl": {evidence{record: r, holder: unknown, silence: 30 * time.Second, watched: watched, maxAge: time.Second}, multilock.Held, "ttl", 5 * glance},
+		"longer, not over":     {evidence{record: r, holder: unknown, silence: over, watched: watched, maxAge: time.Hour}, multilock.Held, "ttl", 5 * glance},
+		"longer, over":         {evidence{record: r, holder: unknown, silence: over, watched: watched, maxAge: 90 * time.Second}, multilock.Dead, "limit of 1m30s", 0},
+	})
+}
+
+func TestJudgeAfterAReboot(t *testing.T) {
+	const limit, window = 18 * time.Second, 9 * time.Second
+	r := written(nil)
+	judgeAll(t, map[string]trial{
+		"heard of lately":   {evidence{record: r, holder: unknown, rebooted: true, silence: limit - 1}, multilock.Held, "rebooted since, or is a clone", 10 * time.Millisecond},
+		"three heartbeats":  {evidence{record: r, holder: unknown, rebooted: true, silence: limit, watched: window - 1}, multilock.Suspect, "limit of 18s", window / 6},
+		"and the window":    {evidence{record: r, holder: unknown, rebooted: true, silence: limit, watched: window}, multilock.Dead, "limit of 18s", 0},
+		"max-age is no bar": {evidence{record: r, holder: unknown, rebooted: true, silence: limit, watched: window, maxAge: time.Hour}, multilock.Dead, "limit of 18s", 0},
+		"a detached lock outlives the boot": {
+			evidence{record: written(detached), holder: unknown, rebooted: true, silence: limit, watched: window}, multilock.Held, "without being renewed", 5 * glance},
+	})
+}
+
+// A lock that nobody renews is silent from the start.
+func TestJudgeDetached(t *testing.T) {
+	r, short := written(detached), written(func(r *multilock.Record) { r.Heartbeat, r.TTL = 0, time.Second })
+	judgeAll(t, map[string]trial{
+		"within its ttl":    {evidence{record: r, holder: unknown, silence: 30 * time.Second}, multilock.Held, "held for 1m0s without being renewed", 5 * glance},
+		"over, not watched": {evidence{record: r, holder: unknown, silence: time.Minute}, multilock.Suspect, "watching it for 1s", silentWindow / 6},
+		"over and watched":  {evidence{record: r, holder: unknown, silence: time.Minute, watched: silentWindow}, multilock.Dead, "limit of 1m0s", 0},
+		"a short one":       {evidence{record: short, holder: unknown, silence: time.Second, watched: 100 * time.Millisecond}, multilock.Dead, "limit of 1s", 0},
+	})
+}
+
+// Without a TTL only the caller can say for how long silence is no proof.
+func TestJudgeWithoutATTL(t *testing.T) {
+	foreign, peer := multilock.Record{Foreign: "the lock file is torn"}, peerRecord("host", 7)
+	const year, window = 365 * 24 * time.Hour, 6*time.Second + silentWindow/10
+	judgeAll(t, map[string]trial{
+		"foreign, for ever":           {evidence{record: foreign, silence: year, unchanged: year, watched: year}, multilock.Held, "torn; it has no ttl", 5 * glance},
+		"peer, for ever":              {evidence{record: peer, silence: year, unchanged: year, watched: year}, multilock.Held, "Python MultiLock; it has no ttl", 5 * glance},
+		"foreign, max-age not over":   {evidence{record: foreign, maxAge: time.Minute, silence: 30 * time.Second}, multilock.Held, "torn", 5 * glance},
+		"peer, max-age not watched":   {evidence{record: peer, maxAge: time.Minute, silence: time.Minute, watched: window - 1}, multilock.Suspect, "watching it for 6.1s", window / 6},
+		"peer, max-age over":          {evidence{record: peer, maxAge: time.Minute, silence: time.Minute, watched: window}, multilock.Dead, "limit of 1m0s", 0},
+		"a long max-age, long window": {evidence{record: foreign, maxAge: year, silence: year, watched: tornBeat}, multilock.Suspect, "watching it for 30.1s", (tornBeat + silentWindow/10) / 6},
+	})
+}
+
+// An empty file with the mark of one that was not synced: 90 s of silence and 45 s of watching.
+func TestJudgeTorn(t *testing.T) {
+	r := multilock.Record{Foreign: errEmptyRecord.Error()}
+	const limit, window = 90 * time.Second, 45 * time.Second
+	judgeAll(t, map[string]trial{
+		"young":          {evidence{record: r, torn: true, silence: limit - time.Second}, multilock.Held, "its record is empty", time.Second},
+		"silent":         {evidence{record: r, torn: true, silence: limit}, multilock.Suspect, "watching it for 45s", window / 6},
+		"almost":         {evidence{record: r, torn: true, silence: limit, watched: window - 1}, multilock.Suspect, "watching it for 45s", window / 6},
+		"and watched":    {evidence{record: r, torn: true, silence: limit, watched: window}, multilock.Dead, "limit of 1m30s", 0},
+		"max-age longer": {evidence{record: r, torn: true, silence: limit, watched: window, maxAge: time.Hour}, multilock.Held, "its record is empty", 5 * glance},
+	})
+}
+
+// A server clock that was set back puts signs of life into the future.
+func TestJudgeServerClockSetBack(t *testing.T) {
+	r := written(nil)
+	const ahead, window = -time.Hour, 9 * time.Second
+	judgeAll(t, map[string]trial{
+		"not watched long enough": {evidence{record: r, holder: unknown, silence: ahead, unchanged: 30 * time.Second, watched: 30 * time.Second}, multilock.Suspect, "set back", window / 6},
+		"watched for a whole ttl": {evidence{record: r, holder: unknown, silence: ahead, unchanged: time.Minute, watched: time.Minute}, multilock.Dead, "no sign of life for 1m0s", 0},
+		"within a clock's grain":  {evidence{record: r, holder: unknown, silence: -clockSlack}, multilock.Held, "another host", 5 * glance},
+		"clock cannot be read":    {evidence{record: r, holder: unknown, silence: multilock.Unknown}, multilock.Held, "another host", 5 * glance},
+	})
+}
+
+func TestJudgeLimbo(t *testing.T) {
+	left := []string{".nfs0001", "job.job", "job.lock"}
+	const year = 365 * 24 * time.Hour
+	for name, c := range map[string]struct {
+		e      evidence
+		strays []string
+		want   multilock.State
+		why    string
+	}{
+		"young":           {evidence{silence: time.Second}, left, multilock.Held, "no lock file"},
+		"silent":          {evidence{silence: limboLimit}, left, multilock.Suspect, "watching it for 2s"},
+		"and watched":     {evidence{silence: limboLimit, watched: limboWindow}, left, multilock.Dead, "limit of 10s"},
+		"empty":           {evidence{silence: limboLimit, watched: limboWindow}, nil, multilock.Dead, "limit of 10s"},
+		"max-age is moot": {evidence{silence: limboLimit, watched: limboWindow, maxAge: time.Hour}, left, multilock.Dead, "limit of 10s"},
+		"foreign":         {evidence{silence: year, watched: year, maxAge: 1}, append(left, "thesis.txt"), multilock.Held, "thesis.txt"},
+		"another's lock":  {evidence{silence: year, watched: year, maxAge: 1}, []string{"other.lock"}, multilock.Held, "other.lock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := judgeLimbo(c.e, c.strays, "job")
+			require.Equal(t, c.want.String(), got.state.String(), got.why)
+			require.Contains(t, got.why, c.why)
+		})
+	}
+}

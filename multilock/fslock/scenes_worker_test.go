@@ -1,2 +1,0 @@
-package fslock_test
-func playWorker() error { return nil }

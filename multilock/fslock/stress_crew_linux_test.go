@@ -1,0 +1,240 @@
+package fslock_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/locktest"
+)
+
+// crew is the processes of one stress test, and what was done to them.
+type crew struct {
+	t           *testing.T
+	base, local string
+	rng         *rand.Rand
+	cycles      int // per slot, 0 for as many as there is time for
+	members     []*member
+	killed      []locktest.Event
+	stops       int
+}
+
+// member is a place in the crew; several processes fill it one after another.
+type member struct {
+	shift
+	*exec.Cmd
+	input  io.Closer
+	ended  chan error
+	resume time.Time // when it is to go on, zero if it runs
+	done   bool
+}
+
+// patience is for how long a process may be kept stopped between its question
+// whether it holds the lock and its touch of the witness: others can take the
+// lock no sooner than this after the end of its tenure.
+const patience = stressTTL / 5
+
+// String names the process that fills the place at present.
+func (m *member) String() string { return m.shift.String() }
+
+func (c *crew) hire(slots int) {
+	for slot := range slots {
+		m := &member{shift: shift{Slot: slot, Base: c.base, Local: c.local}}
+		if slot%2 == 1 { // every other one works on a host of its own
+			m.Host = fmt.Sprintf("host%d", slot)
+		}
+		c.members = append(c.members, m)
+		c.begin(m)
+	}
+}
+
+// begin starts the next process in a place.
+func (c *crew) begin(m *member) {
+	m.Life++
+	m.Seed, m.Cycles = c.rng.Uint64(), 1<<30
+	if c.cycles > 0 {
+		m.Cycles = c.cycles - c.finished(m.Slot)
+	}
+	data, err := json.Marshal(m.shift)
+	require.NoError(c.t, err)
+	m.Cmd = exec.Command("/proc/self/exe")
+	m.Env = append(os.Environ(), childVariable+"=worker", shiftVariable+"="+string(data))
+	m.Stderr = os.Stderr
+	m.input, err = m.StdinPipe() // its end is the worker's
+	require.NoError(c.t, err)
+	require.NoError(c.t, m.Start())
+	m.ended = make(chan error, 1)
+	go func(cmd *exec.Cmd, ended chan<- error) { ended <- cmd.Wait() }(m.Cmd, m.ended)
+}
+
+// finished counts the cycles that a place has behind it.
+func (c *crew) finished(slot int) int {
+	count := 0
+	for _, e := range c.events(fmt.Sprintf("log.%d.*", slot)) {
+		if e.Kind == locktest.Releasing || e.Kind == locktest.Lost {
+			count++
+		}
+	}
+	return count
+}
+
+func (c *crew) events(pattern string) []locktest.Event {
+	logs, err := filepath.Glob(filepath.Join(c.local, pattern))
+	require.NoError(c.t, err)
+	var all []locktest.Event
+	for _, log := range logs {
+		file, err := os.Open(log)
+		require.NoError(c.t, err)
+		events, err := locktest.ReadEvents(file)
+		require.NoError(c.t, err, log)
+		require.NoError(c.t, file.Close())
+		all = append(all, events...)
+	}
+	return all
+}
+
+// round lets those go on whose time has come, and disturbs one that runs.
+func (c *crew) round() {
+	for _, m := range c.members {
+		if !m.resume.IsZero() && time.Now().After(m.resume) {
+			c.cont(m)
+		}
+		c.check(m)
+	}
+	m := c.pick()
+	if m.done || !m.resume.IsZero() {
+		return
+	}
+	if c.rng.IntN(2) == 0 {
+		c.kill(m)
+	} else {
+		c.stop(m)
+	}
+}
+
+// check ends the test when a worker ended by itself before its cycles were done.
+func (c *crew) check(m *member) {
+	select {
+	case err := <-m.ended:
+		require.NoError(c.t, err, "worker %s", m)
+		m.done = true
+	default:
+	}
+}
+
+// pick chooses anybody, but every third time whoever is inside.
+func (c *crew) pick() *member {
+	if c.rng.IntN(3) == 0 {
+		if found, err := (witnessStand{dir: c.local}).read(); err == nil {
+			for _, m := range c.members {
+				if m.String() == found.Worker {
+					return m
+				}
+			}
+		}
+	}
+	return c.members[c.rng.IntN(len(c.members))]
+}
+
+func (c *crew) desk(m *member) witnessStand {
+	return witnessStand{dir: c.local, worker: m.String(), slot: m.Slot}
+}
+
+// freeze stops a worker, and reports false if it was in no state to be stopped
+// for long and goes on already, or is gone.
+func (c *crew) freeze(m *member) bool {
+	start := time.Now()
+	require.NoError(c.t, m.Process.Signal(syscall.SIGSTOP))
+	for !standsStill(m.Process.Pid) {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := os.Stat(c.desk(m).acting()); err != nil {
+		return true
+	}
+	if time.Since(start) > patience {
+		c.murder(m) // this machine is too slow to let it go on as if nothing had happened
+		return false
+	}
+	c.cont(m)
+	return false
+}
+
+// standsStill says whether all threads of a process are stopped, or it ended.
+func standsStill(pid int) bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // the thread ended
+		}
+		_, fields, _ := strings.Cut(string(text), ") ")
+		if !strings.ContainsAny(fields[:1], "TtZX") {
+			return false
+		}
+	}
+	return true
+}
+
+// stop keeps a worker stopped for up to two TTLs.
+func (c *crew) stop(m *member) {
+	if c.freeze(m) {
+		c.stops++
+		m.resume = time.Now().Add(time.Duration(c.rng.Int64N(int64(2 * stressTTL))))
+	}
+}
+
+func (c *crew) cont(m *member) {
+	m.resume = time.Time{}
+	_ = m.Process.Signal(syscall.SIGCONT) // it may have ended
+}
+
+// kill ends a worker in the middle of what it does, and fills its place.
+func (c *crew) kill(m *member) {
+	if c.freeze(m) {
+		c.murder(m)
+	}
+}
+
+// murder ends a stopped worker. Its witness goes first, as its successor may come
+// as soon as it is dead.
+func (c *crew) murder(m *member) {
+	require.NoError(c.t, c.desk(m).clear())
+	event := locktest.Event{Proc: m.String(), Kind: locktest.Killed, Name: stressName, Time: locktest.Now()}
+	_ = m.Process.Kill()
+	if err := <-m.ended; err == nil {
+		m.done = true // it had done all its cycles just before
+		return
+	}
+	c.killed = append(c.killed, event)
+	_ = os.Remove(c.desk(m).acting())
+	c.begin(m)
+}
+
+// dismiss ends the work of all and waits for them.
+func (c *crew) dismiss() {
+	for _, m := range c.members {
+		c.cont(m)
+		_ = m.input.Close()
+	}
+	for _, m := range c.members {
+		if m.done {
+			continue
+		}
+		select {
+		case err := <-m.ended:
+			require.NoError(c.t, err, "worker %s", m)
+		case <-time.After(watchdog):
+			require.FailNow(c.t, "a worker hangs", m.String())
+		}
+	}
+}

@@ -1,0 +1,123 @@
+//go:build linux
+
+package fslock_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/locktest"
+)
+
+// witness is who says to be inside, and until when at the latest.
+type witness struct {
+	Worker string
+	Until  time.Duration
+}
+
+// errMet says that two were inside at once.
+var errMet = errors.New("somebody else was inside")
+
+// witnessStand is where workers witness that they are alone: a file in a local
+// directory, which has nothing to do with the lock.
+type witnessStand struct {
+	dir    string
+	worker string
+	slot   int
+}
+
+func (s witnessStand) file() string { return filepath.Join(s.dir, "inside") }
+
+// acting is a file that tells the test, when it stops this process, that it
+// stands between the question whether it holds the lock and the touch of the
+// witness. Nobody may be stopped there for longer than a tenure: what comes then
+// is what every lease allows, and only a fence prevents.
+func (s witnessStand) acting() string { return filepath.Join(s.dir, fmt.Sprintf("acting.%d", s.slot)) }
+
+// act touches the witness if enough of the tenure is left.
+func (s witnessStand) act(lock *multilock.Lock, touch func(until time.Duration) error) error {
+	if err := os.WriteFile(s.acting(), nil, 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(s.acting()) //nolint:errcheck // the test would notice
+	now, remaining := locktest.Now(), lock.Remaining()
+	if remaining < stressMargin {
+		return multilock.ErrLost
+	}
+	return touch(now + remaining)
+}
+
+// enter puts up the witness, with its content, in one step. One that is there
+// already convicts, unless its time is up: then it is that of somebody who lost
+// the lock and may not touch it any more.
+func (s witnessStand) enter(until time.Duration) error {
+	err := s.putUp(until)
+	if !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	found, err := s.read()
+	if err != nil {
+		return errors.Join(errMet, err)
+	}
+	if found.Until >= locktest.Now() {
+		return fmt.Errorf("%w: %s", errMet, found.Worker)
+	}
+	if err := os.Remove(s.file()); err != nil {
+		return errors.Join(errMet, err)
+	}
+	return s.putUp(until)
+}
+
+func (s witnessStand) putUp(until time.Duration) error {
+	data, err := json.Marshal(witness{Worker: s.worker, Until: until})
+	if err != nil {
+		return err
+	}
+	own := filepath.Join(s.dir, "witness."+s.worker)
+	if err := os.WriteFile(own, data, 0o600); err != nil {
+		return err
+	}
+	return errors.Join(os.Link(own, s.file()), os.Remove(own))
+}
+
+// leave takes the own witness down.
+func (s witnessStand) leave(time.Duration) error {
+	found, err := s.read()
+	if err == nil && found.Worker == s.worker {
+		if found.Until < locktest.Now()+stressMargin {
+			return multilock.ErrLost // renewed or not, it had promised to be out by then
+		}
+		return os.Remove(s.file())
+	}
+	return errors.Join(errMet, err, errors.New(found.Worker))
+}
+
+// outlast waits until the own witness counts for nothing any more. A worker whose
+// time ran short has to leave it standing; it must not release the lock before.
+func (s witnessStand) outlast() {
+	if found, err := s.read(); err == nil && found.Worker == s.worker {
+		time.Sleep(found.Until - locktest.Now() + time.Millisecond)
+	}
+}
+
+// clear takes the witness of a worker down that will not come back.
+func (s witnessStand) clear() error {
+	found, err := s.read()
+	if errors.Is(err, os.ErrNotExist) || (err == nil && found.Worker != s.worker) {
+		return nil
+	}
+	return errors.Join(err, os.Remove(s.file()))
+}
+
+func (s witnessStand) read() (found witness, err error) {
+	data, err := os.ReadFile(s.file())
+	if err != nil {
+		return found, err
+	}
+	return found, json.Unmarshal(data, &found)
+}

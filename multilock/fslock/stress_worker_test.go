@@ -1,0 +1,176 @@
+//go:build linux
+
+package fslock_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/process"
+)
+
+// shiftVariable tells a worker what to do, as JSON.
+const shiftVariable = "MULTILOCK_TEST_SHIFT"
+
+// shift is one process's work in the stress test.
+type shift struct {
+	Slot, Life int // the how-manieth process in which place
+	Base       string
+	Local      string // the directory of the witness and the logs, which is no part of the lock
+	Host       string // the host it plays to be on, "" for the real one
+	Seed       uint64
+	Cycles     int
+}
+
+const (
+	stressName = "contested"
+	stressTTL  = 1500 * time.Millisecond
+	// stressMargin is what must be left of a tenure for the witness to be touched.
+	stressMargin = 200 * time.Millisecond
+)
+
+func (s shift) String() string { return fmt.Sprintf("%d.%d", s.Slot, s.Life) }
+
+// identity is that of this process, on the host that it plays to be on.
+func (s shift) identity() (process.Identity, error) {
+	who, err := process.Self()
+	if s.Host != "" {
+		who.Host, who.Boot, who.Machine = s.Host, "boot of "+s.Host, "machine of "+s.Host
+	}
+	return who, err
+}
+
+type worker struct {
+	shift
+	src  *fslock.Source
+	log  *locktest.Recorder
+	desk witnessStand
+	rng  *rand.Rand
+}
+
+// playWorker works until its input ends or its cycles are done.
+func playWorker() error {
+	var w worker
+	if err := json.Unmarshal([]byte(os.Getenv(shiftVariable)), &w.shift); err != nil {
+		return err
+	}
+	who, err := w.identity()
+	if err != nil {
+		return err
+	}
+	src, err := fslock.Open(fslock.Options{Base: w.Base, Self: who})
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(filepath.Join(w.Local, "log."+w.String()))
+	if err != nil {
+		return err
+	}
+	w.src, w.log = src, locktest.NewRecorder(file, w.String())
+	w.desk = witnessStand{dir: w.Local, worker: w.String(), slot: w.Slot}
+	w.rng = rand.New(rand.NewPCG(w.Seed, uint64(w.Slot)))
+	over := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		close(over)
+	}()
+	return w.work(over)
+}
+
+func (w *worker) work(over <-chan struct{}) error {
+	for range w.Cycles {
+		select {
+		case <-over:
+			return nil
+		default:
+		}
+		if err := w.cycle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cycle takes the lock, is inside for a while, and releases it. Not to get the
+// lock at all is an error, for it would be stuck.
+func (w *worker) cycle() error {
+	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
+	defer cancel()
+	lock, err := multilock.Acquire(ctx, w.src, stressName, multilock.Options{TTL: stressTTL, Poll: 50 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	if err := w.note(lock, locktest.Acquired); err != nil {
+		return err
+	}
+	switch err = w.inside(ctx, lock); {
+	case err == nil:
+		err = w.note(lock, locktest.Releasing)
+	case errors.Is(err, multilock.ErrLost):
+		w.desk.outlast()
+	}
+	released := lock.Release(ctx)
+	if errors.Is(err, multilock.ErrLost) || errors.Is(released, multilock.ErrLost) {
+		return w.note(lock, locktest.Lost)
+	}
+	return errors.Join(err, released)
+}
+
+// inside is the critical section.
+func (w *worker) inside(ctx context.Context, lock *multilock.Lock) error {
+	start := locktest.Now()
+	number, err := lock.Fence(ctx)
+	if err != nil {
+		return err
+	}
+	err = w.log.Record(locktest.Event{
+		Kind: locktest.Fenced, Name: stressName, Token: lock.Record().Token, Fence: number, Start: start,
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.desk.act(lock, w.desk.enter); err != nil {
+		return err
+	}
+	if err := w.linger(lock); err != nil {
+		return err
+	}
+	return w.desk.act(lock, w.desk.leave)
+}
+
+// linger stays for some milliseconds, at times for a few heartbeats.
+func (w *worker) linger(lock *multilock.Lock) error {
+	stay := time.Duration(w.rng.IntN(8)) * time.Millisecond
+	if w.rng.IntN(8) == 0 {
+		stay = time.Duration(w.rng.IntN(300)) * time.Millisecond
+	}
+	for end := time.Now().Add(stay); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if lock.Remaining() == 0 {
+			return multilock.ErrLost
+		}
+		if err := w.note(lock, locktest.Renewed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note records what the worker believes. The clock is read before the lock's own
+// word is, so that the belief never seems to last longer than it did.
+func (w *worker) note(lock *multilock.Lock, kind locktest.Kind) error {
+	e := locktest.Event{Kind: kind, Name: stressName, Token: lock.Record().Token, Time: locktest.Now()}
+	if kind == locktest.Acquired || kind == locktest.Renewed {
+		e.Until = e.Time + lock.Remaining()
+	}
+	return w.log.Record(e)
+}

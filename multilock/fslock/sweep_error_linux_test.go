@@ -1,0 +1,284 @@
+package fslock_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// fault is what strikes at an operation.
+type fault struct {
+	phase faultfs.Phase
+	errno syscall.Errno
+}
+
+// faultsAt are what a client of a network file system may answer: nothing was
+// done, or it was done and the reply is lost; with the errors of a mount that
+// gives up (EIO, ETIMEDOUT), of a signal (EINTR), and of a call that was carried
+// out twice or met a handle that is gone (ENOENT, ESTALE). The errors of each
+// kind take turns, unless all are wanted.
+func faultsAt(n int) []fault {
+	doubt := []syscall.Errno{syscall.EIO, syscall.ETIMEDOUT, syscall.EINTR}
+	gone := []syscall.Errno{syscall.ENOENT, syscall.ESTALE}
+	numbers := append(doubt, gone...)
+	if !*exhaustive {
+		numbers = []syscall.Errno{doubt[n%len(doubt)], gone[n%len(gone)]}
+	}
+	var all []fault
+	for _, errno := range numbers {
+		all = append(all, fault{faultfs.Before, errno}, fault{faultfs.After, errno})
+	}
+	return all
+}
+
+// An error is an answer only if it is true: whichever operation fails or loses
+// its reply, what the library says must agree with what is on disk, and the
+// next contender must get the lock.
+func TestErrorAtEveryOperation(t *testing.T) {
+	slots := make(slots, 48)
+	sideBySide(t, scenes(), func(t *testing.T, s scene) {
+		sweepOperations(t, 16, func(t *testing.T, n int) bool {
+			var ended atomic.Bool
+			sideBySide(t, faultsAt(n), func(t *testing.T, f fault) {
+				defer slots.enter()()
+				if runWithFault(t, s, f, n) {
+					ended.Store(true)
+				}
+			})
+			return ended.Load()
+		})
+	})
+}
+
+func (f fault) String() string { return fmt.Sprintf("%s %s", f.phase, unix.ErrnoName(f.errno)) }
+
+// struck is an operation at which a fault struck, and what came of it.
+type struck struct {
+	*player
+	base string
+	op   faultfs.Op
+	err  error
+	// lie says that an operation was not carried out, or only asks, and answered
+	// that what is there is gone. No honest server does that, so "lost" and "free"
+	// may be wrong then; that the lock is ours may not.
+	lie bool
+}
+
+// exhaustive makes the sweeps meet every error at every operation, and crash or
+// stop after each operation as well as before the next one.
+var exhaustive = flag.Bool("exhaustive", false, "sweep with all errors, before and after each operation")
+
+func runWithFault(t *testing.T, s scene, f fault, n int) (ended bool) {
+	base := fresh(t)
+	p, err := newPlayer(base, s)
+	require.NoError(t, err)
+	require.NoError(t, s.prepare(p))
+	var op atomic.Pointer[faultfs.Op]
+	p.faulty.Inject(func(now faultfs.Op) error {
+		if now.N != n || now.Phase != f.phase {
+			return nil
+		}
+		op.Store(&now)
+		return f.errno
+	})
+	err = s.play(p)
+	p.faulty.Inject(nil)
+	if op.Load() == nil {
+		require.NoError(t, err)
+		requireOutcome(t, s, struck{player: p, base: base})
+		require.NoError(t, p.end())
+		return true
+	}
+	t.Logf("%s %s: %v", op.Load().Kind, op.Load().Path, err)
+	requireOutcome(t, s, struck{player: p, base: base, op: *op.Load(), err: err, lie: isLie(f, *op.Load())})
+	require.NoError(t, p.end())
+	requireClosed(t, base)
+	giveBack(t, take(t, base, s, elsewhere(t)))
+	requireTidy(t, base)
+	return false
+}
+
+func isLie(f fault, op faultfs.Op) bool {
+	if f.errno != syscall.ENOENT && f.errno != syscall.ESTALE {
+		return false
+	}
+	switch op.Kind {
+	case "rename", "unlink", "rmdir": // carried out twice, they find nothing the second time
+		return f.phase == faultfs.Before
+	}
+	return true
+}
+
+func requireOutcome(t *testing.T, s scene, o struck) {
+	t.Helper()
+	checks := map[string]func(*testing.T, struck){
+		"mark": requireMarked, "heartbeat": requireRenewed, "fence": requireFenced, "break": requireBrokenOrNot,
+		"release": requireReleased, "release with legacy peers": requireReleased,
+		"clean": requireSwept, "history": requireAppended,
+	}
+	check := checks[s.name]
+	if check == nil {
+		check = requireAcquired
+	}
+	check(t, o)
+}
+
+// requireAcquired: acquired means ours, an error means not ours, unless it says
+// that it cannot tell.
+func requireAcquired(t *testing.T, o struck) {
+	t.Helper()
+	token := tokenOnDisk(t, o.base)
+	switch {
+	case o.lease != nil:
+		require.NoError(t, o.err)
+		require.Equal(t, o.lease.Record().Token, token)
+		require.NoError(t, o.renew())
+		require.NoError(t, o.release())
+		require.Empty(t, tokenOnDisk(t, o.base))
+	case errors.Is(o.err, multilock.ErrUnsure):
+	default:
+		require.Error(t, o.err)
+		require.NotEqual(t, o.self.Start, startOnDisk(t, o.base), "an attempt that was not successful left a lock")
+		requireUnblocked(t, o)
+	}
+}
+
+// requireUnblocked: an empty directory is nobody's lock, but keeps a barrier from
+// passing. Only a mkdir whose outcome is in doubt may leave one, or a failed rmdir.
+func requireUnblocked(t *testing.T, o struck) {
+	t.Helper()
+	dir := filepath.Join(o.base, fslock.DefaultGroup, sweptName)
+	if _, err := os.Stat(dir); err != nil || len(namesIn(t, dir)) > 0 {
+		return
+	}
+	require.Contains(t, []string{"mkdir", "rmdir"}, o.op.Kind, "an attempt that was not successful left an empty directory")
+	require.Equal(t, dir, o.op.Real)
+}
+
+// startOnDisk tells this process's locks from those of the dead.
+func startOnDisk(t *testing.T, base string) uint64 {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(base, fslock.DefaultGroup, sweptName, sweptName+".locked"))
+	if os.IsNotExist(err) {
+		return 0
+	}
+	require.NoError(t, err)
+	return fslock.ParseRecord(sweptName, data).Holder.Start
+}
+
+func (o struck) held(t *testing.T) bool {
+	t.Helper()
+	return tokenOnDisk(t, o.base) == o.lease.Record().Token
+}
+
+func requireRenewed(t *testing.T, o struck) {
+	t.Helper()
+	require.True(t, o.held(t))
+	if errors.Is(o.err, multilock.ErrLost) {
+		require.True(t, o.lie)
+		return
+	}
+	require.NoError(t, o.renew())
+	require.NoError(t, o.release())
+}
+
+func requireFenced(t *testing.T, o struck) {
+	t.Helper()
+	require.True(t, o.held(t))
+	if errors.Is(o.err, multilock.ErrLost) {
+		require.True(t, o.lie)
+		return
+	}
+	first := o.number
+	require.NoError(t, o.fence())
+	require.Greater(t, o.number, first)
+	require.NoError(t, o.release())
+}
+
+func requireMarked(t *testing.T, o struck) {
+	t.Helper()
+	require.True(t, o.held(t))
+	data, err := os.ReadFile(filepath.Join(o.base, fslock.DefaultGroup, sweptName, sweptName+".job"))
+	switch {
+	case errors.Is(o.err, multilock.ErrLost):
+		require.True(t, o.lie)
+		return
+	case o.err == nil:
+		require.NoError(t, err)
+		var group process.Group
+		require.NoError(t, json.Unmarshal(data, &group))
+		require.Equal(t, syscall.Getpgrp(), group.PGID)
+	}
+	require.NoError(t, o.renew())
+	require.NoError(t, o.release())
+}
+
+func requireReleased(t *testing.T, o struck) {
+	t.Helper()
+	switch {
+	case errors.Is(o.err, multilock.ErrLost):
+		require.True(t, o.lie || tokenOnDisk(t, o.base) == "")
+	case o.err != nil:
+		require.NoError(t, o.release(), "it may be called again")
+		fallthrough
+	default:
+		require.Empty(t, tokenOnDisk(t, o.base))
+		require.ErrorIs(t, o.release(), multilock.ErrReleased)
+	}
+}
+
+func requireBrokenOrNot(t *testing.T, o struck) {
+	t.Helper()
+	switch {
+	case o.err == nil && !o.lie && o.seen.State == multilock.Dead:
+		require.Empty(t, tokenOnDisk(t, o.base))
+	case o.err == nil && !o.lie:
+		require.NotEqual(t, multilock.Free, o.seen.State)
+	case o.err != nil && tokenOnDisk(t, o.base) != "":
+		lookUntil(t, o.observer, multilock.Dead, nil)
+		require.NoError(t, o.observer.Break(t.Context()))
+		require.Empty(t, tokenOnDisk(t, o.base))
+	}
+}
+
+func requireSwept(t *testing.T, o struck) {
+	t.Helper()
+	if o.err != nil {
+		_, err := o.src.Sweep(t.Context())
+		require.NoError(t, err, "it may be called again")
+	}
+	for _, l := range o.swept {
+		require.True(t, l.Dead)
+		if o.lie {
+			continue
+		}
+		require.NoDirExists(t, filepath.Join(o.base, ".multilock", "staging", l.Entry))
+	}
+}
+
+func requireAppended(t *testing.T, o struck) {
+	t.Helper()
+	events, err := o.src.History(t.Context(), o.event.Time)
+	require.NoError(t, err)
+	if o.err == nil {
+		require.Len(t, events, 1)
+	}
+	require.NoError(t, o.src.Append(t.Context(), o.event))
+	again, err := o.src.History(t.Context(), o.event.Time)
+	require.NoError(t, err)
+	require.Len(t, again, len(events)+1)
+}

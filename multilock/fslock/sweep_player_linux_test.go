@@ -1,0 +1,195 @@
+package fslock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+const (
+	// sweptName is the lock that all sweeps are about.
+	sweptName = "lock"
+	// sweptTTL is that of what is swept, short so that silence soon tells, and
+	// sweptBeat long enough that a machine which is busy does not disturb the
+	// numbers of the operations much.
+	sweptTTL  = 300 * time.Millisecond
+	sweptBeat = 60 * time.Millisecond
+	// sweptTenure is for how long a holder believes after a sign of life: the
+	// library's rule, which a Lease leaves to its user.
+	sweptTenure = sweptTTL - sweptTTL/5
+	// sweptWindow is for how long silence is watched.
+	sweptWindow = sweptBeat * 3 / 2
+)
+
+// sharedFS is the file system as other kernels may use it too, so that the
+// sweeps run through the calls that only those need.
+func sharedFS() *faultfs.FS {
+	fs := faultfs.New(vfs.OS{}, nil)
+	fs.Describe(vfs.FileSystem{Type: "test"})
+	return fs
+}
+
+// player plays one scene of a sweep, in this process or in another.
+type player struct {
+	faulty *faultfs.FS
+	src    *fslock.Source // whose operations are swept
+	plain  *fslock.Source // the same place without faults
+	self   process.Identity
+
+	rival    multilock.Contender
+	lease    multilock.Lease
+	observer multilock.Observer
+	seen     multilock.Sighting
+	number   uint64
+	swept    []fslock.Leftover
+	event    multilock.Event
+	beliefs  []belief
+}
+
+func newPlayer(base string, s scene) (*player, error) {
+	self, err := process.Self()
+	if err != nil {
+		return nil, err
+	}
+	p := &player{faulty: sharedFS(), self: self}
+	p.src, err = fslock.Open(fslock.Options{Base: base, FS: p.faulty, Self: self, LegacyPeers: s.legacy})
+	if err != nil {
+		return nil, err
+	}
+	p.plain, err = fslock.Open(fslock.Options{Base: base, FS: sharedFS(), Self: self, LegacyPeers: s.legacy})
+	return p, err
+}
+
+// end closes whatever is open, and gives nothing back.
+func (p *player) end() error {
+	var err error
+	if p.lease != nil {
+		err = p.lease.Close()
+	}
+	if p.rival != nil {
+		err = errors.Join(err, p.rival.Close())
+	}
+	if p.observer != nil {
+		err = errors.Join(err, p.observer.Close())
+	}
+	return errors.Join(err, p.src.Close(), p.plain.Close())
+}
+
+func sweptClaim() multilock.Claim { return multilock.Claim{TTL: sweptTTL, Heartbeat: sweptBeat} }
+
+// belief says that, from a moment on and until another, the player takes itself
+// for the holder. Both are CLOCK_BOOTTIME. The next belief replaces it.
+type belief struct {
+	What     string
+	At, Till time.Duration
+}
+
+func (b belief) String() string { return fmt.Sprintf("%s: from %s until %s", b.What, b.At, b.Till) }
+
+// sinceBoot is CLOCK_BOOTTIME, which all processes of a host share.
+func sinceBoot() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		panic(err)
+	}
+	return time.Duration(ts.Nano())
+}
+
+// believe notes what the library's rules make of a sign of life at good.
+func (p *player) believe(what string, good boottime.Instant) {
+	now := sinceBoot()
+	p.beliefs = append(p.beliefs, belief{what, now, now + sweptTenure - good.Elapsed()})
+}
+
+// doubt ends the belief.
+func (p *player) doubt(what string) {
+	p.beliefs = append(p.beliefs, belief{What: what, At: sinceBoot()})
+}
+
+// compete is what the core does for TryAcquire, without the keeper.
+func (p *player) compete(src *fslock.Source, claim multilock.Claim) error {
+	c, err := src.Contend(context.Background(), sweptName, claim, multilock.Patience{})
+	if err != nil {
+		return err
+	}
+	lease, err := insist(c)
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
+	p.lease = lease
+	p.believe("acquired", lease.Since())
+	return c.Close()
+}
+
+// insist tries until it meets a living holder, or an error.
+func insist(c multilock.Contender) (multilock.Lease, error) {
+	for range 10 {
+		lease, err := c.Try(context.Background())
+		if !errors.Is(err, multilock.ErrHeld) {
+			return lease, err
+		}
+		seen, err := c.Look(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		switch seen.State {
+		case multilock.Held, multilock.Suspect:
+			return nil, &multilock.HeldError{Name: sweptName, Sighting: seen}
+		case multilock.Dead:
+			if err := c.Break(context.Background()); err != nil {
+				return nil, err
+			}
+		case multilock.Free:
+		}
+	}
+	return nil, errors.New("it is free at every look and held at every attempt")
+}
+
+func (p *player) renew() error {
+	start := boottime.Now()
+	err := p.lease.Renew(context.Background())
+	switch {
+	case err == nil:
+		p.believe("renewed", start)
+	case errors.Is(err, multilock.ErrLost):
+		p.doubt("lost at the renewal")
+	}
+	return err
+}
+
+func (p *player) fence() (err error) {
+	start := boottime.Now()
+	p.number, err = p.lease.Fence(context.Background())
+	switch {
+	case err == nil:
+		p.believe("fenced", start)
+	case errors.Is(err, multilock.ErrLost):
+		p.doubt("lost at the fence")
+	}
+	return err
+}
+
+func (p *player) release() error {
+	p.doubt("released")
+	return p.lease.Release(context.Background())
+}
+
+// ownGroup is the process group of the player, which is its job.
+func (p *player) mark() error {
+	group, err := process.FindGroup(syscall.Getpgrp())
+	if err != nil {
+		return err
+	}
+	return p.lease.MarkJob(context.Background(), group)
+}

@@ -1,0 +1,163 @@
+package fslock_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// sweepOperations calls run for each operation of a scene in turn, as many at a
+// time as width says, until a run ended without having met its fault: the scene
+// has no operation of that number.
+func sweepOperations(t *testing.T, width int, run func(t *testing.T, n int) (ended bool)) {
+	t.Helper()
+	for first := 0; ; first += width {
+		ended := make([]bool, width)
+		numbers := make([]int, width)
+		for i := range numbers {
+			numbers[i] = first + i
+		}
+		sideBySide(t, numbers, func(t *testing.T, n int) { ended[n-first] = run(t, n) })
+		if t.Failed() || slices.Contains(ended, true) {
+			require.False(t, ended[0] && first == 0, "the scene has no operations")
+			return
+		}
+	}
+}
+
+// sideBySide runs a subtest for each case, all at the same time: most of the
+// time they wait for somebody's TTL, which has nothing to do with how many
+// processors there are.
+func sideBySide[T any](t *testing.T, cases []T, run func(*testing.T, T)) {
+	t.Helper()
+	var group sync.WaitGroup
+	for _, c := range cases {
+		group.Go(func() { t.Run(fmt.Sprint(c), func(t *testing.T) { run(t, c) }) })
+	}
+	group.Wait()
+}
+
+// slots bounds how much goes on at a time: observers that do not get a processor
+// for long cannot tell a holder's silence from their own.
+type slots chan struct{}
+
+// enter waits for a slot, and returns what gives it back.
+func (s slots) enter() (leave func()) {
+	s <- struct{}{}
+	return func() { <-s }
+}
+
+// take acquires the lock with all patience. What others hold is as short-lived
+// as all that is swept; this lock is not.
+func take(t *testing.T, base string, s scene, as process.Identity) *multilock.Lock {
+	t.Helper()
+	ageLimbo(t, base)
+	src := open(t, fslock.Options{Base: base, FS: sharedFS(), Self: as, LegacyPeers: s.legacy})
+	opt := multilock.Options{TTL: long, Poll: 10 * time.Millisecond}
+	lock, err := multilock.Acquire(within(t), src, sweptName, opt)
+	require.NoError(t, err, "whatever happened before, the lock is to be had")
+	require.Equal(t, lock.Record().Token, tokenOnDisk(t, base))
+	return lock
+}
+
+// ageLimbo spares the test the ten seconds that a directory without a lock file
+// has to be old; that it is watched for two more remains.
+func ageLimbo(t *testing.T, base string) {
+	t.Helper()
+	dir := filepath.Join(base, fslock.DefaultGroup, sweptName)
+	if _, err := os.Stat(dir); err != nil || tokenOnDisk(t, base) != "" {
+		return
+	}
+	old := time.Now().Add(-time.Minute)
+	require.NoError(t, os.Chtimes(dir, old, old))
+}
+
+func giveBack(t *testing.T, lock *multilock.Lock) {
+	t.Helper()
+	require.NoError(t, lock.Verify(t.Context()))
+	require.NoError(t, lock.Release(context.Background()))
+}
+
+// tokenOnDisk is whose lock it is, read past all of the library; "" if nobody's.
+func tokenOnDisk(t *testing.T, base string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(base, fslock.DefaultGroup, sweptName, sweptName+".locked"))
+	if os.IsNotExist(err) {
+		return ""
+	}
+	require.NoError(t, err)
+	record := fslock.ParseRecord(sweptName, data)
+	require.Empty(t, record.Foreign)
+	require.NotEmpty(t, record.Token)
+	return record.Token
+}
+
+// requireTidy checks that nothing is left over that the janitor would not take:
+// at once, if its maker is known to be gone, and all else after a day.
+func requireTidy(t *testing.T, base string) {
+	t.Helper()
+	require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)), "the group is not empty")
+	for _, name := range namesIn(t, filepath.Join(base, ".multilock")) {
+		require.Contains(t, []string{"staging", "groups", "fs-test.replaces"}, name)
+	}
+	here := open(t, fslock.Options{Base: base, FS: sharedFS()})
+	sweepClean(t, here)
+
+	staging := filepath.Join(base, ".multilock", "staging")
+	old := time.Now().Add(-25 * time.Hour)
+	for _, name := range namesIn(t, staging) {
+		require.NoError(t, os.Chtimes(filepath.Join(staging, name), old, old))
+	}
+	sweepClean(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}))
+	require.Empty(t, namesIn(t, staging), "the janitor leaves something for ever")
+}
+
+// sweepClean sweeps, and checks that nothing dead is left.
+func sweepClean(t *testing.T, src *fslock.Source) {
+	t.Helper()
+	_, err := src.Sweep(t.Context())
+	require.NoError(t, err)
+	left, err := src.Leftovers(t.Context())
+	require.NoError(t, err)
+	for _, l := range left {
+		require.False(t, l.Dead, "%s: %s", l.Entry, l.Why)
+	}
+}
+
+func namesIn(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if !os.IsNotExist(err) {
+		require.NoError(t, err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// requireClosed checks that this process has nothing open below base.
+func requireClosed(t *testing.T, base string) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, e := range entries {
+		target, err := os.Readlink(filepath.Join("/proc/self/fd", e.Name()))
+		if err == nil {
+			require.False(t, strings.HasPrefix(target, base+"/") || target == base, "%s is still open", target)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package fslock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/multilock/go/multilock"
+)
+
+// scene is a part of the protocol that is swept: a fault strikes at each of its
+// operations in turn.
+type scene struct {
+	name   string
+	legacy bool
+	// prepare is not swept.
+	prepare func(*player) error
+	play    func(*player) error
+}
+
+func (s scene) String() string { return s.name }
+
+// scenes are all parts of the protocol that change something.
+func scenes() []scene {
+	return []scene{
+		{name: "first acquire", prepare: prepareNothing, play: playAcquire},
+		{name: "acquire", prepare: prepareBase, play: playAcquire},
+		{name: "acquire with legacy peers", legacy: true, prepare: prepareBase, play: playAcquire},
+		{name: "wait then acquire", prepare: prepareWait, play: playFurtherTry},
+		{name: "wait then acquire with legacy peers", legacy: true, prepare: prepareWait, play: playFurtherTry},
+		{name: "take over", prepare: prepareDead, play: playAcquire},
+		{name: "mark", prepare: prepareHold, play: (*player).mark},
+		{name: "heartbeat", prepare: prepareHold, play: (*player).renew},
+		{name: "fence", prepare: prepareHold, play: (*player).fence},
+		{name: "release", prepare: prepareMarked, play: (*player).release},
+		{name: "release with legacy peers", legacy: true, prepare: prepareHold, play: (*player).release},
+		{name: "break", prepare: prepareDead, play: playBreak},
+		{name: "clean", prepare: prepareLeftover, play: playSweepLeftovers},
+		{name: "history", prepare: prepareBase, play: playAppend},
+	}
+}
+
+func sceneNamed(name string) (scene, error) {
+	for _, s := range scenes() {
+		if s.name == name {
+			return s, nil
+		}
+	}
+	return scene{}, errors.New("no scene " + name)
+}
+
+func prepareNothing(*player) error { return nil }
+
+// prepareBase makes the first use of the base directory, and a look at the
+// scene's own source, so that what it opens once is open.
+func prepareBase(p *player) error {
+	if err := p.compete(p.src, sweptClaim()); err != nil {
+		return err
+	}
+	err := p.release()
+	p.lease, p.beliefs = nil, nil
+	return err
+}
+
+// prepareWait lets the player wait so long that what it staged is old.
+func prepareWait(p *player) error {
+	if err := p.compete(p.plain, sweptClaim()); err != nil {
+		return err
+	}
+	var err error
+	p.rival, err = p.src.Contend(context.Background(), sweptName, sweptClaim(), multilock.Patience{})
+	if err != nil {
+		return err
+	}
+	if _, err := p.rival.Try(context.Background()); !errors.Is(err, multilock.ErrHeld) {
+		return err
+	}
+	time.Sleep(sweptBeat)
+	err = p.release()
+	p.lease, p.beliefs = nil, nil
+	return err
+}
+
+func prepareHold(p *player) error { return p.compete(p.src, sweptClaim()) }
+
+func prepareMarked(p *player) error {
+	claim := sweptClaim()
+	claim.Job = true
+	if err := p.compete(p.src, claim); err != nil {
+		return err
+	}
+	return p.mark()
+}
+
+// prepareDead leaves the lock and the job of a process that is gone.
+func prepareDead(p *player) error {
+	if err := prepareBase(p); err != nil {
+		return err
+	}
+	claim := sweptClaim()
+	claim.Holder.Identity, claim.Job = theDead(p.self), true
+	c, err := p.plain.Contend(context.Background(), sweptName, claim, multilock.Patience{})
+	if err != nil {
+		return err
+	}
+	lease, err := c.Try(context.Background())
+	if err != nil {
+		return err
+	}
+	return errors.Join(lease.MarkJob(context.Background(), someJob(p.self)), lease.Close(), c.Close())
+}
+
+// prepareLeftover leaves what a process that is gone had staged.
+func prepareLeftover(p *player) error {
+	if err := prepareBase(p); err != nil {
+		return err
+	}
+	claim := sweptClaim()
+	claim.Holder.Identity = theDead(p.self)
+	c, err := p.plain.Contend(context.Background(), sweptName, claim, multilock.Patience{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(copyStaged(p.plain.Base()), c.Close())
+}
+
+// copyStaged copies what is staged, so that it outlives its contender.
+func copyStaged(base string) error {
+	staging := filepath.Join(base, ".multilock", "staging")
+	files, err := filepath.Glob(filepath.Join(staging, "*", sweptName+".locked"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		copied := filepath.Join(staging, uuid.NewString())
+		if err := os.CopyFS(copied, os.DirFS(filepath.Dir(file))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func playAcquire(p *player) error { return p.compete(p.src, sweptClaim()) }
+
+func playFurtherTry(p *player) error {
+	lease, err := insist(p.rival)
+	if err == nil {
+		p.lease = lease
+		p.believe("acquired", lease.Since())
+	}
+	err = errors.Join(err, p.rival.Close())
+	p.rival = nil
+	return err
+}
+
+func playBreak(p *player) error {
+	var err error
+	p.observer, err = p.src.Observe(context.Background(), sweptName, multilock.Patience{})
+	if err != nil {
+		return err
+	}
+	p.seen, err = p.observer.Look(context.Background())
+	if err != nil || p.seen.State != multilock.Dead {
+		return err
+	}
+	return p.observer.Break(context.Background())
+}
+
+func playSweepLeftovers(p *player) (err error) {
+	p.swept, err = p.src.Sweep(context.Background())
+	return err
+}
+
+func playAppend(p *player) error {
+	p.event = multilock.Event{Time: time.Now(), What: multilock.Acquired, Name: sweptName, Token: "appended"}
+	return p.src.Append(context.Background(), p.event)
+}

@@ -1,0 +1,67 @@
+package fslock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// A process that stands still for longer than its TTL, at whichever operation,
+// has lost its lock to a contender on another host. When it goes on it must
+// neither believe that it holds the lock, nor do any harm to the new holder's.
+func TestStopAtEveryOperation(t *testing.T) {
+	slots := make(slots, 24)
+	sideBySide(t, scenes(), func(t *testing.T, s scene) {
+		for _, phase := range phases() {
+			sweepOperations(t, 8, func(t *testing.T, n int) bool {
+				defer slots.enter()()
+				return runAndStop(t, s, n, phase)
+			})
+		}
+	})
+}
+
+func runAndStop(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool) {
+	base := fresh(t)
+	child := startStunt(t, stunt{Base: base, Scene: s.name, How: "stop", N: n, Phase: phase})
+	if child.await(t) != childStopped {
+		require.NoError(t, child.Wait())
+		return true
+	}
+	stopped := boottime.Now()
+	lock := take(t, base, s, elsewhere(t))
+	taken := sinceBoot()
+	number, err := lock.Fence(t.Context())
+	require.NoError(t, err)
+	// It stands still for longer than it can have believed anything.
+	time.Sleep(sweptTTL + sweptWindow - stopped.Elapsed())
+
+	beliefs := child.goOn(t)
+	next, err := lock.Fence(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, next, number)
+	require.Equal(t, lock.Record().Token, tokenOnDisk(t, base))
+	given := sinceBoot()
+	giveBack(t, lock)
+	requireNoOverlap(t, beliefs, taken, given)
+	requireTidy(t, base)
+	return false
+}
+
+// requireNoOverlap checks that no belief reaches into the time from taken until
+// given, in which somebody else surely held the lock.
+func requireNoOverlap(t *testing.T, beliefs []belief, taken, given time.Duration) {
+	t.Helper()
+	for i, b := range beliefs {
+		till := b.Till
+		if i+1 < len(beliefs) {
+			till = min(till, beliefs[i+1].At)
+		}
+		overlap := min(till, given) - max(b.At, taken)
+		require.LessOrEqual(t, overlap, time.Duration(0), "%s, while another held the lock from %s until %s", b, taken, given)
+	}
+}
