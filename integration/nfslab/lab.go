@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,15 +44,11 @@ func (l lab) run(ctx context.Context, opts options, job wire.Job) (int, error) {
 	if err != nil {
 		return 0, cause(ctx, err)
 	}
-	dir, err := os.MkdirTemp(l.cache.Dir, image.RunPrefix)
+	initrd, err := l.makeInitrd(base.Initrd, opts, job)
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir)
-	initrd := filepath.Join(dir, "initrd")
-	if err := writeInitrd(initrd, base.Initrd, opts, job); err != nil {
-		return 0, err
-	}
+	defer initrd.Close()
 	return l.boot(ctx, opts, job, vm.Config{
 		Kernel: base.Kernel, Initrd: initrd, Accel: accel, CPUs: 2, MemoryMB: opts.memoryMB,
 		Terminal: job.Terminal, ControlPort: wire.ControlPort, ConsoleCopy: consoleCopy(opts),
@@ -70,8 +67,7 @@ func (l lab) boot(ctx context.Context, opts options, job wire.Job, config vm.Con
 	}
 	defer machine.Stop()
 	defer context.AfterFunc(ctx, func() { machine.Control.Close() })() // ends the conversation
-	session := newSession(machine, job, opts.out)
-	code, err := session.talk(func() { os.Remove(config.Initrd) })
+	code, err := newSession(machine, job, opts.out).talk()
 	if err != nil {
 		return 0, explain(ctx, machine, err)
 	}
@@ -108,29 +104,36 @@ func consoleCopy(opts options) io.Writer {
 	return nil
 }
 
-// writeInitrd appends to the cached archive one of this run: the kernel unpacks both, the second over the first.
-func writeInitrd(path, base string, opts options, job wire.Job) error {
-	f, err := os.Create(path)
+// makeInitrd returns the cached archive with one of this run behind it: the kernel unpacks both, the second over the first. The
+// file has no name, so that nothing of it can be left behind.
+func (l lab) makeInitrd(base string, opts options, job wire.Job) (*os.File, error) {
+	initrd, err := os.CreateTemp(l.cache.Dir, image.RunPrefix)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer f.Close()
+	if err := os.Remove(initrd.Name()); err != nil {
+		return nil, errors.Join(err, initrd.Close())
+	}
+	if err := writeInitrd(initrd, base, opts, job); err != nil {
+		return nil, errors.Join(err, initrd.Close())
+	}
+	return initrd, nil
+}
+
+func writeInitrd(initrd io.Writer, base string, opts options, job wire.Job) error {
 	from, err := os.Open(base)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	if _, err := io.Copy(f, from); err != nil {
+	if _, err := io.Copy(initrd, from); err != nil {
 		return fmt.Errorf("copy root file system: %w", err)
 	}
-	buffered := bufio.NewWriterSize(f, 1<<20)
+	buffered := bufio.NewWriterSize(initrd, 1<<20)
 	if err := writeRunFiles(cpio.NewWriter(buffered), opts.files, job); err != nil {
 		return fmt.Errorf("files of this run: %w", err)
 	}
-	if err := buffered.Flush(); err != nil {
-		return err
-	}
-	return f.Close()
+	return buffered.Flush()
 }
 
 func writeRunFiles(archive *cpio.Writer, files []string, job wire.Job) error {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/multilock/go/integration/nfslab/guest"
 	"github.com/multilock/go/integration/nfslab/guest/agent"
-	"github.com/multilock/go/integration/nfslab/guest/on"
+	"github.com/multilock/go/integration/nfslab/guest/hosts"
 	"github.com/multilock/go/integration/nfslab/guest/reaper"
 	"github.com/multilock/go/integration/nfslab/image"
 )
@@ -58,9 +58,11 @@ func main() {
 func dispatch(args []string) int {
 	switch filepath.Base(args[0]) {
 	case guest.OnProgram:
-		return on.Main(args)
+		return hosts.On(args)
 	case guest.ExecProgram:
-		return on.Exec(args)
+		return hosts.Exec(args)
+	case guest.AbortProgram:
+		return hosts.Abort(args)
 	case guest.InitProgram:
 		reaper.Main()
 		return 0

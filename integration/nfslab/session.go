@@ -31,8 +31,8 @@ func newSession(machine *vm.Machine, job wire.Job, out string) *session {
 	return &session{machine: machine, sender: wire.NewSender(machine.Control), job: job, out: newOutputDir(out)}
 }
 
-// talk passes on what the command says until it has ended, and returns its exit code. It calls up once the machine runs.
-func (s *session) talk(up func()) (int, error) {
+// talk passes on what the command says until it has ended, and returns its exit code.
+func (s *session) talk() (int, error) {
 	limit := bootLimit
 	for {
 		// Set anew for every frame, so that time in which our own output was blocked does not count.
@@ -46,7 +46,6 @@ func (s *session) talk(up func()) (int, error) {
 		switch kind {
 		case wire.Ready:
 			limit = silenceLimit
-			up()
 			s.feed()
 		case wire.Exit:
 			return s.finish(payload)

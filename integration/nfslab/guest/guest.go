@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/multilock/go/integration/nfslab/cpio"
-	"github.com/multilock/go/integration/nfslab/guest/on"
+	"github.com/multilock/go/integration/nfslab/guest/hosts"
 )
 
 //go:embed root
@@ -21,7 +21,8 @@ const (
 	AgentProgram = "lab-agent"
 	InitProgram  = "lab-init"
 	OnProgram    = "on"
-	ExecProgram  = on.ExecProgram
+	ExecProgram  = hosts.ExecProgram
+	AbortProgram = hosts.AbortProgram
 )
 
 const binDir = "lab/bin"
@@ -34,7 +35,7 @@ func Write(archive *cpio.Writer) error {
 	if err := writeSelf(archive, binDir+"/"+AgentProgram); err != nil {
 		return err
 	}
-	for _, name := range []string{InitProgram, OnProgram, ExecProgram} {
+	for _, name := range []string{InitProgram, OnProgram, ExecProgram, AbortProgram} {
 		if err := archive.Symlink(binDir+"/"+name, AgentProgram); err != nil {
 			return err
 		}

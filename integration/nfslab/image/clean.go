@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// RunPrefix begins the names of directories that runs make for themselves in the cache.
+// RunPrefix begins the names of files that runs have in the cache for a moment.
 const RunPrefix = "run-"
 
 // Clean empties the cache. Machines that run have read all they need; one that is just starting may fail.

@@ -21,7 +21,7 @@ const Program = "qemu-system-x86_64"
 // Config describes a machine. All fields but Terminal are required.
 type Config struct {
 	Kernel   string
-	Initrd   string
+	Initrd   *os.File // need not have a name
 	Accel    Accel
 	CPUs     int
 	MemoryMB int
@@ -68,7 +68,7 @@ func Start(config Config) (*Machine, error) {
 
 func command(config Config, control, console *os.File, messages io.Writer) *exec.Cmd {
 	cmd := exec.Command(Program, arguments(config)...)
-	cmd.ExtraFiles = []*os.File{control, console} // descriptors 3 and 4 of the arguments
+	cmd.ExtraFiles = []*os.File{control, console, config.Initrd} // descriptors 3, 4 and 5 of the arguments
 	cmd.Stderr = messages
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if config.Terminal {
@@ -82,7 +82,7 @@ func command(config Config, control, console *os.File, messages io.Writer) *exec
 
 func arguments(config Config) []string {
 	args := append(base(config.Accel, config.MemoryMB, config.CPUs),
-		"-kernel", config.Kernel, "-initrd", config.Initrd,
+		"-kernel", config.Kernel, "-initrd", "/dev/fd/5",
 		"-append", "console=ttyS0 quiet panic=-1 mitigations=off",
 		"-chardev", "socket,id=console,fd=4", "-serial", "chardev:console",
 		"-device", "virtio-serial-pci",

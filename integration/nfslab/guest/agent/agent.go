@@ -6,6 +6,7 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -136,7 +137,7 @@ func (a *agent) exitCode(cmd *exec.Cmd, err error) int {
 		return status.ExitStatus()
 	}
 	fmt.Fprintln(a.sender.Stream(wire.Stderr), "nfslab:", err)
-	if _, missing := exec.LookPath(cmd.Args[0]); missing != nil {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return 127
 	}
 	return 126

@@ -21,6 +21,11 @@ host_pid() {
 	cat "$hosts/$1/pid" 2>/dev/null || die "$1 is down"
 }
 
+# All of a host's processes are in one control group, so that they can be stopped and killed together.
+cgroup() {
+	echo "/sys/fs/cgroup/$1"
+}
+
 # The server's end of the host's cable.
 port() {
 	echo "p-$1"

@@ -1,6 +1,6 @@
 //go:build linux
 
-package on
+package hosts
 
 import (
 	"errors"

@@ -1,11 +1,11 @@
 //go:build linux
 
-// Package on runs a command on one of the lab's hosts, that is in the host's namespaces.
+// Package hosts is how programs get into the lab's hosts, that is into their namespaces.
 //
-// It is a program of its own, not nsenter, so that a test can treat it as the command: it passes on the signals it
-// gets, returns the command's exit code, and takes the command with it when it is killed. Main stays outside of the host's pid
-// namespace, where its caller can see it; its child Exec is inside and becomes the command.
-package on
+// Its program "on" runs a command on a host. It is a program of its own, not nsenter, so that a test can treat it as the
+// command: it passes on the signals it gets, returns the command's exit code, and takes the command with it when it is killed. On
+// stays outside of the host's pid namespace, where its caller can see it; its child Exec is inside and becomes the command.
+package hosts
 
 import (
 	"errors"
@@ -24,46 +24,50 @@ import (
 // hostsDir holds one directory per host; the file pid in it names the host's first process.
 const hostsDir = "/run/lab/hosts"
 
+// cgroups holds the control group of each host, under its name.
+const cgroups = "/sys/fs/cgroup"
+
 // ExecProgram is the name under which Exec is found on the PATH.
 const ExecProgram = "lab-exec"
 
 const usage = "usage: on HOST COMMAND [ARGUMENT...]"
 
-// Main runs the command line "on HOST COMMAND..." and returns the exit code: the command's own, 128+n if signal n ended it,
+// On runs the command line "on HOST COMMAND..." and returns the exit code: the command's own, 128+n if signal n ended it,
 // 126 or 127 if it cannot be run or found, 125 if there is no such host.
-func Main(args []string) int {
+func On(args []string) int {
 	if len(args) < 3 {
 		fmt.Fprintln(os.Stderr, usage)
 		return 125
 	}
-	// Namespaces and the death signal belong to a thread.
+	// Namespaces belong to a thread, and so does being the parent for the child's death signal.
 	runtime.LockOSThread()
-	if err := enter(args[1]); err != nil {
+	host := filepath.Base(args[1])
+	group, err := os.Open(filepath.Join(cgroups, host)) // not to be seen from the host
+	if err == nil {
+		err = enter(host)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		err = errors.New("no such host, or it is down")
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "on %s: %v\n", args[1], err)
 		return 125
 	}
-	return run(args[2:])
+	return run(args[2:], group)
 }
 
 // enter moves the calling thread into the host's namespaces. A new process of it is in the host's pid namespace.
 func enter(host string) error {
-	pid, err := os.ReadFile(filepath.Join(hostsDir, filepath.Base(host), "pid"))
-	if errors.Is(err, os.ErrNotExist) {
-		return errors.New("no such host")
-	}
+	pid, err := os.ReadFile(filepath.Join(hostsDir, host, "pid"))
 	if err != nil {
 		return err
 	}
 	process, err := unix.Open("/proc/"+strings.TrimSpace(string(pid)), unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("the host is down: %w", err)
+		return err
 	}
 	defer unix.Close(process)
-	// A thread that shares its root directory with others may not change the mount namespace.
-	if err := unix.Unshare(unix.CLONE_FS); err != nil {
-		return fmt.Errorf("unshare root directory: %w", err)
-	}
-	for _, name := range []string{"net", "uts", "pid", "mnt"} { // mnt last: it hides /proc as seen from here
+	for _, name := range []string{"net", "uts", "pid", "mnt"} {
 		if err := enterOne(process, name); err != nil {
 			return fmt.Errorf("enter its %s namespace: %w", name, err)
 		}
@@ -77,12 +81,16 @@ func enterOne(process int, name string) error {
 		return err
 	}
 	defer unix.Close(fd)
+	if name == "mnt" {
+		return enterMounts(fd)
+	}
 	return unix.Setns(fd, 0)
 }
 
-func run(command []string) int {
+func run(command []string, group *os.File) int {
 	cmd := exec.Command(ExecProgram, command...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	if err := cmd.Start(); err != nil {

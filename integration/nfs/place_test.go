@@ -1,0 +1,195 @@
+package nfs_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+const (
+	// watchdog ends what would hang for ever. Nothing depends on it.
+	watchdog = 2 * time.Minute
+	// long is a time to live that does not end during a test.
+	long = time.Hour
+	// shortTTL is one whose end tests wait for: long enough for the emulated machine
+	// to give ten signs of life in.
+	shortTTL = 3 * time.Second
+)
+
+// lab runs one of the lab's tools: host, net or server.
+func lab(t testing.TB, tool string, args ...string) {
+	t.Helper()
+	out, err := exec.Command(tool, args...).CombinedOutput()
+	require.NoError(t, err, "%s %q: %s", tool, args, out)
+}
+
+// within is a context that ends with the watchdog.
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually waits for something that another process or host brings about.
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(watchdog); !done(); {
+		require.True(t, time.Now().Before(end), "this never came about: %s", what)
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// place is a base directory on the share.
+type place struct{ name string }
+
+// newPlace makes an empty base directory that every user may use.
+func newPlace(t testing.TB) place {
+	t.Helper()
+	dir, err := os.MkdirTemp("/export", "place-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o777))
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return place{filepath.Base(dir)}
+}
+
+// on is a path below the place as a host sees it.
+func (p place) on(h host, elements ...string) string {
+	return filepath.Join(append([]string{h.mount, p.name}, elements...)...)
+}
+
+// stored is the same path on the server's own disk, where no NFS client is
+// between it and who looks at it.
+func (p place) stored(elements ...string) string {
+	return filepath.Join(append([]string{"/export", p.name}, elements...)...)
+}
+
+// record is the lock's record on the server's disk; without a token if there is none.
+func (p place) record(t testing.TB, name string) multilock.Record {
+	t.Helper()
+	content, err := os.ReadFile(p.stored(fslock.DefaultGroup, name, name+".locked"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return multilock.Record{}
+	}
+	require.NoError(t, err)
+	return fslock.ParseRecord(name, content)
+}
+
+// entries are the names in a directory on the server's disk, none if it is absent.
+func (p place) entries(t testing.TB, elements ...string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(p.stored(elements...))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	require.NoError(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// requireEmpty checks that no lock is held and nothing is left in staging.
+func (p place) requireEmpty(t testing.TB) {
+	t.Helper()
+	require.Empty(t, p.entries(t, fslock.DefaultGroup))
+	require.Empty(t, p.entries(t, ".multilock", "staging"))
+}
+
+// source opens the locks of a place as a process on a host does.
+func (p place) source(t testing.TB, h host) *fslock.Source {
+	t.Helper()
+	return p.sourceThrough(t, h, h)
+}
+
+// sourceThrough does so with another file system between the lock and the host.
+func (p place) sourceThrough(t testing.TB, h host, through vfs.FS) *fslock.Source {
+	t.Helper()
+	src, err := fslock.Open(fslock.Options{Base: p.on(h), FS: through, Self: h.identity(t)})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = src.Close() })
+	return src
+}
+
+// dir opens a directory of the place through a host's client.
+func (p place) dir(t testing.TB, h host, elements ...string) vfs.Dir {
+	t.Helper()
+	dir, err := h.OpenDir(p.on(h, elements...))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = dir.Close() })
+	return dir
+}
+
+// try takes a lock that must be free.
+func try(t testing.TB, src multilock.Source, name string, opt multilock.Options) *multilock.Lock {
+	t.Helper()
+	lock, err := multilock.TryAcquire(within(t), src, name, opt)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = lock.Release(context.Background()) })
+	return lock
+}
+
+// acquire takes a lock that must become free.
+func acquire(t testing.TB, src multilock.Source, name string, opt multilock.Options) *multilock.Lock {
+	t.Helper()
+	lock, err := multilock.Acquire(within(t), src, name, opt)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = lock.Release(context.Background()) })
+	return lock
+}
+
+// requireHeldBy checks that a host is refused because of the lock with this token.
+func requireHeldBy(t testing.TB, src multilock.Source, name, token string) multilock.Sighting {
+	t.Helper()
+	_, err := multilock.TryAcquire(within(t), src, name, multilock.Options{})
+	var held *multilock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, token, held.Sighting.Record.Token)
+	return held.Sighting
+}
+
+// plant takes a free lock and leaves it to the test to renew it or not.
+func plant(t testing.TB, src multilock.Source, name string, ttl time.Duration) multilock.Lease {
+	t.Helper()
+	contender, err := src.Contend(within(t), name, multilock.Claim{TTL: ttl, Heartbeat: ttl / 10}, multilock.Patience{})
+	require.NoError(t, err)
+	lease, err := contender.Try(within(t))
+	require.NoError(t, err)
+	require.NoError(t, contender.Close())
+	t.Cleanup(func() { _ = lease.Close() })
+	return lease
+}
+
+// broken is the evidence of every break in the history.
+func broken(t testing.TB, src *fslock.Source) []string {
+	t.Helper()
+	events, err := src.History(within(t), time.Time{})
+	require.NoError(t, err)
+	var why []string
+	for _, e := range events {
+		if e.What == multilock.Broke {
+			why = append(why, e.Why)
+		}
+	}
+	return why
+}
+
+// outside is a directory that is not on the share, and the same on all hosts.
+func outside(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/run", "outside-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
