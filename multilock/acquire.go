@@ -231,6 +231,8 @@ func (c *contest) nextPause() time.Duration {
 		return pause // a look is always due then, and shows nothing new
 	case c.seen.State == Suspect:
 		return due
+	case pause <= DefaultPoll:
+		return pause // a look can wait for the next attempt, and an idle waiter sleeps longer
 	}
 	return min(pause, due)
 }

@@ -23,7 +23,7 @@ type acquireOptions struct {
 	common
 	holding
 	wait   waitLimit
-	pid    int
+	pid    number
 	detach bool
 }
 
@@ -51,15 +51,18 @@ calling shell, unless said otherwise) and releases it when that ends.
    multilock -d /shared release -n deploy --token "$token"
 
 With --detach nobody renews the lock: it is held for --ttl, or until it is
-released, on whatever host.`,
+released, on whatever host. See multilock --help for the exit codes.`,
 		Flags: append(o.flags(),
-			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait so long for the lock; a `DURATION`, or forever", Category: "TAKING"},
-			&cli.IntFlag{Name: "pid", Destination: &o.pid, Usage: "hold the lock as long as this `PROCESS` lives (default: the calling shell)", Category: "HOLDING"},
-			&cli.BoolFlag{Name: "detach", Destination: &o.detach, Usage: "hold the lock for --ttl, whatever lives", Category: "HOLDING"},
+			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait this `DURATION` for the lock, or forever (default: do not wait)", Category: "TAKING"},
+			&cli.GenericFlag{Name: "pid", Value: &o.pid, Usage: "hold the lock as long as this `PROCESS` lives (default: the calling shell)", Category: "HOLDING"},
+			&cli.BoolFlag{Name: "detach", Destination: &o.detach, DisableDefaultText: true, Usage: "hold the lock for --ttl, whatever lives", Category: "HOLDING"},
 		),
 		Action: func(c *cli.Context) error {
-			o.common = readCommon(c)
-			if err := o.check(c); err != nil {
+			var err error
+			if o.common, err = readCommon(c, e); err != nil {
+				return err
+			}
+			if err = o.check(c); err != nil {
 				return err
 			}
 			return o.locate(runAcquire(c.Context, e, o))
@@ -74,10 +77,10 @@ func (o *acquireOptions) check(c *cli.Context) error {
 		return usagef(name, "unexpected %q; the lock's name is given with -n, and a command is run with: multilock run", c.Args().First())
 	case o.detach && !o.ttl.set:
 		return usagef(name, "--detach needs --ttl: it is the time after which the lock is free again")
-	case o.detach && o.pid != 0:
+	case o.detach && o.pid.set:
 		return usagef(name, "--detach and --pid contradict each other: a detached lock depends on no process")
-	case o.pid < 0:
-		return usagef(name, "--pid %d: not the number of a process", o.pid)
+	case o.pid.set && o.pid.value < 1:
+		return usagef(name, "--pid %d: not the number of a process", o.pid.value)
 	}
 	return o.holding.check(name)
 }
@@ -86,6 +89,9 @@ func runAcquire(ctx context.Context, e *env, o *acquireOptions) error {
 	report, err := o.acquire(ctx, e)
 	if err != nil {
 		return err
+	}
+	if o.verbose {
+		e.say("took lock %q", o.name)
 	}
 	if o.json {
 		return e.printJSON(report)
@@ -100,12 +106,12 @@ func (o *acquireOptions) acquire(ctx context.Context, e *env) (acquireReport, er
 	if o.detach {
 		return acquireDetached(ctx, e, o)
 	}
-	if o.pid == 0 {
-		o.pid = os.Getppid()
+	if !o.pid.set {
+		o.pid.value = callingShell(os.Getppid())
 	}
-	owner, err := process.Find(o.pid)
+	owner, err := process.Find(o.pid.value)
 	if err != nil {
-		return acquireReport{}, usagef("acquire", "--pid %d: %v", o.pid, err)
+		return acquireReport{}, usagef("acquire", "--pid %d: %v", o.pid.value, err)
 	}
 	return acquireKept(ctx, e, o, owner)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime/debug"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -18,6 +20,8 @@ A lock NAME of a group is the directory BASE/GROUP/NAME. It is renewed while its
 holder lives, and taken over when the holder is dead: at once on the same host,
 after its time to live (--ttl) on another. "multilock status" shows who holds
 what, and why that counts as alive.
+
+A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 ` + exitTable
 
@@ -37,7 +41,7 @@ func newApp(e *env) *cli.App {
 		HideVersion:     true,
 		Writer:          e.stdout,
 		ErrWriter:       e.stderr,
-		Flags:           append(commonFlags(true), &cli.BoolFlag{Name: "version", Usage: "print the version"}),
+		Flags:           append(commonFlags(), toggle("version", "print the version", "")),
 		Commands: []*cli.Command{
 			newRunCommand(e), newStatusCommand(e), newAcquireCommand(e), newReleaseCommand(e), newBreakCommand(e),
 			newCleanCommand(e), newHistoryCommand(e), newKeepCommand(e),
@@ -58,7 +62,7 @@ func newApp(e *env) *cli.App {
 		Suggest:              true,
 	}
 	for _, command := range app.Commands {
-		command.Flags = append(command.Flags, commonFlags(false)...)
+		command.Flags = append(command.Flags, commonFlags()...)
 		command.OnUsageError = usageError
 	}
 	return app
@@ -85,7 +89,31 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	if c.Command != nil && c.Command.Name != "multilock" {
 		name = c.Command.Name
 	}
-	return &usageProblem{command: name, err: err}
+	return &usageProblem{command: name, err: inOurWords(err)}
+}
+
+// inOurWords makes a sentence for people of what package flag says.
+func inOurWords(err error) error {
+	text := err.Error()
+	if option, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
+		return fmt.Errorf("there is no option %s; see --help", dashes(option))
+	}
+	if option, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
+		return fmt.Errorf("%s needs a value", dashes(option))
+	}
+	value := regexp.MustCompile(`^invalid (?:boolean )?value ".*" for (?:flag )?(-\S+): (.*)$`)
+	if found := value.FindStringSubmatch(text); found != nil {
+		return fmt.Errorf("%s: %s", dashes(found[1]), found[2])
+	}
+	return err
+}
+
+// dashes gives a long option both of its dashes.
+func dashes(option string) string {
+	if name := strings.TrimLeft(option, "-"); len(name) > 1 {
+		return "--" + name
+	}
+	return option
 }
 
 func usagef(command, format string, args ...any) error {

@@ -34,17 +34,23 @@ be sure. A living holder's lock is left alone (exit code 121), unless --force is
 given: then the holder notices at its next renewal, and "multilock run" ends its
 job. With --token, only that one acquisition is broken, none that came after it.`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Destination: &o.force, Usage: "break it even if the holder lives"},
+			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Destination: &o.force, DisableDefaultText: true, Usage: "break it even if the holder lives"},
 			&cli.StringFlag{Name: "token", Aliases: []string{"t"}, Destination: &o.token, Usage: "break it only if it has this `TOKEN` (see status --json)"},
-			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge a lock without a ttl by this age"},
+			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge a lock without a ttl of its own by this `DURATION` without a change"},
 		},
 		Action: func(c *cli.Context) error {
-			o.common = readCommon(c)
+			var err error
+			if o.common, err = readCommon(c, e); err != nil {
+				return err
+			}
+			names, err := namesAsked(c)
 			switch {
-			case c.NArg() > 1:
+			case err != nil:
+				return err
+			case len(names) > 1:
 				return usagef("break", "one lock at a time; \"multilock clean\" clears all that are dead")
-			case c.NArg() == 1:
-				o.name = c.Args().First()
+			case len(names) == 1:
+				o.name = names[0]
 			}
 			return o.locate(runBreak(c.Context, e, o))
 		},

@@ -36,13 +36,20 @@ as long as it takes to be sure, and removes what crashed contenders left behind.
 Living holders are left alone. Nobody needs this for correctness: whoever wants
 a dead lock takes it.`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, Usage: "only say what would be done"},
-			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge locks without a ttl by this age"},
+			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "only say what would be done"},
+			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge a lock without a ttl of its own by this `DURATION` without a change"},
 		},
 		Action: func(c *cli.Context) error {
-			o.common = readCommon(c)
-			if c.Args().Present() {
-				return usagef("clean", "unexpected %q; to clear one lock use: multilock break", c.Args().First())
+			var err error
+			if o.common, err = readCommon(c, e); err != nil {
+				return err
+			}
+			names, err := namesAsked(c)
+			if err != nil {
+				return err
+			}
+			if len(names) > 0 {
+				return usagef("clean", "unexpected %q: this is for the whole group; to clear one lock use: multilock break", names[0])
 			}
 			return runClean(c.Context, e, o)
 		},
@@ -141,18 +148,18 @@ func (r *cleanReport) print(e *env, o *cleanOptions) error {
 		broke, removed = "would break", "would remove"
 	}
 	for _, l := range r.Broken {
-		if err := e.print("%s lock %s: %s\n", broke, label(l.Name), l.Why); err != nil {
+		if err := e.print("%s lock %s: %s\n", broke, label(l.Name), harmless(l.Why)); err != nil {
 			return err
 		}
 	}
 	for _, l := range r.Leftovers {
-		if err := e.print("%s leftover %s, %s old: %s\n", removed, l.Entry, short(l.Age), l.Why); err != nil {
+		if err := e.print("%s leftover %s, %s old: %s\n", removed, label(l.Entry), short(l.Age), harmless(l.Why)); err != nil {
 			return err
 		}
 	}
 	if o.verbose {
 		for _, l := range r.Held {
-			if err := e.print("left lock %s alone: %s\n", label(l.Name), l.Why); err != nil {
+			if err := e.print("left lock %s alone: %s\n", label(l.Name), harmless(l.Why)); err != nil {
 				return err
 			}
 		}

@@ -16,19 +16,18 @@ type env struct {
 }
 
 // say prints a line of our own on the standard error, which keeps it apart from
-// results and from a job's output.
+// results and from a job's output. Names in it may be anybody's.
 func (e *env) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(e.stderr, "multilock: "+format+"\n", args...) // nobody is left to tell
+	_, _ = fmt.Fprintf(e.stderr, "multilock: %s\n", harmless(fmt.Sprintf(format, args...))) // nobody is left to tell
 }
 
 // printJSON prints one value as indented JSON on the standard output.
 func (e *env) printJSON(value any) error {
-	enc := json.NewEncoder(e.stdout)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(value); err != nil {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
-	return nil
+	return e.print("%s\n", escaped(text))
 }
 
 // print prints a result.
@@ -43,8 +42,9 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) } //nolin
 
 // printLine prints one value as a line of JSON on the standard output.
 func (e *env) printLine(value any) error {
-	if err := json.NewEncoder(e.stdout).Encode(value); err != nil {
+	text, err := json.Marshal(value)
+	if err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
-	return nil
+	return e.print("%s\n", escaped(text))
 }

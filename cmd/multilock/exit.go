@@ -40,8 +40,18 @@ const exitTable = `Exit codes:
 var (
 	errWaitOver   = errors.New("the time to wait is over")
 	errRuntimeOut = errors.New("the job ran for longer than --max-runtime")
-	errStarved    = errors.New("held too often in a row")
 )
+
+// starvedError is a refusal that came once too often (--fail-after).
+type starvedError struct {
+	times int
+	err   error
+}
+
+func (s *starvedError) Error() string {
+	return fmt.Sprintf("refused %d times in a row by the same holder", s.times)
+}
+func (s *starvedError) Unwrap() error { return s.err }
 
 // signalError is the end of a command by a signal to multilock itself.
 type signalError struct{ signal syscall.Signal }
@@ -61,6 +71,7 @@ func exitCode(err error) int {
 		notFound    *job.NotFoundError
 		notRunnable *job.NotRunnableError
 		kept        *keptError
+		starved     *starvedError
 	)
 	switch {
 	case err == nil:
@@ -71,7 +82,7 @@ func exitCode(err error) int {
 		return exitTimeLimit
 	case errors.As(err, &signalled):
 		return exitSignal + int(signalled.signal)
-	case errors.Is(err, errStarved):
+	case errors.As(err, &starved):
 		return exitStarved
 	case errors.Is(err, multilock.ErrLost):
 		return exitLost
@@ -92,11 +103,11 @@ func exitCode(err error) int {
 // outcome is how the program is to end.
 type outcome struct {
 	code int
-	job  job.Result // of a job that ran, zero otherwise
+	job  job.Result // of a job that ran; else at most the signal that ended us
 }
 
-// leave dies by SIGINT if the job did, so that a shell's loop around us ends as
-// it would without us.
+// leave dies by SIGINT if the job did, or if we were interrupted without one, so
+// that a shell's loop around us ends as it would without us.
 func (o outcome) leave() {
 	if o.code == exitSignal+int(syscall.SIGINT) {
 		o.job.Reraise()
@@ -106,13 +117,21 @@ func (o outcome) leave() {
 // conclude tells the user what went wrong, if that is ours to tell, and how to end.
 func conclude(e *env, err error) outcome {
 	o := outcome{code: exitCode(err)}
+	refused := o.code == exitHeld
 	var jobEnd *jobError
 	if errors.As(err, &jobEnd) {
 		o.job = jobEnd.result
 	}
+	var stopped *signalError
+	if o.job.Signal == 0 && errors.As(err, &stopped) {
+		o.job.Signal = stopped.signal
+	}
 	var custom *customCode
-	if errors.As(err, &custom) && o.code == exitHeld {
+	if errors.As(err, &custom) && refused {
 		o.code = custom.code
+	}
+	if refused && quiet(err) {
+		return o
 	}
 	if text := explain(err); text != "" {
 		e.say("%s", text)

@@ -16,7 +16,7 @@ import (
 type historyOptions struct {
 	common
 	since duration
-	limit int
+	limit number
 	names []string
 }
 
@@ -32,15 +32,18 @@ codes and durations. Times are those of the hosts that wrote them. With --json,
 one object per line.`,
 		Flags: []cli.Flag{
 			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "only the last `DURATION`, such as 2h or 7d"},
-			&cli.IntFlag{Name: "limit", Destination: &o.limit, Usage: "only the last `N` events"},
+			&cli.GenericFlag{Name: "limit", Value: &o.limit, Usage: "only the last `N` events"},
 		},
 		Action: func(c *cli.Context) error {
-			o.common, o.names = readCommon(c), c.Args().Slice()
-			if name := commonString(c, "name", ""); name != "" {
-				o.names = append(o.names, name)
+			var err error
+			if o.common, err = readCommon(c, e); err != nil {
+				return err
 			}
-			if o.limit < 0 {
-				return usagef("history", "--limit %d: must be positive", o.limit)
+			if o.names, err = namesAsked(c); err != nil {
+				return err
+			}
+			if o.limit.set && o.limit.value < 1 {
+				return usagef("history", "--limit %d: must be at least 1", o.limit.value)
 			}
 			return runHistory(c.Context, e, o)
 		},
@@ -63,8 +66,8 @@ func runHistory(ctx context.Context, e *env, o *historyOptions) error {
 	if len(o.names) > 0 {
 		events = slices.DeleteFunc(events, func(ev multilock.Event) bool { return !slices.Contains(o.names, ev.Name) })
 	}
-	if o.limit > 0 && len(events) > o.limit {
-		events = events[len(events)-o.limit:]
+	if n := o.limit.value; n > 0 && len(events) > n {
+		events = events[len(events)-n:]
 	}
 	if o.json {
 		return closeSource(src, printEvents(e, events))
@@ -76,8 +79,8 @@ func printHistory(e *env, events []multilock.Event) error {
 	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "TIME\tNAME\tEVENT\tHOST\tPID\tUSER\tDETAILS")
 	for _, ev := range events {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ev.Time.Local().Format("2006-01-02 15:04:05"), label(ev.Name), ev.What,
-			dash(ev.By.Host), pid(ev.By.PID), dash(ev.User), details(ev))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ev.Time.Local().Format("2006-01-02 15:04:05"), label(ev.Name), harmless(string(ev.What)),
+			dash(harmless(ev.By.Host)), pid(ev.By.PID), dash(harmless(ev.User)), harmless(details(ev)))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the history: %w", err)

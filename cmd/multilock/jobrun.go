@@ -29,6 +29,9 @@ func (r *jobRun) run(ctx context.Context) error {
 	r.since = time.Now()
 	r.drawFence(ctx)
 	r.note(ctx, multilock.Acquired, nil, nil)
+	if r.opt.verbose {
+		r.env.say("took lock %q after %s", r.opt.name, short(r.waited))
+	}
 	result, err := r.work(ctx)
 	if result != nil {
 		r.holdOn(ctx)
@@ -56,6 +59,7 @@ func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
 	if err := r.lock.Verify(ctx); err != nil {
 		return nil, err
 	}
+	signals := r.signals.forJob() // before the start, lest one gets lost in between
 	mark := "MULTILOCK_TOKEN=" + r.lock.Record().Token
 	j, err := job.Start(job.Spec{
 		Args: r.opt.command, Env: append(r.env.environ(), r.variables(mark)...), Mark: mark,
@@ -65,7 +69,7 @@ func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	go j.Forward(ctx, r.signals.forJob())
+	go j.Forward(ctx, signals)
 	if err := r.lock.MarkJob(ctx, j.Group()); err != nil && !errors.Is(err, multilock.ErrUnsupported) && !errors.Is(err, multilock.ErrLost) {
 		r.env.say("warning: the job's processes could not be noted in the lock: %v", err)
 	}
@@ -97,26 +101,29 @@ func (r *jobRun) supervise(ctx context.Context, j *job.Job) error {
 		defer timer.Stop()
 		over = timer.C
 	}
-	select {
-	case <-j.Done():
-		return nil
-	case <-over:
-		r.env.say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.value)
-		return errors.Join(errRuntimeOut, j.Stop(ctx, r.opt.grace.value))
-	case <-r.lock.Context().Done():
-		return r.lost(ctx, j)
+	gone := r.lock.Context().Done()
+	var cause error
+	for {
+		select {
+		case <-j.Done():
+			return cause
+		case <-over:
+			r.env.say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.value)
+			return errors.Join(cause, errRuntimeOut, j.Stop(ctx, r.opt.grace.value))
+		case <-gone:
+			cause = context.Cause(r.lock.Context())
+			if r.opt.onLost != onLostIgnore {
+				return r.lost(ctx, j, cause)
+			}
+			r.env.say("warning: %v; the job goes on (--on-lost ignore)", cause)
+			gone = nil
+		}
 	}
 }
 
-// lost deals with the command when the lock is gone. It is ended before others
-// can take the lock, if silence was the reason: a fifth of the TTL is left then.
-func (r *jobRun) lost(ctx context.Context, j *job.Job) error {
-	cause := context.Cause(r.lock.Context())
-	if r.opt.onLost == onLostIgnore {
-		r.env.say("warning: %v; the job goes on (--on-lost ignore)", cause)
-		<-j.Done()
-		return cause
-	}
+// lost ends the command when the lock is gone: before others can take the lock,
+// if silence was the reason. A fifth of the TTL is left then.
+func (r *jobRun) lost(ctx context.Context, j *job.Job, cause error) error {
 	r.env.say("%v; ending the job", cause)
 	grace := min(r.opt.grace.value, r.lock.Record().TTL/5*3/4)
 	if r.opt.onLost == onLostKill {
@@ -160,6 +167,9 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 	}
 	err = errors.Join(err, released)
 	r.note(ctx, what, result, err)
+	if r.opt.verbose {
+		r.env.say("%s lock %q after %s", what, r.opt.name, short(time.Since(r.since)))
+	}
 	if r.opt.json {
 		r.report(result, errors.Join(err, ended))
 	}
@@ -214,6 +224,6 @@ func (r *jobRun) report(result *job.Result, err error) {
 	}
 	line, failed := json.Marshal(report)
 	if failed == nil {
-		_, _ = fmt.Fprintf(r.env.stderr, "%s\n", line)
+		_, _ = fmt.Fprintf(r.env.stderr, "%s\n", escaped(line))
 	}
 }

@@ -1,15 +1,18 @@
 package main
 
 import (
-	"strings"
+	"errors"
+	"path/filepath"
 
 	"github.com/multilock/go/multilock/fslock"
 )
 
 // locatedError knows which options select the lock that an error is about, so
-// that a command in a message can be pasted as it is.
+// that a command in a message can be pasted as it is, and whether its user wants
+// to hear of refusals.
 type locatedError struct {
-	options string
+	options []string
+	quiet   bool
 	err     error
 }
 
@@ -21,23 +24,45 @@ func (o *common) locate(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &locatedError{o.selector(), err}
+	return &locatedError{options: o.selector(), quiet: o.quiet, err: err}
 }
 
-// selector is the options that select this source and group again.
-func (o *common) selector() string {
-	var options []string
-	switch {
-	case o.source != "":
-		options = append(options, "--source", o.source)
-	case o.base != ".":
-		options = append(options, "-d", o.base)
+func quiet(err error) bool {
+	var located *locatedError
+	return errors.As(err, &located) && located.quiet
+}
+
+// selector is the options that select this source and group from any directory
+// and on any host, whatever the environment says there.
+func (o *common) selector() []string {
+	options := []string{"--source", o.source}
+	if base, err := o.files(); err == nil {
+		options = []string{"-d", absolute(base)}
 	}
 	if o.group != fslock.DefaultGroup {
 		options = append(options, "-g", o.group)
 	}
-	if len(options) == 0 {
-		return ""
+	if o.legacyPeers {
+		options = append(options, "--legacy-peers")
 	}
-	return strings.TrimSpace(commandLine(options)) + " "
+	return options
+}
+
+// absolute leaves a path as it is if the working directory is not known any more.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// clearing is the command that breaks a lock, for pasting into a shell.
+func (l *locatedError) clearing(name, token string) string {
+	args := append([]string{"multilock"}, l.options...)
+	if name[0] == '-' {
+		args = append(args, "break", "--name="+name)
+	} else {
+		args = append(args, "break", name)
+	}
+	return commandLine(append(args, "--token", token, "--force"))
 }

@@ -70,7 +70,7 @@ func (n *notice) tell(seen multilock.Sighting, waited time.Duration, onTerminal 
 		text += "; it is " + heldBy(seen)
 	}
 	if onTerminal {
-		_, _ = fmt.Fprintf(n.env.stderr, "\r\x1b[Kmultilock: %s", text)
+		_, _ = fmt.Fprintf(n.env.stderr, "\r\x1b[Kmultilock: %s", harmless(text))
 		return
 	}
 	n.env.say("%s", text)

@@ -27,7 +27,10 @@ token (any more), nothing is changed and the exit code is 122: the lock was lost
 			&cli.StringFlag{Name: "token", Aliases: []string{"t"}, Destination: &o.token, EnvVars: []string{"MULTILOCK_TOKEN"}, Usage: "the `TOKEN` that acquire printed"},
 		},
 		Action: func(c *cli.Context) error {
-			o.common = readCommon(c)
+			var err error
+			if o.common, err = readCommon(c, e); err != nil {
+				return err
+			}
 			if c.Args().Present() {
 				return usagef("release", "unexpected %q; the lock's name is given with -n", c.Args().First())
 			}
@@ -53,7 +56,7 @@ func release(ctx context.Context, e *env, src source, o *releaseOptions) error {
 	case errors.Is(err, multilock.ErrFree):
 		return &multilock.LostError{Name: o.name, Err: errors.New("nobody holds it any more")}
 	case errors.Is(err, multilock.ErrHeld):
-		return &multilock.LostError{Name: o.name, Err: fmt.Errorf("it is %s by now", heldBy(seen))}
+		return &multilock.LostError{Name: o.name, Err: fmt.Errorf("it is %s", heldBy(seen))}
 	case err != nil:
 		return err
 	}

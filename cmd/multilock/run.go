@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -20,8 +19,8 @@ type runOptions struct {
 	maxRuntime duration
 	grace      duration
 	onLost     string
-	heldCode   int
-	failAfter  int
+	heldCode   number
+	failAfter  number
 	command    []string
 }
 
@@ -32,9 +31,9 @@ type holding struct {
 
 func (h *holding) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.GenericFlag{Name: "ttl", Value: &h.ttl, Usage: "how long the lock stays held without a sign of life from this host; longer than the server may be away (default: 2m)", Category: "HOLDING"},
+		&cli.GenericFlag{Name: "ttl", Value: &h.ttl, Usage: "the `DURATION` for which the lock stays held without a sign of life from this host; longer than the file server may be away (default: 2m)", Category: "HOLDING"},
 		&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &h.maxAge, Usage: "break a lock that has no ttl of its own (a Python peer's, a damaged one) after this `DURATION` without a change", Category: "TAKING"},
-		&cli.GenericFlag{Name: "poll", Value: &h.poll, Usage: "the longest pause between two attempts while waiting (default: 1s)", Category: "TAKING"},
+		&cli.GenericFlag{Name: "poll", Value: &h.poll, Usage: "the longest `DURATION` between two attempts while waiting (default: 1s)", Category: "TAKING"},
 	}
 }
 
@@ -63,7 +62,7 @@ func newRunCommand(e *env) *cli.Command {
 		ArgsUsage: "[--] COMMAND [ARGUMENT...]",
 		Description: `Takes the lock, runs COMMAND in a process group of its own, and releases the lock.
 Does not wait for a lock that somebody alive holds, unless --wait says so. The
-command's exit code is passed through; see multilock --help for the others.
+command's exit code is passed through.
 
 The command gets MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_TOKEN and, where the
 source has them, MULTILOCK_FENCE in its environment. Signals are passed on to it.
@@ -71,20 +70,30 @@ If this process is killed, the command dies with it (Linux), and as long as any
 of its processes lives the lock counts as held on this host.
 
    multilock -d /shared run -n nightly --max-runtime 2h -- nightly.sh
-   multilock -d /shared run -n report --wait forever -- make report`,
+   multilock -d /shared run -n report --wait forever -- make report
+
+For cron on many hosts: -q -E 0 keeps quiet where another host runs the job, and
+--min-hold 30s keeps a host whose clock is late from running it again.
+
+A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
+
+` + exitTable,
 		Flags: append(o.flags(),
-			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait so long for the lock; a `DURATION`, or forever", Category: "TAKING"},
-			&cli.IntFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Destination: &o.heldCode, Value: exitHeld, Usage: "the exit `CODE` if somebody else holds the lock", Category: "TAKING"},
-			&cli.IntFlag{Name: "fail-after", Destination: &o.failAfter, Usage: "exit with 120 if this host met the same holder `N` times in a row: somebody hangs", Category: "TAKING"},
+			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait this `DURATION` for the lock, or forever (default: do not wait)", Category: "TAKING"},
+			&cli.GenericFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Value: &o.heldCode, Usage: "the exit `CODE` if somebody else holds the lock; 0 makes a refusal a success (default: 121)", Category: "TAKING"},
+			&cli.GenericFlag{Name: "fail-after", Value: &o.failAfter, Usage: "exit with 120 if this host was refused `N` times in a row by the same holder: that one hangs (default: never)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "min-hold", Value: &o.minHold, Usage: "keep the lock at least this `DURATION`, so that hosts whose clocks are late do not run the job again", Category: "HOLDING"},
 			&cli.GenericFlag{Name: "max-runtime", Value: &o.maxRuntime, Usage: "end the command and all its processes after this `DURATION`", Category: "JOB"},
-			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "time between TERM and KILL (default: 10s)", Category: "JOB"},
-			&cli.StringFlag{Name: "on-lost", Destination: &o.onLost, Value: onLostTerm, Usage: "what to do to the command if the lock is lost: `term` (then kill), kill or ignore", Category: "JOB"},
+			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOB"},
+			&cli.StringFlag{Name: "on-lost", Destination: &o.onLost, Value: onLostTerm, DefaultText: onLostTerm, Usage: "`WHAT` to do to the command if the lock is lost: term (and kill before others can have the lock), kill or ignore", Category: "JOB"},
 		),
 		Action: func(c *cli.Context) error {
-			o.common = readCommon(c)
+			var err error
+			if o.common, err = readCommon(c, e); err != nil {
+				return err
+			}
 			o.command = c.Args().Slice()
-			if err := o.check(); err != nil {
+			if err = o.check(); err != nil {
 				return err
 			}
 			return o.locate(runRun(c.Context, e, o))
@@ -106,16 +115,19 @@ func (o *runOptions) check() error {
 	if !o.grace.set {
 		o.grace.value = defaultGrace
 	}
+	if !o.heldCode.set {
+		o.heldCode.value = exitHeld
+	}
 	switch {
 	case len(o.command) == 0:
 		return usagef(name, "no command; write: multilock run [options] -- COMMAND [ARGUMENT...]")
 	case o.onLost != onLostTerm && o.onLost != onLostKill && o.onLost != onLostIgnore:
 		return usagef(name, "--on-lost %q: choose term, kill or ignore", o.onLost)
-	case o.heldCode < 0 || o.heldCode > 255:
-		return usagef(name, "-E %d: an exit code is between 0 and 255", o.heldCode)
-	case o.failAfter < 0:
-		return usagef(name, "--fail-after %d: must be positive", o.failAfter)
-	case o.failAfter > 0 && o.wait.forever:
+	case o.heldCode.value < 0 || o.heldCode.value > 255:
+		return usagef(name, "-E %d: an exit code is between 0 and 255", o.heldCode.value)
+	case o.failAfter.set && o.failAfter.value < 1:
+		return usagef(name, "--fail-after %d: must be at least 1", o.failAfter.value)
+	case o.failAfter.set && o.wait.forever:
 		return usagef(name, "--fail-after and --wait forever contradict each other: the wait never ends in a refusal")
 	case o.maxRuntime.set && o.maxRuntime.value == 0:
 		return usagef(name, "--max-runtime 0: leave the option out for no limit")
@@ -167,17 +179,17 @@ func (o *runOptions) refused(ctx context.Context, e *env, src source, err error)
 	if !errors.As(err, &held) {
 		return err
 	}
-	if o.failAfter > 0 {
+	if o.failAfter.set {
 		count, counted := countRefusal(ctx, e, src, held, o)
 		if counted != nil {
 			e.say("--fail-after could not be counted: %v", counted)
 		}
-		if count >= o.failAfter {
-			return fmt.Errorf("%w (%d times by the same holder): %w", errStarved, count, err)
+		if count >= o.failAfter.value {
+			return &starvedError{count, err}
 		}
 	}
-	if exitCode(err) == exitHeld && o.heldCode != exitHeld {
-		return &customCode{o.heldCode, err}
+	if exitCode(err) == exitHeld && o.heldCode.value != exitHeld {
+		return &customCode{o.heldCode.value, err}
 	}
 	return err
 }

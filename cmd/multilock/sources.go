@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/url"
 	"os/user"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,18 +29,23 @@ type source interface {
 // openSource opens the source that the options name. This is the only place that
 // knows all sources.
 func openSource(o common) (source, error) {
+	base, err := o.files()
+	if err != nil {
+		return nil, err
+	}
+	return openFiles(o, base)
+}
+
+// files is the base directory of the source if that is a shared filesystem.
+func (o *common) files() (string, error) {
 	scheme, rest, found := strings.Cut(o.source, ":")
 	switch {
 	case o.source == "":
-		return openFiles(o, o.base)
-	case found && scheme == "file":
-		path, err := filePath(rest)
-		if err != nil {
-			return nil, err
-		}
-		return openFiles(o, path)
+		return o.base, nil
+	case !found || scheme != "file" || rest == "":
+		return "", usagef("", "--source %q: unknown kind of source; this multilock knows file:DIRECTORY", o.source)
 	}
-	return nil, usagef("", "--source %q: unknown kind of source; this multilock knows file:DIRECTORY", o.source)
+	return filePath(rest)
 }
 
 func openFiles(o common, base string) (source, error) {
@@ -70,18 +74,6 @@ func userName(e *env) string {
 		return u.Username
 	}
 	return e.getenv("USER")
-}
-
-// commandLine is a command as a person would type it.
-func commandLine(args []string) string {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		quoted[i] = a
-		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
-			quoted[i] = strconv.Quote(a)
-		}
-	}
-	return strings.Join(quoted, " ")
 }
 
 // closeSource joins what closing says to an error.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -40,14 +42,22 @@ of life, and the verdict with its reason. STATE is
    suspect   silent for too long; "multilock break NAME" watches it and, if it
              stays silent, clears it, and so does everybody who wants the lock
    dead      provably: whoever comes next takes it
+   free      shown for a NAME that was asked for
+   unknown   it could not be looked at; the exit code is 123 then
 Looking changes nothing.`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Destination: &o.watch, Usage: "show it again and again, until interrupted"},
-			&cli.GenericFlag{Name: "every", Value: &o.every, Usage: "how often --watch looks (default: 2s)"},
-			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge locks without a ttl by this age"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Destination: &o.watch, DisableDefaultText: true, Usage: "show it again and again, until interrupted"},
+			&cli.GenericFlag{Name: "every", Value: &o.every, Usage: "the `DURATION` between two looks of --watch (default: 2s)"},
+			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge locks without a ttl of their own by this `DURATION` without a change"},
 		},
 		Action: func(c *cli.Context) error {
-			o.common, o.names = readCommon(c), c.Args().Slice()
+			var err error
+			if o.common, err = readCommon(c, e); err != nil {
+				return err
+			}
+			if o.names, err = namesAsked(c); err != nil {
+				return err
+			}
 			return runStatus(c.Context, e, o)
 		},
 	}
@@ -58,12 +68,18 @@ func runStatus(ctx context.Context, e *env, o *statusOptions) error {
 	if err != nil {
 		return err
 	}
-	if !o.watch {
-		return closeSource(src, showStatus(ctx, e, src, o))
+	if o.watch {
+		return closeSource(src, watchStatus(ctx, e, src, o))
 	}
-	return closeSource(src, watchStatus(ctx, e, src, o))
+	report, err := o.look(ctx, src)
+	if err != nil {
+		return closeSource(src, err)
+	}
+	return closeSource(src, errors.Join(report.show(e, o), report.unsure()))
 }
 
+// watchStatus goes on when a look fails: somebody who watches wants to see the
+// file server come back, too.
 func watchStatus(ctx context.Context, e *env, src source, o *statusOptions) error {
 	if !o.every.set || o.every.value == 0 {
 		o.every.value = 2 * time.Second
@@ -72,13 +88,14 @@ func watchStatus(ctx context.Context, e *env, src source, o *statusOptions) erro
 	defer sigs.release()
 	ctx = sigs.until(ctx)
 	for {
-		if isTerminal(e.stdout) && !o.json {
-			if err := e.print("\x1b[H\x1b[2J%s  every %s\n\n", time.Now().Format(time.TimeOnly), o.every.value); err != nil {
+		report, err := o.look(ctx, src)
+		if err != nil && ctx.Err() == nil {
+			e.say("%v", err)
+		}
+		if err == nil {
+			if err := report.refresh(e, o); err != nil {
 				return err
 			}
-		}
-		if err := showStatus(ctx, e, src, o); err != nil {
-			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -88,25 +105,54 @@ func watchStatus(ctx context.Context, e *env, src source, o *statusOptions) erro
 	}
 }
 
-func showStatus(ctx context.Context, e *env, src source, o *statusOptions) error {
+// look inspects the locks that were asked for, or all that are held.
+func (o *statusOptions) look(ctx context.Context, src source) (statusReport, error) {
+	report := statusReport{Base: src.Base(), Group: src.Group(), Locks: []lockView{}}
 	names := o.names
 	if len(names) == 0 {
 		all, err := src.Names(ctx)
 		if err != nil {
-			return err
+			return report, err
 		}
 		names = all
 	}
-	report := statusReport{Base: src.Base(), Group: src.Group(), Locks: []lockView{}}
 	for _, l := range inspectAll(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.value}) {
 		if l.State != multilock.Free.String() || len(o.names) > 0 {
 			report.Locks = append(report.Locks, l)
 		}
 	}
-	if o.json {
-		return e.printJSON(report)
+	return report, nil
+}
+
+// refresh shows the report in the place of the one before.
+func (r statusReport) refresh(e *env, o *statusOptions) error {
+	if isTerminal(e.stdout) && !o.json {
+		if err := e.print("\x1b[H\x1b[2J%s  every %s\n\n", time.Now().Format(time.TimeOnly), o.every.value); err != nil {
+			return err
+		}
 	}
-	return printStatus(e, o, report)
+	return r.show(e, o)
+}
+
+func (r statusReport) show(e *env, o *statusOptions) error {
+	if o.json {
+		return e.printJSON(r)
+	}
+	return printStatus(e, o, r)
+}
+
+// unsure makes a script notice that the report does not tell everything.
+func (r statusReport) unsure() error {
+	var names []string
+	for _, l := range r.Locks {
+		if l.State == stateUnknown {
+			names = append(names, label(l.Name))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", multilock.ErrUnsure, strings.Join(names, ", "))
 }
 
 // inspectors is how many locks are looked at at a time: on NFS a look is a
@@ -132,11 +178,14 @@ func inspectAll(ctx context.Context, src source, names []string, patience multil
 	return views
 }
 
+// stateUnknown is the state of a lock that could not be looked at.
+const stateUnknown = "unknown"
+
 // inspectOne shows an error as what it is: a lock whose state is unknown.
 func inspectOne(ctx context.Context, src source, name string, patience multilock.Patience) lockView {
 	seen, err := multilock.Inspect(ctx, src, name, patience)
 	if err != nil {
-		return lockView{Name: name, State: "unknown", Why: err.Error()}
+		return lockView{Name: name, State: stateUnknown, Why: err.Error()}
 	}
 	return viewOf(name, seen)
 }
@@ -151,8 +200,8 @@ func printStatus(e *env, o *statusOptions, report statusReport) error {
 	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NAME\tSTATE\tHOST\tPID\tUSER\tHELD FOR\tLAST SIGN\tCOMMAND\tWHY")
 	for _, l := range report.Locks {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", label(l.Name), l.State, dash(l.Host), pid(l.PID), dash(l.User),
-			ago(l.Age), ago(l.Silence), dash(ellipsis(l.Command, 40)), l.Why)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", label(l.Name), l.State, dash(harmless(l.Host)), pid(l.PID), dash(harmless(l.User)),
+			ago(l.Age), ago(l.Silence), dash(harmless(ellipsis(l.Command, 40))), harmless(l.Why))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the status: %w", err)

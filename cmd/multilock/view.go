@@ -106,7 +106,7 @@ func explain(err error) string {
 
 // remainder is what went wrong beside a job that ended by itself.
 func remainder(err error) string {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the outermost join
+	joined, ok := err.(interface{ Unwrap() []error }) // only the outermost join
 	if !ok {
 		return ""
 	}
@@ -122,23 +122,22 @@ func remainder(err error) string {
 
 func explainHeld(err error, held *multilock.HeldError) string {
 	text := describe(held.Name, held.Sighting)
+	var (
+		starved *starvedError
+		stopped *signalError
+	)
 	switch {
-	case errors.Is(err, errStarved):
-		text = errStarved.Error() + ": " + text
+	case errors.As(err, &stopped):
+		return stopped.Error() + ", while waiting: " + text
+	case errors.As(err, &starved):
+		text = starved.Error() + ": " + text
 	case errors.Is(err, errWaitOver):
 		text = errWaitOver.Error() + ": " + text
 	}
-	where := ""
 	var located *locatedError
-	if errors.As(err, &located) {
-		where = located.options
+	token := held.Sighting.Record.Token
+	if token == "" || !errors.As(err, &located) {
+		return text // why it counts as held says what can clear it
 	}
-	clear := "multilock " + where + "break " + commandLine([]string{held.Name})
-	switch {
-	case held.Sighting.Record.Foreign != "" || held.Sighting.Record.TTL == 0:
-		return text
-	case held.Sighting.Record.Token != "":
-		clear += " --token " + held.Sighting.Record.Token
-	}
-	return text + "; if it hangs, clear it with: " + clear + " --force"
+	return text + "; if it hangs, clear it with: " + located.clearing(held.Name, token)
 }

@@ -46,6 +46,9 @@ func newCrew(plan shift, journal *journal, result *result, hosts []*host, each i
 	return c
 }
 
+// any is a random slot.
+func (c *crew) any(rng *rand.Rand) *slot { return c.slots[rng.IntN(len(c.slots))] }
+
 func (c *crew) names() (names []string) {
 	for _, s := range c.slots {
 		names = append(names, s.name)
@@ -78,9 +81,7 @@ func (c *crew) fill(ctx context.Context, s *slot, seed uint64) {
 		s.enter(m)
 		ended := c.attend(ctx, s, m)
 		s.enter(nil)
-		if s.host.stillUp(boot) {
-			c.result.judge(m, ended)
-		}
+		c.result.judge(m, ended, s.host.stillUp(boot))
 		if ctx.Err() != nil {
 			return
 		}
@@ -117,11 +118,7 @@ func (c *crew) condemn(s *slot, m *member) error {
 
 // kill ends the worker in a slot as kill -9 does, and reports whether there was one.
 func (c *crew) kill(s *slot) (bool, error) {
-	m := s.member()
-	if m == nil {
-		return false, nil
-	}
-	pid, ok := m.pid()
+	m, pid, ok := s.process()
 	if !ok {
 		return false, nil
 	}
@@ -133,11 +130,7 @@ func (c *crew) kill(s *slot) (bool, error) {
 
 // suspend stops the worker in a slot for a time.
 func (c *crew) suspend(ctx context.Context, s *slot, d time.Duration) (bool, error) {
-	m := s.member()
-	if m == nil {
-		return false, nil
-	}
-	pid, ok := m.pid()
+	_, pid, ok := s.process()
 	if !ok {
 		return false, nil
 	}
@@ -146,6 +139,15 @@ func (c *crew) suspend(ctx context.Context, s *slot, d time.Duration) (bool, err
 	}
 	pause(ctx, d)
 	return true, signal(pid, unix.SIGCONT)
+}
+
+// process is the worker in a slot and its number, if there is one.
+func (s *slot) process() (m *member, pid int, ok bool) {
+	if m = s.member(); m == nil {
+		return nil, 0, false
+	}
+	pid, ok = m.pid()
+	return m, pid, ok
 }
 
 // bury notes the death of all workers of a host that has crashed.

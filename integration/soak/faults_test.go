@@ -67,17 +67,18 @@ func newWeather(rng *rand.Rand, ttl time.Duration, hosts []*host, crew *crew) *w
 	return w
 }
 
-// round is what goes wrong at the same time: something with a host, with the
-// server, or both.
+// round is what goes wrong at the same time: something with up to two of the
+// hosts, with the server, or with all of them.
 func (w *weather) round() []fault {
-	host := w.hosts[w.rng.IntN(len(w.hosts))]
-	switch w.rng.IntN(3) {
-	case 0:
-		return []fault{w.hostFaults(host)[w.each.next()]}
-	case 1:
-		return []fault{w.serverFaults()[w.all.next()]}
+	var faults []fault
+	shaken := w.rng.IntN(3)
+	for _, i := range w.rng.Perm(len(w.hosts))[:shaken] {
+		faults = append(faults, w.hostFaults(w.hosts[i])[w.each.next()])
 	}
-	return []fault{w.hostFaults(host)[w.each.next()], w.serverFaults()[w.all.next()]}
+	if shaken == 0 || w.rng.IntN(2) == 0 {
+		faults = append(faults, w.serverFaults()[w.all.next()])
+	}
+	return faults
 }
 
 // between gives a duration in units of the TTL.
@@ -85,6 +86,13 @@ func (w *weather) between(least, most float64) time.Duration {
 	return time.Duration((least + (most-least)*w.rng.Float64()) * float64(w.ttl))
 }
 
+// What happens to single workers.
+const (
+	workerKill = "worker kill"
+	workerStop = "worker stop"
+)
+
+// What happens to a host.
 const (
 	hostCrash      = "crash"
 	hostPause      = "pause"
@@ -109,6 +117,7 @@ func (w *weather) hostFaults(h *host) []fault {
 	}
 }
 
+// What happens to the server.
 const (
 	serverRestart    = "restart"
 	serverPowerCut   = "power cut"

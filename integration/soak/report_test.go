@@ -46,21 +46,21 @@ type tallyRow struct{ title, key string }
 
 func tallyRows() []tallyRow {
 	return []tallyRow{
-		{"worker kills (SIGKILL)", "worker killed"},
-		{"worker stops (SIGSTOP)", "worker stopped"},
-		{"host crashes", "h " + hostCrash},
-		{"host pauses", "h " + hostPause},
-		{"partitions shorter than the ttl", "h " + shortPartition},
-		{"partitions longer than the ttl", "h " + longPartition},
-		{"lossy links", "h " + lossyLink},
-		{"slow links", "h " + slowLink},
-		{"hosts without replies", "h " + lostReplies},
-		{"server restarts", "s " + serverRestart},
-		{"server power cuts", "s " + serverPowerCut},
-		{"server connections broken", "s " + serverDisconnect},
-		{"server silences", "s " + serverSilence},
-		{"clock shifts forward", "s " + clockForward},
-		{"clock shifts back", "s " + clockBack},
+		{"worker kills (SIGKILL)", workerKill},
+		{"worker stops (SIGSTOP)", workerStop},
+		{"host crashes", hostCrash},
+		{"host pauses", hostPause},
+		{"partitions shorter than the ttl", shortPartition},
+		{"partitions longer than the ttl", longPartition},
+		{"lossy links", lossyLink},
+		{"slow links", slowLink},
+		{"hosts without replies", lostReplies},
+		{"server restarts", serverRestart},
+		{"server power cuts", serverPowerCut},
+		{"server connections broken", serverDisconnect},
+		{"server silences", serverSilence},
+		{"clock shifts forward", clockForward},
+		{"clock shifts back", clockBack},
 	}
 }
 

@@ -80,25 +80,23 @@ func (r *result) hopeless() bool {
 	return len(r.failures) > 10
 }
 
-// judge says what the end of a worker means whose host is up.
-func (r *result) judge(m *member, ended error) {
+// judge says what the end of a worker means. It may have been killed, or have gone
+// down with its host; else it has to end without an error, when it is asked to.
+func (r *result) judge(m *member, ended error, hostUp bool) {
 	said := strings.TrimSpace(m.said.String())
 	var exit *exec.ExitError
 	switch {
-	case ended == nil, m.condemned():
-		if said != "" {
-			r.add(&r.doubts, "doubt", m.proc+": "+said)
-		}
 	case errors.As(ended, &exit) && exit.ExitCode() == exitDouble:
 		r.add(&r.violations, "DOUBLE HOLDER", said)
 		r.violate()
-	default:
+	case ended != nil && !m.condemned() && hostUp:
 		r.fail(fmt.Errorf("%s: %w: %s", m.proc, ended, said))
+	case said != "" && hostUp:
+		r.add(&r.doubts, "doubt", m.proc+": "+said)
 	}
 }
 
-func (r *result) note(f fault) { r.tally(f.where[:1]+" "+f.kind, true) }
-
+// tally counts what was done to the cluster.
 func (r *result) tally(what string, done bool) {
 	if !done {
 		return

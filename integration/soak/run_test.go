@@ -93,7 +93,8 @@ func (s *soak) trouble() {
 	defer cancel()
 	var others sync.WaitGroup
 	defer others.Wait()
-	others.Go(func() { s.harass(ctx, rand.New(rand.NewPCG(s.seed, 2))) })
+	others.Go(func() { s.killWorkers(ctx, rand.New(rand.NewPCG(s.seed, 2))) })
+	others.Go(func() { s.stopWorkers(ctx, rand.New(rand.NewPCG(s.seed, 3))) })
 	others.Go(func() { s.tick(ctx) })
 	for ctx.Err() == nil && !s.result.hopeless() {
 		pause(ctx, s.weather.between(0.2, 1))
@@ -109,7 +110,7 @@ func (s *soak) round(ctx context.Context) {
 	faults := s.weather.round()
 	var longest time.Duration
 	for _, f := range faults {
-		s.result.note(f)
+		s.result.tally(f.kind, true)
 		s.result.must(f.strike(context.WithoutCancel(ctx)))
 		longest = max(longest, f.lasts)
 	}
@@ -151,20 +152,22 @@ func (s *soak) look(name string) string {
 	return fmt.Sprintf("%s by %s (%s): %s, %v", seen.State, seen.Record.Holder, seen.Record.Token, seen.Why, err)
 }
 
-// harass kills and stops single workers, all the time.
-func (s *soak) harass(ctx context.Context, rng *rand.Rand) {
+// killWorkers kills a worker every few seconds, whatever else goes wrong.
+func (s *soak) killWorkers(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		pause(ctx, rand64(rng, 2*s.ttl))
-		victim := s.crew.slots[rng.IntN(len(s.crew.slots))]
-		var done bool
-		var err error
-		if kill := rng.IntN(2) == 0; kill {
-			done, err = s.crew.kill(victim)
-			s.result.tally("worker killed", done)
-		} else {
-			done, err = s.crew.suspend(ctx, victim, s.ttl*5/4+rand64(rng, s.ttl))
-			s.result.tally("worker stopped", done)
-		}
+		killed, err := s.crew.kill(s.crew.any(rng))
+		s.result.tally(workerKill, killed)
+		s.result.must(err)
+	}
+}
+
+// stopWorkers stops one for longer than its TTL.
+func (s *soak) stopWorkers(ctx context.Context, rng *rand.Rand) {
+	for ctx.Err() == nil {
+		pause(ctx, rand64(rng, s.ttl))
+		stopped, err := s.crew.suspend(ctx, s.crew.any(rng), s.ttl*5/4+rand64(rng, s.ttl))
+		s.result.tally(workerStop, stopped)
 		s.result.must(err)
 	}
 }
@@ -224,4 +227,25 @@ func (s *soak) judge() {
 	events, err := src.History(context.Background(), time.Time{})
 	s.result.must(err)
 	s.result.takeovers(events)
+	if !s.untilCaught {
+		s.takeAll(src)
+	}
+}
+
+// takeAll takes every lock once more, now that no worker lives, and gives it
+// back: whatever the dead have left must be nobody's business then.
+func (s *soak) takeAll(src *fslock.Source) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, name := range s.names {
+		nothing := func(context.Context) error { return nil }
+		if err := multilock.Do(ctx, src, name, multilock.Options{TTL: s.ttl}, nothing); err != nil {
+			s.result.stick(fmt.Sprintf("%s, in the end: %v", name, err))
+		}
+	}
+	left, err := src.Names(ctx)
+	s.result.must(err)
+	if len(left) > 0 {
+		s.result.stick(fmt.Sprintf("%v are left when nothing is held", left))
+	}
 }

@@ -15,16 +15,21 @@ type serverClock struct {
 	time time.Time
 }
 
-// clockFresh is for how long a reading is carried forward on this host's own
-// clock, so that looking at a thousand locks reads it once.
-const clockFresh = 2 * time.Second
+// A reading is carried forward on this host's own clock, so that looking at a
+// thousand locks, or at one for hours, does not read it every time. What looks
+// like a silence is checked against a fresh one.
+const (
+	clockCarried = time.Minute
+	clockFresh   = 2 * time.Second
+)
 
-// now is the server's time: that of a directory made just now.
-func (c *serverClock) now(s *Source) (time.Time, error) {
+// now is the server's time: that of a directory made just now, or a reading of at
+// most the given age.
+func (c *serverClock) now(s *Source, age time.Duration) (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.read.IsZero() {
-		if passed := c.read.Elapsed(); passed < clockFresh {
+		if passed := c.read.Elapsed(); passed < age {
 			return c.time.Add(passed), nil
 		}
 	}

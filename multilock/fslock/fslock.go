@@ -29,6 +29,8 @@ type Options struct {
 	LegacyPeers bool
 	// FS is the file system; the operating system's if nil.
 	FS vfs.FS
+	// User is recorded in the history with the locks that are broken, for people.
+	User string
 	// Self is who the calling process is; found out if zero. For tests.
 	Self process.Identity
 }
@@ -39,6 +41,7 @@ type Source struct {
 	group  string
 	legacy bool
 	self   process.Identity
+	user   string
 	kind   vfs.FileSystem
 
 	base     vfs.Dir
@@ -83,7 +86,7 @@ func Open(opt Options) (*Source, error) {
 	if err != nil {
 		return nil, errors.Join(opError("look at the base directory", "", err), base.Close())
 	}
-	s := &Source{group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, kind: kind, base: base}
+	s := &Source{group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, user: opt.User, kind: kind, base: base}
 	s.private.open = func() (vfs.Dir, error) { return openDir(s.base, privateDir) }
 	s.staging.open = func() (vfs.Dir, error) { return s.openBelow(stagingDir) }
 	s.groupDir.open = s.openGroup

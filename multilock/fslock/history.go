@@ -149,6 +149,6 @@ func readHistory(dir vfs.Dir, name string, since time.Time) ([]multilock.Event, 
 // brokeEvent says that this process broke the lock of a record.
 func (s *Source) brokeEvent(r multilock.Record, why string) multilock.Event {
 	return multilock.Event{
-		Time: time.Now(), What: multilock.Broke, Name: r.Name, Token: r.Token, By: s.self, Holder: &r.Holder, Why: why,
+		Time: time.Now(), What: multilock.Broke, Name: r.Name, Token: r.Token, By: s.self, User: s.user, Holder: &r.Holder, Why: why,
 	}
 }

@@ -33,7 +33,7 @@ func (s *Source) Leftovers(context.Context) ([]Leftover, error) {
 		return nil, err
 	}
 	defer staging.Close() //nolint:errcheck // a directory
-	now, err := s.clock.now(s)
+	now, err := s.clock.now(s, clockFresh)
 	if err != nil {
 		return nil, err
 	}

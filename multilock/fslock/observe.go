@@ -62,7 +62,10 @@ func (o *observer) Look(context.Context) (multilock.Sighting, error) {
 		return multilock.Sighting{}, opError("look", o.name, err)
 	}
 	e := o.evidence()
-	o.verdict = o.judge(e)
+	if o.verdict = o.judge(e); o.verdict.state != multilock.Held {
+		e.silence = o.silence(clockFresh)
+		o.verdict = o.judge(e)
+	}
 	return multilock.Sighting{
 		State: o.verdict.state, Record: o.record, Age: o.age(), Silence: silence(e),
 		Why: o.verdict.why, Next: o.verdict.next,
@@ -244,7 +247,7 @@ func (o *observer) evidence() evidence {
 	self := o.src.self
 	e := evidence{
 		record: o.record, torn: o.torn, maxAge: o.maxAge,
-		silence: o.silence(), unchanged: o.watch.unchanged(), watched: o.watch.watched(),
+		silence: o.silence(clockCarried), unchanged: o.watch.unchanged(), watched: o.watch.watched(),
 	}
 	if o.dir == nil {
 		e.maxAge = 0 // what may not be opened cannot be broken either
@@ -262,8 +265,8 @@ func (o *observer) evidence() evidence {
 // silence is the time since the last sign of life by the server's clock. If that
 // cannot be read, as in a directory that this user may only look at, the
 // observer's own watch has to do.
-func (o *observer) silence() time.Duration {
-	now, err := o.src.clock.now(o.src)
+func (o *observer) silence(age time.Duration) time.Duration {
+	now, err := o.src.clock.now(o.src, age)
 	if err != nil {
 		return multilock.Unknown
 	}
@@ -286,7 +289,7 @@ func silence(e evidence) time.Duration {
 }
 
 func (o *observer) age() time.Duration {
-	now, err := o.src.clock.now(o.src)
+	now, err := o.src.clock.now(o.src, clockCarried)
 	if err != nil || o.taken.IsZero() {
 		return multilock.Unknown
 	}

@@ -134,6 +134,11 @@ func playReuse() error {
 
 const reusedPID = 3000
 
+// startTick is longer than the kernel's unit of a process's start. Two processes of
+// one number that started within one unit cannot be told apart: the lock of the
+// first then counts as held until it is silent.
+const startTick = 20 * time.Millisecond
+
 func reuse(base string) (found finding, err error) {
 	orders, input, err := os.Pipe()
 	if err != nil {
@@ -153,6 +158,7 @@ func reuse(base string) (found finding, err error) {
 	if err := end(holder); err != nil {
 		return found, err
 	}
+	time.Sleep(startTick)
 	other, err := startAs(reusedPID, orders, os.Stderr)
 	if err != nil {
 		return found, err

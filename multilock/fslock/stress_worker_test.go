@@ -113,17 +113,16 @@ func (w *worker) cycle() error {
 	if err := w.note(lock, locktest.Acquired); err != nil {
 		return err
 	}
-	switch err = w.inside(ctx, lock); {
-	case err == nil:
-		err = w.note(lock, locktest.Releasing)
-	case errors.Is(err, multilock.ErrLost):
+	end := locktest.Releasing
+	if err = w.inside(ctx, lock); errors.Is(err, multilock.ErrLost) {
 		w.desk.outlast()
+		end, err = locktest.Lost, nil
 	}
-	released := lock.Release(ctx)
-	if errors.Is(err, multilock.ErrLost) || errors.Is(released, multilock.ErrLost) {
-		return w.note(lock, locktest.Lost)
+	err = errors.Join(err, w.note(lock, end)) // before the release, which may still succeed
+	if released := lock.Release(ctx); !errors.Is(released, multilock.ErrLost) {
+		err = errors.Join(err, released)
 	}
-	return errors.Join(err, released)
+	return err
 }
 
 // inside is the critical section.

@@ -89,9 +89,9 @@ func (s Spec) explain(path string, err error) error {
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
 		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return fmt.Errorf("start %s: %w", name, err)
-	case err == syscall.ENOENT && missing != nil:
+	case errors.Is(err, syscall.ENOENT) && missing != nil:
 		return &NotFoundError{Command: name, Err: err}
-	case err == syscall.ENOENT:
+	case errors.Is(err, syscall.ENOENT):
 		return &NotRunnableError{Command: name, Reason: "its interpreter does not exist", Err: err}
 	case missing == nil && info.IsDir():
 		return &NotRunnableError{Command: name, Reason: "it is a directory", Err: err}

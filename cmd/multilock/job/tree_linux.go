@@ -111,7 +111,7 @@ func (m member) signal(sig syscall.Signal) error {
 	if err != nil {
 		return err
 	}
-	defer held.Release()
+	defer held.Release() //nolint:errcheck // gives a descriptor back
 	now, err := readStat(m.pid)
 	if err != nil || now.start != m.start {
 		return os.ErrProcessDone

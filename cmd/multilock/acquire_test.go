@@ -1,0 +1,228 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// acquired is what acquire --json prints.
+type acquired struct {
+	Name, Group, Token string
+	Fence              uint64
+	Keeper             int `json:"keeper_pid"`
+	For                int `json:"for_pid"`
+}
+
+// owner is a process for whose lifetime locks are held.
+func (s *station) owner() *running {
+	s.t.Helper()
+	path, err := exec.LookPath("cat")
+	require.NoError(s.t, err)
+	return begin(s.t, exec.Command(path))
+}
+
+// acquire takes a lock for the lifetime of an owner. Whatever keeper there is
+// ends with the test, because the owner does.
+func (s *station) acquire(owner *running, args ...string) acquired {
+	s.t.Helper()
+	var a acquired
+	out := s.must(append([]string{"acquire", "--json", "--pid", strconv.Itoa(owner.pid())}, args...)...)
+	require.NoError(s.t, json.Unmarshal([]byte(out), &a))
+	return a
+}
+
+func TestAcquireAndRelease(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	owner := s.owner()
+	a := s.acquire(owner, "-n", "x", "-g", "G", "--ttl", "2s") // short, for the keeper to notice the release soon
+	require.Equal(t, "x", a.Name)
+	require.Equal(t, "G", a.Group)
+	require.Equal(t, owner.pid(), a.For)
+	require.Equal(t, uint64(1), a.Fence)
+	require.NotZero(t, a.Keeper)
+
+	got := s.run("acquire", "-n", "x", "-g", "G")
+	require.Equal(t, 121, got.code)
+	require.Empty(t, got.stdout)
+	require.Contains(t, got.stderr, "acquire for pid "+strconv.Itoa(owner.pid()))
+	require.Contains(t, got.stderr, "clear it with: multilock -d "+s.base+" -g G break x --token "+a.Token+" --force")
+	require.Equal(t, ended{121, "", ""}, s.run("acquire", "-n", "x", "-g", "G", "-q"))
+
+	release := []string{"release", "-n", "x", "-g", "G", "--token"}
+	require.Equal(t, 122, s.run(append(release, "wrong")...).code)
+	require.Equal(t, ended{0, "", ""}, s.run(append(release, a.Token)...))
+	s.eventually("the keeper ends", func() bool { return syscall.Kill(a.Keeper, 0) != nil })
+	twice := s.run(append(release, a.Token)...)
+	require.Equal(t, 122, twice.code)
+	require.Equal(t, "multilock: lock \"x\" is lost: nobody holds it any more\n", twice.stderr)
+	require.Equal(t, []string{"acquired", "released"}, happened(s.history("-g", "G")))
+}
+
+func TestReleaseLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	first := s.acquire(s.owner(), "-n", "x")
+	require.Contains(t, s.must("break", "x", "--force"), "broke lock")
+	second := s.acquire(s.owner(), "-n", "x")
+	late := s.run("release", "-n", "x", "--token", first.Token)
+	require.Equal(t, 122, late.code)
+	require.Contains(t, late.stderr, "another acquisition")
+	require.Equal(t, second.Token, s.lock("x").Token)
+
+	cmd := s.command("release", "-n", "x", "--json")
+	cmd.Env = append(cmd.Env, "MULTILOCK_TOKEN="+second.Token)
+	got := s.finish(cmd)
+	require.Zero(t, got.code, got.stderr)
+	require.JSONEq(t, `{"name": "x", "group": ".locks", "released": "`+second.Token+`"}`, got.stdout)
+}
+
+// The keeper renews the lock far beyond its TTL.
+func TestKeeperRenews(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	a := s.acquire(s.owner(), "-n", "x", "--ttl", "700ms")
+	s.eventually("the lock is older than two TTLs", func() bool {
+		l := s.lock("x")
+		require.Equal(t, a.Token, l.Token, l.Why)
+		return l.Age != nil && *l.Age > 1.4
+	})
+	require.Equal(t, 121, s.run("run", "-n", "x", "--", "true").code)
+}
+
+func TestOwnersEndReleases(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	owner := s.owner()
+	s.acquire(owner, "-n", "x")
+	owner.end()
+	s.eventuallyFree("x")
+	s.eventually("the release is in the history", func() bool { return len(s.history("x")) == 2 })
+	require.Contains(t, s.history("x")[1].Why, "process "+strconv.Itoa(owner.pid())+" ended")
+}
+
+// Without --pid the lock belongs to the script, not to a subshell that is gone
+// before the script's next line.
+func TestAcquireIsForTheCallingShell(t *testing.T) {
+	t.Parallel()
+	forms := map[string]string{
+		"plain":         `token=$(multilock acquire -n x)`,
+		"in a list":     `token=$(multilock acquire -n x || echo no)`,
+		"to a file":     `multilock acquire -n x > $HOME/token; token=$(cat $HOME/token)`,
+		"both captured": `token=$(multilock acquire -n x 2>&1)`,
+	}
+	if runtime.GOOS == "linux" {
+		forms["in a subshell"] = `token=$(cd / && (multilock acquire -n x) && true)`
+		forms["in a function and a pipe"] = `take() { (multilock acquire -n x; true) | cat; }; token=$(take | cat)`
+	}
+	for _, shell := range []string{"sh", "bash"} {
+		for name, form := range forms {
+			t.Run(shell+" "+name, func(t *testing.T) {
+				t.Parallel()
+				s := newStation(t)
+				cmd := s.command()
+				path, err := exec.LookPath(shell)
+				require.NoError(t, err)
+				cmd.Path, cmd.Args = path, []string{shell, "-c", form + "; echo \"$token\" ready $$.; read x; multilock release -n x --token \"$token\" || exit; read x"}
+				cmd.Env = append(cmd.Env, "HOME="+t.TempDir())
+				script := begin(t, cmd)
+				script.expect(".")
+				l := s.lock("x")
+				require.Equal(t, "held", l.State)
+				require.True(t, strings.HasPrefix(script.out.String(), l.Token+" ready "), script.out.String())
+				require.Equal(t, "acquire for pid "+strconv.Itoa(script.pid()), l.Command)
+				_, err = script.stdin.Write([]byte("\n"))
+				require.NoError(t, err)
+				s.eventuallyFree("x")
+				require.NoError(t, script.stdin.Close())
+			})
+		}
+	}
+}
+
+func TestAcquireWaits(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	holder := s.hold("x")
+	got := s.run("acquire", "-n", "x", "--wait", "300ms")
+	require.Equal(t, 124, got.code)
+	require.Contains(t, got.stderr, `the time to wait is over: lock "x" is held by`)
+	owner := s.owner()
+	waiter := s.start("acquire", "-n", "x", "--wait", "forever", "--pid", strconv.Itoa(owner.pid()))
+	s.eventuallyWaiting()
+	require.Zero(t, holder.end().code)
+	token := strings.TrimSpace(waiter.wait().stdout)
+	require.Equal(t, token, s.lock("x").Token)
+}
+
+// Whoever ends an acquire that waits leaves no keeper behind that gets the lock later.
+func TestStoppedAcquireLeavesNoKeeper(t *testing.T) {
+	t.Parallel()
+	for name, sig := range map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t)
+			holder := s.hold("x")
+			waiter := s.start("acquire", "-n", "x", "--wait", "forever")
+			waiter.expectNotice()
+			waiter.signal(sig)
+			require.Empty(t, waiter.wait().stdout)
+			s.eventuallyNobodyWaits()
+			require.Zero(t, holder.end().code)
+			require.Equal(t, "free", s.lock("x").State)
+		})
+	}
+}
+
+// A dead keeper's lock is free at once on its host.
+func TestKilledKeeper(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	a := s.acquire(s.owner(), "-n", "x", "--ttl", "1h")
+	require.NoError(t, syscall.Kill(a.Keeper, syscall.SIGKILL))
+	s.eventually("the keeper is dead", func() bool { return s.lock("x").State == "dead" })
+	require.Contains(t, s.must("break", "x"), "broke lock")
+	require.Equal(t, 122, s.run("release", "-n", "x", "--token", a.Token).code)
+}
+
+func TestDetachedLock(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	token := strings.TrimSpace(s.must("acquire", "-n", "x", "--detach", "--ttl", "1h"))
+	l := s.lock("x")
+	require.Equal(t, token, l.Token)
+	require.Contains(t, l.Why, "held for 1h0m0s without being renewed")
+	got := s.run("run", "-n", "x", "--", "true")
+	require.Equal(t, 121, got.code)
+	require.Contains(t, got.stderr, "(detached")
+	s.must("release", "-n", "x", "--token", token)
+	require.Equal(t, "free", s.lock("x").State)
+
+	s.must("acquire", "-n", "x", "--detach", "--ttl", "200ms")
+	s.must("run", "-n", "x", "--wait", "forever", "--", "true")
+	require.Equal(t, []string{"acquired", "released", "acquired", "broke", "acquired", "released"}, happened(s.history("x")))
+}
+
+// Nothing that acquire leaves running has its caller's files open: "finish" waits
+// for the end of both pipes while the lock is held.
+func TestKeeperLetsGoOfItsCaller(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	dir := t.TempDir()
+	cmd := s.command("acquire", "-n", "x", "-v", "--pid", strconv.Itoa(os.Getpid()))
+	cmd.Dir = dir
+	got := s.finish(cmd)
+	require.Zero(t, got.code)
+	require.Equal(t, "multilock: took lock \"x\"\n", got.stderr)
+	s.must("release", "-n", "x", "--token", strings.TrimSpace(got.stdout))
+}

@@ -1,0 +1,99 @@
+//go:build unix
+
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var commands = []string{"run", "status", "acquire", "release", "break", "clean", "history"}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	main := s.must("--help")
+	require.Equal(t, main, s.must())
+	for _, command := range commands {
+		require.Regexp(t, `(?m)^   `+command+`[ ,]`, main)
+		help := s.must(command, "--help")
+		require.Equal(t, help, s.must("help", command))
+		require.Equal(t, help, s.must(command, "-h"))
+		require.Equal(t, help, s.must("-d", "x", command, "-n", "y", "--help"))
+		requireGoodHelp(t, help)
+	}
+	requireGoodHelp(t, main)
+	require.NotContains(t, main, "__keep")
+	for _, text := range []string{main, s.must("run", "--help")} {
+		for _, code := range []string{"0", "120", "121", "122", "123", "124", "125", "126", "127", "128+n"} {
+			require.Regexp(t, `(?m)^ +`+regexp.QuoteMeta(code)+`  \S`, text)
+		}
+	}
+	s.requireUntouched()
+}
+
+// requireGoodHelp requires that every option is explained, and that no default
+// is shown that is none.
+func requireGoodHelp(t *testing.T, help string) {
+	t.Helper()
+	_, options, found := strings.Cut(help, "OPTIONS:")
+	require.True(t, found)
+	for line := range strings.Lines(options) {
+		if strings.HasPrefix(strings.TrimSpace(line), "--") {
+			require.Regexp(t, `^ +--[a-z-]+( [A-Z]+)?(, --?[a-zA-Z]+( [A-Z]+)?)* {2,}\S`, line)
+		}
+		require.LessOrEqual(t, strings.Count(line, "(default:"), 1, line)
+	}
+	for _, wrong := range []string{"(default: false)", "(default: 0)", `(default: "`, " value ", "%!"} {
+		require.NotContains(t, help, wrong)
+	}
+}
+
+// The defaults that the help texts tell are those that are used.
+func TestDefaultsAreAsTold(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	help := s.must("run", "--help")
+	for option, value := range map[string]string{"ttl": "2m", "poll": "1s", "grace": "10s", "on-lost": "term", "conflict-exit-code": "121"} {
+		require.Regexp(t, `--`+option+` .*\(default: `+value+`\)`, help)
+	}
+	s.hold("lock")
+	require.InDelta(t, 120, s.lock("lock").TTL, 0)
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	require.Regexp(t, `^multilock \S+\n$`, newStation(t).must("--version"))
+}
+
+// The library's completion for shells is asked with a last argument of its own.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	const ask = "--generate-bash-completion"
+	for _, command := range commands {
+		require.Contains(t, strings.Split(s.must(ask), "\n"), command)
+		require.Zero(t, s.run(command, ask).code)
+	}
+	require.Contains(t, s.must("run", "--w", ask), "--wait")
+	require.Contains(t, s.must("--so", ask), "--source")
+	s.requireUntouched()
+	require.Equal(t, ask+"\n", s.must("run", "--", "echo", ask), "that is the job's")
+}
+
+// tearHistory cuts the end off the last line.
+func (s *station) tearHistory() {
+	s.t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.base, ".multilock", "groups", "*", "history", "*"))
+	require.NoError(s.t, err)
+	require.Len(s.t, files, 1)
+	content, err := os.ReadFile(files[0])
+	require.NoError(s.t, err)
+	torn := append(content, `{"time":"2026-01-01T00:00:00Z","ev`...)
+	require.NoError(s.t, os.WriteFile(files[0], torn, 0o600))
+}

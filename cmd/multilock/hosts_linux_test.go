@@ -1,0 +1,120 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+)
+
+// host is a machine of its own as far as multilock can see: host name, boot id,
+// machine id, process numbers.
+type host struct {
+	*station
+	name string
+	dir  string
+}
+
+func (s *station) host(name string) *host {
+	s.t.Helper()
+	if os.Getuid() != 0 {
+		s.t.Skip("needs root to make namespaces")
+	}
+	if _, err := exec.LookPath("unshare"); err != nil {
+		s.t.Skip("needs unshare(1)")
+	}
+	h := &host{s, name, s.t.TempDir()}
+	boot, machine := uuid.NewString(), strings.ReplaceAll(uuid.NewString(), "-", "")
+	require.NoError(s.t, os.WriteFile(filepath.Join(h.dir, "boot_id"), []byte(boot+"\n"), 0o600))
+	require.NoError(s.t, os.WriteFile(filepath.Join(h.dir, "machine-id"), []byte(machine+"\n"), 0o600))
+	return h
+}
+
+// enter is what makes the difference, in namespaces of its own.
+const enter = `
+hostname "$0" && cd "$1" && shift &&
+mount --bind boot_id /proc/sys/kernel/random/boot_id &&
+if test -e /etc/machine-id; then mount --bind machine-id /etc/machine-id; fi &&
+"$@"`
+
+// on prepares the binary on the host. To kill the process is to crash the host.
+func (h *host) on(args ...string) *exec.Cmd {
+	h.t.Helper()
+	cmd := h.command(args...)
+	unshare, err := exec.LookPath("unshare")
+	require.NoError(h.t, err)
+	entering := []string{"unshare", "--uts", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", enter, h.name, h.dir}
+	cmd.Path, cmd.Args = unshare, slices.Concat(entering, cmd.Args)
+	return cmd
+}
+
+// Of any number of hosts that start the same line at the same time, exactly one
+// runs the job.
+func TestExactlyOneOfManyHostsRuns(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	ends := make(chan ended)
+	var contenders []*running
+	names := []string{"alpha", "beta", "gamma", "delta"}
+	for _, name := range names {
+		r := begin(t, s.host(name).on(append([]string{"run", "-n", "nightly", "--"}, waitingJob...)...))
+		contenders = append(contenders, r)
+	}
+	for _, r := range contenders {
+		go func() { ends <- r.wait() }()
+	}
+	var refusals []string
+	for range names[1:] {
+		got := <-ends
+		require.Equal(t, 121, got.code, got.stderr)
+		require.Empty(t, got.stdout)
+		refusals = append(refusals, got.stderr)
+	}
+	for _, r := range contenders {
+		_ = r.stdin.Close()
+	}
+	require.Equal(t, ended{0, "ready\n", ""}, <-ends)
+	events := s.history("nightly")
+	require.Equal(t, []string{"acquired", "released"}, happened(events))
+	for _, refusal := range refusals {
+		require.Regexp(t, `held by (alpha|beta|gamma|delta) pid \d+ .*, and runs on another host`, refusal)
+	}
+}
+
+// A crashed host's lock is taken over after its TTL, and the history tells on
+// what evidence.
+func TestCrashedHost(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	alpha, beta := s.host("alpha"), s.host("beta")
+	job := begin(t, alpha.on(append([]string{"run", "-n", "nightly", "--ttl", "2s", "--"}, waitingJob...)...))
+	job.expect("ready")
+	require.NoError(t, job.cmd.Process.Kill())
+	job.wait()
+	got := s.finish(beta.on("run", "-n", "nightly", "--wait", "forever", "-q", "--", "hostname"))
+	require.Equal(t, ended{0, "beta\n", ""}, got)
+	events := s.history("nightly")
+	require.Equal(t, []string{"acquired", "broke", "acquired", "released"}, happened(events))
+	require.Contains(t, events[1].Why, "no sign of life for")
+	require.Contains(t, events[1].Why, "with a limit of 2s")
+}
+
+// Another host cannot know that the holder is dead before that has been silent
+// for its TTL.
+func TestDeadHolderOnAnotherHost(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.dead("x")
+	beta := s.host("beta")
+	got := s.finish(beta.on("run", "-n", "x", "--", "true"))
+	require.Equal(t, 121, got.code)
+	require.Contains(t, got.stderr, "silent for less than its ttl of 1h0m0s, and runs on another host")
+	require.Equal(t, 121, s.finish(beta.on("break", "x")).code)
+	require.Zero(t, s.finish(beta.on("break", "x", "--force")).code)
+	require.Zero(t, s.finish(beta.on("run", "-n", "x", "--", "true")).code)
+}

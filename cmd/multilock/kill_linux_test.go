@@ -1,0 +1,90 @@
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// helper waits for a process of our own kind that a command has started, and
+// returns its number.
+func (r *running) helper(s *station, argument string) int {
+	r.t.Helper()
+	found := 0
+	s.eventually(argument+" has been started", func() bool {
+		for _, pid := range childrenOf(r.pid()) {
+			command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			if bytes.Contains(command, []byte("\x00"+argument)) {
+				found = pid
+			}
+		}
+		return found != 0
+	})
+	return found
+}
+
+func childrenOf(parent int) []int {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	var children []int
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		if len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
+			children = append(children, pid)
+		}
+	}
+	return children
+}
+
+// A killed runner takes its job's whole tree along, and the next one has the lock
+// at once, whatever the TTL.
+func TestKilledRunner(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	job := s.start(append([]string{"run", "-n", "x", "--ttl", "1h", "--grace", "50ms"}, stubborn...)...)
+	job.expect("ready")
+	job.helper(s, "__guard")
+	job.signal(syscall.SIGKILL)
+	job.wait() // for all who have its output open
+	require.Equal(t, "again\n", s.must("run", "-n", "x", "--", "echo", "again"))
+	events := s.history("x")
+	require.Equal(t, []string{"acquired", "broke", "acquired", "released"}, happened(events))
+	require.Equal(t, events[0].Token, events[1].Token)
+	require.NotEmpty(t, events[1].Why)
+}
+
+// While a process of the job lives, the lock counts as held, though its runner
+// and its guard are dead.
+func TestLivingJobOfADeadRunner(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	job := s.start("run", "-n", "x", "--", "sh", "-c", `sleep 1000 & echo "pid $!."; wait`)
+	job.expect(".")
+	survivor := pidIn(t, job.out.String())
+	t.Cleanup(func() { _ = syscall.Kill(survivor, syscall.SIGKILL) })
+	guard := job.helper(s, "__guard")
+	s.eventually("the lock names the job", func() bool { return strings.Contains(s.lock("x").Why, "its job lives") })
+	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+	job.signal(syscall.SIGKILL)
+	s.eventually("the command dies with its runner", func() bool { return len(childrenOf(job.pid())) == 0 })
+
+	got := s.run("run", "-n", "x", "--", "true")
+	require.Equal(t, 121, got.code)
+	require.Contains(t, got.stderr, fmt.Sprintf("its job lives: process %d (sleep)", survivor))
+	require.Equal(t, 121, s.run("break", "x").code)
+
+	require.NoError(t, syscall.Kill(survivor, syscall.SIGKILL))
+	job.wait()
+	s.must("run", "-n", "x", "--", "true")
+}

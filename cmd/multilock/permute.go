@@ -1,0 +1,64 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// permute lets options follow a command's arguments ("break NAME --force"). It
+// leaves alone what belongs to a job, and everything after "--".
+func permute(app *cli.App, args []string) []string {
+	at, command := findCommand(app, args)
+	if command == nil || command.Name == "run" {
+		return args
+	}
+	var options, rest []string
+	for i := at + 1; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			rest = append(rest, args[i:]...)
+			break
+		}
+		if len(arg) < 2 || arg[0] != '-' {
+			rest = append(rest, arg)
+			continue
+		}
+		options = append(options, arg)
+		if takesValue(command.Flags, arg) && i+1 < len(args) {
+			i++
+			options = append(options, args[i])
+		}
+	}
+	return slices.Concat(args[:at+1], options, rest)
+}
+
+// findCommand finds the command's name among the arguments.
+func findCommand(app *cli.App, args []string) (int, *cli.Command) {
+	for i := 1; i < len(args); i++ {
+		if strings.HasPrefix(args[i], "-") {
+			if takesValue(app.Flags, args[i]) {
+				i++
+			}
+			continue
+		}
+		return i, app.Command(args[i])
+	}
+	return 0, nil
+}
+
+// takesValue says whether the argument after an option is its value.
+func takesValue(flags []cli.Flag, arg string) bool {
+	name := strings.TrimLeft(arg, "-")
+	if strings.Contains(name, "=") {
+		return false
+	}
+	for _, flag := range flags {
+		if slices.Contains(flag.Names(), name) {
+			_, isBool := flag.(*cli.BoolFlag)
+			return !isBool
+		}
+	}
+	return false
+}

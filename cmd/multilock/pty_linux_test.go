@@ -1,0 +1,159 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+const ctrlC = "\x03"
+
+// terminal is the user's side of a terminal.
+type terminal struct {
+	t      *testing.T
+	master *os.File
+	screen *output
+}
+
+// openTerminal returns both sides of a new terminal (pty(7)).
+func openTerminal(t *testing.T) (*terminal, *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = master.Close() })
+	conn, err := master.SyscallConn()
+	require.NoError(t, err)
+	number, failed := 0, error(nil)
+	require.NoError(t, conn.Control(func(fd uintptr) {
+		if failed = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); failed == nil {
+			number, failed = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	}))
+	require.NoError(t, failed)
+	slave, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	user := &terminal{t, master, newOutput()}
+	go user.read()
+	return user, slave
+}
+
+func (u *terminal) read() {
+	chunk := make([]byte, 4096)
+	for {
+		n, err := u.master.Read(chunk)
+		_, _ = u.screen.Write(chunk[:n])
+		if err != nil {
+			return // the other side is closed
+		}
+	}
+}
+
+func (u *terminal) types(text string) {
+	u.t.Helper()
+	_, err := u.master.WriteString(text)
+	require.NoError(u.t, err)
+}
+
+// onTerminal starts a command as the leader of a session that has the terminal.
+func onTerminal(t *testing.T, cmd *exec.Cmd) (*terminal, *running) {
+	t.Helper()
+	user, slave := openTerminal(t)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	require.NoError(t, cmd.Start())
+	require.NoError(t, slave.Close())
+	r := &running{t: t, cmd: cmd, stdin: user.master, out: user.screen, err: user.screen}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		r.once.Do(func() { _ = cmd.Wait() })
+	})
+	return user, r
+}
+
+func TestTheJobHasTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	user, job := onTerminal(t, s.command("run", "--", "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && stty -a </dev/tty >/dev/null && read line && echo "read: $line"`))
+	user.types("a line\n")
+	job.expect("read: a line")
+	require.Zero(t, job.wait().code)
+}
+
+// Ctrl-C does to a command under multilock what it does to the command alone.
+func TestCtrlC(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"dies of it":    `echo ready; exec sleep 1000`,
+		"makes it 9":    `trap "exit 9" INT; echo ready; read x`,
+		"goes on":       `trap "echo no" INT; echo ready; read x; read x; exit 4`,
+		"does not care": `trap "" INT; echo ready; read x; exit 5`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t)
+			alone := s.command()
+			alone.Path, alone.Args = "/bin/sh", []string{"sh", "-c", text}
+			through := s.command("run", "-n", "x", "--", "sh", "-c", text)
+			require.Equal(t, interrupted(t, alone), interrupted(t, through))
+			require.Equal(t, "free", s.lock("x").State)
+		})
+	}
+}
+
+// interrupted types Ctrl-C and then two lines, and says how the command ended.
+func interrupted(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	user, job := onTerminal(t, cmd)
+	job.expect("ready")
+	user.types(ctrlC + "\n\n")
+	job.wait()
+	return job.cmd.ProcessState.String()
+}
+
+// A loop in a script ends with Ctrl-C, also while multilock waits.
+func TestCtrlCEndsTheScriptAroundAWait(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.hold("x")
+	script := s.command()
+	script.Path, script.Args = "/bin/bash", []string{"bash", "-c", "for i in 1 2 3; do multilock run -n x --wait forever -- true; done; echo went on"}
+	user, loop := onTerminal(t, script)
+	loop.expectNotice()
+	user.types(ctrlC)
+	got := loop.wait()
+	require.True(t, diedOf(loop, syscall.SIGINT), loop.cmd.ProcessState)
+	require.NotContains(t, got.stdout, "went on")
+	s.eventuallyNobodyWaits()
+}
+
+// On a terminal the wait is told in one line that is replaced, and removed.
+func TestWaitOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	holder := s.hold("x")
+	_, waiter := onTerminal(t, s.command("run", "-n", "x", "--wait", "forever", "--", "echo", "my turn"))
+	waiter.expect(fmt.Sprintf("\r\x1b[Kmultilock: waiting for lock %q", "x"))
+	require.Zero(t, holder.end().code)
+	waiter.expect("\r\x1b[Kmy turn")
+	require.Zero(t, waiter.wait().code)
+}
+
+func TestWatchOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.hold("x")
+	user, watch := onTerminal(t, s.command("status", "--watch", "--every", "50ms"))
+	watch.expect("\x1b[H\x1b[2J")
+	watch.expect("WHY")
+	s.hold("y")
+	watch.expect("\ny  ")
+	user.types(ctrlC)
+	watch.wait()
+	require.True(t, diedOf(watch, syscall.SIGINT))
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// commandLine is a command as a person would type it into a shell.
+func commandLine(args []string) string {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		quoted[i] = quote(a)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// quote makes one word of a text that a shell reads back as it was, and that is
+// harmless on a terminal. What cannot be printed takes the form $'...', which
+// bash, zsh and ksh know.
+func quote(s string) string {
+	switch {
+	case s != "" && !strings.ContainsFunc(s, special):
+		return s
+	case utf8.ValidString(s) && !strings.ContainsFunc(s, unprintable):
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '\'' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c > '~':
+			fmt.Fprintf(&b, `\x%02x`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String() + "'"
+}
+
+// special says which characters need quoting. All of Unicode does but letters
+// and digits, because what a shell takes for a blank depends on the locale.
+func special(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:=,+@%", r) || r == utf8.RuneError
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+// harmless replaces what must not reach a terminal from somebody else's hands,
+// and what would break a line or a table.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unprintable(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// escaped makes JSON harmless: package json leaves the control characters beyond
+// ASCII as they are, and those that turn the direction of writing.
+func escaped(text []byte) []byte {
+	var out []byte
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || !unprintable(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
+}

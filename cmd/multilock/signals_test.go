@@ -1,0 +1,90 @@
+//go:build unix
+
+package main_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSignalsAreForwarded(t *testing.T) {
+	t.Parallel()
+	for name, sig := range map[string]syscall.Signal{
+		"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT,
+		"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t)
+			job := s.start("run", "-n", "x", "--", "sh", "-c", `trap "echo got it; kill -9 \$! 2>/dev/null; exit 7" `+name+`; sleep 1000 & echo ready; wait`)
+			job.expect("ready")
+			job.signal(sig)
+			require.Equal(t, ended{7, "ready\ngot it\n", ""}, job.wait())
+			require.Equal(t, "free", s.lock("x").State)
+		})
+	}
+}
+
+func TestSignalThatTheJobDiesOf(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	job := s.hold("x")
+	job.signal(syscall.SIGTERM)
+	require.Equal(t, ended{143, "ready\n", ""}, job.wait())
+	events := s.history("x")
+	require.Equal(t, []string{"acquired", "released"}, happened(events))
+	require.Equal(t, 143, *events[1].Exit)
+	require.Equal(t, "terminated", events[1].Signal)
+}
+
+// A job that dies of SIGINT makes the runner die of it, as a shell wants to see it.
+func TestInterruptIsPassedUp(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	job := s.hold("x")
+	job.signal(os.Interrupt)
+	job.wait()
+	require.True(t, diedOf(job, syscall.SIGINT), job.cmd.ProcessState)
+	require.Equal(t, "free", s.lock("x").State)
+}
+
+func diedOf(r *running, sig syscall.Signal) bool {
+	status, ok := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == sig
+}
+
+func TestSignalsWhileWaitingLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	for name, sig := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "INT": syscall.SIGINT} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t)
+			holder := s.hold("x")
+			waiter := s.start("run", "-n", "x", "--wait", "forever", "--", "echo", "not to be seen")
+			waiter.expectNotice()
+			waiter.signal(sig)
+			got := waiter.wait()
+			if sig == syscall.SIGINT {
+				require.True(t, diedOf(waiter, sig), "a shell's loop would go on")
+			} else {
+				require.Equal(t, 128+int(sig), got.code)
+			}
+			require.Empty(t, got.stdout)
+			require.Contains(t, got.stderr, "stopped by signal")
+			require.Zero(t, s.staged())
+			require.Zero(t, holder.end().code)
+			require.Equal(t, "free", s.lock("x").State)
+		})
+	}
+}
+
+// nohup: what was ignored stays ignored.
+func TestIgnoredSignalsStayIgnored(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	got := s.script("sh", `trap "" HUP; exec multilock run -- sh -c 'kill -HUP $$; kill -HUP $PPID; echo alive'`)
+	require.Equal(t, ended{0, "alive\n", ""}, got)
+}
