@@ -236,7 +236,7 @@ func TestEndOfTheWaitWhileTheSourceHangs(t *testing.T) {
 				_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
 				require.ErrorIs(t, err, context.Canceled)
 				require.Contains(t, err.Error(), "did not answer")
-				require.Equal(t, time.Minute, time.Since(start))
+				require.Equal(t, time.Minute+time.Second, time.Since(start), "it is given a second to come back")
 
 				require.Zero(t, f.count(closes), "a contender is for one goroutine, and one is in it")
 				close(until)
@@ -246,6 +246,26 @@ func TestEndOfTheWaitWhileTheSourceHangs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An attempt that comes back just after the wait has ended leaves nothing to be
+// done by goroutines that a process that exits would take with it.
+func TestEndOfTheWaitDuringAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		until := make(chan struct{})
+		f.on(try, hangs(until, multilock.ErrHeld))
+		f.show(node7(multilock.Held))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, cancel)
+		time.AfterFunc(time.Minute+time.Second/2, func() { close(until) })
+		start := time.Now()
+		_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotContains(t, err.Error(), "did not answer")
+		require.Equal(t, time.Minute+time.Second/2, time.Since(start))
+		require.Equal(t, 1, f.count(closes))
+	})
 }
 
 func TestEndedContextAsksForNothing(t *testing.T) {

@@ -3,6 +3,7 @@ package multilock
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // hungError says that a call into a source had not come back when its context
@@ -13,8 +14,13 @@ type hungError struct{ cause error }
 func (e *hungError) Error() string { return e.cause.Error() + ", while the lock source did not answer" }
 func (e *hungError) Unwrap() error { return e.cause }
 
-// bounded calls f, and returns at once when ctx ends, even if f hangs. In that
-// case late gets what f returns in the end, to undo it.
+// settling is how long a call that is under way when its context ends may still
+// take. Nearly every one comes back within that time, and then nothing is left to
+// be undone behind the caller's back, by a process that may be about to exit.
+const settling = time.Second
+
+// bounded calls f, and returns soon after ctx ends, even if f hangs. In that case
+// late gets what f returns in the end, to undo it.
 func bounded[T any](ctx context.Context, f func() (T, error), late func(T, error)) (T, error) {
 	if ctx.Done() == nil {
 		return f()
@@ -32,6 +38,13 @@ func bounded[T any](ctx context.Context, f func() (T, error), late func(T, error
 	case o := <-done:
 		return o.value, o.err
 	case <-ctx.Done():
+	}
+	patience := time.NewTimer(settling)
+	defer patience.Stop()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-patience.C:
 	}
 	go func() {
 		o := <-done

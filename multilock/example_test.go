@@ -67,7 +67,7 @@ func ExampleTryAcquire() {
 		fmt.Println(err)
 		return
 	}
-	defer first.Release(ctx) //nolint:errcheck // the end of the example
+	defer first.Release(ctx)
 
 	_, err = multilock.TryAcquire(ctx, src, "nightly", multilock.Options{})
 	var held *multilock.HeldError
@@ -122,7 +122,7 @@ func drawFence(ctx context.Context, src multilock.Source) uint64 {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer lock.Release(ctx) //nolint:errcheck // the end of the example
+	defer lock.Release(ctx)
 	fence, err := lock.Fence(ctx)
 	if err != nil {
 		log.Fatal(err)

@@ -2,6 +2,7 @@ package multilock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,7 +56,7 @@ func TestBreak(t *testing.T) {
 				require.ErrorIs(t, err, tt.err)
 				require.Equal(t, tt.looks[len(tt.looks)-1].State, seen.State)
 				require.Equal(t, tt.steps, f.steps())
-				if tt.err == multilock.ErrHeld {
+				if errors.Is(tt.err, multilock.ErrHeld) {
 					require.ErrorAs(t, err, new(*multilock.HeldError))
 				}
 			})

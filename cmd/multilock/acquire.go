@@ -123,7 +123,7 @@ func acquireDetached(ctx context.Context, e *env, o *acquireOptions) (acquireRep
 		return acquireReport{}, err
 	}
 	opt := o.options()
-	opt.Detached, opt.User, opt.Command = true, userName(e), "acquire --detach"
+	opt.Detached, opt.User, opt.Command = true, o.user, "acquire --detach"
 	start := time.Now()
 	lock, err := take(ctx, e, src, o.name, opt, o.wait, o.common)
 	if err != nil {
@@ -167,7 +167,7 @@ func acquireKept(ctx context.Context, e *env, o *acquireOptions, owner process.I
 	keeper, err := startKeeper(e, keepOrder{
 		Base: o.base, Group: o.group, Name: o.name, Source: o.source, LegacyPeers: o.legacyPeers,
 		TTL: o.ttl.value, MaxAge: o.maxAge.value, Poll: o.poll.value, Wait: o.wait.value, Forever: o.wait.forever,
-		Owner: owner, User: userName(e),
+		Owner: owner, User: o.user,
 	})
 	if err != nil {
 		return acquireReport{}, err

@@ -85,7 +85,7 @@ func breakLock(ctx context.Context, e *env, src source, o *breakOptions) error {
 // noteForced writes down who broke a lock by force; Break itself notes the rest.
 func noteForced(ctx context.Context, e *env, src source, o *breakOptions, seen multilock.Sighting) {
 	err := src.Append(ctx, multilock.Event{
-		Time: time.Now(), What: multilock.Broke, Name: o.name, Token: seen.Record.Token, By: src.Self(), User: userName(e),
+		Time: time.Now(), What: multilock.Broke, Name: o.name, Token: seen.Record.Token, By: src.Self(), User: o.user,
 		Holder: &seen.Record.Holder, Why: "by force, though " + seen.State.String() + ": " + seen.Why,
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 // common holds the options that every command has, before or after its name.
 type common struct {
 	base, group, name, source string
+	user                      string // who runs this, for people
 	legacyPeers               bool
 	json, quiet, verbose      bool
 }
@@ -53,7 +54,7 @@ func readCommon(c *cli.Context, e *env) (common, error) {
 	o := common{
 		base: commonString(c, "dir", e.getenv(envDir), "."), group: commonString(c, "group", e.getenv(envGroup), fslock.DefaultGroup),
 		name: commonString(c, "name", "", fslock.DefaultName), source: commonString(c, "source", e.getenv(envSource), ""),
-		json: commonBool(c, "json"), quiet: commonBool(c, "quiet"), verbose: commonBool(c, "verbose"),
+		user: userName(e), json: commonBool(c, "json"), quiet: commonBool(c, "quiet"), verbose: commonBool(c, "verbose"),
 	}
 	for _, name := range []string{"dir", "group", "name", "source"} {
 		if level := givenAt(c, name); level != nil && level.String(name) == "" {

@@ -149,7 +149,7 @@ func (r *jobRun) holdOn(ctx context.Context) {
 
 // finish releases the lock and says how all of it ended.
 func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) error {
-	released := r.lock.Release(ctx)
+	released := r.giveUp(ctx, err)
 	what := multilock.Released
 	if errors.Is(err, multilock.ErrLost) || errors.Is(released, multilock.ErrLost) {
 		what = multilock.Lost
@@ -176,11 +176,24 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 	return errors.Join(err, ended)
 }
 
+// giveUp frees the lock, unless processes of the job have survived SIGKILL: then
+// the lock is left to its TTL, and on this host to the life of those processes.
+func (r *jobRun) giveUp(ctx context.Context, err error) error {
+	if !errors.As(err, new(*job.LingeringError)) {
+		return r.lock.Release(ctx)
+	}
+	held := r.lock.Record()
+	where := &locatedError{options: r.opt.selector()}
+	r.env.say("lock %q stays held: on this host as long as one of the job's processes lives, on others for %s; to free it now: %s",
+		r.opt.name, held.TTL, where.clearing(r.opt.name, held.Token))
+	return r.lock.Detach()
+}
+
 // note writes to the history. That it cannot be written stops no job.
 func (r *jobRun) note(ctx context.Context, what multilock.Happening, result *job.Result, cause error) {
 	event := multilock.Event{
 		Time: time.Now(), What: what, Name: r.opt.name, Token: r.lock.Record().Token, By: r.src.Self(),
-		User: userName(r.env), Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited,
+		User: r.opt.user, Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited,
 	}
 	if what != multilock.Acquired {
 		event.Held = time.Since(r.since)

@@ -61,7 +61,7 @@ func release(ctx context.Context, e *env, src source, o *releaseOptions) error {
 		return err
 	}
 	_ = src.Append(ctx, multilock.Event{ // the lock is released, written down or not
-		Time: time.Now(), What: multilock.Released, Name: o.name, Token: o.token, By: src.Self(), User: userName(e),
+		Time: time.Now(), What: multilock.Released, Name: o.name, Token: o.token, By: src.Self(), User: o.user,
 		Held: max(seen.Age, 0), Why: "released with its token",
 	})
 	if o.json {

@@ -67,7 +67,8 @@ command's exit code is passed through.
 The command gets MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_TOKEN and, where the
 source has them, MULTILOCK_FENCE in its environment. Signals are passed on to it.
 If this process is killed, the command dies with it (Linux), and as long as any
-of its processes lives the lock counts as held on this host.
+of its processes lives the lock counts as held on this host. The lock is released
+when COMMAND itself ends: what it left in the background is not waited for.
 
    multilock -d /shared run -n nightly --max-runtime 2h -- nightly.sh
    multilock -d /shared run -n report --wait forever -- make report
@@ -148,7 +149,7 @@ func runRun(ctx context.Context, e *env, o *runOptions) error {
 	defer sigs.release()
 	start := time.Now()
 	opt := o.options()
-	opt.Job, opt.User, opt.Command = true, userName(e), commandLine(o.command)
+	opt.Job, opt.User, opt.Command = true, o.user, commandLine(o.command)
 	lock, err := take(sigs.until(ctx), e, src, o.name, opt, o.wait, o.common)
 	if err != nil {
 		return closeSource(src, o.refused(ctx, e, src, err))
@@ -180,7 +181,7 @@ func (o *runOptions) refused(ctx context.Context, e *env, src source, err error)
 		return err
 	}
 	if o.failAfter.set {
-		count, counted := countRefusal(ctx, e, src, held, o)
+		count, counted := countRefusal(ctx, src, held, o)
 		if counted != nil {
 			e.say("--fail-after could not be counted: %v", counted)
 		}

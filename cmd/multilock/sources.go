@@ -49,7 +49,7 @@ func (o *common) files() (string, error) {
 }
 
 func openFiles(o common, base string) (source, error) {
-	s, err := fslock.Open(fslock.Options{Base: base, Group: o.group, LegacyPeers: o.legacyPeers})
+	s, err := fslock.Open(fslock.Options{Base: base, Group: o.group, LegacyPeers: o.legacyPeers, User: o.user})
 	if err != nil {
 		return nil, err
 	}

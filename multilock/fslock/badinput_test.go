@@ -54,7 +54,7 @@ func attempt(t *testing.T, opt fslock.Options, name string, patience multilock.P
 		if err != nil {
 			return err
 		}
-		defer src.Close() //nolint:errcheck // it only closes descriptors
+		defer src.Close()
 		lock, err := multilock.TryAcquire(ctx, src, name, multilock.Options{Patience: patience})
 		if err == nil {
 			require.NoError(t, lock.Release(ctx))

@@ -144,7 +144,7 @@ func reuse(base string) (found finding, err error) {
 	if err != nil {
 		return found, err
 	}
-	defer input.Close() //nolint:errcheck // it only keeps the puppets waiting for orders
+	defer input.Close()
 	holder, err := startHolder(base, orders, input)
 	if err != nil {
 		return found, err
@@ -174,7 +174,7 @@ func startHolder(base string, orders, input *os.File) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer output.Close() //nolint:errcheck // only read from
+	defer output.Close()
 	holder, err := startAs(reusedPID, orders, answers)
 	if err != nil {
 		return nil, err

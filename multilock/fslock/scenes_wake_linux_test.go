@@ -19,7 +19,7 @@ func TestReleaseByAnotherProcessWakesAWaiter(t *testing.T) {
 	src := open(t, fslock.Options{Base: base})
 	c, err := src.Contend(t.Context(), "job", claim(self(t), long, time.Minute), multilock.Patience{})
 	require.NoError(t, err)
-	defer c.Close() //nolint:errcheck // nothing is staged any more
+	defer c.Close()
 
 	_, err = c.Try(t.Context())
 	require.ErrorIs(t, err, multilock.ErrHeld)

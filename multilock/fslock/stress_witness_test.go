@@ -44,7 +44,7 @@ func (s witnessStand) act(lock *multilock.Lock, touch func(until time.Duration) 
 	if err := os.WriteFile(s.acting(), nil, 0o600); err != nil {
 		return err
 	}
-	defer os.Remove(s.acting()) //nolint:errcheck // the test would notice
+	defer os.Remove(s.acting())
 	now, remaining := locktest.Now(), lock.Remaining()
 	if remaining < stressMargin {
 		return multilock.ErrLost

@@ -117,7 +117,7 @@ func (m *stuntman) await(t *testing.T) int32 {
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, m.Process.Pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
-		if err != unix.EINTR { //nolint:errorlint // a bare error number
+		if err != unix.EINTR {
 			require.NoError(t, err)
 			return info.Code
 		}

@@ -151,7 +151,7 @@ func (n *notifier) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.file != nil {
-		go n.file.Close() //nolint:errcheck // nothing was written
+		go n.file.Close()
 		n.file, n.group = nil, nil
 	}
 }

@@ -28,8 +28,6 @@ func otherBoot(a, b string) bool {
 
 // bootTimeID makes an id for systems that only know when they booted. The
 // machine is part of it: after a power cut a whole rack boots in one second.
-//
-//nolint:unused // not on every system
 func bootTimeID(machine string, seconds uint64) string {
 	if machine == "" || seconds == 0 {
 		return ""

@@ -111,7 +111,7 @@ func (d *osDir) List() ([]string, error) {
 		return nil, d.fail("open", "", err)
 	}
 	f := os.NewFile(uintptr(fd), d.path)
-	defer f.Close() //nolint:errcheck // only read from
+	defer f.Close()
 	return f.Readdirnames(-1)
 }
 

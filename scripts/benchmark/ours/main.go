@@ -25,7 +25,7 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer source.Close()
+	defer source.Close() //nolint:errcheck // it only closes descriptors
 	return worker.Serve(&named{source: source}, os.Stdin, os.Stdout)
 }
 
