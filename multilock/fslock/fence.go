@@ -33,17 +33,29 @@ func (l *lease) Fence(context.Context) (uint64, error) {
 }
 
 func (s *Source) bump(name string) (uint64, error) {
-	dir, err := s.openGroupPrivate(fenceDir)
-	if err != nil {
-		return 0, err
+	f, err := s.openCounter(name)
+	if gone(err) {
+		f, err = s.openCounter(name) // somebody has removed the directory that was open
 	}
-	defer dir.Close() //nolint:errcheck // a directory
-	f, err := dir.OpenDurable(name, fileMode)
 	if err != nil {
 		return 0, err
 	}
 	number, err := appendByte(f)
 	return number, errors.Join(err, f.Close())
+}
+
+// openCounter opens the file whose size is the number.
+func (s *Source) openCounter(name string) (vfs.File, error) {
+	dir, err := s.fences.use()
+	if err != nil {
+		return nil, err
+	}
+	defer s.fences.done(dir)
+	f, err := dir.OpenDurable(name, fileMode)
+	if gone(err) {
+		s.fences.drop(dir)
+	}
+	return f, err
 }
 
 // appendByte makes the file one byte longer and returns its size.

@@ -48,6 +48,7 @@ type Source struct {
 	private  shared // BASE/.multilock
 	staging  shared // BASE/.multilock/staging
 	groupDir shared // BASE/GROUP
+	fences   shared // BASE/.multilock/groups/GROUP/fence
 	clock    serverClock
 	tested   selfTest
 	notifier notifier
@@ -90,6 +91,7 @@ func Open(opt Options) (*Source, error) {
 	s.private.open = func() (vfs.Dir, error) { return openDir(s.base, privateDir) }
 	s.staging.open = func() (vfs.Dir, error) { return s.openBelow(stagingDir) }
 	s.groupDir.open = s.openGroup
+	s.fences.open = func() (vfs.Dir, error) { return s.openGroupPrivate(fenceDir) }
 	return s, nil
 }
 
@@ -111,6 +113,7 @@ func invalidBase(base string, err error) error {
 func (s *Source) Close() error {
 	s.notifier.close()
 	s.groupDir.close()
+	s.fences.close()
 	s.staging.close()
 	s.private.close()
 	return s.base.Close()
