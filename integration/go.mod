@@ -3,6 +3,7 @@ module github.com/multilock/go/integration
 go 1.25.0
 
 require (
+	github.com/hanwen/go-fuse/v2 v2.12.1
 	github.com/multilock/go v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.11.1
 	golang.org/x/sys v0.46.0

@@ -11,6 +11,8 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 // order is what a test tells an actor, as one line of JSON.
@@ -18,8 +20,11 @@ type order struct {
 	Do   string
 	Name string
 	Path string
-	TTL  time.Duration
-	N    int
+	// StopAt, with "open", names a file: the process stops itself right before it
+	// unlinks one of that name for the first time.
+	StopAt string
+	TTL    time.Duration
+	N      int
 }
 
 // answer is the actor's reply to one order.
@@ -67,7 +72,7 @@ func playActor(in io.Reader, out io.Writer) error {
 func (p *performance) obey(ctx context.Context, o order) (answer, error) {
 	switch o.Do {
 	case "open":
-		return p.open(o.Path)
+		return p.open(o)
 	case "acquire":
 		return p.take(ctx, o, multilock.Acquire)
 	case "try":
@@ -93,8 +98,12 @@ func (p *performance) obey(ctx context.Context, o order) (answer, error) {
 	return answer{}, errors.New("unknown order " + o.Do)
 }
 
-func (p *performance) open(base string) (got answer, err error) {
-	p.src, err = fslock.Open(fslock.Options{Base: base})
+func (p *performance) open(o order) (got answer, err error) {
+	opt := fslock.Options{Base: o.Path}
+	if o.StopAt != "" {
+		opt.FS = faultfs.New(vfs.OS{}, stopBeforeUnlink(o.StopAt))
+	}
+	p.src, err = fslock.Open(opt)
 	if err == nil {
 		got.Host, got.PID = p.src.Self().Host, p.src.Self().PID
 	}

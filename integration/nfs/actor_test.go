@@ -14,6 +14,8 @@ import (
 // needs a process of the host's own, which can be killed, paused or judged.
 type actor struct {
 	*exec.Cmd
+	host    host
+	pid     int // on its host
 	input   io.WriteCloser
 	orders  *json.Encoder
 	answers *json.Decoder
@@ -22,9 +24,17 @@ type actor struct {
 // newActor starts an actor that has opened the place.
 func newActor(t testing.TB, h host, p place) *actor {
 	t.Helper()
+	return startActor(t, h, order{Do: "open", Path: p.on(h)})
+}
+
+// startActor starts an actor with its first order, run by a command such as
+// setpriv if one is given.
+func startActor(t testing.TB, h host, first order, runner ...string) *actor {
+	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	a := &actor{Cmd: exec.Command("on", h.name, self)}
+	command := append(append([]string{h.name}, runner...), self)
+	a := &actor{Cmd: exec.Command("on", command...), host: h}
 	a.Env = append(os.Environ(), roleVariable+"=actor")
 	a.Stderr = os.Stderr
 	a.input, err = a.StdinPipe()
@@ -34,7 +44,7 @@ func newActor(t testing.TB, h host, p place) *actor {
 	a.orders, a.answers = json.NewEncoder(a.input), json.NewDecoder(output)
 	require.NoError(t, a.Start())
 	t.Cleanup(a.end)
-	a.must(t, order{Do: "open", Path: p.on(h)})
+	a.pid = a.must(t, first).PID
 	return a
 }
 

@@ -40,6 +40,17 @@ func eachVersion(t *testing.T, run func(t *testing.T, h host, others []host)) {
 	}
 }
 
+// eachVersionAtLength is eachVersion for what takes long: a short run does it with
+// the first version only.
+func eachVersionAtLength(t *testing.T, run func(t *testing.T, h host, others []host)) {
+	eachVersion(t, func(t *testing.T, h host, others []host) {
+		if testing.Short() && h != hosts()[0] {
+			t.Skip("takes long")
+		}
+		run(t, h, others)
+	})
+}
+
 // addHost boots a host for one test, with mount options besides the version's.
 func addHost(t testing.TB, name, version, options string) host {
 	t.Helper()

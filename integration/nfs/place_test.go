@@ -85,6 +85,17 @@ func (p place) record(t testing.TB, name string) multilock.Record {
 	return fslock.ParseRecord(name, content)
 }
 
+// signOfLife is the time of a lock's last sign of life; zero if there is no lock.
+func (p place) signOfLife(t testing.TB, name string) time.Time {
+	t.Helper()
+	info, err := os.Stat(p.stored(fslock.DefaultGroup, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}
+	}
+	require.NoError(t, err)
+	return info.ModTime()
+}
+
 // entries are the names in a directory on the server's disk, none if it is absent.
 func (p place) entries(t testing.TB, elements ...string) []string {
 	t.Helper()

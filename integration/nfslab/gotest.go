@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,7 +15,7 @@ import (
 
 // testPlan is what a "go test" command line comes to when build and run are apart.
 type testPlan struct {
-	pkg   string   // as given; empty means the default package
+	pkg   string   // as given; empty means the suite
 	build []string // flags of go test -c
 	run   []string // flags of the test binary
 }
@@ -28,16 +27,32 @@ func testCommand(ctx context.Context, lab lab, args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	plan := planTest(rest)
-	dir, pkg, err := locatePackage(plan.pkg)
-	if err != nil {
-		return 0, err
-	}
 	scratch, err := os.MkdirTemp("", "nfslab-test-")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(scratch)
+	plan := planTest(rest)
+	source := os.Getenv("MULTILOCK_LAB_SOURCE")
+	if source != "" {
+		more, err := companions(ctx, lab, source, scratch)
+		if err != nil {
+			return 0, err
+		}
+		opts.files = append(opts.files, more...)
+	}
+	if plan.pkg == "" {
+		return suite(ctx, lab, opts, plan, source, scratch)
+	}
+	return single(ctx, lab, opts, plan, scratch)
+}
+
+// single runs the tests of one package.
+func single(ctx context.Context, lab lab, opts options, plan testPlan, scratch string) (int, error) {
+	dir, pkg, err := locatePackage(plan.pkg)
+	if err != nil {
+		return 0, err
+	}
 	binary := filepath.Join(scratch, testBinary)
 	if err := buildTest(ctx, dir, pkg, binary, plan.build); err != nil {
 		return 0, err
@@ -72,7 +87,11 @@ func planTest(args []string) testPlan {
 		}
 		args = args[width:]
 	}
-	plan.run = slices.Insert(plan.run, 0, defaultFlags(plan.run)...)
+	defaults := defaultFlags
+	if plan.pkg == "" {
+		defaults = suiteFlags
+	}
+	plan.run = slices.Insert(plan.run, 0, defaults(plan.run)...)
 	return plan
 }
 
@@ -88,10 +107,14 @@ func testFlag(flag []string) []string {
 // defaultFlags are what the go command adds by itself.
 func defaultFlags(given []string) []string {
 	defaults := []string{"-test.paniconexit0"}
-	if !slices.ContainsFunc(given, func(arg string) bool { return strings.HasPrefix(arg, "-test.timeout") }) {
+	if !isGiven(given, "-test.timeout") {
 		defaults = append(defaults, "-test.timeout="+(10*time.Minute).String())
 	}
 	return defaults
+}
+
+func isGiven(flags []string, flag string) bool {
+	return slices.ContainsFunc(flags, func(arg string) bool { return strings.HasPrefix(arg, flag) })
 }
 
 func isBool(name string) bool {
@@ -105,13 +128,6 @@ func isBuildFlag(name string) bool {
 // locatePackage returns the directory to build in and the package as seen from there. A directory may belong to another
 // module than the current one, so it is built from within.
 func locatePackage(pkg string) (dir, name string, err error) {
-	if pkg == "" {
-		source := os.Getenv("MULTILOCK_LAB_SOURCE")
-		if source == "" {
-			return "", "", errors.New("test: name a package, or use scripts/nfslab")
-		}
-		return filepath.Join(source, "integration"), ".", nil
-	}
 	if isDir(pkg) {
 		dir, err := filepath.Abs(pkg)
 		return dir, ".", err

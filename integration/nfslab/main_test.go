@@ -39,11 +39,12 @@ func TestPlanOfGoTestFlags(t *testing.T) {
 		args []string
 		want testPlan
 	}{
-		{nil, testPlan{run: []string{noExit, limit}}},
+		{nil, testPlan{run: []string{noExit, "-test.timeout=3h0m0s", "-test.short"}}},
+		{[]string{"-short=false", "-timeout=1h"}, testPlan{run: []string{noExit, "-test.short=false", "-test.timeout=1h"}}},
 		{[]string{"./x", "-v", "-run", "A"}, testPlan{pkg: "./x", run: []string{noExit, limit, "-test.v", "-test.run", "A"}}},
-		{[]string{"-tags", "a b", "-count=2"}, testPlan{build: []string{"-tags", "a b"}, run: []string{noExit, limit, "-test.count=2"}}},
-		{[]string{"-timeout", "1m"}, testPlan{run: []string{noExit, "-test.timeout", "1m"}}},
-		{[]string{"-test.run=B", "-args", "-v", "x"}, testPlan{run: []string{noExit, limit, "-test.run=B", "-v", "x"}}},
+		{[]string{"./x", "-tags", "a b", "-count=2"}, testPlan{pkg: "./x", build: []string{"-tags", "a b"}, run: []string{noExit, limit, "-test.count=2"}}},
+		{[]string{"./x", "-timeout", "1m"}, testPlan{pkg: "./x", run: []string{noExit, "-test.timeout", "1m"}}},
+		{[]string{"./x", "-test.run=B", "-args", "-v", "x"}, testPlan{pkg: "./x", run: []string{noExit, limit, "-test.run=B", "-v", "x"}}},
 	} {
 		require.Equal(t, c.want, planTest(c.args), "%v", c.args)
 	}

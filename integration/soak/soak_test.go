@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	durationFlag = flag.Duration("duration", 90*time.Second, "for how long faults are injected")
+	durationFlag = flag.Duration("duration", 0, "for how long faults are injected (default 90s, with -short 30s)")
 	seedFlag     = flag.Uint64("seed", 0, "the seed of what happens to whom, 0 for a new one")
 	ttlFlag      = flag.Duration("ttl", 4*time.Second, "the locks' time to live")
 	workersFlag  = flag.Int("workers", 2, "worker processes on each host")
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // and when the faults are over every lock can be taken again.
 func TestSoak(t *testing.T) {
 	s := newSoak(t, settings{
-		duration: *durationFlag, seed: *seedFlag, ttl: *ttlFlag, workers: *workersFlag, broken: *brokenFlag,
+		duration: duration(), seed: *seedFlag, ttl: *ttlFlag, workers: *workersFlag, broken: *brokenFlag,
 	})
 	s.run()
 	require.Empty(t, s.result.violations, "double holders")
@@ -42,9 +42,22 @@ func TestSoak(t *testing.T) {
 	require.Empty(t, s.result.failures, "workers that failed")
 }
 
+func duration() time.Duration {
+	switch {
+	case *durationFlag > 0:
+		return *durationFlag
+	case testing.Short():
+		return 30 * time.Second
+	}
+	return 90 * time.Second
+}
+
 // A test that cannot fail proves nothing: with a protocol that breaks one of its
 // rules the same run has to find two holders at once.
 func TestBrokenVariantsAreCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("may take minutes for each variant")
+	}
 	for _, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
 			const limit = 5 * time.Minute // most are caught within seconds

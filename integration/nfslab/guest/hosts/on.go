@@ -24,7 +24,7 @@ import (
 // hostsDir holds one directory per host; the file pid in it names the host's first process.
 const hostsDir = "/run/lab/hosts"
 
-// cgroups holds the control group of each host, under its name.
+// cgroups holds the control group of each life of a host, under the host's name and the number of that life.
 const cgroups = "/sys/fs/cgroup"
 
 // ExecProgram is the name under which Exec is found on the PATH.
@@ -42,7 +42,7 @@ func On(args []string) int {
 	// Namespaces belong to a thread, and so does being the parent for the child's death signal.
 	runtime.LockOSThread()
 	host := filepath.Base(args[1])
-	group, err := os.Open(filepath.Join(cgroups, host)) // not to be seen from the host
+	group, err := openGroup(host) // not to be seen from the host
 	if err == nil {
 		err = enter(host)
 	}
@@ -54,6 +54,15 @@ func On(args []string) int {
 		return 125
 	}
 	return run(args[2:], group)
+}
+
+// openGroup opens the control group of the host's present life.
+func openGroup(host string) (*os.File, error) {
+	life, err := os.ReadFile(filepath.Join(hostsDir, host, "life"))
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(filepath.Join(cgroups, host+"."+strings.TrimSpace(string(life))))
 }
 
 // enter moves the calling thread into the host's namespaces. A new process of it is in the host's pid namespace.

@@ -21,9 +21,10 @@ host_pid() {
 	cat "$hosts/$1/pid" 2>/dev/null || die "$1 is down"
 }
 
-# All of a host's processes are in one control group, so that they can be stopped and killed together.
+# All of a host's processes are in one control group, so that they can be stopped and killed together. Each life of a
+# host has its own: a process that hangs in the kernel can outlast the power cut.
 cgroup() {
-	echo "/sys/fs/cgroup/$1"
+	echo "/sys/fs/cgroup/$1.$(cat "$hosts/$1/life")"
 }
 
 # The server's end of the host's cable.

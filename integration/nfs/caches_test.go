@@ -1,0 +1,98 @@
+package nfs_test
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// An empty directory in the way is what a crash in the middle of a release
+// leaves. os.Rename looks before it calls the system and refuses any directory
+// that exists; the server replaces one that is empty.
+func TestRenameOntoAnEmptyDirectory(t *testing.T) {
+	eachVersion(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		dir, other := p.dir(t, h), p.dir(t, others[0])
+		require.NoError(t, dir.Mkdir("full", 0o777))
+		require.NoError(t, other.Mkdir("empty", 0o777))
+		err := h.inside(func() error { return os.Rename(p.on(h, "full"), p.on(h, "empty")) })
+		require.ErrorIs(t, err, syscall.EEXIST)
+		require.NoError(t, dir.Rename("full", dir, "empty"))
+
+		require.NoError(t, other.Mkdir(fslock.DefaultGroup, 0o777))
+		require.NoError(t, p.dir(t, others[0], fslock.DefaultGroup).Mkdir("job", 0o777))
+		require.NoError(t, try(t, p.source(t, h), "job", longOptions()).Release(within(t)))
+	})
+}
+
+// A host that has once seen a group missing goes on believing it: it answers an
+// rmdir with ENOENT without asking the server. As a barrier that says "nothing
+// is held" while something is. The lock's own barrier asks.
+func TestBarrierFromACache(t *testing.T) {
+	eachVersion(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		src, base := p.source(t, h), p.dir(t, h)
+		requireVacant(t, src, true)
+		_, err := base.StatName(fslock.DefaultGroup)
+		require.ErrorIs(t, err, syscall.ENOENT)
+		lease := plant(t, p.source(t, others[0]), "job", long)
+
+		before := h.requests(t)
+		require.ErrorIs(t, base.Rmdir(fslock.DefaultGroup), syscall.ENOENT, "the bare rmdir sees the lock: nothing is shown")
+		require.Equal(t, before, h.requests(t))
+
+		requireVacant(t, src, false)
+		names, err := src.Names(within(t))
+		require.NoError(t, err)
+		require.Equal(t, []string{"job"}, names)
+		require.NoError(t, lease.Release(within(t)))
+		requireVacant(t, src, true)
+	})
+}
+
+func requireVacant(t testing.TB, src *fslock.Source, want bool) {
+	t.Helper()
+	vacant, err := src.Vacant(within(t))
+	require.NoError(t, err)
+	require.Equal(t, want, vacant)
+}
+
+// A host that believes a directory to be missing is told by mkdir that it
+// exists. From Linux 6.15 on it may go on believing for v4 and answer the open
+// that follows with ENOENT. The lab's kernel may be older and forget; the lock is
+// right either way.
+func TestOpenAfterARefusedMkdir(t *testing.T) {
+	eachVersion(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		base := p.dir(t, h)
+		for _, name := range []string{"bare", ".multilock", fslock.DefaultGroup} {
+			_, err := base.StatName(name)
+			require.ErrorIs(t, err, syscall.ENOENT)
+		}
+		require.NoError(t, p.dir(t, others[0]).Mkdir("bare", 0o777))
+		lock := try(t, p.source(t, others[0]), "job", longOptions())
+
+		require.ErrorIs(t, base.Mkdir("bare", 0o777), syscall.EEXIST)
+		bare, err := base.OpenDir("bare")
+		t.Logf("open after mkdir = EEXIST: %v", err)
+		if err == nil {
+			require.NoError(t, bare.Close())
+		}
+		require.Contains(t, []syscall.Errno{0, syscall.ENOENT}, errnoOf(err))
+
+		requireHeldBy(t, p.source(t, h), "job", lock.Record().Token)
+		require.NoError(t, try(t, p.source(t, h), "other", longOptions()).Release(within(t)))
+	})
+}
+
+// errnoOf is the system's own number in an error, 0 if there is none.
+func errnoOf(err error) syscall.Errno {
+	var number syscall.Errno
+	errors.As(err, &number)
+	return number
+}

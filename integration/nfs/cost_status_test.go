@@ -1,0 +1,122 @@
+package nfs_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// command is the command line, which the lab's test command builds and passes on.
+const command = "/guest/multilock"
+
+func needCommand(t *testing.T) {
+	t.Helper()
+	needLab(t)
+	if _, err := os.Stat(command); err != nil {
+		t.Skip("the lab's test command builds the command line and passes it on: integration/nfs/run")
+	}
+}
+
+// multilockOn runs the command on a host, and returns what it printed.
+func (p place) multilockOn(t *testing.T, h host, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command("on", append([]string{h.name, command, "-d", p.on(h)}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "multilock %q", args)
+	return out
+}
+
+// How many requests a look at one of many locks costs, and how many more all of it
+// may cost, once.
+const (
+	perLock  = 8
+	overhead = 30
+)
+
+// manyLocks takes locks in a place, on the server's own disk: no host knows them.
+func manyLocks(t *testing.T) (place, int) {
+	t.Helper()
+	locks := 1000
+	if testing.Short() {
+		locks = 100
+	}
+	p := newPlace(t)
+	src, err := fslock.Open(fslock.Options{Base: p.stored(), Self: hosts()[0].identity(t)})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = src.Close() })
+	for n := range locks {
+		plant(t, src, fmt.Sprintf("job%04d", n), long)
+	}
+	return p, locks
+}
+
+// A look at each of many held locks that this host has never seen.
+func TestCostOfLookingAtManyLocks(t *testing.T) {
+	eachVersion(t, func(t *testing.T, h host, _ []host) {
+		p, locks := manyLocks(t)
+		src := p.source(t, h)
+		requireManyLooks(t, h, locks, func() {
+			names, err := src.Names(t.Context())
+			require.NoError(t, err)
+			require.Len(t, names, locks)
+			for _, name := range names {
+				seen, err := multilock.Inspect(t.Context(), src, name, multilock.Patience{})
+				require.NoError(t, err)
+				require.Equal(t, multilock.Held, seen.State)
+			}
+		})
+	})
+}
+
+// The same through the command, in a process of its own.
+func TestCostOfStatus(t *testing.T) {
+	needCommand(t)
+	eachVersion(t, func(t *testing.T, h host, _ []host) {
+		p, locks := manyLocks(t)
+		requireManyLooks(t, h, locks, func() { require.Len(t, p.status(t, h), locks) })
+	})
+}
+
+// lockSeen is what status tells of a lock.
+type lockSeen struct {
+	Name, State, Host string
+	PID               int
+}
+
+func (p place) status(t *testing.T, h host) []lockSeen {
+	t.Helper()
+	var report struct{ Locks []lockSeen }
+	require.NoError(t, json.Unmarshal(p.multilockOn(t, h, "status", "--json"), &report))
+	for _, l := range report.Locks {
+		require.Equal(t, "held", l.State, l.Name)
+	}
+	return report.Locks
+}
+
+func requireManyLooks(t *testing.T, h host, locks int, look func()) {
+	t.Helper()
+	spent := h.spends(t, look)
+	t.Logf("v%s: %d locks, %.2f requests for each, %d in all: %s", h.version, locks, float64(spent.total())/float64(locks), spent.total(), spent)
+	require.LessOrEqual(t, spent.total(), perLock*locks+overhead)
+}
+
+// One job under a lock, as a whole process: with the test of the filesystem, the
+// server's clock, a fencing number and the history.
+func TestCostOfCommand(t *testing.T) {
+	needCommand(t)
+	const runs = 5
+	for i, h := range hosts() {
+		p := newPlace(t)
+		spent := h.cost(t, runs, func() { p.multilockOn(t, h, "run", "-n", "job", "--", "true") })
+		t.Logf("v%s: run -- true: %d: %s", h.version, spent.total(), spent)
+		require.LessOrEqual(t, spent.total(), [3]int{52, 52, 43}[i])
+	}
+}

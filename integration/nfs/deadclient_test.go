@@ -1,0 +1,78 @@
+package nfs_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// A v4 client that reads the lock file may be given a delegation for it, and
+// dies with it. Whoever then breaks the lock waits until the server takes the
+// delegation back, which it does after a lease, and gets through.
+func TestDeadReadersDelegation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute for each version")
+	}
+	eachVersion(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		lease := plant(t, p.source(t, others[0]), "job", long)
+		reader := addHost(t, "reader", "4.2", "hard")
+		newActor(t, reader, p).must(t, order{Do: "keep open", Path: p.on(reader, fslock.DefaultGroup, "job", "job.locked")})
+		require.True(t, delegated(t, "job.locked"), "the reader was given no delegation: nothing is shown")
+		lab(t, "host", "crash", reader.name)
+
+		breakTimed(t, p.source(t, h))
+		require.ErrorIs(t, lease.Renew(within(t)), multilock.ErrLost)
+		require.NoError(t, try(t, p.source(t, h), "job", longOptions()).Release(within(t)))
+		p.requireEmpty(t)
+	})
+}
+
+// Whoever only looked at the lock has done the same: the client keeps the
+// delegation that came with the open when the file is closed again.
+func TestDeadObserversDelegation(t *testing.T) {
+	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		plant(t, p.source(t, others[0]), "job", long)
+		observer := addHost(t, "observer", "4.2", "hard")
+		newActor(t, observer, p).must(t, order{Do: "look", Name: "job"})
+		t.Logf("an observer's look leaves a delegation: %t", delegated(t, "job.locked"))
+		lab(t, "host", "crash", observer.name)
+		breakTimed(t, p.source(t, h))
+	})
+}
+
+// breakTimed breaks a lock by force, and logs how long that took.
+func breakTimed(t testing.TB, src *fslock.Source) {
+	t.Helper()
+	start := time.Now()
+	_, err := multilock.Break(within(t), src, "job", multilock.Want{Alive: true})
+	require.NoError(t, err)
+	t.Logf("the break took %s", time.Since(start).Round(time.Millisecond))
+}
+
+// delegated says whether the server counts a delegation of a file of that name.
+func delegated(t testing.TB, name string) bool {
+	t.Helper()
+	clients, err := filepath.Glob("/proc/fs/nfsd/clients/*/states")
+	require.NoError(t, err)
+	for _, path := range clients {
+		states, err := os.ReadFile(path)
+		if err != nil {
+			continue // that client has just gone
+		}
+		for _, state := range strings.Split(string(states), "\n") {
+			if strings.Contains(state, "type: deleg") && strings.Contains(state, name) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,82 @@
+package nfs_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+)
+
+// On a full share no lock can be taken. The error says so, and nothing is left.
+// What is held can be renewed, given back, and broken.
+func TestFullShare(t *testing.T) {
+	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		src, other := p.source(t, h), p.source(t, others[0])
+		lock := try(t, src, "held", longOptions())
+		plant(t, other, "abandoned", long)
+		lab(t, "server", "full", "on")
+		t.Cleanup(func() { lab(t, "server", "full", "off") })
+
+		_, err := multilock.TryAcquire(within(t), src, "job", longOptions())
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.NotErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorContains(t, err, "free some space")
+		require.Empty(t, p.entries(t, ".multilock", "staging"))
+
+		require.NoError(t, lock.Verify(within(t)))
+		_, err = multilock.Break(within(t), src, "abandoned", multilock.Want{Alive: true})
+		require.NoError(t, err)
+		require.NoError(t, lock.Release(within(t)))
+		p.requireEmpty(t)
+
+		lab(t, "server", "full", "off")
+		require.NoError(t, try(t, src, "job", longOptions()).Release(within(t)))
+	})
+}
+
+// readOnly exports the share so that nobody may write.
+func readOnly(t testing.TB) {
+	t.Helper()
+	lab(t, "exportfs", "-o", "ro,no_root_squash,no_subtree_check,insecure,fsid=1", "10.0.0.0/24:/export") //nolint:misspell // a command
+	t.Cleanup(func() { lab(t, "server", "export", "sync") })
+}
+
+// On a read-only export nothing can be taken, and what is held can be looked at.
+func TestReadOnlyExport(t *testing.T) {
+	eachVersion(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		lock := try(t, p.source(t, others[0]), "held", longOptions())
+		before := p.entries(t)
+		readOnly(t)
+		src := p.source(t, h)
+		_, err := multilock.TryAcquire(within(t), src, "job", longOptions())
+		require.ErrorIs(t, err, syscall.EROFS)
+		require.NotErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorContains(t, err, "read-only")
+		seen, err := multilock.Inspect(within(t), src, "held", multilock.Patience{})
+		require.NoError(t, err)
+		require.Equal(t, multilock.Held, seen.State)
+		require.Equal(t, lock.Record().Token, seen.Record.Token)
+		require.Equal(t, before, p.entries(t))
+		lab(t, "server", "export", "sync")
+		require.NoError(t, lock.Verify(within(t)))
+	})
+}
+
+// A mount that is read-only on one host alone is the same to that host.
+func TestReadOnlyMount(t *testing.T) {
+	eachVersion(t, func(t *testing.T, h host, _ []host) {
+		p := newPlace(t)
+		require.NoError(t, os.MkdirAll(p.stored("base"), 0o777))
+		ro := h.mountAgain(t, "/readonly", "ro")
+		src := p.source(t, ro)
+		_, err := multilock.TryAcquire(within(t), src, "job", longOptions())
+		require.NoError(t, src.Close())
+		require.ErrorIs(t, err, syscall.EROFS)
+		require.ErrorContains(t, err, "read-only")
+	})
+}

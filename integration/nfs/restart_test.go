@@ -1,0 +1,174 @@
+package nfs_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Processes on all hosts take turns while the server restarts, loses its power,
+// and breaks every connection. Nobody who holds the lock loses it, and no two
+// are inside at a time.
+func TestTurnsThroughRestarts(t *testing.T) {
+	needLab(t)
+	const rounds = 8
+	p := newPlace(t)
+	counter := filepath.Join(outside(t), "counter")
+	require.NoError(t, os.WriteFile(counter, []byte("0"), 0o666))
+	var actors []*actor
+	for _, h := range hosts() {
+		a := newActor(t, h, p)
+		a.tell(t, order{Do: "count", Name: "job", TTL: long, Path: counter, N: rounds})
+		actors = append(actors, a)
+	}
+	for n, trouble := range []string{"restart", "crash", "disconnect"} {
+		eventually(t, "another turn is taken", func() bool {
+			turns, err := readNumber(counter)
+			return err == nil && turns > n*len(actors)
+		})
+		lab(t, "server", trouble)
+	}
+	for _, a := range actors {
+		require.Empty(t, a.hear(t).Error)
+	}
+	turns, err := readNumber(counter)
+	require.NoError(t, err)
+	require.Equal(t, len(actors)*rounds, turns)
+	requireHistory(t, counter+".events")
+	p.requireEmpty(t)
+}
+
+// The server restarts, and for v4 it has a grace period then, in which nothing is
+// opened, removed or renamed. A sign of life needs none of that: the holder
+// gives one before the period is over, and stays the holder.
+func TestSignOfLifeInTheGracePeriod(t *testing.T) {
+	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		lease := plant(t, p.source(t, h), "job", long)
+		longGrace(t)
+		dead := addHost(t, "dead", "4.2", "hard")
+		newActor(t, dead, p).must(t, order{Do: "look", Name: "job"})
+		lab(t, "host", "crash", dead.name) // a client that does not reclaim makes the period last
+		lab(t, "server", "restart")
+		require.NoError(t, lease.Renew(within(t)))
+		require.True(t, inGrace(t), "the grace period was over: nothing is shown")
+		endGrace(t)
+		requireHeldBy(t, p.source(t, others[0]), "job", lease.Record().Token)
+		require.NoError(t, lease.Release(within(t)))
+		require.NoError(t, try(t, p.source(t, others[0]), "job", longOptions()).Release(within(t)))
+	})
+}
+
+// longGrace makes the next grace period last for as long as a test may take.
+func longGrace(t testing.TB) {
+	t.Helper()
+	lab(t, "server", "grace", "300")
+	t.Cleanup(func() {
+		lab(t, "server", "grace", "10")
+		lab(t, "server", "restart")
+		endGrace(t)
+	})
+}
+
+const graceFile = "/proc/fs/nfsd/v4_end_grace"
+
+// endGrace ends the grace period, if there is one.
+func endGrace(t testing.TB) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(graceFile, []byte("Y"), 0))
+}
+
+// inGrace says whether nfsd is in its grace period.
+func inGrace(t testing.TB) bool {
+	t.Helper()
+	ended, err := os.ReadFile(graceFile)
+	require.NoError(t, err)
+	return string(ended) == "N\n"
+}
+
+// outageTTL leaves a host, once the server is back, enough time to connect to it
+// before its silence is believed: one and a half heartbeats.
+const outageTTL = 20 * time.Second
+
+// The server is away for longer than the TTL while somebody waits for the lock.
+// The holder cannot know whether it still has it, and so its tenure ends. But it
+// lives and goes on renewing, and the lock stays in place until it gives it back:
+// an outage is not taken for the holder's silence.
+func TestOutageLongerThanTheTTL(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	needLab(t)
+	type pair struct {
+		place
+		holder, waiter *actor
+		token          string
+	}
+	var pairs []*pair
+	for i, h := range hosts() {
+		p := &pair{place: newPlace(t)}
+		p.holder, p.waiter = newActor(t, h, p.place), newActor(t, hosts()[(i+1)%3], p.place)
+		p.token = p.holder.must(t, order{Do: "acquire", Name: "job", TTL: outageTTL}).Token
+		p.waiter.tell(t, order{Do: "acquire", Name: "job", TTL: long})
+		eventually(t, "the waiter has seen the lock", func() bool { return len(p.entries(t, ".multilock", "staging")) > 0 })
+		pairs = append(pairs, p)
+	}
+	lab(t, "server", "stop")
+	outage := time.NewTimer(outageTTL * 5 / 4)
+	for _, p := range pairs {
+		require.Contains(t, p.holder.do(t, order{Do: "await loss"}).Error, "no renewal was confirmed")
+	}
+	<-outage.C
+	startServer(t)
+	for _, p := range pairs {
+		sign := p.signOfLife(t, "job")
+		eventually(t, "the holder gives signs of life again", func() bool { return p.signOfLife(t, "job").After(sign) })
+	}
+	for _, p := range pairs {
+		require.Equal(t, p.token, p.record(t, "job").Token)
+		require.Contains(t, p.holder.do(t, order{Do: "release"}).Error, "no renewal was confirmed")
+		require.NotEmpty(t, p.waiter.hear(t).Token)
+		require.Empty(t, broken(t, p.source(t, hosts()[0])))
+		p.waiter.must(t, order{Do: "release"})
+		p.requireEmpty(t)
+	}
+}
+
+// An export that answers before anything is on disk forgets a lock when it loses
+// its power. The holder notices at its next sign of life; nothing can keep
+// somebody else from taking the lock before that.
+func TestAsyncExportForgetsALock(t *testing.T) {
+	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		require.NoError(t, try(t, p.source(t, h), "first", longOptions()).Release(within(t)))
+		lab(t, "sync")
+		lab(t, "server", "export", "async")
+		t.Cleanup(func() { lab(t, "server", "export", "sync") })
+		holder := newActor(t, h, p)
+		holder.must(t, order{Do: "acquire", Name: "job", TTL: outageTTL})
+		lab(t, "server", "crash")
+		wakeClients()
+		require.Empty(t, p.record(t, "job").Token, "the lock is still there: nothing is shown")
+		successor := acquire(t, p.source(t, others[0]), "job", longOptions())
+		require.Contains(t, holder.do(t, order{Do: "await loss"}).Error, "the lock was broken or removed")
+		require.NoError(t, successor.Verify(within(t)))
+		require.Equal(t, successor.Record().Token, p.record(t, "job").Token)
+	})
+}
+
+// A sync export does not: what was acknowledged is there after the power cut.
+func TestSyncExportKeepsALock(t *testing.T) {
+	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		lease := plant(t, p.source(t, h), "job", long)
+		lab(t, "server", "crash")
+		wakeClients()
+		require.NoError(t, lease.Renew(within(t)))
+		requireHeldBy(t, p.source(t, others[0]), "job", lease.Record().Token)
+		require.NoError(t, lease.Release(within(t)))
+		p.requireEmpty(t)
+	})
+}

@@ -1,0 +1,140 @@
+//go:build linux
+
+package stalefs_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/integration/stalefs"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// patient caches outlast every test.
+var patient = stalefs.Options{MinAge: time.Hour, MaxAge: time.Hour}
+
+func exists(dir vfs.Dir, name string) error {
+	var s unix.Stat_t
+	return unix.Fstatat(dir.Descriptor(), name, &s, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// What one host has seen to be absent it believes to be absent, until it asks for
+// the directory's attributes.
+func TestAbsentNameIsRemembered(t *testing.T) {
+	c := newCluster(t, 2, patient)
+	a, b := c.hosts[0].dir(t), c.hosts[1].dir(t)
+	require.ErrorIs(t, exists(a, "dir"), syscall.ENOENT)
+	require.NoError(t, b.Mkdir("dir", 0o777))
+	require.ErrorIs(t, exists(a, "dir"), syscall.ENOENT)
+	require.ErrorIs(t, a.Rmdir("dir"), syscall.ENOENT)
+	require.Zero(t, c.hosts[0].Calls(), "rmdir believed the cache")
+	_, err := a.Stat()
+	require.NoError(t, err)
+	require.NoError(t, exists(a, "dir"))
+	require.NoError(t, a.Rmdir("dir"))
+	require.Equal(t, 1, c.hosts[0].Calls())
+}
+
+// mkdir always asks the server, and its answer does not end what was remembered.
+func TestMkdirAsksTheServer(t *testing.T) {
+	c := newCluster(t, 2, patient)
+	a, b := c.hosts[0].dir(t), c.hosts[1].dir(t)
+	require.ErrorIs(t, exists(a, "dir"), syscall.ENOENT)
+	require.NoError(t, b.Mkdir("dir", 0o777))
+	require.ErrorIs(t, a.Mkdir("dir", 0o777), syscall.EEXIST)
+	_, err := a.OpenDir("dir")
+	require.ErrorIs(t, err, syscall.ENOENT)
+	_, err = a.Stat()
+	require.NoError(t, err)
+	d, err := a.OpenDir("dir")
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+
+	require.NoError(t, b.Rmdir("dir"))
+	require.NoError(t, exists(a, "dir"), "removed elsewhere")
+	require.NoError(t, a.Mkdir("dir", 0o777))
+	require.Equal(t, []string{"dir"}, c.names(t))
+}
+
+// What a host removed or renamed itself it knows to be absent.
+func TestOwnChangesAreRemembered(t *testing.T) {
+	c := newCluster(t, 2, patient)
+	a, b := c.hosts[0].dir(t), c.hosts[1].dir(t)
+	require.NoError(t, a.Mkdir("removed", 0o777))
+	require.NoError(t, a.Rmdir("removed"))
+	require.NoError(t, a.Mkdir("old", 0o777))
+	require.NoError(t, a.Rename("old", a, "new"))
+	require.NoError(t, exists(a, "new"))
+	for _, name := range []string{"removed", "old"} {
+		require.NoError(t, b.Mkdir(name, 0o777))
+		require.ErrorIs(t, a.Rmdir(name), syscall.ENOENT)
+	}
+	require.ElementsMatch(t, []string{"new", "old", "removed"}, c.names(t))
+}
+
+// A directory that was opened is as the server has it, by whatever name it was reached.
+func TestOpenRefreshes(t *testing.T) {
+	c := newCluster(t, 2, patient)
+	require.NoError(t, os.Mkdir(c.there("dir"), 0o777))
+	a, b := c.hosts[0].dir(t, "dir"), c.hosts[1].dir(t, "dir")
+	require.ErrorIs(t, exists(a, "file"), syscall.ENOENT)
+	before := modified(t, a)
+	f, err := b.Create("file", 0o666)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.ErrorIs(t, exists(a, "file"), syscall.ENOENT)
+	require.Equal(t, before, modified(t, a))
+	again := c.hosts[0].dir(t, "dir")
+	require.NoError(t, exists(again, "file"))
+	require.NoError(t, exists(a, "file"), "the other descriptor is of the same directory")
+	require.NotEqual(t, before, modified(t, a))
+}
+
+func modified(t *testing.T, dir vfs.Dir) unix.Timespec {
+	t.Helper()
+	var s unix.Stat_t
+	require.NoError(t, unix.Fstat(dir.Descriptor(), &s))
+	return s.Mtim
+}
+
+// Attributes are remembered; a forced look is not answered from memory.
+func TestAttributesAreRemembered(t *testing.T) {
+	c := newCluster(t, 2, patient)
+	require.NoError(t, os.Mkdir(c.there("dir"), 0o777))
+	a, b := c.hosts[0].dir(t, "dir"), c.hosts[1].dir(t, "dir")
+	before := modified(t, a)
+	require.NoError(t, b.Touch())
+	require.Equal(t, before, modified(t, a))
+	info, err := a.Stat()
+	require.NoError(t, err)
+	require.NotEqual(t, before, unix.NsecToTimespec(info.ModTime.UnixNano()))
+	require.NotEqual(t, before, modified(t, a))
+}
+
+// A remembered name counts until its time is up, and then as long as the directory
+// seems unchanged: with a coarse clock for ever.
+func TestMemoryEnds(t *testing.T) {
+	short := stalefs.Options{MinAge: time.Millisecond, MaxAge: time.Millisecond}
+	t.Run("with the directory's change", func(t *testing.T) {
+		c := newCluster(t, 2, short)
+		a, b := c.hosts[0].dir(t), c.hosts[1].dir(t)
+		require.ErrorIs(t, exists(a, "dir"), syscall.ENOENT)
+		require.NoError(t, b.Mkdir("dir", 0o777))
+		require.Eventually(t, func() bool { return exists(a, "dir") == nil }, watchdog, time.Millisecond)
+	})
+	t.Run("not within a tick of the server's clock", func(t *testing.T) {
+		c := newCluster(t, 0, short)
+		c.server.Tick = 1 << 62 // one tick for all that happens
+		a, b := c.add(t, "a", short).dir(t), c.add(t, "b", short).dir(t)
+		require.ErrorIs(t, exists(a, "dir"), syscall.ENOENT)
+		require.NoError(t, b.Mkdir("dir", 0o777))
+		time.Sleep(20 * time.Millisecond) // many ages
+		require.ErrorIs(t, exists(a, "dir"), syscall.ENOENT)
+		require.ErrorIs(t, a.Mkdir("dir", 0o777), syscall.EEXIST)
+	})
+}

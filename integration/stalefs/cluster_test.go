@@ -1,0 +1,113 @@
+//go:build linux
+
+package stalefs_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/stalefs"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// watchdog ends what would hang for ever. Nothing depends on it.
+const watchdog = time.Minute
+
+// cluster is a server and its hosts.
+type cluster struct {
+	server *stalefs.Server
+	stored string // the directory on the server's disk
+	hosts  []*host
+}
+
+// host is a simulated host: a mount, and an identity of its own.
+type host struct {
+	*stalefs.Mount
+	name string
+}
+
+// newCluster mounts a new server's directory on n hosts.
+func newCluster(t testing.TB, n int, opt stalefs.Options) *cluster {
+	t.Helper()
+	if err := unusable(); err != nil {
+		t.Skip(err)
+	}
+	c := &cluster{stored: t.TempDir()}
+	var err error
+	c.server, err = stalefs.Serve(c.stored)
+	require.NoError(t, err)
+	t.Cleanup(c.server.Close)
+	for i := range n {
+		c.add(t, fmt.Sprintf("host%d", i+1), opt)
+	}
+	return c
+}
+
+// add mounts the directory on one more host.
+func (c *cluster) add(t testing.TB, name string, opt stalefs.Options) *host {
+	t.Helper()
+	mount, err := c.server.Mount(t.TempDir(), opt)
+	require.NoError(t, err)
+	h := &host{mount, name}
+	c.hosts = append(c.hosts, h)
+	t.Cleanup(func() {
+		c.server.Start()
+		// A call that somebody has given up may still be on its way.
+		require.Eventually(t, func() bool { return h.Unmount() == nil }, 10*time.Second, 5*time.Millisecond)
+	})
+	return h
+}
+
+// identity is that of this process, as it would be on the host.
+func (h *host) identity(t testing.TB) process.Identity {
+	t.Helper()
+	id, err := process.Self()
+	require.NoError(t, err)
+	id.Host, id.Machine, id.Boot = h.name, "machine of "+h.name, "boot of "+h.name
+	return id
+}
+
+// dir opens a directory on the host.
+func (h *host) dir(t testing.TB, elements ...string) vfs.Dir {
+	t.Helper()
+	dir, err := vfs.OS{}.OpenDir(h.on(elements...))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = dir.Close() })
+	return dir
+}
+
+// on is a path as the host sees it.
+func (h *host) on(elements ...string) string {
+	return filepath.Join(append([]string{h.Path()}, elements...)...)
+}
+
+// there is a path on the server's own disk.
+func (c *cluster) there(elements ...string) string {
+	return filepath.Join(append([]string{c.stored}, elements...)...)
+}
+
+// names are the entries of a directory on the server's disk.
+func (c *cluster) names(t testing.TB, elements ...string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(c.there(elements...))
+	require.NoError(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// within is a context that ends with the watchdog.
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,182 @@
+//go:build linux
+
+package stalefs
+
+import (
+	"errors"
+	"sync"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// Lookup implements fuse.RawFileSystem. That a name is absent is an answer, too:
+// node 0.
+func (c *client) Lookup(_ <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	dir := c.node(in.NodeId)
+	if c.recall(dir, name, out) {
+		return fuse.OK
+	}
+	if err := c.reach(); err != nil {
+		return fuse.ToStatus(err)
+	}
+	e, err := c.server.lookup(dir.object, name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		c.remember(dir, name, belief{node: c.adopt(e, out), change: e.dir.after})
+	case errors.Is(err, syscall.ENOENT):
+		c.remember(dir, name, belief{change: e.dir.after})
+	default:
+		return fuse.ToStatus(err)
+	}
+	out.SetEntryTimeout(dir.age)
+	return fuse.OK
+}
+
+// Mkdir implements fuse.RawFileSystem.
+func (c *client) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	mode := in.Mode // the request's memory is used again, and a zombie outlives it
+	_, err := c.make(Mkdir, c.node(in.NodeId), name, out, func(dir *object) (entry, error) {
+		return c.server.mkdir(dir, name, mode)
+	})
+	return fuse.ToStatus(err)
+}
+
+// Create implements fuse.RawFileSystem.
+func (c *client) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	flags, mode := in.Flags, in.Mode
+	n, err := c.make(Create, c.node(in.NodeId), name, &out.EntryOut, func(dir *object) (entry, error) {
+		return c.server.create(dir, name, flags, mode)
+	})
+	if err != nil {
+		return fuse.ToStatus(err)
+	}
+	c.opened(n, &out.OpenOut)
+	return fuse.OK
+}
+
+// make makes an entry and notes that.
+func (c *client) make(kind Kind, dir *node, name string, out *fuse.EntryOut, call func(*object) (entry, error)) (*node, error) {
+	r := reply{server: c.server}
+	err := c.send(kind, name, func() error { return r.take(call(dir.object)) }, dir.object)
+	e := r.close(err)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.adopt(e, out)
+	c.did(dir, e.dir, name, belief{node: n})
+	out.SetEntryTimeout(dir.age)
+	return n, nil
+}
+
+// reply is what a call that makes something has brought: a handle, which nobody
+// gets to see if the reply is lost.
+type reply struct {
+	server *Server
+
+	mu     sync.Mutex
+	got    entry
+	closed bool
+}
+
+// take receives a reply. Of several the last one counts.
+func (r *reply) take(e entry, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if r.closed {
+		r.server.drop(e.object)
+		return nil
+	}
+	if r.got.object != nil {
+		r.server.drop(r.got.object)
+	}
+	r.got = e
+	return nil
+}
+
+// close gives out what was received, unless the caller is told of an error.
+func (r *reply) close(err error) entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	if err != nil && r.got.object != nil {
+		r.server.drop(r.got.object)
+	}
+	return r.got
+}
+
+// Unlink implements fuse.RawFileSystem.
+func (c *client) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
+	dir := c.node(in.NodeId)
+	if n := c.inUse(dir, name); n != nil {
+		return fuse.ToStatus(c.sillyRename(dir, name, n))
+	}
+	return c.remove(Remove, dir, name, 0)
+}
+
+// Rmdir implements fuse.RawFileSystem.
+func (c *client) Rmdir(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
+	return c.remove(Rmdir, c.node(in.NodeId), name, unix.AT_REMOVEDIR)
+}
+
+func (c *client) remove(kind Kind, dir *node, name string, flags int) fuse.Status {
+	var t turn
+	err := c.send(kind, name, func() (err error) {
+		t, err = c.server.remove(dir.object, name, flags)
+		return err
+	}, dir.object)
+	if err != nil {
+		return c.missed(err, dir, name)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.did(dir, t, name, belief{})
+	return fuse.OK
+}
+
+// missed passes an error on. A client that is told that an entry is missing
+// forgets that it knew it.
+func (c *client) missed(err error, dir *node, name string) fuse.Status {
+	if errors.Is(err, syscall.ENOENT) {
+		c.forget(dir, name)
+	}
+	return fuse.ToStatus(err)
+}
+
+// Rename implements fuse.RawFileSystem.
+func (c *client) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldname, newname string) fuse.Status {
+	if in.Flags != 0 {
+		return fuse.EINVAL // NFS has no flags
+	}
+	from, to := c.node(in.NodeId), c.node(in.Newdir)
+	var source, target turn
+	err := c.send(Rename, oldname, func() (err error) {
+		source, target, err = c.server.rename(from.object, oldname, to.object, newname)
+		return err
+	}, from.object, to.object)
+	if err != nil {
+		return c.missed(err, from, oldname)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.renamed(from, oldname, source, to, newname, target)
+	return fuse.OK
+}
+
+func (c *client) renamed(from *node, oldname string, source turn, to *node, newname string, target turn) {
+	moved := from.names[oldname].node
+	c.did(from, source, oldname, belief{})
+	if moved == nil {
+		delete(to.names, newname)
+		return
+	}
+	c.did(to, target, newname, belief{node: moved})
+}

@@ -1,0 +1,115 @@
+//go:build linux
+
+package stalefs_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/stalefs"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// change is a call that changes something, and what shows that it was carried out.
+type change struct {
+	kind    stalefs.Kind
+	again   error // what the server answers if it is carried out twice
+	prepare func(t *testing.T, c *cluster)
+	call    func(dir vfs.Dir) error
+	done    func(c *cluster) bool
+}
+
+func changes() []change {
+	nothing := func(*testing.T, *cluster) {}
+	makeDir := func(t *testing.T, c *cluster) { require.NoError(t, os.Mkdir(c.there("old"), 0o777)) }
+	makeFile := func(t *testing.T, c *cluster) { require.NoError(t, os.WriteFile(c.there("old"), nil, 0o666)) }
+	present := func(name string) func(*cluster) bool {
+		return func(c *cluster) bool { _, err := os.Stat(c.there(name)); return err == nil }
+	}
+	absent := func(name string) func(*cluster) bool {
+		return func(c *cluster) bool { _, err := os.Stat(c.there(name)); return os.IsNotExist(err) }
+	}
+	return []change{
+		{stalefs.Mkdir, syscall.EEXIST, nothing, func(d vfs.Dir) error { return d.Mkdir("new", 0o777) }, present("new")},
+		{stalefs.Create, syscall.EEXIST, nothing, createEmpty, present("new")},
+		{stalefs.Rename, syscall.ENOENT, makeDir, func(d vfs.Dir) error { return d.Rename("old", d, "new") }, present("new")},
+		{stalefs.Remove, syscall.ENOENT, makeFile, func(d vfs.Dir) error { return d.Unlink("old") }, absent("old")},
+		{stalefs.Rmdir, syscall.ENOENT, makeDir, func(d vfs.Dir) error { return d.Rmdir("old") }, absent("old")},
+		{stalefs.SetAttr, nil, makeOld, vfs.Dir.Touch, func(c *cluster) bool {
+			info, err := os.Stat(c.stored)
+			return err == nil && info.ModTime().After(longAgo())
+		}},
+	}
+}
+
+func createEmpty(d vfs.Dir) error {
+	f, err := d.Create("new", 0o666)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func longAgo() time.Time { return time.Unix(1, 0) }
+
+func makeOld(t *testing.T, c *cluster) {
+	require.NoError(t, os.Chtimes(c.stored, longAgo(), longAgo()))
+}
+
+// Every fault of a call does what it says, and answers what it says.
+func TestLostReplies(t *testing.T) {
+	for _, ch := range changes() {
+		for _, f := range []struct {
+			fault  stalefs.Fault
+			answer error
+			atOnce bool
+			ever   bool
+		}{
+			{stalefs.Fault{Outcome: stalefs.Retransmitted}, ch.again, true, true},
+			{stalefs.Fault{Outcome: stalefs.Lost, Errno: syscall.EIO}, syscall.EIO, true, true},
+			{stalefs.Fault{Outcome: stalefs.Lost, Errno: syscall.ETIMEDOUT}, syscall.ETIMEDOUT, true, true},
+			{stalefs.Fault{Outcome: stalefs.Dropped, Errno: syscall.EIO}, syscall.EIO, false, false},
+			{stalefs.Fault{Outcome: stalefs.Zombie, Errno: syscall.EIO}, syscall.EIO, false, true},
+		} {
+			t.Run(string(ch.kind)+" "+f.fault.Outcome.String()+" "+f.fault.Errno.Error(), func(t *testing.T) {
+				c := newCluster(t, 1, patient)
+				ch.prepare(t, c)
+				dir := c.hosts[0].dir(t)
+				c.hosts[0].Inject(stalefs.At(0, f.fault))
+				require.ErrorIs(t, ch.call(dir), f.answer)
+				require.Equal(t, f.atOnce, ch.done(c))
+				c.server.Land()
+				require.Equal(t, f.ever, ch.done(c))
+				require.Equal(t, 1, c.hosts[0].Calls())
+			})
+		}
+	}
+}
+
+// A zombie needs no help to rise, and its handles last until then.
+func TestZombieRisesByItself(t *testing.T) {
+	c := newCluster(t, 2, patient)
+	dir := c.hosts[0].dir(t)
+	c.hosts[0].Inject(stalefs.At(0, stalefs.Fault{Outcome: stalefs.Zombie, Errno: syscall.EIO, Later: time.Millisecond}))
+	require.ErrorIs(t, dir.Mkdir("new", 0o777), syscall.EIO)
+	require.Eventually(t, func() bool { return len(c.names(t)) == 1 }, watchdog, time.Millisecond)
+}
+
+// One seed gives one sequence of faults, and all kinds of them occur in it.
+func TestRandomFaults(t *testing.T) {
+	odds := stalefs.Odds{Retransmitted: 0.1, Lost: 0.1, Dropped: 0.1, Zombie: 0.1, Delay: time.Second, Later: time.Second}
+	one, other := stalefs.Random(7, odds), stalefs.Random(7, odds)
+	count := map[stalefs.Outcome]int{}
+	for n := range 10000 {
+		f := one(stalefs.Call{N: n})
+		require.Equal(t, f, other(stalefs.Call{N: n}))
+		count[f.Outcome]++
+	}
+	for o := stalefs.Retransmitted; o <= stalefs.Zombie; o++ {
+		require.InDelta(t, 1000, count[o], 200)
+	}
+}
