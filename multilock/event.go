@@ -30,6 +30,8 @@ type Event struct {
 	// Exit is the exit code of the command, Signal the signal that ended it.
 	Exit   *int   `json:"exit,omitempty"`
 	Signal string `json:"signal,omitempty"`
+	// Attempt counts the runs of a job whose results are recorded, from 1.
+	Attempt int `json:"attempt,omitempty"`
 }
 
 // Happening is the kind of an Event.
@@ -42,4 +44,7 @@ const (
 	Lost     Happening = "lost"
 	Broke    Happening = "broke"
 	Refused  Happening = "refused" // it was held by somebody else
+	// Committed says that the result of a job was recorded, Forgot that it was removed.
+	Committed Happening = "committed"
+	Forgot    Happening = "forgot"
 )

@@ -24,6 +24,8 @@ type fake struct {
 	wake   chan struct{}
 	claim  multilock.Claim
 	fence  uint64
+	plain  bool // its leases keep no results
+	result multilock.Result
 }
 
 type step string
@@ -41,6 +43,9 @@ const (
 	fence   step = "fence"
 	mark    step = "mark"
 	detach  step = "detach"
+	commit  step = "commit"
+	outcome step = "outcome"
+	forget  step = "forget"
 )
 
 // action is what a step does instead of succeeding.
@@ -182,7 +187,11 @@ func (c *fakeContender) Try(ctx context.Context) (multilock.Lease, error) {
 	if err := c.f.do(ctx, try); err != nil {
 		return nil, err
 	}
-	return &fakeLease{f: c.f, name: c.name, since: since}, nil
+	lease := &fakeLease{f: c.f, name: c.name, since: since}
+	if c.f.plain {
+		return struct{ multilock.Lease }{lease}, nil
+	}
+	return lease, nil
 }
 
 func (c *fakeContender) Wake() <-chan struct{} {
@@ -232,6 +241,25 @@ func (l *fakeLease) Fence(ctx context.Context) (uint64, error) {
 func (l *fakeLease) MarkJob(ctx context.Context, _ process.Group) error { return l.f.do(ctx, mark) }
 
 func (l *fakeLease) Close() error { return l.f.do(context.Background(), detach) }
+
+func (l *fakeLease) Commit(ctx context.Context, r multilock.Result) error {
+	if err := l.f.do(ctx, commit); err != nil {
+		return err
+	}
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	l.f.result = r
+	return nil
+}
+
+func (l *fakeLease) Outcome(ctx context.Context) (multilock.Result, error) {
+	err := l.f.do(ctx, outcome)
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	return l.f.result, err
+}
+
+func (l *fakeLease) Forget(ctx context.Context) error { return l.f.do(ctx, forget) }
 
 // The TTL of these tests is long, because a lock's age also counts real time,
 // which passes a little in a bubble too.

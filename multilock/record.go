@@ -113,6 +113,9 @@ type Sighting struct {
 	Age, Silence time.Duration
 	// Why is the evidence for State, for people.
 	Why string
+	// Limbo says that nobody holds the lock: what is seen was left by a crash, and
+	// nobody can take the lock before it is cleared.
+	Limbo bool
 	// Next says when another look may show something new.
 	Next time.Duration
 }

@@ -49,19 +49,29 @@ type Ledger interface {
 	Results(ctx context.Context) ([]string, error)
 }
 
+// Timekeeper is a Source with a clock of its own. All hosts read the same one,
+// whatever their own clocks say.
+type Timekeeper interface {
+	// Now is the source's time, as it was during the call.
+	Now(ctx context.Context) (time.Time, error)
+}
+
 // Committer is a Lease of a Ledger.
 type Committer interface {
 	// Outcome is the last committed result of the lock's name. The answer is the
 	// source's own and never a cache's: what any earlier holder committed is seen. The
-	// error is ErrNoResult if nobody has committed one.
+	// lock is verified after that, so the answer still holds. The error is ErrNoResult
+	// if nobody has committed one, ErrLost if the lock was not held any more.
 	Outcome(ctx context.Context) (Result, error)
 	// Commit records how the holder's job ended, in one step that succeeds only while
 	// the lock is this lease's: nobody can take the lock and not see the result. The
-	// error is ErrLost if the lock was not held any more, and then nothing was
-	// recorded; ErrUnsure if it cannot be learned whether it was; after any other,
-	// nothing was recorded either, and Commit may be called again.
+	// error is ErrLost if the lock was not held any more, and then it is not this
+	// result that is recorded; ErrUnsure if it cannot be learned whether it is; after
+	// any other nothing was recorded, and Commit may be called again.
 	Commit(ctx context.Context, r Result) error
-	// Forget removes the result of the lock's name. That there is none is no error.
+	// Forget removes the result of the lock's name, in one step of the same kind: it
+	// never reaches what a later holder committed. That there is none is no error; the
+	// others are as for Commit.
 	Forget(ctx context.Context) error
 }
 
@@ -76,17 +86,29 @@ func (l *Lock) Outcome(ctx context.Context) (Result, error) {
 }
 
 // Commit records how the job that ran under the lock ended. It fills in the name
-// and the token. See Committer for what the errors mean.
+// and the token. See Committer for what the errors mean. If ctx ends before the
+// source answers, the error is joined to ErrUnsure: the call goes on, and may
+// still record the result.
 func (l *Lock) Commit(ctx context.Context, r Result) error {
 	record := l.Record()
 	r.Name, r.Token = record.Name, record.Token
 	_, err := committing(ctx, l, func(c Committer) (struct{}, error) { return struct{}{}, c.Commit(ctx, r) })
-	return err
+	return unsureIfHung(err)
 }
 
 // Forget removes the result of the lock's name, so that its job can run again.
+// The errors are as for Commit.
 func (l *Lock) Forget(ctx context.Context) error {
 	_, err := committing(ctx, l, func(c Committer) (struct{}, error) { return struct{}{}, c.Forget(ctx) })
+	return unsureIfHung(err)
+}
+
+// unsureIfHung is for a call that changes something: one that has not come back
+// may have done it, or do it later.
+func unsureIfHung(err error) error {
+	if errors.As(err, new(*hungError)) {
+		return errors.Join(ErrUnsure, err)
+	}
 	return err
 }
 

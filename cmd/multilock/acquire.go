@@ -175,7 +175,7 @@ func acquireKept(ctx context.Context, e *env, o *acquireOptions, owner process.I
 	if o.wait.waits() {
 		src, err := openSource(o.common)
 		if err == nil {
-			n := startNotice(ctx, e, src, o.name, o.common)
+			n := startNotice(ctx, e, o.common, waitingForLock(src, o.name))
 			defer func() { n.stop(); _ = src.Close() }()
 		}
 	}

@@ -13,8 +13,10 @@ import (
 
 type cleanOptions struct {
 	common
-	maxAge duration
-	dryRun bool
+	maxAge  duration
+	dryRun  bool
+	results bool
+	names   []string
 }
 
 // cleanReport is what "clean --json" prints.
@@ -29,13 +31,19 @@ type cleanReport struct {
 func newCleanCommand(e *env) *cli.Command {
 	o := &cleanOptions{}
 	return &cli.Command{
-		Name:  "clean",
-		Usage: "clear dead locks and leftovers",
+		Name:      "clean",
+		Usage:     "clear dead locks and leftovers, or forget results",
+		ArgsUsage: "[--results [NAME...]]",
 		Description: `Breaks every lock of the group whose holder is dead, watching the silent ones for
 as long as it takes to be sure, and removes what crashed contenders left behind.
 Living holders are left alone. Nobody needs this for correctness: whoever wants
-a dead lock takes it.`,
+a dead lock takes it.
+
+With --results it does something else: it forgets how the jobs of the NAMEs ended,
+or of all, so that "run --once" runs them again. A result is only removed under the
+lock of its name; those whose lock is held are left alone (exit code 121).`,
 		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "results", Aliases: []string{"r"}, Destination: &o.results, DisableDefaultText: true, Usage: "forget the results of jobs instead, of the NAMEs or of all"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "only say what would be done"},
 			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge a lock without a ttl of its own by this `DURATION` without a change"},
 		},
@@ -44,12 +52,11 @@ a dead lock takes it.`,
 			if o.common, err = readCommon(c, e); err != nil {
 				return err
 			}
-			names, err := namesAsked(c)
-			if err != nil {
+			if o.names, err = namesAsked(c); err != nil {
 				return err
 			}
-			if len(names) > 0 {
-				return usagef("clean", "unexpected %q: this is for the whole group; to clear one lock use: multilock break", names[0])
+			if len(o.names) > 0 && !o.results {
+				return usagef("clean", "unexpected %q: this is for the whole group; to clear one lock use: multilock break", o.names[0])
 			}
 			return runClean(c.Context, e, o)
 		},
@@ -60,6 +67,9 @@ func runClean(ctx context.Context, e *env, o *cleanOptions) error {
 	src, err := openSource(o.common)
 	if err != nil {
 		return err
+	}
+	if o.results {
+		return closeSource(src, o.locate(forgetResults(ctx, e, src, o)))
 	}
 	return closeSource(src, clean(ctx, e, src, o))
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 )
 
@@ -15,6 +16,7 @@ import (
 // and env(1) from 124 on.
 const (
 	exitOK        = 0
+	exitNotDone   = 1
 	exitStarved   = 120
 	exitHeld      = 121
 	exitLost      = 122
@@ -27,10 +29,11 @@ const (
 // exitTable is printed in the help text.
 const exitTable = `Exit codes:
      0  done; "run" passes the job's own code through
+     1  "wait": a job failed or died
    120  held by somebody, for the N-th time in a row (run --fail-after N)
    121  held by somebody (or the code of -E)
    122  the lock was lost while it was held
-   123  cannot tell: the lock's state could not be learned
+   123  cannot tell: the lock's state, or whether a result was recorded, could not be learned
    124  a time limit passed (--wait, --max-runtime)
    125  a failure of multilock itself, wrong usage included
    126  the command cannot be run
@@ -72,16 +75,21 @@ func exitCode(err error) int {
 		notRunnable *job.NotRunnableError
 		kept        *keptError
 		starved     *starvedError
+		failed      *failedBeforeError
 	)
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &kept):
 		return kept.answer.Code
+	case errors.As(err, &failed):
+		return failed.code()
 	case errors.Is(err, errRuntimeOut), errors.Is(err, errWaitOver), errors.Is(err, context.DeadlineExceeded):
 		return exitTimeLimit
 	case errors.As(err, &signalled):
 		return exitSignal + int(signalled.signal)
+	case errors.Is(err, lockgroup.ErrNotDone):
+		return exitNotDone
 	case errors.As(err, &starved):
 		return exitStarved
 	case errors.Is(err, multilock.ErrLost):

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var commands = []string{"run", "status", "acquire", "release", "break", "clean", "history"}
+var commands = []string{"run", "wait", "status", "acquire", "release", "break", "clean", "history"}
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,7 @@ func TestHelp(t *testing.T) {
 	requireGoodHelp(t, main)
 	require.NotContains(t, main, "__keep")
 	for _, text := range []string{main, s.must("run", "--help")} {
-		for _, code := range []string{"0", "120", "121", "122", "123", "124", "125", "126", "127", "128+n"} {
+		for _, code := range []string{"0", "1", "120", "121", "122", "123", "124", "125", "126", "127", "128+n"} {
 			require.Regexp(t, `(?m)^ +`+regexp.QuoteMeta(code)+`  \S`, text)
 		}
 	}

@@ -95,6 +95,9 @@ func details(ev multilock.Event) string {
 	if ev.Holder != nil {
 		add("of %s", ev.Holder)
 	}
+	if ev.Attempt > 0 {
+		add("attempt %d", ev.Attempt)
+	}
 	if ev.Exit != nil {
 		add("exit %d", *ev.Exit)
 	}

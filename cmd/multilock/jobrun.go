@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 )
 
@@ -22,17 +23,24 @@ type jobRun struct {
 	waited  time.Duration
 	since   time.Time
 	fence   uint64
+
+	plan      *lockgroup.Plan // nil if the result is not to be recorded
+	attempt   int             // the number of the attempt, from 1
+	committed bool            // the result of an attempt is recorded
 }
 
 // run runs the command, keeps the lock as long as it has to, and releases it.
 func (r *jobRun) run(ctx context.Context) error {
 	r.since = time.Now()
+	if run, err := r.consult(ctx); !run {
+		return errors.Join(err, r.lock.Release(ctx))
+	}
 	r.drawFence(ctx)
 	r.note(ctx, multilock.Acquired, nil, nil)
 	if r.opt.verbose {
 		r.env.say("took lock %q after %s", r.opt.name, short(r.waited))
 	}
-	result, err := r.work(ctx)
+	result, err := r.attempts(ctx)
 	if result != nil {
 		r.holdOn(ctx)
 	}
@@ -85,7 +93,13 @@ func (r *jobRun) mayResume() bool {
 }
 
 func (r *jobRun) variables(mark string) []string {
-	vars := []string{mark, "MULTILOCK_NAME=" + r.opt.name, "MULTILOCK_GROUP=" + r.opt.group}
+	vars := []string{mark, "MULTILOCK_NAME=" + r.opt.jobName(), "MULTILOCK_GROUP=" + r.opt.group}
+	if r.opt.slot > 0 {
+		vars = append(vars, "MULTILOCK_SLOT="+strconv.Itoa(r.opt.slot))
+	}
+	if r.attempt > 0 {
+		vars = append(vars, "MULTILOCK_ATTEMPT="+strconv.Itoa(r.attempt))
+	}
 	if r.fence > 0 {
 		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(r.fence, 10))
 	}
@@ -161,6 +175,9 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 	switch {
 	case errors.Is(err, multilock.ErrLost):
 		released = nil // told already
+	case r.committed && errors.Is(released, multilock.ErrLost):
+		r.env.say("warning: %v; the job's result was recorded before", released)
+		released = nil
 	case errors.Is(released, multilock.ErrUnsure):
 		r.env.say("warning: the release was not confirmed; the lock is free in %s at the latest: %v", r.lock.Record().TTL, released)
 		released = nil // what the job did is done, and its exit code says how
@@ -193,7 +210,7 @@ func (r *jobRun) giveUp(ctx context.Context, err error) error {
 func (r *jobRun) note(ctx context.Context, what multilock.Happening, result *job.Result, cause error) {
 	event := multilock.Event{
 		Time: time.Now(), What: what, Name: r.opt.name, Token: r.lock.Record().Token, By: r.src.Self(),
-		User: r.opt.user, Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited,
+		User: r.opt.user, Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited, Attempt: r.attempt,
 	}
 	if what != multilock.Acquired {
 		event.Held = time.Since(r.since)
@@ -217,6 +234,7 @@ func (r *jobRun) note(ctx context.Context, what multilock.Happening, result *job
 type runReport struct {
 	Name    string  `json:"name"`
 	Group   string  `json:"group"`
+	Slot    int     `json:"slot,omitempty"`
 	Token   string  `json:"token"`
 	Fence   uint64  `json:"fence,omitempty"`
 	Waited  float64 `json:"waited_seconds"`
@@ -225,18 +243,27 @@ type runReport struct {
 	JobExit *int    `json:"job_exit"`
 	Exit    int     `json:"exit"`
 	Error   string  `json:"error,omitempty"`
+	// Attempt is that of a job whose result is recorded; Result is the one that
+	// was there already, if that is why the job was not run.
+	Attempt int               `json:"attempt,omitempty"`
+	Result  *multilock.Result `json:"result,omitempty"`
 }
 
 func (r *jobRun) report(result *job.Result, err error) {
 	report := runReport{
-		Name: r.opt.name, Group: r.opt.group, Token: r.lock.Record().Token, Fence: r.fence,
-		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: exitCode(err), Error: explain(err),
+		Name: r.opt.name, Group: r.opt.group, Slot: r.opt.slot, Token: r.lock.Record().Token, Fence: r.fence,
+		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: exitCode(err), Error: explain(err), Attempt: r.attempt,
 	}
 	if result != nil {
 		report.JobExit = &result.Code
 	}
-	line, failed := json.Marshal(report)
-	if failed == nil {
-		_, _ = fmt.Fprintf(r.env.stderr, "%s\n", escaped(line))
+	printReport(r.env, report)
+}
+
+// printReport prints the line of "run --json".
+func printReport(e *env, report runReport) {
+	line, err := json.Marshal(report)
+	if err == nil {
+		_, _ = fmt.Fprintf(e.stderr, "%s\n", escaped(line))
 	}
 }

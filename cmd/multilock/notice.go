@@ -8,23 +8,25 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// notice tells people whom a command is waiting for: after a few seconds, then
+// notice tells people what a command is waiting for: after a few seconds, then
 // every two seconds in one line of a terminal, or ever more rarely in a log.
 type notice struct {
 	env    *env
-	src    source
-	name   string
+	text   noticeText
 	cancel context.CancelFunc
 	done   chan struct{}
 }
+
+// noticeText says what is waited for; "" if there is nothing to tell just now.
+type noticeText func(ctx context.Context, waited time.Duration) string
 
 const (
 	noticeAfter = 3 * time.Second
 	noticeEvery = 2 * time.Second
 )
 
-func startNotice(ctx context.Context, e *env, src source, name string, o common) *notice {
-	n := &notice{env: e, src: src, name: name, done: make(chan struct{}), cancel: func() {}}
+func startNotice(ctx context.Context, e *env, o common, text noticeText) *notice {
+	n := &notice{env: e, text: text, done: make(chan struct{}), cancel: func() {}}
 	if o.quiet {
 		close(n.done)
 		return n
@@ -53,9 +55,8 @@ func (n *notice) run(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		seen, err := multilock.Inspect(ctx, n.src, n.name, multilock.Patience{})
-		if err == nil {
-			n.tell(seen, time.Since(start), onTerminal)
+		if text := n.text(ctx, time.Since(start)); text != "" {
+			n.tell(text, onTerminal)
 		}
 		pause = noticeEvery
 		if !onTerminal {
@@ -64,14 +65,25 @@ func (n *notice) run(ctx context.Context) {
 	}
 }
 
-func (n *notice) tell(seen multilock.Sighting, waited time.Duration, onTerminal bool) {
-	text := fmt.Sprintf("waiting for lock %q, %s so far", n.name, short(waited))
-	if seen.State != multilock.Free {
-		text += "; it is " + heldBy(seen)
-	}
+func (n *notice) tell(text string, onTerminal bool) {
 	if onTerminal {
 		_, _ = fmt.Fprintf(n.env.stderr, "\r\x1b[Kmultilock: %s", harmless(text))
 		return
 	}
 	n.env.say("%s", text)
+}
+
+// waitingForLock says who holds a lock.
+func waitingForLock(src source, name string) noticeText {
+	return func(ctx context.Context, waited time.Duration) string {
+		seen, err := multilock.Inspect(ctx, src, name, multilock.Patience{})
+		if err != nil {
+			return ""
+		}
+		text := fmt.Sprintf("waiting for lock %q, %s so far", name, short(waited))
+		if seen.State != multilock.Free {
+			text += "; it is " + heldBy(seen)
+		}
+		return text
+	}
 }

@@ -14,6 +14,8 @@ import (
 type runOptions struct {
 	common
 	holding
+	slotted
+	recording
 	wait       waitLimit
 	minHold    duration
 	maxRuntime duration
@@ -76,12 +78,15 @@ when COMMAND itself ends: what it left in the background is not waited for.
 For cron on many hosts: -q -E 0 keeps quiet where another host runs the job, and
 --min-hold 30s keeps a host whose clock is late from running it again.
 
+` + onceHelp + `
+
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 ` + exitTable,
-		Flags: append(o.flags(),
+		Flags: append(append(o.holding.flags(), o.recording.flags()...),
 			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait this `DURATION` for the lock, or forever (default: do not wait)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Value: &o.heldCode, Usage: "the exit `CODE` if somebody else holds the lock; 0 makes a refusal a success (default: 121)", Category: "TAKING"},
+			&cli.GenericFlag{Name: "slots", Value: &o.slots, Usage: "let `N` holders in at a time, in the whole cluster; the job finds its own number in MULTILOCK_SLOT (default: 1, without a number)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "fail-after", Value: &o.failAfter, Usage: "exit with 120 if this host was refused `N` times in a row by the same holder: that one hangs (default: never)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "min-hold", Value: &o.minHold, Usage: "keep the lock at least this `DURATION`, so that hosts whose clocks are late do not run the job again", Category: "HOLDING"},
 			&cli.GenericFlag{Name: "max-runtime", Value: &o.maxRuntime, Usage: "end the command and all its processes after this `DURATION`", Category: "JOB"},
@@ -136,6 +141,15 @@ func (o *runOptions) check() error {
 		return usagef(name, "--min-hold %s is longer than --max-runtime %s with its grace of %s; the lock would be kept long after the job was ended",
 			o.minHold.value, o.maxRuntime.value, o.grace.value)
 	}
+	if err := o.checkSlots(name); err != nil {
+		return err
+	}
+	if err := o.recording.check(name); err != nil {
+		return err
+	}
+	if o.slots.set && o.recorded() {
+		return usagef(name, "--slots and a recorded result (--once, --every) contradict each other: a job that runs once needs one slot")
+	}
 	return o.holding.check(name)
 }
 
@@ -148,13 +162,20 @@ func runRun(ctx context.Context, e *env, o *runOptions) error {
 	sigs := catchSignals()
 	defer sigs.release()
 	start := time.Now()
+	plan, err := o.plan(ctx, src)
+	if err != nil {
+		return closeSource(src, err)
+	}
+	if settled, err := o.settledBefore(ctx, e, src, plan); settled || err != nil {
+		return closeSource(src, err)
+	}
 	opt := o.options()
 	opt.Job, opt.User, opt.Command = true, o.user, commandLine(o.command)
-	lock, err := take(sigs.until(ctx), e, src, o.name, opt, o.wait, o.common)
+	lock, err := o.acquire(sigs.until(ctx), e, src, opt)
 	if err != nil {
 		return closeSource(src, o.refused(ctx, e, src, err))
 	}
-	r := &jobRun{env: e, opt: o, src: src, lock: lock, signals: sigs, waited: time.Since(start)}
+	r := &jobRun{env: e, opt: o, src: src, lock: lock, signals: sigs, waited: time.Since(start), plan: plan}
 	return closeSource(src, r.run(ctx))
 }
 
@@ -163,12 +184,9 @@ func take(ctx context.Context, e *env, src source, name string, opt multilock.Op
 	if !limit.waits() {
 		return multilock.TryAcquire(ctx, src, name, opt)
 	}
-	if !limit.forever {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit.value, errWaitOver)
-		defer cancel()
-	}
-	n := startNotice(ctx, e, src, name, o)
+	ctx, cancel := limit.limited(ctx)
+	defer cancel()
+	n := startNotice(ctx, e, o, waitingForLock(src, name))
 	defer n.stop()
 	return multilock.Acquire(ctx, src, name, opt)
 }
@@ -176,11 +194,11 @@ func take(ctx context.Context, e *env, src source, name string, opt multilock.Op
 // refused notes in the history that somebody else holds the lock, and counts how
 // often that was so in a row.
 func (o *runOptions) refused(ctx context.Context, e *env, src source, err error) error {
-	var held *multilock.HeldError
-	if !errors.As(err, &held) {
+	if !errors.Is(err, multilock.ErrHeld) {
 		return err
 	}
-	if o.failAfter.set {
+	var held *multilock.HeldError
+	if o.failAfter.set && errors.As(err, &held) {
 		count, counted := countRefusal(ctx, src, held, o)
 		if counted != nil {
 			e.say("--fail-after could not be counted: %v", counted)

@@ -15,7 +15,8 @@ import (
 
 // source is what the commands need of a lock source.
 type source interface {
-	multilock.Source
+	multilock.Group
+	multilock.Changes
 	Append(context.Context, multilock.Event) error
 	History(context.Context, time.Time) ([]multilock.Event, error)
 	Leftovers(context.Context) ([]fslock.Leftover, error)

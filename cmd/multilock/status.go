@@ -16,17 +16,19 @@ import (
 
 type statusOptions struct {
 	common
-	maxAge duration
-	watch  bool
-	every  duration
-	names  []string
+	maxAge  duration
+	watch   bool
+	every   duration
+	results bool
+	names   []string
 }
 
 // statusReport is what "status --json" prints.
 type statusReport struct {
-	Base  string     `json:"base"`
-	Group string     `json:"group"`
-	Locks []lockView `json:"locks"`
+	Base    string      `json:"base"`
+	Group   string      `json:"group"`
+	Locks   []lockView  `json:"locks"`
+	Results resultsView `json:"results"`
 }
 
 func newStatusCommand(e *env) *cli.Command {
@@ -44,9 +46,12 @@ of life, and the verdict with its reason. STATE is
    dead      provably: whoever comes next takes it
    free      shown for a NAME that was asked for
    unknown   it could not be looked at; the exit code is 123 then
+Below that it sums up the results that were recorded (run --once, run --every),
+lists them all with --results, and shows those of the NAMEs that were asked for.
 Looking changes nothing.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Destination: &o.watch, DisableDefaultText: true, Usage: "show it again and again, until interrupted"},
+			&cli.BoolFlag{Name: "results", Aliases: []string{"r"}, Destination: &o.results, DisableDefaultText: true, Usage: "list every result that is recorded, not only their sum"},
 			&cli.GenericFlag{Name: "every", Value: &o.every, Usage: "the `DURATION` between two looks of --watch (default: 2s)"},
 			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge locks without a ttl of their own by this `DURATION` without a change"},
 		},
@@ -121,8 +126,24 @@ func (o *statusOptions) look(ctx context.Context, src source) (statusReport, err
 			report.Locks = append(report.Locks, l)
 		}
 	}
-	return report, nil
+	return report, o.lookAtResults(ctx, src, &report)
 }
+
+func (o *statusOptions) lookAtResults(ctx context.Context, src source, report *statusReport) error {
+	names := o.names
+	if len(names) == 0 {
+		all, err := src.Results(ctx)
+		if err != nil {
+			return err
+		}
+		names = all
+	}
+	report.Results = readResults(ctx, src, names, keep(o.listsAll()))
+	return nil
+}
+
+// listsAll says whether every result is shown that is asked about.
+func (o *statusOptions) listsAll() bool { return o.results || len(o.names) > 0 }
 
 // refresh shows the report in the place of the one before.
 func (r statusReport) refresh(e *env, o *statusOptions) error {
@@ -138,7 +159,23 @@ func (r statusReport) show(e *env, o *statusOptions) error {
 	if o.json {
 		return e.printJSON(r)
 	}
-	return printStatus(e, o, r)
+	if err := printStatus(e, o, r); err != nil || r.Results.total() == 0 {
+		return err
+	}
+	return printResults(e, o, r.Results)
+}
+
+func printResults(e *env, o *statusOptions, r resultsView) error {
+	if !o.listsAll() {
+		if o.quiet {
+			return nil
+		}
+		return e.print("%s\n", r.summary())
+	}
+	if err := e.print("\n"); err != nil {
+		return err
+	}
+	return r.printTable(e)
 }
 
 // unsure makes a script notice that the report does not tell everything.
@@ -149,33 +186,43 @@ func (r statusReport) unsure() error {
 			names = append(names, label(l.Name))
 		}
 	}
+	for _, v := range r.Results.List {
+		if v.State == stateUnknown {
+			names = append(names, label(v.Name))
+		}
+	}
 	if len(names) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%w: %s", multilock.ErrUnsure, strings.Join(names, ", "))
 }
 
-// inspectors is how many locks are looked at at a time: on NFS a look is a
+// inspectors is how many locks or results are looked at at a time: on NFS a look is a
 // handful of requests, each of which takes its time and none of the processor's.
 const inspectors = 8
 
 func inspectAll(ctx context.Context, src source, names []string, patience multilock.Patience) []lockView {
 	views := make([]lockView, len(names))
-	work := make(chan int)
+	inParallel(len(names), func(i int) { views[i] = inspectOne(ctx, src, names[i], patience) })
+	return views
+}
+
+// inParallel calls f for 0 to n-1, some at a time.
+func inParallel(n int, f func(i int)) {
+	work := make(chan int, inspectors)
 	var group sync.WaitGroup
-	for range min(inspectors, len(names)) {
+	for range min(inspectors, n) {
 		group.Go(func() {
 			for i := range work {
-				views[i] = inspectOne(ctx, src, names[i], patience)
+				f(i)
 			}
 		})
 	}
-	for i := range names {
+	for i := range n {
 		work <- i
 	}
 	close(work)
 	group.Wait()
-	return views
 }
 
 // stateUnknown is the state of a lock that could not be looked at.

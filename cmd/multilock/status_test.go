@@ -38,7 +38,8 @@ func TestStatus(t *testing.T) {
 func TestStatusJSON(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	require.JSONEq(t, `{"base": "`+s.base+`", "group": "G", "locks": []}`, s.must("status", "--json", "-g", "G"))
+	require.JSONEq(t, `{"base": "`+s.base+`", "group": "G", "locks": [],
+		"results": {"done": 0, "failed": 0, "retry": 0, "unknown": 0, "list": []}}`, s.must("status", "--json", "-g", "G"))
 	s.hold("x", "-g", "G", "--ttl", "90s")
 	var report map[string]any
 	require.NoError(t, json.Unmarshal([]byte(s.must("status", "--json", "-g", "G")), &report))

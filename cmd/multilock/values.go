@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -76,6 +77,14 @@ func (w *waitLimit) Set(text string) error {
 
 // waits says whether to wait at all.
 func (w *waitLimit) waits() bool { return w.forever || w.value > 0 }
+
+// limited ends a context when the time to wait is over.
+func (w *waitLimit) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if w.forever {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, w.value, errWaitOver)
+}
 
 // number is a flag's value: a whole number.
 type number struct {

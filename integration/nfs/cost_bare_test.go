@@ -43,9 +43,12 @@ func costOfCreate(t *testing.T, b bench) func() {
 
 func costOfLink(t *testing.T, b bench) func() {
 	dir := b.dir(t, b.host)
+	fd, err := dir.Pin()
+	require.NoError(t, err)
+	t.Cleanup(dir.Unpin)
 	return func() {
 		writeFile(t, dir, "mine")
-		require.NoError(t, unix.Linkat(dir.Descriptor(), "mine", dir.Descriptor(), "lock", 0))
+		require.NoError(t, unix.Linkat(fd, "mine", fd, "lock", 0))
 		info, err := dir.StatName("mine")
 		require.NoError(t, err)
 		require.EqualValues(t, 2, info.Links)

@@ -175,9 +175,9 @@ func lossySteps() []lossyStep {
 		{"MKDIR of a staged lock", "mkdir", "", acquiring, func(p place) bool { return staged(p, "*") }, nil, holds},
 		{"CREATE of the lock file", "opendurable", locked, acquiring, func(p place) bool { return staged(p, "*/"+locked) }, nil, holds},
 		{"RENAME that acquires", "rename", "", acquiring, inPlace, nil, holds},
-		// That the file is gone is also what a holder is told whose lock was broken.
-		// The two cannot be told apart; the answer is the one that alarms.
-		{"REMOVE that releases", "unlink", locked, releasing, func(p place) bool { return !inPlace(p) }, multilock.ErrLost, isFree},
+		// That the file is gone is also what a holder is told whose lock was broken. But
+		// then somebody removes the directory as well, or has taken it.
+		{"REMOVE that releases", "unlink", locked, releasing, func(p place) bool { return !inPlace(p) }, nil, isFree},
 		{"RMDIR after a release", "rmdir", lossyName, releasing,
 			func(p place) bool { return !exists(p.stored(fslock.DefaultGroup, lossyName)) }, nil, isFree},
 		{"REMOVE that breaks", "unlink", locked, breaking, func(p place) bool { return !inPlace(p) }, nil, isFree},

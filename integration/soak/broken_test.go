@@ -101,8 +101,13 @@ type cached struct{ vfs.Dir }
 // Stat answers as fstat(2) does: with times that are up to a minute old, by
 // default (acdirmax in nfs(5)).
 func (d cached) Stat() (vfs.Info, error) {
+	fd, err := d.Pin()
+	if err != nil {
+		return vfs.Info{}, err
+	}
+	defer d.Unpin()
 	var s unix.Stat_t
-	if err := unix.Fstat(d.Descriptor(), &s); err != nil {
+	if err := unix.Fstat(fd, &s); err != nil {
 		return vfs.Info{}, &fs.PathError{Op: "stat", Path: d.Path(), Err: err}
 	}
 	return vfs.Info{

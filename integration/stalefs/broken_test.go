@@ -100,8 +100,13 @@ type remembered struct{ vfs.Dir }
 
 // Stat answers as fstat(2) does, without AT_STATX_FORCE_SYNC.
 func (d remembered) Stat() (vfs.Info, error) {
+	fd, err := d.Pin()
+	if err != nil {
+		return vfs.Info{}, err
+	}
+	defer d.Unpin()
 	var s unix.Stat_t
-	if err := unix.Fstat(d.Descriptor(), &s); err != nil {
+	if err := unix.Fstat(fd, &s); err != nil {
 		return vfs.Info{}, &fs.PathError{Op: "stat", Path: d.Path(), Err: err}
 	}
 	return vfs.Info{

@@ -19,8 +19,13 @@ import (
 var patient = stalefs.Options{MinAge: time.Hour, MaxAge: time.Hour}
 
 func exists(dir vfs.Dir, name string) error {
+	fd, err := dir.Pin()
+	if err != nil {
+		return err
+	}
+	defer dir.Unpin()
 	var s unix.Stat_t
-	return unix.Fstatat(dir.Descriptor(), name, &s, unix.AT_SYMLINK_NOFOLLOW)
+	return unix.Fstatat(fd, name, &s, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // What one host has seen to be absent it believes to be absent, until it asks for
@@ -97,8 +102,11 @@ func TestOpenRefreshes(t *testing.T) {
 
 func modified(t *testing.T, dir vfs.Dir) unix.Timespec {
 	t.Helper()
+	fd, err := dir.Pin()
+	require.NoError(t, err)
+	defer dir.Unpin()
 	var s unix.Stat_t
-	require.NoError(t, unix.Fstat(dir.Descriptor(), &s))
+	require.NoError(t, unix.Fstat(fd, &s))
 	return s.Mtim
 }
 

@@ -48,14 +48,18 @@ func (o *observer) Force(context.Context) error {
 	return err
 }
 
-// remove empties the judged directory and removes it. The job's mark goes before
-// the lock file, so that a crash in between leaves a lock, not a limbo.
+// remove empties the judged directory and removes it. What is there beside the
+// lock file goes first, so that a crash in between leaves a lock, not a limbo.
+// With its file of a result a holder that lost cannot commit any more; one that
+// it writes after that keeps the directory from becoming free.
 func (o *observer) remove() (removed bool, err error) {
 	if o.limbo {
 		return false, o.clearLimbo()
 	}
-	if err := o.dir.Unlink(o.name + jobSuffix); err != nil && !gone(err) {
-		return false, opError("break", o.name, err)
+	for _, entry := range besides(o.name) {
+		if err := o.dir.Unlink(entry); err != nil && !gone(err) {
+			return false, opError("break", o.name, err)
+		}
 	}
 	err = o.dir.Unlink(o.name + lockedSuffix)
 	o.removeDirectory() // empty it is also if a reply was lost
@@ -93,6 +97,9 @@ func (o *observer) clearLimbo() error {
 		err := o.dir.Unlink(entry)
 		if is(err, syscall.EISDIR, syscall.EPERM) {
 			err = o.dir.Rmdir(entry) // the guard of a lock
+		}
+		if is(err, syscall.EBUSY) {
+			return multilock.ErrHeld // a process on this host still reads the file that NFS keeps for it; it goes with its reader
 		}
 		if err != nil && !gone(err) {
 			return opError("clear what was left of the lock", o.name, err)

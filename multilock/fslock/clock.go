@@ -1,6 +1,7 @@
 package fslock
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -67,3 +68,6 @@ func (s *Source) readServerClock() (time.Time, error) {
 	}
 	return info.ModTime, nil
 }
+
+// Now implements multilock.Timekeeper: the time of the file system's server.
+func (s *Source) Now(context.Context) (time.Time, error) { return s.clock.now(s, clockFresh) }

@@ -12,7 +12,9 @@
 //
 // The holder keeps a descriptor of its directory, and does everything else
 // through it: so no call of a holder, or of somebody who breaks a dead lock, can
-// reach any other lock than the very one it means. docs/protocol.md tells the
+// reach any other lock than the very one it means. The result of a job is
+// committed in the same way: by a rename out of that directory, which nobody can
+// make any more once the lock is somebody else's. docs/protocol.md tells the
 // whole protocol, with the bytes on disk and what every crash leaves behind.
 //
 // # What is promised, and what is not

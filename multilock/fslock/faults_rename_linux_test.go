@@ -208,11 +208,11 @@ type zombie struct {
 	landed       bool
 }
 
-func (z *zombie) inject(base string, errno syscall.Errno, delay int) faultfs.Injector {
+func (z *zombie) inject(target string, errno syscall.Errno, delay int) faultfs.Injector {
 	return func(op faultfs.Op) error {
 		switch {
 		case op.Phase == faultfs.After:
-		case z.real == "" && op.Kind == "rename" && op.Target == lockPath(base):
+		case z.real == "" && op.Kind == "rename" && op.Target == target:
 			z.real, z.target, z.due = op.Real, op.Target, op.N+delay
 			return errno
 		case z.real != "" && op.N == z.due:
@@ -232,7 +232,7 @@ func (z *zombie) land() {
 func runZombie(t *testing.T, s scene, errno syscall.Errno, delay int) (over bool) {
 	base, faulty, src := contested(t, s)
 	var z zombie
-	faulty.Inject(z.inject(base, errno, delay))
+	faulty.Inject(z.inject(lockPath(base), errno, delay))
 	lock, err := multilock.TryAcquire(context.Background(), src, sweptName, multilock.Options{TTL: long})
 	over = !z.landed
 	z.land()

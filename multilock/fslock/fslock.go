@@ -35,8 +35,8 @@ type Options struct {
 	Self process.Identity
 }
 
-// Source is the locks of one group in one base directory. It is a
-// multilock.Source.
+// Source is the locks of one group in one base directory, and the results of
+// the jobs that ran under them. It is a multilock.Ledger and Timekeeper.
 type Source struct {
 	group  string
 	legacy bool
@@ -48,13 +48,17 @@ type Source struct {
 	private  shared // BASE/.multilock
 	staging  shared // BASE/.multilock/staging
 	groupDir shared // BASE/GROUP
+	results  shared // BASE/.multilock/groups/GROUP/done
 	fences   shared // BASE/.multilock/groups/GROUP/fence
 	clock    serverClock
 	tested   selfTest
 	notifier notifier
 }
 
-var _ multilock.Source = (*Source)(nil)
+var (
+	_ multilock.Ledger     = (*Source)(nil)
+	_ multilock.Timekeeper = (*Source)(nil)
+)
 
 // Open prepares to use the locks of a group. It creates nothing: that is left to
 // the first attempt at a lock, so that looking leaves no traces. The error is
@@ -91,6 +95,7 @@ func Open(opt Options) (*Source, error) {
 	s.private.open = func() (vfs.Dir, error) { return openDir(s.base, privateDir) }
 	s.staging.open = func() (vfs.Dir, error) { return s.openBelow(stagingDir) }
 	s.groupDir.open = s.openGroup
+	s.results.open = func() (vfs.Dir, error) { return s.findGroupPrivate(doneDir) }
 	s.fences.open = func() (vfs.Dir, error) { return s.openGroupPrivate(fenceDir) }
 	return s, nil
 }
@@ -114,6 +119,7 @@ func (s *Source) Close() error {
 	s.notifier.close()
 	s.groupDir.close()
 	s.fences.close()
+	s.results.close()
 	s.staging.close()
 	s.private.close()
 	return s.base.Close()
@@ -174,28 +180,8 @@ func (s *Source) makeGroup() (*handle, error) {
 	return s.groupDir.use()
 }
 
-// presentGroup is the group that has the name now: the one that was opened
-// before may have been removed, and made again by somebody else.
-func (s *Source) presentGroup() (*handle, error) {
-	for range maxRounds {
-		group, err := s.groupDir.use()
-		if err != nil {
-			return nil, err
-		}
-		info, err := group.Stat()
-		if err == nil && info.Links > 0 {
-			return group, nil
-		}
-		if err == nil || gone(err) {
-			s.groupDir.drop(group)
-		}
-		s.groupDir.done(group)
-		if err != nil && !gone(err) {
-			return nil, err
-		}
-	}
-	return nil, syscall.ENOENT
-}
+// presentGroup is the group that has the name now.
+func (s *Source) presentGroup() (*handle, error) { return s.groupDir.present() }
 
 func (s *Source) groupError(err error) error {
 	if is(err, syscall.ENOTDIR, syscall.ELOOP) {

@@ -15,9 +15,12 @@ const (
 	groupsDir  = "groups"
 	fenceDir   = "fence"
 	historyDir = "history"
+	doneDir    = "done"
 
 	lockedSuffix = ".locked" // the lock
 	jobSuffix    = ".job"    // the process group that works under it
+	resultSuffix = ".result" // how the job ended, about to be committed
+	forgotSuffix = ".forgot" // a committed result, about to be removed
 	peerSuffix   = ".lock"   // what the Python MultiLock has before its own rename
 	sillyPrefix  = ".nfs"    // a file that was removed while somebody on that NFS client had it open
 	trashPrefix  = ".trash-"
@@ -66,6 +69,11 @@ func checkElement(what, name string) error {
 		return nil
 	}
 	return &multilock.InvalidError{What: what, Got: name, Why: why}
+}
+
+// besides are the files that a lock's directory may have beside the lock file.
+func besides(name string) []string {
+	return []string{name + jobSuffix, name + resultSuffix, name + forgotSuffix}
 }
 
 func checkGroup(group string) error {

@@ -20,13 +20,15 @@ type lease struct {
 	dir    vfs.Dir
 	since  boottime.Instant
 
-	drawing sync.Mutex // one fence number at a time
+	drawing   sync.Mutex // one fence number at a time
+	recording sync.Mutex // one change of the result at a time
 
 	mu      sync.Mutex
 	users   int // calls that are using dir
 	closed  bool
 	tried   bool // a removal was answered with an error: it may have been carried out
 	marked  bool // there is a job file
+	pending bool // a result's file may be in the lock's directory
 	settled error
 }
 
@@ -47,6 +49,10 @@ func (l *lease) Since() boottime.Instant { return l.since }
 func (l *lease) locked() string { return l.record.Name + lockedSuffix }
 
 func (l *lease) job() string { return l.record.Name + jobSuffix }
+
+func (l *lease) result() string { return l.record.Name + resultSuffix }
+
+func (l *lease) forgot() string { return l.record.Name + forgotSuffix }
 
 // Renew gives a sign of life through the descriptor and then looks the lock file
 // up by name in it. The touch alone would prove nothing: it also succeeds on a
@@ -85,25 +91,23 @@ func (l *lease) lost(why string) error {
 	return &multilock.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errors.New(why)}
 }
 
-// Release removes the job's mark, the lock file, and the empty directory. The
-// lock file decides; the directory is removed by path, which can only succeed
-// on an empty one.
+// Release removes what is beside the lock file, that file, and the empty
+// directory. The lock file decides; the directory is removed by path, which can
+// only succeed on an empty one.
 func (l *lease) Release(context.Context) error {
 	if err := l.enter(); err != nil {
 		return err
 	}
 	defer l.leave()
-	l.mu.Lock()
-	marked, tried := l.marked, l.tried
-	l.mu.Unlock()
-	if marked {
-		if err := l.dir.Unlink(l.job()); err != nil && !gone(err) {
-			return opError("remove the job's mark", l.record.Name, err)
-		}
+	if err := l.clearBesides(); err != nil {
+		return err
 	}
+	l.mu.Lock()
+	tried := l.tried
+	l.mu.Unlock()
 	err := l.dir.Unlink(l.locked())
 	switch {
-	case err == nil, gone(err) && tried:
+	case err == nil, gone(err) && (tried || l.untaken()):
 	case gone(err):
 		return l.settle(l.explain("release", err))
 	default:
@@ -114,6 +118,39 @@ func (l *lease) Release(context.Context) error {
 	}
 	l.src.removeEmpty(l.group, l.dir, l.record.Name)
 	return l.settle(nil)
+}
+
+// untaken says whether the lock's directory is still there, without the lock
+// file. Who takes the lock replaces it, and who breaks the lock removes it: so
+// nobody has had the lock since, and the lock file was most likely removed by
+// this very request, sent once more after its reply was lost.
+func (l *lease) untaken() bool {
+	info, err := l.dir.Stat()
+	if err != nil || info.Links == 0 {
+		return false
+	}
+	_, err = l.dir.StatName(l.locked())
+	return gone(err)
+}
+
+// clearBesides removes the files beside the lock file that this lease may have left.
+func (l *lease) clearBesides() error {
+	l.mu.Lock()
+	marked, pending := l.marked, l.pending
+	l.mu.Unlock()
+	var left []string
+	if marked {
+		left = append(left, l.job())
+	}
+	if pending {
+		left = append(left, l.result(), l.forgot())
+	}
+	for _, entry := range left {
+		if err := l.dir.Unlink(entry); err != nil && !gone(err) {
+			return opError("remove "+entry, l.record.Name, err)
+		}
+	}
+	return nil
 }
 
 // settle ends the lease.
@@ -133,7 +170,8 @@ func (l *lease) Close() error {
 	return l.settle(nil)
 }
 
-// MarkJob writes the job's process group into the lock directory.
+// MarkJob writes the job's process group into the lock directory, in the place
+// of the one before, if there is one.
 func (l *lease) MarkJob(_ context.Context, job process.Group) error {
 	if err := l.enter(); err != nil {
 		return err
@@ -144,8 +182,14 @@ func (l *lease) MarkJob(_ context.Context, job process.Group) error {
 		return opError("mark the job", l.record.Name, err)
 	}
 	l.mu.Lock()
+	again := l.marked
 	l.marked = true
 	l.mu.Unlock()
+	if again {
+		if err := l.dir.Unlink(l.job()); err != nil && !gone(err) {
+			return opError("mark the job", l.record.Name, err)
+		}
+	}
 	f, err := l.dir.Create(l.job(), fileMode)
 	if err != nil {
 		return l.explain("mark the job", err)

@@ -12,8 +12,9 @@ import (
 
 // A lock directory that is not empty and has no lock file is in limbo: nobody
 // holds the lock, and nobody can take it. It comes from a file that was removed
-// while a process on the same NFS client had it open (.nfs...), from a Python
-// peer that ended between its mkdir and its rename, or from foreign hands.
+// while a process on the same NFS client had it open (.nfs...), from a holder
+// that wrote a result while its lock was being broken, from a Python peer that
+// ended between its mkdir and its rename, or from foreign hands.
 
 // unguard removes the guard of a lock that is gone. If that fails, limbo is left,
 // which is cleared by age.
@@ -63,7 +64,7 @@ func content(dir vfs.Dir, name string) (locked bool, strays []string, err error)
 // ours says whether a leftover in a lock directory is one that the protocol, a
 // Python peer or NFS leaves there; all else is somebody's data.
 func ours(entry, name string) bool {
-	return isSilly(entry) || entry == name+jobSuffix || entry == name+peerSuffix
+	return isSilly(entry) || entry == name+peerSuffix || slices.Contains(besides(name), entry)
 }
 
 // limboLimit is for how long a limbo must have been unchanged before it is

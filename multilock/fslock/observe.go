@@ -68,7 +68,7 @@ func (o *observer) Look(context.Context) (multilock.Sighting, error) {
 	}
 	return multilock.Sighting{
 		State: o.verdict.state, Record: o.record, Age: o.age(), Silence: silence(e),
-		Why: o.verdict.why, Next: o.verdict.next,
+		Why: o.verdict.why, Limbo: o.limbo, Next: o.verdict.next,
 	}, nil
 }
 

@@ -54,7 +54,7 @@ func (s *Source) loadOrTest() (bool, error) {
 			return m == marker, nil
 		}
 	}
-	replaces, err := s.test()
+	replaces, err := s.testRepeatedly()
 	if err != nil {
 		return false, err
 	}
@@ -65,6 +65,22 @@ func (s *Source) loadOrTest() (bool, error) {
 		return false, opError("note the result of the filesystem's test", "", err)
 	}
 	return replaces, nil
+}
+
+// testAttempts bounds how often the test is made while replies get lost.
+const testAttempts = 3
+
+// testRepeatedly makes the test anew when one of its calls said that something
+// exists, or does not, in a directory that nobody else knows: that is the answer
+// to the repetition of a request whose reply was lost.
+func (s *Source) testRepeatedly() (replaces bool, err error) {
+	for range testAttempts {
+		replaces, err = s.test()
+		if !is(err, syscall.EEXIST, syscall.ENOENT, syscall.ESTALE) || errors.Is(err, multilock.ErrInvalid) {
+			break
+		}
+	}
+	return replaces, err
 }
 
 // test tries the rules out in a directory of its own.

@@ -2,6 +2,7 @@ package fslock
 
 import (
 	"sync"
+	"syscall"
 
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -38,6 +39,31 @@ func (s *shared) use() (*handle, error) {
 	}
 	s.cur.users++
 	return s.cur, nil
+}
+
+// present returns the directory that has the name now: the one that was opened
+// before may have been removed, and made again by somebody else. It fetches the
+// directory's attributes, which makes an NFS client forget the names in it if it
+// has changed.
+func (s *shared) present() (*handle, error) {
+	for range maxRounds {
+		h, err := s.use()
+		if err != nil {
+			return nil, err
+		}
+		info, err := h.Stat()
+		if err == nil && info.Links > 0 {
+			return h, nil
+		}
+		if err == nil || gone(err) {
+			s.drop(h)
+		}
+		s.done(h)
+		if err != nil && !gone(err) {
+			return nil, err
+		}
+	}
+	return nil, syscall.ENOENT
 }
 
 func (s *shared) done(h *handle) {

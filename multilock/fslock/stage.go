@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/vfs"
 )
 
 // staged is a lock that is prepared, under a name that nobody else knows: a
@@ -23,14 +24,17 @@ type staged struct {
 }
 
 // stage prepares a lock. Each attempt that is in doubt needs a new one.
-func (s *Source) stage(name string, claim multilock.Claim) (*staged, error) {
-	for {
-		st, err := s.stageOnce(name, claim)
-		if errors.Is(err, errStagingGone) {
-			continue // each round is somebody's removal of the whole staging directory
+//
+// Nobody else knows the names that it makes. That one exists already is the
+// answer to the repetition of a request whose reply was lost.
+func (s *Source) stage(name string, claim multilock.Claim) (st *staged, err error) {
+	for range maxRounds {
+		st, err = s.stageOnce(name, claim)
+		if !errors.Is(err, errStagingGone) && !is(err, syscall.EEXIST) {
+			break
 		}
-		return st, err
 	}
+	return st, err
 }
 
 var errStagingGone = errors.New("the staging directory was removed meanwhile")
@@ -103,7 +107,7 @@ func (st *staged) write(claim multilock.Claim) error {
 	if !sync {
 		mode |= unsyncedMark
 	}
-	f, err := st.parent.Create(st.within(lockedSuffix), mode)
+	f, err := st.create(mode)
 	if err != nil {
 		return err
 	}
@@ -112,6 +116,16 @@ func (st *staged) write(claim multilock.Claim) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// create makes the lock file. Its directory is new and known to nobody else, so
+// O_EXCL has nothing to exclude. On NFS it would cost a request more (v4 sets the
+// times afterwards), and refuse the repetition of a create whose reply was lost.
+func (st *staged) create(mode uint32) (vfs.File, error) {
+	if st.src.kind.Local {
+		return st.parent.Create(st.within(lockedSuffix), mode)
+	}
+	return st.parent.OpenDurable(st.within(lockedSuffix), mode)
 }
 
 // discard takes the staged lock back, wherever it is by now, and reports whether

@@ -64,7 +64,7 @@ func playSweep() error {
 	_ = s.play(p) // what comes of it is what the parent finds out
 	p.faulty.Inject(nil)
 	p.goOn()
-	if err := json.NewEncoder(os.Stdout).Encode(p.beliefs); err != nil {
+	if err := json.NewEncoder(os.Stdout).Encode(account{p.beliefs, p.claim}); err != nil {
 		return err
 	}
 	return p.end()
@@ -124,12 +124,18 @@ func (m *stuntman) await(t *testing.T) int32 {
 	}
 }
 
-// goOn lets a stopped process go on, and returns what it believed when it has ended.
-func (m *stuntman) goOn(t *testing.T) []belief {
+// account is what a process tells of itself in the end.
+type account struct {
+	Beliefs []belief
+	Claim   string // what it says to have done with the result
+}
+
+// goOn lets a stopped process go on, and returns its account when it has ended.
+func (m *stuntman) goOn(t *testing.T) account {
 	t.Helper()
 	require.NoError(t, m.Process.Signal(syscall.SIGCONT))
 	require.NoError(t, m.Wait())
-	var beliefs []belief
-	require.NoError(t, json.Unmarshal(m.output.Bytes(), &beliefs))
-	return beliefs
+	var told account
+	require.NoError(t, json.Unmarshal(m.output.Bytes(), &told))
+	return told
 }

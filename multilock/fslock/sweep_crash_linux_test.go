@@ -46,7 +46,11 @@ func runAndCrash(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool)
 	for _, who := range views(t) {
 		place := fresh(t)
 		copyTree(t, base, place)
-		giveBack(t, take(t, place, s, who))
+		lock := take(t, place, s, who)
+		if s.records {
+			requireLedgerWorks(t, lock)
+		}
+		giveBack(t, lock)
 		requireTidy(t, place)
 	}
 	return ended

@@ -129,6 +129,10 @@ func requireOutcome(t *testing.T, s scene, o struck) {
 		"mark": requireMarked, "heartbeat": requireRenewed, "fence": requireFenced, "break": requireBrokenOrNot,
 		"release": requireReleased, "release with legacy peers": requireReleased,
 		"clean": requireSwept, "history": requireAppended,
+		"vacant": requireVacancy, "vacant without a group": requireVacancy, "vacant though held": requireNoVacancy, "tidy": requireTidied,
+		"commit": requireCommitted, "commit with legacy peers": requireCommitted, "commit again": requireCommitted,
+		"commit where a probe crashed": requireCommitted, "first outcome": requireLearned, "outcome": requireLearned,
+		"outcome where a probe crashed": requireLearned, "forget": requireForgotten,
 	}
 	check := checks[s.name]
 	if check == nil {

@@ -54,7 +54,11 @@ type player struct {
 	number   uint64
 	swept    []fslock.Leftover
 	event    multilock.Event
+	vacant   bool
 	beliefs  []belief
+	before   string // the token of the result that was there
+	learned  multilock.Result
+	claim    string // what was said to have been done
 }
 
 func newPlayer(base string, s scene) (*player, error) {

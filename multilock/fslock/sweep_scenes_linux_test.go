@@ -20,6 +20,8 @@ type scene struct {
 	// prepare is not swept.
 	prepare func(*player) error
 	play    func(*player) error
+	// records says that the scene is about the result of the lock's job.
+	records bool
 }
 
 func (s scene) String() string { return s.name }
@@ -41,6 +43,18 @@ func scenes() []scene {
 		{name: "break", prepare: prepareDead, play: playBreak},
 		{name: "clean", prepare: prepareLeftover, play: playSweepLeftovers},
 		{name: "history", prepare: prepareBase, play: playAppend},
+		{name: "vacant", prepare: prepareBase, play: playVacant},
+		{name: "vacant without a group", prepare: prepareNoGroup, play: playVacant},
+		{name: "vacant though held", prepare: prepareHold, play: playVacant},
+		{name: "tidy", prepare: prepareEmpty, play: playTidy},
+		{name: "commit", prepare: prepareHold, play: (*player).commit, records: true},
+		{name: "commit with legacy peers", legacy: true, prepare: prepareHold, play: (*player).commit, records: true},
+		{name: "commit again", prepare: prepareFailure, play: (*player).commit, records: true},
+		{name: "commit where a probe crashed", prepare: prepareProbe, play: (*player).commit, records: true},
+		{name: "first outcome", prepare: prepareHold, play: (*player).learn, records: true},
+		{name: "outcome", prepare: prepareSuccess, play: (*player).learn, records: true},
+		{name: "outcome where a probe crashed", prepare: prepareProbe, play: (*player).learn, records: true},
+		{name: "forget", prepare: prepareSuccess, play: (*player).forget, records: true},
 	}
 }
 

@@ -45,17 +45,19 @@ func runAndStop(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool) 
 	taken := sinceBoot()
 	number, err := lock.Fence(t.Context())
 	require.NoError(t, err)
+	r := rivalRuns(t, s, lock)
 	// It stands still for longer than it can have believed anything.
 	time.Sleep(sweptTTL + sweptWindow - stopped.Elapsed())
 
-	beliefs := child.goOn(t)
+	told := child.goOn(t)
+	r.requireItsWord(t, base, told.Claim)
 	next, err := lock.Fence(t.Context())
 	require.NoError(t, err)
 	require.Greater(t, next, number)
 	require.Equal(t, lock.Record().Token, tokenOnDisk(t, base))
 	given := sinceBoot()
 	giveBack(t, lock)
-	requireNoOverlap(t, beliefs, taken, given)
+	requireNoOverlap(t, told.Beliefs, taken, given)
 	requireTidy(t, base)
 	return false
 }

@@ -35,6 +35,19 @@ func episodes() map[string]func(*testing.T, *recorder) {
 		"sweep":               recordSweep,
 		"history":             recordHistory,
 		"names":               recordNames,
+		"vacant":              recordVacant,
+		"vacant-again":        recordVacantAgain,
+		"vacant-held":         recordVacantHeld,
+		"tidy":                recordTidy,
+		"revision":            recordRevision,
+		"commit":              recordCommit,
+		"commit-again":        recordCommitAgain,
+		"outcome-first":       recordOutcomeFirst,
+		"outcome-none":        recordOutcomeNone,
+		"outcome":             recordOutcome,
+		"forget":              recordForget,
+		"result":              recordResult,
+		"results":             recordResults,
 	}
 }
 
@@ -210,6 +223,68 @@ func recordNames(t *testing.T, r *recorder) {
 	contendAndTry(t, r.rival, "lock", longClaim())
 	r.record(func() {
 		names, err := r.src.Names(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"lock"}, names)
+	})
+}
+
+func recordCommit(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.src, "lock", longClaim())
+	outcome(t, lease, multilock.ErrNoResult)
+	r.record(func() { commit(t, lease, 1) })
+}
+
+// A further attempt takes the place of the one before.
+func recordCommitAgain(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.src, "lock", longClaim())
+	commit(t, lease, 1)
+	r.record(func() { commit(t, lease, 2) })
+}
+
+func recordOutcomeFirst(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.src, "lock", longClaim())
+	r.record(func() { outcome(t, lease, multilock.ErrNoResult) })
+}
+
+func recordOutcomeNone(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.src, "lock", longClaim())
+	outcome(t, lease, multilock.ErrNoResult)
+	r.record(func() { outcome(t, lease, multilock.ErrNoResult) })
+}
+
+func recordOutcome(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.src, "lock", longClaim())
+	commit(t, lease, 1)
+	r.record(func() { outcome(t, lease, nil) })
+}
+
+func recordForget(t *testing.T, r *recorder) {
+	r.warm(t)
+	lease := contendAndTry(t, r.src, "lock", longClaim())
+	commit(t, lease, 1)
+	r.record(func() { require.NoError(t, committer(lease).Forget(t.Context())) })
+}
+
+func recordResult(t *testing.T, r *recorder) {
+	r.warm(t)
+	commit(t, contendAndTry(t, r.rival, "lock", longClaim()), 1)
+	r.record(func() {
+		result, err := r.src.Result(t.Context(), "lock")
+		require.NoError(t, err)
+		require.True(t, result.OK())
+	})
+}
+
+func recordResults(t *testing.T, r *recorder) {
+	r.warm(t)
+	commit(t, contendAndTry(t, r.rival, "lock", longClaim()), 1)
+	r.record(func() {
+		names, err := r.src.Results(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"lock"}, names)
 	})

@@ -31,7 +31,8 @@ type waker struct {
 	signal chan struct{}
 }
 
-// subscribe returns nil where there is no such notice to be had.
+// subscribe returns nil where there is no such notice to be had. The name may be
+// anyLock.
 func (n *notifier) subscribe(group *handle, name string) *waker {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -52,8 +53,13 @@ func (n *notifier) watch(group *handle) bool {
 		return true
 	}
 	const events = unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_DELETE_SELF | unix.IN_ONLYDIR
-	path := fmt.Sprintf("/proc/self/fd/%d", group.Descriptor())
-	err := control(n.file, func(fd int) error {
+	number, err := group.Pin()
+	if err != nil {
+		return false
+	}
+	defer group.Unpin()
+	path := fmt.Sprintf("/proc/self/fd/%d", number)
+	err = control(n.file, func(fd int) error {
 		_, err := unix.InotifyAddWatch(fd, path, events)
 		return err
 	})
@@ -113,7 +119,7 @@ func (n *notifier) wake(events []byte) {
 			n.group = nil // the directory is gone; the next waiter watches its successor
 		}
 		for w := range n.waiting {
-			if name == "" || name == w.name { // nameless: the group itself went, or events were dropped
+			if name == "" || w.name == anyLock || name == w.name { // nameless: the group itself went, or events were dropped
 				w.wake()
 			}
 		}

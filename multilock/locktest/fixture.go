@@ -70,6 +70,13 @@ func Run(t *testing.T, f Fixture) {
 		{"OddNames", testOddNames},
 		{"RefusedNames", testRefusedNames},
 		{"Names", testNames},
+		{"Commit", testCommit},
+		{"Forget", testForget},
+		{"CommitAfterABreak", testCommitAfterABreak},
+		{"CommitAfterTheRelease", testCommitAfterTheRelease},
+		{"ResultsOfOddNames", testResultsOfOddNames},
+		{"OneOfManyRuns", testOneOfManyRuns},
+		{"Timekeeper", testTimekeeper},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -20,15 +20,17 @@ func (OS) OpenDir(path string) (Dir, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	return &osDir{fd: fd, path: path}, nil
+	return newDir(fd, path), nil
 }
 
 // osDir is a bare descriptor: os.File would register it with the poller and
 // re-issue interrupted calls, and the protocol wants neither.
 type osDir struct {
-	fd   int
+	pinned
 	path string
 }
+
+func newDir(fd int, path string) *osDir { return &osDir{pinned: pinned{fd: fd}, path: path} }
 
 func (d *osDir) fail(op, name string, err error) error {
 	if err == nil {
@@ -37,12 +39,31 @@ func (d *osDir) fail(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: filepath.Join(d.path, name), Err: err}
 }
 
-func (d *osDir) OpenDir(name string) (Dir, error) {
-	fd, err := openat(d.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, d.fail("open", name, err)
+// call makes one system call on the descriptor.
+func (d *osDir) call(op, name string, f func(fd int) error) error {
+	fd, err := d.Pin()
+	if err == nil {
+		err = f(fd)
+		d.Unpin()
 	}
-	return &osDir{fd: fd, path: filepath.Join(d.path, name)}, nil
+	return d.fail(op, name, err)
+}
+
+// open opens something in the directory.
+func (d *osDir) open(name string, flags int, mode uint32) (opened int, err error) {
+	err = d.call("open", name, func(fd int) error {
+		opened, err = openat(fd, name, flags, mode)
+		return err
+	})
+	return opened, err
+}
+
+func (d *osDir) OpenDir(name string) (Dir, error) {
+	fd, err := d.open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	return newDir(fd, filepath.Join(d.path, name)), nil
 }
 
 func (d *osDir) Open(name string) (File, error) {
@@ -62,69 +83,121 @@ func (d *osDir) OpenDurable(name string, mode uint32) (File, error) {
 }
 
 func (d *osDir) openFile(name string, flags int, mode uint32) (File, error) {
-	fd, err := openat(d.fd, name, flags|unix.O_NOFOLLOW, mode)
+	fd, err := d.open(name, flags|unix.O_NOFOLLOW, mode)
 	if err != nil {
-		return nil, d.fail("open", name, err)
+		return nil, err
 	}
 	return &osFile{fd: fd, dir: d, name: name}, nil
 }
 
 func (d *osDir) Mkdir(name string, mode uint32) error {
-	return d.fail("mkdir", name, unix.Mkdirat(d.fd, name, mode))
+	return d.call("mkdir", name, func(fd int) error { return unix.Mkdirat(fd, name, mode) })
 }
 
 func (d *osDir) Rename(oldname string, to Dir, newname string) error {
-	err := unix.Renameat(d.fd, oldname, to.Descriptor(), newname)
+	err := d.rename(oldname, to, newname)
 	if err == nil {
 		return nil
 	}
 	return &os.LinkError{Op: "rename", Old: filepath.Join(d.path, oldname), New: filepath.Join(to.Path(), newname), Err: err}
 }
 
+func (d *osDir) rename(oldname string, to Dir, newname string) error {
+	from, err := d.Pin()
+	if err != nil {
+		return err
+	}
+	defer d.Unpin()
+	target, err := to.Pin()
+	if err != nil {
+		return err
+	}
+	defer to.Unpin()
+	return unix.Renameat(from, oldname, target, newname)
+}
+
 func (d *osDir) Unlink(name string) error {
-	return d.fail("unlink", name, unix.Unlinkat(d.fd, name, 0))
+	return d.call("unlink", name, func(fd int) error { return unix.Unlinkat(fd, name, 0) })
 }
 
 func (d *osDir) Rmdir(name string) error {
-	return d.fail("rmdir", name, unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR))
+	return d.call("rmdir", name, func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) })
 }
 
-func (d *osDir) Touch() error { return d.fail("touch", "", touchat(d.fd, ".")) }
-
-func (d *osDir) TouchFile(name string) error { return d.fail("touch", name, touchat(d.fd, name)) }
-
-func (d *osDir) Stat() (Info, error) {
-	info, err := statFD(d.fd)
-	return info, d.fail("stat", "", err)
+func (d *osDir) Touch() error {
+	return d.call("touch", "", func(fd int) error { return touchat(fd, ".") })
 }
 
-func (d *osDir) StatName(name string) (Info, error) {
-	info, err := statAt(d.fd, name)
-	return info, d.fail("stat", name, err)
+func (d *osDir) TouchFile(name string) error {
+	return d.call("touch", name, func(fd int) error { return touchat(fd, name) })
+}
+
+func (d *osDir) Stat() (info Info, err error) {
+	err = d.call("stat", "", func(fd int) error {
+		info, err = statFD(fd)
+		return err
+	})
+	return info, err
+}
+
+func (d *osDir) StatName(name string) (info Info, err error) {
+	err = d.call("stat", name, func(fd int) error {
+		info, err = statAt(fd, name)
+		return err
+	})
+	return info, err
 }
 
 // List opens the directory anew, which is what makes a network file system
 // check its cached pages (close-to-open), and leaves this descriptor's offset alone.
 func (d *osDir) List() ([]string, error) {
-	fd, err := openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	f, err := d.reopen()
 	if err != nil {
-		return nil, d.fail("open", "", err)
+		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), d.path)
 	defer f.Close()
 	return f.Readdirnames(-1)
 }
 
-func (d *osDir) FileSystem() (FileSystem, error) {
-	kind, err := fileSystem(d.fd)
-	return kind, d.fail("statfs", "", err)
+func (d *osDir) reopen() (*os.File, error) {
+	fd, err := d.open(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), d.path), nil
+}
+
+// ListFiles costs no more than List where the directory itself says what its
+// entries are, as nearly every file system's does.
+func (d *osDir) ListFiles() ([]string, error) {
+	f, err := d.reopen()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+func (d *osDir) Sync() error { return d.call("fsync", "", unix.Fsync) }
+
+func (d *osDir) FileSystem() (kind FileSystem, err error) {
+	err = d.call("statfs", "", func(fd int) error {
+		kind, err = fileSystem(fd)
+		return err
+	})
+	return kind, err
 }
 
 func (d *osDir) Path() string { return d.path }
 
-func (d *osDir) Descriptor() int { return d.fd }
-
-func (d *osDir) Close() error { return d.fail("close", "", unix.Close(d.fd)) }
+func (d *osDir) Close() error { return d.fail("close", "", d.close()) }
 
 type osFile struct {
 	fd   int

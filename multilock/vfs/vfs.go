@@ -63,13 +63,20 @@ type Dir interface {
 	StatName(name string) (Info, error)
 	// List returns the names in this directory in no particular order.
 	List() ([]string, error)
+	// ListFiles does the same for all that is not a directory.
+	ListFiles() ([]string, error)
+	// Sync brings the directory's entries to stable storage.
+	Sync() error
 	// FileSystem says what file system the directory is on.
 	FileSystem() (FileSystem, error)
 	// Path is the path under which the directory was opened, for messages.
 	Path() string
-	// Descriptor is the open descriptor's number, for inotify(7) and the like.
-	Descriptor() int
-	// Close closes the descriptor.
+	// Pin returns the descriptor's number, for inotify(7) and the like, and keeps it
+	// from being closed until Unpin. The error is fs.ErrClosed after Close.
+	Pin() (int, error)
+	Unpin()
+	// Close closes the descriptor as soon as no call is using it. Later calls of
+	// any method answer fs.ErrClosed and touch nothing.
 	Close() error
 }
 

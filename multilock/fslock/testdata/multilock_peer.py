@@ -9,6 +9,8 @@ Commands come in as lines, one answer goes out for each:
     rename NAME       ... and rename it and read it back, answering like acquire
     verify NAME       "mine", or "not mine"
     release NAME      "released", or "not mine"
+    wait NAME         one round of the barrier: "passed", or "held"
+    me NAME           its hostname and pid, as it writes them
     count NAME FILE N N times: acquire (again until it works), add one to the
                       number in FILE, release
 """
@@ -90,6 +92,15 @@ def count(name, counter, rounds):
     return True
 
 
+def wait():
+    try:
+        if os.path.isdir(GROUP):
+            os.rmdir(GROUP)
+        return True
+    except OSError:
+        return False
+
+
 def obey(command, name, rest):
     if command == "acquire":
         return "acquired" if acquire(name) else "denied"
@@ -97,6 +108,10 @@ def obey(command, name, rest):
         return "mine" if verify(name) else "not mine"
     if command == "release":
         return "released" if release(name) else "not mine"
+    if command == "wait":
+        return "passed" if wait() else "held"
+    if command == "me":
+        return ME
     if command == "count":
         return "counted" if count(name, rest[0], int(rest[1])) else "robbed"
     try:

@@ -90,6 +90,16 @@ func (d *dir) List() (names []string, err error) {
 	return names, err
 }
 
+func (d *dir) ListFiles() (names []string, err error) {
+	err = d.call("listfiles", "").do(func() error {
+		names, err = d.inner.ListFiles()
+		return err
+	})
+	return names, err
+}
+
+func (d *dir) Sync() error { return d.call("syncdir", "").do(d.inner.Sync) }
+
 func (d *dir) FileSystem() (kind vfs.FileSystem, err error) {
 	err = d.call("filesystem", "").do(func() error {
 		kind, err = d.inner.FileSystem()
@@ -103,6 +113,8 @@ func (d *dir) FileSystem() (kind vfs.FileSystem, err error) {
 
 func (d *dir) Path() string { return d.inner.Path() }
 
-func (d *dir) Descriptor() int { return d.inner.Descriptor() }
+func (d *dir) Pin() (int, error) { return d.inner.Pin() }
+
+func (d *dir) Unpin() { d.inner.Unpin() }
 
 func (d *dir) Close() error { return d.call("close", "").closing(d.inner.Close) }

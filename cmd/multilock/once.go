@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+)
+
+// recording is the options of "run" that have the job's result recorded.
+type recording struct {
+	once    bool
+	every   duration
+	retries number
+}
+
+func (r *recording) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "once", Destination: &r.once, DisableDefaultText: true, Usage: "run the job once and for all, on whichever host: do nothing if its success is recorded", Category: "ONCE"},
+		&cli.GenericFlag{Name: "every", Value: &r.every, Usage: "run the job once per slot of this `DURATION` over all hosts: the slot that is nearest by the file server's clock", Category: "ONCE"},
+		&cli.GenericFlag{Name: "retries", Value: &r.retries, Usage: "with --once or --every: try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "ONCE"},
+	}
+}
+
+const onceHelp = `With --once the result is recorded when the job ends, and a job whose success is
+recorded is not run again: the exit code is 0, and a line says who ran it. One
+that failed is tried again as often as --retries says; after that its exit code is
+what every further run ends with, until "multilock clean --results NAME". A runner
+that crashes before the result is recorded, or is told to end by a signal, has
+not run the job as far as anybody can know: it is run again.`
+
+// recorded says whether the job's result is to be recorded.
+func (r *recording) recorded() bool { return r.once || r.every.set }
+
+func (r *recording) check(command string) error {
+	switch {
+	case r.once && r.every.set:
+		return usagef(command, "--once and --every contradict each other: choose once and for all, or once per slot of time")
+	case r.every.set && r.every.value < time.Second:
+		return usagef(command, "--every %s: must be at least 1s", r.every.value)
+	case r.retries.set && !r.recorded():
+		return usagef(command, "--retries counts recorded attempts: it needs --once or --every")
+	case r.retries.value < 0:
+		return usagef(command, "--retries %d: must not be negative", r.retries.value)
+	}
+	return nil
+}
+
+// plan is what was asked for, nil if the result is not to be recorded.
+func (r *recording) plan(ctx context.Context, src source) (*lockgroup.Plan, error) {
+	if !r.recorded() {
+		return nil, nil
+	}
+	slot, err := lockgroup.CurrentSlot(ctx, src, r.every.value)
+	if err != nil {
+		return nil, err
+	}
+	return &lockgroup.Plan{Retries: r.retries.value, Slot: slot}, nil
+}
+
+// settledBefore looks, without the lock, whether the job needs no run. That it
+// does can only be learned under the lock.
+func (o *runOptions) settledBefore(ctx context.Context, e *env, src source, plan *lockgroup.Plan) (settled bool, err error) {
+	if plan == nil {
+		return false, nil
+	}
+	last, err := src.Result(ctx, o.name)
+	if errors.Is(err, multilock.ErrNoResult) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	step, _ := plan.Next(&last)
+	if step != lockgroup.Done && step != lockgroup.Failed {
+		return false, nil
+	}
+	return true, o.skip(e, step, last)
+}
+
+// skip tells why the job is not run, given its last result.
+func (o *runOptions) skip(e *env, step lockgroup.Step, last multilock.Result) error {
+	err := o.skipError(step, last)
+	if err == nil && !o.quiet {
+		e.say("job %q already ran: %s", last.Name, ending(last))
+	}
+	if o.json {
+		printReport(e, runReport{Name: o.name, Group: o.group, Exit: exitCode(err), Error: explain(err), Result: &last})
+	}
+	return err
+}
+
+func (o *runOptions) skipError(step lockgroup.Step, last multilock.Result) error {
+	switch step {
+	case lockgroup.Failed:
+		return &failedBeforeError{last, o.forgetting(last.Name)}
+	case lockgroup.Unclear:
+		return fmt.Errorf("job %q counts as run, and how it ended is not known: %w: its result: %s; to let it run again: %s",
+			last.Name, multilock.ErrUnsure, last.Foreign, o.forgetting(last.Name))
+	case lockgroup.Run, lockgroup.Done:
+	}
+	return nil
+}
+
+// failedBeforeError is the end of a job that failed for good in an earlier run.
+type failedBeforeError struct {
+	last       multilock.Result
+	forgetting string
+}
+
+func (f *failedBeforeError) Error() string {
+	return fmt.Sprintf("job %q has failed before, and is not run again: %s; to let it run again: %s", f.last.Name, ending(f.last), f.forgetting)
+}
+
+// code is the job's own exit code.
+func (f *failedBeforeError) code() int {
+	if f.last.Exit < 1 || f.last.Exit > 255 {
+		return exitFailure
+	}
+	return f.last.Exit
+}
+
+// ending says how a job ended, who ran it, and when, by that host's clock.
+func ending(r multilock.Result) string {
+	end := r.Start.Add(r.Duration).Local().Format("2006-01-02 15:04:05")
+	text := fmt.Sprintf("%s on %s pid %d at %s", exitWords(r), r.By.Host, r.By.PID, end)
+	if r.User != "" {
+		text = fmt.Sprintf("%s on %s pid %d by %s at %s", exitWords(r), r.By.Host, r.By.PID, r.User, end)
+	}
+	if r.Attempt > 1 {
+		text += fmt.Sprintf(", attempt %d", r.Attempt)
+	}
+	return text
+}
+
+// exitWords is how a job ended, in words.
+func exitWords(r multilock.Result) string {
+	switch {
+	case r.Foreign != "":
+		return "unknown"
+	case r.Signal != "":
+		return "signal: " + r.Signal
+	case r.OK():
+		return "success"
+	}
+	return fmt.Sprintf("exit %d", r.Exit)
+}
+
+// forgetting is the command that removes a result, for pasting into a shell.
+func (o *common) forgetting(name string) string {
+	args := append([]string{"multilock"}, o.selector()...)
+	if name[0] == '-' {
+		return commandLine(append(args, "clean", "--results", "--name="+name))
+	}
+	return commandLine(append(args, "clean", "--results", name))
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+)
+
+// consult asks, under the lock, whether the job is to be run.
+func (r *jobRun) consult(ctx context.Context) (run bool, err error) {
+	if r.plan == nil {
+		return true, nil
+	}
+	last, err := r.lock.Outcome(ctx)
+	found := &last
+	if errors.Is(err, multilock.ErrNoResult) {
+		found, err = nil, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	step, attempt := r.plan.Next(found)
+	if step != lockgroup.Run {
+		return false, r.opt.skip(r.env, step, last)
+	}
+	r.attempt = attempt
+	return true, nil
+}
+
+// attempts runs the command, and again if its result is a failure that the plan
+// allows to be repeated.
+func (r *jobRun) attempts(ctx context.Context) (*job.Result, error) {
+	for {
+		result, err := r.work(ctx)
+		if r.plan == nil || result == nil {
+			return result, err
+		}
+		recorded, failed := r.record(ctx, *result, err)
+		if failed != nil {
+			return result, errors.Join(err, failed)
+		}
+		step, next := r.plan.Next(recorded)
+		if recorded == nil || step != lockgroup.Run || errors.As(err, new(*job.LingeringError)) {
+			return result, err
+		}
+		r.attempt = next
+		if !r.opt.quiet {
+			r.env.say("job %q failed (%s); trying again, attempt %d of %d", r.opt.name, exitWords(*recorded), next, r.plan.Retries+1)
+		}
+	}
+}
+
+// record commits how an attempt ended. Nothing is recorded, and the result is nil,
+// if the attempt was not the job's own failure: it runs again then.
+func (r *jobRun) record(ctx context.Context, ended job.Result, cause error) (*multilock.Result, error) {
+	if errors.Is(cause, multilock.ErrLost) {
+		return nil, nil // it says so itself, and that is the exit code
+	}
+	if ended.Code != 0 && r.interrupted(ctx, ended) {
+		r.env.say("job %q was told to end; nothing is recorded, so it will run again", r.opt.name)
+		return nil, nil
+	}
+	result := r.plan.Complete(r.resultOf(ended, cause), r.attempt)
+	if err := r.lock.Commit(ctx, result); err != nil {
+		return nil, r.notRecorded(result, err)
+	}
+	r.committed = true
+	r.note(ctx, multilock.Committed, &ended, cause)
+	return &result, nil
+}
+
+// interrupted says whether we were asked to end, or the job was from the terminal.
+func (r *jobRun) interrupted(ctx context.Context, ended job.Result) bool {
+	return r.signals.until(ctx).Err() != nil || (ended.Terminal && ended.Signal == syscall.SIGINT)
+}
+
+func (r *jobRun) resultOf(ended job.Result, cause error) multilock.Result {
+	record := r.lock.Record()
+	result := multilock.Result{
+		Name: record.Name, Token: record.Token, By: record.Holder.Identity, User: r.opt.user, Command: commandLine(r.opt.command),
+		Exit: ended.Code, Start: ended.Started, Duration: ended.Elapsed,
+	}
+	if ended.Signal != 0 {
+		result.Signal = ended.Signal.String()
+	}
+	if cause != nil {
+		result.Why = cause.Error()
+	}
+	return result
+}
+
+func (r *jobRun) notRecorded(result multilock.Result, err error) error {
+	how := exitWords(result)
+	switch {
+	case errors.Is(err, multilock.ErrUnsure):
+		return fmt.Errorf("job %q ended (%s), and whether that was recorded cannot be told; if it was not, the job will run again: %w", result.Name, how, err)
+	case errors.Is(err, multilock.ErrLost):
+		return fmt.Errorf("job %q ended (%s), but its result is not recorded: %w", result.Name, how, err)
+	}
+	return fmt.Errorf("job %q ended (%s), but its result could not be recorded, so it will run again: %w", result.Name, how, err)
+}

@@ -1,0 +1,277 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// counting is a job that notes each of its runs in a file, and ends as told.
+func (s *station) counting(end string) []string {
+	return []string{"--", "sh", "-c", `echo "$MULTILOCK_ATTEMPT" >>"$0"; ` + end, filepath.Join(s.base, "runs")}
+}
+
+// attempts are the numbers that the job found in its environment, run by run.
+func (s *station) attempts() []string {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.base, "runs"))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	require.NoError(s.t, err)
+	return strings.Fields(string(text))
+}
+
+func (s *station) once(options []string, end string) ended {
+	s.t.Helper()
+	return s.run(append(append([]string{"run", "-n", "x"}, options...), s.counting(end)...)...)
+}
+
+// resultView is what the tests read of a result in the JSON of status.
+type resultView struct {
+	Name, State, Signal, Why, Token, Host, User, Command string
+	Exit, Attempt                                        int
+}
+
+func (s *station) result(name string) resultView {
+	s.t.Helper()
+	var report struct{ Results struct{ List []resultView } }
+	require.NoError(s.t, json.Unmarshal([]byte(s.run("status", "--json", name).stdout), &report))
+	if len(report.Results.List) == 0 {
+		return resultView{}
+	}
+	return report.Results.List[0]
+}
+
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once"}, "true"))
+	got := s.once([]string{"--once"}, "exit 9")
+	require.Zero(t, got.code)
+	require.Regexp(t, `^multilock: job "x" already ran: success on \S+ pid \d+ by \S+ at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n$`, got.stderr)
+	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once", "-q"}, "exit 9"))
+	require.Equal(t, []string{"1"}, s.attempts())
+
+	s.must(append([]string{"run", "-n", "y", "--once"}, s.counting("true")...)...)
+	require.Len(t, s.attempts(), 2, "another name is another job")
+	events := s.history("x")
+	require.Equal(t, []string{"acquired", "committed", "released"}, happened(events))
+	require.Contains(t, s.must("history", "x"), "attempt 1, exit 0")
+	require.Equal(t, events[0].Token, s.result("x").Token)
+}
+
+// A job that failed ends all further runs as it ended, until its result is
+// forgotten with the very command that the message names.
+func TestOnceFailed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  string
+		code int
+		how  string
+	}{
+		"exit code":                {"exit 3", 3, "exit 3"},
+		"a code that is ours, too": {"exit 121", 121, "exit 121"},
+		"signal":                   {"kill -KILL $$", 137, "signal: killed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t)
+			require.Equal(t, ended{c.code, "", ""}, s.once([]string{"--once"}, c.end))
+			got := s.once([]string{"--once"}, "true")
+			require.Equal(t, c.code, got.code)
+			require.Contains(t, got.stderr, "has failed before, and is not run again: "+c.how+" on ")
+			require.Equal(t, []string{"1"}, s.attempts())
+
+			_, command, found := strings.Cut(strings.TrimSpace(got.stderr), "to let it run again: ")
+			require.True(t, found)
+			require.Equal(t, ended{0, "forgot the result of x\n", ""}, s.script("sh", command))
+			require.Equal(t, ended{0, "", ""}, s.once([]string{"--once"}, "true"))
+			require.Equal(t, []string{"1", "1"}, s.attempts())
+		})
+	}
+}
+
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	got := s.once([]string{"--once", "--retries", "2"}, `exit "$MULTILOCK_ATTEMPT"`)
+	require.Equal(t, 3, got.code)
+	require.Contains(t, got.stderr, `job "x" failed (exit 1); trying again, attempt 2 of 3`)
+	require.Equal(t, 3, s.once([]string{"--once", "--retries", "2"}, "true").code)
+	require.Equal(t, []string{"1", "2", "3"}, s.attempts())
+	require.Equal(t, []string{"acquired", "committed", "committed", "committed", "released"}, happened(s.history("x")))
+
+	s.must("clean", "--results")
+	got = s.once([]string{"--once", "--retries", "5", "-q"}, `test "$MULTILOCK_ATTEMPT" = 2`)
+	require.Equal(t, ended{0, "", ""}, got)
+	require.Equal(t, []string{"1", "2", "3", "1", "2"}, s.attempts())
+}
+
+// What never was started has not run; what we were told to end neither.
+func TestNotRecorded(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	for range 2 {
+		got := s.run("run", "-n", "x", "--once", "--", "/nonexistent/program")
+		require.Equal(t, 127, got.code)
+	}
+	job := s.hold("x", "--once", "--retries", "3")
+	job.signal(syscall.SIGTERM)
+	got := job.wait()
+	require.Equal(t, 143, got.code)
+	require.Contains(t, got.stderr, "told to end; nothing is recorded, so it will run again")
+	require.Equal(t, resultView{}, s.result("x"))
+	require.Equal(t, "ready\n", s.hold("x", "--once").end().stdout)
+	require.Equal(t, "done", s.result("x").State)
+}
+
+// A time limit that a job exceeded is a failure of the job.
+func TestOnceOutOfTime(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	options := []string{"--once", "--max-runtime", "50ms"}
+	require.Equal(t, 124, s.once(options, "exec sleep 1000").code)
+	require.Equal(t, 143, s.once(options, "true").code)
+	require.Contains(t, s.result("x").Why, "longer than --max-runtime")
+}
+
+// A runner that is killed before the result was recorded has not run the job.
+func TestCrashBeforeTheResult(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	job := s.hold("x", "--once", "--grace", "50ms", "--ttl", "2s") // it may be killed before it has noted its job
+	job.signal(syscall.SIGKILL)
+	job.wait()
+	require.Equal(t, resultView{}, s.result("x"))
+	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once", "--wait", "forever", "-q"}, "true"))
+	require.Equal(t, []string{"1"}, s.attempts())
+}
+
+// A lock that is lost while the job runs: nothing is recorded.
+func TestOnceLost(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	job := s.hold("x", "--once", "--ttl", "1s")
+	s.must("break", "x", "--force")
+	require.Equal(t, 122, job.wait().code)
+	require.Equal(t, resultView{}, s.result("x"))
+	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once"}, "true"))
+}
+
+// Once the result is recorded, it does not matter what becomes of the lock.
+func TestLostAfterTheResult(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	job := s.start("run", "-n", "x", "--once", "--ttl", "1s", "--min-hold", "1h", "--", "sh", "-c", "exit 7")
+	s.eventually("the result is recorded", func() bool { return s.result("x").State == "failed" })
+	require.Equal(t, "held", s.lock("x").State)
+	s.must("break", "x", "--force")
+	got := job.wait()
+	require.Equal(t, 7, got.code)
+	require.Contains(t, got.stderr, "the job's result was recorded before")
+}
+
+func TestEvery(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	const slot = "10000d" // no other one begins during a test
+	require.Equal(t, ended{0, "", ""}, s.once([]string{"--every", slot}, "true"))
+	got := s.once([]string{"--every", slot}, "true")
+	require.Zero(t, got.code)
+	require.Contains(t, got.stderr, "already ran")
+	require.Equal(t, []string{"1"}, s.attempts())
+
+	// A shorter slot that begins while we wait for it.
+	s.eventually("a new slot begins", func() bool {
+		got := s.once([]string{"--every", "1s", "-q"}, "true")
+		require.Equal(t, ended{0, "", ""}, got)
+		return len(s.attempts()) >= 3
+	})
+	for _, attempt := range s.attempts() {
+		require.Equal(t, "1", attempt, "each slot counts anew")
+	}
+}
+
+func TestEveryWithFailures(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	options := []string{"--every", "10000d", "--retries", "1"}
+	for range 2 {
+		require.Equal(t, 5, s.once(options, "exit 5").code)
+	}
+	require.Equal(t, []string{"1", "2"}, s.attempts())
+}
+
+func TestOnceJSON(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	report := jsonLine(t, s.once([]string{"--once", "--json"}, "true").stderr)
+	require.InDelta(t, 1, report["attempt"], 0)
+	require.Equal(t, true, report["ran"])
+	again := jsonLine(t, s.once([]string{"--once", "--json"}, "true").stderr)
+	require.Equal(t, false, again["ran"])
+	require.InDelta(t, 0, again["exit"], 0)
+	require.Equal(t, report["token"], again["result"].(map[string]any)["token"])
+}
+
+func TestBadInputOfOnce(t *testing.T) {
+	t.Parallel()
+	for args, words := range map[string]string{
+		"run --once --every 1h -- true":                          "run: --once and --every contradict each other",
+		"run --retries 1 -- true":                                "run: --retries counts recorded attempts: it needs --once or --every",
+		"run --once --retries -1 -- true":                        "run: --retries -1: must not be negative",
+		"run --once --retries x -- true":                         `run: --retries: "x" is not a number`,
+		"run --every 0 -- true":                                  "run: --every 0s: must be at least 1s",
+		"run --every 10ms -- true":                               "run: --every 10ms: must be at least 1s",
+		"run --every soon -- true":                               `run: --every: "soon" is no duration`,
+		"run --once --slots 2 -- true":                           "--slots and a recorded result",
+		"clean x":                                                `clean: unexpected "x"`,
+		"clean --results a/b":                                    `lock name "a/b": must not contain a slash`,
+		"status --results a/b":                                   `lock name "a/b": must not contain a slash`,
+		"run -n " + strings.Repeat("n", 249) + " --once -- true": "is 249 bytes long",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t)
+			got := s.run(strings.Fields(args)...)
+			require.Equal(t, 125, got.code, got.stderr)
+			require.Contains(t, got.stderr, words)
+			s.requireUntouched()
+		})
+	}
+}
+
+// spoil puts any bytes in the place of a result.
+func (s *station) spoil(name, content string) {
+	s.t.Helper()
+	dir := filepath.Join(s.base, ".multilock", "groups", ".locks", "done")
+	require.NoError(s.t, os.MkdirAll(dir, 0o700))
+	require.NoError(s.t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+}
+
+// A record that nobody can read counts as run, and nobody claims to know how.
+func TestOnceWithATornResult(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.spoil("x", `{"v":1,"name":"x","ex`)
+	for _, options := range [][]string{{"--once"}, {"--every", "1h"}} {
+		got := s.once(options, "true")
+		require.Equal(t, 123, got.code)
+		require.Contains(t, got.stderr, "counts as run, and how it ended is not known")
+		require.Contains(t, got.stderr, "its end is missing")
+		require.Contains(t, got.stderr, "clean --results x")
+	}
+	require.Empty(t, s.attempts())
+	require.Equal(t, "unknown", s.result("x").State)
+	require.Equal(t, 123, s.run("status").code)
+	s.must("clean", "--results", "x")
+	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once"}, "true"))
+}

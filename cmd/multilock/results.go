@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+// resultView is a result as --json shows it.
+type resultView struct {
+	Name     string     `json:"name"`
+	State    string     `json:"state"` // done, failed, retry, unknown
+	Exit     int        `json:"exit"`
+	Signal   string     `json:"signal,omitempty"`
+	Why      string     `json:"why,omitempty"`
+	Attempt  int        `json:"attempt,omitempty"`
+	Slot     *time.Time `json:"slot,omitempty"`
+	Token    string     `json:"token,omitempty"`
+	Host     string     `json:"host,omitempty"`
+	PID      int        `json:"pid,omitempty"`
+	User     string     `json:"user,omitempty"`
+	Command  string     `json:"command,omitempty"`
+	Start    time.Time  `json:"start,omitzero"`
+	Duration float64    `json:"duration_seconds"`
+}
+
+// The states of a result.
+const (
+	resultDone   = "done"
+	resultFailed = "failed"
+	resultRetry  = "retry" // it failed, and may be tried again
+)
+
+func viewOfResult(r multilock.Result) resultView {
+	v := resultView{
+		Name: r.Name, State: resultState(r), Exit: r.Exit, Signal: r.Signal, Why: r.Why, Attempt: r.Attempt, Token: r.Token,
+		Host: r.By.Host, PID: r.By.PID, User: r.User, Command: r.Command, Start: r.Start, Duration: r.Duration.Seconds(),
+	}
+	if !r.Slot.IsZero() {
+		v.Slot = &r.Slot
+	}
+	if r.Foreign != "" {
+		v.Why = r.Foreign
+	}
+	return v
+}
+
+func resultState(r multilock.Result) string {
+	switch {
+	case r.Foreign != "":
+		return stateUnknown
+	case r.OK():
+		return resultDone
+	case r.Final:
+		return resultFailed
+	}
+	return resultRetry
+}
+
+// exitCell is how a job ended, for people.
+func (v resultView) exitCell() string {
+	switch {
+	case v.State == stateUnknown:
+		return "?"
+	case v.Signal != "":
+		return harmless(v.Signal)
+	}
+	return strconv.Itoa(v.Exit)
+}
+
+// endedAgo is the time since the job's end. It compares two hosts' clocks, and is
+// for people only.
+func (v resultView) endedAgo() string {
+	if v.Start.IsZero() {
+		return short(multilock.Unknown)
+	}
+	end := v.Start.Add(time.Duration(v.Duration * float64(time.Second)))
+	return short(max(time.Since(end), 0))
+}
+
+// resultsView sums up the results of a group. List has those that are not done;
+// all of them, or those of the names that were asked for, where that is wanted.
+type resultsView struct {
+	Done    int          `json:"done"`
+	Failed  int          `json:"failed"`
+	Retry   int          `json:"retry"`
+	Unknown int          `json:"unknown"`
+	List    []resultView `json:"list"`
+}
+
+// readResults reads the results of the names. What nobody will look at is counted
+// and let go: a group may have very many.
+func readResults(ctx context.Context, src source, names []string, keepAll keep) resultsView {
+	found := make([]*resultView, len(names))
+	var mu sync.Mutex
+	sum := resultsView{List: []resultView{}}
+	inParallel(len(names), func(i int) {
+		v, ok := readOne(ctx, src, names[i])
+		if !ok {
+			return
+		}
+		if keepAll || v.State != resultDone {
+			found[i] = &v
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		sum.count(v.State)
+	})
+	for _, v := range found {
+		if v != nil {
+			sum.List = append(sum.List, *v)
+		}
+	}
+	return sum
+}
+
+// keep says whether to keep the results that are done, too.
+type keep bool
+
+// readOne reports false if there is no result. One that cannot be read is shown
+// as what it is.
+func readOne(ctx context.Context, src source, name string) (resultView, bool) {
+	r, err := src.Result(ctx, name)
+	switch {
+	case errors.Is(err, multilock.ErrNoResult):
+		return resultView{}, false
+	case err != nil:
+		return resultView{Name: name, State: stateUnknown, Why: err.Error()}, true
+	}
+	return viewOfResult(r), true
+}
+
+func (s *resultsView) count(state string) {
+	switch state {
+	case resultDone:
+		s.Done++
+	case resultFailed:
+		s.Failed++
+	case resultRetry:
+		s.Retry++
+	default:
+		s.Unknown++
+	}
+}
+
+func (s *resultsView) total() int { return s.Done + s.Failed + s.Retry + s.Unknown }
+
+// maxNamed is how many failures a summary names.
+const maxNamed = 3
+
+// summary is one line: "12 done, 1 failed: NAME (exit 3 on node7, 5m ago)".
+func (s *resultsView) summary() string {
+	parts := []string{fmt.Sprintf("%d done", s.Done)}
+	for _, one := range []struct {
+		count int
+		words string
+	}{{s.Failed, "failed"}, {s.Retry, "failed and to be tried again"}, {s.Unknown, "unknown"}} {
+		if one.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
+		}
+	}
+	text := strings.Join(parts, ", ")
+	if named := s.named(); len(named) > 0 {
+		text += ": " + strings.Join(named, ", ")
+	}
+	return text
+}
+
+func (s *resultsView) named() []string {
+	var named []string
+	more := 0
+	for _, v := range s.List {
+		switch {
+		case v.State == resultDone:
+		case len(named) == maxNamed:
+			more++
+		default:
+			named = append(named, v.describe())
+		}
+	}
+	if more > 0 {
+		named = append(named, fmt.Sprintf("and %d more (see --results)", more))
+	}
+	return named
+}
+
+func (v resultView) describe() string {
+	switch {
+	case v.State == stateUnknown:
+		return fmt.Sprintf("%s (%s)", label(v.Name), harmless(v.Why))
+	case v.Signal != "":
+		return fmt.Sprintf("%s (signal: %s on %s, %s ago)", label(v.Name), harmless(v.Signal), harmless(v.Host), v.endedAgo())
+	}
+	return fmt.Sprintf("%s (exit %d on %s, %s ago)", label(v.Name), v.Exit, harmless(v.Host), v.endedAgo())
+}
+
+func (s *resultsView) printTable(e *env) error {
+	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "NAME\tRESULT\tEXIT\tATTEMPT\tHOST\tUSER\tENDED\tTOOK\tCOMMAND\tWHY")
+	for _, v := range s.List {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s ago\t%s\t%s\t%s\n", label(v.Name), v.State, v.exitCell(), v.Attempt, dash(harmless(v.Host)), dash(harmless(v.User)),
+			v.endedAgo(), short(time.Duration(v.Duration*float64(time.Second))), dash(harmless(ellipsis(v.Command, 40))), harmless(v.Why))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print the results: %w", err)
+	}
+	return nil
+}

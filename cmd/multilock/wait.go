@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+)
+
+type waitOptions struct {
+	common
+	timeout, settle, poll, maxAge duration
+	expect                        number
+	named                         nameList
+	members                       []string
+}
+
+// defaultSettle is for how long an untouched group must stay vacant: time enough
+// for the jobs that the same script has just started to take their locks.
+const defaultSettle = time.Second
+
+func newWaitCommand(e *env) *cli.Command {
+	o := &waitOptions{}
+	return &cli.Command{
+		Name:  "wait",
+		Usage: "wait until nothing in the group is held, or until jobs are done",
+		Description: `A barrier: starts the next step when the jobs of the last one have ended.
+
+   for i in 1 2 3; do ssh host$i multilock -d /shared run -n job$i -- work $i & done
+   multilock -d /shared wait && next-step
+
+Without --expect and --members it returns when nothing in the group is held, at one
+moment. It cannot know of jobs that have not taken their lock yet: start them
+first. A group in which nothing is held from the start is watched for a second
+(--settle) before it is believed.
+
+With --members or --expect it returns when those jobs have a final result, and may
+be started before them, on any host. Only "run --once" and its like leave results.
+
+A holder that died is not waited for: its lock is cleared on the same evidence as
+by whoever wants the lock, and it is reported. Its job counts as not done, unless
+somebody else has done it since (--members, --expect).
+
+Exits with 0 if everything is done, 1 if a job failed or died, and 124 if --timeout
+passed; then it says who is missing, and who holds what.
+
+A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
+
+` + exitTable,
+		Flags: []cli.Flag{
+			&cli.GenericFlag{Name: "timeout", Aliases: []string{"t"}, Value: &o.timeout, Usage: "give up after this `DURATION` (default: never)"},
+			&cli.GenericFlag{Name: "members", Value: &o.named, Usage: "wait for the results of these jobs, `NAME`[,NAME...]; may be given several times"},
+			&cli.StringFlag{Name: "members-from", Usage: "read the names of the jobs from a `FILE`, one a line; - is the standard input. Of NAME<TAB>COMMAND the name counts, # begins a comment"},
+			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` jobs have a result, whatever their names, and nothing is held"},
+			&cli.GenericFlag{Name: "settle", Value: &o.settle, Usage: "the `DURATION` for which a group that is vacant from the start must stay so (default: 1s)"},
+			&cli.GenericFlag{Name: "poll", Value: &o.poll, Usage: "the longest `DURATION` between two polls (default: 1s)"},
+			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "take a holder without a ttl of its own for dead after this `DURATION` without a change"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := o.read(c, e); err != nil {
+				return err
+			}
+			return runWait(c.Context, e, o)
+		},
+	}
+}
+
+// read reads the options and finds what contradicts itself.
+func (o *waitOptions) read(c *cli.Context, e *env) (err error) {
+	const name = "wait"
+	if o.common, err = readCommon(c, e); err != nil {
+		return err
+	}
+	if o.members, err = readMembers(e, o.named, c.String("members-from")); err != nil {
+		return err
+	}
+	named := c.IsSet("members") || c.IsSet("members-from")
+	if !o.settle.set {
+		o.settle.value = defaultSettle
+	}
+	switch {
+	case c.Args().Present(), givenAt(c, "name") != nil:
+		return usagef(name, "it waits for the whole group; write --members NAME to wait for some of its jobs")
+	case named && len(o.members) == 0:
+		return usagef(name, "--members and --members-from name nobody")
+	case named && o.expect.set:
+		return usagef(name, "--expect and --members contradict each other: the members' number is known")
+	case o.expect.set && o.expect.value < 1:
+		return usagef(name, "--expect %d: must be at least 1", o.expect.value)
+	case o.settle.set && (named || o.expect.set):
+		return usagef(name, "--settle is for a wait without --members and --expect, which wait for jobs that are not there yet")
+	case o.poll.set && o.poll.value == 0:
+		return usagef(name, "--poll 0: use a small duration instead, such as 10ms")
+	}
+	return nil
+}
+
+func (o *waitOptions) barrier() lockgroup.BarrierOptions {
+	return lockgroup.BarrierOptions{
+		Members: o.members, Expect: o.expect.value, Settle: o.settle.value, Poll: o.poll.value,
+		Patience: multilock.Patience{MaxAge: o.maxAge.value},
+	}
+}
+
+func runWait(ctx context.Context, e *env, o *waitOptions) error {
+	src, err := openSource(o.common)
+	if err != nil {
+		return err
+	}
+	barrier, err := lockgroup.NewBarrier(src, o.barrier())
+	if err != nil {
+		return closeSource(src, err)
+	}
+	return closeSource(src, waitAt(ctx, e, o, src, barrier))
+}
+
+// waitAt waits, shows how far it has come, and reports how it ended.
+func waitAt(ctx context.Context, e *env, o *waitOptions, src source, barrier *lockgroup.Barrier) error {
+	sigs := catchSignals()
+	defer sigs.release()
+	limit := waitLimit{duration: o.timeout, forever: !o.timeout.set}
+	ctx, cancel := limit.limited(sigs.until(ctx))
+	defer cancel()
+	start := time.Now()
+	shown := startWaitProgress(ctx, e, o.common, barrier)
+	report, err := barrier.Wait(ctx)
+	shown.stop()
+	view := viewOfWait(src, report, time.Since(start), err)
+	if o.json {
+		return errors.Join(err, e.printJSON(view))
+	}
+	if !errors.As(err, new(*signalError)) {
+		view.tell(e)
+	}
+	if o.verbose && err == nil {
+		e.say("nothing is left to wait for, after %s", short(time.Since(start)))
+	}
+	return err
+}

@@ -1,0 +1,71 @@
+package main_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// On a terminal a bar shows how far the wait has come, and is removed.
+func TestWaitShowsABarOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("run", "--once", "-n", "a", "--", "true")
+	job := s.hold("b", "--once")
+	_, waiting := onTerminal(t, s.command("wait", "--members", "a,b", "--poll", "50ms", "-v"))
+	waiting.expect("1/2")
+	waiting.expect("1 held (b by ")
+	require.Zero(t, job.end().code)
+	waiting.expect("nothing is left to wait for")
+	require.Zero(t, waiting.wait().code)
+}
+
+// The example that all of this began with: jobs on several hosts, a barrier on
+// one, then the next step.
+func TestBarrierBetweenHosts(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	var jobs []*running
+	for _, name := range []string{"alpha", "beta", "gamma"} {
+		job := begin(t, s.host(name).on(append([]string{"run", "-n", "job-" + name, "--"}, waitingJob...)...))
+		job.expect("ready")
+		jobs = append(jobs, job)
+	}
+	barrier := begin(t, s.host("delta").on("wait", "--poll", "50ms"))
+	barrier.err.expect(t, "3 held (job-alpha by alpha)")
+	for _, job := range jobs[1:] {
+		require.Zero(t, job.end().code)
+	}
+	require.Equal(t, []string{"job-alpha"}, s.held())
+	require.Zero(t, jobs[0].end().code)
+	require.Zero(t, barrier.wait().code)
+	require.Empty(t, s.held())
+}
+
+// A host that crashed is found out by its silence, and its job reported; with
+// members another host may do the job meanwhile.
+func TestBarrierFindsACrashedHost(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	job := begin(t, s.host("alpha").on(append([]string{"run", "--once", "-n", "x", "--ttl", "2s", "--"}, waitingJob...)...))
+	job.expect("ready")
+	require.NoError(t, job.cmd.Process.Kill())
+	job.wait()
+	beta := s.host("beta")
+	members := begin(t, beta.on("wait", "--members", "x", "--poll", "50ms"))
+	got := s.finish(beta.on("wait", "--poll", "50ms"))
+	require.Equal(t, 1, got.code)
+	require.Regexp(t, `job "x" died: it was run by alpha pid \d+ .*no sign of life for .* with a limit of 2s`, got.stderr)
+	require.Zero(t, s.finish(beta.on("run", "--once", "-n", "x", "--", "true")).code)
+	require.Zero(t, members.wait().code)
+}
+
+// held is what "status" lists.
+func (s *station) held() []string {
+	s.t.Helper()
+	var names []string
+	for _, l := range s.locks() {
+		names = append(names, l.Name)
+	}
+	return names
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+)
+
+// waitView is what "wait --json" prints.
+type waitView struct {
+	Base    string       `json:"base"`
+	Group   string       `json:"group"`
+	Open    bool         `json:"open"` // the barrier has opened
+	OK      bool         `json:"ok"`   // and everything is done
+	Done    int          `json:"done"`
+	Failed  []failedView `json:"failed"`
+	Crashed []lockView   `json:"crashed"`
+	Missing []string     `json:"missing"`
+	Short   int          `json:"short"`
+	Held    []lockView   `json:"held"`
+	Waited  float64      `json:"waited_seconds"`
+	Exit    int          `json:"exit"`
+	Error   string       `json:"error,omitempty"`
+}
+
+// failedView is the result of a job that failed for good.
+type failedView struct {
+	Name    string `json:"name"`
+	Exit    int    `json:"exit"`
+	Signal  string `json:"signal,omitempty"`
+	Why     string `json:"why,omitempty"`
+	Host    string `json:"host,omitempty"`
+	Command string `json:"command,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	Foreign string `json:"foreign,omitempty"`
+}
+
+func viewOfWait(src source, r lockgroup.Report, waited time.Duration, err error) waitView {
+	v := waitView{
+		Base: src.Base(), Group: src.Group(), Open: err == nil || errors.Is(err, lockgroup.ErrNotDone), OK: err == nil,
+		Done: r.Done, Failed: []failedView{}, Crashed: viewsOf(r.Crashed), Missing: append([]string{}, r.Missing...),
+		Short: r.Short, Held: viewsOf(r.Held), Waited: waited.Seconds(), Exit: exitCode(err), Error: explain(err),
+	}
+	for _, f := range r.Failed {
+		v.Failed = append(v.Failed, failedView{
+			Name: f.Name, Exit: f.Exit, Signal: f.Signal, Why: f.Why, Host: f.By.Host, Command: f.Command, Attempt: f.Attempt, Foreign: f.Foreign,
+		})
+	}
+	return v
+}
+
+func viewsOf(holdings []lockgroup.Holding) []lockView {
+	views := []lockView{}
+	for _, h := range holdings {
+		views = append(views, viewOf(h.Name, h.Sighting))
+	}
+	return views
+}
+
+// most is how many names or holders a message lists.
+const most = 20
+
+// tell says in words what is not done.
+func (v waitView) tell(e *env) {
+	for _, f := range atMost(e, v.Failed) {
+		e.say("%s", f.sentence())
+	}
+	for _, l := range atMost(e, v.Crashed) {
+		e.say("job %q died: it was run by %s (%s)", l.Name, l.holder(), l.Why)
+	}
+	if v.Open {
+		return
+	}
+	if len(v.Missing) > 0 {
+		e.say("no final result yet of %d: %s", len(v.Missing), listed(v.Missing))
+	}
+	if v.Short > 0 {
+		e.say("%d results are missing", v.Short)
+	}
+	for _, l := range atMost(e, v.Held) {
+		e.say("lock %q is %s: %s (%s)", l.Name, l.State, l.holder(), l.Why)
+	}
+}
+
+// atMost keeps a message from having thousands of lines.
+func atMost[T any](e *env, all []T) []T {
+	if len(all) <= most {
+		return all
+	}
+	e.say("%d in all, of which these are the first:", len(all))
+	return all[:most]
+}
+
+func listed(names []string) string {
+	var labels []string
+	for _, name := range names[:min(len(names), most)] {
+		labels = append(labels, label(name))
+	}
+	text := strings.Join(labels, ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func (f failedView) sentence() string {
+	text := fmt.Sprintf("job %q failed", f.Name)
+	switch {
+	case f.Foreign != "":
+		return text + ": its result cannot be understood: " + f.Foreign
+	case f.Signal != "":
+		text += " by signal " + f.Signal
+	default:
+		text += fmt.Sprintf(" with exit code %d", f.Exit)
+	}
+	if f.Host != "" {
+		text += " on " + f.Host
+	}
+	if f.Attempt > 1 {
+		text += fmt.Sprintf(" (attempt %d)", f.Attempt)
+	}
+	if f.Why != "" {
+		text += ": " + f.Why
+	}
+	return text
+}
+
+// holder names who holds a lock.
+func (l lockView) holder() string {
+	h := multilock.Holder{User: l.User, Command: l.Command}
+	h.Host, h.PID = l.Host, l.PID
+	return h.String()
+}

@@ -1,0 +1,209 @@
+package lockgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+// BarrierOptions say what a barrier waits for, and how.
+type BarrierOptions struct {
+	// Members are the names that must each have a final result. The source must be
+	// a multilock.Changes. The barrier may be started before any of the jobs.
+	Members []string
+	// Expect is how many names must have a final result, whichever they are; then
+	// the group must also be vacant. The source must be a multilock.Changes, too.
+	// With neither Members nor Expect the barrier opens when the group is vacant.
+	Expect int
+	// Settle is for how long a group in which the barrier has seen nobody must stay
+	// vacant, so that jobs which are just being started are waited for; 0 means that
+	// one moment is enough. It is not used with Members or Expect.
+	Settle time.Duration
+	// Patience is for the holders of locks.
+	Patience multilock.Patience
+	// Poll is the longest pause between two polls, multilock.DefaultPoll if 0.
+	Poll time.Duration
+	// Inspect is the longest pause between two looks at the holders,
+	// DefaultInspect if 0.
+	Inspect time.Duration
+}
+
+// DefaultInspect is the longest pause between two looks at who holds what.
+const DefaultInspect = 30 * time.Second
+
+// ErrNotDone says that a barrier has opened, and that a job failed or died.
+var ErrNotDone = errors.New("not everything is done")
+
+// Barrier waits for the jobs of a group.
+//
+// A poll costs one request. Waiting never removes any state that others look at:
+// of a lock, only that of a dead holder.
+type Barrier struct {
+	src     multilock.Group
+	opt     BarrierOptions
+	results *tally // nil if no results are asked for
+	holders *holders
+	start   time.Time
+	busy    bool // the group was not vacant at some poll
+}
+
+// NewBarrier prepares a barrier for one Wait. The error is a
+// *multilock.InvalidError for options that contradict each other, and
+// multilock.ErrUnsupported for members in a source that keeps no results.
+func NewBarrier(src multilock.Group, opt BarrierOptions) (*Barrier, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	if opt.Poll == 0 {
+		opt.Poll = multilock.DefaultPoll
+	}
+	if opt.Inspect == 0 {
+		opt.Inspect = DefaultInspect
+	}
+	b := &Barrier{src: src, opt: opt, holders: newHolders(src, opt.Patience)}
+	if len(opt.Members) == 0 && opt.Expect == 0 {
+		return b, nil
+	}
+	ledger, ok := src.(multilock.Changes)
+	if !ok {
+		return nil, fmt.Errorf("a barrier for members: %w: it keeps no results of jobs", multilock.ErrUnsupported)
+	}
+	b.results = newTally(ledger, opt.Members)
+	return b, nil
+}
+
+func (o *BarrierOptions) check() error {
+	switch {
+	case len(o.Members) > 0 && o.Expect != 0:
+		return &multilock.InvalidError{What: "expect", Got: strconv.Itoa(o.Expect), Why: "the members are named, which says how many they are"}
+	case o.Expect < 0:
+		return &multilock.InvalidError{What: "expect", Got: strconv.Itoa(o.Expect), Why: "must be positive"}
+	case o.Poll < 0, o.Inspect < 0, o.Settle < 0:
+		return &multilock.InvalidError{What: "duration", Got: min(o.Poll, o.Inspect, o.Settle).String(), Why: "must be positive"}
+	}
+	return nil
+}
+
+// Wait returns when the barrier opens. The error is nil if all that was waited
+// for is done; ErrNotDone if a job failed, or died and nobody did its work;
+// context.Cause(ctx) if that ended first; any other if the source failed. The
+// report is true in every case, as far as it goes.
+//
+// A barrier without members opens at one instant at which nothing is held. It
+// says nothing about jobs that were not started yet.
+func (b *Barrier) Wait(ctx context.Context) (Report, error) {
+	b.start = time.Now()
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var looking sync.WaitGroup
+	looking.Go(func() { b.inspect(inner, cancel) })
+	err := b.poll(inner)
+	cancel(nil)
+	looking.Wait()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = b.lastLook(ctx, err)
+	}
+	report := b.report()
+	if err != nil {
+		return report, err
+	}
+	report.Held = nil // that was at the last look; the barrier knows better
+	if !report.OK() {
+		return report, ErrNotDone
+	}
+	return report, nil
+}
+
+// poll asks until the barrier opens.
+func (b *Barrier) poll(ctx context.Context) error {
+	pause := pauses{limit: b.opt.Poll}
+	ear := listener{src: b.src}
+	defer ear.close()
+	for {
+		open, progress, err := b.ask(ctx)
+		if err != nil {
+			return err
+		}
+		if open {
+			return b.opened(ctx)
+		}
+		if progress {
+			pause.reset()
+		}
+		early, err := sleep(ctx, b.within(pause.next()), ear.news(ctx))
+		if err != nil {
+			return err
+		}
+		if !early {
+			continue
+		}
+		pause.reset() // and a short pause: news often come in swarms
+		if _, err := sleep(ctx, pause.next(), nil); err != nil {
+			return err
+		}
+	}
+}
+
+// opened asks, where no results can tell, whether all holders have ended by themselves.
+func (b *Barrier) opened(ctx context.Context) error {
+	if b.results != nil {
+		return nil
+	}
+	return b.holders.recall(ctx, b.start)
+}
+
+// within makes a pause end when the group has settled.
+func (b *Barrier) within(pause time.Duration) time.Duration {
+	left := b.opt.Settle - time.Since(b.start)
+	if b.results != nil || left <= 0 {
+		return pause
+	}
+	return min(pause, left)
+}
+
+// ask makes one poll: for results as long as some are missing, then for vacancy
+// if that is wanted.
+func (b *Barrier) ask(ctx context.Context) (open, progress bool, err error) {
+	if b.results == nil {
+		open, err = b.vacant(ctx)
+		return open, false, err
+	}
+	if !b.complete() {
+		progress, err = b.results.update(ctx)
+		if err != nil || !b.complete() {
+			return false, progress, err
+		}
+	}
+	if len(b.opt.Members) > 0 {
+		return true, progress, nil
+	}
+	open, err = prompt(ctx, b.src.Vacant)
+	return open, progress, err
+}
+
+func (b *Barrier) complete() bool {
+	if len(b.opt.Members) > 0 {
+		return b.results.count() == b.results.wanted()
+	}
+	return b.results.count() >= b.opt.Expect
+}
+
+// vacant asks whether nothing is held. A group that was never seen otherwise has
+// to stay so for the time to settle.
+func (b *Barrier) vacant(ctx context.Context) (bool, error) {
+	settled := time.Since(b.start) >= b.opt.Settle // before the question: the answer is newer
+	vacant, err := prompt(ctx, b.src.Vacant)
+	if err != nil {
+		return false, err
+	}
+	if !vacant {
+		b.busy = true
+		return false, nil
+	}
+	return b.busy || settled, nil
+}

@@ -1,0 +1,267 @@
+package lockgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+)
+
+// wait waits at a barrier, in a bubble's time, for an hour at most.
+func wait(t *testing.T, p *place, opt lockgroup.BarrierOptions) (lockgroup.Report, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	b, err := lockgroup.NewBarrier(p, opt)
+	require.NoError(t, err)
+	return b.Wait(ctx)
+}
+
+func TestBarrierOpensWhenNothingIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		p.hold("a", alive("node1"))
+		p.hold("b", alive("node2"))
+		after(time.Minute, func() { p.release("a") })
+		after(10*time.Minute, func() { p.release("b") })
+		start := time.Now()
+		report, err := wait(t, p, lockgroup.BarrierOptions{})
+		require.NoError(t, err)
+		require.Equal(t, lockgroup.Report{}, report)
+		require.WithinRange(t, time.Now(), start.Add(10*time.Minute), start.Add(10*time.Minute+multilock.DefaultPoll))
+	})
+}
+
+// A poll is one request. Looks at the holders come rarely.
+func TestPollsOfABarrierAreCheap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		p.hold("a", alive("node1"))
+		after(10*time.Minute, func() { p.release("a") })
+		_, err := wait(t, p, lockgroup.BarrierOptions{})
+		require.NoError(t, err)
+		require.Greater(t, p.count("vacant"), 600)
+		require.LessOrEqual(t, p.count("names"), 25)
+		require.LessOrEqual(t, p.count("look"), 25)
+		require.LessOrEqual(t, p.count("wake"), 25)
+		require.Zero(t, p.count("result")+p.count("results")+p.count("revision"))
+	})
+}
+
+func TestBarrierPassesAtOnceIfNothingWasStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		_, err := wait(t, newPlace(), lockgroup.BarrierOptions{})
+		require.NoError(t, err)
+		require.Equal(t, start, time.Now())
+	})
+}
+
+// Jobs that are just being started are waited for by a barrier that settles.
+func TestBarrierSettles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		start := time.Now()
+		after(4*time.Second, func() { p.hold("a", alive("node1")) })
+		after(time.Minute, func() { p.release("a") })
+		_, err := wait(t, p, lockgroup.BarrierOptions{Settle: 5 * time.Second})
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, time.Since(start), time.Minute)
+		require.LessOrEqual(t, time.Since(start), time.Minute+multilock.DefaultPoll)
+
+		start = time.Now()
+		_, err = wait(t, p, lockgroup.BarrierOptions{Settle: 5 * time.Second})
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Second, time.Since(start).Truncate(time.Second))
+	})
+}
+
+// Members are waited for even if none of their jobs has been started, and other
+// locks in the group are nobody's concern.
+func TestBarrierForMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		p.hold("other", alive("node9"))
+		p.commit(failed("other", true))
+		for i, name := range []string{"a", "b", "c"} {
+			after(time.Duration(i+1)*time.Minute, func() { p.commit(succeeded(name)) })
+		}
+		start := time.Now()
+		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b", "c", "b"}})
+		require.NoError(t, err)
+		require.Equal(t, lockgroup.Report{Done: 3}, report)
+		require.GreaterOrEqual(t, time.Since(start), 3*time.Minute)
+		require.Zero(t, p.count("vacant"))
+		require.LessOrEqual(t, p.count("results"), 8, "they are listed when they changed, and once more")
+		require.Equal(t, 3, p.count("result"), "what is final is read once")
+	})
+}
+
+// A change that comes so soon after a listing that the stamp stays the same is
+// found all the same.
+func TestBarrierSeesAResultThatLeftNoStamp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		after(time.Minute, func() { p.commit(succeeded("a")) })
+		after(time.Minute+multilock.DefaultPoll+time.Millisecond, func() {
+			p.commit(succeeded("b"))
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.rev-- // within one tick of the server's clock
+		})
+		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b"}})
+		require.NoError(t, err)
+		require.Equal(t, 2, report.Done)
+	})
+}
+
+// An expected number counts when that many are done and nothing is held any more.
+func TestBarrierForANumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		after(time.Minute, func() { p.commit(succeeded("a")) })
+		after(2*time.Minute, func() { p.commit(succeeded("b")); p.hold("late", alive("node1")) })
+		after(5*time.Minute, func() { p.release("late") })
+		start := time.Now()
+		report, err := wait(t, p, lockgroup.BarrierOptions{Expect: 2})
+		require.NoError(t, err)
+		require.Equal(t, 2, report.Done)
+		require.GreaterOrEqual(t, time.Since(start), 5*time.Minute)
+	})
+}
+
+// A failure is final or it is not: a job that is to be tried again is waited for.
+func TestBarrierNamesTheFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		p.commit(failed("a", false))
+		p.commit(failed("b", true))
+		p.commit(multilock.Result{Name: "c", Foreign: "bytes that nobody can read"})
+		after(time.Minute, func() { p.commit(succeeded("a")) })
+		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b", "c"}})
+		require.ErrorIs(t, err, lockgroup.ErrNotDone)
+		require.Equal(t, 1, report.Done)
+		require.Len(t, report.Failed, 2)
+		require.Equal(t, failed("b", true), report.Failed[0])
+		require.Equal(t, "bytes that nobody can read", report.Failed[1].Foreign)
+	})
+}
+
+// When the time is over the report says who is missing, and who holds what. Its
+// words are those of the end, not of the last rare look.
+func TestBarrierSaysWhatItWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		p.commit(succeeded("a"))
+		after(59*time.Minute+59*time.Second, func() { p.hold("b", alive("node2")) })
+		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b", "c"}})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, []string{"b", "c"}, report.Missing)
+		require.Len(t, report.Held, 1)
+		require.Equal(t, "node2", report.Held[0].Sighting.Record.Holder.Host)
+	})
+}
+
+func TestBarrierCountsWhatIsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		p.commit(succeeded("a"))
+		report, err := wait(t, p, lockgroup.BarrierOptions{Expect: 3})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 2, report.Short)
+	})
+}
+
+// A source that does not answer keeps nobody from giving up.
+func TestBarrierEndsThoughTheSourceHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, never := newPlace(), make(chan struct{})
+		p.hang = never
+		defer close(never)
+		stop := errors.New("interrupted")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		after(time.Minute, func() { cancel(stop) })
+		b, err := lockgroup.NewBarrier(p, lockgroup.BarrierOptions{})
+		require.NoError(t, err)
+		_, err = b.Wait(ctx)
+		require.ErrorIs(t, err, stop)
+	})
+}
+
+func TestBarrierReportsWhatTheSourceSays(t *testing.T) {
+	for _, call := range []string{"vacant", "names"} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, broken := newPlace(), errors.New("input/output error")
+				p.hold("a", alive("node1"))
+				p.failing(call, broken)
+				_, err := wait(t, p, lockgroup.BarrierOptions{})
+				require.ErrorIs(t, err, broken)
+			})
+		})
+	}
+	for _, call := range []string{"revision", "results", "result"} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, broken := newPlace(), errors.New("input/output error")
+				p.commit(succeeded("a"))
+				p.failing(call, broken)
+				_, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a"}})
+				require.ErrorIs(t, err, broken)
+			})
+		})
+	}
+}
+
+func TestProgressOfABarrier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		p.commit(succeeded("a"))
+		p.commit(failed("b", true))
+		p.hold("c", alive("node3"))
+		b, err := lockgroup.NewBarrier(p, lockgroup.BarrierOptions{Members: []string{"a", "b", "c"}})
+		require.NoError(t, err)
+		require.Equal(t, lockgroup.Progress{Total: 3}, b.Progress())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := b.Wait(t.Context())
+			ended <- err
+		}()
+		time.Sleep(time.Minute)
+		progress := b.Progress()
+		require.Len(t, progress.Held, 1)
+		require.Equal(t, "c", progress.Held[0].Name)
+		progress.Held = nil
+		require.Equal(t, lockgroup.Progress{Total: 3, Done: 1, Failed: 1}, progress)
+		p.commit(succeeded("c"))
+		require.ErrorIs(t, <-ended, lockgroup.ErrNotDone)
+		require.Equal(t, 2, b.Progress().Done)
+		require.Empty(t, b.Progress().Held, "what is done holds nobody up")
+	})
+}
+
+func TestBarrierOptionsThatContradict(t *testing.T) {
+	for i, opt := range []lockgroup.BarrierOptions{
+		{Members: []string{"a"}, Expect: 1}, {Expect: -1}, {Poll: -1}, {Settle: -1}, {Inspect: -1},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			_, err := lockgroup.NewBarrier(newPlace(), opt)
+			require.ErrorIs(t, err, multilock.ErrInvalid)
+		})
+	}
+}
+
+// onlyAGroup keeps no results.
+type onlyAGroup struct{ multilock.Group }
+
+func TestBarrierNeedsALedgerForMembers(t *testing.T) {
+	_, err := lockgroup.NewBarrier(onlyAGroup{newPlace()}, lockgroup.BarrierOptions{Expect: 1})
+	require.ErrorIs(t, err, multilock.ErrUnsupported)
+}

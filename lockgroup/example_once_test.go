@@ -1,0 +1,95 @@
+package lockgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// shared opens the locks in a directory that all hosts share; here it is a
+// temporary one.
+func shared() (src *fslock.Source, closeShared func()) {
+	base, err := os.MkdirTemp("", "multilock")
+	if err != nil {
+		log.Fatal(err)
+	}
+	src, err = fslock.Open(fslock.Options{Base: base})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return src, func() {
+		_ = src.Close()
+		_ = os.RemoveAll(base)
+	}
+}
+
+// However many hosts call it, and however often, the work runs once.
+func ExampleOnce() {
+	src, closeShared := shared()
+	defer closeShared()
+
+	for range 3 {
+		result, err := lockgroup.Once(context.Background(), src, "convert page 7", lockgroup.OnceOptions{}, func(context.Context) error {
+			fmt.Println("converting")
+			return nil
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("done in attempt", result.Attempt)
+	}
+	// Output:
+	// converting
+	// done in attempt 1
+	// done in attempt 1
+	// done in attempt 1
+}
+
+// A failure is tried again, here or on another host, and then stays one.
+func ExampleOnce_retries() {
+	src, closeShared := shared()
+	defer closeShared()
+
+	opt := lockgroup.OnceOptions{Retries: 1}
+	for range 2 {
+		_, err := lockgroup.Once(context.Background(), src, "convert page 8", opt, func(context.Context) error {
+			fmt.Println("converting")
+			return errors.New("the page is empty")
+		})
+		var failed *lockgroup.FailedError
+		if errors.As(err, &failed) {
+			fmt.Println("failed for good:", failed.Result.Why)
+		}
+	}
+	// Output:
+	// converting
+	// converting
+	// failed for good: the page is empty
+	// failed for good: the page is empty
+}
+
+// Once per slot of time over all hosts, by the file server's clock.
+func ExampleOnce_every() {
+	src, closeShared := shared()
+	defer closeShared()
+
+	opt := lockgroup.OnceOptions{Every: 1000 * 24 * time.Hour}
+	for range 3 {
+		_, err := lockgroup.Once(context.Background(), src, "nightly", opt, func(context.Context) error {
+			fmt.Println("at work")
+			return nil
+		})
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// at work
+}

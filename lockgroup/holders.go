@@ -1,0 +1,132 @@
+package lockgroup
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+
+	"github.com/multilock/go/multilock"
+)
+
+// holders is what a barrier knows of those who hold something: who they are, and
+// which of them died.
+type holders struct {
+	src      multilock.Group
+	patience multilock.Patience
+
+	mu      sync.Mutex
+	held    map[string]multilock.Sighting // at the last survey
+	crashed map[string]multilock.Sighting
+	ever    map[string]Holding // by token, all that were seen
+	watched map[string]bool    // their silence is being watched
+	watches sync.WaitGroup
+}
+
+// maxWatches bounds how many silent holders are watched at a time. That takes
+// one and a half heartbeats, and the others come at a later survey.
+const maxWatches = 64
+
+func newHolders(src multilock.Group, patience multilock.Patience) *holders {
+	return &holders{src: src, patience: patience, crashed: map[string]multilock.Sighting{}, ever: map[string]Holding{}, watched: map[string]bool{}}
+}
+
+// look inspects the locks that are held and concern the barrier. It changes nothing.
+func (h *holders) look(ctx context.Context, concerns func(name string) bool) error {
+	names, err := prompt(ctx, h.src.Names)
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	held := map[string]multilock.Sighting{}
+	err = inParallel(readers, names, func(name string) error {
+		if !concerns(name) {
+			return nil
+		}
+		seen, err := multilock.Inspect(ctx, h.src, name, h.patience)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil { // whatever it is, it is in the way
+			seen = multilock.Sighting{State: multilock.Held, Age: multilock.Unknown, Silence: multilock.Unknown, Why: err.Error()}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		held[name] = seen
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held = held
+	for name, seen := range held {
+		if token := seen.Record.Token; token != "" {
+			h.ever[token] = Holding{name, seen}
+		}
+	}
+	return nil
+}
+
+// clear removes what is in the way and belongs to nobody alive. Holders whose
+// silence has to be watched first are watched in the background; what prevents
+// their clearing goes to fail.
+func (h *holders) clear(ctx context.Context, fail func(error)) {
+	for name, seen := range h.seen() {
+		switch seen.State {
+		case multilock.Free:
+			_, err := prompt(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, h.src.Tidy(ctx, name) })
+			if err != nil && ctx.Err() == nil {
+				fail(err)
+			}
+		case multilock.Dead, multilock.Suspect:
+			h.watch(ctx, name, seen, fail)
+		case multilock.Held:
+		}
+	}
+}
+
+// seen is what the last look saw.
+func (h *holders) seen() map[string]multilock.Sighting {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.held)
+}
+
+func (h *holders) watch(ctx context.Context, name string, seen multilock.Sighting, fail func(error)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.watched[name] || len(h.watched) >= maxWatches {
+		return
+	}
+	h.watched[name] = true
+	h.watches.Go(func() {
+		err := h.bury(ctx, name, seen.Record.Token)
+		h.mu.Lock()
+		delete(h.watched, name)
+		h.mu.Unlock()
+		if err != nil && ctx.Err() == nil {
+			fail(err)
+		}
+	})
+}
+
+// bury breaks the lock of a dead holder, and nobody else's. That it is free, or
+// its holder alive after all, is as good.
+func (h *holders) bury(ctx context.Context, name, token string) error {
+	seen, err := multilock.Break(ctx, h.src, name, multilock.Want{Token: token, Patience: h.patience})
+	switch {
+	case errors.Is(err, multilock.ErrFree), errors.Is(err, multilock.ErrHeld):
+		return nil
+	case seen.State != multilock.Dead:
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.held, name)
+	if !seen.Limbo {
+		h.crashed[name] = seen // whatever err says: the lock may be gone by now, and nobody else would tell
+	}
+	return err
+}

@@ -1,0 +1,187 @@
+package lockgroup_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// A dead holder is not waited for for ever: its lock is cleared, and it is
+// reported with the evidence. What it did not end is not done.
+func TestBarrierBuriesTheDead(t *testing.T) {
+	suspect, dead := seen(multilock.Suspect, "node1"), seen(multilock.Dead, "node1")
+	for name, sightings := range map[string][]multilock.Sighting{
+		"at once": {dead}, "after watching it": {suspect, suspect, suspect, suspect, dead},
+		"after a long life": {alive("node1"), alive("node1"), alive("node1"), suspect, suspect, dead},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPlace()
+				p.hold("a", sightings...)
+				p.hold("b", alive("node2"))
+				after(20*time.Minute, func() { p.release("b") })
+				report, err := wait(t, p, lockgroup.BarrierOptions{})
+				require.ErrorIs(t, err, lockgroup.ErrNotDone)
+				require.Equal(t, []lockgroup.Holding{{Name: "a", Sighting: dead}}, report.Crashed)
+				require.Equal(t, []string{"a"}, p.broken, "the living are never touched")
+			})
+		})
+	}
+}
+
+// A suspect that shows life after all is left alone.
+func TestBarrierLeavesTheLivingAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		suspect := seen(multilock.Suspect, "node1")
+		p.hold("a", suspect, suspect, suspect, alive("node1"))
+		after(20*time.Minute, func() { p.release("a") })
+		_, err := wait(t, p, lockgroup.BarrierOptions{})
+		require.NoError(t, err)
+		require.Empty(t, p.broken)
+	})
+}
+
+// A member that died may be done by somebody else yet: only if nobody does it,
+// it is reported.
+func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
+	for _, opt := range []lockgroup.BarrierOptions{{Members: []string{"a"}}, {Expect: 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlace()
+			p.hold("a", seen(multilock.Dead, "node1"))
+			after(30*time.Minute, func() { p.commit(succeeded("a")) })
+			report, err := wait(t, p, opt)
+			require.NoError(t, err)
+			require.Equal(t, 1, report.Done)
+			require.Empty(t, report.Crashed)
+			require.Equal(t, []string{"a"}, p.broken)
+		})
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlace()
+			p.hold("a", seen(multilock.Dead, "node1"))
+			report, err := wait(t, p, opt)
+			require.Error(t, err)
+			require.False(t, report.OK())
+			require.Equal(t, "node1", report.Crashed[0].Sighting.Record.Holder.Host)
+		})
+	}
+}
+
+// Locks that are not a member's are none of its business, even in dead hands.
+func TestBarrierForMembersLeavesOthersLocksAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		p.hold("other", seen(multilock.Dead, "node1"))
+		after(10*time.Minute, func() { p.commit(succeeded("a")) })
+		_, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a"}})
+		require.NoError(t, err)
+		require.Empty(t, p.broken)
+		require.True(t, p.isHeld("other"))
+	})
+}
+
+// What a crash in the middle of a release leaves is nobody's death, and keeps
+// nobody waiting.
+func TestBarrierClearsLeftovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		p.left["empty"] = true
+		limbo := seen(multilock.Dead, "")
+		limbo.Limbo = true
+		p.hold("limbo", limbo)
+		report, err := wait(t, p, lockgroup.BarrierOptions{})
+		require.NoError(t, err)
+		require.Empty(t, report.Crashed)
+		require.Equal(t, []string{"limbo"}, p.broken)
+	})
+}
+
+// A dead holder whose lock cannot be cleared would be waited for for ever: that
+// is said instead, and who it is.
+func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, denied := newPlace(), errors.New("permission denied")
+		p.hold("a", seen(multilock.Dead, "node1"))
+		p.failing("break", denied)
+		report, err := wait(t, p, lockgroup.BarrierOptions{})
+		require.ErrorIs(t, err, denied)
+		require.Equal(t, "node1", report.Crashed[0].Sighting.Record.Holder.Host)
+	})
+}
+
+// With members the work of the dead may be done by somebody who can clear them.
+func TestBarrierForMembersGoesOnIfTheDeadCannotBeCleared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		p.hold("a", seen(multilock.Dead, "node1"))
+		p.left["b"] = true
+		p.failing("break", errors.New("permission denied"))
+		p.failing("tidy", errors.New("permission denied"))
+		after(10*time.Minute, func() { p.commit(succeeded("a")); p.commit(succeeded("b")) })
+		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b"}})
+		require.NoError(t, err)
+		require.Equal(t, 2, report.Done)
+	})
+}
+
+// A lock that cannot be looked at is in the way, and no more can be said.
+func TestBarrierReportsWhatItCannotLookAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace()
+		p.hold("a", alive("node1"))
+		p.failing("look", errors.New("input/output error"))
+		report, err := wait(t, p, lockgroup.BarrierOptions{})
+		require.Error(t, err)
+		require.Contains(t, report.Held[0].Sighting.Why, "input/output error")
+		require.Empty(t, p.broken)
+	})
+}
+
+// Another host's barrier may be the one that clears the dead away. That must not
+// make this one believe that all is well.
+func TestBarrierHearsOfTheDeadThatOthersCleared(t *testing.T) {
+	breaker, taker := process.Identity{Host: "node5", PID: 5}, process.Identity{Host: "node6", PID: 6}
+	for name, c := range map[string]struct {
+		events []multilock.Event
+		died   bool
+	}{
+		"cleared":    {[]multilock.Event{{What: multilock.Broke, Name: "a", Token: "token of node1", By: breaker, Why: "silent"}}, true},
+		"not seen":   {[]multilock.Event{{What: multilock.Broke, Name: "a", Token: "an older one", By: breaker}}, false},
+		"released":   {[]multilock.Event{{What: multilock.Released, Name: "a", Token: "token of node1"}}, false},
+		"taken over": {[]multilock.Event{{What: multilock.Broke, Name: "a", Token: "token of node1", By: taker}, {What: multilock.Acquired, Name: "a", Token: "new", By: taker}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &placeWithHistory{place: newPlace(), events: c.events}
+				p.hold("a", alive("node1"))
+				after(time.Minute, func() { p.release("a") })
+				b, err := lockgroup.NewBarrier(p, lockgroup.BarrierOptions{})
+				require.NoError(t, err)
+				report, err := b.Wait(t.Context())
+				if !c.died {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorIs(t, err, lockgroup.ErrNotDone)
+				require.Equal(t, "silent", report.Crashed[0].Sighting.Why)
+			})
+		})
+	}
+}
+
+type placeWithHistory struct {
+	*place
+	events []multilock.Event
+}
+
+func (p *placeWithHistory) History(context.Context, time.Time) ([]multilock.Event, error) {
+	return p.events, nil
+}

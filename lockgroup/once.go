@@ -1,0 +1,217 @@
+package lockgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+// OnceOptions say how Once acquires the lock, and how often the work may run.
+type OnceOptions struct {
+	// Options are those of the lock.
+	multilock.Options
+	// Retries is how many more attempts follow a failure, over all hosts together.
+	Retries int
+	// Every, if not 0, makes the work run once per slot of time of that length, over
+	// all hosts, by the source's clock: the source must be a multilock.Timekeeper.
+	Every time.Duration
+}
+
+// FailedError says that the work of a name has failed as often as it may.
+type FailedError struct {
+	Result multilock.Result
+	// Err is the error of the work, nil if the last attempt was somebody else's.
+	Err error
+}
+
+func (e *FailedError) Error() string {
+	text := fmt.Sprintf("the job %q has failed, attempt %d on %s was the last", e.Result.Name, e.Result.Attempt, e.Result.By.Host)
+	if e.Result.Why != "" {
+		text += ": " + e.Result.Why
+	}
+	return text
+}
+
+// Unwrap gives the error of the work.
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// Once runs work under the lock name, at most once: if its success is recorded
+// it is skipped, on whichever host it ran, and after a failure it is tried again
+// as often as opt.Retries says. Each attempt is recorded before the next one
+// begins. Once waits for the lock as Acquire does.
+//
+// A process that ends before its attempt was recorded has not run it as far as
+// anybody can know: the work is run again. So "at most once" is true of the
+// record of its success; the work itself must bear to be begun twice.
+//
+// The context that work gets is cancelled when ctx is, or when the lock is lost;
+// an error that it returns after that is no failure of the work, and is not
+// recorded. The error of Once is a *FailedError if the attempts are used up;
+// multilock.ErrUnsupported if the source keeps no results; multilock.ErrUnsure
+// joined to what is known if it cannot be learned whether a result was recorded.
+func Once(ctx context.Context, src multilock.Source, name string, opt OnceOptions, work func(context.Context) error) (multilock.Result, error) {
+	o, err := newOnce(ctx, src, name, opt)
+	if err != nil {
+		return multilock.Result{}, err
+	}
+	o.work = work
+	if last := o.peek(ctx); last != nil {
+		if step, _ := o.plan.Next(last); step == Done || step == Failed {
+			return *last, settled(step, *last)
+		}
+	}
+	lock, err := multilock.Acquire(ctx, src, name, opt.Options)
+	if err != nil {
+		return multilock.Result{}, err
+	}
+	return o.run(ctx, lock)
+}
+
+// once is one call of Once.
+type once struct {
+	ledger multilock.Ledger
+	name   string
+	plan   Plan
+	work   func(context.Context) error
+}
+
+func newOnce(ctx context.Context, src multilock.Source, name string, opt OnceOptions) (*once, error) {
+	ledger, ok := src.(multilock.Ledger)
+	if !ok {
+		return nil, fmt.Errorf("run %q once: %w: it keeps no results of jobs", name, multilock.ErrUnsupported)
+	}
+	plan := Plan{Retries: opt.Retries}
+	if err := plan.check(); err != nil {
+		return nil, err
+	}
+	var err error
+	plan.Slot, err = CurrentSlot(ctx, src, opt.Every)
+	return &once{ledger: ledger, name: name, plan: plan}, err
+}
+
+// CurrentSlot is the slot of time that is nearest to now by the source's clock;
+// zero if every is 0. The error is multilock.ErrUnsupported if the source has no clock.
+func CurrentSlot(ctx context.Context, src multilock.Source, every time.Duration) (time.Time, error) {
+	if every == 0 {
+		return time.Time{}, nil
+	}
+	if every < 0 {
+		return time.Time{}, &multilock.InvalidError{What: "every", Got: every.String(), Why: "must be positive"}
+	}
+	clock, ok := src.(multilock.Timekeeper)
+	if !ok {
+		return time.Time{}, fmt.Errorf("a slot of time: %w: it has no clock", multilock.ErrUnsupported)
+	}
+	now, err := prompt(ctx, clock.Now)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return SlotAt(now, every), nil
+}
+
+// peek looks for a result without taking the lock; nil if it sees none. One that it
+// sees was committed. That there is none, or that a job may be run again, is for
+// the lock's holder to learn, and so is any error.
+func (o *once) peek(ctx context.Context) *multilock.Result {
+	last, err := prompt(ctx, func(ctx context.Context) (multilock.Result, error) { return o.ledger.Result(ctx, o.name) })
+	if err != nil {
+		return nil
+	}
+	return &last
+}
+
+// settled is the error for a job that is not run, given its last result.
+func settled(step Step, last multilock.Result) error {
+	switch step {
+	case Failed:
+		return &FailedError{Result: last}
+	case Unclear:
+		return fmt.Errorf("the result of the job %q: %w: %s", last.Name, multilock.ErrUnsure, last.Foreign)
+	case Run, Done:
+	}
+	return nil
+}
+
+// run makes attempts until nothing is left to be done, and releases the lock.
+func (o *once) run(ctx context.Context, lock *multilock.Lock) (result multilock.Result, err error) {
+	defer func() { err = errors.Join(err, lock.Release(context.WithoutCancel(ctx))) }()
+	last, err := outcome(ctx, lock)
+	if err != nil {
+		return multilock.Result{}, err
+	}
+	var failure error
+	for {
+		step, attempt := o.plan.Next(last)
+		if step != Run {
+			return *last, withCause(settled(step, *last), failure)
+		}
+		last, failure, err = o.attempt(ctx, lock, attempt)
+		if err != nil {
+			return multilock.Result{}, errors.Join(failure, err)
+		}
+	}
+}
+
+// outcome is the last committed result, nil if there is none.
+func outcome(ctx context.Context, lock *multilock.Lock) (*multilock.Result, error) {
+	last, err := lock.Outcome(ctx)
+	switch {
+	case errors.Is(err, multilock.ErrNoResult):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &last, nil
+}
+
+// withCause gives the error of a failed job its own last attempt's.
+func withCause(err, cause error) error {
+	var failed *FailedError
+	if errors.As(err, &failed) {
+		failed.Err = cause
+	}
+	return err
+}
+
+// attempt runs the work and records how it ended. Failure is the error of the
+// work, err what kept it from being recorded.
+func (o *once) attempt(ctx context.Context, lock *multilock.Lock, number int) (_ *multilock.Result, failure, err error) {
+	start := time.Now()
+	failure, interrupted := o.under(ctx, lock)
+	if interrupted != nil {
+		return nil, failure, interrupted
+	}
+	r := resultOf(lock.Record(), failure)
+	r.Start, r.Duration = start, time.Since(start)
+	r = o.plan.Complete(r, number)
+	return &r, failure, lock.Commit(context.WithoutCancel(ctx), r)
+}
+
+// under runs the work while the lock is held. An error after its context ended
+// is an interruption.
+func (o *once) under(ctx context.Context, lock *multilock.Lock) (failure, interrupted error) {
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(lock.Context(), func() { cancel(context.Cause(lock.Context())) })
+	defer stop()
+	failure = o.work(inner)
+	if failure != nil && inner.Err() != nil {
+		return failure, context.Cause(inner)
+	}
+	return failure, nil
+}
+
+// resultOf is the result of work that returned err, with the exit codes that a
+// command would have.
+func resultOf(record multilock.Record, err error) multilock.Result {
+	r := multilock.Result{
+		Name: record.Name, Token: record.Token, By: record.Holder.Identity, User: record.Holder.User, Command: record.Holder.Command,
+	}
+	if err != nil {
+		r.Exit, r.Why = 1, err.Error()
+	}
+	return r
+}

@@ -1,0 +1,218 @@
+package lockgroup_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+var errWork = errors.New("the disk is full")
+
+// opener opens one place as often as hosts would.
+func opener(t *testing.T) func() *fslock.Source {
+	base := t.TempDir()
+	return func() *fslock.Source {
+		src, err := fslock.Open(fslock.Options{Base: base})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, src.Close()) })
+		return src
+	}
+}
+
+// work counts its runs and ends with the errors in turn, the last ever after.
+func work(runs *atomic.Int64, ends ...error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		n := int(runs.Add(1))
+		return ends[min(n, len(ends))-1]
+	}
+}
+
+func TestOnceRunsOnce(t *testing.T) {
+	open := opener(t)
+	var runs atomic.Int64
+	for range 3 {
+		result, err := lockgroup.Once(t.Context(), open(), "x", lockgroup.OnceOptions{Options: multilock.Options{User: "ada", Command: "make"}}, work(&runs, nil))
+		require.NoError(t, err)
+		require.True(t, result.OK())
+		require.Equal(t, "x", result.Name)
+		require.Equal(t, "ada", result.User)
+		require.Equal(t, "make", result.Command)
+		require.Equal(t, 1, result.Attempt)
+		require.True(t, result.Final)
+	}
+	require.Equal(t, int64(1), runs.Load())
+}
+
+func TestOnceOfMany(t *testing.T) {
+	open := opener(t)
+	var runs atomic.Int64
+	var group sync.WaitGroup
+	for range 8 {
+		src := open()
+		group.Go(func() {
+			result, err := lockgroup.Once(t.Context(), src, "x", lockgroup.OnceOptions{}, work(&runs, nil))
+			if err != nil || !result.OK() {
+				t.Errorf("%v %v", result, err)
+			}
+		})
+	}
+	group.Wait()
+	require.Equal(t, int64(1), runs.Load())
+}
+
+func TestOnceRetries(t *testing.T) {
+	open := opener(t)
+	var runs atomic.Int64
+	opt := lockgroup.OnceOptions{Retries: 2}
+	result, err := lockgroup.Once(t.Context(), open(), "x", opt, work(&runs, errWork, errWork, nil))
+	require.NoError(t, err)
+	require.Equal(t, 3, result.Attempt)
+	require.Equal(t, int64(3), runs.Load())
+}
+
+func TestOnceFails(t *testing.T) {
+	open := opener(t)
+	var runs atomic.Int64
+	opt := lockgroup.OnceOptions{Retries: 1}
+	result, err := lockgroup.Once(t.Context(), open(), "x", opt, work(&runs, errWork))
+	var failed *lockgroup.FailedError
+	require.ErrorAs(t, err, &failed)
+	require.ErrorIs(t, err, errWork)
+	require.Equal(t, result, failed.Result)
+	require.Equal(t, 2, result.Attempt)
+	require.Equal(t, 1, result.Exit)
+	require.Equal(t, "the disk is full", result.Why)
+
+	again, err := lockgroup.Once(t.Context(), open(), "x", opt, work(&runs, nil))
+	require.ErrorAs(t, err, &failed)
+	require.NotErrorIs(t, err, errWork, "it was not this call's work")
+	require.ErrorContains(t, err, "the disk is full")
+	require.Equal(t, result.Token, again.Token)
+	require.Equal(t, int64(2), runs.Load())
+}
+
+// The attempts that others made count.
+func TestOnceGoesOnWhereOthersStopped(t *testing.T) {
+	open := opener(t)
+	lock, err := multilock.TryAcquire(t.Context(), open(), "x", multilock.Options{})
+	require.NoError(t, err)
+	require.NoError(t, lock.Commit(t.Context(), multilock.Result{By: lock.Record().Holder.Identity, Exit: 5, Attempt: 2}))
+	require.NoError(t, lock.Release(t.Context()))
+	var runs atomic.Int64
+	result, err := lockgroup.Once(t.Context(), open(), "x", lockgroup.OnceOptions{Retries: 2}, work(&runs, errWork))
+	require.ErrorIs(t, err, errWork)
+	require.Equal(t, 3, result.Attempt)
+	require.Equal(t, int64(1), runs.Load())
+}
+
+// Work that was told to stop has not failed.
+func TestOnceInterrupted(t *testing.T) {
+	open := opener(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("stop")
+	_, err := lockgroup.Once(ctx, open(), "x", lockgroup.OnceOptions{}, func(ctx context.Context) error {
+		cancel(stop)
+		<-ctx.Done()
+		return errWork
+	})
+	require.ErrorIs(t, err, stop)
+	_, err = open().Result(t.Context(), "x")
+	require.ErrorIs(t, err, multilock.ErrNoResult)
+
+	ctx, cancel = context.WithCancelCause(t.Context())
+	result, err := lockgroup.Once(ctx, open(), "x", lockgroup.OnceOptions{}, func(context.Context) error {
+		cancel(stop)
+		return nil
+	})
+	require.NoError(t, err, "it succeeded all the same, and that is recorded")
+	require.True(t, result.OK())
+}
+
+func TestOnceLost(t *testing.T) {
+	open := opener(t)
+	src := open()
+	_, err := lockgroup.Once(t.Context(), src, "x", lockgroup.OnceOptions{Options: multilock.Options{TTL: time.Second}}, func(ctx context.Context) error {
+		_, err := multilock.Break(ctx, src, "x", multilock.Want{Alive: true})
+		require.NoError(t, err)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	require.ErrorIs(t, err, multilock.ErrLost)
+	_, err = src.Result(t.Context(), "x")
+	require.ErrorIs(t, err, multilock.ErrNoResult)
+
+	_, err = lockgroup.Once(t.Context(), src, "x", lockgroup.OnceOptions{}, func(ctx context.Context) error {
+		_, err := multilock.Break(ctx, src, "x", multilock.Want{Alive: true})
+		return err
+	})
+	require.ErrorIs(t, err, multilock.ErrLost, "it succeeded, and that is not recorded")
+	_, err = src.Result(t.Context(), "x")
+	require.ErrorIs(t, err, multilock.ErrNoResult)
+}
+
+// A panic that somebody recovers leaves no lock and no result.
+func TestOncePanics(t *testing.T) {
+	open := opener(t)
+	src := open()
+	require.PanicsWithValue(t, "no more", func() {
+		_, _ = lockgroup.Once(t.Context(), src, "x", lockgroup.OnceOptions{}, func(context.Context) error { panic("no more") })
+	})
+	var runs atomic.Int64
+	_, err := lockgroup.Once(t.Context(), src, "x", lockgroup.OnceOptions{}, work(&runs, nil))
+	require.NoError(t, err)
+	require.Equal(t, int64(1), runs.Load())
+}
+
+// clocked is a source whose clock the test sets.
+type clocked struct {
+	*fslock.Source
+	now time.Time
+}
+
+func (c *clocked) Now(context.Context) (time.Time, error) { return c.now, nil }
+
+func TestOnceEvery(t *testing.T) {
+	src := &clocked{Source: opener(t)(), now: time.Date(2026, 1, 2, 11, 59, 57, 0, time.UTC)}
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	var runs atomic.Int64
+	tick := func() multilock.Result {
+		result, err := lockgroup.Once(t.Context(), src, "x", lockgroup.OnceOptions{Every: time.Minute}, work(&runs, nil))
+		require.NoError(t, err)
+		return result
+	}
+	require.True(t, noon.Equal(tick().Slot))
+	src.now = noon.Add(29 * time.Second)
+	require.True(t, noon.Equal(tick().Slot))
+	require.Equal(t, int64(1), runs.Load())
+	src.now = noon.Add(31 * time.Second)
+	require.True(t, noon.Add(time.Minute).Equal(tick().Slot))
+	require.Equal(t, int64(2), runs.Load())
+	src.now = noon // a host that is late does not turn the slots back
+	require.True(t, noon.Add(time.Minute).Equal(tick().Slot))
+	require.Equal(t, int64(2), runs.Load())
+}
+
+func TestOnceWithABadPlan(t *testing.T) {
+	open := opener(t)
+	for _, opt := range []lockgroup.OnceOptions{{Retries: -1}, {Every: -time.Second}, {Options: multilock.Options{TTL: -1}}} {
+		_, err := lockgroup.Once(t.Context(), open(), "x", opt, func(context.Context) error {
+			t.Error("it ran")
+			return nil
+		})
+		require.ErrorIs(t, err, multilock.ErrInvalid)
+	}
+	_, err := lockgroup.Once(t.Context(), bare{open()}, "x", lockgroup.OnceOptions{}, nil)
+	require.ErrorIs(t, err, multilock.ErrUnsupported)
+}
+
+// bare is a source that keeps no results.
+type bare struct{ multilock.Source }

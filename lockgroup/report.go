@@ -1,0 +1,102 @@
+package lockgroup
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/multilock/go/multilock"
+)
+
+// Holding is a lock and what was last seen of its holder.
+type Holding struct {
+	Name     string
+	Sighting multilock.Sighting
+}
+
+// Report is how things stand at the end of a wait. Everything is sorted by name.
+type Report struct {
+	// Done is how many jobs have succeeded, where results were asked for.
+	Done int
+	// Failed are the results of those that did not, and will not be tried again.
+	Failed []multilock.Result
+	// Crashed are the holders that were found dead, with the evidence. With Members
+	// or Expect, those whose job somebody else has done since are left out.
+	Crashed []Holding
+	// Missing are the members without a final result.
+	Missing []string
+	// Short is how many results are missing of those that were expected.
+	Short int
+	// Held are the holders that were still in the way at the last look.
+	Held []Holding
+}
+
+// OK says whether no job failed or died.
+func (r Report) OK() bool { return len(r.Failed)+len(r.Crashed) == 0 }
+
+// Progress is how far a wait has come.
+type Progress struct {
+	// Total is how many jobs are waited for, 0 if that is not known.
+	Total int
+	// Done and Failed count the final results, Crashed the dead holders.
+	Done, Failed, Crashed int
+	// Held are the holders at the last look. That is not taken at each poll.
+	Held []Holding
+}
+
+// Progress may be asked at any time, also while Wait runs.
+func (b *Barrier) Progress() Progress {
+	r := b.report()
+	total := b.opt.Expect
+	if len(b.opt.Members) > 0 {
+		total = b.results.wanted()
+	}
+	return Progress{Total: total, Done: r.Done, Failed: len(r.Failed), Crashed: len(r.Crashed), Held: r.Held}
+}
+
+// report sums up.
+func (b *Barrier) report() Report {
+	r := Report{
+		Crashed: sorted(b.holders.dead(), func(h Holding) bool { return b.results == nil || b.results.awaited(h.Name) }),
+		Held:    sorted(b.holders.seen(), func(h Holding) bool { return h.Sighting.State != multilock.Free && b.concerns(h.Name) }),
+	}
+	if b.results == nil {
+		return r
+	}
+	b.results.report(&r)
+	if b.opt.Expect > 0 {
+		r.Short = max(b.opt.Expect-b.results.count(), 0)
+	}
+	return r
+}
+
+func (t *tally) report(r *Report) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.Done = len(t.done)
+	r.Failed = slices.SortedFunc(maps.Values(t.failed), func(a, b multilock.Result) int { return cmp.Compare(a.Name, b.Name) })
+	for name := range t.members {
+		if _, failed := t.failed[name]; !failed && !t.done[name] {
+			r.Missing = append(r.Missing, name)
+		}
+	}
+	slices.Sort(r.Missing)
+}
+
+// sorted are those that count, in the order of their names.
+func sorted(seen map[string]multilock.Sighting, counts func(Holding) bool) []Holding {
+	var all []Holding
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		if h := (Holding{name, seen[name]}); counts(h) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// dead are the holders that were found dead.
+func (h *holders) dead() map[string]multilock.Sighting {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.crashed)
+}

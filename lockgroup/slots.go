@@ -1,0 +1,156 @@
+package lockgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+// Slot is one of the places under a name, held.
+type Slot struct {
+	*multilock.Lock
+	// Number counts from 1.
+	Number int
+}
+
+// slotMark stands between a name and the number of a slot. An ordinary lock is
+// hardly ever named so by accident.
+const slotMark = "#slot-"
+
+// MaxSlots bounds the number of slots of a name.
+const MaxSlots = 1000
+
+// SlotName is the name of the lock that is slot number i of name.
+func SlotName(name string, i int) string { return name + slotMark + strconv.Itoa(i) }
+
+// ParseSlotName takes a slot's name apart. ok is false for any other name.
+func ParseSlotName(lock string) (name string, i int, ok bool) {
+	at := strings.LastIndex(lock, slotMark)
+	if at < 0 {
+		return "", 0, false
+	}
+	i, err := strconv.Atoi(lock[at+len(slotMark):])
+	if err != nil || i < 1 || SlotName(lock[:at], i) != lock {
+		return "", 0, false
+	}
+	return lock[:at], i, true
+}
+
+// TryAcquireSlot takes one of the n slots of name if there is one that nobody
+// alive holds. The error is a *FullError if there is none.
+//
+// At most n holders have a slot at a time, with all that a lock promises, for a
+// slot is a lock. Hosts should agree about n: one that is told a larger number
+// also uses the slots beyond the others' n, and does not count against those.
+func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n int, opt multilock.Options) (*Slot, error) {
+	if err := checkSlots(n); err != nil {
+		return nil, err
+	}
+	free, held, err := survey(ctx, src, name, n)
+	if err != nil {
+		return nil, err
+	}
+	var refusals []error
+	for _, i := range free {
+		lock, err := multilock.TryAcquire(ctx, src, SlotName(name, i), opt)
+		if err == nil {
+			return &Slot{lock, i}, nil
+		}
+		if !errors.Is(err, multilock.ErrHeld) {
+			return nil, err
+		}
+		refusals = append(refusals, err)
+	}
+	// What is held may be in dead hands; to watch a silent holder takes a while.
+	slot, err := race(ctx, held, func(ctx context.Context, i int) (*multilock.Lock, error) {
+		return multilock.TryAcquire(ctx, src, SlotName(name, i), opt)
+	})
+	if slot == nil {
+		err = full(ctx, name, n, errors.Join(append(refusals, err)...))
+	}
+	return slot, err
+}
+
+// AcquireSlot waits for one of the n slots of name as long as ctx allows. Each
+// attempt costs a request for every slot that it waits at, and it waits at a few
+// of them at a time. Who comes first is not promised, but every waiter's chances
+// are the same.
+func AcquireSlot(ctx context.Context, src multilock.Source, name string, n int, opt multilock.Options) (*Slot, error) {
+	if err := checkSlots(n); err != nil {
+		return nil, err
+	}
+	for {
+		slot, err := queue(ctx, src, name, n, opt)
+		if !errors.Is(err, errShiftOver) || ctx.Err() != nil {
+			return slot, err
+		}
+	}
+}
+
+const (
+	// queues is at how many slots one waits at a time.
+	queues = 8
+	// shift is for how long it waits there, if there are others.
+	shift = 15 * time.Second
+)
+
+var errShiftOver = errors.New("the shift is over")
+
+// queue waits for a free slot at some of them, for the length of a shift unless
+// those are all.
+func queue(ctx context.Context, src multilock.Source, name string, n int, opt multilock.Options) (*Slot, error) {
+	free, held, err := survey(ctx, src, name, n)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.Concat(free, held)
+	bounded := ctx
+	if n > queues {
+		at = at[:queues]
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeoutCause(ctx, shift/2+rand.N(shift), errShiftOver) //nolint:gosec // jitter needs no secrecy
+		defer cancel()
+	}
+	slot, err := race(bounded, at, func(ctx context.Context, i int) (*multilock.Lock, error) {
+		return multilock.Acquire(ctx, src, SlotName(name, i), opt)
+	})
+	if slot == nil && !errors.Is(err, errShiftOver) {
+		err = full(ctx, name, n, err)
+	}
+	return slot, err
+}
+
+func checkSlots(n int) error {
+	if n < 1 || n > MaxSlots {
+		return &multilock.InvalidError{What: "number of slots", Got: strconv.Itoa(n), Why: fmt.Sprintf("must be between 1 and %d", MaxSlots)}
+	}
+	return nil
+}
+
+// survey lists the slots that seem to be free and those that are held, each in
+// random order, so that nobody prefers any.
+func survey(ctx context.Context, src multilock.Source, name string, n int) (free, held []int, err error) {
+	names, err := prompt(ctx, src.Names)
+	if err != nil {
+		return nil, nil, err
+	}
+	taken := map[string]bool{}
+	for _, lock := range names {
+		taken[lock] = true
+	}
+	for _, zeroBased := range rand.Perm(n) { //nolint:gosec // fairness needs no secrecy
+		if i := zeroBased + 1; taken[SlotName(name, i)] {
+			held = append(held, i)
+		} else {
+			free = append(free, i)
+		}
+	}
+	return free, held, nil
+}

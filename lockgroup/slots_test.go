@@ -1,0 +1,186 @@
+package lockgroup_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// watchdog ends what hangs. Nothing that works comes near it.
+const watchdog = time.Minute
+
+func open(t testing.TB, opt fslock.Options) *fslock.Source {
+	t.Helper()
+	src, err := fslock.Open(opt)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = src.Close() })
+	return src
+}
+
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func trySlot(t testing.TB, src multilock.Source, n int) *lockgroup.Slot {
+	t.Helper()
+	slot, err := lockgroup.TryAcquireSlot(within(t), src, "x", n, multilock.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = slot.Release(context.Background()) })
+	return slot
+}
+
+func TestSlotNames(t *testing.T) {
+	name, i, ok := lockgroup.ParseSlotName(lockgroup.SlotName("night#slot-1ly", 12))
+	require.True(t, ok)
+	require.Equal(t, "night#slot-1ly", name)
+	require.Equal(t, 12, i)
+	for _, other := range []string{"x", "x#slot-", "x#slot-0", "x#slot-01", "x#slot-+1", "x#slot--1", "#slot-x", "x-slot-1"} {
+		_, _, ok := lockgroup.ParseSlotName(other)
+		require.False(t, ok, other)
+	}
+}
+
+func TestAsManyHoldersAsSlots(t *testing.T) {
+	src := open(t, fslock.Options{Base: t.TempDir()})
+	a, b := trySlot(t, src, 2), trySlot(t, src, 2)
+	require.ElementsMatch(t, []int{1, 2}, []int{a.Number, b.Number})
+	_, err := lockgroup.TryAcquireSlot(t.Context(), src, "x", 2, multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrHeld)
+	var full *lockgroup.FullError
+	require.ErrorAs(t, err, &full)
+	require.Len(t, full.Holders, 2)
+	require.ErrorContains(t, err, `all 2 slots of "x" are held; slot 1 by `)
+
+	c := trySlot(t, src, 3) // somebody who was told of one slot more
+	require.Equal(t, 3, c.Number)
+	require.NoError(t, a.Release(t.Context()))
+	require.Equal(t, a.Number, trySlot(t, src, 2).Number)
+	_, err = multilock.TryAcquire(t.Context(), src, "x", multilock.Options{})
+	require.NoError(t, err, "the name itself is another lock")
+}
+
+// Nobody prefers a slot, so that all of them wear alike.
+func TestSlotsAreTakenAtRandom(t *testing.T) {
+	src := open(t, fslock.Options{Base: t.TempDir()})
+	taken := map[int]int{}
+	for range 100 {
+		slot := trySlot(t, src, 3)
+		taken[slot.Number]++
+		require.NoError(t, slot.Release(t.Context()))
+	}
+	require.Len(t, taken, 3) // that one is never drawn has a chance of 1 in 10^17
+}
+
+// dead is a process of this host that has ended: its number is this one's.
+func dead(t testing.TB) process.Identity {
+	t.Helper()
+	self, err := process.Self()
+	require.NoError(t, err)
+	self.Start--
+	return self
+}
+
+func TestSlotOfTheDeadIsTakenOver(t *testing.T) {
+	base := t.TempDir()
+	crashed := trySlot(t, open(t, fslock.Options{Base: base, Self: dead(t)}), 1)
+	src := open(t, fslock.Options{Base: base})
+	slot := trySlot(t, src, 1)
+	require.NoError(t, slot.Verify(t.Context()))
+	require.ErrorIs(t, crashed.Verify(t.Context()), multilock.ErrLost)
+}
+
+func TestWaitingForASlot(t *testing.T) {
+	src := open(t, fslock.Options{Base: t.TempDir()})
+	held := []*lockgroup.Slot{trySlot(t, src, 3), trySlot(t, src, 3), trySlot(t, src, 3)}
+	type outcome struct {
+		slot *lockgroup.Slot
+		err  error
+	}
+	got := make(chan outcome, 1)
+	ctx := within(t)
+	go func() {
+		slot, err := lockgroup.AcquireSlot(ctx, src, "x", 3, multilock.Options{Poll: 10 * time.Millisecond})
+		got <- outcome{slot, err}
+	}()
+	require.NoError(t, held[1].Release(t.Context()))
+	o := <-got
+	require.NoError(t, o.err)
+	require.Equal(t, held[1].Number, o.slot.Number)
+	require.NoError(t, o.slot.Release(t.Context()))
+	requireNothingStaged(t, src)
+}
+
+// Who gives up waiting hears who was in the way, and leaves nothing behind.
+func TestGivingUpWaitingForASlot(t *testing.T) {
+	src := open(t, fslock.Options{Base: t.TempDir()})
+	trySlot(t, src, 2)
+	trySlot(t, src, 2)
+	enough := errors.New("enough")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, enough)
+	defer cancel()
+	_, err := lockgroup.AcquireSlot(ctx, src, "x", 2, multilock.Options{})
+	require.ErrorIs(t, err, enough)
+	require.ErrorIs(t, err, multilock.ErrHeld)
+	requireNothingStaged(t, src)
+}
+
+func requireNothingStaged(t *testing.T, src *fslock.Source) {
+	t.Helper()
+	left, err := src.Leftovers(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// One slot that cannot be used keeps nobody from the others, and is told of when
+// there are no others.
+func TestSlotThatCannotBeUsed(t *testing.T) {
+	base := t.TempDir()
+	src := open(t, fslock.Options{Base: base})
+	require.NoError(t, trySlot(t, src, 1).Release(t.Context()))
+	require.NoError(t, os.WriteFile(filepath.Join(base, fslock.DefaultGroup, lockgroup.SlotName("x", 1)), nil, 0o666))
+	slot, err := lockgroup.AcquireSlot(within(t), src, "x", 2, multilock.Options{})
+	require.NoError(t, err)
+	require.Equal(t, 2, slot.Number)
+	_, err = lockgroup.TryAcquireSlot(t.Context(), src, "x", 2, multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.NotErrorIs(t, err, multilock.ErrHeld)
+	require.NoError(t, slot.Release(t.Context()))
+}
+
+func TestMoreSlotsThanOneWaitsAt(t *testing.T) {
+	src := open(t, fslock.Options{Base: t.TempDir()})
+	seen := map[int]bool{}
+	for range 20 {
+		slot, err := lockgroup.AcquireSlot(within(t), src, "x", 20, multilock.Options{})
+		require.NoError(t, err)
+		require.False(t, seen[slot.Number])
+		seen[slot.Number] = true
+		t.Cleanup(func() { _ = slot.Release(context.Background()) })
+	}
+	_, err := lockgroup.TryAcquireSlot(t.Context(), src, "x", 20, multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrHeld)
+}
+
+func TestNumbersOfSlots(t *testing.T) {
+	src := open(t, fslock.Options{Base: t.TempDir()})
+	for _, n := range []int{-1, 0, lockgroup.MaxSlots + 1} {
+		_, err := lockgroup.TryAcquireSlot(t.Context(), src, "x", n, multilock.Options{})
+		require.ErrorIs(t, err, multilock.ErrInvalid)
+		_, err = lockgroup.AcquireSlot(t.Context(), src, "x", n, multilock.Options{})
+		require.ErrorIs(t, err, multilock.ErrInvalid)
+	}
+	_, err := lockgroup.AcquireSlot(t.Context(), src, "a/b", 2, multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+}

@@ -1,0 +1,172 @@
+//go:build linux
+
+package fslock_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// done puts something where the result of a job belongs.
+func done(t *testing.T, put func(path string) error) (base string) {
+	t.Helper()
+	base = used(t)
+	require.NoError(t, os.MkdirAll(filepath.Dir(resultPath(base)), 0o777))
+	require.NoError(t, put(resultPath(base)))
+	return base
+}
+
+func writing(content string) func(string) error {
+	return func(path string) error { return os.WriteFile(path, []byte(content), 0o644) }
+}
+
+const goodResult = `{"v":1,"group":".locks","name":"lock","token":"t","by":{"host":"node7","pid":1},"exit":0,"attempt":1,"final":true,"start":"2026-01-02T03:04:05Z","duration_ns":1}`
+
+// What cannot be understood counts as run: never as "there is none".
+func TestResultsThatCannotBeUnderstood(t *testing.T) {
+	for what, c := range map[string]struct {
+		put func(string) error
+		why string
+	}{
+		"empty":              {writing(""), "empty"},
+		"zeros":              {writing(strings.Repeat("\x00", 4096)), "empty"},
+		"torn":               {writing(goodResult[:60]), "end is missing"},
+		"without its end":    {writing(goodResult), "end is missing"},
+		"no JSON":            {writing("done\n"), "not a record of multilock"},
+		"another JSON":       {writing("{}\n"), "format 0"},
+		"a later format":     {writing(strings.Replace(goodResult, `"v":1`, `"v":2`, 1) + "\n"), "format 2"},
+		"without a token":    {writing(strings.Replace(goodResult, `"token":"t"`, `"token":""`, 1) + "\n"), "lacks its token"},
+		"without an attempt": {writing(strings.Replace(goodResult, `"attempt":1`, `"attempt":0`, 1) + "\n"), "attempt"},
+		"gigantic":           {func(path string) error { return errors.Join(writing(goodResult+"\n")(path), os.Truncate(path, 1<<40)) }, "larger than any"},
+		"a FIFO":             {func(path string) error { return syscall.Mkfifo(path, 0o644) }, "empty"},
+		"a symbolic link":    {func(path string) error { return os.Symlink("/dev/zero", path) }, "cannot be read"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			base := done(t, c.put)
+			src := open(t, fslock.Options{Base: base})
+			names, err := src.Results(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []string{sweptName}, names)
+			lock := acquire(t, src, sweptName, multilock.Options{})
+			for _, ask := range []func() (multilock.Result, error){
+				func() (multilock.Result, error) { return src.Result(t.Context(), sweptName) },
+				func() (multilock.Result, error) { return lock.Outcome(t.Context()) },
+			} {
+				found, err := ask()
+				require.NoError(t, err)
+				require.False(t, found.OK())
+				require.Equal(t, sweptName, found.Name)
+				require.Contains(t, found.Foreign, c.why)
+			}
+			require.NoError(t, lock.Commit(t.Context(), ended(lock.Record(), 1, 0)), "it can be replaced")
+			found, err := lock.Outcome(t.Context())
+			require.NoError(t, err)
+			require.True(t, found.OK())
+		})
+	}
+}
+
+// Everything that is in a place of a result can be forgotten, but for somebody's
+// data.
+func TestForgettingWhatIsThere(t *testing.T) {
+	for what, put := range map[string]func(string) error{
+		"nothing":                func(string) error { return nil },
+		"a crashed probe's":      func(path string) error { return os.Mkdir(path, 0o777) },
+		"a torn one":             writing("{"),
+		"a symbolic link":        func(path string) error { return os.Symlink("nowhere", path) },
+		"one of another version": writing(`{"v":9}` + "\n"),
+	} {
+		t.Run(what, func(t *testing.T) {
+			base := done(t, put)
+			lock := acquire(t, open(t, fslock.Options{Base: base}), sweptName, multilock.Options{})
+			require.NoError(t, lock.Forget(t.Context()))
+			_, err := os.Lstat(resultPath(base))
+			require.ErrorIs(t, err, os.ErrNotExist)
+			require.NoError(t, lock.Release(t.Context()))
+			require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)))
+		})
+	}
+}
+
+// A directory with somebody's data where a result belongs is never touched.
+func TestDirectoryInThePlaceOfAResult(t *testing.T) {
+	base := done(t, func(path string) error {
+		return errors.Join(os.Mkdir(path, 0o777), os.WriteFile(filepath.Join(path, "thesis.txt"), []byte("years of work"), 0o644))
+	})
+	src := open(t, fslock.Options{Base: base})
+	lock := acquire(t, src, sweptName, multilock.Options{})
+	found, err := lock.Outcome(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, found.Foreign, "a directory with files in it")
+	for _, err := range []error{lock.Commit(t.Context(), ended(lock.Record(), 1, 0)), lock.Forget(t.Context())} {
+		require.ErrorIs(t, err, multilock.ErrInvalid)
+		require.ErrorContains(t, err, "move it away")
+	}
+	require.FileExists(t, filepath.Join(resultPath(base), "thesis.txt"))
+	names, err := src.Results(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, names)
+}
+
+// Whoever writes a result must not write to the terminals of those who read it.
+func TestResultIsHarmless(t *testing.T) {
+	base := done(t, writing(strings.Replace(goodResult, "node7", `\u001b]0;owned\u0007`, 1)+"\n"))
+	found, err := open(t, fslock.Options{Base: base}).Result(t.Context(), sweptName)
+	require.NoError(t, err)
+	require.NotContains(t, found.By.Host, "\x1b")
+}
+
+// What a job is called and says is cut, so that every result that is committed
+// can be read.
+func TestResultWithLongTexts(t *testing.T) {
+	src := open(t, fslock.Options{Base: used(t)})
+	lock := acquire(t, src, sweptName, multilock.Options{})
+	result := ended(lock.Record(), 1, 1)
+	long := string(bytes.Repeat([]byte("\x01\xff"), 1<<20))
+	result.Command, result.Why, result.User = long, long, long
+	require.NoError(t, lock.Commit(t.Context(), result))
+	found, err := src.Result(t.Context(), sweptName)
+	require.NoError(t, err)
+	require.Empty(t, found.Foreign)
+	require.Equal(t, 1, found.Exit)
+}
+
+// Whatever is in the file: it is a result, and one that counts as a success says
+// whose it is.
+func FuzzResult(f *testing.F) {
+	for _, seed := range []string{"", "\x00", "{}\n", goodResult, goodResult + "\n", goodResult[:40] + "\n", strings.Replace(goodResult, `"pid":1`, `"pid":"x"`, 1) + "\n"} {
+		f.Add([]byte(seed))
+	}
+	base := f.TempDir()
+	require.NoError(f, os.MkdirAll(filepath.Dir(resultPath(base)), 0o777))
+	src := open(f, fslock.Options{Base: base})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		require.NoError(t, os.WriteFile(resultPath(base), data, 0o644))
+		found, err := src.Result(t.Context(), sweptName)
+		require.NoError(t, err)
+		require.Equal(t, sweptName, found.Name)
+		if found.OK() {
+			require.NotEmpty(t, found.Token)
+			require.NotEmpty(t, found.By.Host)
+			require.Positive(t, found.Attempt)
+		}
+	})
+}
+
+func TestNamesOfResultsThatCannotBe(t *testing.T) {
+	src := open(t, fslock.Options{Base: used(t)})
+	for _, name := range []string{"", ".", "..", "a/b", "../../x", "a\x00b"} {
+		_, err := src.Result(t.Context(), name)
+		require.ErrorIs(t, err, multilock.ErrInvalid)
+	}
+}

@@ -1,0 +1,236 @@
+package fslock_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// committing is the rename that commits a result, in the given phase.
+func committing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) faultfs.Injector {
+	return func(op faultfs.Op) error {
+		if op.Kind != "rename" || op.Target != resultPath(base) || op.Phase != phase {
+			return nil
+		}
+		return verdict(op)
+	}
+}
+
+// held is a lock that is held, in a place with faults.
+func held(t *testing.T, s scene) (base string, faulty *faultfs.FS, lease multilock.Lease) {
+	t.Helper()
+	base, faulty, src := contested(t, s)
+	return base, faulty, contendAndTry(t, src, sweptName, longClaim())
+}
+
+func tryCommit(t *testing.T, lease multilock.Lease, attempt int) error {
+	t.Helper()
+	return committer(lease).Commit(t.Context(), ended(lease.Record(), attempt, 0))
+}
+
+// breakByForce takes the lock away from its holder.
+func breakByForce(t *testing.T, s scene, base string) {
+	t.Helper()
+	src := open(t, fslock.Options{Base: base, FS: sharedFS(), LegacyPeers: s.legacy})
+	_, err := multilock.Break(within(t), src, sweptName, multilock.Want{Alive: true})
+	require.NoError(t, err)
+}
+
+// A rename whose reply was lost, and whose repetition found nothing, has
+// committed the result all the same.
+func TestLostReplyOfTheCommit(t *testing.T) {
+	for _, s := range modes() {
+		for _, errno := range []syscall.Errno{syscall.ENOENT, syscall.ESTALE, syscall.EIO, syscall.ETIMEDOUT, syscall.EINTR} {
+			t.Run(s.name+"/"+unix.ErrnoName(errno), func(t *testing.T) {
+				base, faulty, lease := held(t, s)
+				faulty.Inject(committing(base, faultfs.After, times(1, answering(errno))))
+				commit(t, lease, 1)
+				require.Equal(t, lease.Record().Token, recordedToken(t, base))
+				release(t, lease)
+				requireTidy(t, base)
+			})
+		}
+	}
+}
+
+// Some clients report a rename that found nothing as a success.
+func TestFalseSuccessOfTheCommit(t *testing.T) {
+	base, faulty, lease := held(t, scene{})
+	faulty.Inject(committing(base, faultfs.Before, times(1, answering(faultfs.ErrPretend))))
+	commit(t, lease, 1)
+	require.Equal(t, lease.Record().Token, recordedToken(t, base))
+
+	faulty.Inject(committing(base, faultfs.Before, func(faultfs.Op) error {
+		breakByForce(t, scene{}, base)
+		return faultfs.ErrPretend
+	}))
+	require.ErrorIs(t, tryCommit(t, lease, 2), multilock.ErrLost)
+}
+
+// The mount gave up on the rename, and the server carries it out later: at any of
+// the operations that follow, or after all of them. What Commit says stays true.
+func TestCommitThatIsCarriedOutLater(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EIO, syscall.ETIMEDOUT} {
+		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
+			for delay, over := 1, false; !over; delay++ {
+				over = runLateCommit(t, errno, delay)
+			}
+		})
+	}
+}
+
+func runLateCommit(t *testing.T, errno syscall.Errno, delay int) (over bool) {
+	base, faulty, lease := held(t, scene{})
+	var z zombie
+	faulty.Inject(z.inject(resultPath(base), errno, delay))
+	err := tryCommit(t, lease, 1)
+	faulty.Inject(nil)
+	over = !z.landed
+	z.land()
+	if err == nil {
+		require.Equal(t, lease.Record().Token, recordedToken(t, base))
+	} else {
+		require.NotErrorIs(t, err, multilock.ErrUnsure, "it could be taken back")
+		require.NotErrorIs(t, err, multilock.ErrLost)
+		require.Empty(t, recordedToken(t, base))
+		commit(t, lease, 1)
+	}
+	release(t, lease)
+	requireTidy(t, base)
+	return over
+}
+
+// A commit that cannot be taken back is neither a success nor a failure.
+func TestCommitThatCannotBeTakenBack(t *testing.T) {
+	base, faulty, lease := held(t, scene{})
+	faulty.Inject(faultfs.Chain(
+		committing(base, faultfs.Before, answering(syscall.EIO)),
+		func(op faultfs.Op) error {
+			if op.Kind == "unlink" {
+				return syscall.EIO
+			}
+			return nil
+		}))
+	require.ErrorIs(t, tryCommit(t, lease, 1), multilock.ErrUnsure)
+	require.Error(t, lease.Release(t.Context()), "the file of the result must go before the lock does")
+	require.NotEmpty(t, tokenOnDisk(t, base))
+	faulty.Inject(nil)
+	release(t, lease)
+	requireTidy(t, base)
+}
+
+// Whoever breaks a lock has the last word: its holder commits and forgets nothing
+// any more, wherever it was.
+func TestCommitOfABrokenHolder(t *testing.T) {
+	for _, s := range modes() {
+		t.Run(s.name, func(t *testing.T) {
+			base, faulty, lease := held(t, s)
+			commit(t, lease, 1)
+			before := recordedToken(t, base)
+			faulty.Inject(committing(base, faultfs.Before, times(1, func(faultfs.Op) error {
+				breakByForce(t, s, base)
+				return nil
+			})))
+			require.ErrorIs(t, tryCommit(t, lease, 2), multilock.ErrLost)
+			require.ErrorIs(t, tryCommit(t, lease, 3), multilock.ErrLost)
+			require.ErrorIs(t, committer(lease).Forget(t.Context()), multilock.ErrLost)
+			_, err := committer(lease).Outcome(t.Context())
+			require.ErrorIs(t, err, multilock.ErrLost)
+			require.Equal(t, before, recordedToken(t, base))
+			require.ErrorIs(t, lease.Release(t.Context()), multilock.ErrLost)
+			giveBack(t, take(t, base, s, elsewhere(t)))
+			requireTidy(t, base)
+		})
+	}
+}
+
+// A holder that writes its result while the lock is being broken keeps the
+// directory from becoming free: it may commit, or leaves what anybody may clear.
+func TestResultWrittenDuringABreak(t *testing.T) {
+	for _, s := range modes() {
+		t.Run(s.name, func(t *testing.T) {
+			base, _, lease := held(t, s)
+			require.NoError(t, os.WriteFile(filepath.Join(lockPath(base), sweptName+".result"), []byte("half a res"), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(lockPath(base), sweptName+".forgot"), nil, 0o600))
+			require.NoError(t, os.Remove(filepath.Join(lockPath(base), sweptName+".locked")))
+			require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+			lock := take(t, base, s, elsewhere(t))
+			_, err := lock.Outcome(t.Context())
+			require.ErrorIs(t, err, multilock.ErrNoResult)
+			giveBack(t, lock)
+			requireTidy(t, base)
+		})
+	}
+}
+
+// A result that could not be written is not recorded, and not in the way.
+func TestCommitWithoutRoom(t *testing.T) {
+	for _, kind := range []string{"create", "write", "sync", "rename"} {
+		t.Run(kind, func(t *testing.T) {
+			base, faulty, lease := held(t, scene{})
+			faulty.Inject(func(op faultfs.Op) error {
+				if op.Kind == kind && op.Phase == faultfs.Before {
+					return syscall.ENOSPC
+				}
+				return nil
+			})
+			err := tryCommit(t, lease, 1)
+			require.ErrorIs(t, err, syscall.ENOSPC)
+			require.ErrorContains(t, err, "free some space")
+			require.NotErrorIs(t, err, multilock.ErrUnsure)
+			require.Empty(t, recordedToken(t, base))
+			require.NotContains(t, namesIn(t, lockPath(base)), sweptName+".result")
+			faulty.Inject(nil)
+			commit(t, lease, 1)
+			release(t, lease)
+		})
+	}
+}
+
+// Somebody removes the directory of results under everybody's feet.
+func TestResultsAreRemovedMeanwhile(t *testing.T) {
+	base, faulty, lease := held(t, scene{})
+	commit(t, lease, 1)
+	remove := func() { require.NoError(t, os.RemoveAll(filepath.Dir(resultPath(base)))) }
+	remove()
+	outcome(t, lease, multilock.ErrNoResult)
+	remove()
+	require.NoError(t, committer(lease).Forget(t.Context()))
+	remove()
+	commit(t, lease, 2)
+	faulty.Inject(committing(base, faultfs.Before, times(1, func(faultfs.Op) error {
+		remove()
+		return nil
+	})))
+	commit(t, lease, 3)
+	require.Equal(t, 3, outcome(t, lease, nil).Attempt)
+
+	src := open(t, fslock.Options{Base: base, FS: sharedFS()})
+	_, err := src.Result(t.Context(), sweptName)
+	require.NoError(t, err)
+	remove()
+	_, err = src.Result(t.Context(), sweptName)
+	require.ErrorIs(t, err, multilock.ErrNoResult)
+	names, err := src.Results(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, names)
+}
+
+// While somebody reads a result on its own host, NFS keeps the one that was
+// replaced under a name of its own.
+func TestSillyRenamedResultIsNoName(t *testing.T) {
+	base, _, lease := held(t, scene{})
+	commit(t, lease, 1)
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(resultPath(base)), ".nfs000000000123"), []byte("{}\n"), 0o600))
+	names, err := open(t, fslock.Options{Base: base, FS: sharedFS()}).Results(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{sweptName}, names)
+}

@@ -1,0 +1,76 @@
+package fslock_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// The reply to the MKDIR of a staged lock was lost, and its repetition found the
+// directory: nobody else knows its name, so that is no reason to fail.
+func TestLostReplyOfTheStaging(t *testing.T) {
+	for _, s := range modes() {
+		t.Run(s.name, func(t *testing.T) {
+			base, faulty, src := contested(t, s)
+			staging := filepath.Join(base, ".multilock", "staging")
+			once := times(1, answering(syscall.EEXIST))
+			faulty.Inject(func(op faultfs.Op) error {
+				if op.Kind != "mkdir" || op.Phase != faultfs.After || filepath.Dir(op.Real) != staging {
+					return nil
+				}
+				return once(op)
+			})
+			requireOurs(t, base, src)
+			requireTidy(t, base)
+		})
+	}
+}
+
+// A server that answers so for ever is told as what it is.
+func TestStagingThatNeverSucceeds(t *testing.T) {
+	base, faulty, src := contested(t, scene{})
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.Kind != "mkdir" || op.Phase != faultfs.After {
+			return nil
+		}
+		return syscall.EEXIST
+	})
+	_, err := src.Contend(t.Context(), sweptName, longClaim(), multilock.Patience{})
+	require.ErrorIs(t, err, syscall.EEXIST)
+	requireTidy(t, base)
+}
+
+// N9: on its reader's own host a leftover of NFS cannot be removed (EBUSY): it is
+// in the way as a holder is, until the reader closes it.
+func TestLeftoverThatIsStillRead(t *testing.T) {
+	base, faulty, src := contested(t, scene{})
+	emptyDirectory(t, base, sweptName)
+	stray := filepath.Join(lockPath(base), ".nfs0001")
+	require.NoError(t, os.WriteFile(stray, nil, 0o666))
+	hourAgo := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(lockPath(base), hourAgo, hourAgo))
+	unlinking := func(verdict func(faultfs.Op) error) faultfs.Injector {
+		return func(op faultfs.Op) error {
+			if op.Kind != "unlink" || op.Real != stray || op.Phase != faultfs.Before {
+				return nil
+			}
+			return verdict(op)
+		}
+	}
+	faulty.Inject(unlinking(answering(syscall.EBUSY)))
+	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrHeld)
+
+	faulty.Inject(unlinking(times(5, answering(syscall.EBUSY))))
+	lock, err := multilock.Acquire(within(t), src, sweptName, multilock.Options{TTL: long})
+	require.NoError(t, err)
+	giveBack(t, lock)
+	requireTidy(t, base)
+}

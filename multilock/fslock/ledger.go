@@ -1,0 +1,246 @@
+package fslock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// The last result of a name is the file BASE/.multilock/groups/GROUP/done/NAME.
+//
+// It gets there by a rename from the lock's own directory, through the
+// descriptor that the holder keeps. So it can only get there while that
+// directory exists: nobody can take the name before that directory is empty, and
+// once it is, there is nothing to be renamed. A result is removed the same way,
+// by a rename into that directory.
+
+var _ multilock.Committer = (*lease)(nil)
+
+// Commit implements multilock.Committer.
+func (l *lease) Commit(_ context.Context, r multilock.Result) error {
+	content, err := encodeResult(l.src.group, r)
+	if err != nil {
+		return opError("commit the result", l.record.Name, err)
+	}
+	return l.recordWith("commit the result", func() error { return l.commit(content) })
+}
+
+// recordWith changes the result, one call at a time: each of two would take the
+// other's file for a leftover of its own.
+func (l *lease) recordWith(op string, change func() error) error {
+	if err := l.enter(); err != nil {
+		return err
+	}
+	defer l.leave()
+	l.recording.Lock()
+	defer l.recording.Unlock()
+	return inRounds(op, l.record.Name, change)
+}
+
+// inRounds starts over as long as things move under a step.
+func inRounds(op, name string, step func() error) error {
+	for range maxRounds {
+		if err := step(); !errors.Is(err, errAgain) {
+			return err
+		}
+	}
+	return opError(op, name, errors.New("the directory of results does not hold still"))
+}
+
+// commit writes the whole result beside the lock file, and renames it.
+func (l *lease) commit(content []byte) error {
+	if err := l.writeResult(content); err != nil {
+		_ = l.dir.Unlink(l.result()) // or Release does it; nothing was going to be renamed
+		return l.verdict("write the result", err)
+	}
+	done, err := l.src.makeResults()
+	if err != nil {
+		_ = l.dir.Unlink(l.result())
+		return resultsError(l.record.Name, err)
+	}
+	defer l.src.results.done(done)
+	renamed := l.dir.Rename(l.result(), done.Dir, l.record.Name)
+	if renamed == nil && l.src.kind.Local {
+		return l.committed(done)
+	}
+	return l.confirm(done, renamed, content)
+}
+
+// writeResult makes the file. It is synced on every file system: a result is to
+// outlive the machine. One of that name is what an earlier call of ours left.
+func (l *lease) writeResult(content []byte) error {
+	l.setPending(true)
+	f, err := l.dir.Create(l.result(), fileMode)
+	if is(err, syscall.EEXIST) {
+		if err := l.dir.Unlink(l.result()); err != nil && !gone(err) {
+			return err
+		}
+		f, err = l.dir.Create(l.result(), fileMode)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func (l *lease) setPending(pending bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending = pending
+}
+
+// verdict turns the error of a call on the lock's directory into what it means:
+// whether the lock is lost, the lock file says.
+func (l *lease) verdict(op string, err error) error {
+	if gone(err) {
+		if err := l.renew(); err != nil {
+			return err
+		}
+	}
+	return opError(op, l.record.Name, err)
+}
+
+// committed ends a commit. On a file system that only this kernel sees, the
+// entry is not on stable storage before the directory has been synced; an NFS
+// server has done that when it answers.
+func (l *lease) committed(done vfs.Dir) error {
+	l.setPending(false)
+	if !l.src.kind.Local {
+		return nil
+	}
+	if err := done.Sync(); err != nil {
+		return l.unsure("bring the result to stable storage", err)
+	}
+	return nil
+}
+
+func (l *lease) unsure(op string, err error) error {
+	return errors.Join(multilock.ErrUnsure, opError(op, l.record.Name, err))
+}
+
+// confirm learns what the rename did, whatever it answered: replies get lost, and
+// some clients call a failure a success. Finding our own bytes is proof.
+func (l *lease) confirm(done *handle, renamed error, content []byte) error {
+	mine, err := l.src.recorded(done, l.record.Name, content)
+	switch {
+	case mine:
+		return l.committed(done)
+	case is(renamed, syscall.EISDIR, syscall.ENOTEMPTY, syscall.EEXIST):
+		return l.clearTheWay(done)
+	case err != nil, renamed == nil, gone(renamed), inDoubt(renamed):
+		return l.withdraw(done, errors.Join(renamed, err), content)
+	}
+	_ = l.dir.Unlink(l.result())
+	return opError("commit the result", l.record.Name, renamed)
+}
+
+// clearTheWay removes an empty directory that a crashed Outcome left.
+func (l *lease) clearTheWay(done vfs.Dir) error {
+	err := done.Rmdir(l.record.Name)
+	if err == nil || gone(err) || is(err, syscall.ENOTDIR) {
+		return errAgain
+	}
+	_ = l.dir.Unlink(l.result())
+	if notEmpty(err) {
+		return occupied(done, l.record.Name)
+	}
+	return opError("commit the result", l.record.Name, err)
+}
+
+// withdraw takes back a result whose rename is in doubt. That it can be removed
+// where it was written proves that the rename was not carried out, and a late one
+// finds nothing. If it is not there, it was carried out after all, or the lock is
+// broken.
+func (l *lease) withdraw(done *handle, cause error, content []byte) error {
+	removed := l.dir.Unlink(l.result())
+	switch {
+	case removed == nil && (cause == nil || gone(cause)):
+		l.src.results.drop(done) // it is the directory of results that has gone
+		return errAgain
+	case removed == nil:
+		return opError("commit the result", l.record.Name, cause)
+	case !gone(removed):
+		return l.unsure("take the result back", errors.Join(cause, removed))
+	}
+	mine, err := l.src.recorded(done, l.record.Name, content)
+	if mine {
+		return l.committed(done)
+	}
+	if err == nil {
+		err = l.renew()
+	}
+	switch {
+	case err == nil:
+		return errAgain // not recorded, and held: an earlier removal's reply was lost
+	case errors.Is(err, multilock.ErrLost):
+		return err
+	}
+	return l.unsure("learn whether the result was committed", errors.Join(cause, err))
+}
+
+// Forget implements multilock.Committer. The result is moved into the lock's
+// directory, which only works while that exists, and removed there.
+func (l *lease) Forget(context.Context) error {
+	return l.recordWith("forget the result", l.forget)
+}
+
+func (l *lease) forget() error {
+	done, err := l.src.makeResults()
+	if err != nil {
+		return resultsError(l.record.Name, err)
+	}
+	defer l.src.results.done(done)
+	switch err := l.src.probe(done, l.record.Name); {
+	case errors.Is(err, multilock.ErrNoResult):
+		return l.renew() // another holder's, if we lost meanwhile
+	case errors.Is(err, errOccupied):
+		return occupied(done, l.record.Name)
+	case err != nil:
+		return err
+	}
+	l.setPending(true)
+	return l.forgotten(done.Rename(l.record.Name, l.dir, l.forgot()))
+}
+
+// forgotten removes what was moved. That this succeeds proves that it was; if
+// there is nothing, the next round sees whether there is a result at all.
+func (l *lease) forgotten(renamed error) error {
+	removed := l.dir.Unlink(l.forgot())
+	switch {
+	case removed == nil:
+		l.setPending(false)
+		return nil
+	case inDoubt(renamed), !gone(removed):
+		return l.unsure("learn whether the result was removed", errors.Join(renamed, removed))
+	case renamed != nil && !gone(renamed):
+		return opError("forget the result", l.record.Name, renamed)
+	}
+	if err := l.renew(); err != nil {
+		return err
+	}
+	return errAgain
+}
+
+// resultsError is for a directory of results that cannot be opened or made.
+func resultsError(name string, err error) error {
+	if gone(err) {
+		return errAgain // somebody removed it just now
+	}
+	return opError("open the results", name, err)
+}
+
+// occupied says that somebody's directory is where a result belongs.
+func occupied(done vfs.Dir, name string) error {
+	return &multilock.InvalidError{
+		What: "lock name", Got: name, Err: syscall.ENOTEMPTY,
+		Why: fmt.Sprintf("%s/%s is a directory with files in it, where the result of its job belongs; move it away", done.Path(), name),
+	}
+}

@@ -1,0 +1,213 @@
+package fslock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"syscall"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// makeResults is the directory of results, made if it is absent.
+func (s *Source) makeResults() (*handle, error) {
+	done, err := s.results.use()
+	if !gone(err) {
+		return done, err
+	}
+	dir, err := s.openGroupPrivate(doneDir)
+	if err != nil {
+		return nil, err
+	}
+	_ = dir.Close() // only made; what is shared is opened in one place
+	return s.results.use()
+}
+
+// Outcome implements multilock.Committer. An earlier holder that was stopped in
+// here, and goes on when somebody else has the lock, must not start the job on
+// what it learned: so the lock is verified at the end.
+func (l *lease) Outcome(context.Context) (result multilock.Result, err error) {
+	if err := l.enter(); err != nil {
+		return multilock.Result{}, err
+	}
+	defer l.leave()
+	err = inRounds("learn the result", l.record.Name, func() error {
+		result, err = l.src.outcome(l.record.Name)
+		return err
+	})
+	if err == nil || errors.Is(err, multilock.ErrNoResult) {
+		err = errors.Join(err, l.renew())
+	}
+	if err != nil {
+		return multilock.Result{}, l.outcomeError(err)
+	}
+	return result, nil
+}
+
+// outcomeError leaves nothing of an answer that came too late.
+func (l *lease) outcomeError(err error) error {
+	var lost *multilock.LostError
+	if errors.As(err, &lost) {
+		return lost
+	}
+	return err
+}
+
+// outcome asks the server whether there is a result, and reads it.
+func (s *Source) outcome(name string) (multilock.Result, error) {
+	done, err := s.makeResults()
+	if err != nil {
+		return multilock.Result{}, resultsError(name, err)
+	}
+	defer s.results.done(done)
+	switch err := s.probe(done, name); {
+	case errors.Is(err, errOccupied):
+		return multilock.Result{Name: name, Foreign: "a directory with files in it is in its place"}, nil
+	case err != nil:
+		return multilock.Result{}, err
+	}
+	if err := s.refresh(done); err != nil {
+		return multilock.Result{}, resultsError(name, err)
+	}
+	r, err := readResult(done, name)
+	if errors.Is(err, multilock.ErrNoResult) || is(err, syscall.ESTALE) {
+		return multilock.Result{}, errAgain // the client remembered what is there no more
+	}
+	return r, err
+}
+
+// errOccupied says that there is a directory with something in it.
+var errOccupied = errors.New("a directory is in the way")
+
+// probe finds out whether a name has a result: nil if it has, ErrNoResult if not.
+//
+// It tries to make a directory in its place. That it can be made is the server's
+// own word that there is none, whatever this client's cache holds; no look at the
+// name is. The directory is removed at once; if a crash leaves it, it is in
+// nobody's way, and the next probe tells it from a result by removing it.
+func (s *Source) probe(done *handle, name string) error {
+	made := done.Mkdir(name, dirMode)
+	if gone(made) {
+		s.results.drop(done)
+		return errAgain
+	}
+	if made != nil && !is(made, syscall.EEXIST) {
+		return opError("learn the result", name, made)
+	}
+	removed := done.Rmdir(name)
+	switch {
+	case made == nil, removed == nil:
+		return multilock.ErrNoResult
+	case is(removed, syscall.ENOTDIR):
+		return nil
+	case gone(removed):
+		return errAgain
+	case notEmpty(removed):
+		return errOccupied
+	}
+	return opError("learn the result", name, removed)
+}
+
+// refresh makes an NFS client forget the names in a directory that has changed.
+func (s *Source) refresh(dir vfs.Dir) error {
+	if s.kind.Local {
+		return nil
+	}
+	_, err := dir.Stat()
+	return err
+}
+
+// recorded says whether the result of a name is this one, byte for byte. An error
+// means that it could not be read.
+func (s *Source) recorded(done vfs.Dir, name string, content []byte) (bool, error) {
+	if err := s.refresh(done); err != nil {
+		return false, ignoreGone(err)
+	}
+	found, err := readAll(done, name)
+	switch {
+	case err == nil:
+		return bytes.Equal(found, content), nil
+	case gone(err), is(err, syscall.EISDIR, syscall.ELOOP, syscall.ENXIO, syscall.EACCES, syscall.EPERM):
+		return false, nil
+	}
+	return false, err
+}
+
+// Result implements multilock.Ledger.
+func (s *Source) Result(_ context.Context, name string) (r multilock.Result, err error) {
+	if err := CheckName(name); err != nil {
+		return multilock.Result{}, err
+	}
+	err = inRounds("read the result", name, func() error {
+		r, err = s.result(name)
+		return err
+	})
+	return r, err
+}
+
+func (s *Source) result(name string) (multilock.Result, error) {
+	done, err := s.results.present()
+	if gone(err) {
+		return multilock.Result{}, multilock.ErrNoResult
+	}
+	if err != nil {
+		return multilock.Result{}, opError("open the results", name, err)
+	}
+	defer s.results.done(done)
+	r, err := readResult(done, name)
+	if is(err, syscall.ESTALE) {
+		return multilock.Result{}, errAgain
+	}
+	return r, err
+}
+
+// readResult reads a result. What cannot be understood is one, too.
+func readResult(done vfs.Dir, name string) (multilock.Result, error) {
+	data, err := readAll(done, name)
+	switch {
+	case err == nil:
+		return parseResult(name, data), nil
+	case is(err, syscall.ENOENT, syscall.EISDIR):
+		return multilock.Result{}, multilock.ErrNoResult // a directory is a probe's
+	case is(err, syscall.ELOOP, syscall.ENXIO, syscall.EACCES, syscall.EPERM):
+		return multilock.Result{Name: name, Foreign: "it cannot be read: " + err.Error()}, nil
+	}
+	return multilock.Result{}, opError("read the result", name, err)
+}
+
+// readAll reads as much of a file as a record can have.
+func readAll(dir vfs.Dir, name string) ([]byte, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	return readFile(f, nil)
+}
+
+// Results implements multilock.Ledger.
+func (s *Source) Results(context.Context) ([]string, error) {
+	done, err := s.results.present()
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, opError("open the results", "", err)
+	}
+	defer s.results.done(done)
+	names, err := done.ListFiles()
+	if gone(err) {
+		s.results.drop(done)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, opError("list the results", "", err)
+	}
+	if !s.kind.Local { // a result that was replaced while somebody on that client read it
+		names = slices.DeleteFunc(names, isSilly)
+	}
+	slices.Sort(names)
+	return names, nil
+}

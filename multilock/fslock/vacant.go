@@ -1,0 +1,119 @@
+package fslock
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/multilock/go/multilock"
+)
+
+var _ multilock.Group = (*Source)(nil)
+
+// Vacant implements multilock.Group: it removes the group's directory, which
+// only an empty one lets happen. That is one request that no cache can answer,
+// and whoever wants a lock makes the directory again.
+//
+// A user who may not remove it, or may not write at all, has it listed instead:
+// see listedVacant.
+func (s *Source) Vacant(ctx context.Context) (bool, error) {
+	for range maxRounds {
+		vacant, err := s.vacate(ctx)
+		if !errors.Is(err, errAgain) {
+			return vacant, err
+		}
+	}
+	return false, opError("ask whether the lock group is empty", "", errors.New("it does not hold still"))
+}
+
+func (s *Source) vacate(ctx context.Context) (bool, error) {
+	switch err := s.base.Rmdir(s.group); {
+	case err == nil:
+		s.groupDir.close() // what is open is not the group any more
+		return true, nil
+	case notEmpty(err):
+		return false, nil
+	case is(err, syscall.ENOENT):
+		return s.confirmAbsence(ctx)
+	case forbidden(err), is(err, syscall.EROFS):
+		return s.listedVacant(ctx)
+	default:
+		return false, s.vacantError(err)
+	}
+}
+
+// confirmAbsence asks the server whether there is no group. An NFS client may
+// remember that the name is absent, and answers an rmdir from that memory; a
+// mkdir it always sends. That it succeeds is the proof; the rmdir cleans up, and
+// its answer is newer.
+func (s *Source) confirmAbsence(ctx context.Context) (bool, error) {
+	switch err := s.base.Mkdir(s.group, dirMode); {
+	case is(err, syscall.EEXIST):
+		return false, errAgain // the memory was wrong, and is mended now
+	case forbidden(err), is(err, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT):
+		return s.listedVacant(ctx)
+	case err != nil:
+		return false, s.vacantError(err)
+	}
+	switch err := s.base.Rmdir(s.group); {
+	case err == nil, is(err, syscall.ENOENT): // another barrier removes what is empty, too
+		s.groupDir.close()
+		return true, nil
+	case notEmpty(err):
+		return false, nil
+	case forbidden(err):
+		return s.listedVacant(ctx)
+	default:
+		return false, s.vacantError(err)
+	}
+}
+
+// listedVacant is for a user who may only read. Names fetches the directory's
+// attributes first, which makes an NFS client forget a listing that is not true
+// any more. An empty listing is the answer to one request and shows one instant:
+// it is longer ones that may miss a lock between two others.
+func (s *Source) listedVacant(ctx context.Context) (bool, error) {
+	names, err := s.Names(ctx)
+	return err == nil && len(names) == 0, err
+}
+
+// Tidy implements multilock.Group: a crash between the two removals of a release
+// leaves the lock's directory, which is empty, and which rmdir removes only while
+// it is. Where Python peers contend an empty directory may be a lock in the
+// making; there it is broken by age.
+func (s *Source) Tidy(_ context.Context, name string) error {
+	if s.legacy {
+		return nil
+	}
+	group, err := s.presentGroup()
+	if err != nil {
+		return ignoreGone(err)
+	}
+	defer s.groupDir.done(group)
+	err = group.Rmdir(name)
+	if err == nil || gone(err) || notEmpty(err) {
+		return nil
+	}
+	return opError("remove the empty directory of a lock", name, err)
+}
+
+func (s *Source) vacantError(err error) error {
+	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
+		return s.groupError(err)
+	}
+	return opError("ask whether the lock group is empty", "", err)
+}
+
+// anyLock subscribes to the news of all locks. No lock can have that name.
+const anyLock = ""
+
+// Wake implements multilock.Group.
+func (s *Source) Wake() (news <-chan struct{}, stop func()) {
+	group, err := s.presentGroup()
+	if err != nil {
+		return nil, func() {}
+	}
+	defer s.groupDir.done(group)
+	w := s.notifier.subscribe(group, anyLock)
+	return w.channel(), w.close
+}

@@ -1,0 +1,166 @@
+package fslock_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+func TestVacant(t *testing.T) {
+	base := fresh(t)
+	src, rival := open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base})
+	requireVacant(t, src, true)
+	a, b := acquire(t, rival, "a", multilock.Options{}), acquire(t, src, "b", multilock.Options{})
+	requireVacant(t, src, false)
+	require.NoError(t, a.Release(t.Context()))
+	requireVacant(t, src, false)
+	require.NoError(t, b.Release(t.Context()))
+	requireVacant(t, src, true)
+	require.NoDirExists(t, filepath.Join(base, fslock.DefaultGroup))
+	requireVacant(t, src, true)
+}
+
+// A barrier removes the group's directory under those who have it open. They
+// find the new one, and nobody gets an error.
+func TestOpenGroupSurvivesABarrier(t *testing.T) {
+	base := fresh(t)
+	src, barrier, other := open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base})
+	release := func(l *multilock.Lock) { require.NoError(t, l.Release(t.Context())) }
+	for range 3 {
+		release(acquire(t, src, "a", multilock.Options{}))
+		o := observe(t, src, "b", multilock.Patience{})
+		require.Equal(t, multilock.Free, look(t, o).State)
+		requireVacant(t, barrier, true)
+
+		held := acquire(t, other, "b", multilock.Options{})
+		require.Equal(t, multilock.Held, look(t, o).State)
+		names, err := src.Names(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"b"}, names)
+		requireVacant(t, src, false)
+		_, err = multilock.TryAcquire(t.Context(), src, "b", multilock.Options{})
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		release(held)
+		requireVacant(t, barrier, true)
+	}
+}
+
+// denying makes every operation of a kind answer an error instead of being
+// carried out, the first times it comes.
+func denying(kind string, errno syscall.Errno, times int) faultfs.Injector {
+	return func(op faultfs.Op) error {
+		if op.Kind != kind || op.Phase != faultfs.Before || times == 0 {
+			return nil
+		}
+		times--
+		return errno
+	}
+}
+
+// An NFS client may remember that there is no group, and answer so by itself.
+func TestVacantDoesNotBelieveACache(t *testing.T) {
+	base, faulty := fresh(t), sharedFS()
+	src := open(t, fslock.Options{Base: base, FS: faulty})
+	held := acquire(t, open(t, fslock.Options{Base: base}), "a", multilock.Options{})
+	faulty.Inject(denying("rmdir", syscall.ENOENT, 1))
+	requireVacant(t, src, false)
+	require.NoError(t, held.Verify(t.Context()))
+}
+
+// Who may not write has the group listed.
+func TestVacantForThoseWhoMayOnlyRead(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EBUSY} {
+		t.Run(errno.Error(), func(t *testing.T) {
+			base, faulty := fresh(t), sharedFS()
+			src := open(t, fslock.Options{Base: base, FS: faulty})
+			writer := open(t, fslock.Options{Base: base})
+			faulty.Inject(faultfs.Chain(denying("rmdir", errno, -1), denying("mkdir", errno, -1)))
+			requireVacant(t, src, true)
+			held := acquire(t, writer, "a", multilock.Options{})
+			requireVacant(t, src, false)
+			require.NoError(t, held.Release(t.Context()))
+			requireVacant(t, src, true)
+			require.DirExists(t, filepath.Join(base, fslock.DefaultGroup))
+			requireVacant(t, writer, true)
+			requireVacant(t, src, true)
+		})
+	}
+}
+
+// A full disk keeps nobody from learning that a group that is not there is empty.
+func TestVacantOnAFullDisk(t *testing.T) {
+	faulty := sharedFS()
+	src := open(t, fslock.Options{Base: fresh(t), FS: faulty})
+	faulty.Inject(denying("mkdir", syscall.ENOSPC, -1))
+	requireVacant(t, src, true)
+}
+
+func TestVacantErrors(t *testing.T) {
+	base, faulty := fresh(t), sharedFS()
+	src := open(t, fslock.Options{Base: base, FS: faulty})
+	for _, kind := range []string{"rmdir", "mkdir"} {
+		faulty.Inject(denying(kind, syscall.EIO, 1))
+		_, err := src.Vacant(t.Context())
+		require.ErrorIs(t, err, syscall.EIO)
+		require.ErrorAs(t, err, new(*multilock.OpError))
+		faulty.Inject(nil)
+		requireVacant(t, src, true)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(base, fslock.DefaultGroup), nil, 0o666))
+	_, err := src.Vacant(t.Context())
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+}
+
+// A release that crashed between its two removals leaves an empty directory,
+// which would keep a barrier waiting for ever.
+func TestTidyRemovesOnlyWhatIsEmpty(t *testing.T) {
+	base := fresh(t)
+	src := open(t, fslock.Options{Base: base})
+	emptyDirectory(t, base, "empty")
+	held := acquire(t, src, "held", multilock.Options{})
+	for _, name := range []string{"empty", "held", "absent"} {
+		require.NoError(t, src.Tidy(t.Context(), name))
+	}
+	require.NoError(t, held.Verify(t.Context()))
+	require.Equal(t, []string{"held"}, namesIn(t, filepath.Join(base, fslock.DefaultGroup)))
+
+	emptyDirectory(t, base, "in the making")
+	require.NoError(t, open(t, fslock.Options{Base: base, LegacyPeers: true}).Tidy(t.Context(), "in the making"))
+	require.Contains(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)), "in the making")
+}
+
+func TestRevisionChangesWithEveryResult(t *testing.T) {
+	base := fresh(t)
+	reader, writer := open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base})
+	var last string
+	requireRevision := func(changed bool) {
+		t.Helper()
+		now, err := reader.Revision(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, changed, now != last)
+		last = now
+		time.Sleep(20 * time.Millisecond) // a tick of the clock that stamps
+	}
+	requireRevision(false)
+	lock := acquire(t, writer, "a", multilock.Options{})
+	require.NoError(t, lock.Commit(t.Context(), multilock.Result{Exit: 1, Attempt: 1}))
+	requireRevision(true)
+	requireRevision(false)
+	require.NoError(t, lock.Commit(t.Context(), multilock.Result{Attempt: 2, Final: true}))
+	requireRevision(true)
+	require.NoError(t, lock.Forget(t.Context()))
+	requireRevision(true)
+	require.NoError(t, lock.Release(t.Context()))
+	requireRevision(false)
+	require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", "groups")))
+	requireRevision(true)
+	require.Empty(t, last)
+}

@@ -1,0 +1,226 @@
+package locktest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+)
+
+// ledger opens the place as one that keeps results, and skips the test if it
+// does not.
+func (p *place) ledger() multilock.Ledger {
+	p.Helper()
+	ledger, ok := p.open().(multilock.Ledger)
+	if !ok {
+		p.Skip("the source keeps no results")
+	}
+	return ledger
+}
+
+// ending is a result as a holder would commit it.
+func ending(lock *multilock.Lock, attempt, exit int) multilock.Result {
+	record := lock.Record()
+	return multilock.Result{
+		Name: record.Name, Token: record.Token, By: record.Holder.Identity, User: "ada", Command: "make all",
+		Exit: exit, Why: "because", Attempt: attempt, Slot: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC),
+		Start: time.Date(2026, 1, 2, 12, 0, 3, 0, time.UTC), Duration: 90 * time.Second,
+	}
+}
+
+func (p *place) commit(lock *multilock.Lock, attempt, exit int) multilock.Result {
+	p.Helper()
+	result := ending(lock, attempt, exit)
+	require.NoError(p, lock.Commit(p.ctx, result))
+	return result
+}
+
+func (p *place) requireOutcome(lock *multilock.Lock, want multilock.Result) {
+	p.Helper()
+	found, err := lock.Outcome(p.ctx)
+	require.NoError(p, err)
+	require.Equal(p, want, found)
+}
+
+func (p *place) requireNoOutcome(lock *multilock.Lock) {
+	p.Helper()
+	_, err := lock.Outcome(p.ctx)
+	require.ErrorIs(p, err, multilock.ErrNoResult)
+}
+
+// eventuallyResult waits until a reader sees a result: it may be late.
+func (p *place) eventuallyResult(src multilock.Ledger, want multilock.Result) {
+	p.Helper()
+	require.Eventually(p, func() bool {
+		found, err := src.Result(p.ctx, want.Name)
+		if !errors.Is(err, multilock.ErrNoResult) && err != nil {
+			p.Errorf("read the result: %v", err)
+		}
+		return found == want
+	}, watchdog, time.Millisecond)
+}
+
+// testCommit: what a holder commits, every later holder sees, and it stays when
+// the lock is released.
+func testCommit(p *place) {
+	a, b := p.ledger(), p.ledger()
+	_, err := b.Result(p.ctx, "nightly")
+	require.ErrorIs(p, err, multilock.ErrNoResult)
+	names, err := b.Results(p.ctx)
+	require.NoError(p, err)
+	require.Empty(p, names)
+
+	lock := p.try(a, "nightly", multilock.Options{})
+	p.requireNoOutcome(lock)
+	first := p.commit(lock, 1, 3)
+	p.requireOutcome(lock, first)
+	require.NoError(p, lock.Verify(p.ctx), "it is held as before")
+	second := p.commit(lock, 2, 0)
+	p.requireOutcome(lock, second)
+	p.release(lock)
+	p.requireFree(b, "nightly")
+
+	next := p.try(b, "nightly", multilock.Options{})
+	p.requireOutcome(next, second)
+	p.eventuallyResult(a, second)
+	p.release(next)
+}
+
+func testForget(p *place) {
+	a, b := p.ledger(), p.ledger()
+	lock := p.try(a, "nightly", multilock.Options{})
+	require.NoError(p, lock.Forget(p.ctx), "there is nothing to be forgotten")
+	p.commit(lock, 1, 0)
+	require.NoError(p, lock.Forget(p.ctx))
+	p.requireNoOutcome(lock)
+	again := p.commit(lock, 1, 0)
+	p.release(lock)
+
+	lock = p.try(b, "nightly", multilock.Options{})
+	p.requireOutcome(lock, again)
+	require.NoError(p, lock.Forget(p.ctx))
+	p.release(lock)
+	lock = p.try(a, "nightly", multilock.Options{})
+	p.requireNoOutcome(lock)
+	p.release(lock)
+	p.requireFree(a, "nightly")
+}
+
+// testCommitAfterABreak: a holder that lost the lock changes nothing any more.
+func testCommitAfterABreak(p *place) {
+	a, b := p.ledger(), p.ledger()
+	broken := p.lease(a, "nightly", p.claim())
+	holder, ok := broken.(multilock.Committer)
+	require.True(p, ok, "a lease of a Ledger is a Committer")
+	p.forced(b, "nightly", broken.Record().Token)
+	lock := p.try(b, "nightly", multilock.Options{})
+	p.requireNoOutcome(lock)
+	want := p.commit(lock, 1, 3)
+
+	late := want
+	late.Token, late.Exit = broken.Record().Token, 0
+	require.ErrorIs(p, holder.Commit(p.ctx, late), multilock.ErrLost)
+	require.ErrorIs(p, holder.Forget(p.ctx), multilock.ErrLost)
+	_, err := holder.Outcome(p.ctx)
+	require.ErrorIs(p, err, multilock.ErrLost)
+	p.requireOutcome(lock, want)
+	p.release(lock)
+}
+
+func testCommitAfterTheRelease(p *place) {
+	src := p.ledger()
+	lock := p.try(src, "nightly", multilock.Options{})
+	p.release(lock)
+	require.ErrorIs(p, lock.Commit(p.ctx, ending(lock, 1, 0)), multilock.ErrReleased)
+	require.ErrorIs(p, lock.Forget(p.ctx), multilock.ErrReleased)
+	_, err := lock.Outcome(p.ctx)
+	require.ErrorIs(p, err, multilock.ErrReleased)
+	_, err = src.Result(p.ctx, "nightly")
+	require.ErrorIs(p, err, multilock.ErrNoResult)
+}
+
+// testResultsOfOddNames: names are data, here too.
+func testResultsOfOddNames(p *place) {
+	src := p.ledger()
+	names := append(oddNames(), p.fixture.Odd...)
+	for i, name := range names {
+		lock := p.try(src, name, multilock.Options{})
+		p.requireNoOutcome(lock)
+		want := p.commit(lock, i+1, 0)
+		p.requireOutcome(lock, want)
+		p.release(lock)
+	}
+	reader := p.ledger()
+	slices.Sort(names)
+	require.Eventually(p, func() bool {
+		found, err := reader.Results(p.ctx)
+		return err == nil && slices.Equal(names, found)
+	}, watchdog, time.Millisecond)
+	for _, name := range append([]string{""}, p.fixture.Refused...) {
+		_, err := reader.Result(p.ctx, name)
+		require.ErrorIs(p, err, multilock.ErrInvalid, "%q", name)
+	}
+}
+
+// testOneOfManyRuns lets many do what a job that runs once does, again and again:
+// for each name one of them runs it.
+func testOneOfManyRuns(p *place) {
+	const rivals, jobs = 6, 5
+	var mu sync.Mutex
+	runs := map[string]int{}
+	var group sync.WaitGroup
+	for range rivals {
+		src := p.ledger()
+		group.Go(func() {
+			for n := range jobs {
+				name := fmt.Sprintf("job%d", n)
+				if p.runOnce(src, name) {
+					mu.Lock()
+					runs[name]++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	group.Wait()
+	require.Len(p, runs, jobs)
+	for name, count := range runs {
+		require.Equal(p, 1, count, name)
+	}
+}
+
+func (p *place) runOnce(src multilock.Ledger, name string) (ran bool) {
+	lock, err := multilock.Acquire(p.ctx, src, name, multilock.Options{Poll: 10 * time.Millisecond})
+	if err != nil {
+		p.Errorf("acquire: %v", err)
+		return false
+	}
+	_, err = lock.Outcome(p.ctx)
+	if errors.Is(err, multilock.ErrNoResult) {
+		ran, err = true, lock.Commit(p.ctx, ending(lock, 1, 0))
+	}
+	if err := errors.Join(err, lock.Release(p.ctx)); err != nil {
+		p.Errorf("run once: %v", err)
+	}
+	return ran
+}
+
+// testTimekeeper: all see one clock, and it does not stand still.
+func testTimekeeper(p *place) {
+	a, ok := p.open().(multilock.Timekeeper)
+	if !ok {
+		p.Skip("the source has no clock")
+	}
+	b := p.open().(multilock.Timekeeper)
+	first, err := a.Now(p.ctx)
+	require.NoError(p, err)
+	require.Eventually(p, func() bool {
+		now, err := b.Now(p.ctx)
+		return err == nil && now.After(first)
+	}, watchdog, time.Millisecond)
+}
