@@ -85,7 +85,7 @@ func requireNoLeftovers(t testing.TB, opt fslock.Options) {
 	t.Cleanup(func() {
 		src, err := fslock.Open(opt)
 		require.NoError(t, err)
-		defer src.Close() //nolint:errcheck // nothing depends on it
+		defer src.Close()
 		left, err := src.Leftovers(context.Background())
 		require.NoError(t, err)
 		require.Empty(t, left)

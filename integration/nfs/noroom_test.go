@@ -41,7 +41,7 @@ func TestFullShare(t *testing.T) {
 // readOnly exports the share so that nobody may write.
 func readOnly(t testing.TB) {
 	t.Helper()
-	lab(t, "exportfs", "-o", "ro,no_root_squash,no_subtree_check,insecure,fsid=1", "10.0.0.0/24:/export") //nolint:misspell // a command
+	lab(t, "exportfs", "-o", "ro,no_root_squash,no_subtree_check,insecure,fsid=1", "10.0.0.0/24:/export")
 	t.Cleanup(func() { lab(t, "server", "export", "sync") })
 }
 

@@ -15,7 +15,7 @@ func runCommand(ctx context.Context, lab lab, args []string) (int, error) {
 		return 0, err
 	}
 	if len(command) == 0 {
-		return 0, errors.New("run: no command\n" + usage)
+		return 0, errors.New("run: no command\n" + usage) //nolint:staticcheck // usage is more than a line
 	}
 	return lab.run(ctx, opts, newJob(opts, command))
 }

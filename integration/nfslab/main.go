@@ -76,7 +76,7 @@ func dispatch(args []string) int {
 
 func command(ctx context.Context, args []string) (int, error) {
 	if len(args) == 0 {
-		return 0, errors.New(usage)
+		return 0, errors.New(usage) //nolint:staticcheck // usage is more than a line
 	}
 	cacheDir, err := cacheDir()
 	if err != nil {

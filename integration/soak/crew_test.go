@@ -31,9 +31,8 @@ type slot struct {
 	name string // host and number
 	host *host
 
-	mu   sync.Mutex
-	life int
-	now  *member // nil between two lives
+	mu  sync.Mutex
+	now *member // nil between two lives
 }
 
 func newCrew(plan shift, journal *journal, result *result, hosts []*host, each int) *crew {

@@ -147,7 +147,7 @@ func (s *soak) look(name string) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer src.Close() //nolint:errcheck // only looked at
+	defer src.Close()
 	seen, err := multilock.Inspect(context.Background(), src, name, multilock.Patience{})
 	return fmt.Sprintf("%s by %s (%s): %s, %v", seen.State, seen.Record.Holder, seen.Record.Token, seen.Why, err)
 }
@@ -223,7 +223,7 @@ func (s *soak) judge() {
 		s.result.fail(err)
 		return
 	}
-	defer src.Close() //nolint:errcheck // only read from
+	defer src.Close()
 	events, err := src.History(context.Background(), time.Time{})
 	s.result.must(err)
 	s.result.takeovers(events)

@@ -100,7 +100,7 @@ func (w *worker) cycle(ctx context.Context) error {
 	start := locktest.Now()
 	lock, err := multilock.Acquire(ctx, w.src, h.name, multilock.Options{TTL: w.TTL})
 	if ctx.Err() != nil && err != nil {
-		return nil
+		return nil //nolint:nilerr // the end of the worker is the end of its wait
 	}
 	if err != nil {
 		return h.doubt("acquire", start, err)

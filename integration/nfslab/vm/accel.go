@@ -41,10 +41,8 @@ func (a Accel) cpu() string {
 // little: inside some virtual machines a Linux kernel then hangs. So this boots kernel without a root file system and waits for
 // its panic. The answer is kept in dir until the host boots again.
 func BestAccel(ctx context.Context, dir, kernel string) (Accel, error) {
-	if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err != nil {
+	if !canOpen("/dev/kvm") {
 		return TCG, nil
-	} else {
-		f.Close()
 	}
 	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -91,4 +89,13 @@ func replaceFile(path, content string) error {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+func canOpen(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	_ = f.Close()
+	return true
 }
