@@ -17,6 +17,13 @@ func TryAcquire(ctx context.Context, src Source, name string, opt Options) (*Loc
 	return compete(ctx, src, name, opt, ifFree)
 }
 
+// TryOnce makes one attempt at the lock name, and does not look who is in the way
+// if that fails: the error is then ErrHeld itself. It is for those who have other
+// locks to try instead. It never takes a dead holder's lock over.
+func TryOnce(ctx context.Context, src Source, name string, opt Options) (*Lock, error) {
+	return compete(ctx, src, name, opt, blindly)
+}
+
 // Acquire takes the lock name, and waits for it as long as ctx allows. The error
 // is context.Cause(ctx) if that ended first; a *HeldError joined to it says who
 // was in the way.
@@ -46,6 +53,7 @@ type stance int
 const (
 	ifFree stance = iota
 	wait
+	blindly
 )
 
 // contest is one call of Acquire or TryAcquire.
@@ -92,6 +100,7 @@ func compete(ctx context.Context, src Source, name string, opt Options, s stance
 		c.lookAt = time.Now().Add(firstLook)
 	case ifFree:
 		c.pause.limit = min(opt.Poll, maxTryPause)
+	case blindly: // never pauses
 	}
 	lease, err := c.run(ctx)
 	if err != nil {
@@ -150,6 +159,9 @@ func (c *contest) try(ctx context.Context) (Lease, error) {
 // afterRefusal looks who is in the way, if a look is due, and breaks what is
 // dead. It reports whether to try again at once.
 func (c *contest) afterRefusal(ctx context.Context) (again bool, err error) {
+	if c.stance == blindly {
+		return false, ErrHeld
+	}
 	if c.stance == wait && c.wake == nil {
 		if c.wake = c.rival.Wake(); c.wake != nil {
 			return true, nil // the lock may have been released before the channel was there

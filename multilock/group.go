@@ -39,3 +39,33 @@ type Chronicle interface {
 	// wrote them. What could not be written is not in it.
 	History(ctx context.Context, since time.Time) ([]Event, error)
 }
+
+// Journal is a Chronicle that many write to at the same time, and follow.
+type Journal interface {
+	Chronicle
+	// Record adds events to the history, at the price of one write for those of a day.
+	Record(ctx context.Context, events []Event) error
+	// Follow prepares to read the history from a moment on, as Chronicle.History
+	// does, and then what is added to it.
+	Follow(since time.Time) Follower
+}
+
+// Follower reads a history that grows. It is for one goroutine.
+type Follower interface {
+	// Next returns events that it has not returned before, of each writer in order,
+	// and a limited number at a time; none if there are no more at present.
+	Next(ctx context.Context) ([]Event, error)
+	// Close ends the reading.
+	Close() error
+}
+
+// Register is a Source that keeps a manifest of its group: what all hosts must
+// agree about before they work in it.
+type Register interface {
+	Source
+	// Publish makes manifest the group's if it has none, in one step. It returns the
+	// one that the group has then: the caller's, or another host's.
+	Publish(ctx context.Context, manifest []byte) ([]byte, error)
+	// Retract removes the group's manifest. That there is none is no error.
+	Retract(ctx context.Context) error
+}

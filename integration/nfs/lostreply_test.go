@@ -52,7 +52,8 @@ func loseReplies(t *testing.T, h host, calls []lossyCall) {
 
 // prime makes the host's client ask whatever it asks before it changes something
 // in a directory of the place: who may, and for v3 the default access list and
-// whether the lock file exists. It would wait for those replies instead of
+// whether the lock file exists; and makes it give back the delegation of the lock
+// file that v4 may have given it. It would wait for those replies instead of
 // sending the request that is meant.
 func prime(t *testing.T, h host, p place) {
 	t.Helper()
@@ -62,7 +63,9 @@ func prime(t *testing.T, h host, p place) {
 		}
 		here := strings.Replace(path, p.stored(), p.on(h), 1)
 		return h.inside(func() error {
-			_, _ = os.Lstat(filepath.Join(here, lossyName+".locked"))
+			if f, err := os.OpenFile(filepath.Join(here, lossyName+".locked"), os.O_WRONLY, 0); err == nil {
+				_ = f.Close()
+			}
 			_, _ = unix.Getxattr(here, "system.posix_acl_default", nil) // there is none, or this is v4
 			_, err := os.ReadDir(here)
 			return err

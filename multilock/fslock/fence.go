@@ -29,7 +29,7 @@ func (l *lease) Fence(context.Context) (uint64, error) {
 	if err != nil {
 		return 0, opError("draw a fence number", l.record.Name, err)
 	}
-	return number, l.renew()
+	return number, l.present()
 }
 
 func (s *Source) bump(name string) (uint64, error) {

@@ -23,25 +23,8 @@ import (
 const historySuffix = ".jsonl"
 
 // Append writes an event to the group's history.
-func (s *Source) Append(_ context.Context, e multilock.Event) error {
-	line, err := json.Marshal(e)
-	if err != nil {
-		return opError("encode an event", e.Name, err)
-	}
-	dir, err := s.openGroupPrivate(historyDir)
-	if err != nil {
-		return opError("open the history", e.Name, err)
-	}
-	defer dir.Close() //nolint:errcheck // a directory
-	f, err := dir.OpenAppend(s.historyFile(e.Time), fileMode)
-	if err != nil {
-		return opError("open the history", e.Name, err)
-	}
-	_, err = f.Write(append(line, '\n'))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return opError("write the history", e.Name, err)
-	}
-	return nil
+func (s *Source) Append(ctx context.Context, e multilock.Event) error {
+	return s.Record(ctx, []multilock.Event{e})
 }
 
 func (s *Source) historyFile(at time.Time) string {
@@ -55,12 +38,7 @@ func (s *Source) historyFile(at time.Time) string {
 
 // openGroupPrivate opens BASE/.multilock/groups/GROUP/name, made if absent.
 func (s *Source) openGroupPrivate(name string) (vfs.Dir, error) {
-	groups, err := s.openBelow(groupsDir)
-	if err != nil {
-		return nil, err
-	}
-	defer groups.Close() //nolint:errcheck // a directory
-	group, err := openDir(groups, s.group)
+	group, err := s.openGroupFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +46,31 @@ func (s *Source) openGroupPrivate(name string) (vfs.Dir, error) {
 	return openDir(group, name)
 }
 
-// findGroupPrivate opens the same directory if it exists; gone(err) otherwise.
+// openGroupFiles opens BASE/.multilock/groups/GROUP, made if absent.
+func (s *Source) openGroupFiles() (vfs.Dir, error) {
+	groups, err := s.openBelow(groupsDir)
+	if err != nil {
+		return nil, err
+	}
+	defer groups.Close() //nolint:errcheck // a directory
+	return openDir(groups, s.group)
+}
+
+// findGroupPrivate opens one of the group's directories if it exists; gone(err)
+// otherwise.
 func (s *Source) findGroupPrivate(name string) (vfs.Dir, error) {
-	path := []string{privateDir, groupsDir, s.group, name}
-	dir, err := s.base.OpenDir(path[0])
-	for _, element := range path[1:] {
+	group, err := s.findGroupFiles()
+	if err != nil {
+		return nil, err
+	}
+	defer group.Close() //nolint:errcheck // a directory
+	return group.OpenDir(name)
+}
+
+// findGroupFiles opens BASE/.multilock/groups/GROUP if it exists.
+func (s *Source) findGroupFiles() (vfs.Dir, error) {
+	dir, err := s.base.OpenDir(privateDir)
+	for _, element := range []string{groupsDir, s.group} {
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,10 @@ const (
 	fenceDir   = "fence"
 	historyDir = "history"
 	doneDir    = "done"
+	logsDir    = "logs"
+
+	manifestDir  = "manifest"
+	manifestFile = "list" // in it
 
 	lockedSuffix = ".locked" // the lock
 	jobSuffix    = ".job"    // the process group that works under it
@@ -26,6 +30,8 @@ const (
 	trashPrefix  = ".trash-"
 	clockSuffix  = ".clock"
 	testSuffix   = ".selftest"
+	listSuffix   = ".manifest" // a manifest being prepared, or taken away
+	logSuffix    = ".log"
 
 	// DefaultGroup and DefaultName are those of the Python MultiLock.
 	DefaultGroup = ".locks"

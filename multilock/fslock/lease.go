@@ -69,6 +69,11 @@ func (l *lease) renew() error {
 	if err := l.dir.Touch(); err != nil {
 		return l.explain("touch", err)
 	}
+	return l.present()
+}
+
+// present looks the lock file up by name, as the server has it now.
+func (l *lease) present() error {
 	info, err := l.dir.StatName(l.locked())
 	if err == nil && info.Links == 0 {
 		return l.lost("the lock file was removed")

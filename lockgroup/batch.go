@@ -1,0 +1,249 @@
+package lockgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+// Job is one piece of work of a batch.
+type Job struct {
+	// Name is that of the job's lock and of its result.
+	Name string
+	// Command says for people what the job does. It is recorded, and all hosts must
+	// agree about it.
+	Command string
+	// Work does it. The context is cancelled when that of Run is, or when the lock is
+	// lost; an error after that is an interruption, and is not recorded. An *ExitError
+	// says how a command ended; see ErrNotRun and ErrLingering for what is no failure.
+	Work func(ctx context.Context, a Attempt) error
+}
+
+// Attempt is one run of a job.
+type Attempt struct {
+	Name string
+	// Seq is the job's place in the list, from 1.
+	Seq int
+	// Number counts the job's attempts, over all hosts together, from 1.
+	Number int
+	// Lock is held while the job runs. It is not to be released by the job.
+	Lock *multilock.Lock
+}
+
+// BatchOptions say how a batch is worked through.
+type BatchOptions struct {
+	// Options are those of the jobs' locks. Command is each job's own.
+	multilock.Options
+	// Workers is how many jobs this process runs at a time, 1 if 0.
+	Workers int
+	// Retries is how many more attempts follow a failure, over all hosts together.
+	Retries int
+	// Halt says when to end before all jobs have been run.
+	Halt Halt
+}
+
+var (
+	// ErrDrained says that a batch was told by Drain to take no more jobs.
+	ErrDrained = errors.New("no more jobs are taken")
+	// ErrNotRun, in an error of a job's work, says that it could not be run for a
+	// reason that is not its own: nothing is recorded, and Run ends with that error.
+	ErrNotRun = errors.New("the job was not run")
+	// ErrLingering, in an error of a job's work, says that parts of it are still at
+	// work and cannot be ended: nothing is recorded, and the lock is left to its TTL.
+	ErrLingering = errors.New("the job cannot be ended")
+)
+
+// BatchSource is what a batch needs of a source.
+type BatchSource interface {
+	multilock.Ledger
+	multilock.Journal
+	multilock.Register
+}
+
+// Batch works through a list of jobs together with all others who were given the
+// same list in the same group. Each job runs once: under its lock, as often as
+// its retries allow, and never again after its result was committed. A process
+// that ends before that has not run the job as far as anybody can know.
+//
+// The list is taken up roughly in its order, but each job at random among the next
+// ones, so that hosts seldom meet at one. What the others have done is read from
+// the source's history; what that does not tell is learned under the job's lock.
+type Batch struct {
+	src    BatchSource
+	jobs   []Job
+	index  map[string]int
+	opt    BatchOptions
+	plan   Plan
+	start  time.Time
+	agenda *agenda
+	news   *news
+	stops  stops
+
+	mu       sync.Mutex
+	failures map[int]multilock.Result
+	ran      int
+	before   int
+}
+
+// NewBatch prepares one Run. The error is a *multilock.InvalidError for options or
+// jobs that cannot be, and multilock.ErrUnsupported for a source that is no
+// BatchSource.
+func NewBatch(src multilock.Source, jobs []Job, opt BatchOptions) (*Batch, error) {
+	able, ok := src.(BatchSource)
+	if !ok {
+		return nil, fmt.Errorf("a batch: %w: it keeps no results of jobs, or no history", multilock.ErrUnsupported)
+	}
+	if opt.Workers == 0 {
+		opt.Workers = 1
+	}
+	if opt.Poll == 0 {
+		opt.Poll = multilock.DefaultPoll
+	}
+	b := &Batch{
+		src: able, jobs: jobs, opt: opt, plan: Plan{Retries: opt.Retries}, index: make(map[string]int, len(jobs)),
+		agenda: newAgenda(len(jobs), opt.Workers), news: newNews(), failures: map[int]multilock.Result{},
+	}
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Batch) check() error {
+	if b.opt.Workers < 0 {
+		return &multilock.InvalidError{What: "workers", Got: strconv.Itoa(b.opt.Workers), Why: "must be positive"}
+	}
+	if b.opt.Poll < 0 {
+		return &multilock.InvalidError{What: "poll", Got: b.opt.Poll.String(), Why: "must be positive"}
+	}
+	if err := b.plan.check(); err != nil {
+		return err
+	}
+	for i, job := range b.jobs {
+		if first, twice := b.index[job.Name]; twice {
+			return &multilock.InvalidError{What: "job", Got: job.Name, Why: fmt.Sprintf("is both the %d. and the %d. of the list", first+1, i+1)}
+		}
+		b.index[job.Name] = i
+	}
+	return b.opt.Halt.check()
+}
+
+// Run returns when every job of the list has a final result, whoever ran it, or
+// when it was halted, drained or ctx ended. It is to be called once.
+//
+// The error is nil if every job has succeeded, and ErrNotDone if some have
+// failed. If not every job has a final result, it is a *HaltError, ErrDrained,
+// context.Cause(ctx), or what the source answered; a *ManifestError if the group
+// was given another list before. The report is true in every case, as far as it goes.
+func (b *Batch) Run(ctx context.Context) (BatchReport, error) {
+	b.start = time.Now()
+	working, stopWork := context.WithCancelCause(ctx)
+	defer stopWork(nil)
+	taking, stopTaking := context.WithCancelCause(working)
+	defer stopTaking(nil)
+	b.stops.begin(stopTaking, stopWork)
+	if err := b.join(taking); err != nil {
+		return b.report(), err
+	}
+	b.halt()
+	var following, workers sync.WaitGroup
+	followed, stopFollowing := context.WithCancel(context.WithoutCancel(ctx))
+	following.Go(func() { b.follow(followed) })
+	for range b.opt.Workers {
+		workers.Go(func() { b.work(taking, working) })
+	}
+	workers.Wait()
+	stopFollowing()
+	following.Wait()
+	return b.report(), b.verdict(ctx)
+}
+
+// join makes sure that everybody means the same list, and learns what is done.
+func (b *Batch) join(ctx context.Context) error {
+	ours := encodeManifest(b.jobs)
+	theirs, err := prompt(ctx, func(ctx context.Context) ([]byte, error) { return b.src.Publish(ctx, ours) })
+	if err != nil {
+		return err
+	}
+	if err := compareManifests(ours, theirs); err != nil {
+		return err
+	}
+	if err := b.survey(ctx); err != nil {
+		return errors.Join(err, b.news.follower.Close())
+	}
+	before := b.agenda.count()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.before = before.done + before.failed
+	return nil
+}
+
+// Drain makes Run take no more jobs, and return when those that it runs have
+// ended. It may be called at any time.
+func (b *Batch) Drain() { b.stops.drain(ErrDrained) }
+
+// verdict is the error of Run.
+func (b *Batch) verdict(ctx context.Context) error {
+	count := b.agenda.count()
+	switch stopped := b.stops.why(); {
+	case count.open == 0 && count.failed > 0:
+		return ErrNotDone
+	case count.open == 0:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	default:
+		return stopped
+	}
+}
+
+// stops is how a batch is ended before its time: once for taking jobs, once for
+// those that run. The first cause stays.
+type stops struct {
+	mu    sync.Mutex
+	cause error
+	take  context.CancelCauseFunc
+	work  context.CancelCauseFunc
+}
+
+func (s *stops) begin(take, work context.CancelCauseFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take, s.work = take, work
+	if s.cause != nil {
+		take(s.cause)
+	}
+}
+
+// drain ends the taking of jobs.
+func (s *stops) drain(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause == nil {
+		s.cause = cause
+	}
+	if s.take != nil {
+		s.take(s.cause)
+	}
+}
+
+// kill ends the jobs that run, too.
+func (s *stops) kill(cause error) {
+	s.drain(cause)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.work != nil {
+		s.work(cause)
+	}
+}
+
+func (s *stops) why() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cause
+}

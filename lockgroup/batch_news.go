@@ -1,0 +1,215 @@
+package lockgroup
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+// news is what this process tells the others, and what it hears from them.
+type news struct {
+	follower multilock.Follower
+	urgent   chan struct{}
+
+	mu        sync.Mutex
+	pending   []multilock.Event
+	takenOver int
+	trouble   error // the first that came up; the batch goes on without news
+}
+
+func newNews() *news { return &news{urgent: make(chan struct{}, 1)} }
+
+const (
+	// newsEvery is the time between two exchanges while there is something to tell.
+	newsEvery = 250 * time.Millisecond
+	// manyNews are told at once.
+	manyNews = 256
+)
+
+// add keeps an event until the next exchange, and hastens that if it is urgent.
+func (n *news) add(e multilock.Event, urgent bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pending = append(n.pending, e)
+	if !urgent && len(n.pending) < manyNews {
+		return
+	}
+	select {
+	case n.urgent <- struct{}{}:
+	default: // it has not been noticed yet
+	}
+}
+
+// take empties the list of what is to be told.
+func (n *news) take() []multilock.Event {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	events := n.pending
+	n.pending = nil
+	return events
+}
+
+// note keeps the first error.
+func (n *news) note(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.trouble == nil {
+		n.trouble = err
+	}
+}
+
+func (n *news) countTakenOver() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.takenOver++
+}
+
+// sum is what the report tells of the news.
+func (n *news) sum() (takenOver int, trouble error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.takenOver, n.trouble
+}
+
+// follow exchanges news until ctx ends, and tells the last ones then.
+func (b *Batch) follow(ctx context.Context) {
+	pause := pauses{limit: b.opt.Poll}
+	for {
+		_, err := sleep(ctx, max(newsEvery, pause.next()), b.news.urgent)
+		b.publish(context.WithoutCancel(ctx))
+		if err != nil {
+			b.news.note(b.news.follower.Close())
+			return
+		}
+		if b.listen(ctx) > 0 {
+			pause.reset()
+		}
+	}
+}
+
+// publish tells what there is to tell. That it cannot be told stops no job: the
+// others find out under the jobs' locks.
+func (b *Batch) publish(ctx context.Context) {
+	if events := b.news.take(); len(events) > 0 {
+		b.news.note(b.src.Record(ctx, events))
+	}
+}
+
+// listen reads the news until there are no more. It returns how many there were.
+func (b *Batch) listen(ctx context.Context) (count int) {
+	for ctx.Err() == nil {
+		events, err := prompt(ctx, b.news.follower.Next)
+		if err != nil || len(events) == 0 {
+			if ctx.Err() == nil {
+				b.news.note(err)
+			}
+			return count
+		}
+		count += len(events)
+		b.hear(ctx, events)
+	}
+	return count
+}
+
+// hear draws the conclusions. A success is taken at the word of who committed it;
+// of a failure the result itself tells whether it is final.
+func (b *Batch) hear(ctx context.Context, events []multilock.Event) {
+	var failed []string
+	for _, e := range events {
+		i, ours := b.index[e.Name]
+		switch {
+		case !ours:
+		case e.What == multilock.Broke:
+			b.news.countTakenOver()
+		case e.What != multilock.Committed || b.agenda.isSettled(i):
+		case succeededIn(e):
+			b.settle(i, multilock.Result{})
+		default:
+			failed = append(failed, e.Name)
+		}
+	}
+	if err := b.read(ctx, failed); err != nil && ctx.Err() == nil {
+		b.news.note(err)
+	}
+}
+
+func succeededIn(e multilock.Event) bool { return e.Exit != nil && *e.Exit == 0 && e.Signal == "" }
+
+// read reads results, and settles those jobs whose result is final.
+func (b *Batch) read(ctx context.Context, names []string) error {
+	return inParallel(readers, names, func(name string) error {
+		r, err := prompt(ctx, func(ctx context.Context) (multilock.Result, error) { return b.src.Result(ctx, name) })
+		if errors.Is(err, multilock.ErrNoResult) {
+			return nil // forgotten meanwhile, or not to be seen yet
+		}
+		if err != nil {
+			return err
+		}
+		if step, _ := b.plan.Next(&r); step != Run {
+			b.settle(b.index[name], r)
+		}
+		return nil
+	})
+}
+
+// survey learns what was done before: which results there are says one listing,
+// and that they are successes says the history, as far as it goes back. All
+// others are read one by one.
+func (b *Batch) survey(ctx context.Context) error {
+	b.news.follower = b.src.Follow(b.start.Add(-chronicleSlack))
+	recent, err := b.recent(ctx)
+	if err != nil {
+		return err
+	}
+	names, err := prompt(ctx, b.src.Results)
+	if err != nil {
+		return err
+	}
+	var unread []string
+	for _, name := range names {
+		i, ours := b.index[name]
+		switch {
+		case !ours:
+		case recent[name] == onlySuccess:
+			b.settle(i, multilock.Result{})
+		default:
+			unread = append(unread, name)
+		}
+	}
+	return b.read(ctx, unread)
+}
+
+// record is what the recent history says of a name.
+type record uint8
+
+const (
+	noRecord record = iota
+	// onlySuccess: results were committed, and each was a success. A failure can
+	// follow only after that was forgotten, so the result that is there is one, too.
+	onlySuccess
+	mixedRecord
+)
+
+func (b *Batch) recent(ctx context.Context) (map[string]record, error) {
+	records := map[string]record{}
+	for {
+		events, err := prompt(ctx, b.news.follower.Next)
+		if err != nil {
+			return nil, err
+		}
+		if len(events) == 0 {
+			return records, nil
+		}
+		for _, e := range events {
+			switch {
+			case e.What == multilock.Forgot, e.What == multilock.Committed && !succeededIn(e):
+				records[e.Name] = mixedRecord
+			case e.What == multilock.Committed && records[e.Name] == noRecord:
+				records[e.Name] = onlySuccess
+			}
+		}
+	}
+}

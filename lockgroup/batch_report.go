@@ -1,0 +1,57 @@
+package lockgroup
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/multilock/go/multilock"
+)
+
+// BatchProgress is how far a batch has come, over all hosts.
+type BatchProgress struct {
+	// Total is the length of the list; Done and Failed count the final results.
+	Total, Done, Failed int
+	// Before is how many of those there were when Run began to take jobs.
+	Before int
+	// Running is how many jobs this process has in its hands, Elsewhere how many of
+	// those that it met are in others'.
+	Running, Elsewhere int
+	// TakenOver is how many locks of the list's jobs were broken since Run began,
+	// because their holders had died.
+	TakenOver int
+	// Ran counts the attempts that this process has made and recorded.
+	Ran int
+}
+
+// BatchReport is how things stood when Run returned.
+type BatchReport struct {
+	BatchProgress
+	// Failures are the results of jobs that have failed for good, in the list's
+	// order; not more than a thousand of them.
+	Failures []multilock.Result
+	// Trouble is the first error with the history, nil if there was none. Without
+	// news of what others have done a batch is as safe, and slower.
+	Trouble error
+}
+
+// Progress may be asked at any time, also while Run runs.
+func (b *Batch) Progress() BatchProgress {
+	c := b.agenda.count()
+	p := BatchProgress{Total: len(b.jobs), Done: c.done, Failed: c.failed, Running: c.taken, Elsewhere: c.later}
+	p.TakenOver, _ = b.news.sum()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.Ran, p.Before = b.ran, b.before
+	return p
+}
+
+func (b *Batch) report() BatchReport {
+	r := BatchReport{BatchProgress: b.Progress()}
+	_, r.Trouble = b.news.sum()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, i := range slices.Sorted(maps.Keys(b.failures)) {
+		r.Failures = append(r.Failures, b.failures[i])
+	}
+	return r
+}

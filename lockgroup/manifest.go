@@ -1,0 +1,53 @@
+package lockgroup
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// ManifestError says that another list of jobs was given to the group before.
+type ManifestError struct {
+	// Line is the number of the first line that differs, from 1. Ours and Theirs are
+	// that line of both lists, as NAME, a tab and COMMAND; "" behind the end of one.
+	Line         int
+	Ours, Theirs string
+}
+
+func (e *ManifestError) Error() string {
+	switch {
+	case e.Ours == "":
+		return fmt.Sprintf("the group was given a longer list of jobs: %d. %q is missing here", e.Line, e.Theirs)
+	case e.Theirs == "":
+		return fmt.Sprintf("the group was given a shorter list of jobs: %d. %q is not in it", e.Line, e.Ours)
+	}
+	return fmt.Sprintf("the group was given another list of jobs: the %d. is %q there, and %q here", e.Line, e.Theirs, e.Ours)
+}
+
+// encodeManifest writes a list of jobs, one on a line.
+func encodeManifest(jobs []Job) []byte {
+	var list bytes.Buffer
+	inLine := strings.NewReplacer("\\", `\\`, "\n", `\n`)
+	for _, job := range jobs {
+		_, _ = inLine.WriteString(&list, job.Name) // a buffer takes all
+		list.WriteByte('\t')
+		_, _ = inLine.WriteString(&list, job.Command)
+		list.WriteByte('\n')
+	}
+	return list.Bytes()
+}
+
+// compareManifests finds the first line in which two lists differ.
+func compareManifests(ours, theirs []byte) error {
+	if bytes.Equal(ours, theirs) {
+		return nil
+	}
+	for n := 1; ; n++ {
+		our, ourRest, _ := bytes.Cut(ours, []byte{'\n'})
+		their, theirRest, _ := bytes.Cut(theirs, []byte{'\n'})
+		if !bytes.Equal(our, their) || len(our) == 0 {
+			return &ManifestError{Line: n, Ours: string(our), Theirs: string(their)}
+		}
+		ours, theirs = ourRest, theirRest
+	}
+}

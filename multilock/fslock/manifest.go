@@ -1,0 +1,183 @@
+package fslock
+
+import (
+	"context"
+	"errors"
+	"io"
+	"syscall"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// The manifest of a group is the file "list" in the directory
+// BASE/.multilock/groups/GROUP/manifest. The directory is prepared in staging and
+// renamed to its place, which succeeds only where there is none, or an empty one:
+// so a manifest is there as a whole or not at all, and is never replaced.
+
+var _ multilock.Register = (*Source)(nil)
+
+// Publish implements multilock.Register. What is there already is right even if a
+// cache says so: a manifest never changes.
+func (s *Source) Publish(_ context.Context, manifest []byte) (current []byte, err error) {
+	err = inRounds("publish the manifest", "", func() error {
+		current, err = s.publish(manifest)
+		return err
+	})
+	return current, err
+}
+
+func (s *Source) publish(manifest []byte) ([]byte, error) {
+	private, err := s.openGroupFiles()
+	if err != nil {
+		return nil, manifestError("open the group's files", err)
+	}
+	defer private.Close() //nolint:errcheck // a directory
+	current, err := s.manifest(private)
+	if err == nil || !gone(err) {
+		return current, manifestError("read the manifest", err)
+	}
+	staging, err := s.staging.use()
+	if err != nil {
+		return nil, s.stagingError(err)
+	}
+	defer s.staging.done(staging)
+	return s.placeManifest(staging, private, manifest)
+}
+
+// placeManifest stages the manifest and renames it to its place. Whatever that
+// answers, the manifest that is there afterwards is the group's.
+func (s *Source) placeManifest(staging *handle, private vfs.Dir, manifest []byte) ([]byte, error) {
+	token, err := newToken()
+	if err != nil {
+		return nil, err
+	}
+	entry := token + listSuffix
+	if err := s.stageManifest(staging, entry, manifest); err != nil {
+		s.discardManifest(staging, entry)
+		if is(err, syscall.EEXIST) {
+			return nil, errAgain // the repetition of a request whose reply was lost
+		}
+		return nil, manifestError("prepare the manifest", err)
+	}
+	renamed := staging.Rename(entry, private, manifestDir)
+	if renamed != nil {
+		s.discardManifest(staging, entry)
+	}
+	current, err := s.manifest(private)
+	switch {
+	case err == nil && renamed == nil:
+		err = s.settleManifest(private)
+	case gone(err) && renamed != nil:
+		return nil, s.refusedManifest(private, renamed)
+	}
+	return current, manifestError("read the manifest", err)
+}
+
+// stageManifest writes the file. It is synced: it is to outlive the machine.
+func (s *Source) stageManifest(staging vfs.Dir, entry string, manifest []byte) error {
+	if err := staging.Mkdir(entry, dirMode); err != nil {
+		return err
+	}
+	f, err := staging.Create(entry+"/"+manifestFile, fileMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(manifest)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// discardManifest takes a staged one back. The file goes first: a rename that is
+// carried out afterwards places an empty directory, which is no manifest. What is
+// left is the janitor's.
+func (s *Source) discardManifest(staging vfs.Dir, entry string) {
+	_ = staging.Unlink(entry + "/" + manifestFile)
+	_ = staging.Rmdir(entry)
+}
+
+// settleManifest brings the name of a new manifest to stable storage; an NFS
+// server has done that when it answers.
+func (s *Source) settleManifest(private vfs.Dir) error {
+	if !s.kind.Local {
+		return nil
+	}
+	return private.Sync()
+}
+
+// refusedManifest is for a rename that failed though there is no manifest: an
+// empty directory that a crash left is in the way where a rename replaces none.
+func (s *Source) refusedManifest(private vfs.Dir, renamed error) error {
+	if (notEmpty(renamed) || forbidden(renamed)) && private.Rmdir(manifestDir) == nil {
+		return errAgain
+	}
+	if notEmpty(renamed) || is(renamed, syscall.ENOTDIR) {
+		return &multilock.InvalidError{
+			What: "lock group", Got: s.group, Err: renamed,
+			Why: private.Path() + "/" + manifestDir + " is not the directory of a manifest; move it away",
+		}
+	}
+	return manifestError("publish the manifest", renamed)
+}
+
+// manifest reads the manifest, past what an NFS client remembers of the names in
+// the group's directory.
+func (s *Source) manifest(private vfs.Dir) ([]byte, error) {
+	if err := s.refresh(private); err != nil {
+		return nil, err
+	}
+	dir, err := private.OpenDir(manifestDir)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	f, err := dir.Open(manifestFile)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	return io.ReadAll(f)
+}
+
+// Retract implements multilock.Register: the manifest is moved away as a whole,
+// and removed there.
+func (s *Source) Retract(context.Context) error {
+	return inRounds("retract the manifest", "", s.retract)
+}
+
+func (s *Source) retract() error {
+	private, err := s.findGroupFiles()
+	if err != nil {
+		return manifestError("open the group's files", ignoreGone(err))
+	}
+	defer private.Close() //nolint:errcheck // a directory
+	staging, err := s.staging.use()
+	if err != nil {
+		return s.stagingError(err)
+	}
+	defer s.staging.done(staging)
+	token, err := newToken()
+	if err != nil {
+		return err
+	}
+	entry := trashPrefix + token + listSuffix
+	err = private.Rename(manifestDir, staging, entry)
+	if inDoubt(err) {
+		return manifestError("retract the manifest", err)
+	}
+	s.discardManifest(staging, entry) // also after the repetition of a rename whose reply was lost
+	return manifestError("retract the manifest", ignoreGone(err))
+}
+
+// manifestError starts over where the directories were removed meanwhile.
+func manifestError(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case gone(err):
+		return errAgain
+	}
+	return opError(op, "", err)
+}
