@@ -126,7 +126,7 @@ func (b *Batch) check() error {
 	}
 	for i, job := range b.jobs {
 		if first, twice := b.index[job.Name]; twice {
-			return &multilock.InvalidError{What: "job", Got: job.Name, Why: fmt.Sprintf("is both the %d. and the %d. of the list", first+1, i+1)}
+			return &multilock.InvalidError{What: "job", Got: job.Name, Why: fmt.Sprintf("is in the list twice, as number %d and number %d", first+1, i+1)}
 		}
 		b.index[job.Name] = i
 	}
@@ -174,7 +174,7 @@ func (b *Batch) join(ctx context.Context) error {
 		return err
 	}
 	if err := b.survey(ctx); err != nil {
-		return errors.Join(err, b.news.follower.Close())
+		return errors.Join(err, b.news.close())
 	}
 	before := b.agenda.count()
 	b.mu.Lock()

@@ -12,6 +12,7 @@ import (
 // news is what this process tells the others, and what it hears from them.
 type news struct {
 	follower multilock.Follower
+	hung     bool // a call of the follower may not have come back
 	urgent   chan struct{}
 
 	mu        sync.Mutex
@@ -41,6 +42,21 @@ func (n *news) add(e multilock.Event, urgent bool) {
 	case n.urgent <- struct{}{}:
 	default: // it has not been noticed yet
 	}
+}
+
+// next reads on in the history.
+func (n *news) next(ctx context.Context) ([]multilock.Event, error) {
+	events, err := prompt(ctx, n.follower.Next)
+	n.hung = n.hung || ctx.Err() != nil
+	return events, err
+}
+
+// close ends the reading, unless a call hangs: then the process's end does.
+func (n *news) close() error {
+	if n.hung {
+		return nil
+	}
+	return n.follower.Close()
 }
 
 // take empties the list of what is to be told.
@@ -81,7 +97,7 @@ func (b *Batch) follow(ctx context.Context) {
 		_, err := sleep(ctx, max(newsEvery, pause.next()), b.news.urgent)
 		b.publish(context.WithoutCancel(ctx))
 		if err != nil {
-			b.news.note(b.news.follower.Close())
+			b.news.note(b.news.close())
 			return
 		}
 		if b.listen(ctx) > 0 {
@@ -101,7 +117,7 @@ func (b *Batch) publish(ctx context.Context) {
 // listen reads the news until there are no more. It returns how many there were.
 func (b *Batch) listen(ctx context.Context) (count int) {
 	for ctx.Err() == nil {
-		events, err := prompt(ctx, b.news.follower.Next)
+		events, err := b.news.next(ctx)
 		if err != nil || len(events) == 0 {
 			if ctx.Err() == nil {
 				b.news.note(err)
@@ -196,7 +212,7 @@ const (
 func (b *Batch) recent(ctx context.Context) (map[string]record, error) {
 	records := map[string]record{}
 	for {
-		events, err := prompt(ctx, b.news.follower.Next)
+		events, err := b.news.next(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -17,11 +17,11 @@ type ManifestError struct {
 func (e *ManifestError) Error() string {
 	switch {
 	case e.Ours == "":
-		return fmt.Sprintf("the group was given a longer list of jobs: %d. %q is missing here", e.Line, e.Theirs)
+		return fmt.Sprintf("the group was given a longer list of jobs: job %d, %q, is missing here", e.Line, e.Theirs)
 	case e.Theirs == "":
-		return fmt.Sprintf("the group was given a shorter list of jobs: %d. %q is not in it", e.Line, e.Ours)
+		return fmt.Sprintf("the group was given a shorter list of jobs: job %d, %q, is not in it", e.Line, e.Ours)
 	}
-	return fmt.Sprintf("the group was given another list of jobs: the %d. is %q there, and %q here", e.Line, e.Theirs, e.Ours)
+	return fmt.Sprintf("the group was given another list of jobs: job %d is %q there, and %q here", e.Line, e.Theirs, e.Ours)
 }
 
 // encodeManifest writes a list of jobs, one on a line.

@@ -43,7 +43,7 @@ func newApp(e *env) *cli.App {
 		ErrWriter:       e.stderr,
 		Flags:           append(commonFlags(), toggle("version", "print the version", "")),
 		Commands: []*cli.Command{
-			newRunCommand(e), newWaitCommand(e), newStatusCommand(e), newAcquireCommand(e), newReleaseCommand(e), newBreakCommand(e),
+			newRunCommand(e), newBatchCommand(e), newWaitCommand(e), newStatusCommand(e), newAcquireCommand(e), newReleaseCommand(e), newBreakCommand(e),
 			newCleanCommand(e), newHistoryCommand(e), newKeepCommand(e),
 		},
 		// Errors come back to run, which alone decides about the exit code.

@@ -29,7 +29,7 @@ const (
 // exitTable is printed in the help text.
 const exitTable = `Exit codes:
      0  done; "run" passes the job's own code through
-     1  "wait": a job failed or died
+     1  "wait", "batch": a job failed or died, or "batch" was halted
    120  held by somebody, for the N-th time in a row (run --fail-after N)
    121  held by somebody (or the code of -E)
    122  the lock was lost while it was held
@@ -88,7 +88,7 @@ func exitCode(err error) int {
 		return exitTimeLimit
 	case errors.As(err, &signalled):
 		return exitSignal + int(signalled.signal)
-	case errors.Is(err, lockgroup.ErrNotDone):
+	case errors.Is(err, lockgroup.ErrNotDone), errors.As(err, new(*lockgroup.HaltError)):
 		return exitNotDone
 	case errors.As(err, &starved):
 		return exitStarved

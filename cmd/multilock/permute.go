@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -23,6 +24,10 @@ func permute(app *cli.App, args []string) []string {
 		}
 		if len(arg) < 2 || arg[0] != '-' {
 			rest = append(rest, arg)
+			continue
+		}
+		if number, short := strings.CutPrefix(arg, "-j"); short && command.Name == "batch" && isNumber(number) {
+			options = append(options, "-j", number) // as everybody writes it
 			continue
 		}
 		options = append(options, arg)
@@ -61,4 +66,9 @@ func takesValue(flags []cli.Flag, arg string) bool {
 		}
 	}
 	return false
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.Atoi(s)
+	return err == nil
 }

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"os/user"
 	"strings"
-	"time"
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
@@ -17,13 +16,15 @@ import (
 type source interface {
 	multilock.Group
 	multilock.Changes
+	multilock.Journal
+	multilock.Register
 	Append(context.Context, multilock.Event) error
-	History(context.Context, time.Time) ([]multilock.Event, error)
 	Leftovers(context.Context) ([]fslock.Leftover, error)
 	Sweep(context.Context) ([]fslock.Leftover, error)
 	Self() process.Identity
 	Base() string
 	Group() string
+	LogPath(name string) string
 	Close() error
 }
 

@@ -46,11 +46,15 @@ func viewOfWait(src source, r lockgroup.Report, waited time.Duration, err error)
 		Short: r.Short, Held: viewsOf(r.Held), Waited: waited.Seconds(), Exit: exitCode(err), Error: explain(err),
 	}
 	for _, f := range r.Failed {
-		v.Failed = append(v.Failed, failedView{
-			Name: f.Name, Exit: f.Exit, Signal: f.Signal, Why: f.Why, Host: f.By.Host, Command: f.Command, Attempt: f.Attempt, Foreign: f.Foreign,
-		})
+		v.Failed = append(v.Failed, viewOfFailed(f))
 	}
 	return v
+}
+
+func viewOfFailed(f multilock.Result) failedView {
+	return failedView{
+		Name: f.Name, Exit: f.Exit, Signal: f.Signal, Why: f.Why, Host: f.By.Host, Command: f.Command, Attempt: f.Attempt, Foreign: f.Foreign,
+	}
 }
 
 func viewsOf(holdings []lockgroup.Holding) []lockView {

@@ -19,9 +19,10 @@ import (
 // conformanceTTL is long for an emulated machine that answers twenty-odd tests at once.
 const conformanceTTL = 6 * time.Second
 
-// The suite that every lock source passes, in a process on each host.
+// The suite that every lock source passes, in a process on each host. A short run
+// leaves the other versions to TestConformanceAcrossHosts.
 func TestConformance(t *testing.T) {
-	eachVersion(t, func(t *testing.T, h host, _ []host) {
+	eachVersionAtLength(t, func(t *testing.T, h host, _ []host) {
 		p := newPlace(t)
 		self, err := os.Executable()
 		require.NoError(t, err)
