@@ -50,10 +50,10 @@ type BatchOptions struct {
 var (
 	// ErrDrained says that a batch was told by Drain to take no more jobs.
 	ErrDrained = errors.New("no more jobs are taken")
-	// ErrNotRun, in an error of a job's work, says that it could not be run for a
+	// ErrNotRun says, in an error of a job's work, that it could not be run for a
 	// reason that is not its own: nothing is recorded, and Run ends with that error.
 	ErrNotRun = errors.New("the job was not run")
-	// ErrLingering, in an error of a job's work, says that parts of it are still at
+	// ErrLingering says, in an error of a job's work, that parts of it are still at
 	// work and cannot be ended: nothing is recorded, and the lock is left to its TTL.
 	ErrLingering = errors.New("the job cannot be ended")
 )

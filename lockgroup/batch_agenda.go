@@ -147,7 +147,7 @@ func (a *agenda) pickLater(now time.Time) (t task, found bool, wait time.Duratio
 			first = len(kept) - 1
 		}
 	}
-	a.later, a.tally.later = kept, len(kept)
+	a.later = kept
 	if first < 0 {
 		return task{}, false, maxLater // the rest is in the hands of this process
 	}
@@ -156,7 +156,6 @@ func (a *agenda) pickLater(now time.Time) (t task, found bool, wait time.Duratio
 	}
 	t = task{deferral: kept[first], again: true}
 	a.later = append(kept[:first], kept[first+1:]...)
-	a.tally.later--
 	return t, true, 0
 }
 
@@ -170,7 +169,6 @@ func (a *agenda) postpone(t task) {
 	t.pause = min(max(2*t.pause, firstLater), maxLater)
 	t.due = time.Now().Add(t.pause/2 + rand.N(t.pause)) //nolint:gosec // jitter needs no secrecy
 	a.later = append(a.later, t.deferral)
-	a.tally.later++
 	a.widen()
 	a.wake()
 }
@@ -237,7 +235,13 @@ func (a *agenda) wake() {
 func (a *agenda) count() agendaCount {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.tally
+	c := a.tally
+	for _, d := range a.later {
+		if a.state[d.job] == jobOpen {
+			c.later++
+		}
+	}
+	return c
 }
 
 // isSettled says whether a job is known to have a final result.

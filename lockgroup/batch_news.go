@@ -28,6 +28,8 @@ const (
 	newsEvery = 250 * time.Millisecond
 	// manyNews are told at once.
 	manyNews = 256
+	// lastNewsPatience is for a server that is away when everything else has ended.
+	lastNewsPatience = 5 * time.Second
 )
 
 // add keeps an event until the next exchange, and hastens that if it is urgent.
@@ -90,28 +92,41 @@ func (n *news) sum() (takenOver int, trouble error) {
 	return n.takenOver, n.trouble
 }
 
-// follow exchanges news until ctx ends, and tells the last ones then.
+// follow exchanges news until ctx ends, and then once more.
 func (b *Batch) follow(ctx context.Context) {
 	pause := pauses{limit: b.opt.Poll}
 	for {
-		_, err := sleep(ctx, max(newsEvery, pause.next()), b.news.urgent)
-		b.publish(context.WithoutCancel(ctx))
-		if err != nil {
-			b.news.note(b.news.close())
+		if _, err := sleep(ctx, max(newsEvery, pause.next()), b.news.urgent); err != nil {
+			b.lastNews(context.WithoutCancel(ctx))
 			return
 		}
+		b.publish(ctx)
 		if b.listen(ctx) > 0 {
 			pause.reset()
 		}
 	}
 }
 
+// lastNews tells the others what is still to be told, and ends the exchange.
+func (b *Batch) lastNews(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastNewsPatience)
+	defer cancel()
+	b.publish(ctx)
+	if b.agenda.count().open == 0 {
+		b.listen(ctx) // for the report
+	}
+	b.news.note(b.news.close())
+}
+
 // publish tells what there is to tell. That it cannot be told stops no job: the
 // others find out under the jobs' locks.
 func (b *Batch) publish(ctx context.Context) {
-	if events := b.news.take(); len(events) > 0 {
-		b.news.note(b.src.Record(ctx, events))
+	events := b.news.take()
+	if len(events) == 0 {
+		return
 	}
+	_, err := prompt(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, b.src.Record(ctx, events) })
+	b.news.note(err)
 }
 
 // listen reads the news until there are no more. It returns how many there were.

@@ -36,6 +36,9 @@ func forgetResults(ctx context.Context, e *env, src source, o *cleanOptions) err
 	}
 	report := &forgetReport{DryRun: o.dryRun, Forgotten: []string{}, Held: []string{}, Failed: []string{}}
 	failed := report.forgetAll(ctx, src, names, o)
+	if len(o.names) == 0 && !o.dryRun && failed == nil && report.refusal == nil {
+		failed = src.Retract(ctx) // a batch in this group may have another list then
+	}
 	slices.Sort(report.Forgotten)
 	slices.Sort(report.Held)
 	if o.json {

@@ -29,7 +29,7 @@ const (
 // exitTable is printed in the help text.
 const exitTable = `Exit codes:
      0  done; "run" passes the job's own code through
-     1  "wait", "batch": a job failed or died, or "batch" was halted
+     1  "wait", "batch": a job failed or died, or "batch" was halted by failures
    120  held by somebody, for the N-th time in a row (run --fail-after N)
    121  held by somebody (or the code of -E)
    122  the lock was lost while it was held
@@ -76,6 +76,7 @@ func exitCode(err error) int {
 		kept        *keptError
 		starved     *starvedError
 		failed      *failedBeforeError
+		halted      *lockgroup.HaltError
 	)
 	switch {
 	case err == nil:
@@ -88,8 +89,10 @@ func exitCode(err error) int {
 		return exitTimeLimit
 	case errors.As(err, &signalled):
 		return exitSignal + int(signalled.signal)
-	case errors.Is(err, lockgroup.ErrNotDone), errors.As(err, new(*lockgroup.HaltError)):
+	case errors.Is(err, lockgroup.ErrNotDone):
 		return exitNotDone
+	case errors.As(err, &halted):
+		return haltCode(halted)
 	case errors.As(err, &starved):
 		return exitStarved
 	case errors.Is(err, multilock.ErrLost):

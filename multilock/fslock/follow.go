@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/multilock/go/multilock"
@@ -72,7 +73,11 @@ func (f *follower) poll() error {
 	if err := f.open(); err != nil {
 		return ignoreGone(err)
 	}
-	if _, err := f.dir.Stat(); err != nil { // an NFS client lists anew what has changed
+	info, err := f.dir.Stat() // and an NFS client lists anew what has changed
+	if err == nil && info.Links == 0 {
+		err = syscall.ESTALE
+	}
+	if err != nil {
 		return f.drop(err)
 	}
 	names, err := f.dir.List()
@@ -114,23 +119,33 @@ func (f *follower) drop(err error) error {
 // check puts a file that has grown among those to be read. Its size is the
 // server's, which makes an NFS client forget what it knew of the file's end.
 func (f *follower) check(name string) error {
-	file := f.files[name]
-	if file == nil {
-		opened, err := f.dir.Open(name)
-		if err != nil {
+	if file := f.files[name]; file != nil {
+		if present, err := f.grown(file); present || err != nil {
 			return err
 		}
-		file = &followed{File: opened}
-		f.files[name] = file
+		_ = file.Close() // it was removed, and there may be another of its name
+		delete(f.files, name)
 	}
-	info, err := file.Stat()
+	opened, err := f.dir.Open(name)
 	if err != nil {
 		return err
+	}
+	file := &followed{File: opened}
+	f.files[name] = file
+	_, err = f.grown(file)
+	return err
+}
+
+// grown reports false for a file that has no name any more.
+func (f *follower) grown(file *followed) (present bool, err error) {
+	info, err := file.Stat()
+	if err != nil || info.Links == 0 {
+		return false, ignoreGone(err)
 	}
 	if info.Size > file.read {
 		f.ready = append(f.ready, file)
 	}
-	return nil
+	return true, nil
 }
 
 // next reads one chunk, and says whether there may be more.

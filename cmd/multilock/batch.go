@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/lockgroup"
+)
+
+// batchOptions is what "batch" was asked to do.
+type batchOptions struct {
+	common
+	holding
+	jobs    number
+	retries number
+	timeout duration
+	grace   duration
+	halt    haltPolicy
+	joblog  string
+	null    bool
+	fence   bool
+	dryRun  bool
+	list    string
+}
+
+func newBatchCommand(e *env) *cli.Command {
+	o := &batchOptions{}
+	return &cli.Command{
+		Name:      "batch",
+		Usage:     "run a list of jobs, each once, on any number of hosts",
+		ArgsUsage: "FILE",
+		Description: `Runs every line of FILE (- is the standard input) with sh, each once over all hosts
+that are given the same list in the same group, at the same time or later:
+
+   multilock -d /shared -g convert batch -j 8 jobs.txt
+
+A line is NAME<TAB>COMMAND, or a command alone, which is then called by its number.
+Empty lines and lines that begin with # are skipped. Hosts can join and leave at any
+time, and the jobs of one that dies are taken over by the others. Started again it
+goes on where it stopped: what is done is not run again, until
+"multilock clean --results". A list that differs from the one that the group was
+given first is refused.
+
+A job finds MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_SEQ (its number in the list),
+MULTILOCK_ATTEMPT and MULTILOCK_TOKEN in its environment. What it prints is kept in
+BASE/.multilock/groups/GROUP/logs/NAME.log; its standard input is empty. It ends with
+its shell: what that leaves in the background cannot print any more.
+
+Interrupted once it takes no more jobs and waits for those that run; twice it ends
+them, and they will be run again.
+
+A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
+
+` + exitTable,
+		Flags: append(o.flags(),
+			&cli.GenericFlag{Name: "jobs", Aliases: []string{"j"}, Value: &o.jobs, Usage: "run `N` jobs at a time on this host (default: one per processor)", Category: "JOBS"},
+			&cli.GenericFlag{Name: "retries", Value: &o.retries, Usage: "try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "JOBS"},
+			&cli.GenericFlag{Name: "timeout", Value: &o.timeout, Usage: "end a job and all its processes after this `DURATION`; it has failed then, with code 124", Category: "JOBS"},
+			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOBS"},
+			&cli.GenericFlag{Name: "halt", Value: &o.halt, Usage: "end early: soon or now, then fail=N, success=N or done=N (or N%), counted over all hosts; such as `soon,fail=1` (default: never)", Category: "JOBS"},
+			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Destination: &o.null, DisableDefaultText: true, Usage: "the jobs in FILE end with NUL bytes instead of newlines", Category: "JOBS"},
+			&cli.BoolFlag{Name: "fence", Destination: &o.fence, DisableDefaultText: true, Usage: "draw a fencing number for each job, in MULTILOCK_FENCE", Category: "JOBS"},
+			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "say what would be run, and what is done or held by whom", Category: "OUTPUT"},
+			&cli.StringFlag{Name: "joblog", Destination: &o.joblog, Usage: "append a line for each job that ends on this host to `FILE`, in GNU parallel's format", Category: "OUTPUT"},
+		),
+		Action: func(c *cli.Context) error {
+			if err := o.read(c, e); err != nil {
+				return err
+			}
+			return o.locate(runBatch(c.Context, e, o))
+		},
+	}
+}
+
+// read reads the options and finds what contradicts itself.
+func (o *batchOptions) read(c *cli.Context, e *env) (err error) {
+	const name = "batch"
+	if o.common, err = readCommon(c, e); err != nil {
+		return err
+	}
+	o.list = c.Args().First()
+	if !o.grace.set {
+		o.grace.value = defaultGrace
+	}
+	switch {
+	case c.Args().Len() != 1:
+		return usagef(name, "name one file with the jobs, or - for the standard input")
+	case givenAt(c, "name") != nil:
+		return usagef(name, "the names of the jobs come from the list; use -g for the group")
+	case o.jobs.set && o.jobs.value < 1:
+		return usagef(name, "-j %d: must be at least 1", o.jobs.value)
+	case o.retries.value < 0:
+		return usagef(name, "--retries %d: must not be negative", o.retries.value)
+	case o.timeout.set && o.timeout.value == 0:
+		return usagef(name, "--timeout 0: leave the option out for no limit")
+	}
+	return o.check(name)
+}
+
+// runBatch reads the list and works through it.
+func runBatch(ctx context.Context, e *env, o *batchOptions) error {
+	list, err := readBatch(e, o)
+	if err != nil {
+		return err
+	}
+	src, err := openSource(o.common)
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return closeSource(src, foreseeBatch(ctx, e, src, o, list))
+	}
+	return closeSource(src, workThrough(ctx, e, src, o, list))
+}
+
+func workThrough(ctx context.Context, e *env, src source, o *batchOptions, list []batchLine) error {
+	r, err := newBatchRun(e, src, o, list)
+	if err != nil {
+		return err
+	}
+	opt := lockgroup.BatchOptions{Options: o.options(), Workers: o.workers(), Retries: o.retries.value, Halt: o.halt.Halt}
+	opt.Job, opt.User = true, o.user
+	batch, err := lockgroup.NewBatch(src, r.jobs(), opt)
+	if err != nil {
+		return errors.Join(err, r.close())
+	}
+	start := time.Now()
+	sigs := catchStops(ctx, e, batch.Drain)
+	shown := startBatchProgress(ctx, e, o.common, batch)
+	report, err := batch.Run(sigs.ctx)
+	shown.stop()
+	err = sigs.release(err)
+	view := viewOfBatch(src, report, time.Since(start), errors.Join(o.hinted(err), r.close()))
+	return view.print(e, o)
+}
+
+// hinted says what to do about another list.
+func (o *batchOptions) hinted(err error) error {
+	if errors.As(err, new(*lockgroup.ManifestError)) {
+		return fmt.Errorf("%w; choose another group with -g, or forget that list and what was done of it: %s",
+			err, commandLine(append(append([]string{"multilock"}, o.selector()...), "clean", "--results")))
+	}
+	return err
+}
+
+// haltCode is the exit code of a batch that was halted: what it was to wait for may
+// be a success.
+func haltCode(h *lockgroup.HaltError) int {
+	if h.Halt.What == lockgroup.HaltSuccess || (h.Halt.What == lockgroup.HaltDone && h.Failed == 0) {
+		return exitOK
+	}
+	return exitNotDone
+}
+
+// haltPolicy is a flag's value, in GNU parallel's words: WHEN,WHAT=HOWMANY.
+type haltPolicy struct{ lockgroup.Halt }
+
+func (h *haltPolicy) String() string { return "" }
+
+func (h *haltPolicy) Set(text string) error {
+	if text == "never" {
+		h.Halt = lockgroup.Halt{}
+		return nil
+	}
+	when, condition, _ := strings.Cut(text, ",")
+	what, howMany, _ := strings.Cut(condition, "=")
+	var known bool
+	if h.When, known = map[string]lockgroup.HaltWhen{"soon": lockgroup.HaltSoon, "now": lockgroup.HaltNow}[when]; !known {
+		return errHalt
+	}
+	if h.What, known = map[string]lockgroup.HaltWhat{"fail": lockgroup.HaltFail, "success": lockgroup.HaltSuccess, "done": lockgroup.HaltDone}[what]; !known {
+		return errHalt
+	}
+	return h.setNumber(howMany)
+}
+
+var errHalt = errors.New("write never, or soon or now, then fail=N, success=N or done=N, such as soon,fail=3 or now,fail=10%")
+
+func (h *haltPolicy) setNumber(text string) (err error) {
+	if percent, ok := strings.CutSuffix(text, "%"); ok {
+		h.Percent, err = strconv.ParseFloat(percent, 64)
+		if err != nil || !(h.Percent > 0 && h.Percent <= 100) {
+			return errHalt
+		}
+		return nil
+	}
+	h.Number, err = strconv.Atoi(text)
+	if err != nil || h.Number < 1 {
+		return errHalt
+	}
+	return nil
+}

@@ -1,0 +1,14 @@
+//go:build unix
+
+package main
+
+import "syscall"
+
+// readNow reads from a descriptor that does not block; 0 if there is nothing.
+func readNow(fd uintptr, buffer []byte) int {
+	n, err := syscall.Read(int(fd), buffer) //nolint:gosec // a descriptor fits
+	if err != nil {
+		return 0
+	}
+	return n
+}

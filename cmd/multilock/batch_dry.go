@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+)
+
+// foreseeBatch says what would become of each job. It changes nothing.
+func foreseeBatch(ctx context.Context, e *env, src source, o *batchOptions, list []batchLine) error {
+	names, err := src.Results(ctx)
+	if err != nil {
+		return err
+	}
+	verdicts := map[string]string{}
+	plan := lockgroup.Plan{Retries: o.retries.value}
+	for _, r := range readResults(ctx, src, names, true).List {
+		verdicts[r.Name] = r.verdict(plan)
+	}
+	held, err := src.Names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range inspectAll(ctx, src, held, multilock.Patience{MaxAge: o.maxAge.value}) {
+		if l.State != multilock.Free.String() {
+			verdicts[l.Name] = "held by " + l.Host
+		}
+	}
+	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	for _, job := range list {
+		verdict := verdicts[job.name]
+		if verdict == "" {
+			verdict = "would run"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", label(job.name), harmless(verdict), harmless(job.command))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print the list: %w", err)
+	}
+	return nil
+}
+
+// verdict is what a result means for a batch.
+func (v resultView) verdict(plan lockgroup.Plan) string {
+	switch {
+	case v.State == resultDone:
+		return "done"
+	case v.State == resultRetry && v.Attempt <= plan.Retries:
+		return fmt.Sprintf("would run again, attempt %d", v.Attempt+1)
+	case v.State == stateUnknown:
+		return "unknown result"
+	}
+	return fmt.Sprintf("failed (exit %s on %s)", v.exitCell(), v.Host)
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/lockgroup"
+)
+
+// stopSignals ends a batch: the first SIGINT or SIGTERM lets it take no more jobs,
+// the second ends those that run, and so does at once what says that the terminal
+// is gone or that there is no time.
+type stopSignals struct {
+	ctx      context.Context //nolint:containedctx // the batch's lifetime
+	cancel   context.CancelCauseFunc
+	incoming chan os.Signal
+	end      chan struct{}
+	ended    chan struct{}
+	first    error
+}
+
+func catchStops(ctx context.Context, e *env, drain func()) *stopSignals {
+	s := &stopSignals{incoming: make(chan os.Signal, 16), end: make(chan struct{}), ended: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	signal.Notify(s.incoming, job.Signals()...)
+	go s.run(e, drain)
+	return s
+}
+
+func (s *stopSignals) run(e *env, drain func()) {
+	defer close(s.ended)
+	for {
+		select {
+		case <-s.end:
+			return
+		case sig := <-s.incoming:
+			s.deliver(e, sig, drain)
+		}
+	}
+}
+
+func (s *stopSignals) deliver(e *env, sig os.Signal, drain func()) {
+	switch {
+	case !ends(sig):
+	case s.first == nil && (sig == syscall.SIGINT || sig == syscall.SIGTERM):
+		s.first = signalled(sig)
+		e.say("taking no more jobs, and waiting for those that run here; once more ends them")
+		drain()
+	default:
+		e.say("ending the jobs that run here; they will be run again")
+		s.first = signalled(sig)
+		s.cancel(s.first)
+	}
+}
+
+// release lets signals have their default effect again. A batch that was drained
+// was ended by the signal.
+func (s *stopSignals) release(err error) error {
+	signal.Stop(s.incoming)
+	close(s.end)
+	<-s.ended
+	s.cancel(nil)
+	if errors.Is(err, lockgroup.ErrDrained) && s.first != nil {
+		return s.first
+	}
+	return err
+}

@@ -1,0 +1,334 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// list writes a list of jobs outside of the base directory.
+func (s *station) list(lines ...string) string {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), "jobs")
+	require.NoError(s.t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	return path
+}
+
+// witness is a file outside of the base directory to which jobs append a line.
+type witness struct {
+	t    *testing.T
+	path string
+}
+
+func newWitness(t *testing.T) *witness {
+	t.Helper()
+	return &witness{t, filepath.Join(t.TempDir(), "witness")}
+}
+
+func (w *witness) job(name, rest string) string {
+	return fmt.Sprintf("%s\techo %s >>%s; %s", name, name, w.path, rest)
+}
+
+// jobs are n of them.
+func (w *witness) jobs(n int, rest string) []string {
+	var lines []string
+	for i := range n {
+		lines = append(lines, w.job(fmt.Sprintf("job%03d", i), rest))
+	}
+	return lines
+}
+
+// ran are the names of the jobs that ran, sorted, as often as they did.
+func (w *witness) ran() []string {
+	w.t.Helper()
+	text, err := os.ReadFile(w.path)
+	if !os.IsNotExist(err) {
+		require.NoError(w.t, err)
+	}
+	names := strings.Fields(string(text))
+	slices.Sort(names)
+	return names
+}
+
+func (s *station) logOf(name string) string {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.base, ".multilock", "groups", ".locks", "logs", name+".log"))
+	if !os.IsNotExist(err) {
+		require.NoError(s.t, err)
+	}
+	return string(text)
+}
+
+// batchView is what the tests read of the JSON of a batch.
+type batchView struct {
+	Total, Done, Failed, Left, Before, Ran, Exit int
+	TakenOver                                    int `json:"taken_over"`
+	Failures                                     []struct {
+		Name, Why, Host, Log, Signal string
+		Exit, Attempt                int
+	}
+}
+
+func (s *station) batch(args ...string) (batchView, ended) {
+	s.t.Helper()
+	got := s.run(append([]string{"batch", "--json"}, args...)...)
+	var v batchView
+	require.NoError(s.t, json.Unmarshal([]byte(got.stdout), &v), got.stderr)
+	require.Equal(s.t, got.code, v.Exit)
+	return v, got
+}
+
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	list := s.list("first\techo $MULTILOCK_NAME $MULTILOCK_GROUP $MULTILOCK_SEQ $MULTILOCK_ATTEMPT; cat", "", "# not this", "true",
+		"exit 3", "with a space\techo to stderr >&2; exit 4", `killed`+"\t"+`kill -9 $$`)
+	got := s.run("batch", "-j2", "--retries", "1", list)
+	require.Equal(t, 1, got.code)
+	require.Regexp(t, `^5 jobs: 2 done, 3 failed, 8 run here, in \S+\n$`, got.stdout)
+	require.Contains(t, got.stderr, `job "3" failed with exit code 3 on `)
+	require.Regexp(t, `job "with a space" failed with exit code 4 on \S+ \(attempt 2\); its output: \S+/logs/with a space.log`, got.stderr)
+	require.Contains(t, got.stderr, `job "killed" failed by signal killed on `)
+	require.Equal(t, "first .locks 1 1\n", s.logOf("first"))
+	require.Regexp(t, `^to stderr\n=== attempt 2 on \S+ at \S+\nto stderr\n$`, s.logOf("with a space"))
+	require.Empty(t, s.logOf("3"), "a silent job has no log")
+	require.NoFileExists(t, filepath.Join(s.base, ".multilock", "groups", ".locks", "logs", "3.log"))
+
+	v, again := s.batch("--retries", "1", list)
+	require.Equal(t, 1, again.code)
+	require.Equal(t, []int{5, 2, 3, 0, 5, 0}, []int{v.Total, v.Done, v.Failed, v.Left, v.Before, v.Ran})
+	require.Equal(t, "3", v.Failures[0].Name)
+	require.Equal(t, 2, v.Failures[0].Attempt)
+	require.Empty(t, v.Failures[0].Log)
+	require.NotEmpty(t, v.Failures[1].Log)
+	require.Equal(t, "killed", v.Failures[2].Signal)
+	require.Equal(t, "free", s.lock("first").State)
+	require.Zero(t, s.staged())
+}
+
+func TestBatchContinues(t *testing.T) {
+	t.Parallel()
+	s, w := newStation(t), newWitness(t)
+	list := s.list(w.jobs(30, `test -e "`+s.base+`/go" || test $MULTILOCK_SEQ -le 20`)...)
+	v, got := s.batch(list)
+	require.Equal(t, 1, got.code)
+	require.Equal(t, []int{20, 10, 30}, []int{v.Done, v.Failed, v.Ran})
+	dry := s.must("batch", "--dry-run", list)
+	require.Regexp(t, `(?m)^job019 +done +echo`, dry)
+	require.Regexp(t, `(?m)^job020 +failed \(exit 1 on \S+\) +echo`, dry)
+
+	require.NoError(t, os.WriteFile(filepath.Join(s.base, "go"), nil, 0o600))
+	v, got = s.batch("--retries", "1", list)
+	require.Equal(t, 1, got.code, "what was final stays final")
+	require.Zero(t, v.Ran)
+	for i := 20; i < 30; i++ {
+		s.must("clean", "--results", fmt.Sprintf("job%03d", i))
+	}
+	require.Regexp(t, `(?m)^job020 +would run +echo`, s.must("batch", "--dry-run", list))
+	v, got = s.batch(list)
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, []int{30, 20, 10}, []int{v.Done, v.Before, v.Ran})
+	require.Len(t, w.ran(), 40)
+}
+
+func TestBatchDryRun(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	require.Regexp(t, `(?m)^1 +would run +touch x\n$`, s.must("batch", "-d", s.base, "--dry-run", s.list("touch x")))
+	s.requireUntouched()
+	held := s.hold("held")
+	require.Regexp(t, `(?m)^held +held by \S+ +true\n$`, s.must("batch", "--dry-run", s.list("held\ttrue")))
+	held.end()
+}
+
+// The list may come from anywhere, and its jobs may have several lines.
+func TestBatchFromStdin(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	cmd := s.command("batch", "-q", "-")
+	cmd.Stdin = strings.NewReader("echo one\r\necho two")
+	require.Equal(t, ended{0, "", ""}, s.finish(cmd))
+	require.Equal(t, "one\n", s.logOf("1"))
+	require.Equal(t, "two\n", s.logOf("2"))
+
+	cmd = s.command("batch", "-q", "-g", "other", "-0", "-")
+	cmd.Stdin = strings.NewReader("x\techo a\necho b\x00# no job\x00y\ttrue\x00")
+	require.Equal(t, ended{0, "", ""}, s.finish(cmd))
+	log, err := os.ReadFile(filepath.Join(s.base, ".multilock", "groups", "other", "logs", "x.log"))
+	require.NoError(t, err)
+	require.Equal(t, "a\nb\n", string(log))
+}
+
+func TestBatchBadInput(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	empty, twelve := s.list("# nothing"), make([]string, 12)
+	for i := range twelve {
+		twelve[i] = "a/b\ttrue"
+	}
+	for args, stderr := range map[string]string{
+		"batch":                        "batch: name one file with the jobs",
+		"batch a b":                    "batch: name one file with the jobs",
+		"batch /nonexistent":           "read the list of jobs: open /nonexistent: no such file or directory",
+		"batch " + empty:               "batch: there are no jobs in " + empty,
+		"batch -j0 x":                  "batch: -j 0: must be at least 1",
+		"batch -j x y":                 `batch: -j: "x" is not a number`,
+		"batch --retries=-1 x":         "batch: --retries -1: must not be negative",
+		"batch --timeout 0 x":          "batch: --timeout 0: leave the option out",
+		"batch -n name x":              "batch: the names of the jobs come from the list",
+		"batch --halt soon x":          "batch: --halt: write never, or soon or now",
+		"batch --halt soon,fail=0 x":   "batch: --halt: write never",
+		"batch --halt now,fail=101% x": "batch: --halt: write never",
+		"batch --halt later,fail=1 x":  "batch: --halt: write never",
+		"batch " + s.list("a\tx", "b", "a\ty", "a/b\tz", "\tw", "c\t "): `line 3: the name "a" is that of line 1; line 4: lock name "a/b": must not contain a slash`,
+		"batch " + s.list("c\t "):                 `line 1: "c" has no command`,
+		"batch " + s.list("\ttrue"):               `line 1: lock name "": must not be empty`,
+		"batch " + s.list("true\x00"):             "line 1: there is a NUL byte in the command; did you mean --null?",
+		"batch " + s.list(twelve...):              "; and 2 more",
+		"batch -d /nonexistent " + s.list("true"): "does not exist",
+	} {
+		got := s.run(strings.Fields(args)...)
+		require.Equal(t, 125, got.code, args)
+		require.Contains(t, got.stderr, stderr, args)
+		require.Empty(t, got.stdout)
+		require.Equal(t, 1, strings.Count(got.stderr, "\n"), got.stderr)
+	}
+	s.requireUntouched()
+}
+
+func TestBatchRefusesAnotherList(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("batch", s.list("a\ttrue", "b\ttrue"))
+	other := s.list("a\ttrue", "b\tfalse")
+	got := s.run("batch", other)
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, `another list of jobs: job 2 is "b\ttrue" there, and "b\tfalse" here; choose another group with -g`)
+	require.Contains(t, got.stderr, "multilock -d "+s.base+" clean --results")
+	require.Contains(t, s.run("batch", s.list("a\ttrue")).stderr, `a longer list of jobs: job 2, "b\ttrue", is missing here`)
+	require.Contains(t, s.run("batch", s.list("a\ttrue", "b\ttrue", "c\ttrue")).stderr, `a shorter list of jobs: job 3, "c\ttrue", is not in it`)
+	s.must("clean", "--results")
+	require.Equal(t, 1, s.run("batch", other).code)
+}
+
+func TestBatchHalt(t *testing.T) {
+	t.Parallel()
+	s, w := newStation(t), newWitness(t)
+	v, got := s.batch("-j1", "--halt", "soon,fail=10%", s.list(w.jobs(20, "false")...))
+	require.Equal(t, 1, got.code)
+	require.Equal(t, []int{0, 2, 18, 2}, []int{v.Done, v.Failed, v.Left, v.Ran})
+	require.Len(t, w.ran(), 2)
+	require.Contains(t, got.stderr, "halted after 0 successes and 2 failures")
+
+	ready := filepath.Join(t.TempDir(), "ready")
+	require.NoError(t, syscall.Mkfifo(ready, 0o600))
+	v, got = s.batch("-g", "now", "-j2", "--halt", "now,success=1", s.list("echo >"+ready+"; sleep 1000", "read x <"+ready))
+	require.Zero(t, got.code, "it has what it was to wait for")
+	require.Equal(t, []int{1, 0, 1}, []int{v.Done, v.Failed, v.Left})
+}
+
+func TestBatchTimeout(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	v, got := s.batch("--timeout", "100ms", s.list("sleep 1000 & sleep 1000"))
+	require.Equal(t, 1, got.code)
+	require.Equal(t, 124, v.Failures[0].Exit)
+	require.Equal(t, "it ran for longer than --timeout", v.Failures[0].Why)
+}
+
+// What a job leaves in the background is not waited for.
+func TestBatchBackground(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	pid := filepath.Join(t.TempDir(), "pid")
+	s.must("batch", s.list("echo before; sleep 1000 & echo $! >"+pid))
+	text, err := os.ReadFile(pid)
+	require.NoError(t, err)
+	require.Equal(t, "before\n", s.logOf("1"))
+	var number int
+	_, err = fmt.Sscan(string(text), &number)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(number, syscall.SIGKILL))
+}
+
+func TestBatchJoblog(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	joblog := filepath.Join(t.TempDir(), "joblog")
+	list := s.list("a\techo hello", "b\texit 3", "c\tkill -9 $$")
+	s.run("batch", "-j1", "--joblog", joblog, list)
+	s.run("batch", "-g", "more", "--joblog", joblog, s.list("true"))
+	text, err := os.ReadFile(joblog)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	require.Equal(t, "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand", lines[0])
+	require.Regexp(t, `^1\t\S+\t\d+\.\d{3}\t +\d+\.\d{3}\t0\t0\t0\t0\ttrue$`, lines[4])
+	ends := lines[1:4]
+	slices.Sort(ends)
+	for i, end := range []string{"\t6\t0\t0\techo hello", "\t0\t3\t0\texit 3", "\t0\t0\t9\tkill -9 $$"} {
+		require.True(t, strings.HasPrefix(ends[i], fmt.Sprint(i+1, "\t")), ends[i])
+		require.True(t, strings.HasSuffix(ends[i], end), ends[i])
+	}
+}
+
+// fifoJobs are jobs that say that they run, and go on when they are told.
+func fifoJobs(t *testing.T, w *witness, n int, rest string) (lines []string, proceed string) {
+	t.Helper()
+	proceed = filepath.Join(t.TempDir(), "proceed")
+	return w.jobs(n, `while ! test -e `+proceed+`; do sleep 0.01; done; `+rest), proceed
+}
+
+// The first SIGINT lets those that run end.
+func TestBatchInterruptedOnce(t *testing.T) {
+	t.Parallel()
+	s, w := newStation(t), newWitness(t)
+	lines, proceed := fifoJobs(t, w, 5, "true")
+	r := s.start("batch", "-j2", s.list(lines...))
+	s.eventually("two jobs run", func() bool { return len(w.ran()) == 2 })
+	r.signal(os.Interrupt)
+	r.err.expect(t, "taking no more jobs")
+	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
+	got := r.wait()
+	require.Equal(t, -1, got.code, "it dies of the signal, as shells want it")
+	require.Contains(t, got.stdout, "5 jobs: 2 done, 3 left, 2 run here")
+	require.Len(t, w.ran(), 2)
+	v, _ := s.batch(s.list(lines...))
+	require.Equal(t, []int{5, 2, 3}, []int{v.Done, v.Before, v.Ran})
+	require.Len(t, w.ran(), 5)
+}
+
+// The second one ends them; they have not failed, and run again.
+func TestBatchInterruptedTwice(t *testing.T) {
+	t.Parallel()
+	s, w := newStation(t), newWitness(t)
+	lines, proceed := fifoJobs(t, w, 3, "true")
+	r := s.start("batch", "-j2", s.list(lines...))
+	s.eventually("two jobs run", func() bool { return len(w.ran()) == 2 })
+	r.signal(syscall.SIGTERM)
+	r.err.expect(t, "taking no more jobs")
+	r.signal(syscall.SIGTERM)
+	got := r.wait()
+	require.Equal(t, 143, got.code)
+	require.Contains(t, got.stdout, "3 jobs: 0 done, 3 left")
+	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
+	v, again := s.batch(s.list(lines...))
+	require.Zero(t, again.code, again.stderr)
+	require.Equal(t, []int{3, 0, 3}, []int{v.Done, v.Before, v.Ran})
+	require.Len(t, w.ran(), 5)
+}
+
+func TestBatchFence(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("batch", "--fence", s.list("echo $MULTILOCK_FENCE"))
+	require.Equal(t, "1\n", s.logOf("1"))
+}

@@ -1,0 +1,242 @@
+package lockgroup_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// runs counts how often each job was run.
+type runs struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func newRuns() *runs { return &runs{count: map[string]int{}} }
+
+func (r *runs) add(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count[name]++
+}
+
+func (r *runs) of(name string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count[name]
+}
+
+// requireOnce requires that each of n jobs ran once.
+func (r *runs) requireOnce(t *testing.T, n int) {
+	t.Helper()
+	require.Len(t, r.count, n)
+	for name, count := range r.count {
+		require.Equal(t, 1, count, name)
+	}
+}
+
+// jobs is a list of n jobs that are counted and end as does says.
+func (r *runs) jobs(n int, does func(context.Context, lockgroup.Attempt) error) []lockgroup.Job {
+	list := make([]lockgroup.Job, n)
+	for i := range list {
+		list[i] = lockgroup.Job{Name: fmt.Sprintf("job%03d", i+1), Command: "make", Work: func(ctx context.Context, a lockgroup.Attempt) error {
+			r.add(a.Name)
+			return does(ctx, a)
+		}}
+	}
+	return list
+}
+
+func succeeds(context.Context, lockgroup.Attempt) error { return nil }
+
+func batch(t *testing.T, src multilock.Source, jobs []lockgroup.Job, opt lockgroup.BatchOptions) *lockgroup.Batch {
+	t.Helper()
+	b, err := lockgroup.NewBatch(src, jobs, opt)
+	require.NoError(t, err)
+	return b
+}
+
+func TestBatchOverHosts(t *testing.T) {
+	open, ran := opener(t), newRuns()
+	var group sync.WaitGroup
+	var total atomic.Int64
+	for range 3 {
+		b := batch(t, open(), ran.jobs(60, succeeds), lockgroup.BatchOptions{Workers: 4})
+		group.Go(func() {
+			report, err := b.Run(t.Context())
+			if err != nil || report.Done != 60 || report.Trouble != nil {
+				t.Errorf("%+v %v", report, err)
+			}
+			total.Add(int64(report.Ran))
+		})
+	}
+	group.Wait()
+	ran.requireOnce(t, 60)
+	require.Equal(t, int64(60), total.Load())
+}
+
+// Started again, a batch goes on where it stopped. What is known from the history
+// needs no request of its own.
+func TestBatchContinues(t *testing.T) {
+	open, ran := opener(t), newRuns()
+	var broken atomic.Bool
+	broken.Store(true)
+	list := ran.jobs(20, func(_ context.Context, a lockgroup.Attempt) error {
+		if broken.Load() && a.Seq > 10 {
+			return lockgroup.ErrNotRun
+		}
+		return nil
+	})
+	report, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(t.Context())
+	require.ErrorIs(t, err, lockgroup.ErrNotRun)
+	require.Zero(t, report.Failed)
+	first := report.Done
+
+	broken.Store(false)
+	report, err = batch(t, open(), list, lockgroup.BatchOptions{}).Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, lockgroup.BatchProgress{Total: 20, Done: 20, Before: first, Ran: 20 - first}, report.BatchProgress)
+
+	src := &counting{Source: open()}
+	report, err = batch(t, src, list, lockgroup.BatchOptions{}).Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 20, report.Before)
+	require.Zero(t, src.contended.Load())
+	require.Zero(t, src.read.Load())
+}
+
+// The history is for speed only.
+func TestBatchWithoutHistory(t *testing.T) {
+	base, ran := t.TempDir(), newRuns()
+	open := func() *fslock.Source {
+		src, err := fslock.Open(fslock.Options{Base: base})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, src.Close()) })
+		return src
+	}
+	list := ran.jobs(20, succeeds)
+	_, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "history")))
+	src := &counting{Source: open()}
+	report, err := batch(t, src, list, lockgroup.BatchOptions{}).Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 20, report.Before)
+	require.Equal(t, int64(20), src.read.Load())
+	require.Zero(t, src.contended.Load())
+	ran.requireOnce(t, 20)
+}
+
+// counting counts what is asked of a source.
+type counting struct {
+	*fslock.Source
+	contended, read atomic.Int64
+}
+
+func (c *counting) Contend(ctx context.Context, name string, claim multilock.Claim, p multilock.Patience) (multilock.Contender, error) {
+	c.contended.Add(1)
+	return c.Source.Contend(ctx, name, claim, p)
+}
+
+func (c *counting) Result(ctx context.Context, name string) (multilock.Result, error) {
+	c.read.Add(1)
+	return c.Source.Result(ctx, name)
+}
+
+func TestBatchFailures(t *testing.T) {
+	open, ran := opener(t), newRuns()
+	list := ran.jobs(4, func(_ context.Context, a lockgroup.Attempt) error {
+		switch {
+		case a.Seq == 2:
+			return &lockgroup.ExitError{Code: 130, Signal: "interrupt"}
+		case a.Seq == 3 && a.Number < 3:
+			return errWork
+		case a.Seq == 4:
+			return errWork
+		}
+		return nil
+	})
+	opt := lockgroup.BatchOptions{Retries: 2}
+	report, err := batch(t, open(), list, opt).Run(t.Context())
+	require.ErrorIs(t, err, lockgroup.ErrNotDone)
+	require.Equal(t, lockgroup.BatchProgress{Total: 4, Done: 2, Failed: 2, Ran: 10}, report.BatchProgress)
+	requireFailures := func(report lockgroup.BatchReport) {
+		t.Helper()
+		require.Len(t, report.Failures, 2)
+		one, other := report.Failures[0], report.Failures[1]
+		require.Equal(t, []any{"job002", 130, "interrupt", 3}, []any{one.Name, one.Exit, one.Signal, one.Attempt})
+		require.Equal(t, []any{"job004", 1, "", "the disk is full"}, []any{other.Name, other.Exit, other.Signal, other.Why})
+	}
+	requireFailures(report)
+	report, err = batch(t, open(), list, opt).Run(t.Context())
+	require.ErrorIs(t, err, lockgroup.ErrNotDone)
+	require.Zero(t, report.Ran)
+	requireFailures(report)
+}
+
+// A host learns of another one's failures from the history, and of what that does
+// not tell under the lock.
+func TestBatchHearsOfFailures(t *testing.T) {
+	open, ran := opener(t), newRuns()
+	others := make(chan struct{})
+	alpha := batch(t, open(), ran.jobs(2, func(context.Context, lockgroup.Attempt) error {
+		<-others
+		return errWork
+	}), lockgroup.BatchOptions{Workers: 2})
+	beta := batch(t, open(), ran.jobs(2, succeeds), lockgroup.BatchOptions{})
+	first := running(t, alpha)
+	require.Eventually(t, func() bool { return ran.of("job001")+ran.of("job002") == 2 }, generous, tick)
+	second := running(t, beta)
+	require.Eventually(t, func() bool { return beta.Progress().Elsewhere == 2 }, generous, tick)
+	close(others)
+	require.ErrorIs(t, (<-first).err, lockgroup.ErrNotDone)
+	end := <-second
+	require.ErrorIs(t, end.err, lockgroup.ErrNotDone)
+	require.Equal(t, lockgroup.BatchProgress{Total: 2, Failed: 2}, end.report.BatchProgress)
+	require.Len(t, end.report.Failures, 2)
+}
+
+// batchEnd is what a batch in the background returned.
+type batchEnd struct {
+	report lockgroup.BatchReport
+	err    error
+}
+
+func running(t *testing.T, b *lockgroup.Batch) <-chan batchEnd {
+	t.Helper()
+	end := make(chan batchEnd, 1)
+	go func() {
+		report, err := b.Run(t.Context())
+		end <- batchEnd{report, err}
+	}()
+	return end
+}
+
+// A dead holder's job is taken over, and counted.
+func TestBatchTakesOver(t *testing.T) {
+	open, ran := opener(t), newRuns()
+	src := open()
+	dead := src.Self()
+	dead.Start++ // the process that had this number before
+	crashed, err := fslock.Open(fslock.Options{Base: src.Base(), Self: dead})
+	require.NoError(t, err)
+	lock, err := multilock.TryAcquire(t.Context(), crashed, "job002", multilock.Options{})
+	require.NoError(t, err)
+	require.NoError(t, lock.Detach())
+	require.NoError(t, crashed.Close())
+
+	report, err := batch(t, src, ran.jobs(3, succeeds), lockgroup.BatchOptions{}).Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, lockgroup.BatchProgress{Total: 3, Done: 3, Ran: 3, TakenOver: 1}, report.BatchProgress)
+	ran.requireOnce(t, 3)
+}
