@@ -151,16 +151,25 @@ func (b *Batch) Run(ctx context.Context) (BatchReport, error) {
 		return b.report(), err
 	}
 	b.halt()
-	var following, workers sync.WaitGroup
-	followed, stopFollowing := context.WithCancel(context.WithoutCancel(ctx))
-	following.Go(func() { b.follow(followed) })
+	b.workThrough(taking, working)
+	return b.report(), b.verdict(ctx)
+}
+
+// workThrough has the jobs taken and run, and exchanges news meanwhile.
+func (b *Batch) workThrough(taking, working context.Context) {
+	following, giveUp := context.WithCancel(context.WithoutCancel(working))
+	defer giveUp()
+	ended := make(chan struct{})
+	var follower, workers sync.WaitGroup
+	follower.Go(func() { b.follow(following, ended) })
 	for range b.opt.Workers {
 		workers.Go(func() { b.work(taking, working) })
 	}
 	workers.Wait()
-	stopFollowing()
-	following.Wait()
-	return b.report(), b.verdict(ctx)
+	close(ended)
+	patience := time.AfterFunc(lastNewsPatience, giveUp)
+	defer patience.Stop()
+	follower.Wait()
 }
 
 // join makes sure that everybody means the same list, and learns what is done.
@@ -200,50 +209,4 @@ func (b *Batch) verdict(ctx context.Context) error {
 	default:
 		return stopped
 	}
-}
-
-// stops is how a batch is ended before its time: once for taking jobs, once for
-// those that run. The first cause stays.
-type stops struct {
-	mu    sync.Mutex
-	cause error
-	take  context.CancelCauseFunc
-	work  context.CancelCauseFunc
-}
-
-func (s *stops) begin(take, work context.CancelCauseFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.take, s.work = take, work
-	if s.cause != nil {
-		take(s.cause)
-	}
-}
-
-// drain ends the taking of jobs.
-func (s *stops) drain(cause error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cause == nil {
-		s.cause = cause
-	}
-	if s.take != nil {
-		s.take(s.cause)
-	}
-}
-
-// kill ends the jobs that run, too.
-func (s *stops) kill(cause error) {
-	s.drain(cause)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.work != nil {
-		s.work(cause)
-	}
-}
-
-func (s *stops) why() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cause
 }

@@ -46,8 +46,11 @@ func (n *news) add(e multilock.Event, urgent bool) {
 	}
 }
 
-// next reads on in the history.
+// next reads on in the history, unless an earlier call hangs in there.
 func (n *news) next(ctx context.Context) ([]multilock.Event, error) {
+	if n.hung {
+		return nil, context.Cause(ctx)
+	}
 	events, err := prompt(ctx, n.follower.Next)
 	n.hung = n.hung || ctx.Err() != nil
 	return events, err
@@ -92,30 +95,34 @@ func (n *news) sum() (takenOver int, trouble error) {
 	return n.takenOver, n.trouble
 }
 
-// follow exchanges news until ctx ends, and then once more.
-func (b *Batch) follow(ctx context.Context) {
+// follow exchanges news until the channel is closed, and then once more. Nothing
+// that is under way is given up before ctx ends.
+func (b *Batch) follow(ctx context.Context, ended <-chan struct{}) {
 	pause := pauses{limit: b.opt.Poll}
-	for {
-		if _, err := sleep(ctx, max(newsEvery, pause.next()), b.news.urgent); err != nil {
-			b.lastNews(context.WithoutCancel(ctx))
-			return
-		}
+	for b.news.await(max(newsEvery, pause.next()), ended) {
 		b.publish(ctx)
 		if b.listen(ctx) > 0 {
 			pause.reset()
 		}
 	}
-}
-
-// lastNews tells the others what is still to be told, and ends the exchange.
-func (b *Batch) lastNews(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lastNewsPatience)
-	defer cancel()
 	b.publish(ctx)
 	if b.agenda.count().open == 0 {
 		b.listen(ctx) // for the report
 	}
 	b.news.note(b.news.close())
+}
+
+// await pauses until the next exchange. It reports false when there is to be no other.
+func (n *news) await(pause time.Duration, ended <-chan struct{}) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return false
+	case <-n.urgent:
+	case <-timer.C:
+	}
+	return true
 }
 
 // publish tells what there is to tell. That it cannot be told stops no job: the

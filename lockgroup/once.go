@@ -180,7 +180,7 @@ func withCause(err, cause error) error {
 // work, err what kept it from being recorded.
 func (o *once) attempt(ctx context.Context, lock *multilock.Lock, number int) (_ *multilock.Result, failure, err error) {
 	start := time.Now()
-	failure, interrupted := o.under(ctx, lock)
+	failure, interrupted := during(ctx, lock, o.work)
 	if interrupted != nil {
 		return nil, failure, interrupted
 	}
@@ -188,20 +188,6 @@ func (o *once) attempt(ctx context.Context, lock *multilock.Lock, number int) (_
 	r.Start, r.Duration = start, time.Since(start)
 	r = o.plan.Complete(r, number)
 	return &r, failure, lock.Commit(context.WithoutCancel(ctx), r)
-}
-
-// under runs the work while the lock is held. An error after its context ended
-// is an interruption.
-func (o *once) under(ctx context.Context, lock *multilock.Lock) (failure, interrupted error) {
-	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(lock.Context(), func() { cancel(context.Cause(lock.Context())) })
-	defer stop()
-	failure = o.work(inner)
-	if failure != nil && inner.Err() != nil {
-		return failure, context.Cause(inner)
-	}
-	return failure, nil
 }
 
 // resultOf is the result of work that returned err, with the exit codes that a

@@ -18,7 +18,7 @@ func TryAcquire(ctx context.Context, src Source, name string, opt Options) (*Loc
 }
 
 // TryOnce makes one attempt at the lock name, and does not look who is in the way
-// if that fails: the error is then ErrHeld itself. It is for those who have other
+// if that fails: the error is then ErrHeld, and names nobody. It is for those who have other
 // locks to try instead. It never takes a dead holder's lock over.
 func TryOnce(ctx context.Context, src Source, name string, opt Options) (*Lock, error) {
 	return compete(ctx, src, name, opt, blindly)

@@ -39,6 +39,24 @@ func TestTryAcquireNamesTheHolderAndDoesNotWait(t *testing.T) {
 	})
 }
 
+// Whoever has other locks to try instead does not want to know who is in the way.
+func TestTryOnceDoesNotLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, inTurn(fails(multilock.ErrHeld), succeeds))
+		f.show(node7(multilock.Dead))
+		start := time.Now()
+		_, err := multilock.TryOnce(t.Context(), f, "nightly", multilock.Options{})
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.Zero(t, time.Since(start))
+		require.Equal(t, []step{contend, try, closes}, f.steps())
+
+		lock, err := multilock.TryOnce(t.Context(), f, "nightly", multilock.Options{})
+		require.NoError(t, err)
+		require.NoError(t, lock.Release(t.Context()))
+	})
+}
+
 func TestTryAcquireSeesASuspectThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

@@ -112,21 +112,17 @@ func startBatchProgress(ctx context.Context, e *env, o common, batch *lockgroup.
 			return batchText(batch.Progress(), time.Since(start))
 		})
 	}
-	return startMeter(e, func() amount {
-		p := batch.Progress()
-		return amount{done: p.Done + p.Failed - p.Before, total: p.Total - p.Before, what: batchTrouble(p)}
-	})
+	return startMeter(e, func() amount { return batchAmount(batch.Progress()) })
+}
+
+func batchAmount(p lockgroup.BatchProgress) amount {
+	return amount{done: p.Done + p.Failed, total: p.Total, before: p.Before, what: batchTrouble(p)}
 }
 
 // batchText is the line of a log, with the rate and the time that is left.
 func batchText(p lockgroup.BatchProgress, elapsed time.Duration) string {
-	ended := p.Done + p.Failed
-	text := fmt.Sprintf("%d of %d ended, %s", ended, p.Total, batchTrouble(p))
-	if rate := float64(ended-p.Before) / elapsed.Seconds(); rate > 0 && ended < p.Total {
-		left := time.Duration(float64(p.Total-ended) / rate * float64(time.Second))
-		text += fmt.Sprintf("; %.3g jobs/s, %s left", rate, short(left))
-	}
-	return text
+	a := batchAmount(p)
+	return fmt.Sprintf("%d of %d ended, %s%s", a.done, a.total, a.what, a.pace(elapsed))
 }
 
 // batchTrouble is what there is to tell beside the numbers of a bar.

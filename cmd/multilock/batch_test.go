@@ -220,29 +220,22 @@ func TestBatchRefusesAnotherList(t *testing.T) {
 	require.Equal(t, 1, s.run("batch", other).code)
 }
 
-func TestBatchHalt(t *testing.T) {
-	t.Parallel()
-	s, w := newStation(t), newWitness(t)
-	v, got := s.batch("-j1", "--halt", "soon,fail=10%", s.list(w.jobs(20, "false")...))
-	require.Equal(t, 1, got.code)
-	require.Equal(t, []int{0, 2, 18, 2}, []int{v.Done, v.Failed, v.Left, v.Ran})
-	require.Len(t, w.ran(), 2)
-	require.Contains(t, got.stderr, "halted after 0 successes and 2 failures")
-
-	ready := filepath.Join(t.TempDir(), "ready")
-	require.NoError(t, syscall.Mkfifo(ready, 0o600))
-	v, got = s.batch("-g", "now", "-j2", "--halt", "now,success=1", s.list("echo >"+ready+"; sleep 1000", "read x <"+ready))
-	require.Zero(t, got.code, "it has what it was to wait for")
-	require.Equal(t, []int{1, 0, 1}, []int{v.Done, v.Failed, v.Left})
-}
-
-func TestBatchTimeout(t *testing.T) {
+// All of the output is kept, of both kinds, also what is printed just before the end.
+func TestBatchOutput(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	v, got := s.batch("--timeout", "100ms", s.list("sleep 1000 & sleep 1000"))
-	require.Equal(t, 1, got.code)
-	require.Equal(t, 124, v.Failures[0].Exit)
-	require.Equal(t, "it ran for longer than --timeout", v.Failures[0].Why)
+	s.must("batch", s.list("big\thead -c 300000 /dev/zero | tr '\\000' x; echo error >&2; echo end"))
+	require.Equal(t, strings.Repeat("x", 300000)+"error\nend\n", s.logOf("big"))
+}
+
+// A log that cannot be written is no reason for a job to fail.
+func TestBatchLogInTheWay(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(s.base, ".multilock", "groups", ".locks", "logs", "a.log"), 0o700))
+	got := s.run("batch", s.list("a\techo hello"))
+	require.Zero(t, got.code)
+	require.Regexp(t, `warning: the output of job "a" is not kept: .*is a directory`, got.stderr)
 }
 
 // What a job leaves in the background is not waited for.
@@ -278,52 +271,6 @@ func TestBatchJoblog(t *testing.T) {
 		require.True(t, strings.HasPrefix(ends[i], fmt.Sprint(i+1, "\t")), ends[i])
 		require.True(t, strings.HasSuffix(ends[i], end), ends[i])
 	}
-}
-
-// fifoJobs are jobs that say that they run, and go on when they are told.
-func fifoJobs(t *testing.T, w *witness, n int, rest string) (lines []string, proceed string) {
-	t.Helper()
-	proceed = filepath.Join(t.TempDir(), "proceed")
-	return w.jobs(n, `while ! test -e `+proceed+`; do sleep 0.01; done; `+rest), proceed
-}
-
-// The first SIGINT lets those that run end.
-func TestBatchInterruptedOnce(t *testing.T) {
-	t.Parallel()
-	s, w := newStation(t), newWitness(t)
-	lines, proceed := fifoJobs(t, w, 5, "true")
-	r := s.start("batch", "-j2", s.list(lines...))
-	s.eventually("two jobs run", func() bool { return len(w.ran()) == 2 })
-	r.signal(os.Interrupt)
-	r.err.expect(t, "taking no more jobs")
-	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
-	got := r.wait()
-	require.Equal(t, -1, got.code, "it dies of the signal, as shells want it")
-	require.Contains(t, got.stdout, "5 jobs: 2 done, 3 left, 2 run here")
-	require.Len(t, w.ran(), 2)
-	v, _ := s.batch(s.list(lines...))
-	require.Equal(t, []int{5, 2, 3}, []int{v.Done, v.Before, v.Ran})
-	require.Len(t, w.ran(), 5)
-}
-
-// The second one ends them; they have not failed, and run again.
-func TestBatchInterruptedTwice(t *testing.T) {
-	t.Parallel()
-	s, w := newStation(t), newWitness(t)
-	lines, proceed := fifoJobs(t, w, 3, "true")
-	r := s.start("batch", "-j2", s.list(lines...))
-	s.eventually("two jobs run", func() bool { return len(w.ran()) == 2 })
-	r.signal(syscall.SIGTERM)
-	r.err.expect(t, "taking no more jobs")
-	r.signal(syscall.SIGTERM)
-	got := r.wait()
-	require.Equal(t, 143, got.code)
-	require.Contains(t, got.stdout, "3 jobs: 0 done, 3 left")
-	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
-	v, again := s.batch(s.list(lines...))
-	require.Zero(t, again.code, again.stderr)
-	require.Equal(t, []int{3, 0, 3}, []int{v.Done, v.Before, v.Ran})
-	require.Len(t, w.ran(), 5)
 }
 
 func TestBatchFence(t *testing.T) {

@@ -56,7 +56,18 @@ func trouble(p lockgroup.Progress) string {
 // amount is how much of long work is done. The total is 0 if it is not known.
 type amount struct {
 	done, total int
+	before      int // of done, when the work began
 	what        string
+}
+
+// pace is the rate since the work began, and the time that is left at that rate.
+func (a amount) pace(elapsed time.Duration) string {
+	rate := float64(a.done-a.before) / elapsed.Seconds()
+	if rate <= 0 || a.done >= a.total {
+		return ""
+	}
+	left := time.Duration(float64(a.total-a.done) / rate * float64(time.Second))
+	return fmt.Sprintf(", %.3g jobs/s, %s left", rate, short(left))
 }
 
 // meter is a progress bar that shows an amount as it changes.
@@ -84,6 +95,7 @@ func (m *meter) stop() {
 // run shows nothing of what is over soon.
 func (m *meter) run(e *env, read func() amount) {
 	defer close(m.done)
+	start := time.Now()
 	select {
 	case <-m.end:
 		return
@@ -96,7 +108,7 @@ func (m *meter) run(e *env, read func() amount) {
 	defer ticks.Stop()
 	for {
 		now := read()
-		bar.Describe(now.what)
+		bar.Describe(now.what + now.pace(time.Since(start)))
 		_ = bar.Set(now.done)
 		_ = bar.RenderBlank()
 		select {
@@ -107,8 +119,8 @@ func (m *meter) run(e *env, read func() amount) {
 	}
 }
 
-// newBar is a bar with count, rate and the time that is left; a mere sign of life
-// if the total is not known.
+// newBar is a bar with a count; a mere sign of life if the total is not known. It
+// would take the time for its own, and what was done before for done in it: see pace.
 func newBar(e *env, a amount) *progressbar.ProgressBar {
 	total := a.total
 	if total == 0 {
@@ -116,7 +128,7 @@ func newBar(e *env, a amount) *progressbar.ProgressBar {
 	}
 	return progressbar.NewOptions(total,
 		progressbar.OptionSetWriter(e.stderr), progressbar.OptionUseANSICodes(true), progressbar.OptionSetWidth(24),
-		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("job"),
+		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSpinnerType(14),
 		progressbar.OptionClearOnFinish(),
 	)

@@ -69,7 +69,7 @@ func (s *Source) placeManifest(staging *handle, private vfs.Dir, manifest []byte
 	case err == nil && renamed == nil:
 		err = s.settleManifest(private)
 	case gone(err) && renamed != nil:
-		return nil, s.refusedManifest(private, renamed)
+		return s.refusedManifest(private, renamed)
 	}
 	return current, manifestError("read the manifest", err)
 }
@@ -107,19 +107,26 @@ func (s *Source) settleManifest(private vfs.Dir) error {
 	return private.Sync()
 }
 
-// refusedManifest is for a rename that failed though there is no manifest: an
-// empty directory that a crash left is in the way where a rename replaces none.
-func (s *Source) refusedManifest(private vfs.Dir, renamed error) error {
-	if (notEmpty(renamed) || forbidden(renamed)) && private.Rmdir(manifestDir) == nil {
-		return errAgain
+// refusedManifest is for a rename that failed though no manifest is to be seen. An
+// NFS client may remember that there is none: the answer of a mkdir, which is
+// always sent, ends that. Or an empty directory that a crash left is in the way,
+// where a rename replaces none.
+func (s *Source) refusedManifest(private vfs.Dir, renamed error) ([]byte, error) {
+	if !notEmpty(renamed) && !forbidden(renamed) {
+		return nil, manifestError("publish the manifest", renamed)
 	}
-	if notEmpty(renamed) || is(renamed, syscall.ENOTDIR) {
-		return &multilock.InvalidError{
+	_ = private.Mkdir(manifestDir, dirMode)
+	if private.Rmdir(manifestDir) == nil {
+		return nil, errAgain
+	}
+	current, err := s.manifest(private)
+	if gone(err) || is(err, syscall.ENOTDIR) {
+		return nil, &multilock.InvalidError{
 			What: "lock group", Got: s.group, Err: renamed,
 			Why: private.Path() + "/" + manifestDir + " is not the directory of a manifest; move it away",
 		}
 	}
-	return manifestError("publish the manifest", renamed)
+	return current, manifestError("read the manifest", err)
 }
 
 // manifest reads the manifest, past what an NFS client remembers of the names in

@@ -138,5 +138,52 @@ func manifestWithFault(t *testing.T, f fault, n int, retract bool) (ended bool) 
 	return !struck.Load()
 }
 
+// A process that ends before any operation leaves nothing that keeps others from
+// publishing, or that the janitor does not remove.
+func TestManifestCrashAtEveryOperation(t *testing.T) {
+	for name, play := range map[string]func(*fslock.Source) error{
+		"publish": func(src *fslock.Source) error {
+			_, err := src.Publish(t.Context(), []byte("mine\n"))
+			return err
+		},
+		"retract": func(src *fslock.Source) error { return src.Retract(t.Context()) },
+	} {
+		for _, before := range []string{"", "theirs\n"} {
+			t.Run(name+" "+before, func(t *testing.T) {
+				sweepOperations(t, 16, func(t *testing.T, n int) bool { return manifestWithCrash(t, before, play, n) })
+			})
+		}
+	}
+}
+
+// manifestWithCrash carries nothing out from the n-th operation on: what is on disk
+// then is what a crash leaves.
+func manifestWithCrash(t *testing.T, before string, play func(*fslock.Source) error, n int) (ended bool) {
+	base := fresh(t)
+	other := open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)})
+	if before != "" {
+		_, err := other.Publish(t.Context(), []byte(before))
+		require.NoError(t, err)
+	}
+	faulty := sharedFS()
+	src := open(t, fslock.Options{Base: base, FS: faulty})
+	var struck atomic.Bool
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.N < n {
+			return nil
+		}
+		struck.Store(true)
+		return syscall.EIO
+	})
+	if err := play(src); !struck.Load() {
+		require.NoError(t, err)
+	}
+	found, err := other.Publish(t.Context(), []byte("next\n"))
+	require.NoError(t, err)
+	require.Contains(t, []string{"mine\n", before, "next\n"}, string(found))
+	requireTidy(t, base)
+	return !struck.Load()
+}
+
 // isGone says that a fault is the claim that what is there is not.
 func isGone(f fault) bool { return f.errno == syscall.ENOENT || f.errno == syscall.ESTALE }

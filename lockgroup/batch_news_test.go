@@ -1,0 +1,94 @@
+package lockgroup_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// mute is a source whose history cannot be written.
+type mute struct{ *fslock.Source }
+
+var errMute = errors.New("the history cannot be written")
+
+func (mute) Record(context.Context, []multilock.Event) error { return errMute }
+
+// Without news of each other hosts still run each job once, and say what is wrong.
+func TestBatchWithoutNews(t *testing.T) {
+	open, ran := opener(t), newRuns()
+	var group sync.WaitGroup
+	for range 2 {
+		b := batch(t, mute{open()}, ran.jobs(30, succeeds), lockgroup.BatchOptions{Workers: 2})
+		group.Go(func() {
+			report, err := b.Run(t.Context())
+			if err != nil || report.Done != 30 || !errors.Is(report.Trouble, errMute) {
+				t.Errorf("%+v %v", report, err)
+			}
+		})
+	}
+	group.Wait()
+	ran.requireOnce(t, 30)
+}
+
+// A success in the history counts only if it was not forgotten since.
+func TestBatchAfterForget(t *testing.T) {
+	open, ran := opener(t), newRuns()
+	src := open()
+	list := ran.jobs(3, succeeds)
+	_, err := batch(t, src, list, lockgroup.BatchOptions{}).Run(t.Context())
+	require.NoError(t, err)
+	lock, err := multilock.TryAcquire(t.Context(), src, "job002", multilock.Options{})
+	require.NoError(t, err)
+	require.NoError(t, lock.Forget(t.Context()))
+	require.NoError(t, lock.Commit(t.Context(), multilock.Result{By: src.Self(), Exit: 5, Attempt: 1, Final: true}))
+	require.NoError(t, lock.Release(t.Context()))
+	require.NoError(t, src.Append(t.Context(), multilock.Event{What: multilock.Forgot, Name: "job002", Time: time.Now()}))
+
+	report, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(t.Context())
+	require.ErrorIs(t, err, lockgroup.ErrNotDone)
+	require.Equal(t, 3, report.Before)
+	require.Equal(t, 5, report.Failures[0].Exit)
+	require.Equal(t, 1, ran.of("job002"))
+}
+
+// A result that nobody can read counts as run, and as no success.
+func TestBatchUnclearResult(t *testing.T) {
+	open, ran := opener(t), newRuns()
+	src := open()
+	done := filepath.Join(src.Base(), ".multilock", "groups", fslock.DefaultGroup, "done")
+	require.NoError(t, os.MkdirAll(done, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(done, "job001"), []byte("rubbish\n"), 0o600))
+	report, err := batch(t, src, ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(t.Context())
+	require.ErrorIs(t, err, lockgroup.ErrNotDone)
+	require.Equal(t, lockgroup.BatchProgress{Total: 2, Done: 1, Failed: 1, Before: 1, Ran: 1}, report.BatchProgress)
+	require.NotEmpty(t, report.Failures[0].Foreign)
+	require.Zero(t, ran.of("job001"))
+}
+
+// The order is the list's, but for a window.
+func TestBatchOrder(t *testing.T) {
+	open, ran := opener(t), newRuns()
+	var order []int
+	src := &counting{Source: open()}
+	report, err := batch(t, src, ran.jobs(200, func(_ context.Context, a lockgroup.Attempt) error {
+		order = append(order, a.Seq)
+		return nil
+	}), lockgroup.BatchOptions{}).Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 200, report.Ran)
+	require.Equal(t, int64(200), src.contended.Load(), "one attempt for each")
+	require.Zero(t, src.read.Load())
+	for i, seq := range order {
+		require.LessOrEqual(t, seq, i+64)
+	}
+}

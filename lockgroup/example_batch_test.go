@@ -1,0 +1,49 @@
+package lockgroup_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// The same program on any number of hosts: each page is converted once.
+func ExampleBatch() {
+	shared, err := os.MkdirTemp("", "shared-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(shared)
+	src, err := fslock.Open(fslock.Options{Base: shared, Group: "convert"})
+	if err != nil {
+		panic(err)
+	}
+	defer src.Close()
+
+	var jobs []lockgroup.Job
+	for page := range 10 {
+		jobs = append(jobs, lockgroup.Job{
+			Name: fmt.Sprintf("page%02d", page),
+			Work: func(ctx context.Context, _ lockgroup.Attempt) error { return convert(ctx, page) },
+		})
+	}
+	batch, err := lockgroup.NewBatch(src, jobs, lockgroup.BatchOptions{Workers: 4, Retries: 1})
+	if err != nil {
+		panic(err)
+	}
+	report, err := batch.Run(context.Background())
+	fmt.Printf("%d of %d done, %d failed: %v\n", report.Done, report.Total, report.Failed, err)
+	fmt.Println(report.Failures[0].Name, report.Failures[0].Why)
+	// Output:
+	// 9 of 10 done, 1 failed: not everything is done
+	// page07 page 7 is torn
+}
+
+func convert(_ context.Context, page int) error {
+	if page == 7 {
+		return fmt.Errorf("page %d is torn", page)
+	}
+	return nil
+}
