@@ -55,7 +55,7 @@ func (s *Source) identify(claim *multilock.Claim) {
 
 // maxRounds bounds how often one attempt starts over because things moved under
 // it: each time somebody else made progress.
-const maxRounds = 100
+const maxRounds = 1000
 
 // Try implements multilock.Contender.
 func (c *contender) Try(context.Context) (multilock.Lease, error) {

@@ -29,6 +29,7 @@ type lease struct {
 	tried   bool // a removal was answered with an error: it may have been carried out
 	marked  bool // there is a job file
 	pending bool // a result's file may be in the lock's directory
+	missed  bool // the lock file was found missing
 	settled error
 }
 
@@ -93,6 +94,9 @@ func (l *lease) explain(op string, err error) error {
 }
 
 func (l *lease) lost(why string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.missed = true
 	return &multilock.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errors.New(why)}
 }
 
@@ -108,11 +112,11 @@ func (l *lease) Release(context.Context) error {
 		return err
 	}
 	l.mu.Lock()
-	tried := l.tried
+	tried, missed := l.tried, l.missed
 	l.mu.Unlock()
 	err := l.dir.Unlink(l.locked())
 	switch {
-	case err == nil, gone(err) && (tried || l.untaken()):
+	case err == nil, gone(err) && (tried || !missed && l.untaken()):
 	case gone(err):
 		return l.settle(l.explain("release", err))
 	default:

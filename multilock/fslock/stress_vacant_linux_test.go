@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,6 +70,7 @@ func (g *busyGroup) askOften() {
 	for !g.over.Load() && !g.t.Failed() {
 		ended, begun := g.ended.Load(), g.begun.Load()
 		vacant, err := src.Vacant(context.Background())
+		time.Sleep(100 * time.Microsecond) // who asks without any pause lets nobody in
 		g.check(err)
 		if !vacant {
 			g.refusals.Add(1)
