@@ -50,7 +50,9 @@ func (a *actor) awaitStop(t testing.TB) (goOn func()) {
 // processes are in one control group.
 func (a *actor) stopped(t testing.TB) int {
 	t.Helper()
-	group, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", a.host.name, "cgroup.procs"))
+	life, err := a.host.state("life")
+	require.NoError(t, err)
+	group, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", a.host.name+"."+life, "cgroup.procs"))
 	require.NoError(t, err)
 	for _, field := range strings.Fields(string(group)) {
 		status, err := os.ReadFile(filepath.Join("/proc", field, "status"))

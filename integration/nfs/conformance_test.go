@@ -20,9 +20,12 @@ import (
 const conformanceTTL = 6 * time.Second
 
 // The suite that every lock source passes, in a process on each host. A short run
-// leaves the other versions to TestConformanceAcrossHosts.
+// leaves it to TestConformanceAcrossHosts.
 func TestConformance(t *testing.T) {
-	eachVersionAtLength(t, func(t *testing.T, h host, _ []host) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+	eachVersion(t, func(t *testing.T, h host, _ []host) {
 		p := newPlace(t)
 		self, err := os.Executable()
 		require.NoError(t, err)

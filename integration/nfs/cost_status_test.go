@@ -60,7 +60,7 @@ func manyLocks(t *testing.T) (place, int) {
 
 // A look at each of many held locks that this host has never seen.
 func TestCostOfLookingAtManyLocks(t *testing.T) {
-	eachVersion(t, func(t *testing.T, h host, _ []host) {
+	eachVersionAtLength(t, func(t *testing.T, h host, _ []host) {
 		p, locks := manyLocks(t)
 		src := p.source(t, h)
 		requireManyLooks(t, h, locks, func() {
@@ -79,7 +79,7 @@ func TestCostOfLookingAtManyLocks(t *testing.T) {
 // The same through the command, in a process of its own.
 func TestCostOfStatus(t *testing.T) {
 	needCommand(t)
-	eachVersion(t, func(t *testing.T, h host, _ []host) {
+	eachVersionAtLength(t, func(t *testing.T, h host, _ []host) {
 		p, locks := manyLocks(t)
 		requireManyLooks(t, h, locks, func() { require.Len(t, p.status(t, h), locks) })
 	})

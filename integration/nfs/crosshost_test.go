@@ -101,7 +101,7 @@ func requireHistory(t *testing.T, path string) {
 // The process that holds a lock dies. A rival on its host sees that at once; one
 // on another host, where there is nothing to see, once it was silent long enough.
 func TestDeadHolder(t *testing.T) {
-	eachVersion(t, func(t *testing.T, h host, others []host) {
+	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
 		for name, rival := range map[string]host{"rival beside it": h, "rival elsewhere": others[0]} {
 			t.Run(name, func(t *testing.T) {
 				p := newPlace(t)

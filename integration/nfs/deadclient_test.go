@@ -20,7 +20,7 @@ func TestDeadReadersDelegation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute for each version")
 	}
-	eachVersion(t, func(t *testing.T, h host, others []host) {
+	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
 		lease := plant(t, p.source(t, others[0]), "job", long)
 		reader := addHost(t, "reader", "4.2", "hard")
