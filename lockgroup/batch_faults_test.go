@@ -65,11 +65,11 @@ func persist(t *testing.T, base string, list []lockgroup.Job, faults faultfs.Inj
 	}
 	defer src.Close()
 	fs.Inject(faults)
-	ctx, cancel := context.WithTimeout(t.Context(), generous)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*generous)
 	defer cancel()
 	for err := context.Canceled; err != nil && ctx.Err() == nil; {
 		var b *lockgroup.Batch
-		if b, err = lockgroup.NewBatch(src, list, lockgroup.BatchOptions{Workers: 3, Options: multilock.Options{TTL: time.Second}}); err == nil {
+		if b, err = lockgroup.NewBatch(src, list, lockgroup.BatchOptions{Workers: 3, Options: multilock.Options{TTL: 3 * time.Second}}); err == nil {
 			_, err = b.Run(ctx)
 		}
 	}
