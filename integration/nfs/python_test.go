@@ -232,6 +232,9 @@ func TestKilledPythonHolderNeedsMaxAge(t *testing.T) {
 // A Python peer that stood still while it took the lock, until it was cleared away,
 // goes on by path into a directory that is ours by then, and gets nowhere.
 func TestPythonPausedWhileItTakesTheLock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
 	for name, steps := range map[string]struct{ before, after []string }{
 		"before its lock file": {[]string{"mkdir job"}, []string{"fill job", "rename job"}},
 		"before its rename":    {[]string{"mkdir job", "fill job"}, []string{"rename job"}},
