@@ -9,12 +9,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/multilock/go/multilock/locktest"
 )
 
 // binaryVariable tells the tests where the binary is.
 const binaryVariable = "MULTILOCK_TEST_BINARY"
 
 func TestMain(m *testing.M) {
+	locktest.HearHangups()
 	code, err := testWithBinary(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

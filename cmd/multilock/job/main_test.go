@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/multilock/locktest"
 )
 
 const (
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 			os.Exit(runAsRunner(os.Args[2:]))
 		}
 	}
+	locktest.HearHangups()
 	os.Exit(m.Run())
 }
 
