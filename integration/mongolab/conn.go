@@ -1,0 +1,152 @@
+package mongolab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// conn is one connection of a client, and the one to the server behind it.
+type conn struct {
+	server  *Server
+	number  int
+	client  net.Conn
+	backend net.Conn
+	cancel  context.CancelFunc
+	// requests are the client's messages; it is closed when the client has gone, or
+	// was cut off.
+	requests chan message
+	ended    chan struct{} // closed when nobody waits for requests any more
+}
+
+// cut ends the connection to the client, and whatever pauses on its way. A command
+// that the server is just carrying out ends first.
+func (c *conn) cut() {
+	c.cancel()
+	_ = c.client.Close()
+}
+
+// serve passes commands on, one after the other, until the connection ends.
+func (c *conn) serve(ctx context.Context) {
+	defer c.cut()
+	defer func() { _ = c.backend.Close() }()
+	defer close(c.ended)
+	go c.receive()
+	for request := range c.requests {
+		if !c.handle(ctx, request.single()) {
+			return
+		}
+	}
+}
+
+// receive reads ahead by one message, which is how it notices that the client has
+// gone while its command is still held up.
+func (c *conn) receive() {
+	defer close(c.requests)
+	for {
+		m, err := readMessage(c.client)
+		if err != nil {
+			return
+		}
+		select {
+		case c.requests <- m:
+		case <-c.ended:
+			return
+		}
+	}
+}
+
+// handle deals with one request, and says whether the connection goes on.
+func (c *conn) handle(ctx context.Context, request message) bool {
+	command, err := parseCommand(request)
+	if err != nil {
+		c.server.journal.reject(c.number, err)
+		return false
+	}
+	command.Conn = c.number
+	x, fault := c.server.journal.begin(command)
+	if fault.Outcome == Zombie {
+		_ = c.client.Close()
+	}
+	reply, err := c.obtain(ctx, x, request, fault)
+	if err != nil {
+		c.server.journal.note(x, func(x *Exchange) { x.Err = err })
+		return false
+	}
+	return c.answer(x.Command, request, fault, reply)
+}
+
+// obtain has the command carried out, if its fault allows that, and gives the
+// server's reply.
+func (c *conn) obtain(ctx context.Context, x *Exchange, request message, fault Fault) (bson.Raw, error) {
+	if !fault.Before.end(ctx) {
+		return nil, context.Cause(ctx)
+	}
+	var reply bson.Raw
+	if fault.Outcome.executes() {
+		var err error
+		if reply, err = c.server.execute(c, x, request); err != nil {
+			return nil, err
+		}
+	}
+	if !fault.After.end(ctx) {
+		return nil, context.Cause(ctx)
+	}
+	return reply, nil
+}
+
+// answer does what the fault makes of the reply, and says whether the connection
+// goes on.
+func (c *conn) answer(command Command, request message, fault Fault, reply bson.Raw) bool {
+	switch fault.Outcome {
+	case Dropped, Lost, Zombie:
+		return false
+	case Hung, Mute:
+		<-c.requests // until the client has gone
+		return false
+	}
+	if request.unanswered() {
+		return true
+	}
+	reply, err := fault.reported(command, reply)
+	if err != nil {
+		return false
+	}
+	_, err = c.client.Write(replyTo(request, reply))
+	return err == nil
+}
+
+// reported is the reply that the client gets.
+func (f Fault) reported(command Command, reply bson.Raw) (bson.Raw, error) {
+	switch f.Outcome {
+	case Refused, Misreported:
+		return f.Code.refusal(command)
+	case Unconfirmed:
+		return f.Code.unconfirmed(command, reply)
+	default:
+		return reply, nil
+	}
+}
+
+// errUnanswered refuses what the embedded server cannot do one at a time: when it
+// is done is not known.
+var errUnanswered = errors.New("a write without acknowledgement (w:0): the embedded server takes none")
+
+// roundTrip sends a request to the server behind the proxy and reads its reply, nil
+// if there is to be none.
+func (c *conn) roundTrip(request message) (bson.Raw, error) {
+	if _, err := c.backend.Write(request); err != nil {
+		return nil, fmt.Errorf("to the server: %w", err)
+	}
+	if request.unanswered() {
+		return nil, nil
+	}
+	m, err := readMessage(c.backend)
+	if err != nil {
+		return nil, fmt.Errorf("from the server: %w", err)
+	}
+	return m.document()
+}

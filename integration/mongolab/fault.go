@@ -1,0 +1,121 @@
+package mongolab
+
+import (
+	"context"
+	"time"
+)
+
+// Outcome is what becomes of a command, and of its reply.
+type Outcome int
+
+// The outcomes.
+const (
+	// Answered: nothing goes wrong.
+	Answered Outcome = iota
+	// Dropped: the connection is closed, and the command is never carried out.
+	Dropped
+	// Lost: the command is carried out, and the connection is closed in place of a
+	// reply.
+	Lost
+	// Zombie: the connection is closed, and the command is carried out afterwards,
+	// when Before has ended: a packet that was stuck in the network.
+	Zombie
+	// Hung: the command is never carried out and never answered. The connection
+	// stays open until the client has enough.
+	Hung
+	// Mute: as Hung, but the command is carried out.
+	Mute
+	// Refused: the command is not carried out, and the reply is the error Code.
+	Refused
+	// Misreported: the command is carried out, and the reply is the error Code.
+	Misreported
+	// Unconfirmed: the command is carried out and answered, and the answer says
+	// writeConcernError Code.
+	Unconfirmed
+)
+
+func (o Outcome) String() string {
+	return [...]string{"answered", "dropped", "lost", "zombie", "hung", "mute", "refused", "misreported", "unconfirmed"}[o]
+}
+
+// executes says whether the command reaches the server.
+func (o Outcome) executes() bool { return o != Dropped && o != Hung && o != Refused }
+
+// Fault is what happens to one command. The zero value is no fault.
+type Fault struct {
+	Outcome Outcome
+	// Code is the error of Refused, Misreported and Unconfirmed.
+	Code Code
+	// Before holds the command up before it is carried out, After the reply. Other
+	// connections go on meanwhile. What the client does in that time changes nothing
+	// for the command: a real server would not notice, either.
+	Before, After Pause
+}
+
+// Pause returns when a command, or its reply, may go on. If ctx ends first, because
+// the server was stopped or the connections were cut, the command does not go on.
+type Pause func(ctx context.Context)
+
+// For is a pause of a given length.
+func For(d time.Duration) Pause {
+	return func(ctx context.Context) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Until is a pause until a channel is closed, or gives something.
+func Until(c <-chan struct{}) Pause {
+	return func(ctx context.Context) {
+		select {
+		case <-c:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// end waits for the end of the pause, and says whether the command goes on.
+func (p Pause) end(ctx context.Context) bool {
+	if p != nil {
+		p(ctx)
+	}
+	return ctx.Err() == nil
+}
+
+// Injector decides what happens to a command. It is called by many goroutines, and
+// should leave upkeep alone unless it means the whole server.
+type Injector func(Command) Fault
+
+// At is a fault of the n-th command from 0, whatever it is.
+func At(n int, f Fault) Injector {
+	return func(c Command) Fault {
+		if c.N == n {
+			return f
+		}
+		return Fault{}
+	}
+}
+
+// Nth is a fault of the n-th command of a name, from 0.
+func Nth(name string, n int, f Fault) Injector {
+	return func(c Command) Fault {
+		if c.Name == name && c.Nth == n {
+			return f
+		}
+		return Fault{}
+	}
+}
+
+// Every is a fault of every command of a name.
+func Every(name string, f Fault) Injector {
+	return func(c Command) Fault {
+		if c.Name == name && !c.Upkeep {
+			return f
+		}
+		return Fault{}
+	}
+}

@@ -1,0 +1,87 @@
+package mongolab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// Options say which server there is to be. The zero value needs a Dir.
+type Options struct {
+	// Listen is where clients connect, a free port of the loopback interface if empty.
+	Listen string
+	// Dir is an existing directory for the data of the embedded server. Start makes
+	// one that ends with the test.
+	Dir string
+	// Server is the URI of a real server that is used in place of the embedded one: a
+	// single host, which is the primary if it belongs to a replica set, and no TLS.
+	// Start takes it from the environment.
+	Server string
+	// Concurrent lets commands reach the embedded server side by side. Its updates are
+	// not atomic then: for showing just that.
+	Concurrent bool
+	// ReplicaSet makes the embedded server say that it is the primary of a replica
+	// set, and answer writes that a driver repeats as such a one does. A real server
+	// says itself what it is.
+	ReplicaSet bool
+}
+
+// place is the checked form of Options: where the server behind the proxy is.
+type place struct {
+	listen string
+	dir    string   // of the embedded server
+	real   *url.URL // nil for the embedded one
+}
+
+func (o Options) place() (place, error) {
+	p := place{listen: o.Listen, dir: o.Dir}
+	if p.listen == "" {
+		p.listen = "127.0.0.1:0"
+	}
+	if o.Server == "" {
+		return p, o.checkEmbedded()
+	}
+	if o.Concurrent || o.ReplicaSet {
+		return p, errors.New("mongolab: Concurrent and ReplicaSet are of the embedded server; a real one is what it is")
+	}
+	var err error
+	p.real, err = parseServer(o.Server)
+	return p, err
+}
+
+func (o Options) checkEmbedded() error {
+	if o.Concurrent && o.ReplicaSet {
+		return errors.New("mongolab: repeated writes are recognised one at a time: ReplicaSet excludes Concurrent")
+	}
+	info, err := os.Stat(o.Dir)
+	if err != nil {
+		return fmt.Errorf("mongolab: the directory for the data: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("mongolab: the directory for the data: %s is not a directory", o.Dir)
+	}
+	return nil
+}
+
+// parseServer checks the URI of a real server. Passwords may be in it, so that no
+// error repeats it.
+func parseServer(uri string) (*url.URL, error) {
+	real, err := url.Parse(uri)
+	if err != nil || real.Scheme != "mongodb" || real.Hostname() == "" || strings.Contains(real.Host, ",") {
+		return nil, errors.New("mongolab: the real server: want mongodb://HOST:PORT/ with one host, the primary")
+	}
+	query := real.Query()
+	for _, option := range []string{"tls", "ssl"} {
+		if query.Get(option) == "true" {
+			return nil, errors.New("mongolab: the real server: the proxy has to read the commands, so leave TLS out")
+		}
+	}
+	if real.Port() == "" {
+		const usual = "27017"
+		real.Host = net.JoinHostPort(real.Hostname(), usual)
+	}
+	return real, nil
+}

@@ -1,0 +1,118 @@
+package mongolab_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/multilock/go/integration/mongolab"
+)
+
+// With a replica set the driver repeats a write by itself, and the server carries
+// it out once, whatever happened to the first one.
+func TestDriverRepeatsWrites(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		fault    mongolab.Fault
+		repeated bool // the first one was carried out
+	}{
+		{mongolab.Fault{Outcome: mongolab.Dropped}, false},
+		{mongolab.Fault{Outcome: mongolab.Lost}, true},
+		{mongolab.Fault{Outcome: mongolab.Refused, Code: mongolab.NotWritablePrimary}, false},
+		{mongolab.Fault{Outcome: mongolab.Misreported, Code: mongolab.InterruptedDueToReplStateChange}, true},
+		{mongolab.Fault{Outcome: mongolab.Unconfirmed, Code: mongolab.ShutdownInProgress}, true},
+	}
+	for _, test := range tests {
+		t.Run(test.fault.Outcome.String(), func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, mongolab.Options{ReplicaSet: true})
+			l.unlocked("lock")
+			l.server.Inject(mongolab.Nth("update", 0, test.fault))
+			require.NoError(t, l.count(l.ctx, "lock"))
+
+			updates := l.exchanges("update")
+			require.Len(t, updates, 2)
+			require.NotZero(t, updates[0].TxnNumber)
+			require.Equal(t, updates[0].TxnNumber, updates[1].TxnNumber)
+			require.Equal(t, test.repeated, updates[0].Executed)
+			require.Equal(t, test.repeated, updates[1].Repeated)
+			require.NotEqual(t, updates[1].Repeated, updates[1].Executed)
+			require.Equal(t, 1, l.counted("lock"))
+		})
+	}
+}
+
+// A swap that is repeated answers what the first one would have answered, and not
+// what it finds now.
+func TestRepeatedSwapGivesTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, mongolab.Options{ReplicaSet: true})
+	l.unlocked("lock")
+	l.server.Inject(mongolab.Nth("findAndModify", 0, mongolab.Fault{Outcome: mongolab.Lost}))
+	before := options.FindOneAndUpdate().SetReturnDocument(options.Before)
+	var old struct{ N int }
+	require.NoError(t, l.locks.FindOneAndUpdate(l.ctx, bson.M{"_id": "lock"}, bson.M{"$inc": bson.M{"n": 1}}, before).Decode(&old))
+	require.Equal(t, 0, old.N)
+	require.Equal(t, 1, l.counted("lock"))
+}
+
+// What failed changed nothing, and is tried anew.
+func TestFailedWriteIsTriedAnew(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, mongolab.Options{ReplicaSet: true})
+	l.unlocked("lock")
+	l.server.Inject(mongolab.Nth("insert", 0, mongolab.Fault{Outcome: mongolab.Lost}))
+	_, err := l.locks.InsertOne(l.ctx, bson.M{"_id": "lock"})
+	require.True(t, mongo.IsDuplicateKeyError(err), "%v", err)
+	inserts := l.exchanges("insert")
+	require.Len(t, inserts, 3)
+	require.False(t, inserts[2].Repeated)
+}
+
+// The next write of a session is no repetition of the one before.
+func TestWritesOfOneSessionAreTold(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, mongolab.Options{ReplicaSet: true})
+	l.unlocked("lock")
+	session, err := l.locks.Database().Client().StartSession()
+	require.NoError(t, err)
+	defer session.EndSession(l.ctx)
+	ctx := mongo.NewSessionContext(l.ctx, session)
+	require.NoError(t, l.count(ctx, "lock"))
+	require.NoError(t, l.count(ctx, "lock"))
+	require.Equal(t, 2, l.counted("lock"))
+}
+
+// A write that was stuck on its way, and arrives after its session has gone on, is
+// not carried out any more.
+func TestStuckWriteIsTooOld(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, mongolab.Options{ReplicaSet: true})
+	l.unlocked("lock")
+	session, err := l.locks.Database().Client().StartSession()
+	require.NoError(t, err)
+	defer session.EndSession(l.ctx)
+	ctx := mongo.NewSessionContext(l.ctx, session)
+	impatient, giveUp := context.WithCancel(ctx)
+	arrive := make(chan struct{})
+	l.server.Inject(mongolab.Nth("update", 0, mongolab.Fault{
+		Outcome: mongolab.Mute,
+		Before: func(ctx context.Context) {
+			giveUp()
+			mongolab.Until(arrive)(ctx)
+		},
+	}))
+	require.ErrorIs(t, l.count(impatient, "lock"), context.Canceled)
+	require.NoError(t, l.count(ctx, "lock"))
+
+	close(arrive)
+	l.eventually(func() bool { return l.exchanges("update")[0].Reply != nil })
+	stuck := l.exchanges("update")[0]
+	require.Equal(t, int32(mongolab.TransactionTooOld), stuck.Reply.Lookup("code").Int32())
+	require.False(t, stuck.Executed)
+	require.Equal(t, 1, l.counted("lock"))
+}

@@ -1,0 +1,74 @@
+package mongolab_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/multilock/go/integration/mongolab"
+)
+
+func TestRestartKeepsTheData(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, mongolab.Options{})
+	l.unlocked("lock")
+	uri := l.server.URI()
+
+	l.server.Stop()
+	ctx, cancel := context.WithTimeout(l.ctx, 100*time.Millisecond) // nobody is there, however long it takes
+	defer cancel()
+	require.Error(t, l.count(ctx, "lock"))
+
+	require.NoError(t, l.server.Start())
+	require.Equal(t, uri, l.server.URI())
+	l.eventually(func() bool { return l.count(l.ctx, "lock") == nil }) // the old client goes on
+	require.Equal(t, 1, l.counted("lock"))
+}
+
+// What is held up when the server stops is not carried out after its restart.
+func TestStopDropsWhatIsHeldUp(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, mongolab.Options{})
+	l.unlocked("lock")
+	l.server.Inject(mongolab.Nth("update", 0, mongolab.Fault{Before: mongolab.Until(nil)}))
+	answered := make(chan error, 1)
+	go func() { answered <- l.count(l.ctx, "lock") }()
+	l.eventually(func() bool { return len(l.exchanges("update")) == 1 })
+
+	l.server.Stop()
+	require.True(t, mongo.IsNetworkError(<-answered))
+	require.NoError(t, l.server.Start())
+	require.Equal(t, 0, l.counted("lock"))
+}
+
+func TestStopAndStartTwiceAreOnce(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, mongolab.Options{})
+	l.unlocked("lock")
+	l.server.Stop()
+	l.server.Stop()
+	require.NoError(t, l.server.Start())
+	require.NoError(t, l.server.Start())
+	l.locks = l.connect()
+	require.NoError(t, l.count(l.ctx, "lock"))
+}
+
+// A driver that was about to repeat a write when the server stopped repeats it
+// after the restart: real servers remember that on disk.
+func TestRepetitionAfterARestart(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, mongolab.Options{ReplicaSet: true})
+	l.unlocked("lock")
+	l.server.Inject(mongolab.Nth("update", 0, mongolab.Fault{After: mongolab.Until(nil)}))
+	answered := make(chan error, 1)
+	go func() { answered <- l.count(l.ctx, "lock") }()
+	l.eventually(func() bool { return len(l.exchanges("update")) == 1 && l.exchanges("update")[0].Executed })
+	l.server.Stop()
+	require.NoError(t, l.server.Start())
+	require.NoError(t, <-answered)
+	require.True(t, l.exchanges("update")[1].Repeated)
+	require.Equal(t, 1, l.counted("lock"))
+}
