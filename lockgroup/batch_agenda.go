@@ -173,14 +173,12 @@ func (a *agenda) postpone(t task) {
 	a.wake()
 }
 
-// putBack gives a job back that was not tried to the end.
-func (a *agenda) putBack(t task) {
+// abandon is for a job that was not tried to the end. It stays open, for others and
+// for another start: this process takes no more jobs, least of all this one.
+func (a *agenda) abandon(t task) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.giveBack(t.job) {
-		a.window = append(a.window, t.job)
-		a.wake()
-	}
+	a.giveBack(t.job)
 }
 
 func (a *agenda) giveBack(i int) bool {

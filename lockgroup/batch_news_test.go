@@ -30,7 +30,7 @@ func TestBatchWithoutNews(t *testing.T) {
 	for range 2 {
 		b := batch(t, mute{open()}, ran.jobs(30, succeeds), lockgroup.BatchOptions{Workers: 2})
 		group.Go(func() {
-			report, err := b.Run(t.Context())
+			report, err := b.Run(within(t))
 			if err != nil || report.Done != 30 || !errors.Is(report.Trouble, errMute) {
 				t.Errorf("%+v %v", report, err)
 			}
@@ -45,7 +45,7 @@ func TestBatchAfterForget(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	src := open()
 	list := ran.jobs(3, succeeds)
-	_, err := batch(t, src, list, lockgroup.BatchOptions{}).Run(t.Context())
+	_, err := batch(t, src, list, lockgroup.BatchOptions{}).Run(within(t))
 	require.NoError(t, err)
 	lock, err := multilock.TryAcquire(t.Context(), src, "job002", multilock.Options{})
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestBatchAfterForget(t *testing.T) {
 	require.NoError(t, lock.Release(t.Context()))
 	require.NoError(t, src.Append(t.Context(), multilock.Event{What: multilock.Forgot, Name: "job002", Time: time.Now()}))
 
-	report, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(t.Context())
+	report, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(within(t))
 	require.ErrorIs(t, err, lockgroup.ErrNotDone)
 	require.Equal(t, 3, report.Before)
 	require.Equal(t, 5, report.Failures[0].Exit)
@@ -68,7 +68,7 @@ func TestBatchUnclearResult(t *testing.T) {
 	done := filepath.Join(src.Base(), ".multilock", "groups", fslock.DefaultGroup, "done")
 	require.NoError(t, os.MkdirAll(done, 0o777))
 	require.NoError(t, os.WriteFile(filepath.Join(done, "job001"), []byte("rubbish\n"), 0o600))
-	report, err := batch(t, src, ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(t.Context())
+	report, err := batch(t, src, ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(within(t))
 	require.ErrorIs(t, err, lockgroup.ErrNotDone)
 	require.Equal(t, lockgroup.BatchProgress{Total: 2, Done: 1, Failed: 1, Before: 1, Ran: 1}, report.BatchProgress)
 	require.NotEmpty(t, report.Failures[0].Foreign)
@@ -83,7 +83,7 @@ func TestBatchOrder(t *testing.T) {
 	report, err := batch(t, src, ran.jobs(200, func(_ context.Context, a lockgroup.Attempt) error {
 		order = append(order, a.Seq)
 		return nil
-	}), lockgroup.BatchOptions{}).Run(t.Context())
+	}), lockgroup.BatchOptions{}).Run(within(t))
 	require.NoError(t, err)
 	require.Equal(t, 200, report.Ran)
 	require.Equal(t, int64(200), src.contended.Load(), "one attempt for each")

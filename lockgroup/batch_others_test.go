@@ -1,6 +1,7 @@
 package lockgroup_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,15 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 )
+
+// inTime is a context for what hangs if it is wrong. A day is soon over in a bubble
+// of package synctest.
+func inTime(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
 
 // What somebody else holds is tried again, ever more rarely, and needs no news to
 // be found done.
@@ -22,7 +32,7 @@ func TestBatchWaitsForOthers(t *testing.T) {
 			v.release("job002")
 		})
 		start := time.Now()
-		report, err := batch(t, v, ran.jobs(4, succeeds), lockgroup.BatchOptions{Workers: 3}).Run(t.Context())
+		report, err := batch(t, v, ran.jobs(4, succeeds), lockgroup.BatchOptions{Workers: 3}).Run(inTime(t))
 		require.NoError(t, err)
 		require.Equal(t, lockgroup.BatchProgress{Total: 4, Done: 4, Ran: 3}, report.BatchProgress)
 		require.Less(t, time.Since(start), 6*time.Minute)
@@ -44,11 +54,31 @@ func TestBatchHearsOfOthers(t *testing.T) {
 			v.commit(succeeded("job001"))
 			_ = v.Record(t.Context(), []multilock.Event{{What: multilock.Committed, Name: "job001", Exit: &exit}})
 		})
-		report, err := batch(t, v, ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(t.Context())
+		report, err := batch(t, v, ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(inTime(t))
 		require.NoError(t, err)
 		require.Equal(t, 2, report.Done)
 		require.LessOrEqual(t, time.Since(start), time.Minute+2*multilock.DefaultPoll)
 		require.Zero(t, v.count("result")-v.tried("job002"), "a success is taken at its word")
+	})
+}
+
+// News of a failure end the wait if the result says that it is final. The lock is
+// never given back here: nothing else could end it.
+func TestBatchHearsOfAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, ran := newVenue(), newRuns()
+		v.hold("job001", alive("node7"))
+		for n, final := range []bool{false, true} {
+			after(time.Duration(n+1)*time.Minute, func() {
+				v.commit(failed("job001", final))
+				exit := 3
+				_ = v.Record(t.Context(), []multilock.Event{{What: multilock.Committed, Name: "job001", Exit: &exit}})
+			})
+		}
+		report, err := batch(t, v, ran.jobs(2, succeeds), lockgroup.BatchOptions{Retries: 1}).Run(inTime(t))
+		require.ErrorIs(t, err, lockgroup.ErrNotDone)
+		require.Equal(t, lockgroup.BatchProgress{Total: 2, Done: 1, Failed: 1, Ran: 1}, report.BatchProgress)
+		require.True(t, report.Failures[0].Final)
 	})
 }
 
@@ -57,10 +87,27 @@ func TestBatchWatchesTheSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, ran := newVenue(), newRuns()
 		v.hold("job001", alive("node7"), seen(multilock.Suspect, "node7"), seen(multilock.Suspect, "node7"), seen(multilock.Dead, "node7"))
-		report, err := batch(t, v, ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(t.Context())
+		report, err := batch(t, v, ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(inTime(t))
 		require.NoError(t, err)
 		require.Equal(t, 2, report.Ran)
 		require.Equal(t, []string{"job001"}, v.broken)
+	})
+}
+
+// A job that has ended when everything is told to end has ended, however long the
+// server takes to record that.
+func TestBatchRecordsTheLastJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, ran := newVenue(), newRuns()
+		ctx, cancel := context.WithCancelCause(inTime(t))
+		list := ran.jobs(1, func(context.Context, lockgroup.Attempt) error {
+			v.stall(10 * time.Second)
+			cancel(errWork)
+			return nil
+		})
+		report, err := batch(t, v, list, lockgroup.BatchOptions{}).Run(ctx)
+		require.NoError(t, err)
+		require.Equal(t, lockgroup.BatchProgress{Total: 1, Done: 1, Ran: 1}, report.BatchProgress)
 	})
 }
 
@@ -70,7 +117,7 @@ func TestBatchUnsureCommit(t *testing.T) {
 		v, ran := newVenue(), newRuns()
 		v.failing("commit", multilock.ErrUnsure)
 		after(time.Minute, func() { v.commit(succeeded("job001")) })
-		report, err := batch(t, v, ran.jobs(1, succeeds), lockgroup.BatchOptions{}).Run(t.Context())
+		report, err := batch(t, v, ran.jobs(1, succeeds), lockgroup.BatchOptions{}).Run(inTime(t))
 		require.NoError(t, err)
 		require.Equal(t, lockgroup.BatchProgress{Total: 1, Done: 1}, report.BatchProgress)
 	})
@@ -82,9 +129,9 @@ func TestBatchSourceFails(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			v, ran := newVenue(), newRuns()
 			v.failing(call, errWork)
-			report, err := batch(t, v, ran.jobs(9, succeeds), lockgroup.BatchOptions{}).Run(t.Context())
+			report, err := batch(t, v, ran.jobs(9, succeeds), lockgroup.BatchOptions{}).Run(inTime(t))
 			require.ErrorIs(t, err, errWork, call)
-			require.Zero(t, report.Done)
+			require.Equal(t, lockgroup.BatchProgress{Total: 9}, report.BatchProgress, "nothing is done, and nothing in our hands")
 		})
 	}
 }

@@ -33,16 +33,45 @@ func TestBatchDrain(t *testing.T) {
 		b.Drain()
 		close(end)
 	}()
-	report, err := b.Run(t.Context())
+	report, err := b.Run(within(t))
 	require.ErrorIs(t, err, lockgroup.ErrDrained)
 	require.Equal(t, lockgroup.BatchProgress{Total: 5, Done: 1, Ran: 1}, report.BatchProgress)
+}
+
+// A job that has failed is not tried again when no more jobs are taken; another
+// start may.
+func TestBatchDrainedBetweenAttempts(t *testing.T) {
+	open, ran := opener(t), newRuns()
+	var b *lockgroup.Batch
+	b = batch(t, open(), ran.jobs(1, func(context.Context, lockgroup.Attempt) error {
+		b.Drain()
+		return errWork
+	}), lockgroup.BatchOptions{Retries: 5})
+	report, err := b.Run(within(t))
+	require.ErrorIs(t, err, lockgroup.ErrDrained)
+	require.Equal(t, lockgroup.BatchProgress{Total: 1, Ran: 1}, report.BatchProgress)
+	require.Equal(t, 1, ran.of("job001"))
+}
+
+// Why a batch has ended is what came first.
+func TestBatchDrainedAndHalted(t *testing.T) {
+	open, ran := opener(t), newRuns()
+	var b *lockgroup.Batch
+	b = batch(t, open(), ran.jobs(2, func(context.Context, lockgroup.Attempt) error {
+		b.Drain()
+		return errWork
+	}), lockgroup.BatchOptions{Halt: lockgroup.Halt{When: lockgroup.HaltSoon, Number: 1}})
+	report, err := b.Run(within(t))
+	require.ErrorIs(t, err, lockgroup.ErrDrained)
+	require.NotErrorAs(t, err, new(*lockgroup.HaltError))
+	require.Equal(t, lockgroup.BatchProgress{Total: 2, Failed: 1, Ran: 1}, report.BatchProgress)
 }
 
 func TestBatchDrainedBefore(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	b := batch(t, open(), ran.jobs(5, succeeds), lockgroup.BatchOptions{})
 	b.Drain()
-	report, err := b.Run(t.Context())
+	report, err := b.Run(within(t))
 	require.ErrorIs(t, err, lockgroup.ErrDrained)
 	require.Zero(t, report.Ran)
 }
@@ -61,7 +90,7 @@ func TestBatchInterrupted(t *testing.T) {
 	require.ErrorIs(t, err, stop)
 	require.Equal(t, lockgroup.BatchProgress{Total: 2}, report.BatchProgress)
 
-	report, err = batch(t, open(), ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(t.Context())
+	report, err = batch(t, open(), ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(within(t))
 	require.NoError(t, err)
 	require.Equal(t, 2, report.Ran)
 }
@@ -69,13 +98,13 @@ func TestBatchInterrupted(t *testing.T) {
 func TestBatchHaltSoon(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	opt := lockgroup.BatchOptions{Halt: lockgroup.Halt{When: lockgroup.HaltSoon, What: lockgroup.HaltFail, Number: 2}}
-	report, err := batch(t, open(), ran.jobs(9, func(context.Context, lockgroup.Attempt) error { return errWork }), opt).Run(t.Context())
+	report, err := batch(t, open(), ran.jobs(9, func(context.Context, lockgroup.Attempt) error { return errWork }), opt).Run(within(t))
 	var halted *lockgroup.HaltError
 	require.ErrorAs(t, err, &halted)
 	require.Equal(t, 2, halted.Failed)
 	require.Equal(t, lockgroup.BatchProgress{Total: 9, Failed: 2, Ran: 2}, report.BatchProgress)
 
-	report, err = batch(t, open(), ran.jobs(9, succeeds), opt).Run(t.Context())
+	report, err = batch(t, open(), ran.jobs(9, succeeds), opt).Run(within(t))
 	require.ErrorAs(t, err, &halted, "what failed before counts")
 	require.Zero(t, report.Ran)
 }
@@ -97,7 +126,7 @@ func TestBatchHaltNow(t *testing.T) {
 			}
 			<-ctx.Done()
 			return ctx.Err()
-		}), lockgroup.BatchOptions{Workers: 3, Halt: halt}).Run(t.Context())
+		}), lockgroup.BatchOptions{Workers: 3, Halt: halt}).Run(within(t))
 		require.ErrorAs(t, err, new(*lockgroup.HaltError))
 		require.Equal(t, lockgroup.BatchProgress{Total: 3, Done: 1, Ran: 1}, report.BatchProgress)
 		require.NoError(t, src.Close())
@@ -120,7 +149,7 @@ func TestBatchLosesLock(t *testing.T) {
 		}
 		<-ctx.Done()
 		return ctx.Err()
-	}), lockgroup.BatchOptions{}).Run(t.Context())
+	}), lockgroup.BatchOptions{}).Run(within(t))
 	require.NoError(t, err)
 	require.Equal(t, 2, ran.of("job001"))
 	require.Equal(t, 1, report.Ran)
@@ -148,7 +177,7 @@ func TestBatchLingering(t *testing.T) {
 func TestBatchRefusesAnotherList(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	list := ran.jobs(3, succeeds)
-	_, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(t.Context())
+	_, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(within(t))
 	require.NoError(t, err)
 	other := ran.jobs(3, succeeds)
 	other[1].Command = "make\nall"
@@ -161,13 +190,13 @@ func TestBatchRefusesAnotherList(t *testing.T) {
 		{ran.jobs(4, succeeds), 4, "job004\tmake", ""},
 		{other, 2, `job002` + "\t" + `make\nall`, "job002\tmake"},
 	} {
-		_, err := batch(t, open(), c.list, lockgroup.BatchOptions{}).Run(t.Context())
+		_, err := batch(t, open(), c.list, lockgroup.BatchOptions{}).Run(within(t))
 		var differs *lockgroup.ManifestError
 		require.ErrorAs(t, err, &differs)
 		require.Equal(t, lockgroup.ManifestError{Line: c.line, Ours: c.ours, Theirs: c.theirs}, *differs)
 	}
 	require.NoError(t, open().Retract(t.Context()))
-	_, err = batch(t, open(), other, lockgroup.BatchOptions{}).Run(t.Context())
+	_, err = batch(t, open(), other, lockgroup.BatchOptions{}).Run(within(t))
 	require.NoError(t, err)
 }
 

@@ -73,7 +73,7 @@ func TestBatchOverHosts(t *testing.T) {
 	for range 3 {
 		b := batch(t, open(), ran.jobs(60, succeeds), lockgroup.BatchOptions{Workers: 4})
 		group.Go(func() {
-			report, err := b.Run(t.Context())
+			report, err := b.Run(within(t))
 			if err != nil || report.Done != 60 || report.Trouble != nil {
 				t.Errorf("%+v %v", report, err)
 			}
@@ -97,18 +97,18 @@ func TestBatchContinues(t *testing.T) {
 		}
 		return nil
 	})
-	report, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(t.Context())
+	report, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(within(t))
 	require.ErrorIs(t, err, lockgroup.ErrNotRun)
 	require.Zero(t, report.Failed)
 	first := report.Done
 
 	broken.Store(false)
-	report, err = batch(t, open(), list, lockgroup.BatchOptions{}).Run(t.Context())
+	report, err = batch(t, open(), list, lockgroup.BatchOptions{}).Run(within(t))
 	require.NoError(t, err)
 	require.Equal(t, lockgroup.BatchProgress{Total: 20, Done: 20, Before: first, Ran: 20 - first}, report.BatchProgress)
 
 	src := &counting{Source: open()}
-	report, err = batch(t, src, list, lockgroup.BatchOptions{}).Run(t.Context())
+	report, err = batch(t, src, list, lockgroup.BatchOptions{}).Run(within(t))
 	require.NoError(t, err)
 	require.Equal(t, 20, report.Before)
 	require.Zero(t, src.contended.Load())
@@ -125,11 +125,11 @@ func TestBatchWithoutHistory(t *testing.T) {
 		return src
 	}
 	list := ran.jobs(20, succeeds)
-	_, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(t.Context())
+	_, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(within(t))
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "history")))
 	src := &counting{Source: open()}
-	report, err := batch(t, src, list, lockgroup.BatchOptions{}).Run(t.Context())
+	report, err := batch(t, src, list, lockgroup.BatchOptions{}).Run(within(t))
 	require.NoError(t, err)
 	require.Equal(t, 20, report.Before)
 	require.Equal(t, int64(20), src.read.Load())
@@ -167,7 +167,7 @@ func TestBatchFailures(t *testing.T) {
 		return nil
 	})
 	opt := lockgroup.BatchOptions{Retries: 2}
-	report, err := batch(t, open(), list, opt).Run(t.Context())
+	report, err := batch(t, open(), list, opt).Run(within(t))
 	require.ErrorIs(t, err, lockgroup.ErrNotDone)
 	require.Equal(t, lockgroup.BatchProgress{Total: 4, Done: 2, Failed: 2, Ran: 10}, report.BatchProgress)
 	requireFailures := func(report lockgroup.BatchReport) {
@@ -178,7 +178,7 @@ func TestBatchFailures(t *testing.T) {
 		require.Equal(t, []any{"job004", 1, "", "the disk is full"}, []any{other.Name, other.Exit, other.Signal, other.Why})
 	}
 	requireFailures(report)
-	report, err = batch(t, open(), list, opt).Run(t.Context())
+	report, err = batch(t, open(), list, opt).Run(within(t))
 	require.ErrorIs(t, err, lockgroup.ErrNotDone)
 	require.Zero(t, report.Ran)
 	requireFailures(report)
@@ -216,7 +216,7 @@ func running(t *testing.T, b *lockgroup.Batch) <-chan batchEnd {
 	t.Helper()
 	end := make(chan batchEnd, 1)
 	go func() {
-		report, err := b.Run(t.Context())
+		report, err := b.Run(within(t))
 		end <- batchEnd{report, err}
 	}()
 	return end
@@ -235,7 +235,7 @@ func TestBatchTakesOver(t *testing.T) {
 	require.NoError(t, lock.Detach())
 	require.NoError(t, crashed.Close())
 
-	report, err := batch(t, src, ran.jobs(3, succeeds), lockgroup.BatchOptions{}).Run(t.Context())
+	report, err := batch(t, src, ran.jobs(3, succeeds), lockgroup.BatchOptions{}).Run(within(t))
 	require.NoError(t, err)
 	require.Equal(t, lockgroup.BatchProgress{Total: 3, Done: 3, Ran: 3, TakenOver: 1}, report.BatchProgress)
 	ran.requireOnce(t, 3)

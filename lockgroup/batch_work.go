@@ -53,9 +53,9 @@ func (b *Batch) try(taking, working context.Context, t task) error {
 	case errors.Is(err, multilock.ErrHeld), errors.Is(err, multilock.ErrLost), errors.Is(err, multilock.ErrUnsure), errors.Is(err, ErrLingering):
 		b.agenda.postpone(t)
 	case taking.Err() != nil && errors.Is(err, context.Cause(taking)), working.Err() != nil && errors.Is(err, context.Cause(working)):
-		b.agenda.putBack(t)
+		b.agenda.abandon(t)
 	default:
-		b.agenda.putBack(t)
+		b.agenda.abandon(t)
 		return err
 	}
 	return nil

@@ -61,6 +61,15 @@ func (p *place) failing(call string, err error) {
 	p.fail[call] = err
 }
 
+// stall makes all calls hang for a while, from now on.
+func (p *place) stall(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	back := make(chan struct{})
+	p.hang = back
+	after(d, func() { close(back) })
+}
+
 func (p *place) hold(name string, sightings ...multilock.Sighting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

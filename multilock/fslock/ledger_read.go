@@ -38,21 +38,22 @@ func (l *lease) Outcome(context.Context) (result multilock.Result, err error) {
 		return err
 	})
 	if err == nil || errors.Is(err, multilock.ErrNoResult) {
-		err = errors.Join(err, l.renew())
+		err = l.verified(err)
 	}
 	if err != nil {
-		return multilock.Result{}, l.outcomeError(err)
+		return multilock.Result{}, err
 	}
 	return result, nil
 }
 
-// outcomeError leaves nothing of an answer that came too late.
-func (l *lease) outcomeError(err error) error {
-	var lost *multilock.LostError
-	if errors.As(err, &lost) {
-		return lost
+// verified passes on what was learned, if the lock still is this lease's. If it
+// is not, or nobody can tell, nothing is left of it: above all not that there is no
+// result, which starts the job.
+func (l *lease) verified(learned error) error {
+	if err := l.renew(); err != nil {
+		return err
 	}
-	return err
+	return learned
 }
 
 // outcome asks the server whether there is a result, and reads it.
