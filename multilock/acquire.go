@@ -84,6 +84,7 @@ const (
 )
 
 func compete(ctx context.Context, src Source, name string, opt Options, s stance) (*Lock, error) {
+	pause := paceOf(src, opt)
 	opt, err := opt.check()
 	if err != nil {
 		return nil, err
@@ -94,12 +95,14 @@ func compete(ctx context.Context, src Source, name string, opt Options, s stance
 	if err != nil {
 		return nil, err
 	}
-	c := &contest{name: name, opt: opt, stance: s, rival: rival, pause: backoff{limit: opt.Poll}}
+	c := &contest{name: name, opt: opt, stance: s, rival: rival, pause: pause}
 	switch s {
 	case wait:
-		c.lookAt = time.Now().Add(firstLook)
+		if pause.least < firstLook { // otherwise a look is due by then anyhow
+			c.lookAt = time.Now().Add(firstLook)
+		}
 	case ifFree:
-		c.pause.limit = min(opt.Poll, maxTryPause)
+		c.pause = backoff{limit: min(opt.Poll, maxTryPause)}
 	case blindly: // never pauses
 	}
 	lease, err := c.run(ctx)
@@ -107,6 +110,19 @@ func compete(ctx context.Context, src Source, name string, opt Options, s stance
 		return nil, err
 	}
 	return newLock(ctx, name, lease, opt), nil
+}
+
+// paceOf is how long to wait between two attempts: as the caller wants it, or else
+// the source.
+func paceOf(src Source, opt Options) backoff {
+	if paced, ok := src.(Paced); ok && opt.Poll == 0 {
+		least, most := paced.Pace()
+		return backoff{least: least, limit: most}
+	}
+	if opt.Poll == 0 {
+		opt.Poll = DefaultPoll
+	}
+	return backoff{limit: opt.Poll}
 }
 
 // claim is what this process writes into the lock; the source adds who it is.

@@ -7,15 +7,19 @@ import (
 
 // backoff gives pauses that grow exponentially up to a limit, with full jitter:
 // each is drawn evenly from zero to the present bound, which spreads contenders
-// better than any fixed part would.
+// better than any fixed part would. Where a source is to be spared, none is shorter
+// than least.
 type backoff struct {
-	limit time.Duration
-	bound time.Duration
+	least, limit time.Duration
+	bound        time.Duration
 }
 
 const firstPause = 2 * time.Millisecond
 
 func (b *backoff) next() time.Duration {
+	if b.least > 0 {
+		return b.least + rand.N(b.limit-b.least+1) //nolint:gosec // jitter needs no secrecy
+	}
 	b.bound = min(max(2*b.bound, firstPause), b.limit)
 	return rand.N(b.bound) + 1 //nolint:gosec // jitter needs no secrecy
 }

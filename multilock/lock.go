@@ -17,7 +17,8 @@ type Lock struct {
 	name   string
 	lease  Lease
 	tenure time.Duration
-	ctx    context.Context //nolint:containedctx // the lock's own lifetime, handed out by Context
+	ends   boottime.Instant // when it is over whatever happens; zero if it is renewed
+	ctx    context.Context  //nolint:containedctx // the lock's own lifetime, handed out by Context
 	cancel context.CancelCauseFunc
 	keeper *keeper
 
@@ -31,9 +32,13 @@ type Lock struct {
 }
 
 func newLock(ctx context.Context, name string, lease Lease, opt Options) *Lock {
-	l := &Lock{name: name, lease: lease, tenure: opt.tenure(), good: lease.Since()}
+	l := &Lock{name: name, lease: lease, tenure: opt.tenure(), ends: ends(lease), good: lease.Since()}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	if beat := opt.heartbeat(); beat > 0 {
+	beat := opt.heartbeat()
+	if !l.ends.IsZero() {
+		beat = min(beat, max(l.left()/10, time.Millisecond)) // the time is the source's, not the options'
+	}
+	if beat > 0 {
 		l.keeper = startKeeper(l, beat)
 	}
 	return l
@@ -55,7 +60,15 @@ func (l *Lock) Remaining() time.Duration {
 	if l.lost != nil || l.released {
 		return 0
 	}
-	return max(l.tenure-l.good.Elapsed(), 0)
+	return max(l.left(), 0)
+}
+
+// left is what remains of the tenure.
+func (l *Lock) left() time.Duration {
+	if !l.ends.IsZero() {
+		return -l.ends.Elapsed()
+	}
+	return l.tenure - l.good.Elapsed()
 }
 
 // Verify asks the source now. The error is a *LostError if the lock is lost,
@@ -192,8 +205,8 @@ func (l *Lock) setReleased() *LostError {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.released = true
-	if l.lost == nil && l.tenure-l.good.Elapsed() <= 0 && l.keeper != nil {
-		l.lost = &LostError{Name: l.name, Silence: l.good.Elapsed()}
+	if l.lost == nil && l.left() <= 0 && l.keeper != nil {
+		l.lost = l.expired()
 	}
 	if l.lost != nil {
 		l.cancel(l.lost)
@@ -215,7 +228,7 @@ func (l *Lock) usable() error {
 	if l.released {
 		return ErrReleased
 	}
-	if l.lost == nil && l.tenure <= l.good.Elapsed() {
+	if l.lost == nil && l.left() <= 0 {
 		l.loseLocked(nil)
 	}
 	if l.lost != nil {
@@ -236,7 +249,7 @@ func (l *Lock) renew(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost == nil && l.tenure <= l.good.Elapsed() {
+	if l.lost == nil && l.left() <= 0 {
 		// It came back too late: whoever works under the lock may have been told
 		// so already, or is about to be. The source's word would only confuse.
 		l.loseLocked(nil)
@@ -274,6 +287,18 @@ func (l *Lock) loseLocked(cause error) {
 	if errors.As(cause, &told) && told.Err != nil {
 		cause = told.Err // what the source knows; how long it was silent we know better
 	}
-	l.lost = &LostError{Name: l.name, Silence: l.good.Elapsed(), Err: cause}
+	l.lost = l.expired()
+	if cause != nil {
+		l.lost.Err = cause
+	}
 	l.cancel(l.lost)
+}
+
+// expired is the loss of a lock whose tenure is over.
+func (l *Lock) expired() *LostError {
+	lost := &LostError{Name: l.name, Silence: l.good.Elapsed()}
+	if !l.ends.IsZero() {
+		lost.Err = ErrOver
+	}
+	return lost
 }

@@ -2,6 +2,7 @@ package multilock
 
 import (
 	"context"
+	"time"
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
@@ -72,4 +73,13 @@ type Lease interface {
 	// Close gives up the lease without releasing the lock, which stays held until
 	// its TTL has passed.
 	Close() error
+}
+
+// Paced is a Source that wants attempts to be rarer than a file system needs them
+// to be: behind it is a server that others use, too.
+type Paced interface {
+	Source
+	// Pace is the shortest and the longest pause between two attempts of one waiter.
+	// Options.Poll, where it is given, takes its place.
+	Pace() (least, most time.Duration)
 }

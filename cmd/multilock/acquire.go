@@ -118,7 +118,7 @@ func (o *acquireOptions) acquire(ctx context.Context, e *env) (acquireReport, er
 
 // acquireDetached takes a lock that nobody renews.
 func acquireDetached(ctx context.Context, e *env, o *acquireOptions) (acquireReport, error) {
-	src, err := openSource(o.common)
+	src, err := openSource(ctx, e, o.common)
 	if err != nil {
 		return acquireReport{}, err
 	}
@@ -127,12 +127,12 @@ func acquireDetached(ctx context.Context, e *env, o *acquireOptions) (acquireRep
 	start := time.Now()
 	lock, err := take(ctx, e, src, o.name, opt, o.wait, o.common)
 	if err != nil {
-		return acquireReport{}, closeSource(src, err)
+		return acquireReport{}, src.close(err)
 	}
 	report := acquireReport{Name: o.name, Group: o.group, Token: lock.Record().Token}
 	report.Fence, _ = lock.Fence(ctx) // a source may have none
-	_ = src.Append(ctx, acquiredEvent(lock, opt, report.Fence, time.Since(start)))
-	return report, closeSource(src, lock.Detach())
+	_ = src.note(ctx, acquiredEvent(lock, opt, report.Fence, time.Since(start)))
+	return report, src.close(lock.Detach())
 }
 
 func acquiredEvent(lock *multilock.Lock, opt multilock.Options, fence uint64, waited time.Duration) multilock.Event {
@@ -145,12 +145,20 @@ func acquiredEvent(lock *multilock.Lock, opt multilock.Options, fence uint64, wa
 
 // keepOrder is what the keeper is told, on its standard input.
 type keepOrder struct {
-	Base, Group, Name, Source string
-	LegacyPeers               bool
-	TTL, MaxAge, Poll, Wait   time.Duration
-	Forever                   bool
-	Owner                     process.Identity
-	User                      string
+	Base, URL, Group, Name  string
+	LegacyPeers             bool
+	TTL, MaxAge, Poll, Wait time.Duration
+	Forever                 bool
+	Owner                   process.Identity
+	User                    string
+}
+
+func (o *acquireOptions) order(owner process.Identity) keepOrder {
+	return keepOrder{
+		Base: o.base, URL: o.url.String(), Group: o.group, Name: o.name, LegacyPeers: o.legacyPeers,
+		TTL: o.ttl.value, MaxAge: o.maxAge.value, Poll: o.poll.value, Wait: o.wait.value, Forever: o.wait.forever,
+		Owner: owner, User: o.user,
+	}
 }
 
 // keepAnswer is what the keeper says, on its standard output, once.
@@ -164,19 +172,15 @@ type keepAnswer struct {
 // acquireKept starts a keeper, which acquires the lock itself: the process that
 // the lock names is the one that renews it.
 func acquireKept(ctx context.Context, e *env, o *acquireOptions, owner process.Identity) (acquireReport, error) {
-	keeper, err := startKeeper(e, keepOrder{
-		Base: o.base, Group: o.group, Name: o.name, Source: o.source, LegacyPeers: o.legacyPeers,
-		TTL: o.ttl.value, MaxAge: o.maxAge.value, Poll: o.poll.value, Wait: o.wait.value, Forever: o.wait.forever,
-		Owner: owner, User: o.user,
-	})
+	keeper, err := startKeeper(e, o.order(owner))
 	if err != nil {
 		return acquireReport{}, err
 	}
 	if o.wait.waits() {
-		src, err := openSource(o.common)
+		src, err := openSource(ctx, e, o.common)
 		if err == nil {
 			n := startNotice(ctx, e, o.common, waitingForLock(src, o.name))
-			defer func() { n.stop(); _ = src.Close() }()
+			defer func() { n.stop(); _ = src.close(nil) }()
 		}
 	}
 	answer, err := keeper.answer(ctx)

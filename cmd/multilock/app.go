@@ -28,7 +28,9 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 // run is the program: it parses, runs one command, and says how to end.
 func run(ctx context.Context, e *env, args []string) outcome {
 	app := newApp(e)
-	err := app.RunContext(ctx, permute(app, args))
+	args = permute(app, args)
+	spare(app, args)
+	err := app.RunContext(ctx, args)
 	return conclude(e, err)
 }
 
@@ -44,7 +46,7 @@ func newApp(e *env) *cli.App {
 		Flags:           append(commonFlags(), toggle("version", "print the version", "")),
 		Commands: []*cli.Command{
 			newRunCommand(e), newBatchCommand(e), newWaitCommand(e), newStatusCommand(e), newAcquireCommand(e), newReleaseCommand(e), newBreakCommand(e),
-			newCleanCommand(e), newHistoryCommand(e), newKeepCommand(e),
+			newCleanCommand(e), newHistoryCommand(e), newReportCommand(e), newDoctorCommand(e), newKeepCommand(e),
 		},
 		// Errors come back to run, which alone decides about the exit code.
 		ExitErrHandler: func(*cli.Context, error) {},

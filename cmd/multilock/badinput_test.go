@@ -50,7 +50,7 @@ func TestBadInput(t *testing.T) {
 		{"status -d /nonexistent/dir", `base directory "/nonexistent/dir": does not exist`},
 		{"run --source bogus:x -- true", `--source "bogus:x": unknown kind of source; this multilock knows file:DIRECTORY`},
 		{"run --source /tmp -- true", `--source "/tmp": unknown kind of source`},
-		{"run --source file: -- true", `--source "file:": unknown kind of source`},
+		{"run --source file: -- true", `--source "file:": write file:///absolute/path`},
 		{"run --source file://elsewhere/tmp -- true", "write file:///absolute/path"},
 		{"run --ttl abc -- true", `run: --ttl: "abc" is no duration`},
 		{"run --ttl 5x -- true", `run: --ttl: "5x" is no duration`},

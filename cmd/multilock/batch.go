@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
 )
 
 // batchOptions is what "batch" was asked to do.
@@ -23,6 +24,7 @@ type batchOptions struct {
 	grace   duration
 	halt    haltPolicy
 	joblog  string
+	logs    string
 	null    bool
 	fence   bool
 	dryRun  bool
@@ -49,11 +51,13 @@ given first is refused.
 
 A job finds MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_SEQ (its number in the list),
 MULTILOCK_ATTEMPT and MULTILOCK_TOKEN in its environment. What it prints is kept in
-BASE/.multilock/groups/GROUP/logs/NAME.log; its standard input is empty. It ends with
-its shell: what that leaves in the background cannot print any more.
+BASE/.multilock/groups/GROUP/logs/NAME.log, or in NAME.log of the directory that --logs
+names; its standard input is empty. It ends with its shell: what that leaves in the
+background cannot print any more.
 
 Interrupted once it takes no more jobs and waits for those that run; twice it ends
-them, and they will be run again.
+them, and they will be run again. So will one that fails after a SIGTERM: schedulers
+send that to the jobs, too.
 
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
@@ -67,6 +71,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Destination: &o.null, DisableDefaultText: true, Usage: "the jobs in FILE end with NUL bytes instead of newlines", Category: "JOBS"},
 			&cli.BoolFlag{Name: "fence", Destination: &o.fence, DisableDefaultText: true, Usage: "draw a fencing number for each job, in MULTILOCK_FENCE", Category: "JOBS"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "say what would be run, and what is done or held by whom", Category: "OUTPUT"},
+			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "keep what the jobs print in this `DIRECTORY` (default: with the locks if those live in a directory, else multilock-logs/GROUP here)", Category: "OUTPUT"},
 			&cli.StringFlag{Name: "joblog", Destination: &o.joblog, Usage: "append a line for each job that ends on this host to `FILE`, in GNU parallel's format", Category: "OUTPUT"},
 		),
 		Action: func(c *cli.Context) error {
@@ -105,46 +110,67 @@ func (o *batchOptions) read(c *cli.Context, e *env) (err error) {
 
 // runBatch reads the list and works through it.
 func runBatch(ctx context.Context, e *env, o *batchOptions) error {
-	list, err := readBatch(e, o)
+	src, err := openSource(ctx, e, o.common)
 	if err != nil {
 		return err
 	}
-	src, err := openSource(o.common)
+	if err := o.checkAbilities(src); err != nil {
+		return src.close(err)
+	}
+	list, err := readBatch(e, src, o)
 	if err != nil {
-		return err
+		return src.close(err)
 	}
 	if o.dryRun {
-		return closeSource(src, foreseeBatch(ctx, e, src, o, list))
+		return src.close(foreseeBatch(ctx, e, src, o, list))
 	}
-	return closeSource(src, workThrough(ctx, e, src, o, list))
+	return src.close(workThrough(ctx, e, src, o, list))
 }
 
-func workThrough(ctx context.Context, e *env, src source, o *batchOptions, list []batchLine) error {
+func workThrough(ctx context.Context, e *env, src *source, o *batchOptions, list []batchLine) error {
 	r, err := newBatchRun(e, src, o, list)
 	if err != nil {
 		return err
 	}
 	opt := lockgroup.BatchOptions{Options: o.options(), Workers: o.workers(), Retries: o.retries.value, Halt: o.halt.Halt}
 	opt.Job, opt.User = true, o.user
-	batch, err := lockgroup.NewBatch(src, r.jobs(), opt)
+	batch, err := lockgroup.NewBatch(src.locks, r.jobs(), opt)
 	if err != nil {
 		return errors.Join(err, r.close())
 	}
 	start := time.Now()
 	sigs := catchStops(ctx, e, batch.Drain)
+	r.terminated = sigs.terminated
 	shown := startBatchProgress(ctx, e, o.common, batch)
 	report, err := batch.Run(sigs.ctx)
 	shown.stop()
 	err = sigs.release(err)
-	view := viewOfBatch(src, report, time.Since(start), errors.Join(o.hinted(err), r.close()))
+	view := viewOfBatch(o, src, report, time.Since(start), errors.Join(o.hinted(err), r.close()))
 	return view.print(e, o)
+}
+
+// checkAbilities finds what the source cannot do that a batch needs.
+func (o *batchOptions) checkAbilities(src *source) error {
+	if _, err := ability[multilock.Ledger](src, "batch", multilock.Results); err != nil {
+		return err
+	}
+	if _, err := ability[multilock.Register](src, "batch", multilock.Manifest); err != nil {
+		return err
+	}
+	if _, err := ability[multilock.Journal](src, "batch", multilock.History); err != nil {
+		return err
+	}
+	if o.fence {
+		return src.require("batch: --fence", multilock.FenceNumbers)
+	}
+	return nil
 }
 
 // hinted says what to do about another list.
 func (o *batchOptions) hinted(err error) error {
 	if errors.As(err, new(*lockgroup.ManifestError)) {
 		return fmt.Errorf("%w; choose another group with -g, or forget that list and what was done of it: %s",
-			err, commandLine(append(append([]string{"multilock"}, o.selector()...), "clean", "--results")))
+			err, o.command("clean", "--results"))
 	}
 	return err
 }

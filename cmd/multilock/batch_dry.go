@@ -10,17 +10,21 @@ import (
 )
 
 // foreseeBatch says what would become of each job. It changes nothing.
-func foreseeBatch(ctx context.Context, e *env, src source, o *batchOptions, list []batchLine) error {
-	names, err := src.Results(ctx)
+func foreseeBatch(ctx context.Context, e *env, src *source, o *batchOptions, list []batchLine) error {
+	ledger, err := ability[multilock.Ledger](src, "batch", multilock.Results)
+	if err != nil {
+		return err
+	}
+	names, err := ledger.Results(ctx)
 	if err != nil {
 		return err
 	}
 	verdicts := map[string]string{}
 	plan := lockgroup.Plan{Retries: o.retries.value}
-	for _, r := range readResults(ctx, src, names, true).List {
+	for _, r := range readResults(ctx, ledger, names, true).List {
 		verdicts[r.Name] = r.verdict(plan)
 	}
-	held, err := src.Names(ctx)
+	held, err := src.locks.Names(ctx)
 	if err != nil {
 		return err
 	}

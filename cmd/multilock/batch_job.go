@@ -15,18 +15,20 @@ import (
 // batchRun runs the jobs of a list on this host.
 type batchRun struct {
 	env     *env
-	src     source
+	src     *source
 	opt     *batchOptions
 	list    []batchLine
 	environ []string
 	joblog  *joblog
+
+	terminated <-chan struct{} // closed when this process was told to end
 }
 
-func newBatchRun(e *env, src source, o *batchOptions, list []batchLine) (*batchRun, error) {
+func newBatchRun(e *env, src *source, o *batchOptions, list []batchLine) (*batchRun, error) {
 	r := &batchRun{env: e, src: src, opt: o, list: list, environ: append(e.environ(), "MULTILOCK_GROUP="+o.group)}
 	var err error
 	if o.joblog != "" {
-		r.joblog, err = openJoblog(o.joblog, src.Self().Host)
+		r.joblog, err = openJoblog(o.joblog, src.self.Host)
 	}
 	return r, err
 }
@@ -51,7 +53,7 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.Attempt) error {
 	if err != nil {
 		return err
 	}
-	out, err := captureTo(r.src.LogPath(a.Name), logHeader(r.src.Self().Host, a))
+	out, err := captureTo(r.opt.logPath(r.src, a.Name), logHeader(r.src.self.Host, a))
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err)
 	}
@@ -75,7 +77,7 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.Attempt) error {
 	if err := r.joblog.add(a.Seq, command, result, out.size); err != nil {
 		r.env.say("warning: %v", err)
 	}
-	return exitError(result, ended)
+	return r.unlessTold(ctx, a.Name, result, exitError(result, ended))
 }
 
 // variables is the job's environment; its token, which marks its processes, comes last.
@@ -108,7 +110,7 @@ func (r *batchRun) supervise(ctx context.Context, a lockgroup.Attempt, j *job.Jo
 		case <-j.Done():
 			return nil
 		case <-mark.C:
-			if err := a.Lock.MarkJob(ctx, j.Group()); err != nil && !errors.Is(err, multilock.ErrLost) && ctx.Err() == nil {
+			if err := a.Lock.MarkJob(ctx, j.Group()); err != nil && !errors.Is(err, multilock.ErrUnsupported) && !errors.Is(err, multilock.ErrLost) && ctx.Err() == nil {
 				r.env.say("warning: the processes of job %q could not be noted in its lock: %v", a.Name, err)
 			}
 		case <-over:

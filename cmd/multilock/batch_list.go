@@ -8,8 +8,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-
-	"github.com/multilock/go/multilock/fslock"
 )
 
 // batchLine is one job of a list.
@@ -27,21 +25,21 @@ func (o *batchOptions) workers() int {
 	return runtime.NumCPU()
 }
 
-func readBatch(e *env, o *batchOptions) ([]batchLine, error) {
+func readBatch(e *env, src *source, o *batchOptions) ([]batchLine, error) {
 	if o.list == "-" {
-		return parseBatch(e.stdin, "the standard input", o.null)
+		return parseBatch(src, e.stdin, "the standard input", o.null)
 	}
 	f, err := os.Open(o.list)
 	if err != nil {
 		return nil, fmt.Errorf("read the list of jobs: %w", err)
 	}
 	defer f.Close()
-	return parseBatch(f, o.list, o.null)
+	return parseBatch(src, f, o.list, o.null)
 }
 
 // parseBatch reads jobs: NAME, a tab and a command on each line, or a command
 // alone. What is wrong with the names is told of all lines at once.
-func parseBatch(r io.Reader, from string, null bool) ([]batchLine, error) {
+func parseBatch(src *source, r io.Reader, from string, null bool) ([]batchLine, error) {
 	var list []batchLine
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
@@ -61,7 +59,7 @@ func parseBatch(r io.Reader, from string, null bool) ([]batchLine, error) {
 		return nil, usagef("batch", "there are no jobs in %s", from)
 	}
 	nameByNumber(list)
-	return list, checkBatch(list, from)
+	return list, checkBatch(src, list, from)
 }
 
 func splitNull(data []byte, atEnd bool) (advance int, token []byte, err error) {
@@ -102,14 +100,14 @@ func nameByNumber(list []batchLine) {
 const maxProblems = 10
 
 // checkBatch finds names that cannot be, or are there twice.
-func checkBatch(list []batchLine, from string) error {
+func checkBatch(src *source, list []batchLine, from string) error {
 	var problems []string
 	first := make(map[string]int, len(list))
 	for _, job := range list {
 		problem := ""
 		if line, twice := first[job.name]; twice {
 			problem = fmt.Sprintf("line %d: the name %q is that of line %d", job.line, job.name, line)
-		} else if err := fslock.CheckName(job.name); err != nil {
+		} else if err := src.checkNames([]string{job.name}); err != nil {
 			problem = fmt.Sprintf("line %d: %v", job.line, err)
 		} else if strings.ContainsRune(job.command, 0) {
 			problem = fmt.Sprintf("line %d: there is a NUL byte in the command; did you mean --null?", job.line)

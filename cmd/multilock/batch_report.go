@@ -36,16 +36,16 @@ type batchFailedView struct {
 	Log string `json:"log,omitempty"` // if it has printed anything
 }
 
-func viewOfBatch(src source, r lockgroup.BatchReport, elapsed time.Duration, err error) batchView {
+func viewOfBatch(o *batchOptions, src *source, r lockgroup.BatchReport, elapsed time.Duration, err error) batchView {
 	v := batchView{
-		Base: src.Base(), Group: src.Group(), Total: r.Total, Done: r.Done, Failed: r.Failed, Left: r.Total - r.Done - r.Failed, Before: r.Before,
+		Base: src.opt.place(), Group: src.opt.group, Total: r.Total, Done: r.Done, Failed: r.Failed, Left: r.Total - r.Done - r.Failed, Before: r.Before,
 		Ran: r.Ran, TakenOver: r.TakenOver, Failures: []batchFailedView{}, Elapsed: elapsed.Seconds(), Exit: exitCode(err), Error: explain(err), err: err,
 	}
 	if r.Trouble != nil {
 		v.Trouble = r.Trouble.Error()
 	}
 	for _, f := range r.Failures {
-		v.Failures = append(v.Failures, batchFailedView{viewOfFailed(f), present(src.LogPath(f.Name))})
+		v.Failures = append(v.Failures, batchFailedView{viewOfFailed(f), present(o.logPath(src, f.Name))})
 	}
 	return v
 }

@@ -21,12 +21,16 @@ type stopSignals struct {
 	end      chan struct{}
 	ended    chan struct{}
 	first    error
+
+	terminated chan struct{} // closed when SIGTERM has had its effect on the batch
 }
 
 func catchStops(ctx context.Context, e *env, drain func()) *stopSignals {
-	s := &stopSignals{incoming: make(chan os.Signal, 16), end: make(chan struct{}), ended: make(chan struct{})}
+	s := &stopSignals{incoming: make(chan os.Signal, 16), end: make(chan struct{}), ended: make(chan struct{}), terminated: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	signal.Notify(s.incoming, job.Signals()...)
+	// SIGPIPE as well, which then has no effect: that nobody reads our messages any more,
+	// as when an ssh connection broke, is no reason to die with the locks in our hands.
+	signal.Notify(s.incoming, append(job.Signals(), syscall.SIGPIPE)...)
 	go s.run(e, drain)
 	return s
 }
@@ -50,6 +54,9 @@ func (s *stopSignals) deliver(e *env, sig os.Signal, drain func()) {
 		s.first = signalled(sig)
 		e.say("taking no more jobs, and waiting for those that run here; once more ends them")
 		drain()
+		if sig == syscall.SIGTERM {
+			close(s.terminated)
+		}
 	default:
 		e.say("ending the jobs that run here; they will be run again")
 		s.first = signalled(sig)

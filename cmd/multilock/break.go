@@ -43,10 +43,8 @@ job. With --token, only that one acquisition is broken, none that came after it.
 			if o.common, err = readCommon(c, e); err != nil {
 				return err
 			}
-			names, err := namesAsked(c)
+			names := namesAsked(c)
 			switch {
-			case err != nil:
-				return err
 			case len(names) > 1:
 				return usagef("break", "one lock at a time; \"multilock clean\" clears all that are dead")
 			case len(names) == 1:
@@ -58,18 +56,21 @@ job. With --token, only that one acquisition is broken, none that came after it.
 }
 
 func runBreak(ctx context.Context, e *env, o *breakOptions) error {
-	src, err := openSource(o.common)
+	src, err := openSource(ctx, e, o.common)
 	if err != nil {
 		return err
 	}
-	return closeSource(src, breakLock(ctx, e, src, o))
+	if err := src.require("break", multilock.BreakByEvidence); err != nil {
+		return src.close(err)
+	}
+	return src.close(breakLock(ctx, e, src, o))
 }
 
-func breakLock(ctx context.Context, e *env, src source, o *breakOptions) error {
+func breakLock(ctx context.Context, e *env, src *source, o *breakOptions) error {
 	sigs := catchSignals()
 	defer sigs.release()
 	want := multilock.Want{Token: o.token, Alive: o.force, Patience: multilock.Patience{MaxAge: o.maxAge.value}}
-	seen, err := multilock.Break(sigs.until(ctx), src, o.name, want)
+	seen, err := multilock.Break(sigs.until(ctx), src.locks, o.name, want)
 	if errors.Is(err, multilock.ErrFree) {
 		return o.tell(e, false, seen)
 	}
@@ -83,9 +84,9 @@ func breakLock(ctx context.Context, e *env, src source, o *breakOptions) error {
 }
 
 // noteForced writes down who broke a lock by force; Break itself notes the rest.
-func noteForced(ctx context.Context, e *env, src source, o *breakOptions, seen multilock.Sighting) {
-	err := src.Append(ctx, multilock.Event{
-		Time: time.Now(), What: multilock.Broke, Name: o.name, Token: seen.Record.Token, By: src.Self(), User: o.user,
+func noteForced(ctx context.Context, e *env, src *source, o *breakOptions, seen multilock.Sighting) {
+	err := src.note(ctx, multilock.Event{
+		Time: time.Now(), What: multilock.Broke, Name: o.name, Token: seen.Record.Token, By: src.self, User: o.user,
 		Holder: &seen.Record.Holder, Why: "by force, though " + seen.State.String() + ": " + seen.Why,
 	})
 	if err != nil {

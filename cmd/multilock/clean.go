@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/fslock"
 )
 
 type cleanOptions struct {
@@ -21,11 +20,11 @@ type cleanOptions struct {
 
 // cleanReport is what "clean --json" prints.
 type cleanReport struct {
-	DryRun    bool              `json:"dry_run"`
-	Broken    []lockView        `json:"broken"`    // dead locks
-	Held      []lockView        `json:"held"`      // left alone
-	Leftovers []fslock.Leftover `json:"leftovers"` // removed
-	Failed    []string          `json:"failed"`
+	DryRun    bool                 `json:"dry_run"`
+	Broken    []lockView           `json:"broken"`    // dead locks
+	Held      []lockView           `json:"held"`      // left alone
+	Leftovers []multilock.Leftover `json:"leftovers"` // removed
+	Failed    []string             `json:"failed"`
 }
 
 func newCleanCommand(e *env) *cli.Command {
@@ -52,9 +51,7 @@ lock of its name; those whose lock is held are left alone (exit code 121).`,
 			if o.common, err = readCommon(c, e); err != nil {
 				return err
 			}
-			if o.names, err = namesAsked(c); err != nil {
-				return err
-			}
+			o.names = namesAsked(c)
 			if len(o.names) > 0 && !o.results {
 				return usagef("clean", "unexpected %q: this is for the whole group; to clear one lock use: multilock break", o.names[0])
 			}
@@ -64,25 +61,28 @@ lock of its name; those whose lock is held are left alone (exit code 121).`,
 }
 
 func runClean(ctx context.Context, e *env, o *cleanOptions) error {
-	src, err := openSource(o.common)
+	src, err := openSource(ctx, e, o.common)
 	if err != nil {
 		return err
 	}
 	if o.results {
-		return closeSource(src, o.locate(forgetResults(ctx, e, src, o)))
+		return src.close(o.locate(forgetResults(ctx, e, src, o)))
 	}
-	return closeSource(src, clean(ctx, e, src, o))
+	if err := src.require("clean", multilock.BreakByEvidence); err != nil {
+		return src.close(err)
+	}
+	return src.close(clean(ctx, e, src, o))
 }
 
-func clean(ctx context.Context, e *env, src source, o *cleanOptions) error {
+func clean(ctx context.Context, e *env, src *source, o *cleanOptions) error {
 	sigs := catchSignals()
 	defer sigs.release()
 	ctx = sigs.until(ctx)
-	names, err := src.Names(ctx)
+	names, err := src.locks.Names(ctx)
 	if err != nil {
 		return err
 	}
-	report := cleanReport{DryRun: o.dryRun, Broken: []lockView{}, Held: []lockView{}, Leftovers: []fslock.Leftover{}, Failed: []string{}}
+	report := cleanReport{DryRun: o.dryRun, Broken: []lockView{}, Held: []lockView{}, Leftovers: []multilock.Leftover{}, Failed: []string{}}
 	var failed error
 	if o.dryRun {
 		failed = report.foresee(ctx, src, names, o)
@@ -96,7 +96,7 @@ func clean(ctx context.Context, e *env, src source, o *cleanOptions) error {
 }
 
 // foresee says what clear would do, as far as one look can tell.
-func (r *cleanReport) foresee(ctx context.Context, src source, names []string, o *cleanOptions) error {
+func (r *cleanReport) foresee(ctx context.Context, src *source, names []string, o *cleanOptions) error {
 	for _, l := range inspectAll(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.value}) {
 		switch l.State {
 		case multilock.Dead.String(), multilock.Suspect.String():
@@ -105,7 +105,11 @@ func (r *cleanReport) foresee(ctx context.Context, src source, names []string, o
 			r.Held = append(r.Held, l)
 		}
 	}
-	all, err := src.Leftovers(ctx)
+	sweeper, ok := src.locks.(multilock.Sweeper)
+	if !ok {
+		return nil
+	}
+	all, err := sweeper.Leftovers(ctx)
 	for _, l := range all {
 		if l.Dead {
 			r.Leftovers = append(r.Leftovers, l)
@@ -116,7 +120,7 @@ func (r *cleanReport) foresee(ctx context.Context, src source, names []string, o
 
 // clear breaks the dead locks, all of them at a time because a silent one has to
 // be watched, and removes the leftovers.
-func (r *cleanReport) clear(ctx context.Context, src source, names []string, o *cleanOptions) error {
+func (r *cleanReport) clear(ctx context.Context, src *source, names []string, o *cleanOptions) error {
 	var mu sync.Mutex
 	var failed error
 	var group sync.WaitGroup
@@ -126,14 +130,18 @@ func (r *cleanReport) clear(ctx context.Context, src source, names []string, o *
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			seen, err := multilock.Break(ctx, src, name, want)
+			seen, err := multilock.Break(ctx, src.locks, name, want)
 			mu.Lock()
 			defer mu.Unlock()
 			failed = errors.Join(failed, r.add(name, seen, err))
 		})
 	}
 	group.Wait()
-	swept, err := src.Sweep(ctx)
+	sweeper, ok := src.locks.(multilock.Sweeper)
+	if !ok {
+		return failed
+	}
+	swept, err := sweeper.Sweep(ctx)
 	r.Leftovers = append(r.Leftovers, swept...)
 	return errors.Join(failed, err)
 }

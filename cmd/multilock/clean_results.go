@@ -22,22 +22,26 @@ type forgetReport struct {
 }
 
 // forgetResults removes the results of the names, or all.
-func forgetResults(ctx context.Context, e *env, src source, o *cleanOptions) error {
+func forgetResults(ctx context.Context, e *env, src *source, o *cleanOptions) error {
+	ledger, err := ability[multilock.Ledger](src, "clean: --results", multilock.Results)
+	if err = errors.Join(err, src.checkNames(o.names)); err != nil {
+		return err
+	}
 	sigs := catchSignals()
 	defer sigs.release()
 	ctx = sigs.until(ctx)
 	names := o.names
 	if len(names) == 0 {
-		all, err := src.Results(ctx)
+		all, err := ledger.Results(ctx)
 		if err != nil {
 			return err
 		}
 		names = all
 	}
 	report := &forgetReport{DryRun: o.dryRun, Forgotten: []string{}, Held: []string{}, Failed: []string{}}
-	failed := report.forgetAll(ctx, src, names, o)
+	failed := report.forgetAll(ctx, src, ledger, names, o)
 	if len(o.names) == 0 && !o.dryRun && failed == nil && report.refusal == nil {
-		failed = src.Retract(ctx) // a batch in this group may have another list then
+		failed = src.retract(ctx) // a batch in this group may have another list then
 	}
 	slices.Sort(report.Forgotten)
 	slices.Sort(report.Held)
@@ -47,14 +51,14 @@ func forgetResults(ctx context.Context, e *env, src source, o *cleanOptions) err
 	return errors.Join(failed, report.print(e, o), report.heldError())
 }
 
-func (r *forgetReport) forgetAll(ctx context.Context, src source, names []string, o *cleanOptions) error {
+func (r *forgetReport) forgetAll(ctx context.Context, src *source, ledger multilock.Ledger, names []string, o *cleanOptions) error {
 	var mu sync.Mutex
 	var failed error
 	inParallel(len(names), func(i int) {
 		if ctx.Err() != nil {
 			return
 		}
-		did, err := o.forgetOne(ctx, src, names[i])
+		did, err := o.forgetOne(ctx, src, ledger, names[i])
 		mu.Lock()
 		defer mu.Unlock()
 		if err := r.add(names[i], did, err); err != nil && failed == nil {
@@ -79,8 +83,8 @@ func (r *forgetReport) add(name string, did bool, err error) error {
 
 // forgetOne removes one result, under the lock of its name: nobody runs the job
 // then, or is about to commit another result.
-func (o *cleanOptions) forgetOne(ctx context.Context, src source, name string) (did bool, err error) {
-	switch _, err := src.Result(ctx, name); {
+func (o *cleanOptions) forgetOne(ctx context.Context, src *source, ledger multilock.Ledger, name string) (did bool, err error) {
+	switch _, err := ledger.Result(ctx, name); {
 	case errors.Is(err, multilock.ErrNoResult) && o.dryRun:
 		return false, nil
 	case err != nil && !errors.Is(err, multilock.ErrNoResult):
@@ -89,7 +93,7 @@ func (o *cleanOptions) forgetOne(ctx context.Context, src source, name string) (
 	if o.dryRun {
 		return o.wouldForget(ctx, src, name)
 	}
-	lock, err := multilock.TryAcquire(ctx, src, name, multilock.Options{
+	lock, err := multilock.TryAcquire(ctx, src.locks, name, multilock.Options{
 		User: o.user, Command: "multilock clean --results", Patience: multilock.Patience{MaxAge: o.maxAge.value},
 	})
 	if err != nil {
@@ -116,17 +120,17 @@ func forgetUnder(ctx context.Context, lock *multilock.Lock) (did bool, err error
 }
 
 // wouldForget looks whether the lock is in somebody's hands.
-func (o *cleanOptions) wouldForget(ctx context.Context, src source, name string) (bool, error) {
-	seen, err := multilock.Inspect(ctx, src, name, multilock.Patience{MaxAge: o.maxAge.value})
+func (o *cleanOptions) wouldForget(ctx context.Context, src *source, name string) (bool, error) {
+	seen, err := multilock.Inspect(ctx, src.locks, name, multilock.Patience{MaxAge: o.maxAge.value})
 	if err == nil && seen.State == multilock.Held {
 		err = &multilock.HeldError{Name: name, Sighting: seen}
 	}
 	return err == nil, err
 }
 
-func (o *cleanOptions) noteForgot(ctx context.Context, src source, record multilock.Record) {
-	_ = src.Append(ctx, multilock.Event{ // the result is gone, written down or not
-		Time: time.Now(), What: multilock.Forgot, Name: record.Name, Token: record.Token, By: src.Self(), User: o.user,
+func (o *cleanOptions) noteForgot(ctx context.Context, src *source, record multilock.Record) {
+	_ = src.note(ctx, multilock.Event{ // the result is gone, written down or not
+		Time: time.Now(), What: multilock.Forgot, Name: record.Name, Token: record.Token, By: src.self, User: o.user,
 	})
 }
 

@@ -13,6 +13,7 @@ type env struct {
 	stdin, stdout, stderr *os.File
 	getenv                func(string) string
 	environ               func() []string
+	kinds                 []sourceKind // of lock sources
 }
 
 // say prints a line of our own on the standard error, which keeps it apart from

@@ -29,7 +29,8 @@ const (
 // exitTable is printed in the help text.
 const exitTable = `Exit codes:
      0  done; "run" passes the job's own code through
-     1  "wait", "batch": a job failed or died, or "batch" was halted by failures
+     1  "wait", "batch": a job failed or died, or "batch" was halted by failures;
+        "doctor": there is a warning
    120  held by somebody, for the N-th time in a row (run --fail-after N)
    121  held by somebody (or the code of -E)
    122  the lock was lost while it was held
@@ -77,6 +78,7 @@ func exitCode(err error) int {
 		starved     *starvedError
 		failed      *failedBeforeError
 		halted      *lockgroup.HaltError
+		ill         *doctorError
 	)
 	switch {
 	case err == nil:
@@ -85,6 +87,8 @@ func exitCode(err error) int {
 		return kept.answer.Code
 	case errors.As(err, &failed):
 		return failed.code()
+	case errors.As(err, &ill):
+		return ill.code()
 	case errors.Is(err, errRuntimeOut), errors.Is(err, errWaitOver), errors.Is(err, context.DeadlineExceeded):
 		return exitTimeLimit
 	case errors.As(err, &signalled):

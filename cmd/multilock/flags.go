@@ -12,10 +12,12 @@ import (
 
 // common holds the options that every command has, before or after its name.
 type common struct {
-	base, group, name, source string
-	user                      string // who runs this, for people
-	legacyPeers               bool
-	json, quiet, verbose      bool
+	base                 string  // the directory with the locks, if they live in one
+	url                  address // of a source that is something else
+	group, name          string
+	user                 string // who runs this, for people
+	legacyPeers          bool
+	json, quiet, verbose bool
 }
 
 // commonFlags are defined twice, for the program and for each command. The
@@ -26,7 +28,7 @@ func commonFlags() []cli.Flag {
 		&cli.StringFlag{Name: "dir", Aliases: []string{"d"}, Usage: "the shared `DIRECTORY` with the locks (default: .) [$" + envDir + "]", Category: "LOCK"},
 		&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "the lock `GROUP`, a directory in it (default: .locks) [$" + envGroup + "]", Category: "LOCK"},
 		&cli.StringFlag{Name: "name", Aliases: []string{"n", "lockname", "l"}, Usage: "the lock's `NAME` (default: lock)", Category: "LOCK"},
-		&cli.StringFlag{Name: "source", Usage: "where the locks live, as a `URL`: file:DIRECTORY, which stands for -d DIRECTORY [$" + envSource + "]", Category: "LOCK"},
+		&cli.StringFlag{Name: "source", Usage: "where the locks live, as a `URL`; -d DIRECTORY stands for file:DIRECTORY [$" + envSource + "]", Category: "LOCK"},
 		toggle("legacy-peers", "hosts with the Python MultiLock use the same group; all hosts must say so [$"+envLegacyPeers+"]", "LOCK"),
 		toggle("json", "print the result as JSON", "OUTPUT"),
 		toggle("quiet", "print errors only; a refusal is none, its exit code says enough", "OUTPUT", "q"),
@@ -40,6 +42,9 @@ const (
 	envGroup       = "MULTILOCK_GROUP"
 	envSource      = "MULTILOCK_SOURCE"
 	envLegacyPeers = "MULTILOCK_LEGACY_PEERS"
+	// The password of a source's user is nothing for a command line.
+	envPassword     = "MULTILOCK_PASSWORD"
+	envPasswordFile = "MULTILOCK_PASSWORD_FILE"
 )
 
 // toggle is an option without a value, and without a remark on its default.
@@ -52,9 +57,9 @@ func toggle(name, usage, category string, aliases ...string) *cli.BoolFlag {
 // in its place would lock somewhere else than was meant.
 func readCommon(c *cli.Context, e *env) (common, error) {
 	o := common{
-		base: commonString(c, "dir", e.getenv(envDir), "."), group: commonString(c, "group", e.getenv(envGroup), fslock.DefaultGroup),
-		name: commonString(c, "name", "", fslock.DefaultName), source: commonString(c, "source", e.getenv(envSource), ""),
-		user: userName(e), json: commonBool(c, "json"), quiet: commonBool(c, "quiet"), verbose: commonBool(c, "verbose"),
+		group: commonString(c, "group", e.getenv(envGroup), fslock.DefaultGroup),
+		name:  commonString(c, "name", "", fslock.DefaultName),
+		user:  userName(e), json: commonBool(c, "json"), quiet: commonBool(c, "quiet"), verbose: commonBool(c, "verbose"),
 	}
 	for _, name := range []string{"dir", "group", "name", "source"} {
 		if level := givenAt(c, name); level != nil && level.String(name) == "" {
@@ -62,8 +67,11 @@ func readCommon(c *cli.Context, e *env) (common, error) {
 		}
 	}
 	legacy, err := legacyPeers(c, e)
+	if err != nil {
+		return o, err
+	}
 	o.legacyPeers = legacy
-	return o, err
+	return o, o.readPlace(c, e)
 }
 
 func legacyPeers(c *cli.Context, e *env) (bool, error) {
@@ -90,18 +98,13 @@ func givenAt(c *cli.Context, name string) *cli.Context {
 }
 
 // namesAsked are the locks that a command is to deal with, as arguments or with
-// -n; none if nothing was said. A name that no lock can have is a mistake.
-func namesAsked(c *cli.Context) ([]string, error) {
+// -n; none if nothing was said.
+func namesAsked(c *cli.Context) []string {
 	names := c.Args().Slice()
 	if level := givenAt(c, "name"); level != nil && !slices.Contains(names, level.String("name")) {
 		names = append(names, level.String("name"))
 	}
-	for _, name := range names {
-		if err := fslock.CheckName(name); err != nil {
-			return nil, err
-		}
-	}
-	return names, nil
+	return names
 }
 
 func commonString(c *cli.Context, name, fromEnv, fallback string) string {

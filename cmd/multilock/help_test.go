@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var commands = []string{"run", "wait", "status", "acquire", "release", "break", "clean", "history"}
+var commands = []string{"run", "wait", "status", "acquire", "release", "break", "clean", "history", "doctor"}
 
 func TestHelp(t *testing.T) {
 	t.Parallel()

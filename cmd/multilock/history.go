@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,9 +40,7 @@ one object per line.`,
 			if o.common, err = readCommon(c, e); err != nil {
 				return err
 			}
-			if o.names, err = namesAsked(c); err != nil {
-				return err
-			}
+			o.names = namesAsked(c)
 			if o.limit.set && o.limit.value < 1 {
 				return usagef("history", "--limit %d: must be at least 1", o.limit.value)
 			}
@@ -51,17 +50,21 @@ one object per line.`,
 }
 
 func runHistory(ctx context.Context, e *env, o *historyOptions) error {
-	src, err := openSource(o.common)
+	src, err := openSource(ctx, e, o.common)
 	if err != nil {
 		return err
+	}
+	chronicle, err := ability[multilock.Chronicle](src, "history", multilock.History)
+	if err = errors.Join(err, src.checkNames(o.names)); err != nil {
+		return src.close(err)
 	}
 	var since time.Time
 	if o.since.set {
 		since = time.Now().Add(-o.since.value)
 	}
-	events, err := src.History(ctx, since)
+	events, err := chronicle.History(ctx, since)
 	if err != nil {
-		return closeSource(src, err)
+		return src.close(err)
 	}
 	if len(o.names) > 0 {
 		events = slices.DeleteFunc(events, func(ev multilock.Event) bool { return !slices.Contains(o.names, ev.Name) })
@@ -70,9 +73,9 @@ func runHistory(ctx context.Context, e *env, o *historyOptions) error {
 		events = events[len(events)-n:]
 	}
 	if o.json {
-		return closeSource(src, printEvents(e, events))
+		return src.close(printEvents(e, events))
 	}
-	return closeSource(src, printHistory(e, events))
+	return src.close(printHistory(e, events))
 }
 
 func printHistory(e *env, events []multilock.Event) error {

@@ -17,7 +17,7 @@ import (
 type jobRun struct {
 	env     *env
 	opt     *runOptions
-	src     source
+	src     *source
 	lock    *multilock.Lock
 	signals *signals
 	waited  time.Duration
@@ -209,7 +209,7 @@ func (r *jobRun) giveUp(ctx context.Context, err error) error {
 // note writes to the history. That it cannot be written stops no job.
 func (r *jobRun) note(ctx context.Context, what multilock.Happening, result *job.Result, cause error) {
 	event := multilock.Event{
-		Time: time.Now(), What: what, Name: r.opt.name, Token: r.lock.Record().Token, By: r.src.Self(),
+		Time: time.Now(), What: what, Name: r.opt.name, Token: r.lock.Record().Token, By: r.src.self,
 		User: r.opt.user, Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited, Attempt: r.attempt,
 	}
 	if what != multilock.Acquired {
@@ -224,7 +224,7 @@ func (r *jobRun) note(ctx context.Context, what multilock.Happening, result *job
 	if cause != nil {
 		event.Why = cause.Error()
 	}
-	if err := r.src.Append(ctx, event); err != nil && r.opt.verbose {
+	if err := r.src.note(ctx, event); err != nil && r.opt.verbose {
 		r.env.say("warning: %v", err)
 	}
 }

@@ -37,34 +37,35 @@ func runKeep(ctx context.Context, e *env) error {
 	sigs := catchSignals()
 	defer sigs.release()
 	ctx = sigs.until(ctx)
-	src, err := openSource(order.common())
+	src, err := openSource(ctx, e, order.common())
 	if err != nil {
 		return answer(e, keepAnswer{}, err)
 	}
-	defer src.Close() //nolint:errcheck // the end of the process
+	defer func() { _ = src.close(nil) }() // the end of the process
 	lock, err := order.acquire(ctx, e, src, in)
 	if err != nil {
 		return answer(e, keepAnswer{}, order.locate(err))
 	}
 	opt := multilock.Options{User: order.User, Command: describeOwner(order.Owner)}
 	fence, _ := lock.Fence(ctx) // a source may have none
-	_ = src.Append(ctx, acquiredEvent(lock, opt, fence, 0))
+	_ = src.note(ctx, acquiredEvent(lock, opt, fence, 0))
 	start := time.Now()
 	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence}, nil); err != nil {
 		return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 	}
-	why := hold(ctx, lock, order.Owner, src.Self())
+	why := hold(ctx, lock, order.Owner, src.self)
 	err = lock.Release(context.WithoutCancel(ctx))
 	if err == nil {
 		event := acquiredEvent(lock, opt, fence, 0)
 		event.What, event.Held, event.Why = multilock.Released, time.Since(start), why
-		_ = src.Append(context.WithoutCancel(ctx), event)
+		_ = src.note(context.WithoutCancel(ctx), event)
 	}
 	return nil // whoever could be told anything is gone
 }
 
 func (k keepOrder) common() common {
-	return common{base: k.Base, group: k.Group, name: k.Name, source: k.Source, legacyPeers: k.LegacyPeers, quiet: true}
+	url, _ := parseAddress(k.URL) // zero for a directory
+	return common{base: k.Base, url: url, group: k.Group, name: k.Name, user: k.User, legacyPeers: k.LegacyPeers, quiet: true}
 }
 
 func (k keepOrder) locate(err error) error {
@@ -73,7 +74,7 @@ func (k keepOrder) locate(err error) error {
 }
 
 // acquire gives up when the standard input ends before there is an answer.
-func (k keepOrder) acquire(ctx context.Context, e *env, src source, in io.Reader) (*multilock.Lock, error) {
+func (k keepOrder) acquire(ctx context.Context, e *env, src *source, in io.Reader) (*multilock.Lock, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {

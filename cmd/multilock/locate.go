@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 
 	"github.com/multilock/go/multilock/fslock"
 )
@@ -35,17 +36,23 @@ func quiet(err error) bool {
 // selector is the options that select this source and group from any directory
 // and on any host, whatever the environment says there.
 func (o *common) selector() []string {
-	options := []string{"--source", o.source}
-	if base, err := o.files(); err == nil {
-		options = []string{"-d", absolute(base)}
+	options := []string{"--source", o.place()}
+	if o.isFiles() {
+		options = []string{"-d", absolute(o.base)}
 	}
-	if o.group != fslock.DefaultGroup {
+	if o.group != "" && o.group != fslock.DefaultGroup {
 		options = append(options, "-g", o.group)
 	}
 	if o.legacyPeers {
 		options = append(options, "--legacy-peers")
 	}
 	return options
+}
+
+// command is a command of this program with these arguments, for the same source
+// and group, for pasting into a shell.
+func (o *common) command(args ...string) string {
+	return commandLine(slices.Concat([]string{"multilock"}, o.selector(), args))
 }
 
 // absolute leaves a path as it is if the working directory is not known any more.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/multilock/locktest"
 )
 
@@ -17,6 +18,9 @@ import (
 const binaryVariable = "MULTILOCK_TEST_BINARY"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == job.GuardArg {
+		os.Exit(job.Guard(os.Stdin)) // of a job that a test runs without the binary
+	}
 	locktest.HearHangups()
 	code, err := testWithBinary(m)
 	if err != nil {

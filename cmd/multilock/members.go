@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-
-	"github.com/multilock/go/multilock/fslock"
 )
 
 // nameList is a flag's value: names with commas between them. A name with a comma
@@ -34,11 +32,6 @@ func readMembers(e *env, named []string, path string) ([]string, error) {
 			return nil, err
 		}
 		names = append(names, listed...)
-	}
-	for _, name := range names {
-		if err := fslock.CheckName(name); err != nil {
-			return nil, err
-		}
 	}
 	return names, nil
 }

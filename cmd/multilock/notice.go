@@ -50,7 +50,7 @@ func (n *notice) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			if onTerminal && pause != noticeAfter {
-				_, _ = fmt.Fprint(n.env.stderr, "\r\x1b[K")
+				_, _ = fmt.Fprint(n.env.stderr, clearLine)
 			}
 			return
 		case <-time.After(pause):
@@ -67,16 +67,16 @@ func (n *notice) run(ctx context.Context) {
 
 func (n *notice) tell(text string, onTerminal bool) {
 	if onTerminal {
-		_, _ = fmt.Fprintf(n.env.stderr, "\r\x1b[Kmultilock: %s", harmless(text))
+		_, _ = fmt.Fprintf(n.env.stderr, clearLine+"multilock: %s", harmless(text))
 		return
 	}
 	n.env.say("%s", text)
 }
 
 // waitingForLock says who holds a lock.
-func waitingForLock(src source, name string) noticeText {
+func waitingForLock(src *source, name string) noticeText {
 	return func(ctx context.Context, waited time.Duration) string {
-		seen, err := multilock.Inspect(ctx, src, name, multilock.Patience{})
+		seen, err := multilock.Inspect(ctx, src.locks, name, multilock.Patience{})
 		if err != nil {
 			return ""
 		}

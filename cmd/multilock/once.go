@@ -37,6 +37,14 @@ not run the job as far as anybody can know: it is run again.`
 // recorded says whether the job's result is to be recorded.
 func (r *recording) recorded() bool { return r.once || r.every.set }
 
+// option is the one that has the result recorded.
+func (r *recording) option() string {
+	if r.every.set {
+		return "--every"
+	}
+	return "--once"
+}
+
 func (r *recording) check(command string) error {
 	switch {
 	case r.once && r.every.set:
@@ -52,11 +60,11 @@ func (r *recording) check(command string) error {
 }
 
 // plan is what was asked for, nil if the result is not to be recorded.
-func (r *recording) plan(ctx context.Context, src source) (*lockgroup.Plan, error) {
+func (r *recording) plan(ctx context.Context, src *source) (*lockgroup.Plan, error) {
 	if !r.recorded() {
 		return nil, nil
 	}
-	slot, err := lockgroup.CurrentSlot(ctx, src, r.every.value)
+	slot, err := lockgroup.CurrentSlot(ctx, src.locks, r.every.value)
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +73,12 @@ func (r *recording) plan(ctx context.Context, src source) (*lockgroup.Plan, erro
 
 // settledBefore looks, without the lock, whether the job needs no run. That it
 // does can only be learned under the lock.
-func (o *runOptions) settledBefore(ctx context.Context, e *env, src source, plan *lockgroup.Plan) (settled bool, err error) {
-	if plan == nil {
+func (o *runOptions) settledBefore(ctx context.Context, e *env, src *source, plan *lockgroup.Plan) (settled bool, err error) {
+	ledger, ok := extra[multilock.Ledger](src, multilock.Results)
+	if plan == nil || !ok {
 		return false, nil
 	}
-	last, err := src.Result(ctx, o.name)
+	last, err := ledger.Result(ctx, o.name)
 	if errors.Is(err, multilock.ErrNoResult) {
 		return false, nil
 	}
@@ -153,9 +162,8 @@ func exitWords(r multilock.Result) string {
 
 // forgetting is the command that removes a result, for pasting into a shell.
 func (o *common) forgetting(name string) string {
-	args := append([]string{"multilock"}, o.selector()...)
 	if name[0] == '-' {
-		return commandLine(append(args, "clean", "--results", "--name="+name))
+		name = "--name=" + name
 	}
-	return commandLine(append(args, "clean", "--results", name))
+	return o.command("clean", "--results", name)
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
+	"unicode"
 
-	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 
 	"github.com/multilock/go/lockgroup"
 )
@@ -101,16 +103,11 @@ func (m *meter) run(e *env, read func() amount) {
 		return
 	case <-time.After(meterAfter):
 	}
-	bar := newBar(e, read())
-	defer bar.Exit()  //nolint:errcheck // the terminal may be gone
-	defer bar.Clear() //nolint:errcheck // the same
+	defer fmt.Fprint(e.stderr, clearLine) //nolint:errcheck // the terminal may be gone
 	ticks := time.NewTicker(meterEvery)
 	defer ticks.Stop()
-	for {
-		now := read()
-		bar.Describe(now.what + now.pace(time.Since(start)))
-		_ = bar.Set(now.done)
-		_ = bar.RenderBlank()
+	for turn := 0; ; turn++ {
+		_, _ = fmt.Fprint(e.stderr, clearLine+read().line(turn, time.Since(start), columns(e.stderr)))
 		select {
 		case <-m.end:
 			return
@@ -119,17 +116,57 @@ func (m *meter) run(e *env, read func() amount) {
 	}
 }
 
-// newBar is a bar with a count; a mere sign of life if the total is not known. It
-// would take the time for its own, and what was done before for done in it: see pace.
-func newBar(e *env, a amount) *progressbar.ProgressBar {
-	total := a.total
-	if total == 0 {
-		total = -1
+// clearLine empties the line of a terminal (ECMA-48, EL), to be written anew.
+const clearLine = "\r\x1b[K"
+
+// columns is how wide a terminal is at present: windows are resized.
+func columns(terminal *os.File) int {
+	width, _, err := term.GetSize(int(terminal.Fd())) //nolint:gosec // a descriptor fits
+	if err != nil || width <= 0 {
+		return 80 // a serial line does not know
 	}
-	return progressbar.NewOptions(total,
-		progressbar.OptionSetWriter(e.stderr), progressbar.OptionUseANSICodes(true), progressbar.OptionSetWidth(24),
-		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
-		progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSpinnerType(14),
-		progressbar.OptionClearOnFinish(),
-	)
+	return width
+}
+
+const (
+	gaugeWidth = 24
+	// gaugeFrom is how wide a terminal must be for the bar, which says no more than
+	// the numbers beside it.
+	gaugeFrom = 60
+)
+
+// line shows the amount in one line of a terminal. A line that fills the last
+// column would be continued in the next one, where it cannot be removed.
+func (a amount) line(turn int, elapsed time.Duration, columns int) string {
+	var begin string
+	switch {
+	case a.total <= 0:
+		begin = string(`|/-\`[turn%4]) // a mere sign of life
+	case columns >= gaugeFrom:
+		begin = fmt.Sprintf("[%s] (%d/%d)", a.gauge(), a.done, a.total)
+	default:
+		begin = fmt.Sprintf("(%d/%d)", a.done, a.total)
+	}
+	return fitting(begin+" "+a.what+a.pace(elapsed), columns-1)
+}
+
+// gauge is the bar. It is plain ASCII, which every terminal can show.
+func (a amount) gauge() string {
+	full := min(max(gaugeWidth*a.done/a.total, 0), gaugeWidth)
+	return strings.Repeat("#", full) + strings.Repeat(".", gaugeWidth-full)
+}
+
+// fitting is as much of a text as surely fits. What is no ASCII may be wide, and
+// counts for two columns.
+func fitting(text string, columns int) string {
+	for i, r := range text {
+		columns--
+		if r > unicode.MaxASCII {
+			columns--
+		}
+		if columns < 0 {
+			return text[:i]
+		}
+	}
+	return text
 }

@@ -60,10 +60,30 @@ func (u *terminal) types(text string) {
 	require.NoError(u.t, err)
 }
 
-// onTerminal starts a command as the leader of a session that has the terminal.
+// resize gives the terminal's window another width.
+func (u *terminal) resize(columns uint16) {
+	u.t.Helper()
+	conn, err := u.master.SyscallConn()
+	require.NoError(u.t, err)
+	var failed error
+	require.NoError(u.t, conn.Control(func(fd uintptr) {
+		failed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns})
+	}))
+	require.NoError(u.t, failed)
+}
+
+// onTerminal starts a command as the leader of a session that has the terminal,
+// which does not know how wide it is.
 func onTerminal(t *testing.T, cmd *exec.Cmd) (*terminal, *running) {
 	t.Helper()
+	return onTerminalOf(t, 0, cmd)
+}
+
+// onTerminalOf does the same on a terminal of so many columns.
+func onTerminalOf(t *testing.T, columns uint16, cmd *exec.Cmd) (*terminal, *running) {
+	t.Helper()
 	user, slave := openTerminal(t)
+	user.resize(columns)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, cmd.Start())

@@ -13,16 +13,20 @@ const refusalMemory = 90 * 24 * time.Hour
 // countRefusal writes a refusal into the history, and returns how many times in a
 // row this host has met the same holder. Between healthy runs the holder
 // changes; one that stays hangs.
-func countRefusal(ctx context.Context, src source, held *multilock.HeldError, o *runOptions) (int, error) {
-	self := src.Self()
+func countRefusal(ctx context.Context, src *source, held *multilock.HeldError, o *runOptions) (int, error) {
+	self := src.self
 	event := multilock.Event{
 		Time: time.Now(), What: multilock.Refused, Name: o.name, Token: held.Sighting.Record.Token, By: self,
 		User: o.user, Command: commandLine(o.command), Holder: &held.Sighting.Record.Holder, Why: held.Sighting.Why,
 	}
-	if err := src.Append(ctx, event); err != nil {
+	journal, err := ability[multilock.Journal](src, "run: --fail-after", multilock.History)
+	if err != nil {
 		return 1, err
 	}
-	events, err := src.History(ctx, time.Now().Add(-refusalMemory))
+	if err := journal.Record(ctx, []multilock.Event{event}); err != nil {
+		return 1, err
+	}
+	events, err := journal.History(ctx, time.Now().Add(-refusalMemory))
 	if err != nil {
 		return 1, err
 	}

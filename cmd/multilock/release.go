@@ -43,15 +43,15 @@ token (any more), nothing is changed and the exit code is 122: the lock was lost
 }
 
 func runRelease(ctx context.Context, e *env, o *releaseOptions) error {
-	src, err := openSource(o.common)
+	src, err := openSource(ctx, e, o.common)
 	if err != nil {
 		return err
 	}
-	return closeSource(src, release(ctx, e, src, o))
+	return src.close(release(ctx, e, src, o))
 }
 
-func release(ctx context.Context, e *env, src source, o *releaseOptions) error {
-	seen, err := multilock.Break(ctx, src, o.name, multilock.Want{Token: o.token, Alive: true})
+func release(ctx context.Context, e *env, src *source, o *releaseOptions) error {
+	seen, err := multilock.Break(ctx, src.locks, o.name, multilock.Want{Token: o.token, Alive: true})
 	switch {
 	case errors.Is(err, multilock.ErrFree):
 		return &multilock.LostError{Name: o.name, Err: errors.New("nobody holds it any more")}
@@ -60,8 +60,8 @@ func release(ctx context.Context, e *env, src source, o *releaseOptions) error {
 	case err != nil:
 		return err
 	}
-	_ = src.Append(ctx, multilock.Event{ // the lock is released, written down or not
-		Time: time.Now(), What: multilock.Released, Name: o.name, Token: o.token, By: src.Self(), User: o.user,
+	_ = src.note(ctx, multilock.Event{ // the lock is released, written down or not
+		Time: time.Now(), What: multilock.Released, Name: o.name, Token: o.token, By: src.self, User: o.user,
 		Held: max(seen.Age, 0), Why: "released with its token",
 	})
 	if o.json {

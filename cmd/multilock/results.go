@@ -97,7 +97,7 @@ type resultsView struct {
 
 // readResults reads the results of the names. What nobody will look at is counted
 // and let go: a group may have very many.
-func readResults(ctx context.Context, src source, names []string, keepAll keep) resultsView {
+func readResults(ctx context.Context, src multilock.Ledger, names []string, keepAll keep) resultsView {
 	found := make([]*resultView, len(names))
 	var mu sync.Mutex
 	sum := resultsView{List: []resultView{}}
@@ -126,7 +126,7 @@ type keep bool
 
 // readOne reports false if there is no result. One that cannot be read is shown
 // as what it is.
-func readOne(ctx context.Context, src source, name string) (resultView, bool) {
+func readOne(ctx context.Context, src multilock.Ledger, name string) (resultView, bool) {
 	r, err := src.Result(ctx, name)
 	switch {
 	case errors.Is(err, multilock.ErrNoResult):

@@ -155,45 +155,67 @@ func (o *runOptions) check() error {
 
 // runRun takes the lock and runs the command under it.
 func runRun(ctx context.Context, e *env, o *runOptions) error {
-	src, err := openSource(o.common)
+	src, err := openSource(ctx, e, o.common)
 	if err != nil {
 		return err
+	}
+	if err := o.checkAbilities(src); err != nil {
+		return src.close(err)
 	}
 	sigs := catchSignals()
 	defer sigs.release()
 	start := time.Now()
 	plan, err := o.plan(ctx, src)
 	if err != nil {
-		return closeSource(src, err)
+		return src.close(err)
 	}
 	if settled, err := o.settledBefore(ctx, e, src, plan); settled || err != nil {
-		return closeSource(src, err)
+		return src.close(err)
 	}
 	opt := o.options()
 	opt.Job, opt.User, opt.Command = true, o.user, commandLine(o.command)
 	lock, err := o.acquire(sigs.until(ctx), e, src, opt)
 	if err != nil {
-		return closeSource(src, o.refused(ctx, e, src, err))
+		return src.close(o.refused(ctx, e, src, err))
 	}
 	r := &jobRun{env: e, opt: o, src: src, lock: lock, signals: sigs, waited: time.Since(start), plan: plan}
-	return closeSource(src, r.run(ctx))
+	return src.close(r.run(ctx))
+}
+
+// checkAbilities finds options that the source cannot fulfil.
+func (o *runOptions) checkAbilities(src *source) error {
+	if o.recorded() {
+		if _, err := ability[multilock.Ledger](src, "run: "+o.option(), multilock.Results); err != nil {
+			return err
+		}
+	}
+	if o.every.set {
+		if _, err := ability[multilock.Timekeeper](src, "run: --every", multilock.OneClock); err != nil {
+			return err
+		}
+	}
+	if o.failAfter.set {
+		_, err := ability[multilock.Journal](src, "run: --fail-after", multilock.History)
+		return err
+	}
+	return nil
 }
 
 // take acquires a lock as --wait says, and tells who is in the way meanwhile.
-func take(ctx context.Context, e *env, src source, name string, opt multilock.Options, limit waitLimit, o common) (*multilock.Lock, error) {
+func take(ctx context.Context, e *env, src *source, name string, opt multilock.Options, limit waitLimit, o common) (*multilock.Lock, error) {
 	if !limit.waits() {
-		return multilock.TryAcquire(ctx, src, name, opt)
+		return multilock.TryAcquire(ctx, src.locks, name, opt)
 	}
 	ctx, cancel := limit.limited(ctx)
 	defer cancel()
 	n := startNotice(ctx, e, o, waitingForLock(src, name))
 	defer n.stop()
-	return multilock.Acquire(ctx, src, name, opt)
+	return multilock.Acquire(ctx, src.locks, name, opt)
 }
 
 // refused notes in the history that somebody else holds the lock, and counts how
 // often that was so in a row.
-func (o *runOptions) refused(ctx context.Context, e *env, src source, err error) error {
+func (o *runOptions) refused(ctx context.Context, e *env, src *source, err error) error {
 	if !errors.Is(err, multilock.ErrHeld) {
 		return err
 	}

@@ -31,7 +31,7 @@ func (o *runOptions) checkSlots(command string) error {
 }
 
 // acquire takes the lock, or one of the slots, as --wait says.
-func (o *runOptions) acquire(ctx context.Context, e *env, src source, opt multilock.Options) (*multilock.Lock, error) {
+func (o *runOptions) acquire(ctx context.Context, e *env, src *source, opt multilock.Options) (*multilock.Lock, error) {
 	if !o.slots.set {
 		return take(ctx, e, src, o.name, opt, o.wait, o.common)
 	}
@@ -43,15 +43,15 @@ func (o *runOptions) acquire(ctx context.Context, e *env, src source, opt multil
 	return slot.Lock, nil
 }
 
-func takeSlot(ctx context.Context, e *env, src source, opt multilock.Options, o *runOptions) (*lockgroup.Slot, error) {
+func takeSlot(ctx context.Context, e *env, src *source, opt multilock.Options, o *runOptions) (*lockgroup.Slot, error) {
 	if !o.wait.waits() {
-		return lockgroup.TryAcquireSlot(ctx, src, o.name, o.slots.value, opt)
+		return lockgroup.TryAcquireSlot(ctx, src.locks, o.name, o.slots.value, opt)
 	}
 	ctx, cancel := o.wait.limited(ctx)
 	defer cancel()
 	n := startNotice(ctx, e, o.common, waitingForSlot(src, o.name, o.slots.value))
 	defer n.stop()
-	return lockgroup.AcquireSlot(ctx, src, o.name, o.slots.value, opt)
+	return lockgroup.AcquireSlot(ctx, src.locks, o.name, o.slots.value, opt)
 }
 
 // jobName is what the job is told that its lock's name is.
@@ -63,9 +63,9 @@ func (o *runOptions) jobName() string {
 }
 
 // waitingForSlot says who holds the slots.
-func waitingForSlot(src source, name string, n int) noticeText {
+func waitingForSlot(src *source, name string, n int) noticeText {
 	return func(ctx context.Context, waited time.Duration) string {
-		names, err := src.Names(ctx)
+		names, err := src.locks.Names(ctx)
 		if err != nil {
 			return ""
 		}
@@ -76,7 +76,7 @@ func waitingForSlot(src source, name string, n int) noticeText {
 			if !ok || of != name || i > n || len(hosts) == most {
 				continue
 			}
-			if seen, err := multilock.Inspect(ctx, src, lock, multilock.Patience{}); err == nil && seen.State != multilock.Free {
+			if seen, err := multilock.Inspect(ctx, src.locks, lock, multilock.Patience{}); err == nil && seen.State != multilock.Free {
 				hosts = append(hosts, fmt.Sprintf("slot %d by %s", i, seen.Record.Holder))
 			}
 		}

@@ -3,71 +3,124 @@ package main
 import (
 	"context"
 	"errors"
-	"net/url"
+	"fmt"
+	"io"
 	"os/user"
+	"path/filepath"
 	"strings"
 
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
 )
 
-// source is what the commands need of a lock source.
-type source interface {
-	multilock.Group
-	multilock.Changes
-	multilock.Journal
-	multilock.Register
-	Append(context.Context, multilock.Event) error
-	Leftovers(context.Context) ([]fslock.Leftover, error)
-	Sweep(context.Context) ([]fslock.Leftover, error)
-	Self() process.Identity
-	Base() string
-	Group() string
-	LogPath(name string) string
-	Close() error
+// sourceKind is a kind of lock source, by the scheme of its URLs.
+type sourceKind struct {
+	scheme string
+	form   string // how its URLs look, for people
+	groups bool   // a source has several groups: -g means something
+	open   func(ctx context.Context, e *env, o common) (multilock.Source, error)
 }
 
-// openSource opens the source that the options name. This is the only place that
-// knows all sources.
-func openSource(o common) (source, error) {
-	base, err := o.files()
+// sourceKinds are all sources that this program knows, one line each. Nothing
+// else in it knows more than one of them.
+func sourceKinds() []sourceKind {
+	return []sourceKind{
+		{fileScheme, "file:DIRECTORY", true, openFiles},
+	}
+}
+
+// source is an opened lock source, and what the commands know of it beside.
+type source struct {
+	locks multilock.Source // with as many more abilities as it has: see ability
+	self  process.Identity // who this process is
+	opt   common           // the options that selected it
+}
+
+// openSource opens the source that the options name.
+func openSource(ctx context.Context, e *env, o common) (*source, error) {
+	kind, err := e.kindOf(o.scheme())
 	if err != nil {
 		return nil, err
 	}
-	return openFiles(o, base)
-}
-
-// files is the base directory of the source if that is a shared filesystem.
-func (o *common) files() (string, error) {
-	scheme, rest, found := strings.Cut(o.source, ":")
-	switch {
-	case o.source == "":
-		return o.base, nil
-	case !found || scheme != "file" || rest == "":
-		return "", usagef("", "--source %q: unknown kind of source; this multilock knows file:DIRECTORY", o.source)
-	}
-	return filePath(rest)
-}
-
-func openFiles(o common, base string) (source, error) {
-	s, err := fslock.Open(fslock.Options{Base: base, Group: o.group, LegacyPeers: o.legacyPeers, User: o.user})
+	locks, err := kind.open(ctx, e, o)
 	if err != nil {
-		return nil, err
+		return nil, o.withoutSecrets(e, err)
+	}
+	s := &source{locks: locks, opt: o}
+	if s.self, err = whoIs(locks); err != nil {
+		return nil, s.close(err)
 	}
 	return s, nil
 }
 
-// filePath takes file:PATH, file:///PATH and file://localhost/PATH.
-func filePath(rest string) (string, error) {
-	if !strings.HasPrefix(rest, "//") {
-		return rest, nil
+// kindOf finds a kind of source by its scheme.
+func (e *env) kindOf(scheme string) (sourceKind, error) {
+	var forms []string
+	for _, kind := range e.kinds {
+		if kind.scheme == scheme {
+			return kind, nil
+		}
+		forms = append(forms, kind.form)
 	}
-	u, err := url.Parse("file:" + rest)
-	if err != nil || (u.Host != "" && u.Host != "localhost") {
-		return "", usagef("", "--source file:%s: write file:///absolute/path or file:relative/path", rest)
+	return sourceKind{}, fmt.Errorf("unknown kind of source; this multilock knows %s", strings.Join(forms, ", "))
+}
+
+// whoIs asks the source, which has found out, too, who this process is.
+func whoIs(locks multilock.Source) (process.Identity, error) {
+	if known, ok := locks.(interface{ Self() process.Identity }); ok {
+		return known.Self(), nil
 	}
-	return u.Path, nil
+	return process.Self()
+}
+
+// close joins what closing says to an error.
+func (s *source) close(err error) error {
+	if closer, ok := s.locks.(io.Closer); ok {
+		return errors.Join(err, closer.Close())
+	}
+	return err
+}
+
+// where names the source and its group for people.
+func (s *source) where() string {
+	switch {
+	case s.opt.isFiles():
+		return filepath.Join(s.opt.base, s.opt.group)
+	case s.opt.group == "":
+		return s.opt.place()
+	}
+	return fmt.Sprintf("%s, group %s", s.opt.place(), s.opt.group)
+}
+
+// note writes into the history, if the source keeps one.
+func (s *source) note(ctx context.Context, event multilock.Event) error {
+	if journal, ok := extra[multilock.Journal](s, multilock.History); ok {
+		return journal.Record(ctx, []multilock.Event{event})
+	}
+	return nil
+}
+
+// retract removes the manifest of the group, if the source keeps any.
+func (s *source) retract(ctx context.Context) error {
+	if register, ok := extra[multilock.Register](s, multilock.Manifest); ok {
+		return register.Retract(ctx)
+	}
+	return nil
+}
+
+// checkNames finds names that no lock of the source can have, as far as it can
+// tell that beforehand.
+func (s *source) checkNames(names []string) error {
+	checker, ok := s.locks.(multilock.NameChecker)
+	if !ok {
+		return nil
+	}
+	for _, name := range names {
+		if err := checker.CheckName(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // userName names the user for people.
@@ -77,6 +130,3 @@ func userName(e *env) string {
 	}
 	return e.getenv("USER")
 }
-
-// closeSource joins what closing says to an error.
-func closeSource(s source, err error) error { return errors.Join(err, s.Close()) }

@@ -25,10 +25,12 @@ type statusOptions struct {
 
 // statusReport is what "status --json" prints.
 type statusReport struct {
-	Base    string      `json:"base"`
-	Group   string      `json:"group"`
-	Locks   []lockView  `json:"locks"`
-	Results resultsView `json:"results"`
+	Base    string       `json:"base"`
+	Group   string       `json:"group"`
+	Locks   []lockView   `json:"locks"`
+	Results *resultsView `json:"results"` // null for a source that keeps none
+
+	where string // the source and its group, for people
 }
 
 func newStatusCommand(e *env) *cli.Command {
@@ -60,32 +62,44 @@ Looking changes nothing.`,
 			if o.common, err = readCommon(c, e); err != nil {
 				return err
 			}
-			if o.names, err = namesAsked(c); err != nil {
-				return err
-			}
+			o.names = namesAsked(c)
 			return runStatus(c.Context, e, o)
 		},
 	}
 }
 
 func runStatus(ctx context.Context, e *env, o *statusOptions) error {
-	src, err := openSource(o.common)
+	src, err := openSource(ctx, e, o.common)
 	if err != nil {
 		return err
 	}
+	if err := o.check(src); err != nil {
+		return src.close(err)
+	}
 	if o.watch {
-		return closeSource(src, watchStatus(ctx, e, src, o))
+		return src.close(watchStatus(ctx, e, src, o))
 	}
 	report, err := o.look(ctx, src)
 	if err != nil {
-		return closeSource(src, err)
+		return src.close(err)
 	}
-	return closeSource(src, errors.Join(report.show(e, o), report.unsure()))
+	return src.close(errors.Join(report.show(e, o), report.unsure()))
+}
+
+// check finds what cannot be asked of the source. Results are an extra, unless it is
+// those that were asked for.
+func (o *statusOptions) check(src *source) error {
+	if o.results {
+		if _, err := ability[multilock.Ledger](src, "status: --results", multilock.Results); err != nil {
+			return err
+		}
+	}
+	return src.checkNames(o.names)
 }
 
 // watchStatus goes on when a look fails: somebody who watches wants to see the
 // file server come back, too.
-func watchStatus(ctx context.Context, e *env, src source, o *statusOptions) error {
+func watchStatus(ctx context.Context, e *env, src *source, o *statusOptions) error {
 	if !o.every.set || o.every.value == 0 {
 		o.every.value = 2 * time.Second
 	}
@@ -111,11 +125,11 @@ func watchStatus(ctx context.Context, e *env, src source, o *statusOptions) erro
 }
 
 // look inspects the locks that were asked for, or all that are held.
-func (o *statusOptions) look(ctx context.Context, src source) (statusReport, error) {
-	report := statusReport{Base: src.Base(), Group: src.Group(), Locks: []lockView{}}
+func (o *statusOptions) look(ctx context.Context, src *source) (statusReport, error) {
+	report := statusReport{Base: src.opt.place(), Group: src.opt.group, Locks: []lockView{}, where: src.where()}
 	names := o.names
 	if len(names) == 0 {
-		all, err := src.Names(ctx)
+		all, err := src.locks.Names(ctx)
 		if err != nil {
 			return report, err
 		}
@@ -129,16 +143,21 @@ func (o *statusOptions) look(ctx context.Context, src source) (statusReport, err
 	return report, o.lookAtResults(ctx, src, &report)
 }
 
-func (o *statusOptions) lookAtResults(ctx context.Context, src source, report *statusReport) error {
+func (o *statusOptions) lookAtResults(ctx context.Context, src *source, report *statusReport) error {
+	ledger, ok := extra[multilock.Ledger](src, multilock.Results)
+	if !ok {
+		return nil
+	}
 	names := o.names
 	if len(names) == 0 {
-		all, err := src.Results(ctx)
+		all, err := ledger.Results(ctx)
 		if err != nil {
 			return err
 		}
 		names = all
 	}
-	report.Results = readResults(ctx, src, names, keep(o.listsAll()))
+	results := readResults(ctx, ledger, names, keep(o.listsAll()))
+	report.Results = &results
 	return nil
 }
 
@@ -159,10 +178,10 @@ func (r statusReport) show(e *env, o *statusOptions) error {
 	if o.json {
 		return e.printJSON(r)
 	}
-	if err := printStatus(e, o, r); err != nil || r.Results.total() == 0 {
+	if err := printStatus(e, o, r); err != nil || r.Results == nil || r.Results.total() == 0 {
 		return err
 	}
-	return printResults(e, o, r.Results)
+	return printResults(e, o, *r.Results)
 }
 
 func printResults(e *env, o *statusOptions, r resultsView) error {
@@ -178,6 +197,14 @@ func printResults(e *env, o *statusOptions, r resultsView) error {
 	return r.printTable(e)
 }
 
+// results are those that are listed, if there are any.
+func (r statusReport) results() []resultView {
+	if r.Results == nil {
+		return nil
+	}
+	return r.Results.List
+}
+
 // unsure makes a script notice that the report does not tell everything.
 func (r statusReport) unsure() error {
 	var names []string
@@ -186,7 +213,7 @@ func (r statusReport) unsure() error {
 			names = append(names, label(l.Name))
 		}
 	}
-	for _, v := range r.Results.List {
+	for _, v := range r.results() {
 		if v.State == stateUnknown {
 			names = append(names, label(v.Name))
 		}
@@ -201,7 +228,7 @@ func (r statusReport) unsure() error {
 // handful of requests, each of which takes its time and none of the processor's.
 const inspectors = 8
 
-func inspectAll(ctx context.Context, src source, names []string, patience multilock.Patience) []lockView {
+func inspectAll(ctx context.Context, src *source, names []string, patience multilock.Patience) []lockView {
 	views := make([]lockView, len(names))
 	inParallel(len(names), func(i int) { views[i] = inspectOne(ctx, src, names[i], patience) })
 	return views
@@ -229,8 +256,8 @@ func inParallel(n int, f func(i int)) {
 const stateUnknown = "unknown"
 
 // inspectOne shows an error as what it is: a lock whose state is unknown.
-func inspectOne(ctx context.Context, src source, name string, patience multilock.Patience) lockView {
-	seen, err := multilock.Inspect(ctx, src, name, patience)
+func inspectOne(ctx context.Context, src *source, name string, patience multilock.Patience) lockView {
+	seen, err := multilock.Inspect(ctx, src.locks, name, patience)
 	if err != nil {
 		return lockView{Name: name, State: stateUnknown, Why: err.Error()}
 	}
@@ -242,7 +269,7 @@ func printStatus(e *env, o *statusOptions, report statusReport) error {
 		if o.quiet {
 			return nil
 		}
-		return e.print("nothing is held in %s/%s\n", report.Base, report.Group)
+		return e.print("nothing is held in %s\n", report.where)
 	}
 	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NAME\tSTATE\tHOST\tPID\tUSER\tHELD FOR\tLAST SIGN\tCOMMAND\tWHY")

@@ -107,19 +107,36 @@ func (o *waitOptions) barrier() lockgroup.BarrierOptions {
 }
 
 func runWait(ctx context.Context, e *env, o *waitOptions) error {
-	src, err := openSource(o.common)
+	src, err := openSource(ctx, e, o.common)
 	if err != nil {
 		return err
 	}
-	barrier, err := lockgroup.NewBarrier(src, o.barrier())
+	group, err := o.askable(src)
 	if err != nil {
-		return closeSource(src, err)
+		return src.close(err)
 	}
-	return closeSource(src, waitAt(ctx, e, o, src, barrier))
+	barrier, err := lockgroup.NewBarrier(group, o.barrier())
+	if err != nil {
+		return src.close(err)
+	}
+	return src.close(waitAt(ctx, e, o, src, barrier))
+}
+
+// askable is the source as one at which a barrier can wait.
+func (o *waitOptions) askable(src *source) (multilock.Group, error) {
+	if len(o.members) > 0 || o.expect.set {
+		if _, err := ability[multilock.Changes](src, "wait", multilock.Results); err != nil {
+			return nil, err
+		}
+	}
+	if err := src.checkNames(o.members); err != nil {
+		return nil, err
+	}
+	return ability[multilock.Group](src, "wait", multilock.CheapBarrier)
 }
 
 // waitAt waits, shows how far it has come, and reports how it ended.
-func waitAt(ctx context.Context, e *env, o *waitOptions, src source, barrier *lockgroup.Barrier) error {
+func waitAt(ctx context.Context, e *env, o *waitOptions, src *source, barrier *lockgroup.Barrier) error {
 	sigs := catchSignals()
 	defer sigs.release()
 	limit := waitLimit{duration: o.timeout, forever: !o.timeout.set}

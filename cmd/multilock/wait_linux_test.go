@@ -1,7 +1,9 @@
 package main_test
 
 import (
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 )
@@ -13,10 +15,60 @@ func TestWaitShowsABarOnATerminal(t *testing.T) {
 	s.must("run", "--once", "-n", "a", "--", "true")
 	job := s.hold("b", "--once")
 	_, waiting := onTerminal(t, s.command("wait", "--members", "a,b", "--poll", "50ms", "-v"))
-	waiting.expect("1/2")
-	waiting.expect("1 held (b by ")
+	waiting.expect("[############............] (1/2) 1 held (b by ")
 	require.Zero(t, job.end().code)
-	waiting.expect("nothing is left to wait for")
+	waiting.expect(removed + "multilock: nothing is left to wait for")
+	require.Zero(t, waiting.wait().code)
+}
+
+// removed is what empties the line in which something was shown.
+const removed = "\r\x1b[K"
+
+// The bar has one line of the window, however narrow that is, and follows its width.
+func TestWaitFitsTheWindow(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("run", "--once", "-n", "a", "--", "true")
+	name := strings.Repeat("錠", 40)
+	job := s.hold(name, "--once")
+	const narrow = 30
+	window, waiting := onTerminalOf(t, narrow, s.command("wait", "--members", "a,"+name, "--poll", "50ms", "-v"))
+	waiting.expect(removed + "(1/2) 1 held (錠錠")
+	window.resize(100)
+	waiting.expect("[############............] (1/2) 1 held (錠錠")
+	shown, _, _ := strings.Cut(waiting.out.String(), "[#")
+	for line := range strings.SplitSeq(shown, removed) {
+		require.Less(t, width(line), narrow, line)
+	}
+	window.resize(1)
+	require.Zero(t, job.end().code)
+	waiting.expect(removed + "multilock: nothing is left to wait for")
+	require.Zero(t, waiting.wait().code)
+}
+
+// width is how many columns a text takes that is ASCII but for wide characters.
+func width(text string) int {
+	columns := 0
+	for _, r := range text {
+		columns++
+		if r > unicode.MaxASCII {
+			columns++
+		}
+	}
+	return columns
+}
+
+// How many there are is not always known.
+func TestWaitShowsThatItLives(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	job := s.hold("b")
+	_, waiting := onTerminal(t, s.command("wait", "--poll", "50ms", "-v"))
+	for _, sign := range []string{"| ", "/ ", "- ", `\ `} {
+		waiting.expect(removed + sign + "1 held (b by ")
+	}
+	require.Zero(t, job.end().code)
+	waiting.expect(removed + "multilock: nothing is left to wait for")
 	require.Zero(t, waiting.wait().code)
 }
 

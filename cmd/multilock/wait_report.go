@@ -39,9 +39,9 @@ type failedView struct {
 	Foreign string `json:"foreign,omitempty"`
 }
 
-func viewOfWait(src source, r lockgroup.Report, waited time.Duration, err error) waitView {
+func viewOfWait(src *source, r lockgroup.Report, waited time.Duration, err error) waitView {
 	v := waitView{
-		Base: src.Base(), Group: src.Group(), Open: err == nil || errors.Is(err, lockgroup.ErrNotDone), OK: err == nil,
+		Base: src.opt.place(), Group: src.opt.group, Open: err == nil || errors.Is(err, lockgroup.ErrNotDone), OK: err == nil,
 		Done: r.Done, Failed: []failedView{}, Crashed: viewsOf(r.Crashed), Missing: append([]string{}, r.Missing...),
 		Short: r.Short, Held: viewsOf(r.Held), Waited: waited.Seconds(), Exit: exitCode(err), Error: explain(err),
 	}

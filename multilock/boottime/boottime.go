@@ -27,6 +27,11 @@ func (i Instant) Elapsed() time.Duration {
 	return max(time.Since(i.mono), sinceBoot()-i.boot)
 }
 
+// Awake returns the time since i for which this machine was not suspended. No step
+// of a clock makes it more than has really passed: it is for those who have to
+// wait for somebody else's time to be over.
+func (i Instant) Awake() time.Duration { return time.Since(i.mono) }
+
 // Add returns the moment d after i.
 func (i Instant) Add(d time.Duration) Instant {
 	return Instant{mono: i.mono.Add(d), boot: i.boot + d}

@@ -14,3 +14,14 @@ func sinceBoot() time.Duration {
 	}
 	return time.Duration(ts.Nano())
 }
+
+// AwakeSinceBoot reads a clock that is the same for all processes of this boot and
+// time namespace, and that Instant.Awake also goes by: CLOCK_MONOTONIC. ok is false
+// where there is no such clock.
+func AwakeSinceBoot() (awake time.Duration, ok bool) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return 0, false
+	}
+	return time.Duration(ts.Nano()), true
+}

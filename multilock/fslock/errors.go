@@ -1,30 +1,19 @@
 package fslock
 
 import (
-	"errors"
 	"syscall"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/vfs"
 )
 
 // refusal classifies what a file system can answer to the rename, and to the
 // calls before it.
-func is(err error, numbers ...syscall.Errno) bool {
-	var got syscall.Errno
-	if !errors.As(err, &got) {
-		return false
-	}
-	for _, n := range numbers {
-		if got == n {
-			return true
-		}
-	}
-	return false
-}
+func is(err error, numbers ...syscall.Errno) bool { return vfs.Is(err, numbers...) }
 
 // gone says that an entry does not exist, or that the directory it was looked
 // for in does not exist any more.
-func gone(err error) bool { return is(err, syscall.ENOENT, syscall.ESTALE) }
+func gone(err error) bool { return vfs.Gone(err) }
 
 // ignoreGone is nil for what exists no longer, where that is what was wanted.
 func ignoreGone(err error) error {
@@ -34,20 +23,15 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// notEmpty says that a directory is in the way of a rename or of an rmdir. EEXIST
-// is XFS's word for it, and NFSv3's (RFC 1813 3.3.14).
-func notEmpty(err error) bool { return is(err, syscall.ENOTEMPTY, syscall.EEXIST) }
+// notEmpty says that a directory is in the way of a rename or of an rmdir.
+func notEmpty(err error) bool { return vfs.NotEmpty(err) }
 
 // forbidden may mean permissions, or, from some servers, "busy" or "exists".
 func forbidden(err error) bool { return is(err, syscall.EPERM, syscall.EACCES, syscall.EBUSY) }
 
 // inDoubt says that a call may have been carried out, or may be later on: its
 // reply is lost or did not come in time.
-func inDoubt(err error) bool {
-	return err != nil && !is(err, syscall.ENOENT, syscall.ESTALE, syscall.ENOTEMPTY, syscall.EEXIST, syscall.EPERM, syscall.EACCES,
-		syscall.EBUSY, syscall.ENOTDIR, syscall.EISDIR, syscall.EXDEV, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.ENAMETOOLONG,
-		syscall.EINVAL, syscall.EMLINK, syscall.ELOOP, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM)
-}
+func inDoubt(err error) bool { return vfs.InDoubt(err) }
 
 // opError names the step in which err came up, and what to do about it.
 func opError(op, name string, err error) error {
@@ -56,18 +40,10 @@ func opError(op, name string, err error) error {
 
 func hint(err error) string {
 	switch {
-	case is(err, syscall.ENOSPC):
-		return "the filesystem is full, or out of inodes; free some space"
-	case is(err, syscall.EDQUOT):
-		return "your disk quota is used up"
-	case is(err, syscall.EROFS):
-		return "the filesystem is read-only; choose another directory with -d"
 	case is(err, syscall.EXDEV):
 		return "the base directory, its .multilock and the lock group must be on one filesystem (also not separated by a quota tree, a subvolume or a bind mount)"
 	case is(err, syscall.EACCES, syscall.EPERM):
 		return "check the permissions; a lock directory shared by several users must be writable for all of them and without the sticky bit"
-	case is(err, syscall.EMFILE, syscall.ENFILE):
-		return "too many open files; raise the limit with ulimit -n"
 	}
-	return ""
+	return vfs.Hint(err)
 }

@@ -36,7 +36,7 @@ type Options struct {
 }
 
 // Source is the locks of one group in one base directory, and the results of
-// the jobs that ran under them. It is a multilock.Ledger and Timekeeper.
+// the jobs that ran under them.
 type Source struct {
 	group  string
 	legacy bool
@@ -55,9 +55,12 @@ type Source struct {
 	notifier notifier
 }
 
+// What a Source is beside that; more is said where it is implemented.
 var (
-	_ multilock.Ledger     = (*Source)(nil)
-	_ multilock.Timekeeper = (*Source)(nil)
+	_ multilock.Ledger      = (*Source)(nil)
+	_ multilock.Timekeeper  = (*Source)(nil)
+	_ multilock.Sweeper     = (*Source)(nil)
+	_ multilock.NameChecker = (*Source)(nil)
 )
 
 // Open prepares to use the locks of a group. It creates nothing: that is left to

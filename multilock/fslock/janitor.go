@@ -16,18 +16,8 @@ import (
 // contender may wait for long, but hardly for a day.
 const leftoverAge = 24 * time.Hour
 
-// Leftover is something in .multilock/staging that a contender which crashed, or
-// lost its server, left behind. It holds no lock and is in nobody's way.
-type Leftover struct {
-	Entry string        `json:"entry"`  // its name in .multilock/staging
-	Age   time.Duration `json:"age_ns"` // by the server's clock
-	Why   string        `json:"why"`    // why it is taken for a leftover, or why not
-	Dead  bool          `json:"dead"`   // Sweep removes it
-}
-
-// Leftovers lists what is in the staging directory: leftovers, and what belongs
-// to contenders at work.
-func (s *Source) Leftovers(context.Context) ([]Leftover, error) {
+// Leftovers implements multilock.Sweeper: it lists what is in the staging directory.
+func (s *Source) Leftovers(context.Context) ([]multilock.Leftover, error) {
 	staging, err := s.findStaging()
 	if staging == nil || err != nil {
 		return nil, err
@@ -41,7 +31,7 @@ func (s *Source) Leftovers(context.Context) ([]Leftover, error) {
 	if err != nil {
 		return nil, opError("list the leftovers", "", err)
 	}
-	var found []Leftover
+	var found []multilock.Leftover
 	for _, entry := range entries {
 		if l, ok := s.leftover(staging, entry, now); ok {
 			found = append(found, l)
@@ -70,12 +60,12 @@ func (s *Source) findStaging() (vfs.Dir, error) {
 	return staging, nil
 }
 
-func (s *Source) leftover(staging vfs.Dir, entry string, now time.Time) (Leftover, bool) {
+func (s *Source) leftover(staging vfs.Dir, entry string, now time.Time) (multilock.Leftover, bool) {
 	info, err := staging.StatName(entry)
 	if err != nil {
-		return Leftover{}, false // taken or swept meanwhile
+		return multilock.Leftover{}, false // taken or swept meanwhile
 	}
-	l := Leftover{Entry: entry, Age: now.Sub(info.ModTime)}
+	l := multilock.Leftover{Entry: entry, Age: now.Sub(info.ModTime)}
 	maker := s.maker(staging, entry)
 	switch {
 	case maker.Life == process.Gone:
@@ -125,14 +115,13 @@ func stagedRecord(dir vfs.Dir) (multilock.Record, bool) {
 	return multilock.Record{}, false
 }
 
-// Sweep removes the leftovers that Leftovers calls dead, and returns them. It
-// goes on after an error and returns the first.
-func (s *Source) Sweep(ctx context.Context) ([]Leftover, error) {
+// Sweep implements multilock.Sweeper.
+func (s *Source) Sweep(ctx context.Context) ([]multilock.Leftover, error) {
 	all, err := s.Leftovers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var swept []Leftover
+	var swept []multilock.Leftover
 	var failed error
 	for _, l := range all {
 		if !l.Dead {

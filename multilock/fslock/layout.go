@@ -1,10 +1,8 @@
 package fslock
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/vfs"
 )
 
 // Names below the base directory. GROUP holds nothing but held locks, so that it
@@ -58,20 +56,12 @@ const (
 // data: every byte is kept, but for what a file system cannot hold.
 func CheckName(name string) error { return checkElement("lock name", name) }
 
+// CheckName implements multilock.NameChecker.
+func (s *Source) CheckName(name string) error { return CheckName(name) }
+
 func checkElement(what, name string) error {
-	var why string
-	switch {
-	case name == "":
-		why = "must not be empty"
-	case name == "." || name == "..":
-		why = "means a directory; choose another"
-	case strings.Contains(name, "/"):
-		why = "must not contain a slash; use -g for the group and -d for the directory"
-	case strings.ContainsRune(name, 0):
-		why = "must not contain a NUL byte"
-	case len(name) > maxName:
-		why = fmt.Sprintf("is %d bytes long; at most %d fit", len(name), maxName)
-	default:
+	why := vfs.NameProblem(name, maxName)
+	if why == "" {
 		return nil
 	}
 	return &multilock.InvalidError{What: what, Got: name, Why: why}

@@ -20,9 +20,13 @@ const maxRecord = 64 << 10
 
 // What people read is cut to so many bytes: a record must not outgrow maxRecord.
 const (
-	maxCommand = 4 << 10
-	maxUser    = 256
+	maxCommand = multilock.MaxCommand
+	maxUser    = multilock.MaxUser
 )
+
+func shorten(s string, limit int) string { return multilock.Shorten(s, limit) }
+
+func printable(s string) string { return multilock.Printable(s) }
 
 // recordVersion is that of the second line's format. A reader refuses later ones.
 const recordVersion = 1
@@ -43,7 +47,7 @@ type wire struct {
 // encodeRecord gives the bytes of a lock file: "HOST PID" as the Python
 // MultiLock writes it, and a line of JSON.
 func encodeRecord(group string, r multilock.Record) ([]byte, error) {
-	r.Holder.Command, r.Holder.User = shorten(r.Holder.Command, maxCommand), shorten(r.Holder.User, maxUser)
+	r.Holder = r.Holder.Bounded()
 	line, err := json.Marshal(wire{
 		Version: recordVersion, Token: r.Token, Group: group, Name: r.Name, Holder: r.Holder,
 		TTL: r.TTL.Milliseconds(), Heartbeat: r.Heartbeat.Milliseconds(), Job: r.Job, Prepared: r.Prepared,
@@ -64,13 +68,6 @@ func oneWord(host string) string {
 		}
 		return r
 	}, host)
-}
-
-func shorten(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "..."
 }
 
 // ParseRecord reads the bytes of a lock file. It never fails: what it does not
@@ -138,23 +135,11 @@ func parseBody(body []byte) (multilock.Record, error) {
 	case w.TTL <= 0 || w.TTL > multilock.MaxTTL.Milliseconds() || w.Heartbeat < 0 || w.Heartbeat > w.TTL:
 		return multilock.Record{}, errors.New("the lock file's record has an impossible ttl")
 	}
-	w.Host, w.User, w.Command = printable(w.Host), printable(w.User), printable(w.Command)
 	return multilock.Record{
 		Token:    printable(w.Token),
-		Claim:    multilock.Claim{Holder: w.Holder, TTL: ttl, Heartbeat: beat, Job: w.Job},
+		Claim:    multilock.Claim{Holder: w.Holder.Printable(), TTL: ttl, Heartbeat: beat, Job: w.Job},
 		Prepared: w.Prepared,
 	}, nil
-}
-
-// printable keeps whoever writes a lock file from writing to the terminals of
-// those who look at it.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
 }
 
 // typicalRecord is a size that most lock files are below of.

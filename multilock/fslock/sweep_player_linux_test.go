@@ -52,7 +52,7 @@ type player struct {
 	observer multilock.Observer
 	seen     multilock.Sighting
 	number   uint64
-	swept    []fslock.Leftover
+	swept    []multilock.Leftover
 	event    multilock.Event
 	vacant   bool
 	beliefs  []belief

@@ -26,6 +26,10 @@ type Fixture struct {
 	// Deaths says that the end of a holder's process on this host is noticed before
 	// its TTL has passed.
 	Deaths bool
+	// Timed, if not nil, is Place for a source whose locks are released by time alone
+	// (multilock.Timed), after that period: it is used instead of Place. Such a source
+	// frees nothing at a release and cannot be broken, and is tested to say so.
+	Timed func(t testing.TB, period time.Duration) (open func() multilock.Source)
 	// Odd are names that this source must keep apart, Refused those that it must
 	// refuse, beyond those that every source must.
 	Odd, Refused []string
@@ -38,6 +42,10 @@ const DefaultTTL = time.Second
 // Run tests a source. The tests are independent of each other and run in
 // parallel; none of them depends on anything being fast.
 func Run(t *testing.T, f Fixture) {
+	if f.Timed != nil {
+		runTimed(t, f)
+		return
+	}
 	tests := []struct {
 		name string
 		run  func(*place)
@@ -77,6 +85,7 @@ func Run(t *testing.T, f Fixture) {
 		{"ResultsOfOddNames", testResultsOfOddNames},
 		{"OneOfManyRuns", testOneOfManyRuns},
 		{"Timekeeper", testTimekeeper},
+		{"Promises", testPromises},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -86,8 +95,15 @@ func Run(t *testing.T, f Fixture) {
 	}
 }
 
+func (f Fixture) ttl() time.Duration {
+	if f.TTL == 0 {
+		return DefaultTTL
+	}
+	return f.TTL
+}
+
 // watchdog ends what would otherwise hang for ever. No test depends on it.
-const watchdog = 2 * time.Minute
+const watchdog = 5 * time.Minute
 
 // place is where one test has its locks.
 type place struct {
@@ -101,10 +117,7 @@ type place struct {
 func newPlace(t *testing.T, f Fixture) *place {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
-	p := &place{T: t, fixture: f, ttl: f.TTL, ctx: ctx, open: f.Place(t)}
-	if p.ttl == 0 {
-		p.ttl = DefaultTTL
-	}
+	p := &place{T: t, fixture: f, ttl: f.ttl(), ctx: ctx, open: f.Place(t)}
 	t.Cleanup(cancel) // runs before the place's own end
 	return p
 }

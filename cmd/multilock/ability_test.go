@@ -1,0 +1,177 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// A command that cannot work with a source says so before it does anything.
+func TestCommandsThatNeedMore(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "list")
+	require.NoError(t, os.WriteFile(list, []byte("true\n"), 0o600))
+	for args, lacks := range map[string]string{
+		"batch " + list:                        "batch: this source keeps no results of jobs",
+		"batch --dry-run " + list:              "batch: this source keeps no results of jobs",
+		"run --once -- true":                   "run: --once: this source keeps no results of jobs",
+		"run --every 1m -- true":               "run: --every: this source keeps no results of jobs",
+		"run --fail-after 2 -- true":           "run: --fail-after: this source keeps no history",
+		"wait":                                 "wait: this source cannot tell whether anything in it is held",
+		"wait --members a":                     "wait: this source keeps no results of jobs",
+		"wait --expect 1":                      "wait: this source keeps no results of jobs",
+		"history":                              "history: this source keeps no history",
+		"status --results":                     "status: --results: this source keeps no results of jobs",
+		"clean --results":                      "clean: --results: this source keeps no results of jobs",
+		"clean --results --dry-run some other": "clean: --results: this source keeps no results of jobs",
+	} {
+		t.Run(args, func(t *testing.T) {
+			p := newProgram(t)
+			got := p.run(append([]string{"--source", p.url("bare")}, strings.Fields(args)...)...)
+			require.Equal(t, ran{125, "", "multilock: " + lacks + ", and that is needed here; what it can do tells: multilock --source " + p.url("bare") + " doctor\n"}, got)
+			p.requireUntouched()
+		})
+	}
+}
+
+// A source's own word counts, with its reason, even where it has the methods.
+func TestPromisesThatAreNotKept(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "list")
+	require.NoError(t, os.WriteFile(list, []byte("true\n"), 0o600))
+	for args, c := range map[string]struct {
+		trait multilock.Trait
+		lacks string
+	}{
+		"break":                 {multilock.BreakByEvidence, "break: this source does not let anybody break a lock"},
+		"clean":                 {multilock.BreakByEvidence, "clean: this source does not let anybody break a lock"},
+		"batch --fence " + list: {multilock.FenceNumbers, "batch: --fence: this source has no fencing numbers"},
+		"batch " + list:         {multilock.Manifest, "batch: this source keeps no list of jobs about which hosts could agree"},
+		"run --once -- true":    {multilock.Results, "run: --once: this source keeps no results of jobs"},
+		"run --every 9 -- true": {multilock.OneClock, "run: --every: this source has no clock that all hosts read"},
+		"wait":                  {multilock.CheapBarrier, "wait: this source cannot tell whether anything in it is held"},
+		"history":               {multilock.History, "history: this source keeps no history"},
+	} {
+		t.Run(args, func(t *testing.T) {
+			p := newProgram(t)
+			p.promises = []multilock.Promise{{Trait: c.trait, Why: "it is a test"}}
+			command := append([]string{"--source", p.url("full"), "-g", "G"}, strings.Fields(args)...)
+			got := p.run(command...)
+			require.Equal(t, ran{125, "", "multilock: " + c.lacks + " (it is a test), and that is needed here; what it can do tells: multilock --source " +
+				p.url("full") + " -g G doctor\n"}, got)
+			p.requireUntouched()
+
+			if c.trait == multilock.Results {
+				require.Contains(t, p.must("--source", p.url("full"), "status", "--json", "x"), `"results": null`)
+			}
+			if c.trait == multilock.History {
+				p.must("--source", p.url("full"), "run", "--", "true")
+				require.NoDirExists(t, filepath.Join(p.base, ".multilock", "groups", ".locks", "history"), "nothing is written into it")
+			}
+			p.promises[0].Kept = true
+			if args != "break" {
+				require.Zero(t, p.run(command...).code, "kept, it works")
+			}
+		})
+	}
+}
+
+// What is an extra is left out without a word.
+func TestCommandsThatDegrade(t *testing.T) {
+	p := newProgram(t)
+	p.vars[envSource] = p.url("bare")
+	p.vars[envGroup], p.vars[envLegacyPeers] = "meant-for-others", "1"
+	require.Equal(t, ran{0, "", ""}, p.run("run", "--", "sh", "-c", `test -z "$MULTILOCK_FENCE$MULTILOCK_GROUP" && test -n "$MULTILOCK_TOKEN"`))
+	require.Equal(t, ran{0, "nothing is held in " + p.url("bare") + "\n", ""}, p.run("status"))
+	require.JSONEq(t, `{"base": "`+p.url("bare")+`", "group": "", "locks": [], "results": null}`, p.must("status", "--json"))
+	require.Equal(t, "nothing to clean\n", p.must("clean"))
+	require.Equal(t, "nothing to clean\n", p.must("clean", "--dry-run"))
+
+	token := strings.TrimSpace(p.must("acquire", "--detach", "--ttl", "1h", "-n", "x"))
+	require.Contains(t, p.must("status", "x"), "held")
+	got := p.run("run", "-n", "x", "--", "true")
+	require.Equal(t, 121, got.code)
+	require.Contains(t, got.stderr, "clear it with: multilock --source "+p.url("bare")+" break x --token "+token+" --force")
+	require.Equal(t, 122, p.run("release", "-n", "x", "--token", "another").code)
+	require.Empty(t, p.must("release", "-n", "x", "--token", token))
+	p.must("acquire", "--detach", "--ttl", "1h", "-n", "x")
+	require.Contains(t, p.must("break", "x", "--force"), `broke lock "x"`)
+	p.must("acquire", "--detach", "--ttl", "100ms", "-n", "y")
+	require.Eventually(t, func() bool { return strings.Contains(p.must("clean"), "broke lock y") }, watchdog, poll)
+}
+
+// The keeper of acquire opens the source that acquire was told.
+func TestKeeperOfAnotherSource(t *testing.T) {
+	p := newProgram(t)
+	p.vars[envSource] = "bare://ada:secret@host:8029" + p.base
+	url, ok := parseAddress(p.vars[envSource])
+	require.True(t, ok)
+	owner := exec.Command("cat")
+	life, err := owner.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, owner.Start())
+	identity, err := process.Find(owner.Process.Pid)
+	require.NoError(t, err)
+	acquire := acquireOptions{common: common{url: url, name: "x", user: "ada"}}
+	order, err := json.Marshal(acquire.order(identity))
+	require.NoError(t, err)
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	_, err = out.Write(append(order, '\n'))
+	require.NoError(t, err)
+	require.NoError(t, life.Close())
+	require.NoError(t, owner.Wait())
+	p.stdin = in
+	var answer keepAnswer
+	line, err := bufio.NewReader(strings.NewReader(p.must(keepCommand))).ReadBytes('\n')
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+	require.NoError(t, json.Unmarshal(line, &answer))
+	require.NotEmpty(t, answer.Token)
+	require.Equal(t, p.vars[envSource], p.opened)
+	require.Contains(t, p.must("status", "x"), "free", "it was given back when its owner had ended")
+}
+
+// Where the locks do not live in a directory, what jobs print is kept here.
+func TestLogsOfABatch(t *testing.T) {
+	here := t.TempDir()
+	t.Chdir(here)
+	p := newProgram(t)
+	require.NoError(t, os.WriteFile("list", []byte("50%\techo loud\na\techo quiet; exit 3\n"), 0o600))
+	got := p.run("--source", p.url("full"), "-g", "G", "batch", "list")
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stderr, "its output: "+filepath.Join(here, "multilock-logs", "G", "a.log"))
+	requireContent(t, "loud\n", "multilock-logs", "G", "50%25.log")
+
+	require.Equal(t, 1, p.run("--source", p.url("full"), "-g", "H", "batch", "--logs", "there", "list").code)
+	requireContent(t, "quiet\n", "there", "a.log")
+	require.Equal(t, 1, p.run("-d", p.base, "-g", "I", "batch", "--logs", "those", "list").code)
+	requireContent(t, "quiet\n", "those", "a.log")
+	require.Equal(t, 1, p.run("-d", p.base, "-g", "J", "batch", "list").code)
+	requireContent(t, "quiet\n", p.base, ".multilock", "groups", "J", "logs", "a.log")
+}
+
+func requireContent(t *testing.T, want string, path ...string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(path...))
+	require.NoError(t, err)
+	require.Equal(t, want, string(content))
+}
+
+func TestFileName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"nightly": "nightly", "a b": "a b", "../../etc/x": "..%2F..%2Fetc%2Fx", ".": "%2E", "..": "%2E%2E", "%2F": "%252F", "\x00": "%00",
+	} {
+		require.Equal(t, want, fileName(name))
+	}
+}

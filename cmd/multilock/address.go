@@ -1,0 +1,85 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// address is a URL, cut up as RFC 3986, appendix B, does it and no further: a list
+// of hosts is as good as one, and nothing fails with the password in its message.
+type address struct{ scheme, user, password, host, path, query, fragment string }
+
+var urlParts = regexp.MustCompile(`(?s)^([a-zA-Z][a-zA-Z0-9+.-]*):(?://(?:([^/?#:@]*)(?::([^/?#]*))?@)?([^/?#@]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$`)
+
+func parseAddress(text string) (address, bool) {
+	m := urlParts.FindStringSubmatch(text)
+	if m == nil {
+		return address{}, false
+	}
+	return address{strings.ToLower(m[1]), m[2], m[3], m[4], m[5], m[6], m[7]}, true
+}
+
+// ambiguous says that what looks like the host and its port may be the beginning of
+// a user name and a password, with an @, / or ? in them.
+func (a address) ambiguous() bool {
+	return strings.Contains(a.host, ":") && strings.Contains(a.path+a.query+a.fragment, "@")
+}
+
+// String is the whole URL, without the fragment: that means nothing to any source.
+func (a address) String() string {
+	text := a.scheme + ":"
+	if a.scheme == "" {
+		return ""
+	}
+	if a.host != "" || a.user != "" || strings.HasPrefix(a.path, "/") {
+		text += "//"
+	}
+	if a.password != "" {
+		text += a.user + ":" + a.password + "@"
+	} else if a.user != "" {
+		text += a.user + "@"
+	}
+	text += a.host + a.path
+	if a.query != "" {
+		text += "?" + a.query
+	}
+	return text
+}
+
+// public is the URL without its secrets.
+func (a address) public() string {
+	a.password = ""
+	a.query = strings.Join(slices.DeleteFunc(a.parameters(), isSecret), "&")
+	return a.String()
+}
+
+func (a address) parameters() []string { return strings.Split(a.query, "&") }
+
+// hasSecrets says whether the URL has what nobody else should see.
+func (a address) hasSecrets() bool {
+	return a.password != "" || slices.ContainsFunc(a.parameters(), isSecret)
+}
+
+// isSecret knows a parameter with a secret by its name.
+func isSecret(parameter string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(parameter), "=")
+	return slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "apikey", "api_key", "credential", "authmechanismproperties"},
+		func(part string) bool { return strings.Contains(name, part) })
+}
+
+// publicURL is a URL without its secrets, for messages. Of one that cannot be told
+// apart from them nothing is left but what stands before the colon.
+func publicURL(text string) string {
+	a, ok := parseAddress(text)
+	switch {
+	case ok && a.scheme == fileScheme && a.password == "":
+		return text
+	case ok && !a.ambiguous():
+		return a.public()
+	}
+	if scheme, rest, found := strings.Cut(text, ":"); found && strings.Contains(rest, "@") {
+		return scheme + ":..."
+	}
+	return text
+}

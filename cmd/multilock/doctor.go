@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/multilock"
+)
+
+type doctorOptions struct {
+	common
+	timeout duration
+}
+
+// defaultDoctorTimeout is longer than most servers take to restart, and shorter than
+// people wait for an answer.
+const defaultDoctorTimeout = 30 * time.Second
+
+func newDoctorCommand(e *env) *cli.Command {
+	o := &doctorOptions{}
+	return &cli.Command{
+		Name:  "doctor",
+		Usage: "look whether locks can be relied on here, and say what is promised",
+		Description: `Examines the place where the locks live: what it is, how it is mounted, whether it
+keeps the rules that locks are built on, how far its clock is from this host's. Then it
+takes a lock of its own and gives it back, and lists what can be relied on. It leaves
+nothing but the directories that the first use makes, and touches no lock of others.
+
+Exits with 0 if all is well, 1 if there is a warning, 125 if locks cannot be taken
+here, or would not be safe.`,
+		Flags: []cli.Flag{
+			&cli.GenericFlag{Name: "timeout", Aliases: []string{"t"}, Value: &o.timeout, Usage: "give up after this `DURATION` without an answer (default: 30s)"},
+		},
+		Action: func(c *cli.Context) error {
+			var err error
+			if o.common, err = readCommon(c, e); err != nil {
+				return err
+			}
+			if !o.timeout.set {
+				o.timeout.value = defaultDoctorTimeout
+			}
+			switch {
+			case c.Args().Present():
+				return usagef("doctor", "unexpected %q: it examines the source as a whole, see -d, -g and --source", c.Args().First())
+			case o.timeout.value == 0:
+				return usagef("doctor", "--timeout 0: it needs some time")
+			}
+			return runDoctor(c.Context, e, o)
+		},
+	}
+}
+
+func runDoctor(ctx context.Context, e *env, o *doctorOptions) error {
+	sigs := catchSignals()
+	defer sigs.release()
+	ctx, cancel := context.WithTimeoutCause(sigs.until(ctx), o.timeout.value, errNoAnswer)
+	defer cancel()
+	report := doctorReport{Base: o.place(), Group: o.group, Findings: []multilock.Finding{}, Promises: []promiseView{}, where: o.place()}
+	err := report.examine(ctx, e, o)
+	if errors.As(err, new(*signalError)) {
+		return err
+	}
+	if err != nil {
+		report.add("source", err)
+	}
+	verdict := report.verdict()
+	report.Exit = exitCode(verdict)
+	if o.json {
+		return errors.Join(verdict, e.printJSON(report))
+	}
+	return errors.Join(verdict, report.print(e, o))
+}
+
+var errNoAnswer = errors.New("there was no answer in the time of --timeout: the server may be down or cut off, or the mount hangs")
+
+// examine gathers what the source says of itself, and tries a lock if that shows
+// nothing against it. The error is for what kept it from coming to its end.
+func (r *doctorReport) examine(ctx context.Context, e *env, o *doctorOptions) error {
+	src, err := answered(ctx, func() (*source, error) { return openSource(ctx, e, o.common) })
+	if err != nil {
+		return err
+	}
+	r.where, r.Host, r.Promises = src.where(), src.self.Host, promisesOf(src.locks)
+	if examiner, ok := src.locks.(multilock.Examiner); ok {
+		found, err := answered(ctx, func() ([]multilock.Finding, error) { return examiner.Examine(ctx), nil })
+		if err != nil {
+			return err
+		}
+		r.Findings = append(r.Findings, found...)
+	}
+	if !slices.ContainsFunc(r.Findings, isUnusable) {
+		trial, err := answered(ctx, func() (multilock.Finding, error) { return tryLock(ctx, src), nil })
+		if err != nil {
+			return err
+		}
+		r.Findings = append(r.Findings, trial)
+	}
+	return src.close(nil)
+}
+
+// answered comes back with the cause when ctx ends: a call on a hard mount may hang
+// for as long as its server is away.
+func answered[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		value, err := f()
+		done <- answer{value, err}
+	}()
+	select {
+	case a := <-done:
+		return a.value, a.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// trialTTL frees the lock of a trial that did not come to its end.
+const trialTTL = 10 * time.Second
+
+// tryLock takes a lock that nobody else wants, and gives it back.
+func tryLock(ctx context.Context, src *source) multilock.Finding {
+	f := multilock.Finding{Subject: "trial", Severity: multilock.Fine}
+	start := time.Now()
+	lock, err := multilock.TryAcquire(ctx, src.locks, "doctor-"+strings.ToLower(rand.Text()), multilock.Options{
+		TTL: trialTTL, User: src.opt.user, Command: "multilock doctor",
+	})
+	if errors.Is(err, multilock.ErrInvalid) {
+		f.Text = fmt.Sprintf("no lock was tried: %v", err)
+		return f
+	}
+	if err == nil {
+		err = lock.Release(ctx)
+	}
+	if err != nil {
+		f.Severity, f.Text = multilock.Unusable, "a lock could not be taken and given back: "+err.Error()
+		return f
+	}
+	f.Text = fmt.Sprintf("took a lock and gave it back in %s", time.Since(start).Round(10*time.Microsecond))
+	return f
+}

@@ -1,0 +1,108 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+)
+
+func (p *program) doctor(args ...string) (code int, report doctorReport) {
+	p.t.Helper()
+	got := p.run(append([]string{"doctor", "--json"}, args...)...)
+	require.NoError(p.t, json.Unmarshal([]byte(got.stdout), &report), got.stderr)
+	require.Equal(p.t, got.code, report.Exit)
+	return got.code, report
+}
+
+func subjects(found []multilock.Finding) []string {
+	var all []string
+	for _, f := range found {
+		all = append(all, string(f.Severity)+" "+f.Subject)
+	}
+	return all
+}
+
+// A directory is examined, and nothing is left in it but what every use makes.
+func TestDoctorOfADirectory(t *testing.T) {
+	p := newProgram(t)
+	code, report := p.doctor("-d", p.base)
+	require.Equal(t, p.base, report.Base)
+	require.Equal(t, ".locks", report.Group)
+	require.NotEmpty(t, report.Host)
+	require.Subset(t, subjects(report.Findings), []string{"fine mount", "fine rules", "fine clock", "fine trial"})
+	require.Equal(t, code == 1, len(report.Findings) > 4, "whether it warns depends on where the tests run")
+	require.Len(t, report.Promises, len(multilock.Traits()))
+	for _, promise := range report.Promises {
+		require.NotNil(t, promise.Kept, promise.Trait)
+		require.True(t, *promise.Kept, promise.Trait)
+	}
+	for dir, want := range map[string][]string{".": {".locks", ".multilock"}, ".locks": {}, ".multilock/staging": {}} {
+		require.Equal(t, want, namesIn(t, filepath.Join(p.base, dir)))
+	}
+	text := p.run("doctor", "-d", p.base)
+	require.Equal(t, code, text.code)
+	require.Regexp(t, `(?m)^fine      rules: directories and files that are there are not replaced`, text.stdout)
+	require.Regexp(t, `(?m)^What .*/\.locks promises:$`, text.stdout)
+	require.Regexp(t, `(?m)^fence numbers +yes  `, text.stdout)
+	require.NotContains(t, p.run("doctor", "-q", "-d", p.base).stdout, "fine")
+}
+
+func namesIn(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	names := []string{}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// The exit code is that of the worst finding.
+func TestVerdictOfTheDoctor(t *testing.T) {
+	p := newProgram(t)
+	p.vars[envSource] = p.url("full")
+	require.Zero(t, p.run("doctor").code)
+	p.findings = []multilock.Finding{{Subject: "weather", Severity: multilock.Warning, Text: "it rains", Advice: "stay in"}}
+	got := p.run("doctor", "-q")
+	require.Equal(t, ran{1, "warning   weather: it rains\n          stay in\n", "multilock: there is one warning about " + p.url("full") + ", group .locks\n"}, got)
+	p.findings = append(p.findings, multilock.Finding{Subject: "house", Severity: multilock.Unusable, Text: "it burns"})
+	code, report := p.doctor()
+	require.Equal(t, 125, code)
+	require.Equal(t, []string{"warning weather", "unusable house"}, subjects(report.Findings), "no lock was tried")
+	require.Contains(t, p.run("doctor").stderr, "multilock: locks in "+p.url("full")+", group .locks cannot be relied on\n")
+}
+
+// A source that says nothing of itself is tried all the same.
+func TestDoctorOfASilentSource(t *testing.T) {
+	p := newProgram(t)
+	code, report := p.doctor("--source", p.url("bare"))
+	require.Zero(t, code)
+	require.Equal(t, []string{"fine trial"}, subjects(report.Findings))
+	for _, promise := range report.Promises {
+		require.Nil(t, promise.Kept)
+	}
+	require.Regexp(t, `(?m)^fence numbers +\?  -$`, p.must("doctor", "--source", p.url("bare")))
+}
+
+func TestDoctorOfNoPlace(t *testing.T) {
+	p := newProgram(t)
+	code, report := p.doctor("-d", "/nonexistent/dir")
+	require.Equal(t, 125, code)
+	require.Equal(t, []string{"unusable source"}, subjects(report.Findings))
+	require.Empty(t, report.Promises)
+
+	code, report = p.doctor("--source", "silent://host", "--timeout", "10ms")
+	require.Equal(t, 125, code)
+	require.Contains(t, report.Findings[0].Text, "there was no answer in the time of --timeout")
+	for _, args := range [][]string{{"doctor", "x"}, {"doctor", "--timeout", "0"}} {
+		require.Equal(t, 125, p.run(args...).code)
+	}
+}

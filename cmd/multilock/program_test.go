@@ -1,0 +1,162 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// Nothing that passes comes near the watchdog.
+const (
+	watchdog = 30 * time.Second
+	poll     = 5 * time.Millisecond
+)
+
+// program is the program in this process, with sources that can do less than those
+// that are shipped. All of them keep their locks in a directory, as their URLs say.
+// Only one can run at a time: the library for command lines has global variables.
+type program struct {
+	t    *testing.T
+	base string
+	vars map[string]string
+	// promises are what a source of the kind "full" says of itself.
+	promises []multilock.Promise
+	findings []multilock.Finding
+	// opened is the full URL of the source that was opened last.
+	opened string
+	stdin  *os.File
+}
+
+func newProgram(t *testing.T) *program {
+	t.Helper()
+	return &program{t: t, base: t.TempDir(), vars: map[string]string{}}
+}
+
+// url is a source's URL without a secret.
+func (p *program) url(scheme string) string { return scheme + "://ada@host:8029" + p.base }
+
+func (p *program) kinds() []sourceKind {
+	return append(sourceKinds(),
+		sourceKind{"bare", "bare://HOST/DIRECTORY", false, func(_ context.Context, e *env, o common) (multilock.Source, error) {
+			src, err := p.open(e, o)
+			return bare{src}, err
+		}},
+		sourceKind{"full", "full://HOST/DIRECTORY", true, func(_ context.Context, e *env, o common) (multilock.Source, error) {
+			src, err := p.open(e, o)
+			return full{src, p}, err
+		}},
+		sourceKind{"broken", "broken://HOST", true, func(_ context.Context, e *env, o common) (multilock.Source, error) {
+			text, err := o.fullURL(e)
+			return nil, errors.Join(err, fmt.Errorf("dial %s: no such host", text))
+		}},
+		sourceKind{"silent", "silent://HOST", true, func(ctx context.Context, _ *env, _ common) (multilock.Source, error) {
+			<-p.t.Context().Done() // whatever becomes of its own context
+			return nil, context.Cause(ctx)
+		}},
+	)
+}
+
+func (p *program) open(e *env, o common) (src *fslock.Source, err error) {
+	if p.opened, err = o.fullURL(e); err != nil {
+		return nil, err
+	}
+	return fslock.Open(fslock.Options{Base: o.url.path, Group: o.group})
+}
+
+// ran is how the program ended.
+type ran struct {
+	code           int
+	stdout, stderr string
+}
+
+func (p *program) run(args ...string) ran {
+	p.t.Helper()
+	dir := p.t.TempDir()
+	open := func(name string) *os.File {
+		f, err := os.Create(filepath.Join(dir, name))
+		require.NoError(p.t, err)
+		return f
+	}
+	e := &env{stdin: p.stdin, stdout: open("stdout"), stderr: open("stderr"), environ: cleanEnviron, kinds: p.kinds()}
+	e.getenv = func(name string) string { return p.vars[name] }
+	code := run(p.t.Context(), e, append([]string{"multilock"}, args...)).code
+	_, _ = e.stdout.Close(), e.stderr.Close()
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(p.t, err)
+		return string(text)
+	}
+	return ran{code, read("stdout"), read("stderr")}
+}
+
+func cleanEnviron() []string { return []string{"PATH=" + os.Getenv("PATH")} }
+
+// must requires success and returns the standard output.
+func (p *program) must(args ...string) string {
+	p.t.Helper()
+	got := p.run(args...)
+	require.Zero(p.t, got.code, "%v: %s", args, got.stderr)
+	return got.stdout
+}
+
+func (p *program) requireUntouched() {
+	p.t.Helper()
+	entries, err := os.ReadDir(p.base)
+	require.NoError(p.t, err)
+	require.Empty(p.t, entries)
+}
+
+// bare is a source that can do nothing but lock.
+type bare struct{ files *fslock.Source }
+
+func (b bare) Close() error { return b.files.Close() }
+
+func (b bare) Names(ctx context.Context) ([]string, error) { return b.files.Names(ctx) }
+
+func (b bare) Observe(ctx context.Context, name string, patience multilock.Patience) (multilock.Observer, error) {
+	return b.files.Observe(ctx, name, patience)
+}
+
+func (b bare) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+	c, err := b.files.Contend(ctx, name, claim, patience)
+	return bareContender{c}, err
+}
+
+type bareContender struct{ multilock.Contender }
+
+func (c bareContender) Try(ctx context.Context) (multilock.Lease, error) {
+	lease, err := c.Contender.Try(ctx)
+	return bareLease{lease}, err
+}
+
+type bareLease struct{ multilock.Lease }
+
+func (bareLease) Fence(context.Context) (uint64, error) { return 0, multilock.ErrUnsupported }
+
+func (bareLease) MarkJob(context.Context, process.Group) error { return multilock.ErrUnsupported }
+
+// full is a source that is no directory, and can do whatever its promises do not
+// deny.
+type full struct {
+	*fslock.Source
+	p *program
+}
+
+func (f full) Promises() []multilock.Promise { return f.p.promises }
+
+func (f full) Examine(context.Context) []multilock.Finding { return f.p.findings }
+
+// LogPath hides that of the directory.
+func (full) LogPath() {}

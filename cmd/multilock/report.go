@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/report"
+)
+
+type reportOptions struct {
+	common
+	since  duration
+	title  string
+	output string
+	logs   string
+}
+
+func newReportCommand(e *env) *cli.Command {
+	o := &reportOptions{}
+	return &cli.Command{
+		Name:  "report",
+		Usage: "make a web page of what ran where and when, and what failed",
+		Description: `Makes one HTML page of the group: a timeline of all jobs on all hosts, with attempts,
+failures, lost locks and locks that were cleared, and a list to search. The page
+is one file that loads nothing; it can be mailed, or opened from a disk:
+
+   multilock -d /shared -g convert report -o convert.html
+
+It comes from the group's history, from the results of its jobs, and from the locks
+that are held now; nothing is changed. The times are those of the hosts that wrote
+them. FILE is replaced in one step, so it can lie where a web server finds it. With
+--json, the same as JSON.
+
+A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &o.output, Usage: "write to `FILE`; - is the standard output (default: that, unless it is a terminal)"},
+			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "only the last `DURATION`, such as 2h or 7d"},
+			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "the `DIRECTORY` that batch was given with --logs"},
+			&cli.StringFlag{Name: "title", Destination: &o.title, Usage: "the page's `TITLE` (default: the group's name)"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := o.read(c, e); err != nil {
+				return err
+			}
+			return makeReport(c.Context, e, o)
+		},
+	}
+}
+
+func (o *reportOptions) read(c *cli.Context, e *env) (err error) {
+	const name = "report"
+	if o.common, err = readCommon(c, e); err != nil {
+		return err
+	}
+	switch {
+	case c.Args().Present():
+		return usagef(name, "%q: there is nothing to name; write to a file with -o FILE, and choose the group with -g", c.Args().First())
+	case givenAt(c, "name") != nil:
+		return usagef(name, "the report is of a whole group; use -g for the group")
+	case c.IsSet("output") && o.output == "":
+		return usagef(name, "-o is empty")
+	case o.output == "" && !o.json && isTerminal(e.stdout):
+		return usagef(name, "a page is nothing for a terminal; write it to a file with -o FILE, or see it all the same with -o -")
+	}
+	return nil
+}
+
+func makeReport(ctx context.Context, e *env, o *reportOptions) error {
+	src, err := openSource(ctx, e, o.common)
+	if err != nil {
+		return err
+	}
+	var since time.Time
+	now := time.Now()
+	if o.since.set {
+		since = now.Add(-o.since.value)
+	}
+	in, err := readReport(ctx, src.locks, since)
+	if err != nil {
+		return src.close(err)
+	}
+	in.Base, in.Group, in.Made, in.Since = o.place(), o.group, now, since
+	if o.isFiles() {
+		in.Base = absolute(o.base)
+	}
+	in.Title = cmp.Or(o.title, o.group, in.Base)
+	timeline := report.Build(in)
+	o.findLogs(src, timeline)
+	return src.close(o.tell(e, timeline))
+}
+
+// tell writes the report, and says in a line what is in it.
+func (o *reportOptions) tell(e *env, t *report.Timeline) error {
+	var out bytes.Buffer
+	if err := o.render(&out, t); err != nil {
+		return err
+	}
+	for _, what := range t.Missing {
+		e.say("warning: %s", what)
+	}
+	if t.Summary.Jobs == 0 && !o.quiet {
+		e.say("nothing has happened in group %q of %s%s; check -d and -g if you expected jobs there", t.Group, t.Base, o.within())
+	}
+	if o.output == "" || o.output == "-" {
+		if _, err := e.stdout.Write(out.Bytes()); err != nil {
+			return fmt.Errorf("print the report: %w", err)
+		}
+		return nil
+	}
+	if err := replaceFile(o.output, out.Bytes()); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if o.quiet || o.json {
+		return nil
+	}
+	return e.print("%s: %s\n", label(o.output), sumOf(t.Summary))
+}
+
+func (o *reportOptions) within() string {
+	if !o.since.set {
+		return ""
+	}
+	return " in the last " + short(o.since.value)
+}
+
+func (o *reportOptions) render(out *bytes.Buffer, t *report.Timeline) error {
+	if !o.json {
+		return report.WritePage(out, t)
+	}
+	text, err := json.MarshalIndent(t, "", "  ")
+	if err != nil {
+		return errors.Join(errors.New("make the report"), err)
+	}
+	out.Write(escaped(append(text, '\n')))
+	return nil
+}
+
+func sumOf(s report.Summary) string {
+	parts := []string{plural(s.Jobs, "job"), fmt.Sprintf("%d done", s.Done)}
+	for _, one := range []struct {
+		count int
+		words string
+	}{{s.Failed, "failed"}, {s.Retry, "to be retried"}, {s.Running, "running"}, {s.Other, "others"}} {
+		if one.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,223 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+)
+
+// Input is what a source told.
+type Input struct {
+	Base, Group, Title string
+	Made, Since        time.Time
+	Missing            []string
+	Events             []multilock.Event   // oldest first
+	Results            []multilock.Result  // those that were read
+	Recorded           map[string]bool     // the names that have a result, read or not
+	Held               []lockgroup.Holding // the locks that are held now
+}
+
+// Build makes the timeline. What the history does not tell the results do, and the
+// other way round.
+func Build(in Input) *Timeline {
+	t := &Timeline{Base: in.Base, Group: in.Group, Title: in.Title, Made: in.Made, Since: in.Since, Missing: in.Missing, Hosts: []Host{}, Clocks: []ClockGap{}, Jobs: []Job{}}
+	b := builder{in: &in, jobs: map[string]*Job{}, results: map[string]*multilock.Result{}, forgot: map[string]bool{}, over: map[key]bool{}}
+	all := tenures(in.Events)
+	for _, one := range all {
+		b.job(one.name).Runs = append(b.job(one.name).Runs, one.runs()...)
+	}
+	b.count(t)
+	for i := range in.Results {
+		b.result(&in.Results[i])
+	}
+	for _, h := range in.Held {
+		b.hold(h)
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.jobs)) {
+		b.conclude(b.jobs[name], b.results[name])
+		t.Jobs = append(t.Jobs, *b.jobs[name])
+	}
+	t.Clocks = append(t.Clocks, clockGaps(all)...)
+	t.layOut()
+	t.sumUp()
+	return t
+}
+
+type builder struct {
+	in      *Input
+	jobs    map[string]*Job
+	results map[string]*multilock.Result
+	forgot  map[string]bool // its result was removed, and nothing has happened since
+	over    map[key]bool    // acquisitions that have ended
+}
+
+func (b *builder) job(name string) *Job {
+	j := b.jobs[name]
+	if j == nil {
+		j = &Job{Name: name, Runs: []Run{}}
+		if of, slot, ok := lockgroup.ParseSlotName(name); ok {
+			j.SlotOf, j.Slot = of, slot
+		}
+		b.jobs[name] = j
+	}
+	return j
+}
+
+// count is for what is no run.
+func (b *builder) count(t *Timeline) {
+	for _, e := range b.in.Events {
+		if Ends(e) {
+			b.over[key{e.Name, e.Token}] = true
+		}
+		switch e.What {
+		case multilock.Refused:
+			b.job(e.Name).Refused++
+			t.Summary.Refused++
+		case multilock.Broke:
+			t.Summary.TakenOver++
+		case multilock.Lost:
+			t.Summary.Lost++
+		case multilock.Forgot:
+			b.forgot[e.Name] = true
+		case multilock.Acquired, multilock.Committed:
+			b.forgot[e.Name] = false
+		}
+	}
+}
+
+// hold adds a lock that is held to what is known of it. The history, or the result,
+// may be younger than the look at the lock.
+func (b *builder) hold(h lockgroup.Holding) {
+	job, seen := b.job(h.Name), h.Sighting
+	token := seen.Record.Token
+	if token != "" && (b.over[key{h.Name, token}] || b.concluded(h.Name, token)) {
+		return
+	}
+	state := Running
+	if seen.State == multilock.Dead {
+		state = Crashed
+	}
+	last := &Run{}
+	if n := len(job.Runs); n > 0 && job.Runs[n-1].Token == token && token != "" {
+		last = &job.Runs[n-1]
+	}
+	if last.State == Open {
+		last.State, last.Why = state, seen.Why
+		return
+	}
+	holder := seen.Record.Holder
+	r := Run{
+		Host: holder.Host, Machine: holder.Machine, PID: holder.PID, User: holder.User, Command: holder.Command, Token: token,
+		State: state, Why: seen.Why, Start: b.takenAt(seen),
+	}
+	if last.Attempt > 0 { // that was under the same lock
+		r.Start, r.Attempt = later(r.Start, last.End), last.Attempt+1
+	}
+	job.Runs = append(job.Runs, r)
+}
+
+// concluded says whether nothing more is to come under a lock: its job has a result.
+func (b *builder) concluded(name, token string) bool {
+	if r := b.results[name]; r != nil {
+		return r.Token == token && (r.OK() || r.Final)
+	}
+	runs := b.jobs[name].Runs
+	return len(runs) > 0 && runs[len(runs)-1].Token == token && runs[len(runs)-1].State == Done
+}
+
+// takenAt is when a lock was acquired, by the holder's own clock where it is known.
+func (b *builder) takenAt(seen multilock.Sighting) time.Time {
+	switch {
+	case !seen.Record.Prepared.IsZero():
+		return seen.Record.Prepared
+	case seen.Age != multilock.Unknown:
+		return b.in.Made.Add(-seen.Age)
+	}
+	return time.Time{}
+}
+
+// result adds a run if the history does not have it.
+func (b *builder) result(r *multilock.Result) {
+	job := b.job(r.Name)
+	b.results[r.Name] = r
+	if r.Foreign != "" {
+		return
+	}
+	for i := range job.Runs {
+		if run := &job.Runs[i]; run.Token == r.Token && run.Attempt == r.Attempt && run.Exit != nil {
+			return
+		}
+	}
+	exit := r.Exit
+	job.Runs = append(job.Runs, Run{
+		Host: r.By.Host, Machine: r.By.Machine, PID: r.By.PID, User: r.User, State: stateOfExit(&exit), Start: r.Start, End: r.Start.Add(r.Duration),
+		Attempt: r.Attempt, Exit: &exit, Signal: r.Signal, Why: r.Why, Command: r.Command, Token: r.Token,
+	})
+}
+
+// conclude says how a job stands: what is recorded counts, and else its last run.
+func (b *builder) conclude(job *Job, r *multilock.Result) {
+	slices.SortStableFunc(job.Runs, func(x, y Run) int { return cmp.Compare(x.order(), y.order()) })
+	if n := len(job.Runs); n > 0 {
+		last := job.Runs[n-1]
+		job.State, job.Attempt, job.Why, job.Command = last.State, last.Attempt, last.Why, last.Command
+	}
+	switch {
+	case job.State == Running:
+	case r != nil && r.Foreign != "":
+		job.State, job.Why = Unknown, r.Foreign
+	case r != nil:
+		job.State, job.Attempt, job.Why, job.Command = stateOfResult(r), r.Attempt, r.Why, r.Command
+	case b.in.Recorded[job.Name]:
+		job.State, job.Why = Done, "" // it was not read because the history has its success
+	case b.forgot[job.Name]:
+		job.State = Forgotten
+	case job.State == "":
+		job.State = Released // it was refused, and nobody has held it since
+	}
+}
+
+// Ends says whether an event is the end of an acquisition.
+func Ends(e multilock.Event) bool {
+	return e.What == multilock.Released || e.What == multilock.Lost || e.What == multilock.Broke
+}
+
+// Unended are the acquisitions of which the events do not tell how they ended, by
+// name and token. Those of jobs with results are not among them.
+func Unended(events []multilock.Event) map[[2]string]bool {
+	open := map[[2]string]bool{}
+	for _, e := range events {
+		switch k := [2]string{e.Name, e.Token}; {
+		case e.What == multilock.Acquired:
+			open[k] = true
+		case Ends(e):
+			delete(open, k)
+		}
+	}
+	return open
+}
+
+func stateOfResult(r *multilock.Result) State {
+	switch {
+	case r.OK():
+		return Done
+	case r.Final:
+		return Failed
+	}
+	return Retry
+}
+
+// order sorts runs by their ends; one that has none comes last.
+func (r *Run) order() int64 {
+	switch {
+	case r.State == Running:
+		return 1<<63 - 1
+	case !r.End.IsZero():
+		return r.End.UnixNano()
+	}
+	return r.Start.UnixNano()
+}

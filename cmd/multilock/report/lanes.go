@@ -1,0 +1,152 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// layOut gives every run a row in the lane of its host, such that runs which were
+// under way at the same time are in different rows.
+func (t *Timeline) layOut() {
+	lanes := map[laneKey][]*Run{}
+	for i := range t.Jobs {
+		for k := range t.Jobs[i].Runs {
+			r := &t.Jobs[i].Runs[k]
+			key := laneKey{r.Host, r.Machine}
+			lanes[key] = append(lanes[key], r)
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(lanes), func(a, b laneKey) int {
+		return cmp.Or(natural(a.host, b.host), cmp.Compare(a.machine, b.machine))
+	})
+	for _, key := range keys {
+		t.Hosts = append(t.Hosts, lane(key, lanes[key], t.Made))
+	}
+}
+
+// laneKey is a host: two machines may have the same name.
+type laneKey struct{ host, machine string }
+
+func lane(key laneKey, runs []*Run, made time.Time) Host {
+	h := Host{Host: key.host, Machine: key.machine, Runs: len(runs)}
+	slices.SortStableFunc(runs, func(a, b *Run) int {
+		from, to := a.span(made)
+		start, end := b.span(made)
+		return cmp.Or(from.Compare(start), to.Compare(end))
+	})
+	var until []time.Time // when each row is free again
+	for _, r := range runs {
+		begin, end := r.span(made)
+		r.Row = slices.IndexFunc(until, func(free time.Time) bool { return !free.After(begin) })
+		if r.Row < 0 {
+			r.Row = len(until)
+			until = append(until, end)
+		}
+		until[r.Row] = end
+		h.add(r, made)
+	}
+	h.Rows = len(until)
+	if all := h.End.Sub(h.Start).Seconds() * float64(h.Rows); all > 0 {
+		h.Utilisation = min(h.Busy/all, 1)
+	}
+	return h
+}
+
+func (h *Host) add(r *Run, made time.Time) {
+	begin, end := r.work(made)
+	if !begin.IsZero() && (h.Start.IsZero() || begin.Before(h.Start)) {
+		h.Start = begin
+	}
+	h.End = later(h.End, end)
+	h.Busy += end.Sub(begin).Seconds()
+	switch r.State {
+	case Done, Released:
+		h.Done++
+	case Failed, Lost, Crashed, Interrupted:
+		h.Failed++
+	}
+}
+
+// work is from when to when a run is drawn. One whose end is not known, or not
+// its start, has no length; nor has one that ends before it starts, by two clocks.
+func (r *Run) work(made time.Time) (start, end time.Time) {
+	start, end = r.Start, r.End
+	if r.State == Running {
+		end = made
+	}
+	if start.IsZero() {
+		start = end
+	}
+	return start, later(start, end)
+}
+
+// span is the same together with the waiting before.
+func (r *Run) span(made time.Time) (start, end time.Time) {
+	start, end = r.work(made)
+	return start.Add(-time.Duration(r.Waited * float64(time.Second))), end
+}
+
+// sumUp counts the jobs and finds the limits of time.
+func (t *Timeline) sumUp() {
+	s := &t.Summary
+	s.Jobs = len(t.Jobs)
+	for _, job := range t.Jobs {
+		switch job.State {
+		case Done:
+			s.Done++
+		case Failed:
+			s.Failed++
+		case Retry:
+			s.Retry++
+		case Running:
+			s.Running++
+		default:
+			s.Other++
+		}
+		s.Runs += len(job.Runs)
+	}
+	for _, h := range t.Hosts {
+		if !h.Start.IsZero() && (s.Start.IsZero() || h.Start.Before(s.Start)) {
+			s.Start = h.Start
+		}
+		s.End = later(s.End, h.End)
+		s.Busy += h.Busy
+	}
+	s.Elapsed = s.End.Sub(s.Start).Seconds()
+	if s.Elapsed > 0 {
+		s.PerHour = float64(s.Done+s.Failed) / s.Elapsed * time.Hour.Seconds()
+	}
+}
+
+// natural compares names as people do: node2 comes before node10.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		n, m := digits(a), digits(b)
+		if n == 0 || m == 0 {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		x, _ := strconv.ParseUint(a[:n], 10, 64) // too long ones are equal, and what follows decides
+		y, _ := strconv.ParseUint(b[:m], 10, 64)
+		if x != y {
+			return cmp.Compare(x, y)
+		}
+		a, b = a[n:], b[m:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits is how many digits a text begins with.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,111 @@
+package report_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/report"
+	"github.com/multilock/go/multilock"
+)
+
+// Runs that were under way at the same time are in different rows; one that begins
+// when another ends takes its row.
+func TestRows(t *testing.T) {
+	t.Parallel()
+	var all []*story
+	for i, span := range [][2]float64{{0, 10}, {2, 4}, {4, 6}, {5, 12}, {10, 11}} {
+		s := &story{name: fmt.Sprintf("j%d", i), token: fmt.Sprint(i), host: "n1"}
+		all = append(all, s.committed(span[1], span[1]-span[0], 1, 0))
+	}
+	timeline := build(report.Input{}, all...)
+	var rows []int
+	for _, job := range timeline.Jobs {
+		rows = append(rows, job.Runs[0].Row)
+	}
+	require.Equal(t, []int{0, 1, 1, 2, 0}, rows)
+	host := timeline.Hosts[0]
+	require.Equal(t, []any{3, 5, 5, 0}, []any{host.Rows, host.Runs, host.Done, host.Failed})
+	require.InDelta(t, 10+2+2+7+1, host.Busy, 1e-9)
+	require.InDelta(t, 22.0/36, host.Utilisation, 1e-9)
+	s := timeline.Summary
+	require.Equal(t, []any{at(0), at(12)}, []any{s.Start, s.End})
+	require.InDelta(t, 12, s.Elapsed, 1e-9)
+	require.InDelta(t, 5*300, s.PerHour, 1e-9)
+}
+
+// No two runs of a row overlap, however many there are.
+func TestRowsNeverOverlap(t *testing.T) {
+	t.Parallel()
+	var all []*story
+	for i := range 2000 {
+		end := float64(i*7919%5000) / 10
+		s := &story{name: fmt.Sprint(i), token: fmt.Sprint(i), host: fmt.Sprintf("n%d", i%3)}
+		all = append(all, s.committed(end+float64(i%40), float64(i%40), 1, 0))
+	}
+	timeline := build(report.Input{}, all...)
+	type place struct {
+		host string
+		row  int
+	}
+	rows := map[place][]report.Run{}
+	for _, job := range timeline.Jobs {
+		p := place{job.Runs[0].Host, job.Runs[0].Row}
+		for _, other := range rows[p] {
+			require.False(t, job.Runs[0].Start.Before(other.End) && other.Start.Before(job.Runs[0].End), "%v and %v", job.Runs[0], other)
+		}
+		rows[p] = append(rows[p], job.Runs[0])
+	}
+}
+
+// Waiting takes up room, too; and an end that lies before the start, by another
+// host's clock, does not turn the world upside down.
+func TestOddSpans(t *testing.T) {
+	t.Parallel()
+	one := (&story{name: "a", token: "1", host: "n1"}).committed(9, 1, 1, 0)
+	two := (&story{name: "b", token: "2", host: "n1"}).acquired(10, 1).ended(12, 2, multilock.Released, code(0)) // waited from 8 on
+	timeline := build(report.Input{}, one, two)
+	require.Equal(t, 2, timeline.Hosts[0].Rows)
+
+	backwards := (&story{name: "a", token: "1", host: "n1"}).acquired(50, 1).brokenBy(20, "n2")
+	timeline = build(report.Input{}, backwards)
+	require.Zero(t, timeline.Hosts[0].Busy)
+	require.Zero(t, timeline.Summary.Elapsed)
+}
+
+func TestOrderOfHosts(t *testing.T) {
+	t.Parallel()
+	var all []*story
+	for i, host := range []string{"node10", "node2", "alpha", "node2-b", "node", "7", "node02x"} {
+		all = append(all, (&story{name: fmt.Sprint(i), token: fmt.Sprint(i), host: host}).committed(1, 1, 1, 0))
+	}
+	twin := &story{name: "twin", token: "twin", host: "alpha"}
+	twin.tell(1, multilock.Committed, func(e *multilock.Event) { e.By.Machine = "feed" })
+	var names []string
+	for _, h := range build(report.Input{}, append(all, twin)...).Hosts {
+		names = append(names, h.Host+h.Machine)
+	}
+	require.Equal(t, []string{"7", "alpha", "alphafeed", "node", "node2", "node2-b", "node02x", "node10"}, names)
+}
+
+// Fencing numbers tell who held a lock first, whatever the clocks say.
+func TestClockGaps(t *testing.T) {
+	t.Parallel()
+	turn := func(token, host string, fence uint64, from, to float64) *story {
+		return (&story{name: "a", token: token, host: host}).acquired(from, fence).ended(to, to-from, multilock.Released, code(0))
+	}
+	gaps := func(stories ...*story) []report.ClockGap { return build(report.Input{}, stories...).Clocks }
+	require.Empty(t, gaps(turn("1", "n1", 1, 10, 20), turn("2", "n2", 2, 19, 30)), "a release is written down when the lock may be another's already")
+	require.Equal(t, []report.ClockGap{{Ahead: "n1", Behind: "n2", AtLeast: 3, Name: "a"}}, gaps(turn("1", "n1", 1, 10, 20), turn("2", "n2", 2, 7, 9)))
+	require.Equal(t, []report.ClockGap{{Ahead: "n1", Behind: "n2", AtLeast: 5, Name: "a"}},
+		gaps(turn("1", "n1", 1, 10, 20), turn("2", "n2", 2, 7, 9), turn("3", "n1", 3, 12, 13), turn("4", "n2", 4, 7, 9)), "the largest counts")
+	require.Empty(t, gaps(turn("1", "n1", 1, 10, 20), turn("2", "n1", 2, 7, 9)), "a clock that was set is no gap between hosts")
+
+	lost := (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1).ended(20, 10, multilock.Lost, nil)
+	require.Empty(t, gaps(lost, turn("2", "n2", 2, 7, 9)), "who lost a lock may write anything late")
+	broken := (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1).brokenBy(15, "n3")
+	require.Empty(t, gaps(broken, turn("2", "n2", 2, 7, 9)))
+	committed := (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1).committed(20, 10, 1, 0).ended(21, 11, multilock.Released, code(0))
+	require.Equal(t, []report.ClockGap{{Ahead: "n1", Behind: "n2", AtLeast: 2, Name: "a"}}, gaps(committed, turn("2", "n2", 2, 18, 30)))
+}

@@ -1,0 +1,158 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // the page's parts
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strconv"
+	"time"
+)
+
+// The page is one template, one style and one script; the script's parts are only
+// for the reader.
+var (
+	//go:embed assets/page.html
+	pageHTML string
+	//go:embed assets/page.css
+	pageStyle string
+	//go:embed assets/model.js
+	modelScript string
+	//go:embed assets/chart.js
+	chartScript string
+	//go:embed assets/overview.js
+	overviewScript string
+	//go:embed assets/view.js
+	viewScript string
+	//go:embed assets/table.js
+	tableScript string
+	//go:embed assets/main.js
+	mainScript string
+)
+
+// page is what the template shows.
+type page struct {
+	Policy       string
+	Style        template.CSS
+	Script       template.JS
+	Data         *pageData
+	Title        string
+	Base, Group  string
+	Made         time.Time
+	Since        *time.Time
+	Missing      []string
+	Summary      Summary
+	Tiles        []tile
+	Troubles     []troubleRow
+	MoreTroubles int
+	Hosts        []hostRow
+	Clocks       []clockRow
+}
+
+// WritePage writes the timeline as one HTML page that loads nothing. Names,
+// commands and whatever else comes from others is shown as text: the template and
+// the script escape it, and the page's own policy forbids any script but its own.
+func WritePage(w io.Writer, t *Timeline) error {
+	parsed, err := template.New("page").Parse(pageHTML)
+	if err != nil {
+		return fmt.Errorf("make the page: %w", err)
+	}
+	script := modelScript + chartScript + overviewScript + viewScript + tableScript + mainScript
+	p := page{
+		Policy: "default-src 'none'; style-src " + hashOf(pageStyle) + "; script-src " + hashOf(script) + "; base-uri 'none'; form-action 'none'",
+		Style:  template.CSS(pageStyle), Script: template.JS(script), //nolint:gosec // both are ours
+		Title: shown(t.Title, maxLine), Base: shown(t.Base, maxLine), Group: shown(t.Group, maxLine), Made: t.Made, Since: known(t.Since), Summary: t.Summary,
+		Tiles: tilesOf(t), Data: dataOf(t),
+	}
+	for _, what := range t.Missing {
+		p.Missing = append(p.Missing, shown(what, maxText))
+	}
+	p.Troubles, p.MoreTroubles = troublesOf(t)
+	for i, label := range hostLabels(t.Hosts) {
+		p.Hosts = append(p.Hosts, hostRowOf(label, t.Hosts[i]))
+	}
+	for _, gap := range t.Clocks {
+		p.Clocks = append(p.Clocks, clockRow{shown(gap.Ahead, maxLine), shown(gap.Behind, maxLine), shown(gap.Name, maxLine), words(gap.AtLeast)})
+	}
+	var out bytes.Buffer
+	if err := parsed.Execute(&out, p); err != nil {
+		return fmt.Errorf("make the page: %w", err)
+	}
+	_, err = w.Write(out.Bytes())
+	return err
+}
+
+// hashOf names a text in a content security policy.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// tile is one number of the summary.
+type tile struct {
+	Label, Value, Note string
+	State              State
+}
+
+func tilesOf(t *Timeline) []tile {
+	s := &t.Summary
+	tiles := []tile{{Label: "Jobs", Value: count(s.Jobs)}, {Label: "Done", Value: count(s.Done), State: Done}, {Label: "Failed", Value: count(s.Failed), State: Failed}}
+	for _, one := range []struct {
+		n           int
+		label, note string
+		state       State
+	}{
+		{s.Retry, "To be retried", "", Failed}, {s.Running, "Running", "", Running}, {s.Other, "Others", "see the list", ""},
+		{s.TakenOver, "Locks cleared", "broken by others", Crashed}, {s.Lost, "Locks lost", "", Lost}, {s.Refused, "Refused", "held by others", ""},
+	} {
+		if one.n > 0 {
+			tiles = append(tiles, tile{one.label, count(one.n), one.note, one.state})
+		}
+	}
+	tiles = append(tiles, tile{Label: "Hosts", Value: count(len(t.Hosts))}, tile{Label: "Start to end", Value: words(s.Elapsed)})
+	if s.Elapsed > 0 {
+		value, per := rate(s.PerHour)
+		tiles = append(tiles, tile{Label: "Throughput", Value: value, Note: per}, tile{Label: "In parallel", Value: strconv.FormatFloat(s.Busy/s.Elapsed, 'f', 1, 64), Note: "on average"})
+	}
+	return tiles
+}
+
+// rate chooses the unit in which a throughput has a readable number.
+func rate(perHour float64) (value, unit string) {
+	for _, one := range []struct {
+		seconds float64
+		words   string
+	}{{1, "jobs per second"}, {60, "jobs per minute"}, {3600, "jobs per hour"}} {
+		if n := perHour / 3600 * one.seconds; n >= 1 || one.seconds == 3600 {
+			return strconv.FormatFloat(n, 'f', 1, 64), one.words
+		}
+	}
+	return "", ""
+}
+
+type hostRow struct {
+	Label                    string
+	Percent                  int
+	Rows                     int
+	Runs, Done, Failed, Busy string
+	Start, End               *time.Time
+}
+
+func hostRowOf(label string, h Host) hostRow {
+	return hostRow{
+		Label: label, Percent: int(h.Utilisation*100 + 0.5), Rows: h.Rows, Runs: count(h.Runs), Done: count(h.Done), Failed: count(h.Failed), Busy: words(h.Busy),
+		Start: known(h.Start), End: known(h.End),
+	}
+}
+
+type clockRow struct{ Ahead, Behind, Name, AtLeast string }

@@ -1,0 +1,106 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// troubleRow is a job that is not done, as the page shows it without scripts.
+type troubleRow struct {
+	State                               State
+	Name, Host, Took, Why, Log, Command string
+	Ended                               *time.Time
+}
+
+// maxTroubles bounds the part of the page that every reader has to load and print.
+const maxTroubles = 500
+
+// troublesOf lists the jobs that somebody should look at, the worst first.
+func troublesOf(t *Timeline) (rows []troubleRow, more int) {
+	var jobs []*Job
+	for i := range t.Jobs {
+		if t.Jobs[i].State.Trouble() {
+			jobs = append(jobs, &t.Jobs[i])
+		}
+	}
+	gravity := []State{Failed, Crashed, Lost, Unknown, Retry, Interrupted, Open}
+	slices.SortStableFunc(jobs, func(a, b *Job) int {
+		return cmp.Compare(slices.Index(gravity, a.State), slices.Index(gravity, b.State))
+	})
+	for _, job := range jobs[:min(len(jobs), maxTroubles)] {
+		rows = append(rows, troubleRowOf(job))
+	}
+	return rows, len(jobs) - len(rows)
+}
+
+func troubleRowOf(job *Job) troubleRow {
+	row := troubleRow{State: job.State, Name: shown(job.Name, maxLine), Why: shown(job.Why, maxText), Command: shown(job.Command, maxText), Log: shown(job.Log, maxText)}
+	if len(job.Runs) == 0 {
+		return row
+	}
+	last := job.Runs[len(job.Runs)-1]
+	row.Host, row.Ended = shown(last.Host, maxLine), known(last.End)
+	if !last.Start.IsZero() && !last.End.Before(last.Start) {
+		row.Took = words(last.End.Sub(last.Start).Seconds())
+	}
+	if how := last.exitWords(); how != "" && row.Why != "" {
+		row.Why = how + ": " + row.Why
+	} else {
+		row.Why = cmp.Or(row.Why, how)
+	}
+	return row
+}
+
+func (r *Run) exitWords() string {
+	switch {
+	case r.Signal != "":
+		return "signal: " + shown(r.Signal, maxLine)
+	case r.Exit != nil:
+		return "exit " + strconv.Itoa(*r.Exit)
+	}
+	return ""
+}
+
+// hostLabels names the lanes: a machine's id is added where two have one name.
+func hostLabels(hosts []Host) []string {
+	times := map[string]int{}
+	for _, h := range hosts {
+		times[h.Host]++
+	}
+	labels := make([]string, len(hosts))
+	for i, h := range hosts {
+		labels[i] = cmp.Or(shown(h.Host, maxLine), "(unknown)")
+		if times[h.Host] > 1 {
+			labels[i] += " (" + cmp.Or(shown(h.Machine, 4), "?") + ")"
+		}
+	}
+	return labels
+}
+
+// count writes a number with its thousands apart.
+func count(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// words writes seconds as a duration for people.
+func words(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}

@@ -1,0 +1,191 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+// tenure is what the history tells of one acquisition of a lock. Any part of it
+// can be missing: a batch writes down results only, and lines can be lost.
+type tenure struct {
+	name, token string
+	acquired    *multilock.Event
+	committed   []multilock.Event // one for each attempt
+	ended       *multilock.Event  // released or lost
+	broke       *multilock.Event
+}
+
+// key tells acquisitions apart.
+type key struct{ name, token string }
+
+// tenures sorts events by acquisition, in the order in which each is first met.
+func tenures(events []multilock.Event) []*tenure {
+	var all []*tenure
+	known := map[key]*tenure{}
+	for i := range events {
+		e := &events[i]
+		k := key{e.Name, e.Token}
+		t := known[k]
+		if t == nil || e.Token == "" {
+			t = &tenure{name: e.Name, token: e.Token}
+			known[k] = t
+			all = append(all, t)
+		}
+		t.add(e)
+	}
+	return slices.DeleteFunc(all, (*tenure).empty)
+}
+
+func (t *tenure) add(e *multilock.Event) {
+	switch e.What {
+	case multilock.Acquired:
+		t.acquired = e
+	case multilock.Committed:
+		t.committed = append(t.committed, *e)
+	case multilock.Released, multilock.Lost:
+		if t.ended == nil || e.What == multilock.Lost {
+			t.ended = e
+		}
+	case multilock.Broke:
+		if t.broke == nil {
+			t.broke = e
+		}
+	}
+}
+
+func (t *tenure) empty() bool {
+	return t.acquired == nil && t.ended == nil && t.broke == nil && len(t.committed) == 0
+}
+
+// runs are what happened under the lock, in order: the attempts whose results were
+// recorded, and what was left without one.
+func (t *tenure) runs() []Run {
+	var runs []Run
+	from := t.start()
+	slices.SortStableFunc(t.committed, func(a, b multilock.Event) int { return cmp.Compare(a.Attempt, b.Attempt) })
+	for _, e := range t.committed {
+		r := runOf(e)
+		r.State, r.Start, r.End = stateOfExit(e.Exit), later(from, e.Time.Add(-e.Held)), e.Time
+		runs, from = append(runs, r), e.Time
+	}
+	if t.unrecorded() {
+		runs = append(runs, t.rest(from))
+	}
+	if len(runs) > 0 {
+		t.complete(&runs[0], &runs[len(runs)-1])
+	}
+	return runs
+}
+
+// start is when the lock was acquired, zero if that is not known.
+func (t *tenure) start() time.Time {
+	switch {
+	case t.acquired != nil:
+		return t.acquired.Time
+	case t.ended != nil && t.ended.Held > 0:
+		return t.ended.Time.Add(-t.ended.Held)
+	}
+	return time.Time{}
+}
+
+// unrecorded says whether there was work whose result was not recorded.
+func (t *tenure) unrecorded() bool {
+	if len(t.committed) == 0 {
+		return true
+	}
+	return t.ended != nil && t.ended.Attempt > t.committed[len(t.committed)-1].Attempt
+}
+
+// rest is the run that has no recorded result.
+func (t *tenure) rest(from time.Time) Run {
+	var r Run
+	switch {
+	case t.ended != nil:
+		r = runOf(*t.ended)
+		r.State, r.Start, r.End = t.stateOfEnd(), from, t.end()
+	case t.broke != nil:
+		r = t.crashed()
+		r.Start = from
+	default:
+		r = runOf(*t.acquired)
+		r.State, r.Start = Open, from
+	}
+	if t.acquired != nil { // who gives a lock back with its token may be somebody else
+		by := t.acquired
+		r.Host, r.Machine, r.PID, r.User, r.Command, r.Fence = by.By.Host, by.By.Machine, by.By.PID, by.User, by.Command, by.Fence
+	}
+	return r
+}
+
+// crashed is the run of a holder whose lock was broken.
+func (t *tenure) crashed() Run {
+	r := Run{State: Crashed, End: t.broke.Time, Why: t.broke.Why, Token: t.token}
+	if h := t.broke.Holder; h != nil {
+		r.Host, r.Machine, r.PID, r.User, r.Command = h.Host, h.Machine, h.PID, h.User, h.Command
+	}
+	return r
+}
+
+// end is by the holder's clock where that is known, though another host may have
+// given the lock back.
+func (t *tenure) end() time.Time {
+	if t.acquired != nil && t.ended.By.Host != t.acquired.By.Host && t.ended.Held > 0 {
+		return t.acquired.Time.Add(t.ended.Held)
+	}
+	return t.ended.Time
+}
+
+func (t *tenure) stateOfEnd() State {
+	e := t.ended
+	switch {
+	case e.What == multilock.Lost:
+		return Lost
+	case e.Attempt > 0:
+		return Interrupted // or its result would be recorded
+	case e.Exit != nil:
+		return stateOfExit(e.Exit)
+	case e.Why != "" && e.Command != "" && !strings.HasPrefix(e.Command, scriptsCommand):
+		return Failed // the command could not be started
+	}
+	return Released
+}
+
+// scriptsCommand begins what "multilock acquire" writes down as its command. What
+// a script does under its lock has no exit code.
+const scriptsCommand = "acquire "
+
+func stateOfExit(exit *int) State {
+	if exit != nil && *exit == 0 {
+		return Done
+	}
+	return Failed
+}
+
+// complete adds what is known of the acquisition as a whole.
+func (t *tenure) complete(first, last *Run) {
+	if t.acquired != nil {
+		first.Waited = t.acquired.Waited.Seconds()
+	}
+	if t.broke != nil {
+		b := t.broke
+		last.Broken = &Breaking{Time: b.Time, Host: b.By.Host, PID: b.By.PID, User: b.User, Why: b.Why}
+	}
+}
+
+func runOf(e multilock.Event) Run {
+	return Run{
+		Host: e.By.Host, Machine: e.By.Machine, PID: e.By.PID, User: e.User, Attempt: e.Attempt, Exit: e.Exit, Signal: e.Signal,
+		Why: e.Why, Command: e.Command, Fence: e.Fence, Token: e.Token,
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

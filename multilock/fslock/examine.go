@@ -1,0 +1,73 @@
+package fslock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+var _ multilock.Examiner = (*Source)(nil)
+
+// Examine implements multilock.Examiner: it looks at the mount, tries out the
+// filesystem's rules, and compares the clocks. It writes in .multilock alone.
+func (s *Source) Examine(context.Context) []multilock.Finding {
+	found := append(s.examineMount(), s.examineRules())
+	return append(found, s.examineClock())
+}
+
+func (s *Source) examineMount() []multilock.Finding {
+	m, err := mountOf(s.base)
+	if err != nil {
+		return []multilock.Finding{{Subject: "mount", Severity: multilock.Fine, Text: fmt.Sprintf("filesystem type %s; %v", s.kind.Type, err)}}
+	}
+	found := m.findings()
+	if s.kind.Local {
+		found = append(found, multilock.Finding{
+			Subject: "mount", Severity: multilock.Warning, Text: fmt.Sprintf("no other host sees this filesystem (%s): locks on it keep nobody out there", m.kind),
+			Advice: "if hosts are to share the locks, see whether the shared filesystem is mounted, and give a directory on it with -d",
+		})
+	}
+	return found
+}
+
+// examineRules makes the filesystem's test, whatever an earlier one found.
+func (s *Source) examineRules() multilock.Finding {
+	f := multilock.Finding{Subject: "rules", Severity: multilock.Fine}
+	replaces, err := s.testRepeatedly()
+	switch {
+	case err != nil:
+		f.Severity, f.Text = multilock.Unusable, err.Error()
+		f.Advice = "nobody can take a lock here as it is; if the message does not say what to do, choose a directory on another filesystem with -d"
+	case replaces:
+		f.Text = "directories and files that are there are not replaced, an empty directory is: all that locks need"
+	default:
+		f.Text = "directories and files that are there are not replaced, not even an empty directory: safe, with one more request to take a lock"
+	}
+	return f
+}
+
+// clockAmiss is how far a clock may be off before that is worth a warning.
+const clockAmiss = time.Minute
+
+func (s *Source) examineClock() multilock.Finding {
+	f := multilock.Finding{Subject: "clock", Severity: multilock.Fine}
+	before := time.Now()
+	read, err := s.readServerClock()
+	took := time.Since(before)
+	if err != nil {
+		f.Severity, f.Text = multilock.Unusable, err.Error()
+		return f
+	}
+	ahead := read.Sub(before.Add(took / 2)).Round(time.Millisecond)
+	f.Text = fmt.Sprintf("the filesystem's clock is %s ahead of this host's; it was read in %s", ahead, took.Round(10*time.Microsecond))
+	if ahead < 0 {
+		f.Text = fmt.Sprintf("the filesystem's clock is %s behind this host's; it was read in %s", -ahead, took.Round(10*time.Microsecond))
+	}
+	if ahead.Abs() > clockAmiss {
+		f.Severity = multilock.Warning
+		f.Advice = "set the clock that is wrong (NTP): no lock depends on it, but cron starts jobs by this host's, and the history is written by it"
+	}
+	return f
+}

@@ -1,0 +1,58 @@
+package fslock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// mountOf finds the mount that an open directory is on: by the mount's number, as
+// neither a path nor a device number is one mount's alone.
+func mountOf(dir vfs.Dir) (mount, error) {
+	id, err := mountID(dir)
+	if err != nil {
+		return mount{}, err
+	}
+	table, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return mount{}, err
+	}
+	defer table.Close()
+	found, err := mountinfo.GetMountsFromReader(table, func(m *mountinfo.Info) (skip, stop bool) { return m.ID != id, m.ID == id })
+	if err != nil {
+		return mount{}, err
+	}
+	if len(found) == 0 {
+		return mount{}, errors.New("its mount is in no place that this process can see")
+	}
+	m := found[0]
+	return mount{
+		point: m.Mountpoint, kind: m.FSType, from: m.Source,
+		options: append(strings.Split(m.Options, ","), strings.Split(m.VFSOptions, ",")...),
+	}, nil
+}
+
+// mountID reads a descriptor's mount (proc_pid_fdinfo(5)).
+func mountID(dir vfs.Dir) (int, error) {
+	fd, err := dir.Pin()
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Unpin()
+	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(info)) {
+		if number, ok := strings.CutPrefix(line, "mnt_id:"); ok {
+			return strconv.Atoi(strings.TrimSpace(number))
+		}
+	}
+	return 0, errors.New("the kernel does not tell which mount it is on")
+}

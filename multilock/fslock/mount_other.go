@@ -1,0 +1,14 @@
+//go:build !linux
+
+package fslock
+
+import (
+	"errors"
+
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// mountOf is for Linux; elsewhere "mount" tells.
+func mountOf(vfs.Dir) (mount, error) {
+	return mount{}, errors.New("multilock does not read the table of mounts on this system; see mount(8) for hard or soft")
+}

@@ -1,0 +1,52 @@
+package fslock
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/multilock/go/multilock"
+)
+
+var _ multilock.Describer = (*Source)(nil)
+
+// Promises implements multilock.Describer.
+func (s *Source) Promises() []multilock.Promise {
+	kept := map[multilock.Trait]string{
+		multilock.SafeSilence:     "a holder stops believing in its lock after four fifths of its TTL without a confirmed sign of life",
+		multilock.BreakByEvidence: "when its process is gone, or after its TTL in silence by the server's clock and a while of watching",
+		multilock.PromptRelease:   "its directory is empty then, and the next rename takes it",
+		multilock.FenceNumbers:    "the length of a file that every draw appends to",
+		multilock.OneClock:        "the file server's, read from a directory that was made just now",
+		multilock.CheapBarrier:    "the group's directory is empty exactly when nothing in it is held",
+		multilock.Results:         "a file for each job, renamed into place by the lock's holder alone",
+		multilock.Manifest:        "a directory with the list, renamed into place by the first host",
+		multilock.History:         "a file for each host and day; what cannot be written is not in it",
+	}
+	promises := []multilock.Promise{s.promiseOfDeath(), s.promiseOfJobs()}
+	for _, trait := range multilock.Traits() {
+		if why, ok := kept[trait]; ok {
+			promises = append(promises, multilock.Promise{Trait: trait, Kept: true, Why: why})
+		}
+	}
+	return promises
+}
+
+// promiseOfDeath is kept where a process can be told from a later one of the
+// same number, on the same boot.
+func (s *Source) promiseOfDeath() multilock.Promise {
+	p := multilock.Promise{Trait: multilock.DeadProcess, Kept: s.self.Boot != "" && s.self.Start != 0}
+	p.Why = "on the holder's own host, and in its own pid namespace; from another host after the TTL"
+	if !p.Kept {
+		p.Why = "this system does not say which boot this is, or when a process was started; silence alone decides"
+	}
+	return p
+}
+
+func (s *Source) promiseOfJobs() multilock.Promise {
+	p := multilock.Promise{Trait: multilock.JobMark, Kept: runtime.GOOS != "windows"}
+	p.Why = "a second file in the lock's directory; as long as one of the processes lives the lock is held on that host"
+	if !p.Kept {
+		p.Why = fmt.Sprintf("%s has no process groups", runtime.GOOS)
+	}
+	return p
+}

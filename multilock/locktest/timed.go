@@ -1,0 +1,258 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+)
+
+// timedTests are for a source whose locks are released by time alone. What it
+// cannot do is tested to be refused.
+func timedTests() []timedTest {
+	return []timedTest{
+		{"HeldNamesTheHolder", lasting, testHeldNamesTheHolder},
+		{"ContenderLeavesNothing", lasting, testContenderLeavesNothing},
+		{"RefusedNames", lasting, testRefusedNames},
+		{"JobKeepsTheLock", lasting, testJobKeepsTheLock},
+		{"TimedAcquisition", lasting, testTimedAcquisition},
+		{"TimedOneOfManyWins", lasting, testTimedOneOfManyWins},
+		{"TimedReleaseFreesNothing", lasting, testTimedReleaseFreesNothing},
+		{"TimedLockCannotBeBroken", lasting, testTimedLockCannotBeBroken},
+		{"TimedOddNames", lasting, testTimedOddNames},
+		{"TimedEnd", brief, testTimedEnd},
+		{"TimedRenewalProlongsNothing", brief, testTimedRenewalProlongsNothing},
+		{"TimedSuccessor", brief, testTimedSuccessor},
+		{"TimedExclusion", brief, testTimedExclusion},
+		{"TimedFreeAgain", brief, testTimedFreeAgain},
+		{"TimedFences", brief, testTimedFences},
+	}
+}
+
+type timedTest struct {
+	name string
+	need func(Fixture) time.Duration // the period
+	run  func(*place)
+}
+
+// lasting is longer than any test.
+func lasting(Fixture) time.Duration { return time.Hour }
+
+// brief is for tests that wait for its end.
+func brief(f Fixture) time.Duration { return f.ttl() }
+
+func runTimed(t *testing.T, f Fixture) {
+	for _, test := range timedTests() {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			period := test.need(f)
+			f.Place = func(t testing.TB) func() multilock.Source { return f.Timed(t, period) }
+			test.run(newPlace(t, f))
+		})
+	}
+}
+
+func testTimedAcquisition(p *place) {
+	a, b := p.open(), p.open()
+	p.requireFree(b, "nightly")
+	lock := p.try(a, "nightly", multilock.Options{TTL: time.Minute})
+	require.NotEmpty(p, lock.Record().Token)
+	require.Greater(p, lock.Remaining(), time.Minute, "the source's period counts, and not the TTL")
+	require.NoError(p, lock.Verify(p.ctx))
+	p.requireHeld(b, "nightly", lock.Record().Token)
+	p.requireHeld(a, "nightly", lock.Record().Token)
+	p.requireFree(b, "weekly")
+	p.try(b, "weekly", multilock.Options{})
+	p.requireNames(a, "nightly", "weekly")
+}
+
+func testTimedOneOfManyWins(p *place) {
+	const rivals = 12
+	results := make(chan error, rivals)
+	for range rivals {
+		src := p.open()
+		go func() {
+			_, err := multilock.TryAcquire(p.ctx, src, "nightly", multilock.Options{})
+			results <- err
+		}()
+	}
+	won := 0
+	for range rivals {
+		err := <-results
+		if err == nil {
+			won++
+			continue
+		}
+		require.ErrorIs(p, err, multilock.ErrHeld)
+	}
+	require.Equal(p, 1, won)
+}
+
+// testTimedReleaseFreesNothing: a holder that is done before its time stays the
+// last one for the rest of the period.
+func testTimedReleaseFreesNothing(p *place) {
+	src := p.open()
+	lock := p.try(src, "nightly", multilock.Options{})
+	p.release(lock)
+	require.ErrorIs(p, context.Cause(lock.Context()), multilock.ErrReleased)
+	require.ErrorIs(p, lock.Release(p.ctx), multilock.ErrReleased)
+	require.ErrorIs(p, lock.Verify(p.ctx), multilock.ErrReleased)
+	p.requireHeld(src, "nightly", lock.Record().Token)
+	p.requireHeld(p.open(), "nightly", lock.Record().Token)
+
+	left := p.try(src, "weekly", multilock.Options{Detached: true})
+	require.NoError(p, left.Detach())
+	p.requireHeld(src, "weekly", left.Record().Token)
+}
+
+func testTimedLockCannotBeBroken(p *place) {
+	a, b := p.open(), p.open()
+	lock := p.try(a, "nightly", multilock.Options{})
+	_, err := multilock.Break(p.ctx, b, "nightly", multilock.Want{})
+	require.ErrorAs(p, err, new(*multilock.HeldError))
+	_, err = multilock.Break(p.ctx, b, "nightly", multilock.Want{Token: "another", Alive: true})
+	require.ErrorAs(p, err, new(*multilock.HeldError))
+	_, err = multilock.Break(p.ctx, b, "nightly", multilock.Want{Alive: true})
+	require.ErrorIs(p, err, multilock.ErrUnsupported)
+	_, err = multilock.Break(p.ctx, b, "nobody", multilock.Want{Alive: true})
+	require.ErrorIs(p, err, multilock.ErrFree)
+
+	observer := p.observe(b, "nightly", multilock.Patience{})
+	require.ErrorIs(p, observer.Break(p.ctx), multilock.ErrHeld)
+	require.NoError(p, lock.Verify(p.ctx))
+	p.requireHeld(b, "nightly", lock.Record().Token)
+	promise, ok := multilock.PromiseOf(b, multilock.BreakByEvidence)
+	require.True(p, ok && !promise.Kept, "what it cannot do, it has to say")
+	promise, ok = multilock.PromiseOf(b, multilock.PromptRelease)
+	require.True(p, ok && !promise.Kept, "what it cannot do, it has to say")
+}
+
+func testTimedOddNames(p *place) {
+	a, b := p.open(), p.open()
+	names := append(oddNames(), p.fixture.Odd...)
+	held := map[string]*multilock.Lock{}
+	for _, name := range names {
+		held[name] = p.try(a, name, multilock.Options{})
+	}
+	slices.Sort(names)
+	p.requireNames(b, names...)
+	for name, lock := range held {
+		p.requireHeld(b, name, lock.Record().Token)
+	}
+}
+
+// testTimedEnd holds a lock for longer than it lasts.
+func testTimedEnd(p *place) {
+	lock := p.try(p.open(), "nightly", multilock.Options{})
+	select {
+	case <-lock.Context().Done():
+	case <-p.ctx.Done():
+		require.Fail(p, "the lock's context never ended")
+	}
+	var lost *multilock.LostError
+	require.ErrorAs(p, context.Cause(lock.Context()), &lost)
+	require.ErrorIs(p, lost, multilock.ErrOver)
+	require.Zero(p, lock.Remaining())
+	require.ErrorIs(p, lock.Verify(p.ctx), multilock.ErrLost)
+	_, err := lock.Fence(p.ctx)
+	require.ErrorIs(p, err, multilock.ErrLost)
+	require.ErrorIs(p, lock.Release(p.ctx), multilock.ErrOver)
+	require.ErrorIs(p, lock.Release(p.ctx), multilock.ErrReleased)
+}
+
+func testTimedRenewalProlongsNothing(p *place) {
+	lease := p.timed(p.open(), "nightly")
+	ends := lease.Ends()
+	var err error
+	for err == nil {
+		over := ends.Elapsed() >= 0
+		if err = lease.Renew(p.ctx); over {
+			require.ErrorIs(p, err, multilock.ErrLost)
+		}
+		p.pause(time.Millisecond)
+	}
+	require.ErrorIs(p, err, multilock.ErrOver)
+	require.GreaterOrEqual(p, ends.Elapsed(), time.Duration(0), "it was over before its time")
+	require.ErrorIs(p, lease.Release(p.ctx), multilock.ErrLost)
+	require.ErrorIs(p, lease.Renew(p.ctx), multilock.ErrReleased)
+}
+
+func (p *place) timed(src multilock.Source, name string) multilock.Timed {
+	p.Helper()
+	lease, ok := p.lease(src, name, p.claim()).(multilock.Timed)
+	require.True(p, ok, "a lease that ends by time says when")
+	return lease
+}
+
+// testTimedSuccessor takes the lock over from a holder that says nothing, and from
+// one that gave it back.
+func testTimedSuccessor(p *place) {
+	silent, released := p.timed(p.open(), "nightly"), p.timed(p.open(), "weekly")
+	require.NoError(p, released.Release(p.ctx))
+	p.wait(p.open(), "nightly", multilock.Options{})
+	require.Positive(p, silent.Ends().Elapsed(), "two had the lock at the same time")
+	p.wait(p.open(), "weekly", multilock.Options{})
+	require.Positive(p, released.Ends().Elapsed(), "it was given to the next one before its time")
+}
+
+// testTimedExclusion has rivals that take the lock one after the other, and work
+// under it.
+func testTimedExclusion(p *place) {
+	const rivals = 5
+	a := newArena(p)
+	results := make(chan error, rivals)
+	for i := range rivals {
+		r := rival{arena: a, src: a.open(), opt: multilock.Options{Poll: p.ttl / 20}, recorder: NewRecorder(a, string(rune('A'+i)))}
+		go func() { results <- r.round() }()
+	}
+	for range rivals {
+		if err := <-results; err != nil && !errors.Is(err, multilock.ErrLost) {
+			require.NoError(p, err)
+		}
+	}
+	require.EqualValues(p, rivals, a.counter.Load(), "no count is lost")
+	events, err := ReadEvents(&a.history)
+	require.NoError(p, err)
+	require.NoError(p, Check(events))
+}
+
+// testTimedFreeAgain: whoever watches for long enough learns that nobody has it.
+func testTimedFreeAgain(p *place) {
+	lease := p.timed(p.open(), "nightly")
+	observer := p.observe(p.open(), "nightly", multilock.Patience{})
+	seen := multilock.Sighting{State: multilock.Held}
+	for seen.State != multilock.Free {
+		require.NotEqual(p, multilock.Dead, seen.State)
+		p.pause(seen.Next)
+		var err error
+		seen, err = observer.Look(p.ctx)
+		require.NoError(p, err)
+		require.NotEmpty(p, seen.Why)
+	}
+	require.Positive(p, lease.Ends().Elapsed())
+}
+
+func testTimedFences(p *place) {
+	if !p.fixture.Fences {
+		testFences(p)
+		return
+	}
+	highest := uint64(0)
+	for range 3 {
+		lock := p.wait(p.open(), "nightly", multilock.Options{})
+		number, err := lock.Fence(p.ctx)
+		if !errors.Is(err, multilock.ErrLost) { // the machine stood still for so long
+			require.NoError(p, err)
+			require.Greater(p, number, highest)
+			highest = number
+		}
+		_ = lock.Release(p.ctx)
+	}
+	lock := p.try(p.open(), "weekly", multilock.Options{})
+	p.distinct(lock, p.growing(lock, 0))
+}

@@ -1,0 +1,99 @@
+package multilock
+
+import "context"
+
+// Trait is something that holders can rely on with some sources and not with others.
+type Trait string
+
+// The traits that a source is asked about.
+const (
+	// OneClock: all hosts read the same clock from the source.
+	OneClock Trait = "one clock"
+	// FenceNumbers: an acquisition can have a number larger than any earlier one's.
+	FenceNumbers Trait = "fence numbers"
+	// Results: the source keeps how jobs ended.
+	Results Trait = "results"
+	// History: the source keeps what happened to its locks.
+	History Trait = "history"
+	// Manifest: hosts can agree about one list of jobs.
+	Manifest Trait = "manifest"
+	// CheapBarrier: one request tells whether anything in the group is held.
+	CheapBarrier Trait = "cheap barrier"
+	// DeadProcess: a holder whose process has ended is noticed at once on its host.
+	DeadProcess Trait = "dead process"
+	// JobMark: a lock can name the processes that work under it.
+	JobMark Trait = "job mark"
+	// BreakByEvidence: a lock is broken when its holder is dead, and by force.
+	BreakByEvidence Trait = "break by evidence"
+	// PromptRelease: a lock is free for others as soon as it is released.
+	PromptRelease Trait = "prompt release"
+	// SafeSilence: a holder that was cut off from the source knows that it lost before
+	// others may have the lock.
+	SafeSilence Trait = "safe silence"
+)
+
+// Traits are all traits, in the order in which people are told of them.
+func Traits() []Trait {
+	return []Trait{
+		SafeSilence, DeadProcess, BreakByEvidence, PromptRelease, JobMark, FenceNumbers, OneClock, CheapBarrier, Results, Manifest, History,
+	}
+}
+
+// Promise is what a source says about one trait.
+type Promise struct {
+	Trait Trait `json:"trait"`
+	Kept  bool  `json:"kept"`
+	// Why is one sentence, without a full stop: how the promise is kept and within
+	// what limits, or why it is not.
+	Why string `json:"why"`
+}
+
+// Describer is a Source that says what it promises.
+type Describer interface {
+	Source
+	// Promises has one promise for each of Traits, in any order. It asks nobody.
+	Promises() []Promise
+}
+
+// PromiseOf is what a source says about a trait; ok is false if it says nothing.
+func PromiseOf(src Source, trait Trait) (promise Promise, ok bool) {
+	describer, ok := src.(Describer)
+	if !ok {
+		return Promise{}, false
+	}
+	for _, p := range describer.Promises() {
+		if p.Trait == trait {
+			return p, true
+		}
+	}
+	return Promise{}, false
+}
+
+// Severity says how bad a Finding is.
+type Severity string
+
+// The severities.
+const (
+	Fine     Severity = "fine"
+	Warning  Severity = "warning"  // it works, and something should be done about it
+	Unusable Severity = "unusable" // locks here would not be safe, or cannot be taken at all
+)
+
+// Finding is one thing that an examination of a source showed.
+type Finding struct {
+	Subject  string   `json:"subject"` // "filesystem", "clock", ...
+	Severity Severity `json:"severity"`
+	Text     string   `json:"text"`
+	// Advice tells a person what to do, "" if there is nothing to be done.
+	Advice string `json:"advice,omitempty"`
+}
+
+// Examiner is a Source that can be examined: by somebody who wants to know what it
+// is, and whether all that it relies on is there.
+type Examiner interface {
+	Source
+	// Examine looks at the system behind the source and tries it out. It may write
+	// where the source keeps its own things, and touches no lock. What goes wrong is
+	// a finding, too.
+	Examine(ctx context.Context) []Finding
+}

@@ -1,0 +1,96 @@
+package multilock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+)
+
+// timedFake gives leases that end by time, whatever their renewals say.
+type timedFake struct {
+	*fake
+	lasts time.Duration
+}
+
+func (f timedFake) Contend(ctx context.Context, name string, claim multilock.Claim, p multilock.Patience) (multilock.Contender, error) {
+	c, err := f.fake.Contend(ctx, name, claim, p)
+	return timedContender{c, f.lasts}, err
+}
+
+type timedContender struct {
+	multilock.Contender
+	lasts time.Duration
+}
+
+func (c timedContender) Try(ctx context.Context) (multilock.Lease, error) {
+	lease, err := c.Contender.Try(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return timedLease{lease, lease.Since().Add(c.lasts)}, nil
+}
+
+type timedLease struct {
+	multilock.Lease
+	ends boottime.Instant
+}
+
+func (l timedLease) Ends() boottime.Instant { return l.ends }
+
+// The source says when a timed lock is over. The options' TTL has no part in it,
+// whether it is longer or shorter, and renewals that succeed prolong nothing.
+func TestTimedLockEndsAtItsTime(t *testing.T) {
+	for _, opt := range []multilock.Options{{}, {TTL: time.Second}, {TTL: time.Hour}} {
+		synctest.Test(t, func(t *testing.T) {
+			const lasts = 10 * time.Minute
+			lock, err := multilock.TryAcquire(t.Context(), timedFake{newFake(), lasts}, "nightly", opt)
+			require.NoError(t, err)
+			require.LessOrEqual(t, lock.Remaining(), lasts)
+			start := time.Now()
+			time.Sleep(lasts / 2)
+			require.NoError(t, lock.Verify(t.Context()))
+			require.NoError(t, lock.Context().Err())
+			<-lock.Context().Done()
+			require.LessOrEqual(t, time.Since(start), lasts, "it was told too late")
+			require.Greater(t, time.Since(start), lasts-time.Minute)
+			var lost *multilock.LostError
+			require.ErrorAs(t, context.Cause(lock.Context()), &lost)
+			require.ErrorIs(t, lost, multilock.ErrOver)
+			require.ErrorIs(t, lost, multilock.ErrLost)
+			require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrOver)
+			require.Zero(t, lock.Remaining())
+			require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrOver)
+			require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrReleased)
+		})
+	}
+}
+
+// A detached lock has nobody who could cancel its context in time, and still knows.
+func TestTimedLockDetached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := timedFake{newFake(), time.Minute}
+		lock, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{Detached: true})
+		require.NoError(t, err)
+		require.NoError(t, lock.Verify(t.Context()))
+		time.Sleep(time.Minute)
+		require.Zero(t, lock.Remaining())
+		require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrOver)
+		require.NoError(t, lock.Detach())
+	})
+}
+
+func TestHolderIsBoundedAndPrintable(t *testing.T) {
+	long := multilock.Holder{User: string(make([]byte, 2*multilock.MaxUser)), Command: string(make([]byte, 2*multilock.MaxCommand))}
+	short := long.Bounded()
+	require.Len(t, short.User, multilock.MaxUser+3)
+	require.Len(t, short.Command, multilock.MaxCommand+3)
+	h := multilock.Holder{User: "a\x1b[2J", Command: "ok"}.Printable()
+	require.Equal(t, "a\ufffd[2J", h.User)
+	require.Equal(t, "ok", h.Command)
+}
