@@ -28,9 +28,8 @@ type stopSignals struct {
 func catchStops(ctx context.Context, e *env, drain func()) *stopSignals {
 	s := &stopSignals{incoming: make(chan os.Signal, 16), end: make(chan struct{}), ended: make(chan struct{}), terminated: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	// SIGPIPE as well, which then has no effect: that nobody reads our messages any more,
-	// as when an ssh connection broke, is no reason to die with the locks in our hands.
-	signal.Notify(s.incoming, append(job.Signals(), syscall.SIGPIPE)...)
+	signal.Notify(s.incoming, job.Signals()...)
+	outliveReaders()
 	go s.run(e, drain)
 	return s
 }

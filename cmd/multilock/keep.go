@@ -35,6 +35,7 @@ func runKeep(ctx context.Context, e *env) error {
 		return err
 	}
 	sigs := catchSignals()
+	outliveReaders()
 	defer sigs.release()
 	ctx = sigs.until(ctx)
 	src, err := openSource(ctx, e, order.common())

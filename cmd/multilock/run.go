@@ -163,6 +163,7 @@ func runRun(ctx context.Context, e *env, o *runOptions) error {
 		return src.close(err)
 	}
 	sigs := catchSignals()
+	outliveReaders()
 	defer sigs.release()
 	start := time.Now()
 	plan, err := o.plan(ctx, src)

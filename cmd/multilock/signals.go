@@ -30,6 +30,11 @@ func catchSignals() *signals {
 	return s
 }
 
+// outliveReaders is for what holds locks: that nobody reads its messages any more,
+// as when an ssh connection broke, must not end it with locks in its hands. SIGPIPE
+// is caught and not ignored, because a job would inherit that.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
 func (s *signals) run() {
 	for {
 		select {

@@ -88,3 +88,19 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	got := s.script("sh", `trap "" HUP; exec multilock run -- sh -c 'kill -HUP $$; kill -HUP $PPID; echo alive'`)
 	require.Equal(t, ended{0, "alive\n", ""}, got)
 }
+
+// An ssh connection that breaks closes what we write our messages to.
+func TestRunOutlivesTheReaderOfItsMessages(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	cmd := s.command("run", "-v", "-n", "x", "--", "sh", "-c", `sh -c "kill -PIPE \$\$; echo ignored"; echo done`)
+	cmd.Stderr = writer
+	out, err := cmd.Output()
+	require.NoError(t, err, "it was not ended by SIGPIPE")
+	require.NoError(t, writer.Close())
+	require.Equal(t, "done\n", string(out), "and its job can be")
+	require.Equal(t, "free", s.lock("x").State)
+}
