@@ -133,7 +133,7 @@ func (o *reportOptions) within() string {
 
 func (o *reportOptions) render(out *bytes.Buffer, t *report.Timeline) error {
 	if !o.json {
-		return report.WritePage(out, t)
+		return report.WritePage(out, t, short)
 	}
 	text, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {

@@ -23,6 +23,7 @@ type reportView struct {
 			State, Host string
 			Attempt     int
 			Exit        *int
+			Broken      struct{ Why string }
 		}
 	}
 }
@@ -180,4 +181,22 @@ func TestReportRefusals(t *testing.T) {
 		require.Contains(t, got.stderr, one.want)
 	}
 	s.requireUntouched()
+}
+
+// A holder that died without a word is shown as what it is, and later with the
+// evidence on which its lock was cleared.
+func TestReportOfADeadHolder(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.dead("x")
+	v := s.report()
+	require.Equal(t, []any{"x", "crashed"}, []any{v.Jobs[0].Name, v.Jobs[0].State})
+	require.Len(t, v.Jobs[0].Runs, 1)
+
+	s.must("run", "-n", "x", "--", "true")
+	v = s.report()
+	require.Equal(t, "done", v.Jobs[0].State)
+	require.Len(t, v.Jobs[0].Runs, 2)
+	require.Equal(t, "crashed", v.Jobs[0].Runs[0].State)
+	require.NotEmpty(t, v.Jobs[0].Runs[0].Broken.Why)
 }

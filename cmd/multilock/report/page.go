@@ -55,7 +55,9 @@ type page struct {
 // WritePage writes the timeline as one HTML page that loads nothing. Names,
 // commands and whatever else comes from others is shown as text: the template and
 // the script escape it, and the page's own policy forbids any script but its own.
-func WritePage(w io.Writer, t *Timeline) error {
+// Durations are written as short does.
+func WritePage(w io.Writer, t *Timeline, short func(time.Duration) string) error {
+	words := func(seconds float64) string { return short(time.Duration(seconds * float64(time.Second))) }
 	parsed, err := template.New("page").Parse(pageHTML)
 	if err != nil {
 		return fmt.Errorf("make the page: %w", err)
@@ -65,14 +67,14 @@ func WritePage(w io.Writer, t *Timeline) error {
 		Policy: "default-src 'none'; style-src " + hashOf(pageStyle) + "; script-src " + hashOf(script) + "; base-uri 'none'; form-action 'none'",
 		Style:  template.CSS(pageStyle), Script: template.JS(script), //nolint:gosec // both are ours
 		Title: shown(t.Title, maxLine), Base: shown(t.Base, maxLine), Group: shown(t.Group, maxLine), Made: t.Made, Since: known(t.Since), Summary: t.Summary,
-		Tiles: tilesOf(t), Data: dataOf(t),
+		Tiles: tilesOf(t, words), Data: dataOf(t),
 	}
 	for _, what := range t.Missing {
 		p.Missing = append(p.Missing, shown(what, maxText))
 	}
-	p.Troubles, p.MoreTroubles = troublesOf(t)
+	p.Troubles, p.MoreTroubles = troublesOf(t, words)
 	for i, label := range hostLabels(t.Hosts) {
-		p.Hosts = append(p.Hosts, hostRowOf(label, t.Hosts[i]))
+		p.Hosts = append(p.Hosts, hostRowOf(label, t.Hosts[i], words))
 	}
 	for _, gap := range t.Clocks {
 		p.Clocks = append(p.Clocks, clockRow{shown(gap.Ahead, maxLine), shown(gap.Behind, maxLine), shown(gap.Name, maxLine), words(gap.AtLeast)})
@@ -98,13 +100,16 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
+// inWords writes seconds as a duration for people.
+type inWords func(seconds float64) string
+
 // tile is one number of the summary.
 type tile struct {
 	Label, Value, Note string
 	State              State
 }
 
-func tilesOf(t *Timeline) []tile {
+func tilesOf(t *Timeline, words inWords) []tile {
 	s := &t.Summary
 	tiles := []tile{{Label: "Jobs", Value: count(s.Jobs)}, {Label: "Done", Value: count(s.Done), State: Done}, {Label: "Failed", Value: count(s.Failed), State: Failed}}
 	for _, one := range []struct {
@@ -148,7 +153,7 @@ type hostRow struct {
 	Start, End               *time.Time
 }
 
-func hostRowOf(label string, h Host) hostRow {
+func hostRowOf(label string, h Host, words inWords) hostRow {
 	return hostRow{
 		Label: label, Percent: int(h.Utilisation*100 + 0.5), Rows: h.Rows, Runs: count(h.Runs), Done: count(h.Done), Failed: count(h.Failed), Busy: words(h.Busy),
 		Start: known(h.Start), End: known(h.End),

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -19,7 +18,7 @@ type troubleRow struct {
 const maxTroubles = 500
 
 // troublesOf lists the jobs that somebody should look at, the worst first.
-func troublesOf(t *Timeline) (rows []troubleRow, more int) {
+func troublesOf(t *Timeline, words inWords) (rows []troubleRow, more int) {
 	var jobs []*Job
 	for i := range t.Jobs {
 		if t.Jobs[i].State.Trouble() {
@@ -31,12 +30,12 @@ func troublesOf(t *Timeline) (rows []troubleRow, more int) {
 		return cmp.Compare(slices.Index(gravity, a.State), slices.Index(gravity, b.State))
 	})
 	for _, job := range jobs[:min(len(jobs), maxTroubles)] {
-		rows = append(rows, troubleRowOf(job))
+		rows = append(rows, troubleRowOf(job, words))
 	}
 	return rows, len(jobs) - len(rows)
 }
 
-func troubleRowOf(job *Job) troubleRow {
+func troubleRowOf(job *Job, words inWords) troubleRow {
 	row := troubleRow{State: job.State, Name: shown(job.Name, maxLine), Why: shown(job.Why, maxText), Command: shown(job.Command, maxText), Log: shown(job.Log, maxText)}
 	if len(job.Runs) == 0 {
 		return row
@@ -87,20 +86,4 @@ func count(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-// words writes seconds as a duration for people.
-func words(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	}
-	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +20,7 @@ import (
 func pageOf(t *testing.T, timeline *report.Timeline) string {
 	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, report.WritePage(&out, timeline))
+	require.NoError(t, report.WritePage(&out, timeline, time.Duration.String))
 	return out.String()
 }
 

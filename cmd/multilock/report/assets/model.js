@@ -70,10 +70,10 @@ function moment(ms) {
 
 function duration(ms) {
   if (ms === null) return "";
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 1000) return `${Math.round(ms)}ms`;
   const s = ms / 1000;
-  if (s < 10) return `${s.toFixed(1)} s`;
-  if (s < 60) return `${Math.round(s)} s`;
+  if (s < 10) return `${s.toFixed(1)}s`;
+  if (s < 60) return `${Math.round(s)}s`;
   const whole = Math.floor(s);
   if (s < 3600) return `${Math.floor(whole / 60)}m${two(whole % 60)}s`;
   if (s < 172800) return `${Math.floor(whole / 3600)}h${two(Math.floor((whole % 3600) / 60))}m`;
