@@ -27,3 +27,7 @@ func ends(lease Lease) boottime.Instant {
 	}
 	return boottime.Instant{}
 }
+
+// Timed says whether the lock is over at a fixed moment, Remaining from now,
+// whatever happens until then.
+func (l *Lock) Timed() bool { return !l.ends.IsZero() }

@@ -52,6 +52,7 @@ func TestTimedLockEndsAtItsTime(t *testing.T) {
 			lock, err := multilock.TryAcquire(t.Context(), timedFake{newFake(), lasts}, "nightly", opt)
 			require.NoError(t, err)
 			require.LessOrEqual(t, lock.Remaining(), lasts)
+			require.True(t, lock.Timed())
 			start := time.Now()
 			time.Sleep(lasts / 2)
 			require.NoError(t, lock.Verify(t.Context()))

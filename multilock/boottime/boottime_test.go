@@ -15,6 +15,7 @@ func TestElapsedFollowsTheBubbleClock(t *testing.T) {
 		start := boottime.Now()
 		time.Sleep(time.Hour)
 		require.GreaterOrEqual(t, start.Elapsed(), time.Hour)
+		require.Equal(t, time.Hour, start.Awake())
 		require.LessOrEqual(t, start.Add(2*time.Hour).Elapsed(), time.Duration(0))
 	})
 }
@@ -22,4 +23,20 @@ func TestElapsedFollowsTheBubbleClock(t *testing.T) {
 func TestZeroInstant(t *testing.T) {
 	require.True(t, boottime.Instant{}.IsZero())
 	require.False(t, boottime.Now().IsZero())
+}
+
+// The clock that processes share never runs behind that of an Instant.
+func TestAwakeSinceBoot(t *testing.T) {
+	start := boottime.Now()
+	before, ok := boottime.AwakeSinceBoot()
+	if !ok {
+		t.Skip("there is no such clock here")
+	}
+	for start.Awake() < time.Millisecond {
+		now, _ := boottime.AwakeSinceBoot()
+		require.GreaterOrEqual(t, now, before)
+	}
+	after, _ := boottime.AwakeSinceBoot()
+	require.Positive(t, after-before)
+	require.LessOrEqual(t, after-before, start.Awake())
 }

@@ -137,7 +137,7 @@ func parseBody(body []byte) (multilock.Record, error) {
 	}
 	return multilock.Record{
 		Token:    printable(w.Token),
-		Claim:    multilock.Claim{Holder: w.Holder.Printable(), TTL: ttl, Heartbeat: beat, Job: w.Job},
+		Claim:    multilock.Claim{Holder: w.Printable(), TTL: ttl, Heartbeat: beat, Job: w.Job},
 		Prepared: w.Prepared,
 	}, nil
 }

@@ -1,0 +1,114 @@
+package nfs_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/locktest"
+)
+
+// cookRegister is a register as a host's NFS client shows it.
+func cookRegister(t testing.TB, p place, h host) cooklock.Register {
+	t.Helper()
+	register, err := cookDirectory(t, p, h).Register("nightly")
+	require.NoError(t, err)
+	return register
+}
+
+func cookDirectory(t testing.TB, p place, h host) *cooklock.Directory {
+	t.Helper()
+	dir, err := cooklock.OpenDirectory(cooklock.DirectoryOptions{Base: p.on(h), FS: h})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, dir.Close()) })
+	return dir
+}
+
+// The register of the cooking lock is one for all hosts, whichever version of NFS
+// they speak: swaps from all of them at the same time form one chain, in the order
+// of their numbers, and a peek shows nothing that was not there.
+func TestCookRegister(t *testing.T) {
+	needLab(t)
+	const swappers, swaps = 2, 8 // on each host
+	p := newPlace(t)
+	log := &swapLog{}
+	var group sync.WaitGroup
+	for _, h := range hosts() {
+		for i := range swappers {
+			s := hostSwapper{register: cookRegister(t, p, h), log: log, name: fmt.Sprint(h.name, "-", i)}
+			group.Go(func() {
+				for n := range swaps {
+					s.round(t, n)
+				}
+			})
+		}
+	}
+	group.Wait()
+	confirmed, err := locktest.CheckSwaps(log.events)
+	require.NoError(t, err)
+	require.Equal(t, len(hosts())*swappers*swaps, confirmed)
+	for _, h := range hosts() {
+		_, number, err := cookRegister(t, p, h).Peek(within(t))
+		require.NoError(t, err)
+		require.EqualValues(t, confirmed, number, "all is quiet, and %s is shown an old value", h.name)
+	}
+}
+
+type swapLog struct {
+	mu     sync.Mutex
+	events []locktest.SwapEvent
+}
+
+func (l *swapLog) add(e locktest.SwapEvent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e.Time = locktest.Now()
+	l.events = append(l.events, e)
+}
+
+type hostSwapper struct {
+	register cooklock.Register
+	log      *swapLog
+	name     string
+}
+
+func (s hostSwapper) round(t *testing.T, n int) {
+	ctx, value := within(t), fmt.Sprint(s.name, "-", n)
+	found, number, err := s.register.Peek(ctx)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	s.log.add(locktest.SwapEvent{Op: "peek", Value: string(found), Number: number})
+	s.log.add(locktest.SwapEvent{Op: "begin", Value: value})
+	old, number, err := s.register.Swap(ctx, []byte(value))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	s.log.add(locktest.SwapEvent{Op: "end", Value: value, Old: string(old), Number: number})
+}
+
+// What every source promises whose locks end by time, through all hosts' clients.
+func TestCookingLockAcrossHosts(t *testing.T) {
+	needLab(t)
+	locktest.Run(t, locktest.Fixture{
+		TTL: conformanceTTL, Fences: true, Refused: []string{".", "..", "a/b"},
+		Timed: func(t testing.TB, period time.Duration) func() multilock.Source {
+			p := newPlace(t)
+			var opened atomic.Int64
+			return func() multilock.Source {
+				dir := cookDirectory(t, p, hosts()[opened.Add(1)%int64(len(hosts()))])
+				src, err := cooklock.New(cooklock.Options{Open: dir.Register, Names: dir.Names, Period: period})
+				require.NoError(t, err)
+				return src
+			}
+		},
+	})
+}

@@ -1,0 +1,239 @@
+package cooklock_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// partVariable has the part that a child is to play, in JSON.
+const partVariable = "MULTILOCK_TEST_PART"
+
+// part is what a process of its own does with a register.
+type part struct {
+	Base  string
+	Who   string
+	Swaps int
+	// How strikes it down: "crash" after the N-th operation that changes something,
+	// "stop" before the N-th that depends on what others do, "crash when placed" after
+	// the rename that is the swap.
+	How string
+	N   int
+	// Network makes it take the file system for one with other clients.
+	Network bool
+	// Period is that of the lock, for the role "chef".
+	Period time.Duration
+}
+
+func play(role string) error {
+	var p part
+	if err := json.Unmarshal([]byte(os.Getenv(partVariable)), &p); err != nil {
+		return err
+	}
+	switch role {
+	case "swapper":
+		return p.swap(os.Stdout)
+	case "chef":
+		return p.cook(os.Stdout)
+	}
+	return fmt.Errorf("unknown role %q", role)
+}
+
+// open is the register under the file system that the part asks for.
+func (p part) open() (cooklock.Register, *faultfs.FS, error) {
+	faulty := faultfs.New(vfs.OS{}, nil)
+	if p.Network {
+		faulty.Describe(vfs.FileSystem{Type: "network"})
+	}
+	dir, err := cooklock.OpenDirectory(cooklock.DirectoryOptions{Base: p.Base, FS: faulty})
+	if err != nil {
+		return nil, nil, err
+	}
+	register, err := dir.Register("nightly")
+	return register, faulty, err
+}
+
+func (p part) swap(out io.Writer) error {
+	register, faulty, err := p.open()
+	if err != nil {
+		return err
+	}
+	faulty.Inject(p.injector())
+	s := swapper{register: register, out: json.NewEncoder(out)}
+	for i := range p.Swaps {
+		if err := s.round(fmt.Sprintf("%s-%d-%d", p.Who, os.Getpid(), i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p part) injector() faultfs.Injector {
+	var strikes func(faultfs.Op) bool
+	how := faultfs.CrashAt
+	switch p.How {
+	case "crash":
+		strikes = func(op faultfs.Op) bool { return op.Phase == faultfs.After && slices.Contains(changing(), op.Kind) }
+	case "crash when placed":
+		strikes = func(op faultfs.Op) bool {
+			return op.Phase == faultfs.After && op.Kind == "rename" && filepath.Base(op.Target) == "next"
+		}
+	case "stop":
+		how = faultfs.StopAt
+		strikes = func(op faultfs.Op) bool {
+			return op.Phase == faultfs.Before && !slices.Contains([]string{"close", "file.close", "read", "filesystem"}, op.Kind)
+		}
+	default:
+		return nil
+	}
+	n := 0
+	return func(op faultfs.Op) error {
+		if !strikes(op) {
+			return nil
+		}
+		if n++; n != p.N+1 {
+			return nil
+		}
+		return how(op.N, op.Phase)(op)
+	}
+}
+
+// changing are the operations that change something on disk.
+func changing() []string {
+	return []string{"mkdir", "create", "write", "sync", "rename", "unlink", "rmdir", "syncdir"}
+}
+
+// swapper swaps, and tells before and after what it does.
+type swapper struct {
+	register cooklock.Register
+	out      *json.Encoder
+}
+
+func (s swapper) round(value string) error {
+	found, n, err := s.register.Peek(context.Background())
+	if err == nil {
+		err = s.out.Encode(locktest.SwapEvent{Op: "peek", Value: string(found), Number: n, Time: locktest.Now()})
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.out.Encode(locktest.SwapEvent{Op: "begin", Value: value, Time: locktest.Now()}); err != nil {
+		return err
+	}
+	old, n, err := s.register.Swap(context.Background(), []byte(value))
+	told := locktest.SwapEvent{Op: "end", Value: value, Old: string(old), Number: n, Time: locktest.Now()}
+	if err != nil {
+		told.Op, told.Error = "fail", err.Error()
+	}
+	if errors.Is(err, multilock.ErrUnsure) {
+		told.Op = "unsure"
+	}
+	return s.out.Encode(told)
+}
+
+// child is the test's end of such a process.
+type child struct {
+	*exec.Cmd
+	output *os.File // the process writes to it directly, so nothing is lost when it is killed
+	reaped atomic.Bool
+}
+
+const watchdog = 2 * time.Minute
+
+func start(t testing.TB, role string, p part) *child {
+	t.Helper()
+	told, err := json.Marshal(p)
+	require.NoError(t, err)
+	output, err := os.CreateTemp(quick(t), "child")
+	require.NoError(t, err)
+	c := &child{Cmd: exec.Command("/proc/self/exe"), output: output}
+	c.Env = append(os.Environ(), childVariable+"="+role, partVariable+"="+string(told))
+	c.Stdout, c.Stderr = output, os.Stderr
+	require.NoError(t, c.Start())
+	dog := time.AfterFunc(watchdog, func() { _ = c.Process.Kill() })
+	t.Cleanup(func() {
+		dog.Stop()
+		_ = c.Process.Kill()
+		c.reap()
+		_ = output.Close()
+	})
+	return c
+}
+
+func (c *child) reap() {
+	if !c.reaped.Swap(true) {
+		_ = c.Wait()
+	}
+}
+
+// kill ends it without a word.
+func (c *child) kill() {
+	_ = c.Process.Kill()
+	c.reap()
+}
+
+// The reasons for which waitid(2) returns (siginfo's si_code).
+const (
+	childExited  = 1
+	childKilled  = 2
+	childStopped = 5
+)
+
+// await waits until the process has ended, or stopped, and says which.
+func (c *child) await(t testing.TB) int32 {
+	t.Helper()
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, c.Process.Pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			require.NoError(t, err)
+			return info.Code
+		}
+	}
+}
+
+func (c *child) goOn(t testing.TB) {
+	t.Helper()
+	require.NoError(t, c.Process.Signal(syscall.SIGCONT))
+	c.reap()
+	require.Zero(t, c.ProcessState.ExitCode())
+}
+
+func (c *child) events(t testing.TB) []locktest.SwapEvent {
+	t.Helper()
+	_, err := c.output.Seek(0, io.SeekStart)
+	require.NoError(t, err)
+	events, err := locktest.ReadSwaps(c.output)
+	require.NoError(t, err)
+	return events
+}
+
+// quick is a place whose fsync costs nothing, if there is one.
+func quick(t testing.TB) string {
+	t.Helper()
+	base, err := os.MkdirTemp("/dev/shm", "cooklock")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(base)) })
+	return base
+}

@@ -1,0 +1,188 @@
+package cooklock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
+)
+
+// DefaultPeriod is the period if none is named.
+const DefaultPeriod = 5 * time.Minute
+
+// Options say which registers are used, and how long a lock lasts.
+type Options struct {
+	// Open returns the register of a lock's name. It asks nobody. The error is
+	// multilock.ErrInvalid for a name that cannot have one. It must not be nil.
+	Open func(name string) (Register, error)
+	// Names lists the names whose registers may have been used. If it is nil, the
+	// locks cannot be listed.
+	Names func(ctx context.Context) ([]string, error)
+	// Period is how long a lock lasts, DefaultPeriod if 0: how long a value must be
+	// seen in the register before it may be replaced. It has whole milliseconds. All
+	// who use a lock must use the same one.
+	Period time.Duration
+	// Notes is a directory on this host, and not on a shared filesystem, in which a
+	// process leaves for the next one what it watched: see DefaultNotes. If it is
+	// empty, each process watches for a whole period itself.
+	Notes string
+	// Place tells apart, in Notes, registers of the same name in different places.
+	Place string
+	// Self is who the calling process is; found out if zero. For tests.
+	Self process.Identity
+}
+
+// check validates the options as a whole and fills in the defaults.
+func (o Options) check() (Options, error) {
+	if o.Period == 0 {
+		o.Period = DefaultPeriod
+	}
+	why := ""
+	switch {
+	case o.Open == nil:
+		return o, &multilock.InvalidError{What: "option", Got: "Open", Why: "must say where the registers are"}
+	case o.Period < multilock.MinTTL:
+		why = "must be at least " + multilock.MinTTL.String()
+	case o.Period > multilock.MaxTTL:
+		why = "must be at most " + multilock.MaxTTL.String()
+	case o.Period%time.Millisecond != 0:
+		why = "must be a whole number of milliseconds"
+	}
+	if why != "" {
+		return o, &multilock.InvalidError{What: "period", Got: o.Period.String(), Why: why}
+	}
+	if o.Self == (process.Identity{}) {
+		self, err := process.Self()
+		if err != nil {
+			return o, &multilock.OpError{Source: sourceName, Op: "find out who this process is", Err: err}
+		}
+		o.Self = self
+	}
+	return o, nil
+}
+
+// Source is cooking locks: each is a register that is watched for a whole period,
+// swapped, and the answer compared. It is safe for concurrent use.
+type Source struct {
+	opt    Options
+	memory *memory
+}
+
+var (
+	_ multilock.Source      = (*Source)(nil)
+	_ multilock.Describer   = (*Source)(nil)
+	_ multilock.NameChecker = (*Source)(nil)
+)
+
+// New makes a source of cooking locks.
+func New(opt Options) (*Source, error) {
+	opt, err := opt.check()
+	if err != nil {
+		return nil, err
+	}
+	return &Source{opt: opt, memory: newMemory(newNotes(opt.Notes, opt.Place, opt.Self))}, nil
+}
+
+// Period is how long a lock lasts.
+func (s *Source) Period() time.Duration { return s.opt.Period }
+
+// Self is who the calling process is.
+func (s *Source) Self() process.Identity { return s.opt.Self }
+
+// CheckName implements multilock.NameChecker.
+func (s *Source) CheckName(name string) error {
+	_, err := s.open(name)
+	return err
+}
+
+func (s *Source) open(name string) (Register, error) {
+	if name == "" {
+		return nil, &multilock.InvalidError{What: "lock name", Got: name, Why: "must not be empty"}
+	}
+	return s.opt.Open(name)
+}
+
+// Contend implements multilock.Source. The claim's TTL and heartbeat do not
+// count: a lock lasts for the source's period.
+func (s *Source) Contend(_ context.Context, name string, claim multilock.Claim, _ multilock.Patience) (multilock.Contender, error) {
+	register, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	if claim.Holder.Identity == (process.Identity{}) {
+		claim.Holder.Identity = s.opt.Self
+	}
+	claim.TTL, claim.Heartbeat = s.opt.Period, 0
+	return &contender{observer: observer{src: s, name: name, register: register, contends: true}, claim: claim}, nil
+}
+
+// Observe implements multilock.Source.
+func (s *Source) Observe(_ context.Context, name string, _ multilock.Patience) (multilock.Observer, error) {
+	register, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	return &observer{src: s, name: name, register: register}, nil
+}
+
+// forgotten is how long after its end, by its holder's clock, a lock is still
+// listed. No two clocks of a cluster differ by more.
+const forgotten = 24 * time.Hour
+
+// Names implements multilock.Source: all but those of which this process knows
+// that nobody has them, and those that were over a day ago by their holder's clock.
+func (s *Source) Names(ctx context.Context) ([]string, error) {
+	if s.opt.Names == nil {
+		return nil, multilock.ErrUnsupported
+	}
+	all, err := s.opt.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var held []string
+	for _, name := range all {
+		may, err := s.mayBeHeld(ctx, name)
+		if err != nil && !errors.Is(err, multilock.ErrInvalid) {
+			return nil, err
+		}
+		if may || err != nil { // what cannot be understood is shown to people
+			held = append(held, name)
+		}
+	}
+	return held, nil
+}
+
+func (s *Source) mayBeHeld(ctx context.Context, name string) (bool, error) {
+	register, err := s.open(name)
+	if err != nil {
+		return false, err
+	}
+	w, err := s.peek(ctx, name, register)
+	if err != nil {
+		return false, err
+	}
+	record := decodeValue(name, w.value)
+	if w.left(s.watchFor(record)) == 0 {
+		return false, nil
+	}
+	return record.Foreign != "" || time.Since(record.Prepared.Add(record.TTL)) < forgotten, nil
+}
+
+// peek looks at a register. The moment that counts is read afterwards: the value
+// was there before it.
+func (s *Source) peek(ctx context.Context, name string, register Register) (watch, error) {
+	value, number, err := register.Peek(ctx)
+	if err != nil {
+		return watch{}, err
+	}
+	return s.memory.saw(name, value, number, boottime.Now()), nil
+}
+
+// watchFor is how long a value must be watched: the longer one of two periods, if
+// whoever wrote it used another.
+func (s *Source) watchFor(record multilock.Record) time.Duration {
+	return max(s.opt.Period, record.TTL)
+}

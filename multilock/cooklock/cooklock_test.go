@@ -1,0 +1,315 @@
+package cooklock_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/cooklock"
+)
+
+// period is long, because the age of a lock also counts real time, which passes a
+// little in a bubble too.
+const period = 10 * time.Minute
+
+func TestNobodyIsWaitedForInTheBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell()
+		start := time.Now()
+		lock := must(t, c.chef(t, cooklock.Options{}))
+		require.Zero(t, time.Since(start))
+		require.LessOrEqual(t, lock.Remaining(), period-period/5)
+	})
+}
+
+// A waiter has the lock a period after it first looked, and not a moment earlier.
+func TestWatchLastsForAPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell()
+		must(t, c.chef(t, cooklock.Options{}))
+		time.Sleep(period / 2)
+		start := time.Now()
+		waiter := c.chef(t, cooklock.Options{})
+		_, err := multilock.Acquire(t.Context(), waiter, "nightly", multilock.Options{})
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, time.Since(start), period)
+		require.LessOrEqual(t, time.Since(start), period+multilock.DefaultPoll)
+		require.Equal(t, 2, c.swaps())
+	})
+}
+
+// Who never waits, and asks again and again, gets it in the same time: a process
+// remembers what it saw.
+func TestAskingAgainIsWatching(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell()
+		must(t, c.chef(t, cooklock.Options{}))
+		start, asker := time.Now(), c.chef(t, cooklock.Options{})
+		for {
+			_, err := try(t, asker)
+			if err == nil {
+				break
+			}
+			require.ErrorAs(t, err, new(*multilock.HeldError))
+			time.Sleep(time.Minute)
+		}
+		require.Equal(t, period, time.Since(start))
+	})
+}
+
+// A lone chef watches its own value from the moment of its swap on, so it has the
+// lock once in a period, and not once in two.
+func TestOwnValueIsWatchedFromTheSwapOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := newCell().chef(t, cooklock.Options{})
+		start := time.Now()
+		for range 4 {
+			lock, err := multilock.Acquire(t.Context(), src, "nightly", multilock.Options{})
+			require.NoError(t, err)
+			require.NoError(t, lock.Release(t.Context()))
+		}
+		require.LessOrEqual(t, time.Since(start), 3*(period+multilock.DefaultPoll))
+	})
+}
+
+// The time counts from before the swap: one that hangs eats it up.
+func TestTimeCountsFromBeforeTheSwap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell()
+		c.after = func(op string) error {
+			if op == swap {
+				time.Sleep(period / 2)
+			}
+			return nil
+		}
+		lock := must(t, c.chef(t, cooklock.Options{}))
+		require.LessOrEqual(t, lock.Remaining(), period-period/5-period/2)
+
+		c.after = func(op string) error {
+			if op == swap {
+				time.Sleep(period)
+			}
+			return nil
+		}
+		time.Sleep(2 * period)
+		src := c.chef(t, cooklock.Options{})
+		_, err := try(t, src)
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		time.Sleep(period)
+		_, err = try(t, src)
+		require.ErrorIs(t, err, multilock.ErrHeld, "its time was over when the swap came back")
+		require.Equal(t, 2, c.swaps())
+	})
+}
+
+// A chef that is paused right before its swap replaces a value that it never saw.
+func TestPausedBeforeTheSwap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell()
+		late, quick := c.chef(t, cooklock.Options{}), c.chef(t, cooklock.Options{})
+		must(t, late)
+		_, err := try(t, quick)
+		require.Error(t, err)
+		time.Sleep(period)
+		var lock *multilock.Lock
+		c.before = func(op string) error {
+			if op == swap && lock == nil {
+				c.before = func(string) error { return nil }
+				lock = must(t, quick)
+			}
+			return nil
+		}
+		_, err = try(t, late)
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.NoError(t, lock.Verify(t.Context()))
+		require.Equal(t, 3, c.swaps())
+	})
+}
+
+// A swap whose reply is lost gives the lock to nobody, for a period.
+func TestLostReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell()
+		c.after = func(op string) error {
+			if op == swap {
+				return errors.Join(multilock.ErrUnsure, errors.New("timeout"))
+			}
+			return nil
+		}
+		src := c.chef(t, cooklock.Options{})
+		_, err := try(t, src)
+		require.ErrorIs(t, err, multilock.ErrUnsure)
+		c.after = func(string) error { return nil }
+		_, err = try(t, src)
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		time.Sleep(period)
+		must(t, src)
+	})
+}
+
+// A register that cannot be asked is an error, and neither held nor free.
+func TestRegisterFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, fails := range []string{peek, swap} {
+			c, broken := newCell(), errors.New("no space left")
+			c.before = func(op string) error {
+				if op == fails {
+					return broken
+				}
+				return nil
+			}
+			_, err := try(t, c.chef(t, cooklock.Options{}))
+			require.ErrorIs(t, err, broken)
+			require.NotErrorIs(t, err, multilock.ErrHeld)
+			require.Zero(t, c.swaps())
+		}
+	})
+}
+
+// A client that is shown an old value for ever never has the lock, and takes it
+// from nobody.
+func TestStalePeek(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell()
+		holder := c.chef(t, cooklock.Options{})
+		must(t, holder)
+		time.Sleep(period)
+		lock := must(t, holder)
+		c.stale = func(int) int { return 1 }
+		src := c.chef(t, cooklock.Options{})
+		_, err := try(t, src)
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		for range 5 {
+			time.Sleep(period / 10)
+			_, err = try(t, src)
+			require.ErrorIs(t, err, multilock.ErrHeld)
+		}
+		require.NoError(t, lock.Verify(t.Context()))
+		time.Sleep(period / 2)
+		_, err = try(t, src)
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.Equal(t, 3, c.swaps(), "it swapped, and did not believe")
+	})
+}
+
+// Hosts with different periods would work at the same time. The first look that
+// shows it is an error; once the longer one is over, the lock can be had.
+func TestAnotherPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell()
+		must(t, c.chef(t, cooklock.Options{}))
+		short := c.chef(t, cooklock.Options{Period: time.Minute})
+		for range 10 {
+			_, err := try(t, short)
+			require.ErrorIs(t, err, multilock.ErrInvalid)
+			require.ErrorContains(t, err, "with a period of 10m0s")
+			time.Sleep(period / 10)
+		}
+		must(t, short)
+	})
+}
+
+// What another program wrote is not taken over, however old it is.
+func TestForeignValue(t *testing.T) {
+	for _, value := range []string{"1700000000", "garbage", "{}", `{"cook":2,"token":"t","period_ms":1000}`, `{"cook":1,"token":"t","period_ms":-1}`, "\x00\x00"} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCell()
+			_, _, err := c.Swap(t.Context(), []byte(value))
+			require.NoError(t, err)
+			src := c.chef(t, cooklock.Options{})
+			for range 3 {
+				_, err = try(t, src)
+				require.ErrorIs(t, err, multilock.ErrInvalid, value)
+				require.NotEmpty(t, look(t, src).Record.Foreign)
+				time.Sleep(period)
+			}
+			require.Equal(t, 1, c.swaps())
+		})
+	}
+}
+
+// The wall clocks of hosts are for people. A value from the year 2199 is watched
+// for as long as any other, and so is one from 1999.
+func TestWallClocksDecideNothing(t *testing.T) {
+	for _, year := range []int{1999, 2199} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCell()
+			must(t, c.chef(t, cooklock.Options{}))
+			var fields map[string]any
+			require.NoError(t, json.Unmarshal(c.values[1], &fields))
+			fields["prepared"] = time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+			value, err := json.Marshal(fields)
+			require.NoError(t, err)
+			_, _, err = c.Swap(t.Context(), value)
+			require.NoError(t, err)
+			start := time.Now()
+			_, err = multilock.Acquire(t.Context(), c.chef(t, cooklock.Options{}), "nightly", multilock.Options{})
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, time.Since(start), period)
+			require.LessOrEqual(t, time.Since(start), period+multilock.DefaultPoll)
+		})
+	}
+}
+
+// When a holder dies, the next one follows a period after it began, if somebody
+// was watching.
+func TestDeadHolderIsFollowedAfterAPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell()
+		waiter := c.chef(t, cooklock.Options{})
+		must(t, c.chef(t, cooklock.Options{}))
+		swapped := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := multilock.Acquire(ctx, waiter, "nightly", multilock.Options{})
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(swapped), period+multilock.DefaultPoll)
+	})
+}
+
+func TestLookTellsWhatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell()
+		require.Equal(t, multilock.Free, look(t, c.chef(t, cooklock.Options{})).State)
+		end := time.Now().Add(period - period/5)
+		must(t, c.chef(t, cooklock.Options{}))
+		watcher := c.chef(t, cooklock.Options{})
+		seen := look(t, watcher)
+		require.Equal(t, multilock.Held, seen.State)
+		require.Contains(t, seen.Why, "it may be at work until "+end.Local().Format(time.DateTime))
+		time.Sleep(period - period/10)
+		seen = look(t, watcher)
+		require.Equal(t, multilock.Suspect, seen.State, "it is over, if the clocks agree")
+		require.Contains(t, seen.Why, "here in 1m0s")
+		_, err := try(t, watcher)
+		var held *multilock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, multilock.Held, held.Sighting.State, "who wants the lock is told that it is not to be had")
+		time.Sleep(period / 10)
+		require.Equal(t, multilock.Free, look(t, watcher).State)
+		require.NotEqual(t, multilock.Free, look(t, c.chef(t, cooklock.Options{})).State, "who has not watched cannot know")
+	})
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	open := func(string) (cooklock.Register, error) { return newCell(), nil }
+	for _, opt := range []cooklock.Options{
+		{}, {Open: open, Period: time.Millisecond}, {Open: open, Period: -time.Hour},
+		{Open: open, Period: multilock.MaxTTL + time.Hour}, {Open: open, Period: time.Second + time.Microsecond},
+	} {
+		_, err := cooklock.New(opt)
+		require.ErrorIs(t, err, multilock.ErrInvalid, "%+v", opt)
+	}
+	src, err := cooklock.New(cooklock.Options{Open: open})
+	require.NoError(t, err)
+	require.Equal(t, cooklock.DefaultPeriod, src.Period())
+	require.Len(t, src.Promises(), len(multilock.Traits()))
+	_, err = src.Names(t.Context())
+	require.ErrorIs(t, err, multilock.ErrUnsupported)
+}

@@ -1,0 +1,108 @@
+package cooklock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
+)
+
+// cookingTime is how long the holder of a lock may work: the period less a fifth.
+// That is the time in which what still works is ended, and more than all by which
+// the timers of two hosts can drift apart: quartz errs by less than 1 in 1000, and
+// this allows for 1 in 9.
+func cookingTime(period time.Duration) time.Duration { return period - period/5 }
+
+// lease is a lock that ends by time. Nothing is left to be done about it.
+type lease struct {
+	record multilock.Record
+	start  boottime.Instant
+	ends   boottime.Instant
+	number uint64 // of the swap, 0 if the register does not count
+
+	mu       sync.Mutex
+	drawn    uint64
+	released bool
+}
+
+var _ multilock.Timed = (*lease)(nil)
+
+func newLease(record multilock.Record, start boottime.Instant, cook time.Duration, number uint64) *lease {
+	return &lease{record: record, start: start, ends: start.Add(cook), number: number}
+}
+
+// remaining is the time that the holder still has.
+func (l *lease) remaining() time.Duration { return -l.ends.Elapsed() }
+
+// Record implements multilock.Lease.
+func (l *lease) Record() multilock.Record { return l.record }
+
+// Since implements multilock.Lease.
+func (l *lease) Since() boottime.Instant { return l.start }
+
+// Ends implements multilock.Timed.
+func (l *lease) Ends() boottime.Instant { return l.ends }
+
+// Renew implements multilock.Lease: it says whether the time is over. It asks
+// nobody, because nobody can take the lock earlier, and prolongs nothing.
+func (l *lease) Renew(context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.usable()
+}
+
+func (l *lease) usable() error {
+	switch {
+	case l.released:
+		return multilock.ErrReleased
+	case l.remaining() <= 0:
+		return &multilock.LostError{Name: l.record.Name, Silence: l.start.Elapsed(), Err: multilock.ErrOver}
+	}
+	return nil
+}
+
+// Release implements multilock.Lease: the holder is done with the lock. Nobody
+// else gets it any earlier.
+func (l *lease) Release(context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.usable()
+	l.released = true
+	return err
+}
+
+// fencesPerSwap is how many fencing numbers one acquisition has: the number of its
+// swap, and six more digits that count the draws.
+const fencesPerSwap = 1_000_000
+
+// Fence implements multilock.Lease.
+func (l *lease) Fence(context.Context) (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.usable(); err != nil {
+		return 0, err
+	}
+	if l.number == 0 {
+		return 0, multilock.ErrUnsupported
+	}
+	if l.drawn+1 == fencesPerSwap {
+		return 0, &multilock.OpError{Source: sourceName, Op: "draw a fencing number", Name: l.record.Name, Err: errors.New("this acquisition has used up its numbers")}
+	}
+	l.drawn++
+	return l.number*fencesPerSwap + l.drawn, nil
+}
+
+// MarkJob implements multilock.Lease: time alone decides.
+func (l *lease) MarkJob(context.Context, process.Group) error { return multilock.ErrUnsupported }
+
+// Close implements multilock.Lease.
+func (l *lease) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.released = true
+	return nil
+}

@@ -1,0 +1,120 @@
+package cooklock
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
+)
+
+// notes keep what this host watched, so that a command which cron starts every
+// minute and which never waits can go by what the last one saw. A note counts only
+// on the boot on which it was written, by a clock that all processes share.
+//
+// They lie on this host and nowhere else. On a filesystem that hosts share, two
+// machines made from one memory image could take each other's for their own.
+type notes struct {
+	dir   string
+	place string
+	self  process.Identity
+}
+
+// note is a watch as it is written down.
+type note struct {
+	Boot      string `json:"boot"`
+	Namespace string `json:"namespace"`
+	Awake     int64  `json:"awake_ns"` // boottime.AwakeSinceBoot
+	Number    uint64 `json:"number"`
+	Value     []byte `json:"value"`
+}
+
+func newNotes(dir, place string, self process.Identity) *notes {
+	if dir == "" {
+		return nil
+	}
+	return &notes{dir: dir, place: place, self: self}
+}
+
+// path is a file for each lock of each place.
+func (n *notes) path(name string) string {
+	sum := sha256.Sum256([]byte(n.place + "\x00" + name))
+	return filepath.Join(n.dir, "cook-"+hex.EncodeToString(sum[:16]))
+}
+
+// load returns what was noted. Anything strange about it makes it no note at all:
+// the watch begins anew.
+func (n *notes) load(name string) (watch, bool) {
+	if checkNotes(n.dir) != nil {
+		return watch{}, false
+	}
+	data, err := os.ReadFile(n.path(name))
+	if err != nil {
+		return watch{}, false
+	}
+	var found note
+	if json.Unmarshal(data, &found) != nil || len(found.Value) == 0 {
+		return watch{}, false
+	}
+	now, ok := boottime.AwakeSinceBoot()
+	elapsed := now.Nanoseconds() - found.Awake
+	if !ok || found.Boot == "" || found.Boot != n.self.Boot || found.Namespace != n.self.Namespace || found.Awake <= 0 || elapsed < 0 {
+		return watch{}, false
+	}
+	return watch{value: found.Value, number: found.Number, since: boottime.Now().Add(-time.Duration(elapsed))}, true
+}
+
+// store replaces the note in one step.
+func (n *notes) store(name string, w watch) error {
+	awake, ok := boottime.AwakeSinceBoot()
+	if !ok || n.self.Boot == "" {
+		return errors.New("this system has no clock that processes share and nobody can set")
+	}
+	data, err := json.Marshal(note{
+		Boot: n.self.Boot, Namespace: n.self.Namespace, Awake: (awake - w.since.Awake()).Nanoseconds(), Number: w.number, Value: w.value,
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(n.dir, 0o700); err != nil {
+		return err
+	}
+	if err := checkNotes(n.dir); err != nil {
+		return err
+	}
+	return replaceFile(n.path(name), data)
+}
+
+func replaceFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".note-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// checkNotes refuses a directory that others could write to: a forged note would
+// break the lock.
+func checkNotes(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !ownedBySelf(info) {
+		return fmt.Errorf("%s must be a directory of this user's that nobody else can write to", dir)
+	}
+	return nil
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package cooklock
+
+import "os"
+
+// DefaultNotes is empty: nothing is remembered on this system.
+func DefaultNotes() string { return "" }
+
+func ownedBySelf(os.FileInfo) bool { return false }

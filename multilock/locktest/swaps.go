@@ -1,0 +1,172 @@
+package locktest
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+)
+
+// SwapEvent is one line of what a process says of its swaps of a register, and its
+// peeks at it. Every swap has a value of its own.
+type SwapEvent struct {
+	// Op is "begin" for a swap that is about to be made; then "end" when it has
+	// returned, "fail" when it was not made, "unsure" when that is not known; and
+	// "peek" for a look that has returned.
+	Op    string
+	Value string
+	// Old is the value that was replaced, "" if there was none; Number the swap's.
+	Old    string
+	Number uint64
+	Time   time.Duration // of Now
+	Error  string
+}
+
+// madeSwap is one swap, as the processes together know it.
+type madeSwap struct {
+	value, old string
+	number     uint64 // 0: nobody was told
+	start, end time.Duration
+	refused    bool
+}
+
+// CheckSwaps says whether the events can be those of one register. Every swap has
+// a number, so the order in which they took effect is known but for those whose
+// process was not told, which are between the others. It returns how many were
+// confirmed; the error joins one error for every fault.
+func CheckSwaps(events []SwapEvent) (confirmed int, faults error) {
+	swaps, faults := readSwaps(events)
+	order := slices.SortedFunc(each(swaps), func(a, b *madeSwap) int { return cmp.Compare(a.number, b.number) })
+	returned := map[string]bool{}
+	for _, s := range order {
+		if s.number == 0 {
+			continue
+		}
+		confirmed++
+		if returned[s.old] {
+			faults = errors.Join(faults, fmt.Errorf("%q was returned twice", s.old))
+		}
+		returned[s.old] = true
+		faults = errors.Join(faults, infer(swaps, s))
+	}
+	return confirmed, errors.Join(faults, checkNumbers(swaps), checkPeeks(swaps, events))
+}
+
+func each(swaps map[string]*madeSwap) func(func(*madeSwap) bool) {
+	return func(yield func(*madeSwap) bool) {
+		for _, s := range swaps {
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+func readSwaps(events []SwapEvent) (map[string]*madeSwap, error) {
+	swaps := map[string]*madeSwap{}
+	var faults error
+	for _, e := range events {
+		s := swaps[e.Value]
+		if s == nil && e.Op != "begin" && e.Op != "peek" {
+			faults = errors.Join(faults, fmt.Errorf("%q has %s, and was never begun", e.Value, e.Op))
+			continue
+		}
+		switch e.Op {
+		case "begin":
+			if s != nil {
+				faults = errors.Join(faults, fmt.Errorf("%q was used twice", e.Value))
+			}
+			swaps[e.Value] = &madeSwap{value: e.Value, start: e.Time, end: math.MaxInt64}
+		case "end":
+			s.old, s.number, s.end = e.Old, e.Number, e.Time
+		case "fail":
+			s.refused = true
+		}
+	}
+	return swaps, faults
+}
+
+// infer takes from what a swap replaced that that one took effect, right before.
+func infer(swaps map[string]*madeSwap, s *madeSwap) error {
+	if s.old == "" {
+		if s.number != 1 {
+			return fmt.Errorf("%q is number %d, and replaced nothing", s.value, s.number)
+		}
+		return nil
+	}
+	before := swaps[s.old]
+	switch {
+	case before == nil:
+		return fmt.Errorf("%q replaced %q, which nobody swapped in", s.value, s.old)
+	case before.refused:
+		return fmt.Errorf("%q replaced %q, whose process was told that it is not there", s.value, s.old)
+	case before.number != 0 && before.number != s.number-1:
+		return fmt.Errorf("%q, number %d, replaced %q, number %d", s.value, s.number, s.old, before.number)
+	}
+	before.number = s.number - 1
+	return nil
+}
+
+// checkNumbers: each is given once, and one of a swap that was over when another
+// began is smaller than that one's.
+func checkNumbers(swaps map[string]*madeSwap) error {
+	var faults error
+	order := slices.SortedFunc(each(swaps), func(a, b *madeSwap) int { return cmp.Compare(b.number, a.number) })
+	earliest := &madeSwap{end: math.MaxInt64}
+	for i, s := range order { // from the last one backwards
+		if s.number == 0 {
+			break
+		}
+		if i > 0 && order[i-1].number == s.number {
+			faults = errors.Join(faults, fmt.Errorf("%q and %q both have number %d", s.value, order[i-1].value, s.number))
+		}
+		if earliest.end < s.start {
+			faults = errors.Join(faults, fmt.Errorf("%q, number %d, was over before %q, number %d, began", earliest.value, earliest.number, s.value, s.number))
+		}
+		if s.end < earliest.end {
+			earliest = s
+		}
+	}
+	return faults
+}
+
+// checkPeeks: a peek may be late, but shows nothing that is not there yet.
+func checkPeeks(swaps map[string]*madeSwap, events []SwapEvent) error {
+	var faults error
+	for _, e := range events {
+		if e.Op != "peek" || e.Value == "" {
+			continue
+		}
+		s := swaps[e.Value]
+		if s == nil || s.refused || s.start > e.Time || s.number != 0 && s.number != e.Number {
+			faults = errors.Join(faults, fmt.Errorf("a peek showed %q with number %d: %+v", e.Value, e.Number, s))
+		}
+	}
+	return faults
+}
+
+// ReadSwaps reads what a process wrote; one that was killed may end in the middle
+// of a line.
+func ReadSwaps(r io.Reader) ([]SwapEvent, error) {
+	var events []SwapEvent
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return events, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var e SwapEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+}
