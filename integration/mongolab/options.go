@@ -27,6 +27,10 @@ type Options struct {
 	// set, and answer writes that a driver repeats as such a one does. A real server
 	// says itself what it is.
 	ReplicaSet bool
+	// Disguised keeps the embedded server from saying that it is FerretDB, to programs
+	// that rightly refuse that one and cannot know of the proxy. A real server says
+	// what it is.
+	Disguised bool
 }
 
 // place is the checked form of Options: where the server behind the proxy is.
@@ -53,6 +57,9 @@ func (o Options) place() (place, error) {
 }
 
 func (o Options) checkEmbedded() error {
+	if o.Concurrent && o.Disguised {
+		return errors.New("mongolab: without the proxy's order nobody may take the embedded server for MongoDB: Disguised excludes Concurrent")
+	}
 	if o.Concurrent && o.ReplicaSet {
 		return errors.New("mongolab: repeated writes are recognised one at a time: ReplicaSet excludes Concurrent")
 	}

@@ -18,6 +18,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"missing directory":        {Dir: filepath.Join(dir, "missing")},
 		"directory that is a file": {Dir: file},
 		"both modes":               {Dir: dir, Concurrent: true, ReplicaSet: true},
+		"disguised without order":  {Dir: dir, Concurrent: true, Disguised: true},
 		"real and concurrent":      {Server: real, Concurrent: true},
 		"real and replica set":     {Server: real, ReplicaSet: true},
 		"several hosts":            {Server: "mongodb://a:1,b:2/"},

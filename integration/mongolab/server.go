@@ -183,10 +183,15 @@ func (s *Server) execute(c *conn, x *Exchange, request message) (bson.Raw, error
 	}
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	carryOut := s.forward
 	if s.options.ReplicaSet {
-		return s.executeOnce(c, x, request)
+		carryOut = s.executeOnce
 	}
-	return s.forward(c, x, request)
+	reply, err := carryOut(c, x, request)
+	if err == nil && s.options.Disguised && x.Name == "buildInfo" {
+		return disguised(reply)
+	}
+	return reply, err
 }
 
 func (s *Server) forward(c *conn, x *Exchange, request message) (bson.Raw, error) {

@@ -1,0 +1,121 @@
+package mongo_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/mongolab"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/process"
+)
+
+// TestCost counts commands. A source asks the server who it is before the first.
+func TestCost(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	src := l.open(l.collection(), "")
+	ctx := within(t)
+	var lock *multilock.Lock
+	var lease multilock.Lease
+	opt := multilock.Options{TTL: long, Detached: true} // no heartbeats in between
+	for _, step := range []struct {
+		name string
+		want mongolab.Counts
+		run  func() error
+	}{
+		{"the first look", mongolab.Counts{"buildInfo": 1, "hello": 1, "listCollections": 1, "find": 1}, func() error {
+			_, err := multilock.Inspect(ctx, src, "nightly", multilock.Patience{})
+			return err
+		}},
+		{"the first lock", mongolab.Counts{"createIndexes": 1, "update": 2}, func() error {
+			return multilock.Do(ctx, src, "nightly", opt, ignore)
+		}},
+		{"acquire", mongolab.Counts{"update": 1}, func() (err error) {
+			lock, err = multilock.TryAcquire(ctx, src, "nightly", opt)
+			return err
+		}},
+		{"heartbeat", mongolab.Counts{"update": 1}, func() error { return lock.Verify(ctx) }},
+		{"fence", mongolab.Counts{"findAndModify": 1}, func() error {
+			_, err := lock.Fence(ctx)
+			return err
+		}},
+		{"commit", mongolab.Counts{"update": 1}, func() error { return lock.Commit(ctx, result(lock, 0)) }},
+		{"outcome", mongolab.Counts{"findAndModify": 1}, func() error {
+			_, err := lock.Outcome(ctx)
+			return err
+		}},
+		{"result", mongolab.Counts{"find": 1}, func() error {
+			_, err := src.Result(ctx, "nightly")
+			return err
+		}},
+		{"revision", mongolab.Counts{"aggregate": 1}, func() error {
+			_, err := src.Revision(ctx)
+			return err
+		}},
+		{"vacant", mongolab.Counts{"find": 1}, func() error {
+			_, err := src.Vacant(ctx)
+			return err
+		}},
+		{"refusal that names the holder", mongolab.Counts{"update": 1, "find": 1, "hello": 1}, func() error {
+			_, err := multilock.TryAcquire(ctx, src, "nightly", opt)
+			require.ErrorIs(t, err, multilock.ErrHeld)
+			return nil
+		}},
+		{"refusal that does not", mongolab.Counts{"update": 1}, func() error {
+			_, err := multilock.TryOnce(ctx, src, "nightly", opt)
+			require.ErrorIs(t, err, multilock.ErrHeld)
+			return nil
+		}},
+		{"release", mongolab.Counts{"update": 1}, func() error { return lock.Release(ctx) }},
+		{"a lock of the dead", mongolab.Counts{"update": 1}, func() error {
+			dead := deadIdentity(t)
+			c := claim(long)
+			c.Holder.Identity = dead
+			lease = leased(t, src, "nightly", c)
+			return nil
+		}},
+		{"take it over", mongolab.Counts{"update": 4, "find": 2}, func() error { // refused, seen, broken, told in the history, taken
+			next, err := multilock.TryAcquire(ctx, src, "nightly", opt)
+			lock = next
+			return err
+		}},
+		{"lose it", mongolab.Counts{"update": 1}, func() error {
+			require.ErrorIs(t, lease.Renew(ctx), multilock.ErrLost)
+			return nil
+		}},
+	} {
+		before := l.server.Counts()
+		require.NoError(t, step.run(), step.name)
+		require.Equal(t, step.want, l.server.Counts().Since(before), step.name)
+	}
+	require.NoError(t, lock.Release(ctx))
+}
+
+func ignore(context.Context) error { return nil }
+
+// deadIdentity is that of a process of this host that does not exist any more.
+func deadIdentity(t testing.TB) process.Identity {
+	self, err := process.Self()
+	require.NoError(t, err)
+	self.Start++ // its number belongs to somebody else now: to us
+	return self
+}
+
+// BenchmarkLock measures the embedded server, or the real one if it is named.
+func BenchmarkLock(b *testing.B) { locktest.Benchmark(b, fixture(mongolab.Options{}, "")) }
+
+// BenchmarkRecipe is the bare minimum: the same two commands, without anything that
+// makes a lock of them.
+func BenchmarkRecipe(b *testing.B) {
+	l := newLab(b, mongolab.Options{})
+	r := l.recipe(l.collection())
+	for b.Loop() {
+		_, err := r.lock(b.Context(), "nightly")
+		require.NoError(b, err)
+		_, err = r.unlock(b.Context(), "nightly")
+		require.NoError(b, err)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "locks/s")
+}

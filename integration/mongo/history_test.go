@@ -1,0 +1,150 @@
+package mongo_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/mongolab"
+	"github.com/multilock/go/multilock"
+)
+
+// numbered is the n-th event of a writer.
+func numbered(writer string, n int) multilock.Event {
+	return multilock.Event{Time: time.Now(), What: multilock.Acquired, Name: writer, Attempt: n + 1}
+}
+
+// TestFollow has several hosts write while one reads: every event comes once, those
+// of each writer in order, over many pages.
+func TestFollow(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	c := l.collection()
+	const writers, each = 3, 150
+	reader := l.open(c, "group")
+	follower := reader.Follow(time.Now().Add(-time.Hour))
+	results := make(chan error)
+	for w := range writers {
+		src := l.open(c, "group")
+		go func() {
+			for n := 0; n < each; n += 1 + n%7 {
+				var events []multilock.Event
+				for i := n; i < min(n+1+n%7, each); i++ {
+					events = append(events, numbered(fmt.Sprint(w), i))
+				}
+				if err := src.Record(within(t), events); err != nil {
+					results <- err
+					return
+				}
+			}
+			results <- nil
+		}()
+	}
+	seen := map[string]int{}
+	take := func() int {
+		events, err := follower.Next(within(t))
+		require.NoError(t, err)
+		for _, e := range events {
+			seen[e.Name]++
+			require.Equal(t, seen[e.Name], e.Attempt, "an event is missing, or came twice")
+		}
+		return len(events)
+	}
+	for done := 0; done < writers; {
+		select {
+		case err := <-results:
+			require.NoError(t, err)
+			done++
+		default:
+			take()
+		}
+	}
+	for take() > 0 {
+	}
+	for w := range writers {
+		require.Equal(t, each, seen[fmt.Sprint(w)])
+	}
+	events, err := reader.History(within(t), time.Now().Add(-time.Hour))
+	require.NoError(t, err)
+	require.Len(t, events, writers*each)
+	require.NoError(t, follower.Close())
+
+	before := l.server.Counts()
+	require.Zero(t, take())
+	require.Equal(t, mongolab.Counts{"find": 1}, l.server.Counts().Since(before), "a poll without news is one request")
+}
+
+func TestHistorySince(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	c := l.collection()
+	src := l.open(c, "")
+	old, fresh := numbered("old", 0), numbered("fresh", 0)
+	old.Time = old.Time.Add(-48 * time.Hour)
+	require.NoError(t, src.Record(within(t), []multilock.Event{old, fresh}))
+	since := time.Now().Add(-time.Hour)
+	events, err := src.History(within(t), since)
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	require.Equal(t, "fresh", events[0].Name)
+	follower := l.open(c, "").Follow(since)
+	events, err = follower.Next(within(t))
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	events, err = follower.Next(within(t))
+	require.NoError(t, err)
+	require.Empty(t, events)
+	require.NoError(t, src.Record(within(t), []multilock.Event{numbered("fresh", 1)}))
+	events, err = follower.Next(within(t))
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	require.Equal(t, 2, events[0].Attempt)
+}
+
+// Whatever a job says about itself, its documents stay small.
+func TestLongTextsAreCut(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	c := l.collection()
+	src := l.open(c, "")
+	text := strings.Repeat("漢", 1<<20)
+	lock := try(t, src, "nightly", multilock.Options{Command: text, User: text})
+	r := result(lock, 1)
+	r.Why, r.Command = text, text
+	require.NoError(t, lock.Commit(within(t), r))
+	require.NoError(t, src.Record(within(t), []multilock.Event{{What: multilock.Acquired, Name: "nightly", Command: text, Why: text}}))
+	found, err := lock.Outcome(within(t))
+	require.NoError(t, err)
+	require.Less(t, len(found.Why), 5<<10)
+	require.NotEmpty(t, found.Why)
+	raw, err := c.FindOne(t.Context(), map[string]string{"_id": "nightly"}).Raw()
+	require.NoError(t, err)
+	require.Less(t, len(raw), 20<<10)
+	_, err = src.Publish(within(t), make([]byte, 16<<20))
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.NoError(t, lock.Release(within(t)))
+}
+
+// More names than one reply of the server holds.
+func TestManyNames(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	c := l.collection()
+	src := l.open(c, "many")
+	const names = 230
+	var documents []any
+	for n := range names {
+		documents = append(documents, map[string]any{
+			"_id": fmt.Sprintf("many/%04d", n), "group": "many", "locked": "token", "commits": 1, "result": map[string]any{"v": 1},
+		})
+	}
+	_, err := c.InsertMany(t.Context(), documents)
+	require.NoError(t, err)
+	held, err := src.Names(within(t))
+	require.NoError(t, err)
+	require.Len(t, held, names)
+	require.Equal(t, "0000", held[0])
+	require.IsIncreasing(t, held)
+	results, err := src.Results(within(t))
+	require.NoError(t, err)
+	require.Equal(t, held, results)
+}

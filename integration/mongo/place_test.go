@@ -1,0 +1,130 @@
+package mongo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/multilock/go/integration/mongolab"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/mongolock"
+)
+
+// watchdog ends what would otherwise hang for ever. No test depends on it.
+const watchdog = 2 * time.Minute
+
+// lab is one server, and collections in it.
+type lab struct {
+	testing.TB
+	server *mongolab.Server
+	client *mongo.Client // for looking behind the scenes, and for other programs
+	places atomic.Int64
+}
+
+func newLab(tb testing.TB, opt mongolab.Options) *lab {
+	tb.Helper()
+	l := &lab{TB: tb, server: mongolab.Start(tb, opt)}
+	l.client = l.connect()
+	return l
+}
+
+// connect is what any program with the driver does.
+func (l *lab) connect() *mongo.Client {
+	l.Helper()
+	client, err := mongo.Connect(options.Client().ApplyURI(l.server.URI()))
+	require.NoError(l, err)
+	l.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	return client
+}
+
+// collection is a new one: in a large one FerretDB reads all documents.
+func (l *lab) collection() *mongo.Collection {
+	return l.client.Database(l.server.Database()).Collection(fmt.Sprintf("locks%d", l.places.Add(1)))
+}
+
+// url is how a source finds a collection through the proxy.
+func (l *lab) url(c *mongo.Collection) string {
+	head, query, _ := strings.Cut(l.server.URI(), "?")
+	head = strings.TrimSuffix(head, "/")
+	if at := strings.LastIndex(head, "/"); at > len("mongodb://") {
+		head = head[:at]
+	}
+	return head + "/" + c.Database().Name() + "." + c.Name() + "?" + query
+}
+
+// open opens a collection as another process would: with connections of its own.
+func (l *lab) open(c *mongo.Collection, group string) *mongolock.Source {
+	l.Helper()
+	return l.openWith(mongolock.Options{Place: l.place(c), Group: group})
+}
+
+func (l *lab) openWith(opt mongolock.Options) *mongolock.Source {
+	l.Helper()
+	src, err := mongolock.Open(opt)
+	require.NoError(l, err)
+	l.Cleanup(func() { _ = src.Close() })
+	return src
+}
+
+func (l *lab) place(c *mongo.Collection) mongolock.Place {
+	return mongolock.Place{URL: l.url(c), BehindSerialisingProxy: !l.server.Real()}
+}
+
+// raw is a lock's document as it is stored, nil if there is none.
+func (l *lab) raw(c *mongo.Collection, id string) bson.M {
+	l.Helper()
+	var doc bson.M
+	err := c.FindOne(context.Background(), bson.D{{Key: "_id", Value: id}}).Decode(&doc)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil
+	}
+	require.NoError(l, err)
+	return doc
+}
+
+// within bounds a test.
+func within(tb testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+func try(tb testing.TB, src multilock.Source, name string, opt multilock.Options) *multilock.Lock {
+	tb.Helper()
+	lock, err := multilock.TryAcquire(within(tb), src, name, opt)
+	require.NoError(tb, err)
+	return lock
+}
+
+// claim is what a holder with a short TTL writes, whose process is nobody's.
+func claim(ttl time.Duration) multilock.Claim {
+	return multilock.Claim{TTL: ttl, Heartbeat: ttl / 10}
+}
+
+// leased takes a free lock that nothing renews.
+func leased(tb testing.TB, src multilock.Source, name string, c multilock.Claim) multilock.Lease {
+	tb.Helper()
+	contender, err := src.Contend(within(tb), name, c, multilock.Patience{})
+	require.NoError(tb, err)
+	lease, err := contender.Try(within(tb))
+	require.NoError(tb, err)
+	require.NoError(tb, contender.Close())
+	return lease
+}
+
+func requireState(tb testing.TB, src multilock.Source, name string, want multilock.State) multilock.Sighting {
+	tb.Helper()
+	seen, err := multilock.Inspect(within(tb), src, name, multilock.Patience{})
+	require.NoError(tb, err)
+	require.Equal(tb, want, seen.State, seen.Why)
+	return seen
+}

@@ -1,0 +1,110 @@
+package mongo_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/multilock/go/integration/mongolab"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/mongolock"
+)
+
+var _ cooklock.Register = (*mongolock.Register)(nil)
+
+func (l *lab) register(place mongolock.Place, name string) *mongolock.Register {
+	register, err := mongolock.OpenRegister(mongolock.RegisterOptions{Place: place, Name: name})
+	require.NoError(l, err)
+	l.Cleanup(func() { _ = register.Close() })
+	return register
+}
+
+func TestRegister(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	place := l.place(l.collection())
+	a, b, other := l.register(place, "a"), l.register(place, "a"), l.register(place, "b")
+	value, n, err := a.Peek(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, value)
+	require.Zero(t, n)
+
+	old, n, err := a.Swap(t.Context(), []byte("one"))
+	require.NoError(t, err)
+	require.Nil(t, old)
+	require.EqualValues(t, 1, n)
+	old, n, err = b.Swap(t.Context(), nil)
+	require.NoError(t, err)
+	require.Equal(t, "one", string(old))
+	require.EqualValues(t, 2, n)
+	value, n, err = a.Peek(t.Context())
+	require.NoError(t, err)
+	require.NotNil(t, value, "no bytes are not nothing")
+	require.Empty(t, value)
+	require.EqualValues(t, 2, n)
+	old, _, err = a.Swap(t.Context(), make([]byte, cooklock.MaxValue))
+	require.NoError(t, err)
+	require.NotNil(t, old)
+
+	value, _, err = other.Peek(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, value)
+}
+
+// TestSwapsFormOneChain: every value is the old one of exactly one swap, and the
+// numbers are those of the chain. That is what makes them linearizable: they have
+// one order, and it is that of the numbers, which grow from call to call.
+func TestSwapsFormOneChain(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	place := l.place(l.collection())
+	type swapped struct {
+		value, old string
+		n          uint64
+		err        error
+	}
+	const hosts, each = 6, 20
+	results := make(chan swapped)
+	for h := range hosts {
+		register := l.register(place, "cell")
+		go func() {
+			for i := range each {
+				value := fmt.Sprintf("%d.%d", h, i)
+				old, n, err := register.Swap(within(t), []byte(value))
+				results <- swapped{value, string(old), n, err}
+			}
+		}()
+	}
+	after := map[string]string{}
+	last := map[byte]uint64{}
+	numbers := map[string]uint64{"": 0}
+	for range hosts * each {
+		s := <-results
+		require.NoError(t, s.err)
+		require.NotContains(t, after, s.old, "two swaps got the same value")
+		require.Greater(t, s.n, last[s.value[0]], "a later swap has a smaller number")
+		after[s.old], numbers[s.value], last[s.value[0]] = s.value, s.n, s.n
+	}
+	value := ""
+	for n := range uint64(hosts * each) {
+		value = after[value]
+		require.Equal(t, n+1, numbers[value])
+	}
+}
+
+func TestRegisterOfSomebodyElse(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	c := l.collection()
+	registers := c.Database().Collection(c.Name() + ".registers")
+	_, err := registers.InsertOne(t.Context(), map[string]any{"_id": "cell", "note": "mine"})
+	require.NoError(t, err)
+	register := l.register(l.place(c), "cell")
+	_, _, err = register.Peek(t.Context())
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+	_, _, err = register.Swap(t.Context(), []byte("ours"))
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.Equal(t, bson.M{"_id": "cell", "note": "mine"}, l.raw(registers, "cell"))
+	_, err = mongolock.OpenRegister(mongolock.RegisterOptions{Place: l.place(c)})
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+}

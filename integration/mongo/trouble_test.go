@@ -1,0 +1,202 @@
+package mongo_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/multilock/go/integration/mongolab"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/mongolock"
+)
+
+func TestFerretDBIsRefused(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	if l.server.Real() {
+		t.Skip("this server is MongoDB")
+	}
+	src := l.openWith(mongolock.Options{Place: mongolock.Place{URL: l.url(l.collection())}})
+	_, err := multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.ErrorContains(t, err, "FerretDB")
+	_, err = src.Names(t.Context())
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+	findings := src.Examine(t.Context())
+	require.Len(t, findings, 1)
+	require.Equal(t, multilock.Unusable, findings[0].Severity)
+}
+
+func TestUnreachableServer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	host := listener.Addr().String()
+	require.NoError(t, listener.Close()) // nobody is there now
+	src, err := mongolock.Open(mongolock.Options{Place: mongolock.Place{
+		URL: "mongodb://ada:s3cret@" + host + "/jobs.locks", Timeout: 300 * time.Millisecond,
+	}})
+	require.NoError(t, err)
+	defer src.Close()
+	_, err = multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
+	require.ErrorContains(t, err, host)
+	require.ErrorContains(t, err, "refused")
+	require.ErrorContains(t, err, "is the server running")
+	require.NotContains(t, err.Error(), "s3cret")
+	require.NotErrorIs(t, err, multilock.ErrUnsure, "nothing was ever sent")
+	require.NotErrorIs(t, err, multilock.ErrHeld)
+}
+
+// A waiter whose time is over while no server is to be found says both.
+func TestTimeIsOverWhileTheServerIsAway(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	c := l.collection()
+	src := l.open(c, "")
+	lock := try(t, l.open(c, ""), "nightly", multilock.Options{TTL: long})
+	requireState(t, src, "nightly", multilock.Held)
+	l.server.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := multilock.Acquire(ctx, src, "nightly", multilock.Options{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, l.server.Start())
+	require.NoError(t, lock.Release(within(t)))
+}
+
+// A server that takes commands and does not answer costs a caller its time, no more.
+func TestSilentServer(t *testing.T) {
+	for _, outcome := range []mongolab.Outcome{mongolab.Hung, mongolab.Mute} {
+		l := newLab(t, mongolab.Options{})
+		c := l.collection()
+		src := l.open(c, "")
+		requireState(t, src, "nightly", multilock.Free)
+		l.server.Inject(mongolab.Every("update", mongolab.Fault{Outcome: outcome}))
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, err := multilock.Acquire(ctx, src, "nightly", multilock.Options{TTL: long})
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		l.server.Inject(nil)
+	}
+}
+
+// A heartbeat that is not answered is given up in time for another: the lock stays.
+func TestHeartbeatsAreRepeated(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	src := l.open(l.collection(), "")
+	lock := try(t, src, "nightly", multilock.Options{TTL: 4 * time.Second})
+	before := l.server.Counts()
+	l.server.Inject(mongolab.Nth("update", 0, mongolab.Fault{Outcome: mongolab.Hung}))
+	require.Eventually(t, func() bool { return l.server.Counts().Since(before)["update"] >= 4 }, watchdog, eyeblink)
+	require.NoError(t, lock.Context().Err())
+	require.NoError(t, lock.Release(within(t)))
+}
+
+// A server that is restarted, or a primary that is replaced, interrupts nobody for
+// longer than it is away.
+func TestServerIsRestarted(t *testing.T) {
+	for _, opt := range []mongolab.Options{{}, {ReplicaSet: true}} {
+		l := newLab(t, opt)
+		c := l.collection()
+		holder, waiter := l.open(c, ""), l.open(c, "")
+		lock := try(t, holder, "nightly", multilock.Options{TTL: long})
+		got := make(chan error, 1)
+		before := l.server.Counts()
+		go func() {
+			next, err := multilock.Acquire(within(t), waiter, "nightly", multilock.Options{Poll: 10 * time.Millisecond})
+			if err == nil {
+				err = next.Release(within(t))
+			}
+			got <- err
+		}()
+		require.Eventually(t, func() bool { return l.server.Counts().Since(before)["update"] >= 3 }, watchdog, eyeblink)
+		l.server.Stop()
+		require.NoError(t, l.server.Start())
+		require.NoError(t, lock.Verify(within(t)))
+		require.NoError(t, lock.Release(within(t)))
+		require.NoError(t, <-got)
+	}
+}
+
+const (
+	unauthorized         mongolab.Code = 13
+	authenticationFailed mongolab.Code = 18
+)
+
+func TestUserWhoMayNotWrite(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	c := l.collection()
+	lock := try(t, l.open(c, ""), "weekly", multilock.Options{TTL: long, Detached: true})
+	src := l.open(c, "")
+	refuse := mongolab.Fault{Outcome: mongolab.Refused, Code: unauthorized}
+	l.server.Inject(func(command mongolab.Command) mongolab.Fault {
+		if command.Name == "update" || command.Name == "createIndexes" || command.Name == "listCollections" {
+			return refuse
+		}
+		return mongolab.Fault{}
+	})
+	requireState(t, src, "weekly", multilock.Held)
+	_, err := multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
+	require.ErrorContains(t, err, "readWrite")
+	require.NotErrorIs(t, err, multilock.ErrUnsure, "a refusal leaves nothing in doubt")
+	_, err = multilock.Break(within(t), src, "weekly", multilock.Want{Alive: true})
+	require.ErrorContains(t, err, "readWrite")
+	l.server.Inject(nil)
+	require.NoError(t, lock.Release(within(t)))
+}
+
+// The index is a convenience: locks do without, and who examines hears of it.
+func TestUserWhoMayNotMakeTheIndex(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	src := l.open(l.collection(), "")
+	l.server.Inject(mongolab.Every("createIndexes", mongolab.Fault{Outcome: mongolab.Refused, Code: unauthorized}))
+	lock := try(t, src, "nightly", multilock.Options{})
+	require.NoError(t, lock.Release(within(t)))
+	for _, f := range src.Examine(t.Context()) {
+		if f.Subject == "index" {
+			require.Equal(t, multilock.Warning, f.Severity)
+			require.Contains(t, f.Advice, "commits: 1")
+			return
+		}
+	}
+	require.Fail(t, "nothing is said about the index")
+}
+
+func TestWrongPassword(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	src := l.open(l.collection(), "")
+	l.server.Inject(mongolab.Every("buildInfo", mongolab.Fault{Outcome: mongolab.Refused, Code: authenticationFailed}))
+	_, err := multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
+	require.ErrorContains(t, err, "check the user, the password and authSource")
+	l.server.Inject(nil)
+	lock := try(t, src, "nightly", multilock.Options{})
+	require.NoError(t, lock.Release(within(t)), "the next try asks anew")
+}
+
+func TestCollectionsThatCannotHoldLocks(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	c := l.collection()
+	require.NoError(t, c.Database().CreateCollection(t.Context(), c.Name(), options.CreateCollection().SetCapped(true).SetSizeInBytes(1<<20)))
+	_, err := multilock.TryAcquire(within(t), l.open(c, ""), "nightly", multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.ErrorContains(t, err, "capped")
+}
+
+// Another unique index may refuse a lock that nobody holds; that is not "held".
+func TestAnotherUniqueIndex(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	c := l.collection()
+	_, err := c.InsertOne(t.Context(), bson.D{{Key: "_id", Value: "other"}, {Key: "locked", Value: false}, {Key: "owner", Value: nil}})
+	require.NoError(t, err)
+	_, err = c.Indexes().CreateOne(t.Context(), uniqueOwner())
+	require.NoError(t, err)
+	src := l.open(c, "")
+	_, err = multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
+	if err == nil {
+		t.Skip("the server takes a missing field for unique")
+	}
+	require.NotErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorContains(t, err, "unique index besides")
+}

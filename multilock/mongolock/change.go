@@ -1,0 +1,101 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// steps numbers the changes that a holder makes under its lock. Each has a number
+// of its own, which it leaves in the document, and is conditional on the number of
+// the one before. So it is made once, however often it has to be sent: one that was
+// carried out without an answer finds its own number when it comes again, and one
+// that was delayed on the way cannot undo a later one.
+type steps struct {
+	drawn int64 // the last number that was given to a change
+	known int64 // the number that the document has, as far as is known
+	blur  bool  // a change ended without an answer, and may have set its number since
+}
+
+// change makes one change. It is the fields to be set and removed. done says whether
+// a document in which the lock is not this lease's any more shows that the change
+// was made before.
+func (l *lease) change(ctx context.Context, op string, set, unset bson.D, done func(bson.Raw) bool) error {
+	if err := l.ended(); err != nil {
+		return err
+	}
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	l.steps.drawn++
+	update := bson.D{{Key: "$set", Value: append(set, bson.E{Key: stepField, Value: l.steps.drawn})}}
+	if len(unset) > 0 {
+		update = append(update, bson.E{Key: "$unset", Value: unset})
+	}
+	if _, counted := lookup(set, resultField); counted || len(unset) > 0 {
+		update = append(update, bson.E{Key: "$inc", Value: bson.D{{Key: commitsField, Value: int64(1)}}})
+	}
+	return l.carryOut(ctx, op, update, done)
+}
+
+func lookup(d bson.D, key string) (any, bool) {
+	for _, e := range d {
+		if e.Key == key {
+			return e.Value, true
+		}
+	}
+	return nil, false
+}
+
+func (l *lease) carryOut(ctx context.Context, op string, update bson.D, done func(bson.Raw) bool) error {
+	var doubt error // of this change
+	for range maxDoubts {
+		matched, err := l.src.updateWithin(ctx, l.src.timeout, l.mine(bson.E{Key: stepField, Value: l.steps.known}), update)
+		switch {
+		case matched:
+			l.steps.known = l.steps.drawn
+			return nil
+		case err == nil && doubt == nil && !l.steps.blur:
+			return l.lost()
+		case err == nil:
+			made, err := l.wasMade(ctx, done)
+			if made || errors.Is(err, multilock.ErrLost) {
+				return err
+			}
+			doubt = errors.Join(doubt, err)
+		case !inDoubt(err) && doubt == nil:
+			return l.src.opError(ctx, op, l.record.Name, err)
+		default:
+			doubt, l.steps.blur = err, true
+		}
+	}
+	return errors.Join(multilock.ErrUnsure, l.src.opError(ctx, op, l.record.Name, doubt))
+}
+
+// wasMade reads what became of a change that found nothing to change. It notes the
+// number that the document has, for the next attempt.
+func (l *lease) wasMade(ctx context.Context, done func(bson.Raw) bool) (bool, error) {
+	doc, err := l.src.read(ctx, l.record.Name, newest)
+	switch {
+	case err != nil:
+		return false, err
+	case doc.token() == l.record.Token:
+		l.steps.known = doc.held.Step
+		return l.steps.known == l.steps.drawn, nil
+	case doc.raw != nil && done(doc.raw):
+		return true, nil
+	}
+	return false, l.lost()
+}
+
+// MarkJob implements multilock.Lease.
+func (l *lease) MarkJob(ctx context.Context, job process.Group) error {
+	mark, err := toBSON(job)
+	if err != nil {
+		return l.src.opError(ctx, "mark the job", l.record.Name, err)
+	}
+	return l.change(ctx, "mark the job", bson.D{{Key: marksField, Value: mark}}, nil, func(bson.Raw) bool { return false })
+}

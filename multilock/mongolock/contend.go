@@ -1,0 +1,166 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+)
+
+// contender is one contender's attempts at one lock. Each attempt has a token of
+// its own: a command may be carried out long after its connection was lost, and
+// must not bring a lock back to life that was given up, or broken, since.
+type contender struct {
+	observer
+	claim   multilock.Claim
+	doubted []string // tokens of attempts that may still be carried out
+	inPlace string   // one of them, which a look found in place
+}
+
+// Contend implements multilock.Source.
+func (s *Source) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	if _, err := s.readyToWrite(ctx); err != nil {
+		return nil, err
+	}
+	s.identify(&claim)
+	return &contender{observer: s.newObserver(name, patience), claim: claim}, nil
+}
+
+// identify says whose claim it is. No process stands for a lock that nobody renews.
+func (s *Source) identify(claim *multilock.Claim) {
+	if claim.Holder.Host != "" {
+		return
+	}
+	claim.Holder.Identity = s.self
+	if claim.Heartbeat == 0 {
+		claim.Holder.PID, claim.Holder.Start = -1, 0
+	}
+}
+
+// Try implements multilock.Contender.
+func (c *contender) Try(ctx context.Context) (multilock.Lease, error) {
+	if token := c.inPlace; token != "" {
+		c.inPlace = ""
+		if lease, err := c.adopt(ctx, token, nil); !errors.Is(err, errAgain) {
+			return lease, err
+		}
+	}
+	var err error
+	for range maxDoubts {
+		var lease multilock.Lease
+		if lease, err = c.attempt(ctx); !errors.Is(err, errAgain) {
+			return lease, err
+		}
+		if over := context.Cause(ctx); over != nil {
+			return nil, over
+		}
+	}
+	return nil, c.src.opError(ctx, "acquire", c.name, err)
+}
+
+// errAgain says that an attempt was not carried out, as far as can be seen.
+var errAgain = errors.New("the connection is lost again and again")
+
+// attempt is the one upsert that takes a lock. A document of that _id which is not
+// free makes it a duplicate.
+func (c *contender) attempt(ctx context.Context) (multilock.Lease, error) {
+	token, err := newToken()
+	if err != nil {
+		return nil, err
+	}
+	update, err := c.acquisition(token)
+	if err != nil {
+		return nil, c.src.opError(ctx, "acquire", c.name, err)
+	}
+	start := boottime.Now()
+	limited, cancel := c.src.within(ctx, c.src.timeout)
+	defer cancel()
+	filter := bson.D{{Key: idField, Value: c.src.id(c.name)}, {Key: lockedField, Value: false}}
+	_, err = c.src.collection(locksSuffix).UpdateOne(limited, filter, update, options.UpdateOne().SetUpsert(true))
+	switch {
+	case err == nil:
+		return c.src.newLease(c.name, token, c.claim, start), nil
+	case taken(err):
+		return nil, multilock.ErrHeld
+	case !inDoubt(err):
+		return nil, c.src.opError(ctx, "acquire", c.name, err)
+	}
+	c.doubted = append(c.doubted, token)
+	return c.adopt(ctx, token, err)
+}
+
+func (c *contender) acquisition(token string) (bson.D, error) {
+	set, err := claimed(token, c.claim)
+	if err != nil {
+		return nil, err
+	}
+	if c.src.group != "" {
+		set = append(set, bson.E{Key: groupField, Value: c.src.group})
+	}
+	return bson.D{
+		{Key: "$set", Value: set},
+		{Key: "$unset", Value: bson.D{{Key: marksField, Value: ""}}}, // somebody may have unlocked by hand
+		{Key: "$currentDate", Value: bson.D{{Key: acquiredField, Value: true}, {Key: seenField, Value: true}}},
+	}, nil
+}
+
+// adopt learns what became of an attempt whose reply was lost. It gives a sign of
+// life under the attempt's token: if that finds the lock, it is held, and silence
+// counts from now on. The error is errAgain if the attempt is not in place.
+func (c *contender) adopt(ctx context.Context, token string, cause error) (multilock.Lease, error) {
+	lease := c.src.newLease(c.name, token, c.claim, boottime.Now())
+	err := lease.beat(ctx, c.src.timeout)
+	switch {
+	case err == nil:
+		c.settle(token)
+		return lease, nil
+	case errors.Is(err, multilock.ErrLost):
+		return nil, errAgain
+	}
+	return nil, errors.Join(multilock.ErrUnsure, c.src.opError(ctx, "acquire", c.name, errors.Join(cause, err)))
+}
+
+func (c *contender) settle(token string) {
+	c.doubted = slices.DeleteFunc(c.doubted, func(doubted string) bool { return doubted == token })
+}
+
+// Wake implements multilock.Contender: nobody tells.
+func (c *contender) Wake() <-chan struct{} { return nil }
+
+// Look implements multilock.Observer. Finding an attempt of its own in place it
+// reports the lock as free: the next Try will verify and take it.
+func (c *contender) Look(ctx context.Context) (multilock.Sighting, error) {
+	seen, err := c.observer.Look(ctx)
+	if err == nil && seen.State != multilock.Free && slices.Contains(c.doubted, c.doc.token()) {
+		c.inPlace = c.doc.token()
+		return multilock.Sighting{State: multilock.Free, Age: multilock.Unknown, Silence: multilock.Unknown}, nil
+	}
+	return seen, err
+}
+
+// withdrawal is how long the end of a contender may take.
+const withdrawal = 2 * time.Second
+
+// Close takes back what is in doubt. One that is carried out even later is free
+// after its TTL.
+func (c *contender) Close() error {
+	var left error
+	for _, token := range c.doubted {
+		lease := c.src.newLease(c.name, token, c.claim, boottime.Now())
+		if _, err := lease.free(context.Background(), withdrawal); err != nil {
+			left = err
+			break // no server, for all of them
+		}
+	}
+	c.doubted = nil
+	return errors.Join(left, c.observer.Close())
+}

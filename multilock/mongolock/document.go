@@ -1,0 +1,207 @@
+package mongolock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// The fields of a lock's document. _id and locked are those of the recipe that
+// others follow, too. A document that nobody holds has no other than these, and
+// only those that were needed before.
+const (
+	idField      = "_id"
+	lockedField  = "locked"  // false, or the token of the acquisition that holds the lock
+	groupField   = "group"   // missing in the default group
+	fenceField   = "fence"   // the last fencing number that was drawn; it only grows
+	resultField  = "result"  // how the last job ended
+	commitsField = "commits" // how often the result was changed; it only grows
+	brokenField  = "broken"  // the token of the last acquisition that was broken
+	// As long as somebody holds the lock:
+	heldField     = "held"     // who that is
+	acquiredField = "acquired" // since when, by the server's clock
+	seenField     = "seen"     // the last sign of life, by the server's clock
+)
+
+// What is below "held".
+const (
+	versionField   = heldField + ".v"
+	holderField    = heldField + ".holder"
+	ttlField       = heldField + ".ttl_ms"
+	heartbeatField = heldField + ".heartbeat_ms"
+	jobField       = heldField + ".job"
+	preparedField  = heldField + ".prepared" // by the holder's clock
+	beatsField     = heldField + ".beats"    // how many signs of life there were
+	stepField      = heldField + ".step"     // the number of the last change by the holder, see steps
+	marksField     = heldField + ".group"    // the process group of the job
+)
+
+// recordVersion is that of the format of "held". A reader refuses later ones.
+const recordVersion = 1
+
+// held is the sub-document that says who holds a lock.
+type held struct {
+	Version   int32     `bson:"v"`
+	Holder    bson.Raw  `bson:"holder"`
+	TTL       int64     `bson:"ttl_ms"`
+	Heartbeat int64     `bson:"heartbeat_ms"`
+	Job       bool      `bson:"job"`
+	Prepared  time.Time `bson:"prepared"`
+	Beats     int64     `bson:"beats"`
+	Step      int64     `bson:"step"`
+	Group     bson.Raw  `bson:"group"`
+}
+
+// document is a lock's document as it was read.
+type document struct {
+	name   string
+	raw    bson.Raw
+	locked bson.RawValue // of type 0 if there is no such field
+	held   held
+	// By the server's clock, zero if they are not known.
+	acquired, seen time.Time
+	why            string // why held cannot be understood, "" if it can
+}
+
+// readDocument never fails: what it does not understand is held by somebody unknown.
+func readDocument(name string, raw bson.Raw) document {
+	d := document{name: name, raw: raw, locked: raw.Lookup(lockedField)}
+	if d.token() == "" {
+		d.why = unknownWhy(d.locked)
+		return d
+	}
+	d.acquired, _ = raw.Lookup(acquiredField).TimeOK()
+	d.seen, _ = raw.Lookup(seenField).TimeOK()
+	if err := raw.Lookup(heldField).Unmarshal(&d.held); err != nil {
+		d.why = "its record is not one of multilock"
+		return d
+	}
+	d.why = d.held.check()
+	return d
+}
+
+func unknownWhy(locked bson.RawValue) string {
+	if yes, ok := locked.BooleanOK(); ok && yes {
+		return "it was locked by a program that does not say who it is"
+	}
+	if locked.Type == 0 {
+		return "a document of that name is in the collection, and is not a lock"
+	}
+	return fmt.Sprintf("its field locked is %s, which says nothing", printable(shorten(locked.String(), maxUser)))
+}
+
+func (h held) check() string {
+	switch limit := multilock.MaxTTL.Milliseconds(); {
+	case h.Version != recordVersion:
+		return fmt.Sprintf("its record has format %d, this multilock knows %d", h.Version, recordVersion)
+	case h.TTL <= 0 || h.TTL > limit || h.Heartbeat < 0 || h.Heartbeat > h.TTL:
+		return "its record has an impossible ttl"
+	case h.Beats <= 0:
+		return "its record counts no sign of life"
+	}
+	return ""
+}
+
+// free says that anybody may take the lock. It is what the filter of an
+// acquisition finds, and nothing else.
+func (d document) free() bool {
+	if d.raw == nil {
+		return true
+	}
+	locked, ok := d.locked.BooleanOK()
+	return ok && !locked
+}
+
+// token is that of the acquisition that holds the lock, "" if it is not one of ours.
+func (d document) token() string {
+	token, _ := d.locked.StringValueOK()
+	return token
+}
+
+func (d document) record() multilock.Record {
+	r := multilock.Record{Name: d.name, Foreign: d.why}
+	if r.Foreign != "" {
+		return r
+	}
+	var holder multilock.Holder
+	if err := fromBSON(d.held.Holder, &holder); err != nil || holder.Host == "" {
+		r.Foreign = "its record does not say who holds it"
+		return r
+	}
+	if len(d.held.Group) > 0 && fromBSON(d.held.Group, &r.Group) != nil {
+		r.Group = process.Group{} // it proves nothing
+	}
+	holder.Host, holder.User, holder.Command = printable(holder.Host), printable(holder.User), printable(holder.Command)
+	r.Token, r.Prepared = printable(d.token()), d.held.Prepared
+	r.Claim = multilock.Claim{
+		Holder: holder, TTL: milliseconds(d.held.TTL), Heartbeat: milliseconds(d.held.Heartbeat), Job: d.held.Job,
+	}
+	return r
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// claimed is what an acquisition sets.
+func claimed(token string, claim multilock.Claim) (bson.D, error) {
+	claim.Holder.Command, claim.Holder.User = shorten(claim.Holder.Command, maxCommand), shorten(claim.Holder.User, maxUser)
+	holder, err := toBSON(claim.Holder)
+	if err != nil {
+		return nil, err
+	}
+	return bson.D{
+		{Key: lockedField, Value: token},
+		{Key: versionField, Value: int32(recordVersion)},
+		{Key: holderField, Value: holder},
+		{Key: ttlField, Value: claim.TTL.Milliseconds()},
+		{Key: heartbeatField, Value: claim.Heartbeat.Milliseconds()},
+		{Key: jobField, Value: claim.Job},
+		{Key: preparedField, Value: time.Now()},
+		{Key: beatsField, Value: int64(1)},
+		{Key: stepField, Value: int64(0)},
+	}, nil
+}
+
+// freeing is the update that ends the holding of a lock, and what else it is to leave.
+func freeing(more ...bson.E) bson.D {
+	return bson.D{
+		{Key: "$set", Value: append(bson.D{{Key: lockedField, Value: false}}, more...)},
+		{Key: "$unset", Value: bson.D{{Key: heldField, Value: ""}, {Key: acquiredField, Value: ""}, {Key: seenField, Value: ""}}},
+	}
+}
+
+// toBSON gives a value the shape that it has in JSON: what is in the database reads
+// like what --json prints.
+func toBSON(value any) (bson.D, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	var document bson.D
+	if err := bson.UnmarshalExtJSON(text, false, &document); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return document, nil
+}
+
+var errNoDocument = errors.New("it is not a document")
+
+// fromBSON is the way back.
+func fromBSON(raw bson.Raw, value any) error {
+	if raw.Validate() != nil {
+		return errNoDocument
+	}
+	text, err := bson.MarshalExtJSON(raw, false, false)
+	if err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	if err := json.Unmarshal(text, value); err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	return nil
+}

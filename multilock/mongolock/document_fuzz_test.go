@@ -1,0 +1,77 @@
+package mongolock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// FuzzDocument: whatever is in the collection, a document is free, or it is held: by
+// somebody who is known, or by somebody unknown.
+func FuzzDocument(f *testing.F) {
+	claim := multilock.Claim{Holder: multilock.Holder{Identity: process.Identity{Host: "h1", PID: 7}}, TTL: time.Minute, Heartbeat: time.Second}
+	set, err := claimed("token", claim)
+	require.NoError(f, err)
+	for _, seed := range []bson.D{
+		{}, {{Key: "locked", Value: false}}, {{Key: "locked", Value: true}}, {{Key: "locked", Value: "token"}}, unfolded(set),
+		{{Key: "locked", Value: ""}, unfolded(set)[1]},
+		{{Key: "locked", Value: "token"}, {Key: "held", Value: bson.D{{Key: "holder", Value: 1}}}, {Key: "result", Value: "x"}},
+	} {
+		raw, err := bson.Marshal(seed)
+		require.NoError(f, err)
+		f.Add([]byte(raw)) //nolint:unconvert // a fuzz target takes nothing but []byte
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		raw := bson.Raw(data)
+		if raw.Validate() != nil {
+			t.Skip("the driver gives us documents only")
+		}
+		doc := readDocument("nightly", raw)
+		_, _ = readResult("nightly", raw)
+		if doc.free() {
+			return
+		}
+		record := doc.record()
+		require.Equal(t, "nightly", record.Name)
+		require.NotEqual(t, record.Foreign == "", record.Token == "")
+		if record.Foreign == "" {
+			require.Positive(t, record.TTL)
+			require.NotEmpty(t, record.Holder.Host)
+		}
+	})
+}
+
+// unfolded is the document that an update with dotted names makes.
+func unfolded(set bson.D) bson.D {
+	var top, below bson.D
+	for _, e := range set {
+		if len(e.Key) > len(heldField) && e.Key[:len(heldField)+1] == heldField+"." {
+			below = append(below, bson.E{Key: e.Key[len(heldField)+1:], Value: e.Value})
+			continue
+		}
+		top = append(top, e)
+	}
+	return append(top, bson.E{Key: heldField, Value: below})
+}
+
+func TestClaimComesBack(t *testing.T) {
+	claim := multilock.Claim{
+		Holder: multilock.Holder{
+			Identity: process.Identity{Host: "h1", Machine: "m", Boot: "b", Namespace: "n", PID: 7, Start: 1 << 50}, User: "ada", Command: "rsync $x",
+		},
+		TTL: time.Minute, Heartbeat: time.Second, Job: true,
+	}
+	set, err := claimed("token", claim)
+	require.NoError(t, err)
+	raw, err := bson.Marshal(unfolded(set))
+	require.NoError(t, err)
+	record := readDocument("nightly", raw).record()
+	require.Empty(t, record.Foreign)
+	require.Equal(t, claim, record.Claim)
+	require.Equal(t, "token", record.Token)
+}

@@ -1,0 +1,160 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"github.com/multilock/go/multilock"
+)
+
+// Error codes of the server
+// (https://www.mongodb.com/docs/manual/reference/error-codes/).
+const (
+	codeUnauthorized     = 13
+	codeAuthentication   = 18
+	codeInvalidNamespace = 73
+	codeValidation       = 121
+	codeNotPrimary       = 10107
+	codeReadOnlyView     = 166
+)
+
+// inDoubt says that a write may have been carried out, may be later on, or may be
+// rolled back. It is in doubt unless the server said that the statement itself was
+// refused, or was never sent.
+func inDoubt(err error) bool {
+	switch {
+	case err == nil, unsent(err), errors.Is(err, mongo.ErrNoDocuments), errors.Is(err, multilock.ErrInvalid):
+		return false
+	}
+	var written mongo.WriteException
+	if errors.As(err, &written) {
+		return written.WriteConcernError != nil || len(written.WriteErrors) == 0 || interrupted(written)
+	}
+	var command mongo.CommandError
+	if errors.As(err, &command) {
+		return !definite(command)
+	}
+	return true
+}
+
+// definite knows refusals of a whole command that come before it changes anything,
+// and those of findAndModify, whose statement's own errors come as the command's.
+func definite(err mongo.CommandError) bool {
+	if err.Code == 0 || interrupted(err) || err.HasErrorLabel("NetworkError") {
+		return false
+	}
+	return mongo.IsDuplicateKeyError(err) || err.HasErrorCode(codeNotPrimary) || mayNot(err) || !err.HasErrorLabel("RetryableWriteError")
+}
+
+// interrupted knows what a server answers whose state changed in the middle of a
+// command, and what it answers when a command's time was over.
+func interrupted(err mongo.ServerError) bool {
+	const (
+		hostUnreachable, hostNotFound, networkTimeout, maxTime    = 6, 7, 89, 50
+		shutdown, writeConcern, steppedDown, exceededTime         = 91, 64, 189, 262
+		socketException, replicaChange, shutdownNow, notPrimaryOr = 9001, 11602, 11600, 13436
+		unsatisfiable, interruptedCode, clientDisconnect, tooOld  = 100, 11601, 279, 225
+	)
+	for _, code := range []int{
+		hostUnreachable, hostNotFound, networkTimeout, maxTime, shutdown, writeConcern, steppedDown, exceededTime,
+		socketException, replicaChange, shutdownNow, notPrimaryOr, unsatisfiable, interruptedCode, clientDisconnect, tooOld,
+	} {
+		if err.HasErrorCode(code) {
+			return true
+		}
+	}
+	return false
+}
+
+// unsent says that no server was found to send a command to. (A repetition that
+// finds none is reported with the error of the first attempt.)
+func unsent(err error) bool {
+	var none topology.ServerSelectionError
+	return errors.As(err, &none) || errors.Is(err, mongo.ErrClientDisconnected)
+}
+
+// mayNot says that the user has not the right to do something.
+func mayNot(err error) bool {
+	var told mongo.ServerError
+	return errors.As(err, &told) && told.HasErrorCode(codeUnauthorized)
+}
+
+// taken says that a document of that _id exists. A duplicate in another unique
+// index is not that, and says nothing about the lock.
+func taken(err error) bool {
+	if !mongo.IsDuplicateKeyError(err) {
+		return false
+	}
+	text := err.Error()
+	return !strings.Contains(text, "index: ") || strings.Contains(text, "index: _id_")
+}
+
+// opError names the step in which err came up, and what to do about it. If the
+// caller's time was over, that is a cause, too.
+func (s *server) opError(ctx context.Context, op, name string, err error) error {
+	if err == nil || errors.Is(err, multilock.ErrInvalid) {
+		return err
+	}
+	plain := explained(err)
+	if over := context.Cause(ctx); over != nil && !errors.Is(err, over) {
+		plain = fmt.Errorf("%w: %w", over, plain)
+	}
+	return &multilock.OpError{Source: "mongolock", Op: op, Name: name, Err: plain, Hint: s.hint(err)}
+}
+
+// unreachable is a server selection error in words for people: the hosts, and what
+// each of them had to say.
+type unreachable struct {
+	hosts string
+	err   error
+}
+
+func (u *unreachable) Error() string { return "no server to talk to: " + u.hosts }
+func (u *unreachable) Unwrap() error { return u.err }
+
+func explained(err error) error {
+	var none topology.ServerSelectionError
+	if !errors.As(err, &none) {
+		return err
+	}
+	var hosts []string
+	for _, server := range none.Desc.Servers {
+		why := "it is not the primary"
+		if server.LastError != nil {
+			why = server.LastError.Error()
+		}
+		hosts = append(hosts, fmt.Sprintf("%s: %s", server.Addr, why))
+	}
+	if len(hosts) == 0 {
+		hosts = []string{"no host is known"}
+	}
+	return &unreachable{hosts: strings.Join(hosts, "; "), err: err}
+}
+
+func (s *server) hint(err error) string {
+	var told mongo.ServerError
+	coded := errors.As(err, &told)
+	has := func(code int) bool { return coded && told.HasErrorCode(code) }
+	switch {
+	case strings.Contains(err.Error(), "auth error"), has(codeAuthentication):
+		return "check the user, the password and authSource; a password belongs into the environment or a file"
+	case has(codeUnauthorized):
+		return "the user needs the role readWrite on the database " + s.database.Name()
+	case unsent(err):
+		return "is the server running, and can this host reach it? a replica set also needs a primary"
+	case has(codeValidation):
+		return "the collection has a validator that does not accept locks; choose another collection"
+	case has(codeReadOnlyView), has(codeInvalidNamespace):
+		return "choose a plain collection"
+	case mongo.IsDuplicateKeyError(err):
+		return "the collection has a unique index besides that of _id; choose another collection"
+	case mongo.IsTimeout(err):
+		return "the server, or the majority of its replica set, did not answer within " + s.timeout.String()
+	}
+	return ""
+}

@@ -1,0 +1,80 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/multilock/go/multilock"
+)
+
+// follower reads the pages of a history one after the other.
+type follower struct {
+	src   *Source
+	since time.Time
+	page  int64 // the one that is being read, 0 before the first
+	read  int   // how many of its events were read
+}
+
+// Follow implements multilock.Journal.
+func (s *Source) Follow(since time.Time) multilock.Follower {
+	return &follower{src: s, since: since}
+}
+
+// Next implements multilock.Follower. If there is nothing new, that takes one
+// request.
+func (f *follower) Next(ctx context.Context) ([]multilock.Event, error) {
+	facts, err := f.src.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		found, err := f.find(ctx, facts)
+		if errors.Is(err, mongo.ErrNoDocuments) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, f.src.opError(ctx, "follow the history", "", err)
+		}
+		if events := f.take(found); len(events) > 0 {
+			return events, nil
+		}
+	}
+}
+
+// find gets the first page with something new in it: the present one if it has
+// grown, or one behind it.
+func (f *follower) find(ctx context.Context, facts facts) (found page, err error) {
+	filter := f.src.pagesFrom(f.page + 1)
+	switch {
+	case f.page == 0: // old pages are left out at the server
+		filter = append(filter, bson.E{Key: lastField, Value: bson.D{{Key: "$gte", Value: f.since.Truncate(time.Millisecond)}}})
+	case f.read < pageSize: // it may still grow, and none is begun before it is full
+		filter = bson.D{{Key: "$or", Value: bson.A{
+			bson.D{{Key: idField, Value: f.src.pageID(f.page)}, {Key: countField, Value: bson.D{{Key: "$gt", Value: f.read}}}},
+			filter,
+		}}}
+	}
+	first := options.FindOne().SetSort(bson.D{{Key: idField, Value: 1}})
+	err = f.src.repeat(ctx, f.src.timeout, func(ctx context.Context) error {
+		return f.src.reading(historySuffix, facts, settled).FindOne(ctx, filter, first).Decode(&found)
+	})
+	return found, err
+}
+
+// take notes how far the history was read.
+func (f *follower) take(found page) []multilock.Event {
+	number, skip := f.src.pageNumber(found.ID), f.read
+	if number != f.page {
+		skip = 0
+	}
+	f.page, f.read = number, len(found.Events)
+	return found.since(skip, f.since)
+}
+
+// Close implements multilock.Follower.
+func (f *follower) Close() error { return nil }

@@ -1,0 +1,71 @@
+package mongolock
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/multilock/go/multilock"
+)
+
+var _ multilock.Group = (*Source)(nil)
+
+// Vacant implements multilock.Group, with one query that looks for a lock that is
+// not free. It sees everything that was acknowledged before. All tokens of a group
+// lie next to each other in an index; that none is there is found out in one step,
+// and so at one instant. (A group without that index is read document by document,
+// and so not at one instant: see Examine.)
+func (s *Source) Vacant(ctx context.Context) (bool, error) {
+	f, err := s.ready(ctx)
+	if err != nil {
+		return false, err
+	}
+	vacant := false
+	err = s.repeat(ctx, s.timeout, func(ctx context.Context) error {
+		vacant = true
+		return s.each(ctx, s.reading(locksSuffix, f, newest), s.ofGroup(isHeld()), func(string) bool {
+			vacant = false
+			return false
+		})
+	})
+	return vacant && err == nil, s.opError(ctx, "ask whether the lock group is empty", "", err)
+}
+
+// Wake implements multilock.Group: nobody tells.
+func (s *Source) Wake() (news <-chan struct{}, stop func()) { return nil, func() {} }
+
+// Tidy implements multilock.Group: a lock is one document, so that a crash leaves
+// nothing beside it.
+func (s *Source) Tidy(_ context.Context, name string) error { return CheckName(name) }
+
+var _ multilock.Changes = (*Source)(nil)
+
+// Revision implements multilock.Changes: the sum of counters that every commit and
+// every removal adds one to. It needs no clock.
+func (s *Source) Revision(ctx context.Context) (string, error) {
+	f, err := s.ready(ctx)
+	if err != nil {
+		return "", err
+	}
+	revision := ""
+	err = s.repeat(ctx, s.timeout, func(ctx context.Context) error {
+		sum, err := s.reading(locksSuffix, f, settled).Aggregate(ctx, s.sumOfCommits())
+		if err != nil {
+			return err
+		}
+		defer sum.Close(ctx) //nolint:errcheck // only read from
+		revision = ""        // of no documents there is no sum
+		if sum.Next(ctx) {
+			revision = sum.Current.Lookup("sum").String()
+		}
+		return sum.Err()
+	})
+	return revision, s.opError(ctx, "look at the results", "", err)
+}
+
+func (s *Source) sumOfCommits() bson.A {
+	return bson.A{
+		bson.D{{Key: "$match", Value: s.ofGroup(everChanged())}},
+		bson.D{{Key: "$group", Value: bson.D{{Key: idField, Value: nil}, {Key: "sum", Value: bson.D{{Key: "$sum", Value: "$" + commitsField}}}}}},
+	}
+}

@@ -1,0 +1,244 @@
+package mongolock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/multilock/go/multilock"
+)
+
+// The history of a group is a row of pages, documents of the collection
+// COLLECTION.history that are numbered from 1. All hosts add their events to the end
+// of the last page; when that is full, the next one is begun. The server does one
+// update of a document after the other, so that the events have one order, which
+// never changes: whoever follows them only needs to remember where it was.
+
+const (
+	eventsField = "events"
+	countField  = "n"    // how many events the page has
+	lastField   = "last" // the time of its latest event, by the writer's clock
+	touchField  = "at"   // when it was written to, by the server's clock
+)
+
+// pageSize is how many events fill a page. A page is read as a whole.
+const pageSize = 64
+
+// page is a document of the history.
+type page struct {
+	ID     string     `bson:"_id"`
+	Count  int64      `bson:"n"`
+	Events []bson.Raw `bson:"events"`
+}
+
+// writer remembers the last page.
+type writer struct {
+	mu   sync.Mutex
+	page int64
+	used time.Time
+}
+
+// remembered is for how long a page is taken for the last one. Who comes back later
+// looks anew: pages that have filled up since may have been removed, and must not be
+// begun once more.
+const remembered = time.Minute
+
+var _ multilock.Journal = (*Source)(nil)
+
+// Record implements multilock.Journal. An event whose reply is lost is recorded
+// once more: it may be there twice.
+func (s *Source) Record(ctx context.Context, events []multilock.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	if _, err := s.ready(ctx); err != nil {
+		return err
+	}
+	s.writer.mu.Lock()
+	defer s.writer.mu.Unlock()
+	for chunk := range slices.Chunk(events, pageSize) {
+		if err := s.append(ctx, chunk); err != nil {
+			return s.opError(ctx, "write the history", chunk[0].Name, err)
+		}
+	}
+	return nil
+}
+
+// append adds events to the last page.
+func (s *Source) append(ctx context.Context, events []multilock.Event) error {
+	update, err := addition(events)
+	if err != nil {
+		return err
+	}
+	doubts := 0
+	for {
+		number, err := s.lastPage(ctx)
+		if err == nil {
+			err = s.addTo(ctx, number, update)
+		}
+		switch {
+		case err == nil:
+			s.writer.used = time.Now()
+			return nil
+		case taken(err):
+			s.writer.page, s.writer.used = number+1, time.Now() // it is full
+		case inDoubt(err) && doubts < maxDoubts:
+			doubts++
+		default:
+			return err
+		}
+		if over := context.Cause(ctx); over != nil {
+			return over
+		}
+	}
+}
+
+// addition is the update that adds events to a page.
+func addition(events []multilock.Event) (bson.D, error) {
+	var list bson.A
+	var last time.Time
+	for _, e := range events {
+		e.Command, e.Why = shorten(e.Command, maxCommand), shorten(e.Why, maxWhy)
+		document, err := toBSON(e)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, document)
+		if e.Time.After(last) {
+			last = e.Time
+		}
+	}
+	return bson.D{
+		{Key: "$push", Value: bson.D{{Key: eventsField, Value: bson.D{{Key: "$each", Value: list}}}}},
+		{Key: "$inc", Value: bson.D{{Key: countField, Value: int64(len(events))}}},
+		{Key: "$max", Value: bson.D{{Key: lastField, Value: last}}},
+		{Key: "$currentDate", Value: bson.D{{Key: touchField, Value: true}}},
+	}, nil
+}
+
+// addTo adds to a page that is not full, or begins it. One that is full is there,
+// and not found, and so a duplicate; one that somebody else has begun at the same
+// moment is a duplicate, too, and is found when it is looked for again.
+func (s *Source) addTo(ctx context.Context, number int64, update bson.D) error {
+	limited, cancel := s.within(ctx, s.timeout)
+	defer cancel()
+	history := s.collection(historySuffix)
+	filter := bson.D{{Key: idField, Value: s.pageID(number)}, {Key: countField, Value: bson.D{{Key: "$lt", Value: int64(pageSize)}}}}
+	_, err := history.UpdateOne(limited, filter, update, options.UpdateOne().SetUpsert(true))
+	if !taken(err) {
+		return err
+	}
+	added, again := history.UpdateOne(limited, filter, update)
+	if again != nil {
+		return again
+	}
+	if added.MatchedCount == 0 {
+		return err
+	}
+	return nil
+}
+
+// lastPage is the number of the last page, as far as is known.
+func (s *Source) lastPage(ctx context.Context) (int64, error) {
+	w := &s.writer
+	if w.page > 0 && time.Since(w.used) < remembered {
+		return w.page, nil
+	}
+	last := options.FindOne().SetSort(bson.D{{Key: idField, Value: -1}}).SetProjection(bson.D{{Key: idField, Value: 1}})
+	var found page
+	err := s.repeat(ctx, s.timeout, func(ctx context.Context) error {
+		return s.collection(historySuffix).FindOne(ctx, s.pagesFrom(1), last).Decode(&found)
+	})
+	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+		return 0, err
+	}
+	w.page = max(s.pageNumber(found.ID), 1)
+	return w.page, nil
+}
+
+// pageID orders like the numbers do.
+func (s *Source) pageID(number int64) string {
+	return fmt.Sprintf("%s%s%012d", s.group, separator, number)
+}
+
+func (s *Source) pageNumber(id string) int64 {
+	number, err := strconv.ParseInt(strings.TrimPrefix(id, s.group+separator), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// pagesFrom finds the pages of the group from a number on. A colon comes behind all
+// digits.
+func (s *Source) pagesFrom(number int64) bson.D {
+	return bson.D{{Key: idField, Value: bson.D{
+		{Key: "$gte", Value: s.pageID(number)}, {Key: "$lt", Value: s.group + separator + ":"},
+	}}}
+}
+
+// History implements multilock.Chronicle, oldest first.
+func (s *Source) History(ctx context.Context, since time.Time) ([]multilock.Event, error) {
+	f, err := s.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var events []multilock.Event
+	err = s.repeat(ctx, s.timeout, func(ctx context.Context) (err error) {
+		events, err = s.pages(ctx, f, since)
+		return err
+	})
+	if err != nil {
+		return nil, s.opError(ctx, "read the history", "", err)
+	}
+	slices.SortStableFunc(events, func(a, b multilock.Event) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
+	return events, nil
+}
+
+// pages reads the events of all pages. One that cannot be understood is left out.
+func (s *Source) pages(ctx context.Context, f facts, since time.Time) ([]multilock.Event, error) {
+	filter := append(s.pagesFrom(1), bson.E{Key: lastField, Value: bson.D{{Key: "$gte", Value: since.Truncate(time.Millisecond)}}})
+	found, err := s.reading(historySuffix, f, settled).Find(ctx, filter, options.Find().SetSort(bson.D{{Key: idField, Value: 1}}))
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close(ctx) //nolint:errcheck // only read from
+	var events []multilock.Event
+	for found.Next(ctx) {
+		var p page
+		if found.Decode(&p) == nil {
+			events = append(events, p.since(0, since)...)
+		}
+	}
+	return events, found.Err()
+}
+
+// since are the page's events behind the first few, from a moment on. What cannot be
+// understood is left out.
+func (p page) since(skip int, moment time.Time) []multilock.Event {
+	var events []multilock.Event
+	for _, raw := range p.Events[min(skip, len(p.Events)):] {
+		var e multilock.Event
+		if fromBSON(raw, &e) == nil && !e.Time.Before(moment) {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// brokeEvent says that this process broke the lock of a record.
+func (s *Source) brokeEvent(r multilock.Record, why string) multilock.Event {
+	return multilock.Event{
+		Time: time.Now(), What: multilock.Broke, Name: r.Name, Token: r.Token, By: s.self, User: s.user, Holder: &r.Holder, Why: why,
+	}
+}

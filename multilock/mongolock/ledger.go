@@ -1,0 +1,116 @@
+package mongolock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/multilock/go/multilock"
+)
+
+// The last result of a name is a field of the lock's own document, and is written
+// under the condition that the lock is the writer's. So nobody can take the lock
+// and not see it.
+
+var _ multilock.Committer = (*lease)(nil)
+
+// resultVersion is that of the record's format. A reader refuses later ones.
+const resultVersion = 1
+
+// resultWire is what is stored of a result.
+type resultWire struct {
+	Version int `json:"v"`
+	multilock.Result
+}
+
+// Commit implements multilock.Committer.
+func (l *lease) Commit(ctx context.Context, r multilock.Result) error {
+	const op = "commit the result"
+	r.Command, r.User, r.Why = shorten(r.Command, maxCommand), shorten(r.User, maxUser), shorten(r.Why, maxWhy)
+	document, err := toBSON(resultWire{Version: resultVersion, Result: r})
+	if err != nil {
+		return l.src.opError(ctx, op, l.record.Name, err)
+	}
+	content, err := bson.Marshal(document)
+	if err != nil {
+		return l.src.opError(ctx, op, l.record.Name, err)
+	}
+	return l.change(ctx, op, bson.D{{Key: resultField, Value: bson.Raw(content)}}, nil, func(doc bson.Raw) bool {
+		stored, ok := doc.Lookup(resultField).DocumentOK()
+		return ok && bytes.Equal(stored, content)
+	})
+}
+
+// Forget implements multilock.Committer.
+func (l *lease) Forget(ctx context.Context) error {
+	return l.change(ctx, "forget the result", nil, bson.D{{Key: resultField, Value: ""}}, func(bson.Raw) bool { return false })
+}
+
+// Outcome implements multilock.Committer. It is a sign of life that brings the
+// document along: one command shows the result, and that the lock is still held.
+func (l *lease) Outcome(ctx context.Context) (multilock.Result, error) {
+	doc, err := l.fetch(ctx, "ask for the result", living())
+	if err != nil {
+		return multilock.Result{}, err
+	}
+	return readResult(l.record.Name, doc)
+}
+
+// Result implements multilock.Ledger.
+func (s *Source) Result(ctx context.Context, name string) (multilock.Result, error) {
+	if err := CheckName(name); err != nil {
+		return multilock.Result{}, err
+	}
+	doc, err := s.read(ctx, name, settled)
+	if err != nil {
+		return multilock.Result{}, s.opError(ctx, "read the result", name, err)
+	}
+	return readResult(name, doc.raw)
+}
+
+// Results implements multilock.Ledger.
+func (s *Source) Results(ctx context.Context) ([]string, error) {
+	return s.list(ctx, "list the results", everChanged(), bson.E{Key: resultField, Value: bson.D{{Key: "$exists", Value: true}}})
+}
+
+// everChanged finds the documents that have, or had, a result. There is an index.
+func everChanged() bson.E {
+	return bson.E{Key: commitsField, Value: bson.D{{Key: "$gt", Value: 0}}}
+}
+
+// readResult takes the result out of a lock's document. What cannot be understood
+// becomes a result with Foreign set, whose job counts as run.
+func readResult(name string, doc bson.Raw) (multilock.Result, error) {
+	value, err := doc.LookupErr(resultField)
+	if doc == nil || err != nil {
+		return multilock.Result{}, multilock.ErrNoResult
+	}
+	raw, _ := value.DocumentOK()
+	r, err := decodeResult(raw)
+	if err != nil {
+		r = multilock.Result{Foreign: err.Error()}
+	}
+	r.Name = name
+	return r, nil
+}
+
+func decodeResult(raw bson.Raw) (multilock.Result, error) {
+	var w resultWire
+	if err := fromBSON(raw, &w); err != nil {
+		return multilock.Result{}, errors.New("it is not a record of multilock")
+	}
+	switch {
+	case w.Version != resultVersion:
+		return multilock.Result{}, fmt.Errorf("it has format %d, this multilock knows %d", w.Version, resultVersion)
+	case w.Token == "" || w.By.Host == "" || w.Attempt < 1 || w.Foreign != "":
+		return multilock.Result{}, errors.New("its record lacks its token, host or attempt")
+	}
+	r := w.Result
+	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why} {
+		*text = printable(*text)
+	}
+	return r, nil
+}

@@ -1,0 +1,79 @@
+package mongolock
+
+import (
+	"context"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/multilock/go/multilock"
+)
+
+// The manifest of a group is a document of the collection COLLECTION.groups, which
+// is inserted once and never changed.
+
+var _ multilock.Register = (*Source)(nil)
+
+const manifestField = "manifest"
+
+// maxManifest leaves room in a document, which has a limit of 16 MiB.
+const maxManifest = 16<<20 - 4<<10
+
+// Publish implements multilock.Register. The one command that inserts the manifest
+// where there is none returns the one that is there then.
+func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
+	if len(manifest) > maxManifest {
+		return nil, &multilock.InvalidError{
+			What: "manifest", Got: fmt.Sprintf("%d bytes", len(manifest)),
+			Why: "a MongoDB document holds 16 MB; split the list, one group for each part",
+		}
+	}
+	if _, err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	var current []byte
+	err := s.repeat(ctx, s.timeout, func(ctx context.Context) (err error) {
+		current, err = s.publish(ctx, manifest)
+		if mongo.IsDuplicateKeyError(err) { // of two that insert at the same time, one may be told of a duplicate
+			current, err = s.publish(ctx, manifest)
+		}
+		return err
+	})
+	return current, s.opError(ctx, "publish the manifest", "", err)
+}
+
+func (s *Source) publish(ctx context.Context, manifest []byte) ([]byte, error) {
+	update := bson.D{{Key: "$setOnInsert", Value: bson.D{{Key: manifestField, Value: manifest}}}}
+	opt := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)
+	doc, err := s.collection(groupsSuffix).FindOneAndUpdate(ctx, s.ofManifest(), update, opt).Raw()
+	if err != nil {
+		return nil, err
+	}
+	_, current, ok := doc.Lookup(manifestField).BinaryOK()
+	if !ok {
+		return nil, s.refuse("the document of the group in its collection " + s.name + groupsSuffix + " has no manifest; remove it")
+	}
+	return current, nil
+}
+
+// Retract implements multilock.Register.
+func (s *Source) Retract(ctx context.Context) error {
+	if _, err := s.ready(ctx); err != nil {
+		return err
+	}
+	err := s.repeat(ctx, s.timeout, func(ctx context.Context) error {
+		_, err := s.collection(groupsSuffix).DeleteOne(ctx, s.ofManifest())
+		return err
+	})
+	return s.opError(ctx, "retract the manifest", "", err)
+}
+
+// ofManifest finds the group's manifest. A slash cannot be the name of a group.
+func (s *Source) ofManifest() bson.D {
+	if s.group == "" {
+		return bson.D{{Key: idField, Value: separator}}
+	}
+	return bson.D{{Key: idField, Value: s.group}}
+}

@@ -1,0 +1,155 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// Options say where the locks live.
+type Options struct {
+	Place
+	// Group is the lock group. The default group, "", is the one that it shares with
+	// programs which know no groups.
+	Group string
+	// User is recorded in the history with the locks that are broken, for people.
+	User string
+	// Self is who the calling process is; found out if zero. For tests.
+	Self process.Identity
+}
+
+// Source is the locks of one group in one collection, and the results of the jobs
+// that ran under them.
+type Source struct {
+	*server
+	group  string
+	user   string
+	self   process.Identity
+	clock  serverClock
+	writer writer
+}
+
+var (
+	_ multilock.Ledger      = (*Source)(nil)
+	_ multilock.NameChecker = (*Source)(nil)
+)
+
+// Open prepares to use the locks of a group. It does not talk to the server: the
+// first call that needs it does. The error is multilock.ErrInvalid for a place or a
+// group that cannot be used.
+func Open(opt Options) (*Source, error) {
+	if opt.Group != "" {
+		if err := checkElement("lock group", opt.Group); err != nil {
+			return nil, err
+		}
+	}
+	if opt.Self == (process.Identity{}) {
+		self, err := process.Self()
+		if err != nil {
+			return nil, &multilock.OpError{Source: "mongolock", Op: "find out who this process is", Err: err}
+		}
+		opt.Self = self
+	}
+	server, err := connect(opt.Place)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{server: server, group: opt.Group, user: opt.User, self: opt.Self}, nil
+}
+
+// Close ends the connections that Open has made. Locks that were acquired through
+// the source stay held, and can be neither renewed nor released any more.
+func (s *Source) Close() error { return s.disconnect() }
+
+// Self is who the calling process is.
+func (s *Source) Self() process.Identity { return s.self }
+
+// Group is the name of the lock group, "" for the default one.
+func (s *Source) Group() string { return s.group }
+
+// CheckName implements multilock.NameChecker.
+func (s *Source) CheckName(name string) error { return CheckName(name) }
+
+// Names implements multilock.Source.
+func (s *Source) Names(ctx context.Context) ([]string, error) {
+	return s.list(ctx, "list the locks", isHeld())
+}
+
+// isHeld finds all that is not free, whoever holds it.
+func isHeld() bson.E {
+	return bson.E{Key: lockedField, Value: bson.D{{Key: "$ne", Value: false}}}
+}
+
+// list gives the names of the group's documents that a filter finds, sorted.
+func (s *Source) list(ctx context.Context, op string, filter ...bson.E) ([]string, error) {
+	f, err := s.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	err = s.repeat(ctx, s.timeout, func(ctx context.Context) error {
+		names = nil
+		return s.each(ctx, s.reading(locksSuffix, f, settled), s.ofGroup(filter...), func(name string) bool {
+			names = append(names, name)
+			return true
+		})
+	})
+	if err != nil {
+		return nil, s.opError(ctx, op, "", err)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// each calls visit with the name of every lock that a filter finds, until it
+// returns false.
+func (s *Source) each(ctx context.Context, from *mongo.Collection, filter bson.D, visit func(name string) bool) error {
+	found, err := from.Find(ctx, filter, options.Find().SetProjection(bson.D{{Key: idField, Value: 1}}))
+	if err != nil {
+		return err
+	}
+	defer found.Close(ctx) //nolint:errcheck // only read from
+	for found.Next(ctx) {
+		if name, ok := s.nameOf(found.Current.Lookup(idField)); ok && !visit(name) {
+			return nil
+		}
+	}
+	return found.Err()
+}
+
+// read reads the document of a lock. That there is none is no error: it is free.
+func (s *Source) read(ctx context.Context, name string, c consistency) (document, error) {
+	f, err := s.ready(ctx)
+	if err != nil {
+		return document{}, err
+	}
+	var raw bson.Raw
+	err = s.repeat(ctx, s.timeout, func(ctx context.Context) (err error) {
+		raw, err = s.reading(locksSuffix, f, c).FindOne(ctx, bson.D{{Key: idField, Value: s.id(name)}}).Raw()
+		return err
+	})
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return document{name: name}, nil
+	}
+	if err != nil {
+		return document{}, err
+	}
+	return readDocument(name, raw), nil
+}
+
+// newToken names one attempt. The same name must never be used twice.
+func newToken() (string, error) {
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return "", &multilock.OpError{Source: "mongolock", Op: "draw a random token", Err: err}
+	}
+	return id.String(), nil
+}

@@ -1,0 +1,180 @@
+package mongolock
+
+import (
+	"context"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/multilock/go/multilock"
+)
+
+// observer watches one lock. What it breaks is what it saw last, and nothing else.
+type observer struct {
+	src    *Source
+	name   string
+	maxAge time.Duration
+
+	doc     document // of the last look
+	record  multilock.Record
+	watch   watch
+	verdict verdict
+}
+
+// Observe implements multilock.Source.
+func (s *Source) Observe(ctx context.Context, name string, patience multilock.Patience) (multilock.Observer, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	if _, err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	o := s.newObserver(name, patience)
+	return &o, nil
+}
+
+func (s *Source) newObserver(name string, patience multilock.Patience) observer {
+	return observer{src: s, name: name, maxAge: patience.MaxAge, doc: document{name: name}}
+}
+
+// Look implements multilock.Observer.
+func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
+	doc, err := o.src.read(ctx, o.name, settled)
+	if err != nil {
+		o.watch.interrupt()
+		return multilock.Sighting{}, o.src.opError(ctx, "look", o.name, err)
+	}
+	o.doc = doc
+	if doc.free() {
+		o.watch, o.record, o.verdict = watch{}, multilock.Record{}, verdict{}
+		return multilock.Sighting{State: multilock.Free, Age: multilock.Unknown, Silence: multilock.Unknown, Why: "nobody holds it"}, nil
+	}
+	o.record = doc.record()
+	o.watch.add(sign{token: doc.locked.String(), beats: doc.held.Beats}, o.record.Heartbeat)
+	e := o.evidence(ctx, clockCarried)
+	if o.verdict = judge(e); o.verdict.state == multilock.Suspect {
+		e = o.evidence(ctx, clockFresh)
+		o.verdict = judge(e)
+	}
+	return multilock.Sighting{
+		State: o.verdict.state, Record: o.record, Age: o.age(ctx), Silence: told(e.silence),
+		Why: o.verdict.why, Next: o.verdict.next,
+	}, nil
+}
+
+// evidence gathers what the verdict rests on, with a reading of the server's clock
+// of at most the given age.
+func (o *observer) evidence(ctx context.Context, age time.Duration) evidence {
+	self := o.src.self
+	e := evidence{
+		record: o.record, maxAge: o.maxAge, silence: o.sinceServer(ctx, o.doc.seen, age),
+		unchanged: o.watch.unchanged(), watched: o.watch.watched(),
+	}
+	if o.record.Token != "" {
+		e.holder = o.record.Holder.Judge(self)
+	}
+	if o.record.Job && o.record.Group.PGID != 0 {
+		e.job = o.record.Group.Judge(self)
+	}
+	return e
+}
+
+// sinceServer is the time since a moment, both by the server's clock. If that cannot
+// be read the observer's own has to do.
+func (o *observer) sinceServer(ctx context.Context, moment time.Time, age time.Duration) time.Duration {
+	if o.record.Foreign != "" || moment.IsZero() {
+		return multilock.Unknown
+	}
+	now, err := o.src.clock.now(ctx, o.src, age)
+	if err != nil {
+		return multilock.Unknown
+	}
+	passed := now.Sub(moment)
+	if passed < 0 && passed > -clockSlack {
+		return 0 // the clock was read before, and carried forward
+	}
+	return passed
+}
+
+func (o *observer) age(ctx context.Context) time.Duration {
+	return told(o.sinceServer(ctx, o.doc.acquired, clockCarried))
+}
+
+// told is a time as people are told it: the server's clock may have been set back.
+func told(passed time.Duration) time.Duration {
+	if passed == multilock.Unknown {
+		return multilock.Unknown
+	}
+	return max(passed, 0)
+}
+
+// Break implements multilock.Observer. The filter has the token and the count of
+// the last look: another holder, or one that has shown life since, is out of reach.
+func (o *observer) Break(ctx context.Context) error {
+	if o.verdict.state != multilock.Dead {
+		return multilock.ErrHeld
+	}
+	dead, why := o.record, o.verdict.why
+	broken, err := o.remove(ctx, bson.E{Key: beatsField, Value: o.watch.last.beats})
+	if broken {
+		// The lock is broken; that the history could not be written is no reason to say
+		// anything else.
+		_ = o.src.Record(ctx, []multilock.Event{o.src.brokeEvent(dead, why)})
+	}
+	return err
+}
+
+// Force implements multilock.Observer. It leaves the history to its caller, who
+// knows why. A document without a field locked is somebody's data, and stays.
+func (o *observer) Force(ctx context.Context) error {
+	if o.doc.free() {
+		return multilock.ErrFree
+	}
+	if o.doc.locked.Type == 0 {
+		return &multilock.InvalidError{What: "lock name", Got: o.name, Why: o.record.Foreign + "; choose another name, or another collection"}
+	}
+	_, err := o.remove(ctx)
+	return err
+}
+
+// remove frees the lock that the last look saw, in one conditional write. After a
+// reply that was lost it does so once more: whoever finds nothing then has broken
+// the lock, or somebody else has.
+func (o *observer) remove(ctx context.Context, seen ...bson.E) (broken bool, err error) {
+	filter := append(bson.D{{Key: idField, Value: o.src.id(o.name)}, {Key: lockedField, Value: o.doc.locked}}, seen...)
+	var mark []bson.E
+	if token := o.doc.token(); token != "" {
+		mark = append(mark, bson.E{Key: brokenField, Value: token})
+	}
+	doubted := false
+	for range maxDoubts {
+		broken, err = o.src.updateWithin(ctx, o.src.timeout, filter, freeing(mark...))
+		switch {
+		case broken:
+			return true, nil
+		case err == nil:
+			return o.missed(ctx, doubted)
+		case !inDoubt(err):
+			return false, o.src.opError(ctx, "break", o.name, err)
+		}
+		doubted = true
+	}
+	return false, o.src.opError(ctx, "break", o.name, err)
+}
+
+// missed explains a break that found nothing to break: the holder has shown life
+// since, or the lock went away, perhaps by a break that was not answered.
+func (o *observer) missed(ctx context.Context, doubted bool) (broken bool, err error) {
+	now, err := o.src.read(ctx, o.name, newest)
+	if err != nil {
+		return false, o.src.opError(ctx, "break", o.name, err)
+	}
+	if !now.free() && now.locked.Equal(o.doc.locked) {
+		return false, multilock.ErrHeld
+	}
+	mark, _ := now.raw.Lookup(brokenField).StringValueOK()
+	return doubted && mark != "" && mark == o.doc.token(), nil
+}
+
+// Close implements multilock.Observer.
+func (o *observer) Close() error { return nil }

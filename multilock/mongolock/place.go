@@ -1,0 +1,109 @@
+package mongolock
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/multilock/go/multilock"
+)
+
+// DefaultTimeout is how long one command may take, the search for a primary
+// included. An election takes some ten seconds.
+const DefaultTimeout = 15 * time.Second
+
+// Place says which collection is used, and how. Either URL or Collection is needed.
+type Place struct {
+	// URL is mongodb://HOST[:PORT][,HOST...]/DATABASE.COLLECTION, or the same with
+	// mongodb+srv, with the options of any MongoDB connection string. The user and
+	// password of such a string may be in it; no message repeats them.
+	URL string
+	// Collection is that of a client which the caller has connected, and keeps. Its
+	// read and write concerns do not matter: the package uses its own.
+	Collection *mongo.Collection
+	// Timeout is how long one command may take, DefaultTimeout if 0.
+	Timeout time.Duration
+	// BehindSerialisingProxy says that a server which does not update documents in
+	// one step (FerretDB 1) gets one command at a time, so that nobody can tell. For
+	// tests.
+	BehindSerialisingProxy bool
+}
+
+// address is a URL taken apart.
+type address struct {
+	driver     string // what the driver understands: the path is the database alone
+	public     string // for people: without user, password and options
+	bare       string // for checking: like driver, without user and password
+	database   string
+	collection string
+}
+
+// CheckURL says whether Open could use the URL. It asks nobody, except the DNS for
+// mongodb+srv. The error is a *multilock.InvalidError, without any secret.
+func CheckURL(text string) error {
+	at, err := parseURL(text)
+	if err != nil {
+		return err
+	}
+	_, err = at.clientOptions()
+	return err
+}
+
+// parseURL finds the collection in a URL. Everything else is the driver's business.
+func parseURL(text string) (address, error) {
+	scheme, rest, found := strings.Cut(text, "://")
+	if !found || (scheme != "mongodb" && scheme != "mongodb+srv") {
+		return address{}, invalidURL("", "write mongodb://HOST[:PORT]/DATABASE.COLLECTION, or mongodb+srv://...")
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	at := strings.LastIndex(authority, "@") + 1
+	user, hosts := authority[:at], authority[at:]
+	public := scheme + "://" + hosts + "/" + path
+	if hosts == "" || strings.Contains(path, "@") {
+		return address{}, invalidURL(scheme+"://...", "it has no host, or its password is not percent-encoded (write %2F for a slash, %40 for an @)")
+	}
+	database, collection, ok := namespace(path)
+	if !ok {
+		return address{}, invalidURL(public, "it must name the database and the collection, as in /jobs.locks")
+	}
+	tail := hosts + "/" + url.PathEscape(database)
+	if query != "" {
+		tail += "?" + query
+	}
+	return address{
+		driver: scheme + "://" + user + tail, public: public, bare: scheme + "://" + tail,
+		database: database, collection: collection,
+	}, nil
+}
+
+// namespace cuts DATABASE.COLLECTION at the first dot: only the second may have more.
+func namespace(path string) (database, collection string, ok bool) {
+	name, err := url.PathUnescape(path)
+	if err != nil {
+		return "", "", false
+	}
+	database, collection, _ = strings.Cut(name, ".")
+	return database, collection, database != "" && collection != "" && !strings.ContainsAny(name, "/\x00$")
+}
+
+// clientOptions lets the driver read the URL. What it says about a URL may repeat
+// parts of it; that is passed on only of one without a user and a password.
+func (a address) clientOptions() (*options.ClientOptions, error) {
+	opt := options.Client().ApplyURI(a.driver)
+	err := opt.Validate()
+	if err == nil {
+		return opt, nil
+	}
+	if strings.Contains(a.bare, "?") || options.Client().ApplyURI(a.bare).Validate() == nil {
+		return nil, invalidURL(a.public, "the driver cannot use it: check that user and password are percent-encoded, and the options behind the ?")
+	}
+	return nil, &multilock.InvalidError{What: "source", Got: a.public, Why: err.Error(), Err: err}
+}
+
+func invalidURL(got, why string) error {
+	return &multilock.InvalidError{What: "source", Got: got, Why: why}
+}

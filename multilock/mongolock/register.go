@@ -1,0 +1,140 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/multilock/go/multilock"
+)
+
+// RegisterOptions say where a register is.
+type RegisterOptions struct {
+	Place
+	// Name tells the registers of one place apart.
+	Name string
+}
+
+// Register is one cell of bytes in the collection COLLECTION.registers, with a
+// single operation that changes it: set-and-get. It is linearizable: every swap
+// takes effect at one instant between its call and its return, and gets what the
+// swap before it has put there. It is safe for concurrent use.
+type Register struct {
+	*server
+	name string
+}
+
+const (
+	valueField  = "value"
+	numberField = "n"
+	swapsField  = "at" // when the value was put there, for people
+)
+
+// OpenRegister prepares to use a register. It does not talk to the server. The error
+// is multilock.ErrInvalid for a place or a name that cannot be used.
+func OpenRegister(opt RegisterOptions) (*Register, error) {
+	if err := checkElement("register", opt.Name); err != nil {
+		return nil, err
+	}
+	server, err := connect(opt.Place)
+	if err != nil {
+		return nil, err
+	}
+	return &Register{server: server, name: opt.Name}, nil
+}
+
+// Close ends the connections that OpenRegister has made.
+func (r *Register) Close() error { return r.disconnect() }
+
+// Swap puts value into the register and returns what was there before, and the
+// number of this swap, which is larger than that of every swap that took effect
+// earlier. old is nil if nobody ever swapped before.
+//
+// One command does it, which the server carries out once, even where the driver
+// sends it again. If its reply is lost for good, what was there before cannot be
+// learned any more: the error wraps multilock.ErrUnsure then, and the swap may have
+// taken effect, or may still do so. After any other error it has not, and never will.
+func (r *Register) Swap(ctx context.Context, value []byte) (old []byte, n uint64, err error) {
+	if _, err := r.ready(ctx); err != nil {
+		return nil, 0, err
+	}
+	for range maxDoubts {
+		old, n, err = r.swap(ctx, value)
+		if !mongo.IsDuplicateKeyError(err) {
+			break // of two that insert at the same time, one may be told of a duplicate
+		}
+	}
+	switch {
+	case mongo.IsDuplicateKeyError(err):
+		return nil, 0, r.noRegister()
+	case inDoubt(err):
+		return nil, 0, errors.Join(multilock.ErrUnsure, r.opError(ctx, "swap", r.name, err))
+	}
+	return old, n, r.opError(ctx, "swap", r.name, err)
+}
+
+func (r *Register) swap(ctx context.Context, value []byte) ([]byte, uint64, error) {
+	limited, cancel := r.within(ctx, r.timeout)
+	defer cancel()
+	update := bson.D{
+		{Key: "$set", Value: bson.D{{Key: valueField, Value: append([]byte{}, value...)}}},
+		{Key: "$inc", Value: bson.D{{Key: numberField, Value: int64(1)}}},
+		{Key: "$currentDate", Value: bson.D{{Key: swapsField, Value: true}}},
+	}
+	before := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before)
+	// A document of that _id which is no register is not found, and so a duplicate.
+	filter := append(r.document(), bson.E{Key: numberField, Value: bson.D{{Key: "$gt", Value: 0}}})
+	doc, err := r.collection(registerSuffix).FindOneAndUpdate(limited, filter, update, before).Raw()
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil, 1, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	old, n, err := r.content(doc)
+	return old, n + 1, err
+}
+
+// Peek returns what the register holds, and the number of the swap that put it
+// there; nil and 0 if nobody ever swapped. What it returns was really there at some
+// time, and can be older than what a swap has put there since.
+func (r *Register) Peek(ctx context.Context) (value []byte, n uint64, err error) {
+	f, err := r.ready(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	var doc bson.Raw
+	err = r.repeat(ctx, r.timeout, func(ctx context.Context) (err error) {
+		doc, err = r.reading(registerSuffix, f, settled).FindOne(ctx, r.document()).Raw()
+		return err
+	})
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil, 0, nil
+	}
+	if err == nil {
+		value, n, err = r.content(doc)
+	}
+	return value, n, r.opError(ctx, "peek", r.name, err)
+}
+
+func (r *Register) document() bson.D { return bson.D{{Key: idField, Value: r.name}} }
+
+// content takes a register's document apart. Bytes are never nil: only a register
+// that nobody ever used has no value.
+func (r *Register) content(doc bson.Raw) ([]byte, uint64, error) {
+	_, value, isValue := doc.Lookup(valueField).BinaryOK()
+	n, isNumber := doc.Lookup(numberField).AsInt64OK()
+	if !isValue || !isNumber || n <= 0 {
+		return nil, 0, r.noRegister()
+	}
+	return append([]byte{}, value...), uint64(n), nil
+}
+
+func (r *Register) noRegister() error {
+	return &multilock.InvalidError{
+		What: "register", Got: r.name, Why: "its document in the collection " + r.server.name + registerSuffix + " is not one; remove it",
+	}
+}

@@ -1,0 +1,156 @@
+package mongolock
+
+import (
+	"context"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"github.com/multilock/go/multilock"
+)
+
+// server is the deployment behind a source, with the database that it uses.
+type server struct {
+	database *mongo.Database
+	name     string        // of the collection
+	own      *mongo.Client // to be disconnected in the end, nil if it is the caller's
+	public   string        // for people
+	timeout  time.Duration
+	serial   bool // Place.BehindSerialisingProxy
+
+	asking chan struct{} // holds a token while nobody asks for the facts
+	facts  facts         // guarded by asking
+	asked  bool
+}
+
+func connect(at Place) (*server, error) {
+	s := &server{timeout: at.Timeout, serial: at.BehindSerialisingProxy, asking: make(chan struct{}, 1)}
+	s.asking <- struct{}{}
+	switch {
+	case at.Timeout < 0:
+		return nil, &multilock.InvalidError{What: "timeout", Got: at.Timeout.String(), Why: "must be positive"}
+	case at.Timeout == 0:
+		s.timeout = DefaultTimeout
+	}
+	switch {
+	case (at.URL == "") == (at.Collection == nil):
+		return nil, invalidURL("", "either a URL or a collection is needed")
+	case at.Collection != nil:
+		s.name, s.public = at.Collection.Name(), "the collection "+at.Collection.Database().Name()+"."+at.Collection.Name()
+		s.use(at.Collection.Database().Client(), at.Collection.Database().Name())
+		return s, nil
+	}
+	address, err := parseURL(at.URL)
+	if err != nil {
+		return nil, err
+	}
+	opt, err := address.clientOptions()
+	if err != nil {
+		return nil, err
+	}
+	if opt.AppName == nil {
+		opt.SetAppName("multilock") // for who looks at the server's connections
+	}
+	if s.own, err = mongo.Connect(opt); err != nil {
+		return nil, invalidURL(address.public, "the driver cannot use it: check the options behind the ?")
+	}
+	s.name, s.public = address.collection, address.public
+	s.use(s.own, address.database)
+	return s, nil
+}
+
+// use sets the concerns of all commands. A write that is not acknowledged by the
+// majority may be rolled back, and with it a lock that was granted.
+func (s *server) use(client *mongo.Client, database string) {
+	journaled := true
+	s.database = client.Database(database, options.Database().
+		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journaled}).
+		SetReadPreference(readpref.Primary()).SetReadConcern(&readconcern.ReadConcern{}))
+}
+
+// disconnect ends the connections, unless they are the caller's.
+func (s *server) disconnect() error {
+	if s.own == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaving)
+	defer cancel()
+	return s.own.Disconnect(ctx)
+}
+
+const (
+	// leaving is how long the end of a source may wait for its connections.
+	leaving = 2 * time.Second
+	// grace is how much longer than its caller a command may live. Nearly every one
+	// that is under way comes back in that time, and its outcome is known then; the
+	// core waits a second.
+	grace = 700 * time.Millisecond
+)
+
+// within gives a command its time. The end of ctx does not cut it off at once.
+func (s *server) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(limit, s.timeout))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return own, func() {
+		stop()
+		cancel()
+	}
+}
+
+// maxDoubts bounds how often a command is sent whose reply is lost.
+const maxDoubts = 4
+
+// repeat sends a command that does no harm if it is carried out twice, until it is
+// answered. All its attempts together have the given time.
+func (s *server) repeat(ctx context.Context, limit time.Duration, command func(context.Context) error) error {
+	limited, cancel := s.within(ctx, limit)
+	defer cancel()
+	var err error
+	for range maxDoubts {
+		if err = command(limited); !inDoubt(err) || limited.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+// collection is where a kind of documents lives: the locks under the name that the
+// user chose, all else beside them.
+func (s *server) collection(suffix string) *mongo.Collection {
+	return s.database.Collection(s.name + suffix)
+}
+
+// The suffixes of the collections' names.
+const (
+	locksSuffix    = ""
+	historySuffix  = ".history"
+	groupsSuffix   = ".groups"
+	registerSuffix = ".registers"
+)
+
+// consistency says what a read has to see.
+type consistency int
+
+const (
+	// settled: nothing that can be rolled back; perhaps not what was written last.
+	settled consistency = iota
+	// newest: all that was acknowledged before the read began.
+	newest
+)
+
+// reading is the collection for reads. On a standalone server every read is both.
+func (s *server) reading(suffix string, f facts, c consistency) *mongo.Collection {
+	concern := &readconcern.ReadConcern{}
+	switch {
+	case !f.replicated:
+	case c == newest:
+		concern = readconcern.Linearizable()
+	default:
+		concern = readconcern.Majority()
+	}
+	return s.database.Collection(s.name+suffix, options.Collection().SetReadConcern(concern))
+}
