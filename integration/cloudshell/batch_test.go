@@ -1,0 +1,109 @@
+package cloudshell_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/fakecloudshell"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+)
+
+// Several hosts work through one list, on a server that loses some answers: each
+// job runs once, the one that fails as often as it may, and all know how it went.
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	const hosts, count = 3, 10
+	l := newLab(t, serverOptions())
+	l.opt.Group = "nightly"
+	l.server.Inject(fakecloudshell.Random(7, fakecloudshell.Odds{Lost: 0.01, Failed: 0.01}))
+	var mu sync.Mutex
+	runs := map[string]int{}
+	var jobs []lockgroup.Job
+	for i := range count {
+		name := fmt.Sprint("job", i)
+		jobs = append(jobs, lockgroup.Job{Name: name, Command: "work " + name, Work: func(context.Context, lockgroup.Attempt) error {
+			mu.Lock()
+			defer mu.Unlock()
+			runs[name]++
+			if name == "job3" {
+				return errors.New("it does not work")
+			}
+			return nil
+		}})
+	}
+	var all sync.WaitGroup
+	reports := make([]lockgroup.BatchReport, hosts)
+	for i := range hosts {
+		opt := lockgroup.BatchOptions{Workers: 2, Retries: 1}
+		opt.TTL, opt.Poll = time.Minute, 200*time.Millisecond
+		batch, err := lockgroup.NewBatch(l.open(t), jobs, opt)
+		require.NoError(t, err)
+		all.Go(func() {
+			report, err := batch.Run(t.Context())
+			if !errors.Is(err, lockgroup.ErrNotDone) {
+				t.Errorf("host %d: %v", i, err)
+			}
+			reports[i] = report
+		})
+	}
+	all.Wait()
+	for i := range count {
+		name, want := fmt.Sprint("job", i), 1
+		if name == "job3" {
+			want = 2
+		}
+		require.Equal(t, want, runs[name], name)
+	}
+	l.server.Inject(nil)
+	src := l.open(t)
+	names, err := src.Results(t.Context())
+	require.NoError(t, err)
+	require.Len(t, names, count)
+	events, err := src.History(t.Context(), time.Time{})
+	require.NoError(t, err)
+	require.Len(t, events, count)
+
+	other, err := lockgroup.NewBatch(src, jobs[1:], lockgroup.BatchOptions{})
+	require.NoError(t, err)
+	_, err = other.Run(t.Context())
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.ErrorContains(t, err, "another list")
+}
+
+func TestOnceAndBarrier(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, serverOptions())
+	src := l.open(t)
+	ran := 0
+	for range 3 {
+		_, err := lockgroup.Once(t.Context(), l.open(t), "page7", lockgroup.OnceOptions{}, func(context.Context) error {
+			ran++
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, ran)
+	barrier, err := lockgroup.NewBarrier(src, lockgroup.BarrierOptions{Members: []string{"page7"}, Poll: 50 * time.Millisecond})
+	require.NoError(t, err)
+	_, err = barrier.Wait(t.Context())
+	require.NoError(t, err)
+
+	before, err := src.Revision(t.Context())
+	require.NoError(t, err)
+	same, err := src.Revision(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, before, same)
+	lock := try(t, src, "page7", multilock.Options{})
+	require.NoError(t, lock.Forget(t.Context()))
+	release(t, lock)
+	after, err := src.Revision(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, before, after)
+}

@@ -1,0 +1,145 @@
+package cloudshell_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/fakecloudshell"
+	"github.com/multilock/go/multilock"
+)
+
+// script is a Python process that keeps to the convention, see the fake server's
+// testdata.
+type script struct {
+	input  io.WriteCloser
+	output *bufio.Scanner
+}
+
+func startScript(t *testing.T, l *lab, more ...string) *script {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3 on this machine: nobody can play the script")
+	}
+	args := []string{"../fakecloudshell/testdata/convention.py", "--url", l.server.URL(), "--reservation", sandbox,
+		"--password", password, "--pause", "0", "0.02", "--resend", "0.001", "--attempts", "100000"}
+	cmd := exec.CommandContext(t.Context(), python, append(args, more...)...)
+	cmd.Stderr = io.Discard
+	s := &script{}
+	s.input, err = cmd.StdinPipe()
+	require.NoError(t, err)
+	output, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	s.output = bufio.NewScanner(output)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		s.input.Close() // its end is that of its input
+		_ = cmd.Wait()
+	})
+	return s
+}
+
+func (s *script) do(command string) string {
+	if _, err := fmt.Fprintln(s.input, command); err != nil {
+		return err.Error()
+	}
+	if !s.output.Scan() {
+		return "the process ended without an answer"
+	}
+	return s.output.Text()
+}
+
+// Scripts of both versions and this library keep each other out, one by one.
+func TestScriptsAndWeTakeTurns(t *testing.T) {
+	for _, version := range [][]string{{"--client", "9.3"}, {"--client", "2024.1", "--owner", "driver A"}} {
+		l := newLab(t, serverOptions())
+		peer, src := startScript(t, l, version...), l.open(t)
+		lock := try(t, src, "MUTEX", multilock.Options{})
+		require.Equal(t, "denied: CloudShell API error 100: Service with given alias already exists", peer.do("try"))
+		release(t, lock)
+		require.Equal(t, "acquired", peer.do("try"))
+		requireHeld(t, src, "MUTEX")
+		_, err := multilock.Break(t.Context(), src, "MUTEX", multilock.Want{})
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.Equal(t, "released", peer.do("release"))
+		release(t, try(t, src, "MUTEX", multilock.Options{}))
+	}
+}
+
+// A script that sends its request again by itself, and waits for its own lock, is no
+// reason for us to take that.
+func TestScriptThatWaitsForItself(t *testing.T) {
+	l := newLab(t, serverOptions())
+	peer, src := startScript(t, l, "--client", "2024.1"), l.open(t)
+	l.server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Method: fakecloudshell.AddService, Nth: 1, Fault: fakecloudshell.Fault{Reply: fakecloudshell.Dropped}}))
+	require.Contains(t, peer.do("try"), "already exists")
+	requireHeld(t, src, "MUTEX")
+	_, err := multilock.Break(t.Context(), src, "MUTEX", multilock.Want{Alive: true}) // on somebody's order
+	require.NoError(t, err)
+	release(t, try(t, src, "MUTEX", multilock.Options{}))
+}
+
+// Processes of both kinds count in one file, which loses counts if two are at it.
+//
+// The server has no cache, as older ones: with one, a script of the first version
+// may see the owner before it, and then waits for its own lock.
+func TestScriptsAndWeContend(t *testing.T) {
+	const rounds = 15
+	opt := serverOptions()
+	opt.Policy.CacheFor = -1
+	l := newLab(t, opt)
+	path := filepath.Join(t.TempDir(), "counter")
+	require.NoError(t, os.WriteFile(path, []byte("0"), 0o600))
+	var all sync.WaitGroup
+	scripts := [][]string{{"--client", "9.3"}, {"--client", "2024.1", "--owner", "driver A"}, {"--client", "9.3", "--owner", "driver B"}}
+	answers := make([]string, len(scripts))
+	for i, version := range scripts {
+		s := startScript(t, l, version...)
+		all.Go(func() { answers[i] = s.do(fmt.Sprintf("count %s %d", path, rounds)) })
+	}
+	const ours = 3
+	for range ours {
+		src := l.open(t)
+		all.Go(func() {
+			for range rounds {
+				if err := countOne(t, src, path); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, []string{"counted", "counted", "counted"}, answers)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, strconv.Itoa((len(scripts)+ours)*rounds), strings.TrimSpace(string(text)))
+}
+
+func countOne(t *testing.T, src multilock.Source, path string) error {
+	lock, err := multilock.Acquire(t.Context(), src, "MUTEX", multilock.Options{})
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	number, err := strconv.Atoi(string(text))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(strconv.Itoa(number+1)), 0o600); err != nil {
+		return err
+	}
+	return lock.Release(t.Context())
+}

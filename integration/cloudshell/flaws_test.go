@@ -1,0 +1,282 @@
+package cloudshell_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/fakecloudshell"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/cloudshell"
+	"github.com/multilock/go/multilock/process"
+)
+
+// The tests of this file are named after what the sample code of the convention
+// does wrong. Each shows what is done here instead.
+
+// It goes on without the lock after a while.
+func TestWaiterNeverGoesOnWithoutTheLock(t *testing.T) {
+	l := newLab(t, serverOptions())
+	holder := try(t, l.open(t), "MUTEX", multilock.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	attempts := 0
+	l.server.Inject(func(c fakecloudshell.Call) fakecloudshell.Fault {
+		if attempts++; attempts == 300 { // more than the convention has patience for
+			cancel()
+		}
+		return fakecloudshell.Fault{}
+	})
+	_, err := multilock.Acquire(ctx, l.open(t), "MUTEX", multilock.Options{Poll: time.Millisecond})
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, multilock.ErrHeld)
+	l.server.Inject(nil)
+	release(t, holder)
+}
+
+// It removes the service whoever added it.
+func TestReleaseRemovesNobodyElsesService(t *testing.T) {
+	for _, owner := range []string{"", "somebody"} {
+		l := newLab(t, serverOptions())
+		lock := try(t, l.open(t), "MUTEX", multilock.Options{})
+		require.NoError(t, l.server.DeleteService(sandbox, "MUTEX"))
+		l.put(t, "MUTEX", owner) // a script, which took it for free
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+		_, there := l.service("MUTEX")
+		require.True(t, there, "it is the script's")
+		require.Contains(t, requireHeld(t, l.open(t), "MUTEX").Why, "script")
+	}
+}
+
+// It takes every error for contention, and waits.
+func TestErrorsAreNoContention(t *testing.T) {
+	deadToken := func(l *lab) { l.opt.Token, l.opt.User = cloudshell.NewSecret("dead"), "" }
+	for name, c := range map[string]struct {
+		change func(*lab)
+		words  string
+	}{
+		"password":    {func(l *lab) { l.opt.Password = cloudshell.NewSecret("wrong") }, "check the password"},
+		"user":        {func(l *lab) { l.opt.User = "nobody" }, "check the password"},
+		"token":       {deadToken, "the token ends with the command"},
+		"reservation": {func(l *lab) { l.opt.Reservation = "6d0c0f40-0000-0000-0000-000000000000" }, "No reservation"},
+		"ended":       {func(l *lab) { _ = l.server.EndReservation(sandbox) }, "has ended"},
+		"model":       {func(l *lab) { l.opt.Model = "No Such Model" }, "No service model"},
+		"network":     {func(l *lab) { l.opt.Server = "127.0.0.1:1" }, "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, serverOptions())
+			c.change(l)
+			_, err := multilock.Acquire(t.Context(), l.open(t), "MUTEX", multilock.Options{})
+			require.Error(t, err)
+			require.NotErrorIs(t, err, multilock.ErrHeld)
+			require.ErrorContains(t, err, c.words)
+			require.NotErrorIs(t, err, multilock.ErrUnsure, "nothing can have been taken: %v", err)
+		})
+	}
+}
+
+// A crash leaves it locked for good.
+func TestLockOfADeadHolderIsTakenOver(t *testing.T) {
+	l := newLab(t, serverOptions())
+	dead, err := process.Self()
+	require.NoError(t, err)
+	dead.PID, dead.Start = 1<<22+1, 1 // above any pid
+	c, err := l.open(t).Contend(t.Context(), "MUTEX", multilock.Claim{Holder: multilock.Holder{Identity: dead}, TTL: time.Hour, Heartbeat: time.Minute}, multilock.Patience{})
+	require.NoError(t, err)
+	_, err = c.Try(t.Context())
+	require.NoError(t, err)
+	release(t, try(t, l.open(t), "MUTEX", multilock.Options{}))
+	require.Equal(t, []string{"MUTEX.TURN.5"}, l.aliases())
+}
+
+// An attempt that succeeded waits for itself: because the look at the owner failed,
+// or the answer was lost.
+func TestNobodyWaitsForHimself(t *testing.T) {
+	for name, rule := range map[string]fakecloudshell.Rule{
+		"check failed":     {Method: fakecloudshell.GetDetails, Nth: 2, Fault: fakecloudshell.Fault{Status: 500}},
+		"answer lost":      {Method: fakecloudshell.AddService, Nth: 1, Fault: fakecloudshell.Fault{Reply: fakecloudshell.Dropped}},
+		"last answer lost": {Method: fakecloudshell.AddService, Nth: 2, Fault: fakecloudshell.Fault{Reply: fakecloudshell.Dropped}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, serverOptions())
+			l.server.Inject(fakecloudshell.Rules(rule))
+			lock := try(t, l.open(t), "MUTEX", multilock.Options{})
+			require.NoError(t, lock.Verify(t.Context()))
+			release(t, lock)
+		})
+	}
+}
+
+// It looks at the owner, and at what is protected, in a cache.
+func TestEveryListingGoesPastTheCache(t *testing.T) {
+	l := newLab(t, serverOptions())
+	listings := 0
+	l.server.Inject(func(c fakecloudshell.Call) fakecloudshell.Fault {
+		if c.Method == fakecloudshell.GetDetails {
+			listings++
+			require.Contains(t, c.Body, "<disableCache>true</disableCache>")
+		}
+		return fakecloudshell.Fault{}
+	})
+	src := l.open(t)
+	lock := try(t, src, "MUTEX", multilock.Options{})
+	require.NoError(t, lock.Verify(t.Context()))
+	requireHeld(t, l.open(t), "MUTEX")
+	release(t, lock)
+	_, err := src.Vacant(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, listings, 5)
+}
+
+// A server that caches in spite of that cannot be locked on: no lock is believed in
+// that a listing does not show.
+func TestListingsThatLagAreNoProof(t *testing.T) {
+	opt := serverOptions()
+	opt.Policy.IgnoreDisableCache = true
+	l := newLab(t, opt)
+	_, err := multilock.TryAcquire(t.Context(), l.open(t), "MUTEX", multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrUnsure)
+	require.ErrorContains(t, err, "out of date")
+}
+
+// It checks the owner of MUTEX, whatever the lock is called; and its owner is the
+// same for every run of a driver.
+func TestEveryNameHasAnOwnerThatIsUnique(t *testing.T) {
+	l := newLab(t, serverOptions())
+	tokens := map[string]bool{}
+	for _, name := range []string{"MUTEX", "PORTS", "PORTS", "PORTS"} {
+		lock := try(t, l.open(t), name, multilock.Options{})
+		s, there := l.service(name)
+		require.True(t, there)
+		token := lock.Record().Token
+		require.Contains(t, s.Attributes[fakecloudshell.OwnerAttribute], token)
+		require.False(t, tokens[token])
+		tokens[token] = true
+		require.Equal(t, token, requireHeld(t, l.open(t), name).Record.Token)
+		release(t, lock)
+	}
+}
+
+// A release that fails hides what the work failed with.
+func TestReleaseThatFailsHidesNothing(t *testing.T) {
+	l := newLab(t, serverOptions())
+	broken := errors.New("the work failed")
+	err := multilock.Do(t.Context(), l.open(t), "MUTEX", multilock.Options{}, func(context.Context) error {
+		l.server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Fault: fakecloudshell.Fault{Status: 500}}))
+		return broken
+	})
+	require.ErrorIs(t, err, broken)
+	require.ErrorIs(t, err, multilock.ErrUnsure, "and the release is told of, too")
+	l.server.Inject(nil)
+}
+
+// A nested use waits for itself, and its end frees the outer lock. Here it is a
+// refusal that names the process itself.
+func TestNestedUseIsRefused(t *testing.T) {
+	l := newLab(t, serverOptions())
+	src := l.open(t)
+	outer := try(t, src, "MUTEX", multilock.Options{})
+	seen := requireHeld(t, src, "MUTEX")
+	require.Equal(t, src.Self().PID, seen.Record.Holder.PID)
+	require.NoError(t, outer.Verify(t.Context()))
+	release(t, outer)
+}
+
+// A sandbox that was saved as a blueprint while it was locked begins locked.
+func TestLockFromABlueprintIsFree(t *testing.T) {
+	first := newLab(t, serverOptions())
+	src := first.open(t)
+	lock := try(t, src, "MUTEX", multilock.Options{TTL: time.Hour})
+	require.NoError(t, lock.Commit(t.Context(), multilock.Result{By: src.Self(), Attempt: 1}))
+	saved := first.server.Services(sandbox)
+	require.Greater(t, len(saved), 2)
+
+	opt := serverOptions()
+	opt.Reservations[0].ID, opt.Reservations[0].Services = "a-new-sandbox", saved
+	second := newLab(t, opt)
+	second.opt.Reservation = "a-new-sandbox"
+	copied := second.open(t)
+	vacant, err := copied.Vacant(t.Context())
+	require.NoError(t, err)
+	require.True(t, vacant)
+	_, err = copied.Result(t.Context(), "MUTEX")
+	require.ErrorIs(t, err, multilock.ErrNoResult, "it is another reservation's")
+	next := try(t, copied, "MUTEX", multilock.Options{})
+	_, err = next.Outcome(t.Context())
+	require.ErrorIs(t, err, multilock.ErrNoResult)
+	release(t, next)
+	release(t, lock)
+}
+
+// Somebody deletes the service, or changes its owner, in the portal, and the holder
+// does not notice.
+func TestHolderNoticesThePortal(t *testing.T) {
+	for name, interfere := range map[string]func(*testing.T, *lab){
+		"deleted":   func(t *testing.T, l *lab) { require.NoError(t, l.server.DeleteService(sandbox, "MUTEX")) },
+		"edited":    func(t *testing.T, l *lab) { l.put(t, "MUTEX", "me, please") },
+		"all gone":  func(t *testing.T, l *lab) { deleteAll(t, l) },
+		"the whole": func(t *testing.T, l *lab) { require.NoError(t, l.server.EndReservation(sandbox)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, serverOptions())
+			lock := try(t, l.open(t), "MUTEX", multilock.Options{TTL: time.Second})
+			interfere(t, l)
+			<-lock.Context().Done() // by the keeper, within a heartbeat
+			require.ErrorIs(t, context.Cause(lock.Context()), multilock.ErrLost)
+			require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+		})
+	}
+}
+
+func deleteAll(t *testing.T, l *lab) {
+	t.Helper()
+	for _, alias := range l.aliases() {
+		require.NoError(t, l.server.DeleteService(sandbox, alias))
+	}
+}
+
+// Nothing that is printed or written has a secret in it.
+func TestSecretsStaySecret(t *testing.T) {
+	l := newLab(t, serverOptions())
+	command, err := l.server.RunCommand("admin")
+	require.NoError(t, err)
+	opt := l.opt
+	opt.Token = cloudshell.NewSecret(command.Token())
+	var said []string
+	for secret, o := range map[string]cloudshell.Options{password: l.opt, command.Token(): opt} {
+		src := l.openWith(t, o)
+		echo := fakecloudshell.Failure{Code: 118, Message: "bad: " + secret}
+		lock := try(t, src, "MUTEX", multilock.Options{})
+		for _, fault := range []fakecloudshell.Fault{{Failure: &echo}, {Status: 500}, {Reply: fakecloudshell.Dropped}, {Status: 302}} {
+			l.server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Fault: fault}))
+			_, err := src.Names(t.Context())
+			said = append(said, describe(err)...)
+			said = append(said, describe(src.Examine(t.Context()))...)
+			said = append(said, describe(lock.Verify(t.Context()))...)
+		}
+		l.server.Inject(nil)
+		said = append(said, describe(src, o, &o, lock, src.Promises(), o.Password, o.Token)...)
+		release(t, lock)
+	}
+	for _, services := range said {
+		require.NotContains(t, services, password)
+		require.NotContains(t, services, command.Token())
+	}
+	for _, s := range l.server.Services(sandbox) {
+		require.NotContains(t, s.Attributes[fakecloudshell.OwnerAttribute], password)
+	}
+}
+
+// describe writes values in all ways that programs use.
+func describe(values ...any) (texts []string) {
+	for _, v := range values {
+		texts = append(texts, sprint("%v", v), sprint("%+v", v), sprint("%#v", v), sprint("%s", v), sprint("%q", v))
+		if text, err := json.Marshal(v); err == nil {
+			texts = append(texts, string(text))
+		}
+	}
+	return texts
+}

@@ -1,0 +1,163 @@
+package cloudshell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+// service is a service of the reservation.
+type service struct {
+	model, alias string
+	owner        string // "" if it has no owner
+}
+
+// add adds a service with the owner's value, or without any if that is "". The
+// server allows one of each alias.
+func (s *Source) add(ctx context.Context, alias, owner string) error {
+	attributes := node("attributes")
+	if owner != "" {
+		attributes = node("attributes", node("AttributeNameValue", leaf("Name", s.opt.Attribute), leaf("Value", owner)))
+	}
+	_, err := s.client.call(ctx, "AddServiceToReservation", leaf("reservationId", s.opt.Reservation), leaf("serviceName", s.opt.Model),
+		leaf("alias", alias), attributes)
+	return s.explain(err)
+}
+
+// remove removes the service that has an alias now, whoever added it.
+func (s *Source) remove(ctx context.Context, alias string) error {
+	_, err := s.client.call(ctx, "RemoveServicesFromReservation", leaf("reservationId", s.opt.Reservation), node("services", leaf("string", alias)))
+	return s.explain(err)
+}
+
+// ask makes a call that changes nothing, so it can be made again if it got no answer.
+func (s *Source) ask(ctx context.Context, method string, parameters ...element) (r *response, err error) {
+	for range stepTries {
+		r, err = s.client.call(ctx, method, parameters...)
+		if !inDoubt(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return r, err
+}
+
+// list gets all services of the reservation as they are, past the server's cache.
+func (s *Source) list(ctx context.Context) ([]service, error) {
+	parameters := []element{leaf("reservationId", s.opt.Reservation)}
+	if !s.opt.OldDetails {
+		parameters = append(parameters, leaf("disableCache", "true"))
+	}
+	const method = "GetReservationDetails"
+	r, err := s.ask(ctx, method, parameters...)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	if len(r.Info) != 1 || len(r.Info[0].Details) != 1 {
+		return nil, &CallError{Method: method, Status: 200, Err: errors.New("the answer has no reservation in it")}
+	}
+	found := r.Info[0].Details[0]
+	if !sameID(found.ID, s.opt.Reservation) {
+		return nil, &CallError{Method: method, Status: 200, Err: fmt.Errorf("the answer is about another reservation, %q", found.ID)}
+	}
+	if strings.EqualFold(found.Status, "Completed") {
+		return nil, s.endedError(nil)
+	}
+	var services []service
+	for _, list := range found.Services {
+		for _, i := range list.Services {
+			services = append(services, service{model: i.Model, alias: i.Alias, owner: s.ownerOf(i)})
+		}
+	}
+	return services, nil
+}
+
+func sameID(a, b string) bool {
+	return strings.EqualFold(strings.Trim(a, "{} "), strings.Trim(b, "{} "))
+}
+
+// ownerOf finds the owner's attribute. Newer models have their own name before it.
+func (s *Source) ownerOf(i serviceInfo) string {
+	for _, list := range i.Attributes {
+		for _, a := range list.Attributes {
+			if s.isOwner(a.Name) {
+				return a.Value
+			}
+		}
+	}
+	return ""
+}
+
+func (s *Source) isOwner(attribute string) bool {
+	return attribute == s.opt.Attribute || strings.HasSuffix(attribute, "."+s.opt.Attribute)
+}
+
+// hasOwners asks whether the locks' model has the owner's attribute. A model that
+// this user cannot see is taken for one that has.
+func (s *Source) hasOwners(ctx context.Context) (bool, error) {
+	r, err := s.ask(ctx, "GetServices", leaf("categoryName", ""), leaf("serviceName", s.opt.Model))
+	if apiFailure(err) {
+		return true, nil // not for this user to ask
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, i := range r.Info {
+		for _, list := range i.Services {
+			for _, model := range list.Services {
+				if model.Name == s.opt.Model {
+					return s.modelHasOwner(model), nil
+				}
+			}
+		}
+	}
+	return true, nil
+}
+
+func (s *Source) modelHasOwner(model serviceInfo) bool {
+	for _, list := range model.Attributes {
+		for _, a := range list.Attributes {
+			if s.isOwner(a.Name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// serverTime asks for the server's time.
+func (s *Source) serverTime(ctx context.Context) (time.Time, error) {
+	const method = "GetServerDateAndTime"
+	r, err := s.ask(ctx, method)
+	if err != nil {
+		return time.Time{}, s.explain(err)
+	}
+	if len(r.Info) != 1 {
+		return time.Time{}, &CallError{Method: method, Status: 200, Err: errors.New("the answer has no time in it")}
+	}
+	now, err := time.Parse(time.RFC3339Nano, r.Info[0].Time)
+	if err != nil {
+		return time.Time{}, &CallError{Method: method, Status: 200, Err: err}
+	}
+	return now, nil
+}
+
+// explain turns the end of the reservation into an error of its own.
+func (s *Source) explain(err error) error {
+	if ended(err) {
+		return s.endedError(err)
+	}
+	return err
+}
+
+// errEnded says that the reservation is over, and all its locks with it.
+var errEnded = errors.New("the reservation has ended")
+
+func (s *Source) endedError(err error) error {
+	return &multilock.InvalidError{
+		What: "cloudshell reservation", Got: s.opt.Reservation, Why: "has ended: there is nothing left to be locked", Err: errors.Join(errEnded, err),
+	}
+}

@@ -1,0 +1,251 @@
+package cloudshell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+)
+
+// contender is one standing attempt at a lock.
+type contender struct {
+	observer
+	claim multilock.Claim
+}
+
+// Contend implements multilock.Source.
+func (s *Source) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+	if err := s.CheckName(name); err != nil {
+		return nil, err
+	}
+	plain, err := s.plain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.identify(&claim)
+	c := contender{observer: s.newObserver(name, patience), claim: claim}
+	if plain {
+		return &plainContender{c}, nil
+	}
+	return &c, nil
+}
+
+// identify says whose claim it is. No process stands for a lock that nobody renews.
+func (s *Source) identify(claim *multilock.Claim) {
+	if claim.Holder.Host != "" {
+		return
+	}
+	claim.Holder.Identity = s.opt.Self
+	if claim.Heartbeat == 0 {
+		claim.Holder.PID, claim.Holder.Start = -1, 0
+	}
+}
+
+// Wake implements multilock.Contender: this source hears nothing.
+func (c *contender) Wake() <-chan struct{} { return nil }
+
+// Try implements multilock.Contender. A lock that is held costs one listing. A free
+// one is taken in two steps: the register first, which keeps out everybody who uses
+// it, and then the service that scripts know.
+func (c *contender) Try(ctx context.Context) (multilock.Lease, error) {
+	start := boottime.Now()
+	v, err := c.src.view(ctx, c.base)
+	if err != nil {
+		return nil, opError("look", c.name, err)
+	}
+	if c.src.read(v).state != freeHere {
+		c.remember(start, v)
+		return nil, multilock.ErrHeld
+	}
+	// From here on the requests are seen through whatever becomes of ctx.
+	ctx = context.WithoutCancel(ctx)
+	l, v, err := c.src.takeTurn(ctx, c.base, c.name, c.claim, v.top())
+	if err != nil {
+		return nil, err
+	}
+	if err := l.place(ctx, v); err != nil {
+		return nil, l.giveBack(ctx, err)
+	}
+	l.tidy(ctx, v)
+	l.since = l.sign
+	return l, nil
+}
+
+// takeTurn takes the register, whose state is top and nobody's.
+func (s *Source) takeTurn(ctx context.Context, base, name string, claim multilock.Claim, top turn) (*lease, *view, error) {
+	token, err := newToken()
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &lease{tenure: newTenure(s, base, multilock.Record{Token: token, Claim: claim}, boottime.Now()), number: top.number, taken: s.now(ctx)}
+	if l.taken.IsZero() {
+		l.taken = time.Now()
+	}
+	if top.brand == s.brand {
+		l.result = top.result
+	}
+	text := l.value(ctx, l.result)
+	if err := l.readBack(name, text); err != nil {
+		return nil, nil, err
+	}
+	l.sign = boottime.Now()
+	v, err := s.advance(ctx, base, top.number, text)
+	switch {
+	case err == nil:
+		l.number = v.top().number
+		return l, v, nil
+	case errors.Is(err, errTaken):
+		return nil, nil, multilock.ErrHeld
+	case errors.Is(err, errNoOwner):
+		_ = s.remove(ctx, turnAlias(base, top.number+1)) // it was ours: the server said so
+	case errors.Is(err, multilock.ErrUnsure):
+		return nil, nil, l.withdraw(ctx, err)
+	}
+	return nil, nil, opError("take the register", name, err)
+}
+
+// readBack makes the record what others can read of it: it may have been cut.
+func (l *lease) readBack(name, text string) error {
+	t := newTurn(1, text)
+	if t.why != "" {
+		return opError("write the record", name, errors.New(t.why))
+	}
+	l.record = t.held.record
+	l.record.Name = name
+	return nil
+}
+
+// withdraw makes sure that a step whose outcome is in doubt is of no effect, by
+// putting another one in its place: then it is refused, or below, whenever it is
+// carried out.
+func (l *lease) withdraw(ctx context.Context, cause error) error {
+	text, err := l.free()
+	if err != nil {
+		return err
+	}
+	v, err := l.src.advance(ctx, l.base, l.number, text)
+	if errors.Is(err, errTaken) && l.ours(v.top()) {
+		v, err = l.src.advance(ctx, l.base, v.top().number, text)
+	}
+	if err == nil || errors.Is(err, errTaken) && !l.ours(v.top()) {
+		cause = notUnsure(cause)
+	}
+	return opError("take the register", l.record.Name, cause)
+}
+
+// notUnsure is an error that is not in doubt any more: not multilock.ErrUnsure.
+func notUnsure(err error) error { return fmt.Errorf("the attempt was taken back: %s", err.Error()) }
+
+// free is the value with which this lease leaves the register.
+func (l *lease) free() (string, error) {
+	nonce, err := newToken()
+	if err != nil {
+		return "", err
+	}
+	return encodeValue(kindFree, []field{{keyNonce, nonce}, {keyBrand, l.src.brand}, {keyResult, l.result}}), nil
+}
+
+// fresh makes sure that the register is this lease's for long enough to make
+// another request under it.
+func (l *lease) fresh(ctx context.Context) error {
+	if !l.doubt && l.sign.Elapsed() < l.record.TTL/2 {
+		return nil
+	}
+	_, err := l.step(ctx, l.result)
+	return err
+}
+
+// place adds the service that scripts know. The view shows it as it was when the
+// register was taken: one that is there then was left behind, or is a script's.
+func (l *lease) place(ctx context.Context, v *view) error {
+	var last error
+	for range stepTries {
+		if b := v.bare; l.holds(b) {
+			return nil
+		} else if b != nil {
+			if !l.src.leftBehind(b) {
+				return multilock.ErrHeld
+			}
+			if err := l.clear(ctx, v); err != nil {
+				return err
+			}
+		}
+		if err := l.fresh(ctx); err != nil {
+			return err
+		}
+		last = l.src.add(ctx, l.base, l.value(ctx, l.result))
+		if last == nil {
+			return nil
+		}
+		if final(last) {
+			return last
+		}
+		var err error
+		if v, err = l.src.view(ctx, l.base); err != nil {
+			last = err
+			v = &view{}
+			continue
+		}
+		if !l.ours(v.top()) {
+			return errGone
+		}
+	}
+	if aliasTaken(last) {
+		return contradiction(last)
+	}
+	return last
+}
+
+func (l *lease) holds(b *bare) bool {
+	return b != nil && b.why == "" && b.held.record.Token == l.record.Token
+}
+
+// clear removes the service that scripts know, which v shows to be ours or left
+// behind. The request does not outlast the lease: it is by alias, and would remove
+// a successor's.
+func (l *lease) clear(ctx context.Context, v *view) error {
+	for range stepTries {
+		if err := l.fresh(ctx); err != nil {
+			return err
+		}
+		within, cancel := context.WithTimeout(ctx, max(l.record.TTL-l.sign.Elapsed(), 0))
+		removed := l.src.remove(within, l.base)
+		cancel()
+		if removed == nil {
+			return nil
+		}
+		again, err := l.src.view(ctx, l.base)
+		switch {
+		case err != nil:
+			return errors.Join(removed, err)
+		case !l.ours(again.top()):
+			return errGone
+		case again.bare == nil || again.bare.text != v.bare.text:
+			return nil // what was meant is gone
+		case final(removed):
+			return removed
+		}
+		v = again
+	}
+	return errors.New("the service that stands for the lock cannot be removed")
+}
+
+// giveBack frees the register after an acquisition that failed with cause.
+func (l *lease) giveBack(ctx context.Context, cause error) error {
+	if errors.Is(cause, errGone) {
+		return multilock.ErrHeld // it took so long that somebody else has it now
+	}
+	if v, err := l.src.view(ctx, l.base); err == nil && l.ours(v.top()) && l.holds(v.bare) {
+		_ = l.clear(ctx, v) // a request that seemed to have failed; the next holder removes it otherwise
+	}
+	if err := l.part(ctx); err != nil {
+		return errors.Join(multilock.ErrUnsure, opError("take the lock", l.record.Name, cause), opError("give the register back", l.record.Name, err))
+	}
+	if errors.Is(cause, multilock.ErrHeld) {
+		return multilock.ErrHeld
+	}
+	return opError("take the lock", l.record.Name, cause)
+}

@@ -1,0 +1,77 @@
+package cloudshell
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// evidence is all that a verdict rests on.
+type evidence struct {
+	standing standing
+	holder   process.Evidence
+	// silence is the time since the last sign of life by the server's clock, or
+	// multilock.Unknown.
+	silence time.Duration
+	// unchanged is for how long this observer has seen no sign of life, watched the
+	// part of it during which every listing came quickly; by its own clock.
+	unchanged, watched time.Duration
+	maxAge             time.Duration
+}
+
+// verdict is what the evidence says.
+type verdict struct {
+	state multilock.State
+	why   string
+	next  time.Duration
+}
+
+const (
+	// heldNext is how soon another look at a held lock makes sense: it is a listing
+	// of the whole reservation.
+	heldNext = 5 * time.Second
+	soonest  = 10 * time.Millisecond
+	// silentWindow confirms the silence of a lock that nobody renews.
+	silentWindow = time.Second
+)
+
+const onlyByForce = "; it gives no signs of life, so only break --force can clear it"
+
+// judge decides whether a lock's holder counts as alive. It is a pure function.
+func judge(e evidence) verdict {
+	r := e.standing.record
+	switch {
+	case e.standing.state == freeHere:
+		return verdict{state: multilock.Free, why: "nobody holds it"}
+	case e.standing.state == heldByOther:
+		return verdict{multilock.Held, e.standing.why + onlyByForce, heldNext}
+	case e.holder.Life == process.Gone && !r.Job:
+		return verdict{state: multilock.Dead, why: e.holder.Why}
+	}
+	limit, window := max(r.TTL, e.maxAge), r.Heartbeat*3/2
+	if r.Heartbeat == 0 {
+		window = min(r.TTL/10, silentWindow)
+	}
+	silent := max(e.silence, e.unchanged)
+	told := fmt.Sprintf("no sign of life for %s, with a limit of %s", silent.Round(time.Millisecond), limit)
+	switch {
+	case silent < limit:
+		return verdict{multilock.Held, aliveWhy(e), max(min(limit-silent, heldNext), soonest)}
+	case e.watched < window:
+		return verdict{multilock.Suspect, fmt.Sprintf("%s; watching it for %s", told, window), max(window/6, soonest)}
+	}
+	return verdict{state: multilock.Dead, why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.watched.Round(time.Millisecond))}
+}
+
+func aliveWhy(e evidence) string {
+	r := e.standing.record
+	switch {
+	case e.holder.Life == process.Alive:
+		return e.holder.Why
+	case r.Heartbeat == 0:
+		return fmt.Sprintf("it is held for %s without being renewed", r.TTL)
+	}
+	return fmt.Sprintf("silent for less than its ttl of %s, and %s", r.TTL, e.holder.Why)
+}

@@ -1,0 +1,269 @@
+package cloudshell
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+// The last result of a name is named by the name's register. It is committed by a
+// step of that, which succeeds only while the register is the holder's; so nobody
+// can take the lock and not see it.
+
+var (
+	_ multilock.Changes   = (*Source)(nil)
+	_ multilock.Committer = (*lease)(nil)
+)
+
+// Commit implements multilock.Committer.
+func (l *lease) Commit(ctx context.Context, r multilock.Result) error {
+	ctx, err := l.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.leave()
+	return l.explain("commit the result", l.commit(ctx, r))
+}
+
+// commit writes the pieces first, under an id that nobody knows, and then makes the
+// step that names it.
+func (l *lease) commit(ctx context.Context, r multilock.Result) error {
+	pieces, err := encodeResult(l.src.brand, r)
+	if err != nil {
+		return err
+	}
+	id := newResultID()
+	for i, text := range pieces {
+		if err := l.src.addOwn(ctx, pieceAlias(l.base, id, i), text); err != nil {
+			return notUnsure(err) // nothing names it
+		}
+	}
+	return l.settleResult(ctx, id)
+}
+
+// settleResult makes the step to a result, and learns what came of it.
+func (l *lease) settleResult(ctx context.Context, id string) error {
+	v, err := l.step(ctx, id)
+	switch {
+	case err == nil:
+		l.tidy(ctx, v)
+		return nil
+	case errors.Is(err, errGone) && v != nil && id != "" && v.top().result == id && v.top().brand == l.src.brand:
+		return nil // it was committed before the lock was lost, and is what is recorded
+	case errors.Is(err, multilock.ErrUnsure):
+		return l.resolveResult(ctx, id, err)
+	}
+	return err
+}
+
+// resolveResult asks once more what became of a step that is in doubt.
+func (l *lease) resolveResult(ctx context.Context, id string, doubt error) error {
+	if err := l.resolve(ctx); err != nil {
+		if errors.Is(err, errGone) {
+			return err
+		}
+		return doubt
+	}
+	if l.result == id {
+		return nil
+	}
+	l.doubt = true // the step may still be made, late
+	return doubt
+}
+
+// addOwn adds a service whose alias only this process knows.
+func (s *Source) addOwn(ctx context.Context, alias, text string) error {
+	var last error
+	for range stepTries {
+		last = s.add(ctx, alias, text)
+		if last == nil || aliasTaken(last) {
+			return nil // the answer to an earlier request was lost
+		}
+		if final(last) {
+			return last
+		}
+	}
+	return last
+}
+
+// Forget implements multilock.Committer.
+func (l *lease) Forget(ctx context.Context) error {
+	ctx, err := l.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.leave()
+	return l.explain("forget the result", l.settleResult(ctx, ""))
+}
+
+// Outcome implements multilock.Committer. One listing shows the result, and that the
+// lock is held.
+func (l *lease) Outcome(ctx context.Context) (multilock.Result, error) {
+	ctx, err := l.enter(ctx)
+	if err != nil {
+		return multilock.Result{}, err
+	}
+	defer l.leave()
+	v, err := l.src.view(ctx, l.base)
+	if err == nil && !l.ours(v.top()) {
+		err = errGone
+	}
+	if err == nil {
+		err = l.guarded(v)
+	}
+	if err != nil {
+		return multilock.Result{}, l.explain("learn the result", err)
+	}
+	r, ok := l.src.resultIn(l.record.Name, v)
+	if !ok {
+		return multilock.Result{}, multilock.ErrNoResult
+	}
+	return r, nil
+}
+
+// resultIn reads the result that a register names. One that came with a blueprint is
+// none of this reservation's.
+func (s *Source) resultIn(name string, v *view) (multilock.Result, bool) {
+	top := v.top()
+	if top.result == "" || top.brand != s.brand {
+		return multilock.Result{}, false
+	}
+	return parseResult(name, v.pieces[top.result]), true
+}
+
+// Result implements multilock.Ledger: one listing.
+func (s *Source) Result(ctx context.Context, name string) (multilock.Result, error) {
+	if err := s.CheckName(name); err != nil {
+		return multilock.Result{}, err
+	}
+	if err := s.needOwners(ctx); err != nil {
+		return multilock.Result{}, err
+	}
+	for try := 1; ; try++ {
+		v, err := s.view(ctx, s.aliasOf(name))
+		if err != nil {
+			return multilock.Result{}, opError("read the result", name, err)
+		}
+		r, ok := s.resultIn(name, v)
+		switch {
+		case !ok:
+			return multilock.Result{}, multilock.ErrNoResult
+		case r.Foreign == "" || try == stepTries:
+			return r, nil
+		}
+		// Perhaps it was replaced while it was being listed.
+	}
+}
+
+// needOwners refuses what cannot be done with a model without owners.
+func (s *Source) needOwners(ctx context.Context) error {
+	plain, err := s.plain(ctx)
+	if err != nil || !plain {
+		return err
+	}
+	return opError("keep results", "", fmt.Errorf("%w: the service model %q has no attribute %q to write them into; import a model that has one, or name it in the source's URL",
+		multilock.ErrUnsupported, s.opt.Model, s.opt.Attribute))
+}
+
+// allResults are the results of the group, by name, with their ids.
+func (s *Source) allResults(ctx context.Context) (map[string]string, map[string]*view, error) {
+	if err := s.needOwners(ctx); err != nil {
+		return nil, nil, err
+	}
+	views, err := s.views(ctx)
+	if err != nil {
+		return nil, nil, opError("list the results", "", err)
+	}
+	ids, named := map[string]string{}, map[string]*view{}
+	for base, v := range views {
+		name, ok := s.nameOf(base)
+		if top := v.top(); ok && top.result != "" && top.brand == s.brand {
+			ids[name], named[name] = top.result, v
+		}
+	}
+	return ids, named, nil
+}
+
+// Results implements multilock.Ledger: one listing.
+func (s *Source) Results(ctx context.Context) ([]string, error) {
+	ids, _, err := s.allResults(ctx)
+	return slices.Sorted(maps.Keys(ids)), err
+}
+
+// Revision implements multilock.Changes: a hash of which results there are. Each has
+// an id of its own.
+func (s *Source) Revision(ctx context.Context) (string, error) {
+	ids, _, err := s.allResults(ctx)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(ids)) {
+		_, _ = fmt.Fprintf(sum, "%q %s\n", name, ids[name]) // a hash takes all
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+var _ multilock.Journal = (*Source)(nil)
+
+// Record implements multilock.Journal. Commits are in the history by being results;
+// there is no room for anything else, and it is left out.
+func (s *Source) Record(context.Context, []multilock.Event) error { return nil }
+
+// History implements multilock.Chronicle: the last result of each name, as the event
+// of its commit.
+func (s *Source) History(ctx context.Context, since time.Time) ([]multilock.Event, error) {
+	follower := s.Follow(since)
+	events, err := follower.Next(ctx)
+	return events, errors.Join(err, follower.Close())
+}
+
+// Follow implements multilock.Journal.
+func (s *Source) Follow(since time.Time) multilock.Follower {
+	return &follower{src: s, since: since, seen: map[string]string{}}
+}
+
+// follower reads results as they come.
+type follower struct {
+	src   *Source
+	since time.Time
+	seen  map[string]string // the id of each name's result
+}
+
+// Next implements multilock.Follower: one listing.
+func (f *follower) Next(ctx context.Context) ([]multilock.Event, error) {
+	ids, views, err := f.src.allResults(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var events []multilock.Event
+	for name, id := range ids {
+		if f.seen[name] == id {
+			continue
+		}
+		f.seen[name] = id
+		r, ok := f.src.resultIn(name, views[name])
+		if e := committed(r); ok && r.Foreign == "" && !e.Time.Before(f.since) {
+			events = append(events, e)
+		}
+	}
+	slices.SortFunc(events, func(a, b multilock.Event) int { return a.Time.Compare(b.Time) })
+	return events, nil
+}
+
+// Close implements multilock.Follower.
+func (f *follower) Close() error { return nil }
+
+func committed(r multilock.Result) multilock.Event {
+	return multilock.Event{
+		Time: r.Start.Add(r.Duration), What: multilock.Committed, Name: r.Name, Token: r.Token, By: r.By, User: r.User, Command: r.Command,
+		Why: r.Why, Held: r.Duration, Exit: &r.Exit, Signal: r.Signal, Attempt: r.Attempt,
+	}
+}

@@ -1,0 +1,106 @@
+package cloudshell
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/multilock/go/multilock"
+)
+
+// The manifest of a group is a register whose value has a digest: there is no room
+// for a list of jobs. Hosts learn whether they mean the same list, and nothing else.
+
+var _ multilock.Register = (*Source)(nil)
+
+const keyDigest = "d"
+
+// Publish implements multilock.Register. If the group has another manifest, the error
+// is multilock.ErrInvalid: only a digest of it is kept.
+func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
+	if err := s.needOwners(ctx); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(manifest)
+	digest := hex.EncodeToString(sum[:])
+	ctx, base := context.WithoutCancel(ctx), s.prefix+listName
+	for range stepTries {
+		v, err := s.view(ctx, base)
+		if err != nil {
+			return nil, opError("read the list of jobs", "", err)
+		}
+		top := v.top()
+		if known, there := s.published(top); there {
+			return s.sameList(manifest, digest, known)
+		}
+		if err := s.stepList(ctx, base, top, []field{{keyDigest, digest}}); !errors.Is(err, errTaken) && err != nil {
+			return nil, opError("publish the list of jobs", "", err)
+		}
+	}
+	return nil, opError("publish the list of jobs", "", errors.New("it does not hold still"))
+}
+
+// published is the digest that a register has; there is none after Retract, or if it
+// came with a blueprint. What cannot be understood is somebody's list.
+func (s *Source) published(top turn) (digest string, there bool) {
+	if top.number == 0 || top.why == "" && (top.brand != s.brand || top.kind == kindFree) {
+		return "", false
+	}
+	return top.fields[keyDigest], true
+}
+
+func (s *Source) sameList(manifest []byte, digest, known string) ([]byte, error) {
+	if digest == known {
+		return manifest, nil
+	}
+	return nil, &multilock.InvalidError{
+		What: "list of jobs", Got: "SHA-256 " + digest[:16],
+		Why: fmt.Sprintf("the group was given another list before (SHA-256 %.16s, only the digest is kept here); run that one, take another group, or remove the group's results and its list first", known),
+	}
+}
+
+// stepList changes the register of the list.
+func (s *Source) stepList(ctx context.Context, base string, from turn, fields []field) error {
+	nonce, err := newToken()
+	if err != nil {
+		return err
+	}
+	kind := kindList
+	if fields == nil {
+		kind = kindFree
+	}
+	text := encodeValue(kind, append([]field{{keyNonce, nonce}, {keyBrand, s.brand}}, fields...))
+	v, err := s.advance(ctx, base, from.number, text)
+	if err != nil {
+		return err
+	}
+	for _, t := range v.turns {
+		if t.number < v.top().number && t.why == "" {
+			_ = s.remove(ctx, turnAlias(base, t.number))
+		}
+	}
+	return nil
+}
+
+// Retract implements multilock.Register.
+func (s *Source) Retract(ctx context.Context) error {
+	if err := s.needOwners(ctx); err != nil {
+		return err
+	}
+	ctx, base := context.WithoutCancel(ctx), s.prefix+listName
+	for range stepTries {
+		v, err := s.view(ctx, base)
+		if err != nil {
+			return opError("retract the list of jobs", "", err)
+		}
+		if _, there := s.published(v.top()); !there {
+			return nil
+		}
+		if err := s.stepList(ctx, base, v.top(), nil); !errors.Is(err, errTaken) {
+			return opError("retract the list of jobs", "", err)
+		}
+	}
+	return opError("retract the list of jobs", "", errors.New("it does not hold still"))
+}

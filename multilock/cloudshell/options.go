@@ -1,0 +1,151 @@
+package cloudshell
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// Options say which reservation the locks live in, and how its server is reached.
+// Server, Reservation, and either Token or User are needed.
+type Options struct {
+	// Server is the host, with DefaultPort or a port of its own.
+	Server string
+	// Scheme is http or https; http if empty, as with CloudShell itself.
+	Scheme string
+	// CAFile has the certificates that vouch for the server, in PEM; those of the
+	// system if empty. Insecure accepts any certificate: then whoever is in between
+	// can read the password.
+	CAFile   string
+	Insecure bool
+
+	// Token is that of a running command; it ends with the command. It is used
+	// rather than User and Password.
+	Token    Secret
+	User     string
+	Password Secret
+	// Domain is where to log on, DefaultDomain if empty.
+	Domain string
+
+	// Reservation is the id of the reservation.
+	Reservation string
+	// Group is a prefix of the locks' aliases. With "", a lock's name is its alias.
+	Group string
+	// Model is the service model of the locks, DefaultModel if empty; Attribute the
+	// one of its attributes that names the owner, DefaultAttribute if empty. With a
+	// model that has none locks are plain: see docs/cloudshell.md.
+	Model, Attribute string
+
+	// Pause is how long to wait between two attempts at a lock.
+	Pause Pause
+	// Timeout is for each request, DefaultTimeout if 0.
+	Timeout time.Duration
+	// MaxResponse is the largest answer that is read, in bytes, DefaultMaxResponse if 0.
+	MaxResponse int64
+	// OldDetails leaves out the word that keeps a server from answering out of its
+	// cache, for servers so old that they do not know it.
+	OldDetails bool
+	// Transport carries the requests; one of package net/http if nil. CAFile and
+	// Insecure mean nothing to another one.
+	Transport http.RoundTripper
+	// Self is who the calling process is; found out if zero. For tests.
+	Self process.Identity
+}
+
+// Pause is a time drawn evenly from Least to Most. The zero value stands for 2 to
+// 5 seconds, as scripts do it.
+type Pause struct{ Least, Most time.Duration }
+
+// The defaults.
+const (
+	DefaultPort      = 8029
+	DefaultDomain    = "Global"
+	DefaultModel     = "Mutex Service"
+	DefaultAttribute = "Mutex Owner"
+	// DefaultName is the lock that scripts mean.
+	DefaultName        = "MUTEX"
+	DefaultTimeout     = 30 * time.Second
+	DefaultMaxResponse = 32 << 20
+
+	schemeHTTP  = "http"
+	schemeHTTPS = "https"
+)
+
+// check validates the options as a whole and fills in the defaults.
+func (o Options) check() (Options, error) {
+	o = o.withDefaults()
+	switch {
+	case o.Server == "":
+		return o, invalid("server", "", "must not be empty")
+	case o.Scheme != schemeHTTP && o.Scheme != schemeHTTPS:
+		return o, invalid("scheme", o.Scheme, "must be http or https")
+	case o.Scheme == schemeHTTP && (o.Insecure || o.CAFile != ""):
+		return o, invalid("scheme", o.Scheme, "has no certificates; use https")
+	case o.Reservation == "":
+		return o, invalid("reservation", "", "must not be empty; it is the id that the portal shows in the sandbox's address")
+	case o.Token.IsZero() && o.User == "":
+		return o, invalid("user", "", "must not be empty without a token: CloudShell has to know who asks")
+	case o.Timeout < 0 || o.MaxResponse < 0 || o.Pause.Least < 0 || o.Pause.Most < o.Pause.Least:
+		return o, invalid("option", "timeout, size or pause", "must be positive, and the least pause not above the most")
+	}
+	var err error
+	if o.Server, err = withPort(o.Server); err != nil {
+		return o, err
+	}
+	if o.Self == (process.Identity{}) {
+		if o.Self, err = process.Self(); err != nil {
+			return o, opError("find out who this process is", "", err)
+		}
+	}
+	return o, nil
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		option *string
+		value  string
+	}{
+		{&o.Scheme, schemeHTTP}, {&o.Domain, DefaultDomain}, {&o.Model, DefaultModel}, {&o.Attribute, DefaultAttribute},
+	} {
+		if *d.option == "" {
+			*d.option = d.value
+		}
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.MaxResponse == 0 {
+		o.MaxResponse = DefaultMaxResponse
+	}
+	if o.Pause == (Pause{}) {
+		o.Pause = Pause{Least: 2 * time.Second, Most: 5 * time.Second}
+	}
+	return o
+}
+
+// withPort gives a host its port. HTTPS is on the same one.
+func withPort(server string) (string, error) {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		host, port = strings.Trim(server, "[]"), strconv.Itoa(DefaultPort)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil || host == "" || strings.ContainsAny(host, "/?#@ ") {
+		return "", invalid("server", server, "write HOST or HOST:PORT")
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+func invalid(what, got, why string) error {
+	return &multilock.InvalidError{What: "cloudshell " + what, Got: got, Why: why}
+}
+
+// String names the server and the reservation. There are no secrets in it.
+func (o Options) String() string {
+	return fmt.Sprintf("cloudshell://%s/%s", o.Server, o.Reservation)
+}

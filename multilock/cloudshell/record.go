@@ -1,0 +1,199 @@
+package cloudshell
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// The fields of a lock's record. Numbers are to the base 36.
+const (
+	keyHost      = "h"
+	keyPID       = "p"
+	keyUser      = "u"
+	keyCommand   = "c"
+	keyTTL       = "l" // milliseconds, as the next
+	keyHeartbeat = "e"
+	keyMachine   = "m"
+	keyBoot      = "b"
+	keyBootID    = "B" // a boot id that is a UUID, in base 64
+	keyNamespace = "k"
+	keyStart     = "s"
+	keyJob       = "j"
+	keySign      = "t" // the last sign of life by the server's clock, in milliseconds of Unix time
+	keyTaken     = "w" // when the lock was taken, in seconds of it
+)
+
+// What people read is cut, the command to what is left.
+const (
+	maxHost = 32
+	maxUser = 16
+)
+
+// held is what the value of a turn says that somebody holds.
+type held struct {
+	record multilock.Record
+	brand  string
+	result string
+	sign   time.Time // zero if the holder knew no server's clock
+	taken  time.Time
+}
+
+// encode writes the record, and cuts what people read until it fits.
+func (h held) encode() string {
+	r := h.record
+	r.Holder.Host, r.Holder.User = cut(r.Holder.Host, maxHost), cut(r.Holder.User, maxUser)
+	without := r.Holder.Command
+	r.Holder.Command = ""
+	room := valueLimit - len(encodeValue(kindHeld, h.fields(r))) - len(";c=")
+	r.Holder.Command = cut(without, room)
+	return encodeValue(kindHeld, h.fields(r))
+}
+
+func (h held) fields(r multilock.Record) []field {
+	fields := []field{
+		{keyNonce, r.Token}, {keyUser, r.Holder.User}, {keyCommand, r.Holder.Command}, {keyBrand, h.brand}, {keyResult, h.result},
+		{keyTTL, number(r.TTL.Milliseconds())}, {keyHeartbeat, number(r.Heartbeat.Milliseconds())}, {keySign, number(milliseconds(h.sign))}, {keyTaken, number(milliseconds(h.taken) / 1000)},
+	}
+	if r.Job {
+		fields = append(fields, field{keyJob, "1"})
+	}
+	r.Holder.Machine = "" // there is no room for it, and the boot says more
+	return append(fields, identityFields(r.Holder.Identity)...)
+}
+
+func identityFields(id process.Identity) []field {
+	return []field{
+		{keyHost, id.Host}, {keyPID, strconv.Itoa(id.PID)}, {keyMachine, id.Machine}, {keyNamespace, id.Namespace},
+		{keyStart, strconv.FormatUint(id.Start, 36)}, bootField(id.Boot),
+	}
+}
+
+func number(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 36)
+}
+
+func milliseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// bootField saves the room that a UUID's digits take.
+func bootField(boot string) field {
+	if id, err := uuid.Parse(boot); err == nil && id.String() == boot {
+		return field{keyBootID, base64.RawURLEncoding.EncodeToString(id[:])}
+	}
+	return field{keyBoot, boot}
+}
+
+// cut keeps as much of a text as fits into room when it is escaped.
+func cut(text string, room int) string {
+	if len(text) <= room && len(escape(text)) <= room {
+		return text
+	}
+	text = text[:max(min(len(text), room), 0)] // escaping makes nothing shorter
+	for len(text) > 0 && len(escape(text))+len("...") > room {
+		text = text[:len(text)-1]
+	}
+	if text == "" {
+		return ""
+	}
+	return strings.ToValidUTF8(text, "") + "..."
+}
+
+// parseHeld reads a record. The error says what is wrong with it.
+func parseHeld(v value) (held, error) {
+	if v.kind != kindHeld {
+		return held{}, errors.New("its owner's value is of an unknown kind")
+	}
+	n := numbers{fields: v.fields}
+	ttl, beat := n.get(keyTTL), n.get(keyHeartbeat)
+	sign, taken := moment(n.get(keySign)), moment(1000*n.get(keyTaken))
+	id, err := parseIdentity(v.fields)
+	if err = errors.Join(err, n.err); err != nil || v.fields[keyNonce] == "" || v.fields[keyBrand] == "" ||
+		ttl <= 0 || ttl > multilock.MaxTTL.Milliseconds() || beat < 0 || beat > ttl {
+		return held{}, errors.New("its owner's value is not a whole record")
+	}
+	r := multilock.Record{Token: printable(v.fields[keyNonce]), Prepared: taken, Claim: multilock.Claim{
+		Holder: multilock.Holder{Identity: id, User: printable(v.fields[keyUser]), Command: printable(v.fields[keyCommand])},
+		TTL:    time.Duration(ttl) * time.Millisecond, Heartbeat: time.Duration(beat) * time.Millisecond, Job: v.fields[keyJob] != "",
+	}}
+	return held{record: r, brand: v.fields[keyBrand], result: v.fields[keyResult], sign: sign, taken: taken}, nil
+}
+
+// numbers reads fields, and remembers what went wrong.
+type numbers struct {
+	fields map[string]string
+	err    error
+}
+
+func (n *numbers) get(key string) int64 {
+	text := n.fields[key]
+	if text == "" {
+		return 0
+	}
+	value, err := strconv.ParseInt(text, 36, 64)
+	n.err = errors.Join(n.err, err)
+	return value
+}
+
+func parseIdentity(fields map[string]string) (process.Identity, error) {
+	id := process.Identity{
+		Host: printable(fields[keyHost]), Machine: fields[keyMachine], Boot: fields[keyBoot], Namespace: fields[keyNamespace],
+	}
+	var err, bad error
+	id.PID, err = strconv.Atoi(fields[keyPID])
+	id.Start, bad = strconv.ParseUint(fields[keyStart], 36, 64)
+	if id.Host == "" {
+		err = errors.New("there is no host")
+	}
+	if boot, err := base64.RawURLEncoding.DecodeString(fields[keyBootID]); err == nil && len(boot) == 16 {
+		id.Boot = uuid.UUID(boot).String()
+	}
+	return id, errors.Join(err, bad)
+}
+
+func moment(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// printable keeps whoever writes an attribute from writing to the terminals of
+// those who look at it.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
+
+// newToken names one acquisition, or one value. It is never used twice.
+func newToken() (string, error) {
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return "", opError("draw a random token", "", err)
+	}
+	return hex.EncodeToString(id[:]), nil
+}
+
+// newResultID tells the results of one name apart: 60 bits are plenty.
+func newResultID() string { return strings.ToLower(rand.Text()[:12]) }

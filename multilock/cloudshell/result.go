@@ -1,0 +1,136 @@
+package cloudshell
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+// A result is longer than one attribute. Its fields are cut into pieces, each of
+// which is the value of a service of its own: ml1;result;i=0.2;r=...;d=PIECE.
+const (
+	maxPieces  = 8
+	pieceRoom  = 200 // beside it there is what says which piece it is
+	pieceStart = ";d="
+)
+
+// The fields of a result, beside those of an identity.
+const (
+	keyExit     = "x"
+	keySignal   = "g"
+	keyWhy      = "y"
+	keyAttempt  = "a"
+	keyFinal    = "f"
+	keySlot     = "o" // seconds of Unix time
+	keyBegun    = "w" // nanoseconds of it
+	keyDuration = "d" // nanoseconds
+	keyPiece    = "i" // which piece of how many
+)
+
+// What people read is cut, so that there are never more than maxPieces.
+const (
+	maxResultUser    = 60
+	maxResultCommand = 400
+	maxResultWhy     = 600
+)
+
+// encodeResult gives the values of the pieces.
+func encodeResult(brand string, r multilock.Result) ([]string, error) {
+	fields := []field{
+		{keyNonce, r.Token}, {keyUser, cut(r.User, maxResultUser)}, {keyCommand, cut(r.Command, maxResultCommand)},
+		{keyExit, number(int64(r.Exit))}, {keySignal, r.Signal}, {keyWhy, cut(r.Why, maxResultWhy)}, {keyAttempt, number(int64(r.Attempt))},
+		{keySlot, number(seconds(r.Slot))}, {keyBegun, number(nanoseconds(r.Start))}, {keyDuration, number(int64(r.Duration))},
+	}
+	if r.Final {
+		fields = append(fields, field{keyFinal, "1"})
+	}
+	whole := encodeValue(kindResult, append(fields, identityFields(r.By)...))
+	count := (len(whole) + pieceRoom - 1) / pieceRoom
+	if count > maxPieces {
+		return nil, fmt.Errorf("the result needs %d services; at most %d may be made", count, maxPieces)
+	}
+	var pieces []string
+	for i := range count {
+		head := encodeValue(kindResult, []field{{keyPiece, fmt.Sprintf("%d.%d", i, count)}, {keyBrand, brand}})
+		pieces = append(pieces, head+pieceStart+whole[i*pieceRoom:min((i+1)*pieceRoom, len(whole))])
+	}
+	return pieces, nil
+}
+
+func seconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+func nanoseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// parseResult reads a result. It never fails: what it does not understand becomes a
+// result with Foreign set, whose job counts as run.
+func parseResult(name string, pieces map[int]string) multilock.Result {
+	r, err := decodeResult(pieces)
+	if err != nil {
+		r = multilock.Result{Foreign: err.Error()}
+	}
+	r.Name = name
+	return r
+}
+
+func decodeResult(pieces map[int]string) (multilock.Result, error) {
+	whole, err := joinPieces(pieces)
+	if err != nil {
+		return multilock.Result{}, err
+	}
+	v, err := parseValue(whole)
+	if err != nil || v.kind != kindResult {
+		return multilock.Result{}, errors.New("it is not a result of multilock")
+	}
+	by, err := parseIdentity(v.fields)
+	n := numbers{fields: v.fields}
+	r := multilock.Result{
+		Token: printable(v.fields[keyNonce]), By: by, User: printable(v.fields[keyUser]), Command: printable(v.fields[keyCommand]),
+		Exit: int(n.get(keyExit)), Signal: printable(v.fields[keySignal]), Why: printable(v.fields[keyWhy]), Attempt: int(n.get(keyAttempt)),
+		Final: v.fields[keyFinal] != "", Duration: time.Duration(n.get(keyDuration)),
+	}
+	if slot := n.get(keySlot); slot != 0 {
+		r.Slot = time.Unix(slot, 0).UTC()
+	}
+	if begun := n.get(keyBegun); begun != 0 {
+		r.Start = time.Unix(0, begun).UTC()
+	}
+	if err := errors.Join(err, n.err); err != nil || r.Token == "" || r.Attempt < 1 {
+		return multilock.Result{}, errors.New("it is not a whole result")
+	}
+	return r, nil
+}
+
+// joinPieces puts the pieces together.
+func joinPieces(pieces map[int]string) (string, error) {
+	var whole strings.Builder
+	for i := range len(pieces) {
+		head, piece, found := strings.Cut(pieces[i], pieceStart)
+		v, err := parseValue(head)
+		if !found || err != nil || v.kind != kindResult || v.fields[keyPiece] != fmt.Sprintf("%d.%d", i, len(pieces)) {
+			return "", errors.New("a part of it is missing, or damaged: " + strconv.Itoa(i))
+		}
+		whole.WriteString(piece)
+	}
+	return whole.String(), nil
+}
+
+// isPiece says whether a service is a piece of a result that this package wrote.
+func isPiece(text string) bool {
+	head, _, found := strings.Cut(text, pieceStart)
+	v, err := parseValue(head)
+	return found && err == nil && v.kind == kindResult
+}

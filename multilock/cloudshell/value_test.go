@@ -1,0 +1,146 @@
+package cloudshell
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+func someHeld() held {
+	r := multilock.Record{Token: strings.Repeat("5f", 16), Claim: multilock.Claim{
+		Holder: multilock.Holder{
+			Identity: process.Identity{Host: "exec-server-3", Boot: "0f0e1c2d-1111-4222-8333-444455556666", Namespace: "pid:[4026531836]", PID: 4711, Start: 987654321},
+			User:     "ada", Command: "rsync -a /src; /dst=\"x\" 100% é",
+		},
+		TTL: 2 * time.Minute, Heartbeat: 12 * time.Second, Job: true,
+	}}
+	moment := time.UnixMilli(1763752689000).UTC()
+	r.Prepared = moment
+	return held{record: r, brand: brand("R"), result: "abcdefghijkl", sign: moment, taken: moment}
+}
+
+func TestHeldRoundTrip(t *testing.T) {
+	want := someHeld()
+	text := want.encode()
+	require.LessOrEqual(t, len(text), valueLimit)
+	found := newTurn(7, text)
+	require.Empty(t, found.why)
+	require.Equal(t, want, found.held)
+	require.Equal(t, want.result, found.result)
+}
+
+// A value never outgrows the limit, and what identifies the holder is never cut.
+func TestHeldFits(t *testing.T) {
+	h := someHeld()
+	h.record.Holder.Host = strings.Repeat("h", 64)
+	h.record.Holder.User = strings.Repeat("ü", 40)
+	h.record.Holder.Command = strings.Repeat("☃ ", 400)
+	text := h.encode()
+	require.LessOrEqual(t, len(text), valueLimit)
+	found := newTurn(7, text)
+	require.Empty(t, found.why)
+	require.Equal(t, h.record.Token, found.held.record.Token)
+	require.Equal(t, h.record.Holder.Boot, found.held.record.Holder.Boot)
+	require.Equal(t, h.record.Holder.Start, found.held.record.Holder.Start)
+	require.Equal(t, text, found.held.encode(), "cutting it again changes nothing")
+}
+
+func TestForeignValues(t *testing.T) {
+	whole := someHeld().encode()
+	for name, text := range map[string]string{
+		"nothing": "", "a name": "resource 7", "a later format": strings.Replace(whole, "ml1", "ml2", 1), "an unknown kind": strings.Replace(whole, "held", "lent", 1),
+		"a field twice": whole + ";n=1", "no token": strings.Replace(whole, ";n=", ";zz=", 1), "no ttl": strings.Replace(whole, ";l=", ";zz=", 1),
+		"no reservation": strings.Replace(whole, ";r=", ";zz=", 1), "bad escape": whole + ";q=%zz", "bad number": strings.Replace(whole, ";l=", ";l=-", 1),
+		"cut off": whole[:60], "free in no reservation": "ml1;free", "free without it": "ml1;free;n=1",
+	} {
+		top := newTurn(3, text)
+		require.NotEmpty(t, top.why, name)
+		s := &Source{brand: brand("R")}
+		for _, v := range []*view{{turns: []turn{top}}, {bare: newBare(service{owner: text})}} {
+			require.Equal(t, heldByOther, s.read(v).state, name)
+			require.Equal(t, multilock.Held, judge(evidence{standing: s.read(v), unchanged: time.Hour, watched: time.Hour, maxAge: time.Second}).state, name)
+		}
+	}
+}
+
+// FuzzValue: whatever stands in an attribute, it is a lock that is held, unless it
+// says in our own format that it is not.
+func FuzzValue(f *testing.F) {
+	for _, seed := range []string{someHeld().encode(), "", "resource 7", "ml1;free;n=1;r=" + brand("R"), "ml1;held;l=1", "ml1;free", "ml1;;;=;=", "ml1;result;i=0.1;d=x"} {
+		f.Add(seed)
+	}
+	s := &Source{brand: brand("R")}
+	f.Fuzz(func(t *testing.T, text string) {
+		top := newTurn(1, text)
+		state := s.read(&view{turns: []turn{top}}).state
+		if state == freeHere && (top.why != "" || top.brand == s.brand && top.kind != kindFree) {
+			t.Fatalf("%q was taken for free", text)
+		}
+		_ = parseResult("x", map[int]string{0: text})
+		_ = newBare(service{owner: text})
+	})
+}
+
+func TestResultRoundTrip(t *testing.T) {
+	want := multilock.Result{
+		Name: "nightly", Token: "5f", By: someHeld().record.Holder.Identity, User: "ada", Command: "make all", Exit: 3, Signal: "SIGTERM", Why: "because; 100%",
+		Attempt: 2, Final: true, Slot: time.Unix(1763752680, 0).UTC(), Start: time.Unix(1763752689, 123456789).UTC(), Duration: 90 * time.Second,
+	}
+	pieces, err := encodeResult(brand("R"), want)
+	require.NoError(t, err)
+	found := map[int]string{}
+	for i, text := range pieces {
+		require.LessOrEqual(t, len(text), valueLimit)
+		require.True(t, isPiece(text))
+		found[i] = text
+	}
+	require.Equal(t, want, parseResult("nightly", found))
+	for i := range pieces {
+		lacking := map[int]string{}
+		for j, text := range found {
+			if j != i {
+				lacking[j] = text
+			}
+		}
+		require.NotEmpty(t, parseResult("nightly", lacking).Foreign)
+	}
+	want.Why, want.Command = strings.Repeat("☃", 5000), strings.Repeat("x;", 5000)
+	pieces, err = encodeResult(brand("R"), want)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(pieces), maxPieces)
+}
+
+func TestAliases(t *testing.T) {
+	for _, group := range []string{"", "convert", "a.TURN"} {
+		s := &Source{prefix: prefixOf(group)}
+		aliases := map[string]string{}
+		for _, name := range []string{
+			"MUTEX", "my mutex_2.x", " a", "a ", "TURN", "TURN.5", "x.TURN.5", "x.RESULT.id.0", "MULTILOCK", "MULTILOCK.x", "TURNTABLE", "[2E]", "é", "\x00", "[", "]", "[5",
+		} {
+			alias := s.aliasOf(name)
+			require.Empty(t, aliases[alias], "%q and %q", name, aliases[alias])
+			aliases[alias] = name
+			found, ok := s.nameOf(alias)
+			require.True(t, ok, name)
+			require.Equal(t, name, found)
+			_, _, isTurn := cutTurn(alias)
+			_, _, _, isPiece := cutPiece(alias)
+			require.False(t, isTurn || isPiece, alias)
+			base, number, ok := cutTurn(turnAlias(alias, 12))
+			require.True(t, ok)
+			require.Equal(t, alias, base)
+			require.EqualValues(t, 12, number)
+		}
+	}
+	s := &Source{}
+	for _, name := range []string{"MUTEX", "my mutex_2.x", "TURNTABLE", "Ports-1"} {
+		require.Equal(t, name, s.aliasOf(name), "a script's name is its alias")
+	}
+	_, ok := s.nameOf("MULTILOCK")
+	require.False(t, ok)
+}
