@@ -255,3 +255,11 @@ func (a *agenda) idle() bool {
 	defer a.mu.Unlock()
 	return a.next == len(a.state) && len(a.window) == 0
 }
+
+// waits says whether nothing is left to be taken but what others hold, and others
+// do hold something.
+func (a *agenda) waits() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.next == len(a.state) && len(a.window) == 0 && a.tally.open > a.tally.taken
+}

@@ -26,6 +26,8 @@ func newNews() *news { return &news{urgent: make(chan struct{}, 1)} }
 const (
 	// newsEvery is the time between two exchanges while there is something to tell.
 	newsEvery = 250 * time.Millisecond
+	// newsUnasked is the time after which they are read in any case, for the progress.
+	newsUnasked = 10 * time.Second
 	// manyNews are told at once.
 	manyNews = 256
 	// lastNewsPatience is for a server that is away when everything else has ended.
@@ -98,12 +100,15 @@ func (n *news) sum() (takenOver int, trouble error) {
 // follow exchanges news until the channel is closed, and then once more. Nothing
 // that is under way is given up before ctx ends.
 func (b *Batch) follow(ctx context.Context, ended <-chan struct{}) {
-	pause := pauses{limit: b.opt.Poll}
+	pause, heard := pauses{limit: b.opt.Poll}, time.Now()
 	for b.news.await(max(newsEvery, pause.next()), ended) {
-		b.publish(ctx)
+		if told := b.publish(ctx); !told && !b.needsNews() && time.Since(heard) < newsUnasked {
+			continue
+		}
 		if b.listen(ctx) > 0 {
 			pause.reset()
 		}
+		heard = time.Now()
 	}
 	b.publish(ctx)
 	if b.agenda.count().open == 0 {
@@ -111,6 +116,12 @@ func (b *Batch) follow(ctx context.Context, ended <-chan struct{}) {
 	}
 	b.news.note(b.news.close())
 }
+
+// needsNews says whether what others do decides what happens here next. Otherwise
+// news save attempts at jobs that are done, and it is enough to hear them when a job
+// of our own has ended: asking all the time while long jobs run would cost more
+// than all the rest, and the more, the more hosts there are.
+func (b *Batch) needsNews() bool { return b.opt.Halt.When != HaltNever || b.agenda.waits() }
 
 // await pauses until the next exchange. It reports false when there is to be no other.
 func (n *news) await(pause time.Duration, ended <-chan struct{}) bool {
@@ -126,14 +137,15 @@ func (n *news) await(pause time.Duration, ended <-chan struct{}) bool {
 }
 
 // publish tells what there is to tell. That it cannot be told stops no job: the
-// others find out under the jobs' locks.
-func (b *Batch) publish(ctx context.Context) {
+// others find out under the jobs' locks. It reports whether there was anything.
+func (b *Batch) publish(ctx context.Context) (told bool) {
 	events := b.news.take()
 	if len(events) == 0 {
-		return
+		return false
 	}
 	_, err := prompt(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, b.src.Record(ctx, events) })
 	b.news.note(err)
+	return true
 }
 
 // listen reads the news until there are no more. It returns how many there were.

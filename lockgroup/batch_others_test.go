@@ -2,6 +2,7 @@ package lockgroup_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +80,45 @@ func TestBatchHearsOfAFailure(t *testing.T) {
 		require.ErrorIs(t, err, lockgroup.ErrNotDone)
 		require.Equal(t, lockgroup.BatchProgress{Total: 2, Done: 1, Failed: 1, Ran: 1}, report.BatchProgress)
 		require.True(t, report.Failures[0].Final)
+	})
+}
+
+// While long jobs run, and nobody is waited for, news are asked for seldom: about
+// twice for each job that ends here, to the end of the history.
+func TestBatchAsksSeldomWhileJobsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const jobs, length = 50, 8 * time.Second
+		v, ran := newVenue(), newRuns()
+		list := ran.jobs(jobs, func(context.Context, lockgroup.Attempt) error {
+			time.Sleep(length)
+			return nil
+		})
+		report, err := batch(t, v, list, lockgroup.BatchOptions{}).Run(inTime(t))
+		require.NoError(t, err)
+		require.Equal(t, jobs, report.Ran)
+		require.LessOrEqual(t, v.count("follow"), 2*jobs+10)
+		require.GreaterOrEqual(t, v.count("follow"), jobs)
+	})
+}
+
+// However long a job takes, the progress of the others is heard of.
+func TestBatchHearsOfOthersDuringALongJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, ran := newVenue(), newRuns()
+		var b *lockgroup.Batch
+		exit := 0
+		b = batch(t, v, ran.jobs(70, func(context.Context, lockgroup.Attempt) error {
+			for i := range 70 {
+				_ = v.Record(t.Context(), []multilock.Event{{What: multilock.Committed, Name: fmt.Sprintf("job%03d", i+1), Exit: &exit}})
+			}
+			time.Sleep(time.Minute)
+			if done := b.Progress().Done; done < 70 {
+				t.Errorf("%d are known to be done", done)
+			}
+			return nil
+		}), lockgroup.BatchOptions{})
+		_, err := b.Run(inTime(t))
+		require.NoError(t, err)
 	})
 }
 

@@ -3,6 +3,7 @@ package nfs_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,7 +41,7 @@ const (
 func TestCost(t *testing.T) {
 	needLab(t)
 	bill := newBill()
-	for _, p := range append(prices(), barePrices()...) {
+	for _, p := range slices.Concat(prices(), jobPrices(), barePrices()) {
 		for i, h := range hosts() {
 			t.Run(p.what+"/v"+h.version, func(t *testing.T) {
 				spent := p.leastOf(t, i)

@@ -15,6 +15,8 @@ func TestMain(m *testing.M) {
 	case "":
 	case "actor":
 		exit(playActor(os.Stdin, os.Stdout))
+	case "batch":
+		exit(workBatch(os.Getenv(batchVariable)))
 	case "conformance": // one test of this binary, on a host
 		os.Exit(m.Run())
 	default:

@@ -1,0 +1,174 @@
+package nfs_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// jobPrices are what the steps of batches, run-once jobs and barriers cost.
+func jobPrices() []price {
+	return []price{
+		{what: "a job that runs once: lock, look, commit, release", most: [3]int{25, 25, 23}, call: costOfJob},
+		{what: "a job that turns out to be done", most: [3]int{24, 24, 22}, call: costOfDoneJob},
+		{what: "a job that somebody else holds", most: [3]int{9, 9, 9}, call: costOfHeldJob},
+		{what: "news of a batch, told", most: [3]int{6, 6, 5}, call: costOfTelling},
+		{what: "news of a batch, when there are none", most: [3]int{5, 5, 5}, call: costOfNoNews},
+		{what: "whether any of 2,000 results is new", most: [3]int{1, 1, 1}, call: costOfRevision},
+	}
+}
+
+func costOfJob(t *testing.T, b bench) func() {
+	n := 0
+	return func() {
+		n++
+		runJob(t, b.src, fmt.Sprintf("job%d", n))
+	}
+}
+
+// runJob does what a batch does for a job that nobody has run.
+func runJob(t *testing.T, src *fslock.Source, name string) {
+	ctx := context.Background()
+	lock, err := multilock.TryOnce(ctx, src, name, multilock.Options{TTL: long})
+	require.NoError(t, err)
+	_, err = lock.Outcome(ctx)
+	require.ErrorIs(t, err, multilock.ErrNoResult)
+	require.NoError(t, lock.Commit(ctx, multilock.Result{By: src.Self(), Attempt: 1, Final: true}))
+	require.NoError(t, lock.Release(ctx))
+}
+
+func costOfDoneJob(t *testing.T, b bench) func() {
+	other, n := b.source(t, b.other), 0
+	return func() {
+		n++
+		name := fmt.Sprintf("job%d", n)
+		runJob(t, other, name)
+		lock, err := multilock.TryOnce(context.Background(), b.src, name, multilock.Options{TTL: long})
+		require.NoError(t, err)
+		_, err = lock.Outcome(context.Background())
+		require.NoError(t, err)
+		require.NoError(t, lock.Release(context.Background()))
+	}
+}
+
+func costOfHeldJob(t *testing.T, b bench) func() {
+	try(t, b.source(t, b.other), "job", multilock.Options{TTL: long})
+	return func() {
+		_, err := multilock.TryOnce(context.Background(), b.src, "job", multilock.Options{TTL: long})
+		require.ErrorIs(t, err, multilock.ErrHeld)
+	}
+}
+
+func costOfTelling(t *testing.T, b bench) func() {
+	return func() {
+		require.NoError(t, b.src.Append(context.Background(), multilock.Event{Time: time.Now(), What: multilock.Committed, Name: "job"}))
+	}
+}
+
+// costOfNoNews has a history of three hosts.
+func costOfNoNews(t *testing.T, b bench) func() {
+	for _, h := range hosts() {
+		require.NoError(t, b.source(t, h).Append(context.Background(), multilock.Event{Time: time.Now(), What: multilock.Committed, Name: "job"}))
+	}
+	follower := b.src.Follow(time.Time{})
+	t.Cleanup(func() { _ = follower.Close() })
+	for heard := 0; heard < len(hosts()); {
+		events, err := follower.Next(context.Background())
+		require.NoError(t, err)
+		heard += len(events)
+	}
+	return func() {
+		events, err := follower.Next(context.Background())
+		require.NoError(t, err)
+		require.Empty(t, events)
+	}
+}
+
+func costOfRevision(t *testing.T, b bench) func() {
+	b.fillResults(t, 2000)
+	return func() {
+		revision, err := b.src.Revision(context.Background())
+		require.NoError(t, err)
+		require.NotEmpty(t, revision)
+	}
+}
+
+// fillResults puts results of that many jobs in the place, on the server's own
+// disk: one is committed, the others are its copies.
+func (p place) fillResults(t *testing.T, n int) {
+	t.Helper()
+	src, err := fslock.Open(fslock.Options{Base: p.stored(), Self: hosts()[0].identity(t)})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = src.Close() })
+	runJob(t, src, "job0000")
+	content, err := os.ReadFile(p.result("job0000"))
+	require.NoError(t, err)
+	for i := 1; i < n; i++ {
+		require.NoError(t, os.WriteFile(p.result(fmt.Sprintf("job%04d", i)), content, 0o666))
+	}
+}
+
+// result is where the result of a job is on the server's disk.
+func (p place) result(name string) string { return filepath.Join(p.results(), name) }
+
+// results is the directory of them.
+func (p place) results() string {
+	return p.stored(".multilock", "groups", fslock.DefaultGroup, "done")
+}
+
+// Where the requests of a job come from, call by call, alone and together: then
+// others change the directories that all share before each of our calls, and a
+// client has to ask anew for what it knew of them. The question whether the job was
+// done before is asked with what no client can answer by itself, and so is the
+// commit.
+func TestCostOfEachCallOfAJob(t *testing.T) {
+	eachVersion(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		company, n := p.source(t, others[0]), 0
+		for name, before := range map[string]func(){
+			"alone":    func() {},
+			"together": func() { n++; runJob(t, company, fmt.Sprintf("other%d", n)) },
+		} {
+			if testing.Short() && name != "alone" {
+				continue // others run a job for each of our calls
+			}
+			l := &ledger{t: t, h: h}
+			src := p.sourceThrough(t, h, faultfs.New(h, func(op faultfs.Op) error {
+				if op.Phase == faultfs.Before {
+					before()
+				}
+				return l.note(op)
+			}))
+			l.requireAsked(src, name)
+			t.Logf("v%s, %s: %d\n%s", h.version, name, l.total(), l)
+		}
+	})
+}
+
+// requireAsked runs two jobs, and looks at what the second one has asked the server.
+func (l *ledger) requireAsked(src *fslock.Source, prefix string) {
+	l.t.Helper()
+	name := prefix + "2"
+	runJob(l.t, src, prefix+"1")
+	l.clear()
+	runJob(l.t, src, name)
+	mkdir := map[string]string{"4.2": "CREATE", "4.1": "CREATE", "3": "MKDIR"}[l.h.version]
+	require.Equal(l.t, 1, l.during("mkdir .multilock/groups/" + fslock.DefaultGroup + "/done/" + name)[mkdir], "is it done?")
+	require.Equal(l.t, 1, l.during("rename " + fslock.DefaultGroup + "/" + name + "/" + name)["RENAME"], "it is done")
+}
+
+func (l *ledger) total() (sum int) {
+	for _, spent := range l.spent {
+		sum += spent.total()
+	}
+	return sum
+}

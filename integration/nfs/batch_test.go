@@ -1,0 +1,52 @@
+package nfs_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whoever is killed, whichever host crashes or is cut off, and whenever: each job
+// gets one result, and is never run again once that is in place.
+func TestBatchThroughCrashes(t *testing.T) {
+	needLab(t)
+	r := newTrial(t, jobsAtLength(100, 2000), 4)
+	r.startAll()
+	r.strike(blows{kills: 2, crashes: 1}.atLength(blows{kills: 30, crashes: 8, cuts: 6}))
+	r.end()
+	require.Empty(t, r.faults())
+	r.requireOpen()
+}
+
+// The same with the command, and with jobs that are commands.
+func TestBatchCommandThroughCrashes(t *testing.T) {
+	needCommand(t)
+	r := newTrial(t, jobsAtLength(45, 600), 3).asCommand()
+	r.startAll()
+	r.strike(blows{kills: 2, crashes: 1}.atLength(blows{kills: 12, crashes: 4, cuts: 3}))
+	r.end()
+	require.Empty(t, r.faults())
+	r.requireOpen()
+}
+
+// A test that cannot fail proves nothing: workers that make a mistake are caught,
+// without any blow. One list may go well with them.
+func TestBrokenBatchesAreCaught(t *testing.T) {
+	needLab(t)
+	for _, variant := range []string{blind, hasty} {
+		t.Run(variant, func(t *testing.T) {
+			const lists = 20
+			for range lists {
+				r := newTrial(t, 24, 4)
+				r.variant = variant
+				r.startAll()
+				r.end()
+				if faults := r.faults(); len(faults) > 0 {
+					t.Log(faults[0])
+					return
+				}
+			}
+			t.Fatal("nobody noticed")
+		})
+	}
+}

@@ -1,0 +1,235 @@
+package nfs_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// trialTTL is one that holders keep while the emulated machine does other things.
+const trialTTL = 15 * time.Second
+
+// trial is one list of jobs, worked through by a worker on each host, while workers
+// are killed, hosts crash, and cables are cut. What it finds comes from the witness
+// and from the server's own disk.
+type trial struct {
+	place
+	t       *testing.T
+	witness *witness
+	jobs    []string
+	width   int
+	list    string // the file of the jobs if the workers are the command
+	variant string // of the workers if they are this binary
+
+	workers map[host]*batchWorker
+	lives   int
+	struck  map[string]int // blows, by worker
+}
+
+// batchWorker is a process that works through the list. Its parent is the lab's
+// program "on"; if that is killed, so is the worker.
+type batchWorker struct {
+	*exec.Cmd
+	name string
+	said string // the file of what it prints
+}
+
+func newTrial(t *testing.T, jobs, width int) *trial {
+	t.Helper()
+	r := &trial{t: t, place: newPlace(t), witness: newWitness(t), width: width, workers: map[host]*batchWorker{}, struck: map[string]int{}}
+	for n := range jobs {
+		r.jobs = append(r.jobs, fmt.Sprintf("job%04d", n))
+	}
+	require.NoError(t, os.MkdirAll(r.results(), 0o777))
+	r.witness.watch(t, r.results())
+	t.Cleanup(func() {
+		for _, w := range r.workers {
+			_ = w.Process.Kill()
+			_ = w.Wait()
+		}
+	})
+	return r
+}
+
+// asCommand makes the workers run the command line, with jobs that are commands.
+// Some of them take a while.
+func (r *trial) asCommand() *trial {
+	var text strings.Builder
+	for n, name := range r.jobs {
+		work := ":"
+		if n%4 == 0 {
+			work = "sleep 0.2"
+		}
+		fmt.Fprintf(&text, "%s\t%s\n", name, r.witness.shell(work))
+	}
+	r.list = r.file("jobs.txt", text.String())
+	return r
+}
+
+// start starts a worker on a host.
+func (r *trial) start(h host) {
+	r.t.Helper()
+	r.lives++
+	w := &batchWorker{name: fmt.Sprintf("%s.%d", h.name, r.lives)}
+	w.said = filepath.Join(filepath.Dir(r.witness.path), w.name)
+	output, err := os.Create(w.said)
+	require.NoError(r.t, err)
+	defer output.Close()
+	w.Cmd = r.workerOn(h, w.name)
+	w.Stdout, w.Stderr = output, output
+	require.NoError(r.t, w.Start())
+	r.workers[h] = w
+}
+
+func (r *trial) startAll() {
+	r.t.Helper()
+	for _, h := range hosts() {
+		r.start(h)
+	}
+}
+
+// blows are what happens to workers and hosts during a trial.
+type blows struct{ kills, crashes, cuts int }
+
+// atLength is how many blows a test deals in a short run, and in a long one.
+func (b blows) atLength(long blows) blows {
+	if testing.Short() {
+		return b
+	}
+	return long
+}
+
+// strike deals blows in random order to random hosts, at moments that are spread
+// over the list.
+func (r *trial) strike(b blows) {
+	r.t.Helper()
+	seed := rand.Uint64()
+	r.t.Logf("%d jobs, %+v, seed %d", len(r.jobs), b, seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	deals := slices.Concat(
+		slices.Repeat([]func(host, int){r.kill}, b.kills),
+		slices.Repeat([]func(host, int){r.crash}, b.crashes),
+		slices.Repeat([]func(host, int){r.cut}, b.cuts),
+	)
+	rng.Shuffle(len(deals), func(i, j int) { deals[i], deals[j] = deals[j], deals[i] })
+	share := len(r.jobs) / (len(deals) + 1)
+	for n, deal := range deals {
+		r.await(n*share + 1)
+		h := hosts()[rng.IntN(len(hosts()))]
+		r.struck[r.workers[h].name]++
+		deal(h, (n+1)*share)
+	}
+}
+
+// kill puts a worker in the place of one that it kills.
+func (r *trial) kill(h host, _ int) {
+	r.t.Helper()
+	require.NoError(r.t, r.workers[h].Process.Kill())
+	_ = r.workers[h].Wait()
+	r.start(h)
+}
+
+func (r *trial) crash(h host, _ int) {
+	r.t.Helper()
+	lab(r.t, "host", "crash", h.name)
+	_ = r.workers[h].Wait()
+	lab(r.t, "host", "boot", h.name)
+	r.start(h)
+}
+
+// cut takes a host's cable away until the others have come further.
+func (r *trial) cut(h host, until int) {
+	r.t.Helper()
+	lab(r.t, "net", "cut", h.name)
+	defer lab(r.t, "net", "heal", h.name)
+	r.await(until)
+}
+
+// await waits until so many jobs have a result. As long as one more gets its result
+// now and then, it waits.
+func (r *trial) await(jobs int) {
+	r.t.Helper()
+	last := -1
+	for last < jobs {
+		next := last
+		eventually(r.t, fmt.Sprintf("more than %d of %d jobs are done", last, jobs), func() bool {
+			time.Sleep(100 * time.Millisecond) // a look reads all that the witness has
+			next = r.witness.commits(r.t)
+			return next > last
+		})
+		last = next
+	}
+}
+
+// end waits for the workers, which have to find that all is done.
+func (r *trial) end() {
+	r.t.Helper()
+	r.await(len(r.jobs))
+	for h, w := range r.workers {
+		ended := make(chan error, 1)
+		go func() { ended <- w.Wait() }()
+		select {
+		case err := <-ended:
+			require.NoError(r.t, err, "%s: %s", w.name, r.output(w))
+		case <-within(r.t).Done():
+			require.FailNow(r.t, "a worker does not end", "%s: %s", w.name, r.output(w))
+		}
+		delete(r.workers, h)
+	}
+}
+
+func (r *trial) output(w *batchWorker) string {
+	text, err := os.ReadFile(w.said)
+	require.NoError(r.t, err)
+	return string(text)
+}
+
+// faults is what the witness and the results say of it.
+func (r *trial) faults() []string {
+	r.t.Helper()
+	src, err := fslock.Open(fslock.Options{Base: r.stored()})
+	require.NoError(r.t, err)
+	defer src.Close()
+	c := circumstances{jobs: r.jobs, width: r.width, struck: r.struck, results: map[string]multilock.Result{}, broken: map[string]bool{}}
+	for _, name := range r.jobs {
+		result, err := src.Result(r.t.Context(), name)
+		if !errors.Is(err, multilock.ErrNoResult) {
+			require.NoError(r.t, err)
+			c.results[name] = result
+		}
+	}
+	events, err := src.History(r.t.Context(), time.Time{})
+	require.NoError(r.t, err)
+	for _, e := range events {
+		if e.What == multilock.Broke {
+			c.broken[e.Token] = true
+		}
+	}
+	a := r.witness.read(r.t)
+	r.t.Logf("%d runs of %d jobs, %d locks taken over", a.runs(), len(r.jobs), len(c.broken))
+	return a.faults(c)
+}
+
+// requireOpen checks that a barrier for the jobs opens on each host.
+func (r *trial) requireOpen() {
+	r.t.Helper()
+	for _, h := range hosts() {
+		barrier, err := lockgroup.NewBarrier(r.source(r.t, h), lockgroup.BarrierOptions{Members: r.jobs})
+		require.NoError(r.t, err)
+		report, err := barrier.Wait(within(r.t))
+		require.NoError(r.t, err, "%s: %+v", h.name, report)
+	}
+}
