@@ -61,6 +61,8 @@ func lack(trait multilock.Trait) string {
 		return "cannot tell whether anything in it is held"
 	case multilock.FenceNumbers:
 		return "has no fencing numbers"
+	case multilock.PromptRelease:
+		return "frees no lock before its time is over"
 	case multilock.BreakByEvidence:
 		return "does not let anybody break a lock"
 	}

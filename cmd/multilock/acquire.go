@@ -122,6 +122,9 @@ func acquireDetached(ctx context.Context, e *env, o *acquireOptions) (acquireRep
 	if err != nil {
 		return acquireReport{}, err
 	}
+	if err := src.require("acquire", multilock.PromptRelease); err != nil {
+		return acquireReport{}, src.close(err)
+	}
 	opt := o.options()
 	opt.Detached, opt.User, opt.Command = true, o.user, "acquire --detach"
 	start := time.Now()
@@ -146,6 +149,7 @@ func acquiredEvent(lock *multilock.Lock, opt multilock.Options, fence uint64, wa
 // keepOrder is what the keeper is told, on its standard input.
 type keepOrder struct {
 	Base, URL, Group, Name  string
+	UsualGroup              string
 	LegacyPeers             bool
 	TTL, MaxAge, Poll, Wait time.Duration
 	Forever                 bool
@@ -155,7 +159,7 @@ type keepOrder struct {
 
 func (o *acquireOptions) order(owner process.Identity) keepOrder {
 	return keepOrder{
-		Base: o.base, URL: o.url.String(), Group: o.group, Name: o.name, LegacyPeers: o.legacyPeers,
+		Base: o.base, URL: o.url.String(), Group: o.group, Name: o.name, UsualGroup: o.usualGroup, LegacyPeers: o.legacyPeers,
 		TTL: o.ttl.value, MaxAge: o.maxAge.value, Poll: o.poll.value, Wait: o.wait.value, Forever: o.wait.forever,
 		Owner: owner, User: o.user,
 	}

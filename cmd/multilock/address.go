@@ -4,16 +4,20 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // address is a URL, cut up as RFC 3986, appendix B, does it and no further: a list
 // of hosts is as good as one, and nothing fails with the password in its message.
 type address struct{ scheme, user, password, host, path, query, fragment string }
 
-var urlParts = regexp.MustCompile(`(?s)^([a-zA-Z][a-zA-Z0-9+.-]*):(?://(?:([^/?#:@]*)(?::([^/?#]*))?@)?([^/?#@]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$`)
+// urlParts is compiled by who needs it: most runs do not.
+var urlParts = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)^([a-zA-Z][a-zA-Z0-9+.-]*):(?://(?:([^/?#:@]*)(?::([^/?#]*))?@)?([^/?#@]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$`)
+})
 
 func parseAddress(text string) (address, bool) {
-	m := urlParts.FindStringSubmatch(text)
+	m := urlParts().FindStringSubmatch(text)
 	if m == nil {
 		return address{}, false
 	}

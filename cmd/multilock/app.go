@@ -21,6 +21,18 @@ holder lives, and taken over when the holder is dead: at once on the same host,
 after its time to live (--ttl) on another. "multilock status" shows who holds
 what, and why that counts as alive.
 
+Hosts that share something else than a filesystem name it with --source:
+
+   mongodb://USER@HOST/DATABASE.COLLECTION       a lock is a document (also mongodb+srv)
+   cloudshell://USER@HOST:PORT/RESERVATION       a lock is a service with its alias;
+                                                 just "cloudshell:" in a script there
+   cook+file:///DIRECTORY?period=5m              once in a period, released by time alone
+   cook+mongodb://HOST/DATABASE.COLLECTION?period=5m
+
+The password of USER is never part of a command line: put it into MULTILOCK_PASSWORD,
+or into a file that MULTILOCK_PASSWORD_FILE names, or the whole URL into
+MULTILOCK_SOURCE. "multilock doctor" tells what can be relied on there.
+
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 ` + exitTable
@@ -37,7 +49,7 @@ func run(ctx context.Context, e *env, args []string) outcome {
 func newApp(e *env) *cli.App {
 	app := &cli.App{
 		Name:            "multilock",
-		Usage:           "a lock and a job runner for hosts that share a filesystem",
+		Usage:           "a lock and a job runner for hosts that share a filesystem, or something else",
 		Description:     description,
 		HideHelpCommand: false,
 		HideVersion:     true,

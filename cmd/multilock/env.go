@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 )
@@ -14,6 +15,23 @@ type env struct {
 	getenv                func(string) string
 	environ               func() []string
 	kinds                 []sourceKind // of lock sources
+}
+
+// jobEnviron is what a job gets of our environment: all but what is secret. A job
+// that uses the same source reads the password from the file that
+// MULTILOCK_PASSWORD_FILE names.
+func (e *env) jobEnviron() []string {
+	var vars []string
+	for _, entry := range e.environ() {
+		switch name, value, _ := strings.Cut(entry, "="); name {
+		case envPassword:
+		case envSource:
+			vars = append(vars, name+"="+publicURL(value))
+		default:
+			vars = append(vars, entry)
+		}
+	}
+	return vars
 }
 
 // say prints a line of our own on the standard error, which keeps it apart from

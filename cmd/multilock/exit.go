@@ -35,7 +35,7 @@ const exitTable = `Exit codes:
    121  held by somebody (or the code of -E)
    122  the lock was lost while it was held
    123  cannot tell: the lock's state, or whether a result was recorded, could not be learned
-   124  a time limit passed (--wait, --max-runtime)
+   124  a time limit passed (--wait, --max-runtime, or that of a lock that ends by time)
    125  a failure of multilock itself, wrong usage included
    126  the command cannot be run
    127  the command was not found
@@ -89,7 +89,7 @@ func exitCode(err error) int {
 		return failed.code()
 	case errors.As(err, &ill):
 		return ill.code()
-	case errors.Is(err, errRuntimeOut), errors.Is(err, errWaitOver), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errRuntimeOut), errors.Is(err, errWaitOver), errors.Is(err, multilock.ErrOver), pastDeadline(err):
 		return exitTimeLimit
 	case errors.As(err, &signalled):
 		return exitSignal + int(signalled.signal)
@@ -113,6 +113,12 @@ func exitCode(err error) int {
 		return 126
 	}
 	return exitFailure
+}
+
+// pastDeadline says whether a limit of ours has passed. That a server did not answer
+// in its own time is a failure like any other.
+func pastDeadline(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*multilock.OpError))
 }
 
 // outcome is how the program is to end.

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/multilock/go/multilock/fslock"
 )
 
 // common holds the options that every command has, before or after its name.
@@ -15,6 +12,7 @@ type common struct {
 	base                 string  // the directory with the locks, if they live in one
 	url                  address // of a source that is something else
 	group, name          string
+	usualGroup           string // the group that the source means if none is named
 	user                 string // who runs this, for people
 	legacyPeers          bool
 	json, quiet, verbose bool
@@ -26,9 +24,9 @@ type common struct {
 func commonFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "dir", Aliases: []string{"d"}, Usage: "the shared `DIRECTORY` with the locks (default: .) [$" + envDir + "]", Category: "LOCK"},
-		&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "the lock `GROUP`, a directory in it (default: .locks) [$" + envGroup + "]", Category: "LOCK"},
-		&cli.StringFlag{Name: "name", Aliases: []string{"n", "lockname", "l"}, Usage: "the lock's `NAME` (default: lock)", Category: "LOCK"},
-		&cli.StringFlag{Name: "source", Usage: "where the locks live, as a `URL`; -d DIRECTORY stands for file:DIRECTORY [$" + envSource + "]", Category: "LOCK"},
+		&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "the lock `GROUP`, a directory in it (default: .locks; of another source, what has no group) [$" + envGroup + "]", Category: "LOCK"},
+		&cli.StringFlag{Name: "name", Aliases: []string{"n", "lockname", "l"}, Usage: "the lock's `NAME` (default: lock; of a CloudShell reservation, MUTEX)", Category: "LOCK"},
+		&cli.StringFlag{Name: "source", Usage: "where the locks live, as a `URL`; -d DIRECTORY stands for file:DIRECTORY; see multilock --help [$" + envSource + "]", Category: "LOCK"},
 		toggle("legacy-peers", "hosts with the Python MultiLock use the same group; all hosts must say so [$"+envLegacyPeers+"]", "LOCK"),
 		toggle("json", "print the result as JSON", "OUTPUT"),
 		toggle("quiet", "print errors only; a refusal is none, its exit code says enough", "OUTPUT", "q"),
@@ -57,8 +55,8 @@ func toggle(name, usage, category string, aliases ...string) *cli.BoolFlag {
 // in its place would lock somewhere else than was meant.
 func readCommon(c *cli.Context, e *env) (common, error) {
 	o := common{
-		group: commonString(c, "group", e.getenv(envGroup), fslock.DefaultGroup),
-		name:  commonString(c, "name", "", fslock.DefaultName),
+		group: commonString(c, "group", e.getenv(envGroup)),
+		name:  commonString(c, "name", ""),
 		user:  userName(e), json: commonBool(c, "json"), quiet: commonBool(c, "quiet"), verbose: commonBool(c, "verbose"),
 	}
 	for _, name := range []string{"dir", "group", "name", "source"} {
@@ -107,11 +105,11 @@ func namesAsked(c *cli.Context) []string {
 	return names
 }
 
-func commonString(c *cli.Context, name, fromEnv, fallback string) string {
+func commonString(c *cli.Context, name, fromEnv string) string {
 	if level := givenAt(c, name); level != nil {
 		return level.String(name)
 	}
-	return cmp.Or(fromEnv, fallback)
+	return fromEnv
 }
 
 func commonBool(c *cli.Context, name string) bool {

@@ -23,6 +23,7 @@ type jobRun struct {
 	waited  time.Duration
 	since   time.Time
 	fence   uint64
+	grace   time.Duration // between TERM and KILL when its time is over
 
 	plan      *lockgroup.Plan // nil if the result is not to be recorded
 	attempt   int             // the number of the attempt, from 1
@@ -31,7 +32,7 @@ type jobRun struct {
 
 // run runs the command, keeps the lock as long as it has to, and releases it.
 func (r *jobRun) run(ctx context.Context) error {
-	r.since = time.Now()
+	r.since, r.grace = time.Now(), r.graceAtTheEnd()
 	if run, err := r.consult(ctx); !run {
 		return errors.Join(err, r.lock.Release(ctx))
 	}
@@ -67,12 +68,15 @@ func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
 	if err := r.lock.Verify(ctx); err != nil {
 		return nil, err
 	}
+	if left, timed := r.timeLeft(); timed && left <= 0 {
+		return nil, r.overError("the job was not started")
+	}
 	signals := r.signals.forJob() // before the start, lest one gets lost in between
 	mark := "MULTILOCK_TOKEN=" + r.lock.Record().Token
 	j, err := job.Start(job.Spec{
-		Args: r.opt.command, Env: append(r.env.environ(), r.variables(mark)...), Mark: mark,
+		Args: r.opt.command, Env: append(r.env.jobEnviron(), r.variables(mark)...), Mark: mark,
 		Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr,
-		JobControl: true, MayResume: r.mayResume, GuardGrace: r.opt.grace.value,
+		JobControl: true, MayResume: r.mayResume, GuardGrace: r.grace,
 	})
 	if err != nil {
 		return nil, err
@@ -103,7 +107,7 @@ func (r *jobRun) variables(mark string) []string {
 	if r.fence > 0 {
 		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(r.fence, 10))
 	}
-	return vars
+	return append(vars, r.timeVariables()...)
 }
 
 // supervise waits for the command's end, and brings it about when the lock is
@@ -115,6 +119,8 @@ func (r *jobRun) supervise(ctx context.Context, j *job.Job) error {
 		defer timer.Stop()
 		over = timer.C
 	}
+	ending, stop := r.timesUp()
+	defer stop()
 	gone := r.lock.Context().Done()
 	var cause error
 	for {
@@ -123,7 +129,9 @@ func (r *jobRun) supervise(ctx context.Context, j *job.Job) error {
 			return cause
 		case <-over:
 			r.env.say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.value)
-			return errors.Join(cause, errRuntimeOut, j.Stop(ctx, r.opt.grace.value))
+			return errors.Join(cause, errRuntimeOut, j.Stop(ctx, r.graceNow()))
+		case <-ending:
+			return errors.Join(r.overError("the job was ended"), r.endInTime(ctx, j))
 		case <-gone:
 			cause = context.Cause(r.lock.Context())
 			if r.opt.onLost != onLostIgnore {
@@ -140,7 +148,7 @@ func (r *jobRun) supervise(ctx context.Context, j *job.Job) error {
 func (r *jobRun) lost(ctx context.Context, j *job.Job, cause error) error {
 	r.env.say("%v; ending the job", cause)
 	grace := min(r.opt.grace.value, r.lock.Record().TTL/5*3/4)
-	if r.opt.onLost == onLostKill {
+	if r.opt.onLost == onLostKill || r.lock.Timed() { // its job was to be ended before: this host slept
 		grace = 0
 	}
 	return errors.Join(cause, j.Stop(ctx, grace))
@@ -173,7 +181,7 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 		ended = &jobError{*result}
 	}
 	switch {
-	case errors.Is(err, multilock.ErrLost):
+	case errors.Is(err, multilock.ErrLost), errors.Is(err, multilock.ErrOver):
 		released = nil // told already
 	case r.committed && errors.Is(released, multilock.ErrLost):
 		r.env.say("warning: %v; the job's result was recorded before", released)
@@ -185,7 +193,7 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 	err = errors.Join(err, released)
 	r.note(ctx, what, result, err)
 	if r.opt.verbose {
-		r.env.say("%s lock %q after %s", what, r.opt.name, short(time.Since(r.since)))
+		r.env.say("%s lock %q after %s%s", what, r.opt.name, short(time.Since(r.since)), r.staysTaken())
 	}
 	if r.opt.json {
 		r.report(result, errors.Join(err, ended))
@@ -200,6 +208,10 @@ func (r *jobRun) giveUp(ctx context.Context, err error) error {
 		return r.lock.Release(ctx)
 	}
 	held := r.lock.Record()
+	if r.lock.Timed() {
+		r.env.say("some of the job's processes live on, and from about %s on somebody else can have lock %q beside them", r.takenUntil(), r.opt.name)
+		return r.lock.Detach()
+	}
 	where := &locatedError{options: r.opt.selector()}
 	r.env.say("lock %q stays held: on this host as long as one of the job's processes lives, on others for %s; to free it now: %s",
 		r.opt.name, held.TTL, where.clearing(r.opt.name, held.Token))

@@ -43,6 +43,9 @@ func runKeep(ctx context.Context, e *env) error {
 		return answer(e, keepAnswer{}, err)
 	}
 	defer func() { _ = src.close(nil) }() // the end of the process
+	if err := src.require("acquire", multilock.PromptRelease); err != nil {
+		return answer(e, keepAnswer{}, err)
+	}
 	lock, err := order.acquire(ctx, e, src, in)
 	if err != nil {
 		return answer(e, keepAnswer{}, order.locate(err))
@@ -66,7 +69,7 @@ func runKeep(ctx context.Context, e *env) error {
 
 func (k keepOrder) common() common {
 	url, _ := parseAddress(k.URL) // zero for a directory
-	return common{base: k.Base, url: url, group: k.Group, name: k.Name, user: k.User, legacyPeers: k.LegacyPeers, quiet: true}
+	return common{base: k.Base, url: url, group: k.Group, name: k.Name, usualGroup: k.UsualGroup, user: k.User, legacyPeers: k.LegacyPeers, quiet: true}
 }
 
 func (k keepOrder) locate(err error) error {

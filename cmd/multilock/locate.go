@@ -4,8 +4,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-
-	"github.com/multilock/go/multilock/fslock"
 )
 
 // locatedError knows which options select the lock that an error is about, so
@@ -40,7 +38,7 @@ func (o *common) selector() []string {
 	if o.isFiles() {
 		options = []string{"-d", absolute(o.base)}
 	}
-	if o.group != "" && o.group != fslock.DefaultGroup {
+	if o.group != o.usualGroup {
 		options = append(options, "-g", o.group)
 	}
 	if o.legacyPeers {

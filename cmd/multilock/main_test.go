@@ -42,7 +42,7 @@ func testWithBinary(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	binary := filepath.Join(dir, "multilock")
-	build := exec.Command("go", "build", "-o", binary, ".")
+	build := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-o", binary, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {

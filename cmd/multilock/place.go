@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/multilock/fslock"
 )
 
 // passwordPlaces says where a password belongs: what stands on a command line,
@@ -76,8 +78,8 @@ func (o *common) useURL(e *env, option, text string) error {
 	return nil
 }
 
-// checkPlace finds options that mean nothing to the source. What the environment
-// says may be meant for others.
+// checkPlace finds options that mean nothing to the source, and fills in what was
+// left out. What the environment says may be meant for others.
 func (o *common) checkPlace(c *cli.Context, e *env) error {
 	kind, err := e.kindOf(o.scheme())
 	if err != nil {
@@ -89,6 +91,13 @@ func (o *common) checkPlace(c *cli.Context, e *env) error {
 		}
 		o.group = ""
 	}
+	if kind.complete != nil {
+		if err := kind.complete(e, o); err != nil {
+			return &usageProblem{command: c.Command.Name, err: o.withoutSecrets(e, err)}
+		}
+	}
+	o.usualGroup = kind.group
+	o.group, o.name = cmp.Or(o.group, kind.group), cmp.Or(o.name, fslock.DefaultName)
 	if !o.isFiles() {
 		if givenAt(c, "legacy-peers") != nil && o.legacyPeers {
 			return usagef(c.Command.Name, "--legacy-peers: the Python MultiLock knows no other locks than those of a directory (-d)")

@@ -114,7 +114,7 @@ func TestPlacesThatCannotBe(t *testing.T) {
 		"-d x status --source bare://host/x":         "status: -d and --source contradict each other",
 		"status -g G --source bare://host/x":         "status: --group: there are no groups in bare://host/x",
 		"status --legacy-peers --source full://h/x":  "status: --legacy-peers: the Python MultiLock knows no other locks than those of a directory (-d)",
-		"status --source other://ada:top@h/x":        `status: --source "other://ada@h/x": unknown kind of source; this multilock knows file:DIRECTORY, bare://HOST/DIRECTORY`,
+		"status --source other://ada:top@h/x":        `status: --source "other://ada@h/x": unknown kind of source; this multilock knows file:DIRECTORY, cloudshell://USER@HOST/RESERVATION`,
 		"status --source full://ada:1/top@host/x":    `status: --source "full:...": it cannot be told where its password ends; write %40 for an @`,
 		"status --source FILE:":                      `status: --source "FILE:": write file:///absolute/path or file:relative/path`,
 		"status --source file://ada:top@elsewhere/x": `status: --source "file://ada@elsewhere/x": write file:///absolute/path`,

@@ -49,22 +49,22 @@ func (p *program) url(scheme string) string { return scheme + "://ada@host:8029"
 
 func (p *program) kinds() []sourceKind {
 	return append(sourceKinds(),
-		sourceKind{"bare", "bare://HOST/DIRECTORY", false, func(_ context.Context, e *env, o common) (multilock.Source, error) {
+		sourceKind{"bare", "bare://HOST/DIRECTORY", false, "", func(_ context.Context, e *env, o common) (multilock.Source, error) {
 			src, err := p.open(e, o)
 			return bare{src}, err
-		}},
-		sourceKind{"full", "full://HOST/DIRECTORY", true, func(_ context.Context, e *env, o common) (multilock.Source, error) {
+		}, nil},
+		sourceKind{"full", "full://HOST/DIRECTORY", true, fslock.DefaultGroup, func(_ context.Context, e *env, o common) (multilock.Source, error) {
 			src, err := p.open(e, o)
 			return full{src, p}, err
-		}},
-		sourceKind{"broken", "broken://HOST", true, func(_ context.Context, e *env, o common) (multilock.Source, error) {
+		}, nil},
+		sourceKind{"broken", "broken://HOST", true, "", func(_ context.Context, e *env, o common) (multilock.Source, error) {
 			text, err := o.fullURL(e)
 			return nil, errors.Join(err, fmt.Errorf("dial %s: no such host", text))
-		}},
-		sourceKind{"silent", "silent://HOST", true, func(ctx context.Context, _ *env, _ common) (multilock.Source, error) {
+		}, nil},
+		sourceKind{"silent", "silent://HOST", true, "", func(ctx context.Context, _ *env, _ common) (multilock.Source, error) {
 			<-p.t.Context().Done() // whatever becomes of its own context
 			return nil, context.Cause(ctx)
-		}},
+		}, nil},
 	)
 }
 

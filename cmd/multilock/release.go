@@ -47,6 +47,9 @@ func runRelease(ctx context.Context, e *env, o *releaseOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := src.require("release", multilock.PromptRelease); err != nil {
+		return src.close(err)
+	}
 	return src.close(release(ctx, e, src, o))
 }
 

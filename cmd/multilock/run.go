@@ -67,7 +67,7 @@ Does not wait for a lock that somebody alive holds, unless --wait says so. The
 command's exit code is passed through.
 
 The command gets MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_TOKEN and, where the
-source has them, MULTILOCK_FENCE in its environment. Signals are passed on to it.
+source has them, MULTILOCK_FENCE in its environment, and never MULTILOCK_PASSWORD. Signals are passed on to it.
 If this process is killed, the command dies with it (Linux), and as long as any
 of its processes lives the lock counts as held on this host. The lock is released
 when COMMAND itself ends: what it left in the background is not waited for.
@@ -79,6 +79,8 @@ For cron on many hosts: -q -E 0 keeps quiet where another host runs the job, and
 --min-hold 30s keeps a host whose clock is late from running it again.
 
 ` + onceHelp + `
+
+` + timeHelp + `
 
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
@@ -196,22 +198,25 @@ func (o *runOptions) checkAbilities(src *source) error {
 		}
 	}
 	if o.failAfter.set {
-		_, err := ability[multilock.Journal](src, "run: --fail-after", multilock.History)
-		return err
+		if _, err := ability[multilock.Journal](src, "run: --fail-after", multilock.History); err != nil {
+			return err
+		}
 	}
-	return nil
+	return o.checkTimed(src)
 }
 
 // take acquires a lock as --wait says, and tells who is in the way meanwhile.
 func take(ctx context.Context, e *env, src *source, name string, opt multilock.Options, limit waitLimit, o common) (*multilock.Lock, error) {
 	if !limit.waits() {
-		return multilock.TryAcquire(ctx, src.locks, name, opt)
+		lock, err := multilock.TryAcquire(ctx, src.locks, name, opt)
+		return lock, src.ifLasting(err)
 	}
 	ctx, cancel := limit.limited(ctx)
 	defer cancel()
 	n := startNotice(ctx, e, o, waitingForLock(src, name))
 	defer n.stop()
-	return multilock.Acquire(ctx, src.locks, name, opt)
+	lock, err := multilock.Acquire(ctx, src.locks, name, opt)
+	return lock, src.ifLasting(err)
 }
 
 // refused notes in the history that somebody else holds the lock, and counts how

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
 )
 
@@ -18,14 +20,24 @@ type sourceKind struct {
 	scheme string
 	form   string // how its URLs look, for people
 	groups bool   // a source has several groups: -g means something
+	group  string // the group that is meant if none is named
 	open   func(ctx context.Context, e *env, o common) (multilock.Source, error)
+	// complete fills in what the URL leaves out, before anything is opened; nil if
+	// nothing can be left out.
+	complete func(e *env, o *common) error
 }
 
 // sourceKinds are all sources that this program knows, one line each. Nothing
 // else in it knows more than one of them.
 func sourceKinds() []sourceKind {
 	return []sourceKind{
-		{fileScheme, "file:DIRECTORY", true, openFiles},
+		{fileScheme, "file:DIRECTORY", true, fslock.DefaultGroup, openFiles, nil},
+		{cloudshellScheme, "cloudshell://USER@HOST/RESERVATION", true, "", openCloudshell, completeCloudshell},
+		{"mongodb", "mongodb://HOST/DATABASE.COLLECTION", true, "", openMongo, nil},
+		{"mongodb+srv", "mongodb+srv://HOST/DATABASE.COLLECTION", true, "", openMongo, nil},
+		{"cook+file", "cook+file:///DIRECTORY?period=5m", true, cooklock.DefaultGroup, openCookFiles, completeCookFiles},
+		{"cook+mongodb", "cook+mongodb://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, nil},
+		{"cook+mongodb+srv", "cook+mongodb+srv://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, nil},
 	}
 }
 
@@ -91,6 +103,10 @@ func (s *source) where() string {
 	}
 	return fmt.Sprintf("%s, group %s", s.opt.place(), s.opt.group)
 }
+
+// timed says whether a lock of this source is over at a fixed time, and not when it
+// is released.
+func (s *source) timed() bool { return s.denies(multilock.PromptRelease) }
 
 // note writes into the history, if the source keeps one.
 func (s *source) note(ctx context.Context, event multilock.Event) error {

@@ -130,6 +130,9 @@ func (o *statusOptions) look(ctx context.Context, src *source) (statusReport, er
 	names := o.names
 	if len(names) == 0 {
 		all, err := src.locks.Names(ctx)
+		if errors.Is(err, multilock.ErrUnsupported) {
+			return report, usagef("status", "this source cannot list its locks; write: status NAME")
+		}
 		if err != nil {
 			return report, err
 		}

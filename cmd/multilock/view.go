@@ -94,7 +94,7 @@ func explain(err error) string {
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, &jobEnd) && !errors.Is(err, multilock.ErrLost) && !errors.Is(err, errRuntimeOut):
+	case errors.As(err, &jobEnd) && !errors.Is(err, multilock.ErrLost) && !errors.Is(err, errRuntimeOut) && !errors.Is(err, multilock.ErrOver):
 		return remainder(err)
 	case errors.As(err, &held):
 		return explainHeld(err, held)
@@ -136,7 +136,7 @@ func explainHeld(err error, held *multilock.HeldError) string {
 	}
 	var located *locatedError
 	token := held.Sighting.Record.Token
-	if token == "" || !errors.As(err, &located) {
+	if token == "" || !errors.As(err, &located) || errors.As(err, new(*lastingError)) {
 		return text // why it counts as held says what can clear it
 	}
 	return text + "; if it hangs, clear it with: " + located.clearing(held.Name, token)

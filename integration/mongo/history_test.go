@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
@@ -100,6 +101,38 @@ func TestHistorySince(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 	require.Equal(t, 2, events[0].Attempt)
+}
+
+// A page that somebody else wrote, or changed, has nothing to tell, and ends no reading.
+func TestForeignPages(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	c := l.collection()
+	src := l.open(c, "")
+	history := c.Database().Collection(c.Name() + ".history")
+	require.NoError(t, src.Record(within(t), []multilock.Event{numbered("own", 0)}))
+	_, err := history.UpdateOne(t.Context(), bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: 1000}}}})
+	require.NoError(t, err)
+	for n, events := range []any{"none", bson.A{"x", nil}, nil} {
+		_, err = history.InsertOne(t.Context(), bson.D{
+			{Key: "_id", Value: fmt.Sprintf("/%012d", n+2)}, {Key: "n", Value: 1000}, {Key: "events", Value: events}, {Key: "last", Value: time.Now()},
+		})
+		require.NoError(t, err)
+	}
+	require.NoError(t, l.open(c, "").Record(within(t), []multilock.Event{numbered("own", 1)}))
+
+	follower, read := l.open(c, "").Follow(time.Now().Add(-time.Hour)), 0
+	for range 3 {
+		events, err := follower.Next(within(t))
+		require.NoError(t, err)
+		for _, e := range events {
+			read++
+			require.Equal(t, read, e.Attempt)
+		}
+	}
+	require.Equal(t, 2, read)
+	events, err := src.History(within(t), time.Now().Add(-time.Hour))
+	require.NoError(t, err)
+	require.Len(t, events, 2)
 }
 
 // Whatever a job says about itself, its documents stay small.

@@ -3,6 +3,7 @@ package mongo_test
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,6 +163,25 @@ func TestUserWhoMayNotMakeTheIndex(t *testing.T) {
 		}
 	}
 	require.Fail(t, "nothing is said about the index")
+}
+
+// A replica set with a member down does not answer, if there are documents already.
+func TestIndexThatIsNotFinished(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	c := l.collection()
+	place := l.place(c)
+	place.Timeout = 500 * time.Millisecond
+	src := l.openWith(mongolock.Options{Place: place})
+	l.server.Inject(mongolab.Every("createIndexes", mongolab.Fault{Outcome: mongolab.Hung}))
+	lock := try(t, src, "nightly", multilock.Options{})
+	require.NoError(t, lock.Release(within(t)))
+	before := l.server.Counts()
+	lock = try(t, src, "nightly", multilock.Options{})
+	require.NoError(t, lock.Release(within(t)))
+	require.Zero(t, l.server.Counts().Since(before)["createIndexes"], "nobody waits for it twice")
+	for _, f := range src.Examine(t.Context()) {
+		require.Equal(t, f.Subject == "index", strings.Contains(f.Text, "there may be none"), f.Text)
+	}
 }
 
 func TestWrongPassword(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 
 // notes keep what this host watched, so that a command which cron starts every
 // minute and which never waits can go by what the last one saw. A note counts only
-// on the boot on which it was written, by a clock that all processes share.
+// on the boot on which it was written, by a clock that the processes share: those of
+// another time namespace have another one (time_namespaces(7)).
 //
 // They lie on this host and nowhere else. On a filesystem that hosts share, two
 // machines made from one memory image could take each other's for their own.
@@ -24,12 +25,15 @@ type notes struct {
 	dir   string
 	place string
 	self  process.Identity
+	zone  string                       // whose clock it is
+	clock func() (time.Duration, bool) // boottime.AwakeSinceBoot
 }
 
 // note is a watch as it is written down.
 type note struct {
 	Boot      string `json:"boot"`
 	Namespace string `json:"namespace"`
+	Zone      string `json:"clock"`
 	Awake     int64  `json:"awake_ns"` // boottime.AwakeSinceBoot
 	Number    uint64 `json:"number"`
 	Value     []byte `json:"value"`
@@ -39,7 +43,7 @@ func newNotes(dir, place string, self process.Identity) *notes {
 	if dir == "" {
 		return nil
 	}
-	return &notes{dir: dir, place: place, self: self}
+	return &notes{dir: dir, place: place, self: self, zone: timeNamespace(), clock: boottime.AwakeSinceBoot}
 }
 
 // path is a file for each lock of each place.
@@ -62,22 +66,30 @@ func (n *notes) load(name string) (watch, bool) {
 	if json.Unmarshal(data, &found) != nil || len(found.Value) == 0 {
 		return watch{}, false
 	}
-	now, ok := boottime.AwakeSinceBoot()
+	now, ok := n.clock()
 	elapsed := now.Nanoseconds() - found.Awake
-	if !ok || found.Boot == "" || found.Boot != n.self.Boot || found.Namespace != n.self.Namespace || found.Awake <= 0 || elapsed < 0 {
+	if !ok || !n.ours(found) || found.Awake <= 0 || elapsed < 0 {
 		return watch{}, false
 	}
 	return watch{value: found.Value, number: found.Number, since: boottime.Now().Add(-time.Duration(elapsed))}, true
 }
 
-// store replaces the note in one step.
+// ours says that a note was written by the clock that this process goes by.
+func (n *notes) ours(found note) bool {
+	return found.Boot != "" && found.Boot == n.self.Boot && found.Namespace == n.self.Namespace && found.Zone == n.zone
+}
+
+// store replaces the note in one step. How long the value was watched is read before
+// the clock: if this process stands still between the two the watch is noted too
+// short, and never too long.
 func (n *notes) store(name string, w watch) error {
-	awake, ok := boottime.AwakeSinceBoot()
+	watched := w.since.Awake()
+	awake, ok := n.clock()
 	if !ok || n.self.Boot == "" {
 		return errors.New("this system has no clock that processes share and nobody can set")
 	}
 	data, err := json.Marshal(note{
-		Boot: n.self.Boot, Namespace: n.self.Namespace, Awake: (awake - w.since.Awake()).Nanoseconds(), Number: w.number, Value: w.value,
+		Boot: n.self.Boot, Namespace: n.self.Namespace, Zone: n.zone, Awake: (awake - watched).Nanoseconds(), Number: w.number, Value: w.value,
 	})
 	if err != nil {
 		return err

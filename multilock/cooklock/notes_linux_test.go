@@ -89,6 +89,7 @@ func TestStrangeNotesDoNotCount(t *testing.T) {
 		"another boot":      func(_ *testing.T, _ string, f map[string]any) { f["boot"] = "another" },
 		"no boot":           func(_ *testing.T, _ string, f map[string]any) { delete(f, "boot") },
 		"another namespace": func(_ *testing.T, _ string, f map[string]any) { f["namespace"] = "another" },
+		"another clock":     func(_ *testing.T, _ string, f map[string]any) { f["clock"] = "another" },
 		"the future":        func(_ *testing.T, _ string, f map[string]any) { f["awake_ns"] = int64(1) << 62 },
 		"no time":           func(_ *testing.T, _ string, f map[string]any) { delete(f, "awake_ns") },
 		"a negative time":   func(_ *testing.T, _ string, f map[string]any) { f["awake_ns"] = -5 },

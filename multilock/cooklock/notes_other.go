@@ -8,3 +8,5 @@ import "os"
 func DefaultNotes() string { return "" }
 
 func ownedBySelf(os.FileInfo) bool { return false }
+
+func timeNamespace() string { return "" }

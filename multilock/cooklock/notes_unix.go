@@ -23,3 +23,12 @@ func ownedBySelf(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
 }
+
+// timeNamespace names the one of this process; "" where the system has none.
+func timeNamespace() string {
+	name, err := os.Readlink("/proc/self/ns/time")
+	if err != nil {
+		return ""
+	}
+	return name
+}

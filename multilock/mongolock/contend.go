@@ -147,16 +147,18 @@ func (c *contender) Look(ctx context.Context) (multilock.Sighting, error) {
 	return seen, err
 }
 
-// withdrawal is how long the end of a contender may take.
+// withdrawal is how long the end of a contender may take, all in all.
 const withdrawal = 2 * time.Second
 
 // Close takes back what is in doubt. One that is carried out even later is free
 // after its TTL.
 func (c *contender) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), withdrawal-grace)
+	defer cancel()
 	var left error
 	for _, token := range c.doubted {
 		lease := c.src.newLease(c.name, token, c.claim, boottime.Now())
-		if _, err := lease.free(context.Background(), withdrawal); err != nil {
+		if _, err := lease.free(ctx, withdrawal); err != nil {
 			left = err
 			break // no server, for all of them
 		}

@@ -93,7 +93,7 @@ func unknownWhy(locked bson.RawValue) string {
 	if locked.Type == 0 {
 		return "a document of that name is in the collection, and is not a lock"
 	}
-	return fmt.Sprintf("its field locked is %s, which says nothing", printable(shorten(locked.String(), maxUser)))
+	return fmt.Sprintf("its field locked is %s, which says nothing", multilock.Printable(multilock.Shorten(locked.String(), multilock.MaxUser)))
 }
 
 func (h held) check() string {
@@ -137,10 +137,9 @@ func (d document) record() multilock.Record {
 	if len(d.held.Group) > 0 && fromBSON(d.held.Group, &r.Group) != nil {
 		r.Group = process.Group{} // it proves nothing
 	}
-	holder.Host, holder.User, holder.Command = printable(holder.Host), printable(holder.User), printable(holder.Command)
-	r.Token, r.Prepared = printable(d.token()), d.held.Prepared
+	r.Token, r.Prepared = multilock.Printable(d.token()), d.held.Prepared
 	r.Claim = multilock.Claim{
-		Holder: holder, TTL: milliseconds(d.held.TTL), Heartbeat: milliseconds(d.held.Heartbeat), Job: d.held.Job,
+		Holder: holder.Printable(), TTL: milliseconds(d.held.TTL), Heartbeat: milliseconds(d.held.Heartbeat), Job: d.held.Job,
 	}
 	return r
 }
@@ -149,8 +148,7 @@ func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millis
 
 // claimed is what an acquisition sets.
 func claimed(token string, claim multilock.Claim) (bson.D, error) {
-	claim.Holder.Command, claim.Holder.User = shorten(claim.Holder.Command, maxCommand), shorten(claim.Holder.User, maxUser)
-	holder, err := toBSON(claim.Holder)
+	holder, err := toBSON(claim.Holder.Bounded())
 	if err != nil {
 		return nil, err
 	}

@@ -48,21 +48,25 @@ func definite(err mongo.CommandError) bool {
 	if err.Code == 0 || interrupted(err) || err.HasErrorLabel("NetworkError") {
 		return false
 	}
-	return mongo.IsDuplicateKeyError(err) || err.HasErrorCode(codeNotPrimary) || mayNot(err) || !err.HasErrorLabel("RetryableWriteError")
+	return mongo.IsDuplicateKeyError(err) || mayNot(err) || !err.HasErrorLabel("RetryableWriteError")
 }
 
 // interrupted knows what a server answers whose state changed in the middle of a
-// command, and what it answers when a command's time was over.
+// command, and what it answers when a command's time was over. One that is not the
+// primary has surely changed nothing; but its answer may be that to a repetition by
+// the driver, which does not tell what became of the first attempt.
 func interrupted(err mongo.ServerError) bool {
 	const (
 		hostUnreachable, hostNotFound, networkTimeout, maxTime    = 6, 7, 89, 50
 		shutdown, writeConcern, steppedDown, exceededTime         = 91, 64, 189, 262
 		socketException, replicaChange, shutdownNow, notPrimaryOr = 9001, 11602, 11600, 13436
 		unsatisfiable, interruptedCode, clientDisconnect, tooOld  = 100, 11601, 279, 225
+		betweenServers                                            = 202
 	)
 	for _, code := range []int{
 		hostUnreachable, hostNotFound, networkTimeout, maxTime, shutdown, writeConcern, steppedDown, exceededTime,
 		socketException, replicaChange, shutdownNow, notPrimaryOr, unsatisfiable, interruptedCode, clientDisconnect, tooOld,
+		betweenServers, codeNotPrimary,
 	} {
 		if err.HasErrorCode(code) {
 			return true

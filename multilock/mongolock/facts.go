@@ -2,7 +2,6 @@ package mongolock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -139,7 +138,9 @@ func (s *server) refuse(why string) error {
 
 // makeIndex makes the index that finds the locks that are held, and the results, of
 // a group among many. Nothing is decided by it: a user who may not make one, or a
-// server that refuses, only makes looking slower.
+// server that refuses, only makes looking slower. The same goes for one that does not
+// answer: where there are documents already, a replica set waits for all its members
+// with that answer, those that are down as well.
 func (s *server) makeIndex(ctx context.Context) error {
 	if s.facts.indexed {
 		return nil
@@ -149,8 +150,7 @@ func (s *server) makeIndex(ctx context.Context) error {
 		_, err := s.collection(locksSuffix).Indexes().CreateOne(ctx, mongo.IndexModel{Keys: keys})
 		return err
 	})
-	var told mongo.ServerError
-	if err != nil && (!errors.As(err, &told) || inDoubt(err)) {
+	if unsent(err) || ctx.Err() != nil {
 		return s.opError(ctx, "make the index", "", err)
 	}
 	s.facts.indexed, s.facts.unindexed = true, err

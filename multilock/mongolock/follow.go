@@ -48,7 +48,7 @@ func (f *follower) Next(ctx context.Context) ([]multilock.Event, error) {
 
 // find gets the first page with something new in it: the present one if it has
 // grown, or one behind it.
-func (f *follower) find(ctx context.Context, facts facts) (found page, err error) {
+func (f *follower) find(ctx context.Context, facts facts) (page, error) {
 	filter := f.src.pagesFrom(f.page + 1)
 	switch {
 	case f.page == 0: // old pages are left out at the server
@@ -60,19 +60,22 @@ func (f *follower) find(ctx context.Context, facts facts) (found page, err error
 		}}}
 	}
 	first := options.FindOne().SetSort(bson.D{{Key: idField, Value: 1}})
-	err = f.src.repeat(ctx, f.src.timeout, func(ctx context.Context) error {
-		return f.src.reading(historySuffix, facts, settled).FindOne(ctx, filter, first).Decode(&found)
+	var found bson.Raw
+	err := f.src.repeat(ctx, f.src.timeout, func(ctx context.Context) (err error) {
+		found, err = f.src.reading(historySuffix, facts, settled).FindOne(ctx, filter, first).Raw()
+		return err
 	})
-	return found, err
+	return readPage(found), err
 }
 
-// take notes how far the history was read.
+// take notes how far the history was read. A page whose count is not that of its
+// events was written by somebody else: the count decides whether there is more.
 func (f *follower) take(found page) []multilock.Event {
-	number, skip := f.src.pageNumber(found.ID), f.read
+	number, skip := f.src.pageNumber(found.id), f.read
 	if number != f.page {
 		skip = 0
 	}
-	f.page, f.read = number, len(found.Events)
+	f.page, f.read = number, max(len(found.events), int(found.count))
 	return found.since(skip, f.since)
 }
 

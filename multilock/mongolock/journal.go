@@ -36,9 +36,20 @@ const pageSize = 64
 
 // page is a document of the history.
 type page struct {
-	ID     string     `bson:"_id"`
-	Count  int64      `bson:"n"`
-	Events []bson.Raw `bson:"events"`
+	id     string
+	count  int64 // of its events, as the page says
+	events []bson.RawValue
+}
+
+// readPage never fails: a page that somebody else wrote has no events.
+func readPage(raw bson.Raw) page {
+	var p page
+	p.id, _ = raw.Lookup(idField).StringValueOK()
+	p.count, _ = raw.Lookup(countField).AsInt64OK()
+	if events, ok := raw.Lookup(eventsField).ArrayOK(); ok {
+		p.events, _ = events.Values()
+	}
+	return p
 }
 
 // writer remembers the last page.
@@ -108,7 +119,7 @@ func addition(events []multilock.Event) (bson.D, error) {
 	var list bson.A
 	var last time.Time
 	for _, e := range events {
-		e.Command, e.Why = shorten(e.Command, maxCommand), shorten(e.Why, maxWhy)
+		e.Command, e.Why = multilock.Shorten(e.Command, multilock.MaxCommand), multilock.Shorten(e.Why, maxWhy)
 		document, err := toBSON(e)
 		if err != nil {
 			return nil, err
@@ -155,14 +166,15 @@ func (s *Source) lastPage(ctx context.Context) (int64, error) {
 		return w.page, nil
 	}
 	last := options.FindOne().SetSort(bson.D{{Key: idField, Value: -1}}).SetProjection(bson.D{{Key: idField, Value: 1}})
-	var found page
-	err := s.repeat(ctx, s.timeout, func(ctx context.Context) error {
-		return s.collection(historySuffix).FindOne(ctx, s.pagesFrom(1), last).Decode(&found)
+	var found bson.Raw
+	err := s.repeat(ctx, s.timeout, func(ctx context.Context) (err error) {
+		found, err = s.collection(historySuffix).FindOne(ctx, s.pagesFrom(1), last).Raw()
+		return err
 	})
 	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
 		return 0, err
 	}
-	w.page = max(s.pageNumber(found.ID), 1)
+	w.page = max(s.pageNumber(readPage(found).id), 1)
 	return w.page, nil
 }
 
@@ -205,7 +217,7 @@ func (s *Source) History(ctx context.Context, since time.Time) ([]multilock.Even
 	return events, nil
 }
 
-// pages reads the events of all pages. One that cannot be understood is left out.
+// pages reads the events of all pages.
 func (s *Source) pages(ctx context.Context, f facts, since time.Time) ([]multilock.Event, error) {
 	filter := append(s.pagesFrom(1), bson.E{Key: lastField, Value: bson.D{{Key: "$gte", Value: since.Truncate(time.Millisecond)}}})
 	found, err := s.reading(historySuffix, f, settled).Find(ctx, filter, options.Find().SetSort(bson.D{{Key: idField, Value: 1}}))
@@ -215,10 +227,7 @@ func (s *Source) pages(ctx context.Context, f facts, since time.Time) ([]multilo
 	defer found.Close(ctx) //nolint:errcheck // only read from
 	var events []multilock.Event
 	for found.Next(ctx) {
-		var p page
-		if found.Decode(&p) == nil {
-			events = append(events, p.since(0, since)...)
-		}
+		events = append(events, readPage(found.Current).since(0, since)...)
 	}
 	return events, found.Err()
 }
@@ -227,7 +236,8 @@ func (s *Source) pages(ctx context.Context, f facts, since time.Time) ([]multilo
 // understood is left out.
 func (p page) since(skip int, moment time.Time) []multilock.Event {
 	var events []multilock.Event
-	for _, raw := range p.Events[min(skip, len(p.Events)):] {
+	for _, value := range p.events[min(skip, len(p.events)):] {
+		raw, _ := value.DocumentOK()
 		var e multilock.Event
 		if fromBSON(raw, &e) == nil && !e.Time.Before(moment) {
 			events = append(events, e)

@@ -34,6 +34,9 @@ const (
 	glance = time.Second
 	// distantGlance is the same for a lock that may have passed on to somebody else.
 	distantGlance = 5 * glance
+	// leastGlance keeps a record with a tiny heartbeat, whoever wrote it, from having
+	// the server asked without a pause.
+	leastGlance = 10 * time.Millisecond
 	// vigil confirms the end of a lock that nobody renews.
 	vigil = time.Second
 	// clockSlack is how far a sign of life may seem to lie in the future: a reading of
@@ -70,11 +73,11 @@ func judgeSilence(e evidence) verdict {
 	case e.unchanged >= limit && e.watched >= window:
 		return verdict{state: multilock.Dead, why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.unchanged.Round(time.Millisecond))}
 	case e.silence < -clockSlack:
-		return verdict{multilock.Suspect, "its last sign of life lies in the future: the server's clock was set back; watching it for " + limit.String(), window / 6}
+		return verdict{multilock.Suspect, "its last sign of life lies in the future: the server's clock was set back; watching it for " + limit.String(), watchNext(window)}
 	case silent < limit:
 		return verdict{multilock.Held, aliveWhy(e), heldNext(e, limit-silent)}
 	}
-	return verdict{multilock.Suspect, fmt.Sprintf("%s by the server's clock; watching it for that time", told), window / 6}
+	return verdict{multilock.Suspect, fmt.Sprintf("%s by the server's clock; watching it for that time", told), watchNext(window)}
 }
 
 // judgeUnrenewed is for a lock that is held for a time, whether or not its holder
@@ -86,7 +89,7 @@ func judgeUnrenewed(e evidence) verdict {
 	case silent < limit:
 		return verdict{multilock.Held, fmt.Sprintf("it is held for %s without being renewed", e.record.TTL), heldNext(e, limit-silent)}
 	case e.watched < window:
-		return verdict{multilock.Suspect, fmt.Sprintf("its time of %s is over; watching it for %s", limit, window), window / 6}
+		return verdict{multilock.Suspect, fmt.Sprintf("its time of %s is over; watching it for %s", limit, window), watchNext(window)}
 	}
 	return verdict{state: multilock.Dead, why: fmt.Sprintf("its time of %s is over", limit)}
 }
@@ -105,5 +108,8 @@ func heldNext(e evidence, left time.Duration) time.Duration {
 	if e.holder.Life != process.Unknown || e.record.Job {
 		next = glance
 	}
-	return max(min(left, next), 10*time.Millisecond)
+	return max(min(left, next), leastGlance)
 }
+
+// watchNext has a watch of a whole window take several samples.
+func watchNext(window time.Duration) time.Duration { return max(window/6, leastGlance) }

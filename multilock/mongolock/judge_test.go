@@ -76,3 +76,10 @@ func TestLooksLeaveNoGap(t *testing.T) {
 	e := known(func(e *evidence) { e.silence, e.unchanged, e.watched = time.Hour, time.Second, time.Second })
 	require.Less(t, judge(e).next, e.record.Heartbeat)
 }
+
+// A record with a tiny heartbeat has nobody ask the server without a pause.
+func TestLooksLeaveTheServerInPeace(t *testing.T) {
+	e := known(func(e *evidence) { e.record.Heartbeat, e.silence = 1, time.Hour })
+	require.Equal(t, multilock.Suspect, judge(e).state)
+	require.GreaterOrEqual(t, judge(e).next, leastGlance)
+}

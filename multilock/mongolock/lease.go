@@ -113,7 +113,8 @@ func (l *lease) Release(ctx context.Context) error {
 
 // free gives the lock back, and reports false if it was not this lease's. After a
 // reply that was lost it does so once more, and if nothing is there to be given
-// back any more the first one has done it, unless the lock was broken.
+// back any more the first one has done it, unless the lock was broken. Once ctx has
+// ended nothing is sent again.
 func (l *lease) free(ctx context.Context, limit time.Duration) (freed bool, err error) {
 	for range maxDoubts {
 		var matched bool
@@ -129,6 +130,9 @@ func (l *lease) free(ctx context.Context, limit time.Duration) (freed bool, err 
 			return false, err
 		}
 		l.doubt()
+		if ctx.Err() != nil {
+			break
+		}
 	}
 	return false, err
 }

@@ -29,7 +29,8 @@ type resultWire struct {
 // Commit implements multilock.Committer.
 func (l *lease) Commit(ctx context.Context, r multilock.Result) error {
 	const op = "commit the result"
-	r.Command, r.User, r.Why = shorten(r.Command, maxCommand), shorten(r.User, maxUser), shorten(r.Why, maxWhy)
+	r.Command, r.User = multilock.Shorten(r.Command, multilock.MaxCommand), multilock.Shorten(r.User, multilock.MaxUser)
+	r.Why = multilock.Shorten(r.Why, maxWhy)
 	document, err := toBSON(resultWire{Version: resultVersion, Result: r})
 	if err != nil {
 		return l.src.opError(ctx, op, l.record.Name, err)
@@ -110,7 +111,7 @@ func decodeResult(raw bson.Raw) (multilock.Result, error) {
 	}
 	r := w.Result
 	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why} {
-		*text = printable(*text)
+		*text = multilock.Printable(*text)
 	}
 	return r, nil
 }

@@ -3,7 +3,6 @@ package mongolock
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -73,28 +72,6 @@ func (s *Source) ofGroup(more ...bson.E) bson.D {
 	return append(bson.D{group}, more...)
 }
 
-// What people read is cut to so many bytes: a document has a limit of 16 MB, and a
-// lock's should be small.
-const (
-	maxCommand = 4 << 10
-	maxUser    = 256
-	maxWhy     = 4 << 10
-)
-
-func shorten(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "..."
-}
-
-// printable keeps whoever writes into the collection from writing to the terminals
-// of those who look at it.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
-}
+// maxWhy is what a reason is cut to, in bytes: a document has a limit of 16 MB, and
+// a lock's should be small.
+const maxWhy = 4 << 10

@@ -63,8 +63,9 @@ func parseURL(text string) (address, error) {
 	at := strings.LastIndex(authority, "@") + 1
 	user, hosts := authority[:at], authority[at:]
 	public := scheme + "://" + hosts + "/" + path
-	if hosts == "" || strings.Contains(path, "@") {
-		return address{}, invalidURL(scheme+"://...", "it has no host, or its password is not percent-encoded (write %2F for a slash, %40 for an @)")
+	torn := at == 0 && strings.Contains(query, "@") // a password with a question mark in it
+	if hosts == "" || strings.Contains(path, "@") || torn {
+		return address{}, invalidURL(scheme+"://...", "it has no host, or its password is not percent-encoded (write %2F for a slash, %3F for a question mark, %40 for an @)")
 	}
 	database, collection, ok := namespace(path)
 	if !ok {
@@ -94,11 +95,11 @@ func namespace(path string) (database, collection string, ok bool) {
 // parts of it; that is passed on only of one without a user and a password.
 func (a address) clientOptions() (*options.ClientOptions, error) {
 	opt := options.Client().ApplyURI(a.driver)
-	err := opt.Validate()
-	if err == nil {
+	if opt.Validate() == nil {
 		return opt, nil
 	}
-	if strings.Contains(a.bare, "?") || options.Client().ApplyURI(a.bare).Validate() == nil {
+	err := options.Client().ApplyURI(a.bare).Validate()
+	if strings.Contains(a.bare, "?") || err == nil {
 		return nil, invalidURL(a.public, "the driver cannot use it: check that user and password are percent-encoded, and the options behind the ?")
 	}
 	return nil, &multilock.InvalidError{What: "source", Got: a.public, Why: err.Error(), Err: err}

@@ -91,9 +91,12 @@ const (
 	grace = 700 * time.Millisecond
 )
 
-// within gives a command its time. The end of ctx does not cut it off at once.
+// within gives a command its time. The end of ctx does not cut it off at once. A
+// session that the caller has put into ctx does not count: a lock that was taken in
+// a transaction would be nobody's for all others, and gone with an abort.
 func (s *server) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(limit, s.timeout))
+	outside := mongo.NewSessionContext(context.WithoutCancel(ctx), nil)
+	own, cancel := context.WithTimeout(outside, min(limit, s.timeout))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
 	return own, func() {
 		stop()

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/mongolock"
+)
+
+func openMongo(_ context.Context, e *env, o common) (multilock.Source, error) {
+	place, err := mongoPlace(e, &o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := mongolock.Open(mongolock.Options{Place: place, Group: o.group, User: o.user})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// mongoPlace is the collection that the URL names.
+func mongoPlace(e *env, o *common) (mongolock.Place, error) {
+	full, err := o.fullURL(e)
+	if err != nil {
+		return mongolock.Place{}, err
+	}
+	a, _ := parseAddress(full)
+	if a.user != "" && a.password == "" && !a.provesItself() {
+		return mongolock.Place{}, fmt.Errorf("there is no password for the user %s: %s", a.user, passwordPlaces)
+	}
+	return mongolock.Place{URL: full}, nil
+}
+
+// provesItself says whether the URL chooses a way of authentication, some of which
+// need no password: a certificate, Kerberos, a cloud's own.
+func (a address) provesItself() bool {
+	return slices.ContainsFunc(a.parameters(), func(parameter string) bool {
+		return strings.HasPrefix(strings.ToLower(parameter), "authmechanism=")
+	})
+}

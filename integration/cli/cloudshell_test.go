@@ -1,0 +1,193 @@
+package cli_test
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/fakecloudshell"
+)
+
+func aliases(server *fakecloudshell.Server) []string {
+	names := []string{}
+	for _, s := range server.Services(sandbox) {
+		names = append(names, s.Alias)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Without -n and -g the lock is the one that scripts mean, with alias= another one.
+func TestCloudshellLocksTheMutexOfScripts(t *testing.T) {
+	t.Parallel()
+	s, server := cloudshellStation(t)
+	holder := s.hold()
+	require.Contains(t, aliases(server), "MUTEX")
+	require.Equal(t, "held", s.lock("MUTEX").State)
+	got := s.run("run", "--", "true")
+	require.Equal(t, 121, got.code)
+	require.Contains(t, got.stderr, `lock "MUTEX" is held by`)
+	require.Zero(t, holder.end().code)
+	require.NotContains(t, aliases(server), "MUTEX")
+
+	require.NoError(t, server.PutService(sandbox, fakecloudshell.Service{Model: fakecloudshell.MutexModel, Alias: "MUTEX"}))
+	got = s.run("run", "--", "true")
+	require.Equal(t, 121, got.code)
+	require.Contains(t, got.stderr, "it was taken by a script that names no owner")
+	other := s.with("MULTILOCK_SOURCE=" + sourceOf(s) + "&alias=OTHER")
+	require.Equal(t, "OTHER\n", other.must("run", "--", "sh", "-c", "echo $MULTILOCK_NAME"))
+	require.Equal(t, "G x\n", other.must("run", "-g", "G", "-n", "x", "--", "sh", "-c", "echo $MULTILOCK_GROUP $MULTILOCK_NAME"))
+	require.Equal(t, "U OTHER\n", other.with("MULTILOCK_SOURCE="+sourceOf(other)+"&group=U").must("run", "--", "sh", "-c", "echo $MULTILOCK_GROUP $MULTILOCK_NAME"))
+	got = other.run("status", "--source", sourceOf(other)+"&group=U", "-g", "G")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, `the group is "U" in the URL and "G" in -g or MULTILOCK_GROUP`)
+}
+
+// sourceOf is the source of a station.
+func sourceOf(s *station) string {
+	for _, entry := range slices.Backward(s.vars) {
+		if url, found := strings.CutPrefix(entry, "MULTILOCK_SOURCE="); found {
+			return url
+		}
+	}
+	return ""
+}
+
+// A session that the server ends in the middle of a job is replaced, and the job
+// notices nothing.
+func TestCloudshellSessionExpires(t *testing.T) {
+	t.Parallel()
+	s, server := cloudshellStation(t)
+	holder := s.hold("--ttl", "2s")
+	for range 2 {
+		server.ExpireSessions()
+		logons := server.Count(fakecloudshell.Logon)
+		s.eventually("the holder logs on again", func() bool { return server.Count(fakecloudshell.Logon) > logons })
+	}
+	require.Equal(t, "held", s.lock("MUTEX").State)
+	require.Equal(t, ended{0, "ready\n", ""}, holder.end())
+}
+
+// Within a script of CloudShell's the URL is "cloudshell:", and all else comes from
+// the environment. What is printed says which reservation that was, because it may
+// be read elsewhere.
+func TestCloudshellInAScript(t *testing.T) {
+	t.Parallel()
+	server := newCloudshell(t, fakecloudshell.HTTP)
+	command, err := server.RunCommand("admin")
+	require.NoError(t, err)
+	host, port, err := net.SplitHostPort(server.Address())
+	require.NoError(t, err)
+	connectivity := fmt.Sprintf(`{"serverAddress": "%s:%s", "tsAPIScheme": "http", "adminUser": "admin", "adminPass": %q, "adminAuthToken": %q}`, host, port, password, command.Token())
+	reservation := fmt.Sprintf(`{"id": %q, "domain": "Global"}`, sandbox)
+	for name, vars := range map[string][]string{
+		"upper case": {"QUALICONNECTIVITYCONTEXT=" + connectivity, "RESERVATIONCONTEXT=" + reservation},
+		"lower case": {"qualiconnectivitycontext=" + connectivity, "reservationcontext=" + reservation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStation(t, vars...)
+			s.secrets = append(s.secrets, command.Token())
+			require.Equal(t, "MUTEX\n", s.must("run", "--source", "cloudshell:", "--", "sh", "-c", "echo $MULTILOCK_NAME"))
+			require.Equal(t, "nothing is held in cloudshell://"+server.Address()+"/"+sandbox+"\n", s.must("status", "--source", "cloudshell:"))
+			token := strings.TrimSpace(s.must("acquire", "--source", "cloudshell:", "--detach", "--ttl", "1h"))
+			got := s.run("run", "--source", "cloudshell:", "--", "true")
+			require.Equal(t, 121, got.code)
+			require.Contains(t, got.stderr, "multilock --source cloudshell://"+server.Address()+"/"+sandbox+" break MUTEX")
+			s.must("release", "--source", "cloudshell://"+server.Address()+"/"+sandbox, "-n", "MUTEX", "--token", token)
+		})
+	}
+	got := newStation(t).run("run", "--source", "cloudshell:", "--", "true")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "this is not the environment of a CloudShell script")
+}
+
+// The token of a script ends with the script. What holds a lock then loses it, and
+// nobody is told the token.
+func TestCloudshellCommandEnds(t *testing.T) {
+	t.Parallel()
+	server := newCloudshell(t, fakecloudshell.HTTP)
+	command, err := server.RunCommand("admin")
+	require.NoError(t, err)
+	s := newStation(t, fmt.Sprintf(`QUALICONNECTIVITYCONTEXT={"serverAddress": %q, "adminAuthToken": %q}`, server.Address(), command.Token()),
+		fmt.Sprintf(`RESERVATIONCONTEXT={"id": %q}`, sandbox), "MULTILOCK_SOURCE=cloudshell:")
+	s.secrets = append(s.secrets, command.Token())
+	holder := s.hold("--ttl", "1s", "--json", "-v")
+	command.End()
+	server.ExpireSessions()
+	got := holder.wait()
+	require.Equal(t, 122, got.code, got.stderr)
+	require.Contains(t, got.stderr, "is lost")
+	got = s.run("status")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "the token ends with the command that got it")
+}
+
+// Nothing that is wrong with the server makes a command hang, or tell the password.
+func TestCloudshellTroubles(t *testing.T) {
+	t.Parallel()
+	s, server := cloudshellStation(t)
+	good := sourceOf(s)
+	mute := newCloudshell(t, fakecloudshell.HTTP)
+	mute.Inject(func(fakecloudshell.Call) fakecloudshell.Fault {
+		return fakecloudshell.Fault{Reply: fakecloudshell.Withheld}
+	})
+	gone := strings.Replace(good, server.Address(), deaf(t), 1)
+	for name, c := range map[string]struct {
+		vars []string
+		want string
+	}{
+		"wrong password":      {[]string{"MULTILOCK_PASSWORD=s3cret/and@longer"}, "check the password of admin, and that the user belongs to the domain Global"},
+		"no password":         {[]string{"MULTILOCK_PASSWORD="}, "there is no password for the user admin: put it into the variable MULTILOCK_PASSWORD, or into a file that MULTILOCK_PASSWORD_FILE names"},
+		"nobody listens":      {[]string{"MULTILOCK_SOURCE=" + gone}, "connection refused"},
+		"never answers":       {[]string{"MULTILOCK_SOURCE=" + cloudshellURL(mute) + "&timeout=200ms"}, "deadline exceeded"},
+		"unknown authority":   {[]string{"MULTILOCK_SOURCE=" + strings.Split(good, "&cafile")[0]}, "certificate"},
+		"no certificates":     {[]string{"MULTILOCK_SOURCE=" + strings.Split(good, "&cafile")[0] + "&cafile=/nonexistent"}, "read the CA file"},
+		"unknown reservation": {[]string{"MULTILOCK_SOURCE=" + strings.Replace(good, sandbox, "7b3c9ad2-0000-4c0d-9c56-0f0d4a9b2e11", 1)}, "reservation"},
+		"unknown parameter":   {[]string{"MULTILOCK_SOURCE=" + good + "&allias=X"}, `cloudshell URL parameter "allias": is unknown; there are domain, alias`},
+		"no such user":        {[]string{"MULTILOCK_SOURCE=" + strings.Replace(good, "admin@", "eve@", 1)}, "check the password of eve"},
+		"whole URL":           {[]string{"MULTILOCK_PASSWORD=", "MULTILOCK_SOURCE=" + strings.Replace(gone, "admin@", "admin:"+escaped+"@", 1)}, "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &station{t, append(slices.Clip(s.vars), c.vars...), s.secrets}
+			s.requireTrouble(c.want)
+		})
+	}
+}
+
+// requireTrouble requires that all kinds of commands say what is wrong.
+func (s *station) requireTrouble(want string) {
+	s.Helper()
+	for _, command := range [][]string{{"run", "--json", "-v", "--", "echo", "never"}, {"status", "--json"}, {"doctor"}, {"doctor", "--json"}} {
+		got := s.run(command...)
+		require.Equal(s, 125, got.code, "%v: %s%s", command, got.stdout, got.stderr)
+		require.Contains(s, got.stdout+got.stderr, want, command)
+		require.NotContains(s, got.stdout, "never")
+	}
+}
+
+// The password comes from a file as well, and is nothing for a job.
+func TestCloudshellPasswordIsKept(t *testing.T) {
+	t.Parallel()
+	s, _ := cloudshellStation(t)
+	file := s.write(password + "\n")
+	fromFile := s.with("MULTILOCK_PASSWORD=", "MULTILOCK_PASSWORD_FILE="+file)
+	require.NotContains(t, s.must("run", "--", "env"), "MULTILOCK_PASSWORD")
+	whole := s.with("MULTILOCK_PASSWORD=", "MULTILOCK_SOURCE="+strings.Replace(sourceOf(s), "admin@", "admin:"+escaped+"@", 1))
+	require.Contains(t, whole.must("run", "--", "env"), "MULTILOCK_SOURCE="+sourceOf(s)+"\n")
+
+	// So a job that uses the same source finds the password in the file.
+	require.Contains(t, fromFile.must("run", "--", "multilock", "status"), "held")
+	got := s.run("run", "--", "multilock", "status")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "there is no password for the user admin")
+
+	list := s.write("a\tenv\n")
+	logs := t.TempDir()
+	s.must("batch", "--logs", logs, list)
+	require.NotContains(t, s.begin(s.shell("cat "+logs+"/*")).end().stdout, "MULTILOCK_PASSWORD")
+}

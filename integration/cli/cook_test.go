@@ -1,0 +1,279 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// period is one in which a busy machine gets something done.
+const period = 4 * time.Second
+
+// kitchens are the systems that hosts of a cooking lock can share.
+var kitchens = map[string]func(*testing.T) string{
+	"directory": func(t *testing.T) string { return "cook+file://" + t.TempDir() + "?" },
+	"mongodb":   func(t *testing.T) string { return "cook+" + mongoURL(newMongo(t), "locks") + "&" },
+}
+
+// hosts share a kitchen. Each has notes of its own.
+func hosts(t *testing.T, source string) (a, b *station) {
+	t.Helper()
+	source = fmt.Sprintf("MULTILOCK_SOURCE=%speriod=%s", source, period)
+	return newStation(t, source), newStation(t, source)
+}
+
+// In each period one host works, whatever becomes of it, and another one in the
+// next. In between the lock stays taken.
+func TestCookTakesTurns(t *testing.T) {
+	t.Parallel()
+	for name, open := range kitchens {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := hosts(t, open(t))
+			first := a.run("run", "-v", "-n", "x", "--", "echo", "first")
+			require.Equal(t, 0, first.code, first.stderr)
+			require.Equal(t, "first\n", first.stdout)
+			require.Contains(t, first.stderr, "it stays taken until about ")
+			for _, s := range []*station{a, b} {
+				cold := s.run("run", "-n", "x", "--", "echo", "never")
+				require.Equal(t, 121, cold.code, cold.stderr)
+				require.Empty(t, cold.stdout)
+				require.Contains(t, cold.stderr, ": echo first (it ")
+				require.NotContains(t, cold.stderr, "clear it with", "nobody can")
+				require.Equal(t, ended{0, "", ""}, s.run("run", "-n", "x", "-q", "-E", "0", "--", "true"))
+			}
+			// As cron does it: nobody waits, and what a run saw the next one knows.
+			b.eventually("it is the other one's turn", func() bool { return b.run("run", "-q", "-n", "x", "--", "true").code == 0 })
+			require.Equal(t, "third\n", a.must("run", "-q", "-n", "x", "--wait", "forever", "--", "echo", "third"))
+		})
+	}
+}
+
+// A job has to be gone when its time is over, even one that does not listen; the
+// next one finds it gone.
+func TestCookEndsTheJob(t *testing.T) {
+	t.Parallel()
+	for name, job := range map[string]string{
+		"that listens":       `echo $$ > $0; echo ready; exec cat`,
+		"that does not":      `trap '' TERM; echo $$ > $0; echo ready; exec cat`,
+		"that leaves a copy": `trap '' TERM; exec 3<&0; sh -c 'echo $$ > $0; echo ready; exec cat <&3' $0 & wait`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := requireAlone(t, job)
+			require.Regexp(t, `(?m)^multilock: the time of lock "x" is over in \d+(\.\d+)?m?s; ending the job\nmultilock: lock "x": its time is over: the job was ended; the job ended with code 1(43|37)$`, got.stderr)
+		})
+	}
+	t.Run("that has run for too long before", func(t *testing.T) {
+		t.Parallel()
+		got := requireAlone(t, `trap '' TERM; echo $$ > $0; echo ready; exec cat`, "--max-runtime", "100ms")
+		require.Contains(t, got.stderr, "the limit of --max-runtime")
+	})
+}
+
+// lookForIt says "alone" if the process is gone, or dead and not yet reaped by its
+// new parent.
+const lookForIt = `case "$(cut -d' ' -f3 /proc/$(cat "$0")/stat 2>/dev/null)" in ''|Z|X) echo alone ;; esac`
+
+// requireAlone requires that nothing is left of one host's job when another host has
+// its turn.
+func requireAlone(t *testing.T, job string, options ...string) ended {
+	t.Helper()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("needs /proc to see what lives")
+	}
+	a, b := hosts(t, kitchens["directory"](t))
+	pid := filepath.Join(t.TempDir(), "pid")
+	holder := a.holding(a.command(slices.Concat([]string{"run", "-n", "x"}, options, []string{"--", "sh", "-c", job, pid})...))
+	next := b.must("run", "-q", "-n", "x", "--wait", "forever", "--", "sh", "-c", lookForIt, pid)
+	require.Equal(t, "alone\n", next)
+	got := holder.wait()
+	require.Equal(t, 124, got.code, got.stderr)
+	return got
+}
+
+// A host that dies costs a period, and no more.
+func TestCookHolderDies(t *testing.T) {
+	t.Parallel()
+	a, b := hosts(t, kitchens["directory"](t))
+	a.hold("-n", "x").kill()
+	require.Equal(t, 121, b.run("run", "-n", "x", "--", "true").code)
+	require.Equal(t, "next\n", b.must("run", "-q", "-n", "x", "--wait", "forever", "--", "echo", "next"))
+}
+
+// A runner that was stopped until others had their turn ends its job when it goes on.
+func TestCookRunnerWakesTooLate(t *testing.T) {
+	t.Parallel()
+	a, b := hosts(t, kitchens["directory"](t))
+	holder := a.holding(a.command("run", "-n", "x", "--grace", "10m", "--", "sh", "-c", `trap '' TERM; echo ready; exec cat`))
+	require.NoError(t, holder.cmd.Process.Signal(syscall.SIGSTOP))
+	b.must("run", "-q", "-n", "x", "--wait", "forever", "--", "true")
+	require.NoError(t, holder.cmd.Process.Signal(syscall.SIGCONT))
+	got := holder.wait()
+	require.Equal(t, 124, got.code, got.stderr)
+	require.Contains(t, got.stderr, "its time is over")
+}
+
+// The job knows how much time it has.
+func TestCookTellsTheTime(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, "MULTILOCK_SOURCE=cook+file://"+t.TempDir()+"?period=1h40m")
+	before := time.Now()
+	out := strings.Fields(s.must("run", "-n", "x", "--grace", "10m", "--", "sh", "-c", "echo $MULTILOCK_REMAINING $MULTILOCK_UNTIL $MULTILOCK_FENCE"))
+	require.Len(t, out, 3)
+	remaining, err := strconv.Atoi(out[0])
+	require.NoError(t, err)
+	const atMost = 70 * 60 // four fifths of the period, less the grace
+	require.LessOrEqual(t, remaining, atMost)
+	require.Greater(t, remaining, atMost-int(watchdog.Seconds()))
+	until, err := strconv.ParseInt(out[1], 10, 64)
+	require.NoError(t, err)
+	require.WithinRange(t, time.Unix(until, 0), before.Add(time.Duration(remaining-1)*time.Second), time.Now().Add(atMost*time.Second))
+}
+
+// status says who it is, and until when at the latest.
+func TestCookStatus(t *testing.T) {
+	t.Parallel()
+	for name, open := range kitchens {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, "MULTILOCK_SOURCE="+open(t)+"period=1h")
+			require.Equal(t, "free", s.lock("x").State)
+			s.must("run", "-n", "x", "--", "true")
+			host, err := os.Hostname()
+			require.NoError(t, err)
+			held := s.lock("x")
+			require.Equal(t, "held", held.State)
+			require.Equal(t, host, held.Host)
+			require.Equal(t, "true", held.Command)
+			require.InDelta(t, 3600, held.TTL, 0)
+			require.Regexp(t, `^it may be at work until \S+ \S+ by the clock of `+host+`; anybody may have the lock who has seen it untouched for 1h0m0s`, held.Why)
+			if name == "directory" {
+				require.Len(t, s.locks(), 1)
+			} else {
+				require.Contains(t, s.run("status").stderr, "this source cannot list its locks; write: status NAME")
+			}
+			got := s.run("doctor", "--json")
+			require.Contains(t, []int{0, 1}, got.code, got.stdout)
+			var report struct {
+				Findings []struct{ Subject, Severity, Text string }
+			}
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
+			last := report.Findings[len(report.Findings)-1]
+			require.Equal(t, "trial fine", last.Subject+" "+last.Severity)
+			require.Contains(t, last.Text, "none was taken")
+		})
+	}
+}
+
+// What such a lock cannot do is refused with the reason, before anything is done.
+func TestCookRefuses(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	s := newStation(t, "MULTILOCK_SOURCE=cook+file://"+base+"?period=1h")
+	list := s.write("true\n")
+	const promptly = "this source frees no lock before its time is over (a lock that is released stays taken until its period is over)"
+	for args, want := range map[string]string{
+		"run --once -- true":           "run: --once: this source keeps no results of jobs (a register holds one value and no results)",
+		"run --every 1m -- true":       "run: --every: this source keeps no results of jobs",
+		"run --slots 2 -- true":        "run: --slots: " + promptly,
+		"run --fail-after 2 -- true":   "run: --fail-after: this source keeps no history",
+		"run --ttl 5m -- true":         "run: --ttl: a lock of this source lasts for its period",
+		"run --min-hold 5m -- true":    "run: --min-hold: a lock of this source lasts for its period",
+		"run --on-lost ignore -- true": "run: --on-lost ignore: a lock of this source lasts for its period",
+		"acquire":                      "acquire: " + promptly,
+		"acquire --detach --ttl 1m":    "acquire: " + promptly,
+		"release --token x":            "release: " + promptly,
+		"break x --force":              "break: this source does not let anybody break a lock (a lock ends by time alone, and cannot be broken)",
+		"clean":                        "clean: this source does not let anybody break a lock",
+		"clean --results":              "clean: --results: this source keeps no results of jobs",
+		"batch " + list:                "batch: this source keeps no results of jobs",
+		"wait":                         "wait: this source cannot tell whether anything in it is held (each register has to be asked for itself)",
+		"history":                      "history: this source keeps no history",
+		"status --legacy-peers":        "--legacy-peers: the Python MultiLock knows no other locks",
+		"status -g G --source cook+mongodb://h/a.b?period=1h": "--group: there are no groups in cook+mongodb://h/a.b?period=1h",
+	} {
+		got := s.run(strings.Fields(args)...)
+		require.Equal(t, 125, got.code, "%s: %s", args, got.stderr)
+		require.Contains(t, got.stderr, want, args)
+		require.Empty(t, got.stdout)
+	}
+	entries, err := os.ReadDir(base)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+func TestCookParameters(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	file, mongo := "cook+file://"+base, "cook+mongodb://"+deaf(t)+"/a.b"
+	for source, want := range map[string]string{
+		file:                                          "the period is missing; write period=5m",
+		mongo:                                         "the period is missing; write period=5m",
+		file + "?period=5m&perod=6m":                  "the parameter perod is unknown; there are period, classic, skew and delay",
+		mongo + "?period=5m&slew=6s":                  "the parameter slew is unknown; there are period, classic, skew and delay, and those of a MongoDB connection string",
+		file + "?period=5m&period=6m":                 "the parameter period is given twice",
+		file + "?period=0":                            "the parameter period: must not be 0",
+		file + "?period=often":                        `the parameter period: "often" is no duration`,
+		file + "?period=1ms":                          "must be at least 100ms",
+		file + "?period=5m&skew=1s":                   "skew and delay are for classic=true",
+		file + "?period=5m&classic=perhaps":           `the parameter classic: "perhaps": write true or false`,
+		file + "?period=2s&classic=true":              "must be longer than the skew of the clocks",
+		"cook+file://elsewhere" + base + "?period=5m": "write cook+file:///absolute/path?period=5m",
+		"cook+file:?period=5m":                        "write cook+file:///absolute/path?period=5m",
+		"cook+file:///nonexistent?period=5m":          "does not exist; create it",
+	} {
+		got := newStation(t).run("run", "--source", source, "--", "true")
+		require.Equal(t, 125, got.code, source)
+		require.Contains(t, got.stderr, want, source)
+	}
+}
+
+// Hosts have to agree about the period, and learn it if they do not.
+func TestCookPeriodsDiffer(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	source := func(period string) string { return "MULTILOCK_SOURCE=cook+file://" + base + "?period=" + period }
+	newStation(t, source("1h")).must("run", "-n", "x", "--", "true")
+	got := newStation(t, source("5m")).run("run", "-n", "x", "--", "true")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, `lock "x" is in use with a period of 1h0m0s`)
+}
+
+// The classic lock publishes a time, which needs no watching.
+func TestCookClassic(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	s := newStation(t, "MULTILOCK_SOURCE=cook+file://"+base+"?period=1h&classic=true&skew=30s&delay=10s")
+	require.Equal(t, "ran\n", s.must("run", "-n", "x", "--", "echo", "ran"))
+	got := s.run("run", "-n", "x", "--", "true")
+	require.Equal(t, 121, got.code)
+	require.Contains(t, got.stderr, "somebody may be at work until")
+}
+
+// A relative directory means in a message what it meant in the command, and odd
+// names are names.
+func TestCookDirectories(t *testing.T) {
+	t.Parallel()
+	base := filepath.Join(t.TempDir(), "the base's dir")
+	require.NoError(t, os.Mkdir(base, 0o700))
+	s := newStation(t)
+	cmd := s.command("status", "--source", "cook+file:"+url.PathEscape(filepath.Base(base))+"?period=1h")
+	cmd.Dir = filepath.Dir(base)
+	got := s.begin(cmd).end()
+	require.Zero(t, got.code, got.stderr)
+	where := "cook+file://" + (&url.URL{Path: base}).EscapedPath() + "?period=1h"
+	require.Equal(t, "nothing is held in "+where+", group .locks\n", got.stdout)
+	s.must("run", "--source", where, "-g", "G", "-n", "a b", "--", "true")
+	require.DirExists(t, filepath.Join(base, ".multilock", "cook", "groups", "G", "a b"))
+}

@@ -1,0 +1,113 @@
+package cli_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/multilock/go/integration/mongolab"
+)
+
+func collection(t *testing.T, server *mongolab.Server) *mongo.Collection {
+	t.Helper()
+	client, err := mongo.Connect(options.Client().ApplyURI(server.URI()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	return client.Database(server.Database()).Collection("locks")
+}
+
+// Without -g the locks are those of programs that know {_id, locked} and no more.
+func TestMongoSharesWithTheRecipe(t *testing.T) {
+	t.Parallel()
+	s, server := mongoStation(t)
+	locks := collection(t, server)
+	holder := s.hold("-n", "nightly")
+	var found bson.M
+	require.NoError(t, locks.FindOne(t.Context(), bson.M{"_id": "nightly"}).Decode(&found))
+	require.Equal(t, s.lock("nightly").Token, found["locked"])
+	require.NotContains(t, found, "group")
+	take := func() error {
+		_, err := locks.UpdateOne(t.Context(), bson.M{"_id": "nightly", "locked": false}, bson.M{"$set": bson.M{"locked": true}}, options.UpdateOne().SetUpsert(true))
+		return err
+	}
+	require.True(t, mongo.IsDuplicateKeyError(take()))
+	require.Zero(t, holder.end().code)
+	require.NoError(t, take())
+	got := s.run("run", "-n", "nightly", "--", "true")
+	require.Equal(t, 121, got.code)
+	require.Contains(t, got.stderr, `lock "nightly" is held by somebody unknown`)
+	s.must("break", "--force", "nightly")
+	s.must("run", "-n", "nightly", "-g", ".locks", "--", "true")
+	require.NoError(t, locks.FindOne(t.Context(), bson.M{"_id": ".locks/nightly"}).Err())
+}
+
+// What happened to a lock is kept, and told.
+func TestMongoHistory(t *testing.T) {
+	t.Parallel()
+	s, _ := mongoStation(t)
+	s.must("run", "-n", "x", "--", "true")
+	s.hold("-n", "x", "--ttl", "2s").kill()
+	s.must("run", "-n", "x", "--wait", "forever", "-q", "--", "true")
+	var what []string
+	for line := range strings.Lines(s.must("history", "x")) {
+		for _, event := range []string{"acquired", "released", "broke"} {
+			if strings.Contains(line, event) {
+				what = append(what, event)
+				break
+			}
+		}
+	}
+	require.Equal(t, []string{"acquired", "released", "acquired", "broke", "acquired", "released"}, what)
+}
+
+func TestMongoTroubles(t *testing.T) {
+	t.Parallel()
+	s, server := mongoStation(t)
+	good := sourceOf(s)
+	secret := strings.Replace(good, "mongodb://", "mongodb://ada:"+escaped+"@", 1)
+	honest := mongolab.Start(t, mongolab.Options{})
+	for name, c := range map[string]struct {
+		vars []string
+		want string
+	}{
+		"wrong password": {[]string{"MULTILOCK_SOURCE=" + secret}, "check the user, the password and authSource"},
+		"no password": {
+			[]string{"MULTILOCK_SOURCE=" + strings.Replace(good, "mongodb://", "mongodb://ada@", 1)},
+			"there is no password for the user ada: put it into the variable MULTILOCK_PASSWORD",
+		},
+		"nobody listens": {
+			[]string{"MULTILOCK_SOURCE=mongodb://" + deaf(t) + "/a.b?serverSelectionTimeoutMS=200", "MULTILOCK_PASSWORD=" + password},
+			"is the server running, and can this host reach it?",
+		},
+		"no collection": {[]string{"MULTILOCK_SOURCE=mongodb://" + deaf(t) + "/a"}, "it must name the database and the collection"},
+		"FerretDB":      {[]string{"MULTILOCK_SOURCE=" + mongoURL(honest, "locks")}, "which does not update a document in one step"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name == "FerretDB" && honest.Real() || name == "wrong password" && server.Real() {
+				t.Skip("this is about the embedded server")
+			}
+			s := &station{t, append(slices.Clip(s.vars), c.vars...), s.secrets}
+			s.requireTrouble(c.want)
+		})
+	}
+}
+
+// A server that goes away in the middle of a job, for less than the lock's time, is
+// none of the job's business.
+func TestMongoServerRestarts(t *testing.T) {
+	t.Parallel()
+	s, server := mongoStation(t)
+	holder := s.hold("-n", "x", "--ttl", "20s")
+	server.Stop()
+	require.NoError(t, server.Start())
+	before := server.Counts()["update"]
+	s.eventually("it is renewed", func() bool { return server.Counts()["update"] > before })
+	require.Equal(t, ended{0, "ready\n", ""}, holder.end())
+}

@@ -1,0 +1,74 @@
+package cli_test
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/fakecloudshell"
+	"github.com/multilock/go/integration/mongolab"
+)
+
+const sandbox = "5c1e0b3a-77f2-4c0d-9c56-0f0d4a9b2e11"
+
+// quick keeps waiters from waiting as long as is good for a real server.
+const quick = "&pause=20ms-100ms"
+
+func newCloudshell(t *testing.T, scheme fakecloudshell.Scheme) *fakecloudshell.Server {
+	t.Helper()
+	server, err := fakecloudshell.New(fakecloudshell.Options{
+		Scheme:       scheme,
+		Users:        []fakecloudshell.User{{Name: "admin", Password: password, Admin: true}},
+		Models:       []fakecloudshell.Model{fakecloudshell.OwnedMutex()},
+		Reservations: []fakecloudshell.Reservation{{ID: sandbox, Name: "Lab 7", Owner: "admin"}},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	return server
+}
+
+func cloudshellURL(server *fakecloudshell.Server) string {
+	return "cloudshell://admin@" + server.Address() + "/" + sandbox + "?domain=Global" + quick
+}
+
+// cloudshellStation is hosts that share a reservation over HTTPS.
+func cloudshellStation(t *testing.T) (*station, *fakecloudshell.Server) {
+	t.Helper()
+	server := newCloudshell(t, fakecloudshell.HTTPS)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, server.WriteCA(ca))
+	source := cloudshellURL(server) + "&scheme=https&cafile=" + url.QueryEscape(ca)
+	return newStation(t, "MULTILOCK_SOURCE="+source, "MULTILOCK_PASSWORD="+password), server
+}
+
+// newMongo is a server that a program without an option for tests takes for MongoDB.
+func newMongo(t *testing.T) *mongolab.Server {
+	t.Helper()
+	return mongolab.Start(t, mongolab.Options{Disguised: true})
+}
+
+// mongoURL is that of a collection.
+func mongoURL(server *mongolab.Server, collection string) string {
+	head, query, _ := strings.Cut(server.URI(), "/?")
+	return fmt.Sprintf("%s/%s.%s?%s", head, server.Database(), collection, query)
+}
+
+func mongoStation(t *testing.T) (*station, *mongolab.Server) {
+	t.Helper()
+	server := newMongo(t)
+	return newStation(t, "MULTILOCK_SOURCE="+mongoURL(server, "locks")), server
+}
+
+// deaf is an address where nobody listens.
+func deaf(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	return listener.Addr().String()
+}
