@@ -3,9 +3,7 @@ package cooklock_test
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,9 +16,6 @@ import (
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
-
-// exhaustive stops the first swap of a register, too, at each of its many operations.
-var exhaustive = flag.Bool("exhaustive", false, "sweep over the first swap of a register as well where that takes long")
 
 // scene is what a register has been through before the swap that is struck.
 type scene struct {
@@ -160,7 +155,7 @@ func requireNever(t *testing.T, events []locktest.SwapEvent, value string) {
 // A process may end after each operation that changes something: the next one goes on from what
 // it left, and its swap took effect or did not.
 func TestCrashAfterEveryChange(t *testing.T) {
-	sweepChildren(t, scenes(), "crash", childKilled, func(t *testing.T, base string, c *child, events []locktest.SwapEvent) {
+	sweepChildren(t, "crash", childKilled, func(t *testing.T, base string, c *child, events []locktest.SwapEvent) {
 		c.reap()
 		follow(t, base, append(events, c.events(t)...))
 	})
@@ -169,11 +164,7 @@ func TestCrashAfterEveryChange(t *testing.T) {
 // A process may stand still before each operation, for as long as it likes:
 // others go on meanwhile, and what it does afterwards does no harm.
 func TestStopAtEveryOperation(t *testing.T) {
-	all := scenes()
-	if !*exhaustive {
-		all = slices.DeleteFunc(all, func(s scene) bool { return s.swaps == 0 })
-	}
-	sweepChildren(t, all, "stop", childStopped, func(t *testing.T, base string, c *child, events []locktest.SwapEvent) {
+	sweepChildren(t, "stop", childStopped, func(t *testing.T, base string, c *child, events []locktest.SwapEvent) {
 		stopped := c.events(t)
 		events = follow(t, base, append(events, stopped...))
 		c.goOn(t)
@@ -183,8 +174,8 @@ func TestStopAtEveryOperation(t *testing.T) {
 
 // sweepChildren plays each scene in a process of its own that is struck at one
 // operation after the other, until it comes through.
-func sweepChildren(t *testing.T, all []scene, how string, want int32, check func(*testing.T, string, *child, []locktest.SwapEvent)) {
-	for _, s := range all {
+func sweepChildren(t *testing.T, how string, want int32, check func(*testing.T, string, *child, []locktest.SwapEvent)) {
+	for _, s := range scenes() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			for n := 0; ; n++ {
