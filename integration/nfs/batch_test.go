@@ -10,9 +10,12 @@ import (
 // gets one result, and is never run again once that is in place.
 func TestBatchThroughCrashes(t *testing.T) {
 	needLab(t)
-	r := newTrial(t, jobsAtLength(100, 2000), 4)
+	if testing.Short() {
+		t.Skip("takes minutes; TestBatchCommandThroughCrashes shows the same with fewer jobs")
+	}
+	r := newTrial(t, 2000, 4)
 	r.startAll()
-	r.strike(blows{kills: 2, crashes: 1}.atLength(blows{kills: 30, crashes: 8, cuts: 6}))
+	r.strike(blows{kills: 30, crashes: 8, cuts: 6})
 	r.end()
 	require.Empty(t, r.faults())
 	r.requireOpen()
@@ -21,7 +24,7 @@ func TestBatchThroughCrashes(t *testing.T) {
 // The same with the command, and with jobs that are commands.
 func TestBatchCommandThroughCrashes(t *testing.T) {
 	needCommand(t)
-	r := newTrial(t, jobsAtLength(45, 600), 3).asCommand()
+	r := newTrial(t, jobsAtLength(30, 600), 3).asCommand()
 	r.startAll()
 	r.strike(blows{kills: 2, crashes: 1}.atLength(blows{kills: 12, crashes: 4, cuts: 3}))
 	r.end()
@@ -35,6 +38,9 @@ func TestBrokenBatchesAreCaught(t *testing.T) {
 	needLab(t)
 	for _, variant := range []string{blind, hasty} {
 		t.Run(variant, func(t *testing.T) {
+			if testing.Short() && variant != blind {
+				t.Skip("takes half a minute; one variant shows that mistakes are seen")
+			}
 			const lists = 20
 			for range lists {
 				r := newTrial(t, 24, 4)

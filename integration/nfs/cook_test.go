@@ -35,7 +35,8 @@ func cookDirectory(t testing.TB, p place, h host) *cooklock.Directory {
 // of their numbers, and a peek shows nothing that was not there.
 func TestCookRegister(t *testing.T) {
 	needLab(t)
-	const swappers, swaps = 2, 8 // on each host
+	const swappers = 2 // on each host
+	swaps := jobsAtLength(3, 8)
 	p := newPlace(t)
 	log := &swapLog{}
 	var group sync.WaitGroup

@@ -61,7 +61,7 @@ func TestNextStepWaitsForJobsOnHosts(t *testing.T) {
 	steps.Wait()
 }
 
-// jobsAtLength is how many jobs a test has, in a short run and in a long one.
+// jobsAtLength is how many jobs, or rounds, a test has in a short run and in a long one.
 func jobsAtLength(short, long int) int {
 	if testing.Short() {
 		return short
