@@ -99,6 +99,9 @@ func (s hostSwapper) round(t *testing.T, n int) {
 // What every source promises whose locks end by time, through all hosts' clients.
 func TestCookingLockAcrossHosts(t *testing.T) {
 	needLab(t)
+	if testing.Short() {
+		t.Skip("takes a minute; TestCookRegister shows what the lock stands on")
+	}
 	locktest.Run(t, locktest.Fixture{
 		TTL: conformanceTTL, Fences: true, Refused: []string{".", "..", "a/b"},
 		Timed: func(t testing.TB, period time.Duration) func() multilock.Source {
