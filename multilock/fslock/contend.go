@@ -53,13 +53,9 @@ func (s *Source) identify(claim *multilock.Claim) {
 	}
 }
 
-// maxRounds bounds how often one attempt starts over because things moved under
-// it: each time somebody else made progress.
-const maxRounds = 1000
-
 // Try implements multilock.Contender.
 func (c *contender) Try(context.Context) (multilock.Lease, error) {
-	for range maxRounds {
+	for range rounds() {
 		lease, err := c.attempt()
 		if !errors.Is(err, errAgain) {
 			return lease, err

@@ -43,7 +43,7 @@ func (l *lease) recordWith(op string, change func() error) error {
 
 // inRounds starts over as long as things move under a step.
 func inRounds(op, name string, step func() error) error {
-	for range maxRounds {
+	for range rounds() {
 		if err := step(); !errors.Is(err, errAgain) {
 			return err
 		}

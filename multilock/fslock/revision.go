@@ -14,7 +14,7 @@ var _ multilock.Changes = (*Source)(nil)
 // directory of the results, which changes that directory's times, by the
 // server's clock. It is "" as long as there is no such directory.
 func (s *Source) Revision(context.Context) (string, error) {
-	for range maxRounds {
+	for range rounds() {
 		revision, err := s.revision()
 		if !gone(err) {
 			return revision, err

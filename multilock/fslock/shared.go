@@ -46,7 +46,7 @@ func (s *shared) use() (*handle, error) {
 // directory's attributes, which makes an NFS client forget the names in it if it
 // has changed.
 func (s *shared) present() (*handle, error) {
-	for range maxRounds {
+	for range rounds() {
 		h, err := s.use()
 		if err != nil {
 			return nil, err

@@ -28,7 +28,7 @@ type staged struct {
 // Nobody else knows the names that it makes. That one exists already is the
 // answer to the repetition of a request whose reply was lost.
 func (s *Source) stage(name string, claim multilock.Claim) (st *staged, err error) {
-	for range maxRounds {
+	for range rounds() {
 		st, err = s.stageOnce(name, claim)
 		if !errors.Is(err, errStagingGone) && !is(err, syscall.EEXIST) {
 			break

@@ -17,7 +17,7 @@ var _ multilock.Group = (*Source)(nil)
 // A user who may not remove it, or may not write at all, has it listed instead:
 // see listedVacant.
 func (s *Source) Vacant(ctx context.Context) (bool, error) {
-	for range maxRounds {
+	for range rounds() {
 		vacant, err := s.vacate(ctx)
 		if !errors.Is(err, errAgain) {
 			return vacant, err
