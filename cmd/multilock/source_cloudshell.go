@@ -1,3 +1,5 @@
+//go:build !no_cloudshell
+
 package main
 
 import (
@@ -11,8 +13,6 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cloudshell"
 )
-
-const cloudshellScheme = "cloudshell"
 
 func openCloudshell(_ context.Context, e *env, o common) (multilock.Source, error) {
 	at, err := locateCloudshell(e, &o)

@@ -1,3 +1,5 @@
+//go:build !no_mongodb
+
 package main
 
 import (

@@ -32,7 +32,7 @@ type sourceKind struct {
 func sourceKinds() []sourceKind {
 	return []sourceKind{
 		{fileScheme, "file:DIRECTORY", true, fslock.DefaultGroup, openFiles, nil},
-		{cloudshellScheme, "cloudshell://USER@HOST/RESERVATION", true, "", openCloudshell, completeCloudshell},
+		{"cloudshell", "cloudshell://USER@HOST/RESERVATION", true, "", openCloudshell, completeCloudshell},
 		{"mongodb", "mongodb://HOST/DATABASE.COLLECTION", true, "", openMongo, nil},
 		{"mongodb+srv", "mongodb+srv://HOST/DATABASE.COLLECTION", true, "", openMongo, nil},
 		{"cook+file", "cook+file:///DIRECTORY?period=5m", true, cooklock.DefaultGroup, openCookFiles, completeCookFiles},

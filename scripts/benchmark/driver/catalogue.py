@@ -29,10 +29,19 @@ def python(lock):
 
 
 OURS_LIBRARY = Go("scripts/benchmark/ours", "ours")
-OURS_COMMAND = Go("cmd/multilock", "multilock")
+# The tags of the two build lines in README.md: every source, and files only.
+OURS_COMMAND = Go("cmd/multilock", "multilock", tags="urfave_cli_no_docs")
+FILES_COMMAND = Go("cmd/multilock", "multilock-files", tags="urfave_cli_no_docs,no_mongodb,no_cloudshell")
 BARE = Go("scripts/benchmark/bare", "bare")
 GOFRS = Go("scripts/benchmark/peers/go", "gofrs", "github.com/gofrs/flock")
-MULTILOCK_RUN = (str(OURS_COMMAND.binary), "run", "-d", "{}", "-n", "bench")
+RUN = ("run", "-d", "{}", "-n", "bench")
+
+
+def multilock(program):
+    call = (str(program.binary), *RUN)
+    return ((*call, "--"), (*call, "--wait", "forever", "--"))
+
+
 
 LIBRARIES = (
     Library(OURS, OURS_LIBRARY, (str(OURS_LIBRARY.binary),), "backs off, woken by inotify"),
@@ -52,7 +61,8 @@ LIBRARIES = (
 )
 
 COMMANDS = (
-    Command(OURS, OURS_COMMAND, (*MULTILOCK_RUN, "--"), (*MULTILOCK_RUN, "--wait", "forever", "--")),
+    Command(OURS, OURS_COMMAND, *multilock(OURS_COMMAND)),
+    Command("multilock-files", FILES_COMMAND, *multilock(FILES_COMMAND)),
     Command("flock", Debian("util-linux"), ("flock", "{}/lock"), ("flock", "{}/lock")),
     Command("lckdo", Debian("moreutils"), ("lckdo", "{}/lock"), ("lckdo", "-w", "{}/lock")),
     Command(

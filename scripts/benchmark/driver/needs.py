@@ -103,6 +103,7 @@ class Go:
     directory: str
     name: str
     module: str = ""  # the library that is measured; empty for our own code
+    tags: str = ""
 
     @property
     def binary(self):
@@ -111,9 +112,8 @@ class Go:
     def prepare(self, download):
         # Always built: the sources may have changed, and Go's own cache knows best.
         source = {} if download else {"GOPROXY": "off"}
-        # The tag is that of the build line in README.md. It means nothing to other programs.
-        build = ["go", "build", "-tags", "urfave_cli_no_docs", "-o", str(self.binary), "."]
-        run(build, cwd=REPOSITORY / self.directory, env={**os.environ, **source})
+        build = ["go", "build", "-tags", self.tags, "-o", str(self.binary), "."]
+        run(build, cwd=REPOSITORY / self.directory, env={**os.environ, "CGO_ENABLED": "0", **source})
 
     def version(self):
         if self.module:
