@@ -7,6 +7,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/watch"
 )
 
 // observer watches one lock.
@@ -16,8 +17,8 @@ type observer struct {
 	base   string
 	maxAge time.Duration
 
-	watch   watch
-	last    standing // at the last look
+	watch   watch.Watch[string] // of the keys of its signs of life
+	last    standing            // at the last look
 	looked  bool
 	verdict verdict
 	// recent is what an attempt has just seen, for the look that follows.
@@ -57,7 +58,7 @@ func (o *observer) sample(ctx context.Context) (boottime.Instant, *view, error) 
 func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
 	start, v, err := o.sample(ctx)
 	if err != nil {
-		o.watch.interrupt()
+		o.watch.Interrupt()
 		return multilock.Sighting{}, opError("look", o.name, err)
 	}
 	o.last, o.looked = o.src.read(v), true
@@ -65,7 +66,7 @@ func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
 	if o.last.state == heldByOther {
 		o.last.record.Foreign = o.last.why
 	}
-	o.watch.add(start, o.last.key, o.beat())
+	o.watch.Add(o.last.key, start, limitsFor(o.beat()))
 	e := o.evidence(ctx, clockCarried)
 	if o.verdict = judge(e); o.verdict.state == multilock.Suspect || o.verdict.state == multilock.Dead {
 		e = o.evidence(ctx, clockFresh)
@@ -97,7 +98,7 @@ func (o *observer) beat() time.Duration {
 }
 
 func (o *observer) evidence(ctx context.Context, age time.Duration) evidence {
-	e := evidence{standing: o.last, silence: multilock.Unknown, unchanged: o.watch.unchanged(), watched: o.watch.watched(), maxAge: o.maxAge}
+	e := evidence{standing: o.last, silence: multilock.Unknown, unchanged: o.watch.Unchanged(), watched: o.watch.Watched(), maxAge: o.maxAge}
 	if o.last.state != heldByTurn && o.last.state != heldByOwner {
 		return e
 	}

@@ -22,7 +22,7 @@ func (o *observer) Break(ctx context.Context) error {
 		return nil // somebody else was faster
 	case err != nil:
 		return opError("break", o.name, err)
-	case o.watch.changed(info):
+	case signOf(info) != o.watch.Last():
 		return multilock.ErrHeld
 	}
 	dead, why := o.record, o.verdict.why

@@ -3,12 +3,14 @@ package fslock
 import (
 	"context"
 	"errors"
+	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/watch"
 )
 
 // observer watches one lock. What it judges is an open directory, and what it
@@ -20,7 +22,7 @@ type observer struct {
 	own    func(token string) bool
 
 	dir     vfs.Dir // the directory that is being judged, nil if it cannot be opened
-	watch   watch
+	watch   watch.Watch[sign]
 	record  multilock.Record
 	torn    bool
 	limbo   bool // there is no lock file
@@ -55,7 +57,7 @@ func (o *observer) Look(context.Context) (multilock.Sighting, error) {
 	case errors.Is(err, multilock.ErrInvalid):
 		return multilock.Sighting{}, err
 	case err != nil:
-		o.watch.interrupt()
+		o.watch.Interrupt()
 		return multilock.Sighting{}, opError("look", o.name, err)
 	}
 	e := o.evidence()
@@ -82,8 +84,8 @@ func (o *observer) sample() error {
 	start := boottime.Now()
 	if o.dir != nil {
 		info, err := o.dir.Stat()
-		if err == nil && info.Links > 0 && !o.watch.changed(info) {
-			o.watch.add(start, info, o.beat())
+		if err == nil && info.Links > 0 && signOf(info) == o.watch.Last() {
+			o.watch.Add(signOf(info), start, limitsFor(o.beat()))
 			return nil
 		}
 		if err != nil && !gone(err) {
@@ -108,7 +110,7 @@ func (o *observer) reread(start boottime.Instant, info vfs.Info) (bool, error) {
 		}
 		return false, err
 	}
-	o.watch.add(start, info, o.beat())
+	o.watch.Add(signOf(info), start, limitsFor(o.beat()))
 	return true, nil
 }
 
@@ -152,7 +154,7 @@ func (o *observer) adopt(dir vfs.Dir, start boottime.Instant) error {
 		}
 		return err
 	}
-	o.watch.add(start, info, o.beat())
+	o.watch.Add(signOf(info), start, limitsFor(o.beat()))
 	return nil
 }
 
@@ -165,8 +167,8 @@ func (o *observer) private(group vfs.Dir, start boottime.Instant) error {
 	if err != nil {
 		return err
 	}
-	o.record = multilock.Record{Name: o.name, Foreign: "its owner (uid " + uid(info) + ") keeps the lock's directory private"}
-	o.watch.add(start, info, tornBeat)
+	o.record = multilock.Record{Name: o.name, Foreign: "its owner (uid " + strconv.FormatUint(uint64(info.UID), 10) + ") keeps the lock's directory private"}
+	o.watch.Add(signOf(info), start, limitsFor(tornBeat))
 	return nil
 }
 
@@ -183,7 +185,7 @@ func (o *observer) evidence() evidence {
 	self := o.src.self
 	e := evidence{
 		record: o.record, torn: o.torn, maxAge: o.maxAge,
-		silence: o.silence(clockCarried), unchanged: o.watch.unchanged(), watched: o.watch.watched(),
+		silence: o.silence(clockCarried), unchanged: o.watch.Unchanged(), watched: o.watch.Watched(),
 	}
 	if o.dir == nil {
 		e.maxAge = 0 // what may not be opened cannot be broken either
@@ -206,7 +208,7 @@ func (o *observer) silence(age time.Duration) time.Duration {
 	if err != nil {
 		return multilock.Unknown
 	}
-	silent := now.Sub(o.watch.sign())
+	silent := now.Sub(o.watch.Last().modified)
 	if silent < 0 && silent > -futureSlack {
 		return 0 // the clock was read before the sign of life, and carried forward
 	}
@@ -237,7 +239,7 @@ func (o *observer) forget() {
 	if o.dir != nil {
 		_ = o.dir.Close()
 	}
-	o.dir, o.watch, o.record, o.verdict = nil, watch{}, multilock.Record{}, verdict{}
+	o.dir, o.watch, o.record, o.verdict = nil, watch.Watch[sign]{}, multilock.Record{}, verdict{}
 	o.limbo, o.torn, o.strays = false, false, nil
 	o.taken = time.Time{}
 }

@@ -7,6 +7,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/watch"
 )
 
 // observer watches one lock. What it breaks is what it saw last, and nothing else.
@@ -17,7 +19,7 @@ type observer struct {
 
 	doc     document // of the last look
 	record  multilock.Record
-	watch   watch
+	watch   watch.Watch[sign]
 	verdict verdict
 }
 
@@ -41,16 +43,16 @@ func (s *Source) newObserver(name string, patience multilock.Patience) observer 
 func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
 	doc, err := o.src.read(ctx, o.name, settled)
 	if err != nil {
-		o.watch.interrupt()
+		o.watch.Interrupt()
 		return multilock.Sighting{}, o.src.opError(ctx, "look", o.name, err)
 	}
 	o.doc = doc
 	if doc.free() {
-		o.watch, o.record, o.verdict = watch{}, multilock.Record{}, verdict{}
+		o.watch, o.record, o.verdict = watch.Watch[sign]{}, multilock.Record{}, verdict{}
 		return multilock.Sighting{State: multilock.Free, Age: multilock.Unknown, Silence: multilock.Unknown, Why: "nobody holds it"}, nil
 	}
 	o.record = doc.record()
-	o.watch.add(sign{token: doc.locked.String(), beats: doc.held.Beats}, o.record.Heartbeat)
+	o.watch.Add(doc.sign(), boottime.Now(), limitsFor(o.record.Heartbeat))
 	e := o.evidence(ctx, clockCarried)
 	if o.verdict = judge(e); o.verdict.state == multilock.Suspect {
 		e = o.evidence(ctx, clockFresh)
@@ -68,7 +70,7 @@ func (o *observer) evidence(ctx context.Context, age time.Duration) evidence {
 	self := o.src.self
 	e := evidence{
 		record: o.record, maxAge: o.maxAge, silence: o.sinceServer(ctx, o.doc.seen, age),
-		unchanged: o.watch.unchanged(), watched: o.watch.watched(),
+		unchanged: o.watch.Unchanged(), watched: o.watch.Watched(),
 	}
 	if o.record.Token != "" {
 		e.holder = o.record.Holder.Judge(self)
@@ -115,7 +117,7 @@ func (o *observer) Break(ctx context.Context) error {
 		return multilock.ErrHeld
 	}
 	dead, why := o.record, o.verdict.why
-	broken, err := o.remove(ctx, bson.E{Key: beatsField, Value: o.watch.last.beats})
+	broken, err := o.remove(ctx, bson.E{Key: beatsField, Value: o.watch.Last().beats})
 	if broken {
 		// The lock is broken; that the history could not be written is no reason to say
 		// anything else.

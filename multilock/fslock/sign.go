@@ -1,0 +1,27 @@
+package fslock
+
+import (
+	"time"
+
+	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/watch"
+)
+
+// sign is what a sign of life changes: the times of the lock's directory, which the
+// server gives it.
+type sign struct{ modified, changed time.Time }
+
+func signOf(info vfs.Info) sign {
+	// In one zone, equal moments are equal values.
+	return sign{info.ModTime.UTC(), info.ChangeTime.UTC()}
+}
+
+// fastest is the least time that a sample may take: on a loaded machine the
+// scheduler alone takes that long.
+const fastest = 25 * time.Millisecond
+
+// limitsFor says how samples have to come of a holder that gives a sign of life every
+// beat.
+func limitsFor(beat time.Duration) watch.Limits {
+	return watch.Limits{Slow: max(beat/4, fastest), Gap: max(beat, 2*fastest)}
+}

@@ -1,0 +1,25 @@
+package mongolock
+
+import (
+	"time"
+
+	"github.com/multilock/go/multilock/watch"
+)
+
+// sign is what a sign of life changes: each acquisition has a token of its own, and
+// counts its signs.
+type sign struct {
+	token string
+	beats int64
+}
+
+func (d document) sign() sign { return sign{token: d.locked.String(), beats: d.held.Beats} }
+
+// shortestGap is how late a sample may be on a loaded machine.
+const shortestGap = 500 * time.Millisecond
+
+// limitsFor says how samples have to come of a holder that gives a sign of life every
+// beat. They may take as long as they like: an answer counts from when it is there.
+func limitsFor(beat time.Duration) watch.Limits {
+	return watch.Limits{Gap: max(beat, shortestGap)}
+}

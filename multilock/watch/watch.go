@@ -1,0 +1,70 @@
+// Package watch tells for how long the holder of a lock has given no sign of
+// life, as one observer saw it.
+//
+// No two clocks are compared: the observer looks at the lock again and again, and
+// counts by its own clock for how long it looks the same.
+package watch
+
+import (
+	"time"
+
+	"github.com/multilock/go/multilock/boottime"
+)
+
+// Watch is what an observer has seen of one holder over time. S is what a sign of
+// life changes: two holders, or two signs of one holder, never have the same S. The
+// zero Watch has seen nothing yet.
+//
+// That S is the same in two samples shows that there was no sign in between. It does
+// not show that the holder is dead: a server that is down or cut off keeps everybody
+// from giving one, and those who come back need a while. So the part of the silence
+// is told apart in which every sample came as it should.
+type Watch[S comparable] struct {
+	last   S
+	seen   boottime.Instant // since when the sign is the last
+	steady boottime.Instant // since when, of that, the samples came as they should
+	prior  boottime.Instant // the end of the sample before
+}
+
+// Limits say which samples came as they should. Both leave room for a scheduler that
+// is busy: who waits for a processor has not waited for the server.
+type Limits struct {
+	// Slow is how long a sample may take. Zero is no limit.
+	Slow time.Duration
+	// Gap is how long after the one before a sample may come. A longer one is what
+	// this host's own sleep looks like.
+	Gap time.Duration
+}
+
+// Add takes a sample into account that is complete now, and was begun at start.
+func (w *Watch[S]) Add(sign S, start boottime.Instant, limits Limits) {
+	now := boottime.Now()
+	slow := limits.Slow > 0 && start.Elapsed() > limits.Slow
+	gap := !w.prior.IsZero() && w.prior.Elapsed() > limits.Gap
+	switch {
+	case w.seen.IsZero() || sign != w.last:
+		w.seen, w.steady = now, now
+	case slow || gap || w.steady.IsZero():
+		w.steady = now
+	}
+	w.last, w.prior = sign, now
+}
+
+// Interrupt notes a sample that failed.
+func (w *Watch[S]) Interrupt() { w.steady = boottime.Instant{} }
+
+// Last is the last sign that was seen.
+func (w *Watch[S]) Last() S { return w.last }
+
+// Unchanged is for how long the last sign of life has been the last, at least.
+func (w *Watch[S]) Unchanged() time.Duration { return since(w.seen) }
+
+// Watched is the part of Unchanged, up to now, in which each sample came as it should.
+func (w *Watch[S]) Watched() time.Duration { return since(w.steady) }
+
+func since(i boottime.Instant) time.Duration {
+	if i.IsZero() {
+		return 0
+	}
+	return i.Elapsed()
+}

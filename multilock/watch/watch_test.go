@@ -1,0 +1,86 @@
+package watch_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/watch"
+)
+
+// The bubble's clock is the monotonic one; boottime takes the larger of two, and the
+// other does not move with it.
+
+var everySecond = watch.Limits{Slow: 250 * time.Millisecond, Gap: time.Second}
+
+func TestCountsFromTheFirstSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w watch.Watch[string]
+		require.Zero(t, w.Unchanged())
+		require.Zero(t, w.Watched())
+		for range 10 {
+			w.Add("one", boottime.Now(), everySecond)
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, "one", w.Last())
+		require.GreaterOrEqual(t, w.Unchanged(), 10*time.Second)
+		require.GreaterOrEqual(t, w.Watched(), 10*time.Second)
+	})
+}
+
+func TestASignBeginsItAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w watch.Watch[string]
+		w.Add("one", boottime.Now(), everySecond)
+		time.Sleep(time.Second)
+		w.Add("two", boottime.Now(), everySecond)
+		require.Less(t, w.Unchanged(), time.Second)
+		require.Less(t, w.Watched(), time.Second)
+		require.Equal(t, "two", w.Last())
+	})
+}
+
+func TestTroubleBeginsTheSteadyPartAnew(t *testing.T) {
+	trouble := map[string]func(w *watch.Watch[string]) (start boottime.Instant){
+		"a sample that failed": func(w *watch.Watch[string]) boottime.Instant {
+			w.Interrupt()
+			require.Zero(t, w.Watched())
+			return boottime.Now()
+		},
+		"a gap": func(*watch.Watch[string]) boottime.Instant {
+			time.Sleep(2 * time.Second)
+			return boottime.Now()
+		},
+		"a slow sample": func(*watch.Watch[string]) boottime.Instant {
+			start := boottime.Now()
+			time.Sleep(500 * time.Millisecond)
+			return start
+		},
+	}
+	for name, happens := range trouble {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var w watch.Watch[string]
+				w.Add("one", boottime.Now(), everySecond)
+				time.Sleep(500 * time.Millisecond)
+				w.Add("one", happens(&w), everySecond)
+				require.Less(t, w.Watched(), 100*time.Millisecond)
+				require.GreaterOrEqual(t, w.Unchanged(), 500*time.Millisecond, "that there was no sign is known all the same")
+			})
+		})
+	}
+}
+
+func TestSlowSamplesCountWhereTimeHasNoLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w watch.Watch[string]
+		w.Add("one", boottime.Now(), watch.Limits{Gap: time.Second})
+		start := boottime.Now()
+		time.Sleep(time.Second)
+		w.Add("one", start, watch.Limits{Gap: time.Second})
+		require.GreaterOrEqual(t, w.Watched(), time.Second)
+	})
+}
