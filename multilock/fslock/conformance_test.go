@@ -1,16 +1,15 @@
 package fslock_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
 	"github.com/multilock/go/multilock/locktest"
 )
 
@@ -38,34 +37,11 @@ func TestLockWithoutItsFileIsLost(t *testing.T) {
 	require.NoError(t, src.Close())
 }
 
-// fixture makes places in directories of their own, and demands that a test
-// leaves nothing in the staging directory.
+// fixture makes places in directories of their own.
 func fixture(opt fslock.Options) locktest.Fixture {
-	return locktest.Fixture{
-		Fences: true, Marks: true, Deaths: true,
-		Odd:     []string{"tab\tand\nnewline", "\xff\xfe not utf-8", strings.Repeat("\u20ac", 82)},
-		Refused: []string{".", "..", "a/b", "/", "nul\x00byte", strings.Repeat("x", 256)},
-		Place: func(t testing.TB) func() multilock.Source {
-			opt := opt
-			opt.Base = t.TempDir()
-			requireNoLeftovers(t, opt)
-			return func() multilock.Source {
-				src, err := fslock.Open(opt)
-				require.NoError(t, err)
-				t.Cleanup(func() { require.NoError(t, src.Close()) })
-				return src
-			}
-		},
-	}
-}
-
-func requireNoLeftovers(t testing.TB, opt fslock.Options) {
-	t.Cleanup(func() {
-		src, err := fslock.Open(opt)
-		require.NoError(t, err)
-		defer src.Close()
-		left, err := src.Leftovers(context.Background())
-		require.NoError(t, err)
-		require.Empty(t, left)
+	return fslocktest.Fixture(func(t testing.TB) func() fslock.Options {
+		opt := opt
+		opt.Base = t.TempDir()
+		return func() fslock.Options { return opt }
 	})
 }

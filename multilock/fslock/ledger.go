@@ -51,46 +51,6 @@ func inRounds(op, name string, step func() error) error {
 	return opError(op, name, errors.New("the directory of results does not hold still"))
 }
 
-// commit writes the whole result beside the lock file, and renames it.
-func (l *lease) commit(content []byte) error {
-	if err := l.writeResult(content); err != nil {
-		_ = l.dir.Unlink(l.result()) // or Release does it; nothing was going to be renamed
-		return l.verdict("write the result", err)
-	}
-	done, err := l.src.makeResults()
-	if err != nil {
-		_ = l.dir.Unlink(l.result())
-		return resultsError(l.record.Name, err)
-	}
-	defer l.src.results.done(done)
-	renamed := l.dir.Rename(l.result(), done.Dir, l.record.Name)
-	if renamed == nil && l.src.kind.Local {
-		return l.committed(done)
-	}
-	return l.confirm(done, renamed, content)
-}
-
-// writeResult makes the file. It is synced on every file system: a result is to
-// outlive the machine. One of that name is what an earlier call of ours left.
-func (l *lease) writeResult(content []byte) error {
-	l.setPending(true)
-	f, err := l.dir.Create(l.result(), fileMode)
-	if is(err, syscall.EEXIST) {
-		if err := l.dir.Unlink(l.result()); err != nil && !gone(err) {
-			return err
-		}
-		f, err = l.dir.Create(l.result(), fileMode)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
 func (l *lease) setPending(pending bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,82 +68,8 @@ func (l *lease) verdict(op string, err error) error {
 	return opError(op, l.record.Name, err)
 }
 
-// committed ends a commit. On a file system that only this kernel sees, the
-// entry is not on stable storage before the directory has been synced; an NFS
-// server has done that when it answers.
-func (l *lease) committed(done vfs.Dir) error {
-	l.setPending(false)
-	if !l.src.kind.Local {
-		return nil
-	}
-	if err := done.Sync(); err != nil {
-		return l.unsure("bring the result to stable storage", err)
-	}
-	return nil
-}
-
 func (l *lease) unsure(op string, err error) error {
 	return errors.Join(multilock.ErrUnsure, opError(op, l.record.Name, err))
-}
-
-// confirm learns what the rename did, whatever it answered: replies get lost, and
-// some clients call a failure a success. Finding our own bytes is proof.
-func (l *lease) confirm(done *handle, renamed error, content []byte) error {
-	mine, err := l.src.recorded(done, l.record.Name, content)
-	switch {
-	case mine:
-		return l.committed(done)
-	case is(renamed, syscall.EISDIR, syscall.ENOTEMPTY, syscall.EEXIST):
-		return l.clearTheWay(done)
-	case err != nil, renamed == nil, gone(renamed), inDoubt(renamed):
-		return l.withdraw(done, errors.Join(renamed, err), content)
-	}
-	_ = l.dir.Unlink(l.result())
-	return opError("commit the result", l.record.Name, renamed)
-}
-
-// clearTheWay removes an empty directory that a crashed Outcome left.
-func (l *lease) clearTheWay(done vfs.Dir) error {
-	err := done.Rmdir(l.record.Name)
-	if err == nil || gone(err) || is(err, syscall.ENOTDIR) {
-		return errAgain
-	}
-	_ = l.dir.Unlink(l.result())
-	if notEmpty(err) {
-		return occupied(done, l.record.Name)
-	}
-	return opError("commit the result", l.record.Name, err)
-}
-
-// withdraw takes back a result whose rename is in doubt. That it can be removed
-// where it was written proves that the rename was not carried out, and a late one
-// finds nothing. If it is not there, it was carried out after all, or the lock is
-// broken.
-func (l *lease) withdraw(done *handle, cause error, content []byte) error {
-	removed := l.dir.Unlink(l.result())
-	switch {
-	case removed == nil && (cause == nil || gone(cause)):
-		l.src.results.drop(done) // it is the directory of results that has gone
-		return errAgain
-	case removed == nil:
-		return opError("commit the result", l.record.Name, cause)
-	case !gone(removed):
-		return l.unsure("take the result back", errors.Join(cause, removed))
-	}
-	mine, err := l.src.recorded(done, l.record.Name, content)
-	if mine {
-		return l.committed(done)
-	}
-	if err == nil {
-		err = l.renew()
-	}
-	switch {
-	case err == nil:
-		return errAgain // not recorded, and held: an earlier removal's reply was lost
-	case errors.Is(err, multilock.ErrLost):
-		return err
-	}
-	return l.unsure("learn whether the result was committed", errors.Join(cause, err))
 }
 
 // Forget implements multilock.Committer. The result is moved into the lock's

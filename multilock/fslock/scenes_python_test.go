@@ -3,9 +3,7 @@
 package fslock_test
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,61 +15,14 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/locktest"
 )
 
-// snake is a process that takes locks as the Python MultiLock does. See
+// pythonPeer starts a process that takes locks as the Python MultiLock does. See
 // testdata/multilock_peer.py for what it can be told.
-type snake struct {
-	*exec.Cmd
-	input  io.Writer
-	output *bufio.Scanner
-}
-
-func newSnake(t *testing.T, base string) *snake {
+func pythonPeer(t *testing.T, base string) *locktest.Script {
 	t.Helper()
-	cmd := exec.Command(python(t), filepath.Join("testdata", "multilock_peer.py"), filepath.Join(base, fslock.DefaultGroup))
-	cmd.Stderr = os.Stderr
-	input, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	output, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	s := &snake{Cmd: cmd, input: input, output: bufio.NewScanner(output)}
-	t.Cleanup(s.end)
-	return s
-}
-
-func python(t *testing.T) string {
-	for _, candidate := range []string{"/usr/bin/python3", "python3"} {
-		if path, err := exec.LookPath(candidate); err == nil {
-			return path
-		}
-	}
-	t.Skip("there is no python3 here, to play the Python MultiLock")
-	return ""
-}
-
-func (s *snake) end() {
-	_ = s.Process.Kill()
-	_ = s.Wait()
-}
-
-func (s *snake) tell(t *testing.T, format string, args ...any) {
-	t.Helper()
-	_, err := fmt.Fprintf(s.input, format+"\n", args...)
-	require.NoError(t, err)
-}
-
-func (s *snake) hear(t *testing.T) string {
-	t.Helper()
-	require.True(t, s.output.Scan(), "the Python process ended without an answer")
-	return s.output.Text()
-}
-
-func (s *snake) do(t *testing.T, command string) string {
-	t.Helper()
-	s.tell(t, "%s", command)
-	return s.hear(t)
+	return locktest.StartScript(t, exec.Command(locktest.Python(t), "testdata/multilock_peer.py", filepath.Join(base, fslock.DefaultGroup)))
 }
 
 func beside(t *testing.T, base string) *fslock.Source {
@@ -80,31 +31,31 @@ func beside(t *testing.T, base string) *fslock.Source {
 
 func TestPythonSeesOurLockAsHeld(t *testing.T) {
 	base := fresh(t)
-	peer := newSnake(t, base)
+	peer := pythonPeer(t, base)
 	lock := acquire(t, beside(t, base), "job", multilock.Options{TTL: long})
-	require.Equal(t, "denied", peer.do(t, "acquire job"))
-	require.Equal(t, "not mine", peer.do(t, "verify job"))
-	require.Equal(t, "not mine", peer.do(t, "release job"))
+	require.Equal(t, "denied", peer.Do("acquire job"))
+	require.Equal(t, "not mine", peer.Do("verify job"))
+	require.Equal(t, "not mine", peer.Do("release job"))
 	require.NoError(t, lock.Verify(t.Context()))
 
 	require.NoError(t, lock.Release(t.Context()))
-	require.Equal(t, "acquired", peer.do(t, "acquire job"))
+	require.Equal(t, "acquired", peer.Do("acquire job"))
 }
 
 func TestWeSeeAPythonLockAsHeld(t *testing.T) {
 	base := fresh(t)
-	peer := newSnake(t, base)
+	peer := pythonPeer(t, base)
 	src := beside(t, base)
-	require.Equal(t, "acquired", peer.do(t, "acquire job"))
+	require.Equal(t, "acquired", peer.Do("acquire job"))
 	var held *multilock.HeldError
 	_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
 	require.ErrorAs(t, err, &held)
 	require.Contains(t, held.Sighting.Why, "Python MultiLock")
 	require.Equal(t, self(t).Host, held.Sighting.Record.Holder.Host)
-	require.Equal(t, peer.Process.Pid, held.Sighting.Record.Holder.PID)
-	require.Equal(t, "mine", peer.do(t, "verify job"))
+	require.Equal(t, peer.PID(), held.Sighting.Record.Holder.PID)
+	require.Equal(t, "mine", peer.Do("verify job"))
 
-	require.Equal(t, "released", peer.do(t, "release job"))
+	require.Equal(t, "released", peer.Do("release job"))
 	lock := acquire(t, src, "job", multilock.Options{TTL: long})
 	require.NoError(t, lock.Release(t.Context()))
 }
@@ -113,10 +64,10 @@ func TestWeSeeAPythonLockAsHeld(t *testing.T) {
 // unless the caller says for how long it may be silent.
 func TestLockOfADeadPythonPeerNeedsMaxAge(t *testing.T) {
 	base := fresh(t)
-	peer := newSnake(t, base)
+	peer := pythonPeer(t, base)
 	src := beside(t, base)
-	require.Equal(t, "acquired", peer.do(t, "acquire job"))
-	peer.end()
+	require.Equal(t, "acquired", peer.Do("acquire job"))
+	peer.Kill()
 	_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
 	require.ErrorIs(t, err, multilock.ErrHeld)
 	acquire(t, src, "job", multilock.Options{TTL: long, Patience: multilock.Patience{MaxAge: time.Second}})
@@ -129,19 +80,19 @@ func TestPythonAndOursTakeTurns(t *testing.T) {
 	base := fresh(t)
 	counter := filepath.Join(t.TempDir(), "counter")
 	require.NoError(t, os.WriteFile(counter, []byte("0"), 0o644))
-	var theirs []*snake
+	var theirs []*locktest.Script
 	var ours []*marionette
 	for range each {
-		theirs = append(theirs, newSnake(t, base))
+		theirs = append(theirs, pythonPeer(t, base))
 		ours = append(ours, newPuppet(t, setting{}, order{Base: base, Legacy: true}))
 	}
 	for i := range each {
-		theirs[i].tell(t, "count job %s %d", counter, rounds)
+		theirs[i].Tell(fmt.Sprintf("count job %s %d", counter, rounds))
 		ours[i].tell(t, order{Do: "count", Name: "job", TTL: long, Counter: counter, Rounds: rounds})
 	}
 	for i := range each {
 		require.Empty(t, ours[i].hear(t).Error)
-		require.Equal(t, "counted", theirs[i].hear(t))
+		require.Equal(t, "counted", theirs[i].Hear())
 	}
 	number, err := readNumber(counter)
 	require.NoError(t, err)
@@ -159,9 +110,9 @@ func TestPythonPausedWhileItTakesTheLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			base := fresh(t)
-			peer := newSnake(t, base)
+			peer := pythonPeer(t, base)
 			for _, step := range steps.before {
-				require.Equal(t, "done", peer.do(t, step))
+				require.Equal(t, "done", peer.Do(step))
 			}
 			before := entries(t, base)
 			_, err := multilock.TryAcquire(within(t), beside(t, base), "job", multilock.Options{})
@@ -171,15 +122,15 @@ func TestPythonPausedWhileItTakesTheLock(t *testing.T) {
 			lock := acquire(t, beside(t, base), "job", multilock.Options{TTL: long})
 			var said string
 			for _, step := range steps.after {
-				if said = peer.do(t, step); strings.HasPrefix(said, "denied") {
+				if said = peer.Do(step); strings.HasPrefix(said, "denied") {
 					break
 				}
 			}
 			require.Contains(t, said, "denied")
-			require.Equal(t, "not mine", peer.do(t, "verify job"))
+			require.Equal(t, "not mine", peer.Do("verify job"))
 			require.NoError(t, lock.Verify(t.Context()))
 			require.NoError(t, lock.Release(t.Context()))
-			require.Equal(t, "acquired", peer.do(t, "acquire job"))
+			require.Equal(t, "acquired", peer.Do("acquire job"))
 		})
 	}
 }

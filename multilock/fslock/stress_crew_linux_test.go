@@ -63,7 +63,7 @@ func (c *crew) begin(m *member) {
 	m.Life++
 	m.Seed, m.Cycles = c.rng.Uint64(), 1<<30
 	if c.cycles > 0 {
-		m.Cycles = c.cycles - c.finished(m.Slot)
+		m.Cycles = c.cycles - locktest.Finished(c.events(fmt.Sprintf("log.%d.*", m.Slot)))
 	}
 	data, err := json.Marshal(m.shift)
 	require.NoError(c.t, err)
@@ -77,30 +77,11 @@ func (c *crew) begin(m *member) {
 	go func(cmd *exec.Cmd, ended chan<- error) { ended <- cmd.Wait() }(m.Cmd, m.ended)
 }
 
-// finished counts the cycles that a place has behind it.
-func (c *crew) finished(slot int) int {
-	count := 0
-	for _, e := range c.events(fmt.Sprintf("log.%d.*", slot)) {
-		if e.Kind == locktest.Releasing || e.Kind == locktest.Lost {
-			count++
-		}
-	}
-	return count
-}
-
+// events are those of the processes whose logs have such names.
 func (c *crew) events(pattern string) []locktest.Event {
-	logs, err := filepath.Glob(filepath.Join(c.local, pattern))
+	events, err := locktest.ReadEventFiles(filepath.Join(c.local, pattern))
 	require.NoError(c.t, err)
-	var all []locktest.Event
-	for _, log := range logs {
-		file, err := os.Open(log)
-		require.NoError(c.t, err)
-		events, err := locktest.ReadEvents(file)
-		require.NoError(c.t, err, log)
-		require.NoError(c.t, file.Close())
-		all = append(all, events...)
-	}
-	return all
+	return events
 }
 
 // round lets those go on whose time has come, and disturbs one that runs.

@@ -16,7 +16,6 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
-	"github.com/multilock/go/multilock/process"
 )
 
 // shiftVariable tells a worker what to do, as JSON.
@@ -41,15 +40,6 @@ const (
 
 func (s shift) String() string { return fmt.Sprintf("%d.%d", s.Slot, s.Life) }
 
-// identity is that of this process, on the host that it plays to be on.
-func (s shift) identity() (process.Identity, error) {
-	who, err := process.Self()
-	if s.Host != "" {
-		who.Host, who.Boot, who.Machine = s.Host, "boot of "+s.Host, "machine of "+s.Host
-	}
-	return who, err
-}
-
 type worker struct {
 	shift
 	src  *fslock.Source
@@ -64,7 +54,7 @@ func playWorker() error {
 	if err := json.Unmarshal([]byte(os.Getenv(shiftVariable)), &w.shift); err != nil {
 		return err
 	}
-	who, err := w.identity()
+	who, err := locktest.SelfOn(w.Host)
 	if err != nil {
 		return err
 	}
@@ -110,7 +100,7 @@ func (w *worker) cycle() error {
 	if err != nil {
 		return err
 	}
-	if err := w.note(lock, locktest.Acquired); err != nil {
+	if err := w.log.Note(lock, locktest.Acquired, 0); err != nil {
 		return err
 	}
 	end := locktest.Releasing
@@ -118,7 +108,7 @@ func (w *worker) cycle() error {
 		w.desk.outlast()
 		end, err = locktest.Lost, nil
 	}
-	err = errors.Join(err, w.note(lock, end)) // before the release, which may still succeed
+	err = errors.Join(err, w.log.Note(lock, end, 0)) // before the release, which may still succeed
 	if released := lock.Release(ctx); !errors.Is(released, multilock.ErrLost) {
 		err = errors.Join(err, released)
 	}
@@ -157,19 +147,9 @@ func (w *worker) linger(lock *multilock.Lock) error {
 		if lock.Remaining() == 0 {
 			return multilock.ErrLost
 		}
-		if err := w.note(lock, locktest.Renewed); err != nil {
+		if err := w.log.Note(lock, locktest.Renewed, 0); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// note records what the worker believes. The clock is read before the lock's own
-// word is, so that the belief never seems to last longer than it did.
-func (w *worker) note(lock *multilock.Lock, kind locktest.Kind) error {
-	e := locktest.Event{Kind: kind, Name: stressName, Token: lock.Record().Token, Time: locktest.Now()}
-	if kind == locktest.Acquired || kind == locktest.Renewed {
-		e.Until = e.Time + lock.Remaining()
-	}
-	return w.log.Record(e)
 }

@@ -1,0 +1,151 @@
+package fslock
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// commitment is a result on its way to where it counts.
+type commitment struct {
+	*lease
+	content []byte
+	file    vfs.File // open as long as it is to be synced
+	done    *handle  // the directory of results
+}
+
+// commit writes the whole result beside the lock file, and renames it.
+func (l *lease) commit(content []byte) error {
+	c := &commitment{lease: l, content: content}
+	if err := c.write(); err != nil {
+		_ = l.dir.Unlink(l.result()) // or Release does it; nothing was going to be renamed
+		return l.verdict("write the result", err)
+	}
+	if c.file != nil {
+		defer c.file.Close() //nolint:errcheck // synced by then, or in doubt anyhow
+	}
+	var err error
+	if c.done, err = l.src.makeResults(); err != nil {
+		_ = l.dir.Unlink(l.result())
+		return resultsError(l.record.Name, err)
+	}
+	defer l.src.results.done(c.done)
+	renamed := l.dir.Rename(l.result(), c.done.Dir, l.record.Name)
+	if renamed == nil && l.src.kind.Local {
+		return c.persist()
+	}
+	return c.confirm(renamed)
+}
+
+// write makes the file. One of that name is what an earlier call of ours left.
+//
+// A result is to outlive the machine, so it is synced on every file system. Where
+// others may read it through another kernel that comes first. Where this kernel is
+// the only one, the file and its new name go to stable storage together, after the
+// rename, which is several times as fast; the mark says so to whoever finds it torn.
+func (c *commitment) write() error {
+	c.setPending(true)
+	mode := uint32(fileMode)
+	if c.src.kind.Local {
+		mode |= unsyncedMark
+	}
+	f, err := c.dir.Create(c.result(), mode)
+	if is(err, syscall.EEXIST) {
+		if err := c.dir.Unlink(c.result()); err != nil && !gone(err) {
+			return err
+		}
+		f, err = c.dir.Create(c.result(), mode)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(c.content)
+	if err == nil && c.src.kind.Local {
+		c.file = f
+		return nil
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// persist ends a commit. On a file system that only this kernel sees, the file and
+// the directory's entry are on stable storage when both have been synced; an NFS
+// server has done that when it answers.
+func (c *commitment) persist() error {
+	c.setPending(false)
+	if c.file == nil {
+		return nil
+	}
+	err := c.file.Sync()
+	if err == nil {
+		err = c.done.Sync()
+	}
+	if err != nil {
+		return c.unsure("bring the result to stable storage", err)
+	}
+	return nil
+}
+
+// confirm learns what the rename did, whatever it answered: replies get lost, and
+// some clients call a failure a success. Finding our own bytes is proof.
+func (c *commitment) confirm(renamed error) error {
+	mine, err := c.src.recorded(c.done, c.record.Name, c.content)
+	switch {
+	case mine:
+		return c.persist()
+	case is(renamed, syscall.EISDIR, syscall.ENOTEMPTY, syscall.EEXIST):
+		return c.clearTheWay()
+	case err != nil, renamed == nil, gone(renamed), inDoubt(renamed):
+		return c.withdraw(errors.Join(renamed, err))
+	}
+	_ = c.dir.Unlink(c.result())
+	return opError("commit the result", c.record.Name, renamed)
+}
+
+// clearTheWay removes an empty directory that a crashed Outcome left.
+func (c *commitment) clearTheWay() error {
+	err := c.done.Rmdir(c.record.Name)
+	if err == nil || gone(err) || is(err, syscall.ENOTDIR) {
+		return errAgain
+	}
+	_ = c.dir.Unlink(c.result())
+	if notEmpty(err) {
+		return occupied(c.done, c.record.Name)
+	}
+	return opError("commit the result", c.record.Name, err)
+}
+
+// withdraw takes back a result whose rename is in doubt. That it can be removed
+// where it was written proves that the rename was not carried out, and a late one
+// finds nothing. If it is not there, it was carried out after all, or the lock is
+// broken.
+func (c *commitment) withdraw(cause error) error {
+	removed := c.dir.Unlink(c.result())
+	switch {
+	case removed == nil && (cause == nil || gone(cause)):
+		c.src.results.drop(c.done) // it is the directory of results that has gone
+		return errAgain
+	case removed == nil:
+		return opError("commit the result", c.record.Name, cause)
+	case !gone(removed):
+		return c.unsure("take the result back", errors.Join(cause, removed))
+	}
+	mine, err := c.src.recorded(c.done, c.record.Name, c.content)
+	if mine {
+		return c.persist()
+	}
+	if err == nil {
+		err = c.renew()
+	}
+	switch {
+	case err == nil:
+		return errAgain // not recorded, and held: an earlier removal's reply was lost
+	case errors.Is(err, multilock.ErrLost):
+		return err
+	}
+	return c.unsure("learn whether the result was committed", errors.Join(cause, err))
+}
