@@ -1,6 +1,7 @@
 package fslock_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"sync"
@@ -138,51 +139,66 @@ func manifestWithFault(t *testing.T, f fault, n int, retract bool) (ended bool) 
 	return !struck.Load()
 }
 
-// A process that ends before any operation leaves nothing that keeps others from
-// publishing, or that the janitor does not remove.
-func TestManifestCrashAtEveryOperation(t *testing.T) {
-	for name, play := range map[string]func(*fslock.Source) error{
-		"publish": func(src *fslock.Source) error {
-			_, err := src.Publish(t.Context(), []byte("mine\n"))
-			return err
-		},
-		"retract": func(src *fslock.Source) error { return src.Retract(t.Context()) },
-	} {
-		for _, before := range []string{"", "theirs\n"} {
-			t.Run(name+" "+before, func(t *testing.T) {
-				sweepOperations(t, 16, func(t *testing.T, n int) bool { return manifestWithCrash(t, before, play, n) })
-			})
-		}
+// manifestScenes are about the group's list of jobs; no lock is taken in them.
+func manifestScenes() []scene {
+	return []scene{
+		{name: "publish", prepare: prepareNothing, play: playPublish},
+		{name: "publish where there is one", prepare: prepareManifest, play: playPublish},
+		{name: "retract", prepare: prepareManifest, play: playRetract},
 	}
 }
 
-// manifestWithCrash carries nothing out from the n-th operation on: what is on disk
-// then is what a crash leaves.
-func manifestWithCrash(t *testing.T, before string, play func(*fslock.Source) error, n int) (ended bool) {
-	base := fresh(t)
-	other := open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)})
-	if before != "" {
-		_, err := other.Publish(t.Context(), []byte(before))
-		require.NoError(t, err)
-	}
-	faulty := sharedFS()
-	src := open(t, fslock.Options{Base: base, FS: faulty})
-	var struck atomic.Bool
-	faulty.Inject(func(op faultfs.Op) error {
-		if op.N < n {
-			return nil
+const theirManifest, myManifest, nextManifest = "theirs\n", "mine\n", "next\n"
+
+func prepareManifest(p *player) error {
+	_, err := p.plain.Publish(context.Background(), []byte(theirManifest))
+	return err
+}
+
+func playPublish(p *player) error {
+	_, err := p.src.Publish(context.Background(), []byte(myManifest))
+	return err
+}
+
+func playRetract(p *player) error { return p.src.Retract(context.Background()) }
+
+// A process that is killed at any operation leaves no manifest or a whole one, nothing
+// that keeps others from publishing, and nothing that the janitor does not remove.
+func TestManifestCrashAtEveryOperation(t *testing.T) {
+	slots := make(slots, 8)
+	sideBySide(t, manifestScenes(), func(t *testing.T, s scene) {
+		for _, phase := range phases() {
+			sweepOperations(t, 8, func(t *testing.T, n int) bool {
+				defer slots.enter()()
+				return manifestWithCrash(t, s, n, phase)
+			})
 		}
-		struck.Store(true)
-		return syscall.EIO
 	})
-	if err := play(src); !struck.Load() {
+}
+
+func manifestWithCrash(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool) {
+	base := fresh(t)
+	child := startStunt(t, stunt{Base: base, Scene: s.name, How: "crash", N: n, Phase: phase})
+	ended = child.await(t) != childKilled
+	err := child.Wait()
+	if ended {
 		require.NoError(t, err)
 	}
-	found, err := other.Publish(t.Context(), []byte("next\n"))
-	require.NoError(t, err)
-	require.Contains(t, []string{"mine\n", before, "next\n"}, string(found))
-	requireTidy(t, base)
-	return !struck.Load()
+	for _, who := range views(t) {
+		place := fresh(t)
+		copyTree(t, base, place)
+		other := open(t, fslock.Options{Base: place, FS: sharedFS(), Self: who})
+		found, err := other.Publish(t.Context(), []byte(nextManifest))
+		require.NoError(t, err)
+		require.Contains(t, map[string][]string{
+			"publish":                    {myManifest, nextManifest},
+			"publish where there is one": {theirManifest},
+			"retract":                    {theirManifest, nextManifest},
+		}[s.name], string(found))
+		require.NoError(t, other.Retract(t.Context()))
+		requireTidy(t, place)
+	}
+	return ended
 }
 
 // isGone says that a fault is the claim that what is there is not.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,7 +60,7 @@ func scenes() []scene {
 }
 
 func sceneNamed(name string) (scene, error) {
-	for _, s := range scenes() {
+	for _, s := range slices.Concat(scenes(), manifestScenes()) {
 		if s.name == name {
 			return s, nil
 		}
