@@ -131,6 +131,9 @@ func (r *cleanReport) clear(ctx context.Context, src *source, names []string, o 
 		group.Go(func() {
 			defer func() { <-slots }()
 			seen, err := multilock.Break(ctx, src.locks, name, want)
+			if errors.Is(err, multilock.ErrFree) {
+				err = tidy(ctx, src, name)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			failed = errors.Join(failed, r.add(name, seen, err))
@@ -144,6 +147,17 @@ func (r *cleanReport) clear(ctx context.Context, src *source, names []string, o 
 	swept, err := sweeper.Sweep(ctx)
 	r.Leftovers = append(r.Leftovers, swept...)
 	return errors.Join(failed, err)
+}
+
+// tidy removes what a crash left of a lock that nobody holds. It is in the way of
+// barriers that have no right to remove it. The error is ErrFree if all went well.
+func tidy(ctx context.Context, src *source, name string) error {
+	if group, ok := src.locks.(multilock.Group); ok {
+		if err := group.Tidy(ctx, name); err != nil {
+			return err
+		}
+	}
+	return multilock.ErrFree
 }
 
 func (r *cleanReport) add(name string, seen multilock.Sighting, err error) error {
