@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 // acquired is what acquire --json prints.
@@ -36,7 +38,7 @@ func (s *station) owner() *running {
 func (s *station) acquire(owner *running, args ...string) acquired {
 	s.t.Helper()
 	var a acquired
-	out := s.must(append([]string{"acquire", "--json", "--pid", strconv.Itoa(owner.pid())}, args...)...)
+	out := s.must(append([]string{"acquire", "--json", "--pid", strconv.Itoa(owner.PID())}, args...)...)
 	require.NoError(s.t, json.Unmarshal([]byte(out), &a))
 	return a
 }
@@ -48,14 +50,14 @@ func TestAcquireAndRelease(t *testing.T) {
 	a := s.acquire(owner, "-n", "x", "-g", "G", "--ttl", "2s") // short, for the keeper to notice the release soon
 	require.Equal(t, "x", a.Name)
 	require.Equal(t, "G", a.Group)
-	require.Equal(t, owner.pid(), a.For)
+	require.Equal(t, owner.PID(), a.For)
 	require.Equal(t, uint64(1), a.Fence)
 	require.NotZero(t, a.Keeper)
 
 	got := s.run("acquire", "-n", "x", "-g", "G")
 	require.Equal(t, 121, got.code)
 	require.Empty(t, got.stdout)
-	require.Contains(t, got.stderr, "acquire for pid "+strconv.Itoa(owner.pid()))
+	require.Contains(t, got.stderr, "acquire for pid "+strconv.Itoa(owner.PID()))
 	require.Contains(t, got.stderr, "clear it with: multilock -d "+s.base+" -g G break x --token "+a.Token+" --force")
 	require.Equal(t, ended{121, "", ""}, s.run("acquire", "-n", "x", "-g", "G", "-q"))
 
@@ -108,7 +110,7 @@ func TestOwnersEndReleases(t *testing.T) {
 	owner.end()
 	s.eventuallyFree("x")
 	s.eventually("the release is in the history", func() bool { return len(s.history("x")) == 2 })
-	require.Contains(t, s.history("x")[1].Why, "process "+strconv.Itoa(owner.pid())+" ended")
+	require.Contains(t, s.history("x")[1].Why, "process "+strconv.Itoa(owner.PID())+" ended")
 }
 
 // Without --pid the lock belongs to the script, not to a subshell that is gone
@@ -130,21 +132,18 @@ func TestAcquireIsForTheCallingShell(t *testing.T) {
 			t.Run(shell+" "+name, func(t *testing.T) {
 				t.Parallel()
 				s := newStation(t)
-				cmd := s.command()
-				path, err := exec.LookPath(shell)
-				require.NoError(t, err)
-				cmd.Path, cmd.Args = path, []string{shell, "-c", form + "; echo \"$token\" ready $$.; read x; multilock release -n x --token \"$token\" || exit; read x"}
+				cmd := clitest.Shell(t, s.command(), shell, form+"; echo \"$token\" ready $$.; read x; multilock release -n x --token \"$token\" || exit; read x")
 				cmd.Env = append(cmd.Env, "HOME="+t.TempDir())
 				script := begin(t, cmd)
-				script.expect(".")
+				script.Expect(".")
 				l := s.lock("x")
 				require.Equal(t, "held", l.State)
-				require.True(t, strings.HasPrefix(script.out.String(), l.Token+" ready "), script.out.String())
-				require.Equal(t, "acquire for pid "+strconv.Itoa(script.pid()), l.Command)
-				_, err = script.stdin.Write([]byte("\n"))
+				require.True(t, strings.HasPrefix(script.Out.String(), l.Token+" ready "), script.Out.String())
+				require.Equal(t, "acquire for pid "+strconv.Itoa(script.PID()), l.Command)
+				_, err := script.In.Write([]byte("\n"))
 				require.NoError(t, err)
 				s.eventuallyFree("x")
-				require.NoError(t, script.stdin.Close())
+				require.NoError(t, script.In.Close())
 			})
 		}
 	}
@@ -158,7 +157,7 @@ func TestAcquireWaits(t *testing.T) {
 	require.Equal(t, 124, got.code)
 	require.Contains(t, got.stderr, `the time to wait is over: lock "x" is held by`)
 	owner := s.owner()
-	waiter := s.start("acquire", "-n", "x", "--wait", "forever", "--pid", strconv.Itoa(owner.pid()))
+	waiter := s.start("acquire", "-n", "x", "--wait", "forever", "--pid", strconv.Itoa(owner.PID()))
 	s.eventuallyWaiting()
 	require.Zero(t, holder.end().code)
 	token := strings.TrimSpace(waiter.wait().stdout)
@@ -174,8 +173,8 @@ func TestStoppedAcquireLeavesNoKeeper(t *testing.T) {
 			s := newStation(t)
 			holder := s.hold("x")
 			waiter := s.start("acquire", "-n", "x", "--wait", "forever")
-			waiter.expectNotice()
-			waiter.signal(sig)
+			waiter.ExpectNotice()
+			waiter.Signal(sig)
 			require.Empty(t, waiter.wait().stdout)
 			s.eventuallyNobodyWaits()
 			require.Zero(t, holder.end().code)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 // pidJobs are jobs that write their numbers into files and go on when they are told.
@@ -66,10 +68,10 @@ func TestBatchEndedWithItsJobs(t *testing.T) {
 			if one.jobFirst {
 				terminate(t, dir, "a")
 				terminate(t, dir, "b")
-				r.signal(syscall.SIGTERM)
+				r.Signal(syscall.SIGTERM)
 			} else {
-				r.signal(syscall.SIGTERM)
-				r.err.expect(t, "taking no more jobs")
+				r.Signal(syscall.SIGTERM)
+				r.Err.Expect(t, "taking no more jobs")
 				terminate(t, dir, "a")
 				terminate(t, dir, "b")
 			}
@@ -97,8 +99,8 @@ func TestBatchWhoseJobIsEnded(t *testing.T) {
 	s.eventuallyThere(dir, "a", "b")
 	terminate(t, dir, "a")
 	s.eventually("the failure is recorded", func() bool { return s.result("a").State == "failed" })
-	r.signal(syscall.SIGTERM)
-	r.err.expect(t, "taking no more jobs")
+	r.Signal(syscall.SIGTERM)
+	r.Err.Expect(t, "taking no more jobs")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "proceed"), nil, 0o600))
 	got := r.wait()
 	require.Equal(t, 1, got.code, got.stderr)
@@ -118,11 +120,12 @@ func TestBatchWithoutReader(t *testing.T) {
 	cmd := s.command("batch", s.list(lines...))
 	cmd.Stdout, cmd.Stderr = writer, writer
 	require.NoError(t, cmd.Start())
+	r := clitest.Adopt(t, cmd, nil, nil, nil)
 	require.NoError(t, writer.Close())
 	s.eventuallyThere(dir, "a")
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM)) // it has something to say to that
+	r.Signal(syscall.SIGTERM) // it has something to say to that
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "proceed"), nil, 0o600))
-	guarded(t, cmd)
+	r.Wait()
 	require.Equal(t, "done", s.result("a").State)
 	require.Equal(t, "free", s.lock("a").State)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 // dead leaves a lock whose holder has been killed.
@@ -71,7 +73,7 @@ func TestBreakJSON(t *testing.T) {
 	}{{true, "dead", corpse.Token}, {false, "free", ""}} {
 		var report struct {
 			Broke bool
-			Lock  lockView
+			Lock  clitest.Lock
 		}
 		require.NoError(t, json.Unmarshal([]byte(s.must("break", "x", "--json")), &report))
 		require.Equal(t, want.broke, report.Broke)
@@ -101,7 +103,7 @@ func TestClean(t *testing.T) {
 	waiter := s.start("run", "-n", "living", "--wait", "forever", "--", "true")
 	s.eventuallyWaiting()
 	s.dead("dead")
-	waiter.signal(syscall.SIGKILL)
+	waiter.Signal(syscall.SIGKILL)
 	waiter.wait()
 	require.Equal(t, 1, s.staged(), "the killed contender's leftover")
 
@@ -131,7 +133,7 @@ func TestCleanJSON(t *testing.T) {
 	s.dead("dead")
 	var report struct {
 		DryRun       bool `json:"dry_run"`
-		Broken, Held []lockView
+		Broken, Held []clitest.Lock
 		Leftovers    []any
 		Failed       []string
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 // host is a machine of its own as far as multilock can see: host name, boot id,
@@ -62,7 +64,7 @@ func TestExactlyOneOfManyHostsRuns(t *testing.T) {
 	var contenders []*running
 	names := []string{"alpha", "beta", "gamma", "delta"}
 	for _, name := range names {
-		r := begin(t, s.host(name).on(append([]string{"run", "-n", "nightly", "--"}, waitingJob...)...))
+		r := begin(t, s.host(name).on(append([]string{"run", "-n", "nightly", "--"}, clitest.WaitingJob()...)...))
 		contenders = append(contenders, r)
 	}
 	for _, r := range contenders {
@@ -76,7 +78,7 @@ func TestExactlyOneOfManyHostsRuns(t *testing.T) {
 		refusals = append(refusals, got.stderr)
 	}
 	for _, r := range contenders {
-		_ = r.stdin.Close()
+		_ = r.In.Close()
 	}
 	require.Equal(t, ended{0, "ready\n", ""}, <-ends)
 	events := s.history("nightly")
@@ -92,9 +94,9 @@ func TestCrashedHost(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	alpha, beta := s.host("alpha"), s.host("beta")
-	job := begin(t, alpha.on(append([]string{"run", "-n", "nightly", "--ttl", "2s", "--"}, waitingJob...)...))
-	job.expect("ready")
-	require.NoError(t, job.cmd.Process.Kill())
+	job := begin(t, alpha.on(append([]string{"run", "-n", "nightly", "--ttl", "2s", "--"}, clitest.WaitingJob()...)...))
+	job.Expect("ready")
+	require.NoError(t, job.Cmd.Process.Kill())
 	job.wait()
 	got := s.finish(beta.on("run", "-n", "nightly", "--wait", "forever", "-q", "--", "hostname"))
 	require.Equal(t, ended{0, "beta\n", ""}, got)

@@ -19,7 +19,7 @@ func (r *running) helper(s *station, argument string) int {
 	r.t.Helper()
 	found := 0
 	s.eventually(argument+" has been started", func() bool {
-		for _, pid := range childrenOf(r.pid()) {
+		for _, pid := range childrenOf(r.PID()) {
 			command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 			if bytes.Contains(command, []byte("\x00"+argument)) {
 				found = pid
@@ -53,9 +53,9 @@ func TestKilledRunner(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	job := s.start(append([]string{"run", "-n", "x", "--ttl", "1h", "--grace", "50ms"}, stubborn...)...)
-	job.expect("ready")
+	job.Expect("ready")
 	job.helper(s, "__guard")
-	job.signal(syscall.SIGKILL)
+	job.Signal(syscall.SIGKILL)
 	job.wait() // for all who have its output open
 	require.Equal(t, "again\n", s.must("run", "-n", "x", "--", "echo", "again"))
 	events := s.history("x")
@@ -70,14 +70,14 @@ func TestLivingJobOfADeadRunner(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	job := s.start("run", "-n", "x", "--", "sh", "-c", `sleep 1000 & echo "pid $!."; wait`)
-	job.expect(".")
-	survivor := pidIn(t, job.out.String())
+	job.Expect(".")
+	survivor := pidIn(t, job.Out.String())
 	t.Cleanup(func() { _ = syscall.Kill(survivor, syscall.SIGKILL) })
 	guard := job.helper(s, "__guard")
 	s.eventually("the lock names the job", func() bool { return strings.Contains(s.lock("x").Why, "its job lives") })
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
-	job.signal(syscall.SIGKILL)
-	s.eventually("the command dies with its runner", func() bool { return len(childrenOf(job.pid())) == 0 })
+	job.Signal(syscall.SIGKILL)
+	s.eventually("the command dies with its runner", func() bool { return len(childrenOf(job.PID())) == 0 })
 
 	got := s.run("run", "-n", "x", "--", "true")
 	require.Equal(t, 121, got.code)

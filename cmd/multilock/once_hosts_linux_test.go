@@ -38,8 +38,8 @@ func TestRetriesOverHosts(t *testing.T) {
 		return slices.Concat([]string{"run", "-n", "x", "--once", "--retries", "2", "--ttl", "2s", "--wait", "forever"}, s.counting(end))
 	}
 	alpha := begin(t, s.host("alpha").on(run(`test "$MULTILOCK_ATTEMPT" = 1 && exit 5; echo ready; exec cat`)...))
-	alpha.expect("ready") // its second attempt
-	require.NoError(t, alpha.cmd.Process.Kill())
+	alpha.Expect("ready") // its second attempt
+	require.NoError(t, alpha.Cmd.Process.Kill())
 	alpha.wait()
 	require.Equal(t, "retry", s.result("x").State)
 	require.Regexp(t, `(?m)^0 done, 1 failed and to be tried again: x \(exit 5 on alpha, `, s.must("status"))

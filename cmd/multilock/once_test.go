@@ -124,7 +124,7 @@ func TestNotRecorded(t *testing.T) {
 		require.Equal(t, 127, got.code)
 	}
 	job := s.hold("x", "--once", "--retries", "3")
-	job.signal(syscall.SIGTERM)
+	job.Signal(syscall.SIGTERM)
 	got := job.wait()
 	require.Equal(t, 143, got.code)
 	require.Contains(t, got.stderr, "told to end; nothing is recorded, so it will run again")
@@ -148,7 +148,7 @@ func TestCrashBeforeTheResult(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	job := s.hold("x", "--once", "--grace", "50ms", "--ttl", "2s") // it may be killed before it has noted its job
-	job.signal(syscall.SIGKILL)
+	job.Signal(syscall.SIGKILL)
 	job.wait()
 	require.Equal(t, resultView{}, s.result("x"))
 	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once", "--wait", "forever", "-q"}, "true"))

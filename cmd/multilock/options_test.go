@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 // The options that every command has, in all their places: "base" is where the
@@ -51,7 +53,7 @@ func TestCommonOptions(t *testing.T) {
 				require.NoError(t, os.Mkdir(filepath.Join(s.base, dir), 0o700))
 			}
 			cmd := s.command(append(strings.Fields(c.args), "--", "sh", "-c", `echo $MULTILOCK_GROUP $MULTILOCK_NAME`)...)
-			cmd.Env, cmd.Dir = append(cleanEnviron(), c.env...), s.base
+			cmd.Env, cmd.Dir = append(clitest.Environ(), c.env...), s.base
 			require.Equal(t, ended{0, c.group + " " + c.lockName + "\n", ""}, s.finish(cmd))
 			require.DirExists(t, filepath.Join(s.base, c.base, c.group))
 			require.NoDirExists(t, filepath.Join(s.base, elsewhere, ".multilock"))
@@ -73,7 +75,7 @@ func TestOptionsAfterArguments(t *testing.T) {
 	s := newStation(t)
 	s.hold("x")
 	cmd := s.command("status", "x", "-d", s.base, "--json")
-	cmd.Env = cleanEnviron()
+	cmd.Env = clitest.Environ()
 	require.Contains(t, s.finish(cmd).stdout, `"state": "held"`)
 	require.Contains(t, s.must("status", "-n", "x", "--json"), `"state": "held"`)
 	require.Contains(t, s.must("ls", "y"), "free")

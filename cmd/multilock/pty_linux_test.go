@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 const ctrlC = "\x03"
@@ -18,7 +20,7 @@ const ctrlC = "\x03"
 type terminal struct {
 	t      *testing.T
 	master *os.File
-	screen *output
+	screen *clitest.Output
 }
 
 // openTerminal returns both sides of a new terminal (pty(7)).
@@ -38,7 +40,7 @@ func openTerminal(t *testing.T) (*terminal, *os.File) {
 	require.NoError(t, failed)
 	slave, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
-	user := &terminal{t, master, newOutput()}
+	user := &terminal{t, master, clitest.NewOutput()}
 	go user.read()
 	return user, slave
 }
@@ -88,12 +90,7 @@ func onTerminalOf(t *testing.T, columns uint16, cmd *exec.Cmd) (*terminal, *runn
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, cmd.Start())
 	require.NoError(t, slave.Close())
-	r := &running{t: t, cmd: cmd, stdin: user.master, out: user.screen, err: user.screen}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		r.once.Do(func() { _ = cmd.Wait() })
-	})
-	return user, r
+	return user, &running{clitest.Adopt(t, cmd, user.master, user.screen, user.screen), t}
 }
 
 func TestTheJobHasTheTerminal(t *testing.T) {
@@ -101,7 +98,7 @@ func TestTheJobHasTheTerminal(t *testing.T) {
 	s := newStation(t)
 	user, job := onTerminal(t, s.command("run", "--", "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && stty -a </dev/tty >/dev/null && read line && echo "read: $line"`))
 	user.types("a line\n")
-	job.expect("read: a line")
+	job.Expect("read: a line")
 	require.Zero(t, job.wait().code)
 }
 
@@ -130,10 +127,10 @@ func TestCtrlC(t *testing.T) {
 func interrupted(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	user, job := onTerminal(t, cmd)
-	job.expect("ready")
+	job.Expect("ready")
 	user.types(ctrlC + "\n\n")
 	job.wait()
-	return job.cmd.ProcessState.String()
+	return job.Cmd.ProcessState.String()
 }
 
 // A loop in a script ends with Ctrl-C, also while multilock waits.
@@ -144,10 +141,10 @@ func TestCtrlCEndsTheScriptAroundAWait(t *testing.T) {
 	script := s.command()
 	script.Path, script.Args = "/bin/bash", []string{"bash", "-c", "for i in 1 2 3; do multilock run -n x --wait forever -- true; done; echo went on"}
 	user, loop := onTerminal(t, script)
-	loop.expectNotice()
+	loop.ExpectNotice()
 	user.types(ctrlC)
 	got := loop.wait()
-	require.True(t, diedOf(loop, syscall.SIGINT), loop.cmd.ProcessState)
+	require.True(t, diedOf(loop, syscall.SIGINT), loop.Cmd.ProcessState)
 	require.NotContains(t, got.stdout, "went on")
 	s.eventuallyNobodyWaits()
 }
@@ -158,9 +155,9 @@ func TestWaitOnATerminal(t *testing.T) {
 	s := newStation(t)
 	holder := s.hold("x")
 	_, waiter := onTerminal(t, s.command("run", "-n", "x", "--wait", "forever", "--", "echo", "my turn"))
-	waiter.expect(fmt.Sprintf("\r\x1b[Kmultilock: waiting for lock %q", "x"))
+	waiter.Expect(fmt.Sprintf("\r\x1b[Kmultilock: waiting for lock %q", "x"))
 	require.Zero(t, holder.end().code)
-	waiter.expect("\r\x1b[Kmy turn")
+	waiter.Expect("\r\x1b[Kmy turn")
 	require.Zero(t, waiter.wait().code)
 }
 
@@ -169,10 +166,10 @@ func TestWatchOnATerminal(t *testing.T) {
 	s := newStation(t)
 	s.hold("x")
 	user, watch := onTerminal(t, s.command("status", "--watch", "--every", "50ms"))
-	watch.expect("\x1b[H\x1b[2J")
-	watch.expect("WHY")
+	watch.Expect("\x1b[H\x1b[2J")
+	watch.Expect("WHY")
 	s.hold("y")
-	watch.expect("\ny  ")
+	watch.Expect("\ny  ")
 	user.types(ctrlC)
 	watch.wait()
 	require.True(t, diedOf(watch, syscall.SIGINT))

@@ -11,9 +11,9 @@ func TestReportOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	_, r := onTerminal(t, s.command("report"))
-	r.expect("write it to a file with -o FILE")
+	r.Expect("write it to a file with -o FILE")
 	require.Equal(t, 125, r.wait().code)
 	_, r = onTerminal(t, s.command("report", "--json"))
-	r.expect(`"jobs": []`)
+	r.Expect(`"jobs": []`)
 	require.Zero(t, r.wait().code)
 }

@@ -20,8 +20,8 @@ func TestSignalsAreForwarded(t *testing.T) {
 			t.Parallel()
 			s := newStation(t)
 			job := s.start("run", "-n", "x", "--", "sh", "-c", `trap "echo got it; kill -9 \$! 2>/dev/null; exit 7" `+name+`; sleep 1000 & echo ready; wait`)
-			job.expect("ready")
-			job.signal(sig)
+			job.Expect("ready")
+			job.Signal(sig)
 			require.Equal(t, ended{7, "ready\ngot it\n", ""}, job.wait())
 			require.Equal(t, "free", s.lock("x").State)
 		})
@@ -32,7 +32,7 @@ func TestSignalThatTheJobDiesOf(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	job := s.hold("x")
-	job.signal(syscall.SIGTERM)
+	job.Signal(syscall.SIGTERM)
 	require.Equal(t, ended{143, "ready\n", ""}, job.wait())
 	events := s.history("x")
 	require.Equal(t, []string{"acquired", "released"}, happened(events))
@@ -45,14 +45,14 @@ func TestInterruptIsPassedUp(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	job := s.hold("x")
-	job.signal(os.Interrupt)
+	job.Signal(os.Interrupt)
 	job.wait()
-	require.True(t, diedOf(job, syscall.SIGINT), job.cmd.ProcessState)
+	require.True(t, diedOf(job, syscall.SIGINT), job.Cmd.ProcessState)
 	require.Equal(t, "free", s.lock("x").State)
 }
 
 func diedOf(r *running, sig syscall.Signal) bool {
-	status, ok := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	status, ok := r.Cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == sig
 }
 
@@ -64,8 +64,8 @@ func TestSignalsWhileWaitingLeaveNothingBehind(t *testing.T) {
 			s := newStation(t)
 			holder := s.hold("x")
 			waiter := s.start("run", "-n", "x", "--wait", "forever", "--", "echo", "not to be seen")
-			waiter.expectNotice()
-			waiter.signal(sig)
+			waiter.ExpectNotice()
+			waiter.Signal(sig)
 			got := waiter.wait()
 			if sig == syscall.SIGINT {
 				require.True(t, diedOf(waiter, sig), "a shell's loop would go on")

@@ -10,14 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// locks are all locks that "status" lists.
-func (s *station) locks() []lockView {
-	s.t.Helper()
-	var report struct{ Locks []lockView }
-	require.NoError(s.t, json.Unmarshal([]byte(s.must("status", "--json")), &report))
-	return report.Locks
-}
-
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -36,7 +28,7 @@ func TestSlots(t *testing.T) {
 	require.Contains(t, got.stderr, "all 2 slots")
 
 	waiting := s.start("run", "-n", "x", "--slots", "2", "--wait", "forever", "--", "sh", "-c", "echo $MULTILOCK_NAME $MULTILOCK_SLOT")
-	waiting.err.expect(t, `waiting for one of the 2 slots of "x"`)
+	waiting.Err.Expect(t, `waiting for one of the 2 slots of "x"`)
 	require.Zero(t, first.end().code)
 	got = waiting.wait()
 	require.Zero(t, got.code)

@@ -3,24 +3,24 @@
 package main_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// watchdog bounds what would otherwise hang. Nothing that passes comes near it.
-const watchdog = 30 * time.Second
-
-// poll is the pause between two looks at what a test waits for.
-const poll = 5 * time.Millisecond
+const (
+	watchdog = clitest.Watchdog
+	// poll is the pause between two looks at what a test waits for.
+	poll = 5 * time.Millisecond
+)
 
 // station is a base directory and the binary to use it with.
 type station struct {
@@ -33,29 +33,10 @@ func newStation(t *testing.T) *station {
 	return &station{t: t, base: t.TempDir()}
 }
 
-// ended is how a command ended. It has done so only when nobody has its output
-// open any more: that none of a job's processes is left is part of it.
-type ended struct {
-	code           int
-	stdout, stderr string
-}
-
-// command prepares the binary, in an environment without any variable of ours.
+// command prepares the binary, in an environment without any other variable of ours.
 func (s *station) command(args ...string) *exec.Cmd {
 	s.t.Helper()
-	cmd := exec.Command(os.Getenv(binaryVariable), args...)
-	cmd.Env = append(cleanEnviron(), "MULTILOCK_DIR="+s.base)
-	cmd.Dir = s.t.TempDir()
-	cmd.WaitDelay = watchdog
-	return cmd
-}
-
-// cleanEnviron has the binary's directory in its PATH.
-func cleanEnviron() []string {
-	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return strings.HasPrefix(entry, "MULTILOCK_") || strings.HasPrefix(entry, "PATH=")
-	})
-	return append(env, "PATH="+filepath.Dir(os.Getenv(binaryVariable))+":"+os.Getenv("PATH"))
+	return clitest.Command(s.t, []string{"MULTILOCK_DIR=" + s.base}, args...)
 }
 
 // run runs the binary to its end.
@@ -67,32 +48,13 @@ func (s *station) run(args ...string) ended {
 // script runs a shell script that uses the binary.
 func (s *station) script(shell, text string) ended {
 	s.t.Helper()
-	cmd := s.command()
-	cmd.Path, cmd.Args = shell, []string{shell, "-c", text}
-	path, err := exec.LookPath(shell)
-	if err != nil {
-		s.t.Skipf("needs %s", shell)
-	}
-	cmd.Path = path
-	return s.finish(cmd)
+	return s.finish(clitest.Shell(s.t, s.command(), shell, text))
 }
 
 func (s *station) finish(cmd *exec.Cmd) ended {
 	s.t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	require.NoError(s.t, cmd.Start())
-	guarded(s.t, cmd)
-	return ended{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
-}
-
-// guarded waits for the end of a command, and kills it if that does not come.
-func guarded(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	timer := time.AfterFunc(watchdog, func() { _ = cmd.Process.Kill() })
-	err := cmd.Wait()
-	require.True(t, timer.Stop(), "%v did not end", cmd.Args)
-	require.NotErrorIs(t, err, exec.ErrWaitDelay, "somebody has the output of %v still open", cmd.Args)
+	r := running{clitest.Run(s.t, cmd), s.t}
+	return r.wait()
 }
 
 // must requires success and returns the standard output.
@@ -103,21 +65,18 @@ func (s *station) must(args ...string) string {
 	return got.stdout
 }
 
-// lockView is what the tests read of a lock in the JSON of several commands.
-type lockView struct {
-	Name, State, Why, Token, Host, User, Command string
-	PID                                          int
-	TTL                                          float64  `json:"ttl_seconds"`
-	Age                                          *float64 `json:"age_seconds"`
+// lock looks at one lock.
+func (s *station) lock(name string) clitest.Lock {
+	s.t.Helper()
+	found := s.locks(name)
+	require.Len(s.t, found, 1)
+	return found[0]
 }
 
-// lock looks at one lock.
-func (s *station) lock(name string) lockView {
+// locks are those that "status" lists.
+func (s *station) locks(names ...string) []clitest.Lock {
 	s.t.Helper()
-	var report struct{ Locks []lockView }
-	require.NoError(s.t, json.Unmarshal([]byte(s.must("status", "--json", name)), &report))
-	require.Len(s.t, report.Locks, 1)
-	return report.Locks[0]
+	return clitest.Locks(s.t, s.must(append([]string{"status", "--json"}, names...)...))
 }
 
 // eventually waits for what comes in its own time.

@@ -57,18 +57,18 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	watch := s.start("status", "--watch", "--every", "20ms")
-	watch.expect("nothing is held")
+	watch.Expect("nothing is held")
 	s.hold("x")
-	watch.expect("\nx ")
-	watch.signal(os.Interrupt)
+	watch.Expect("\nx ")
+	watch.Signal(os.Interrupt)
 	got := watch.wait()
 	require.True(t, diedOf(watch, syscall.SIGINT))
 	require.NotContains(t, got.stdout, "\x1b", "it is no terminal")
 	require.Contains(t, got.stderr, "stopped by signal")
 
 	watch = s.start("status", "-w", "--json", "--every", "20ms")
-	watch.expect("}\n{")
-	watch.signal(syscall.SIGTERM)
+	watch.Expect("}\n{")
+	watch.Signal(syscall.SIGTERM)
 	require.Equal(t, 143, watch.wait().code)
 }
 

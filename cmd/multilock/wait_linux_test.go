@@ -6,6 +6,8 @@ import (
 	"unicode"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 // On a terminal a bar shows how far the wait has come, and is removed.
@@ -15,9 +17,9 @@ func TestWaitShowsABarOnATerminal(t *testing.T) {
 	s.must("run", "--once", "-n", "a", "--", "true")
 	job := s.hold("b", "--once")
 	_, waiting := onTerminal(t, s.command("wait", "--members", "a,b", "--poll", "50ms", "-v"))
-	waiting.expect("[############............] (1/2) 1 held (b by ")
+	waiting.Expect("[############............] (1/2) 1 held (b by ")
 	require.Zero(t, job.end().code)
-	waiting.expect(removed + "multilock: nothing is left to wait for")
+	waiting.Expect(removed + "multilock: nothing is left to wait for")
 	require.Zero(t, waiting.wait().code)
 }
 
@@ -33,16 +35,16 @@ func TestWaitFitsTheWindow(t *testing.T) {
 	job := s.hold(name, "--once")
 	const narrow = 30
 	window, waiting := onTerminalOf(t, narrow, s.command("wait", "--members", "a,"+name, "--poll", "50ms", "-v"))
-	waiting.expect(removed + "(1/2) 1 held (錠錠")
+	waiting.Expect(removed + "(1/2) 1 held (錠錠")
 	window.resize(100)
-	waiting.expect("[############............] (1/2) 1 held (錠錠")
-	shown, _, _ := strings.Cut(waiting.out.String(), "[#")
+	waiting.Expect("[############............] (1/2) 1 held (錠錠")
+	shown, _, _ := strings.Cut(waiting.Out.String(), "[#")
 	for line := range strings.SplitSeq(shown, removed) {
 		require.Less(t, width(line), narrow, line)
 	}
 	window.resize(1)
 	require.Zero(t, job.end().code)
-	waiting.expect(removed + "multilock: nothing is left to wait for")
+	waiting.Expect(removed + "multilock: nothing is left to wait for")
 	require.Zero(t, waiting.wait().code)
 }
 
@@ -65,10 +67,10 @@ func TestWaitShowsThatItLives(t *testing.T) {
 	job := s.hold("b")
 	_, waiting := onTerminal(t, s.command("wait", "--poll", "50ms", "-v"))
 	for _, sign := range []string{"| ", "/ ", "- ", `\ `} {
-		waiting.expect(removed + sign + "1 held (b by ")
+		waiting.Expect(removed + sign + "1 held (b by ")
 	}
 	require.Zero(t, job.end().code)
-	waiting.expect(removed + "multilock: nothing is left to wait for")
+	waiting.Expect(removed + "multilock: nothing is left to wait for")
 	require.Zero(t, waiting.wait().code)
 }
 
@@ -79,12 +81,12 @@ func TestBarrierBetweenHosts(t *testing.T) {
 	s := newStation(t)
 	var jobs []*running
 	for _, name := range []string{"alpha", "beta", "gamma"} {
-		job := begin(t, s.host(name).on(append([]string{"run", "-n", "job-" + name, "--"}, waitingJob...)...))
-		job.expect("ready")
+		job := begin(t, s.host(name).on(append([]string{"run", "-n", "job-" + name, "--"}, clitest.WaitingJob()...)...))
+		job.Expect("ready")
 		jobs = append(jobs, job)
 	}
 	barrier := begin(t, s.host("delta").on("wait", "--poll", "50ms"))
-	barrier.err.expect(t, "3 held (job-alpha by alpha)")
+	barrier.Err.Expect(t, "3 held (job-alpha by alpha)")
 	for _, job := range jobs[1:] {
 		require.Zero(t, job.end().code)
 	}
@@ -99,9 +101,9 @@ func TestBarrierBetweenHosts(t *testing.T) {
 func TestBarrierFindsACrashedHost(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	job := begin(t, s.host("alpha").on(append([]string{"run", "--once", "-n", "x", "--ttl", "2s", "--"}, waitingJob...)...))
-	job.expect("ready")
-	require.NoError(t, job.cmd.Process.Kill())
+	job := begin(t, s.host("alpha").on(append([]string{"run", "--once", "-n", "x", "--ttl", "2s", "--"}, clitest.WaitingJob()...)...))
+	job.Expect("ready")
+	require.NoError(t, job.Cmd.Process.Kill())
 	job.wait()
 	beta := s.host("beta")
 	members := begin(t, beta.on("wait", "--members", "x", "--poll", "50ms"))

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 // waitView is what the tests read of "wait --json".
@@ -21,7 +23,7 @@ type waitView struct {
 		Name, Host, Why string
 		Exit, Attempt   int
 	}
-	Crashed, Held []lockView
+	Crashed, Held []clitest.Lock
 	Missing       []string
 	Error         string
 }
@@ -138,8 +140,8 @@ func TestSignalEndsAWait(t *testing.T) {
 		s := newStation(t)
 		s.hold("a")
 		waiting := s.start("wait", "--poll", "1h")
-		waiting.err.expect(t, "waiting")
-		waiting.signal(sig)
+		waiting.Err.Expect(t, "waiting")
+		waiting.Signal(sig)
 		require.Equal(t, 128+int(sig), waiting.wait().code)
 	}
 }
@@ -175,7 +177,7 @@ func TestWaitTellsInALog(t *testing.T) {
 	s := newStation(t)
 	job := s.hold("a")
 	waiting := s.start("wait", "--poll", "50ms")
-	waiting.err.expect(t, "multilock: waiting, ")
+	waiting.Err.Expect(t, "multilock: waiting, ")
 	require.Zero(t, job.end().code)
 	require.Zero(t, waiting.wait().code)
 }

@@ -46,7 +46,7 @@ func testRun(s *station) {
 	got := s.run("run", "-n", "x", "--", "echo", "not to be seen")
 	require.Equal(s, 121, got.code, got.stderr)
 	require.Empty(s, got.stdout)
-	require.Contains(s, got.stderr, fmt.Sprintf(" pid %d ", holder.cmd.Process.Pid))
+	require.Contains(s, got.stderr, fmt.Sprintf(" pid %d ", holder.PID()))
 	require.Contains(s, got.stderr, "sh -c 'echo ready; exec cat'")
 	require.Equal(s, ended{7, "", ""}, s.run("run", "-n", "x", "-q", "-E", "7", "--", "true"))
 	require.Equal(s, ended{0, "ready\n", ""}, holder.end())
@@ -67,7 +67,7 @@ func testWaiting(s *station) {
 	holder := s.hold("-n", "x")
 	require.Equal(s, 124, s.run("run", "-n", "x", "--wait", "300ms", "--", "true").code)
 	waiter := s.begin(s.command("run", "-n", "x", "--wait", "forever", "--", "echo", "my turn"))
-	waiter.err.expect(s.T, "waiting for lock")
+	waiter.ExpectNotice()
 	require.Zero(s, holder.end().code)
 	got := waiter.wait()
 	require.Zero(s, got.code, got.stderr)
@@ -77,7 +77,7 @@ func testWaiting(s *station) {
 // The job of acquire's lock is a shell; another command gives it back.
 func testAcquire(s *station) {
 	shell := s.holding(s.shell(`token=$(multilock acquire -n x) || exit; echo ready $token; cat`))
-	token := strings.Fields(shell.out.String())[1]
+	token := strings.Fields(shell.Out.String())[1]
 	held := s.lock("x")
 	require.Equal(s, "held", held.State, held.Why)
 	require.Equal(s, token, held.Token)
@@ -94,21 +94,11 @@ func testAcquire(s *station) {
 	require.Equal(s, "free", s.lock("y").State)
 }
 
-// shell prepares a shell that finds the binary.
-func (s *station) shell(script string) *exec.Cmd {
-	s.Helper()
-	cmd := s.command()
-	path, err := exec.LookPath("sh")
-	require.NoError(s, err)
-	cmd.Path, cmd.Args = path, []string{"sh", "-c", script}
-	return cmd
-}
-
 // The lock of a holder that was killed can be broken, but not while its job may still
 // live: that is known at once where the source keeps a mark of the job, and after the
 // TTL where it does not.
 func testDeadProcess(s *station) {
-	s.hold("-n", "x", "--ttl", "2s").kill()
+	s.hold("-n", "x", "--ttl", "2s").Kill()
 	var got ended
 	s.eventually("the lock is broken", func() bool { got = s.run("break", "x"); return got.code == 0 })
 	require.Contains(s, got.stdout, `broke lock "x"`)
@@ -129,7 +119,7 @@ func testCrashedHost(s *station) {
 	other := s.holding(cmd)
 	require.Equal(s, "h2", s.lock("x").Host)
 	require.Equal(s, 121, s.run("break", "x").code)
-	other.kill()
+	other.Kill()
 	got := s.run("run", "-n", "x", "--wait", "forever", "-q", "--", "echo", "mine")
 	require.Equal(s, ended{0, "mine\n", ""}, got)
 }

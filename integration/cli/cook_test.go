@@ -106,7 +106,7 @@ func requireAlone(t *testing.T, job string, options ...string) ended {
 func TestCookHolderDies(t *testing.T) {
 	t.Parallel()
 	a, b := hosts(t, kitchens["directory"](t))
-	a.hold("-n", "x").kill()
+	a.hold("-n", "x").Kill()
 	require.Equal(t, 121, b.run("run", "-n", "x", "--", "true").code)
 	require.Equal(t, "next\n", b.must("run", "-q", "-n", "x", "--wait", "forever", "--", "echo", "next"))
 }
@@ -116,9 +116,9 @@ func TestCookRunnerWakesTooLate(t *testing.T) {
 	t.Parallel()
 	a, b := hosts(t, kitchens["directory"](t))
 	holder := a.holding(a.command("run", "-n", "x", "--grace", "10m", "--", "sh", "-c", `trap '' TERM; echo ready; exec cat`))
-	require.NoError(t, holder.cmd.Process.Signal(syscall.SIGSTOP))
+	holder.Signal(syscall.SIGSTOP)
 	b.must("run", "-q", "-n", "x", "--wait", "forever", "--", "true")
-	require.NoError(t, holder.cmd.Process.Signal(syscall.SIGCONT))
+	holder.Signal(syscall.SIGCONT)
 	got := holder.wait()
 	require.Equal(t, 124, got.code, got.stderr)
 	require.Contains(t, got.stderr, "its time is over")

@@ -52,7 +52,7 @@ func TestMongoHistory(t *testing.T) {
 	t.Parallel()
 	s, _ := mongoStation(t)
 	s.must("run", "-n", "x", "--", "true")
-	s.hold("-n", "x", "--ttl", "2s").kill()
+	s.hold("-n", "x", "--ttl", "2s").Kill()
 	s.must("run", "-n", "x", "--wait", "forever", "-q", "--", "true")
 	var what []string
 	for line := range strings.Lines(s.must("history", "x")) {

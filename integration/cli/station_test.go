@@ -1,24 +1,20 @@
 package cli_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 const (
-	// watchdog bounds what would otherwise hang. Nothing that passes comes near it.
-	watchdog = time.Minute
+	watchdog = clitest.Watchdog
 	// poll is the pause between two looks at what a test waits for.
 	poll = 20 * time.Millisecond
 )
@@ -57,16 +53,13 @@ type ended struct {
 // command prepares the binary, in an environment without any other variable of ours.
 func (s *station) command(args ...string) *exec.Cmd {
 	s.Helper()
-	cmd := exec.Command(os.Getenv(binaryVariable), args...)
-	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "MULTILOCK_") && !strings.HasPrefix(entry, "PATH=") {
-			cmd.Env = append(cmd.Env, entry)
-		}
-	}
-	cmd.Env = append(append(cmd.Env, "PATH="+filepath.Dir(cmd.Path)+":"+os.Getenv("PATH")), s.vars...)
-	cmd.Dir = s.TempDir()
-	cmd.WaitDelay = watchdog
-	return cmd
+	return clitest.Command(s, s.vars, args...)
+}
+
+// shell prepares a shell that finds the binary.
+func (s *station) shell(script string) *exec.Cmd {
+	s.Helper()
+	return clitest.Shell(s, s.command(), "sh", script)
 }
 
 // run runs the binary to its end.
@@ -83,91 +76,55 @@ func (s *station) must(args ...string) string {
 	return got.stdout
 }
 
-// running is a command in the background. It lives no longer than the test.
+// running is a command in the background.
 type running struct {
 	*station
-	cmd      *exec.Cmd
-	stdin    io.Closer
-	out, err *output
-	once     sync.Once
+	*clitest.Process
 }
 
 func (s *station) begin(cmd *exec.Cmd) *running {
 	s.Helper()
-	r := &running{station: s, cmd: cmd, out: newOutput(), err: newOutput()}
-	stdin, err := cmd.StdinPipe()
-	require.NoError(s, err)
-	r.stdin, cmd.Stdout, cmd.Stderr = stdin, r.out, r.err
-	require.NoError(s, cmd.Start())
-	s.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = stdin.Close()
-		r.once.Do(func() { _ = cmd.Wait() })
-	})
-	return r
+	return &running{s, clitest.Start(s, cmd)}
 }
-
-// waitingJob is a command that says that it runs, and ends with its input.
-var waitingJob = []string{"--", "sh", "-c", "echo ready; exec cat"}
 
 // hold starts a run whose job runs when hold returns.
 func (s *station) hold(options ...string) *running {
 	s.Helper()
-	return s.holding(s.command(slices.Concat([]string{"run"}, options, waitingJob)...))
+	return s.holding(s.command(slices.Concat([]string{"run"}, options, []string{"--"}, clitest.WaitingJob())...))
 }
 
 func (s *station) holding(cmd *exec.Cmd) *running {
 	s.Helper()
 	r := s.begin(cmd)
-	r.out.expect(r.T, "ready")
+	r.Expect("ready")
 	return r
 }
 
 // end closes the standard input and waits for the end.
 func (r *running) end() ended {
 	r.Helper()
-	_ = r.stdin.Close()
+	_ = r.In.Close()
 	return r.wait()
 }
 
+// wait waits for the end. No secret is in what the command has said.
 func (r *running) wait() ended {
 	r.Helper()
-	r.once.Do(func() {
-		timer := time.AfterFunc(watchdog, func() { _ = r.cmd.Process.Kill() })
-		err := r.cmd.Wait()
-		require.True(r, timer.Stop(), "%v did not end: %s", r.cmd.Args, r.err)
-		require.NotErrorIs(r, err, exec.ErrWaitDelay, "somebody has the output of %v still open", r.cmd.Args)
-	})
-	got := ended{r.cmd.ProcessState.ExitCode(), r.out.String(), r.err.String()}
+	r.Wait()
+	got := ended{r.Code(), r.Out.String(), r.Err.String()}
 	for _, secret := range r.secrets {
-		require.NotContains(r, got.stdout+got.stderr, secret, "%v", r.cmd.Args)
+		require.NotContains(r, got.stdout+got.stderr, secret, "%v", r.Cmd.Args)
 	}
 	return got
 }
 
-// kill ends the command as a crash does.
-func (r *running) kill() {
-	r.Helper()
-	require.NoError(r, r.cmd.Process.Kill())
-	r.once.Do(func() { _ = r.cmd.Wait() })
-}
-
-// lockView is what the tests read of a lock in the JSON of several commands.
-type lockView struct {
-	Name, State, Why, Token, Host, Command string
-	PID                                    int
-	TTL                                    float64 `json:"ttl_seconds"`
-}
-
 // locks are those that status shows.
-func (s *station) locks(args ...string) []lockView {
+func (s *station) locks(args ...string) []clitest.Lock {
 	s.Helper()
-	var report struct{ Locks []lockView }
-	require.NoError(s, json.Unmarshal([]byte(s.must(append([]string{"status", "--json"}, args...)...)), &report))
-	return report.Locks
+	return clitest.Locks(s, s.must(append([]string{"status", "--json"}, args...)...))
 }
 
-func (s *station) lock(name string) lockView {
+func (s *station) lock(name string) clitest.Lock {
 	s.Helper()
 	found := s.locks(name)
 	require.Len(s, found, 1)
@@ -186,41 +143,4 @@ func (s *station) write(content string) string {
 	path := filepath.Join(s.TempDir(), "file")
 	require.NoError(s, os.WriteFile(path, []byte(content), 0o600))
 	return path
-}
-
-// output collects what a command writes, for looking at meanwhile.
-type output struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
-}
-
-func newOutput() *output { return &output{changed: make(chan struct{}, 1)} }
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	select {
-	case o.changed <- struct{}{}:
-	default:
-	}
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-func (o *output) expect(t *testing.T, text string) {
-	t.Helper()
-	deadline := time.After(watchdog)
-	for !strings.Contains(o.String(), text) {
-		select {
-		case <-o.changed:
-		case <-deadline:
-			t.Fatalf("%q does not appear, but %q", text, o.String())
-		}
-	}
 }

@@ -1,12 +1,10 @@
 package cloudshell_test
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,48 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/integration/fakecloudshell"
+	"github.com/multilock/go/integration/fakecloudshell/convention"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/locktest"
 )
 
-// script is a Python process that keeps to the convention, see the fake server's
-// testdata.
-type script struct {
-	input  io.WriteCloser
-	output *bufio.Scanner
-}
-
-func startScript(t *testing.T, l *lab, more ...string) *script {
+// startScript starts a script that never gives up.
+func startScript(t *testing.T, l *lab, more ...string) *locktest.Script {
 	t.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("there is no python3 on this machine: nobody can play the script")
-	}
-	args := []string{"../fakecloudshell/testdata/convention.py", "--url", l.server.URL(), "--reservation", sandbox,
-		"--password", password, "--pause", "0", "0.02", "--resend", "0.001", "--attempts", "100000"}
-	cmd := exec.CommandContext(t.Context(), python, append(args, more...)...)
-	cmd.Stderr = io.Discard
-	s := &script{}
-	s.input, err = cmd.StdinPipe()
-	require.NoError(t, err)
-	output, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	s.output = bufio.NewScanner(output)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		s.input.Close() // its end is that of its input
-		_ = cmd.Wait()
-	})
-	return s
-}
-
-func (s *script) do(command string) string {
-	if _, err := fmt.Fprintln(s.input, command); err != nil {
-		return err.Error()
-	}
-	if !s.output.Scan() {
-		return "the process ended without an answer"
-	}
-	return s.output.Text()
+	options := []string{"--reservation", sandbox, "--password", password, "--attempts", "100000"}
+	return convention.Start(t, l.server, slices.Concat(options, more)...)
 }
 
 // Scripts of both versions and this library keep each other out, one by one.
@@ -65,13 +31,13 @@ func TestScriptsAndWeTakeTurns(t *testing.T) {
 		l := newLab(t, serverOptions())
 		peer, src := startScript(t, l, version...), l.open(t)
 		lock := try(t, src, "MUTEX", multilock.Options{})
-		require.Equal(t, "denied: CloudShell API error 100: Service with given alias already exists", peer.do("try"))
+		require.Equal(t, "denied: CloudShell API error 100: Service with given alias already exists", peer.Do("try"))
 		release(t, lock)
-		require.Equal(t, "acquired", peer.do("try"))
+		require.Equal(t, "acquired", peer.Do("try"))
 		requireHeld(t, src, "MUTEX")
 		_, err := multilock.Break(t.Context(), src, "MUTEX", multilock.Want{})
 		require.ErrorIs(t, err, multilock.ErrHeld)
-		require.Equal(t, "released", peer.do("release"))
+		require.Equal(t, "released", peer.Do("release"))
 		release(t, try(t, src, "MUTEX", multilock.Options{}))
 	}
 }
@@ -82,7 +48,7 @@ func TestScriptThatWaitsForItself(t *testing.T) {
 	l := newLab(t, serverOptions())
 	peer, src := startScript(t, l, "--client", "2024.1"), l.open(t)
 	l.server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Method: fakecloudshell.AddService, Nth: 1, Fault: fakecloudshell.Fault{Reply: fakecloudshell.Dropped}}))
-	require.Contains(t, peer.do("try"), "already exists")
+	require.Contains(t, peer.Do("try"), "already exists")
 	requireHeld(t, src, "MUTEX")
 	_, err := multilock.Break(t.Context(), src, "MUTEX", multilock.Want{Alive: true}) // on somebody's order
 	require.NoError(t, err)
@@ -105,7 +71,7 @@ func TestScriptsAndWeContend(t *testing.T) {
 	answers := make([]string, len(scripts))
 	for i, version := range scripts {
 		s := startScript(t, l, version...)
-		all.Go(func() { answers[i] = s.do(fmt.Sprintf("count %s %d", path, rounds)) })
+		all.Go(func() { answers[i] = s.Do(fmt.Sprintf("count %s %d", path, rounds)) })
 	}
 	const ours = 3
 	for range ours {

@@ -1,14 +1,11 @@
 package fakecloudshell_test
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,65 +14,30 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/integration/fakecloudshell"
+	"github.com/multilock/go/integration/fakecloudshell/convention"
+	"github.com/multilock/go/multilock/locktest"
 )
 
-// snake is a process that keeps to the convention. See testdata/convention.py for
-// what it can be told.
-type snake struct {
-	input  io.WriteCloser
-	output *bufio.Scanner
-	log    *bytes.Buffer
-}
-
-// clients are the two that the script can play.
-func clients() []string { return []string{"9.3", "2024.1"} }
-
-func newSnake(t *testing.T, server *fakecloudshell.Server, client string, more ...string) *snake {
+// playClient starts a script that takes the mutex of the lab as one of the clients.
+func playClient(t *testing.T, server *fakecloudshell.Server, client string, more ...string) *locktest.Script {
 	t.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("there is no python3 on this machine: nobody can play the convention's client")
-	}
-	cmd := exec.CommandContext(t.Context(), python, append([]string{"testdata/convention.py", "--url", server.URL(), "--reservation", lab,
-		"--client", client, "--password", "s3cret", "--pause", "0", "0.01", "--resend", "0.001"}, more...)...)
-	s := &snake{log: &bytes.Buffer{}}
-	cmd.Stderr = s.log
-	s.input, err = cmd.StdinPipe()
-	require.NoError(t, err)
-	output, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	s.output = bufio.NewScanner(output)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		s.input.Close() // its end is that of its input
-		_ = cmd.Wait()
-	})
-	return s
-}
-
-func (s *snake) do(t *testing.T, format string, args ...any) string {
-	t.Helper()
-	_, err := fmt.Fprintf(s.input, format+"\n", args...)
-	require.NoError(t, err)
-	if !s.output.Scan() {
-		require.Fail(t, "the Python process ended without an answer")
-	}
-	return s.output.Text()
+	options := []string{"--reservation", lab, "--password", "s3cret", "--client", client}
+	return convention.Start(t, server, slices.Concat(options, more)...)
 }
 
 func TestConventionTakesTurns(t *testing.T) {
-	for _, client := range clients() {
+	for _, client := range convention.Clients() {
 		t.Run(client, func(t *testing.T) {
 			server := start(t, basic())
-			one, two := newSnake(t, server, client), newSnake(t, server, client, "--owner", "two")
-			require.Equal(t, "acquired", one.do(t, "try"))
-			require.Equal(t, "denied: CloudShell API error 100: "+taken, two.do(t, "try"))
-			require.Equal(t, "held by somebody", two.do(t, "owner"))
-			require.Equal(t, "released", one.do(t, "release"))
-			require.Equal(t, "nobody", one.do(t, "owner"))
-			require.Equal(t, "acquired", two.do(t, "acquire"))
-			require.Equal(t, "held by two", one.do(t, "owner"))
-			require.Equal(t, "released", two.do(t, "release"))
+			one, two := playClient(t, server, client), playClient(t, server, client, "--owner", "two")
+			require.Equal(t, "acquired", one.Do("try"))
+			require.Equal(t, "denied: CloudShell API error 100: "+taken, two.Do("try"))
+			require.Equal(t, "held by somebody", two.Do("owner"))
+			require.Equal(t, "released", one.Do("release"))
+			require.Equal(t, "nobody", one.Do("owner"))
+			require.Equal(t, "acquired", two.Do("acquire"))
+			require.Equal(t, "held by two", one.Do("owner"))
+			require.Equal(t, "released", two.Do("release"))
 		})
 	}
 }
@@ -92,8 +54,8 @@ func TestConventionContends(t *testing.T) {
 		var all sync.WaitGroup
 		answers := make([]string, peers)
 		for i := range peers {
-			s := newSnake(t, server, clients()[i%2], "--attempts", "100000")
-			all.Go(func() { answers[i] = s.do(t, "count %s %d", path, rounds) })
+			s := playClient(t, server, convention.Clients()[i%2], "--attempts", "100000")
+			all.Go(func() { answers[i] = s.Do(fmt.Sprintf("count %s %d", path, rounds)) })
 		}
 		all.Wait()
 		require.Equal(t, []string{"counted", "counted", "counted", "counted"}, answers)
@@ -108,24 +70,24 @@ func TestConventionContends(t *testing.T) {
 // The flaw: who waits too long goes on, and his release frees the other's lock.
 func TestConventionGoesOnWithout(t *testing.T) {
 	server := start(t, basic())
-	one, two := newSnake(t, server, "9.3"), newSnake(t, server, "2024.1", "--attempts", "3")
-	require.Equal(t, "acquired", one.do(t, "acquire"))
-	require.Equal(t, "went on without", two.do(t, "acquire"))
+	one, two := playClient(t, server, "9.3"), playClient(t, server, "2024.1", "--attempts", "3")
+	require.Equal(t, "acquired", one.Do("acquire"))
+	require.Equal(t, "went on without", two.Do("acquire"))
 	require.Equal(t, 4, server.Count(fakecloudshell.AddService))
-	require.Equal(t, "released", two.do(t, "release"))
+	require.Equal(t, "released", two.Do("release"))
 	require.Empty(t, server.Services(lab))
 }
 
 // The flaw: who gets no answer waits for himself. The newer client does so within
 // one attempt.
 func TestConventionLosesAReply(t *testing.T) {
-	for _, client := range clients() {
+	for _, client := range convention.Clients() {
 		server := start(t, basic())
-		s := newSnake(t, server, client)
+		s := playClient(t, server, client)
 		server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{
 			Method: fakecloudshell.AddService, Nth: 1, Fault: fakecloudshell.Fault{Reply: fakecloudshell.Dropped},
 		}))
-		answer := s.do(t, "try")
+		answer := s.Do("try")
 		require.Len(t, server.Services(lab), 1)
 		if client == "9.3" {
 			require.Equal(t, 1, server.Count(fakecloudshell.AddService))
@@ -140,13 +102,13 @@ func TestConventionLosesAReply(t *testing.T) {
 // The newer client logs on again by itself, the older one gives up.
 func TestConventionWithADeadToken(t *testing.T) {
 	server := start(t, basic())
-	old, recent := newSnake(t, server, "9.3"), newSnake(t, server, "2024.1")
-	for _, s := range []*snake{old, recent} {
-		require.Equal(t, "nobody", s.do(t, "owner"))
+	old, recent := playClient(t, server, "9.3"), playClient(t, server, "2024.1")
+	for _, s := range []*locktest.Script{old, recent} {
+		require.Equal(t, "nobody", s.Do("owner"))
 	}
 	server.ExpireSessions()
-	require.Equal(t, "denied: HTTP Error 401: Unauthorized", old.do(t, "try"))
-	require.Equal(t, "acquired", recent.do(t, "try"))
+	require.Equal(t, "denied: HTTP Error 401: Unauthorized", old.Do("try"))
+	require.Equal(t, "acquired", recent.Do("try"))
 	require.Equal(t, 3, server.Count(fakecloudshell.Logon))
 }
 
@@ -156,15 +118,15 @@ func TestConventionChecksTheOwnerInTheCache(t *testing.T) {
 	opt := basic()
 	opt.Now = newClock().Now // it stands still
 	server := start(t, opt)
-	one, two := newSnake(t, server, "9.3", "--owner", "one"), newSnake(t, server, "2024.1", "--owner", "two")
-	require.Equal(t, "acquired", one.do(t, "try"))
-	require.Equal(t, "released", one.do(t, "release"))
-	require.Equal(t, "denied: somebody else added it at the same time", two.do(t, "try"))
-	require.Equal(t, "held by two", one.do(t, "owner"))
+	one, two := playClient(t, server, "9.3", "--owner", "one"), playClient(t, server, "2024.1", "--owner", "two")
+	require.Equal(t, "acquired", one.Do("try"))
+	require.Equal(t, "released", one.Do("release"))
+	require.Equal(t, "denied: somebody else added it at the same time", two.Do("try"))
+	require.Equal(t, "held by two", one.Do("owner"))
 }
 
 func TestConventionOverHTTPSWithACommandsToken(t *testing.T) {
-	for _, client := range clients() {
+	for _, client := range convention.Clients() {
 		opt := basic()
 		opt.Scheme = fakecloudshell.HTTPS
 		server := start(t, opt)
@@ -172,25 +134,25 @@ func TestConventionOverHTTPSWithACommandsToken(t *testing.T) {
 		require.NoError(t, err)
 		ca := filepath.Join(t.TempDir(), "ca.pem")
 		require.NoError(t, server.WriteCA(ca))
-		s := newSnake(t, server, client, "--token", command.Token(), "--cafile", ca)
-		require.Equal(t, "acquired", s.do(t, "try"))
+		s := playClient(t, server, client, "--token", command.Token(), "--cafile", ca)
+		require.Equal(t, "acquired", s.Do("try"))
 		_, passed, _ := strings.Cut(server.Requests()[0].Header.Get("Authorization"), "Token=")
 		require.Equal(t, map[string]string{"9.3": "REDACTED"}[client], passed, "only the older one sends the token twice")
 		command.End()
-		require.Contains(t, s.do(t, "release"), "denied")
+		require.Contains(t, s.Do("release"), "denied")
 		require.Equal(t, 1, server.Count(fakecloudshell.RemoveServices))
-		unverified := newSnake(t, server, client)
-		require.Equal(t, "released", unverified.do(t, "release"))
+		unverified := playClient(t, server, client)
+		require.Equal(t, "released", unverified.Do("release"))
 	}
 }
 
 // The script sends what the genuine clients send.
 func TestConventionsBytes(t *testing.T) {
-	for _, client := range clients() {
+	for _, client := range convention.Clients() {
 		server := start(t, basic())
-		s := newSnake(t, server, client, "--owner", "é<&\">")
-		require.Equal(t, "acquired", s.do(t, "try"))
-		require.Equal(t, "released", s.do(t, "release"))
+		s := playClient(t, server, client, "--owner", "é<&\">")
+		require.Equal(t, "acquired", s.Do("try"))
+		require.Equal(t, "released", s.Do("release"))
 		requests := server.Requests()
 		require.Len(t, requests, 4)
 		require.Equal(t, "<Logon><username>admin</username><password>REDACTED</password><domainName>Global</domainName></Logon>", requests[0].Body)
@@ -224,7 +186,7 @@ func checkHeaders(t *testing.T, client string, requests []fakecloudshell.Request
 // A list without members, and nothing to say, as the second version sends them.
 func TestConventionsEmptyElements(t *testing.T) {
 	server := start(t, basic())
-	s := newSnake(t, server, "2024.1")
-	require.Equal(t, "acquired", s.do(t, "try"))
+	s := playClient(t, server, "2024.1")
+	require.Equal(t, "acquired", s.Do("try"))
 	require.Contains(t, server.Requests()[1].Body, "<alias>MUTEX</alias><attributes /></AddServiceToReservation>")
 }

@@ -96,7 +96,7 @@ func (c *crew) hire(slot, cycles int) {
 // begin starts the next process in a place.
 func (c *crew) begin(m *member) {
 	m.Life++
-	m.Cycles = m.cycles - c.finished(m.Slot)
+	m.Cycles = m.cycles - locktest.Finished(c.events(fmt.Sprintf("log.%d.*", m.Slot)))
 	if m.Cycles <= 0 {
 		m.done = true
 		return
@@ -116,30 +116,11 @@ func (c *crew) begin(m *member) {
 	c.Cleanup(sync.OnceFunc(func() { _ = m.input.Close() }))
 }
 
-// finished counts the cycles that a place has behind it.
-func (c *crew) finished(slot int) int {
-	count := 0
-	for _, e := range c.events(fmt.Sprintf("log.%d.*", slot)) {
-		if e.Kind == locktest.Releasing || e.Kind == locktest.Lost {
-			count++
-		}
-	}
-	return count
-}
-
+// events are those of the processes whose logs have such names.
 func (c *crew) events(pattern string) []locktest.Event {
-	logs, err := filepath.Glob(filepath.Join(c.dir, pattern))
+	events, err := locktest.ReadEventFiles(filepath.Join(c.dir, pattern))
 	require.NoError(c, err)
-	var all []locktest.Event
-	for _, log := range logs {
-		file, err := os.Open(log)
-		require.NoError(c, err)
-		events, err := locktest.ReadEvents(file)
-		require.NoError(c, err, log)
-		require.NoError(c, file.Close())
-		all = append(all, events...)
-	}
-	return all
+	return events
 }
 
 // disturb kills processes and cuts connections until all cycles are done.

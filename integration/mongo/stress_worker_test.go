@@ -14,7 +14,6 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/mongolock"
-	"github.com/multilock/go/multilock/process"
 )
 
 // shift is one process's work in the stress test.
@@ -36,15 +35,6 @@ func (s shift) String() string { return fmt.Sprintf("%d.%d", s.Slot, s.Life) }
 // log is the file of a worker's events.
 func (s shift) log() string { return filepath.Join(s.Dir, "log."+s.String()) }
 
-// identity is that of this process, on the host that it plays to be on.
-func (s shift) identity() (process.Identity, error) {
-	who, err := process.Self()
-	if s.Host != "" {
-		who.Host, who.Boot, who.Machine = s.Host, "boot of "+s.Host, "machine of "+s.Host
-	}
-	return who, err
-}
-
 type worker struct {
 	shift
 	src *mongolock.Source
@@ -57,7 +47,7 @@ func playWorker(text string) error {
 	if err := json.Unmarshal([]byte(text), &w.shift); err != nil {
 		return err
 	}
-	who, err := w.identity()
+	who, err := locktest.SelfOn(w.Host)
 	if err != nil {
 		return err
 	}
@@ -103,7 +93,7 @@ func (w *worker) cycle() (held bool, err error) {
 		}
 		return false, w.log.Record(locktest.Event{Kind: locktest.Unsure, Name: stressName})
 	}
-	if err := w.note(lock, locktest.Acquired, start); err != nil {
+	if err := w.log.Note(lock, locktest.Acquired, start); err != nil {
 		return false, err
 	}
 	ending := locktest.Releasing
@@ -112,11 +102,11 @@ func (w *worker) cycle() (held bool, err error) {
 	} else if err != nil {
 		return false, err
 	}
-	if err := w.note(lock, ending, 0); err != nil {
+	if err := w.log.Note(lock, ending, 0); err != nil {
 		return false, err
 	}
 	if lock.Release(ctx) == nil && ending == locktest.Releasing {
-		err = w.note(lock, locktest.Released, 0)
+		err = w.log.Note(lock, locktest.Released, 0)
 	}
 	return true, err
 }
@@ -144,19 +134,9 @@ func (w *worker) inside(ctx context.Context, lock *multilock.Lock) error {
 			return context.Cause(lock.Context())
 		case <-time.After(eyeblink):
 		}
-		if err := w.note(lock, locktest.Renewed, 0); err != nil {
+		if err := w.log.Note(lock, locktest.Renewed, 0); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// note records what the worker believes. The clock is read before the lock's own
-// word is, so that the belief never seems to last longer than it did.
-func (w *worker) note(lock *multilock.Lock, kind locktest.Kind, start time.Duration) error {
-	e := locktest.Event{Kind: kind, Name: stressName, Token: lock.Record().Token, Start: start, Time: locktest.Now()}
-	if kind == locktest.Acquired || kind == locktest.Renewed {
-		e.Until = e.Time + lock.Remaining()
-	}
-	return w.log.Record(e)
 }

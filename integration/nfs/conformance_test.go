@@ -1,18 +1,16 @@
 package nfs_test
 
 import (
-	"context"
 	"os"
 	"os/exec"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
 	"github.com/multilock/go/multilock/locktest"
 )
 
@@ -65,33 +63,7 @@ func TestConformanceAcrossHosts(t *testing.T) {
 
 // fixture makes places whose sources are opened with what options says each time.
 func fixture(options func(t testing.TB) func() fslock.Options) locktest.Fixture {
-	return locktest.Fixture{
-		TTL: conformanceTTL, Fences: true, Marks: true, Deaths: true,
-		Odd:     []string{"tab\tand\nnewline", "\xff\xfe not utf-8", strings.Repeat("\u20ac", 82)},
-		Refused: []string{".", "..", "a/b", "/", "nul\x00byte", strings.Repeat("x", 256)},
-		Place: func(t testing.TB) func() multilock.Source {
-			next := options(t)
-			requireNoLeftovers(t, next())
-			return func() multilock.Source { return open(t, next()) }
-		},
-	}
-}
-
-func open(t testing.TB, opt fslock.Options) *fslock.Source {
-	t.Helper()
-	src, err := fslock.Open(opt)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, src.Close()) })
-	return src
-}
-
-func requireNoLeftovers(t testing.TB, opt fslock.Options) {
-	t.Cleanup(func() {
-		src, err := fslock.Open(opt)
-		require.NoError(t, err)
-		defer src.Close()
-		left, err := src.Leftovers(context.Background())
-		require.NoError(t, err)
-		require.Empty(t, left)
-	})
+	f := fslocktest.Fixture(options)
+	f.TTL = conformanceTTL
+	return f
 }

@@ -1,10 +1,8 @@
 package nfs_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -14,6 +12,8 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
+	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -24,59 +24,19 @@ const (
 	peerScript = "/guest/multilock_peer.py"
 )
 
-// snake is such a process on a host. See multilock/fslock/testdata/multilock_peer.py
+// newPython starts such a process on a host. See multilock/fslock/testdata/multilock_peer.py
 // for what it can be told.
-type snake struct {
-	*exec.Cmd
-	input  io.Writer
-	output *bufio.Scanner
-}
-
-func newSnake(t *testing.T, h host, p place) *snake {
+func newPython(t *testing.T, h host, p place) *locktest.Script {
 	t.Helper()
 	libraries := pythonHome + "/lib/x86_64-linux-gnu"
-	s := &snake{Cmd: exec.Command("on", h.name, "env", "PYTHONHOME="+pythonHome, "PYTHONDONTWRITEBYTECODE=1",
+	return locktest.StartScript(t, exec.Command("on", h.name, "env", "PYTHONHOME="+pythonHome, "PYTHONDONTWRITEBYTECODE=1",
 		"LD_LIBRARY_PATH="+libraries+":/guest/python/lib/x86_64-linux-gnu",
-		pythonHome+"/bin/python3.11", peerScript, p.on(h, fslock.DefaultGroup))}
-	s.Stderr = os.Stderr
-	var err error
-	s.input, err = s.StdinPipe()
-	require.NoError(t, err)
-	output, err := s.StdoutPipe()
-	require.NoError(t, err)
-	s.output = bufio.NewScanner(output)
-	require.NoError(t, s.Start())
-	t.Cleanup(s.end)
-	return s
-}
-
-// end kills the process; a second call does nothing.
-func (s *snake) end() {
-	_ = s.Process.Kill()
-	_ = s.Wait()
-}
-
-func (s *snake) tell(t *testing.T, format string, args ...any) {
-	t.Helper()
-	_, err := fmt.Fprintf(s.input, format+"\n", args...)
-	require.NoError(t, err)
-}
-
-func (s *snake) hear(t *testing.T) string {
-	t.Helper()
-	require.True(t, s.output.Scan(), "the Python process ended without an answer")
-	return s.output.Text()
-}
-
-func (s *snake) do(t *testing.T, command string) string {
-	t.Helper()
-	s.tell(t, "%s", command)
-	return s.hear(t)
+		pythonHome+"/bin/python3.11", peerScript, p.on(h, fslock.DefaultGroup)))
 }
 
 // besides opens the locks of a place for use together with Python peers.
 func (p place) besides(t *testing.T, h host) *fslock.Source {
-	return open(t, fslock.Options{Base: p.on(h), FS: h, Self: h.identity(t), LegacyPeers: true})
+	return fslocktest.Open(t, fslock.Options{Base: p.on(h), FS: h, Self: h.identity(t), LegacyPeers: true})
 }
 
 // withPython runs a test with the Python peer on the v3 host, and on the v4.1 one;
@@ -97,23 +57,23 @@ func withPython(t *testing.T, run func(t *testing.T, peer host, ours []host)) {
 func TestPythonAndOursSeeEachOther(t *testing.T) {
 	withPython(t, func(t *testing.T, peer host, ours []host) {
 		p := newPlace(t)
-		python := newSnake(t, peer, p)
+		python := newPython(t, peer, p)
 		for _, h := range ours {
 			src := p.besides(t, h)
-			require.Equal(t, "acquired", python.do(t, "acquire job"))
+			require.Equal(t, "acquired", python.Do("acquire job"))
 			_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
 			require.ErrorIs(t, err, multilock.ErrHeld)
 			seen := p.status(t, h)
 			require.Len(t, seen, 1)
-			require.Equal(t, python.do(t, "me job"), fmt.Sprintf("%s %d", seen[0].Host, seen[0].PID))
+			require.Equal(t, python.Do("me job"), fmt.Sprintf("%s %d", seen[0].Host, seen[0].PID))
 			require.Equal(t, peer.name, seen[0].Host)
-			require.Equal(t, "mine", python.do(t, "verify job"))
-			require.Equal(t, "released", python.do(t, "release job"))
+			require.Equal(t, "mine", python.Do("verify job"))
+			require.Equal(t, "released", python.Do("release job"))
 
 			lock := acquire(t, src, "job", multilock.Options{TTL: long})
-			require.Equal(t, "denied", python.do(t, "acquire job"))
-			require.Equal(t, "not mine", python.do(t, "verify job"))
-			require.Equal(t, "not mine", python.do(t, "release job"))
+			require.Equal(t, "denied", python.Do("acquire job"))
+			require.Equal(t, "not mine", python.Do("verify job"))
+			require.Equal(t, "not mine", python.Do("release job"))
 			require.NoError(t, lock.Verify(within(t)))
 			require.NoError(t, lock.Release(within(t)))
 		}
@@ -125,19 +85,19 @@ func TestPythonAndOursSeeEachOther(t *testing.T) {
 func TestPythonAndOursAgreeAboutTheBarrier(t *testing.T) {
 	withPython(t, func(t *testing.T, peer host, ours []host) {
 		p := newPlace(t)
-		python, waiting := newSnake(t, peer, p), newSnake(t, peer, p)
+		python, waiting := newPython(t, peer, p), newPython(t, peer, p)
 		src, base := p.besides(t, ours[0]), p.dir(t, ours[1])
 
 		lock := acquire(t, src, "job", multilock.Options{TTL: long})
-		require.Equal(t, "held", waiting.do(t, "wait job"))
+		require.Equal(t, "held", waiting.Do("wait job"))
 		require.False(t, passes(t, base))
-		require.Equal(t, "acquired", python.do(t, "acquire other"))
+		require.Equal(t, "acquired", python.Do("acquire other"))
 		require.NoError(t, lock.Release(within(t)))
-		require.Equal(t, "held", waiting.do(t, "wait job"))
+		require.Equal(t, "held", waiting.Do("wait job"))
 		require.False(t, passes(t, base))
-		require.Equal(t, "released", python.do(t, "release other"))
+		require.Equal(t, "released", python.Do("release other"))
 		require.True(t, passes(t, base))
-		require.Equal(t, "passed", waiting.do(t, "wait job"))
+		require.Equal(t, "passed", waiting.Do("wait job"))
 
 		again := acquire(t, src, "job", multilock.Options{TTL: long})
 		require.False(t, passes(t, base)) // although this host has just found that there is no group
@@ -175,8 +135,8 @@ func TestPythonAndOursTakeTurnsAcrossHosts(t *testing.T) {
 		p := newPlace(t)
 		counter := outside(t) + "/counter"
 		require.NoError(t, os.WriteFile(counter, []byte("0"), 0o666))
-		python := newSnake(t, peer, p)
-		python.tell(t, "count job %s %d", counter, rounds)
+		python := newPython(t, peer, p)
+		python.Tell(fmt.Sprintf("count job %s %d", counter, rounds))
 		results := make(chan error)
 		for _, h := range ours {
 			src := p.besides(t, h)
@@ -185,7 +145,7 @@ func TestPythonAndOursTakeTurnsAcrossHosts(t *testing.T) {
 		for range ours {
 			require.NoError(t, <-results)
 		}
-		require.Equal(t, "counted", python.hear(t))
+		require.Equal(t, "counted", python.Hear())
 		number, err := readNumber(counter)
 		require.NoError(t, err)
 		require.Equal(t, (1+len(ours))*rounds, number)
@@ -214,9 +174,9 @@ func countBesides(t *testing.T, src *fslock.Source, counter string, rounds int) 
 func TestKilledPythonHolderNeedsMaxAge(t *testing.T) {
 	withPython(t, func(t *testing.T, peer host, ours []host) {
 		p := newPlace(t)
-		python := newSnake(t, peer, p)
-		require.Equal(t, "acquired", python.do(t, "acquire job"))
-		python.end()
+		python := newPython(t, peer, p)
+		require.Equal(t, "acquired", python.Do("acquire job"))
+		python.Kill()
 		for _, h := range []host{peer, ours[0]} {
 			_, err := multilock.TryAcquire(within(t), p.besides(t, h), "job", multilock.Options{})
 			require.ErrorIs(t, err, multilock.ErrHeld)
@@ -242,18 +202,18 @@ func TestPythonPausedWhileItTakesTheLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withPython(t, func(t *testing.T, peer host, ours []host) {
 				p := newPlace(t)
-				python := newSnake(t, peer, p)
+				python := newPython(t, peer, p)
 				for _, step := range steps.before {
-					require.Equal(t, "done", python.do(t, step))
+					require.Equal(t, "done", python.Do(step))
 				}
 				lock := acquire(t, p.besides(t, ours[0]), "job", multilock.Options{TTL: long})
 				for _, step := range steps.after {
-					require.Contains(t, python.do(t, step), "denied", step)
+					require.Contains(t, python.Do(step), "denied", step)
 				}
-				require.Equal(t, "not mine", python.do(t, "verify job"))
+				require.Equal(t, "not mine", python.Do("verify job"))
 				require.NoError(t, lock.Verify(within(t)))
 				require.NoError(t, lock.Release(within(t)))
-				require.Equal(t, "acquired", python.do(t, "acquire job"))
+				require.Equal(t, "acquired", python.Do("acquire job"))
 			})
 		})
 	}

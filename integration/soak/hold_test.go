@@ -21,14 +21,6 @@ type hold struct {
 	written     entry // what the register has of it
 }
 
-// begin tells that the belief begins.
-func (h *hold) begin(start time.Duration) error {
-	e := h.event(locktest.Acquired)
-	e.Start = start
-	e.Until = e.Time + h.lock.Remaining()
-	return h.log.Record(e)
-}
-
 // event reads the clock before the caller reads the lock's own word, so that no
 // belief ever seems to last longer than it did.
 func (h *hold) event(kind locktest.Kind) locktest.Event {

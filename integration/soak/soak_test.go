@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/broken"
 )
 
 var (
@@ -18,7 +20,7 @@ var (
 	seedFlag     = flag.Uint64("seed", 0, "the seed of what happens to whom, 0 for a new one")
 	ttlFlag      = flag.Duration("ttl", 4*time.Second, "the locks' time to live")
 	workersFlag  = flag.Int("workers", 2, "worker processes on each host")
-	brokenFlag   = flag.String("broken", "", "make the file system break a rule: "+variantList())
+	brokenFlag   = flag.String("broken", "", "make the file system break a rule: "+broken.List())
 )
 
 // TestMain makes this binary a worker where the driver has started it as one.
@@ -58,14 +60,14 @@ func TestBrokenVariantsAreCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("may take minutes for each variant")
 	}
-	for _, v := range variants() {
-		t.Run(v.name, func(t *testing.T) {
+	for _, v := range broken.Variants() {
+		t.Run(v.Name, func(t *testing.T) {
 			const limit = 5 * time.Minute // most are caught within seconds
 			s := newSoak(t, settings{
-				duration: limit, seed: *seedFlag, ttl: *ttlFlag, workers: *workersFlag, broken: v.name, untilCaught: true,
+				duration: limit, seed: *seedFlag, ttl: *ttlFlag, workers: *workersFlag, broken: v.Name, untilCaught: true,
 			})
 			s.run()
-			require.NotEmpty(t, s.result.violations, "%s: nobody noticed", v.what)
+			require.NotEmpty(t, s.result.violations, "%s: nobody noticed", v.What)
 		})
 	}
 }

@@ -12,9 +12,11 @@ import (
 	"os"
 	"time"
 
+	"github.com/multilock/go/integration/broken"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/vfs"
 )
 
 // shiftVariable makes this binary a worker: its value is the shift, as JSON.
@@ -87,6 +89,15 @@ func work(text string) error {
 	return nil
 }
 
+// fileSystem is the system's own, or a broken variant of it.
+func fileSystem(variant string) (vfs.FS, error) {
+	if variant == "" {
+		return vfs.OS{}, nil
+	}
+	v, err := broken.Find(variant)
+	return v.FS(), err
+}
+
 func (w *worker) upTo(d time.Duration) time.Duration { return rand64(w.rng, d) }
 
 func rand64(rng *rand.Rand, d time.Duration) time.Duration {
@@ -106,7 +117,7 @@ func (w *worker) cycle(ctx context.Context) error {
 		return h.doubt("acquire", start, err)
 	}
 	h.lock, h.token = lock, lock.Record().Token
-	err = h.begin(start)
+	err = w.log.Note(lock, locktest.Acquired, start)
 	if err == nil {
 		err = h.inside(ctx)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/integration/stalefs"
+	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -68,9 +69,8 @@ func (c *cluster) add(t testing.TB, name string, opt stalefs.Options) *host {
 // identity is that of this process, as it would be on the host.
 func (h *host) identity(t testing.TB) process.Identity {
 	t.Helper()
-	id, err := process.Self()
+	id, err := locktest.SelfOn(h.name)
 	require.NoError(t, err)
-	id.Host, id.Machine, id.Boot = h.name, "machine of "+h.name, "boot of "+h.name
 	return id
 }
 

@@ -3,7 +3,6 @@
 package stalefs_test
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -113,14 +112,7 @@ func (l *swapLog) count(op string) (n int) {
 func (l *swapLog) swap(t testing.TB, register cooklock.Register, value string) (done bool) {
 	l.add(locktest.SwapEvent{Op: "begin", Value: value})
 	old, number, err := register.Swap(within(t), []byte(value))
-	told := locktest.SwapEvent{Op: "end", Value: value, Old: string(old), Number: number}
-	switch {
-	case errors.Is(err, multilock.ErrUnsure):
-		told.Op, told.Error = "unsure", err.Error()
-	case err != nil:
-		told.Op, told.Error = "fail", err.Error()
-	}
-	l.add(told)
+	l.add(locktest.SwapAnswer(value, old, number, err))
 	return err == nil
 }
 

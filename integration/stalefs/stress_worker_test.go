@@ -76,13 +76,9 @@ func (t turn) note(kind locktest.Kind) {
 	t.record(e)
 }
 
-// believe records for how long the lock is believed in. The clock is read before
-// the lock is asked, so that no belief seems longer than it is.
+// believe records for how long the lock is believed in.
 func (t turn) believe(kind locktest.Kind, start time.Duration) {
-	e := t.event
-	e.Kind, e.Start, e.Time = kind, start, locktest.Now()
-	e.Until = e.Time + t.lock.Remaining()
-	t.record(e)
+	t.result.must(t.log.Note(t.lock, kind, start))
 }
 
 // inside is the critical section.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/integration/broken"
 	"github.com/multilock/go/integration/stalefs"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -32,7 +33,7 @@ func TestSweepCatchesBrokenVariants(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			c := newCluster(t, 3, stalefs.Options{})
 			found := judge(t, func(t testing.TB) {
-				sweepCalls(t, c, brokenFS{v.dir}, sceneNamed(v.scene), stalefs.Fault{Outcome: v.fault, Errno: syscall.EIO})
+				sweepCalls(t, c, broken.FS{Broken: v.dir}, sceneNamed(v.scene), stalefs.Fault{Outcome: v.fault, Errno: syscall.EIO})
 			})
 			require.NotEmpty(t, found, "nobody noticed")
 			t.Log(found[0])

@@ -3,7 +3,6 @@ package cooklock_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/vfs"
@@ -140,14 +138,7 @@ func (s swapper) round(value string) error {
 		return err
 	}
 	old, n, err := s.register.Swap(context.Background(), []byte(value))
-	told := locktest.SwapEvent{Op: "end", Value: value, Old: string(old), Number: n, Time: locktest.Now()}
-	if err != nil {
-		told.Op, told.Error = "fail", err.Error()
-	}
-	if errors.Is(err, multilock.ErrUnsure) {
-		told.Op = "unsure"
-	}
-	return s.out.Encode(told)
+	return s.out.Encode(locktest.SwapAnswer(value, old, n, err))
 }
 
 // child is the test's end of such a process.

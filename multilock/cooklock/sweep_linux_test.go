@@ -2,7 +2,6 @@ package cooklock_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"syscall"
@@ -114,13 +113,7 @@ func strike(t *testing.T, s scene, n int, phase faultfs.Phase, errno syscall.Err
 	begun := locktest.SwapEvent{Op: "begin", Value: "struck", Time: lastTime(events)}
 	old, number, err := register.Swap(t.Context(), []byte("struck"))
 	faulty.Inject(nil)
-	told := locktest.SwapEvent{Op: "end", Value: "struck", Old: string(old), Number: number}
-	switch {
-	case errors.Is(err, multilock.ErrUnsure):
-		told.Op = "unsure"
-	case err != nil:
-		told.Op = "fail"
-	}
+	told := locktest.SwapAnswer("struck", old, number, err)
 	if struck.Load() == nil {
 		require.NoError(t, err)
 		return false

@@ -61,6 +61,9 @@ func (s *Source) examineClock() multilock.Finding {
 		return f
 	}
 	ahead := read.Sub(before.Add(took / 2)).Round(time.Millisecond)
+	if ahead.Abs() > clockAmiss {
+		ahead = ahead.Round(time.Second) // nobody cares for more
+	}
 	f.Text = fmt.Sprintf("the filesystem's clock is %s ahead of this host's; it was read in %s", ahead, took.Round(10*time.Microsecond))
 	if ahead < 0 {
 		f.Text = fmt.Sprintf("the filesystem's clock is %s behind this host's; it was read in %s", -ahead, took.Round(10*time.Microsecond))

@@ -142,7 +142,7 @@ func newDisk(t *testing.T) *disk {
 // mount mounts the disk, in a mount namespace of its own, and returns the path to it.
 func (d *disk) mount() (base string, unmount func()) {
 	d.t.Helper()
-	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", `mount -o loop "$0" "$1" && echo mounted && cat && umount "$1"`, d.image, d.dir)
+	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", `mount -o loop "$0" "$1" && echo mounted && cat && { umount "$1" 2>/dev/null || { sleep 1; umount "$1"; }; }`, d.image, d.dir)
 	cmd.Stderr = os.Stderr
 	input, err := cmd.StdinPipe() // cat waits for its end
 	require.NoError(d.t, err)

@@ -2,6 +2,8 @@ package locktest_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -178,4 +180,25 @@ func TestEventsAreLines(t *testing.T) {
 
 	_, err = ReadEvents(strings.NewReader("{}\nnonsense\n"))
 	require.ErrorContains(t, err, "line 2")
+}
+
+func TestEventsOfManyFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, proc := range []string{"a", "b"} {
+		file, err := os.Create(filepath.Join(dir, "log."+proc))
+		require.NoError(t, err)
+		require.NoError(t, NewRecorder(file, proc).Record(Event{Kind: Acquired}))
+		require.NoError(t, file.Close())
+	}
+	events, err := ReadEventFiles(filepath.Join(dir, "log.*"))
+	require.NoError(t, err)
+	require.Len(t, events, 2)
+	require.Equal(t, "b", events[1].Proc)
+	require.Zero(t, Finished(events))
+	ends := []Event{{Kind: Releasing}, {Kind: Released}, {Kind: Lost}, {Kind: Killed}}
+	require.Equal(t, 2, Finished(append(events, ends...)))
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "log.c"), []byte("nonsense\n"), 0o600))
+	_, err = ReadEventFiles(filepath.Join(dir, "log.*"))
+	require.ErrorContains(t, err, "log.c: read events: line 1")
 }

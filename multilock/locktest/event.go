@@ -2,12 +2,17 @@ package locktest
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/multilock/go/multilock"
 )
 
 // Event is something that a process did with a lock, or learned about one. Times
@@ -69,12 +74,6 @@ func (e Event) from(start time.Duration) Event {
 	return e
 }
 
-// until notes the tenure of a lock that has this much of it left.
-func (e Event) until(remaining time.Duration) Event {
-	e.Until = Now() + remaining
-	return e
-}
-
 // Recorder writes the events of one process, or goroutine. It is safe for
 // concurrent use.
 type Recorder struct {
@@ -107,6 +106,21 @@ func (r *Recorder) Record(e Event) error {
 	return nil
 }
 
+// Note records what the holder of a lock believes, or is about to do. Start is when the
+// call began that made it so, 0 if that is not known. An Acquired or Renewed event says
+// how long the belief lasts.
+//
+// The clock is read before the lock's own word is, so that the belief never seems to
+// last longer than it did.
+func (r *Recorder) Note(lock *multilock.Lock, kind Kind, start time.Duration) error {
+	record := lock.Record()
+	e := Event{Kind: kind, Name: record.Name, Token: record.Token, Start: start, Time: Now()}
+	if kind == Acquired || kind == Renewed {
+		e.Until = e.Time + lock.Remaining()
+	}
+	return r.Record(e)
+}
+
 // ReadEvents reads what recorders wrote. A last line that is torn, as by the end
 // of its writer, is left out; any other that cannot be read is an error.
 func ReadEvents(r io.Reader) ([]Event, error) {
@@ -126,4 +140,37 @@ func ReadEvents(r io.Reader) ([]Event, error) {
 		}
 		events = append(events, e)
 	}
+}
+
+// ReadEventFiles reads all files whose names match a pattern of [filepath.Glob].
+func ReadEventFiles(pattern string) ([]Event, error) {
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	var all []Event
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read events: %w", err)
+		}
+		events, err := ReadEvents(bytes.NewReader(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		all = append(all, events...)
+	}
+	return all, nil
+}
+
+// Finished counts the acquisitions that ended with a word of their holder: with a
+// release, or a loss. A holder that was killed has not finished.
+func Finished(events []Event) int {
+	count := 0
+	for _, e := range events {
+		if e.Kind == Releasing || e.Kind == Lost {
+			count++
+		}
+	}
+	return count
 }

@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/multilock/go/multilock"
 )
 
 // SwapEvent is one line of what a process says of its swaps of a register, and its
@@ -27,18 +29,34 @@ type SwapEvent struct {
 	Error  string
 }
 
+// SwapAnswer is the event of a swap that has just returned.
+func SwapAnswer(value string, old []byte, number uint64, err error) SwapEvent {
+	e := SwapEvent{Op: "end", Value: value, Old: string(old), Number: number, Time: Now()}
+	if err == nil {
+		return e
+	}
+	e.Op, e.Error = "fail", err.Error()
+	if errors.Is(err, multilock.ErrUnsure) {
+		e.Op = "unsure"
+	}
+	return e
+}
+
 // madeSwap is one swap, as the processes together know it.
 type madeSwap struct {
 	value, old string
 	number     uint64 // 0: nobody was told
+	// end is when it had taken effect for certain: it had returned, or somebody had
+	// seen its value.
 	start, end time.Duration
 	refused    bool
 }
 
-// CheckSwaps says whether the events can be those of one register. Every swap has
-// a number, so the order in which they took effect is known but for those whose
-// process was not told, which are between the others. It returns how many were
-// confirmed; the error joins one error for every fault.
+// CheckSwaps says whether the events can be those of one register, whose swaps are
+// numbered from 1 without a gap. So the order in which they took effect is known but
+// for those whose process was not told, which are between the others, or after them
+// however late, or were never made. It returns how many were confirmed; the error
+// joins one error for every fault.
 func CheckSwaps(events []SwapEvent) (confirmed int, faults error) {
 	swaps, faults := readSwaps(events)
 	order := slices.SortedFunc(each(swaps), func(a, b *madeSwap) int { return cmp.Compare(a.number, b.number) })
@@ -54,7 +72,7 @@ func CheckSwaps(events []SwapEvent) (confirmed int, faults error) {
 		returned[s.old] = true
 		faults = errors.Join(faults, infer(swaps, s))
 	}
-	return confirmed, errors.Join(faults, checkNumbers(swaps), checkPeeks(swaps, events))
+	return confirmed, errors.Join(faults, checkPeeks(swaps, events), checkNumbers(swaps), checkGaps(swaps))
 }
 
 func each(swaps map[string]*madeSwap) func(func(*madeSwap) bool) {
@@ -135,17 +153,58 @@ func checkNumbers(swaps map[string]*madeSwap) error {
 	return faults
 }
 
-// checkPeeks: a peek may be late, but shows nothing that is not there yet.
+// checkGaps: a number that nobody tells of is that of a swap whose process was not
+// told. It began before any with a larger number was over.
+func checkGaps(swaps map[string]*madeSwap) error {
+	known, starts := tellApart(swaps)
+	latest := make([]time.Duration, len(known)) // by which all before it had begun
+	for i, soonest := len(known)-1, time.Duration(math.MaxInt64); i >= 0; i-- {
+		soonest = min(soonest, known[i].end)
+		latest[i] = soonest
+	}
+	next := uint64(1)
+	for i, s := range known {
+		for ; next < s.number; next++ {
+			if len(starts) == 0 || starts[0] > latest[i] {
+				return fmt.Errorf("there is nobody who can have had number %d, before %q with number %d", next, s.value, s.number)
+			}
+			starts = starts[1:]
+		}
+		next = s.number + 1
+	}
+	return nil
+}
+
+// tellApart returns the swaps with a number in their order, and, sorted, when those
+// began of which nothing was seen but which may have taken effect.
+func tellApart(swaps map[string]*madeSwap) (known []*madeSwap, starts []time.Duration) {
+	for _, s := range swaps {
+		switch {
+		case s.number != 0:
+			known = append(known, s)
+		case !s.refused:
+			starts = append(starts, s.start)
+		}
+	}
+	slices.SortFunc(known, func(a, b *madeSwap) int { return cmp.Compare(a.number, b.number) })
+	slices.Sort(starts)
+	return known, starts
+}
+
+// checkPeeks: a peek may be late, but shows nothing that is not there yet. What it
+// shows has taken effect, with that number, whether or not its process was told.
 func checkPeeks(swaps map[string]*madeSwap, events []SwapEvent) error {
 	var faults error
 	for _, e := range events {
-		if e.Op != "peek" || e.Value == "" {
+		if e.Op != "peek" || e.Value == "" && e.Number == 0 {
 			continue
 		}
 		s := swaps[e.Value]
 		if s == nil || s.refused || s.start > e.Time || s.number != 0 && s.number != e.Number {
 			faults = errors.Join(faults, fmt.Errorf("a peek showed %q with number %d: %+v", e.Value, e.Number, s))
+			continue
 		}
+		s.number, s.end = e.Number, min(s.end, e.Time)
 	}
 	return faults
 }

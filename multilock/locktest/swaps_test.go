@@ -1,6 +1,7 @@
 package locktest_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -21,6 +22,9 @@ func TestCheckSwaps(t *testing.T) {
 	confirmed, err := locktest.CheckSwaps(good)
 	require.NoError(t, err)
 	require.Equal(t, 2, confirmed)
+	open := append(slices.Clone(good), begin("d", 3), begin("e", 12), end("e", "b2", 6, 13), begin("b2", 3), begin("never", 3))
+	_, err = locktest.CheckSwaps(open)
+	require.NoError(t, err, "whoever was not told may have taken effect, at any time after its beginning")
 
 	for name, more := range map[string][]locktest.SwapEvent{
 		"returned twice":           {begin("d", 10), end("d", "b", 4, 11)},
@@ -35,6 +39,14 @@ func TestCheckSwaps(t *testing.T) {
 		"a peek showed \"x\"":      {{Op: "peek", Value: "x", Number: 7, Time: 11}},
 		"a peek showed \"b\"":      {{Op: "peek", Value: "b", Number: 2, Time: 2}},
 		"a peek showed \"c\" with": {{Op: "peek", Value: "c", Number: 4, Time: 11}},
+		"a peek showed \"\"":       {{Op: "peek", Number: 2, Time: 11}},
+		// Of those whose process was not told, "d" has a number as soon as somebody sees it.
+		"both have number 4":         {begin("d", 10), {Op: "peek", Value: "d", Number: 4, Time: 11}, begin("e", 10), end("e", "c", 4, 13)},
+		"showed \"d\" with number 5": {begin("d", 10), {Op: "peek", Value: "d", Number: 4, Time: 11}, {Op: "peek", Value: "d", Number: 5, Time: 11}},
+		"\"d\", number 5, was over":  {begin("d", 10), {Op: "peek", Value: "d", Number: 5, Time: 11}, begin("e", 12), end("e", "c", 4, 13)},
+		// A number that was given to nobody, or to one who came too late for it.
+		"had number 4, before \"d\"": {begin("e", 10), end("e", "d", 6, 13), begin("d", 10)},
+		"had number 4, before \"f\"": {begin("f", 10), {Op: "peek", Value: "f", Number: 5, Time: 11}, begin("late", 12)},
 	} {
 		_, err := locktest.CheckSwaps(append(append([]locktest.SwapEvent(nil), good...), more...))
 		require.ErrorContains(t, err, name)

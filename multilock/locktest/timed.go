@@ -241,7 +241,7 @@ func (r rival) timedRound() error {
 		return err
 	}
 	e := Event{Name: "nightly", Token: lock.Record().Token}
-	err = r.recorder.Record(e.as(Acquired).from(start).until(lock.Remaining()))
+	err = r.recorder.Note(lock, Acquired, start)
 	if r.fixture.Fences {
 		err = errors.Join(err, unlessOver(r.fence(lock, e)))
 	}

@@ -1,0 +1,82 @@
+package clitest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// binaryVariable tells the tests where the binary is.
+const binaryVariable = "MULTILOCK_TEST_BINARY"
+
+// Main builds the command as it is shipped, from its source directory, and runs the
+// tests. It returns the exit code.
+func Main(m *testing.M, source string) int {
+	code, err := testWithBinary(m, source)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// testWithBinary has the binary in a directory that is open to all, because some
+// tests run it as another user.
+func testWithBinary(m *testing.M, source string) (code int, err error) {
+	dir, err := os.MkdirTemp("", "multilock-test-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // as said above
+		return 1, err
+	}
+	binary := filepath.Join(dir, "multilock")
+	build := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-o", binary, ".")
+	build.Dir, build.Stderr = source, os.Stderr
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if err := build.Run(); err != nil {
+		return 1, fmt.Errorf("build the binary: %w", err)
+	}
+	if err := os.Setenv(binaryVariable, binary); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// Command prepares the binary, in a directory of its own and in an environment with
+// no variables of ours but those that are given.
+func Command(t testing.TB, vars []string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Getenv(binaryVariable), args...)
+	cmd.Env = append(Environ(), vars...)
+	cmd.Dir = t.TempDir()
+	cmd.WaitDelay = Watchdog
+	return cmd
+}
+
+// Shell makes of a prepared command a shell that runs a script, and skips the test if
+// there is no such shell. The script finds the binary in its PATH.
+func Shell(t testing.TB, cmd *exec.Cmd, shell, script string) *exec.Cmd {
+	t.Helper()
+	path, err := exec.LookPath(shell)
+	if err != nil {
+		t.Skipf("needs %s", shell)
+	}
+	cmd.Path, cmd.Args = path, []string{shell, "-c", script}
+	return cmd
+}
+
+// Environ is that of the tests without any variable of ours, and with the binary's
+// directory in its PATH.
+func Environ() []string {
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "MULTILOCK_") || strings.HasPrefix(entry, "PATH=")
+	})
+	return append(env, "PATH="+filepath.Dir(os.Getenv(binaryVariable))+":"+os.Getenv("PATH"))
+}
