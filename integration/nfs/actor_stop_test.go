@@ -18,9 +18,16 @@ import (
 // stopBeforeUnlink stops this process with SIGSTOP the first time that it is
 // about to unlink a file of that name.
 func stopBeforeUnlink(name string) faultfs.Injector {
+	return stopOnce(func(op faultfs.Op) bool {
+		return op.Phase == faultfs.Before && op.Kind == "unlink" && filepath.Base(op.Real) == name
+	})
+}
+
+// stopOnce stops this process with SIGSTOP at the first such operation.
+func stopOnce(at func(faultfs.Op) bool) faultfs.Injector {
 	var once sync.Once
 	return func(op faultfs.Op) error {
-		if op.Phase == faultfs.Before && op.Kind == "unlink" && filepath.Base(op.Real) == name {
+		if at(op) {
 			once.Do(stopHere)
 		}
 		return nil

@@ -158,20 +158,10 @@ func (r *trial) cut(h host, until int) {
 	r.await(until)
 }
 
-// await waits until so many jobs have a result. As long as one more gets its result
-// now and then, it waits.
+// await waits until so many jobs have a result.
 func (r *trial) await(jobs int) {
 	r.t.Helper()
-	last := -1
-	for last < jobs {
-		next := last
-		eventually(r.t, fmt.Sprintf("more than %d of %d jobs are done", last, jobs), func() bool {
-			time.Sleep(100 * time.Millisecond) // a look reads all that the witness has
-			next = r.witness.commits(r.t)
-			return next > last
-		})
-		last = next
-	}
+	awaitCount(r.t, "jobs done", jobs, func() int { return r.witness.commits(r.t) })
 }
 
 // end waits for the workers, which have to find that all is done.
@@ -179,14 +169,7 @@ func (r *trial) end() {
 	r.t.Helper()
 	r.await(len(r.jobs))
 	for h, w := range r.workers {
-		ended := make(chan error, 1)
-		go func() { ended <- w.Wait() }()
-		select {
-		case err := <-ended:
-			require.NoError(r.t, err, "%s: %s", w.name, r.output(w))
-		case <-within(r.t).Done():
-			require.FailNow(r.t, "a worker does not end", "%s: %s", w.name, r.output(w))
-		}
+		require.NoError(r.t, awaitExit(r.t, w.Cmd), "%s: %s", w.name, r.output(w))
 		delete(r.workers, h)
 	}
 }

@@ -1,6 +1,8 @@
 package nfs_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -42,10 +44,12 @@ func TestCookRegister(t *testing.T) {
 	var group sync.WaitGroup
 	for _, h := range hosts() {
 		for i := range swappers {
-			s := hostSwapper{register: cookRegister(t, p, h), log: log, name: fmt.Sprint(h.name, "-", i)}
+			s := hostSwapper{register: cookRegister(t, p, h), tell: log.add, name: fmt.Sprint(h.name, "-", i)}
 			group.Go(func() {
 				for n := range swaps {
-					s.round(t, n)
+					if err := s.round(within(t), n); err != nil {
+						t.Error(err)
+					}
 				}
 			})
 		}
@@ -66,34 +70,34 @@ type swapLog struct {
 	events []locktest.SwapEvent
 }
 
-func (l *swapLog) add(e locktest.SwapEvent) {
+func (l *swapLog) add(e locktest.SwapEvent) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e.Time = locktest.Now()
 	l.events = append(l.events, e)
+	return nil
 }
 
+// hostSwapper looks at a register and swaps, and tells of all that it does.
 type hostSwapper struct {
 	register cooklock.Register
-	log      *swapLog
+	tell     func(locktest.SwapEvent) error
 	name     string
 }
 
-func (s hostSwapper) round(t *testing.T, n int) {
-	ctx, value := within(t), fmt.Sprint(s.name, "-", n)
+func (s hostSwapper) round(ctx context.Context, n int) error {
 	found, number, err := s.register.Peek(ctx)
 	if err != nil {
-		t.Error(err)
-		return
+		return err
 	}
-	s.log.add(locktest.SwapEvent{Op: "peek", Value: string(found), Number: number})
-	s.log.add(locktest.SwapEvent{Op: "begin", Value: value})
+	if err := s.tell(locktest.SwapEvent{Op: "peek", Value: string(found), Number: number, Time: locktest.Now()}); err != nil {
+		return err
+	}
+	value := fmt.Sprint(s.name, "-", n)
+	if err := s.tell(locktest.SwapEvent{Op: "begin", Value: value, Time: locktest.Now()}); err != nil {
+		return err
+	}
 	old, number, err := s.register.Swap(ctx, []byte(value))
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	s.log.add(locktest.SwapEvent{Op: "end", Value: value, Old: string(old), Number: number})
+	return errors.Join(err, s.tell(locktest.SwapAnswer(value, old, number, err)))
 }
 
 // What every source promises whose locks end by time, through all hosts' clients.

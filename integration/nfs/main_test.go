@@ -17,6 +17,8 @@ func TestMain(m *testing.M) {
 		exit(playActor(os.Stdin, os.Stdout))
 	case "batch":
 		exit(workBatch(os.Getenv(batchVariable)))
+	case "swapper":
+		exit(playSwapper(os.Getenv(swapperVariable)))
 	case "conformance": // one test of this binary, on a host
 		os.Exit(m.Run())
 	default:

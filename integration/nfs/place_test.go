@@ -3,6 +3,7 @@ package nfs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -47,6 +48,35 @@ func eventually(t testing.TB, what string, done func() bool) {
 	for end := time.Now().Add(watchdog); !done(); {
 		require.True(t, time.Now().Before(end), "this never came about: %s", what)
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// awaitCount waits until so many have been counted. As long as there is one more now
+// and then, it waits.
+func awaitCount(t testing.TB, what string, want int, count func() int) {
+	t.Helper()
+	last := -1
+	for last < want {
+		next := last
+		eventually(t, fmt.Sprintf("%s: more than %d of %d", what, last, want), func() bool {
+			time.Sleep(100 * time.Millisecond) // a look may read all that there is
+			next = count()
+			return next > last
+		})
+		last = next
+	}
+}
+
+// awaitExit waits for a process that has to end.
+func awaitExit(t testing.TB, cmd *exec.Cmd) error {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-within(t).Done():
+		return errors.New("the process does not end")
 	}
 }
 
