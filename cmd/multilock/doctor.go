@@ -17,6 +17,8 @@ import (
 type doctorOptions struct {
 	common
 	timeout duration
+	join    bool
+	expect  number
 }
 
 // defaultDoctorTimeout is longer than most servers take to restart, and shorter than
@@ -34,10 +36,22 @@ takes a lock of its own and gives it back (where that frees it: of a cooking loc
 looks at one), and lists what can be relied on. It leaves nothing but the directories
 that the first use makes, and touches no lock of others.
 
+With --join several hosts, each given the same line at the same time, try whether locks
+keep them apart, which none of them can find out alone:
+
+   for i in 1 2 3; do ssh host$i multilock -d /shared doctor --join --expect 3 & done; wait
+
+They find each other in the place itself, take turns with one lock for some seconds,
+compare what they saw, and tell of each other what they found. Whoever waits for the
+others in vain says where it looked. The locks are called doctor-join and
+doctor-join-NUMBER; all that stays is the counter of the first one's fencing numbers.
+
 Exits with 0 if all is well, 1 if there is a warning, 125 if locks cannot be taken
-here, or would not be safe.`,
+here or would not be safe, and if no other host joined or stayed to the end.`,
 		Flags: []cli.Flag{
 			&cli.GenericFlag{Name: "timeout", Aliases: []string{"t"}, Value: &o.timeout, Usage: "give up after this `DURATION` without an answer (default: 30s)"},
+			toggle("join", "try it together with other hosts that run the same line now; --timeout is how long to wait for them", ""),
+			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` hosts take part in --join, this one included (default: 2)"},
 		},
 		Action: func(c *cli.Context) error {
 			var err error
@@ -47,11 +61,15 @@ here, or would not be safe.`,
 			if !o.timeout.set {
 				o.timeout.value = defaultDoctorTimeout
 			}
+			o.join = c.Bool("join")
 			switch {
 			case c.Args().Present():
 				return usagef("doctor", "unexpected %q: it examines the source as a whole, see -d, -g and --source", c.Args().First())
 			case o.timeout.value == 0:
 				return usagef("doctor", "--timeout 0: it needs some time")
+			}
+			if err := o.checkJoin(); err != nil {
+				return err
 			}
 			return runDoctor(c.Context, e, o)
 		},
@@ -61,10 +79,8 @@ here, or would not be safe.`,
 func runDoctor(ctx context.Context, e *env, o *doctorOptions) error {
 	sigs := catchSignals()
 	defer sigs.release()
-	ctx, cancel := context.WithTimeoutCause(sigs.until(ctx), o.timeout.value, errNoAnswer)
-	defer cancel()
 	report := doctorReport{Base: o.place(), Group: o.group, Findings: []multilock.Finding{}, Promises: []promiseView{}, where: o.place()}
-	err := report.examine(ctx, e, o)
+	err := report.examine(sigs.until(ctx), e, o)
 	if errors.As(err, new(*signalError)) {
 		return err
 	}
@@ -82,13 +98,29 @@ func runDoctor(ctx context.Context, e *env, o *doctorOptions) error {
 var errNoAnswer = errors.New("there was no answer in the time of --timeout: the server may be down or cut off, or the mount hangs")
 
 // examine gathers what the source says of itself, and tries a lock if that shows
-// nothing against it. The error is for what kept it from coming to its end.
+// nothing against it: alone, and then with other hosts. The error is for what kept
+// it from coming to its end.
 func (r *doctorReport) examine(ctx context.Context, e *env, o *doctorOptions) error {
-	src, err := answered(ctx, func() (*source, error) { return openSource(ctx, e, o.common) })
+	limited, cancel := context.WithTimeoutCause(ctx, o.timeout.value, errNoAnswer)
+	defer cancel()
+	src, err := answered(limited, func() (*source, error) { return openSource(limited, e, o.common) })
 	if err != nil {
 		return err
 	}
 	r.where, r.Host, r.Promises = src.where(), src.self.Host, promisesOf(src.locks)
+	if err := r.examineAlone(limited, src); err != nil {
+		return err
+	}
+	if o.join && !slices.ContainsFunc(r.Findings, isUnusable) {
+		if err := r.tryTogether(ctx, e, src, o); err != nil {
+			return err
+		}
+	}
+	return src.close(nil)
+}
+
+// examineAlone is what this host can find out by itself.
+func (r *doctorReport) examineAlone(ctx context.Context, src *source) error {
 	if examiner, ok := src.locks.(multilock.Examiner); ok {
 		found, err := answered(ctx, func() ([]multilock.Finding, error) { return examiner.Examine(ctx), nil })
 		if err != nil {
@@ -96,18 +128,19 @@ func (r *doctorReport) examine(ctx context.Context, e *env, o *doctorOptions) er
 		}
 		r.Findings = append(r.Findings, found...)
 	}
-	if !slices.ContainsFunc(r.Findings, isUnusable) {
-		try := tryLock
-		if src.timed() {
-			try = lookAtLock
-		}
-		trial, err := answered(ctx, func() (multilock.Finding, error) { return try(ctx, src), nil })
-		if err != nil {
-			return err
-		}
-		r.Findings = append(r.Findings, trial)
+	if slices.ContainsFunc(r.Findings, isUnusable) {
+		return nil
 	}
-	return src.close(nil)
+	try := tryLock
+	if src.timed() {
+		try = lookAtLock
+	}
+	trial, err := answered(ctx, func() (multilock.Finding, error) { return try(ctx, src), nil })
+	if err != nil {
+		return err
+	}
+	r.Findings = append(r.Findings, trial)
+	return nil
 }
 
 // answered comes back with the cause when ctx ends: a call on a hard mount may hang

@@ -13,10 +13,12 @@ type doctorReport struct {
 	Group    string              `json:"group"`
 	Host     string              `json:"host"`
 	Findings []multilock.Finding `json:"findings"`
+	Join     *joinView           `json:"join,omitempty"`
 	Promises []promiseView       `json:"promises"`
 	Exit     int                 `json:"exit"`
 
-	where string
+	where   string
+	unshown bool // what is unusable is that other hosts showed nothing
 }
 
 // promiseView is a promise as --json shows it: null is what the source does not say.
@@ -47,12 +49,15 @@ func (r *doctorReport) add(subject string, err error) {
 // doctorError is the verdict where not all is well.
 type doctorError struct {
 	unusable bool
+	unshown  bool
 	warnings int
 	where    string
 }
 
 func (d *doctorError) Error() string {
 	switch {
+	case d.unshown:
+		return "it was not shown that locks in " + d.where + " keep hosts apart"
 	case d.unusable:
 		return "locks in " + d.where + " cannot be relied on"
 	case d.warnings == 1:
@@ -69,7 +74,7 @@ func (d *doctorError) code() int {
 }
 
 func (r *doctorReport) verdict() error {
-	d := &doctorError{where: r.where}
+	d := &doctorError{where: r.where, unshown: r.unshown}
 	for _, f := range r.Findings {
 		switch f.Severity {
 		case multilock.Unusable:

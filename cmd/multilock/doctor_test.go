@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -105,4 +106,35 @@ func TestDoctorOfNoPlace(t *testing.T) {
 	for _, args := range [][]string{{"doctor", "x"}, {"doctor", "--timeout", "0"}} {
 		require.Equal(t, 125, p.run(args...).code)
 	}
+}
+
+// Who waits in vain is told what to compare, and is not told that all is well.
+func TestDoctorThatNobodyJoins(t *testing.T) {
+	p := newProgram(t)
+	code, report := p.doctor("-d", p.base, "--join", "--timeout", "1s")
+	require.Equal(t, 125, code)
+	last := report.Findings[len(report.Findings)-1]
+	require.Equal(t, "join", last.Subject)
+	require.Regexp(t, `^no other host showed up in 1s; this host looks at `+regexp.QuoteMeta(p.base)+`/\.locks; .*; its inode is [1-9]\d*$`, last.Text)
+	require.Equal(t, &joinView{Expect: 2, Fences: []uint64{}, Clock: report.Join.Clock, Hosts: []peerView{}}, report.Join)
+	require.NotNil(t, report.Join.Clock)
+	got := p.run("doctor", "-q", "-d", p.base, "--join", "--timeout", "1s")
+	require.Equal(t, 125, got.code)
+	require.Equal(t, "multilock: it was not shown that locks in "+filepath.Join(p.base, ".locks")+" keep hosts apart\n", got.stderr)
+	for _, args := range [][]string{{"--expect", "2"}, {"--join", "--expect", "1"}, {"--join", "--expect", "x"}, {"--join", "--timeout", "0"}} {
+		require.Equal(t, 125, p.run(append([]string{"doctor", "-d", p.base}, args...)...).code, args)
+	}
+}
+
+// What a source lacks is told by name.
+func TestDoctorWhereNobodyCanJoin(t *testing.T) {
+	p := newProgram(t)
+	code, report := p.doctor("--join", "--source", "cook+file://"+p.base+"?period=1h")
+	require.Equal(t, 125, code)
+	require.Contains(t, report.Findings[len(report.Findings)-1].Text, "doctor: --join: this source frees no lock before its time is over")
+	p.promises = []multilock.Promise{{Trait: multilock.BreakByEvidence, Why: "it has no owners"}}
+	code, report = p.doctor("--join", "--source", p.url("full"))
+	require.Equal(t, 125, code)
+	require.Contains(t, report.Findings[len(report.Findings)-1].Text, "does not let anybody break a lock (it has no owners)")
+	require.Nil(t, report.Join)
 }

@@ -37,6 +37,9 @@ func cookDirectory(t testing.TB, p place, h host) *cooklock.Directory {
 // of their numbers, and a peek shows nothing that was not there.
 func TestCookRegister(t *testing.T) {
 	needLab(t)
+	if testing.Short() {
+		t.Skip("takes 20 seconds; TestCookHistoryOfProcesses shows the same and worse")
+	}
 	const swappers = 2 // on each host
 	swaps := jobsAtLength(3, 8)
 	p := newPlace(t)
@@ -104,7 +107,7 @@ func (s hostSwapper) round(ctx context.Context, n int) error {
 func TestCookingLockAcrossHosts(t *testing.T) {
 	needLab(t)
 	if testing.Short() {
-		t.Skip("takes a minute; TestCookRegister shows what the lock stands on")
+		t.Skip("takes a minute; TestCookHistoryOfProcesses shows what the lock stands on")
 	}
 	locktest.Run(t, locktest.Fixture{
 		TTL: conformanceTTL, Fences: true, Refused: []string{".", "..", "a/b"},
