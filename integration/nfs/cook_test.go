@@ -41,7 +41,7 @@ func TestCookRegister(t *testing.T) {
 		t.Skip("takes 20 seconds; TestCookHistoryOfProcesses shows the same and worse")
 	}
 	const swappers = 2 // on each host
-	swaps := jobsAtLength(3, 8)
+	const swaps = 8
 	p := newPlace(t)
 	log := &swapLog{}
 	var group sync.WaitGroup
