@@ -137,7 +137,10 @@ func (s *step) breakDead() (err error) {
 		case s.seen.State == multilock.Free:
 			return nil
 		case s.seen.State == multilock.Dead:
-			return s.observer.Break(s.Context())
+			// What an earlier call sent may be carried out just now, and looks like a sign of life.
+			if err := s.observer.Break(s.Context()); !errors.Is(err, multilock.ErrHeld) {
+				return err
+			}
 		}
 		time.Sleep(min(s.seen.Next, sweptBeat/4))
 	}
