@@ -2,6 +2,7 @@ package nfs_test
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ type lossyCall struct {
 // while a call is under way, the client lets no other change the same directory.
 func loseReplies(t *testing.T, h host, calls []lossyCall) {
 	t.Helper()
-	sendAtOnce(t, h)
+	sendAtOnce(t, h, calls[0].place)
 	for _, c := range calls {
 		prime(t, h, c.place)
 	}
@@ -73,14 +74,21 @@ func prime(t *testing.T, h host, p place) {
 	}))
 }
 
-// sendAtOnce makes the host's TCP wait for seconds before it takes a segment for
-// lost: it would send nothing new then, because acknowledgements are lost with
-// the replies. The time is measured anew by the requests that follow.
-func sendAtOnce(t *testing.T, h host) {
+// sendAtOnce has the host's TCP send requests though no reply comes, and so no
+// acknowledgement: it waits for seconds before it takes a segment for lost, and may
+// have many under way. The times are measured anew by the requests that follow. How
+// many is still as few as the losses of an earlier test have left it, until there is
+// some traffic.
+func sendAtOnce(t *testing.T, h host, p place) {
 	t.Helper()
 	route := []string{h.name, "ip", "route", "change", "10.0.0.0/24", "dev", "eth0"}
 	lab(t, "on", append(route, "rto_min", "5s")...)
 	t.Cleanup(func() { lab(t, "on", route...) })
+	require.NoError(t, h.inside(func() error {
+		traffic := filepath.Join(p.on(h), "traffic")
+		err := os.WriteFile(traffic, make([]byte, 1<<20), 0o600) // sent at the latest when it is closed
+		return errors.Join(err, os.Remove(traffic))
+	}))
 }
 
 func exists(path string) bool {
