@@ -153,7 +153,7 @@ func (m *meeting) success(complete int) string {
 	for _, p := range m.peers {
 		turns += p.told().Turns
 	}
-	text := fmt.Sprintf("%d participants took %d turns with one lock, and no two at the same time", complete+1, turns)
+	text := fmt.Sprintf("%d participants took %d turns with one lock, and no two were seen at the same time", complete+1, turns)
 	if len(m.fences) > 0 {
 		text += ": each turn had a fencing number of its own"
 	}

@@ -113,7 +113,10 @@ func (m *meeting) follow(ctx context.Context, p *peer, names []string) error {
 		p.account = parseAccount(told.Record.Holder.Command)
 	}
 	read, err := m.hasMark(ctx, p, names, readMark)
-	p.read = p.read || read != nil
+	if read != nil {
+		p.read = true
+		p.account.Harm = p.account.Harm || parseAccount(read.Record.Holder.Command).Harm
+	}
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,7 +44,7 @@ func cutSeat(name string) (seat int, mark string, ok bool) {
 func (m *meeting) sitDown(ctx context.Context) error {
 	for seat := 1; seat <= maxSeats; seat++ {
 		lock, err := multilock.TryAcquire(ctx, m.src.locks, seatName(seat), m.options(joinCommand))
-		if errors.Is(err, multilock.ErrHeld) {
+		if errors.Is(err, multilock.ErrHeld) || (errors.Is(err, fs.ErrPermission) && m.isTaken(ctx, seat)) {
 			continue
 		}
 		if err != nil {
@@ -64,6 +65,13 @@ func (m *meeting) sitDown(ctx context.Context) error {
 		text:   fmt.Sprintf("all %d seats are taken: so many locks named %s-NUMBER are held", maxSeats, joinName),
 		advice: "see who holds them: multilock status",
 	}
+}
+
+// isTaken says whether there is anything in a seat: that of another user who died may
+// not be cleared away.
+func (m *meeting) isTaken(ctx context.Context, seat int) bool {
+	seen, err := multilock.Inspect(ctx, m.src.locks, seatName(seat), multilock.Patience{})
+	return err == nil && seen.State != multilock.Free
 }
 
 // isMine looks whether the source shows a lock of this host's as such, and notes it

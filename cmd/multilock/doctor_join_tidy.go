@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 
 	"github.com/multilock/go/multilock"
 )
@@ -43,6 +44,9 @@ func (m *meeting) tidyOnce(ctx context.Context) (left bool, err error) {
 			continue
 		}
 		unheld, err := m.clear(ctx, name)
+		if errors.Is(err, fs.ErrPermission) {
+			continue // another user's, who died
+		}
 		if err != nil && !errors.Is(err, multilock.ErrHeld) && !errors.Is(err, multilock.ErrFree) {
 			return false, err
 		}

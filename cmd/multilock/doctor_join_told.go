@@ -27,14 +27,18 @@ const maxTold = 8
 
 // tell lets the others know what came of this host's turns.
 func (m *meeting) tell(ctx context.Context) error {
-	told := account{Harm: len(m.harm) > 0, Turns: m.turns, Fences: m.fences[:min(len(m.fences), maxTold)], Clock: m.clock}
-	return m.mark(ctx, toldMark, told.String())
+	return m.mark(ctx, toldMark, m.account().String())
 }
 
-// reply compares what all have told, and lets them know that they may leave.
+// reply compares what all have told, and lets them know that they may leave, and what
+// this host has seen since it told its own.
 func (m *meeting) reply(ctx context.Context) error {
 	m.compare()
-	return m.mark(ctx, readMark, joinCommand)
+	return m.mark(ctx, readMark, m.account().String())
+}
+
+func (m *meeting) account() account {
+	return account{Harm: len(m.harm) > 0, Turns: m.turns, Fences: m.fences[:min(len(m.fences), maxTold)], Clock: m.clock}
 }
 
 // compare finds turns of one number: those were at the same time.

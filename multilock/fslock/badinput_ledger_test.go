@@ -15,7 +15,6 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
-	"github.com/multilock/go/multilock/vfs"
 )
 
 // done puts something where the result of a job belongs.
@@ -75,50 +74,6 @@ func TestResultsThatCannotBeUnderstood(t *testing.T) {
 			require.True(t, found.OK())
 		})
 	}
-}
-
-// A power loss may take the content of a result that was not synced yet, and leave
-// its name. Nobody was told of it: the job runs again.
-func TestResultsThatAPowerLossTook(t *testing.T) {
-	for what, content := range map[string]string{
-		"empty":            "",
-		"zeros":            strings.Repeat("\x00", 4096),
-		"zeros at its end": goodResult[:60] + strings.Repeat("\x00", 100),
-		"without its end":  goodResult,
-		"zeros in between": goodResult[:60] + strings.Repeat("\x00", 100) + goodResult[160:] + "\n",
-	} {
-		t.Run(what, func(t *testing.T) {
-			base := done(t, func(path string) error {
-				return errors.Join(writing(content)(path), os.Chmod(path, 0o644|os.ModeSticky))
-			})
-			src := open(t, fslock.Options{Base: base})
-			_, err := src.Result(t.Context(), sweptName)
-			require.ErrorIs(t, err, multilock.ErrNoResult)
-			lock := acquire(t, src, sweptName, multilock.Options{})
-			_, err = lock.Outcome(t.Context())
-			require.ErrorIs(t, err, multilock.ErrNoResult)
-			require.NoError(t, lock.Commit(t.Context(), ended(lock.Record(), 1, 0)), "it can be replaced")
-			found, err := lock.Outcome(t.Context())
-			require.NoError(t, err)
-			require.True(t, found.OK())
-		})
-	}
-}
-
-// The mark is on every result of a local filesystem, and says nothing about one that
-// is whole.
-func TestMarkedResultThatIsWhole(t *testing.T) {
-	base, local := used(t), sharedFS()
-	local.Describe(vfs.FileSystem{Type: "test", Local: true})
-	src := open(t, fslock.Options{Base: base, FS: local})
-	lock := acquire(t, src, sweptName, multilock.Options{})
-	require.NoError(t, lock.Commit(t.Context(), ended(lock.Record(), 1, 0)))
-	info, err := os.Stat(resultPath(base))
-	require.NoError(t, err)
-	require.NotZero(t, info.Mode()&os.ModeSticky)
-	found, err := src.Result(t.Context(), sweptName)
-	require.NoError(t, err)
-	require.True(t, found.OK())
 }
 
 // Everything that is in a place of a result can be forgotten, but for somebody's

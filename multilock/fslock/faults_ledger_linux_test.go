@@ -12,6 +12,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -258,4 +259,34 @@ func TestSillyRenamedResultIsNoName(t *testing.T) {
 	names, err := open(t, fslock.Options{Base: base, FS: sharedFS()}).Results(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{sweptName}, names)
+}
+
+// On a local file system an error of the disk is met before the result has its name:
+// nobody has seen it, and it is not recorded.
+func TestErrorOfTheDiskBeforeTheResultHasItsName(t *testing.T) {
+	for what, kind := range map[string]vfs.FileSystem{
+		"flush": {Type: "test", Local: true, Ordered: true},
+		"sync":  {Type: "test", Local: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			base, faulty := fresh(t), sharedFS()
+			faulty.Describe(kind)
+			lock := acquire(t, open(t, fslock.Options{Base: base, FS: faulty}), sweptName, multilock.Options{})
+			faulty.Inject(func(op faultfs.Op) error {
+				if op.Kind == what && op.Phase == faultfs.Before {
+					return syscall.EIO
+				}
+				return nil
+			})
+			err := lock.Commit(t.Context(), ended(lock.Record(), 1, 0))
+			require.ErrorIs(t, err, syscall.EIO)
+			require.NotErrorIs(t, err, multilock.ErrUnsure)
+			require.Empty(t, recordedToken(t, base))
+			faulty.Inject(nil)
+			_, err = lock.Outcome(t.Context())
+			require.ErrorIs(t, err, multilock.ErrNoResult)
+			require.NoError(t, lock.Commit(t.Context(), ended(lock.Record(), 1, 0)))
+			require.Equal(t, lock.Record().Token, recordedToken(t, base))
+		})
+	}
 }

@@ -46,9 +46,9 @@ const maxName = nameMax - len(lockedSuffix)
 const (
 	dirMode  = 0o777
 	fileMode = 0o666
-	// unsyncedMark is the sticky bit on a lock file or a result: it got its name before
-	// it was synced, because nobody but its own kernel can see the file system. If such
-	// a file turns out to be torn, that kernel went down, and its writer with it.
+	// unsyncedMark is the sticky bit on a lock file: its writer did not sync it,
+	// because nobody but its own kernel can see the file system. If such a file
+	// turns out to be empty, that kernel went down, and its writer with it.
 	unsyncedMark = 0o1000
 )
 

@@ -41,46 +41,47 @@ func (l *lease) commit(content []byte) error {
 
 // write makes the file. One of that name is what an earlier call of ours left.
 //
-// A result is to outlive the machine, so it is synced on every file system. Where
-// others may read it through another kernel that comes first. Where this kernel is
-// the only one, the file and its new name go to stable storage together, after the
-// rename, which is several times as fast; the mark says so to whoever finds it torn.
+// A result is to outlive the machine, so it is synced before it gets its name. Where
+// the file system is known to keep to that order by itself, it is only flushed, and
+// goes to stable storage together with its name, which is several times as fast.
 func (c *commitment) write() error {
 	c.setPending(true)
-	mode := uint32(fileMode)
-	if c.src.kind.Local {
-		mode |= unsyncedMark
-	}
-	f, err := c.dir.Create(c.result(), mode)
+	f, err := c.dir.Create(c.result(), fileMode)
 	if is(err, syscall.EEXIST) {
 		if err := c.dir.Unlink(c.result()); err != nil && !gone(err) {
 			return err
 		}
-		f, err = c.dir.Create(c.result(), mode)
+		f, err = c.dir.Create(c.result(), fileMode)
 	}
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(c.content)
-	if err == nil && c.src.kind.Local {
-		c.file = f
-		return nil
-	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case c.src.kind.Ordered:
+		if err = f.Flush(); err == nil {
+			c.file = f
+			return nil
+		}
+	default:
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
 }
 
-// persist ends a commit. On a file system that only this kernel sees, the file and
-// the directory's entry are on stable storage when both have been synced; an NFS
-// server has done that when it answers.
+// persist ends a commit. On a file system that only this kernel sees, the directory's
+// entry is not on stable storage before it has been synced, nor is what was only
+// flushed; an NFS server has done that when it answers.
 func (c *commitment) persist() error {
 	c.setPending(false)
-	if c.file == nil {
+	if !c.src.kind.Local {
 		return nil
 	}
-	err := c.file.Sync()
+	var err error
+	if c.file != nil {
+		err = c.file.Sync()
+	}
 	if err == nil {
 		err = c.done.Sync()
 	}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"slices"
 	"syscall"
 
@@ -76,10 +74,7 @@ func (s *Source) outcome(name string) (multilock.Result, error) {
 		return multilock.Result{}, resultsError(name, err)
 	}
 	r, err := readResult(done, name)
-	switch {
-	case errors.Is(err, errCasualty):
-		return multilock.Result{}, multilock.ErrNoResult
-	case errors.Is(err, multilock.ErrNoResult), is(err, syscall.ESTALE):
+	if errors.Is(err, multilock.ErrNoResult) || is(err, syscall.ESTALE) {
 		return multilock.Result{}, errAgain // the client remembered what is there no more
 	}
 	return r, err
@@ -170,16 +165,10 @@ func (s *Source) result(name string) (multilock.Result, error) {
 	return r, err
 }
 
-// errCasualty says that this machine went down before a result was on stable
-// storage, and with it whoever was to be told of it.
-var errCasualty = fmt.Errorf("%w: it was lost when the machine went down", multilock.ErrNoResult)
-
 // readResult reads a result. What cannot be understood is one, too.
 func readResult(done vfs.Dir, name string) (multilock.Result, error) {
 	data, err := readAll(done, name)
 	switch {
-	case err == nil && torn(data) && isUnsynced(done, name):
-		return multilock.Result{}, errCasualty
 	case err == nil:
 		return parseResult(name, data), nil
 	case is(err, syscall.ENOENT, syscall.EISDIR):
@@ -188,12 +177,6 @@ func readResult(done vfs.Dir, name string) (multilock.Result, error) {
 		return multilock.Result{Name: name, Foreign: "it cannot be read: " + err.Error()}, nil
 	}
 	return multilock.Result{}, opError("read the result", name, err)
-}
-
-// isUnsynced says whether a file got its name before it was synced.
-func isUnsynced(dir vfs.Dir, name string) bool {
-	info, err := dir.StatName(name)
-	return err == nil && info.Mode&fs.ModeSticky != 0
 }
 
 // readAll reads as much of a file as a record can have.

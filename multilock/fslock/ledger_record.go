@@ -43,12 +43,6 @@ func parseResult(name string, data []byte) multilock.Result {
 	return r
 }
 
-// torn says whether these are not all the bytes of a record that were once written:
-// none, blocks that never got their content, or no end.
-func torn(data []byte) bool {
-	return len(data) == 0 || data[len(data)-1] != '\n' || bytes.IndexByte(data, 0) >= 0
-}
-
 func decodeResult(data []byte) (multilock.Result, error) {
 	switch {
 	case len(data) > maxRecord:

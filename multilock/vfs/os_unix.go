@@ -247,6 +247,8 @@ func (f *osFile) Stat() (Info, error) {
 
 func (f *osFile) Sync() error { return f.dir.fail("fsync", f.name, unix.Fsync(f.fd)) }
 
+func (f *osFile) Flush() error { return f.dir.fail("flush", f.name, flush(f.fd)) }
+
 func (f *osFile) Close() error { return f.dir.fail("close", f.name, unix.Close(f.fd)) }
 
 // openat repeats an interrupted open: an exclusive create that was interrupted

@@ -89,6 +89,9 @@ type File interface {
 	Stat() (Info, error)
 	// Sync brings the file's content to stable storage.
 	Sync() error
+	// Flush sends the file's content to the disk, and waits until it is there. It does
+	// not wait for what the file system writes down of it: see FileSystem.Ordered.
+	Flush() error
 	Close() error
 }
 
@@ -113,4 +116,8 @@ type FileSystem struct {
 	// that no client cache can be stale and a process that wrote without syncing
 	// lost its data only if this kernel went down.
 	Local bool
+	// Ordered is true if a local file system is known to write down its changes in
+	// their order: a file that was flushed before it was renamed is whole wherever its
+	// new name is, also after a power loss.
+	Ordered bool
 }

@@ -60,4 +60,6 @@ func (f *file) Stat() (info vfs.Info, err error) {
 
 func (f *file) Sync() error { return f.call("sync").do(f.inner.Sync) }
 
+func (f *file) Flush() error { return f.call("flush").do(f.inner.Flush) }
+
 func (f *file) Close() error { return f.call("file.close").closing(f.inner.Close) }
