@@ -18,8 +18,8 @@ import (
 // jobPrices are what the steps of batches, run-once jobs and barriers cost.
 func jobPrices() []price {
 	return []price{
-		{what: "a job that runs once: lock, look, commit, release", most: [3]int{25, 25, 23}, call: costOfJob},
-		{what: "a job that turns out to be done", most: [3]int{24, 24, 22}, call: costOfDoneJob},
+		{what: "a job that runs once: lock, look, commit, release", most: [3]int{23, 23, 22}, call: costOfJob},
+		{what: "a job that turns out to be done", most: [3]int{22, 22, 21}, call: costOfDoneJob},
 		{what: "a job that somebody else holds", most: [3]int{9, 9, 9}, call: costOfHeldJob},
 		{what: "news of a batch, told", most: [3]int{6, 6, 5}, call: costOfTelling},
 		{what: "news of a batch, when there are none", most: [3]int{5, 5, 5}, call: costOfNoNews},

@@ -26,7 +26,7 @@ func TestCostOfEachCall(t *testing.T) {
 			require.NoError(t, lock.Release(context.Background()))
 		}
 		t.Logf("v%s\n%s", h.version, l)
-		for i, call := range []string{"rename .multilock/staging/", "open .locks/job/job.locked", "unlink .locks/job/job.locked", "rmdir .locks/job"} {
+		for i, call := range []string{"rename .multilock/staging/", "handle .locks/job/job.locked", "unlink .locks/job/job.locked", "rmdir .locks/job"} {
 			require.Equal(t, 1, l.during(call)[asked[h.version][i]], "%s", call)
 		}
 	})

@@ -138,6 +138,11 @@ func (c *contender) reserve(group *handle) error {
 // never anywhere else. Anything else may be a cache's memory, and is looked at
 // once more, fresh from the server.
 func (c *contender) readBack(group *handle, renamed error) (multilock.Lease, error) {
+	if renamed == nil {
+		if dir := c.recognized(group); dir != nil {
+			return c.acquired(group, dir)
+		}
+	}
 	dir, content, err := c.src.open(group, c.name)
 	if !c.src.kind.Local && !c.isOurs(content, err) {
 		if dir != nil {
@@ -152,6 +157,26 @@ func (c *contender) readBack(group *handle, renamed error) (multilock.Lease, err
 		_ = dir.Close()
 	}
 	return c.notOurs(group, renamed, content, err)
+}
+
+// recognized opens the lock if the file in it is the very one that was staged, which
+// takes no more than looking up its name: nobody else wrote to that file. Nil says
+// nothing. It is for a rename that succeeded: after any other answer the staged file
+// may be gone, and not all file systems keep their promise never to give its handle
+// to another. Where one kernel has the file system to itself, reading costs as little.
+func (c *contender) recognized(group *handle) vfs.Dir {
+	if c.staged.file == "" {
+		return nil
+	}
+	dir, err := group.OpenDir(c.name)
+	if err != nil {
+		return nil
+	}
+	if file, err := dir.Handle(c.name + lockedSuffix); err != nil || file != c.staged.file {
+		_ = dir.Close()
+		return nil
+	}
+	return dir
 }
 
 func (c *contender) isOurs(content []byte, err error) bool {

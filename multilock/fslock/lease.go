@@ -30,6 +30,7 @@ type lease struct {
 	marked  bool // there is a job file
 	pending bool // a result's file may be in the lock's directory
 	missed  bool // the lock file was found missing
+	left    sign // of the directory, when the lock file was in it; zero if unknown
 	settled error
 }
 
@@ -55,9 +56,9 @@ func (l *lease) result() string { return l.record.Name + resultSuffix }
 
 func (l *lease) forgot() string { return l.record.Name + forgotSuffix }
 
-// Renew gives a sign of life through the descriptor and then looks the lock file
-// up by name in it. The touch alone would prove nothing: it also succeeds on a
-// directory that a breaker has emptied.
+// Renew gives a sign of life through the descriptor and makes sure that the lock
+// file is in the directory. The touch alone would prove nothing: it also succeeds on
+// a directory that a breaker has emptied.
 func (l *lease) Renew(context.Context) error {
 	if err := l.enter(); err != nil {
 		return err
@@ -67,10 +68,56 @@ func (l *lease) Renew(context.Context) error {
 }
 
 func (l *lease) renew() error {
+	untouched, err := l.untouched()
+	if err != nil {
+		return l.explain("look at the lock's directory", err)
+	}
 	if err := l.dir.Touch(); err != nil {
 		return l.explain("touch", err)
 	}
-	return l.present()
+	left := l.leaves()
+	if !untouched || left == (sign{}) {
+		if err := l.present(); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	l.left = left
+	l.mu.Unlock()
+	return nil
+}
+
+// untouched says whether the directory is as this lease's last sign of life left it:
+// then nothing in it was added or removed since, and the lock file is still there. To
+// look it up by name costs an NFS client two requests more, for it asks for its
+// permissions on a directory that the touch has changed.
+func (l *lease) untouched() (bool, error) {
+	l.mu.Lock()
+	left := l.left
+	l.mu.Unlock()
+	if left == (sign{}) {
+		return false, nil
+	}
+	info, err := l.dir.Stat()
+	return err == nil && info.Links > 0 && signOf(info) == left, err
+}
+
+// leaves is how a touch leaves the directory, by the times in the server's reply; zero
+// if it is gone, and where one kernel has the file system to itself: there a look by
+// name costs no more.
+//
+// Had a breaker removed the lock file between untouched and the touch, the times would
+// not tell. Nobody has the lock then: whoever takes it replaces the directory, or the
+// breaker removes it, and the next sign of life finds it gone.
+func (l *lease) leaves() sign {
+	if l.src.kind.Local {
+		return sign{}
+	}
+	info, err := l.dir.StatCached()
+	if err != nil || info.Links == 0 {
+		return sign{}
+	}
+	return signOf(info)
 }
 
 // present looks the lock file up by name, as the server has it now.

@@ -19,6 +19,7 @@ type staged struct {
 	token   string
 	name    string // the lock's name
 	content []byte
+	file    vfs.Handle       // of the lock file, empty where files have none
 	parent  *handle          // the staging directory
 	made    boottime.Instant // before the server gave it its time
 }
@@ -114,6 +115,9 @@ func (st *staged) write(claim multilock.Claim) error {
 	_, err = f.Write(st.content)
 	if err == nil && sync {
 		err = f.Sync()
+	}
+	if err == nil && !st.src.kind.Local {
+		st.file, _ = f.Handle() // without it the content is compared
 	}
 	return errors.Join(err, f.Close())
 }

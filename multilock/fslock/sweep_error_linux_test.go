@@ -126,7 +126,7 @@ func isLie(f fault, op faultfs.Op) bool {
 func requireOutcome(t *testing.T, s scene, o struck) {
 	t.Helper()
 	checks := map[string]func(*testing.T, struck){
-		"mark": requireMarked, "heartbeat": requireRenewed, "fence": requireFenced, "break": requireBrokenOrNot,
+		"mark": requireMarked, "heartbeat": requireRenewed, "heartbeat again": requireRenewed, "fence": requireFenced, "break": requireBrokenOrNot,
 		"release": requireReleased, "release with legacy peers": requireReleased,
 		"clean": requireSwept, "history": requireAppended,
 		"vacant": requireVacancy, "vacant without a group": requireVacancy, "vacant though held": requireNoVacancy, "tidy": requireTidied,

@@ -38,6 +38,7 @@ func scenes() []scene {
 		{name: "take over", prepare: prepareDead, play: playAcquire},
 		{name: "mark", prepare: prepareHold, play: (*player).mark},
 		{name: "heartbeat", prepare: prepareHold, play: (*player).renew},
+		{name: "heartbeat again", prepare: prepareBeating, play: (*player).renew},
 		{name: "fence", prepare: prepareHold, play: (*player).fence},
 		{name: "release", prepare: prepareMarked, play: (*player).release},
 		{name: "release with legacy peers", legacy: true, prepare: prepareHold, play: (*player).release},
@@ -101,6 +102,14 @@ func prepareWait(p *player) error {
 }
 
 func prepareHold(p *player) error { return p.compete(p.src, sweptClaim()) }
+
+// prepareBeating makes the next sign of life one that rests on the one before.
+func prepareBeating(p *player) error {
+	if err := prepareHold(p); err != nil {
+		return err
+	}
+	return p.renew()
+}
 
 func prepareMarked(p *player) error {
 	claim := sweptClaim()

@@ -3,6 +3,7 @@
 package vfs
 
 import (
+	"errors"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +26,15 @@ func statAt(fd int, name string) (Info, error) {
 	}
 	return infoOf(&s), nil
 }
+
+func statCached(fd int) (Info, error) { return statFD(fd) }
+
+func touch(fd int) error { return touchat(fd, ".") }
+
+// Only root may ask for handles here (getfh(2)).
+func handleFD(int) (Handle, error) { return "", errors.ErrUnsupported }
+
+func handleAt(int, string) (Handle, error) { return "", errors.ErrUnsupported }
 
 func infoOf(s *unix.Stat_t) Info {
 	return Info{

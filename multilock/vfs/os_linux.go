@@ -13,6 +13,10 @@ const durable = unix.O_DSYNC
 // if the mask asks for times or size as well (Linux fs/nfs/inode.c, nfs_getattr).
 const forced = unix.AT_STATX_FORCE_SYNC
 
+func statCached(fd int) (Info, error) {
+	return statx(fd, "", unix.AT_STATX_DONT_SYNC|unix.AT_EMPTY_PATH)
+}
+
 func statFD(fd int) (Info, error) { return statx(fd, "", forced|unix.AT_EMPTY_PATH) }
 
 func statAt(fd int, name string) (Info, error) {
@@ -34,6 +38,30 @@ func statx(fd int, name string, flags int) (Info, error) {
 		Links:      uint64(s.Nlink),
 		UID:        s.Uid,
 	}, nil
+}
+
+// touch names no path, not even ".", as futimens(3) does: an NFS client asks for its
+// permissions on a directory that it is to look something up in.
+func touch(fd int) error {
+	if _, _, err := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, 0, 0, 0, 0); err != 0 {
+		return err
+	}
+	return nil
+}
+
+func handleFD(fd int) (Handle, error) {
+	return handleOf(unix.NameToHandleAt(fd, "", unix.AT_EMPTY_PATH))
+}
+
+func handleAt(fd int, name string) (Handle, error) { return handleOf(unix.NameToHandleAt(fd, name, 0)) }
+
+// handleOf makes a value of a kernel's handle: its type and its bytes. An NFS client's
+// has the server's, in which there is a generation number beside that of the inode.
+func handleOf(h unix.FileHandle, _ int, err error) (Handle, error) {
+	if err != nil {
+		return "", err
+	}
+	return Handle(fmt.Sprintf("%d:%s", h.Type(), h.Bytes())), nil
 }
 
 func fileSystem(fd int) (FileSystem, error) {

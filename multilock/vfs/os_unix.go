@@ -124,9 +124,7 @@ func (d *osDir) Rmdir(name string) error {
 	return d.call("rmdir", name, func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) })
 }
 
-func (d *osDir) Touch() error {
-	return d.call("touch", "", func(fd int) error { return touchat(fd, ".") })
-}
+func (d *osDir) Touch() error { return d.call("touch", "", touch) }
 
 func (d *osDir) TouchFile(name string) error {
 	return d.call("touch", name, func(fd int) error { return touchat(fd, name) })
@@ -146,6 +144,22 @@ func (d *osDir) StatName(name string) (info Info, err error) {
 		return err
 	})
 	return info, err
+}
+
+func (d *osDir) StatCached() (info Info, err error) {
+	err = d.call("stat", "", func(fd int) error {
+		info, err = statCached(fd)
+		return err
+	})
+	return info, err
+}
+
+func (d *osDir) Handle(name string) (handle Handle, err error) {
+	err = d.call("name_to_handle", name, func(fd int) error {
+		handle, err = handleAt(fd, name)
+		return err
+	})
+	return handle, err
 }
 
 // List opens the directory anew, which is what makes a network file system
@@ -245,6 +259,11 @@ func (f *osFile) Stat() (Info, error) {
 	return info, f.dir.fail("stat", f.name, err)
 }
 
+func (f *osFile) Handle() (Handle, error) {
+	handle, err := handleFD(f.fd)
+	return handle, f.dir.fail("name_to_handle", f.name, err)
+}
+
 func (f *osFile) Sync() error { return f.dir.fail("fsync", f.name, unix.Fsync(f.fd)) }
 
 func (f *osFile) Flush() error { return f.dir.fail("flush", f.name, flush(f.fd)) }
@@ -259,7 +278,7 @@ func openat(at int, name string, flags int, mode uint32) (int, error) {
 
 // touchat passes no times at all, which means "now" by the server's clock and
 // needs no more than write permission (utimensat(2)). An explicit time would be
-// this client's.
+// this client's. So does touch.
 func touchat(fd int, name string) error {
 	return unix.UtimesNanoAt(fd, name, nil, unix.AT_SYMLINK_NOFOLLOW)
 }

@@ -61,6 +61,13 @@ type Dir interface {
 	// itself is looked up in the client's cache unless the directory is known to
 	// have changed: call Stat on it first where that matters.
 	StatName(name string) (Info, error)
+	// StatCached describes this directory as this host knows it, without asking the
+	// server: after a call that changed it, as that call left it, or later.
+	StatCached() (Info, error)
+	// Handle is what tells the file name from all others. The name is looked up like
+	// StatName's. The error is errors.ErrUnsupported, or what the system says, where
+	// files have none.
+	Handle(name string) (Handle, error)
 	// List returns the names in this directory in no particular order.
 	List() ([]string, error)
 	// ListFiles does the same for all that is not a directory.
@@ -87,6 +94,8 @@ type File interface {
 	WriteAt(p []byte, off int64) (int, error)
 	// Stat describes the open file as the server sees it now.
 	Stat() (Info, error)
+	// Handle is what tells this file from all others. It asks no server.
+	Handle() (Handle, error)
 	// Sync brings the file's content to stable storage.
 	Sync() error
 	// Flush sends the file's content to the disk, and waits until it is there. It does
@@ -94,6 +103,11 @@ type File interface {
 	Flush() error
 	Close() error
 }
+
+// Handle names one file for good. Other than an inode number, which a file gets that
+// was made after another was removed, no other file of the file system has the same, ever.
+// It is not empty.
+type Handle string
 
 // Info is what the protocol needs to know about a file or directory. Times are
 // those of the file system's server.

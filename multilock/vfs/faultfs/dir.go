@@ -82,6 +82,22 @@ func (d *dir) StatName(name string) (info vfs.Info, err error) {
 	return info, err
 }
 
+func (d *dir) StatCached() (info vfs.Info, err error) {
+	err = d.call("statcached", "").do(func() error {
+		info, err = d.inner.StatCached()
+		return err
+	})
+	return info, err
+}
+
+func (d *dir) Handle(name string) (handle vfs.Handle, err error) {
+	err = d.call("handle", name).do(func() error {
+		handle, err = d.inner.Handle(name)
+		return err
+	})
+	return handle, err
+}
+
 func (d *dir) List() (names []string, err error) {
 	err = d.call("list", "").do(func() error {
 		names, err = d.inner.List()

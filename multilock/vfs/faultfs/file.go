@@ -58,6 +58,14 @@ func (f *file) Stat() (info vfs.Info, err error) {
 	return info, err
 }
 
+func (f *file) Handle() (handle vfs.Handle, err error) {
+	err = f.call("file.handle").do(func() error {
+		handle, err = f.inner.Handle()
+		return err
+	})
+	return handle, err
+}
+
 func (f *file) Sync() error { return f.call("sync").do(f.inner.Sync) }
 
 func (f *file) Flush() error { return f.call("flush").do(f.inner.Flush) }
