@@ -30,7 +30,7 @@ type bench struct {
 }
 
 const (
-	samples = 9 // are enough for a median
+	samples = 5 // are enough for a median
 	tries   = 3 // are enough on a busy machine
 )
 

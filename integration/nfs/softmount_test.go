@@ -16,7 +16,7 @@ import (
 // softHost boots a host that gives up on the server after a few seconds.
 func softHost(t testing.TB, version string) host {
 	t.Helper()
-	return addHost(t, "soft", version, "soft,timeo=10,retrans=1")
+	return addHost(t, "soft", version, "soft,timeo=5,retrans=1")
 }
 
 // zombie is a request that the server has taken in and not yet carried out,
