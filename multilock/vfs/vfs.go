@@ -28,6 +28,7 @@ type FS interface {
 //
 // All errors are *fs.PathError around the system's own error number.
 type Dir interface {
+	Descriptions
 	// OpenDir opens the directory name. A symbolic link is refused.
 	OpenDir(name string) (Dir, error)
 	// Open opens the file name for reading, without waiting for a writer if it
@@ -55,6 +56,21 @@ type Dir interface {
 	Touch() error
 	// TouchFile does the same for the file name.
 	TouchFile(name string) error
+	// Sync brings the directory's entries to stable storage.
+	Sync() error
+	// Path is the path under which the directory was opened, for messages.
+	Path() string
+	// Pin returns the descriptor's number, for inotify(7) and the like, and keeps it
+	// from being closed until Unpin. The error is fs.ErrClosed after Close.
+	Pin() (int, error)
+	Unpin()
+	// Close closes the descriptor as soon as no call is using it. Later calls of
+	// any method answer fs.ErrClosed and touch nothing.
+	Close() error
+}
+
+// Descriptions are what a directory tells about itself and its entries.
+type Descriptions interface {
 	// Stat describes this directory as the server sees it now, not a cache.
 	Stat() (Info, error)
 	// StatName does the same for the entry name; links are not followed. The name
@@ -72,19 +88,8 @@ type Dir interface {
 	List() ([]string, error)
 	// ListFiles does the same for all that is not a directory.
 	ListFiles() ([]string, error)
-	// Sync brings the directory's entries to stable storage.
-	Sync() error
 	// FileSystem says what file system the directory is on.
 	FileSystem() (FileSystem, error)
-	// Path is the path under which the directory was opened, for messages.
-	Path() string
-	// Pin returns the descriptor's number, for inotify(7) and the like, and keeps it
-	// from being closed until Unpin. The error is fs.ErrClosed after Close.
-	Pin() (int, error)
-	Unpin()
-	// Close closes the descriptor as soon as no call is using it. Later calls of
-	// any method answer fs.ErrClosed and touch nothing.
-	Close() error
 }
 
 // File is an open file.
