@@ -12,4 +12,4 @@ func openCloudshell(context.Context, *env, common) (multilock.Source, error) {
 	return nil, withoutSource("CloudShell", "no_cloudshell")
 }
 
-func completeCloudshell(*env, *common) error { return withoutSource("CloudShell", "no_cloudshell") }
+func completeCloudshell(*env, *common) error { return handOver("CloudShell", "no_cloudshell") }

@@ -24,6 +24,9 @@ func openMongo(_ context.Context, e *env, o common) (multilock.Source, error) {
 	return s, nil
 }
 
+// completeMongo has nothing to fill in: nothing of these URLs can be left out.
+func completeMongo(*env, *common) error { return nil }
+
 // mongoPlace is the collection that the URL names.
 func mongoPlace(e *env, o *common) (mongolock.Place, error) {
 	full, err := o.fullURL(e)

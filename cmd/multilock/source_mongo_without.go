@@ -15,3 +15,5 @@ func openMongo(context.Context, *env, common) (multilock.Source, error) {
 func openCookMongo(context.Context, *env, common) (multilock.Source, error) {
 	return nil, withoutSource("MongoDB", "no_mongodb")
 }
+
+func completeMongo(*env, *common) error { return handOver("MongoDB", "no_mongodb") }

@@ -23,7 +23,8 @@ type sourceKind struct {
 	group  string // the group that is meant if none is named
 	open   func(ctx context.Context, e *env, o common) (multilock.Source, error)
 	// complete fills in what the URL leaves out, before anything is opened; nil if
-	// nothing can be left out.
+	// nothing can be left out. In a program without the source it hands over to one
+	// that has it.
 	complete func(e *env, o *common) error
 }
 
@@ -33,11 +34,11 @@ func sourceKinds() []sourceKind {
 	return []sourceKind{
 		{fileScheme, "file:DIRECTORY", true, fslock.DefaultGroup, openFiles, nil},
 		{"cloudshell", "cloudshell://USER@HOST/RESERVATION", true, "", openCloudshell, completeCloudshell},
-		{"mongodb", "mongodb://HOST/DATABASE.COLLECTION", true, "", openMongo, nil},
-		{"mongodb+srv", "mongodb+srv://HOST/DATABASE.COLLECTION", true, "", openMongo, nil},
+		{"mongodb", "mongodb://HOST/DATABASE.COLLECTION", true, "", openMongo, completeMongo},
+		{"mongodb+srv", "mongodb+srv://HOST/DATABASE.COLLECTION", true, "", openMongo, completeMongo},
 		{"cook+file", "cook+file:///DIRECTORY?period=5m", true, cooklock.DefaultGroup, openCookFiles, completeCookFiles},
-		{"cook+mongodb", "cook+mongodb://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, nil},
-		{"cook+mongodb+srv", "cook+mongodb+srv://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, nil},
+		{"cook+mongodb", "cook+mongodb://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, completeMongo},
+		{"cook+mongodb+srv", "cook+mongodb+srv://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, completeMongo},
 	}
 }
 

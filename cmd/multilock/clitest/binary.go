@@ -37,11 +37,8 @@ func testWithBinary(m *testing.M, source string) (code int, err error) {
 		return 1, err
 	}
 	binary := filepath.Join(dir, "multilock")
-	build := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-o", binary, ".")
-	build.Dir, build.Stderr = source, os.Stderr
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if err := build.Run(); err != nil {
-		return 1, fmt.Errorf("build the binary: %w", err)
+	if err := Build(source, binary); err != nil {
+		return 1, err
 	}
 	if err := os.Setenv(binaryVariable, binary); err != nil {
 		return 1, err
@@ -49,11 +46,26 @@ func testWithBinary(m *testing.M, source string) (code int, err error) {
 	return m.Run(), nil
 }
 
+// Build builds the command as it is shipped, without the sources that the tags leave out.
+func Build(source, binary string, tags ...string) error {
+	tags = append(tags, "urfave_cli_no_docs")
+	build := exec.Command("go", "build", "-tags", strings.Join(tags, ","), "-o", binary, ".") //nolint:gosec // tests say what
+	build.Dir, build.Stderr = source, os.Stderr
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build the binary: %w", err)
+	}
+	return nil
+}
+
+// Binary is the path of the binary.
+func Binary() string { return os.Getenv(binaryVariable) }
+
 // Command prepares the binary, in a directory of its own and in an environment with
 // no variables of ours but those that are given.
 func Command(t testing.TB, vars []string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(os.Getenv(binaryVariable), args...)
+	cmd := exec.Command(Binary(), args...)
 	cmd.Env = append(Environ(), vars...)
 	cmd.Dir = t.TempDir()
 	cmd.WaitDelay = Watchdog
@@ -78,5 +90,5 @@ func Environ() []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "MULTILOCK_") || strings.HasPrefix(entry, "PATH=")
 	})
-	return append(env, "PATH="+filepath.Dir(os.Getenv(binaryVariable))+":"+os.Getenv("PATH"))
+	return append(env, "PATH="+filepath.Dir(Binary())+":"+os.Getenv("PATH"))
 }
