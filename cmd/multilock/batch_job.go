@@ -43,10 +43,6 @@ func (r *batchRun) jobs() []lockgroup.Job {
 	return jobs
 }
 
-// markAfter is when a job is noted in its lock: short ones do not pay for it. Until
-// then a lock whose holder died is taken over by its silence alone.
-const markAfter = 100 * time.Millisecond
-
 // work runs one command to its end.
 func (r *batchRun) work(ctx context.Context, a lockgroup.Attempt) error {
 	vars, err := r.variables(ctx, a)
@@ -60,7 +56,7 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.Attempt) error {
 	command := r.list[a.Seq-1].command
 	j, err := job.Start(job.Spec{
 		Args: []string{"/bin/sh", "-c", command}, Env: vars, Mark: vars[len(vars)-1],
-		Stdout: out.writer, Stderr: out.writer, GuardGrace: r.opt.grace.value,
+		Stdout: out.writer, Stderr: out.writer, GuardGrace: r.opt.grace.value, Self: r.src.self,
 	})
 	out.started()
 	if err != nil {
@@ -97,8 +93,7 @@ func (r *batchRun) variables(ctx context.Context, a lockgroup.Attempt) ([]string
 // supervise waits for the command's end, and brings it about when the time is over
 // or the context ends. The error is nil if it ended by itself.
 func (r *batchRun) supervise(ctx context.Context, a lockgroup.Attempt, j *job.Job) error {
-	mark := time.NewTimer(markAfter)
-	defer mark.Stop()
+	defer startJobMark(ctx, r.env, a.Lock, j, a.Name, markAfter).stop()
 	var over <-chan time.Time
 	if r.opt.timeout.set {
 		timer := time.NewTimer(r.opt.timeout.value)
@@ -109,10 +104,6 @@ func (r *batchRun) supervise(ctx context.Context, a lockgroup.Attempt, j *job.Jo
 		select {
 		case <-j.Done():
 			return nil
-		case <-mark.C:
-			if err := a.Lock.MarkJob(ctx, j.Group()); err != nil && !errors.Is(err, multilock.ErrUnsupported) && !errors.Is(err, multilock.ErrLost) && ctx.Err() == nil {
-				r.env.say("warning: the processes of job %q could not be noted in its lock: %v", a.Name, err)
-			}
 		case <-over:
 			return r.end(ctx, a, j, errTimeout)
 		case <-ctx.Done():

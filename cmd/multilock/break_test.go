@@ -100,6 +100,7 @@ func TestClean(t *testing.T) {
 	s.requireUntouched()
 
 	s.hold("living")
+	s.awaitNote("living")
 	waiter := s.start("run", "-n", "living", "--wait", "forever", "--", "true")
 	s.eventuallyWaiting()
 	s.dead("dead")

@@ -18,6 +18,7 @@ func TestRefusalNamesTheHolder(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	holder := s.hold("x")
+	s.awaitNote("x")
 	got := s.run("run", "-n", "x", "--", "echo", "not to be seen")
 	require.Equal(t, 121, got.code)
 	require.Empty(t, got.stdout)

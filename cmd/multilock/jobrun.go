@@ -28,6 +28,7 @@ type jobRun struct {
 	plan      *lockgroup.Plan // nil if the result is not to be recorded
 	attempt   int             // the number of the attempt, from 1
 	committed bool            // the result of an attempt is recorded
+	marked    bool            // a job is noted in the lock
 }
 
 // run runs the command, keeps the lock as long as it has to, and releases it.
@@ -76,15 +77,12 @@ func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
 	j, err := job.Start(job.Spec{
 		Args: r.opt.command, Env: append(r.env.jobEnviron(), r.variables(mark)...), Mark: mark,
 		Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr,
-		JobControl: true, MayResume: r.mayResume, GuardGrace: r.grace,
+		JobControl: true, MayResume: r.mayResume, GuardGrace: r.grace, Self: r.src.self,
 	})
 	if err != nil {
 		return nil, err
 	}
 	go j.Forward(ctx, signals)
-	if err := r.lock.MarkJob(ctx, j.Group()); err != nil && !errors.Is(err, multilock.ErrUnsupported) && !errors.Is(err, multilock.ErrLost) {
-		r.env.say("warning: the job's processes could not be noted in the lock: %v", err)
-	}
 	err = r.supervise(ctx, j)
 	result := j.Result()
 	return &result, err
@@ -113,6 +111,8 @@ func (r *jobRun) variables(mark string) []string {
 // supervise waits for the command's end, and brings it about when the lock is
 // lost or the time is over.
 func (r *jobRun) supervise(ctx context.Context, j *job.Job) error {
+	mark := startJobMark(ctx, r.env, r.lock, j, r.opt.jobName(), r.markAfter())
+	defer func() { r.marked = mark.stop() || r.marked }()
 	var over <-chan time.Time
 	if limit := r.opt.maxRuntime; limit.set {
 		timer := time.NewTimer(limit.value)
@@ -141,6 +141,15 @@ func (r *jobRun) supervise(ctx context.Context, j *job.Job) error {
 			gone = nil
 		}
 	}
+}
+
+// markAfter is when to note the job in its lock: at once if there stands another,
+// because that one is over, and would testify that nobody works under the lock.
+func (r *jobRun) markAfter() time.Duration {
+	if r.marked {
+		return 0
+	}
+	return markAfter
 }
 
 // lost ends the command when the lock is gone: before others can take the lock,

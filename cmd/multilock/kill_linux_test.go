@@ -55,6 +55,7 @@ func TestKilledRunner(t *testing.T) {
 	job := s.start(append([]string{"run", "-n", "x", "--ttl", "1h", "--grace", "50ms"}, stubborn...)...)
 	job.Expect("ready")
 	job.helper(s, "__guard")
+	s.awaitNote("x")
 	job.Signal(syscall.SIGKILL)
 	job.wait() // for all who have its output open
 	require.Equal(t, "again\n", s.must("run", "-n", "x", "--", "echo", "again"))
@@ -62,6 +63,16 @@ func TestKilledRunner(t *testing.T) {
 	require.Equal(t, []string{"acquired", "broke", "acquired", "released"}, happened(events))
 	require.Equal(t, events[0].Token, events[1].Token)
 	require.NotEmpty(t, events[1].Why)
+}
+
+// Each attempt under one lock is noted in the place of the one before.
+func TestEachAttemptIsNoted(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	const untilNoted = `until grep -q "\"pgid\":$$," "$1"; do sleep 0.01; done; exit $((2 - MULTILOCK_ATTEMPT))`
+	note := filepath.Join(s.base, ".locks", "x", "x.job")
+	require.Equal(t, 0, s.run("run", "-q", "-n", "x", "--once", "--retries", "1", "--", "sh", "-c", untilNoted, "sh", note).code)
+	require.Equal(t, 2, s.result("x").Attempt)
 }
 
 // While a process of the job lives, the lock counts as held, though its runner
@@ -74,7 +85,7 @@ func TestLivingJobOfADeadRunner(t *testing.T) {
 	survivor := pidIn(t, job.Out.String())
 	t.Cleanup(func() { _ = syscall.Kill(survivor, syscall.SIGKILL) })
 	guard := job.helper(s, "__guard")
-	s.eventually("the lock names the job", func() bool { return strings.Contains(s.lock("x").Why, "its job lives") })
+	s.awaitNote("x")
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
 	job.Signal(syscall.SIGKILL)
 	s.eventually("the command dies with its runner", func() bool { return len(childrenOf(job.PID())) == 0 })

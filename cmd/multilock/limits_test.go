@@ -84,6 +84,7 @@ func TestOnLost(t *testing.T) {
 			}
 			job := s.start(append(args, stubborn...)...)
 			job.Expect("ready")
+			s.awaitNote("x")
 			s.breakUnder("x")
 			got := job.wait()
 			require.Equal(t, 122, got.code)

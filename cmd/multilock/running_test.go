@@ -5,6 +5,7 @@ package main_test
 import (
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/multilock/go/cmd/multilock/clitest"
@@ -40,6 +41,12 @@ func (s *station) hold(name string, options ...string) *running {
 	r := s.start(args...)
 	r.Expect("ready")
 	return r
+}
+
+// awaitNote waits until the lock names its job, which it does after a while only.
+func (s *station) awaitNote(name string) {
+	s.t.Helper()
+	s.eventually("the lock names the job", func() bool { return strings.Contains(s.lock(name).Why, "its job lives") })
 }
 
 // end closes the standard input and waits for the end.

@@ -93,9 +93,10 @@ func (s *signals) forJob() <-chan os.Signal {
 	return s.toJob
 }
 
-// release lets signals have their default effect again.
+// release lets signals have their default effect again. A program that ends at once
+// does not wait for that: each signal takes two switches between threads.
 func (s *signals) release() {
-	signal.Stop(s.incoming)
+	go signal.Stop(s.incoming)
 	close(s.done)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,6 +23,7 @@ func TestStatus(t *testing.T) {
 	s.hold("nightly")
 	s.hold("two words")
 	s.dead("old")
+	s.awaitNote("nightly")
 	lines := strings.Split(strings.TrimSpace(s.must("ls")), "\n")
 	require.Len(t, lines, 4)
 	require.Equal(t, []string{"NAME", "STATE", "HOST", "PID", "USER", "HELD", "FOR", "LAST", "SIGN", "COMMAND", "WHY"}, strings.Fields(lines[0]))

@@ -44,7 +44,7 @@ func appendEvents(dir vfs.Dir, file string, events []multilock.Event) error {
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	for _, e := range events {
-		e.Command, e.Why = shorten(e.Command, maxCommand), shorten(e.Why, maxWhy)
+		e.Time, e.Command, e.Why = e.Time.UTC(), shorten(e.Command, maxCommand), shorten(e.Why, maxWhy)
 		if err := encoder.Encode(e); err != nil {
 			return err
 		}

@@ -11,24 +11,22 @@ var _ multilock.Describer = (*Source)(nil)
 
 // Promises implements multilock.Describer.
 func (s *Source) Promises() []multilock.Promise {
-	kept := map[multilock.Trait]string{
-		multilock.SafeSilence:     "a holder stops believing in its lock after four fifths of its TTL without a confirmed sign of life",
-		multilock.BreakByEvidence: "when its process is gone, or after its TTL in silence by the server's clock and a while of watching",
-		multilock.PromptRelease:   "its directory is empty then, and the next rename takes it",
-		multilock.FenceNumbers:    "the length of a file that every draw appends to",
-		multilock.OneClock:        "the file server's, read from a directory that was made just now",
-		multilock.CheapBarrier:    "the group's directory is empty exactly when nothing in it is held",
-		multilock.Results:         "a file for each job, renamed into place by the lock's holder alone",
-		multilock.Manifest:        "a directory with the list, renamed into place by the first host",
-		multilock.History:         "a file for each host and day; what cannot be written is not in it",
+	kept := func(trait multilock.Trait, why string) multilock.Promise {
+		return multilock.Promise{Trait: trait, Kept: true, Why: why}
 	}
-	promises := []multilock.Promise{s.promiseOfDeath(), s.promiseOfJobs()}
-	for _, trait := range multilock.Traits() {
-		if why, ok := kept[trait]; ok {
-			promises = append(promises, multilock.Promise{Trait: trait, Kept: true, Why: why})
-		}
+	return []multilock.Promise{
+		s.promiseOfDeath(),
+		s.promiseOfJobs(),
+		kept(multilock.SafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a confirmed sign of life"),
+		kept(multilock.BreakByEvidence, "when its process is gone, or after its TTL in silence by the server's clock and a while of watching"),
+		kept(multilock.PromptRelease, "its directory is empty then, and the next rename takes it"),
+		kept(multilock.FenceNumbers, "the length of a file that every draw appends to"),
+		kept(multilock.OneClock, "the file server's, read from a directory that was made just now"),
+		kept(multilock.CheapBarrier, "the group's directory is empty exactly when nothing in it is held"),
+		kept(multilock.Results, "a file for each job, renamed into place by the lock's holder alone"),
+		kept(multilock.Manifest, "a directory with the list, renamed into place by the first host"),
+		kept(multilock.History, "a file for each host and day; what cannot be written is not in it"),
 	}
-	return promises
 }
 
 // promiseOfDeath is kept where a process can be told from a later one of the

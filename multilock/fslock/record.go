@@ -45,12 +45,13 @@ type wire struct {
 }
 
 // encodeRecord gives the bytes of a lock file: "HOST PID" as the Python
-// MultiLock writes it, and a line of JSON.
+// MultiLock writes it, and a line of JSON. Times are in UTC in all files: hosts may
+// have several zones, and this one takes no file to read.
 func encodeRecord(group string, r multilock.Record) ([]byte, error) {
 	r.Holder = r.Holder.Bounded()
 	line, err := json.Marshal(wire{
 		Version: recordVersion, Token: r.Token, Group: group, Name: r.Name, Holder: r.Holder,
-		TTL: r.TTL.Milliseconds(), Heartbeat: r.Heartbeat.Milliseconds(), Job: r.Job, Prepared: r.Prepared,
+		TTL: r.TTL.Milliseconds(), Heartbeat: r.Heartbeat.Milliseconds(), Job: r.Job, Prepared: r.Prepared.UTC(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the lock's record: %w", err)

@@ -22,18 +22,24 @@ type Group struct {
 // process groups. A pgid below 2 is refused: kill(2) gives 0 and -1 another
 // meaning.
 func FindGroup(pgid int) (Group, error) {
-	if pgid < 2 {
-		return Group{}, fmt.Errorf("find process group %d: %w", pgid, ErrNotFound)
-	}
 	place, err := here()
 	if err != nil {
 		return Group{}, err
+	}
+	return place.FindGroup(pgid)
+}
+
+// FindGroup is the function of that name for callers that know who they are
+// already: id must be the identity of the calling process.
+func (id Identity) FindGroup(pgid int) (Group, error) {
+	if pgid < 2 {
+		return Group{}, fmt.Errorf("find process group %d: %w", pgid, ErrNotFound)
 	}
 	start, err := leaderStart(pgid)
 	if err != nil {
 		return Group{}, fmt.Errorf("find process group %d: %w", pgid, err)
 	}
-	return Group{Boot: place.Boot, Namespace: place.Namespace, PGID: pgid, Start: start}, nil
+	return Group{Boot: id.Boot, Namespace: id.Namespace, PGID: pgid, Start: start}, nil
 }
 
 // Judge says whether any process of the group lives, from the view of self,

@@ -37,7 +37,7 @@ func namespace() string {
 }
 
 func firstLine(path string) string {
-	content, err := os.ReadFile(path)
+	content, err := readSmall(path)
 	if err != nil {
 		return ""
 	}
@@ -51,7 +51,7 @@ func firstLine(path string) string {
 // line NSpid (proc_pid_status(5), since 4.1) holds one number for the namespace
 // of the mount and one more for every namespace further in.
 func procIsOurs() bool {
-	status, err := os.ReadFile("/proc/self/status")
+	status, err := readSmall("/proc/self/status")
 	if err != nil {
 		return false
 	}

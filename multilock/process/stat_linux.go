@@ -91,26 +91,6 @@ func statPath(pid int) string {
 	return "/proc/" + strconv.Itoa(pid) + "/stat"
 }
 
-func openFile(path string) (int, error) {
-	for {
-		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != unix.EINTR {
-			return fd, err
-		}
-	}
-}
-
-// readOnce needs no second read: the kernel makes up the whole file for the
-// first one if the buffer is large enough.
-func readOnce(fd int, buf []byte) (int, error) {
-	for {
-		n, err := unix.Read(fd, buf)
-		if err != unix.EINTR {
-			return n, err
-		}
-	}
-}
-
 // vanished reports that there is no such process any more: opening fails with
 // ENOENT, reading a file opened before with ESRCH.
 func vanished(err error) bool {

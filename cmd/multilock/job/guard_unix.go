@@ -34,16 +34,26 @@ type order struct {
 	Grace time.Duration `json:"grace"`
 }
 
-// guard keeps a guard for a job that has lived for guardDelay. At the end of the
-// job the guard is killed and reaped: it has no say in that, and nothing to do.
-func (j *Job) guard() {
-	timer := time.NewTimer(guardDelay)
-	defer timer.Stop()
-	select {
-	case <-j.over:
-		return
-	case <-timer.C:
+// expectGuard sees to it that a job that lives for guardDelay gets a guard. No
+// goroutine waits for that moment: to start one costs as much as several system calls.
+func (j *Job) expectGuard() {
+	j.helpers.Add(1)
+	j.awaited = time.AfterFunc(guardDelay, func() {
+		defer j.helpers.Done()
+		j.guard()
+	})
+}
+
+// spareGuard is for a job that is over.
+func (j *Job) spareGuard() {
+	if j.awaited.Stop() {
+		j.helpers.Done()
 	}
+}
+
+// guard keeps a guard for the rest of the job's life. At the end of the job the
+// guard is killed and reaped: it has no say in that, and nothing to do.
+func (j *Job) guard() {
 	process, lifeline, err := j.startGuard()
 	if err != nil {
 		j.guardErr = fmt.Errorf("start guard of job %d: %w", j.pid, err)

@@ -130,6 +130,17 @@ func TestGroupIsTheJobsOwn(t *testing.T) {
 	require.ErrorIs(t, j.Signal(unix.SIGKILL), os.ErrProcessDone)
 }
 
+// A runner that says who it is gets the same group.
+func TestGroupOfAJobOfAKnownRunner(t *testing.T) {
+	self, err := process.Self()
+	require.NoError(t, err)
+	j := start(t, job.Spec{Args: []string{"sleep", "1000"}, Self: self})
+	group, err := process.FindGroup(j.Group().PGID)
+	require.NoError(t, err)
+	require.Equal(t, group, j.Group())
+	require.NotZero(t, group.Start)
+}
+
 func TestSignalMaskAndDispositionsAreDefault(t *testing.T) {
 	text, _ := output(t, job.Spec{Args: []string{"grep", "-E", "Sig(Blk|Ign|Cgt)", "/proc/self/status"}, JobControl: true})
 	plain, err := exec.Command("grep", "-E", "Sig(Blk|Ign|Cgt)", "/proc/self/status").Output()

@@ -4,7 +4,6 @@ package job
 
 import (
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -25,6 +24,7 @@ type Job struct {
 
 	over     chan struct{} // closed when the command has been reaped
 	helpers  sync.WaitGroup
+	awaited  *time.Timer // starts the guard
 	stopping atomic.Bool
 	guardErr error
 
@@ -87,6 +87,7 @@ func (j *Job) finish(status syscall.WaitStatus, usage syscall.Rusage) {
 		j.result.Terminal = j.control.finish(killed)
 	}
 	close(j.over)
+	j.spareGuard()
 	j.helpers.Wait()
 	j.result.GuardError = j.guardErr
 	close(j.done)
@@ -96,11 +97,3 @@ func (j *Job) finish(status syscall.WaitStatus, usage syscall.Rusage) {
 // else in this process has reaped our child (ECHILD). It reads as exit code 125,
 // the code for failures of the runner.
 const unknownStatus = syscall.WaitStatus(125 << 8)
-
-// fileOf is f, or the null device in its place.
-func fileOf(f, null *os.File) uintptr {
-	if f == nil {
-		return null.Fd()
-	}
-	return f.Fd()
-}

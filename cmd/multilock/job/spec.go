@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/multilock/go/multilock/process"
 )
 
 // maxMark keeps the guard's order well below the 64 KiB that a pipe takes in
@@ -45,6 +47,9 @@ type Spec struct {
 	// us is continued. If it says no, the job stays stopped, and the caller is to
 	// end it with Stop. Nil means yes.
 	MayResume func() bool
+	// Self is who the calling process is. A caller that knows it saves the job the
+	// time of finding it out; zero stands for whatever that shows.
+	Self process.Identity
 	// GuardGrace is the time between SIGTERM and SIGKILL when the guard has to
 	// end what a killed runner left. Zero stands for DefaultGuardGrace.
 	GuardGrace time.Duration

@@ -3,11 +3,13 @@
 package job
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -96,16 +98,23 @@ func (j *Job) begin(path string) error {
 	j.tree = newTree(j.pid, j.spec.Mark)
 	// The command has not been reaped, so it is there to be found. A system
 	// that cannot tell must not keep a job from running.
-	group, err := process.FindGroup(j.pid)
+	group, err := j.spec.findGroup(j.pid)
 	if err != nil {
 		group = process.Group{PGID: j.pid}
 	}
 	j.group = group
-	j.help(j.guard)
+	j.expectGuard()
 	if j.control != nil {
 		j.help(j.control.serve)
 	}
 	return nil
+}
+
+func (s Spec) findGroup(pgid int) (process.Group, error) {
+	if s.Self == (process.Identity{}) {
+		return process.FindGroup(pgid)
+	}
+	return s.Self.FindGroup(pgid)
 }
 
 // help runs a goroutine that ends with the job.
@@ -118,17 +127,12 @@ func (j *Job) help(work func()) {
 }
 
 func (j *Job) fork(path string) error {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	files, done, err := j.spec.files()
 	if err != nil {
 		return fmt.Errorf("start job: %w", err)
 	}
-	defer null.Close()
-	attr := &syscall.ProcAttr{
-		Dir:   j.spec.Dir,
-		Env:   j.spec.Env,
-		Files: []uintptr{fileOf(j.spec.Stdin, null), fileOf(j.spec.Stdout, null), fileOf(j.spec.Stderr, null)},
-		Sys:   sysProcAttr(),
-	}
+	defer done()
+	attr := &syscall.ProcAttr{Dir: j.spec.Dir, Env: j.spec.Env, Files: files, Sys: sysProcAttr()}
 	if j.control != nil {
 		j.control.prepare(attr.Sys)
 	}
@@ -138,6 +142,27 @@ func (j *Job) fork(path string) error {
 		return j.spec.explain(path, err)
 	}
 	return nil
+}
+
+// files are the job's first three, with the null device in the place of those that
+// it is not given. It is open until done is called.
+func (s Spec) files() (files []uintptr, done func(), err error) {
+	given := []*os.File{s.Stdin, s.Stdout, s.Stderr}
+	done = func() {}
+	if slices.Contains(given, nil) {
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		if err != nil {
+			return nil, nil, err
+		}
+		done = func() { _ = null.Close() }
+		for i, f := range given {
+			given[i] = cmp.Or(f, null)
+		}
+	}
+	for _, f := range given {
+		files = append(files, f.Fd())
+	}
+	return files, done, nil
 }
 
 func forkExec(path string, args []string, attr *syscall.ProcAttr) (int, error) {

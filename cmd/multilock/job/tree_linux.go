@@ -91,7 +91,7 @@ func (t *tree) marked(p stat) bool {
 	if t.mark == "" || p.dead() || p.pid == os.Getpid() {
 		return false
 	}
-	environ, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
+	environ, err := readProc("/proc/" + strconv.Itoa(p.pid) + "/environ")
 	if err != nil {
 		return false
 	}
@@ -138,7 +138,7 @@ func ignored(sig syscall.Signal) bool {
 var errNoMask = errors.New("no line SigIgn in /proc/self/status")
 
 func ignoredMask() (uint64, error) {
-	status, err := os.ReadFile("/proc/self/status")
+	status, err := readProc("/proc/self/status")
 	if err != nil {
 		return 0, err
 	}
