@@ -18,13 +18,19 @@ func (pacedFake) Pace() (least, most time.Duration) { return 2 * time.Second, 5 
 
 func (f pacedFake) pauses(t *testing.T, opt multilock.Options) []time.Duration {
 	t.Helper()
+	return pausesOf(t, f, f.fake, opt)
+}
+
+// pausesOf are those of a waiter for a lock that is held for good.
+func pausesOf(t *testing.T, src multilock.Source, f *fake, opt multilock.Options) []time.Duration {
+	t.Helper()
 	f.on(try, fails(multilock.ErrHeld))
 	held := node7(multilock.Held)
 	held.Next = time.Hour
 	f.show(held)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	_, err := multilock.Acquire(ctx, f, "nightly", opt)
+	_, err := multilock.Acquire(ctx, src, "nightly", opt)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	return gaps(f.times(try))
 }
@@ -49,5 +55,26 @@ func TestPollTakesThePlaceOfTheSourcesPace(t *testing.T) {
 		for _, pause := range pauses {
 			require.LessOrEqual(t, pause, time.Second)
 		}
+	})
+}
+
+// Whoever waits for long spares the processor and the file server: no two attempts
+// are closer than half the limit then, nor farther apart than it.
+func TestPausesOfALongWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		pauses := pausesOf(t, f, f, multilock.Options{Poll: 4 * time.Second})
+		const growing = 13 // from 2 ms to 4 s
+		require.Greater(t, len(pauses), growing+100)
+		for _, pause := range pauses[:growing-1] {
+			require.LessOrEqual(t, pause, 4*time.Second)
+		}
+		different := map[time.Duration]bool{}
+		for _, pause := range pauses[growing:] {
+			require.Greater(t, pause, 2*time.Second)
+			require.LessOrEqual(t, pause, 4*time.Second)
+			different[pause] = true
+		}
+		require.Greater(t, len(different), 100, "jitter")
 	})
 }

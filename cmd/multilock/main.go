@@ -1,3 +1,8 @@
+// The limit of a container's processors is looked up once, and not every second: a
+// waiter is to leave the processor alone.
+//
+//go:debug updatemaxprocs=0
+
 // Command multilock locks and runs jobs for clusters whose hosts share nothing
 // but a filesystem.
 package main
