@@ -100,8 +100,9 @@ func (l *Lock) Fence(ctx context.Context) (uint64, error) {
 
 // MarkJob records the process group that works under the lock: while one of its
 // processes lives, the holder counts as alive on this host even if this process
-// dies. The error is ErrUnsupported if the source keeps no such mark, or as for
-// Verify.
+// dies. The zero Group takes that back: to be done before another job is started under
+// the same lock, lest the one that is over testifies that nobody works there. The error
+// is ErrUnsupported if the source keeps no such mark, or as for Verify.
 func (l *Lock) MarkJob(ctx context.Context, job process.Group) error {
 	if err := l.usable(); err != nil {
 		return err

@@ -67,8 +67,9 @@ type Lease interface {
 	// The error is ErrUnsupported if the source has no such numbers.
 	Fence(ctx context.Context) (uint64, error)
 	// MarkJob records the process group of the holder's job: while one of its
-	// processes lives, the holder counts as alive on its own host. The error is
-	// ErrUnsupported if the source keeps no such mark.
+	// processes lives, the holder counts as alive on its own host. The zero Group takes
+	// that back: the job is over, and another may follow. The error is ErrUnsupported if
+	// the source keeps no such mark.
 	MarkJob(ctx context.Context, job process.Group) error
 	// Close gives up the lease without releasing the lock, which stays held until
 	// its TTL has passed.

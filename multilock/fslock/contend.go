@@ -138,7 +138,7 @@ func (c *contender) reserve(group *handle) error {
 // never anywhere else. Anything else may be a cache's memory, and is looked at
 // once more, fresh from the server.
 func (c *contender) readBack(group *handle, renamed error) (multilock.Lease, error) {
-	if renamed == nil {
+	if renamed == nil && c.fresh(c.staged) {
 		if dir := c.recognized(group); dir != nil {
 			return c.acquired(group, dir)
 		}
@@ -160,10 +160,12 @@ func (c *contender) readBack(group *handle, renamed error) (multilock.Lease, err
 }
 
 // recognized opens the lock if the file in it is the very one that was staged, which
-// takes no more than looking up its name: nobody else wrote to that file. Nil says
-// nothing. It is for a rename that succeeded: after any other answer the staged file
-// may be gone, and not all file systems keep their promise never to give its handle
-// to another. Where one kernel has the file system to itself, reading costs as little.
+// takes an NFS client no more than looking up its name: nobody else wrote to that file.
+// Nil says nothing.
+//
+// It has to be so soon after the staging that nobody can have taken this holder for
+// dead: the file may be gone otherwise, and not every server behind a server keeps the
+// promise never to give its handle to another.
 func (c *contender) recognized(group *handle) vfs.Dir {
 	if c.staged.file == "" {
 		return nil
@@ -172,7 +174,7 @@ func (c *contender) recognized(group *handle) vfs.Dir {
 	if err != nil {
 		return nil
 	}
-	if file, err := dir.Handle(c.name + lockedSuffix); err != nil || file != c.staged.file {
+	if file, err := dir.Handle(c.name + lockedSuffix); err != nil || file != c.staged.file || !c.fresh(c.staged) {
 		_ = dir.Close()
 		return nil
 	}

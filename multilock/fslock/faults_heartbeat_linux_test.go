@@ -1,6 +1,7 @@
 package fslock_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -84,4 +86,63 @@ func TestHolderChangesItsOwnDirectory(t *testing.T) {
 	}
 	require.NoError(t, os.Remove(lockedPath(base)))
 	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+}
+
+// The times that a look of somebody else on this host brought are not those that the
+// touch left. What they hide comes to light after a while.
+func TestEmptiedDirectoryComesToLight(t *testing.T) {
+	base, faulty, _, lease := beating(t)
+	faulty.Inject(touching(func() { _ = os.Remove(lockedPath(base)) }))
+	require.NoError(t, lease.Renew(t.Context()))
+	faulty.Inject(nil)
+	const often = 10
+	require.Condition(t, func() bool {
+		for range often {
+			if errors.Is(lease.Renew(t.Context()), multilock.ErrLost) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// A mark that comes while the lock is being released comes after it: between the two
+// removals it would be left in the way of the next one.
+func TestMarkWhileTheLockIsReleased(t *testing.T) {
+	base, faulty, src := contested(t, scene{})
+	lease := contendAndTry(t, src, sweptName, jobClaim())
+	marked := make(chan error, 1)
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.Kind == "unlink" && op.Real == lockedPath(base) && op.Phase == faultfs.Before {
+			go func() { marked <- lease.MarkJob(t.Context(), someJob(theSelf(t))) }()
+			time.Sleep(tick)
+		}
+		return nil
+	})
+	release(t, lease)
+	require.ErrorIs(t, <-marked, multilock.ErrReleased)
+	require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)))
+}
+
+// The note of an attempt that is over can be taken back, and another can follow.
+func TestMarkIsTakenBack(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	lease := contendAndTry(t, src, sweptName, jobClaim())
+	mark := filepath.Join(lockPath(base), sweptName+".job")
+	require.NoError(t, lease.MarkJob(t.Context(), process.Group{}), "there is none")
+	for range 2 {
+		require.NoError(t, lease.MarkJob(t.Context(), someJob(theSelf(t))))
+		require.FileExists(t, mark)
+		require.NoError(t, lease.MarkJob(t.Context(), process.Group{}))
+		require.NoFileExists(t, mark)
+	}
+	release(t, lease)
+	require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)))
+}
+
+func theSelf(t *testing.T) process.Identity {
+	t.Helper()
+	self, err := process.Self()
+	require.NoError(t, err)
+	return self
 }

@@ -22,6 +22,7 @@ type lease struct {
 
 	drawing   sync.Mutex // one fence number at a time
 	recording sync.Mutex // one change of the result at a time
+	marking   sync.Mutex // no mark of a job comes between the removals of a release
 
 	mu      sync.Mutex
 	users   int // calls that are using dir
@@ -31,6 +32,7 @@ type lease struct {
 	pending bool // a result's file may be in the lock's directory
 	missed  bool // the lock file was found missing
 	left    sign // of the directory, when the lock file was in it; zero if unknown
+	signs   int  // of life, that were given
 	settled error
 }
 
@@ -82,10 +84,17 @@ func (l *lease) renew() error {
 		}
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.signs++; l.signs%looksEvery == 0 {
+		left = sign{}
+	}
 	l.left = left
-	l.mu.Unlock()
 	return nil
 }
+
+// looksEvery is how often a sign of life comes with a look for the lock file in any
+// case, so that what the directory's times did not tell comes to light in the end.
+const looksEvery = 8
 
 // untouched says whether the directory is as this lease's last sign of life left it:
 // then nothing in it was added or removed since, and the lock file is still there. To
@@ -103,14 +112,14 @@ func (l *lease) untouched() (bool, error) {
 }
 
 // leaves is how a touch leaves the directory, by the times in the server's reply; zero
-// if it is gone, and where one kernel has the file system to itself: there a look by
-// name costs no more.
+// if it is gone, and where it is not known to be NFS: there a look by name costs no more,
+// or the times may not tell what others do.
 //
-// Had a breaker removed the lock file between untouched and the touch, the times would
-// not tell. Nobody has the lock then: whoever takes it replaces the directory, or the
-// breaker removes it, and the next sign of life finds it gone.
+// Had a breaker removed the lock file between untouched and this, the times would be his,
+// and would not tell. Nobody has the lock then: whoever takes it replaces the directory,
+// and the next sign of life finds it gone.
 func (l *lease) leaves() sign {
-	if l.src.kind.Local {
+	if !l.src.kind.NFS {
 		return sign{}
 	}
 	info, err := l.dir.StatCached()
@@ -151,6 +160,8 @@ func (l *lease) lost(why string) error {
 // directory. The lock file decides; the directory is removed by path, which can
 // only succeed on an empty one.
 func (l *lease) Release(context.Context) error {
+	l.marking.Lock()
+	defer l.marking.Unlock()
 	if err := l.enter(); err != nil {
 		return err
 	}
@@ -229,29 +240,39 @@ func (l *lease) Close() error {
 // MarkJob writes the job's process group into the lock directory, in the place
 // of the one before, if there is one.
 func (l *lease) MarkJob(_ context.Context, job process.Group) error {
+	l.marking.Lock()
+	defer l.marking.Unlock()
 	if err := l.enter(); err != nil {
 		return err
 	}
 	defer l.leave()
-	data, err := json.Marshal(job)
-	if err != nil {
-		return opError("mark the job", l.record.Name, err)
-	}
+	none := job == process.Group{}
 	l.mu.Lock()
 	again := l.marked
-	l.marked = true
+	l.marked = again || !none
 	l.mu.Unlock()
 	if again {
 		if err := l.dir.Unlink(l.job()); err != nil && !gone(err) {
 			return opError("mark the job", l.record.Name, err)
 		}
 	}
+	if none {
+		return nil
+	}
+	return l.explain("mark the job", l.writeMark(job))
+}
+
+func (l *lease) writeMark(job process.Group) error {
+	data, err := json.Marshal(job)
+	if err != nil {
+		return err
+	}
 	f, err := l.dir.Create(l.job(), fileMode)
 	if err != nil {
-		return l.explain("mark the job", err)
+		return err
 	}
 	_, err = f.Write(data)
-	return l.explain("mark the job", errors.Join(err, f.Close()))
+	return errors.Join(err, f.Close())
 }
 
 // enter begins a use of the descriptor, which is closed when the lease is settled

@@ -19,7 +19,7 @@ type staged struct {
 	token   string
 	name    string // the lock's name
 	content []byte
-	file    vfs.Handle       // of the lock file, empty where files have none
+	file    vfs.Handle       // of the lock file, on NFS, if there is one
 	parent  *handle          // the staging directory
 	made    boottime.Instant // before the server gave it its time
 }
@@ -116,7 +116,7 @@ func (st *staged) write(claim multilock.Claim) error {
 	if err == nil && sync {
 		err = f.Sync()
 	}
-	if err == nil && !st.src.kind.Local {
+	if err == nil && st.src.kind.NFS {
 		st.file, _ = f.Handle() // without it the content is compared
 	}
 	return errors.Join(err, f.Close())

@@ -36,7 +36,7 @@ const (
 // sweeps run through the calls that only those need.
 func sharedFS() *faultfs.FS {
 	fs := faultfs.New(vfs.OS{}, nil)
-	fs.Describe(vfs.FileSystem{Type: "test"})
+	fs.Describe(vfs.FileSystem{Type: "test", NFS: true})
 	return fs
 }
 

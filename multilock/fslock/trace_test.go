@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "rewrite the golden traces in testdata")
 // "shared" is a file system that other kernels use as well, "local" is not.
 func TestGoldenTraces(t *testing.T) {
 	for _, local := range []bool{false, true} {
-		kind := vfs.FileSystem{Type: "test", Local: local, Ordered: local}
+		kind := vfs.FileSystem{Type: "test", Local: local, NFS: !local, Ordered: local}
 		folder := map[bool]string{false: "shared", true: "local"}[local]
 		for name, record := range episodes() {
 			t.Run(folder+"/"+name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func fileSystem(fd int) (FileSystem, error) {
 		return FileSystem{}, err
 	}
 	kind := uint32(s.Type) //nolint:gosec // the magic numbers have 32 bits; the field's width differs by platform
-	return FileSystem{Type: fmt.Sprintf("%08x", kind), Local: isLocal(kind), Ordered: isOrdered(kind)}, nil
+	return FileSystem{Type: fmt.Sprintf("%08x", kind), Local: isLocal(kind), NFS: kind == unix.NFS_SUPER_MAGIC, Ordered: isOrdered(kind)}, nil
 }
 
 // isLocal knows the file systems that one kernel mounts for itself. Anything

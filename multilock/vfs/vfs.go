@@ -109,9 +109,10 @@ type File interface {
 	Close() error
 }
 
-// Handle names one file for good. Other than an inode number, which a file gets that
-// was made after another was removed, no other file of the file system has the same, ever.
-// It is not empty.
+// Handle names one file. Other than an inode number, which a file gets that was made
+// after another was removed, no other file has the same, ever, where the file system
+// counts the generations of its inodes, as NFS servers must (RFC 1813 2.4); FUSE need
+// not. It is not empty.
 type Handle string
 
 // Info is what the protocol needs to know about a file or directory. Times are
@@ -135,6 +136,9 @@ type FileSystem struct {
 	// that no client cache can be stale and a process that wrote without syncing
 	// lost its data only if this kernel went down.
 	Local bool
+	// NFS is true on an NFS client. There a file's Handle is the server's, and every
+	// change of a directory's entries, whoever makes it, changes the times that Stat tells.
+	NFS bool
 	// Ordered is true if a local file system is known to write down its changes in
 	// their order: a file that was flushed before it was renamed is whole wherever its
 	// new name is, also after a power loss.
