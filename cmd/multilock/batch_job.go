@@ -53,6 +53,9 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.Attempt) error {
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err)
 	}
+	if a.Number > 1 {
+		forgetJob(ctx, r.env, a.Lock, a.Name)
+	}
 	command := r.list[a.Seq-1].command
 	j, err := job.Start(job.Spec{
 		Args: []string{"/bin/sh", "-c", command}, Env: vars, Mark: vars[len(vars)-1],
@@ -93,7 +96,7 @@ func (r *batchRun) variables(ctx context.Context, a lockgroup.Attempt) ([]string
 // supervise waits for the command's end, and brings it about when the time is over
 // or the context ends. The error is nil if it ended by itself.
 func (r *batchRun) supervise(ctx context.Context, a lockgroup.Attempt, j *job.Job) error {
-	defer startJobMark(ctx, r.env, a.Lock, j, a.Name, markAfter).stop()
+	defer startJobMark(ctx, r.env, a.Lock, j, a.Name).stop()
 	var over <-chan time.Time
 	if r.opt.timeout.set {
 		timer := time.NewTimer(r.opt.timeout.value)

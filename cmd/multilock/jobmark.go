@@ -7,6 +7,7 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 )
 
 // markAfter is when a job is noted in its lock: short ones do not pay for it. Until
@@ -21,31 +22,36 @@ type jobMark struct {
 	done   chan struct{}
 }
 
-func startJobMark(ctx context.Context, e *env, lock *multilock.Lock, j *job.Job, name string, after time.Duration) *jobMark {
+func startJobMark(ctx context.Context, e *env, lock *multilock.Lock, j *job.Job, name string) *jobMark {
 	ctx, cancel := context.WithCancel(ctx)
 	m := &jobMark{cancel: cancel, done: make(chan struct{})}
-	m.timer = time.AfterFunc(after, func() {
+	m.timer = time.AfterFunc(markAfter, func() {
 		defer close(m.done)
-		noteJob(ctx, e, lock, j, name)
+		noteJob(ctx, e, lock, j.Group(), name)
 	})
 	return m
 }
 
-// stop is for when the job is over, and before the lock is given back: what is noted
-// after that would be in the way. It says whether the job may have been noted.
-func (m *jobMark) stop() bool {
+// stop is for when the job is over, once, and before the lock is given back: what is
+// noted after that would be in the way.
+func (m *jobMark) stop() {
 	never := m.timer.Stop()
 	m.cancel()
 	if !never {
 		<-m.done
 	}
-	return !never
 }
 
-// noteJob does it. That a source keeps no such note was known before, and that the
-// lock is lost those are told who end the job.
-func noteJob(ctx context.Context, e *env, lock *multilock.Lock, j *job.Job, name string) {
-	err := lock.MarkJob(ctx, j.Group())
+// forgetJob takes back what was noted of an attempt that is over, before the next one
+// starts: it would testify that nobody works under the lock.
+func forgetJob(ctx context.Context, e *env, lock *multilock.Lock, name string) {
+	noteJob(ctx, e, lock, process.Group{}, name)
+}
+
+// noteJob writes a job's processes into its lock. That a source keeps no such note was
+// known before, and that the lock is lost those are told who end the job.
+func noteJob(ctx context.Context, e *env, lock *multilock.Lock, group process.Group, name string) {
+	err := lock.MarkJob(ctx, group)
 	if err == nil || ctx.Err() != nil || errors.Is(err, multilock.ErrUnsupported) || errors.Is(err, multilock.ErrLost) {
 		return
 	}

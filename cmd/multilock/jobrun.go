@@ -28,7 +28,6 @@ type jobRun struct {
 	plan      *lockgroup.Plan // nil if the result is not to be recorded
 	attempt   int             // the number of the attempt, from 1
 	committed bool            // the result of an attempt is recorded
-	marked    bool            // a job is noted in the lock
 }
 
 // run runs the command, keeps the lock as long as it has to, and releases it.
@@ -72,6 +71,9 @@ func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
 	if left, timed := r.timeLeft(); timed && left <= 0 {
 		return nil, r.overError("the job was not started")
 	}
+	if r.attempt > 1 {
+		forgetJob(ctx, r.env, r.lock, r.opt.jobName())
+	}
 	signals := r.signals.forJob() // before the start, lest one gets lost in between
 	mark := "MULTILOCK_TOKEN=" + r.lock.Record().Token
 	j, err := job.Start(job.Spec{
@@ -111,8 +113,7 @@ func (r *jobRun) variables(mark string) []string {
 // supervise waits for the command's end, and brings it about when the lock is
 // lost or the time is over.
 func (r *jobRun) supervise(ctx context.Context, j *job.Job) error {
-	mark := startJobMark(ctx, r.env, r.lock, j, r.opt.jobName(), r.markAfter())
-	defer func() { r.marked = mark.stop() || r.marked }()
+	defer startJobMark(ctx, r.env, r.lock, j, r.opt.jobName()).stop()
 	var over <-chan time.Time
 	if limit := r.opt.maxRuntime; limit.set {
 		timer := time.NewTimer(limit.value)
@@ -141,15 +142,6 @@ func (r *jobRun) supervise(ctx context.Context, j *job.Job) error {
 			gone = nil
 		}
 	}
-}
-
-// markAfter is when to note the job in its lock: at once if there stands another,
-// because that one is over, and would testify that nobody works under the lock.
-func (r *jobRun) markAfter() time.Duration {
-	if r.marked {
-		return 0
-	}
-	return markAfter
 }
 
 // lost ends the command when the lock is gone: before others can take the lock,

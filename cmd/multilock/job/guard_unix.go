@@ -54,6 +54,11 @@ func (j *Job) spareGuard() {
 // guard keeps a guard for the rest of the job's life. At the end of the job the
 // guard is killed and reaped: it has no say in that, and nothing to do.
 func (j *Job) guard() {
+	select {
+	case <-j.over: // just now
+		return
+	default:
+	}
 	process, lifeline, err := j.startGuard()
 	if err != nil {
 		j.guardErr = fmt.Errorf("start guard of job %d: %w", j.pid, err)
