@@ -143,6 +143,28 @@ func TestSmallBuild(t *testing.T) {
 		})
 	}
 
+	t.Run("its interpreter is missing", func(t *testing.T) {
+		t.Parallel()
+		pair := small.in(t)
+		require.NoError(t, os.WriteFile(pair.beside(), []byte("#!/no/such/shell\n"), 0o700)) //nolint:gosec // it is to be run
+		got := pair.runIt("--source", "mongodb://h/d.c", "run", "--", "true")
+		require.Equal(t, 125, got.code)
+		require.Contains(t, got.stderr, pair.beside()+", which should have it, cannot be run: no such file")
+	})
+
+	t.Run("a stranger has put it there", func(t *testing.T) {
+		t.Parallel()
+		if os.Getuid() != 0 {
+			t.Skip("it takes root to give files away")
+		}
+		pair := small.in(t)
+		pair.impostor(pair.beside())
+		require.NoError(t, os.Chown(pair.beside(), 4711, -1))
+		got := pair.runIt("--source", "mongodb://h/d.c", "run", "--", "true")
+		require.Equal(t, 125, got.code)
+		require.Contains(t, got.stderr, "does not hand over to "+pair.beside()+": it belongs to user 4711")
+	})
+
 	t.Run("it cannot be run", func(t *testing.T) {
 		t.Parallel()
 		pair := small.in(t)
