@@ -111,10 +111,10 @@ func TestEmptiedDirectoryComesToLight(t *testing.T) {
 func TestMarkWhileTheLockIsReleased(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	lease := contendAndTry(t, src, sweptName, jobClaim())
-	marked := make(chan error, 1)
+	marked, group := make(chan error, 1), someJob(theSelf(t))
 	faulty.Inject(func(op faultfs.Op) error {
 		if op.Kind == "unlink" && op.Real == lockedPath(base) && op.Phase == faultfs.Before {
-			go func() { marked <- lease.MarkJob(t.Context(), someJob(theSelf(t))) }()
+			go func() { marked <- lease.MarkJob(t.Context(), group) }()
 			time.Sleep(tick)
 		}
 		return nil
