@@ -1,7 +1,6 @@
 package fslock
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"syscall"
@@ -129,119 +128,6 @@ func (c *contender) reserve(group *handle) error {
 		return opError("mkdir", c.name, err)
 	}
 	return nil
-}
-
-// readBack learns what the rename did, whatever it answered: replies get lost,
-// and some clients call a failure a success.
-//
-// Finding our own bytes is proof even if a cache helped to find them: they were
-// never anywhere else. Anything else may be a cache's memory, and is looked at
-// once more, fresh from the server.
-func (c *contender) readBack(group *handle, renamed error) (multilock.Lease, error) {
-	if renamed == nil && c.fresh(c.staged) {
-		if dir := c.recognized(group); dir != nil {
-			return c.acquired(group, dir)
-		}
-	}
-	dir, content, err := c.src.open(group, c.name)
-	if !c.src.kind.Local && !c.isOurs(content, err) {
-		if dir != nil {
-			_ = dir.Close()
-		}
-		dir, content, err = c.src.openFresh(group, c.name)
-	}
-	if c.isOurs(content, err) {
-		return c.acquired(group, dir)
-	}
-	if dir != nil {
-		_ = dir.Close()
-	}
-	return c.notOurs(group, renamed, content, err)
-}
-
-// recognized opens the lock if the file in it is the very one that was staged, which
-// takes an NFS client no more than looking up its name: nobody else wrote to that file.
-// Nil says nothing.
-//
-// It has to be so soon after the staging that nobody can have taken this holder for
-// dead: the file may be gone otherwise, and not every server behind a server keeps the
-// promise never to give its handle to another.
-func (c *contender) recognized(group *handle) vfs.Dir {
-	if c.staged.file == "" {
-		return nil
-	}
-	dir, err := group.OpenDir(c.name)
-	if err != nil {
-		return nil
-	}
-	if file, err := dir.Handle(c.name + lockedSuffix); err != nil || file != c.staged.file || !c.fresh(c.staged) {
-		_ = dir.Close()
-		return nil
-	}
-	return dir
-}
-
-func (c *contender) isOurs(content []byte, err error) bool {
-	return err == nil && bytes.Equal(content, c.staged.content)
-}
-
-// notOurs draws the conclusion from what the rename answered, and what is in
-// place instead of our lock.
-func (c *contender) notOurs(group *handle, renamed error, content []byte, err error) (multilock.Lease, error) {
-	switch {
-	case inDoubt(renamed), inDoubt(err), renamed == nil && err != nil && !gone(err):
-		return nil, c.giveUp(errors.Join(renamed, err))
-	case is(renamed, syscall.ENOTDIR), is(err, syscall.ENOTDIR, syscall.ELOOP):
-		return nil, c.src.inTheWay(c.name)
-	case renamed == nil || gone(renamed):
-		return nil, c.moved(group, err == nil)
-	case forbidden(renamed):
-		return nil, c.forbidden(group, renamed, content)
-	default:
-		return nil, opError("rename", c.name, renamed)
-	}
-}
-
-// moved handles a rename that succeeded without effect, or found something
-// missing: the group, which a barrier may have removed; or the staged
-// directory, which is somebody's lock now or was swept away.
-func (c *contender) moved(group *handle, held bool) error {
-	if held {
-		_ = c.staged.discard()
-		c.staged = nil
-		return multilock.ErrHeld
-	}
-	if present, err := c.staged.present(); err != nil || !present {
-		_ = c.staged.discard()
-		c.staged = nil
-	}
-	c.src.groupDir.drop(group)
-	return errAgain
-}
-
-// forbidden tells a directory that is in the way from permissions that are
-// missing: some servers say the same for both.
-func (c *contender) forbidden(group *handle, renamed error, content []byte) error {
-	if content != nil {
-		return multilock.ErrHeld
-	}
-	switch err := group.Rmdir(c.name); {
-	case err == nil:
-		return errAgain
-	case notEmpty(err):
-		return multilock.ErrHeld
-	}
-	return opError("rename", c.name, renamed)
-}
-
-// giveUp takes back an attempt whose outcome cannot be learned.
-func (c *contender) giveUp(cause error) error {
-	err := c.staged.discard()
-	c.staged = nil
-	if err != nil {
-		return errors.Join(multilock.ErrUnsure, opError("take the attempt back", c.name, errors.Join(cause, err)))
-	}
-	return opError("rename", c.name, cause)
 }
 
 // acquired turns the staged lock into a lease.

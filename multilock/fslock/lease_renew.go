@@ -1,0 +1,83 @@
+package fslock
+
+import "context"
+
+// Renew gives a sign of life through the descriptor and makes sure that the lock
+// file is in the directory. The touch alone would prove nothing: it also succeeds on
+// a directory that a breaker has emptied.
+func (l *lease) Renew(context.Context) error {
+	if err := l.enter(); err != nil {
+		return err
+	}
+	defer l.leave()
+	return l.renew()
+}
+
+func (l *lease) renew() error {
+	untouched, err := l.untouched()
+	if err != nil {
+		return l.explain("look at the lock's directory", err)
+	}
+	if err := l.dir.Touch(); err != nil {
+		return l.explain("touch", err)
+	}
+	left := l.leaves()
+	if !untouched || left == (sign{}) {
+		if err := l.present(); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.signs++; l.signs%looksEvery == 0 {
+		left = sign{}
+	}
+	l.left = left
+	return nil
+}
+
+// looksEvery is how often a sign of life comes with a look for the lock file in any
+// case, so that what the directory's times did not tell comes to light in the end.
+const looksEvery = 8
+
+// untouched says whether the directory is as this lease's last sign of life left it:
+// then nothing in it was added or removed since, and the lock file is still there. To
+// look it up by name costs an NFS client two requests more, for it asks for its
+// permissions on a directory that the touch has changed.
+func (l *lease) untouched() (bool, error) {
+	l.mu.Lock()
+	left := l.left
+	l.mu.Unlock()
+	if left == (sign{}) {
+		return false, nil
+	}
+	info, err := l.dir.Stat()
+	return err == nil && info.Links > 0 && signOf(info) == left, err
+}
+
+// leaves is how a touch leaves the directory, by the times in the server's reply; zero
+// if it is gone, and where it is not known to be NFS: there a look by name costs no more,
+// or the times may not tell what others do.
+//
+// Had a breaker removed the lock file between untouched and this, the times would be his,
+// and would not tell. Nobody has the lock then: whoever takes it replaces the directory,
+// and the next sign of life finds it gone.
+func (l *lease) leaves() sign {
+	if !l.src.kind.NFS {
+		return sign{}
+	}
+	info, err := l.dir.StatCached()
+	if err != nil || info.Links == 0 {
+		return sign{}
+	}
+	return signOf(info)
+}
+
+// present looks the lock file up by name, as the server has it now.
+func (l *lease) present() error {
+	info, err := l.dir.StatName(l.locked())
+	if err == nil && info.Links == 0 {
+		return l.lost("the lock file was removed")
+	}
+	return l.explain("look the lock file up", err)
+}
