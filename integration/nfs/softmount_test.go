@@ -124,6 +124,9 @@ func TestAcquisitionThatIsCarriedOutLater(t *testing.T) {
 // If the server is back before the attempt is over, the attempt is taken back,
 // and nothing is left of it.
 func TestAcquisitionThatIsTakenBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 12 seconds; TestAcquisitionThatIsCarriedOutLater has the worse of the two ends")
+	}
 	eachSoftHost(t, func(t *testing.T, h, other host) {
 		p := newPlace(t)
 		a := beginAttempt(t, p, h, longOptions())

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	durationFlag = flag.Duration("duration", 0, "for how long faults are injected (default 90s, with -short 30s)")
+	durationFlag = flag.Duration("duration", 0, "for how long faults are injected (default 90s, with -short 20s)")
 	seedFlag     = flag.Uint64("seed", 0, "the seed of what happens to whom, 0 for a new one")
 	ttlFlag      = flag.Duration("ttl", 4*time.Second, "the locks' time to live")
 	workersFlag  = flag.Int("workers", 2, "worker processes on each host")
@@ -49,7 +49,7 @@ func duration() time.Duration {
 	case *durationFlag > 0:
 		return *durationFlag
 	case testing.Short():
-		return 30 * time.Second
+		return 20 * time.Second
 	}
 	return 90 * time.Second
 }
