@@ -40,13 +40,27 @@ func abort(namespace string, dirs []string) error {
 		return fmt.Errorf("%s: %w", namespace, err)
 	}
 	for _, dir := range dirs {
-		// EBUSY: still in use. EINVAL: no mount any more.
-		err := unix.Unmount(dir, unix.MNT_FORCE)
-		if err != nil && !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EINVAL) {
+		if err := abortMount(dir); err != nil {
 			return fmt.Errorf("%s: %w", dir, err)
 		}
 	}
 	return nil
+}
+
+// abortMount holds the mount while it asks for its end. Otherwise, if the last process leaves it just then, it really ends, and the
+// kernel says good-bye to a server that cannot be reached, for six minutes. A descriptor of this kind asks the server nothing.
+func abortMount(dir string) error {
+	held, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(held)
+	// EBUSY: in use, by us at least. EINVAL: no mount any more.
+	err = unix.Unmount(dir, unix.MNT_FORCE)
+	if err == nil || errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	return err
 }
 
 // enterMounts moves the calling thread into a mount namespace. A thread that shares its root directory with others may not.
