@@ -83,6 +83,7 @@ func prices() []price {
 		{what: cycle, most: [3]int{11, 11, 11}, call: costOfCycle},
 		{what: "a waiter's further attempt", most: [3]int{1, 1, 1}, call: costOfAttempt},
 		{what: "a sign of life", most: [3]int{2, 2, 2}, call: costOfRenew},
+		{what: "the first sign of life", most: [3]int{6, 6, 4}, call: costOfRenew, once: true},
 		{what: "refused, with the holder's name", most: [3]int{15, 15, 14}, call: costOfRefusal},
 		{what: "the first look", most: [3]int{6, 6, 5}, call: costOfFirstLook},
 		{what: "a further look", most: [3]int{1, 1, 1}, call: costOfLook},

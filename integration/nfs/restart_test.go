@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
 )
 
 // Processes on all hosts take turns while the server restarts, loses its power,
@@ -156,6 +158,45 @@ func TestAsyncExportForgetsALock(t *testing.T) {
 		require.Contains(t, holder.do(t, order{Do: "await loss"}).Error, "the lock was broken or removed")
 		require.NoError(t, successor.Verify(within(t)))
 		require.Equal(t, successor.Record().Token, p.record(t, "job").Token)
+	})
+}
+
+// It may forget a rename alone: of a lock that was staged long before, as a waiter's
+// is, and so was on the disk. Then the lock is whole, but not in its place. Its holder
+// notices as well, at its first sign of life or at one that rests on the times that
+// those before have left.
+func TestAsyncExportForgetsARename(t *testing.T) {
+	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		src := p.source(t, h)
+		require.NoError(t, try(t, src, "first", longOptions()).Release(within(t)))
+		lab(t, "server", "export", "async")
+		t.Cleanup(func() { lab(t, "server", "export", "sync") })
+		contenders := map[string]multilock.Contender{}
+		for _, name := range []string{"silent", "beating"} {
+			c, err := src.Contend(within(t), name, multilock.Claim{TTL: long, Heartbeat: long / 10}, multilock.Patience{})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = c.Close() })
+			contenders[name] = c
+		}
+		lab(t, "sync")
+		leases := map[string]multilock.Lease{}
+		for name, c := range contenders {
+			lease, err := c.Try(within(t))
+			require.NoError(t, err)
+			leases[name] = lease
+		}
+		for range 2 {
+			require.NoError(t, leases["beating"].Renew(within(t)))
+		}
+		lab(t, "server", "crash")
+		wakeClients()
+		require.Len(t, p.entries(t, ".multilock", "staging"), len(leases), "the locks are not where they were staged: nothing is shown")
+		for name, lease := range leases {
+			successor := acquire(t, p.source(t, others[0]), name, longOptions())
+			require.ErrorIs(t, lease.Renew(within(t)), multilock.ErrLost, "%s", name)
+			require.NoError(t, successor.Verify(within(t)))
+		}
 	})
 }
 

@@ -46,6 +46,38 @@ func TestHolderNoticesThatItsDirectoryIsGone(t *testing.T) {
 	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
 }
 
+// A tidy administrator moves what looks left over; a server may forget a rename. The
+// lock is whole then, but its name is free.
+func TestHolderNoticesThatItsDirectoryWasMoved(t *testing.T) {
+	t.Run("nfs", func(t *testing.T) {
+		base, _, src, lease := beating(t)
+		requireLostWhenMoved(t, base, src, lease)
+	})
+	t.Run("nfs, before its first sign of life", func(t *testing.T) {
+		base, _, src := contested(t, scene{})
+		requireLostWhenMoved(t, base, src, contendAndTry(t, src, sweptName, longClaim()))
+	})
+	t.Run("local", func(t *testing.T) {
+		base := fresh(t)
+		src := open(t, fslock.Options{Base: base})
+		lease := contendAndTry(t, src, sweptName, longClaim())
+		require.NoError(t, lease.Renew(t.Context()))
+		requireLostWhenMoved(t, base, src, lease)
+	})
+}
+
+// requireLostWhenMoved moves the lock away. A successor is not disturbed by the release
+// of a lock that is elsewhere.
+func requireLostWhenMoved(t *testing.T, base string, src *fslock.Source, lease multilock.Lease) {
+	t.Helper()
+	require.NoError(t, os.Rename(lockPath(base), filepath.Join(base, "moved")))
+	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+	next := contendAndTry(t, src, sweptName, longClaim())
+	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+	_ = lease.Release(t.Context())
+	require.NoError(t, next.Renew(t.Context()))
+}
+
 // touching does something to the lock when the holder has looked at its directory and
 // is about to touch it.
 func touching(f func()) faultfs.Injector {

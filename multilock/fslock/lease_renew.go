@@ -3,8 +3,8 @@ package fslock
 import "context"
 
 // Renew gives a sign of life through the descriptor and makes sure that the lock
-// file is in the directory. The touch alone would prove nothing: it also succeeds on
-// a directory that a breaker has emptied.
+// file is in the directory, and the directory in its place. The touch alone would prove
+// nothing: it also succeeds on a directory that a breaker has emptied, or somebody moved.
 func (l *lease) Renew(context.Context) error {
 	if err := l.enter(); err != nil {
 		return err
@@ -24,6 +24,9 @@ func (l *lease) renew() error {
 	left := l.leaves()
 	if !untouched || left == (sign{}) {
 		if err := l.present(); err != nil {
+			return err
+		}
+		if err := l.inPlace(); err != nil {
 			return err
 		}
 	}
@@ -80,4 +83,32 @@ func (l *lease) present() error {
 		return l.lost("the lock file was removed")
 	}
 	return l.explain("look the lock file up", err)
+}
+
+// inPlace makes sure that the lock's name still leads to this directory. Somebody may
+// have moved it. And a server that answers before it writes (an async export) may have
+// forgotten the rename in a crash: then the lock is whole, back where it was staged, and
+// its name is free for others. Both change the directory's times.
+//
+// Where the numbers of inodes may change under an open file (SMB, some of FUSE), nothing
+// follows from them.
+func (l *lease) inPlace() error {
+	if !l.src.kind.Local && !l.src.kind.NFS {
+		return nil
+	}
+	if l.src.kind.NFS {
+		// The client forgets the names in the group, if it has changed.
+		if _, err := l.group.Stat(); err != nil {
+			return l.explain("look at the lock's group", err)
+		}
+	}
+	placed, err := l.group.StatName(l.record.Name)
+	if err != nil {
+		return l.explain("look up the lock's directory", err)
+	}
+	own, err := l.dir.StatCached()
+	if err == nil && (placed.Inode != own.Inode || placed.Device != own.Device) {
+		return l.lost("its directory is not in its place any more")
+	}
+	return l.explain("look at the lock's directory", err)
 }
