@@ -8,8 +8,8 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// shiftClock steps the wall clock of the server, which is that of all hosts, too:
-// the lab has only one. A host whose clock differs cannot be had here.
+// shiftClock steps the wall clock of the server, which is that of all hosts, too,
+// but for those that have one of their own (hostWithClock).
 func shiftClock(t testing.TB, seconds string) {
 	t.Helper()
 	lab(t, "server", "clock", seconds)

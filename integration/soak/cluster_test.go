@@ -45,6 +45,10 @@ func startHosts(ctx context.Context) ([]*host, error) {
 	}
 	var hosts []*host
 	for _, name := range []string{"h1", "h2", "h3"} {
+		// Only what is started on a host with a clock of its own can be made to see a wrong one.
+		if err := lab(ctx, "host clock "+name+" 0"); err != nil {
+			return nil, err
+		}
 		h := &host{name: name}
 		h.boot()
 		hosts = append(hosts, h)

@@ -101,11 +101,13 @@ const (
 	lossyLink      = "lossy link"
 	slowLink       = "slow link"
 	lostReplies    = "loss of all replies"
+	wrongClock     = "wrong clock"
 )
 
 func (w *weather) hostFaults(h *host) []fault {
 	n := h.name
 	percent, ms := 3+w.rng.IntN(25), 20+w.rng.IntN(200)
+	wrong := (w.rng.IntN(2)*2 - 1) * (int(w.between(0.5, 20).Seconds()) + 1)
 	return []fault{
 		{hostCrash, n, w.crash(h), w.boot(h), w.between(0, 2)},
 		{hostPause, n, tools("host pause " + n), tools("host resume " + n), w.between(1.2, 3)},
@@ -114,6 +116,7 @@ func (w *weather) hostFaults(h *host) []fault {
 		{lossyLink, n, tools(fmt.Sprintf("net loss %s %d", n, percent)), tools("net loss " + n + " 0"), w.between(1, 3)},
 		{slowLink, n, tools(fmt.Sprintf("net delay %s %d %d", n, ms, ms/2)), tools("net delay " + n + " 0"), w.between(1, 3)},
 		{lostReplies, n, tools("net drop-replies " + n + " on"), tools("net drop-replies " + n + " off"), w.between(0.2, 3)},
+		{wrongClock, n, tools(fmt.Sprintf("host clock %s %d", n, wrong)), tools("host clock " + n + " 0"), w.between(0.5, 4)},
 	}
 }
 

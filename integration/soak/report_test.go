@@ -55,6 +55,7 @@ func tallyRows() []tallyRow {
 		{"lossy links", lossyLink},
 		{"slow links", slowLink},
 		{"hosts without replies", lostReplies},
+		{"hosts with a wrong clock", wrongClock},
 		{"server restarts", serverRestart},
 		{"server power cuts", serverPowerCut},
 		{"server connections broken", serverDisconnect},

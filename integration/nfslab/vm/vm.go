@@ -83,7 +83,7 @@ func command(config Config, control, console *os.File, messages io.Writer) *exec
 func arguments(config Config) []string {
 	args := append(base(config.Accel, config.MemoryMB, config.CPUs),
 		"-kernel", config.Kernel, "-initrd", "/dev/fd/5",
-		"-append", "console=ttyS0 quiet panic=-1 mitigations=off",
+		"-append", "console=ttyS0 quiet panic=-1 mitigations=off vdso=0",
 		"-chardev", "socket,id=console,fd=4", "-serial", "chardev:console",
 		"-device", "virtio-serial-pci",
 		"-chardev", "socket,id=control,fd=3", "-device", "virtserialport,chardev=control,name="+config.ControlPort)

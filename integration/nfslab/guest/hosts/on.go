@@ -46,12 +46,19 @@ func On(args []string) int {
 	if err == nil {
 		err = enter(host)
 	}
+	var clock *wallClock
+	if err == nil {
+		clock, err = catchClock(host)
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		err = errors.New("no such host, or it is down")
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "on %s: %v\n", args[1], err)
 		return 125
+	}
+	if clock != nil {
+		go clock.serve()
 	}
 	return run(args[2:], group)
 }

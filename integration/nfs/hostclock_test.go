@@ -1,0 +1,139 @@
+package nfs_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+const day = 24 * time.Hour
+
+// hostWithClock boots a host for one test whose wall clock is wrong by so much.
+func hostWithClock(t testing.TB, h host, wrong time.Duration) host {
+	t.Helper()
+	odd := addHost(t, "odd", h.version, "hard")
+	odd.setClock(t, wrong)
+	return odd
+}
+
+// setClock sets how far the host's wall clock is ahead of the server's.
+func (h host) setClock(t testing.TB, ahead time.Duration) {
+	t.Helper()
+	lab(t, "host", "clock", h.name, strconv.Itoa(int(ahead.Seconds())))
+}
+
+// output is what a command prints on a host.
+func (h host) output(t testing.TB, command ...string) string {
+	t.Helper()
+	out, err := exec.Command("on", append([]string{h.name}, command...)...).CombinedOutput()
+	require.NoError(t, err, "%s: %s", command, out)
+	return strings.TrimSpace(string(out))
+}
+
+// A host's clock is two days ahead, and then two days behind. Who compares it with
+// the server's times takes a living holder for dead at once, or a dead one for alive for
+// days. Here a living holder stays the holder, whether the wrong clock is the
+// waiter's or its own, and also when it jumps.
+func TestHostWhoseClockIsWrong(t *testing.T) {
+	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
+		odd := hostWithClock(t, h, 2*day)
+		for _, c := range []struct{ holder, waiter host }{{others[0], odd}, {odd, others[0]}} {
+			odd.setClock(t, 2*day)
+			p := newPlace(t)
+			holder, waiter := newActor(t, c.holder, p), newActor(t, c.waiter, p)
+			token := holder.must(t, order{Do: "acquire", Name: "job", TTL: shortTTL}).Token
+			waiter.tell(t, order{Do: "acquire", Name: "job", TTL: long})
+			for _, ahead := range []time.Duration{2 * day, -2 * day} {
+				odd.setClock(t, ahead)
+				requireNaiveAge(t, p, odd, ahead)
+				for range 5 {
+					sign := p.signOfLife(t, "job")
+					eventually(t, "another sign of life", func() bool { return !p.signOfLife(t, "job").Equal(sign) })
+				}
+				require.Equal(t, token, p.record(t, "job").Token)
+				holder.must(t, order{Do: "verify"})
+			}
+			holder.must(t, order{Do: "release"})
+			require.NotEmpty(t, waiter.hear(t).Token)
+			require.Empty(t, broken(t, p.source(t, others[0])))
+			waiter.must(t, order{Do: "release"})
+		}
+	})
+}
+
+// requireNaiveAge shows the naive way: a lock's age by the clock of the host that looks.
+func requireNaiveAge(t *testing.T, p place, odd host, ahead time.Duration) {
+	t.Helper()
+	now := odd.output(t, "date", "+%s")
+	given := odd.output(t, "stat", "-c", "%Y", p.on(odd, fslock.DefaultGroup, "job"))
+	age := time.Duration(number(t, now)-number(t, given)) * time.Second
+	require.InDelta(t, ahead, age, float64(watchdog))
+}
+
+func number(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return n
+}
+
+// A holder that died is taken over by a host with a wrong clock, and so is one that
+// had a wrong clock.
+func TestDeadHolderAndAWrongClock(t *testing.T) {
+	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
+		odd := hostWithClock(t, h, 0)
+		for _, wrong := range []time.Duration{2 * day, -2 * day} {
+			odd.setClock(t, wrong)
+			var places []place
+			var heirs []*actor
+			for _, c := range []struct{ holder, heir host }{{others[0], odd}, {odd, others[0]}} {
+				p := newPlace(t)
+				dead, heir := newActor(t, c.holder, p), newActor(t, c.heir, p)
+				dead.must(t, order{Do: "acquire", Name: "job", TTL: shortTTL})
+				dead.end()
+				heir.tell(t, order{Do: "acquire", Name: "job", TTL: long})
+				places, heirs = append(places, p), append(heirs, heir)
+			}
+			for i, heir := range heirs {
+				require.NotEmpty(t, heir.hear(t).Token)
+				require.Len(t, broken(t, places[i].source(t, others[0])), 1)
+				heir.must(t, order{Do: "release"})
+			}
+		}
+	})
+}
+
+// A host whose clock is two days ahead finds nothing that is a day old, and what it
+// tells people of ages are the server's times.
+func TestCommandOnAHostWhoseClockIsAhead(t *testing.T) {
+	needCommand(t)
+	h, other := hosts()[0], hosts()[1]
+	odd := hostWithClock(t, h, 2*day)
+	p := newPlace(t)
+	lease := plant(t, p.source(t, other), "job", long)
+	contender, err := p.source(t, other).Contend(t.Context(), "job", multilock.Claim{TTL: long}, multilock.Patience{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = contender.Close() })
+	p.multilockOn(t, odd, "clean")
+	require.Len(t, p.entries(t, ".multilock", "staging"), 1, "what a waiter has prepared was taken for a leftover")
+	require.Equal(t, lease.Record().Token, p.record(t, "job").Token)
+	var status struct {
+		Locks []struct {
+			Age     float64 `json:"age_seconds"`
+			Silence float64 `json:"silence_seconds"`
+		}
+	}
+	require.NoError(t, json.Unmarshal(p.multilockOn(t, odd, "status", "--json"), &status))
+	require.Len(t, status.Locks, 1)
+	for _, seconds := range []float64{status.Locks[0].Age, status.Locks[0].Silence} {
+		require.InDelta(t, 0, seconds, watchdog.Seconds())
+	}
+}
