@@ -137,3 +137,19 @@ func TestCommandOnAHostWhoseClockIsAhead(t *testing.T) {
 		require.InDelta(t, 0, seconds, watchdog.Seconds())
 	}
 }
+
+// "Once a day over all hosts" is the server's day: a host for which it is the day after
+// tomorrow, or before yesterday, does not run the job again.
+func TestSlotOnAHostWithAnotherDay(t *testing.T) {
+	needCommand(t)
+	h, other := hosts()[0], hosts()[1]
+	odd := hostWithClock(t, h, 2*day)
+	p := newPlace(t)
+	run := func(h host) string {
+		return string(p.multilockOn(t, h, "run", "-n", "nightly", "--every", "1d", "--", "echo", "ran"))
+	}
+	require.Equal(t, "ran\n", run(other))
+	require.Empty(t, run(odd))
+	odd.setClock(t, -2*day)
+	require.Empty(t, run(odd))
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,16 +67,36 @@ func TestHolderNoticesThatItsDirectoryWasMoved(t *testing.T) {
 	})
 }
 
-// requireLostWhenMoved moves the lock away. A successor is not disturbed by the release
-// of a lock that is elsewhere.
+// requireLostWhenMoved moves the lock away. Once the holder knows, it gets nothing any
+// more that only a holder gets, and its release does not disturb a successor.
 func requireLostWhenMoved(t *testing.T, base string, src *fslock.Source, lease multilock.Lease) {
 	t.Helper()
 	require.NoError(t, os.Rename(lockPath(base), filepath.Join(base, "moved")))
 	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
 	next := contendAndTry(t, src, sweptName, longClaim())
 	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
-	_ = lease.Release(t.Context())
+	_, err := lease.Fence(t.Context())
+	require.ErrorIs(t, err, multilock.ErrLost)
+	_, err = lease.(multilock.Committer).Outcome(t.Context())
+	require.ErrorIs(t, err, multilock.ErrLost)
+	require.ErrorIs(t, lease.Release(t.Context()), multilock.ErrLost)
 	require.NoError(t, next.Renew(t.Context()))
+}
+
+// Whoever may not look into the group any more does not know less than before.
+func TestHolderMayNotLookIntoTheGroup(t *testing.T) {
+	_, faulty, src := contested(t, scene{})
+	lease := contendAndTry(t, src, sweptName, longClaim())
+	refused := 0
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.Kind != "statname" || op.Path != filepath.Join(fslock.DefaultGroup, sweptName) {
+			return nil
+		}
+		refused++
+		return syscall.EACCES
+	})
+	require.NoError(t, lease.Renew(t.Context()))
+	require.Positive(t, refused, "nobody looked: nothing is shown")
 }
 
 // touching does something to the lock when the holder has looked at its directory and
@@ -123,8 +144,17 @@ func TestHolderChangesItsOwnDirectory(t *testing.T) {
 // The times that a look of somebody else on this host brought are not those that the
 // touch left. What they hide comes to light after a while.
 func TestEmptiedDirectoryComesToLight(t *testing.T) {
+	requireComesToLight(t, func(base string) { _ = os.Remove(lockedPath(base)) })
+}
+
+func TestMovedDirectoryComesToLight(t *testing.T) {
+	requireComesToLight(t, func(base string) { _ = os.Rename(lockPath(base), filepath.Join(base, "moved")) })
+}
+
+func requireComesToLight(t *testing.T, harm func(base string)) {
+	t.Helper()
 	base, faulty, _, lease := beating(t)
-	faulty.Inject(touching(func() { _ = os.Remove(lockedPath(base)) }))
+	faulty.Inject(touching(func() { harm(base) }))
 	require.NoError(t, lease.Renew(t.Context()))
 	faulty.Inject(nil)
 	const often = 10

@@ -19,7 +19,7 @@ import (
 // reads the size later: so the numbers grow. The write is on stable storage
 // before the number is used.
 func (l *lease) Fence(context.Context) (uint64, error) {
-	if err := l.enter(); err != nil {
+	if err := l.use(); err != nil {
 		return 0, err
 	}
 	defer l.leave()

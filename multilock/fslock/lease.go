@@ -25,12 +25,12 @@ type lease struct {
 	mu      sync.Mutex
 	users   int // calls that are using dir
 	closed  bool
-	tried   bool // a removal was answered with an error: it may have been carried out
-	marked  bool // there is a job file
-	pending bool // a result's file may be in the lock's directory
-	missed  bool // the lock file was found missing
-	left    sign // of the directory, when the lock file was in it; zero if unknown
-	signs   int  // of life, that were given
+	tried   bool  // a removal was answered with an error: it may have been carried out
+	marked  bool  // there is a job file
+	pending bool  // a result's file may be in the lock's directory
+	loss    error // why it is not held any more, once that is proven
+	left    sign  // of the directory, when the lock file was in it; zero if unknown
+	signs   int   // of life, that were given
 	settled error
 }
 
@@ -70,8 +70,8 @@ func (l *lease) explain(op string, err error) error {
 func (l *lease) lost(why string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.missed = true
-	return &multilock.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errors.New(why)}
+	l.loss = &multilock.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errors.New(why)}
+	return l.loss
 }
 
 // Release removes what is beside the lock file, that file, and the empty
@@ -88,11 +88,13 @@ func (l *lease) Release(context.Context) error {
 		return err
 	}
 	l.mu.Lock()
-	tried, missed := l.tried, l.missed
+	tried, loss := l.tried, l.loss
 	l.mu.Unlock()
 	err := l.dir.Unlink(l.locked())
 	switch {
-	case err == nil, gone(err) && (tried || !missed && l.untaken()):
+	case err == nil && loss != nil:
+		return l.settle(loss) // the directory is elsewhere, and its name another's
+	case err == nil, gone(err) && (tried || loss == nil && l.untaken()):
 	case gone(err):
 		return l.settle(l.explain("release", err))
 	default:
@@ -168,6 +170,20 @@ func (l *lease) enter() error {
 	}
 	l.users++
 	return nil
+}
+
+// use is enter for what only the holder may do.
+func (l *lease) use() error {
+	if err := l.enter(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	loss := l.loss
+	l.mu.Unlock()
+	if loss != nil {
+		l.leave()
+	}
+	return loss
 }
 
 func (l *lease) leave() {

@@ -13,7 +13,7 @@ import (
 func (l *lease) MarkJob(_ context.Context, job process.Group) error {
 	l.marking.Lock()
 	defer l.marking.Unlock()
-	if err := l.enter(); err != nil {
+	if err := l.use(); err != nil {
 		return err
 	}
 	defer l.leave()

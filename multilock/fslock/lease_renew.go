@@ -1,12 +1,16 @@
 package fslock
 
-import "context"
+import (
+	"context"
+
+	"github.com/multilock/go/multilock/vfs"
+)
 
 // Renew gives a sign of life through the descriptor and makes sure that the lock
 // file is in the directory, and the directory in its place. The touch alone would prove
 // nothing: it also succeeds on a directory that a breaker has emptied, or somebody moved.
 func (l *lease) Renew(context.Context) error {
-	if err := l.enter(); err != nil {
+	if err := l.use(); err != nil {
 		return err
 	}
 	defer l.leave()
@@ -26,7 +30,7 @@ func (l *lease) renew() error {
 		if err := l.present(); err != nil {
 			return err
 		}
-		if err := l.inPlace(); err != nil {
+		if err := l.placed(); err != nil {
 			return err
 		}
 	}
@@ -64,7 +68,8 @@ func (l *lease) untouched() (bool, error) {
 //
 // Had a breaker removed the lock file between untouched and this, the times would be his,
 // and would not tell. Nobody has the lock then: whoever takes it replaces the directory,
-// and the next sign of life finds it gone.
+// and the next sign of life finds it gone. What moved the directory in that moment comes
+// to light with the next look by name.
 func (l *lease) leaves() sign {
 	if !l.src.kind.NFS {
 		return sign{}
@@ -85,30 +90,40 @@ func (l *lease) present() error {
 	return l.explain("look the lock file up", err)
 }
 
-// inPlace makes sure that the lock's name still leads to this directory. Somebody may
+// placed makes sure that the lock's name still leads to this directory. Somebody may
 // have moved it. And a server that answers before it writes (an async export) may have
 // forgotten the rename in a crash: then the lock is whole, back where it was staged, and
-// its name is free for others. Both change the directory's times.
+// its name is free for others. On NFS, both change the times of the directory.
 //
-// Where the numbers of inodes may change under an open file (SMB, some of FUSE), nothing
-// follows from them.
-func (l *lease) inPlace() error {
+// Where inode numbers may change under an open file (SMB, some of FUSE), or the name may
+// not be looked up any more, nothing follows.
+func (l *lease) placed() error {
 	if !l.src.kind.Local && !l.src.kind.NFS {
 		return nil
 	}
+	named, err := l.lookedUp()
+	if err == nil {
+		var own vfs.Info
+		if own, err = l.dir.StatCached(); err == nil && named.Inode == own.Inode && named.Device == own.Device {
+			return nil
+		}
+	}
+	switch {
+	case err == nil, gone(err):
+		return l.lost("its directory is not in its place any more: it was moved, or its server forgot it in a crash")
+	case forbidden(err):
+		return nil
+	}
+	return opError("look up the lock's directory", l.record.Name, err)
+}
+
+// lookedUp is what has the lock's name now, in the group's directory.
+func (l *lease) lookedUp() (vfs.Info, error) {
 	if l.src.kind.NFS {
 		// The client forgets the names in the group, if it has changed.
 		if _, err := l.group.Stat(); err != nil {
-			return l.explain("look at the lock's group", err)
+			return vfs.Info{}, err
 		}
 	}
-	placed, err := l.group.StatName(l.record.Name)
-	if err != nil {
-		return l.explain("look up the lock's directory", err)
-	}
-	own, err := l.dir.StatCached()
-	if err == nil && (placed.Inode != own.Inode || placed.Device != own.Device) {
-		return l.lost("its directory is not in its place any more")
-	}
-	return l.explain("look at the lock's directory", err)
+	return l.group.StatName(l.record.Name)
 }

@@ -32,7 +32,7 @@ func (l *lease) Commit(_ context.Context, r multilock.Result) error {
 // recordWith changes the result, one call at a time: each of two would take the
 // other's file for a leftover of its own.
 func (l *lease) recordWith(op string, change func() error) error {
-	if err := l.enter(); err != nil {
+	if err := l.use(); err != nil {
 		return err
 	}
 	defer l.leave()

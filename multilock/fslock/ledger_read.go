@@ -29,7 +29,7 @@ func (s *Source) makeResults() (*handle, error) {
 // here, and goes on when somebody else has the lock, must not start the job on
 // what it learned: so the lock is verified at the end.
 func (l *lease) Outcome(context.Context) (result multilock.Result, err error) {
-	if err := l.enter(); err != nil {
+	if err := l.use(); err != nil {
 		return multilock.Result{}, err
 	}
 	defer l.leave()

@@ -137,7 +137,8 @@ type FileSystem struct {
 	// lost its data only if this kernel went down.
 	Local bool
 	// NFS is true on an NFS client. There a file's Handle is the server's, and every
-	// change of a directory's entries, whoever makes it, changes the times that Stat tells.
+	// change of a directory's entries, whoever makes it, changes the times that Stat
+	// tells; so does a move of the directory itself, on the file systems that servers use.
 	NFS bool
 	// Ordered is true if a local file system is known to write down its changes in
 	// their order: a file that was flushed before it was renamed is whole wherever its

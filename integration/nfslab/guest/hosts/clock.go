@@ -23,20 +23,34 @@ type wallClock struct {
 }
 
 // catchClock makes what the calling thread starts from now on ask a wallClock, if the host has one of its own. Nil: it has not.
+//
+// The thread is caught as well. It has to be locked to its goroutine (runtime.LockOSThread), for then Go starts no other thread from
+// it, on which serve would ask itself; and it may not ask for the time any more.
 func catchClock(host string) (*wallClock, error) {
 	file := filepath.Join(hostsDir, host, "clock")
-	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+	if _, err := os.Stat(file); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return nil, err
 	}
 	program := clockFilter()
 	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&filter)))
+	// Without the second flag any signal, such as those with which Go preempts, makes the process ask again.
+	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&filter)))
 	if errno != 0 {
 		return nil, fmt.Errorf("catch the questions for the time: %w", errno)
 	}
-	unix.CloseOnExec(int(fd))
 	return &wallClock{int(fd), file}, nil
 }
+
+// The filter is for programs of amd64, which the lab's machine is.
+const (
+	callGettimeofday = 96
+	callTime         = 201
+	callClockGettime = 228
+)
 
 // clockFilter lets all calls pass but those for the time of day. Offsets are those of struct seccomp_data.
 func clockFilter() []unix.SockFilter {
@@ -55,9 +69,9 @@ func clockFilter() []unix.SockFilter {
 		load(arch),
 		equal(unix.AUDIT_ARCH_X86_64, 0, 7),
 		load(number),
-		equal(unix.SYS_GETTIMEOFDAY, 6, 0),
-		equal(unix.SYS_TIME, 5, 0),
-		equal(unix.SYS_CLOCK_GETTIME, 0, 3),
+		equal(callGettimeofday, 6, 0),
+		equal(callTime, 5, 0),
+		equal(callClockGettime, 0, 3),
 		load(firstArgument),
 		equal(unix.CLOCK_REALTIME, 2, 0),
 		equal(unix.CLOCK_REALTIME_COARSE, 1, 0),
@@ -83,12 +97,17 @@ type reply struct {
 	flags  uint32
 }
 
-// serve answers until this process ends.
+// serve answers until this process ends, or nobody can ask any more.
 func (c *wallClock) serve() {
 	for {
 		var asked question
-		if c.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&asked)) != 0 {
-			continue // interrupted, or who asked was killed
+		switch err := c.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&asked)); err {
+		case 0:
+		case unix.EINTR, unix.ENOENT:
+			continue // ENOENT: who asked was killed
+		default:
+			fmt.Fprintln(os.Stderr, "on: the host's clock:", err)
+			return
 		}
 		answered := c.answer(asked)
 		_ = c.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answered)) // fails if it was killed meanwhile
@@ -102,29 +121,31 @@ func (c *wallClock) ioctl(request uintptr, argument unsafe.Pointer) unix.Errno {
 
 func (c *wallClock) answer(asked question) reply {
 	now := c.now()
-	seconds := now.Unix()
-	fraction, address, value := int64(now.Nanosecond()), asked.arguments[1], int64(0)
+	seconds, nanoseconds := now.Unix(), int64(now.Nanosecond())
 	switch asked.number {
-	case unix.SYS_GETTIMEOFDAY:
-		fraction, address = fraction/int64(time.Microsecond), asked.arguments[0]
-	case unix.SYS_TIME:
-		address, value = 0, seconds
+	case callTime:
 		if at := asked.arguments[0]; at != 0 {
-			tell(asked.pid, at, []int64{seconds})
+			return told(asked, at, seconds, seconds)
 		}
+		return reply{id: asked.id, value: seconds}
+	case callGettimeofday:
+		return told(asked, asked.arguments[0], 0, seconds, nanoseconds/int64(time.Microsecond))
+	default:
+		return told(asked, asked.arguments[1], 0, seconds, nanoseconds)
 	}
-	if address != 0 {
-		tell(asked.pid, address, []int64{seconds, fraction})
-	}
-	return reply{id: asked.id, value: value}
 }
 
-// tell writes words into the memory of a process. It may have been killed.
-func tell(pid uint32, address uint64, words []int64) {
+// told writes words into the memory of the process that asked, and is the reply to it: value, or why that failed.
+func told(asked question, address uint64, value int64, words ...int64) reply {
 	size := len(words) * int(unsafe.Sizeof(words[0]))
 	local := unix.Iovec{Base: (*byte)(unsafe.Pointer(&words[0]))}
 	local.SetLen(size)
-	_, _ = unix.ProcessVMWritev(int(pid), []unix.Iovec{local}, []unix.RemoteIovec{{Base: uintptr(address), Len: size}}, 0)
+	_, err := unix.ProcessVMWritev(int(asked.pid), []unix.Iovec{local}, []unix.RemoteIovec{{Base: uintptr(address), Len: size}}, 0)
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		return reply{id: asked.id, failed: -int32(errno)}
+	}
+	return reply{id: asked.id, value: value}
 }
 
 func (c *wallClock) now() time.Time {
