@@ -27,18 +27,24 @@ func TestClockJumpsUnderALivingHolder(t *testing.T) {
 		t.Cleanup(func() { shiftClock(t, "+3600") })
 		for _, step := range []string{"+3600", "-7200"} {
 			shiftClock(t, step)
-			for range 5 {
-				sign := p.signOfLife(t, "job")
-				eventually(t, "another sign of life", func() bool { return !p.signOfLife(t, "job").Equal(sign) })
-			}
-			require.Equal(t, token, p.record(t, "job").Token)
-			holder.must(t, order{Do: "verify"})
+			p.requireGoesOn(t, holder, token)
 		}
 		holder.must(t, order{Do: "release"})
 		require.NotEmpty(t, waiter.hear(t).Token)
 		require.Empty(t, broken(t, p.source(t, h)))
 		waiter.must(t, order{Do: "release"})
 	})
+}
+
+// requireGoesOn waits for some more signs of life of a holder, which still is the holder.
+func (p place) requireGoesOn(t *testing.T, holder *actor, token string) {
+	t.Helper()
+	for range 5 {
+		sign := p.signOfLife(t, "job")
+		eventually(t, "another sign of life", func() bool { return !p.signOfLife(t, "job").Equal(sign) })
+	}
+	require.Equal(t, token, p.record(t, "job").Token)
+	holder.must(t, order{Do: "verify"})
 }
 
 // A dead holder whose last sign of life lies an hour in the future, because the
