@@ -141,7 +141,7 @@ func TestSlotOnAHostWithAnotherDay(t *testing.T) {
 	odd := hostWithClock(t, h, 2*day)
 	p := newPlace(t)
 	run := func(h host) string {
-		return string(p.multilockOn(t, h, "run", "-n", "nightly", "--every", "1d", "--", "echo", "ran"))
+		return string(p.multilockOn(t, h, "run", "-q", "-n", "nightly", "--every", "1d", "--", "echo", "ran"))
 	}
 	require.Equal(t, "ran\n", run(other))
 	require.Empty(t, run(odd))
