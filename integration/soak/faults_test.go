@@ -86,6 +86,10 @@ func (w *weather) between(least, most float64) time.Duration {
 	return time.Duration((least + (most-least)*w.rng.Float64()) * float64(w.ttl))
 }
 
+// clockShift is by how many seconds a clock is wrong, at least one: from less than a
+// TTL to so many that every lock looks dead to whoever goes by it.
+func (w *weather) clockShift() int { return int(w.between(0.5, 20).Seconds()) + 1 }
+
 // What happens to single workers.
 const (
 	workerKill = "worker kill"
@@ -107,7 +111,10 @@ const (
 func (w *weather) hostFaults(h *host) []fault {
 	n := h.name
 	percent, ms := 3+w.rng.IntN(25), 20+w.rng.IntN(200)
-	wrong := (w.rng.IntN(2)*2 - 1) * (int(w.between(0.5, 20).Seconds()) + 1)
+	wrong := w.clockShift()
+	if w.rng.IntN(2) == 0 {
+		wrong = -wrong
+	}
 	return []fault{
 		{hostCrash, n, w.crash(h), w.boot(h), w.between(0, 2)},
 		{hostPause, n, tools("host pause " + n), tools("host resume " + n), w.between(1.2, 3)},
@@ -132,7 +139,7 @@ const (
 
 func (w *weather) serverFaults() []fault {
 	const n = "server"
-	shift := int(w.between(0.5, 20).Seconds()) + 1
+	shift := w.clockShift()
 	ahead, behind := fmt.Sprintf("server clock +%d", shift), fmt.Sprintf("server clock -%d", shift)
 	return []fault{
 		{serverRestart, n, tools("server stop"), tools("server start"), w.between(0, 2)},

@@ -13,7 +13,8 @@ import (
 // and some clients call a failure a success.
 //
 // Finding our own bytes is proof even if a cache helped to find them: nobody else
-// ever wrote them. Anything else may be a cache's memory, and is looked at
+// ever wrote them, and it has their directory under that name from the server, which
+// said so when it was asked for the name, or for the rename. Anything else may be a cache's memory, and is looked at
 // once more, fresh from the server.
 func (c *contender) readBack(group *handle, renamed error) (multilock.Lease, error) {
 	if renamed == nil && c.fresh(c.staged) {
