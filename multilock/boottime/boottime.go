@@ -27,6 +27,11 @@ func (i Instant) Elapsed() time.Duration {
 	return max(time.Since(i.mono), sinceBoot()-i.boot)
 }
 
+// Since returns the time from an earlier moment to i, like Elapsed.
+func (i Instant) Since(earlier Instant) time.Duration {
+	return max(i.mono.Sub(earlier.mono), i.boot-earlier.boot)
+}
+
 // Awake returns the time since i for which this machine was not suspended. No step
 // of a clock makes it more than has really passed: it is for those who have to
 // wait for somebody else's time to be over.

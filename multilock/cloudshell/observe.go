@@ -105,7 +105,7 @@ func (o *observer) evidence(ctx context.Context, age time.Duration) evidence {
 	e.holder = o.last.record.Holder.Judge(o.src.opt.Self)
 	if sign := o.last.held.sign; !sign.IsZero() {
 		if early, _, ok := o.src.clock.read(ctx, o.src, age); ok {
-			e.silence = max(early.Sub(sign), 0)
+			e.silence = max(early.Sub(sign)-o.watch.Stale(), 0) // nobody was watched while the clock was read
 		}
 	}
 	return e

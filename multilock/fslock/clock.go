@@ -12,13 +12,14 @@ import (
 // alone: hosts' clocks differ.
 type serverClock struct {
 	mu   sync.Mutex
-	read boottime.Instant
+	read boottime.Instant // when the reading was there; what it says was so a moment before
 	time time.Time
 }
 
 // A reading is carried forward on this host's own clock, so that looking at a
-// thousand locks, or at one for hours, does not read it every time. What looks
-// like a silence is checked against a fresh one.
+// thousand locks, or at one for hours, does not read it every time. It is carried from
+// when it was there: a server that was slow to answer makes nobody look more silent than
+// he is. What looks like a silence is checked against a fresh one.
 const (
 	clockCarried = time.Minute
 	clockFresh   = 2 * time.Second
@@ -34,12 +35,11 @@ func (c *serverClock) now(s *Source, age time.Duration) (time.Time, error) {
 			return c.time.Add(passed), nil
 		}
 	}
-	start := boottime.Now()
 	read, err := s.readServerClock()
 	if err != nil {
 		return time.Time{}, err
 	}
-	c.read, c.time = start, read
+	c.read, c.time = boottime.Now(), read
 	return read, nil
 }
 

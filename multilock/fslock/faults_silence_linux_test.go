@@ -32,11 +32,13 @@ func disturbances() []disturbance {
 	quiet := func(int) (time.Duration, error) { return 0, nil }
 	return []disturbance{
 		{name: "every look is slow", at: func(int) (time.Duration, error) { return slow, nil }},
-		{name: "every third look is slow", at: func(n int) (time.Duration, error) { return []time.Duration{0, 0, slow}[n%3], nil }},
+		// A machine that is busy may draw each pause out to almost a heartbeat. Two of them are
+		// a window; one is not, however busy it is.
+		{name: "every other look is slow", at: func(n int) (time.Duration, error) { return []time.Duration{0, slow}[n%2], nil }},
 		{name: "every look fails", at: func(int) (time.Duration, error) { return 0, syscall.ETIMEDOUT }},
 		{name: "every third look fails", at: func(n int) (time.Duration, error) { return 0, []error{nil, nil, syscall.EIO}[n%3] }},
 		{name: "every other look fails", at: func(n int) (time.Duration, error) { return 0, []error{nil, syscall.EINTR}[n%2] }},
-		{name: "every third handle is stale", at: func(n int) (time.Duration, error) { return 0, []error{nil, nil, syscall.ESTALE}[n%3] }},
+		{name: "every other handle is stale", at: func(n int) (time.Duration, error) { return 0, []error{nil, syscall.ESTALE}[n%2] }},
 		{name: "looks are too far apart", at: quiet, rare: true},
 	}
 }
@@ -56,6 +58,56 @@ func TestOutageIsNotSilence(t *testing.T) {
 		faulty.Inject(nil)
 		lookUntil(t, o, multilock.Dead, nil) // it is given up later, if it stays silent
 	})
+}
+
+// An outage that begins between a sample and the reading of the server's clock is over
+// when that reading comes: nobody was watched in it, and nobody could give a sign of life.
+func TestOutageWhileTheClockIsReadIsNotSilence(t *testing.T) {
+	for name, looks := range map[string]int{"at the first look": 1, "after a while of watching": 20} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base, _, src := contested(t, scene{})
+			holder := contendAndTry(t, src, sweptName, slowClaim())
+			faulty := sharedFS()
+			o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, multilock.Patience{})
+			faulty.Inject(readingsFail)
+			for range looks - 1 {
+				require.NotEqual(t, multilock.Dead.String(), look(t, o).State.String())
+				time.Sleep(slowClaim().Heartbeat / 8)
+			}
+			faulty.Inject(slowClock(slowClaim().TTL + time.Second))
+			seen := look(t, o)
+			require.Equal(t, multilock.Held.String(), seen.State.String(), seen.Why)
+			require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+			require.NoError(t, holder.Renew(t.Context()))
+		})
+	}
+}
+
+// slowClaim leaves a machine that is busy the time for some looks.
+func slowClaim() multilock.Claim {
+	return multilock.Claim{TTL: 4 * time.Second, Heartbeat: 200 * time.Millisecond}
+}
+
+// slowClock has the server's clock read by somebody whom the server keeps waiting.
+func slowClock(delay time.Duration) faultfs.Injector {
+	return func(op faultfs.Op) error {
+		if readsClock(op) {
+			time.Sleep(delay)
+		}
+		return nil
+	}
+}
+
+func readsClock(op faultfs.Op) bool {
+	return op.Kind == "mkdir" && filepath.Ext(op.Real) == ".clock" && op.Phase == faultfs.Before
+}
+
+func readingsFail(op faultfs.Op) error {
+	if readsClock(op) {
+		return syscall.EIO
+	}
+	return nil
 }
 
 // outage disturbs the samples that an observer takes.

@@ -200,15 +200,16 @@ func (o *observer) evidence() evidence {
 	return e
 }
 
-// silence is the time since the last sign of life by the server's clock. If that
-// cannot be read, as in a directory that this user may only look at, the
-// observer's own watch has to do.
+// silence is the time from the last sign of life to the last sample, by the server's
+// clock. Reading that takes a request of its own, and nobody was watched while it was
+// under way. If it cannot be read, as in a directory that this user may only look at,
+// the observer's own watch has to do.
 func (o *observer) silence(age time.Duration) time.Duration {
 	now, err := o.src.clock.now(o.src, age)
 	if err != nil {
 		return multilock.Unknown
 	}
-	silent := now.Sub(o.watch.Last().modified)
+	silent := now.Sub(o.watch.Last().modified) - o.watch.Stale()
 	if silent < 0 && silent > -futureSlack {
 		return 0 // the clock was read before the sign of life, and carried forward
 	}

@@ -41,6 +41,7 @@ func (s *Source) newObserver(name string, patience multilock.Patience) observer 
 
 // Look implements multilock.Observer.
 func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
+	start := boottime.Now()
 	doc, err := o.src.read(ctx, o.name, settled)
 	if err != nil {
 		o.watch.Interrupt()
@@ -52,7 +53,7 @@ func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
 		return multilock.Sighting{State: multilock.Free, Age: multilock.Unknown, Silence: multilock.Unknown, Why: "nobody holds it"}, nil
 	}
 	o.record = doc.record()
-	o.watch.Add(doc.sign(), boottime.Now(), limitsFor(o.record.Heartbeat))
+	o.watch.Add(doc.sign(), start, limitsFor(o.record.Heartbeat))
 	e := o.evidence(ctx, clockCarried)
 	if o.verdict = judge(e); o.verdict.state == multilock.Suspect {
 		e = o.evidence(ctx, clockFresh)

@@ -23,7 +23,8 @@ type Watch[S comparable] struct {
 	last   S
 	seen   boottime.Instant // since when the sign is the last
 	steady boottime.Instant // since when, of that, the samples came as they should
-	prior  boottime.Instant // the end of the sample before
+	asked  boottime.Instant // when the last sample was begun: the server may have answered then
+	prior  boottime.Instant // when it was complete
 }
 
 // Limits say which samples came as they should. Both leave room for a scheduler that
@@ -47,7 +48,7 @@ func (w *Watch[S]) Add(sign S, start boottime.Instant, limits Limits) {
 	case slow || gap || w.steady.IsZero():
 		w.steady = now
 	}
-	w.last, w.prior = sign, now
+	w.last, w.asked, w.prior = sign, start, now
 }
 
 // Interrupt notes a sample that failed.
@@ -56,15 +57,25 @@ func (w *Watch[S]) Interrupt() { w.steady = boottime.Instant{} }
 // Last is the last sign that was seen.
 func (w *Watch[S]) Last() S { return w.last }
 
-// Unchanged is for how long the last sign of life has been the last, at least.
-func (w *Watch[S]) Unchanged() time.Duration { return since(w.seen) }
+// Unchanged is for how long the last sign of life has been the last, as the last
+// sample that came showed it: nobody knows what happened since.
+func (w *Watch[S]) Unchanged() time.Duration { return w.since(w.seen) }
 
-// Watched is the part of Unchanged, up to now, in which each sample came as it should.
-func (w *Watch[S]) Watched() time.Duration { return since(w.steady) }
+// Watched is the part of Unchanged in which each sample came as it should. It ends
+// with the last sample, too.
+func (w *Watch[S]) Watched() time.Duration { return w.since(w.steady) }
 
-func since(i boottime.Instant) time.Duration {
+// Stale is how old the last sample is that came: what it showed was so then.
+func (w *Watch[S]) Stale() time.Duration {
+	if w.asked.IsZero() {
+		return 0
+	}
+	return w.asked.Elapsed()
+}
+
+func (w *Watch[S]) since(i boottime.Instant) time.Duration {
 	if i.IsZero() {
 		return 0
 	}
-	return i.Elapsed()
+	return max(w.asked.Since(i), 0)
 }

@@ -25,6 +25,7 @@ func TestCountsFromTheFirstSample(t *testing.T) {
 			w.Add("one", boottime.Now(), everySecond)
 			time.Sleep(time.Second)
 		}
+		w.Add("one", boottime.Now(), everySecond)
 		require.Equal(t, "one", w.Last())
 		require.GreaterOrEqual(t, w.Unchanged(), 10*time.Second)
 		require.GreaterOrEqual(t, w.Watched(), 10*time.Second)
@@ -81,6 +82,27 @@ func TestSlowSamplesCountWhereTimeHasNoLimit(t *testing.T) {
 		start := boottime.Now()
 		time.Sleep(time.Second)
 		w.Add("one", start, watch.Limits{Gap: time.Second})
+		w.Add("one", boottime.Now(), watch.Limits{Gap: time.Second})
 		require.GreaterOrEqual(t, w.Watched(), time.Second)
+	})
+}
+
+// What happens after the last sample nobody has watched. A sample tells what was when
+// the server was asked, and not when the answer came.
+func TestCountsUpToTheLastSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w watch.Watch[string]
+		w.Add("one", boottime.Now(), everySecond)
+		time.Sleep(time.Second)
+		start := boottime.Now()
+		time.Sleep(100 * time.Millisecond)
+		w.Add("one", start, everySecond)
+		time.Sleep(time.Hour)
+		require.Less(t, w.Unchanged(), 1050*time.Millisecond)
+		require.Less(t, w.Watched(), 1050*time.Millisecond)
+		require.GreaterOrEqual(t, w.Stale(), time.Hour+100*time.Millisecond)
+		w.Interrupt()
+		require.GreaterOrEqual(t, w.Unchanged(), time.Second, "a sample that failed takes nothing back")
+		require.Less(t, w.Unchanged(), 1050*time.Millisecond)
 	})
 }
