@@ -17,6 +17,7 @@ type Lock struct {
 	name   string
 	lease  Lease
 	tenure time.Duration
+	spare  time.Duration    // from the end of the tenure until others may have the lock
 	ends   boottime.Instant // when it is over whatever happens; zero if it is renewed
 	ctx    context.Context  //nolint:containedctx // the lock's own lifetime, handed out by Context
 	cancel context.CancelCauseFunc
@@ -33,6 +34,9 @@ type Lock struct {
 
 func newLock(ctx context.Context, name string, lease Lease, opt Options) *Lock {
 	l := &Lock{name: name, lease: lease, tenure: opt.tenure(), ends: ends(lease), good: lease.Since()}
+	if l.ends.IsZero() {
+		l.spare = opt.TTL - l.tenure
+	}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	beat := opt.heartbeat()
 	if !l.ends.IsZero() {
@@ -61,6 +65,24 @@ func (l *Lock) Remaining() time.Duration {
 		return 0
 	}
 	return max(l.left(), 0)
+}
+
+// Grace is what is left for ending a job: the time between now and the moment from
+// which others may have the lock, if no renewal succeeds meanwhile. Once the lock is
+// lost it is a fifth of the TTL at most, for somebody who broke it by force keeps to
+// no time. It is zero when that moment has passed, for a lock that its time ended, and
+// after Release. It counts suspended time.
+func (l *Lock) Grace() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := max(l.left()+l.spare, 0)
+	switch {
+	case l.released:
+		return 0
+	case l.lost != nil:
+		return min(left, l.spare)
+	}
+	return left
 }
 
 // left is what remains of the tenure.

@@ -210,3 +210,36 @@ func TestRecordSaysWhoHolds(t *testing.T) {
 		require.NoError(t, lock.Release(t.Context()))
 	})
 }
+
+// What is left for ending a job counts down to the moment in which others may have the
+// lock, whether or not it is believed in until then, and is nothing after that.
+func TestGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(renew, fails(errServer))
+		start := time.Now()
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		require.LessOrEqual(t, lock.Grace(), ttl)
+		require.Greater(t, lock.Grace(), lock.Remaining())
+		<-lock.Context().Done()
+		require.Zero(t, lock.Remaining())
+		require.LessOrEqual(t, lock.Grace(), ttl-time.Since(start))
+		require.Greater(t, lock.Grace(), ttl/6)
+		time.Sleep(ttl)
+		require.Zero(t, lock.Grace(), "this process slept")
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+	})
+}
+
+// Who broke the lock keeps to no time: the job is not to go on for long.
+func TestGraceOfALockThatWasBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(renew, fails(multilock.ErrLost))
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		<-lock.Context().Done()
+		require.Equal(t, ttl/5, lock.Grace())
+		require.Error(t, lock.Release(t.Context()))
+		require.Zero(t, lock.Grace())
+	})
+}

@@ -14,6 +14,10 @@ const (
 	// maxHeartbeat bounds the time between two signs of life of a lock with a long
 	// TTL: people who look at it want to see that it lives.
 	maxHeartbeat = 30 * time.Second
+	// reserved is the part of the TTL, a fifth, in which a holder does not believe in
+	// its lock any more and nobody else can have it: time to stop whatever works under
+	// it. See Lock.Grace.
+	reserved = 5
 )
 
 // Patience says how long a silent holder is given.
@@ -80,6 +84,5 @@ func (o Options) heartbeat() time.Duration {
 }
 
 // tenure is how long a holder believes in its lock after the last confirmed sign
-// of life. Others may take the lock after the TTL at the earliest; the fifth in
-// between is for stopping whatever works under the lock.
-func (o Options) tenure() time.Duration { return o.TTL - o.TTL/5 }
+// of life. Others may take the lock after the TTL at the earliest.
+func (o Options) tenure() time.Duration { return o.TTL - o.TTL/reserved }

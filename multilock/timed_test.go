@@ -66,6 +66,7 @@ func TestTimedLockEndsAtItsTime(t *testing.T) {
 			require.ErrorIs(t, lost, multilock.ErrLost)
 			require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrOver)
 			require.Zero(t, lock.Remaining())
+			require.Zero(t, lock.Grace())
 			require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrOver)
 			require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrReleased)
 		})

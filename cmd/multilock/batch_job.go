@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
@@ -53,23 +54,19 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.Attempt) error {
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err)
 	}
-	if a.Number > 1 {
-		forgetJob(ctx, r.env, a.Lock, a.Name)
-	}
 	command := r.list[a.Seq-1].command
-	j, err := job.Start(job.Spec{
-		Args: []string{"/bin/sh", "-c", command}, Env: vars, Mark: vars[len(vars)-1],
-		Stdout: out.writer, Stderr: out.writer, GuardGrace: r.opt.grace.value, Self: r.src.self,
-	})
+	running, err := runner.Start(ctx, r.spec(a, job.Spec{
+		Args: []string{"/bin/sh", "-c", command}, Env: vars, Mark: vars[len(vars)-1], Stdout: out.writer, Stderr: out.writer, Self: r.src.self,
+	}))
 	out.started()
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err, out.finish())
 	}
-	ended := r.supervise(ctx, a, j)
-	if errors.Is(ended, lockgroup.ErrLingering) {
-		return errors.Join(ended, out.finish())
+	ended := running.Wait(ctx)
+	if errors.As(ended, new(*job.LingeringError)) {
+		return errors.Join(lockgroup.ErrLingering, ended, out.finish())
 	}
-	result := j.Result()
+	result := running.Result()
 	if err := out.finish(); err != nil {
 		r.env.say("warning: the output of job %q is not kept: %v", a.Name, err)
 	}
@@ -93,42 +90,21 @@ func (r *batchRun) variables(ctx context.Context, a lockgroup.Attempt) ([]string
 	return append(vars, "MULTILOCK_TOKEN="+a.Lock.Record().Token), nil
 }
 
-// supervise waits for the command's end, and brings it about when the time is over
-// or the context ends. The error is nil if it ended by itself.
-func (r *batchRun) supervise(ctx context.Context, a lockgroup.Attempt, j *job.Job) error {
-	defer startJobMark(ctx, r.env, a.Lock, j, a.Name).stop()
-	var over <-chan time.Time
-	if r.opt.timeout.set {
-		timer := time.NewTimer(r.opt.timeout.value)
-		defer timer.Stop()
-		over = timer.C
-	}
-	for {
-		select {
-		case <-j.Done():
-			return nil
-		case <-over:
-			return r.end(ctx, a, j, errTimeout)
-		case <-ctx.Done():
-			return r.end(ctx, a, j, context.Cause(ctx))
-		}
+func (r *batchRun) spec(a lockgroup.Attempt, what job.Spec) runner.Spec {
+	return runner.Spec{
+		Job: what, Lock: a.Lock, Name: a.Name, Again: a.Number > 1, Grace: r.opt.grace.value, OnLost: runner.Term,
+		Limit: r.opt.timeout.value, OverLimit: errTimeout, Ending: r.ending, Say: r.env.say,
 	}
 }
 
 var errTimeout = errors.New("it ran for longer than --timeout")
 
-// end ends the command with all its processes: before others can have the lock, if
-// that was lost. A fifth of the TTL is left then.
-func (r *batchRun) end(ctx context.Context, a lockgroup.Attempt, j *job.Job, cause error) error {
-	grace := r.opt.grace.value
-	if errors.Is(cause, multilock.ErrLost) {
-		r.env.say("%v; ending the job", cause)
-		grace = min(grace, a.Lock.Record().TTL/5*3/4)
+// ending tells of a job that is being ended because of its lock. What else there is to
+// tell, its result does.
+func (r *batchRun) ending(why error) {
+	if errors.Is(why, multilock.ErrLost) {
+		r.env.say("%v; ending the job", why)
 	}
-	if err := j.Stop(context.WithoutCancel(ctx), grace); err != nil {
-		return errors.Join(lockgroup.ErrLingering, cause, err)
-	}
-	return cause
 }
 
 // exitError is what the batch is told of an attempt.

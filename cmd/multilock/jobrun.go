@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
@@ -23,7 +24,7 @@ type jobRun struct {
 	waited  time.Duration
 	since   time.Time
 	fence   uint64
-	grace   time.Duration // between TERM and KILL when its time is over
+	grace   time.Duration // between TERM and KILL
 
 	plan      *lockgroup.Plan // nil if the result is not to be recorded
 	attempt   int             // the number of the attempt, from 1
@@ -32,7 +33,7 @@ type jobRun struct {
 
 // run runs the command, keeps the lock as long as it has to, and releases it.
 func (r *jobRun) run(ctx context.Context) error {
-	r.since, r.grace = time.Now(), r.graceAtTheEnd()
+	r.since, r.grace = time.Now(), r.graceInTime()
 	if run, err := r.consult(ctx); !run {
 		return errors.Join(err, r.lock.Release(ctx))
 	}
@@ -68,32 +69,38 @@ func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
 	if err := r.lock.Verify(ctx); err != nil {
 		return nil, err
 	}
-	if left, timed := r.timeLeft(); timed && left <= 0 {
-		return nil, r.overError("the job was not started")
-	}
-	if r.attempt > 1 {
-		forgetJob(ctx, r.env, r.lock, r.opt.jobName())
-	}
-	signals := r.signals.forJob() // before the start, lest one gets lost in between
-	mark := "MULTILOCK_TOKEN=" + r.lock.Record().Token
-	j, err := job.Start(job.Spec{
-		Args: r.opt.command, Env: append(r.env.jobEnviron(), r.variables(mark)...), Mark: mark,
-		Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr,
-		JobControl: true, MayResume: r.mayResume, GuardGrace: r.grace, Self: r.src.self,
-	})
+	running, err := runner.Start(ctx, r.spec())
 	if err != nil {
 		return nil, err
 	}
-	go j.Forward(ctx, signals)
-	err = r.supervise(ctx, j)
-	result := j.Result()
+	err = running.Wait(ctx)
+	result := running.Result()
 	return &result, err
 }
 
-// mayResume keeps a job stopped that was suspended together with us for so long
-// that the lock is lost: others may be at work by now.
-func (r *jobRun) mayResume() bool {
-	return r.opt.onLost == onLostIgnore || r.lock.Remaining() > 0
+func (r *jobRun) spec() runner.Spec {
+	signals := r.signals.forJob() // before the start, lest one gets lost in between
+	mark := "MULTILOCK_TOKEN=" + r.lock.Record().Token
+	return runner.Spec{
+		Job: job.Spec{
+			Args: r.opt.command, Env: append(r.env.jobEnviron(), r.variables(mark)...), Mark: mark,
+			Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr, JobControl: true, Self: r.src.self,
+		},
+		Lock: r.lock, Name: r.opt.jobName(), Again: r.attempt > 1, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
+		Limit: r.opt.maxRuntime.value, OverLimit: errRuntimeOut, Signals: signals, Ending: r.ending, Say: r.env.say,
+	}
+}
+
+// ending tells that the job is being ended, and why.
+func (r *jobRun) ending(why error) {
+	switch {
+	case errors.Is(why, errRuntimeOut):
+		r.env.say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.value)
+	case errors.Is(why, multilock.ErrOver) && !errors.Is(why, multilock.ErrLost):
+		r.env.say("the time of lock %q is over in %s; ending the job", r.opt.name, short(r.lock.Grace()))
+	default:
+		r.env.say("%v; ending the job", why)
+	}
 }
 
 func (r *jobRun) variables(mark string) []string {
@@ -108,51 +115,6 @@ func (r *jobRun) variables(mark string) []string {
 		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(r.fence, 10))
 	}
 	return append(vars, r.timeVariables()...)
-}
-
-// supervise waits for the command's end, and brings it about when the lock is
-// lost or the time is over.
-func (r *jobRun) supervise(ctx context.Context, j *job.Job) error {
-	defer startJobMark(ctx, r.env, r.lock, j, r.opt.jobName()).stop()
-	var over <-chan time.Time
-	if limit := r.opt.maxRuntime; limit.set {
-		timer := time.NewTimer(limit.value)
-		defer timer.Stop()
-		over = timer.C
-	}
-	ending, stop := r.timesUp()
-	defer stop()
-	gone := r.lock.Context().Done()
-	var cause error
-	for {
-		select {
-		case <-j.Done():
-			return cause
-		case <-over:
-			r.env.say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.value)
-			return errors.Join(cause, errRuntimeOut, j.Stop(ctx, r.graceNow()))
-		case <-ending:
-			return errors.Join(r.overError("the job was ended"), r.endInTime(ctx, j))
-		case <-gone:
-			cause = context.Cause(r.lock.Context())
-			if r.opt.onLost != onLostIgnore {
-				return r.lost(ctx, j, cause)
-			}
-			r.env.say("warning: %v; the job goes on (--on-lost ignore)", cause)
-			gone = nil
-		}
-	}
-}
-
-// lost ends the command when the lock is gone: before others can take the lock,
-// if silence was the reason. A fifth of the TTL is left then.
-func (r *jobRun) lost(ctx context.Context, j *job.Job, cause error) error {
-	r.env.say("%v; ending the job", cause)
-	grace := min(r.opt.grace.value, r.lock.Record().TTL/5*3/4)
-	if r.opt.onLost == onLostKill || r.lock.Timed() { // its job was to be ended before: this host slept
-		grace = 0
-	}
-	return errors.Join(cause, j.Stop(ctx, grace))
 }
 
 // holdOn keeps the lock for the rest of --min-hold.

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/multilock"
 )
 
@@ -93,7 +95,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.GenericFlag{Name: "min-hold", Value: &o.minHold, Usage: "keep the lock at least this `DURATION`, so that hosts whose clocks are late do not run the job again", Category: "HOLDING"},
 			&cli.GenericFlag{Name: "max-runtime", Value: &o.maxRuntime, Usage: "end the command and all its processes after this `DURATION`", Category: "JOB"},
 			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOB"},
-			&cli.StringFlag{Name: "on-lost", Destination: &o.onLost, Value: onLostTerm, DefaultText: onLostTerm, Usage: "`WHAT` to do to the command if the lock is lost: term (and kill before others can have the lock), kill or ignore", Category: "JOB"},
+			&cli.StringFlag{Name: "on-lost", Destination: &o.onLost, Value: string(runner.Term), DefaultText: string(runner.Term), Usage: "`WHAT` to do to the command if the lock is lost: term (and kill before others can have the lock), kill or ignore", Category: "JOB"},
 		),
 		Action: func(c *cli.Context) error {
 			var err error
@@ -109,13 +111,6 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 	}
 }
 
-// What --on-lost can say.
-const (
-	onLostTerm   = "term"
-	onLostKill   = "kill"
-	onLostIgnore = "ignore"
-)
-
 const defaultGrace = 10 * time.Second
 
 func (o *runOptions) check() error {
@@ -129,7 +124,7 @@ func (o *runOptions) check() error {
 	switch {
 	case len(o.command) == 0:
 		return usagef(name, "no command; write: multilock run [options] -- COMMAND [ARGUMENT...]")
-	case o.onLost != onLostTerm && o.onLost != onLostKill && o.onLost != onLostIgnore:
+	case !slices.Contains([]runner.OnLost{runner.Term, runner.Kill, runner.Ignore}, runner.OnLost(o.onLost)):
 		return usagef(name, "--on-lost %q: choose term, kill or ignore", o.onLost)
 	case o.heldCode.value < 0 || o.heldCode.value > 255:
 		return usagef(name, "-E %d: an exit code is between 0 and 255", o.heldCode.value)

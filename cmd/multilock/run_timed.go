@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"strconv"
 	"time"
 
-	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/multilock"
 )
 
@@ -31,7 +29,7 @@ func (o *runOptions) checkTimed(src *source) error {
 		name  string
 		given bool
 	}{
-		{"--ttl", o.ttl.set}, {"--min-hold", o.minHold.set}, {"--on-lost ignore", o.onLost == onLostIgnore},
+		{"--ttl", o.ttl.set}, {"--min-hold", o.minHold.set}, {"--on-lost ignore", o.onLost == string(runner.Ignore)},
 	} {
 		if option.given {
 			return usagef("run", "%s: a lock of this source lasts for its period, no shorter and no longer, and its job ends with it; leave the option out", option.name)
@@ -53,60 +51,21 @@ func (s *source) ifLasting(err error) error {
 	return err
 }
 
-// graceAtTheEnd is the time between TERM and KILL of a job whose time is over, which
-// is a part of its time.
-func (r *jobRun) graceAtTheEnd() time.Duration {
+// graceInTime is the time between TERM and KILL of the job: under a lock that ends by
+// time it is a part of that.
+func (r *jobRun) graceInTime() time.Duration {
 	if !r.lock.Timed() {
 		return r.opt.grace.value
 	}
 	return min(r.opt.grace.value, r.lock.Remaining()/4)
 }
 
-// timeLeft is how long the job may go on before it is told to end; timed is false if
-// the lock is renewed.
-func (r *jobRun) timeLeft() (left time.Duration, timed bool) {
-	if !r.lock.Timed() {
-		return 0, false
-	}
-	return r.lock.Remaining() - r.grace, true
-}
-
-// timesUp tells when the job has to be told to end.
-func (r *jobRun) timesUp() (over <-chan time.Time, stop func()) {
-	left, timed := r.timeLeft()
-	if !timed {
-		return nil, func() {}
-	}
-	timer := time.NewTimer(left)
-	return timer.C, func() { timer.Stop() }
-}
-
-// endInTime ends the job so that none of it is left when the lock is over.
-func (r *jobRun) endInTime(ctx context.Context, j *job.Job) error {
-	grace := r.graceNow()
-	r.env.say("the time of lock %q is over in %s; ending the job", r.opt.name, short(grace))
-	return j.Stop(ctx, grace)
-}
-
-// graceNow is the time between TERM and KILL of a job that is ended now, whatever
-// for: no more than there is.
-func (r *jobRun) graceNow() time.Duration {
-	if !r.lock.Timed() {
-		return r.opt.grace.value
-	}
-	return min(r.opt.grace.value, r.lock.Remaining())
-}
-
-func (r *jobRun) overError(what string) error {
-	return fmt.Errorf("lock %q: %w: %s", r.opt.name, multilock.ErrOver, what)
-}
-
 // timeVariables tell the job how much time it has.
 func (r *jobRun) timeVariables() []string {
-	left, timed := r.timeLeft()
-	if !timed {
+	if !r.lock.Timed() {
 		return nil
 	}
+	left := r.lock.Remaining() - r.grace
 	return []string{
 		"MULTILOCK_UNTIL=" + strconv.FormatInt(time.Now().Add(left).Unix(), 10),
 		"MULTILOCK_REMAINING=" + strconv.FormatInt(int64(left/time.Second), 10),
