@@ -194,7 +194,7 @@ func (m *meeting) judge(p *peer) multilock.Finding {
 	case m.isHere(p):
 		f.Text, f.Advice = "it runs on this very host, which shows nothing about other hosts", "run the same line on the other hosts at the same time"
 	case p.holder.SameMachineOtherBoot(m.self()):
-		f.Text, f.Advice = "it has the name and the machine id of this host, as clones have", "give each host a name and an /etc/machine-id of its own (systemd-machine-id-setup): locks of one may be taken for those of the other before its last reboot"
+		f.Text, f.Advice = "it has the name and the machine id of this host, as clones have", "give each host a name and an /etc/machine-id of its own (systemd-machine-id-setup): nobody can tell from a lock which of the two holds it"
 	case told.Clock != nil && told.Clock.Abs() > clockAmiss:
 		f.Text, f.Advice = "its clock is wrong", "set it (NTP): no lock depends on it, but cron starts jobs by it, and the history is written by it"
 	default:

@@ -13,9 +13,6 @@ type evidence struct {
 	record multilock.Record
 	// holder and job are what this host knows of the processes.
 	holder, job process.Evidence
-	// rebooted says that the record comes from an earlier boot of this machine, or
-	// from a clone of it that may be alive.
-	rebooted bool
 	// torn says that the lock file is empty, as a crash of the writer's machine leaves it.
 	torn bool
 	// silence is the time since the last sign of life by the server's clock, or
@@ -37,11 +34,11 @@ type verdict struct {
 const (
 	// glance is how soon a look at a process of this host may show something new.
 	glance = time.Second
-	// rebootBeats is how many heartbeats a holder must have missed whose machine
-	// seems to have been rebooted.
-	rebootBeats = 3
 	// tornBeat stands for the heartbeat of a record that was lost: the longest.
 	tornBeat = 30 * time.Second
+	// tornLimit stands for its TTL. The machine that wrote it went down, and with it
+	// whoever relied on more.
+	tornLimit = 3 * tornBeat
 	// silentWindow confirms the silence of a lock that nobody renews.
 	silentWindow = time.Second
 	// clockSlack is how far a sign of life may seem to lie in the future: a reading
@@ -86,17 +83,13 @@ func limits(e evidence) (limit, window time.Duration, why string) {
 	r := e.record
 	switch {
 	case e.torn:
-		return max(rebootBeats*tornBeat, e.maxAge), tornBeat * 3 / 2, "its record is empty"
+		return max(tornLimit, e.maxAge), tornBeat * 3 / 2, "its record is empty"
 	case r.TTL == 0:
 		return e.maxAge, min(e.maxAge/10, tornBeat) + silentWindow/10, foreignWhy(r)
 	case r.Heartbeat == 0:
 		return max(r.TTL, e.maxAge), min(r.TTL/10, silentWindow), fmt.Sprintf("it is held for %s without being renewed", r.TTL)
 	}
-	limit, window = max(r.TTL, e.maxAge), r.Heartbeat*3/2
-	if e.rebooted {
-		return min(limit, rebootBeats*r.Heartbeat), window, "its host has been rebooted since, or is a clone"
-	}
-	return limit, window, aliveWhy(e)
+	return max(r.TTL, e.maxAge), r.Heartbeat * 3 / 2, aliveWhy(e)
 }
 
 func foreignWhy(r multilock.Record) string {

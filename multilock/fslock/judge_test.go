@@ -108,19 +108,6 @@ func TestJudgeMaxAgeOfALockWithATTL(t *testing.T) {
 	})
 }
 
-func TestJudgeAfterAReboot(t *testing.T) {
-	const limit, window = 18 * time.Second, 9 * time.Second
-	r := written(nil)
-	judgeAll(t, map[string]trial{
-		"heard of lately":   {evidence{record: r, holder: unknown, rebooted: true, silence: limit - 1}, multilock.Held, "rebooted since, or is a clone", 10 * time.Millisecond},
-		"three heartbeats":  {evidence{record: r, holder: unknown, rebooted: true, silence: limit, watched: window - 1}, multilock.Suspect, "limit of 18s", window / 6},
-		"and the window":    {evidence{record: r, holder: unknown, rebooted: true, silence: limit, watched: window}, multilock.Dead, "limit of 18s", 0},
-		"max-age is no bar": {evidence{record: r, holder: unknown, rebooted: true, silence: limit, watched: window, maxAge: time.Hour}, multilock.Dead, "limit of 18s", 0},
-		"a detached lock outlives the boot": {
-			evidence{record: written(detached), holder: unknown, rebooted: true, silence: limit, watched: window}, multilock.Held, "without being renewed", 5 * glance},
-	})
-}
-
 // A lock that nobody renews is silent from the start.
 func TestJudgeDetached(t *testing.T) {
 	r, short := written(detached), written(func(r *multilock.Record) { r.Heartbeat, r.TTL = 0, time.Second })

@@ -192,7 +192,6 @@ func (o *observer) evidence() evidence {
 	}
 	if o.record.Token != "" {
 		e.holder = o.record.Holder.Judge(self)
-		e.rebooted = o.record.Holder.SameMachineOtherBoot(self)
 	}
 	if o.record.Job && o.record.Group.PGID != 0 {
 		e.job = o.record.Group.Judge(self)

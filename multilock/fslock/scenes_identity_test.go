@@ -33,7 +33,7 @@ func TestForgedStartTimeIsAnotherProcess(t *testing.T) {
 	acquire(t, neighbour, "job", multilock.Options{TTL: long})
 }
 
-const rebootBeat = 400 * time.Millisecond
+const rebootBeat = 100 * time.Millisecond
 
 // beforeTheReboot is this host's identity of an earlier boot, and the machine's
 // own as it is now; both have a machine id, which this system may lack.
@@ -45,49 +45,19 @@ func beforeTheReboot(t *testing.T) (then, now process.Identity) {
 	return then, now
 }
 
-// Three heartbeats without a sign of life are enough for a holder whose machine
-// seems to have been rebooted since; its TTL would be an hour.
-func TestHolderFromBeforeTheRebootIsTakenAfterThreeHeartbeats(t *testing.T) {
+// The same machine id and host name under another boot may be a machine that was
+// rebooted. It may as well be one that lives, cut off, while a copy of it was started
+// elsewhere; and that one relies on its TTL.
+func TestHolderFromBeforeTheRebootKeepsItsTTL(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
 	then, now := beforeTheReboot(t)
 	src := open(t, fslock.Options{Base: base, Self: now})
 	lease := plant(t, src, "job", claim(then, long, rebootBeat))
 	o := observe(t, src, "job", multilock.Patience{})
-	last := boottime.Now()
-	require.NoError(t, lease.Renew(t.Context()))
-
-	seen := look(t, o)
-	require.Equal(t, multilock.Held.String(), seen.State.String())
-	require.Contains(t, seen.Why, "rebooted")
-	lookUntil(t, o, multilock.Dead, nil)
-	// Three heartbeats, but for the grain of the filesystem's clock.
-	require.GreaterOrEqual(t, last.Elapsed(), 3*rebootBeat-rebootBeat/4)
-	require.NoError(t, o.Break(t.Context()))
-	acquire(t, src, "job", multilock.Options{TTL: long})
-}
-
-// On any other host that is nothing special.
-func TestHolderFromBeforeTheRebootKeepsItsTTLElsewhere(t *testing.T) {
-	t.Parallel()
-	base := fresh(t)
-	then, now := beforeTheReboot(t)
-	lease := plant(t, open(t, fslock.Options{Base: base, Self: now}), "job", claim(then, long, rebootBeat))
-	stranger := open(t, fslock.Options{Base: base, Self: elsewhere(t)})
-	o := observe(t, stranger, "job", multilock.Patience{})
-	for start := boottime.Now(); start.Elapsed() < 6*rebootBeat; time.Sleep(rebootBeat / 4) {
-		require.Equal(t, multilock.Held.String(), look(t, o).State.String())
+	for start := boottime.Now(); start.Elapsed() < 8*rebootBeat; time.Sleep(rebootBeat / 10) {
+		seen := look(t, o)
+		require.Equal(t, multilock.Held.String(), seen.State.String(), seen.Why)
 	}
 	require.NoError(t, lease.Renew(t.Context()))
-}
-
-// A clone of a machine looks like its earlier boot, but goes on beating.
-func TestCloneOfTheMachineIsNeverTouched(t *testing.T) {
-	t.Parallel()
-	base := fresh(t)
-	then, now := beforeTheReboot(t)
-	src := open(t, fslock.Options{Base: base, Self: now})
-	lease := plant(t, src, "job", claim(then, long, rebootBeat))
-	neverDead(t, src, "job", 3*rebootBeat, func() { require.NoError(t, lease.Renew(t.Context())) })
-	require.NoError(t, lease.Release(t.Context()))
 }

@@ -28,8 +28,8 @@ func (id Identity) Judge(self Identity) Evidence {
 
 // SameMachineOtherBoot reports that the record was made under another boot of
 // the machine that self runs on: same host name, same machine, and two boots
-// that are both known and differ. That is a hint and no proof, because a clone
-// of a machine looks the same while both are running.
+// that are both known and differ. It may have been rebooted since, or one of the two
+// is a clone of the other, and both are running: no life or death follows from it.
 func (id Identity) SameMachineOtherBoot(self Identity) bool {
 	return id.Machine != "" && id.Machine == self.Machine &&
 		id.Host == self.Host && otherBoot(id.Boot, self.Boot)
