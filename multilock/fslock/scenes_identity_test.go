@@ -61,3 +61,26 @@ func TestHolderFromBeforeTheRebootKeepsItsTTL(t *testing.T) {
 	}
 	require.NoError(t, lease.Renew(t.Context()))
 }
+
+// Copies of a virtual machine that was running agree in the boot id and the pid
+// namespace, and have a name and a machine id each: a number that is nobody's here is
+// somebody's there.
+func TestHolderOnACopyOfThisMachineIsJudgedBySilence(t *testing.T) {
+	base := fresh(t)
+	here := self(t)
+	here.Machine = "00000000ba5eba11"
+	copied := here
+	copied.Host, copied.Machine = "copy", "00000000feedf00d"
+	copied.Start--
+	src := open(t, fslock.Options{Base: base, Self: here})
+	c := claim(copied, long, time.Minute)
+	c.Job = true
+	lease := plant(t, open(t, fslock.Options{Base: base, Self: copied}), "job", c)
+	for _, pgid := range []int{1 << 30, here.PID} { // one that nobody has here, and one that has somebody
+		job := process.Group{Host: copied.Host, Machine: copied.Machine, Boot: copied.Boot, Namespace: copied.Namespace, PGID: pgid}
+		require.NoError(t, lease.MarkJob(t.Context(), job))
+		seen := look(t, observe(t, src, "job", multilock.Patience{}))
+		require.Equal(t, multilock.Held.String(), seen.State.String())
+		require.Contains(t, seen.Why, "silent for less than its ttl of 1h0m0s, and runs on another host (copy)")
+	}
+}

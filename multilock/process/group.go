@@ -4,8 +4,10 @@ import "fmt"
 
 // Group is the process group of a job (setpgid(2)), named so that no later
 // group with the same number can be mistaken for it. An empty field means "not
-// known". Boot and Namespace are those of [Identity].
+// known". Host, Machine, Boot and Namespace are those of [Identity].
 type Group struct {
+	Host      string `json:"host,omitempty"`
+	Machine   string `json:"machine,omitempty"`
 	Boot      string `json:"boot,omitempty"`
 	Namespace string `json:"pidns,omitempty"`
 	// PGID is the process group id, which is the pid its leader has or had.
@@ -39,13 +41,13 @@ func (id Identity) FindGroup(pgid int) (Group, error) {
 	if err != nil {
 		return Group{}, fmt.Errorf("find process group %d: %w", pgid, err)
 	}
-	return Group{Boot: id.Boot, Namespace: id.Namespace, PGID: pgid, Start: start}, nil
+	return Group{Host: id.Host, Machine: id.Machine, Boot: id.Boot, Namespace: id.Namespace, PGID: pgid, Start: start}, nil
 }
 
 // Judge says whether any process of the group lives, from the view of self,
 // which must be the identity of the calling process. Stopped processes and
-// those of other users count, zombies do not; the leader may be long gone. As
-// for [Identity.Judge], boot and namespace have to be known and the same, and
+// those of other users count, zombies do not; the leader may be long gone. The
+// place has to be that of self, as for [Identity.Judge], and
 // what cannot be told apart counts as Alive. A process that left for a group or
 // session of its own does not belong to the group any more.
 //
@@ -55,7 +57,8 @@ func (g Group) Judge(self Identity) Evidence {
 	if g.PGID < 2 {
 		return evidence(Unknown, "%d is not the number of a job's process group", g.PGID)
 	}
-	if why := elsewhere(g.Boot, g.Namespace, self); why != "" {
+	place := Identity{Host: g.Host, Machine: g.Machine, Boot: g.Boot, Namespace: g.Namespace}
+	if why := elsewhere(place, self); why != "" {
 		return evidence(Unknown, "%s", why)
 	}
 	return judgeGroup(g)

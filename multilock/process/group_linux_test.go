@@ -50,7 +50,9 @@ func TestGroupLivesAndEnds(t *testing.T) {
 	group, err := process.FindGroup(leader.Process.Pid)
 	require.NoError(t, err)
 	id := find(t, leader.Process.Pid)
-	require.Equal(t, process.Group{Boot: id.Boot, Namespace: id.Namespace, PGID: id.PID, Start: id.Start}, group)
+	require.Equal(t, process.Group{
+		Host: id.Host, Machine: id.Machine, Boot: id.Boot, Namespace: id.Namespace, PGID: id.PID, Start: id.Start,
+	}, group)
 
 	found := group.Judge(me)
 	requireLife(t, process.Alive, found)
@@ -162,7 +164,7 @@ func TestNumberThatIsNoGroup(t *testing.T) {
 }
 
 func TestGroupAsJSON(t *testing.T) {
-	text, err := json.Marshal(process.Group{Boot: "b", Namespace: "n", PGID: 7, Start: 9})
+	text, err := json.Marshal(process.Group{Host: "h", Machine: "m", Boot: "b", Namespace: "n", PGID: 7, Start: 9})
 	require.NoError(t, err)
-	require.JSONEq(t, `{"boot":"b","pidns":"n","pgid":7,"start":9}`, string(text))
+	require.JSONEq(t, `{"host":"h","machine":"m","boot":"b","pidns":"n","pgid":7,"start":9}`, string(text))
 }

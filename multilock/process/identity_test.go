@@ -82,13 +82,48 @@ func TestPIDProvesNothingElsewhere(t *testing.T) {
 	}
 }
 
-// A container that shares the pid namespace of its host may have a host name
-// of its own.
-func TestHostNameDoesNotMatterOnOneBoot(t *testing.T) {
+// Copies of a virtual machine that was running have its boot id and its pid namespace.
+// So has a container with the pid namespace of its host and a name of its own: nobody
+// can tell the two from each other.
+func TestOneBootInTwoPlacesProvesNothing(t *testing.T) {
 	me := self(t)
-	id := me
-	id.Host = "container"
-	requireLife(t, process.Alive, id.Judge(me))
+	me.Machine = "00000000ba5eba11"
+	changes := map[string]func(id *process.Identity){
+		"on another host (copy)":        func(id *process.Identity) { id.Host = "copy" },
+		"on another machine":            func(id *process.Identity) { id.Machine = "00000000feedf00d" },
+		"on another host (copy of two)": func(id *process.Identity) { id.Host, id.Machine = "copy of two", "00000000feedf00d" },
+	}
+	for why, change := range changes {
+		id, dead := me, me
+		dead.Start++
+		change(&id)
+		change(&dead)
+		for _, other := range []process.Identity{id, dead} {
+			found := other.Judge(me)
+			requireLife(t, process.Unknown, found)
+			require.Contains(t, found.Why, why)
+			requireLife(t, process.Unknown, me.Judge(other))
+		}
+		group := process.Group{Host: id.Host, Machine: id.Machine, Boot: id.Boot, Namespace: id.Namespace, PGID: math.MaxInt32}
+		found := group.Judge(me)
+		requireLife(t, process.Unknown, found)
+		require.Contains(t, found.Why, why)
+	}
+}
+
+// A name or a machine that is not known on one side differs from none.
+func TestUnknownPlaceDiffersFromNone(t *testing.T) {
+	me := self(t)
+	me.Machine = "00000000ba5eba11"
+	for _, change := range []func(id *process.Identity){
+		func(id *process.Identity) { id.Host = "" },
+		func(id *process.Identity) { id.Machine = "" },
+	} {
+		id := me
+		change(&id)
+		requireLife(t, process.Alive, id.Judge(me))
+		requireLife(t, process.Alive, me.Judge(id))
+	}
 }
 
 func TestNothingKnownOnEitherSide(t *testing.T) {

@@ -1,10 +1,13 @@
 package process
 
+import "fmt"
+
 // Judge says whether the process lives, from the view of self, which must be
 // the identity of the calling process.
 //
 // The number of a process proves something only where it was given: when boot
-// and namespace of both are known and the same. Everywhere else, and for a PID
+// and namespace of both are known and the same, and neither host name nor machine
+// id is known to differ. Everywhere else, and for a PID
 // that is not positive, the answer is Unknown. A process that has the number
 // but whose start time cannot be compared counts as Alive, and so does one that
 // belongs to another user, is stopped, or has lost its main thread. A zombie
@@ -12,15 +15,14 @@ package process
 //
 // Containers restored from a checkpoint and virtual machines resumed from one
 // snapshot on several hosts keep the boot id; the first change the start time,
-// the second live twice. Neither can be seen from here.
+// the second live twice. The second can be seen from here only if they were given
+// names or machine ids of their own. So a container with a name of its own proves
+// nothing to its host either, even where the two share boot and pid namespace.
 func (id Identity) Judge(self Identity) Evidence {
 	if id.PID <= 0 {
 		return evidence(Unknown, "%d is not the number of a process", id.PID)
 	}
-	if id.Host != self.Host && !sameBoot(id.Boot, self.Boot) {
-		return evidence(Unknown, "runs on another host (%s)", printable(id.Host))
-	}
-	if why := elsewhere(id.Boot, id.Namespace, self); why != "" {
+	if why := elsewhere(id, self); why != "" {
 		return evidence(Unknown, "%s", why)
 	}
 	return judgePID(id.PID, id.Start)
@@ -35,18 +37,25 @@ func (id Identity) SameMachineOtherBoot(self Identity) bool {
 		id.Host == self.Host && otherBoot(id.Boot, self.Boot)
 }
 
-// elsewhere returns why a pid recorded under boot and namespace means nothing
-// to self, or "" if it does mean something.
-func elsewhere(boot, namespace string, self Identity) string {
+// elsewhere returns why a number recorded in the place of id means nothing to self,
+// or "" if it does mean something.
+func elsewhere(id, self Identity) string {
 	switch {
-	case boot == "" || self.Boot == "":
+	case differ(id.Host, self.Host):
+		return fmt.Sprintf("runs on another host (%s)", printable(id.Host))
+	case differ(id.Machine, self.Machine):
+		return "runs on another machine that has this host's name"
+	case id.Boot == "" || self.Boot == "":
 		return "the boot it runs under is not known"
-	case !sameBoot(boot, self.Boot):
+	case !sameBoot(id.Boot, self.Boot):
 		return "was started under another boot or on another host"
-	case namespace == "" || self.Namespace == "":
+	case id.Namespace == "" || self.Namespace == "":
 		return "its pid namespace is not known"
-	case namespace != self.Namespace:
+	case id.Namespace != self.Namespace:
 		return "runs in another pid namespace"
 	}
 	return ""
 }
+
+// differ says that two things are known and not the same.
+func differ(a, b string) bool { return a != "" && b != "" && a != b }
