@@ -33,7 +33,7 @@ type Lock struct {
 }
 
 func newLock(ctx context.Context, name string, lease Lease, opt Options) *Lock {
-	l := &Lock{name: name, lease: lease, tenure: opt.tenure(), ends: ends(lease), good: lease.Since()}
+	l := &Lock{name: name, lease: lease, tenure: opt.claim().Tenure(), ends: ends(lease), good: lease.Since()}
 	if l.ends.IsZero() {
 		l.spare = opt.TTL - l.tenure
 	}

@@ -82,7 +82,3 @@ func (o Options) heartbeat() time.Duration {
 	}
 	return min(o.TTL/10, maxHeartbeat)
 }
-
-// tenure is how long a holder believes in its lock after the last confirmed sign
-// of life. Others may take the lock after the TTL at the earliest.
-func (o Options) tenure() time.Duration { return o.TTL - o.TTL/reserved }

@@ -51,6 +51,10 @@ type Claim struct {
 	Job bool
 }
 
+// Tenure is how long a holder believes in its lock after the last confirmed sign
+// of life. Others may take the lock after the TTL at the earliest.
+func (c Claim) Tenure() time.Duration { return c.TTL - c.TTL/reserved }
+
 // Record is what a source knows of a lock that somebody holds.
 type Record struct {
 	Name  string

@@ -53,18 +53,25 @@ func (s *Source) identify(claim *multilock.Claim) {
 }
 
 // Try implements multilock.Contender.
-func (c *contender) Try(context.Context) (multilock.Lease, error) {
+func (c *contender) Try(context.Context) (lease multilock.Lease, err error) {
 	for range rounds() {
-		lease, err := c.attempt()
-		if !errors.Is(err, errAgain) {
+		lease, err = c.attempt()
+		if !errors.Is(err, errAgain) && !errors.Is(err, errLate) {
 			return lease, err
 		}
+	}
+	if errors.Is(err, errLate) {
+		return nil, opError("give a first sign of life", c.name, errLate)
 	}
 	return nil, opError("rename", c.name, errors.New("the lock group does not hold still"))
 }
 
-// errAgain says that the attempt neither succeeded nor met a holder.
-var errAgain = errors.New("once more")
+var (
+	// errAgain says that the attempt neither succeeded nor met a holder.
+	errAgain = errors.New("once more")
+	// errLate says that a lock was in place, and had to be given back.
+	errLate = errors.New("it comes too late, each time; use a longer ttl, or find out why the filesystem or this host is so slow")
+)
 
 func (c *contender) attempt() (multilock.Lease, error) {
 	if c.staged == nil {
@@ -86,6 +93,7 @@ func (c *contender) attempt() (multilock.Lease, error) {
 		c.inPlace = false
 		return c.readBack(group, nil)
 	}
+	c.staged.freshen(c.claim.TTL / 2)
 	if err := c.reserve(group); err != nil {
 		return nil, err
 	}
@@ -132,41 +140,54 @@ func (c *contender) reserve(group *handle) error {
 
 // acquired turns the staged lock into a lease.
 //
-// A rename keeps the directory's old time. Where that may be old enough to look
-// like silence, nobody may believe in the lock before a first sign of life has
-// been verified.
+// A rename keeps the directory's time: what was staged looks as silent as it is old, and
+// may look dead. So that time is the lock's first sign of life, whenever the rename was
+// carried out. It is believed as any other is, and only as long: what a breaker saw
+// before it was renewed cannot have told him that its holder is dead. Later than that he
+// may be about to remove it, and no sign of life stops him any more.
 func (c *contender) acquired(group *handle, dir vfs.Dir) (multilock.Lease, error) {
 	st := c.staged
 	c.staged = nil
 	st.settle()
 	l := c.src.newLease(c.name, st, c.claim, group, dir)
 	if c.fresh(st) {
-		l.since = st.made
+		l.since = st.sign
 		return l, nil
 	}
 	l.since = boottime.Now()
 	_ = dir.TouchFile(c.name + lockedSuffix) // when the lock was acquired, for people
-	switch err := l.Renew(context.Background()); {
-	case errors.Is(err, multilock.ErrLost):
-		_ = l.Release(context.Background()) // a server that was wrong about it is left no lock that nobody renews
-		return nil, errors.Join(l.Close(), errAgain)
-	case err != nil:
-		if released := l.Release(context.Background()); released != nil && !errors.Is(released, multilock.ErrLost) {
-			return nil, errors.Join(multilock.ErrUnsure, err, released, l.Close())
-		}
-		return nil, err
+	err := l.Renew(context.Background())
+	if err == nil && st.sign.Elapsed() >= c.claim.Tenure() {
+		err = errLate
+	}
+	if err != nil {
+		return nil, l.takeBack(err)
 	}
 	return l, nil
 }
 
-// fresh says whether the time that the staged directory got when it was filled
-// still counts as a sign of life: it is younger than half a heartbeat.
+// takeBack releases a lock that its owner does not believe in, for the given cause. What
+// was lost is released, too: a server that was wrong about it is left no lock that nobody
+// renews.
+func (l *lease) takeBack(cause error) error {
+	released := l.Release(context.Background())
+	if released != nil && !errors.Is(released, multilock.ErrLost) {
+		return errors.Join(multilock.ErrUnsure, cause, released, l.Close())
+	}
+	if errors.Is(cause, multilock.ErrLost) {
+		return errAgain
+	}
+	return cause
+}
+
+// fresh says whether the time that the staged directory got is so young that the lock
+// needs no further sign of life: younger than half a heartbeat.
 func (c *contender) fresh(st *staged) bool {
 	beat := c.claim.Heartbeat
 	if beat == 0 {
 		beat = c.claim.TTL / 10
 	}
-	return st.made.Elapsed() < beat/2
+	return st.sign.Elapsed() < beat/2
 }
 
 // Wake implements multilock.Contender.

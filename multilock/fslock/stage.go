@@ -21,7 +21,7 @@ type staged struct {
 	content []byte
 	file    vfs.Handle       // of the lock file, on NFS, if there is one
 	parent  *handle          // the staging directory
-	made    boottime.Instant // before the server gave it its time
+	sign    boottime.Instant // before the server gave the directory its time
 }
 
 // stage prepares a lock. Each attempt that is in doubt needs a new one.
@@ -54,7 +54,7 @@ func (s *Source) stageOnce(name string, claim multilock.Claim) (*staged, error) 
 	if err != nil {
 		return nil, s.stagingError(err)
 	}
-	st := &staged{src: s, token: token, name: name, content: content, parent: parent, made: boottime.Now()}
+	st := &staged{src: s, token: token, name: name, content: content, parent: parent, sign: boottime.Now()}
 	if err := st.prepare(claim); err != nil {
 		_ = st.discard() // what cannot be removed is a leftover, and in nobody's way
 		if gone(err) {
@@ -130,6 +130,18 @@ func (st *staged) create(mode uint32) (vfs.File, error) {
 		return st.parent.Create(st.within(lockedSuffix), mode)
 	}
 	return st.parent.OpenDurable(st.within(lockedSuffix), mode)
+}
+
+// freshen gives a lock that was staged a while ago a new time, so that it does not look
+// silent as soon as it is in its place. If that fails it only stays old.
+func (st *staged) freshen(limit time.Duration) {
+	if st.sign.Elapsed() < limit {
+		return
+	}
+	start := boottime.Now()
+	if st.parent.TouchFile(st.token) == nil {
+		st.sign = start
+	}
 }
 
 // discard takes the staged lock back, wherever it is by now, and reports whether

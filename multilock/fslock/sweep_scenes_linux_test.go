@@ -82,7 +82,7 @@ func prepareBase(p *player) error {
 	return err
 }
 
-// prepareWait lets the player wait so long that what it staged is old.
+// prepareWait lets the player wait so long that what it staged needs a new time.
 func prepareWait(p *player) error {
 	if err := p.compete(p.plain, sweptClaim()); err != nil {
 		return err
@@ -95,7 +95,7 @@ func prepareWait(p *player) error {
 	if _, err := p.rival.Try(context.Background()); !errors.Is(err, multilock.ErrHeld) {
 		return err
 	}
-	time.Sleep(sweptBeat)
+	time.Sleep(sweptTTL / 2)
 	err = p.release()
 	p.lease, p.beliefs = nil, nil
 	return err

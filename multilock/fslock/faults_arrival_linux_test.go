@@ -1,0 +1,141 @@
+package fslock_test
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// The clock of these tests is that of a bubble, so that nobody really waits. The files
+// are real, and so is the server's clock.
+const (
+	arrivalTTL  = 10 * time.Second
+	arrivalBeat = time.Second
+)
+
+// arrival is how a waiter learns that its lock, which was staged long ago, is in place.
+type arrival struct {
+	name string
+	// answer is what the rename that puts it there answers, after it was carried out.
+	answer    error
+	heartbeat time.Duration
+	// before says that the waiter has also stood still right before the rename.
+	before bool
+}
+
+func (a arrival) String() string { return a.name }
+
+func arrivals() []arrival {
+	return []arrival{
+		{name: "its rename says so", heartbeat: arrivalBeat},
+		{name: "its rename says so, and was late itself", heartbeat: arrivalBeat, before: true},
+		{name: "its rename was sent twice", answer: syscall.ENOENT, heartbeat: arrivalBeat},
+		{name: "its rename is in doubt", answer: syscall.EIO, heartbeat: arrivalBeat},
+		{name: "a look finds it", answer: syscall.ENOTEMPTY, heartbeat: arrivalBeat},
+		{name: "its rename says so, nobody will renew it"},
+		{name: "its rename was sent twice, nobody will renew it", answer: syscall.ENOENT},
+		{name: "a look finds it, nobody will renew it", answer: syscall.ENOTEMPTY},
+	}
+}
+
+// A lock that was staged long ago looks silent as soon as it is in its place. If its
+// owner stands still there, somebody rightly calls it dead. Nobody may believe in it any
+// more when that breaker, who has taken his last look, removes it.
+func TestWaiterStandsStillAfterItsRename(t *testing.T) {
+	for _, a := range arrivals() {
+		t.Run(a.name, func(t *testing.T) { synctest.Test(t, a.play) })
+	}
+}
+
+func (a arrival) play(t *testing.T) {
+	base, faulty, src := contested(t, scene{})
+	holder := contendAndTry(t, src, sweptName, longClaim())
+	waiter := contend(t, src, sweptName, multilock.Claim{TTL: arrivalTTL, Heartbeat: a.heartbeat})
+	refuse(t, waiter)
+	time.Sleep(time.Hour)
+	ageStaged(t, base)
+	release(t, holder)
+
+	b := newLateBreaker(t, base)
+	before := placing(base, faultfs.Before, times(1, func(faultfs.Op) error {
+		if a.before {
+			time.Sleep(time.Hour)
+			ageStaged(t, base)
+		}
+		return nil
+	}))
+	faulty.Inject(faultfs.Chain(before, placing(base, faultfs.After, times(1, func(faultfs.Op) error {
+		b.comeToTheLastStep(t)
+		return a.answer
+	}))))
+	lease := tryUntil(t, waiter)
+	b.finish(t)
+	require.NoError(t, lease.Renew(t.Context()), "it was broken while its owner came to believe in it")
+	require.Equal(t, lease.Record().Token, tokenOnDisk(t, base))
+	release(t, lease)
+	closed(t, waiter)
+	requireTidy(t, base)
+}
+
+// tryUntil takes a lock that nobody holds for good.
+func tryUntil(t *testing.T, c multilock.Contender) multilock.Lease {
+	t.Helper()
+	for end := time.Now().Add(watchdog); time.Now().Before(end); {
+		lease, err := c.Try(t.Context())
+		if err == nil {
+			t.Cleanup(func() { _ = lease.Close() })
+			return lease
+		}
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		seen, err := c.Look(t.Context())
+		require.NoError(t, err)
+		time.Sleep(min(seen.Next, arrivalBeat))
+	}
+	require.FailNow(t, "it is never free")
+	return nil
+}
+
+// lateBreaker is a breaker on another host that stands still right before it removes
+// the lock file.
+type lateBreaker struct {
+	observer   multilock.Observer
+	last, land chan struct{}
+	done       chan error
+}
+
+func newLateBreaker(t *testing.T, base string) *lateBreaker {
+	b := &lateBreaker{last: make(chan struct{}), land: make(chan struct{}), done: make(chan error, 1)}
+	faulty := sharedFS()
+	b.observer = observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, multilock.Patience{})
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.Kind == "unlink" && op.Real == lockedPath(base) && op.Phase == faultfs.Before {
+			close(b.last)
+			<-b.land
+		}
+		return nil
+	})
+	return b
+}
+
+func (b *lateBreaker) comeToTheLastStep(t *testing.T) {
+	t.Helper()
+	lookUntil(t, b.observer, multilock.Dead, nil)
+	go func() { b.done <- b.observer.Break(t.Context()) }()
+	<-b.last
+}
+
+func (b *lateBreaker) finish(t *testing.T) {
+	t.Helper()
+	close(b.land)
+	if err := <-b.done; !errors.Is(err, multilock.ErrHeld) {
+		require.NoError(t, err)
+	}
+}
