@@ -42,8 +42,9 @@ func run(ctx context.Context, e *env, args []string) outcome {
 	app := newApp(e)
 	args = permute(app, args)
 	spare(app, args)
-	err := app.RunContext(ctx, args)
-	return conclude(e, err)
+	outcome := conclude(e, app.RunContext(ctx, args))
+	e.messages.await(patienceAfter)
+	return outcome
 }
 
 func newApp(e *env) *cli.App {

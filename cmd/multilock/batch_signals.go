@@ -51,15 +51,15 @@ func (s *stopSignals) deliver(e *env, sig os.Signal, drain func()) {
 	case !ends(sig):
 	case s.first == nil && (sig == syscall.SIGINT || sig == syscall.SIGTERM):
 		s.first = signalled(sig)
-		e.say("taking no more jobs, and waiting for those that run here; once more ends them")
 		drain()
 		if sig == syscall.SIGTERM {
 			close(s.terminated)
 		}
+		e.say("taking no more jobs, and waiting for those that run here; once more ends them")
 	default:
-		e.say("ending the jobs that run here; they will be run again")
 		s.first = signalled(sig)
 		s.cancel(s.first)
+		e.say("ending the jobs that run here; they will be run again")
 	}
 }
 

@@ -15,6 +15,8 @@ type env struct {
 	getenv                func(string) string
 	environ               func() []string
 	kinds                 []sourceKind // of lock sources
+
+	messages messages // on their way to stderr
 }
 
 // jobEnviron is what a job gets of our environment: all but what is secret. A job
@@ -35,9 +37,20 @@ func (e *env) jobEnviron() []string {
 }
 
 // say prints a line of our own on the standard error, which keeps it apart from
-// results and from a job's output. Names in it may be anybody's.
+// results and from a job's output. Names in it may be anybody's. It waits for nobody.
 func (e *env) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(e.stderr, "multilock: %s\n", harmless(fmt.Sprintf(format, args...))) // nobody is left to tell
+	e.tell("multilock: " + harmless(fmt.Sprintf(format, args...)) + "\n")
+}
+
+// tell does the same with a text as it stands.
+func (e *env) tell(text string) { e.messages.add(e.stderr, text) }
+
+// show is for what will soon be shown anew. It is left out for a reader who has not read
+// what came before.
+func (e *env) show(text string) {
+	if e.messages.pending() == nil {
+		e.tell(text)
+	}
 }
 
 // printJSON prints one value as indented JSON on the standard output.
@@ -49,8 +62,9 @@ func (e *env) printJSON(value any) error {
 	return e.print("%s\n", escaped(text))
 }
 
-// print prints a result.
+// print prints a result, after the messages that came before it.
 func (e *env) print(format string, args ...any) error {
+	e.messages.await(patienceAfter)
 	if _, err := fmt.Fprintf(e.stdout, format, args...); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -66,6 +65,7 @@ func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
 	if err := context.Cause(r.signals.until(ctx)); err != nil {
 		return nil, err
 	}
+	r.env.messages.await(patienceBefore)
 	if err := r.lock.Verify(ctx); err != nil {
 		return nil, err
 	}
@@ -239,6 +239,6 @@ func (r *jobRun) report(result *job.Result, err error) {
 func printReport(e *env, report runReport) {
 	line, err := json.Marshal(report)
 	if err == nil {
-		_, _ = fmt.Fprintf(e.stderr, "%s\n", escaped(line))
+		e.tell(string(escaped(line)) + "\n")
 	}
 }

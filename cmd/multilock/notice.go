@@ -50,7 +50,7 @@ func (n *notice) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			if onTerminal && pause != noticeAfter {
-				_, _ = fmt.Fprint(n.env.stderr, clearLine)
+				n.env.tell(clearLine)
 			}
 			return
 		case <-time.After(pause):
@@ -67,7 +67,7 @@ func (n *notice) run(ctx context.Context) {
 
 func (n *notice) tell(text string, onTerminal bool) {
 	if onTerminal {
-		_, _ = fmt.Fprintf(n.env.stderr, clearLine+"multilock: %s", harmless(text))
+		n.env.show(clearLine + "multilock: " + harmless(text))
 		return
 	}
 	n.env.say("%s", text)

@@ -103,11 +103,11 @@ func (m *meter) run(e *env, read func() amount) {
 		return
 	case <-time.After(meterAfter):
 	}
-	defer fmt.Fprint(e.stderr, clearLine) //nolint:errcheck // the terminal may be gone
+	defer e.tell(clearLine)
 	ticks := time.NewTicker(meterEvery)
 	defer ticks.Stop()
 	for turn := 0; ; turn++ {
-		_, _ = fmt.Fprint(e.stderr, clearLine+read().line(turn, time.Since(start), columns(e.stderr)))
+		e.show(clearLine + read().line(turn, time.Since(start), columns(e.stderr)))
 		select {
 		case <-m.end:
 			return
