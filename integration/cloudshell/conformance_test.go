@@ -18,7 +18,9 @@ func TestConformance(t *testing.T) {
 	for name, policy := range policies() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locktest.Run(t, fixture(policy, ""))
+			opt := serverOptions()
+			opt.Policy = policy
+			locktest.Run(t, fixture(opt, ""))
 		})
 	}
 }
@@ -26,7 +28,21 @@ func TestConformance(t *testing.T) {
 // In a group all aliases begin with its name.
 func TestConformanceOfAGroup(t *testing.T) {
 	t.Parallel()
-	locktest.Run(t, fixture(fakecloudshell.Policy{}, "night [run].1"))
+	locktest.Run(t, fixture(serverOptions(), "night [run].1"))
+}
+
+// A server at a real distance takes a second for each request: whatever was read is
+// old, and a holder may have given a sign of life since. With -short it takes less.
+func TestConformanceFarAway(t *testing.T) {
+	t.Parallel()
+	opt := serverOptions()
+	opt.Latency = time.Second
+	if testing.Short() {
+		opt.Latency = 300 * time.Millisecond
+	}
+	f := fixture(opt, "")
+	f.TTL, f.Distant = 20*opt.Latency, true
+	locktest.Run(t, f)
 }
 
 func policies() map[string]fakecloudshell.Policy {
@@ -39,14 +55,12 @@ func policies() map[string]fakecloudshell.Policy {
 	}
 }
 
-func fixture(policy fakecloudshell.Policy, group string) locktest.Fixture {
+func fixture(opt fakecloudshell.Options, group string) locktest.Fixture {
 	return locktest.Fixture{
 		TTL: 3 * time.Second, Fences: true, Deaths: true,
 		Odd:     []string{"tab\tand\nnewline", "\xff\xfe not utf-8", "nul\x00byte", ".", "..", "a/b", "MUTEX", "MUTEX.TURN.1", "TURN.1", "x.RESULT.y.0", "MULTILOCK", "[54]"},
 		Refused: []string{strings.Repeat("x", 256), strings.Repeat("\u20ac", 82)},
 		Place: func(t testing.TB) func() multilock.Source {
-			opt := serverOptions()
-			opt.Policy = policy
 			l := newLab(t, opt)
 			l.opt.Group = group
 			t.Cleanup(func() { requireTidy(t, l) })

@@ -31,6 +31,7 @@ func (x *exchange) pause(p Pause, gone <-chan struct{}) {
 
 // deliver sends an answer, as far as the fault lets it.
 func (x *exchange) deliver(w http.ResponseWriter, a answer) {
+	x.pause(Pause{For: x.latency / 2}, x.gone)
 	x.pause(x.fault.HoldReply, x.gone)
 	if x.fault.Status != 0 {
 		a = plain(x.fault.Status, http.StatusText(x.fault.Status))

@@ -27,6 +27,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.running.Done()
 	x := exchange{Server: s, incoming: s.understand(r), gone: r.Context().Done()}
+	x.pause(Pause{For: s.latency / 2}, nil) // a request that is under way arrives, whatever its client does
 	caller, alive := s.world.authenticate(x.token)
 	x.call = s.journal.arrive(Request{
 		Call:       Call{Method: x.method, User: caller.user.Name, Body: x.public},

@@ -30,6 +30,10 @@ type Options struct {
 	// Now is the server's clock; time.Now by default. Sessions, the cache and
 	// GetServerDateAndTime go by it. It is called by many goroutines.
 	Now func() time.Time
+	// Latency is how long each request is under way: half of it before it is carried
+	// out, and half before its answer arrives. A server at a real distance takes a
+	// second. None by default.
+	Latency time.Duration
 	// Log gets a line for each request, and what net/http complains about; nothing
 	// is logged by default. It sees no secrets.
 	Log *slog.Logger
@@ -72,6 +76,9 @@ func (o Options) validate() error {
 	}
 	if o.SessionLifetime < 0 {
 		return errors.New("session lifetime: it cannot be negative")
+	}
+	if o.Latency < 0 {
+		return errors.New("latency: it cannot be negative")
 	}
 	host, _, err := net.SplitHostPort(o.Address)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // Server is a running server. Its methods are safe for concurrent use.
@@ -17,6 +18,7 @@ type Server struct {
 	listener    net.Listener
 	web         *http.Server
 	log         *slog.Logger
+	latency     time.Duration
 	methods     map[Method]signature
 	world       *world
 	journal     *journal
@@ -36,7 +38,7 @@ func New(opt Options) (*Server, error) {
 		return nil, fmt.Errorf("fake CloudShell: %w", err)
 	}
 	s := &Server{
-		scheme: opt.Scheme, log: opt.Log, methods: methods(), world: newWorld(opt), journal: newJournal(),
+		scheme: opt.Scheme, log: opt.Log, latency: opt.Latency, methods: methods(), world: newWorld(opt), journal: newJournal(),
 		inject: Rules(), late: map[int]lateCall{}, closing: make(chan struct{}),
 	}
 	for _, name := range opt.Policy.Without {

@@ -3,6 +3,7 @@ package mongo_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
@@ -21,6 +22,17 @@ func TestConformanceInAGroup(t *testing.T) {
 // themselves, and sources ask for linearizable reads.
 func TestConformanceInAReplicaSet(t *testing.T) {
 	locktest.Run(t, fixture(mongolab.Options{ReplicaSet: true}, ""))
+}
+
+// A server at a real distance takes a second for each command. With -short it takes less.
+func TestConformanceFarAway(t *testing.T) {
+	opt := mongolab.Options{Latency: time.Second}
+	if testing.Short() {
+		opt.Latency = 300 * time.Millisecond
+	}
+	f := fixture(opt, "")
+	f.TTL, f.Distant = 20*opt.Latency, true
+	locktest.Run(t, f)
 }
 
 func fixture(opt mongolab.Options, group string) locktest.Fixture {

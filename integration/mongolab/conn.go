@@ -82,7 +82,8 @@ func (c *conn) handle(ctx context.Context, request message) bool {
 // obtain has the command carried out, if its fault allows that, and gives the
 // server's reply.
 func (c *conn) obtain(ctx context.Context, x *Exchange, request message, fault Fault) (bson.Raw, error) {
-	if !fault.Before.end(ctx) {
+	travel := For(c.server.options.Latency / 2)
+	if !travel.end(ctx) || !fault.Before.end(ctx) {
 		return nil, context.Cause(ctx)
 	}
 	var reply bson.Raw
@@ -92,7 +93,7 @@ func (c *conn) obtain(ctx context.Context, x *Exchange, request message, fault F
 			return nil, err
 		}
 	}
-	if !fault.After.end(ctx) {
+	if !fault.After.end(ctx) || !travel.end(ctx) {
 		return nil, context.Cause(ctx)
 	}
 	return reply, nil

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 )
 
 // Options say which server there is to be. The zero value needs a Dir.
@@ -27,6 +28,9 @@ type Options struct {
 	// set, and answer writes that a driver repeats as such a one does. A real server
 	// says itself what it is.
 	ReplicaSet bool
+	// Latency is how long each command is under way: half of it before it is carried
+	// out, and half before its reply arrives. Other connections go on meanwhile.
+	Latency time.Duration
 	// Disguised keeps the embedded server from saying that it is FerretDB, to programs
 	// that rightly refuse that one and cannot know of the proxy. A real server says
 	// what it is.

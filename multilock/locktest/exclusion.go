@@ -16,7 +16,6 @@ import (
 const (
 	exclusionSources    = 4
 	exclusionGoroutines = 3 // of each source
-	exclusionRounds     = 12
 )
 
 func testMutualExclusion(p *place) {
@@ -56,7 +55,7 @@ func (a *arena) compete(opt multilock.Options) {
 	for range exclusionSources * exclusionGoroutines {
 		require.NoError(a, <-results)
 	}
-	require.EqualValues(a, exclusionSources*exclusionGoroutines*exclusionRounds, a.counter.Load(), "no count is lost")
+	require.EqualValues(a, exclusionSources*exclusionGoroutines*a.fixture.rounds(), a.counter.Load(), "no count is lost")
 	events, err := ReadEvents(&a.history)
 	require.NoError(a, err)
 	require.NoError(a, Check(events))
@@ -89,7 +88,7 @@ type rival struct {
 }
 
 func (r rival) play() error {
-	for range exclusionRounds {
+	for range r.fixture.rounds() {
 		if err := r.round(); err != nil {
 			return err
 		}

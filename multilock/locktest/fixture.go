@@ -19,6 +19,9 @@ type Fixture struct {
 	// TTL is the time to live in tests that wait for its end, DefaultTTL if 0. The
 	// source must be able to keep a tenth of it apart from nothing.
 	TTL time.Duration
+	// Distant says that a request takes long, up to a twentieth of TTL. Then rivals
+	// contend for fewer rounds, and some odd names stand for all.
+	Distant bool
 	// Fences says that locks have fencing numbers.
 	Fences bool
 	// Marks says that the process group of a job can be recorded with the lock.
@@ -65,6 +68,7 @@ func Run(t *testing.T, f Fixture) {
 		{"CloseKeepsTheLock", testCloseKeepsTheLock},
 		{"BreakSparesTheLiving", testBreakSparesTheLiving},
 		{"BreakNeedsTheToken", testBreakNeedsTheToken},
+		{"ForceReachesOneWhoRenews", testForceReachesOneWhoRenews},
 		{"BreakReachesNoSuccessor", testBreakReachesNoSuccessor},
 		{"FreeLockCannotBeBroken", testFreeLockCannotBeBroken},
 		{"DeadProcess", testDeadProcess},
@@ -100,6 +104,14 @@ func (f Fixture) ttl() time.Duration {
 		return DefaultTTL
 	}
 	return f.TTL
+}
+
+// rounds is how often each rival takes the lock in the tests of mutual exclusion.
+func (f Fixture) rounds() int {
+	if f.Distant {
+		return 1
+	}
+	return 12
 }
 
 // watchdog ends what would otherwise hang for ever. No test depends on it.

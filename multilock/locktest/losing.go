@@ -121,6 +121,29 @@ func testBreakNeedsTheToken(p *place) {
 	require.ErrorIs(p, err, multilock.ErrFree)
 }
 
+// testForceReachesOneWhoRenews breaks the lock of a holder who gives signs of life
+// as fast as it can: between what the breaker reads and what it writes there is
+// nearly always one, and that is not another holder.
+func testForceReachesOneWhoRenews(p *place) {
+	const times = 4
+	for range times {
+		lease := p.lease(p.open(), "nightly", p.claim())
+		lost := make(chan error, 1)
+		go func() {
+			for {
+				if err := lease.Renew(p.ctx); err != nil {
+					lost <- err
+					return
+				}
+			}
+		}()
+		_, err := multilock.Break(p.ctx, p.open(), "nightly", multilock.Want{Token: lease.Record().Token, Alive: true})
+		require.NoError(p, err)
+		require.ErrorIs(p, <-lost, multilock.ErrLost)
+	}
+	p.requireFree(p.open(), "nightly")
+}
+
 func testFreeLockCannotBeBroken(p *place) {
 	src := p.open()
 	_, err := multilock.Break(p.ctx, src, "nightly", multilock.Want{})

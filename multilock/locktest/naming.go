@@ -18,9 +18,18 @@ func oddNames() []string {
 	}
 }
 
+// odd are the names that are tried with this source.
+func (f Fixture) odd() []string {
+	names := append(oddNames(), f.Odd...)
+	if f.Distant {
+		return names[len(names)-3:]
+	}
+	return names
+}
+
 func testOddNames(p *place) {
 	a, b := p.open(), p.open()
-	names := append(oddNames(), p.fixture.Odd...)
+	names := p.fixture.odd()
 	held := map[string]*multilock.Lock{}
 	for _, name := range names {
 		held[name] = p.try(a, name, multilock.Options{})

@@ -147,7 +147,7 @@ func testCommitAfterTheRelease(p *place) {
 // testResultsOfOddNames: names are data, here too.
 func testResultsOfOddNames(p *place) {
 	src := p.ledger()
-	names := append(oddNames(), p.fixture.Odd...)
+	names := p.fixture.odd()
 	for i, name := range names {
 		lock := p.try(src, name, multilock.Options{})
 		p.requireNoOutcome(lock)

@@ -49,6 +49,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.Func("reservation", "`id[:domain]`; may be repeated", opt.addReservation)
 	flags.Func("model", "the mutex model has an owner attribute (owner, the default), none (plain), or there is no such `model` (none)", opt.setModel)
 	flags.DurationVar(&opt.server.SessionLifetime, "session", 0, "how long a session is valid (default 5h)")
+	flags.DurationVar(&opt.server.Latency, "latency", 0, "how long each request is under way, as with a server that is far")
 	flags.StringVar(&opt.command, "command", "", "run a command for this `user`, and print its adminAuthToken")
 	flags.Func("fault", "`method:nth:what` happens to the nth call of a method, or to each if nth is 0; may be repeated. What: "+
 		strings.Join(slices.Sorted(maps.Keys(faults())), ", "), opt.addRule)

@@ -31,6 +31,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	listen := flags.String("listen", "127.0.0.1:27017", "address and port; port 0 is any free one")
 	dir := flags.String("dir", "", "directory for the data, which stays; without it a temporary one, which does not")
 	replicaSet := flags.Bool("replica-set", false, "say that this is the primary of a replica set")
+	latency := flags.Duration("latency", 0, "how long each command is under way, as with a server that is far")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		defer os.RemoveAll(temporary)
 		*dir = temporary
 	}
-	server, err := mongolab.Open(mongolab.Options{Listen: *listen, Dir: *dir, ReplicaSet: *replicaSet})
+	server, err := mongolab.Open(mongolab.Options{Listen: *listen, Dir: *dir, ReplicaSet: *replicaSet, Latency: *latency})
 	if err != nil {
 		return err
 	}
