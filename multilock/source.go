@@ -30,7 +30,9 @@ type Observer interface {
 	// error is ErrHeld if that is not, or is no longer, so; it is nil as well if
 	// that lock went away meanwhile. Breaking gives no ownership.
 	Break(ctx context.Context) error
-	// Force breaks the very lock that the last Look saw, dead or alive.
+	// Force breaks the very lock that the last Look saw, dead or alive. Signs of life of
+	// its holder in between do not stop it, as they stop Break; the lock of another
+	// acquisition stays, and the error is nil then: the one that was meant is gone.
 	Force(ctx context.Context) error
 	// Close ends the watch. It changes nothing.
 	Close() error

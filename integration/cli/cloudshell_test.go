@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -70,6 +71,24 @@ func TestCloudshellSessionExpires(t *testing.T) {
 	}
 	require.Equal(t, "held", s.lock("MUTEX").State)
 	require.Equal(t, ended{0, "ready\n", ""}, holder.end())
+}
+
+// A server that is far away: while release asks, the keeper gives signs of life. Each
+// of some locks is given back, and none is said to be lost.
+func TestCloudshellReleaseFromAfar(t *testing.T) {
+	t.Parallel()
+	server := newCloudshellWith(t, fakecloudshell.Options{Latency: 300 * time.Millisecond})
+	s := newStation(t, "MULTILOCK_SOURCE="+cloudshellURL(server), "MULTILOCK_PASSWORD="+password)
+	const locks = 12
+	var scripts []*running
+	for i := range locks {
+		scripts = append(scripts, s.begin(s.shell(fmt.Sprintf(
+			"token=$(multilock acquire -n x%d --ttl 6s) || exit; sleep 1.%02d; multilock release -n x%d --token $token", i, 8*i, i))))
+	}
+	for _, script := range scripts {
+		require.Equal(t, ended{}, script.wait())
+	}
+	require.Empty(t, s.locks())
 }
 
 // Within a script of CloudShell's the URL is "cloudshell:", and all else comes from

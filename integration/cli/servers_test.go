@@ -21,12 +21,19 @@ const quick = "&pause=20ms-100ms"
 
 func newCloudshell(t *testing.T, scheme fakecloudshell.Scheme) *fakecloudshell.Server {
 	t.Helper()
-	server, err := fakecloudshell.New(fakecloudshell.Options{
-		Scheme:       scheme,
-		Users:        []fakecloudshell.User{{Name: "admin", Password: password, Admin: true}},
-		Models:       []fakecloudshell.Model{fakecloudshell.OwnedMutex()},
-		Reservations: []fakecloudshell.Reservation{{ID: sandbox, Name: "Lab 7", Owner: "admin"}},
-	})
+	return newCloudshellWith(t, fakecloudshell.Options{Scheme: scheme})
+}
+
+// newCloudshellWith is a server with one user and one reservation, and a model with
+// owners if the options name none.
+func newCloudshellWith(t *testing.T, opt fakecloudshell.Options) *fakecloudshell.Server {
+	t.Helper()
+	opt.Users = []fakecloudshell.User{{Name: "admin", Password: password, Admin: true}}
+	opt.Reservations = []fakecloudshell.Reservation{{ID: sandbox, Name: "Lab 7", Owner: "admin"}}
+	if opt.Models == nil {
+		opt.Models = []fakecloudshell.Model{fakecloudshell.OwnedMutex()}
+	}
+	server, err := fakecloudshell.New(opt)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	return server

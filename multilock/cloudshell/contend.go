@@ -51,18 +51,17 @@ func (c *contender) Wake() <-chan struct{} { return nil }
 // one is taken in two steps: the register first, which keeps out everybody who uses
 // it, and then the service that scripts know.
 func (c *contender) Try(ctx context.Context) (multilock.Lease, error) {
-	start := boottime.Now()
-	v, err := c.src.view(ctx, c.base)
+	found, err := c.list(ctx)
 	if err != nil {
 		return nil, opError("look", c.name, err)
 	}
-	if c.src.read(v).state != freeHere {
-		c.remember(start, v)
+	if c.src.read(found.view).state != freeHere {
+		c.recent = found
 		return nil, multilock.ErrHeld
 	}
 	// From here on the requests are seen through whatever becomes of ctx.
 	ctx = context.WithoutCancel(ctx)
-	l, v, err := c.src.takeTurn(ctx, c.base, c.name, c.claim, v.top())
+	l, v, err := c.src.takeTurn(ctx, c.base, c.name, c.claim, found.view.top())
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +73,8 @@ func (c *contender) Try(ctx context.Context) (multilock.Lease, error) {
 	return l, nil
 }
 
-// takeTurn takes the register, whose state is top and nobody's.
+// takeTurn takes the register, whose state is top. With ErrHeld somebody else was
+// faster, and the view shows who.
 func (s *Source) takeTurn(ctx context.Context, base, name string, claim multilock.Claim, top turn) (*lease, *view, error) {
 	token, err := newToken()
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Source) takeTurn(ctx context.Context, base, name string, claim multiloc
 		l.number = v.top().number
 		return l, v, nil
 	case errors.Is(err, errTaken):
-		return nil, nil, multilock.ErrHeld
+		return nil, v, multilock.ErrHeld
 	case errors.Is(err, errNoOwner):
 		_ = s.remove(ctx, turnAlias(base, top.number+1)) // it was ours: the server said so
 	case errors.Is(err, multilock.ErrUnsure):

@@ -21,9 +21,14 @@ type observer struct {
 	last    standing            // at the last look
 	looked  bool
 	verdict verdict
-	// recent is what an attempt has just seen, for the look that follows.
-	recent      *view
-	recentStart boottime.Instant
+	usual   time.Duration // what the quickest listing took, 0 before the first
+	recent  *listed       // what an attempt has just seen, for the look that follows
+}
+
+// listed is a look at the lock.
+type listed struct {
+	start, end boottime.Instant // of the request
+	view       *view
 }
 
 // Observe implements multilock.Source.
@@ -39,34 +44,43 @@ func (s *Source) newObserver(name string, patience multilock.Patience) observer 
 	return observer{src: s, name: name, base: s.aliasOf(name), maxAge: patience.MaxAge}
 }
 
-// remember keeps what an attempt has seen: the look that follows needs no other listing.
-func (o *observer) remember(start boottime.Instant, v *view) { o.recent, o.recentStart = v, start }
-
-// sample is the lock as it is now, or was a moment ago at an attempt.
-func (o *observer) sample(ctx context.Context) (boottime.Instant, *view, error) {
-	start, v := o.recentStart, o.recent
-	o.recent = nil
-	if v != nil && start.Elapsed() < slowest {
-		return start, v, nil
-	}
-	start = boottime.Now()
+// list asks for the lock as it is now.
+func (o *observer) list(ctx context.Context) (*listed, error) {
+	start := boottime.Now()
 	v, err := o.src.view(ctx, o.base)
-	return start, v, err
+	if err != nil {
+		return nil, err
+	}
+	if took := start.Elapsed(); o.usual == 0 || took < o.usual {
+		o.usual = took
+	}
+	return &listed{start, boottime.Now(), v}, nil
+}
+
+// sample is the lock as it is now, or was a moment ago at an attempt: then the look
+// that follows the attempt needs no other listing.
+func (o *observer) sample(ctx context.Context) (*listed, error) {
+	found := o.recent
+	o.recent = nil
+	if found != nil && found.end.Elapsed() < slowest {
+		return found, nil
+	}
+	return o.list(ctx)
 }
 
 // Look implements multilock.Observer.
 func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
-	start, v, err := o.sample(ctx)
+	found, err := o.sample(ctx)
 	if err != nil {
 		o.watch.Interrupt()
 		return multilock.Sighting{}, opError("look", o.name, err)
 	}
-	o.last, o.looked = o.src.read(v), true
+	o.last, o.looked = o.src.read(found.view), true
 	o.last.record.Name = o.name
 	if o.last.state == heldByOther {
 		o.last.record.Foreign = o.last.why
 	}
-	o.watch.Add(o.last.key, start, limitsFor(o.beat()))
+	o.watch.Add(o.last.key, found.start, limitsFor(o.beat(), o.distance()))
 	e := o.evidence(ctx, clockCarried)
 	if o.verdict = judge(e); o.verdict.state == multilock.Suspect || o.verdict.state == multilock.Dead {
 		e = o.evidence(ctx, clockFresh)
@@ -96,6 +110,10 @@ func (o *observer) beat() time.Duration {
 	}
 	return heldNext
 }
+
+// distance is how long a listing takes here if nothing is wrong. What takes half a TTL
+// is wrong in any case: nobody could keep a lock where signs of life take that long.
+func (o *observer) distance() time.Duration { return min(o.usual, o.last.record.TTL/4) }
 
 func (o *observer) evidence(ctx context.Context, age time.Duration) evidence {
 	e := evidence{standing: o.last, silence: multilock.Unknown, unchanged: o.watch.Unchanged(), watched: o.watch.Watched(), maxAge: o.maxAge}
@@ -138,34 +156,59 @@ func (o *observer) Force(ctx context.Context) error {
 	})
 }
 
-// clear breaks the lock if it is still the one that was meant.
+// clear breaks the lock if it is still the one that was meant. Its step is refused
+// when the holder has given a sign of life since the listing, as happens often where
+// a request takes a second. Whether that still is the one that was meant is for meant
+// to say; if so the step is made again, on what that sign of life has left.
 func (o *observer) clear(ctx context.Context, meant func(standing) bool) error {
-	v, err := o.src.view(ctx, o.base)
+	through := context.WithoutCancel(ctx) // a step that was begun is seen through
+	plain, err := o.src.plain(through)
+	if err != nil {
+		return err
+	}
+	o.src.now(through) // lest it be asked for between the listing and the step
+	v, err := o.src.view(through, o.base)
 	if err != nil {
 		return opError("break", o.name, err)
 	}
-	now := o.src.read(v)
-	switch {
-	case now.state == freeHere:
-		return nil
-	case !meant(now) && o.last.record.Token != "" && now.record.Token != o.last.record.Token:
-		return nil // that one is gone; this is another
-	case !meant(now):
-		return multilock.ErrHeld
+	for {
+		if gone, held := o.passed(o.src.read(v), meant); gone || held != nil {
+			return held
+		}
+		if plain {
+			return o.removePlain(through)
+		}
+		if over := context.Cause(ctx); over != nil {
+			return over
+		}
+		if v, err = o.breakFrom(through, v.top()); !errors.Is(err, multilock.ErrHeld) {
+			return opError("break", o.name, err)
+		}
 	}
-	ctx = context.WithoutCancel(ctx)
-	if plain, err := o.src.plain(ctx); err != nil || plain {
-		return errors.Join(err, o.removePlain(ctx, plain))
-	}
-	l, v, err := o.src.takeTurn(ctx, o.base, o.name, o.src.breaker(), v.top())
-	if errors.Is(err, multilock.ErrHeld) {
-		return o.outrun(ctx)
-	}
+}
+
+// breakFrom breaks the lock whose register has the state top. With ErrHeld somebody
+// was faster, and the view shows who.
+func (o *observer) breakFrom(ctx context.Context, top turn) (*view, error) {
+	l, v, err := o.src.takeTurn(ctx, o.base, o.name, o.src.breaker(), top)
 	if err != nil {
-		return opError("break", o.name, err)
+		return v, err
 	}
 	l.tidy(ctx, v)
-	return opError("break", o.name, errors.Join(o.clearBare(ctx, l, v), l.part(ctx)))
+	return v, errors.Join(o.clearBare(ctx, l, v), l.part(ctx))
+}
+
+// passed says whether the lock is gone that the last look saw; the error is ErrHeld
+// if it is there, and not to be broken any more.
+func (o *observer) passed(now standing, meant func(standing) bool) (gone bool, err error) {
+	seen := o.last.record.Token
+	switch {
+	case now.state == freeHere, seen != "" && now.record.Token != seen:
+		return true, nil // whatever is there now is another
+	case !meant(now):
+		return false, multilock.ErrHeld
+	}
+	return false, nil
 }
 
 // breaker is the claim of who breaks a lock. Should that process end meanwhile, the
@@ -177,17 +220,16 @@ func (s *Source) breaker() multilock.Claim {
 
 // removePlain removes a lock without an owner: there is no register, and nothing
 // tells this one from the next.
-func (o *observer) removePlain(ctx context.Context, plain bool) error {
-	if !plain {
+func (o *observer) removePlain(ctx context.Context) error {
+	err := o.src.remove(ctx, o.base)
+	if err == nil {
 		return nil
 	}
-	if err := o.src.remove(ctx, o.base); err != nil {
-		v, looked := o.src.view(ctx, o.base)
-		if looked != nil || v.bare != nil {
-			return opError("break", o.name, errors.Join(err, looked))
-		}
+	v, looked := o.src.view(ctx, o.base)
+	if looked == nil && v.bare == nil {
+		return nil
 	}
-	return nil
+	return opError("break", o.name, errors.Join(err, looked))
 }
 
 // clearBare removes the service that scripts know, if it is the one of the lock that
@@ -198,16 +240,4 @@ func (o *observer) clearBare(ctx context.Context, l *lease, v *view) error {
 		return nil
 	}
 	return l.clear(ctx, v)
-}
-
-// outrun is for a register that passed on before the break's step.
-func (o *observer) outrun(ctx context.Context) error {
-	v, err := o.src.view(ctx, o.base)
-	if err != nil {
-		return opError("break", o.name, err)
-	}
-	if now := o.src.read(v); now.state != freeHere && now.record.Token == o.last.record.Token {
-		return multilock.ErrHeld // it shows life
-	}
-	return nil
 }

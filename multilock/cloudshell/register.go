@@ -174,6 +174,7 @@ func (s *Source) advance(ctx context.Context, base string, from uint64, text str
 		if err == nil {
 			var done bool
 			if done, err = settleStep(v, from+1, text, added); done {
+				s.dropBelow(ctx, base, v, from+1, text)
 				return v, err
 			}
 			err = contradiction(added)
@@ -190,6 +191,15 @@ func (s *Source) advance(ctx context.Context, base string, from uint64, text str
 		return nil, errors.Join(multilock.ErrUnsure, doubt)
 	}
 	return nil, last
+}
+
+// dropBelow removes a step that came too late: it lies below the register's state, and
+// means nothing. The next holder would do it, if there is one.
+func (s *Source) dropBelow(ctx context.Context, base string, v *view, number uint64, text string) {
+	late := func(t turn) bool { return t.number == number && t.text == text && number < v.top().number }
+	if slices.ContainsFunc(v.turns, late) {
+		_ = s.remove(ctx, turnAlias(base, number))
+	}
 }
 
 // settleStep draws the conclusion from a listing that followed a step.

@@ -10,7 +10,9 @@ import (
 const slowest = 250 * time.Millisecond
 
 // limitsFor says how listings have to come of a holder that gives a sign of life every
-// beat: its key is another one then.
-func limitsFor(beat time.Duration) watch.Limits {
-	return watch.Limits{Slow: max(beat/4, slowest), Gap: max(beat, 2*slowest)}
+// beat, which changes its key, from a server where they take as long as distance: what
+// takes twice as long is slow. With the limits of a near server nobody who died would
+// ever be found dead on one that is far.
+func limitsFor(beat, distance time.Duration) watch.Limits {
+	return watch.Limits{Slow: max(beat/4, slowest, 2*distance), Gap: max(beat, 2*slowest) + 2*distance}
 }

@@ -21,6 +21,7 @@ type observer struct {
 	record  multilock.Record
 	watch   watch.Watch[sign]
 	verdict verdict
+	usual   time.Duration // what the quickest look took, 0 before the first
 }
 
 // Observe implements multilock.Source.
@@ -47,13 +48,16 @@ func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
 		o.watch.Interrupt()
 		return multilock.Sighting{}, o.src.opError(ctx, "look", o.name, err)
 	}
+	if took := start.Elapsed(); o.usual == 0 || took < o.usual {
+		o.usual = took
+	}
 	o.doc = doc
 	if doc.free() {
 		o.watch, o.record, o.verdict = watch.Watch[sign]{}, multilock.Record{}, verdict{}
 		return multilock.Sighting{State: multilock.Free, Age: multilock.Unknown, Silence: multilock.Unknown, Why: "nobody holds it"}, nil
 	}
 	o.record = doc.record()
-	o.watch.Add(doc.sign(), start, limitsFor(o.record.Heartbeat))
+	o.watch.Add(doc.sign(), start, limitsFor(o.record.Heartbeat, min(o.usual, o.record.TTL/4)))
 	e := o.evidence(ctx, clockCarried)
 	if o.verdict = judge(e); o.verdict.state == multilock.Suspect {
 		e = o.evidence(ctx, clockFresh)

@@ -19,7 +19,9 @@ func (d document) sign() sign { return sign{token: d.locked.String(), beats: d.h
 const shortestGap = 500 * time.Millisecond
 
 // limitsFor says how samples have to come of a holder that gives a sign of life every
-// beat. They may take as long as they like: an answer counts up to when it was asked for.
-func limitsFor(beat time.Duration) watch.Limits {
-	return watch.Limits{Gap: max(beat, shortestGap)}
+// beat. They may take as long as they like: an answer counts up to when it was asked for. But
+// between two of them a waiter makes an attempt, and asks for the server's clock; each
+// takes as long as it is far to the server.
+func limitsFor(beat, distance time.Duration) watch.Limits {
+	return watch.Limits{Gap: max(beat, shortestGap) + 3*distance}
 }
