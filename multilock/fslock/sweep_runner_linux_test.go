@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,8 @@ import (
 
 // sweepOperations calls run for each operation of a scene in turn, as many at a
 // time as width says, until a run ended without having met its fault: the scene
-// has no operation of that number.
+// has no operation of that number. It also ends with a failure, wherever that was:
+// under -failfast nothing is run after one.
 func sweepOperations(t *testing.T, width int, run func(t *testing.T, n int) (ended bool)) {
 	t.Helper()
 	for first := 0; ; first += width {
@@ -29,8 +31,8 @@ func sweepOperations(t *testing.T, width int, run func(t *testing.T, n int) (end
 		for i := range numbers {
 			numbers[i] = first + i
 		}
-		sideBySide(t, numbers, func(t *testing.T, n int) { ended[n-first] = run(t, n) })
-		if t.Failed() || slices.Contains(ended, true) {
+		ran := sideBySide(t, numbers, func(t *testing.T, n int) { ended[n-first] = run(t, n) })
+		if ran < width || t.Failed() || slices.Contains(ended, true) {
 			require.False(t, ended[0] && first == 0, "the scene has no operations")
 			return
 		}
@@ -39,14 +41,21 @@ func sweepOperations(t *testing.T, width int, run func(t *testing.T, n int) (end
 
 // sideBySide runs a subtest for each case, all at the same time: most of the
 // time they wait for somebody's TTL, which has nothing to do with how many
-// processors there are.
-func sideBySide[T any](t *testing.T, cases []T, run func(*testing.T, T)) {
+// processors there are. It returns how many were run.
+func sideBySide[T any](t *testing.T, cases []T, run func(*testing.T, T)) (ran int) {
 	t.Helper()
 	var group sync.WaitGroup
+	var count atomic.Int64
 	for _, c := range cases {
-		group.Go(func() { t.Run(fmt.Sprint(c), func(t *testing.T) { run(t, c) }) })
+		group.Go(func() {
+			t.Run(fmt.Sprint(c), func(t *testing.T) {
+				count.Add(1)
+				run(t, c)
+			})
+		})
 	}
 	group.Wait()
+	return int(count.Load())
 }
 
 // slots bounds how much goes on at a time: observers that do not get a processor
