@@ -41,7 +41,10 @@ type Options struct {
 	Poll time.Duration
 	// User and Command are recorded for people.
 	User, Command string
-	// Job says that a process group works under the lock: see Lock.MarkJob.
+	// Job says that other processes work under the lock. While one of them lives, the
+	// holder counts as alive on this host even if this process dies: each that has
+	// process.JobMark of the record's token in its environment, which is for whoever
+	// starts them to see to, and each in the group given to Lock.MarkJob.
 	Job bool
 	// Detached makes a lock that nobody renews: it is held for the TTL and then free,
 	// unless it is released before. The process that acquired it may end.

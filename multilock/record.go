@@ -45,9 +45,8 @@ type Claim struct {
 	// Heartbeat is the time between two signs of life. 0 says that there will be
 	// none: the lock is held until TTL has passed.
 	Heartbeat time.Duration
-	// Job says that the lock guards a process group, which the holder will name
-	// with Lock.MarkJob. From the holder's death alone nobody then concludes that
-	// the lock is free.
+	// Job says that other processes work under the lock: see Options.Job. From the
+	// holder's death alone nobody then concludes that the lock is free.
 	Job bool
 }
 

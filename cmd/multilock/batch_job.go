@@ -11,6 +11,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 )
 
 // batchRun runs the jobs of a list on this host.
@@ -87,7 +88,7 @@ func (r *batchRun) variables(ctx context.Context, a lockgroup.Attempt) ([]string
 		}
 		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(fence, 10))
 	}
-	return append(vars, "MULTILOCK_TOKEN="+a.Lock.Record().Token), nil
+	return append(vars, process.JobMark(a.Lock.Record().Token)), nil
 }
 
 func (r *batchRun) spec(a lockgroup.Attempt, what job.Spec) runner.Spec {

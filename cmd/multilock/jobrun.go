@@ -11,6 +11,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 )
 
 // jobRun is one command under a lock that is held.
@@ -80,7 +81,7 @@ func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
 
 func (r *jobRun) spec() runner.Spec {
 	signals := r.signals.forJob() // before the start, lest one gets lost in between
-	mark := "MULTILOCK_TOKEN=" + r.lock.Record().Token
+	mark := process.JobMark(r.lock.Record().Token)
 	return runner.Spec{
 		Job: job.Spec{
 			Args: r.opt.command, Env: append(r.env.jobEnviron(), r.variables(mark)...), Mark: mark,

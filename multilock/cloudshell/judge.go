@@ -11,7 +11,8 @@ import (
 // evidence is all that a verdict rests on.
 type evidence struct {
 	standing standing
-	holder   process.Evidence
+	// holder and job are what this host knows of the processes.
+	holder, job process.Evidence
 	// silence is the time since the last sign of life by the server's clock, or
 	// multilock.Unknown.
 	silence time.Duration
@@ -47,8 +48,10 @@ func judge(e evidence) verdict {
 		return verdict{state: multilock.Free, why: "nobody holds it"}
 	case e.standing.state == heldByOther:
 		return verdict{multilock.Held, e.standing.why + onlyByForce, heldNext}
-	case e.holder.Life == process.Gone && !r.Job:
-		return verdict{state: multilock.Dead, why: e.holder.Why}
+	case e.job.Life == process.Alive:
+		return verdict{multilock.Held, "its job lives: " + e.job.Why, heldNext}
+	case e.holder.Life == process.Gone && (!r.Job || e.job.Life == process.Gone):
+		return verdict{state: multilock.Dead, why: processesWhy(e)}
 	}
 	limit, window := max(r.TTL, e.maxAge), r.Heartbeat*3/2
 	if r.Heartbeat == 0 {
@@ -73,5 +76,13 @@ func aliveWhy(e evidence) string {
 	case r.Heartbeat == 0:
 		return fmt.Sprintf("it is held for %s without being renewed", r.TTL)
 	}
-	return fmt.Sprintf("silent for less than its ttl of %s, and %s", r.TTL, e.holder.Why)
+	return fmt.Sprintf("silent for less than its ttl of %s, and %s", r.TTL, processesWhy(e))
+}
+
+// processesWhy is what is known of a holder that does not run here, and of its job.
+func processesWhy(e evidence) string {
+	if e.holder.Life == process.Gone && e.standing.record.Job {
+		return e.holder.Why + ", and " + e.job.Why
+	}
+	return e.holder.Why
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/watch"
 )
 
@@ -86,6 +87,9 @@ func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
 		e = o.evidence(ctx, clockFresh)
 		o.verdict = judge(e)
 	}
+	if o.verdict.state != multilock.Held || e.holder.Life == process.Gone {
+		o.lookForJob(&e)
+	}
 	return o.sighting(ctx, e), nil
 }
 
@@ -127,6 +131,15 @@ func (o *observer) evidence(ctx context.Context, age time.Duration) evidence {
 		}
 	}
 	return e
+}
+
+// lookForJob looks for what a job has left before its lock is called dead: at all
+// processes of the host, so only then.
+func (o *observer) lookForJob(e *evidence) {
+	if r := o.last.record; r.Job {
+		e.job = r.Holder.JudgeJob(r.Token, o.src.opt.Self)
+		o.verdict = judge(*e)
+	}
 }
 
 // Close implements multilock.Observer.

@@ -50,7 +50,7 @@ func alike(p multilock.Promise) multilock.Promise {
 	case multilock.PromptRelease:
 		p.Kept, p.Why = true, "its service is removed, and the next attempt takes it"
 	case multilock.JobMark:
-		p.Kept, p.Why = false, "there is no room for it in the owner's attribute"
+		p.Kept, p.Why = false, "there is no room for a process group in the owner's attribute; a job's processes are known by their environment alone"
 	}
 	return p
 }

@@ -11,7 +11,8 @@ import (
 // evidence is all that a verdict rests on.
 type evidence struct {
 	record multilock.Record
-	// holder and job are what this host knows of the processes.
+	// holder and job are what this host knows of the processes. That a job is Gone is
+	// said only of all that carries the lock's token, not of its process group alone.
 	holder, job process.Evidence
 	// torn says that the lock file is empty, as a crash of the writer's machine leaves it.
 	torn bool
@@ -71,9 +72,9 @@ func judgeProcesses(e evidence) (v verdict, certain bool) {
 		return verdict{}, false
 	}
 	if e.record.Job && e.job.Life != process.Gone {
-		return verdict{}, false // it died between taking the lock and naming its job
+		return verdict{}, false // something of its job may live on
 	}
-	return verdict{state: multilock.Dead, why: e.holder.Why}, true
+	return verdict{state: multilock.Dead, why: processesWhy(e)}, true
 }
 
 // limits gives the silence after which a holder is suspect, the time for which
@@ -104,7 +105,15 @@ func aliveWhy(e evidence) string {
 	if e.holder.Life == process.Alive {
 		return e.holder.Why
 	}
-	return fmt.Sprintf("silent for less than its ttl of %s, and %s", e.record.TTL, e.holder.Why)
+	return fmt.Sprintf("silent for less than its ttl of %s, and %s", e.record.TTL, processesWhy(e))
+}
+
+// processesWhy is what is known of a holder that does not run here, and of its job.
+func processesWhy(e evidence) string {
+	if e.holder.Life == process.Gone && e.record.Job {
+		return e.holder.Why + ", and " + e.job.Why
+	}
+	return e.holder.Why
 }
 
 // judgeSilence decides by the time without a sign of life. A server clock that

@@ -13,6 +13,8 @@ import (
 var (
 	alive   = process.Evidence{Life: process.Alive, Why: "process 7 is running on this host"}
 	gone7   = process.Evidence{Life: process.Gone, Why: "process 7 no longer exists"}
+	noJob   = process.Evidence{Life: process.Gone, Why: "no process carries the lock's token"}
+	hidden  = process.Evidence{Life: process.Unknown, Why: "process 8 may not be looked into"}
 	unknown = process.Evidence{Life: process.Unknown, Why: "runs on another host"}
 )
 
@@ -60,9 +62,12 @@ func TestJudgeByProcesses(t *testing.T) {
 			evidence{record: written(nil), holder: gone7, silence: multilock.Unknown}, multilock.Dead, "no longer exists", 0},
 		"gone, and a max-age that is not over": {
 			evidence{record: written(nil), holder: gone7, silence: quiet, maxAge: time.Hour}, multilock.Dead, "no longer exists", 0},
-		"gone with its job": {evidence{record: written(withJob), holder: gone7, job: gone7}, multilock.Dead, "no longer exists", 0},
-		"gone before it named its job": {
-			evidence{record: written(withJob), holder: gone7, job: unknown, silence: quiet}, multilock.Held, "silent for less than its ttl", glance},
+		"gone with its job": {
+			evidence{record: written(withJob), holder: gone7, job: noJob}, multilock.Dead, "process 7 no longer exists, and no process carries", 0},
+		"gone, and nobody can tell whether its job is": {
+			evidence{record: written(withJob), holder: gone7, job: hidden, silence: quiet}, multilock.Held, "ttl of 1m0s, and process 7 no longer exists, and process 8", glance},
+		"gone and silent, and nobody can tell whether its job lives": {
+			evidence{record: written(withJob), holder: gone7, job: hidden, silence: over, unchanged: quiet, watched: quiet}, multilock.Dead, "no sign of life for 2m0s", 0},
 		"gone, job alive beyond the ttl": {
 			evidence{record: written(withJob), holder: gone7, job: alive, silence: over, unchanged: over, watched: over}, multilock.Held, "its job lives", glance},
 		"alive": {evidence{record: written(nil), holder: alive, silence: quiet}, multilock.Held, "is running", glance},

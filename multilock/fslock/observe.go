@@ -9,6 +9,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/watch"
 )
@@ -64,6 +65,9 @@ func (o *observer) Look(context.Context) (multilock.Sighting, error) {
 	if o.verdict = o.judge(e); o.verdict.state != multilock.Held {
 		e.silence = o.silence(clockFresh)
 		o.verdict = o.judge(e)
+	}
+	if o.verdict.state != multilock.Held || e.holder.Life == process.Gone {
+		o.lookForJob(&e)
 	}
 	return multilock.Sighting{
 		State: o.verdict.state, Record: o.record, Age: o.age(), Silence: silence(e),
@@ -193,10 +197,19 @@ func (o *observer) evidence() evidence {
 	if o.record.Token != "" {
 		e.holder = o.record.Holder.Judge(self)
 	}
-	if o.record.Job && o.record.Group.PGID != 0 {
+	if o.record.Job {
 		e.job = o.record.Group.Judge(self)
 	}
 	return e
+}
+
+// lookForJob looks for what a job may have left outside of its group before its lock
+// is called dead: at all processes of the host, so only then.
+func (o *observer) lookForJob(e *evidence) {
+	if o.record.Job && e.job.Life != process.Alive {
+		e.job = o.record.Holder.JudgeJob(o.record.Token, o.src.self)
+		o.verdict = o.judge(*e)
+	}
 }
 
 // silence is the time from the last sign of life to the last sample, by the server's

@@ -3,6 +3,7 @@
 package fslock_test
 
 import (
+	"os/exec"
 	"syscall"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
 )
 
 const jobTTL = 2 * time.Second
@@ -62,18 +64,43 @@ func TestJobOfAKilledWrapperIsInvisibleElsewhere(t *testing.T) {
 }
 
 // A wrapper that was killed between taking the lock and naming its job may have
-// started it: its own death proves nothing, on its own host neither.
+// started it: its neighbour sees whether it has, and others need patience.
 func TestWrapperKilledBeforeItNamedItsJob(t *testing.T) {
-	for view, who := range views(t) {
+	for view, evidence := range map[string]string{"same host": "no process carries", "silence only": "no sign of life"} {
 		t.Run(view, func(t *testing.T) {
 			t.Parallel()
 			base := fresh(t)
 			killHolder(t, base, "job", order{TTL: jobTTL, Job: true})
-			src := open(t, fslock.Options{Base: base, Self: who})
+			src := open(t, fslock.Options{Base: base, Self: views(t)[view]})
 			acquire(t, src, "job", multilock.Options{TTL: long})
-			requireBroken(t, src, "job", "no sign of life")
+			requireBroken(t, src, "job", evidence)
 		})
 	}
+}
+
+// A stopped wrapper is silent, and its job goes on: by its mark, for its group is gone.
+func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
+	t.Parallel()
+	base := fresh(t)
+	wrapper := newPuppet(t, setting{}, order{Base: base})
+	wrapper.must(t, order{Do: "acquire", Name: "job", TTL: jobTTL, Job: true})
+	src := open(t, fslock.Options{Base: base})
+	o := observe(t, src, "job", multilock.Patience{})
+	job := exec.Command("sleep", "600")
+	job.Env = []string{process.JobMark(look(t, o).Record.Token)}
+	require.NoError(t, job.Start())
+	t.Cleanup(func() { _, _ = job.Process.Kill(), job.Wait() })
+	wrapper.signal(t, syscall.SIGSTOP)
+	for silence := time.Duration(0); silence < 2*jobTTL; {
+		seen := look(t, o)
+		require.Equal(t, multilock.Held.String(), seen.State.String(), seen.Why)
+		silence = seen.Silence
+		time.Sleep(jobTTL / 10)
+	}
+	require.Contains(t, look(t, o).Why, "(sleep) carries the lock's token")
+	_, _ = job.Process.Kill(), job.Wait()
+	acquire(t, src, "job", multilock.Options{TTL: long})
+	requireBroken(t, src, "job", "no sign of life")
 }
 
 // Without a job the neighbour knows at once, and only the others need patience.

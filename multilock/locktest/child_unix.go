@@ -4,6 +4,7 @@ package locktest
 
 import (
 	"io"
+	"os"
 	"os/exec"
 	"syscall"
 
@@ -13,7 +14,8 @@ import (
 )
 
 // child is another process, in a process group of its own. It ends with the
-// pipe that it reads from, so also when the test is killed.
+// pipe that it reads from, so also when the test is killed. Its environment is ours
+// and what else it is given.
 type child struct {
 	identity process.Identity
 	group    process.Group
@@ -21,9 +23,10 @@ type child struct {
 	cmd      *exec.Cmd
 }
 
-func startChild(p *place) *child {
+func startChild(p *place, vars ...string) *child {
 	p.Helper()
 	cmd := exec.Command("cat")
+	cmd.Env = append(os.Environ(), vars...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe()
 	require.NoError(p, err)

@@ -73,6 +73,7 @@ func Run(t *testing.T, f Fixture) {
 		{"FreeLockCannotBeBroken", testFreeLockCannotBeBroken},
 		{"DeadProcess", testDeadProcess},
 		{"JobKeepsTheLock", testJobKeepsTheLock},
+		{"JobMark", testJobMark},
 		{"Fences", testFences},
 		{"Detached", testDetached},
 		{"SilentHolderLosesTheLock", testSilentHolderLosesTheLock},

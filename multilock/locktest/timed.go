@@ -19,7 +19,7 @@ func timedTests() []timedTest {
 		{"HeldNamesTheHolder", lasting, testHeldNamesTheHolder},
 		{"ContenderLeavesNothing", lasting, testContenderLeavesNothing},
 		{"RefusedNames", lasting, testRefusedNames},
-		{"JobKeepsTheLock", lasting, testJobKeepsTheLock},
+		{"JobMark", lasting, testJobMark},
 		{"TimedAcquisition", lasting, testTimedAcquisition},
 		{"TimedOneOfManyWins", lasting, testTimedOneOfManyWins},
 		{"TimedReleaseFreesNothing", lasting, testTimedReleaseFreesNothing},

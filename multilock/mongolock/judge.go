@@ -11,7 +11,8 @@ import (
 // evidence is all that a verdict rests on.
 type evidence struct {
 	record multilock.Record
-	// holder and job are what this host knows of the processes.
+	// holder and job are what this host knows of the processes. That a job is Gone is
+	// said only of all that carries the lock's token, not of its process group alone.
 	holder, job process.Evidence
 	// silence is the time since the last sign of life by the server's clock, or
 	// multilock.Unknown.
@@ -54,7 +55,7 @@ func judge(e evidence) verdict {
 	case e.job.Life == process.Alive:
 		return verdict{multilock.Held, "its job lives: " + e.job.Why, glance}
 	case e.holder.Life == process.Gone && (!e.record.Job || e.job.Life == process.Gone):
-		return verdict{state: multilock.Dead, why: e.holder.Why}
+		return verdict{state: multilock.Dead, why: processesWhy(e)}
 	case e.record.Heartbeat == 0:
 		return judgeUnrenewed(e)
 	}
@@ -98,7 +99,15 @@ func aliveWhy(e evidence) string {
 	if e.holder.Life == process.Alive {
 		return e.holder.Why
 	}
-	return fmt.Sprintf("silent for less than its ttl of %s, and %s", e.record.TTL, e.holder.Why)
+	return fmt.Sprintf("silent for less than its ttl of %s, and %s", e.record.TTL, processesWhy(e))
+}
+
+// processesWhy is what is known of a holder that does not run here, and of its job.
+func processesWhy(e evidence) string {
+	if e.holder.Life == process.Gone && e.record.Job {
+		return e.holder.Why + ", and " + e.job.Why
+	}
+	return e.holder.Why
 }
 
 // heldNext says when another look makes sense: soon where a process of this host

@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/watch"
 )
 
@@ -63,6 +64,9 @@ func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
 		e = o.evidence(ctx, clockFresh)
 		o.verdict = judge(e)
 	}
+	if o.verdict.state != multilock.Held || e.holder.Life == process.Gone {
+		o.lookForJob(&e)
+	}
 	return multilock.Sighting{
 		State: o.verdict.state, Record: o.record, Age: o.age(ctx), Silence: told(e.silence),
 		Why: o.verdict.why, Next: o.verdict.next,
@@ -80,10 +84,19 @@ func (o *observer) evidence(ctx context.Context, age time.Duration) evidence {
 	if o.record.Token != "" {
 		e.holder = o.record.Holder.Judge(self)
 	}
-	if o.record.Job && o.record.Group.PGID != 0 {
+	if o.record.Job {
 		e.job = o.record.Group.Judge(self)
 	}
 	return e
+}
+
+// lookForJob looks for what a job may have left outside of its group before its lock
+// is called dead: at all processes of the host, so only then.
+func (o *observer) lookForJob(e *evidence) {
+	if o.record.Job && e.job.Life != process.Alive {
+		e.job = o.record.Holder.JudgeJob(o.record.Token, o.src.self)
+		o.verdict = judge(*e)
+	}
 }
 
 // sinceServer is the time since a moment, both by the server's clock. If that cannot

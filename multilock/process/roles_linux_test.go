@@ -21,6 +21,7 @@ func play(name string) error {
 		"sit":      sit,
 		"lead":     lead,
 		"move":     move,
+		"hop":      hop,
 		"headless": headless,
 		"report":   report,
 		"nobody":   judgeAsNobody,
@@ -95,6 +96,21 @@ func move() error {
 	return nil
 }
 
+// hop starts the next one of its kind and ends, as long as its input is open.
+func hop() error {
+	poll := []unix.PollFd{{Fd: 0}}
+	if _, err := unix.Poll(poll, 0); err != nil || poll[0].Revents&unix.POLLHUP != 0 {
+		return nil
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	next := exec.Command(path)
+	next.Stdin, next.ExtraFiles = os.Stdin, []*os.File{os.NewFile(3, "life")}
+	return next.Start()
+}
+
 // headless goes on after its main thread has ended.
 func headless() error {
 	go endMainThread()
@@ -135,12 +151,13 @@ func report() error {
 type exam struct {
 	Process process.Identity
 	Group   process.Group
+	Token   string
 }
 
 // findings are the answers.
 type findings struct {
-	Process, Group process.Evidence
-	Found          process.Identity
+	Process, Group, Job process.Evidence
+	Found               process.Identity
 }
 
 func takeExam() error {
@@ -156,7 +173,9 @@ func takeExam() error {
 	if err != nil {
 		return err
 	}
-	return say(findings{Process: asked.Process.Judge(me), Group: asked.Group.Judge(me), Found: found})
+	return say(findings{
+		Process: asked.Process.Judge(me), Group: asked.Group.Judge(me), Job: asked.Process.JudgeJob(asked.Token, me), Found: found,
+	})
 }
 
 const nobody = 65534
@@ -194,6 +213,7 @@ type outerFindings struct {
 	Self, Child                       process.Identity
 	SelfLife, ChildLife, Forged, Gone process.Evidence
 	Group, GroupForged, GroupGone     process.Evidence
+	Job                               process.Evidence
 }
 
 func judgeWithOuterProc() error {
@@ -205,7 +225,7 @@ func judgeWithOuterProc() error {
 	if err != nil {
 		return err
 	}
-	seen := outerFindings{Self: me, SelfLife: me.Judge(me)}
+	seen := outerFindings{Self: me, SelfLife: me.Judge(me), Job: me.JudgeJob("t", me)}
 	if seen.Child, err = process.Find(child.Process.Pid); err != nil {
 		return err
 	}

@@ -21,8 +21,13 @@ type stat struct {
 	name  []byte // as in field 2, at most 64 bytes, any bytes but NUL
 	state byte   // field 3
 	group int    // field 5; -1 for a process that is just being reaped
-	start uint64 // field 22, clock ticks since boot
+	// kernel marks a thread of the kernel's, in field 9
+	kernel bool
+	start  uint64 // field 22, clock ticks since boot
 }
+
+// kernelThread is PF_KTHREAD of include/linux/sched.h, which never changed.
+const kernelThread = 0x00200000
 
 // dead reports a zombie or a process on its way out. The state is that of the
 // main thread; others may live on, see hasLiveThread.
@@ -61,6 +66,10 @@ func (s *stat) parseFields(rest []byte) (err error) {
 			s.state = field[0]
 		case 5:
 			s.group, err = strconv.Atoi(string(field))
+		case 9:
+			var flags uint64
+			flags, err = strconv.ParseUint(string(field), 10, 64)
+			s.kernel = flags&kernelThread != 0
 		case 22:
 			s.start, err = strconv.ParseUint(string(field), 10, 64)
 			return err

@@ -10,7 +10,7 @@ import (
 )
 
 // markAfter is when a job is noted in its lock: short ones do not pay for it. Until
-// then a lock whose holder died is taken over by its silence alone.
+// then, and of what leaves its group, its processes are known by their environment.
 const markAfter = 100 * time.Millisecond
 
 // mark notes the processes of a job in its lock once some time has passed. It is in

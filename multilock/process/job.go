@@ -1,0 +1,28 @@
+package process
+
+// JobMark is the entry that all processes of a job have in their environment, by which
+// they are known to belong to the lock with that token, whatever group or session they
+// move to. Whoever starts a job under a lock sets it.
+func JobMark(token string) string { return "MULTILOCK_TOKEN=" + token }
+
+// JudgeJob says whether any process lives that id, the holder of the lock with that
+// token, has started as its job, or that was started by one of those: any that has
+// JobMark(token) in the environment it was started with (proc_pid_environ(5)). self
+// must be the identity of the calling process.
+//
+// Gone means that every process of the host which may be one of them could be looked
+// at: those that started no earlier than id. One of another user, one behind hidepid
+// and one that is just executing a program may be of the job, and makes the answer
+// Unknown, unless another one shows that it is Alive. So do systems that do not show
+// the environment of processes, which are all but Linux, and all that makes a pid mean
+// nothing here, as for [Identity.Judge].
+//
+// A process that was started with another environment, or has overwritten its own, is
+// not found. It costs one pass over all processes of the host if one is found, and
+// three or more to prove that there is none.
+func (id Identity) JudgeJob(token string, self Identity) Evidence {
+	if why := elsewhere(id, self); why != "" {
+		return evidence(Unknown, "its job %s", why)
+	}
+	return judgeJob(JobMark(token), id.Start)
+}

@@ -1,0 +1,184 @@
+package process_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/multilock/process"
+)
+
+// jobOf starts a process that carries the mark of a new token.
+func jobOf(t *testing.T, role string) (token string, a *actor) {
+	t.Helper()
+	token, a = uuid.NewString(), prepareActor(t, role)
+	a.Env = append(a.Env, process.JobMark(token))
+	return token, a
+}
+
+func TestJobIsAliveByItsMark(t *testing.T) {
+	me := self(t)
+	for name, attributes := range map[string]*syscall.SysProcAttr{
+		"in our group": {}, "in a group of its own": {Setpgid: true}, "in a session of its own": {Setsid: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			token, child := jobOf(t, "sit")
+			child.SysProcAttr = attributes
+			requireLife(t, process.Gone, me.JudgeJob(token, me))
+			child.start(t)
+			child.hear(t, &struct{}{})
+			found := me.JudgeJob(token, me)
+			requireLife(t, process.Alive, found)
+			require.Equal(t, fmt.Sprintf("process %d %s carries the lock's token", child.Process.Pid, ownName()), found.Why)
+			require.NoError(t, unix.Kill(child.Process.Pid, unix.SIGSTOP))
+			inState(t, child.Process.Pid, unix.WSTOPPED)
+			requireLife(t, process.Alive, me.JudgeJob(token, me))
+			zombify(t, child.Process.Pid)
+			requireLife(t, process.Gone, me.JudgeJob(token, me))
+			child.end()
+			requireLife(t, process.Gone, me.JudgeJob(token, me))
+		})
+	}
+}
+
+// The mark is a whole entry, in the environment that a process was started with.
+func TestJobMarkIsAWholeEntry(t *testing.T) {
+	me := self(t)
+	token, child := jobOf(t, "sit")
+	child.Env = append(child.Env, "AN_"+process.JobMark(token+"-other"))
+	child.start(t)
+	child.hear(t, &struct{}{})
+	requireLife(t, process.Alive, me.JudgeJob(token, me))
+	requireLife(t, process.Gone, me.JudgeJob(token[:len(token)-1], me))
+	requireLife(t, process.Gone, me.JudgeJob(token+"-other", me))
+}
+
+// Nobody who was there before the holder is of its job.
+func TestJobIsNotOlderThanItsHolder(t *testing.T) {
+	me := self(t)
+	token, child := jobOf(t, "sit")
+	child.start(t)
+	child.hear(t, &struct{}{})
+	holder := find(t, child.Process.Pid)
+	requireLife(t, process.Alive, holder.JudgeJob(token, me))
+	holder.Start++
+	requireLife(t, process.Gone, holder.JudgeJob(token, me))
+	holder.Start = 0
+	requireLife(t, process.Alive, holder.JudgeJob(token, me))
+}
+
+func TestJobElsewhere(t *testing.T) {
+	me := self(t)
+	for _, change := range []func(id *process.Identity){
+		func(id *process.Identity) { id.Boot = "other" },
+		func(id *process.Identity) { id.Boot = "" },
+		func(id *process.Identity) { id.Namespace = "pid:[1]" },
+		func(id *process.Identity) { id.Namespace = "" },
+	} {
+		other := me
+		change(&other)
+		requireLife(t, process.Unknown, other.JudgeJob(uuid.NewString(), me))
+	}
+}
+
+// What may not be looked into proves nothing.
+func TestJobOfAnotherUser(t *testing.T) {
+	needRoot(t, "become somebody else")
+	token, child := jobOf(t, "sit")
+	child.start(t)
+	child.hear(t, &struct{}{})
+	holder := find(t, child.Process.Pid)
+	seen := examineJob(t, "nobody", 0, exam{Process: holder, Token: token})
+	requireLife(t, process.Unknown, seen.Job)
+	require.Contains(t, seen.Job.Why, "may not be looked into")
+}
+
+func TestJobBehindHidepid(t *testing.T) {
+	needRoot(t, "mount /proc with hidepid")
+	token, child := jobOf(t, "sit")
+	child.start(t)
+	child.hear(t, &struct{}{})
+	seen := examineJob(t, "hidden", unix.CLONE_NEWNS, exam{Process: find(t, child.Process.Pid), Token: token})
+	requireLife(t, process.Unknown, seen.Job)
+}
+
+func TestJobInProcOfTheOuterNamespace(t *testing.T) {
+	needRoot(t, "make a pid namespace")
+	judge := prepareActor(t, "outer")
+	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
+	judge.start(t)
+	var seen outerFindings
+	judge.hear(t, &seen)
+	requireLife(t, process.Unknown, seen.Job)
+}
+
+// examineJob asks somebody in another place about a job.
+func examineJob(t *testing.T, role string, flags uintptr, asked exam) findings {
+	t.Helper()
+	judge := prepareActor(t, role)
+	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
+	judge.start(t)
+	judge.tell(t, asked)
+	var seen findings
+	judge.hear(t, &seen)
+	return seen
+}
+
+// A job of which at any moment one process lives, and none for long: each starts the
+// next and ends. It is never called gone.
+func TestJobThatHops(t *testing.T) {
+	me := self(t)
+	token, hopper := jobOf(t, "hop")
+	ended, input, err := os.Pipe()
+	require.NoError(t, err)
+	defer ended.Close()
+	hopper.ExtraFiles = []*os.File{input} // open as long as one of them lives
+	hopper.start(t)
+	require.NoError(t, input.Close())
+	require.NoError(t, hopper.Wait())
+	for range 200 {
+		found := me.JudgeJob(token, me)
+		require.NotEqual(t, process.Gone, found.Life, found.Why)
+	}
+	require.NoError(t, hopper.input.(io.Closer).Close()) // the next one ends
+	_, err = ended.Read(make([]byte, 1))
+	require.ErrorContains(t, err, "EOF")
+	reapAll()
+	requireLife(t, process.Gone, me.JudgeJob(token, me))
+}
+
+// reapAll waits for the orphans that were adopted and have ended.
+func reapAll() {
+	for {
+		if _, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err != nil {
+			return
+		}
+	}
+}
+
+// That others come and go keeps nobody from seeing that a job is gone.
+func TestJobOnABusyHost(t *testing.T) {
+	me := self(t)
+	for range 2 {
+		busy := exec.Command("/bin/sh", "-c", "while :; do /bin/true; done")
+		require.NoError(t, busy.Start())
+		t.Cleanup(func() { _, _ = busy.Process.Kill(), busy.Wait() })
+	}
+	require.Eventually(t, func() bool { return me.JudgeJob(uuid.NewString(), me).Life == process.Gone }, time.Minute, time.Millisecond)
+}
+
+func BenchmarkJudgeJob(b *testing.B) {
+	me := self(b)
+	token := uuid.NewString()
+	for b.Loop() {
+		me.JudgeJob(token, me)
+	}
+}
