@@ -106,3 +106,30 @@ func TestCountsUpToTheLastSample(t *testing.T) {
 		require.Less(t, w.Unchanged(), 1050*time.Millisecond)
 	})
 }
+
+// A sample that came after one that failed is the first of a new watch.
+func TestWatchesOnAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w watch.Watch[string]
+		w.Add("one", boottime.Now(), everySecond)
+		w.Interrupt()
+		for range 3 {
+			w.Add("one", boottime.Now(), everySecond)
+			time.Sleep(time.Second / 2)
+		}
+		require.GreaterOrEqual(t, w.Watched(), time.Second)
+	})
+}
+
+// The sign that is the zero of its kind is one like any other. Before the first sample
+// nothing is known, and nothing is old.
+func TestZeroSign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w watch.Watch[int]
+		require.Zero(t, w.Stale())
+		w.Add(0, boottime.Now(), everySecond)
+		time.Sleep(time.Second / 2)
+		w.Add(0, boottime.Now(), everySecond)
+		require.GreaterOrEqual(t, w.Unchanged(), time.Second/2)
+	})
+}

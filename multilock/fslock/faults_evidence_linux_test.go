@@ -1,0 +1,165 @@
+package fslock_test
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// In a bubble the observer's clock runs as fast as it likes, and the server's, which is
+// that of real files, stands almost still.
+
+func minuteClaim() multilock.Claim {
+	return multilock.Claim{TTL: 10 * time.Second, Heartbeat: time.Second}
+}
+
+// A reading of the server's clock that is carried forward is as wrong as the clock that
+// carries it, or as the server's own when that was set back meanwhile. It makes nobody
+// silent: for that, the clock is read again.
+func TestSilenceByACarriedClockIsNotBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, _, src := contested(t, scene{})
+		holder := contendAndTry(t, src, sweptName, minuteClaim())
+		o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, multilock.Patience{})
+		require.Equal(t, multilock.Held.String(), look(t, o).State.String())
+		time.Sleep(50 * time.Second)
+		require.NoError(t, holder.Renew(t.Context()))
+		for range 20 { // for more than the window
+			seen := look(t, o)
+			require.Equal(t, multilock.Held.String(), seen.State.String(), seen.Why)
+			require.Less(t, seen.Silence, 10*time.Second)
+			require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+			time.Sleep(250 * time.Millisecond)
+		}
+	})
+}
+
+// While it is the server's clock alone that takes long to be read, each sample comes
+// quickly, and too long after the one before: nobody was watched in between.
+func TestSlowClockBetweenQuickSamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, _, src := contested(t, scene{})
+		claim := multilock.Claim{TTL: 20 * time.Second, Heartbeat: 4 * time.Second} // watched for 6 s
+		contendAndTry(t, src, sweptName, claim)
+		faulty := sharedFS()
+		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, multilock.Patience{})
+		look(t, o)
+		ageLock(t, base, time.Hour)
+		faulty.Inject(slowClock(claim.Heartbeat + time.Second))
+		for range 40 {
+			require.NotEqual(t, multilock.Dead.String(), look(t, o).State.String())
+			require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+			time.Sleep(time.Second)
+		}
+		faulty.Inject(nil)
+		lookUntil(t, o, multilock.Dead, nil)
+	})
+}
+
+// ageLock lets the lock's last sign of life lie so far back.
+func ageLock(t *testing.T, base string, age time.Duration) {
+	t.Helper()
+	times := []unix.Timespec{unix.NsecToTimespec(serverTime(t, base).Add(-age).UnixNano()), unix.NsecToTimespec(serverTime(t, base).Add(-age).UnixNano())}
+	require.NoError(t, unix.UtimesNanoAt(unix.AT_FDCWD, lockPath(base), times, 0))
+}
+
+// serverTime is the clock of the file system, whatever the bubble's is.
+func serverTime(t *testing.T, base string) time.Time {
+	t.Helper()
+	now, err := open(t, fslock.Options{Base: base, FS: sharedFS()}).Now(t.Context())
+	require.NoError(t, err)
+	return now
+}
+
+// The mark of a job that the server did not give is no proof that there is no job: while
+// it does not answer, a lock whose holder was killed is not taken from its job, however
+// long it has been silent.
+func TestUnansweredMarkIsNoProof(t *testing.T) {
+	for _, kind := range []string{"open", "read"} {
+		for _, errno := range []syscall.Errno{syscall.EIO, syscall.ETIMEDOUT, syscall.EINTR} {
+			t.Run(kind+"/"+unix.ErrnoName(errno), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { unansweredMark(t, kind, errno) })
+			})
+		}
+	}
+}
+
+func unansweredMark(t *testing.T, kind string, errno syscall.Errno) {
+	base, _, src := contested(t, scene{})
+	claim := minuteClaim()
+	claim.Job, claim.Holder.Identity = true, theDead(self(t))
+	holder := contendAndTry(t, src, sweptName, claim)
+	job, err := process.FindGroup(syscall.Getpgrp())
+	require.NoError(t, err)
+	require.NoError(t, holder.MarkJob(t.Context(), job))
+	ageLock(t, base, time.Hour)
+
+	faulty := sharedFS()
+	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), sweptName, multilock.Patience{})
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.Kind == kind && filepath.Ext(op.Real) == ".job" && op.Phase == faultfs.Before {
+			return errno
+		}
+		return nil
+	})
+	for range 20 { // for more than the window
+		_, err := o.Look(t.Context())
+		require.ErrorIs(t, err, errno)
+		require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+		time.Sleep(250 * time.Millisecond)
+	}
+	faulty.Inject(nil)
+	seen := look(t, o)
+	require.Equal(t, multilock.Held.String(), seen.State.String())
+	require.Contains(t, seen.Why, "its job lives")
+}
+
+// A sign of life was given when the server was asked for it, at the latest: however slow
+// the answer is, the holder believes in it no longer than others do.
+func TestBeliefCountsFromBeforeTheSign(t *testing.T) {
+	const slow = 100 * time.Millisecond
+	for name, c := range map[string]struct {
+		waits time.Duration // before it gets the lock
+		kind  string        // what is answered slowly
+	}{
+		"the directory is made":           {0, "mkdir"},
+		"its file is made":                {0, "opendurable"},
+		"the staged lock is made young":   {6 * time.Second, "touchfile"},
+		"a first sign is given, for late": {4 * time.Second, "touch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				base, faulty, src := contested(t, scene{})
+				var rival multilock.Lease
+				if c.waits > 0 {
+					rival = contendAndTry(t, open(t, fslock.Options{Base: base, FS: sharedFS()}), sweptName, longClaim())
+				}
+				delay := func(op faultfs.Op) error {
+					if op.Kind == c.kind && op.Phase == faultfs.After {
+						time.Sleep(slow)
+					}
+					return nil
+				}
+				faulty.Inject(delay)
+				waiter := contend(t, src, sweptName, minuteClaim())
+				if c.waits > 0 {
+					refuse(t, waiter)
+					time.Sleep(c.waits)
+					release(t, rival)
+				}
+				lease := try(t, waiter)
+				require.GreaterOrEqual(t, lease.Since().Elapsed(), slow)
+			})
+		})
+	}
+}

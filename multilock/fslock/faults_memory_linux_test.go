@@ -1,0 +1,95 @@
+package fslock_test
+
+import (
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// remembering is a file system whose client answers with what it knows of the lock's
+// name, once it was told to, until it has asked for the group's attributes.
+type remembering struct {
+	vfs.FS
+	memory *memory
+}
+
+// memory is what the client knows: the directory that was called by the lock's name.
+// "" is that there was none.
+type memory struct {
+	on  atomic.Bool
+	dir string
+}
+
+func (r remembering) OpenDir(path string) (vfs.Dir, error) {
+	return r.memory.wrap(r.FS.OpenDir(path))
+}
+
+type rememberingDir struct {
+	vfs.Dir
+	memory *memory
+}
+
+func (m *memory) wrap(d vfs.Dir, err error) (vfs.Dir, error) {
+	if err != nil {
+		return nil, err
+	}
+	return rememberingDir{d, m}, nil
+}
+
+func (d rememberingDir) OpenDir(name string) (vfs.Dir, error) {
+	switch {
+	case name != sweptName || !d.memory.on.Load():
+		return d.memory.wrap(d.Dir.OpenDir(name))
+	case d.memory.dir == "":
+		return nil, &os.PathError{Op: "opendir", Path: name, Err: syscall.ENOENT}
+	}
+	return vfs.OS{}.OpenDir(d.memory.dir)
+}
+
+func (d rememberingDir) Stat() (vfs.Info, error) {
+	if filepath.Base(d.Path()) == fslock.DefaultGroup {
+		d.memory.on.Store(false)
+	}
+	return d.Dir.Stat()
+}
+
+// The read-back finds what the client remembers: that there was no lock, or the one
+// that was there before. Nobody is told either before the server was asked: whose lock is
+// in its place would leave it there, for nobody to renew, or take it back.
+func TestReadBackAsksTheServerBeforeItBelievesOtherwise(t *testing.T) {
+	for name, before := range map[string]bool{"that there was no lock": false, "the lock that was there before": true} {
+		t.Run(name, func(t *testing.T) {
+			base, m := fresh(t), &memory{}
+			faulty := faultfs.New(remembering{vfs.OS{}, m}, nil)
+			faulty.Describe(vfs.FileSystem{Type: "test", NFS: true})
+			src := open(t, fslock.Options{Base: base, FS: faulty})
+			earlier := contendAndTry(t, src, sweptName, longClaim())
+			if before {
+				m.dir = filepath.Join(fresh(t), sweptName)
+				copyTree(t, lockPath(base), m.dir)
+			}
+			release(t, earlier)
+
+			var tries atomic.Int64
+			faulty.Inject(placing(base, faultfs.After, func(faultfs.Op) error {
+				m.on.Store(true)
+				tries.Add(1)
+				return syscall.ENOENT // of a rename that was sent twice
+			}))
+			lock, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{TTL: long})
+			require.NoError(t, err)
+			require.EqualValues(t, 1, tries.Load(), "it was in its place after the first rename")
+			require.Equal(t, lock.Record().Token, tokenOnDisk(t, base))
+			giveBack(t, lock)
+		})
+	}
+}
