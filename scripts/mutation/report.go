@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"text/tabwriter"
 )
 
@@ -74,7 +73,7 @@ func (r *report) table() {
 	}
 	slices.Sort(names)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(w, strings.Join([]string{"changes", "equivalent", "tried", "killed", "survived", "not reached", ""}, "\t")+"file")
+	_, _ = fmt.Fprintln(w, "changes\tequivalent\ttried\tkilled\tsurvived\tnot reached\t file")
 	for _, name := range append(names, "together") {
 		c := files[name]
 		_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%s\n", c.all, c.equivalent, c.tried, c.killed, c.survived, c.unmet, " "+name)
