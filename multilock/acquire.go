@@ -125,12 +125,13 @@ func paceOf(src Source, opt Options) backoff {
 	return backoff{limit: opt.Poll}
 }
 
-// claim is what this process writes into the lock; the source adds who it is.
+// claim is what this process writes into the lock; the source adds who it is, unless
+// the lock is for another one.
 func (o Options) claim() Claim {
 	if o.Command == "" {
 		o.Command = filepath.Base(os.Args[0])
 	}
-	return Claim{Holder: Holder{User: o.User, Command: o.Command}, TTL: o.TTL, Heartbeat: o.heartbeat(), Job: o.Job}
+	return Claim{Holder: Holder{Identity: o.Owner, User: o.User, Command: o.Command}, TTL: o.TTL, Heartbeat: o.heartbeat(), Job: o.Job}
 }
 
 // run tries until the lock is taken, is held by somebody alive (unless this

@@ -3,6 +3,8 @@ package multilock
 import (
 	"fmt"
 	"time"
+
+	"github.com/multilock/go/multilock/process"
 )
 
 // Limits and defaults of Options.
@@ -46,6 +48,14 @@ type Options struct {
 	// process.JobMark of the record's token in its environment, which is for whoever
 	// starts them to see to, and each in the group given to Lock.MarkJob.
 	Job bool
+	// Owner is the process that the lock is held for, if that is not this one, which
+	// renews it: the record names the owner, and the lock is judged by its life. With the
+	// owner's end it is free at once on its host, whatever this process does; this
+	// process's own end is silence, like a failing network, and frees it after the TTL.
+	// As process.Find returns it; it must run on this host. To release the lock when the
+	// owner ends is for the caller to do. Not for Job, whose group this process starts, nor
+	// for Detached, which depends on no process.
+	Owner process.Identity
 	// Detached makes a lock that nobody renews: it is held for the TTL and then free,
 	// unless it is released before. The process that acquired it may end.
 	Detached bool
@@ -68,6 +78,10 @@ func (o Options) check() (Options, error) {
 		return o, invalidDuration("poll", o.Poll, "must be positive")
 	case o.Patience.MaxAge < 0:
 		return o, invalidDuration("max-age", o.Patience.MaxAge, "must be positive")
+	case o.Owner != (process.Identity{}) && (o.Job || o.Detached):
+		return o, &InvalidError{What: "option", Got: "owner", Why: "a lock that guards a job, or that nobody renews, is not held for another process"}
+	case o.Owner != (process.Identity{}) && (o.Owner.Host == "" || o.Owner.PID <= 0):
+		return o, &InvalidError{What: "option", Got: "owner", Why: "names no process"}
 	case o.Detached && o.Job:
 		return o, &InvalidError{What: "option", Got: "detached", Why: "a job cannot run under a lock that nobody renews"}
 	}

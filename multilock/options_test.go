@@ -8,7 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 )
+
+// someone is another process of this host.
+var someone = process.Identity{Host: "h", PID: 7}
 
 func TestOptionsAreValidated(t *testing.T) {
 	tests := []struct {
@@ -20,6 +24,10 @@ func TestOptionsAreValidated(t *testing.T) {
 		{multilock.Options{TTL: multilock.MaxTTL + 1}, "must be at most 87600h0m0s"},
 		{multilock.Options{Poll: -1}, `poll "-1ns": must be positive`},
 		{multilock.Options{Patience: multilock.Patience{MaxAge: -time.Hour}}, `max-age "-1h0m0s": must be positive`},
+		{multilock.Options{Owner: someone, Job: true}, `option "owner": a lock that guards a job`},
+		{multilock.Options{Owner: someone, Detached: true}, `option "owner": a lock that guards a job, or that nobody renews`},
+		{multilock.Options{Owner: process.Identity{PID: 7}}, `option "owner": names no process`},
+		{multilock.Options{Owner: process.Identity{Host: "h"}}, `option "owner": names no process`},
 		{multilock.Options{Detached: true, Job: true}, `option "detached": a job cannot run under a lock that nobody renews`},
 	}
 	for _, tt := range tests {
@@ -31,6 +39,18 @@ func TestOptionsAreValidated(t *testing.T) {
 			_, err = multilock.Acquire(t.Context(), f, "nightly", tt.opt)
 			require.ErrorIs(t, err, multilock.ErrInvalid)
 			require.Empty(t, f.steps(), "nothing was asked of the source")
+		})
+	}
+}
+
+// The lock names the process that it is held for; without one the source says who we are.
+func TestOwnerIsTheHolder(t *testing.T) {
+	for _, owner := range []process.Identity{{}, someone} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			lock := acquire(t, f, multilock.Options{Owner: owner})
+			require.Equal(t, owner, f.claim.Holder.Identity)
+			require.NoError(t, lock.Release(t.Context()))
 		})
 	}
 }

@@ -44,7 +44,9 @@ func newAcquireCommand(e *env) *cli.Command {
 		Usage: "take the lock for a shell script, and print its token",
 		Description: `Takes the lock and prints a token, with which "multilock release" gives it back.
 A keeper in the background renews the lock while the process --pid lives (the
-calling shell, unless said otherwise) and releases it when that ends.
+calling shell, unless said otherwise) and releases it when that ends. The lock
+counts as held by that process; should the keeper be killed, it stays held until
+it is released, or --ttl has passed.
 
    token=$(multilock -d /shared acquire -n deploy --wait 1m) || exit
    ...
@@ -173,8 +175,8 @@ type keepAnswer struct {
 	Error string
 }
 
-// acquireKept starts a keeper, which acquires the lock itself: the process that
-// the lock names is the one that renews it.
+// acquireKept starts a keeper, which acquires the lock itself, for the owner: the lock
+// names the process that works under it, and not the one that renews it.
 func acquireKept(ctx context.Context, e *env, o *acquireOptions, owner process.Identity) (acquireReport, error) {
 	keeper, err := startKeeper(e, o.order(owner))
 	if err != nil {

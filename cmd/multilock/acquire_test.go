@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -183,15 +184,80 @@ func TestStoppedAcquireLeavesNoKeeper(t *testing.T) {
 	}
 }
 
-// A dead keeper's lock is free at once on its host.
+// The lock is the owner's, in all that is said about it.
+func TestLockNamesItsOwner(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	owner := s.owner()
+	a := s.acquire(owner, "-n", "x")
+	l := s.lock("x")
+	require.Equal(t, []any{owner.PID(), "acquire for pid " + strconv.Itoa(owner.PID())}, []any{l.PID, l.Command})
+	require.Contains(t, l.Why, fmt.Sprintf("process %d ", owner.PID()))
+	require.Contains(t, s.run("run", "-n", "x", "--", "true").stderr, fmt.Sprintf("pid %d ", owner.PID()))
+	require.Equal(t, owner.PID(), s.history("x")[0].By.PID)
+	s.must("release", "-n", "x", "--token", a.Token)
+}
+
+// A keeper's death is silence and no proof: the script that it kept the lock for goes on.
 func TestKilledKeeper(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	a := s.acquire(s.owner(), "-n", "x", "--ttl", "1h")
-	require.NoError(t, syscall.Kill(a.Keeper, syscall.SIGKILL))
-	s.eventually("the keeper is dead", func() bool { return s.lock("x").State == "dead" })
-	require.Contains(t, s.must("break", "x"), "broke lock")
+	owner := s.owner()
+	a := s.acquire(owner, "-n", "x", "--ttl", "1h")
+	s.killKeeper(a)
+	l := s.lock("x")
+	require.Equal(t, "held", l.State, l.Why)
+	require.Contains(t, l.Why, fmt.Sprintf("process %d (cat) is running", owner.PID()))
+	require.Equal(t, 121, s.run("break", "x").code)
+	require.Equal(t, ended{0, "", ""}, s.run("release", "-n", "x", "--token", a.Token))
+	require.Equal(t, "free", s.lock("x").State)
+}
+
+// Nobody renews the lock any more: after the TTL others have it.
+func TestLockOfAKilledKeeperLastsForItsTTL(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	a := s.acquire(s.owner(), "-n", "x", "--ttl", "1s")
+	s.killKeeper(a)
+	s.must("run", "-n", "x", "--wait", "1m", "--", "true")
+	require.Contains(t, s.history("x")[1].Why, "no sign of life")
 	require.Equal(t, 122, s.run("release", "-n", "x", "--token", a.Token).code)
+}
+
+func TestLockOfADeadOwnerAndKeeper(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	owner := s.owner()
+	a := s.acquire(owner, "-n", "x", "--ttl", "1h")
+	s.killKeeper(a)
+	owner.end()
+	require.Equal(t, "dead", s.lock("x").State)
+	s.must("run", "-n", "x", "--", "true")
+	require.Contains(t, s.history("x")[1].Why, fmt.Sprintf("process %d no longer exists", owner.PID()))
+}
+
+// A keeper that stood still while its script died and others took the lock does nothing
+// to the lock of those when it goes on.
+func TestStoppedKeeperLeavesTheSuccessorAlone(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	owner := s.owner()
+	a := s.acquire(owner, "-n", "x", "--ttl", "1h")
+	require.NoError(t, syscall.Kill(a.Keeper, syscall.SIGSTOP))
+	t.Cleanup(func() { _ = syscall.Kill(a.Keeper, syscall.SIGKILL) })
+	owner.end()
+	successor := s.acquire(s.owner(), "-n", "x", "--wait", "1m")
+	require.NoError(t, syscall.Kill(a.Keeper, syscall.SIGCONT))
+	s.eventually("the keeper ends", func() bool { return syscall.Kill(a.Keeper, 0) != nil })
+	require.Equal(t, successor.Token, s.lock("x").Token)
+	s.must("release", "-n", "x", "--token", successor.Token)
+}
+
+// killKeeper returns when the keeper is dead.
+func (s *station) killKeeper(a acquired) {
+	s.t.Helper()
+	require.NoError(s.t, syscall.Kill(a.Keeper, syscall.SIGKILL))
+	s.eventually("the keeper is dead", func() bool { return syscall.Kill(a.Keeper, 0) != nil })
 }
 
 func TestDetachedLock(t *testing.T) {

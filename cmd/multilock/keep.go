@@ -86,7 +86,7 @@ func (k keepOrder) acquire(ctx context.Context, e *env, src *source, in io.Reade
 		cancel(errParentGone)
 	}()
 	opt := multilock.Options{
-		TTL: k.TTL, Poll: k.Poll, Patience: multilock.Patience{MaxAge: k.MaxAge}, User: k.User, Command: describeOwner(k.Owner),
+		TTL: k.TTL, Poll: k.Poll, Patience: multilock.Patience{MaxAge: k.MaxAge}, Owner: k.Owner, User: k.User, Command: describeOwner(k.Owner),
 	}
 	limit := waitLimit{forever: k.Forever}
 	limit.value = k.Wait

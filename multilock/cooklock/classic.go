@@ -10,6 +10,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
 )
 
 // Classic is the cooking lock as it was first described: the register holds the
@@ -85,7 +86,9 @@ func (s *Classic) Contend(_ context.Context, name string, claim multilock.Claim,
 	if err != nil {
 		return nil, err
 	}
-	claim.Holder.Identity = s.opt.Self
+	if claim.Holder.Identity == (process.Identity{}) {
+		claim.Holder.Identity = s.opt.Self
+	}
 	claim.TTL, claim.Heartbeat = s.opt.Period, 0
 	return &classicContender{src: s, name: name, register: register, claim: claim}, nil
 }

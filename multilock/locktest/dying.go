@@ -33,6 +33,22 @@ func testDeadProcess(p *place) {
 	p.release(successor)
 }
 
+// testOwner acquires a lock for another process, and ends that.
+func testOwner(p *place) {
+	owner, rival := startChild(p), p.open()
+	lock := p.try(p.open(), "nightly", multilock.Options{Owner: owner.identity})
+	require.Equal(p, owner.identity, lock.Record().Holder.Identity)
+	seen, err := multilock.Inspect(p.ctx, rival, "nightly", multilock.Patience{})
+	require.NoError(p, err)
+	require.Equal(p, owner.identity, seen.Record.Holder.Identity)
+	require.NoError(p, lock.Verify(p.ctx))
+	owner.end(p)
+	if p.fixture.Deaths {
+		p.release(p.try(rival, "nightly", multilock.Options{}))
+		require.ErrorIs(p, lock.Verify(p.ctx), multilock.ErrLost)
+	}
+}
+
 // testJobKeepsTheLock ends a holder whose job lives on, and then the job, which is
 // known by its mark. Where that cannot be seen, silence decides.
 func testJobKeepsTheLock(p *place) {

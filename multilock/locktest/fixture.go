@@ -72,6 +72,7 @@ func Run(t *testing.T, f Fixture) {
 		{"BreakReachesNoSuccessor", testBreakReachesNoSuccessor},
 		{"FreeLockCannotBeBroken", testFreeLockCannotBeBroken},
 		{"DeadProcess", testDeadProcess},
+		{"Owner", testOwner},
 		{"JobKeepsTheLock", testJobKeepsTheLock},
 		{"JobMark", testJobMark},
 		{"Fences", testFences},
