@@ -168,3 +168,17 @@ func TestGroupAsJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"host":"h","machine":"m","boot":"b","pidns":"n","pgid":7,"start":9}`, string(text))
 }
+
+// Whose start is not known may be anybody with that number: nothing proves an end.
+func TestGroupWithoutAStart(t *testing.T) {
+	me, leader := self(t), groupOf(t, "sit")
+	group, err := process.FindGroup(leader.Process.Pid)
+	require.NoError(t, err)
+	group.Start = 0
+	requireLife(t, process.Alive, group.Judge(me))
+	leader.end()
+	requireLife(t, process.Gone, group.Judge(me))
+
+	group.PGID = 2
+	require.NotEqual(t, process.Unknown, group.Judge(me).Life, "the first number that a job's group can have")
+}

@@ -40,6 +40,9 @@ func TestBootIDs(t *testing.T) {
 		{"m@100", "x", false, false},
 		{"m@100", "m@late", false, false},
 		{"@100", "@101", false, false},
+		{"m@1", "m@late", false, false},
+		{"m@1699999999", "m@1700000000", true, false},
+		{"m@10a", "m@10b", false, false},
 	}
 	for _, c := range cases {
 		require.Equal(t, c.same, sameBoot(c.a, c.b), "%q %q", c.a, c.b)
@@ -53,6 +56,7 @@ func TestBootTimeNeedsAMachine(t *testing.T) {
 	require.Equal(t, "m@7", bootTimeID("m", 7))
 	require.Empty(t, bootTimeID("", 7))
 	require.Empty(t, bootTimeID("m", 0))
+	require.Equal(t, "m@1700000000", bootTimeID("m", 1700000000))
 }
 
 func TestNamesInMessages(t *testing.T) {

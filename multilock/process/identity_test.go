@@ -27,6 +27,10 @@ func TestSelfAndFindAgree(t *testing.T) {
 	require.Equal(t, me, find(t, os.Getpid()))
 }
 
+func TestFindTheFirst(t *testing.T) {
+	require.Equal(t, 1, find(t, 1).PID)
+}
+
 func TestFindNobody(t *testing.T) {
 	for _, pid := range []int{0, -1, math.MaxInt32} {
 		_, err := process.Find(pid)

@@ -72,7 +72,11 @@ func procHides() bool {
 	if err != nil {
 		return true
 	}
-	for line := range strings.Lines(string(mounts)) {
+	return mountsHide(string(mounts))
+}
+
+func mountsHide(mounts string) bool {
+	for line := range strings.Lines(mounts) {
 		fields := strings.Fields(line)
 		if len(fields) >= 4 && fields[1] == "/proc" && fields[2] == "proc" && hidesPIDs(fields[3]) {
 			return true

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // statLine makes up a line as the kernel does: a name is in it as it stands.
@@ -31,6 +32,7 @@ func TestStatThatIsMalformed(t *testing.T) {
 	for _, line := range []string{
 		"", "(", ")", ")(", "()", "7 (sh)", "7 (sh) ", "7 (sh) S", "7 sh S 1 7",
 		whole[:strings.Index(whole, "42")], strings.Replace(whole, "42", "-42", 1),
+		"7 (sh)  1 7", "7 (sh) SS 1 7", strings.Replace(whole, "S 1", " 1", 1), strings.Replace(whole, "S 1", "SS 1", 1),
 		strings.Replace(whole, "S 1 7", "S 1 seven", 1), strings.Replace(whole, "42", "99999999999999999999", 1),
 	} {
 		_, err := parseStat([]byte(line))
@@ -42,6 +44,9 @@ func TestStatOfNobody(t *testing.T) {
 	var buf statBuffer
 	_, err := readStat("/proc/0/stat", &buf)
 	require.True(t, vanished(err), "%v", err)
+	require.True(t, vanished(unix.ESRCH), "it ended after its file was opened")
+	require.False(t, vanished(unix.EACCES), "it is somebody else's, and hidden")
+	require.False(t, vanished(errMalformed))
 }
 
 // FuzzStat checks that no name, whatever it holds, shifts a field, and that no
@@ -93,4 +98,22 @@ func TestCensusNeedsToBeConfirmed(t *testing.T) {
 
 func TestProcIsOurs(t *testing.T) {
 	require.True(t, procIsOurs())
+}
+
+func TestMountsThatHideProcesses(t *testing.T) {
+	const quiet = "proc /proc proc rw,nosuid 0 0\n"
+	for mounts, want := range map[string]bool{
+		"":                                       false,
+		quiet:                                    false,
+		"proc /proc proc rw,hidepid=2 0 0\n":     true,
+		"proc /proc proc rw,hidepid=invisible\n": true,
+		"/dev/sda1 / ext4 rw 0 0\nproc /proc proc rw,hidepid=2 0 0\n": true,
+		"proc /proc proc rw,hidepid=2 0 0\n" + quiet:                  true, // below another one
+		"proc /chroot/proc proc rw,hidepid=2 0 0\n":                   false,
+		"tmpfs /proc tmpfs rw,hidepid=2 0 0\n":                        false,
+		"proc hidepid=2 proc rw 0 0\nproc /proc hidepid=2 rw\n":       false,
+		"hidepid=2\nproc /proc proc\n\nproc /proc":                    false,
+	} {
+		require.Equal(t, want, mountsHide(mounts), mounts)
+	}
 }
