@@ -27,15 +27,18 @@ func (s *Source) Contend(_ context.Context, name string, claim multilock.Claim, 
 		return nil, err
 	}
 	s.identify(&claim)
-	replaces, err := s.checkFileSystem()
+	found, err := s.checkFileSystem()
 	if err != nil {
+		return nil, err
+	}
+	if err := found.suits(claim, s.base.Path()); err != nil {
 		return nil, err
 	}
 	st, err := s.stage(name, claim)
 	if err != nil {
 		return nil, err
 	}
-	c := &contender{claim: claim, replaces: replaces, staged: st}
+	c := &contender{claim: claim, replaces: found.replaces, staged: st}
 	c.observer = s.newObserver(name, patience)
 	c.own = func(token string) bool { return c.staged != nil && token == c.staged.token }
 	return c, nil

@@ -35,15 +35,18 @@ func (s *Source) examineMount() []multilock.Finding {
 // examineRules makes the filesystem's test, whatever an earlier one found.
 func (s *Source) examineRules() multilock.Finding {
 	f := multilock.Finding{Subject: "rules", Severity: multilock.Fine}
-	replaces, err := s.testRepeatedly()
+	found, err := s.testRepeatedly()
 	switch {
 	case err != nil:
 		f.Severity, f.Text = multilock.Unusable, err.Error()
 		f.Advice = "nobody can take a lock here as it is; if the message does not say what to do, choose a directory on another filesystem with -d"
-	case replaces:
+	case found.replaces:
 		f.Text = "directories and files that are there are not replaced, an empty directory is: all that locks need"
 	default:
 		f.Text = "directories and files that are there are not replaced, not even an empty directory: safe, with one more request to take a lock"
+	}
+	if found.grain > 0 {
+		f.Text += fmt.Sprintf("; times have steps of %s, so the ttl of a lock has to be %s or more", found.grain, 10*found.grain)
 	}
 	return f
 }

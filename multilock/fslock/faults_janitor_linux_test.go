@@ -141,6 +141,28 @@ func TestFileSystemsThatBreakARule(t *testing.T) {
 	}
 }
 
+// N21: what one host has found out is no proof for another, whose client or mount may be
+// another: it tries, and keeps a mark of its own.
+func TestEachHostTriesItsOwnMount(t *testing.T) {
+	base := fresh(t)
+	src := open(t, fslock.Options{Base: base, FS: sharedFS()})
+	held := contendAndTry(t, src, sweptName, longClaim())
+	mark := markIn(t, base)
+
+	faulty := sharedFS()
+	faulty.Inject(breaking("rename", func(op faultfs.Op) error { return os.RemoveAll(op.Target) }))
+	bad := open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)})
+	_, err := multilock.TryAcquire(within(t), bad, sweptName, multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.ErrorContains(t, err, "breaks the rule")
+	require.NoError(t, held.Renew(t.Context()))
+	require.Equal(t, mark, markIn(t, base))
+
+	good := open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)})
+	giveBack(t, acquire(t, good, "other", multilock.Options{}))
+	require.Len(t, namesIn(t, filepath.Join(base, ".multilock")), 3, "staging, and a mark for each host")
+}
+
 // breaking does something else before an operation is carried out.
 func breaking(kind string, instead func(faultfs.Op) error) faultfs.Injector {
 	return func(op faultfs.Op) error {

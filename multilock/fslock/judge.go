@@ -22,7 +22,9 @@ type evidence struct {
 	// unchanged is for how long this observer has seen no sign of life, by its own
 	// clock; watched is the part of it during which every sample came quickly.
 	unchanged, watched time.Duration
-	maxAge             time.Duration
+	// grain is the step of the times by which all that is told.
+	grain  time.Duration
+	maxAge time.Duration
 }
 
 // verdict is what the evidence says.
@@ -119,16 +121,21 @@ func processesWhy(e evidence) string {
 // judgeSilence decides by the time without a sign of life. A server clock that
 // was set back makes signs of life seem to lie in the future; then the
 // observer's own clock decides alone.
+//
+// Where times have a coarse step, a sign of life may be later than it seems by that
+// much, and may show by as much later.
 func judgeSilence(e evidence, limit, window time.Duration, why string) verdict {
+	pause := window / 6 // which is shorter than any gap between two samples may be
+	limit, window = limit+e.grain, window+e.grain
 	silent := max(e.silence, e.unchanged)
 	told := fmt.Sprintf("no sign of life for %s, with a limit of %s", silent.Round(time.Millisecond), limit)
 	switch {
 	case e.silence < -clockSlack && silent < limit:
-		return verdict{multilock.Suspect, "its last sign of life lies in the future: the server's clock was set back", window / 6}
+		return verdict{multilock.Suspect, "its last sign of life lies in the future: the server's clock was set back", pause}
 	case silent < limit:
 		return verdict{multilock.Held, why, heldNext(e, limit-silent)}
 	case e.watched < window:
-		return verdict{multilock.Suspect, fmt.Sprintf("%s; watching it for %s", told, window), window / 6}
+		return verdict{multilock.Suspect, fmt.Sprintf("%s; watching it for %s", told, window), pause}
 	}
 	return verdict{state: multilock.Dead, why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.watched.Round(time.Millisecond))}
 }

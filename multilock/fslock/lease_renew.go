@@ -64,7 +64,8 @@ func (l *lease) untouched() (bool, error) {
 
 // leaves is how a touch leaves the directory, by the times in the server's reply; zero
 // if it is gone, and where it is not known to be NFS: there a look by name costs no more,
-// or the times may not tell what others do.
+// or the times may not tell what others do. Nor do they where they have a coarse step: a
+// breaker who comes soon after a touch leaves the same.
 //
 // Had a breaker removed the lock file between untouched and this, the times would be his,
 // and would not tell. Nobody has the lock then: whoever takes it replaces the directory,
@@ -75,7 +76,7 @@ func (l *lease) leaves() sign {
 		return sign{}
 	}
 	info, err := l.dir.StatCached()
-	if err != nil || info.Links == 0 {
+	if err != nil || info.Links == 0 || signOf(info).grain() > 0 {
 		return sign{}
 	}
 	return signOf(info)

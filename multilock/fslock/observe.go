@@ -188,7 +188,7 @@ func (o *observer) beat() time.Duration {
 func (o *observer) evidence() evidence {
 	self := o.src.self
 	e := evidence{
-		record: o.record, torn: o.torn, maxAge: o.maxAge,
+		record: o.record, torn: o.torn, maxAge: o.maxAge, grain: o.watch.Last().grain(),
 		silence: o.silence(clockCarried), unchanged: o.watch.Unchanged(), watched: o.watch.Watched(),
 	}
 	if o.dir == nil {

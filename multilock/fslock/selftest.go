@@ -5,20 +5,27 @@ import (
 	"fmt"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/vfs"
 )
 
 // selfTest is the proof that the file system refuses what the protocol needs it
-// to refuse. It is made once per base directory; a marker keeps the result, by
-// the kind of file system, so that a copied directory is tested anew.
+// to refuse. It is made once per base directory and host; a mark keeps the result.
 type selfTest struct {
 	mu   sync.Mutex
 	done bool
+	traits
+}
+
+// traits are what the test finds out about a file system that keeps the rules.
+type traits struct {
 	// replaces says that a rename takes the place of an empty directory. BeeGFS,
 	// SMB and plain SFTP never do that: the empty one is removed first there.
 	replaces bool
+	// grain is the step of the times of directories, zero if it is less than a second.
+	grain time.Duration
 }
 
 // requirement is one rule that the file system must keep.
@@ -27,44 +34,36 @@ type requirement struct {
 	keep func(dir vfs.Dir) error
 }
 
-// checkFileSystem makes the test if there is no marker of an earlier one.
-func (s *Source) checkFileSystem() (replaces bool, err error) {
+// checkFileSystem makes the test if there is no mark of an earlier one.
+func (s *Source) checkFileSystem() (traits, error) {
 	s.tested.mu.Lock()
 	defer s.tested.mu.Unlock()
 	if s.tested.done {
-		return s.tested.replaces, nil
+		return s.tested.traits, nil
 	}
-	if s.tested.replaces, err = s.loadOrTest(); err != nil {
-		return false, err
+	found, err := s.loadOrTest()
+	if err != nil {
+		return traits{}, err
 	}
-	s.tested.done = true
-	return s.tested.replaces, nil
+	s.tested.done, s.tested.traits = true, found
+	return found, nil
 }
 
-func (s *Source) loadOrTest() (bool, error) {
+func (s *Source) loadOrTest() (traits, error) {
 	private, err := s.private.use()
 	if err != nil {
-		return false, s.stagingError(err)
+		return traits{}, s.stagingError(err)
 	}
 	defer s.private.done(private)
-	marker := "fs-" + s.kind.Type + ".replaces"
-	marker2 := "fs-" + s.kind.Type + ".refuses"
-	for _, m := range []string{marker, marker2} {
-		if _, err := private.StatName(m); err == nil {
-			return m == marker, nil
-		}
+	name := s.markName()
+	if found, ok := findMark(private, name); ok {
+		return found, nil
 	}
-	replaces, err := s.testRepeatedly()
+	found, err := s.testRepeatedly()
 	if err != nil {
-		return false, err
+		return traits{}, err
 	}
-	if !replaces {
-		marker = marker2
-	}
-	if err := private.Mkdir(marker, dirMode); err != nil && !is(err, syscall.EEXIST) {
-		return false, opError("note the result of the filesystem's test", "", err)
-	}
-	return replaces, nil
+	return found, putMark(private, name, found)
 }
 
 // testAttempts bounds how often the test is made while replies get lost.
@@ -73,34 +72,34 @@ const testAttempts = 3
 // testRepeatedly makes the test anew when one of its calls said that something
 // exists, or does not, in a directory that nobody else knows: that is the answer
 // to the repetition of a request whose reply was lost.
-func (s *Source) testRepeatedly() (replaces bool, err error) {
+func (s *Source) testRepeatedly() (found traits, err error) {
 	for range testAttempts {
-		replaces, err = s.test()
+		found, err = s.test()
 		if !is(err, syscall.EEXIST, syscall.ENOENT, syscall.ESTALE) || errors.Is(err, multilock.ErrInvalid) {
 			break
 		}
 	}
-	return replaces, err
+	return found, err
 }
 
 // test tries the rules out in a directory of its own.
-func (s *Source) test() (replaces bool, err error) {
+func (s *Source) test() (found traits, err error) {
 	token, err := newToken()
 	if err != nil {
-		return false, err
+		return traits{}, err
 	}
 	staging, err := s.staging.use()
 	if err != nil {
-		return false, opError("open the staging directory", "", err)
+		return traits{}, opError("open the staging directory", "", err)
 	}
 	defer s.staging.done(staging)
 	name := token + testSuffix
 	if err := staging.Mkdir(name, dirMode); err != nil {
-		return false, opError("test the filesystem", "", err)
+		return traits{}, opError("test the filesystem", "", err)
 	}
 	dir, err := staging.OpenDir(name)
 	if err != nil {
-		return false, opError("test the filesystem", "", err)
+		return traits{}, opError("test the filesystem", "", err)
 	}
 	defer func() {
 		cleanTest(dir)
@@ -108,17 +107,33 @@ func (s *Source) test() (replaces bool, err error) {
 		_ = staging.Rmdir(name)
 	}()
 	if err := prepareTest(dir); err != nil {
-		return false, opError("test the filesystem", "", err)
+		return traits{}, opError("test the filesystem", "", err)
 	}
 	if err := s.require(dir); err != nil {
-		return false, err
+		return traits{}, err
+	}
+	return s.explore(dir)
+}
+
+// explore finds the traits of a file system that keeps the rules.
+func (s *Source) explore(dir vfs.Dir) (found traits, err error) {
+	found.grain, err = learnGrain(dir)
+	switch {
+	case errors.Is(err, errStill):
+		return traits{}, s.unfit("a touch moves the time of a directory", err)
+	case err != nil:
+		return traits{}, opError("test the filesystem", "", err)
 	}
 	err = dir.Rename("full", dir, "empty")
 	if inDoubt(err) || gone(err) {
-		return false, opError("test the filesystem", "", err)
+		return traits{}, opError("test the filesystem", "", err)
 	}
-	return err == nil, nil
+	found.replaces = err == nil
+	return found, nil
 }
+
+// errStill says that a directory's time does not move.
+var errStill = errors.New("it stays the same")
 
 // require tries each rule.
 func (s *Source) require(dir vfs.Dir) error {
@@ -128,13 +143,18 @@ func (s *Source) require(dir vfs.Dir) error {
 			return opError("test the filesystem", "", err)
 		}
 		if err != nil {
-			return &multilock.InvalidError{
-				What: "base directory", Got: s.base.Path(), Err: err,
-				Why: fmt.Sprintf("its filesystem (type %s) breaks the rule %q, so no lock on it would be safe: %v", s.kind.Type, r.rule, err),
-			}
+			return s.unfit(r.rule, err)
 		}
 	}
 	return nil
+}
+
+// unfit says which rule the file system breaks.
+func (s *Source) unfit(rule string, err error) error {
+	return &multilock.InvalidError{
+		What: "base directory", Got: s.base.Path(), Err: err,
+		Why: fmt.Sprintf("its filesystem (type %s) breaks the rule %q, so no lock on it would be safe: %v", s.kind.Type, rule, err),
+	}
 }
 
 func prepareTest(dir vfs.Dir) error {

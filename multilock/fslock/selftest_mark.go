@@ -1,0 +1,86 @@
+package fslock
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// A mark keeps what the test found: an empty directory in .multilock whose name says
+// it all, so that a source that is opened needs one look by name.
+//
+// What was found holds for one file system as one host has it mounted: what keeps the
+// rules there is as much the client as the server. So each host that has not tried
+// tries, and what is behind FUSE or the network is named by its mount: all that is FUSE
+// has one number.
+
+// suffix is how the name of a mark ends.
+func (t traits) suffix() string {
+	suffix := ".refuses"
+	if t.replaces {
+		suffix = ".replaces"
+	}
+	if t.grain > 0 {
+		suffix += fmt.Sprintf("-%ds", t.grain/time.Second)
+	}
+	return suffix
+}
+
+// possible are all traits that a mark can tell of, the usual ones first.
+func possible() []traits {
+	return []traits{{true, 0}, {false, 0}, {true, time.Second}, {false, time.Second}, {true, coarsest}, {false, coarsest}}
+}
+
+// findMark looks for what an earlier test has found.
+func findMark(private vfs.Dir, name string) (traits, bool) {
+	for _, t := range possible() {
+		if _, err := private.StatName(name + t.suffix()); err == nil {
+			return t, true
+		}
+	}
+	return traits{}, false
+}
+
+func putMark(private vfs.Dir, name string, found traits) error {
+	err := private.Mkdir(name+found.suffix(), dirMode)
+	if err != nil && !is(err, syscall.EEXIST) {
+		return opError("note the result of the filesystem's test", "", err)
+	}
+	return nil
+}
+
+// markName is how the names of this source's marks begin. The table of mounts is read
+// only where the type of a file system does not say what it is.
+func (s *Source) markName() string {
+	var m mount
+	if !s.kind.Local {
+		m, _ = mountOf(s.base) // its type has to do then
+	}
+	return markOf(s.kind, m, s.self)
+}
+
+// markOf names a file system, as a host has it mounted. Containers may have a name each
+// and no machine id; what they have in common with their host, and keep until it is
+// rebooted, is its boot: there are not to be more marks than that.
+func markOf(kind vfs.FileSystem, m mount, host process.Identity) string {
+	about := []string{kind.Type, m.kind, m.from, cmp.Or(host.Machine, host.Boot, host.Host)}
+	hash := sha256.Sum256([]byte(strings.Join(about, "\x00")))
+	return fmt.Sprintf("fs-%s-%x", plain(cmp.Or(m.kind, kind.Type)), hash[:6])
+}
+
+// plain is a type of file system as a part of a name.
+func plain(kind string) string {
+	return strings.Map(func(r rune) rune {
+		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '.') {
+			return r
+		}
+		return '_'
+	}, shorten(kind, 32))
+}
