@@ -83,12 +83,13 @@ func (o *observer) judge(e evidence) verdict {
 }
 
 // sample takes one look at the lock's directory, and reads the record where the
-// directory is new to this observer or has changed.
+// directory is new to this observer or has changed. Whatever is read is read after the
+// directory was asked for its times: a change that comes in between shows at the next look.
 func (o *observer) sample() error {
 	start := boottime.Now()
 	if o.dir != nil {
 		info, err := o.dir.Stat()
-		if err == nil && info.Links > 0 && signOf(info) == o.watch.Last() {
+		if err == nil && info.Links > 0 && signOf(info) == o.watch.Last() && o.settled() {
 			o.watch.Add(signOf(info), start, limitsFor(o.beat()))
 			return nil
 		}
@@ -103,6 +104,13 @@ func (o *observer) sample() error {
 		o.forget()
 	}
 	return o.open(start)
+}
+
+// settled says whether what was read still holds if the directory's times are the same.
+// They do not tell when a mark of the job that was there by half is whole; and where
+// they have a coarse step, not even that it is there, or another one.
+func (o *observer) settled() bool {
+	return o.watch.Last().grain() == 0 && (!o.record.Job || o.record.Group.PGID != 0)
 }
 
 // reread handles a change of the directory that is being judged: mostly a sign
@@ -145,17 +153,14 @@ func (o *observer) open(start boottime.Instant) error {
 // adopt makes dir the directory that is being judged.
 func (o *observer) adopt(dir vfs.Dir, start boottime.Instant) error {
 	o.dir = dir
-	if err := o.read(); err != nil {
-		if gone(err) {
-			return errFree
-		}
-		return err
-	}
 	info, err := dir.Stat()
-	if err != nil {
-		if gone(err) {
-			return errFree
-		}
+	if err == nil {
+		err = o.read()
+	}
+	switch {
+	case gone(err):
+		return errFree
+	case err != nil:
 		return err
 	}
 	o.watch.Add(signOf(info), start, limitsFor(o.beat()))

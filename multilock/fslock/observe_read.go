@@ -50,8 +50,9 @@ func (o *observer) readLimbo() error {
 	return nil
 }
 
-// readJob reads the job's mark; a missing or torn one proves nothing. That the
-// server did not answer is an error: the mark may be there, and the job alive.
+// readJob reads the job's mark; a missing or torn one proves nothing, and is read again
+// at the next look. That the server did not answer is an error: the mark may be there,
+// and the job alive.
 func readJob(dir vfs.Dir, name string) (process.Group, error) {
 	f, err := dir.Open(name + jobSuffix)
 	if inDoubt(err) {

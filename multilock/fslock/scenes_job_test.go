@@ -3,7 +3,11 @@
 package fslock_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +17,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 const jobTTL = 2 * time.Second
@@ -115,4 +120,71 @@ func TestKilledHolderWithoutAJob(t *testing.T) {
 			requireBroken(t, src, "job", evidence)
 		})
 	}
+}
+
+// A mark that is read while it is being written is read again, though the directory does
+// not show that it has grown. So is one that was not there yet.
+func TestMarkThatIsReadHalfWritten(t *testing.T) {
+	job, err := process.FindGroup(syscall.Getpgrp())
+	require.NoError(t, err)
+	whole, err := json.Marshal(job)
+	require.NoError(t, err)
+	for _, cut := range []int{0, 1, len(whole) / 2, len(whole) - 1} {
+		t.Run(fmt.Sprint("after ", cut, " bytes"), func(t *testing.T) {
+			base := fresh(t)
+			src := open(t, fslock.Options{Base: base})
+			c := claim(self(t), time.Hour, time.Minute)
+			c.Job = true
+			plant(t, src, "job", c)
+			mark := filepath.Join(base, fslock.DefaultGroup, "job", "job.job")
+			require.NoError(t, os.WriteFile(mark, whole[:cut], 0o666))
+
+			o := observe(t, src, "job", multilock.Patience{})
+			for range 3 {
+				require.NotContains(t, look(t, o).Why, "its job lives", "half a mark proves nothing")
+			}
+			require.NoError(t, os.WriteFile(mark, whole, 0o666))
+			require.Contains(t, look(t, o).Why, "its job lives")
+		})
+	}
+}
+
+// Where times have a coarse step, nothing shows that there is a mark now, or another one.
+func TestMarkThatComesWithinOneStepOfTheTimes(t *testing.T) {
+	base := fresh(t)
+	src := open(t, fslock.Options{Base: base, FS: coarse(24 * time.Hour)})
+	c := claim(theDead(self(t)), time.Hour, time.Minute)
+	c.Job = true
+	lease := plant(t, open(t, fslock.Options{Base: base}), "job", c)
+	o := observe(t, src, "job", multilock.Patience{})
+	look(t, o)
+	require.NoError(t, lease.MarkJob(t.Context(), someJob(self(t))))
+	require.Equal(t, multilock.Dead.String(), look(t, o).State.String())
+	job, err := process.FindGroup(syscall.Getpgrp())
+	require.NoError(t, err)
+	require.NoError(t, lease.MarkJob(t.Context(), job))
+	require.Contains(t, look(t, o).Why, "its job lives")
+}
+
+// The next job's mark replaces the one before just after that was read: the directory
+// must not seem to have been like that already.
+func TestMarkThatIsReplacedRightAfterItWasRead(t *testing.T) {
+	base, faulty := fresh(t), sharedFS()
+	c := claim(theDead(self(t)), time.Hour, time.Minute)
+	c.Job = true
+	lease := plant(t, open(t, fslock.Options{Base: base}), "job", c)
+	require.NoError(t, lease.MarkJob(t.Context(), someJob(self(t))))
+	job, err := process.FindGroup(syscall.Getpgrp())
+	require.NoError(t, err)
+	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), "job", multilock.Patience{})
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.Kind == "file.close" && filepath.Base(op.Real) == "job.job" && op.Phase == faultfs.After {
+			faulty.Inject(nil)
+			return lease.MarkJob(t.Context(), job)
+		}
+		return nil
+	})
+	look(t, o)
+	require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+	require.Contains(t, look(t, o).Why, "its job lives")
 }
