@@ -23,8 +23,12 @@ const (
 	DeadProcess Trait = "dead process"
 	// JobMark: a lock can name the processes that work under it.
 	JobMark Trait = "job mark"
-	// BreakByEvidence: a lock is broken when its holder is dead, and by force.
+	// NamedHolder: a lock tells who holds it, and by which acquisition.
+	NamedHolder Trait = "named holder"
+	// BreakByEvidence: a lock is broken when its holder is dead.
 	BreakByEvidence Trait = "break by evidence"
+	// BreakByForce: whoever knows better can break a lock.
+	BreakByForce Trait = "break by force"
 	// PromptRelease: a lock is free for others as soon as it is released.
 	PromptRelease Trait = "prompt release"
 	// SafeSilence: a holder that was cut off from the source knows that it lost before
@@ -35,7 +39,7 @@ const (
 // Traits are all traits, in the order in which people are told of them.
 func Traits() []Trait {
 	return []Trait{
-		SafeSilence, DeadProcess, BreakByEvidence, PromptRelease, JobMark, FenceNumbers, OneClock, CheapBarrier, Results, Manifest, History,
+		SafeSilence, NamedHolder, DeadProcess, BreakByEvidence, BreakByForce, PromptRelease, JobMark, FenceNumbers, OneClock, CheapBarrier, Results, Manifest, History,
 	}
 }
 
@@ -51,7 +55,9 @@ type Promise struct {
 // Describer is a Source that says what it promises.
 type Describer interface {
 	Source
-	// Promises has one promise for each of Traits, in any order. It asks nobody.
+	// Promises has one promise for each of Traits, in any order. It asks nobody: what
+	// depends on a server, and was not learned from it yet, is left out. How it is
+	// learned the source itself says.
 	Promises() []Promise
 }
 

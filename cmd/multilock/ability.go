@@ -63,7 +63,11 @@ func lack(trait multilock.Trait) string {
 		return "has no fencing numbers"
 	case multilock.PromptRelease:
 		return "frees no lock before its time is over"
+	case multilock.NamedHolder:
+		return "does not tell who holds a lock"
 	case multilock.BreakByEvidence:
+		return "does not tell whether a holder is dead"
+	case multilock.BreakByForce:
 		return "does not let anybody break a lock"
 	}
 	return fmt.Sprintf("does not promise %q", trait)

@@ -52,8 +52,8 @@ func TestPromisesThatAreNotKept(t *testing.T) {
 		trait multilock.Trait
 		lacks string
 	}{
-		"break":                 {multilock.BreakByEvidence, "break: this source does not let anybody break a lock"},
-		"clean":                 {multilock.BreakByEvidence, "clean: this source does not let anybody break a lock"},
+		"break":                 {multilock.BreakByForce, "break: this source does not let anybody break a lock"},
+		"clean":                 {multilock.BreakByEvidence, "clean: this source does not tell whether a holder is dead"},
 		"batch --fence " + list: {multilock.FenceNumbers, "batch: --fence: this source has no fencing numbers"},
 		"batch " + list:         {multilock.Manifest, "batch: this source keeps no list of jobs about which hosts could agree"},
 		"run --once -- true":    {multilock.Results, "run: --once: this source keeps no results of jobs"},

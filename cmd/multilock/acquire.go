@@ -124,7 +124,7 @@ func acquireDetached(ctx context.Context, e *env, o *acquireOptions) (acquireRep
 	if err != nil {
 		return acquireReport{}, err
 	}
-	if err := src.require("acquire", multilock.PromptRelease); err != nil {
+	if err := errors.Join(src.require("acquire", multilock.PromptRelease), src.require("acquire: --detach", multilock.BreakByEvidence)); err != nil {
 		return acquireReport{}, src.close(err)
 	}
 	opt := o.options()

@@ -60,7 +60,7 @@ func runBreak(ctx context.Context, e *env, o *breakOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := src.require("break", multilock.BreakByEvidence); err != nil {
+	if err := src.require("break", multilock.BreakByForce); err != nil {
 		return src.close(err)
 	}
 	return src.close(breakLock(ctx, e, src, o))

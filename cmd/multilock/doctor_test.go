@@ -135,6 +135,6 @@ func TestDoctorWhereNobodyCanJoin(t *testing.T) {
 	p.promises = []multilock.Promise{{Trait: multilock.BreakByEvidence, Why: "it has no owners"}}
 	code, report = p.doctor("--join", "--source", p.url("full"))
 	require.Equal(t, 125, code)
-	require.Contains(t, report.Findings[len(report.Findings)-1].Text, "does not let anybody break a lock (it has no owners)")
+	require.Contains(t, report.Findings[len(report.Findings)-1].Text, "does not tell whether a holder is dead (it has no owners)")
 	require.Nil(t, report.Join)
 }

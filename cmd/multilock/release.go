@@ -47,8 +47,10 @@ func runRelease(ctx context.Context, e *env, o *releaseOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := src.require("release", multilock.PromptRelease); err != nil {
-		return src.close(err)
+	for _, trait := range []multilock.Trait{multilock.PromptRelease, multilock.NamedHolder} {
+		if err := src.require("release", trait); err != nil {
+			return src.close(err)
+		}
 	}
 	return src.close(release(ctx, e, src, o))
 }

@@ -45,7 +45,7 @@ func (l *lastingError) Error() string { return l.err.Error() }
 func (l *lastingError) Unwrap() error { return l.err }
 
 func (s *source) ifLasting(err error) error {
-	if err != nil && s.denies(multilock.BreakByEvidence) {
+	if err != nil && s.denies(multilock.BreakByForce) {
 		return &lastingError{err}
 	}
 	return err

@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/multilock/cloudshell"
 )
 
-func openCloudshell(_ context.Context, e *env, o common) (multilock.Source, error) {
+func openCloudshell(ctx context.Context, e *env, o common) (multilock.Source, error) {
 	at, err := locateCloudshell(e, &o)
 	if err != nil {
 		return nil, err
@@ -26,6 +26,11 @@ func openCloudshell(_ context.Context, e *env, o common) (multilock.Source, erro
 	s, err := cloudshell.Open(at.Options)
 	if err != nil {
 		return nil, err
+	}
+	// What a command can do here depends on the service model: it is told before
+	// anything is done.
+	if err := s.Ready(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }

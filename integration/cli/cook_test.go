@@ -195,7 +195,7 @@ func TestCookRefuses(t *testing.T) {
 		"acquire --detach --ttl 1m":    "acquire: " + promptly,
 		"release --token x":            "release: " + promptly,
 		"break x --force":              "break: this source does not let anybody break a lock (a lock ends by time alone, and cannot be broken)",
-		"clean":                        "clean: this source does not let anybody break a lock",
+		"clean":                        "clean: this source does not tell whether a holder is dead",
 		"clean --results":              "clean: --results: this source keeps no results of jobs",
 		"batch " + list:                "batch: this source keeps no results of jobs",
 		"wait":                         "wait: this source cannot tell whether anything in it is held (each register has to be asked for itself)",

@@ -64,7 +64,7 @@ func fixture(opt fakecloudshell.Options, group string) locktest.Fixture {
 			l := newLab(t, opt)
 			l.opt.Group = group
 			t.Cleanup(func() { requireTidy(t, l) })
-			return func() multilock.Source { return l.open(t) }
+			return func() multilock.Source { return l.ready(t) }
 		},
 	}
 }

@@ -168,8 +168,8 @@ func (s *Source) needOwners(ctx context.Context) error {
 	if err != nil || !plain {
 		return err
 	}
-	return opError("keep results", "", fmt.Errorf("%w: the service model %q has no attribute %q to write them into; import a model that has one, or name it in the source's URL",
-		multilock.ErrUnsupported, s.opt.Model, s.opt.Attribute))
+	return opError("keep results", "", fmt.Errorf("%w: %s to write them into; import a model that has one, or name it in the source's URL",
+		multilock.ErrUnsupported, s.noOwner()))
 }
 
 // allResults are the results of the group, by name, with their ids.

@@ -13,15 +13,13 @@ var (
 	_ multilock.Paced     = (*Source)(nil)
 )
 
-// Promises implements multilock.Describer. Before anything was asked of the server
-// the model is taken for one with owners.
+// Promises implements multilock.Describer. What depends on the service model is left out
+// before that was looked at: see Ready.
 func (s *Source) Promises() []multilock.Promise {
-	s.mu.Lock()
-	plain := s.mode == plainMode
-	s.mu.Unlock()
-	const noOwner = "the service model has no attribute for the owner, so a lock is there or not, and that is all"
+	found := s.known()
 	says := map[multilock.Trait]string{
 		multilock.SafeSilence:     "a holder stops believing in its lock after four fifths of its TTL without a confirmed sign of life",
+		multilock.NamedHolder:     "host, process, user and the beginning of its command; what a script took names nobody, or the owner that it wrote",
 		multilock.DeadProcess:     "on the holder's own host, and in its own pid namespace; from another host after the TTL",
 		multilock.BreakByEvidence: "when its process is gone, or after its TTL in silence and a while of watching; what a script took only by force",
 		multilock.FenceNumbers:    "the turns of the lock's register, which only grow unless somebody deletes them all",
@@ -29,30 +27,34 @@ func (s *Source) Promises() []multilock.Promise {
 		multilock.Manifest:        "a digest of it: hosts learn whether they mean the same list, not how two differ",
 		multilock.History:         "the last result of each job, and nothing else",
 	}
-	var promises []multilock.Promise
+	promises := alike()
 	for _, trait := range multilock.Traits() {
-		p := multilock.Promise{Trait: trait, Kept: !plain, Why: says[trait]}
-		if plain {
-			p.Why = noOwner
+		why, depends := says[trait]
+		switch {
+		case !depends || found == unknownMode:
+			continue
+		case found == plainMode:
+			why = s.noOwner() + ", so a lock is there or not, and that is all"
 		}
-		promises = append(promises, alike(p))
+		promises = append(promises, multilock.Promise{Trait: trait, Kept: found == ownedMode, Why: why})
 	}
 	return promises
 }
 
-// alike has what is so with any model.
-func alike(p multilock.Promise) multilock.Promise {
-	switch p.Trait {
-	case multilock.OneClock:
-		p.Kept, p.Why = true, "the CloudShell server's, by GetServerDateAndTime"
-	case multilock.CheapBarrier:
-		p.Kept, p.Why = true, "one listing of the reservation's services, past the server's cache"
-	case multilock.PromptRelease:
-		p.Kept, p.Why = true, "its service is removed, and the next attempt takes it"
-	case multilock.JobMark:
-		p.Kept, p.Why = false, "there is no room for a process group in the owner's attribute; a job's processes are known by their environment alone"
+// noOwner says what is missing where locks are plain.
+func (s *Source) noOwner() string {
+	return fmt.Sprintf("the service model %q has no attribute %q", s.opt.Model, s.opt.Attribute)
+}
+
+// alike are the promises that are the same with any model.
+func alike() []multilock.Promise {
+	return []multilock.Promise{
+		{Trait: multilock.BreakByForce, Kept: true, Why: "its services are removed; the holder learns it at its next sign of life"},
+		{Trait: multilock.OneClock, Kept: true, Why: "the CloudShell server's, by GetServerDateAndTime"},
+		{Trait: multilock.CheapBarrier, Kept: true, Why: "one listing of the reservation's services, past the server's cache"},
+		{Trait: multilock.PromptRelease, Kept: true, Why: "its service is removed, and the next attempt takes it"},
+		{Trait: multilock.JobMark, Why: "there is no room for a process group in the owner's attribute; a job's processes are known by their environment alone"},
 	}
-	return p
 }
 
 // Examine implements multilock.Examiner. It changes nothing.
@@ -84,7 +86,7 @@ func (s *Source) examineModel(ctx context.Context) multilock.Finding {
 	case err != nil:
 		f.Severity, f.Text = multilock.Unusable, err.Error()
 	case plain:
-		f.Severity, f.Text = multilock.Warning, fmt.Sprintf("%q has no attribute %q: nobody can tell whose a lock is, and whether its holder lives", s.opt.Model, s.opt.Attribute)
+		f.Severity, f.Text = multilock.Warning, s.noOwner()+": nobody can tell whose a lock is, and whether its holder lives"
 		f.Advice = "add that attribute to the model; scripts that keep to the convention do not mind"
 	}
 	return f

@@ -76,6 +76,20 @@ func (s *Source) Group() string { return s.opt.Group }
 // Pace implements multilock.Paced.
 func (s *Source) Pace() (least, most time.Duration) { return s.opt.Pause.Least, s.opt.Pause.Most }
 
+// Ready logs on and looks at the service model, once; the first attempt at a lock does
+// that, too. From then on Promises has all that can be relied on here.
+func (s *Source) Ready(ctx context.Context) error {
+	_, err := s.plain(ctx)
+	return err
+}
+
+// known is what was found out about the model.
+func (s *Source) known() mode {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mode
+}
+
 // plain says whether locks have no owners here. The server is asked once.
 func (s *Source) plain(ctx context.Context) (bool, error) {
 	s.mu.Lock()
@@ -151,7 +165,7 @@ func (s *Source) read(v *view) standing {
 	case b == nil:
 		return standing{}
 	case b.why != "":
-		return standing{state: heldByOther, key: b.text, why: foreignWhy(b)}
+		return standing{state: heldByOther, key: b.text, why: s.foreignWhy(b)}
 	case b.held.brand != s.brand, top.number > 0 && top.brand == s.brand:
 		return standing{} // left behind
 	default:
@@ -159,8 +173,11 @@ func (s *Source) read(v *view) standing {
 	}
 }
 
-// foreignWhy describes a lock that a script took.
-func foreignWhy(b *bare) string {
+// foreignWhy describes a lock that is not held by an owner of ours.
+func (s *Source) foreignWhy(b *bare) string {
+	if s.known() == plainMode {
+		return "it is there, and nobody can tell whose it is: " + s.noOwner()
+	}
 	if b.text == "" {
 		return "it was taken by a script that names no owner"
 	}

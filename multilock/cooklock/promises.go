@@ -23,6 +23,8 @@ func timedPromises() []multilock.Promise {
 	return []multilock.Promise{
 		no(multilock.DeadProcess, "a lock ends by time alone; a dead holder's lasts for its period as well"),
 		no(multilock.BreakByEvidence, "a lock ends by time alone, and cannot be broken"),
+		no(multilock.BreakByForce, "a lock ends by time alone, and cannot be broken"),
+		{Trait: multilock.NamedHolder, Kept: true, Why: "who took it last, and until when the lock is that one's"},
 		no(multilock.PromptRelease, "a lock that is released stays taken until its period is over"),
 		no(multilock.JobMark, "what works under the lock has to be ended when its time is over"),
 		no(multilock.OneClock, "hosts compare no clocks, and a register has none"),

@@ -19,6 +19,8 @@ func (s *Source) Promises() []multilock.Promise {
 		s.promiseOfJobs(),
 		kept(multilock.SafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a confirmed sign of life"),
 		kept(multilock.BreakByEvidence, "when its process is gone, or after its TTL in silence by the server's clock and a while of watching"),
+		kept(multilock.BreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
+		kept(multilock.NamedHolder, "host, process, user and command, in the lock's file"),
 		kept(multilock.PromptRelease, "its directory is empty then, and the next rename takes it"),
 		kept(multilock.FenceNumbers, "the length of a file that every draw appends to"),
 		kept(multilock.OneClock, "the file server's, read from a directory that was made just now"),

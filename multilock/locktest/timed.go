@@ -128,10 +128,10 @@ func testTimedLockCannotBeBroken(p *place) {
 	require.ErrorIs(p, observer.Break(p.ctx), multilock.ErrHeld)
 	require.NoError(p, lock.Verify(p.ctx))
 	p.requireHeld(b, "nightly", lock.Record().Token)
-	promise, ok := multilock.PromiseOf(b, multilock.BreakByEvidence)
-	require.True(p, ok && !promise.Kept, "what it cannot do, it has to say")
-	promise, ok = multilock.PromiseOf(b, multilock.PromptRelease)
-	require.True(p, ok && !promise.Kept, "what it cannot do, it has to say")
+	for _, trait := range []multilock.Trait{multilock.BreakByEvidence, multilock.BreakByForce, multilock.PromptRelease} {
+		promise, ok := multilock.PromiseOf(b, trait)
+		require.True(p, ok && !promise.Kept, "what it cannot do, it has to say: %s", trait)
+	}
 }
 
 func testTimedOddNames(p *place) {

@@ -19,6 +19,8 @@ func (s *Source) Promises() []multilock.Promise {
 	kept := map[multilock.Trait]string{
 		multilock.SafeSilence:     "a holder stops believing in its lock after four fifths of its TTL without a sign of life that the majority of the replica set has acknowledged; a standalone server that loses its disk loses its locks",
 		multilock.BreakByEvidence: "when its process is gone, or when whoever waits has seen no sign of life for the whole TTL, by its own clock",
+		multilock.BreakByForce:    "by its name, or by one acquisition's token; the holder learns it at its next sign of life",
+		multilock.NamedHolder:     "host, process, user and command, in the lock's document; what other programs lock names nobody",
 		multilock.PromptRelease:   "one write frees the document; those who wait ask again within a second",
 		multilock.FenceNumbers:    "a counter in the lock's document, which must not be removed",
 		multilock.OneClock:        "the primary's, so the servers of a replica set need clocks that agree",
