@@ -31,38 +31,44 @@ func (s sign) grain() time.Duration {
 func wholeSeconds(t time.Time) bool { return t.Nanosecond() == 0 }
 
 const (
-	// grainPatience is how long the first step of a time is waited for.
-	grainPatience = 3 * coarsest
+	// grainPatience is how long a time is waited for to move.
+	grainPatience = 4 * coarsest
 	// grainPause lies between two touches.
 	grainPause = 10 * time.Millisecond
 )
 
 // learnGrain finds the step of a directory's times, zero if that is a fraction of a
 // second: then the first look shows it. Otherwise the directory is touched until its
-// time moves.
+// time moves. Steps of two seconds show no odd one.
 func learnGrain(dir vfs.Dir) (time.Duration, error) {
-	first, err := dir.Stat()
-	if err != nil || !wholeSeconds(first.ModTime) {
+	last, err := dir.Stat()
+	if err != nil || !wholeSeconds(last.ModTime) {
 		return 0, err
 	}
+	even := 0 // steps from one even second to another: on a busy machine an odd one may have been missed
 	for start := boottime.Now(); start.Elapsed() < grainPatience; time.Sleep(grainPause) {
 		if err := dir.Touch(); err != nil {
 			return 0, err
 		}
 		now, err := dir.Stat()
-		switch step := now.ModTime.Sub(first.ModTime); {
+		switch {
 		case err != nil:
 			return 0, err
 		case !wholeSeconds(now.ModTime):
 			return 0, nil
-		case step > time.Second:
-			return coarsest, nil
-		case step > 0:
+		case now.ModTime.Equal(last.ModTime):
+			continue
+		case odd(now.ModTime), odd(last.ModTime):
 			return time.Second, nil
+		case even > 0:
+			return coarsest, nil
 		}
+		last, even = now, even+1
 	}
 	return 0, errStill
 }
+
+func odd(t time.Time) bool { return t.Unix()%2 != 0 }
 
 // suits says whether a holder with this claim can show its signs of life here. A
 // heartbeat is a tenth of the TTL, and has to move the time.
