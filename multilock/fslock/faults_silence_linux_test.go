@@ -163,8 +163,8 @@ func TestHeartbeatInAnEmptiedDirectoryIsALoss(t *testing.T) {
 }
 
 // N24: a crash leaves a part of the record, or nothing of it. Whatever part that
-// is: the lock is held by somebody unknown, and only the caller's own patience
-// can end it.
+// is: the lock is held by somebody unknown, for long, unless the caller's own patience
+// ends it.
 func TestTornRecordIsHeld(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	lease := contendAndTry(t, src, "whole", longClaim())
@@ -188,13 +188,13 @@ func TestTornRecordIsHeld(t *testing.T) {
 	}
 }
 
-// putLockFile makes a lock that nobody gave a sign of life for an hour.
+// putLockFile makes a lock that nobody gave a sign of life for half an hour.
 func putLockFile(t *testing.T, base, name string, content []byte) {
 	t.Helper()
 	emptyDirectory(t, base, name)
 	dir := filepath.Join(base, fslock.DefaultGroup, name)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name+".locked"), content, 0o666))
-	old := time.Now().Add(-time.Hour)
+	old := time.Now().Add(-30 * time.Minute)
 	require.NoError(t, os.Chtimes(dir, old, old))
 }
 

@@ -16,6 +16,8 @@ type evidence struct {
 	holder, job process.Evidence
 	// torn says that the lock file is empty, as a crash of the writer's machine leaves it.
 	torn bool
+	// strange is what is known of a record that cannot be understood.
+	strange strange
 	// silence is the time since the last sign of life by the server's clock, or
 	// multilock.Unknown.
 	silence time.Duration
@@ -42,6 +44,10 @@ const (
 	// tornLimit stands for its TTL. The machine that wrote it went down, and with it
 	// whoever relied on more.
 	tornLimit = 3 * tornBeat
+	// strangeLimit is for a holder whose record cannot be understood, though multilock
+	// wrote it. It touches the directory every tornBeat at the latest; a whole hour spares
+	// one whose server is away for long.
+	strangeLimit = time.Hour
 	// silentWindow confirms the silence of a lock that nobody renews.
 	silentWindow = time.Second
 	// clockSlack is how far a sign of life may seem to lie in the future: a reading
@@ -87,6 +93,12 @@ func limits(e evidence) (limit, window time.Duration, why string) {
 	switch {
 	case e.torn:
 		return max(tornLimit, e.maxAge), tornBeat * 3 / 2, "its record is empty"
+	case e.strange.ours && e.maxAge == 0:
+		limit = strangeLimit + e.strange.ttl
+		return limit, tornBeat * 3 / 2, strangeWhy(e.strange, limit)
+	case e.strange.ours:
+		limit = max(e.maxAge, e.strange.ttl)
+		return limit, min(limit/10, tornBeat) + silentWindow/10, strangeWhy(e.strange, limit)
 	case r.TTL == 0:
 		return e.maxAge, min(e.maxAge/10, tornBeat) + silentWindow/10, foreignWhy(r)
 	case r.Heartbeat == 0:
@@ -101,6 +113,10 @@ func foreignWhy(r multilock.Record) string {
 		return r.Foreign + clear
 	}
 	return "it was taken by a Python MultiLock" + clear
+}
+
+func strangeWhy(s strange, limit time.Duration) string {
+	return fmt.Sprintf("%s; it counts as dead after %s without a sign of life (--max-age says otherwise, break --force does not wait)", s.why, limit)
 }
 
 func aliveWhy(e evidence) string {

@@ -19,12 +19,13 @@ const (
 	manifestDir  = "manifest"
 	manifestFile = "list" // in it
 
-	lockedSuffix = ".locked" // the lock
-	jobSuffix    = ".job"    // the process group that works under it
-	resultSuffix = ".result" // how the job ended, about to be committed
-	forgotSuffix = ".forgot" // a committed result, about to be removed
-	peerSuffix   = ".lock"   // what the Python MultiLock has before its own rename
-	sillyPrefix  = ".nfs"    // a file that was removed while somebody on that NFS client had it open
+	lockedSuffix = ".locked"      // the lock
+	jobSuffix    = ".job"         // the process group that works under it
+	resultSuffix = ".result"      // how the job ended, about to be committed
+	forgotSuffix = ".forgot"      // a committed result, about to be removed
+	peerSuffix   = ".lock"        // what the Python MultiLock has before its own rename
+	sillyPrefix  = ".nfs"         // a file that was removed while somebody on that NFS client had it open
+	hiddenPrefix = ".fuse_hidden" // the same on a FUSE mount
 	trashPrefix  = ".trash-"
 	clockSuffix  = ".clock"
 	testSuffix   = ".selftest"

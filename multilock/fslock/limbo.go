@@ -12,7 +12,7 @@ import (
 
 // A lock directory that is not empty and has no lock file is in limbo: nobody
 // holds the lock, and nobody can take it. It comes from a file that was removed
-// while a process on the same NFS client had it open (.nfs...), from a holder
+// while a process on the same NFS client or FUSE mount had it open, from a holder
 // that wrote a result while its lock was being broken, from a Python peer that
 // ended between its mkdir and its rename, or from foreign hands.
 
@@ -43,7 +43,9 @@ func (s *Source) removeEmpty(group, dir vfs.Dir, name string) {
 	}
 }
 
-func isSilly(name string) bool { return strings.HasPrefix(name, sillyPrefix) }
+func isSilly(name string) bool {
+	return strings.HasPrefix(name, sillyPrefix) || strings.HasPrefix(name, hiddenPrefix)
+}
 
 // content lists a lock directory: whether the lock file is in it, and what else.
 func content(dir vfs.Dir, name string) (locked bool, strays []string, err error) {
@@ -62,7 +64,7 @@ func content(dir vfs.Dir, name string) (locked bool, strays []string, err error)
 }
 
 // ours says whether a leftover in a lock directory is one that the protocol, a
-// Python peer or NFS leaves there; all else is somebody's data.
+// Python peer, NFS or FUSE leaves there; all else is somebody's data.
 func ours(entry, name string) bool {
 	return isSilly(entry) || entry == name+peerSuffix || slices.Contains(besides(name), entry)
 }

@@ -26,7 +26,8 @@ type observer struct {
 	watch   watch.Watch[sign]
 	record  multilock.Record
 	torn    bool
-	limbo   bool // there is no lock file
+	strange strange // what is told by a record that cannot be understood
+	limbo   bool    // there is no lock file
 	strays  []string
 	taken   time.Time // when the lock was acquired, by the server's clock
 	verdict verdict
@@ -193,7 +194,7 @@ func (o *observer) beat() time.Duration {
 func (o *observer) evidence() evidence {
 	self := o.src.self
 	e := evidence{
-		record: o.record, torn: o.torn, maxAge: o.maxAge, grain: o.watch.Last().grain(),
+		record: o.record, torn: o.torn, strange: o.strange, maxAge: o.maxAge, grain: o.watch.Last().grain(),
 		silence: o.silence(clockCarried), unchanged: o.watch.Unchanged(), watched: o.watch.Watched(),
 	}
 	if o.dir == nil {
@@ -258,7 +259,7 @@ func (o *observer) forget() {
 		_ = o.dir.Close()
 	}
 	o.dir, o.watch, o.record, o.verdict = nil, watch.Watch[sign]{}, multilock.Record{}, verdict{}
-	o.limbo, o.torn, o.strays = false, false, nil
+	o.limbo, o.torn, o.strays, o.strange = false, false, nil, strange{}
 	o.taken = time.Time{}
 }
 

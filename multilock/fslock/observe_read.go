@@ -13,7 +13,7 @@ import (
 
 // read reads the record and the job's mark from the directory.
 func (o *observer) read() error {
-	o.limbo, o.torn, o.strays = false, false, nil
+	o.limbo, o.torn, o.strays, o.strange = false, false, nil, strange{}
 	data, info, err := readLocked(o.dir, o.name)
 	switch {
 	case is(err, syscall.ENOENT):
@@ -26,6 +26,9 @@ func (o *observer) read() error {
 	}
 	o.record = ParseRecord(o.name, data)
 	o.taken = info.ModTime
+	if o.record.Foreign != "" {
+		o.strange = strangenessOf(data)
+	}
 	o.torn = o.record.Foreign == errEmptyRecord.Error() && info.Mode&fs.ModeSticky != 0
 	if o.record.Job {
 		o.record.Group, err = readJob(o.dir, o.name)

@@ -82,6 +82,27 @@ func ParseRecord(name string, data []byte) multilock.Record {
 	return record
 }
 
+// strange says why a record cannot be understood, and what can be told of it all the same.
+type strange struct {
+	why string
+	// ours says that it is empty, or begins like one of ours: a version of multilock wrote
+	// it, or was about to, and that one's holder touches the directory while it lives.
+	ours bool
+	// ttl is what it shows as its TTL, zero if it does not.
+	ttl time.Duration
+}
+
+func (s *strange) Error() string { return s.why }
+
+// strangenessOf is what can be told of a lock file that parseRecord does not understand.
+func strangenessOf(data []byte) strange {
+	var s *strange
+	if _, err := parseRecord(data); errors.As(err, &s) {
+		return *s
+	}
+	return strange{}
+}
+
 func parseRecord(data []byte) (multilock.Record, error) {
 	if len(data) > maxRecord {
 		return multilock.Record{}, errors.New("the lock file is larger than any that multilock writes")
@@ -101,7 +122,7 @@ func parseRecord(data []byte) (multilock.Record, error) {
 }
 
 // errEmptyRecord is told apart because a crash of the machine leaves this.
-var errEmptyRecord = errors.New("the lock file is empty")
+var errEmptyRecord = &strange{why: "the lock file is empty", ours: true}
 
 func parseHead(head []byte) (host string, pid int, err error) {
 	fields := strings.Fields(string(head))
@@ -124,23 +145,37 @@ func peerRecord(host string, pid int) multilock.Record {
 
 func parseBody(body []byte) (multilock.Record, error) {
 	var w wire
-	if err := json.Unmarshal(body, &w); err != nil {
-		return multilock.Record{}, errors.New("the lock file's second line is not a record of multilock")
-	}
+	err := json.Unmarshal(body, &w)
 	ttl, beat := time.Duration(w.TTL)*time.Millisecond, time.Duration(w.Heartbeat)*time.Millisecond
-	switch {
-	case w.Version != recordVersion:
-		return multilock.Record{}, fmt.Errorf("the lock file has format %d, this multilock knows %d", w.Version, recordVersion)
+	why := ""
+	switch version := shownIn(body, "v"); {
+	case version != 0 && version != recordVersion:
+		why = fmt.Sprintf("the lock file has format %g, this multilock knows %d", version, recordVersion)
+	case err != nil || version == 0:
+		why = "the lock file's second line is not a record of multilock"
 	case w.Token == "" || w.Host == "":
-		return multilock.Record{}, errors.New("the lock file's record lacks its token or host")
+		why = "the lock file's record lacks its token or host"
 	case w.TTL <= 0 || w.TTL > multilock.MaxTTL.Milliseconds() || w.Heartbeat < 0 || w.Heartbeat > w.TTL:
-		return multilock.Record{}, errors.New("the lock file's record has an impossible ttl")
+		why = "the lock file's record has an impossible ttl"
+	}
+	if why != "" {
+		shown := min(max(shownIn(body, "ttl_ms"), 0), float64(multilock.MaxTTL.Milliseconds()))
+		return multilock.Record{}, &strange{why: why, ours: true, ttl: time.Duration(shown) * time.Millisecond}
 	}
 	return multilock.Record{
 		Token:    printable(w.Token),
 		Claim:    multilock.Claim{Holder: w.Printable(), TTL: ttl, Heartbeat: beat, Job: w.Job},
 		Prepared: w.Prepared,
 	}, nil
+}
+
+// shownIn is a number in a record whose other fields may be of any kind, zero if it is
+// not there.
+func shownIn(body []byte, key string) float64 {
+	var fields map[string]any
+	_ = json.Unmarshal(body, &fields) // what it is not shows nothing
+	number, _ := fields[key].(float64)
+	return number
 }
 
 // typicalRecord is a size that most lock files are below of.
