@@ -224,28 +224,12 @@ func (f *finder) expression(e ast.Expr) {
 		if e.Kind == token.INT && !f.isDuration(e) && !f.besideError() { // a nanosecond is nothing
 			f.swap(e, e.Value+"+1")
 		}
-	case *ast.SelectorExpr, *ast.Ident:
-		_, isConstant := f.used(e).(*types.Const)
-		if isConstant && f.isDuration(e) && !f.inSelector() {
+	case *ast.SelectorExpr:
+		// The package's own constants are changed where they are declared.
+		if _, constant := f.info.Uses[e.Sel].(*types.Const); constant && f.isDuration(e) {
 			f.spans(e)
 		}
 	}
-}
-
-// used is what a name, or one in a package, stands for.
-func (f *finder) used(e ast.Expr) types.Object {
-	switch e := e.(type) {
-	case *ast.Ident:
-		return f.info.Uses[e]
-	case *ast.SelectorExpr:
-		return f.info.Uses[e.Sel]
-	}
-	return nil
-}
-
-func (f *finder) inSelector() bool {
-	_, ok := f.parent(1).(*ast.SelectorExpr)
-	return ok
 }
 
 // spans makes a constant time much longer, and much shorter: to notice less, a test
