@@ -1,0 +1,189 @@
+package multilock_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+)
+
+// heldFor is the lock in the hands of somebody who is not worth a look for so long.
+func heldFor(next time.Duration) multilock.Sighting {
+	held := node7(multilock.Held)
+	held.Next = next
+	return held
+}
+
+// waitFor waits for a lock that is not to be had, for as long as that.
+func waitFor(t *testing.T, src multilock.Source, d time.Duration, opt multilock.Options) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	_, err := multilock.Acquire(ctx, src, "nightly", opt)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// A lock that changes hands quickly is not looked at: attempts are cheap, looks are not.
+func TestWaiterLooksWhenALookIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		f.show(heldFor(10 * time.Second))
+		start := time.Now()
+		waitFor(t, f, time.Minute, multilock.Options{Poll: 20 * time.Millisecond})
+		looks := f.times(look)
+		require.GreaterOrEqual(t, looks[0].Sub(start), 40*time.Millisecond)
+		require.LessOrEqual(t, looks[0].Sub(start), 100*time.Millisecond)
+		require.Len(t, looks, 6)
+		for _, gap := range gaps(looks) {
+			require.GreaterOrEqual(t, gap, 10*time.Second)
+			require.LessOrEqual(t, gap, 10*time.Second+20*time.Millisecond)
+		}
+	})
+}
+
+// A source that sets a slow pace is asked who is in the way at once: the next attempt
+// is far.
+func TestWaiterOfASlowSourceLooksAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		f.show(heldFor(time.Hour))
+		start := time.Now()
+		waitFor(t, pacedFake{f}, time.Second, multilock.Options{})
+		require.Equal(t, []time.Time{start}, f.times(look))
+	})
+}
+
+func TestWaiterPausesForASecondByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		pauses := pausesOf(t, f, f, multilock.Options{})
+		require.Greater(t, len(pauses), 600)
+		for _, pause := range pauses {
+			require.LessOrEqual(t, pause, multilock.DefaultPoll)
+		}
+	})
+}
+
+// A wake-up is for all who wait: whoever did not get the lock starts with short pauses
+// again, for it may be free soon.
+func TestWakeUpMakesPausesShortAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.wake = make(chan struct{}, 1)
+		f.on(try, fails(multilock.ErrHeld))
+		f.show(heldFor(time.Hour))
+		result := make(chan error)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{Poll: time.Minute})
+			result <- err
+		}()
+		time.Sleep(time.Hour)
+		before := f.count(try)
+		f.wake <- struct{}{}
+		time.Sleep(time.Second)
+		require.Greater(t, f.count(try), before+3)
+		cancel()
+		require.ErrorIs(t, <-result, context.Canceled)
+	})
+}
+
+// A try that was not asked to wait takes pauses only for a lock that seems to be free,
+// and short ones, whatever Poll is.
+func TestElusiveLockIsSoonGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		start := time.Now()
+		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{Poll: time.Hour})
+		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.Less(t, time.Since(start), time.Second)
+		require.Equal(t, 50, f.count(look))
+		first := gaps(f.times(try))
+		require.Zero(t, first[0]+first[1])
+		require.NotZero(t, first[2], "it does not spin")
+	})
+}
+
+// Only looks in a row that contradict the attempts are counted.
+func TestLockThatIsSeenInBetweenIsNotElusive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		suspect := node7(multilock.Suspect)
+		var turns []multilock.Sighting
+		for range 30 {
+			turns = append(turns, multilock.Sighting{State: multilock.Free}, multilock.Sighting{State: multilock.Free}, suspect)
+		}
+		f.on(look, f.showing(append(turns, node7(multilock.Held))...))
+		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
+		var held *multilock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, "node7", held.Sighting.Record.Holder.Host)
+		require.Equal(t, 91, f.count(look))
+	})
+}
+
+// That the holder came back to life before it was broken ends nothing: it is looked at
+// again, at once, and is what the error names.
+func TestHolderThatComesBackToLifeIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		f.on(look, f.showing(node7(multilock.Dead), node7(multilock.Held)))
+		f.on(breaks, fails(multilock.ErrHeld))
+		start := time.Now()
+		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
+		var held *multilock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, multilock.Held, held.Sighting.State)
+		require.Equal(t, 2, f.count(look))
+		require.Zero(t, time.Since(start))
+	})
+}
+
+// A context that ends between an attempt and a look leaves the source in peace.
+func TestEndBetweenAnAttemptAndALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		ctx, cancel := context.WithCancel(t.Context())
+		f.on(try, func(context.Context) error {
+			cancel()
+			return multilock.ErrHeld
+		})
+		_, err := multilock.TryAcquire(ctx, f, "nightly", multilock.Options{})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, []step{contend, try, closes}, f.steps())
+	})
+}
+
+func TestClaimSaysWhatItIsFor(t *testing.T) {
+	for _, job := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			lock := acquire(t, f, multilock.Options{Job: job})
+			require.Equal(t, job, f.claim.Job)
+			require.Equal(t, filepath.Base(os.Args[0]), f.claim.Holder.Command)
+			require.NoError(t, lock.Release(t.Context()))
+		})
+	}
+}
+
+func TestDoEndsTheContextOfTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var under context.Context
+		require.NoError(t, multilock.Do(t.Context(), newFake(), "nightly", multilock.Options{}, func(ctx context.Context) error {
+			under = ctx
+			return nil
+		}))
+		require.Error(t, under.Err())
+	})
+}
