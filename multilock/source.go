@@ -62,7 +62,8 @@ type Lease interface {
 	// error is ErrLost if it provably is not; any other error means unknown.
 	Renew(ctx context.Context) error
 	// Release frees the lock. The error is ErrLost if it was not held any more,
-	// ErrReleased after an earlier success; after any other error it may be called again.
+	// ErrUnsure if it is gone and nobody can tell whether this very call freed it,
+	// ErrReleased after that or a success; after any other error it may be called again.
 	Release(ctx context.Context) error
 	// Fence returns a number that is larger than any other that an earlier holder of
 	// this name was given, and verifies afterwards that the lock is still held.

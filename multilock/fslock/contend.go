@@ -3,6 +3,7 @@ package fslock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"syscall"
 
 	"github.com/multilock/go/multilock"
@@ -175,7 +176,8 @@ func (c *contender) acquired(group *handle, dir vfs.Dir) (multilock.Lease, error
 func (l *lease) takeBack(cause error) error {
 	released := l.Release(context.Background())
 	if released != nil && !errors.Is(released, multilock.ErrLost) {
-		return errors.Join(multilock.ErrUnsure, cause, released, l.Close())
+		doubt := fmt.Errorf("%v, and then: %w", cause, released) //nolint:errorlint // why it was to be given back is no answer
+		return errors.Join(multilock.ErrUnsure, opError("give the lock back", l.record.Name, doubt), l.Close())
 	}
 	if errors.Is(cause, multilock.ErrLost) {
 		return errAgain
@@ -184,13 +186,16 @@ func (l *lease) takeBack(cause error) error {
 }
 
 // fresh says whether the time that the staged directory got is so young that the lock
-// needs no further sign of life: younger than half a heartbeat.
-func (c *contender) fresh(st *staged) bool {
-	beat := c.claim.Heartbeat
+// needs no further sign of life.
+func (c *contender) fresh(st *staged) bool { return recent(st.sign, c.claim) }
+
+// recent says whether a sign of life is younger than half a heartbeat.
+func recent(sign boottime.Instant, claim multilock.Claim) bool {
+	beat := claim.Heartbeat
 	if beat == 0 {
-		beat = c.claim.TTL / 10
+		beat = claim.TTL / 10
 	}
-	return st.sign.Elapsed() < beat/2
+	return sign.Elapsed() < beat/2
 }
 
 // Wake implements multilock.Contender.

@@ -139,3 +139,41 @@ func (b *lateBreaker) finish(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// A lock that came too late, and cannot be given back, is neither acquired nor another's.
+func TestLateLockCannotBeGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, faulty, src := contested(t, scene{})
+		waiter := contend(t, src, sweptName, multilock.Claim{TTL: arrivalTTL, Heartbeat: arrivalBeat})
+		late := placing(base, faultfs.After, func(faultfs.Op) error {
+			time.Sleep(arrivalTTL)
+			return nil
+		})
+		faulty.Inject(faultfs.Chain(late, removing(base, faultfs.Before, answering(syscall.EIO))))
+		_, err := waiter.Try(t.Context())
+		require.ErrorIs(t, err, multilock.ErrUnsure)
+		require.ErrorIs(t, err, syscall.EIO)
+
+		faulty.Inject(nil)
+		o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, multilock.Patience{})
+		lookUntil(t, o, multilock.Dead, nil)
+		require.NoError(t, o.Break(t.Context()))
+		requireTidy(t, base)
+	})
+}
+
+// Where each attempt comes too late, somebody has to be told what to do about it.
+func TestEachLockComesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, faulty, src := contested(t, scene{})
+		faulty.Inject(placing(base, faultfs.After, func(faultfs.Op) error {
+			time.Sleep(arrivalTTL)
+			return nil
+		}))
+		_, err := contend(t, src, sweptName, multilock.Claim{TTL: arrivalTTL, Heartbeat: arrivalBeat}).Try(t.Context())
+		require.ErrorContains(t, err, "longer ttl")
+		require.NotErrorIs(t, err, multilock.ErrHeld)
+		faulty.Inject(nil)
+		requireTidy(t, base)
+	})
+}

@@ -1,7 +1,6 @@
 package fslock
 
 import (
-	"context"
 	"errors"
 	"sync"
 
@@ -18,6 +17,9 @@ type lease struct {
 	dir    vfs.Dir
 	since  boottime.Instant
 
+	file    fileIdentity // of the lock file that this lease wrote
+	content []byte       // of it
+
 	drawing   sync.Mutex // one fence number at a time
 	recording sync.Mutex // one change of the result at a time
 	marking   sync.Mutex // no mark of a job comes between the removals of a release
@@ -26,6 +28,7 @@ type lease struct {
 	users   int // calls that are using dir
 	closed  bool
 	tried   bool  // a removal was answered with an error: it may have been carried out
+	proven  bool  // a look of Release found the lock file in its place
 	marked  bool  // there is a job file
 	pending bool  // a result's file may be in the lock's directory
 	loss    error // why it is not held any more, once that is proven
@@ -37,7 +40,7 @@ type lease struct {
 func (s *Source) newLease(name string, st *staged, claim multilock.Claim, group *handle, dir vfs.Dir) *lease {
 	s.groupDir.keep(group)
 	return &lease{
-		src: s, group: group, dir: dir,
+		src: s, group: group, dir: dir, file: st.file, content: st.content,
 		record: multilock.Record{Name: name, Token: st.token, Claim: claim},
 	}
 }
@@ -72,72 +75,6 @@ func (l *lease) lost(why string) error {
 	defer l.mu.Unlock()
 	l.loss = &multilock.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errors.New(why)}
 	return l.loss
-}
-
-// Release removes what is beside the lock file, that file, and the empty
-// directory. The lock file decides; the directory is removed by path, which can
-// only succeed on an empty one.
-func (l *lease) Release(context.Context) error {
-	l.marking.Lock()
-	defer l.marking.Unlock()
-	if err := l.enter(); err != nil {
-		return err
-	}
-	defer l.leave()
-	if err := l.clearBesides(); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	tried, loss := l.tried, l.loss
-	l.mu.Unlock()
-	err := l.dir.Unlink(l.locked())
-	switch {
-	case err == nil && loss != nil:
-		return l.settle(loss) // the directory is elsewhere, and its name another's
-	case err == nil, gone(err) && (tried || loss == nil && l.untaken()):
-	case gone(err):
-		return l.settle(l.explain("release", err))
-	default:
-		l.mu.Lock()
-		l.tried = true
-		l.mu.Unlock()
-		return opError("release", l.record.Name, err)
-	}
-	l.src.removeEmpty(l.group, l.dir, l.record.Name)
-	return l.settle(nil)
-}
-
-// untaken says whether the lock's directory is still there, without the lock
-// file. Who takes the lock replaces it, and who breaks the lock removes it: so
-// nobody has had the lock since, and the lock file was most likely removed by
-// this very request, sent once more after its reply was lost.
-func (l *lease) untaken() bool {
-	info, err := l.dir.Stat()
-	if err != nil || info.Links == 0 {
-		return false
-	}
-	_, err = l.dir.StatName(l.locked())
-	return gone(err)
-}
-
-// clearBesides removes the files beside the lock file that this lease may have left.
-func (l *lease) clearBesides() error {
-	l.mu.Lock()
-	marked, pending := l.marked, l.pending
-	l.mu.Unlock()
-	var left []string
-	if marked {
-		left = append(left, l.job())
-	}
-	if pending {
-		left = append(left, l.result(), l.forgot())
-	}
-	for _, entry := range left {
-		if err := l.dir.Unlink(entry); err != nil && !gone(err) {
-			return opError("remove "+entry, l.record.Name, err)
-		}
-	}
-	return nil
 }
 
 // settle ends the lease.

@@ -82,13 +82,19 @@ func (l *lease) leaves() sign {
 	return signOf(info)
 }
 
-// present looks the lock file up by name, as the server has it now.
+// present looks the lock file up by name, as the server has it now, and makes sure that
+// it is the one that this lease wrote.
 func (l *lease) present() error {
 	info, err := l.dir.StatName(l.locked())
-	if err == nil && info.Links == 0 {
+	switch {
+	case err != nil:
+		return l.explain("look the lock file up", err)
+	case info.Links == 0:
 		return l.lost("the lock file was removed")
+	case l.file.isAnother(info):
+		return l.lost("another lock file has taken the place of its own, as that of a Python MultiLock does for which nobody gave --legacy-peers")
 	}
-	return l.explain("look the lock file up", err)
+	return nil
 }
 
 // placed makes sure that the lock's name still leads to this directory. Somebody may
@@ -96,10 +102,10 @@ func (l *lease) present() error {
 // forgotten the rename in a crash: then the lock is whole, back where it was staged, and
 // its name is free for others. On NFS, both change the times of the directory.
 //
-// Where inode numbers may change under an open file (SMB, some of FUSE), or the name may
-// not be looked up any more, nothing follows.
+// Where inode numbers prove nothing, or the name may not be looked up any more, nothing
+// follows.
 func (l *lease) placed() error {
-	if !l.src.kind.Local && !l.src.kind.NFS {
+	if !l.src.inodesCount() {
 		return nil
 	}
 	named, err := l.lookedUp()

@@ -46,14 +46,14 @@ func (c *contender) readBack(group *handle, renamed error) (multilock.Lease, err
 // dead: the file may be gone otherwise, and not every server behind a server keeps the
 // promise never to give its handle to another.
 func (c *contender) recognized(group *handle) vfs.Dir {
-	if c.staged.file == "" {
+	if c.staged.file.handle == "" {
 		return nil
 	}
 	dir, err := group.OpenDir(c.name)
 	if err != nil {
 		return nil
 	}
-	if file, err := dir.Handle(c.name + lockedSuffix); err != nil || file != c.staged.file || !c.fresh(c.staged) {
+	if file, err := dir.Handle(c.name + lockedSuffix); err != nil || file != c.staged.file.handle || !c.fresh(c.staged) {
 		_ = dir.Close()
 		return nil
 	}

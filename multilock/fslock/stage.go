@@ -19,7 +19,7 @@ type staged struct {
 	token   string
 	name    string // the lock's name
 	content []byte
-	file    vfs.Handle       // of the lock file, on NFS, if there is one
+	file    fileIdentity     // of the lock file
 	parent  *handle          // the staging directory
 	sign    boottime.Instant // before the server gave the directory its time
 }
@@ -116,8 +116,8 @@ func (st *staged) write(claim multilock.Claim) error {
 	if err == nil && sync {
 		err = f.Sync()
 	}
-	if err == nil && st.src.kind.NFS {
-		st.file, _ = f.Handle() // without it the content is compared
+	if err == nil {
+		st.file = st.src.identityOf(f)
 	}
 	return errors.Join(err, f.Close())
 }

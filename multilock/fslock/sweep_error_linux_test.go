@@ -234,7 +234,7 @@ func requireMarked(t *testing.T, o struck) {
 func requireReleased(t *testing.T, o struck) {
 	t.Helper()
 	switch {
-	case errors.Is(o.err, multilock.ErrLost):
+	case errors.Is(o.err, multilock.ErrLost), errors.Is(o.err, multilock.ErrUnsure):
 		require.True(t, o.lie || tokenOnDisk(t, o.base) == "")
 	case o.err != nil:
 		require.NoError(t, o.release(), "it may be called again")

@@ -76,7 +76,10 @@ func testLeaseAfterABreak(p *place) {
 
 	alone := p.lease(a, "nightly", p.claim())
 	p.forced(b, "nightly", alone.Record().Token)
-	require.ErrorIs(p, alone.Release(p.ctx), multilock.ErrLost)
+	err = alone.Release(p.ctx)
+	if !errors.Is(err, multilock.ErrUnsure) { // a source may not know whether its own request came twice
+		require.ErrorIs(p, err, multilock.ErrLost)
+	}
 	p.requireFree(b, "nightly")
 }
 

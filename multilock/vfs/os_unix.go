@@ -259,6 +259,11 @@ func (f *osFile) Stat() (Info, error) {
 	return info, f.dir.fail("stat", f.name, err)
 }
 
+func (f *osFile) StatCached() (Info, error) {
+	info, err := statCached(f.fd)
+	return info, f.dir.fail("stat", f.name, err)
+}
+
 func (f *osFile) Handle() (Handle, error) {
 	handle, err := handleFD(f.fd)
 	return handle, f.dir.fail("name_to_handle", f.name, err)

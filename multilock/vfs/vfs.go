@@ -99,6 +99,9 @@ type File interface {
 	WriteAt(p []byte, off int64) (int, error)
 	// Stat describes the open file as the server sees it now.
 	Stat() (Info, error)
+	// StatCached describes the open file as this host knows it, without asking the
+	// server.
+	StatCached() (Info, error)
 	// Handle is what tells this file from all others. It asks no server.
 	Handle() (Handle, error)
 	// Sync brings the file's content to stable storage.

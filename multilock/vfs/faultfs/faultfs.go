@@ -40,7 +40,7 @@ type Op struct {
 	// N counts the operations from 0.
 	N int
 	// Kind is the operation: the method's name in package vfs, in lower case, with
-	// "file." before that of a File's Stat, Handle and Close.
+	// "file." before that of a File's Stat, StatCached, Handle and Close.
 	Kind string
 	// Path is what it is done to, relative to the directory that FS.OpenDir opened.
 	// That of a rename is "old -> new". Random names (UUIDs) are replaced by

@@ -58,6 +58,14 @@ func (f *file) Stat() (info vfs.Info, err error) {
 	return info, err
 }
 
+func (f *file) StatCached() (info vfs.Info, err error) {
+	err = f.call("file.statcached").do(func() error {
+		info, err = f.inner.StatCached()
+		return err
+	})
+	return info, err
+}
+
 func (f *file) Handle() (handle vfs.Handle, err error) {
 	err = f.call("file.handle").do(func() error {
 		handle, err = f.inner.Handle()

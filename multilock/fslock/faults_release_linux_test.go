@@ -1,0 +1,184 @@
+package fslock_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// holding is a lease as it may be when something happens to it.
+type holding struct {
+	name string
+	kind vfs.FileSystem
+	// signs says that it has given signs of life.
+	signs bool
+	// blind says that a release looks at nothing before it removes the lock file.
+	blind bool
+}
+
+func (h holding) String() string { return h.name }
+
+func holdings() []holding {
+	nfs, local := vfs.FileSystem{Type: "test", NFS: true}, vfs.FileSystem{Type: "test", Local: true}
+	return []holding{
+		{name: "nfs, for a moment", kind: nfs, blind: true},
+		{name: "nfs, with signs of life", kind: nfs, signs: true},
+		{name: "local, for a moment", kind: local},
+		{name: "local, with signs of life", kind: local, signs: true},
+	}
+}
+
+// hold takes the lock in a base directory that has been used before.
+func (h holding) hold(t *testing.T) (base string, faulty *faultfs.FS, lease multilock.Lease) {
+	t.Helper()
+	base, faulty = fresh(t), faultfs.New(vfs.OS{}, nil)
+	faulty.Describe(h.kind)
+	src := open(t, fslock.Options{Base: base, FS: faulty})
+	release(t, contendAndTry(t, src, "warm", longClaim()))
+	lease = contendAndTry(t, src, sweptName, longClaim())
+	if h.signs {
+		require.NoError(t, lease.Renew(t.Context()))
+		time.Sleep(tick)
+	}
+	return base, faulty, lease
+}
+
+// The server carries the removal out, its reply gets lost, a waiter takes the lock, and
+// the client sends the request once more: it finds nothing. Nobody has broken the lock. A
+// release that has looked knows that; one that has not must not say what it cannot know.
+func TestReleaseIsSentTwiceAroundAWaiter(t *testing.T) {
+	for _, h := range holdings() {
+		for _, errno := range []syscall.Errno{syscall.ENOENT, syscall.ESTALE} {
+			t.Run(h.name+"/"+errno.Error(), func(t *testing.T) {
+				base, faulty, lease := h.hold(t)
+				var next multilock.Lease
+				faulty.Inject(removing(base, faultfs.After, times(1, func(faultfs.Op) error {
+					next = contendAndTry(t, open(t, fslock.Options{Base: base, FS: sharedFS()}), sweptName, longClaim())
+					return errno
+				})))
+				err := lease.Release(t.Context())
+				if h.blind {
+					require.ErrorIs(t, err, multilock.ErrUnsure)
+					require.NotErrorIs(t, err, multilock.ErrLost)
+				} else {
+					require.NoError(t, err)
+				}
+				require.ErrorIs(t, lease.Release(t.Context()), multilock.ErrReleased)
+				require.NoError(t, next.Renew(t.Context()))
+			})
+		}
+	}
+}
+
+// The same without a waiter: the directory is still there, and nobody has had the lock.
+func TestReleaseIsSentTwice(t *testing.T) {
+	for _, h := range holdings() {
+		t.Run(h.name, func(t *testing.T) {
+			base, faulty, lease := h.hold(t)
+			faulty.Inject(removing(base, faultfs.After, times(1, answering(syscall.ENOENT))))
+			release(t, lease)
+			require.NoDirExists(t, lockPath(base))
+		})
+	}
+}
+
+// removing is the removal of the lock file, in the given phase.
+func removing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) faultfs.Injector {
+	return func(op faultfs.Op) error {
+		if op.Kind != "unlink" || op.Real != lockedPath(base) || op.Phase != phase {
+			return nil
+		}
+		return verdict(op)
+	}
+}
+
+// What a release says of a lock that somebody broke before, whether or not another has
+// it by now: never that all was well.
+func TestReleaseNeverHidesALoss(t *testing.T) {
+	for _, h := range holdings() {
+		for name, taken := range map[string]bool{"free": false, "taken": true} {
+			t.Run(h.name+"/"+name, func(t *testing.T) {
+				base, _, lease := h.hold(t)
+				plain := open(t, fslock.Options{Base: base, FS: sharedFS()})
+				_, err := multilock.Break(within(t), plain, sweptName, multilock.Want{Alive: true})
+				require.NoError(t, err)
+				if taken {
+					contendAndTry(t, plain, sweptName, longClaim())
+				}
+				err = lease.Release(t.Context())
+				if h.blind {
+					require.ErrorIs(t, err, multilock.ErrUnsure)
+				} else {
+					require.ErrorIs(t, err, multilock.ErrLost)
+				}
+			})
+		}
+	}
+}
+
+// A Python peer makes the directory and fills it afterwards. Where nobody was told of
+// such peers, our rename lands on that, and the peer's rename on our lock file. We have
+// lost then, and what is there is the peer's.
+func TestPeerRenamesItsFileOverOurs(t *testing.T) {
+	calls := map[string]func(multilock.Lease) error{
+		"sign of life": func(l multilock.Lease) error { return l.Renew(t.Context()) },
+		"fence":        func(l multilock.Lease) error { _, err := l.Fence(t.Context()); return err },
+		"outcome":      func(l multilock.Lease) error { _, err := committer(l).Outcome(t.Context()); return err },
+		"release":      func(multilock.Lease) error { return multilock.ErrLost },
+	}
+	for _, h := range holdings() {
+		for name, call := range calls {
+			t.Run(h.name+"/"+name, func(t *testing.T) {
+				if h.blind && name == "release" {
+					t.Skip("that it takes away the peer's lock file is what docs/protocol.md says")
+				}
+				base, _, lease := h.hold(t)
+				theirs := renamePeersFile(t, base)
+				require.ErrorIs(t, call(lease), multilock.ErrLost)
+				require.ErrorIs(t, lease.Release(t.Context()), multilock.ErrLost)
+				kept, err := os.ReadFile(lockedPath(base))
+				require.NoError(t, err)
+				require.Equal(t, theirs, string(kept))
+			})
+		}
+	}
+}
+
+func renamePeersFile(t *testing.T, base string) (content string) {
+	t.Helper()
+	content = "elsewhere 4711"
+	file := filepath.Join(lockPath(base), sweptName+".lock")
+	require.NoError(t, os.WriteFile(file, []byte(content), 0o666))
+	require.NoError(t, os.Rename(file, lockedPath(base)))
+	return content
+}
+
+// A lock that is lost because its directory was moved is taken away with it, as long as
+// it is our file that lies there.
+func TestReleaseOfALostLockRemovesOnlyItsOwnFile(t *testing.T) {
+	for name, foreign := range map[string]bool{"ours": false, "a peer's": true} {
+		t.Run(name, func(t *testing.T) {
+			base, _, lease := holdings()[1].hold(t)
+			moved := filepath.Join(base, "moved")
+			require.NoError(t, os.Rename(lockPath(base), moved))
+			require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+			file := filepath.Join(moved, sweptName+".locked")
+			if foreign {
+				require.NoError(t, os.Remove(file))
+				require.NoError(t, os.WriteFile(file, []byte("elsewhere 4711"), 0o666))
+			}
+			require.ErrorIs(t, lease.Release(t.Context()), multilock.ErrLost)
+			_, err := os.Stat(file)
+			require.Equal(t, foreign, err == nil)
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package fslock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/multilock/go/multilock"
+)
+
+// Release removes what is beside the lock file, that file, and the empty
+// directory. The lock file decides; the directory is removed by path, which can
+// only succeed on an empty one.
+func (l *lease) Release(context.Context) error {
+	l.marking.Lock()
+	defer l.marking.Unlock()
+	if err := l.enter(); err != nil {
+		return err
+	}
+	defer l.leave()
+	if err := l.clearBesides(); err != nil {
+		return err
+	}
+	switch err := l.lastLook(); {
+	case errors.Is(err, multilock.ErrLost):
+		return l.releaseLost(err)
+	case err != nil:
+		return err
+	}
+	switch err := l.dir.Unlink(l.locked()); {
+	case err == nil:
+		return l.released()
+	case gone(err):
+		return l.vanished()
+	default:
+		l.mu.Lock()
+		l.tried = true
+		l.mu.Unlock()
+		return opError("release", l.record.Name, err)
+	}
+}
+
+// lastLook makes sure that the lock file is there and ours before it is removed. Then the
+// lock was held until this release, whatever happens after.
+//
+// Where a look costs a request, a lock that was held for a moment only goes without.
+func (l *lease) lastLook() error {
+	l.mu.Lock()
+	loss := l.loss
+	blind := l.tried || !l.src.kind.Local && l.signs == 0 && recent(l.since, l.record.Claim)
+	l.mu.Unlock()
+	if loss != nil || blind {
+		return loss
+	}
+	if err := l.present(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proven = true
+	return nil
+}
+
+// released ends a release that was successful.
+func (l *lease) released() error {
+	l.src.removeEmpty(l.group, l.dir, l.record.Name)
+	return l.settle(nil)
+}
+
+// vanished is for a lock file that its removal did not find. Mostly that was removed by
+// this very request, which was sent once more after its reply was lost. If the lock was
+// held until this release, or nobody can have had it since, that is all there is to know.
+// Otherwise it may as well have been broken before, and nothing tells the one from the other.
+func (l *lease) vanished() error {
+	l.mu.Lock()
+	proven := l.proven
+	l.mu.Unlock()
+	if proven || l.untaken() {
+		return l.released()
+	}
+	_ = l.settle(nil)
+	return errors.Join(multilock.ErrUnsure, opError("release", l.record.Name, errVanished))
+}
+
+var errVanished = errors.New("its lock file was gone already, and somebody may have had the lock since: either this very request was carried out " +
+	"twice, and all is well, or somebody broke the lock or removed its file before; \"multilock history\" says whether it was broken")
+
+// untaken says whether the lock's directory is still there, without the lock file. Who
+// takes the lock replaces it, and who breaks the lock removes it: so nobody has had the
+// lock since.
+func (l *lease) untaken() bool {
+	info, err := l.dir.Stat()
+	if err != nil || info.Links == 0 {
+		return false
+	}
+	_, err = l.dir.StatName(l.locked())
+	return gone(err)
+}
+
+// releaseLost removes the lock file of a lock that is not held any more, if it is ours:
+// then its directory is elsewhere, and its name free or another's.
+func (l *lease) releaseLost(loss error) error {
+	content, err := readRecord(l.dir, l.record.Name)
+	if err == nil && bytes.Equal(content, l.content) {
+		if err := l.dir.Unlink(l.locked()); err != nil && !gone(err) {
+			return opError("release", l.record.Name, err)
+		}
+	}
+	return l.settle(loss)
+}
+
+// clearBesides removes the files beside the lock file that this lease may have left.
+func (l *lease) clearBesides() error {
+	l.mu.Lock()
+	marked, pending := l.marked, l.pending
+	l.mu.Unlock()
+	var left []string
+	if marked {
+		left = append(left, l.job())
+	}
+	if pending {
+		left = append(left, l.result(), l.forgot())
+	}
+	for _, entry := range left {
+		if err := l.dir.Unlink(entry); err != nil && !gone(err) {
+			return opError("remove "+entry, l.record.Name, err)
+		}
+	}
+	return nil
+}
