@@ -16,8 +16,9 @@ import (
 // after it lost the lock, can only repeat a byte that is there already (setting
 // the size, which would need no block, could take numbers back). Whoever gets a
 // number verified the lock after the write, and whoever holds the lock later
-// reads the size later: so the numbers grow. The write is on stable storage
-// before the number is used.
+// reads the size later: so the numbers grow. It is verified that the lock is in
+// its place, too: one that was moved, or that its server has forgotten, is whole, but
+// there may be another. The write is on stable storage before the number is used.
 func (l *lease) Fence(context.Context) (uint64, error) {
 	if err := l.use(); err != nil {
 		return 0, err
@@ -29,7 +30,10 @@ func (l *lease) Fence(context.Context) (uint64, error) {
 	if err != nil {
 		return 0, opError("draw a fence number", l.record.Name, err)
 	}
-	return number, l.present()
+	if err := l.inPlace(); err != nil {
+		return 0, err
+	}
+	return number, nil
 }
 
 func (s *Source) bump(name string) (uint64, error) {

@@ -44,6 +44,7 @@ type Source struct {
 	user   string
 	kind   vfs.FileSystem
 
+	root     root
 	base     vfs.Dir
 	private  shared // BASE/.multilock
 	staging  shared // BASE/.multilock/staging
@@ -94,7 +95,11 @@ func Open(opt Options) (*Source, error) {
 	if err != nil {
 		return nil, errors.Join(opError("look at the base directory", "", err), base.Close())
 	}
-	s := &Source{group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, user: opt.User, kind: kind, base: base}
+	root, err := newRoot(opt.FS, opt.Base, base)
+	if err != nil {
+		return nil, errors.Join(opError("look at the base directory", "", err), base.Close())
+	}
+	s := &Source{root: root, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, user: opt.User, kind: kind, base: base}
 	s.private.open = func() (vfs.Dir, error) { return openDir(s.base, privateDir) }
 	s.staging.open = func() (vfs.Dir, error) { return s.openBelow(stagingDir) }
 	s.groupDir.open = s.openGroup

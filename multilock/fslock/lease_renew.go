@@ -18,34 +18,54 @@ func (l *lease) Renew(context.Context) error {
 }
 
 func (l *lease) renew() error {
-	untouched, err := l.untouched()
-	if err != nil {
-		return l.explain("look at the lock's directory", err)
+	every := l.looksAtAll()
+	untouched := false
+	if !every {
+		var err error
+		if untouched, err = l.untouched(); err != nil {
+			return l.explain("look at the lock's directory", err)
+		}
 	}
 	if err := l.dir.Touch(); err != nil {
 		return l.explain("touch", err)
 	}
 	left := l.leaves()
 	if !untouched || left == (sign{}) {
-		if err := l.present(); err != nil {
+		if err := l.inPlace(); err != nil {
 			return err
 		}
-		if err := l.placed(); err != nil {
-			return err
+	}
+	if every {
+		if moved := l.src.astray(l.group); moved != "" {
+			return l.lost("its " + moved + " was moved, and others who come there find another or none")
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.signs++; l.signs%looksEvery == 0 {
-		left = sign{}
-	}
+	l.signs++
 	l.left = left
 	return nil
 }
 
-// looksEvery is how often a sign of life comes with a look for the lock file in any
-// case, so that what the directory's times did not tell comes to light in the end.
-const looksEvery = 8
+// looksAtAllEvery is how often a sign of life comes with all looks in any case: for the
+// lock file and the directory, so that what the directory's times did not tell comes to
+// light in the end, and for the way that leads to them.
+const looksAtAllEvery = 8
+
+// looksAtAll says whether the next sign of life does.
+func (l *lease) looksAtAll() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.signs%looksAtAllEvery == looksAtAllEvery-1
+}
+
+// inPlace makes sure that the lock file and the directory are where they belong.
+func (l *lease) inPlace() error {
+	if err := l.present(); err != nil {
+		return err
+	}
+	return l.placed()
+}
 
 // untouched says whether the directory is as this lease's last sign of life left it:
 // then nothing in it was added or removed since, and the lock file is still there. To
@@ -111,7 +131,7 @@ func (l *lease) placed() error {
 	named, err := l.lookedUp()
 	if err == nil {
 		var own vfs.Info
-		if own, err = l.dir.StatCached(); err == nil && named.Inode == own.Inode && named.Device == own.Device {
+		if own, err = l.dir.StatCached(); err == nil && same(named, own) {
 			return nil
 		}
 	}
