@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/multilock/go/internal/span"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/fslock"
@@ -92,7 +93,7 @@ func (p *cookParameters) read(name, text string) (ours bool, err error) {
 		}
 		return true, err
 	}
-	if *target, err = parseDuration(text); err == nil && *target == 0 {
+	if *target, err = span.Parse(text); err == nil && *target == 0 {
 		err = errors.New("must not be 0")
 	}
 	return true, err

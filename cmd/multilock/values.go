@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/multilock/go/internal/span"
 )
 
 // duration is a flag's value: a Go duration, a number of seconds, or days ("2d").
@@ -16,7 +16,7 @@ type duration struct {
 }
 
 func (d *duration) Set(text string) error {
-	value, err := parseDuration(text)
+	value, err := span.Parse(text)
 	if err != nil {
 		return err
 	}
@@ -29,36 +29,6 @@ func (d *duration) String() string {
 		return ""
 	}
 	return d.value.String()
-}
-
-func parseDuration(text string) (time.Duration, error) {
-	value, err := time.ParseDuration(text)
-	if number, isDays := strings.CutSuffix(text, "d"); isDays {
-		value, err = scaled(number, 24*time.Hour)
-	} else if err != nil {
-		value, err = scaled(text, time.Second)
-	}
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("%q is no duration, or too long a one; write 90s, 5m, 2h30m, 1d, or a number of seconds", text)
-	case value < 0:
-		return 0, errors.New("a duration cannot be negative")
-	}
-	return value, nil
-}
-
-// maxScaled keeps scaled from overflowing: a hundred years.
-const maxScaled = 100 * 365 * 24 * time.Hour
-
-func scaled(text string, unit time.Duration) (time.Duration, error) {
-	number, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return 0, err
-	}
-	if !(number*float64(unit) <= float64(maxScaled)) { // also refuses what is not a number
-		return 0, errors.New("out of range")
-	}
-	return time.Duration(number * float64(unit)), nil
 }
 
 // waitLimit is the value of --wait: a duration, or "forever".
