@@ -198,7 +198,7 @@ func (b *Batch) read(ctx context.Context, names []string) error {
 		if err != nil {
 			return err
 		}
-		if step, _ := b.plan.Next(&r); step != Run {
+		if b.plan.Next(time.Time{}, &r).Step != Run {
 			b.settle(b.index[name], r)
 		}
 		return nil

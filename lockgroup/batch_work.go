@@ -79,8 +79,8 @@ func (b *Batch) attempts(taking, working context.Context, lock *multilock.Lock, 
 		return err
 	}
 	for ran := false; ; ran = true {
-		step, number := b.plan.Next(last)
-		if step != Run {
+		d := b.plan.Next(time.Time{}, last)
+		if d.Step != Run {
 			if !ran {
 				b.agenda.collided()
 			}
@@ -90,17 +90,17 @@ func (b *Batch) attempts(taking, working context.Context, lock *multilock.Lock, 
 		if err := context.Cause(taking); err != nil {
 			return err
 		}
-		if last, err = b.attempt(working, lock, t.job, number); err != nil {
+		if last, err = b.attempt(working, lock, t.job, d); err != nil {
 			return err
 		}
 	}
 }
 
 // attempt runs the job and records how it ended.
-func (b *Batch) attempt(ctx context.Context, lock *multilock.Lock, i, number int) (*multilock.Result, error) {
+func (b *Batch) attempt(ctx context.Context, lock *multilock.Lock, i int, d Decision) (*multilock.Result, error) {
 	job, start := &b.jobs[i], time.Now()
 	failure, err := during(ctx, lock, func(ctx context.Context) error {
-		return job.Work(ctx, Attempt{Name: job.Name, Seq: i + 1, Number: number, Lock: lock})
+		return job.Work(ctx, Attempt{Name: job.Name, Seq: i + 1, Number: d.Attempt, Lock: lock})
 	})
 	switch {
 	case errors.Is(failure, ErrLingering), errors.Is(failure, ErrNotRun):
@@ -114,7 +114,7 @@ func (b *Batch) attempt(ctx context.Context, lock *multilock.Lock, i, number int
 		r.Exit, r.Signal, r.Why = exit.Code, exit.Signal, exit.Why
 	}
 	r.Start, r.Duration = start, time.Since(start)
-	r = b.plan.Complete(r, number)
+	r = b.plan.Complete(r, d)
 	if err := lock.Commit(context.WithoutCancel(ctx), r); err != nil {
 		return nil, err
 	}

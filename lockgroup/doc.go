@@ -3,7 +3,7 @@
 // A [Barrier] waits until nothing in the group is held, or until the jobs that
 // it was told of are done. A slot ([AcquireSlot]) is one of N places under one
 // name, for at most N holders at a time. [Once] runs a job once per name, or once
-// per slot of time, over all hosts together, and records how it ended; what is to
+// per tick ([Every]), over all hosts together, and records how it ended; what is to
 // be run and what is not is decided by a [Plan].
 //
 // A barrier takes nobody's word for being alive: a holder that died is found, on

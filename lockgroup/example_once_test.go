@@ -75,12 +75,12 @@ func ExampleOnce_retries() {
 	// failed for good: the page is empty
 }
 
-// Once per slot of time over all hosts, by the file server's clock.
+// Once per tick over all hosts, by the file server's clock.
 func ExampleOnce_every() {
 	src, closeShared := shared()
 	defer closeShared()
 
-	opt := lockgroup.OnceOptions{Every: 1000 * 24 * time.Hour}
+	opt := lockgroup.OnceOptions{Every: lockgroup.EverySpan(1000 * 24 * time.Hour)}
 	for range 3 {
 		_, err := lockgroup.Once(context.Background(), src, "nightly", opt, func(context.Context) error {
 			fmt.Println("at work")

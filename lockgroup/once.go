@@ -15,9 +15,9 @@ type OnceOptions struct {
 	multilock.Options
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
-	// Every, if not 0, makes the work run once per slot of time of that length, over
-	// all hosts, by the source's clock: the source must be a multilock.Timekeeper.
-	Every time.Duration
+	// Every, if not zero, makes the work run once per tick over all hosts, by the
+	// source's clock: the source must be a multilock.Timekeeper.
+	Every Every
 }
 
 // FailedError says that the work of a name has failed as often as it may.
@@ -53,13 +53,17 @@ func (e *FailedError) Unwrap() error { return e.Err }
 // multilock.ErrUnsupported if the source keeps no results; multilock.ErrUnsure
 // joined to what is known if it cannot be learned whether a result was recorded.
 func Once(ctx context.Context, src multilock.Source, name string, opt OnceOptions, work func(context.Context) error) (multilock.Result, error) {
-	o, err := newOnce(ctx, src, name, opt)
+	o, err := newOnce(src, name, opt)
 	if err != nil {
 		return multilock.Result{}, err
 	}
 	o.work = work
+	now, err := o.plan.Now(ctx, src)
+	if err != nil {
+		return multilock.Result{}, err
+	}
 	if last := o.peek(ctx); last != nil {
-		if step, _ := o.plan.Next(last); step == Done || step == Failed {
+		if step := o.plan.Next(now, last).Step; step == Done || step == Failed {
 			return *last, settled(step, *last)
 		}
 	}
@@ -72,44 +76,20 @@ func Once(ctx context.Context, src multilock.Source, name string, opt OnceOption
 
 // once is one call of Once.
 type once struct {
+	src    multilock.Source
 	ledger multilock.Ledger
 	name   string
 	plan   Plan
 	work   func(context.Context) error
 }
 
-func newOnce(ctx context.Context, src multilock.Source, name string, opt OnceOptions) (*once, error) {
+func newOnce(src multilock.Source, name string, opt OnceOptions) (*once, error) {
 	ledger, ok := src.(multilock.Ledger)
 	if !ok {
 		return nil, fmt.Errorf("run %q once: %w: it keeps no results of jobs", name, multilock.ErrUnsupported)
 	}
-	plan := Plan{Retries: opt.Retries}
-	if err := plan.check(); err != nil {
-		return nil, err
-	}
-	var err error
-	plan.Slot, err = CurrentSlot(ctx, src, opt.Every)
-	return &once{ledger: ledger, name: name, plan: plan}, err
-}
-
-// CurrentSlot is the slot of time that is nearest to now by the source's clock;
-// zero if every is 0. The error is multilock.ErrUnsupported if the source has no clock.
-func CurrentSlot(ctx context.Context, src multilock.Source, every time.Duration) (time.Time, error) {
-	if every == 0 {
-		return time.Time{}, nil
-	}
-	if every < 0 {
-		return time.Time{}, &multilock.InvalidError{What: "every", Got: every.String(), Why: "must be positive"}
-	}
-	clock, ok := src.(multilock.Timekeeper)
-	if !ok {
-		return time.Time{}, fmt.Errorf("a slot of time: %w: it has no clock", multilock.ErrUnsupported)
-	}
-	now, err := prompt(ctx, clock.Now)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return SlotAt(now, every), nil
+	plan := Plan{Retries: opt.Retries, Every: opt.Every}
+	return &once{src: src, ledger: ledger, name: name, plan: plan}, plan.check()
 }
 
 // peek looks for a result without taking the lock; nil if it sees none. One that it
@@ -142,17 +122,20 @@ func (o *once) run(ctx context.Context, lock *multilock.Lock) (result multilock.
 	if err != nil {
 		return multilock.Result{}, err
 	}
+	now, err := o.plan.Now(ctx, o.src)
+	if err != nil {
+		return multilock.Result{}, err
+	}
 	var failure error
-	for {
-		step, attempt := o.plan.Next(last)
-		if step != Run {
-			return *last, withCause(settled(step, *last), failure)
-		}
-		last, failure, err = o.attempt(ctx, lock, attempt)
+	d := o.plan.Next(now, last)
+	for d.Step == Run {
+		last, failure, err = o.attempt(ctx, lock, d)
 		if err != nil {
 			return multilock.Result{}, errors.Join(failure, err)
 		}
+		d = o.plan.Again(*last)
 	}
+	return *last, withCause(settled(d.Step, *last), failure)
 }
 
 // outcome is the last committed result, nil if there is none.
@@ -178,7 +161,7 @@ func withCause(err, cause error) error {
 
 // attempt runs the work and records how it ended. Failure is the error of the
 // work, err what kept it from being recorded.
-func (o *once) attempt(ctx context.Context, lock *multilock.Lock, number int) (_ *multilock.Result, failure, err error) {
+func (o *once) attempt(ctx context.Context, lock *multilock.Lock, d Decision) (_ *multilock.Result, failure, err error) {
 	start := time.Now()
 	failure, interrupted := during(ctx, lock, o.work)
 	if interrupted != nil {
@@ -186,7 +169,7 @@ func (o *once) attempt(ctx context.Context, lock *multilock.Lock, number int) (_
 	}
 	r := resultOf(lock.Record(), failure)
 	r.Start, r.Duration = start, time.Since(start)
-	r = o.plan.Complete(r, number)
+	r = o.plan.Complete(r, d)
 	return &r, failure, lock.Commit(context.WithoutCancel(ctx), r)
 }
 

@@ -172,38 +172,63 @@ func TestOncePanics(t *testing.T) {
 	require.Equal(t, int64(1), runs.Load())
 }
 
-// clocked is a source whose clock the test sets.
-type clocked struct {
-	*fslock.Source
-	now time.Time
-}
-
-func (c *clocked) Now(context.Context) (time.Time, error) { return c.now, nil }
-
 func TestOnceEvery(t *testing.T) {
 	src := &clocked{Source: opener(t)(), now: time.Date(2026, 1, 2, 11, 59, 57, 0, time.UTC)}
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	var runs atomic.Int64
-	tick := func() multilock.Result {
-		result, err := lockgroup.Once(t.Context(), src, "x", lockgroup.OnceOptions{Every: time.Minute}, work(&runs, nil))
+	run := func() multilock.Result {
+		result, err := lockgroup.Once(t.Context(), src, "x", lockgroup.OnceOptions{Every: mustEvery(t, "1m@0s")}, work(&runs, nil))
 		require.NoError(t, err)
 		return result
 	}
-	require.True(t, noon.Equal(tick().Slot))
+	require.Equal(t, noon, run().Tick)
 	src.now = noon.Add(29 * time.Second)
-	require.True(t, noon.Equal(tick().Slot))
+	require.Equal(t, noon.Add(-3*time.Second), run().Began)
 	require.Equal(t, int64(1), runs.Load())
 	src.now = noon.Add(31 * time.Second)
-	require.True(t, noon.Add(time.Minute).Equal(tick().Slot))
+	require.Equal(t, noon.Add(time.Minute), run().Tick)
 	require.Equal(t, int64(2), runs.Load())
-	src.now = noon // a host that is late does not turn the slots back
-	require.True(t, noon.Add(time.Minute).Equal(tick().Slot))
+	src.now = noon.Add(5 * time.Second) // a clock that was set back a little does not turn the ticks back
+	require.Equal(t, noon.Add(time.Minute), run().Tick)
 	require.Equal(t, int64(2), runs.Load())
 }
 
+// The tick is that of the time at which the lock was taken, not of the first look.
+func TestOnceEveryAfterAWait(t *testing.T) {
+	open := opener(t)
+	holder, err := multilock.TryAcquire(t.Context(), open(), "x", multilock.Options{})
+	require.NoError(t, err)
+	began := at(t, "2026-01-02T12:00:00Z")
+	times := make(chan time.Time, 2)
+	times <- began
+	times <- began.Add(time.Hour)
+	done := make(chan multilock.Result)
+	go func() {
+		opt := lockgroup.OnceOptions{Every: mustEvery(t, "1h@0m"), Options: multilock.Options{Poll: time.Millisecond}}
+		result, err := lockgroup.Once(t.Context(), &scripted{open(), times}, "x", opt, func(context.Context) error { return nil })
+		if err != nil {
+			t.Error(err)
+		}
+		done <- result
+	}()
+	require.Eventually(t, func() bool { return len(times) == 1 }, time.Minute, time.Millisecond)
+	require.NoError(t, holder.Release(t.Context()))
+	result := <-done
+	require.Equal(t, began.Add(time.Hour), result.Tick)
+	require.Equal(t, began.Add(time.Hour), result.Began)
+}
+
+// scripted is a source whose clock shows one time after the other.
+type scripted struct {
+	*fslock.Source
+	times <-chan time.Time
+}
+
+func (s *scripted) Now(context.Context) (time.Time, error) { return <-s.times, nil }
+
 func TestOnceWithABadPlan(t *testing.T) {
 	open := opener(t)
-	for _, opt := range []lockgroup.OnceOptions{{Retries: -1}, {Every: -time.Second}, {Options: multilock.Options{TTL: -1}}} {
+	for _, opt := range []lockgroup.OnceOptions{{Retries: -1}, {Every: lockgroup.EverySpan(-time.Second)}, {Every: lockgroup.EverySpan(time.Millisecond)}, {Options: multilock.Options{TTL: -1}}} {
 		_, err := lockgroup.Once(t.Context(), open(), "x", opt, func(context.Context) error {
 			t.Error("it ran")
 			return nil

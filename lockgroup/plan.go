@@ -1,6 +1,8 @@
 package lockgroup
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -11,9 +13,8 @@ import (
 type Plan struct {
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
-	// Slot is the slot of time that the job runs for, see SlotAt; zero for a job
-	// that runs once and for all.
-	Slot time.Time
+	// Every, if not zero, makes the job run once per tick.
+	Every Every
 }
 
 // Step is what a Plan says is to be done next.
@@ -31,33 +32,85 @@ const (
 	Unclear
 )
 
-// Next decides what to do, given the last committed result of the name; nil if
-// there is none. The number of the attempt goes with Run.
-//
-// A result that its holder called final stays final, whatever this plan allows:
-// others may have taken it for that. A plan for a slot starts anew with each
-// one, and leaves those alone that are later than its own.
-func (p Plan) Next(last *multilock.Result) (step Step, attempt int) {
-	switch {
-	case last == nil:
-		return Run, 1
-	case last.Foreign != "":
-		return Unclear, 0
-	case last.Slot.Before(p.Slot):
-		return Run, 1
-	case last.OK():
-		return Done, 0
-	case last.Final, last.Attempt > p.Retries, !p.Slot.IsZero() && last.Slot.After(p.Slot):
-		return Failed, 0
-	}
-	return Run, last.Attempt + 1
+// Decision is what a Plan says is to be done about the job of a name. All but Step
+// goes with Run.
+type Decision struct {
+	Step Step
+	// Attempt is the number of the attempt, from 1.
+	Attempt int
+	// Tick and Began are those of the attempt's result, see multilock.Result; zero
+	// for a job that runs once and for all.
+	Tick, Began time.Time
+	// Disbelieved means that the last result is for a tick that cannot have been meant
+	// yet: the source's clock was wrong, or Every was changed. It counts as none.
+	Disbelieved bool
+	// Better, if not zero, is what Every should be for a line that fires at this time:
+	// more than two fifths of the span from its tick, a little more or less decides
+	// which tick it means, and one may go without a run.
+	Better Every
 }
 
-// Complete fills in what the plan says about the result of an attempt: its
-// number, its slot, and whether it is final.
-func (p Plan) Complete(r multilock.Result, attempt int) multilock.Result {
-	r.Attempt, r.Slot = attempt, p.Slot
-	r.Final = r.OK() || attempt > p.Retries
+// Now is the time that Next needs: that of the source, or zero if the job runs once and
+// for all. The error is multilock.ErrUnsupported if the source has no clock.
+func (p Plan) Now(ctx context.Context, src multilock.Source) (time.Time, error) {
+	if p.Every.IsZero() {
+		return time.Time{}, nil
+	}
+	clock, ok := src.(multilock.Timekeeper)
+	if !ok {
+		return time.Time{}, fmt.Errorf("a job for every tick: %w: the source has no clock", multilock.ErrUnsupported)
+	}
+	return prompt(ctx, clock.Now)
+}
+
+// Next decides what to do at a time of the source's clock, given the last committed
+// result of the name; nil if there is none. Under the lock, with a time that was read
+// under it, the decision is final.
+//
+// A result that its holder called final stays final, whatever this plan allows: others
+// may have taken it for that. Each tick starts anew, but none within half a span after
+// the first attempt for the one before: a run then is one more for that tick.
+func (p Plan) Next(now time.Time, last *multilock.Result) Decision {
+	switch {
+	case last == nil:
+		return p.first(now, time.Time{})
+	case last.Foreign != "":
+		return Decision{Step: Unclear}
+	case p.Every.IsZero() || !last.Tick.IsZero() && !p.Every.due(now, last):
+		return p.Again(*last)
+	case p.Every.disbelieves(now, last):
+		d := p.first(now, time.Time{})
+		d.Disbelieved = true
+		return d
+	}
+	return p.first(now, last.Tick)
+}
+
+// first is the decision for the first attempt of a tick.
+func (p Plan) first(now, last time.Time) Decision {
+	if p.Every.IsZero() {
+		return Decision{Attempt: 1}
+	}
+	tick := p.Every.tick(now, last)
+	return Decision{Attempt: 1, Tick: tick, Began: now.UTC(), Better: p.Every.better(now, tick)}
+}
+
+// Again decides whether another attempt follows this one, for the same tick.
+func (p Plan) Again(last multilock.Result) Decision {
+	switch {
+	case last.OK():
+		return Decision{Step: Done}
+	case last.Final, last.Attempt > p.Retries:
+		return Decision{Step: Failed}
+	}
+	return Decision{Attempt: last.Attempt + 1, Tick: last.Tick, Began: last.Began}
+}
+
+// Complete fills in what was decided about the result of an attempt: its number, its
+// tick, and whether it is final.
+func (p Plan) Complete(r multilock.Result, d Decision) multilock.Result {
+	r.Attempt, r.Tick, r.Began = d.Attempt, d.Tick, d.Began
+	r.Final = r.OK() || d.Attempt > p.Retries
 	return r
 }
 
@@ -65,21 +118,5 @@ func (p Plan) check() error {
 	if p.Retries < 0 {
 		return &multilock.InvalidError{What: "retries", Got: strconv.Itoa(p.Retries), Why: "must not be negative"}
 	}
-	return nil
-}
-
-// SlotAt is the slot of time, every so long since 1970, that is nearest to a
-// moment. Nearest, and not the one that has begun: hosts whose clocks start the
-// same job less than half a slot early or late mean the same slot.
-func SlotAt(now time.Time, every time.Duration) time.Time {
-	past := now.UnixNano()
-	into := past % int64(every)
-	if into < 0 {
-		into += int64(every)
-	}
-	slot := past - into
-	if into >= int64(every)-into {
-		slot += int64(every)
-	}
-	return time.Unix(0, slot).UTC()
+	return p.Every.check()
 }

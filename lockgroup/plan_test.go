@@ -14,49 +14,85 @@ func TestPlanNext(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	failure := func(attempt int) *multilock.Result { return &multilock.Result{Exit: 3, Attempt: attempt} }
 	final := func(attempt int) *multilock.Result { return &multilock.Result{Exit: 3, Attempt: attempt, Final: true} }
-	in := func(slot time.Time, r *multilock.Result) *multilock.Result {
-		r.Slot = slot
-		return r
-	}
 	for name, c := range map[string]struct {
 		plan    lockgroup.Plan
 		last    *multilock.Result
 		step    lockgroup.Step
 		attempt int
 	}{
-		"nothing yet":                    {lockgroup.Plan{}, nil, lockgroup.Run, 1},
-		"done":                           {lockgroup.Plan{Retries: 5}, &multilock.Result{Attempt: 1}, lockgroup.Done, 0},
-		"failed":                         {lockgroup.Plan{}, failure(1), lockgroup.Failed, 0},
-		"a retry is left":                {lockgroup.Plan{Retries: 1}, failure(1), lockgroup.Run, 2},
-		"the retries are used up":        {lockgroup.Plan{Retries: 1}, failure(2), lockgroup.Failed, 0},
-		"fewer retries than were made":   {lockgroup.Plan{Retries: 1}, failure(9), lockgroup.Failed, 0},
-		"final is final":                 {lockgroup.Plan{Retries: 9}, final(1), lockgroup.Failed, 0},
-		"killed by a signal":             {lockgroup.Plan{}, &multilock.Result{Signal: "killed", Attempt: 1}, lockgroup.Failed, 0},
-		"not to be understood":           {lockgroup.Plan{Retries: 9}, &multilock.Result{Foreign: "torn"}, lockgroup.Unclear, 0},
-		"not to be understood, in slots": {lockgroup.Plan{Slot: noon}, &multilock.Result{Foreign: "torn"}, lockgroup.Unclear, 0},
-		"the same slot":                  {lockgroup.Plan{Slot: noon}, in(noon, &multilock.Result{Attempt: 1}), lockgroup.Done, 0},
-		"a new slot":                     {lockgroup.Plan{Slot: noon}, in(noon.Add(-time.Hour), &multilock.Result{Attempt: 1}), lockgroup.Run, 1},
-		"a new slot after a failure":     {lockgroup.Plan{Slot: noon}, in(noon.Add(-time.Hour), final(4)), lockgroup.Run, 1},
-		"a later slot is done":           {lockgroup.Plan{Slot: noon}, in(noon.Add(time.Hour), &multilock.Result{Attempt: 1}), lockgroup.Done, 0},
-		"a later slot failed":            {lockgroup.Plan{Slot: noon, Retries: 9}, in(noon.Add(time.Hour), failure(1)), lockgroup.Failed, 0},
-		"a retry in the slot":            {lockgroup.Plan{Slot: noon, Retries: 2}, in(noon, failure(2)), lockgroup.Run, 3},
-		"slots after once":               {lockgroup.Plan{Slot: noon}, &multilock.Result{Attempt: 1}, lockgroup.Run, 1},
-		"once after slots":               {lockgroup.Plan{}, in(noon, &multilock.Result{Attempt: 1}), lockgroup.Done, 0},
+		"nothing yet":                  {lockgroup.Plan{}, nil, lockgroup.Run, 1},
+		"done":                         {lockgroup.Plan{Retries: 5}, &multilock.Result{Attempt: 1}, lockgroup.Done, 0},
+		"failed":                       {lockgroup.Plan{}, failure(1), lockgroup.Failed, 0},
+		"a retry is left":              {lockgroup.Plan{Retries: 1}, failure(1), lockgroup.Run, 2},
+		"the retries are used up":      {lockgroup.Plan{Retries: 1}, failure(2), lockgroup.Failed, 0},
+		"fewer retries than were made": {lockgroup.Plan{Retries: 1}, failure(9), lockgroup.Failed, 0},
+		"final is final":               {lockgroup.Plan{Retries: 9}, final(1), lockgroup.Failed, 0},
+		"killed by a signal":           {lockgroup.Plan{}, &multilock.Result{Signal: "killed", Attempt: 1}, lockgroup.Failed, 0},
+		"not to be understood":         {lockgroup.Plan{Retries: 9}, &multilock.Result{Foreign: "torn"}, lockgroup.Unclear, 0},
+		"once after ticks":             {lockgroup.Plan{}, &multilock.Result{Attempt: 1, Tick: noon, Began: noon}, lockgroup.Done, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			step, attempt := c.plan.Next(c.last)
-			require.Equal(t, c.step, step)
-			require.Equal(t, c.attempt, attempt)
+			require.Equal(t, lockgroup.Decision{Step: c.step, Attempt: c.attempt}, c.plan.Next(time.Time{}, c.last))
+		})
+	}
+}
+
+// What is decided for ticks of an hour, half past each, at a time, after a last result.
+func TestPlanNextTick(t *testing.T) {
+	hour := at(t, "2026-01-02T12:30:00Z")
+	tick := func(attempt, exit int) multilock.Result {
+		return multilock.Result{Attempt: attempt, Exit: exit, Tick: hour, Began: hour.Add(time.Minute)}
+	}
+	first := func(now time.Time, tick time.Time) lockgroup.Decision {
+		return lockgroup.Decision{Attempt: 1, Tick: tick, Began: now}
+	}
+	mean := func(d lockgroup.Decision, change func(*lockgroup.Decision)) lockgroup.Decision {
+		change(&d)
+		return d
+	}
+	next := hour.Add(time.Hour)
+	for name, c := range map[string]struct {
+		every string
+		after time.Duration // since the tick
+		last  multilock.Result
+		want  lockgroup.Decision
+	}{
+		"the same tick":                  {"1h@30m", 10 * time.Minute, tick(1, 0), lockgroup.Decision{Step: lockgroup.Done}},
+		"the same tick, failed":          {"1h@30m", 10 * time.Minute, tick(3, 1), lockgroup.Decision{Step: lockgroup.Failed}},
+		"the same tick, to be retried":   {"1h@30m", 10 * time.Minute, tick(2, 1), lockgroup.Decision{Attempt: 3, Tick: hour, Began: hour.Add(time.Minute)}},
+		"the next one":                   {"1h@30m", 59 * time.Minute, tick(1, 0), first(hour.Add(59*time.Minute), next)},
+		"the next one after a failure":   {"1h@30m", 59 * time.Minute, tick(3, 1), first(hour.Add(59*time.Minute), next)},
+		"the next one, but too soon":     {"1h@30m", 30*time.Minute + time.Second, tick(1, 0), lockgroup.Decision{Step: lockgroup.Done}},
+		"too soon to be given up":        {"1h@30m", 30*time.Minute + time.Second, tick(2, 1), lockgroup.Decision{Attempt: 3, Tick: hour, Began: hour.Add(time.Minute)}},
+		"the clock was set back":         {"1h@30m", -20 * time.Minute, tick(1, 0), lockgroup.Decision{Step: lockgroup.Done}},
+		"not to be understood":           {"1h@30m", time.Hour, multilock.Result{Foreign: "torn"}, lockgroup.Decision{Step: lockgroup.Unclear}},
+		"ticks after once":               {"1h@30m", 0, multilock.Result{Attempt: 1}, first(hour, hour)},
+		"no phase":                       {"1h", 59 * time.Minute, tick(1, 0), first(hour.Add(59*time.Minute), next)},
+		"no phase, too soon":             {"1h", 29 * time.Minute, tick(1, 0), lockgroup.Decision{Step: lockgroup.Done}},
+		"no phase, late":                 {"1h", 70 * time.Minute, tick(1, 0), first(hour.Add(70*time.Minute), hour.Add(70*time.Minute))},
+		"no phase, asked ever so often":  {"1h", 31 * time.Minute, tick(1, 0), first(hour.Add(31*time.Minute), next)},
+		"no phase, once and for all":     {"1h", 5 * time.Minute, multilock.Result{Attempt: 1}, first(hour.Add(5*time.Minute), hour.Add(5*time.Minute))},
+		"the clock was set back by much": {"1h@30m", -40 * time.Minute, tick(1, 0), mean(first(hour.Add(-40*time.Minute), hour.Add(-time.Hour)), func(d *lockgroup.Decision) { d.Disbelieved = true })},
+		"a tick from the future":         {"1h", -5 * 365 * 24 * time.Hour, tick(1, 1), mean(first(hour.AddDate(-5, 0, 1), hour.AddDate(-5, 0, 1)), func(d *lockgroup.Decision) { d.Disbelieved = true })},
+		"a tick of longer spans":         {"1m", 40 * time.Second, multilock.Result{Attempt: 1, Tick: next, Began: hour}, mean(first(hour.Add(40*time.Second), hour.Add(40*time.Second)), func(d *lockgroup.Decision) { d.Disbelieved = true })},
+		"the same, but too soon":         {"1m", 29 * time.Second, multilock.Result{Attempt: 1, Tick: next, Began: hour}, lockgroup.Decision{Step: lockgroup.Done}},
+		"near the edge":                  {"1h@0m", time.Hour + 5*time.Minute, tick(1, 0), mean(first(hour.Add(65*time.Minute), hour.Add(90*time.Minute)), func(d *lockgroup.Decision) { d.Better = mustEvery(t, "1h@35m") })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := lockgroup.Plan{Retries: 2, Every: mustEvery(t, c.every)}
+			require.Equal(t, c.want, plan.Next(hour.Add(c.after), &c.last))
 		})
 	}
 }
 
 func TestPlanComplete(t *testing.T) {
-	slot := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	plan := lockgroup.Plan{Retries: 1, Slot: slot}
-	require.Equal(t, multilock.Result{Exit: 3, Attempt: 1, Slot: slot}, plan.Complete(multilock.Result{Exit: 3}, 1))
-	require.Equal(t, multilock.Result{Exit: 3, Attempt: 2, Slot: slot, Final: true}, plan.Complete(multilock.Result{Exit: 3}, 2))
-	require.Equal(t, multilock.Result{Attempt: 1, Slot: slot, Final: true}, plan.Complete(multilock.Result{}, 1))
+	tick := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	began := tick.Add(-time.Second)
+	plan := lockgroup.Plan{Retries: 1}
+	attempt := func(n int) lockgroup.Decision { return lockgroup.Decision{Attempt: n, Tick: tick, Began: began} }
+	require.Equal(t, multilock.Result{Exit: 3, Attempt: 1, Tick: tick, Began: began}, plan.Complete(multilock.Result{Exit: 3}, attempt(1)))
+	require.Equal(t, multilock.Result{Exit: 3, Attempt: 2, Tick: tick, Began: began, Final: true}, plan.Complete(multilock.Result{Exit: 3}, attempt(2)))
+	require.Equal(t, multilock.Result{Attempt: 1, Tick: tick, Began: began, Final: true}, plan.Complete(multilock.Result{}, attempt(1)))
 }
 
 // What a plan calls final it never runs again, and what it does not, it does.
@@ -66,46 +102,17 @@ func TestPlanAgreesWithItself(t *testing.T) {
 		var last *multilock.Result
 		runs := 0
 		for {
-			step, attempt := plan.Next(last)
-			if step != lockgroup.Run {
-				require.Equal(t, lockgroup.Failed, step)
+			d := plan.Next(time.Time{}, last)
+			if d.Step != lockgroup.Run {
+				require.Equal(t, lockgroup.Failed, d.Step)
 				require.True(t, last.Final)
 				break
 			}
 			require.True(t, last == nil || !last.Final)
-			result := plan.Complete(multilock.Result{Exit: 1}, attempt)
+			result := plan.Complete(multilock.Result{Exit: 1}, d)
 			last = &result
 			runs++
 		}
 		require.Equal(t, retries+1, runs)
-	}
-}
-
-func TestSlotAt(t *testing.T) {
-	at := func(text string) time.Time {
-		moment, err := time.Parse(time.RFC3339Nano, text)
-		require.NoError(t, err)
-		return moment
-	}
-	for _, c := range []struct {
-		now   string
-		every time.Duration
-		slot  string
-	}{
-		{"2026-01-02T12:00:00Z", time.Hour, "2026-01-02T12:00:00Z"},
-		{"2026-01-02T12:29:59.999999999Z", time.Hour, "2026-01-02T12:00:00Z"},
-		{"2026-01-02T12:30:00Z", time.Hour, "2026-01-02T13:00:00Z"},
-		{"2026-01-02T11:59:57Z", time.Minute, "2026-01-02T12:00:00Z"},
-		{"2026-01-02T12:00:03+02:00", time.Minute, "2026-01-02T10:00:00Z"},
-		{"2026-01-02T11:59:00Z", 24 * time.Hour, "2026-01-02T00:00:00Z"},
-		{"2026-01-02T12:01:00Z", 24 * time.Hour, "2026-01-03T00:00:00Z"},
-		{"1969-12-31T23:59:59Z", time.Minute, "1970-01-01T00:00:00Z"},
-		{"1969-12-31T23:58:59Z", time.Minute, "1969-12-31T23:59:00Z"},
-		{"2026-01-02T12:00:00Z", 1, "2026-01-02T12:00:00Z"},
-		{"1970-01-01T00:00:01Z", 3 * time.Second, "1970-01-01T00:00:00Z"},
-		{"1970-01-01T00:00:02Z", 3 * time.Second, "1970-01-01T00:00:03Z"},
-	} {
-		got := lockgroup.SlotAt(at(c.now), c.every)
-		require.True(t, at(c.slot).Equal(got), "%s every %s: %s", c.now, c.every, got)
 	}
 }

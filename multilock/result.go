@@ -23,8 +23,10 @@ type Result struct {
 	// Attempt counts from 1. Final says that nobody is to try once more.
 	Attempt int  `json:"attempt"`
 	Final   bool `json:"final"`
-	// Slot is the slot of time that the job ran for, zero for a job that runs once.
-	Slot time.Time `json:"slot,omitzero"`
+	// Tick is the one that the job ran for, and Began when the first attempt for it
+	// began, both by the source's clock; zero for a job that runs once and for all.
+	Tick  time.Time `json:"tick,omitzero"`
+	Began time.Time `json:"began,omitzero"`
 	// Start is when the job was started, by the clock of the host that ran it;
 	// Duration is how long it ran.
 	Start    time.Time     `json:"start"`

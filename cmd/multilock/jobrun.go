@@ -27,8 +27,9 @@ type jobRun struct {
 	grace   time.Duration // between TERM and KILL
 
 	plan      *lockgroup.Plan // nil if the result is not to be recorded
-	attempt   int             // the number of the attempt, from 1
-	committed bool            // the result of an attempt is recorded
+	decided   lockgroup.Decision
+	committed bool     // the result of an attempt is recorded
+	warnings  []string // about the plan
 }
 
 // run runs the command, keeps the lock as long as it has to, and releases it.
@@ -87,7 +88,7 @@ func (r *jobRun) spec() runner.Spec {
 			Args: r.opt.command, Env: append(r.env.jobEnviron(), r.variables(mark)...), Mark: mark,
 			Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr, JobControl: true, Self: r.src.self,
 		},
-		Lock: r.lock, Name: r.opt.jobName(), Again: r.attempt > 1, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
+		Lock: r.lock, Name: r.opt.jobName(), Again: r.decided.Attempt > 1, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
 		Limit: r.opt.maxRuntime.value, OverLimit: errRuntimeOut, Signals: signals, Ending: r.ending, Say: r.env.say,
 	}
 }
@@ -109,8 +110,11 @@ func (r *jobRun) variables(mark string) []string {
 	if r.opt.slot > 0 {
 		vars = append(vars, "MULTILOCK_SLOT="+strconv.Itoa(r.opt.slot))
 	}
-	if r.attempt > 0 {
-		vars = append(vars, "MULTILOCK_ATTEMPT="+strconv.Itoa(r.attempt))
+	if r.decided.Attempt > 0 {
+		vars = append(vars, "MULTILOCK_ATTEMPT="+strconv.Itoa(r.decided.Attempt))
+	}
+	if tick := r.decided.Tick; !tick.IsZero() {
+		vars = append(vars, "MULTILOCK_TICK="+tick.Format(time.RFC3339))
 	}
 	if r.fence > 0 {
 		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(r.fence, 10))
@@ -186,7 +190,7 @@ func (r *jobRun) giveUp(ctx context.Context, err error) error {
 func (r *jobRun) note(ctx context.Context, what multilock.Happening, result *job.Result, cause error) {
 	event := multilock.Event{
 		Time: time.Now(), What: what, Name: r.opt.name, Token: r.lock.Record().Token, By: r.src.self,
-		User: r.opt.user, Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited, Attempt: r.attempt,
+		User: r.opt.user, Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited, Attempt: r.decided.Attempt,
 	}
 	if what != multilock.Acquired {
 		event.Held = time.Since(r.since)
@@ -223,12 +227,18 @@ type runReport struct {
 	// was there already, if that is why the job was not run.
 	Attempt int               `json:"attempt,omitempty"`
 	Result  *multilock.Result `json:"result,omitempty"`
+	// Tick and Began are those of the result of --every, and Warnings what is to be
+	// said about them.
+	Tick     time.Time `json:"tick,omitzero"`
+	Began    time.Time `json:"began,omitzero"`
+	Warnings []string  `json:"warnings,omitempty"`
 }
 
 func (r *jobRun) report(result *job.Result, err error) {
 	report := runReport{
 		Name: r.opt.name, Group: r.opt.group, Slot: r.opt.slot, Token: r.lock.Record().Token, Fence: r.fence,
-		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: exitCode(err), Error: explain(err), Attempt: r.attempt,
+		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: exitCode(err), Error: explain(err), Attempt: r.decided.Attempt,
+		Tick: r.decided.Tick, Began: r.decided.Began, Warnings: r.warnings,
 	}
 	if result != nil {
 		report.JobExit = &result.Code

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,14 +14,14 @@ import (
 // recording is the options of "run" that have the job's result recorded.
 type recording struct {
 	once    bool
-	every   duration
+	every   everyTick
 	retries number
 }
 
 func (r *recording) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "once", Destination: &r.once, DisableDefaultText: true, Usage: "run the job once and for all, on whichever host: do nothing if its success is recorded", Category: "ONCE"},
-		&cli.GenericFlag{Name: "every", Value: &r.every, Usage: "run the job once per slot of this `DURATION` over all hosts: the slot that is nearest by the file server's clock", Category: "ONCE"},
+		&cli.GenericFlag{Name: "every", Value: &r.every, Usage: "run the job once per `TICK` over all hosts, such as 1h, 1h@30m or 1d@07:30[Europe/Berlin]; see above", Category: "ONCE"},
 		&cli.GenericFlag{Name: "retries", Value: &r.retries, Usage: "with --once or --every: try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "ONCE"},
 	}
 }
@@ -32,7 +31,9 @@ recorded is not run again: the exit code is 0, and a line says who ran it. One
 that failed is tried again as often as --retries says; after that its exit code is
 what every further run ends with, until "multilock clean --results NAME". A runner
 that crashes before the result is recorded, or is told to end by a signal, has
-not run the job as far as anybody can know: it is run again.`
+not run the job as far as anybody can know: it is run again.
+
+` + tickHelp
 
 // recorded says whether the job's result is to be recorded.
 func (r *recording) recorded() bool { return r.once || r.every.set }
@@ -48,9 +49,7 @@ func (r *recording) option() string {
 func (r *recording) check(command string) error {
 	switch {
 	case r.once && r.every.set:
-		return usagef(command, "--once and --every contradict each other: choose once and for all, or once per slot of time")
-	case r.every.set && r.every.value < time.Second:
-		return usagef(command, "--every %s: must be at least 1s", r.every.value)
+		return usagef(command, "--once and --every contradict each other: choose once and for all, or once per tick")
 	case r.retries.set && !r.recorded():
 		return usagef(command, "--retries counts recorded attempts: it needs --once or --every")
 	case r.retries.value < 0:
@@ -60,15 +59,11 @@ func (r *recording) check(command string) error {
 }
 
 // plan is what was asked for, nil if the result is not to be recorded.
-func (r *recording) plan(ctx context.Context, src *source) (*lockgroup.Plan, error) {
+func (r *recording) plan() *lockgroup.Plan {
 	if !r.recorded() {
-		return nil, nil
+		return nil
 	}
-	slot, err := lockgroup.CurrentSlot(ctx, src.locks, r.every.value)
-	if err != nil {
-		return nil, err
-	}
-	return &lockgroup.Plan{Retries: r.retries.value, Slot: slot}, nil
+	return &lockgroup.Plan{Retries: r.retries.value, Every: r.every.value}
 }
 
 // settledBefore looks, without the lock, whether the job needs no run. That it
@@ -85,7 +80,11 @@ func (o *runOptions) settledBefore(ctx context.Context, e *env, src *source, pla
 	if err != nil {
 		return false, err
 	}
-	step, _ := plan.Next(&last)
+	now, err := plan.Now(ctx, src.locks)
+	if err != nil {
+		return false, err
+	}
+	step := plan.Next(now, &last).Step
 	if step != lockgroup.Done && step != lockgroup.Failed {
 		return false, nil
 	}
@@ -96,7 +95,7 @@ func (o *runOptions) settledBefore(ctx context.Context, e *env, src *source, pla
 func (o *runOptions) skip(e *env, step lockgroup.Step, last multilock.Result) error {
 	err := o.skipError(step, last)
 	if err == nil && !o.quiet {
-		e.say("job %q already ran: %s", last.Name, ending(last))
+		e.say("job %q already ran%s: %s", last.Name, forTick(last.Tick), ending(last))
 	}
 	if o.json {
 		printReport(e, runReport{Name: o.name, Group: o.group, Exit: exitCode(err), Error: explain(err), Result: &last})

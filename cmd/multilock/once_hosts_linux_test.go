@@ -53,7 +53,7 @@ func TestRetriesOverHosts(t *testing.T) {
 	require.Len(t, s.attempts(), 4)
 }
 
-// A slot of time is one for all hosts.
+// A tick is one for all hosts.
 func TestEveryOverHosts(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

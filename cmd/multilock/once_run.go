@@ -24,11 +24,16 @@ func (r *jobRun) consult(ctx context.Context) (run bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	step, attempt := r.plan.Next(found)
-	if step != lockgroup.Run {
-		return false, r.opt.skip(r.env, step, last)
+	now, err := r.plan.Now(ctx, r.src.locks)
+	if err != nil {
+		return false, err
 	}
-	r.attempt = attempt
+	d := r.plan.Next(now, found)
+	if d.Step != lockgroup.Run {
+		return false, r.opt.skip(r.env, d.Step, last)
+	}
+	r.decided = d
+	r.warn(now, last)
 	return true, nil
 }
 
@@ -44,13 +49,16 @@ func (r *jobRun) attempts(ctx context.Context) (*job.Result, error) {
 		if failed != nil {
 			return result, errors.Join(err, failed)
 		}
-		step, next := r.plan.Next(recorded)
-		if recorded == nil || step != lockgroup.Run || errors.As(err, new(*job.LingeringError)) {
+		if recorded == nil || errors.As(err, new(*job.LingeringError)) {
 			return result, err
 		}
-		r.attempt = next
+		d := r.plan.Again(*recorded)
+		if d.Step != lockgroup.Run {
+			return result, err
+		}
+		r.decided = d
 		if !r.opt.quiet {
-			r.env.say("job %q failed (%s); trying again, attempt %d of %d", r.opt.name, exitWords(*recorded), next, r.plan.Retries+1)
+			r.env.say("job %q failed (%s); trying again, attempt %d of %d", r.opt.name, exitWords(*recorded), d.Attempt, r.plan.Retries+1)
 		}
 	}
 }
@@ -65,7 +73,7 @@ func (r *jobRun) record(ctx context.Context, ended job.Result, cause error) (*mu
 		r.env.say("job %q was told to end; nothing is recorded, so it will run again", r.opt.name)
 		return nil, nil
 	}
-	result := r.plan.Complete(r.resultOf(ended, cause), r.attempt)
+	result := r.plan.Complete(r.resultOf(ended, cause), r.decided)
 	if err := r.lock.Commit(ctx, result); err != nil {
 		return nil, r.notRecorded(result, err)
 	}

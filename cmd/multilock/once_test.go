@@ -182,21 +182,21 @@ func TestLostAfterTheResult(t *testing.T) {
 func TestEvery(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	const slot = "10000d" // no other one begins during a test
-	require.Equal(t, ended{0, "", ""}, s.once([]string{"--every", slot}, "true"))
-	got := s.once([]string{"--every", slot}, "true")
+	const rarely = "10000d" // no other tick comes during a test
+	require.Equal(t, ended{0, "", ""}, s.once([]string{"--every", rarely}, "true"))
+	got := s.once([]string{"--every", rarely}, "true")
 	require.Zero(t, got.code)
-	require.Contains(t, got.stderr, "already ran")
+	require.Regexp(t, `^multilock: job "x" already ran for its tick of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: success on `, got.stderr)
 	require.Equal(t, []string{"1"}, s.attempts())
+	s.must("clean", "--results")
 
-	// A shorter slot that begins while we wait for it.
-	s.eventually("a new slot begins", func() bool {
+	s.eventually("further ticks come", func() bool {
 		got := s.once([]string{"--every", "1s", "-q"}, "true")
 		require.Equal(t, ended{0, "", ""}, got)
 		return len(s.attempts()) >= 3
 	})
 	for _, attempt := range s.attempts() {
-		require.Equal(t, "1", attempt, "each slot counts anew")
+		require.Equal(t, "1", attempt, "each tick counts anew")
 	}
 }
 
@@ -229,8 +229,11 @@ func TestBadInputOfOnce(t *testing.T) {
 		"run --retries 1 -- true":                                "run: --retries counts recorded attempts: it needs --once or --every",
 		"run --once --retries -1 -- true":                        "run: --retries -1: must not be negative",
 		"run --once --retries x -- true":                         `run: --retries: "x" is not a number`,
-		"run --every 0 -- true":                                  "run: --every 0s: must be at least 1s",
-		"run --every 10ms -- true":                               "run: --every 10ms: must be at least 1s",
+		"run --every 0 -- true":                                  "run: --every: the span 0s is shorter than 1s",
+		"run --every 10ms -- true":                               "run: --every: the span 10ms is shorter than 1s",
+		"run --every 1h@90m -- true":                             "run: --every: the phase 90m is not shorter than the span 1h",
+		"run --every 1h@00:30 -- true":                           "run: --every: the time of day 00:30 needs a span of whole days, such as 1d",
+		"run --every 1d@07:30[Mars/Olympus] -- true":             `run: --every: this host does not know the time zone "Mars/Olympus": correct the name, or install the package tzdata here`,
 		"run --every soon -- true":                               `run: --every: "soon" is no duration`,
 		"run --once --slots 2 -- true":                           "--slots and a recorded result",
 		"clean x":                                                `clean: unexpected "x"`,

@@ -15,20 +15,20 @@ import (
 
 // resultView is a result as --json shows it.
 type resultView struct {
-	Name     string     `json:"name"`
-	State    string     `json:"state"` // done, failed, retry, unknown
-	Exit     int        `json:"exit"`
-	Signal   string     `json:"signal,omitempty"`
-	Why      string     `json:"why,omitempty"`
-	Attempt  int        `json:"attempt,omitempty"`
-	Slot     *time.Time `json:"slot,omitempty"`
-	Token    string     `json:"token,omitempty"`
-	Host     string     `json:"host,omitempty"`
-	PID      int        `json:"pid,omitempty"`
-	User     string     `json:"user,omitempty"`
-	Command  string     `json:"command,omitempty"`
-	Start    time.Time  `json:"start,omitzero"`
-	Duration float64    `json:"duration_seconds"`
+	Name     string    `json:"name"`
+	State    string    `json:"state"` // done, failed, retry, unknown
+	Exit     int       `json:"exit"`
+	Signal   string    `json:"signal,omitempty"`
+	Why      string    `json:"why,omitempty"`
+	Attempt  int       `json:"attempt,omitempty"`
+	Tick     time.Time `json:"tick,omitzero"`
+	Token    string    `json:"token,omitempty"`
+	Host     string    `json:"host,omitempty"`
+	PID      int       `json:"pid,omitempty"`
+	User     string    `json:"user,omitempty"`
+	Command  string    `json:"command,omitempty"`
+	Start    time.Time `json:"start,omitzero"`
+	Duration float64   `json:"duration_seconds"`
 }
 
 // The states of a result.
@@ -40,11 +40,8 @@ const (
 
 func viewOfResult(r multilock.Result) resultView {
 	v := resultView{
-		Name: r.Name, State: resultState(r), Exit: r.Exit, Signal: r.Signal, Why: r.Why, Attempt: r.Attempt, Token: r.Token,
+		Name: r.Name, State: resultState(r), Exit: r.Exit, Signal: r.Signal, Why: r.Why, Attempt: r.Attempt, Tick: r.Tick, Token: r.Token,
 		Host: r.By.Host, PID: r.By.PID, User: r.User, Command: r.Command, Start: r.Start, Duration: r.Duration.Seconds(),
-	}
-	if !r.Slot.IsZero() {
-		v.Slot = &r.Slot
 	}
 	if r.Foreign != "" {
 		v.Why = r.Foreign

@@ -78,7 +78,9 @@ when COMMAND itself ends: what it left in the background is not waited for.
    multilock -d /shared run -n report --wait forever -- make report
 
 For cron on many hosts: -q -E 0 keeps quiet where another host runs the job, and
---min-hold 30s keeps a host whose clock is late from running it again.
+--every 1d keeps a host whose clock is late from running it again.
+
+   0 2 * * *  multilock -d /shared run -q -E 0 -n nightly --every 1d -- nightly.sh
 
 ` + onceHelp + `
 
@@ -163,10 +165,7 @@ func runRun(ctx context.Context, e *env, o *runOptions) error {
 	outliveReaders()
 	defer sigs.release()
 	start := time.Now()
-	plan, err := o.plan(ctx, src)
-	if err != nil {
-		return src.close(err)
-	}
+	plan := o.plan()
 	if settled, err := o.settledBefore(ctx, e, src, plan); settled || err != nil {
 		return src.close(err)
 	}

@@ -135,7 +135,7 @@ func TestCommandOnAHostWhoseClockIsAhead(t *testing.T) {
 
 // "Once a day over all hosts" is the server's day: a host for which it is the day after
 // tomorrow, or before yesterday, does not run the job again.
-func TestSlotOnAHostWithAnotherDay(t *testing.T) {
+func TestTickOnAHostWithAnotherDay(t *testing.T) {
 	needCommand(t)
 	h, other := hosts()[0], hosts()[1]
 	odd := hostWithClock(t, h, 2*day)

@@ -25,9 +25,10 @@ const (
 	keyWhy      = "y"
 	keyAttempt  = "a"
 	keyFinal    = "f"
-	keySlot     = "o" // seconds of Unix time
-	keyBegun    = "w" // nanoseconds of it
-	keyDuration = "d" // nanoseconds
+	keyTick     = "o" // nanoseconds of Unix time
+	keyBegan    = "q" // the same, as are those below
+	keyStarted  = "w"
+	keyDuration = "d"
 	keyPiece    = "i" // which piece of how many
 )
 
@@ -43,7 +44,8 @@ func encodeResult(brand string, r multilock.Result) ([]string, error) {
 	fields := []field{
 		{keyNonce, r.Token}, {keyUser, cut(r.User, maxResultUser)}, {keyCommand, cut(r.Command, maxResultCommand)},
 		{keyExit, number(int64(r.Exit))}, {keySignal, r.Signal}, {keyWhy, cut(r.Why, maxResultWhy)}, {keyAttempt, number(int64(r.Attempt))},
-		{keySlot, number(seconds(r.Slot))}, {keyBegun, number(nanoseconds(r.Start))}, {keyDuration, number(int64(r.Duration))},
+		{keyTick, number(nanoseconds(r.Tick))}, {keyBegan, number(nanoseconds(r.Began))}, {keyStarted, number(nanoseconds(r.Start))},
+		{keyDuration, number(int64(r.Duration))},
 	}
 	if r.Final {
 		fields = append(fields, field{keyFinal, "1"})
@@ -61,18 +63,18 @@ func encodeResult(brand string, r multilock.Result) ([]string, error) {
 	return pieces, nil
 }
 
-func seconds(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.Unix()
-}
-
 func nanoseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
 	return t.UnixNano()
+}
+
+func fromNanoseconds(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
 }
 
 // parseResult reads a result. It never fails: what it does not understand becomes a
@@ -101,12 +103,7 @@ func decodeResult(pieces map[int]string) (multilock.Result, error) {
 		Token: printable(v.fields[keyNonce]), By: by, User: printable(v.fields[keyUser]), Command: printable(v.fields[keyCommand]),
 		Exit: int(n.get(keyExit)), Signal: printable(v.fields[keySignal]), Why: printable(v.fields[keyWhy]), Attempt: int(n.get(keyAttempt)),
 		Final: v.fields[keyFinal] != "", Duration: time.Duration(n.get(keyDuration)),
-	}
-	if slot := n.get(keySlot); slot != 0 {
-		r.Slot = time.Unix(slot, 0).UTC()
-	}
-	if begun := n.get(keyBegun); begun != 0 {
-		r.Start = time.Unix(0, begun).UTC()
+		Tick: fromNanoseconds(n.get(keyTick)), Began: fromNanoseconds(n.get(keyBegan)), Start: fromNanoseconds(n.get(keyStarted)),
 	}
 	if err := errors.Join(err, n.err); err != nil || r.Token == "" || r.Attempt < 1 {
 		return multilock.Result{}, errors.New("it is not a whole result")

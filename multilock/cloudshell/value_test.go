@@ -89,7 +89,7 @@ func FuzzValue(f *testing.F) {
 func TestResultRoundTrip(t *testing.T) {
 	want := multilock.Result{
 		Name: "nightly", Token: "5f", By: someHeld().record.Holder.Identity, User: "ada", Command: "make all", Exit: 3, Signal: "SIGTERM", Why: "because; 100%",
-		Attempt: 2, Final: true, Slot: time.Unix(1763752680, 0).UTC(), Start: time.Unix(1763752689, 123456789).UTC(), Duration: 90 * time.Second,
+		Attempt: 2, Final: true, Tick: time.Unix(1763752680, 1).UTC(), Began: time.Unix(1763752687, 987654321).UTC(), Start: time.Unix(1763752689, 123456789).UTC(), Duration: 90 * time.Second,
 	}
 	pieces, err := encodeResult(brand("R"), want)
 	require.NoError(t, err)

@@ -1,0 +1,124 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tickReport is what the tests read of the JSON of "run --every".
+type tickReport struct {
+	Ran         bool
+	Tick, Began time.Time
+	Warnings    []string
+}
+
+func tickReportOf(t *testing.T, got ended) tickReport {
+	t.Helper()
+	require.Zero(t, got.code, got.stderr)
+	lines := strings.Split(strings.TrimSpace(got.stderr), "\n")
+	var report tickReport
+	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &report), got.stderr)
+	return report
+}
+
+// Processes that ask without a pause, so also on both sides of every edge: each tick is
+// run once, and no two starts are within half a span.
+func TestEveryAtItsEdges(t *testing.T) {
+	t.Parallel()
+	for _, every := range []string{"1s", "1s@0s", "1s@500ms"} {
+		t.Run(every, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t)
+			const enough = 4
+			var mu sync.Mutex
+			var runs []tickReport
+			note := func(r tickReport) (done bool) {
+				mu.Lock()
+				defer mu.Unlock()
+				if r.Ran {
+					runs = append(runs, r)
+				}
+				return len(runs) >= enough
+			}
+			var hosts sync.WaitGroup
+			for range 3 {
+				hosts.Go(func() {
+					for !note(tickReportOf(t, s.run("run", "-q", "-E", "0", "--json", "-n", "x", "--every", every, "--wait", "forever", "--", "true"))) {
+					}
+				})
+			}
+			hosts.Wait()
+			requireTicks(t, runs, every)
+		})
+	}
+}
+
+func requireTicks(t *testing.T, runs []tickReport, every string) {
+	t.Helper()
+	_, phase, phased := strings.Cut(every, "@")
+	slices.SortFunc(runs, func(a, b tickReport) int { return a.Began.Compare(b.Began) })
+	for i, run := range runs {
+		if phased {
+			offset, err := time.ParseDuration(phase)
+			require.NoError(t, err)
+			require.Equal(t, offset, time.Duration(run.Tick.UnixNano()%int64(time.Second)), "%v", runs)
+			require.LessOrEqual(t, run.Tick.Sub(run.Began).Abs(), time.Second/2, "%v", runs)
+		}
+		if i > 0 {
+			require.GreaterOrEqual(t, run.Began.Sub(runs[i-1].Began), time.Second/2, "%v", runs)
+			require.True(t, run.Tick.After(runs[i-1].Tick), "%v", runs)
+		}
+	}
+}
+
+// A line that fires in the middle of two ticks is told so, however quiet it is to be, and
+// what to write instead. That is good advice.
+func TestEveryNearTheEdge(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	middle := time.Now().UTC().Add(12 * time.Hour)
+	got := s.once([]string{"-q", "--json", "--every", "1d@" + middle.Format("15:04")}, "true")
+	report := tickReportOf(t, got)
+	require.True(t, report.Ran)
+	require.Len(t, report.Warnings, 1)
+	require.Contains(t, got.stderr, "multilock: warning: "+report.Warnings[0]+"\n")
+	require.Contains(t, report.Warnings[0], "near to the middle between two ticks")
+	better := regexp.MustCompile(`write (--every) (1d@\d\d:\d\d);`).FindStringSubmatch(report.Warnings[0])
+	require.NotNil(t, better, report.Warnings[0])
+
+	s.must("clean", "--results")
+	require.Equal(t, ended{0, "", ""}, s.once(better[1:], "true"))
+}
+
+// A server's clock that was wrong once blocks no job, and is no secret.
+func TestEveryAfterAWrongClock(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.spoil("x", `{"v":1,"group":".locks","name":"x","token":"t","by":{"host":"alpha"},"exit":3,"attempt":1,"final":true,`+
+		`"tick":"2531-05-06T12:00:00Z","began":"2531-05-06T11:59:58Z","start":"2026-05-06T12:00:00Z","duration_ns":1}`+"\n")
+	report := tickReportOf(t, s.once([]string{"-q", "--json", "--every", "1h"}, "true"))
+	require.True(t, report.Ran)
+	require.Len(t, report.Warnings, 1)
+	require.Contains(t, report.Warnings[0], "is for the tick of 2531-05-06 12:00:00 UTC, later than any that --every 1h can mean")
+	require.Equal(t, ended{0, "", ""}, s.once([]string{"-q", "--every", "1h"}, "true"))
+	require.Equal(t, []string{"1"}, s.attempts())
+	require.Equal(t, "done", s.result("x").State)
+}
+
+// The job learns which tick it is run for.
+func TestJobKnowsItsTick(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	got := s.run("run", "--every", "1d@00:00", "--json", "--", "printenv", "MULTILOCK_TICK")
+	require.Equal(t, tickReportOf(t, got).Tick.Format(time.RFC3339)+"\n", got.stdout)
+	require.Equal(t, 1, s.run("run", "-n", "y", "--", "printenv", "MULTILOCK_TICK").code)
+}

@@ -1,0 +1,166 @@
+package lockgroup
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/internal/span"
+	"github.com/multilock/go/multilock"
+)
+
+// Every says how often a job runs: once per tick over all hosts, with a tick in each
+// span of so long, by the source's clock. The zero value is: once and for all. Get
+// others from ParseEvery or EverySpan.
+type Every struct {
+	span   time.Duration
+	phased bool          // the ticks are where phase says; else where the last run was
+	phase  time.Duration // since 1970 UTC; with a zone since midnight, by its wall clocks
+	zone   *time.Location
+}
+
+// The bounds of a span.
+const (
+	minSpan = time.Second
+	maxSpan = 100 * 365 * span.Day
+)
+
+// EverySpan is an Every without a phase. A span that is shorter than a second, or longer
+// than a hundred years, is refused where it is used; 0 is the zero value.
+func EverySpan(d time.Duration) Every { return Every{span: d} }
+
+// ParseEvery reads "SPAN" or "SPAN@PHASE": a span is 90s, 5m, 2h30m or 1d. The ticks lie
+//
+//	1h                        where the job ran last, and every hour from there
+//	1h@30m                    half an hour after each full hour: a duration since 1970 UTC
+//	1d@07:30                  at that time of the day in UTC
+//	1d@07:30[Europe/Berlin]   at that time by the wall clocks of a zone, also where they are
+//	                          changed: a time that they skip is the end of the gap, one
+//	                          that they show twice is the first of the two
+//
+// A time of day needs a span of whole days; these are counted from 1970-01-01. The error
+// is a *multilock.InvalidError.
+func ParseEvery(text string) (Every, error) {
+	e, err := parseEvery(text)
+	if err != nil {
+		return Every{}, &multilock.InvalidError{What: "every", Got: text, Why: err.Error(), Err: err}
+	}
+	return e, nil
+}
+
+func parseEvery(text string) (e Every, err error) {
+	length, phase, phased := strings.Cut(text, "@")
+	if e.span, err = span.Parse(length); err != nil {
+		return e, err
+	}
+	if err := e.checkSpan(); err != nil || !phased {
+		return e, err
+	}
+	return e.parsePhase(phase)
+}
+
+func (e Every) parsePhase(text string) (_ Every, err error) {
+	e.phased = true
+	clock, zone, zoned := strings.Cut(text, "[")
+	switch {
+	case strings.Contains(clock, ":"):
+		e.phase, err = e.timeOfDay(clock)
+	case zoned:
+		err = fmt.Errorf("a time zone needs a time of day, such as @07:30[%s", zone)
+	default:
+		e.phase, err = e.offset(clock)
+	}
+	if err == nil && zoned {
+		e.zone, err = parseZone(zone)
+	}
+	return e, err
+}
+
+// timeOfDay reads 07:30 or 07:30:15, as what has passed since midnight.
+func (e Every) timeOfDay(text string) (time.Duration, error) {
+	if e.span%span.Day != 0 {
+		return 0, fmt.Errorf("the time of day %s needs a span of whole days, such as 1d; for a shorter one write how long after its start the tick is, such as 1h@30m", text)
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		if moment, err := time.Parse(layout, text); err == nil {
+			return moment.Sub(moment.Truncate(span.Day)), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no time of day; write 07:30", text)
+}
+
+// offset reads how long after the multiples of the span the ticks are. A number without
+// a unit would be seconds, and is mostly meant to be something else.
+func (e Every) offset(text string) (time.Duration, error) {
+	phase, err := span.Parse(text)
+	if _, isNumber := strconv.ParseFloat(text, 64); isNumber == nil {
+		return 0, fmt.Errorf("the phase %s has no unit; write %sm or %ss", text, text, text)
+	}
+	if err == nil && phase >= e.span {
+		err = fmt.Errorf("the phase %s is not shorter than the span %s", text, span.Format(e.span))
+	}
+	return phase, err
+}
+
+// parseZone reads what follows the opening bracket. The host's own zone has no name that
+// others could know.
+func parseZone(text string) (*time.Location, error) {
+	name, closed := strings.CutSuffix(text, "]")
+	if !closed || name == "" || name == "Local" {
+		return nil, fmt.Errorf("%q does not end with the name of a time zone; write 07:30[Europe/Berlin]", "["+text)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("this host does not know the time zone %q: correct the name, or install the package tzdata here: %w", name, err)
+	}
+	return zone, nil
+}
+
+func (e Every) checkSpan() error {
+	switch {
+	case e.span < minSpan:
+		return fmt.Errorf("the span %s is shorter than %s", span.Format(e.span), minSpan)
+	case e.span > maxSpan:
+		return fmt.Errorf("the span %s is longer than a hundred years", span.Format(e.span))
+	}
+	return nil
+}
+
+// check is for values that were not parsed.
+func (e Every) check() error {
+	if e.IsZero() {
+		return nil
+	}
+	if err := e.checkSpan(); err != nil {
+		return &multilock.InvalidError{What: "every", Got: e.String(), Why: err.Error()}
+	}
+	return nil
+}
+
+// IsZero says whether it means once and for all.
+func (e Every) IsZero() bool { return e == Every{} }
+
+// String writes it as ParseEvery reads it; "" if it means once and for all.
+func (e Every) String() string {
+	switch {
+	case e.IsZero():
+		return ""
+	case !e.phased:
+		return span.Format(e.span)
+	case e.zone != nil:
+		return span.Format(e.span) + "@" + e.clock() + "[" + e.zone.String() + "]"
+	case e.span%span.Day == 0 && e.phase < span.Day:
+		return span.Format(e.span) + "@" + e.clock()
+	}
+	return span.Format(e.span) + "@" + span.Format(e.phase)
+}
+
+// clock writes the phase as a time of day.
+func (e Every) clock() string {
+	layout := "15:04"
+	if e.phase%time.Minute != 0 {
+		layout = "15:04:05.999999999"
+	}
+	return time.Time{}.Add(e.phase).Format(layout)
+}
