@@ -14,6 +14,10 @@ type evidence struct {
 	// holder and job are what this host knows of the processes. That a job is Gone is
 	// said only of all that carries the lock's token, not of its process group alone.
 	holder, job process.Evidence
+	// peer is what this host knows of the process of a Python MultiLock, and legacy
+	// says that such peers are reckoned with.
+	peer   process.Evidence
+	legacy bool
 	// torn says that the lock file is empty, as a crash of the writer's machine leaves it.
 	torn bool
 	// strange is what is known of a record that cannot be understood.
@@ -61,6 +65,9 @@ func judge(e evidence) verdict {
 	if v, certain := judgeProcesses(e); certain {
 		return v
 	}
+	if v, certain := judgePeer(e); certain {
+		return v
+	}
 	limit, window, why := limits(e)
 	if limit == 0 {
 		return verdict{multilock.Held, why, 5 * glance}
@@ -100,17 +107,20 @@ func limits(e evidence) (limit, window time.Duration, why string) {
 		limit = max(e.maxAge, e.strange.ttl)
 		return limit, min(limit/10, tornBeat) + silentWindow/10, strangeWhy(e.strange, limit)
 	case r.TTL == 0:
-		return e.maxAge, min(e.maxAge/10, tornBeat) + silentWindow/10, foreignWhy(r)
+		return e.maxAge, min(e.maxAge/10, tornBeat) + silentWindow/10, foreignWhy(e)
 	case r.Heartbeat == 0:
 		return max(r.TTL, e.maxAge), min(r.TTL/10, silentWindow), fmt.Sprintf("it is held for %s without being renewed", r.TTL)
 	}
 	return max(r.TTL, e.maxAge), r.Heartbeat * 3 / 2, aliveWhy(e)
 }
 
-func foreignWhy(r multilock.Record) string {
+func foreignWhy(e evidence) string {
 	const clear = "; it has no ttl, so only --max-age or break --force can clear it"
-	if r.Foreign != "" {
-		return r.Foreign + clear
+	switch {
+	case e.record.Foreign != "":
+		return e.record.Foreign + clear
+	case e.peer.Life == process.Gone:
+		return "it was taken by a Python MultiLock, and " + e.peer.Why + clear
 	}
 	return "it was taken by a Python MultiLock" + clear
 }

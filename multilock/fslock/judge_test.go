@@ -129,12 +129,20 @@ func TestJudgeWithoutATTL(t *testing.T) {
 	foreign, peer := multilock.Record{Foreign: "the lock file is torn"}, peerRecord("host", 7)
 	const year, window = 365 * 24 * time.Hour, 6*time.Second + silentWindow/10
 	judgeAll(t, map[string]trial{
-		"foreign, for ever":           {evidence{record: foreign, silence: year, unchanged: year, watched: year}, multilock.Held, "torn; it has no ttl", 5 * glance},
-		"peer, for ever":              {evidence{record: peer, silence: year, unchanged: year, watched: year}, multilock.Held, "Python MultiLock; it has no ttl", 5 * glance},
-		"foreign, max-age not over":   {evidence{record: foreign, maxAge: time.Minute, silence: 30 * time.Second}, multilock.Held, "torn", 5 * glance},
-		"peer, max-age not watched":   {evidence{record: peer, maxAge: time.Minute, silence: time.Minute, watched: window - 1}, multilock.Suspect, "watching it for 6.1s", window / 6},
-		"peer, max-age over":          {evidence{record: peer, maxAge: time.Minute, silence: time.Minute, watched: window}, multilock.Dead, "limit of 1m0s", 0},
-		"a long max-age, long window": {evidence{record: foreign, maxAge: year, silence: year, watched: tornBeat}, multilock.Suspect, "watching it for 30.1s", (tornBeat + silentWindow/10) / 6},
+		"foreign, for ever":             {evidence{record: foreign, silence: year, unchanged: year, watched: year}, multilock.Held, "torn; it has no ttl", 5 * glance},
+		"peer, for ever":                {evidence{record: peer, silence: year, unchanged: year, watched: year}, multilock.Held, "Python MultiLock; it has no ttl", 5 * glance},
+		"foreign, max-age not over":     {evidence{record: foreign, maxAge: time.Minute, silence: 30 * time.Second}, multilock.Held, "torn", 5 * glance},
+		"peer, max-age not watched":     {evidence{record: peer, maxAge: time.Minute, silence: time.Minute, watched: window - 1}, multilock.Suspect, "watching it for 6.1s", window / 6},
+		"peer, max-age over":            {evidence{record: peer, maxAge: time.Minute, silence: time.Minute, watched: window}, multilock.Dead, "limit of 1m0s", 0},
+		"peer that lives, max-age over": {evidence{record: peer, peer: alive, maxAge: time.Minute, silence: year, watched: year}, multilock.Held, "process 7 is running on this host", glance},
+		"peer that is not there":        {evidence{record: peer, peer: gone7, silence: year, watched: year}, multilock.Held, "and process 7 no longer exists", 5 * glance},
+		"legacy peer, just silent":      {evidence{record: peer, peer: gone7, legacy: true, silence: limboLimit - 1}, multilock.Held, "it is cleared", 10 * time.Millisecond},
+		"legacy peer, not watched":      {evidence{record: peer, peer: gone7, legacy: true, silence: limboLimit, watched: limboWindow - 1}, multilock.Suspect, "watching it for 2s", limboWindow / 6},
+		"legacy peer, watched":          {evidence{record: peer, peer: gone7, legacy: true, silence: limboLimit, watched: limboWindow}, multilock.Dead, "process 7", 0},
+		"legacy peer, a long max-age":   {evidence{record: peer, peer: gone7, legacy: true, maxAge: time.Hour, silence: limboLimit, watched: limboWindow}, multilock.Dead, "process 7", 0},
+		"legacy peer, a short max-age":  {evidence{record: peer, peer: gone7, legacy: true, maxAge: time.Second, silence: time.Second, watched: time.Second}, multilock.Dead, "limit of 1s", 0},
+		"legacy peer that lives":        {evidence{record: peer, peer: alive, legacy: true, silence: year, watched: year}, multilock.Held, "process 7 is running", glance},
+		"a long max-age, long window":   {evidence{record: foreign, maxAge: year, silence: year, watched: tornBeat}, multilock.Suspect, "watching it for 30.1s", (tornBeat + silentWindow/10) / 6},
 	})
 }
 

@@ -200,6 +200,7 @@ func (o *observer) evidence() evidence {
 	if o.dir == nil {
 		e.maxAge = 0 // what may not be opened cannot be broken either
 	}
+	e.peer, e.legacy = findPeer(o.record, self), o.src.legacy
 	if o.record.Token != "" {
 		e.holder = o.record.Holder.Judge(self)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/process"
 )
 
 // pythonPeer starts a process that takes locks as the Python MultiLock does. See
@@ -60,18 +61,71 @@ func TestWeSeeAPythonLockAsHeld(t *testing.T) {
 	require.NoError(t, lock.Release(t.Context()))
 }
 
-// A bare pid proves nothing, so that a Python peer that died keeps its lock,
-// unless the caller says for how long it may be silent.
-func TestLockOfADeadPythonPeerNeedsMaxAge(t *testing.T) {
-	base := fresh(t)
-	peer := pythonPeer(t, base)
-	src := beside(t, base)
-	require.Equal(t, "acquired", peer.Do("acquire job"))
-	peer.Kill()
-	_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
-	require.ErrorIs(t, err, multilock.ErrHeld)
-	acquire(t, src, "job", multilock.Options{TTL: long, Patience: multilock.Patience{MaxAge: time.Second}})
-	requireBroken(t, src, "job", "no sign of life")
+// onTheHost is this process as one that sees all processes of its host.
+func onTheHost(t *testing.T) process.Identity {
+	id := self(t)
+	id.Namespace = "pid:[4026531836]"
+	return id
+}
+
+// A bare pid proves nothing where others may have one like it, nor where nobody reckons
+// with such peers: then a Python peer that died keeps its lock, unless the caller says for
+// how long it may be silent. That its process is not there is said in any case.
+func TestLockOfADeadPythonPeer(t *testing.T) {
+	elsewhere := onTheHost(t)
+	elsewhere.Host = "elsewhere"
+	contained := onTheHost(t)
+	contained.Namespace = "pid:[4026532000]"
+	for name, c := range map[string]struct {
+		self         process.Identity
+		legacy, dies bool
+		told         string
+	}{
+		"with legacy peers":       {self: onTheHost(t), legacy: true, dies: true, told: "no process"},
+		"only ours":               {self: onTheHost(t), told: "no process"},
+		"from another host":       {self: elsewhere, legacy: true, told: "--max-age"},
+		"from within a container": {self: contained, legacy: true, told: "--max-age"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base := fresh(t)
+			peer := pythonPeer(t, base)
+			require.Equal(t, "acquired", peer.Do("acquire job"))
+			peer.Kill()
+			age(t, filepath.Join(base, fslock.DefaultGroup, "job"))
+			src := open(t, fslock.Options{Base: base, LegacyPeers: c.legacy, Self: c.self})
+			lock, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{TTL: long})
+			if c.dies {
+				require.NoError(t, err)
+				requireBroken(t, src, "job", c.told)
+				require.NoError(t, lock.Release(t.Context()))
+				return
+			}
+			require.ErrorIs(t, err, multilock.ErrHeld)
+			require.ErrorContains(t, err, c.told)
+			acquire(t, src, "job", multilock.Options{TTL: long, Patience: multilock.Patience{MaxAge: time.Second}})
+			requireBroken(t, src, "job", "no sign of life")
+		})
+	}
+}
+
+// However old the lock is: its process lives.
+func TestMaxAgeSparesALivingPythonPeer(t *testing.T) {
+	for name, legacy := range map[string]bool{"legacy peers": true, "only ours": false} {
+		t.Run(name, func(t *testing.T) {
+			base := fresh(t)
+			peer := pythonPeer(t, base)
+			require.Equal(t, "acquired", peer.Do("acquire job"))
+			age(t, filepath.Join(base, fslock.DefaultGroup, "job"))
+			src := open(t, fslock.Options{Base: base, LegacyPeers: legacy, Self: onTheHost(t)})
+			_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{Patience: multilock.Patience{MaxAge: time.Second}})
+			require.ErrorIs(t, err, multilock.ErrHeld)
+			require.ErrorContains(t, err, "lives on this host")
+			require.Equal(t, "mine", peer.Do("verify job"))
+			_, err = multilock.Break(within(t), src, "job", multilock.Want{Alive: true})
+			require.NoError(t, err)
+		})
+	}
 }
 
 // Four of theirs and four of ours add to one number, which no two may do at once.
