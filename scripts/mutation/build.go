@@ -94,14 +94,18 @@ func (t *target) buildSwitched(work string, all []*mutant) (b *binary, refused [
 	}
 }
 
-// buildAlone builds the tests with one mutant in the place of the code.
+// buildAlone builds the tests with one mutant in the place of the code. It returns nil
+// if the compiler refuses it.
 func (t *target) buildAlone(work string, m *mutant) (*binary, error) {
 	b := &binary{target: t, path: filepath.Join(work, "alone.test"), mutants: []*mutant{m}}
 	m.id = 0 // there is nothing to switch
 	changed := string(m.src.content[:m.start]) + m.text + string(m.src.content[m.end:])
 	out, err := t.compile(work, b.path, map[string]string{m.src.abs: changed})
+	if err != nil && len(complainedAbout(string(out), b.mutants)) > 0 {
+		return nil, nil
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
+		return nil, fmt.Errorf("build %s: %w\n%s", t.path, err, out)
 	}
 	return b, nil
 }

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -139,71 +138,6 @@ func (o options) chosen(all []*mutant, known *equivalents) []*mutant {
 	return chosen
 }
 
-// try tries the mutants of one package.
-func (o options) try(ctx context.Context, t *target, all []*mutant, known *equivalents) (*report, error) {
-	work, err := os.MkdirTemp("", "mutants-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(work) //nolint:errcheck // what is left is in nobody's way
-	if err := os.Chmod(work, 0o755); err != nil {
-		return nil, err
-	}
-	past, err := o.memory(work)
-	if err != nil {
-		return nil, err
-	}
-	functions, pkg, err := t.digests()
-	if err != nil {
-		return nil, err
-	}
-	chosen := o.chosen(all, known)
-	rep := &report{path: t.path, all: all, known: known, results: map[*mutant]result{}}
-	var open []*mutant
-	for _, m := range chosen {
-		function := functions[m.src.path+" "+m.function]
-		if r, ok := past.recall(m.key(), function, pkg); ok {
-			rep.results[m] = r
-			continue
-		}
-		open = append(open, m)
-	}
-	if len(open) == 0 {
-		return rep, nil
-	}
-	b, refused, err := t.buildSwitched(work, all)
-	if err != nil {
-		return nil, err
-	}
-	rep.refused = refused
-	b.spare = o.spare
-	open = slices.DeleteFunc(open, func(m *mutant) bool { return slices.Contains(refused, m) })
-	tests, leftOut, err := b.profile(ctx, work, o.longest)
-	if err != nil {
-		return nil, err
-	}
-	rep.leftOut = leftOut
-	fmt.Printf("%s: %d changes, %d to be tried with %d tests\n", t.path, len(all), len(open), len(tests))
-	var mu sync.Mutex
-	done := 0
-	err = parallel(ctx, o.jobs, open, func(ctx context.Context, m *mutant) error {
-		r, err := t.tryOne(ctx, work, b, tests, m)
-		if err != nil {
-			return err
-		}
-		r.Key, r.Function, r.Package = m.key(), functions[m.src.path+" "+m.function], pkg
-		mu.Lock()
-		defer mu.Unlock()
-		rep.results[m] = r
-		done++
-		if r.Verdict != killed {
-			fmt.Fprintf(os.Stderr, "(%d of %d) %s", done, len(open), describe(m, r))
-		}
-		return past.keep(r)
-	})
-	return rep, err
-}
-
 func (o options) memory(work string) (*memory, error) {
 	path := o.results
 	if path == "" {
@@ -215,27 +149,6 @@ func (o options) memory(work string) (*memory, error) {
 		}
 	}
 	return openMemory(path)
-}
-
-// tryOne tries a mutant in the build that has it.
-func (t *target) tryOne(ctx context.Context, work string, b *binary, tests []test, m *mutant) (result, error) {
-	if m.wrap != nil {
-		return m.try(ctx, work, b, tests)
-	}
-	own, err := os.MkdirTemp(work, "own-")
-	if err != nil {
-		return result{}, err
-	}
-	defer os.RemoveAll(own) //nolint:errcheck // with all the rest, later
-	if err := os.Chmod(own, 0o755); err != nil {
-		return result{}, err
-	}
-	alone, err := t.buildAlone(own, m)
-	if err != nil {
-		return result{Verdict: killed, By: "the compiler"}, nil
-	}
-	alone.spare = b.spare
-	return m.try(ctx, own, alone, tests)
 }
 
 // parallel does something for each, n at a time, until one fails.

@@ -1,0 +1,124 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+)
+
+// trial is one run over the mutants of one package.
+type trial struct {
+	*target
+	options
+	work      string
+	past      *memory
+	functions map[string]string // digests, see target.digests
+	digest    string
+	report    *report
+	binary    *binary
+	tests     []test
+
+	mu   sync.Mutex
+	done int
+	of   int
+}
+
+// try tries the mutants of one package.
+func (o options) try(ctx context.Context, t *target, all []*mutant, known *equivalents) (*report, error) {
+	work, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(work)                      //nolint:errcheck // what is left is in nobody's way
+	if err := os.Chmod(work, 0o755); err != nil { // for tests that are somebody else for a while
+		return nil, err
+	}
+	past, err := o.memory(work)
+	if err != nil {
+		return nil, err
+	}
+	r := &trial{target: t, options: o, work: work, past: past, report: &report{path: t.path, all: all, known: known, results: map[*mutant]result{}}}
+	if r.functions, r.digest, err = t.digests(); err != nil {
+		return nil, err
+	}
+	open := r.recall(o.chosen(all, known))
+	if len(open) == 0 {
+		return r.report, nil
+	}
+	if err := r.prepare(ctx, all); err != nil {
+		return nil, err
+	}
+	open = slices.DeleteFunc(open, func(m *mutant) bool { return slices.Contains(r.report.refused, m) })
+	r.of = len(open)
+	fmt.Printf("%s: %d changes, %d to be tried with %d tests\n", t.path, len(all), r.of, len(r.tests))
+	return r.report, parallel(ctx, o.jobs, open, r.one)
+}
+
+func (r *trial) function(m *mutant) string { return r.functions[m.src.path+" "+m.function] }
+
+// recall sorts out those of which an earlier run knows enough.
+func (r *trial) recall(chosen []*mutant) (open []*mutant) {
+	for _, m := range chosen {
+		if known, ok := r.past.recall(m.key(), r.function(m), r.digest); ok {
+			r.report.results[m] = known
+			continue
+		}
+		open = append(open, m)
+	}
+	return open
+}
+
+// prepare builds the package with its mutants, and learns what its tests reach.
+func (r *trial) prepare(ctx context.Context, all []*mutant) (err error) {
+	if r.binary, r.report.refused, err = r.buildSwitched(r.work, all); err != nil {
+		return err
+	}
+	r.binary.spare = r.spare
+	r.tests, r.report.leftOut, err = r.binary.profile(ctx, r.work, r.longest)
+	return err
+}
+
+// one tries a mutant, and keeps what came of it.
+func (r *trial) one(ctx context.Context, m *mutant) error {
+	found, err := r.tryOne(ctx, m)
+	if err != nil {
+		return err
+	}
+	found.Key, found.Function, found.Package = m.key(), r.function(m), r.digest
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.results[m] = found
+	r.done++
+	if found.Verdict != killed {
+		fmt.Fprintf(os.Stderr, "(%d of %d) %s", r.done, r.of, describe(m, found))
+	}
+	return r.past.keep(found)
+}
+
+// tryOne tries a mutant in the build that has it.
+func (r *trial) tryOne(ctx context.Context, m *mutant) (result, error) {
+	if m.wrap != nil {
+		return m.try(ctx, r.work, r.binary, r.tests)
+	}
+	own, err := os.MkdirTemp(r.work, "own-")
+	if err != nil {
+		return result{}, err
+	}
+	defer os.RemoveAll(own) //nolint:errcheck // with all the rest, later
+	if err := os.Chmod(own, 0o755); err != nil {
+		return result{}, err
+	}
+	alone, err := r.buildAlone(own, m)
+	if err != nil {
+		return result{}, err
+	}
+	if alone == nil {
+		return result{Verdict: killed, By: "the compiler"}, nil
+	}
+	alone.spare = r.spare
+	return m.try(ctx, own, alone, r.tests)
+}
