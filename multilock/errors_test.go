@@ -29,7 +29,7 @@ func TestErrorTexts(t *testing.T) {
 		{held(multilock.Holder{Identity: host, User: "ada"}), multilock.ErrHeld, `lock "nightly" is held by node7 pid 4711 by ada: it lives`},
 		{held(multilock.Holder{Identity: host, User: "ada", Command: "rsync"}), multilock.ErrHeld, `lock "nightly" is held by node7 pid 4711 by ada: rsync: it lives`},
 		{held(multilock.Holder{Identity: process.Identity{Host: "node7", PID: -1}}), multilock.ErrHeld, `lock "nightly" is held by node7 (detached): it lives`},
-		{&multilock.LostError{Name: "nightly", Silence: 1500 * time.Millisecond}, multilock.ErrLost, `lock "nightly" is lost: no renewal was confirmed for 1.5s`},
+		{&multilock.LostError{Name: "nightly", Silence: 1500*time.Millisecond + 400*time.Microsecond}, multilock.ErrLost, `lock "nightly" is lost: no renewal was confirmed for 1.5s`},
 		{&multilock.LostError{Name: "nightly", Err: syscall.ESTALE}, multilock.ErrLost, `lock "nightly" is lost: stale file handle`},
 		{&multilock.LostError{Name: "nightly", Err: syscall.ESTALE}, syscall.ESTALE, `stale`},
 		{&multilock.OpError{Source: "fslock", Op: "rename", Name: "nightly", Err: syscall.EIO}, syscall.EIO, `fslock: lock "nightly": rename: input/output error`},
@@ -55,6 +55,17 @@ func TestErrorsAreNotMistakenForEachOther(t *testing.T) {
 			require.Equal(t, i == j, errors.Is(one, other))
 		}
 	}
+	for err, is := range map[error]error{
+		&multilock.HeldError{}: multilock.ErrHeld, &multilock.LostError{}: multilock.ErrLost, &multilock.InvalidError{}: multilock.ErrInvalid,
+	} {
+		for _, other := range all {
+			require.Equal(t, is == other, errors.Is(err, other), "%T is %v", err, other) //nolint:errorlint // which of them it is
+		}
+	}
+}
+
+func TestTextWithoutAHint(t *testing.T) {
+	require.Equal(t, "fslock: stage: no space left on device", (&multilock.OpError{Source: "fslock", Op: "stage", Err: syscall.ENOSPC}).Error())
 }
 
 func TestStatesHaveNames(t *testing.T) {

@@ -116,3 +116,17 @@ func TestInspectAndBreakGiveUpWhileTheSourceHangs(t *testing.T) {
 		})
 	}
 }
+
+// blind is a source that cannot be looked at.
+type blind struct{ *fake }
+
+func (blind) Observe(context.Context, string, multilock.Patience) (multilock.Observer, error) {
+	return nil, errServer
+}
+
+func TestInspectAndBreakOfASourceThatCannotBeLookedAt(t *testing.T) {
+	_, err := multilock.Inspect(t.Context(), blind{newFake()}, "nightly", multilock.Patience{})
+	require.ErrorIs(t, err, errServer)
+	_, err = multilock.Break(t.Context(), blind{newFake()}, "nightly", multilock.Want{})
+	require.ErrorIs(t, err, errServer)
+}

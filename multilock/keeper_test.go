@@ -206,3 +206,70 @@ func TestRenewalThatFindsTheLockReleasedIsNoLoss(t *testing.T) {
 		require.ErrorIs(t, context.Cause(lock.Context()), multilock.ErrReleased)
 	})
 }
+
+// The beat is counted from the start of a sign of life, however long it takes, and of
+// the first one from the acquisition, however long that took.
+func TestSlowRenewalsComeInTime(t *testing.T) {
+	for ttl, beat := range map[time.Duration]time.Duration{100 * time.Second: 10 * time.Second, ttl: beat} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			slow := func(context.Context) error {
+				time.Sleep(beat * 3 / 10)
+				return nil
+			}
+			f.on(try, slow)
+			f.on(renew, slow)
+			start := time.Now()
+			lock := acquire(t, f, multilock.Options{TTL: ttl})
+			time.Sleep(time.Hour)
+			require.NoError(t, lock.Release(t.Context()))
+			for _, gap := range gaps(append([]time.Time{start}, f.times(renew)...)) {
+				require.InDelta(t, beat.Seconds(), gap.Seconds(), 0.5)
+			}
+		})
+	}
+}
+
+// The tenure of this lock ends between two beats.
+func TestTenureEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		until := make(chan struct{})
+		f.on(renew, hangs(until, errServer))
+		start := time.Now()
+		lock := acquire(t, f, multilock.Options{TTL: 7 * time.Minute})
+		<-lock.Context().Done()
+		require.InDelta(t, (7 * time.Minute * 4 / 5).Seconds(), time.Since(start).Seconds(), 1)
+		close(until)
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+	})
+}
+
+func TestKeeperEndsWithALossThatTheSourceKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(renew, fails(&multilock.LostError{Name: "nightly", Err: errServer}))
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		time.Sleep(time.Hour)
+		require.Equal(t, 1, f.count(renew))
+		f.on(release, fails(multilock.ErrLost))
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+	})
+}
+
+// A renewal that is under way is told when nobody wants it any more.
+func TestReleaseEndsTheContextOfARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		told := make(chan struct{})
+		f.on(renew, func(ctx context.Context) error {
+			<-ctx.Done()
+			close(told)
+			return ctx.Err()
+		})
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		time.Sleep(beat + time.Second)
+		require.NoError(t, lock.Release(t.Context()))
+		<-told
+	})
+}

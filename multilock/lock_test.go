@@ -243,3 +243,64 @@ func TestGraceOfALockThatWasBroken(t *testing.T) {
 		require.Zero(t, lock.Grace())
 	})
 }
+
+func TestVerifyPassesOnWhatTheSourceSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		require.NoError(t, lock.Verify(t.Context()))
+		f.on(renew, fails(errServer))
+		require.ErrorIs(t, lock.Verify(t.Context()), errServer)
+		f.on(renew, fails(multilock.ErrLost))
+		require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrLost)
+		require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrLost)
+		require.Equal(t, 3, f.count(renew), "a loss is final")
+		_, err := lock.Fence(t.Context())
+		require.ErrorIs(t, err, multilock.ErrLost)
+		require.ErrorIs(t, lock.MarkJob(t.Context(), process.Group{}), multilock.ErrLost)
+		require.Zero(t, f.count(fence)+f.count(mark))
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+	})
+}
+
+// A release that goes on by itself is waited for, also by somebody with all the time.
+func TestPatientReleaseWaitsForAnEarlierOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		until := make(chan struct{})
+		f.on(release, hangs(until, nil))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, lock.Release(ctx), multilock.ErrUnsure)
+		time.AfterFunc(time.Minute, func() { close(until) })
+		require.NoError(t, lock.Release(context.Background()))
+		require.Equal(t, 1, f.count(release))
+	})
+}
+
+// What was given back after the tenure, because the source took so long, was nobody's
+// to work under for a while.
+func TestReleaseThatOutlastsTheTenureIsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(release, func(context.Context) error {
+			time.Sleep(ttl)
+			return nil
+		})
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		require.ErrorIs(t, lock.Release(context.Background()), multilock.ErrLost)
+		require.ErrorIs(t, context.Cause(lock.Context()), multilock.ErrLost)
+		require.ErrorIs(t, lock.Release(context.Background()), multilock.ErrReleased)
+	})
+}
+
+func TestDetachPassesOnWhatTheSourceSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(detach, fails(errServer))
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		require.ErrorIs(t, lock.Detach(), errServer)
+		require.ErrorIs(t, lock.Detach(), multilock.ErrReleased)
+	})
+}

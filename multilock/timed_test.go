@@ -73,6 +73,20 @@ func TestTimedLockEndsAtItsTime(t *testing.T) {
 	}
 }
 
+// A time may be much shorter than the beat that the options make.
+func TestShortTimeEndsInTime(t *testing.T) {
+	for _, lasts := range []time.Duration{100 * time.Millisecond, 2 * time.Second, 20 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			lock, err := multilock.TryAcquire(t.Context(), timedFake{newFake(), lasts}, "nightly", multilock.Options{TTL: time.Hour})
+			require.NoError(t, err)
+			<-lock.Context().Done()
+			require.LessOrEqual(t, time.Since(start), lasts+5*time.Millisecond)
+			require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrOver)
+		})
+	}
+}
+
 // A detached lock has nobody who could cancel its context in time, and still knows.
 func TestTimedLockDetached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -187,3 +187,73 @@ func TestDoEndsTheContextOfTheWork(t *testing.T) {
 		require.Error(t, under.Err())
 	})
 }
+
+// evenly is a source with one pace.
+type evenly struct{ *fake }
+
+func (evenly) Pace() (least, most time.Duration) { return 2 * time.Second, 2 * time.Second }
+
+func TestSourceWithOnePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		for _, pause := range pausesOf(t, evenly{f}, f, multilock.Options{}) {
+			require.Equal(t, 2*time.Second, pause)
+		}
+	})
+}
+
+// A slow source that contradicts itself is spared all the same.
+func TestElusiveLockOfASlowSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		waitFor(t, evenly{f}, time.Minute, multilock.Options{})
+		require.LessOrEqual(t, f.count(try), 33)
+	})
+}
+
+// Long pauses are cut short by a look that is due.
+func TestLookComesBeforeTheEndOfALongPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		f.show(heldFor(5 * time.Second))
+		waitFor(t, f, time.Hour, multilock.Options{Poll: 10 * time.Minute})
+		for _, gap := range gaps(f.times(look)) {
+			require.LessOrEqual(t, gap, 6*time.Second)
+		}
+		require.Greater(t, f.count(look), 500)
+	})
+}
+
+// That the wait is over as well does not make the holder the reason of a failure.
+func TestFailureAtTheEndOfTheWaitNamesNoHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		ctx, cancel := context.WithCancel(t.Context())
+		f.on(try, inTurn(fails(multilock.ErrHeld), fails(multilock.ErrHeld), func(context.Context) error {
+			cancel()
+			return errServer
+		}))
+		f.on(look, f.showing(node7(multilock.Suspect)))
+		_, err := multilock.TryAcquire(ctx, f, "nightly", multilock.Options{})
+		require.ErrorIs(t, err, errServer)
+		require.NotErrorIs(t, err, multilock.ErrHeld)
+	})
+}
+
+// A contender that comes late, and then is an error, leaves nothing to be closed.
+func TestSourceThatHangsAndThenFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		until := make(chan struct{})
+		f.on(contend, hangs(until, errServer))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := multilock.TryAcquire(ctx, f, "nightly", multilock.Options{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		close(until)
+		synctest.Wait()
+		require.Zero(t, f.count(closes))
+	})
+}
