@@ -1,0 +1,162 @@
+package multilock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+)
+
+var errBroken = errors.New("somebody broke it")
+
+func lostBecause(why error) *multilock.LostError {
+	return &multilock.LostError{Name: "nightly", Err: why}
+}
+
+// outlasts is a call that comes back when the tenure is over.
+func outlasts(next error) action {
+	return func(context.Context) error {
+		time.Sleep(ttl)
+		return next
+	}
+}
+
+// requireLost says that an error is a loss, and why.
+func requireLost(t *testing.T, err, why error) {
+	t.Helper()
+	var lost *multilock.LostError
+	require.ErrorAs(t, err, &lost)
+	require.Equal(t, why, lost.Err)
+}
+
+// What the source says first is the reason, and stays it.
+func TestFirstReasonOfALossStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(renew, fails(lostBecause(errBroken)))
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		requireLost(t, lock.Verify(t.Context()), errBroken)
+		time.Sleep(2 * ttl)
+		requireLost(t, lock.Verify(t.Context()), errBroken)
+		f.on(release, fails(lostBecause(errServer)))
+		requireLost(t, lock.Release(t.Context()), errBroken)
+		requireLost(t, context.Cause(lock.Context()), errBroken)
+	})
+}
+
+// Silence is only a reason as long as the source has not said more.
+func TestReasonOfTheSourceOutranksSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(renew, fails(errServer))
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		time.Sleep(2 * ttl)
+		requireLost(t, lock.Verify(t.Context()), nil)
+		f.on(release, fails(lostBecause(errBroken)))
+		requireLost(t, lock.Release(t.Context()), errBroken)
+	})
+}
+
+func TestLossWithoutAReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(renew, fails(lostBecause(nil)))
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		var lost *multilock.LostError
+		require.ErrorAs(t, lock.Verify(t.Context()), &lost)
+		require.Error(t, lost.Err, "it was not silence")
+		f.on(release, fails(multilock.ErrLost))
+		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+	})
+}
+
+// A sign of life that is confirmed when the tenure is over comes too late, whether or
+// not a keeper has noticed.
+func TestVerificationThatOutlastsTheTenure(t *testing.T) {
+	for _, detached := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.on(renew, outlasts(nil))
+			lock := acquire(t, f, multilock.Options{TTL: ttl, Detached: detached})
+			requireLost(t, lock.Verify(context.Background()), nil)
+			requireLost(t, lock.Release(context.Background()), nil)
+			time.Sleep(ttl) // a renewal of the keeper's is under way, too
+		})
+	}
+}
+
+// Whoever verifies while the lock is given back hears that it is, and not of a loss.
+func TestVerificationDuringTheRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		until := make(chan struct{})
+		f.on(renew, hangs(until, multilock.ErrLost))
+		verified := make(chan error)
+		go func() { verified <- lock.Verify(context.Background()) }()
+		synctest.Wait()
+		require.NoError(t, lock.Release(t.Context()))
+		close(until)
+		require.ErrorIs(t, <-verified, multilock.ErrReleased)
+		require.ErrorIs(t, context.Cause(lock.Context()), multilock.ErrReleased)
+	})
+}
+
+// Nobody promised to stop working under a lock that nobody renews.
+func TestLateReleaseOfADetachedLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{TTL: ttl, Detached: true})
+		time.Sleep(2 * ttl)
+		require.NoError(t, lock.Release(t.Context()))
+	})
+}
+
+// A source may say that this very lock was released before: by a release whose answer
+// came late, or by somebody with its token.
+func TestSourceSaysThatItWasReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(release, fails(multilock.ErrReleased))
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		err := lock.Release(t.Context())
+		require.ErrorIs(t, err, multilock.ErrReleased)
+		require.NotErrorIs(t, err, multilock.ErrUnsure)
+		require.Equal(t, 1, f.count(release))
+	})
+}
+
+// What a release that was left alone comes back with is the answer to the next one.
+func TestAnswerOfAnEarlierRelease(t *testing.T) {
+	for _, answer := range []error{lostBecause(errBroken), multilock.ErrReleased} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			lock := acquire(t, f, multilock.Options{TTL: ttl})
+			until := make(chan struct{})
+			f.on(release, inTurn(hangs(until, answer), fails(errServer)))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			require.ErrorIs(t, lock.Release(ctx), multilock.ErrUnsure)
+			close(until)
+			err := lock.Release(t.Context())
+			require.NotErrorIs(t, err, multilock.ErrUnsure)
+			require.Equal(t, errors.Is(answer, multilock.ErrLost), errors.Is(err, multilock.ErrLost))
+			require.Equal(t, 1, f.count(release))
+		})
+	}
+}
+
+func TestBreakByForceThatFails(t *testing.T) {
+	f := newFake()
+	f.show(node7(multilock.Held))
+	f.on(force, fails(errServer))
+	_, err := multilock.Break(t.Context(), f, "nightly", multilock.Want{Alive: true})
+	require.ErrorIs(t, err, errServer)
+	_, err = multilock.Break(t.Context(), f, "nightly", multilock.Want{Alive: true, Token: "six"})
+	require.ErrorContains(t, err, "another acquisition")
+}
