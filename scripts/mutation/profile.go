@@ -3,11 +3,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -18,39 +20,54 @@ type test struct {
 	reaches []byte // by the number of a mutant: whether its switch was met
 }
 
-// profile runs each test alone. The order is that in which they are tried: the
-// shortest first.
-func (b *binary) profile(ctx context.Context, work string, longest time.Duration) (tests []test, leftOut []string, err error) {
+// profile runs each test alone, as many at a time as jobs says. The order of those that
+// are of use is that in which they are tried: the shortest first.
+func (b *binary) profile(ctx context.Context, work string, longest time.Duration, jobs int) (tests []test, leftOut []string, err error) {
 	names, err := b.names()
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, name := range names {
-		t := test{name: name}
-		file := filepath.Join(work, "reached")
-		if err := os.WriteFile(file, make([]byte, len(b.mutants)+1), 0o666); err != nil {
-			return nil, nil, err
+	var mu sync.Mutex
+	err = parallel(ctx, jobs, names, func(ctx context.Context, name string) error {
+		t, why, err := b.measure(ctx, work, name, longest)
+		mu.Lock()
+		defer mu.Unlock()
+		if why == "" {
+			tests = append(tests, t)
+		} else {
+			leftOut = append(leftOut, name+" "+why)
 		}
-		if err := os.Chmod(file, 0o666); err != nil { // for tests that are somebody else for a while
-			return nil, nil, err
-		}
-		start := time.Now()
-		o, err := run{work: work, b: b, tests: []string{name}, limit: longest * 2, reached: file}.do(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		t.took = time.Since(start)
-		if !o.passed || t.took > longest {
-			leftOut = append(leftOut, fmt.Sprintf("%s (%s)", name, map[bool]string{true: "passes, after " + t.took.Round(time.Second).String(), false: "fails on the code as it is"}[o.passed]))
-			continue
-		}
-		if t.reaches, err = os.ReadFile(file); err != nil {
-			return nil, nil, err
-		}
-		tests = append(tests, t)
+		return err
+	})
+	slices.SortFunc(tests, func(a, b test) int { return cmp.Or(cmp.Compare(a.took, b.took), strings.Compare(a.name, b.name)) })
+	return tests, leftOut, err
+}
+
+// measure runs one test on the code as it is. It says why it is of no use, if it is not.
+func (b *binary) measure(ctx context.Context, work, name string, longest time.Duration) (t test, why string, err error) {
+	file := filepath.Join(work, "reached-"+name)
+	if err := os.WriteFile(file, make([]byte, len(b.mutants)+1), 0o666); err != nil {
+		return t, "", err
 	}
-	slices.SortStableFunc(tests, func(a, b test) int { return int(a.took - b.took) })
-	return tests, leftOut, ctx.Err()
+	if err := os.Chmod(file, 0o666); err != nil { // for tests that are somebody else for a while
+		return t, "", err
+	}
+	start := time.Now()
+	o, err := run{work: work, b: b, tests: []string{name}, limit: 2 * longest, reached: file}.do(ctx)
+	if err != nil {
+		return t, "", err
+	}
+	t = test{name: name, took: time.Since(start)}
+	switch {
+	case ctx.Err() != nil:
+		return t, "", ctx.Err()
+	case t.took > longest:
+		return t, "takes " + t.took.Round(time.Second).String(), nil
+	case !o.passed:
+		return t, "fails on the code as it is", nil
+	}
+	t.reaches, err = os.ReadFile(file)
+	return t, "", err
 }
 
 // reaching are the tests that reach a mutant; all of them, if nothing is known.

@@ -78,7 +78,7 @@ func (r *trial) prepare(ctx context.Context, all []*mutant) (err error) {
 		return err
 	}
 	r.binary.spare = r.spare
-	r.tests, r.report.leftOut, err = r.binary.profile(ctx, r.work, r.longest)
+	r.tests, r.report.leftOut, err = r.binary.profile(ctx, r.work, r.longest, r.jobs)
 	return err
 }
 
