@@ -40,8 +40,8 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 // run is the program: it parses, runs one command, and says how to end.
 func run(ctx context.Context, e *env, args []string) outcome {
 	app := newApp(e)
-	args = permute(app, args)
 	spare(app, args)
+	args = permute(app, args)
 	outcome := conclude(e, app.RunContext(ctx, args))
 	e.messages.await(patienceAfter)
 	return outcome
@@ -79,6 +79,7 @@ func newApp(e *env) *cli.App {
 	for _, command := range app.Commands {
 		command.Flags = append(command.Flags, commonFlags()...)
 		command.OnUsageError = usageError
+		command.HideHelpCommand = true // or its first argument, if it is "help" or "h", would ask for help
 	}
 	return app
 }

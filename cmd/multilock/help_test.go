@@ -97,3 +97,61 @@ func (s *station) tearHistory() {
 	torn := append(content, `{"time":"2026-01-01T00:00:00Z","ev`...)
 	require.NoError(s.t, os.WriteFile(files[0], torn, 0o600))
 }
+
+// No argument of a command is taken for help: it is a lock's name, a file, or a job's
+// command, which has to be done or refused.
+func TestNoArgumentIsHelp(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]struct {
+		code   int
+		output string
+	}{
+		"run -n x -- %s":       {127, "multilock: %s: command not found"},
+		"run -n x %s":          {127, "multilock: %s: command not found"},
+		"batch %s":             {125, "open %s: no such file"},
+		"batch -- %s":          {125, "open %s: no such file"},
+		"wait --members %s %s": {125, "it waits for the whole group"},
+		"wait -- %s":           {125, "it waits for the whole group"},
+		"status %s":            {0, "%s"},
+		"acquire %s":           {125, `unexpected "%s"`},
+		"release --token t %s": {125, `unexpected "%s"`},
+		"break --force %s":     {0, "%s"},
+		"break -- %s":          {0, "%s"},
+		"clean %s":             {125, `unexpected "%s"`},
+		"clean --results %s":   {0, "no results to forget"},
+		"history %s":           {0, ""},
+		"report %s":            {125, `report: "%s": there is nothing to name`},
+		"doctor %s":            {125, `unexpected "%s"`},
+		"doctor --join %s":     {125, `unexpected "%s"`},
+		"-d . -q status -- %s": {0, ""},
+	} {
+		for _, word := range []string{"help", "h"} {
+			t.Run(strings.ReplaceAll(args, "%s", word), func(t *testing.T) {
+				t.Parallel()
+				s := newStation(t)
+				got := s.run(strings.Fields(strings.ReplaceAll(args, "%s", word))...)
+				t.Logf("%d %s %s", got.code, got.stdout, got.stderr)
+				require.Equal(t, want.code, got.code, got.stderr)
+				require.Contains(t, got.stdout+got.stderr, strings.ReplaceAll(want.output, "%s", word))
+				require.NotContains(t, got.stdout, "USAGE:")
+			})
+		}
+	}
+}
+
+// Help is asked for by an option, whatever stands beside it, unless that is the job's.
+func TestHelpBesideArguments(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	for _, args := range []string{
+		"run -n x --help -- true", "run --help true", "run -h -- help", "break x --help", "break --help x", "status x -h", "batch FILE --help", "clean --results x y -h",
+	} {
+		words := strings.Fields(args)
+		require.Equal(t, s.must(words[0], "--help"), s.must(words...), args)
+	}
+	s.requireUntouched()
+	for _, args := range []string{"run -- echo -h", "run -n x echo -h", "run -n -h echo -h"} {
+		require.Equal(t, "-h\n", s.must(strings.Fields(args)...), args)
+	}
+	require.Equal(t, 125, s.run("break", "x", "--help=x").code)
+}

@@ -8,23 +8,28 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// permute lets options follow a command's arguments ("break NAME --force"). It
-// leaves alone what belongs to a job, and everything after "--".
+// permute lets options follow a command's arguments ("break NAME --force"), and drops
+// those where help is asked for: they are no topics of help. It leaves alone what
+// belongs to a job, and everything after "--".
 func permute(app *cli.App, args []string) []string {
 	at, command := findCommand(app, args)
-	if command == nil || command.Name == "run" {
+	if command == nil {
 		return args
 	}
 	var options, rest []string
 	for i := at + 1; i < len(args); i++ {
 		arg := args[i]
-		if arg == "--" {
+		isOption := len(arg) > 1 && arg[0] == '-'
+		if arg == "--" || !isOption && command.Name == "run" {
 			rest = append(rest, args[i:]...)
 			break
 		}
-		if len(arg) < 2 || arg[0] != '-' {
+		if !isOption {
 			rest = append(rest, arg)
 			continue
+		}
+		if name := strings.TrimLeft(arg, "-"); name == "help" || name == "h" {
+			return append(slices.Clone(args[:at+1]), arg)
 		}
 		if number, short := strings.CutPrefix(arg, "-j"); short && command.Name == "batch" && isNumber(number) {
 			options = append(options, "-j", number) // as everybody writes it
@@ -61,8 +66,8 @@ func takesValue(flags []cli.Flag, arg string) bool {
 	}
 	for _, flag := range flags {
 		if slices.Contains(flag.Names(), name) {
-			_, isBool := flag.(*cli.BoolFlag)
-			return !isBool
+			documented, ok := flag.(cli.DocGenerationFlag)
+			return ok && documented.TakesValue()
 		}
 	}
 	return false
