@@ -248,6 +248,7 @@ func TestVerifyPassesOnWhatTheSourceSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		require.False(t, lock.Timed())
 		require.NoError(t, lock.Verify(t.Context()))
 		f.on(renew, fails(errServer))
 		require.ErrorIs(t, lock.Verify(t.Context()), errServer)
