@@ -14,12 +14,14 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// dead leaves a lock whose holder has been killed.
+// dead leaves a lock whose holder has been killed, and whoever renewed it.
 func (s *station) dead(name string) acquired {
 	s.t.Helper()
-	a := s.acquire(s.owner(), "-n", name, "--ttl", "1h")
-	require.NoError(s.t, syscall.Kill(a.Keeper, syscall.SIGKILL))
-	s.eventually("the holder is dead", func() bool { return s.lock(name).State == "dead" })
+	owner := s.owner()
+	a := s.acquire(owner, "-n", name, "--ttl", "1h")
+	s.killKeeper(a)
+	owner.end()
+	require.Equal(s.t, "dead", s.lock(name).State)
 	return a
 }
 
