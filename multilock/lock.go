@@ -28,6 +28,7 @@ type Lock struct {
 	mu        sync.Mutex
 	leaving   bool             // Release has begun
 	good      boottime.Instant // start of the last confirmed renewal
+	renewed   chan struct{}    // closed when good moves; nil if nobody asked for it
 	lost      *LostError
 	released  bool
 }
@@ -83,6 +84,31 @@ func (l *Lock) Grace() time.Duration {
 		return min(left, l.spare)
 	}
 	return left
+}
+
+// Belief is for how long a lock may be relied on if it is not renewed any more.
+type Belief struct {
+	// Until is when its holder has to stop, Others when others may have the lock.
+	Until, Others boottime.Instant
+	// Renewed is closed when a renewal has moved both. Nothing closes it once the lock
+	// is lost or released, and those of a Timed lock never move.
+	Renewed <-chan struct{}
+}
+
+// Belief is Remaining and Grace as moments, for those who watch over what works under
+// the lock in the place of this process. A lock that was broken by force may be
+// others' earlier.
+func (l *Lock) Belief() Belief {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.renewed == nil {
+		l.renewed = make(chan struct{})
+	}
+	until := l.ends
+	if until.IsZero() {
+		until = l.good.Add(l.tenure)
+	}
+	return Belief{Until: until, Others: until.Add(l.spare), Renewed: l.renewed}
 }
 
 // left is what remains of the tenure.
@@ -281,6 +307,10 @@ func (l *Lock) renew(ctx context.Context) error {
 		return l.lost
 	}
 	l.good = start
+	if l.renewed != nil {
+		close(l.renewed)
+		l.renewed = nil
+	}
 	return nil
 }
 

@@ -305,3 +305,26 @@ func TestDetachPassesOnWhatTheSourceSays(t *testing.T) {
 		require.ErrorIs(t, lock.Detach(), multilock.ErrReleased)
 	})
 }
+
+// Belief is what Remaining and Grace go by, and each renewal moves it.
+func TestBelief(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		first := lock.Belief()
+		require.InDelta(t, lock.Remaining(), -first.Until.Elapsed(), float64(time.Minute))
+		require.InDelta(t, lock.Grace(), -first.Others.Elapsed(), float64(time.Minute))
+		start := time.Now()
+		<-first.Renewed
+		require.LessOrEqual(t, time.Since(start), beat)
+		second := lock.Belief()
+		require.Greater(t, second.Until.Shared(), first.Until.Shared())
+		require.Equal(t, ttl/5, second.Others.Shared()-second.Until.Shared())
+
+		f.on(renew, fails(errServer))
+		<-lock.Context().Done()
+		require.LessOrEqual(t, lock.Belief().Until.Elapsed(), beat)
+		require.NotNil(t, lock.Belief().Renewed)
+		require.Error(t, lock.Release(t.Context()))
+	})
+}

@@ -52,6 +52,8 @@ func TestTimedLockEndsAtItsTime(t *testing.T) {
 			lock, err := multilock.TryAcquire(t.Context(), timedFake{newFake(), lasts}, "nightly", opt)
 			require.NoError(t, err)
 			require.LessOrEqual(t, lock.Remaining(), lasts)
+			require.Equal(t, lock.Belief().Until, lock.Belief().Others)
+			require.InDelta(t, lock.Remaining(), -lock.Belief().Until.Elapsed(), float64(time.Minute))
 			require.True(t, lock.Timed())
 			start := time.Now()
 			time.Sleep(lasts / 2)

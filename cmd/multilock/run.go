@@ -71,7 +71,9 @@ command's exit code is passed through.
 The command gets MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_TOKEN and, where the
 source has them, MULTILOCK_FENCE in its environment, and never MULTILOCK_PASSWORD. Signals are passed on to it.
 If this process is killed, the command dies with it (Linux), and as long as any
-of its processes lives the lock counts as held on this host. The lock is released
+of its processes lives the lock counts as held on this host. If this process is
+stopped for so long that others may have the lock, the command is ended before
+that, also one that was suspended with Ctrl-Z. The lock is released
 when COMMAND itself ends: what it left in the background is not waited for.
 
    multilock -d /shared run -n nightly --max-runtime 2h -- nightly.sh

@@ -42,5 +42,10 @@ func (i Instant) Add(d time.Duration) Instant {
 	return Instant{mono: i.mono.Add(d), boot: i.boot + d}
 }
 
+// Shared is the moment on a clock that all processes of this boot and time namespace
+// read alike, for telling it to another one: CLOCK_BOOTTIME on Linux. Elsewhere it is
+// the wall clock, whose steps move it.
+func (i Instant) Shared() time.Duration { return i.boot }
+
 // IsZero reports whether i is the zero Instant.
 func (i Instant) IsZero() bool { return i.mono.IsZero() }

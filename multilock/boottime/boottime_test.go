@@ -20,6 +20,12 @@ func TestElapsedFollowsTheBubbleClock(t *testing.T) {
 	})
 }
 
+func TestSharedGrowsWithTheInstant(t *testing.T) {
+	start := boottime.Now()
+	require.Equal(t, time.Hour, start.Add(time.Hour).Shared()-start.Shared())
+	require.GreaterOrEqual(t, boottime.Now().Shared(), start.Shared())
+}
+
 func TestZeroInstant(t *testing.T) {
 	require.True(t, boottime.Instant{}.IsZero())
 	require.False(t, boottime.Now().IsZero())

@@ -21,8 +21,26 @@
 // process of our own executable that notices the runner's end (see [Guard]). The
 // guard is started when the job has lived for 100 ms, so that short jobs do not
 // pay for it. A runner killed within these first milliseconds can leave
-// processes behind that the command had started by then. They are still in the
-// job's process group, and whoever recorded [Job.Group] sees that it lives.
+// processes behind that the command had started by then. They still carry
+// Spec.Mark, and whoever looks for that sees that they live.
+//
+// # When the runner is stopped
+//
+// A runner that does not run, because of SIGSTOP, a debugger or a frozen control
+// group, cannot end its job in time. If Spec.Allowance says what time that is, the
+// guard knows it as well: each allowance is told to it through the pipe that also tells
+// of the runner's end, without ever waiting for it; a guard that takes no news is
+// replaced. When the last allowance is over, it ends the job: SIGTERM, and SIGKILL
+// before others may be at work. It waits a moment longer than the runner does, so that
+// a job is not told twice. A runner that is continued after that finds its job ended.
+// Within the first 100 ms, before there is a guard, a stopped runner leaves its job
+// alone; and nobody helps where all three are stopped and only the job goes on.
+//
+// The stop key stops the job along with the runner. It may stay so for as long as the
+// allowance lasts; then the guard ends it: SIGTERM, and SIGCONT, for it to act on
+// that. Nothing is lost by it, for when fg comes later than that MayResume would say
+// no, and the job would be ended at that moment; and it is safe from a stray SIGCONT
+// that would let it go on beside others.
 //
 // # Who belongs to the job
 //

@@ -3,10 +3,10 @@
 package job
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -32,6 +32,7 @@ type order struct {
 	PGID  int           `json:"pgid"`
 	Mark  []byte        `json:"mark"` // not a string: JSON would change bytes that are not UTF-8
 	Grace time.Duration `json:"grace"`
+	deadline
 }
 
 // expectGuard sees to it that a job that lives for guardDelay gets a guard. No
@@ -51,23 +52,30 @@ func (j *Job) spareGuard() {
 	}
 }
 
-// guard keeps a guard for the rest of the job's life. At the end of the job the
-// guard is killed and reaped: it has no say in that, and nothing to do.
+// guard keeps a guard for the rest of the job's life, and another one if that takes no
+// news any more. At the end of the job the guard is killed and reaped: it has no say in
+// that, and nothing to do.
 func (j *Job) guard() {
+	for !j.isOver() {
+		process, lifeline, err := j.startGuard()
+		if err != nil {
+			j.guardErr = fmt.Errorf("start guard of job %d: %w", j.pid, err)
+			return
+		}
+		j.feed(lifeline)
+		_ = process.Process.Kill()
+		_ = process.Wait()   // says that it was killed
+		_ = lifeline.Close() // last, for its end is the guard's cue
+	}
+}
+
+func (j *Job) isOver() bool {
 	select {
-	case <-j.over: // just now
-		return
+	case <-j.over:
+		return true
 	default:
+		return false
 	}
-	process, lifeline, err := j.startGuard()
-	if err != nil {
-		j.guardErr = fmt.Errorf("start guard of job %d: %w", j.pid, err)
-		return
-	}
-	<-j.over
-	_ = process.Process.Kill()
-	_ = process.Wait()   // says that it was killed
-	_ = lifeline.Close() // last, for its end is the guard's cue
 }
 
 // startGuard returns the guard and the end of the pipe that tells it that we
@@ -78,7 +86,7 @@ func (j *Job) startGuard() (*exec.Cmd, *os.File, error) {
 		return nil, nil, err
 	}
 	defer reader.Close()
-	what := order{PGID: j.pid, Mark: []byte(j.spec.Mark), Grace: j.spec.GuardGrace}
+	what := order{PGID: j.pid, Mark: []byte(j.spec.Mark), Grace: j.spec.GuardGrace, deadline: j.deadline()}
 	if err := json.NewEncoder(writer).Encode(what); err != nil {
 		writer.Close()
 		return nil, nil, err
@@ -115,23 +123,22 @@ func guardCommand(pgid int) (*exec.Cmd, error) {
 
 // Guard is the guard of a job. It reads what to do from the lifeline, which is
 // its standard input, and sleeps until the other end is closed, which happens
-// when the runner dies without ending the job. Then it ends the job as Job.Stop
-// does and returns the exit code for main: 0 if no process of the job is left,
-// 1 otherwise. It has nobody to tell anything to and prints nothing.
+// when the runner dies without ending the job, or until the job's allowance is over and
+// no news of a longer one have come, which happens when the runner is stopped. Then it
+// ends the job as Job.Stop does and returns the exit code for main: 0 if no process of
+// the job is left, 1 otherwise. It has nobody to tell anything to and prints nothing.
 func Guard(lifeline *os.File) int {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE)
 	closeInherited()
-	reader := json.NewDecoder(lifeline)
+	news := listener{fd: int(lifeline.Fd()), lines: bufio.NewReader(lifeline)}
 	var what order
-	if err := reader.Decode(&what); err != nil || what.PGID < 2 {
+	if err := news.next(&what); err != nil || what.PGID < 2 {
 		return 1
 	}
-	if _, err := io.Copy(io.Discard, lifeline); err != nil {
-		return 1
-	}
+	last := news.await(what.deadline)
 	remains := newTree(what.PGID, string(what.Mark))
 	remains.alive = false // or will be: the runner was what kept its number
-	if err := remains.end(context.Background(), what.Grace); err != nil {
+	if err := remains.end(context.Background(), last.grace(what.Grace)); err != nil {
 		return 1
 	}
 	return 0

@@ -5,7 +5,6 @@ package job
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,7 +24,8 @@ type Job struct {
 	over     chan struct{} // closed when the command has been reaped
 	helpers  sync.WaitGroup
 	awaited  *time.Timer // starts the guard
-	stopping atomic.Bool
+	stops    sync.Once
+	stopping chan struct{} // closed when Stop has been called
 	guardErr error
 
 	done   chan struct{}
@@ -83,7 +83,7 @@ func (j *Job) finish(status syscall.WaitStatus, usage syscall.Rusage) {
 		j.result.Code = 128 + int(status.Signal())
 	}
 	if j.control != nil {
-		killed := status.Signaled() || j.stopping.Load()
+		killed := status.Signaled() || j.isStopping()
 		j.result.Terminal = j.control.finish(killed)
 	}
 	close(j.over)

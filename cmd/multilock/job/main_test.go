@@ -45,7 +45,7 @@ func runAsRunner(args []string) int {
 	}
 	j, err := job.Start(job.Spec{
 		Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Env: markedEnv(), Mark: mark(), JobControl: true, GuardGrace: guardGrace,
+		Env: markedEnv(), Mark: mark(), JobControl: true, GuardGrace: guardGrace, Allowance: allowed(),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -54,6 +54,17 @@ func runAsRunner(args []string) int {
 	j.Forward(context.Background(), signals)
 	j.Result().Reraise()
 	return j.Result().Code
+}
+
+// allowanceVariable says for how long jobs may run.
+const allowanceVariable = "MULTILOCK_JOB_TEST_ALLOWANCE"
+
+func allowed() func() job.Allowance {
+	patience, err := time.ParseDuration(os.Getenv(allowanceVariable))
+	if err != nil {
+		return nil
+	}
+	return allow(patience).now
 }
 
 func exitCode(err error) int {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
 )
 
@@ -50,9 +51,23 @@ type Spec struct {
 	// Self is who the calling process is. A caller that knows it saves the job the
 	// time of finding it out; zero stands for whatever that shows.
 	Self process.Identity
-	// GuardGrace is the time between SIGTERM and SIGKILL when the guard has to
-	// end what a killed runner left. Zero stands for DefaultGuardGrace.
+	// Allowance, if not nil, says for how long the job may run on without news from us:
+	// if we are stopped for longer, the guard ends the job.
+	Allowance func() Allowance
+	// GuardGrace is the time between SIGTERM and SIGKILL when the guard has to end what
+	// a killed or stopped runner left, if Allowance leaves that. Zero stands for
+	// DefaultGuardGrace.
 	GuardGrace time.Duration
+}
+
+// Allowance is for how long a job may run on.
+type Allowance struct {
+	// Until is when we end the job ourselves, as long as we can; Others when none of it
+	// may be at work any more. The guard sends SIGTERM when a quarter of the time between
+	// the two has passed, so as not to be in our way, and SIGKILL after three quarters.
+	Until, Others boottime.Instant
+	// Renewed is closed when both have moved.
+	Renewed <-chan struct{}
 }
 
 // complete returns the spec with every default filled in.

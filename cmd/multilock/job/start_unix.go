@@ -35,7 +35,7 @@ func Start(spec Spec) (*Job, error) {
 		return nil, err
 	}
 	keepIgnored()
-	j := &Job{spec: spec, over: make(chan struct{}), done: make(chan struct{})}
+	j := &Job{spec: spec, stopping: make(chan struct{}), over: make(chan struct{}), done: make(chan struct{})}
 	started := make(chan error, 1)
 	go j.live(path, started)
 	if err := <-started; err != nil {

@@ -16,10 +16,20 @@ import (
 // After Done, Stop ends what the command has left behind in its process group.
 // It may be called more than once, and by several goroutines.
 func (j *Job) Stop(ctx context.Context, grace time.Duration) error {
-	j.stopping.Store(true)
+	j.stops.Do(func() { close(j.stopping) })
 	if err := j.tree.end(ctx, grace); err != nil {
 		return err
 	}
 	<-j.done
 	return nil
+}
+
+// isStopping reports that somebody is ending the job.
+func (j *Job) isStopping() bool {
+	select {
+	case <-j.stopping:
+		return true
+	default:
+		return false
+	}
 }

@@ -23,7 +23,7 @@ func (c *control) stopped(sig syscall.Signal) {
 		_ = c.job.Signal(syscall.SIGCONT)
 		return
 	}
-	if c.job.stopping.Load() {
+	if c.job.isStopping() {
 		return // whoever ends the job must not be stopped by it
 	}
 	had := c.takeBack()

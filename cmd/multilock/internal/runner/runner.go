@@ -82,7 +82,20 @@ func Start(ctx context.Context, spec Spec) (*Run, error) {
 func (r *Run) underLock() job.Spec {
 	s := r.spec.Job
 	s.GuardGrace, s.MayResume = r.spec.Grace, r.mayResume
+	if r.spec.OnLost != Ignore {
+		s.Allowance = r.allowance
+	}
 	return s
+}
+
+// allowance is for how long the job may go on if nobody hears of us any more: we may be
+// stopped, and our guard ends it then.
+func (r *Run) allowance() job.Allowance {
+	belief := r.spec.Lock.Belief()
+	if r.spec.Lock.Timed() {
+		belief.Until = belief.Until.Add(-r.spec.Grace)
+	}
+	return job.Allowance(belief)
 }
 
 // mayResume keeps a job stopped that was suspended together with us for so long
@@ -105,7 +118,7 @@ func (r *Run) Wait(ctx context.Context) error {
 	for {
 		select {
 		case <-r.job.Done():
-			return why
+			return r.unlessLost(ctx, why)
 		case <-limit:
 			return errors.Join(why, r.end(ctx, r.spec.OverLimit, r.spec.Grace))
 		case <-over:
@@ -120,6 +133,16 @@ func (r *Run) Wait(ctx context.Context) error {
 			return r.end(ctx, context.Cause(ctx), r.spec.Grace)
 		}
 	}
+}
+
+// unlessLost is why a command has ended, as far as we know. If we were stopped for so
+// long that the lock is lost, our guard has ended it, or was about to: what it had no
+// time for is ended here.
+func (r *Run) unlessLost(ctx context.Context, why error) error {
+	if why != nil || r.spec.OnLost == Ignore || r.spec.Lock.Remaining() > 0 {
+		return why
+	}
+	return r.end(ctx, r.spec.Lock.Verify(ctx), 0) // Verify says what was lost, and asks nobody
 }
 
 // Result waits for the command's end, and says how it ended.
