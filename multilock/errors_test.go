@@ -77,3 +77,28 @@ func TestStatesHaveNames(t *testing.T) {
 		require.Equal(t, want, string(text))
 	}
 }
+
+// promising is a source that says something about one trait.
+type promising struct{ *fake }
+
+func (promising) Promises() []multilock.Promise {
+	return []multilock.Promise{{Trait: multilock.OneClock, Kept: true, Why: "it has one"}}
+}
+
+func TestPromiseOf(t *testing.T) {
+	promise, ok := multilock.PromiseOf(promising{newFake()}, multilock.OneClock)
+	require.True(t, ok)
+	require.Equal(t, "it has one", promise.Why)
+	_, ok = multilock.PromiseOf(promising{newFake()}, multilock.Results)
+	require.False(t, ok)
+	_, ok = multilock.PromiseOf(newFake(), multilock.OneClock)
+	require.False(t, ok)
+}
+
+func TestTextsAtTheirLimits(t *testing.T) {
+	require.Equal(t, "abc", multilock.Shorten("abc", 3))
+	require.Equal(t, "ab...", multilock.Shorten("abc", 2))
+	require.Equal(t, "a...", multilock.Shorten("aä", 2))
+	require.Equal(t, "node7 (detached)", multilock.Holder{Identity: process.Identity{Host: "node7"}}.String())
+	require.Equal(t, "node7 pid 1", multilock.Holder{Identity: process.Identity{Host: "node7", PID: 1}}.String())
+}

@@ -120,3 +120,45 @@ func TestDeadHolderOnAnotherHost(t *testing.T) {
 	require.Zero(t, s.finish(beta.on("break", "x", "--force")).code)
 	require.Zero(t, s.finish(beta.on("run", "-n", "x", "--", "true")).code)
 }
+
+// readOnly is on, where the directory is mounted read-only on that host.
+func (h *host) readOnly(dir string, args ...string) *exec.Cmd {
+	h.t.Helper()
+	cmd := h.on(args...)
+	script := slices.Index(cmd.Args, enter)
+	mount := "mount --bind " + dir + " " + dir + " && mount -o remount,bind,ro " + dir + " &&\n\"$@\""
+	cmd.Args[script] = strings.Replace(enter, `"$@"`, mount, 1)
+	return cmd
+}
+
+// Who may not write where the server's clock is read sees a dead holder by watching, and
+// a living one by his next sign of life; a single look says what it rests on.
+func TestHostThatCannotReadTheServersClock(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	alpha, beta := s.host("alpha"), s.host("beta")
+	living := s.start(append([]string{"run", "-n", "living", "--ttl", "10s", "--"}, clitest.WaitingJob()...)...)
+	living.Expect("ready")
+	job := begin(t, alpha.on(append([]string{"run", "-n", "dead", "--ttl", "2s", "--"}, clitest.WaitingJob()...)...))
+	job.Expect("ready")
+	require.NoError(t, job.Cmd.Process.Kill())
+	job.wait()
+	staging := filepath.Join(s.base, ".multilock", "staging")
+
+	seen := clitest.Locks(t, s.finish(beta.readOnly(s.base, "status", "--json", "dead", "living")).stdout)
+	require.Len(t, seen, 2)
+	for _, lock := range seen {
+		require.Equal(t, "suspect", lock.State)
+		require.Contains(t, lock.Why, "the server's clock cannot be read from here (read-only file system)")
+	}
+	got := s.finish(beta.readOnly(s.base, "break", "living"))
+	require.Equal(t, 121, got.code, got.stderr)
+	require.Contains(t, got.stderr, "gave a sign of life while it was watched")
+	got = s.finish(beta.readOnly(s.base, "break", "dead"))
+	require.Equal(t, 125, got.code, got.stderr)
+	require.Contains(t, got.stderr, "read-only")
+	got = s.finish(beta.readOnly(staging, "break", "dead"))
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Equal(t, "free", s.lock("dead").State)
+	living.end()
+}

@@ -43,8 +43,9 @@ func newStatusCommand(e *env) *cli.Command {
 		Description: `Lists the locks of the group that are held: by whom, for how long, the last sign
 of life, and the verdict with its reason. STATE is
    held      by somebody who counts as alive
-   suspect   silent for too long; "multilock break NAME" watches it and, if it
-             stays silent, clears it, and so does everybody who wants the lock
+   suspect   silent for too long, or nobody can tell from here for how long;
+             "multilock break NAME" watches it and, if it stays silent, clears
+             it, and so does everybody who wants the lock
    dead      provably: whoever comes next takes it
    free      shown for a NAME that was asked for
    unknown   it could not be looked at; the exit code is 123 then

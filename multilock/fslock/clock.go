@@ -14,6 +14,9 @@ type serverClock struct {
 	mu   sync.Mutex
 	read boottime.Instant // when the reading was there; what it says was so a moment before
 	time time.Time
+
+	refused boottime.Instant // when this user was told that no directory can be made there
+	why     error
 }
 
 // A reading is carried forward on this host's own clock, so that looking at a
@@ -26,7 +29,7 @@ const (
 )
 
 // now is the server's time: that of a directory made just now, or a reading of at
-// most the given age.
+// most the given age. Who may not make one is not told so three times in one look.
 func (c *serverClock) now(s *Source, age time.Duration) (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +38,13 @@ func (c *serverClock) now(s *Source, age time.Duration) (time.Time, error) {
 			return c.time.Add(passed), nil
 		}
 	}
+	if !c.refused.IsZero() && c.refused.Elapsed() < clockFresh {
+		return time.Time{}, c.why
+	}
 	read, err := s.readServerClock()
+	if err != nil && !inDoubt(err) {
+		c.refused, c.why = boottime.Now(), err
+	}
 	if err != nil {
 		return time.Time{}, err
 	}

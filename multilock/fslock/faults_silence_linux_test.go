@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
@@ -247,4 +248,47 @@ func TestReleaseOutlivesAReader(t *testing.T) {
 	})
 	release(t, lease)
 	require.NoDirExists(t, lockPath(base))
+}
+
+// Who cannot make a directory cannot read the server's clock: a full export, a mount that
+// is read-only, another user's base. His own watch has to do, and he says so.
+func TestSilenceWithoutTheServersClock(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES} {
+		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
+			t.Parallel()
+			base, _, src := contested(t, scene{})
+			beats := multilock.Claim{TTL: 2 * time.Second, Heartbeat: 200 * time.Millisecond}
+			holder := contendAndTry(t, src, "beats", beats)
+			contendAndTry(t, src, "silent", beats)
+			faulty := sharedFS()
+			faulty.Inject(func(op faultfs.Op) error {
+				if op.Kind == "mkdir" && op.Phase == faultfs.Before {
+					return errno
+				}
+				return nil
+			})
+			there := open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)})
+
+			seen, err := multilock.Inspect(t.Context(), there, "beats", multilock.Patience{})
+			require.NoError(t, err)
+			require.Equal(t, multilock.Suspect.String(), seen.State.String(), seen.Why)
+			require.Contains(t, seen.Why, "clock cannot be read from here ("+errno.Error()+")")
+			require.Equal(t, multilock.Unknown, seen.Silence)
+
+			o, renewed := observe(t, there, "beats", multilock.Patience{}), false
+			alive := lookUntil(t, o, multilock.Held, func(multilock.Sighting) {
+				renewed = true
+				require.NoError(t, holder.Renew(t.Context()))
+			})
+			require.True(t, renewed)
+			require.Contains(t, alive.Why, "gave a sign of life")
+
+			broken, err := multilock.Break(within(t), there, "silent", multilock.Want{})
+			require.NoError(t, err)
+			require.Contains(t, broken.Why, "no sign of life for 2.")
+			seen, err = multilock.Inspect(t.Context(), src, "silent", multilock.Patience{})
+			require.NoError(t, err)
+			require.Equal(t, multilock.Free.String(), seen.State.String())
+		})
+	}
 }

@@ -1,7 +1,9 @@
 package fslock
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/multilock/go/multilock"
@@ -25,6 +27,10 @@ type evidence struct {
 	// silence is the time since the last sign of life by the server's clock, or
 	// multilock.Unknown.
 	silence time.Duration
+	// clock is why that clock could not be read.
+	clock error
+	// shown says that this observer has seen a sign of life come.
+	shown bool
 	// unchanged is for how long this observer has seen no sign of life, by its own
 	// clock; watched is the part of it during which every sample came quickly.
 	unchanged, watched time.Duration
@@ -133,6 +139,9 @@ func aliveWhy(e evidence) string {
 	if e.holder.Life == process.Alive {
 		return e.holder.Why
 	}
+	if e.clock != nil && e.shown {
+		return fmt.Sprintf("it gave a sign of life while it was watched, and none for %s since; %s", e.unchanged.Round(time.Millisecond), processesWhy(e))
+	}
 	return fmt.Sprintf("silent for less than its ttl of %s, and %s", e.record.TTL, processesWhy(e))
 }
 
@@ -158,12 +167,31 @@ func judgeSilence(e evidence, limit, window time.Duration, why string) verdict {
 	switch {
 	case e.silence < -clockSlack && silent < limit:
 		return verdict{multilock.Suspect, "its last sign of life lies in the future: the server's clock was set back", pause}
+	case silent < limit && e.blind():
+		return verdict{multilock.Suspect, blindWhy(e, limit), pause}
 	case silent < limit:
 		return verdict{multilock.Held, why, heldNext(e, limit-silent)}
 	case e.watched < window:
 		return verdict{multilock.Suspect, fmt.Sprintf("%s; watching it for %s", told, window), pause}
 	}
 	return verdict{state: multilock.Dead, why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.watched.Round(time.Millisecond))}
+}
+
+// blind says that nothing is known of the holder's silence but what this observer has
+// seen of it himself, and that is no sign of life yet. One that lives will show before
+// long, so it is worth watching; of one that nobody renews that cannot be said.
+func (e evidence) blind() bool {
+	return e.clock != nil && !e.shown && e.holder.Life != process.Alive && e.record.Heartbeat > 0
+}
+
+func blindWhy(e evidence, limit time.Duration) string {
+	why := e.clock.Error()
+	var number syscall.Errno
+	if errors.As(e.clock, &number) {
+		why = number.Error()
+	}
+	return fmt.Sprintf("watched for %s without a sign of life, with a limit of %s: how long it was silent before is not known, for the server's clock cannot be read from here (%s)",
+		e.unchanged.Round(time.Millisecond), limit, why)
 }
 
 // heldNext says when another look makes sense: soon where a process of this host

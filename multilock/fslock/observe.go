@@ -28,6 +28,7 @@ type observer struct {
 	torn    bool
 	strange strange // what is told by a record that cannot be understood
 	limbo   bool    // there is no lock file
+	clock   error   // why the server's clock could not be read
 	strays  []string
 	taken   time.Time // when the lock was acquired, by the server's clock
 	verdict verdict
@@ -65,6 +66,7 @@ func (o *observer) Look(context.Context) (multilock.Sighting, error) {
 	e := o.evidence()
 	if o.verdict = o.judge(e); o.verdict.state != multilock.Held {
 		e.silence = o.silence(clockFresh)
+		e.clock = o.clock
 		o.verdict = o.judge(e)
 	}
 	if o.verdict.state != multilock.Held || e.holder.Life == process.Gone {
@@ -197,6 +199,7 @@ func (o *observer) evidence() evidence {
 		record: o.record, torn: o.torn, strange: o.strange, maxAge: o.maxAge, grain: o.watch.Last().grain(),
 		silence: o.silence(clockCarried), unchanged: o.watch.Unchanged(), watched: o.watch.Watched(),
 	}
+	e.clock, e.shown = o.clock, o.watch.Shown()
 	if o.dir == nil {
 		e.maxAge = 0 // what may not be opened cannot be broken either
 	}
@@ -225,7 +228,7 @@ func (o *observer) lookForJob(e *evidence) {
 // the observer's own watch has to do.
 func (o *observer) silence(age time.Duration) time.Duration {
 	now, err := o.src.clock.now(o.src, age)
-	if err != nil {
+	if o.clock = err; err != nil {
 		return multilock.Unknown
 	}
 	silent := now.Sub(o.watch.Last().modified) - o.watch.Stale()

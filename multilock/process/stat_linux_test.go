@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -116,4 +117,17 @@ func TestMountsThatHideProcesses(t *testing.T) {
 	} {
 		require.Equal(t, want, mountsHide(mounts), mounts)
 	}
+}
+
+func TestThreadsOfTheKernel(t *testing.T) {
+	line := statLine(2, "kthreadd", 'S', 0, 42)
+	found, err := parseStat(line)
+	require.NoError(t, err)
+	require.False(t, found.kernel)
+	flags := bytes.Replace(line, []byte(" 4194304 "), []byte(" 2129984 "), 1) // PF_KTHREAD|PF_NOFREEZE, as kthreadd has it
+	found, err = parseStat(flags)
+	require.NoError(t, err)
+	require.True(t, found.kernel)
+	_, err = parseStat(bytes.Replace(line, []byte(" 4194304 "), []byte(" many "), 1))
+	require.ErrorIs(t, err, errMalformed)
 }

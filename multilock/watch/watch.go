@@ -23,6 +23,7 @@ type Watch[S comparable] struct {
 	last   S
 	seen   boottime.Instant // since when the sign is the last
 	steady boottime.Instant // since when, of that, the samples came as they should
+	shown  bool             // a sign of life came while this watched
 	asked  boottime.Instant // when the last sample was begun: the server may have answered then
 	prior  boottime.Instant // when it was complete
 }
@@ -44,6 +45,7 @@ func (w *Watch[S]) Add(sign S, start boottime.Instant, limits Limits) {
 	gap := !w.prior.IsZero() && w.prior.Elapsed() > limits.Gap
 	switch {
 	case w.seen.IsZero() || sign != w.last:
+		w.shown = !w.seen.IsZero()
 		w.seen, w.steady = now, now
 	case slow || gap || w.steady.IsZero():
 		w.steady = now
@@ -56,6 +58,9 @@ func (w *Watch[S]) Interrupt() { w.steady = boottime.Instant{} }
 
 // Last is the last sign that was seen.
 func (w *Watch[S]) Last() S { return w.last }
+
+// Shown says whether any sign of life came since the first sample.
+func (w *Watch[S]) Shown() bool { return w.shown }
 
 // Unchanged is for how long the last sign of life has been the last, as the last
 // sample that came showed it: nobody knows what happened since.

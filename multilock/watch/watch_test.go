@@ -37,7 +37,10 @@ func TestASignBeginsItAnew(t *testing.T) {
 		var w watch.Watch[string]
 		w.Add("one", boottime.Now(), everySecond)
 		time.Sleep(time.Second)
+		w.Add("one", boottime.Now(), everySecond)
+		require.False(t, w.Shown())
 		w.Add("two", boottime.Now(), everySecond)
+		require.True(t, w.Shown())
 		require.Less(t, w.Unchanged(), time.Second)
 		require.Less(t, w.Watched(), time.Second)
 		require.Equal(t, "two", w.Last())
