@@ -99,7 +99,8 @@ func (o *observer) clearLimbo() error {
 			err = o.dir.Rmdir(entry) // the guard of a lock
 		}
 		if is(err, syscall.EBUSY) {
-			return multilock.ErrHeld // a process on this host still reads the file that NFS keeps for it; it goes with its reader
+			o.busy = entry
+			return multilock.ErrHeld // it goes with its reader
 		}
 		if err != nil && !gone(err) {
 			return opError("clear what was left of the lock", o.name, err)

@@ -1,6 +1,7 @@
 package fslock_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -72,5 +73,30 @@ func TestLeftoverThatIsStillRead(t *testing.T) {
 	lock, err := multilock.Acquire(within(t), src, sweptName, multilock.Options{TTL: long})
 	require.NoError(t, err)
 	giveBack(t, lock)
+	requireTidy(t, base)
+}
+
+// Its reader is named, and the lock is not called one that changes hands.
+func TestReaderOfALeftoverIsNamed(t *testing.T) {
+	base, faulty, src := contested(t, scene{})
+	emptyDirectory(t, base, sweptName)
+	stray := filepath.Join(lockPath(base), ".nfs000000000000002a00000007")
+	reader, err := os.Create(stray)
+	require.NoError(t, err)
+	hourAgo := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(lockPath(base), hourAgo, hourAgo))
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.Kind == "unlink" && op.Real == stray && op.Phase == faultfs.Before {
+			return syscall.EBUSY
+		}
+		return nil
+	})
+	_, err = multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
+	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorContains(t, err, fmt.Sprintf("process %d", os.Getpid()))
+
+	require.NoError(t, reader.Close())
+	faulty.Inject(nil)
+	requireOurs(t, base, src)
 	requireTidy(t, base)
 }

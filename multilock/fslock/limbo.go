@@ -78,6 +78,19 @@ const (
 	limboWindow = 2 * time.Second
 )
 
+// limboVerdict decides whether a directory without a lock file may be cleared, and can be:
+// an NFS client refuses to remove or move what is left of a file that is still open on its
+// host. Other hosts can.
+func (o *observer) limboVerdict(e evidence) verdict {
+	if o.busy != "" && slices.Contains(o.strays, o.busy) {
+		if readers := readersOf(o.busy); len(readers) > 0 {
+			const why = "its directory has no lock file, but %q, which %s on this host keeps open; end that, or wait for another host to clear it"
+			return verdict{multilock.Held, fmt.Sprintf(why, o.busy, strings.Join(readers, ", ")), glance}
+		}
+	}
+	return judgeLimbo(e, o.strays, o.name)
+}
+
 // judgeLimbo decides whether a directory without a lock file may be cleared.
 func judgeLimbo(e evidence, strays []string, name string) verdict {
 	for _, entry := range strays {

@@ -30,6 +30,7 @@ type observer struct {
 	limbo   bool    // there is no lock file
 	clock   error   // why the server's clock could not be read
 	strays  []string
+	busy    string    // one of them that a process on this host has open
 	taken   time.Time // when the lock was acquired, by the server's clock
 	verdict verdict
 }
@@ -82,7 +83,7 @@ func (o *observer) judge(e evidence) verdict {
 	if !o.limbo {
 		return judge(e)
 	}
-	return judgeLimbo(e, o.strays, o.name)
+	return o.limboVerdict(e)
 }
 
 // sample takes one look at the lock's directory, and reads the record where the
@@ -263,7 +264,7 @@ func (o *observer) forget() {
 		_ = o.dir.Close()
 	}
 	o.dir, o.watch, o.record, o.verdict = nil, watch.Watch[sign]{}, multilock.Record{}, verdict{}
-	o.limbo, o.torn, o.strays, o.strange = false, false, nil, strange{}
+	o.limbo, o.torn, o.strays, o.busy, o.strange = false, false, nil, "", strange{}
 	o.taken = time.Time{}
 }
 
