@@ -88,8 +88,8 @@ func prices() []price {
 		{what: "the first look", most: [3]int{6, 6, 5}, call: costOfFirstLook},
 		{what: "a further look", most: [3]int{1, 1, 1}, call: costOfLook},
 		{what: "a look at whether a group is empty", most: [3]int{1, 1, 1}, call: costOfBarrier},
-		{what: "the first fencing number of a place", most: [3]int{20, 20, 20}, call: costOfFence, once: true},
-		{what: "a further fencing number", most: [3]int{5, 5, 4}, call: costOfFence},
+		{what: "the first fencing number of a place", most: [3]int{22, 22, 22}, call: costOfFence, once: true},
+		{what: "a further fencing number", most: [3]int{7, 7, 6}, call: costOfFence},
 		{what: "a break of a dead process's lock", most: [3]int{21, 21, 24}, call: costOfBreak},
 	}
 }

@@ -164,7 +164,7 @@ func TestAsyncExportForgetsALock(t *testing.T) {
 // It may forget a rename alone: of a lock that was staged long before, as a waiter's
 // is, and so was on the disk. Then the lock is whole, but not in its place. Its holder
 // notices as well, at its first sign of life or at one that rests on the times that
-// those before have left.
+// those before have left, and draws no fencing number.
 func TestAsyncExportForgetsARename(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -173,7 +173,7 @@ func TestAsyncExportForgetsARename(t *testing.T) {
 		lab(t, "server", "export", "async")
 		t.Cleanup(func() { lab(t, "server", "export", "sync") })
 		contenders := map[string]multilock.Contender{}
-		for _, name := range []string{"silent", "beating"} {
+		for _, name := range []string{"silent", "beating", "fencing"} {
 			c, err := src.Contend(within(t), name, multilock.Claim{TTL: long, Heartbeat: long / 10}, multilock.Patience{})
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = c.Close() })
@@ -194,6 +194,11 @@ func TestAsyncExportForgetsARename(t *testing.T) {
 		require.Len(t, p.entries(t, ".multilock", "staging"), len(leases), "the locks are not where they were staged: nothing is shown")
 		for name, lease := range leases {
 			successor := acquire(t, p.source(t, others[0]), name, longOptions())
+			if name == "fencing" {
+				number, err := lease.Fence(within(t))
+				require.ErrorIs(t, err, multilock.ErrLost)
+				require.Zero(t, number)
+			}
 			require.ErrorIs(t, lease.Renew(within(t)), multilock.ErrLost, "%s", name)
 			require.NoError(t, successor.Verify(within(t)))
 		}
