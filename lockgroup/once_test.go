@@ -203,8 +203,8 @@ func TestOnceEveryAfterAWait(t *testing.T) {
 	times <- began
 	times <- began.Add(time.Hour)
 	done := make(chan multilock.Result)
+	opt := lockgroup.OnceOptions{Every: mustEvery(t, "1h@0m"), Options: multilock.Options{Poll: time.Millisecond}}
 	go func() {
-		opt := lockgroup.OnceOptions{Every: mustEvery(t, "1h@0m"), Options: multilock.Options{Poll: time.Millisecond}}
 		result, err := lockgroup.Once(t.Context(), &scripted{open(), times}, "x", opt, func(context.Context) error { return nil })
 		if err != nil {
 			t.Error(err)
