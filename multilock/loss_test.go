@@ -160,3 +160,21 @@ func TestBreakByForceThatFails(t *testing.T) {
 	_, err = multilock.Break(t.Context(), f, "nightly", multilock.Want{Alive: true, Token: "six"})
 	require.ErrorContains(t, err, "another acquisition")
 }
+
+// Nor does what happens later, or comes late, take the place of a reason.
+func TestReasonOutlastsTheTenure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(renew, outlasts(nil))
+		f.on(fence, fails(lostBecause(errBroken)))
+		lock := acquire(t, f, multilock.Options{TTL: ttl})
+		verified := make(chan error)
+		go func() { verified <- lock.Verify(context.Background()) }()
+		synctest.Wait()
+		_, err := lock.Fence(t.Context())
+		requireLost(t, err, errBroken)
+		requireLost(t, <-verified, errBroken)
+		requireLost(t, lock.Release(t.Context()), errBroken)
+		time.Sleep(ttl)
+	})
+}
