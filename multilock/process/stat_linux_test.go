@@ -128,6 +128,9 @@ func TestThreadsOfTheKernel(t *testing.T) {
 	found, err = parseStat(flags)
 	require.NoError(t, err)
 	require.True(t, found.kernel)
+	found, err = parseStat(bytes.Replace(line, []byte(" 4194304 "), []byte(" 4194305 "), 1))
+	require.NoError(t, err)
+	require.False(t, found.kernel, "it runs a virtual processor, and is nobody's but its user's")
 	_, err = parseStat(bytes.Replace(line, []byte(" 4194304 "), []byte(" many "), 1))
 	require.ErrorIs(t, err, errMalformed)
 }

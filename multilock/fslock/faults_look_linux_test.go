@@ -1,0 +1,51 @@
+package fslock_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// A directory that is being watched, and that somebody has emptied, is no lock any more.
+func TestLookAtALockWhoseFileIsGone(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	contendAndTry(t, src, sweptName, longClaim())
+	o := observe(t, src, sweptName, multilock.Patience{})
+	require.Equal(t, multilock.Held, look(t, o).State)
+	require.NoError(t, os.Remove(lockedPath(base)))
+	require.Equal(t, multilock.Free, look(t, o).State)
+	again := contendAndTry(t, src, sweptName, longClaim())
+	seen := look(t, o)
+	require.Equal(t, multilock.Held, seen.State)
+	require.Equal(t, again.Record().Token, seen.Record.Token)
+}
+
+// The directory of the numbers may be tidied away while it is open: it is made again, and
+// the numbers begin anew. Any other answer is passed on.
+func TestFenceWhoseDirectoryIsGone(t *testing.T) {
+	base, faulty, src := contested(t, scene{})
+	lease := contendAndTry(t, src, sweptName, longClaim())
+	fence(t, lease)
+	require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "fence")))
+	fence(t, lease)
+	tries := 0
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.Kind == "opendurable" && filepath.Base(op.Real) == sweptName && op.Phase == faultfs.Before {
+			tries++
+			return syscall.EIO
+		}
+		return nil
+	})
+	_, err := lease.Fence(t.Context())
+	require.ErrorIs(t, err, syscall.EIO)
+	require.Equal(t, 1, tries)
+	faulty.Inject(nil)
+	fence(t, lease)
+}
