@@ -24,6 +24,9 @@ type BarrierOptions struct {
 	// vacant, so that jobs which are just being started are waited for; 0 means that
 	// one moment is enough. It is not used with Members or Expect.
 	Settle time.Duration
+	// Since is how long before Wait began a job may have ended to count, by the clock of
+	// the host that ran it; DefaultSince if 0. It is not used with Members or Expect.
+	Since time.Duration
 	// Patience is for the holders of locks.
 	Patience multilock.Patience
 	// Poll is the longest pause between two polls, multilock.DefaultPoll if 0.
@@ -50,6 +53,10 @@ type Barrier struct {
 	holders *holders
 	start   time.Time
 	busy    bool // the group was not vacant at some poll
+
+	mu     sync.Mutex
+	ends   *ends // what the history told when the barrier opened
+	untold error // why it did not tell all, nil if it did
 }
 
 // NewBarrier prepares a barrier for one Wait. The error is a
@@ -61,6 +68,9 @@ func NewBarrier(src multilock.Group, opt BarrierOptions) (*Barrier, error) {
 	}
 	if opt.Poll == 0 {
 		opt.Poll = multilock.DefaultPoll
+	}
+	if opt.Since == 0 {
+		opt.Since = DefaultSince
 	}
 	if opt.Inspect == 0 {
 		opt.Inspect = DefaultInspect
@@ -83,8 +93,8 @@ func (o *BarrierOptions) check() error {
 		return &multilock.InvalidError{What: "expect", Got: strconv.Itoa(o.Expect), Why: "the members are named, which says how many they are"}
 	case o.Expect < 0:
 		return &multilock.InvalidError{What: "expect", Got: strconv.Itoa(o.Expect), Why: "must be positive"}
-	case o.Poll < 0, o.Inspect < 0, o.Settle < 0:
-		return &multilock.InvalidError{What: "duration", Got: min(o.Poll, o.Inspect, o.Settle).String(), Why: "must be positive"}
+	case o.Poll < 0, o.Inspect < 0, o.Settle < 0, o.Since < 0:
+		return &multilock.InvalidError{What: "duration", Got: min(o.Poll, o.Inspect, o.Settle, o.Since).String(), Why: "must be positive"}
 	}
 	return nil
 }
@@ -95,7 +105,9 @@ func (o *BarrierOptions) check() error {
 // report is true in every case, as far as it goes.
 //
 // A barrier without members opens at one instant at which nothing is held. It
-// says nothing about jobs that were not started yet.
+// says nothing about jobs that were not started yet. How those ended that were, it
+// learns from the source's history then: the last run of each name counts, since
+// Since, whoever started and saw it. See Report.Untold for sources that cannot tell.
 func (b *Barrier) Wait(ctx context.Context) (Report, error) {
 	b.start = time.Now()
 	inner, cancel := context.WithCancelCause(ctx)
@@ -149,12 +161,12 @@ func (b *Barrier) poll(ctx context.Context) error {
 	}
 }
 
-// opened asks, where no results can tell, whether all holders have ended by themselves.
+// opened asks, where no results can tell, how the jobs ended.
 func (b *Barrier) opened(ctx context.Context) error {
 	if b.results != nil {
 		return nil
 	}
-	return b.holders.recall(ctx, b.start)
+	return b.recall(ctx)
 }
 
 // within makes a pause end when the group has settled.

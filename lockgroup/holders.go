@@ -18,8 +18,8 @@ type holders struct {
 	mu      sync.Mutex
 	held    map[string]multilock.Sighting // at the last survey
 	crashed map[string]multilock.Sighting
-	ever    map[string]Holding // by token, all that were seen
-	watched map[string]bool    // their silence is being watched
+	saw     bool            // somebody who names his acquisition was seen
+	watched map[string]bool // their silence is being watched
 	watches sync.WaitGroup
 }
 
@@ -28,7 +28,7 @@ type holders struct {
 const maxWatches = 64
 
 func newHolders(src multilock.Group, patience multilock.Patience) *holders {
-	return &holders{src: src, patience: patience, crashed: map[string]multilock.Sighting{}, ever: map[string]Holding{}, watched: map[string]bool{}}
+	return &holders{src: src, patience: patience, crashed: map[string]multilock.Sighting{}, watched: map[string]bool{}}
 }
 
 // look inspects the locks that are held and concern the barrier. It changes nothing.
@@ -61,10 +61,8 @@ func (h *holders) look(ctx context.Context, concerns func(name string) bool) err
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.held = held
-	for name, seen := range held {
-		if token := seen.Record.Token; token != "" {
-			h.ever[token] = Holding{name, seen}
-		}
+	for _, seen := range held {
+		h.saw = h.saw || seen.Record.Token != ""
 	}
 	return nil
 }
@@ -129,4 +127,11 @@ func (h *holders) bury(ctx context.Context, name, token string) error {
 		h.crashed[name] = seen // whatever err says: the lock may be gone by now, and nobody else would tell
 	}
 	return err
+}
+
+// sawAny says whether somebody was seen who held something.
+func (h *holders) sawAny() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.saw
 }

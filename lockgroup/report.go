@@ -18,11 +18,16 @@ type Holding struct {
 type Report struct {
 	// Done is how many jobs have succeeded, where results were asked for.
 	Done int
-	// Failed are the results of those that did not, and will not be tried again.
+	// Failed are the results of those that did not, and will not be tried again. Without
+	// Members and Expect they are made of the history: of jobs whose last run failed, lost
+	// its lock, or began and has no end there (Foreign says so).
 	Failed []multilock.Result
-	// Crashed are the holders that were found dead, with the evidence. With Members
-	// or Expect, those whose job somebody else has done since are left out.
+	// Crashed are the holders that were found dead, with the evidence, by this barrier or
+	// by anybody else. Those whose job somebody else has done since are left out.
 	Crashed []Holding
+	// Untold says why the history could not tell how all jobs ended, nil if it could, or
+	// was not asked. Then a job that failed may be missing in Failed and Crashed.
+	Untold error
 	// Missing are the members without a final result.
 	Missing []string
 	// Short is how many results are missing of those that were expected.
@@ -61,6 +66,7 @@ func (b *Barrier) report() Report {
 		Held:    sorted(b.holders.seen(), func(h Holding) bool { return h.Sighting.State != multilock.Free && b.concerns(h.Name) }),
 	}
 	if b.results == nil {
+		b.reportEnds(&r)
 		return r
 	}
 	b.results.report(&r)
@@ -68,6 +74,18 @@ func (b *Barrier) report() Report {
 		r.Short = max(b.opt.Expect-b.results.count(), 0)
 	}
 	return r
+}
+
+// reportEnds has the history decide about the dead as far as it knows of them.
+func (b *Barrier) reportEnds(r *Report) {
+	found, untold := b.told()
+	r.Untold = untold
+	if found == nil {
+		return
+	}
+	r.Crashed = slices.DeleteFunc(r.Crashed, func(h Holding) bool { return found.knows(h.Name, h.Sighting.Record.Token) })
+	found.report(r)
+	slices.SortStableFunc(r.Crashed, func(a, b Holding) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (t *tally) report(r *Report) {

@@ -15,6 +15,8 @@ const (
 	Results Trait = "results"
 	// History: the source keeps what happened to its locks.
 	History Trait = "history"
+	// RunHistory: that history has how each run ended, and not only recorded results.
+	RunHistory Trait = "run history"
 	// Manifest: hosts can agree about one list of jobs.
 	Manifest Trait = "manifest"
 	// CheapBarrier: one request tells whether anything in the group is held.
@@ -39,7 +41,7 @@ const (
 // Traits are all traits, in the order in which people are told of them.
 func Traits() []Trait {
 	return []Trait{
-		SafeSilence, NamedHolder, DeadProcess, BreakByEvidence, BreakByForce, PromptRelease, JobMark, FenceNumbers, OneClock, CheapBarrier, Results, Manifest, History,
+		SafeSilence, NamedHolder, DeadProcess, BreakByEvidence, BreakByForce, PromptRelease, JobMark, FenceNumbers, OneClock, CheapBarrier, Results, Manifest, History, RunHistory,
 	}
 }
 

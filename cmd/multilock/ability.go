@@ -63,6 +63,8 @@ func lack(trait multilock.Trait) string {
 		return "has no fencing numbers"
 	case multilock.PromptRelease:
 		return "frees no lock before its time is over"
+	case multilock.RunHistory:
+		return "does not keep how each run ended"
 	case multilock.NamedHolder:
 		return "does not tell who holds a lock"
 	case multilock.BreakByEvidence:

@@ -13,10 +13,10 @@ import (
 
 type waitOptions struct {
 	common
-	timeout, settle, poll, maxAge duration
-	expect                        number
-	named                         nameList
-	members                       []string
+	timeout, settle, since, poll, maxAge duration
+	expect                               number
+	named                                nameList
+	members                              []string
 }
 
 // defaultSettle is for how long an untouched group must stay vacant: time enough
@@ -38,6 +38,15 @@ moment. It cannot know of jobs that have not taken their lock yet: start them
 first. A group in which nothing is held from the start is watched for a second
 (--settle) before it is believed.
 
+Then it asks the group's history how the last run of each name ended: a job whose
+last run failed, lost its lock, or died and was cleared away by anybody, is not done,
+and the exit code is 1, whenever and wherever the wait was started. A run that
+succeeds clears that. What ended longer ago than --since (a day) before the wait began
+does not count, by the clocks of the hosts that ran it: they may be wrong by as much
+as you leave room for. A script's "acquire" and "release" have no exit code, and do not
+fail. Under --slots a job is known by its command. A source that keeps no such history
+says so, and 0 means then that nothing is held any more.
+
 With --members or --expect it returns when those jobs have a final result, and may
 be started before them, on any host. Only "run --once" and its like leave results.
 
@@ -52,6 +61,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 ` + exitTable,
 		Flags: []cli.Flag{
+			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "count jobs that ended up to this `DURATION` before the wait began (default: 1d)"},
 			&cli.GenericFlag{Name: "timeout", Aliases: []string{"t"}, Value: &o.timeout, Usage: "give up after this `DURATION` (default: never)"},
 			&cli.GenericFlag{Name: "members", Value: &o.named, Usage: "wait for the results of these jobs, `NAME`[,NAME...]; may be given several times"},
 			&cli.StringFlag{Name: "members-from", Usage: "read the names of the jobs from a `FILE`, one a line; - is the standard input. Of NAME<TAB>COMMAND the name counts, # begins a comment"},
@@ -93,6 +103,10 @@ func (o *waitOptions) read(c *cli.Context, e *env) (err error) {
 		return usagef(name, "--expect %d: must be at least 1", o.expect.value)
 	case o.settle.set && (named || o.expect.set):
 		return usagef(name, "--settle is for a wait without --members and --expect, which wait for jobs that are not there yet")
+	case o.since.set && (named || o.expect.set):
+		return usagef(name, "--since is for a wait without --members and --expect, whose results count however old they are")
+	case o.since.set && o.since.value == 0:
+		return usagef(name, "--since 0: use a small duration instead, such as 1m; hosts' clocks differ")
 	case o.poll.set && o.poll.value == 0:
 		return usagef(name, "--poll 0: use a small duration instead, such as 10ms")
 	}
@@ -101,7 +115,7 @@ func (o *waitOptions) read(c *cli.Context, e *env) (err error) {
 
 func (o *waitOptions) barrier() lockgroup.BarrierOptions {
 	return lockgroup.BarrierOptions{
-		Members: o.members, Expect: o.expect.value, Settle: o.settle.value, Poll: o.poll.value,
+		Members: o.members, Expect: o.expect.value, Settle: o.settle.value, Since: o.since.value, Poll: o.poll.value,
 		Patience: multilock.Patience{MaxAge: o.maxAge.value},
 	}
 }

@@ -22,6 +22,7 @@ type waitView struct {
 	Missing []string     `json:"missing"`
 	Short   int          `json:"short"`
 	Held    []lockView   `json:"held"`
+	Untold  string       `json:"untold,omitempty"`
 	Waited  float64      `json:"waited_seconds"`
 	Exit    int          `json:"exit"`
 	Error   string       `json:"error,omitempty"`
@@ -37,6 +38,7 @@ type failedView struct {
 	Command string `json:"command,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
 	Foreign string `json:"foreign,omitempty"`
+	Ended   string `json:"ended,omitempty"` // when, by the clock of that host
 }
 
 func viewOfWait(src *source, r lockgroup.Report, waited time.Duration, err error) waitView {
@@ -45,8 +47,15 @@ func viewOfWait(src *source, r lockgroup.Report, waited time.Duration, err error
 		Done: r.Done, Failed: []failedView{}, Crashed: viewsOf(r.Crashed), Missing: append([]string{}, r.Missing...),
 		Short: r.Short, Held: viewsOf(r.Held), Waited: waited.Seconds(), Exit: exitCode(err), Error: explain(err),
 	}
+	if r.Untold != nil {
+		v.Untold = r.Untold.Error()
+	}
 	for _, f := range r.Failed {
-		v.Failed = append(v.Failed, viewOfFailed(f))
+		failed := viewOfFailed(f)
+		if !f.Start.IsZero() {
+			failed.Ended = f.Start.Add(f.Duration).UTC().Format(time.RFC3339)
+		}
+		v.Failed = append(v.Failed, failed)
 	}
 	return v
 }
@@ -75,6 +84,9 @@ func (v waitView) tell(e *env) {
 	}
 	for _, l := range atMost(e, v.Crashed) {
 		e.say("job %q died: it was run by %s (%s)", l.Name, l.holder(), l.Why)
+	}
+	if v.Untold != "" {
+		e.say("warning: how the jobs ended is not known, only that nothing is held any more: %s", v.Untold)
 	}
 	if v.Open {
 		return
@@ -114,15 +126,17 @@ func listed(names []string) string {
 func (f failedView) sentence() string {
 	text := fmt.Sprintf("job %q failed", f.Name)
 	switch {
-	case f.Foreign != "":
+	case f.Foreign != "" && f.Host == "":
 		return text + ": its result cannot be understood: " + f.Foreign
+	case f.Foreign != "":
+		return fmt.Sprintf("job %q is not done, run on %s%s: %s", f.Name, f.Host, f.at(), f.Foreign)
 	case f.Signal != "":
 		text += " by signal " + f.Signal
 	default:
 		text += fmt.Sprintf(" with exit code %d", f.Exit)
 	}
 	if f.Host != "" {
-		text += " on " + f.Host
+		text += " on " + f.Host + f.at()
 	}
 	if f.Attempt > 1 {
 		text += fmt.Sprintf(" (attempt %d)", f.Attempt)
@@ -131,6 +145,15 @@ func (f failedView) sentence() string {
 		text += ": " + f.Why
 	}
 	return text
+}
+
+// at says when it ended, in this host's time zone.
+func (f failedView) at() string {
+	end, err := time.Parse(time.RFC3339, f.Ended)
+	if err != nil {
+		return ""
+	}
+	return " at " + end.Local().Format(time.DateTime)
 }
 
 // holder names who holds a lock.

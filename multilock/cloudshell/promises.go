@@ -53,6 +53,7 @@ func alike() []multilock.Promise {
 		{Trait: multilock.OneClock, Kept: true, Why: "the CloudShell server's, by GetServerDateAndTime"},
 		{Trait: multilock.CheapBarrier, Kept: true, Why: "one listing of the reservation's services, past the server's cache"},
 		{Trait: multilock.PromptRelease, Kept: true, Why: "its service is removed, and the next attempt takes it"},
+		{Trait: multilock.RunHistory, Why: "there is no place for it: of jobs that leave a result (run --once, batch) the last one is known, of others nothing"},
 		{Trait: multilock.JobMark, Why: "there is no room for a process group in the owner's attribute; a job's processes are known by their environment alone"},
 	}
 }

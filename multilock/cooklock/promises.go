@@ -31,6 +31,7 @@ func timedPromises() []multilock.Promise {
 		no(multilock.CheapBarrier, "each register has to be asked for itself"),
 		no(multilock.Results, "a register holds one value and no results"),
 		no(multilock.Manifest, "a register holds one value and no list of jobs"),
+		no(multilock.RunHistory, "a register holds one value and no history"),
 		no(multilock.History, "a register holds one value and no history"),
 	}
 }

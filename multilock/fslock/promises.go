@@ -28,6 +28,7 @@ func (s *Source) Promises() []multilock.Promise {
 		kept(multilock.Results, "a file for each job, renamed into place by the lock's holder alone"),
 		kept(multilock.Manifest, "a directory with the list, renamed into place by the first host"),
 		kept(multilock.History, "a file for each host and day; what cannot be written is not in it"),
+		kept(multilock.RunHistory, "how each run ended, and whose lock was broken"),
 	}
 }
 

@@ -27,6 +27,7 @@ func (s *Source) Promises() []multilock.Promise {
 		multilock.CheapBarrier:    "one query of an index, answered by the primary after the majority has confirmed that it still is",
 		multilock.Results:         "a field of the lock's own document, written by the lock's holder alone",
 		multilock.Manifest:        "a document that the first host inserts",
+		multilock.RunHistory:      "how each run ended, and whose lock was broken",
 		multilock.History:         "documents of a collection beside the locks; what cannot be written is not in it",
 	}
 	promises := []multilock.Promise{s.promiseOfDeath(), promiseOfJobs()}

@@ -1,0 +1,173 @@
+package lockgroup
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+// ends is how runs ended, as the events of a history tell. They may come in any order:
+// each host writes its own, by its own clock.
+type ends struct{ runs map[acquisition]*run }
+
+type acquisition struct{ name, token string }
+
+// run is one acquisition of a lock.
+type run struct {
+	job   string          // what was run: see jobOf
+	fence uint64          // 0 if it drew none
+	told  multilock.Event // of its events the one that says most of how it ended
+	since bool            // it was found to hold its lock since the barrier opened
+}
+
+// chronicleSlack is how far the clocks of hosts may be apart.
+const chronicleSlack = 24 * time.Hour
+
+func newEnds() *ends { return &ends{runs: map[acquisition]*run{}} }
+
+// weight says how much an event tells of the end of its run. A recorded result is the
+// last word; that a lock was broken or lost outweighs what its holder believes.
+func weight(e multilock.Event) int {
+	switch {
+	case e.What == multilock.Committed:
+		return 5
+	case e.What == multilock.Broke:
+		return 4
+	case e.What == multilock.Lost:
+		return 3
+	case e.What == multilock.Released && e.Exit != nil:
+		return 2
+	case e.What == multilock.Released:
+		return 1
+	}
+	return 0
+}
+
+// add takes an event into account.
+func (n *ends) add(e multilock.Event) {
+	if weight(e) == 0 && e.What != multilock.Acquired {
+		return
+	}
+	key := acquisition{e.Name, e.Token}
+	if e.Token == "" {
+		key.token = e.Time.String() // of a lock that names no acquisition: each is another
+	}
+	r := n.runs[key]
+	if r == nil {
+		r = &run{told: e}
+		n.runs[key] = r
+	}
+	r.fence = max(r.fence, e.Fence)
+	r.job = cmp.Or(r.job, jobOf(e))
+	if change := cmp.Compare(weight(e), weight(r.told)); change > 0 || change == 0 && !e.Time.Before(r.told.Time) {
+		r.told = e
+	}
+	if endedWell(r.told) { // most have, and a history may tell of very many
+		r.told = multilock.Event{Time: r.told.Time, What: r.told.What, Name: r.told.Name, Exit: r.told.Exit}
+	}
+}
+
+// jobOf tells jobs apart: by the name of their lock. Under one of several slots anything
+// may run, and the next time in another slot: there it is the command.
+func jobOf(e multilock.Event) string {
+	name, _, slotted := ParseSlotName(e.Name)
+	if !slotted {
+		return e.Name
+	}
+	command := e.Command
+	if e.Holder != nil {
+		command = e.Holder.Command
+	}
+	if command == "" {
+		return "" // another event of that run has it
+	}
+	return name + "\x00" + command
+}
+
+// endedWell says whether an event is the good end of a run. A script that gave its lock
+// back has no exit code, and nothing is wrong with that.
+func endedWell(e multilock.Event) bool {
+	switch e.What {
+	case multilock.Committed:
+		return succeededIn(e)
+	case multilock.Released:
+		return e.Exit == nil || succeededIn(e)
+	}
+	return false
+}
+
+// last is the last run of each job, in the order of their names.
+func (n *ends) last() []*run {
+	last := map[string]*run{}
+	for key, r := range n.runs {
+		job := cmp.Or(r.job, key.name)
+		if before := last[job]; !r.since && (before == nil || r.after(before)) {
+			last[job] = r
+		}
+	}
+	return slices.SortedFunc(maps.Values(last), func(a, b *run) int { return cmp.Compare(a.told.Name, b.told.Name) })
+}
+
+// after compares fencing numbers, which no clock has part in, where both runs of a lock
+// have one.
+func (r *run) after(other *run) bool {
+	if r.fence > 0 && other.fence > 0 && r.told.Name == other.told.Name {
+		return r.fence > other.fence
+	}
+	return r.told.Time.After(other.told.Time)
+}
+
+// open are the jobs of whose last run no end is told: those that have just given their
+// lock back write it down after that.
+func (n *ends) open() []*run {
+	return slices.DeleteFunc(n.last(), func(r *run) bool { return weight(r.told) > 0 })
+}
+
+// report adds what is not done.
+func (n *ends) report(r *Report) {
+	for _, last := range n.last() {
+		switch e := last.told; {
+		case endedWell(e):
+		case e.What == multilock.Broke:
+			r.Crashed = append(r.Crashed, brokenHolding(e))
+		default:
+			r.Failed = append(r.Failed, failureOf(e))
+		}
+	}
+}
+
+func brokenHolding(e multilock.Event) Holding {
+	h := Holding{e.Name, multilock.Sighting{State: multilock.Dead, Why: e.Why, Age: multilock.Unknown, Silence: multilock.Unknown}}
+	h.Sighting.Record.Name, h.Sighting.Record.Token = e.Name, e.Token
+	if e.Holder != nil {
+		h.Sighting.Record.Holder = *e.Holder
+	}
+	return h
+}
+
+// failureOf is a run that failed, as a result.
+func failureOf(e multilock.Event) multilock.Result {
+	r := multilock.Result{
+		Name: e.Name, Token: e.Token, By: e.By, User: e.User, Command: e.Command, Signal: e.Signal, Why: e.Why, Attempt: e.Attempt, Final: true,
+		Start: e.Time.Add(-e.Held), Duration: e.Held,
+	}
+	if e.Exit != nil {
+		r.Exit = *e.Exit
+	}
+	switch {
+	case e.What == multilock.Acquired:
+		r.Foreign = "it began, and nothing tells how it ended"
+	case e.What == multilock.Lost && (e.Exit == nil || r.OK()):
+		r.Foreign = "its lock was lost: " + cmp.Or(e.Why, "nothing tells why")
+	}
+	return r
+}
+
+// knows says whether the history tells of an acquisition that it was broken.
+func (n *ends) knows(name, token string) bool {
+	r := n.runs[acquisition{name, token}]
+	return r != nil && weight(r.told) >= weight(multilock.Event{What: multilock.Broke})
+}

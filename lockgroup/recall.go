@@ -1,0 +1,133 @@
+package lockgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/multilock/go/multilock"
+)
+
+const (
+	// DefaultSince is how far back from its beginning a barrier asks how jobs ended.
+	DefaultSince = 24 * time.Hour
+	// endsPatience is for ends that are still to be written: a run gives its lock back
+	// first, which opens the barrier, and writes then.
+	endsPatience = 10 * time.Second
+	// endsPause is the longest pause between two readings meanwhile.
+	endsPause = 250 * time.Millisecond
+)
+
+// recall learns from the history, when nothing is held any more, how the last run of
+// each job ended: also of those that ended before this barrier was there, or whose dead
+// holders somebody else has cleared away.
+func (b *Barrier) recall(ctx context.Context) error {
+	err := b.readEnds(ctx)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if !errors.Is(err, multilock.ErrUnsupported) && b.holders.sawAny() {
+		return errors.Join(errors.New("how the jobs ended cannot be learned"), err)
+	}
+	b.setEnds(nil, err)
+	return nil
+}
+
+// readEnds reads until the end is told of all that has begun, or will not be any more.
+func (b *Barrier) readEnds(ctx context.Context) error {
+	follower, err := b.follow()
+	if err != nil {
+		return err
+	}
+	found, pause, start := newEnds(), pauses{limit: endsPause}, time.Now()
+	for {
+		if err := readOn(ctx, follower, found); err != nil {
+			return err // it may hang in there, and is left to the process's end
+		}
+		if !b.anyOpen(ctx, found) || time.Since(start) >= endsPatience {
+			break
+		}
+		if _, err := sleep(ctx, pause.next(), nil); err != nil {
+			return err
+		}
+	}
+	b.setEnds(found, b.partial())
+	return follower.Close()
+}
+
+// follow begins to read the history.
+func (b *Barrier) follow() (multilock.Follower, error) {
+	since := b.start.Add(-b.opt.Since)
+	switch src := b.src.(type) {
+	case multilock.Journal:
+		return src.Follow(since), nil
+	case multilock.Chronicle:
+		return &rereader{src, since}, nil
+	}
+	return nil, fmt.Errorf("%w: it keeps no history", multilock.ErrUnsupported)
+}
+
+// rereader reads a history that cannot be followed as a whole each time: what is told
+// twice changes nothing.
+type rereader struct {
+	src   multilock.Chronicle
+	since time.Time
+}
+
+func (r *rereader) Next(ctx context.Context) ([]multilock.Event, error) {
+	return r.src.History(ctx, r.since)
+}
+
+func (r *rereader) Close() error { return nil }
+
+// readOn reads what there is.
+func readOn(ctx context.Context, follower multilock.Follower, found *ends) error {
+	for {
+		events, err := prompt(ctx, follower.Next)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			found.add(e)
+		}
+		if _, whole := follower.(*rereader); whole || len(events) == 0 {
+			return nil
+		}
+	}
+}
+
+// anyOpen says whether an end is still to be told. Who holds its lock now has taken it
+// since the barrier opened, and is not waited for.
+func (b *Barrier) anyOpen(ctx context.Context, found *ends) bool {
+	for _, r := range found.open() {
+		seen, err := prompt(ctx, func(ctx context.Context) (multilock.Sighting, error) {
+			return multilock.Inspect(ctx, b.src, r.told.Name, b.opt.Patience)
+		})
+		if err == nil && seen.State != multilock.Free && seen.Record.Token == r.told.Token {
+			r.since = true
+		}
+	}
+	return len(found.open()) > 0
+}
+
+// partial says what the history leaves out, nil if it tells of every run.
+func (b *Barrier) partial() error {
+	if p, ok := multilock.PromiseOf(b.src, multilock.RunHistory); ok && !p.Kept {
+		return fmt.Errorf("%w: %s", multilock.ErrUnsupported, p.Why)
+	}
+	return nil
+}
+
+func (b *Barrier) setEnds(found *ends, untold error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ends, b.untold = found, untold
+}
+
+// told is what the history said, nil if it was not asked yet.
+func (b *Barrier) told() (*ends, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ends, b.untold
+}
