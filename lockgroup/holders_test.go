@@ -1,7 +1,6 @@
 package lockgroup_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/process"
 )
 
 // A dead holder is not waited for for ever: its lock is cleared, and it is
@@ -143,45 +141,4 @@ func TestBarrierReportsWhatItCannotLookAt(t *testing.T) {
 		require.Contains(t, report.Held[0].Sighting.Why, "input/output error")
 		require.Empty(t, p.broken)
 	})
-}
-
-// Another host's barrier may be the one that clears the dead away. That must not
-// make this one believe that all is well.
-func TestBarrierHearsOfTheDeadThatOthersCleared(t *testing.T) {
-	breaker, taker := process.Identity{Host: "node5", PID: 5}, process.Identity{Host: "node6", PID: 6}
-	for name, c := range map[string]struct {
-		events []multilock.Event
-		died   bool
-	}{
-		"cleared":    {[]multilock.Event{{What: multilock.Broke, Name: "a", Token: "token of node1", By: breaker, Why: "silent"}}, true},
-		"not seen":   {[]multilock.Event{{What: multilock.Broke, Name: "a", Token: "an older one", By: breaker}}, false},
-		"released":   {[]multilock.Event{{What: multilock.Released, Name: "a", Token: "token of node1"}}, false},
-		"taken over": {[]multilock.Event{{What: multilock.Broke, Name: "a", Token: "token of node1", By: taker}, {What: multilock.Acquired, Name: "a", Token: "new", By: taker}}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := &placeWithHistory{place: newPlace(), events: c.events}
-				p.hold("a", alive("node1"))
-				after(time.Minute, func() { p.release("a") })
-				b, err := lockgroup.NewBarrier(p, lockgroup.BarrierOptions{})
-				require.NoError(t, err)
-				report, err := b.Wait(t.Context())
-				if !c.died {
-					require.NoError(t, err)
-					return
-				}
-				require.ErrorIs(t, err, lockgroup.ErrNotDone)
-				require.Equal(t, "silent", report.Crashed[0].Sighting.Why)
-			})
-		})
-	}
-}
-
-type placeWithHistory struct {
-	*place
-	events []multilock.Event
-}
-
-func (p *placeWithHistory) History(context.Context, time.Time) ([]multilock.Event, error) {
-	return p.events, nil
 }

@@ -27,7 +27,8 @@ type Event struct {
 	// Waited is how long the acquisition took, Held how long the lock was held.
 	Waited time.Duration `json:"waited_ns,omitempty"`
 	Held   time.Duration `json:"held_ns,omitempty"`
-	// Exit is the exit code of the command, Signal the signal that ended it.
+	// Exit is the exit code of the command, Signal the signal that ended it. Of a command
+	// that could not be started it is the code of who tried.
 	Exit   *int   `json:"exit,omitempty"`
 	Signal string `json:"signal,omitempty"`
 	// Attempt counts the runs of a job whose results are recorded, from 1.

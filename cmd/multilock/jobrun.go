@@ -204,6 +204,10 @@ func (r *jobRun) note(ctx context.Context, what multilock.Happening, result *job
 	if cause != nil {
 		event.Why = cause.Error()
 	}
+	if result == nil && cause != nil { // the command never ran, and so its job is not done
+		code := exitCode(cause)
+		event.Exit = &code
+	}
 	if err := r.src.note(ctx, event); err != nil && r.opt.verbose {
 		r.env.say("warning: %v", err)
 	}

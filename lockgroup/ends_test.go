@@ -1,0 +1,206 @@
+package lockgroup_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+type placeWithHistory struct {
+	*place
+	events []multilock.Event
+}
+
+func (p *placeWithHistory) History(_ context.Context, since time.Time) ([]multilock.Event, error) {
+	err := p.enter("history")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found []multilock.Event
+	for _, e := range p.events {
+		if !e.Time.Before(since) {
+			found = append(found, e)
+		}
+	}
+	return found, err
+}
+
+func (p *placeWithHistory) write(e multilock.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.events = append(p.events, e)
+}
+
+// happened is an event of an acquisition, some minutes before now.
+func happened(minutes int, what multilock.Happening, token string) multilock.Event {
+	return multilock.Event{
+		Time: time.Now().Add(-time.Duration(minutes) * time.Minute), What: what, Name: "a", Token: token, By: process.Identity{Host: "node1", PID: 7},
+	}
+}
+
+func exited(e multilock.Event, code int) multilock.Event { e.Exit = &code; return e }
+
+func fenced(e multilock.Event, fence uint64) multilock.Event { e.Fence = fence; return e }
+
+// What counts as done is the last run of a name, whatever its host's clock and whoever
+// tells first.
+func TestBarrierAsksHowTheLastRunEnded(t *testing.T) {
+	signalled := func(e multilock.Event) multilock.Event { e.Signal = "killed"; return exited(e, 137) }
+	named := func(e multilock.Event, name string) multilock.Event { e.Name = name; return e }
+	one := func(e ...multilock.Event) []multilock.Event { return e }
+	for name, c := range map[string]struct {
+		events func() []multilock.Event
+		failed int
+		died   int
+	}{
+		"nothing": {func() []multilock.Event { return nil }, 0, 0},
+		"success": {func() []multilock.Event {
+			return one(happened(9, "acquired", "1"), exited(happened(8, "released", "1"), 0))
+		}, 0, 0},
+		"failure": {func() []multilock.Event {
+			return one(happened(9, "acquired", "1"), exited(happened(8, "released", "1"), 3))
+		}, 1, 0},
+		"signal": {func() []multilock.Event { return one(signalled(happened(8, "released", "1"))) }, 1, 0},
+		"script": {func() []multilock.Event { return one(happened(9, "acquired", "1"), happened(8, "released", "1")) }, 0, 0},
+		"lost": {func() []multilock.Event {
+			return one(happened(9, "acquired", "1"), exited(happened(8, "lost", "1"), 0))
+		}, 1, 0},
+		"broken":           {func() []multilock.Event { return one(happened(9, "acquired", "1"), happened(8, "broke", "1")) }, 0, 1},
+		"broken, long ago": {func() []multilock.Event { return one(happened(25*60, "broke", "1")) }, 0, 0},
+		"broken, and what its holder says later": {func() []multilock.Event {
+			return one(exited(happened(7, "released", "1"), 0), happened(8, "broke", "1"))
+		}, 0, 1},
+		"recorded, and then broken": {func() []multilock.Event {
+			return one(exited(happened(9, "committed", "1"), 0), happened(8, "broke", "1"))
+		}, 0, 0},
+		"recorded, and then lost": {func() []multilock.Event {
+			return one(exited(happened(9, "committed", "1"), 0), exited(happened(8, "lost", "1"), 0))
+		}, 0, 0},
+		"a second attempt under the same lock": {func() []multilock.Event {
+			return one(exited(happened(9, "committed", "1"), 3), exited(happened(8, "committed", "1"), 0), exited(happened(7, "released", "1"), 0))
+		}, 0, 0},
+		"run again": {func() []multilock.Event {
+			return one(exited(happened(5, "released", "2"), 0), exited(happened(8, "released", "1"), 3))
+		}, 0, 0},
+		"failed again": {func() []multilock.Event {
+			return one(exited(happened(8, "released", "1"), 0), exited(happened(5, "released", "2"), 3))
+		}, 1, 0},
+		"taken over": {func() []multilock.Event {
+			return one(happened(8, "broke", "1"), exited(happened(5, "released", "2"), 0))
+		}, 0, 0},
+		"taken over, by a clock that is behind": {func() []multilock.Event {
+			return one(fenced(happened(9, "acquired", "1"), 4), happened(8, "broke", "1"), fenced(exited(happened(60, "released", "2"), 0), 5))
+		}, 0, 0},
+		"failed, by a clock that is behind": {func() []multilock.Event {
+			return one(fenced(exited(happened(8, "released", "1"), 0), 4), fenced(exited(happened(60, "released", "2"), 3), 5))
+		}, 1, 0},
+		"refused and forgotten": {func() []multilock.Event {
+			return one(exited(happened(9, "released", "1"), 0), happened(8, "refused", "2"), happened(7, "forgot", "3"))
+		}, 0, 0},
+		"forgotten is not done": {func() []multilock.Event {
+			return one(exited(happened(9, "committed", "1"), 3), happened(7, "forgot", "3"))
+		}, 1, 0},
+		"several names": {func() []multilock.Event {
+			return one(exited(happened(9, "released", "1"), 3), named(exited(happened(5, "released", "2"), 0), "b"), named(happened(4, "broke", "3"), "c"))
+		}, 1, 1},
+		"no end": {func() []multilock.Event { return one(happened(9, "acquired", "1")) }, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &placeWithHistory{place: newPlace(), events: c.events()}
+				for range 2 { // whenever a barrier comes, it says the same
+					report, err := wait(t, &placeWithHistory{place: newPlace(), events: p.events}, lockgroup.BarrierOptions{})
+					require.Len(t, report.Failed, c.failed)
+					require.Len(t, report.Crashed, c.died)
+					require.NoError(t, report.Untold)
+					if c.failed+c.died == 0 {
+						require.NoError(t, err)
+					} else {
+						require.ErrorIs(t, err, lockgroup.ErrNotDone)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A run gives its lock back before it writes down how it ended: that is waited for.
+func TestBarrierWaitsForAnEndThatIsBeingWritten(t *testing.T) {
+	for code := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			p := &placeWithHistory{place: newPlace()}
+			p.hold("a", alive("node1"))
+			p.write(happened(0, "acquired", "token of node1"))
+			after(time.Minute, func() { p.release("a") })
+			after(time.Minute+3*time.Second, func() { p.write(exited(happened(0, "released", "token of node1"), code)) })
+			_, err := wait(t, p, lockgroup.BarrierOptions{})
+			if code == 0 {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, lockgroup.ErrNotDone)
+			}
+		})
+	}
+}
+
+// Who has taken the lock since the barrier opened is not waited for.
+func TestBarrierLeavesOutWhoCameLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &placeWithHistory{place: newPlace()}
+		p.write(exited(happened(5, "released", "1"), 0))
+		p.write(happened(5, "acquired", "token of node1"))
+		opened := &late{placeWithHistory: p}
+		start := time.Now()
+		_, err := wait(t, opened, lockgroup.BarrierOptions{})
+		require.NoError(t, err)
+		require.Less(t, time.Since(start), time.Second)
+	})
+}
+
+// late is a place where a lock is taken just after it was vacant.
+type late struct{ *placeWithHistory }
+
+func (l *late) Vacant(ctx context.Context) (bool, error) {
+	vacant, err := l.placeWithHistory.Vacant(ctx)
+	l.hold("a", alive("node1"))
+	return vacant, err
+}
+
+// What cannot be read is never passed over in silence.
+func TestBarrierSaysThatTheHistoryCannotBeRead(t *testing.T) {
+	broken := errors.New("permission denied")
+	synctest.Test(t, func(t *testing.T) {
+		p := &placeWithHistory{place: newPlace()}
+		p.failing("history", broken)
+		report, err := wait(t, p.place, lockgroup.BarrierOptions{})
+		require.NoError(t, err)
+		require.ErrorIs(t, report.Untold, multilock.ErrUnsupported)
+		report, err = wait(t, p, lockgroup.BarrierOptions{})
+		require.NoError(t, err)
+		require.ErrorIs(t, report.Untold, broken)
+		p.hold("a", alive("node1"))
+		after(time.Minute, func() { p.release("a") })
+		_, err = wait(t, p, lockgroup.BarrierOptions{})
+		require.ErrorIs(t, err, broken, "somebody was seen, and how that ended is not known")
+	})
+}
+
+// A journal is read from --since on, as far as it goes and in parts.
+func TestBarrierFollowsAJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVenue()
+		require.NoError(t, v.Record(t.Context(), []multilock.Event{exited(happened(9, "released", "1"), 3)}))
+		report, err := wait(t, v, lockgroup.BarrierOptions{})
+		require.ErrorIs(t, err, lockgroup.ErrNotDone)
+		require.Equal(t, "a", report.Failed[0].Name)
+		require.Equal(t, 3, report.Failed[0].Exit)
+		require.Equal(t, "node1", report.Failed[0].By.Host)
+	})
+}
