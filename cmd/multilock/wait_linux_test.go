@@ -114,6 +114,32 @@ func TestBarrierFindsACrashedHost(t *testing.T) {
 	require.Zero(t, members.wait().code)
 }
 
+// Two barriers on two hosts say the same of a job that failed and of one whose host
+// crashed, the one that saw it and the one that comes later; and so they do when both
+// were done again.
+func TestBarriersOfSeveralHostsAgree(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	alpha, beta, gamma := s.host("alpha"), s.host("beta"), s.host("gamma")
+	crashing := begin(t, alpha.on(append([]string{"run", "-n", "crashes", "--ttl", "2s", "--"}, clitest.WaitingJob()...)...))
+	crashing.Expect("ready")
+	require.Equal(t, 3, s.finish(beta.on("run", "-n", "fails", "--", "sh", "-c", "exit 3")).code)
+	require.NoError(t, crashing.Cmd.Process.Kill())
+	crashing.wait()
+	for _, host := range []*host{beta, gamma, beta} {
+		got := s.finish(host.on("wait", "--poll", "50ms"))
+		require.Equal(t, 1, got.code, got.stderr)
+		require.Regexp(t, `job "fails" failed with exit code 3 on beta at `, got.stderr)
+		require.Regexp(t, `job "crashes" died: it was run by alpha pid \d+ .*no sign of life for`, got.stderr)
+	}
+	require.Zero(t, s.finish(gamma.on("run", "-n", "fails", "--", "true")).code)
+	require.Zero(t, s.finish(gamma.on("run", "-n", "crashes", "--", "true")).code)
+	for _, host := range []*host{alpha, beta} {
+		got := s.finish(host.on("wait", "--poll", "50ms"))
+		require.Zero(t, got.code, got.stderr)
+	}
+}
+
 // held is what "status" lists.
 func (s *station) held() []string {
 	s.t.Helper()
