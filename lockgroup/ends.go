@@ -15,12 +15,16 @@ type ends struct{ runs map[acquisition]*run }
 
 type acquisition struct{ name, token string }
 
-// run is one acquisition of a lock.
+// run is one acquisition of a lock. A history may tell of very many, and nearly all of
+// them have ended well: of those there is no event kept.
 type run struct {
-	job   string          // what was run: see jobOf
-	fence uint64          // 0 if it drew none
-	told  multilock.Event // of its events the one that says most of how it ended
-	since bool            // it was found to hold its lock since the barrier opened
+	name   string
+	job    string           // what was run: see jobOf
+	fence  uint64           // 0 if it drew none
+	weight int              // of the event that says most of how it ended
+	at     int64            // when that was, in nanoseconds since 1970
+	told   *multilock.Event // that event, nil if it is a good end
+	since  bool             // it was found to hold its lock since the barrier opened
 }
 
 // chronicleSlack is how far the clocks of hosts may be apart.
@@ -57,16 +61,17 @@ func (n *ends) add(e multilock.Event) {
 	}
 	r := n.runs[key]
 	if r == nil {
-		r = &run{told: e}
+		r = &run{name: e.Name, at: e.Time.UnixNano(), told: &e}
 		n.runs[key] = r
 	}
 	r.fence = max(r.fence, e.Fence)
 	r.job = cmp.Or(r.job, jobOf(e))
-	if change := cmp.Compare(weight(e), weight(r.told)); change > 0 || change == 0 && !e.Time.Before(r.told.Time) {
-		r.told = e
+	if change := cmp.Compare(weight(e), r.weight); change < 0 || change == 0 && e.Time.UnixNano() < r.at {
+		return
 	}
-	if endedWell(r.told) { // most have, and a history may tell of very many
-		r.told = multilock.Event{Time: r.told.Time, What: r.told.What, Name: r.told.Name, Exit: r.told.Exit}
+	r.weight, r.at, r.told = weight(e), e.Time.UnixNano(), &e
+	if endedWell(e) {
+		r.told = nil
 	}
 }
 
@@ -108,33 +113,33 @@ func (n *ends) last() []*run {
 			last[job] = r
 		}
 	}
-	return slices.SortedFunc(maps.Values(last), func(a, b *run) int { return cmp.Compare(a.told.Name, b.told.Name) })
+	return slices.SortedFunc(maps.Values(last), func(a, b *run) int { return cmp.Compare(a.name, b.name) })
 }
 
 // after compares fencing numbers, which no clock has part in, where both runs of a lock
 // have one.
 func (r *run) after(other *run) bool {
-	if r.fence > 0 && other.fence > 0 && r.told.Name == other.told.Name {
+	if r.fence > 0 && other.fence > 0 && r.name == other.name {
 		return r.fence > other.fence
 	}
-	return r.told.Time.After(other.told.Time)
+	return r.at > other.at
 }
 
 // open are the jobs of whose last run no end is told: those that have just given their
 // lock back write it down after that.
 func (n *ends) open() []*run {
-	return slices.DeleteFunc(n.last(), func(r *run) bool { return weight(r.told) > 0 })
+	return slices.DeleteFunc(n.last(), func(r *run) bool { return r.weight > 0 })
 }
 
 // report adds what is not done.
 func (n *ends) report(r *Report) {
 	for _, last := range n.last() {
 		switch e := last.told; {
-		case endedWell(e):
+		case e == nil:
 		case e.What == multilock.Broke:
-			r.Crashed = append(r.Crashed, brokenHolding(e))
+			r.Crashed = append(r.Crashed, brokenHolding(*e))
 		default:
-			r.Failed = append(r.Failed, failureOf(e))
+			r.Failed = append(r.Failed, failureOf(*e))
 		}
 	}
 }
@@ -169,5 +174,5 @@ func failureOf(e multilock.Event) multilock.Result {
 // knows says whether the history tells of an acquisition that it was broken.
 func (n *ends) knows(name, token string) bool {
 	r := n.runs[acquisition{name, token}]
-	return r != nil && weight(r.told) >= weight(multilock.Event{What: multilock.Broke})
+	return r != nil && r.weight >= weight(multilock.Event{What: multilock.Broke})
 }

@@ -102,7 +102,7 @@ func readOn(ctx context.Context, follower multilock.Follower, found *ends) error
 func (b *Barrier) anyOpen(ctx context.Context, found *ends) bool {
 	for _, r := range found.open() {
 		seen, err := prompt(ctx, func(ctx context.Context) (multilock.Sighting, error) {
-			return multilock.Inspect(ctx, b.src, r.told.Name, b.opt.Patience)
+			return multilock.Inspect(ctx, b.src, r.name, b.opt.Patience)
 		})
 		if err == nil && seen.State != multilock.Free && seen.Record.Token == r.told.Token {
 			r.since = true

@@ -28,7 +28,7 @@ func TestHistory(t *testing.T) {
 	require.Equal(t, "true", events[1].Command)
 	require.Equal(t, 5, *events[3].Exit)
 	require.Equal(t, "sh -c 'exit 5'", events[3].Command)
-	require.Nil(t, events[5].Exit)
+	require.Equal(t, 127, *events[5].Exit, "what the run ended with")
 	require.Contains(t, events[5].Why, "command not found")
 	require.Equal(t, 137, *events[7].Exit)
 	require.Equal(t, "killed", events[7].Signal)
