@@ -67,6 +67,9 @@ type contest struct {
 	seen   Sighting  // the last look, zero before the first
 	lookAt time.Time // when the next look is due
 	missed int       // looks in a row that called the lock free or dead, between attempts that found it held
+	stale  int       // times that the lock was had too late
+	// trouble is what keeps the source from doing its part, and may pass; nil if it does.
+	trouble error
 }
 
 // firstLook is how long a waiter leaves a lock alone that changes hands quickly
@@ -89,27 +92,40 @@ func compete(ctx context.Context, src Source, name string, opt Options, s stance
 	if err != nil {
 		return nil, err
 	}
-	rival, err := bounded(ctx, func() (Contender, error) {
-		return src.Contend(ctx, name, opt.claim(), opt.Patience)
-	}, discard[Contender])
-	if err != nil {
+	c := &contest{name: name, opt: opt, stance: s, pause: pause}
+	if s == ifFree {
+		c.pause = backoff{limit: min(opt.Poll, maxTryPause)}
+	}
+	if err := c.enter(ctx, src); err != nil {
 		return nil, err
 	}
-	c := &contest{name: name, opt: opt, stance: s, rival: rival, pause: pause}
-	switch s {
-	case wait:
-		if pause.least < firstLook { // otherwise a look is due by then anyhow
-			c.lookAt = time.Now().Add(firstLook)
-		}
-	case ifFree:
-		c.pause = backoff{limit: min(opt.Poll, maxTryPause)}
-	case blindly: // never pauses
+	if s == wait && pause.least < firstLook { // otherwise a look is due by then anyhow
+		c.lookAt = time.Now().Add(firstLook)
 	}
 	lease, err := c.run(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return newLock(ctx, name, lease, opt), nil
+}
+
+// enter prepares the first attempt.
+func (c *contest) enter(ctx context.Context, src Source) error {
+	for {
+		rival, err := bounded(ctx, func() (Contender, error) {
+			return src.Contend(ctx, c.name, c.opt.claim(), c.opt.Patience)
+		}, discard[Contender])
+		if err == nil {
+			c.rival, c.trouble = rival, nil
+			return nil
+		}
+		if !c.bears(err) {
+			return c.explain(ctx, err)
+		}
+		if err := c.sleep(ctx); err != nil {
+			return c.explain(ctx, err)
+		}
+	}
 }
 
 // paceOf is how long to wait between two attempts: as the caller wants it, or else
@@ -138,25 +154,76 @@ func (o Options) claim() Claim {
 // contest waits), or ctx ends. It closes the contender.
 func (c *contest) run(ctx context.Context) (Lease, error) {
 	for {
-		lease, err := c.try(ctx)
-		if err == nil {
+		lease, again, err := c.round(ctx)
+		switch {
+		case err != nil && !c.bears(err):
+			return nil, c.abandon(ctx, err)
+		case lease != nil:
 			_ = c.rival.Close() // nothing is prepared any more, and the lock is taken whatever this says
 			return lease, nil
-		}
-		if !errors.Is(err, ErrHeld) {
-			return nil, c.abandon(ctx, err)
-		}
-		again, err := c.afterRefusal(ctx)
-		if err != nil {
-			return nil, c.abandon(ctx, err)
-		}
-		if again {
+		case again:
 			continue
 		}
 		if err := c.sleep(ctx); err != nil {
 			return nil, c.abandon(ctx, err)
 		}
 	}
+}
+
+// round is one attempt, and what follows if somebody is in the way. It reports whether
+// to make another one at once.
+func (c *contest) round(ctx context.Context) (lease Lease, again bool, err error) {
+	lease, err = c.try(ctx)
+	if err == nil && c.tooLate(lease) {
+		return nil, c.stance == ifFree, giveBack(ctx, lease)
+	}
+	if err == nil || !errors.Is(err, ErrHeld) {
+		return lease, false, err
+	}
+	again, err = c.afterRefusal(ctx)
+	if err == nil {
+		c.trouble = nil
+	}
+	return nil, again, err
+}
+
+// giveBack releases a lease that is of no use. If that fails the lock is silent, and free
+// after its TTL; only the end of ctx is an error.
+func giveBack(ctx context.Context, lease Lease) error {
+	_, err := bounded(ctx, func() (struct{}, error) {
+		_ = lease.Release(ctx)
+		_ = lease.Close()
+		return struct{}{}, nil
+	}, func(struct{}, error) {})
+	return err
+}
+
+// tooLate says that less than a heartbeat is left of the belief in a lock that was just
+// acquired: this process stood still meanwhile. It would be lost before anything began.
+// One who does not wait has it all the same if that happens again and again.
+func (c *contest) tooLate(lease Lease) bool {
+	if c.stance == blindly || !ends(lease).IsZero() {
+		return false
+	}
+	left := c.opt.claim().Tenure() - lease.Since().Elapsed()
+	if left > c.opt.heartbeat() {
+		return false
+	}
+	c.stale++
+	return c.stance == wait || c.stale < missedAtOnce
+}
+
+// bears says whether this contest waits for an error to pass, and tells of it. An outcome
+// in doubt does not pass.
+func (c *contest) bears(err error) bool {
+	if c.stance != wait || !errors.Is(err, ErrPassing) || errors.Is(err, ErrUnsure) {
+		return false
+	}
+	c.trouble = err
+	if c.opt.Trouble != nil {
+		c.opt.Trouble(err)
+	}
+	return true
 }
 
 // try makes one attempt. Should ctx end while the attempt hangs in the system
@@ -256,6 +323,8 @@ func (c *contest) sleep(ctx context.Context) error {
 func (c *contest) nextPause() time.Duration {
 	pause, due := c.pause.next(), max(time.Until(c.lookAt), 0)
 	switch {
+	case c.trouble != nil:
+		return pause
 	case c.missed > 0:
 		return pause // a look is always due then, and shows nothing new
 	case c.seen.State == Suspect:
@@ -266,11 +335,20 @@ func (c *contest) nextPause() time.Duration {
 	return min(pause, due)
 }
 
-// abandon closes the contender after the contest failed with cause. If it was
-// ctx that ended, the error also says who was in the way, as far as that is known.
+// abandon closes the contender after the contest failed with cause.
 func (c *contest) abandon(ctx context.Context, cause error) error {
-	if ctx.Err() != nil && errors.Is(cause, context.Cause(ctx)) && c.seen.State != Free {
-		cause = errors.Join(cause, c.held())
+	return closeAfter(c.rival, c.explain(ctx, cause))
+}
+
+// explain adds to the end of ctx what was in the way until then, as far as that is known.
+func (c *contest) explain(ctx context.Context, cause error) error {
+	switch {
+	case ctx.Err() == nil || !errors.Is(cause, context.Cause(ctx)):
+		return cause
+	case c.trouble != nil:
+		return errors.Join(cause, c.trouble)
+	case c.seen.State != Free:
+		return errors.Join(cause, c.held())
 	}
-	return closeAfter(c.rival, cause)
+	return cause
 }

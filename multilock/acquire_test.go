@@ -3,6 +3,7 @@ package multilock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -335,4 +336,106 @@ func TestAcquiredLockOutranksAnErrorOfClose(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, lock.Release(t.Context()))
 	})
+}
+
+// errPasses is what a source says of a full disk.
+var errPasses = fmt.Errorf("no space: %w", multilock.ErrPassing)
+
+// What passes by itself is waited for by whoever waits, at each step.
+func TestWaiterWaitsForWhatPasses(t *testing.T) {
+	for _, failing := range []step{contend, try, look, breaks} {
+		t.Run(string(failing), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				f.on(try, fails(multilock.ErrHeld))
+				f.show(node7(multilock.Dead))
+				frees := func(context.Context) error {
+					f.on(try, succeeds)
+					return nil
+				}
+				f.on(breaks, frees)
+				next := map[step]action{try: fails(multilock.ErrHeld), breaks: frees}[failing]
+				if next == nil {
+					next = succeeds
+				}
+				f.on(failing, inTurn(fails(errPasses), fails(errPasses), next))
+				var told []error
+				lock, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{Trouble: func(err error) { told = append(told, err) }})
+				require.NoError(t, err)
+				require.Len(t, told, 2)
+				require.ErrorIs(t, told[0], errPasses)
+				require.NoError(t, lock.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// Who does not wait is told at once; so is a waiter of what does not pass, or may have
+// taken the lock.
+func TestErrorsThatEndAContest(t *testing.T) {
+	for name, c := range map[string]struct {
+		acquire func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error)
+		err     error
+	}{
+		"no waiter":     {multilock.TryAcquire, errPasses},
+		"blindly":       {multilock.TryOnce, errPasses},
+		"does not pass": {multilock.Acquire, errServer},
+		"in doubt":      {multilock.Acquire, errors.Join(multilock.ErrUnsure, errPasses)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				f.on(try, fails(c.err))
+				_, err := c.acquire(t.Context(), f, "nightly", multilock.Options{})
+				require.ErrorIs(t, err, c.err)
+				require.Equal(t, 1, f.count(try))
+				require.Equal(t, 1, f.count(closes))
+			})
+		})
+	}
+}
+
+// At the end of the wait the last trouble is told.
+func TestWaitThatEndsInTrouble(t *testing.T) {
+	for _, failing := range []step{contend, try} {
+		t.Run(string(failing), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				f.on(failing, fails(errPasses))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, errPasses)
+				require.NotErrorIs(t, err, multilock.ErrHeld)
+				require.Less(t, f.count(failing), 200, "it pauses")
+			})
+		})
+	}
+}
+
+// Who was frozen just while the lock was acquired gives it back, and goes on: the belief
+// in it is over, or as good as over, before anything began.
+func TestLockThatIsTooOldWhenItIsTaken(t *testing.T) {
+	for name, acquire := range map[string]func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error){
+		"wait": multilock.Acquire, "try": multilock.TryAcquire,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				frozen := func(context.Context) error {
+					time.Sleep(75 * time.Second) // of a TTL of 100 s, believed in for 80
+					return nil
+				}
+				f.on(try, inTurn(frozen, succeeds))
+				lock, err := acquire(t.Context(), f, "nightly", multilock.Options{TTL: 100 * time.Second})
+				require.NoError(t, err)
+				require.NoError(t, context.Cause(lock.Context()))
+				require.Greater(t, lock.Remaining(), 70*time.Second)
+				require.Equal(t, 2, f.count(try))
+				require.Equal(t, 1, f.count(release))
+				require.NoError(t, lock.Release(t.Context()))
+			})
+		})
+	}
 }

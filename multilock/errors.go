@@ -21,6 +21,11 @@ var (
 	// ErrUnsure says that the source was asked and cannot tell. The lock may be
 	// held, also by the caller; if so it is freed by its TTL.
 	ErrUnsure = errors.New("cannot tell who holds the lock")
+	// ErrPassing says that the source could not do its part just now, for a reason that
+	// may pass by itself: a server that does not answer, a full disk, a mount that is
+	// read-only for a moment. Authors of sources wrap it, or set OpError.Passing, in errors
+	// of Contend, Try, Look and Break that leave nothing in doubt; Acquire then goes on.
+	ErrPassing = errors.New("may pass by itself")
 	// ErrUnsupported says that the source does not have this ability.
 	ErrUnsupported = errors.New("not supported by this lock source")
 	// ErrInvalid says that the call cannot succeed as it is: a bad name, bad
@@ -72,7 +77,12 @@ type OpError struct {
 	Err    error
 	// Hint tells a person what to do about it, "" if there is nothing to tell.
 	Hint string
+	// Passing makes errors.Is(err, ErrPassing) true.
+	Passing bool
 }
+
+// Is says whether the error may pass by itself.
+func (e *OpError) Is(target error) bool { return target == ErrPassing && e.Passing }
 
 func (e *OpError) Error() string {
 	var b strings.Builder

@@ -41,6 +41,9 @@ type Options struct {
 	Patience Patience
 	// Poll is the longest pause between two attempts while waiting, DefaultPoll if 0.
 	Poll time.Duration
+	// Trouble, if not nil, is called by Acquire, and before it returns, with each error that
+	// may pass by itself (ErrPassing), which it then waits out.
+	Trouble func(error)
 	// User and Command are recorded for people.
 	User, Command string
 	// Job says that other processes work under the lock. While one of them lives, the

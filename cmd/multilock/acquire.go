@@ -185,7 +185,7 @@ func acquireKept(ctx context.Context, e *env, o *acquireOptions, owner process.I
 	if o.wait.waits() {
 		src, err := openSource(ctx, e, o.common)
 		if err == nil {
-			n := startNotice(ctx, e, o.common, waitingForLock(src, o.name))
+			n := startNotice(ctx, e, o.common, (&obstacle{src: src, name: o.name, self: owner}).tell)
 			defer func() { n.stop(); _ = src.close(nil) }()
 		}
 	}

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 )
 
 // notice tells people what a command is waiting for: after a few seconds, then
@@ -73,17 +75,56 @@ func (n *notice) tell(text string, onTerminal bool) {
 	n.env.say("%s", text)
 }
 
-// waitingForLock says who holds a lock.
-func waitingForLock(src *source, name string) noticeText {
-	return func(ctx context.Context, waited time.Duration) string {
-		seen, err := multilock.Inspect(ctx, src.locks, name, multilock.Patience{})
-		if err != nil {
-			return ""
-		}
-		text := fmt.Sprintf("waiting for lock %q, %s so far", name, short(waited))
-		if seen.State != multilock.Free {
-			text += "; it is " + heldBy(seen)
-		}
-		return text
+// obstacle is what is in the way of one who waits for a lock.
+type obstacle struct {
+	src  *source
+	name string
+	self process.Identity // who waits: what is in place of his, he knows nothing of yet
+
+	mu    sync.Mutex
+	error error // what keeps it from being tried, the last time
+	at    time.Time
+}
+
+// met notes an error that may pass by itself.
+func (b *obstacle) met(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.error, b.at = err, time.Now()
+}
+
+// troubleLasts is for how long an error counts as what is in the way: attempts follow
+// each other more closely.
+const troubleLasts = 3 * multilock.DefaultPoll
+
+// trouble is the error that is in the way now.
+func (b *obstacle) trouble() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if time.Since(b.at) > troubleLasts {
+		return nil
 	}
+	return b.error
+}
+
+// tell says who holds the lock, or why it cannot be tried.
+func (b *obstacle) tell(ctx context.Context, waited time.Duration) string {
+	text := fmt.Sprintf("waiting for lock %q, %s so far", b.name, short(waited))
+	if err := b.trouble(); err != nil {
+		return fmt.Sprintf("%s, and for this to pass: %v", text, err)
+	}
+	seen, err := multilock.Inspect(ctx, b.src.locks, b.name, multilock.Patience{})
+	if err != nil {
+		return ""
+	}
+	if seen.State != multilock.Free && !b.isOwn(seen.Record.Holder.Identity) {
+		text += "; it is " + heldBy(seen)
+	}
+	return text
+}
+
+// isOwn says whether a lock is the waiter's own: the reply to his attempt was lost, or is
+// under way.
+func (b *obstacle) isOwn(holder process.Identity) bool {
+	return holder.PID == b.self.PID && holder.Start == b.self.Start && holder.Boot == b.self.Boot && holder.Namespace == b.self.Namespace
 }

@@ -209,7 +209,9 @@ func take(ctx context.Context, e *env, src *source, name string, opt multilock.O
 	}
 	ctx, cancel := limit.limited(ctx)
 	defer cancel()
-	n := startNotice(ctx, e, o, waitingForLock(src, name))
+	way := &obstacle{src: src, name: name, self: src.self}
+	opt.Trouble = way.met
+	n := startNotice(ctx, e, o, way.tell)
 	defer n.stop()
 	lock, err := multilock.Acquire(ctx, src.locks, name, opt)
 	return lock, src.ifLasting(err)

@@ -33,9 +33,9 @@ func forbidden(err error) bool { return is(err, syscall.EPERM, syscall.EACCES, s
 // reply is lost or did not come in time.
 func inDoubt(err error) bool { return vfs.InDoubt(err) }
 
-// opError names the step in which err came up, and what to do about it.
+// opError names the step in which err came up, what to do about it, and whether to wait.
 func opError(op, name string, err error) error {
-	return &multilock.OpError{Source: "fslock", Op: op, Name: name, Err: err, Hint: hint(err)}
+	return &multilock.OpError{Source: "fslock", Op: op, Name: name, Err: err, Hint: hint(err), Passing: vfs.Passing(err)}
 }
 
 func hint(err error) string {

@@ -1,9 +1,11 @@
 package fslock_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -290,5 +292,69 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, multilock.Free.String(), seen.State.String())
 		})
+	}
+}
+
+// A moment in which nothing can be written, or nobody answers, is waited out by a waiter,
+// whether it comes before he has staged anything or later.
+func TestWaiterOutlastsABadMoment(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.ETIMEDOUT, syscall.EMFILE} {
+		for when, staged := range map[string]int{"before the wait": 0, "in the wait": 1} {
+			t.Run(unix.ErrnoName(errno)+"/"+when, func(t *testing.T) {
+				t.Parallel()
+				base, faulty, src := contested(t, scene{})
+				holder := contendAndTry(t, src, sweptName, longClaim())
+				troubles, got := make(chan error), make(chan error, 1)
+				if staged == 0 {
+					faulty.Inject(unwritable(errno))
+				}
+				go func() {
+					lock, err := multilock.Acquire(within(t), open(t, fslock.Options{Base: base, FS: faulty}), sweptName, multilock.Options{
+						Poll: 10 * time.Millisecond, Trouble: func(err error) { troubles <- err },
+					})
+					if err == nil {
+						err = lock.Release(context.Background())
+					}
+					got <- err
+				}()
+				require.Eventually(t, func() bool { return len(namesIn(t, filepath.Join(base, ".multilock", "staging"))) >= staged }, watchdog, time.Millisecond)
+				faulty.Inject(unwritable(errno))
+				for range 2 {
+					require.ErrorIs(t, <-troubles, errno)
+				}
+				faulty.Inject(nil)
+				release(t, holder)
+				for {
+					select {
+					case <-troubles: // what was under way
+						continue
+					case err := <-got:
+						require.NoError(t, err)
+					}
+					break
+				}
+			})
+		}
+	}
+}
+
+// What has to do with permissions does not pass by itself.
+func TestWaiterIsToldWhatDoesNotPass(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.EXDEV} {
+		base, faulty, _ := contested(t, scene{})
+		faulty.Inject(unwritable(errno))
+		_, err := multilock.Acquire(within(t), open(t, fslock.Options{Base: base, FS: faulty}), sweptName, multilock.Options{})
+		require.ErrorIs(t, err, errno)
+		require.NotErrorIs(t, err, multilock.ErrPassing)
+	}
+}
+
+// unwritable fails what an attempt has to change.
+func unwritable(errno syscall.Errno) faultfs.Injector {
+	return func(op faultfs.Op) error {
+		if op.Phase == faultfs.Before && slices.Contains([]string{"mkdir", "create", "opendurable", "rename"}, op.Kind) {
+			return errno
+		}
+		return nil
 	}
 }

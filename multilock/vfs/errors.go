@@ -37,6 +37,14 @@ func InDoubt(err error) bool {
 		syscall.EINVAL, syscall.EMLINK, syscall.ELOOP, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM)
 }
 
+// Passing says that err may pass by itself: the server does not answer, the disk is full,
+// the file system is read-only for a moment, this host is short of something. Waiting
+// helps against no error that has no number of the system's.
+func Passing(err error) bool {
+	return errors.As(err, new(syscall.Errno)) &&
+		(InDoubt(err) || Is(err, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM))
+}
+
 // Hint tells a person what to do about an error that has nothing to do with what
 // was being done, "" if there is nothing to tell.
 func Hint(err error) string {
