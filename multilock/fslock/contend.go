@@ -56,16 +56,24 @@ func (s *Source) identify(claim *multilock.Claim) {
 	}
 }
 
+// maxLate is how often in a row a lock may come too late until that is told: each time it
+// has taken most of its TTL.
+const maxLate = 3
+
 // Try implements multilock.Contender.
-func (c *contender) Try(context.Context) (lease multilock.Lease, err error) {
+func (c *contender) Try(context.Context) (multilock.Lease, error) {
+	late := 0
 	for range rounds() {
-		lease, err = c.attempt()
-		if !errors.Is(err, errAgain) && !errors.Is(err, errLate) {
+		lease, err := c.attempt()
+		switch {
+		case errors.Is(err, errAgain):
+		case !errors.Is(err, errLate):
 			return lease, err
+		default:
+			if late++; late == maxLate {
+				return nil, opError("give a first sign of life", c.name, err)
+			}
 		}
-	}
-	if errors.Is(err, errLate) {
-		return nil, opError("give a first sign of life", c.name, errLate)
 	}
 	return nil, opError("rename", c.name, errors.New("the lock group does not hold still"))
 }

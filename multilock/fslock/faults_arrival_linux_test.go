@@ -166,13 +166,16 @@ func TestLateLockCannotBeGivenBack(t *testing.T) {
 func TestEachLockComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, faulty, src := contested(t, scene{})
+		attempts := 0
 		faulty.Inject(placing(base, faultfs.After, func(faultfs.Op) error {
+			attempts++
 			time.Sleep(arrivalTTL)
 			return nil
 		}))
 		_, err := contend(t, src, sweptName, multilock.Claim{TTL: arrivalTTL, Heartbeat: arrivalBeat}).Try(t.Context())
 		require.ErrorContains(t, err, "longer ttl")
 		require.NotErrorIs(t, err, multilock.ErrHeld)
+		require.LessOrEqual(t, attempts, 3, "nobody waits for as many ttls to be told")
 		faulty.Inject(nil)
 		requireTidy(t, base)
 	})
