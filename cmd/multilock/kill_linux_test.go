@@ -58,7 +58,7 @@ func TestKilledRunner(t *testing.T) {
 	s.awaitNote("x")
 	job.Signal(syscall.SIGKILL)
 	job.wait() // for all who have its output open
-	require.Equal(t, "again\n", s.must("run", "-n", "x", "--", "echo", "again"))
+	require.Equal(t, "again\n", s.must("run", "-q", "-n", "x", "--wait", "1m", "--", "echo", "again"))
 	events := s.history("x")
 	require.Equal(t, []string{"acquired", "broke", "acquired", "released"}, happened(events))
 	require.Equal(t, events[0].Token, events[1].Token)
@@ -97,5 +97,5 @@ func TestLivingJobOfADeadRunner(t *testing.T) {
 
 	require.NoError(t, syscall.Kill(survivor, syscall.SIGKILL))
 	job.wait()
-	s.must("run", "-n", "x", "--", "true")
+	s.must("run", "-n", "x", "--wait", "1m", "--", "true")
 }

@@ -8,7 +8,7 @@ import (
 
 const (
 	// maxSearch limits how often all processes are gone through.
-	maxSearch = 8
+	maxSearch = 10
 	// settledPasses is how many passes in a row have to have missed nobody. After one,
 	// a process may still have slipped through whose number was a small one, because
 	// the numbers had just started over.
@@ -62,21 +62,34 @@ func judgeJob(mark string, since uint64) Evidence {
 	return evidence(Unknown, "processes start and end faster than one can look for its job")
 }
 
-// pass looks at the youngest first: those are the ones that may be gone a moment later.
+// pass looks at those first that were not seen before, and of those at the youngest:
+// they may be gone a moment later.
 func (s *jobSearch) pass() (searchPass, error) {
 	pids, err := listPIDs()
 	if err != nil {
 		return searchPass{}, err
 	}
 	var p searchPass
-	slices.Sort(pids)
-	for _, pid := range slices.Backward(pids) {
+	slices.SortFunc(pids, s.newestFirst)
+	for _, pid := range pids {
 		s.look(pid, &p)
 		if p.found != nil {
 			break
 		}
 	}
 	return p, nil
+}
+
+func (s *jobSearch) newestFirst(a, b int) int {
+	_, knownA := s.strangers[a]
+	_, knownB := s.strangers[b]
+	if knownA != knownB {
+		if knownB {
+			return -1
+		}
+		return 1
+	}
+	return b - a
 }
 
 func (s *jobSearch) look(pid int, p *searchPass) {
