@@ -308,8 +308,9 @@ func TestWaiterOutlastsABadMoment(t *testing.T) {
 				if staged == 0 {
 					faulty.Inject(unwritable(errno))
 				}
+				waiter, ctx := open(t, fslock.Options{Base: base, FS: faulty}), within(t)
 				go func() {
-					lock, err := multilock.Acquire(within(t), open(t, fslock.Options{Base: base, FS: faulty}), sweptName, multilock.Options{
+					lock, err := multilock.Acquire(ctx, waiter, sweptName, multilock.Options{
 						Poll: 10 * time.Millisecond, Trouble: func(err error) { troubles <- err },
 					})
 					if err == nil {
