@@ -22,13 +22,15 @@ type jobRun struct {
 	lock    *multilock.Lock
 	signals *signals
 	waited  time.Duration
-	since   time.Time
+	limit   waitLimit // what was left of --wait
+	since   time.Time // when the lock was taken
 	fence   uint64
 	grace   time.Duration // between TERM and KILL
 
 	plan      *lockgroup.Plan // nil if the result is not to be recorded
 	decided   lockgroup.Decision
 	committed bool     // the result of an attempt is recorded
+	started   bool     // the command was
 	warnings  []string // about the plan
 }
 
@@ -75,6 +77,7 @@ func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.started = true
 	err = running.Wait(ctx)
 	result := running.Result()
 	return &result, err
@@ -122,6 +125,12 @@ func (r *jobRun) variables(mark string) []string {
 	return append(vars, r.timeVariables()...)
 }
 
+// waitsOn says whether the lock is to be waited for once more: it was lost, and the job
+// was not started.
+func (r *jobRun) waitsOn(err error) bool {
+	return !r.started && r.limit.waits() && errors.Is(err, multilock.ErrLost) && !errors.Is(err, multilock.ErrOver)
+}
+
 // holdOn keeps the lock for the rest of --min-hold.
 func (r *jobRun) holdOn(ctx context.Context) {
 	rest := r.opt.minHold.value - time.Since(r.since)
@@ -163,7 +172,7 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 	if r.opt.verbose {
 		r.env.say("%s lock %q after %s%s", what, r.opt.name, short(time.Since(r.since)), r.staysTaken())
 	}
-	if r.opt.json {
+	if r.opt.json && !r.waitsOn(err) {
 		r.report(result, errors.Join(err, ended))
 	}
 	return errors.Join(err, ended)

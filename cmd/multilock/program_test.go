@@ -34,6 +34,8 @@ type program struct {
 	// promises are what a source of the kind "full" says of itself.
 	promises []multilock.Promise
 	findings []multilock.Finding
+	// acquired is called after each acquisition of such a source, if it is there.
+	acquired func(multilock.Lease)
 	// opened is the full URL of the source that was opened last.
 	opened string
 	stdin  *os.File
@@ -157,6 +159,24 @@ type full struct {
 func (f full) Promises() []multilock.Promise { return f.p.promises }
 
 func (f full) Examine(context.Context) []multilock.Finding { return f.p.findings }
+
+func (f full) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+	c, err := f.Source.Contend(ctx, name, claim, patience)
+	return fullContender{c, f.p}, err
+}
+
+type fullContender struct {
+	multilock.Contender
+	p *program
+}
+
+func (c fullContender) Try(ctx context.Context) (multilock.Lease, error) {
+	lease, err := c.Contender.Try(ctx)
+	if err == nil && c.p.acquired != nil {
+		c.p.acquired(lease)
+	}
+	return lease, err
+}
 
 // LogPath hides that of the directory.
 func (full) LogPath() {}

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/runner"
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 )
 
@@ -171,14 +172,28 @@ func runRun(ctx context.Context, e *env, o *runOptions) error {
 	if settled, err := o.settledBefore(ctx, e, src, plan); settled || err != nil {
 		return src.close(err)
 	}
+	return src.close(o.runUnderLock(ctx, e, src, sigs, plan, start))
+}
+
+// runUnderLock takes the lock, and once more if it was lost before the job was started
+// (this host slept just then) and there is time left to wait.
+func (o *runOptions) runUnderLock(ctx context.Context, e *env, src *source, sigs *signals, plan *lockgroup.Plan, start time.Time) error {
 	opt := o.options()
 	opt.Job, opt.User, opt.Command = true, o.user, commandLine(o.command)
-	lock, err := o.acquire(sigs.until(ctx), e, src, opt)
-	if err != nil {
-		return src.close(o.refused(ctx, e, src, err))
+	for begin := time.Now(); ; {
+		lock, err := o.acquire(sigs.until(ctx), e, src, opt, o.wait.after(time.Since(begin)))
+		if err != nil {
+			return o.refused(ctx, e, src, err)
+		}
+		r := &jobRun{
+			env: e, opt: o, src: src, lock: lock, signals: sigs, plan: plan,
+			waited: time.Since(start), limit: o.wait.after(time.Since(begin)),
+		}
+		if err := r.run(ctx); err == nil || !r.waitsOn(err) {
+			return err
+		}
+		e.say("lock %q was lost before the job was started; waiting on", lock.Record().Name)
 	}
-	r := &jobRun{env: e, opt: o, src: src, lock: lock, signals: sigs, waited: time.Since(start), plan: plan}
-	return src.close(r.run(ctx))
 }
 
 // checkAbilities finds options that the source cannot fulfil.

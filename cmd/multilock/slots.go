@@ -30,12 +30,15 @@ func (o *runOptions) checkSlots(command string) error {
 	return nil
 }
 
-// acquire takes the lock, or one of the slots, as --wait says.
-func (o *runOptions) acquire(ctx context.Context, e *env, src *source, opt multilock.Options) (*multilock.Lock, error) {
+// acquire takes the lock, or one of the slots, and waits for it as long as it may.
+func (o *runOptions) acquire(ctx context.Context, e *env, src *source, opt multilock.Options, limit waitLimit) (*multilock.Lock, error) {
 	if !o.slots.set {
-		return take(ctx, e, src, o.name, opt, o.wait, o.common)
+		return take(ctx, e, src, o.name, opt, limit, o.common)
 	}
-	slot, err := takeSlot(ctx, e, src, opt, o)
+	if o.slot > 0 {
+		o.name = o.asked // not the first time
+	}
+	slot, err := takeSlot(ctx, e, src, opt, limit, o)
 	if err != nil {
 		return nil, err
 	}
@@ -43,11 +46,11 @@ func (o *runOptions) acquire(ctx context.Context, e *env, src *source, opt multi
 	return slot.Lock, nil
 }
 
-func takeSlot(ctx context.Context, e *env, src *source, opt multilock.Options, o *runOptions) (*lockgroup.Slot, error) {
-	if !o.wait.waits() {
+func takeSlot(ctx context.Context, e *env, src *source, opt multilock.Options, limit waitLimit, o *runOptions) (*lockgroup.Slot, error) {
+	if !limit.waits() {
 		return lockgroup.TryAcquireSlot(ctx, src.locks, o.name, o.slots.value, opt)
 	}
-	ctx, cancel := o.wait.limited(ctx)
+	ctx, cancel := limit.limited(ctx)
 	defer cancel()
 	n := startNotice(ctx, e, o.common, waitingForSlot(src, o.name, o.slots.value))
 	defer n.stop()

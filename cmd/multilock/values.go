@@ -48,6 +48,12 @@ func (w *waitLimit) Set(text string) error {
 // waits says whether to wait at all.
 func (w *waitLimit) waits() bool { return w.forever || w.value > 0 }
 
+// after is what is left of the limit when so much time is over.
+func (w waitLimit) after(over time.Duration) waitLimit {
+	w.value = max(w.value-over, 0)
+	return w
+}
+
 // limited ends a context when the time to wait is over.
 func (w *waitLimit) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if w.forever {
