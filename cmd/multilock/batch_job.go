@@ -60,6 +60,10 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.Attempt) error {
 		Args: []string{"/bin/sh", "-c", command}, Env: vars, Mark: vars[len(vars)-1], Stdout: out.writer, Stderr: out.writer, Self: r.src.self,
 	}))
 	out.started()
+	if errors.As(err, new(*runner.NotedError)) {
+		r.env.say("warning: job %q is run again under another lock: %v", a.Name, err)
+		err = errors.Join(multilock.ErrUnsure, err) // for which it is put off
+	}
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err, out.finish())
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
@@ -39,12 +40,16 @@ func (r *jobRun) consult(ctx context.Context) (run bool, err error) {
 
 // attempts runs the command, and again if its result is a failure that the plan
 // allows to be repeated.
-func (r *jobRun) attempts(ctx context.Context) (*job.Result, error) {
+func (r *jobRun) attempts(ctx context.Context) (last *job.Result, err error) {
 	for {
 		result, err := r.work(ctx)
+		if errors.As(err, new(*runner.NotedError)) {
+			return last, fmt.Errorf("attempt %d was not started, and is left to the next run: %w", r.attempt, err)
+		}
 		if r.plan == nil || result == nil {
 			return result, err
 		}
+		last = result
 		recorded, failed := r.record(ctx, *result, err)
 		if failed != nil {
 			return result, errors.Join(err, failed)

@@ -34,8 +34,9 @@ type program struct {
 	// promises are what a source of the kind "full" says of itself.
 	promises []multilock.Promise
 	findings []multilock.Finding
-	// acquired is called after each acquisition of such a source, if it is there.
-	acquired func(multilock.Lease)
+	// acquired, if there is one, gets each lease of such a source, and says what is to be
+	// used in its place.
+	acquired func(fullLease) multilock.Lease
 	// opened is the full URL of the source that was opened last.
 	opened string
 	stdin  *os.File
@@ -172,10 +173,16 @@ type fullContender struct {
 
 func (c fullContender) Try(ctx context.Context) (multilock.Lease, error) {
 	lease, err := c.Contender.Try(ctx)
-	if err == nil && c.p.acquired != nil {
-		c.p.acquired(lease)
+	if err != nil || c.p.acquired == nil {
+		return lease, err
 	}
-	return lease, err
+	return c.p.acquired(fullLease{lease, lease.(multilock.Committer)}), nil
+}
+
+// fullLease is a lease with all that the command uses of one.
+type fullLease struct {
+	multilock.Lease
+	multilock.Committer
 }
 
 // LogPath hides that of the directory.

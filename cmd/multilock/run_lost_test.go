@@ -16,11 +16,12 @@ import (
 // finds it silent while its holder is frozen.
 func (p *program) lostAtFirst() {
 	first := true
-	p.acquired = func(lease multilock.Lease) {
+	p.acquired = func(lease fullLease) multilock.Lease {
 		if first {
 			require.NoError(p.t, os.RemoveAll(filepath.Join(p.base, ".locks", lease.Record().Name)))
 		}
 		first = false
+		return lease
 	}
 }
 

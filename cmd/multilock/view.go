@@ -106,18 +106,25 @@ func explain(err error) string {
 
 // remainder is what went wrong beside a job that ended by itself.
 func remainder(err error) string {
-	joined, ok := err.(interface{ Unwrap() []error }) // only the outermost join
-	if !ok {
-		return ""
+	return strings.ReplaceAll(strings.Join(besides(err), "; "), "\n", "; ")
+}
+
+// besides are the errors that have nothing of a job's end in them.
+func besides(err error) []string {
+	if !errors.As(err, new(*jobError)) {
+		return []string{err.Error()}
 	}
-	var texts []string
-	for _, one := range joined.Unwrap() {
-		var jobEnd *jobError
-		if !errors.As(one, &jobEnd) {
-			texts = append(texts, one.Error())
+	switch e := err.(type) { //nolint:errorlint // it is what is wrapped that is looked for
+	case interface{ Unwrap() error }:
+		return besides(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var texts []string
+		for _, one := range e.Unwrap() {
+			texts = append(texts, besides(one)...)
 		}
+		return texts
 	}
-	return strings.Join(texts, "; ")
+	return nil
 }
 
 func explainHeld(err error, held *multilock.HeldError) string {

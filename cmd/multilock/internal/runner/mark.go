@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/multilock/go/multilock"
@@ -41,9 +42,25 @@ func (m *mark) stop() {
 	}
 }
 
-// forget takes back what was noted of a command that is over, before the next one
-// starts: it would testify that nobody works under the lock.
-func forget(ctx context.Context, spec Spec) { note(ctx, spec, process.Group{}) }
+// NotedError says that a command was not started because an earlier one is still noted
+// in the lock: that would testify that nobody works there.
+type NotedError struct{ Err error }
+
+func (e *NotedError) Error() string {
+	return fmt.Sprintf("what is noted in the lock of the job's earlier processes cannot be taken back: %v", e.Err)
+}
+
+// Unwrap gives the source's error.
+func (e *NotedError) Unwrap() error { return e.Err }
+
+// forget takes back what was noted of a command that is over.
+func forget(ctx context.Context, lock *multilock.Lock) error {
+	err := lock.MarkJob(ctx, process.Group{})
+	if err == nil || errors.Is(err, multilock.ErrUnsupported) {
+		return nil
+	}
+	return &NotedError{err}
+}
 
 // note writes a job's processes into its lock. That a source keeps no such note was
 // known before, and that the lock is lost those are told who end the job.

@@ -56,15 +56,17 @@ type Run struct {
 	mark *mark
 }
 
-// Start starts the command. The error is multilock.ErrOver if there is no time for it,
-// else that of job.Start.
+// Start starts the command. The error is multilock.ErrOver if there is no time for it, a
+// *NotedError if an earlier one is in the way, else that of job.Start.
 func Start(ctx context.Context, spec Spec) (*Run, error) {
 	r := &Run{spec: spec}
 	if left, timed := r.timeLeft(); timed && left <= 0 {
 		return nil, r.overError("the job was not started")
 	}
 	if spec.Again {
-		forget(ctx, spec)
+		if err := forget(ctx, spec.Lock); err != nil {
+			return nil, err
+		}
 	}
 	j, err := job.Start(r.underLock())
 	if err != nil {
