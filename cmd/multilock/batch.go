@@ -56,8 +56,10 @@ names; its standard input is empty. It ends with its shell: what that leaves in 
 background cannot print any more.
 
 Interrupted once it takes no more jobs and waits for those that run; twice it ends
-them, and they will be run again. So will one that fails after a SIGTERM: schedulers
-send that to the jobs, too.
+them, and they will be run again. So will one that fails after a SIGTERM, for schedulers
+send that to the jobs, too, or that dies of a signal to end (or exits with its code,
+128+n) up to a second before multilock gets one. What a job leaves in the background is
+ended before its lock is released if it was told to end; else it is left alone.
 
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
@@ -140,7 +142,7 @@ func workThrough(ctx context.Context, e *env, src *source, o *batchOptions, list
 	}
 	start := time.Now()
 	sigs := catchStops(ctx, e, batch.Drain)
-	r.terminated = sigs.terminated
+	r.told = sigs.jobsTold()
 	shown := startBatchProgress(ctx, e, o.common, batch)
 	report, err := batch.Run(sigs.ctx)
 	shown.stop()

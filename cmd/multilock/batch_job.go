@@ -22,8 +22,7 @@ type batchRun struct {
 	list    []batchLine
 	environ []string
 	joblog  *joblog
-
-	terminated <-chan struct{} // closed when this process was told to end
+	told    runner.Told
 }
 
 func newBatchRun(e *env, src *source, o *batchOptions, list []batchLine) (*batchRun, error) {
@@ -78,7 +77,11 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.Attempt) error {
 	if err := r.joblog.add(a.Seq, command, result, out.size); err != nil {
 		r.env.say("warning: %v", err)
 	}
-	return r.unlessTold(ctx, a.Name, result, exitError(result, ended))
+	if running.Told() && result.Code != 0 && !errors.Is(ended, errTimeout) {
+		r.env.say("job %q was told to end; nothing is recorded, so it will run again", a.Name)
+		return errors.Join(lockgroup.ErrNotRun, errToldToEnd)
+	}
+	return exitError(result, ended)
 }
 
 // variables is the job's environment; its token, which marks its processes, comes last.
@@ -98,11 +101,15 @@ func (r *batchRun) variables(ctx context.Context, a lockgroup.Attempt) ([]string
 func (r *batchRun) spec(a lockgroup.Attempt, what job.Spec) runner.Spec {
 	return runner.Spec{
 		Job: what, Lock: a.Lock, Name: a.Name, Again: a.Number > 1, Grace: r.opt.grace.value, OnLost: runner.Term,
-		Limit: r.opt.timeout.value, OverLimit: errTimeout, Ending: r.ending, Say: r.env.say,
+		Limit: r.opt.timeout.value, OverLimit: errTimeout, Told: r.told, Recorded: true, Ending: r.ending, Say: r.env.say,
 	}
 }
 
-var errTimeout = errors.New("it ran for longer than --timeout")
+var (
+	errTimeout = errors.New("it ran for longer than --timeout")
+	// errToldToEnd is why a job that ended with an error has no result.
+	errToldToEnd = errors.New("it was told to end")
+)
 
 // ending tells of a job that is being ended because of its lock. What else there is to
 // tell, its result does.

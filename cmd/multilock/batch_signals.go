@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 )
@@ -22,11 +23,11 @@ type stopSignals struct {
 	ended    chan struct{}
 	first    error
 
-	terminated chan struct{} // closed when SIGTERM has had its effect on the batch
+	told, toldAll chan struct{} // closed by the first signal, and by the first SIGTERM if it is that
 }
 
 func catchStops(ctx context.Context, e *env, drain func()) *stopSignals {
-	s := &stopSignals{incoming: make(chan os.Signal, 16), end: make(chan struct{}), ended: make(chan struct{}), terminated: make(chan struct{})}
+	s := &stopSignals{incoming: make(chan os.Signal, 16), end: make(chan struct{}), ended: make(chan struct{}), told: make(chan struct{}), toldAll: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	signal.Notify(s.incoming, job.Signals()...)
 	outliveReaders()
@@ -47,21 +48,30 @@ func (s *stopSignals) run(e *env, drain func()) {
 }
 
 func (s *stopSignals) deliver(e *env, sig os.Signal, drain func()) {
-	switch {
-	case !ends(sig):
-	case s.first == nil && (sig == syscall.SIGINT || sig == syscall.SIGTERM):
-		s.first = signalled(sig)
+	if !job.Asks(sig) {
+		return
+	}
+	first := s.first == nil
+	s.first = signalled(sig)
+	if first {
+		close(s.told)
+	}
+	if first && (sig == syscall.SIGINT || sig == syscall.SIGTERM) {
 		drain()
 		if sig == syscall.SIGTERM {
-			close(s.terminated)
+			close(s.toldAll)
 		}
 		e.say("taking no more jobs, and waiting for those that run here; once more ends them")
-	default:
-		s.first = signalled(sig)
-		s.cancel(s.first)
-		e.say("ending the jobs that run here; they will be run again")
+		return
 	}
+	s.cancel(s.first)
+	e.say("ending the jobs that run here; they will be run again")
 }
+
+// jobsTold is when the jobs were told to end, too. Schedulers and service managers send
+// SIGTERM to all processes of an allocation or a service; SIGINT is for us, whose jobs
+// are not in the foreground of the terminal.
+func (s *stopSignals) jobsTold() runner.Told { return runner.Told{Any: s.told, Job: s.toldAll} }
 
 // release lets signals have their default effect again. A batch that was drained
 // was ended by the signal.

@@ -31,6 +31,7 @@ type jobRun struct {
 	decided   lockgroup.Decision
 	committed bool     // the result of an attempt is recorded
 	started   bool     // the command was
+	told      bool     // it was told to end, as we were
 	warnings  []string // about the plan
 }
 
@@ -79,12 +80,14 @@ func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
 	}
 	r.started = true
 	err = running.Wait(ctx)
+	r.told = running.Told()
 	result := running.Result()
 	return &result, err
 }
 
 func (r *jobRun) spec() runner.Spec {
 	signals := r.signals.forJob() // before the start, lest one gets lost in between
+	told := r.signals.until(context.Background()).Done()
 	mark := process.JobMark(r.lock.Record().Token)
 	return runner.Spec{
 		Job: job.Spec{
@@ -92,7 +95,8 @@ func (r *jobRun) spec() runner.Spec {
 			Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr, JobControl: true, Self: r.src.self,
 		},
 		Lock: r.lock, Name: r.opt.jobName(), Again: r.decided.Attempt > 1, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
-		Limit: r.opt.maxRuntime.value, OverLimit: errRuntimeOut, Signals: signals, Ending: r.ending, Say: r.env.say,
+		Limit: r.opt.maxRuntime.value, OverLimit: errRuntimeOut, Ending: r.ending, Say: r.env.say,
+		Signals: signals, Told: runner.Told{Any: told, Job: told}, Recorded: r.plan != nil,
 	}
 }
 

@@ -31,7 +31,9 @@ recorded is not run again: the exit code is 0, and a line says who ran it. One
 that failed is tried again as often as --retries says; after that its exit code is
 what every further run ends with, until "multilock clean --results NAME". A runner
 that crashes before the result is recorded, or is told to end by a signal, has
-not run the job as far as anybody can know: it is run again.
+not run the job as far as anybody can know: it is run again. A job that dies of
+TERM, INT, HUP or QUIT, or exits with such a signal's code (128+n), is recorded a
+second later, for who ends both may end the job first.
 
 ` + tickHelp
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
@@ -44,7 +43,7 @@ func (r *jobRun) attempts(ctx context.Context) (last *job.Result, err error) {
 	for {
 		result, err := r.work(ctx)
 		if errors.As(err, new(*runner.NotedError)) {
-			return last, fmt.Errorf("attempt %d was not started, and is left to the next run: %w", r.attempt, err)
+			return last, fmt.Errorf("attempt %d was not started, and is left to the next run: %w", r.decided.Attempt, err)
 		}
 		if r.plan == nil || result == nil {
 			return result, err
@@ -74,7 +73,7 @@ func (r *jobRun) record(ctx context.Context, ended job.Result, cause error) (*mu
 	if errors.Is(cause, multilock.ErrLost) {
 		return nil, nil // it says so itself, and that is the exit code
 	}
-	if ended.Code != 0 && r.interrupted(ctx, ended) {
+	if ended.Code != 0 && r.told {
 		r.env.say("job %q was told to end; nothing is recorded, so it will run again", r.opt.name)
 		return nil, nil
 	}
@@ -85,11 +84,6 @@ func (r *jobRun) record(ctx context.Context, ended job.Result, cause error) (*mu
 	r.committed = true
 	r.note(ctx, multilock.Committed, &ended, cause)
 	return &result, nil
-}
-
-// interrupted says whether we were asked to end, or the job was from the terminal.
-func (r *jobRun) interrupted(ctx context.Context, ended job.Result) bool {
-	return r.signals.until(ctx).Err() != nil || (ended.Terminal && ended.Signal == syscall.SIGINT)
 }
 
 func (r *jobRun) resultOf(ended job.Result, cause error) multilock.Result {

@@ -70,12 +70,16 @@ Does not wait for a lock that somebody alive holds, unless --wait says so. The
 command's exit code is passed through.
 
 The command gets MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_TOKEN and, where the
-source has them, MULTILOCK_FENCE in its environment, and never MULTILOCK_PASSWORD. Signals are passed on to it.
+source has them, MULTILOCK_FENCE in its environment, and never MULTILOCK_PASSWORD.
 If this process is killed, the command dies with it (Linux), and as long as any
 of its processes lives the lock counts as held on this host. If this process is
 stopped for so long that others may have the lock, the command is ended before
 that, also one that was suspended with Ctrl-Z. The lock is released
 when COMMAND itself ends: what it left in the background is not waited for.
+
+Signals are passed on to it. TERM, INT, HUP and QUIT go to all of its processes, also
+to those that left its process group (Linux); when COMMAND has ended then, what is
+left of it gets TERM, and KILL after --grace, before the lock is released.
 
    multilock -d /shared run -n nightly --max-runtime 2h -- nightly.sh
    multilock -d /shared run -n report --wait forever -- make report

@@ -55,18 +55,13 @@ func (s *signals) deliver(sig os.Signal) {
 		default: // the job has sixteen of them to look at
 		}
 	}
-	if !ends(sig) {
+	if !job.Asks(sig) {
 		return
 	}
 	s.pending = signalled(sig)
 	for _, cancel := range s.cancels {
 		cancel(s.pending)
 	}
-}
-
-// ends says whether a signal asks a program to end.
-func ends(sig os.Signal) bool {
-	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }
 
 // until returns a context that a signal to end cancels. It is for what goes on

@@ -28,8 +28,9 @@ func Signals() []os.Signal {
 }
 
 // Forward passes every signal that arrives on the channel on to the job's group,
-// until the job is over, the channel is closed or ctx is done. A caller that
-// wants to act on some of them itself keeps them off this channel and uses
+// until the job is over, the channel is closed or ctx is done. One that asks to end goes
+// to all processes of the job, wherever they are: see the package comment. A caller
+// that wants to act on some of them itself keeps them off this channel and uses
 // Signal or Stop.
 //
 // Ctrl-C is not doubled: the terminal sends it to its foreground group, which is
@@ -45,7 +46,10 @@ func (j *Job) Forward(ctx context.Context, signals <-chan os.Signal) {
 			if !open {
 				return
 			}
-			if number, ok := sig.(syscall.Signal); ok {
+			number, _ := sig.(syscall.Signal) // 0 reaches nobody
+			if Asks(sig) {
+				j.tree.send(number)
+			} else {
 				_ = j.Signal(number) // fails only when the job is over
 			}
 		}

@@ -43,6 +43,10 @@ type Spec struct {
 	OverLimit error
 	// Signals are passed on to the command. May be nil.
 	Signals <-chan os.Signal
+	// Told says when this process was told to end, Recorded that how the command ends
+	// will be written down.
+	Told     Told
+	Recorded bool
 	// Ending is told that the command is being ended, and why. May be nil.
 	Ending func(why error)
 	// Say tells people what does not change how the command ends.
@@ -54,6 +58,7 @@ type Run struct {
 	spec Spec
 	job  *job.Job
 	mark *mark
+	told bool
 }
 
 // Start starts the command. The error is multilock.ErrOver if there is no time for it, a
@@ -120,7 +125,7 @@ func (r *Run) Wait(ctx context.Context) error {
 	for {
 		select {
 		case <-r.job.Done():
-			return r.unlessLost(ctx, why)
+			return r.ended(ctx, why)
 		case <-limit:
 			return errors.Join(why, r.end(ctx, r.spec.OverLimit, r.spec.Grace))
 		case <-over:
@@ -137,14 +142,19 @@ func (r *Run) Wait(ctx context.Context) error {
 	}
 }
 
-// unlessLost is why a command has ended, as far as we know. If we were stopped for so
-// long that the lock is lost, our guard has ended it, or was about to: what it had no
-// time for is ended here.
-func (r *Run) unlessLost(ctx context.Context, why error) error {
-	if why != nil || r.spec.OnLost == Ignore || r.spec.Lock.Remaining() > 0 {
+// ended is for a command that ended by itself, as far as we know. If we were stopped for so
+// long that the lock is lost, our guard has ended it, or was about to: what it had no time
+// for is ended here. Else what the command has left in the background is left alone,
+// unless it was told to end: then nothing of it may go on, because the lock is given
+// back and the job may run again.
+func (r *Run) ended(ctx context.Context, why error) error {
+	if why == nil && r.spec.OnLost != Ignore && r.spec.Lock.Remaining() == 0 {
+		return r.end(ctx, r.spec.Lock.Verify(ctx), 0) // Verify says what was lost, and asks nobody
+	}
+	if r.told = r.wasTold(ctx); !r.told {
 		return why
 	}
-	return r.end(ctx, r.spec.Lock.Verify(ctx), 0) // Verify says what was lost, and asks nobody
+	return errors.Join(why, r.stop(ctx, r.spec.Grace))
 }
 
 // Result waits for the command's end, and says how it ended.
@@ -160,14 +170,19 @@ func (r *Run) graceAfterLoss() time.Duration {
 // end ends the command with all its processes, and returns why, and what could not be
 // ended. First it is stopped, then that is told: nothing waits for a reader.
 func (r *Run) end(ctx context.Context, why error, grace time.Duration) error {
-	ctx, cancel := r.untilOthers(context.WithoutCancel(ctx))
-	defer cancel()
 	stopped := make(chan error, 1)
-	go func() { stopped <- r.job.Stop(ctx, grace) }()
+	go func() { stopped <- r.stop(ctx, grace) }()
 	if r.spec.Ending != nil {
 		r.spec.Ending(why)
 	}
 	return errors.Join(why, <-stopped)
+}
+
+// stop ends all processes of the job, before others can have the lock.
+func (r *Run) stop(ctx context.Context, grace time.Duration) error {
+	ctx, cancel := r.untilOthers(context.WithoutCancel(ctx))
+	defer cancel()
+	return r.job.Stop(ctx, grace)
 }
 
 // untilOthers ends a context a little before others may have the lock, so that KILL has
