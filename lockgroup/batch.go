@@ -84,10 +84,11 @@ type Batch struct {
 	news   *news
 	stops  stops
 
-	mu       sync.Mutex
-	failures map[int]multilock.Result
-	ran      int
-	before   int
+	mu         sync.Mutex
+	failures   map[int]multilock.Result
+	incomplete map[int]multilock.Result // done, and their output is not
+	ran        int
+	before     int
 }
 
 // NewBatch prepares one Run. The error is a *multilock.InvalidError for options or
@@ -106,7 +107,7 @@ func NewBatch(src multilock.Source, jobs []Job, opt BatchOptions) (*Batch, error
 	}
 	b := &Batch{
 		src: able, jobs: jobs, opt: opt, plan: Plan{Retries: opt.Retries}, index: make(map[string]int, len(jobs)),
-		agenda: newAgenda(len(jobs), opt.Workers), news: newNews(), failures: map[int]multilock.Result{},
+		agenda: newAgenda(len(jobs), opt.Workers), news: newNews(), failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{},
 	}
 	if err := b.check(); err != nil {
 		return nil, err

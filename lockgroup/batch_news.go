@@ -186,7 +186,10 @@ func (b *Batch) hear(ctx context.Context, events []multilock.Event) {
 	}
 }
 
-func succeededIn(e multilock.Event) bool { return e.Exit != nil && *e.Exit == 0 && e.Signal == "" }
+// succeededIn says whether there is nothing about a result but that it is a success.
+func succeededIn(e multilock.Event) bool {
+	return e.Exit != nil && *e.Exit == 0 && e.Signal == "" && e.Output == ""
+}
 
 // read reads results, and settles those jobs whose result is final.
 func (b *Batch) read(ctx context.Context, names []string) error {

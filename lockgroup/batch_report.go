@@ -29,6 +29,9 @@ type BatchReport struct {
 	// Failures are the results of jobs that have failed for good, in the list's
 	// order; not more than a thousand of them.
 	Failures []multilock.Result
+	// Incomplete are the results of jobs that are done, but whose output is not kept as a
+	// whole (Result.Output), in the same way.
+	Incomplete []multilock.Result
 	// Trouble is the first error with the history, nil if there was none. Without
 	// news of what others have done a batch is as safe, and slower.
 	Trouble error
@@ -50,8 +53,13 @@ func (b *Batch) report() BatchReport {
 	_, r.Trouble = b.news.sum()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, i := range slices.Sorted(maps.Keys(b.failures)) {
-		r.Failures = append(r.Failures, b.failures[i])
-	}
+	r.Failures, r.Incomplete = inOrder(b.failures), inOrder(b.incomplete)
 	return r
+}
+
+func inOrder(kept map[int]multilock.Result) (results []multilock.Result) {
+	for _, i := range slices.Sorted(maps.Keys(kept)) {
+		results = append(results, kept[i])
+	}
+	return results
 }

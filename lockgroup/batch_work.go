@@ -8,16 +8,21 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// ExitError is an error of a job's work that says how a command ended.
+// ExitError is an error of a job's work that says how a command ended. With a Code of 0
+// it has succeeded, and the Output is all that there is to say.
 type ExitError struct {
 	Code   int
 	Signal string // that ended it, if one did
 	Why    string // more about it, if there is more
+	Output string // why what it printed is not kept as a whole, if it is not
 }
 
 func (e *ExitError) Error() string {
-	if e.Why != "" {
+	switch {
+	case e.Why != "":
 		return e.Why
+	case e.Code == 0:
+		return "its output is not complete: " + e.Output
 	}
 	return "it ended with a code that is not 0"
 }
@@ -111,7 +116,7 @@ func (b *Batch) attempt(ctx context.Context, lock *multilock.Lock, i int, d Deci
 	r := resultOf(lock.Record(), failure)
 	var exit *ExitError
 	if errors.As(failure, &exit) {
-		r.Exit, r.Signal, r.Why = exit.Code, exit.Signal, exit.Why
+		r.Exit, r.Signal, r.Why, r.Output = exit.Code, exit.Signal, exit.Why, exit.Output
 	}
 	r.Start, r.Duration = start, time.Since(start)
 	r = b.plan.Complete(r, d)
@@ -144,7 +149,7 @@ func (b *Batch) tell(r multilock.Result) {
 	exit := r.Exit
 	b.news.add(multilock.Event{
 		Time: time.Now(), What: multilock.Committed, Name: r.Name, Token: r.Token, By: r.By, User: r.User, Command: r.Command,
-		Why: r.Why, Held: r.Duration, Exit: &exit, Signal: r.Signal, Attempt: r.Attempt,
+		Why: r.Why, Output: r.Output, Held: r.Duration, Exit: &exit, Signal: r.Signal, Attempt: r.Attempt,
 	}, b.agenda.idle())
 }
 
@@ -157,20 +162,23 @@ func (b *Batch) settle(i int, r multilock.Result) {
 	if !b.agenda.settle(i, as) {
 		return
 	}
-	if as == jobFailed {
-		b.fail(i, r)
+	switch {
+	case as == jobFailed:
+		b.keep(b.failures, i, r)
+	case r.Output != "":
+		b.keep(b.incomplete, i, r)
 	}
 	b.halt()
 }
 
-// maxFailures bounds how many failures are kept with all that is known of them.
-const maxFailures = 1000
+// maxKept bounds how many failures are kept with all that is known of them.
+const maxKept = 1000
 
-func (b *Batch) fail(i int, r multilock.Result) {
+func (b *Batch) keep(in map[int]multilock.Result, i int, r multilock.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.failures) < maxFailures {
+	if len(in) < maxKept {
 		r.Name = b.jobs[i].Name
-		b.failures[i] = r
+		in[i] = r
 	}
 }

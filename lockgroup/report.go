@@ -22,6 +22,9 @@ type Report struct {
 	// Members and Expect they are made of the history: of jobs whose last run failed, lost
 	// its lock, or began and has no end there (Foreign says so).
 	Failed []multilock.Result
+	// Incomplete are the results of those that are done, but whose output is not kept as
+	// a whole (Result.Output).
+	Incomplete []multilock.Result
 	// Crashed are the holders that were found dead, with the evidence, by this barrier or
 	// by anybody else. Those whose job somebody else has done since are left out.
 	Crashed []Holding
@@ -92,13 +95,17 @@ func (t *tally) report(r *Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.Done = len(t.done)
-	r.Failed = slices.SortedFunc(maps.Values(t.failed), func(a, b multilock.Result) int { return cmp.Compare(a.Name, b.Name) })
+	r.Failed, r.Incomplete = byName(t.failed), byName(t.incomplete)
 	for name := range t.members {
 		if _, failed := t.failed[name]; !failed && !t.done[name] {
 			r.Missing = append(r.Missing, name)
 		}
 	}
 	slices.Sort(r.Missing)
+}
+
+func byName(results map[string]multilock.Result) []multilock.Result {
+	return slices.SortedFunc(maps.Values(results), func(a, b multilock.Result) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // sorted are those that count, in the order of their names.

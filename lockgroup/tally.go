@@ -22,9 +22,10 @@ type tally struct {
 	again    time.Time // when the results have to be listed once more, though their revision is the same
 	rest     time.Time // not before then: listing a large group often would be all that happens
 
-	mu     sync.Mutex
-	done   map[string]bool
-	failed map[string]multilock.Result
+	mu         sync.Mutex
+	done       map[string]bool
+	incomplete map[string]multilock.Result // of those that are done
+	failed     map[string]multilock.Result
 }
 
 const (
@@ -39,7 +40,7 @@ const (
 )
 
 func newTally(src multilock.Changes, members []string) *tally {
-	t := &tally{src: src, done: map[string]bool{}, failed: map[string]multilock.Result{}}
+	t := &tally{src: src, done: map[string]bool{}, incomplete: map[string]multilock.Result{}, failed: map[string]multilock.Result{}}
 	if len(members) > 0 {
 		t.members = map[string]bool{}
 	}
@@ -114,6 +115,9 @@ func (t *tally) note(name string, result multilock.Result) {
 	switch {
 	case result.OK():
 		t.done[name] = true
+		if result.Name = name; result.Output != "" {
+			t.incomplete[name] = result
+		}
 	case result.Final, result.Foreign != "":
 		result.Name = name
 		t.failed[name] = result

@@ -31,6 +31,8 @@ type Event struct {
 	// that could not be started it is the code of who tried.
 	Exit   *int   `json:"exit,omitempty"`
 	Signal string `json:"signal,omitempty"`
+	// Output says why what the command has printed is not kept as a whole.
+	Output string `json:"output,omitempty"`
 	// Attempt counts the runs of a job whose results are recorded, from 1.
 	Attempt int `json:"attempt,omitempty"`
 }

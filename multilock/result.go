@@ -20,6 +20,9 @@ type Result struct {
 	Signal string `json:"signal,omitempty"`
 	// Why says more about a failure than its code.
 	Why string `json:"why,omitempty"`
+	// Output says why what the job has printed is not kept as a whole, where that was to
+	// be kept; "" if it is.
+	Output string `json:"output,omitempty"`
 	// Attempt counts from 1. Final says that nobody is to try once more.
 	Attempt int  `json:"attempt"`
 	Final   bool `json:"final"`

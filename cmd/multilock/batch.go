@@ -25,6 +25,7 @@ type batchOptions struct {
 	halt    haltPolicy
 	joblog  string
 	logs    string
+	output  outputPolicy
 	null    bool
 	fence   bool
 	dryRun  bool
@@ -53,7 +54,10 @@ A job finds MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_SEQ (its number in the li
 MULTILOCK_ATTEMPT and MULTILOCK_TOKEN in its environment. What it prints is kept in
 BASE/.multilock/groups/GROUP/logs/NAME.log, or in NAME.log of the directory that --logs
 names; its standard input is empty. It ends with its shell: what that leaves in the
-background cannot print any more.
+background cannot print any more, and mostly dies of SIGPIPE when it tries. Give a
+process that is to outlive its job an output of its own: serve >serve.log 2>&1 &
+A job that succeeded, but of whose output a part could not be written, is done, is not
+run again, and makes the exit code 1, now and in later runs (--output).
 
 Interrupted once it takes no more jobs and waits for those that run; twice it ends
 them, and they will be run again. So will one that fails after a SIGTERM, for schedulers
@@ -74,6 +78,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.BoolFlag{Name: "fence", Destination: &o.fence, DisableDefaultText: true, Usage: "draw a fencing number for each job, in MULTILOCK_FENCE", Category: "JOBS"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "say what would be run, and what is done or held by whom", Category: "OUTPUT"},
 			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "keep what the jobs print in this `DIRECTORY` (default: with the locks if those live in a directory, else multilock-logs/GROUP here)", Category: "OUTPUT"},
+			o.output.flag(),
 			&cli.StringFlag{Name: "joblog", Destination: &o.joblog, Usage: "append a line for each job that ends on this host to `FILE`, in GNU parallel's format", Category: "OUTPUT"},
 		),
 		Action: func(c *cli.Context) error {
@@ -147,7 +152,8 @@ func workThrough(ctx context.Context, e *env, src *source, o *batchOptions, list
 	report, err := batch.Run(sigs.ctx)
 	shown.stop()
 	err = sigs.release(err)
-	view := viewOfBatch(o, src, report, time.Since(start), errors.Join(o.hinted(err), r.close()))
+	err = o.output.join(errors.Join(o.hinted(err), r.close()), report.Incomplete)
+	view := viewOfBatch(o, src, report, time.Since(start), err)
 	return view.print(e, o)
 }
 

@@ -71,9 +71,7 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.Attempt) error {
 		return errors.Join(lockgroup.ErrLingering, ended, out.finish())
 	}
 	result := running.Result()
-	if err := out.finish(); err != nil {
-		r.env.say("warning: the output of job %q is not kept: %v", a.Name, err)
-	}
+	lost := out.finish()
 	if err := r.joblog.add(a.Seq, command, result, out.size); err != nil {
 		r.env.say("warning: %v", err)
 	}
@@ -81,7 +79,7 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.Attempt) error {
 		r.env.say("job %q was told to end; nothing is recorded, so it will run again", a.Name)
 		return errors.Join(lockgroup.ErrNotRun, errToldToEnd)
 	}
-	return exitError(result, ended)
+	return exitError(result, ended, lost)
 }
 
 // variables is the job's environment; its token, which marks its processes, comes last.
@@ -119,19 +117,21 @@ func (r *batchRun) ending(why error) {
 	}
 }
 
-// exitError is what the batch is told of an attempt.
-func exitError(result job.Result, ended error) error {
+// exitError is what the batch is told of an attempt, and of its output if that is lost.
+func exitError(result job.Result, ended, lost error) error {
+	exit := &lockgroup.ExitError{Code: result.Code}
+	if lost != nil {
+		exit.Output = lost.Error()
+	}
 	switch {
 	case errors.Is(ended, errTimeout):
-		return &lockgroup.ExitError{Code: exitTimeLimit, Why: ended.Error()}
+		exit.Code, exit.Why = exitTimeLimit, ended.Error()
 	case ended != nil:
 		return ended
-	case result.Code == 0:
-		return nil
-	}
-	exit := &lockgroup.ExitError{Code: result.Code}
-	if result.Signal != 0 {
+	case result.Signal != 0:
 		exit.Signal = result.Signal.String()
+	case *exit == lockgroup.ExitError{}:
+		return nil
 	}
 	return exit
 }

@@ -23,10 +23,12 @@ type batchView struct {
 	Ran       int               `json:"ran"`
 	TakenOver int               `json:"taken_over"`
 	Failures  []batchFailedView `json:"failures"`
-	Elapsed   float64           `json:"elapsed_seconds"`
-	Trouble   string            `json:"trouble,omitempty"`
-	Exit      int               `json:"exit"`
-	Error     string            `json:"error,omitempty"`
+	// Incomplete are done, and their output is not complete.
+	Incomplete []incompleteView `json:"incomplete"`
+	Elapsed    float64          `json:"elapsed_seconds"`
+	Trouble    string           `json:"trouble,omitempty"`
+	Exit       int              `json:"exit"`
+	Error      string           `json:"error,omitempty"`
 
 	err error
 }
@@ -39,7 +41,7 @@ type batchFailedView struct {
 func viewOfBatch(o *batchOptions, src *source, r lockgroup.BatchReport, elapsed time.Duration, err error) batchView {
 	v := batchView{
 		Base: src.opt.place(), Group: src.opt.group, Total: r.Total, Done: r.Done, Failed: r.Failed, Left: r.Total - r.Done - r.Failed, Before: r.Before,
-		Ran: r.Ran, TakenOver: r.TakenOver, Failures: []batchFailedView{}, Elapsed: elapsed.Seconds(), Exit: exitCode(err), Error: explain(err), err: err,
+		Ran: r.Ran, TakenOver: r.TakenOver, Failures: []batchFailedView{}, Incomplete: viewsOfIncomplete(r.Incomplete), Elapsed: elapsed.Seconds(), Exit: exitCode(err), Error: explain(err), err: err,
 	}
 	if r.Trouble != nil {
 		v.Trouble = r.Trouble.Error()
@@ -80,6 +82,7 @@ func (v batchView) print(e *env, o *batchOptions) error {
 	if more := v.Failed - maxProblems; more > 0 {
 		e.say("and %d more have failed; see: multilock status --results", more)
 	}
+	o.output.tell(e, &o.common, v.Incomplete)
 	if v.Trouble != "" && (o.verbose || v.err != nil) {
 		e.say("warning: %s", v.Trouble)
 	}
@@ -95,7 +98,7 @@ func (v batchView) summary() string {
 	for _, one := range []struct {
 		count int
 		words string
-	}{{v.Failed, "failed"}, {v.Left, "left"}, {v.TakenOver, "taken over from the dead"}, {v.Before, "before"}, {v.Ran, "run here"}} {
+	}{{v.Failed, "failed"}, {len(v.Incomplete), "with incomplete output"}, {v.Left, "left"}, {v.TakenOver, "taken over from the dead"}, {v.Before, "before"}, {v.Ran, "run here"}} {
 		if one.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
 		}

@@ -29,8 +29,8 @@ const (
 // exitTable is printed in the help text.
 const exitTable = `Exit codes:
      0  done; "run" passes the job's own code through
-     1  "wait", "batch": a job failed or died, or "batch" was halted by failures;
-        "doctor": there is a warning
+     1  "wait", "batch": a job failed or died, its output could not be kept, or "batch"
+        was halted by failures; "doctor": there is a warning
    120  held by somebody, for the N-th time in a row (run --fail-after N)
    121  held by somebody (or the code of -E)
    122  the lock was lost while it was held
@@ -93,7 +93,7 @@ func exitCode(err error) int {
 		return exitTimeLimit
 	case errors.As(err, &signalled):
 		return exitSignal + int(signalled.signal)
-	case errors.Is(err, lockgroup.ErrNotDone):
+	case errors.Is(err, lockgroup.ErrNotDone), errors.Is(err, errIncomplete):
 		return exitNotDone
 	case errors.As(err, &halted):
 		return haltCode(halted)

@@ -36,8 +36,8 @@ func (s *station) once(options []string, end string) ended {
 
 // resultView is what the tests read of a result in the JSON of status.
 type resultView struct {
-	Name, State, Signal, Why, Token, Host, User, Command string
-	Exit, Attempt                                        int
+	Name, State, Signal, Why, Token, Host, User, Command, Output string
+	Exit, Attempt                                                int
 }
 
 func (s *station) result(name string) resultView {

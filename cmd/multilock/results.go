@@ -20,6 +20,7 @@ type resultView struct {
 	Exit     int       `json:"exit"`
 	Signal   string    `json:"signal,omitempty"`
 	Why      string    `json:"why,omitempty"`
+	Output   string    `json:"output,omitempty"` // why what it printed is not kept as a whole
 	Attempt  int       `json:"attempt,omitempty"`
 	Tick     time.Time `json:"tick,omitzero"`
 	Token    string    `json:"token,omitempty"`
@@ -40,7 +41,7 @@ const (
 
 func viewOfResult(r multilock.Result) resultView {
 	v := resultView{
-		Name: r.Name, State: resultState(r), Exit: r.Exit, Signal: r.Signal, Why: r.Why, Attempt: r.Attempt, Tick: r.Tick, Token: r.Token,
+		Name: r.Name, State: resultState(r), Exit: r.Exit, Signal: r.Signal, Why: r.Why, Output: r.Output, Attempt: r.Attempt, Tick: r.Tick, Token: r.Token,
 		Host: r.By.Host, PID: r.By.PID, User: r.User, Command: r.Command, Start: r.Start, Duration: r.Duration.Seconds(),
 	}
 	if r.Foreign != "" {
@@ -70,6 +71,14 @@ func (v resultView) exitCell() string {
 		return harmless(v.Signal)
 	}
 	return strconv.Itoa(v.Exit)
+}
+
+// whyCell is what there is to say about a result but its code.
+func (v resultView) whyCell() string {
+	if v.Output == "" {
+		return v.Why
+	}
+	return strings.TrimPrefix(v.Why+"; its output is not complete: "+v.Output, "; ")
 }
 
 // endedAgo is the time since the job's end. It compares two hosts' clocks, and is
@@ -103,7 +112,7 @@ func readResults(ctx context.Context, src multilock.Ledger, names []string, keep
 		if !ok {
 			return
 		}
-		if keepAll || v.State != resultDone {
+		if keepAll || v.State != resultDone || v.Output != "" {
 			found[i] = &v
 		}
 		mu.Lock()
@@ -203,7 +212,7 @@ func (s *resultsView) printTable(e *env) error {
 	_, _ = fmt.Fprintln(table, "NAME\tRESULT\tEXIT\tATTEMPT\tHOST\tUSER\tENDED\tTOOK\tCOMMAND\tWHY")
 	for _, v := range s.List {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s ago\t%s\t%s\t%s\n", label(v.Name), v.State, v.exitCell(), v.Attempt, dash(harmless(v.Host)), dash(harmless(v.User)),
-			v.endedAgo(), short(time.Duration(v.Duration*float64(time.Second))), dash(harmless(ellipsis(v.Command, 40))), harmless(v.Why))
+			v.endedAgo(), short(time.Duration(v.Duration*float64(time.Second))), dash(harmless(ellipsis(v.Command, 40))), harmless(v.whyCell()))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the results: %w", err)

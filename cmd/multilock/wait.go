@@ -17,6 +17,7 @@ type waitOptions struct {
 	expect                               number
 	named                                nameList
 	members                              []string
+	output                               outputPolicy
 }
 
 // defaultSettle is for how long an untouched group must stay vacant: time enough
@@ -66,6 +67,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.GenericFlag{Name: "members", Value: &o.named, Usage: "wait for the results of these jobs, `NAME`[,NAME...]; may be given several times"},
 			&cli.StringFlag{Name: "members-from", Usage: "read the names of the jobs from a `FILE`, one a line; - is the standard input. Of NAME<TAB>COMMAND the name counts, # begins a comment"},
 			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` jobs have a result, whatever their names, and nothing is held"},
+			o.output.flag(),
 			&cli.GenericFlag{Name: "settle", Value: &o.settle, Usage: "the `DURATION` for which a group that is vacant from the start must stay so (default: 1s)"},
 			&cli.GenericFlag{Name: "poll", Value: &o.poll, Usage: "the longest `DURATION` between two polls (default: 1s)"},
 			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "take a holder without a ttl of its own for dead after this `DURATION` without a change"},
@@ -160,12 +162,13 @@ func waitAt(ctx context.Context, e *env, o *waitOptions, src *source, barrier *l
 	shown := startWaitProgress(ctx, e, o.common, barrier)
 	report, err := barrier.Wait(ctx)
 	shown.stop()
+	err = o.output.join(err, report.Incomplete)
 	view := viewOfWait(src, report, time.Since(start), err)
 	if o.json {
 		return errors.Join(err, e.printJSON(view))
 	}
 	if !errors.As(err, new(*signalError)) {
-		view.tell(e)
+		view.tell(e, o)
 	}
 	if o.verbose && err == nil {
 		e.say("nothing is left to wait for, after %s", short(time.Since(start)))

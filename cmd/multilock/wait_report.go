@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,20 +11,23 @@ import (
 
 // waitView is what "wait --json" prints.
 type waitView struct {
-	Base    string       `json:"base"`
-	Group   string       `json:"group"`
-	Open    bool         `json:"open"` // the barrier has opened
-	OK      bool         `json:"ok"`   // and everything is done
-	Done    int          `json:"done"`
-	Failed  []failedView `json:"failed"`
-	Crashed []lockView   `json:"crashed"`
-	Missing []string     `json:"missing"`
-	Short   int          `json:"short"`
-	Held    []lockView   `json:"held"`
-	Untold  string       `json:"untold,omitempty"`
-	Waited  float64      `json:"waited_seconds"`
-	Exit    int          `json:"exit"`
-	Error   string       `json:"error,omitempty"`
+	Base   string       `json:"base"`
+	Group  string       `json:"group"`
+	Open   bool         `json:"open"` // the barrier has opened
+	OK     bool         `json:"ok"`   // and everything is done
+	Done   int          `json:"done"`
+	Failed []failedView `json:"failed"`
+	// Incomplete are done, and their output is not complete.
+	Incomplete []incompleteView `json:"incomplete"`
+
+	Crashed []lockView `json:"crashed"`
+	Missing []string   `json:"missing"`
+	Short   int        `json:"short"`
+	Held    []lockView `json:"held"`
+	Untold  string     `json:"untold,omitempty"`
+	Waited  float64    `json:"waited_seconds"`
+	Exit    int        `json:"exit"`
+	Error   string     `json:"error,omitempty"`
 }
 
 // failedView is the result of a job that failed for good.
@@ -34,6 +36,7 @@ type failedView struct {
 	Exit    int    `json:"exit"`
 	Signal  string `json:"signal,omitempty"`
 	Why     string `json:"why,omitempty"`
+	Output  string `json:"output,omitempty"`
 	Host    string `json:"host,omitempty"`
 	Command string `json:"command,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
@@ -43,8 +46,8 @@ type failedView struct {
 
 func viewOfWait(src *source, r lockgroup.Report, waited time.Duration, err error) waitView {
 	v := waitView{
-		Base: src.opt.place(), Group: src.opt.group, Open: err == nil || errors.Is(err, lockgroup.ErrNotDone), OK: err == nil,
-		Done: r.Done, Failed: []failedView{}, Crashed: viewsOf(r.Crashed), Missing: append([]string{}, r.Missing...),
+		Base: src.opt.place(), Group: src.opt.group, Open: err == nil || exitCode(err) == exitNotDone, OK: err == nil,
+		Done: r.Done, Failed: []failedView{}, Incomplete: viewsOfIncomplete(r.Incomplete), Crashed: viewsOf(r.Crashed), Missing: append([]string{}, r.Missing...),
 		Short: r.Short, Held: viewsOf(r.Held), Waited: waited.Seconds(), Exit: exitCode(err), Error: explain(err),
 	}
 	if r.Untold != nil {
@@ -62,7 +65,7 @@ func viewOfWait(src *source, r lockgroup.Report, waited time.Duration, err error
 
 func viewOfFailed(f multilock.Result) failedView {
 	return failedView{
-		Name: f.Name, Exit: f.Exit, Signal: f.Signal, Why: f.Why, Host: f.By.Host, Command: f.Command, Attempt: f.Attempt, Foreign: f.Foreign,
+		Name: f.Name, Exit: f.Exit, Signal: f.Signal, Why: f.Why, Output: f.Output, Host: f.By.Host, Command: f.Command, Attempt: f.Attempt, Foreign: f.Foreign,
 	}
 }
 
@@ -78,10 +81,11 @@ func viewsOf(holdings []lockgroup.Holding) []lockView {
 const most = 20
 
 // tell says in words what is not done.
-func (v waitView) tell(e *env) {
+func (v waitView) tell(e *env, o *waitOptions) {
 	for _, f := range atMost(e, v.Failed) {
 		e.say("%s", f.sentence())
 	}
+	o.output.tell(e, &o.common, v.Incomplete)
 	for _, l := range atMost(e, v.Crashed) {
 		e.say("job %q died: it was run by %s (%s)", l.Name, l.holder(), l.Why)
 	}
@@ -143,6 +147,9 @@ func (f failedView) sentence() string {
 	}
 	if f.Why != "" {
 		text += ": " + f.Why
+	}
+	if f.Output != "" {
+		text += "; its output is not complete: " + f.Output
 	}
 	return text
 }

@@ -29,6 +29,7 @@ const (
 	keyBegan    = "q" // the same, as are those below
 	keyStarted  = "w"
 	keyDuration = "d"
+	keyOutput   = "z"
 	keyPiece    = "i" // which piece of how many
 )
 
@@ -36,7 +37,8 @@ const (
 const (
 	maxResultUser    = 60
 	maxResultCommand = 400
-	maxResultWhy     = 600
+	maxResultWhy     = 400
+	maxResultOutput  = 180
 )
 
 // encodeResult gives the values of the pieces.
@@ -46,6 +48,9 @@ func encodeResult(brand string, r multilock.Result) ([]string, error) {
 		{keyExit, number(int64(r.Exit))}, {keySignal, r.Signal}, {keyWhy, cut(r.Why, maxResultWhy)}, {keyAttempt, number(int64(r.Attempt))},
 		{keyTick, number(nanoseconds(r.Tick))}, {keyBegan, number(nanoseconds(r.Began))}, {keyStarted, number(nanoseconds(r.Start))},
 		{keyDuration, number(int64(r.Duration))},
+	}
+	if r.Output != "" {
+		fields = append(fields, field{keyOutput, cut(r.Output, maxResultOutput)})
 	}
 	if r.Final {
 		fields = append(fields, field{keyFinal, "1"})
@@ -101,7 +106,7 @@ func decodeResult(pieces map[int]string) (multilock.Result, error) {
 	n := numbers{fields: v.fields}
 	r := multilock.Result{
 		Token: printable(v.fields[keyNonce]), By: by, User: printable(v.fields[keyUser]), Command: printable(v.fields[keyCommand]),
-		Exit: int(n.get(keyExit)), Signal: printable(v.fields[keySignal]), Why: printable(v.fields[keyWhy]), Attempt: int(n.get(keyAttempt)),
+		Exit: int(n.get(keyExit)), Signal: printable(v.fields[keySignal]), Why: printable(v.fields[keyWhy]), Output: printable(v.fields[keyOutput]), Attempt: int(n.get(keyAttempt)),
 		Final: v.fields[keyFinal] != "", Duration: time.Duration(n.get(keyDuration)),
 		Tick: fromNanoseconds(n.get(keyTick)), Began: fromNanoseconds(n.get(keyBegan)), Start: fromNanoseconds(n.get(keyStarted)),
 	}

@@ -25,6 +25,7 @@ type resultWire struct {
 // encodeResult gives the bytes of a result's file. The token makes them unique.
 func encodeResult(group string, r multilock.Result) ([]byte, error) {
 	r.Command, r.User, r.Why = shorten(r.Command, maxCommand), shorten(r.User, maxUser), shorten(r.Why, maxWhy)
+	r.Output = shorten(r.Output, maxWhy)
 	line, err := json.Marshal(resultWire{Version: resultVersion, Group: group, Result: r})
 	if err != nil {
 		return nil, fmt.Errorf("encode the result: %w", err)
@@ -68,7 +69,7 @@ func decodeResult(data []byte) (multilock.Result, error) {
 // harmless keeps whoever writes a result from writing to the terminals of those
 // who look at it.
 func harmless(r multilock.Result) multilock.Result {
-	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why} {
+	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why, &r.Output} {
 		*text = printable(*text)
 	}
 	return r

@@ -30,7 +30,7 @@ type resultWire struct {
 func (l *lease) Commit(ctx context.Context, r multilock.Result) error {
 	const op = "commit the result"
 	r.Command, r.User = multilock.Shorten(r.Command, multilock.MaxCommand), multilock.Shorten(r.User, multilock.MaxUser)
-	r.Why = multilock.Shorten(r.Why, maxWhy)
+	r.Why, r.Output = multilock.Shorten(r.Why, maxWhy), multilock.Shorten(r.Output, maxWhy)
 	document, err := toBSON(resultWire{Version: resultVersion, Result: r})
 	if err != nil {
 		return l.src.opError(ctx, op, l.record.Name, err)
@@ -110,7 +110,7 @@ func decodeResult(raw bson.Raw) (multilock.Result, error) {
 		return multilock.Result{}, errors.New("its record lacks its token, host or attempt")
 	}
 	r := w.Result
-	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why} {
+	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why, &r.Output} {
 		*text = multilock.Printable(*text)
 	}
 	return r, nil
