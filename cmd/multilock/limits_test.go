@@ -134,3 +134,15 @@ func TestOnLostIgnoreStillHasALimit(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(s.base, ".locks", "x")))
 	require.Equal(t, 124, job.wait().code)
 }
+
+// A lock that is lost while a job that is over its limit still has its grace: it is
+// killed before others can have the lock, all the same.
+func TestLostInTheGraceOfMaxRuntime(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	job := s.start(append([]string{"run", "-n", "x", "--ttl", "2s", "--max-runtime", "200ms", "--grace", "1h"}, stubborn...)...)
+	job.Expect("ready")
+	job.Err.Expect(t, "the limit of --max-runtime")
+	s.breakUnder("x")
+	require.Equal(t, 124, job.wait().code)
+}
