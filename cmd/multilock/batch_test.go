@@ -228,14 +228,15 @@ func TestBatchOutput(t *testing.T) {
 	require.Equal(t, strings.Repeat("x", 300000)+"error\nend\n", s.logOf("big"))
 }
 
-// A log that cannot be written is no reason for a job to fail.
+// A log that cannot be written is no reason for a job to fail, but one to say so.
 func TestBatchLogInTheWay(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(s.base, ".multilock", "groups", ".locks", "logs", "a.log"), 0o700))
-	got := s.run("batch", s.list("a\techo hello"))
-	require.Zero(t, got.code)
-	require.Regexp(t, `warning: the output of job "a" is not kept: .*is a directory`, got.stderr)
+	v, got := s.batch(s.list("a\techo hello"))
+	require.Equal(t, 1, got.code)
+	require.Equal(t, []int{1, 0}, []int{v.Done, v.Failed})
+	require.Regexp(t, `is not complete: .*is a directory`, s.run("batch", s.list("a\techo hello")).stderr)
 }
 
 // What a job leaves in the background is not waited for.

@@ -17,6 +17,7 @@ type messages struct {
 	waiting []byte
 	missed  int           // messages that there was no room for
 	written chan struct{} // closed when nothing is left to be written; nil if that is so
+	waited  time.Duration // for that, in vain
 }
 
 const (
@@ -38,7 +39,7 @@ func (m *messages) add(to io.Writer, text string) {
 	}
 	m.waiting = append(m.waiting, text...)
 	if m.written == nil {
-		m.written = make(chan struct{})
+		m.written, m.waited = make(chan struct{}), 0
 		go m.write(to)
 	}
 }
@@ -73,16 +74,22 @@ func (m *messages) pending() <-chan struct{} {
 	return m.written
 }
 
-// await returns when all that was added has been written, or patience is at its end.
+// await returns when all that was added has been written, or patience is at its end:
+// for each reader who does not read it is spent once.
 func (m *messages) await(patience time.Duration) {
-	pending := m.pending()
-	if pending == nil {
+	m.mu.Lock()
+	pending, left := m.written, patience-m.waited
+	m.mu.Unlock()
+	if pending == nil || left <= 0 {
 		return
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
 	case <-pending:
 	case <-timer.C:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.waited = max(m.waited, patience)
 	}
 }
