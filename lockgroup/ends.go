@@ -33,16 +33,17 @@ const chronicleSlack = 24 * time.Hour
 func newEnds() *ends { return &ends{runs: map[acquisition]*run{}} }
 
 // weight says how much an event tells of the end of its run. A recorded result is the
-// last word; that a lock was broken or lost outweighs what its holder believes.
+// last word; that a lock was broken or lost outweighs what its holder believes. A script
+// whose lock somebody broke faster than its keeper gave it back has ended all the same.
 func weight(e multilock.Event) int {
 	switch {
 	case e.What == multilock.Committed:
 		return 5
-	case e.What == multilock.Broke:
+	case e.What == multilock.Released && e.Exit == nil:
 		return 4
-	case e.What == multilock.Lost:
+	case e.What == multilock.Broke:
 		return 3
-	case e.What == multilock.Released && e.Exit != nil:
+	case e.What == multilock.Lost:
 		return 2
 	case e.What == multilock.Released:
 		return 1

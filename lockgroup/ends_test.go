@@ -69,6 +69,9 @@ func TestBarrierAsksHowTheLastRunEnded(t *testing.T) {
 		}, 1, 0},
 		"signal": {func() []multilock.Event { return one(signalled(happened(8, "released", "1"))) }, 1, 0},
 		"script": {func() []multilock.Event { return one(happened(9, "acquired", "1"), happened(8, "released", "1")) }, 0, 0},
+		"script whose lock somebody broke faster than it was given back": {func() []multilock.Event {
+			return one(happened(9, "acquired", "1"), happened(8, "broke", "1"), happened(8, "released", "1"))
+		}, 0, 0},
 		"lost": {func() []multilock.Event {
 			return one(happened(9, "acquired", "1"), exited(happened(8, "lost", "1"), 0))
 		}, 1, 0},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/multilock/go/multilock"
 )
@@ -100,7 +101,7 @@ func (h *holders) watch(ctx context.Context, name string, seen multilock.Sightin
 	}
 	h.watched[name] = true
 	h.watches.Go(func() {
-		err := h.bury(ctx, name, seen.Record.Token)
+		err := h.bury(ctx, name, seen.Record)
 		h.mu.Lock()
 		delete(h.watched, name)
 		h.mu.Unlock()
@@ -110,10 +111,20 @@ func (h *holders) watch(ctx context.Context, name string, seen multilock.Sightin
 	})
 }
 
+// keeperPatience is for how long a lock without a job is left alone whose holder is gone:
+// a script that has ended looks like one that died, until the keeper of its lock has
+// given that back.
+const keeperPatience = time.Second
+
 // bury breaks the lock of a dead holder, and nobody else's. That it is free, or
 // its holder alive after all, is as good.
-func (h *holders) bury(ctx context.Context, name, token string) error {
-	seen, err := multilock.Break(ctx, h.src, name, multilock.Want{Token: token, Patience: h.patience})
+func (h *holders) bury(ctx context.Context, name string, record multilock.Record) error {
+	if !record.Job {
+		if _, err := sleep(ctx, keeperPatience, nil); err != nil {
+			return err
+		}
+	}
+	seen, err := multilock.Break(ctx, h.src, name, multilock.Want{Token: record.Token, Patience: h.patience})
 	switch {
 	case errors.Is(err, multilock.ErrFree), errors.Is(err, multilock.ErrHeld):
 		return nil

@@ -35,6 +35,25 @@ func TestBarrierBuriesTheDead(t *testing.T) {
 	}
 }
 
+// A script that has ended looks like one that died, until the keeper of its lock has given
+// that back. A job has no keeper.
+func TestBarrierLeavesAKeeperTimeToGiveBack(t *testing.T) {
+	for name, job := range map[string]bool{"script": false, "job": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPlace()
+				dead := seen(multilock.Dead, "node1")
+				dead.Record.Job = job
+				p.hold("a", dead)
+				after(500*time.Millisecond, func() { p.release("a") })
+				report, err := wait(t, p, lockgroup.BarrierOptions{})
+				require.Equal(t, job, errors.Is(err, lockgroup.ErrNotDone))
+				require.Equal(t, job, len(report.Crashed) == 1)
+			})
+		})
+	}
+}
+
 // A suspect that shows life after all is left alone.
 func TestBarrierLeavesTheLivingAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -59,7 +59,8 @@ func runKeep(ctx context.Context, e *env) error {
 	}
 	why := hold(ctx, lock, order.Owner, src.self)
 	err = lock.Release(context.WithoutCancel(ctx))
-	if err == nil {
+	if err == nil || errors.Is(err, multilock.ErrLost) && order.Owner.Judge(src.self).Life == process.Gone {
+		// It was given back, or somebody was faster to see that the script has ended.
 		event := acquiredEvent(lock, opt, fence, 0)
 		event.What, event.Held, event.Why = multilock.Released, time.Since(start), why
 		_ = src.note(context.WithoutCancel(ctx), event)
