@@ -42,7 +42,7 @@ func (c *serverClock) now(s *Source, age time.Duration) (time.Time, error) {
 		return time.Time{}, c.why
 	}
 	read, err := s.readServerClock()
-	if err != nil && !inDoubt(err) {
+	if err != nil && !inDoubt(err) && !gone(err) { // what is gone is made again
 		c.refused, c.why = boottime.Now(), err
 	}
 	if err != nil {
