@@ -5,8 +5,10 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
@@ -15,12 +17,9 @@ import (
 // lostAtFirst takes the lock away from whoever acquires it first, as somebody does who
 // finds it silent while its holder is frozen.
 func (p *program) lostAtFirst() {
-	first := true
+	var first sync.Once // slots are tried side by side
 	p.acquired = func(lease fullLease) multilock.Lease {
-		if first {
-			require.NoError(p.t, os.RemoveAll(filepath.Join(p.base, ".locks", lease.Record().Name)))
-		}
-		first = false
+		first.Do(func() { assert.NoError(p.t, os.RemoveAll(filepath.Join(p.base, ".locks", lease.Record().Name))) })
 		return lease
 	}
 }
