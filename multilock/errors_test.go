@@ -102,3 +102,11 @@ func TestTextsAtTheirLimits(t *testing.T) {
 	require.Equal(t, "node7 (detached)", multilock.Holder{Identity: process.Identity{Host: "node7"}}.String())
 	require.Equal(t, "node7 pid 1", multilock.Holder{Identity: process.Identity{Host: "node7", PID: 1}}.String())
 }
+
+func TestOnlySomeTroublePasses(t *testing.T) {
+	passing, lasting := &multilock.OpError{Err: syscall.EROFS, Passing: true}, &multilock.OpError{Err: syscall.EROFS}
+	require.ErrorIs(t, passing, multilock.ErrPassing)
+	require.NotErrorIs(t, passing, multilock.ErrHeld)
+	require.NotErrorIs(t, lasting, multilock.ErrPassing)
+	require.NotErrorIs(t, lasting, multilock.ErrHeld)
+}
