@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"time"
 )
 
 const (
-	// maxSearch limits how often all processes are gone through.
-	maxSearch = 10
+	// leastSearch is how often all processes are gone through at least, and searchPatience
+	// for how long, while others come and go: on a busy host nearly each pass misses one.
+	leastSearch    = 10
+	searchPatience = time.Second
 	// settledPasses is how many passes in a row have to have missed nobody. After one,
 	// a process may still have slipped through whose number was a small one, because
 	// the numbers had just started over.
@@ -41,7 +44,7 @@ func judgeJob(mark string, since uint64) Evidence {
 	}
 	s := jobSearch{mark: mark, since: since, strangers: map[int]uint64{}}
 	settled := 0
-	for range maxSearch {
+	for n, start := 0, time.Now(); n < leastSearch || time.Since(start) < searchPatience; n++ {
 		pass, err := s.pass()
 		switch {
 		case err != nil:
