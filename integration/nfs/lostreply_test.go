@@ -191,7 +191,7 @@ func lossySteps() []lossyStep {
 		{"REMOVE that releases", "unlink", locked, releasing, func(p place) bool { return !inPlace(p) }, nil, isFree},
 		{"RMDIR after a release", "rmdir", lossyName, releasing,
 			func(p place) bool { return !exists(p.stored(fslock.DefaultGroup, lossyName)) }, nil, isFree},
-		{"RENAME that breaks", "rename", locked, breaking, func(p place) bool { return !inPlace(p) }, nil, isFree},
+		{"REMOVE that breaks", "unlink", locked, breaking, func(p place) bool { return !inPlace(p) }, nil, isFree},
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"syscall"
 
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/vfs"
 )
 
 // Break implements multilock.Observer. It looks once more right before, and
@@ -62,7 +61,7 @@ func (o *observer) remove() (removed bool, err error) {
 			return false, opError("break", o.name, err)
 		}
 	}
-	err = o.removeLocked()
+	err = o.dir.Unlink(o.name + lockedSuffix)
 	o.removeDirectory() // empty it is also if a reply was lost
 	if gone(err) {
 		o.forget() // somebody else was faster; what is left there, the next look reads anew
@@ -72,38 +71,6 @@ func (o *observer) remove() (removed bool, err error) {
 		return false, opError("break", o.name, err)
 	}
 	return true, nil
-}
-
-// removeLocked takes the lock file out of the judged directory, through its descriptor.
-//
-// On NFS it is moved to the staging directory first: somebody on this host may have it
-// open. Removed where it is it would leave a file there (.nfs...) that nobody on this host
-// can remove or move, and that keeps the lock from being taken.
-func (o *observer) removeLocked() error {
-	locked := o.name + lockedSuffix
-	if o.src.kind.NFS && o.src.discardFrom(o.dir, locked) {
-		return nil
-	}
-	return o.dir.Unlink(locked)
-}
-
-// discardFrom moves a file to the trash and removes it there, if it can be moved. What
-// stays in the trash is a leftover.
-func (s *Source) discardFrom(dir vfs.Dir, file string) bool {
-	token, err := newToken()
-	if err != nil {
-		return false
-	}
-	staging, err := s.staging.use()
-	if err != nil {
-		return false
-	}
-	defer s.staging.done(staging)
-	if err := dir.Rename(file, staging.Dir, trashPrefix+token); err != nil {
-		return false
-	}
-	_ = staging.Unlink(trashPrefix + token)
-	return true
 }
 
 func (o *observer) removeDirectory() {
