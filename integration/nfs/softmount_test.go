@@ -155,7 +155,10 @@ func TestReleaseThatIsCarriedOutLater(t *testing.T) {
 		require.NotEmpty(t, p.record(t, "job").Token)
 		z.awaken(t)
 		successor := acquire(t, p.source(t, other), "job", longOptions())
-		require.NoError(t, lock.Release(within(t)))
+		// Held for a moment only, it was released without a look: see fslock's Release.
+		if err := lock.Release(within(t)); !errors.Is(err, multilock.ErrUnsure) {
+			require.NoError(t, err)
+		}
 		require.NoError(t, successor.Verify(within(t)))
 		require.Equal(t, successor.Record().Token, p.record(t, "job").Token)
 	})
