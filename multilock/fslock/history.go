@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/multilock/go/multilock"
@@ -64,21 +65,34 @@ func (s *Source) findGroupPrivate(name string) (vfs.Dir, error) {
 		return nil, err
 	}
 	defer group.Close() //nolint:errcheck // a directory
-	return group.OpenDir(name)
+	return s.findDir(group, name)
 }
 
 // findGroupFiles opens BASE/.multilock/groups/GROUP if it exists.
 func (s *Source) findGroupFiles() (vfs.Dir, error) {
-	dir, err := s.base.OpenDir(privateDir)
+	dir, err := s.findDir(s.base, privateDir)
 	for _, element := range []string{groupsDir, s.group} {
 		if err != nil {
 			return nil, err
 		}
 		parent := dir
-		dir, err = parent.OpenDir(element)
+		dir, err = s.findDir(parent, element)
 		_ = parent.Close()
 	}
 	return dir, err
+}
+
+// findDir opens the directory name if it exists. An NFS client may have cached that it
+// does not: fetching the parent's attributes ends that.
+func (s *Source) findDir(parent vfs.Dir, name string) (vfs.Dir, error) {
+	dir, err := parent.OpenDir(name)
+	if s.kind.Local || !is(err, syscall.ENOENT) {
+		return dir, err
+	}
+	if _, err := parent.Stat(); err != nil {
+		return nil, err
+	}
+	return parent.OpenDir(name)
 }
 
 // History returns the group's events since a moment, oldest first. Lines that
