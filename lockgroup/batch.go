@@ -21,11 +21,11 @@ type Job struct {
 	// Work does it. The context is cancelled when that of Run is, or when the lock is
 	// lost; an error after that is an interruption, and is not recorded. An *ExitError
 	// says how a command ended; see ErrNotRun and ErrLingering for what is no failure.
-	Work func(ctx context.Context, a Attempt) error
+	Work func(ctx context.Context, a BatchAttempt) error
 }
 
-// Attempt is one run of a job.
-type Attempt struct {
+// BatchAttempt is one run of a job of a batch.
+type BatchAttempt struct {
 	Name string
 	// Seq is the job's place in the list, from 1.
 	Seq int
@@ -50,12 +50,6 @@ type BatchOptions struct {
 var (
 	// ErrDrained says that a batch was told by Drain to take no more jobs.
 	ErrDrained = errors.New("no more jobs are taken")
-	// ErrNotRun says, in an error of a job's work, that it could not be run for a
-	// reason that is not its own: nothing is recorded, and Run ends with that error.
-	ErrNotRun = errors.New("the job was not run")
-	// ErrLingering says, in an error of a job's work, that parts of it are still at
-	// work and cannot be ended: nothing is recorded, and the lock is left to its TTL.
-	ErrLingering = errors.New("the job cannot be ended")
 )
 
 // BatchSource is what a batch needs of a source.

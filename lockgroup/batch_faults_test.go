@@ -47,7 +47,7 @@ func oneIn(n int, seed uint64) faultfs.Injector {
 func TestBatchWithFaults(t *testing.T) {
 	base, ran := t.TempDir(), newRuns()
 	done := filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "done")
-	list := ran.jobs(40, func(_ context.Context, a lockgroup.Attempt) error {
+	list := ran.jobs(40, func(_ context.Context, a lockgroup.BatchAttempt) error {
 		info, err := os.Stat(filepath.Join(done, a.Name))
 		if err == nil && info.Mode().IsRegular() && a.Lock.Remaining() > 0 {
 			t.Errorf("%s runs though its result is there", a.Name)

@@ -80,7 +80,7 @@ func TestBatchOrder(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	var order []int
 	src := &counting{Source: open()}
-	report, err := batch(t, src, ran.jobs(200, func(_ context.Context, a lockgroup.Attempt) error {
+	report, err := batch(t, src, ran.jobs(200, func(_ context.Context, a lockgroup.BatchAttempt) error {
 		order = append(order, a.Seq)
 		return nil
 	}), lockgroup.BatchOptions{}).Run(within(t))

@@ -89,7 +89,7 @@ func TestBatchAsksSeldomWhileJobsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const jobs, length = 50, 8 * time.Second
 		v, ran := newVenue(), newRuns()
-		list := ran.jobs(jobs, func(context.Context, lockgroup.Attempt) error {
+		list := ran.jobs(jobs, func(context.Context, lockgroup.BatchAttempt) error {
 			time.Sleep(length)
 			return nil
 		})
@@ -107,7 +107,7 @@ func TestBatchHearsOfOthersDuringALongJob(t *testing.T) {
 		v, ran := newVenue(), newRuns()
 		var b *lockgroup.Batch
 		exit := 0
-		b = batch(t, v, ran.jobs(70, func(context.Context, lockgroup.Attempt) error {
+		b = batch(t, v, ran.jobs(70, func(context.Context, lockgroup.BatchAttempt) error {
 			for i := range 70 {
 				_ = v.Record(t.Context(), []multilock.Event{{What: multilock.Committed, Name: fmt.Sprintf("job%03d", i+1), Exit: &exit}})
 			}
@@ -140,7 +140,7 @@ func TestBatchRecordsTheLastJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, ran := newVenue(), newRuns()
 		ctx, cancel := context.WithCancelCause(inTime(t))
-		list := ran.jobs(1, func(context.Context, lockgroup.Attempt) error {
+		list := ran.jobs(1, func(context.Context, lockgroup.BatchAttempt) error {
 			v.stall(10 * time.Second)
 			cancel(errWork)
 			return nil

@@ -23,7 +23,7 @@ const (
 func TestBatchDrain(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	begun, end := make(chan struct{}), make(chan struct{})
-	b := batch(t, open(), ran.jobs(5, func(ctx context.Context, _ lockgroup.Attempt) error {
+	b := batch(t, open(), ran.jobs(5, func(ctx context.Context, _ lockgroup.BatchAttempt) error {
 		close(begun)
 		<-end
 		return ctx.Err()
@@ -43,7 +43,7 @@ func TestBatchDrain(t *testing.T) {
 func TestBatchDrainedBetweenAttempts(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	var b *lockgroup.Batch
-	b = batch(t, open(), ran.jobs(1, func(context.Context, lockgroup.Attempt) error {
+	b = batch(t, open(), ran.jobs(1, func(context.Context, lockgroup.BatchAttempt) error {
 		b.Drain()
 		return errWork
 	}), lockgroup.BatchOptions{Retries: 5})
@@ -57,7 +57,7 @@ func TestBatchDrainedBetweenAttempts(t *testing.T) {
 func TestBatchDrainedAndHalted(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	var b *lockgroup.Batch
-	b = batch(t, open(), ran.jobs(2, func(context.Context, lockgroup.Attempt) error {
+	b = batch(t, open(), ran.jobs(2, func(context.Context, lockgroup.BatchAttempt) error {
 		b.Drain()
 		return errWork
 	}), lockgroup.BatchOptions{Halt: lockgroup.Halt{When: lockgroup.HaltSoon, Number: 1}})
@@ -81,7 +81,7 @@ func TestBatchInterrupted(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	stop := errors.New("stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	first := batch(t, open(), ran.jobs(2, func(ctx context.Context, _ lockgroup.Attempt) error {
+	first := batch(t, open(), ran.jobs(2, func(ctx context.Context, _ lockgroup.BatchAttempt) error {
 		cancel(stop)
 		<-ctx.Done()
 		return ctx.Err()
@@ -98,7 +98,7 @@ func TestBatchInterrupted(t *testing.T) {
 func TestBatchHaltSoon(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	opt := lockgroup.BatchOptions{Halt: lockgroup.Halt{When: lockgroup.HaltSoon, What: lockgroup.HaltFail, Number: 2}}
-	report, err := batch(t, open(), ran.jobs(9, func(context.Context, lockgroup.Attempt) error { return errWork }), opt).Run(within(t))
+	report, err := batch(t, open(), ran.jobs(9, func(context.Context, lockgroup.BatchAttempt) error { return errWork }), opt).Run(within(t))
 	var halted *lockgroup.HaltError
 	require.ErrorAs(t, err, &halted)
 	require.Equal(t, 2, halted.Failed)
@@ -116,7 +116,7 @@ func TestBatchHaltNow(t *testing.T) {
 		src, err := fslock.Open(fslock.Options{Base: open().Base(), Group: fmt.Sprint("group", halt.What)})
 		require.NoError(t, err)
 		other := make(chan struct{})
-		report, err := batch(t, src, ran.jobs(3, func(ctx context.Context, a lockgroup.Attempt) error {
+		report, err := batch(t, src, ran.jobs(3, func(ctx context.Context, a lockgroup.BatchAttempt) error {
 			if a.Seq == 1 {
 				<-other
 				return nil
@@ -137,7 +137,7 @@ func TestBatchHaltNow(t *testing.T) {
 func TestBatchLosesLock(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	src := open()
-	report, err := batch(t, src, ran.jobs(1, func(ctx context.Context, a lockgroup.Attempt) error {
+	report, err := batch(t, src, ran.jobs(1, func(ctx context.Context, a lockgroup.BatchAttempt) error {
 		if ran.of(a.Name) > 1 {
 			return nil
 		}
@@ -162,7 +162,7 @@ func TestBatchLosesLock(t *testing.T) {
 func TestBatchLingering(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	src := open()
-	b := batch(t, src, ran.jobs(1, func(context.Context, lockgroup.Attempt) error { return lockgroup.ErrLingering }), lockgroup.BatchOptions{})
+	b := batch(t, src, ran.jobs(1, func(context.Context, lockgroup.BatchAttempt) error { return lockgroup.ErrLingering }), lockgroup.BatchOptions{})
 	end := running(t, b)
 	require.Eventually(t, func() bool { return b.Progress().Elsewhere == 1 }, generous, tick)
 	b.Drain()

@@ -46,10 +46,10 @@ func (r *runs) requireOnce(t *testing.T, n int) {
 }
 
 // jobs is a list of n jobs that are counted and end as does says.
-func (r *runs) jobs(n int, does func(context.Context, lockgroup.Attempt) error) []lockgroup.Job {
+func (r *runs) jobs(n int, does func(context.Context, lockgroup.BatchAttempt) error) []lockgroup.Job {
 	list := make([]lockgroup.Job, n)
 	for i := range list {
-		list[i] = lockgroup.Job{Name: fmt.Sprintf("job%03d", i+1), Command: "make", Work: func(ctx context.Context, a lockgroup.Attempt) error {
+		list[i] = lockgroup.Job{Name: fmt.Sprintf("job%03d", i+1), Command: "make", Work: func(ctx context.Context, a lockgroup.BatchAttempt) error {
 			r.add(a.Name)
 			return does(ctx, a)
 		}}
@@ -57,7 +57,7 @@ func (r *runs) jobs(n int, does func(context.Context, lockgroup.Attempt) error) 
 	return list
 }
 
-func succeeds(context.Context, lockgroup.Attempt) error { return nil }
+func succeeds(context.Context, lockgroup.BatchAttempt) error { return nil }
 
 func batch(t *testing.T, src multilock.Source, jobs []lockgroup.Job, opt lockgroup.BatchOptions) *lockgroup.Batch {
 	t.Helper()
@@ -91,7 +91,7 @@ func TestBatchContinues(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	var broken atomic.Bool
 	broken.Store(true)
-	list := ran.jobs(20, func(_ context.Context, a lockgroup.Attempt) error {
+	list := ran.jobs(20, func(_ context.Context, a lockgroup.BatchAttempt) error {
 		if broken.Load() && a.Seq > 10 {
 			return lockgroup.ErrNotRun
 		}
@@ -155,7 +155,7 @@ func (c *counting) Result(ctx context.Context, name string) (multilock.Result, e
 
 func TestBatchFailures(t *testing.T) {
 	open, ran := opener(t), newRuns()
-	list := ran.jobs(4, func(_ context.Context, a lockgroup.Attempt) error {
+	list := ran.jobs(4, func(_ context.Context, a lockgroup.BatchAttempt) error {
 		switch {
 		case a.Seq == 2:
 			return &lockgroup.ExitError{Code: 130, Signal: "interrupt"}
@@ -189,7 +189,7 @@ func TestBatchFailures(t *testing.T) {
 func TestBatchHearsOfFailures(t *testing.T) {
 	open, ran := opener(t), newRuns()
 	others := make(chan struct{})
-	alpha := batch(t, open(), ran.jobs(2, func(context.Context, lockgroup.Attempt) error {
+	alpha := batch(t, open(), ran.jobs(2, func(context.Context, lockgroup.BatchAttempt) error {
 		<-others
 		return errWork
 	}), lockgroup.BatchOptions{Workers: 2})

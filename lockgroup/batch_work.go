@@ -8,25 +8,6 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// ExitError is an error of a job's work that says how a command ended. With a Code of 0
-// it has succeeded, and the Output is all that there is to say.
-type ExitError struct {
-	Code   int
-	Signal string // that ended it, if one did
-	Why    string // more about it, if there is more
-	Output string // why what it printed is not kept as a whole, if it is not
-}
-
-func (e *ExitError) Error() string {
-	switch {
-	case e.Why != "":
-		return e.Why
-	case e.Code == 0:
-		return "its output is not complete: " + e.Output
-	}
-	return "it ended with a code that is not 0"
-}
-
 // work takes jobs and runs them until nothing is left or the taking ends.
 func (b *Batch) work(taking, working context.Context) {
 	for {
@@ -79,70 +60,33 @@ func (b *Batch) under(taking, working context.Context, lock *multilock.Lock, t t
 }
 
 func (b *Batch) attempts(taking, working context.Context, lock *multilock.Lock, t task) error {
-	last, err := outcome(working, lock)
+	attempts := Attempts{Source: b.src, Plan: &b.plan, Recorded: b.tell, Work: func(ctx context.Context, a Attempt) (multilock.Result, error) {
+		if err := context.Cause(taking); err != nil {
+			return multilock.Result{}, err
+		}
+		return b.attempt(ctx, t.job, a)
+	}}
+	out, err := attempts.Run(working, lock)
 	if err != nil {
 		return err
 	}
-	for ran := false; ; ran = true {
-		d := b.plan.Next(time.Time{}, last)
-		if d.Step != Run {
-			if !ran {
-				b.agenda.collided()
-			}
-			b.settle(t.job, *last)
-			return nil
-		}
-		if err := context.Cause(taking); err != nil {
-			return err
-		}
-		if last, err = b.attempt(working, lock, t.job, d); err != nil {
-			return err
-		}
+	if out.Ran == 0 {
+		b.agenda.collided()
 	}
+	b.settle(t.job, *out.Last)
+	return nil
 }
 
-// attempt runs the job and records how it ended.
-func (b *Batch) attempt(ctx context.Context, lock *multilock.Lock, i int, d Decision) (*multilock.Result, error) {
-	job, start := &b.jobs[i], time.Now()
-	failure, err := during(ctx, lock, func(ctx context.Context) error {
-		return job.Work(ctx, Attempt{Name: job.Name, Seq: i + 1, Number: d.Attempt, Lock: lock})
+// attempt runs the job once.
+func (b *Batch) attempt(ctx context.Context, i int, a Attempt) (multilock.Result, error) {
+	job := &b.jobs[i]
+	return WhileHeld(ctx, a.Lock, func(ctx context.Context) error {
+		return job.Work(ctx, BatchAttempt{Name: job.Name, Seq: i + 1, Number: a.Attempt, Lock: a.Lock})
 	})
-	switch {
-	case errors.Is(failure, ErrLingering), errors.Is(failure, ErrNotRun):
-		return nil, failure
-	case err != nil:
-		return nil, err
-	}
-	r := resultOf(lock.Record(), failure)
-	var exit *ExitError
-	if errors.As(failure, &exit) {
-		r.Exit, r.Signal, r.Why, r.Output = exit.Code, exit.Signal, exit.Why, exit.Output
-	}
-	r.Start, r.Duration = start, time.Since(start)
-	r = b.plan.Complete(r, d)
-	if err := lock.Commit(context.WithoutCancel(ctx), r); err != nil {
-		return nil, err
-	}
-	b.tell(r)
-	return &r, nil
-}
-
-// during runs work while the lock is held. An error after its context ended is an
-// interruption.
-func during(ctx context.Context, lock *multilock.Lock, work func(context.Context) error) (failure, interrupted error) {
-	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(lock.Context(), func() { cancel(context.Cause(lock.Context())) })
-	defer stop()
-	failure = work(inner)
-	if failure != nil && inner.Err() != nil {
-		return failure, context.Cause(inner)
-	}
-	return failure, nil
 }
 
 // tell tells the others of a result.
-func (b *Batch) tell(r multilock.Result) {
+func (b *Batch) tell(_ context.Context, r multilock.Result) {
 	b.mu.Lock()
 	b.ran++
 	b.mu.Unlock()

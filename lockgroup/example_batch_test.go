@@ -26,7 +26,7 @@ func ExampleBatch() {
 	for page := range 10 {
 		jobs = append(jobs, lockgroup.Job{
 			Name: fmt.Sprintf("page%02d", page),
-			Work: func(ctx context.Context, _ lockgroup.Attempt) error { return convert(ctx, page) },
+			Work: func(ctx context.Context, _ lockgroup.BatchAttempt) error { return convert(ctx, page) },
 		})
 	}
 	batch, err := lockgroup.NewBatch(src, jobs, lockgroup.BatchOptions{Workers: 4, Retries: 1})

@@ -45,7 +45,7 @@ func (r *batchRun) jobs() []lockgroup.Job {
 }
 
 // work runs one command to its end.
-func (r *batchRun) work(ctx context.Context, a lockgroup.Attempt) error {
+func (r *batchRun) work(ctx context.Context, a lockgroup.BatchAttempt) error {
 	vars, err := r.variables(ctx, a)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.Attempt) error {
 }
 
 // variables is the job's environment; its token, which marks its processes, comes last.
-func (r *batchRun) variables(ctx context.Context, a lockgroup.Attempt) ([]string, error) {
+func (r *batchRun) variables(ctx context.Context, a lockgroup.BatchAttempt) ([]string, error) {
 	vars := append(make([]string, 0, len(r.environ)+5), r.environ...)
 	vars = append(vars, "MULTILOCK_NAME="+a.Name, "MULTILOCK_SEQ="+strconv.Itoa(a.Seq), "MULTILOCK_ATTEMPT="+strconv.Itoa(a.Number))
 	if r.opt.fence {
@@ -96,7 +96,7 @@ func (r *batchRun) variables(ctx context.Context, a lockgroup.Attempt) ([]string
 	return append(vars, process.JobMark(a.Lock.Record().Token)), nil
 }
 
-func (r *batchRun) spec(a lockgroup.Attempt, what job.Spec) runner.Spec {
+func (r *batchRun) spec(a lockgroup.BatchAttempt, what job.Spec) runner.Spec {
 	return runner.Spec{
 		Job: what, Lock: a.Lock, Name: a.Name, Again: a.Number > 1, Grace: r.opt.grace.value, OnLost: runner.Term,
 		Limit: r.opt.timeout.value, OverLimit: errTimeout, Told: r.told, Recorded: true, Ending: r.ending, Say: r.env.say,
@@ -137,6 +137,6 @@ func exitError(result job.Result, ended, lost error) error {
 }
 
 // logHeader separates the attempts in a job's log.
-func logHeader(host string, a lockgroup.Attempt) string {
+func logHeader(host string, a lockgroup.BatchAttempt) string {
 	return fmt.Sprintf("=== attempt %d on %s at %s\n", a.Number, host, time.Now().Format(time.RFC3339))
 }

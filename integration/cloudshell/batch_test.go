@@ -28,7 +28,7 @@ func TestBatch(t *testing.T) {
 	var jobs []lockgroup.Job
 	for i := range count {
 		name := fmt.Sprint("job", i)
-		jobs = append(jobs, lockgroup.Job{Name: name, Command: "work " + name, Work: func(context.Context, lockgroup.Attempt) error {
+		jobs = append(jobs, lockgroup.Job{Name: name, Command: "work " + name, Work: func(context.Context, lockgroup.BatchAttempt) error {
 			mu.Lock()
 			defer mu.Unlock()
 			runs[name]++

@@ -69,7 +69,7 @@ func TestBatchOnTwoHosts(t *testing.T) {
 	var runs [12]atomic.Int32
 	var jobs []lockgroup.Job
 	for n := range runs {
-		jobs = append(jobs, lockgroup.Job{Name: fmt.Sprint("page", n), Work: func(context.Context, lockgroup.Attempt) error {
+		jobs = append(jobs, lockgroup.Job{Name: fmt.Sprint("page", n), Work: func(context.Context, lockgroup.BatchAttempt) error {
 			runs[n].Add(1)
 			return nil
 		}})

@@ -60,7 +60,7 @@ func TestCostOfSharedBatch(t *testing.T) {
 func silentJobs(n int) []lockgroup.Job {
 	var jobs []lockgroup.Job
 	for i := range n {
-		nothing := func(context.Context, lockgroup.Attempt) error { return nil }
+		nothing := func(context.Context, lockgroup.BatchAttempt) error { return nil }
 		jobs = append(jobs, lockgroup.Job{Name: fmt.Sprintf("job%04d", i), Work: nothing})
 	}
 	return jobs

@@ -74,7 +74,7 @@ func (p batchPlan) jobs() []lockgroup.Job {
 	w := p.witness()
 	var jobs []lockgroup.Job
 	for _, name := range p.Jobs {
-		jobs = append(jobs, lockgroup.Job{Name: name, Work: func(_ context.Context, a lockgroup.Attempt) error {
+		jobs = append(jobs, lockgroup.Job{Name: name, Work: func(_ context.Context, a lockgroup.BatchAttempt) error {
 			token := a.Lock.Record().Token
 			return errors.Join(w.tell("start", name, p.Worker, token), w.tell("end", name, p.Worker, token))
 		}})
