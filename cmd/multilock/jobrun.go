@@ -4,14 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"time"
 
-	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/process"
 )
 
 // jobRun is one command under a lock that is held.
@@ -20,6 +17,7 @@ type jobRun struct {
 	opt     *runOptions
 	src     *source
 	lock    *multilock.Lock
+	slot    int // its number, 0 if it is not one of several
 	signals *signals
 	waited  time.Duration
 	limit   waitLimit // what was left of --wait
@@ -28,29 +26,49 @@ type jobRun struct {
 	grace   time.Duration // between TERM and KILL
 
 	plan      *lockgroup.Plan // nil if the result is not to be recorded
-	decided   lockgroup.Decision
-	committed bool     // the result of an attempt is recorded
-	started   bool     // the command was
-	told      bool     // it was told to end, as we were
-	warnings  []string // about the plan
+	attempt   lockgroup.Attempt
+	begun     bool        // there was an attempt
+	result    *job.Result // of the command, nil if it was not started
+	why       error       // it was not, or was ended
+	committed bool        // the result of an attempt is recorded
+	started   bool        // the command was
+	told      bool        // it was told to end, as we were
+	warnings  []string    // about the plan
 }
 
-// run runs the command, keeps the lock as long as it has to, and releases it.
+// run runs the command as often as is left to be done, keeps the lock as long as it has
+// to, and releases it.
 func (r *jobRun) run(ctx context.Context) error {
 	r.since, r.grace = time.Now(), r.graceInTime()
-	if run, err := r.consult(ctx); !run {
+	out, err := lockgroup.Attempts{Source: r.src.locks, Plan: r.plan, Work: r.work, Recorded: r.recorded}.Run(ctx, r.lock)
+	if !r.begun {
+		if err == nil {
+			err = r.opt.skip(r.env, out)
+		}
 		return errors.Join(err, r.lock.Release(ctx))
 	}
+	var unrecorded *lockgroup.UnrecordedError
+	if errors.As(err, &unrecorded) {
+		r.why = errors.Join(r.why, notRecorded(unrecorded))
+	}
+	if r.result != nil {
+		r.holdOn(ctx)
+	}
+	return r.finish(ctx, r.result, r.why)
+}
+
+// lockName is the lock's, which is not the job's if it is one of several slots.
+func (r *jobRun) lockName() string { return r.lock.Record().Name }
+
+// begin is for the first attempt.
+func (r *jobRun) begin(ctx context.Context) {
+	r.begun = true
+	r.warn()
 	r.drawFence(ctx)
 	r.note(ctx, multilock.Acquired, nil, nil)
 	if r.opt.verbose {
-		r.env.say("took lock %q after %s", r.opt.name, short(r.waited))
+		r.env.say("took lock %q after %s", r.lockName(), short(r.waited))
 	}
-	result, err := r.attempts(ctx)
-	if result != nil {
-		r.holdOn(ctx)
-	}
-	return r.finish(ctx, result, err)
 }
 
 // drawFence gets the number for the job's environment. Without one the lock is as
@@ -63,70 +81,6 @@ func (r *jobRun) drawFence(ctx context.Context) {
 	if err == nil {
 		r.fence = fence
 	}
-}
-
-// work starts the command and sees it to its end. The result is nil if there was none.
-func (r *jobRun) work(ctx context.Context) (*job.Result, error) {
-	if err := context.Cause(r.signals.until(ctx)); err != nil {
-		return nil, err
-	}
-	r.env.messages.await(patienceBefore)
-	if err := r.lock.Verify(ctx); err != nil {
-		return nil, err
-	}
-	running, err := runner.Start(ctx, r.spec())
-	if err != nil {
-		return nil, err
-	}
-	r.started = true
-	err = running.Wait(ctx)
-	r.told = running.Told()
-	result := running.Result()
-	return &result, err
-}
-
-func (r *jobRun) spec() runner.Spec {
-	signals := r.signals.forJob() // before the start, lest one gets lost in between
-	told := r.signals.until(context.Background()).Done()
-	mark := process.JobMark(r.lock.Record().Token)
-	return runner.Spec{
-		Job: job.Spec{
-			Args: r.opt.command, Env: append(r.env.jobEnviron(), r.variables(mark)...), Mark: mark,
-			Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr, JobControl: true, Self: r.src.self,
-		},
-		Lock: r.lock, Name: r.opt.jobName(), Again: r.decided.Attempt > 1, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
-		Limit: r.opt.maxRuntime.value, OverLimit: errRuntimeOut, Ending: r.ending, Say: r.env.say,
-		Signals: signals, Told: runner.Told{Any: told, Job: told}, Recorded: r.plan != nil,
-	}
-}
-
-// ending tells that the job is being ended, and why.
-func (r *jobRun) ending(why error) {
-	switch {
-	case errors.Is(why, errRuntimeOut):
-		r.env.say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.value)
-	case errors.Is(why, multilock.ErrOver) && !errors.Is(why, multilock.ErrLost):
-		r.env.say("the time of lock %q is over in %s; ending the job", r.opt.name, short(r.lock.Grace()))
-	default:
-		r.env.say("%v; ending the job", why)
-	}
-}
-
-func (r *jobRun) variables(mark string) []string {
-	vars := []string{mark, "MULTILOCK_NAME=" + r.opt.jobName(), "MULTILOCK_GROUP=" + r.opt.group}
-	if r.opt.slot > 0 {
-		vars = append(vars, "MULTILOCK_SLOT="+strconv.Itoa(r.opt.slot))
-	}
-	if r.decided.Attempt > 0 {
-		vars = append(vars, "MULTILOCK_ATTEMPT="+strconv.Itoa(r.decided.Attempt))
-	}
-	if tick := r.decided.Tick; !tick.IsZero() {
-		vars = append(vars, "MULTILOCK_TICK="+tick.Format(time.RFC3339))
-	}
-	if r.fence > 0 {
-		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(r.fence, 10))
-	}
-	return append(vars, r.timeVariables()...)
 }
 
 // waitsOn says whether the lock is to be waited for once more: it was lost, and the job
@@ -174,7 +128,7 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 	err = errors.Join(err, released)
 	r.note(ctx, what, result, err)
 	if r.opt.verbose {
-		r.env.say("%s lock %q after %s%s", what, r.opt.name, short(time.Since(r.since)), r.staysTaken())
+		r.env.say("%s lock %q after %s%s", what, r.lockName(), short(time.Since(r.since)), r.staysTaken())
 	}
 	if r.opt.json && !r.waitsOn(err) {
 		r.report(result, errors.Join(err, ended))
@@ -190,20 +144,20 @@ func (r *jobRun) giveUp(ctx context.Context, err error) error {
 	}
 	held := r.lock.Record()
 	if r.lock.Timed() {
-		r.env.say("some of the job's processes live on, and from about %s on somebody else can have lock %q beside them", r.takenUntil(), r.opt.name)
+		r.env.say("some of the job's processes live on, and from about %s on somebody else can have lock %q beside them", r.takenUntil(), r.lockName())
 		return r.lock.Detach()
 	}
 	where := &locatedError{options: r.opt.selector()}
 	r.env.say("lock %q stays held: on this host as long as one of the job's processes lives, on others for %s; to free it now: %s",
-		r.opt.name, held.TTL, where.clearing(r.opt.name, held.Token))
+		r.lockName(), held.TTL, where.clearing(r.lockName(), held.Token))
 	return r.lock.Detach()
 }
 
 // note writes to the history. That it cannot be written stops no job.
 func (r *jobRun) note(ctx context.Context, what multilock.Happening, result *job.Result, cause error) {
 	event := multilock.Event{
-		Time: time.Now(), What: what, Name: r.opt.name, Token: r.lock.Record().Token, By: r.src.self,
-		User: r.opt.user, Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited, Attempt: r.decided.Attempt,
+		Time: time.Now(), What: what, Name: r.lockName(), Token: r.lock.Record().Token, By: r.src.self,
+		User: r.opt.user, Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited, Attempt: r.attempt.Attempt,
 	}
 	if what != multilock.Acquired {
 		event.Held = time.Since(r.since)
@@ -253,9 +207,9 @@ type runReport struct {
 
 func (r *jobRun) report(result *job.Result, err error) {
 	report := runReport{
-		Name: r.opt.name, Group: r.opt.group, Slot: r.opt.slot, Token: r.lock.Record().Token, Fence: r.fence,
-		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: exitCode(err), Error: explain(err), Attempt: r.decided.Attempt,
-		Tick: r.decided.Tick, Began: r.decided.Began, Warnings: r.warnings,
+		Name: r.lockName(), Group: r.opt.group, Slot: r.slot, Token: r.lock.Record().Token, Fence: r.fence,
+		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: exitCode(err), Error: explain(err), Attempt: r.attempt.Attempt,
+		Tick: r.attempt.Tick, Began: r.attempt.Began, Warnings: r.warnings,
 	}
 	if result != nil {
 		report.JobExit = &result.Code

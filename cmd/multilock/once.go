@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -68,34 +67,18 @@ func (r *recording) plan() *lockgroup.Plan {
 	return &lockgroup.Plan{Retries: r.retries.value, Every: r.every.value}
 }
 
-// settledBefore looks, without the lock, whether the job needs no run. That it
-// does can only be learned under the lock.
+// settledBefore looks, without the lock, whether the job needs no run.
 func (o *runOptions) settledBefore(ctx context.Context, e *env, src *source, plan *lockgroup.Plan) (settled bool, err error) {
-	ledger, ok := extra[multilock.Ledger](src, multilock.Results)
-	if plan == nil || !ok {
-		return false, nil
-	}
-	last, err := ledger.Result(ctx, o.name)
-	if errors.Is(err, multilock.ErrNoResult) {
-		return false, nil
-	}
-	if err != nil {
+	seen, err := lockgroup.Attempts{Source: src.locks, Plan: plan}.Peek(ctx, o.name)
+	if err != nil || seen.Step == lockgroup.Run {
 		return false, err
 	}
-	now, err := plan.Now(ctx, src.locks)
-	if err != nil {
-		return false, err
-	}
-	step := plan.Next(now, &last).Step
-	if step != lockgroup.Done && step != lockgroup.Failed {
-		return false, nil
-	}
-	return true, o.skip(e, step, last)
+	return true, o.skip(e, seen)
 }
 
-// skip tells why the job is not run, given its last result.
-func (o *runOptions) skip(e *env, step lockgroup.Step, last multilock.Result) error {
-	err := o.skipError(step, last)
+// skip tells why the job is not run.
+func (o *runOptions) skip(e *env, seen lockgroup.Outcome) error {
+	last, err := *seen.Last, o.skipError(seen)
 	if err == nil && !o.quiet {
 		e.say("job %q already ran%s: %s", last.Name, forTick(last.Tick), ending(last))
 	}
@@ -105,8 +88,9 @@ func (o *runOptions) skip(e *env, step lockgroup.Step, last multilock.Result) er
 	return err
 }
 
-func (o *runOptions) skipError(step lockgroup.Step, last multilock.Result) error {
-	switch step {
+func (o *runOptions) skipError(seen lockgroup.Outcome) error {
+	last := *seen.Last
+	switch seen.Step {
 	case lockgroup.Failed:
 		return &failedBeforeError{last, o.forgetting(last.Name)}
 	case lockgroup.Unclear:

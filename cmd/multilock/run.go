@@ -17,8 +17,8 @@ import (
 type runOptions struct {
 	common
 	holding
-	slotted
 	recording
+	slots      number
 	wait       waitLimit
 	minHold    duration
 	maxRuntime duration
@@ -185,18 +185,18 @@ func (o *runOptions) runUnderLock(ctx context.Context, e *env, src *source, sigs
 	opt := o.options()
 	opt.Job, opt.User, opt.Command = true, o.user, commandLine(o.command)
 	for begin := time.Now(); ; {
-		lock, err := o.acquire(sigs.until(ctx), e, src, opt, o.wait.after(time.Since(begin)))
+		lock, slot, err := o.acquire(sigs.until(ctx), e, src, opt, o.wait.after(time.Since(begin)))
 		if err != nil {
 			return o.refused(ctx, e, src, err)
 		}
 		r := &jobRun{
-			env: e, opt: o, src: src, lock: lock, signals: sigs, plan: plan,
+			env: e, opt: o, src: src, lock: lock, slot: slot, signals: sigs, plan: plan,
 			waited: time.Since(start), limit: o.wait.after(time.Since(begin)),
 		}
 		if err := r.run(ctx); err == nil || !r.waitsOn(err) {
 			return err
 		}
-		e.say("lock %q was lost before the job was started; waiting on", lock.Record().Name)
+		e.say("lock %q was lost before the job was started; waiting on", r.lockName())
 	}
 }
 

@@ -10,14 +10,6 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// slotted is the part of "run" that takes one of several slots instead of the
-// one lock of a name.
-type slotted struct {
-	slots number
-	slot  int    // the one that was taken, from 1
-	asked string // the name under which it is one
-}
-
 func (o *runOptions) checkSlots(command string) error {
 	switch {
 	case !o.slots.set:
@@ -30,39 +22,26 @@ func (o *runOptions) checkSlots(command string) error {
 	return nil
 }
 
-// acquire takes the lock, or one of the slots, and waits for it as long as it may.
-func (o *runOptions) acquire(ctx context.Context, e *env, src *source, opt multilock.Options, limit waitLimit) (*multilock.Lock, error) {
+// acquire takes the lock, or one of the slots, and waits for it as long as it may. The
+// number is that of the slot, 0 for the lock.
+func (o *runOptions) acquire(ctx context.Context, e *env, src *source, opt multilock.Options, limit waitLimit) (*multilock.Lock, int, error) {
 	if !o.slots.set {
-		return take(ctx, e, src, o.name, opt, limit, o.common)
+		lock, err := take(ctx, e, src, o.name, opt, limit, o.common)
+		return lock, 0, err
 	}
-	if o.slot > 0 {
-		o.name = o.asked // not the first time
+	acquire := lockgroup.TryAcquireSlot
+	if limit.waits() {
+		acquire = lockgroup.AcquireSlot
+		var cancel context.CancelFunc
+		ctx, cancel = limit.limited(ctx)
+		defer cancel()
+		defer startNotice(ctx, e, o.common, waitingForSlot(src, o.name, o.slots.value)).stop()
 	}
-	slot, err := takeSlot(ctx, e, src, opt, limit, o)
+	slot, err := acquire(ctx, src.locks, o.name, o.slots.value, opt)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	o.asked, o.slot, o.name = o.name, slot.Number, slot.Record().Name
-	return slot.Lock, nil
-}
-
-func takeSlot(ctx context.Context, e *env, src *source, opt multilock.Options, limit waitLimit, o *runOptions) (*lockgroup.Slot, error) {
-	if !limit.waits() {
-		return lockgroup.TryAcquireSlot(ctx, src.locks, o.name, o.slots.value, opt)
-	}
-	ctx, cancel := limit.limited(ctx)
-	defer cancel()
-	n := startNotice(ctx, e, o.common, waitingForSlot(src, o.name, o.slots.value))
-	defer n.stop()
-	return lockgroup.AcquireSlot(ctx, src.locks, o.name, o.slots.value, opt)
-}
-
-// jobName is what the job is told that its lock's name is.
-func (o *runOptions) jobName() string {
-	if o.slot > 0 {
-		return o.asked
-	}
-	return o.name
+	return slot.Lock, slot.Number, nil
 }
 
 // waitingForSlot says who holds the slots.

@@ -59,26 +59,26 @@ func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") 
 
 // warn tells what is wrong with the last result, or with the line, also if nothing else
 // is to be told: what is not mended here goes wrong some day.
-func (r *jobRun) warn(now time.Time, last multilock.Result) {
-	if r.decided.Disbelieved {
+func (r *jobRun) warn() {
+	if a := r.attempt; a.Disbelieved {
 		r.warnings = append(r.warnings, fmt.Sprintf("the last result of job %q is for the tick of %s, later than any that --every %s can mean at %s: "+
 			"it is not believed, and this run's replaces it; the server's clock was wrong then or is now, or --every was changed",
-			last.Name, utc(last.Tick), r.plan.Every, utc(now)))
+			a.Last.Name, utc(a.Last.Tick), r.plan.Every, utc(a.Now)))
 	}
-	if !r.decided.Better.IsZero() {
-		r.warnings = append(r.warnings, r.nearTheEdge(now))
+	if !r.attempt.Better.IsZero() {
+		r.warnings = append(r.warnings, r.nearTheEdge())
 	}
 	for _, text := range r.warnings {
 		r.env.say("warning: %s", text)
 	}
 }
 
-func (r *jobRun) nearTheEdge(now time.Time) string {
-	tick, side := r.decided.Tick, "after"
-	if tick.After(now) {
+func (r *jobRun) nearTheEdge() string {
+	tick, side := r.attempt.Tick, "after"
+	if tick.After(r.attempt.Now) {
 		side = "before"
 	}
 	return fmt.Sprintf("job %q runs %s %s its tick of %s, and so near to the middle between two ticks that one will go without a run when the line fires a little earlier or later: "+
 		"if it fires once per tick, at this time, write --every %s; if more often, --every without an @",
-		r.opt.name, short(now.Sub(tick).Abs()), side, utc(tick), quote(r.decided.Better.String()))
+		r.opt.name, short(r.attempt.Now.Sub(tick).Abs()), side, utc(tick), quote(r.attempt.Better.String()))
 }
