@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 )
 
@@ -64,7 +65,7 @@ func (a Attempts) Peek(ctx context.Context, name string) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	last, err := prompt(ctx, func(ctx context.Context) (multilock.Result, error) { return ledger.Result(ctx, name) })
+	last, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return ledger.Result(ctx, name) })
 	switch {
 	case errors.Is(err, multilock.ErrNoResult):
 		return Outcome{}, nil

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 )
 
@@ -155,7 +156,7 @@ func (b *Barrier) poll(ctx context.Context) error {
 			continue
 		}
 		pause.reset() // and a short pause: news often come in swarms
-		if _, err := sleep(ctx, pause.next(), nil); err != nil {
+		if err := bounded.Sleep(ctx, pause.next()); err != nil {
 			return err
 		}
 	}
@@ -194,7 +195,7 @@ func (b *Barrier) ask(ctx context.Context) (open, progress bool, err error) {
 	if len(b.opt.Members) > 0 {
 		return true, progress, nil
 	}
-	open, err = prompt(ctx, b.src.Vacant)
+	open, err = bounded.Call(ctx, b.src.Vacant)
 	return open, progress, err
 }
 
@@ -209,7 +210,7 @@ func (b *Barrier) complete() bool {
 // to stay so for the time to settle.
 func (b *Barrier) vacant(ctx context.Context) (bool, error) {
 	settled := time.Since(b.start) >= b.opt.Settle // before the question: the answer is newer
-	vacant, err := prompt(ctx, b.src.Vacant)
+	vacant, err := bounded.Call(ctx, b.src.Vacant)
 	if err != nil {
 		return false, err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 )
 
@@ -170,7 +171,7 @@ func (b *Batch) workThrough(taking, working context.Context) {
 // join makes sure that everybody means the same list, and learns what is done.
 func (b *Batch) join(ctx context.Context) error {
 	ours := encodeManifest(b.jobs)
-	theirs, err := prompt(ctx, func(ctx context.Context) ([]byte, error) { return b.src.Publish(ctx, ours) })
+	theirs, err := bounded.Call(ctx, func(ctx context.Context) ([]byte, error) { return b.src.Publish(ctx, ours) })
 	if err != nil {
 		return err
 	}

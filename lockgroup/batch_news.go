@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 )
 
@@ -53,7 +54,7 @@ func (n *news) next(ctx context.Context) ([]multilock.Event, error) {
 	if n.hung {
 		return nil, context.Cause(ctx)
 	}
-	events, err := prompt(ctx, n.follower.Next)
+	events, err := bounded.Call(ctx, n.follower.Next)
 	n.hung = n.hung || ctx.Err() != nil
 	return events, err
 }
@@ -143,7 +144,7 @@ func (b *Batch) publish(ctx context.Context) (told bool) {
 	if len(events) == 0 {
 		return false
 	}
-	_, err := prompt(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, b.src.Record(ctx, events) })
+	_, err := bounded.Call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, b.src.Record(ctx, events) })
 	b.news.note(err)
 	return true
 }
@@ -194,7 +195,7 @@ func succeededIn(e multilock.Event) bool {
 // read reads results, and settles those jobs whose result is final.
 func (b *Batch) read(ctx context.Context, names []string) error {
 	return inParallel(readers, names, func(name string) error {
-		r, err := prompt(ctx, func(ctx context.Context) (multilock.Result, error) { return b.src.Result(ctx, name) })
+		r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return b.src.Result(ctx, name) })
 		if errors.Is(err, multilock.ErrNoResult) {
 			return nil // forgotten meanwhile, or not to be seen yet
 		}
@@ -217,7 +218,7 @@ func (b *Batch) survey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	names, err := prompt(ctx, b.src.Results)
+	names, err := bounded.Call(ctx, b.src.Results)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 )
 
@@ -34,7 +35,7 @@ func newHolders(src multilock.Group, patience multilock.Patience) *holders {
 
 // look inspects the locks that are held and concern the barrier. It changes nothing.
 func (h *holders) look(ctx context.Context, concerns func(name string) bool) error {
-	names, err := prompt(ctx, h.src.Names)
+	names, err := bounded.Call(ctx, h.src.Names)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (h *holders) clear(ctx context.Context, fail func(error)) {
 	for name, seen := range h.seen() {
 		switch seen.State {
 		case multilock.Free:
-			_, err := prompt(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, h.src.Tidy(ctx, name) })
+			_, err := bounded.Call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, h.src.Tidy(ctx, name) })
 			if err != nil && ctx.Err() == nil {
 				fail(err)
 			}
@@ -120,7 +121,7 @@ const keeperPatience = time.Second
 // its holder alive after all, is as good.
 func (h *holders) bury(ctx context.Context, name string, record multilock.Record) error {
 	if !record.Job {
-		if _, err := sleep(ctx, keeperPatience, nil); err != nil {
+		if err := bounded.Sleep(ctx, keeperPatience); err != nil {
 			return err
 		}
 	}

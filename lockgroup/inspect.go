@@ -3,6 +3,8 @@ package lockgroup
 import (
 	"context"
 	"time"
+
+	"github.com/multilock/go/internal/bounded"
 )
 
 // inspect looks at the holders now and then, and clears the dead away.
@@ -18,7 +20,7 @@ func (b *Barrier) inspect(ctx context.Context, cancel context.CancelCauseFunc) {
 			cancel(err) // what ended ctx before stays its cause
 			return
 		}
-		if _, err := sleep(ctx, pause, nil); err != nil {
+		if err := bounded.Sleep(ctx, pause); err != nil {
 			return
 		}
 		pause = min(max(2*pause, leisure*time.Since(start)), b.opt.Inspect)

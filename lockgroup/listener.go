@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 )
 
@@ -30,7 +31,7 @@ func (l *listener) news(ctx context.Context) <-chan struct{} {
 		return l.channel
 	}
 	l.close()
-	got, err := prompt(ctx, func(context.Context) (subscription, error) {
+	got, err := bounded.Call(ctx, func(context.Context) (subscription, error) {
 		channel, stop := l.src.Wake()
 		return subscription{channel, stop}, nil
 	})

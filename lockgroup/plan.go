@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 )
 
@@ -60,7 +61,7 @@ func (p Plan) Now(ctx context.Context, src multilock.Source) (time.Time, error) 
 	if !ok {
 		return time.Time{}, fmt.Errorf("a job for every tick: %w: the source has no clock", multilock.ErrUnsupported)
 	}
-	return prompt(ctx, clock.Now)
+	return bounded.Call(ctx, clock.Now)
 }
 
 // Next decides what to do at a time of the source's clock, given the last committed

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 )
 
@@ -48,7 +49,7 @@ func (b *Barrier) readEnds(ctx context.Context) error {
 		if !b.anyOpen(ctx, found) || time.Since(start) >= endsPatience {
 			break
 		}
-		if _, err := sleep(ctx, pause.next(), nil); err != nil {
+		if err := bounded.Sleep(ctx, pause.next()); err != nil {
 			return err
 		}
 	}
@@ -84,7 +85,7 @@ func (r *rereader) Close() error { return nil }
 // readOn reads what there is.
 func readOn(ctx context.Context, follower multilock.Follower, found *ends) error {
 	for {
-		events, err := prompt(ctx, follower.Next)
+		events, err := bounded.Call(ctx, follower.Next)
 		if err != nil {
 			return err
 		}
@@ -101,7 +102,7 @@ func readOn(ctx context.Context, follower multilock.Follower, found *ends) error
 // since the barrier opened, and is not waited for.
 func (b *Barrier) anyOpen(ctx context.Context, found *ends) bool {
 	for _, r := range found.open() {
-		seen, err := prompt(ctx, func(ctx context.Context) (multilock.Sighting, error) {
+		seen, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Sighting, error) {
 			return multilock.Inspect(ctx, b.src, r.name, b.opt.Patience)
 		})
 		if err == nil && seen.State != multilock.Free && seen.Record.Token == r.told.Token {

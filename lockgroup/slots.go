@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 )
 
@@ -137,7 +138,7 @@ func checkSlots(n int) error {
 // survey lists the slots that seem to be free and those that are held, each in
 // random order, so that nobody prefers any.
 func survey(ctx context.Context, src multilock.Source, name string, n int) (free, held []int, err error) {
-	names, err := prompt(ctx, src.Names)
+	names, err := bounded.Call(ctx, src.Names)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 )
 
@@ -53,7 +54,7 @@ func newTally(src multilock.Changes, members []string) *tally {
 // update asks for the results' revision, and reads what is new. It reports
 // whether that brought any final result.
 func (t *tally) update(ctx context.Context) (progress bool, err error) {
-	revision, err := prompt(ctx, t.src.Revision)
+	revision, err := bounded.Call(ctx, t.src.Revision)
 	if err != nil {
 		return false, err
 	}
@@ -64,7 +65,7 @@ func (t *tally) update(ctx context.Context) (progress bool, err error) {
 		return false, nil
 	}
 	before := t.count()
-	names, err := prompt(ctx, t.src.Results)
+	names, err := bounded.Call(ctx, t.src.Results)
 	listed := time.Since(now)
 	if err == nil {
 		err = t.read(ctx, names)
@@ -85,7 +86,7 @@ func (t *tally) update(ctx context.Context) (progress bool, err error) {
 func (t *tally) read(ctx context.Context, names []string) error {
 	names = slices.DeleteFunc(names, func(name string) bool { return !t.awaited(name) })
 	return inParallel(readers, names, func(name string) error {
-		result, err := prompt(ctx, func(ctx context.Context) (multilock.Result, error) { return t.src.Result(ctx, name) })
+		result, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return t.src.Result(ctx, name) })
 		if errors.Is(err, multilock.ErrNoResult) {
 			return nil // forgotten meanwhile
 		}
