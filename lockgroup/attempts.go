@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Attempts is how the job of a name is run under its lock: what is recorded is looked at,
@@ -15,7 +16,7 @@ import (
 // the next one begins. Once, package batch and the command "multilock run" differ in what
 // they put in here, and in how they take and give back the lock.
 type Attempts struct {
-	// Source is where the lock is; it must be a multilock.Ledger if there is a Plan.
+	// Source is where the lock is; it must be a source.Ledger if there is a Plan.
 	Source multilock.Source
 	// Plan says how often the job may run. Without one it runs once, whatever is
 	// recorded, and nothing is.
@@ -57,7 +58,7 @@ type Outcome struct {
 // Peek looks, without the lock, whether nothing is left to be done. What it finds was
 // recorded; that the job is to be run can only be learned under the lock.
 func (a Attempts) Peek(ctx context.Context, name string) (Outcome, error) {
-	ledger, ok := a.Source.(multilock.Ledger)
+	ledger, ok := a.Source.(source.Ledger)
 	if a.Plan == nil || !ok {
 		return Outcome{}, nil
 	}

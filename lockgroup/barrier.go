@@ -10,15 +10,16 @@ import (
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // BarrierOptions say what a barrier waits for, and how.
 type BarrierOptions struct {
 	// Members are the names that must each have a final result. The source must be
-	// a multilock.Changes. The barrier may be started before any of the jobs.
+	// a source.Changes. The barrier may be started before any of the jobs.
 	Members []string
 	// Expect is how many names must have a final result, whichever they are; then
-	// the group must also be vacant. The source must be a multilock.Changes, too.
+	// the group must also be vacant. The source must be a source.Changes, too.
 	// With neither Members nor Expect the barrier opens when the group is vacant.
 	Expect int
 	// Settle is for how long a group in which the barrier has seen nobody must stay
@@ -48,7 +49,7 @@ var ErrNotDone = errors.New("not everything is done")
 // A poll costs one request. Waiting never removes any state that others look at:
 // of a lock, only that of a dead holder.
 type Barrier struct {
-	src     multilock.Group
+	src     source.Group
 	opt     BarrierOptions
 	results *tally // nil if no results are asked for
 	holders *holders
@@ -61,9 +62,9 @@ type Barrier struct {
 }
 
 // NewBarrier prepares a barrier for one Wait. The error is a
-// *multilock.InvalidError for options that contradict each other, and
+// *source.InvalidError for options that contradict each other, and
 // multilock.ErrUnsupported for members in a source that keeps no results.
-func NewBarrier(src multilock.Group, opt BarrierOptions) (*Barrier, error) {
+func NewBarrier(src source.Group, opt BarrierOptions) (*Barrier, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func NewBarrier(src multilock.Group, opt BarrierOptions) (*Barrier, error) {
 	if len(opt.Members) == 0 && opt.Expect == 0 {
 		return b, nil
 	}
-	ledger, ok := src.(multilock.Changes)
+	ledger, ok := src.(source.Changes)
 	if !ok {
 		return nil, fmt.Errorf("a barrier for members: %w: it keeps no results of jobs", multilock.ErrUnsupported)
 	}
@@ -91,11 +92,11 @@ func NewBarrier(src multilock.Group, opt BarrierOptions) (*Barrier, error) {
 func (o *BarrierOptions) check() error {
 	switch {
 	case len(o.Members) > 0 && o.Expect != 0:
-		return &multilock.InvalidError{What: "expect", Got: strconv.Itoa(o.Expect), Why: "the members are named, which says how many they are"}
+		return &source.InvalidError{What: "expect", Got: strconv.Itoa(o.Expect), Why: "the members are named, which says how many they are"}
 	case o.Expect < 0:
-		return &multilock.InvalidError{What: "expect", Got: strconv.Itoa(o.Expect), Why: "must be positive"}
+		return &source.InvalidError{What: "expect", Got: strconv.Itoa(o.Expect), Why: "must be positive"}
 	case o.Poll < 0, o.Inspect < 0, o.Settle < 0, o.Since < 0:
-		return &multilock.InvalidError{What: "duration", Got: min(o.Poll, o.Inspect, o.Settle, o.Since).String(), Why: "must be positive"}
+		return &source.InvalidError{What: "duration", Got: min(o.Poll, o.Inspect, o.Settle, o.Since).String(), Why: "must be positive"}
 	}
 	return nil
 }

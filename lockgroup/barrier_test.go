@@ -12,10 +12,11 @@ import (
 
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // wait waits at a barrier, in a bubble's time, for an hour at most.
-func wait(t *testing.T, p multilock.Group, opt lockgroup.BarrierOptions) (lockgroup.Report, error) {
+func wait(t *testing.T, p source.Group, opt lockgroup.BarrierOptions) (lockgroup.Report, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
@@ -261,7 +262,7 @@ func TestBarrierOptionsThatContradict(t *testing.T) {
 }
 
 // onlyAGroup keeps no results.
-type onlyAGroup struct{ multilock.Group }
+type onlyAGroup struct{ source.Group }
 
 func TestBarrierNeedsALedgerForMembers(t *testing.T) {
 	_, err := lockgroup.NewBarrier(onlyAGroup{newPlace()}, lockgroup.BarrierOptions{Expect: 1})

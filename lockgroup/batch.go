@@ -10,6 +10,7 @@ import (
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Job is one piece of work of a batch.
@@ -55,9 +56,9 @@ var (
 
 // BatchSource is what a batch needs of a source.
 type BatchSource interface {
-	multilock.Ledger
-	multilock.Journal
-	multilock.Register
+	source.Ledger
+	source.Journal
+	source.ManifestStore
 }
 
 // Batch works through a list of jobs together with all others who were given the
@@ -86,7 +87,7 @@ type Batch struct {
 	before     int
 }
 
-// NewBatch prepares one Run. The error is a *multilock.InvalidError for options or
+// NewBatch prepares one Run. The error is a *source.InvalidError for options or
 // jobs that cannot be, and multilock.ErrUnsupported for a source that is no
 // BatchSource.
 func NewBatch(src multilock.Source, jobs []Job, opt BatchOptions) (*Batch, error) {
@@ -112,17 +113,17 @@ func NewBatch(src multilock.Source, jobs []Job, opt BatchOptions) (*Batch, error
 
 func (b *Batch) check() error {
 	if b.opt.Workers < 0 {
-		return &multilock.InvalidError{What: "workers", Got: strconv.Itoa(b.opt.Workers), Why: "must be positive"}
+		return &source.InvalidError{What: "workers", Got: strconv.Itoa(b.opt.Workers), Why: "must be positive"}
 	}
 	if b.opt.Poll < 0 {
-		return &multilock.InvalidError{What: "poll", Got: b.opt.Poll.String(), Why: "must be positive"}
+		return &source.InvalidError{What: "poll", Got: b.opt.Poll.String(), Why: "must be positive"}
 	}
 	if err := b.plan.check(); err != nil {
 		return err
 	}
 	for i, job := range b.jobs {
 		if first, twice := b.index[job.Name]; twice {
-			return &multilock.InvalidError{What: "job", Got: job.Name, Why: fmt.Sprintf("is in the list twice, as number %d and number %d", first+1, i+1)}
+			return &source.InvalidError{What: "job", Got: job.Name, Why: fmt.Sprintf("is in the list twice, as number %d and number %d", first+1, i+1)}
 		}
 		b.index[job.Name] = i
 	}

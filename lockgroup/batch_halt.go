@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Halt says when a batch ends before all of its jobs have been run. It counts the
@@ -59,11 +59,11 @@ func (h Halt) check() error {
 	case h.When == HaltNever:
 		return nil
 	case h.Percent != 0 && h.Number != 0:
-		return &multilock.InvalidError{What: "halt", Got: strconv.Itoa(h.Number), Why: "there is a percentage as well; choose one"}
+		return &source.InvalidError{What: "halt", Got: strconv.Itoa(h.Number), Why: "there is a percentage as well; choose one"}
 	case h.Percent == 0 && h.Number < 1:
-		return &multilock.InvalidError{What: "halt", Got: strconv.Itoa(h.Number), Why: "must be at least 1"}
+		return &source.InvalidError{What: "halt", Got: strconv.Itoa(h.Number), Why: "must be at least 1"}
 	case h.Percent < 0 || h.Percent > 100:
-		return &multilock.InvalidError{What: "halt", Got: fmt.Sprint(h.Percent), Why: "must be a percentage up to 100"}
+		return &source.InvalidError{What: "halt", Got: fmt.Sprint(h.Percent), Why: "must be a percentage up to 100"}
 	}
 	return nil
 }

@@ -8,16 +8,17 @@ import (
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // news is what this process tells the others, and what it hears from them.
 type news struct {
-	follower multilock.Follower
+	follower source.Follower
 	hung     bool // a call of the follower may not have come back
 	urgent   chan struct{}
 
 	mu        sync.Mutex
-	pending   []multilock.Event
+	pending   []source.Event
 	takenOver int
 	trouble   error // the first that came up; the batch goes on without news
 }
@@ -36,7 +37,7 @@ const (
 )
 
 // add keeps an event until the next exchange, and hastens that if it is urgent.
-func (n *news) add(e multilock.Event, urgent bool) {
+func (n *news) add(e source.Event, urgent bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pending = append(n.pending, e)
@@ -50,7 +51,7 @@ func (n *news) add(e multilock.Event, urgent bool) {
 }
 
 // next reads on in the history, unless an earlier call hangs in there.
-func (n *news) next(ctx context.Context) ([]multilock.Event, error) {
+func (n *news) next(ctx context.Context) ([]source.Event, error) {
 	if n.hung {
 		return nil, context.Cause(ctx)
 	}
@@ -68,7 +69,7 @@ func (n *news) close() error {
 }
 
 // take empties the list of what is to be told.
-func (n *news) take() []multilock.Event {
+func (n *news) take() []source.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	events := n.pending
@@ -167,15 +168,15 @@ func (b *Batch) listen(ctx context.Context) (count int) {
 
 // hear draws the conclusions. A success is taken at the word of who committed it;
 // of a failure the result itself tells whether it is final.
-func (b *Batch) hear(ctx context.Context, events []multilock.Event) {
+func (b *Batch) hear(ctx context.Context, events []source.Event) {
 	var failed []string
 	for _, e := range events {
 		i, ours := b.index[e.Name]
 		switch {
 		case !ours:
-		case e.What == multilock.Broke:
+		case e.What == source.EventBroke:
 			b.news.countTakenOver()
-		case e.What != multilock.Committed || b.agenda.isSettled(i):
+		case e.What != source.EventCommitted || b.agenda.isSettled(i):
 		case succeededIn(e):
 			b.settle(i, multilock.Result{})
 		default:
@@ -188,7 +189,7 @@ func (b *Batch) hear(ctx context.Context, events []multilock.Event) {
 }
 
 // succeededIn says whether there is nothing about a result but that it is a success.
-func succeededIn(e multilock.Event) bool {
+func succeededIn(e source.Event) bool {
 	return e.Exit != nil && *e.Exit == 0 && e.Signal == "" && e.Output == ""
 }
 
@@ -259,9 +260,9 @@ func (b *Batch) recent(ctx context.Context) (map[string]record, error) {
 		}
 		for _, e := range events {
 			switch {
-			case e.What == multilock.Forgot, e.What == multilock.Committed && !succeededIn(e):
+			case e.What == source.EventForgot, e.What == source.EventCommitted && !succeededIn(e):
 				records[e.Name] = mixedRecord
-			case e.What == multilock.Committed && records[e.Name] == noRecord:
+			case e.What == source.EventCommitted && records[e.Name] == noRecord:
 				records[e.Name] = onlySuccess
 			}
 		}

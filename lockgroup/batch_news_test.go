@@ -14,6 +14,7 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // mute is a source whose history cannot be written.
@@ -21,7 +22,7 @@ type mute struct{ *fslock.Source }
 
 var errMute = errors.New("the history cannot be written")
 
-func (mute) Record(context.Context, []multilock.Event) error { return errMute }
+func (mute) Record(context.Context, []source.Event) error { return errMute }
 
 // Without news of each other hosts still run each job once, and say what is wrong.
 func TestBatchWithoutNews(t *testing.T) {
@@ -52,7 +53,7 @@ func TestBatchAfterForget(t *testing.T) {
 	require.NoError(t, lock.Forget(t.Context()))
 	require.NoError(t, lock.Commit(t.Context(), multilock.Result{By: src.Self(), Exit: 5, Attempt: 1, Final: true}))
 	require.NoError(t, lock.Release(t.Context()))
-	require.NoError(t, src.Append(t.Context(), multilock.Event{What: multilock.Forgot, Name: "job002", Time: time.Now()}))
+	require.NoError(t, src.Append(t.Context(), source.Event{What: source.EventForgot, Name: "job002", Time: time.Now()}))
 
 	report, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(within(t))
 	require.ErrorIs(t, err, lockgroup.ErrNotDone)

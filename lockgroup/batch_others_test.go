@@ -11,6 +11,7 @@ import (
 
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // inTime is a context for what hangs if it is wrong. A day is soon over in a bubble
@@ -53,7 +54,7 @@ func TestBatchHearsOfOthers(t *testing.T) {
 		exit := 0
 		after(time.Minute, func() {
 			v.commit(succeeded("job001"))
-			_ = v.Record(t.Context(), []multilock.Event{{What: multilock.Committed, Name: "job001", Exit: &exit}})
+			_ = v.Record(t.Context(), []source.Event{{What: source.EventCommitted, Name: "job001", Exit: &exit}})
 		})
 		report, err := batch(t, v, ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(inTime(t))
 		require.NoError(t, err)
@@ -73,7 +74,7 @@ func TestBatchHearsOfAFailure(t *testing.T) {
 			after(time.Duration(n+1)*time.Minute, func() {
 				v.commit(failed("job001", final))
 				exit := 3
-				_ = v.Record(t.Context(), []multilock.Event{{What: multilock.Committed, Name: "job001", Exit: &exit}})
+				_ = v.Record(t.Context(), []source.Event{{What: source.EventCommitted, Name: "job001", Exit: &exit}})
 			})
 		}
 		report, err := batch(t, v, ran.jobs(2, succeeds), lockgroup.BatchOptions{Retries: 1}).Run(inTime(t))
@@ -109,7 +110,7 @@ func TestBatchHearsOfOthersDuringALongJob(t *testing.T) {
 		exit := 0
 		b = batch(t, v, ran.jobs(70, func(context.Context, lockgroup.BatchAttempt) error {
 			for i := range 70 {
-				_ = v.Record(t.Context(), []multilock.Event{{What: multilock.Committed, Name: fmt.Sprintf("job%03d", i+1), Exit: &exit}})
+				_ = v.Record(t.Context(), []source.Event{{What: source.EventCommitted, Name: fmt.Sprintf("job%03d", i+1), Exit: &exit}})
 			}
 			time.Sleep(time.Minute)
 			if done := b.Progress().Done; done < 70 {
@@ -126,7 +127,7 @@ func TestBatchHearsOfOthersDuringALongJob(t *testing.T) {
 func TestBatchWatchesTheSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, ran := newVenue(), newRuns()
-		v.hold("job001", alive("node7"), seen(multilock.Suspect, "node7"), seen(multilock.Suspect, "node7"), seen(multilock.Dead, "node7"))
+		v.hold("job001", alive("node7"), seen(multilock.StateSuspect, "node7"), seen(multilock.StateSuspect, "node7"), seen(multilock.StateDead, "node7"))
 		report, err := batch(t, v, ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(inTime(t))
 		require.NoError(t, err)
 		require.Equal(t, 2, report.Ran)

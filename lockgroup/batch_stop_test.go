@@ -169,7 +169,7 @@ func TestBatchLingering(t *testing.T) {
 	require.ErrorIs(t, (<-end).err, lockgroup.ErrDrained)
 	seen, err := multilock.Inspect(t.Context(), src, "job001", multilock.Patience{})
 	require.NoError(t, err)
-	require.Equal(t, multilock.Held, seen.State)
+	require.Equal(t, multilock.StateHeld, seen.State)
 	_, err = src.Result(t.Context(), "job001")
 	require.ErrorIs(t, err, multilock.ErrNoResult)
 }

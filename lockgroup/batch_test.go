@@ -14,6 +14,7 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // runs counts how often each job was run.
@@ -143,7 +144,7 @@ type counting struct {
 	contended, read atomic.Int64
 }
 
-func (c *counting) Contend(ctx context.Context, name string, claim multilock.Claim, p multilock.Patience) (multilock.Contender, error) {
+func (c *counting) Contend(ctx context.Context, name string, claim source.Claim, p multilock.Patience) (source.Contender, error) {
 	c.contended.Add(1)
 	return c.Source.Contend(ctx, name, claim, p)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // work takes jobs and runs them until nothing is left or the taking ends.
@@ -91,8 +92,8 @@ func (b *Batch) tell(_ context.Context, r multilock.Result) {
 	b.ran++
 	b.mu.Unlock()
 	exit := r.Exit
-	b.news.add(multilock.Event{
-		Time: time.Now(), What: multilock.Committed, Name: r.Name, Token: r.Token, By: r.By, User: r.User, Command: r.Command,
+	b.news.add(source.Event{
+		Time: time.Now(), What: source.EventCommitted, Name: r.Name, Token: r.Token, By: r.By, User: r.User, Command: r.Command,
 		Why: r.Why, Output: r.Output, Held: r.Duration, Exit: &exit, Signal: r.Signal, Attempt: r.Attempt,
 	}, b.agenda.idle())
 }

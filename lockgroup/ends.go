@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // ends is how runs ended, as the events of a history tell. They may come in any order:
@@ -19,12 +20,12 @@ type acquisition struct{ name, token string }
 // them have ended well: of those there is no event kept.
 type run struct {
 	name   string
-	job    string           // what was run: see jobOf
-	fence  uint64           // 0 if it drew none
-	weight int              // of the event that says most of how it ended
-	at     int64            // when that was, in nanoseconds since 1970
-	told   *multilock.Event // that event, nil if it is a good end
-	since  bool             // it was found to hold its lock since the barrier opened
+	job    string        // what was run: see jobOf
+	fence  uint64        // 0 if it drew none
+	weight int           // of the event that says most of how it ended
+	at     int64         // when that was, in nanoseconds since 1970
+	told   *source.Event // that event, nil if it is a good end
+	since  bool          // it was found to hold its lock since the barrier opened
 }
 
 // chronicleSlack is how far the clocks of hosts may be apart.
@@ -35,25 +36,25 @@ func newEnds() *ends { return &ends{runs: map[acquisition]*run{}} }
 // weight says how much an event tells of the end of its run. A recorded result is the
 // last word; that a lock was broken or lost outweighs what its holder believes. A script
 // whose lock somebody broke faster than its keeper gave it back has ended all the same.
-func weight(e multilock.Event) int {
+func weight(e source.Event) int {
 	switch {
-	case e.What == multilock.Committed:
+	case e.What == source.EventCommitted:
 		return 5
-	case e.What == multilock.Released && e.Exit == nil:
+	case e.What == source.EventReleased && e.Exit == nil:
 		return 4
-	case e.What == multilock.Broke:
+	case e.What == source.EventBroke:
 		return 3
-	case e.What == multilock.Lost:
+	case e.What == source.EventLost:
 		return 2
-	case e.What == multilock.Released:
+	case e.What == source.EventReleased:
 		return 1
 	}
 	return 0
 }
 
 // add takes an event into account.
-func (n *ends) add(e multilock.Event) {
-	if weight(e) == 0 && e.What != multilock.Acquired {
+func (n *ends) add(e source.Event) {
+	if weight(e) == 0 && e.What != source.EventAcquired {
 		return
 	}
 	key := acquisition{e.Name, e.Token}
@@ -78,7 +79,7 @@ func (n *ends) add(e multilock.Event) {
 
 // jobOf tells jobs apart: by the name of their lock. Under one of several slots anything
 // may run, and the next time in another slot: there it is the command.
-func jobOf(e multilock.Event) string {
+func jobOf(e source.Event) string {
 	name, _, slotted := ParseSlotName(e.Name)
 	if !slotted {
 		return e.Name
@@ -95,11 +96,11 @@ func jobOf(e multilock.Event) string {
 
 // endedWell says whether an event is the good end of a run. A script that gave its lock
 // back has no exit code, and nothing is wrong with that.
-func endedWell(e multilock.Event) bool {
+func endedWell(e source.Event) bool {
 	switch e.What {
-	case multilock.Committed:
+	case source.EventCommitted:
 		return succeededIn(e)
-	case multilock.Released:
+	case source.EventReleased:
 		return e.Exit == nil || succeededIn(e)
 	}
 	return false
@@ -137,7 +138,7 @@ func (n *ends) report(r *Report) {
 	for _, last := range n.last() {
 		switch e := last.told; {
 		case e == nil:
-		case e.What == multilock.Broke:
+		case e.What == source.EventBroke:
 			r.Crashed = append(r.Crashed, brokenHolding(*e))
 		default:
 			r.Failed = append(r.Failed, failureOf(*e))
@@ -145,8 +146,8 @@ func (n *ends) report(r *Report) {
 	}
 }
 
-func brokenHolding(e multilock.Event) Holding {
-	h := Holding{e.Name, multilock.Sighting{State: multilock.Dead, Why: e.Why, Age: multilock.Unknown, Silence: multilock.Unknown}}
+func brokenHolding(e source.Event) Holding {
+	h := Holding{e.Name, multilock.Sighting{State: multilock.StateDead, Why: e.Why, Age: source.Unknown, Silence: source.Unknown}}
 	h.Sighting.Record.Name, h.Sighting.Record.Token = e.Name, e.Token
 	if e.Holder != nil {
 		h.Sighting.Record.Holder = *e.Holder
@@ -155,7 +156,7 @@ func brokenHolding(e multilock.Event) Holding {
 }
 
 // failureOf is a run that failed, as a result.
-func failureOf(e multilock.Event) multilock.Result {
+func failureOf(e source.Event) multilock.Result {
 	r := multilock.Result{
 		Name: e.Name, Token: e.Token, By: e.By, User: e.User, Command: e.Command, Signal: e.Signal, Why: e.Why, Attempt: e.Attempt, Final: true,
 		Start: e.Time.Add(-e.Held), Duration: e.Held,
@@ -164,9 +165,9 @@ func failureOf(e multilock.Event) multilock.Result {
 		r.Exit = *e.Exit
 	}
 	switch {
-	case e.What == multilock.Acquired:
+	case e.What == source.EventAcquired:
 		r.Foreign = "it began, and nothing tells how it ended"
-	case e.What == multilock.Lost && (e.Exit == nil || r.OK()):
+	case e.What == source.EventLost && (e.Exit == nil || r.OK()):
 		r.Foreign = "its lock was lost: " + cmp.Or(e.Why, "nothing tells why")
 	}
 	return r
@@ -175,5 +176,5 @@ func failureOf(e multilock.Event) multilock.Result {
 // knows says whether the history tells of an acquisition that it was broken.
 func (n *ends) knows(name, token string) bool {
 	r := n.runs[acquisition{name, token}]
-	return r != nil && r.weight >= weight(multilock.Event{What: multilock.Broke})
+	return r != nil && r.weight >= weight(source.Event{What: source.EventBroke})
 }

@@ -12,18 +12,19 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 type placeWithHistory struct {
 	*place
-	events []multilock.Event
+	events []source.Event
 }
 
-func (p *placeWithHistory) History(_ context.Context, since time.Time) ([]multilock.Event, error) {
+func (p *placeWithHistory) History(_ context.Context, since time.Time) ([]source.Event, error) {
 	err := p.enter("history")
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var found []multilock.Event
+	var found []source.Event
 	for _, e := range p.events {
 		if !e.Time.Before(since) {
 			found = append(found, e)
@@ -32,88 +33,88 @@ func (p *placeWithHistory) History(_ context.Context, since time.Time) ([]multil
 	return found, err
 }
 
-func (p *placeWithHistory) write(e multilock.Event) {
+func (p *placeWithHistory) write(e source.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.events = append(p.events, e)
 }
 
 // happened is an event of an acquisition, some minutes before now.
-func happened(minutes int, what multilock.Happening, token string) multilock.Event {
-	return multilock.Event{
+func happened(minutes int, what source.EventKind, token string) source.Event {
+	return source.Event{
 		Time: time.Now().Add(-time.Duration(minutes) * time.Minute), What: what, Name: "a", Token: token, By: process.Identity{Host: "node1", PID: 7},
 	}
 }
 
-func exited(e multilock.Event, code int) multilock.Event { e.Exit = &code; return e }
+func exited(e source.Event, code int) source.Event { e.Exit = &code; return e }
 
-func fenced(e multilock.Event, fence uint64) multilock.Event { e.Fence = fence; return e }
+func fenced(e source.Event, fence uint64) source.Event { e.Fence = fence; return e }
 
 // What counts as done is the last run of a name, whatever its host's clock and whoever
 // tells first.
 func TestBarrierAsksHowTheLastRunEnded(t *testing.T) {
-	signalled := func(e multilock.Event) multilock.Event { e.Signal = "killed"; return exited(e, 137) }
-	named := func(e multilock.Event, name string) multilock.Event { e.Name = name; return e }
-	one := func(e ...multilock.Event) []multilock.Event { return e }
+	signalled := func(e source.Event) source.Event { e.Signal = "killed"; return exited(e, 137) }
+	named := func(e source.Event, name string) source.Event { e.Name = name; return e }
+	one := func(e ...source.Event) []source.Event { return e }
 	for name, c := range map[string]struct {
-		events func() []multilock.Event
+		events func() []source.Event
 		failed int
 		died   int
 	}{
-		"nothing": {func() []multilock.Event { return nil }, 0, 0},
-		"success": {func() []multilock.Event {
+		"nothing": {func() []source.Event { return nil }, 0, 0},
+		"success": {func() []source.Event {
 			return one(happened(9, "acquired", "1"), exited(happened(8, "released", "1"), 0))
 		}, 0, 0},
-		"failure": {func() []multilock.Event {
+		"failure": {func() []source.Event {
 			return one(happened(9, "acquired", "1"), exited(happened(8, "released", "1"), 3))
 		}, 1, 0},
-		"signal": {func() []multilock.Event { return one(signalled(happened(8, "released", "1"))) }, 1, 0},
-		"script": {func() []multilock.Event { return one(happened(9, "acquired", "1"), happened(8, "released", "1")) }, 0, 0},
-		"script whose lock somebody broke faster than it was given back": {func() []multilock.Event {
+		"signal": {func() []source.Event { return one(signalled(happened(8, "released", "1"))) }, 1, 0},
+		"script": {func() []source.Event { return one(happened(9, "acquired", "1"), happened(8, "released", "1")) }, 0, 0},
+		"script whose lock somebody broke faster than it was given back": {func() []source.Event {
 			return one(happened(9, "acquired", "1"), happened(8, "broke", "1"), happened(8, "released", "1"))
 		}, 0, 0},
-		"lost": {func() []multilock.Event {
+		"lost": {func() []source.Event {
 			return one(happened(9, "acquired", "1"), exited(happened(8, "lost", "1"), 0))
 		}, 1, 0},
-		"broken":           {func() []multilock.Event { return one(happened(9, "acquired", "1"), happened(8, "broke", "1")) }, 0, 1},
-		"broken, long ago": {func() []multilock.Event { return one(happened(25*60, "broke", "1")) }, 0, 0},
-		"broken, and what its holder says later": {func() []multilock.Event {
+		"broken":           {func() []source.Event { return one(happened(9, "acquired", "1"), happened(8, "broke", "1")) }, 0, 1},
+		"broken, long ago": {func() []source.Event { return one(happened(25*60, "broke", "1")) }, 0, 0},
+		"broken, and what its holder says later": {func() []source.Event {
 			return one(exited(happened(7, "released", "1"), 0), happened(8, "broke", "1"))
 		}, 0, 1},
-		"recorded, and then broken": {func() []multilock.Event {
+		"recorded, and then broken": {func() []source.Event {
 			return one(exited(happened(9, "committed", "1"), 0), happened(8, "broke", "1"))
 		}, 0, 0},
-		"recorded, and then lost": {func() []multilock.Event {
+		"recorded, and then lost": {func() []source.Event {
 			return one(exited(happened(9, "committed", "1"), 0), exited(happened(8, "lost", "1"), 0))
 		}, 0, 0},
-		"a second attempt under the same lock": {func() []multilock.Event {
+		"a second attempt under the same lock": {func() []source.Event {
 			return one(exited(happened(9, "committed", "1"), 3), exited(happened(8, "committed", "1"), 0), exited(happened(7, "released", "1"), 0))
 		}, 0, 0},
-		"run again": {func() []multilock.Event {
+		"run again": {func() []source.Event {
 			return one(exited(happened(5, "released", "2"), 0), exited(happened(8, "released", "1"), 3))
 		}, 0, 0},
-		"failed again": {func() []multilock.Event {
+		"failed again": {func() []source.Event {
 			return one(exited(happened(8, "released", "1"), 0), exited(happened(5, "released", "2"), 3))
 		}, 1, 0},
-		"taken over": {func() []multilock.Event {
+		"taken over": {func() []source.Event {
 			return one(happened(8, "broke", "1"), exited(happened(5, "released", "2"), 0))
 		}, 0, 0},
-		"taken over, by a clock that is behind": {func() []multilock.Event {
+		"taken over, by a clock that is behind": {func() []source.Event {
 			return one(fenced(happened(9, "acquired", "1"), 4), happened(8, "broke", "1"), fenced(exited(happened(60, "released", "2"), 0), 5))
 		}, 0, 0},
-		"failed, by a clock that is behind": {func() []multilock.Event {
+		"failed, by a clock that is behind": {func() []source.Event {
 			return one(fenced(exited(happened(8, "released", "1"), 0), 4), fenced(exited(happened(60, "released", "2"), 3), 5))
 		}, 1, 0},
-		"refused and forgotten": {func() []multilock.Event {
+		"refused and forgotten": {func() []source.Event {
 			return one(exited(happened(9, "released", "1"), 0), happened(8, "refused", "2"), happened(7, "forgot", "3"))
 		}, 0, 0},
-		"forgotten is not done": {func() []multilock.Event {
+		"forgotten is not done": {func() []source.Event {
 			return one(exited(happened(9, "committed", "1"), 3), happened(7, "forgot", "3"))
 		}, 1, 0},
-		"several names": {func() []multilock.Event {
+		"several names": {func() []source.Event {
 			return one(exited(happened(9, "released", "1"), 3), named(exited(happened(5, "released", "2"), 0), "b"), named(happened(4, "broke", "3"), "c"))
 		}, 1, 1},
-		"no end": {func() []multilock.Event { return one(happened(9, "acquired", "1")) }, 1, 0},
+		"no end": {func() []source.Event { return one(happened(9, "acquired", "1")) }, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -199,7 +200,7 @@ func TestBarrierSaysThatTheHistoryCannotBeRead(t *testing.T) {
 func TestBarrierFollowsAJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVenue()
-		require.NoError(t, v.Record(t.Context(), []multilock.Event{exited(happened(9, "released", "1"), 3)}))
+		require.NoError(t, v.Record(t.Context(), []source.Event{exited(happened(9, "released", "1"), 3)}))
 		report, err := wait(t, v, lockgroup.BarrierOptions{})
 		require.ErrorIs(t, err, lockgroup.ErrNotDone)
 		require.Equal(t, "a", report.Failed[0].Name)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/span"
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Every says how often a job runs: once per tick over all hosts, with a tick in each
@@ -40,11 +40,11 @@ func EverySpan(d time.Duration) Every { return Every{span: d} }
 //	                          that they show twice is the first of the two
 //
 // A time of day needs a span of whole days; these are counted from 1970-01-01. The error
-// is a *multilock.InvalidError.
+// is a *source.InvalidError.
 func ParseEvery(text string) (Every, error) {
 	e, err := parseEvery(text)
 	if err != nil {
-		return Every{}, &multilock.InvalidError{What: "every", Got: text, Why: err.Error(), Err: err}
+		return Every{}, &source.InvalidError{What: "every", Got: text, Why: err.Error(), Err: err}
 	}
 	return e, nil
 }
@@ -133,7 +133,7 @@ func (e Every) check() error {
 		return nil
 	}
 	if err := e.checkSpan(); err != nil {
-		return &multilock.InvalidError{What: "every", Got: e.String(), Why: err.Error()}
+		return &source.InvalidError{What: "every", Got: e.String(), Why: err.Error()}
 	}
 	return nil
 }

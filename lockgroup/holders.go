@@ -9,12 +9,13 @@ import (
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // holders is what a barrier knows of those who hold something: who they are, and
 // which of them died.
 type holders struct {
-	src      multilock.Group
+	src      source.Group
 	patience multilock.Patience
 
 	mu      sync.Mutex
@@ -29,7 +30,7 @@ type holders struct {
 // one and a half heartbeats, and the others come at a later survey.
 const maxWatches = 64
 
-func newHolders(src multilock.Group, patience multilock.Patience) *holders {
+func newHolders(src source.Group, patience multilock.Patience) *holders {
 	return &holders{src: src, patience: patience, crashed: map[string]multilock.Sighting{}, watched: map[string]bool{}}
 }
 
@@ -50,7 +51,7 @@ func (h *holders) look(ctx context.Context, concerns func(name string) bool) err
 			return context.Cause(ctx)
 		}
 		if err != nil { // whatever it is, it is in the way
-			seen = multilock.Sighting{State: multilock.Held, Age: multilock.Unknown, Silence: multilock.Unknown, Why: err.Error()}
+			seen = multilock.Sighting{State: multilock.StateHeld, Age: source.Unknown, Silence: source.Unknown, Why: err.Error()}
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -75,14 +76,14 @@ func (h *holders) look(ctx context.Context, concerns func(name string) bool) err
 func (h *holders) clear(ctx context.Context, fail func(error)) {
 	for name, seen := range h.seen() {
 		switch seen.State {
-		case multilock.Free:
+		case multilock.StateFree:
 			_, err := bounded.Call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, h.src.Tidy(ctx, name) })
 			if err != nil && ctx.Err() == nil {
 				fail(err)
 			}
-		case multilock.Dead, multilock.Suspect:
+		case multilock.StateDead, multilock.StateSuspect:
 			h.watch(ctx, name, seen, fail)
-		case multilock.Held:
+		case multilock.StateHeld:
 		}
 	}
 }
@@ -119,7 +120,7 @@ const keeperPatience = time.Second
 
 // bury breaks the lock of a dead holder, and nobody else's. That it is free, or
 // its holder alive after all, is as good.
-func (h *holders) bury(ctx context.Context, name string, record multilock.Record) error {
+func (h *holders) bury(ctx context.Context, name string, record source.Record) error {
 	if !record.Job {
 		if err := bounded.Sleep(ctx, keeperPatience); err != nil {
 			return err
@@ -129,7 +130,7 @@ func (h *holders) bury(ctx context.Context, name string, record multilock.Record
 	switch {
 	case errors.Is(err, multilock.ErrFree), errors.Is(err, multilock.ErrHeld):
 		return nil
-	case seen.State != multilock.Dead:
+	case seen.State != multilock.StateDead:
 		return err
 	}
 	h.mu.Lock()

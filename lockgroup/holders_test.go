@@ -15,7 +15,7 @@ import (
 // A dead holder is not waited for for ever: its lock is cleared, and it is
 // reported with the evidence. What it did not end is not done.
 func TestBarrierBuriesTheDead(t *testing.T) {
-	suspect, dead := seen(multilock.Suspect, "node1"), seen(multilock.Dead, "node1")
+	suspect, dead := seen(multilock.StateSuspect, "node1"), seen(multilock.StateDead, "node1")
 	for name, sightings := range map[string][]multilock.Sighting{
 		"at once": {dead}, "after watching it": {suspect, suspect, suspect, suspect, dead},
 		"after a long life": {alive("node1"), alive("node1"), alive("node1"), suspect, suspect, dead},
@@ -42,7 +42,7 @@ func TestBarrierLeavesAKeeperTimeToGiveBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPlace()
-				dead := seen(multilock.Dead, "node1")
+				dead := seen(multilock.StateDead, "node1")
 				dead.Record.Job = job
 				p.hold("a", dead)
 				after(500*time.Millisecond, func() { p.release("a") })
@@ -58,7 +58,7 @@ func TestBarrierLeavesAKeeperTimeToGiveBack(t *testing.T) {
 func TestBarrierLeavesTheLivingAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlace()
-		suspect := seen(multilock.Suspect, "node1")
+		suspect := seen(multilock.StateSuspect, "node1")
 		p.hold("a", suspect, suspect, suspect, alive("node1"))
 		after(20*time.Minute, func() { p.release("a") })
 		_, err := wait(t, p, lockgroup.BarrierOptions{})
@@ -73,7 +73,7 @@ func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 	for _, opt := range []lockgroup.BarrierOptions{{Members: []string{"a"}}, {Expect: 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newPlace()
-			p.hold("a", seen(multilock.Dead, "node1"))
+			p.hold("a", seen(multilock.StateDead, "node1"))
 			after(30*time.Minute, func() { p.commit(succeeded("a")) })
 			report, err := wait(t, p, opt)
 			require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 		})
 		synctest.Test(t, func(t *testing.T) {
 			p := newPlace()
-			p.hold("a", seen(multilock.Dead, "node1"))
+			p.hold("a", seen(multilock.StateDead, "node1"))
 			report, err := wait(t, p, opt)
 			require.Error(t, err)
 			require.False(t, report.OK())
@@ -96,7 +96,7 @@ func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 func TestBarrierForMembersLeavesOthersLocksAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlace()
-		p.hold("other", seen(multilock.Dead, "node1"))
+		p.hold("other", seen(multilock.StateDead, "node1"))
 		after(10*time.Minute, func() { p.commit(succeeded("a")) })
 		_, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a"}})
 		require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestBarrierClearsLeftovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlace()
 		p.left["empty"] = true
-		limbo := seen(multilock.Dead, "")
+		limbo := seen(multilock.StateDead, "")
 		limbo.Limbo = true
 		p.hold("limbo", limbo)
 		report, err := wait(t, p, lockgroup.BarrierOptions{})
@@ -126,7 +126,7 @@ func TestBarrierClearsLeftovers(t *testing.T) {
 func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, denied := newPlace(), errors.New("permission denied")
-		p.hold("a", seen(multilock.Dead, "node1"))
+		p.hold("a", seen(multilock.StateDead, "node1"))
 		p.failing("break", denied)
 		report, err := wait(t, p, lockgroup.BarrierOptions{})
 		require.ErrorIs(t, err, denied)
@@ -138,7 +138,7 @@ func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
 func TestBarrierForMembersGoesOnIfTheDeadCannotBeCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlace()
-		p.hold("a", seen(multilock.Dead, "node1"))
+		p.hold("a", seen(multilock.StateDead, "node1"))
 		p.left["b"] = true
 		p.failing("break", errors.New("permission denied"))
 		p.failing("tidy", errors.New("permission denied"))

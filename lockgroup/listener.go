@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // listener hears of locks that may have become free. Its subscription ends when
 // the group's directory is replaced, and there is none before there is a group:
 // so it is renewed now and then.
 type listener struct {
-	src     multilock.Group
+	src     source.Group
 	due     time.Time
 	pause   time.Duration
 	channel <-chan struct{}

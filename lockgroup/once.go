@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // OnceOptions say how Once acquires the lock, and how often the work may run.
@@ -15,7 +16,7 @@ type OnceOptions struct {
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
 	// Every, if not zero, makes the work run once per tick over all hosts, by the
-	// source's clock: the source must be a multilock.Timekeeper.
+	// source's clock: the source must be a source.Timekeeper.
 	Every Every
 }
 
@@ -80,7 +81,7 @@ func Once(ctx context.Context, src multilock.Source, name string, opt OnceOption
 }
 
 func newOnce(src multilock.Source, name string, opt OnceOptions) (Attempts, error) {
-	if _, ok := src.(multilock.Ledger); !ok {
+	if _, ok := src.(source.Ledger); !ok {
 		return Attempts{}, fmt.Errorf("run %q once: %w: it keeps no results of jobs", name, multilock.ErrUnsupported)
 	}
 	plan := &Plan{Retries: opt.Retries, Every: opt.Every}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // place is a lock group in memory, with a ledger. Tests say what is held and
@@ -27,8 +28,8 @@ type place struct {
 	hang    <-chan struct{}
 }
 
-var _ multilock.Changes = (*place)(nil)
-var _ multilock.Group = (*place)(nil)
+var _ source.Changes = (*place)(nil)
+var _ source.Group = (*place)(nil)
 
 func newPlace() *place {
 	return &place{
@@ -155,11 +156,11 @@ func (p *place) Result(_ context.Context, name string) (multilock.Result, error)
 	return r, err
 }
 
-func (p *place) Contend(context.Context, string, multilock.Claim, multilock.Patience) (multilock.Contender, error) {
+func (p *place) Contend(context.Context, string, source.Claim, multilock.Patience) (source.Contender, error) {
 	return nil, multilock.ErrUnsupported
 }
 
-func (p *place) Observe(_ context.Context, name string, _ multilock.Patience) (multilock.Observer, error) {
+func (p *place) Observe(_ context.Context, name string, _ multilock.Patience) (source.Observer, error) {
 	return &observer{p, name}, nil
 }
 
@@ -174,7 +175,7 @@ func (o *observer) Look(context.Context) (multilock.Sighting, error) {
 	defer o.p.mu.Unlock()
 	seen := o.p.held[o.name]
 	if len(seen) == 0 {
-		return multilock.Sighting{State: multilock.Free}, err
+		return multilock.Sighting{State: multilock.StateFree}, err
 	}
 	if len(seen) > 1 {
 		o.p.held[o.name] = seen[1:]
@@ -198,14 +199,14 @@ func (o *observer) Force(context.Context) error { return errors.New("a barrier n
 func (o *observer) Close() error { return nil }
 
 // seen is somebody's lock in a state.
-func seen(state multilock.State, host string) multilock.Sighting {
+func seen(state source.State, host string) multilock.Sighting {
 	s := multilock.Sighting{State: state, Why: "it is " + state.String(), Next: time.Second}
 	s.Record.Token = "token of " + host
 	s.Record.Holder.Identity = process.Identity{Host: host, PID: 7}
 	return s
 }
 
-func alive(host string) multilock.Sighting { return seen(multilock.Held, host) }
+func alive(host string) multilock.Sighting { return seen(multilock.StateHeld, host) }
 
 func succeeded(name string) multilock.Result { return multilock.Result{Name: name, Final: true} }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Plan says how often the job of a name may run. The zero value is: once.
@@ -57,7 +58,7 @@ func (p Plan) Now(ctx context.Context, src multilock.Source) (time.Time, error) 
 	if p.Every.IsZero() {
 		return time.Time{}, nil
 	}
-	clock, ok := src.(multilock.Timekeeper)
+	clock, ok := src.(source.Timekeeper)
 	if !ok {
 		return time.Time{}, fmt.Errorf("a job for every tick: %w: the source has no clock", multilock.ErrUnsupported)
 	}
@@ -117,7 +118,7 @@ func (p Plan) Complete(r multilock.Result, d Decision) multilock.Result {
 
 func (p Plan) check() error {
 	if p.Retries < 0 {
-		return &multilock.InvalidError{What: "retries", Got: strconv.Itoa(p.Retries), Why: "must not be negative"}
+		return &source.InvalidError{What: "retries", Got: strconv.Itoa(p.Retries), Why: "must not be negative"}
 	}
 	return p.Every.check()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 const (
@@ -58,12 +59,12 @@ func (b *Barrier) readEnds(ctx context.Context) error {
 }
 
 // follow begins to read the history.
-func (b *Barrier) follow() (multilock.Follower, error) {
+func (b *Barrier) follow() (source.Follower, error) {
 	since := b.start.Add(-b.opt.Since)
 	switch src := b.src.(type) {
-	case multilock.Journal:
+	case source.Journal:
 		return src.Follow(since), nil
-	case multilock.Chronicle:
+	case source.Chronicle:
 		return &rereader{src, since}, nil
 	}
 	return nil, fmt.Errorf("%w: it keeps no history", multilock.ErrUnsupported)
@@ -72,18 +73,18 @@ func (b *Barrier) follow() (multilock.Follower, error) {
 // rereader reads a history that cannot be followed as a whole each time: what is told
 // twice changes nothing.
 type rereader struct {
-	src   multilock.Chronicle
+	src   source.Chronicle
 	since time.Time
 }
 
-func (r *rereader) Next(ctx context.Context) ([]multilock.Event, error) {
+func (r *rereader) Next(ctx context.Context) ([]source.Event, error) {
 	return r.src.History(ctx, r.since)
 }
 
 func (r *rereader) Close() error { return nil }
 
 // readOn reads what there is.
-func readOn(ctx context.Context, follower multilock.Follower, found *ends) error {
+func readOn(ctx context.Context, follower source.Follower, found *ends) error {
 	for {
 		events, err := bounded.Call(ctx, follower.Next)
 		if err != nil {
@@ -105,7 +106,7 @@ func (b *Barrier) anyOpen(ctx context.Context, found *ends) bool {
 		seen, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Sighting, error) {
 			return multilock.Inspect(ctx, b.src, r.name, b.opt.Patience)
 		})
-		if err == nil && seen.State != multilock.Free && seen.Record.Token == r.told.Token {
+		if err == nil && seen.State != multilock.StateFree && seen.Record.Token == r.told.Token {
 			r.since = true
 		}
 	}
@@ -114,7 +115,7 @@ func (b *Barrier) anyOpen(ctx context.Context, found *ends) bool {
 
 // partial says what the history leaves out, nil if it tells of every run.
 func (b *Barrier) partial() error {
-	if p, ok := multilock.PromiseOf(b.src, multilock.RunHistory); ok && !p.Kept {
+	if p, ok := source.PromiseOf(b.src, source.TraitRunHistory); ok && !p.Kept {
 		return fmt.Errorf("%w: %s", multilock.ErrUnsupported, p.Why)
 	}
 	return nil

@@ -66,7 +66,7 @@ func (b *Barrier) Progress() Progress {
 func (b *Barrier) report() Report {
 	r := Report{
 		Crashed: sorted(b.holders.dead(), func(h Holding) bool { return b.results == nil || b.results.awaited(h.Name) }),
-		Held:    sorted(b.holders.seen(), func(h Holding) bool { return h.Sighting.State != multilock.Free && b.concerns(h.Name) }),
+		Held:    sorted(b.holders.seen(), func(h Holding) bool { return h.Sighting.State != multilock.StateFree && b.concerns(h.Name) }),
 	}
 	if b.results == nil {
 		b.reportEnds(&r)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Slot is one of the places under a name, held.
@@ -130,7 +131,7 @@ func queue(ctx context.Context, src multilock.Source, name string, n int, opt mu
 
 func checkSlots(n int) error {
 	if n < 1 || n > MaxSlots {
-		return &multilock.InvalidError{What: "number of slots", Got: strconv.Itoa(n), Why: fmt.Sprintf("must be between 1 and %d", MaxSlots)}
+		return &source.InvalidError{What: "number of slots", Got: strconv.Itoa(n), Why: fmt.Sprintf("must be between 1 and %d", MaxSlots)}
 	}
 	return nil
 }

@@ -9,12 +9,13 @@ import (
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // tally is what is known of the results that a barrier waits for. A result that
 // is final is read once.
 type tally struct {
-	src     multilock.Changes
+	src     source.Changes
 	members map[string]bool // nil: any names
 
 	// Only the polling goroutine uses these.
@@ -40,7 +41,7 @@ const (
 	readers = 8
 )
 
-func newTally(src multilock.Changes, members []string) *tally {
+func newTally(src source.Changes, members []string) *tally {
 	t := &tally{src: src, done: map[string]bool{}, incomplete: map[string]multilock.Result{}, failed: map[string]multilock.Result{}}
 	if len(members) > 0 {
 		t.members = map[string]bool{}

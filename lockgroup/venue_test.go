@@ -8,13 +8,14 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // venue is a place in which jobs can be run, with a history and a manifest.
 type venue struct {
 	*place
 	mu       sync.Mutex
-	events   []multilock.Event
+	events   []source.Event
 	manifest []byte
 	tries    map[string]int
 }
@@ -27,23 +28,23 @@ func (v *venue) tried(name string) int {
 	return v.tries[name]
 }
 
-func (v *venue) Record(_ context.Context, events []multilock.Event) error {
+func (v *venue) Record(_ context.Context, events []source.Event) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.events = append(v.events, events...)
 	return v.enter("record")
 }
 
-func (v *venue) History(context.Context, time.Time) ([]multilock.Event, error) { return nil, nil }
+func (v *venue) History(context.Context, time.Time) ([]source.Event, error) { return nil, nil }
 
-func (v *venue) Follow(time.Time) multilock.Follower { return &venueFollower{v: v} }
+func (v *venue) Follow(time.Time) source.Follower { return &venueFollower{v: v} }
 
 type venueFollower struct {
 	v    *venue
 	read int
 }
 
-func (f *venueFollower) Next(context.Context) ([]multilock.Event, error) {
+func (f *venueFollower) Next(context.Context) ([]source.Event, error) {
 	err := f.v.enter("follow")
 	f.v.mu.Lock()
 	defer f.v.mu.Unlock()
@@ -65,17 +66,17 @@ func (v *venue) Publish(_ context.Context, manifest []byte) ([]byte, error) {
 
 func (v *venue) Retract(context.Context) error { return nil }
 
-func (v *venue) Contend(_ context.Context, name string, claim multilock.Claim, _ multilock.Patience) (multilock.Contender, error) {
+func (v *venue) Contend(_ context.Context, name string, claim source.Claim, _ multilock.Patience) (source.Contender, error) {
 	return &venueContender{observer: observer{v.place, name}, v: v, claim: claim}, nil
 }
 
 type venueContender struct {
 	observer
 	v     *venue
-	claim multilock.Claim
+	claim source.Claim
 }
 
-func (c *venueContender) Try(context.Context) (multilock.Lease, error) {
+func (c *venueContender) Try(context.Context) (source.Lease, error) {
 	c.v.mu.Lock()
 	c.v.tries[c.name]++
 	c.v.mu.Unlock()
@@ -83,7 +84,7 @@ func (c *venueContender) Try(context.Context) (multilock.Lease, error) {
 		return nil, multilock.ErrHeld
 	}
 	c.v.hold(c.name, alive("here"))
-	record := multilock.Record{Name: c.name, Token: "token of " + c.name, Claim: c.claim}
+	record := source.Record{Name: c.name, Token: "token of " + c.name, Claim: c.claim}
 	record.Holder.Identity = process.Identity{Host: "here", PID: 1}
 	return &venueLease{v: c.v, record: record, since: boottime.Now()}, nil
 }
@@ -92,11 +93,11 @@ func (c *venueContender) Wake() <-chan struct{} { return nil }
 
 type venueLease struct {
 	v      *venue
-	record multilock.Record
+	record source.Record
 	since  boottime.Instant
 }
 
-func (l *venueLease) Record() multilock.Record                     { return l.record }
+func (l *venueLease) Record() source.Record                        { return l.record }
 func (l *venueLease) Since() boottime.Instant                      { return l.since }
 func (l *venueLease) Renew(context.Context) error                  { return nil }
 func (l *venueLease) Fence(context.Context) (uint64, error)        { return 0, multilock.ErrUnsupported }

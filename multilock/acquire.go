@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/multilock/go/multilock/source"
 )
 
 // TryAcquire takes the lock name if nobody alive holds it.
@@ -61,7 +63,7 @@ type contest struct {
 	name   string
 	opt    Options
 	stance stance
-	rival  Contender
+	rival  source.Contender
 	wake   <-chan struct{}
 	pause  backoff
 	seen   Sighting  // the last look, zero before the first
@@ -112,9 +114,9 @@ func compete(ctx context.Context, src Source, name string, opt Options, s stance
 // enter prepares the first attempt.
 func (c *contest) enter(ctx context.Context, src Source) error {
 	for {
-		rival, err := bounded(ctx, func() (Contender, error) {
+		rival, err := bounded(ctx, func() (source.Contender, error) {
 			return src.Contend(ctx, c.name, c.opt.claim(), c.opt.Patience)
-		}, discard[Contender])
+		}, discard[source.Contender])
 		if err == nil {
 			c.rival, c.trouble = rival, nil
 			return nil
@@ -131,7 +133,7 @@ func (c *contest) enter(ctx context.Context, src Source) error {
 // paceOf is how long to wait between two attempts: as the caller wants it, or else
 // the source.
 func paceOf(src Source, opt Options) backoff {
-	if paced, ok := src.(Paced); ok && opt.Poll == 0 {
+	if paced, ok := src.(source.Paced); ok && opt.Poll == 0 {
 		least, most := paced.Pace()
 		return backoff{least: least, limit: most}
 	}
@@ -143,16 +145,16 @@ func paceOf(src Source, opt Options) backoff {
 
 // claim is what this process writes into the lock; the source adds who it is, unless
 // the lock is for another one.
-func (o Options) claim() Claim {
+func (o Options) claim() source.Claim {
 	if o.Command == "" {
 		o.Command = filepath.Base(os.Args[0])
 	}
-	return Claim{Holder: Holder{Identity: o.Owner, User: o.User, Command: o.Command}, TTL: o.TTL, Heartbeat: o.heartbeat(), Job: o.Job}
+	return source.Claim{Holder: Holder{Identity: o.Owner, User: o.User, Command: o.Command}, TTL: o.TTL, Heartbeat: o.heartbeat(), Job: o.Job}
 }
 
 // run tries until the lock is taken, is held by somebody alive (unless this
 // contest waits), or ctx ends. It closes the contender.
-func (c *contest) run(ctx context.Context) (Lease, error) {
+func (c *contest) run(ctx context.Context) (source.Lease, error) {
 	for {
 		lease, again, err := c.round(ctx)
 		switch {
@@ -172,7 +174,7 @@ func (c *contest) run(ctx context.Context) (Lease, error) {
 
 // round is one attempt, and what follows if somebody is in the way. It reports whether
 // to make another one at once.
-func (c *contest) round(ctx context.Context) (lease Lease, again bool, err error) {
+func (c *contest) round(ctx context.Context) (lease source.Lease, again bool, err error) {
 	lease, err = c.try(ctx)
 	if err == nil && c.tooLate(lease) {
 		return nil, c.stance == ifFree, giveBack(ctx, lease)
@@ -189,7 +191,7 @@ func (c *contest) round(ctx context.Context) (lease Lease, again bool, err error
 
 // giveBack releases a lease that is of no use. If that fails the lock is silent, and free
 // after its TTL; only the end of ctx is an error.
-func giveBack(ctx context.Context, lease Lease) error {
+func giveBack(ctx context.Context, lease source.Lease) error {
 	_, err := bounded(ctx, func() (struct{}, error) {
 		_ = lease.Release(ctx)
 		_ = lease.Close()
@@ -201,7 +203,7 @@ func giveBack(ctx context.Context, lease Lease) error {
 // tooLate says that less than a heartbeat is left of the belief in a lock that was just
 // acquired: this process stood still meanwhile. It would be lost before anything began.
 // One who does not wait has it all the same if that happens again and again.
-func (c *contest) tooLate(lease Lease) bool {
+func (c *contest) tooLate(lease source.Lease) bool {
 	if c.stance == blindly || !ends(lease).IsZero() {
 		return false
 	}
@@ -228,11 +230,11 @@ func (c *contest) bears(err error) bool {
 
 // try makes one attempt. Should ctx end while the attempt hangs in the system
 // below, the attempt is taken back whenever it comes out of there.
-func (c *contest) try(ctx context.Context) (Lease, error) {
+func (c *contest) try(ctx context.Context) (source.Lease, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	return bounded(ctx, func() (Lease, error) { return c.rival.Try(ctx) }, func(late Lease, err error) {
+	return bounded(ctx, func() (source.Lease, error) { return c.rival.Try(ctx) }, func(late source.Lease, err error) {
 		if err == nil {
 			_ = late.Release(context.WithoutCancel(ctx)) // nobody is left to tell; the TTL frees it otherwise
 		}
@@ -264,18 +266,18 @@ func (c *contest) afterRefusal(ctx context.Context) (again bool, err error) {
 	c.seen = seen
 	c.lookAt = time.Now().Add(c.seen.Next)
 	switch c.seen.State {
-	case Free:
+	case StateFree:
 		return c.elusive()
-	case Dead:
+	case StateDead:
 		if err := c.breakDead(ctx); err != nil {
 			return false, err
 		}
 		return c.elusive()
-	case Held:
+	case StateHeld:
 		if c.stance == ifFree {
 			return false, c.held()
 		}
-	case Suspect: // both stances see it through
+	case StateSuspect: // both stances see it through
 	}
 	c.missed = 0
 	return false, nil
@@ -327,7 +329,7 @@ func (c *contest) nextPause() time.Duration {
 		return pause
 	case c.missed > 0:
 		return pause // a look is always due then, and shows nothing new
-	case c.seen.State == Suspect:
+	case c.seen.State == StateSuspect:
 		return due
 	case pause <= DefaultPoll:
 		return pause // a look can wait for the next attempt, and an idle waiter sleeps longer
@@ -347,7 +349,7 @@ func (c *contest) explain(ctx context.Context, cause error) error {
 		return cause
 	case c.trouble != nil:
 		return errors.Join(cause, c.trouble)
-	case c.seen.State != Free:
+	case c.seen.State != StateFree:
 		return errors.Join(cause, c.held())
 	}
 	return cause

@@ -27,7 +27,7 @@ func TestTryAcquireNamesTheHolderAndDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.on(try, fails(multilock.ErrHeld))
-		f.show(node7(multilock.Held))
+		f.show(node7(multilock.StateHeld))
 		start := time.Now()
 		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
 		require.Zero(t, time.Since(start))
@@ -45,7 +45,7 @@ func TestTryOnceDoesNotLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.on(try, inTurn(fails(multilock.ErrHeld), succeeds))
-		f.show(node7(multilock.Dead))
+		f.show(node7(multilock.StateDead))
 		start := time.Now()
 		_, err := multilock.TryOnce(t.Context(), f, "nightly", multilock.Options{})
 		require.ErrorIs(t, err, multilock.ErrHeld)
@@ -62,8 +62,8 @@ func TestTryAcquireSeesASuspectThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.on(try, fails(multilock.ErrHeld))
-		suspect := node7(multilock.Suspect)
-		f.on(look, f.showing(suspect, suspect, suspect, node7(multilock.Dead)))
+		suspect := node7(multilock.StateSuspect)
+		f.on(look, f.showing(suspect, suspect, suspect, node7(multilock.StateDead)))
 		f.on(breaks, func(context.Context) error {
 			f.on(try, succeeds)
 			return nil
@@ -80,7 +80,7 @@ func TestTryAcquireOfASuspectThatShowsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.on(try, fails(multilock.ErrHeld))
-		f.on(look, f.showing(node7(multilock.Suspect), node7(multilock.Held)))
+		f.on(look, f.showing(node7(multilock.StateSuspect), node7(multilock.StateHeld)))
 		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
 		require.ErrorIs(t, err, multilock.ErrHeld)
 		require.Zero(t, f.count(breaks))
@@ -91,7 +91,7 @@ func TestDeadHolderThatComesBackToLifeIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.on(try, fails(multilock.ErrHeld))
-		f.on(look, f.showing(node7(multilock.Dead), node7(multilock.Held)))
+		f.on(look, f.showing(node7(multilock.StateDead), node7(multilock.StateHeld)))
 		f.on(breaks, fails(multilock.ErrHeld))
 		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
 		require.ErrorIs(t, err, multilock.ErrHeld)
@@ -104,7 +104,7 @@ func TestBreakThatFailsEndsTheContest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.on(try, fails(multilock.ErrHeld))
-		f.show(node7(multilock.Dead))
+		f.show(node7(multilock.StateDead))
 		f.on(breaks, fails(errServer))
 		_, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{})
 		require.ErrorIs(t, err, errServer)
@@ -144,7 +144,7 @@ func TestAcquireWaitsWithPausesBelowPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.on(try, fails(multilock.ErrHeld))
-		f.show(node7(multilock.Held))
+		f.show(node7(multilock.StateHeld))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{Poll: time.Second})
@@ -165,7 +165,7 @@ func TestAcquireGetsTheLockWhenItIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.on(try, fails(multilock.ErrHeld))
-		f.show(node7(multilock.Held))
+		f.show(node7(multilock.StateHeld))
 		time.AfterFunc(time.Hour, func() { f.on(try, succeeds) })
 		start := time.Now()
 		lock, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{TTL: ttl})
@@ -181,7 +181,7 @@ func TestWakeUpCutsThePauseShort(t *testing.T) {
 		f := newFake()
 		f.wake = make(chan struct{}, 1)
 		f.on(try, fails(multilock.ErrHeld))
-		held := node7(multilock.Held)
+		held := node7(multilock.StateHeld)
 		held.Next = 24 * time.Hour
 		f.show(held)
 		const when = 10 * time.Hour
@@ -203,7 +203,7 @@ func TestTryAcquireAsksForNoWakeUps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.on(try, fails(multilock.ErrHeld))
-		f.show(node7(multilock.Held))
+		f.show(node7(multilock.StateHeld))
 		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
 		require.ErrorIs(t, err, multilock.ErrHeld)
 		require.False(t, contains(f.steps(), wake))
@@ -221,7 +221,7 @@ func TestEndOfTheWaitNamesTheHolder(t *testing.T) {
 				}
 				f := newFake()
 				f.on(try, fails(multilock.ErrHeld))
-				f.show(node7(multilock.Held))
+				f.show(node7(multilock.StateHeld))
 				time.AfterFunc(time.Minute, func() { f.on(try, then) })
 				tooLate := errors.New("the night is over")
 				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, tooLate)
@@ -247,7 +247,7 @@ func TestEndOfTheWaitWhileTheSourceHangs(t *testing.T) {
 				f := newFake()
 				until := make(chan struct{})
 				f.on(try, fails(multilock.ErrHeld))
-				f.show(node7(multilock.Dead))
+				f.show(node7(multilock.StateDead))
 				f.on(where, hangs(until, nil))
 				ctx, cancel := context.WithCancel(t.Context())
 				time.AfterFunc(time.Minute, cancel)
@@ -274,7 +274,7 @@ func TestEndOfTheWaitDuringAnAttempt(t *testing.T) {
 		f := newFake()
 		until := make(chan struct{})
 		f.on(try, hangs(until, multilock.ErrHeld))
-		f.show(node7(multilock.Held))
+		f.show(node7(multilock.StateHeld))
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
 		time.AfterFunc(time.Minute+time.Second/2, func() { close(until) })
@@ -348,7 +348,7 @@ func TestWaiterWaitsForWhatPasses(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake()
 				f.on(try, fails(multilock.ErrHeld))
-				f.show(node7(multilock.Dead))
+				f.show(node7(multilock.StateDead))
 				frees := func(context.Context) error {
 					f.on(try, succeeds)
 					return nil

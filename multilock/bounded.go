@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/multilock/go/multilock/source"
 )
 
 // hungError says that a call into a source had not come back when its context
@@ -56,25 +58,25 @@ func bounded[T any](ctx context.Context, f func() (T, error), late func(T, error
 
 // ask calls f, a method of the observer o, in that way. An observer is for one
 // goroutine: one that hangs is closed when it comes out of the call.
-func ask[T any](ctx context.Context, o Observer, f func(context.Context) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, o source.Observer, f func(context.Context) (T, error)) (T, error) {
 	return bounded(ctx, func() (T, error) { return f(ctx) }, func(T, error) { _ = o.Close() })
 }
 
 // tell does the same for a method that only returns an error.
-func tell(ctx context.Context, o Observer, f func(context.Context) error) error {
+func tell(ctx context.Context, o source.Observer, f func(context.Context) error) error {
 	_, err := ask(ctx, o, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	return err
 }
 
 // discard closes an observer that was made too late for anybody to use it.
-func discard[T Observer](late T, err error) {
+func discard[T source.Observer](late T, err error) {
 	if err == nil {
 		_ = late.Close()
 	}
 }
 
 // closeAfter closes an observer whose use ended with cause, unless it hangs.
-func closeAfter(o Observer, cause error) error {
+func closeAfter(o source.Observer, cause error) error {
 	if errors.As(cause, new(*hungError)) {
 		return cause
 	}

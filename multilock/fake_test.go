@@ -12,6 +12,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // fake is a lock source in memory. Each of its steps succeeds unless the test
@@ -22,7 +23,7 @@ type fake struct {
 	calls  []call
 	seen   multilock.Sighting
 	wake   chan struct{}
-	claim  multilock.Claim
+	claim  source.Claim
 	fence  uint64
 	plain  bool // its leases keep no results
 	result multilock.Result
@@ -150,8 +151,8 @@ func (f *fake) showing(sightings ...multilock.Sighting) action {
 }
 
 // node7 is a lock in somebody else's hands.
-func node7(state multilock.State) multilock.Sighting {
-	record := multilock.Record{Name: "nightly", Token: "seven"}
+func node7(state source.State) multilock.Sighting {
+	record := source.Record{Name: "nightly", Token: "seven"}
 	record.Holder = multilock.Holder{
 		Identity: process.Identity{Host: "node7", PID: 4711}, User: "ada", Command: "rsync",
 	}
@@ -159,7 +160,7 @@ func node7(state multilock.State) multilock.Sighting {
 }
 
 // Contend implements multilock.Source.
-func (f *fake) Contend(ctx context.Context, name string, claim multilock.Claim, _ multilock.Patience) (multilock.Contender, error) {
+func (f *fake) Contend(ctx context.Context, name string, claim source.Claim, _ multilock.Patience) (source.Contender, error) {
 	f.mu.Lock()
 	f.claim = claim
 	f.mu.Unlock()
@@ -170,7 +171,7 @@ func (f *fake) Contend(ctx context.Context, name string, claim multilock.Claim, 
 }
 
 // Observe implements multilock.Source.
-func (f *fake) Observe(_ context.Context, name string, _ multilock.Patience) (multilock.Observer, error) {
+func (f *fake) Observe(_ context.Context, name string, _ multilock.Patience) (source.Observer, error) {
 	return &fakeContender{f: f, name: name}, nil
 }
 
@@ -182,14 +183,14 @@ type fakeContender struct {
 	name string
 }
 
-func (c *fakeContender) Try(ctx context.Context) (multilock.Lease, error) {
+func (c *fakeContender) Try(ctx context.Context) (source.Lease, error) {
 	since := boottime.Now()
 	if err := c.f.do(ctx, try); err != nil {
 		return nil, err
 	}
 	lease := &fakeLease{f: c.f, name: c.name, since: since}
 	if c.f.plain {
-		return struct{ multilock.Lease }{lease}, nil
+		return struct{ source.Lease }{lease}, nil
 	}
 	return lease, nil
 }
@@ -218,8 +219,8 @@ type fakeLease struct {
 	since boottime.Instant
 }
 
-func (l *fakeLease) Record() multilock.Record {
-	return multilock.Record{Name: l.name, Token: "mine", Claim: l.f.claim}
+func (l *fakeLease) Record() source.Record {
+	return source.Record{Name: l.name, Token: "mine", Claim: l.f.claim}
 }
 
 func (l *fakeLease) Since() boottime.Instant { return l.since }

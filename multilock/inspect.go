@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/multilock/go/multilock/source"
 )
 
 // Inspect takes one look at the lock name. A silent holder is at most Suspect:
@@ -17,8 +19,8 @@ func Inspect(ctx context.Context, src Source, name string, patience Patience) (S
 	return seen, closeAfter(observer, err)
 }
 
-func observe(ctx context.Context, src Source, name string, patience Patience) (Observer, error) {
-	return bounded(ctx, func() (Observer, error) { return src.Observe(ctx, name, patience) }, discard[Observer])
+func observe(ctx context.Context, src Source, name string, patience Patience) (source.Observer, error) {
+	return bounded(ctx, func() (source.Observer, error) { return src.Observe(ctx, name, patience) }, discard[source.Observer])
 }
 
 // Want says which lock Break is to break.
@@ -43,22 +45,22 @@ func Break(ctx context.Context, src Source, name string, want Want) (Sighting, e
 	return seen, closeAfter(observer, err)
 }
 
-func breakObserved(ctx context.Context, observer Observer, name string, want Want) (Sighting, error) {
+func breakObserved(ctx context.Context, observer source.Observer, name string, want Want) (Sighting, error) {
 	for {
 		seen, err := ask(ctx, observer, observer.Look)
 		switch {
 		case err != nil:
 			return seen, err
-		case seen.State == Free:
+		case seen.State == StateFree:
 			return seen, ErrFree
 		case want.Token != "" && want.Token != seen.Record.Token:
 			seen.Why = "this is another acquisition than the one named; " + seen.Why
 			return seen, &HeldError{Name: name, Sighting: seen}
 		case want.Alive:
 			return seen, tell(ctx, observer, observer.Force)
-		case seen.State == Dead:
+		case seen.State == StateDead:
 			return breakDead(ctx, observer, name, seen)
-		case seen.State == Held:
+		case seen.State == StateHeld:
 			return seen, &HeldError{Name: name, Sighting: seen}
 		}
 		if err := sleep(ctx, seen.Next); err != nil {
@@ -68,10 +70,10 @@ func breakObserved(ctx context.Context, observer Observer, name string, want Wan
 }
 
 // breakDead breaks the lock that was seen dead, unless it shows life after all.
-func breakDead(ctx context.Context, observer Observer, name string, seen Sighting) (Sighting, error) {
+func breakDead(ctx context.Context, observer source.Observer, name string, seen Sighting) (Sighting, error) {
 	err := tell(ctx, observer, observer.Break)
 	if errors.Is(err, ErrHeld) {
-		seen.State, seen.Why = Held, "it changed just when it was to be broken"
+		seen.State, seen.Why = StateHeld, "it changed just when it was to be broken"
 		err = &HeldError{Name: name, Sighting: seen}
 	}
 	return seen, err

@@ -10,14 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func TestInspectLooksOnce(t *testing.T) {
 	f := newFake()
-	f.show(node7(multilock.Suspect))
+	f.show(node7(multilock.StateSuspect))
 	seen, err := multilock.Inspect(t.Context(), f, "nightly", multilock.Patience{})
 	require.NoError(t, err)
-	require.Equal(t, multilock.Suspect, seen.State)
+	require.Equal(t, multilock.StateSuspect, seen.State)
 	require.Equal(t, []step{look, closes}, f.steps())
 
 	f.on(look, fails(errServer))
@@ -27,7 +28,7 @@ func TestInspectLooksOnce(t *testing.T) {
 }
 
 func TestBreak(t *testing.T) {
-	held, suspect, dead := node7(multilock.Held), node7(multilock.Suspect), node7(multilock.Dead)
+	held, suspect, dead := node7(multilock.StateHeld), node7(multilock.StateSuspect), node7(multilock.StateDead)
 	tests := []struct {
 		name  string
 		looks []multilock.Sighting
@@ -35,17 +36,17 @@ func TestBreak(t *testing.T) {
 		err   error
 		steps []step
 	}{
-		{"free", []multilock.Sighting{{State: multilock.Free}}, multilock.Want{}, multilock.ErrFree, []step{look, closes}},
+		{"free", []multilock.Sighting{{State: multilock.StateFree}}, multilock.Want{}, multilock.ErrFree, []step{look, closes}},
 		{"held", []multilock.Sighting{held}, multilock.Want{}, multilock.ErrHeld, []step{look, closes}},
 		{"dead", []multilock.Sighting{dead}, multilock.Want{}, nil, []step{look, breaks, closes}},
 		{"suspect, then dead", []multilock.Sighting{suspect, suspect, dead}, multilock.Want{}, nil, []step{look, look, look, breaks, closes}},
 		{"suspect, then held", []multilock.Sighting{suspect, held}, multilock.Want{}, multilock.ErrHeld, []step{look, look, closes}},
-		{"suspect, then free", []multilock.Sighting{suspect, {State: multilock.Free}}, multilock.Want{}, multilock.ErrFree, []step{look, look, closes}},
+		{"suspect, then free", []multilock.Sighting{suspect, {State: multilock.StateFree}}, multilock.Want{}, multilock.ErrFree, []step{look, look, closes}},
 		{"held, by force", []multilock.Sighting{held}, multilock.Want{Alive: true}, nil, []step{look, force, closes}},
 		{"that token", []multilock.Sighting{dead}, multilock.Want{Token: "seven"}, nil, []step{look, breaks, closes}},
 		{"another token", []multilock.Sighting{dead}, multilock.Want{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
 		{"another token, by force", []multilock.Sighting{held}, multilock.Want{Token: "six", Alive: true}, multilock.ErrHeld, []step{look, closes}},
-		{"no token", []multilock.Sighting{{State: multilock.Dead}}, multilock.Want{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
+		{"no token", []multilock.Sighting{{State: multilock.StateDead}}, multilock.Want{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -66,19 +67,19 @@ func TestBreak(t *testing.T) {
 
 func TestBreakOfALockThatCameBackToLife(t *testing.T) {
 	f := newFake()
-	f.show(node7(multilock.Dead))
+	f.show(node7(multilock.StateDead))
 	f.on(breaks, fails(multilock.ErrHeld))
 	seen, err := multilock.Break(t.Context(), f, "nightly", multilock.Want{})
 	var held *multilock.HeldError
 	require.ErrorAs(t, err, &held)
 	require.Contains(t, err.Error(), "node7")
-	require.Equal(t, multilock.Held, seen.State)
+	require.Equal(t, multilock.StateHeld, seen.State)
 }
 
 func TestBreakStopsWatchingWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		f.show(node7(multilock.Suspect))
+		f.show(node7(multilock.StateSuspect))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := multilock.Break(ctx, f, "nightly", multilock.Want{})
@@ -120,7 +121,7 @@ func TestInspectAndBreakGiveUpWhileTheSourceHangs(t *testing.T) {
 // blind is a source that cannot be looked at.
 type blind struct{ *fake }
 
-func (blind) Observe(context.Context, string, multilock.Patience) (multilock.Observer, error) {
+func (blind) Observe(context.Context, string, multilock.Patience) (source.Observer, error) {
 	return nil, errServer
 }
 

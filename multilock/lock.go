@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Lock is a lock that this process acquired. A keeper renews it until Release.
@@ -15,7 +16,7 @@ import (
 // concurrent use.
 type Lock struct {
 	name   string
-	lease  Lease
+	lease  source.Lease
 	tenure time.Duration
 	spare  time.Duration    // from the end of the tenure until others may have the lock
 	ends   boottime.Instant // when it is over whatever happens; zero if it is renewed
@@ -33,7 +34,7 @@ type Lock struct {
 	released  bool
 }
 
-func newLock(ctx context.Context, name string, lease Lease, opt Options) *Lock {
+func newLock(ctx context.Context, name string, lease source.Lease, opt Options) *Lock {
 	l := &Lock{name: name, lease: lease, tenure: opt.claim().Tenure(), ends: ends(lease), good: lease.Since()}
 	if l.ends.IsZero() {
 		l.spare = opt.TTL - l.tenure
@@ -55,7 +56,7 @@ func newLock(ctx context.Context, name string, lease Lease, opt Options) *Lock {
 func (l *Lock) Context() context.Context { return l.ctx }
 
 // Record is what others can read about the lock.
-func (l *Lock) Record() Record { return l.lease.Record() }
+func (l *Lock) Record() source.Record { return l.lease.Record() }
 
 // Remaining is the time for which the lock is held even if no renewal succeeds
 // from now on. It is zero once the lock is lost. It counts suspended time.

@@ -153,7 +153,7 @@ func TestAnswerOfAnEarlierRelease(t *testing.T) {
 
 func TestBreakByForceThatFails(t *testing.T) {
 	f := newFake()
-	f.show(node7(multilock.Held))
+	f.show(node7(multilock.StateHeld))
 	f.on(force, fails(errServer))
 	_, err := multilock.Break(t.Context(), f, "nightly", multilock.Want{Alive: true})
 	require.ErrorIs(t, err, errServer)

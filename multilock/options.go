@@ -5,35 +5,22 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
-// Limits and defaults of Options.
+// Defaults of Options.
 const (
 	DefaultTTL  = 2 * time.Minute
 	DefaultPoll = time.Second
-	MinTTL      = 100 * time.Millisecond
-	MaxTTL      = 10 * 365 * 24 * time.Hour
 	// maxHeartbeat bounds the time between two signs of life of a lock with a long
 	// TTL: people who look at it want to see that it lives.
 	maxHeartbeat = 30 * time.Second
-	// reserved is the part of the TTL, a fifth, in which a holder does not believe in
-	// its lock any more and nobody else can have it: time to stop whatever works under
-	// it. See Lock.Grace.
-	reserved = 5
 )
-
-// Patience says how long a silent holder is given.
-type Patience struct {
-	// MaxAge is the silence after which a lock without a TTL of its own may be
-	// broken (the format of the Python MultiLock, or bytes that cannot be
-	// understood); 0 means never. For a lock that has a TTL it can only prolong
-	// that: a holder trusts its TTL.
-	MaxAge time.Duration
-}
 
 // Options say how a lock is acquired and held. The zero value is good for most.
 type Options struct {
-	// TTL is how long the lock stays held without a sign of life, DefaultTTL if 0.
+	// TTL is how long the lock stays held without a sign of life, DefaultTTL if 0,
+	// and at least source.MinTTL.
 	// It should be longer than the longest outage of the source that holders are to
 	// survive. A lock is renewed every tenth of it, at least every 30 s.
 	TTL time.Duration
@@ -73,26 +60,26 @@ func (o Options) check() (Options, error) {
 		o.Poll = DefaultPoll
 	}
 	switch {
-	case o.TTL < MinTTL:
-		return o, invalidDuration("ttl", o.TTL, "must be at least %s", MinTTL)
-	case o.TTL > MaxTTL:
-		return o, invalidDuration("ttl", o.TTL, "must be at most %s", MaxTTL)
+	case o.TTL < source.MinTTL:
+		return o, invalidDuration("ttl", o.TTL, "must be at least %s", source.MinTTL)
+	case o.TTL > source.MaxTTL:
+		return o, invalidDuration("ttl", o.TTL, "must be at most %s", source.MaxTTL)
 	case o.Poll < 0:
 		return o, invalidDuration("poll", o.Poll, "must be positive")
 	case o.Patience.MaxAge < 0:
 		return o, invalidDuration("max-age", o.Patience.MaxAge, "must be positive")
 	case o.Owner != (process.Identity{}) && (o.Job || o.Detached):
-		return o, &InvalidError{What: "option", Got: "owner", Why: "a lock that guards a job, or that nobody renews, is not held for another process"}
+		return o, &source.InvalidError{What: "option", Got: "owner", Why: "a lock that guards a job, or that nobody renews, is not held for another process"}
 	case o.Owner != (process.Identity{}) && (o.Owner.Host == "" || o.Owner.PID <= 0):
-		return o, &InvalidError{What: "option", Got: "owner", Why: "names no process"}
+		return o, &source.InvalidError{What: "option", Got: "owner", Why: "names no process"}
 	case o.Detached && o.Job:
-		return o, &InvalidError{What: "option", Got: "detached", Why: "a job cannot run under a lock that nobody renews"}
+		return o, &source.InvalidError{What: "option", Got: "detached", Why: "a job cannot run under a lock that nobody renews"}
 	}
 	return o, nil
 }
 
 func invalidDuration(what string, got time.Duration, format string, args ...any) error {
-	return &InvalidError{What: what, Got: got.String(), Why: fmt.Sprintf(format, args...)}
+	return &source.InvalidError{What: what, Got: got.String(), Why: fmt.Sprintf(format, args...)}
 }
 
 // heartbeat is the time between two signs of life.

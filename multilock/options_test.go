@@ -9,6 +9,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // someone is another process of this host.
@@ -20,8 +21,8 @@ func TestOptionsAreValidated(t *testing.T) {
 		want string
 	}{
 		{multilock.Options{TTL: -time.Second}, `ttl "-1s": must be at least 100ms`},
-		{multilock.Options{TTL: multilock.MinTTL - 1}, `ttl "99.999999ms": must be at least 100ms`},
-		{multilock.Options{TTL: multilock.MaxTTL + 1}, "must be at most 87600h0m0s"},
+		{multilock.Options{TTL: source.MinTTL - 1}, `ttl "99.999999ms": must be at least 100ms`},
+		{multilock.Options{TTL: source.MaxTTL + 1}, "must be at most 87600h0m0s"},
 		{multilock.Options{Poll: -1}, `poll "-1ns": must be positive`},
 		{multilock.Options{Patience: multilock.Patience{MaxAge: -time.Hour}}, `max-age "-1h0m0s": must be positive`},
 		{multilock.Options{Owner: someone, Job: true}, `option "owner": a lock that guards a job`},
@@ -56,7 +57,7 @@ func TestOwnerIsTheHolder(t *testing.T) {
 }
 
 func TestOptionsAtTheirLimits(t *testing.T) {
-	for _, ttl := range []time.Duration{multilock.MinTTL, multilock.MaxTTL} {
+	for _, ttl := range []time.Duration{source.MinTTL, source.MaxTTL} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			lock := acquire(t, f, multilock.Options{TTL: ttl})

@@ -25,7 +25,7 @@ func (f pacedFake) pauses(t *testing.T, opt multilock.Options) []time.Duration {
 func pausesOf(t *testing.T, src multilock.Source, f *fake, opt multilock.Options) []time.Duration {
 	t.Helper()
 	f.on(try, fails(multilock.ErrHeld))
-	held := node7(multilock.Held)
+	held := node7(multilock.StateHeld)
 	held.Next = time.Hour
 	f.show(held)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

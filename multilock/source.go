@@ -1,89 +1,27 @@
 package multilock
 
-import (
-	"context"
-	"time"
+import "github.com/multilock/go/multilock/source"
 
-	"github.com/multilock/go/multilock/boottime"
-	"github.com/multilock/go/multilock/process"
+// What a user of a lock names of what its source says. Package source has it all.
+type (
+	// Source is a place where locks live; package fslock has one on a shared filesystem.
+	Source = source.Source
+	// Holder says who holds a lock.
+	Holder = source.Holder
+	// Sighting is what one look at a lock showed.
+	Sighting = source.Sighting
+	// Patience says how long a silent holder is given.
+	Patience = source.Patience
+	// Result is how the job of a name ended.
+	Result = source.Result
+	// LostError says why a holder does not hold its lock any more.
+	LostError = source.LostError
 )
 
-// Source is a place where locks live. Its methods make one attempt and never
-// wait for anybody; they may block as long as the system behind them does.
-// All of them are safe for concurrent use.
-type Source interface {
-	// Contend prepares to take the lock name. Nothing that others could mistake for a
-	// held lock exists before the first Try. The error is ErrInvalid for a name
-	// that the source cannot hold.
-	Contend(ctx context.Context, name string, claim Claim, patience Patience) (Contender, error)
-	// Observe prepares to look at the lock name and, perhaps, to break it.
-	Observe(ctx context.Context, name string, patience Patience) (Observer, error)
-	// Names lists the locks that are, or may be, held now, sorted.
-	Names(ctx context.Context) ([]string, error)
-}
-
-// Observer watches one lock. It is for one goroutine.
-type Observer interface {
-	// Look takes one sample. Dead evidence that needs time builds up over several.
-	Look(ctx context.Context) (Sighting, error)
-	// Break breaks the very lock that the last Look called Dead, and no other. The
-	// error is ErrHeld if that is not, or is no longer, so; it is nil as well if
-	// that lock went away meanwhile. Breaking gives no ownership.
-	Break(ctx context.Context) error
-	// Force breaks the very lock that the last Look saw, dead or alive. Signs of life of
-	// its holder in between do not stop it, as they stop Break; the lock of another
-	// acquisition stays, and the error is nil then: the one that was meant is gone.
-	Force(ctx context.Context) error
-	// Close ends the watch. It changes nothing.
-	Close() error
-}
-
-// Contender is one contender's standing attempt at one lock. It is for one goroutine.
-type Contender interface {
-	Observer
-	// Try makes one attempt. The error is ErrHeld if somebody else has the lock,
-	// ErrUnsure if the outcome cannot be learned and the attempt could not be taken
-	// back; any other error means that the lock was not acquired.
-	Try(ctx context.Context) (Lease, error)
-	// Wake returns a channel on which a value arrives when the lock may have become
-	// free, as far as this source can tell without asking; nil if it cannot. A
-	// caller must Try once more between its first call of Wake and waiting for it.
-	Wake() <-chan struct{}
-}
-
-// Lease is an acquired lock as the source sees it. Methods are safe for
-// concurrent use.
-type Lease interface {
-	// Record is what others can read about the lock.
-	Record() Record
-	// Since is the moment before the first confirmed sign of life: silence counts from it.
-	Since() boottime.Instant
-	// Renew gives a sign of life and verifies that the lock is still this one. The
-	// error is ErrLost if it provably is not; any other error means unknown.
-	Renew(ctx context.Context) error
-	// Release frees the lock. The error is ErrLost if it was not held any more,
-	// ErrUnsure if it is gone and nobody can tell whether this very call freed it,
-	// ErrReleased after that or a success; after any other error it may be called again.
-	Release(ctx context.Context) error
-	// Fence returns a number that is larger than any other that an earlier holder of
-	// this name was given, and verifies afterwards that the lock is still held.
-	// The error is ErrUnsupported if the source has no such numbers.
-	Fence(ctx context.Context) (uint64, error)
-	// MarkJob records the process group of the holder's job: while one of its
-	// processes lives, the holder counts as alive on its own host. The zero Group takes
-	// that back: the job is over, and another may follow. The error is ErrUnsupported if
-	// the source keeps no such mark.
-	MarkJob(ctx context.Context, job process.Group) error
-	// Close gives up the lease without releasing the lock, which stays held until
-	// its TTL has passed.
-	Close() error
-}
-
-// Paced is a Source that wants attempts to be rarer than a file system needs them
-// to be: behind it is a server that others use, too.
-type Paced interface {
-	Source
-	// Pace is the shortest and the longest pause between two attempts of one waiter.
-	// Options.Poll, where it is given, takes its place.
-	Pace() (least, most time.Duration)
-}
+// The states in which a Sighting shows a lock.
+const (
+	StateFree    = source.StateFree    // nobody holds it
+	StateHeld    = source.StateHeld    // somebody holds it and counts as alive
+	StateSuspect = source.StateSuspect // its holder has been silent for too long, and is being watched
+	StateDead    = source.StateDead    // the evidence for its holder's death is complete
+)

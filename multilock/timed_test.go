@@ -10,6 +10,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 )
 
 // timedFake gives leases that end by time, whatever their renewals say.
@@ -18,17 +19,17 @@ type timedFake struct {
 	lasts time.Duration
 }
 
-func (f timedFake) Contend(ctx context.Context, name string, claim multilock.Claim, p multilock.Patience) (multilock.Contender, error) {
+func (f timedFake) Contend(ctx context.Context, name string, claim source.Claim, p multilock.Patience) (source.Contender, error) {
 	c, err := f.fake.Contend(ctx, name, claim, p)
 	return timedContender{c, f.lasts}, err
 }
 
 type timedContender struct {
-	multilock.Contender
+	source.Contender
 	lasts time.Duration
 }
 
-func (c timedContender) Try(ctx context.Context) (multilock.Lease, error) {
+func (c timedContender) Try(ctx context.Context) (source.Lease, error) {
 	lease, err := c.Contender.Try(ctx)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func (c timedContender) Try(ctx context.Context) (multilock.Lease, error) {
 }
 
 type timedLease struct {
-	multilock.Lease
+	source.Lease
 	ends boottime.Instant
 }
 
@@ -101,14 +102,4 @@ func TestTimedLockDetached(t *testing.T) {
 		require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrOver)
 		require.NoError(t, lock.Detach())
 	})
-}
-
-func TestHolderIsBoundedAndPrintable(t *testing.T) {
-	long := multilock.Holder{User: string(make([]byte, 2*multilock.MaxUser)), Command: string(make([]byte, 2*multilock.MaxCommand))}
-	short := long.Bounded()
-	require.Len(t, short.User, multilock.MaxUser+3)
-	require.Len(t, short.Command, multilock.MaxCommand+3)
-	h := multilock.Holder{User: "a\x1b[2J", Command: "ok"}.Printable()
-	require.Equal(t, "a\ufffd[2J", h.User)
-	require.Equal(t, "ok", h.Command)
 }

@@ -15,7 +15,7 @@ import (
 
 // heldFor is the lock in the hands of somebody who is not worth a look for so long.
 func heldFor(next time.Duration) multilock.Sighting {
-	held := node7(multilock.Held)
+	held := node7(multilock.StateHeld)
 	held.Next = next
 	return held
 }
@@ -118,12 +118,12 @@ func TestLockThatIsSeenInBetweenIsNotElusive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.on(try, fails(multilock.ErrHeld))
-		suspect := node7(multilock.Suspect)
+		suspect := node7(multilock.StateSuspect)
 		var turns []multilock.Sighting
 		for range 30 {
-			turns = append(turns, multilock.Sighting{State: multilock.Free}, multilock.Sighting{State: multilock.Free}, suspect)
+			turns = append(turns, multilock.Sighting{State: multilock.StateFree}, multilock.Sighting{State: multilock.StateFree}, suspect)
 		}
-		f.on(look, f.showing(append(turns, node7(multilock.Held))...))
+		f.on(look, f.showing(append(turns, node7(multilock.StateHeld))...))
 		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
 		var held *multilock.HeldError
 		require.ErrorAs(t, err, &held)
@@ -138,13 +138,13 @@ func TestHolderThatComesBackToLifeIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.on(try, fails(multilock.ErrHeld))
-		f.on(look, f.showing(node7(multilock.Dead), node7(multilock.Held)))
+		f.on(look, f.showing(node7(multilock.StateDead), node7(multilock.StateHeld)))
 		f.on(breaks, fails(multilock.ErrHeld))
 		start := time.Now()
 		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
 		var held *multilock.HeldError
 		require.ErrorAs(t, err, &held)
-		require.Equal(t, multilock.Held, held.Sighting.State)
+		require.Equal(t, multilock.StateHeld, held.Sighting.State)
 		require.Equal(t, 2, f.count(look))
 		require.Zero(t, time.Since(start))
 	})
@@ -235,7 +235,7 @@ func TestFailureAtTheEndOfTheWaitNamesNoHolder(t *testing.T) {
 			cancel()
 			return errServer
 		}))
-		f.on(look, f.showing(node7(multilock.Suspect)))
+		f.on(look, f.showing(node7(multilock.StateSuspect)))
 		_, err := multilock.TryAcquire(ctx, f, "nightly", multilock.Options{})
 		require.ErrorIs(t, err, errServer)
 		require.NotErrorIs(t, err, multilock.ErrHeld)

@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // ability is the source as one that can do what a command cannot work without. It
 // is asked for before the command does anything.
-func ability[T any](s *source, command string, trait multilock.Trait) (T, error) {
+func ability[T any](s *openedSource, command string, trait source.Trait) (T, error) {
 	able, ok := extra[T](s, trait)
 	if !ok {
 		return able, s.lacking(command, trait)
@@ -18,28 +18,28 @@ func ability[T any](s *source, command string, trait multilock.Trait) (T, error)
 
 // extra is the source as one that can do what a command is able to do without. One
 // that has the methods may still deny the trait: for this place, or this server.
-func extra[T any](s *source, trait multilock.Trait) (able T, ok bool) {
+func extra[T any](s *openedSource, trait source.Trait) (able T, ok bool) {
 	able, ok = s.locks.(T)
 	return able, ok && !s.denies(trait)
 }
 
 // require is for what no method tells. A source that says nothing is tried.
-func (s *source) require(command string, trait multilock.Trait) error {
+func (s *openedSource) require(command string, trait source.Trait) error {
 	if s.denies(trait) {
 		return s.lacking(command, trait)
 	}
 	return nil
 }
 
-func (s *source) denies(trait multilock.Trait) bool {
-	promise, told := multilock.PromiseOf(s.locks, trait)
+func (s *openedSource) denies(trait source.Trait) bool {
+	promise, told := source.PromiseOf(s.locks, trait)
 	return told && !promise.Kept
 }
 
 // lacking says in words what a source cannot do, and why if it tells that.
-func (s *source) lacking(command string, trait multilock.Trait) error {
+func (s *openedSource) lacking(command string, trait source.Trait) error {
 	why := ""
-	if promise, ok := multilock.PromiseOf(s.locks, trait); ok && !promise.Kept {
+	if promise, ok := source.PromiseOf(s.locks, trait); ok && !promise.Kept {
 		why = " (" + promise.Why + ")"
 	}
 	return &usageProblem{command: command, err: fmt.Errorf("this source %s%s, and that is needed here; what it can do tells: %s",
@@ -47,29 +47,29 @@ func (s *source) lacking(command string, trait multilock.Trait) error {
 }
 
 // lack is what a source is like that does not have a trait.
-func lack(trait multilock.Trait) string {
+func lack(trait source.Trait) string {
 	switch trait {
-	case multilock.Results:
+	case source.TraitResults:
 		return "keeps no results of jobs"
-	case multilock.Manifest:
+	case source.TraitManifest:
 		return "keeps no list of jobs about which hosts could agree"
-	case multilock.History:
+	case source.TraitHistory:
 		return "keeps no history"
-	case multilock.OneClock:
+	case source.TraitOneClock:
 		return "has no clock that all hosts read"
-	case multilock.CheapBarrier:
+	case source.TraitCheapBarrier:
 		return "cannot tell whether anything in it is held"
-	case multilock.FenceNumbers:
+	case source.TraitFenceNumbers:
 		return "has no fencing numbers"
-	case multilock.PromptRelease:
+	case source.TraitPromptRelease:
 		return "frees no lock before its time is over"
-	case multilock.RunHistory:
+	case source.TraitRunHistory:
 		return "does not keep how each run ended"
-	case multilock.NamedHolder:
+	case source.TraitNamedHolder:
 		return "does not tell who holds a lock"
-	case multilock.BreakByEvidence:
+	case source.TraitBreakByEvidence:
 		return "does not tell whether a holder is dead"
-	case multilock.BreakByForce:
+	case source.TraitBreakByForce:
 		return "does not let anybody break a lock"
 	}
 	return fmt.Sprintf("does not promise %q", trait)

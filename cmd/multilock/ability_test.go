@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A command that cannot work with a source says so before it does anything.
@@ -49,31 +49,31 @@ func TestPromisesThatAreNotKept(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list")
 	require.NoError(t, os.WriteFile(list, []byte("true\n"), 0o600))
 	for args, c := range map[string]struct {
-		trait multilock.Trait
+		trait source.Trait
 		lacks string
 	}{
-		"break":                 {multilock.BreakByForce, "break: this source does not let anybody break a lock"},
-		"clean":                 {multilock.BreakByEvidence, "clean: this source does not tell whether a holder is dead"},
-		"batch --fence " + list: {multilock.FenceNumbers, "batch: --fence: this source has no fencing numbers"},
-		"batch " + list:         {multilock.Manifest, "batch: this source keeps no list of jobs about which hosts could agree"},
-		"run --once -- true":    {multilock.Results, "run: --once: this source keeps no results of jobs"},
-		"run --every 9 -- true": {multilock.OneClock, "run: --every: this source has no clock that all hosts read"},
-		"wait":                  {multilock.CheapBarrier, "wait: this source cannot tell whether anything in it is held"},
-		"history":               {multilock.History, "history: this source keeps no history"},
+		"break":                 {source.TraitBreakByForce, "break: this source does not let anybody break a lock"},
+		"clean":                 {source.TraitBreakByEvidence, "clean: this source does not tell whether a holder is dead"},
+		"batch --fence " + list: {source.TraitFenceNumbers, "batch: --fence: this source has no fencing numbers"},
+		"batch " + list:         {source.TraitManifest, "batch: this source keeps no list of jobs about which hosts could agree"},
+		"run --once -- true":    {source.TraitResults, "run: --once: this source keeps no results of jobs"},
+		"run --every 9 -- true": {source.TraitOneClock, "run: --every: this source has no clock that all hosts read"},
+		"wait":                  {source.TraitCheapBarrier, "wait: this source cannot tell whether anything in it is held"},
+		"history":               {source.TraitHistory, "history: this source keeps no history"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			p := newProgram(t)
-			p.promises = []multilock.Promise{{Trait: c.trait, Why: "it is a test"}}
+			p.promises = []source.Promise{{Trait: c.trait, Why: "it is a test"}}
 			command := append([]string{"--source", p.url("full"), "-g", "G"}, strings.Fields(args)...)
 			got := p.run(command...)
 			require.Equal(t, ran{125, "", "multilock: " + c.lacks + " (it is a test), and that is needed here; what it can do tells: multilock --source " +
 				p.url("full") + " -g G doctor\n"}, got)
 			p.requireUntouched()
 
-			if c.trait == multilock.Results {
+			if c.trait == source.TraitResults {
 				require.Contains(t, p.must("--source", p.url("full"), "status", "--json", "x"), `"results": null`)
 			}
-			if c.trait == multilock.History {
+			if c.trait == source.TraitHistory {
 				p.must("--source", p.url("full"), "run", "--", "true")
 				require.NoDirExists(t, filepath.Join(p.base, ".multilock", "groups", ".locks", "history"), "nothing is written into it")
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 type acquireOptions struct {
@@ -124,7 +125,7 @@ func acquireDetached(ctx context.Context, e *env, o *acquireOptions) (acquireRep
 	if err != nil {
 		return acquireReport{}, err
 	}
-	if err := errors.Join(src.require("acquire", multilock.PromptRelease), src.require("acquire: --detach", multilock.BreakByEvidence)); err != nil {
+	if err := errors.Join(src.require("acquire", source.TraitPromptRelease), src.require("acquire: --detach", source.TraitBreakByEvidence)); err != nil {
 		return acquireReport{}, src.close(err)
 	}
 	opt := o.options()
@@ -140,10 +141,10 @@ func acquireDetached(ctx context.Context, e *env, o *acquireOptions) (acquireRep
 	return report, src.close(lock.Detach())
 }
 
-func acquiredEvent(lock *multilock.Lock, opt multilock.Options, fence uint64, waited time.Duration) multilock.Event {
+func acquiredEvent(lock *multilock.Lock, opt multilock.Options, fence uint64, waited time.Duration) source.Event {
 	r := lock.Record()
-	return multilock.Event{
-		Time: time.Now(), What: multilock.Acquired, Name: r.Name, Token: r.Token, By: r.Holder.Identity,
+	return source.Event{
+		Time: time.Now(), What: source.EventAcquired, Name: r.Name, Token: r.Token, By: r.Holder.Identity,
 		User: opt.User, Command: opt.Command, Fence: fence, Waited: waited,
 	}
 }

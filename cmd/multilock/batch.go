@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/lockgroup"
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // batchOptions is what "batch" was asked to do.
@@ -134,7 +134,7 @@ func runBatch(ctx context.Context, e *env, o *batchOptions) error {
 	return src.close(workThrough(ctx, e, src, o, list))
 }
 
-func workThrough(ctx context.Context, e *env, src *source, o *batchOptions, list []batchLine) error {
+func workThrough(ctx context.Context, e *env, src *openedSource, o *batchOptions, list []batchLine) error {
 	r, err := newBatchRun(e, src, o, list)
 	if err != nil {
 		return err
@@ -158,18 +158,18 @@ func workThrough(ctx context.Context, e *env, src *source, o *batchOptions, list
 }
 
 // checkAbilities finds what the source cannot do that a batch needs.
-func (o *batchOptions) checkAbilities(src *source) error {
-	if _, err := ability[multilock.Ledger](src, "batch", multilock.Results); err != nil {
+func (o *batchOptions) checkAbilities(src *openedSource) error {
+	if _, err := ability[source.Ledger](src, "batch", source.TraitResults); err != nil {
 		return err
 	}
-	if _, err := ability[multilock.Register](src, "batch", multilock.Manifest); err != nil {
+	if _, err := ability[source.ManifestStore](src, "batch", source.TraitManifest); err != nil {
 		return err
 	}
-	if _, err := ability[multilock.Journal](src, "batch", multilock.History); err != nil {
+	if _, err := ability[source.Journal](src, "batch", source.TraitHistory); err != nil {
 		return err
 	}
 	if o.fence {
-		return src.require("batch: --fence", multilock.FenceNumbers)
+		return src.require("batch: --fence", source.TraitFenceNumbers)
 	}
 	return nil
 }

@@ -7,11 +7,12 @@ import (
 
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // foreseeBatch says what would become of each job. It changes nothing.
-func foreseeBatch(ctx context.Context, e *env, src *source, o *batchOptions, list []batchLine) error {
-	ledger, err := ability[multilock.Ledger](src, "batch", multilock.Results)
+func foreseeBatch(ctx context.Context, e *env, src *openedSource, o *batchOptions, list []batchLine) error {
+	ledger, err := ability[source.Ledger](src, "batch", source.TraitResults)
 	if err != nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func foreseeBatch(ctx context.Context, e *env, src *source, o *batchOptions, lis
 		return err
 	}
 	for _, l := range inspectAll(ctx, src, held, multilock.Patience{MaxAge: o.maxAge.value}) {
-		if l.State != multilock.Free.String() {
+		if l.State != multilock.StateFree.String() {
 			verdicts[l.Name] = "held by " + l.Host
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // batchRun runs the jobs of a list on this host.
 type batchRun struct {
 	env     *env
-	src     *source
+	src     *openedSource
 	opt     *batchOptions
 	list    []batchLine
 	environ []string
@@ -25,7 +25,7 @@ type batchRun struct {
 	told    runner.Told
 }
 
-func newBatchRun(e *env, src *source, o *batchOptions, list []batchLine) (*batchRun, error) {
+func newBatchRun(e *env, src *openedSource, o *batchOptions, list []batchLine) (*batchRun, error) {
 	r := &batchRun{env: e, src: src, opt: o, list: list, environ: append(e.jobEnviron(), "MULTILOCK_GROUP="+o.group)}
 	var err error
 	if o.joblog != "" {

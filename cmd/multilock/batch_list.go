@@ -25,7 +25,7 @@ func (o *batchOptions) workers() int {
 	return runtime.NumCPU()
 }
 
-func readBatch(e *env, src *source, o *batchOptions) ([]batchLine, error) {
+func readBatch(e *env, src *openedSource, o *batchOptions) ([]batchLine, error) {
 	if o.list == "-" {
 		return parseBatch(src, e.stdin, "the standard input", o.null)
 	}
@@ -39,7 +39,7 @@ func readBatch(e *env, src *source, o *batchOptions) ([]batchLine, error) {
 
 // parseBatch reads jobs: NAME, a tab and a command on each line, or a command
 // alone. What is wrong with the names is told of all lines at once.
-func parseBatch(src *source, r io.Reader, from string, null bool) ([]batchLine, error) {
+func parseBatch(src *openedSource, r io.Reader, from string, null bool) ([]batchLine, error) {
 	var list []batchLine
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
@@ -100,7 +100,7 @@ func nameByNumber(list []batchLine) {
 const maxProblems = 10
 
 // checkBatch finds names that cannot be, or are there twice.
-func checkBatch(src *source, list []batchLine, from string) error {
+func checkBatch(src *openedSource, list []batchLine, from string) error {
 	var problems []string
 	first := make(map[string]int, len(list))
 	for _, job := range list {

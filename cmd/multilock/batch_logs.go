@@ -7,7 +7,7 @@ import (
 
 // logPath is where the output of a job is kept: in the directory of --logs, with the
 // locks if those live in a directory, and here otherwise.
-func (o *batchOptions) logPath(src *source, name string) string {
+func (o *batchOptions) logPath(src *openedSource, name string) string {
 	dir := o.logs
 	if dir == "" {
 		if keeper, ok := src.locks.(interface{ LogPath(name string) string }); ok {

@@ -38,7 +38,7 @@ type batchFailedView struct {
 	Log string `json:"log,omitempty"` // if it has printed anything
 }
 
-func viewOfBatch(o *batchOptions, src *source, r lockgroup.BatchReport, elapsed time.Duration, err error) batchView {
+func viewOfBatch(o *batchOptions, src *openedSource, r lockgroup.BatchReport, elapsed time.Duration, err error) batchView {
 	v := batchView{
 		Base: src.opt.place(), Group: src.opt.group, Total: r.Total, Done: r.Done, Failed: r.Failed, Left: r.Total - r.Done - r.Failed, Before: r.Before,
 		Ran: r.Ran, TakenOver: r.TakenOver, Failures: []batchFailedView{}, Incomplete: viewsOfIncomplete(r.Incomplete), Elapsed: elapsed.Seconds(), Exit: exitCode(err), Error: explain(err), err: err,

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 type breakOptions struct {
@@ -60,13 +61,13 @@ func runBreak(ctx context.Context, e *env, o *breakOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := src.require("break", multilock.BreakByForce); err != nil {
+	if err := src.require("break", source.TraitBreakByForce); err != nil {
 		return src.close(err)
 	}
 	return src.close(breakLock(ctx, e, src, o))
 }
 
-func breakLock(ctx context.Context, e *env, src *source, o *breakOptions) error {
+func breakLock(ctx context.Context, e *env, src *openedSource, o *breakOptions) error {
 	sigs := catchSignals()
 	defer sigs.release()
 	want := multilock.Want{Token: o.token, Alive: o.force, Patience: multilock.Patience{MaxAge: o.maxAge.value}}
@@ -84,9 +85,9 @@ func breakLock(ctx context.Context, e *env, src *source, o *breakOptions) error 
 }
 
 // noteForced writes down who broke a lock by force; Break itself notes the rest.
-func noteForced(ctx context.Context, e *env, src *source, o *breakOptions, seen multilock.Sighting) {
-	err := src.note(ctx, multilock.Event{
-		Time: time.Now(), What: multilock.Broke, Name: o.name, Token: seen.Record.Token, By: src.self, User: o.user,
+func noteForced(ctx context.Context, e *env, src *openedSource, o *breakOptions, seen multilock.Sighting) {
+	err := src.note(ctx, source.Event{
+		Time: time.Now(), What: source.EventBroke, Name: o.name, Token: seen.Record.Token, By: src.self, User: o.user,
 		Holder: &seen.Record.Holder, Why: "by force, though " + seen.State.String() + ": " + seen.Why,
 	})
 	if err != nil {

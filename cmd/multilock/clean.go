@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 type cleanOptions struct {
@@ -20,11 +21,11 @@ type cleanOptions struct {
 
 // cleanReport is what "clean --json" prints.
 type cleanReport struct {
-	DryRun    bool                 `json:"dry_run"`
-	Broken    []lockView           `json:"broken"`    // dead locks
-	Held      []lockView           `json:"held"`      // left alone
-	Leftovers []multilock.Leftover `json:"leftovers"` // removed
-	Failed    []string             `json:"failed"`
+	DryRun    bool              `json:"dry_run"`
+	Broken    []lockView        `json:"broken"`    // dead locks
+	Held      []lockView        `json:"held"`      // left alone
+	Leftovers []source.Leftover `json:"leftovers"` // removed
+	Failed    []string          `json:"failed"`
 }
 
 func newCleanCommand(e *env) *cli.Command {
@@ -68,13 +69,13 @@ func runClean(ctx context.Context, e *env, o *cleanOptions) error {
 	if o.results {
 		return src.close(o.locate(forgetResults(ctx, e, src, o)))
 	}
-	if err := src.require("clean", multilock.BreakByEvidence); err != nil {
+	if err := src.require("clean", source.TraitBreakByEvidence); err != nil {
 		return src.close(err)
 	}
 	return src.close(clean(ctx, e, src, o))
 }
 
-func clean(ctx context.Context, e *env, src *source, o *cleanOptions) error {
+func clean(ctx context.Context, e *env, src *openedSource, o *cleanOptions) error {
 	sigs := catchSignals()
 	defer sigs.release()
 	ctx = sigs.until(ctx)
@@ -82,7 +83,7 @@ func clean(ctx context.Context, e *env, src *source, o *cleanOptions) error {
 	if err != nil {
 		return err
 	}
-	report := cleanReport{DryRun: o.dryRun, Broken: []lockView{}, Held: []lockView{}, Leftovers: []multilock.Leftover{}, Failed: []string{}}
+	report := cleanReport{DryRun: o.dryRun, Broken: []lockView{}, Held: []lockView{}, Leftovers: []source.Leftover{}, Failed: []string{}}
 	var failed error
 	if o.dryRun {
 		failed = report.foresee(ctx, src, names, o)
@@ -96,16 +97,16 @@ func clean(ctx context.Context, e *env, src *source, o *cleanOptions) error {
 }
 
 // foresee says what clear would do, as far as one look can tell.
-func (r *cleanReport) foresee(ctx context.Context, src *source, names []string, o *cleanOptions) error {
+func (r *cleanReport) foresee(ctx context.Context, src *openedSource, names []string, o *cleanOptions) error {
 	for _, l := range inspectAll(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.value}) {
 		switch l.State {
-		case multilock.Dead.String(), multilock.Suspect.String():
+		case multilock.StateDead.String(), multilock.StateSuspect.String():
 			r.Broken = append(r.Broken, l)
-		case multilock.Held.String():
+		case multilock.StateHeld.String():
 			r.Held = append(r.Held, l)
 		}
 	}
-	sweeper, ok := src.locks.(multilock.Sweeper)
+	sweeper, ok := src.locks.(source.Sweeper)
 	if !ok {
 		return nil
 	}
@@ -120,7 +121,7 @@ func (r *cleanReport) foresee(ctx context.Context, src *source, names []string, 
 
 // clear breaks the dead locks, all of them at a time because a silent one has to
 // be watched, and removes the leftovers.
-func (r *cleanReport) clear(ctx context.Context, src *source, names []string, o *cleanOptions) error {
+func (r *cleanReport) clear(ctx context.Context, src *openedSource, names []string, o *cleanOptions) error {
 	var mu sync.Mutex
 	var failed error
 	var group sync.WaitGroup
@@ -140,7 +141,7 @@ func (r *cleanReport) clear(ctx context.Context, src *source, names []string, o 
 		})
 	}
 	group.Wait()
-	sweeper, ok := src.locks.(multilock.Sweeper)
+	sweeper, ok := src.locks.(source.Sweeper)
 	if !ok {
 		return failed
 	}
@@ -151,8 +152,8 @@ func (r *cleanReport) clear(ctx context.Context, src *source, names []string, o 
 
 // tidy removes what a crash left of a lock that nobody holds. It is in the way of
 // barriers that have no right to remove it. The error is ErrFree if all went well.
-func tidy(ctx context.Context, src *source, name string) error {
-	if group, ok := src.locks.(multilock.Group); ok {
+func tidy(ctx context.Context, src *openedSource, name string) error {
+	if group, ok := src.locks.(source.Group); ok {
 		if err := group.Tidy(ctx, name); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // forgetReport is what "clean --results --json" prints.
@@ -22,8 +23,8 @@ type forgetReport struct {
 }
 
 // forgetResults removes the results of the names, or all.
-func forgetResults(ctx context.Context, e *env, src *source, o *cleanOptions) error {
-	ledger, err := ability[multilock.Ledger](src, "clean: --results", multilock.Results)
+func forgetResults(ctx context.Context, e *env, src *openedSource, o *cleanOptions) error {
+	ledger, err := ability[source.Ledger](src, "clean: --results", source.TraitResults)
 	if err = errors.Join(err, src.checkNames(o.names)); err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func forgetResults(ctx context.Context, e *env, src *source, o *cleanOptions) er
 	return errors.Join(failed, report.print(e, o), report.heldError())
 }
 
-func (r *forgetReport) forgetAll(ctx context.Context, src *source, ledger multilock.Ledger, names []string, o *cleanOptions) error {
+func (r *forgetReport) forgetAll(ctx context.Context, src *openedSource, ledger source.Ledger, names []string, o *cleanOptions) error {
 	var mu sync.Mutex
 	var failed error
 	inParallel(len(names), func(i int) {
@@ -83,7 +84,7 @@ func (r *forgetReport) add(name string, did bool, err error) error {
 
 // forgetOne removes one result, under the lock of its name: nobody runs the job
 // then, or is about to commit another result.
-func (o *cleanOptions) forgetOne(ctx context.Context, src *source, ledger multilock.Ledger, name string) (did bool, err error) {
+func (o *cleanOptions) forgetOne(ctx context.Context, src *openedSource, ledger source.Ledger, name string) (did bool, err error) {
 	switch _, err := ledger.Result(ctx, name); {
 	case errors.Is(err, multilock.ErrNoResult) && o.dryRun:
 		return false, nil
@@ -120,17 +121,17 @@ func forgetUnder(ctx context.Context, lock *multilock.Lock) (did bool, err error
 }
 
 // wouldForget looks whether the lock is in somebody's hands.
-func (o *cleanOptions) wouldForget(ctx context.Context, src *source, name string) (bool, error) {
+func (o *cleanOptions) wouldForget(ctx context.Context, src *openedSource, name string) (bool, error) {
 	seen, err := multilock.Inspect(ctx, src.locks, name, multilock.Patience{MaxAge: o.maxAge.value})
-	if err == nil && seen.State == multilock.Held {
+	if err == nil && seen.State == multilock.StateHeld {
 		err = &multilock.HeldError{Name: name, Sighting: seen}
 	}
 	return err == nil, err
 }
 
-func (o *cleanOptions) noteForgot(ctx context.Context, src *source, record multilock.Record) {
-	_ = src.note(ctx, multilock.Event{ // the result is gone, written down or not
-		Time: time.Now(), What: multilock.Forgot, Name: record.Name, Token: record.Token, By: src.self, User: o.user,
+func (o *cleanOptions) noteForgot(ctx context.Context, src *openedSource, record source.Record) {
+	_ = src.note(ctx, source.Event{ // the result is gone, written down or not
+		Time: time.Now(), What: source.EventForgot, Name: record.Name, Token: record.Token, By: src.self, User: o.user,
 	})
 }
 

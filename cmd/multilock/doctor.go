@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 type doctorOptions struct {
@@ -79,7 +80,7 @@ here or would not be safe, and if no other host joined or stayed to the end.`,
 func runDoctor(ctx context.Context, e *env, o *doctorOptions) error {
 	sigs := catchSignals()
 	defer sigs.release()
-	report := doctorReport{Base: o.place(), Group: o.group, Findings: []multilock.Finding{}, Promises: []promiseView{}, where: o.place()}
+	report := doctorReport{Base: o.place(), Group: o.group, Findings: []source.Finding{}, Promises: []promiseView{}, where: o.place()}
 	err := report.examine(sigs.until(ctx), e, o)
 	if errors.As(err, new(*signalError)) {
 		return err
@@ -103,7 +104,7 @@ var errNoAnswer = errors.New("there was no answer in the time of --timeout: the 
 func (r *doctorReport) examine(ctx context.Context, e *env, o *doctorOptions) error {
 	limited, cancel := context.WithTimeoutCause(ctx, o.timeout.value, errNoAnswer)
 	defer cancel()
-	src, err := answered(limited, func() (*source, error) { return openSource(limited, e, o.common) })
+	src, err := answered(limited, func() (*openedSource, error) { return openSource(limited, e, o.common) })
 	if err != nil {
 		return err
 	}
@@ -120,9 +121,9 @@ func (r *doctorReport) examine(ctx context.Context, e *env, o *doctorOptions) er
 }
 
 // examineAlone is what this host can find out by itself.
-func (r *doctorReport) examineAlone(ctx context.Context, src *source) error {
-	if examiner, ok := src.locks.(multilock.Examiner); ok {
-		found, err := answered(ctx, func() ([]multilock.Finding, error) { return examiner.Examine(ctx), nil })
+func (r *doctorReport) examineAlone(ctx context.Context, src *openedSource) error {
+	if examiner, ok := src.locks.(source.Examiner); ok {
+		found, err := answered(ctx, func() ([]source.Finding, error) { return examiner.Examine(ctx), nil })
 		if err != nil {
 			return err
 		}
@@ -135,7 +136,7 @@ func (r *doctorReport) examineAlone(ctx context.Context, src *source) error {
 	if src.timed() {
 		try = lookAtLock
 	}
-	trial, err := answered(ctx, func() (multilock.Finding, error) { return try(ctx, src), nil })
+	trial, err := answered(ctx, func() (source.Finding, error) { return try(ctx, src), nil })
 	if err != nil {
 		return err
 	}
@@ -168,8 +169,8 @@ func answered[T any](ctx context.Context, f func() (T, error)) (T, error) {
 const trialTTL = 10 * time.Second
 
 // tryLock takes a lock that nobody else wants, and gives it back.
-func tryLock(ctx context.Context, src *source) multilock.Finding {
-	f := multilock.Finding{Subject: "trial", Severity: multilock.Fine}
+func tryLock(ctx context.Context, src *openedSource) source.Finding {
+	f := source.Finding{Subject: "trial", Severity: source.SeverityFine}
 	start := time.Now()
 	lock, err := multilock.TryAcquire(ctx, src.locks, "doctor-"+strings.ToLower(rand.Text()), multilock.Options{
 		TTL: trialTTL, User: src.opt.user, Command: "multilock doctor",
@@ -182,7 +183,7 @@ func tryLock(ctx context.Context, src *source) multilock.Finding {
 		err = lock.Release(ctx)
 	}
 	if err != nil {
-		f.Severity, f.Text = multilock.Unusable, "a lock could not be taken and given back: "+err.Error()
+		f.Severity, f.Text = source.SeverityUnusable, "a lock could not be taken and given back: "+err.Error()
 		return f
 	}
 	f.Text = fmt.Sprintf("took a lock and gave it back in %s", time.Since(start).Round(10*time.Microsecond))
@@ -190,11 +191,11 @@ func tryLock(ctx context.Context, src *source) multilock.Finding {
 }
 
 // lookAtLock is the trial where a lock that is given back stays taken.
-func lookAtLock(ctx context.Context, src *source) multilock.Finding {
-	f := multilock.Finding{Subject: "trial", Severity: multilock.Fine}
+func lookAtLock(ctx context.Context, src *openedSource) source.Finding {
+	f := source.Finding{Subject: "trial", Severity: source.SeverityFine}
 	start := time.Now()
 	if _, err := multilock.Inspect(ctx, src.locks, "doctor", multilock.Patience{}); err != nil {
-		f.Severity, f.Text = multilock.Unusable, "a lock could not be looked at: "+err.Error()
+		f.Severity, f.Text = source.SeverityUnusable, "a lock could not be looked at: "+err.Error()
 		return f
 	}
 	f.Text = fmt.Sprintf("looked at a lock in %s; none was taken, because it would stay so until its time is over", time.Since(start).Round(10*time.Microsecond))

@@ -9,12 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // joined is what the tests read of "doctor --join --json".
 type joined struct {
-	Findings []multilock.Finding
+	Findings []source.Finding
 	Join     struct {
 		Hosts []struct {
 			Host, End string

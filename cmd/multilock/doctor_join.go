@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -28,8 +28,8 @@ func (o *doctorOptions) checkJoin() error {
 }
 
 // canJoin says by name what a source lacks where hosts cannot try locks together.
-func (s *source) canJoin() error {
-	for _, trait := range []multilock.Trait{multilock.PromptRelease, multilock.BreakByEvidence} {
+func (s *openedSource) canJoin() error {
+	for _, trait := range []source.Trait{source.TraitPromptRelease, source.TraitBreakByEvidence} {
 		if err := s.require("doctor: --join", trait); err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (s *source) canJoin() error {
 
 // tryTogether has this host and others try locks between them, and adds what came
 // of it. The error is for what kept it from coming to an end.
-func (r *doctorReport) tryTogether(ctx context.Context, e *env, src *source, o *doctorOptions) error {
+func (r *doctorReport) tryTogether(ctx context.Context, e *env, src *openedSource, o *doctorOptions) error {
 	if err := src.canJoin(); err != nil {
 		return err
 	}
@@ -62,10 +62,10 @@ func (r *doctorReport) tryTogether(ctx context.Context, e *env, src *source, o *
 
 // whereabouts says what this host looks at, so that it can be compared with what
 // another one does.
-func (r *doctorReport) whereabouts(ctx context.Context, src *source) string {
+func (r *doctorReport) whereabouts(ctx context.Context, src *openedSource) string {
 	text := r.where
 	for _, f := range r.Findings {
-		if f.Subject == "mount" && f.Severity == multilock.Fine {
+		if f.Subject == "mount" && f.Severity == source.SeverityFine {
 			text += "; " + f.Text
 			break
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // joinView is the part of "doctor --json" that --join adds.
@@ -94,26 +94,26 @@ func (m *meeting) isHere(p *peer) bool {
 
 // findings are what the meeting showed: one for each other host, and then all
 // that concerns this one or everybody.
-func (m *meeting) findings(where string) []multilock.Finding {
-	var found []multilock.Finding
+func (m *meeting) findings(where string) []source.Finding {
+	var found []source.Finding
 	for _, p := range m.peers {
 		found = append(found, m.judge(p))
 	}
 	for _, text := range m.strange {
-		found = append(found, multilock.Finding{
-			Subject: "join", Severity: multilock.Warning, Text: "somebody who cannot be told took part: " + text,
+		found = append(found, source.Finding{
+			Subject: "join", Severity: source.SeverityWarning, Text: "somebody who cannot be told took part: " + text,
 			Advice: "run it on all hosts as users that may read each other's files, with the same umask as your jobs",
 		})
 	}
 	for _, text := range m.harm {
-		found = append(found, multilock.Finding{
-			Subject: "join", Severity: multilock.Unusable, Text: "locks are NOT SAFE here: " + text,
+		found = append(found, source.Finding{
+			Subject: "join", Severity: source.SeverityUnusable, Text: "locks are NOT SAFE here: " + text,
 			Advice: "do not lock in this place: two hosts would work at the same time",
 		})
 	}
 	if m.parting >= slowParting {
-		found = append(found, multilock.Finding{
-			Subject: "join", Severity: multilock.Fine, Text: fmt.Sprintf("this host needed up to %s to give the lock back", short(m.parting)),
+		found = append(found, source.Finding{
+			Subject: "join", Severity: source.SeverityFine, Text: fmt.Sprintf("this host needed up to %s to give the lock back", short(m.parting)),
 			Advice: "others wait that long for each of its locks; on NFS, a v3 mount beside v4 ones can do that: use one version on all hosts, best 4.2",
 		})
 	}
@@ -129,8 +129,8 @@ func (m *meeting) showedNothing() bool {
 }
 
 // conclude is the finding about the meeting as a whole.
-func (m *meeting) conclude(where string) []multilock.Finding {
-	f := multilock.Finding{Subject: "join", Severity: multilock.Unusable}
+func (m *meeting) conclude(where string) []source.Finding {
+	f := source.Finding{Subject: "join", Severity: source.SeverityUnusable}
 	complete := m.ended(endComplete)
 	switch {
 	case m.problem != nil:
@@ -143,9 +143,9 @@ func (m *meeting) conclude(where string) []multilock.Finding {
 	case complete == 0:
 		f.Text, f.Advice = "no other host stayed to the end, so nothing was shown", "run it again on all hosts"
 	default:
-		f.Severity, f.Text = multilock.Fine, m.success(complete)
+		f.Severity, f.Text = source.SeverityFine, m.success(complete)
 	}
-	return []multilock.Finding{f}
+	return []source.Finding{f}
 }
 
 func (m *meeting) success(complete int) string {
@@ -171,12 +171,12 @@ func (m *meeting) ended(end string) int {
 }
 
 // judge is the finding about one participant: the worst that there is to say.
-func (m *meeting) judge(p *peer) multilock.Finding {
-	f := multilock.Finding{Subject: "host", Severity: multilock.Warning}
+func (m *meeting) judge(p *peer) source.Finding {
+	f := source.Finding{Subject: "host", Severity: source.SeverityWarning}
 	told, facts := p.told(), p.facts(m.isHere(p))
 	switch {
 	case told.Harm:
-		f.Severity, f.Text = multilock.Unusable, "it has seen that locks are NOT SAFE here"
+		f.Severity, f.Text = source.SeverityUnusable, "it has seen that locks are NOT SAFE here"
 		f.Advice = "read what doctor says on that host"
 	case p.away != "":
 		f.Text, f.Advice = "it went away in the middle: "+p.away, "run it again on all hosts; if nobody ended it there, see whether that host loses the server"
@@ -185,11 +185,11 @@ func (m *meeting) judge(p *peer) multilock.Finding {
 	case told.Garbled:
 		f.Text, f.Advice = "what it told about its turns cannot be read", "use the same version of multilock on all hosts"
 	case m.problem != nil && m.problem.alone:
-		f.Severity, f.Text = multilock.Fine, "it is here, too"
+		f.Severity, f.Text = source.SeverityFine, "it is here, too"
 	case p.refused == 0 && (m.problem == nil || p.left):
 		f.Text, f.Advice = "no turn of it met this host: one of the two was late", "run it again on all hosts"
 	case p.refused == 0:
-		f.Severity, f.Text = multilock.Unusable, fmt.Sprintf("its lock never kept this host out, which tried %d times", m.tries)
+		f.Severity, f.Text = source.SeverityUnusable, fmt.Sprintf("its lock never kept this host out, which tried %d times", m.tries)
 		f.Advice = "run it again, with more time (--timeout 2m); if it stays so, do not lock in this place"
 	case m.isHere(p):
 		f.Text, f.Advice = "it runs on this very host, which shows nothing about other hosts", "run the same line on the other hosts at the same time"
@@ -198,7 +198,7 @@ func (m *meeting) judge(p *peer) multilock.Finding {
 	case told.Clock != nil && told.Clock.Abs() > clockAmiss:
 		f.Text, f.Advice = "its clock is wrong", "set it (NTP): no lock depends on it, but cron starts jobs by it, and the history is written by it"
 	default:
-		f.Severity = multilock.Fine
+		f.Severity = source.SeverityFine
 	}
 	f.Text = strings.Join(slices.DeleteFunc([]string{p.name(), f.Text, facts}, func(s string) bool { return s == "" }), ": ")
 	return f

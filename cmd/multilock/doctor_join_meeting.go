@@ -11,6 +11,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // meeting is one host's part in "doctor --join". Hosts know of each other by locks
@@ -25,7 +26,7 @@ import (
 // name for good. All locks have a short TTL: whoever is killed leaves nothing that
 // lasts, and those who stay clear it away.
 type meeting struct {
-	src   *source
+	src   *openedSource
 	pace  joinPace
 	clock *time.Duration // how far this host's is ahead of the source's, nil if unknown
 
@@ -71,16 +72,16 @@ const (
 )
 
 // paceOfJoin suits the source: a server that others use, too, is asked less often.
-func paceOfJoin(src *source, o *doctorOptions) joinPace {
+func paceOfJoin(src *openedSource, o *doctorOptions) joinPace {
 	p := joinPace{expect: o.expect.value, wait: o.timeout.value, pause: joinPause, hold: joinHold, turns: joinTurns, ttl: trialTTL}
-	if paced, ok := src.locks.(multilock.Paced); ok {
+	if paced, ok := src.locks.(source.Paced); ok {
 		p.pause, p.hold = paced.Pace()
 	}
 	p.limit = max(p.wait, stepTurns*p.hold)
 	return p
 }
 
-func newMeeting(src *source, o *doctorOptions) *meeting {
+func newMeeting(src *openedSource, o *doctorOptions) *meeting {
 	return &meeting{src: src, pace: paceOfJoin(src, o)}
 }
 
@@ -265,7 +266,7 @@ func (m *meeting) options(command string) multilock.Options {
 
 // readClock compares this host's clock with the source's, if it has one.
 func (m *meeting) readClock(ctx context.Context) error {
-	keeper, ok := extra[multilock.Timekeeper](m.src, multilock.OneClock)
+	keeper, ok := extra[source.Timekeeper](m.src, source.TraitOneClock)
 	if !ok {
 		return nil
 	}

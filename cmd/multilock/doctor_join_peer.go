@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // peer is another participant, as this host sees it.
@@ -72,7 +73,7 @@ func (m *meeting) meet(ctx context.Context, names []string) error {
 			return err
 		}
 		switch {
-		case seen.State != multilock.Held:
+		case seen.State != multilock.StateHeld:
 			continue // it died or left; what it leaves is cleared away in the end
 		case seen.Record.Foreign != "" || seen.Record.Token == "":
 			m.meetStranger(name, seen)
@@ -131,9 +132,9 @@ func (m *meeting) checkLife(ctx context.Context, p *peer, listed bool) error {
 	switch {
 	case err != nil:
 		return err
-	case seen.State == multilock.Free || seen.Record.Token != p.token:
+	case seen.State == multilock.StateFree || seen.Record.Token != p.token:
 		p.left = true
-	case seen.State != multilock.Held:
+	case seen.State != multilock.StateHeld:
 		p.away = seen.Why
 	}
 	return nil
@@ -147,7 +148,7 @@ func (m *meeting) hasMark(ctx context.Context, p *peer, names []string, mark str
 		return nil, nil
 	}
 	seen, err := m.inspect(ctx, p, name)
-	if err != nil || seen.State != multilock.Held || seen.Record.Holder.Identity != p.holder.Identity {
+	if err != nil || seen.State != multilock.StateHeld || seen.Record.Holder.Identity != p.holder.Identity {
 		return nil, err
 	}
 	return &seen, nil
@@ -157,7 +158,7 @@ func (m *meeting) hasMark(ctx context.Context, p *peer, names []string, mark str
 // the list was in which that was still missing: that is a cache's doing.
 func (m *meeting) inspect(ctx context.Context, p *peer, name string) (multilock.Sighting, error) {
 	seen, err := multilock.Inspect(ctx, m.src.locks, name, multilock.Patience{})
-	if err == nil && seen.State == multilock.Held && seen.Age != multilock.Unknown && !m.asked.IsZero() && !slices.Contains(m.names, name) {
+	if err == nil && seen.State == multilock.StateHeld && seen.Age != source.Unknown && !m.asked.IsZero() && !slices.Contains(m.names, name) {
 		p.stale = max(p.stale, seen.Age-time.Since(m.asked))
 	}
 	return seen, err

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // private is a source in which some locks are another user's: they can be seen, and
@@ -21,14 +22,14 @@ type private struct {
 	names map[string]bool
 }
 
-func (p private) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+func (p private) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
 	if p.names[name] {
 		return nil, &fs.PathError{Op: "rename", Path: name, Err: fs.ErrPermission}
 	}
 	return p.Source.Contend(ctx, name, claim, patience)
 }
 
-func (p private) Observe(ctx context.Context, name string, patience multilock.Patience) (multilock.Observer, error) {
+func (p private) Observe(ctx context.Context, name string, patience multilock.Patience) (source.Observer, error) {
 	o, err := p.Source.Observe(ctx, name, patience)
 	if err != nil || !p.names[name] {
 		return o, err
@@ -37,7 +38,7 @@ func (p private) Observe(ctx context.Context, name string, patience multilock.Pa
 }
 
 type privateObserver struct {
-	multilock.Observer
+	source.Observer
 	name string
 }
 
@@ -55,7 +56,7 @@ func TestJoinBesideADeadUsersSeat(t *testing.T) {
 	deadIn(t, dead, 100*time.Millisecond, seatName(1))
 	require.Eventually(t, func() bool {
 		seen, err := multilock.Inspect(t.Context(), dead.locks, seatName(1), multilock.Patience{})
-		return err == nil && seen.State != multilock.Held
+		return err == nil && seen.State != multilock.StateHeld
 	}, watchdog, poll)
 	hosts := hostsIn(t, base, "alpha", "beta")
 	for _, src := range hosts {

@@ -71,7 +71,7 @@ func (m *meeting) sitDown(ctx context.Context) error {
 // not be cleared away.
 func (m *meeting) isTaken(ctx context.Context, seat int) bool {
 	seen, err := multilock.Inspect(ctx, m.src.locks, seatName(seat), multilock.Patience{})
-	return err == nil && seen.State != multilock.Free
+	return err == nil && seen.State != multilock.StateFree
 }
 
 // isMine looks whether the source shows a lock of this host's as such, and notes it
@@ -89,7 +89,7 @@ func (m *meeting) isMine(ctx context.Context, lock *multilock.Lock) (bool, error
 		if seen, err = multilock.Inspect(ctx, m.src.locks, lock.Record().Name, multilock.Patience{}); err != nil {
 			return false, err
 		}
-		if seen.State != multilock.Free && seen.Record.Token == lock.Record().Token {
+		if seen.State != multilock.StateFree && seen.Record.Token == lock.Record().Token {
 			return true, nil
 		}
 	}
@@ -97,7 +97,7 @@ func (m *meeting) isMine(ctx context.Context, lock *multilock.Lock) (bool, error
 		return false, m.tooSlow(lock.Verify(ctx)) // while this host slept it was anybody's
 	}
 	whose := "free"
-	if seen.State != multilock.Free {
+	if seen.State != multilock.StateFree {
 		whose = "held by " + seen.Record.Holder.String()
 	}
 	m.harmed("this host was given the lock %q, and all the same it was %s", lock.Record().Name, whose)

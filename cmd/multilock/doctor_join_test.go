@@ -19,17 +19,18 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // hostIn is a host that sees the locks in a directory: a process of its own, as far
 // as the others can tell.
-func hostIn(t *testing.T, base, name string) *source {
+func hostIn(t *testing.T, base, name string) *openedSource {
 	t.Helper()
 	self := process.Identity{Host: name, Machine: "machine-of-" + name, Boot: "boot-of-" + name, Namespace: "pid:[1]", PID: 7, Start: 1}
 	locks, err := fslock.Open(fslock.Options{Base: base, Self: self})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = locks.Close() })
-	return &source{locks: locks, self: self, opt: common{base: base, group: fslock.DefaultGroup, user: "ada"}}
+	return &openedSource{locks: locks, self: self, opt: common{base: base, group: fslock.DefaultGroup, user: "ada"}}
 }
 
 // quickly is a pace at which nobody has to wait for long.
@@ -48,7 +49,7 @@ func (a attended) severities() []string { return subjects(a.findings("HERE")) }
 func (a attended) text() string { return fmt.Sprint(a.findings("HERE")) }
 
 // gather lets hosts meet, and returns when all have left.
-func gather(ctx context.Context, pace joinPace, hosts ...*source) []attended {
+func gather(ctx context.Context, pace joinPace, hosts ...*openedSource) []attended {
 	all := make([]attended, len(hosts))
 	var group sync.WaitGroup
 	for i, src := range hosts {
@@ -61,9 +62,9 @@ func gather(ctx context.Context, pace joinPace, hosts ...*source) []attended {
 	return all
 }
 
-func hostsIn(t *testing.T, base string, names ...string) []*source {
+func hostsIn(t *testing.T, base string, names ...string) []*openedSource {
 	t.Helper()
-	var all []*source
+	var all []*openedSource
 	for _, name := range names {
 		all = append(all, hostIn(t, base, name))
 	}
@@ -167,7 +168,7 @@ func TestJoinOfRelatives(t *testing.T) {
 			locks, err := fslock.Open(fslock.Options{Base: base, Self: twin})
 			require.NoError(t, err)
 			defer locks.Close()
-			for _, a := range gather(t.Context(), quickly(2), alpha, &source{locks: locks, self: twin, opt: alpha.opt}) {
+			for _, a := range gather(t.Context(), quickly(2), alpha, &openedSource{locks: locks, self: twin, opt: alpha.opt}) {
 				require.NoError(t, a.err)
 				require.Equal(t, []string{"warning host", "fine join"}, a.severities(), a.text())
 				require.Contains(t, a.text(), what)
@@ -177,7 +178,7 @@ func TestJoinOfRelatives(t *testing.T) {
 }
 
 // deadIn leaves locks behind as a participant does that is killed.
-func deadIn(t *testing.T, src *source, ttl time.Duration, names ...string) {
+func deadIn(t *testing.T, src *openedSource, ttl time.Duration, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		lock, err := multilock.TryAcquire(t.Context(), src.locks, name, multilock.Options{TTL: ttl, Command: joinCommand})
@@ -225,14 +226,14 @@ func TestJoinAfterAMeetingThatDied(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(base, ".locks", seatName(4)), 0o700)) // what a release may leave
 	require.Eventually(t, func() bool {
 		seen, err := multilock.Inspect(t.Context(), dead.locks, markName(1, toldMark), multilock.Patience{})
-		return err == nil && seen.State != multilock.Held
+		return err == nil && seen.State != multilock.StateHeld
 	}, watchdog, poll, "else nobody would take that seat")
 	others := []string{"doctor-join-", "doctor-join-1-x", "doctor-join-x", "doctor-joiner", "nightly"}
 	deadIn(t, dead, 100*time.Millisecond, others...)
 	for _, a := range gather(t.Context(), pace, hostsIn(t, base, "alpha", "beta")...) {
 		require.NoError(t, a.err)
 		require.Equal(t, "fine join", a.severities()[len(a.severities())-1], a.text())
-		require.NotContains(t, a.text(), string(multilock.Unusable))
+		require.NotContains(t, a.text(), string(source.SeverityUnusable))
 	}
 	require.Equal(t, others, namesIn(t, filepath.Join(base, ".locks")))
 }
@@ -249,12 +250,12 @@ func TestJoinIsInterrupted(t *testing.T) {
 	go func() { done <- attended{m, m.run(ctx)} }()
 	beta := hostIn(t, base, "beta")
 	deadIn(t, beta, time.Hour, seatName(2)) // alpha waits for nobody else
-	look := func() multilock.State {
+	look := func() source.State {
 		seen, err := multilock.Inspect(t.Context(), beta.locks, joinName, multilock.Patience{})
 		require.NoError(t, err)
 		return seen.State
 	}
-	require.Eventually(t, func() bool { return look() == multilock.Held }, watchdog, poll)
+	require.Eventually(t, func() bool { return look() == multilock.StateHeld }, watchdog, poll)
 	interrupt(signalled(syscall.SIGINT))
 	a := <-done
 	require.ErrorAs(t, a.err, new(*signalError))
@@ -343,7 +344,7 @@ func TestJoinWhereTheLockIsSomebodyElses(t *testing.T) {
 func TestJoinOfMany(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
-	var hosts []*source
+	var hosts []*openedSource
 	for n := range 6 {
 		hosts = append(hosts, hostIn(t, base, fmt.Sprintf("host%d", n)))
 	}
@@ -408,7 +409,7 @@ func TestJoinDistrustsMarksOfOthers(t *testing.T) {
 	name := markName(1, toldMark)
 	deadIn(t, omega, time.Hour, name)
 	m := &meeting{src: hostIn(t, base, "beta"), pace: quickly(2)}
-	for _, holder := range []*source{alpha, omega} {
+	for _, holder := range []*openedSource{alpha, omega} {
 		p := &peer{seat: 1, holder: multilock.Holder{Identity: holder.self}}
 		told, err := m.hasMark(t.Context(), p, []string{name}, toldMark)
 		require.NoError(t, err)

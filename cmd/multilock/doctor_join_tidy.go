@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // tidyings is how often a meeting is tidied up: what NFS leaves of a file that was
@@ -62,12 +63,12 @@ func (m *meeting) clear(ctx context.Context, name string) (unheld bool, err erro
 	switch {
 	case err != nil:
 		return false, err
-	case seen.State == multilock.Free || seen.Limbo:
-		if group, ok := extra[multilock.Group](m.src, multilock.CheapBarrier); ok {
+	case seen.State == multilock.StateFree || seen.Limbo:
+		if group, ok := extra[source.Group](m.src, source.TraitCheapBarrier); ok {
 			_, err = answered(ctx, func() (struct{}, error) { return struct{}{}, group.Tidy(ctx, name) })
 		}
 		return true, err
-	case seen.State == multilock.Suspect || seen.State == multilock.Dead:
+	case seen.State == multilock.StateSuspect || seen.State == multilock.StateDead:
 		_, err = multilock.Break(ctx, m.src.locks, name, multilock.Want{Token: seen.Record.Token})
 	}
 	return false, err

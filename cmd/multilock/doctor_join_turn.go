@@ -34,7 +34,7 @@ func (m *meeting) contend(ctx context.Context) error {
 func (m *meeting) keptOut(seen multilock.Sighting) {
 	m.blocker = heldBy(seen)
 	for _, p := range m.peers {
-		if seen.State == multilock.Held && p.holder.Identity == seen.Record.Holder.Identity {
+		if seen.State == multilock.StateHeld && p.holder.Identity == seen.Record.Holder.Identity {
 			p.refused++
 			m.blocker = ""
 		}

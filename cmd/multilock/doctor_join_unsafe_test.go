@@ -12,6 +12,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The worlds of these tests are filesystems as they should not be. Each of them is a
@@ -23,20 +24,20 @@ type generous struct {
 	only string // the name for which it does that, "" for all
 }
 
-func (g generous) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+func (g generous) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
 	c, err := g.Source.Contend(ctx, name, claim, patience)
 	if err != nil || (g.only != "" && name != g.only) {
 		return c, err
 	}
-	return generousContender{c, multilock.Record{Name: name, Token: "granted", Claim: claim}}, nil
+	return generousContender{c, source.Record{Name: name, Token: "granted", Claim: claim}}, nil
 }
 
 type generousContender struct {
-	multilock.Contender
-	record multilock.Record
+	source.Contender
+	record source.Record
 }
 
-func (c generousContender) Try(ctx context.Context) (multilock.Lease, error) {
+func (c generousContender) Try(ctx context.Context) (source.Lease, error) {
 	lease, err := c.Contender.Try(ctx)
 	if errors.Is(err, multilock.ErrHeld) {
 		return granted{record: c.record}, nil
@@ -47,11 +48,11 @@ func (c generousContender) Try(ctx context.Context) (multilock.Lease, error) {
 // granted is a lease of a lock that somebody else has.
 type granted struct {
 	bareLease
-	record multilock.Record
+	record source.Record
 }
 
 func (granted) Since() boottime.Instant       { return boottime.Now() }
-func (g granted) Record() multilock.Record    { return g.record }
+func (g granted) Record() source.Record       { return g.record }
 func (granted) Renew(context.Context) error   { return nil }
 func (granted) Release(context.Context) error { return nil }
 func (granted) Close() error                  { return nil }
@@ -62,7 +63,7 @@ func requireUnsafe(t *testing.T, all []attended, texts ...string) {
 	said := ""
 	for _, a := range all {
 		require.NotContains(t, a.severities(), "fine join", a.text())
-		require.Contains(t, a.text(), string(multilock.Unusable))
+		require.Contains(t, a.text(), string(source.SeverityUnusable))
 		said += a.text()
 	}
 	for _, text := range texts {
@@ -70,7 +71,7 @@ func requireUnsafe(t *testing.T, all []attended, texts ...string) {
 	}
 }
 
-func worldOf(t *testing.T, wrap func(name string, locks multilock.Source) multilock.Source) []*source {
+func worldOf(t *testing.T, wrap func(name string, locks multilock.Source) multilock.Source) []*openedSource {
 	t.Helper()
 	hosts := hostsIn(t, t.TempDir(), "alpha", "beta")
 	for _, src := range hosts {
@@ -104,11 +105,11 @@ func (d divided) own(name string) string {
 	return name
 }
 
-func (d divided) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+func (d divided) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
 	return d.Source.Contend(ctx, d.own(name), claim, patience)
 }
 
-func (d divided) Observe(ctx context.Context, name string, patience multilock.Patience) (multilock.Observer, error) {
+func (d divided) Observe(ctx context.Context, name string, patience multilock.Patience) (source.Observer, error) {
 	return d.Source.Observe(ctx, d.own(name), patience)
 }
 
@@ -127,17 +128,17 @@ type miscounting struct {
 	next func() uint64
 }
 
-func (m miscounting) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+func (m miscounting) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
 	c, err := m.Source.Contend(ctx, name, claim, patience)
 	return miscountingContender{c, m.next}, err
 }
 
 type miscountingContender struct {
-	multilock.Contender
+	source.Contender
 	next func() uint64
 }
 
-func (m miscountingContender) Try(ctx context.Context) (multilock.Lease, error) {
+func (m miscountingContender) Try(ctx context.Context) (source.Lease, error) {
 	lease, err := m.Contender.Try(ctx)
 	if err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func (m miscountingContender) Try(ctx context.Context) (multilock.Lease, error) 
 }
 
 type miscountingLease struct {
-	multilock.Lease
+	source.Lease
 	next func() uint64
 }
 
@@ -181,7 +182,7 @@ func TestJoinWhereNumbersDoNotGrow(t *testing.T) {
 // forgetful is a source that loses the lock that all want while it is held.
 type forgetful struct{ multilock.Source }
 
-func (f forgetful) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+func (f forgetful) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
 	c, err := f.Source.Contend(ctx, name, claim, patience)
 	if err != nil || name != joinName {
 		return c, err
@@ -190,12 +191,12 @@ func (f forgetful) Contend(ctx context.Context, name string, claim multilock.Cla
 }
 
 type forgetfulContender struct {
-	multilock.Contender
+	source.Contender
 	locks multilock.Source
 	name  string
 }
 
-func (c forgetfulContender) Try(ctx context.Context) (multilock.Lease, error) {
+func (c forgetfulContender) Try(ctx context.Context) (source.Lease, error) {
 	lease, err := c.Contender.Try(ctx)
 	if err == nil {
 		_, err = multilock.Break(ctx, c.locks, c.name, multilock.Want{Alive: true})

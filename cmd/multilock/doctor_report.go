@@ -5,17 +5,18 @@ import (
 	"text/tabwriter"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // doctorReport is what "doctor --json" prints.
 type doctorReport struct {
-	Base     string              `json:"base"`
-	Group    string              `json:"group"`
-	Host     string              `json:"host"`
-	Findings []multilock.Finding `json:"findings"`
-	Join     *joinView           `json:"join,omitempty"`
-	Promises []promiseView       `json:"promises"`
-	Exit     int                 `json:"exit"`
+	Base     string           `json:"base"`
+	Group    string           `json:"group"`
+	Host     string           `json:"host"`
+	Findings []source.Finding `json:"findings"`
+	Join     *joinView        `json:"join,omitempty"`
+	Promises []promiseView    `json:"promises"`
+	Exit     int              `json:"exit"`
 
 	where   string
 	unshown bool // what is unusable is that other hosts showed nothing
@@ -23,16 +24,16 @@ type doctorReport struct {
 
 // promiseView is a promise as --json shows it: null is what the source does not say.
 type promiseView struct {
-	Trait multilock.Trait `json:"trait"`
-	Kept  *bool           `json:"kept"`
-	Why   string          `json:"why,omitempty"`
+	Trait source.Trait `json:"trait"`
+	Kept  *bool        `json:"kept"`
+	Why   string       `json:"why,omitempty"`
 }
 
 func promisesOf(locks multilock.Source) []promiseView {
 	views := []promiseView{}
-	for _, trait := range multilock.Traits() {
+	for _, trait := range source.Traits() {
 		v := promiseView{Trait: trait}
-		if p, ok := multilock.PromiseOf(locks, trait); ok {
+		if p, ok := source.PromiseOf(locks, trait); ok {
 			v.Kept, v.Why = &p.Kept, p.Why
 		}
 		views = append(views, v)
@@ -40,10 +41,10 @@ func promisesOf(locks multilock.Source) []promiseView {
 	return views
 }
 
-func isUnusable(f multilock.Finding) bool { return f.Severity == multilock.Unusable }
+func isUnusable(f source.Finding) bool { return f.Severity == source.SeverityUnusable }
 
 func (r *doctorReport) add(subject string, err error) {
-	r.Findings = append(r.Findings, multilock.Finding{Subject: subject, Severity: multilock.Unusable, Text: explain(err)})
+	r.Findings = append(r.Findings, source.Finding{Subject: subject, Severity: source.SeverityUnusable, Text: explain(err)})
 }
 
 // doctorError is the verdict where not all is well.
@@ -77,11 +78,11 @@ func (r *doctorReport) verdict() error {
 	d := &doctorError{where: r.where, unshown: r.unshown}
 	for _, f := range r.Findings {
 		switch f.Severity {
-		case multilock.Unusable:
+		case source.SeverityUnusable:
 			d.unusable = true
-		case multilock.Warning:
+		case source.SeverityWarning:
 			d.warnings++
-		case multilock.Fine:
+		case source.SeverityFine:
 		}
 	}
 	if !d.unusable && d.warnings == 0 {
@@ -92,7 +93,7 @@ func (r *doctorReport) verdict() error {
 
 func (r *doctorReport) print(e *env, o *doctorOptions) error {
 	for _, f := range r.Findings {
-		if o.quiet && f.Severity == multilock.Fine {
+		if o.quiet && f.Severity == source.SeverityFine {
 			continue
 		}
 		if err := e.print("%-8s  %s: %s\n", f.Severity, f.Subject, harmless(f.Text)); err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func (p *program) doctor(args ...string) (code int, report doctorReport) {
@@ -22,7 +22,7 @@ func (p *program) doctor(args ...string) (code int, report doctorReport) {
 	return got.code, report
 }
 
-func subjects(found []multilock.Finding) []string {
+func subjects(found []source.Finding) []string {
 	var all []string
 	for _, f := range found {
 		all = append(all, string(f.Severity)+" "+f.Subject)
@@ -39,7 +39,7 @@ func TestDoctorOfADirectory(t *testing.T) {
 	require.NotEmpty(t, report.Host)
 	require.Subset(t, subjects(report.Findings), []string{"fine mount", "fine rules", "fine clock", "fine trial"})
 	require.Equal(t, code == 1, len(report.Findings) > 4, "whether it warns depends on where the tests run")
-	require.Len(t, report.Promises, len(multilock.Traits()))
+	require.Len(t, report.Promises, len(source.Traits()))
 	for _, promise := range report.Promises {
 		require.NotNil(t, promise.Kept, promise.Trait)
 		require.True(t, *promise.Kept, promise.Trait)
@@ -71,10 +71,10 @@ func TestVerdictOfTheDoctor(t *testing.T) {
 	p := newProgram(t)
 	p.vars[envSource] = p.url("full")
 	require.Zero(t, p.run("doctor").code)
-	p.findings = []multilock.Finding{{Subject: "weather", Severity: multilock.Warning, Text: "it rains", Advice: "stay in"}}
+	p.findings = []source.Finding{{Subject: "weather", Severity: source.SeverityWarning, Text: "it rains", Advice: "stay in"}}
 	got := p.run("doctor", "-q")
 	require.Equal(t, ran{1, "warning   weather: it rains\n          stay in\n", "multilock: there is one warning about " + p.url("full") + ", group .locks\n"}, got)
-	p.findings = append(p.findings, multilock.Finding{Subject: "house", Severity: multilock.Unusable, Text: "it burns"})
+	p.findings = append(p.findings, source.Finding{Subject: "house", Severity: source.SeverityUnusable, Text: "it burns"})
 	code, report := p.doctor()
 	require.Equal(t, 125, code)
 	require.Equal(t, []string{"warning weather", "unusable house"}, subjects(report.Findings), "no lock was tried")
@@ -132,7 +132,7 @@ func TestDoctorWhereNobodyCanJoin(t *testing.T) {
 	code, report := p.doctor("--join", "--source", "cook+file://"+p.base+"?period=1h")
 	require.Equal(t, 125, code)
 	require.Contains(t, report.Findings[len(report.Findings)-1].Text, "doctor: --join: this source frees no lock before its time is over")
-	p.promises = []multilock.Promise{{Trait: multilock.BreakByEvidence, Why: "it has no owners"}}
+	p.promises = []source.Promise{{Trait: source.TraitBreakByEvidence, Why: "it has no owners"}}
 	code, report = p.doctor("--join", "--source", p.url("full"))
 	require.Equal(t, 125, code)
 	require.Contains(t, report.Findings[len(report.Findings)-1].Text, "does not tell whether a holder is dead (it has no owners)")

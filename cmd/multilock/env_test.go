@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A job prints its environment sooner or later.
@@ -30,7 +31,7 @@ func TestEnvironmentOfAJobHasNoSecrets(t *testing.T) {
 // time is a failure.
 func TestDeadlinesOfServersAreNoLimits(t *testing.T) {
 	t.Parallel()
-	slow := &multilock.OpError{Source: "x", Op: "ask", Err: fmt.Errorf("no answer: %w", context.DeadlineExceeded)}
+	slow := &source.OpError{Source: "x", Op: "ask", Err: fmt.Errorf("no answer: %w", context.DeadlineExceeded)}
 	require.Equal(t, exitTimeLimit, exitCode(context.DeadlineExceeded))
 	require.Equal(t, exitFailure, exitCode(slow))
 	require.Equal(t, exitUnsure, exitCode(errors.Join(multilock.ErrUnsure, slow)))

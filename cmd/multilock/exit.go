@@ -10,6 +10,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Exit codes. They stay clear of what jobs use themselves, and follow timeout(1)
@@ -118,7 +119,7 @@ func exitCode(err error) int {
 // pastDeadline says whether a limit of ours has passed. That a server did not answer
 // in its own time is a failure like any other.
 func pastDeadline(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*multilock.OpError))
+	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*source.OpError))
 }
 
 // outcome is how the program is to end.

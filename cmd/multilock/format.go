@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // label shows a name as it is if that is harmless on a terminal and in a table.
@@ -34,7 +34,7 @@ func pid(n int) string {
 // ago writes a number of seconds of a view; "?" if it is unknown.
 func ago(s *float64) string {
 	if s == nil {
-		return short(multilock.Unknown)
+		return short(source.Unknown)
 	}
 	return short(time.Duration(*s * float64(time.Second)))
 }

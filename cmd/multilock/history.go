@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 type historyOptions struct {
@@ -54,7 +54,7 @@ func runHistory(ctx context.Context, e *env, o *historyOptions) error {
 	if err != nil {
 		return err
 	}
-	chronicle, err := ability[multilock.Chronicle](src, "history", multilock.History)
+	chronicle, err := ability[source.Chronicle](src, "history", source.TraitHistory)
 	if err = errors.Join(err, src.checkNames(o.names)); err != nil {
 		return src.close(err)
 	}
@@ -67,7 +67,7 @@ func runHistory(ctx context.Context, e *env, o *historyOptions) error {
 		return src.close(err)
 	}
 	if len(o.names) > 0 {
-		events = slices.DeleteFunc(events, func(ev multilock.Event) bool { return !slices.Contains(o.names, ev.Name) })
+		events = slices.DeleteFunc(events, func(ev source.Event) bool { return !slices.Contains(o.names, ev.Name) })
 	}
 	if n := o.limit.value; n > 0 && len(events) > n {
 		events = events[len(events)-n:]
@@ -78,7 +78,7 @@ func runHistory(ctx context.Context, e *env, o *historyOptions) error {
 	return src.close(printHistory(e, events))
 }
 
-func printHistory(e *env, events []multilock.Event) error {
+func printHistory(e *env, events []source.Event) error {
 	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "TIME\tNAME\tEVENT\tHOST\tPID\tUSER\tDETAILS")
 	for _, ev := range events {
@@ -92,7 +92,7 @@ func printHistory(e *env, events []multilock.Event) error {
 }
 
 // details puts what is known beyond the columns into words.
-func details(ev multilock.Event) string {
+func details(ev source.Event) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if ev.Holder != nil {
@@ -125,7 +125,7 @@ func details(ev multilock.Event) string {
 	return strings.Join(parts, ", ")
 }
 
-func printEvents(e *env, events []multilock.Event) error {
+func printEvents(e *env, events []source.Event) error {
 	for _, ev := range events {
 		if err := e.printLine(ev); err != nil {
 			return err

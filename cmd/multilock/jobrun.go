@@ -9,13 +9,14 @@ import (
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // jobRun is one command under a lock that is held.
 type jobRun struct {
 	env     *env
 	opt     *runOptions
-	src     *source
+	src     *openedSource
 	lock    *multilock.Lock
 	slot    int // its number, 0 if it is not one of several
 	signals *signals
@@ -65,7 +66,7 @@ func (r *jobRun) begin(ctx context.Context) {
 	r.begun = true
 	r.warn()
 	r.drawFence(ctx)
-	r.note(ctx, multilock.Acquired, nil, nil)
+	r.note(ctx, source.EventAcquired, nil, nil)
 	if r.opt.verbose {
 		r.env.say("took lock %q after %s", r.lockName(), short(r.waited))
 	}
@@ -107,9 +108,9 @@ func (r *jobRun) holdOn(ctx context.Context) {
 // finish releases the lock and says how all of it ended.
 func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) error {
 	released := r.giveUp(ctx, err)
-	what := multilock.Released
+	what := source.EventReleased
 	if errors.Is(err, multilock.ErrLost) || errors.Is(released, multilock.ErrLost) {
-		what = multilock.Lost
+		what = source.EventLost
 	}
 	var ended error
 	if result != nil && result.Code != 0 {
@@ -154,12 +155,12 @@ func (r *jobRun) giveUp(ctx context.Context, err error) error {
 }
 
 // note writes to the history. That it cannot be written stops no job.
-func (r *jobRun) note(ctx context.Context, what multilock.Happening, result *job.Result, cause error) {
-	event := multilock.Event{
+func (r *jobRun) note(ctx context.Context, what source.EventKind, result *job.Result, cause error) {
+	event := source.Event{
 		Time: time.Now(), What: what, Name: r.lockName(), Token: r.lock.Record().Token, By: r.src.self,
 		User: r.opt.user, Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited, Attempt: r.attempt.Attempt,
 	}
-	if what != multilock.Acquired {
+	if what != source.EventAcquired {
 		event.Held = time.Since(r.since)
 	}
 	if result != nil {

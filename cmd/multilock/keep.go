@@ -13,6 +13,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // keepCommand is the keeper of "acquire", which starts it; people do not.
@@ -43,7 +44,7 @@ func runKeep(ctx context.Context, e *env) error {
 		return answer(e, keepAnswer{}, err)
 	}
 	defer func() { _ = src.close(nil) }() // the end of the process
-	if err := src.require("acquire", multilock.PromptRelease); err != nil {
+	if err := src.require("acquire", source.TraitPromptRelease); err != nil {
 		return answer(e, keepAnswer{}, err)
 	}
 	lock, err := order.acquire(ctx, e, src, in)
@@ -62,7 +63,7 @@ func runKeep(ctx context.Context, e *env) error {
 	if err == nil || errors.Is(err, multilock.ErrLost) && order.Owner.Judge(src.self).Life == process.Gone {
 		// It was given back, or somebody was faster to see that the script has ended.
 		event := acquiredEvent(lock, opt, fence, 0)
-		event.What, event.Held, event.Why = multilock.Released, time.Since(start), why
+		event.What, event.Held, event.Why = source.EventReleased, time.Since(start), why
 		_ = src.note(context.WithoutCancel(ctx), event)
 	}
 	return nil // whoever could be told anything is gone
@@ -79,7 +80,7 @@ func (k keepOrder) locate(err error) error {
 }
 
 // acquire gives up when the standard input ends before there is an answer.
-func (k keepOrder) acquire(ctx context.Context, e *env, src *source, in io.Reader) (*multilock.Lock, error) {
+func (k keepOrder) acquire(ctx context.Context, e *env, src *openedSource, in io.Reader) (*multilock.Lock, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {

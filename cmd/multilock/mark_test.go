@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // stickyLease is one from which the note of a job cannot be taken back.
@@ -28,7 +28,7 @@ func (l stickyLease) MarkJob(ctx context.Context, job process.Group) error {
 // stickyAtFirst makes the first acquisition one of those, and says how many there were.
 func (p *program) stickyAtFirst() *int {
 	count := 0
-	p.acquired = func(lease fullLease) multilock.Lease {
+	p.acquired = func(lease fullLease) source.Lease {
 		if count++; count == 1 {
 			return stickyLease{lease}
 		}

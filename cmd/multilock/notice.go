@@ -77,7 +77,7 @@ func (n *notice) tell(text string, onTerminal bool) {
 
 // obstacle is what is in the way of one who waits for a lock.
 type obstacle struct {
-	src  *source
+	src  *openedSource
 	name string
 	self process.Identity // who waits: what is in place of his, he knows nothing of yet
 
@@ -117,7 +117,7 @@ func (b *obstacle) tell(ctx context.Context, waited time.Duration) string {
 	if err != nil {
 		return ""
 	}
-	if seen.State != multilock.Free && !b.isOwn(seen.Record.Holder.Identity) {
+	if seen.State != multilock.StateFree && !b.isOwn(seen.Record.Holder.Identity) {
 		text += "; it is " + heldBy(seen)
 	}
 	return text

@@ -24,9 +24,9 @@ func TestNoticeNamesOthersOnly(t *testing.T) {
 	require.NoError(t, err)
 	defer lock.Release(t.Context())
 
-	own := &obstacle{src: &source{locks: locks}, name: "x", self: self}
+	own := &obstacle{src: &openedSource{locks: locks}, name: "x", self: self}
 	require.Equal(t, `waiting for lock "x", 5s so far`, own.tell(t.Context(), 5*time.Second))
-	others := &obstacle{src: &source{locks: locks}, name: "x"}
+	others := &obstacle{src: &openedSource{locks: locks}, name: "x"}
 	require.Contains(t, others.tell(t.Context(), 5*time.Second), "; it is held by")
 }
 

@@ -68,7 +68,7 @@ func (r *recording) plan() *lockgroup.Plan {
 }
 
 // settledBefore looks, without the lock, whether the job needs no run.
-func (o *runOptions) settledBefore(ctx context.Context, e *env, src *source, plan *lockgroup.Plan) (settled bool, err error) {
+func (o *runOptions) settledBefore(ctx context.Context, e *env, src *openedSource, plan *lockgroup.Plan) (settled bool, err error) {
 	seen, err := lockgroup.Attempts{Source: src.locks, Plan: plan}.Peek(ctx, o.name)
 	if err != nil || seen.Step == lockgroup.Run {
 		return false, err

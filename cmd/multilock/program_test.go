@@ -16,6 +16,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Nothing that passes comes near the watchdog.
@@ -32,11 +33,11 @@ type program struct {
 	base string
 	vars map[string]string
 	// promises are what a source of the kind "full" says of itself.
-	promises []multilock.Promise
-	findings []multilock.Finding
+	promises []source.Promise
+	findings []source.Finding
 	// acquired, if there is one, gets each lease of such a source, and says what is to be
 	// used in its place.
-	acquired func(fullLease) multilock.Lease
+	acquired func(fullLease) source.Lease
 	// opened is the full URL of the source that was opened last.
 	opened string
 	stdin  *os.File
@@ -128,23 +129,23 @@ func (b bare) Close() error { return b.files.Close() }
 
 func (b bare) Names(ctx context.Context) ([]string, error) { return b.files.Names(ctx) }
 
-func (b bare) Observe(ctx context.Context, name string, patience multilock.Patience) (multilock.Observer, error) {
+func (b bare) Observe(ctx context.Context, name string, patience multilock.Patience) (source.Observer, error) {
 	return b.files.Observe(ctx, name, patience)
 }
 
-func (b bare) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+func (b bare) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
 	c, err := b.files.Contend(ctx, name, claim, patience)
 	return bareContender{c}, err
 }
 
-type bareContender struct{ multilock.Contender }
+type bareContender struct{ source.Contender }
 
-func (c bareContender) Try(ctx context.Context) (multilock.Lease, error) {
+func (c bareContender) Try(ctx context.Context) (source.Lease, error) {
 	lease, err := c.Contender.Try(ctx)
 	return bareLease{lease}, err
 }
 
-type bareLease struct{ multilock.Lease }
+type bareLease struct{ source.Lease }
 
 func (bareLease) Fence(context.Context) (uint64, error) { return 0, multilock.ErrUnsupported }
 
@@ -157,32 +158,32 @@ type full struct {
 	p *program
 }
 
-func (f full) Promises() []multilock.Promise { return f.p.promises }
+func (f full) Promises() []source.Promise { return f.p.promises }
 
-func (f full) Examine(context.Context) []multilock.Finding { return f.p.findings }
+func (f full) Examine(context.Context) []source.Finding { return f.p.findings }
 
-func (f full) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+func (f full) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
 	c, err := f.Source.Contend(ctx, name, claim, patience)
 	return fullContender{c, f.p}, err
 }
 
 type fullContender struct {
-	multilock.Contender
+	source.Contender
 	p *program
 }
 
-func (c fullContender) Try(ctx context.Context) (multilock.Lease, error) {
+func (c fullContender) Try(ctx context.Context) (source.Lease, error) {
 	lease, err := c.Contender.Try(ctx)
 	if err != nil || c.p.acquired == nil {
 		return lease, err
 	}
-	return c.p.acquired(fullLease{lease, lease.(multilock.Committer)}), nil
+	return c.p.acquired(fullLease{lease, lease.(source.Committer)}), nil
 }
 
 // fullLease is a lease with all that the command uses of one.
 type fullLease struct {
-	multilock.Lease
-	multilock.Committer
+	source.Lease
+	source.Committer
 }
 
 // LogPath hides that of the directory.

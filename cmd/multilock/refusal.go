@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // refusalMemory is how far back refusals are counted.
@@ -13,17 +14,17 @@ const refusalMemory = 90 * 24 * time.Hour
 // countRefusal writes a refusal into the history, and returns how many times in a
 // row this host has met the same holder. Between healthy runs the holder
 // changes; one that stays hangs.
-func countRefusal(ctx context.Context, src *source, held *multilock.HeldError, o *runOptions) (int, error) {
+func countRefusal(ctx context.Context, src *openedSource, held *multilock.HeldError, o *runOptions) (int, error) {
 	self := src.self
-	event := multilock.Event{
-		Time: time.Now(), What: multilock.Refused, Name: o.name, Token: held.Sighting.Record.Token, By: self,
+	event := source.Event{
+		Time: time.Now(), What: source.EventRefused, Name: o.name, Token: held.Sighting.Record.Token, By: self,
 		User: o.user, Command: commandLine(o.command), Holder: &held.Sighting.Record.Holder, Why: held.Sighting.Why,
 	}
-	journal, err := ability[multilock.Journal](src, "run: --fail-after", multilock.History)
+	journal, err := ability[source.Journal](src, "run: --fail-after", source.TraitHistory)
 	if err != nil {
 		return 1, err
 	}
-	if err := journal.Record(ctx, []multilock.Event{event}); err != nil {
+	if err := journal.Record(ctx, []source.Event{event}); err != nil {
 		return 1, err
 	}
 	events, err := journal.History(ctx, time.Now().Add(-refusalMemory))
@@ -34,7 +35,7 @@ func countRefusal(ctx context.Context, src *source, held *multilock.HeldError, o
 	for _, past := range events {
 		switch {
 		case past.Name != o.name:
-		case past.What != multilock.Refused:
+		case past.What != source.EventRefused:
 			count = 0
 		case past.By.Host == self.Host && past.Token == event.Token:
 			count++

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 type releaseOptions struct {
@@ -47,7 +48,7 @@ func runRelease(ctx context.Context, e *env, o *releaseOptions) error {
 	if err != nil {
 		return err
 	}
-	for _, trait := range []multilock.Trait{multilock.PromptRelease, multilock.NamedHolder} {
+	for _, trait := range []source.Trait{source.TraitPromptRelease, source.TraitNamedHolder} {
 		if err := src.require("release", trait); err != nil {
 			return src.close(err)
 		}
@@ -55,7 +56,7 @@ func runRelease(ctx context.Context, e *env, o *releaseOptions) error {
 	return src.close(release(ctx, e, src, o))
 }
 
-func release(ctx context.Context, e *env, src *source, o *releaseOptions) error {
+func release(ctx context.Context, e *env, src *openedSource, o *releaseOptions) error {
 	seen, err := multilock.Break(ctx, src.locks, o.name, multilock.Want{Token: o.token, Alive: true})
 	switch {
 	case errors.Is(err, multilock.ErrFree):
@@ -65,8 +66,8 @@ func release(ctx context.Context, e *env, src *source, o *releaseOptions) error 
 	case err != nil:
 		return err
 	}
-	_ = src.note(ctx, multilock.Event{ // the lock is released, written down or not
-		Time: time.Now(), What: multilock.Released, Name: o.name, Token: o.token, By: src.self, User: o.user,
+	_ = src.note(ctx, source.Event{ // the lock is released, written down or not
+		Time: time.Now(), What: source.EventReleased, Name: o.name, Token: o.token, By: src.self, User: o.user,
 		Held: max(seen.Age, 0), Why: "released with its token",
 	})
 	if o.json {

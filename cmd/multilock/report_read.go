@@ -9,6 +9,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/report"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // What the page says of sources that cannot tell everything.
@@ -40,7 +41,7 @@ func readReport(ctx context.Context, src multilock.Source, since time.Time) (rep
 }
 
 func readHistory(ctx context.Context, src multilock.Source, since time.Time, in *report.Input) (err error) {
-	chronicle, ok := src.(multilock.Chronicle)
+	chronicle, ok := src.(source.Chronicle)
 	if !ok {
 		return multilock.ErrUnsupported
 	}
@@ -61,7 +62,7 @@ func readHeld(ctx context.Context, src multilock.Source, _ time.Time, in *report
 		switch {
 		case errs[i] != nil:
 			in.Missing = append(in.Missing, fmt.Sprintf("lock %q could not be looked at: %v", name, errs[i]))
-		case seen[i].State != multilock.Free && !seen[i].Limbo:
+		case seen[i].State != multilock.StateFree && !seen[i].Limbo:
 			in.Held = append(in.Held, lockgroup.Holding{Name: name, Sighting: seen[i]})
 		}
 	}
@@ -93,7 +94,7 @@ func readEnds(ctx context.Context, src multilock.Source, since time.Time, in *re
 // readRecorded reads the results, but for those of which the history tells that they
 // are successes: of many jobs most are.
 func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in *report.Input) error {
-	ledger, ok := src.(multilock.Ledger)
+	ledger, ok := src.(source.Ledger)
 	if !ok {
 		return multilock.ErrUnsupported
 	}
@@ -124,7 +125,7 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 
 // readForReport returns nil if there is no result. One that cannot be read is shown
 // as what it is.
-func readForReport(ctx context.Context, src multilock.Ledger, name string) *multilock.Result {
+func readForReport(ctx context.Context, src source.Ledger, name string) *multilock.Result {
 	r, err := src.Result(ctx, name)
 	switch {
 	case errors.Is(err, multilock.ErrNoResult):
@@ -138,13 +139,13 @@ func readForReport(ctx context.Context, src multilock.Ledger, name string) *mult
 
 // onlySuccesses are the names whose recorded attempts all succeeded and were not
 // forgotten: after a success no attempt is made.
-func onlySuccesses(events []multilock.Event) map[string]bool {
+func onlySuccesses(events []source.Event) map[string]bool {
 	told := map[string]bool{}
 	for _, e := range events {
 		switch e.What {
-		case multilock.Forgot:
+		case source.EventForgot:
 			told[e.Name] = false
-		case multilock.Committed:
+		case source.EventCommitted:
 			before, met := told[e.Name]
 			told[e.Name] = (before || !met) && e.Exit != nil && *e.Exit == 0
 		}
@@ -153,7 +154,7 @@ func onlySuccesses(events []multilock.Event) map[string]bool {
 }
 
 // findLogs finds the output of the jobs that somebody will want to look at.
-func (o *reportOptions) findLogs(src *source, t *report.Timeline) {
+func (o *reportOptions) findLogs(src *openedSource, t *report.Timeline) {
 	batch := &batchOptions{common: o.common, logs: o.logs}
 	inParallel(len(t.Jobs), func(i int) {
 		if job := &t.Jobs[i]; job.State.Trouble() {

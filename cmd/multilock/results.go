@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // resultView is a result as --json shows it.
@@ -85,7 +86,7 @@ func (v resultView) whyCell() string {
 // for people only.
 func (v resultView) endedAgo() string {
 	if v.Start.IsZero() {
-		return short(multilock.Unknown)
+		return short(source.Unknown)
 	}
 	end := v.Start.Add(time.Duration(v.Duration * float64(time.Second)))
 	return short(max(time.Since(end), 0))
@@ -103,7 +104,7 @@ type resultsView struct {
 
 // readResults reads the results of the names. What nobody will look at is counted
 // and let go: a group may have very many.
-func readResults(ctx context.Context, src multilock.Ledger, names []string, keepAll keep) resultsView {
+func readResults(ctx context.Context, src source.Ledger, names []string, keepAll keep) resultsView {
 	found := make([]*resultView, len(names))
 	var mu sync.Mutex
 	sum := resultsView{List: []resultView{}}
@@ -132,7 +133,7 @@ type keep bool
 
 // readOne reports false if there is no result. One that cannot be read is shown
 // as what it is.
-func readOne(ctx context.Context, src multilock.Ledger, name string) (resultView, bool) {
+func readOne(ctx context.Context, src source.Ledger, name string) (resultView, bool) {
 	r, err := src.Result(ctx, name)
 	switch {
 	case errors.Is(err, multilock.ErrNoResult):

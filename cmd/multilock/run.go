@@ -11,6 +11,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // runOptions is what "run" was asked to do.
@@ -51,7 +52,7 @@ func (h *holding) options() multilock.Options {
 // check finds what contradicts itself, before anything is touched.
 func (h *holding) check(command string) error {
 	if h.ttl.set && h.ttl.value == 0 {
-		return usagef(command, "--ttl 0: a lock without a time to live could never be taken over; use at least %s", multilock.MinTTL)
+		return usagef(command, "--ttl 0: a lock without a time to live could never be taken over; use at least %s", source.MinTTL)
 	}
 	if h.poll.set && h.poll.value == 0 {
 		return usagef(command, "--poll 0: use a small duration instead, such as 10ms")
@@ -181,7 +182,7 @@ func runRun(ctx context.Context, e *env, o *runOptions) error {
 
 // runUnderLock takes the lock, and once more if it was lost before the job was started
 // (this host slept just then) and there is time left to wait.
-func (o *runOptions) runUnderLock(ctx context.Context, e *env, src *source, sigs *signals, plan *lockgroup.Plan, start time.Time) error {
+func (o *runOptions) runUnderLock(ctx context.Context, e *env, src *openedSource, sigs *signals, plan *lockgroup.Plan, start time.Time) error {
 	opt := o.options()
 	opt.Job, opt.User, opt.Command = true, o.user, commandLine(o.command)
 	for begin := time.Now(); ; {
@@ -201,19 +202,19 @@ func (o *runOptions) runUnderLock(ctx context.Context, e *env, src *source, sigs
 }
 
 // checkAbilities finds options that the source cannot fulfil.
-func (o *runOptions) checkAbilities(src *source) error {
+func (o *runOptions) checkAbilities(src *openedSource) error {
 	if o.recorded() {
-		if _, err := ability[multilock.Ledger](src, "run: "+o.option(), multilock.Results); err != nil {
+		if _, err := ability[source.Ledger](src, "run: "+o.option(), source.TraitResults); err != nil {
 			return err
 		}
 	}
 	if o.every.set {
-		if _, err := ability[multilock.Timekeeper](src, "run: --every", multilock.OneClock); err != nil {
+		if _, err := ability[source.Timekeeper](src, "run: --every", source.TraitOneClock); err != nil {
 			return err
 		}
 	}
 	if o.failAfter.set {
-		if _, err := ability[multilock.Journal](src, "run: --fail-after", multilock.History); err != nil {
+		if _, err := ability[source.Journal](src, "run: --fail-after", source.TraitHistory); err != nil {
 			return err
 		}
 	}
@@ -221,7 +222,7 @@ func (o *runOptions) checkAbilities(src *source) error {
 }
 
 // take acquires a lock as --wait says, and tells who is in the way meanwhile.
-func take(ctx context.Context, e *env, src *source, name string, opt multilock.Options, limit waitLimit, o common) (*multilock.Lock, error) {
+func take(ctx context.Context, e *env, src *openedSource, name string, opt multilock.Options, limit waitLimit, o common) (*multilock.Lock, error) {
 	if !limit.waits() {
 		lock, err := multilock.TryAcquire(ctx, src.locks, name, opt)
 		return lock, src.ifLasting(err)
@@ -238,7 +239,7 @@ func take(ctx context.Context, e *env, src *source, name string, opt multilock.O
 
 // refused notes in the history that somebody else holds the lock, and counts how
 // often that was so in a row.
-func (o *runOptions) refused(ctx context.Context, e *env, src *source, err error) error {
+func (o *runOptions) refused(ctx context.Context, e *env, src *openedSource, err error) error {
 	if !errors.Is(err, multilock.ErrHeld) {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // work is one attempt. With an error nothing is recorded, and it is the last one.
@@ -54,7 +55,7 @@ func resultOf(ended job.Result, why error) multilock.Result {
 // recorded tells the history of an attempt whose result is recorded.
 func (r *jobRun) recorded(ctx context.Context, _ multilock.Result) {
 	r.committed = true
-	r.note(ctx, multilock.Committed, r.result, r.why)
+	r.note(ctx, source.EventCommitted, r.result, r.why)
 }
 
 func notRecorded(e *lockgroup.UnrecordedError) error {

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // lostAtFirst takes the lock away from whoever acquires it first, as somebody does who
 // finds it silent while its holder is frozen.
 func (p *program) lostAtFirst() {
 	var first sync.Once
-	p.acquired = func(lease fullLease) multilock.Lease {
+	p.acquired = func(lease fullLease) source.Lease {
 		first.Do(func() { assert.NoError(p.t, os.RemoveAll(filepath.Join(p.base, ".locks", lease.Record().Name))) })
 		return lease
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/runner"
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A lock that ends by time is over for its holder before others can have it, and
@@ -18,12 +18,12 @@ a quarter of the time at most; the exit code is 124. Such a lock stays taken unt
 its period is over, however early the command ends.`
 
 // checkTimed finds options that mean nothing to a lock that ends by time.
-func (o *runOptions) checkTimed(src *source) error {
+func (o *runOptions) checkTimed(src *openedSource) error {
 	if !src.timed() {
 		return nil
 	}
 	if o.slots.set {
-		return src.lacking("run: --slots", multilock.PromptRelease)
+		return src.lacking("run: --slots", source.TraitPromptRelease)
 	}
 	for _, option := range []struct {
 		name  string
@@ -44,8 +44,8 @@ type lastingError struct{ err error }
 func (l *lastingError) Error() string { return l.err.Error() }
 func (l *lastingError) Unwrap() error { return l.err }
 
-func (s *source) ifLasting(err error) error {
-	if err != nil && s.denies(multilock.BreakByForce) {
+func (s *openedSource) ifLasting(err error) error {
+	if err != nil && s.denies(source.TraitBreakByForce) {
 		return &lastingError{err}
 	}
 	return err

@@ -24,7 +24,7 @@ func (o *runOptions) checkSlots(command string) error {
 
 // acquire takes the lock, or one of the slots, and waits for it as long as it may. The
 // number is that of the slot, 0 for the lock.
-func (o *runOptions) acquire(ctx context.Context, e *env, src *source, opt multilock.Options, limit waitLimit) (*multilock.Lock, int, error) {
+func (o *runOptions) acquire(ctx context.Context, e *env, src *openedSource, opt multilock.Options, limit waitLimit) (*multilock.Lock, int, error) {
 	if !o.slots.set {
 		lock, err := take(ctx, e, src, o.name, opt, limit, o.common)
 		return lock, 0, err
@@ -45,7 +45,7 @@ func (o *runOptions) acquire(ctx context.Context, e *env, src *source, opt multi
 }
 
 // waitingForSlot says who holds the slots.
-func waitingForSlot(src *source, name string, n int) noticeText {
+func waitingForSlot(src *openedSource, name string, n int) noticeText {
 	return func(ctx context.Context, waited time.Duration) string {
 		names, err := src.locks.Names(ctx)
 		if err != nil {
@@ -58,7 +58,7 @@ func waitingForSlot(src *source, name string, n int) noticeText {
 			if !ok || of != name || i > n || len(hosts) == most {
 				continue
 			}
-			if seen, err := multilock.Inspect(ctx, src.locks, lock, multilock.Patience{}); err == nil && seen.State != multilock.Free {
+			if seen, err := multilock.Inspect(ctx, src.locks, lock, multilock.Patience{}); err == nil && seen.State != multilock.StateFree {
 				hosts = append(hosts, fmt.Sprintf("slot %d by %s", i, seen.Record.Holder))
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // cooking is a source of cooking locks, and what its registers lie in.
@@ -24,8 +25,8 @@ type cooking struct {
 
 // cookingLocks are those of package cooklock, the classic ones as well.
 type cookingLocks interface {
-	multilock.Describer
-	multilock.NameChecker
+	source.Describer
+	source.NameChecker
 }
 
 // newCooking makes the source that the URL's parameters ask for. It closes what the
@@ -147,12 +148,12 @@ func completeCookFiles(_ *env, o *common) error {
 	return err
 }
 
-// Examine implements multilock.Examiner. A register needs the same of a directory
+// Examine implements source.Examiner. A register needs the same of a directory
 // as the lock that lives there by default.
-func (c *cookingFiles) Examine(ctx context.Context) []multilock.Finding {
+func (c *cookingFiles) Examine(ctx context.Context) []source.Finding {
 	files, err := fslock.Open(fslock.Options{Base: c.base, Group: c.group})
 	if err != nil {
-		return []multilock.Finding{{Subject: "directory", Severity: multilock.Unusable, Text: err.Error()}}
+		return []source.Finding{{Subject: "directory", Severity: source.SeverityUnusable, Text: err.Error()}}
 	}
 	defer files.Close() //nolint:errcheck // nothing was locked
 	return files.Examine(ctx)

@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // sourceKind is a kind of lock source, by the scheme of its URLs.
@@ -42,15 +43,15 @@ func sourceKinds() []sourceKind {
 	}
 }
 
-// source is an opened lock source, and what the commands know of it beside.
-type source struct {
+// openedSource is an opened lock source, and what the commands know of it beside.
+type openedSource struct {
 	locks multilock.Source // with as many more abilities as it has: see ability
 	self  process.Identity // who this process is
 	opt   common           // the options that selected it
 }
 
 // openSource opens the source that the options name.
-func openSource(ctx context.Context, e *env, o common) (*source, error) {
+func openSource(ctx context.Context, e *env, o common) (*openedSource, error) {
 	kind, err := e.kindOf(o.scheme())
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func openSource(ctx context.Context, e *env, o common) (*source, error) {
 	if err != nil {
 		return nil, o.withoutSecrets(e, err)
 	}
-	s := &source{locks: locks, opt: o}
+	s := &openedSource{locks: locks, opt: o}
 	if s.self, err = whoIs(locks); err != nil {
 		return nil, s.close(err)
 	}
@@ -87,7 +88,7 @@ func whoIs(locks multilock.Source) (process.Identity, error) {
 }
 
 // close joins what closing says to an error.
-func (s *source) close(err error) error {
+func (s *openedSource) close(err error) error {
 	if closer, ok := s.locks.(io.Closer); ok {
 		return errors.Join(err, closer.Close())
 	}
@@ -95,7 +96,7 @@ func (s *source) close(err error) error {
 }
 
 // where names the source and its group for people.
-func (s *source) where() string {
+func (s *openedSource) where() string {
 	switch {
 	case s.opt.isFiles():
 		return filepath.Join(s.opt.base, s.opt.group)
@@ -107,19 +108,19 @@ func (s *source) where() string {
 
 // timed says whether a lock of this source is over at a fixed time, and not when it
 // is released.
-func (s *source) timed() bool { return s.denies(multilock.PromptRelease) }
+func (s *openedSource) timed() bool { return s.denies(source.TraitPromptRelease) }
 
 // note writes into the history, if the source keeps one.
-func (s *source) note(ctx context.Context, event multilock.Event) error {
-	if journal, ok := extra[multilock.Journal](s, multilock.History); ok {
-		return journal.Record(ctx, []multilock.Event{event})
+func (s *openedSource) note(ctx context.Context, event source.Event) error {
+	if journal, ok := extra[source.Journal](s, source.TraitHistory); ok {
+		return journal.Record(ctx, []source.Event{event})
 	}
 	return nil
 }
 
 // retract removes the manifest of the group, if the source keeps any.
-func (s *source) retract(ctx context.Context) error {
-	if register, ok := extra[multilock.Register](s, multilock.Manifest); ok {
+func (s *openedSource) retract(ctx context.Context) error {
+	if register, ok := extra[source.ManifestStore](s, source.TraitManifest); ok {
 		return register.Retract(ctx)
 	}
 	return nil
@@ -127,8 +128,8 @@ func (s *source) retract(ctx context.Context) error {
 
 // checkNames finds names that no lock of the source can have, as far as it can
 // tell that beforehand.
-func (s *source) checkNames(names []string) error {
-	checker, ok := s.locks.(multilock.NameChecker)
+func (s *openedSource) checkNames(names []string) error {
+	checker, ok := s.locks.(source.NameChecker)
 	if !ok {
 		return nil
 	}

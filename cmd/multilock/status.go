@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 type statusOptions struct {
@@ -89,9 +90,9 @@ func runStatus(ctx context.Context, e *env, o *statusOptions) error {
 
 // check finds what cannot be asked of the source. Results are an extra, unless it is
 // those that were asked for.
-func (o *statusOptions) check(src *source) error {
+func (o *statusOptions) check(src *openedSource) error {
 	if o.results {
-		if _, err := ability[multilock.Ledger](src, "status: --results", multilock.Results); err != nil {
+		if _, err := ability[source.Ledger](src, "status: --results", source.TraitResults); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func (o *statusOptions) check(src *source) error {
 
 // watchStatus goes on when a look fails: somebody who watches wants to see the
 // file server come back, too.
-func watchStatus(ctx context.Context, e *env, src *source, o *statusOptions) error {
+func watchStatus(ctx context.Context, e *env, src *openedSource, o *statusOptions) error {
 	if !o.every.set || o.every.value == 0 {
 		o.every.value = 2 * time.Second
 	}
@@ -126,7 +127,7 @@ func watchStatus(ctx context.Context, e *env, src *source, o *statusOptions) err
 }
 
 // look inspects the locks that were asked for, or all that are held.
-func (o *statusOptions) look(ctx context.Context, src *source) (statusReport, error) {
+func (o *statusOptions) look(ctx context.Context, src *openedSource) (statusReport, error) {
 	report := statusReport{Base: src.opt.place(), Group: src.opt.group, Locks: []lockView{}, where: src.where()}
 	names := o.names
 	if len(names) == 0 {
@@ -140,15 +141,15 @@ func (o *statusOptions) look(ctx context.Context, src *source) (statusReport, er
 		names = all
 	}
 	for _, l := range inspectAll(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.value}) {
-		if l.State != multilock.Free.String() || len(o.names) > 0 {
+		if l.State != multilock.StateFree.String() || len(o.names) > 0 {
 			report.Locks = append(report.Locks, l)
 		}
 	}
 	return report, o.lookAtResults(ctx, src, &report)
 }
 
-func (o *statusOptions) lookAtResults(ctx context.Context, src *source, report *statusReport) error {
-	ledger, ok := extra[multilock.Ledger](src, multilock.Results)
+func (o *statusOptions) lookAtResults(ctx context.Context, src *openedSource, report *statusReport) error {
+	ledger, ok := extra[source.Ledger](src, source.TraitResults)
 	if !ok {
 		return nil
 	}
@@ -232,7 +233,7 @@ func (r statusReport) unsure() error {
 // handful of requests, each of which takes its time and none of the processor's.
 const inspectors = 8
 
-func inspectAll(ctx context.Context, src *source, names []string, patience multilock.Patience) []lockView {
+func inspectAll(ctx context.Context, src *openedSource, names []string, patience multilock.Patience) []lockView {
 	views := make([]lockView, len(names))
 	inParallel(len(names), func(i int) { views[i] = inspectOne(ctx, src, names[i], patience) })
 	return views
@@ -260,7 +261,7 @@ func inParallel(n int, f func(i int)) {
 const stateUnknown = "unknown"
 
 // inspectOne shows an error as what it is: a lock whose state is unknown.
-func inspectOne(ctx context.Context, src *source, name string, patience multilock.Patience) lockView {
+func inspectOne(ctx context.Context, src *openedSource, name string, patience multilock.Patience) lockView {
 	seen, err := multilock.Inspect(ctx, src.locks, name, patience)
 	if err != nil {
 		return lockView{Name: name, State: stateUnknown, Why: err.Error()}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/lockgroup"
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 const tickHelp = `With --every the job runs once per tick, on whichever host comes first, by the clock
@@ -31,7 +31,7 @@ type everyTick struct {
 
 func (t *everyTick) Set(text string) error {
 	value, err := lockgroup.ParseEvery(text)
-	var invalid *multilock.InvalidError
+	var invalid *source.InvalidError
 	if errors.As(err, &invalid) {
 		return errors.New(invalid.Why)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // lockView is a lock as --json shows it. Durations are seconds; null is unknown.
@@ -36,7 +37,7 @@ func viewOf(name string, s multilock.Sighting) lockView {
 }
 
 func seconds(d time.Duration) *float64 {
-	if d == multilock.Unknown {
+	if d == source.Unknown {
 		return nil
 	}
 	s := d.Seconds()
@@ -46,7 +47,7 @@ func seconds(d time.Duration) *float64 {
 // short writes a duration for people, in at most two units.
 func short(d time.Duration) string {
 	switch {
-	case d == multilock.Unknown:
+	case d == source.Unknown:
 		return "?"
 	case d < time.Second:
 		return d.Round(time.Millisecond).String()
@@ -71,10 +72,10 @@ func describe(name string, s multilock.Sighting) string {
 func heldBy(s multilock.Sighting) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "held by %s", s.Record.Holder)
-	if s.Age != multilock.Unknown {
+	if s.Age != source.Unknown {
 		fmt.Fprintf(&b, ", for %s", short(s.Age))
 	}
-	if s.Silence != multilock.Unknown && s.Record.Heartbeat > 0 {
+	if s.Silence != source.Unknown && s.Record.Heartbeat > 0 {
 		fmt.Fprintf(&b, ", last sign of life %s ago", short(s.Silence))
 	}
 	if s.Why != "" {

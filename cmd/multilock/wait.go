@@ -9,6 +9,7 @@ import (
 
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 type waitOptions struct {
@@ -139,20 +140,20 @@ func runWait(ctx context.Context, e *env, o *waitOptions) error {
 }
 
 // askable is the source as one at which a barrier can wait.
-func (o *waitOptions) askable(src *source) (multilock.Group, error) {
+func (o *waitOptions) askable(src *openedSource) (source.Group, error) {
 	if len(o.members) > 0 || o.expect.set {
-		if _, err := ability[multilock.Changes](src, "wait", multilock.Results); err != nil {
+		if _, err := ability[source.Changes](src, "wait", source.TraitResults); err != nil {
 			return nil, err
 		}
 	}
 	if err := src.checkNames(o.members); err != nil {
 		return nil, err
 	}
-	return ability[multilock.Group](src, "wait", multilock.CheapBarrier)
+	return ability[source.Group](src, "wait", source.TraitCheapBarrier)
 }
 
 // waitAt waits, shows how far it has come, and reports how it ended.
-func waitAt(ctx context.Context, e *env, o *waitOptions, src *source, barrier *lockgroup.Barrier) error {
+func waitAt(ctx context.Context, e *env, o *waitOptions, src *openedSource, barrier *lockgroup.Barrier) error {
 	sigs := catchSignals()
 	defer sigs.release()
 	limit := waitLimit{duration: o.timeout, forever: !o.timeout.set}

@@ -44,7 +44,7 @@ type failedView struct {
 	Ended   string `json:"ended,omitempty"` // when, by the clock of that host
 }
 
-func viewOfWait(src *source, r lockgroup.Report, waited time.Duration, err error) waitView {
+func viewOfWait(src *openedSource, r lockgroup.Report, waited time.Duration, err error) waitView {
 	v := waitView{
 		Base: src.opt.place(), Group: src.opt.group, Open: err == nil || exitCode(err) == exitNotDone, OK: err == nil,
 		Done: r.Done, Failed: []failedView{}, Incomplete: viewsOfIncomplete(r.Incomplete), Crashed: viewsOf(r.Crashed), Missing: append([]string{}, r.Missing...),

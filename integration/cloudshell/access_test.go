@@ -15,6 +15,7 @@ import (
 	"github.com/multilock/go/integration/fakecloudshell"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cloudshell"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A session that has ended is replaced once, whichever way the server says so.
@@ -121,11 +122,11 @@ func TestDeadHolderWithoutTheServersClock(t *testing.T) {
 	opt := serverOptions()
 	opt.Policy.Without = []fakecloudshell.Method{fakecloudshell.GetTime}
 	l := newLab(t, opt)
-	c, err := l.open(t).Contend(t.Context(), "MUTEX", multilock.Claim{TTL: time.Second, Heartbeat: 100 * time.Millisecond}, multilock.Patience{})
+	c, err := l.open(t).Contend(t.Context(), "MUTEX", source.Claim{TTL: time.Second, Heartbeat: 100 * time.Millisecond}, multilock.Patience{})
 	require.NoError(t, err)
 	_, err = c.Try(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, multilock.Unknown, requireHeld(t, l.open(t), "MUTEX").Silence)
+	require.Equal(t, source.Unknown, requireHeld(t, l.open(t), "MUTEX").Silence)
 	lock, err := multilock.Acquire(t.Context(), l.open(t), "MUTEX", multilock.Options{})
 	require.NoError(t, err)
 	release(t, lock)
@@ -134,18 +135,18 @@ func TestDeadHolderWithoutTheServersClock(t *testing.T) {
 func TestExamine(t *testing.T) {
 	l := newLab(t, serverOptions())
 	for _, f := range l.open(t).Examine(t.Context()) {
-		require.NotEqual(t, multilock.Unusable, f.Severity, f.Text)
+		require.NotEqual(t, source.SeverityUnusable, f.Severity, f.Text)
 	}
 	l.opt.Password = cloudshell.NewSecret("wrong")
 	findings := l.open(t).Examine(t.Context())
-	require.Equal(t, multilock.Unusable, findings[len(findings)-1].Severity)
-	promised := map[multilock.Trait]bool{}
-	_, told := multilock.PromiseOf(l.open(t), multilock.Results)
+	require.Equal(t, source.SeverityUnusable, findings[len(findings)-1].Severity)
+	promised := map[source.Trait]bool{}
+	_, told := source.PromiseOf(l.open(t), source.TraitResults)
 	require.False(t, told, "the model decides, and nobody has looked at it")
 	l.opt.Password = cloudshell.NewSecret(password)
 	for _, p := range l.ready(t).Promises() {
 		require.NotEmpty(t, p.Why, p.Trait)
 		promised[p.Trait] = true
 	}
-	require.Len(t, promised, len(multilock.Traits()))
+	require.Len(t, promised, len(source.Traits()))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/multilock/go/integration/fakecloudshell"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // What happens between a breaker's listing and its step, each time that it tries.
@@ -28,7 +29,7 @@ func atSteps(l *lab, do func() bool) {
 }
 
 // lease is a lock that is renewed by nobody else than the test.
-func lease(t *testing.T, l *lab, claim multilock.Claim) multilock.Lease {
+func lease(t *testing.T, l *lab, claim source.Claim) source.Lease {
 	t.Helper()
 	c, err := l.open(t).Contend(t.Context(), "MUTEX", claim, multilock.Patience{})
 	require.NoError(t, err)
@@ -38,7 +39,7 @@ func lease(t *testing.T, l *lab, claim multilock.Claim) multilock.Lease {
 }
 
 // hourly does not expire in a test.
-func hourly() multilock.Claim { return multilock.Claim{TTL: time.Hour, Heartbeat: time.Minute} }
+func hourly() source.Claim { return source.Claim{TTL: time.Hour, Heartbeat: time.Minute} }
 
 // A sign of life is not another holder: whoever has the token, or force, gets through.
 func TestSignsOfLifeDoNotStopForce(t *testing.T) {
@@ -110,7 +111,7 @@ func TestASignOfLifeStopsABreak(t *testing.T) {
 func TestForceDoesNotReachTheNextHolder(t *testing.T) {
 	l := newLab(t, serverOptions())
 	holder := lease(t, l, hourly())
-	var next multilock.Lease
+	var next source.Lease
 	atSteps(l, func() bool {
 		require.NoError(t, holder.Renew(context.Background()))
 		require.NoError(t, holder.Release(context.Background()))

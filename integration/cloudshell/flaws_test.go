@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cloudshell"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The tests of this file are named after what the sample code of the convention
@@ -84,7 +85,7 @@ func TestLockOfADeadHolderIsTakenOver(t *testing.T) {
 	dead, err := process.Self()
 	require.NoError(t, err)
 	dead.PID, dead.Start = 1<<22+1, 1 // above any pid
-	c, err := l.open(t).Contend(t.Context(), "MUTEX", multilock.Claim{Holder: multilock.Holder{Identity: dead}, TTL: time.Hour, Heartbeat: time.Minute}, multilock.Patience{})
+	c, err := l.open(t).Contend(t.Context(), "MUTEX", source.Claim{Holder: multilock.Holder{Identity: dead}, TTL: time.Hour, Heartbeat: time.Minute}, multilock.Patience{})
 	require.NoError(t, err)
 	_, err = c.Try(t.Context())
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/multilock/go/integration/fakecloudshell"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // plainLab has a model without the owner's attribute.
@@ -87,7 +88,7 @@ func TestPlainLocksKeepNoResults(t *testing.T) {
 	_, err = lock.Fence(t.Context())
 	require.ErrorIs(t, err, multilock.ErrUnsupported)
 	release(t, lock)
-	promise, ok := multilock.PromiseOf(src, multilock.Results)
+	promise, ok := source.PromiseOf(src, source.TraitResults)
 	require.True(t, ok)
 	require.False(t, promise.Kept)
 }

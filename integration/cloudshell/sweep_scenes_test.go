@@ -12,6 +12,7 @@ import (
 
 	"github.com/multilock/go/integration/fakecloudshell"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // scenes are all parts of the protocol that change something.
@@ -85,7 +86,7 @@ func silent(s *stage) error {
 	}
 	var err error
 	s.observer, err = s.src.Observe(s.Context(), sweptName, multilock.Patience{})
-	for err == nil && s.seen.State != multilock.Dead {
+	for err == nil && s.seen.State != multilock.StateDead {
 		time.Sleep(s.seen.Next)
 		s.seen, err = s.observer.Look(s.Context())
 	}
@@ -104,7 +105,7 @@ func held(s *stage) error {
 }
 
 // hold takes the lock for somebody else.
-func (s *stage) hold(claim multilock.Claim) error {
+func (s *stage) hold(claim source.Claim) error {
 	c, err := s.other.Contend(s.Context(), sweptName, claim, multilock.Patience{})
 	if err != nil {
 		return err
@@ -147,7 +148,7 @@ func (s *stage) fence() error {
 func (s *stage) breakDead() error { return s.observer.Break(s.Context()) }
 func (s *stage) force() error     { return s.observer.Force(s.Context()) }
 
-func (s *stage) committer() multilock.Committer { return s.lease.(multilock.Committer) }
+func (s *stage) committer() source.Committer { return s.lease.(source.Committer) }
 
 func (s *stage) result(exit int) multilock.Result {
 	record := s.lease.Record()

@@ -14,6 +14,7 @@ import (
 	"github.com/multilock/go/integration/fakecloudshell"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cloudshell"
+	"github.com/multilock/go/multilock/source"
 )
 
 // fault is what strikes at one request, and perhaps at all that follow.
@@ -55,8 +56,8 @@ type stage struct {
 
 	struck   atomic.Int64 // the number of the request that was struck, -1 before
 	method   atomic.Value
-	lease    multilock.Lease
-	observer multilock.Observer
+	lease    source.Lease
+	observer source.Observer
 	seen     multilock.Sighting
 }
 
@@ -67,8 +68,8 @@ const (
 
 // longClaim is of a holder whose TTL does not pass during a test, shortClaim of one
 // that can be taken over soon.
-func longClaim() multilock.Claim  { return multilock.Claim{TTL: time.Hour, Heartbeat: time.Minute} }
-func shortClaim() multilock.Claim { return multilock.Claim{TTL: sweptTTL, Heartbeat: sweptTTL / 10} }
+func longClaim() source.Claim  { return source.Claim{TTL: time.Hour, Heartbeat: time.Minute} }
+func shortClaim() source.Claim { return source.Claim{TTL: sweptTTL, Heartbeat: sweptTTL / 10} }
 
 func newStage(t *testing.T, l *lab) *stage {
 	t.Helper()
@@ -185,7 +186,7 @@ func (s *stage) requireUsable() {
 	}
 	seen, err := multilock.Inspect(s.Context(), s.other, sweptName, multilock.Patience{})
 	require.NoError(s, err)
-	if seen.State != multilock.Free {
+	if seen.State != multilock.StateFree {
 		_, err := multilock.Break(s.Context(), s.other, sweptName, multilock.Want{Alive: true})
 		require.NoError(s, err)
 	}

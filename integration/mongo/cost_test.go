@@ -10,6 +10,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // TestCost counts commands. A source asks the server who it is before the first.
@@ -18,7 +19,7 @@ func TestCost(t *testing.T) {
 	src := l.open(l.collection(), "")
 	ctx := within(t)
 	var lock *multilock.Lock
-	var lease multilock.Lease
+	var lease source.Lease
 	opt := multilock.Options{TTL: long, Detached: true} // no heartbeats in between
 	for _, step := range []struct {
 		name string

@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/mongolock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 func uniqueOwner() mongo.IndexModel {
@@ -98,10 +99,10 @@ func TestUnlockedByHand(t *testing.T) {
 	require.NoError(t, lease.MarkJob(within(t), process.Group{PGID: 4711}))
 	_, err := c.UpdateByID(t.Context(), "nightly", bson.D{{Key: "$set", Value: bson.D{{Key: "locked", Value: false}}}})
 	require.NoError(t, err)
-	requireState(t, src, "nightly", multilock.Free)
+	requireState(t, src, "nightly", multilock.StateFree)
 	require.ErrorIs(t, lease.Renew(within(t)), multilock.ErrLost)
 	next := try(t, src, "nightly", multilock.Options{TTL: long, Job: true})
-	require.Zero(t, requireState(t, src, "nightly", multilock.Held).Record.Group)
+	require.Zero(t, requireState(t, src, "nightly", multilock.StateHeld).Record.Group)
 	require.ErrorIs(t, lease.Release(within(t)), multilock.ErrLost)
 	require.NoError(t, next.Release(within(t)))
 }
@@ -127,9 +128,9 @@ func TestGroupsAreApart(t *testing.T) {
 	require.NoError(t, lock.Commit(within(t), result(lock, 0)))
 	_, err := one.Publish(t.Context(), []byte("list"))
 	require.NoError(t, err)
-	require.NoError(t, one.Record(t.Context(), []multilock.Event{{What: multilock.Acquired, Name: "nightly"}}))
+	require.NoError(t, one.Record(t.Context(), []source.Event{{What: source.EventAcquired, Name: "nightly"}}))
 	for _, src := range []*mongolock.Source{plain, two} {
-		requireState(t, src, "nightly", multilock.Free)
+		requireState(t, src, "nightly", multilock.StateFree)
 		vacant, err := src.Vacant(t.Context())
 		require.NoError(t, err)
 		require.True(t, vacant)

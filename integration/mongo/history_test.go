@@ -11,11 +11,12 @@ import (
 
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // numbered is the n-th event of a writer.
-func numbered(writer string, n int) multilock.Event {
-	return multilock.Event{Time: time.Now(), What: multilock.Acquired, Name: writer, Attempt: n + 1}
+func numbered(writer string, n int) source.Event {
+	return source.Event{Time: time.Now(), What: source.EventAcquired, Name: writer, Attempt: n + 1}
 }
 
 // TestFollow has several hosts write while one reads: every event comes once, those
@@ -31,7 +32,7 @@ func TestFollow(t *testing.T) {
 		src := l.open(c, "group")
 		go func() {
 			for n := 0; n < each; n += 1 + n%7 {
-				var events []multilock.Event
+				var events []source.Event
 				for i := n; i < min(n+1+n%7, each); i++ {
 					events = append(events, numbered(fmt.Sprint(w), i))
 				}
@@ -83,7 +84,7 @@ func TestHistorySince(t *testing.T) {
 	src := l.open(c, "")
 	old, fresh := numbered("old", 0), numbered("fresh", 0)
 	old.Time = old.Time.Add(-48 * time.Hour)
-	require.NoError(t, src.Record(within(t), []multilock.Event{old, fresh}))
+	require.NoError(t, src.Record(within(t), []source.Event{old, fresh}))
 	since := time.Now().Add(-time.Hour)
 	events, err := src.History(within(t), since)
 	require.NoError(t, err)
@@ -96,7 +97,7 @@ func TestHistorySince(t *testing.T) {
 	events, err = follower.Next(within(t))
 	require.NoError(t, err)
 	require.Empty(t, events)
-	require.NoError(t, src.Record(within(t), []multilock.Event{numbered("fresh", 1)}))
+	require.NoError(t, src.Record(within(t), []source.Event{numbered("fresh", 1)}))
 	events, err = follower.Next(within(t))
 	require.NoError(t, err)
 	require.Len(t, events, 1)
@@ -109,7 +110,7 @@ func TestForeignPages(t *testing.T) {
 	c := l.collection()
 	src := l.open(c, "")
 	history := c.Database().Collection(c.Name() + ".history")
-	require.NoError(t, src.Record(within(t), []multilock.Event{numbered("own", 0)}))
+	require.NoError(t, src.Record(within(t), []source.Event{numbered("own", 0)}))
 	_, err := history.UpdateOne(t.Context(), bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: 1000}}}})
 	require.NoError(t, err)
 	for n, events := range []any{"none", bson.A{"x", nil}, nil} {
@@ -118,7 +119,7 @@ func TestForeignPages(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
-	require.NoError(t, l.open(c, "").Record(within(t), []multilock.Event{numbered("own", 1)}))
+	require.NoError(t, l.open(c, "").Record(within(t), []source.Event{numbered("own", 1)}))
 
 	follower, read := l.open(c, "").Follow(time.Now().Add(-time.Hour)), 0
 	for range 3 {
@@ -145,7 +146,7 @@ func TestLongTextsAreCut(t *testing.T) {
 	r := result(lock, 1)
 	r.Why, r.Command = text, text
 	require.NoError(t, lock.Commit(within(t), r))
-	require.NoError(t, src.Record(within(t), []multilock.Event{{What: multilock.Acquired, Name: "nightly", Command: text, Why: text}}))
+	require.NoError(t, src.Record(within(t), []source.Event{{What: source.EventAcquired, Name: "nightly", Command: text, Why: text}}))
 	found, err := lock.Outcome(within(t))
 	require.NoError(t, err)
 	require.Less(t, len(found.Why), 5<<10)

@@ -50,7 +50,7 @@ func TestLateAttemptIsAdopted(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
 	src := l.open(c, "")
-	requireState(t, src, "nightly", multilock.Free)
+	requireState(t, src, "nightly", multilock.StateFree)
 	lateAttempt(l)
 	lock := try(t, src, "nightly", multilock.Options{TTL: long, Detached: true})
 	l.server.Inject(nil)
@@ -64,12 +64,12 @@ func TestLateAttemptIsTakenBack(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
 	src := l.open(c, "")
-	requireState(t, src, "nightly", multilock.Free)
+	requireState(t, src, "nightly", multilock.StateFree)
 	lateAttempt(l)
 	_, err := multilock.TryOnce(within(t), src, "nightly", multilock.Options{TTL: long})
 	require.ErrorIs(t, err, multilock.ErrHeld)
 	l.server.Inject(nil)
-	requireState(t, src, "nightly", multilock.Free)
+	requireState(t, src, "nightly", multilock.StateFree)
 }
 
 // A holder that was broken is not brought back to life by a late command of its own:
@@ -78,7 +78,7 @@ func TestLateAttemptRevivesNobody(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
 	src := l.open(c, "")
-	requireState(t, src, "nightly", multilock.Free)
+	requireState(t, src, "nightly", multilock.StateFree)
 	stuck, done := make(chan struct{}), make(chan struct{})
 	l.server.Inject(mongolab.Nth("update", 0, mongolab.Fault{Outcome: mongolab.Zombie, Before: mongolab.Until(stuck)}))
 	lock := try(t, src, "nightly", multilock.Options{TTL: long, Detached: true})
@@ -86,7 +86,7 @@ func TestLateAttemptRevivesNobody(t *testing.T) {
 	require.NoError(t, err)
 	close(stuck)
 	l.awaitZombie(done)
-	requireState(t, src, "nightly", multilock.Held)
+	requireState(t, src, "nightly", multilock.StateHeld)
 	require.ErrorIs(t, lock.Verify(within(t)), multilock.ErrLost)
 	_ = lock.Detach()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/mongolock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // watchdog ends what would otherwise hang for ever. No test depends on it.
@@ -106,12 +107,12 @@ func try(tb testing.TB, src multilock.Source, name string, opt multilock.Options
 }
 
 // claim is what a holder with a short TTL writes, whose process is nobody's.
-func claim(ttl time.Duration) multilock.Claim {
-	return multilock.Claim{TTL: ttl, Heartbeat: ttl / 10}
+func claim(ttl time.Duration) source.Claim {
+	return source.Claim{TTL: ttl, Heartbeat: ttl / 10}
 }
 
 // leased takes a free lock that nothing renews.
-func leased(tb testing.TB, src multilock.Source, name string, c multilock.Claim) multilock.Lease {
+func leased(tb testing.TB, src multilock.Source, name string, c source.Claim) source.Lease {
 	tb.Helper()
 	contender, err := src.Contend(within(tb), name, c, multilock.Patience{})
 	require.NoError(tb, err)
@@ -121,7 +122,7 @@ func leased(tb testing.TB, src multilock.Source, name string, c multilock.Claim)
 	return lease
 }
 
-func requireState(tb testing.TB, src multilock.Source, name string, want multilock.State) multilock.Sighting {
+func requireState(tb testing.TB, src multilock.Source, name string, want source.State) multilock.Sighting {
 	tb.Helper()
 	seen, err := multilock.Inspect(within(tb), src, name, multilock.Patience{})
 	require.NoError(tb, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/mongolock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // hideFirst has the first write of a name carried out without an answer. What the
@@ -39,7 +40,7 @@ func TestRefusalOfARepetitionProvesNothing(t *testing.T) {
 	place := l.place(c)
 	place.Timeout = 1500 * time.Millisecond // a driver waits for half a second between two attempts
 	src := l.openWith(mongolock.Options{Place: place})
-	requireState(t, src, "nightly", multilock.Free)
+	requireState(t, src, "nightly", multilock.StateFree)
 
 	l.hideFirst("update")
 	lock := try(t, src, "nightly", multilock.Options{TTL: long, Detached: true})
@@ -49,7 +50,7 @@ func TestRefusalOfARepetitionProvesNothing(t *testing.T) {
 	l.hideFirst("update")
 	require.NoError(t, lock.Release(within(t)))
 	l.server.Inject(nil)
-	requireState(t, src, "nightly", multilock.Free)
+	requireState(t, src, "nightly", multilock.StateFree)
 
 	register := l.register(place, "oven")
 	l.hideFirst("findAndModify")
@@ -92,8 +93,8 @@ func TestTransactionOfTheCaller(t *testing.T) {
 func TestWithdrawalIsNotRepeated(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	src := l.open(l.collection(), "")
-	requireState(t, src, "nightly", multilock.Free)
-	contender, err := src.Contend(within(t), "nightly", multilock.Claim{TTL: long}, multilock.Patience{})
+	requireState(t, src, "nightly", multilock.StateFree)
+	contender, err := src.Contend(within(t), "nightly", source.Claim{TTL: long}, multilock.Patience{})
 	require.NoError(t, err)
 	l.server.Inject(mongolab.Every("update", mongolab.Fault{Outcome: mongolab.Dropped}))
 	_, err = contender.Try(within(t))

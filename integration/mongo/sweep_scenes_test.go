@@ -9,6 +9,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/mongolock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 const (
@@ -115,7 +116,7 @@ func playRelease(s *stage) {
 	require.NoError(s, next.Release(s.ctx))
 }
 
-func leaseOfTheDead(s *stage) multilock.Lease {
+func leaseOfTheDead(s *stage) source.Lease {
 	c := claim(long)
 	c.Holder.Identity = deadIdentity(s)
 	return leased(s, s.src, "nightly", c)
@@ -132,7 +133,7 @@ func playBreak(s *stage) {
 
 // requireBroken: a break that says so has broken the lock, and can be made once more
 // if it does not. Its delayed command does not reach a successor.
-func (s *stage) requireBroken(err error, dead multilock.Lease) {
+func (s *stage) requireBroken(err error, dead source.Lease) {
 	s.requireDone(err)
 	if err != nil {
 		require.NotErrorIs(s, err, multilock.ErrHeld)
@@ -210,7 +211,7 @@ func playMark(s *stage) {
 	s.requireChanged(err, func() error { return lease.MarkJob(s.ctx, process.Group{PGID: 4711}) })
 	require.NoError(s, lease.MarkJob(s.ctx, process.Group{PGID: 4712}))
 	s.awake() // and does not name the earlier job again
-	require.Equal(s, 4712, requireState(s, s.src, "nightly", multilock.Held).Record.Group.PGID)
+	require.Equal(s, 4712, requireState(s, s.src, "nightly", multilock.StateHeld).Record.Group.PGID)
 	require.NoError(s, lease.Release(s.ctx))
 }
 
@@ -268,9 +269,9 @@ func playPublish(s *stage) {
 }
 
 func playRecord(s *stage) {
-	event := multilock.Event{Time: time.Now(), What: multilock.Acquired, Name: "nightly"}
+	event := source.Event{Time: time.Now(), What: source.EventAcquired, Name: "nightly"}
 	s.arm()
-	recorded := s.src.Record(s.ctx, []multilock.Event{event})
+	recorded := s.src.Record(s.ctx, []source.Event{event})
 	s.disarm()
 	s.requireDone(recorded)
 	found, err := s.rival().History(s.ctx, time.Time{})
@@ -279,7 +280,7 @@ func playRecord(s *stage) {
 		require.NotEmpty(s, found)
 	}
 	s.awake()
-	require.NoError(s, s.rival().Record(s.ctx, []multilock.Event{event}))
+	require.NoError(s, s.rival().Record(s.ctx, []source.Event{event}))
 }
 
 // playReads asks everything that there is to ask. Wrong answers are worse than none.
@@ -301,7 +302,7 @@ func playReads(s *stage) {
 	found, err := reader.Result(s.ctx, "nightly")
 	require.True(s, err != nil && !errors.Is(err, multilock.ErrNoResult) || found.Exit == 3, "%v", err)
 	seen, err := multilock.Inspect(s.ctx, reader, "nightly", multilock.Patience{})
-	require.True(s, err != nil || seen.State == multilock.Held, seen)
+	require.True(s, err != nil || seen.State == multilock.StateHeld, seen)
 	s.disarm()
 	s.awake()
 	require.NoError(s, lock.Release(s.ctx))

@@ -12,6 +12,7 @@ import (
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/mongolock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // TestSweep does what a holder, a breaker or a reader does, with a fault at the
@@ -160,7 +161,7 @@ func (s *stage) take() *multilock.Lock {
 func (s *stage) String() string { return fmt.Sprintf("command %d %s", s.n, s.what.Outcome) }
 
 // result is what a job ended with.
-func result(lock interface{ Record() multilock.Record }, exit int) multilock.Result {
+func result(lock interface{ Record() source.Record }, exit int) multilock.Result {
 	r := lock.Record()
 	return multilock.Result{Name: r.Name, Token: r.Token, By: r.Holder.Identity, Exit: exit, Attempt: 1}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/mongolock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func TestFerretDBIsRefused(t *testing.T) {
@@ -29,7 +30,7 @@ func TestFerretDBIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, multilock.ErrInvalid)
 	findings := src.Examine(t.Context())
 	require.Len(t, findings, 1)
-	require.Equal(t, multilock.Unusable, findings[0].Severity)
+	require.Equal(t, source.SeverityUnusable, findings[0].Severity)
 }
 
 func TestUnreachableServer(t *testing.T) {
@@ -57,7 +58,7 @@ func TestTimeIsOverWhileTheServerIsAway(t *testing.T) {
 	c := l.collection()
 	src := l.open(c, "")
 	lock := try(t, l.open(c, ""), "nightly", multilock.Options{TTL: long})
-	requireState(t, src, "nightly", multilock.Held)
+	requireState(t, src, "nightly", multilock.StateHeld)
 	l.server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -73,7 +74,7 @@ func TestSilentServer(t *testing.T) {
 		l := newLab(t, mongolab.Options{})
 		c := l.collection()
 		src := l.open(c, "")
-		requireState(t, src, "nightly", multilock.Free)
+		requireState(t, src, "nightly", multilock.StateFree)
 		l.server.Inject(mongolab.Every("update", mongolab.Fault{Outcome: outcome}))
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		_, err := multilock.Acquire(ctx, src, "nightly", multilock.Options{TTL: long})
@@ -138,7 +139,7 @@ func TestUserWhoMayNotWrite(t *testing.T) {
 		}
 		return mongolab.Fault{}
 	})
-	requireState(t, src, "weekly", multilock.Held)
+	requireState(t, src, "weekly", multilock.StateHeld)
 	_, err := multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
 	require.ErrorContains(t, err, "readWrite")
 	require.NotErrorIs(t, err, multilock.ErrUnsure, "a refusal leaves nothing in doubt")
@@ -157,7 +158,7 @@ func TestUserWhoMayNotMakeTheIndex(t *testing.T) {
 	require.NoError(t, lock.Release(within(t)))
 	for _, f := range src.Examine(t.Context()) {
 		if f.Subject == "index" {
-			require.Equal(t, multilock.Warning, f.Severity)
+			require.Equal(t, source.SeverityWarning, f.Severity)
 			require.Contains(t, f.Advice, "commits: 1")
 			return
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -70,14 +71,14 @@ func costOfHeldJob(t *testing.T, b bench) func() {
 
 func costOfTelling(t *testing.T, b bench) func() {
 	return func() {
-		require.NoError(t, b.src.Append(context.Background(), multilock.Event{Time: time.Now(), What: multilock.Committed, Name: "job"}))
+		require.NoError(t, b.src.Append(context.Background(), source.Event{Time: time.Now(), What: source.EventCommitted, Name: "job"}))
 	}
 }
 
 // costOfNoNews has a history of three hosts.
 func costOfNoNews(t *testing.T, b bench) func() {
 	for _, h := range hosts() {
-		require.NoError(t, b.source(t, h).Append(context.Background(), multilock.Event{Time: time.Now(), What: multilock.Committed, Name: "job"}))
+		require.NoError(t, b.source(t, h).Append(context.Background(), source.Event{Time: time.Now(), What: source.EventCommitted, Name: "job"}))
 	}
 	follower := b.src.Follow(time.Time{})
 	t.Cleanup(func() { _ = follower.Close() })

@@ -19,6 +19,7 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Hosts seldom meet at a job: each further host has to try no more than every second
@@ -73,7 +74,7 @@ type countedSource struct {
 }
 
 // Contend implements multilock.Source.
-func (s *countedSource) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+func (s *countedSource) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
 	s.tried.Add(1)
 	return s.Source.Contend(ctx, name, claim, patience)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // trialTTL is one that holders keep while the emulated machine does other things.
@@ -197,7 +198,7 @@ func (r *trial) faults() []string {
 	events, err := src.History(r.t.Context(), time.Time{})
 	require.NoError(r.t, err)
 	for _, e := range events {
-		if e.What == multilock.Broke {
+		if e.What == source.EventBroke {
 			c.broken[e.Token] = true
 		}
 	}

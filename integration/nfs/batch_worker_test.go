@@ -15,6 +15,7 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // batchVariable tells a process of the role "batch" what to do, as JSON.
@@ -96,7 +97,7 @@ const (
 )
 
 // Contend implements multilock.Source.
-func (s watchedSource) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+func (s watchedSource) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
 	var seen error
 	if s.plan.Variant == hasty {
 		_, seen = s.Result(ctx, name)
@@ -109,18 +110,18 @@ func (s watchedSource) Contend(ctx context.Context, name string, claim multilock
 }
 
 type watchedContender struct {
-	multilock.Contender
+	source.Contender
 	src  watchedSource
 	seen error // what was learned before the first attempt
 }
 
-// Try implements multilock.Contender.
-func (c watchedContender) Try(ctx context.Context) (multilock.Lease, error) {
+// Try implements source.Contender.
+func (c watchedContender) Try(ctx context.Context) (source.Lease, error) {
 	lease, err := c.Contender.Try(ctx)
 	if err != nil {
 		return nil, err
 	}
-	committer, ok := lease.(multilock.Committer)
+	committer, ok := lease.(source.Committer)
 	if !ok {
 		return nil, fmt.Errorf("a lease that commits nothing: %T", lease)
 	}
@@ -128,12 +129,12 @@ func (c watchedContender) Try(ctx context.Context) (multilock.Lease, error) {
 }
 
 type watchedLease struct {
-	multilock.Lease
-	multilock.Committer
+	source.Lease
+	source.Committer
 	contender watchedContender
 }
 
-// Outcome implements multilock.Committer.
+// Outcome implements source.Committer.
 func (l watchedLease) Outcome(ctx context.Context) (multilock.Result, error) {
 	switch {
 	case l.contender.src.plan.Variant == blind:
@@ -144,7 +145,7 @@ func (l watchedLease) Outcome(ctx context.Context) (multilock.Result, error) {
 	return l.Committer.Outcome(ctx)
 }
 
-// Commit implements multilock.Committer.
+// Commit implements source.Committer.
 func (l watchedLease) Commit(ctx context.Context, r multilock.Result) error {
 	if err := l.Committer.Commit(ctx, r); err != nil {
 		return err

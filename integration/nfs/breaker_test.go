@@ -9,11 +9,12 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // succession is a lock that changes hands while a slow breaker on another host
 // has the old one in mind.
-func succession(t *testing.T, p place, others []host, meanwhile func()) (successor multilock.Lease) {
+func succession(t *testing.T, p place, others []host, meanwhile func()) (successor source.Lease) {
 	t.Helper()
 	first, second := p.source(t, others[0]), p.source(t, others[1])
 	plant(t, first, "job", long)
@@ -53,7 +54,7 @@ func TestSlowBreakerByDescriptor(t *testing.T) {
 		successor := succession(t, p, others, func() {
 			seen, err := observer.Look(within(t))
 			require.NoError(t, err)
-			require.Equal(t, multilock.Held, seen.State)
+			require.Equal(t, multilock.StateHeld, seen.State)
 		})
 		require.NoError(t, observer.Force(within(t)))
 		require.Equal(t, successor.Record().Token, p.record(t, "job").Token)

@@ -70,7 +70,7 @@ func TestCostOfLookingAtManyLocks(t *testing.T) {
 			for _, name := range names {
 				seen, err := multilock.Inspect(t.Context(), src, name, multilock.Patience{})
 				require.NoError(t, err)
-				require.Equal(t, multilock.Held, seen.State)
+				require.Equal(t, multilock.StateHeld, seen.State)
 			}
 		})
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // price is how many requests something costs with v4.2, v4.1 and v3, at most.
@@ -104,7 +105,7 @@ func costOfCycle(t *testing.T, b bench) func() {
 
 func costOfAttempt(t *testing.T, b bench) func() {
 	try(t, b.source(t, b.other), "job", multilock.Options{TTL: long})
-	contender, err := b.src.Contend(t.Context(), "job", multilock.Claim{TTL: long}, multilock.Patience{})
+	contender, err := b.src.Contend(t.Context(), "job", source.Claim{TTL: long}, multilock.Patience{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = contender.Close() })
 	return func() {
@@ -131,7 +132,7 @@ func costOfFirstLook(t *testing.T, b bench) func() {
 	return func() {
 		seen, err := multilock.Inspect(context.Background(), b.src, "job", multilock.Patience{})
 		require.NoError(t, err)
-		require.Equal(t, multilock.Held, seen.State)
+		require.Equal(t, multilock.StateHeld, seen.State)
 	}
 }
 
@@ -143,7 +144,7 @@ func costOfLook(t *testing.T, b bench) func() {
 	return func() {
 		seen, err := observer.Look(context.Background())
 		require.NoError(t, err)
-		require.Equal(t, multilock.Held, seen.State)
+		require.Equal(t, multilock.StateHeld, seen.State)
 	}
 }
 

@@ -11,15 +11,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // examined is what the tests read of "doctor --join --json".
 type examined struct {
 	code     int
 	stderr   string
-	Findings []multilock.Finding
+	Findings []source.Finding
 	Join     struct {
 		Turns  int
 		Fences []uint64

@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -16,7 +17,7 @@ const serverTick = 20 * time.Millisecond
 
 // beating is a lease that has given two signs of life. The next one rests on the times
 // that the second left.
-func beating(t *testing.T, src *fslock.Source) multilock.Lease {
+func beating(t *testing.T, src *fslock.Source) source.Lease {
 	t.Helper()
 	lease := plant(t, src, "job", long)
 	for range 2 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 const day = 24 * time.Hour
@@ -114,7 +115,7 @@ func TestCommandOnAHostWhoseClockIsAhead(t *testing.T) {
 	odd := hostWithClock(t, h, 2*day)
 	p := newPlace(t)
 	lease := plant(t, p.source(t, other), "job", long)
-	contender, err := p.source(t, other).Contend(t.Context(), "job", multilock.Claim{TTL: long}, multilock.Patience{})
+	contender, err := p.source(t, other).Contend(t.Context(), "job", source.Claim{TTL: long}, multilock.Patience{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = contender.Close() })
 	p.multilockOn(t, odd, "clean")

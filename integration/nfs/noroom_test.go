@@ -62,7 +62,7 @@ func TestReadOnlyExport(t *testing.T) {
 		require.ErrorContains(t, err, "read-only")
 		seen, err := multilock.Inspect(within(t), src, "held", multilock.Patience{})
 		require.NoError(t, err)
-		require.Equal(t, multilock.Suspect, seen.State)
+		require.Equal(t, multilock.StateSuspect, seen.State)
 		require.Contains(t, seen.Why, "the server's clock cannot be read from here (read-only file system)")
 		require.Equal(t, lock.Record().Token, seen.Record.Token)
 		require.Equal(t, before, p.entries(t))

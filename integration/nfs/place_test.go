@@ -15,6 +15,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -105,11 +106,11 @@ func (p place) stored(elements ...string) string {
 }
 
 // record is the lock's record on the server's disk; without a token if there is none.
-func (p place) record(t testing.TB, name string) multilock.Record {
+func (p place) record(t testing.TB, name string) source.Record {
 	t.Helper()
 	content, err := os.ReadFile(p.stored(fslock.DefaultGroup, name, name+".locked"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return multilock.Record{}
+		return source.Record{}
 	}
 	require.NoError(t, err)
 	return fslock.ParseRecord(name, content)
@@ -201,9 +202,9 @@ func requireHeldBy(t testing.TB, src multilock.Source, name, token string) multi
 }
 
 // plant takes a free lock and leaves it to the test to renew it or not.
-func plant(t testing.TB, src multilock.Source, name string, ttl time.Duration) multilock.Lease {
+func plant(t testing.TB, src multilock.Source, name string, ttl time.Duration) source.Lease {
 	t.Helper()
-	contender, err := src.Contend(within(t), name, multilock.Claim{TTL: ttl, Heartbeat: ttl / 10}, multilock.Patience{})
+	contender, err := src.Contend(within(t), name, source.Claim{TTL: ttl, Heartbeat: ttl / 10}, multilock.Patience{})
 	require.NoError(t, err)
 	lease, err := contender.Try(within(t))
 	require.NoError(t, err)
@@ -219,7 +220,7 @@ func broken(t testing.TB, src *fslock.Source) []string {
 	require.NoError(t, err)
 	var why []string
 	for _, e := range events {
-		if e.What == multilock.Broke {
+		if e.What == source.EventBroke {
 			why = append(why, e.Why)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Processes on all hosts take turns while the server restarts, loses its power,
@@ -172,15 +173,15 @@ func TestAsyncExportForgetsARename(t *testing.T) {
 		require.NoError(t, try(t, src, "first", longOptions()).Release(within(t)))
 		lab(t, "server", "export", "async")
 		t.Cleanup(func() { lab(t, "server", "export", "sync") })
-		contenders := map[string]multilock.Contender{}
+		contenders := map[string]source.Contender{}
 		for _, name := range []string{"silent", "beating", "fencing"} {
-			c, err := src.Contend(within(t), name, multilock.Claim{TTL: long, Heartbeat: long / 10}, multilock.Patience{})
+			c, err := src.Contend(within(t), name, source.Claim{TTL: long, Heartbeat: long / 10}, multilock.Patience{})
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = c.Close() })
 			contenders[name] = c
 		}
 		lab(t, "sync")
-		leases := map[string]multilock.Lease{}
+		leases := map[string]source.Lease{}
 		for name, c := range contenders {
 			lease, err := c.Try(within(t))
 			require.NoError(t, err)

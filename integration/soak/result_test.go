@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/source"
 )
 
 // result is what a run finds. The lists must be empty in the end.
@@ -134,9 +134,9 @@ func faults(err error) []string {
 	return strings.Split(err.Error(), "\n")
 }
 
-func (r *result) takeovers(history []multilock.Event) {
+func (r *result) takeovers(history []source.Event) {
 	for _, e := range history {
-		if e.What == multilock.Broke {
+		if e.What == source.EventBroke {
 			r.broken++
 		}
 	}

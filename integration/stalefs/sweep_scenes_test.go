@@ -15,6 +15,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -46,7 +47,7 @@ func (s *step) open(h *host, through vfs.FS) *fslock.Source {
 	return src
 }
 
-func claim() multilock.Claim { return multilock.Claim{TTL: sweptTTL, Heartbeat: sweptBeat} }
+func claim() source.Claim { return source.Claim{TTL: sweptTTL, Heartbeat: sweptBeat} }
 
 // warmUp makes the first use of the place, on the host that will be struck, and
 // then changes it from another one: what the first remembers is stale.
@@ -61,7 +62,7 @@ func (s *step) warmUp() {
 }
 
 // plant takes the free lock and leaves it to the test to renew it or not.
-func plant(t testing.TB, src *fslock.Source) multilock.Lease {
+func plant(t testing.TB, src *fslock.Source) source.Lease {
 	t.Helper()
 	contender, err := src.Contend(t.Context(), sweptName, claim(), multilock.Patience{})
 	require.NoError(t, err)
@@ -96,12 +97,12 @@ func (s *step) compete() error {
 }
 
 // passBy watches who is in the way, and breaks the dead.
-func passBy(ctx context.Context, c multilock.Contender) error {
+func passBy(ctx context.Context, c source.Contender) error {
 	seen, err := c.Look(ctx)
-	if err != nil || seen.State == multilock.Free {
+	if err != nil || seen.State == multilock.StateFree {
 		return err
 	}
-	if seen.State != multilock.Dead {
+	if seen.State != multilock.StateDead {
 		time.Sleep(min(seen.Next, sweptBeat/4))
 		return nil
 	}
@@ -134,9 +135,9 @@ func (s *step) breakDead() (err error) {
 		switch {
 		case err != nil:
 			return err
-		case s.seen.State == multilock.Free:
+		case s.seen.State == multilock.StateFree:
 			return nil
-		case s.seen.State == multilock.Dead:
+		case s.seen.State == multilock.StateDead:
 			// What an earlier call sent may be carried out just now, and looks like a sign of life.
 			if err := s.observer.Break(s.Context()); !errors.Is(err, multilock.ErrHeld) {
 				return err
@@ -152,11 +153,11 @@ func (s *step) lockDir() string {
 }
 
 // record is the lock on the server's disk; without a token if there is none.
-func (s *step) record() multilock.Record {
+func (s *step) record() source.Record {
 	s.Helper()
 	content, err := os.ReadFile(filepath.Join(s.lockDir(), sweptName+".locked"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return multilock.Record{}
+		return source.Record{}
 	}
 	require.NoError(s, err)
 	return fslock.ParseRecord(sweptName, content)

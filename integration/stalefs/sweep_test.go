@@ -15,6 +15,7 @@ import (
 	"github.com/multilock/go/integration/stalefs"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -91,8 +92,8 @@ type step struct {
 	struck  *host // whose call meets the fault
 
 	src      *fslock.Source
-	lease    multilock.Lease
-	observer multilock.Observer
+	lease    source.Lease
+	observer source.Observer
 	seen     multilock.Sighting
 	number   uint64
 }

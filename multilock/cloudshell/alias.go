@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Aliases. With the lock MUTEX of no group, and PREFIX. for one of a group:
@@ -47,15 +47,15 @@ func prefixOf(group string) string {
 	return encodeName(group) + "."
 }
 
-// CheckName implements multilock.NameChecker: any name will do that is not too long.
+// CheckName implements source.NameChecker: any name will do that is not too long.
 func (s *Source) CheckName(name string) error { return s.checkName("lock name", name) }
 
 func (s *Source) checkName(what, name string) error {
 	switch length := len(s.aliasOf(name)); {
 	case name == "":
-		return &multilock.InvalidError{What: what, Got: name, Why: "must not be empty"}
+		return &source.InvalidError{What: what, Got: name, Why: "must not be empty"}
 	case length > maxAlias:
-		return &multilock.InvalidError{What: what, Got: name, Why: fmt.Sprintf("makes an alias of %d characters; at most %d fit", length, maxAlias)}
+		return &source.InvalidError{What: what, Got: name, Why: fmt.Sprintf("makes an alias of %d characters; at most %d fit", length, maxAlias)}
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // service is a service of the reservation.
@@ -157,7 +157,7 @@ func (s *Source) explain(err error) error {
 var errEnded = errors.New("the reservation has ended")
 
 func (s *Source) endedError(err error) error {
-	return &multilock.InvalidError{
+	return &source.InvalidError{
 		What: "cloudshell reservation", Got: s.opt.Reservation, Why: "has ended: there is nothing left to be locked", Err: errors.Join(errEnded, err),
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 )
 
 // serverClock carries a reading of the server's clock forward, so that not every
@@ -60,11 +60,11 @@ func (s *Source) now(ctx context.Context) time.Time {
 	return late
 }
 
-// Now implements multilock.Timekeeper, by GetServerDateAndTime.
+// Now implements source.Timekeeper, by GetServerDateAndTime.
 func (s *Source) Now(ctx context.Context) (time.Time, error) {
 	now, err := s.serverTime(ctx)
 	if apiFailure(err) {
-		err = errors.Join(multilock.ErrUnsupported, err)
+		err = errors.Join(source.ErrUnsupported, err)
 	}
 	return now, opError("read the server's clock", "", err)
 }

@@ -6,18 +6,18 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 )
 
 // contender is one standing attempt at a lock.
 type contender struct {
 	observer
-	claim multilock.Claim
+	claim source.Claim
 }
 
-// Contend implements multilock.Source.
-func (s *Source) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+// Contend implements source.Source.
+func (s *Source) Contend(ctx context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
 	if err := s.CheckName(name); err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (s *Source) Contend(ctx context.Context, name string, claim multilock.Claim
 }
 
 // identify says whose claim it is. No process stands for a lock that nobody renews.
-func (s *Source) identify(claim *multilock.Claim) {
+func (s *Source) identify(claim *source.Claim) {
 	if claim.Holder.Host != "" {
 		return
 	}
@@ -44,20 +44,20 @@ func (s *Source) identify(claim *multilock.Claim) {
 	}
 }
 
-// Wake implements multilock.Contender: this source hears nothing.
+// Wake implements source.Contender: this source hears nothing.
 func (c *contender) Wake() <-chan struct{} { return nil }
 
-// Try implements multilock.Contender. A lock that is held costs one listing. A free
+// Try implements source.Contender. A lock that is held costs one listing. A free
 // one is taken in two steps: the register first, which keeps out everybody who uses
 // it, and then the service that scripts know.
-func (c *contender) Try(ctx context.Context) (multilock.Lease, error) {
+func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 	found, err := c.list(ctx)
 	if err != nil {
 		return nil, opError("look", c.name, err)
 	}
 	if c.src.read(found.view).state != freeHere {
 		c.recent = found
-		return nil, multilock.ErrHeld
+		return nil, source.ErrHeld
 	}
 	// From here on the requests are seen through whatever becomes of ctx.
 	ctx = context.WithoutCancel(ctx)
@@ -75,12 +75,12 @@ func (c *contender) Try(ctx context.Context) (multilock.Lease, error) {
 
 // takeTurn takes the register, whose state is top. With ErrHeld somebody else was
 // faster, and the view shows who.
-func (s *Source) takeTurn(ctx context.Context, base, name string, claim multilock.Claim, top turn) (*lease, *view, error) {
+func (s *Source) takeTurn(ctx context.Context, base, name string, claim source.Claim, top turn) (*lease, *view, error) {
 	token, err := newToken()
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &lease{tenure: newTenure(s, base, multilock.Record{Token: token, Claim: claim}, boottime.Now()), number: top.number, taken: s.now(ctx)}
+	l := &lease{tenure: newTenure(s, base, source.Record{Token: token, Claim: claim}, boottime.Now()), number: top.number, taken: s.now(ctx)}
 	if l.taken.IsZero() {
 		l.taken = time.Now()
 	}
@@ -98,10 +98,10 @@ func (s *Source) takeTurn(ctx context.Context, base, name string, claim multiloc
 		l.number = v.top().number
 		return l, v, nil
 	case errors.Is(err, errTaken):
-		return nil, v, multilock.ErrHeld
+		return nil, v, source.ErrHeld
 	case errors.Is(err, errNoOwner):
 		_ = s.remove(ctx, turnAlias(base, top.number+1)) // it was ours: the server said so
-	case errors.Is(err, multilock.ErrUnsure):
+	case errors.Is(err, source.ErrUnsure):
 		return nil, nil, l.withdraw(ctx, err)
 	}
 	return nil, nil, opError("take the register", name, err)
@@ -136,7 +136,7 @@ func (l *lease) withdraw(ctx context.Context, cause error) error {
 	return opError("take the register", l.record.Name, cause)
 }
 
-// notUnsure is an error that is not in doubt any more: not multilock.ErrUnsure.
+// notUnsure is an error that is not in doubt any more: not source.ErrUnsure.
 func notUnsure(err error) error { return fmt.Errorf("the attempt was taken back: %s", err.Error()) }
 
 // free is the value with which this lease leaves the register.
@@ -167,7 +167,7 @@ func (l *lease) place(ctx context.Context, v *view) error {
 			return nil
 		} else if b != nil {
 			if !l.src.leftBehind(b) {
-				return multilock.ErrHeld
+				return source.ErrHeld
 			}
 			if err := l.clear(ctx, v); err != nil {
 				return err
@@ -236,16 +236,16 @@ func (l *lease) clear(ctx context.Context, v *view) error {
 // giveBack frees the register after an acquisition that failed with cause.
 func (l *lease) giveBack(ctx context.Context, cause error) error {
 	if errors.Is(cause, errGone) {
-		return multilock.ErrHeld // it took so long that somebody else has it now
+		return source.ErrHeld // it took so long that somebody else has it now
 	}
 	if v, err := l.src.view(ctx, l.base); err == nil && l.ours(v.top()) && l.holds(v.bare) {
 		_ = l.clear(ctx, v) // a request that seemed to have failed; the next holder removes it otherwise
 	}
 	if err := l.part(ctx); err != nil {
-		return errors.Join(multilock.ErrUnsure, opError("take the lock", l.record.Name, cause), opError("give the register back", l.record.Name, err))
+		return errors.Join(source.ErrUnsure, opError("take the lock", l.record.Name, cause), opError("give the register back", l.record.Name, err))
 	}
-	if errors.Is(cause, multilock.ErrHeld) {
-		return multilock.ErrHeld
+	if errors.Is(cause, source.ErrHeld) {
+		return source.ErrHeld
 	}
 	return opError("take the lock", l.record.Name, cause)
 }

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // CallError says how a call of the API failed.
@@ -89,13 +89,13 @@ func (e *accessError) Unwrap() error { return e.err }
 
 // final says that trying once more is of no use.
 func final(err error) bool {
-	return errors.As(err, new(*accessError)) || errors.Is(err, multilock.ErrInvalid)
+	return errors.As(err, new(*accessError)) || errors.Is(err, source.ErrInvalid)
 }
 
 // opError names the step in which err came up.
 func opError(op, name string, err error) error {
-	if err == nil || errors.Is(err, multilock.ErrInvalid) {
+	if err == nil || errors.Is(err, source.ErrInvalid) {
 		return err
 	}
-	return &multilock.OpError{Source: "cloudshell", Op: op, Name: name, Err: err}
+	return &source.OpError{Source: "cloudshell", Op: op, Name: name, Err: err}
 }

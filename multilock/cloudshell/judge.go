@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // evidence is all that a verdict rests on.
@@ -14,7 +14,7 @@ type evidence struct {
 	// holder and job are what this host knows of the processes.
 	holder, job process.Evidence
 	// silence is the time since the last sign of life by the server's clock, or
-	// multilock.Unknown.
+	// source.Unknown.
 	silence time.Duration
 	// unchanged is for how long this observer has seen no sign of life, watched the
 	// part of it during which every listing came quickly; by its own clock.
@@ -24,7 +24,7 @@ type evidence struct {
 
 // verdict is what the evidence says.
 type verdict struct {
-	state multilock.State
+	state source.State
 	why   string
 	next  time.Duration
 }
@@ -45,13 +45,13 @@ func judge(e evidence) verdict {
 	r := e.standing.record
 	switch {
 	case e.standing.state == freeHere:
-		return verdict{state: multilock.Free, why: "nobody holds it"}
+		return verdict{state: source.StateFree, why: "nobody holds it"}
 	case e.standing.state == heldByOther:
-		return verdict{multilock.Held, e.standing.why + onlyByForce, heldNext}
+		return verdict{source.StateHeld, e.standing.why + onlyByForce, heldNext}
 	case e.job.Life == process.Alive:
-		return verdict{multilock.Held, "its job lives: " + e.job.Why, heldNext}
+		return verdict{source.StateHeld, "its job lives: " + e.job.Why, heldNext}
 	case e.holder.Life == process.Gone && (!r.Job || e.job.Life == process.Gone):
-		return verdict{state: multilock.Dead, why: processesWhy(e)}
+		return verdict{state: source.StateDead, why: processesWhy(e)}
 	}
 	limit, window := max(r.TTL, e.maxAge), r.Heartbeat*3/2
 	if r.Heartbeat == 0 {
@@ -61,11 +61,11 @@ func judge(e evidence) verdict {
 	told := fmt.Sprintf("no sign of life for %s, with a limit of %s", silent.Round(time.Millisecond), limit)
 	switch {
 	case silent < limit:
-		return verdict{multilock.Held, aliveWhy(e), max(min(limit-silent, heldNext), soonest)}
+		return verdict{source.StateHeld, aliveWhy(e), max(min(limit-silent, heldNext), soonest)}
 	case e.watched < window:
-		return verdict{multilock.Suspect, fmt.Sprintf("%s; watching it for %s", told, window), max(window/6, soonest)}
+		return verdict{source.StateSuspect, fmt.Sprintf("%s; watching it for %s", told, window), max(window/6, soonest)}
 	}
-	return verdict{state: multilock.Dead, why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.watched.Round(time.Millisecond))}
+	return verdict{state: source.StateDead, why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.watched.Round(time.Millisecond))}
 }
 
 func aliveWhy(e evidence) string {

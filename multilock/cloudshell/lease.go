@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 )
 
 // lease is a lock that is held: the top of its register, and the service that
@@ -24,12 +24,12 @@ type lease struct {
 	parting string // the value with which Release ends the turn
 }
 
-var _ multilock.Lease = (*lease)(nil)
+var _ source.Lease = (*lease)(nil)
 
-// Since implements multilock.Lease.
+// Since implements source.Lease.
 func (l *lease) Since() boottime.Instant { return l.since }
 
-// Renew implements multilock.Lease: the register takes a step, which succeeds only
+// Renew implements source.Lease: the register takes a step, which succeeds only
 // while it is this lease's, and everybody can see it.
 func (l *lease) Renew(ctx context.Context) error {
 	ctx, err := l.enter(ctx)
@@ -52,7 +52,7 @@ func (l *lease) renew(ctx context.Context) error {
 	return nil
 }
 
-// Fence implements multilock.Lease: the number of a new turn. Numbers of a register
+// Fence implements source.Lease: the number of a new turn. Numbers of a register
 // only grow.
 func (l *lease) Fence(ctx context.Context) (uint64, error) {
 	ctx, err := l.enter(ctx)
@@ -106,7 +106,7 @@ func (l *lease) step(ctx context.Context, result string) (*view, error) {
 		case errors.Is(err, errTaken):
 			return v, errGone
 		default:
-			l.doubt = l.doubt || errors.Is(err, multilock.ErrUnsure)
+			l.doubt = l.doubt || errors.Is(err, source.ErrUnsure)
 			return nil, err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The last result of a name is named by the name's register. It is committed by a
@@ -18,12 +18,12 @@ import (
 // can take the lock and not see it.
 
 var (
-	_ multilock.Changes   = (*Source)(nil)
-	_ multilock.Committer = (*lease)(nil)
+	_ source.Changes   = (*Source)(nil)
+	_ source.Committer = (*lease)(nil)
 )
 
-// Commit implements multilock.Committer.
-func (l *lease) Commit(ctx context.Context, r multilock.Result) error {
+// Commit implements source.Committer.
+func (l *lease) Commit(ctx context.Context, r source.Result) error {
 	ctx, err := l.enter(ctx)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (l *lease) Commit(ctx context.Context, r multilock.Result) error {
 
 // commit writes the pieces first, under an id that nobody knows, and then makes the
 // step that names it.
-func (l *lease) commit(ctx context.Context, r multilock.Result) error {
+func (l *lease) commit(ctx context.Context, r source.Result) error {
 	pieces, err := encodeResult(l.src.brand, r)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (l *lease) settleResult(ctx context.Context, id string) error {
 		return nil
 	case errors.Is(err, errGone) && v != nil && id != "" && v.top().result == id && v.top().brand == l.src.brand:
 		return nil // it was committed before the lock was lost, and is what is recorded
-	case errors.Is(err, multilock.ErrUnsure):
+	case errors.Is(err, source.ErrUnsure):
 		return l.resolveResult(ctx, id, err)
 	}
 	return err
@@ -93,7 +93,7 @@ func (s *Source) addOwn(ctx context.Context, alias, text string) error {
 	return last
 }
 
-// Forget implements multilock.Committer.
+// Forget implements source.Committer.
 func (l *lease) Forget(ctx context.Context) error {
 	ctx, err := l.enter(ctx)
 	if err != nil {
@@ -103,12 +103,12 @@ func (l *lease) Forget(ctx context.Context) error {
 	return l.explain("forget the result", l.settleResult(ctx, ""))
 }
 
-// Outcome implements multilock.Committer. One listing shows the result, and that the
+// Outcome implements source.Committer. One listing shows the result, and that the
 // lock is held.
-func (l *lease) Outcome(ctx context.Context) (multilock.Result, error) {
+func (l *lease) Outcome(ctx context.Context) (source.Result, error) {
 	ctx, err := l.enter(ctx)
 	if err != nil {
-		return multilock.Result{}, err
+		return source.Result{}, err
 	}
 	defer l.leave()
 	v, err := l.src.view(ctx, l.base)
@@ -119,42 +119,42 @@ func (l *lease) Outcome(ctx context.Context) (multilock.Result, error) {
 		err = l.guarded(v)
 	}
 	if err != nil {
-		return multilock.Result{}, l.explain("learn the result", err)
+		return source.Result{}, l.explain("learn the result", err)
 	}
 	r, ok := l.src.resultIn(l.record.Name, v)
 	if !ok {
-		return multilock.Result{}, multilock.ErrNoResult
+		return source.Result{}, source.ErrNoResult
 	}
 	return r, nil
 }
 
 // resultIn reads the result that a register names. One that came with a blueprint is
 // none of this reservation's.
-func (s *Source) resultIn(name string, v *view) (multilock.Result, bool) {
+func (s *Source) resultIn(name string, v *view) (source.Result, bool) {
 	top := v.top()
 	if top.result == "" || top.brand != s.brand {
-		return multilock.Result{}, false
+		return source.Result{}, false
 	}
 	return parseResult(name, v.pieces[top.result]), true
 }
 
-// Result implements multilock.Ledger: one listing.
-func (s *Source) Result(ctx context.Context, name string) (multilock.Result, error) {
+// Result implements source.Ledger: one listing.
+func (s *Source) Result(ctx context.Context, name string) (source.Result, error) {
 	if err := s.CheckName(name); err != nil {
-		return multilock.Result{}, err
+		return source.Result{}, err
 	}
 	if err := s.needOwners(ctx); err != nil {
-		return multilock.Result{}, err
+		return source.Result{}, err
 	}
 	for try := 1; ; try++ {
 		v, err := s.view(ctx, s.aliasOf(name))
 		if err != nil {
-			return multilock.Result{}, opError("read the result", name, err)
+			return source.Result{}, opError("read the result", name, err)
 		}
 		r, ok := s.resultIn(name, v)
 		switch {
 		case !ok:
-			return multilock.Result{}, multilock.ErrNoResult
+			return source.Result{}, source.ErrNoResult
 		case r.Foreign == "" || try == stepTries:
 			return r, nil
 		}
@@ -169,7 +169,7 @@ func (s *Source) needOwners(ctx context.Context) error {
 		return err
 	}
 	return opError("keep results", "", fmt.Errorf("%w: %s to write them into; import a model that has one, or name it in the source's URL",
-		multilock.ErrUnsupported, s.noOwner()))
+		source.ErrUnsupported, s.noOwner()))
 }
 
 // allResults are the results of the group, by name, with their ids.
@@ -191,13 +191,13 @@ func (s *Source) allResults(ctx context.Context) (map[string]string, map[string]
 	return ids, named, nil
 }
 
-// Results implements multilock.Ledger: one listing.
+// Results implements source.Ledger: one listing.
 func (s *Source) Results(ctx context.Context) ([]string, error) {
 	ids, _, err := s.allResults(ctx)
 	return slices.Sorted(maps.Keys(ids)), err
 }
 
-// Revision implements multilock.Changes: a hash of which results there are. Each has
+// Revision implements source.Changes: a hash of which results there are. Each has
 // an id of its own.
 func (s *Source) Revision(ctx context.Context) (string, error) {
 	ids, _, err := s.allResults(ctx)
@@ -211,22 +211,22 @@ func (s *Source) Revision(ctx context.Context) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-var _ multilock.Journal = (*Source)(nil)
+var _ source.Journal = (*Source)(nil)
 
-// Record implements multilock.Journal. Commits are in the history by being results;
+// Record implements source.Journal. Commits are in the history by being results;
 // there is no room for anything else, and it is left out.
-func (s *Source) Record(context.Context, []multilock.Event) error { return nil }
+func (s *Source) Record(context.Context, []source.Event) error { return nil }
 
-// History implements multilock.Chronicle: the last result of each name, as the event
+// History implements source.Chronicle: the last result of each name, as the event
 // of its commit.
-func (s *Source) History(ctx context.Context, since time.Time) ([]multilock.Event, error) {
+func (s *Source) History(ctx context.Context, since time.Time) ([]source.Event, error) {
 	follower := s.Follow(since)
 	events, err := follower.Next(ctx)
 	return events, errors.Join(err, follower.Close())
 }
 
-// Follow implements multilock.Journal.
-func (s *Source) Follow(since time.Time) multilock.Follower {
+// Follow implements source.Journal.
+func (s *Source) Follow(since time.Time) source.Follower {
 	return &follower{src: s, since: since, seen: map[string]string{}}
 }
 
@@ -237,13 +237,13 @@ type follower struct {
 	seen  map[string]string // the id of each name's result
 }
 
-// Next implements multilock.Follower: one listing.
-func (f *follower) Next(ctx context.Context) ([]multilock.Event, error) {
+// Next implements source.Follower: one listing.
+func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
 	ids, views, err := f.src.allResults(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var events []multilock.Event
+	var events []source.Event
 	for name, id := range ids {
 		if f.seen[name] == id {
 			continue
@@ -254,16 +254,16 @@ func (f *follower) Next(ctx context.Context) ([]multilock.Event, error) {
 			events = append(events, e)
 		}
 	}
-	slices.SortFunc(events, func(a, b multilock.Event) int { return a.Time.Compare(b.Time) })
+	slices.SortFunc(events, func(a, b source.Event) int { return a.Time.Compare(b.Time) })
 	return events, nil
 }
 
-// Close implements multilock.Follower.
+// Close implements source.Follower.
 func (f *follower) Close() error { return nil }
 
-func committed(r multilock.Result) multilock.Event {
-	return multilock.Event{
-		Time: r.Start.Add(r.Duration), What: multilock.Committed, Name: r.Name, Token: r.Token, By: r.By, User: r.User, Command: r.Command,
+func committed(r source.Result) source.Event {
+	return source.Event{
+		Time: r.Start.Add(r.Duration), What: source.EventCommitted, Name: r.Name, Token: r.Token, By: r.By, User: r.User, Command: r.Command,
 		Why: r.Why, Held: r.Duration, Exit: &r.Exit, Signal: r.Signal, Attempt: r.Attempt,
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 const script = `QUALICONNECTIVITYCONTEXT={"serverAddress":"quali","tsAPIPort":"8028","adminUser":"LAB\admin","adminPass":"pw","adminAuthToken":"tok==","tsAPIScheme":"https"}`
@@ -32,7 +32,7 @@ func TestLocateRefuses(t *testing.T) {
 		"cloudshell://ann:secret@quali/7b3c?pause=5s-2s", "cloudshell://ann:secret@quali/7b3c?insecure=perhaps", "cloudshell://ann:secret@quali/7b3c#x", "cloudshell://ann:secret@quali/7b3c?alias=a&alias=b",
 	} {
 		_, err := Locate(text, nil)
-		require.ErrorIs(t, err, multilock.ErrInvalid, text)
+		require.ErrorIs(t, err, source.ErrInvalid, text)
 		require.NotContains(t, err.Error(), "secret", text)
 	}
 }
@@ -62,7 +62,7 @@ func TestContextsAreForTheirOwnServer(t *testing.T) {
 	require.True(t, l.Token.IsZero())
 	require.Empty(t, l.User)
 	_, err = Open(l.Options)
-	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.ErrorIs(t, err, source.ErrInvalid)
 
 	l, err = Locate("cloudshell://ann@QUALI:8029/7b3c", []string{script})
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestContextsAreForTheirOwnServer(t *testing.T) {
 	require.Equal(t, "ann", l.User)
 
 	_, err = Locate("cloudshell:", []string{`QUALICONNECTIVITYCONTEXT={"adminPass":"secret`})
-	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.ErrorIs(t, err, source.ErrInvalid)
 	require.NotContains(t, err.Error(), "secret")
 }
 
@@ -87,6 +87,6 @@ func TestOptions(t *testing.T) {
 		bad := good
 		spoil(&bad)
 		_, err := Open(bad)
-		require.ErrorIs(t, err, multilock.ErrInvalid, name)
+		require.ErrorIs(t, err, source.ErrInvalid, name)
 	}
 }

@@ -7,18 +7,18 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The manifest of a group is a register whose value has a digest: there is no room
 // for a list of jobs. Hosts learn whether they mean the same list, and nothing else.
 
-var _ multilock.Register = (*Source)(nil)
+var _ source.ManifestStore = (*Source)(nil)
 
 const keyDigest = "d"
 
-// Publish implements multilock.Register. If the group has another manifest, the error
-// is multilock.ErrInvalid: only a digest of it is kept.
+// Publish implements source.ManifestStore. If the group has another manifest, the error
+// is source.ErrInvalid: only a digest of it is kept.
 func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	if err := s.needOwners(ctx); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (s *Source) sameList(manifest []byte, digest, known string) ([]byte, error)
 	if digest == known {
 		return manifest, nil
 	}
-	return nil, &multilock.InvalidError{
+	return nil, &source.InvalidError{
 		What: "list of jobs", Got: "SHA-256 " + digest[:16],
 		Why: fmt.Sprintf("the group was given another list before (SHA-256 %.16s, only the digest is kept here); run that one, take another group, or remove the group's results and its list first", known),
 	}
@@ -84,7 +84,7 @@ func (s *Source) stepList(ctx context.Context, base string, from turn, fields []
 	return nil
 }
 
-// Retract implements multilock.Register.
+// Retract implements source.ManifestStore.
 func (s *Source) Retract(ctx context.Context) error {
 	if err := s.needOwners(ctx); err != nil {
 		return err

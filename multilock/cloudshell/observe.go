@@ -5,10 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
-	"github.com/multilock/go/multilock/watch"
+	"github.com/multilock/go/multilock/source"
 )
 
 // observer watches one lock.
@@ -18,8 +17,8 @@ type observer struct {
 	base   string
 	maxAge time.Duration
 
-	watch   watch.Watch[string] // of the keys of its signs of life
-	last    standing            // at the last look
+	watch   source.Watch[string] // of the keys of its signs of life
+	last    standing             // at the last look
 	looked  bool
 	verdict verdict
 	usual   time.Duration // what the quickest listing took, 0 before the first
@@ -32,8 +31,8 @@ type listed struct {
 	view       *view
 }
 
-// Observe implements multilock.Source.
-func (s *Source) Observe(_ context.Context, name string, patience multilock.Patience) (multilock.Observer, error) {
+// Observe implements source.Source.
+func (s *Source) Observe(_ context.Context, name string, patience source.Patience) (source.Observer, error) {
 	if err := s.CheckName(name); err != nil {
 		return nil, err
 	}
@@ -41,7 +40,7 @@ func (s *Source) Observe(_ context.Context, name string, patience multilock.Pati
 	return &o, nil
 }
 
-func (s *Source) newObserver(name string, patience multilock.Patience) observer {
+func (s *Source) newObserver(name string, patience source.Patience) observer {
 	return observer{src: s, name: name, base: s.aliasOf(name), maxAge: patience.MaxAge}
 }
 
@@ -69,12 +68,12 @@ func (o *observer) sample(ctx context.Context) (*listed, error) {
 	return o.list(ctx)
 }
 
-// Look implements multilock.Observer.
-func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
+// Look implements source.Observer.
+func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	found, err := o.sample(ctx)
 	if err != nil {
 		o.watch.Interrupt()
-		return multilock.Sighting{}, opError("look", o.name, err)
+		return source.Sighting{}, opError("look", o.name, err)
 	}
 	o.last, o.looked = o.src.read(found.view), true
 	o.last.record.Name = o.name
@@ -83,20 +82,20 @@ func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
 	}
 	o.watch.Add(o.last.key, found.start, limitsFor(o.beat(), o.distance()))
 	e := o.evidence(ctx, clockCarried)
-	if o.verdict = judge(e); o.verdict.state == multilock.Suspect || o.verdict.state == multilock.Dead {
+	if o.verdict = judge(e); o.verdict.state == source.StateSuspect || o.verdict.state == source.StateDead {
 		e = o.evidence(ctx, clockFresh)
 		o.verdict = judge(e)
 	}
-	if o.verdict.state != multilock.Held || e.holder.Life == process.Gone {
+	if o.verdict.state != source.StateHeld || e.holder.Life == process.Gone {
 		o.lookForJob(&e)
 	}
 	return o.sighting(ctx, e), nil
 }
 
-func (o *observer) sighting(ctx context.Context, e evidence) multilock.Sighting {
-	seen := multilock.Sighting{State: o.verdict.state, Record: o.last.record, Why: o.verdict.why, Next: o.verdict.next, Age: multilock.Unknown, Silence: e.silence}
-	if o.verdict.state == multilock.Free {
-		seen.Record = multilock.Record{}
+func (o *observer) sighting(ctx context.Context, e evidence) source.Sighting {
+	seen := source.Sighting{State: o.verdict.state, Record: o.last.record, Why: o.verdict.why, Next: o.verdict.next, Age: source.Unknown, Silence: e.silence}
+	if o.verdict.state == source.StateFree {
+		seen.Record = source.Record{}
 		return seen
 	}
 	if taken := o.last.held.taken; !taken.IsZero() {
@@ -120,7 +119,7 @@ func (o *observer) beat() time.Duration {
 func (o *observer) distance() time.Duration { return min(o.usual, o.last.record.TTL/4) }
 
 func (o *observer) evidence(ctx context.Context, age time.Duration) evidence {
-	e := evidence{standing: o.last, silence: multilock.Unknown, unchanged: o.watch.Unchanged(), watched: o.watch.Watched(), maxAge: o.maxAge}
+	e := evidence{standing: o.last, silence: source.Unknown, unchanged: o.watch.Unchanged(), watched: o.watch.Watched(), maxAge: o.maxAge}
 	if o.last.state != heldByTurn && o.last.state != heldByOwner {
 		return e
 	}
@@ -142,24 +141,24 @@ func (o *observer) lookForJob(e *evidence) {
 	}
 }
 
-// Close implements multilock.Observer.
+// Close implements source.Observer.
 func (o *observer) Close() error { return nil }
 
-// Break implements multilock.Observer. It takes the register's next turn, which is
+// Break implements source.Observer. It takes the register's next turn, which is
 // refused if the holder has shown life since or somebody else was faster.
 func (o *observer) Break(ctx context.Context) error {
-	if o.verdict.state != multilock.Dead {
-		return multilock.ErrHeld
+	if o.verdict.state != source.StateDead {
+		return source.ErrHeld
 	}
 	return o.clear(ctx, func(now standing) bool { return now.key == o.last.key })
 }
 
-// Force implements multilock.Observer. The holder may have shown life since, but it
+// Force implements source.Observer. The holder may have shown life since, but it
 // must be the same. Of scripts that name no owner, or always the same one, nobody
 // can tell whether it is.
 func (o *observer) Force(ctx context.Context) error {
 	if !o.looked || o.last.state == freeHere {
-		return multilock.ErrFree
+		return source.ErrFree
 	}
 	return o.clear(ctx, func(now standing) bool {
 		if token := o.last.record.Token; token != "" {
@@ -194,7 +193,7 @@ func (o *observer) clear(ctx context.Context, meant func(standing) bool) error {
 		if over := context.Cause(ctx); over != nil {
 			return over
 		}
-		if v, err = o.breakFrom(through, v.top()); !errors.Is(err, multilock.ErrHeld) {
+		if v, err = o.breakFrom(through, v.top()); !errors.Is(err, source.ErrHeld) {
 			return opError("break", o.name, err)
 		}
 	}
@@ -219,16 +218,16 @@ func (o *observer) passed(now standing, meant func(standing) bool) (gone bool, e
 	case now.state == freeHere, seen != "" && now.record.Token != seen:
 		return true, nil // whatever is there now is another
 	case !meant(now):
-		return false, multilock.ErrHeld
+		return false, source.ErrHeld
 	}
 	return false, nil
 }
 
 // breaker is the claim of who breaks a lock. Should that process end meanwhile, the
 // register stays with it for as long as one of its requests may still be under way.
-func (s *Source) breaker() multilock.Claim {
-	holder := multilock.Holder{Identity: s.opt.Self, Command: "multilock break"}
-	return multilock.Claim{Holder: holder, TTL: s.opt.Timeout}
+func (s *Source) breaker() source.Claim {
+	holder := source.Holder{Identity: s.opt.Self, Command: "multilock break"}
+	return source.Claim{Holder: holder, TTL: s.opt.Timeout}
 }
 
 // removePlain removes a lock without an owner: there is no register, and nothing

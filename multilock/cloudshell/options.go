@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Options say which reservation the locks live in, and how its server is reached.
@@ -142,7 +142,7 @@ func withPort(server string) (string, error) {
 }
 
 func invalid(what, got, why string) error {
-	return &multilock.InvalidError{What: "cloudshell " + what, Got: got, Why: why}
+	return &source.InvalidError{What: "cloudshell " + what, Got: got, Why: why}
 }
 
 // String names the server and the reservation. There are no secrets in it.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A model without the owner's attribute leaves nothing but the convention itself:
@@ -19,8 +19,8 @@ type plainContender struct{ contender }
 var errWhose = errors.New("the answer was lost, and a lock without an owner does not tell whose it is; " +
 	"if nobody works in this reservation, clear it with break --force, or by deleting the service in the portal")
 
-// Try implements multilock.Contender.
-func (c *plainContender) Try(ctx context.Context) (multilock.Lease, error) {
+// Try implements source.Contender.
+func (c *plainContender) Try(ctx context.Context) (source.Lease, error) {
 	ctx = context.WithoutCancel(ctx)
 	token, err := newToken()
 	if err != nil {
@@ -33,9 +33,9 @@ func (c *plainContender) Try(ctx context.Context) (multilock.Lease, error) {
 		case added == nil:
 			return c.lease(token, start), nil
 		case aliasTaken(added):
-			return nil, multilock.ErrHeld
+			return nil, source.ErrHeld
 		case inDoubt(added):
-			return nil, errors.Join(multilock.ErrUnsure, opError("take the lock", c.name, errors.Join(errWhose, added)))
+			return nil, errors.Join(source.ErrUnsure, opError("take the lock", c.name, errors.Join(errWhose, added)))
 		case !apiFailure(added):
 			return nil, opError("take the lock", c.name, added)
 		}
@@ -44,7 +44,7 @@ func (c *plainContender) Try(ctx context.Context) (multilock.Lease, error) {
 		case err != nil:
 			return nil, opError("take the lock", c.name, errors.Join(added, err))
 		case c.src.read(v).state != freeHere:
-			return nil, multilock.ErrHeld
+			return nil, source.ErrHeld
 		case try > 1:
 			return nil, opError("take the lock", c.name, added)
 		}
@@ -52,7 +52,7 @@ func (c *plainContender) Try(ctx context.Context) (multilock.Lease, error) {
 }
 
 func (c *plainContender) lease(token string, start boottime.Instant) *plainLease {
-	record := multilock.Record{Name: c.name, Token: token, Claim: c.claim}
+	record := source.Record{Name: c.name, Token: token, Claim: c.claim}
 	return &plainLease{tenure: newTenure(c.src, c.base, record, start), since: start}
 }
 
@@ -64,10 +64,10 @@ type plainLease struct {
 	removing bool // a removal is in doubt
 }
 
-// Since implements multilock.Lease.
+// Since implements source.Lease.
 func (l *plainLease) Since() boottime.Instant { return l.since }
 
-// Renew implements multilock.Lease: it sees whether the service is there. That it is
+// Renew implements source.Lease: it sees whether the service is there. That it is
 // somebody else's by now it cannot see.
 func (l *plainLease) Renew(ctx context.Context) error {
 	ctx, err := l.enter(ctx)
@@ -94,10 +94,10 @@ func (l *plainLease) present(ctx context.Context) error {
 	return nil
 }
 
-// Fence implements multilock.Lease: there is no register.
-func (l *plainLease) Fence(context.Context) (uint64, error) { return 0, multilock.ErrUnsupported }
+// Fence implements source.Lease: there is no register.
+func (l *plainLease) Fence(context.Context) (uint64, error) { return 0, source.ErrUnsupported }
 
-// Release implements multilock.Lease. A removal whose answer was lost is not
+// Release implements source.Lease. A removal whose answer was lost is not
 // repeated: the service that is there may be the next holder's.
 func (l *plainLease) Release(ctx context.Context) error {
 	ctx, err := l.enter(ctx)

@@ -4,31 +4,31 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 var (
-	_ multilock.Describer = (*Source)(nil)
-	_ multilock.Examiner  = (*Source)(nil)
-	_ multilock.Paced     = (*Source)(nil)
+	_ source.Describer = (*Source)(nil)
+	_ source.Examiner  = (*Source)(nil)
+	_ source.Paced     = (*Source)(nil)
 )
 
-// Promises implements multilock.Describer. What depends on the service model is left out
+// Promises implements source.Describer. What depends on the service model is left out
 // before that was looked at: see Ready.
-func (s *Source) Promises() []multilock.Promise {
+func (s *Source) Promises() []source.Promise {
 	found := s.known()
-	says := map[multilock.Trait]string{
-		multilock.SafeSilence:     "a holder stops believing in its lock after four fifths of its TTL without a confirmed sign of life",
-		multilock.NamedHolder:     "host, process, user and the beginning of its command; what a script took names nobody, or the owner that it wrote",
-		multilock.DeadProcess:     "on the holder's own host, and in its own pid namespace; from another host after the TTL",
-		multilock.BreakByEvidence: "when its process is gone, or after its TTL in silence and a while of watching; what a script took only by force",
-		multilock.FenceNumbers:    "the turns of the lock's register, which only grow unless somebody deletes them all",
-		multilock.Results:         "services beside the lock, named by its register; they end with the reservation",
-		multilock.Manifest:        "a digest of it: hosts learn whether they mean the same list, not how two differ",
-		multilock.History:         "the last result of each job, and nothing else",
+	says := map[source.Trait]string{
+		source.TraitSafeSilence:     "a holder stops believing in its lock after four fifths of its TTL without a confirmed sign of life",
+		source.TraitNamedHolder:     "host, process, user and the beginning of its command; what a script took names nobody, or the owner that it wrote",
+		source.TraitDeadProcess:     "on the holder's own host, and in its own pid namespace; from another host after the TTL",
+		source.TraitBreakByEvidence: "when its process is gone, or after its TTL in silence and a while of watching; what a script took only by force",
+		source.TraitFenceNumbers:    "the turns of the lock's register, which only grow unless somebody deletes them all",
+		source.TraitResults:         "services beside the lock, named by its register; they end with the reservation",
+		source.TraitManifest:        "a digest of it: hosts learn whether they mean the same list, not how two differ",
+		source.TraitHistory:         "the last result of each job, and nothing else",
 	}
 	promises := alike()
-	for _, trait := range multilock.Traits() {
+	for _, trait := range source.Traits() {
 		why, depends := says[trait]
 		switch {
 		case !depends || found == unknownMode:
@@ -36,7 +36,7 @@ func (s *Source) Promises() []multilock.Promise {
 		case found == plainMode:
 			why = s.noOwner() + ", so a lock is there or not, and that is all"
 		}
-		promises = append(promises, multilock.Promise{Trait: trait, Kept: found == ownedMode, Why: why})
+		promises = append(promises, source.Promise{Trait: trait, Kept: found == ownedMode, Why: why})
 	}
 	return promises
 }
@@ -47,58 +47,58 @@ func (s *Source) noOwner() string {
 }
 
 // alike are the promises that are the same with any model.
-func alike() []multilock.Promise {
-	return []multilock.Promise{
-		{Trait: multilock.BreakByForce, Kept: true, Why: "its services are removed; the holder learns it at its next sign of life"},
-		{Trait: multilock.OneClock, Kept: true, Why: "the CloudShell server's, by GetServerDateAndTime"},
-		{Trait: multilock.CheapBarrier, Kept: true, Why: "one listing of the reservation's services, past the server's cache"},
-		{Trait: multilock.PromptRelease, Kept: true, Why: "its service is removed, and the next attempt takes it"},
-		{Trait: multilock.RunHistory, Why: "there is no place for it: of jobs that leave a result (run --once, batch) the last one is known, of others nothing"},
-		{Trait: multilock.JobMark, Why: "there is no room for a process group in the owner's attribute; a job's processes are known by their environment alone"},
+func alike() []source.Promise {
+	return []source.Promise{
+		{Trait: source.TraitBreakByForce, Kept: true, Why: "its services are removed; the holder learns it at its next sign of life"},
+		{Trait: source.TraitOneClock, Kept: true, Why: "the CloudShell server's, by GetServerDateAndTime"},
+		{Trait: source.TraitCheapBarrier, Kept: true, Why: "one listing of the reservation's services, past the server's cache"},
+		{Trait: source.TraitPromptRelease, Kept: true, Why: "its service is removed, and the next attempt takes it"},
+		{Trait: source.TraitRunHistory, Why: "there is no place for it: of jobs that leave a result (run --once, batch) the last one is known, of others nothing"},
+		{Trait: source.TraitJobMark, Why: "there is no room for a process group in the owner's attribute; a job's processes are known by their environment alone"},
 	}
 }
 
-// Examine implements multilock.Examiner. It changes nothing.
-func (s *Source) Examine(ctx context.Context) []multilock.Finding {
-	findings := []multilock.Finding{s.examineConnection()}
+// Examine implements source.Examiner. It changes nothing.
+func (s *Source) Examine(ctx context.Context) []source.Finding {
+	findings := []source.Finding{s.examineConnection()}
 	services, err := s.list(ctx)
 	if err != nil {
-		return append(findings, multilock.Finding{Subject: "reservation", Severity: multilock.Unusable, Text: err.Error()})
+		return append(findings, source.Finding{Subject: "reservation", Severity: source.SeverityUnusable, Text: err.Error()})
 	}
-	findings = append(findings, multilock.Finding{Subject: "reservation", Severity: multilock.Fine, Text: fmt.Sprintf("it is there, with %d services", len(services))})
+	findings = append(findings, source.Finding{Subject: "reservation", Severity: source.SeverityFine, Text: fmt.Sprintf("it is there, with %d services", len(services))})
 	return append(findings, s.examineModel(ctx), s.examineClock(ctx))
 }
 
-func (s *Source) examineConnection() multilock.Finding {
-	f := multilock.Finding{Subject: "connection", Severity: multilock.Fine, Text: "HTTPS, and the server's certificate is verified"}
+func (s *Source) examineConnection() source.Finding {
+	f := source.Finding{Subject: "connection", Severity: source.SeverityFine, Text: "HTTPS, and the server's certificate is verified"}
 	switch {
 	case s.opt.Scheme == schemeHTTP:
-		f = multilock.Finding{Subject: f.Subject, Severity: multilock.Warning, Text: "HTTP: whoever is in between can read the password and the token", Advice: "have HTTPS set up on the server, and add scheme=https to the URL"}
+		f = source.Finding{Subject: f.Subject, Severity: source.SeverityWarning, Text: "HTTP: whoever is in between can read the password and the token", Advice: "have HTTPS set up on the server, and add scheme=https to the URL"}
 	case s.opt.Insecure:
-		f = multilock.Finding{Subject: f.Subject, Severity: multilock.Warning, Text: "HTTPS, but any certificate is accepted", Advice: "name the server's certificate with cafile=FILE instead of insecure=true"}
+		f = source.Finding{Subject: f.Subject, Severity: source.SeverityWarning, Text: "HTTPS, but any certificate is accepted", Advice: "name the server's certificate with cafile=FILE instead of insecure=true"}
 	}
 	return f
 }
 
-func (s *Source) examineModel(ctx context.Context) multilock.Finding {
+func (s *Source) examineModel(ctx context.Context) source.Finding {
 	plain, err := s.plain(ctx)
-	f := multilock.Finding{Subject: "service model", Severity: multilock.Fine, Text: fmt.Sprintf("%q has the attribute %q, or this user cannot see it", s.opt.Model, s.opt.Attribute)}
+	f := source.Finding{Subject: "service model", Severity: source.SeverityFine, Text: fmt.Sprintf("%q has the attribute %q, or this user cannot see it", s.opt.Model, s.opt.Attribute)}
 	switch {
 	case err != nil:
-		f.Severity, f.Text = multilock.Unusable, err.Error()
+		f.Severity, f.Text = source.SeverityUnusable, err.Error()
 	case plain:
-		f.Severity, f.Text = multilock.Warning, s.noOwner()+": nobody can tell whose a lock is, and whether its holder lives"
+		f.Severity, f.Text = source.SeverityWarning, s.noOwner()+": nobody can tell whose a lock is, and whether its holder lives"
 		f.Advice = "add that attribute to the model; scripts that keep to the convention do not mind"
 	}
 	return f
 }
 
-func (s *Source) examineClock(ctx context.Context) multilock.Finding {
+func (s *Source) examineClock(ctx context.Context) source.Finding {
 	if _, err := s.Now(ctx); err != nil {
-		return multilock.Finding{
-			Subject: "clock", Severity: multilock.Warning, Text: "the server does not tell the time: " + err.Error(),
+		return source.Finding{
+			Subject: "clock", Severity: source.SeverityWarning, Text: "the server does not tell the time: " + err.Error(),
 			Advice: "a dead holder on another host is noticed by those who wait for its whole TTL, and by nobody else",
 		}
 	}
-	return multilock.Finding{Subject: "clock", Severity: multilock.Fine, Text: "the server tells the time"}
+	return source.Finding{Subject: "clock", Severity: source.SeverityFine, Text: "the server tells the time"}
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The fields of a lock's record. Numbers are to the base 36.
@@ -42,7 +42,7 @@ const (
 
 // held is what the value of a turn says that somebody holds.
 type held struct {
-	record multilock.Record
+	record source.Record
 	brand  string
 	result string
 	sign   time.Time // zero if the holder knew no server's clock
@@ -60,7 +60,7 @@ func (h held) encode() string {
 	return encodeValue(kindHeld, h.fields(r))
 }
 
-func (h held) fields(r multilock.Record) []field {
+func (h held) fields(r source.Record) []field {
 	fields := []field{
 		{keyNonce, r.Token}, {keyUser, r.Holder.User}, {keyCommand, r.Holder.Command}, {keyBrand, h.brand}, {keyResult, h.result},
 		{keyTTL, number(r.TTL.Milliseconds())}, {keyHeartbeat, number(r.Heartbeat.Milliseconds())}, {keySign, number(milliseconds(h.sign))}, {keyTaken, number(milliseconds(h.taken) / 1000)},
@@ -126,11 +126,11 @@ func parseHeld(v value) (held, error) {
 	sign, taken := moment(n.get(keySign)), moment(1000*n.get(keyTaken))
 	id, err := parseIdentity(v.fields)
 	if err = errors.Join(err, n.err); err != nil || v.fields[keyNonce] == "" || v.fields[keyBrand] == "" ||
-		ttl <= 0 || ttl > multilock.MaxTTL.Milliseconds() || beat < 0 || beat > ttl {
+		ttl <= 0 || ttl > source.MaxTTL.Milliseconds() || beat < 0 || beat > ttl {
 		return held{}, errors.New("its owner's value is not a whole record")
 	}
-	r := multilock.Record{Token: printable(v.fields[keyNonce]), Prepared: taken, Claim: multilock.Claim{
-		Holder: multilock.Holder{Identity: id, User: printable(v.fields[keyUser]), Command: printable(v.fields[keyCommand])},
+	r := source.Record{Token: printable(v.fields[keyNonce]), Prepared: taken, Claim: source.Claim{
+		Holder: source.Holder{Identity: id, User: printable(v.fields[keyUser]), Command: printable(v.fields[keyCommand])},
 		TTL:    time.Duration(ttl) * time.Millisecond, Heartbeat: time.Duration(beat) * time.Millisecond, Job: v.fields[keyJob] != "",
 	}}
 	return held{record: r, brand: v.fields[keyBrand], result: v.fields[keyResult], sign: sign, taken: taken}, nil

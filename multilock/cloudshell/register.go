@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A register is a value that changes step by step, each step being decided by the
@@ -157,7 +157,7 @@ const stepTries = 3
 // advance makes the step from a number to the next. Without an error the register
 // then had that value, and the view shows it at the top. With errTaken somebody else
 // has made that step or a later one, and the view shows that; this step may have
-// been made before. Otherwise it was not made, or, with multilock.ErrUnsure, that
+// been made before. Otherwise it was not made, or, with source.ErrUnsure, that
 // cannot be learned: it may still be made later.
 func (s *Source) advance(ctx context.Context, base string, from uint64, text string) (*view, error) {
 	var doubt, last error
@@ -188,7 +188,7 @@ func (s *Source) advance(ctx context.Context, base string, from uint64, text str
 		}
 	}
 	if doubt != nil {
-		return nil, errors.Join(multilock.ErrUnsure, doubt)
+		return nil, errors.Join(source.ErrUnsure, doubt)
 	}
 	return nil, last
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Release implements multilock.Lease: the service that scripts know goes first, as
+// Release implements source.Lease: the service that scripts know goes first, as
 // long as it is certain that it is this lease's, and then the register is freed.
 func (l *lease) Release(ctx context.Context) error {
 	ctx, err := l.enter(ctx)

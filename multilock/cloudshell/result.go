@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A result is longer than one attribute. Its fields are cut into pieces, each of
@@ -42,7 +42,7 @@ const (
 )
 
 // encodeResult gives the values of the pieces.
-func encodeResult(brand string, r multilock.Result) ([]string, error) {
+func encodeResult(brand string, r source.Result) ([]string, error) {
 	fields := []field{
 		{keyNonce, r.Token}, {keyUser, cut(r.User, maxResultUser)}, {keyCommand, cut(r.Command, maxResultCommand)},
 		{keyExit, number(int64(r.Exit))}, {keySignal, r.Signal}, {keyWhy, cut(r.Why, maxResultWhy)}, {keyAttempt, number(int64(r.Attempt))},
@@ -84,34 +84,34 @@ func fromNanoseconds(n int64) time.Time {
 
 // parseResult reads a result. It never fails: what it does not understand becomes a
 // result with Foreign set, whose job counts as run.
-func parseResult(name string, pieces map[int]string) multilock.Result {
+func parseResult(name string, pieces map[int]string) source.Result {
 	r, err := decodeResult(pieces)
 	if err != nil {
-		r = multilock.Result{Foreign: err.Error()}
+		r = source.Result{Foreign: err.Error()}
 	}
 	r.Name = name
 	return r
 }
 
-func decodeResult(pieces map[int]string) (multilock.Result, error) {
+func decodeResult(pieces map[int]string) (source.Result, error) {
 	whole, err := joinPieces(pieces)
 	if err != nil {
-		return multilock.Result{}, err
+		return source.Result{}, err
 	}
 	v, err := parseValue(whole)
 	if err != nil || v.kind != kindResult {
-		return multilock.Result{}, errors.New("it is not a result of multilock")
+		return source.Result{}, errors.New("it is not a result of multilock")
 	}
 	by, err := parseIdentity(v.fields)
 	n := numbers{fields: v.fields}
-	r := multilock.Result{
+	r := source.Result{
 		Token: printable(v.fields[keyNonce]), By: by, User: printable(v.fields[keyUser]), Command: printable(v.fields[keyCommand]),
 		Exit: int(n.get(keyExit)), Signal: printable(v.fields[keySignal]), Why: printable(v.fields[keyWhy]), Output: printable(v.fields[keyOutput]), Attempt: int(n.get(keyAttempt)),
 		Final: v.fields[keyFinal] != "", Duration: time.Duration(n.get(keyDuration)),
 		Tick: fromNanoseconds(n.get(keyTick)), Began: fromNanoseconds(n.get(keyBegan)), Start: fromNanoseconds(n.get(keyStarted)),
 	}
 	if err := errors.Join(err, n.err); err != nil || r.Token == "" || r.Attempt < 1 {
-		return multilock.Result{}, errors.New("it is not a whole result")
+		return source.Result{}, errors.New("it is not a whole result")
 	}
 	return r, nil
 }

@@ -3,7 +3,7 @@ package cloudshell
 import (
 	"time"
 
-	"github.com/multilock/go/multilock/watch"
+	"github.com/multilock/go/multilock/source"
 )
 
 // slowest is how long a listing may take in any case: a server is no disk.
@@ -13,6 +13,6 @@ const slowest = 250 * time.Millisecond
 // beat, which changes its key, from a server where they take as long as distance: what
 // takes twice as long is slow. With the limits of a near server nobody who died would
 // ever be found dead on one that is far.
-func limitsFor(beat, distance time.Duration) watch.Limits {
-	return watch.Limits{Slow: max(beat/4, slowest, 2*distance), Gap: max(beat, 2*slowest) + 2*distance}
+func limitsFor(beat, distance time.Duration) source.WatchLimits {
+	return source.WatchLimits{Slow: max(beat/4, slowest, 2*distance), Gap: max(beat, 2*slowest) + 2*distance}
 }

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Source is the locks of one group in one reservation, and the results of the jobs
@@ -34,13 +34,13 @@ const (
 )
 
 var (
-	_ multilock.Source      = (*Source)(nil)
-	_ multilock.Timekeeper  = (*Source)(nil)
-	_ multilock.NameChecker = (*Source)(nil)
+	_ source.Source      = (*Source)(nil)
+	_ source.Timekeeper  = (*Source)(nil)
+	_ source.NameChecker = (*Source)(nil)
 )
 
 // Open prepares to use the locks of a reservation. It asks the server nothing: the
-// first request logs on. The error is multilock.ErrInvalid for options that cannot be.
+// first request logs on. The error is source.ErrInvalid for options that cannot be.
 func Open(opt Options) (*Source, error) {
 	opt, err := opt.check()
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Source) Self() process.Identity { return s.opt.Self }
 // Group is the prefix of the locks' aliases, "" if they have none.
 func (s *Source) Group() string { return s.opt.Group }
 
-// Pace implements multilock.Paced.
+// Pace implements source.Paced.
 func (s *Source) Pace() (least, most time.Duration) { return s.opt.Pause.Least, s.opt.Pause.Most }
 
 // Ready logs on and looks at the service model, once; the first attempt at a lock does
@@ -106,7 +106,7 @@ func (s *Source) plain(ctx context.Context) (bool, error) {
 	return s.mode == plainMode, nil
 }
 
-// Names implements multilock.Source: one listing.
+// Names implements source.Source: one listing.
 func (s *Source) Names(ctx context.Context) ([]string, error) {
 	views, err := s.views(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Source) isLock(base string, v *view) bool {
 // standing is what a view says about a lock.
 type standing struct {
 	state  standingState
-	record multilock.Record
+	record source.Record
 	held   held
 	// key changes whenever the holder gives a sign of life, or is another one.
 	key string

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // tenure is what all kinds of leases have in common: one operation at a time, and an end.
 type tenure struct {
 	src    *Source
 	base   string
-	record multilock.Record
+	record source.Record
 	sign   boottime.Instant // before the last confirmed sign of life; of the operation at work
 	turn   chan struct{}    // taken by the operation at work
 
@@ -22,15 +22,15 @@ type tenure struct {
 	settled error // what all calls answer after the end, nil before
 }
 
-func newTenure(s *Source, base string, record multilock.Record, sign boottime.Instant) *tenure {
+func newTenure(s *Source, base string, record source.Record, sign boottime.Instant) *tenure {
 	return &tenure{src: s, base: base, record: record, sign: sign, turn: make(chan struct{}, 1)}
 }
 
-// Record implements multilock.Lease.
-func (l *tenure) Record() multilock.Record { return l.record }
+// Record implements source.Lease.
+func (l *tenure) Record() source.Record { return l.record }
 
-// MarkJob implements multilock.Lease: there is no place for it.
-func (l *tenure) MarkJob(context.Context, process.Group) error { return multilock.ErrUnsupported }
+// MarkJob implements source.Lease: there is no place for it.
+func (l *tenure) MarkJob(context.Context, process.Group) error { return source.ErrUnsupported }
 
 // enter begins an operation, and waits for the one before. The requests of an
 // operation are not cancelled half-way: each has its own limit of time. So what it
@@ -63,13 +63,13 @@ func (l *tenure) settle(err error) {
 	switch {
 	case l.settled != nil:
 	case err == nil:
-		l.settled = multilock.ErrReleased
-	case errors.Is(err, multilock.ErrLost):
+		l.settled = source.ErrReleased
+	case errors.Is(err, source.ErrLost):
 		l.settled = err
 	}
 }
 
-// Close implements multilock.Lease.
+// Close implements source.Lease.
 func (l *tenure) Close() error {
 	l.settle(nil)
 	return nil
@@ -81,7 +81,7 @@ func (l *tenure) explain(op string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, errGone), errors.Is(err, errMissing), errors.Is(err, errEnded):
-		return &multilock.LostError{Name: l.record.Name, Silence: l.sign.Elapsed(), Err: err}
+		return &source.LostError{Name: l.record.Name, Silence: l.sign.Elapsed(), Err: err}
 	}
 	return opError(op, l.record.Name, err)
 }

@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 func someHeld() held {
-	r := multilock.Record{Token: strings.Repeat("5f", 16), Claim: multilock.Claim{
-		Holder: multilock.Holder{
+	r := source.Record{Token: strings.Repeat("5f", 16), Claim: source.Claim{
+		Holder: source.Holder{
 			Identity: process.Identity{Host: "exec-server-3", Boot: "0f0e1c2d-1111-4222-8333-444455556666", Namespace: "pid:[4026531836]", PID: 4711, Start: 987654321},
 			User:     "ada", Command: "rsync -a /src; /dst=\"x\" 100% é",
 		},
@@ -63,7 +63,7 @@ func TestForeignValues(t *testing.T) {
 		s := &Source{brand: brand("R")}
 		for _, v := range []*view{{turns: []turn{top}}, {bare: newBare(service{owner: text})}} {
 			require.Equal(t, heldByOther, s.read(v).state, name)
-			require.Equal(t, multilock.Held, judge(evidence{standing: s.read(v), unchanged: time.Hour, watched: time.Hour, maxAge: time.Second}).state, name)
+			require.Equal(t, source.StateHeld, judge(evidence{standing: s.read(v), unchanged: time.Hour, watched: time.Hour, maxAge: time.Second}).state, name)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func FuzzValue(f *testing.F) {
 }
 
 func TestResultRoundTrip(t *testing.T) {
-	want := multilock.Result{
+	want := source.Result{
 		Name: "nightly", Token: "5f", By: someHeld().record.Holder.Identity, User: "ada", Command: "make all", Exit: 3, Signal: "SIGTERM", Why: "because; 100%",
 		Attempt: 2, Final: true, Tick: time.Unix(1763752680, 1).UTC(), Began: time.Unix(1763752687, 987654321).UTC(), Start: time.Unix(1763752689, 123456789).UTC(), Duration: 90 * time.Second,
 	}

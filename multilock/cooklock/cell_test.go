@@ -10,6 +10,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // cell is a register in memory. A test can stand in the way of each of its steps.
@@ -78,21 +79,21 @@ func (c *cell) chef(t testing.TB, opt cooklock.Options) *cooklock.Source {
 	return src
 }
 
-func try(t testing.TB, src multilock.Source) (*multilock.Lock, error) {
+func try(t testing.TB, src source.Source) (*multilock.Lock, error) {
 	t.Helper()
 	return multilock.TryAcquire(t.Context(), src, "nightly", multilock.Options{})
 }
 
-func must(t testing.TB, src multilock.Source) *multilock.Lock {
+func must(t testing.TB, src source.Source) *multilock.Lock {
 	t.Helper()
 	lock, err := try(t, src)
 	require.NoError(t, err)
 	return lock
 }
 
-func look(t testing.TB, src multilock.Source) multilock.Sighting {
+func look(t testing.TB, src source.Source) source.Sighting {
 	t.Helper()
-	seen, err := multilock.Inspect(t.Context(), src, "nightly", multilock.Patience{})
+	seen, err := multilock.Inspect(t.Context(), src, "nightly", source.Patience{})
 	require.NoError(t, err)
 	return seen
 }

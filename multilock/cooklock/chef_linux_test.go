@@ -16,6 +16,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/source"
 )
 
 // cook takes the lock again and again, and works under it for a moment.
@@ -30,7 +31,7 @@ func (p part) cook(out io.Writer) error {
 	}
 	recorder := locktest.NewRecorder(out, fmt.Sprintf("%s pid %d", p.Who, os.Getpid()))
 	for {
-		if err := cookOnce(src, recorder); err != nil && !errors.Is(err, multilock.ErrLost) {
+		if err := cookOnce(src, recorder); err != nil && !errors.Is(err, source.ErrLost) {
 			return err
 		}
 	}
@@ -122,7 +123,7 @@ func (p part) oneShot(t *testing.T, out io.Writer) bool {
 	src := open(t, p.Base, cooklock.Options{Period: p.Period, Notes: p.Who, Place: p.Base})
 	lock, err := try(t, src)
 	if err != nil {
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 		return false
 	}
 	require.NoError(t, json.NewEncoder(out).Encode(lock.Record().Token))

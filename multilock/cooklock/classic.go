@@ -11,6 +11,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Classic is the cooking lock as it was first described: the register holds the
@@ -47,9 +48,9 @@ const rounding = time.Second
 func (o ClassicOptions) cook() time.Duration { return o.Period - o.Skew - o.Delay - rounding }
 
 var (
-	_ multilock.Source      = (*Classic)(nil)
-	_ multilock.Describer   = (*Classic)(nil)
-	_ multilock.NameChecker = (*Classic)(nil)
+	_ source.Source      = (*Classic)(nil)
+	_ source.Describer   = (*Classic)(nil)
+	_ source.NameChecker = (*Classic)(nil)
 )
 
 // NewClassic makes a source of cooking locks of the classic kind.
@@ -68,11 +69,11 @@ func NewClassic(opt ClassicOptions) (*Classic, error) {
 	}
 	switch {
 	case opt.Skew < 0 || opt.Delay < 0:
-		return nil, &multilock.InvalidError{What: "skew and delay", Got: opt.Skew.String() + ", " + opt.Delay.String(), Why: "must be positive"}
+		return nil, &source.InvalidError{What: "skew and delay", Got: opt.Skew.String() + ", " + opt.Delay.String(), Why: "must be positive"}
 	case opt.Period%time.Second != 0:
-		return nil, &multilock.InvalidError{What: "period", Got: opt.Period.String(), Why: "must be a whole number of seconds"}
+		return nil, &source.InvalidError{What: "period", Got: opt.Period.String(), Why: "must be a whole number of seconds"}
 	case opt.cook() <= 0:
-		return nil, &multilock.InvalidError{
+		return nil, &source.InvalidError{
 			What: "period", Got: opt.Period.String(),
 			Why: fmt.Sprintf("must be longer than the skew of the clocks, the delay of a swap and a second for rounding: %s", opt.Period-opt.cook()),
 		}
@@ -80,8 +81,8 @@ func NewClassic(opt ClassicOptions) (*Classic, error) {
 	return &Classic{opt: opt, unwrap: base}, nil
 }
 
-// Contend implements multilock.Source.
-func (s *Classic) Contend(_ context.Context, name string, claim multilock.Claim, _ multilock.Patience) (multilock.Contender, error) {
+// Contend implements source.Source.
+func (s *Classic) Contend(_ context.Context, name string, claim source.Claim, _ source.Patience) (source.Contender, error) {
 	register, err := s.unwrap.open(name)
 	if err != nil {
 		return nil, err
@@ -93,16 +94,16 @@ func (s *Classic) Contend(_ context.Context, name string, claim multilock.Claim,
 	return &classicContender{src: s, name: name, register: register, claim: claim}, nil
 }
 
-// Observe implements multilock.Source.
-func (s *Classic) Observe(ctx context.Context, name string, patience multilock.Patience) (multilock.Observer, error) {
-	return s.Contend(ctx, name, multilock.Claim{}, patience)
+// Observe implements source.Source.
+func (s *Classic) Observe(ctx context.Context, name string, patience source.Patience) (source.Observer, error) {
+	return s.Contend(ctx, name, source.Claim{}, patience)
 }
 
-// Names implements multilock.Source: the names under which somebody is at work by
+// Names implements source.Source: the names under which somebody is at work by
 // this host's clock.
 func (s *Classic) Names(ctx context.Context) ([]string, error) {
 	if s.opt.Names == nil {
-		return nil, multilock.ErrUnsupported
+		return nil, source.ErrUnsupported
 	}
 	all, err := s.opt.Names(ctx)
 	if err != nil {
@@ -110,26 +111,26 @@ func (s *Classic) Names(ctx context.Context) ([]string, error) {
 	}
 	var held []string
 	for _, name := range all {
-		seen, err := multilock.Inspect(ctx, s, name, multilock.Patience{})
-		if err != nil && !errors.Is(err, multilock.ErrInvalid) {
+		seen, err := multilock.Inspect(ctx, s, name, source.Patience{})
+		if err != nil && !errors.Is(err, source.ErrInvalid) {
 			return nil, err
 		}
-		if err != nil || seen.State != multilock.Free {
+		if err != nil || seen.State != source.StateFree {
 			held = append(held, name)
 		}
 	}
 	return held, nil
 }
 
-// CheckName implements multilock.NameChecker.
+// CheckName implements source.NameChecker.
 func (s *Classic) CheckName(name string) error { return s.unwrap.CheckName(name) }
 
-// Promises implements multilock.Describer.
-func (s *Classic) Promises() []multilock.Promise {
+// Promises implements source.Describer.
+func (s *Classic) Promises() []source.Promise {
 	return append(timedPromises(),
-		multilock.Promise{Trait: multilock.SafeSilence, Why: fmt.Sprintf(
+		source.Promise{Trait: source.TraitSafeSilence, Why: fmt.Sprintf(
 			"hosts compare clocks, which must agree to %s, and a process that is paused for %s before its swap lets a second one in", s.opt.Skew, s.opt.Delay)},
-		multilock.Promise{Trait: multilock.FenceNumbers, Kept: true, Why: "the register counts its swaps; a million numbers belong to each"})
+		source.Promise{Trait: source.TraitFenceNumbers, Kept: true, Why: "the register counts its swaps; a million numbers belong to each"})
 }
 
 // classicContender is for one goroutine; it keeps nothing between two calls.
@@ -137,18 +138,18 @@ type classicContender struct {
 	src      *Classic
 	name     string
 	register Register
-	claim    multilock.Claim
+	claim    source.Claim
 }
 
-// Try implements multilock.Contender: it publishes its own time if nobody is at
+// Try implements source.Contender: it publishes its own time if nobody is at
 // work, and has the lock if the swap shows that nobody had become so meanwhile.
-func (c *classicContender) Try(ctx context.Context) (multilock.Lease, error) {
+func (c *classicContender) Try(ctx context.Context) (source.Lease, error) {
 	until, err := c.peek(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if time.Now().Before(until) {
-		return nil, multilock.ErrHeld
+		return nil, source.ErrHeld
 	}
 	start, now := boottime.Now(), time.Now()
 	value := publish(now.Add(c.src.opt.Period))
@@ -160,9 +161,9 @@ func (c *classicContender) Try(ctx context.Context) (multilock.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	record := multilock.Record{Name: c.name, Token: string(value) + "." + strconv.FormatUint(number, 10), Claim: c.claim, Prepared: now}
+	record := source.Record{Name: c.name, Token: string(value) + "." + strconv.FormatUint(number, 10), Claim: c.claim, Prepared: now}
 	if before.After(now) || start.Elapsed() > c.src.opt.Delay {
-		return nil, multilock.ErrHeld
+		return nil, source.ErrHeld
 	}
 	return newLease(record, start, c.src.opt.cook(), number), nil
 }
@@ -181,10 +182,10 @@ func (c *classicContender) peek(ctx context.Context) (time.Time, error) {
 func (c *classicContender) parse(value []byte) (time.Time, error) {
 	until, err := parseTime(value)
 	if err != nil {
-		return time.Time{}, &multilock.InvalidError{What: "register of lock", Got: c.name, Err: err, Why: err.Error() + "; choose another name"}
+		return time.Time{}, &source.InvalidError{What: "register of lock", Got: c.name, Err: err, Why: err.Error() + "; choose another name"}
 	}
 	if ahead := time.Until(until); ahead > c.src.opt.Period+c.src.opt.Skew+rounding {
-		return time.Time{}, &multilock.InvalidError{
+		return time.Time{}, &source.InvalidError{
 			What: "period", Got: c.src.opt.Period.String(),
 			Why: fmt.Sprintf("lock %q is taken for another %s, so somebody uses a longer period or a clock that is ahead; give all hosts the same period and the right time", c.name, ahead.Round(time.Second)),
 		}
@@ -212,31 +213,31 @@ func parseTime(value []byte) (time.Time, error) {
 	return time.Unix(int64(seconds), 0), nil //nolint:gosec // at most 62 bits
 }
 
-// Look implements multilock.Observer, by this host's clock.
-func (c *classicContender) Look(ctx context.Context) (multilock.Sighting, error) {
+// Look implements source.Observer, by this host's clock.
+func (c *classicContender) Look(ctx context.Context) (source.Sighting, error) {
 	until, err := c.peek(ctx)
 	if err != nil {
-		return multilock.Sighting{}, err
+		return source.Sighting{}, err
 	}
-	seen := multilock.Sighting{State: multilock.Free, Age: multilock.Unknown, Silence: multilock.Unknown, Why: "nobody has published a time that is not over"}
+	seen := source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown, Why: "nobody has published a time that is not over"}
 	if left := time.Until(until); left > 0 {
-		seen.State, seen.Next = multilock.Held, left
-		seen.Record = multilock.Record{Name: c.name, Claim: multilock.Claim{TTL: c.src.opt.Period}}
+		seen.State, seen.Next = source.StateHeld, left
+		seen.Record = source.Record{Name: c.name, Claim: source.Claim{TTL: c.src.opt.Period}}
 		seen.Why = fmt.Sprintf("somebody may be at work until %s, which is for %s by this host's clock", until.Local().Format(time.DateTime), left.Round(time.Second))
 	}
 	return seen, nil
 }
 
-// Wake implements multilock.Contender.
+// Wake implements source.Contender.
 func (c *classicContender) Wake() <-chan struct{} { return nil }
 
-// Break implements multilock.Observer.
-func (c *classicContender) Break(context.Context) error { return multilock.ErrHeld }
+// Break implements source.Observer.
+func (c *classicContender) Break(context.Context) error { return source.ErrHeld }
 
-// Force implements multilock.Observer: it refuses.
+// Force implements source.Observer: it refuses.
 func (c *classicContender) Force(context.Context) error {
 	return unbreakable(c.name, c.src.opt.Period)
 }
 
-// Close implements multilock.Observer.
+// Close implements source.Observer.
 func (c *classicContender) Close() error { return nil }

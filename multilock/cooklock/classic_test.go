@@ -10,6 +10,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func classic(t testing.TB, c *cell, opt cooklock.ClassicOptions) *cooklock.Classic {
@@ -36,12 +37,12 @@ func TestClassicPublishesATime(t *testing.T) {
 		require.NoError(t, lock.Release(t.Context()))
 		_, err := try(t, b)
 		require.ErrorAs(t, err, new(*multilock.HeldError))
-		require.Equal(t, multilock.Held, look(t, b).State)
+		require.Equal(t, source.StateHeld, look(t, b).State)
 		time.Sleep(period - time.Nanosecond)
 		_, err = try(t, b)
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 		time.Sleep(time.Nanosecond)
-		require.Equal(t, multilock.Free, look(t, b).State)
+		require.Equal(t, source.StateFree, look(t, b).State)
 		must(t, b)
 		require.Equal(t, 2, c.swaps(), "nobody swaps while somebody is at work")
 	})
@@ -55,7 +56,7 @@ func TestClassicSharesTheRegister(t *testing.T) {
 		require.NoError(t, err)
 		src := classic(t, c, cooklock.ClassicOptions{})
 		_, err = try(t, src)
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 		_, err = multilock.Acquire(t.Context(), src, "nightly", multilock.Options{})
 		require.NoError(t, err)
 		require.False(t, time.Now().Before(until))
@@ -75,7 +76,7 @@ func TestClassicComparesTheOldTime(t *testing.T) {
 			return nil
 		}
 		_, err := try(t, slow)
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 	})
 }
 
@@ -90,7 +91,7 @@ func TestClassicSlowSwap(t *testing.T) {
 			return nil
 		}
 		_, err := try(t, classic(t, c, cooklock.ClassicOptions{}))
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 		c = newCell()
 		c.after = func(op string) error {
 			if op == swap {
@@ -108,7 +109,7 @@ func TestClassicRefusesAnotherPeriod(t *testing.T) {
 		c := newCell()
 		must(t, classic(t, c, cooklock.ClassicOptions{Options: cooklock.Options{Period: 2 * period}}))
 		_, err := try(t, classic(t, c, cooklock.ClassicOptions{}))
-		require.ErrorIs(t, err, multilock.ErrInvalid)
+		require.ErrorIs(t, err, source.ErrInvalid)
 		require.ErrorContains(t, err, "give all hosts the same period")
 	})
 }
@@ -118,13 +119,13 @@ func TestClassicRefusesOtherValues(t *testing.T) {
 		c := newCell()
 		must(t, c.chef(t, cooklock.Options{}))
 		_, err := try(t, classic(t, c, cooklock.ClassicOptions{}))
-		require.ErrorIs(t, err, multilock.ErrInvalid)
+		require.ErrorIs(t, err, source.ErrInvalid)
 		require.Equal(t, 1, c.swaps())
 		for _, value := range []string{"-5", "1e9", "99999999999999999999", "soon"} {
 			_, _, err := c.Swap(t.Context(), []byte(value))
 			require.NoError(t, err)
 			_, err = try(t, classic(t, c, cooklock.ClassicOptions{}))
-			require.ErrorIs(t, err, multilock.ErrInvalid, value)
+			require.ErrorIs(t, err, source.ErrInvalid, value)
 		}
 		_, _, err = c.Swap(t.Context(), []byte(""))
 		require.NoError(t, err)
@@ -144,12 +145,12 @@ func TestClassicOptionsAreChecked(t *testing.T) {
 		opt := cooklock.ClassicOptions{Options: base}
 		change(&opt)
 		_, err := cooklock.NewClassic(opt)
-		require.ErrorIs(t, err, multilock.ErrInvalid, "%+v", opt)
+		require.ErrorIs(t, err, source.ErrInvalid, "%+v", opt)
 	}
 	src, err := cooklock.NewClassic(cooklock.ClassicOptions{Options: base})
 	require.NoError(t, err)
-	require.Len(t, src.Promises(), len(multilock.Traits()))
-	promise, ok := multilock.PromiseOf(src, multilock.SafeSilence)
+	require.Len(t, src.Promises(), len(source.Traits()))
+	promise, ok := source.PromiseOf(src, source.TraitSafeSilence)
 	require.True(t, ok)
 	require.False(t, promise.Kept)
 }
@@ -159,7 +160,7 @@ func TestClassicCannotBeBroken(t *testing.T) {
 		src := classic(t, newCell(), cooklock.ClassicOptions{})
 		must(t, src)
 		_, err := multilock.Break(t.Context(), src, "nightly", multilock.Want{Alive: true})
-		require.ErrorIs(t, err, multilock.ErrUnsupported)
+		require.ErrorIs(t, err, source.ErrUnsupported)
 		require.ErrorContains(t, err, "ends by time alone")
 	})
 }

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/source"
 )
 
 func TestConformance(t *testing.T) {
@@ -18,9 +18,9 @@ func TestConformance(t *testing.T) {
 		Fences:  true,
 		Odd:     []string{"tab\tand\nnewline", "\xff\xfe not utf-8", strings.Repeat("\u20ac", 85)},
 		Refused: []string{".", "..", "a/b", "/", "nul\x00byte", strings.Repeat("x", 256)},
-		Timed: func(t testing.TB, period time.Duration) func() multilock.Source {
+		Timed: func(t testing.TB, period time.Duration) func() source.Source {
 			base := t.TempDir()
-			return func() multilock.Source { return open(t, base, cooklock.Options{Period: period}) }
+			return func() source.Source { return open(t, base, cooklock.Options{Period: period}) }
 		},
 	})
 }

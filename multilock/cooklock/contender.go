@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 )
 
 // looks is how often a waiter looks at the register in a period. Looking more
@@ -16,14 +16,14 @@ const looks = 100
 // contender watches, then swaps, then compares.
 type contender struct {
 	observer
-	claim multilock.Claim
+	claim source.Claim
 	last  watch            // what the last peek showed
 	at    boottime.Instant // when; zero before the first
 }
 
-// Try implements multilock.Contender. It swaps only if the register still holds a
+// Try implements source.Contender. It swaps only if the register still holds a
 // value that was watched for a whole period.
-func (c *contender) Try(ctx context.Context) (multilock.Lease, error) {
+func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 	w, err := c.glance(ctx)
 	if err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func (c *contender) glance(ctx context.Context) (watch, error) {
 	return w, err
 }
 
-func (c *contender) foreign(record multilock.Record) error {
-	return &multilock.InvalidError{
+func (c *contender) foreign(record source.Record) error {
+	return &source.InvalidError{
 		What: "register of lock", Got: c.name,
 		Why: record.Foreign + "; choose another name, or remove the register when nobody uses it",
 	}
@@ -60,11 +60,11 @@ func (c *contender) foreign(record multilock.Record) error {
 
 // refusal tells of a lock that others use with another period: then one of them
 // watches for a shorter time than the other one works.
-func (c *contender) refusal(record multilock.Record, left time.Duration) error {
+func (c *contender) refusal(record source.Record, left time.Duration) error {
 	if record.TTL == c.src.opt.Period || record.TTL == 0 {
-		return multilock.ErrHeld
+		return source.ErrHeld
 	}
-	return &multilock.InvalidError{
+	return &source.InvalidError{
 		What: "period", Got: c.src.opt.Period.String(),
 		Why: fmt.Sprintf("lock %q is in use with a period of %s, by %s; give all hosts the same one. If nobody uses that one any more, come back in %s",
 			c.name, record.TTL, record.Holder, left.Round(time.Millisecond)),
@@ -74,13 +74,13 @@ func (c *contender) refusal(record multilock.Record, left time.Duration) error {
 // swap puts a new value in the register, and has the lock if that replaced the
 // very value that was watched: then nobody has swapped since, so whoever did last
 // began before the watch, and is done. Its own time counts from before the swap.
-func (c *contender) swap(ctx context.Context, watched watch) (multilock.Lease, error) {
+func (c *contender) swap(ctx context.Context, watched watch) (source.Lease, error) {
 	token, err := newToken()
 	if err != nil {
 		return nil, err
 	}
 	start := boottime.Now()
-	record := multilock.Record{Name: c.name, Token: token, Claim: c.claim, Prepared: time.Now()}
+	record := source.Record{Name: c.name, Token: token, Claim: c.claim, Prepared: time.Now()}
 	value, err := encodeValue(record)
 	if err != nil {
 		return nil, err
@@ -98,5 +98,5 @@ func (c *contender) swap(ctx context.Context, watched watch) (multilock.Lease, e
 	return nil, c.refusal(decodeValue(c.name, old), c.src.opt.Period)
 }
 
-// Wake implements multilock.Contender: a register tells nobody.
+// Wake implements source.Contender: a register tells nobody.
 func (c *contender) Wake() <-chan struct{} { return nil }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // DefaultPeriod is the period if none is named.
@@ -16,7 +16,7 @@ const DefaultPeriod = 5 * time.Minute
 // Options say which registers are used, and how long a lock lasts.
 type Options struct {
 	// Open returns the register of a lock's name. It asks nobody. The error is
-	// multilock.ErrInvalid for a name that cannot have one. It must not be nil.
+	// source.ErrInvalid for a name that cannot have one. It must not be nil.
 	Open func(name string) (Register, error)
 	// Names lists the names whose registers may have been used. If it is nil, the
 	// locks cannot be listed.
@@ -43,21 +43,21 @@ func (o Options) check() (Options, error) {
 	why := ""
 	switch {
 	case o.Open == nil:
-		return o, &multilock.InvalidError{What: "option", Got: "Open", Why: "must say where the registers are"}
-	case o.Period < multilock.MinTTL:
-		why = "must be at least " + multilock.MinTTL.String()
-	case o.Period > multilock.MaxTTL:
-		why = "must be at most " + multilock.MaxTTL.String()
+		return o, &source.InvalidError{What: "option", Got: "Open", Why: "must say where the registers are"}
+	case o.Period < source.MinTTL:
+		why = "must be at least " + source.MinTTL.String()
+	case o.Period > source.MaxTTL:
+		why = "must be at most " + source.MaxTTL.String()
 	case o.Period%time.Millisecond != 0:
 		why = "must be a whole number of milliseconds"
 	}
 	if why != "" {
-		return o, &multilock.InvalidError{What: "period", Got: o.Period.String(), Why: why}
+		return o, &source.InvalidError{What: "period", Got: o.Period.String(), Why: why}
 	}
 	if o.Self == (process.Identity{}) {
 		self, err := process.Self()
 		if err != nil {
-			return o, &multilock.OpError{Source: sourceName, Op: "find out who this process is", Err: err}
+			return o, &source.OpError{Source: sourceName, Op: "find out who this process is", Err: err}
 		}
 		o.Self = self
 	}
@@ -72,9 +72,9 @@ type Source struct {
 }
 
 var (
-	_ multilock.Source      = (*Source)(nil)
-	_ multilock.Describer   = (*Source)(nil)
-	_ multilock.NameChecker = (*Source)(nil)
+	_ source.Source      = (*Source)(nil)
+	_ source.Describer   = (*Source)(nil)
+	_ source.NameChecker = (*Source)(nil)
 )
 
 // New makes a source of cooking locks.
@@ -92,7 +92,7 @@ func (s *Source) Period() time.Duration { return s.opt.Period }
 // Self is who the calling process is.
 func (s *Source) Self() process.Identity { return s.opt.Self }
 
-// CheckName implements multilock.NameChecker.
+// CheckName implements source.NameChecker.
 func (s *Source) CheckName(name string) error {
 	_, err := s.open(name)
 	return err
@@ -100,14 +100,14 @@ func (s *Source) CheckName(name string) error {
 
 func (s *Source) open(name string) (Register, error) {
 	if name == "" {
-		return nil, &multilock.InvalidError{What: "lock name", Got: name, Why: "must not be empty"}
+		return nil, &source.InvalidError{What: "lock name", Got: name, Why: "must not be empty"}
 	}
 	return s.opt.Open(name)
 }
 
-// Contend implements multilock.Source. The claim's TTL and heartbeat do not
+// Contend implements source.Source. The claim's TTL and heartbeat do not
 // count: a lock lasts for the source's period.
-func (s *Source) Contend(_ context.Context, name string, claim multilock.Claim, _ multilock.Patience) (multilock.Contender, error) {
+func (s *Source) Contend(_ context.Context, name string, claim source.Claim, _ source.Patience) (source.Contender, error) {
 	register, err := s.open(name)
 	if err != nil {
 		return nil, err
@@ -119,8 +119,8 @@ func (s *Source) Contend(_ context.Context, name string, claim multilock.Claim, 
 	return &contender{observer: observer{src: s, name: name, register: register, contends: true}, claim: claim}, nil
 }
 
-// Observe implements multilock.Source.
-func (s *Source) Observe(_ context.Context, name string, _ multilock.Patience) (multilock.Observer, error) {
+// Observe implements source.Source.
+func (s *Source) Observe(_ context.Context, name string, _ source.Patience) (source.Observer, error) {
 	register, err := s.open(name)
 	if err != nil {
 		return nil, err
@@ -132,11 +132,11 @@ func (s *Source) Observe(_ context.Context, name string, _ multilock.Patience) (
 // listed. No two clocks of a cluster differ by more.
 const forgotten = 24 * time.Hour
 
-// Names implements multilock.Source: all but those of which this process knows
+// Names implements source.Source: all but those of which this process knows
 // that nobody has them, and those that were over a day ago by their holder's clock.
 func (s *Source) Names(ctx context.Context) ([]string, error) {
 	if s.opt.Names == nil {
-		return nil, multilock.ErrUnsupported
+		return nil, source.ErrUnsupported
 	}
 	all, err := s.opt.Names(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Source) Names(ctx context.Context) ([]string, error) {
 	var held []string
 	for _, name := range all {
 		may, err := s.mayBeHeld(ctx, name)
-		if err != nil && !errors.Is(err, multilock.ErrInvalid) {
+		if err != nil && !errors.Is(err, source.ErrInvalid) {
 			return nil, err
 		}
 		if may || err != nil { // what cannot be understood is shown to people
@@ -183,6 +183,6 @@ func (s *Source) peek(ctx context.Context, name string, register Register) (watc
 
 // watchFor is how long a value must be watched: the longer one of two periods, if
 // whoever wrote it used another.
-func (s *Source) watchFor(record multilock.Record) time.Duration {
+func (s *Source) watchFor(record source.Record) time.Duration {
 	return max(s.opt.Period, record.TTL)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // period is long, because the age of a lock also counts real time, which passes a
@@ -100,10 +101,10 @@ func TestTimeCountsFromBeforeTheSwap(t *testing.T) {
 		time.Sleep(2 * period)
 		src := c.chef(t, cooklock.Options{})
 		_, err := try(t, src)
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 		time.Sleep(period)
 		_, err = try(t, src)
-		require.ErrorIs(t, err, multilock.ErrHeld, "its time was over when the swap came back")
+		require.ErrorIs(t, err, source.ErrHeld, "its time was over when the swap came back")
 		require.Equal(t, 2, c.swaps())
 	})
 }
@@ -126,7 +127,7 @@ func TestPausedBeforeTheSwap(t *testing.T) {
 			return nil
 		}
 		_, err = try(t, late)
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 		require.NoError(t, lock.Verify(t.Context()))
 		require.Equal(t, 3, c.swaps())
 	})
@@ -138,16 +139,16 @@ func TestLostReply(t *testing.T) {
 		c := newCell()
 		c.after = func(op string) error {
 			if op == swap {
-				return errors.Join(multilock.ErrUnsure, errors.New("timeout"))
+				return errors.Join(source.ErrUnsure, errors.New("timeout"))
 			}
 			return nil
 		}
 		src := c.chef(t, cooklock.Options{})
 		_, err := try(t, src)
-		require.ErrorIs(t, err, multilock.ErrUnsure)
+		require.ErrorIs(t, err, source.ErrUnsure)
 		c.after = func(string) error { return nil }
 		_, err = try(t, src)
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 		time.Sleep(period)
 		must(t, src)
 	})
@@ -166,7 +167,7 @@ func TestRegisterFails(t *testing.T) {
 			}
 			_, err := try(t, c.chef(t, cooklock.Options{}))
 			require.ErrorIs(t, err, broken)
-			require.NotErrorIs(t, err, multilock.ErrHeld)
+			require.NotErrorIs(t, err, source.ErrHeld)
 			require.Zero(t, c.swaps())
 		}
 	})
@@ -184,16 +185,16 @@ func TestStalePeek(t *testing.T) {
 		c.stale = func(int) int { return 1 }
 		src := c.chef(t, cooklock.Options{})
 		_, err := try(t, src)
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 		for range 5 {
 			time.Sleep(period / 10)
 			_, err = try(t, src)
-			require.ErrorIs(t, err, multilock.ErrHeld)
+			require.ErrorIs(t, err, source.ErrHeld)
 		}
 		require.NoError(t, lock.Verify(t.Context()))
 		time.Sleep(period / 2)
 		_, err = try(t, src)
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 		require.Equal(t, 3, c.swaps(), "it swapped, and did not believe")
 	})
 }
@@ -207,7 +208,7 @@ func TestAnotherPeriod(t *testing.T) {
 		short := c.chef(t, cooklock.Options{Period: time.Minute})
 		for range 10 {
 			_, err := try(t, short)
-			require.ErrorIs(t, err, multilock.ErrInvalid)
+			require.ErrorIs(t, err, source.ErrInvalid)
 			require.ErrorContains(t, err, "with a period of 10m0s")
 			time.Sleep(period / 10)
 		}
@@ -225,7 +226,7 @@ func TestForeignValue(t *testing.T) {
 			src := c.chef(t, cooklock.Options{})
 			for range 3 {
 				_, err = try(t, src)
-				require.ErrorIs(t, err, multilock.ErrInvalid, value)
+				require.ErrorIs(t, err, source.ErrInvalid, value)
 				require.NotEmpty(t, look(t, src).Record.Foreign)
 				time.Sleep(period)
 			}
@@ -276,24 +277,24 @@ func TestDeadHolderIsFollowedAfterAPeriod(t *testing.T) {
 func TestLookTellsWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCell()
-		require.Equal(t, multilock.Free, look(t, c.chef(t, cooklock.Options{})).State)
+		require.Equal(t, source.StateFree, look(t, c.chef(t, cooklock.Options{})).State)
 		end := time.Now().Add(period - period/5)
 		must(t, c.chef(t, cooklock.Options{}))
 		watcher := c.chef(t, cooklock.Options{})
 		seen := look(t, watcher)
-		require.Equal(t, multilock.Held, seen.State)
+		require.Equal(t, source.StateHeld, seen.State)
 		require.Contains(t, seen.Why, "it may be at work until "+end.Local().Format(time.DateTime))
 		time.Sleep(period - period/10)
 		seen = look(t, watcher)
-		require.Equal(t, multilock.Suspect, seen.State, "it is over, if the clocks agree")
+		require.Equal(t, source.StateSuspect, seen.State, "it is over, if the clocks agree")
 		require.Contains(t, seen.Why, "here in 1m0s")
 		_, err := try(t, watcher)
 		var held *multilock.HeldError
 		require.ErrorAs(t, err, &held)
-		require.Equal(t, multilock.Held, held.Sighting.State, "who wants the lock is told that it is not to be had")
+		require.Equal(t, source.StateHeld, held.Sighting.State, "who wants the lock is told that it is not to be had")
 		time.Sleep(period / 10)
-		require.Equal(t, multilock.Free, look(t, watcher).State)
-		require.NotEqual(t, multilock.Free, look(t, c.chef(t, cooklock.Options{})).State, "who has not watched cannot know")
+		require.Equal(t, source.StateFree, look(t, watcher).State)
+		require.NotEqual(t, source.StateFree, look(t, c.chef(t, cooklock.Options{})).State, "who has not watched cannot know")
 	})
 }
 
@@ -301,15 +302,15 @@ func TestOptionsAreChecked(t *testing.T) {
 	open := func(string) (cooklock.Register, error) { return newCell(), nil }
 	for _, opt := range []cooklock.Options{
 		{}, {Open: open, Period: time.Millisecond}, {Open: open, Period: -time.Hour},
-		{Open: open, Period: multilock.MaxTTL + time.Hour}, {Open: open, Period: time.Second + time.Microsecond},
+		{Open: open, Period: source.MaxTTL + time.Hour}, {Open: open, Period: time.Second + time.Microsecond},
 	} {
 		_, err := cooklock.New(opt)
-		require.ErrorIs(t, err, multilock.ErrInvalid, "%+v", opt)
+		require.ErrorIs(t, err, source.ErrInvalid, "%+v", opt)
 	}
 	src, err := cooklock.New(cooklock.Options{Open: open})
 	require.NoError(t, err)
 	require.Equal(t, cooklock.DefaultPeriod, src.Period())
-	require.Len(t, src.Promises(), len(multilock.Traits()))
+	require.Len(t, src.Promises(), len(source.Traits()))
 	_, err = src.Names(t.Context())
-	require.ErrorIs(t, err, multilock.ErrUnsupported)
+	require.ErrorIs(t, err, source.ErrUnsupported)
 }

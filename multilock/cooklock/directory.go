@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -53,7 +53,7 @@ type Directory struct {
 }
 
 // OpenDirectory prepares to use the registers of a group. It creates nothing: that
-// is left to the first Swap. The error is multilock.ErrInvalid if the base is no
+// is left to the first Swap. The error is source.ErrInvalid if the base is no
 // directory or the group's name cannot be one.
 func OpenDirectory(opt DirectoryOptions) (*Directory, error) {
 	if opt.Base == "" {
@@ -89,12 +89,12 @@ func invalidBase(base string, err error) error {
 	case vfs.Is(err, syscall.EACCES, syscall.EPERM):
 		why = "may not be opened by this user"
 	}
-	return &multilock.InvalidError{What: "base directory", Got: base, Why: why, Err: err}
+	return &source.InvalidError{What: "base directory", Got: base, Why: why, Err: err}
 }
 
 func checkElement(what, name string) error {
 	if why := vfs.NameProblem(name, nameMax); why != "" {
-		return &multilock.InvalidError{What: what, Got: name, Why: why}
+		return &source.InvalidError{What: what, Got: name, Why: why}
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (d *Directory) Group() string { return d.group }
 // Close frees the descriptor of the base directory.
 func (d *Directory) Close() error { return d.base.Close() }
 
-// Register is the register of a name. The error is multilock.ErrInvalid if no
+// Register is the register of a name. The error is source.ErrInvalid if no
 // entry of a directory can have that name.
 func (d *Directory) Register(name string) (Register, error) {
 	if err := checkElement("lock name", name); err != nil {
@@ -202,7 +202,7 @@ func makeDir(parent vfs.Dir, name string) (vfs.Dir, error) {
 func newToken() (string, error) {
 	id, err := uuid.NewRandom()
 	if err != nil {
-		return "", &multilock.OpError{Source: sourceName, Op: "draw a random token", Err: err}
+		return "", &source.OpError{Source: sourceName, Op: "draw a random token", Err: err}
 	}
 	return id.String(), nil
 }
@@ -213,5 +213,5 @@ func fileError(op, name string, err error) error {
 	if vfs.Is(err, syscall.EACCES, syscall.EPERM) {
 		hint = "check the permissions; everybody who shares these locks must be able to write to all of .multilock/cook, so set a common group and umask 002"
 	}
-	return &multilock.OpError{Source: sourceName, Op: op, Name: name, Err: err, Hint: hint}
+	return &source.OpError{Source: sourceName, Op: op, Name: name, Err: err, Hint: hint}
 }

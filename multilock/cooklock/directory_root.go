@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -176,7 +176,7 @@ func (r *root) open(number uint64) (*epoch, error) {
 }
 
 func damaged(path string, err error) error {
-	return &multilock.InvalidError{
+	return &source.InvalidError{
 		What: "register", Got: path, Err: err,
 		Why: err.Error() + "; stop everybody who uses this lock, wait for its period, and remove the directory above",
 	}

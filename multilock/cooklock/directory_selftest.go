@@ -6,7 +6,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -52,7 +52,7 @@ const testAttempts = 3
 func (d *Directory) testFileSystem(staging vfs.Dir) (err error) {
 	for range testAttempts {
 		err = d.testOnce(staging)
-		if errors.Is(err, multilock.ErrInvalid) || !vfs.Is(err, syscall.EEXIST, syscall.ENOENT, syscall.ESTALE) {
+		if errors.Is(err, source.ErrInvalid) || !vfs.Is(err, syscall.EEXIST, syscall.ENOENT, syscall.ESTALE) {
 			break
 		}
 	}
@@ -117,7 +117,7 @@ func (d *Directory) require(dir vfs.Dir, rule string, refusal error) error {
 	if broken == nil || vfs.InDoubt(broken) && !errors.Is(broken, errDamaged) && refusal != nil {
 		return broken
 	}
-	return &multilock.InvalidError{
+	return &source.InvalidError{
 		What: "base directory", Got: d.base.Path(), Err: broken,
 		Why: fmt.Sprintf("its filesystem (type %s) breaks the rule %q, so no register on it would be safe: %v", d.kind.Type, rule, broken),
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -46,7 +46,7 @@ func (r *directoryRegister) Peek(context.Context) ([]byte, uint64, error) {
 // Swap implements Register.
 func (r *directoryRegister) Swap(ctx context.Context, v []byte) ([]byte, uint64, error) {
 	if len(v) == 0 || len(v) > MaxValue {
-		return nil, 0, &multilock.InvalidError{What: "value", Got: fmt.Sprintf("%d bytes", len(v)), Why: fmt.Sprintf("must have 1 to %d bytes", MaxValue)}
+		return nil, 0, &source.InvalidError{What: "value", Got: fmt.Sprintf("%d bytes", len(v)), Why: fmt.Sprintf("must have 1 to %d bytes", MaxValue)}
 	}
 	at, err := r.place.makeRoot(r.name)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *swap) place() (done bool, err error) {
 	}
 	switch mine, err := s.verify(); {
 	case err != nil:
-		return false, errors.Join(multilock.ErrUnsure, moved, err)
+		return false, errors.Join(source.ErrUnsure, moved, err)
 	case mine:
 		return true, s.confirm()
 	}
@@ -194,7 +194,7 @@ var errForgotten = errors.New("too many others have swapped since")
 func (s *swap) confirm() error {
 	if s.at.place.kind.Local {
 		if err := s.old.Sync(); err != nil {
-			return errors.Join(multilock.ErrUnsure, err)
+			return errors.Join(source.ErrUnsure, err)
 		}
 	}
 	if s.at.help(s.old) == nil {

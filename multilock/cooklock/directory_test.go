@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func register(t testing.TB, base, name string) cooklock.Register {
@@ -81,7 +81,7 @@ func TestRegistersAreIndependent(t *testing.T) {
 		require.NoError(t, err)
 		r, err := dir.Register(name)
 		if len(name) != 3 || strings.Contains(name, "/") {
-			require.ErrorIs(t, err, multilock.ErrInvalid, "%q", name)
+			require.ErrorIs(t, err, source.ErrInvalid, "%q", name)
 			continue
 		}
 		old, n, err := r.Swap(t.Context(), []byte(name))
@@ -131,7 +131,7 @@ func TestSwapRefusesWhatNoRegisterHolds(t *testing.T) {
 	r := register(t, t.TempDir(), "nightly")
 	for _, v := range [][]byte{nil, {}, make([]byte, cooklock.MaxValue+1)} {
 		_, _, err := r.Swap(t.Context(), v)
-		require.ErrorIs(t, err, multilock.ErrInvalid)
+		require.ErrorIs(t, err, source.ErrInvalid)
 	}
 	_, _, err := r.Swap(t.Context(), make([]byte, cooklock.MaxValue))
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestBaseIsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o666))
 	for _, opt := range []cooklock.DirectoryOptions{{Base: file}, {Base: file + "s"}, {Base: t.TempDir(), Group: "a/b"}} {
 		_, err := cooklock.OpenDirectory(opt)
-		require.ErrorIs(t, err, multilock.ErrInvalid)
+		require.ErrorIs(t, err, source.ErrInvalid)
 	}
 }
 
@@ -159,10 +159,10 @@ func TestDamagedRegister(t *testing.T) {
 		path := filepath.Join(base, ".multilock/cook/groups/.locks/nightly/1/value")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
 		_, _, err = r.Peek(t.Context())
-		require.ErrorIs(t, err, multilock.ErrInvalid, "%q", text)
+		require.ErrorIs(t, err, source.ErrInvalid, "%q", text)
 		_, _, err = r.Swap(t.Context(), []byte("abc"))
-		require.ErrorIs(t, err, multilock.ErrInvalid, "%q", text)
-		require.NotErrorIs(t, err, multilock.ErrUnsure)
+		require.ErrorIs(t, err, source.ErrInvalid, "%q", text)
+		require.NotErrorIs(t, err, source.ErrUnsure)
 		require.ErrorContains(t, err, "remove the directory")
 	}
 }

@@ -1,6 +1,6 @@
 // Package cooklock is the cooking lock: a lock that needs nothing of the system
 // which hosts share but one cell with an atomic set-and-get, and that is released by
-// time alone. It is a multilock.Source.
+// time alone. It is a source.Source.
 //
 //	dir, err := cooklock.OpenDirectory(cooklock.DirectoryOptions{Base: "/shared"})
 //	...
@@ -27,7 +27,7 @@
 //
 // A lock ends by time. Release does not give it back earlier, nothing prolongs it,
 // and nobody can break it. Lock.Context ends when the time is over, with
-// multilock.ErrOver.
+// source.ErrOver.
 //
 // A contender that knows nothing of the register watches for a period first, but
 // for the first one ever. Options.Notes lets a process go on where an earlier one of

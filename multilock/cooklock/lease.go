@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // cookingTime is how long the holder of a lock may work: the period less a fifth.
@@ -19,7 +19,7 @@ func cookingTime(period time.Duration) time.Duration { return period - period/5 
 
 // lease is a lock that ends by time. Nothing is left to be done about it.
 type lease struct {
-	record multilock.Record
+	record source.Record
 	start  boottime.Instant
 	ends   boottime.Instant
 	number uint64 // of the swap, 0 if the register does not count
@@ -29,25 +29,25 @@ type lease struct {
 	released bool
 }
 
-var _ multilock.Timed = (*lease)(nil)
+var _ source.Timed = (*lease)(nil)
 
-func newLease(record multilock.Record, start boottime.Instant, cook time.Duration, number uint64) *lease {
+func newLease(record source.Record, start boottime.Instant, cook time.Duration, number uint64) *lease {
 	return &lease{record: record, start: start, ends: start.Add(cook), number: number}
 }
 
 // remaining is the time that the holder still has.
 func (l *lease) remaining() time.Duration { return -l.ends.Elapsed() }
 
-// Record implements multilock.Lease.
-func (l *lease) Record() multilock.Record { return l.record }
+// Record implements source.Lease.
+func (l *lease) Record() source.Record { return l.record }
 
-// Since implements multilock.Lease.
+// Since implements source.Lease.
 func (l *lease) Since() boottime.Instant { return l.start }
 
-// Ends implements multilock.Timed.
+// Ends implements source.Timed.
 func (l *lease) Ends() boottime.Instant { return l.ends }
 
-// Renew implements multilock.Lease: it says whether the time is over. It asks
+// Renew implements source.Lease: it says whether the time is over. It asks
 // nobody, because nobody can take the lock earlier, and prolongs nothing.
 func (l *lease) Renew(context.Context) error {
 	l.mu.Lock()
@@ -58,14 +58,14 @@ func (l *lease) Renew(context.Context) error {
 func (l *lease) usable() error {
 	switch {
 	case l.released:
-		return multilock.ErrReleased
+		return source.ErrReleased
 	case l.remaining() <= 0:
-		return &multilock.LostError{Name: l.record.Name, Silence: l.start.Elapsed(), Err: multilock.ErrOver}
+		return &source.LostError{Name: l.record.Name, Silence: l.start.Elapsed(), Err: source.ErrOver}
 	}
 	return nil
 }
 
-// Release implements multilock.Lease: the holder is done with the lock. Nobody
+// Release implements source.Lease: the holder is done with the lock. Nobody
 // else gets it any earlier.
 func (l *lease) Release(context.Context) error {
 	l.mu.Lock()
@@ -79,7 +79,7 @@ func (l *lease) Release(context.Context) error {
 // swap, and six more digits that count the draws.
 const fencesPerSwap = 1_000_000
 
-// Fence implements multilock.Lease.
+// Fence implements source.Lease.
 func (l *lease) Fence(context.Context) (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,19 +87,19 @@ func (l *lease) Fence(context.Context) (uint64, error) {
 		return 0, err
 	}
 	if l.number == 0 {
-		return 0, multilock.ErrUnsupported
+		return 0, source.ErrUnsupported
 	}
 	if l.drawn+1 == fencesPerSwap {
-		return 0, &multilock.OpError{Source: sourceName, Op: "draw a fencing number", Name: l.record.Name, Err: errors.New("this acquisition has used up its numbers")}
+		return 0, &source.OpError{Source: sourceName, Op: "draw a fencing number", Name: l.record.Name, Err: errors.New("this acquisition has used up its numbers")}
 	}
 	l.drawn++
 	return l.number*fencesPerSwap + l.drawn, nil
 }
 
-// MarkJob implements multilock.Lease: time alone decides.
-func (l *lease) MarkJob(context.Context, process.Group) error { return multilock.ErrUnsupported }
+// MarkJob implements source.Lease: time alone decides.
+func (l *lease) MarkJob(context.Context, process.Group) error { return source.ErrUnsupported }
 
-// Close implements multilock.Lease.
+// Close implements source.Lease.
 func (l *lease) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

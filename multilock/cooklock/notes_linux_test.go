@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // short is for tests that wait for it, by real clocks.
@@ -35,7 +36,7 @@ func TestNextProcessGoesOnWatching(t *testing.T) {
 			turns++
 			continue
 		}
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 	}
 	require.Equal(t, 3, c.swaps(), "nobody swapped in vain")
 	info, err := os.Stat(notes)
@@ -47,7 +48,7 @@ func TestNextProcessGoesOnWatching(t *testing.T) {
 func noted(t *testing.T, c *cell, notes string, length time.Duration) (path string, fields map[string]any) {
 	t.Helper()
 	_, err := oneShot(t, c, notes, length)
-	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorIs(t, err, source.ErrHeld)
 	found, err := filepath.Glob(filepath.Join(notes, "cook-*"))
 	require.NoError(t, err)
 	require.Len(t, found, 1)
@@ -103,7 +104,7 @@ func TestStrangeNotesDoNotCount(t *testing.T) {
 			change(t, path, fields)
 			rewrite(t, path, fields)
 			_, err := oneShot(t, c, notes, awake(t))
-			require.ErrorIs(t, err, multilock.ErrHeld)
+			require.ErrorIs(t, err, source.ErrHeld)
 		})
 	}
 	t.Run("torn", func(t *testing.T) {
@@ -111,7 +112,7 @@ func TestStrangeNotesDoNotCount(t *testing.T) {
 		path, _ := noted(t, c, notes, awake(t))
 		require.NoError(t, os.WriteFile(path, []byte(`{"boot":`), 0o600))
 		_, err := oneShot(t, c, notes, awake(t))
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 	})
 }
 
@@ -130,7 +131,7 @@ func TestNotesOfAnybody(t *testing.T) {
 	rewrite(t, path, fields)
 	require.NoError(t, os.Chmod(notes, 0o777))
 	_, err := oneShot(t, c, notes, awake(t))
-	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorIs(t, err, source.ErrHeld)
 	require.ErrorContains(t, err, "nobody else can write to")
 }
 
@@ -138,7 +139,7 @@ func TestNotesCannotBeWritten(t *testing.T) {
 	c, notes := longHeld(t)
 	require.NoError(t, os.WriteFile(notes, nil, 0o600))
 	_, err := oneShot(t, c, notes, awake(t))
-	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorIs(t, err, source.ErrHeld)
 	require.ErrorContains(t, err, "this process has to wait")
 }
 
@@ -149,7 +150,7 @@ func TestNotesOfPlaces(t *testing.T) {
 	rewrite(t, path, fields)
 	elsewhere := c.chef(t, cooklock.Options{Period: awake(t), Notes: notes, Place: "there"})
 	_, err := try(t, elsewhere)
-	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorIs(t, err, source.ErrHeld)
 	require.Len(t, entries(t, notes), 2)
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // observer looks at one register.
@@ -16,19 +16,19 @@ type observer struct {
 	contends bool
 }
 
-// Look implements multilock.Observer. A lock is Free when nobody has ever had it, or
+// Look implements source.Observer. A lock is Free when nobody has ever had it, or
 // when its value was watched for a whole period. To somebody who only looks it is
 // Suspect when it is over by its holder's clock: watching it would prove that.
-func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
+func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	w, err := o.src.peek(ctx, o.name, o.register)
 	if err != nil {
-		return multilock.Sighting{}, err
+		return source.Sighting{}, err
 	}
 	return o.sighting(w), nil
 }
 
-func (o *observer) sighting(w watch) multilock.Sighting {
-	seen := multilock.Sighting{State: multilock.Free, Age: multilock.Unknown, Silence: multilock.Unknown}
+func (o *observer) sighting(w watch) source.Sighting {
+	seen := source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown}
 	if w.value == nil {
 		seen.Why = "nobody has ever had it"
 		return seen
@@ -40,18 +40,18 @@ func (o *observer) sighting(w watch) multilock.Sighting {
 		seen.Why = fmt.Sprintf("nobody took it in the %s for which it was watched", period)
 		return seen
 	}
-	seen.State, seen.Record, seen.Next = multilock.Held, record, min(max(left, period/looks), period/10)
+	seen.State, seen.Record, seen.Next = source.StateHeld, record, min(max(left, period/looks), period/10)
 	if !o.contends && record.Foreign == "" && time.Now().After(over(record)) {
-		seen.State = multilock.Suspect
+		seen.State = source.StateSuspect
 	}
 	seen.Why = o.why(record, period, left)
 	return seen
 }
 
 // over is when a holder is done, by its own clock.
-func over(record multilock.Record) time.Time { return record.Prepared.Add(cookingTime(record.TTL)) }
+func over(record source.Record) time.Time { return record.Prepared.Add(cookingTime(record.TTL)) }
 
-func (o *observer) why(record multilock.Record, period, left time.Duration) string {
+func (o *observer) why(record source.Record, period, left time.Duration) string {
 	if record.Foreign != "" {
 		return record.Foreign
 	}
@@ -66,19 +66,19 @@ func (o *observer) why(record multilock.Record, period, left time.Duration) stri
 	return why
 }
 
-// Break implements multilock.Observer: nothing is ever judged to be dead.
-func (o *observer) Break(context.Context) error { return multilock.ErrHeld }
+// Break implements source.Observer: nothing is ever judged to be dead.
+func (o *observer) Break(context.Context) error { return source.ErrHeld }
 
-// Force implements multilock.Observer: it refuses.
+// Force implements source.Observer: it refuses.
 func (o *observer) Force(context.Context) error { return unbreakable(o.name, o.src.opt.Period) }
 
 // unbreakable says why a lock that is released by time cannot be broken.
 func unbreakable(name string, period time.Duration) error {
-	return &multilock.OpError{
-		Source: sourceName, Op: "break", Name: name, Err: multilock.ErrUnsupported,
+	return &source.OpError{
+		Source: sourceName, Op: "break", Name: name, Err: source.ErrUnsupported,
 		Hint: fmt.Sprintf("a cooking lock ends by time alone; wait for its period, %s", period),
 	}
 }
 
-// Close implements multilock.Observer.
+// Close implements source.Observer.
 func (o *observer) Close() error { return nil }

@@ -1,37 +1,37 @@
 package cooklock
 
-import "github.com/multilock/go/multilock"
+import "github.com/multilock/go/multilock/source"
 
-// Promises implements multilock.Describer.
-func (s *Source) Promises() []multilock.Promise {
+// Promises implements source.Describer.
+func (s *Source) Promises() []source.Promise {
 	return append(timedPromises(),
-		multilock.Promise{
-			Trait: multilock.SafeSilence, Kept: true,
+		source.Promise{
+			Trait: source.TraitSafeSilence, Kept: true,
 			Why: "a holder has to be done after four fifths of the period, and nobody else begins before the whole of it is over, however long anybody is paused or cut off",
 		},
-		multilock.Promise{
-			Trait: multilock.FenceNumbers, Kept: true,
+		source.Promise{
+			Trait: source.TraitFenceNumbers, Kept: true,
 			Why: "the register counts its swaps; a million numbers belong to each",
 		})
 }
 
 // timedPromises are those of every lock that ends by time alone.
-func timedPromises() []multilock.Promise {
-	no := func(trait multilock.Trait, why string) multilock.Promise {
-		return multilock.Promise{Trait: trait, Why: why}
+func timedPromises() []source.Promise {
+	no := func(trait source.Trait, why string) source.Promise {
+		return source.Promise{Trait: trait, Why: why}
 	}
-	return []multilock.Promise{
-		no(multilock.DeadProcess, "a lock ends by time alone; a dead holder's lasts for its period as well"),
-		no(multilock.BreakByEvidence, "a lock ends by time alone, and cannot be broken"),
-		no(multilock.BreakByForce, "a lock ends by time alone, and cannot be broken"),
-		{Trait: multilock.NamedHolder, Kept: true, Why: "who took it last, and until when the lock is that one's"},
-		no(multilock.PromptRelease, "a lock that is released stays taken until its period is over"),
-		no(multilock.JobMark, "what works under the lock has to be ended when its time is over"),
-		no(multilock.OneClock, "hosts compare no clocks, and a register has none"),
-		no(multilock.CheapBarrier, "each register has to be asked for itself"),
-		no(multilock.Results, "a register holds one value and no results"),
-		no(multilock.Manifest, "a register holds one value and no list of jobs"),
-		no(multilock.RunHistory, "a register holds one value and no history"),
-		no(multilock.History, "a register holds one value and no history"),
+	return []source.Promise{
+		no(source.TraitDeadProcess, "a lock ends by time alone; a dead holder's lasts for its period as well"),
+		no(source.TraitBreakByEvidence, "a lock ends by time alone, and cannot be broken"),
+		no(source.TraitBreakByForce, "a lock ends by time alone, and cannot be broken"),
+		{Trait: source.TraitNamedHolder, Kept: true, Why: "who took it last, and until when the lock is that one's"},
+		no(source.TraitPromptRelease, "a lock that is released stays taken until its period is over"),
+		no(source.TraitJobMark, "what works under the lock has to be ended when its time is over"),
+		no(source.TraitOneClock, "hosts compare no clocks, and a register has none"),
+		no(source.TraitCheapBarrier, "each register has to be asked for itself"),
+		no(source.TraitResults, "a register holds one value and no results"),
+		no(source.TraitManifest, "a register holds one value and no list of jobs"),
+		no(source.TraitRunHistory, "a register holds one value and no history"),
+		no(source.TraitHistory, "a register holds one value and no history"),
 	}
 }

@@ -14,7 +14,7 @@ type Register interface {
 	// own number: larger than that of every swap that took effect earlier. A register
 	// that does not number its swaps answers 0; its lock has no fencing numbers.
 	//
-	// The error wraps multilock.ErrUnsure if the swap may have taken effect, or may
+	// The error wraps source.ErrUnsure if the swap may have taken effect, or may
 	// still do so; after any other it has not, and never will.
 	Swap(ctx context.Context, v []byte) (old []byte, n uint64, err error)
 	// Peek returns what the register holds, and the number of the swap that put it

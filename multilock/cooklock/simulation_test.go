@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A simulation lets chefs compete while each of their steps may take any time, and
@@ -26,7 +26,7 @@ type simulation struct {
 
 	mu    sync.Mutex
 	draws *rand.Rand
-	cooks []multilock.Timed // all that ever were
+	cooks []source.Timed // all that ever were
 }
 
 const (
@@ -49,7 +49,7 @@ func simulate(t *testing.T, seed uint64) (cooks int) {
 	s.cell.before = func(string) error { return s.trouble(errors.New("no reply, and nothing done")) }
 	s.cell.after = func(op string) error {
 		if err := s.trouble(errors.New("no reply")); err != nil && op == swap {
-			return errors.Join(multilock.ErrUnsure, err)
+			return errors.Join(source.ErrUnsure, err)
 		}
 		return nil
 	}
@@ -98,7 +98,7 @@ func (s *simulation) chef() {
 	for time.Now().Before(s.end) {
 		src := s.cell.chef(s.T, cooklock.Options{})
 		for alive := true; alive && time.Now().Before(s.end); alive = s.draw(10) > 0 {
-			contender, err := src.Contend(context.Background(), "nightly", multilock.Claim{}, multilock.Patience{})
+			contender, err := src.Contend(context.Background(), "nightly", source.Claim{}, source.Patience{})
 			if err != nil {
 				s.Error(err)
 				return
@@ -109,11 +109,11 @@ func (s *simulation) chef() {
 }
 
 // compete asks until it gets the lock, or gives up.
-func (s *simulation) compete(contender multilock.Contender) {
+func (s *simulation) compete(contender source.Contender) {
 	for range 1000 {
 		lease, err := contender.Try(context.Background())
 		if err == nil {
-			s.cook(lease.(multilock.Timed))
+			s.cook(lease.(source.Timed))
 			return
 		}
 		if s.draw(200) == 0 {
@@ -124,7 +124,7 @@ func (s *simulation) compete(contender multilock.Contender) {
 }
 
 // cook demands that whoever had the lock before is done.
-func (s *simulation) cook(lease multilock.Timed) {
+func (s *simulation) cook(lease source.Timed) {
 	s.mu.Lock()
 	for _, other := range s.cooks {
 		if left := -other.Ends().Elapsed(); left > 0 && lease.Ends().Elapsed() < 0 {

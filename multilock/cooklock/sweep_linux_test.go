@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -206,7 +206,7 @@ func TestFullDisk(t *testing.T) {
 		_, _, err = register.Swap(t.Context(), []byte("no room"))
 		require.ErrorIs(t, err, syscall.ENOSPC)
 		require.ErrorContains(t, err, "free some space")
-		require.NotErrorIs(t, err, multilock.ErrUnsure)
+		require.NotErrorIs(t, err, source.ErrUnsure)
 		value, _, err := register.Peek(t.Context())
 		require.NoError(t, err, "who only looks needs no room")
 		require.Equal(t, events[len(events)-1].Value, string(value))

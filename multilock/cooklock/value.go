@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // sourceName is what errors call this source.
@@ -20,49 +20,49 @@ const valueFormat = 1
 type wire struct {
 	Format int    `json:"cook"`
 	Token  string `json:"token"`
-	multilock.Holder
+	source.Holder
 	Period   int64     `json:"period_ms"`
 	Prepared time.Time `json:"prepared"`
 }
 
-func encodeValue(r multilock.Record) ([]byte, error) {
+func encodeValue(r source.Record) ([]byte, error) {
 	value, err := json.Marshal(wire{
 		Format: valueFormat, Token: r.Token, Holder: r.Holder.Bounded(), Period: r.TTL.Milliseconds(), Prepared: r.Prepared,
 	})
 	if err != nil {
-		return nil, &multilock.OpError{Source: sourceName, Op: "encode the value", Name: r.Name, Err: err}
+		return nil, &source.OpError{Source: sourceName, Op: "encode the value", Name: r.Name, Err: err}
 	}
 	return value, nil
 }
 
 // decodeValue never fails: what it does not understand becomes a record with
 // Foreign set.
-func decodeValue(name string, value []byte) multilock.Record {
+func decodeValue(name string, value []byte) source.Record {
 	record, err := parseValue(value)
 	if err != nil {
-		record = multilock.Record{Foreign: err.Error()}
+		record = source.Record{Foreign: err.Error()}
 	}
 	record.Name = name
 	return record
 }
 
-func parseValue(value []byte) (multilock.Record, error) {
+func parseValue(value []byte) (source.Record, error) {
 	if _, err := parseTime(value); err == nil {
-		return multilock.Record{}, errors.New("the register holds a time, as the classic cooking lock writes it")
+		return source.Record{}, errors.New("the register holds a time, as the classic cooking lock writes it")
 	}
 	var w wire
 	if err := json.Unmarshal(value, &w); err != nil {
-		return multilock.Record{}, errors.New("the register holds something that multilock did not write")
+		return source.Record{}, errors.New("the register holds something that multilock did not write")
 	}
 	switch {
 	case w.Format != valueFormat:
-		return multilock.Record{}, fmt.Errorf("the register's value has format %d, this multilock knows %d", w.Format, valueFormat)
-	case w.Token == "" || w.Period <= 0 || w.Period > multilock.MaxTTL.Milliseconds():
-		return multilock.Record{}, errors.New("the register's value lacks its token or has an impossible period")
+		return source.Record{}, fmt.Errorf("the register's value has format %d, this multilock knows %d", w.Format, valueFormat)
+	case w.Token == "" || w.Period <= 0 || w.Period > source.MaxTTL.Milliseconds():
+		return source.Record{}, errors.New("the register's value lacks its token or has an impossible period")
 	}
-	return multilock.Record{
-		Token:    multilock.Printable(w.Token),
-		Claim:    multilock.Claim{Holder: w.Printable(), TTL: time.Duration(w.Period) * time.Millisecond},
+	return source.Record{
+		Token:    source.Printable(w.Token),
+		Claim:    source.Claim{Holder: w.Printable(), TTL: time.Duration(w.Period) * time.Millisecond},
 		Prepared: w.Prepared,
 	}, nil
 }

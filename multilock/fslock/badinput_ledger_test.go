@@ -15,6 +15,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // done puts something where the result of a job belongs.
@@ -58,9 +59,9 @@ func TestResultsThatCannotBeUnderstood(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []string{sweptName}, names)
 			lock := acquire(t, src, sweptName, multilock.Options{})
-			for _, ask := range []func() (multilock.Result, error){
-				func() (multilock.Result, error) { return src.Result(t.Context(), sweptName) },
-				func() (multilock.Result, error) { return lock.Outcome(t.Context()) },
+			for _, ask := range []func() (source.Result, error){
+				func() (source.Result, error) { return src.Result(t.Context(), sweptName) },
+				func() (source.Result, error) { return lock.Outcome(t.Context()) },
 			} {
 				found, err := ask()
 				require.NoError(t, err)
@@ -109,7 +110,7 @@ func TestDirectoryInThePlaceOfAResult(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, found.Foreign, "a directory with files in it")
 	for _, err := range []error{lock.Commit(t.Context(), ended(lock.Record(), 1, 0)), lock.Forget(t.Context())} {
-		require.ErrorIs(t, err, multilock.ErrInvalid)
+		require.ErrorIs(t, err, source.ErrInvalid)
 		require.ErrorContains(t, err, "move it away")
 	}
 	require.FileExists(t, filepath.Join(resultPath(base), "thesis.txt"))
@@ -167,6 +168,6 @@ func TestNamesOfResultsThatCannotBe(t *testing.T) {
 	src := open(t, fslock.Options{Base: used(t)})
 	for _, name := range []string{"", ".", "..", "a/b", "../../x", "a\x00b"} {
 		_, err := src.Result(t.Context(), name)
-		require.ErrorIs(t, err, multilock.ErrInvalid)
+		require.ErrorIs(t, err, source.ErrInvalid)
 	}
 }

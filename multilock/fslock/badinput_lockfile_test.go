@@ -15,6 +15,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // lockFiles are the ways in which what stands at NAME.locked is not a record.
@@ -85,16 +86,16 @@ func TestLockFilesThatAreNoRecord(t *testing.T) {
 			plant(t, src, "job", claim(self(t), time.Second, 100*time.Millisecond)) // a TTL that can be read counts
 			spoil(t, base, put)
 
-			refused(t, base, multilock.ErrHeld, []string{"somebody unknown", "--max-age", "break --force"},
-				attempt(t, opt, "job", multilock.Patience{}))
-			refused(t, base, multilock.ErrHeld, []string{"somebody unknown"},
-				attempt(t, opt, "job", multilock.Patience{MaxAge: 24 * time.Hour}))
-			seen, err := multilock.Inspect(t.Context(), src, "job", multilock.Patience{})
+			refused(t, base, source.ErrHeld, []string{"somebody unknown", "--max-age", "break --force"},
+				attempt(t, opt, "job", source.Patience{}))
+			refused(t, base, source.ErrHeld, []string{"somebody unknown"},
+				attempt(t, opt, "job", source.Patience{MaxAge: 24 * time.Hour}))
+			seen, err := multilock.Inspect(t.Context(), src, "job", source.Patience{})
 			require.NoError(t, err)
 			require.NotEmpty(t, seen.Record.Foreign)
 			require.Empty(t, seen.Record.Token)
 
-			lock, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{Patience: multilock.Patience{MaxAge: time.Second}})
+			lock, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{Patience: source.Patience{MaxAge: time.Second}})
 			require.NoError(t, err)
 			require.NoError(t, lock.Release(t.Context()))
 			requireBroken(t, src, "job", "no sign of life")
@@ -111,8 +112,8 @@ func TestDirectoryInTheLockFilesPlace(t *testing.T) {
 	spoil(t, base, func(path string, _ []byte) error {
 		return first(os.Mkdir(path, 0o777), os.WriteFile(filepath.Join(path, "thesis.txt"), nil, 0o666))
 	})
-	refused(t, base, multilock.ErrHeld, []string{"somebody unknown", "not a regular file"}, attempt(t, opt, "job", multilock.Patience{}))
-	refused(t, base, syscall.EISDIR, []string{"break", "job.locked"}, attempt(t, opt, "job", multilock.Patience{MaxAge: time.Second}))
+	refused(t, base, source.ErrHeld, []string{"somebody unknown", "not a regular file"}, attempt(t, opt, "job", source.Patience{}))
+	refused(t, base, syscall.EISDIR, []string{"break", "job.locked"}, attempt(t, opt, "job", source.Patience{MaxAge: time.Second}))
 }
 
 // A record of a living holder at the end of a symbolic link is not followed, and
@@ -123,7 +124,7 @@ func TestLinkedRecordSurvivesTheBreaking(t *testing.T) {
 	src := open(t, opt)
 	plant(t, src, "job", claim(self(t), long, time.Minute))
 	spoil(t, base, lockFiles()["a link to a record"])
-	acquire(t, src, "job", multilock.Options{Patience: multilock.Patience{MaxAge: time.Second}})
+	acquire(t, src, "job", multilock.Options{Patience: source.Patience{MaxAge: time.Second}})
 	require.FileExists(t, filepath.Join(base, "record"))
 }
 
@@ -134,13 +135,13 @@ func TestEmptyRecordAfterAPowerLoss(t *testing.T) {
 	for what, c := range map[string]struct {
 		mode  os.FileMode
 		aged  time.Duration
-		state multilock.State
+		state source.State
 		why   string
 	}{
-		"marked and silent for long":     {0o666 | os.ModeSticky, 50 * time.Minute, multilock.Suspect, "watching it for 45s"},
-		"marked and young":               {0o666 | os.ModeSticky, 0, multilock.Held, "its record is empty"},
-		"not marked":                     {0o666, 50 * time.Minute, multilock.Held, "--max-age"},
-		"not marked and silent for long": {0o666, 70 * time.Minute, multilock.Suspect, "watching it for 45s"},
+		"marked and silent for long":     {0o666 | os.ModeSticky, 50 * time.Minute, source.StateSuspect, "watching it for 45s"},
+		"marked and young":               {0o666 | os.ModeSticky, 0, source.StateHeld, "its record is empty"},
+		"not marked":                     {0o666, 50 * time.Minute, source.StateHeld, "--max-age"},
+		"not marked and silent for long": {0o666, 70 * time.Minute, source.StateSuspect, "watching it for 45s"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			base := used(t)
@@ -152,7 +153,7 @@ func TestEmptyRecordAfterAPowerLoss(t *testing.T) {
 			require.NoError(t, os.Chmod(locked, c.mode))
 			then := time.Now().Add(-c.aged)
 			require.NoError(t, os.Chtimes(filepath.Dir(locked), then, then))
-			seen, err := multilock.Inspect(t.Context(), src, "job", multilock.Patience{})
+			seen, err := multilock.Inspect(t.Context(), src, "job", source.Patience{})
 			require.NoError(t, err)
 			require.Equal(t, c.state.String(), seen.State.String(), seen.Why)
 			require.Contains(t, seen.Why, c.why)
@@ -167,31 +168,31 @@ func TestSilenceOfWhomNobodyUnderstands(t *testing.T) {
 	for name, c := range map[string]struct {
 		content string
 		silent  time.Duration
-		want    multilock.State
+		want    source.State
 		why     string
 	}{
-		"empty, for half an hour":            {"", 30 * time.Minute, multilock.Held, "the lock file is empty; it counts as dead after 1h0m0s without a sign of life"},
-		"empty":                              {"", 61 * time.Minute, multilock.Suspect, "limit of 1h0m0s"},
-		"zeros":                              {"\x00\x00\x00", 61 * time.Minute, multilock.Suspect, "limit of 1h0m0s"},
-		"torn":                               {head + `{"v":1,"token":"2f`, 61 * time.Minute, multilock.Suspect, "limit of 1h0m0s"},
-		"the end is zeros":                   {head + "\x00\x00\x00", 61 * time.Minute, multilock.Suspect, "limit of 1h0m0s"},
-		"a later version":                    {head + `{"v":2,"token":{"new":1}}`, 61 * time.Minute, multilock.Suspect, "limit of 1h0m0s"},
-		"a later version, with a ttl":        {head + `{"v":2,"ttl_ms":7200000}`, 179 * time.Minute, multilock.Held, "counts as dead after 3h0m0s"},
-		"the same, beyond":                   {head + `{"v":2,"ttl_ms":7200000}`, 181 * time.Minute, multilock.Suspect, "limit of 3h0m0s"},
-		"a later version, an odd ttl":        {head + `{"v":2,"ttl_ms":"2h"}`, 61 * time.Minute, multilock.Suspect, "limit of 1h0m0s"},
-		"a later version, an impossible ttl": {head + `{"v":2,"ttl_ms":9223372036854775807}`, 61 * time.Minute, multilock.Held, "counts as dead after"},
-		"no token":                           {head + `{"v":1,"host":"a","ttl_ms":1000}`, 61 * time.Minute, multilock.Suspect, "limit of 1h0m1s"},
-		"a Python peer":                      {head, 24 * time.Hour, multilock.Held, "only --max-age or break --force"},
-		"a Python peer, cut":                 {"node7 47", 24 * time.Hour, multilock.Held, "only --max-age or break --force"},
-		"half a first line":                  {"node7", 24 * time.Hour, multilock.Held, "only --max-age or break --force"},
-		"somebody's notes":                   {"do not run this\n" + `{"v":2}`, 24 * time.Hour, multilock.Held, "only --max-age or break --force"},
+		"empty, for half an hour":            {"", 30 * time.Minute, source.StateHeld, "the lock file is empty; it counts as dead after 1h0m0s without a sign of life"},
+		"empty":                              {"", 61 * time.Minute, source.StateSuspect, "limit of 1h0m0s"},
+		"zeros":                              {"\x00\x00\x00", 61 * time.Minute, source.StateSuspect, "limit of 1h0m0s"},
+		"torn":                               {head + `{"v":1,"token":"2f`, 61 * time.Minute, source.StateSuspect, "limit of 1h0m0s"},
+		"the end is zeros":                   {head + "\x00\x00\x00", 61 * time.Minute, source.StateSuspect, "limit of 1h0m0s"},
+		"a later version":                    {head + `{"v":2,"token":{"new":1}}`, 61 * time.Minute, source.StateSuspect, "limit of 1h0m0s"},
+		"a later version, with a ttl":        {head + `{"v":2,"ttl_ms":7200000}`, 179 * time.Minute, source.StateHeld, "counts as dead after 3h0m0s"},
+		"the same, beyond":                   {head + `{"v":2,"ttl_ms":7200000}`, 181 * time.Minute, source.StateSuspect, "limit of 3h0m0s"},
+		"a later version, an odd ttl":        {head + `{"v":2,"ttl_ms":"2h"}`, 61 * time.Minute, source.StateSuspect, "limit of 1h0m0s"},
+		"a later version, an impossible ttl": {head + `{"v":2,"ttl_ms":9223372036854775807}`, 61 * time.Minute, source.StateHeld, "counts as dead after"},
+		"no token":                           {head + `{"v":1,"host":"a","ttl_ms":1000}`, 61 * time.Minute, source.StateSuspect, "limit of 1h0m1s"},
+		"a Python peer":                      {head, 24 * time.Hour, source.StateHeld, "only --max-age or break --force"},
+		"a Python peer, cut":                 {"node7 47", 24 * time.Hour, source.StateHeld, "only --max-age or break --force"},
+		"half a first line":                  {"node7", 24 * time.Hour, source.StateHeld, "only --max-age or break --force"},
+		"somebody's notes":                   {"do not run this\n" + `{"v":2}`, 24 * time.Hour, source.StateHeld, "only --max-age or break --force"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := fresh(t)
 			putLockFile(t, base, "job", []byte(c.content))
 			then := time.Now().Add(-c.silent)
 			require.NoError(t, os.Chtimes(filepath.Join(base, fslock.DefaultGroup, "job"), then, then))
-			seen := look(t, observe(t, open(t, fslock.Options{Base: base}), "job", multilock.Patience{}))
+			seen := look(t, observe(t, open(t, fslock.Options{Base: base}), "job", source.Patience{}))
 			require.Equal(t, c.want.String(), seen.State.String(), seen.Why)
 			require.Contains(t, seen.Why, c.why)
 			require.NotEmpty(t, seen.Record.Name)

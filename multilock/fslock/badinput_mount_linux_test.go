@@ -15,6 +15,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // mounted runs mount commands in a mount namespace of their own, of which
@@ -71,10 +72,10 @@ func TestFullFileSystem(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			base := tiny(t, c.inodes)
 			fill(t, base, c.size)
-			refused(t, base, syscall.ENOSPC, []string{"full", "free some space"}, attempt(t, fslock.Options{Base: base, Group: "used"}, "job", multilock.Patience{}))
+			refused(t, base, syscall.ENOSPC, []string{"full", "free some space"}, attempt(t, fslock.Options{Base: base, Group: "used"}, "job", source.Patience{}))
 			requireEmptyDir(t, filepath.Join(base, ".multilock", "staging"))
-			var op *multilock.OpError
-			require.ErrorAs(t, attempt(t, fslock.Options{Base: base, Group: "used"}, "job", multilock.Patience{})(t.Context()), &op)
+			var op *source.OpError
+			require.ErrorAs(t, attempt(t, fslock.Options{Base: base, Group: "used"}, "job", source.Patience{})(t.Context()), &op)
 			require.Equal(t, "stage", op.Op)
 
 			require.NoError(t, os.RemoveAll(filepath.Join(base, "ballast")))
@@ -92,7 +93,7 @@ func TestFileSystemThatFillsUpUnderAHeldLock(t *testing.T) {
 	require.NoError(t, lock.Verify(t.Context()))
 	_, err := lock.Fence(t.Context())
 	require.ErrorIs(t, err, syscall.ENOSPC)
-	require.NotErrorIs(t, err, multilock.ErrLost)
+	require.NotErrorIs(t, err, source.ErrLost)
 	require.NoError(t, lock.Verify(t.Context()))
 	require.NoError(t, lock.Release(t.Context()))
 	requireEmptyDir(t, filepath.Join(base, "used"))
@@ -106,17 +107,17 @@ func TestReadOnlyFileSystem(t *testing.T) {
 			original := prepare(t)
 			base := mounted(t, original, "mount --bind . .", "cd "+original, "mount -o remount,bind,ro .", "cd "+original)
 			for _, group := range []string{"used", "new"} {
-				refused(t, base, syscall.EROFS, []string{"read-only", "-d"}, attempt(t, fslock.Options{Base: base, Group: group}, "job", multilock.Patience{}))
+				refused(t, base, syscall.EROFS, []string{"read-only", "-d"}, attempt(t, fslock.Options{Base: base, Group: group}, "job", source.Patience{}))
 			}
 		})
 	}
 	original := used(t)
 	writable, base := open(t, fslock.Options{Base: original}), mounted(t, original, "mount --bind . .", "cd "+original, "mount -o remount,bind,ro .")
 	acquire(t, writable, "job", multilock.Options{TTL: long})
-	seen, err := multilock.Inspect(t.Context(), open(t, fslock.Options{Base: base}), "job", multilock.Patience{})
+	seen, err := multilock.Inspect(t.Context(), open(t, fslock.Options{Base: base}), "job", source.Patience{})
 	require.NoError(t, err)
-	require.Equal(t, multilock.Held.String(), seen.State.String())
-	require.Equal(t, multilock.Unknown, seen.Silence)
+	require.Equal(t, source.StateHeld.String(), seen.State.String())
+	require.Equal(t, source.Unknown, seen.Silence)
 }
 
 // The lock's directory is moved into the group: that needs one filesystem.
@@ -132,7 +133,7 @@ func TestPartsOfTheBaseOnOtherFileSystems(t *testing.T) {
 					require.NoError(t, first(os.MkdirAll(filepath.Join(base, part, "staging"), 0o777), markTested(t, base)))
 				}
 				refused(t, base, syscall.EXDEV, []string{"one filesystem", "bind mount"},
-					attempt(t, fslock.Options{Base: base, Group: "used"}, "job", multilock.Patience{}))
+					attempt(t, fslock.Options{Base: base, Group: "used"}, "job", source.Patience{}))
 			})
 		}
 	}
@@ -141,7 +142,7 @@ func TestPartsOfTheBaseOnOtherFileSystems(t *testing.T) {
 // markTested lets the filesystem's test run, which leaves its marker, by an
 // attempt that fails on the rename.
 func markTested(t *testing.T, base string) error {
-	err := attempt(t, fslock.Options{Base: base, Group: "used"}, "warm-up", multilock.Patience{})(t.Context())
+	err := attempt(t, fslock.Options{Base: base, Group: "used"}, "warm-up", source.Patience{})(t.Context())
 	if !errors.Is(err, syscall.EXDEV) {
 		return fmt.Errorf("the warm-up: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
@@ -34,7 +35,7 @@ func TestDiskQuota(t *testing.T) {
 			if legacy && kind == "rename" {
 				continue // its empty directory stands already, and is cleared by age
 			}
-			refused(t, base, syscall.EDQUOT, []string{"quota is used up"}, attempt(t, opt, "job", multilock.Patience{}))
+			refused(t, base, syscall.EDQUOT, []string{"quota is used up"}, attempt(t, opt, "job", source.Patience{}))
 		}
 	}
 }
@@ -49,6 +50,6 @@ func TestDiskQuotaMetLate(t *testing.T) {
 		lock := acquire(t, open(t, opt), "job", multilock.Options{}) // also tests this kind of filesystem
 		require.NoError(t, lock.Release(t.Context()))
 		faults.Inject(overQuota(kind))
-		refused(t, base, syscall.EDQUOT, []string{"quota is used up"}, attempt(t, opt, "job", multilock.Patience{}))
+		refused(t, base, syscall.EDQUOT, []string{"quota is used up"}, attempt(t, opt, "job", source.Patience{}))
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // used is a base directory in which a lock has been held before, so that
@@ -48,7 +49,7 @@ func refused(t *testing.T, base string, is error, words []string, attempt func(c
 }
 
 // attempt tries to take the lock name in the manner of a contender.
-func attempt(t *testing.T, opt fslock.Options, name string, patience multilock.Patience) func(context.Context) error {
+func attempt(t *testing.T, opt fslock.Options, name string, patience source.Patience) func(context.Context) error {
 	return func(ctx context.Context) error {
 		src, err := fslock.Open(opt)
 		if err != nil {
@@ -76,12 +77,12 @@ func TestNamesThatCannotBe(t *testing.T) {
 		"too long": {strings.Repeat("n", 300), "300 bytes"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			require.ErrorIs(t, fslock.CheckName(c.name), multilock.ErrInvalid)
+			require.ErrorIs(t, fslock.CheckName(c.name), source.ErrInvalid)
 			src := open(t, fslock.Options{Base: base})
 			for _, do := range []func(context.Context) error{
-				attempt(t, fslock.Options{Base: base}, c.name, multilock.Patience{}),
+				attempt(t, fslock.Options{Base: base}, c.name, source.Patience{}),
 				func(ctx context.Context) error {
-					_, err := multilock.Inspect(ctx, src, c.name, multilock.Patience{})
+					_, err := multilock.Inspect(ctx, src, c.name, source.Patience{})
 					return err
 				},
 				func(ctx context.Context) error {
@@ -89,7 +90,7 @@ func TestNamesThatCannotBe(t *testing.T) {
 					return err
 				},
 			} {
-				refused(t, base, multilock.ErrInvalid, []string{"lock name", c.why}, do)
+				refused(t, base, source.ErrInvalid, []string{"lock name", c.why}, do)
 			}
 		})
 	}
@@ -105,8 +106,8 @@ func TestGroupsThatCannotBe(t *testing.T) {
 		"our own":  {".multilock", "its own files"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			refused(t, base, multilock.ErrInvalid, []string{"lock group", c.why},
-				attempt(t, fslock.Options{Base: base, Group: c.group}, "job", multilock.Patience{}))
+			refused(t, base, source.ErrInvalid, []string{"lock group", c.why},
+				attempt(t, fslock.Options{Base: base, Group: c.group}, "job", source.Patience{}))
 		})
 	}
 }
@@ -118,7 +119,7 @@ func TestLongestName(t *testing.T) {
 	lock := acquire(t, src, name, multilock.Options{Job: true})
 	require.NoError(t, lock.Verify(t.Context()))
 	require.NoError(t, lock.Release(t.Context()))
-	require.ErrorIs(t, fslock.CheckName(name+"n"), multilock.ErrInvalid)
+	require.ErrorIs(t, fslock.CheckName(name+"n"), source.ErrInvalid)
 }
 
 func TestBasesThatCannotBe(t *testing.T) {
@@ -134,8 +135,8 @@ func TestBasesThatCannotBe(t *testing.T) {
 		"below file": {filepath.Join(file, "base"), []string{"is not a directory"}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			refused(t, parent, multilock.ErrInvalid, append(c.why, "base directory", c.base),
-				attempt(t, fslock.Options{Base: c.base}, "job", multilock.Patience{}))
+			refused(t, parent, source.ErrInvalid, append(c.why, "base directory", c.base),
+				attempt(t, fslock.Options{Base: c.base}, "job", source.Patience{}))
 		})
 	}
 }
@@ -147,10 +148,10 @@ func TestForeignThingsInOurPlaces(t *testing.T) {
 		is   error
 		why  []string
 	}{
-		"the lock":    {"group/job", multilock.ErrInvalid, []string{"lock name", "group/job is ", "move it away"}},
-		"the group":   {"group", multilock.ErrInvalid, []string{"lock group", "is not a directory"}},
-		".multilock":  {".multilock", multilock.ErrInvalid, []string{"base directory", ".multilock", "move it away"}},
-		"the staging": {".multilock/staging", multilock.ErrInvalid, []string{"base directory", ".multilock", "move it away"}},
+		"the lock":    {"group/job", source.ErrInvalid, []string{"lock name", "group/job is ", "move it away"}},
+		"the group":   {"group", source.ErrInvalid, []string{"lock group", "is not a directory"}},
+		".multilock":  {".multilock", source.ErrInvalid, []string{"base directory", ".multilock", "move it away"}},
+		"the staging": {".multilock/staging", source.ErrInvalid, []string{"base directory", ".multilock", "move it away"}},
 	} {
 		for kind, put := range things(t) {
 			t.Run(place+" is "+kind, func(t *testing.T) {
@@ -165,7 +166,7 @@ func TestForeignThingsInOurPlaces(t *testing.T) {
 				}
 				for _, legacy := range []bool{false, true} {
 					refused(t, base, c.is, words,
-						attempt(t, fslock.Options{Base: base, Group: "group", LegacyPeers: legacy}, "job", multilock.Patience{MaxAge: time.Second}))
+						attempt(t, fslock.Options{Base: base, Group: "group", LegacyPeers: legacy}, "job", source.Patience{MaxAge: time.Second}))
 				}
 			})
 		}
@@ -189,9 +190,9 @@ func TestDirectoryWithForeignFilesIsLeftAlone(t *testing.T) {
 	require.NoError(t, os.MkdirAll(dir, 0o777))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "thesis.txt"), []byte("years of work"), 0o644))
 	age(t, dir)
-	refused(t, base, multilock.ErrHeld, []string{"thesis.txt", "move that away"},
-		attempt(t, fslock.Options{Base: base, Group: "group"}, "job", multilock.Patience{MaxAge: time.Second}))
-	refused(t, base, multilock.ErrInvalid, []string{"thesis.txt", "move them away"}, func(ctx context.Context) error {
+	refused(t, base, source.ErrHeld, []string{"thesis.txt", "move that away"},
+		attempt(t, fslock.Options{Base: base, Group: "group"}, "job", source.Patience{MaxAge: time.Second}))
+	refused(t, base, source.ErrInvalid, []string{"thesis.txt", "move them away"}, func(ctx context.Context) error {
 		_, err := multilock.Break(ctx, open(t, fslock.Options{Base: base, Group: "group"}), "job", multilock.Want{Alive: true})
 		return err
 	})

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
-// Break implements multilock.Observer. It looks once more right before, and
+// Break implements source.Observer. It looks once more right before, and
 // removes nothing but what is in the very directory that was judged: through
 // its descriptor, so that a lock which somebody took meanwhile is out of reach.
 func (o *observer) Break(ctx context.Context) error {
-	if o.dir == nil || o.verdict.state != multilock.Dead {
-		return multilock.ErrHeld
+	if o.dir == nil || o.verdict.state != source.StateDead {
+		return source.ErrHeld
 	}
 	info, err := o.dir.Stat()
 	switch {
@@ -23,7 +23,7 @@ func (o *observer) Break(ctx context.Context) error {
 	case err != nil:
 		return opError("break", o.name, err)
 	case signOf(info) != o.watch.Last():
-		return multilock.ErrHeld
+		return source.ErrHeld
 	}
 	dead, why := o.record, o.verdict.why
 	removed, err := o.remove()
@@ -35,14 +35,14 @@ func (o *observer) Break(ctx context.Context) error {
 	return err
 }
 
-// Force implements multilock.Observer. It leaves the history to its caller, who
+// Force implements source.Observer. It leaves the history to its caller, who
 // knows why.
 func (o *observer) Force(context.Context) error {
 	if o.dir == nil {
 		if o.record.Foreign != "" {
 			return opError("break", o.name, fmt.Errorf("%s", o.record.Foreign))
 		}
-		return multilock.ErrFree
+		return source.ErrFree
 	}
 	_, err := o.remove()
 	return err
@@ -87,7 +87,7 @@ func (o *observer) removeDirectory() {
 func (o *observer) clearLimbo() error {
 	for _, entry := range o.strays {
 		if !ours(entry, o.name) {
-			return &multilock.InvalidError{
+			return &source.InvalidError{
 				What: "lock name", Got: o.name,
 				Why: fmt.Sprintf("%s holds files that are not multilock's (%s); move them away", o.dir.Path(), strings.Join(o.strays, ", ")),
 			}
@@ -100,7 +100,7 @@ func (o *observer) clearLimbo() error {
 		}
 		if is(err, syscall.EBUSY) {
 			o.busy = entry
-			return multilock.ErrHeld // it goes with its reader
+			return source.ErrHeld // it goes with its reader
 		}
 		if err != nil && !gone(err) {
 			return opError("clear what was left of the lock", o.name, err)

@@ -78,5 +78,5 @@ func (s *Source) readServerClock() (time.Time, error) {
 	return info.ModTime, nil
 }
 
-// Now implements multilock.Timekeeper: the time of the file system's server.
+// Now implements source.Timekeeper: the time of the file system's server.
 func (s *Source) Now(context.Context) (time.Time, error) { return s.clock.now(s, clockFresh) }

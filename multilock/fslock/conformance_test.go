@@ -11,6 +11,7 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/fslock/fslocktest"
 	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/source"
 )
 
 func TestConformance(t *testing.T) {
@@ -32,8 +33,8 @@ func TestLockWithoutItsFileIsLost(t *testing.T) {
 	lock, err := multilock.TryAcquire(t.Context(), src, "nightly", multilock.Options{})
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(filepath.Join(base, fslock.DefaultGroup, "nightly", "nightly.locked")))
-	require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrLost)
-	require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+	require.ErrorIs(t, lock.Verify(t.Context()), source.ErrLost)
+	require.ErrorIs(t, lock.Release(t.Context()), source.ErrLost)
 	require.NoError(t, src.Close())
 }
 

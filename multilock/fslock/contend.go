@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -15,15 +15,15 @@ import (
 // further attempt is one rename and nothing else.
 type contender struct {
 	observer
-	claim    multilock.Claim
+	claim    source.Claim
 	replaces bool
 	staged   *staged
 	inPlace  bool // a look found the staged lock in place: an earlier reply was lost
 	waker    *waker
 }
 
-// Contend implements multilock.Source.
-func (s *Source) Contend(_ context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+// Contend implements source.Source.
+func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (s *Source) Contend(_ context.Context, name string, claim multilock.Claim, 
 }
 
 // identify says whose claim it is. No process stands for a lock that nobody renews.
-func (s *Source) identify(claim *multilock.Claim) {
+func (s *Source) identify(claim *source.Claim) {
 	if claim.Holder.Host != "" {
 		return
 	}
@@ -60,8 +60,8 @@ func (s *Source) identify(claim *multilock.Claim) {
 // has taken most of its TTL.
 const maxLate = 3
 
-// Try implements multilock.Contender.
-func (c *contender) Try(context.Context) (multilock.Lease, error) {
+// Try implements source.Contender.
+func (c *contender) Try(context.Context) (source.Lease, error) {
 	late := 0
 	for range rounds() {
 		lease, err := c.attempt()
@@ -85,7 +85,7 @@ var (
 	errLate = errors.New("it comes too late, each time; use a longer ttl, or find out why the filesystem or this host is so slow")
 )
 
-func (c *contender) attempt() (multilock.Lease, error) {
+func (c *contender) attempt() (source.Lease, error) {
 	if c.staged == nil {
 		st, err := c.src.stage(c.name, c.claim)
 		if err != nil {
@@ -110,7 +110,7 @@ func (c *contender) attempt() (multilock.Lease, error) {
 		return nil, err
 	}
 	lease, err := c.place(group)
-	if err != nil && !errors.Is(err, multilock.ErrHeld) {
+	if err != nil && !errors.Is(err, source.ErrHeld) {
 		// What a rename left that was taken back, or what was reserved for one that
 		// did not come about, is empty: nobody's lock, but in the way of a barrier.
 		_ = group.Rmdir(c.name)
@@ -119,14 +119,14 @@ func (c *contender) attempt() (multilock.Lease, error) {
 }
 
 // place renames the staged lock to where it is the lock, unless another is there.
-func (c *contender) place(group *handle) (multilock.Lease, error) {
+func (c *contender) place(group *handle) (source.Lease, error) {
 	err := c.staged.parent.Rename(c.staged.token, group, c.name)
 	if (notEmpty(err) || forbidden(err)) && !c.replaces && group.Rmdir(c.name) == nil {
 		err = c.staged.parent.Rename(c.staged.token, group, c.name)
 	}
 	if notEmpty(err) {
 		// A look notices if this was the repetition of a rename whose reply was lost.
-		return nil, multilock.ErrHeld
+		return nil, source.ErrHeld
 	}
 	return c.readBack(group, err)
 }
@@ -140,7 +140,7 @@ func (c *contender) reserve(group *handle) error {
 	err := group.Mkdir(c.name, dirMode)
 	switch {
 	case is(err, syscall.EEXIST):
-		return multilock.ErrHeld
+		return source.ErrHeld
 	case gone(err):
 		c.src.groupDir.drop(group)
 		return errAgain
@@ -157,7 +157,7 @@ func (c *contender) reserve(group *handle) error {
 // carried out. It is believed as any other is, and only as long: what a breaker saw
 // before it was renewed cannot have told him that its holder is dead. Later than that he
 // may be about to remove it, and no sign of life stops him any more.
-func (c *contender) acquired(group *handle, dir vfs.Dir) (multilock.Lease, error) {
+func (c *contender) acquired(group *handle, dir vfs.Dir) (source.Lease, error) {
 	st := c.staged
 	c.staged = nil
 	st.settle()
@@ -183,11 +183,11 @@ func (c *contender) acquired(group *handle, dir vfs.Dir) (multilock.Lease, error
 // renews.
 func (l *lease) takeBack(cause error) error {
 	released := l.Release(context.Background())
-	if released != nil && !errors.Is(released, multilock.ErrLost) {
+	if released != nil && !errors.Is(released, source.ErrLost) {
 		doubt := fmt.Errorf("%v, and then: %w", cause, released) //nolint:errorlint // why it was to be given back is no answer
-		return errors.Join(multilock.ErrUnsure, opError("give the lock back", l.record.Name, doubt), l.Close())
+		return errors.Join(source.ErrUnsure, opError("give the lock back", l.record.Name, doubt), l.Close())
 	}
-	if errors.Is(cause, multilock.ErrLost) {
+	if errors.Is(cause, source.ErrLost) {
 		return errAgain
 	}
 	return cause
@@ -198,7 +198,7 @@ func (l *lease) takeBack(cause error) error {
 func (c *contender) fresh(st *staged) bool { return recent(st.sign, c.claim) }
 
 // recent says whether a sign of life is younger than half a heartbeat.
-func recent(sign boottime.Instant, claim multilock.Claim) bool {
+func recent(sign boottime.Instant, claim source.Claim) bool {
 	beat := claim.Heartbeat
 	if beat == 0 {
 		beat = claim.TTL / 10
@@ -206,7 +206,7 @@ func recent(sign boottime.Instant, claim multilock.Claim) bool {
 	return sign.Elapsed() < beat/2
 }
 
-// Wake implements multilock.Contender.
+// Wake implements source.Contender.
 func (c *contender) Wake() <-chan struct{} {
 	if c.waker == nil {
 		group, err := c.src.groupDir.use()
@@ -219,13 +219,13 @@ func (c *contender) Wake() <-chan struct{} {
 	return c.waker.channel()
 }
 
-// Look implements multilock.Observer. Finding its own lock in place it reports
+// Look implements source.Observer. Finding its own lock in place it reports
 // it as free: the next Try will verify and take it.
-func (c *contender) Look(ctx context.Context) (multilock.Sighting, error) {
+func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
 	seen, err := c.observer.Look(ctx)
-	if err == nil && seen.State != multilock.Free && c.own(seen.Record.Token) {
+	if err == nil && seen.State != source.StateFree && c.own(seen.Record.Token) {
 		c.inPlace = true
-		return multilock.Sighting{State: multilock.Free}, nil
+		return source.Sighting{State: source.StateFree}, nil
 	}
 	return seen, err
 }

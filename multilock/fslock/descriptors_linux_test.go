@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // useAll makes each use of a source that there is.
@@ -26,7 +26,7 @@ func useAll(t *testing.T, src *fslock.Source, now time.Time) {
 	require.NoError(t, lease.Renew(ctx))
 	fence(t, lease)
 	require.NoError(t, lease.MarkJob(ctx, someJob(self(t))))
-	outcome(t, lease, multilock.ErrNoResult)
+	outcome(t, lease, source.ErrNoResult)
 	commit(t, lease, 1)
 	outcome(t, lease, nil)
 	require.NoError(t, committer(lease).Forget(ctx))
@@ -40,9 +40,9 @@ func useAll(t *testing.T, src *fslock.Source, now time.Time) {
 	require.NoError(t, err)
 
 	refuse(t, contend(t, src, sweptName, longClaim()))
-	o := observe(t, src, sweptName, multilock.Patience{})
+	o := observe(t, src, sweptName, source.Patience{})
 	seen := look(t, o)
-	require.Equal(t, multilock.Held, seen.State)
+	require.Equal(t, source.StateHeld, seen.State)
 	require.GreaterOrEqual(t, seen.Age, time.Duration(0))
 	require.Less(t, seen.Age, watchdog)
 	vacant, err := src.Vacant(ctx)
@@ -97,7 +97,7 @@ func TestPrivateDirectoryIsRemovedUnderTheSource(t *testing.T) {
 			src := open(t, fslock.Options{Base: base, FS: sharedFS()})
 			t.Run("before", func(t *testing.T) { useAll(t, src, time.Now()) })
 			require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", part)))
-			if c, err := src.Contend(t.Context(), sweptName, longClaim(), multilock.Patience{}); err == nil {
+			if c, err := src.Contend(t.Context(), sweptName, longClaim(), source.Patience{}); err == nil {
 				closed(t, c)
 			}
 			t.Run("after", func(t *testing.T) { useAll(t, src, time.Now()) })

@@ -1,4 +1,4 @@
-// Package fslock is the lock on a shared filesystem: a [multilock.Source] for
+// Package fslock is the lock on a shared filesystem: a [source.Source] for
 // hosts that have nothing but a directory in common, usually on NFS.
 //
 // A lock NAME of a group is held while the directory BASE/GROUP/NAME contains

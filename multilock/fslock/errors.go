@@ -3,7 +3,7 @@ package fslock
 import (
 	"syscall"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -35,7 +35,7 @@ func inDoubt(err error) bool { return vfs.InDoubt(err) }
 
 // opError names the step in which err came up, what to do about it, and whether to wait.
 func opError(op, name string, err error) error {
-	return &multilock.OpError{Source: "fslock", Op: op, Name: name, Err: err, Hint: hint(err), Passing: vfs.Passing(err)}
+	return &source.OpError{Source: "fslock", Op: op, Name: name, Err: err, Hint: hint(err), Passing: vfs.Passing(err)}
 }
 
 func hint(err error) string {

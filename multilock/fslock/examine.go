@@ -5,27 +5,27 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
-var _ multilock.Examiner = (*Source)(nil)
+var _ source.Examiner = (*Source)(nil)
 
-// Examine implements multilock.Examiner: it looks at the mount, tries out the
+// Examine implements source.Examiner: it looks at the mount, tries out the
 // filesystem's rules, and compares the clocks. It writes in .multilock alone.
-func (s *Source) Examine(context.Context) []multilock.Finding {
+func (s *Source) Examine(context.Context) []source.Finding {
 	found := append(s.examineMount(), s.examineRules())
 	return append(found, s.examineClock())
 }
 
-func (s *Source) examineMount() []multilock.Finding {
+func (s *Source) examineMount() []source.Finding {
 	m, err := mountOf(s.base)
 	if err != nil {
-		return []multilock.Finding{{Subject: "mount", Severity: multilock.Fine, Text: fmt.Sprintf("filesystem type %s; %v", s.kind.Type, err)}}
+		return []source.Finding{{Subject: "mount", Severity: source.SeverityFine, Text: fmt.Sprintf("filesystem type %s; %v", s.kind.Type, err)}}
 	}
 	found := m.findings()
 	if s.kind.Local {
-		found = append(found, multilock.Finding{
-			Subject: "mount", Severity: multilock.Warning, Text: fmt.Sprintf("no other host sees this filesystem (%s): locks on it keep nobody out there", m.kind),
+		found = append(found, source.Finding{
+			Subject: "mount", Severity: source.SeverityWarning, Text: fmt.Sprintf("no other host sees this filesystem (%s): locks on it keep nobody out there", m.kind),
 			Advice: "if hosts are to share the locks, see whether the shared filesystem is mounted, and give a directory on it with -d",
 		})
 	}
@@ -33,12 +33,12 @@ func (s *Source) examineMount() []multilock.Finding {
 }
 
 // examineRules makes the filesystem's test, whatever an earlier one found.
-func (s *Source) examineRules() multilock.Finding {
-	f := multilock.Finding{Subject: "rules", Severity: multilock.Fine}
+func (s *Source) examineRules() source.Finding {
+	f := source.Finding{Subject: "rules", Severity: source.SeverityFine}
 	found, err := s.testRepeatedly()
 	switch {
 	case err != nil:
-		f.Severity, f.Text = multilock.Unusable, err.Error()
+		f.Severity, f.Text = source.SeverityUnusable, err.Error()
 		f.Advice = "nobody can take a lock here as it is; if the message does not say what to do, choose a directory on another filesystem with -d"
 	case found.replaces:
 		f.Text = "directories and files that are there are not replaced, an empty directory is: all that locks need"
@@ -54,13 +54,13 @@ func (s *Source) examineRules() multilock.Finding {
 // clockAmiss is how far a clock may be off before that is worth a warning.
 const clockAmiss = time.Minute
 
-func (s *Source) examineClock() multilock.Finding {
-	f := multilock.Finding{Subject: "clock", Severity: multilock.Fine}
+func (s *Source) examineClock() source.Finding {
+	f := source.Finding{Subject: "clock", Severity: source.SeverityFine}
 	before := time.Now()
 	read, err := s.readServerClock()
 	took := time.Since(before)
 	if err != nil {
-		f.Severity, f.Text = multilock.Unusable, err.Error()
+		f.Severity, f.Text = source.SeverityUnusable, err.Error()
 		return f
 	}
 	ahead := read.Sub(before.Add(took / 2)).Round(time.Millisecond)
@@ -72,7 +72,7 @@ func (s *Source) examineClock() multilock.Finding {
 		f.Text = fmt.Sprintf("the filesystem's clock is %s behind this host's; it was read in %s", -ahead, took.Round(10*time.Microsecond))
 	}
 	if ahead.Abs() > clockAmiss {
-		f.Severity = multilock.Warning
+		f.Severity = source.SeverityWarning
 		f.Advice = "set the clock that is wrong (NTP): no lock depends on it, but cron starts jobs by this host's, and the history is written by it"
 	}
 	return f

@@ -12,15 +12,16 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-func examined(t *testing.T, opt fslock.Options) map[string]multilock.Finding {
+func examined(t *testing.T, opt fslock.Options) map[string]source.Finding {
 	t.Helper()
 	src, err := fslock.Open(opt)
 	require.NoError(t, err)
 	defer src.Close()
-	found := map[string]multilock.Finding{}
+	found := map[string]source.Finding{}
 	for _, f := range src.Examine(t.Context()) {
 		found[f.Subject+" "+string(f.Severity)] = f
 	}

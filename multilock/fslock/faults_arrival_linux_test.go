@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -58,7 +58,7 @@ func TestWaiterStandsStillAfterItsRename(t *testing.T) {
 func (a arrival) play(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	holder := contendAndTry(t, src, sweptName, longClaim())
-	waiter := contend(t, src, sweptName, multilock.Claim{TTL: arrivalTTL, Heartbeat: a.heartbeat})
+	waiter := contend(t, src, sweptName, source.Claim{TTL: arrivalTTL, Heartbeat: a.heartbeat})
 	refuse(t, waiter)
 	time.Sleep(time.Hour)
 	ageStaged(t, base)
@@ -86,7 +86,7 @@ func (a arrival) play(t *testing.T) {
 }
 
 // tryUntil takes a lock that nobody holds for good.
-func tryUntil(t *testing.T, c multilock.Contender) multilock.Lease {
+func tryUntil(t *testing.T, c source.Contender) source.Lease {
 	t.Helper()
 	for end := time.Now().Add(watchdog); time.Now().Before(end); {
 		lease, err := c.Try(t.Context())
@@ -94,7 +94,7 @@ func tryUntil(t *testing.T, c multilock.Contender) multilock.Lease {
 			t.Cleanup(func() { _ = lease.Close() })
 			return lease
 		}
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 		seen, err := c.Look(t.Context())
 		require.NoError(t, err)
 		time.Sleep(min(seen.Next, arrivalBeat))
@@ -106,7 +106,7 @@ func tryUntil(t *testing.T, c multilock.Contender) multilock.Lease {
 // lateBreaker is a breaker on another host that stands still right before it removes
 // the lock file.
 type lateBreaker struct {
-	observer   multilock.Observer
+	observer   source.Observer
 	last, land chan struct{}
 	done       chan error
 }
@@ -114,7 +114,7 @@ type lateBreaker struct {
 func newLateBreaker(t *testing.T, base string) *lateBreaker {
 	b := &lateBreaker{last: make(chan struct{}), land: make(chan struct{}), done: make(chan error, 1)}
 	faulty := sharedFS()
-	b.observer = observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, multilock.Patience{})
+	b.observer = observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
 	faulty.Inject(func(op faultfs.Op) error {
 		if op.Kind == "unlink" && op.Real == lockedPath(base) && op.Phase == faultfs.Before {
 			close(b.last)
@@ -127,7 +127,7 @@ func newLateBreaker(t *testing.T, base string) *lateBreaker {
 
 func (b *lateBreaker) comeToTheLastStep(t *testing.T) {
 	t.Helper()
-	lookUntil(t, b.observer, multilock.Dead, nil)
+	lookUntil(t, b.observer, source.StateDead, nil)
 	go func() { b.done <- b.observer.Break(t.Context()) }()
 	<-b.last
 }
@@ -135,7 +135,7 @@ func (b *lateBreaker) comeToTheLastStep(t *testing.T) {
 func (b *lateBreaker) finish(t *testing.T) {
 	t.Helper()
 	close(b.land)
-	if err := <-b.done; !errors.Is(err, multilock.ErrHeld) {
+	if err := <-b.done; !errors.Is(err, source.ErrHeld) {
 		require.NoError(t, err)
 	}
 }
@@ -144,19 +144,19 @@ func (b *lateBreaker) finish(t *testing.T) {
 func TestLateLockCannotBeGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, faulty, src := contested(t, scene{})
-		waiter := contend(t, src, sweptName, multilock.Claim{TTL: arrivalTTL, Heartbeat: arrivalBeat})
+		waiter := contend(t, src, sweptName, source.Claim{TTL: arrivalTTL, Heartbeat: arrivalBeat})
 		late := placing(base, faultfs.After, func(faultfs.Op) error {
 			time.Sleep(arrivalTTL)
 			return nil
 		})
 		faulty.Inject(faultfs.Chain(late, removing(base, faultfs.Before, answering(syscall.EIO))))
 		_, err := waiter.Try(t.Context())
-		require.ErrorIs(t, err, multilock.ErrUnsure)
+		require.ErrorIs(t, err, source.ErrUnsure)
 		require.ErrorIs(t, err, syscall.EIO)
 
 		faulty.Inject(nil)
-		o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, multilock.Patience{})
-		lookUntil(t, o, multilock.Dead, nil)
+		o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, source.Patience{})
+		lookUntil(t, o, source.StateDead, nil)
 		require.NoError(t, o.Break(t.Context()))
 		requireTidy(t, base)
 	})
@@ -172,9 +172,9 @@ func TestEachLockComesTooLate(t *testing.T) {
 			time.Sleep(arrivalTTL)
 			return nil
 		}))
-		_, err := contend(t, src, sweptName, multilock.Claim{TTL: arrivalTTL, Heartbeat: arrivalBeat}).Try(t.Context())
+		_, err := contend(t, src, sweptName, source.Claim{TTL: arrivalTTL, Heartbeat: arrivalBeat}).Try(t.Context())
 		require.ErrorContains(t, err, "longer ttl")
-		require.NotErrorIs(t, err, multilock.ErrHeld)
+		require.NotErrorIs(t, err, source.ErrHeld)
 		require.LessOrEqual(t, attempts, 3, "nobody waits for as many ttls to be told")
 		faulty.Inject(nil)
 		requireTidy(t, base)

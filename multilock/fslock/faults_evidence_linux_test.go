@@ -10,17 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 // In a bubble the observer's clock runs as fast as it likes, and the server's, which is
 // that of real files, stands almost still.
 
-func minuteClaim() multilock.Claim {
-	return multilock.Claim{TTL: 10 * time.Second, Heartbeat: time.Second}
+func minuteClaim() source.Claim {
+	return source.Claim{TTL: 10 * time.Second, Heartbeat: time.Second}
 }
 
 // A reading of the server's clock that is carried forward is as wrong as the clock that
@@ -30,15 +30,15 @@ func TestSilenceByACarriedClockIsNotBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _, src := contested(t, scene{})
 		holder := contendAndTry(t, src, sweptName, minuteClaim())
-		o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, multilock.Patience{})
-		require.Equal(t, multilock.Held.String(), look(t, o).State.String())
+		o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, source.Patience{})
+		require.Equal(t, source.StateHeld.String(), look(t, o).State.String())
 		time.Sleep(50 * time.Second)
 		require.NoError(t, holder.Renew(t.Context()))
 		for range 20 { // for more than the window
 			seen := look(t, o)
-			require.Equal(t, multilock.Held.String(), seen.State.String(), seen.Why)
+			require.Equal(t, source.StateHeld.String(), seen.State.String(), seen.Why)
 			require.Less(t, seen.Silence, 10*time.Second)
-			require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+			require.ErrorIs(t, o.Break(t.Context()), source.ErrHeld)
 			time.Sleep(250 * time.Millisecond)
 		}
 	})
@@ -49,20 +49,20 @@ func TestSilenceByACarriedClockIsNotBelieved(t *testing.T) {
 func TestSlowClockBetweenQuickSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _, src := contested(t, scene{})
-		claim := multilock.Claim{TTL: 20 * time.Second, Heartbeat: 4 * time.Second} // watched for 6 s
+		claim := source.Claim{TTL: 20 * time.Second, Heartbeat: 4 * time.Second} // watched for 6 s
 		contendAndTry(t, src, sweptName, claim)
 		faulty := sharedFS()
-		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, multilock.Patience{})
+		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
 		look(t, o)
 		ageLock(t, base, time.Hour)
 		faulty.Inject(slowClock(claim.Heartbeat + time.Second))
 		for range 40 {
-			require.NotEqual(t, multilock.Dead.String(), look(t, o).State.String())
-			require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+			require.NotEqual(t, source.StateDead.String(), look(t, o).State.String())
+			require.ErrorIs(t, o.Break(t.Context()), source.ErrHeld)
 			time.Sleep(time.Second)
 		}
 		faulty.Inject(nil)
-		lookUntil(t, o, multilock.Dead, nil)
+		lookUntil(t, o, source.StateDead, nil)
 	})
 }
 
@@ -105,7 +105,7 @@ func unansweredMark(t *testing.T, kind string, errno syscall.Errno) {
 	ageLock(t, base, time.Hour)
 
 	faulty := sharedFS()
-	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), sweptName, multilock.Patience{})
+	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), sweptName, source.Patience{})
 	faulty.Inject(func(op faultfs.Op) error {
 		if op.Kind == kind && filepath.Ext(op.Real) == ".job" && op.Phase == faultfs.Before {
 			return errno
@@ -115,12 +115,12 @@ func unansweredMark(t *testing.T, kind string, errno syscall.Errno) {
 	for range 20 { // for more than the window
 		_, err := o.Look(t.Context())
 		require.ErrorIs(t, err, errno)
-		require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+		require.ErrorIs(t, o.Break(t.Context()), source.ErrHeld)
 		time.Sleep(250 * time.Millisecond)
 	}
 	faulty.Inject(nil)
 	seen := look(t, o)
-	require.Equal(t, multilock.Held.String(), seen.State.String())
+	require.Equal(t, source.StateHeld.String(), seen.State.String())
 	require.Contains(t, seen.Why, "its job lives")
 }
 
@@ -140,7 +140,7 @@ func TestBeliefCountsFromBeforeTheSign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				base, faulty, src := contested(t, scene{})
-				var rival multilock.Lease
+				var rival source.Lease
 				if c.waits > 0 {
 					rival = contendAndTry(t, open(t, fslock.Options{Base: base, FS: sharedFS()}), sweptName, longClaim())
 				}

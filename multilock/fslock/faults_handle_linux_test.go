@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
@@ -55,7 +56,7 @@ func TestSuccessorHasTheSameHandle(t *testing.T) {
 	src := open(t, fslock.Options{Base: base, FS: faulty})
 	release(t, contendAndTry(t, src, "warm", longClaim()))
 	plain := open(t, fslock.Options{Base: base, FS: sharedFS()})
-	var successor multilock.Lease
+	var successor source.Lease
 	faulty.Inject(placing(base, faultfs.After, times(1, func(faultfs.Op) error {
 		time.Sleep(sweptBeat)
 		_, err := multilock.Break(within(t), plain, sweptName, multilock.Want{Alive: true})

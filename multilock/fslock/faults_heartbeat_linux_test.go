@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -22,7 +22,7 @@ const tick = 20 * time.Millisecond
 func lockedPath(base string) string { return filepath.Join(lockPath(base), sweptName+".locked") }
 
 // beating is a lease that has given signs of life, the last of them some time ago.
-func beating(t *testing.T) (base string, faulty *faultfs.FS, src *fslock.Source, lease multilock.Lease) {
+func beating(t *testing.T) (base string, faulty *faultfs.FS, src *fslock.Source, lease source.Lease) {
 	t.Helper()
 	base, faulty, src = contested(t, scene{})
 	lease = contendAndTry(t, src, sweptName, longClaim())
@@ -38,13 +38,13 @@ func beating(t *testing.T) (base string, faulty *faultfs.FS, src *fslock.Source,
 func TestHolderNoticesThatItsDirectoryIsEmpty(t *testing.T) {
 	base, _, _, lease := beating(t)
 	require.NoError(t, os.Remove(lockedPath(base)))
-	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 }
 
 func TestHolderNoticesThatItsDirectoryIsGone(t *testing.T) {
 	base, _, _, lease := beating(t)
 	require.NoError(t, os.RemoveAll(lockPath(base)))
-	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 }
 
 // A tidy administrator moves what looks left over; a server may forget a rename. The
@@ -69,17 +69,17 @@ func TestHolderNoticesThatItsDirectoryWasMoved(t *testing.T) {
 
 // requireLostWhenMoved moves the lock away. Once the holder knows, it gets nothing any
 // more that only a holder gets, and its release does not disturb a successor.
-func requireLostWhenMoved(t *testing.T, base string, src *fslock.Source, lease multilock.Lease) {
+func requireLostWhenMoved(t *testing.T, base string, src *fslock.Source, lease source.Lease) {
 	t.Helper()
 	require.NoError(t, os.Rename(lockPath(base), filepath.Join(base, "moved")))
-	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 	next := contendAndTry(t, src, sweptName, longClaim())
-	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 	_, err := lease.Fence(t.Context())
-	require.ErrorIs(t, err, multilock.ErrLost)
-	_, err = lease.(multilock.Committer).Outcome(t.Context())
-	require.ErrorIs(t, err, multilock.ErrLost)
-	require.ErrorIs(t, lease.Release(t.Context()), multilock.ErrLost)
+	require.ErrorIs(t, err, source.ErrLost)
+	_, err = lease.(source.Committer).Outcome(t.Context())
+	require.ErrorIs(t, err, source.ErrLost)
+	require.ErrorIs(t, lease.Release(t.Context()), source.ErrLost)
 	require.NoError(t, next.Renew(t.Context()))
 }
 
@@ -114,7 +114,7 @@ func touching(f func()) faultfs.Injector {
 func TestDirectoryGoesBeforeTheTouch(t *testing.T) {
 	base, faulty, _, lease := beating(t)
 	faulty.Inject(touching(func() { require.NoError(t, os.RemoveAll(lockPath(base))) }))
-	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 }
 
 // The one change that a holder cannot see at its next sign of life: the lock file goes
@@ -126,7 +126,7 @@ func TestDirectoryIsEmptiedBeforeTheTouch(t *testing.T) {
 	require.NoError(t, lease.Renew(t.Context()))
 	faulty.Inject(nil)
 	next := contendAndTry(t, src, sweptName, longClaim())
-	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 	require.NoError(t, next.Renew(t.Context()))
 }
 
@@ -138,7 +138,7 @@ func TestHolderChangesItsOwnDirectory(t *testing.T) {
 		require.NoError(t, lease.Renew(t.Context()))
 	}
 	require.NoError(t, os.Remove(lockedPath(base)))
-	require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 }
 
 // The times that a look of somebody else on this host brought are not those that the
@@ -160,7 +160,7 @@ func requireComesToLight(t *testing.T, harm func(base string)) {
 	const often = 10
 	require.Condition(t, func() bool {
 		for range often {
-			if errors.Is(lease.Renew(t.Context()), multilock.ErrLost) {
+			if errors.Is(lease.Renew(t.Context()), source.ErrLost) {
 				return true
 			}
 		}
@@ -182,7 +182,7 @@ func TestMarkWhileTheLockIsReleased(t *testing.T) {
 		return nil
 	})
 	release(t, lease)
-	require.ErrorIs(t, <-marked, multilock.ErrReleased)
+	require.ErrorIs(t, <-marked, source.ErrReleased)
 	require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)))
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -60,7 +61,7 @@ func runJanitorRace(t *testing.T, n int) (ended bool) {
 	ageStaged(t, base)
 	faulty := sharedFS()
 	janitor := open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)})
-	var lease multilock.Lease
+	var lease source.Lease
 	faulty.Inject(func(op faultfs.Op) error {
 		if op.N == n && op.Phase == faultfs.Before {
 			lease = try(t, waiter)
@@ -131,7 +132,7 @@ func TestFileSystemsThatBreakARule(t *testing.T) {
 			src := open(t, fslock.Options{Base: base, FS: faulty})
 			for range 2 {
 				_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
-				require.ErrorIs(t, err, multilock.ErrInvalid)
+				require.ErrorIs(t, err, source.ErrInvalid)
 				require.ErrorContains(t, err, "breaks the rule")
 				require.ErrorContains(t, err, f.rule)
 			}
@@ -153,7 +154,7 @@ func TestEachHostTriesItsOwnMount(t *testing.T) {
 	faulty.Inject(breaking("rename", func(op faultfs.Op) error { return os.RemoveAll(op.Target) }))
 	bad := open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)})
 	_, err := multilock.TryAcquire(within(t), bad, sweptName, multilock.Options{})
-	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.ErrorIs(t, err, source.ErrInvalid)
 	require.ErrorContains(t, err, "breaks the rule")
 	require.NoError(t, held.Renew(t.Context()))
 	require.Equal(t, mark, markIn(t, base))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
@@ -27,13 +28,13 @@ func committing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error
 }
 
 // held is a lock that is held, in a place with faults.
-func held(t *testing.T, s scene) (base string, faulty *faultfs.FS, lease multilock.Lease) {
+func held(t *testing.T, s scene) (base string, faulty *faultfs.FS, lease source.Lease) {
 	t.Helper()
 	base, faulty, src := contested(t, s)
 	return base, faulty, contendAndTry(t, src, sweptName, longClaim())
 }
 
-func tryCommit(t *testing.T, lease multilock.Lease, attempt int) error {
+func tryCommit(t *testing.T, lease source.Lease, attempt int) error {
 	t.Helper()
 	return committer(lease).Commit(t.Context(), ended(lease.Record(), attempt, 0))
 }
@@ -80,7 +81,7 @@ func TestOutcomeThatCannotBeVerified(t *testing.T) {
 			})
 			_, err := committer(lease).Outcome(t.Context())
 			require.ErrorIs(t, err, syscall.EIO)
-			require.NotErrorIs(t, err, multilock.ErrNoResult)
+			require.NotErrorIs(t, err, source.ErrNoResult)
 			faulty.Inject(nil)
 			release(t, lease)
 		})
@@ -98,7 +99,7 @@ func TestFalseSuccessOfTheCommit(t *testing.T) {
 		breakByForce(t, scene{}, base)
 		return faultfs.ErrPretend
 	}))
-	require.ErrorIs(t, tryCommit(t, lease, 2), multilock.ErrLost)
+	require.ErrorIs(t, tryCommit(t, lease, 2), source.ErrLost)
 }
 
 // The mount gave up on the rename, and the server carries it out later: at any of
@@ -124,8 +125,8 @@ func runLateCommit(t *testing.T, errno syscall.Errno, delay int) (over bool) {
 	if err == nil {
 		require.Equal(t, lease.Record().Token, recordedToken(t, base))
 	} else {
-		require.NotErrorIs(t, err, multilock.ErrUnsure, "it could be taken back")
-		require.NotErrorIs(t, err, multilock.ErrLost)
+		require.NotErrorIs(t, err, source.ErrUnsure, "it could be taken back")
+		require.NotErrorIs(t, err, source.ErrLost)
 		require.Empty(t, recordedToken(t, base))
 		commit(t, lease, 1)
 	}
@@ -145,7 +146,7 @@ func TestCommitThatCannotBeTakenBack(t *testing.T) {
 			}
 			return nil
 		}))
-	require.ErrorIs(t, tryCommit(t, lease, 1), multilock.ErrUnsure)
+	require.ErrorIs(t, tryCommit(t, lease, 1), source.ErrUnsure)
 	require.Error(t, lease.Release(t.Context()), "the file of the result must go before the lock does")
 	require.NotEmpty(t, tokenOnDisk(t, base))
 	faulty.Inject(nil)
@@ -165,13 +166,13 @@ func TestCommitOfABrokenHolder(t *testing.T) {
 				breakByForce(t, s, base)
 				return nil
 			})))
-			require.ErrorIs(t, tryCommit(t, lease, 2), multilock.ErrLost)
-			require.ErrorIs(t, tryCommit(t, lease, 3), multilock.ErrLost)
-			require.ErrorIs(t, committer(lease).Forget(t.Context()), multilock.ErrLost)
+			require.ErrorIs(t, tryCommit(t, lease, 2), source.ErrLost)
+			require.ErrorIs(t, tryCommit(t, lease, 3), source.ErrLost)
+			require.ErrorIs(t, committer(lease).Forget(t.Context()), source.ErrLost)
 			_, err := committer(lease).Outcome(t.Context())
-			require.ErrorIs(t, err, multilock.ErrLost)
+			require.ErrorIs(t, err, source.ErrLost)
 			require.Equal(t, before, recordedToken(t, base))
-			require.ErrorIs(t, lease.Release(t.Context()), multilock.ErrLost)
+			require.ErrorIs(t, lease.Release(t.Context()), source.ErrLost)
 			giveBack(t, take(t, base, s, elsewhere(t)))
 			requireTidy(t, base)
 		})
@@ -187,10 +188,10 @@ func TestResultWrittenDuringABreak(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(lockPath(base), sweptName+".result"), []byte("half a res"), 0o600))
 			require.NoError(t, os.WriteFile(filepath.Join(lockPath(base), sweptName+".forgot"), nil, 0o600))
 			require.NoError(t, os.Remove(filepath.Join(lockPath(base), sweptName+".locked")))
-			require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+			require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 			lock := take(t, base, s, elsewhere(t))
 			_, err := lock.Outcome(t.Context())
-			require.ErrorIs(t, err, multilock.ErrNoResult)
+			require.ErrorIs(t, err, source.ErrNoResult)
 			giveBack(t, lock)
 			requireTidy(t, base)
 		})
@@ -211,7 +212,7 @@ func TestCommitWithoutRoom(t *testing.T) {
 			err := tryCommit(t, lease, 1)
 			require.ErrorIs(t, err, syscall.ENOSPC)
 			require.ErrorContains(t, err, "free some space")
-			require.NotErrorIs(t, err, multilock.ErrUnsure)
+			require.NotErrorIs(t, err, source.ErrUnsure)
 			require.Empty(t, recordedToken(t, base))
 			require.NotContains(t, namesIn(t, lockPath(base)), sweptName+".result")
 			faulty.Inject(nil)
@@ -227,7 +228,7 @@ func TestResultsAreRemovedMeanwhile(t *testing.T) {
 	commit(t, lease, 1)
 	remove := func() { require.NoError(t, os.RemoveAll(filepath.Dir(resultPath(base)))) }
 	remove()
-	outcome(t, lease, multilock.ErrNoResult)
+	outcome(t, lease, source.ErrNoResult)
 	remove()
 	require.NoError(t, committer(lease).Forget(t.Context()))
 	remove()
@@ -244,7 +245,7 @@ func TestResultsAreRemovedMeanwhile(t *testing.T) {
 	require.NoError(t, err)
 	remove()
 	_, err = src.Result(t.Context(), sweptName)
-	require.ErrorIs(t, err, multilock.ErrNoResult)
+	require.ErrorIs(t, err, source.ErrNoResult)
 	names, err := src.Results(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, names)
@@ -280,11 +281,11 @@ func TestErrorOfTheDiskBeforeTheResultHasItsName(t *testing.T) {
 			})
 			err := lock.Commit(t.Context(), ended(lock.Record(), 1, 0))
 			require.ErrorIs(t, err, syscall.EIO)
-			require.NotErrorIs(t, err, multilock.ErrUnsure)
+			require.NotErrorIs(t, err, source.ErrUnsure)
 			require.Empty(t, recordedToken(t, base))
 			faulty.Inject(nil)
 			_, err = lock.Outcome(t.Context())
-			require.ErrorIs(t, err, multilock.ErrNoResult)
+			require.ErrorIs(t, err, source.ErrNoResult)
 			require.NoError(t, lock.Commit(t.Context(), ended(lock.Record(), 1, 0)))
 			require.Equal(t, lock.Record().Token, recordedToken(t, base))
 		})

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -17,13 +17,13 @@ import (
 func TestLookAtALockWhoseFileIsGone(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	contendAndTry(t, src, sweptName, longClaim())
-	o := observe(t, src, sweptName, multilock.Patience{})
-	require.Equal(t, multilock.Held, look(t, o).State)
+	o := observe(t, src, sweptName, source.Patience{})
+	require.Equal(t, source.StateHeld, look(t, o).State)
 	require.NoError(t, os.Remove(lockedPath(base)))
-	require.Equal(t, multilock.Free, look(t, o).State)
+	require.Equal(t, source.StateFree, look(t, o).State)
 	again := contendAndTry(t, src, sweptName, longClaim())
 	seen := look(t, o)
-	require.Equal(t, multilock.Held, seen.State)
+	require.Equal(t, source.StateHeld, seen.State)
 	require.Equal(t, again.Record().Token, seen.Record.Token)
 }
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
@@ -24,7 +24,7 @@ func TestNoFenceForALockThatWasMoved(t *testing.T) {
 			require.NoError(t, os.Rename(lockPath(base), filepath.Join(base, "moved")))
 			next := contendAndTry(t, open(t, fslock.Options{Base: base, FS: sharedFS()}), sweptName, longClaim())
 			number, err := lease.Fence(t.Context())
-			require.ErrorIs(t, err, multilock.ErrLost)
+			require.ErrorIs(t, err, source.ErrLost)
 			require.Zero(t, number)
 			number, err = next.Fence(t.Context())
 			require.NoError(t, err)
@@ -37,11 +37,11 @@ func TestNoFenceForALockThatWasMoved(t *testing.T) {
 const often = 10
 
 // lostWithin gives signs of life until one says that the lock is lost.
-func lostWithin(t *testing.T, lease multilock.Lease) error {
+func lostWithin(t *testing.T, lease source.Lease) error {
 	t.Helper()
 	for range often {
 		err := lease.Renew(t.Context())
-		if errors.Is(err, multilock.ErrLost) {
+		if errors.Is(err, source.ErrLost) {
 			return err
 		}
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
@@ -38,7 +39,7 @@ func holdings() []holding {
 }
 
 // hold takes the lock in a base directory that has been used before.
-func (h holding) hold(t *testing.T) (base string, faulty *faultfs.FS, lease multilock.Lease) {
+func (h holding) hold(t *testing.T) (base string, faulty *faultfs.FS, lease source.Lease) {
 	t.Helper()
 	base, faulty = fresh(t), faultfs.New(vfs.OS{}, nil)
 	faulty.Describe(h.kind)
@@ -60,19 +61,19 @@ func TestReleaseIsSentTwiceAroundAWaiter(t *testing.T) {
 		for _, errno := range []syscall.Errno{syscall.ENOENT, syscall.ESTALE} {
 			t.Run(h.name+"/"+errno.Error(), func(t *testing.T) {
 				base, faulty, lease := h.hold(t)
-				var next multilock.Lease
+				var next source.Lease
 				faulty.Inject(removing(base, faultfs.After, times(1, func(faultfs.Op) error {
 					next = contendAndTry(t, open(t, fslock.Options{Base: base, FS: sharedFS()}), sweptName, longClaim())
 					return errno
 				})))
 				err := lease.Release(t.Context())
 				if h.blind {
-					require.ErrorIs(t, err, multilock.ErrUnsure)
-					require.NotErrorIs(t, err, multilock.ErrLost)
+					require.ErrorIs(t, err, source.ErrUnsure)
+					require.NotErrorIs(t, err, source.ErrLost)
 				} else {
 					require.NoError(t, err)
 				}
-				require.ErrorIs(t, lease.Release(t.Context()), multilock.ErrReleased)
+				require.ErrorIs(t, lease.Release(t.Context()), source.ErrReleased)
 				require.NoError(t, next.Renew(t.Context()))
 			})
 		}
@@ -116,9 +117,9 @@ func TestReleaseNeverHidesALoss(t *testing.T) {
 				}
 				err = lease.Release(t.Context())
 				if h.blind {
-					require.ErrorIs(t, err, multilock.ErrUnsure)
+					require.ErrorIs(t, err, source.ErrUnsure)
 				} else {
-					require.ErrorIs(t, err, multilock.ErrLost)
+					require.ErrorIs(t, err, source.ErrLost)
 				}
 			})
 		}
@@ -129,11 +130,11 @@ func TestReleaseNeverHidesALoss(t *testing.T) {
 // such peers, our rename lands on that, and the peer's rename on our lock file. We have
 // lost then, and what is there is the peer's.
 func TestPeerRenamesItsFileOverOurs(t *testing.T) {
-	calls := map[string]func(multilock.Lease) error{
-		"sign of life": func(l multilock.Lease) error { return l.Renew(t.Context()) },
-		"fence":        func(l multilock.Lease) error { _, err := l.Fence(t.Context()); return err },
-		"outcome":      func(l multilock.Lease) error { _, err := committer(l).Outcome(t.Context()); return err },
-		"release":      func(multilock.Lease) error { return multilock.ErrLost },
+	calls := map[string]func(source.Lease) error{
+		"sign of life": func(l source.Lease) error { return l.Renew(t.Context()) },
+		"fence":        func(l source.Lease) error { _, err := l.Fence(t.Context()); return err },
+		"outcome":      func(l source.Lease) error { _, err := committer(l).Outcome(t.Context()); return err },
+		"release":      func(source.Lease) error { return source.ErrLost },
 	}
 	for _, h := range holdings() {
 		for name, call := range calls {
@@ -143,8 +144,8 @@ func TestPeerRenamesItsFileOverOurs(t *testing.T) {
 				}
 				base, _, lease := h.hold(t)
 				theirs := renamePeersFile(t, base)
-				require.ErrorIs(t, call(lease), multilock.ErrLost)
-				require.ErrorIs(t, lease.Release(t.Context()), multilock.ErrLost)
+				require.ErrorIs(t, call(lease), source.ErrLost)
+				require.ErrorIs(t, lease.Release(t.Context()), source.ErrLost)
 				kept, err := os.ReadFile(lockedPath(base))
 				require.NoError(t, err)
 				require.Equal(t, theirs, string(kept))
@@ -170,13 +171,13 @@ func TestReleaseOfALostLockRemovesOnlyItsOwnFile(t *testing.T) {
 			base, _, lease := holdings()[1].hold(t)
 			moved := filepath.Join(base, "moved")
 			require.NoError(t, os.Rename(lockPath(base), moved))
-			require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+			require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 			file := filepath.Join(moved, sweptName+".locked")
 			if foreign {
 				require.NoError(t, os.Remove(file))
 				require.NoError(t, os.WriteFile(file, []byte("elsewhere 4711"), 0o666))
 			}
-			require.ErrorIs(t, lease.Release(t.Context()), multilock.ErrLost)
+			require.ErrorIs(t, lease.Release(t.Context()), source.ErrLost)
 			_, err := os.Stat(file)
 			require.Equal(t, foreign, err == nil)
 		})

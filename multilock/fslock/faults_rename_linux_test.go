@@ -16,6 +16,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -69,7 +70,7 @@ func requireOurs(t *testing.T, base string, src *fslock.Source) {
 }
 
 // requireTheirs is refused because of the very lock that the lease stands for.
-func requireTheirs(t *testing.T, base string, src *fslock.Source, lease multilock.Lease) {
+func requireTheirs(t *testing.T, base string, src *fslock.Source, lease source.Lease) {
 	t.Helper()
 	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{TTL: long})
 	var held *multilock.HeldError
@@ -137,18 +138,18 @@ func TestGroupIsRemovedUnderTheContender(t *testing.T) {
 	faulty.Inject(placing(base, faultfs.Before, removeGroup))
 	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
 	require.ErrorContains(t, err, "does not hold still")
-	require.NotErrorIs(t, err, multilock.ErrHeld)
+	require.NotErrorIs(t, err, source.ErrHeld)
 	requireTidy(t, base)
 }
 
 // N6: a look must not take a group that was removed for the one that is there now.
 func TestGroupIsReplacedUnderTheObserver(t *testing.T) {
 	base, _, src := contested(t, scene{})
-	o := observe(t, src, sweptName, multilock.Patience{})
-	require.Equal(t, multilock.Free, look(t, o).State)
+	o := observe(t, src, sweptName, source.Patience{})
+	require.Equal(t, source.StateFree, look(t, o).State)
 	require.NoError(t, os.Remove(filepath.Dir(lockPath(base))))
 	contendAndTry(t, open(t, fslock.Options{Base: base, FS: sharedFS()}), sweptName, longClaim())
-	require.Equal(t, multilock.Held, look(t, o).State)
+	require.Equal(t, source.StateHeld, look(t, o).State)
 	names, err := src.Names(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{sweptName}, names)
@@ -243,7 +244,7 @@ func runZombie(t *testing.T, s scene, errno syscall.Errno, delay int) (over bool
 		require.Equal(t, lock.Record().Token, token)
 		giveBack(t, lock)
 	} else {
-		require.NotErrorIs(t, err, multilock.ErrHeld)
+		require.NotErrorIs(t, err, source.ErrHeld)
 		require.Empty(t, token, "a lock without an owner")
 	}
 	giveBack(t, take(t, base, s, elsewhere(t)))
@@ -265,6 +266,6 @@ func TestLockOfAPatientWaiterIsNotOld(t *testing.T) {
 	release(t, holder)
 	start := time.Now()
 	try(t, waiter)
-	seen := look(t, observe(t, src, sweptName, multilock.Patience{}))
+	seen := look(t, observe(t, src, sweptName, source.Patience{}))
 	require.LessOrEqual(t, seen.Silence, time.Since(start)+time.Second)
 }

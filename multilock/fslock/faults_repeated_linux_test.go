@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -43,7 +44,7 @@ func TestStagingThatNeverSucceeds(t *testing.T) {
 		}
 		return syscall.EEXIST
 	})
-	_, err := src.Contend(t.Context(), sweptName, longClaim(), multilock.Patience{})
+	_, err := src.Contend(t.Context(), sweptName, longClaim(), source.Patience{})
 	require.ErrorIs(t, err, syscall.EEXIST)
 	requireTidy(t, base)
 }
@@ -67,7 +68,7 @@ func TestLeftoverThatIsStillRead(t *testing.T) {
 	}
 	faulty.Inject(unlinking(answering(syscall.EBUSY)))
 	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
-	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorIs(t, err, source.ErrHeld)
 
 	faulty.Inject(unlinking(times(5, answering(syscall.EBUSY))))
 	lock, err := multilock.Acquire(within(t), src, sweptName, multilock.Options{TTL: long})
@@ -92,7 +93,7 @@ func TestReaderOfALeftoverIsNamed(t *testing.T) {
 		return nil
 	})
 	_, err = multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
-	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorIs(t, err, source.ErrHeld)
 	require.ErrorContains(t, err, fmt.Sprintf("process %d", os.Getpid()))
 
 	require.NoError(t, reader.Close())

@@ -17,6 +17,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -54,12 +55,12 @@ func TestOutageIsNotSilence(t *testing.T) {
 		base, _, src := contested(t, scene{})
 		holder := contendAndTry(t, src, sweptName, sweptClaim())
 		faulty := sharedFS()
-		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, multilock.Patience{})
+		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
 		faulty.Inject(outage(base, d.at))
 		requireSpared(t, o, d.rare)
 		require.NoError(t, holder.Renew(t.Context()), "its touch came through in the end")
 		faulty.Inject(nil)
-		lookUntil(t, o, multilock.Dead, nil) // it is given up later, if it stays silent
+		lookUntil(t, o, source.StateDead, nil) // it is given up later, if it stays silent
 	})
 }
 
@@ -72,24 +73,24 @@ func TestOutageWhileTheClockIsReadIsNotSilence(t *testing.T) {
 			base, _, src := contested(t, scene{})
 			holder := contendAndTry(t, src, sweptName, slowClaim())
 			faulty := sharedFS()
-			o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, multilock.Patience{})
+			o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
 			faulty.Inject(readingsFail)
 			for range looks - 1 {
-				require.NotEqual(t, multilock.Dead.String(), look(t, o).State.String())
+				require.NotEqual(t, source.StateDead.String(), look(t, o).State.String())
 				time.Sleep(slowClaim().Heartbeat / 8)
 			}
 			faulty.Inject(slowClock(slowClaim().TTL + time.Second))
 			seen := look(t, o)
-			require.Equal(t, multilock.Held.String(), seen.State.String(), seen.Why)
-			require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+			require.Equal(t, source.StateHeld.String(), seen.State.String(), seen.Why)
+			require.ErrorIs(t, o.Break(t.Context()), source.ErrHeld)
 			require.NoError(t, holder.Renew(t.Context()))
 		})
 	}
 }
 
 // slowClaim leaves a machine that is busy the time for some looks.
-func slowClaim() multilock.Claim {
-	return multilock.Claim{TTL: 4 * time.Second, Heartbeat: 200 * time.Millisecond}
+func slowClaim() source.Claim {
+	return source.Claim{TTL: 4 * time.Second, Heartbeat: 200 * time.Millisecond}
 }
 
 // slowClock has the server's clock read by somebody whom the server keeps waiting.
@@ -127,7 +128,7 @@ func outage(base string, disturb func(look int) (time.Duration, error)) faultfs.
 }
 
 // requireSpared looks for several times as long as it takes to give a holder up.
-func requireSpared(t *testing.T, o multilock.Observer, rarely bool) {
+func requireSpared(t *testing.T, o source.Observer, rarely bool) {
 	t.Helper()
 	pause := sweptWindow / 6
 	if rarely {
@@ -136,10 +137,10 @@ func requireSpared(t *testing.T, o multilock.Observer, rarely bool) {
 	for start := boottime.Now(); start.Elapsed() < 4*(sweptTTL+sweptWindow); time.Sleep(pause) {
 		seen, err := o.Look(t.Context())
 		if err == nil {
-			require.NotEqual(t, multilock.Dead.String(), seen.State.String(), seen.Why)
-			require.NotEqual(t, multilock.Free.String(), seen.State.String())
+			require.NotEqual(t, source.StateDead.String(), seen.State.String(), seen.Why)
+			require.NotEqual(t, source.StateFree.String(), seen.State.String())
 		}
-		require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+		require.ErrorIs(t, o.Break(t.Context()), source.ErrHeld)
 	}
 }
 
@@ -147,10 +148,10 @@ func requireSpared(t *testing.T, o multilock.Observer, rarely bool) {
 func TestHolderRevivesBetweenTheVerdictAndTheBreak(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	holder := contendAndTry(t, src, sweptName, sweptClaim())
-	o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, multilock.Patience{})
-	lookUntil(t, o, multilock.Dead, nil)
+	o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, source.Patience{})
+	lookUntil(t, o, source.StateDead, nil)
 	require.NoError(t, holder.Renew(t.Context()))
-	require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+	require.ErrorIs(t, o.Break(t.Context()), source.ErrHeld)
 	require.NoError(t, holder.Renew(t.Context()))
 	require.Equal(t, holder.Record().Token, tokenOnDisk(t, base))
 }
@@ -161,8 +162,8 @@ func TestHeartbeatInAnEmptiedDirectoryIsALoss(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	holder := contendAndTry(t, src, sweptName, longClaim())
 	require.NoError(t, os.Remove(filepath.Join(lockPath(base), sweptName+".locked")))
-	require.ErrorIs(t, holder.Renew(t.Context()), multilock.ErrLost)
-	require.ErrorIs(t, holder.Release(t.Context()), multilock.ErrLost)
+	require.ErrorIs(t, holder.Renew(t.Context()), source.ErrLost)
+	require.ErrorIs(t, holder.Release(t.Context()), source.ErrLost)
 }
 
 // N24: a crash leaves a part of the record, or nothing of it. Whatever part that
@@ -178,12 +179,12 @@ func TestTornRecordIsHeld(t *testing.T) {
 		name := fmt.Sprint("torn", cut)
 		putLockFile(t, base, name, whole[:cut])
 		_, err := multilock.TryAcquire(within(t), src, name, multilock.Options{})
-		require.ErrorIs(t, err, multilock.ErrHeld, "cut after %d bytes", cut)
+		require.ErrorIs(t, err, source.ErrHeld, "cut after %d bytes", cut)
 		kept, err := os.ReadFile(filepath.Join(base, fslock.DefaultGroup, name, name+".locked"))
 		require.NoError(t, err)
 		require.Equal(t, string(whole[:cut]), string(kept))
 	}
-	patience := multilock.Patience{MaxAge: 200 * time.Millisecond}
+	patience := source.Patience{MaxAge: 200 * time.Millisecond}
 	for _, cut := range []int{0, 1, len(whole) / 2} {
 		lock, err := multilock.TryAcquire(within(t), src, fmt.Sprint("torn", cut), multilock.Options{Patience: patience})
 		require.NoError(t, err)
@@ -209,7 +210,7 @@ func TestSillyRenamedFileOfADeadClient(t *testing.T) {
 	stray := filepath.Join(lockPath(base), ".nfs000000000000002a")
 	require.NoError(t, os.WriteFile(stray, nil, 0o666))
 	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
-	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorIs(t, err, source.ErrHeld)
 	require.ErrorContains(t, err, "no lock file")
 	require.FileExists(t, stray)
 	giveBack(t, take(t, base, scene{}, elsewhere(t)))
@@ -224,12 +225,12 @@ func TestForeignFileInTheWay(t *testing.T) {
 	require.NoError(t, os.WriteFile(stray, []byte("all there is"), 0o666))
 	old := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(lockPath(base), old, old))
-	patience := multilock.Patience{MaxAge: time.Millisecond}
+	patience := source.Patience{MaxAge: time.Millisecond}
 	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{Patience: patience})
-	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorIs(t, err, source.ErrHeld)
 	require.ErrorContains(t, err, "thesis.tex")
 	_, err = multilock.Break(within(t), src, sweptName, multilock.Want{Alive: true})
-	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.ErrorIs(t, err, source.ErrInvalid)
 	require.FileExists(t, stray)
 }
 
@@ -259,7 +260,7 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
 			t.Parallel()
 			base, _, src := contested(t, scene{})
-			beats := multilock.Claim{TTL: 2 * time.Second, Heartbeat: 200 * time.Millisecond}
+			beats := source.Claim{TTL: 2 * time.Second, Heartbeat: 200 * time.Millisecond}
 			holder := contendAndTry(t, src, "beats", beats)
 			contendAndTry(t, src, "silent", beats)
 			faulty := sharedFS()
@@ -271,14 +272,14 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 			})
 			there := open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)})
 
-			seen, err := multilock.Inspect(t.Context(), there, "beats", multilock.Patience{})
+			seen, err := multilock.Inspect(t.Context(), there, "beats", source.Patience{})
 			require.NoError(t, err)
-			require.Equal(t, multilock.Suspect.String(), seen.State.String(), seen.Why)
+			require.Equal(t, source.StateSuspect.String(), seen.State.String(), seen.Why)
 			require.Contains(t, seen.Why, "clock cannot be read from here ("+errno.Error()+")")
-			require.Equal(t, multilock.Unknown, seen.Silence)
+			require.Equal(t, source.Unknown, seen.Silence)
 
-			o, renewed := observe(t, there, "beats", multilock.Patience{}), false
-			alive := lookUntil(t, o, multilock.Held, func(multilock.Sighting) {
+			o, renewed := observe(t, there, "beats", source.Patience{}), false
+			alive := lookUntil(t, o, source.StateHeld, func(source.Sighting) {
 				renewed = true
 				require.NoError(t, holder.Renew(t.Context()))
 			})
@@ -288,9 +289,9 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 			broken, err := multilock.Break(within(t), there, "silent", multilock.Want{})
 			require.NoError(t, err)
 			require.Contains(t, broken.Why, "no sign of life for 2.")
-			seen, err = multilock.Inspect(t.Context(), src, "silent", multilock.Patience{})
+			seen, err = multilock.Inspect(t.Context(), src, "silent", source.Patience{})
 			require.NoError(t, err)
-			require.Equal(t, multilock.Free.String(), seen.State.String())
+			require.Equal(t, source.StateFree.String(), seen.State.String())
 		})
 	}
 }
@@ -346,7 +347,7 @@ func TestWaiterIsToldWhatDoesNotPass(t *testing.T) {
 		faulty.Inject(unwritable(errno))
 		_, err := multilock.Acquire(within(t), open(t, fslock.Options{Base: base, FS: faulty}), sweptName, multilock.Options{})
 		require.ErrorIs(t, err, errno)
-		require.NotErrorIs(t, err, multilock.ErrPassing)
+		require.NotErrorIs(t, err, source.ErrPassing)
 	}
 }
 

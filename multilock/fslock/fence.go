@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Fence implements multilock.Lease: the number is the size of a file.
+// Fence implements source.Lease: the number is the size of a file.
 //
 // The holder writes one byte at the end of BASE/.multilock/groups/GROUP/fence/NAME
 // and then verifies that it still holds the lock. A write never shrinks a file:
@@ -74,4 +74,4 @@ func appendByte(f vfs.File) (uint64, error) {
 	return uint64(info.Size) + 1, nil //nolint:gosec // a size is not negative
 }
 
-var _ multilock.Lease = (*lease)(nil)
+var _ source.Lease = (*lease)(nil)

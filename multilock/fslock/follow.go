@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -32,17 +32,17 @@ type followed struct {
 	rest []byte // the beginning of a line whose end was not there yet
 }
 
-// Follow implements multilock.Journal.
-func (s *Source) Follow(since time.Time) multilock.Follower {
+// Follow implements source.Journal.
+func (s *Source) Follow(since time.Time) source.Follower {
 	return &follower{src: s, since: since, files: map[string]*followed{}}
 }
 
 // followChunk bounds what is read at a time, and with it the memory for events.
 const followChunk = 256 << 10
 
-// Next implements multilock.Follower. A poll lists the directory and looks at
+// Next implements source.Follower. A poll lists the directory and looks at
 // every file once; what it finds is read in chunks, by this and further calls.
-func (f *follower) Next(context.Context) ([]multilock.Event, error) {
+func (f *follower) Next(context.Context) ([]source.Event, error) {
 	polled := false
 	for {
 		if len(f.ready) == 0 {
@@ -149,7 +149,7 @@ func (f *follower) grown(file *followed) (present bool, err error) {
 }
 
 // next reads one chunk, and says whether there may be more.
-func (f *followed) next(since time.Time) (events []multilock.Event, more bool, err error) {
+func (f *followed) next(since time.Time) (events []source.Event, more bool, err error) {
 	chunk := make([]byte, followChunk)
 	n, err := f.Read(chunk)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -163,7 +163,7 @@ func (f *followed) next(since time.Time) (events []multilock.Event, more bool, e
 		f.rest = nil // no line of ours
 	}
 	for line := range bytes.Lines(data[:end]) {
-		var e multilock.Event
+		var e source.Event
 		if json.Unmarshal(line, &e) == nil && !e.Time.Before(since) {
 			events = append(events, e)
 		}
@@ -171,7 +171,7 @@ func (f *followed) next(since time.Time) (events []multilock.Event, more bool, e
 	return events, n > 0 && err == nil, nil
 }
 
-// Close implements multilock.Follower.
+// Close implements source.Follower.
 func (f *follower) Close() error {
 	var err error
 	for _, file := range f.files {

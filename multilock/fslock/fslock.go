@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -58,15 +58,15 @@ type Source struct {
 
 // What a Source is beside that; more is said where it is implemented.
 var (
-	_ multilock.Ledger      = (*Source)(nil)
-	_ multilock.Timekeeper  = (*Source)(nil)
-	_ multilock.Sweeper     = (*Source)(nil)
-	_ multilock.NameChecker = (*Source)(nil)
+	_ source.Ledger      = (*Source)(nil)
+	_ source.Timekeeper  = (*Source)(nil)
+	_ source.Sweeper     = (*Source)(nil)
+	_ source.NameChecker = (*Source)(nil)
 )
 
 // Open prepares to use the locks of a group. It creates nothing: that is left to
 // the first attempt at a lock, so that looking leaves no traces. The error is
-// multilock.ErrInvalid if the base is no directory or the group's name cannot be one.
+// source.ErrInvalid if the base is no directory or the group's name cannot be one.
 func Open(opt Options) (*Source, error) {
 	if opt.Base == "" {
 		opt.Base = "."
@@ -118,7 +118,7 @@ func invalidBase(base string, err error) error {
 	case is(err, syscall.EACCES, syscall.EPERM):
 		why = "may not be opened by this user"
 	}
-	return &multilock.InvalidError{What: "base directory", Got: base, Why: why, Err: err}
+	return &source.InvalidError{What: "base directory", Got: base, Why: why, Err: err}
 }
 
 // Close frees the source's descriptors. Locks that were acquired through it stay
@@ -142,7 +142,7 @@ func (s *Source) Group() string { return s.group }
 // Base is the path of the base directory.
 func (s *Source) Base() string { return s.base.Path() }
 
-// Names implements multilock.Source: the entries of the group's directory.
+// Names implements source.Source: the entries of the group's directory.
 func (s *Source) Names(context.Context) ([]string, error) {
 	group, err := s.presentGroup()
 	if gone(err) {
@@ -193,7 +193,7 @@ func (s *Source) presentGroup() (*handle, error) { return s.groupDir.present() }
 
 func (s *Source) groupError(err error) error {
 	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
-		return &multilock.InvalidError{What: "lock group", Got: s.group, Why: "is not a directory (nor may it be a symbolic link to one)", Err: err}
+		return &source.InvalidError{What: "lock group", Got: s.group, Why: "is not a directory (nor may it be a symbolic link to one)", Err: err}
 	}
 	return opError("open the lock group", "", err)
 }

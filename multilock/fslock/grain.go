@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -72,7 +72,7 @@ func odd(t time.Time) bool { return t.Unix()%2 != 0 }
 
 // suits says whether a holder with this claim can show its signs of life here. A
 // heartbeat is a tenth of the TTL, and has to move the time.
-func (t traits) suits(claim multilock.Claim, base string) error {
+func (t traits) suits(claim source.Claim, base string) error {
 	step := claim.Heartbeat
 	if step == 0 {
 		step = claim.TTL // nobody renews it: its time has to end at a time that can be told
@@ -81,7 +81,7 @@ func (t traits) suits(claim multilock.Claim, base string) error {
 		return nil
 	}
 	least := time.Duration(float64(claim.TTL) * float64(t.grain) / float64(step)).Round(time.Second)
-	return &multilock.InvalidError{
+	return &source.InvalidError{
 		What: "ttl", Got: claim.TTL.String(),
 		Why: fmt.Sprintf("too short for the filesystem of %s, which keeps times in steps of %s: signs of life every %s could not be told apart there; use a ttl of %s or more", base, t.grain, step, least),
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -67,13 +68,13 @@ func TestHolderOnCoarseTimes(t *testing.T) {
 			base := fresh(t)
 			// Whoever takes it here knows nothing of the times, or would be refused.
 			holder := plant(t, open(t, fslock.Options{Base: base}), "job", claim(self(t), time.Second, 100*time.Millisecond))
-			o := observe(t, open(t, fslock.Options{Base: base, FS: coarse(step), Self: elsewhere(t)}), "job", multilock.Patience{})
+			o := observe(t, open(t, fslock.Options{Base: base, FS: coarse(step), Self: elsewhere(t)}), "job", source.Patience{})
 			for start := boottime.Now(); start.Elapsed() < 4*time.Second; time.Sleep(20 * time.Millisecond) {
 				require.NoError(t, holder.Renew(t.Context()))
 				seen := look(t, o)
-				require.NotEqual(t, multilock.Dead.String(), seen.State.String(), seen.Why)
+				require.NotEqual(t, source.StateDead.String(), seen.State.String(), seen.Why)
 			}
-			lookUntil(t, o, multilock.Dead, nil)
+			lookUntil(t, o, source.StateDead, nil)
 			require.NoError(t, o.Break(t.Context()))
 		})
 	}
@@ -89,7 +90,7 @@ func TestTTLThatIsTooShortForCoarseTimes(t *testing.T) {
 			for range 2 {
 				src := open(t, fslock.Options{Base: base, FS: coarse(step)})
 				_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{TTL: 9 * time.Second})
-				require.ErrorIs(t, err, multilock.ErrInvalid)
+				require.ErrorIs(t, err, source.ErrInvalid)
 				require.ErrorContains(t, err, "steps of "+step.String())
 				require.ErrorContains(t, err, "use a ttl of "+least+" or more")
 				enough, err := time.ParseDuration(least)
@@ -105,7 +106,7 @@ func TestTimesThatStandStill(t *testing.T) {
 	t.Parallel()
 	src := open(t, fslock.Options{Base: fresh(t), FS: coarse(24 * time.Hour)})
 	_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
-	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.ErrorIs(t, err, source.ErrInvalid)
 	require.ErrorContains(t, err, `breaks the rule "a touch moves the time of a directory"`)
 }
 
@@ -121,7 +122,7 @@ func TestBreakerOnCoarseTimesLeavesTheTimesOfTheTouch(t *testing.T) {
 			require.NoError(t, lease.Renew(t.Context()))
 		}
 		require.NoError(t, os.Remove(filepath.Join(base, fslock.DefaultGroup, "job", "job.locked")))
-		require.ErrorIs(t, lease.Renew(t.Context()), multilock.ErrLost)
+		require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 		_ = lease.Release(t.Context())
 	}
 }
@@ -141,7 +142,7 @@ func TestFileSystemWithSmallInodes(t *testing.T) {
 	base := mounted(t, dir, "mount -o loop "+image+" .", "cd "+dir)
 	here, there := open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base, Self: elsewhere(t)})
 
-	err := attempt(t, fslock.Options{Base: base}, "job", multilock.Patience{})(t.Context())
+	err := attempt(t, fslock.Options{Base: base}, "job", source.Patience{})(t.Context())
 	require.NoError(t, err)
 	_, err = multilock.TryAcquire(within(t), here, "short", multilock.Options{TTL: time.Second})
 	require.ErrorContains(t, err, "use a ttl of 10s or more")

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -24,8 +24,8 @@ import (
 const historySuffix = ".jsonl"
 
 // Append writes an event to the group's history.
-func (s *Source) Append(ctx context.Context, e multilock.Event) error {
-	return s.Record(ctx, []multilock.Event{e})
+func (s *Source) Append(ctx context.Context, e source.Event) error {
+	return s.Record(ctx, []source.Event{e})
 }
 
 func (s *Source) historyFile(at time.Time) string {
@@ -97,7 +97,7 @@ func (s *Source) findDir(parent vfs.Dir, name string) (vfs.Dir, error) {
 
 // History returns the group's events since a moment, oldest first. Lines that
 // cannot be read (a host's crash can tear one) are left out.
-func (s *Source) History(_ context.Context, since time.Time) ([]multilock.Event, error) {
+func (s *Source) History(_ context.Context, since time.Time) ([]source.Event, error) {
 	dir, err := s.findGroupPrivate(historyDir)
 	if gone(err) {
 		return nil, nil
@@ -110,7 +110,7 @@ func (s *Source) History(_ context.Context, since time.Time) ([]multilock.Event,
 	if err != nil {
 		return nil, opError("list the history", "", err)
 	}
-	var events []multilock.Event
+	var events []source.Event
 	for _, name := range names {
 		if !strings.HasSuffix(name, historySuffix) || endsBefore(name, since) {
 			continue
@@ -121,7 +121,7 @@ func (s *Source) History(_ context.Context, since time.Time) ([]multilock.Event,
 		}
 		events = append(events, more...)
 	}
-	slices.SortStableFunc(events, func(a, b multilock.Event) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
+	slices.SortStableFunc(events, func(a, b source.Event) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
 	return events, nil
 }
 
@@ -132,7 +132,7 @@ func endsBefore(name string, moment time.Time) bool {
 	return err == nil && date.AddDate(0, 0, 1).Before(moment)
 }
 
-func readHistory(dir vfs.Dir, name string, since time.Time) ([]multilock.Event, error) {
+func readHistory(dir vfs.Dir, name string, since time.Time) ([]source.Event, error) {
 	f, err := dir.Open(name)
 	if err != nil {
 		if gone(err) {
@@ -141,11 +141,11 @@ func readHistory(dir vfs.Dir, name string, since time.Time) ([]multilock.Event, 
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // only read from
-	var events []multilock.Event
+	var events []source.Event
 	lines := bufio.NewReader(f)
 	for {
 		line, err := lines.ReadBytes('\n')
-		var e multilock.Event
+		var e source.Event
 		if len(bytes.TrimSpace(line)) > 0 && json.Unmarshal(line, &e) == nil && !e.Time.Before(since) {
 			events = append(events, e)
 		}
@@ -159,8 +159,8 @@ func readHistory(dir vfs.Dir, name string, since time.Time) ([]multilock.Event, 
 }
 
 // brokeEvent says that this process broke the lock of a record.
-func (s *Source) brokeEvent(r multilock.Record, why string) multilock.Event {
-	return multilock.Event{
-		Time: time.Now(), What: multilock.Broke, Name: r.Name, Token: r.Token, By: s.self, User: s.user, Holder: &r.Holder, Why: why,
+func (s *Source) brokeEvent(r source.Record, why string) source.Event {
+	return source.Event{
+		Time: time.Now(), What: source.EventBroke, Name: r.Name, Token: r.Token, By: s.self, User: s.user, Holder: &r.Holder, Why: why,
 	}
 }

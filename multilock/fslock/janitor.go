@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -16,8 +16,8 @@ import (
 // contender may wait for long, but hardly for a day.
 const leftoverAge = 24 * time.Hour
 
-// Leftovers implements multilock.Sweeper: it lists what is in the staging directory.
-func (s *Source) Leftovers(context.Context) ([]multilock.Leftover, error) {
+// Leftovers implements source.Sweeper: it lists what is in the staging directory.
+func (s *Source) Leftovers(context.Context) ([]source.Leftover, error) {
 	staging, err := s.findStaging()
 	if staging == nil || err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Source) Leftovers(context.Context) ([]multilock.Leftover, error) {
 	if err != nil {
 		return nil, opError("list the leftovers", "", err)
 	}
-	var found []multilock.Leftover
+	var found []source.Leftover
 	for _, entry := range entries {
 		if l, ok := s.leftover(staging, entry, now); ok {
 			found = append(found, l)
@@ -60,12 +60,12 @@ func (s *Source) findStaging() (vfs.Dir, error) {
 	return staging, nil
 }
 
-func (s *Source) leftover(staging vfs.Dir, entry string, now time.Time) (multilock.Leftover, bool) {
+func (s *Source) leftover(staging vfs.Dir, entry string, now time.Time) (source.Leftover, bool) {
 	info, err := staging.StatName(entry)
 	if err != nil {
-		return multilock.Leftover{}, false // taken or swept meanwhile
+		return source.Leftover{}, false // taken or swept meanwhile
 	}
-	l := multilock.Leftover{Entry: entry, Age: now.Sub(info.ModTime)}
+	l := source.Leftover{Entry: entry, Age: now.Sub(info.ModTime)}
 	maker := s.maker(staging, entry)
 	switch {
 	case maker.Life == process.Gone:
@@ -95,10 +95,10 @@ func (s *Source) maker(staging vfs.Dir, entry string) process.Evidence {
 }
 
 // stagedRecord reads the record in a staged directory, whatever lock it is for.
-func stagedRecord(dir vfs.Dir) (multilock.Record, bool) {
+func stagedRecord(dir vfs.Dir) (source.Record, bool) {
 	entries, err := dir.List()
 	if err != nil {
-		return multilock.Record{}, false
+		return source.Record{}, false
 	}
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e, lockedSuffix)
@@ -107,21 +107,21 @@ func stagedRecord(dir vfs.Dir) (multilock.Record, bool) {
 		}
 		data, _, err := readLocked(dir, name)
 		if err != nil {
-			return multilock.Record{}, false
+			return source.Record{}, false
 		}
 		record := ParseRecord(name, data)
 		return record, record.Token != ""
 	}
-	return multilock.Record{}, false
+	return source.Record{}, false
 }
 
-// Sweep implements multilock.Sweeper.
-func (s *Source) Sweep(ctx context.Context) ([]multilock.Leftover, error) {
+// Sweep implements source.Sweeper.
+func (s *Source) Sweep(ctx context.Context) ([]source.Leftover, error) {
 	all, err := s.Leftovers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var swept []multilock.Leftover
+	var swept []source.Leftover
 	var failed error
 	for _, l := range all {
 		if !l.Dead {

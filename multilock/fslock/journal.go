@@ -7,15 +7,15 @@ import (
 	"errors"
 	"path/filepath"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
-var _ multilock.Journal = (*Source)(nil)
+var _ source.Journal = (*Source)(nil)
 
-// Record implements multilock.Journal. The file is opened for each call: closing
+// Record implements source.Journal. The file is opened for each call: closing
 // it is what makes an NFS client send what was written, so that others can see it.
-func (s *Source) Record(_ context.Context, events []multilock.Event) error {
+func (s *Source) Record(_ context.Context, events []source.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (s *Source) Record(_ context.Context, events []multilock.Event) error {
 
 // appendEvents adds the events to a file with one write: other processes of this
 // host append to it, too.
-func appendEvents(dir vfs.Dir, file string, events []multilock.Event) error {
+func appendEvents(dir vfs.Dir, file string, events []source.Event) error {
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	for _, e := range events {

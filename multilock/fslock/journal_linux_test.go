@@ -9,20 +9,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func historyDir(base string) string {
 	return filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "history")
 }
 
-func eventAt(at time.Time, name string) multilock.Event {
-	return multilock.Event{Time: at, What: multilock.Committed, Name: name}
+func eventAt(at time.Time, name string) source.Event {
+	return source.Event{Time: at, What: source.EventCommitted, Name: name}
 }
 
 // follow reads to the end of what there is.
-func follow(t *testing.T, f multilock.Follower) []string {
+func follow(t *testing.T, f source.Follower) []string {
 	t.Helper()
 	names := []string{}
 	for {
@@ -45,8 +45,8 @@ func TestFollowReadsWhatIsNew(t *testing.T) {
 	defer f.Close()
 	require.Empty(t, follow(t, f), "there is no history yet")
 
-	require.NoError(t, there.Record(t.Context(), []multilock.Event{eventAt(now, "a"), eventAt(now, "b")}))
-	require.NoError(t, here.Record(t.Context(), []multilock.Event{eventAt(now.Add(-2*time.Hour), "too old")}))
+	require.NoError(t, there.Record(t.Context(), []source.Event{eventAt(now, "a"), eventAt(now, "b")}))
+	require.NoError(t, here.Record(t.Context(), []source.Event{eventAt(now.Add(-2*time.Hour), "too old")}))
 	require.Equal(t, []string{"a", "b"}, follow(t, f))
 	require.Empty(t, follow(t, f))
 
@@ -60,7 +60,7 @@ func TestFollowReadsWhatIsNew(t *testing.T) {
 func TestRecordOfSeveralDays(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	now := time.Now()
-	var events []multilock.Event
+	var events []source.Event
 	for days := range 3 {
 		events = append(events, eventAt(now.AddDate(0, 0, -days), fmt.Sprint(days)), eventAt(now.AddDate(0, 0, -days), fmt.Sprint(days)))
 	}
@@ -104,7 +104,7 @@ func TestFollowPassesOverWhatIsTorn(t *testing.T) {
 // A large history is read in parts, and none of it is lost between them.
 func TestFollowLargeHistory(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
-	var events []multilock.Event
+	var events []source.Event
 	for i := range 5000 {
 		events = append(events, eventAt(time.Now(), fmt.Sprint(i)))
 	}

@@ -6,13 +6,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // evidence is all that a verdict rests on.
 type evidence struct {
-	record multilock.Record
+	record source.Record
 	// holder and job are what this host knows of the processes. That a job is Gone is
 	// said only of all that carries the lock's token, not of its process group alone.
 	holder, job process.Evidence
@@ -25,7 +25,7 @@ type evidence struct {
 	// strange is what is known of a record that cannot be understood.
 	strange strange
 	// silence is the time since the last sign of life by the server's clock, or
-	// multilock.Unknown.
+	// source.Unknown.
 	silence time.Duration
 	// clock is why that clock could not be read.
 	clock error
@@ -41,7 +41,7 @@ type evidence struct {
 
 // verdict is what the evidence says.
 type verdict struct {
-	state multilock.State
+	state source.State
 	why   string
 	next  time.Duration
 }
@@ -76,7 +76,7 @@ func judge(e evidence) verdict {
 	}
 	limit, window, why := limits(e)
 	if limit == 0 {
-		return verdict{multilock.Held, why, 5 * glance}
+		return verdict{source.StateHeld, why, 5 * glance}
 	}
 	return judgeSilence(e, limit, window, why)
 }
@@ -87,7 +87,7 @@ func judgeProcesses(e evidence) (v verdict, certain bool) {
 		return verdict{}, false // a pid without a boot and a namespace proves nothing
 	}
 	if e.job.Life == process.Alive {
-		return verdict{multilock.Held, "its job lives: " + e.job.Why, glance}, true
+		return verdict{source.StateHeld, "its job lives: " + e.job.Why, glance}, true
 	}
 	if e.holder.Life != process.Gone {
 		return verdict{}, false
@@ -95,7 +95,7 @@ func judgeProcesses(e evidence) (v verdict, certain bool) {
 	if e.record.Job && e.job.Life != process.Gone {
 		return verdict{}, false // something of its job may live on
 	}
-	return verdict{state: multilock.Dead, why: processesWhy(e)}, true
+	return verdict{state: source.StateDead, why: processesWhy(e)}, true
 }
 
 // limits gives the silence after which a holder is suspect, the time for which
@@ -166,15 +166,15 @@ func judgeSilence(e evidence, limit, window time.Duration, why string) verdict {
 	told := fmt.Sprintf("no sign of life for %s, with a limit of %s", silent.Round(time.Millisecond), limit)
 	switch {
 	case e.silence < -clockSlack && silent < limit:
-		return verdict{multilock.Suspect, "its last sign of life lies in the future: the server's clock was set back", pause}
+		return verdict{source.StateSuspect, "its last sign of life lies in the future: the server's clock was set back", pause}
 	case silent < limit && e.blind():
-		return verdict{multilock.Suspect, blindWhy(e, limit), pause}
+		return verdict{source.StateSuspect, blindWhy(e, limit), pause}
 	case silent < limit:
-		return verdict{multilock.Held, why, heldNext(e, limit-silent)}
+		return verdict{source.StateHeld, why, heldNext(e, limit-silent)}
 	case e.watched < window:
-		return verdict{multilock.Suspect, fmt.Sprintf("%s; watching it for %s", told, window), pause}
+		return verdict{source.StateSuspect, fmt.Sprintf("%s; watching it for %s", told, window), pause}
 	}
-	return verdict{state: multilock.Dead, why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.watched.Round(time.Millisecond))}
+	return verdict{state: source.StateDead, why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.watched.Round(time.Millisecond))}
 }
 
 // blind says that nothing is known of the holder's silence but what this observer has

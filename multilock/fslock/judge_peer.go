@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // initialNamespace is the pid namespace of a Linux host itself (the kernel's
@@ -18,7 +18,7 @@ const initialNamespace = "pid:[4026531836]"
 // is a host's name and a pid. Nothing, if the name is another host's, or if this process
 // does not see all processes of the host. The pid may be another process's by now: that it
 // exists proves little, and that it does not proves much.
-func findPeer(r multilock.Record, self process.Identity) process.Evidence {
+func findPeer(r source.Record, self process.Identity) process.Evidence {
 	if r.Token != "" || r.Foreign != "" || r.Holder.PID <= 0 || r.Holder.Host != self.Host || !seesTheHost(self) {
 		return process.Evidence{}
 	}
@@ -43,7 +43,7 @@ func judgePeer(e evidence) (v verdict, certain bool) {
 	switch {
 	case e.peer.Life == process.Alive:
 		const spared = "; --max-age spares it, and only break --force can clear it"
-		return verdict{multilock.Held, "it was taken by a Python MultiLock, and " + e.peer.Why + spared, glance}, true
+		return verdict{source.StateHeld, "it was taken by a Python MultiLock, and " + e.peer.Why + spared, glance}, true
 	case e.peer.Life == process.Gone && e.legacy && (e.maxAge == 0 || e.maxAge > limboLimit):
 		e.maxAge = 0
 		v = judgeSilence(e, limboLimit, limboWindow, "it is cleared if nothing changes")

@@ -1,7 +1,7 @@
 package fslock
 
 import (
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -57,7 +57,7 @@ const (
 // data: every byte is kept, but for what a file system cannot hold.
 func CheckName(name string) error { return checkElement("lock name", name) }
 
-// CheckName implements multilock.NameChecker.
+// CheckName implements source.NameChecker.
 func (s *Source) CheckName(name string) error { return CheckName(name) }
 
 func checkElement(what, name string) error {
@@ -65,7 +65,7 @@ func checkElement(what, name string) error {
 	if why == "" {
 		return nil
 	}
-	return &multilock.InvalidError{What: what, Got: name, Why: why}
+	return &source.InvalidError{What: what, Got: name, Why: why}
 }
 
 // besides are the files that a lock's directory may have beside the lock file.
@@ -75,7 +75,7 @@ func besides(name string) []string {
 
 func checkGroup(group string) error {
 	if group == privateDir {
-		return &multilock.InvalidError{What: "lock group", Got: group, Why: "is where multilock keeps its own files; choose another"}
+		return &source.InvalidError{What: "lock group", Got: group, Why: "is where multilock keeps its own files; choose another"}
 	}
 	return checkElement("lock group", group)
 }

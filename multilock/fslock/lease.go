@@ -4,15 +4,15 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
 // lease is a lock that is held: the descriptor of its directory.
 type lease struct {
 	src    *Source
-	record multilock.Record
+	record source.Record
 	group  *handle
 	dir    vfs.Dir
 	since  boottime.Instant
@@ -37,18 +37,18 @@ type lease struct {
 	settled error
 }
 
-func (s *Source) newLease(name string, st *staged, claim multilock.Claim, group *handle, dir vfs.Dir) *lease {
+func (s *Source) newLease(name string, st *staged, claim source.Claim, group *handle, dir vfs.Dir) *lease {
 	s.groupDir.keep(group)
 	return &lease{
 		src: s, group: group, dir: dir, file: st.file, content: st.content,
-		record: multilock.Record{Name: name, Token: st.token, Claim: claim},
+		record: source.Record{Name: name, Token: st.token, Claim: claim},
 	}
 }
 
-// Record implements multilock.Lease.
-func (l *lease) Record() multilock.Record { return l.record }
+// Record implements source.Lease.
+func (l *lease) Record() source.Record { return l.record }
 
-// Since implements multilock.Lease.
+// Since implements source.Lease.
 func (l *lease) Since() boottime.Instant { return l.since }
 
 func (l *lease) locked() string { return l.record.Name + lockedSuffix }
@@ -73,7 +73,7 @@ func (l *lease) explain(op string, err error) error {
 func (l *lease) lost(why string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.loss = &multilock.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errors.New(why)}
+	l.loss = &source.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errors.New(why)}
 	return l.loss
 }
 
@@ -85,7 +85,7 @@ func (l *lease) settle(err error) error {
 	return err
 }
 
-// Close implements multilock.Lease.
+// Close implements source.Lease.
 func (l *lease) Close() error {
 	if err := l.enter(); err != nil {
 		return nil // closed before
@@ -103,7 +103,7 @@ func (l *lease) enter() error {
 		if l.settled != nil {
 			return l.settled
 		}
-		return multilock.ErrReleased
+		return source.ErrReleased
 	}
 	l.users++
 	return nil

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Release removes what is beside the lock file, that file, and the empty
@@ -22,7 +22,7 @@ func (l *lease) Release(context.Context) error {
 		return err
 	}
 	switch err := l.lastLook(); {
-	case errors.Is(err, multilock.ErrLost):
+	case errors.Is(err, source.ErrLost):
 		return l.releaseLost(err)
 	case err != nil:
 		return err
@@ -79,7 +79,7 @@ func (l *lease) vanished() error {
 		return l.released()
 	}
 	_ = l.settle(nil)
-	return errors.Join(multilock.ErrUnsure, opError("release", l.record.Name, errVanished))
+	return errors.Join(source.ErrUnsure, opError("release", l.record.Name, errVanished))
 }
 
 var errVanished = errors.New("its lock file was gone already, and somebody may have had the lock since: either this very request was carried out " +

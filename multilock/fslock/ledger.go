@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -18,10 +18,10 @@ import (
 // once it is, there is nothing to be renamed. A result is removed the same way,
 // by a rename into that directory.
 
-var _ multilock.Committer = (*lease)(nil)
+var _ source.Committer = (*lease)(nil)
 
-// Commit implements multilock.Committer.
-func (l *lease) Commit(_ context.Context, r multilock.Result) error {
+// Commit implements source.Committer.
+func (l *lease) Commit(_ context.Context, r source.Result) error {
 	content, err := encodeResult(l.src.group, r)
 	if err != nil {
 		return opError("commit the result", l.record.Name, err)
@@ -69,10 +69,10 @@ func (l *lease) verdict(op string, err error) error {
 }
 
 func (l *lease) unsure(op string, err error) error {
-	return errors.Join(multilock.ErrUnsure, opError(op, l.record.Name, err))
+	return errors.Join(source.ErrUnsure, opError(op, l.record.Name, err))
 }
 
-// Forget implements multilock.Committer. The result is moved into the lock's
+// Forget implements source.Committer. The result is moved into the lock's
 // directory, which only works while that exists, and removed there.
 func (l *lease) Forget(context.Context) error {
 	return l.recordWith("forget the result", l.forget)
@@ -85,7 +85,7 @@ func (l *lease) forget() error {
 	}
 	defer l.src.results.done(done)
 	switch err := l.src.probe(done, l.record.Name); {
-	case errors.Is(err, multilock.ErrNoResult):
+	case errors.Is(err, source.ErrNoResult):
 		return l.renew() // another holder's, if we lost meanwhile
 	case errors.Is(err, errOccupied):
 		return occupied(done, l.record.Name)
@@ -125,7 +125,7 @@ func resultsError(name string, err error) error {
 
 // occupied says that somebody's directory is where a result belongs.
 func occupied(done vfs.Dir, name string) error {
-	return &multilock.InvalidError{
+	return &source.InvalidError{
 		What: "lock name", Got: name, Err: syscall.ENOTEMPTY,
 		Why: fmt.Sprintf("%s/%s is a directory with files in it, where the result of its job belongs; move it away", done.Path(), name),
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -145,7 +145,7 @@ func (c *commitment) withdraw(cause error) error {
 	switch {
 	case err == nil:
 		return errAgain // not recorded, and held: an earlier removal's reply was lost
-	case errors.Is(err, multilock.ErrLost):
+	case errors.Is(err, source.ErrLost):
 		return err
 	}
 	return c.unsure("learn whether the result was committed", errors.Join(cause, err))

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -25,23 +25,23 @@ func (s *Source) makeResults() (*handle, error) {
 	return s.results.use()
 }
 
-// Outcome implements multilock.Committer. An earlier holder that was stopped in
+// Outcome implements source.Committer. An earlier holder that was stopped in
 // here, and goes on when somebody else has the lock, must not start the job on
 // what it learned: so the lock is verified at the end.
-func (l *lease) Outcome(context.Context) (result multilock.Result, err error) {
+func (l *lease) Outcome(context.Context) (result source.Result, err error) {
 	if err := l.use(); err != nil {
-		return multilock.Result{}, err
+		return source.Result{}, err
 	}
 	defer l.leave()
 	err = inRounds("learn the result", l.record.Name, func() error {
 		result, err = l.src.outcome(l.record.Name)
 		return err
 	})
-	if err == nil || errors.Is(err, multilock.ErrNoResult) {
+	if err == nil || errors.Is(err, source.ErrNoResult) {
 		err = l.verified(err)
 	}
 	if err != nil {
-		return multilock.Result{}, err
+		return source.Result{}, err
 	}
 	return result, nil
 }
@@ -58,24 +58,24 @@ func (l *lease) verified(learned error) error {
 }
 
 // outcome asks the server whether there is a result, and reads it.
-func (s *Source) outcome(name string) (multilock.Result, error) {
+func (s *Source) outcome(name string) (source.Result, error) {
 	done, err := s.makeResults()
 	if err != nil {
-		return multilock.Result{}, resultsError(name, err)
+		return source.Result{}, resultsError(name, err)
 	}
 	defer s.results.done(done)
 	switch err := s.probe(done, name); {
 	case errors.Is(err, errOccupied):
-		return multilock.Result{Name: name, Foreign: "a directory with files in it is in its place"}, nil
+		return source.Result{Name: name, Foreign: "a directory with files in it is in its place"}, nil
 	case err != nil:
-		return multilock.Result{}, err
+		return source.Result{}, err
 	}
 	if err := s.refresh(done); err != nil {
-		return multilock.Result{}, resultsError(name, err)
+		return source.Result{}, resultsError(name, err)
 	}
 	r, err := readResult(done, name)
-	if errors.Is(err, multilock.ErrNoResult) || is(err, syscall.ESTALE) {
-		return multilock.Result{}, errAgain // the client remembered what is there no more
+	if errors.Is(err, source.ErrNoResult) || is(err, syscall.ESTALE) {
+		return source.Result{}, errAgain // the client remembered what is there no more
 	}
 	return r, err
 }
@@ -101,7 +101,7 @@ func (s *Source) probe(done *handle, name string) error {
 	removed := done.Rmdir(name)
 	switch {
 	case made == nil, removed == nil:
-		return multilock.ErrNoResult
+		return source.ErrNoResult
 	case is(removed, syscall.ENOTDIR):
 		return nil
 	case gone(removed):
@@ -137,10 +137,10 @@ func (s *Source) recorded(done vfs.Dir, name string, content []byte) (bool, erro
 	return false, err
 }
 
-// Result implements multilock.Ledger.
-func (s *Source) Result(_ context.Context, name string) (r multilock.Result, err error) {
+// Result implements source.Ledger.
+func (s *Source) Result(_ context.Context, name string) (r source.Result, err error) {
 	if err := CheckName(name); err != nil {
-		return multilock.Result{}, err
+		return source.Result{}, err
 	}
 	err = inRounds("read the result", name, func() error {
 		r, err = s.result(name)
@@ -149,34 +149,34 @@ func (s *Source) Result(_ context.Context, name string) (r multilock.Result, err
 	return r, err
 }
 
-func (s *Source) result(name string) (multilock.Result, error) {
+func (s *Source) result(name string) (source.Result, error) {
 	done, err := s.results.present()
 	if gone(err) {
-		return multilock.Result{}, multilock.ErrNoResult
+		return source.Result{}, source.ErrNoResult
 	}
 	if err != nil {
-		return multilock.Result{}, opError("open the results", name, err)
+		return source.Result{}, opError("open the results", name, err)
 	}
 	defer s.results.done(done)
 	r, err := readResult(done, name)
 	if is(err, syscall.ESTALE) {
-		return multilock.Result{}, errAgain
+		return source.Result{}, errAgain
 	}
 	return r, err
 }
 
 // readResult reads a result. What cannot be understood is one, too.
-func readResult(done vfs.Dir, name string) (multilock.Result, error) {
+func readResult(done vfs.Dir, name string) (source.Result, error) {
 	data, err := readAll(done, name)
 	switch {
 	case err == nil:
 		return parseResult(name, data), nil
 	case is(err, syscall.ENOENT, syscall.EISDIR):
-		return multilock.Result{}, multilock.ErrNoResult // a directory is a probe's
+		return source.Result{}, source.ErrNoResult // a directory is a probe's
 	case is(err, syscall.ELOOP, syscall.ENXIO, syscall.EACCES, syscall.EPERM):
-		return multilock.Result{Name: name, Foreign: "it cannot be read: " + err.Error()}, nil
+		return source.Result{Name: name, Foreign: "it cannot be read: " + err.Error()}, nil
 	}
-	return multilock.Result{}, opError("read the result", name, err)
+	return source.Result{}, opError("read the result", name, err)
 }
 
 // readAll reads as much of a file as a record can have.
@@ -189,7 +189,7 @@ func readAll(dir vfs.Dir, name string) ([]byte, error) {
 	return readFile(f, nil)
 }
 
-// Results implements multilock.Ledger.
+// Results implements source.Ledger.
 func (s *Source) Results(context.Context) ([]string, error) {
 	done, err := s.results.present()
 	if gone(err) {

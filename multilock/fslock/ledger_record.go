@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // resultVersion is that of the record's format. A reader refuses later ones.
@@ -19,11 +19,11 @@ const maxWhy = 4 << 10
 type resultWire struct {
 	Version int    `json:"v"`
 	Group   string `json:"group"`
-	multilock.Result
+	source.Result
 }
 
 // encodeResult gives the bytes of a result's file. The token makes them unique.
-func encodeResult(group string, r multilock.Result) ([]byte, error) {
+func encodeResult(group string, r source.Result) ([]byte, error) {
 	r.Command, r.User, r.Why = shorten(r.Command, maxCommand), shorten(r.User, maxUser), shorten(r.Why, maxWhy)
 	r.Output = shorten(r.Output, maxWhy)
 	line, err := json.Marshal(resultWire{Version: resultVersion, Group: group, Result: r})
@@ -35,40 +35,40 @@ func encodeResult(group string, r multilock.Result) ([]byte, error) {
 
 // parseResult reads the bytes of a result's file. It never fails: what it does not
 // understand becomes a result with Foreign set, whose job counts as run.
-func parseResult(name string, data []byte) multilock.Result {
+func parseResult(name string, data []byte) source.Result {
 	r, err := decodeResult(data)
 	if err != nil {
-		r = multilock.Result{Foreign: err.Error()}
+		r = source.Result{Foreign: err.Error()}
 	}
 	r.Name = name
 	return r
 }
 
-func decodeResult(data []byte) (multilock.Result, error) {
+func decodeResult(data []byte) (source.Result, error) {
 	switch {
 	case len(data) > maxRecord:
-		return multilock.Result{}, errors.New("it is larger than any that multilock writes")
+		return source.Result{}, errors.New("it is larger than any that multilock writes")
 	case len(bytes.Trim(data, "\x00")) == 0:
-		return multilock.Result{}, errors.New("it is empty")
+		return source.Result{}, errors.New("it is empty")
 	case data[len(data)-1] != '\n':
-		return multilock.Result{}, errors.New("its end is missing")
+		return source.Result{}, errors.New("its end is missing")
 	}
 	var w resultWire
 	if err := json.Unmarshal(data, &w); err != nil {
-		return multilock.Result{}, errors.New("it is not a record of multilock")
+		return source.Result{}, errors.New("it is not a record of multilock")
 	}
 	switch {
 	case w.Version != resultVersion:
-		return multilock.Result{}, fmt.Errorf("it has format %d, this multilock knows %d", w.Version, resultVersion)
+		return source.Result{}, fmt.Errorf("it has format %d, this multilock knows %d", w.Version, resultVersion)
 	case w.Token == "" || w.By.Host == "" || w.Attempt < 1 || w.Foreign != "":
-		return multilock.Result{}, errors.New("its record lacks its token, host or attempt")
+		return source.Result{}, errors.New("its record lacks its token, host or attempt")
 	}
 	return harmless(w.Result), nil
 }
 
 // harmless keeps whoever writes a result from writing to the terminals of those
 // who look at it.
-func harmless(r multilock.Result) multilock.Result {
+func harmless(r source.Result) source.Result {
 	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why, &r.Output} {
 		*text = printable(*text)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -85,7 +85,7 @@ func (o *observer) limboVerdict(e evidence) verdict {
 	if o.busy != "" && slices.Contains(o.strays, o.busy) {
 		if readers := readersOf(o.busy); len(readers) > 0 {
 			const why = "its directory has no lock file, but %q, which %s on this host keeps open; end that, or wait for another host to clear it"
-			return verdict{multilock.Held, fmt.Sprintf(why, o.busy, strings.Join(readers, ", ")), glance}
+			return verdict{source.StateHeld, fmt.Sprintf(why, o.busy, strings.Join(readers, ", ")), glance}
 		}
 	}
 	return judgeLimbo(e, o.strays, o.name)
@@ -95,7 +95,7 @@ func (o *observer) limboVerdict(e evidence) verdict {
 func judgeLimbo(e evidence, strays []string, name string) verdict {
 	for _, entry := range strays {
 		if !ours(entry, name) {
-			return verdict{multilock.Held, fmt.Sprintf("its directory has no lock file, but %q, which is not multilock's; move that away", entry), 5 * glance}
+			return verdict{source.StateHeld, fmt.Sprintf("its directory has no lock file, but %q, which is not multilock's; move that away", entry), 5 * glance}
 		}
 	}
 	e.maxAge = 0

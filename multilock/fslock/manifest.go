@@ -6,7 +6,7 @@ import (
 	"io"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -15,9 +15,9 @@ import (
 // renamed to its place, which succeeds only where there is none, or an empty one:
 // so a manifest is there as a whole or not at all, and is never replaced.
 
-var _ multilock.Register = (*Source)(nil)
+var _ source.ManifestStore = (*Source)(nil)
 
-// Publish implements multilock.Register. What is there already is right even if a
+// Publish implements source.ManifestStore. What is there already is right even if a
 // cache says so: a manifest never changes.
 func (s *Source) Publish(_ context.Context, manifest []byte) (current []byte, err error) {
 	err = inRounds("publish the manifest", "", func() error {
@@ -121,7 +121,7 @@ func (s *Source) refusedManifest(private vfs.Dir, renamed error) ([]byte, error)
 	}
 	current, err := s.manifest(private)
 	if gone(err) || is(err, syscall.ENOTDIR) {
-		return nil, &multilock.InvalidError{
+		return nil, &source.InvalidError{
 			What: "lock group", Got: s.group, Err: renamed,
 			Why: private.Path() + "/" + manifestDir + " is not the directory of a manifest; move it away",
 		}
@@ -148,7 +148,7 @@ func (s *Source) manifest(private vfs.Dir) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// Retract implements multilock.Register: the manifest is moved away as a whole,
+// Retract implements source.ManifestStore: the manifest is moved away as a whole,
 // and removed there.
 func (s *Source) Retract(context.Context) error {
 	return inRounds("retract the manifest", "", s.retract)

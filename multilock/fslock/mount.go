@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // mount says where a directory comes from.
@@ -33,8 +33,8 @@ func (m mount) isNFS() bool { return m.kind == "nfs" || m.kind == "nfs4" }
 
 // findings judges a mount. What is said of NFS was shown in integration/nfs; see
 // docs/nfs.md.
-func (m mount) findings() []multilock.Finding {
-	found := []multilock.Finding{{Subject: "mount", Severity: multilock.Fine, Text: m.describe()}}
+func (m mount) findings() []source.Finding {
+	found := []source.Finding{{Subject: "mount", Severity: source.SeverityFine, Text: m.describe()}}
 	if m.isNFS() {
 		return append(found, m.nfsFindings()...)
 	}
@@ -65,26 +65,26 @@ func (m mount) telling() []string {
 	})
 }
 
-func (m mount) nfsFindings() []multilock.Finding {
-	found := []multilock.Finding{{
-		Subject: "export", Severity: multilock.Fine, Text: "whether the server exports it with sync cannot be seen from here",
+func (m mount) nfsFindings() []source.Finding {
+	found := []source.Finding{{
+		Subject: "export", Severity: source.SeverityFine, Text: "whether the server exports it with sync cannot be seen from here",
 		Advice: "look on the server (exportfs -v): with async, a crash of the server can take away a lock that is held",
 	}}
 	if m.has("soft", "softerr") {
-		found = append(found, multilock.Finding{
-			Subject: "mount", Severity: multilock.Warning, Text: "it is a soft mount: a request can fail while the server is away, and be carried out later",
+		found = append(found, source.Finding{
+			Subject: "mount", Severity: source.SeverityWarning, Text: "it is a soft mount: a request can fail while the server is away, and be carried out later",
 			Advice: "mount it with hard, which is the default; a lock can be lost while it is held otherwise, which is noticed and not prevented",
 		})
 	}
 	if m.has("nocto") {
-		found = append(found, multilock.Finding{
-			Subject: "mount", Severity: multilock.Warning, Text: "with nocto a file that another host has changed may be read as it was",
+		found = append(found, source.Finding{
+			Subject: "mount", Severity: source.SeverityWarning, Text: "with nocto a file that another host has changed may be read as it was",
 			Advice: "mount it without nocto",
 		})
 	}
 	if m.has("noac") || m.value("lookupcache") == "none" || m.value("acdirmax") == "0" {
-		found = append(found, multilock.Finding{
-			Subject: "mount", Severity: multilock.Fine, Text: "caches are turned off (noac, actimeo=0 or lookupcache=none), which costs requests and gains nothing here",
+		found = append(found, source.Finding{
+			Subject: "mount", Severity: source.SeverityFine, Text: "caches are turned off (noac, actimeo=0 or lookupcache=none), which costs requests and gains nothing here",
 			Advice: "leave the cache times at their defaults, unless something else needs this",
 		})
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The options are those of /proc/self/mountinfo on Linux 6.1.
@@ -32,7 +32,7 @@ func TestFindingsOfAMount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			found := mount{point: "/shared", kind: c.kind, from: "server:/export", options: strings.Split(c.options, ",")}.findings()
-			require.Equal(t, multilock.Fine, found[0].Severity)
+			require.Equal(t, source.SeverityFine, found[0].Severity)
 			require.Contains(t, found[0].Text, c.text)
 			require.Len(t, found, 1+len(c.others))
 			for i, want := range c.others {

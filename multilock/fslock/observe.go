@@ -7,11 +7,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
-	"github.com/multilock/go/multilock/watch"
 )
 
 // observer watches one lock. What it judges is an open directory, and what it
@@ -23,8 +22,8 @@ type observer struct {
 	own    func(token string) bool
 
 	dir     vfs.Dir // the directory that is being judged, nil if it cannot be opened
-	watch   watch.Watch[sign]
-	record  multilock.Record
+	watch   source.Watch[sign]
+	record  source.Record
 	torn    bool
 	strange strange // what is told by a record that cannot be understood
 	limbo   bool    // there is no lock file
@@ -35,8 +34,8 @@ type observer struct {
 	verdict verdict
 }
 
-// Observe implements multilock.Source.
-func (s *Source) Observe(_ context.Context, name string, patience multilock.Patience) (multilock.Observer, error) {
+// Observe implements source.Source.
+func (s *Source) Observe(_ context.Context, name string, patience source.Patience) (source.Observer, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -44,36 +43,36 @@ func (s *Source) Observe(_ context.Context, name string, patience multilock.Pati
 	return &o, nil
 }
 
-func (s *Source) newObserver(name string, patience multilock.Patience) observer {
+func (s *Source) newObserver(name string, patience source.Patience) observer {
 	return observer{src: s, name: name, maxAge: patience.MaxAge}
 }
 
 // errFree says that nothing holds the lock.
 var errFree = errors.New("free")
 
-// Look implements multilock.Observer.
-func (o *observer) Look(context.Context) (multilock.Sighting, error) {
+// Look implements source.Observer.
+func (o *observer) Look(context.Context) (source.Sighting, error) {
 	err := o.sample()
 	switch {
 	case errors.Is(err, errFree):
 		o.forget()
-		return multilock.Sighting{State: multilock.Free, Age: multilock.Unknown, Silence: multilock.Unknown, Why: "nobody holds it"}, nil
-	case errors.Is(err, multilock.ErrInvalid):
-		return multilock.Sighting{}, err
+		return source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown, Why: "nobody holds it"}, nil
+	case errors.Is(err, source.ErrInvalid):
+		return source.Sighting{}, err
 	case err != nil:
 		o.watch.Interrupt()
-		return multilock.Sighting{}, opError("look", o.name, err)
+		return source.Sighting{}, opError("look", o.name, err)
 	}
 	e := o.evidence()
-	if o.verdict = o.judge(e); o.verdict.state != multilock.Held {
+	if o.verdict = o.judge(e); o.verdict.state != source.StateHeld {
 		e.silence = o.silence(clockFresh)
 		e.clock = o.clock
 		o.verdict = o.judge(e)
 	}
-	if o.verdict.state != multilock.Held || e.holder.Life == process.Gone {
+	if o.verdict.state != source.StateHeld || e.holder.Life == process.Gone {
 		o.lookForJob(&e)
 	}
-	return multilock.Sighting{
+	return source.Sighting{
 		State: o.verdict.state, Record: o.record, Age: o.age(), Silence: silence(e),
 		Why: o.verdict.why, Limbo: o.limbo, Next: o.verdict.next,
 	}, nil
@@ -180,7 +179,7 @@ func (o *observer) private(group vfs.Dir, start boottime.Instant) error {
 	if err != nil {
 		return err
 	}
-	o.record = multilock.Record{Name: o.name, Foreign: "its owner (uid " + strconv.FormatUint(uint64(info.UID), 10) + ") keeps the lock's directory private"}
+	o.record = source.Record{Name: o.name, Foreign: "its owner (uid " + strconv.FormatUint(uint64(info.UID), 10) + ") keeps the lock's directory private"}
 	o.watch.Add(signOf(info), start, limitsFor(tornBeat))
 	return nil
 }
@@ -230,7 +229,7 @@ func (o *observer) lookForJob(e *evidence) {
 func (o *observer) silence(age time.Duration) time.Duration {
 	now, err := o.src.clock.now(o.src, age)
 	if o.clock = err; err != nil {
-		return multilock.Unknown
+		return source.Unknown
 	}
 	silent := now.Sub(o.watch.Last().modified) - o.watch.Stale()
 	if silent < 0 && silent > -futureSlack {
@@ -244,8 +243,8 @@ func (o *observer) silence(age time.Duration) time.Duration {
 const futureSlack = 2 * clockFresh
 
 func silence(e evidence) time.Duration {
-	if e.silence == multilock.Unknown {
-		return multilock.Unknown
+	if e.silence == source.Unknown {
+		return source.Unknown
 	}
 	return max(e.silence, 0)
 }
@@ -253,7 +252,7 @@ func silence(e evidence) time.Duration {
 func (o *observer) age() time.Duration {
 	now, err := o.src.clock.now(o.src, clockCarried)
 	if err != nil || o.taken.IsZero() {
-		return multilock.Unknown
+		return source.Unknown
 	}
 	return max(now.Sub(o.taken), 0)
 }
@@ -263,12 +262,12 @@ func (o *observer) forget() {
 	if o.dir != nil {
 		_ = o.dir.Close()
 	}
-	o.dir, o.watch, o.record, o.verdict = nil, watch.Watch[sign]{}, multilock.Record{}, verdict{}
+	o.dir, o.watch, o.record, o.verdict = nil, source.Watch[sign]{}, source.Record{}, verdict{}
 	o.limbo, o.torn, o.strays, o.busy, o.strange = false, false, nil, "", strange{}
 	o.taken = time.Time{}
 }
 
-// Close implements multilock.Observer.
+// Close implements source.Observer.
 func (o *observer) Close() error {
 	o.forget()
 	return nil

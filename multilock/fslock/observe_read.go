@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -19,7 +19,7 @@ func (o *observer) read() error {
 	case is(err, syscall.ENOENT):
 		return o.readLimbo()
 	case errors.Is(err, errNotRegular), is(err, syscall.ELOOP, syscall.ENXIO, syscall.EACCES, syscall.EPERM, syscall.EISDIR):
-		o.record = multilock.Record{Name: o.name, Foreign: "its lock file cannot be read: " + err.Error()}
+		o.record = source.Record{Name: o.name, Foreign: "its lock file cannot be read: " + err.Error()}
 		return nil
 	case err != nil:
 		return err
@@ -49,7 +49,7 @@ func (o *observer) readLimbo() error {
 		return errFree
 	}
 	o.limbo, o.strays = true, strays
-	o.record = multilock.Record{Name: o.name, Foreign: "its directory has no lock file"}
+	o.record = source.Record{Name: o.name, Foreign: "its directory has no lock file"}
 	return nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -95,7 +95,7 @@ func (s *Source) inTheWay(name string) error {
 			what = "a FIFO"
 		}
 	}
-	return &multilock.InvalidError{
+	return &source.InvalidError{
 		What: "lock name", Got: name, Err: syscall.ENOTDIR,
 		Why: fmt.Sprintf("%s/%s is %s, not a lock's directory; move it away or choose another name", group.Path(), name, what),
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A commit that was answered survives a power loss. One that was not answered has left
@@ -75,7 +75,7 @@ func commitUntilPowerLoss(t *testing.T, base string, round int) (answered []stri
 // commitOnce works with the lease itself, which can be closed without a disk.
 func commitOnce(t *testing.T, src *fslock.Source, name string) error {
 	t.Helper()
-	c, err := src.Contend(t.Context(), name, longClaim(), multilock.Patience{})
+	c, err := src.Contend(t.Context(), name, longClaim(), source.Patience{})
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -16,7 +16,7 @@ import (
 // ever wrote them, and it has their directory under that name from the server, which
 // said so when it was asked for the name, or for the rename. Anything else may be a cache's memory, and is looked at
 // once more, fresh from the server.
-func (c *contender) readBack(group *handle, renamed error) (multilock.Lease, error) {
+func (c *contender) readBack(group *handle, renamed error) (source.Lease, error) {
 	if renamed == nil && c.fresh(c.staged) {
 		if dir := c.recognized(group); dir != nil {
 			return c.acquired(group, dir)
@@ -66,7 +66,7 @@ func (c *contender) isOurs(content []byte, err error) bool {
 
 // notOurs draws the conclusion from what the rename answered, and what is in
 // place instead of our lock.
-func (c *contender) notOurs(group *handle, renamed error, content []byte, err error) (multilock.Lease, error) {
+func (c *contender) notOurs(group *handle, renamed error, content []byte, err error) (source.Lease, error) {
 	switch {
 	case inDoubt(renamed), inDoubt(err), renamed == nil && err != nil && !gone(err):
 		return nil, c.giveUp(errors.Join(renamed, err))
@@ -88,7 +88,7 @@ func (c *contender) moved(group *handle, held bool) error {
 	if held {
 		_ = c.staged.discard()
 		c.staged = nil
-		return multilock.ErrHeld
+		return source.ErrHeld
 	}
 	if present, err := c.staged.present(); err != nil || !present {
 		_ = c.staged.discard()
@@ -102,13 +102,13 @@ func (c *contender) moved(group *handle, held bool) error {
 // missing: some servers say the same for both.
 func (c *contender) forbidden(group *handle, renamed error, content []byte) error {
 	if content != nil {
-		return multilock.ErrHeld
+		return source.ErrHeld
 	}
 	switch err := group.Rmdir(c.name); {
 	case err == nil:
 		return errAgain
 	case notEmpty(err):
-		return multilock.ErrHeld
+		return source.ErrHeld
 	}
 	return opError("rename", c.name, renamed)
 }
@@ -118,7 +118,7 @@ func (c *contender) giveUp(cause error) error {
 	err := c.staged.discard()
 	c.staged = nil
 	if err != nil {
-		return errors.Join(multilock.ErrUnsure, opError("take the attempt back", c.name, errors.Join(cause, err)))
+		return errors.Join(source.ErrUnsure, opError("take the attempt back", c.name, errors.Join(cause, err)))
 	}
 	return opError("rename", c.name, cause)
 }

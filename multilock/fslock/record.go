@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -20,13 +20,13 @@ const maxRecord = 64 << 10
 
 // What people read is cut to so many bytes: a record must not outgrow maxRecord.
 const (
-	maxCommand = multilock.MaxCommand
-	maxUser    = multilock.MaxUser
+	maxCommand = source.MaxCommand
+	maxUser    = source.MaxUser
 )
 
-func shorten(s string, limit int) string { return multilock.Shorten(s, limit) }
+func shorten(s string, limit int) string { return source.Shorten(s, limit) }
 
-func printable(s string) string { return multilock.Printable(s) }
+func printable(s string) string { return source.Printable(s) }
 
 // recordVersion is that of the second line's format. A reader refuses later ones.
 const recordVersion = 1
@@ -37,7 +37,7 @@ type wire struct {
 	Token   string `json:"token"`
 	Group   string `json:"group"`
 	Name    string `json:"name"`
-	multilock.Holder
+	source.Holder
 	TTL       int64     `json:"ttl_ms"`
 	Heartbeat int64     `json:"heartbeat_ms,omitempty"`
 	Job       bool      `json:"job,omitempty"`
@@ -47,7 +47,7 @@ type wire struct {
 // encodeRecord gives the bytes of a lock file: "HOST PID" as the Python
 // MultiLock writes it, and a line of JSON. Times are in UTC in all files: hosts may
 // have several zones, and this one takes no file to read.
-func encodeRecord(group string, r multilock.Record) ([]byte, error) {
+func encodeRecord(group string, r source.Record) ([]byte, error) {
 	r.Holder = r.Holder.Bounded()
 	line, err := json.Marshal(wire{
 		Version: recordVersion, Token: r.Token, Group: group, Name: r.Name, Holder: r.Holder,
@@ -73,10 +73,10 @@ func oneWord(host string) string {
 
 // ParseRecord reads the bytes of a lock file. It never fails: what it does not
 // understand becomes a record with Foreign set, held by somebody unknown.
-func ParseRecord(name string, data []byte) multilock.Record {
+func ParseRecord(name string, data []byte) source.Record {
 	record, err := parseRecord(data)
 	if err != nil {
-		record = multilock.Record{Foreign: err.Error()}
+		record = source.Record{Foreign: err.Error()}
 	}
 	record.Name = name
 	return record
@@ -103,17 +103,17 @@ func strangenessOf(data []byte) strange {
 	return strange{}
 }
 
-func parseRecord(data []byte) (multilock.Record, error) {
+func parseRecord(data []byte) (source.Record, error) {
 	if len(data) > maxRecord {
-		return multilock.Record{}, errors.New("the lock file is larger than any that multilock writes")
+		return source.Record{}, errors.New("the lock file is larger than any that multilock writes")
 	}
 	if len(bytes.Trim(data, "\x00")) == 0 {
-		return multilock.Record{}, errEmptyRecord
+		return source.Record{}, errEmptyRecord
 	}
 	head, body, _ := bytes.Cut(data, []byte("\n"))
 	host, pid, err := parseHead(head)
 	if err != nil {
-		return multilock.Record{}, err
+		return source.Record{}, err
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
 		return peerRecord(host, pid), nil
@@ -137,13 +137,13 @@ func parseHead(head []byte) (host string, pid int, err error) {
 }
 
 // peerRecord is what the Python MultiLock writes: no token, no TTL.
-func peerRecord(host string, pid int) multilock.Record {
-	var r multilock.Record
+func peerRecord(host string, pid int) source.Record {
+	var r source.Record
 	r.Holder.Host, r.Holder.PID = host, pid
 	return r
 }
 
-func parseBody(body []byte) (multilock.Record, error) {
+func parseBody(body []byte) (source.Record, error) {
 	var w wire
 	err := json.Unmarshal(body, &w)
 	ttl, beat := time.Duration(w.TTL)*time.Millisecond, time.Duration(w.Heartbeat)*time.Millisecond
@@ -155,16 +155,16 @@ func parseBody(body []byte) (multilock.Record, error) {
 		why = "the lock file's second line is not a record of multilock"
 	case w.Token == "" || w.Host == "":
 		why = "the lock file's record lacks its token or host"
-	case w.TTL <= 0 || w.TTL > multilock.MaxTTL.Milliseconds() || w.Heartbeat < 0 || w.Heartbeat > w.TTL:
+	case w.TTL <= 0 || w.TTL > source.MaxTTL.Milliseconds() || w.Heartbeat < 0 || w.Heartbeat > w.TTL:
 		why = "the lock file's record has an impossible ttl"
 	}
 	if why != "" {
-		shown := min(max(shownIn(body, "ttl_ms"), 0), float64(multilock.MaxTTL.Milliseconds()))
-		return multilock.Record{}, &strange{why: why, ours: true, ttl: time.Duration(shown) * time.Millisecond}
+		shown := min(max(shownIn(body, "ttl_ms"), 0), float64(source.MaxTTL.Milliseconds()))
+		return source.Record{}, &strange{why: why, ours: true, ttl: time.Duration(shown) * time.Millisecond}
 	}
-	return multilock.Record{
+	return source.Record{
 		Token:    printable(w.Token),
-		Claim:    multilock.Claim{Holder: w.Printable(), TTL: ttl, Heartbeat: beat, Job: w.Job},
+		Claim:    source.Claim{Holder: w.Printable(), TTL: ttl, Heartbeat: beat, Job: w.Job},
 		Prepared: w.Prepared,
 	}, nil
 }

@@ -10,16 +10,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // sample is the record of an ordinary lock.
-func sample() multilock.Record {
-	return multilock.Record{
+func sample() source.Record {
+	return source.Record{
 		Name: "job", Token: "0b0f8f2e-5d9f-4f0e-9c0c-2f6f3a6f4a11",
-		Claim: multilock.Claim{
-			Holder: multilock.Holder{
+		Claim: source.Claim{
+			Holder: source.Holder{
 				Identity: process.Identity{Host: "node7", Machine: "00aa", Boot: "b007", Namespace: "pid:[4026531836]", PID: 4711, Start: 12345},
 				User:     "alice", Command: "rsync -a /data /backup",
 			},
@@ -29,7 +29,7 @@ func sample() multilock.Record {
 	}
 }
 
-func encode(t testing.TB, r multilock.Record) []byte {
+func encode(t testing.TB, r source.Record) []byte {
 	t.Helper()
 	data, err := encodeRecord(DefaultGroup, r)
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func FuzzParseRecord(f *testing.F) {
 		}
 		switch {
 		case r.Foreign != "":
-			require.Equal(t, multilock.Record{Name: "job", Foreign: r.Foreign}, r)
+			require.Equal(t, source.Record{Name: "job", Foreign: r.Foreign}, r)
 		case r.Token != "":
 			requireOurs(t, r, data)
 		default:
@@ -98,7 +98,7 @@ func FuzzParseRecord(f *testing.F) {
 
 // requireOurs says that bytes from which a record with a token was read are of
 // our format and version, and that its durations are possible.
-func requireOurs(t *testing.T, r multilock.Record, data []byte) {
+func requireOurs(t *testing.T, r source.Record, data []byte) {
 	t.Helper()
 	require.LessOrEqual(t, len(data), maxRecord)
 	_, body, found := bytes.Cut(data, []byte("\n"))
@@ -110,7 +110,7 @@ func requireOurs(t *testing.T, r multilock.Record, data []byte) {
 	require.Equal(t, recordVersion, version.V)
 	require.NotEmpty(t, r.Holder.Host)
 	require.Positive(t, r.TTL)
-	require.LessOrEqual(t, r.TTL, multilock.MaxTTL)
+	require.LessOrEqual(t, r.TTL, source.MaxTTL)
 	require.GreaterOrEqual(t, r.Heartbeat, time.Duration(0))
 	require.LessOrEqual(t, r.Heartbeat, r.TTL)
 }
@@ -123,7 +123,7 @@ func FuzzEncodeRecord(f *testing.F) {
 	f.Add("\tnode\n7\x00", 1, "a\xffb", "echo '\n{\"v\":2}\n'", "a\nb", int64(1), int64(1))
 	f.Add("node7", 1, strings.Repeat("u", maxRecord), strings.Repeat("é", maxCommand), "ö", int64(1<<40), int64(1<<40))
 	f.Fuzz(func(t *testing.T, host string, pid int, user, command, name string, ttl, beat int64) {
-		ttl = min(max(ttl, 1), multilock.MaxTTL.Milliseconds())
+		ttl = min(max(ttl, 1), source.MaxTTL.Milliseconds())
 		beat = min(max(beat, 0), ttl)
 		r := sample()
 		r.Name, r.TTL, r.Heartbeat = name, time.Duration(ttl)*time.Millisecond, time.Duration(beat)*time.Millisecond

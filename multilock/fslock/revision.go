@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
-var _ multilock.Changes = (*Source)(nil)
+var _ source.Changes = (*Source)(nil)
 
-// Revision implements multilock.Changes: every commit renames a file into the
+// Revision implements source.Changes: every commit renames a file into the
 // directory of the results, which changes that directory's times, by the
 // server's clock. It is "" as long as there is no such directory.
 func (s *Source) Revision(context.Context) (string, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // No clock is compared with another host's. A holder whose clock is wrong can be
@@ -44,7 +45,7 @@ func TestHolderAndContenderWithClocksYearsApart(t *testing.T) {
 	plant(t, src, "ahead", claim(elsewhere(t), long, clockBeat))
 	synctest.Test(t, func(t *testing.T) {
 		_, err := multilock.TryAcquire(t.Context(), open(t, fslock.Options{Base: base}), "ahead", multilock.Options{})
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 	})
 }
 
@@ -80,7 +81,7 @@ func shiftPrepared(t *testing.T, base, name string, shift time.Duration) {
 	body, err = json.Marshal(fields)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, append(append(head, '\n'), body...), 0o666))
-	seen, err := multilock.Inspect(t.Context(), open(t, fslock.Options{Base: base}), name, multilock.Patience{})
+	seen, err := multilock.Inspect(t.Context(), open(t, fslock.Options{Base: base}), name, source.Patience{})
 	require.NoError(t, err)
 	require.Empty(t, seen.Record.Foreign)
 	require.WithinDuration(t, time.Now().Add(shift), seen.Record.Prepared, watchdog)
@@ -96,12 +97,12 @@ func TestServerClockSetBackUnderADeadHolder(t *testing.T) {
 	inAnHour := time.Now().Add(time.Hour)
 	setTime(t, base, "job", inAnHour)
 
-	o := observe(t, src, "job", multilock.Patience{})
+	o := observe(t, src, "job", source.Patience{})
 	start := boottime.Now()
 	seen := look(t, o)
-	require.Equal(t, multilock.Suspect.String(), seen.State.String())
+	require.Equal(t, source.StateSuspect.String(), seen.State.String())
 	require.Contains(t, seen.Why, "set back")
-	lookUntil(t, o, multilock.Dead, nil)
+	lookUntil(t, o, source.StateDead, nil)
 	require.GreaterOrEqual(t, start.Elapsed(), clockTTL)
 	require.NoError(t, o.Break(t.Context()))
 	acquire(t, src, "job", multilock.Options{TTL: long})
@@ -147,14 +148,14 @@ func setTime(t *testing.T, base, name string, to time.Time) {
 // test stands still between them the window starts anew.
 func neverDead(t *testing.T, src *fslock.Source, name string, limit time.Duration, sign func()) {
 	t.Helper()
-	o := observe(t, src, name, multilock.Patience{})
+	o := observe(t, src, name, source.Patience{})
 	for start := boottime.Now(); start.Elapsed() < 2*limit; {
 		sign()
 		for range 2 {
 			seen := look(t, o)
-			require.NotEqual(t, multilock.Dead.String(), seen.State.String(), seen.Why)
-			require.NotEqual(t, multilock.Free.String(), seen.State.String())
-			require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+			require.NotEqual(t, source.StateDead.String(), seen.State.String(), seen.Why)
+			require.NotEqual(t, source.StateFree.String(), seen.State.String())
+			require.ErrorIs(t, o.Break(t.Context()), source.ErrHeld)
 			time.Sleep(10 * time.Millisecond)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // pidVariable is the number that the puppet in a container is to have.
@@ -215,7 +216,7 @@ func TestReusedPIDIsNotTheHolder(t *testing.T) {
 	require.Equal(t, "dead", found.State, found.Why)
 	require.Contains(t, found.Why, "another process")
 
-	seen, err := multilock.Inspect(t.Context(), open(t, fslock.Options{Base: base}), "job", multilock.Patience{})
+	seen, err := multilock.Inspect(t.Context(), open(t, fslock.Options{Base: base}), "job", source.Patience{})
 	require.NoError(t, err)
-	require.Equal(t, multilock.Held.String(), seen.State.String(), "from outside of the namespace nobody can know")
+	require.Equal(t, source.StateHeld.String(), seen.State.String(), "from outside of the namespace nobody can know")
 }

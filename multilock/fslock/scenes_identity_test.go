@@ -12,6 +12,7 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A number whose process started at another time than the record says belongs
@@ -23,11 +24,11 @@ func TestForgedStartTimeIsAnotherProcess(t *testing.T) {
 	earlier.Start--
 	plant(t, neighbour, "job", claim(earlier, long, time.Minute))
 
-	seen := look(t, observe(t, neighbour, "job", multilock.Patience{}))
-	require.Equal(t, multilock.Dead.String(), seen.State.String())
+	seen := look(t, observe(t, neighbour, "job", source.Patience{}))
+	require.Equal(t, source.StateDead.String(), seen.State.String())
 	require.Contains(t, seen.Why, "another process")
-	seen = look(t, observe(t, stranger, "job", multilock.Patience{}))
-	require.Equal(t, multilock.Held.String(), seen.State.String())
+	seen = look(t, observe(t, stranger, "job", source.Patience{}))
+	require.Equal(t, source.StateHeld.String(), seen.State.String())
 	require.Contains(t, seen.Why, "another host")
 
 	acquire(t, neighbour, "job", multilock.Options{TTL: long})
@@ -54,10 +55,10 @@ func TestHolderFromBeforeTheRebootKeepsItsTTL(t *testing.T) {
 	then, now := beforeTheReboot(t)
 	src := open(t, fslock.Options{Base: base, Self: now})
 	lease := plant(t, src, "job", claim(then, long, rebootBeat))
-	o := observe(t, src, "job", multilock.Patience{})
+	o := observe(t, src, "job", source.Patience{})
 	for start := boottime.Now(); start.Elapsed() < 8*rebootBeat; time.Sleep(rebootBeat / 10) {
 		seen := look(t, o)
-		require.Equal(t, multilock.Held.String(), seen.State.String(), seen.Why)
+		require.Equal(t, source.StateHeld.String(), seen.State.String(), seen.Why)
 	}
 	require.NoError(t, lease.Renew(t.Context()))
 }
@@ -79,8 +80,8 @@ func TestHolderOnACopyOfThisMachineIsJudgedBySilence(t *testing.T) {
 	for _, pgid := range []int{1 << 30, here.PID} { // one that nobody has here, and one that has somebody
 		job := process.Group{Host: copied.Host, Machine: copied.Machine, Boot: copied.Boot, Namespace: copied.Namespace, PGID: pgid}
 		require.NoError(t, lease.MarkJob(t.Context(), job))
-		seen := look(t, observe(t, src, "job", multilock.Patience{}))
-		require.Equal(t, multilock.Held.String(), seen.State.String())
+		seen := look(t, observe(t, src, "job", source.Patience{}))
+		require.Equal(t, source.StateHeld.String(), seen.State.String())
 		require.Contains(t, seen.Why, "silent for less than its ttl of 1h0m0s, and runs on another host (copy)")
 	}
 }

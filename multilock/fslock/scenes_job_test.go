@@ -17,6 +17,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -41,16 +42,16 @@ func TestJobKeepsTheLockOfItsKilledWrapper(t *testing.T) {
 	base := fresh(t)
 	job := orphanJob(t, base)
 	src := open(t, fslock.Options{Base: base})
-	o := observe(t, src, "job", multilock.Patience{})
+	o := observe(t, src, "job", source.Patience{})
 	for silence := time.Duration(0); silence < 2*jobTTL; {
 		seen := look(t, o)
-		require.Equal(t, multilock.Held.String(), seen.State.String())
+		require.Equal(t, source.StateHeld.String(), seen.State.String())
 		require.Contains(t, seen.Why, "its job lives")
 		silence = seen.Silence
 		time.Sleep(jobTTL / 10)
 	}
 	_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
-	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorIs(t, err, source.ErrHeld)
 
 	require.NoError(t, syscall.Kill(-job, syscall.SIGKILL))
 	acquire(t, src, "job", multilock.Options{TTL: long})
@@ -93,7 +94,7 @@ func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
 	wrapper := newPuppet(t, setting{}, order{Base: base})
 	wrapper.must(t, order{Do: "acquire", Name: "job", TTL: jobTTL, Job: true})
 	src := open(t, fslock.Options{Base: base})
-	o := observe(t, src, "job", multilock.Patience{})
+	o := observe(t, src, "job", source.Patience{})
 	job := exec.Command("sleep", "600")
 	job.Env = []string{process.JobMark(look(t, o).Record.Token)}
 	require.NoError(t, job.Start())
@@ -101,7 +102,7 @@ func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
 	wrapper.signal(t, syscall.SIGSTOP)
 	for silence := time.Duration(0); silence < 2*jobTTL; {
 		seen := look(t, o)
-		require.Equal(t, multilock.Held.String(), seen.State.String(), seen.Why)
+		require.Equal(t, source.StateHeld.String(), seen.State.String(), seen.Why)
 		silence = seen.Silence
 		time.Sleep(jobTTL / 10)
 	}
@@ -142,7 +143,7 @@ func TestMarkThatIsReadHalfWritten(t *testing.T) {
 			mark := filepath.Join(base, fslock.DefaultGroup, "job", "job.job")
 			require.NoError(t, os.WriteFile(mark, whole[:cut], 0o666))
 
-			o := observe(t, src, "job", multilock.Patience{})
+			o := observe(t, src, "job", source.Patience{})
 			for range 3 {
 				require.NotContains(t, look(t, o).Why, "its job lives", "half a mark proves nothing")
 			}
@@ -159,10 +160,10 @@ func TestMarkThatComesWithinOneStepOfTheTimes(t *testing.T) {
 	c := claim(theDead(self(t)), time.Hour, time.Minute)
 	c.Job = true
 	lease := plant(t, open(t, fslock.Options{Base: base}), "job", c)
-	o := observe(t, src, "job", multilock.Patience{})
+	o := observe(t, src, "job", source.Patience{})
 	look(t, o)
 	require.NoError(t, lease.MarkJob(t.Context(), someJob(self(t))))
-	lookUntil(t, o, multilock.Dead, nil) // while others start programs, one of them may be of the job
+	lookUntil(t, o, source.StateDead, nil) // while others start programs, one of them may be of the job
 	job, err := process.FindGroup(syscall.Getpgrp())
 	require.NoError(t, err)
 	require.NoError(t, lease.MarkJob(t.Context(), job))
@@ -179,7 +180,7 @@ func TestMarkThatIsReplacedRightAfterItWasRead(t *testing.T) {
 	require.NoError(t, lease.MarkJob(t.Context(), someJob(self(t))))
 	job, err := process.FindGroup(syscall.Getpgrp())
 	require.NoError(t, err)
-	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), "job", multilock.Patience{})
+	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), "job", source.Patience{})
 	faulty.Inject(func(op faultfs.Op) error {
 		if op.Kind == "file.close" && filepath.Base(op.Real) == "job.job" && op.Phase == faultfs.After {
 			faulty.Inject(nil)
@@ -188,6 +189,6 @@ func TestMarkThatIsReplacedRightAfterItWasRead(t *testing.T) {
 		return nil
 	})
 	look(t, o)
-	require.ErrorIs(t, o.Break(t.Context()), multilock.ErrHeld)
+	require.ErrorIs(t, o.Break(t.Context()), source.ErrHeld)
 	require.Contains(t, look(t, o).Why, "its job lives")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // order is one line that a test writes to a puppet, a process that does with
@@ -115,13 +116,13 @@ func (p *puppet) open(o order) (err error) {
 	return err
 }
 
-type taker func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error)
+type taker func(context.Context, source.Source, string, multilock.Options) (*multilock.Lock, error)
 
 func (p *puppet) take(ctx context.Context, o order, take taker) error {
 	ctx, cancel := context.WithTimeout(ctx, watchdog)
 	defer cancel()
 	lock, err := take(ctx, p.src, o.Name, multilock.Options{
-		TTL: o.TTL, Job: o.Job, Patience: multilock.Patience{MaxAge: o.MaxAge}, Poll: 100 * time.Millisecond,
+		TTL: o.TTL, Job: o.Job, Patience: source.Patience{MaxAge: o.MaxAge}, Poll: 100 * time.Millisecond,
 	})
 	if err == nil {
 		p.lock = lock
@@ -130,7 +131,7 @@ func (p *puppet) take(ctx context.Context, o order, take taker) error {
 }
 
 func (p *puppet) look(ctx context.Context, o order) answer {
-	seen, err := multilock.Inspect(ctx, p.src, o.Name, multilock.Patience{MaxAge: o.MaxAge})
+	seen, err := multilock.Inspect(ctx, p.src, o.Name, source.Patience{MaxAge: o.MaxAge})
 	a := failed(err)
 	a.State, a.Why, a.Holder = seen.State.String(), seen.Why, seen.Record.Holder.String()
 	return a
@@ -189,8 +190,8 @@ func failed(err error) answer {
 	}
 	a := answer{Error: err.Error()}
 	for name, sentinel := range map[string]error{
-		"held": multilock.ErrHeld, "free": multilock.ErrFree, "lost": multilock.ErrLost, "released": multilock.ErrReleased,
-		"unsure": multilock.ErrUnsure, "invalid": multilock.ErrInvalid, "unsupported": multilock.ErrUnsupported,
+		"held": source.ErrHeld, "free": source.ErrFree, "lost": source.ErrLost, "released": source.ErrReleased,
+		"unsure": source.ErrUnsure, "invalid": source.ErrInvalid, "unsupported": source.ErrUnsupported,
 	} {
 		if errors.Is(err, sentinel) {
 			a.Is = append(a.Is, name)

@@ -17,6 +17,7 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // pythonPeer starts a process that takes locks as the Python MultiLock does. See
@@ -101,9 +102,9 @@ func TestLockOfADeadPythonPeer(t *testing.T) {
 				require.NoError(t, lock.Release(t.Context()))
 				return
 			}
-			require.ErrorIs(t, err, multilock.ErrHeld)
+			require.ErrorIs(t, err, source.ErrHeld)
 			require.ErrorContains(t, err, c.told)
-			acquire(t, src, "job", multilock.Options{TTL: long, Patience: multilock.Patience{MaxAge: time.Second}})
+			acquire(t, src, "job", multilock.Options{TTL: long, Patience: source.Patience{MaxAge: time.Second}})
 			requireBroken(t, src, "job", "no sign of life")
 		})
 	}
@@ -118,8 +119,8 @@ func TestMaxAgeSparesALivingPythonPeer(t *testing.T) {
 			require.Equal(t, "acquired", peer.Do("acquire job"))
 			age(t, filepath.Join(base, fslock.DefaultGroup, "job"))
 			src := open(t, fslock.Options{Base: base, LegacyPeers: legacy, Self: onTheHost(t)})
-			_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{Patience: multilock.Patience{MaxAge: time.Second}})
-			require.ErrorIs(t, err, multilock.ErrHeld)
+			_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{Patience: source.Patience{MaxAge: time.Second}})
+			require.ErrorIs(t, err, source.ErrHeld)
 			require.ErrorContains(t, err, "lives on this host")
 			require.Equal(t, "mine", peer.Do("verify job"))
 			_, err = multilock.Break(within(t), src, "job", multilock.Want{Alive: true})
@@ -170,7 +171,7 @@ func TestPythonPausedWhileItTakesTheLock(t *testing.T) {
 			}
 			before := entries(t, base)
 			_, err := multilock.TryAcquire(within(t), beside(t, base), "job", multilock.Options{})
-			require.ErrorIs(t, err, multilock.ErrHeld)
+			require.ErrorIs(t, err, source.ErrHeld)
 			require.Equal(t, before, entries(t, base))
 
 			lock := acquire(t, beside(t, base), "job", multilock.Options{TTL: long})

@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // naive is a contender that clears stale locks by path, in the two steps in
@@ -86,9 +87,9 @@ func TestSlowBreakerCannotReachAFreshLock(t *testing.T) {
 			require.NoError(t, successor.Verify(t.Context()))
 
 			seen := look(t, slow)
-			require.Equal(t, multilock.Held.String(), seen.State.String())
+			require.Equal(t, source.StateHeld.String(), seen.State.String())
 			require.Equal(t, successor.Record().Token, seen.Record.Token)
-			require.ErrorIs(t, slow.Break(t.Context()), multilock.ErrHeld)
+			require.ErrorIs(t, slow.Break(t.Context()), source.ErrHeld)
 			require.NoError(t, successor.Release(t.Context()))
 		})
 	}
@@ -98,7 +99,7 @@ func TestSlowBreakerCannotReachAFreshLock(t *testing.T) {
 func TestForceCannotReachAnotherLockThanTheOneSeen(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
 	first := acquire(t, src, "job", multilock.Options{TTL: long})
-	o := observe(t, src, "job", multilock.Patience{})
+	o := observe(t, src, "job", source.Patience{})
 	look(t, o)
 	require.NoError(t, first.Release(t.Context()))
 	second := acquire(t, src, "job", multilock.Options{TTL: long})
@@ -117,9 +118,9 @@ func killHolder(t *testing.T, base, name string, how order) {
 }
 
 // deadInEyesOf is an observer who has seen that the lock "job" is dead.
-func deadInEyesOf(t *testing.T, base string, who process.Identity) multilock.Observer {
+func deadInEyesOf(t *testing.T, base string, who process.Identity) source.Observer {
 	t.Helper()
-	o := observe(t, open(t, fslock.Options{Base: base, Self: who}), "job", multilock.Patience{})
-	lookUntil(t, o, multilock.Dead, nil)
+	o := observe(t, open(t, fslock.Options{Base: base, Self: who}), "job", source.Patience{})
+	lookUntil(t, o, source.StateDead, nil)
 	return o
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // watchdog ends what hangs. Nothing that works comes near it, on any machine.
@@ -73,7 +74,7 @@ func acquire(t testing.TB, src *fslock.Source, name string, opt multilock.Option
 	return lock
 }
 
-func observe(t testing.TB, src *fslock.Source, name string, patience multilock.Patience) multilock.Observer {
+func observe(t testing.TB, src *fslock.Source, name string, patience source.Patience) source.Observer {
 	t.Helper()
 	o, err := src.Observe(t.Context(), name, patience)
 	require.NoError(t, err)
@@ -81,7 +82,7 @@ func observe(t testing.TB, src *fslock.Source, name string, patience multilock.P
 	return o
 }
 
-func look(t testing.TB, o multilock.Observer) multilock.Sighting {
+func look(t testing.TB, o source.Observer) source.Sighting {
 	t.Helper()
 	seen, err := o.Look(t.Context())
 	require.NoError(t, err)
@@ -90,7 +91,7 @@ func look(t testing.TB, o multilock.Observer) multilock.Sighting {
 
 // lookUntil looks as often as a contender would, until the state is reached.
 // Every look before it goes to each, if that is not nil.
-func lookUntil(t testing.TB, o multilock.Observer, want multilock.State, each func(multilock.Sighting)) multilock.Sighting {
+func lookUntil(t testing.TB, o source.Observer, want source.State, each func(source.Sighting)) source.Sighting {
 	t.Helper()
 	for end := time.Now().Add(watchdog); time.Now().Before(end); {
 		seen := look(t, o)
@@ -103,14 +104,14 @@ func lookUntil(t testing.TB, o multilock.Observer, want multilock.State, each fu
 		time.Sleep(min(seen.Next, time.Second))
 	}
 	require.FailNow(t, "the lock never was "+want.String())
-	return multilock.Sighting{}
+	return source.Sighting{}
 }
 
 // plant takes the lock as somebody else: with any claim, and without anybody
 // who would renew it.
-func plant(t testing.TB, src *fslock.Source, name string, claim multilock.Claim) multilock.Lease {
+func plant(t testing.TB, src *fslock.Source, name string, claim source.Claim) source.Lease {
 	t.Helper()
-	c, err := src.Contend(t.Context(), name, claim, multilock.Patience{})
+	c, err := src.Contend(t.Context(), name, claim, source.Patience{})
 	require.NoError(t, err)
 	lease, err := c.Try(t.Context())
 	require.NoError(t, err)
@@ -119,8 +120,8 @@ func plant(t testing.TB, src *fslock.Source, name string, claim multilock.Claim)
 	return lease
 }
 
-func claim(holder process.Identity, ttl, heartbeat time.Duration) multilock.Claim {
-	return multilock.Claim{Holder: multilock.Holder{Identity: holder}, TTL: ttl, Heartbeat: heartbeat}
+func claim(holder process.Identity, ttl, heartbeat time.Duration) source.Claim {
+	return source.Claim{Holder: source.Holder{Identity: holder}, TTL: ttl, Heartbeat: heartbeat}
 }
 
 // requireBroken says that the lock was broken exactly once, and on what evidence.
@@ -130,7 +131,7 @@ func requireBroken(t testing.TB, src *fslock.Source, name, evidence string) {
 	require.NoError(t, err)
 	var why []string
 	for _, e := range events {
-		if e.What == multilock.Broke && e.Name == name {
+		if e.What == source.EventBroke && e.Name == name {
 			why = append(why, e.Why)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A holder that is stopped for longer than its TTL is taken over, also by a
@@ -46,7 +47,7 @@ func TestShortlySuspendedHolderKeepsItsLock(t *testing.T) {
 	holder.signal(t, syscall.SIGSTOP)
 	for view, who := range views(t) {
 		_, err := multilock.TryAcquire(within(t), open(t, fslock.Options{Base: base, Self: who}), "job", multilock.Options{})
-		require.ErrorIs(t, err, multilock.ErrHeld, view)
+		require.ErrorIs(t, err, source.ErrHeld, view)
 	}
 	holder.signal(t, syscall.SIGCONT)
 	holder.must(t, order{Do: "verify"})

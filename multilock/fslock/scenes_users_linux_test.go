@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Two users, neither of them root.
@@ -142,8 +142,8 @@ func TestPrivateLockAfterALimboIsHeld(t *testing.T) {
 	dir := filepath.Join(base, fslock.DefaultGroup, "job")
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".nfs0001"), nil, 0o644))
-	o := observe(t, open(t, fslock.Options{Base: base}), "job", multilock.Patience{})
-	var limbo, private multilock.Sighting
+	o := observe(t, open(t, fslock.Options{Base: base}), "job", source.Patience{})
+	var limbo, private source.Sighting
 	var err1, err2 error
 	asUser(t, bob, func() { limbo, err1 = o.Look(t.Context()) })
 	require.NoError(t, err1)
@@ -156,6 +156,6 @@ func TestPrivateLockAfterALimboIsHeld(t *testing.T) {
 	require.NoError(t, os.Chtimes(dir, hourAgo, hourAgo))
 	asUser(t, bob, func() { private, err2 = o.Look(t.Context()) })
 	require.NoError(t, err2)
-	require.Equal(t, multilock.Held.String(), private.State.String(), private.Why)
+	require.Equal(t, source.StateHeld.String(), private.State.String(), private.Why)
 	require.Contains(t, private.Why, "private")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A waiter on the holder's host is woken by the kernel when another process
@@ -17,16 +18,16 @@ func TestReleaseByAnotherProcessWakesAWaiter(t *testing.T) {
 	holder := newPuppet(t, setting{}, order{Base: base})
 	holder.must(t, order{Do: "acquire", Name: "job", TTL: long})
 	src := open(t, fslock.Options{Base: base})
-	c, err := src.Contend(t.Context(), "job", claim(self(t), long, time.Minute), multilock.Patience{})
+	c, err := src.Contend(t.Context(), "job", claim(self(t), long, time.Minute), source.Patience{})
 	require.NoError(t, err)
 	defer c.Close()
 
 	_, err = c.Try(t.Context())
-	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorIs(t, err, source.ErrHeld)
 	wake := c.Wake()
 	require.NotNil(t, wake)
 	_, err = c.Try(t.Context())
-	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorIs(t, err, source.ErrHeld)
 	holder.must(t, order{Do: "release"})
 	select {
 	case <-wake:

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -75,7 +75,7 @@ const testAttempts = 3
 func (s *Source) testRepeatedly() (found traits, err error) {
 	for range testAttempts {
 		found, err = s.test()
-		if !is(err, syscall.EEXIST, syscall.ENOENT, syscall.ESTALE) || errors.Is(err, multilock.ErrInvalid) {
+		if !is(err, syscall.EEXIST, syscall.ENOENT, syscall.ESTALE) || errors.Is(err, source.ErrInvalid) {
 			break
 		}
 	}
@@ -151,7 +151,7 @@ func (s *Source) require(dir vfs.Dir) error {
 
 // unfit says which rule the file system breaks.
 func (s *Source) unfit(rule string, err error) error {
-	return &multilock.InvalidError{
+	return &source.InvalidError{
 		What: "base directory", Got: s.base.Path(), Err: err,
 		Why: fmt.Sprintf("its filesystem (type %s) breaks the rule %q, so no lock on it would be safe: %v", s.kind.Type, rule, err),
 	}

@@ -3,8 +3,8 @@ package fslock
 import (
 	"time"
 
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
-	"github.com/multilock/go/multilock/watch"
 )
 
 // sign is what a sign of life changes: the times of the lock's directory, which the
@@ -22,6 +22,6 @@ const fastest = 25 * time.Millisecond
 
 // limitsFor says how samples have to come of a holder that gives a sign of life every
 // beat.
-func limitsFor(beat time.Duration) watch.Limits {
-	return watch.Limits{Slow: max(beat/4, fastest), Gap: max(beat, 2*fastest)}
+func limitsFor(beat time.Duration) source.WatchLimits {
+	return source.WatchLimits{Slow: max(beat/4, fastest), Gap: max(beat, 2*fastest)}
 }

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -28,7 +28,7 @@ type staged struct {
 //
 // Nobody else knows the names that it makes. That one exists already is the
 // answer to the repetition of a request whose reply was lost.
-func (s *Source) stage(name string, claim multilock.Claim) (st *staged, err error) {
+func (s *Source) stage(name string, claim source.Claim) (st *staged, err error) {
 	for range rounds() {
 		st, err = s.stageOnce(name, claim)
 		if !errors.Is(err, errStagingGone) && !is(err, syscall.EEXIST) {
@@ -40,12 +40,12 @@ func (s *Source) stage(name string, claim multilock.Claim) (st *staged, err erro
 
 var errStagingGone = errors.New("the staging directory was removed meanwhile")
 
-func (s *Source) stageOnce(name string, claim multilock.Claim) (*staged, error) {
+func (s *Source) stageOnce(name string, claim source.Claim) (*staged, error) {
 	token, err := newToken()
 	if err != nil {
 		return nil, err
 	}
-	record := multilock.Record{Name: name, Token: token, Claim: claim, Prepared: time.Now()}
+	record := source.Record{Name: name, Token: token, Claim: claim, Prepared: time.Now()}
 	content, err := encodeRecord(s.group, record)
 	if err != nil {
 		return nil, opError("stage", name, err)
@@ -68,13 +68,13 @@ func (s *Source) stageOnce(name string, claim multilock.Claim) (*staged, error) 
 
 func (s *Source) stagingError(err error) error {
 	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
-		return &multilock.InvalidError{What: "base directory", Got: s.base.Path(), Why: "has something called .multilock that is not multilock's own directory; move it away", Err: err}
+		return &source.InvalidError{What: "base directory", Got: s.base.Path(), Why: "has something called .multilock that is not multilock's own directory; move it away", Err: err}
 	}
 	return opError("prepare .multilock/staging in the base directory", "", err)
 }
 
 // prepare makes the directory, and in it the lock file.
-func (st *staged) prepare(claim multilock.Claim) error {
+func (st *staged) prepare(claim source.Claim) error {
 	if err := st.parent.Mkdir(st.token, dirMode); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (st *staged) within(suffix string) string { return st.token + "/" + st.name
 // write fills the lock file. Where others may read it through another kernel, or
 // where the lock is to outlive this one (nobody renews it), it is synced, so that
 // its content cannot come after its name; elsewhere the mark says that it was not.
-func (st *staged) write(claim multilock.Claim) error {
+func (st *staged) write(claim source.Claim) error {
 	sync := !st.src.kind.Local || claim.Heartbeat == 0
 	mode := uint32(fileMode)
 	if !sync {

@@ -17,6 +17,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/source"
 )
 
 var (
@@ -103,7 +104,7 @@ func (c *crew) report(events []locktest.Event, src *fslock.Source) {
 	require.NoError(c.t, err)
 	takeovers := 0
 	for _, e := range history {
-		if e.What == multilock.Broke {
+		if e.What == source.EventBroke {
 			takeovers++
 		}
 	}

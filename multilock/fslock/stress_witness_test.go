@@ -12,6 +12,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/source"
 )
 
 // witness is who says to be inside, and until when at the latest.
@@ -47,7 +48,7 @@ func (s witnessStand) act(lock *multilock.Lock, touch func(until time.Duration) 
 	defer os.Remove(s.acting())
 	now, remaining := locktest.Now(), lock.Remaining()
 	if remaining < stressMargin {
-		return multilock.ErrLost
+		return source.ErrLost
 	}
 	return touch(now + remaining)
 }
@@ -90,7 +91,7 @@ func (s witnessStand) leave(time.Duration) error {
 	found, err := s.read()
 	if err == nil && found.Worker == s.worker {
 		if found.Until < locktest.Now()+stressMargin {
-			return multilock.ErrLost // renewed or not, it had promised to be out by then
+			return source.ErrLost // renewed or not, it had promised to be out by then
 		}
 		return os.Remove(s.file())
 	}

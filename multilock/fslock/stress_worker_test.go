@@ -16,6 +16,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/source"
 )
 
 // shiftVariable tells a worker what to do, as JSON.
@@ -104,12 +105,12 @@ func (w *worker) cycle() error {
 		return err
 	}
 	end := locktest.Releasing
-	if err = w.inside(ctx, lock); errors.Is(err, multilock.ErrLost) {
+	if err = w.inside(ctx, lock); errors.Is(err, source.ErrLost) {
 		w.desk.outlast()
 		end, err = locktest.Lost, nil
 	}
 	err = errors.Join(err, w.log.Note(lock, end, 0)) // before the release, which may still succeed
-	if released := lock.Release(ctx); !errors.Is(released, multilock.ErrLost) {
+	if released := lock.Release(ctx); !errors.Is(released, source.ErrLost) {
 		err = errors.Join(err, released)
 	}
 	return err
@@ -145,7 +146,7 @@ func (w *worker) linger(lock *multilock.Lock) error {
 	}
 	for end := time.Now().Add(stay); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if lock.Remaining() == 0 {
-			return multilock.ErrLost
+			return source.ErrLost
 		}
 		if err := w.log.Note(lock, locktest.Renewed, 0); err != nil {
 			return err

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -153,7 +153,7 @@ func requireAcquired(t *testing.T, o struck) {
 		require.NoError(t, o.renew())
 		require.NoError(t, o.release())
 		require.Empty(t, tokenOnDisk(t, o.base))
-	case errors.Is(o.err, multilock.ErrUnsure):
+	case errors.Is(o.err, source.ErrUnsure):
 	default:
 		require.Error(t, o.err)
 		require.NotEqual(t, o.self.Start, startOnDisk(t, o.base), "an attempt that was not successful left a lock")
@@ -192,7 +192,7 @@ func (o struck) held(t *testing.T) bool {
 func requireRenewed(t *testing.T, o struck) {
 	t.Helper()
 	require.True(t, o.held(t))
-	if errors.Is(o.err, multilock.ErrLost) {
+	if errors.Is(o.err, source.ErrLost) {
 		require.True(t, o.lie)
 		return
 	}
@@ -203,7 +203,7 @@ func requireRenewed(t *testing.T, o struck) {
 func requireFenced(t *testing.T, o struck) {
 	t.Helper()
 	require.True(t, o.held(t))
-	if errors.Is(o.err, multilock.ErrLost) {
+	if errors.Is(o.err, source.ErrLost) {
 		require.True(t, o.lie)
 		return
 	}
@@ -218,7 +218,7 @@ func requireMarked(t *testing.T, o struck) {
 	require.True(t, o.held(t))
 	data, err := os.ReadFile(filepath.Join(o.base, fslock.DefaultGroup, sweptName, sweptName+".job"))
 	switch {
-	case errors.Is(o.err, multilock.ErrLost):
+	case errors.Is(o.err, source.ErrLost):
 		require.True(t, o.lie)
 		return
 	case o.err == nil:
@@ -234,26 +234,26 @@ func requireMarked(t *testing.T, o struck) {
 func requireReleased(t *testing.T, o struck) {
 	t.Helper()
 	switch {
-	case errors.Is(o.err, multilock.ErrLost), errors.Is(o.err, multilock.ErrUnsure):
+	case errors.Is(o.err, source.ErrLost), errors.Is(o.err, source.ErrUnsure):
 		require.True(t, o.lie || tokenOnDisk(t, o.base) == "")
 	case o.err != nil:
 		require.NoError(t, o.release(), "it may be called again")
 		fallthrough
 	default:
 		require.True(t, o.lie || tokenOnDisk(t, o.base) == "")
-		require.ErrorIs(t, o.release(), multilock.ErrReleased)
+		require.ErrorIs(t, o.release(), source.ErrReleased)
 	}
 }
 
 func requireBrokenOrNot(t *testing.T, o struck) {
 	t.Helper()
 	switch {
-	case o.err == nil && !o.lie && o.seen.State == multilock.Dead:
+	case o.err == nil && !o.lie && o.seen.State == source.StateDead:
 		require.Empty(t, tokenOnDisk(t, o.base))
 	case o.err == nil && !o.lie:
-		require.NotEqual(t, multilock.Free, o.seen.State)
+		require.NotEqual(t, source.StateFree, o.seen.State)
 	case o.err != nil && tokenOnDisk(t, o.base) != "":
-		lookUntil(t, o.observer, multilock.Dead, nil)
+		lookUntil(t, o.observer, source.StateDead, nil)
 		require.NoError(t, o.observer.Break(t.Context()))
 		require.Empty(t, tokenOnDisk(t, o.base))
 	}

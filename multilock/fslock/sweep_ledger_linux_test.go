@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // prepareFailure holds a lock whose job has failed once.
@@ -72,7 +73,7 @@ func (p *player) forget() error {
 func (p *player) learn() (err error) {
 	start := boottime.Now()
 	p.learned, err = committer(p.lease).Outcome(context.Background())
-	if err == nil || errors.Is(err, multilock.ErrNoResult) {
+	if err == nil || errors.Is(err, source.ErrNoResult) {
 		p.believe("learned the outcome", start)
 		return nil
 	}
@@ -90,7 +91,7 @@ func recordedToken(t *testing.T, base string) string {
 	require.NoError(t, err)
 	data, err := os.ReadFile(resultPath(base))
 	require.NoError(t, err)
-	var result multilock.Result
+	var result source.Result
 	require.NoError(t, json.Unmarshal(data, &result), "a torn result: %q", data)
 	require.NotEmpty(t, result.Token)
 	return result.Token
@@ -103,10 +104,10 @@ func requireCommitted(t *testing.T, o struck) {
 	switch {
 	case o.err == nil:
 		require.Equal(t, mine, recorded)
-	case errors.Is(o.err, multilock.ErrLost):
+	case errors.Is(o.err, source.ErrLost):
 		require.True(t, o.lie)
 		return
-	case !errors.Is(o.err, multilock.ErrUnsure):
+	case !errors.Is(o.err, source.ErrUnsure):
 		require.Equal(t, o.before, recorded, "what was there before")
 	}
 	require.NoError(t, o.commit(), "it may be called again")
@@ -122,7 +123,7 @@ func requireLearned(t *testing.T, o struck) {
 	case o.err == nil:
 		require.Equal(t, o.before, o.learned.Token)
 		require.Empty(t, o.learned.Foreign)
-	case errors.Is(o.err, multilock.ErrLost):
+	case errors.Is(o.err, source.ErrLost):
 		require.True(t, o.lie)
 		return
 	}
@@ -137,10 +138,10 @@ func requireForgotten(t *testing.T, o struck) {
 	switch {
 	case o.err == nil:
 		require.Empty(t, recordedToken(t, o.base))
-	case errors.Is(o.err, multilock.ErrLost):
+	case errors.Is(o.err, source.ErrLost):
 		require.True(t, o.lie)
 		return
-	case !errors.Is(o.err, multilock.ErrUnsure):
+	case !errors.Is(o.err, source.ErrUnsure):
 		require.Equal(t, o.before, recordedToken(t, o.base))
 	}
 	require.NoError(t, o.forget(), "it may be called again")
@@ -153,7 +154,7 @@ func requireForgotten(t *testing.T, o struck) {
 func requireLedgerWorks(t *testing.T, lock *multilock.Lock) {
 	t.Helper()
 	last, err := lock.Outcome(t.Context())
-	if !errors.Is(err, multilock.ErrNoResult) {
+	if !errors.Is(err, source.ErrNoResult) {
 		require.NoError(t, err)
 		require.Empty(t, last.Foreign)
 	}
@@ -164,13 +165,13 @@ func requireLedgerWorks(t *testing.T, lock *multilock.Lock) {
 	require.Equal(t, last.Attempt+1, next.Attempt)
 	require.NoError(t, lock.Forget(t.Context()))
 	_, err = lock.Outcome(t.Context())
-	require.ErrorIs(t, err, multilock.ErrNoResult)
+	require.ErrorIs(t, err, source.ErrNoResult)
 }
 
 // rival is who took the lock from a holder that was stopped.
 type rival struct {
-	token string           // "" if it had nothing to do
-	found multilock.Result // what it learned
+	token string        // "" if it had nothing to do
+	found source.Result // what it learned
 	plays bool
 }
 
@@ -187,7 +188,7 @@ func rivalRuns(t *testing.T, s scene, lock *multilock.Lock) rival {
 	if err == nil && r.found.OK() {
 		return r
 	}
-	if !errors.Is(err, multilock.ErrNoResult) {
+	if !errors.Is(err, source.ErrNoResult) {
 		require.NoError(t, err)
 	}
 	r.token = lock.Record().Token

@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
@@ -47,17 +48,17 @@ type player struct {
 	plain  *fslock.Source // the same place without faults
 	self   process.Identity
 
-	rival    multilock.Contender
-	lease    multilock.Lease
-	observer multilock.Observer
-	seen     multilock.Sighting
+	rival    source.Contender
+	lease    source.Lease
+	observer source.Observer
+	seen     source.Sighting
 	number   uint64
-	swept    []multilock.Leftover
-	event    multilock.Event
+	swept    []source.Leftover
+	event    source.Event
 	vacant   bool
 	beliefs  []belief
 	before   string // the token of the result that was there
-	learned  multilock.Result
+	learned  source.Result
 	claim    string // what was said to have been done
 }
 
@@ -90,7 +91,7 @@ func (p *player) end() error {
 	return errors.Join(err, p.src.Close(), p.plain.Close())
 }
 
-func sweptClaim() multilock.Claim { return multilock.Claim{TTL: sweptTTL, Heartbeat: sweptBeat} }
+func sweptClaim() source.Claim { return source.Claim{TTL: sweptTTL, Heartbeat: sweptBeat} }
 
 // belief says that, from a moment on and until another, the player takes itself
 // for the holder. Both are CLOCK_BOOTTIME. The next belief replaces it.
@@ -122,8 +123,8 @@ func (p *player) doubt(what string) {
 }
 
 // compete is what the core does for TryAcquire, without the keeper.
-func (p *player) compete(src *fslock.Source, claim multilock.Claim) error {
-	c, err := src.Contend(context.Background(), sweptName, claim, multilock.Patience{})
+func (p *player) compete(src *fslock.Source, claim source.Claim) error {
+	c, err := src.Contend(context.Background(), sweptName, claim, source.Patience{})
 	if err != nil {
 		return err
 	}
@@ -137,10 +138,10 @@ func (p *player) compete(src *fslock.Source, claim multilock.Claim) error {
 }
 
 // insist tries until it meets a living holder, or an error.
-func insist(c multilock.Contender) (multilock.Lease, error) {
+func insist(c source.Contender) (source.Lease, error) {
 	for range 10 {
 		lease, err := c.Try(context.Background())
-		if !errors.Is(err, multilock.ErrHeld) {
+		if !errors.Is(err, source.ErrHeld) {
 			return lease, err
 		}
 		seen, err := c.Look(context.Background())
@@ -148,13 +149,13 @@ func insist(c multilock.Contender) (multilock.Lease, error) {
 			return nil, err
 		}
 		switch seen.State {
-		case multilock.Held, multilock.Suspect:
+		case source.StateHeld, source.StateSuspect:
 			return nil, &multilock.HeldError{Name: sweptName, Sighting: seen}
-		case multilock.Dead:
+		case source.StateDead:
 			if err := c.Break(context.Background()); err != nil {
 				return nil, err
 			}
-		case multilock.Free:
+		case source.StateFree:
 		}
 	}
 	return nil, errors.New("it is free at every look and held at every attempt")
@@ -166,7 +167,7 @@ func (p *player) renew() error {
 	switch {
 	case err == nil:
 		p.believe("renewed", start)
-	case errors.Is(err, multilock.ErrLost):
+	case errors.Is(err, source.ErrLost):
 		p.doubt("lost at the renewal")
 	}
 	return err
@@ -178,7 +179,7 @@ func (p *player) fence() (err error) {
 	switch {
 	case err == nil:
 		p.believe("fenced", start)
-	case errors.Is(err, multilock.ErrLost):
+	case errors.Is(err, source.ErrLost):
 		p.doubt("lost at the fence")
 	}
 	return err

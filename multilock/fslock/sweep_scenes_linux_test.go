@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // scene is a part of the protocol that is swept: a fault strikes at each of its
@@ -88,11 +88,11 @@ func prepareWait(p *player) error {
 		return err
 	}
 	var err error
-	p.rival, err = p.src.Contend(context.Background(), sweptName, sweptClaim(), multilock.Patience{})
+	p.rival, err = p.src.Contend(context.Background(), sweptName, sweptClaim(), source.Patience{})
 	if err != nil {
 		return err
 	}
-	if _, err := p.rival.Try(context.Background()); !errors.Is(err, multilock.ErrHeld) {
+	if _, err := p.rival.Try(context.Background()); !errors.Is(err, source.ErrHeld) {
 		return err
 	}
 	time.Sleep(sweptTTL / 2)
@@ -127,7 +127,7 @@ func prepareDead(p *player) error {
 	}
 	claim := sweptClaim()
 	claim.Holder.Identity, claim.Job = theDead(p.self), true
-	c, err := p.plain.Contend(context.Background(), sweptName, claim, multilock.Patience{})
+	c, err := p.plain.Contend(context.Background(), sweptName, claim, source.Patience{})
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func prepareLeftover(p *player) error {
 	}
 	claim := sweptClaim()
 	claim.Holder.Identity = theDead(p.self)
-	c, err := p.plain.Contend(context.Background(), sweptName, claim, multilock.Patience{})
+	c, err := p.plain.Contend(context.Background(), sweptName, claim, source.Patience{})
 	if err != nil {
 		return err
 	}
@@ -183,12 +183,12 @@ func playFurtherTry(p *player) error {
 
 func playBreak(p *player) error {
 	var err error
-	p.observer, err = p.src.Observe(context.Background(), sweptName, multilock.Patience{})
+	p.observer, err = p.src.Observe(context.Background(), sweptName, source.Patience{})
 	if err != nil {
 		return err
 	}
 	p.seen, err = p.observer.Look(context.Background())
-	if err != nil || p.seen.State != multilock.Dead {
+	if err != nil || p.seen.State != source.StateDead {
 		return err
 	}
 	return p.observer.Break(context.Background())
@@ -200,6 +200,6 @@ func playSweepLeftovers(p *player) (err error) {
 }
 
 func playAppend(p *player) error {
-	p.event = multilock.Event{Time: time.Now(), What: multilock.Acquired, Name: sweptName, Token: "appended"}
+	p.event = source.Event{Time: time.Now(), What: source.EventAcquired, Name: sweptName, Token: "appended"}
 	return p.src.Append(context.Background(), p.event)
 }

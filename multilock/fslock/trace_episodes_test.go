@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // episodes are the steps of the protocol whose file operations are kept.
@@ -71,7 +71,7 @@ func recordAcquireAfterWait(t *testing.T, r *recorder) {
 	r.warm(t)
 	holder := contendAndTry(t, r.rival, "lock", longClaim())
 	const beat = 2 * time.Millisecond
-	c := contend(t, r.src, "lock", multilock.Claim{TTL: long, Heartbeat: beat})
+	c := contend(t, r.src, "lock", source.Claim{TTL: long, Heartbeat: beat})
 	refuse(t, c)
 	release(t, holder)
 	time.Sleep(beat)
@@ -142,7 +142,7 @@ func recordMarkJob(t *testing.T, r *recorder) {
 	r.record(func() { require.NoError(t, lease.MarkJob(t.Context(), someJob(r.self))) })
 }
 
-func jobClaim() multilock.Claim {
+func jobClaim() source.Claim {
 	claim := longClaim()
 	claim.Job = true
 	return claim
@@ -161,7 +161,7 @@ func recordFenceAgain(t *testing.T, r *recorder) {
 	r.record(func() { require.Greater(t, fence(t, lease), first) })
 }
 
-func fence(t *testing.T, lease multilock.Lease) uint64 {
+func fence(t *testing.T, lease source.Lease) uint64 {
 	t.Helper()
 	number, err := lease.Fence(t.Context())
 	require.NoError(t, err)
@@ -170,45 +170,45 @@ func fence(t *testing.T, lease multilock.Lease) uint64 {
 
 func recordLookFree(t *testing.T, r *recorder) {
 	r.warm(t)
-	o := observe(t, r.src, "lock", multilock.Patience{})
-	r.record(func() { require.Equal(t, multilock.Free, look(t, o).State) })
+	o := observe(t, r.src, "lock", source.Patience{})
+	r.record(func() { require.Equal(t, source.StateFree, look(t, o).State) })
 }
 
 func recordLook(t *testing.T, r *recorder) {
 	r.warm(t)
 	contendAndTry(t, r.rival, "lock", longClaim())
-	o := observe(t, r.src, "lock", multilock.Patience{})
-	r.record(func() { require.Equal(t, multilock.Held, look(t, o).State) })
+	o := observe(t, r.src, "lock", source.Patience{})
+	r.record(func() { require.Equal(t, source.StateHeld, look(t, o).State) })
 }
 
 func recordLookAgain(t *testing.T, r *recorder) {
 	r.warm(t)
 	contendAndTry(t, r.rival, "lock", longClaim())
-	o := observe(t, r.src, "lock", multilock.Patience{})
+	o := observe(t, r.src, "lock", source.Patience{})
 	look(t, o)
-	r.record(func() { require.Equal(t, multilock.Held, look(t, o).State) })
+	r.record(func() { require.Equal(t, source.StateHeld, look(t, o).State) })
 }
 
 func recordLookAfterAChange(t *testing.T, r *recorder) {
 	r.warm(t)
 	lease := contendAndTry(t, r.rival, "lock", jobClaim())
-	o := observe(t, r.src, "lock", multilock.Patience{})
+	o := observe(t, r.src, "lock", source.Patience{})
 	look(t, o)
 	require.NoError(t, lease.MarkJob(t.Context(), someJob(r.self)))
-	r.record(func() { require.Equal(t, multilock.Held, look(t, o).State) })
+	r.record(func() { require.Equal(t, source.StateHeld, look(t, o).State) })
 }
 
 func recordBreak(t *testing.T, r *recorder) {
 	r.warm(t)
 	contendAndTry(t, r.rival, "lock", abandonedBy(theDead(r.self)))
-	o := observe(t, r.src, "lock", multilock.Patience{})
-	require.Equal(t, multilock.Dead, look(t, o).State)
+	o := observe(t, r.src, "lock", source.Patience{})
+	require.Equal(t, source.StateDead, look(t, o).State)
 	r.record(func() { require.NoError(t, o.Break(t.Context())) })
 }
 
 func recordSweep(t *testing.T, r *recorder) {
 	r.warm(t)
-	_, err := r.rival.Contend(t.Context(), "lock", abandonedBy(theDead(r.self)), multilock.Patience{})
+	_, err := r.rival.Contend(t.Context(), "lock", abandonedBy(theDead(r.self)), source.Patience{})
 	require.NoError(t, err)
 	r.record(func() {
 		swept, err := r.src.Sweep(t.Context())
@@ -220,7 +220,7 @@ func recordSweep(t *testing.T, r *recorder) {
 func recordHistory(t *testing.T, r *recorder) {
 	r.warm(t)
 	r.record(func() {
-		e := multilock.Event{Time: time.Now(), What: multilock.Acquired, Name: "lock"}
+		e := source.Event{Time: time.Now(), What: source.EventAcquired, Name: "lock"}
 		require.NoError(t, r.src.Append(t.Context(), e))
 	})
 }
@@ -238,7 +238,7 @@ func recordNames(t *testing.T, r *recorder) {
 func recordCommit(t *testing.T, r *recorder) {
 	r.warm(t)
 	lease := contendAndTry(t, r.src, "lock", longClaim())
-	outcome(t, lease, multilock.ErrNoResult)
+	outcome(t, lease, source.ErrNoResult)
 	r.record(func() { commit(t, lease, 1) })
 }
 
@@ -253,14 +253,14 @@ func recordCommitAgain(t *testing.T, r *recorder) {
 func recordOutcomeFirst(t *testing.T, r *recorder) {
 	r.warm(t)
 	lease := contendAndTry(t, r.src, "lock", longClaim())
-	r.record(func() { outcome(t, lease, multilock.ErrNoResult) })
+	r.record(func() { outcome(t, lease, source.ErrNoResult) })
 }
 
 func recordOutcomeNone(t *testing.T, r *recorder) {
 	r.warm(t)
 	lease := contendAndTry(t, r.src, "lock", longClaim())
-	outcome(t, lease, multilock.ErrNoResult)
-	r.record(func() { outcome(t, lease, multilock.ErrNoResult) })
+	outcome(t, lease, source.ErrNoResult)
+	r.record(func() { outcome(t, lease, source.ErrNoResult) })
 }
 
 func recordOutcome(t *testing.T, r *recorder) {

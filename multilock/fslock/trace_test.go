@@ -13,10 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
@@ -112,17 +112,17 @@ func (r *recorder) record(f func()) {
 	r.faulty.Inject(nil)
 }
 
-func longClaim() multilock.Claim { return multilock.Claim{TTL: long, Heartbeat: long / 10} }
+func longClaim() source.Claim { return source.Claim{TTL: long, Heartbeat: long / 10} }
 
-func contend(t *testing.T, src *fslock.Source, name string, claim multilock.Claim) multilock.Contender {
+func contend(t *testing.T, src *fslock.Source, name string, claim source.Claim) source.Contender {
 	t.Helper()
-	c, err := src.Contend(t.Context(), name, claim, multilock.Patience{})
+	c, err := src.Contend(t.Context(), name, claim, source.Patience{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-func try(t *testing.T, c multilock.Contender) multilock.Lease {
+func try(t *testing.T, c source.Contender) source.Lease {
 	t.Helper()
 	lease, err := c.Try(t.Context())
 	require.NoError(t, err)
@@ -130,13 +130,13 @@ func try(t *testing.T, c multilock.Contender) multilock.Lease {
 	return lease
 }
 
-func refuse(t *testing.T, c multilock.Contender) {
+func refuse(t *testing.T, c source.Contender) {
 	t.Helper()
 	_, err := c.Try(t.Context())
-	require.ErrorIs(t, err, multilock.ErrHeld)
+	require.ErrorIs(t, err, source.ErrHeld)
 }
 
-func contendAndTry(t *testing.T, src *fslock.Source, name string, claim multilock.Claim) multilock.Lease {
+func contendAndTry(t *testing.T, src *fslock.Source, name string, claim source.Claim) source.Lease {
 	t.Helper()
 	c := contend(t, src, name, claim)
 	lease := try(t, c)
@@ -144,7 +144,7 @@ func contendAndTry(t *testing.T, src *fslock.Source, name string, claim multiloc
 	return lease
 }
 
-func release(t *testing.T, lease multilock.Lease) {
+func release(t *testing.T, lease source.Lease) {
 	t.Helper()
 	require.NoError(t, lease.Release(t.Context()))
 }
@@ -166,7 +166,7 @@ func theDead(self process.Identity) process.Identity {
 }
 
 // abandonedBy is the claim of a process that is dead.
-func abandonedBy(dead process.Identity) multilock.Claim {
+func abandonedBy(dead process.Identity) source.Claim {
 	claim := longClaim()
 	claim.Holder.Identity = dead
 	return claim

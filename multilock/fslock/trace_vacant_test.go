@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func requireVacant(t testing.TB, src *fslock.Source, want bool) {
@@ -48,8 +48,8 @@ func recordTidy(t *testing.T, r *recorder) {
 // So is a poll for results.
 func recordRevision(t *testing.T, r *recorder) {
 	r.warm(t)
-	holder := contendAndTry(t, r.rival, "lock", longClaim()).(multilock.Committer)
-	require.NoError(t, holder.Commit(t.Context(), multilock.Result{Attempt: 1}))
+	holder := contendAndTry(t, r.rival, "lock", longClaim()).(source.Committer)
+	require.NoError(t, holder.Commit(t.Context(), source.Result{Attempt: 1}))
 	first, err := r.src.Revision(t.Context())
 	require.NoError(t, err)
 	r.record(func() {

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
-var _ multilock.Group = (*Source)(nil)
+var _ source.Group = (*Source)(nil)
 
-// Vacant implements multilock.Group: it removes the group's directory, which
+// Vacant implements source.Group: it removes the group's directory, which
 // only an empty one lets happen. That is one request that no cache can answer,
 // and whoever wants a lock makes the directory again.
 //
@@ -77,7 +77,7 @@ func (s *Source) listedVacant(ctx context.Context) (bool, error) {
 	return err == nil && len(names) == 0, err
 }
 
-// Tidy implements multilock.Group: a crash between the two removals of a release
+// Tidy implements source.Group: a crash between the two removals of a release
 // leaves the lock's directory, which is empty, and which rmdir removes only while
 // it is. Where Python peers contend an empty directory may be a lock in the
 // making; there it is broken by age.
@@ -107,7 +107,7 @@ func (s *Source) vacantError(err error) error {
 // anyLock subscribes to the news of all locks. No lock can have that name.
 const anyLock = ""
 
-// Wake implements multilock.Group.
+// Wake implements source.Group.
 func (s *Source) Wake() (news <-chan struct{}, stop func()) {
 	group, err := s.presentGroup()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -36,18 +37,18 @@ func TestOpenGroupSurvivesABarrier(t *testing.T) {
 	release := func(l *multilock.Lock) { require.NoError(t, l.Release(t.Context())) }
 	for range 3 {
 		release(acquire(t, src, "a", multilock.Options{}))
-		o := observe(t, src, "b", multilock.Patience{})
-		require.Equal(t, multilock.Free, look(t, o).State)
+		o := observe(t, src, "b", source.Patience{})
+		require.Equal(t, source.StateFree, look(t, o).State)
 		requireVacant(t, barrier, true)
 
 		held := acquire(t, other, "b", multilock.Options{})
-		require.Equal(t, multilock.Held, look(t, o).State)
+		require.Equal(t, source.StateHeld, look(t, o).State)
 		names, err := src.Names(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"b"}, names)
 		requireVacant(t, src, false)
 		_, err = multilock.TryAcquire(t.Context(), src, "b", multilock.Options{})
-		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorIs(t, err, source.ErrHeld)
 		release(held)
 		requireVacant(t, barrier, true)
 	}
@@ -110,13 +111,13 @@ func TestVacantErrors(t *testing.T) {
 		faulty.Inject(denying(kind, syscall.EIO, 1))
 		_, err := src.Vacant(t.Context())
 		require.ErrorIs(t, err, syscall.EIO)
-		require.ErrorAs(t, err, new(*multilock.OpError))
+		require.ErrorAs(t, err, new(*source.OpError))
 		faulty.Inject(nil)
 		requireVacant(t, src, true)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(base, fslock.DefaultGroup), nil, 0o666))
 	_, err := src.Vacant(t.Context())
-	require.ErrorIs(t, err, multilock.ErrInvalid)
+	require.ErrorIs(t, err, source.ErrInvalid)
 }
 
 // A release that crashed between its two removals leaves an empty directory,
@@ -151,10 +152,10 @@ func TestRevisionChangesWithEveryResult(t *testing.T) {
 	}
 	requireRevision(false)
 	lock := acquire(t, writer, "a", multilock.Options{})
-	require.NoError(t, lock.Commit(t.Context(), multilock.Result{Exit: 1, Attempt: 1}))
+	require.NoError(t, lock.Commit(t.Context(), source.Result{Exit: 1, Attempt: 1}))
 	requireRevision(true)
 	requireRevision(false)
-	require.NoError(t, lock.Commit(t.Context(), multilock.Result{Attempt: 2, Final: true}))
+	require.NoError(t, lock.Commit(t.Context(), source.Result{Attempt: 2, Final: true}))
 	requireRevision(true)
 	require.NoError(t, lock.Forget(t.Context()))
 	requireRevision(true)

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func testAcquireReleaseAcquire(p *place) {
 	a, b := p.open(), p.open()
 	p.requireFree(b, "nightly")
 	tokens := map[string]bool{}
-	for _, src := range []multilock.Source{a, b, a} {
+	for _, src := range []source.Source{a, b, a} {
 		lock := p.try(src, "nightly", multilock.Options{})
 		record := lock.Record()
 		require.Equal(p, "nightly", record.Name)
@@ -24,7 +25,7 @@ func testAcquireReleaseAcquire(p *place) {
 		require.Positive(p, lock.Remaining())
 		require.NoError(p, lock.Verify(p.ctx))
 		p.release(lock)
-		require.ErrorIs(p, context.Cause(lock.Context()), multilock.ErrReleased)
+		require.ErrorIs(p, context.Cause(lock.Context()), source.ErrReleased)
 		p.requireFree(a, "nightly")
 	}
 }
@@ -37,7 +38,7 @@ func testHeldNamesTheHolder(p *place) {
 	require.ErrorAs(p, err, &held)
 	require.Equal(p, "nightly", held.Name)
 	seen := held.Sighting
-	require.Equal(p, multilock.Held, seen.State)
+	require.Equal(p, source.StateHeld, seen.State)
 	require.NotEmpty(p, seen.Why)
 	require.Equal(p, lock.Record().Token, seen.Record.Token)
 	require.Equal(p, lock.Record().Holder, seen.Record.Holder)
@@ -47,9 +48,9 @@ func testHeldNamesTheHolder(p *place) {
 	require.Equal(p, "rsync -a /src /dst", seen.Record.Holder.Command)
 	require.Empty(p, seen.Record.Foreign)
 
-	inspected, err := multilock.Inspect(p.ctx, rival, "nightly", multilock.Patience{})
+	inspected, err := multilock.Inspect(p.ctx, rival, "nightly", source.Patience{})
 	require.NoError(p, err)
-	require.Equal(p, multilock.Held, inspected.State)
+	require.Equal(p, source.StateHeld, inspected.State)
 	require.Equal(p, seen.Record, inspected.Record)
 	p.release(lock)
 }
@@ -74,7 +75,7 @@ func testOneOfManyWins(p *place) {
 	close(start)
 	for range rivals {
 		if err := <-results; err != nil {
-			require.ErrorIs(p, err, multilock.ErrHeld)
+			require.ErrorIs(p, err, source.ErrHeld)
 		}
 	}
 	require.Len(p, locks, 1)
@@ -121,7 +122,7 @@ func testCancelledWaiterLeavesNothing(p *place) {
 
 func testContenderLeavesNothing(p *place) {
 	src := p.open()
-	contender, err := src.Contend(p.ctx, "nightly", p.claim(), multilock.Patience{})
+	contender, err := src.Contend(p.ctx, "nightly", p.claim(), source.Patience{})
 	require.NoError(p, err)
 	p.requireNames(p.open())
 	p.requireFree(p.open(), "nightly")
@@ -143,12 +144,12 @@ func testLocksAreIndependent(p *place) {
 // refusals tells when an attempt met a held lock, so that a test can wait for a
 // waiter to be one.
 type refusals struct {
-	multilock.Source
+	source.Source
 	met  chan struct{}
 	once sync.Once
 }
 
-func newRefusals(src multilock.Source) *refusals {
+func newRefusals(src source.Source) *refusals {
 	return &refusals{Source: src, met: make(chan struct{})}
 }
 
@@ -161,8 +162,8 @@ func (r *refusals) await(p *place) {
 	}
 }
 
-// Contend implements multilock.Source.
-func (r *refusals) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+// Contend implements source.Source.
+func (r *refusals) Contend(ctx context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
 	contender, err := r.Source.Contend(ctx, name, claim, patience)
 	if err != nil {
 		return nil, err
@@ -171,13 +172,13 @@ func (r *refusals) Contend(ctx context.Context, name string, claim multilock.Cla
 }
 
 type refused struct {
-	multilock.Contender
+	source.Contender
 	by *refusals
 }
 
-func (c *refused) Try(ctx context.Context) (multilock.Lease, error) {
+func (c *refused) Try(ctx context.Context) (source.Lease, error) {
 	lease, err := c.Contender.Try(ctx)
-	if errors.Is(err, multilock.ErrHeld) {
+	if errors.Is(err, source.ErrHeld) {
 		c.by.once.Do(func() { close(c.by.met) })
 	}
 	return lease, err

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Benchmark measures what a source takes for one lock: to acquire and release it
@@ -50,7 +51,7 @@ func benchmarkRivals(b *testing.B, f Fixture, rivals int) {
 	wg.Wait()
 }
 
-func cycle(ctx context.Context, src multilock.Source) error {
+func cycle(ctx context.Context, src source.Source) error {
 	lock, err := multilock.Acquire(ctx, src, "nightly", multilock.Options{})
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func benchmarkHeld(b *testing.B, f Fixture) {
 	src := open()
 	for b.Loop() {
 		_, err := multilock.TryAcquire(context.Background(), src, "nightly", multilock.Options{})
-		require.ErrorIs(b, err, multilock.ErrHeld)
+		require.ErrorIs(b, err, source.ErrHeld)
 	}
 	require.NoError(b, lock.Release(context.Background()))
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // claimOf is what another process of this host writes; its TTL does not pass
 // during a test.
-func claimOf(id process.Identity) multilock.Claim {
-	return multilock.Claim{Holder: multilock.Holder{Identity: id}, TTL: time.Hour, Heartbeat: time.Minute}
+func claimOf(id process.Identity) source.Claim {
+	return source.Claim{Holder: source.Holder{Identity: id}, TTL: time.Hour, Heartbeat: time.Minute}
 }
 
 func testDeadProcess(p *place) {
@@ -25,11 +26,11 @@ func testDeadProcess(p *place) {
 	p.requireHeld(rival, "nightly", lease.Record().Token)
 
 	holder.end(p)
-	seen, err := multilock.Inspect(p.ctx, rival, "nightly", multilock.Patience{MaxAge: time.Hour})
+	seen, err := multilock.Inspect(p.ctx, rival, "nightly", source.Patience{MaxAge: time.Hour})
 	require.NoError(p, err)
-	require.Equal(p, multilock.Dead, seen.State)
+	require.Equal(p, source.StateDead, seen.State)
 	successor := p.try(rival, "nightly", multilock.Options{})
-	require.ErrorIs(p, lease.Renew(p.ctx), multilock.ErrLost)
+	require.ErrorIs(p, lease.Renew(p.ctx), source.ErrLost)
 	p.release(successor)
 }
 
@@ -38,19 +39,19 @@ func testOwner(p *place) {
 	owner, rival := startChild(p), p.open()
 	lock := p.try(p.open(), "nightly", multilock.Options{Owner: owner.identity})
 	requireHolder(p, owner.identity, lock.Record())
-	seen, err := multilock.Inspect(p.ctx, rival, "nightly", multilock.Patience{})
+	seen, err := multilock.Inspect(p.ctx, rival, "nightly", source.Patience{})
 	require.NoError(p, err)
 	requireHolder(p, owner.identity, seen.Record)
 	require.NoError(p, lock.Verify(p.ctx))
 	owner.end(p)
 	if p.fixture.Deaths {
 		p.release(p.try(rival, "nightly", multilock.Options{}))
-		require.ErrorIs(p, lock.Verify(p.ctx), multilock.ErrLost)
+		require.ErrorIs(p, lock.Verify(p.ctx), source.ErrLost)
 	}
 }
 
 // requireHolder checks who holds a lock, by all that its source has room for.
-func requireHolder(p *place, want process.Identity, record multilock.Record) {
+func requireHolder(p *place, want process.Identity, record source.Record) {
 	p.Helper()
 	if record.Holder.Machine == "" {
 		want.Machine = ""
@@ -73,7 +74,7 @@ func testJobKeepsTheLock(p *place) {
 	rival := p.open()
 	p.requireHeld(rival, "nightly", lease.Record().Token)
 	_, err := multilock.Break(p.ctx, rival, "nightly", multilock.Want{})
-	require.ErrorIs(p, err, multilock.ErrHeld)
+	require.ErrorIs(p, err, source.ErrHeld)
 	require.NoError(p, lease.Renew(p.ctx))
 
 	job.end(p)
@@ -83,14 +84,14 @@ func testJobKeepsTheLock(p *place) {
 		p.Skip("this user cannot see on this host whether a job lives")
 	}
 	p.release(p.wait(rival, "nightly", multilock.Options{}))
-	require.ErrorIs(p, lease.Renew(p.ctx), multilock.ErrLost)
+	require.ErrorIs(p, lease.Renew(p.ctx), source.ErrLost)
 }
 
 // testJobMark notes the group of a job that is not known by anything else.
 func testJobMark(p *place) {
 	if !p.fixture.Marks {
 		lock := p.try(p.open(), "nightly", multilock.Options{})
-		require.ErrorIs(p, lock.MarkJob(p.ctx, process.Group{PGID: 4711}), multilock.ErrUnsupported)
+		require.ErrorIs(p, lock.MarkJob(p.ctx, process.Group{PGID: 4711}), source.ErrUnsupported)
 		require.NoError(p, lock.Verify(p.ctx))
 		return
 	}
@@ -102,7 +103,7 @@ func testJobMark(p *place) {
 	holder.end(p)
 	rival := p.open()
 	p.requireHeld(rival, "nightly", lease.Record().Token)
-	seen, err := multilock.Inspect(p.ctx, rival, "nightly", multilock.Patience{})
+	seen, err := multilock.Inspect(p.ctx, rival, "nightly", source.Patience{})
 	require.NoError(p, err)
 	require.Equal(p, job.group, seen.Record.Group)
 	require.Contains(p, seen.Why, "its job lives")
@@ -114,19 +115,19 @@ func testFences(p *place) {
 	if !p.fixture.Fences {
 		lock := p.try(a, "nightly", multilock.Options{})
 		_, err := lock.Fence(p.ctx)
-		require.ErrorIs(p, err, multilock.ErrUnsupported)
+		require.ErrorIs(p, err, source.ErrUnsupported)
 		require.NoError(p, lock.Verify(p.ctx))
 		return
 	}
 	highest := uint64(0)
-	for _, src := range []multilock.Source{a, b, p.open(), a} {
+	for _, src := range []source.Source{a, b, p.open(), a} {
 		lock := p.try(src, "nightly", multilock.Options{})
 		highest = p.growing(lock, highest)
 		highest = p.growing(lock, highest)
 		highest = p.distinct(lock, highest)
 		p.forced(b, "nightly", lock.Record().Token)
 		_, err := lock.Fence(p.ctx)
-		require.ErrorIs(p, err, multilock.ErrLost)
+		require.ErrorIs(p, err, source.ErrLost)
 	}
 }
 

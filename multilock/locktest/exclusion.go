@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 const (
@@ -27,7 +28,7 @@ func testMutualExclusion(p *place) {
 func testMutualExclusionAfterASilentHolder(p *place) {
 	silent := p.lease(p.open(), "nightly", p.claim())
 	newArena(p).compete(multilock.Options{})
-	require.ErrorIs(p, silent.Renew(p.ctx), multilock.ErrLost)
+	require.ErrorIs(p, silent.Renew(p.ctx), source.ErrLost)
 }
 
 // arena is what the lock protects: a counter that loses counts, and tells of
@@ -82,7 +83,7 @@ func (a *arena) work() error {
 
 type rival struct {
 	*arena
-	src      multilock.Source
+	src      source.Source
 	opt      multilock.Options
 	recorder *Recorder
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Fixture says how to open a lock source, and what it can do.
@@ -15,7 +16,7 @@ type Fixture struct {
 	// Place makes a new, empty place for locks, which ends with the test. Every call
 	// of the function that it returns opens that place once more, as another process
 	// would: all sources of one place see the same locks.
-	Place func(t testing.TB) (open func() multilock.Source)
+	Place func(t testing.TB) (open func() source.Source)
 	// TTL is the time to live in tests that wait for its end, DefaultTTL if 0. The
 	// source must be able to keep a tenth of it apart from nothing.
 	TTL time.Duration
@@ -30,9 +31,9 @@ type Fixture struct {
 	// its TTL has passed.
 	Deaths bool
 	// Timed, if not nil, is Place for a source whose locks are released by time alone
-	// (multilock.Timed), after that period: it is used instead of Place. Such a source
+	// (source.Timed), after that period: it is used instead of Place. Such a source
 	// frees nothing at a release and cannot be broken, and is tested to say so.
-	Timed func(t testing.TB, period time.Duration) (open func() multilock.Source)
+	Timed func(t testing.TB, period time.Duration) (open func() source.Source)
 	// Odd are names that this source must keep apart, Refused those that it must
 	// refuse, beyond those that every source must.
 	Odd, Refused []string
@@ -125,7 +126,7 @@ type place struct {
 	fixture Fixture
 	ttl     time.Duration
 	ctx     context.Context //nolint:containedctx // the test's own
-	open    func() multilock.Source
+	open    func() source.Source
 }
 
 func newPlace(t *testing.T, f Fixture) *place {
@@ -137,7 +138,7 @@ func newPlace(t *testing.T, f Fixture) *place {
 }
 
 // try takes a lock that must be free.
-func (p *place) try(src multilock.Source, name string, opt multilock.Options) *multilock.Lock {
+func (p *place) try(src source.Source, name string, opt multilock.Options) *multilock.Lock {
 	p.Helper()
 	lock, err := multilock.TryAcquire(p.ctx, src, name, opt)
 	require.NoError(p, err)
@@ -146,7 +147,7 @@ func (p *place) try(src multilock.Source, name string, opt multilock.Options) *m
 }
 
 // wait takes a lock that must become free.
-func (p *place) wait(src multilock.Source, name string, opt multilock.Options) *multilock.Lock {
+func (p *place) wait(src source.Source, name string, opt multilock.Options) *multilock.Lock {
 	p.Helper()
 	lock, err := multilock.Acquire(p.ctx, src, name, opt)
 	require.NoError(p, err)
@@ -165,9 +166,9 @@ func (p *place) release(lock *multilock.Lock) {
 }
 
 // lease takes a free lock that nothing renews: a holder that falls silent.
-func (p *place) lease(src multilock.Source, name string, claim multilock.Claim) multilock.Lease {
+func (p *place) lease(src source.Source, name string, claim source.Claim) source.Lease {
 	p.Helper()
-	contender, err := src.Contend(p.ctx, name, claim, multilock.Patience{})
+	contender, err := src.Contend(p.ctx, name, claim, source.Patience{})
 	require.NoError(p, err)
 	lease, err := contender.Try(p.ctx)
 	require.NoError(p, err)
@@ -177,29 +178,29 @@ func (p *place) lease(src multilock.Source, name string, claim multilock.Claim) 
 }
 
 // claim is what a holder with a short TTL writes.
-func (p *place) claim() multilock.Claim {
-	return multilock.Claim{TTL: p.ttl, Heartbeat: p.ttl / 10}
+func (p *place) claim() source.Claim {
+	return source.Claim{TTL: p.ttl, Heartbeat: p.ttl / 10}
 }
 
 // requireHeld checks that a lock is held by the acquisition with this token.
-func (p *place) requireHeld(src multilock.Source, name, token string) {
+func (p *place) requireHeld(src source.Source, name, token string) {
 	p.Helper()
 	_, err := multilock.TryAcquire(p.ctx, src, name, multilock.Options{})
 	var held *multilock.HeldError
 	require.ErrorAs(p, err, &held)
-	require.ErrorIs(p, err, multilock.ErrHeld)
+	require.ErrorIs(p, err, source.ErrHeld)
 	require.Equal(p, name, held.Name)
 	require.Equal(p, token, held.Sighting.Record.Token)
 }
 
-func (p *place) requireFree(src multilock.Source, name string) {
+func (p *place) requireFree(src source.Source, name string) {
 	p.Helper()
-	seen, err := multilock.Inspect(p.ctx, src, name, multilock.Patience{})
+	seen, err := multilock.Inspect(p.ctx, src, name, source.Patience{})
 	require.NoError(p, err)
-	require.Equal(p, multilock.Free, seen.State)
+	require.Equal(p, source.StateFree, seen.State)
 }
 
-func (p *place) requireNames(src multilock.Source, want ...string) {
+func (p *place) requireNames(src source.Source, want ...string) {
 	p.Helper()
 	names, err := src.Names(p.ctx)
 	require.NoError(p, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func testReleaseTwice(p *place) {
@@ -15,19 +16,19 @@ func testReleaseTwice(p *place) {
 	lock := p.try(src, "nightly", multilock.Options{})
 	p.release(lock)
 	successor := p.try(p.open(), "nightly", multilock.Options{})
-	require.ErrorIs(p, lock.Release(p.ctx), multilock.ErrReleased)
-	require.ErrorIs(p, lock.Verify(p.ctx), multilock.ErrReleased)
+	require.ErrorIs(p, lock.Release(p.ctx), source.ErrReleased)
+	require.ErrorIs(p, lock.Verify(p.ctx), source.ErrReleased)
 	require.NoError(p, successor.Verify(p.ctx))
 
 	lease := p.lease(src, "weekly", p.claim())
 	require.NoError(p, lease.Release(p.ctx))
-	require.ErrorIs(p, lease.Release(p.ctx), multilock.ErrReleased)
+	require.ErrorIs(p, lease.Release(p.ctx), source.ErrReleased)
 	require.Error(p, lease.Renew(p.ctx))
 	p.requireFree(src, "weekly")
 }
 
 // forced breaks a lock whose holder lives.
-func (p *place) forced(src multilock.Source, name, token string) {
+func (p *place) forced(src source.Source, name, token string) {
 	p.Helper()
 	seen, err := multilock.Break(p.ctx, src, name, multilock.Want{Alive: true})
 	require.NoError(p, err)
@@ -41,17 +42,17 @@ func testLostToABreak(p *place) {
 	p.requireFree(a, "nightly")
 	successor := p.try(b, "nightly", multilock.Options{})
 
-	require.ErrorIs(p, lock.Verify(p.ctx), multilock.ErrLost)
-	var lost *multilock.LostError
+	require.ErrorIs(p, lock.Verify(p.ctx), source.ErrLost)
+	var lost *source.LostError
 	require.ErrorAs(p, context.Cause(lock.Context()), &lost)
 	require.Equal(p, "nightly", lost.Name)
 	require.Error(p, lost.Err, "the source knows why")
 	require.Zero(p, lock.Remaining())
 	_, err := lock.Fence(p.ctx)
-	require.ErrorIs(p, err, multilock.ErrLost)
+	require.ErrorIs(p, err, source.ErrLost)
 
-	require.ErrorIs(p, lock.Release(p.ctx), multilock.ErrLost)
-	require.ErrorIs(p, lock.Release(p.ctx), multilock.ErrReleased)
+	require.ErrorIs(p, lock.Release(p.ctx), source.ErrLost)
+	require.ErrorIs(p, lock.Release(p.ctx), source.ErrReleased)
 	require.NoError(p, successor.Verify(p.ctx))
 	p.requireHeld(a, "nightly", successor.Record().Token)
 	p.release(successor)
@@ -65,10 +66,10 @@ func testLeaseAfterABreak(p *place) {
 	p.forced(b, "nightly", lease.Record().Token)
 	successor := p.try(b, "nightly", multilock.Options{})
 
-	require.ErrorIs(p, lease.Renew(p.ctx), multilock.ErrLost)
+	require.ErrorIs(p, lease.Renew(p.ctx), source.ErrLost)
 	_, err := lease.Fence(p.ctx)
 	require.Error(p, err)
-	require.ErrorIs(p, lease.Release(p.ctx), multilock.ErrLost)
+	require.ErrorIs(p, lease.Release(p.ctx), source.ErrLost)
 	require.Error(p, lease.Renew(p.ctx))
 	require.NoError(p, lease.Close())
 	require.NoError(p, successor.Verify(p.ctx))
@@ -77,15 +78,15 @@ func testLeaseAfterABreak(p *place) {
 	alone := p.lease(a, "nightly", p.claim())
 	p.forced(b, "nightly", alone.Record().Token)
 	err = alone.Release(p.ctx)
-	if !errors.Is(err, multilock.ErrUnsure) { // a source may not know whether its own request came twice
-		require.ErrorIs(p, err, multilock.ErrLost)
+	if !errors.Is(err, source.ErrUnsure) { // a source may not know whether its own request came twice
+		require.ErrorIs(p, err, source.ErrLost)
 	}
 	p.requireFree(b, "nightly")
 }
 
 func testCloseKeepsTheLock(p *place) {
 	src := p.open()
-	lease := p.lease(src, "nightly", multilock.Claim{TTL: time.Hour, Heartbeat: time.Minute})
+	lease := p.lease(src, "nightly", source.Claim{TTL: time.Hour, Heartbeat: time.Minute})
 	require.NoError(p, lease.Close())
 	require.NoError(p, lease.Close())
 	p.requireHeld(p.open(), "nightly", lease.Record().Token)
@@ -98,11 +99,11 @@ func testBreakSparesTheLiving(p *place) {
 	_, err := multilock.Break(p.ctx, p.open(), "nightly", multilock.Want{})
 	require.ErrorAs(p, err, new(*multilock.HeldError))
 
-	observer := p.observe(p.open(), "nightly", multilock.Patience{})
-	require.ErrorIs(p, observer.Break(p.ctx), multilock.ErrHeld, "nothing was judged yet")
+	observer := p.observe(p.open(), "nightly", source.Patience{})
+	require.ErrorIs(p, observer.Break(p.ctx), source.ErrHeld, "nothing was judged yet")
 	_, err = observer.Look(p.ctx)
 	require.NoError(p, err)
-	require.ErrorIs(p, observer.Break(p.ctx), multilock.ErrHeld)
+	require.ErrorIs(p, observer.Break(p.ctx), source.ErrHeld)
 	require.NoError(p, lock.Verify(p.ctx))
 	p.release(lock)
 }
@@ -119,9 +120,9 @@ func testBreakNeedsTheToken(p *place) {
 	}
 	_, err := multilock.Break(p.ctx, b, "nightly", multilock.Want{Token: lock.Record().Token, Alive: true})
 	require.NoError(p, err)
-	require.ErrorIs(p, lock.Verify(p.ctx), multilock.ErrLost)
+	require.ErrorIs(p, lock.Verify(p.ctx), source.ErrLost)
 	_, err = multilock.Break(p.ctx, b, "nightly", multilock.Want{Token: lock.Record().Token, Alive: true})
-	require.ErrorIs(p, err, multilock.ErrFree)
+	require.ErrorIs(p, err, source.ErrFree)
 }
 
 // testForceReachesOneWhoRenews breaks the lock of a holder who gives signs of life
@@ -142,7 +143,7 @@ func testForceReachesOneWhoRenews(p *place) {
 		}()
 		_, err := multilock.Break(p.ctx, p.open(), "nightly", multilock.Want{Token: lease.Record().Token, Alive: true})
 		require.NoError(p, err)
-		require.ErrorIs(p, <-lost, multilock.ErrLost)
+		require.ErrorIs(p, <-lost, source.ErrLost)
 	}
 	p.requireFree(p.open(), "nightly")
 }
@@ -150,10 +151,10 @@ func testForceReachesOneWhoRenews(p *place) {
 func testFreeLockCannotBeBroken(p *place) {
 	src := p.open()
 	_, err := multilock.Break(p.ctx, src, "nightly", multilock.Want{})
-	require.ErrorIs(p, err, multilock.ErrFree)
+	require.ErrorIs(p, err, source.ErrFree)
 	p.release(p.try(src, "nightly", multilock.Options{}))
 	_, err = multilock.Break(p.ctx, src, "nightly", multilock.Want{Alive: true})
-	require.ErrorIs(p, err, multilock.ErrFree)
+	require.ErrorIs(p, err, source.ErrFree)
 }
 
 // testBreakReachesNoSuccessor judges one lock and breaks when another is in its
@@ -161,27 +162,27 @@ func testFreeLockCannotBeBroken(p *place) {
 func testBreakReachesNoSuccessor(p *place) {
 	a, b := p.open(), p.open()
 	silent := p.lease(a, "nightly", p.claim())
-	late := p.observe(p.open(), "nightly", multilock.Patience{})
-	later := p.observe(p.open(), "nightly", multilock.Patience{})
+	late := p.observe(p.open(), "nightly", source.Patience{})
+	later := p.observe(p.open(), "nightly", source.Patience{})
 	p.watchUntilDead(late)
 	p.watchUntilDead(later)
 
 	require.NoError(p, silent.Renew(p.ctx))
-	require.ErrorIs(p, late.Break(p.ctx), multilock.ErrHeld)
+	require.ErrorIs(p, late.Break(p.ctx), source.ErrHeld)
 	require.NoError(p, silent.Renew(p.ctx))
 
 	p.forced(b, "nightly", silent.Record().Token)
 	successor := p.try(b, "nightly", multilock.Options{})
 	for _, err := range []error{later.Break(p.ctx), late.Force(p.ctx)} {
-		if err != nil && !errors.Is(err, multilock.ErrHeld) {
-			require.ErrorIs(p, err, multilock.ErrFree)
+		if err != nil && !errors.Is(err, source.ErrHeld) {
+			require.ErrorIs(p, err, source.ErrFree)
 		}
 	}
 	require.NoError(p, successor.Verify(p.ctx))
 	p.release(successor)
 }
 
-func (p *place) observe(src multilock.Source, name string, patience multilock.Patience) multilock.Observer {
+func (p *place) observe(src source.Source, name string, patience source.Patience) source.Observer {
 	p.Helper()
 	observer, err := src.Observe(p.ctx, name, patience)
 	require.NoError(p, err)
@@ -190,13 +191,13 @@ func (p *place) observe(src multilock.Source, name string, patience multilock.Pa
 }
 
 // watchUntilDead looks as often as the source asks for.
-func (p *place) watchUntilDead(observer multilock.Observer) multilock.Sighting {
+func (p *place) watchUntilDead(observer source.Observer) source.Sighting {
 	p.Helper()
 	for {
 		seen, err := observer.Look(p.ctx)
 		require.NoError(p, err)
-		require.NotEqual(p, multilock.Free, seen.State)
-		if seen.State == multilock.Dead {
+		require.NotEqual(p, source.StateFree, seen.State)
+		if seen.State == source.StateDead {
 			require.NotEmpty(p, seen.Why)
 			return seen
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // oddNames are names that every source must keep apart: names are data.
@@ -48,11 +49,11 @@ func testRefusedNames(p *place) {
 	src := p.open()
 	for _, name := range append([]string{""}, p.fixture.Refused...) {
 		_, err := multilock.TryAcquire(p.ctx, src, name, multilock.Options{})
-		require.ErrorIs(p, err, multilock.ErrInvalid, "%q", name)
-		_, err = multilock.Inspect(p.ctx, src, name, multilock.Patience{})
-		require.ErrorIs(p, err, multilock.ErrInvalid, "%q", name)
+		require.ErrorIs(p, err, source.ErrInvalid, "%q", name)
+		_, err = multilock.Inspect(p.ctx, src, name, source.Patience{})
+		require.ErrorIs(p, err, source.ErrInvalid, "%q", name)
 		_, err = multilock.Break(p.ctx, src, name, multilock.Want{Alive: true})
-		require.ErrorIs(p, err, multilock.ErrInvalid, "%q", name)
+		require.ErrorIs(p, err, source.ErrInvalid, "%q", name)
 	}
 	p.requireNames(src)
 }
@@ -60,7 +61,7 @@ func testRefusedNames(p *place) {
 func testNames(p *place) {
 	a, b := p.open(), p.open()
 	p.requireNames(a)
-	_, err := multilock.Inspect(p.ctx, a, "nobody", multilock.Patience{})
+	_, err := multilock.Inspect(p.ctx, a, "nobody", source.Patience{})
 	require.NoError(p, err)
 	p.requireNames(a)
 

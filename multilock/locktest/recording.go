@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // ledger opens the place as one that keeps results, and skips the test if it
 // does not.
-func (p *place) ledger() multilock.Ledger {
+func (p *place) ledger() source.Ledger {
 	p.Helper()
-	ledger, ok := p.open().(multilock.Ledger)
+	ledger, ok := p.open().(source.Ledger)
 	if !ok {
 		p.Skip("the source keeps no results")
 	}
@@ -24,23 +25,23 @@ func (p *place) ledger() multilock.Ledger {
 }
 
 // ending is a result as a holder would commit it.
-func ending(lock *multilock.Lock, attempt, exit int) multilock.Result {
+func ending(lock *multilock.Lock, attempt, exit int) source.Result {
 	record := lock.Record()
-	return multilock.Result{
+	return source.Result{
 		Name: record.Name, Token: record.Token, By: record.Holder.Identity, User: "ada", Command: "make all",
 		Exit: exit, Why: "because", Output: "the disk was full", Attempt: attempt, Tick: time.Date(2026, 1, 2, 12, 0, 0, 1, time.UTC), Began: time.Date(2026, 1, 2, 11, 59, 58, 987654321, time.UTC),
 		Start: time.Date(2026, 1, 2, 12, 0, 3, 0, time.UTC), Duration: 90 * time.Second,
 	}
 }
 
-func (p *place) commit(lock *multilock.Lock, attempt, exit int) multilock.Result {
+func (p *place) commit(lock *multilock.Lock, attempt, exit int) source.Result {
 	p.Helper()
 	result := ending(lock, attempt, exit)
 	require.NoError(p, lock.Commit(p.ctx, result))
 	return result
 }
 
-func (p *place) requireOutcome(lock *multilock.Lock, want multilock.Result) {
+func (p *place) requireOutcome(lock *multilock.Lock, want source.Result) {
 	p.Helper()
 	found, err := lock.Outcome(p.ctx)
 	require.NoError(p, err)
@@ -50,15 +51,15 @@ func (p *place) requireOutcome(lock *multilock.Lock, want multilock.Result) {
 func (p *place) requireNoOutcome(lock *multilock.Lock) {
 	p.Helper()
 	_, err := lock.Outcome(p.ctx)
-	require.ErrorIs(p, err, multilock.ErrNoResult)
+	require.ErrorIs(p, err, source.ErrNoResult)
 }
 
 // eventuallyResult waits until a reader sees a result: it may be late.
-func (p *place) eventuallyResult(src multilock.Ledger, want multilock.Result) {
+func (p *place) eventuallyResult(src source.Ledger, want source.Result) {
 	p.Helper()
 	require.Eventually(p, func() bool {
 		found, err := src.Result(p.ctx, want.Name)
-		if !errors.Is(err, multilock.ErrNoResult) && err != nil {
+		if !errors.Is(err, source.ErrNoResult) && err != nil {
 			p.Errorf("read the result: %v", err)
 		}
 		return found == want
@@ -70,7 +71,7 @@ func (p *place) eventuallyResult(src multilock.Ledger, want multilock.Result) {
 func testCommit(p *place) {
 	a, b := p.ledger(), p.ledger()
 	_, err := b.Result(p.ctx, "nightly")
-	require.ErrorIs(p, err, multilock.ErrNoResult)
+	require.ErrorIs(p, err, source.ErrNoResult)
 	names, err := b.Results(p.ctx)
 	require.NoError(p, err)
 	require.Empty(p, names)
@@ -115,7 +116,7 @@ func testForget(p *place) {
 func testCommitAfterABreak(p *place) {
 	a, b := p.ledger(), p.ledger()
 	broken := p.lease(a, "nightly", p.claim())
-	holder, ok := broken.(multilock.Committer)
+	holder, ok := broken.(source.Committer)
 	require.True(p, ok, "a lease of a Ledger is a Committer")
 	p.forced(b, "nightly", broken.Record().Token)
 	lock := p.try(b, "nightly", multilock.Options{})
@@ -124,10 +125,10 @@ func testCommitAfterABreak(p *place) {
 
 	late := want
 	late.Token, late.Exit = broken.Record().Token, 0
-	require.ErrorIs(p, holder.Commit(p.ctx, late), multilock.ErrLost)
-	require.ErrorIs(p, holder.Forget(p.ctx), multilock.ErrLost)
+	require.ErrorIs(p, holder.Commit(p.ctx, late), source.ErrLost)
+	require.ErrorIs(p, holder.Forget(p.ctx), source.ErrLost)
 	_, err := holder.Outcome(p.ctx)
-	require.ErrorIs(p, err, multilock.ErrLost)
+	require.ErrorIs(p, err, source.ErrLost)
 	p.requireOutcome(lock, want)
 	p.release(lock)
 }
@@ -136,12 +137,12 @@ func testCommitAfterTheRelease(p *place) {
 	src := p.ledger()
 	lock := p.try(src, "nightly", multilock.Options{})
 	p.release(lock)
-	require.ErrorIs(p, lock.Commit(p.ctx, ending(lock, 1, 0)), multilock.ErrReleased)
-	require.ErrorIs(p, lock.Forget(p.ctx), multilock.ErrReleased)
+	require.ErrorIs(p, lock.Commit(p.ctx, ending(lock, 1, 0)), source.ErrReleased)
+	require.ErrorIs(p, lock.Forget(p.ctx), source.ErrReleased)
 	_, err := lock.Outcome(p.ctx)
-	require.ErrorIs(p, err, multilock.ErrReleased)
+	require.ErrorIs(p, err, source.ErrReleased)
 	_, err = src.Result(p.ctx, "nightly")
-	require.ErrorIs(p, err, multilock.ErrNoResult)
+	require.ErrorIs(p, err, source.ErrNoResult)
 }
 
 // testResultsOfOddNames: names are data, here too.
@@ -163,7 +164,7 @@ func testResultsOfOddNames(p *place) {
 	}, watchdog, time.Millisecond)
 	for _, name := range append([]string{""}, p.fixture.Refused...) {
 		_, err := reader.Result(p.ctx, name)
-		require.ErrorIs(p, err, multilock.ErrInvalid, "%q", name)
+		require.ErrorIs(p, err, source.ErrInvalid, "%q", name)
 	}
 }
 
@@ -194,14 +195,14 @@ func testOneOfManyRuns(p *place) {
 	}
 }
 
-func (p *place) runOnce(src multilock.Ledger, name string) (ran bool) {
+func (p *place) runOnce(src source.Ledger, name string) (ran bool) {
 	lock, err := multilock.Acquire(p.ctx, src, name, multilock.Options{Poll: 10 * time.Millisecond})
 	if err != nil {
 		p.Errorf("acquire: %v", err)
 		return false
 	}
 	_, err = lock.Outcome(p.ctx)
-	if errors.Is(err, multilock.ErrNoResult) {
+	if errors.Is(err, source.ErrNoResult) {
 		ran, err = true, lock.Commit(p.ctx, ending(lock, 1, 0))
 	}
 	if err := errors.Join(err, lock.Release(p.ctx)); err != nil {
@@ -212,11 +213,11 @@ func (p *place) runOnce(src multilock.Ledger, name string) (ran bool) {
 
 // testTimekeeper: all see one clock, and it does not stand still.
 func testTimekeeper(p *place) {
-	a, ok := p.open().(multilock.Timekeeper)
+	a, ok := p.open().(source.Timekeeper)
 	if !ok {
 		p.Skip("the source has no clock")
 	}
-	b := p.open().(multilock.Timekeeper)
+	b := p.open().(source.Timekeeper)
 	first, err := a.Now(p.ctx)
 	require.NoError(p, err)
 	require.Eventually(p, func() bool {

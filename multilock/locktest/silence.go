@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 )
 
 // silences is for how many TTLs the tests watch what must not die.
@@ -16,8 +17,8 @@ const silences = 3
 func testSilentHolderLosesTheLock(p *place) {
 	silent := p.lease(p.open(), "nightly", p.claim())
 	successor := p.wait(p.open(), "nightly", multilock.Options{})
-	require.ErrorIs(p, silent.Renew(p.ctx), multilock.ErrLost)
-	require.ErrorIs(p, silent.Release(p.ctx), multilock.ErrLost)
+	require.ErrorIs(p, silent.Renew(p.ctx), source.ErrLost)
+	require.ErrorIs(p, silent.Release(p.ctx), source.ErrLost)
 	require.NoError(p, successor.Verify(p.ctx))
 	p.release(successor)
 }
@@ -26,30 +27,30 @@ func testSilentHolderLosesTheLock(p *place) {
 // less patience.
 func testSilenceWithinMaxAge(p *place) {
 	p.lease(p.open(), "nightly", p.claim())
-	patient := p.observe(p.open(), "nightly", multilock.Patience{MaxAge: time.Hour})
+	patient := p.observe(p.open(), "nightly", source.Patience{MaxAge: time.Hour})
 	for start := boottime.Now(); start.Elapsed() < silences*p.ttl; p.pause(p.ttl / 10) {
 		seen, err := patient.Look(p.ctx)
 		require.NoError(p, err)
-		require.Equal(p, multilock.Held, seen.State)
+		require.Equal(p, source.StateHeld, seen.State)
 	}
-	p.watchUntilDead(p.observe(p.open(), "nightly", multilock.Patience{MaxAge: p.ttl / 2}))
-	require.ErrorIs(p, patient.Break(p.ctx), multilock.ErrHeld)
+	p.watchUntilDead(p.observe(p.open(), "nightly", source.Patience{MaxAge: p.ttl / 2}))
+	require.ErrorIs(p, patient.Break(p.ctx), source.ErrHeld)
 }
 
 // testRenewedLockIsNeverDead renews before every look. Whatever time passes in
 // between, one sign of life is there to be seen.
 func testRenewedLockIsNeverDead(p *place) {
 	lease := p.lease(p.open(), "nightly", p.claim())
-	rival, err := p.open().Contend(p.ctx, "nightly", p.claim(), multilock.Patience{})
+	rival, err := p.open().Contend(p.ctx, "nightly", p.claim(), source.Patience{})
 	require.NoError(p, err)
 	for start := boottime.Now(); start.Elapsed() < silences*p.ttl; p.pause(p.ttl / 10) {
 		require.NoError(p, lease.Renew(p.ctx))
 		seen, err := rival.Look(p.ctx)
 		require.NoError(p, err)
-		require.Contains(p, []multilock.State{multilock.Held, multilock.Suspect}, seen.State, seen.Why)
-		require.ErrorIs(p, rival.Break(p.ctx), multilock.ErrHeld)
+		require.Contains(p, []source.State{source.StateHeld, source.StateSuspect}, seen.State, seen.Why)
+		require.ErrorIs(p, rival.Break(p.ctx), source.ErrHeld)
 		_, err = rival.Try(p.ctx)
-		require.ErrorIs(p, err, multilock.ErrHeld)
+		require.ErrorIs(p, err, source.ErrHeld)
 	}
 	require.NoError(p, rival.Close())
 	require.NoError(p, lease.Release(p.ctx))
@@ -88,7 +89,7 @@ func testDetached(p *place) {
 
 	left := p.try(a, "nightly", multilock.Options{TTL: time.Hour, Detached: true})
 	require.NoError(p, left.Detach())
-	require.ErrorIs(p, left.Release(p.ctx), multilock.ErrReleased)
+	require.ErrorIs(p, left.Release(p.ctx), source.ErrReleased)
 	p.requireHeld(b, "nightly", left.Record().Token)
 	p.forced(b, "nightly", left.Record().Token)
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // SwapEvent is one line of what a process says of its swaps of a register, and its
@@ -36,7 +36,7 @@ func SwapAnswer(value string, old []byte, number uint64, err error) SwapEvent {
 		return e
 	}
 	e.Op, e.Error = "fail", err.Error()
-	if errors.Is(err, multilock.ErrUnsure) {
+	if errors.Is(err, source.ErrUnsure) {
 		e.Op = "unsure"
 	}
 	return e

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // timedTests are for a source whose locks are released by time alone. What it
@@ -53,7 +54,7 @@ func runTimed(t *testing.T, f Fixture) {
 			t.Parallel()
 			period := test.need(f)
 			here := f
-			here.Place = func(t testing.TB) func() multilock.Source { return f.Timed(t, period) }
+			here.Place = func(t testing.TB) func() source.Source { return f.Timed(t, period) }
 			test.run(newPlace(t, here))
 		})
 	}
@@ -90,7 +91,7 @@ func testTimedOneOfManyWins(p *place) {
 			won++
 			continue
 		}
-		require.ErrorIs(p, err, multilock.ErrHeld)
+		require.ErrorIs(p, err, source.ErrHeld)
 	}
 	require.Equal(p, 1, won)
 }
@@ -101,9 +102,9 @@ func testTimedReleaseFreesNothing(p *place) {
 	src := p.open()
 	lock := p.try(src, "nightly", multilock.Options{})
 	p.release(lock)
-	require.ErrorIs(p, context.Cause(lock.Context()), multilock.ErrReleased)
-	require.ErrorIs(p, lock.Release(p.ctx), multilock.ErrReleased)
-	require.ErrorIs(p, lock.Verify(p.ctx), multilock.ErrReleased)
+	require.ErrorIs(p, context.Cause(lock.Context()), source.ErrReleased)
+	require.ErrorIs(p, lock.Release(p.ctx), source.ErrReleased)
+	require.ErrorIs(p, lock.Verify(p.ctx), source.ErrReleased)
 	p.requireHeld(src, "nightly", lock.Record().Token)
 	p.requireHeld(p.open(), "nightly", lock.Record().Token)
 
@@ -120,16 +121,16 @@ func testTimedLockCannotBeBroken(p *place) {
 	_, err = multilock.Break(p.ctx, b, "nightly", multilock.Want{Token: "another", Alive: true})
 	require.ErrorAs(p, err, new(*multilock.HeldError))
 	_, err = multilock.Break(p.ctx, b, "nightly", multilock.Want{Alive: true})
-	require.ErrorIs(p, err, multilock.ErrUnsupported)
+	require.ErrorIs(p, err, source.ErrUnsupported)
 	_, err = multilock.Break(p.ctx, b, "nobody", multilock.Want{Alive: true})
-	require.ErrorIs(p, err, multilock.ErrFree)
+	require.ErrorIs(p, err, source.ErrFree)
 
-	observer := p.observe(b, "nightly", multilock.Patience{})
-	require.ErrorIs(p, observer.Break(p.ctx), multilock.ErrHeld)
+	observer := p.observe(b, "nightly", source.Patience{})
+	require.ErrorIs(p, observer.Break(p.ctx), source.ErrHeld)
 	require.NoError(p, lock.Verify(p.ctx))
 	p.requireHeld(b, "nightly", lock.Record().Token)
-	for _, trait := range []multilock.Trait{multilock.BreakByEvidence, multilock.BreakByForce, multilock.PromptRelease} {
-		promise, ok := multilock.PromiseOf(b, trait)
+	for _, trait := range []source.Trait{source.TraitBreakByEvidence, source.TraitBreakByForce, source.TraitPromptRelease} {
+		promise, ok := source.PromiseOf(b, trait)
 		require.True(p, ok && !promise.Kept, "what it cannot do, it has to say: %s", trait)
 	}
 }
@@ -156,15 +157,15 @@ func testTimedEnd(p *place) {
 	case <-p.ctx.Done():
 		require.Fail(p, "the lock's context never ended")
 	}
-	var lost *multilock.LostError
+	var lost *source.LostError
 	require.ErrorAs(p, context.Cause(lock.Context()), &lost)
-	require.ErrorIs(p, lost, multilock.ErrOver)
+	require.ErrorIs(p, lost, source.ErrOver)
 	require.Zero(p, lock.Remaining())
-	require.ErrorIs(p, lock.Verify(p.ctx), multilock.ErrLost)
+	require.ErrorIs(p, lock.Verify(p.ctx), source.ErrLost)
 	_, err := lock.Fence(p.ctx)
-	require.ErrorIs(p, err, multilock.ErrLost)
-	require.ErrorIs(p, lock.Release(p.ctx), multilock.ErrOver)
-	require.ErrorIs(p, lock.Release(p.ctx), multilock.ErrReleased)
+	require.ErrorIs(p, err, source.ErrLost)
+	require.ErrorIs(p, lock.Release(p.ctx), source.ErrOver)
+	require.ErrorIs(p, lock.Release(p.ctx), source.ErrReleased)
 }
 
 func testTimedRenewalProlongsNothing(p *place) {
@@ -174,29 +175,29 @@ func testTimedRenewalProlongsNothing(p *place) {
 	for err == nil {
 		over := ends.Elapsed() >= 0
 		if err = lease.Renew(p.ctx); over {
-			require.ErrorIs(p, err, multilock.ErrLost)
+			require.ErrorIs(p, err, source.ErrLost)
 		}
 		p.pause(time.Millisecond)
 	}
-	require.ErrorIs(p, err, multilock.ErrOver)
+	require.ErrorIs(p, err, source.ErrOver)
 	require.GreaterOrEqual(p, ends.Elapsed(), time.Duration(0), "it was over before its time")
-	require.ErrorIs(p, lease.Release(p.ctx), multilock.ErrLost)
-	require.ErrorIs(p, lease.Renew(p.ctx), multilock.ErrReleased)
+	require.ErrorIs(p, lease.Release(p.ctx), source.ErrLost)
+	require.ErrorIs(p, lease.Renew(p.ctx), source.ErrReleased)
 }
 
 // timed takes a lock that nothing renews. On a machine that stood still while it
 // was taken it was over at once, and is taken again.
-func (p *place) timed(src multilock.Source, name string) multilock.Timed {
+func (p *place) timed(src source.Source, name string) source.Timed {
 	p.Helper()
-	contender, err := src.Contend(p.ctx, name, p.claim(), multilock.Patience{})
+	contender, err := src.Contend(p.ctx, name, p.claim(), source.Patience{})
 	require.NoError(p, err)
 	lease, err := contender.Try(p.ctx)
-	for ; errors.Is(err, multilock.ErrHeld); lease, err = contender.Try(p.ctx) {
+	for ; errors.Is(err, source.ErrHeld); lease, err = contender.Try(p.ctx) {
 		p.pause(p.ttl / 20)
 	}
 	require.NoError(p, err)
 	require.NoError(p, contender.Close())
-	timed, ok := lease.(multilock.Timed)
+	timed, ok := lease.(source.Timed)
 	require.True(p, ok, "a lease that ends by time says when")
 	return timed
 }
@@ -206,7 +207,7 @@ func (p *place) timed(src multilock.Source, name string) multilock.Timed {
 func testTimedSuccessor(p *place) {
 	silent, released := p.timed(p.open(), "nightly"), p.timed(p.open(), "weekly")
 	if err := released.Release(p.ctx); err != nil {
-		require.ErrorIs(p, err, multilock.ErrOver) // the machine stood still for so long
+		require.ErrorIs(p, err, source.ErrOver) // the machine stood still for so long
 	}
 	p.wait(p.open(), "nightly", multilock.Options{})
 	require.Positive(p, silent.Ends().Elapsed(), "two had the lock at the same time")
@@ -249,7 +250,7 @@ func (r rival) timedRound() error {
 }
 
 func unlessOver(err error) error {
-	if errors.Is(err, multilock.ErrOver) {
+	if errors.Is(err, source.ErrOver) {
 		return nil
 	}
 	return err
@@ -258,10 +259,10 @@ func unlessOver(err error) error {
 // testTimedFreeAgain: whoever watches for long enough learns that nobody has it.
 func testTimedFreeAgain(p *place) {
 	lease := p.timed(p.open(), "nightly")
-	observer := p.observe(p.open(), "nightly", multilock.Patience{})
-	seen := multilock.Sighting{State: multilock.Held}
-	for seen.State != multilock.Free {
-		require.NotEqual(p, multilock.Dead, seen.State)
+	observer := p.observe(p.open(), "nightly", source.Patience{})
+	seen := source.Sighting{State: source.StateHeld}
+	for seen.State != source.StateFree {
+		require.NotEqual(p, source.StateDead, seen.State)
 		p.pause(seen.Next)
 		var err error
 		seen, err = observer.Look(p.ctx)

@@ -6,8 +6,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // steps numbers the changes that a holder makes under its lock. Each has a number
@@ -62,7 +62,7 @@ func (l *lease) carryOut(ctx context.Context, op string, update bson.D, done fun
 			return l.lost()
 		case err == nil:
 			made, err := l.wasMade(ctx, done)
-			if made || errors.Is(err, multilock.ErrLost) {
+			if made || errors.Is(err, source.ErrLost) {
 				return err
 			}
 			doubt = errors.Join(doubt, err)
@@ -72,7 +72,7 @@ func (l *lease) carryOut(ctx context.Context, op string, update bson.D, done fun
 			doubt, l.steps.blur = err, true
 		}
 	}
-	return errors.Join(multilock.ErrUnsure, l.src.opError(ctx, op, l.record.Name, doubt))
+	return errors.Join(source.ErrUnsure, l.src.opError(ctx, op, l.record.Name, doubt))
 }
 
 // wasMade reads what became of a change that found nothing to change. It notes the
@@ -91,7 +91,7 @@ func (l *lease) wasMade(ctx context.Context, done func(bson.Raw) bool) (bool, er
 	return false, l.lost()
 }
 
-// MarkJob implements multilock.Lease.
+// MarkJob implements source.Lease.
 func (l *lease) MarkJob(ctx context.Context, job process.Group) error {
 	mark, err := toBSON(job)
 	if err != nil {

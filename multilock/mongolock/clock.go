@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 )
 
 // serverClock reads the primary's clock. The times in the documents come from it,
@@ -50,9 +50,9 @@ func (c *serverClock) carried(age time.Duration) (now time.Time, ok bool) {
 	return c.time.Add(passed), passed < age
 }
 
-var _ multilock.Timekeeper = (*Source)(nil)
+var _ source.Timekeeper = (*Source)(nil)
 
-// Now implements multilock.Timekeeper: the time of the primary. After a failover it
+// Now implements source.Timekeeper: the time of the primary. After a failover it
 // is another server's, so the servers of a set need clocks that agree.
 func (s *Source) Now(ctx context.Context) (time.Time, error) {
 	if _, err := s.ready(ctx); err != nil {

@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 )
 
 // contender is one contender's attempts at one lock. Each attempt has a token of
@@ -18,13 +18,13 @@ import (
 // must not bring a lock back to life that was given up, or broken, since.
 type contender struct {
 	observer
-	claim   multilock.Claim
+	claim   source.Claim
 	doubted []string // tokens of attempts that may still be carried out
 	inPlace string   // one of them, which a look found in place
 }
 
-// Contend implements multilock.Source.
-func (s *Source) Contend(ctx context.Context, name string, claim multilock.Claim, patience multilock.Patience) (multilock.Contender, error) {
+// Contend implements source.Source.
+func (s *Source) Contend(ctx context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (s *Source) Contend(ctx context.Context, name string, claim multilock.Claim
 }
 
 // identify says whose claim it is. No process stands for a lock that nobody renews.
-func (s *Source) identify(claim *multilock.Claim) {
+func (s *Source) identify(claim *source.Claim) {
 	if claim.Holder.Host != "" {
 		return
 	}
@@ -46,8 +46,8 @@ func (s *Source) identify(claim *multilock.Claim) {
 	}
 }
 
-// Try implements multilock.Contender.
-func (c *contender) Try(ctx context.Context) (multilock.Lease, error) {
+// Try implements source.Contender.
+func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 	if token := c.inPlace; token != "" {
 		c.inPlace = ""
 		if lease, err := c.adopt(ctx, token, nil); !errors.Is(err, errAgain) {
@@ -56,7 +56,7 @@ func (c *contender) Try(ctx context.Context) (multilock.Lease, error) {
 	}
 	var err error
 	for range maxDoubts {
-		var lease multilock.Lease
+		var lease source.Lease
 		if lease, err = c.attempt(ctx); !errors.Is(err, errAgain) {
 			return lease, err
 		}
@@ -72,7 +72,7 @@ var errAgain = errors.New("the connection is lost again and again")
 
 // attempt is the one upsert that takes a lock. A document of that _id which is not
 // free makes it a duplicate.
-func (c *contender) attempt(ctx context.Context) (multilock.Lease, error) {
+func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
 	token, err := newToken()
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (c *contender) attempt(ctx context.Context) (multilock.Lease, error) {
 	case err == nil:
 		return c.src.newLease(c.name, token, c.claim, start), nil
 	case taken(err):
-		return nil, multilock.ErrHeld
+		return nil, source.ErrHeld
 	case !inDoubt(err):
 		return nil, c.src.opError(ctx, "acquire", c.name, err)
 	}
@@ -116,33 +116,33 @@ func (c *contender) acquisition(token string) (bson.D, error) {
 // adopt learns what became of an attempt whose reply was lost. It gives a sign of
 // life under the attempt's token: if that finds the lock, it is held, and silence
 // counts from now on. The error is errAgain if the attempt is not in place.
-func (c *contender) adopt(ctx context.Context, token string, cause error) (multilock.Lease, error) {
+func (c *contender) adopt(ctx context.Context, token string, cause error) (source.Lease, error) {
 	lease := c.src.newLease(c.name, token, c.claim, boottime.Now())
 	err := lease.beat(ctx, c.src.timeout)
 	switch {
 	case err == nil:
 		c.settle(token)
 		return lease, nil
-	case errors.Is(err, multilock.ErrLost):
+	case errors.Is(err, source.ErrLost):
 		return nil, errAgain
 	}
-	return nil, errors.Join(multilock.ErrUnsure, c.src.opError(ctx, "acquire", c.name, errors.Join(cause, err)))
+	return nil, errors.Join(source.ErrUnsure, c.src.opError(ctx, "acquire", c.name, errors.Join(cause, err)))
 }
 
 func (c *contender) settle(token string) {
 	c.doubted = slices.DeleteFunc(c.doubted, func(doubted string) bool { return doubted == token })
 }
 
-// Wake implements multilock.Contender: nobody tells.
+// Wake implements source.Contender: nobody tells.
 func (c *contender) Wake() <-chan struct{} { return nil }
 
-// Look implements multilock.Observer. Finding an attempt of its own in place it
+// Look implements source.Observer. Finding an attempt of its own in place it
 // reports the lock as free: the next Try will verify and take it.
-func (c *contender) Look(ctx context.Context) (multilock.Sighting, error) {
+func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
 	seen, err := c.observer.Look(ctx)
-	if err == nil && seen.State != multilock.Free && slices.Contains(c.doubted, c.doc.token()) {
+	if err == nil && seen.State != source.StateFree && slices.Contains(c.doubted, c.doc.token()) {
 		c.inPlace = c.doc.token()
-		return multilock.Sighting{State: multilock.Free, Age: multilock.Unknown, Silence: multilock.Unknown}, nil
+		return source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown}, nil
 	}
 	return seen, err
 }

@@ -8,8 +8,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The fields of a lock's document. _id and locked are those of the recipe that
@@ -93,11 +93,11 @@ func unknownWhy(locked bson.RawValue) string {
 	if locked.Type == 0 {
 		return "a document of that name is in the collection, and is not a lock"
 	}
-	return fmt.Sprintf("its field locked is %s, which says nothing", multilock.Printable(multilock.Shorten(locked.String(), multilock.MaxUser)))
+	return fmt.Sprintf("its field locked is %s, which says nothing", source.Printable(source.Shorten(locked.String(), source.MaxUser)))
 }
 
 func (h held) check() string {
-	switch limit := multilock.MaxTTL.Milliseconds(); {
+	switch limit := source.MaxTTL.Milliseconds(); {
 	case h.Version != recordVersion:
 		return fmt.Sprintf("its record has format %d, this multilock knows %d", h.Version, recordVersion)
 	case h.TTL <= 0 || h.TTL > limit || h.Heartbeat < 0 || h.Heartbeat > h.TTL:
@@ -124,12 +124,12 @@ func (d document) token() string {
 	return token
 }
 
-func (d document) record() multilock.Record {
-	r := multilock.Record{Name: d.name, Foreign: d.why}
+func (d document) record() source.Record {
+	r := source.Record{Name: d.name, Foreign: d.why}
 	if r.Foreign != "" {
 		return r
 	}
-	var holder multilock.Holder
+	var holder source.Holder
 	if err := fromBSON(d.held.Holder, &holder); err != nil || holder.Host == "" {
 		r.Foreign = "its record does not say who holds it"
 		return r
@@ -137,8 +137,8 @@ func (d document) record() multilock.Record {
 	if len(d.held.Group) > 0 && fromBSON(d.held.Group, &r.Group) != nil {
 		r.Group = process.Group{} // it proves nothing
 	}
-	r.Token, r.Prepared = multilock.Printable(d.token()), d.held.Prepared
-	r.Claim = multilock.Claim{
+	r.Token, r.Prepared = source.Printable(d.token()), d.held.Prepared
+	r.Claim = source.Claim{
 		Holder: holder.Printable(), TTL: milliseconds(d.held.TTL), Heartbeat: milliseconds(d.held.Heartbeat), Job: d.held.Job,
 	}
 	return r
@@ -147,7 +147,7 @@ func (d document) record() multilock.Record {
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // claimed is what an acquisition sets.
-func claimed(token string, claim multilock.Claim) (bson.D, error) {
+func claimed(token string, claim source.Claim) (bson.D, error) {
 	holder, err := toBSON(claim.Holder.Bounded())
 	if err != nil {
 		return nil, err

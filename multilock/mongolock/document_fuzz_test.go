@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // FuzzDocument: whatever is in the collection, a document is free, or it is held: by
 // somebody who is known, or by somebody unknown.
 func FuzzDocument(f *testing.F) {
-	claim := multilock.Claim{Holder: multilock.Holder{Identity: process.Identity{Host: "h1", PID: 7}}, TTL: time.Minute, Heartbeat: time.Second}
+	claim := source.Claim{Holder: source.Holder{Identity: process.Identity{Host: "h1", PID: 7}}, TTL: time.Minute, Heartbeat: time.Second}
 	set, err := claimed("token", claim)
 	require.NoError(f, err)
 	for _, seed := range []bson.D{
@@ -60,8 +60,8 @@ func unfolded(set bson.D) bson.D {
 }
 
 func TestClaimComesBack(t *testing.T) {
-	claim := multilock.Claim{
-		Holder: multilock.Holder{
+	claim := source.Claim{
+		Holder: source.Holder{
 			Identity: process.Identity{Host: "h1", Machine: "m", Boot: "b", Namespace: "n", PID: 7, Start: 1 << 50}, User: "ada", Command: "rsync $x",
 		},
 		TTL: time.Minute, Heartbeat: time.Second, Job: true,

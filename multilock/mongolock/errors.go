@@ -9,7 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Error codes of the server
@@ -28,7 +28,7 @@ const (
 // refused, or was never sent.
 func inDoubt(err error) bool {
 	switch {
-	case err == nil, unsent(err), errors.Is(err, mongo.ErrNoDocuments), errors.Is(err, multilock.ErrInvalid):
+	case err == nil, unsent(err), errors.Is(err, mongo.ErrNoDocuments), errors.Is(err, source.ErrInvalid):
 		return false
 	}
 	var written mongo.WriteException
@@ -101,14 +101,14 @@ func taken(err error) bool {
 // opError names the step in which err came up, and what to do about it. If the
 // caller's time was over, that is a cause, too.
 func (s *server) opError(ctx context.Context, op, name string, err error) error {
-	if err == nil || errors.Is(err, multilock.ErrInvalid) {
+	if err == nil || errors.Is(err, source.ErrInvalid) {
 		return err
 	}
 	plain := explained(err)
 	if over := context.Cause(ctx); over != nil && !errors.Is(err, over) {
 		plain = fmt.Errorf("%w: %w", over, plain)
 	}
-	return &multilock.OpError{Source: "mongolock", Op: op, Name: name, Err: plain, Hint: s.hint(err)}
+	return &source.OpError{Source: "mongolock", Op: op, Name: name, Err: plain, Hint: s.hint(err)}
 }
 
 // unreachable is a server selection error in words for people: the hosts, and what

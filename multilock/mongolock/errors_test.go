@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func TestInDoubt(t *testing.T) {
@@ -27,7 +27,7 @@ func TestInDoubt(t *testing.T) {
 		"anything else":                   {errors.New("?"), true},
 		"no server was found":             {fmt.Errorf("x: %w", topology.ServerSelectionError{Wrapped: context.DeadlineExceeded}), false},
 		"no document was found":           {mongo.ErrNoDocuments, false},
-		"ours":                            {&multilock.InvalidError{}, false},
+		"ours":                            {&source.InvalidError{}, false},
 		"a duplicate":                     {mongo.WriteException{WriteErrors: refused}, false},
 		"a duplicate of findAndModify":    {mongo.CommandError{Code: 11000}, false},
 		"a duplicate, not confirmed":      {mongo.WriteException{WriteErrors: refused, WriteConcernError: unconfirmed}, true},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/mongolock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A service lets each user publish one thing at a time, whichever of its instances
@@ -27,7 +28,7 @@ func Example() {
 
 	publish := func(ctx context.Context, user string) error {
 		lock, err := multilock.TryAcquire(ctx, locks, user, multilock.Options{User: user, Command: "publish"})
-		if errors.Is(err, multilock.ErrHeld) {
+		if errors.Is(err, source.ErrHeld) {
 			return fmt.Errorf("one thing at a time: %w", err)
 		}
 		if err != nil {

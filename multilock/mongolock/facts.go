@@ -8,7 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // facts are what the server says about itself. They are asked for once.
@@ -133,7 +133,7 @@ func unfit(spec mongo.CollectionSpecification) string {
 }
 
 func (s *server) refuse(why string) error {
-	return &multilock.InvalidError{What: "source", Got: s.public, Why: why}
+	return &source.InvalidError{What: "source", Got: s.public, Why: why}
 }
 
 // makeIndex makes the index that finds the locks that are held, and the results, of

@@ -8,10 +8,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
-// Fence implements multilock.Lease: the number is a counter in the lock's document,
+// Fence implements source.Lease: the number is a counter in the lock's document,
 // which stays when the lock is released or broken. Drawing one is a sign of life. A
 // number whose reply was lost is nobody's.
 func (l *lease) Fence(ctx context.Context) (uint64, error) {
@@ -22,7 +22,7 @@ func (l *lease) Fence(ctx context.Context) (uint64, error) {
 	}
 	number, ok := doc.Lookup(fenceField).AsInt64OK()
 	if !ok || number <= 0 {
-		return 0, &multilock.OpError{
+		return 0, &source.OpError{
 			Source: "mongolock", Op: op, Name: l.record.Name, Err: errNoNumber,
 			Hint: "somebody else has written there; set it to a number larger than any that was used",
 		}

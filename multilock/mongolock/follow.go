@@ -9,7 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // follower reads the pages of a history one after the other.
@@ -20,14 +20,14 @@ type follower struct {
 	read  int   // how many of its events were read
 }
 
-// Follow implements multilock.Journal.
-func (s *Source) Follow(since time.Time) multilock.Follower {
+// Follow implements source.Journal.
+func (s *Source) Follow(since time.Time) source.Follower {
 	return &follower{src: s, since: since}
 }
 
-// Next implements multilock.Follower. If there is nothing new, that takes one
+// Next implements source.Follower. If there is nothing new, that takes one
 // request.
-func (f *follower) Next(ctx context.Context) ([]multilock.Event, error) {
+func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
 	facts, err := f.src.ready(ctx)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (f *follower) find(ctx context.Context, facts facts) (page, error) {
 
 // take notes how far the history was read. A page whose count is not that of its
 // events was written by somebody else: the count decides whether there is more.
-func (f *follower) take(found page) []multilock.Event {
+func (f *follower) take(found page) []source.Event {
 	number, skip := f.src.pageNumber(found.id), f.read
 	if number != f.page {
 		skip = 0
@@ -79,5 +79,5 @@ func (f *follower) take(found page) []multilock.Event {
 	return found.since(skip, f.since)
 }
 
-// Close implements multilock.Follower.
+// Close implements source.Follower.
 func (f *follower) Close() error { return nil }

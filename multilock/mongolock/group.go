@@ -5,12 +5,12 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
-var _ multilock.Group = (*Source)(nil)
+var _ source.Group = (*Source)(nil)
 
-// Vacant implements multilock.Group, with one query that looks for a lock that is
+// Vacant implements source.Group, with one query that looks for a lock that is
 // not free. It sees everything that was acknowledged before. All tokens of a group
 // lie next to each other in an index; that none is there is found out in one step,
 // and so at one instant. (A group without that index is read document by document,
@@ -31,16 +31,16 @@ func (s *Source) Vacant(ctx context.Context) (bool, error) {
 	return vacant && err == nil, s.opError(ctx, "ask whether the lock group is empty", "", err)
 }
 
-// Wake implements multilock.Group: nobody tells.
+// Wake implements source.Group: nobody tells.
 func (s *Source) Wake() (news <-chan struct{}, stop func()) { return nil, func() {} }
 
-// Tidy implements multilock.Group: a lock is one document, so that a crash leaves
+// Tidy implements source.Group: a lock is one document, so that a crash leaves
 // nothing beside it.
 func (s *Source) Tidy(_ context.Context, name string) error { return CheckName(name) }
 
-var _ multilock.Changes = (*Source)(nil)
+var _ source.Changes = (*Source)(nil)
 
-// Revision implements multilock.Changes: the sum of counters that every commit and
+// Revision implements source.Changes: the sum of counters that every commit and
 // every removal adds one to. It needs no clock.
 func (s *Source) Revision(ctx context.Context) (string, error) {
 	f, err := s.ready(ctx)

@@ -15,7 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The history of a group is a row of pages, documents of the collection
@@ -64,11 +64,11 @@ type writer struct {
 // begun once more.
 const remembered = time.Minute
 
-var _ multilock.Journal = (*Source)(nil)
+var _ source.Journal = (*Source)(nil)
 
-// Record implements multilock.Journal. An event whose reply is lost is recorded
+// Record implements source.Journal. An event whose reply is lost is recorded
 // once more: it may be there twice.
-func (s *Source) Record(ctx context.Context, events []multilock.Event) error {
+func (s *Source) Record(ctx context.Context, events []source.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (s *Source) Record(ctx context.Context, events []multilock.Event) error {
 }
 
 // append adds events to the last page.
-func (s *Source) append(ctx context.Context, events []multilock.Event) error {
+func (s *Source) append(ctx context.Context, events []source.Event) error {
 	update, err := addition(events)
 	if err != nil {
 		return err
@@ -115,11 +115,11 @@ func (s *Source) append(ctx context.Context, events []multilock.Event) error {
 }
 
 // addition is the update that adds events to a page.
-func addition(events []multilock.Event) (bson.D, error) {
+func addition(events []source.Event) (bson.D, error) {
 	var list bson.A
 	var last time.Time
 	for _, e := range events {
-		e.Command, e.Why = multilock.Shorten(e.Command, multilock.MaxCommand), multilock.Shorten(e.Why, maxWhy)
+		e.Command, e.Why = source.Shorten(e.Command, source.MaxCommand), source.Shorten(e.Why, maxWhy)
 		document, err := toBSON(e)
 		if err != nil {
 			return nil, err
@@ -199,13 +199,13 @@ func (s *Source) pagesFrom(number int64) bson.D {
 	}}}
 }
 
-// History implements multilock.Chronicle, oldest first.
-func (s *Source) History(ctx context.Context, since time.Time) ([]multilock.Event, error) {
+// History implements source.Chronicle, oldest first.
+func (s *Source) History(ctx context.Context, since time.Time) ([]source.Event, error) {
 	f, err := s.ready(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var events []multilock.Event
+	var events []source.Event
 	err = s.repeat(ctx, s.timeout, func(ctx context.Context) (err error) {
 		events, err = s.pages(ctx, f, since)
 		return err
@@ -213,19 +213,19 @@ func (s *Source) History(ctx context.Context, since time.Time) ([]multilock.Even
 	if err != nil {
 		return nil, s.opError(ctx, "read the history", "", err)
 	}
-	slices.SortStableFunc(events, func(a, b multilock.Event) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
+	slices.SortStableFunc(events, func(a, b source.Event) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
 	return events, nil
 }
 
 // pages reads the events of all pages.
-func (s *Source) pages(ctx context.Context, f facts, since time.Time) ([]multilock.Event, error) {
+func (s *Source) pages(ctx context.Context, f facts, since time.Time) ([]source.Event, error) {
 	filter := append(s.pagesFrom(1), bson.E{Key: lastField, Value: bson.D{{Key: "$gte", Value: since.Truncate(time.Millisecond)}}})
 	found, err := s.reading(historySuffix, f, settled).Find(ctx, filter, options.Find().SetSort(bson.D{{Key: idField, Value: 1}}))
 	if err != nil {
 		return nil, err
 	}
 	defer found.Close(ctx) //nolint:errcheck // only read from
-	var events []multilock.Event
+	var events []source.Event
 	for found.Next(ctx) {
 		events = append(events, readPage(found.Current).since(0, since)...)
 	}
@@ -234,11 +234,11 @@ func (s *Source) pages(ctx context.Context, f facts, since time.Time) ([]multilo
 
 // since are the page's events behind the first few, from a moment on. What cannot be
 // understood is left out.
-func (p page) since(skip int, moment time.Time) []multilock.Event {
-	var events []multilock.Event
+func (p page) since(skip int, moment time.Time) []source.Event {
+	var events []source.Event
 	for _, value := range p.events[min(skip, len(p.events)):] {
 		raw, _ := value.DocumentOK()
-		var e multilock.Event
+		var e source.Event
 		if fromBSON(raw, &e) == nil && !e.Time.Before(moment) {
 			events = append(events, e)
 		}
@@ -247,8 +247,8 @@ func (p page) since(skip int, moment time.Time) []multilock.Event {
 }
 
 // brokeEvent says that this process broke the lock of a record.
-func (s *Source) brokeEvent(r multilock.Record, why string) multilock.Event {
-	return multilock.Event{
-		Time: time.Now(), What: multilock.Broke, Name: r.Name, Token: r.Token, By: s.self, User: s.user, Holder: &r.Holder, Why: why,
+func (s *Source) brokeEvent(r source.Record, why string) source.Event {
+	return source.Event{
+		Time: time.Now(), What: source.EventBroke, Name: r.Name, Token: r.Token, By: s.self, User: s.user, Holder: &r.Holder, Why: why,
 	}
 }

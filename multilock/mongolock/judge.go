@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // evidence is all that a verdict rests on.
 type evidence struct {
-	record multilock.Record
+	record source.Record
 	// holder and job are what this host knows of the processes. That a job is Gone is
 	// said only of all that carries the lock's token, not of its process group alone.
 	holder, job process.Evidence
 	// silence is the time since the last sign of life by the server's clock, or
-	// multilock.Unknown.
+	// source.Unknown.
 	silence time.Duration
 	// unchanged is for how long this observer has seen no sign of life, by its own
 	// clock; watched is the part of it in which no sample was missing.
@@ -25,7 +25,7 @@ type evidence struct {
 
 // verdict is what the evidence says.
 type verdict struct {
-	state multilock.State
+	state source.State
 	why   string
 	next  time.Duration
 }
@@ -51,11 +51,11 @@ func judge(e evidence) verdict {
 	case e.record.Foreign != "":
 		// Nothing in such a document tells one holding from the next, so that it looked
 		// the same twice is no evidence of anything.
-		return verdict{multilock.Held, e.record.Foreign + "; only break --force can clear it", distantGlance}
+		return verdict{source.StateHeld, e.record.Foreign + "; only break --force can clear it", distantGlance}
 	case e.job.Life == process.Alive:
-		return verdict{multilock.Held, "its job lives: " + e.job.Why, glance}
+		return verdict{source.StateHeld, "its job lives: " + e.job.Why, glance}
 	case e.holder.Life == process.Gone && (!e.record.Job || e.job.Life == process.Gone):
-		return verdict{state: multilock.Dead, why: processesWhy(e)}
+		return verdict{state: source.StateDead, why: processesWhy(e)}
 	case e.record.Heartbeat == 0:
 		return judgeUnrenewed(e)
 	}
@@ -72,13 +72,13 @@ func judgeSilence(e evidence) verdict {
 	told := fmt.Sprintf("no sign of life for %s, with a limit of %s", silent.Round(time.Millisecond), limit)
 	switch {
 	case e.unchanged >= limit && e.watched >= window:
-		return verdict{state: multilock.Dead, why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.unchanged.Round(time.Millisecond))}
+		return verdict{state: source.StateDead, why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.unchanged.Round(time.Millisecond))}
 	case e.silence < -clockSlack:
-		return verdict{multilock.Suspect, "its last sign of life lies in the future: the server's clock was set back; watching it for " + limit.String(), watchNext(window)}
+		return verdict{source.StateSuspect, "its last sign of life lies in the future: the server's clock was set back; watching it for " + limit.String(), watchNext(window)}
 	case silent < limit:
-		return verdict{multilock.Held, aliveWhy(e), heldNext(e, limit-silent)}
+		return verdict{source.StateHeld, aliveWhy(e), heldNext(e, limit-silent)}
 	}
-	return verdict{multilock.Suspect, fmt.Sprintf("%s by the server's clock; watching it for that time", told), watchNext(window)}
+	return verdict{source.StateSuspect, fmt.Sprintf("%s by the server's clock; watching it for that time", told), watchNext(window)}
 }
 
 // judgeUnrenewed is for a lock that is held for a time, whether or not its holder
@@ -88,11 +88,11 @@ func judgeUnrenewed(e evidence) verdict {
 	silent := max(e.silence, e.unchanged)
 	switch {
 	case silent < limit:
-		return verdict{multilock.Held, fmt.Sprintf("it is held for %s without being renewed", e.record.TTL), heldNext(e, limit-silent)}
+		return verdict{source.StateHeld, fmt.Sprintf("it is held for %s without being renewed", e.record.TTL), heldNext(e, limit-silent)}
 	case e.watched < window:
-		return verdict{multilock.Suspect, fmt.Sprintf("its time of %s is over; watching it for %s", limit, window), watchNext(window)}
+		return verdict{source.StateSuspect, fmt.Sprintf("its time of %s is over; watching it for %s", limit, window), watchNext(window)}
 	}
-	return verdict{state: multilock.Dead, why: fmt.Sprintf("its time of %s is over", limit)}
+	return verdict{state: source.StateDead, why: fmt.Sprintf("its time of %s is over", limit)}
 }
 
 func aliveWhy(e evidence) string {

@@ -6,24 +6,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // known is what is seen of a holder with a TTL of a minute, on another host.
 func known(change func(*evidence)) evidence {
-	e := evidence{record: multilock.Record{Token: "t"}}
+	e := evidence{record: source.Record{Token: "t"}}
 	e.record.TTL, e.record.Heartbeat = time.Minute, 6*time.Second
 	change(&e)
 	return e
 }
 
 func TestJudge(t *testing.T) {
-	const held, suspect, dead = multilock.Held, multilock.Suspect, multilock.Dead
+	const held, suspect, dead = source.StateHeld, source.StateSuspect, source.StateDead
 	gone, alive := process.Evidence{Life: process.Gone, Why: "it is gone"}, process.Evidence{Life: process.Alive, Why: "it lives"}
 	for name, test := range map[string]struct {
 		change func(*evidence)
-		want   multilock.State
+		want   source.State
 	}{
 		"seen just now":      {func(*evidence) {}, held},
 		"silent for a while": {func(e *evidence) { e.silence, e.unchanged, e.watched = 59*time.Second, 59*time.Second, 59*time.Second }, held},
@@ -33,7 +33,7 @@ func TestJudge(t *testing.T) {
 		"watched for the whole ttl":                            {func(e *evidence) { e.silence, e.unchanged, e.watched = time.Minute, time.Minute, time.Minute }, dead},
 		"watched for the whole ttl, by a clock that says less": {func(e *evidence) { e.silence, e.unchanged, e.watched = 0, time.Minute, time.Minute }, dead},
 		"watched for the whole ttl, without a server's clock": {func(e *evidence) {
-			e.silence, e.unchanged, e.watched = multilock.Unknown, time.Minute, time.Minute
+			e.silence, e.unchanged, e.watched = source.Unknown, time.Minute, time.Minute
 		}, dead},
 		"the server was away until just now": {func(e *evidence) { e.silence, e.unchanged, e.watched = time.Hour, time.Hour, 8*time.Second }, suspect},
 		"it has been back for a while":       {func(e *evidence) { e.silence, e.unchanged, e.watched = time.Hour, time.Hour, 9*time.Second }, dead},
@@ -80,6 +80,6 @@ func TestLooksLeaveNoGap(t *testing.T) {
 // A record with a tiny heartbeat has nobody ask the server without a pause.
 func TestLooksLeaveTheServerInPeace(t *testing.T) {
 	e := known(func(e *evidence) { e.record.Heartbeat, e.silence = 1, time.Hour })
-	require.Equal(t, multilock.Suspect, judge(e).state)
+	require.Equal(t, source.StateSuspect, judge(e).state)
 	require.GreaterOrEqual(t, judge(e).next, leastGlance)
 }

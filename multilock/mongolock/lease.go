@@ -8,14 +8,14 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 )
 
 // lease is a lock that is held. Every write has its token in the filter.
 type lease struct {
 	src    *Source
-	record multilock.Record
+	record source.Record
 	since  boottime.Instant
 
 	changing sync.Mutex // one change at a time; guards steps
@@ -26,16 +26,16 @@ type lease struct {
 	settled error // why the lease has ended, nil if it has not
 }
 
-func (s *Source) newLease(name, token string, claim multilock.Claim, since boottime.Instant) *lease {
-	return &lease{src: s, record: multilock.Record{Name: name, Token: token, Claim: claim}, since: since}
+func (s *Source) newLease(name, token string, claim source.Claim, since boottime.Instant) *lease {
+	return &lease{src: s, record: source.Record{Name: name, Token: token, Claim: claim}, since: since}
 }
 
-var _ multilock.Lease = (*lease)(nil)
+var _ source.Lease = (*lease)(nil)
 
-// Record implements multilock.Lease.
-func (l *lease) Record() multilock.Record { return l.record }
+// Record implements source.Lease.
+func (l *lease) Record() source.Record { return l.record }
 
-// Since implements multilock.Lease.
+// Since implements source.Lease.
 func (l *lease) Since() boottime.Instant { return l.since }
 
 // mine finds the document while this lease holds the lock.
@@ -47,7 +47,7 @@ func (l *lease) mine(more ...bson.E) bson.D {
 // some hundred milliseconds. A lock whose TTL is below four seconds has fewer tries.
 const minRenewal = time.Second
 
-// Renew implements multilock.Lease. A renewal that takes long is given up, so that
+// Renew implements source.Lease. A renewal that takes long is given up, so that
 // the next one can be tried on another connection before the tenure is over.
 func (l *lease) Renew(ctx context.Context) error {
 	if err := l.ended(); err != nil {
@@ -95,7 +95,7 @@ func (s *server) updateWithin(ctx context.Context, limit time.Duration, filter, 
 	return s.update(limited, filter, change)
 }
 
-// Release implements multilock.Lease.
+// Release implements source.Lease.
 func (l *lease) Release(ctx context.Context) error {
 	if err := l.ended(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (l *lease) Release(ctx context.Context) error {
 	case !freed:
 		return l.end(l.lost())
 	}
-	_ = l.end(multilock.ErrReleased)
+	_ = l.end(source.ErrReleased)
 	return nil
 }
 
@@ -162,7 +162,7 @@ func (l *lease) wasFreed(ctx context.Context) (bool, error) {
 var errGone = errors.New("its token is not in the document any more: the lock was broken or removed")
 
 func (l *lease) lost() error {
-	return &multilock.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errGone}
+	return &source.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errGone}
 }
 
 // ended says why the lease has ended.
@@ -180,10 +180,10 @@ func (l *lease) end(why error) error {
 	return why
 }
 
-// Close implements multilock.Lease.
+// Close implements source.Lease.
 func (l *lease) Close() error {
 	if l.ended() == nil {
-		_ = l.end(multilock.ErrReleased)
+		_ = l.end(source.ErrReleased)
 	}
 	return nil
 }

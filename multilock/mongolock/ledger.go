@@ -8,14 +8,14 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The last result of a name is a field of the lock's own document, and is written
 // under the condition that the lock is the writer's. So nobody can take the lock
 // and not see it.
 
-var _ multilock.Committer = (*lease)(nil)
+var _ source.Committer = (*lease)(nil)
 
 // resultVersion is that of the record's format. A reader refuses later ones.
 const resultVersion = 1
@@ -23,14 +23,14 @@ const resultVersion = 1
 // resultWire is what is stored of a result.
 type resultWire struct {
 	Version int `json:"v"`
-	multilock.Result
+	source.Result
 }
 
-// Commit implements multilock.Committer.
-func (l *lease) Commit(ctx context.Context, r multilock.Result) error {
+// Commit implements source.Committer.
+func (l *lease) Commit(ctx context.Context, r source.Result) error {
 	const op = "commit the result"
-	r.Command, r.User = multilock.Shorten(r.Command, multilock.MaxCommand), multilock.Shorten(r.User, multilock.MaxUser)
-	r.Why, r.Output = multilock.Shorten(r.Why, maxWhy), multilock.Shorten(r.Output, maxWhy)
+	r.Command, r.User = source.Shorten(r.Command, source.MaxCommand), source.Shorten(r.User, source.MaxUser)
+	r.Why, r.Output = source.Shorten(r.Why, maxWhy), source.Shorten(r.Output, maxWhy)
 	document, err := toBSON(resultWire{Version: resultVersion, Result: r})
 	if err != nil {
 		return l.src.opError(ctx, op, l.record.Name, err)
@@ -45,34 +45,34 @@ func (l *lease) Commit(ctx context.Context, r multilock.Result) error {
 	})
 }
 
-// Forget implements multilock.Committer.
+// Forget implements source.Committer.
 func (l *lease) Forget(ctx context.Context) error {
 	return l.change(ctx, "forget the result", nil, bson.D{{Key: resultField, Value: ""}}, func(bson.Raw) bool { return false })
 }
 
-// Outcome implements multilock.Committer. It is a sign of life that brings the
+// Outcome implements source.Committer. It is a sign of life that brings the
 // document along: one command shows the result, and that the lock is still held.
-func (l *lease) Outcome(ctx context.Context) (multilock.Result, error) {
+func (l *lease) Outcome(ctx context.Context) (source.Result, error) {
 	doc, err := l.fetch(ctx, "ask for the result", living())
 	if err != nil {
-		return multilock.Result{}, err
+		return source.Result{}, err
 	}
 	return readResult(l.record.Name, doc)
 }
 
-// Result implements multilock.Ledger.
-func (s *Source) Result(ctx context.Context, name string) (multilock.Result, error) {
+// Result implements source.Ledger.
+func (s *Source) Result(ctx context.Context, name string) (source.Result, error) {
 	if err := CheckName(name); err != nil {
-		return multilock.Result{}, err
+		return source.Result{}, err
 	}
 	doc, err := s.read(ctx, name, settled)
 	if err != nil {
-		return multilock.Result{}, s.opError(ctx, "read the result", name, err)
+		return source.Result{}, s.opError(ctx, "read the result", name, err)
 	}
 	return readResult(name, doc.raw)
 }
 
-// Results implements multilock.Ledger.
+// Results implements source.Ledger.
 func (s *Source) Results(ctx context.Context) ([]string, error) {
 	return s.list(ctx, "list the results", everChanged(), bson.E{Key: resultField, Value: bson.D{{Key: "$exists", Value: true}}})
 }
@@ -84,34 +84,34 @@ func everChanged() bson.E {
 
 // readResult takes the result out of a lock's document. What cannot be understood
 // becomes a result with Foreign set, whose job counts as run.
-func readResult(name string, doc bson.Raw) (multilock.Result, error) {
+func readResult(name string, doc bson.Raw) (source.Result, error) {
 	value, err := doc.LookupErr(resultField)
 	if doc == nil || err != nil {
-		return multilock.Result{}, multilock.ErrNoResult
+		return source.Result{}, source.ErrNoResult
 	}
 	raw, _ := value.DocumentOK()
 	r, err := decodeResult(raw)
 	if err != nil {
-		r = multilock.Result{Foreign: err.Error()}
+		r = source.Result{Foreign: err.Error()}
 	}
 	r.Name = name
 	return r, nil
 }
 
-func decodeResult(raw bson.Raw) (multilock.Result, error) {
+func decodeResult(raw bson.Raw) (source.Result, error) {
 	var w resultWire
 	if err := fromBSON(raw, &w); err != nil {
-		return multilock.Result{}, errors.New("it is not a record of multilock")
+		return source.Result{}, errors.New("it is not a record of multilock")
 	}
 	switch {
 	case w.Version != resultVersion:
-		return multilock.Result{}, fmt.Errorf("it has format %d, this multilock knows %d", w.Version, resultVersion)
+		return source.Result{}, fmt.Errorf("it has format %d, this multilock knows %d", w.Version, resultVersion)
 	case w.Token == "" || w.By.Host == "" || w.Attempt < 1 || w.Foreign != "":
-		return multilock.Result{}, errors.New("its record lacks its token, host or attempt")
+		return source.Result{}, errors.New("its record lacks its token, host or attempt")
 	}
 	r := w.Result
 	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why, &r.Output} {
-		*text = multilock.Printable(*text)
+		*text = source.Printable(*text)
 	}
 	return r, nil
 }

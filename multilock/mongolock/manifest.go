@@ -8,24 +8,24 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The manifest of a group is a document of the collection COLLECTION.groups, which
 // is inserted once and never changed.
 
-var _ multilock.Register = (*Source)(nil)
+var _ source.ManifestStore = (*Source)(nil)
 
 const manifestField = "manifest"
 
 // maxManifest leaves room in a document, which has a limit of 16 MiB.
 const maxManifest = 16<<20 - 4<<10
 
-// Publish implements multilock.Register. The one command that inserts the manifest
+// Publish implements source.ManifestStore. The one command that inserts the manifest
 // where there is none returns the one that is there then.
 func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	if len(manifest) > maxManifest {
-		return nil, &multilock.InvalidError{
+		return nil, &source.InvalidError{
 			What: "manifest", Got: fmt.Sprintf("%d bytes", len(manifest)),
 			Why: "a MongoDB document holds 16 MB; split the list, one group for each part",
 		}
@@ -58,7 +58,7 @@ func (s *Source) publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	return current, nil
 }
 
-// Retract implements multilock.Register.
+// Retract implements source.ManifestStore.
 func (s *Source) Retract(ctx context.Context) error {
 	if _, err := s.ready(ctx); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Options say where the locks live.
@@ -38,12 +38,12 @@ type Source struct {
 }
 
 var (
-	_ multilock.Ledger      = (*Source)(nil)
-	_ multilock.NameChecker = (*Source)(nil)
+	_ source.Ledger      = (*Source)(nil)
+	_ source.NameChecker = (*Source)(nil)
 )
 
 // Open prepares to use the locks of a group. It does not talk to the server: the
-// first call that needs it does. The error is multilock.ErrInvalid for a place or a
+// first call that needs it does. The error is source.ErrInvalid for a place or a
 // group that cannot be used.
 func Open(opt Options) (*Source, error) {
 	if opt.Group != "" {
@@ -54,7 +54,7 @@ func Open(opt Options) (*Source, error) {
 	if opt.Self == (process.Identity{}) {
 		self, err := process.Self()
 		if err != nil {
-			return nil, &multilock.OpError{Source: "mongolock", Op: "find out who this process is", Err: err}
+			return nil, &source.OpError{Source: "mongolock", Op: "find out who this process is", Err: err}
 		}
 		opt.Self = self
 	}
@@ -75,10 +75,10 @@ func (s *Source) Self() process.Identity { return s.self }
 // Group is the name of the lock group, "" for the default one.
 func (s *Source) Group() string { return s.group }
 
-// CheckName implements multilock.NameChecker.
+// CheckName implements source.NameChecker.
 func (s *Source) CheckName(name string) error { return CheckName(name) }
 
-// Names implements multilock.Source.
+// Names implements source.Source.
 func (s *Source) Names(ctx context.Context) ([]string, error) {
 	return s.list(ctx, "list the locks", isHeld())
 }
@@ -149,7 +149,7 @@ func (s *Source) read(ctx context.Context, name string, c consistency) (document
 func newToken() (string, error) {
 	id, err := uuid.NewRandom()
 	if err != nil {
-		return "", &multilock.OpError{Source: "mongolock", Op: "draw a random token", Err: err}
+		return "", &source.OpError{Source: "mongolock", Op: "draw a random token", Err: err}
 	}
 	return id.String(), nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // maxName is the longest name of a lock or a group, in bytes.
@@ -36,7 +36,7 @@ func checkElement(what, name string) error {
 	default:
 		return nil
 	}
-	return &multilock.InvalidError{What: what, Got: name, Why: why}
+	return &source.InvalidError{What: what, Got: name, Why: why}
 }
 
 // id is the _id of a lock. In the default group it is the name.

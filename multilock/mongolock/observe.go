@@ -6,10 +6,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
-	"github.com/multilock/go/multilock/watch"
+	"github.com/multilock/go/multilock/source"
 )
 
 // observer watches one lock. What it breaks is what it saw last, and nothing else.
@@ -19,14 +18,14 @@ type observer struct {
 	maxAge time.Duration
 
 	doc     document // of the last look
-	record  multilock.Record
-	watch   watch.Watch[sign]
+	record  source.Record
+	watch   source.Watch[sign]
 	verdict verdict
 	usual   time.Duration // what the quickest look took, 0 before the first
 }
 
-// Observe implements multilock.Source.
-func (s *Source) Observe(ctx context.Context, name string, patience multilock.Patience) (multilock.Observer, error) {
+// Observe implements source.Source.
+func (s *Source) Observe(ctx context.Context, name string, patience source.Patience) (source.Observer, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -37,37 +36,37 @@ func (s *Source) Observe(ctx context.Context, name string, patience multilock.Pa
 	return &o, nil
 }
 
-func (s *Source) newObserver(name string, patience multilock.Patience) observer {
+func (s *Source) newObserver(name string, patience source.Patience) observer {
 	return observer{src: s, name: name, maxAge: patience.MaxAge, doc: document{name: name}}
 }
 
-// Look implements multilock.Observer.
-func (o *observer) Look(ctx context.Context) (multilock.Sighting, error) {
+// Look implements source.Observer.
+func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	start := boottime.Now()
 	doc, err := o.src.read(ctx, o.name, settled)
 	if err != nil {
 		o.watch.Interrupt()
-		return multilock.Sighting{}, o.src.opError(ctx, "look", o.name, err)
+		return source.Sighting{}, o.src.opError(ctx, "look", o.name, err)
 	}
 	if took := start.Elapsed(); o.usual == 0 || took < o.usual {
 		o.usual = took
 	}
 	o.doc = doc
 	if doc.free() {
-		o.watch, o.record, o.verdict = watch.Watch[sign]{}, multilock.Record{}, verdict{}
-		return multilock.Sighting{State: multilock.Free, Age: multilock.Unknown, Silence: multilock.Unknown, Why: "nobody holds it"}, nil
+		o.watch, o.record, o.verdict = source.Watch[sign]{}, source.Record{}, verdict{}
+		return source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown, Why: "nobody holds it"}, nil
 	}
 	o.record = doc.record()
 	o.watch.Add(doc.sign(), start, limitsFor(o.record.Heartbeat, min(o.usual, o.record.TTL/4)))
 	e := o.evidence(ctx, clockCarried)
-	if o.verdict = judge(e); o.verdict.state == multilock.Suspect {
+	if o.verdict = judge(e); o.verdict.state == source.StateSuspect {
 		e = o.evidence(ctx, clockFresh)
 		o.verdict = judge(e)
 	}
-	if o.verdict.state != multilock.Held || e.holder.Life == process.Gone {
+	if o.verdict.state != source.StateHeld || e.holder.Life == process.Gone {
 		o.lookForJob(&e)
 	}
-	return multilock.Sighting{
+	return source.Sighting{
 		State: o.verdict.state, Record: o.record, Age: o.age(ctx), Silence: told(e.silence),
 		Why: o.verdict.why, Next: o.verdict.next,
 	}, nil
@@ -103,11 +102,11 @@ func (o *observer) lookForJob(e *evidence) {
 // be read the observer's own has to do.
 func (o *observer) sinceServer(ctx context.Context, moment time.Time, age time.Duration) time.Duration {
 	if o.record.Foreign != "" || moment.IsZero() {
-		return multilock.Unknown
+		return source.Unknown
 	}
 	now, err := o.src.clock.now(ctx, o.src, age)
 	if err != nil {
-		return multilock.Unknown
+		return source.Unknown
 	}
 	passed := now.Sub(moment)
 	if passed < 0 && passed > -clockSlack {
@@ -122,36 +121,36 @@ func (o *observer) age(ctx context.Context) time.Duration {
 
 // told is a time as people are told it: the server's clock may have been set back.
 func told(passed time.Duration) time.Duration {
-	if passed == multilock.Unknown {
-		return multilock.Unknown
+	if passed == source.Unknown {
+		return source.Unknown
 	}
 	return max(passed, 0)
 }
 
-// Break implements multilock.Observer. The filter has the token and the count of
+// Break implements source.Observer. The filter has the token and the count of
 // the last look: another holder, or one that has shown life since, is out of reach.
 func (o *observer) Break(ctx context.Context) error {
-	if o.verdict.state != multilock.Dead {
-		return multilock.ErrHeld
+	if o.verdict.state != source.StateDead {
+		return source.ErrHeld
 	}
 	dead, why := o.record, o.verdict.why
 	broken, err := o.remove(ctx, bson.E{Key: beatsField, Value: o.watch.Last().beats})
 	if broken {
 		// The lock is broken; that the history could not be written is no reason to say
 		// anything else.
-		_ = o.src.Record(ctx, []multilock.Event{o.src.brokeEvent(dead, why)})
+		_ = o.src.Record(ctx, []source.Event{o.src.brokeEvent(dead, why)})
 	}
 	return err
 }
 
-// Force implements multilock.Observer. It leaves the history to its caller, who
+// Force implements source.Observer. It leaves the history to its caller, who
 // knows why. A document without a field locked is somebody's data, and stays.
 func (o *observer) Force(ctx context.Context) error {
 	if o.doc.free() {
-		return multilock.ErrFree
+		return source.ErrFree
 	}
 	if o.doc.locked.Type == 0 {
-		return &multilock.InvalidError{What: "lock name", Got: o.name, Why: o.record.Foreign + "; choose another name, or another collection"}
+		return &source.InvalidError{What: "lock name", Got: o.name, Why: o.record.Foreign + "; choose another name, or another collection"}
 	}
 	_, err := o.remove(ctx)
 	return err
@@ -190,11 +189,11 @@ func (o *observer) missed(ctx context.Context, doubted bool) (broken bool, err e
 		return false, o.src.opError(ctx, "break", o.name, err)
 	}
 	if !now.free() && now.locked.Equal(o.doc.locked) {
-		return false, multilock.ErrHeld
+		return false, source.ErrHeld
 	}
 	mark, _ := now.raw.Lookup(brokenField).StringValueOK()
 	return doubted && mark != "" && mark == o.doc.token(), nil
 }
 
-// Close implements multilock.Observer.
+// Close implements source.Observer.
 func (o *observer) Close() error { return nil }

@@ -8,7 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // DefaultTimeout is how long one command may take, the search for a primary
@@ -42,7 +42,7 @@ type address struct {
 }
 
 // CheckURL says whether Open could use the URL. It asks nobody, except the DNS for
-// mongodb+srv. The error is a *multilock.InvalidError, without any secret.
+// mongodb+srv. The error is a *source.InvalidError, without any secret.
 func CheckURL(text string) error {
 	at, err := parseURL(text)
 	if err != nil {
@@ -102,9 +102,9 @@ func (a address) clientOptions() (*options.ClientOptions, error) {
 	if strings.Contains(a.bare, "?") || err == nil {
 		return nil, invalidURL(a.public, "the driver cannot use it: check that user and password are percent-encoded, and the options behind the ?")
 	}
-	return nil, &multilock.InvalidError{What: "source", Got: a.public, Why: err.Error(), Err: err}
+	return nil, &source.InvalidError{What: "source", Got: a.public, Why: err.Error(), Err: err}
 }
 
 func invalidURL(got, why string) error {
-	return &multilock.InvalidError{What: "source", Got: got, Why: why}
+	return &source.InvalidError{What: "source", Got: got, Why: why}
 }

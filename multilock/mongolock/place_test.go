@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func TestParseURL(t *testing.T) {
@@ -37,7 +37,7 @@ func TestCheckURL(t *testing.T) {
 		"mongodb://db1/jobs.", "mongodb://db1/.locks", "mongodb://db1/jobs.locks/more", "mongodb://db1/jobs.%zz", "mongodb://db1/jobs.$locks",
 		"mongodb://db1:port/jobs.locks", "mongodb://db1/jobs.locks?tls=maybe", "mongodb://db1/jobs.locks?directConnection=true&replicaSet",
 	} {
-		require.ErrorIs(t, CheckURL(text), multilock.ErrInvalid, text)
+		require.ErrorIs(t, CheckURL(text), source.ErrInvalid, text)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"a URL of no place": {Place: Place{URL: "mongodb://127.0.0.1:1"}},
 	} {
 		_, err := Open(opt)
-		require.ErrorIs(t, err, multilock.ErrInvalid, name)
+		require.ErrorIs(t, err, source.ErrInvalid, name)
 	}
 	src, err := Open(Options{Place: Place{URL: url}, Group: "nightly"})
 	require.NoError(t, err, "nobody is asked yet")
@@ -83,15 +83,15 @@ func TestOptionsAreChecked(t *testing.T) {
 	require.NotEmpty(t, src.Self().Host)
 	require.NoError(t, src.Close())
 	_, err = Open(Options{Place: Place{URL: url, Collection: src.collection(locksSuffix)}})
-	require.ErrorIs(t, err, multilock.ErrInvalid, "which of the two?")
+	require.ErrorIs(t, err, source.ErrInvalid, "which of the two?")
 }
 
 func TestPromisesAreComplete(t *testing.T) {
 	src, err := Open(Options{Place: Place{URL: "mongodb://127.0.0.1:1/jobs.locks"}})
 	require.NoError(t, err)
 	defer src.Close()
-	for _, trait := range multilock.Traits() {
-		promise, ok := multilock.PromiseOf(src, trait)
+	for _, trait := range source.Traits() {
+		promise, ok := source.PromiseOf(src, trait)
 		require.True(t, ok, trait)
 		require.NotEmpty(t, promise.Why, trait)
 	}

@@ -8,7 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // RegisterOptions say where a register is.
@@ -34,7 +34,7 @@ const (
 )
 
 // OpenRegister prepares to use a register. It does not talk to the server. The error
-// is multilock.ErrInvalid for a place or a name that cannot be used.
+// is source.ErrInvalid for a place or a name that cannot be used.
 func OpenRegister(opt RegisterOptions) (*Register, error) {
 	if err := checkElement("register", opt.Name); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (r *Register) Close() error { return r.disconnect() }
 //
 // One command does it, which the server carries out once, even where the driver
 // sends it again. If its reply is lost for good, what was there before cannot be
-// learned any more: the error wraps multilock.ErrUnsure then, and the swap may have
+// learned any more: the error wraps source.ErrUnsure then, and the swap may have
 // taken effect, or may still do so. After any other error it has not, and never will.
 func (r *Register) Swap(ctx context.Context, value []byte) (old []byte, n uint64, err error) {
 	if _, err := r.ready(ctx); err != nil {
@@ -71,7 +71,7 @@ func (r *Register) Swap(ctx context.Context, value []byte) (old []byte, n uint64
 	case mongo.IsDuplicateKeyError(err):
 		return nil, 0, r.noRegister()
 	case inDoubt(err):
-		return nil, 0, errors.Join(multilock.ErrUnsure, r.opError(ctx, "swap", r.name, err))
+		return nil, 0, errors.Join(source.ErrUnsure, r.opError(ctx, "swap", r.name, err))
 	}
 	return old, n, r.opError(ctx, "swap", r.name, err)
 }
@@ -134,7 +134,7 @@ func (r *Register) content(doc bson.Raw) ([]byte, uint64, error) {
 }
 
 func (r *Register) noRegister() error {
-	return &multilock.InvalidError{
+	return &source.InvalidError{
 		What: "register", Got: r.name, Why: "its document in the collection " + r.server.name + registerSuffix + " is not one; remove it",
 	}
 }

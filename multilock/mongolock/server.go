@@ -10,7 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // server is the deployment behind a source, with the database that it uses.
@@ -32,7 +32,7 @@ func connect(at Place) (*server, error) {
 	s.asking <- struct{}{}
 	switch {
 	case at.Timeout < 0:
-		return nil, &multilock.InvalidError{What: "timeout", Got: at.Timeout.String(), Why: "must be positive"}
+		return nil, &source.InvalidError{What: "timeout", Got: at.Timeout.String(), Why: "must be positive"}
 	case at.Timeout == 0:
 		s.timeout = DefaultTimeout
 	}

@@ -3,7 +3,7 @@ package mongolock
 import (
 	"time"
 
-	"github.com/multilock/go/multilock/watch"
+	"github.com/multilock/go/multilock/source"
 )
 
 // sign is what a sign of life changes: each acquisition has a token of its own, and
@@ -22,6 +22,6 @@ const shortestGap = 500 * time.Millisecond
 // beat. They may take as long as they like: an answer counts up to when it was asked for. But
 // between two of them a waiter makes an attempt, and asks for the server's clock; each
 // takes as long as it is far to the server.
-func limitsFor(beat, distance time.Duration) watch.Limits {
-	return watch.Limits{Gap: max(beat, shortestGap) + 3*distance}
+func limitsFor(beat, distance time.Duration) source.WatchLimits {
+	return source.WatchLimits{Gap: max(beat, shortestGap) + 3*distance}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Input is what a source told.
@@ -15,7 +16,7 @@ type Input struct {
 	Base, Group, Title string
 	Made, Since        time.Time
 	Missing            []string
-	Events             []multilock.Event   // oldest first
+	Events             []source.Event      // oldest first
 	Results            []multilock.Result  // those that were read
 	Recorded           map[string]bool     // the names that have a result, read or not
 	Held               []lockgroup.Holding // the locks that are held now
@@ -74,16 +75,16 @@ func (b *builder) count(t *Timeline) {
 			b.over[key{e.Name, e.Token}] = true
 		}
 		switch e.What {
-		case multilock.Refused:
+		case source.EventRefused:
 			b.job(e.Name).Refused++
 			t.Summary.Refused++
-		case multilock.Broke:
+		case source.EventBroke:
 			t.Summary.TakenOver++
-		case multilock.Lost:
+		case source.EventLost:
 			t.Summary.Lost++
-		case multilock.Forgot:
+		case source.EventForgot:
 			b.forgot[e.Name] = true
-		case multilock.Acquired, multilock.Committed:
+		case source.EventAcquired, source.EventCommitted:
 			b.forgot[e.Name] = false
 		}
 	}
@@ -98,7 +99,7 @@ func (b *builder) hold(h lockgroup.Holding) {
 		return
 	}
 	state := Running
-	if seen.State == multilock.Dead {
+	if seen.State == multilock.StateDead {
 		state = Crashed
 	}
 	last := &Run{}
@@ -134,7 +135,7 @@ func (b *builder) takenAt(seen multilock.Sighting) time.Time {
 	switch {
 	case !seen.Record.Prepared.IsZero():
 		return seen.Record.Prepared
-	case seen.Age != multilock.Unknown:
+	case seen.Age != source.Unknown:
 		return b.in.Made.Add(-seen.Age)
 	}
 	return time.Time{}
@@ -182,17 +183,17 @@ func (b *builder) conclude(job *Job, r *multilock.Result) {
 }
 
 // Ends says whether an event is the end of an acquisition.
-func Ends(e multilock.Event) bool {
-	return e.What == multilock.Released || e.What == multilock.Lost || e.What == multilock.Broke
+func Ends(e source.Event) bool {
+	return e.What == source.EventReleased || e.What == source.EventLost || e.What == source.EventBroke
 }
 
 // Unended are the acquisitions of which the events do not tell how they ended, by
 // name and token. Those of jobs with results are not among them.
-func Unended(events []multilock.Event) map[[2]string]bool {
+func Unended(events []source.Event) map[[2]string]bool {
 	open := map[[2]string]bool{}
 	for _, e := range events {
 		switch k := [2]string{e.Name, e.Token}; {
-		case e.What == multilock.Acquired:
+		case e.What == source.EventAcquired:
 			open[k] = true
 		case Ends(e):
 			delete(open, k)

@@ -10,6 +10,7 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -26,11 +27,11 @@ func code(n int) *int { return &n }
 // story writes the events of one acquisition.
 type story struct {
 	name, token, host string
-	events            []multilock.Event
+	events            []source.Event
 }
 
-func (s *story) tell(seconds float64, what multilock.Happening, change func(*multilock.Event)) *story {
-	e := multilock.Event{Time: at(seconds), What: what, Name: s.name, Token: s.token, By: process.Identity{Host: s.host, PID: 7}, User: "ann", Command: "work"}
+func (s *story) tell(seconds float64, what source.EventKind, change func(*source.Event)) *story {
+	e := source.Event{Time: at(seconds), What: what, Name: s.name, Token: s.token, By: process.Identity{Host: s.host, PID: 7}, User: "ann", Command: "work"}
 	if change != nil {
 		change(&e)
 	}
@@ -39,20 +40,20 @@ func (s *story) tell(seconds float64, what multilock.Happening, change func(*mul
 }
 
 func (s *story) acquired(seconds float64, fence uint64) *story {
-	return s.tell(seconds, multilock.Acquired, func(e *multilock.Event) { e.Fence, e.Waited = fence, 2*time.Second })
+	return s.tell(seconds, source.EventAcquired, func(e *source.Event) { e.Fence, e.Waited = fence, 2*time.Second })
 }
 
 func (s *story) committed(seconds, took float64, attempt, exit int) *story {
-	return s.tell(seconds, multilock.Committed, func(e *multilock.Event) { e.Held, e.Attempt, e.Exit = held(took), attempt, code(exit) })
+	return s.tell(seconds, source.EventCommitted, func(e *source.Event) { e.Held, e.Attempt, e.Exit = held(took), attempt, code(exit) })
 }
 
-func (s *story) ended(seconds, took float64, what multilock.Happening, exit *int) *story {
-	return s.tell(seconds, what, func(e *multilock.Event) { e.Held, e.Exit = held(took), exit })
+func (s *story) ended(seconds, took float64, what source.EventKind, exit *int) *story {
+	return s.tell(seconds, what, func(e *source.Event) { e.Held, e.Exit = held(took), exit })
 }
 
 // brokenBy is told by another host about this story's holder.
 func (s *story) brokenBy(seconds float64, host string) *story {
-	return s.tell(seconds, multilock.Broke, func(e *multilock.Event) {
+	return s.tell(seconds, source.EventBroke, func(e *source.Event) {
 		e.Holder = &multilock.Holder{Identity: e.By, User: "ann", Command: "work"}
 		e.By, e.User, e.Why, e.Command = process.Identity{Host: host, PID: 9}, "bob", "silent", ""
 	})
@@ -99,7 +100,7 @@ func TestAttemptsOfABatch(t *testing.T) {
 func TestAttemptsUnderOneLock(t *testing.T) {
 	t.Parallel()
 	s := &story{name: "a", token: "1", host: "n1"}
-	s.acquired(10, 5).committed(14, 4, 1, 1).committed(20, 10, 2, 1).tell(21, multilock.Released, func(e *multilock.Event) { e.Attempt, e.Exit = 2, code(1) })
+	s.acquired(10, 5).committed(14, 4, 1, 1).committed(20, 10, 2, 1).tell(21, source.EventReleased, func(e *source.Event) { e.Attempt, e.Exit = 2, code(1) })
 	job := only(t, build(report.Input{}, s))
 	require.Equal(t, []report.State{report.Failed, report.Failed}, states(job))
 	require.Equal(t, []time.Time{at(10), at(14)}, []time.Time{job.Runs[0].Start, job.Runs[1].Start})
@@ -112,21 +113,21 @@ func TestEndsOfRuns(t *testing.T) {
 	t.Parallel()
 	plain := func() *story { return (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1) }
 	shell := &story{name: "a", token: "1", host: "n1"}
-	shell.tell(10, multilock.Acquired, func(e *multilock.Event) { e.Command = "acquire for pid 3" })
+	shell.tell(10, source.EventAcquired, func(e *source.Event) { e.Command = "acquire for pid 3" })
 	for name, one := range map[string]struct {
 		story *story
 		want  report.State
 	}{
-		"success":       {plain().ended(12, 2, multilock.Released, code(0)), report.Done},
-		"failure":       {plain().ended(12, 2, multilock.Released, code(3)), report.Failed},
-		"lost":          {plain().ended(12, 2, multilock.Lost, code(143)), report.Lost},
-		"lost, late":    {plain().ended(11, 2, multilock.Released, code(0)).ended(12, 2, multilock.Lost, nil), report.Lost},
+		"success":       {plain().ended(12, 2, source.EventReleased, code(0)), report.Done},
+		"failure":       {plain().ended(12, 2, source.EventReleased, code(3)), report.Failed},
+		"lost":          {plain().ended(12, 2, source.EventLost, code(143)), report.Lost},
+		"lost, late":    {plain().ended(11, 2, source.EventReleased, code(0)).ended(12, 2, source.EventLost, nil), report.Lost},
 		"broken":        {plain().brokenBy(12, "n2"), report.Crashed},
-		"broken, alive": {plain().brokenBy(11, "n2").ended(12, 2, multilock.Lost, code(1)), report.Lost},
+		"broken, alive": {plain().brokenBy(11, "n2").ended(12, 2, source.EventLost, code(1)), report.Lost},
 		"nothing":       {plain(), report.Open},
-		"not started":   {plain().tell(12, multilock.Released, func(e *multilock.Event) { e.Why = "command not found" }), report.Failed},
-		"interrupted":   {plain().tell(12, multilock.Released, func(e *multilock.Event) { e.Attempt, e.Exit = 1, code(143) }), report.Interrupted},
-		"by a script":   {shell.tell(12, multilock.Released, func(e *multilock.Event) { e.Command, e.Why = "acquire for pid 3", "process 3 ended" }), report.Released},
+		"not started":   {plain().tell(12, source.EventReleased, func(e *source.Event) { e.Why = "command not found" }), report.Failed},
+		"interrupted":   {plain().tell(12, source.EventReleased, func(e *source.Event) { e.Attempt, e.Exit = 1, code(143) }), report.Interrupted},
+		"by a script":   {shell.tell(12, source.EventReleased, func(e *source.Event) { e.Command, e.Why = "acquire for pid 3", "process 3 ended" }), report.Released},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,7 +146,7 @@ func TestEndsOfRuns(t *testing.T) {
 func TestLostInTheSecondAttempt(t *testing.T) {
 	t.Parallel()
 	s := (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1).committed(14, 4, 1, 1)
-	s.tell(20, multilock.Lost, func(e *multilock.Event) { e.Attempt, e.Held = 2, held(10) })
+	s.tell(20, source.EventLost, func(e *source.Event) { e.Attempt, e.Held = 2, held(10) })
 	timeline := build(report.Input{}, s)
 	job := only(t, timeline)
 	require.Equal(t, []report.State{report.Failed, report.Lost}, states(job))
@@ -175,7 +176,7 @@ func TestCrashedHostOfABatch(t *testing.T) {
 func TestGivenBackByAnotherHost(t *testing.T) {
 	t.Parallel()
 	s := (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1)
-	s.tell(500, multilock.Released, func(e *multilock.Event) {
+	s.tell(500, source.EventReleased, func(e *source.Event) {
 		e.By.Host, e.By.PID, e.Held, e.Command, e.Why = "n2", 99, held(5), "", "with its token"
 	})
 	job := only(t, build(report.Input{}, s))
@@ -207,10 +208,10 @@ func TestStatesOfJobs(t *testing.T) {
 		want  report.State
 	}{
 		"unreadable":          {report.Input{Results: []multilock.Result{foreign}}, &story{}, report.Unknown},
-		"forgotten":           {report.Input{}, failed().tell(9, multilock.Forgot, nil), report.Forgotten},
-		"run after that":      {report.Input{}, failed().tell(5, multilock.Forgot, nil).committed(6, 1, 2, 2), report.Failed},
+		"forgotten":           {report.Input{}, failed().tell(9, source.EventForgot, nil), report.Forgotten},
+		"run after that":      {report.Input{}, failed().tell(5, source.EventForgot, nil).committed(6, 1, 2, 2), report.Failed},
 		"success, not read":   {report.Input{Recorded: map[string]bool{"a": true}}, (&story{name: "a", token: "1", host: "n1"}).committed(6, 1, 1, 0), report.Done},
-		"refused, never held": {report.Input{}, (&story{name: "a", token: "1", host: "n1"}).tell(3, multilock.Refused, nil), report.Released},
+		"refused, never held": {report.Input{}, (&story{name: "a", token: "1", host: "n1"}).tell(3, source.EventRefused, nil), report.Released},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -219,8 +220,8 @@ func TestStatesOfJobs(t *testing.T) {
 	}
 }
 
-func holding(name, token string, state multilock.State) report.Input {
-	record := multilock.Record{Name: name, Token: token, Prepared: at(50)}
+func holding(name, token string, state source.State) report.Input {
+	record := source.Record{Name: name, Token: token, Prepared: at(50)}
 	record.Holder.Host = "n1"
 	return report.Input{Held: []lockgroup.Holding{{Name: name, Sighting: multilock.Sighting{State: state, Record: record, Why: "seen"}}}}
 }
@@ -229,7 +230,7 @@ func holding(name, token string, state multilock.State) report.Input {
 // they were read after the look.
 func TestHeldNow(t *testing.T) {
 	t.Parallel()
-	in := holding("a", "1", multilock.Held)
+	in := holding("a", "1", multilock.StateHeld)
 	job := only(t, build(in))
 	require.Equal(t, report.Running, job.State)
 	require.Equal(t, at(50), job.Runs[0].Start)
@@ -240,7 +241,7 @@ func TestHeldNow(t *testing.T) {
 	require.Equal(t, []report.State{report.Running}, states(job))
 	require.Equal(t, at(40), job.Runs[0].Start)
 
-	require.Equal(t, report.Crashed, only(t, build(holding("a", "1", multilock.Dead), begun)).State)
+	require.Equal(t, report.Crashed, only(t, build(holding("a", "1", multilock.StateDead), begun)).State)
 
 	retrying := (&story{name: "a", token: "1", host: "n1"}).committed(60, 5, 1, 1)
 	job = only(t, build(in, retrying))
@@ -248,7 +249,7 @@ func TestHeldNow(t *testing.T) {
 	require.Equal(t, 2, job.Runs[1].Attempt)
 	require.Equal(t, at(60), job.Runs[1].Start)
 
-	released := (&story{name: "a", token: "1", host: "n1"}).acquired(40, 1).ended(51, 11, multilock.Released, code(1))
+	released := (&story{name: "a", token: "1", host: "n1"}).acquired(40, 1).ended(51, 11, source.EventReleased, code(1))
 	require.Equal(t, []report.State{report.Failed}, states(only(t, build(in, released))))
 	committed := (&story{name: "a", token: "1", host: "n1"}).committed(51, 1, 1, 0)
 	require.Equal(t, []report.State{report.Done}, states(only(t, build(in, committed))))
@@ -277,7 +278,7 @@ func TestUnended(t *testing.T) {
 	t.Parallel()
 	s := (&story{name: "a", token: "1"}).acquired(1, 1)
 	require.Equal(t, map[[2]string]bool{{"a", "1"}: true}, report.Unended(s.events))
-	for _, end := range []multilock.Happening{multilock.Released, multilock.Lost, multilock.Broke} {
+	for _, end := range []source.EventKind{source.EventReleased, source.EventLost, source.EventBroke} {
 		s := (&story{name: "a", token: "1"}).acquired(1, 1)
 		require.Empty(t, report.Unended(s.tell(2, end, nil).events))
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // clockGaps finds what the history proves about the hosts' clocks. Fencing numbers
@@ -50,7 +50,7 @@ func gapBetween(earlier, after *tenure) (ClockGap, bool) {
 // zero if it was not given back in order. The release itself is written down after
 // it, when the lock may be another's already.
 func (t *tenure) whileHeld() time.Time {
-	if t.ended == nil || t.ended.What != multilock.Released || t.broke != nil {
+	if t.ended == nil || t.ended.What != source.EventReleased || t.broke != nil {
 		return time.Time{}
 	}
 	last := t.acquired.Time

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/cmd/multilock/report"
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Runs that were under way at the same time are in different rows; one that begins
@@ -64,7 +64,7 @@ func TestRowsNeverOverlap(t *testing.T) {
 func TestOddSpans(t *testing.T) {
 	t.Parallel()
 	one := (&story{name: "a", token: "1", host: "n1"}).committed(9, 1, 1, 0)
-	two := (&story{name: "b", token: "2", host: "n1"}).acquired(10, 1).ended(12, 2, multilock.Released, code(0)) // waited from 8 on
+	two := (&story{name: "b", token: "2", host: "n1"}).acquired(10, 1).ended(12, 2, source.EventReleased, code(0)) // waited from 8 on
 	timeline := build(report.Input{}, one, two)
 	require.Equal(t, 2, timeline.Hosts[0].Rows)
 
@@ -81,7 +81,7 @@ func TestOrderOfHosts(t *testing.T) {
 		all = append(all, (&story{name: fmt.Sprint(i), token: fmt.Sprint(i), host: host}).committed(1, 1, 1, 0))
 	}
 	twin := &story{name: "twin", token: "twin", host: "alpha"}
-	twin.tell(1, multilock.Committed, func(e *multilock.Event) { e.By.Machine = "feed" })
+	twin.tell(1, source.EventCommitted, func(e *source.Event) { e.By.Machine = "feed" })
 	var names []string
 	for _, h := range build(report.Input{}, append(all, twin)...).Hosts {
 		names = append(names, h.Host+h.Machine)
@@ -93,7 +93,7 @@ func TestOrderOfHosts(t *testing.T) {
 func TestClockGaps(t *testing.T) {
 	t.Parallel()
 	turn := func(token, host string, fence uint64, from, to float64) *story {
-		return (&story{name: "a", token: token, host: host}).acquired(from, fence).ended(to, to-from, multilock.Released, code(0))
+		return (&story{name: "a", token: token, host: host}).acquired(from, fence).ended(to, to-from, source.EventReleased, code(0))
 	}
 	gaps := func(stories ...*story) []report.ClockGap { return build(report.Input{}, stories...).Clocks }
 	require.Empty(t, gaps(turn("1", "n1", 1, 10, 20), turn("2", "n2", 2, 19, 30)), "a release is written down when the lock may be another's already")
@@ -102,10 +102,10 @@ func TestClockGaps(t *testing.T) {
 		gaps(turn("1", "n1", 1, 10, 20), turn("2", "n2", 2, 7, 9), turn("3", "n1", 3, 12, 13), turn("4", "n2", 4, 7, 9)), "the largest counts")
 	require.Empty(t, gaps(turn("1", "n1", 1, 10, 20), turn("2", "n1", 2, 7, 9)), "a clock that was set is no gap between hosts")
 
-	lost := (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1).ended(20, 10, multilock.Lost, nil)
+	lost := (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1).ended(20, 10, source.EventLost, nil)
 	require.Empty(t, gaps(lost, turn("2", "n2", 2, 7, 9)), "who lost a lock may write anything late")
 	broken := (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1).brokenBy(15, "n3")
 	require.Empty(t, gaps(broken, turn("2", "n2", 2, 7, 9)))
-	committed := (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1).committed(20, 10, 1, 0).ended(21, 11, multilock.Released, code(0))
+	committed := (&story{name: "a", token: "1", host: "n1"}).acquired(10, 1).committed(20, 10, 1, 0).ended(21, 11, source.EventReleased, code(0))
 	require.Equal(t, []report.ClockGap{{Ahead: "n1", Behind: "n2", AtLeast: 2, Name: "a"}}, gaps(committed, turn("2", "n2", 2, 18, 30)))
 }

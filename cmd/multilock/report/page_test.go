@@ -15,6 +15,7 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/report"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func pageOf(t *testing.T, timeline *report.Timeline) string {
@@ -61,7 +62,7 @@ func evilTimeline() *report.Timeline {
 		all = append(all, s)
 		in.Results = append(in.Results, multilock.Result{Name: "r" + text, Foreign: text})
 	}
-	early := (&story{name: evil[0], token: "x", host: evil[0]}).acquired(50, 1).ended(51, 1, multilock.Released, code(0))
+	early := (&story{name: evil[0], token: "x", host: evil[0]}).acquired(50, 1).ended(51, 1, source.EventReleased, code(0))
 	late := (&story{name: evil[0], token: "y", host: evil[2]}).acquired(40, 2)
 	timeline := build(in, append(all, early, late)...)
 	for i := range timeline.Jobs {

@@ -6,24 +6,24 @@ import (
 	"strings"
 	"time"
 
-	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // tenure is what the history tells of one acquisition of a lock. Any part of it
 // can be missing: a batch writes down results only, and lines can be lost.
 type tenure struct {
 	name, token string
-	acquired    *multilock.Event
-	committed   []multilock.Event // one for each attempt
-	ended       *multilock.Event  // released or lost
-	broke       *multilock.Event
+	acquired    *source.Event
+	committed   []source.Event // one for each attempt
+	ended       *source.Event  // released or lost
+	broke       *source.Event
 }
 
 // key tells acquisitions apart.
 type key struct{ name, token string }
 
 // tenures sorts events by acquisition, in the order in which each is first met.
-func tenures(events []multilock.Event) []*tenure {
+func tenures(events []source.Event) []*tenure {
 	var all []*tenure
 	known := map[key]*tenure{}
 	for i := range events {
@@ -40,17 +40,17 @@ func tenures(events []multilock.Event) []*tenure {
 	return slices.DeleteFunc(all, (*tenure).empty)
 }
 
-func (t *tenure) add(e *multilock.Event) {
+func (t *tenure) add(e *source.Event) {
 	switch e.What {
-	case multilock.Acquired:
+	case source.EventAcquired:
 		t.acquired = e
-	case multilock.Committed:
+	case source.EventCommitted:
 		t.committed = append(t.committed, *e)
-	case multilock.Released, multilock.Lost:
-		if t.ended == nil || e.What == multilock.Lost {
+	case source.EventReleased, source.EventLost:
+		if t.ended == nil || e.What == source.EventLost {
 			t.ended = e
 		}
-	case multilock.Broke:
+	case source.EventBroke:
 		if t.broke == nil {
 			t.broke = e
 		}
@@ -66,7 +66,7 @@ func (t *tenure) empty() bool {
 func (t *tenure) runs() []Run {
 	var runs []Run
 	from := t.start()
-	slices.SortStableFunc(t.committed, func(a, b multilock.Event) int { return cmp.Compare(a.Attempt, b.Attempt) })
+	slices.SortStableFunc(t.committed, func(a, b source.Event) int { return cmp.Compare(a.Attempt, b.Attempt) })
 	for _, e := range t.committed {
 		r := runOf(e)
 		r.State, r.Start, r.End = stateOfExit(e.Exit), later(from, e.Time.Add(-e.Held)), e.Time
@@ -142,7 +142,7 @@ func (t *tenure) end() time.Time {
 func (t *tenure) stateOfEnd() State {
 	e := t.ended
 	switch {
-	case e.What == multilock.Lost:
+	case e.What == source.EventLost:
 		return Lost
 	case e.Attempt > 0:
 		return Interrupted // or its result would be recorded
@@ -176,7 +176,7 @@ func (t *tenure) complete(first, last *Run) {
 	}
 }
 
-func runOf(e multilock.Event) Run {
+func runOf(e source.Event) Run {
 	return Run{
 		Host: e.By.Host, Machine: e.By.Machine, PID: e.By.PID, User: e.User, Attempt: e.Attempt, Exit: e.Exit, Signal: e.Signal,
 		Why: e.Why, Command: e.Command, Fence: e.Fence, Token: e.Token,

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Fixture is what every lock on a filesystem promises. Place makes a directory for
@@ -22,10 +22,10 @@ func Fixture(place func(t testing.TB) (next func() fslock.Options)) locktest.Fix
 		Fences: true, Marks: true, Deaths: true,
 		Odd:     []string{"tab\tand\nnewline", "\xff\xfe not utf-8", strings.Repeat("\u20ac", 82)},
 		Refused: []string{".", "..", "a/b", "/", "nul\x00byte", strings.Repeat("x", 256)},
-		Place: func(t testing.TB) func() multilock.Source {
+		Place: func(t testing.TB) func() source.Source {
 			next := place(t)
 			requireNoLeftovers(t, next)
-			return func() multilock.Source { return Open(t, next()) }
+			return func() source.Source { return Open(t, next()) }
 		},
 	}
 }

@@ -1,9 +1,4 @@
-// Package watch tells for how long the holder of a lock has given no sign of
-// life, as one observer saw it.
-//
-// No two clocks are compared: the observer looks at the lock again and again, and
-// counts by its own clock for how long it looks the same.
-package watch
+package source
 
 import (
 	"time"
@@ -11,7 +6,9 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 )
 
-// Watch is what an observer has seen of one holder over time. S is what a sign of
+// Watch tells for how long the holder of a lock has given no sign of life, as one
+// observer saw it. No two clocks are compared: the observer looks at the lock again
+// and again, and counts by its own clock for how long it looks the same. S is what a sign of
 // life changes: two holders, or two signs of one holder, never have the same S. The
 // zero Watch has seen nothing yet.
 //
@@ -28,9 +25,9 @@ type Watch[S comparable] struct {
 	prior  boottime.Instant // when it was complete
 }
 
-// Limits say which samples came as they should. Both leave room for a scheduler that
+// WatchLimits say which samples came as they should. Both leave room for a scheduler that
 // is busy: who waits for a processor has not waited for the server.
-type Limits struct {
+type WatchLimits struct {
 	// Slow is how long a sample may take. Zero is no limit.
 	Slow time.Duration
 	// Gap is how long after the one before a sample may come. A longer one is what
@@ -39,7 +36,7 @@ type Limits struct {
 }
 
 // Add takes a sample into account that is complete now, and was begun at start.
-func (w *Watch[S]) Add(sign S, start boottime.Instant, limits Limits) {
+func (w *Watch[S]) Add(sign S, start boottime.Instant, limits WatchLimits) {
 	now := boottime.Now()
 	slow := limits.Slow > 0 && start.Elapsed() > limits.Slow
 	gap := !w.prior.IsZero() && w.prior.Elapsed() > limits.Gap

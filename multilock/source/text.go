@@ -1,4 +1,4 @@
-package multilock
+package source
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package watch_test
+package source_test
 
 import (
 	"testing"
@@ -8,17 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock/boottime"
-	"github.com/multilock/go/multilock/watch"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The bubble's clock is the monotonic one; boottime takes the larger of two, and the
 // other does not move with it.
 
-var everySecond = watch.Limits{Slow: 250 * time.Millisecond, Gap: time.Second}
+var everySecond = source.WatchLimits{Slow: 250 * time.Millisecond, Gap: time.Second}
 
 func TestCountsFromTheFirstSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var w watch.Watch[string]
+		var w source.Watch[string]
 		require.Zero(t, w.Unchanged())
 		require.Zero(t, w.Watched())
 		for range 10 {
@@ -34,7 +34,7 @@ func TestCountsFromTheFirstSample(t *testing.T) {
 
 func TestASignBeginsItAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var w watch.Watch[string]
+		var w source.Watch[string]
 		w.Add("one", boottime.Now(), everySecond)
 		time.Sleep(time.Second)
 		w.Add("one", boottime.Now(), everySecond)
@@ -48,17 +48,17 @@ func TestASignBeginsItAnew(t *testing.T) {
 }
 
 func TestTroubleBeginsTheSteadyPartAnew(t *testing.T) {
-	trouble := map[string]func(w *watch.Watch[string]) (start boottime.Instant){
-		"a sample that failed": func(w *watch.Watch[string]) boottime.Instant {
+	trouble := map[string]func(w *source.Watch[string]) (start boottime.Instant){
+		"a sample that failed": func(w *source.Watch[string]) boottime.Instant {
 			w.Interrupt()
 			require.Zero(t, w.Watched())
 			return boottime.Now()
 		},
-		"a gap": func(*watch.Watch[string]) boottime.Instant {
+		"a gap": func(*source.Watch[string]) boottime.Instant {
 			time.Sleep(2 * time.Second)
 			return boottime.Now()
 		},
-		"a slow sample": func(*watch.Watch[string]) boottime.Instant {
+		"a slow sample": func(*source.Watch[string]) boottime.Instant {
 			start := boottime.Now()
 			time.Sleep(500 * time.Millisecond)
 			return start
@@ -67,7 +67,7 @@ func TestTroubleBeginsTheSteadyPartAnew(t *testing.T) {
 	for name, happens := range trouble {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var w watch.Watch[string]
+				var w source.Watch[string]
 				w.Add("one", boottime.Now(), everySecond)
 				time.Sleep(500 * time.Millisecond)
 				w.Add("one", happens(&w), everySecond)
@@ -80,12 +80,12 @@ func TestTroubleBeginsTheSteadyPartAnew(t *testing.T) {
 
 func TestSlowSamplesCountWhereTimeHasNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var w watch.Watch[string]
-		w.Add("one", boottime.Now(), watch.Limits{Gap: time.Second})
+		var w source.Watch[string]
+		w.Add("one", boottime.Now(), source.WatchLimits{Gap: time.Second})
 		start := boottime.Now()
 		time.Sleep(time.Second)
-		w.Add("one", start, watch.Limits{Gap: time.Second})
-		w.Add("one", boottime.Now(), watch.Limits{Gap: time.Second})
+		w.Add("one", start, source.WatchLimits{Gap: time.Second})
+		w.Add("one", boottime.Now(), source.WatchLimits{Gap: time.Second})
 		require.GreaterOrEqual(t, w.Watched(), time.Second)
 	})
 }
@@ -94,7 +94,7 @@ func TestSlowSamplesCountWhereTimeHasNoLimit(t *testing.T) {
 // the server was asked, and not when the answer came.
 func TestCountsUpToTheLastSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var w watch.Watch[string]
+		var w source.Watch[string]
 		w.Add("one", boottime.Now(), everySecond)
 		time.Sleep(time.Second)
 		start := boottime.Now()
@@ -113,7 +113,7 @@ func TestCountsUpToTheLastSample(t *testing.T) {
 // A sample that came after one that failed is the first of a new watch.
 func TestWatchesOnAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var w watch.Watch[string]
+		var w source.Watch[string]
 		w.Add("one", boottime.Now(), everySecond)
 		w.Interrupt()
 		for range 3 {
@@ -128,7 +128,7 @@ func TestWatchesOnAfterAFailure(t *testing.T) {
 // nothing is known, and nothing is old.
 func TestZeroSign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var w watch.Watch[int]
+		var w source.Watch[int]
 		require.Zero(t, w.Stale())
 		w.Add(0, boottime.Now(), everySecond)
 		time.Sleep(time.Second / 2)

@@ -1,4 +1,4 @@
-package multilock
+package source
 
 import (
 	"context"
@@ -59,9 +59,9 @@ type Follower interface {
 	Close() error
 }
 
-// Register is a Source that keeps a manifest of its group: what all hosts must
+// ManifestStore is a Source that keeps a manifest of its group: what all hosts must
 // agree about before they work in it.
-type Register interface {
+type ManifestStore interface {
 	Source
 	// Publish makes manifest the group's if it has none, in one step. It returns the
 	// one that the group has then: the caller's, or another host's.

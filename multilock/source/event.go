@@ -1,4 +1,4 @@
-package multilock
+package source
 
 import (
 	"time"
@@ -11,7 +11,7 @@ import (
 // of the host that wrote them.
 type Event struct {
 	Time  time.Time        `json:"time"`
-	What  Happening        `json:"event"`
+	What  EventKind        `json:"event"`
 	Name  string           `json:"name"`
 	Token string           `json:"token,omitempty"`
 	By    process.Identity `json:"by"` // who did it
@@ -37,17 +37,17 @@ type Event struct {
 	Attempt int `json:"attempt,omitempty"`
 }
 
-// Happening is the kind of an Event.
-type Happening string
+// EventKind is the kind of an Event.
+type EventKind string
 
 // The kinds of events.
 const (
-	Acquired Happening = "acquired"
-	Released Happening = "released"
-	Lost     Happening = "lost"
-	Broke    Happening = "broke"
-	Refused  Happening = "refused" // it was held by somebody else
-	// Committed says that the result of a job was recorded, Forgot that it was removed.
-	Committed Happening = "committed"
-	Forgot    Happening = "forgot"
+	EventAcquired EventKind = "acquired"
+	EventReleased EventKind = "released"
+	EventLost     EventKind = "lost"
+	EventBroke    EventKind = "broke"
+	EventRefused  EventKind = "refused" // it was held by somebody else
+	// EventCommitted says that the result of a job was recorded, EventForgot that it was removed.
+	EventCommitted EventKind = "committed"
+	EventForgot    EventKind = "forgot"
 )

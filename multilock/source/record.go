@@ -1,4 +1,4 @@
-package multilock
+package source
 
 import (
 	"fmt"
@@ -50,6 +50,17 @@ type Claim struct {
 	Job bool
 }
 
+// Limits of Claim.TTL.
+const (
+	MinTTL = 100 * time.Millisecond
+	MaxTTL = 10 * 365 * 24 * time.Hour
+)
+
+// reserved is the part of the TTL, a fifth, in which a holder does not believe in
+// its lock any more and nobody else can have it: time to stop whatever works under
+// it.
+const reserved = 5
+
 // Tenure is how long a holder believes in its lock after the last confirmed sign
 // of life. Others may take the lock after the TTL at the earliest.
 func (c Claim) Tenure() time.Duration { return c.TTL - c.TTL/reserved }
@@ -73,28 +84,28 @@ type Record struct {
 type State int
 
 const (
-	// Free means that nobody holds the lock.
-	Free State = iota
-	// Held means that somebody holds it and counts as alive.
-	Held
-	// Suspect means that the holder has been silent for too long, and is being
+	// StateFree means that nobody holds the lock.
+	StateFree State = iota
+	// StateHeld means that somebody holds it and counts as alive.
+	StateHeld
+	// StateSuspect means that the holder has been silent for too long, and is being
 	// watched: keep looking.
-	Suspect
-	// Dead means that the evidence for the holder's death is complete: the lock
+	StateSuspect
+	// StateDead means that the evidence for the holder's death is complete: the lock
 	// may be broken.
-	Dead
+	StateDead
 )
 
 // String is the state's name as messages and JSON use it.
 func (s State) String() string {
 	switch s {
-	case Free:
+	case StateFree:
 		return "free"
-	case Held:
+	case StateHeld:
 		return "held"
-	case Suspect:
+	case StateSuspect:
 		return "suspect"
-	case Dead:
+	case StateDead:
 		return "dead"
 	}
 	return fmt.Sprintf("State(%d)", int(s))

@@ -1,4 +1,4 @@
-package multilock
+package source
 
 import "context"
 
@@ -7,41 +7,43 @@ type Trait string
 
 // The traits that a source is asked about.
 const (
-	// OneClock: all hosts read the same clock from the source.
-	OneClock Trait = "one clock"
-	// FenceNumbers: an acquisition can have a number larger than any earlier one's.
-	FenceNumbers Trait = "fence numbers"
-	// Results: the source keeps how jobs ended.
-	Results Trait = "results"
-	// History: the source keeps what happened to its locks.
-	History Trait = "history"
-	// RunHistory: that history has how each run ended, and not only recorded results.
-	RunHistory Trait = "run history"
-	// Manifest: hosts can agree about one list of jobs.
-	Manifest Trait = "manifest"
-	// CheapBarrier: one request tells whether anything in the group is held.
-	CheapBarrier Trait = "cheap barrier"
-	// DeadProcess: a holder whose process has ended is noticed at once on its host.
-	DeadProcess Trait = "dead process"
-	// JobMark: a lock can name the processes that work under it.
-	JobMark Trait = "job mark"
-	// NamedHolder: a lock tells who holds it, and by which acquisition.
-	NamedHolder Trait = "named holder"
-	// BreakByEvidence: a lock is broken when its holder is dead.
-	BreakByEvidence Trait = "break by evidence"
-	// BreakByForce: whoever knows better can break a lock.
-	BreakByForce Trait = "break by force"
-	// PromptRelease: a lock is free for others as soon as it is released.
-	PromptRelease Trait = "prompt release"
-	// SafeSilence: a holder that was cut off from the source knows that it lost before
+	// TraitOneClock: all hosts read the same clock from the source.
+	TraitOneClock Trait = "one clock"
+	// TraitFenceNumbers: an acquisition can have a number larger than any earlier one's.
+	TraitFenceNumbers Trait = "fence numbers"
+	// TraitResults: the source keeps how jobs ended.
+	TraitResults Trait = "results"
+	// TraitHistory: the source keeps what happened to its locks.
+	TraitHistory Trait = "history"
+	// TraitRunHistory: that history has how each run ended, and not only recorded results.
+	TraitRunHistory Trait = "run history"
+	// TraitManifest: hosts can agree about one list of jobs.
+	TraitManifest Trait = "manifest"
+	// TraitCheapBarrier: one request tells whether anything in the group is held.
+	TraitCheapBarrier Trait = "cheap barrier"
+	// TraitDeadProcess: a holder whose process has ended is noticed at once on its host.
+	TraitDeadProcess Trait = "dead process"
+	// TraitJobMark: a lock can name the processes that work under it.
+	TraitJobMark Trait = "job mark"
+	// TraitNamedHolder: a lock tells who holds it, and by which acquisition.
+	TraitNamedHolder Trait = "named holder"
+	// TraitBreakByEvidence: a lock is broken when its holder is dead.
+	TraitBreakByEvidence Trait = "break by evidence"
+	// TraitBreakByForce: whoever knows better can break a lock.
+	TraitBreakByForce Trait = "break by force"
+	// TraitPromptRelease: a lock is free for others as soon as it is released.
+	TraitPromptRelease Trait = "prompt release"
+	// TraitSafeSilence: a holder that was cut off from the source knows that it lost before
 	// others may have the lock.
-	SafeSilence Trait = "safe silence"
+	TraitSafeSilence Trait = "safe silence"
 )
 
 // Traits are all traits, in the order in which people are told of them.
 func Traits() []Trait {
 	return []Trait{
-		SafeSilence, NamedHolder, DeadProcess, BreakByEvidence, BreakByForce, PromptRelease, JobMark, FenceNumbers, OneClock, CheapBarrier, Results, Manifest, History, RunHistory,
+		TraitSafeSilence, TraitNamedHolder, TraitDeadProcess, TraitBreakByEvidence, TraitBreakByForce,
+		TraitPromptRelease, TraitJobMark, TraitFenceNumbers, TraitOneClock, TraitCheapBarrier,
+		TraitResults, TraitManifest, TraitHistory, TraitRunHistory,
 	}
 }
 
@@ -82,9 +84,9 @@ type Severity string
 
 // The severities.
 const (
-	Fine     Severity = "fine"
-	Warning  Severity = "warning"  // it works, and something should be done about it
-	Unusable Severity = "unusable" // locks here would not be safe, or cannot be taken at all
+	SeverityFine     Severity = "fine"
+	SeverityWarning  Severity = "warning"  // it works, and something should be done about it
+	SeverityUnusable Severity = "unusable" // locks here would not be safe, or cannot be taken at all
 )
 
 // Finding is one thing that an examination of a source showed.
