@@ -135,7 +135,7 @@ func (b *Barrier) Wait(ctx context.Context) (Report, error) {
 
 // poll asks until the barrier opens.
 func (b *Barrier) poll(ctx context.Context) error {
-	pause := pauses{limit: b.opt.Poll}
+	pause := bounded.Pauses{Limit: b.opt.Poll}
 	ear := listener{src: b.src}
 	defer ear.close()
 	for {
@@ -147,17 +147,17 @@ func (b *Barrier) poll(ctx context.Context) error {
 			return b.opened(ctx)
 		}
 		if progress {
-			pause.reset()
+			pause.Reset()
 		}
-		early, err := sleep(ctx, b.within(pause.next()), ear.news(ctx))
+		early, err := bounded.Wait(ctx, b.within(pause.Next()), ear.news(ctx))
 		if err != nil {
 			return err
 		}
 		if !early {
 			continue
 		}
-		pause.reset() // and a short pause: news often come in swarms
-		if err := bounded.Sleep(ctx, pause.next()); err != nil {
+		pause.Reset() // and a short pause: news often come in swarms
+		if err := bounded.Sleep(ctx, pause.Next()); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/multilock/go/internal/bounded"
 )
 
 // agenda is what is still to be done of a list. The cost of an operation does not
@@ -79,14 +81,14 @@ func (a *agenda) take(ctx context.Context) (task, error) {
 		if err := context.Cause(ctx); err != nil {
 			return task{}, err
 		}
-		t, found, wait, changed := a.try(time.Now())
+		t, found, pause, changed := a.try(time.Now())
 		switch {
 		case found:
 			return t, nil
 		case changed == nil:
 			return task{}, errNothingLeft{}
 		}
-		if _, err := sleep(ctx, wait, changed); err != nil {
+		if _, err := bounded.Wait(ctx, pause, changed); err != nil {
 			return task{}, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -102,13 +103,13 @@ func (n *news) sum() (takenOver int, trouble error) {
 // follow exchanges news until the channel is closed, and then once more. Nothing
 // that is under way is given up before ctx ends.
 func (b *Batch) follow(ctx context.Context, ended <-chan struct{}) {
-	pause, heard := pauses{limit: b.opt.Poll}, time.Now()
-	for b.news.await(max(newsEvery, pause.next()), ended) {
+	pause, heard := bounded.Pauses{Limit: b.opt.Poll}, time.Now()
+	for b.news.await(max(newsEvery, pause.Next()), ended) {
 		if told := b.publish(ctx); !told && !b.needsNews() && time.Since(heard) < newsUnasked {
 			continue
 		}
 		if b.listen(ctx) > 0 {
-			pause.reset()
+			pause.Reset()
 		}
 		heard = time.Now()
 	}
@@ -195,7 +196,8 @@ func succeededIn(e source.Event) bool {
 
 // read reads results, and settles those jobs whose result is final.
 func (b *Batch) read(ctx context.Context, names []string) error {
-	return inParallel(readers, names, func(name string) error {
+	return parallel.Do(readers, len(names), func(i int) error {
+		name := names[i]
 		r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return b.src.Result(ctx, name) })
 		if errors.Is(err, multilock.ErrNoResult) {
 			return nil // forgotten meanwhile, or not to be seen yet

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -42,7 +43,8 @@ func (h *holders) look(ctx context.Context, concerns func(name string) bool) err
 	}
 	var mu sync.Mutex
 	held := map[string]multilock.Sighting{}
-	err = inParallel(readers, names, func(name string) error {
+	err = parallel.Do(readers, len(names), func(i int) error {
+		name := names[i]
 		if !concerns(name) {
 			return nil
 		}

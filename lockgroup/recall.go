@@ -42,7 +42,7 @@ func (b *Barrier) readEnds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, pause, start := newEnds(), pauses{limit: endsPause}, time.Now()
+	found, pause, start := newEnds(), bounded.Pauses{Limit: endsPause}, time.Now()
 	for {
 		if err := readOn(ctx, follower, found); err != nil {
 			return err // it may hang in there, and is left to the process's end
@@ -50,7 +50,7 @@ func (b *Barrier) readEnds(ctx context.Context) error {
 		if !b.anyOpen(ctx, found) || time.Since(start) >= endsPatience {
 			break
 		}
-		if err := bounded.Sleep(ctx, pause.next()); err != nil {
+		if err := bounded.Sleep(ctx, pause.Next()); err != nil {
 			return err
 		}
 	}

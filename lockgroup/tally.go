@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -86,7 +87,8 @@ func (t *tally) update(ctx context.Context) (progress bool, err error) {
 // read reads those results that are not known to be final.
 func (t *tally) read(ctx context.Context, names []string) error {
 	names = slices.DeleteFunc(names, func(name string) bool { return !t.awaited(name) })
-	return inParallel(readers, names, func(name string) error {
+	return parallel.Do(readers, len(names), func(i int) error {
+		name := names[i]
 		result, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return t.src.Result(ctx, name) })
 		if errors.Is(err, multilock.ErrNoResult) {
 			return nil // forgotten meanwhile

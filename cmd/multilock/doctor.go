@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -147,22 +148,7 @@ func (r *doctorReport) examineAlone(ctx context.Context, src *openedSource) erro
 // answered comes back with the cause when ctx ends: a call on a hard mount may hang
 // for as long as its server is away.
 func answered[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		value, err := f()
-		done <- answer{value, err}
-	}()
-	select {
-	case a := <-done:
-		return a.value, a.err
-	case <-ctx.Done():
-		var none T
-		return none, context.Cause(ctx)
-	}
+	return bounded.Call(ctx, func(context.Context) (T, error) { return f() })
 }
 
 // trialTTL frees the lock of a trial that did not come to its end.

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -241,20 +241,7 @@ func inspectAll(ctx context.Context, src *openedSource, names []string, patience
 
 // inParallel calls f for 0 to n-1, some at a time.
 func inParallel(n int, f func(i int)) {
-	work := make(chan int, inspectors)
-	var group sync.WaitGroup
-	for range min(inspectors, n) {
-		group.Go(func() {
-			for i := range work {
-				f(i)
-			}
-		})
-	}
-	for i := range n {
-		work <- i
-	}
-	close(work)
-	group.Wait()
+	_ = parallel.Do(inspectors, n, func(i int) error { f(i); return nil })
 }
 
 // stateUnknown is the state of a lock that could not be looked at.

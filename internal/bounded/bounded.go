@@ -30,12 +30,20 @@ func Call[T any](ctx context.Context, f func(context.Context) (T, error)) (T, er
 
 // Sleep waits for d. The error is context.Cause(ctx) if that ends before.
 func Sleep(ctx context.Context, d time.Duration) error {
+	_, err := Wait(ctx, d, nil)
+	return err
+}
+
+// Wait does the same, and ends early with news.
+func Wait(ctx context.Context, d time.Duration, news <-chan struct{}) (early bool, err error) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		return false, nil
+	case <-news:
+		return true, nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
 }

@@ -1,0 +1,30 @@
+// Package parallel makes several calls at a time.
+package parallel
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Do calls f for 0 to n-1, width at a time, until one call fails. The error is that of
+// the first that did.
+func Do(width, n int, f func(i int) error) error {
+	var (
+		group  sync.WaitGroup
+		next   atomic.Int64
+		once   sync.Once
+		failed error
+	)
+	for range min(width, n) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if err := f(i); err != nil {
+					once.Do(func() { failed = err })
+					next.Store(int64(n))
+				}
+			}
+		})
+	}
+	group.Wait()
+	return failed
+}
