@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strconv"
 	"syscall"
@@ -57,14 +56,14 @@ func (j *Job) spareGuard() {
 // that, and nothing to do.
 func (j *Job) guard() {
 	for !j.isOver() {
-		process, lifeline, err := j.startGuard()
+		pid, lifeline, err := j.startGuard()
 		if err != nil {
 			j.guardErr = fmt.Errorf("start guard of job %d: %w", j.pid, err)
 			return
 		}
 		j.feed(lifeline)
-		_ = process.Process.Kill()
-		_ = process.Wait()   // says that it was killed
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		reap(pid)
 		_ = lifeline.Close() // last, for its end is the guard's cue
 	}
 }
@@ -78,47 +77,56 @@ func (j *Job) isOver() bool {
 	}
 }
 
+func reap(pid int) {
+	for {
+		if _, err := syscall.Wait4(pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
+}
+
 // startGuard returns the guard and the end of the pipe that tells it that we
 // live. Nobody else has that end: it is closed on exec.
-func (j *Job) startGuard() (*exec.Cmd, *os.File, error) {
+func (j *Job) startGuard() (int, *os.File, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, err
 	}
 	defer reader.Close()
 	what := order{PGID: j.pid, Mark: []byte(j.spec.Mark), Grace: j.spec.GuardGrace, deadline: j.deadline()}
-	if err := json.NewEncoder(writer).Encode(what); err != nil {
-		writer.Close()
-		return nil, nil, err
-	}
-	guard, err := guardCommand(j.pid)
-	if err == nil {
-		guard.Stdin = reader
-		err = guard.Start()
+	pid := 0
+	if err = json.NewEncoder(writer).Encode(what); err == nil {
+		pid, err = forkGuard(j.pid, reader)
 	}
 	if err != nil {
 		writer.Close()
-		return nil, nil, err
+		return 0, nil, err
 	}
-	return guard, writer, nil
+	return pid, writer, nil
 }
 
-// guardCommand keeps away from everything that is the caller's: a session of
+// forkGuard keeps away from everything that is the caller's: a session of
 // its own is out of reach of the terminal, the root directory keeps nothing
 // mounted, the null device no pipe open, and an empty environment carries no
 // mark. The number is only for those who look at the list of processes.
-func guardCommand(pgid int) (*exec.Cmd, error) {
+//
+// It is not left to os/exec: that first tries out what clone(2) can do, with a child
+// in our group that has our memory and our handlers. If the job is stopped in that
+// moment, the child is told so as one of our group, and its handler tells us; and the
+// job, continued by fg, would be stopped once more (checkPidfd in os/pidfd_linux.go).
+func forkGuard(pgid int, lifeline *os.File) (int, error) {
 	path, err := ownExecutable()
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return &exec.Cmd{
-		Path:        path,
-		Args:        []string{os.Args[0], GuardArg, strconv.Itoa(pgid)},
-		Env:         []string{},
-		Dir:         "/",
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}, nil
+	files, done, err := Spec{Stdin: lifeline}.files()
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	return syscall.ForkExec(path, []string{os.Args[0], GuardArg, strconv.Itoa(pgid)}, &syscall.ProcAttr{
+		Dir: "/", Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
 }
 
 // Guard is the guard of a job. It reads what to do from the lifeline, which is

@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 			os.Exit(job.Guard(os.Stdin))
 		case runnerArg:
 			os.Exit(runAsRunner(os.Args[2:]))
+		case tracerArg:
+			os.Exit(traceRunner(os.Args[2]))
 		}
 	}
 	locktest.HearHangups()

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // scan returns the living members. A process belongs to the job if it did
@@ -103,20 +105,23 @@ func (t *tree) marked(p stat) bool {
 	return false
 }
 
-// signal signals exactly the process that was seen. os.FindProcess holds it by
-// a pidfd where the kernel has those (5.3), and what is compared after that
-// cannot change any more. On older kernels a gap of microseconds is left.
+// signal signals exactly the process that was seen. A pidfd holds it where the kernel
+// has those (5.3), and what is compared after that cannot change any more. On older
+// kernels a gap of microseconds is left. It is not left to os.FindProcess for the
+// reason that forkGuard gives.
 func (m member) signal(sig syscall.Signal) error {
-	held, err := os.FindProcess(m.pid)
-	if err != nil {
-		return err
+	held, noHold := unix.PidfdOpen(m.pid, 0)
+	if noHold == nil {
+		defer unix.Close(held)
 	}
-	defer held.Release() //nolint:errcheck // gives a descriptor back
 	now, err := readStat(m.pid)
-	if err != nil || now.start != m.start {
+	switch {
+	case err != nil || now.start != m.start:
 		return os.ErrProcessDone
+	case noHold != nil:
+		return unix.Kill(m.pid, sig)
 	}
-	return held.Signal(sig)
+	return unix.PidfdSendSignal(held, sig, nil, 0)
 }
 
 // parentOf returns the parent of a process.
