@@ -74,11 +74,11 @@ func (o *observer) remove() (removed bool, err error) {
 }
 
 func (o *observer) removeDirectory() {
-	group, err := o.src.groupDir.use()
+	group, err := o.src.groupDir.Use()
 	if err != nil {
 		return // an empty directory is free
 	}
-	defer o.src.groupDir.done(group)
+	defer o.src.groupDir.Done(group)
 	o.src.removeEmpty(group, o.dir, o.name)
 }
 

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -28,18 +29,18 @@ func (s *Source) Contend(_ context.Context, name string, claim source.Claim, pat
 		return nil, err
 	}
 	s.identify(&claim)
-	found, err := s.checkFileSystem()
+	found, err := s.base.Traits()
 	if err != nil {
 		return nil, err
 	}
-	if err := found.suits(claim, s.base.Path()); err != nil {
+	if err := found.Suits(claim, s.base.Path()); err != nil {
 		return nil, err
 	}
 	st, err := s.stage(name, claim)
 	if err != nil {
 		return nil, err
 	}
-	c := &contender{claim: claim, replaces: found.replaces, staged: st}
+	c := &contender{claim: claim, replaces: found.Replaces, staged: st}
 	c.observer = s.newObserver(name, patience)
 	c.own = func(token string) bool { return c.staged != nil && token == c.staged.token }
 	return c, nil
@@ -63,7 +64,7 @@ const maxLate = 3
 // Try implements source.Contender.
 func (c *contender) Try(context.Context) (source.Lease, error) {
 	late := 0
-	for range rounds() {
+	for range shareddir.Rounds() {
 		lease, err := c.attempt()
 		switch {
 		case errors.Is(err, errAgain):
@@ -100,7 +101,7 @@ func (c *contender) attempt() (source.Lease, error) {
 	if err != nil {
 		return nil, c.src.groupError(err)
 	}
-	defer c.src.groupDir.done(group)
+	defer c.src.groupDir.Done(group)
 	if c.inPlace {
 		c.inPlace = false
 		return c.readBack(group, nil)
@@ -119,7 +120,7 @@ func (c *contender) attempt() (source.Lease, error) {
 }
 
 // place renames the staged lock to where it is the lock, unless another is there.
-func (c *contender) place(group *handle) (source.Lease, error) {
+func (c *contender) place(group *shareddir.Handle) (source.Lease, error) {
 	err := c.staged.parent.Rename(c.staged.token, group, c.name)
 	if (notEmpty(err) || forbidden(err)) && !c.replaces && group.Rmdir(c.name) == nil {
 		err = c.staged.parent.Rename(c.staged.token, group, c.name)
@@ -133,16 +134,16 @@ func (c *contender) place(group *handle) (source.Lease, error) {
 
 // reserve makes the lock's directory first where Python peers contend: that is
 // how they take a lock. The rename then lands on our own empty directory.
-func (c *contender) reserve(group *handle) error {
+func (c *contender) reserve(group *shareddir.Handle) error {
 	if !c.src.legacy {
 		return nil
 	}
-	err := group.Mkdir(c.name, dirMode)
+	err := group.Mkdir(c.name, shareddir.DirMode)
 	switch {
 	case is(err, syscall.EEXIST):
 		return source.ErrHeld
 	case gone(err):
-		c.src.groupDir.drop(group)
+		c.src.groupDir.Drop(group)
 		return errAgain
 	case err != nil:
 		return opError("mkdir", c.name, err)
@@ -157,7 +158,7 @@ func (c *contender) reserve(group *handle) error {
 // carried out. It is believed as any other is, and only as long: what a breaker saw
 // before it was renewed cannot have told him that its holder is dead. Later than that he
 // may be about to remove it, and no sign of life stops him any more.
-func (c *contender) acquired(group *handle, dir vfs.Dir) (source.Lease, error) {
+func (c *contender) acquired(group *shareddir.Handle, dir vfs.Dir) (source.Lease, error) {
 	st := c.staged
 	c.staged = nil
 	st.settle()
@@ -209,11 +210,11 @@ func recent(sign boottime.Instant, claim source.Claim) bool {
 // Wake implements source.Contender.
 func (c *contender) Wake() <-chan struct{} {
 	if c.waker == nil {
-		group, err := c.src.groupDir.use()
+		group, err := c.src.groupDir.Use()
 		if err != nil {
 			return nil
 		}
-		defer c.src.groupDir.done(group)
+		defer c.src.groupDir.Done(group)
 		c.waker = c.src.notifier.subscribe(group, c.name)
 	}
 	return c.waker.channel()

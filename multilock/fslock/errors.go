@@ -3,7 +3,7 @@ package fslock
 import (
 	"syscall"
 
-	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -34,16 +34,4 @@ func forbidden(err error) bool { return is(err, syscall.EPERM, syscall.EACCES, s
 func inDoubt(err error) bool { return vfs.InDoubt(err) }
 
 // opError names the step in which err came up, what to do about it, and whether to wait.
-func opError(op, name string, err error) error {
-	return &source.OpError{Source: "fslock", Op: op, Name: name, Err: err, Hint: hint(err), Passing: vfs.Passing(err)}
-}
-
-func hint(err error) string {
-	switch {
-	case is(err, syscall.EXDEV):
-		return "the base directory, its .multilock and the lock group must be on one filesystem (also not separated by a quota tree, a subvolume or a bind mount)"
-	case is(err, syscall.EACCES, syscall.EPERM):
-		return "check the permissions; a lock directory shared by several users must be writable for all of them and without the sticky bit"
-	}
-	return vfs.Hint(err)
-}
+func opError(op, name string, err error) error { return shareddir.OpError(op, name, err) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -50,14 +51,14 @@ func (s *Source) bump(name string) (uint64, error) {
 
 // openCounter opens the file whose size is the number.
 func (s *Source) openCounter(name string) (vfs.File, error) {
-	dir, err := s.fences.use()
+	dir, err := s.fences.Use()
 	if err != nil {
 		return nil, err
 	}
-	defer s.fences.done(dir)
-	f, err := dir.OpenDurable(name, fileMode)
+	defer s.fences.Done(dir)
+	f, err := dir.OpenDurable(name, shareddir.FileMode)
 	if gone(err) {
-		s.fences.drop(dir)
+		s.fences.Drop(dir)
 	}
 	return f, err
 }

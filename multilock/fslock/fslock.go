@@ -2,14 +2,12 @@ package fslock
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"slices"
 	"syscall"
-
-	"github.com/google/uuid"
+	"time"
 
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -42,17 +40,11 @@ type Source struct {
 	legacy bool
 	self   process.Identity
 	user   string
-	kind   vfs.FileSystem
 
-	root     root
-	base     vfs.Dir
-	private  shared // BASE/.multilock
-	staging  shared // BASE/.multilock/staging
-	groupDir shared // BASE/GROUP
-	results  shared // BASE/.multilock/groups/GROUP/done
-	fences   shared // BASE/.multilock/groups/GROUP/fence
-	clock    serverClock
-	tested   selfTest
+	base     *shareddir.Base
+	groupDir *shareddir.Dir // BASE/GROUP
+	results  *shareddir.Dir // BASE/.multilock/groups/GROUP/done
+	fences   *shareddir.Dir // BASE/.multilock/groups/GROUP/fence
 	notifier notifier
 }
 
@@ -62,6 +54,7 @@ var (
 	_ source.Timekeeper  = (*Source)(nil)
 	_ source.Sweeper     = (*Source)(nil)
 	_ source.NameChecker = (*Source)(nil)
+	_ source.Examiner    = (*Source)(nil)
 )
 
 // Open prepares to use the locks of a group. It creates nothing: that is left to
@@ -74,9 +67,6 @@ func Open(opt Options) (*Source, error) {
 	if opt.Group == "" {
 		opt.Group = DefaultGroup
 	}
-	if opt.FS == nil {
-		opt.FS = vfs.OS{}
-	}
 	if err := checkGroup(opt.Group); err != nil {
 		return nil, err
 	}
@@ -87,51 +77,33 @@ func Open(opt Options) (*Source, error) {
 		}
 		opt.Self = self
 	}
-	base, err := opt.FS.OpenDir(opt.Base)
+	base, err := shareddir.Open(shareddir.Options{Path: opt.Base, FS: opt.FS, Self: opt.Self})
 	if err != nil {
-		return nil, invalidBase(opt.Base, err)
+		return nil, err
 	}
-	kind, err := base.FileSystem()
-	if err != nil {
-		return nil, errors.Join(opError("look at the base directory", "", err), base.Close())
-	}
-	root, err := newRoot(opt.FS, opt.Base, base)
-	if err != nil {
-		return nil, errors.Join(opError("look at the base directory", "", err), base.Close())
-	}
-	s := &Source{root: root, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, user: opt.User, kind: kind, base: base}
-	s.private.open = func() (vfs.Dir, error) { return openDir(s.base, privateDir) }
-	s.staging.open = func() (vfs.Dir, error) { return s.openBelow(stagingDir) }
-	s.groupDir.open = s.openGroup
-	s.results.open = func() (vfs.Dir, error) { return s.findGroupPrivate(doneDir) }
-	s.fences.open = func() (vfs.Dir, error) { return s.openGroupPrivate(fenceDir) }
+	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, user: opt.User}
+	s.groupDir = shareddir.NewDir(s.openGroup)
+	s.results = shareddir.NewDir(func() (vfs.Dir, error) { return s.findGroupPrivate(doneDir) })
+	s.fences = shareddir.NewDir(func() (vfs.Dir, error) { return s.openGroupPrivate(fenceDir) })
 	return s, nil
-}
-
-func invalidBase(base string, err error) error {
-	why := err.Error()
-	switch {
-	case is(err, syscall.ENOENT):
-		why = "does not exist; create it, on the filesystem that all hosts share"
-	case is(err, syscall.ENOTDIR):
-		why = "is not a directory"
-	case is(err, syscall.EACCES, syscall.EPERM):
-		why = "may not be opened by this user"
-	}
-	return &source.InvalidError{What: "base directory", Got: base, Why: why, Err: err}
 }
 
 // Close frees the source's descriptors. Locks that were acquired through it stay
 // held, and can still be renewed and released.
 func (s *Source) Close() error {
 	s.notifier.close()
-	s.groupDir.close()
-	s.fences.close()
-	s.results.close()
-	s.staging.close()
-	s.private.close()
+	s.groupDir.Close()
+	s.fences.Close()
+	s.results.Close()
 	return s.base.Close()
 }
+
+// Now implements source.Timekeeper: the time of the file system's server.
+func (s *Source) Now(context.Context) (time.Time, error) { return s.base.Now(shareddir.Fresh) }
+
+// Examine implements source.Examiner: it looks at the mount, tries out the
+// filesystem's rules, and compares the clocks. It writes in .multilock alone.
+func (s *Source) Examine(context.Context) []source.Finding { return s.base.Examine() }
 
 // Self is who the calling process is.
 func (s *Source) Self() process.Identity { return s.self }
@@ -151,10 +123,10 @@ func (s *Source) Names(context.Context) ([]string, error) {
 	if err != nil {
 		return nil, s.groupError(err)
 	}
-	defer s.groupDir.done(group)
+	defer s.groupDir.Done(group)
 	names, err := group.List()
 	if gone(err) {
-		s.groupDir.drop(group)
+		s.groupDir.Drop(group)
 		return nil, nil
 	}
 	if err != nil {
@@ -167,7 +139,7 @@ func (s *Source) Names(context.Context) ([]string, error) {
 // openGroup opens the lock group if there is one. An NFS client may have cached
 // that there is none: fetching the parent's attributes ends that.
 func (s *Source) openGroup() (vfs.Dir, error) {
-	if !s.kind.Local {
+	if !s.base.Kind.Local {
 		if _, err := s.base.Stat(); err != nil {
 			return nil, err
 		}
@@ -177,19 +149,19 @@ func (s *Source) openGroup() (vfs.Dir, error) {
 
 // makeGroup is the lock group, made if it is absent. The error is gone if
 // somebody removed it meanwhile, as a barrier does.
-func (s *Source) makeGroup() (*handle, error) {
-	group, err := s.groupDir.use()
+func (s *Source) makeGroup() (*shareddir.Handle, error) {
+	group, err := s.groupDir.Use()
 	if !is(err, syscall.ENOENT) {
 		return group, err
 	}
-	if err := s.base.Mkdir(s.group, dirMode); err != nil && !is(err, syscall.EEXIST) {
+	if err := s.base.Mkdir(s.group, shareddir.DirMode); err != nil && !is(err, syscall.EEXIST) {
 		return nil, err
 	}
-	return s.groupDir.use()
+	return s.groupDir.Use()
 }
 
 // presentGroup is the group that has the name now.
-func (s *Source) presentGroup() (*handle, error) { return s.groupDir.present() }
+func (s *Source) presentGroup() (*shareddir.Handle, error) { return s.groupDir.Present() }
 
 func (s *Source) groupError(err error) error {
 	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
@@ -197,53 +169,3 @@ func (s *Source) groupError(err error) error {
 	}
 	return opError("open the lock group", "", err)
 }
-
-// openBelow opens the directory name of .multilock, made if absent.
-func (s *Source) openBelow(name string) (vfs.Dir, error) {
-	private, err := s.private.use()
-	if err != nil {
-		return nil, err
-	}
-	defer s.private.done(private)
-	dir, err := openDir(private, name)
-	if is(err, syscall.ESTALE) || (gone(err) && !linked(private)) {
-		s.private.drop(private)
-	}
-	return dir, err
-}
-
-// linked says whether an open directory still has a name.
-func linked(dir vfs.Dir) bool {
-	info, err := dir.Stat()
-	return err == nil && info.Links > 0
-}
-
-// openDir opens the directory name, made if it is absent.
-//
-// After the answer that it exists already, the name may still be cached as
-// absent: the parent's attributes are fetched then, which ends that.
-func openDir(parent vfs.Dir, name string) (vfs.Dir, error) {
-	dir, err := parent.OpenDir(name)
-	if !is(err, syscall.ENOENT) {
-		return dir, err
-	}
-	if err := parent.Mkdir(name, dirMode); err != nil && !is(err, syscall.EEXIST) {
-		return nil, err
-	}
-	if _, err := parent.Stat(); err != nil {
-		return nil, err
-	}
-	return parent.OpenDir(name)
-}
-
-// newToken names one attempt. The same name must never be used twice.
-func newToken() (string, error) {
-	id, err := uuid.NewRandom()
-	if err != nil {
-		return "", opError("draw a random token", "", err)
-	}
-	return id.String(), nil
-}
-
-// isRegular tells a file from what somebody may have put in its place.
-func isRegular(info vfs.Info) bool { return info.Mode&fs.ModeType == 0 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -44,17 +45,17 @@ func (s *Source) openGroupPrivate(name string) (vfs.Dir, error) {
 		return nil, err
 	}
 	defer group.Close() //nolint:errcheck // a directory
-	return openDir(group, name)
+	return shareddir.OpenDir(group, name)
 }
 
 // openGroupFiles opens BASE/.multilock/groups/GROUP, made if absent.
 func (s *Source) openGroupFiles() (vfs.Dir, error) {
-	groups, err := s.openBelow(groupsDir)
+	groups, err := s.base.Below(groupsDir)
 	if err != nil {
 		return nil, err
 	}
 	defer groups.Close() //nolint:errcheck // a directory
-	return openDir(groups, s.group)
+	return shareddir.OpenDir(groups, s.group)
 }
 
 // findGroupPrivate opens one of the group's directories if it exists; gone(err)
@@ -70,7 +71,7 @@ func (s *Source) findGroupPrivate(name string) (vfs.Dir, error) {
 
 // findGroupFiles opens BASE/.multilock/groups/GROUP if it exists.
 func (s *Source) findGroupFiles() (vfs.Dir, error) {
-	dir, err := s.findDir(s.base, privateDir)
+	dir, err := s.findDir(s.base, shareddir.PrivateDir)
 	for _, element := range []string{groupsDir, s.group} {
 		if err != nil {
 			return nil, err
@@ -86,7 +87,7 @@ func (s *Source) findGroupFiles() (vfs.Dir, error) {
 // does not: fetching the parent's attributes ends that.
 func (s *Source) findDir(parent vfs.Dir, name string) (vfs.Dir, error) {
 	dir, err := parent.OpenDir(name)
-	if s.kind.Local || !is(err, syscall.ENOENT) {
+	if s.base.Kind.Local || !is(err, syscall.ENOENT) {
 		return dir, err
 	}
 	if _, err := parent.Stat(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -23,7 +24,7 @@ func (s *Source) Leftovers(context.Context) ([]source.Leftover, error) {
 		return nil, err
 	}
 	defer staging.Close() //nolint:errcheck // a directory
-	now, err := s.clock.now(s, clockFresh)
+	now, err := s.base.Now(shareddir.Fresh)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (s *Source) Leftovers(context.Context) ([]source.Leftover, error) {
 
 // findStaging opens the staging directory if there is one.
 func (s *Source) findStaging() (vfs.Dir, error) {
-	private, err := s.base.OpenDir(privateDir)
+	private, err := s.base.OpenDir(shareddir.PrivateDir)
 	if gone(err) {
 		return nil, nil
 	}
@@ -50,7 +51,7 @@ func (s *Source) findStaging() (vfs.Dir, error) {
 		return nil, opError("open .multilock", "", err)
 	}
 	defer private.Close() //nolint:errcheck // a directory
-	staging, err := private.OpenDir(stagingDir)
+	staging, err := private.OpenDir(shareddir.StagingDir)
 	if gone(err) {
 		return nil, nil
 	}
@@ -140,14 +141,14 @@ func (s *Source) Sweep(ctx context.Context) ([]source.Leftover, error) {
 // should its contender come back to life, its rename finds nothing. Emptied in
 // place, the directory could be renamed empty, and an empty lock is free for all.
 func (s *Source) sweep(entry string) error {
-	staging, err := s.staging.use()
+	staging, err := s.base.Staging.Use()
 	if err != nil {
 		return opError("sweep", "", err)
 	}
-	defer s.staging.done(staging)
+	defer s.base.Staging.Done(staging)
 	trash := entry
 	if !strings.HasPrefix(entry, trashPrefix) {
-		token, err := newToken()
+		token, err := shareddir.NewToken()
 		if err != nil {
 			return err
 		}
@@ -197,11 +198,11 @@ func (s *Source) held(dir vfs.Dir) bool {
 	if !ok {
 		return false
 	}
-	group, err := s.groupDir.use()
+	group, err := s.groupDir.Use()
 	if err != nil {
 		return false
 	}
-	defer s.groupDir.done(group)
+	defer s.groupDir.Done(group)
 	inPlace, content, _ := s.openFresh(group, record.Name)
 	if inPlace != nil {
 		_ = inPlace.Close()

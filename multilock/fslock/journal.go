@@ -7,6 +7,7 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -49,7 +50,7 @@ func appendEvents(dir vfs.Dir, file string, events []source.Event) error {
 			return err
 		}
 	}
-	f, err := dir.OpenAppend(file, fileMode)
+	f, err := dir.OpenAppend(file, shareddir.FileMode)
 	if err != nil {
 		return err
 	}
@@ -60,5 +61,5 @@ func appendEvents(dir vfs.Dir, file string, events []source.Event) error {
 // LogPath is where the output of a name's job is kept, for whoever runs the jobs
 // of the group. The directory may have to be made.
 func (s *Source) LogPath(name string) string {
-	return filepath.Join(s.base.Path(), privateDir, groupsDir, s.group, logsDir, name+logSuffix)
+	return filepath.Join(s.base.Path(), shareddir.PrivateDir, groupsDir, s.group, logsDir, name+logSuffix)
 }

@@ -1,6 +1,7 @@
 package fslock
 
 import (
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -8,8 +9,6 @@ import (
 // Names below the base directory. GROUP holds nothing but held locks, so that it
 // is empty exactly when nothing in it is held.
 const (
-	privateDir = ".multilock"
-	stagingDir = "staging"
 	groupsDir  = "groups"
 	fenceDir   = "fence"
 	historyDir = "history"
@@ -27,8 +26,6 @@ const (
 	sillyPrefix  = ".nfs"         // a file that was removed while somebody on that NFS client had it open
 	hiddenPrefix = ".fuse_hidden" // the same on a FUSE mount
 	trashPrefix  = ".trash-"
-	clockSuffix  = ".clock"
-	testSuffix   = ".selftest"
 	listSuffix   = ".manifest" // a manifest being prepared, or taken away
 	logSuffix    = ".log"
 
@@ -43,15 +40,10 @@ const nameMax = 255
 // maxName is what that leaves for a name with the longest suffix behind it.
 const maxName = nameMax - len(lockedSuffix)
 
-// dirMode and fileMode are narrowed by the umask, as people expect it.
-const (
-	dirMode  = 0o777
-	fileMode = 0o666
-	// unsyncedMark is the sticky bit on a lock file: its writer did not sync it,
-	// because nobody but its own kernel can see the file system. If such a file
-	// turns out to be empty, that kernel went down, and its writer with it.
-	unsyncedMark = 0o1000
-)
+// unsyncedMark is the sticky bit on a lock file: its writer did not sync it,
+// because nobody but its own kernel can see the file system. If such a file
+// turns out to be empty, that kernel went down, and its writer with it.
+const unsyncedMark = 0o1000
 
 // CheckName says whether name can be the name of a lock or a group. Names are
 // data: every byte is kept, but for what a file system cannot hold.
@@ -74,7 +66,7 @@ func besides(name string) []string {
 }
 
 func checkGroup(group string) error {
-	if group == privateDir {
+	if group == shareddir.PrivateDir {
 		return &source.InvalidError{What: "lock group", Got: group, Why: "is where multilock keeps its own files; choose another"}
 	}
 	return checkElement("lock group", group)

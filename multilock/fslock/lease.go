@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -13,7 +14,7 @@ import (
 type lease struct {
 	src    *Source
 	record source.Record
-	group  *handle
+	group  *shareddir.Handle
 	dir    vfs.Dir
 	since  boottime.Instant
 
@@ -37,8 +38,8 @@ type lease struct {
 	settled error
 }
 
-func (s *Source) newLease(name string, st *staged, claim source.Claim, group *handle, dir vfs.Dir) *lease {
-	s.groupDir.keep(group)
+func (s *Source) newLease(name string, st *staged, claim source.Claim, group *shareddir.Handle, dir vfs.Dir) *lease {
+	s.groupDir.Keep(group)
 	return &lease{
 		src: s, group: group, dir: dir, file: st.file, content: st.content,
 		record: source.Record{Name: name, Token: st.token, Claim: claim},
@@ -129,7 +130,7 @@ func (l *lease) leave() {
 	l.users--
 	if l.closed && l.users == 0 && l.dir != nil {
 		_ = l.dir.Close()
-		l.src.groupDir.done(l.group)
+		l.src.groupDir.Done(l.group)
 		l.dir = nil
 	}
 }

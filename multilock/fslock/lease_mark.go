@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/shareddir"
 )
 
 // MarkJob writes the job's process group into the lock directory, in the place
@@ -38,7 +39,7 @@ func (l *lease) writeMark(job process.Group) error {
 	if err != nil {
 		return err
 	}
-	f, err := l.dir.Create(l.job(), fileMode)
+	f, err := l.dir.Create(l.job(), shareddir.FileMode)
 	if err != nil {
 		return err
 	}

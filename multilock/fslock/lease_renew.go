@@ -36,7 +36,7 @@ func (l *lease) renew() error {
 		}
 	}
 	if every {
-		if moved := l.src.astray(l.group); moved != "" {
+		if moved := l.src.base.Moved(l.group, l.src.group); moved != "" {
 			return l.lost("its " + moved + " was moved, and others who come there find another or none")
 		}
 	}
@@ -92,7 +92,7 @@ func (l *lease) untouched() (bool, error) {
 // and the next sign of life finds it gone. What moved the directory in that moment comes
 // to light with the next look by name.
 func (l *lease) leaves() sign {
-	if !l.src.kind.NFS {
+	if !l.src.base.Kind.NFS {
 		return sign{}
 	}
 	info, err := l.dir.StatCached()
@@ -125,13 +125,13 @@ func (l *lease) present() error {
 // Where inode numbers prove nothing, or the name may not be looked up any more, nothing
 // follows.
 func (l *lease) placed() error {
-	if !l.src.inodesCount() {
+	if !l.src.base.InodesCount() {
 		return nil
 	}
 	named, err := l.lookedUp()
 	if err == nil {
 		var own vfs.Info
-		if own, err = l.dir.StatCached(); err == nil && same(named, own) {
+		if own, err = l.dir.StatCached(); err == nil && named.Same(own) {
 			return nil
 		}
 	}
@@ -146,7 +146,7 @@ func (l *lease) placed() error {
 
 // lookedUp is what has the lock's name now, in the group's directory.
 func (l *lease) lookedUp() (vfs.Info, error) {
-	if l.src.kind.NFS {
+	if l.src.base.Kind.NFS {
 		// The client forgets the names in the group, if it has changed.
 		if _, err := l.group.Stat(); err != nil {
 			return vfs.Info{}, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -43,7 +44,7 @@ func (l *lease) recordWith(op string, change func() error) error {
 
 // inRounds starts over as long as things move under a step.
 func inRounds(op, name string, step func() error) error {
-	for range rounds() {
+	for range shareddir.Rounds() {
 		if err := step(); !errors.Is(err, errAgain) {
 			return err
 		}
@@ -83,7 +84,7 @@ func (l *lease) forget() error {
 	if err != nil {
 		return resultsError(l.record.Name, err)
 	}
-	defer l.src.results.done(done)
+	defer l.src.results.Done(done)
 	switch err := l.src.probe(done, l.record.Name); {
 	case errors.Is(err, source.ErrNoResult):
 		return l.renew() // another holder's, if we lost meanwhile

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"syscall"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -12,8 +13,8 @@ import (
 type commitment struct {
 	*lease
 	content []byte
-	file    vfs.File // open as long as it is to be synced
-	done    *handle  // the directory of results
+	file    vfs.File          // open as long as it is to be synced
+	done    *shareddir.Handle // the directory of results
 }
 
 // commit writes the whole result beside the lock file, and renames it.
@@ -31,9 +32,9 @@ func (l *lease) commit(content []byte) error {
 		_ = l.dir.Unlink(l.result())
 		return resultsError(l.record.Name, err)
 	}
-	defer l.src.results.done(c.done)
+	defer l.src.results.Done(c.done)
 	renamed := l.dir.Rename(l.result(), c.done.Dir, l.record.Name)
-	if renamed == nil && l.src.kind.Local {
+	if renamed == nil && l.src.base.Kind.Local {
 		return c.persist()
 	}
 	return c.confirm(renamed)
@@ -46,12 +47,12 @@ func (l *lease) commit(content []byte) error {
 // goes to stable storage together with its name, which is several times as fast.
 func (c *commitment) write() error {
 	c.setPending(true)
-	f, err := c.dir.Create(c.result(), fileMode)
+	f, err := c.dir.Create(c.result(), shareddir.FileMode)
 	if is(err, syscall.EEXIST) {
 		if err := c.dir.Unlink(c.result()); err != nil && !gone(err) {
 			return err
 		}
-		f, err = c.dir.Create(c.result(), fileMode)
+		f, err = c.dir.Create(c.result(), shareddir.FileMode)
 	}
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (c *commitment) write() error {
 	_, err = f.Write(c.content)
 	switch {
 	case err != nil:
-	case c.src.kind.Ordered:
+	case c.src.base.Kind.Ordered:
 		if err = f.Flush(); err == nil {
 			c.file = f
 			return nil
@@ -75,7 +76,7 @@ func (c *commitment) write() error {
 // flushed; an NFS server has done that when it answers.
 func (c *commitment) persist() error {
 	c.setPending(false)
-	if !c.src.kind.Local {
+	if !c.src.base.Kind.Local {
 		return nil
 	}
 	var err error
@@ -128,7 +129,7 @@ func (c *commitment) withdraw(cause error) error {
 	removed := c.dir.Unlink(c.result())
 	switch {
 	case removed == nil && (cause == nil || gone(cause)):
-		c.src.results.drop(c.done) // it is the directory of results that has gone
+		c.src.results.Drop(c.done) // it is the directory of results that has gone
 		return errAgain
 	case removed == nil:
 		return opError("commit the result", c.record.Name, cause)

@@ -7,13 +7,14 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
 // makeResults is the directory of results, made if it is absent.
-func (s *Source) makeResults() (*handle, error) {
-	done, err := s.results.use()
+func (s *Source) makeResults() (*shareddir.Handle, error) {
+	done, err := s.results.Use()
 	if !gone(err) {
 		return done, err
 	}
@@ -22,7 +23,7 @@ func (s *Source) makeResults() (*handle, error) {
 		return nil, err
 	}
 	_ = dir.Close() // only made; what is shared is opened in one place
-	return s.results.use()
+	return s.results.Use()
 }
 
 // Outcome implements source.Committer. An earlier holder that was stopped in
@@ -63,7 +64,7 @@ func (s *Source) outcome(name string) (source.Result, error) {
 	if err != nil {
 		return source.Result{}, resultsError(name, err)
 	}
-	defer s.results.done(done)
+	defer s.results.Done(done)
 	switch err := s.probe(done, name); {
 	case errors.Is(err, errOccupied):
 		return source.Result{Name: name, Foreign: "a directory with files in it is in its place"}, nil
@@ -89,10 +90,10 @@ var errOccupied = errors.New("a directory is in the way")
 // own word that there is none, whatever this client's cache holds; no look at the
 // name is. The directory is removed at once; if a crash leaves it, it is in
 // nobody's way, and the next probe tells it from a result by removing it.
-func (s *Source) probe(done *handle, name string) error {
-	made := done.Mkdir(name, dirMode)
+func (s *Source) probe(done *shareddir.Handle, name string) error {
+	made := done.Mkdir(name, shareddir.DirMode)
 	if gone(made) {
-		s.results.drop(done)
+		s.results.Drop(done)
 		return errAgain
 	}
 	if made != nil && !is(made, syscall.EEXIST) {
@@ -114,7 +115,7 @@ func (s *Source) probe(done *handle, name string) error {
 
 // refresh makes an NFS client forget the names in a directory that has changed.
 func (s *Source) refresh(dir vfs.Dir) error {
-	if s.kind.Local {
+	if s.base.Kind.Local {
 		return nil
 	}
 	_, err := dir.Stat()
@@ -150,14 +151,14 @@ func (s *Source) Result(_ context.Context, name string) (r source.Result, err er
 }
 
 func (s *Source) result(name string) (source.Result, error) {
-	done, err := s.results.present()
+	done, err := s.results.Present()
 	if gone(err) {
 		return source.Result{}, source.ErrNoResult
 	}
 	if err != nil {
 		return source.Result{}, opError("open the results", name, err)
 	}
-	defer s.results.done(done)
+	defer s.results.Done(done)
 	r, err := readResult(done, name)
 	if is(err, syscall.ESTALE) {
 		return source.Result{}, errAgain
@@ -191,23 +192,23 @@ func readAll(dir vfs.Dir, name string) ([]byte, error) {
 
 // Results implements source.Ledger.
 func (s *Source) Results(context.Context) ([]string, error) {
-	done, err := s.results.present()
+	done, err := s.results.Present()
 	if gone(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, opError("open the results", "", err)
 	}
-	defer s.results.done(done)
+	defer s.results.Done(done)
 	names, err := done.ListFiles()
 	if gone(err) {
-		s.results.drop(done)
+		s.results.Drop(done)
 		return nil, nil
 	}
 	if err != nil {
 		return nil, opError("list the results", "", err)
 	}
-	if !s.kind.Local { // a result that was replaced while somebody on that client read it
+	if !s.base.Kind.Local { // a result that was replaced while somebody on that client read it
 		names = slices.DeleteFunc(names, isSilly)
 	}
 	slices.Sort(names)

@@ -34,7 +34,7 @@ func (s *Source) unguard(dir vfs.Dir, name string) {
 func (s *Source) removeEmpty(group, dir vfs.Dir, name string) {
 	s.unguard(dir, name)
 	for range 3 {
-		if err := group.Rmdir(name); !notEmpty(err) || s.kind.Local {
+		if err := group.Rmdir(name); !notEmpty(err) || s.base.Kind.Local {
 			return
 		}
 		if _, strays, err := content(dir, name); err != nil || !slices.ContainsFunc(strays, isSilly) {

@@ -11,10 +11,10 @@ type fileIdentity struct {
 
 // identityOf asks no server. What it does not learn is not compared.
 func (s *Source) identityOf(f vfs.File) (id fileIdentity) {
-	if s.kind.NFS {
+	if s.base.Kind.NFS {
 		id.handle, _ = f.Handle()
 	}
-	if !s.inodesCount() {
+	if !s.base.InodesCount() {
 		return id
 	}
 	if info, err := f.StatCached(); err == nil {
@@ -27,7 +27,3 @@ func (s *Source) identityOf(f vfs.File) (id fileIdentity) {
 func (id fileIdentity) isAnother(info vfs.Info) bool {
 	return id.inode != 0 && (info.Inode != id.inode || info.Device != id.device)
 }
-
-// inodesCount says whether inode numbers can be relied on. Where they cannot (SMB, some
-// of FUSE), they may change under an open file.
-func (s *Source) inodesCount() bool { return s.kind.Local || s.kind.NFS }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"syscall"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -37,18 +38,18 @@ func (s *Source) publish(manifest []byte) ([]byte, error) {
 	if err == nil || !gone(err) {
 		return current, manifestError("read the manifest", err)
 	}
-	staging, err := s.staging.use()
+	staging, err := s.base.Staging.Use()
 	if err != nil {
-		return nil, s.stagingError(err)
+		return nil, s.base.StagingError(err)
 	}
-	defer s.staging.done(staging)
+	defer s.base.Staging.Done(staging)
 	return s.placeManifest(staging, private, manifest)
 }
 
 // placeManifest stages the manifest and renames it to its place. Whatever that
 // answers, the manifest that is there afterwards is the group's.
-func (s *Source) placeManifest(staging *handle, private vfs.Dir, manifest []byte) ([]byte, error) {
-	token, err := newToken()
+func (s *Source) placeManifest(staging *shareddir.Handle, private vfs.Dir, manifest []byte) ([]byte, error) {
+	token, err := shareddir.NewToken()
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +77,10 @@ func (s *Source) placeManifest(staging *handle, private vfs.Dir, manifest []byte
 
 // stageManifest writes the file. It is synced: it is to outlive the machine.
 func (s *Source) stageManifest(staging vfs.Dir, entry string, manifest []byte) error {
-	if err := staging.Mkdir(entry, dirMode); err != nil {
+	if err := staging.Mkdir(entry, shareddir.DirMode); err != nil {
 		return err
 	}
-	f, err := staging.Create(entry+"/"+manifestFile, fileMode)
+	f, err := staging.Create(entry+"/"+manifestFile, shareddir.FileMode)
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (s *Source) discardManifest(staging vfs.Dir, entry string) {
 // settleManifest brings the name of a new manifest to stable storage; an NFS
 // server has done that when it answers.
 func (s *Source) settleManifest(private vfs.Dir) error {
-	if !s.kind.Local {
+	if !s.base.Kind.Local {
 		return nil
 	}
 	return private.Sync()
@@ -115,7 +116,7 @@ func (s *Source) refusedManifest(private vfs.Dir, renamed error) ([]byte, error)
 	if !notEmpty(renamed) && !forbidden(renamed) {
 		return nil, manifestError("publish the manifest", renamed)
 	}
-	_ = private.Mkdir(manifestDir, dirMode)
+	_ = private.Mkdir(manifestDir, shareddir.DirMode)
 	if private.Rmdir(manifestDir) == nil {
 		return nil, errAgain
 	}
@@ -160,12 +161,12 @@ func (s *Source) retract() error {
 		return manifestError("open the group's files", ignoreGone(err))
 	}
 	defer private.Close() //nolint:errcheck // a directory
-	staging, err := s.staging.use()
+	staging, err := s.base.Staging.Use()
 	if err != nil {
-		return s.stagingError(err)
+		return s.base.StagingError(err)
 	}
-	defer s.staging.done(staging)
-	token, err := newToken()
+	defer s.base.Staging.Done(staging)
+	token, err := shareddir.NewToken()
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -65,7 +66,7 @@ func (o *observer) Look(context.Context) (source.Sighting, error) {
 	}
 	e := o.evidence()
 	if o.verdict = o.judge(e); o.verdict.state != source.StateHeld {
-		e.silence = o.silence(clockFresh)
+		e.silence = o.silence(shareddir.Fresh)
 		e.clock = o.clock
 		o.verdict = o.judge(e)
 	}
@@ -138,7 +139,7 @@ func (o *observer) open(start boottime.Instant) error {
 	if err != nil {
 		return o.src.groupError(err)
 	}
-	defer o.src.groupDir.done(group)
+	defer o.src.groupDir.Done(group)
 	dir, err := group.OpenDir(o.name)
 	switch {
 	case gone(err):
@@ -197,7 +198,7 @@ func (o *observer) evidence() evidence {
 	self := o.src.self
 	e := evidence{
 		record: o.record, torn: o.torn, strange: o.strange, maxAge: o.maxAge, grain: o.watch.Last().grain(),
-		silence: o.silence(clockCarried), unchanged: o.watch.Unchanged(), watched: o.watch.Watched(),
+		silence: o.silence(shareddir.Carried), unchanged: o.watch.Unchanged(), watched: o.watch.Watched(),
 	}
 	e.clock, e.shown = o.clock, o.watch.Shown()
 	if o.dir == nil {
@@ -227,7 +228,7 @@ func (o *observer) lookForJob(e *evidence) {
 // under way. If it cannot be read, as in a directory that this user may only look at,
 // the observer's own watch has to do.
 func (o *observer) silence(age time.Duration) time.Duration {
-	now, err := o.src.clock.now(o.src, age)
+	now, err := o.src.base.Now(age)
 	if o.clock = err; err != nil {
 		return source.Unknown
 	}
@@ -240,7 +241,7 @@ func (o *observer) silence(age time.Duration) time.Duration {
 
 // futureSlack is how far a sign of life may lie in the future before that means
 // that the server's clock was set back.
-const futureSlack = 2 * clockFresh
+const futureSlack = 2 * shareddir.Fresh
 
 func silence(e evidence) time.Duration {
 	if e.silence == source.Unknown {
@@ -250,7 +251,7 @@ func silence(e evidence) time.Duration {
 }
 
 func (o *observer) age() time.Duration {
-	now, err := o.src.clock.now(o.src, clockCarried)
+	now, err := o.src.base.Now(shareddir.Carried)
 	if err != nil || o.taken.IsZero() {
 		return source.Unknown
 	}

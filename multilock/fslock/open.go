@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"syscall"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -18,7 +19,7 @@ var errNotRegular = errors.New("the lock file is not a regular file")
 // fetching the group's attributes first makes an NFS client forget the names
 // that it cached, if the group has changed. Otherwise it is open.
 func (s *Source) openFresh(group vfs.Dir, name string) (vfs.Dir, []byte, error) {
-	if !s.kind.Local {
+	if !s.base.Kind.Local {
 		if _, err := group.Stat(); err != nil {
 			return nil, nil, err
 		}
@@ -70,7 +71,7 @@ func readLocked(dir vfs.Dir, name string) ([]byte, vfs.Info, error) {
 	if err != nil {
 		return nil, info, err
 	}
-	if !isRegular(info) {
+	if !shareddir.IsRegular(info) {
 		return nil, info, errNotRegular
 	}
 	content, err := readFile(f, nil)
@@ -79,11 +80,11 @@ func readLocked(dir vfs.Dir, name string) ([]byte, vfs.Info, error) {
 
 // inTheWay says what stands where the lock's directory belongs.
 func (s *Source) inTheWay(name string) error {
-	group, err := s.groupDir.use()
+	group, err := s.groupDir.Use()
 	if err != nil {
 		return s.groupError(err)
 	}
-	defer s.groupDir.done(group)
+	defer s.groupDir.Done(group)
 	what := "something that is not a directory"
 	if info, err := group.StatName(name); err == nil {
 		switch {

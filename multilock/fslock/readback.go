@@ -5,6 +5,7 @@ import (
 	"errors"
 	"syscall"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -16,14 +17,14 @@ import (
 // ever wrote them, and it has their directory under that name from the server, which
 // said so when it was asked for the name, or for the rename. Anything else may be a cache's memory, and is looked at
 // once more, fresh from the server.
-func (c *contender) readBack(group *handle, renamed error) (source.Lease, error) {
+func (c *contender) readBack(group *shareddir.Handle, renamed error) (source.Lease, error) {
 	if renamed == nil && c.fresh(c.staged) {
 		if dir := c.recognized(group); dir != nil {
 			return c.acquired(group, dir)
 		}
 	}
 	dir, content, err := c.src.open(group, c.name)
-	if !c.src.kind.Local && !c.isOurs(content, err) {
+	if !c.src.base.Kind.Local && !c.isOurs(content, err) {
 		if dir != nil {
 			_ = dir.Close()
 		}
@@ -45,7 +46,7 @@ func (c *contender) readBack(group *handle, renamed error) (source.Lease, error)
 // It has to be so soon after the staging that nobody can have taken this holder for
 // dead: the file may be gone otherwise, and not every server behind a server keeps the
 // promise never to give its handle to another.
-func (c *contender) recognized(group *handle) vfs.Dir {
+func (c *contender) recognized(group *shareddir.Handle) vfs.Dir {
 	if c.staged.file.handle == "" {
 		return nil
 	}
@@ -66,7 +67,7 @@ func (c *contender) isOurs(content []byte, err error) bool {
 
 // notOurs draws the conclusion from what the rename answered, and what is in
 // place instead of our lock.
-func (c *contender) notOurs(group *handle, renamed error, content []byte, err error) (source.Lease, error) {
+func (c *contender) notOurs(group *shareddir.Handle, renamed error, content []byte, err error) (source.Lease, error) {
 	switch {
 	case inDoubt(renamed), inDoubt(err), renamed == nil && err != nil && !gone(err):
 		return nil, c.giveUp(errors.Join(renamed, err))
@@ -84,7 +85,7 @@ func (c *contender) notOurs(group *handle, renamed error, content []byte, err er
 // moved handles a rename that succeeded without effect, or found something
 // missing: the group, which a barrier may have removed; or the staged
 // directory, which is somebody's lock now or was swept away.
-func (c *contender) moved(group *handle, held bool) error {
+func (c *contender) moved(group *shareddir.Handle, held bool) error {
 	if held {
 		_ = c.staged.discard()
 		c.staged = nil
@@ -94,13 +95,13 @@ func (c *contender) moved(group *handle, held bool) error {
 		_ = c.staged.discard()
 		c.staged = nil
 	}
-	c.src.groupDir.drop(group)
+	c.src.groupDir.Drop(group)
 	return errAgain
 }
 
 // forbidden tells a directory that is in the way from permissions that are
 // missing: some servers say the same for both.
-func (c *contender) forbidden(group *handle, renamed error, content []byte) error {
+func (c *contender) forbidden(group *shareddir.Handle, renamed error, content []byte) error {
 	if content != nil {
 		return source.ErrHeld
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -14,7 +15,7 @@ var _ source.Changes = (*Source)(nil)
 // directory of the results, which changes that directory's times, by the
 // server's clock. It is "" as long as there is no such directory.
 func (s *Source) Revision(context.Context) (string, error) {
-	for range rounds() {
+	for range shareddir.Rounds() {
 		revision, err := s.revision()
 		if !gone(err) {
 			return revision, err
@@ -24,17 +25,17 @@ func (s *Source) Revision(context.Context) (string, error) {
 }
 
 func (s *Source) revision() (string, error) {
-	results, err := s.results.use()
+	results, err := s.results.Use()
 	if gone(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", opError("open the results", "", err)
 	}
-	defer s.results.done(results)
+	defer s.results.Done(results)
 	info, err := results.Stat()
 	if gone(err) || (err == nil && info.Links == 0) {
-		s.results.drop(results)
+		s.results.Drop(results)
 		return "", syscall.ESTALE
 	}
 	if err != nil {

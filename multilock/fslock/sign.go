@@ -3,6 +3,7 @@ package fslock
 import (
 	"time"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -24,4 +25,13 @@ const fastest = 25 * time.Millisecond
 // beat.
 func limitsFor(beat time.Duration) source.WatchLimits {
 	return source.WatchLimits{Slow: max(beat/4, fastest), Gap: max(beat, 2*fastest)}
+}
+
+// grain is the longest step that the times of a sign may have. A time that happens to
+// have no fraction costs nothing but a moment's patience.
+func (s sign) grain() time.Duration {
+	if shareddir.WholeSeconds(s.modified) {
+		return shareddir.Coarsest
+	}
+	return 0
 }

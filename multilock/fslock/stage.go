@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -19,9 +20,9 @@ type staged struct {
 	token   string
 	name    string // the lock's name
 	content []byte
-	file    fileIdentity     // of the lock file
-	parent  *handle          // the staging directory
-	sign    boottime.Instant // before the server gave the directory its time
+	file    fileIdentity      // of the lock file
+	parent  *shareddir.Handle // the staging directory
+	sign    boottime.Instant  // before the server gave the directory its time
 }
 
 // stage prepares a lock. Each attempt that is in doubt needs a new one.
@@ -29,7 +30,7 @@ type staged struct {
 // Nobody else knows the names that it makes. That one exists already is the
 // answer to the repetition of a request whose reply was lost.
 func (s *Source) stage(name string, claim source.Claim) (st *staged, err error) {
-	for range rounds() {
+	for range shareddir.Rounds() {
 		st, err = s.stageOnce(name, claim)
 		if !errors.Is(err, errStagingGone) && !is(err, syscall.EEXIST) {
 			break
@@ -41,7 +42,7 @@ func (s *Source) stage(name string, claim source.Claim) (st *staged, err error) 
 var errStagingGone = errors.New("the staging directory was removed meanwhile")
 
 func (s *Source) stageOnce(name string, claim source.Claim) (*staged, error) {
-	token, err := newToken()
+	token, err := shareddir.NewToken()
 	if err != nil {
 		return nil, err
 	}
@@ -50,15 +51,15 @@ func (s *Source) stageOnce(name string, claim source.Claim) (*staged, error) {
 	if err != nil {
 		return nil, opError("stage", name, err)
 	}
-	parent, err := s.staging.use()
+	parent, err := s.base.Staging.Use()
 	if err != nil {
-		return nil, s.stagingError(err)
+		return nil, s.base.StagingError(err)
 	}
 	st := &staged{src: s, token: token, name: name, content: content, parent: parent, sign: boottime.Now()}
 	if err := st.prepare(claim); err != nil {
 		_ = st.discard() // what cannot be removed is a leftover, and in nobody's way
 		if gone(err) {
-			s.staging.drop(parent)
+			s.base.Staging.Drop(parent)
 			err = errStagingGone
 		}
 		return nil, opError("stage", name, err)
@@ -75,7 +76,7 @@ func (s *Source) stagingError(err error) error {
 
 // prepare makes the directory, and in it the lock file.
 func (st *staged) prepare(claim source.Claim) error {
-	if err := st.parent.Mkdir(st.token, dirMode); err != nil {
+	if err := st.parent.Mkdir(st.token, shareddir.DirMode); err != nil {
 		return err
 	}
 	if err := st.guard(); err != nil {
@@ -92,7 +93,7 @@ func (st *staged) guard() error {
 	if !st.src.legacy {
 		return nil
 	}
-	return st.parent.Mkdir(st.within(peerSuffix), dirMode)
+	return st.parent.Mkdir(st.within(peerSuffix), shareddir.DirMode)
 }
 
 // within is the path of the lock's file with a suffix, from the staging directory.
@@ -103,8 +104,8 @@ func (st *staged) within(suffix string) string { return st.token + "/" + st.name
 // where the lock is to outlive this one (nobody renews it), it is synced, so that
 // its content cannot come after its name; elsewhere the mark says that it was not.
 func (st *staged) write(claim source.Claim) error {
-	sync := !st.src.kind.Local || claim.Heartbeat == 0
-	mode := uint32(fileMode)
+	sync := !st.src.base.Kind.Local || claim.Heartbeat == 0
+	mode := uint32(shareddir.FileMode)
 	if !sync {
 		mode |= unsyncedMark
 	}
@@ -126,7 +127,7 @@ func (st *staged) write(claim source.Claim) error {
 // O_EXCL has nothing to exclude. On NFS it would cost a request more (v4 sets the
 // times afterwards), and refuse the repetition of a create whose reply was lost.
 func (st *staged) create(mode uint32) (vfs.File, error) {
-	if st.src.kind.Local {
+	if st.src.base.Kind.Local {
 		return st.parent.Create(st.within(lockedSuffix), mode)
 	}
 	return st.parent.OpenDurable(st.within(lockedSuffix), mode)
@@ -163,11 +164,11 @@ func (st *staged) discard() error {
 
 // discardPlaced takes back a lock that is in place, if it is this one.
 func (st *staged) discardPlaced() error {
-	group, err := st.src.groupDir.use()
+	group, err := st.src.groupDir.Use()
 	if err != nil {
 		return ignoreGone(err)
 	}
-	defer st.src.groupDir.done(group)
+	defer st.src.groupDir.Done(group)
 	dir, content, err := st.src.openFresh(group, st.name)
 	if dir == nil {
 		return ignoreGone(err)
@@ -184,7 +185,7 @@ func (st *staged) discardPlaced() error {
 }
 
 // settle ends the staging: the lock is in place, and somebody's lease, or gone.
-func (st *staged) settle() { st.src.staging.done(st.parent) }
+func (st *staged) settle() { st.src.base.Staging.Done(st.parent) }
 
 // present says whether the staged directory still has its own name.
 func (st *staged) present() (bool, error) {

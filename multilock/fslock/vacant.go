@@ -5,6 +5,7 @@ import (
 	"errors"
 	"syscall"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -17,7 +18,7 @@ var _ source.Group = (*Source)(nil)
 // A user who may not remove it, or may not write at all, has it listed instead:
 // see listedVacant.
 func (s *Source) Vacant(ctx context.Context) (bool, error) {
-	for range rounds() {
+	for range shareddir.Rounds() {
 		vacant, err := s.vacate(ctx)
 		if !errors.Is(err, errAgain) {
 			return vacant, err
@@ -29,7 +30,7 @@ func (s *Source) Vacant(ctx context.Context) (bool, error) {
 func (s *Source) vacate(ctx context.Context) (bool, error) {
 	switch err := s.base.Rmdir(s.group); {
 	case err == nil:
-		s.groupDir.close() // what is open is not the group any more
+		s.groupDir.Close() // what is open is not the group any more
 		return true, nil
 	case notEmpty(err):
 		return false, nil
@@ -47,7 +48,7 @@ func (s *Source) vacate(ctx context.Context) (bool, error) {
 // mkdir it always sends. That it succeeds is the proof; the rmdir cleans up, and
 // its answer is newer.
 func (s *Source) confirmAbsence(ctx context.Context) (bool, error) {
-	switch err := s.base.Mkdir(s.group, dirMode); {
+	switch err := s.base.Mkdir(s.group, shareddir.DirMode); {
 	case is(err, syscall.EEXIST):
 		return false, errAgain // the memory was wrong, and is mended now
 	case forbidden(err), is(err, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT):
@@ -57,7 +58,7 @@ func (s *Source) confirmAbsence(ctx context.Context) (bool, error) {
 	}
 	switch err := s.base.Rmdir(s.group); {
 	case err == nil, is(err, syscall.ENOENT): // another barrier removes what is empty, too
-		s.groupDir.close()
+		s.groupDir.Close()
 		return true, nil
 	case notEmpty(err):
 		return false, nil
@@ -89,7 +90,7 @@ func (s *Source) Tidy(_ context.Context, name string) error {
 	if err != nil {
 		return ignoreGone(err)
 	}
-	defer s.groupDir.done(group)
+	defer s.groupDir.Done(group)
 	err = group.Rmdir(name)
 	if err == nil || gone(err) || notEmpty(err) {
 		return nil
@@ -113,7 +114,7 @@ func (s *Source) Wake() (news <-chan struct{}, stop func()) {
 	if err != nil {
 		return nil, func() {}
 	}
-	defer s.groupDir.done(group)
+	defer s.groupDir.Done(group)
 	w := s.notifier.subscribe(group, anyLock)
 	return w.channel(), w.close
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,7 +21,7 @@ type notifier struct {
 	mu      sync.Mutex
 	file    *os.File
 	failed  bool
-	group   *handle // the directory that is being watched
+	group   *shareddir.Handle // the directory that is being watched
 	waiting map[*waker]bool
 }
 
@@ -33,7 +34,7 @@ type waker struct {
 
 // subscribe returns nil where there is no such notice to be had. The name may be
 // anyLock.
-func (n *notifier) subscribe(group *handle, name string) *waker {
+func (n *notifier) subscribe(group *shareddir.Handle, name string) *waker {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.watch(group) {
@@ -45,7 +46,7 @@ func (n *notifier) subscribe(group *handle, name string) *waker {
 }
 
 // watch makes sure that the group's present directory is being watched.
-func (n *notifier) watch(group *handle) bool {
+func (n *notifier) watch(group *shareddir.Handle) bool {
 	if n.failed || (n.file == nil && !n.start()) {
 		return false
 	}

@@ -131,6 +131,10 @@ type Info struct {
 	UID        uint32
 }
 
+// Same says that two descriptions are of one file or directory. That is not certain where
+// inode numbers are made up by the client.
+func (i Info) Same(other Info) bool { return i.Inode == other.Inode && i.Device == other.Device }
+
 // FileSystem names a kind of file system.
 type FileSystem struct {
 	// Type is the system's own number or name for it, for messages and markers.

@@ -1,29 +1,26 @@
-package fslock
+package shareddir
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	"github.com/multilock/go/multilock/source"
 )
 
-var _ source.Examiner = (*Source)(nil)
-
-// Examine implements source.Examiner: it looks at the mount, tries out the
+// Examine looks at the mount, tries out the
 // filesystem's rules, and compares the clocks. It writes in .multilock alone.
-func (s *Source) Examine(context.Context) []source.Finding {
-	found := append(s.examineMount(), s.examineRules())
-	return append(found, s.examineClock())
+func (b *Base) Examine() []source.Finding {
+	found := append(b.examineMount(), b.examineRules())
+	return append(found, b.examineClock())
 }
 
-func (s *Source) examineMount() []source.Finding {
-	m, err := mountOf(s.base)
+func (b *Base) examineMount() []source.Finding {
+	m, err := mountOf(b.Dir)
 	if err != nil {
-		return []source.Finding{{Subject: "mount", Severity: source.SeverityFine, Text: fmt.Sprintf("filesystem type %s; %v", s.kind.Type, err)}}
+		return []source.Finding{{Subject: "mount", Severity: source.SeverityFine, Text: fmt.Sprintf("filesystem type %s; %v", b.Kind.Type, err)}}
 	}
 	found := m.findings()
-	if s.kind.Local {
+	if b.Kind.Local {
 		found = append(found, source.Finding{
 			Subject: "mount", Severity: source.SeverityWarning, Text: fmt.Sprintf("no other host sees this filesystem (%s): locks on it keep nobody out there", m.kind),
 			Advice: "if hosts are to share the locks, see whether the shared filesystem is mounted, and give a directory on it with -d",
@@ -33,20 +30,20 @@ func (s *Source) examineMount() []source.Finding {
 }
 
 // examineRules makes the filesystem's test, whatever an earlier one found.
-func (s *Source) examineRules() source.Finding {
+func (b *Base) examineRules() source.Finding {
 	f := source.Finding{Subject: "rules", Severity: source.SeverityFine}
-	found, err := s.testRepeatedly()
+	found, err := b.testRepeatedly()
 	switch {
 	case err != nil:
 		f.Severity, f.Text = source.SeverityUnusable, err.Error()
 		f.Advice = "nobody can take a lock here as it is; if the message does not say what to do, choose a directory on another filesystem with -d"
-	case found.replaces:
+	case found.Replaces:
 		f.Text = "directories and files that are there are not replaced, an empty directory is: all that locks need"
 	default:
 		f.Text = "directories and files that are there are not replaced, not even an empty directory: safe, with one more request to take a lock"
 	}
-	if found.grain > 0 {
-		f.Text += fmt.Sprintf("; times have steps of %s, so the ttl of a lock has to be %s or more", found.grain, 10*found.grain)
+	if found.Grain > 0 {
+		f.Text += fmt.Sprintf("; times have steps of %s, so the ttl of a lock has to be %s or more", found.Grain, 10*found.Grain)
 	}
 	return f
 }
@@ -54,10 +51,10 @@ func (s *Source) examineRules() source.Finding {
 // clockAmiss is how far a clock may be off before that is worth a warning.
 const clockAmiss = time.Minute
 
-func (s *Source) examineClock() source.Finding {
+func (b *Base) examineClock() source.Finding {
 	f := source.Finding{Subject: "clock", Severity: source.SeverityFine}
 	before := time.Now()
-	read, err := s.readServerClock()
+	read, err := b.ReadClock()
 	took := time.Since(before)
 	if err != nil {
 		f.Severity, f.Text = source.SeverityUnusable, err.Error()

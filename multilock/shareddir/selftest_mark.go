@@ -1,4 +1,4 @@
-package fslock
+package shareddir
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -22,48 +23,48 @@ import (
 // has one number.
 
 // suffix is how the name of a mark ends.
-func (t traits) suffix() string {
+func (t Traits) suffix() string {
 	suffix := ".refuses"
-	if t.replaces {
+	if t.Replaces {
 		suffix = ".replaces"
 	}
-	if t.grain > 0 {
-		suffix += fmt.Sprintf("-%ds", t.grain/time.Second)
+	if t.Grain > 0 {
+		suffix += fmt.Sprintf("-%ds", t.Grain/time.Second)
 	}
 	return suffix
 }
 
-// possible are all traits that a mark can tell of, the usual ones first.
-func possible() []traits {
-	return []traits{{true, 0}, {false, 0}, {true, time.Second}, {false, time.Second}, {true, coarsest}, {false, coarsest}}
+// possible are all Traits that a mark can tell of, the usual ones first.
+func possible() []Traits {
+	return []Traits{{true, 0}, {false, 0}, {true, time.Second}, {false, time.Second}, {true, Coarsest}, {false, Coarsest}}
 }
 
 // findMark looks for what an earlier test has found.
-func findMark(private vfs.Dir, name string) (traits, bool) {
+func findMark(private vfs.Dir, name string) (Traits, bool) {
 	for _, t := range possible() {
 		if _, err := private.StatName(name + t.suffix()); err == nil {
 			return t, true
 		}
 	}
-	return traits{}, false
+	return Traits{}, false
 }
 
-func putMark(private vfs.Dir, name string, found traits) error {
-	err := private.Mkdir(name+found.suffix(), dirMode)
-	if err != nil && !is(err, syscall.EEXIST) {
-		return opError("note the result of the filesystem's test", "", err)
+func putMark(private vfs.Dir, name string, found Traits) error {
+	err := private.Mkdir(name+found.suffix(), DirMode)
+	if err != nil && !vfs.Is(err, syscall.EEXIST) {
+		return opError("note the result of the filesystem's test", err)
 	}
 	return nil
 }
 
 // markName is how the names of this source's marks begin. The table of mounts is read
 // only where the type of a file system does not say what it is.
-func (s *Source) markName() string {
+func (b *Base) markName() string {
 	var m mount
-	if !s.kind.Local {
-		m, _ = mountOf(s.base) // its type has to do then
+	if !b.Kind.Local {
+		m, _ = mountOf(b.Dir) // its type has to do then
 	}
-	return markOf(s.kind, m, s.self)
+	return markOf(b.Kind, m, b.self)
 }
 
 // markOf names a file system, as a host has it mounted. Containers may have a name each
@@ -82,5 +83,5 @@ func plain(kind string) string {
 			return r
 		}
 		return '_'
-	}, shorten(kind, 32))
+	}, source.Shorten(kind, 32))
 }

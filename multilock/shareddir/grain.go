@@ -1,4 +1,4 @@
-package fslock
+package shareddir
 
 import (
 	"fmt"
@@ -16,23 +16,15 @@ import (
 // waits for that much more; who gives signs of life has to give them no faster than the
 // times can show.
 
-// coarsest is the longest step of a file system's times.
-const coarsest = 2 * time.Second
+// Coarsest is the longest step of a file system's times.
+const Coarsest = 2 * time.Second
 
-// grain is the longest step that the times of a sign may have. A time that happens to
-// have no fraction costs nothing but a moment's patience.
-func (s sign) grain() time.Duration {
-	if wholeSeconds(s.modified) {
-		return coarsest
-	}
-	return 0
-}
-
-func wholeSeconds(t time.Time) bool { return t.Nanosecond() == 0 }
+// WholeSeconds says that a time may have such a step.
+func WholeSeconds(t time.Time) bool { return t.Nanosecond() == 0 }
 
 const (
 	// grainPatience is how long a time is waited for to move.
-	grainPatience = 4 * coarsest
+	grainPatience = 4 * Coarsest
 	// grainPause lies between two touches.
 	grainPause = 10 * time.Millisecond
 )
@@ -42,7 +34,7 @@ const (
 // time moves. Steps of two seconds show no odd one.
 func learnGrain(dir vfs.Dir) (time.Duration, error) {
 	last, err := dir.Stat()
-	if err != nil || !wholeSeconds(last.ModTime) {
+	if err != nil || !WholeSeconds(last.ModTime) {
 		return 0, err
 	}
 	even := 0 // steps from one even second to another: on a busy machine an odd one may have been missed
@@ -54,14 +46,14 @@ func learnGrain(dir vfs.Dir) (time.Duration, error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case !wholeSeconds(now.ModTime):
+		case !WholeSeconds(now.ModTime):
 			return 0, nil
 		case now.ModTime.Equal(last.ModTime):
 			continue
 		case odd(now.ModTime), odd(last.ModTime):
 			return time.Second, nil
 		case even > 0:
-			return coarsest, nil
+			return Coarsest, nil
 		}
 		last, even = now, even+1
 	}
@@ -70,19 +62,19 @@ func learnGrain(dir vfs.Dir) (time.Duration, error) {
 
 func odd(t time.Time) bool { return t.Unix()%2 != 0 }
 
-// suits says whether a holder with this claim can show its signs of life here. A
+// Suits says whether a holder with this claim can show its signs of life here. A
 // heartbeat is a tenth of the TTL, and has to move the time.
-func (t traits) suits(claim source.Claim, base string) error {
+func (t Traits) Suits(claim source.Claim, base string) error {
 	step := claim.Heartbeat
 	if step == 0 {
 		step = claim.TTL // nobody renews it: its time has to end at a time that can be told
 	}
-	if step >= t.grain {
+	if step >= t.Grain {
 		return nil
 	}
-	least := time.Duration(float64(claim.TTL) * float64(t.grain) / float64(step)).Round(time.Second)
+	least := time.Duration(float64(claim.TTL) * float64(t.Grain) / float64(step)).Round(time.Second)
 	return &source.InvalidError{
 		What: "ttl", Got: claim.TTL.String(),
-		Why: fmt.Sprintf("too short for the filesystem of %s, which keeps times in steps of %s: signs of life every %s could not be told apart there; use a ttl of %s or more", base, t.grain, step, least),
+		Why: fmt.Sprintf("too short for the filesystem of %s, which keeps times in steps of %s: signs of life every %s could not be told apart there; use a ttl of %s or more", base, t.Grain, step, least),
 	}
 }

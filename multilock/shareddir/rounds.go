@@ -1,4 +1,4 @@
-package fslock
+package shareddir
 
 import (
 	"iter"
@@ -19,8 +19,8 @@ const (
 	maxRoundPause = 20 * time.Millisecond
 )
 
-// rounds yields as often as a step may start over, two seconds' worth.
-func rounds() iter.Seq[int] {
+// Rounds yields as often as a step may start over, two seconds' worth.
+func Rounds() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		bound := 100 * time.Microsecond
 		for n := range maxRounds {

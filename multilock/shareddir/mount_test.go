@@ -1,4 +1,4 @@
-package fslock
+package shareddir
 
 import (
 	"strings"

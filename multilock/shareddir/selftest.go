@@ -1,4 +1,4 @@
-package fslock
+package shareddir
 
 import (
 	"errors"
@@ -14,18 +14,18 @@ import (
 // selfTest is the proof that the file system refuses what the protocol needs it
 // to refuse. It is made once per base directory and host; a mark keeps the result.
 type selfTest struct {
-	mu   sync.Mutex
-	done bool
-	traits
+	mu    sync.Mutex
+	done  bool
+	found Traits
 }
 
-// traits are what the test finds out about a file system that keeps the rules.
-type traits struct {
-	// replaces says that a rename takes the place of an empty directory. BeeGFS,
+// Traits are what the test finds out about a file system that keeps the rules.
+type Traits struct {
+	// Replaces says that a rename takes the place of an empty directory. BeeGFS,
 	// SMB and plain SFTP never do that: the empty one is removed first there.
-	replaces bool
-	// grain is the step of the times of directories, zero if it is less than a second.
-	grain time.Duration
+	Replaces bool
+	// Grain is the step of the times of directories, zero if it is less than a second.
+	Grain time.Duration
 }
 
 // requirement is one rule that the file system must keep.
@@ -34,34 +34,35 @@ type requirement struct {
 	keep func(dir vfs.Dir) error
 }
 
-// checkFileSystem makes the test if there is no mark of an earlier one.
-func (s *Source) checkFileSystem() (traits, error) {
-	s.tested.mu.Lock()
-	defer s.tested.mu.Unlock()
-	if s.tested.done {
-		return s.tested.traits, nil
+// Traits makes the filesystem's test if there is no mark of an earlier one. The error is
+// source.ErrInvalid if the filesystem breaks a rule, and names it.
+func (b *Base) Traits() (Traits, error) {
+	b.tested.mu.Lock()
+	defer b.tested.mu.Unlock()
+	if b.tested.done {
+		return b.tested.found, nil
 	}
-	found, err := s.loadOrTest()
+	found, err := b.loadOrTest()
 	if err != nil {
-		return traits{}, err
+		return Traits{}, err
 	}
-	s.tested.done, s.tested.traits = true, found
+	b.tested.done, b.tested.found = true, found
 	return found, nil
 }
 
-func (s *Source) loadOrTest() (traits, error) {
-	private, err := s.private.use()
+func (b *Base) loadOrTest() (Traits, error) {
+	private, err := b.Private.Use()
 	if err != nil {
-		return traits{}, s.stagingError(err)
+		return Traits{}, b.StagingError(err)
 	}
-	defer s.private.done(private)
-	name := s.markName()
+	defer b.Private.Done(private)
+	name := b.markName()
 	if found, ok := findMark(private, name); ok {
 		return found, nil
 	}
-	found, err := s.testRepeatedly()
+	found, err := b.testRepeatedly()
 	if err != nil {
-		return traits{}, err
+		return Traits{}, err
 	}
 	return found, putMark(private, name, found)
 }
@@ -72,10 +73,10 @@ const testAttempts = 3
 // testRepeatedly makes the test anew when one of its calls said that something
 // exists, or does not, in a directory that nobody else knows: that is the answer
 // to the repetition of a request whose reply was lost.
-func (s *Source) testRepeatedly() (found traits, err error) {
+func (b *Base) testRepeatedly() (found Traits, err error) {
 	for range testAttempts {
-		found, err = s.test()
-		if !is(err, syscall.EEXIST, syscall.ENOENT, syscall.ESTALE) || errors.Is(err, source.ErrInvalid) {
+		found, err = b.test()
+		if !vfs.Is(err, syscall.EEXIST, syscall.ENOENT, syscall.ESTALE) || errors.Is(err, source.ErrInvalid) {
 			break
 		}
 	}
@@ -83,23 +84,23 @@ func (s *Source) testRepeatedly() (found traits, err error) {
 }
 
 // test tries the rules out in a directory of its own.
-func (s *Source) test() (found traits, err error) {
-	token, err := newToken()
+func (b *Base) test() (found Traits, err error) {
+	token, err := NewToken()
 	if err != nil {
-		return traits{}, err
+		return Traits{}, err
 	}
-	staging, err := s.staging.use()
+	staging, err := b.Staging.Use()
 	if err != nil {
-		return traits{}, opError("open the staging directory", "", err)
+		return Traits{}, opError("open the staging directory", err)
 	}
-	defer s.staging.done(staging)
-	name := token + testSuffix
-	if err := staging.Mkdir(name, dirMode); err != nil {
-		return traits{}, opError("test the filesystem", "", err)
+	defer b.Staging.Done(staging)
+	name := token + ".selftest"
+	if err := staging.Mkdir(name, DirMode); err != nil {
+		return Traits{}, opError("test the filesystem", err)
 	}
 	dir, err := staging.OpenDir(name)
 	if err != nil {
-		return traits{}, opError("test the filesystem", "", err)
+		return Traits{}, opError("test the filesystem", err)
 	}
 	defer func() {
 		cleanTest(dir)
@@ -107,28 +108,28 @@ func (s *Source) test() (found traits, err error) {
 		_ = staging.Rmdir(name)
 	}()
 	if err := prepareTest(dir); err != nil {
-		return traits{}, opError("test the filesystem", "", err)
+		return Traits{}, opError("test the filesystem", err)
 	}
-	if err := s.require(dir); err != nil {
-		return traits{}, err
+	if err := b.require(dir); err != nil {
+		return Traits{}, err
 	}
-	return s.explore(dir)
+	return b.explore(dir)
 }
 
-// explore finds the traits of a file system that keeps the rules.
-func (s *Source) explore(dir vfs.Dir) (found traits, err error) {
-	found.grain, err = learnGrain(dir)
+// explore finds the Traits of a file system that keeps the rules.
+func (b *Base) explore(dir vfs.Dir) (found Traits, err error) {
+	found.Grain, err = learnGrain(dir)
 	switch {
 	case errors.Is(err, errStill):
-		return traits{}, s.unfit("a touch moves the time of a directory", err)
+		return Traits{}, b.unfit("a touch moves the time of a directory", err)
 	case err != nil:
-		return traits{}, opError("test the filesystem", "", err)
+		return Traits{}, opError("test the filesystem", err)
 	}
 	err = dir.Rename("full", dir, "empty")
-	if inDoubt(err) || gone(err) {
-		return traits{}, opError("test the filesystem", "", err)
+	if vfs.InDoubt(err) || vfs.Gone(err) {
+		return Traits{}, opError("test the filesystem", err)
 	}
-	found.replaces = err == nil
+	found.Replaces = err == nil
 	return found, nil
 }
 
@@ -136,30 +137,30 @@ func (s *Source) explore(dir vfs.Dir) (found traits, err error) {
 var errStill = errors.New("it stays the same")
 
 // require tries each rule.
-func (s *Source) require(dir vfs.Dir) error {
+func (b *Base) require(dir vfs.Dir) error {
 	for _, r := range requirements() {
 		err := r.keep(dir)
 		if errors.As(err, new(unproved)) {
-			return opError("test the filesystem", "", err)
+			return opError("test the filesystem", err)
 		}
 		if err != nil {
-			return s.unfit(r.rule, err)
+			return b.unfit(r.rule, err)
 		}
 	}
 	return nil
 }
 
 // unfit says which rule the file system breaks.
-func (s *Source) unfit(rule string, err error) error {
+func (b *Base) unfit(rule string, err error) error {
 	return &source.InvalidError{
-		What: "base directory", Got: s.base.Path(), Err: err,
-		Why: fmt.Sprintf("its filesystem (type %s) breaks the rule %q, so no lock on it would be safe: %v", s.kind.Type, rule, err),
+		What: "base directory", Got: b.Path(), Err: err,
+		Why: fmt.Sprintf("its filesystem (type %s) breaks the rule %q, so no lock on it would be safe: %v", b.Kind.Type, rule, err),
 	}
 }
 
 func prepareTest(dir vfs.Dir) error {
 	for _, name := range []string{"full", "other", "empty"} {
-		if err := dir.Mkdir(name, dirMode); err != nil {
+		if err := dir.Mkdir(name, DirMode); err != nil {
 			return err
 		}
 	}
@@ -177,7 +178,7 @@ func putFile(dir vfs.Dir, name string) error {
 		return err
 	}
 	defer sub.Close() //nolint:errcheck // a directory
-	f, err := sub.Create("file", fileMode)
+	f, err := sub.Create("file", FileMode)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func requirements() []requirement {
 			return refused(dir, dir.Rmdir("other"), "other")
 		}},
 		{"mkdir of a name that exists fails", func(dir vfs.Dir) error {
-			return refused(dir, dir.Mkdir("other", dirMode), "other")
+			return refused(dir, dir.Mkdir("other", DirMode), "other")
 		}},
 		{"an exclusive create of a name that exists fails", exclusiveCreate},
 	}
@@ -205,7 +206,7 @@ func exclusiveCreate(dir vfs.Dir) error {
 		return err
 	}
 	defer sub.Close() //nolint:errcheck // a directory
-	f, err := sub.Create("file", fileMode)
+	f, err := sub.Create("file", FileMode)
 	if err == nil {
 		_ = f.Close()
 	}
@@ -222,7 +223,7 @@ func refused(dir vfs.Dir, err error, intact ...string) error {
 	switch {
 	case err == nil:
 		return errors.New("it succeeded")
-	case inDoubt(err), gone(err):
+	case vfs.InDoubt(err), vfs.Gone(err):
 		return unproved{err}
 	}
 	for _, name := range intact {
@@ -242,7 +243,7 @@ func undamaged(dir vfs.Dir, name string) error {
 	switch {
 	case err == nil:
 		return nil
-	case is(err, syscall.ENOENT, syscall.ENOTDIR):
+	case vfs.Is(err, syscall.ENOENT, syscall.ENOTDIR):
 		return fmt.Errorf("afterwards the file in %s was gone: %w", name, err)
 	}
 	return unproved{err}

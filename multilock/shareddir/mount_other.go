@@ -1,6 +1,6 @@
 //go:build !linux
 
-package fslock
+package shareddir
 
 import (
 	"errors"

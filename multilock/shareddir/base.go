@@ -1,0 +1,148 @@
+// Package shareddir is the one door to a directory that hosts share: no lock is looked
+// for, taken or cleared on another way.
+//
+// A [Base] is such a directory, held by a descriptor, with what must be known of it
+// before anything in it is relied on: what kind of filesystem it is on and how it is
+// mounted, whether that keeps the rules that locks need ([Base.Traits]), what its
+// server's clock says ([Base.Now]), and whether the way by which others come to it still
+// leads there ([Base.Moved]).
+//
+// Below it multilock keeps its own files in .multilock, and prepares in
+// .multilock/staging what is to be renamed into place. A [Dir] is a directory that
+// several goroutines use, and that is opened anew when it was replaced.
+package shareddir
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// Names in the base directory.
+const (
+	PrivateDir = ".multilock"
+	StagingDir = "staging" // in PrivateDir
+)
+
+// DirMode and FileMode are narrowed by the umask, as people expect it.
+const (
+	DirMode  = 0o777
+	FileMode = 0o666
+)
+
+// Options say which directory it is.
+type Options struct {
+	// Path is the directory; it must exist.
+	Path string
+	// FS is the file system; the operating system's if nil.
+	FS vfs.FS
+	// Self is who the calling process is: each host tries its own mount.
+	Self process.Identity
+}
+
+// Base is an open directory that hosts share.
+type Base struct {
+	vfs.Dir
+	// Kind is what is known of its filesystem.
+	Kind vfs.FileSystem
+	// Private is .multilock, and Staging .multilock/staging. Using them makes them.
+	Private, Staging *Dir
+
+	self   process.Identity
+	way    way
+	clock  clock
+	tested selfTest
+}
+
+// Open opens the base directory. It creates nothing: looking leaves no traces. The error
+// is source.ErrInvalid if it is no directory, or may not be opened.
+func Open(opt Options) (*Base, error) {
+	if opt.FS == nil {
+		opt.FS = vfs.OS{}
+	}
+	dir, err := opt.FS.OpenDir(opt.Path)
+	if err != nil {
+		return nil, invalidBase(opt.Path, err)
+	}
+	kind, err := dir.FileSystem()
+	if err != nil {
+		return nil, errors.Join(opError("look at the base directory", err), dir.Close())
+	}
+	way, err := newWay(opt.FS, opt.Path, dir)
+	if err != nil {
+		return nil, errors.Join(opError("look at the base directory", err), dir.Close())
+	}
+	b := &Base{Dir: dir, Kind: kind, self: opt.Self, way: way}
+	b.Private = NewDir(func() (vfs.Dir, error) { return OpenDir(b, PrivateDir) })
+	b.Staging = NewDir(func() (vfs.Dir, error) { return b.Below(StagingDir) })
+	return b, nil
+}
+
+func invalidBase(base string, err error) error {
+	why := err.Error()
+	switch {
+	case vfs.Is(err, syscall.ENOENT):
+		why = "does not exist; create it, on the filesystem that all hosts share"
+	case vfs.Is(err, syscall.ENOTDIR):
+		why = "is not a directory"
+	case vfs.Is(err, syscall.EACCES, syscall.EPERM):
+		why = "may not be opened by this user"
+	}
+	return &source.InvalidError{What: "base directory", Got: base, Why: why, Err: err}
+}
+
+// Close frees the descriptors that nobody uses any more.
+func (b *Base) Close() error {
+	b.Staging.Close()
+	b.Private.Close()
+	return b.Dir.Close()
+}
+
+// InodesCount says whether inode numbers can be relied on. Where they cannot (SMB, some
+// of FUSE), they may change under an open file.
+func (b *Base) InodesCount() bool { return b.Kind.Local || b.Kind.NFS }
+
+// Below opens the directory name of .multilock, made if absent.
+func (b *Base) Below(name string) (vfs.Dir, error) {
+	private, err := b.Private.Use()
+	if err != nil {
+		return nil, err
+	}
+	defer b.Private.Done(private)
+	dir, err := OpenDir(private, name)
+	if vfs.Is(err, syscall.ESTALE) || (vfs.Gone(err) && !linked(private)) {
+		b.Private.Drop(private)
+	}
+	return dir, err
+}
+
+// linked says whether an open directory still has a name.
+func linked(dir vfs.Dir) bool {
+	info, err := dir.Stat()
+	return err == nil && info.Links > 0
+}
+
+// OpenDir opens the directory name, made if it is absent.
+//
+// After the answer that it exists already, the name may still be cached as
+// absent: the parent's attributes are fetched then, which ends that.
+func OpenDir(parent vfs.Dir, name string) (vfs.Dir, error) {
+	dir, err := parent.OpenDir(name)
+	if !vfs.Is(err, syscall.ENOENT) {
+		return dir, err
+	}
+	if err := parent.Mkdir(name, DirMode); err != nil && !vfs.Is(err, syscall.EEXIST) {
+		return nil, err
+	}
+	if _, err := parent.Stat(); err != nil {
+		return nil, err
+	}
+	return parent.OpenDir(name)
+}
+
+// IsRegular tells a file from what somebody may have put in its place.
+func IsRegular(info vfs.Info) bool { return info.Mode&fs.ModeType == 0 }

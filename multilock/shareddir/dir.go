@@ -1,0 +1,112 @@
+package shareddir
+
+import (
+	"sync"
+	"syscall"
+
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// Dir is a directory that several goroutines use, and that is opened again
+// when the one behind its name has been replaced. A descriptor is closed when its
+// last user is done with it: closed earlier, its number could come to mean
+// another directory in the middle of a call.
+type Dir struct {
+	open func() (vfs.Dir, error)
+
+	mu  sync.Mutex
+	cur *Handle
+}
+
+// NewDir is a directory that is opened as open says, when it is used.
+func NewDir(open func() (vfs.Dir, error)) *Dir { return &Dir{open: open} }
+
+// Handle is one opened directory and the number of its users, guarded by the
+// mutex of its Dir.
+type Handle struct {
+	vfs.Dir
+	users   int
+	dropped bool
+}
+
+// Use returns the directory, opened if need be. Every Use needs a Done.
+func (d *Dir) Use() (*Handle, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cur == nil {
+		opened, err := d.open()
+		if err != nil {
+			return nil, err
+		}
+		d.cur = &Handle{Dir: opened}
+	}
+	d.cur.users++
+	return d.cur, nil
+}
+
+// Present returns the directory that has the name now: the one that was opened
+// before may have been removed, and made again by somebody else. It fetches the
+// directory's attributes, which makes an NFS client forget the names in it if it
+// has changed.
+func (d *Dir) Present() (*Handle, error) {
+	for range Rounds() {
+		h, err := d.Use()
+		if err != nil {
+			return nil, err
+		}
+		info, err := h.Stat()
+		if err == nil && info.Links > 0 {
+			return h, nil
+		}
+		if err == nil || vfs.Gone(err) {
+			d.Drop(h)
+		}
+		d.Done(h)
+		if err != nil && !vfs.Gone(err) {
+			return nil, err
+		}
+	}
+	return nil, syscall.ENOENT
+}
+
+// Done gives back what Use or Keep was given.
+func (d *Dir) Done(h *Handle) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h.users--
+	d.closeIfUnused(h)
+}
+
+// Drop makes the next use open the directory anew, if h is still the one in use.
+func (d *Dir) Drop(h *Handle) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cur == h {
+		d.cur = nil
+	}
+	h.dropped = true
+	d.closeIfUnused(h)
+}
+
+func (d *Dir) closeIfUnused(h *Handle) {
+	if h.dropped && h.users == 0 {
+		_ = h.Close() // a directory that was only looked through
+	}
+}
+
+// Close drops whatever is open.
+func (d *Dir) Close() {
+	d.mu.Lock()
+	cur := d.cur
+	d.mu.Unlock()
+	if cur != nil {
+		d.Drop(cur)
+	}
+}
+
+// Keep adds a user to a directory that is in use already.
+func (d *Dir) Keep(h *Handle) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h.users++
+}
