@@ -21,6 +21,7 @@ type observer struct {
 	last    standing             // at the last look
 	looked  bool
 	verdict verdict
+	jobs    process.JobWatch
 	usual   time.Duration // what the quickest listing took, 0 before the first
 	recent  *listed       // what an attempt has just seen, for the look that follows
 }
@@ -136,7 +137,7 @@ func (o *observer) evidence(ctx context.Context, age time.Duration) evidence {
 // processes of the host, so only then.
 func (o *observer) lookForJob(e *evidence) {
 	if r := o.last.record; r.Job {
-		e.job = r.Holder.JudgeJob(r.Token, o.src.opt.Self)
+		e.job = o.jobs.Judge(r.Holder.Identity, r.Token, o.src.opt.Self)
 		o.verdict = judge(*e)
 	}
 }

@@ -33,6 +33,7 @@ type observer struct {
 	busy    string    // one of them that a process on this host has open
 	taken   time.Time // when the lock was acquired, by the server's clock
 	verdict verdict
+	jobs    process.JobWatch
 }
 
 // Observe implements source.Source.
@@ -218,7 +219,7 @@ func (o *observer) evidence() evidence {
 // is called dead: at all processes of the host, so only then.
 func (o *observer) lookForJob(e *evidence) {
 	if o.record.Job && e.job.Life != process.Alive {
-		e.job = o.record.Holder.JudgeJob(o.record.Token, o.src.self)
+		e.job = o.jobs.Judge(o.record.Holder.Identity, o.record.Token, o.src.self)
 		o.verdict = o.judge(*e)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -137,9 +138,12 @@ func (p *player) compete(src *fslock.Source, claim source.Claim) error {
 	return c.Close()
 }
 
-// insist tries until it meets a living holder, or an error.
+// insist tries until it meets a living holder, or an error. Where the sweeps' own
+// processes come and go so fast that a dead holder's job cannot be looked for, it waits
+// for its silence.
 func insist(c source.Contender) (source.Lease, error) {
-	for range 10 {
+	busy := false
+	for range 1000 {
 		lease, err := c.Try(context.Background())
 		if !errors.Is(err, source.ErrHeld) {
 			return lease, err
@@ -150,7 +154,11 @@ func insist(c source.Contender) (source.Lease, error) {
 		}
 		switch seen.State {
 		case source.StateHeld, source.StateSuspect:
-			return nil, &multilock.HeldError{Name: sweptName, Sighting: seen}
+			busy = busy || strings.Contains(seen.Why, "faster than one can look for its job")
+			if !busy {
+				return nil, &multilock.HeldError{Name: sweptName, Sighting: seen}
+			}
+			time.Sleep(sweptTTL / 30)
 		case source.StateDead:
 			if err := c.Break(context.Background()); err != nil {
 				return nil, err

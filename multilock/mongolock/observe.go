@@ -21,6 +21,7 @@ type observer struct {
 	record  source.Record
 	watch   source.Watch[sign]
 	verdict verdict
+	jobs    process.JobWatch
 	usual   time.Duration // what the quickest look took, 0 before the first
 }
 
@@ -93,7 +94,7 @@ func (o *observer) evidence(ctx context.Context, age time.Duration) evidence {
 // is called dead: at all processes of the host, so only then.
 func (o *observer) lookForJob(e *evidence) {
 	if o.record.Job && e.job.Life != process.Alive {
-		e.job = o.record.Holder.JudgeJob(o.record.Token, o.src.self)
+		e.job = o.jobs.Judge(o.record.Holder.Identity, o.record.Token, o.src.self)
 		o.verdict = judge(*e)
 	}
 }

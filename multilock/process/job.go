@@ -1,5 +1,7 @@
 package process
 
+import "time"
+
 // JobMark is the entry that all processes of a job have in their environment, by which
 // they are known to belong to the lock with that token, whatever group or session they
 // move to. Whoever starts a job under a lock sets it.
@@ -25,4 +27,32 @@ func (id Identity) JudgeJob(token string, self Identity) Evidence {
 		return evidence(Unknown, "its job %s", why)
 	}
 	return judgeJob(JobMark(token), id.Start)
+}
+
+// JobWatch judges a holder's job again and again, for an observer. On a host whose
+// processes come and go faster than they can be looked at, a search takes a second or
+// more and comes to nothing. Its answer then stands for ten times as long as it took:
+// silence is to decide there, and is only seen by who looks at the lock in between. The
+// zero JobWatch is ready to be used.
+type JobWatch struct {
+	token string
+	last  Evidence
+	until time.Time // when the last answer stood long enough
+}
+
+const restAfterSearch = 10
+
+// Judge is what id.JudgeJob says, or said.
+func (w *JobWatch) Judge(id Identity, token string, self Identity) Evidence {
+	return w.judge(token, func() Evidence { return id.JudgeJob(token, self) })
+}
+
+func (w *JobWatch) judge(token string, search func() Evidence) Evidence {
+	if w.token == token && w.last.Life == Unknown && time.Now().Before(w.until) {
+		return w.last
+	}
+	start := time.Now()
+	w.token, w.last = token, search()
+	w.until = time.Now().Add(restAfterSearch * time.Since(start))
+	return w.last
 }
