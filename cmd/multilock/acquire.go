@@ -210,7 +210,7 @@ func startKeeper(e *env, order keepOrder) (*keeperProcess, error) {
 		return nil, fmt.Errorf("find the program itself to start the keeper: %w", err)
 	}
 	cmd := exec.Command(self, keepCommand)
-	cmd.Env = e.environ()
+	cmd.Env = e.Environ()
 	cmd.SysProcAttr = ownSession()
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -246,15 +246,10 @@ func (k *keeperProcess) answer(ctx context.Context) (keepAnswer, error) {
 		return keepAnswer{}, fmt.Errorf("the keeper ended without an answer: %w", err)
 	}
 	if a.Code != exitOK {
-		return keepAnswer{}, &keptError{a}
+		return keepAnswer{}, &codedError{Code: a.Code, Text: a.Error} // the keeper has put it into words
 	}
 	return a, nil
 }
-
-// keptError is an error that the keeper has put into words already.
-type keptError struct{ answer keepAnswer }
-
-func (k *keptError) Error() string { return k.answer.Error }
 
 // readOrder reads the keeper's order.
 func readOrder(in *bufio.Reader) (keepOrder, error) {
@@ -269,7 +264,7 @@ func readOrder(in *bufio.Reader) (keepOrder, error) {
 	return order, nil
 }
 
-var errParentGone = fmt.Errorf("whoever asked for the lock is gone: %w", &signalError{syscall.SIGTERM})
+var errParentGone = fmt.Errorf("whoever asked for the lock is gone: %w", signalled(syscall.SIGTERM))
 
 func describeOwner(owner process.Identity) string {
 	return strings.TrimSpace(fmt.Sprintf("acquire for pid %d", owner.PID))

@@ -37,13 +37,19 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 ` + exitTable
 
+// env is what all commands get: what is outside, and the kinds of lock sources there are.
+type env struct {
+	*consoleEnv
+	kinds []sourceKind
+}
+
 // run is the program: it parses, runs one command, and says how to end.
 func run(ctx context.Context, e *env, args []string) outcome {
 	app := newApp(e)
 	spare(app, args)
 	args = permute(app, args)
 	outcome := conclude(e, app.RunContext(ctx, args))
-	e.messages.await(patienceAfter)
+	e.close()
 	return outcome
 }
 
@@ -54,8 +60,8 @@ func newApp(e *env) *cli.App {
 		Description:     description,
 		HideHelpCommand: false,
 		HideVersion:     true,
-		Writer:          e.stdout,
-		ErrWriter:       e.stderr,
+		Writer:          e.Stdout,
+		ErrWriter:       e.Stderr,
 		Flags:           append(commonFlags(), toggle("version", "print the version", "")),
 		Commands: []*cli.Command{
 			newRunCommand(e), newBatchCommand(e), newWaitCommand(e), newStatusCommand(e), newAcquireCommand(e), newReleaseCommand(e), newBreakCommand(e),
@@ -83,21 +89,6 @@ func newApp(e *env) *cli.App {
 	}
 	return app
 }
-
-// usageProblem is a wrong command line.
-type usageProblem struct {
-	command string
-	err     error
-}
-
-func (u *usageProblem) Error() string {
-	if u.command == "" {
-		return u.err.Error()
-	}
-	return fmt.Sprintf("%s: %v", u.command, u.err)
-}
-
-func (u *usageProblem) Unwrap() error { return u.err }
 
 // usageError keeps the library from printing the whole help text over the error.
 func usageError(c *cli.Context, err error, _ bool) error {
@@ -130,10 +121,6 @@ func dashes(option string) string {
 		return "--" + name
 	}
 	return option
-}
-
-func usagef(command, format string, args ...any) error {
-	return &usageProblem{command: command, err: fmt.Errorf(format, args...)}
 }
 
 func version() string {

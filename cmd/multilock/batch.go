@@ -152,7 +152,7 @@ func workThrough(ctx context.Context, e *env, src *openedSource, o *batchOptions
 	report, err := batch.Run(sigs.ctx)
 	shown.stop()
 	err = sigs.release(err)
-	err = o.output.join(errors.Join(o.hinted(err), r.close()), report.Incomplete)
+	err = halted(o.output.join(errors.Join(o.hinted(err), r.close()), report.Incomplete))
 	view := viewOfBatch(o, src, report, time.Since(start), err)
 	return view.print(e, o)
 }
@@ -183,13 +183,17 @@ func (o *batchOptions) hinted(err error) error {
 	return err
 }
 
-// haltCode is the exit code of a batch that was halted: what it was to wait for may
-// be a success.
-func haltCode(h *lockgroup.HaltError) int {
-	if h.Halt.What == lockgroup.HaltSuccess || (h.Halt.What == lockgroup.HaltDone && h.Failed == 0) {
-		return exitOK
+// halted gives the end of a batch its exit code if that was halted: what it was to wait
+// for may be a success.
+func halted(err error) error {
+	var h *lockgroup.HaltError
+	if !errors.As(err, &h) || errors.Is(err, errIncomplete) {
+		return err
 	}
-	return exitNotDone
+	if h.Halt.What == lockgroup.HaltSuccess || (h.Halt.What == lockgroup.HaltDone && h.Failed == 0) {
+		return &codedError{Code: exitOK, Err: err}
+	}
+	return &codedError{Code: exitNotDone, Err: err}
 }
 
 // haltPolicy is a flag's value, in GNU parallel's words: WHEN,WHAT=HOWMANY.

@@ -34,7 +34,7 @@ func foreseeBatch(ctx context.Context, e *env, src *openedSource, o *batchOption
 			verdicts[l.Name] = "held by " + l.Host
 		}
 	}
-	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	for _, job := range list {
 		verdict := verdicts[job.name]
 		if verdict == "" {

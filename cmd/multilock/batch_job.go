@@ -26,7 +26,7 @@ type batchRun struct {
 }
 
 func newBatchRun(e *env, src *openedSource, o *batchOptions, list []batchLine) (*batchRun, error) {
-	r := &batchRun{env: e, src: src, opt: o, list: list, environ: append(e.jobEnviron(), "MULTILOCK_GROUP="+o.group)}
+	r := &batchRun{env: e, src: src, opt: o, list: list, environ: append(jobEnviron(e.Environ()), "MULTILOCK_GROUP="+o.group)}
 	var err error
 	if o.joblog != "" {
 		r.joblog, err = openJoblog(o.joblog, src.self.Host)

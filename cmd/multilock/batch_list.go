@@ -27,7 +27,7 @@ func (o *batchOptions) workers() int {
 
 func readBatch(e *env, src *openedSource, o *batchOptions) ([]batchLine, error) {
 	if o.list == "-" {
-		return parseBatch(src, e.stdin, "the standard input", o.null)
+		return parseBatch(src, e.Stdin, "the standard input", o.null)
 	}
 	f, err := os.Open(o.list)
 	if err != nil {

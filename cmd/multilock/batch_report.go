@@ -110,7 +110,7 @@ func (v batchView) summary() string {
 // log, a line after a few seconds and then ever more rarely.
 func startBatchProgress(ctx context.Context, e *env, o common, batch *lockgroup.Batch) stopper {
 	start := time.Now()
-	if o.quiet || !isTerminal(e.stderr) {
+	if o.quiet || !isTerminal(e.Stderr) {
 		return startNotice(ctx, e, o, func(context.Context, time.Duration) string {
 			return batchText(batch.Progress(), time.Since(start))
 		})

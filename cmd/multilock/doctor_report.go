@@ -47,48 +47,29 @@ func (r *doctorReport) add(subject string, err error) {
 	r.Findings = append(r.Findings, source.Finding{Subject: subject, Severity: source.SeverityUnusable, Text: explain(err)})
 }
 
-// doctorError is the verdict where not all is well.
-type doctorError struct {
-	unusable bool
-	unshown  bool
-	warnings int
-	where    string
-}
-
-func (d *doctorError) Error() string {
-	switch {
-	case d.unshown:
-		return "it was not shown that locks in " + d.where + " keep hosts apart"
-	case d.unusable:
-		return "locks in " + d.where + " cannot be relied on"
-	case d.warnings == 1:
-		return "there is one warning about " + d.where
-	}
-	return fmt.Sprintf("there are %d warnings about %s", d.warnings, d.where)
-}
-
-func (d *doctorError) code() int {
-	if d.unusable {
-		return exitFailure
-	}
-	return exitNotDone
-}
-
+// verdict is the error where not all is well.
 func (r *doctorReport) verdict() error {
-	d := &doctorError{where: r.where, unshown: r.unshown}
+	unusable, warnings := false, 0
 	for _, f := range r.Findings {
 		switch f.Severity {
 		case source.SeverityUnusable:
-			d.unusable = true
+			unusable = true
 		case source.SeverityWarning:
-			d.warnings++
+			warnings++
 		case source.SeverityFine:
 		}
 	}
-	if !d.unusable && d.warnings == 0 {
-		return nil
+	switch {
+	case unusable && r.unshown:
+		return &codedError{Code: exitFailure, Text: "it was not shown that locks in " + r.where + " keep hosts apart"}
+	case unusable:
+		return &codedError{Code: exitFailure, Text: "locks in " + r.where + " cannot be relied on"}
+	case warnings == 1:
+		return &codedError{Code: exitNotDone, Text: "there is one warning about " + r.where}
+	case warnings > 1:
+		return &codedError{Code: exitNotDone, Text: fmt.Sprintf("there are %d warnings about %s", warnings, r.where)}
 	}
-	return d
+	return nil
 }
 
 func (r *doctorReport) print(e *env, o *doctorOptions) error {
@@ -116,7 +97,7 @@ func (r *doctorReport) printPromises(e *env) error {
 	if err := e.print("\nWhat %s promises:\n", harmless(r.where)); err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	for _, p := range r.Promises {
 		kept := "?"
 		if p.Kept != nil {

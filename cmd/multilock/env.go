@@ -4,57 +4,38 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 
 	"golang.org/x/term"
 )
 
-// env is what a command gets from outside.
-type env struct {
-	stdin, stdout, stderr *os.File
-	getenv                func(string) string
-	environ               func() []string
-	kinds                 []sourceKind // of lock sources
+// consoleEnv is what a command gets from outside, and where it speaks.
+type consoleEnv struct {
+	Stdin, Stdout, Stderr *os.File
+	Getenv                func(string) string
+	Environ               func() []string
 
-	messages messages // on their way to stderr
-}
-
-// jobEnviron is what a job gets of our environment: all but what is secret. A job
-// that uses the same source reads the password from the file that
-// MULTILOCK_PASSWORD_FILE names.
-func (e *env) jobEnviron() []string {
-	var vars []string
-	for _, entry := range e.environ() {
-		switch name, value, _ := strings.Cut(entry, "="); name {
-		case envPassword:
-		case envSource:
-			vars = append(vars, name+"="+publicURL(value))
-		default:
-			vars = append(vars, entry)
-		}
-	}
-	return vars
+	messages messages // on their way to Stderr
 }
 
 // say prints a line of our own on the standard error, which keeps it apart from
 // results and from a job's output. Names in it may be anybody's. It waits for nobody.
-func (e *env) say(format string, args ...any) {
+func (e *consoleEnv) say(format string, args ...any) {
 	e.tell("multilock: " + harmless(fmt.Sprintf(format, args...)) + "\n")
 }
 
 // tell does the same with a text as it stands.
-func (e *env) tell(text string) { e.messages.add(e.stderr, text) }
+func (e *consoleEnv) tell(text string) { e.messages.add(e.Stderr, text) }
 
 // show is for what will soon be shown anew. It is left out for a reader who has not read
 // what came before.
-func (e *env) show(text string) {
+func (e *consoleEnv) show(text string) {
 	if e.messages.pending() == nil {
 		e.tell(text)
 	}
 }
 
 // printJSON prints one value as indented JSON on the standard output.
-func (e *env) printJSON(value any) error {
+func (e *consoleEnv) printJSON(value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return fmt.Errorf("print the result: %w", err)
@@ -63,9 +44,9 @@ func (e *env) printJSON(value any) error {
 }
 
 // print prints a result, after the messages that came before it.
-func (e *env) print(format string, args ...any) error {
+func (e *consoleEnv) print(format string, args ...any) error {
 	e.messages.await(patienceAfter)
-	if _, err := fmt.Fprintf(e.stdout, format, args...); err != nil {
+	if _, err := fmt.Fprintf(e.Stdout, format, args...); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil
@@ -74,10 +55,17 @@ func (e *env) print(format string, args ...any) error {
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) } //nolint:gosec // a descriptor fits
 
 // printLine prints one value as a line of JSON on the standard output.
-func (e *env) printLine(value any) error {
+func (e *consoleEnv) printLine(value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return e.print("%s\n", escaped(text))
 }
+
+// await returns when all that was said so far has been written, or after a while: a job
+// is to speak after us.
+func (e *consoleEnv) await() { e.messages.await(patienceBefore) }
+
+// close returns when all that was said has been written, or nobody seems to read it.
+func (e *consoleEnv) close() { e.messages.await(patienceAfter) }

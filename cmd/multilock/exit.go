@@ -42,76 +42,101 @@ const exitTable = `Exit codes:
    127  the command was not found
  128+n  killed by signal n`
 
-var (
-	errWaitOver   = errors.New("the time to wait is over")
-	errRuntimeOut = errors.New("the job ran for longer than --max-runtime")
-)
-
-// starvedError is a refusal that came once too often (--fail-after).
-type starvedError struct {
-	times int
-	err   error
+// codedError is an error that says itself which exit code it means.
+type codedError struct {
+	Code int
+	Text string // what it says; what Err does if it is empty
+	Err  error  // may be nil
 }
 
-func (s *starvedError) Error() string {
-	return fmt.Sprintf("refused %d times in a row by the same holder", s.times)
+func (e *codedError) Error() string {
+	if e.Text == "" {
+		return e.Err.Error()
+	}
+	return e.Text
 }
-func (s *starvedError) Unwrap() error { return s.err }
+
+func (e *codedError) Unwrap() error { return e.Err }
+
+func (e *codedError) exitCode() int { return e.Code }
+
+// refusedError is the end of a command because somebody else holds the lock, where the
+// user has chosen the exit code for that.
+type refusedError struct {
+	Code int
+	Err  error
+}
+
+func (e *refusedError) Error() string { return e.Err.Error() }
+func (e *refusedError) Unwrap() error { return e.Err }
+func (e *refusedError) exitCode() int { return e.Code }
 
 // signalError is the end of a command by a signal to multilock itself.
-type signalError struct{ signal syscall.Signal }
+type signalError struct{ Signal syscall.Signal }
 
-func (e *signalError) Error() string { return "stopped by signal: " + e.signal.String() }
+func (e *signalError) Error() string { return "stopped by signal: " + e.Signal.String() }
+func (e *signalError) exitCode() int { return exitSignal + int(e.Signal) }
+
+// signalled is the cause of a context that a signal ended.
+func signalled(s os.Signal) *signalError {
+	number, ok := s.(syscall.Signal)
+	if !ok {
+		number = syscall.SIGTERM
+	}
+	return &signalError{number}
+}
+
+// usageProblem is a wrong command line.
+type usageProblem struct {
+	command string // "" for the program itself
+	err     error
+}
+
+func (u *usageProblem) Error() string {
+	if u.command == "" {
+		return u.err.Error()
+	}
+	return fmt.Sprintf("%s: %v", u.command, u.err)
+}
+
+func (u *usageProblem) Unwrap() error { return u.err }
+
+// usagef makes one of them.
+func usagef(command, format string, args ...any) error {
+	return &usageProblem{command: command, err: fmt.Errorf(format, args...)}
+}
 
 // jobError carries the end of a job that has nothing wrong with it from our side.
-type jobError struct{ result job.Result }
+type jobError struct{ Result job.Result }
 
-func (e *jobError) Error() string { return fmt.Sprintf("the job ended with code %d", e.result.Code) }
+func (e *jobError) Error() string { return fmt.Sprintf("the job ended with code %d", e.Result.Code) }
 
-// exitCode is the only place that turns an error into an exit code.
+// JobCode is the job's own code.
+func (e *jobError) JobCode() int { return e.Result.Code }
+
+// exitCode is the only place that turns an error into an exit code. The errors above
+// carry their own; what packages say that know nothing of exit codes is listed here. How
+// a job ended counts if nothing else went wrong.
 func exitCode(err error) int {
-	var (
-		jobEnd      *jobError
-		signalled   *signalError
-		notFound    *job.NotFoundError
-		notRunnable *job.NotRunnableError
-		kept        *keptError
-		starved     *starvedError
-		failed      *failedBeforeError
-		halted      *lockgroup.HaltError
-		ill         *doctorError
-	)
+	var own interface{ exitCode() int }
+	var ofJob interface{ JobCode() int }
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &kept):
-		return kept.answer.Code
-	case errors.As(err, &failed):
-		return failed.code()
-	case errors.As(err, &ill):
-		return ill.code()
-	case errors.Is(err, errRuntimeOut), errors.Is(err, errWaitOver), errors.Is(err, multilock.ErrOver), pastDeadline(err):
+	case errors.Is(err, multilock.ErrOver), pastDeadline(err):
 		return exitTimeLimit
-	case errors.As(err, &signalled):
-		return exitSignal + int(signalled.signal)
-	case errors.Is(err, lockgroup.ErrNotDone), errors.Is(err, errIncomplete):
+	case errors.As(err, &own):
+		return own.exitCode()
+	case errors.Is(err, lockgroup.ErrNotDone):
 		return exitNotDone
-	case errors.As(err, &halted):
-		return haltCode(halted)
-	case errors.As(err, &starved):
-		return exitStarved
 	case errors.Is(err, multilock.ErrLost):
 		return exitLost
 	case errors.Is(err, multilock.ErrHeld):
 		return exitHeld
 	case errors.Is(err, multilock.ErrUnsure):
 		return exitUnsure
-	case errors.As(err, &jobEnd):
-		return jobEnd.result.Code
-	case errors.As(err, &notFound):
-		return 127
-	case errors.As(err, &notRunnable):
-		return 126
+	case errors.As(err, &ofJob):
+		return ofJob.JobCode()
 	}
 	return exitFailure
 }
@@ -120,61 +145,4 @@ func exitCode(err error) int {
 // in its own time is a failure like any other.
 func pastDeadline(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*source.OpError))
-}
-
-// outcome is how the program is to end.
-type outcome struct {
-	code int
-	job  job.Result // of a job that ran; else at most the signal that ended us
-}
-
-// leave dies by SIGINT if the job did, or if we were interrupted without one, so
-// that a shell's loop around us ends as it would without us.
-func (o outcome) leave() {
-	if o.code == exitSignal+int(syscall.SIGINT) {
-		o.job.Reraise()
-	}
-}
-
-// conclude tells the user what went wrong, if that is ours to tell, and how to end.
-func conclude(e *env, err error) outcome {
-	o := outcome{code: exitCode(err)}
-	refused := o.code == exitHeld
-	var jobEnd *jobError
-	if errors.As(err, &jobEnd) {
-		o.job = jobEnd.result
-	}
-	var stopped *signalError
-	if o.job.Signal == 0 && errors.As(err, &stopped) {
-		o.job.Signal = stopped.signal
-	}
-	var custom *customCode
-	if errors.As(err, &custom) && refused {
-		o.code = custom.code
-	}
-	if refused && quiet(err) {
-		return o
-	}
-	if text := explain(err); text != "" {
-		e.say("%s", text)
-	}
-	return o
-}
-
-// customCode replaces the exit code for a lock that is held (-E).
-type customCode struct {
-	code int
-	err  error
-}
-
-func (c *customCode) Error() string { return c.err.Error() }
-func (c *customCode) Unwrap() error { return c.err }
-
-// signalled is the cause of a context that a signal ended.
-func signalled(s os.Signal) error {
-	number, ok := s.(syscall.Signal)
-	if !ok {
-		number = syscall.SIGTERM
-	}
-	return &signalError{number}
 }

@@ -55,7 +55,7 @@ func toggle(name, usage, category string, aliases ...string) *cli.BoolFlag {
 // in its place would lock somewhere else than was meant.
 func readCommon(c *cli.Context, e *env) (common, error) {
 	o := common{
-		group: commonString(c, "group", e.getenv(envGroup)),
+		group: commonString(c, "group", e.Getenv(envGroup)),
 		name:  commonString(c, "name", ""),
 		user:  userName(e), json: commonBool(c, "json"), quiet: commonBool(c, "quiet"), verbose: commonBool(c, "verbose"),
 	}
@@ -73,7 +73,7 @@ func readCommon(c *cli.Context, e *env) (common, error) {
 }
 
 func legacyPeers(c *cli.Context, e *env) (bool, error) {
-	text := e.getenv(envLegacyPeers)
+	text := e.Getenv(envLegacyPeers)
 	if givenAt(c, "legacy-peers") != nil || text == "" {
 		return commonBool(c, "legacy-peers"), nil
 	}

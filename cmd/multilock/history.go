@@ -79,7 +79,7 @@ func runHistory(ctx context.Context, e *env, o *historyOptions) error {
 }
 
 func printHistory(e *env, events []source.Event) error {
-	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "TIME\tNAME\tEVENT\tHOST\tPID\tUSER\tDETAILS")
 	for _, ev := range events {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ev.Time.Local().Format("2006-01-02 15:04:05"), label(ev.Name), harmless(string(ev.What)),

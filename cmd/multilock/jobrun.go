@@ -12,6 +12,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
+var errRuntimeOut = &codedError{Code: exitTimeLimit, Text: "the job ran for longer than --max-runtime"}
+
 // jobRun is one command under a lock that is held.
 type jobRun struct {
 	env     *env

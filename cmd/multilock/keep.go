@@ -30,7 +30,7 @@ func newKeepCommand(e *env) *cli.Command {
 // ends, it is asked to end, or somebody took the lock away: released it with
 // its token, mostly.
 func runKeep(ctx context.Context, e *env) error {
-	in := bufio.NewReader(e.stdin)
+	in := bufio.NewReader(e.Stdin)
 	order, err := readOrder(in)
 	if err != nil {
 		return err
@@ -105,8 +105,8 @@ func answer(e *env, a keepAnswer, err error) error {
 	if failed != nil {
 		return fmt.Errorf("answer: %w", failed)
 	}
-	_, failed = e.stdout.Write(append(line, '\n'))
-	return errors.Join(failed, e.stdout.Close())
+	_, failed = e.Stdout.Write(append(line, '\n'))
+	return errors.Join(failed, e.Stdout.Close())
 }
 
 // hold returns when the lock is to be released, or is lost.

@@ -18,7 +18,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == job.GuardArg {
 		os.Exit(job.Guard(os.Stdin))
 	}
-	e := &env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, environ: os.Environ, kinds: sourceKinds()}
+	e := &env{&consoleEnv{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ}, sourceKinds()}
 	outcome := run(context.Background(), e, os.Args)
 	outcome.leave()
 	os.Exit(outcome.code)

@@ -38,7 +38,7 @@ func readMembers(e *env, named []string, path string) ([]string, error) {
 
 func readMembersFile(e *env, path string) ([]string, error) {
 	if path == "-" {
-		return parseMembers(e.stdin, "the standard input")
+		return parseMembers(e.Stdin, "the standard input")
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -46,7 +46,7 @@ func (n *notice) stop() {
 func (n *notice) run(ctx context.Context) {
 	defer close(n.done)
 	start := time.Now()
-	onTerminal := isTerminal(n.env.stderr)
+	onTerminal := isTerminal(n.env.Stderr)
 	pause, log := noticeAfter, time.Minute
 	for {
 		select {

@@ -92,7 +92,7 @@ func (o *runOptions) skipError(seen lockgroup.Outcome) error {
 	last := *seen.Last
 	switch seen.Step {
 	case lockgroup.Failed:
-		return &failedBeforeError{last, o.forgetting(last.Name)}
+		return o.failedBefore(last)
 	case lockgroup.Unclear:
 		return fmt.Errorf("job %q counts as run, and how it ended is not known: %w: its result: %s; to let it run again: %s",
 			last.Name, multilock.ErrUnsure, last.Foreign, o.forgetting(last.Name))
@@ -101,22 +101,14 @@ func (o *runOptions) skipError(seen lockgroup.Outcome) error {
 	return nil
 }
 
-// failedBeforeError is the end of a job that failed for good in an earlier run.
-type failedBeforeError struct {
-	last       multilock.Result
-	forgetting string
-}
-
-func (f *failedBeforeError) Error() string {
-	return fmt.Sprintf("job %q has failed before, and is not run again: %s; to let it run again: %s", f.last.Name, ending(f.last), f.forgetting)
-}
-
-// code is the job's own exit code.
-func (f *failedBeforeError) code() int {
-	if f.last.Exit < 1 || f.last.Exit > 255 {
-		return exitFailure
+// failedBefore is the end of a job that failed for good in an earlier run. It ends with
+// the job's own exit code.
+func (o *runOptions) failedBefore(last multilock.Result) error {
+	text := fmt.Sprintf("job %q has failed before, and is not run again: %s; to let it run again: %s", last.Name, ending(last), o.forgetting(last.Name))
+	if last.Exit < 1 || last.Exit > 255 {
+		return &codedError{Code: exitFailure, Text: text}
 	}
-	return f.last.Exit
+	return &codedError{Code: last.Exit, Text: text}
 }
 
 // ending says how a job ended, who ran it, and when, by that host's clock.

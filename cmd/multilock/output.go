@@ -9,7 +9,7 @@ import (
 )
 
 // errIncomplete says that all jobs are done, and that what some have printed is lost.
-var errIncomplete = errors.New("the output of some jobs is not complete")
+var errIncomplete = &codedError{Code: exitNotDone, Text: "the output of some jobs is not complete"}
 
 // outputPolicy is the value of --output: whether a job whose output was lost is one
 // with which all is well.

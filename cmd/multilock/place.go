@@ -23,8 +23,8 @@ var errUnescaped = errors.New("it cannot be told where its password ends; write 
 // over the environment, -d as well as --source.
 func (o *common) readPlace(c *cli.Context, e *env) error {
 	dir, source := givenAt(c, "dir"), givenAt(c, "source")
-	fromEnv := e.getenv(envSource)
-	o.base = cmp.Or(e.getenv(envDir), ".")
+	fromEnv := e.Getenv(envSource)
+	o.base = cmp.Or(e.Getenv(envDir), ".")
 	var err error
 	switch {
 	case dir != nil && source != nil:
@@ -138,8 +138,8 @@ func (o *common) fullURL(e *env) (string, error) {
 }
 
 func readPassword(e *env) (string, error) {
-	path := e.getenv(envPasswordFile)
-	if password := e.getenv(envPassword); password != "" || path == "" {
+	path := e.Getenv(envPasswordFile)
+	if password := e.Getenv(envPassword); password != "" || path == "" {
 		return password, nil
 	}
 	text, err := os.ReadFile(path)
@@ -171,4 +171,21 @@ func (o *common) withoutSecrets(e *env, err error) error {
 		err = &secretError{err, plain}
 	}
 	return err
+}
+
+// jobEnviron is what a job gets of our environment: all but what is secret. A job
+// that uses the same source reads the password from the file that
+// MULTILOCK_PASSWORD_FILE names.
+func jobEnviron(environ []string) []string {
+	var vars []string
+	for _, entry := range environ {
+		switch name, value, _ := strings.Cut(entry, "="); name {
+		case envPassword:
+		case envSource:
+			vars = append(vars, name+"="+publicURL(value))
+		default:
+			vars = append(vars, entry)
+		}
+	}
+	return vars
 }

@@ -93,10 +93,10 @@ func (p *program) run(args ...string) ran {
 		require.NoError(p.t, err)
 		return f
 	}
-	e := &env{stdin: p.stdin, stdout: open("stdout"), stderr: open("stderr"), environ: cleanEnviron, kinds: p.kinds()}
-	e.getenv = func(name string) string { return p.vars[name] }
+	e := &env{&consoleEnv{Stdin: p.stdin, Stdout: open("stdout"), Stderr: open("stderr"), Environ: cleanEnviron}, p.kinds()}
+	e.Getenv = func(name string) string { return p.vars[name] }
 	code := run(p.t.Context(), e, append([]string{"multilock"}, args...)).code
-	_, _ = e.stdout.Close(), e.stderr.Close()
+	_, _ = e.Stdout.Close(), e.Stderr.Close()
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(p.t, err)

@@ -19,7 +19,7 @@ type stopper interface{ stop() }
 // startWaitProgress shows a barrier's progress: a bar on a terminal; in a log, a
 // line after a few seconds and then ever more rarely.
 func startWaitProgress(ctx context.Context, e *env, o common, barrier *lockgroup.Barrier) stopper {
-	if o.quiet || !isTerminal(e.stderr) {
+	if o.quiet || !isTerminal(e.Stderr) {
 		return startNotice(ctx, e, o, func(_ context.Context, waited time.Duration) string {
 			return fmt.Sprintf("waiting, %s so far: %s", short(waited), progressText(barrier.Progress()))
 		})
@@ -107,7 +107,7 @@ func (m *meter) run(e *env, read func() amount) {
 	ticks := time.NewTicker(meterEvery)
 	defer ticks.Stop()
 	for turn := 0; ; turn++ {
-		e.show(clearLine + read().line(turn, time.Since(start), columns(e.stderr)))
+		e.show(clearLine + read().line(turn, time.Since(start), columns(e.Stderr)))
 		select {
 		case <-m.end:
 			return

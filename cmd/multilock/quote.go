@@ -2,10 +2,14 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/multilock/go/multilock/source"
 )
 
 // commandLine is a command as a person would type it into a shell.
@@ -78,4 +82,31 @@ func escaped(text []byte) []byte {
 		}
 	}
 	return out
+}
+
+// label shows a name as it is if that is harmless on a terminal and in a table.
+func label(name string) string {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// short writes a duration for people, in at most two units.
+func short(d time.Duration) string {
+	switch {
+	case d == source.Unknown:
+		return "?"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }

@@ -67,7 +67,7 @@ func (o *reportOptions) read(c *cli.Context, e *env) (err error) {
 		return usagef(name, "the report is of a whole group; use -g for the group")
 	case c.IsSet("output") && o.output == "":
 		return usagef(name, "-o is empty")
-	case o.output == "" && !o.json && isTerminal(e.stdout):
+	case o.output == "" && !o.json && isTerminal(e.Stdout):
 		return usagef(name, "a page is nothing for a terminal; write it to a file with -o FILE, or see it all the same with -o -")
 	}
 	return nil
@@ -110,7 +110,7 @@ func (o *reportOptions) tell(e *env, t *report.Timeline) error {
 		e.say("nothing has happened in group %q of %s%s; check -d and -g if you expected jobs there", t.Group, t.Base, o.within())
 	}
 	if o.output == "" || o.output == "-" {
-		if _, err := e.stdout.Write(out.Bytes()); err != nil {
+		if _, err := e.Stdout.Write(out.Bytes()); err != nil {
 			return fmt.Errorf("print the report: %w", err)
 		}
 		return nil

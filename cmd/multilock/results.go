@@ -209,7 +209,7 @@ func (v resultView) describe() string {
 }
 
 func (s *resultsView) printTable(e *env) error {
-	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NAME\tRESULT\tEXIT\tATTEMPT\tHOST\tUSER\tENDED\tTOOK\tCOMMAND\tWHY")
 	for _, v := range s.List {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s ago\t%s\t%s\t%s\n", label(v.Name), v.State, v.exitCell(), v.Attempt, dash(harmless(v.Host)), dash(harmless(v.User)),

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -250,11 +251,11 @@ func (o *runOptions) refused(ctx context.Context, e *env, src *openedSource, err
 			e.say("--fail-after could not be counted: %v", counted)
 		}
 		if count >= o.failAfter.value {
-			return &starvedError{count, err}
+			return &codedError{exitStarved, fmt.Sprintf("refused %d times in a row by the same holder", count), err}
 		}
 	}
 	if exitCode(err) == exitHeld && o.heldCode.value != exitHeld {
-		return &customCode{o.heldCode.value, err}
+		return &refusedError{o.heldCode.value, err}
 	}
 	return err
 }

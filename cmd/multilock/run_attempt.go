@@ -75,7 +75,7 @@ func (r *jobRun) runCommand(ctx context.Context) (*job.Result, error) {
 	if err := context.Cause(r.signals.until(ctx)); err != nil {
 		return nil, err
 	}
-	r.env.messages.await(patienceBefore)
+	r.env.await()
 	if err := r.lock.Verify(ctx); err != nil {
 		return nil, err
 	}
@@ -96,8 +96,8 @@ func (r *jobRun) spec() runner.Spec {
 	mark := process.JobMark(r.lock.Record().Token)
 	return runner.Spec{
 		Job: job.Spec{
-			Args: r.opt.command, Env: append(r.env.jobEnviron(), r.variables(mark)...), Mark: mark,
-			Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr, JobControl: true, Self: r.src.self,
+			Args: r.opt.command, Env: append(jobEnviron(r.env.Environ()), r.variables(mark)...), Mark: mark,
+			Stdin: r.env.Stdin, Stdout: r.env.Stdout, Stderr: r.env.Stderr, JobControl: true, Self: r.src.self,
 		},
 		Lock: r.lock, Name: r.opt.name, Again: r.attempt.Attempt > 1, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
 		Limit: r.opt.maxRuntime.value, OverLimit: errRuntimeOut, Ending: r.ending, Say: r.env.say,

@@ -83,7 +83,7 @@ func (s *signals) forJob() <-chan os.Signal {
 	defer s.mu.Unlock()
 	s.handed = true
 	if again, ok := s.pending.(*signalError); ok { //nolint:errorlint // made above
-		s.toJob <- again.signal // it came while the job was being started
+		s.toJob <- again.Signal // it came while the job was being started
 	}
 	return s.toJob
 }

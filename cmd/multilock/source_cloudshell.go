@@ -40,7 +40,7 @@ func locateCloudshell(e *env, o *common) (cloudshell.Location, error) {
 	if err != nil {
 		return cloudshell.Location{}, err
 	}
-	return cloudshell.Locate(full, e.environ())
+	return cloudshell.Locate(full, e.Environ())
 }
 
 // completeCloudshell makes of "cloudshell:" a URL that says which reservation is

@@ -146,5 +146,5 @@ func userName(e *env) string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
 	}
-	return e.getenv("USER")
+	return e.Getenv("USER")
 }

@@ -171,7 +171,7 @@ func (o *statusOptions) listsAll() bool { return o.results || len(o.names) > 0 }
 
 // refresh shows the report in the place of the one before.
 func (r statusReport) refresh(e *env, o *statusOptions) error {
-	if isTerminal(e.stdout) && !o.json {
+	if isTerminal(e.Stdout) && !o.json {
 		if err := e.print("\x1b[H\x1b[2J%s  every %s\n\n", time.Now().Format(time.TimeOnly), o.every.value); err != nil {
 			return err
 		}
@@ -263,7 +263,7 @@ func printStatus(e *env, o *statusOptions, report statusReport) error {
 		}
 		return e.print("nothing is held in %s\n", report.where)
 	}
-	table := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NAME\tSTATE\tHOST\tPID\tUSER\tHELD FOR\tLAST SIGN\tCOMMAND\tWHY")
 	for _, l := range report.Locks {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", label(l.Name), l.State, dash(harmless(l.Host)), pid(l.PID), dash(harmless(l.User)),

@@ -54,6 +54,9 @@ func (w waitLimit) after(over time.Duration) waitLimit {
 	return w
 }
 
+// errWaitOver is the end of a wait that was limited.
+var errWaitOver = &codedError{Code: exitTimeLimit, Text: "the time to wait is over"}
+
 // limited ends a context when the time to wait is over.
 func (w *waitLimit) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if w.forever {

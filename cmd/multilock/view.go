@@ -44,25 +44,6 @@ func seconds(d time.Duration) *float64 {
 	return &s
 }
 
-// short writes a duration for people, in at most two units.
-func short(d time.Duration) string {
-	switch {
-	case d == source.Unknown:
-		return "?"
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < 10*time.Second:
-		return d.Round(100 * time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(time.Second).String()
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	}
-	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
-}
-
 // describe says who holds a lock, since when, and why that counts as alive.
 func describe(name string, s multilock.Sighting) string {
 	return fmt.Sprintf("lock %q is %s", name, heldBy(s))
@@ -131,16 +112,14 @@ func besides(err error) []string {
 func explainHeld(err error, held *multilock.HeldError) string {
 	text := describe(held.Name, held.Sighting)
 	var (
-		starved *starvedError
 		stopped *signalError
+		coded   *codedError
 	)
 	switch {
 	case errors.As(err, &stopped):
 		return stopped.Error() + ", while waiting: " + text
-	case errors.As(err, &starved):
-		text = starved.Error() + ": " + text
-	case errors.Is(err, errWaitOver):
-		text = errWaitOver.Error() + ": " + text
+	case errors.As(err, &coded):
+		text = coded.Text + ": " + text
 	}
 	var located *locatedError
 	token := held.Sighting.Record.Token

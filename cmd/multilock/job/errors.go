@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// NotFoundError says that there is no such command; shells exit with 127.
+// NotFoundError says that there is no such command.
 type NotFoundError struct {
 	Command string // as it was given
 	Err     error  // wraps the system's error where there was one
@@ -18,8 +18,10 @@ func (e *NotFoundError) Error() string {
 // Unwrap returns the system's error.
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
-// NotRunnableError says that the command is there and cannot be run; shells
-// exit with 126.
+// JobCode is the code with which shells exit then.
+func (e *NotFoundError) JobCode() int { return 127 }
+
+// NotRunnableError says that the command is there and cannot be run.
 type NotRunnableError struct {
 	Command string // as it was given
 	Reason  string // for people
@@ -32,6 +34,9 @@ func (e *NotRunnableError) Error() string {
 
 // Unwrap returns the system's error.
 func (e *NotRunnableError) Unwrap() error { return e.Err }
+
+// JobCode is the code with which shells exit then.
+func (e *NotRunnableError) JobCode() int { return 126 }
 
 // LingeringError says that processes of the job still lived long after SIGKILL
 // was sent to them: they hang in the kernel (an unreachable file server), are

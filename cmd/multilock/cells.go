@@ -2,20 +2,10 @@ package main
 
 import (
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/multilock/go/multilock/source"
 )
-
-// label shows a name as it is if that is harmless on a terminal and in a table.
-func label(name string) string {
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) }) {
-		return strconv.Quote(name)
-	}
-	return name
-}
 
 func dash(s string) string {
 	if s == "" {

@@ -14,19 +14,6 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A job prints its environment sooner or later.
-func TestEnvironmentOfAJobHasNoSecrets(t *testing.T) {
-	t.Parallel()
-	e := &env{environ: func() []string {
-		return []string{
-			"HOME=/root", "MULTILOCK_PASSWORD=top", "MULTILOCK_PASSWORD_FILE=/etc/p", "MULTILOCK_SOURCE=mongodb://ada:top@h/a.b?tls=true", "EMPTY=", "strange",
-		}
-	}}
-	require.Equal(t, []string{
-		"HOME=/root", "MULTILOCK_PASSWORD_FILE=/etc/p", "MULTILOCK_SOURCE=mongodb://ada@h/a.b?tls=true", "EMPTY=", "strange",
-	}, e.jobEnviron())
-}
-
 // 124 is for limits that the user has set. A server that does not answer in its own
 // time is a failure.
 func TestDeadlinesOfServersAreNoLimits(t *testing.T) {

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/multilock/go/cmd/multilock/job"
+)
+
+// outcome is how the program is to end.
+type outcome struct {
+	code int
+	job  job.Result // of a job that ran; else at most the signal that ended us
+}
+
+// leave dies by SIGINT if the job did, or if we were interrupted without one, so
+// that a shell's loop around us ends as it would without us.
+func (o outcome) leave() {
+	if o.code == exitSignal+int(syscall.SIGINT) {
+		o.job.Reraise()
+	}
+}
+
+// conclude tells the user what went wrong, if that is ours to tell, and how to end.
+func conclude(e *env, err error) outcome {
+	o := outcome{code: exitCode(err)}
+	refused := o.code == exitHeld || errors.As(err, new(*refusedError))
+	var jobEnd *jobError
+	if errors.As(err, &jobEnd) {
+		o.job = jobEnd.Result
+	}
+	var stopped *signalError
+	if o.job.Signal == 0 && errors.As(err, &stopped) {
+		o.job.Signal = stopped.Signal
+	}
+	if refused && quiet(err) {
+		return o
+	}
+	if text := explain(err); text != "" {
+		e.say("%s", text)
+	}
+	return o
+}
