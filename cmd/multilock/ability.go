@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -42,7 +43,7 @@ func (s *openedSource) lacking(command string, trait source.Trait) error {
 	if promise, ok := source.PromiseOf(s.locks, trait); ok && !promise.Kept {
 		why = " (" + promise.Why + ")"
 	}
-	return &usageProblem{command: command, err: fmt.Errorf("this source %s%s, and that is needed here; what it can do tells: %s",
+	return &console.UsageError{Command: command, Err: fmt.Errorf("this source %s%s, and that is needed here; what it can do tells: %s",
 		lack(trait), why, s.opt.command("doctor"))}
 }
 

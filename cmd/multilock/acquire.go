@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
@@ -23,8 +24,8 @@ import (
 type acquireOptions struct {
 	common
 	holding
-	wait   waitLimit
-	pid    number
+	wait   console.WaitLimit
+	pid    console.Number
 	detach bool
 }
 
@@ -77,13 +78,13 @@ func (o *acquireOptions) check(c *cli.Context) error {
 	const name = "acquire"
 	switch {
 	case c.Args().Present():
-		return usagef(name, "unexpected %q; the lock's name is given with -n, and a command is run with: multilock run", c.Args().First())
-	case o.detach && !o.ttl.set:
-		return usagef(name, "--detach needs --ttl: it is the time after which the lock is free again")
-	case o.detach && o.pid.set:
-		return usagef(name, "--detach and --pid contradict each other: a detached lock depends on no process")
-	case o.pid.set && o.pid.value < 1:
-		return usagef(name, "--pid %d: not the number of a process", o.pid.value)
+		return console.Usagef(name, "unexpected %q; the lock's name is given with -n, and a command is run with: multilock run", c.Args().First())
+	case o.detach && !o.ttl.Given:
+		return console.Usagef(name, "--detach needs --ttl: it is the time after which the lock is free again")
+	case o.detach && o.pid.Given:
+		return console.Usagef(name, "--detach and --pid contradict each other: a detached lock depends on no process")
+	case o.pid.Given && o.pid.Value < 1:
+		return console.Usagef(name, "--pid %d: not the number of a process", o.pid.Value)
 	}
 	return o.holding.check(name)
 }
@@ -94,27 +95,27 @@ func runAcquire(ctx context.Context, e *env, o *acquireOptions) error {
 		return err
 	}
 	if o.verbose {
-		e.say("took lock %q", o.name)
+		e.Say("took lock %q", o.name)
 	}
 	if o.json {
-		return e.printJSON(report)
+		return e.PrintJSON(report)
 	}
-	return e.print("%s\n", report.Token)
+	return e.Print("%s\n", report.Token)
 }
 
 func (o *acquireOptions) acquire(ctx context.Context, e *env) (acquireReport, error) {
-	sigs := catchSignals()
-	defer sigs.release()
-	ctx = sigs.until(ctx)
+	sigs := console.CatchSignals()
+	defer sigs.Release()
+	ctx = sigs.Until(ctx)
 	if o.detach {
 		return acquireDetached(ctx, e, o)
 	}
-	if !o.pid.set {
-		o.pid.value = callingShell(os.Getppid())
+	if !o.pid.Given {
+		o.pid.Value = callingShell(os.Getppid())
 	}
-	owner, err := process.Find(o.pid.value)
+	owner, err := process.Find(o.pid.Value)
 	if err != nil {
-		return acquireReport{}, usagef("acquire", "--pid %d: %v", o.pid.value, err)
+		return acquireReport{}, console.Usagef("acquire", "--pid %d: %v", o.pid.Value, err)
 	}
 	return acquireKept(ctx, e, o, owner)
 }
@@ -163,7 +164,7 @@ type keepOrder struct {
 func (o *acquireOptions) order(owner process.Identity) keepOrder {
 	return keepOrder{
 		Base: o.base, URL: o.url.String(), Group: o.group, Name: o.name, UsualGroup: o.usualGroup, LegacyPeers: o.legacyPeers,
-		TTL: o.ttl.value, MaxAge: o.maxAge.value, Poll: o.poll.value, Wait: o.wait.value, Forever: o.wait.forever,
+		TTL: o.ttl.Value, MaxAge: o.maxAge.Value, Poll: o.poll.Value, Wait: o.wait.Value, Forever: o.wait.Forever,
 		Owner: owner, User: o.user,
 	}
 }
@@ -183,7 +184,7 @@ func acquireKept(ctx context.Context, e *env, o *acquireOptions, owner process.I
 	if err != nil {
 		return acquireReport{}, err
 	}
-	if o.wait.waits() {
+	if o.wait.Waits() {
 		src, err := openSource(ctx, e, o.common)
 		if err == nil {
 			n := startNotice(ctx, e, o.common, (&obstacle{src: src, name: o.name, self: owner}).tell)
@@ -245,8 +246,8 @@ func (k *keeperProcess) answer(ctx context.Context) (keepAnswer, error) {
 	if err != nil {
 		return keepAnswer{}, fmt.Errorf("the keeper ended without an answer: %w", err)
 	}
-	if a.Code != exitOK {
-		return keepAnswer{}, &codedError{Code: a.Code, Text: a.Error} // the keeper has put it into words
+	if a.Code != console.ExitOK {
+		return keepAnswer{}, &console.CodedError{Code: a.Code, Text: a.Error} // the keeper has put it into words
 	}
 	return a, nil
 }
@@ -264,7 +265,7 @@ func readOrder(in *bufio.Reader) (keepOrder, error) {
 	return order, nil
 }
 
-var errParentGone = fmt.Errorf("whoever asked for the lock is gone: %w", signalled(syscall.SIGTERM))
+var errParentGone = fmt.Errorf("whoever asked for the lock is gone: %w", console.Signalled(syscall.SIGTERM))
 
 func describeOwner(owner process.Identity) string {
 	return strings.TrimSpace(fmt.Sprintf("acquire for pid %d", owner.PID))

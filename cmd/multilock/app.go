@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/urfave/cli/v2"
 )
 
@@ -35,11 +36,11 @@ MULTILOCK_SOURCE. "multilock doctor" tells what can be relied on there.
 
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
-` + exitTable
+` + console.ExitTable
 
 // env is what all commands get: what is outside, and the kinds of lock sources there are.
 type env struct {
-	*consoleEnv
+	*console.Env
 	kinds []sourceKind
 }
 
@@ -49,7 +50,7 @@ func run(ctx context.Context, e *env, args []string) outcome {
 	spare(app, args)
 	args = permute(app, args)
 	outcome := conclude(e, app.RunContext(ctx, args))
-	e.close()
+	e.Flush()
 	return outcome
 }
 
@@ -72,10 +73,10 @@ func newApp(e *env) *cli.App {
 		OnUsageError:   usageError,
 		Action: func(c *cli.Context) error {
 			if c.Bool("version") {
-				return e.print("multilock %s\n", version())
+				return e.Print("multilock %s\n", version())
 			}
 			if c.Args().Present() {
-				return &usageProblem{command: c.Args().First(), err: errors.New("there is no such command; see multilock --help")}
+				return &console.UsageError{Command: c.Args().First(), Err: errors.New("there is no such command; see multilock --help")}
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -96,7 +97,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	if c.Command != nil && c.Command.Name != "multilock" {
 		name = c.Command.Name
 	}
-	return &usageProblem{command: name, err: inOurWords(err)}
+	return &console.UsageError{Command: name, Err: inOurWords(err)}
 }
 
 // inOurWords makes a sentence for people of what package flag says.

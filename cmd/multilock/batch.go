@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock/source"
 )
@@ -18,10 +19,10 @@ import (
 type batchOptions struct {
 	common
 	holding
-	jobs    number
-	retries number
-	timeout duration
-	grace   duration
+	jobs    console.Number
+	retries console.Number
+	timeout console.Duration
+	grace   console.Duration
 	halt    haltPolicy
 	joblog  string
 	logs    string
@@ -67,7 +68,7 @@ ended before its lock is released if it was told to end; else it is left alone.
 
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
-` + exitTable,
+` + console.ExitTable,
 		Flags: append(o.flags(),
 			&cli.GenericFlag{Name: "jobs", Aliases: []string{"j"}, Value: &o.jobs, Usage: "run `N` jobs at a time on this host (default: one per processor)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "retries", Value: &o.retries, Usage: "try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "JOBS"},
@@ -97,20 +98,20 @@ func (o *batchOptions) read(c *cli.Context, e *env) (err error) {
 		return err
 	}
 	o.list = c.Args().First()
-	if !o.grace.set {
-		o.grace.value = defaultGrace
+	if !o.grace.Given {
+		o.grace.Value = defaultGrace
 	}
 	switch {
 	case c.Args().Len() != 1:
-		return usagef(name, "name one file with the jobs, or - for the standard input")
+		return console.Usagef(name, "name one file with the jobs, or - for the standard input")
 	case givenAt(c, "name") != nil:
-		return usagef(name, "the names of the jobs come from the list; use -g for the group")
-	case o.jobs.set && o.jobs.value < 1:
-		return usagef(name, "-j %d: must be at least 1", o.jobs.value)
-	case o.retries.value < 0:
-		return usagef(name, "--retries %d: must not be negative", o.retries.value)
-	case o.timeout.set && o.timeout.value == 0:
-		return usagef(name, "--timeout 0: leave the option out for no limit")
+		return console.Usagef(name, "the names of the jobs come from the list; use -g for the group")
+	case o.jobs.Given && o.jobs.Value < 1:
+		return console.Usagef(name, "-j %d: must be at least 1", o.jobs.Value)
+	case o.retries.Value < 0:
+		return console.Usagef(name, "--retries %d: must not be negative", o.retries.Value)
+	case o.timeout.Given && o.timeout.Value == 0:
+		return console.Usagef(name, "--timeout 0: leave the option out for no limit")
 	}
 	return o.check(name)
 }
@@ -139,7 +140,7 @@ func workThrough(ctx context.Context, e *env, src *openedSource, o *batchOptions
 	if err != nil {
 		return err
 	}
-	opt := lockgroup.BatchOptions{Options: o.options(), Workers: o.workers(), Retries: o.retries.value, Halt: o.halt.Halt}
+	opt := lockgroup.BatchOptions{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt}
 	opt.Job, opt.User = true, o.user
 	batch, err := lockgroup.NewBatch(src.locks, r.jobs(), opt)
 	if err != nil {
@@ -191,9 +192,9 @@ func halted(err error) error {
 		return err
 	}
 	if h.Halt.What == lockgroup.HaltSuccess || (h.Halt.What == lockgroup.HaltDone && h.Failed == 0) {
-		return &codedError{Code: exitOK, Err: err}
+		return &console.CodedError{Code: console.ExitOK, Err: err}
 	}
-	return &codedError{Code: exitNotDone, Err: err}
+	return &console.CodedError{Code: console.ExitNotDone, Err: err}
 }
 
 // haltPolicy is a flag's value, in GNU parallel's words: WHEN,WHAT=HOWMANY.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"text/tabwriter"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -21,7 +22,7 @@ func foreseeBatch(ctx context.Context, e *env, src *openedSource, o *batchOption
 		return err
 	}
 	verdicts := map[string]string{}
-	plan := lockgroup.Plan{Retries: o.retries.value}
+	plan := lockgroup.Plan{Retries: o.retries.Value}
 	for _, r := range readResults(ctx, ledger, names, true).List {
 		verdicts[r.Name] = r.verdict(plan)
 	}
@@ -29,7 +30,7 @@ func foreseeBatch(ctx context.Context, e *env, src *openedSource, o *batchOption
 	if err != nil {
 		return err
 	}
-	for _, l := range inspectAll(ctx, src, held, multilock.Patience{MaxAge: o.maxAge.value}) {
+	for _, l := range inspectAll(ctx, src, held, multilock.Patience{MaxAge: o.maxAge.Value}) {
 		if l.State != multilock.StateFree.String() {
 			verdicts[l.Name] = "held by " + l.Host
 		}
@@ -40,7 +41,7 @@ func foreseeBatch(ctx context.Context, e *env, src *openedSource, o *batchOption
 		if verdict == "" {
 			verdict = "would run"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", label(job.name), harmless(verdict), harmless(job.command))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", console.Label(job.name), console.Harmless(verdict), console.Harmless(job.command))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the list: %w", err)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
@@ -60,7 +61,7 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.BatchAttempt) error {
 	}))
 	out.started()
 	if errors.As(err, new(*runner.NotedError)) {
-		r.env.say("warning: job %q is run again under another lock: %v", a.Name, err)
+		r.env.Say("warning: job %q is run again under another lock: %v", a.Name, err)
 		err = errors.Join(multilock.ErrUnsure, err) // for which it is put off
 	}
 	if err != nil {
@@ -73,10 +74,10 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.BatchAttempt) error {
 	result := running.Result()
 	lost := out.finish()
 	if err := r.joblog.add(a.Seq, command, result, out.size); err != nil {
-		r.env.say("warning: %v", err)
+		r.env.Say("warning: %v", err)
 	}
 	if running.Told() && result.Code != 0 && !errors.Is(ended, errTimeout) {
-		r.env.say("job %q was told to end; nothing is recorded, so it will run again", a.Name)
+		r.env.Say("job %q was told to end; nothing is recorded, so it will run again", a.Name)
 		return errors.Join(lockgroup.ErrNotRun, errToldToEnd)
 	}
 	return exitError(result, ended, lost)
@@ -98,8 +99,8 @@ func (r *batchRun) variables(ctx context.Context, a lockgroup.BatchAttempt) ([]s
 
 func (r *batchRun) spec(a lockgroup.BatchAttempt, what job.Spec) runner.Spec {
 	return runner.Spec{
-		Job: what, Lock: a.Lock, Name: a.Name, Again: a.Number > 1, Grace: r.opt.grace.value, OnLost: runner.Term,
-		Limit: r.opt.timeout.value, OverLimit: errTimeout, Told: r.told, Recorded: true, Ending: r.ending, Say: r.env.say,
+		Job: what, Lock: a.Lock, Name: a.Name, Again: a.Number > 1, Grace: r.opt.grace.Value, OnLost: runner.Term,
+		Limit: r.opt.timeout.Value, OverLimit: errTimeout, Told: r.told, Recorded: true, Ending: r.ending, Say: r.env.Say,
 	}
 }
 
@@ -113,7 +114,7 @@ var (
 // tell, its result does.
 func (r *batchRun) ending(why error) {
 	if errors.Is(why, multilock.ErrLost) {
-		r.env.say("%v; ending the job", why)
+		r.env.Say("%v; ending the job", why)
 	}
 }
 
@@ -125,7 +126,7 @@ func exitError(result job.Result, ended, lost error) error {
 	}
 	switch {
 	case errors.Is(ended, errTimeout):
-		exit.Code, exit.Why = exitTimeLimit, ended.Error()
+		exit.Code, exit.Why = console.ExitTimeLimit, ended.Error()
 	case ended != nil:
 		return ended
 	case result.Signal != 0:

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"io"
 	"os"
 	"runtime"
@@ -19,8 +20,8 @@ type batchLine struct {
 
 // workers is how many jobs are to be run at a time.
 func (o *batchOptions) workers() int {
-	if o.jobs.set {
-		return o.jobs.value
+	if o.jobs.Given {
+		return o.jobs.Value
 	}
 	return runtime.NumCPU()
 }
@@ -56,7 +57,7 @@ func parseBatch(src *openedSource, r io.Reader, from string, null bool) ([]batch
 		return nil, fmt.Errorf("read the list of jobs from %s: %w", from, err)
 	}
 	if len(list) == 0 {
-		return nil, usagef("batch", "there are no jobs in %s", from)
+		return nil, console.Usagef("batch", "there are no jobs in %s", from)
 	}
 	nameByNumber(list)
 	return list, checkBatch(src, list, from)
@@ -126,5 +127,5 @@ func checkBatch(src *openedSource, list []batchLine, from string) error {
 	if n := len(problems) - maxProblems; n > 0 {
 		more = fmt.Sprintf("; and %d more", n)
 	}
-	return usagef("batch", "%s: %s%s", from, strings.Join(problems[:min(len(problems), maxProblems)], "; "), more)
+	return console.Usagef("batch", "%s: %s%s", from, strings.Join(problems[:min(len(problems), maxProblems)], "; "), more)
 }

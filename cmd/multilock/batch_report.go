@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/lockgroup"
 )
 
@@ -41,7 +42,7 @@ type batchFailedView struct {
 func viewOfBatch(o *batchOptions, src *openedSource, r lockgroup.BatchReport, elapsed time.Duration, err error) batchView {
 	v := batchView{
 		Base: src.opt.place(), Group: src.opt.group, Total: r.Total, Done: r.Done, Failed: r.Failed, Left: r.Total - r.Done - r.Failed, Before: r.Before,
-		Ran: r.Ran, TakenOver: r.TakenOver, Failures: []batchFailedView{}, Incomplete: viewsOfIncomplete(r.Incomplete), Elapsed: elapsed.Seconds(), Exit: exitCode(err), Error: explain(err), err: err,
+		Ran: r.Ran, TakenOver: r.TakenOver, Failures: []batchFailedView{}, Incomplete: viewsOfIncomplete(r.Incomplete), Elapsed: elapsed.Seconds(), Exit: console.ExitCode(err), Error: explain(err), err: err,
 	}
 	if r.Trouble != nil {
 		v.Trouble = r.Trouble.Error()
@@ -71,25 +72,25 @@ func (f batchFailedView) sentence() string {
 // print tells how the batch ended; the error is for the exit code.
 func (v batchView) print(e *env, o *batchOptions) error {
 	if o.json {
-		return errors.Join(v.err, e.printJSON(v))
+		return errors.Join(v.err, e.PrintJSON(v))
 	}
 	if errors.As(v.err, new(*lockgroup.ManifestError)) {
 		return v.err
 	}
 	for _, f := range v.Failures[:min(len(v.Failures), maxProblems)] {
-		e.say("%s", f.sentence())
+		e.Say("%s", f.sentence())
 	}
 	if more := v.Failed - maxProblems; more > 0 {
-		e.say("and %d more have failed; see: multilock status --results", more)
+		e.Say("and %d more have failed; see: multilock status --results", more)
 	}
 	o.output.tell(e, &o.common, v.Incomplete)
 	if v.Trouble != "" && (o.verbose || v.err != nil) {
-		e.say("warning: %s", v.Trouble)
+		e.Say("warning: %s", v.Trouble)
 	}
 	if o.quiet {
 		return v.err
 	}
-	return errors.Join(v.err, e.print("%s\n", v.summary()))
+	return errors.Join(v.err, e.Print("%s\n", v.summary()))
 }
 
 // summary is one line on how things stand.
@@ -103,14 +104,14 @@ func (v batchView) summary() string {
 			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
 		}
 	}
-	return fmt.Sprintf("%s, in %s", strings.Join(parts, ", "), short(time.Duration(v.Elapsed*float64(time.Second))))
+	return fmt.Sprintf("%s, in %s", strings.Join(parts, ", "), console.Short(time.Duration(v.Elapsed*float64(time.Second))))
 }
 
 // startBatchProgress shows how far all hosts have come: a bar on a terminal; in a
 // log, a line after a few seconds and then ever more rarely.
 func startBatchProgress(ctx context.Context, e *env, o common, batch *lockgroup.Batch) stopper {
 	start := time.Now()
-	if o.quiet || !isTerminal(e.Stderr) {
+	if o.quiet || !console.IsTerminal(e.Stderr) {
 		return startNotice(ctx, e, o, func(context.Context, time.Duration) string {
 			return batchText(batch.Progress(), time.Since(start))
 		})

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
@@ -30,7 +31,7 @@ func catchStops(ctx context.Context, e *env, drain func()) *stopSignals {
 	s := &stopSignals{incoming: make(chan os.Signal, 16), end: make(chan struct{}), ended: make(chan struct{}), told: make(chan struct{}), toldAll: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	signal.Notify(s.incoming, job.Signals()...)
-	outliveReaders()
+	console.OutliveReaders()
 	go s.run(e, drain)
 	return s
 }
@@ -52,7 +53,7 @@ func (s *stopSignals) deliver(e *env, sig os.Signal, drain func()) {
 		return
 	}
 	first := s.first == nil
-	s.first = signalled(sig)
+	s.first = console.Signalled(sig)
 	if first {
 		close(s.told)
 	}
@@ -61,11 +62,11 @@ func (s *stopSignals) deliver(e *env, sig os.Signal, drain func()) {
 		if sig == syscall.SIGTERM {
 			close(s.toldAll)
 		}
-		e.say("taking no more jobs, and waiting for those that run here; once more ends them")
+		e.Say("taking no more jobs, and waiting for those that run here; once more ends them")
 		return
 	}
 	s.cancel(s.first)
-	e.say("ending the jobs that run here; they will be run again")
+	e.Say("ending the jobs that run here; they will be run again")
 }
 
 // jobsTold is when the jobs were told to end, too. Schedulers and service managers send

@@ -7,13 +7,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
 type breakOptions struct {
 	common
-	maxAge duration
+	maxAge console.Duration
 	token  string
 	force  bool
 }
@@ -47,7 +48,7 @@ job. With --token, only that one acquisition is broken, none that came after it.
 			names := namesAsked(c)
 			switch {
 			case len(names) > 1:
-				return usagef("break", "one lock at a time; \"multilock clean\" clears all that are dead")
+				return console.Usagef("break", "one lock at a time; \"multilock clean\" clears all that are dead")
 			case len(names) == 1:
 				o.name = names[0]
 			}
@@ -68,10 +69,10 @@ func runBreak(ctx context.Context, e *env, o *breakOptions) error {
 }
 
 func breakLock(ctx context.Context, e *env, src *openedSource, o *breakOptions) error {
-	sigs := catchSignals()
-	defer sigs.release()
-	want := multilock.Want{Token: o.token, Alive: o.force, Patience: multilock.Patience{MaxAge: o.maxAge.value}}
-	seen, err := multilock.Break(sigs.until(ctx), src.locks, o.name, want)
+	sigs := console.CatchSignals()
+	defer sigs.Release()
+	want := multilock.Want{Token: o.token, Alive: o.force, Patience: multilock.Patience{MaxAge: o.maxAge.Value}}
+	seen, err := multilock.Break(sigs.Until(ctx), src.locks, o.name, want)
 	if errors.Is(err, multilock.ErrFree) {
 		return o.tell(e, false, seen)
 	}
@@ -91,18 +92,18 @@ func noteForced(ctx context.Context, e *env, src *openedSource, o *breakOptions,
 		Holder: &seen.Record.Holder, Why: "by force, though " + seen.State.String() + ": " + seen.Why,
 	})
 	if err != nil {
-		e.say("warning: %v", err)
+		e.Say("warning: %v", err)
 	}
 }
 
 func (o *breakOptions) tell(e *env, broke bool, seen multilock.Sighting) error {
 	switch {
 	case o.json:
-		return e.printJSON(breakReport{Broke: broke, Lock: viewOf(o.name, seen)})
+		return e.PrintJSON(breakReport{Broke: broke, Lock: viewOf(o.name, seen)})
 	case o.quiet:
 		return nil
 	case !broke:
-		return e.print("lock %q is free\n", o.name)
+		return e.Print("lock %q is free\n", o.name)
 	}
-	return e.print("broke lock %q, which was %s\n", o.name, heldBy(seen))
+	return e.Print("broke lock %q, which was %s\n", o.name, heldBy(seen))
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -24,9 +25,9 @@ func pid(n int) string {
 // ago writes a number of seconds of a view; "?" if it is unknown.
 func ago(s *float64) string {
 	if s == nil {
-		return short(source.Unknown)
+		return console.Short(source.Unknown)
 	}
-	return short(time.Duration(*s * float64(time.Second)))
+	return console.Short(time.Duration(*s * float64(time.Second)))
 }
 
 func ellipsis(s string, limit int) string {

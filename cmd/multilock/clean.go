@@ -7,13 +7,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
 type cleanOptions struct {
 	common
-	maxAge  duration
+	maxAge  console.Duration
 	dryRun  bool
 	results bool
 	names   []string
@@ -54,7 +55,7 @@ lock of its name; those whose lock is held are left alone (exit code 121).`,
 			}
 			o.names = namesAsked(c)
 			if len(o.names) > 0 && !o.results {
-				return usagef("clean", "unexpected %q: this is for the whole group; to clear one lock use: multilock break", o.names[0])
+				return console.Usagef("clean", "unexpected %q: this is for the whole group; to clear one lock use: multilock break", o.names[0])
 			}
 			return runClean(c.Context, e, o)
 		},
@@ -76,9 +77,9 @@ func runClean(ctx context.Context, e *env, o *cleanOptions) error {
 }
 
 func clean(ctx context.Context, e *env, src *openedSource, o *cleanOptions) error {
-	sigs := catchSignals()
-	defer sigs.release()
-	ctx = sigs.until(ctx)
+	sigs := console.CatchSignals()
+	defer sigs.Release()
+	ctx = sigs.Until(ctx)
 	names, err := src.locks.Names(ctx)
 	if err != nil {
 		return err
@@ -91,14 +92,14 @@ func clean(ctx context.Context, e *env, src *openedSource, o *cleanOptions) erro
 		failed = report.clear(ctx, src, names, o)
 	}
 	if o.json {
-		return errors.Join(failed, e.printJSON(report))
+		return errors.Join(failed, e.PrintJSON(report))
 	}
 	return errors.Join(failed, report.print(e, o))
 }
 
 // foresee says what clear would do, as far as one look can tell.
 func (r *cleanReport) foresee(ctx context.Context, src *openedSource, names []string, o *cleanOptions) error {
-	for _, l := range inspectAll(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.value}) {
+	for _, l := range inspectAll(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.Value}) {
 		switch l.State {
 		case multilock.StateDead.String(), multilock.StateSuspect.String():
 			r.Broken = append(r.Broken, l)
@@ -125,7 +126,7 @@ func (r *cleanReport) clear(ctx context.Context, src *openedSource, names []stri
 	var mu sync.Mutex
 	var failed error
 	var group sync.WaitGroup
-	want := multilock.Want{Patience: multilock.Patience{MaxAge: o.maxAge.value}}
+	want := multilock.Want{Patience: multilock.Patience{MaxAge: o.maxAge.Value}}
 	slots := make(chan struct{}, 16*inspectors)
 	for _, name := range names {
 		slots <- struct{}{}
@@ -181,18 +182,18 @@ func (r *cleanReport) print(e *env, o *cleanOptions) error {
 		broke, removed = "would break", "would remove"
 	}
 	for _, l := range r.Broken {
-		if err := e.print("%s lock %s: %s\n", broke, label(l.Name), harmless(l.Why)); err != nil {
+		if err := e.Print("%s lock %s: %s\n", broke, console.Label(l.Name), console.Harmless(l.Why)); err != nil {
 			return err
 		}
 	}
 	for _, l := range r.Leftovers {
-		if err := e.print("%s leftover %s, %s old: %s\n", removed, label(l.Entry), short(l.Age), harmless(l.Why)); err != nil {
+		if err := e.Print("%s leftover %s, %s old: %s\n", removed, console.Label(l.Entry), console.Short(l.Age), console.Harmless(l.Why)); err != nil {
 			return err
 		}
 	}
 	if o.verbose {
 		for _, l := range r.Held {
-			if err := e.print("left lock %s alone: %s\n", label(l.Name), harmless(l.Why)); err != nil {
+			if err := e.Print("left lock %s alone: %s\n", console.Label(l.Name), console.Harmless(l.Why)); err != nil {
 				return err
 			}
 		}
@@ -200,5 +201,5 @@ func (r *cleanReport) print(e *env, o *cleanOptions) error {
 	if o.quiet || len(r.Broken)+len(r.Leftovers) > 0 {
 		return nil
 	}
-	return e.print("nothing to clean\n")
+	return e.Print("nothing to clean\n")
 }

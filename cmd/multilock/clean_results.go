@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -28,9 +29,9 @@ func forgetResults(ctx context.Context, e *env, src *openedSource, o *cleanOptio
 	if err = errors.Join(err, src.checkNames(o.names)); err != nil {
 		return err
 	}
-	sigs := catchSignals()
-	defer sigs.release()
-	ctx = sigs.until(ctx)
+	sigs := console.CatchSignals()
+	defer sigs.Release()
+	ctx = sigs.Until(ctx)
 	names := o.names
 	if len(names) == 0 {
 		all, err := ledger.Results(ctx)
@@ -47,7 +48,7 @@ func forgetResults(ctx context.Context, e *env, src *openedSource, o *cleanOptio
 	slices.Sort(report.Forgotten)
 	slices.Sort(report.Held)
 	if o.json {
-		return errors.Join(failed, report.heldError(), e.printJSON(report))
+		return errors.Join(failed, report.heldError(), e.PrintJSON(report))
 	}
 	return errors.Join(failed, report.print(e, o), report.heldError())
 }
@@ -95,7 +96,7 @@ func (o *cleanOptions) forgetOne(ctx context.Context, src *openedSource, ledger 
 		return o.wouldForget(ctx, src, name)
 	}
 	lock, err := multilock.TryAcquire(ctx, src.locks, name, multilock.Options{
-		User: o.user, Command: "multilock clean --results", Patience: multilock.Patience{MaxAge: o.maxAge.value},
+		User: o.user, Command: "multilock clean --results", Patience: multilock.Patience{MaxAge: o.maxAge.Value},
 	})
 	if err != nil {
 		return false, err
@@ -122,7 +123,7 @@ func forgetUnder(ctx context.Context, lock *multilock.Lock) (did bool, err error
 
 // wouldForget looks whether the lock is in somebody's hands.
 func (o *cleanOptions) wouldForget(ctx context.Context, src *openedSource, name string) (bool, error) {
-	seen, err := multilock.Inspect(ctx, src.locks, name, multilock.Patience{MaxAge: o.maxAge.value})
+	seen, err := multilock.Inspect(ctx, src.locks, name, multilock.Patience{MaxAge: o.maxAge.Value})
 	if err == nil && seen.State == multilock.StateHeld {
 		err = &multilock.HeldError{Name: name, Sighting: seen}
 	}
@@ -149,12 +150,12 @@ func (r *forgetReport) print(e *env, o *cleanOptions) error {
 		forgot = "would forget"
 	}
 	for _, name := range r.Forgotten {
-		if err := e.print("%s the result of %s\n", forgot, label(name)); err != nil {
+		if err := e.Print("%s the result of %s\n", forgot, console.Label(name)); err != nil {
 			return err
 		}
 	}
 	if o.quiet || len(r.Forgotten)+len(r.Held)+len(r.Failed) > 0 {
 		return nil
 	}
-	return e.print("no results to forget\n")
+	return e.Print("no results to forget\n")
 }

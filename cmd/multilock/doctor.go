@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -18,9 +19,9 @@ import (
 
 type doctorOptions struct {
 	common
-	timeout duration
+	timeout console.Duration
 	join    bool
-	expect  number
+	expect  console.Number
 }
 
 // defaultDoctorTimeout is longer than most servers take to restart, and shorter than
@@ -60,15 +61,15 @@ here or would not be safe, and if no other host joined or stayed to the end.`,
 			if o.common, err = readCommon(c, e); err != nil {
 				return err
 			}
-			if !o.timeout.set {
-				o.timeout.value = defaultDoctorTimeout
+			if !o.timeout.Given {
+				o.timeout.Value = defaultDoctorTimeout
 			}
 			o.join = c.Bool("join")
 			switch {
 			case c.Args().Present():
-				return usagef("doctor", "unexpected %q: it examines the source as a whole, see -d, -g and --source", c.Args().First())
-			case o.timeout.value == 0:
-				return usagef("doctor", "--timeout 0: it needs some time")
+				return console.Usagef("doctor", "unexpected %q: it examines the source as a whole, see -d, -g and --source", c.Args().First())
+			case o.timeout.Value == 0:
+				return console.Usagef("doctor", "--timeout 0: it needs some time")
 			}
 			if err := o.checkJoin(); err != nil {
 				return err
@@ -79,20 +80,20 @@ here or would not be safe, and if no other host joined or stayed to the end.`,
 }
 
 func runDoctor(ctx context.Context, e *env, o *doctorOptions) error {
-	sigs := catchSignals()
-	defer sigs.release()
+	sigs := console.CatchSignals()
+	defer sigs.Release()
 	report := doctorReport{Base: o.place(), Group: o.group, Findings: []source.Finding{}, Promises: []promiseView{}, where: o.place()}
-	err := report.examine(sigs.until(ctx), e, o)
-	if errors.As(err, new(*signalError)) {
+	err := report.examine(sigs.Until(ctx), e, o)
+	if errors.As(err, new(*console.SignalError)) {
 		return err
 	}
 	if err != nil {
 		report.add("source", err)
 	}
 	verdict := report.verdict()
-	report.Exit = exitCode(verdict)
+	report.Exit = console.ExitCode(verdict)
 	if o.json {
-		return errors.Join(verdict, e.printJSON(report))
+		return errors.Join(verdict, e.PrintJSON(report))
 	}
 	return errors.Join(verdict, report.print(e, o))
 }
@@ -103,7 +104,7 @@ var errNoAnswer = errors.New("there was no answer in the time of --timeout: the 
 // nothing against it: alone, and then with other hosts. The error is for what kept
 // it from coming to its end.
 func (r *doctorReport) examine(ctx context.Context, e *env, o *doctorOptions) error {
-	limited, cancel := context.WithTimeoutCause(ctx, o.timeout.value, errNoAnswer)
+	limited, cancel := context.WithTimeoutCause(ctx, o.timeout.Value, errNoAnswer)
 	defer cancel()
 	src, err := answered(limited, func() (*openedSource, error) { return openSource(limited, e, o.common) })
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -16,13 +17,13 @@ const defaultJoinHosts = 2
 // checkJoin finds what contradicts itself.
 func (o *doctorOptions) checkJoin() error {
 	switch {
-	case o.expect.set && !o.join:
-		return usagef("doctor", "--expect is how many hosts take part in --join")
-	case o.expect.set && o.expect.value < defaultJoinHosts:
-		return usagef("doctor", "--expect %d: this host counts, so write 2 for one other", o.expect.value)
+	case o.expect.Given && !o.join:
+		return console.Usagef("doctor", "--expect is how many hosts take part in --join")
+	case o.expect.Given && o.expect.Value < defaultJoinHosts:
+		return console.Usagef("doctor", "--expect %d: this host counts, so write 2 for one other", o.expect.Value)
 	}
-	if !o.expect.set {
-		o.expect.value = defaultJoinHosts
+	if !o.expect.Given {
+		o.expect.Value = defaultJoinHosts
 	}
 	return nil
 }
@@ -49,7 +50,7 @@ func (r *doctorReport) tryTogether(ctx context.Context, e *env, src *openedSourc
 	n := startNotice(waiting, e, o.common, func(context.Context, time.Duration) string { return m.attendance() })
 	err := m.run(ctx)
 	n.stop()
-	if errors.As(err, new(*signalError)) {
+	if errors.As(err, new(*console.SignalError)) {
 		return err
 	}
 	r.Join, r.unshown = m.view(), m.showedNothing()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -113,7 +114,7 @@ func (m *meeting) findings(where string) []source.Finding {
 	}
 	if m.parting >= slowParting {
 		found = append(found, source.Finding{
-			Subject: "join", Severity: source.SeverityFine, Text: fmt.Sprintf("this host needed up to %s to give the lock back", short(m.parting)),
+			Subject: "join", Severity: source.SeverityFine, Text: fmt.Sprintf("this host needed up to %s to give the lock back", console.Short(m.parting)),
 			Advice: "others wait that long for each of its locks; on NFS, a v3 mount beside v4 ones can do that: use one version on all hosts, best 4.2",
 		})
 	}
@@ -221,7 +222,7 @@ func (p *peer) facts(here bool) string {
 		facts = append(facts, clockText(*told.Clock))
 	}
 	if p.stale >= joinPause && !here {
-		facts = append(facts, fmt.Sprintf("lists in which its locks were missing were up to %s old", short(p.stale)))
+		facts = append(facts, fmt.Sprintf("lists in which its locks were missing were up to %s old", console.Short(p.stale)))
 	}
 	return strings.Join(facts, "; ")
 }

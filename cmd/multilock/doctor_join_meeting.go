@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
@@ -73,7 +74,7 @@ const (
 
 // paceOfJoin suits the source: a server that others use, too, is asked less often.
 func paceOfJoin(src *openedSource, o *doctorOptions) joinPace {
-	p := joinPace{expect: o.expect.value, wait: o.timeout.value, pause: joinPause, hold: joinHold, turns: joinTurns, ttl: trialTTL}
+	p := joinPace{expect: o.expect.Value, wait: o.timeout.Value, pause: joinPause, hold: joinHold, turns: joinTurns, ttl: trialTTL}
 	if paced, ok := src.locks.(source.Paced); ok {
 		p.pause, p.hold = paced.Pace()
 	}
@@ -99,7 +100,7 @@ func (m *meeting) attendance() string {
 	if here >= m.pace.expect {
 		return fmt.Sprintf("%d hosts are here, and try out locks between them", here)
 	}
-	return fmt.Sprintf("waiting for other hosts, for %s: %d of %d are here; run the same line on each", short(m.pace.wait), here, m.pace.expect)
+	return fmt.Sprintf("waiting for other hosts, for %s: %d of %d are here; run the same line on each", console.Short(m.pace.wait), here, m.pace.expect)
 }
 
 // run takes part from the beginning to the end. The error is a *joinError if that
@@ -211,13 +212,13 @@ func (m *meeting) readByAll() bool {
 
 // nobody is the error of a host that waited in vain.
 func (m *meeting) nobody() error {
-	e := &joinError{alone: true, text: "no other host showed up in " + short(m.pace.wait)}
+	e := &joinError{alone: true, text: "no other host showed up in " + console.Short(m.pace.wait)}
 	if others := m.active(); len(others) > 0 {
 		var names []string
 		for _, p := range others {
 			names = append(names, p.name())
 		}
-		e.text = fmt.Sprintf("only %d of %d other hosts showed up in %s: %s", len(others), m.pace.expect-1, short(m.pace.wait), strings.Join(names, ", "))
+		e.text = fmt.Sprintf("only %d of %d other hosts showed up in %s: %s", len(others), m.pace.expect-1, console.Short(m.pace.wait), strings.Join(names, ", "))
 	}
 	e.advice = "does the other one look at the same place? compare what it prints here, the server and export above all; " +
 		"run the same line on all hosts within that time (--timeout), with the same -d, -g and --source"
@@ -247,7 +248,7 @@ func (m *meeting) stuck() error {
 		missing = []string{"the others left, or the source did not answer"}
 	}
 	return &joinError{
-		text:   fmt.Sprintf("the trial did not come to an end in %s: %s", short(m.pace.limit), strings.Join(missing, "; ")),
+		text:   fmt.Sprintf("the trial did not come to an end in %s: %s", console.Short(m.pace.limit), strings.Join(missing, "; ")),
 		advice: "run it again with more time (--timeout 2m); if it stays so, do not lock in this place",
 	}
 }

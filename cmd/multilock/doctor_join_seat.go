@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 )
 
@@ -119,7 +120,7 @@ func (m *meeting) seatLost() error {
 // mark takes one more lock, which tells the others how far this host is. One that
 // an earlier participant has left is waited for.
 func (m *meeting) mark(ctx context.Context, mark, command string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, m.pace.limit, errWaitOver)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.pace.limit, console.ErrWaitOver)
 	defer cancel()
 	lock, err := multilock.Acquire(ctx, m.src.locks, markName(m.place, mark), m.options(command))
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
@@ -256,9 +257,9 @@ func TestJoinIsInterrupted(t *testing.T) {
 		return seen.State
 	}
 	require.Eventually(t, func() bool { return look() == multilock.StateHeld }, watchdog, poll)
-	interrupt(signalled(syscall.SIGINT))
+	interrupt(console.Signalled(syscall.SIGINT))
 	a := <-done
-	require.ErrorAs(t, a.err, new(*signalError))
+	require.ErrorAs(t, a.err, new(*console.SignalError))
 	require.Equal(t, []string{seatName(2)}, namesIn(t, filepath.Join(base, ".locks")))
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"text/tabwriter"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -61,13 +62,13 @@ func (r *doctorReport) verdict() error {
 	}
 	switch {
 	case unusable && r.unshown:
-		return &codedError{Code: exitFailure, Text: "it was not shown that locks in " + r.where + " keep hosts apart"}
+		return &console.CodedError{Code: console.ExitFailure, Text: "it was not shown that locks in " + r.where + " keep hosts apart"}
 	case unusable:
-		return &codedError{Code: exitFailure, Text: "locks in " + r.where + " cannot be relied on"}
+		return &console.CodedError{Code: console.ExitFailure, Text: "locks in " + r.where + " cannot be relied on"}
 	case warnings == 1:
-		return &codedError{Code: exitNotDone, Text: "there is one warning about " + r.where}
+		return &console.CodedError{Code: console.ExitNotDone, Text: "there is one warning about " + r.where}
 	case warnings > 1:
-		return &codedError{Code: exitNotDone, Text: fmt.Sprintf("there are %d warnings about %s", warnings, r.where)}
+		return &console.CodedError{Code: console.ExitNotDone, Text: fmt.Sprintf("there are %d warnings about %s", warnings, r.where)}
 	}
 	return nil
 }
@@ -77,13 +78,13 @@ func (r *doctorReport) print(e *env, o *doctorOptions) error {
 		if o.quiet && f.Severity == source.SeverityFine {
 			continue
 		}
-		if err := e.print("%-8s  %s: %s\n", f.Severity, f.Subject, harmless(f.Text)); err != nil {
+		if err := e.Print("%-8s  %s: %s\n", f.Severity, f.Subject, console.Harmless(f.Text)); err != nil {
 			return err
 		}
 		if f.Advice == "" {
 			continue
 		}
-		if err := e.print("%-8s  %s\n", "", harmless(f.Advice)); err != nil {
+		if err := e.Print("%-8s  %s\n", "", console.Harmless(f.Advice)); err != nil {
 			return err
 		}
 	}
@@ -94,7 +95,7 @@ func (r *doctorReport) print(e *env, o *doctorOptions) error {
 }
 
 func (r *doctorReport) printPromises(e *env) error {
-	if err := e.print("\nWhat %s promises:\n", harmless(r.where)); err != nil {
+	if err := e.Print("\nWhat %s promises:\n", console.Harmless(r.where)); err != nil {
 		return err
 	}
 	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
@@ -103,7 +104,7 @@ func (r *doctorReport) printPromises(e *env) error {
 		if p.Kept != nil {
 			kept = map[bool]string{true: "yes", false: "no"}[*p.Kept]
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", p.Trait, kept, dash(harmless(p.Why)))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", p.Trait, kept, dash(console.Harmless(p.Why)))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the promises: %w", err)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/urfave/cli/v2"
 )
 
@@ -61,7 +62,7 @@ func readCommon(c *cli.Context, e *env) (common, error) {
 	}
 	for _, name := range []string{"dir", "group", "name", "source"} {
 		if level := givenAt(c, name); level != nil && level.String(name) == "" {
-			return o, usagef(c.Command.Name, "--%s is empty", name)
+			return o, console.Usagef(c.Command.Name, "--%s is empty", name)
 		}
 	}
 	legacy, err := legacyPeers(c, e)
@@ -79,7 +80,7 @@ func legacyPeers(c *cli.Context, e *env) (bool, error) {
 	}
 	value, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, usagef(c.Command.Name, "%s=%q: write 1 or 0", envLegacyPeers, text)
+		return false, console.Usagef(c.Command.Name, "%s=%q: write 1 or 0", envLegacyPeers, text)
 	}
 	return value, nil
 }

@@ -11,13 +11,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock/source"
 )
 
 type historyOptions struct {
 	common
-	since duration
-	limit number
+	since console.Duration
+	limit console.Number
 	names []string
 }
 
@@ -41,8 +42,8 @@ one object per line.`,
 				return err
 			}
 			o.names = namesAsked(c)
-			if o.limit.set && o.limit.value < 1 {
-				return usagef("history", "--limit %d: must be at least 1", o.limit.value)
+			if o.limit.Given && o.limit.Value < 1 {
+				return console.Usagef("history", "--limit %d: must be at least 1", o.limit.Value)
 			}
 			return runHistory(c.Context, e, o)
 		},
@@ -59,8 +60,8 @@ func runHistory(ctx context.Context, e *env, o *historyOptions) error {
 		return src.close(err)
 	}
 	var since time.Time
-	if o.since.set {
-		since = time.Now().Add(-o.since.value)
+	if o.since.Given {
+		since = time.Now().Add(-o.since.Value)
 	}
 	events, err := chronicle.History(ctx, since)
 	if err != nil {
@@ -69,7 +70,7 @@ func runHistory(ctx context.Context, e *env, o *historyOptions) error {
 	if len(o.names) > 0 {
 		events = slices.DeleteFunc(events, func(ev source.Event) bool { return !slices.Contains(o.names, ev.Name) })
 	}
-	if n := o.limit.value; n > 0 && len(events) > n {
+	if n := o.limit.Value; n > 0 && len(events) > n {
 		events = events[len(events)-n:]
 	}
 	if o.json {
@@ -82,8 +83,8 @@ func printHistory(e *env, events []source.Event) error {
 	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "TIME\tNAME\tEVENT\tHOST\tPID\tUSER\tDETAILS")
 	for _, ev := range events {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ev.Time.Local().Format("2006-01-02 15:04:05"), label(ev.Name), harmless(string(ev.What)),
-			dash(harmless(ev.By.Host)), pid(ev.By.PID), dash(harmless(ev.User)), harmless(details(ev)))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ev.Time.Local().Format("2006-01-02 15:04:05"), console.Label(ev.Name), console.Harmless(string(ev.What)),
+			dash(console.Harmless(ev.By.Host)), pid(ev.By.PID), dash(console.Harmless(ev.User)), console.Harmless(details(ev)))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the history: %w", err)
@@ -108,10 +109,10 @@ func details(ev source.Event) string {
 		add("signal: %s", ev.Signal)
 	}
 	if ev.Held > 0 {
-		add("held %s", short(ev.Held))
+		add("held %s", console.Short(ev.Held))
 	}
 	if ev.Waited > time.Second {
-		add("after waiting %s", short(ev.Waited))
+		add("after waiting %s", console.Short(ev.Waited))
 	}
 	if ev.Fence > 0 {
 		add("fence %d", ev.Fence)
@@ -127,7 +128,7 @@ func details(ev source.Event) string {
 
 func printEvents(e *env, events []source.Event) error {
 	for _, ev := range events {
-		if err := e.printLine(ev); err != nil {
+		if err := e.PrintLine(ev); err != nil {
 			return err
 		}
 	}

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
-var errRuntimeOut = &codedError{Code: exitTimeLimit, Text: "the job ran for longer than --max-runtime"}
+var errRuntimeOut = &console.CodedError{Code: console.ExitTimeLimit, Text: "the job ran for longer than --max-runtime"}
 
 // jobRun is one command under a lock that is held.
 type jobRun struct {
@@ -21,10 +22,10 @@ type jobRun struct {
 	src     *openedSource
 	lock    *multilock.Lock
 	slot    int // its number, 0 if it is not one of several
-	signals *signals
+	signals *console.Signals
 	waited  time.Duration
-	limit   waitLimit // what was left of --wait
-	since   time.Time // when the lock was taken
+	limit   console.WaitLimit // what was left of --wait
+	since   time.Time         // when the lock was taken
 	fence   uint64
 	grace   time.Duration // between TERM and KILL
 
@@ -70,7 +71,7 @@ func (r *jobRun) begin(ctx context.Context) {
 	r.drawFence(ctx)
 	r.note(ctx, source.EventAcquired, nil, nil)
 	if r.opt.verbose {
-		r.env.say("took lock %q after %s", r.lockName(), short(r.waited))
+		r.env.Say("took lock %q after %s", r.lockName(), console.Short(r.waited))
 	}
 }
 
@@ -79,7 +80,7 @@ func (r *jobRun) begin(ctx context.Context) {
 func (r *jobRun) drawFence(ctx context.Context) {
 	fence, err := r.lock.Fence(ctx)
 	if err != nil && !errors.Is(err, multilock.ErrUnsupported) && !errors.Is(err, multilock.ErrLost) {
-		r.env.say("warning: no MULTILOCK_FENCE for the job: %v", err)
+		r.env.Say("warning: no MULTILOCK_FENCE for the job: %v", err)
 	}
 	if err == nil {
 		r.fence = fence
@@ -89,12 +90,12 @@ func (r *jobRun) drawFence(ctx context.Context) {
 // waitsOn says whether the lock is to be waited for once more: it was lost, and the job
 // was not started.
 func (r *jobRun) waitsOn(err error) bool {
-	return !r.started && r.limit.waits() && errors.Is(err, multilock.ErrLost) && !errors.Is(err, multilock.ErrOver)
+	return !r.started && r.limit.Waits() && errors.Is(err, multilock.ErrLost) && !errors.Is(err, multilock.ErrOver)
 }
 
 // holdOn keeps the lock for the rest of --min-hold.
 func (r *jobRun) holdOn(ctx context.Context) {
-	rest := r.opt.minHold.value - time.Since(r.since)
+	rest := r.opt.minHold.Value - time.Since(r.since)
 	if rest <= 0 {
 		return
 	}
@@ -103,7 +104,7 @@ func (r *jobRun) holdOn(ctx context.Context) {
 	select {
 	case <-timer.C:
 	case <-r.lock.Context().Done():
-	case <-r.signals.until(ctx).Done():
+	case <-r.signals.Until(ctx).Done():
 	}
 }
 
@@ -116,22 +117,22 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 	}
 	var ended error
 	if result != nil && result.Code != 0 {
-		ended = &jobError{*result}
+		ended = &console.JobError{Result: *result}
 	}
 	switch {
 	case errors.Is(err, multilock.ErrLost), errors.Is(err, multilock.ErrOver):
 		released = nil // told already
 	case r.committed && errors.Is(released, multilock.ErrLost):
-		r.env.say("warning: %v; the job's result was recorded before", released)
+		r.env.Say("warning: %v; the job's result was recorded before", released)
 		released = nil
 	case errors.Is(released, multilock.ErrUnsure):
-		r.env.say("warning: the release was not confirmed; the lock is free in %s at the latest: %v", r.lock.Record().TTL, released)
+		r.env.Say("warning: the release was not confirmed; the lock is free in %s at the latest: %v", r.lock.Record().TTL, released)
 		released = nil // what the job did is done, and its exit code says how
 	}
 	err = errors.Join(err, released)
 	r.note(ctx, what, result, err)
 	if r.opt.verbose {
-		r.env.say("%s lock %q after %s%s", what, r.lockName(), short(time.Since(r.since)), r.staysTaken())
+		r.env.Say("%s lock %q after %s%s", what, r.lockName(), console.Short(time.Since(r.since)), r.staysTaken())
 	}
 	if r.opt.json && !r.waitsOn(err) {
 		r.report(result, errors.Join(err, ended))
@@ -147,11 +148,11 @@ func (r *jobRun) giveUp(ctx context.Context, err error) error {
 	}
 	held := r.lock.Record()
 	if r.lock.Timed() {
-		r.env.say("some of the job's processes live on, and from about %s on somebody else can have lock %q beside them", r.takenUntil(), r.lockName())
+		r.env.Say("some of the job's processes live on, and from about %s on somebody else can have lock %q beside them", r.takenUntil(), r.lockName())
 		return r.lock.Detach()
 	}
 	where := &locatedError{options: r.opt.selector()}
-	r.env.say("lock %q stays held: on this host as long as one of the job's processes lives, on others for %s; to free it now: %s",
+	r.env.Say("lock %q stays held: on this host as long as one of the job's processes lives, on others for %s; to free it now: %s",
 		r.lockName(), held.TTL, where.clearing(r.lockName(), held.Token))
 	return r.lock.Detach()
 }
@@ -160,7 +161,7 @@ func (r *jobRun) giveUp(ctx context.Context, err error) error {
 func (r *jobRun) note(ctx context.Context, what source.EventKind, result *job.Result, cause error) {
 	event := source.Event{
 		Time: time.Now(), What: what, Name: r.lockName(), Token: r.lock.Record().Token, By: r.src.self,
-		User: r.opt.user, Command: commandLine(r.opt.command), Fence: r.fence, Waited: r.waited, Attempt: r.attempt.Attempt,
+		User: r.opt.user, Command: console.CommandLine(r.opt.command), Fence: r.fence, Waited: r.waited, Attempt: r.attempt.Attempt,
 	}
 	if what != source.EventAcquired {
 		event.Held = time.Since(r.since)
@@ -175,11 +176,11 @@ func (r *jobRun) note(ctx context.Context, what source.EventKind, result *job.Re
 		event.Why = cause.Error()
 	}
 	if result == nil && cause != nil { // the command never ran, and so its job is not done
-		code := exitCode(cause)
+		code := console.ExitCode(cause)
 		event.Exit = &code
 	}
 	if err := r.src.note(ctx, event); err != nil && r.opt.verbose {
-		r.env.say("warning: %v", err)
+		r.env.Say("warning: %v", err)
 	}
 }
 
@@ -211,7 +212,7 @@ type runReport struct {
 func (r *jobRun) report(result *job.Result, err error) {
 	report := runReport{
 		Name: r.lockName(), Group: r.opt.group, Slot: r.slot, Token: r.lock.Record().Token, Fence: r.fence,
-		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: exitCode(err), Error: explain(err), Attempt: r.attempt.Attempt,
+		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: console.ExitCode(err), Error: explain(err), Attempt: r.attempt.Attempt,
 		Tick: r.attempt.Tick, Began: r.attempt.Began, Warnings: r.warnings,
 	}
 	if result != nil {
@@ -224,6 +225,6 @@ func (r *jobRun) report(result *job.Result, err error) {
 func printReport(e *env, report runReport) {
 	line, err := json.Marshal(report)
 	if err == nil {
-		e.tell(string(escaped(line)) + "\n")
+		e.Tell(string(console.Escaped(line)) + "\n")
 	}
 }

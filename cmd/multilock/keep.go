@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
@@ -35,10 +36,10 @@ func runKeep(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	sigs := catchSignals()
-	outliveReaders()
-	defer sigs.release()
-	ctx = sigs.until(ctx)
+	sigs := console.CatchSignals()
+	console.OutliveReaders()
+	defer sigs.Release()
+	ctx = sigs.Until(ctx)
 	src, err := openSource(ctx, e, order.common())
 	if err != nil {
 		return answer(e, keepAnswer{}, err)
@@ -90,8 +91,8 @@ func (k keepOrder) acquire(ctx context.Context, e *env, src *openedSource, in io
 	opt := multilock.Options{
 		TTL: k.TTL, Poll: k.Poll, Patience: multilock.Patience{MaxAge: k.MaxAge}, Owner: k.Owner, User: k.User, Command: describeOwner(k.Owner),
 	}
-	limit := waitLimit{forever: k.Forever}
-	limit.value = k.Wait
+	limit := console.WaitLimit{Forever: k.Forever}
+	limit.Value = k.Wait
 	return take(ctx, e, src, k.Name, opt, limit, k.common())
 }
 
@@ -99,7 +100,7 @@ func (k keepOrder) acquire(ctx context.Context, e *env, src *openedSource, in io
 // for the end of a pipe that a keeper holds.
 func answer(e *env, a keepAnswer, err error) error {
 	if err != nil {
-		a.Code, a.Error = exitCode(err), explain(err)
+		a.Code, a.Error = console.ExitCode(err), explain(err)
 	}
 	line, failed := json.Marshal(a)
 	if failed != nil {

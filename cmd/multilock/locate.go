@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"path/filepath"
 	"slices"
 )
@@ -50,7 +51,7 @@ func (o *common) selector() []string {
 // command is a command of this program with these arguments, for the same source
 // and group, for pasting into a shell.
 func (o *common) command(args ...string) string {
-	return commandLine(slices.Concat([]string{"multilock"}, o.selector(), args))
+	return console.CommandLine(slices.Concat([]string{"multilock"}, o.selector(), args))
 }
 
 // absolute leaves a path as it is if the working directory is not known any more.
@@ -69,5 +70,5 @@ func (l *locatedError) clearing(name, token string) string {
 	} else {
 		args = append(args, "break", name)
 	}
-	return commandLine(append(args, "--token", token, "--force"))
+	return console.CommandLine(append(args, "--token", token, "--force"))
 }

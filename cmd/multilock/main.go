@@ -11,6 +11,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/job"
 )
 
@@ -18,7 +19,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == job.GuardArg {
 		os.Exit(job.Guard(os.Stdin))
 	}
-	e := &env{&consoleEnv{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ}, sourceKinds()}
+	e := &env{&console.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ}, sourceKinds()}
 	outcome := run(context.Background(), e, os.Args)
 	outcome.leave()
 	os.Exit(outcome.code)

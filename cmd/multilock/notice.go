@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
 )
@@ -46,13 +47,13 @@ func (n *notice) stop() {
 func (n *notice) run(ctx context.Context) {
 	defer close(n.done)
 	start := time.Now()
-	onTerminal := isTerminal(n.env.Stderr)
+	onTerminal := console.IsTerminal(n.env.Stderr)
 	pause, log := noticeAfter, time.Minute
 	for {
 		select {
 		case <-ctx.Done():
 			if onTerminal && pause != noticeAfter {
-				n.env.tell(clearLine)
+				n.env.Tell(clearLine)
 			}
 			return
 		case <-time.After(pause):
@@ -69,10 +70,10 @@ func (n *notice) run(ctx context.Context) {
 
 func (n *notice) tell(text string, onTerminal bool) {
 	if onTerminal {
-		n.env.show(clearLine + "multilock: " + harmless(text))
+		n.env.Show(clearLine + "multilock: " + console.Harmless(text))
 		return
 	}
-	n.env.say("%s", text)
+	n.env.Say("%s", text)
 }
 
 // obstacle is what is in the way of one who waits for a lock.
@@ -109,7 +110,7 @@ func (b *obstacle) trouble() error {
 
 // tell says who holds the lock, or why it cannot be tried.
 func (b *obstacle) tell(ctx context.Context, waited time.Duration) string {
-	text := fmt.Sprintf("waiting for lock %q, %s so far", b.name, short(waited))
+	text := fmt.Sprintf("waiting for lock %q, %s so far", b.name, console.Short(waited))
 	if err := b.trouble(); err != nil {
 		return fmt.Sprintf("%s, and for this to pass: %v", text, err)
 	}

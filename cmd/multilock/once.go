@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 )
@@ -14,7 +15,7 @@ import (
 type recording struct {
 	once    bool
 	every   everyTick
-	retries number
+	retries console.Number
 }
 
 func (r *recording) flags() []cli.Flag {
@@ -50,11 +51,11 @@ func (r *recording) option() string {
 func (r *recording) check(command string) error {
 	switch {
 	case r.once && r.every.set:
-		return usagef(command, "--once and --every contradict each other: choose once and for all, or once per tick")
-	case r.retries.set && !r.recorded():
-		return usagef(command, "--retries counts recorded attempts: it needs --once or --every")
-	case r.retries.value < 0:
-		return usagef(command, "--retries %d: must not be negative", r.retries.value)
+		return console.Usagef(command, "--once and --every contradict each other: choose once and for all, or once per tick")
+	case r.retries.Given && !r.recorded():
+		return console.Usagef(command, "--retries counts recorded attempts: it needs --once or --every")
+	case r.retries.Value < 0:
+		return console.Usagef(command, "--retries %d: must not be negative", r.retries.Value)
 	}
 	return nil
 }
@@ -64,7 +65,7 @@ func (r *recording) plan() *lockgroup.Plan {
 	if !r.recorded() {
 		return nil
 	}
-	return &lockgroup.Plan{Retries: r.retries.value, Every: r.every.value}
+	return &lockgroup.Plan{Retries: r.retries.Value, Every: r.every.value}
 }
 
 // settledBefore looks, without the lock, whether the job needs no run.
@@ -80,10 +81,10 @@ func (o *runOptions) settledBefore(ctx context.Context, e *env, src *openedSourc
 func (o *runOptions) skip(e *env, seen lockgroup.Outcome) error {
 	last, err := *seen.Last, o.skipError(seen)
 	if err == nil && !o.quiet {
-		e.say("job %q already ran%s: %s", last.Name, forTick(last.Tick), ending(last))
+		e.Say("job %q already ran%s: %s", last.Name, forTick(last.Tick), ending(last))
 	}
 	if o.json {
-		printReport(e, runReport{Name: o.name, Group: o.group, Exit: exitCode(err), Error: explain(err), Result: &last})
+		printReport(e, runReport{Name: o.name, Group: o.group, Exit: console.ExitCode(err), Error: explain(err), Result: &last})
 	}
 	return err
 }
@@ -106,9 +107,9 @@ func (o *runOptions) skipError(seen lockgroup.Outcome) error {
 func (o *runOptions) failedBefore(last multilock.Result) error {
 	text := fmt.Sprintf("job %q has failed before, and is not run again: %s; to let it run again: %s", last.Name, ending(last), o.forgetting(last.Name))
 	if last.Exit < 1 || last.Exit > 255 {
-		return &codedError{Code: exitFailure, Text: text}
+		return &console.CodedError{Code: console.ExitFailure, Text: text}
 	}
-	return &codedError{Code: last.Exit, Text: text}
+	return &console.CodedError{Code: last.Exit, Text: text}
 }
 
 // ending says how a job ended, who ran it, and when, by that host's clock.

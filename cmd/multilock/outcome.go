@@ -4,6 +4,7 @@ import (
 	"errors"
 	"syscall"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/job"
 )
 
@@ -16,20 +17,20 @@ type outcome struct {
 // leave dies by SIGINT if the job did, or if we were interrupted without one, so
 // that a shell's loop around us ends as it would without us.
 func (o outcome) leave() {
-	if o.code == exitSignal+int(syscall.SIGINT) {
+	if o.code == console.ExitSignal+int(syscall.SIGINT) {
 		o.job.Reraise()
 	}
 }
 
 // conclude tells the user what went wrong, if that is ours to tell, and how to end.
 func conclude(e *env, err error) outcome {
-	o := outcome{code: exitCode(err)}
-	refused := o.code == exitHeld || errors.As(err, new(*refusedError))
-	var jobEnd *jobError
+	o := outcome{code: console.ExitCode(err)}
+	refused := o.code == console.ExitHeld || errors.As(err, new(*console.RefusedError))
+	var jobEnd *console.JobError
 	if errors.As(err, &jobEnd) {
 		o.job = jobEnd.Result
 	}
-	var stopped *signalError
+	var stopped *console.SignalError
 	if o.job.Signal == 0 && errors.As(err, &stopped) {
 		o.job.Signal = stopped.Signal
 	}
@@ -37,7 +38,7 @@ func conclude(e *env, err error) outcome {
 		return o
 	}
 	if text := explain(err); text != "" {
-		e.say("%s", text)
+		e.Say("%s", text)
 	}
 	return o
 }

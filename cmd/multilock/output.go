@@ -5,11 +5,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 )
 
 // errIncomplete says that all jobs are done, and that what some have printed is lost.
-var errIncomplete = &codedError{Code: exitNotDone, Text: "the output of some jobs is not complete"}
+var errIncomplete = &console.CodedError{Code: console.ExitNotDone, Text: "the output of some jobs is not complete"}
 
 // outputPolicy is the value of --output: whether a job whose output was lost is one
 // with which all is well.
@@ -44,7 +45,7 @@ func (o *outputPolicy) tell(e *env, place *common, incomplete []incompleteView) 
 		warning = "warning: "
 	}
 	for _, v := range atMost(e, incomplete) {
-		e.say("%sjob %q is done, but its output is not complete: %s; to let it run again: %s", warning, v.Name, v.Output, place.forgetting(v.Name))
+		e.Say("%sjob %q is done, but its output is not complete: %s; to let it run again: %s", warning, v.Name, v.Output, place.forgetting(v.Name))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock/fslock"
 )
 
@@ -28,7 +29,7 @@ func (o *common) readPlace(c *cli.Context, e *env) error {
 	var err error
 	switch {
 	case dir != nil && source != nil:
-		return usagef(c.Command.Name, "-d and --source contradict each other: -d DIRECTORY stands for --source file:DIRECTORY; leave one of them out")
+		return console.Usagef(c.Command.Name, "-d and --source contradict each other: -d DIRECTORY stands for --source file:DIRECTORY; leave one of them out")
 	case dir != nil:
 		o.base = dir.String("dir")
 	case source != nil:
@@ -40,7 +41,7 @@ func (o *common) readPlace(c *cli.Context, e *env) error {
 		err = o.useURL(e, envSource, fromEnv)
 	}
 	if err != nil {
-		return &usageProblem{command: c.Command.Name, err: err}
+		return &console.UsageError{Command: c.Command.Name, Err: err}
 	}
 	return o.checkPlace(c, e)
 }
@@ -87,20 +88,20 @@ func (o *common) checkPlace(c *cli.Context, e *env) error {
 	}
 	if !kind.groups {
 		if givenAt(c, "group") != nil {
-			return usagef(c.Command.Name, "--group: there are no groups in %s", o.place())
+			return console.Usagef(c.Command.Name, "--group: there are no groups in %s", o.place())
 		}
 		o.group = ""
 	}
 	if kind.complete != nil {
 		if err := kind.complete(e, o); err != nil {
-			return &usageProblem{command: c.Command.Name, err: o.withoutSecrets(e, err)}
+			return &console.UsageError{Command: c.Command.Name, Err: o.withoutSecrets(e, err)}
 		}
 	}
 	o.usualGroup = kind.group
 	o.group, o.name = cmp.Or(o.group, kind.group), cmp.Or(o.name, fslock.DefaultName)
 	if !o.isFiles() {
 		if givenAt(c, "legacy-peers") != nil && o.legacyPeers {
-			return usagef(c.Command.Name, "--legacy-peers: the Python MultiLock knows no other locks than those of a directory (-d)")
+			return console.Usagef(c.Command.Name, "--legacy-peers: the Python MultiLock knows no other locks than those of a directory (-d)")
 		}
 		o.legacyPeers = false
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
@@ -93,7 +94,7 @@ func (p *program) run(args ...string) ran {
 		require.NoError(p.t, err)
 		return f
 	}
-	e := &env{&consoleEnv{Stdin: p.stdin, Stdout: open("stdout"), Stderr: open("stderr"), Environ: cleanEnviron}, p.kinds()}
+	e := &env{&console.Env{Stdin: p.stdin, Stdout: open("stdout"), Stderr: open("stderr"), Environ: cleanEnviron}, p.kinds()}
 	e.Getenv = func(name string) string { return p.vars[name] }
 	code := run(p.t.Context(), e, append([]string{"multilock"}, args...)).code
 	_, _ = e.Stdout.Close(), e.Stderr.Close()

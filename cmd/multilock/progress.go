@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/lockgroup"
 )
 
@@ -19,14 +20,14 @@ type stopper interface{ stop() }
 // startWaitProgress shows a barrier's progress: a bar on a terminal; in a log, a
 // line after a few seconds and then ever more rarely.
 func startWaitProgress(ctx context.Context, e *env, o common, barrier *lockgroup.Barrier) stopper {
-	if o.quiet || !isTerminal(e.Stderr) {
+	if o.quiet || !console.IsTerminal(e.Stderr) {
 		return startNotice(ctx, e, o, func(_ context.Context, waited time.Duration) string {
-			return fmt.Sprintf("waiting, %s so far: %s", short(waited), progressText(barrier.Progress()))
+			return fmt.Sprintf("waiting, %s so far: %s", console.Short(waited), progressText(barrier.Progress()))
 		})
 	}
 	return startMeter(e, func() amount {
 		p := barrier.Progress()
-		return amount{done: p.Done + p.Failed, total: p.Total, what: harmless(trouble(p))}
+		return amount{done: p.Done + p.Failed, total: p.Total, what: console.Harmless(trouble(p))}
 	})
 }
 
@@ -44,7 +45,7 @@ func trouble(p lockgroup.Progress) string {
 	parts := []string{fmt.Sprintf("%d held", len(p.Held))}
 	if len(p.Held) > 0 {
 		first := p.Held[0]
-		parts[0] += fmt.Sprintf(" (%s by %s)", label(first.Name), first.Sighting.Record.Holder.Host)
+		parts[0] += fmt.Sprintf(" (%s by %s)", console.Label(first.Name), first.Sighting.Record.Holder.Host)
 	}
 	if p.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", p.Failed))
@@ -69,7 +70,7 @@ func (a amount) pace(elapsed time.Duration) string {
 		return ""
 	}
 	left := time.Duration(float64(a.total-a.done) / rate * float64(time.Second))
-	return fmt.Sprintf(", %.3g jobs/s, %s left", rate, short(left))
+	return fmt.Sprintf(", %.3g jobs/s, %s left", rate, console.Short(left))
 }
 
 // meter is a progress bar that shows an amount as it changes.
@@ -103,11 +104,11 @@ func (m *meter) run(e *env, read func() amount) {
 		return
 	case <-time.After(meterAfter):
 	}
-	defer e.tell(clearLine)
+	defer e.Tell(clearLine)
 	ticks := time.NewTicker(meterEvery)
 	defer ticks.Stop()
 	for turn := 0; ; turn++ {
-		e.show(clearLine + read().line(turn, time.Since(start), columns(e.Stderr)))
+		e.Show(clearLine + read().line(turn, time.Since(start), columns(e.Stderr)))
 		select {
 		case <-m.end:
 			return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -18,7 +19,7 @@ func countRefusal(ctx context.Context, src *openedSource, held *multilock.HeldEr
 	self := src.self
 	event := source.Event{
 		Time: time.Now(), What: source.EventRefused, Name: o.name, Token: held.Sighting.Record.Token, By: self,
-		User: o.user, Command: commandLine(o.command), Holder: &held.Sighting.Record.Holder, Why: held.Sighting.Why,
+		User: o.user, Command: console.CommandLine(o.command), Holder: &held.Sighting.Record.Holder, Why: held.Sighting.Why,
 	}
 	journal, err := ability[source.Journal](src, "run: --fail-after", source.TraitHistory)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -33,10 +34,10 @@ token (any more), nothing is changed and the exit code is 122: the lock was lost
 				return err
 			}
 			if c.Args().Present() {
-				return usagef("release", "unexpected %q; the lock's name is given with -n", c.Args().First())
+				return console.Usagef("release", "unexpected %q; the lock's name is given with -n", c.Args().First())
 			}
 			if o.token == "" {
-				return usagef("release", "--token is missing: it is what acquire printed")
+				return console.Usagef("release", "--token is missing: it is what acquire printed")
 			}
 			return o.locate(runRelease(c.Context, e, o))
 		},
@@ -71,10 +72,10 @@ func release(ctx context.Context, e *env, src *openedSource, o *releaseOptions) 
 		Held: max(seen.Age, 0), Why: "released with its token",
 	})
 	if o.json {
-		return e.printJSON(map[string]string{"name": o.name, "group": o.group, "released": o.token})
+		return e.PrintJSON(map[string]string{"name": o.name, "group": o.group, "released": o.token})
 	}
 	if o.verbose {
-		e.say("released lock %q", o.name)
+		e.Say("released lock %q", o.name)
 	}
 	return nil
 }

@@ -12,12 +12,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/report"
 )
 
 type reportOptions struct {
 	common
-	since  duration
+	since  console.Duration
 	title  string
 	output string
 	logs   string
@@ -62,13 +63,13 @@ func (o *reportOptions) read(c *cli.Context, e *env) (err error) {
 	}
 	switch {
 	case c.Args().Present():
-		return usagef(name, "%q: there is nothing to name; write to a file with -o FILE, and choose the group with -g", c.Args().First())
+		return console.Usagef(name, "%q: there is nothing to name; write to a file with -o FILE, and choose the group with -g", c.Args().First())
 	case givenAt(c, "name") != nil:
-		return usagef(name, "the report is of a whole group; use -g for the group")
+		return console.Usagef(name, "the report is of a whole group; use -g for the group")
 	case c.IsSet("output") && o.output == "":
-		return usagef(name, "-o is empty")
-	case o.output == "" && !o.json && isTerminal(e.Stdout):
-		return usagef(name, "a page is nothing for a terminal; write it to a file with -o FILE, or see it all the same with -o -")
+		return console.Usagef(name, "-o is empty")
+	case o.output == "" && !o.json && console.IsTerminal(e.Stdout):
+		return console.Usagef(name, "a page is nothing for a terminal; write it to a file with -o FILE, or see it all the same with -o -")
 	}
 	return nil
 }
@@ -80,8 +81,8 @@ func makeReport(ctx context.Context, e *env, o *reportOptions) error {
 	}
 	var since time.Time
 	now := time.Now()
-	if o.since.set {
-		since = now.Add(-o.since.value)
+	if o.since.Given {
+		since = now.Add(-o.since.Value)
 	}
 	in, err := readReport(ctx, src.locks, since)
 	if err != nil {
@@ -104,10 +105,10 @@ func (o *reportOptions) tell(e *env, t *report.Timeline) error {
 		return err
 	}
 	for _, what := range t.Missing {
-		e.say("warning: %s", what)
+		e.Say("warning: %s", what)
 	}
 	if t.Summary.Jobs == 0 && !o.quiet {
-		e.say("nothing has happened in group %q of %s%s; check -d and -g if you expected jobs there", t.Group, t.Base, o.within())
+		e.Say("nothing has happened in group %q of %s%s; check -d and -g if you expected jobs there", t.Group, t.Base, o.within())
 	}
 	if o.output == "" || o.output == "-" {
 		if _, err := e.Stdout.Write(out.Bytes()); err != nil {
@@ -121,25 +122,25 @@ func (o *reportOptions) tell(e *env, t *report.Timeline) error {
 	if o.quiet || o.json {
 		return nil
 	}
-	return e.print("%s: %s\n", label(o.output), sumOf(t.Summary))
+	return e.Print("%s: %s\n", console.Label(o.output), sumOf(t.Summary))
 }
 
 func (o *reportOptions) within() string {
-	if !o.since.set {
+	if !o.since.Given {
 		return ""
 	}
-	return " in the last " + short(o.since.value)
+	return " in the last " + console.Short(o.since.Value)
 }
 
 func (o *reportOptions) render(out *bytes.Buffer, t *report.Timeline) error {
 	if !o.json {
-		return report.WritePage(out, t, short)
+		return report.WritePage(out, t, console.Short)
 	}
 	text, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
 		return errors.Join(errors.New("make the report"), err)
 	}
-	out.Write(escaped(append(text, '\n')))
+	out.Write(console.Escaped(append(text, '\n')))
 	return nil
 }
 

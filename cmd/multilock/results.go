@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -69,7 +70,7 @@ func (v resultView) exitCell() string {
 	case v.State == stateUnknown:
 		return "?"
 	case v.Signal != "":
-		return harmless(v.Signal)
+		return console.Harmless(v.Signal)
 	}
 	return strconv.Itoa(v.Exit)
 }
@@ -86,10 +87,10 @@ func (v resultView) whyCell() string {
 // for people only.
 func (v resultView) endedAgo() string {
 	if v.Start.IsZero() {
-		return short(source.Unknown)
+		return console.Short(source.Unknown)
 	}
 	end := v.Start.Add(time.Duration(v.Duration * float64(time.Second)))
-	return short(max(time.Since(end), 0))
+	return console.Short(max(time.Since(end), 0))
 }
 
 // resultsView sums up the results of a group. List has those that are not done;
@@ -201,19 +202,19 @@ func (s *resultsView) named() []string {
 func (v resultView) describe() string {
 	switch {
 	case v.State == stateUnknown:
-		return fmt.Sprintf("%s (%s)", label(v.Name), harmless(v.Why))
+		return fmt.Sprintf("%s (%s)", console.Label(v.Name), console.Harmless(v.Why))
 	case v.Signal != "":
-		return fmt.Sprintf("%s (signal: %s on %s, %s ago)", label(v.Name), harmless(v.Signal), harmless(v.Host), v.endedAgo())
+		return fmt.Sprintf("%s (signal: %s on %s, %s ago)", console.Label(v.Name), console.Harmless(v.Signal), console.Harmless(v.Host), v.endedAgo())
 	}
-	return fmt.Sprintf("%s (exit %d on %s, %s ago)", label(v.Name), v.Exit, harmless(v.Host), v.endedAgo())
+	return fmt.Sprintf("%s (exit %d on %s, %s ago)", console.Label(v.Name), v.Exit, console.Harmless(v.Host), v.endedAgo())
 }
 
 func (s *resultsView) printTable(e *env) error {
 	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NAME\tRESULT\tEXIT\tATTEMPT\tHOST\tUSER\tENDED\tTOOK\tCOMMAND\tWHY")
 	for _, v := range s.List {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s ago\t%s\t%s\t%s\n", label(v.Name), v.State, v.exitCell(), v.Attempt, dash(harmless(v.Host)), dash(harmless(v.User)),
-			v.endedAgo(), short(time.Duration(v.Duration*float64(time.Second))), dash(harmless(ellipsis(v.Command, 40))), harmless(v.whyCell()))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s ago\t%s\t%s\t%s\n", console.Label(v.Name), v.State, v.exitCell(), v.Attempt, dash(console.Harmless(v.Host)), dash(console.Harmless(v.User)),
+			v.endedAgo(), console.Short(time.Duration(v.Duration*float64(time.Second))), dash(console.Harmless(ellipsis(v.Command, 40))), console.Harmless(v.whyCell()))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the results: %w", err)

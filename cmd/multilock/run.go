@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
@@ -20,20 +21,20 @@ type runOptions struct {
 	common
 	holding
 	recording
-	slots      number
-	wait       waitLimit
-	minHold    duration
-	maxRuntime duration
-	grace      duration
+	slots      console.Number
+	wait       console.WaitLimit
+	minHold    console.Duration
+	maxRuntime console.Duration
+	grace      console.Duration
 	onLost     string
-	heldCode   number
-	failAfter  number
+	heldCode   console.Number
+	failAfter  console.Number
 	command    []string
 }
 
 // holding is how a lock is to be held; several commands have these options.
 type holding struct {
-	ttl, maxAge, poll duration
+	ttl, maxAge, poll console.Duration
 }
 
 func (h *holding) flags() []cli.Flag {
@@ -46,17 +47,17 @@ func (h *holding) flags() []cli.Flag {
 
 func (h *holding) options() multilock.Options {
 	return multilock.Options{
-		TTL: h.ttl.value, Poll: h.poll.value, Patience: multilock.Patience{MaxAge: h.maxAge.value},
+		TTL: h.ttl.Value, Poll: h.poll.Value, Patience: multilock.Patience{MaxAge: h.maxAge.Value},
 	}
 }
 
 // check finds what contradicts itself, before anything is touched.
 func (h *holding) check(command string) error {
-	if h.ttl.set && h.ttl.value == 0 {
-		return usagef(command, "--ttl 0: a lock without a time to live could never be taken over; use at least %s", source.MinTTL)
+	if h.ttl.Given && h.ttl.Value == 0 {
+		return console.Usagef(command, "--ttl 0: a lock without a time to live could never be taken over; use at least %s", source.MinTTL)
 	}
-	if h.poll.set && h.poll.value == 0 {
-		return usagef(command, "--poll 0: use a small duration instead, such as 10ms")
+	if h.poll.Given && h.poll.Value == 0 {
+		return console.Usagef(command, "--poll 0: use a small duration instead, such as 10ms")
 	}
 	return nil
 }
@@ -97,7 +98,7 @@ For cron on many hosts: -q -E 0 keeps quiet where another host runs the job, and
 
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
-` + exitTable,
+` + console.ExitTable,
 		Flags: append(append(o.holding.flags(), o.recording.flags()...),
 			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait this `DURATION` for the lock, or forever (default: do not wait)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Value: &o.heldCode, Usage: "the exit `CODE` if somebody else holds the lock; 0 makes a refusal a success (default: 121)", Category: "TAKING"},
@@ -126,28 +127,28 @@ const defaultGrace = 10 * time.Second
 
 func (o *runOptions) check() error {
 	const name = "run"
-	if !o.grace.set {
-		o.grace.value = defaultGrace
+	if !o.grace.Given {
+		o.grace.Value = defaultGrace
 	}
-	if !o.heldCode.set {
-		o.heldCode.value = exitHeld
+	if !o.heldCode.Given {
+		o.heldCode.Value = console.ExitHeld
 	}
 	switch {
 	case len(o.command) == 0:
-		return usagef(name, "no command; write: multilock run [options] -- COMMAND [ARGUMENT...]")
+		return console.Usagef(name, "no command; write: multilock run [options] -- COMMAND [ARGUMENT...]")
 	case !slices.Contains([]runner.OnLost{runner.Term, runner.Kill, runner.Ignore}, runner.OnLost(o.onLost)):
-		return usagef(name, "--on-lost %q: choose term, kill or ignore", o.onLost)
-	case o.heldCode.value < 0 || o.heldCode.value > 255:
-		return usagef(name, "-E %d: an exit code is between 0 and 255", o.heldCode.value)
-	case o.failAfter.set && o.failAfter.value < 1:
-		return usagef(name, "--fail-after %d: must be at least 1", o.failAfter.value)
-	case o.failAfter.set && o.wait.forever:
-		return usagef(name, "--fail-after and --wait forever contradict each other: the wait never ends in a refusal")
-	case o.maxRuntime.set && o.maxRuntime.value == 0:
-		return usagef(name, "--max-runtime 0: leave the option out for no limit")
-	case o.maxRuntime.set && o.minHold.value > o.maxRuntime.value+o.grace.value && o.minHold.set:
-		return usagef(name, "--min-hold %s is longer than --max-runtime %s with its grace of %s; the lock would be kept long after the job was ended",
-			o.minHold.value, o.maxRuntime.value, o.grace.value)
+		return console.Usagef(name, "--on-lost %q: choose term, kill or ignore", o.onLost)
+	case o.heldCode.Value < 0 || o.heldCode.Value > 255:
+		return console.Usagef(name, "-E %d: an exit code is between 0 and 255", o.heldCode.Value)
+	case o.failAfter.Given && o.failAfter.Value < 1:
+		return console.Usagef(name, "--fail-after %d: must be at least 1", o.failAfter.Value)
+	case o.failAfter.Given && o.wait.Forever:
+		return console.Usagef(name, "--fail-after and --wait forever contradict each other: the wait never ends in a refusal")
+	case o.maxRuntime.Given && o.maxRuntime.Value == 0:
+		return console.Usagef(name, "--max-runtime 0: leave the option out for no limit")
+	case o.maxRuntime.Given && o.minHold.Value > o.maxRuntime.Value+o.grace.Value && o.minHold.Given:
+		return console.Usagef(name, "--min-hold %s is longer than --max-runtime %s with its grace of %s; the lock would be kept long after the job was ended",
+			o.minHold.Value, o.maxRuntime.Value, o.grace.Value)
 	}
 	if err := o.checkSlots(name); err != nil {
 		return err
@@ -155,8 +156,8 @@ func (o *runOptions) check() error {
 	if err := o.recording.check(name); err != nil {
 		return err
 	}
-	if o.slots.set && o.recorded() {
-		return usagef(name, "--slots and a recorded result (--once, --every) contradict each other: a job that runs once needs one slot")
+	if o.slots.Given && o.recorded() {
+		return console.Usagef(name, "--slots and a recorded result (--once, --every) contradict each other: a job that runs once needs one slot")
 	}
 	return o.holding.check(name)
 }
@@ -170,9 +171,9 @@ func runRun(ctx context.Context, e *env, o *runOptions) error {
 	if err := o.checkAbilities(src); err != nil {
 		return src.close(err)
 	}
-	sigs := catchSignals()
-	outliveReaders()
-	defer sigs.release()
+	sigs := console.CatchSignals()
+	console.OutliveReaders()
+	defer sigs.Release()
 	start := time.Now()
 	plan := o.plan()
 	if settled, err := o.settledBefore(ctx, e, src, plan); settled || err != nil {
@@ -183,22 +184,22 @@ func runRun(ctx context.Context, e *env, o *runOptions) error {
 
 // runUnderLock takes the lock, and once more if it was lost before the job was started
 // (this host slept just then) and there is time left to wait.
-func (o *runOptions) runUnderLock(ctx context.Context, e *env, src *openedSource, sigs *signals, plan *lockgroup.Plan, start time.Time) error {
+func (o *runOptions) runUnderLock(ctx context.Context, e *env, src *openedSource, sigs *console.Signals, plan *lockgroup.Plan, start time.Time) error {
 	opt := o.options()
-	opt.Job, opt.User, opt.Command = true, o.user, commandLine(o.command)
+	opt.Job, opt.User, opt.Command = true, o.user, console.CommandLine(o.command)
 	for begin := time.Now(); ; {
-		lock, slot, err := o.acquire(sigs.until(ctx), e, src, opt, o.wait.after(time.Since(begin)))
+		lock, slot, err := o.acquire(sigs.Until(ctx), e, src, opt, o.wait.After(time.Since(begin)))
 		if err != nil {
 			return o.refused(ctx, e, src, err)
 		}
 		r := &jobRun{
 			env: e, opt: o, src: src, lock: lock, slot: slot, signals: sigs, plan: plan,
-			waited: time.Since(start), limit: o.wait.after(time.Since(begin)),
+			waited: time.Since(start), limit: o.wait.After(time.Since(begin)),
 		}
 		if err := r.run(ctx); err == nil || !r.waitsOn(err) {
 			return err
 		}
-		e.say("lock %q was lost before the job was started; waiting on", r.lockName())
+		e.Say("lock %q was lost before the job was started; waiting on", r.lockName())
 	}
 }
 
@@ -214,7 +215,7 @@ func (o *runOptions) checkAbilities(src *openedSource) error {
 			return err
 		}
 	}
-	if o.failAfter.set {
+	if o.failAfter.Given {
 		if _, err := ability[source.Journal](src, "run: --fail-after", source.TraitHistory); err != nil {
 			return err
 		}
@@ -223,12 +224,12 @@ func (o *runOptions) checkAbilities(src *openedSource) error {
 }
 
 // take acquires a lock as --wait says, and tells who is in the way meanwhile.
-func take(ctx context.Context, e *env, src *openedSource, name string, opt multilock.Options, limit waitLimit, o common) (*multilock.Lock, error) {
-	if !limit.waits() {
+func take(ctx context.Context, e *env, src *openedSource, name string, opt multilock.Options, limit console.WaitLimit, o common) (*multilock.Lock, error) {
+	if !limit.Waits() {
 		lock, err := multilock.TryAcquire(ctx, src.locks, name, opt)
 		return lock, src.ifLasting(err)
 	}
-	ctx, cancel := limit.limited(ctx)
+	ctx, cancel := limit.Limited(ctx)
 	defer cancel()
 	way := &obstacle{src: src, name: name, self: src.self}
 	opt.Trouble = way.met
@@ -245,17 +246,17 @@ func (o *runOptions) refused(ctx context.Context, e *env, src *openedSource, err
 		return err
 	}
 	var held *multilock.HeldError
-	if o.failAfter.set && errors.As(err, &held) {
+	if o.failAfter.Given && errors.As(err, &held) {
 		count, counted := countRefusal(ctx, src, held, o)
 		if counted != nil {
-			e.say("--fail-after could not be counted: %v", counted)
+			e.Say("--fail-after could not be counted: %v", counted)
 		}
-		if count >= o.failAfter.value {
-			return &codedError{exitStarved, fmt.Sprintf("refused %d times in a row by the same holder", count), err}
+		if count >= o.failAfter.Value {
+			return &console.CodedError{Code: console.ExitStarved, Text: fmt.Sprintf("refused %d times in a row by the same holder", count), Err: err}
 		}
 	}
-	if exitCode(err) == exitHeld && o.heldCode.value != exitHeld {
-		return &refusedError{o.heldCode.value, err}
+	if console.ExitCode(err) == console.ExitHeld && o.heldCode.Value != console.ExitHeld {
+		return &console.RefusedError{Code: o.heldCode.Value, Err: err}
 	}
 	return err
 }

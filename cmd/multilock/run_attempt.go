@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
@@ -24,7 +25,7 @@ func (r *jobRun) work(ctx context.Context, a lockgroup.Attempt) (multilock.Resul
 	if a.First {
 		r.begin(ctx)
 	} else if !r.opt.quiet {
-		r.env.say("job %q failed (%s); trying again, attempt %d of %d", r.opt.name, exitWords(*a.Last), a.Attempt, r.plan.Retries+1)
+		r.env.Say("job %q failed (%s); trying again, attempt %d of %d", r.opt.name, exitWords(*a.Last), a.Attempt, r.plan.Retries+1)
 	}
 	last := r.result
 	r.result, r.why = r.runCommand(ctx)
@@ -35,7 +36,7 @@ func (r *jobRun) work(ctx context.Context, a lockgroup.Attempt) (multilock.Resul
 	case r.result == nil, errors.Is(r.why, multilock.ErrLost): // it says so itself, and that is the exit code
 		return multilock.Result{}, r.why
 	case r.plan != nil && r.result.Code != 0 && r.told:
-		r.env.say("job %q was told to end; nothing is recorded, so it will run again", r.opt.name)
+		r.env.Say("job %q was told to end; nothing is recorded, so it will run again", r.opt.name)
 		return multilock.Result{}, lockgroup.ErrNotRun
 	}
 	return resultOf(*r.result, r.why), nil
@@ -72,10 +73,10 @@ func notRecorded(e *lockgroup.UnrecordedError) error {
 // runCommand starts the command and sees it to its end. The result is nil if it was not
 // started.
 func (r *jobRun) runCommand(ctx context.Context) (*job.Result, error) {
-	if err := context.Cause(r.signals.until(ctx)); err != nil {
+	if err := context.Cause(r.signals.Until(ctx)); err != nil {
 		return nil, err
 	}
-	r.env.await()
+	r.env.Await()
 	if err := r.lock.Verify(ctx); err != nil {
 		return nil, err
 	}
@@ -91,8 +92,8 @@ func (r *jobRun) runCommand(ctx context.Context) (*job.Result, error) {
 }
 
 func (r *jobRun) spec() runner.Spec {
-	signals := r.signals.forJob() // before the start, lest one gets lost in between
-	told := r.signals.until(context.Background()).Done()
+	signals := r.signals.ForJob() // before the start, lest one gets lost in between
+	told := r.signals.Until(context.Background()).Done()
 	mark := process.JobMark(r.lock.Record().Token)
 	return runner.Spec{
 		Job: job.Spec{
@@ -100,7 +101,7 @@ func (r *jobRun) spec() runner.Spec {
 			Stdin: r.env.Stdin, Stdout: r.env.Stdout, Stderr: r.env.Stderr, JobControl: true, Self: r.src.self,
 		},
 		Lock: r.lock, Name: r.opt.name, Again: r.attempt.Attempt > 1, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
-		Limit: r.opt.maxRuntime.value, OverLimit: errRuntimeOut, Ending: r.ending, Say: r.env.say,
+		Limit: r.opt.maxRuntime.Value, OverLimit: errRuntimeOut, Ending: r.ending, Say: r.env.Say,
 		Signals: signals, Told: runner.Told{Any: told, Job: told}, Recorded: r.plan != nil,
 	}
 }
@@ -109,11 +110,11 @@ func (r *jobRun) spec() runner.Spec {
 func (r *jobRun) ending(why error) {
 	switch {
 	case errors.Is(why, errRuntimeOut):
-		r.env.say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.value)
+		r.env.Say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.Value)
 	case errors.Is(why, multilock.ErrOver) && !errors.Is(why, multilock.ErrLost):
-		r.env.say("the time of lock %q is over in %s; ending the job", r.lockName(), short(r.lock.Grace()))
+		r.env.Say("the time of lock %q is over in %s; ending the job", r.lockName(), console.Short(r.lock.Grace()))
 	default:
-		r.env.say("%v; ending the job", why)
+		r.env.Say("%v; ending the job", why)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/multilock/source"
 )
@@ -22,17 +23,17 @@ func (o *runOptions) checkTimed(src *openedSource) error {
 	if !src.timed() {
 		return nil
 	}
-	if o.slots.set {
+	if o.slots.Given {
 		return src.lacking("run: --slots", source.TraitPromptRelease)
 	}
 	for _, option := range []struct {
 		name  string
 		given bool
 	}{
-		{"--ttl", o.ttl.set}, {"--min-hold", o.minHold.set}, {"--on-lost ignore", o.onLost == string(runner.Ignore)},
+		{"--ttl", o.ttl.Given}, {"--min-hold", o.minHold.Given}, {"--on-lost ignore", o.onLost == string(runner.Ignore)},
 	} {
 		if option.given {
-			return usagef("run", "%s: a lock of this source lasts for its period, no shorter and no longer, and its job ends with it; leave the option out", option.name)
+			return console.Usagef("run", "%s: a lock of this source lasts for its period, no shorter and no longer, and its job ends with it; leave the option out", option.name)
 		}
 	}
 	return nil
@@ -55,9 +56,9 @@ func (s *openedSource) ifLasting(err error) error {
 // time it is a part of that.
 func (r *jobRun) graceInTime() time.Duration {
 	if !r.lock.Timed() {
-		return r.opt.grace.value
+		return r.opt.grace.Value
 	}
-	return min(r.opt.grace.value, r.lock.Remaining()/4)
+	return min(r.opt.grace.Value, r.lock.Remaining()/4)
 }
 
 // timeVariables tell the job how much time it has.

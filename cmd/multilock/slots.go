@@ -6,38 +6,39 @@ import (
 	"strings"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 )
 
 func (o *runOptions) checkSlots(command string) error {
 	switch {
-	case !o.slots.set:
+	case !o.slots.Given:
 		return nil
-	case o.slots.value < 1 || o.slots.value > lockgroup.MaxSlots:
-		return usagef(command, "--slots %d: choose a number from 1 to %d", o.slots.value, lockgroup.MaxSlots)
-	case o.failAfter.set:
-		return usagef(command, "--fail-after and --slots contradict each other: it counts the refusals by one holder")
+	case o.slots.Value < 1 || o.slots.Value > lockgroup.MaxSlots:
+		return console.Usagef(command, "--slots %d: choose a number from 1 to %d", o.slots.Value, lockgroup.MaxSlots)
+	case o.failAfter.Given:
+		return console.Usagef(command, "--fail-after and --slots contradict each other: it counts the refusals by one holder")
 	}
 	return nil
 }
 
 // acquire takes the lock, or one of the slots, and waits for it as long as it may. The
 // number is that of the slot, 0 for the lock.
-func (o *runOptions) acquire(ctx context.Context, e *env, src *openedSource, opt multilock.Options, limit waitLimit) (*multilock.Lock, int, error) {
-	if !o.slots.set {
+func (o *runOptions) acquire(ctx context.Context, e *env, src *openedSource, opt multilock.Options, limit console.WaitLimit) (*multilock.Lock, int, error) {
+	if !o.slots.Given {
 		lock, err := take(ctx, e, src, o.name, opt, limit, o.common)
 		return lock, 0, err
 	}
 	acquire := lockgroup.TryAcquireSlot
-	if limit.waits() {
+	if limit.Waits() {
 		acquire = lockgroup.AcquireSlot
 		var cancel context.CancelFunc
-		ctx, cancel = limit.limited(ctx)
+		ctx, cancel = limit.Limited(ctx)
 		defer cancel()
-		defer startNotice(ctx, e, o.common, waitingForSlot(src, o.name, o.slots.value)).stop()
+		defer startNotice(ctx, e, o.common, waitingForSlot(src, o.name, o.slots.Value)).stop()
 	}
-	slot, err := acquire(ctx, src.locks, o.name, o.slots.value, opt)
+	slot, err := acquire(ctx, src.locks, o.name, o.slots.Value, opt)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -51,7 +52,7 @@ func waitingForSlot(src *openedSource, name string, n int) noticeText {
 		if err != nil {
 			return ""
 		}
-		text := fmt.Sprintf("waiting for one of the %d slots of %q, %s so far", n, name, short(waited))
+		text := fmt.Sprintf("waiting for one of the %d slots of %q, %s so far", n, name, console.Short(waited))
 		var hosts []string
 		for _, lock := range names {
 			of, i, ok := lockgroup.ParseSlotName(lock)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -17,9 +18,9 @@ import (
 
 type statusOptions struct {
 	common
-	maxAge  duration
+	maxAge  console.Duration
 	watch   bool
-	every   duration
+	every   console.Duration
 	results bool
 	names   []string
 }
@@ -102,16 +103,16 @@ func (o *statusOptions) check(src *openedSource) error {
 // watchStatus goes on when a look fails: somebody who watches wants to see the
 // file server come back, too.
 func watchStatus(ctx context.Context, e *env, src *openedSource, o *statusOptions) error {
-	if !o.every.set || o.every.value == 0 {
-		o.every.value = 2 * time.Second
+	if !o.every.Given || o.every.Value == 0 {
+		o.every.Value = 2 * time.Second
 	}
-	sigs := catchSignals()
-	defer sigs.release()
-	ctx = sigs.until(ctx)
+	sigs := console.CatchSignals()
+	defer sigs.Release()
+	ctx = sigs.Until(ctx)
 	for {
 		report, err := o.look(ctx, src)
 		if err != nil && ctx.Err() == nil {
-			e.say("%v", err)
+			e.Say("%v", err)
 		}
 		if err == nil {
 			if err := report.refresh(e, o); err != nil {
@@ -121,7 +122,7 @@ func watchStatus(ctx context.Context, e *env, src *openedSource, o *statusOption
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(o.every.value):
+		case <-time.After(o.every.Value):
 		}
 	}
 }
@@ -133,14 +134,14 @@ func (o *statusOptions) look(ctx context.Context, src *openedSource) (statusRepo
 	if len(names) == 0 {
 		all, err := src.locks.Names(ctx)
 		if errors.Is(err, multilock.ErrUnsupported) {
-			return report, usagef("status", "this source cannot list its locks; write: status NAME")
+			return report, console.Usagef("status", "this source cannot list its locks; write: status NAME")
 		}
 		if err != nil {
 			return report, err
 		}
 		names = all
 	}
-	for _, l := range inspectAll(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.value}) {
+	for _, l := range inspectAll(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.Value}) {
 		if l.State != multilock.StateFree.String() || len(o.names) > 0 {
 			report.Locks = append(report.Locks, l)
 		}
@@ -171,8 +172,8 @@ func (o *statusOptions) listsAll() bool { return o.results || len(o.names) > 0 }
 
 // refresh shows the report in the place of the one before.
 func (r statusReport) refresh(e *env, o *statusOptions) error {
-	if isTerminal(e.Stdout) && !o.json {
-		if err := e.print("\x1b[H\x1b[2J%s  every %s\n\n", time.Now().Format(time.TimeOnly), o.every.value); err != nil {
+	if console.IsTerminal(e.Stdout) && !o.json {
+		if err := e.Print("\x1b[H\x1b[2J%s  every %s\n\n", time.Now().Format(time.TimeOnly), o.every.Value); err != nil {
 			return err
 		}
 	}
@@ -181,7 +182,7 @@ func (r statusReport) refresh(e *env, o *statusOptions) error {
 
 func (r statusReport) show(e *env, o *statusOptions) error {
 	if o.json {
-		return e.printJSON(r)
+		return e.PrintJSON(r)
 	}
 	if err := printStatus(e, o, r); err != nil || r.Results == nil || r.Results.total() == 0 {
 		return err
@@ -194,9 +195,9 @@ func printResults(e *env, o *statusOptions, r resultsView) error {
 		if o.quiet {
 			return nil
 		}
-		return e.print("%s\n", r.summary())
+		return e.Print("%s\n", r.summary())
 	}
-	if err := e.print("\n"); err != nil {
+	if err := e.Print("\n"); err != nil {
 		return err
 	}
 	return r.printTable(e)
@@ -215,12 +216,12 @@ func (r statusReport) unsure() error {
 	var names []string
 	for _, l := range r.Locks {
 		if l.State == stateUnknown {
-			names = append(names, label(l.Name))
+			names = append(names, console.Label(l.Name))
 		}
 	}
 	for _, v := range r.results() {
 		if v.State == stateUnknown {
-			names = append(names, label(v.Name))
+			names = append(names, console.Label(v.Name))
 		}
 	}
 	if len(names) == 0 {
@@ -261,13 +262,13 @@ func printStatus(e *env, o *statusOptions, report statusReport) error {
 		if o.quiet {
 			return nil
 		}
-		return e.print("nothing is held in %s\n", report.where)
+		return e.Print("nothing is held in %s\n", report.where)
 	}
 	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NAME\tSTATE\tHOST\tPID\tUSER\tHELD FOR\tLAST SIGN\tCOMMAND\tWHY")
 	for _, l := range report.Locks {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", label(l.Name), l.State, dash(harmless(l.Host)), pid(l.PID), dash(harmless(l.User)),
-			ago(l.Age), ago(l.Silence), dash(harmless(ellipsis(l.Command, 40))), harmless(l.Why))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", console.Label(l.Name), l.State, dash(console.Harmless(l.Host)), pid(l.PID), dash(console.Harmless(l.User)),
+			ago(l.Age), ago(l.Silence), dash(console.Harmless(ellipsis(l.Command, 40))), console.Harmless(l.Why))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the status: %w", err)

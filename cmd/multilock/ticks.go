@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock/source"
 )
@@ -69,7 +70,7 @@ func (r *jobRun) warn() {
 		r.warnings = append(r.warnings, r.nearTheEdge())
 	}
 	for _, text := range r.warnings {
-		r.env.say("warning: %s", text)
+		r.env.Say("warning: %s", text)
 	}
 }
 
@@ -80,5 +81,5 @@ func (r *jobRun) nearTheEdge() string {
 	}
 	return fmt.Sprintf("job %q runs %s %s its tick of %s, and so near to the middle between two ticks that one will go without a run when the line fires a little earlier or later: "+
 		"if it fires once per tick, at this time, write --every %s; if more often, --every without an @",
-		r.opt.name, short(r.attempt.Now.Sub(tick).Abs()), side, utc(tick), quote(r.attempt.Better.String()))
+		r.opt.name, console.Short(r.attempt.Now.Sub(tick).Abs()), side, utc(tick), console.Quote(r.attempt.Better.String()))
 }

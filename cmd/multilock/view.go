@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -54,10 +55,10 @@ func heldBy(s multilock.Sighting) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "held by %s", s.Record.Holder)
 	if s.Age != source.Unknown {
-		fmt.Fprintf(&b, ", for %s", short(s.Age))
+		fmt.Fprintf(&b, ", for %s", console.Short(s.Age))
 	}
 	if s.Silence != source.Unknown && s.Record.Heartbeat > 0 {
-		fmt.Fprintf(&b, ", last sign of life %s ago", short(s.Silence))
+		fmt.Fprintf(&b, ", last sign of life %s ago", console.Short(s.Silence))
 	}
 	if s.Why != "" {
 		fmt.Fprintf(&b, " (%s)", s.Why)
@@ -69,9 +70,9 @@ func heldBy(s multilock.Sighting) string {
 // that the job has not told already.
 func explain(err error) string {
 	var (
-		jobEnd *jobError
+		jobEnd *console.JobError
 		held   *multilock.HeldError
-		usage  *usageProblem
+		usage  *console.UsageError
 	)
 	switch {
 	case err == nil:
@@ -93,7 +94,7 @@ func remainder(err error) string {
 
 // besides are the errors that have nothing of a job's end in them.
 func besides(err error) []string {
-	if !errors.As(err, new(*jobError)) {
+	if !errors.As(err, new(*console.JobError)) {
 		return []string{err.Error()}
 	}
 	switch e := err.(type) { //nolint:errorlint // it is what is wrapped that is looked for
@@ -112,8 +113,8 @@ func besides(err error) []string {
 func explainHeld(err error, held *multilock.HeldError) string {
 	text := describe(held.Name, held.Sighting)
 	var (
-		stopped *signalError
-		coded   *codedError
+		stopped *console.SignalError
+		coded   *console.CodedError
 	)
 	switch {
 	case errors.As(err, &stopped):

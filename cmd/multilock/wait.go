@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -14,8 +15,8 @@ import (
 
 type waitOptions struct {
 	common
-	timeout, settle, since, poll, maxAge duration
-	expect                               number
+	timeout, settle, since, poll, maxAge console.Duration
+	expect                               console.Number
 	named                                nameList
 	members                              []string
 	output                               outputPolicy
@@ -61,7 +62,7 @@ passed; then it says who is missing, and who holds what.
 
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
-` + exitTable,
+` + console.ExitTable,
 		Flags: []cli.Flag{
 			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "count jobs that ended up to this `DURATION` before the wait began (default: 1d)"},
 			&cli.GenericFlag{Name: "timeout", Aliases: []string{"t"}, Value: &o.timeout, Usage: "give up after this `DURATION` (default: never)"},
@@ -92,34 +93,34 @@ func (o *waitOptions) read(c *cli.Context, e *env) (err error) {
 		return err
 	}
 	named := c.IsSet("members") || c.IsSet("members-from")
-	if !o.settle.set {
-		o.settle.value = defaultSettle
+	if !o.settle.Given {
+		o.settle.Value = defaultSettle
 	}
 	switch {
 	case c.Args().Present(), givenAt(c, "name") != nil:
-		return usagef(name, "it waits for the whole group; write --members NAME to wait for some of its jobs")
+		return console.Usagef(name, "it waits for the whole group; write --members NAME to wait for some of its jobs")
 	case named && len(o.members) == 0:
-		return usagef(name, "--members and --members-from name nobody")
-	case named && o.expect.set:
-		return usagef(name, "--expect and --members contradict each other: the members' number is known")
-	case o.expect.set && o.expect.value < 1:
-		return usagef(name, "--expect %d: must be at least 1", o.expect.value)
-	case o.settle.set && (named || o.expect.set):
-		return usagef(name, "--settle is for a wait without --members and --expect, which wait for jobs that are not there yet")
-	case o.since.set && (named || o.expect.set):
-		return usagef(name, "--since is for a wait without --members and --expect, whose results count however old they are")
-	case o.since.set && o.since.value == 0:
-		return usagef(name, "--since 0: use a small duration instead, such as 1m; hosts' clocks differ")
-	case o.poll.set && o.poll.value == 0:
-		return usagef(name, "--poll 0: use a small duration instead, such as 10ms")
+		return console.Usagef(name, "--members and --members-from name nobody")
+	case named && o.expect.Given:
+		return console.Usagef(name, "--expect and --members contradict each other: the members' number is known")
+	case o.expect.Given && o.expect.Value < 1:
+		return console.Usagef(name, "--expect %d: must be at least 1", o.expect.Value)
+	case o.settle.Given && (named || o.expect.Given):
+		return console.Usagef(name, "--settle is for a wait without --members and --expect, which wait for jobs that are not there yet")
+	case o.since.Given && (named || o.expect.Given):
+		return console.Usagef(name, "--since is for a wait without --members and --expect, whose results count however old they are")
+	case o.since.Given && o.since.Value == 0:
+		return console.Usagef(name, "--since 0: use a small duration instead, such as 1m; hosts' clocks differ")
+	case o.poll.Given && o.poll.Value == 0:
+		return console.Usagef(name, "--poll 0: use a small duration instead, such as 10ms")
 	}
 	return nil
 }
 
 func (o *waitOptions) barrier() lockgroup.BarrierOptions {
 	return lockgroup.BarrierOptions{
-		Members: o.members, Expect: o.expect.value, Settle: o.settle.value, Since: o.since.value, Poll: o.poll.value,
-		Patience: multilock.Patience{MaxAge: o.maxAge.value},
+		Members: o.members, Expect: o.expect.Value, Settle: o.settle.Value, Since: o.since.Value, Poll: o.poll.Value,
+		Patience: multilock.Patience{MaxAge: o.maxAge.Value},
 	}
 }
 
@@ -141,7 +142,7 @@ func runWait(ctx context.Context, e *env, o *waitOptions) error {
 
 // askable is the source as one at which a barrier can wait.
 func (o *waitOptions) askable(src *openedSource) (source.Group, error) {
-	if len(o.members) > 0 || o.expect.set {
+	if len(o.members) > 0 || o.expect.Given {
 		if _, err := ability[source.Changes](src, "wait", source.TraitResults); err != nil {
 			return nil, err
 		}
@@ -154,10 +155,10 @@ func (o *waitOptions) askable(src *openedSource) (source.Group, error) {
 
 // waitAt waits, shows how far it has come, and reports how it ended.
 func waitAt(ctx context.Context, e *env, o *waitOptions, src *openedSource, barrier *lockgroup.Barrier) error {
-	sigs := catchSignals()
-	defer sigs.release()
-	limit := waitLimit{duration: o.timeout, forever: !o.timeout.set}
-	ctx, cancel := limit.limited(sigs.until(ctx))
+	sigs := console.CatchSignals()
+	defer sigs.Release()
+	limit := console.WaitLimit{Duration: o.timeout, Forever: !o.timeout.Given}
+	ctx, cancel := limit.Limited(sigs.Until(ctx))
 	defer cancel()
 	start := time.Now()
 	shown := startWaitProgress(ctx, e, o.common, barrier)
@@ -166,13 +167,13 @@ func waitAt(ctx context.Context, e *env, o *waitOptions, src *openedSource, barr
 	err = o.output.join(err, report.Incomplete)
 	view := viewOfWait(src, report, time.Since(start), err)
 	if o.json {
-		return errors.Join(err, e.printJSON(view))
+		return errors.Join(err, e.PrintJSON(view))
 	}
-	if !errors.As(err, new(*signalError)) {
+	if !errors.As(err, new(*console.SignalError)) {
 		view.tell(e, o)
 	}
 	if o.verbose && err == nil {
-		e.say("nothing is left to wait for, after %s", short(time.Since(start)))
+		e.Say("nothing is left to wait for, after %s", console.Short(time.Since(start)))
 	}
 	return err
 }

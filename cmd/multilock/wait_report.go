@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 )
@@ -46,9 +47,9 @@ type failedView struct {
 
 func viewOfWait(src *openedSource, r lockgroup.Report, waited time.Duration, err error) waitView {
 	v := waitView{
-		Base: src.opt.place(), Group: src.opt.group, Open: err == nil || exitCode(err) == exitNotDone, OK: err == nil,
+		Base: src.opt.place(), Group: src.opt.group, Open: err == nil || console.ExitCode(err) == console.ExitNotDone, OK: err == nil,
 		Done: r.Done, Failed: []failedView{}, Incomplete: viewsOfIncomplete(r.Incomplete), Crashed: viewsOf(r.Crashed), Missing: append([]string{}, r.Missing...),
-		Short: r.Short, Held: viewsOf(r.Held), Waited: waited.Seconds(), Exit: exitCode(err), Error: explain(err),
+		Short: r.Short, Held: viewsOf(r.Held), Waited: waited.Seconds(), Exit: console.ExitCode(err), Error: explain(err),
 	}
 	if r.Untold != nil {
 		v.Untold = r.Untold.Error()
@@ -83,26 +84,26 @@ const most = 20
 // tell says in words what is not done.
 func (v waitView) tell(e *env, o *waitOptions) {
 	for _, f := range atMost(e, v.Failed) {
-		e.say("%s", f.sentence())
+		e.Say("%s", f.sentence())
 	}
 	o.output.tell(e, &o.common, v.Incomplete)
 	for _, l := range atMost(e, v.Crashed) {
-		e.say("job %q died: it was run by %s (%s)", l.Name, l.holder(), l.Why)
+		e.Say("job %q died: it was run by %s (%s)", l.Name, l.holder(), l.Why)
 	}
 	if v.Untold != "" {
-		e.say("warning: how the jobs ended is not known, only that nothing is held any more: %s", v.Untold)
+		e.Say("warning: how the jobs ended is not known, only that nothing is held any more: %s", v.Untold)
 	}
 	if v.Open {
 		return
 	}
 	if len(v.Missing) > 0 {
-		e.say("no final result yet of %d: %s", len(v.Missing), listed(v.Missing))
+		e.Say("no final result yet of %d: %s", len(v.Missing), listed(v.Missing))
 	}
 	if v.Short > 0 {
-		e.say("%d results are missing", v.Short)
+		e.Say("%d results are missing", v.Short)
 	}
 	for _, l := range atMost(e, v.Held) {
-		e.say("lock %q is %s: %s (%s)", l.Name, l.State, l.holder(), l.Why)
+		e.Say("lock %q is %s: %s (%s)", l.Name, l.State, l.holder(), l.Why)
 	}
 }
 
@@ -111,14 +112,14 @@ func atMost[T any](e *env, all []T) []T {
 	if len(all) <= most {
 		return all
 	}
-	e.say("%d in all, of which these are the first:", len(all))
+	e.Say("%d in all, of which these are the first:", len(all))
 	return all[:most]
 }
 
 func listed(names []string) string {
 	var labels []string
 	for _, name := range names[:min(len(names), most)] {
-		labels = append(labels, label(name))
+		labels = append(labels, console.Label(name))
 	}
 	text := strings.Join(labels, ", ")
 	if more := len(names) - most; more > 0 {

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"context"
@@ -16,19 +16,19 @@ import (
 // Exit codes. They stay clear of what jobs use themselves, and follow timeout(1)
 // and env(1) from 124 on.
 const (
-	exitOK        = 0
-	exitNotDone   = 1
-	exitStarved   = 120
-	exitHeld      = 121
-	exitLost      = 122
-	exitUnsure    = 123
-	exitTimeLimit = 124
-	exitFailure   = 125
-	exitSignal    = 128
+	ExitOK        = 0
+	ExitNotDone   = 1
+	ExitStarved   = 120
+	ExitHeld      = 121
+	ExitLost      = 122
+	ExitUnsure    = 123
+	ExitTimeLimit = 124
+	ExitFailure   = 125
+	ExitSignal    = 128
 )
 
-// exitTable is printed in the help text.
-const exitTable = `Exit codes:
+// ExitTable is printed in the help text.
+const ExitTable = `Exit codes:
      0  done; "run" passes the job's own code through
      1  "wait", "batch": a job failed or died, its output could not be kept, or "batch"
         was halted by failures; "doctor": there is a warning
@@ -42,103 +42,102 @@ const exitTable = `Exit codes:
    127  the command was not found
  128+n  killed by signal n`
 
-// codedError is an error that says itself which exit code it means.
-type codedError struct {
+// CodedError is an error that says itself which exit code it means.
+type CodedError struct {
 	Code int
 	Text string // what it says; what Err does if it is empty
 	Err  error  // may be nil
 }
 
-func (e *codedError) Error() string {
+func (e *CodedError) Error() string {
 	if e.Text == "" {
 		return e.Err.Error()
 	}
 	return e.Text
 }
 
-func (e *codedError) Unwrap() error { return e.Err }
+func (e *CodedError) Unwrap() error { return e.Err }
+func (e *CodedError) exitCode() int { return e.Code }
 
-func (e *codedError) exitCode() int { return e.Code }
-
-// refusedError is the end of a command because somebody else holds the lock, where the
+// RefusedError is the end of a command because somebody else holds the lock, where the
 // user has chosen the exit code for that.
-type refusedError struct {
+type RefusedError struct {
 	Code int
 	Err  error
 }
 
-func (e *refusedError) Error() string { return e.Err.Error() }
-func (e *refusedError) Unwrap() error { return e.Err }
-func (e *refusedError) exitCode() int { return e.Code }
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
+func (e *RefusedError) exitCode() int { return e.Code }
 
-// signalError is the end of a command by a signal to multilock itself.
-type signalError struct{ Signal syscall.Signal }
+// SignalError is the end of a command by a signal to multilock itself.
+type SignalError struct{ Signal syscall.Signal }
 
-func (e *signalError) Error() string { return "stopped by signal: " + e.Signal.String() }
-func (e *signalError) exitCode() int { return exitSignal + int(e.Signal) }
+func (e *SignalError) Error() string { return "stopped by signal: " + e.Signal.String() }
+func (e *SignalError) exitCode() int { return ExitSignal + int(e.Signal) }
 
-// signalled is the cause of a context that a signal ended.
-func signalled(s os.Signal) *signalError {
+// Signalled is the cause of a context that a signal ended.
+func Signalled(s os.Signal) *SignalError {
 	number, ok := s.(syscall.Signal)
 	if !ok {
 		number = syscall.SIGTERM
 	}
-	return &signalError{number}
+	return &SignalError{number}
 }
 
-// usageProblem is a wrong command line.
-type usageProblem struct {
-	command string // "" for the program itself
-	err     error
+// UsageError is a wrong command line.
+type UsageError struct {
+	Command string // "" for the program itself
+	Err     error
 }
 
-func (u *usageProblem) Error() string {
-	if u.command == "" {
-		return u.err.Error()
+func (u *UsageError) Error() string {
+	if u.Command == "" {
+		return u.Err.Error()
 	}
-	return fmt.Sprintf("%s: %v", u.command, u.err)
+	return fmt.Sprintf("%s: %v", u.Command, u.Err)
 }
 
-func (u *usageProblem) Unwrap() error { return u.err }
+func (u *UsageError) Unwrap() error { return u.Err }
 
-// usagef makes one of them.
-func usagef(command, format string, args ...any) error {
-	return &usageProblem{command: command, err: fmt.Errorf(format, args...)}
+// Usagef makes one of them.
+func Usagef(command, format string, args ...any) error {
+	return &UsageError{Command: command, Err: fmt.Errorf(format, args...)}
 }
 
-// jobError carries the end of a job that has nothing wrong with it from our side.
-type jobError struct{ Result job.Result }
+// JobError carries the end of a job that has nothing wrong with it from our side.
+type JobError struct{ Result job.Result }
 
-func (e *jobError) Error() string { return fmt.Sprintf("the job ended with code %d", e.Result.Code) }
+func (e *JobError) Error() string { return fmt.Sprintf("the job ended with code %d", e.Result.Code) }
 
 // JobCode is the job's own code.
-func (e *jobError) JobCode() int { return e.Result.Code }
+func (e *JobError) JobCode() int { return e.Result.Code }
 
-// exitCode is the only place that turns an error into an exit code. The errors above
+// ExitCode is the only place that turns an error into an exit code. The errors above
 // carry their own; what packages say that know nothing of exit codes is listed here. How
 // a job ended counts if nothing else went wrong.
-func exitCode(err error) int {
+func ExitCode(err error) int {
 	var own interface{ exitCode() int }
 	var ofJob interface{ JobCode() int }
 	switch {
 	case err == nil:
-		return exitOK
+		return ExitOK
 	case errors.Is(err, multilock.ErrOver), pastDeadline(err):
-		return exitTimeLimit
+		return ExitTimeLimit
 	case errors.As(err, &own):
 		return own.exitCode()
 	case errors.Is(err, lockgroup.ErrNotDone):
-		return exitNotDone
+		return ExitNotDone
 	case errors.Is(err, multilock.ErrLost):
-		return exitLost
+		return ExitLost
 	case errors.Is(err, multilock.ErrHeld):
-		return exitHeld
+		return ExitHeld
 	case errors.Is(err, multilock.ErrUnsure):
-		return exitUnsure
+		return ExitUnsure
 	case errors.As(err, &ofJob):
 		return ofJob.JobCode()
 	}
-	return exitFailure
+	return ExitFailure
 }
 
 // pastDeadline says whether a limit of ours has passed. That a server did not answer

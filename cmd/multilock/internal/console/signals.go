@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/multilock/go/cmd/multilock/job"
 )
 
-// signals is what the process gets from outside. Until a job runs, a signal that
+// Signals is what the process gets from outside. Until a job runs, a signal that
 // asks to end ends the command; from then on all of them are the job's.
-type signals struct {
+type Signals struct {
 	incoming chan os.Signal
 	toJob    chan os.Signal
 	done     chan struct{}
@@ -23,19 +23,20 @@ type signals struct {
 	cancels []context.CancelCauseFunc
 }
 
-func catchSignals() *signals {
-	s := &signals{incoming: make(chan os.Signal, 16), toJob: make(chan os.Signal, 16), done: make(chan struct{})}
+// CatchSignals begins to catch them.
+func CatchSignals() *Signals {
+	s := &Signals{incoming: make(chan os.Signal, 16), toJob: make(chan os.Signal, 16), done: make(chan struct{})}
 	signal.Notify(s.incoming, job.Signals()...)
 	go s.run()
 	return s
 }
 
-// outliveReaders is for what holds locks: that nobody reads its messages any more,
+// OutliveReaders is for what holds locks: that nobody reads its messages any more,
 // as when an ssh connection broke, must not end it with locks in its hands. SIGPIPE
 // is caught and not ignored, because a job would inherit that.
-func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+func OutliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-func (s *signals) run() {
+func (s *Signals) run() {
 	for {
 		select {
 		case <-s.done:
@@ -46,7 +47,7 @@ func (s *signals) run() {
 	}
 }
 
-func (s *signals) deliver(sig os.Signal) {
+func (s *Signals) deliver(sig os.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.handed {
@@ -58,15 +59,15 @@ func (s *signals) deliver(sig os.Signal) {
 	if !job.Asks(sig) {
 		return
 	}
-	s.pending = signalled(sig)
+	s.pending = Signalled(sig)
 	for _, cancel := range s.cancels {
 		cancel(s.pending)
 	}
 }
 
-// until returns a context that a signal to end cancels. It is for what goes on
+// Until returns a context that a signal to end cancels. It is for what goes on
 // without a job.
-func (s *signals) until(ctx context.Context) context.Context {
+func (s *Signals) Until(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,20 +78,20 @@ func (s *signals) until(ctx context.Context) context.Context {
 	return ctx
 }
 
-// forJob hands the signals over to a job.
-func (s *signals) forJob() <-chan os.Signal {
+// ForJob hands the signals over to a job.
+func (s *Signals) ForJob() <-chan os.Signal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.handed = true
-	if again, ok := s.pending.(*signalError); ok { //nolint:errorlint // made above
+	if again, ok := s.pending.(*SignalError); ok { //nolint:errorlint // made above
 		s.toJob <- again.Signal // it came while the job was being started
 	}
 	return s.toJob
 }
 
-// release lets signals have their default effect again. A program that ends at once
+// Release lets signals have their default effect again. A program that ends at once
 // does not wait for that: each signal takes two switches between threads.
-func (s *signals) release() {
+func (s *Signals) Release() {
 	go signal.Stop(s.incoming)
 	close(s.done)
 	s.mu.Lock()

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package console
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 func TestDeadlinesOfServersAreNoLimits(t *testing.T) {
 	t.Parallel()
 	slow := &source.OpError{Source: "x", Op: "ask", Err: fmt.Errorf("no answer: %w", context.DeadlineExceeded)}
-	require.Equal(t, exitTimeLimit, exitCode(context.DeadlineExceeded))
-	require.Equal(t, exitFailure, exitCode(slow))
-	require.Equal(t, exitUnsure, exitCode(errors.Join(multilock.ErrUnsure, slow)))
-	require.Equal(t, exitTimeLimit, exitCode(errors.Join(errWaitOver, slow)))
-	require.Equal(t, exitTimeLimit, exitCode(&multilock.LostError{Name: "x", Err: multilock.ErrOver}), "that is how such a lock ends")
+	require.Equal(t, ExitTimeLimit, ExitCode(context.DeadlineExceeded))
+	require.Equal(t, ExitFailure, ExitCode(slow))
+	require.Equal(t, ExitUnsure, ExitCode(errors.Join(multilock.ErrUnsure, slow)))
+	require.Equal(t, ExitTimeLimit, ExitCode(errors.Join(ErrWaitOver, slow)))
+	require.Equal(t, ExitTimeLimit, ExitCode(&multilock.LostError{Name: "x", Err: multilock.ErrOver}), "that is how such a lock ends")
 }

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"fmt"
@@ -12,19 +12,19 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// commandLine is a command as a person would type it into a shell.
-func commandLine(args []string) string {
+// CommandLine is a command as a person would type it into a shell.
+func CommandLine(args []string) string {
 	quoted := make([]string, len(args))
 	for i, a := range args {
-		quoted[i] = quote(a)
+		quoted[i] = Quote(a)
 	}
 	return strings.Join(quoted, " ")
 }
 
-// quote makes one word of a text that a shell reads back as it was, and that is
+// Quote makes one word of a text that a shell reads back as it was, and that is
 // harmless on a terminal. What cannot be printed takes the form $'...', which
 // bash, zsh and ksh know.
-func quote(s string) string {
+func Quote(s string) string {
 	switch {
 	case s != "" && !strings.ContainsFunc(s, special):
 		return s
@@ -55,9 +55,9 @@ func special(r rune) bool {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// harmless replaces what must not reach a terminal from somebody else's hands,
+// Harmless replaces what must not reach a terminal from somebody else's hands,
 // and what would break a line or a table.
-func harmless(s string) string {
+func Harmless(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unprintable(r) {
 			return unicode.ReplacementChar
@@ -66,9 +66,9 @@ func harmless(s string) string {
 	}, s)
 }
 
-// escaped makes JSON harmless: package json leaves the control characters beyond
+// Escaped makes JSON harmless: package json leaves the control characters beyond
 // ASCII as they are, and those that turn the direction of writing.
-func escaped(text []byte) []byte {
+func Escaped(text []byte) []byte {
 	var out []byte
 	for _, r := range string(text) {
 		switch {
@@ -84,16 +84,16 @@ func escaped(text []byte) []byte {
 	return out
 }
 
-// label shows a name as it is if that is harmless on a terminal and in a table.
-func label(name string) string {
+// Label shows a name as it is if that is harmless on a terminal and in a table.
+func Label(name string) string {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) }) {
 		return strconv.Quote(name)
 	}
 	return name
 }
 
-// short writes a duration for people, in at most two units.
-func short(d time.Duration) string {
+// Short writes a duration for people, in at most two units.
+func Short(d time.Duration) string {
 	switch {
 	case d == source.Unknown:
 		return "?"

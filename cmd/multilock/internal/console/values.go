@@ -1,0 +1,89 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/multilock/go/internal/span"
+)
+
+// Duration is a flag's value: a Go duration, a number of seconds, or days ("2d").
+type Duration struct {
+	Value time.Duration
+	Given bool
+}
+
+func (d *Duration) Set(text string) error {
+	value, err := span.Parse(text)
+	if err != nil {
+		return err
+	}
+	d.Value, d.Given = value, true
+	return nil
+}
+
+func (d *Duration) String() string {
+	if d == nil || !d.Given {
+		return ""
+	}
+	return d.Value.String()
+}
+
+// WaitLimit is the value of --wait: a duration, or "forever".
+type WaitLimit struct {
+	Duration
+	Forever bool
+}
+
+func (w *WaitLimit) Set(text string) error {
+	if text == "forever" {
+		w.Forever, w.Given = true, true
+		return nil
+	}
+	return w.Duration.Set(text)
+}
+
+// Waits says whether to wait at all.
+func (w *WaitLimit) Waits() bool { return w.Forever || w.Value > 0 }
+
+// After is what is left of the limit when so much time is over.
+func (w WaitLimit) After(over time.Duration) WaitLimit {
+	w.Value = max(w.Value-over, 0)
+	return w
+}
+
+// ErrWaitOver is the end of a wait that was limited.
+var ErrWaitOver = &CodedError{Code: ExitTimeLimit, Text: "the time to wait is over"}
+
+// Limited ends a context when the time to wait is over.
+func (w *WaitLimit) Limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if w.Forever {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, w.Value, ErrWaitOver)
+}
+
+// Number is a flag's value: a whole number.
+type Number struct {
+	Value int
+	Given bool
+}
+
+func (n *Number) Set(text string) error {
+	value, err := strconv.Atoi(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a number", text)
+	}
+	n.Value, n.Given = value, true
+	return nil
+}
+
+// String is what the help text shows as the default: those are in the usage texts.
+func (n *Number) String() string {
+	if n == nil || !n.Given {
+		return ""
+	}
+	return strconv.Itoa(n.Value)
+}
