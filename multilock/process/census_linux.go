@@ -1,10 +1,9 @@
 package process
 
 import (
-	"fmt"
-	"os"
 	"slices"
-	"strconv"
+
+	"github.com/multilock/go/internal/procfs"
 )
 
 // census is what one pass over all processes found of a group.
@@ -28,7 +27,7 @@ func (c census) confirms(before census) bool {
 
 // takeCensus stops at the first living member.
 func takeCensus(pgid int) (census, error) {
-	pids, err := listPIDs()
+	pids, err := procfs.Proc.PIDs()
 	if err != nil {
 		return census{}, err
 	}
@@ -43,38 +42,14 @@ func takeCensus(pgid int) (census, error) {
 }
 
 func (c *census) add(pgid, pid int) {
-	var buf statBuffer
-	member, err := readStat(statPath(pid), &buf)
+	member, err := procfs.Proc.Stat(pid)
 	switch {
 	case err != nil:
-		c.hidden = c.hidden || !vanished(err)
-	case member.group != pgid:
-	case member.dead() && !hasLiveThread(pid):
-		c.zombies = append(c.zombies, zombie{pid: pid, start: member.start})
+		c.hidden = c.hidden || !procfs.Vanished(err)
+	case member.Group != pgid:
+	case member.Ended():
+		c.zombies = append(c.zombies, zombie{pid: pid, start: member.Start})
 	default:
-		c.alive, c.name = pid, string(member.name)
+		c.alive, c.name = pid, member.Name
 	}
-}
-
-func listPIDs() ([]int, error) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, fmt.Errorf("list /proc: %w", err)
-	}
-	return numbers(names), nil
-}
-
-func numbers(names []string) []int {
-	pids := make([]int, 0, len(names))
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }

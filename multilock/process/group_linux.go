@@ -2,6 +2,8 @@ package process
 
 import (
 	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/internal/procfs"
 )
 
 func leaderStart(pgid int) (uint64, error) {
@@ -23,19 +25,18 @@ func judgeGroup(g Group) Evidence {
 	case sent != nil && sent != unix.EPERM:
 		return evidence(Unknown, "process group %d cannot be looked up: %v", g.PGID, sent)
 	}
-	var buf statBuffer
-	leader, err := readStat(statPath(g.PGID), &buf)
+	leader, err := procfs.Proc.Stat(g.PGID)
 	known := err == nil && g.Start != 0
-	match := known && leader.start == g.Start
+	match := known && leader.Start == g.Start
 	switch {
-	case match && leader.group == g.PGID && !leader.dead():
-		return groupAlive(g.PGID, g.PGID, string(leader.name))
-	case !procIsOurs():
+	case match && leader.Group == g.PGID && !leader.Ended():
+		return groupAlive(g.PGID, g.PGID, leader.Name)
+	case !procfs.Proc.Ours():
 		return evidence(Alive, "process group %d exists on this host, and /proc shows another pid namespace", g.PGID)
 	case known && !match:
 		// The kernel hands out no pid while a group has that number, so a
 		// new owner of the number proves that the group had ended.
-		return groupReused(g.PGID, string(leader.name))
+		return groupReused(g.PGID, leader.Name)
 	}
 	return judgeMembers(g.PGID)
 }

@@ -1,10 +1,10 @@
 package process
 
 import (
-	"bytes"
 	"slices"
-	"strconv"
 	"time"
+
+	"github.com/multilock/go/internal/procfs"
 )
 
 const (
@@ -18,8 +18,42 @@ const (
 	settledPasses = 2
 )
 
+// judgeJob looks for the processes that have the mark in their environment.
+func judgeJob(mark string, since uint64) Evidence {
+	switch {
+	case !procfs.Proc.Ours():
+		return evidence(Unknown, "/proc shows another pid namespace than that of its job")
+	case procHides():
+		return evidence(Unknown, "/proc may hide processes of its job")
+	}
+	s := jobSearch{proc: procfs.Proc, mark: mark, since: since, strangers: map[int]uint64{}}
+	return settle(s.pass, searchPatience)
+}
+
+// settle goes over all processes until nobody can have been missed.
+func settle(pass func() (searchPass, error), patience time.Duration) Evidence {
+	settled := 0
+	for n, start := 0, time.Now(); n < leastSearch || time.Since(start) < patience; n++ {
+		p, err := pass()
+		switch {
+		case err != nil:
+			return evidence(Unknown, "/proc cannot be listed, to look for its job: %v", err)
+		case p.seen != nil:
+			return *p.seen
+		case p.missed:
+			settled = 0
+			continue
+		}
+		if settled++; settled == settledPasses {
+			return evidence(Gone, "no process carries the lock's token")
+		}
+	}
+	return evidence(Unknown, "processes start and end faster than one can look for its job")
+}
+
 // jobSearch looks for the processes that have the mark in their environment.
 type jobSearch struct {
+	proc  procfs.Dir
 	mark  string
 	since uint64 // when the first of them can have started, 0 if that is not known
 	// strangers are the start times, by pid, of those that were seen without the mark.
@@ -29,127 +63,89 @@ type jobSearch struct {
 
 // searchPass is what one pass showed.
 type searchPass struct {
-	found  *Evidence // one that lives
-	doubt  *Evidence // one that may belong to the job, and cannot be looked at
+	seen   *Evidence // of one that lives or, without that, of one that may belong to the job and cannot be looked at
 	missed bool      // one has ended before its turn, and may have left a child behind
 }
 
-// judgeJob goes over all processes until nobody can have been missed.
-func judgeJob(mark string, since uint64) Evidence {
-	switch {
-	case !procIsOurs():
-		return evidence(Unknown, "/proc shows another pid namespace than that of its job")
-	case procHides():
-		return evidence(Unknown, "/proc may hide processes of its job")
-	}
-	s := jobSearch{mark: mark, since: since, strangers: map[int]uint64{}}
-	settled := 0
-	for n, start := 0, time.Now(); n < leastSearch || time.Since(start) < searchPatience; n++ {
-		pass, err := s.pass()
-		switch {
-		case err != nil:
-			return evidence(Unknown, "/proc cannot be listed, to look for its job: %v", err)
-		case pass.found != nil:
-			return *pass.found
-		case pass.doubt != nil:
-			return *pass.doubt
-		case pass.missed:
-			settled = 0
-		default:
-			settled++
-		}
-		if settled == settledPasses {
-			return evidence(Gone, "no process carries the lock's token")
-		}
-	}
-	return evidence(Unknown, "processes start and end faster than one can look for its job")
-}
-
-// pass looks at those first that were not seen before, and of those at the youngest:
-// they may be gone a moment later.
-func (s *jobSearch) pass() (searchPass, error) {
-	pids, err := listPIDs()
-	if err != nil {
-		return searchPass{}, err
-	}
-	var p searchPass
+func (s *jobSearch) pass() (p searchPass, err error) {
+	pids, err := s.proc.PIDs()
 	slices.SortFunc(pids, s.newestFirst)
 	for _, pid := range pids {
 		s.look(pid, &p)
-		if p.found != nil {
+		if p.seen != nil && p.seen.Life == Alive {
 			break
 		}
 	}
-	return p, nil
+	return p, err
 }
 
+// newestFirst is an order in which those come first that were not seen before, and of
+// those the youngest: they may be gone a moment later.
 func (s *jobSearch) newestFirst(a, b int) int {
 	_, knownA := s.strangers[a]
 	_, knownB := s.strangers[b]
-	if knownA != knownB {
-		if knownB {
-			return -1
-		}
-		return 1
+	switch {
+	case knownA == knownB:
+		return b - a
+	case knownB:
+		return -1
 	}
-	return b - a
+	return 1
 }
 
 func (s *jobSearch) look(pid int, p *searchPass) {
-	var buf statBuffer
-	seen, err := readStat(statPath(pid), &buf)
+	found, err := s.proc.Stat(pid)
 	switch {
-	case err != nil && vanished(err):
-		_, stranger := s.strangers[pid]
-		p.missed = p.missed || !stranger
+	case procfs.Vanished(err):
+		if _, stranger := s.strangers[pid]; !stranger {
+			p.missed = true
+		}
 	case err != nil:
 		p.suspect(pid, "name unknown")
-	case seen.kernel || seen.start < s.since:
+	case found.Kernel || found.Start < s.since:
 		// the kernel's own, or older than any job of the holder
-	case seen.dead() && !hasLiveThread(pid):
-		p.missed = p.missed || s.strangers[pid] != seen.start
-		s.strangers[pid] = seen.start // it starts nobody any more
+	case found.Ended():
+		s.miss(found, p)
+		s.strangers[pid] = found.Start // it starts nobody any more
 	default:
-		s.lookInto(pid, seen, p)
+		s.lookInto(found, p)
 	}
 }
 
 // lookInto reads the environment of a process that may belong to the job.
-func (s *jobSearch) lookInto(pid int, seen stat, p *searchPass) {
-	environ, err := readSmall(environPath(pid))
+func (s *jobSearch) lookInto(found procfs.Stat, p *searchPass) {
+	environ, err := s.proc.Read(found.PID, "environ")
 	switch {
-	case err != nil && vanished(err), err == nil && len(environ) == 0 && inBetween(pid):
-		p.missed = p.missed || s.strangers[pid] != seen.start
+	case procfs.Vanished(err):
+		s.miss(found, p)
 	case err != nil:
-		p.suspect(pid, string(seen.name))
-	case hasEntry(environ, s.mark):
-		found := evidence(Alive, "process %d (%s) carries the lock's token", pid, printable(string(seen.name)))
-		p.found = &found
+		p.suspect(found.PID, found.Name)
+	case procfs.HasEntry(environ, s.mark):
+		marked := evidence(Alive, "process %d (%s) carries the lock's token", found.PID, printable(found.Name))
+		p.seen = &marked
+	case len(environ) == 0 && s.inBetween(found.PID):
+		s.miss(found, p)
 	default:
-		s.strangers[pid] = seen.start
+		s.strangers[found.PID] = found.Start
+	}
+}
+
+// miss notes one that cannot be looked into any more, or not yet.
+func (s *jobSearch) miss(found procfs.Stat, p *searchPass) {
+	if s.strangers[found.PID] != found.Start {
+		p.missed = true
 	}
 }
 
 func (p *searchPass) suspect(pid int, name string) {
 	doubt := evidence(Unknown, "process %d (%s), which may not be looked into, may belong to its job", pid, printable(name))
-	p.doubt = &doubt
+	p.seen = &doubt
 }
 
 // inBetween reports a process without memory of its own: it is ending, or about to
 // execute a program whose environment is not in place yet. No other one is without
 // arguments.
-func inBetween(pid int) bool {
-	arguments, err := readSmall("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	return err != nil || len(arguments) == 0
-}
-
-func environPath(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/environ" }
-
-func hasEntry(environ []byte, entry string) bool {
-	for one := range bytes.SplitSeq(environ, []byte{0}) {
-		if string(one) == entry {
-			return true
-		}
-	}
-	return false
+func (s *jobSearch) inBetween(pid int) bool {
+	arguments, _ := s.proc.Read(pid, "cmdline") // nor are there any of one that has ended
+	return len(arguments) == 0
 }

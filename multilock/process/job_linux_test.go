@@ -120,6 +120,7 @@ func TestJobBehindHidepid(t *testing.T) {
 	child.hear(t, &struct{}{})
 	seen := examineJob(t, "hidden", unix.CLONE_NEWNS, exam{Process: find(t, child.Process.Pid), Token: token})
 	requireLife(t, process.Unknown, seen.Job)
+	require.Contains(t, seen.Job.Why, "may hide")
 }
 
 func TestJobInProcOfTheOuterNamespace(t *testing.T) {

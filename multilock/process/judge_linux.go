@@ -1,86 +1,54 @@
 package process
 
 import (
-	"os"
-	"path/filepath"
-	"strconv"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/internal/procfs"
 )
 
 // judgePID reads the stat file first: for a living process whose start time
 // agrees that is all it takes. Everything else is looked into further, as /proc
 // may be one of another pid namespace and show somebody else.
 func judgePID(pid int, start uint64) Evidence {
-	var buf statBuffer
-	found, err := readStat(statPath(pid), &buf)
-	if err == nil && !found.dead() && start != 0 && found.start == start {
-		return running(pid, found)
+	found, err := procfs.Proc.Stat(pid)
+	if err == nil && !found.Ended() && start != 0 && found.Start == start {
+		return running(found)
 	}
 	switch sent := unix.Kill(pid, 0); {
 	case sent == unix.ESRCH:
 		return evidence(Gone, "process %d no longer exists", pid)
 	case sent != nil && sent != unix.EPERM:
 		return evidence(Unknown, "process %d cannot be looked up: %v", pid, sent)
-	case err != nil || !procIsOurs():
+	case err != nil || !procfs.Proc.Ours():
 		return evidence(Alive, "a process %d exists on this host, and /proc does not show its start time", pid)
-	case start != 0 && found.start != start:
-		return evidence(Gone, "pid %d now belongs to another process (%s)", pid, printable(string(found.name)))
+	case start != 0 && found.Start != start:
+		return evidence(Gone, "pid %d now belongs to another process (%s)", pid, printable(found.Name))
+	case found.Ended():
+		return evidence(Gone, "process %d (%s) has ended and is a zombie", pid, printable(found.Name))
 	}
-	return judgeDead(pid, found)
+	return running(found)
 }
 
-// judgeDead looks behind a dead main thread: the process lives on as long as
-// another of its threads does.
-func judgeDead(pid int, found stat) Evidence {
-	if !found.dead() || hasLiveThread(pid) {
-		return running(pid, found)
-	}
-	return evidence(Gone, "process %d (%s) has ended and is a zombie", pid, printable(string(found.name)))
-}
-
-func running(pid int, found stat) Evidence {
-	return evidence(Alive, "process %d (%s) is running on this host", pid, printable(string(found.name)))
-}
-
-// hasLiveThread is true also when that cannot be found out.
-func hasLiveThread(pid int) bool {
-	tasks := filepath.Join("/proc", strconv.Itoa(pid), "task")
-	entries, err := os.ReadDir(tasks)
-	if err != nil {
-		return !vanished(err)
-	}
-	var buf statBuffer
-	for _, entry := range entries {
-		thread, err := readStat(filepath.Join(tasks, entry.Name(), "stat"), &buf)
-		if err == nil && !thread.dead() || err != nil && !vanished(err) {
-			return true
-		}
-	}
-	return false
+func running(found procfs.Stat) Evidence {
+	return evidence(Alive, "process %d (%s) is running on this host", found.PID, printable(found.Name))
 }
 
 // ownStart needs no pid, so it is right whatever namespace /proc belongs to.
 func ownStart() uint64 {
-	var buf statBuffer
-	own, err := readStat("/proc/self/stat", &buf)
-	if err != nil {
-		return 0
-	}
-	return own.start
+	own, _ := procfs.Proc.Stat(0) // 0 if there is none
+	return own.Start
 }
 
 func startOf(pid int) (uint64, error) {
 	if unix.Kill(pid, 0) == unix.ESRCH {
 		return 0, ErrNotFound
 	}
-	if !procIsOurs() {
+	if !procfs.Proc.Ours() {
 		return 0, nil
 	}
-	var buf statBuffer
-	found, err := readStat(statPath(pid), &buf)
+	found, err := procfs.Proc.Stat(pid)
 	if err != nil {
 		return 0, nil //nolint:nilerr // it exists, and hides when it started
 	}
-	return found.start, nil
+	return found.Start, nil
 }

@@ -1,10 +1,10 @@
 package process
 
 import (
-	"bytes"
 	"os"
-	"strconv"
 	"strings"
+
+	"github.com/multilock/go/internal/procfs"
 )
 
 // initialTimeNamespace is the number every kernel gives it (PROC_TIME_INIT_INO
@@ -37,31 +37,12 @@ func namespace() string {
 }
 
 func firstLine(path string) string {
-	content, err := readSmall(path)
+	content, err := procfs.Read(path)
 	if err != nil {
 		return ""
 	}
 	line, _, _ := strings.Cut(string(content), "\n")
 	return strings.TrimSpace(line)
-}
-
-// procIsOurs reports whether the numbers in /proc are those that kill(2) takes
-// here. They are not when /proc was mounted in an outer pid namespace, as after
-// unshare --pid without --mount-proc: then its entries are other processes. The
-// line NSpid (proc_pid_status(5), since 4.1) holds one number for the namespace
-// of the mount and one more for every namespace further in.
-func procIsOurs() bool {
-	status, err := readSmall("/proc/self/status")
-	if err != nil {
-		return false
-	}
-	for line := range bytes.Lines(status) {
-		if numbers, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
-			return len(bytes.Fields(numbers)) == 1
-		}
-	}
-	link, err := os.Readlink("/proc/self")
-	return err == nil && link == strconv.Itoa(os.Getpid())
 }
 
 // procHides reports whether /proc may keep processes of others from us

@@ -1,73 +1,215 @@
 package process
 
 import (
+	"errors"
+	"fmt"
 	"os"
-	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/internal/procfs"
 )
 
-// endedProcess is a process that has ended: of which nobody knows any more, or as a zombie.
-func endedProcess(t *testing.T, reaped bool) int {
-	t.Helper()
-	cmd := exec.Command("true")
-	output, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Wait() })
-	if reaped {
-		_ = cmd.Wait()
-		return cmd.Process.Pid
-	}
-	for dead := false; !dead; {
-		var buf statBuffer
-		seen, err := readStat(statPath(cmd.Process.Pid), &buf)
-		require.NoError(t, err)
-		dead = seen.dead()
-	}
-	_ = output.Close()
-	return cmd.Process.Pid
+// proc makes up processes: a directory that looks like /proc.
+type proc struct {
+	*testing.T
+	dir string
 }
 
-// Who has ended before his turn may have started another one, unless he was seen before
-// and is not of the job.
-func TestSearchMissesWhoHasEnded(t *testing.T) {
-	for _, reaped := range []bool{false, true} {
-		pid := endedProcess(t, reaped)
-		s := jobSearch{mark: "MARK=x", strangers: map[int]uint64{}}
-		var first, second searchPass
-		s.look(pid, &first)
-		require.True(t, first.missed)
-		require.Nil(t, first.found)
-		require.Nil(t, first.doubt)
-		if reaped {
-			s.strangers[pid] = 1
+func newProc(t *testing.T) proc { return proc{t, t.TempDir()} }
+
+// add makes up one process: what its files hold, by name. A file that cannot be read is
+// a directory; one that nobody mentions is not there, as when the process ends meanwhile.
+func (p proc) add(pid int, files map[string]string) {
+	p.Helper()
+	dir := filepath.Join(p.dir, strconv.Itoa(pid))
+	require.NoError(p, os.MkdirAll(dir, 0o700))
+	for name, content := range files {
+		if content == unreadable {
+			require.NoError(p, os.Mkdir(filepath.Join(dir, name), 0o700))
+			continue
 		}
-		s.look(pid, &second)
-		require.False(t, second.missed, "it is known by now")
-		missed := searchPass{missed: true}
-		s.look(pid, &missed)
-		require.True(t, missed.missed, "another one still is")
+		require.NoError(p, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 }
 
-func TestSearchLooksAtTheLiving(t *testing.T) {
-	self := os.Getpid()
-	start := ownStart()
-	s := jobSearch{mark: "MARK=x", strangers: map[int]uint64{}}
-	var p searchPass
-	s.look(self, &p)
-	require.Equal(t, searchPass{}, p, "it has no mark")
-	require.Equal(t, start, s.strangers[self])
+const unreadable = "unreadable"
 
-	s = jobSearch{mark: os.Environ()[0], since: start + 1, strangers: map[int]uint64{}}
-	s.look(self, &p)
-	require.Equal(t, searchPass{}, p, "it is older than the holder")
-	require.Empty(t, s.strangers)
+const mark = "MARK=x"
 
-	s.since = start
-	s.look(self, &p)
-	require.NotNil(t, p.found)
-	require.Equal(t, Alive, p.found.Life)
+// Fields of proc_pid_stat(5) that the search looks at.
+func stat(state byte, flags, threads int, start uint64) string {
+	return fmt.Sprintf("7 (sh) %c 1 7 7 0 -1 %d 0 0 0 0 0 0 0 0 20 0 %d 0 %d 0 0\n", state, flags, threads, start)
+}
+
+var runs = stat('S', 0, 1, 100)
+
+func (p proc) search() *jobSearch {
+	return &jobSearch{proc: procfs.Dir(p.dir), mark: mark, since: 50, strangers: map[int]uint64{}}
+}
+
+type sight struct {
+	Life     Life // -1: nothing was seen
+	Why      string
+	Missed   bool
+	Stranger bool
+}
+
+const nothing Life = -1
+
+func (p proc) look(s *jobSearch, pid int) sight {
+	var one searchPass
+	s.look(pid, &one)
+	_, stranger := s.strangers[pid]
+	got := sight{Life: nothing, Missed: one.missed, Stranger: stranger}
+	if one.seen != nil {
+		got.Life, got.Why = one.seen.Life, one.seen.Why
+	}
+	return got
+}
+
+func TestWhatASearchSeesOfOneProcess(t *testing.T) {
+	const doubt = "process 7 (sh), which may not be looked into, may belong to its job"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  sight
+	}{
+		"ended before its turn":          {nil, sight{Life: nothing, Missed: true}},
+		"hidden":                         {map[string]string{"stat": unreadable}, sight{Life: Unknown, Why: "process 7 (name unknown), which may not be looked into, may belong to its job"}},
+		"the kernel's":                   {map[string]string{"stat": stat('S', 0x200000, 1, 100), "environ": "", "cmdline": ""}, sight{Life: nothing}},
+		"older than the holder":          {map[string]string{"stat": stat('S', 0, 1, 49), "environ": mark}, sight{Life: nothing}},
+		"as old as the holder":           {map[string]string{"stat": stat('S', 0, 1, 50), "environ": mark}, sight{Life: Alive, Why: "process 7 (sh) carries the lock's token"}},
+		"of the job":                     {map[string]string{"stat": runs, "environ": "A=1\x00" + mark + "\x00"}, sight{Life: Alive, Why: "process 7 (sh) carries the lock's token"}},
+		"a stranger":                     {map[string]string{"stat": runs, "environ": "A=1\x00"}, sight{Life: nothing, Stranger: true}},
+		"a stranger without arguments":   {map[string]string{"stat": runs, "environ": "A=1\x00", "cmdline": ""}, sight{Life: nothing, Stranger: true}},
+		"a stranger without environment": {map[string]string{"stat": runs, "environ": "", "cmdline": "sh"}, sight{Life: nothing, Stranger: true}},
+		"about to execute a program":     {map[string]string{"stat": runs, "environ": "", "cmdline": ""}, sight{Life: nothing, Missed: true}},
+		"ended after its stat was read":  {map[string]string{"stat": runs}, sight{Life: nothing, Missed: true}},
+		"ended after its environ":        {map[string]string{"stat": runs, "environ": ""}, sight{Life: nothing, Missed: true}},
+		"of another user":                {map[string]string{"stat": runs, "environ": unreadable}, sight{Life: Unknown, Why: doubt}},
+		"a zombie":                       {map[string]string{"stat": stat('Z', 0, 1, 100), "environ": mark}, sight{Life: nothing, Missed: true, Stranger: true}},
+		"with other threads":             {map[string]string{"stat": stat('Z', 0, 2, 100), "environ": mark}, sight{Life: Alive, Why: "process 7 (sh) carries the lock's token"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProc(t)
+			p.add(7, c.files)
+			require.Equal(t, c.want, p.look(p.search(), 7))
+		})
+	}
+}
+
+// Who was seen before, and is not of the job, has started none of it. The number alone
+// does not say that it is the same process, while that can be seen.
+func TestStrangersAreNotMissed(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		start uint64
+		want  bool
+	}{
+		"ended":                             {nil, 1, false},
+		"a zombie":                          {map[string]string{"stat": stat('Z', 0, 1, 100)}, 100, false},
+		"another one of that number":        {map[string]string{"stat": stat('Z', 0, 1, 100)}, 99, true},
+		"ended now":                         {map[string]string{"stat": runs}, 100, false},
+		"another one, ended now":            {map[string]string{"stat": runs}, 99, true},
+		"executes":                          {map[string]string{"stat": runs, "environ": ""}, 100, false},
+		"another one of that number, which": {map[string]string{"stat": runs, "environ": ""}, 101, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProc(t)
+			p.add(7, c.files)
+			s := p.search()
+			s.strangers[7] = c.start
+			require.Equal(t, c.want, p.look(s, 7).Missed)
+			missed := searchPass{missed: true}
+			s.look(7, &missed)
+			require.True(t, missed.missed, "another one still is")
+		})
+	}
+}
+
+func TestPassGoesOverAll(t *testing.T) {
+	stranger, doubtful := map[string]string{"stat": runs, "environ": "A=1"}, map[string]string{"stat": runs, "environ": unreadable}
+	marked := map[string]string{"stat": runs, "environ": mark}
+	p := newProc(t)
+	p.add(8, stranger)
+	seen, err := p.search().pass()
+	require.NoError(t, err)
+	require.Equal(t, searchPass{}, seen)
+	p.add(9, doubtful)
+	seen, err = p.search().pass()
+	require.NoError(t, err)
+	require.Equal(t, Unknown, seen.seen.Life)
+	p.add(7, marked) // after the doubtful one
+	p.add(5, doubtful)
+	seen, err = p.search().pass()
+	require.NoError(t, err)
+	require.Equal(t, Alive, seen.seen.Life, "what is sure goes before a doubt")
+}
+
+func TestPassWithoutProc(t *testing.T) {
+	_, err := (&jobSearch{proc: "/none"}).pass()
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestUnknownAndNewestComeFirst(t *testing.T) {
+	s := jobSearch{strangers: map[int]uint64{4: 0, 9: 1, 2: 1}}
+	pids := []int{2, 5, 9, 3, 7, 4}
+	slices.SortFunc(pids, s.newestFirst)
+	require.Equal(t, []int{7, 5, 3, 9, 4, 2}, pids)
+	slices.Reverse(pids)
+	slices.SortFunc(pids, s.newestFirst)
+	require.Equal(t, []int{7, 5, 3, 9, 4, 2}, pids)
+}
+
+// passes are what a search shows one after another; the last one for ever.
+func settleWith(passes ...searchPass) (found Evidence, took int) {
+	return settle(func() (searchPass, error) {
+		took++
+		return passes[min(took, len(passes))-1], nil
+	}, 0), took
+}
+
+func TestSearchSettles(t *testing.T) {
+	quiet, missed := searchPass{}, searchPass{missed: true}
+	doubt, life := evidence(Unknown, "a doubt"), evidence(Alive, "a life")
+	for name, c := range map[string]struct {
+		passes []searchPass
+		life   Life
+		took   int
+	}{
+		"nobody is missed":         {[]searchPass{quiet}, Gone, 2},
+		"one is missed, then none": {[]searchPass{missed, quiet}, Gone, 3},
+		"one is missed in between": {[]searchPass{quiet, missed, quiet}, Gone, 4},
+		"one is missed each time":  {[]searchPass{missed}, Unknown, leastSearch},
+		"one lives":                {[]searchPass{quiet, {seen: &life}}, Alive, 2},
+		"one may be of the job":    {[]searchPass{quiet, {seen: &doubt, missed: true}}, Unknown, 2},
+	} {
+		found, took := settleWith(c.passes...)
+		require.Equal(t, c.life, found.Life, name)
+		require.Equal(t, c.took, took, name)
+	}
+	found, _ := settleWith(searchPass{missed: true})
+	require.Equal(t, "processes start and end faster than one can look for its job", found.Why)
+	found, _ = settleWith(searchPass{seen: &doubt})
+	require.Equal(t, doubt, found)
+}
+
+func TestSearchThatFails(t *testing.T) {
+	found := settle(func() (searchPass, error) { return searchPass{}, errors.New("broken") }, time.Hour)
+	require.Equal(t, evidence(Unknown, "/proc cannot be listed, to look for its job: broken"), found)
+}
+
+// As long as there is time it goes on looking.
+func TestSearchIsPatient(t *testing.T) {
+	took := 0
+	found := settle(func() (searchPass, error) {
+		took++
+		return searchPass{missed: took < 3*leastSearch}, nil
+	}, time.Hour)
+	require.Equal(t, Gone, found.Life)
 }

@@ -1,4 +1,4 @@
-package process
+package procfs
 
 import (
 	"bytes"
@@ -15,33 +15,30 @@ func TestSmallFilesOfAnySize(t *testing.T) {
 	for _, size := range []int{0, 1, usuallySmall - 1, usuallySmall, usuallySmall + 1, 2 * usuallySmall, 5*usuallySmall + 7} {
 		content := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
 		require.NoError(t, os.WriteFile(path, content, 0o666))
-		got, err := readSmall(path)
+		got, err := Read(path)
 		require.NoError(t, err)
 		require.Equal(t, string(content), string(got))
 	}
 }
 
 func TestSmallFileThatCannotBeRead(t *testing.T) {
-	_, err := readSmall(filepath.Join(t.TempDir(), "none"))
+	_, err := Read(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, unix.ENOENT)
-	_, err = readSmall(t.TempDir())
+	_, err = Read(t.TempDir())
 	require.ErrorIs(t, err, unix.EISDIR)
-	var buf statBuffer
-	_, err = readStat(t.TempDir(), &buf)
-	require.ErrorIs(t, err, unix.EISDIR)
-	require.Empty(t, firstLine(t.TempDir()))
+	_, err = Dir(t.TempDir()).PIDs()
+	require.NoError(t, err)
+	_, err = Dir("/none").PIDs()
+	require.ErrorIs(t, err, unix.ENOENT)
 }
 
 // Nothing that is read stays open, or is open in a job that is started meanwhile.
 func TestFilesOfTheKernelAreClosed(t *testing.T) {
 	before := descriptors(t)
 	for range 100 {
-		var buf statBuffer
-		_, err := readStat("/proc/self/stat", &buf)
+		_, err := Read("/proc/self/status")
 		require.NoError(t, err)
-		_, err = readSmall("/proc/self/status")
-		require.NoError(t, err)
-		_, err = listPIDs()
+		_, err = Proc.PIDs()
 		require.NoError(t, err)
 	}
 	require.Less(t, descriptors(t), before+50)
@@ -59,11 +56,4 @@ func descriptors(t *testing.T) int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
 	return len(entries)
-}
-
-func TestInitialTimeNamespaceIsNotNamed(t *testing.T) {
-	if time, err := os.Readlink("/proc/self/ns/time"); err != nil || time != initialTimeNamespace {
-		t.Skip("this is another one, or a kernel without")
-	}
-	require.NotContains(t, namespace(), "time:")
 }

@@ -1,0 +1,80 @@
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// errMalformed means that a stat file was not what proc_pid_stat(5) describes.
+var errMalformed = errors.New("malformed stat line")
+
+// Stat is what we need of the file stat of a process.
+type Stat struct {
+	PID     int
+	Name    string // field 2, at most 64 bytes, any bytes but NUL
+	State   byte   // field 3, of the main thread
+	Parent  int    // field 4
+	Group   int    // field 5; -1 for a process that is just being reaped
+	Kernel  bool   // field 9: it is a thread of the kernel's
+	Threads int    // field 20
+	Start   uint64 // field 22, clock ticks since boot
+}
+
+// kernelThread is PF_KTHREAD of include/linux/sched.h, which never changed.
+const kernelThread = 0x00200000
+
+// Ended reports a zombie or a process on its way out. The main thread looks like one as
+// well after it has ended by itself, while others go on.
+func (s Stat) Ended() bool {
+	return bytes.IndexByte([]byte("ZXx"), s.State) >= 0 && s.Threads <= 1
+}
+
+// Stat returns what is told about one process, as Read does.
+func (d Dir) Stat(pid int) (Stat, error) {
+	line, err := d.Read(pid, "stat")
+	if err != nil {
+		return Stat{}, err
+	}
+	s, err := parseStat(line)
+	s.PID = pid
+	return s, err
+}
+
+// parseStat takes a stat line apart. The name stands in parentheses and is not
+// escaped: it may hold spaces, line feeds and parentheses, so only the last
+// closing one is known to end it, because nothing but numbers follows.
+func parseStat(line []byte) (Stat, error) {
+	first, last := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
+	if first < 0 || last < first {
+		return Stat{}, errMalformed
+	}
+	fields := bytes.Split(line[last+1:], []byte(" ")) // of which the first is empty
+	if len(fields) <= 22-2 || len(fields[3-2]) != 1 {
+		return Stat{}, errMalformed
+	}
+	var bad error
+	number := func(field int) int64 {
+		n, err := strconv.ParseInt(string(fields[field-2]), 10, 64)
+		bad = errors.Join(bad, err)
+		return n
+	}
+	start, err := strconv.ParseUint(string(fields[22-2]), 10, 64)
+	s := Stat{
+		Name: string(line[first+1 : last]), State: fields[3-2][0], Parent: int(number(4)), Group: int(number(5)),
+		Kernel: number(9)&kernelThread != 0, Threads: int(number(20)), Start: start,
+	}
+	if bad != nil || err != nil {
+		return Stat{}, errMalformed
+	}
+	return s, nil
+}
+
+// Vanished reports that there is no such process any more: opening fails with
+// ENOENT, reading a file opened before with ESRCH.
+func Vanished(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+}
