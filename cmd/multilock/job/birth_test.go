@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/internal/procfs"
 )
 
 const tracerArg = "__tracer"
@@ -77,7 +79,7 @@ func birth(pid int) string {
 
 // statusOf is a line of proc_pid_status(5).
 func statusOf(pid int, name string) string {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	status, _ := procfs.Proc.Read(pid, "status")
 	_, rest, _ := strings.Cut(string(status), "\n"+name+":")
 	line, _, _ := strings.Cut(rest, "\n")
 	return strings.TrimSpace(line)

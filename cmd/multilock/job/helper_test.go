@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/internal/procfs"
 )
 
 const (
@@ -81,22 +83,13 @@ func readPIDs(t *testing.T, path string, n int) []int {
 
 // state is the letter of /proc/PID/stat, 0 if there is no such process.
 func state(pid int) byte {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
-	return fields[0][0]
+	p, _ := procfs.Proc.Stat(pid)
+	return p.State
 }
 
 func parent(pid int) int {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
-	ppid, _ := strconv.Atoi(string(fields[1]))
-	return ppid
+	p, _ := procfs.Proc.Stat(pid)
+	return p.Parent
 }
 
 func dead(pid int) bool {
@@ -112,12 +105,10 @@ func requireDead(t *testing.T, pids []int) {
 }
 
 // children returns the processes whose parent is pid.
-func children(pid int) []int {
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	var found []int
-	for _, dir := range dirs {
-		child, err := strconv.Atoi(filepath.Base(dir))
-		if err == nil && parent(child) == pid {
+func children(pid int) (found []int) {
+	pids, _ := procfs.Proc.PIDs()
+	for _, child := range pids {
+		if parent(child) == pid {
 			found = append(found, child)
 		}
 	}
@@ -126,14 +117,11 @@ func children(pid int) []int {
 
 // hasGuard reports whether the guard of a runner has been executed. Its
 // arguments show that.
-func hasGuard(runner int) bool {
-	for _, child := range children(runner) {
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child))
-		if bytes.Contains(line, []byte("\x00"+job.GuardArg+"\x00")) {
-			return true
-		}
-	}
-	return false
+func hasGuard(runner int) bool { return slices.ContainsFunc(children(runner), isGuard) }
+
+func isGuard(pid int) bool {
+	line, _ := procfs.Proc.Read(pid, "cmdline")
+	return bytes.Contains(line, []byte("\x00"+job.GuardArg+"\x00"))
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -154,14 +142,10 @@ func descriptors(pid int) string {
 
 func guardOf(t *testing.T, runner int) int {
 	t.Helper()
-	for _, child := range children(runner) {
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child))
-		if bytes.Contains(line, []byte(job.GuardArg)) {
-			return child
-		}
-	}
-	t.Fatal("no guard")
-	return 0
+	all := children(runner)
+	i := slices.IndexFunc(all, isGuard)
+	require.GreaterOrEqual(t, i, 0, "no guard")
+	return all[i]
 }
 
 // parseMask reads a line of /proc/PID/status like "SigIgn:	0000000000000001".

@@ -1,13 +1,13 @@
 package job
 
 import (
-	"bytes"
 	"errors"
 	"os"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/internal/procfs"
 )
 
 // scan returns the living members. A process belongs to the job if it did
@@ -22,13 +22,13 @@ func (t *tree) scan() []member {
 	var living []member
 	group := false
 	for _, p := range processes {
-		if !belongs[p.pid] {
+		if !belongs[p.PID] {
 			continue
 		}
-		t.known[p.pid] = p.start
-		group = group || p.group == t.pgid
-		if !p.dead() {
-			living = append(living, member{pid: p.pid, start: p.start, inGroup: t.owned && p.group == t.pgid})
+		t.known[p.PID] = p.Start
+		group = group || p.Group == t.pgid
+		if !p.Ended() {
+			living = append(living, member{pid: p.PID, start: p.Start, inGroup: t.owned && p.Group == t.pgid})
 		}
 	}
 	t.owned = t.owned && (group || t.alive)
@@ -38,35 +38,35 @@ func (t *tree) scan() []member {
 
 // prove finds out whether the group is still the job's: its number cannot have
 // been given away while a process known to be in it exists.
-func (t *tree) prove(processes []stat) {
+func (t *tree) prove(processes []procfs.Stat) {
 	if t.owned {
 		return
 	}
 	for _, p := range processes {
-		if p.group == t.pgid && t.knows(p) {
+		if p.Group == t.pgid && t.knows(p) {
 			t.owned = true
 			return
 		}
 	}
 }
 
-func (t *tree) knows(p stat) bool {
-	start, ok := t.known[p.pid]
-	return ok && start == p.start
+func (t *tree) knows(p procfs.Stat) bool {
+	start, ok := t.known[p.PID]
+	return ok && start == p.Start
 }
 
 // findAll goes over the processes until no pass adds one, because a child can
 // have a smaller number than its parent.
-func (t *tree) findAll(processes []stat) map[int]bool {
+func (t *tree) findAll(processes []procfs.Stat) map[int]bool {
 	belongs := map[int]bool{}
 	for _, p := range processes {
-		belongs[p.pid] = t.knows(p) || t.owned && p.group == t.pgid || t.marked(p)
+		belongs[p.PID] = t.knows(p) || t.owned && p.Group == t.pgid || t.marked(p)
 	}
 	for grown := true; grown; {
 		grown = false
 		for _, p := range processes {
-			if !belongs[p.pid] && belongs[p.parent] {
-				belongs[p.pid] = true
+			if !belongs[p.PID] && belongs[p.Parent] {
+				belongs[p.PID] = true
 				grown = true
 			}
 		}
@@ -89,20 +89,12 @@ func (t *tree) forget(belongs map[int]bool) {
 
 // marked looks for the mark in the environment that the process was started
 // with (proc_pid_environ(5)). Only the owner and root may read that.
-func (t *tree) marked(p stat) bool {
-	if t.mark == "" || p.dead() || p.pid == os.Getpid() {
+func (t *tree) marked(p procfs.Stat) bool {
+	if t.mark == "" || p.Ended() || p.PID == os.Getpid() {
 		return false
 	}
-	environ, err := readProc("/proc/" + strconv.Itoa(p.pid) + "/environ")
-	if err != nil {
-		return false
-	}
-	for entry := range bytes.SplitSeq(environ, []byte{0}) {
-		if string(entry) == t.mark {
-			return true
-		}
-	}
-	return false
+	environ, _ := procfs.Proc.Read(p.PID, "environ")
+	return procfs.HasEntry(environ, t.mark)
 }
 
 // signal signals exactly the process that was seen. A pidfd holds it where the kernel
@@ -114,9 +106,9 @@ func (m member) signal(sig syscall.Signal) error {
 	if noHold == nil {
 		defer unix.Close(held)
 	}
-	now, err := readStat(m.pid)
+	now, err := procfs.Proc.Stat(m.pid)
 	switch {
-	case err != nil || now.start != m.start:
+	case err != nil || now.Start != m.start:
 		return os.ErrProcessDone
 	case noHold != nil:
 		return unix.Kill(m.pid, sig)
@@ -124,33 +116,20 @@ func (m member) signal(sig syscall.Signal) error {
 	return unix.PidfdSendSignal(held, sig, nil, 0)
 }
 
-// parentOf returns the parent of a process.
-func parentOf(pid int) (int, error) {
-	p, err := readStat(pid)
-	if err != nil {
-		return 0, err
+var errForeignProc = errors.New("/proc does not show the processes of our pid namespace")
+
+// listProcesses returns all processes that can be seen. A /proc that was mounted in
+// another pid namespace is an error: the numbers in it mean other processes to kill(2).
+func listProcesses() ([]procfs.Stat, error) {
+	if !procfs.Proc.Ours() {
+		return nil, errForeignProc
 	}
-	return p.parent, nil
-}
-
-// ignored reports whether we ignore a signal at this moment. signal.Ignored
-// knows that only of what was ignored through it, and of SIGHUP and SIGINT.
-func ignored(sig syscall.Signal) bool {
-	mask, err := ignoredMask()
-	return err == nil && mask&(1<<(uint(sig)-1)) != 0
-}
-
-var errNoMask = errors.New("no line SigIgn in /proc/self/status")
-
-func ignoredMask() (uint64, error) {
-	status, err := readProc("/proc/self/status")
-	if err != nil {
-		return 0, err
-	}
-	for line := range bytes.Lines(status) {
-		if value, ok := bytes.CutPrefix(line, []byte("SigIgn:")); ok {
-			return strconv.ParseUint(string(bytes.TrimSpace(value)), 16, 64)
+	pids, err := procfs.Proc.PIDs()
+	processes := make([]procfs.Stat, 0, len(pids))
+	for _, pid := range pids {
+		if p, err := procfs.Proc.Stat(pid); err == nil {
+			processes = append(processes, p)
 		}
 	}
-	return 0, errNoMask
+	return processes, err
 }

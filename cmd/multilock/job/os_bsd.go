@@ -1,0 +1,92 @@
+//go:build unix && !linux
+
+package job
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// sysProcAttr asks for a group of its own. There is no parent death signal; the
+// guard ends the command along with the rest.
+func sysProcAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}
+
+// next waits until the command has ended or stopped. Without a portable waitid
+// it reaps before others can know; the kernels hand out process numbers in turn
+// or at random from a large range, so a signal sent within that moment finds
+// nobody.
+func (j *Job) next() (status syscall.WaitStatus, usage syscall.Rusage) {
+	for {
+		_, err := syscall.Wait4(j.pid, &status, syscall.WUNTRACED, &usage)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			status = unknownStatus
+		}
+		if !status.Stopped() {
+			j.tree.mu.Lock()
+			defer j.tree.mu.Unlock()
+			j.tree.reaped()
+		}
+		return status, usage
+	}
+}
+
+func ownExecutable() (string, error) { return os.Executable() }
+
+// highestInherited bounds the search: shells hand down small numbers.
+const highestInherited = 255
+
+// closeInherited closes the descriptors that our own parent was given and left
+// open for its children, which may be somebody's pipe. Those of the Go runtime
+// are closed on exec; what survived our exec is not.
+func closeInherited() {
+	for fd := 3; fd <= highestInherited; fd++ {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err == nil && flags&unix.FD_CLOEXEC == 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// suspendPeers sends SIGTSTP to the other members of our process group. We must
+// not catch it along with them, it would come back to the job after it has been
+// continued; so it is ignored from here on, and the stop key has no effect on a
+// job of a pipeline that has been stopped once.
+func suspendPeers() {
+	signal.Ignore(unix.SIGTSTP)
+	_ = unix.Kill(0, unix.SIGTSTP)
+}
+
+// withoutTTOU runs a call on the terminal with SIGTTOU ignored in the whole
+// process, for want of a call in Go that changes the mask of one thread. A job
+// started at the same moment would inherit that.
+func withoutTTOU(call func() error) error {
+	if !signal.Ignored(syscall.SIGTTOU) {
+		signal.Ignore(syscall.SIGTTOU)
+		defer signal.Reset(syscall.SIGTTOU)
+	}
+	return call()
+}
+
+// scan knows the process group alone. Descendants that left it are not looked
+// for: kill(2) with signal 0 is all that these systems have in common.
+func (t *tree) scan() []member { return t.scanGroup() }
+
+// signal is for members outside of the group, of which scan finds none.
+func (m member) signal(sig syscall.Signal) error {
+	return unix.Kill(m.pid, sig)
+}
+
+var errNoParent = errors.New("the parent of another process is not known here")
+
+func parentOf(int) (int, error) { return 0, errNoParent }
+
+func ignored(sig syscall.Signal) bool { return signal.Ignored(sig) }

@@ -1,0 +1,119 @@
+package job
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/internal/procfs"
+)
+
+// sysProcAttr asks for a group of its own and for death along with us. Go closes
+// the race of a parent that dies before the child's prctl by comparing getppid
+// with what it was before the fork (forkAndExecInChild1 in syscall/exec_linux.go).
+func sysProcAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// next waits until the command has ended or stopped. It looks first and reaps
+// after, under the lock of the tree: as long as the command is a zombie the
+// kernel gives its number to nobody, so that no signal of ours can hit a
+// stranger between the reaping and the moment everybody here knows of it.
+func (j *Job) next() (syscall.WaitStatus, syscall.Rusage) {
+	for {
+		err := unix.Waitid(unix.P_PID, j.pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if status, usage, ok := j.collect(); ok {
+			return status, usage
+		}
+	}
+}
+
+// collect returns false when what was to be seen is over: a stopped command has
+// been continued meanwhile.
+func (j *Job) collect() (status syscall.WaitStatus, usage syscall.Rusage, ok bool) {
+	j.tree.mu.Lock()
+	defer j.tree.mu.Unlock()
+	pid, err := syscall.Wait4(j.pid, &status, syscall.WUNTRACED|syscall.WNOHANG, &usage)
+	switch {
+	case err == syscall.EINTR, err == nil && pid == 0:
+		return 0, usage, false
+	case err != nil:
+		status = unknownStatus
+	}
+	if !status.Stopped() {
+		j.tree.reaped()
+	}
+	return status, usage, true
+}
+
+// ownExecutable is right even when the file was replaced since we started.
+func ownExecutable() (string, error) { return "/proc/self/exe", nil }
+
+// closeInherited closes the descriptors that our own parent was given and left
+// open for its children, which may be somebody's pipe. Those of the Go runtime
+// are closed on exec; what survived our exec is not.
+func closeInherited() {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		fd, err := strconv.Atoi(entry.Name())
+		if err != nil || fd < 3 {
+			continue
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err == nil && flags&unix.FD_CLOEXEC == 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// suspendPeers sends SIGTSTP to the other members of our process group. They are
+// signalled one by one because we catch what is sent to the whole group: it
+// would come back to the job after it has been continued.
+func suspendPeers() {
+	self, group := os.Getpid(), unix.Getpgrp()
+	processes, _ := listProcesses() // if they cannot be seen, only we stop
+	for _, p := range processes {
+		if p.Group == group && p.PID != self {
+			_ = unix.Kill(p.PID, unix.SIGTSTP) // gone, or not ours to signal
+		}
+	}
+}
+
+// withoutTTOU runs a call on the terminal with SIGTTOU blocked in this thread
+// alone. Ignoring the signal would do for the call, but a job started at the
+// same moment would inherit that. The mask is not inherited: Go gives children
+// the mask that the thread had when it was new.
+func withoutTTOU(call func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var ttou, before unix.Sigset_t
+	ttou.Val[0] = 1 << (unix.SIGTTOU - 1)
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &ttou, &before); err != nil {
+		return err
+	}
+	defer unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
+	return call()
+}
+
+// parentOf returns the parent of a process.
+func parentOf(pid int) (int, error) {
+	p, err := procfs.Proc.Stat(pid)
+	return p.Parent, err
+}
+
+// ignored reports whether we ignore a signal at this moment. signal.Ignored
+// knows that only of what was ignored through it, and of SIGHUP and SIGINT.
+func ignored(sig syscall.Signal) bool {
+	value, _ := procfs.Proc.OwnStatus("SigIgn")
+	mask, err := strconv.ParseUint(value, 16, 64)
+	return err == nil && mask&(1<<(uint(sig)-1)) != 0
+}
