@@ -17,11 +17,9 @@ func ability[T any](s *openedSource, command string, trait source.Trait) (T, err
 	return able, nil
 }
 
-// extra is the source as one that can do what a command is able to do without. One
-// that has the methods may still deny the trait: for this place, or this server.
+// extra is the source as one that can do what a command is able to do without.
 func extra[T any](s *openedSource, trait source.Trait) (able T, ok bool) {
-	able, ok = s.locks.(T)
-	return able, ok && !s.denies(trait)
+	return source.Ability[T](s.locks, trait)
 }
 
 // require is for what no method tells. A source that says nothing is tried.
@@ -32,10 +30,7 @@ func (s *openedSource) require(command string, trait source.Trait) error {
 	return nil
 }
 
-func (s *openedSource) denies(trait source.Trait) bool {
-	promise, told := source.PromiseOf(s.locks, trait)
-	return told && !promise.Kept
-}
+func (s *openedSource) denies(trait source.Trait) bool { return source.Denies(s.locks, trait) }
 
 // lacking says in words what a source cannot do, and why if it tells that.
 func (s *openedSource) lacking(command string, trait source.Trait) error {

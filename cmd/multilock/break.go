@@ -105,5 +105,5 @@ func (o *breakOptions) tell(e *env, broke bool, seen multilock.Sighting) error {
 	case !broke:
 		return e.Print("lock %q is free\n", o.name)
 	}
-	return e.Print("broke lock %q, which was %s\n", o.name, heldBy(seen))
+	return e.Print("broke lock %q, which was %s\n", o.name, console.HeldBy(seen))
 }

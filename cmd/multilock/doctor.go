@@ -2,18 +2,15 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/trial"
 	"github.com/multilock/go/internal/bounded"
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -106,16 +103,18 @@ var errNoAnswer = errors.New("there was no answer in the time of --timeout: the 
 func (r *doctorReport) examine(ctx context.Context, e *env, o *doctorOptions) error {
 	limited, cancel := context.WithTimeoutCause(ctx, o.timeout.Value, errNoAnswer)
 	defer cancel()
-	src, err := answered(limited, func() (*openedSource, error) { return openSource(limited, e, o.common) })
+	src, err := bounded.Call(limited, func(ctx context.Context) (*openedSource, error) { return openSource(ctx, e, o.common) })
 	if err != nil {
 		return err
 	}
 	r.where, r.Host, r.Promises = src.where(), src.self.Host, promisesOf(src.locks)
-	if err := r.examineAlone(limited, src); err != nil {
+	spec := trial.Spec{Locks: src.locks, Name: "doctor", User: src.opt.user, Command: "multilock doctor"}
+	if err := r.examineAlone(limited, spec); err != nil {
 		return err
 	}
 	if o.join && !slices.ContainsFunc(r.Findings, isUnusable) {
-		if err := r.tryTogether(ctx, e, src, o); err != nil {
+		spec.Where = r.whereabouts(limited, src)
+		if err := r.tryTogether(ctx, e, src, spec, o); err != nil {
 			return err
 		}
 	}
@@ -123,9 +122,9 @@ func (r *doctorReport) examine(ctx context.Context, e *env, o *doctorOptions) er
 }
 
 // examineAlone is what this host can find out by itself.
-func (r *doctorReport) examineAlone(ctx context.Context, src *openedSource) error {
-	if examiner, ok := src.locks.(source.Examiner); ok {
-		found, err := answered(ctx, func() ([]source.Finding, error) { return examiner.Examine(ctx), nil })
+func (r *doctorReport) examineAlone(ctx context.Context, spec trial.Spec) error {
+	if examiner, ok := spec.Locks.(source.Examiner); ok {
+		found, err := bounded.Call(ctx, func(ctx context.Context) ([]source.Finding, error) { return examiner.Examine(ctx), nil })
 		if err != nil {
 			return err
 		}
@@ -134,57 +133,10 @@ func (r *doctorReport) examineAlone(ctx context.Context, src *openedSource) erro
 	if slices.ContainsFunc(r.Findings, isUnusable) {
 		return nil
 	}
-	try := tryLock
-	if src.timed() {
-		try = lookAtLock
-	}
-	trial, err := answered(ctx, func() (source.Finding, error) { return try(ctx, src), nil })
+	tried, err := bounded.Call(ctx, func(ctx context.Context) (source.Finding, error) { return trial.Alone(ctx, spec), nil })
 	if err != nil {
 		return err
 	}
-	r.Findings = append(r.Findings, trial)
+	r.Findings = append(r.Findings, tried)
 	return nil
-}
-
-// answered comes back with the cause when ctx ends: a call on a hard mount may hang
-// for as long as its server is away.
-func answered[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	return bounded.Call(ctx, func(context.Context) (T, error) { return f() })
-}
-
-// trialTTL frees the lock of a trial that did not come to its end.
-const trialTTL = 10 * time.Second
-
-// tryLock takes a lock that nobody else wants, and gives it back.
-func tryLock(ctx context.Context, src *openedSource) source.Finding {
-	f := source.Finding{Subject: "trial", Severity: source.SeverityFine}
-	start := time.Now()
-	lock, err := multilock.TryAcquire(ctx, src.locks, "doctor-"+strings.ToLower(rand.Text()), multilock.Options{
-		TTL: trialTTL, User: src.opt.user, Command: "multilock doctor",
-	})
-	if errors.Is(err, multilock.ErrInvalid) {
-		f.Text = fmt.Sprintf("no lock was tried: %v", err)
-		return f
-	}
-	if err == nil {
-		err = lock.Release(ctx)
-	}
-	if err != nil {
-		f.Severity, f.Text = source.SeverityUnusable, "a lock could not be taken and given back: "+err.Error()
-		return f
-	}
-	f.Text = fmt.Sprintf("took a lock and gave it back in %s", time.Since(start).Round(10*time.Microsecond))
-	return f
-}
-
-// lookAtLock is the trial where a lock that is given back stays taken.
-func lookAtLock(ctx context.Context, src *openedSource) source.Finding {
-	f := source.Finding{Subject: "trial", Severity: source.SeverityFine}
-	start := time.Now()
-	if _, err := multilock.Inspect(ctx, src.locks, "doctor", multilock.Patience{}); err != nil {
-		f.Severity, f.Text = source.SeverityUnusable, "a lock could not be looked at: "+err.Error()
-		return f
-	}
-	f.Text = fmt.Sprintf("looked at a lock in %s; none was taken, because it would stay so until its time is over", time.Since(start).Round(10*time.Microsecond))
-	return f
 }

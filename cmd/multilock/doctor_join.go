@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/trial"
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -40,25 +42,28 @@ func (s *openedSource) canJoin() error {
 
 // tryTogether has this host and others try locks between them, and adds what came
 // of it. The error is for what kept it from coming to an end.
-func (r *doctorReport) tryTogether(ctx context.Context, e *env, src *openedSource, o *doctorOptions) error {
+func (r *doctorReport) tryTogether(ctx context.Context, e *env, src *openedSource, spec trial.Spec, o *doctorOptions) error {
 	if err := src.canJoin(); err != nil {
 		return err
 	}
-	m := newMeeting(src, o)
-	waiting, stop := context.WithCancel(ctx)
-	defer stop()
-	n := startNotice(waiting, e, o.common, func(context.Context, time.Duration) string { return m.attendance() })
-	err := m.run(ctx)
-	n.stop()
-	if errors.As(err, new(*console.SignalError)) {
-		return err
-	}
-	r.Join, r.unshown = m.view(), m.showedNothing()
-	r.Findings = append(r.Findings, m.findings(r.whereabouts(ctx, src))...)
-	if errors.As(err, new(*joinError)) {
-		return nil // the findings say it
-	}
+	var here atomic.Int64
+	spec.Here = func(hosts int) { here.Store(int64(hosts)) }
+	spec.Name, spec.Command = spec.Name+"-join", spec.Command+" --join"
+	spec.Hosts, spec.Wait = o.expect.Value, o.timeout.Value
+	n := startNotice(ctx, e, o.common, func(context.Context, time.Duration) string { return attendance(int(here.Load()), spec) })
+	defer n.stop()
+	report, err := trial.Together(ctx, spec)
+	r.Join, r.unshown = &report, report.Open
+	r.Findings = append(r.Findings, report.Findings...)
 	return err
+}
+
+// attendance is for people who wait.
+func attendance(here int, s trial.Spec) string {
+	if here >= s.Hosts {
+		return fmt.Sprintf("%d hosts are here, and try out locks between them", here)
+	}
+	return fmt.Sprintf("waiting for other hosts, for %s: %d of %d are here; run the same line on each", console.Short(s.Wait), here, s.Hosts)
 }
 
 // whereabouts says what this host looks at, so that it can be compared with what
@@ -74,7 +79,7 @@ func (r *doctorReport) whereabouts(ctx context.Context, src *openedSource) strin
 	if !src.opt.isFiles() {
 		return text
 	}
-	inode, err := answered(ctx, func() (uint64, error) { return inodeOf(src.opt.base) })
+	inode, err := bounded.Call(ctx, func(context.Context) (uint64, error) { return inodeOf(src.opt.base) })
 	if err != nil {
 		return text
 	}

@@ -5,6 +5,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/trial"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -15,7 +16,7 @@ type doctorReport struct {
 	Group    string           `json:"group"`
 	Host     string           `json:"host"`
 	Findings []source.Finding `json:"findings"`
-	Join     *joinView        `json:"join,omitempty"`
+	Join     *trial.Report    `json:"join,omitempty"`
 	Promises []promiseView    `json:"promises"`
 	Exit     int              `json:"exit"`
 

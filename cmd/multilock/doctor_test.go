@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/cmd/multilock/internal/trial"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -116,7 +117,7 @@ func TestDoctorThatNobodyJoins(t *testing.T) {
 	last := report.Findings[len(report.Findings)-1]
 	require.Equal(t, "join", last.Subject)
 	require.Regexp(t, `^no other host showed up in 1s; this host looks at `+regexp.QuoteMeta(p.base)+`/\.locks; .*; its inode is [1-9]\d*$`, last.Text)
-	require.Equal(t, &joinView{Expect: 2, Fences: []uint64{}, Clock: report.Join.Clock, Hosts: []peerView{}}, report.Join)
+	require.Equal(t, &trial.Report{Expect: 2, Account: trial.Account{Fences: []uint64{}, Clock: report.Join.Clock}, Hosts: []trial.Host{}}, report.Join)
 	require.NotNil(t, report.Join.Clock)
 	got := p.run("doctor", "-q", "-d", p.base, "--join", "--timeout", "1s")
 	require.Equal(t, 125, got.code)

@@ -119,7 +119,7 @@ func (b *obstacle) tell(ctx context.Context, waited time.Duration) string {
 		return ""
 	}
 	if seen.State != multilock.StateFree && !b.isOwn(seen.Record.Holder.Identity) {
-		text += "; it is " + heldBy(seen)
+		text += "; it is " + console.HeldBy(seen)
 	}
 	return text
 }

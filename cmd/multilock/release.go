@@ -63,7 +63,7 @@ func release(ctx context.Context, e *env, src *openedSource, o *releaseOptions) 
 	case errors.Is(err, multilock.ErrFree):
 		return &multilock.LostError{Name: o.name, Err: errors.New("nobody holds it any more")}
 	case errors.Is(err, multilock.ErrHeld):
-		return &multilock.LostError{Name: o.name, Err: fmt.Errorf("it is %s", heldBy(seen))}
+		return &multilock.LostError{Name: o.name, Err: fmt.Errorf("it is %s", console.HeldBy(seen))}
 	case err != nil:
 		return err
 	}

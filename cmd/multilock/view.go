@@ -47,23 +47,7 @@ func seconds(d time.Duration) *float64 {
 
 // describe says who holds a lock, since when, and why that counts as alive.
 func describe(name string, s multilock.Sighting) string {
-	return fmt.Sprintf("lock %q is %s", name, heldBy(s))
-}
-
-// heldBy is describe without the lock's name.
-func heldBy(s multilock.Sighting) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "held by %s", s.Record.Holder)
-	if s.Age != source.Unknown {
-		fmt.Fprintf(&b, ", for %s", console.Short(s.Age))
-	}
-	if s.Silence != source.Unknown && s.Record.Heartbeat > 0 {
-		fmt.Fprintf(&b, ", last sign of life %s ago", console.Short(s.Silence))
-	}
-	if s.Why != "" {
-		fmt.Fprintf(&b, " (%s)", s.Why)
-	}
-	return b.String()
+	return fmt.Sprintf("lock %q is %s", name, console.HeldBy(s))
 }
 
 // explain is what the user is told about an error; nothing if there is nothing

@@ -79,6 +79,20 @@ func PromiseOf(src Source, trait Trait) (promise Promise, ok bool) {
 	return Promise{}, false
 }
 
+// Denies says whether a source says of itself that it does not have a trait. One that
+// says nothing is to be tried.
+func Denies(src Source, trait Trait) bool {
+	promise, told := PromiseOf(src, trait)
+	return told && !promise.Kept
+}
+
+// Ability is a source as one that has the methods of T. One that has them may still deny
+// the trait that they are for: for this place, or this server.
+func Ability[T any](src Source, trait Trait) (able T, ok bool) {
+	able, ok = src.(T)
+	return able, ok && !Denies(src, trait)
+}
+
 // Severity says how bad a Finding is.
 type Severity string
 

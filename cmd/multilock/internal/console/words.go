@@ -110,3 +110,19 @@ func Short(d time.Duration) string {
 	}
 	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
+
+// HeldBy says in words by whom a lock is held, since when, and why that counts as alive.
+func HeldBy(s source.Sighting) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "held by %s", s.Record.Holder)
+	if s.Age != source.Unknown {
+		fmt.Fprintf(&b, ", for %s", Short(s.Age))
+	}
+	if s.Silence != source.Unknown && s.Record.Heartbeat > 0 {
+		fmt.Fprintf(&b, ", last sign of life %s ago", Short(s.Silence))
+	}
+	if s.Why != "" {
+		fmt.Fprintf(&b, " (%s)", s.Why)
+	}
+	return b.String()
+}

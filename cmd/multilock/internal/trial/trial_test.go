@@ -1,62 +1,108 @@
 //go:build unix
 
-package main
+package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
+// Nothing that passes comes near the watchdog.
+const (
+	watchdog = 30 * time.Second
+	poll     = 5 * time.Millisecond
+)
+
+const (
+	joinName    = "doctor-join"
+	joinCommand = "multilock doctor --join"
+)
+
+// named has the names of the locks in these tests.
+var named = place{Spec: Spec{Name: joinName}}
+
+// openedSource is what a host opened.
+type openedSource struct {
+	locks multilock.Source
+	self  process.Identity
+}
+
 // hostIn is a host that sees the locks in a directory: a process of its own, as far
 // as the others can tell.
 func hostIn(t *testing.T, base, name string) *openedSource {
 	t.Helper()
-	self := process.Identity{Host: name, Machine: "machine-of-" + name, Boot: "boot-of-" + name, Namespace: "pid:[1]", PID: 7, Start: 1}
+	return openAs(t, base, process.Identity{Host: name, Machine: "machine-of-" + name, Boot: "boot-of-" + name, Namespace: "pid:[1]", PID: 7, Start: 1})
+}
+
+func openAs(t *testing.T, base string, self process.Identity) *openedSource {
+	t.Helper()
 	locks, err := fslock.Open(fslock.Options{Base: base, Self: self})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = locks.Close() })
-	return &openedSource{locks: locks, self: self, opt: common{base: base, group: fslock.DefaultGroup, user: "ada"}}
+	return &openedSource{locks, self}
+}
+
+// setting is what a host goes by in a trial.
+type setting struct {
+	hosts int
+	wait  time.Duration
+	pace
 }
 
 // quickly is a pace at which nobody has to wait for long.
-func quickly(hosts int) joinPace {
-	return joinPace{expect: hosts, wait: watchdog, limit: watchdog, pause: 2 * time.Millisecond, hold: 20 * time.Millisecond, turns: 3, ttl: 2 * time.Second}
+func quickly(hosts int) setting {
+	return setting{hosts, watchdog, pace{limit: watchdog, pause: 2 * time.Millisecond, hold: 20 * time.Millisecond, turns: 3, ttl: 2 * time.Second}}
 }
 
-// attended is what a host took home from a meeting.
+// on is the part of a host in a trial; here counts who is there.
+func (s setting) on(src *openedSource) (h *host, here *atomic.Int64) {
+	here = &atomic.Int64{}
+	return newHost(Spec{
+		Locks: src.locks, Name: joinName, User: "ada", Command: joinCommand, Where: "HERE",
+		Hosts: s.hosts, Wait: s.wait, Here: func(hosts int) { here.Store(int64(hosts)) },
+	}, s.pace), here
+}
+
+// attended is what a host took home from a trial.
 type attended struct {
-	*meeting
+	*host
 	err error
 }
 
-func (a attended) severities() []string { return subjects(a.findings("HERE")) }
+func (a attended) severities() []string {
+	var all []string
+	for _, f := range a.report().Findings {
+		all = append(all, string(f.Severity)+" "+f.Subject)
+	}
+	return all
+}
 
-func (a attended) text() string { return fmt.Sprint(a.findings("HERE")) }
+func (a attended) text() string { return fmt.Sprint(a.report().Findings) }
 
 // gather lets hosts meet, and returns when all have left.
-func gather(ctx context.Context, pace joinPace, hosts ...*openedSource) []attended {
+func gather(ctx context.Context, s setting, hosts ...*openedSource) []attended {
 	all := make([]attended, len(hosts))
 	var group sync.WaitGroup
 	for i, src := range hosts {
 		group.Go(func() {
-			m := &meeting{src: src, pace: pace}
-			all[i] = attended{m, m.run(ctx)}
+			h, _ := s.on(src)
+			all[i] = attended{h, h.run(ctx)}
 		})
 	}
 	group.Wait()
@@ -70,6 +116,17 @@ func hostsIn(t *testing.T, base string, names ...string) []*openedSource {
 		all = append(all, hostIn(t, base, name))
 	}
 	return all
+}
+
+func namesIn(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	names := []string{}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 // requireNothingLeft allows for the counter of the fencing numbers, and for the
@@ -92,7 +149,7 @@ func TestJoin(t *testing.T) {
 	for _, a := range gather(t.Context(), quickly(3), hostsIn(t, base, "alpha", "beta", "gamma")...) {
 		require.NoError(t, a.err)
 		require.Equal(t, []string{"fine host", "fine host", "fine join"}, a.severities(), a.text())
-		v := a.view()
+		v := a.report()
 		require.GreaterOrEqual(t, v.Turns, 3)
 		require.Len(t, v.Fences, v.Turns)
 		for _, number := range v.Fences {
@@ -105,7 +162,7 @@ func TestJoin(t *testing.T) {
 			require.GreaterOrEqual(t, h.Turns, 3)
 			require.False(t, h.SameHost)
 			require.NotNil(t, h.Clock)
-			require.NotEqual(t, a.src.self.Host, h.Host)
+			require.NotEqual(t, a.self().Host, h.Host)
 		}
 	}
 	requireNothingLeft(t, base)
@@ -117,13 +174,15 @@ func TestJoinWhereThereIsNothingButLocks(t *testing.T) {
 	base := t.TempDir()
 	hosts := hostsIn(t, base, "alpha", "beta")
 	for _, src := range hosts {
-		src.locks = bare{src.locks.(*fslock.Source)}
+		b := numbering(func() uint64 { return 0 })
+		b.Source = src.locks
+		src.locks = b
 	}
 	for _, a := range gather(t.Context(), quickly(2), hosts...) {
 		require.NoError(t, a.err)
 		require.Equal(t, []string{"fine host", "fine join"}, a.severities(), a.text())
-		require.Empty(t, a.view().Fences)
-		require.Nil(t, a.view().Hosts[0].Clock)
+		require.Empty(t, a.report().Fences)
+		require.Nil(t, a.report().Hosts[0].Clock)
 	}
 	require.Empty(t, namesIn(t, filepath.Join(base, ".locks")))
 }
@@ -135,7 +194,8 @@ func TestJoinInDifferentPlaces(t *testing.T) {
 	pace.wait = 50 * time.Millisecond
 	one, other := t.TempDir(), t.TempDir()
 	for _, a := range gather(t.Context(), pace, hostIn(t, one, "alpha"), hostIn(t, other, "beta")) {
-		require.ErrorAs(t, a.err, new(*joinError))
+		require.NoError(t, a.err)
+		require.True(t, a.report().Open)
 		require.Equal(t, []string{"unusable join"}, a.severities())
 		require.Contains(t, a.text(), "no other host showed up in 50ms; this host looks at HERE")
 	}
@@ -166,10 +226,7 @@ func TestJoinOfRelatives(t *testing.T) {
 			alpha := hostIn(t, base, "alpha")
 			twin := alpha.self
 			twin.PID, twin.Boot, twin.Namespace = 8, boot, "pid:[2]"
-			locks, err := fslock.Open(fslock.Options{Base: base, Self: twin})
-			require.NoError(t, err)
-			defer locks.Close()
-			for _, a := range gather(t.Context(), quickly(2), alpha, &openedSource{locks: locks, self: twin, opt: alpha.opt}) {
+			for _, a := range gather(t.Context(), quickly(2), alpha, openAs(t, base, twin)) {
 				require.NoError(t, a.err)
 				require.Equal(t, []string{"warning host", "fine join"}, a.severities(), a.text())
 				require.Contains(t, a.text(), what)
@@ -194,7 +251,7 @@ func TestJoinOutlivesAParticipant(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	pace := quickly(3)
-	deadIn(t, hostIn(t, base, "gamma"), pace.ttl, seatName(1), joinName)
+	deadIn(t, hostIn(t, base, "gamma"), pace.ttl, named.seatName(1), joinName)
 	for _, a := range gather(t.Context(), pace, hostsIn(t, base, "alpha", "beta")...) {
 		require.NoError(t, a.err)
 		require.ElementsMatch(t, []string{"warning host", "fine host", "fine join"}, a.severities(), a.text())
@@ -208,7 +265,7 @@ func TestJoinWithADeadOneOnly(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	pace := quickly(2)
-	deadIn(t, hostIn(t, base, "gamma"), pace.ttl, seatName(1))
+	deadIn(t, hostIn(t, base, "gamma"), pace.ttl, named.seatName(1))
 	a := gather(t.Context(), pace, hostIn(t, base, "alpha"))[0]
 	require.NoError(t, a.err)
 	require.Equal(t, []string{"warning host", "unusable join"}, a.severities(), a.text())
@@ -216,17 +273,17 @@ func TestJoinWithADeadOneOnly(t *testing.T) {
 	requireNothingLeft(t, base)
 }
 
-// What was left by a meeting of which nobody lives any more is in nobody's way, and
+// What was left by a trial of which nobody lives any more is in nobody's way, and
 // is cleared away. Other locks are nobody's business here.
 func TestJoinAfterAMeetingThatDied(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	pace := quickly(2)
 	dead := hostIn(t, base, "omega")
-	deadIn(t, dead, 100*time.Millisecond, seatName(1), markName(1, toldMark), markName(1, readMark), seatName(9), joinName)
-	require.NoError(t, os.Mkdir(filepath.Join(base, ".locks", seatName(4)), 0o700)) // what a release may leave
+	deadIn(t, dead, 100*time.Millisecond, named.seatName(1), named.markName(1, toldMark), named.markName(1, readMark), named.seatName(9), joinName)
+	require.NoError(t, os.Mkdir(filepath.Join(base, ".locks", named.seatName(4)), 0o700)) // what a release may leave
 	require.Eventually(t, func() bool {
-		seen, err := multilock.Inspect(t.Context(), dead.locks, markName(1, toldMark), multilock.Patience{})
+		seen, err := multilock.Inspect(t.Context(), dead.locks, named.markName(1, toldMark), multilock.Patience{})
 		return err == nil && seen.State != multilock.StateHeld
 	}, watchdog, poll, "else nobody would take that seat")
 	others := []string{"doctor-join-", "doctor-join-1-x", "doctor-join-x", "doctor-joiner", "nightly"}
@@ -247,20 +304,21 @@ func TestJoinIsInterrupted(t *testing.T) {
 	pace := quickly(2)
 	pace.hold = watchdog / 2 // it is interrupted in the first turn
 	done := make(chan attended)
-	m := &meeting{src: hostIn(t, base, "alpha"), pace: pace}
-	go func() { done <- attended{m, m.run(ctx)} }()
+	h, _ := pace.on(hostIn(t, base, "alpha"))
+	go func() { done <- attended{h, h.run(ctx)} }()
 	beta := hostIn(t, base, "beta")
-	deadIn(t, beta, time.Hour, seatName(2)) // alpha waits for nobody else
+	deadIn(t, beta, time.Hour, named.seatName(2)) // alpha waits for nobody else
 	look := func() source.State {
 		seen, err := multilock.Inspect(t.Context(), beta.locks, joinName, multilock.Patience{})
 		require.NoError(t, err)
 		return seen.State
 	}
 	require.Eventually(t, func() bool { return look() == multilock.StateHeld }, watchdog, poll)
-	interrupt(console.Signalled(syscall.SIGINT))
+	interrupted := errors.New("interrupted")
+	interrupt(interrupted)
 	a := <-done
-	require.ErrorAs(t, a.err, new(*console.SignalError))
-	require.Equal(t, []string{seatName(2)}, namesIn(t, filepath.Join(base, ".locks")))
+	require.ErrorIs(t, a.err, interrupted)
+	require.Equal(t, []string{named.seatName(2)}, namesIn(t, filepath.Join(base, ".locks")))
 }
 
 // One that leaves early is missed by the others.
@@ -268,16 +326,17 @@ func TestJoinIsLeft(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	beta := hostIn(t, base, "beta")
-	lock, err := multilock.TryAcquire(t.Context(), beta.locks, seatName(5), multilock.Options{})
+	lock, err := multilock.TryAcquire(t.Context(), beta.locks, named.seatName(5), multilock.Options{})
 	require.NoError(t, err)
-	m := &meeting{src: hostIn(t, base, "alpha"), pace: quickly(2)}
-	m.pace.turns = 1000 // it does not come to an end by itself
+	pace := quickly(2)
+	pace.turns = 1000 // it does not come to an end by itself
+	h, here := pace.on(hostIn(t, base, "alpha"))
 	done := make(chan error)
-	go func() { done <- m.run(t.Context()) }()
-	require.Eventually(t, func() bool { return m.seated.Load() == 2 }, watchdog, poll)
+	go func() { done <- h.run(t.Context()) }()
+	require.Eventually(t, func() bool { return here.Load() == 2 }, watchdog, poll)
 	require.NoError(t, lock.Release(t.Context()))
 	require.NoError(t, <-done)
-	a := attended{meeting: m}
+	a := attended{host: h}
 	require.Equal(t, []string{"warning host", "unusable join"}, a.severities())
 	require.Contains(t, a.text(), "beta pid 7: it left before it had its turns")
 }
@@ -287,14 +346,14 @@ func TestJoinWithoutASeat(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	other := hostIn(t, base, "beta")
-	m := &meeting{src: hostIn(t, base, "alpha"), pace: quickly(2)}
+	h, here := quickly(2).on(hostIn(t, base, "alpha"))
 	done := make(chan error)
-	go func() { done <- m.run(t.Context()) }()
-	require.Eventually(t, func() bool { return m.seated.Load() == 1 }, watchdog, poll)
-	_, err := multilock.Break(t.Context(), other.locks, seatName(1), multilock.Want{Alive: true})
+	go func() { done <- h.run(t.Context()) }()
+	require.Eventually(t, func() bool { return here.Load() == 1 }, watchdog, poll)
+	_, err := multilock.Break(t.Context(), other.locks, named.seatName(1), multilock.Want{Alive: true})
 	require.NoError(t, err)
-	require.ErrorAs(t, <-done, new(*joinError))
-	a := attended{meeting: m}
+	require.NoError(t, <-done)
+	a := attended{host: h}
 	require.Equal(t, []string{"unusable join"}, a.severities())
 	require.Contains(t, a.text(), "this host fell out of the trial: lock \"doctor-join-1\" is lost")
 }
@@ -303,12 +362,11 @@ func TestJoinWithoutASeat(t *testing.T) {
 // was not safe.
 func TestJoinJudgesALostTurn(t *testing.T) {
 	t.Parallel()
-	m := &meeting{pace: quickly(2)}
-	require.ErrorAs(t, m.lostTurn(&multilock.LostError{Silence: time.Hour}), new(*joinError))
-	require.ErrorAs(t, m.lostTurn(&multilock.LostError{Silence: time.Hour, Err: os.ErrNotExist}), new(*joinError))
-	require.Empty(t, m.harm)
-	require.NoError(t, m.lostTurn(&multilock.LostError{Silence: time.Second, Err: os.ErrNotExist}))
-	require.Len(t, m.harm, 1)
+	h, _ := quickly(2).on(&openedSource{})
+	for _, why := range []error{nil, os.ErrNotExist} {
+		require.ErrorAs(t, h.turns.lost(&multilock.LostError{Silence: time.Hour, Err: why}), new(*noResult))
+	}
+	require.ErrorAs(t, h.turns.lost(&multilock.LostError{Silence: time.Second, Err: os.ErrNotExist}), new(*unsafeError))
 }
 
 // What cannot be understood is told, and kept away from.
@@ -316,15 +374,15 @@ func TestJoinBesideForeignBytes(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	hosts := hostsIn(t, base, "alpha", "beta")
-	foreign := filepath.Join(base, ".locks", seatName(1))
+	foreign := filepath.Join(base, ".locks", named.seatName(1))
 	require.NoError(t, os.MkdirAll(foreign, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(foreign, seatName(1)+".locked"), []byte("\x00torn"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(foreign, named.seatName(1)+".locked"), []byte("\x00torn"), 0o600))
 	for _, a := range gather(t.Context(), quickly(2), hosts...) {
 		require.NoError(t, a.err)
 		require.Equal(t, []string{"fine host", "warning join", "fine join"}, a.severities(), a.text())
 		require.Contains(t, a.text(), "somebody who cannot be told took part: doctor-join-1: ")
 	}
-	require.Equal(t, []string{seatName(1)}, namesIn(t, filepath.Join(base, ".locks")))
+	require.Equal(t, []string{named.seatName(1)}, namesIn(t, filepath.Join(base, ".locks")))
 }
 
 // Somebody else who has the lock that all want is named.
@@ -373,29 +431,39 @@ func TestJoinOfMany(t *testing.T) {
 
 func TestAccounts(t *testing.T) {
 	t.Parallel()
-	behind := -3 * time.Millisecond
-	for _, a := range []account{{}, {Harm: true}, {Turns: 3, Fences: []uint64{4, 5, 1 << 60}}, {Turns: 1, Clock: &behind, Fences: []uint64{7}}} {
-		require.Equal(t, &a, parseAccount(a.String()))
-		for n := range len(a.String()) {
-			require.True(t, parseAccount(a.String()[:n]).Garbled, "cut off after %d bytes", n)
+	behind := -.003
+	for _, a := range []Account{{Fences: []uint64{}}, {Turns: 3, Fences: []uint64{4, 5, 1 << 60}}, {Turns: 1, Clock: &behind, Fences: []uint64{7}}} {
+		for _, harm := range []bool{false, true} {
+			text := a.text(joinCommand, harm)
+			told, unsafe, ok := parseAccount(text, joinCommand)
+			require.True(t, ok)
+			require.Equal(t, a, told)
+			require.Equal(t, harm, unsafe)
+			for n := range len(text) {
+				_, _, ok := parseAccount(text[:n], joinCommand)
+				require.False(t, ok, "cut off after %d bytes", n)
+			}
 		}
 	}
-	for _, text := range []string{"make", joinCommand + ": turns=x end", joinCommand + ": fence=-1 end", joinCommand + ": clock=1 end", joinCommand + ": later=1 end"} {
-		require.True(t, parseAccount(text).Garbled, text)
+	for _, text := range []string{"make", `["x",1,null,[]]`, "[false,1,null,[-1]]", `[false,1,"1s",[]]`, "[false,1,null]", "[false,1,null,[],1]", "[false,1,null,[]]..."} {
+		told, unsafe, ok := parseAccount(joinCommand+": "+text, joinCommand)
+		require.False(t, ok, text)
+		require.False(t, unsafe)
+		require.Equal(t, Account{Fences: []uint64{}}, told)
 	}
 }
 
 func TestSeats(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"doctor-join", "doctor-join-", "doctor-join-0", "doctor-join-01", "doctor-join--1", "doctor-join-1-", "doctor-join-1-x", "doctor-join-1-told-x", "doctor-join-1001", "doctor-join-1 "} {
-		_, _, ok := cutSeat(name)
+		_, _, ok := named.cutSeat(name)
 		require.False(t, ok, name)
 	}
-	for _, name := range []string{seatName(1), seatName(maxSeats), markName(12, toldMark), markName(3, readMark)} {
-		seat, mark, ok := cutSeat(name)
+	for _, name := range []string{named.seatName(1), named.seatName(maxSeats), named.markName(12, toldMark), named.markName(3, readMark)} {
+		seat, mark, ok := named.cutSeat(name)
 		require.True(t, ok, name)
-		if again := seatName(seat); mark != "" {
-			require.Equal(t, name, markName(seat, mark))
+		if again := named.seatName(seat); mark != "" {
+			require.Equal(t, name, named.markName(seat, mark))
 		} else {
 			require.Equal(t, name, again)
 		}
@@ -407,15 +475,15 @@ func TestJoinDistrustsMarksOfOthers(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	alpha, omega := hostIn(t, base, "alpha"), hostIn(t, base, "omega")
-	name := markName(1, toldMark)
+	name := named.markName(1, toldMark)
 	deadIn(t, omega, time.Hour, name)
-	m := &meeting{src: hostIn(t, base, "beta"), pace: quickly(2)}
+	h, _ := quickly(2).on(hostIn(t, base, "beta"))
 	for _, holder := range []*openedSource{alpha, omega} {
 		p := &peer{seat: 1, holder: multilock.Holder{Identity: holder.self}}
-		told, err := m.hasMark(t.Context(), p, []string{name}, toldMark)
+		told, err := h.others.hasMark(t.Context(), p, []string{name}, toldMark)
 		require.NoError(t, err)
 		require.Equal(t, holder == omega, told != nil)
-		told, err = m.hasMark(t.Context(), p, []string{seatName(1)}, toldMark)
+		told, err = h.others.hasMark(t.Context(), p, []string{named.seatName(1)}, toldMark)
 		require.NoError(t, err)
 		require.Nil(t, told)
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package trial
 
 import (
 	"context"
@@ -47,36 +47,36 @@ func (o privateObserver) Break(context.Context) error {
 }
 
 // The seat of another user who died is left alone: there are more, and nobody is to be
-// kept from a meeting by what only its owner may clear away.
+// kept from a trial by what only its owner may clear away.
 func TestJoinBesideADeadUsersSeat(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	pace := quickly(2)
 	dead := hostIn(t, base, "omega")
-	deadIn(t, dead, 100*time.Millisecond, seatName(1))
+	deadIn(t, dead, 100*time.Millisecond, named.seatName(1))
 	require.Eventually(t, func() bool {
-		seen, err := multilock.Inspect(t.Context(), dead.locks, seatName(1), multilock.Patience{})
+		seen, err := multilock.Inspect(t.Context(), dead.locks, named.seatName(1), multilock.Patience{})
 		return err == nil && seen.State != multilock.StateHeld
 	}, watchdog, poll)
 	hosts := hostsIn(t, base, "alpha", "beta")
 	for _, src := range hosts {
-		src.locks = private{src.locks, map[string]bool{seatName(1): true}}
+		src.locks = private{src.locks, map[string]bool{named.seatName(1): true}}
 	}
 	for _, a := range gather(t.Context(), pace, hosts...) {
 		require.NoError(t, a.err)
-		require.Greater(t, a.place, 1)
+		require.Greater(t, a.seat.number, 1)
 		require.Equal(t, "fine join", a.severities()[len(a.severities())-1], a.text())
 	}
-	require.Equal(t, []string{seatName(1)}, namesIn(t, filepath.Join(base, ".locks")), "all else is tidied up")
+	require.Equal(t, []string{named.seatName(1)}, namesIn(t, filepath.Join(base, ".locks")), "all else is tidied up")
 }
 
 // A permission that is missing altogether is an error, and not a seat that is taken.
 func TestJoinWhereNothingMayBeTaken(t *testing.T) {
 	t.Parallel()
 	src := hostIn(t, t.TempDir(), "alpha")
-	src.locks = private{src.locks, map[string]bool{seatName(1): true}}
-	m := &meeting{src: src, pace: quickly(2)}
-	require.ErrorIs(t, m.run(t.Context()), fs.ErrPermission)
+	src.locks = private{src.locks, map[string]bool{named.seatName(1): true}}
+	h, _ := quickly(2).on(src)
+	require.ErrorIs(t, h.run(t.Context()), fs.ErrPermission)
 }
 
 // What a host learns from what the others told comes after it has told its own: its
@@ -85,16 +85,20 @@ func TestJoinPassesOnWhatItLearnsLast(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	src := hostIn(t, base, "alpha")
-	m := &meeting{src: src, pace: quickly(2), place: 1, turns: 1, fences: []uint64{7}}
-	m.peers = []*peer{{account: &account{Turns: 1, Fences: []uint64{7}}}}
-	require.NoError(t, m.tell(t.Context()))
-	require.NoError(t, m.reply(t.Context()))
-	defer m.leave()
-	told := func(mark string) *account {
-		seen, err := multilock.Inspect(t.Context(), src.locks, markName(1, mark), multilock.Patience{})
+	h, _ := quickly(2).on(src)
+	h.seat.number, h.turns.had, h.turns.fences = 1, 1, []uint64{7}
+	h.others.peers = []*peer{{Host: Host{Account: Account{Turns: 1, Fences: []uint64{7}}}}}
+	require.NoError(t, h.mark(t.Context(), toldMark))
+	h.compare()
+	require.NoError(t, h.mark(t.Context(), readMark))
+	defer h.seat.leave()
+	told := func(mark string) bool {
+		seen, err := multilock.Inspect(t.Context(), src.locks, named.markName(1, mark), multilock.Patience{})
 		require.NoError(t, err)
-		return parseAccount(seen.Record.Holder.Command)
+		_, harm, ok := parseAccount(seen.Record.Holder.Command, joinCommand)
+		require.True(t, ok)
+		return harm
 	}
-	require.False(t, told(toldMark).Harm)
-	require.True(t, told(readMark).Harm)
+	require.False(t, told(toldMark))
+	require.True(t, told(readMark))
 }

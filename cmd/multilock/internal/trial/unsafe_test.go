@@ -1,0 +1,189 @@
+//go:build unix
+
+package trial
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
+)
+
+// bent is a source that goes wrong in one way, as filesystems should not.
+type bent struct {
+	multilock.Source
+	own   func(name string) string                                                      // the lock for which it takes a name
+	tried func(wanted source.Record, got source.Lease, err error) (source.Lease, error) // what becomes of an attempt
+}
+
+func (b bent) lock(name string) string {
+	if b.own != nil {
+		return b.own(name)
+	}
+	return name
+}
+
+func (b bent) Observe(ctx context.Context, name string, patience multilock.Patience) (source.Observer, error) {
+	return b.Source.Observe(ctx, b.lock(name), patience)
+}
+
+func (b bent) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
+	c, err := b.Source.Contend(ctx, b.lock(name), claim, patience)
+	if err != nil || b.tried == nil {
+		return c, err
+	}
+	return bentContender{c, b, source.Record{Name: name, Token: "granted", Claim: claim}}, nil
+}
+
+type bentContender struct {
+	source.Contender
+	bent   bent
+	wanted source.Record
+}
+
+func (c bentContender) Try(ctx context.Context) (source.Lease, error) {
+	lease, err := c.Contender.Try(ctx)
+	return c.bent.tried(c.wanted, lease, err)
+}
+
+// granted is a lease of a lock that somebody else has.
+type granted struct {
+	source.Lease
+	record source.Record
+}
+
+func (granted) Since() boottime.Instant       { return boottime.Now() }
+func (g granted) Record() source.Record       { return g.record }
+func (granted) Renew(context.Context) error   { return nil }
+func (granted) Release(context.Context) error { return nil }
+func (granted) Close() error                  { return nil }
+
+func (granted) Fence(context.Context) (uint64, error) { return 0, multilock.ErrUnsupported }
+
+// requireUnsafe requires that all say so, and that each of the texts was said by one.
+func requireUnsafe(t *testing.T, all []attended, texts ...string) {
+	t.Helper()
+	said := ""
+	for _, a := range all {
+		require.NotContains(t, a.severities(), "fine join", a.text())
+		require.Contains(t, a.text(), string(source.SeverityUnusable))
+		said += a.text()
+	}
+	for _, text := range texts {
+		require.Contains(t, said, text)
+	}
+}
+
+// bend has two hosts use such a source.
+func bend(t *testing.T, how func(host string, src multilock.Source) bent) []*openedSource {
+	t.Helper()
+	hosts := hostsIn(t, t.TempDir(), "alpha", "beta")
+	for _, src := range hosts {
+		b := how(src.self.Host, src.locks)
+		b.Source = src.locks
+		src.locks = b
+	}
+	return hosts
+}
+
+func TestJoinWhereEverybodyIsGrantedALock(t *testing.T) {
+	t.Parallel()
+	for what, only := range map[string]string{"any lock": "", "the lock that all want": joinName} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			all := gather(t.Context(), quickly(2), bend(t, func(string, multilock.Source) bent {
+				return bent{tried: func(wanted source.Record, got source.Lease, err error) (source.Lease, error) {
+					if errors.Is(err, multilock.ErrHeld) && (only == "" || wanted.Name == only) {
+						return granted{record: wanted}, nil
+					}
+					return got, err
+				}}
+			})...)
+			requireUnsafe(t, all, "locks are NOT SAFE here: this host was given the lock", "it has seen that locks are NOT SAFE here")
+		})
+	}
+}
+
+// Each host has a lock of its own under the name that all want, as where each sees its
+// own copy for a while. Each turn looks good, and nobody is ever kept out.
+func TestJoinWhereEachHasItsOwn(t *testing.T) {
+	t.Parallel()
+	pace := quickly(2)
+	pace.limit = time.Second
+	all := gather(t.Context(), pace, bend(t, func(host string, _ multilock.Source) bent {
+		return bent{own: func(name string) string {
+			if name == joinName {
+				return name + "-of-" + host
+			}
+			return name
+		}}
+	})...)
+	requireUnsafe(t, all, " pid 7 never kept this host out") // the other one may see that one leave first
+}
+
+// numbered is a lease with wrong fencing numbers; 0 stands for a source without such.
+type numbered struct {
+	source.Lease
+	next func() uint64
+}
+
+func (n numbered) Fence(context.Context) (uint64, error) {
+	number := n.next()
+	if number == 0 {
+		return 0, multilock.ErrUnsupported
+	}
+	return number, nil
+}
+
+// numbering gives each lease the next of these numbers.
+func numbering(next func() uint64) bent {
+	return bent{tried: func(_ source.Record, got source.Lease, err error) (source.Lease, error) {
+		return numbered{got, next}, err
+	}}
+}
+
+// Two hosts that draw the same numbers do not see the same files, or saw them at
+// the same time.
+func TestJoinWhereNumbersRepeat(t *testing.T) {
+	t.Parallel()
+	all := gather(t.Context(), quickly(2), bend(t, func(string, multilock.Source) bent {
+		var own uint64
+		return numbering(func() uint64 { own++; return own })
+	})...)
+	for _, a := range all {
+		require.Contains(t, a.severities(), "unusable join")
+		require.Regexp(t, `a turn of this host and one of (alpha|beta) pid 7 had the same fencing number 1:`, a.text())
+	}
+}
+
+func TestJoinWhereNumbersDoNotGrow(t *testing.T) {
+	t.Parallel()
+	number := uint64(100)
+	hosts := bend(t, func(host string, _ multilock.Source) bent {
+		if host == "beta" {
+			return bent{}
+		}
+		return numbering(func() uint64 { number--; return number })
+	})
+	requireUnsafe(t, gather(t.Context(), quickly(2), hosts...), "numbers of this host's turns do not grow: 98 came after 99", "it has seen that locks are NOT SAFE here")
+}
+
+// A source that loses the lock that all want while it is held.
+func TestJoinWhereLocksGetLost(t *testing.T) {
+	t.Parallel()
+	all := gather(t.Context(), quickly(2), bend(t, func(_ string, src multilock.Source) bent {
+		return bent{tried: func(wanted source.Record, got source.Lease, err error) (source.Lease, error) {
+			if err == nil && wanted.Name == joinName {
+				_, err = multilock.Break(t.Context(), src, joinName, multilock.Want{Alive: true})
+			}
+			return got, err
+		}}
+	})...)
+	requireUnsafe(t, all, "the lock was taken away from this host while it held it")
+}
