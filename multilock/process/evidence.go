@@ -1,6 +1,11 @@
 package process
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
 
 // Life is what is known about a process or a process group.
 type Life int
@@ -42,4 +47,13 @@ type Evidence struct {
 
 func evidence(life Life, format string, args ...any) Evidence {
 	return Evidence{Life: life, Why: fmt.Sprintf(format, args...)}
+}
+
+// printable returns a name as it is if it can stand in a message, and quoted if
+// not: names are data of others and may hold line feeds or escape sequences.
+func printable(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.QuoteToASCII(name)
+	}
+	return name
 }

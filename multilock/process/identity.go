@@ -1,9 +1,25 @@
+// Package process says who a process is and whether it still lives.
+//
+// A pid alone names nobody: the number is handed out again, it means different
+// processes in different pid namespaces, and after a reboot it starts over. An
+// [Identity] adds what is needed to tell all of those apart, and a judgement
+// is only made where it can be proved; in every other case the answer is
+// [Unknown], or [Alive] when something of that number is there and nothing
+// proves that it is somebody else.
+//
+// On Linux everything comes from /proc, kill(2) with signal 0 and
+// pidfd_open(2). Elsewhere it comes from gopsutil, and the limits of that are
+// written at each field. No signal is ever delivered to anybody.
 package process
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 )
 
 // ErrNotFound is returned when no process, or no process group, has the number
@@ -86,4 +102,27 @@ func here() (Identity, error) {
 		Boot:      bootID(machine),
 		Namespace: namespace(),
 	}, nil
+}
+
+// machineHashBytes is enough to tell the machines of a cluster apart: among ten
+// thousand, the chance that two share a hash is about 3 in 10^12.
+const machineHashBytes = 8
+
+// hashMachineID derives an id for this program alone. machine-id(5) asks not to
+// expose the id itself and to hash it with a key of the application's own;
+// like sd_id128_get_machine_app_specific(3) this is an HMAC-SHA256 with the
+// machine's id as the key.
+func hashMachineID(raw string) string {
+	if !isMachineID(raw) {
+		return ""
+	}
+	mac := hmac.New(sha256.New, []byte(raw))
+	mac.Write([]byte("github.com/multilock/go process identity"))
+	return hex.EncodeToString(mac.Sum(nil)[:machineHashBytes])
+}
+
+// isMachineID refuses what many machines have in common: nothing, zeros, and
+// the word that stands in /etc/machine-id of an image until its first boot.
+func isMachineID(raw string) bool {
+	return raw != "uninitialized" && strings.Trim(raw, "0-") != ""
 }

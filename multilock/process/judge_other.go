@@ -2,6 +2,11 @@
 
 package process
 
+import (
+	"context"
+	"runtime"
+)
+
 func judgePID(pid int, start uint64) Evidence {
 	present, err := exists(pid)
 	switch {
@@ -25,4 +30,14 @@ func otherStart(recorded, found uint64) bool {
 		return false
 	}
 	return distance(recorded, found) > startSlack
+}
+
+func judgeJob(string, uint64) Evidence {
+	return evidence(Unknown, "%s does not show what belongs to its job", runtime.GOOS)
+}
+
+// await has nothing to sleep on: kqueue(2) and process handles would do, but
+// need a thread or a poller of their own for each system.
+func (id Identity) await(ctx context.Context, self Identity) error {
+	return id.poll(ctx, self)
 }
