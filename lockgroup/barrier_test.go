@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -27,11 +28,11 @@ func wait(t *testing.T, p source.Group, opt lockgroup.BarrierOptions) (lockgroup
 
 func TestBarrierOpensWhenNothingIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		p.hold("a", alive("node1"))
-		p.hold("b", alive("node2"))
-		after(time.Minute, func() { p.release("a") })
-		after(10*time.Minute, func() { p.release("b") })
+		p := grouptest.NewPlace()
+		p.Hold("a", grouptest.Alive("node1"))
+		p.Hold("b", grouptest.Alive("node2"))
+		time.AfterFunc(time.Minute, func() { p.Release("a") })
+		time.AfterFunc(10*time.Minute, func() { p.Release("b") })
 		start := time.Now()
 		report, err := wait(t, p, lockgroup.BarrierOptions{})
 		require.NoError(t, err)
@@ -45,23 +46,23 @@ func TestBarrierOpensWhenNothingIsHeld(t *testing.T) {
 // A poll is one request. Looks at the holders come rarely.
 func TestPollsOfABarrierAreCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		p.hold("a", alive("node1"))
-		after(10*time.Minute, func() { p.release("a") })
+		p := grouptest.NewPlace()
+		p.Hold("a", grouptest.Alive("node1"))
+		time.AfterFunc(10*time.Minute, func() { p.Release("a") })
 		_, err := wait(t, p, lockgroup.BarrierOptions{})
 		require.NoError(t, err)
-		require.Greater(t, p.count("vacant"), 600)
-		require.LessOrEqual(t, p.count("names"), 25)
-		require.LessOrEqual(t, p.count("look"), 25)
-		require.LessOrEqual(t, p.count("wake"), 25)
-		require.Zero(t, p.count("result")+p.count("results")+p.count("revision"))
+		require.Greater(t, p.Count("vacant"), 600)
+		require.LessOrEqual(t, p.Count("names"), 25)
+		require.LessOrEqual(t, p.Count("look"), 25)
+		require.LessOrEqual(t, p.Count("wake"), 25)
+		require.Zero(t, p.Count("result")+p.Count("results")+p.Count("revision"))
 	})
 }
 
 func TestBarrierPassesAtOnceIfNothingWasStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		_, err := wait(t, newPlace(), lockgroup.BarrierOptions{})
+		_, err := wait(t, grouptest.NewPlace(), lockgroup.BarrierOptions{})
 		require.NoError(t, err)
 		require.Equal(t, start, time.Now())
 	})
@@ -70,10 +71,10 @@ func TestBarrierPassesAtOnceIfNothingWasStarted(t *testing.T) {
 // Jobs that are just being started are waited for by a barrier that settles.
 func TestBarrierSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
+		p := grouptest.NewPlace()
 		start := time.Now()
-		after(4*time.Second, func() { p.hold("a", alive("node1")) })
-		after(time.Minute, func() { p.release("a") })
+		time.AfterFunc(4*time.Second, func() { p.Hold("a", grouptest.Alive("node1")) })
+		time.AfterFunc(time.Minute, func() { p.Release("a") })
 		_, err := wait(t, p, lockgroup.BarrierOptions{Settle: 5 * time.Second})
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, time.Since(start), time.Minute)
@@ -90,20 +91,20 @@ func TestBarrierSettles(t *testing.T) {
 // locks in the group are nobody's concern.
 func TestBarrierForMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		p.hold("other", alive("node9"))
-		p.commit(failed("other", true))
+		p := grouptest.NewPlace()
+		p.Hold("other", grouptest.Alive("node9"))
+		p.Commit(grouptest.Failed("other", true))
 		for i, name := range []string{"a", "b", "c"} {
-			after(time.Duration(i+1)*time.Minute, func() { p.commit(succeeded(name)) })
+			time.AfterFunc(time.Duration(i+1)*time.Minute, func() { p.Commit(grouptest.Succeeded(name)) })
 		}
 		start := time.Now()
 		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b", "c", "b"}})
 		require.NoError(t, err)
 		require.Equal(t, lockgroup.Report{Done: 3}, report)
 		require.GreaterOrEqual(t, time.Since(start), 3*time.Minute)
-		require.Zero(t, p.count("vacant"))
-		require.LessOrEqual(t, p.count("results"), 8, "they are listed when they changed, and once more")
-		require.Equal(t, 3, p.count("result"), "what is final is read once")
+		require.Zero(t, p.Count("vacant"))
+		require.LessOrEqual(t, p.Count("results"), 8, "they are listed when they changed, and once more")
+		require.Equal(t, 3, p.Count("result"), "what is final is read once")
 	})
 }
 
@@ -111,13 +112,13 @@ func TestBarrierForMembers(t *testing.T) {
 // found all the same.
 func TestBarrierSeesAResultThatLeftNoStamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		after(time.Minute, func() { p.commit(succeeded("a")) })
-		after(time.Minute+multilock.DefaultPoll+time.Millisecond, func() {
-			p.commit(succeeded("b"))
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.rev-- // within one tick of the server's clock
+		p := grouptest.NewPlace()
+		time.AfterFunc(time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
+		time.AfterFunc(time.Minute+multilock.DefaultPoll+time.Millisecond, func() {
+			p.Commit(grouptest.Succeeded("b"))
+			p.Mu.Lock()
+			defer p.Mu.Unlock()
+			p.Rev-- // within one tick of the server's clock
 		})
 		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b"}})
 		require.NoError(t, err)
@@ -128,10 +129,10 @@ func TestBarrierSeesAResultThatLeftNoStamp(t *testing.T) {
 // An expected number counts when that many are done and nothing is held any more.
 func TestBarrierForANumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		after(time.Minute, func() { p.commit(succeeded("a")) })
-		after(2*time.Minute, func() { p.commit(succeeded("b")); p.hold("late", alive("node1")) })
-		after(5*time.Minute, func() { p.release("late") })
+		p := grouptest.NewPlace()
+		time.AfterFunc(time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
+		time.AfterFunc(2*time.Minute, func() { p.Commit(grouptest.Succeeded("b")); p.Hold("late", grouptest.Alive("node1")) })
+		time.AfterFunc(5*time.Minute, func() { p.Release("late") })
 		start := time.Now()
 		report, err := wait(t, p, lockgroup.BarrierOptions{Expect: 2})
 		require.NoError(t, err)
@@ -143,16 +144,16 @@ func TestBarrierForANumber(t *testing.T) {
 // A failure is final or it is not: a job that is to be tried again is waited for.
 func TestBarrierNamesTheFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		p.commit(failed("a", false))
-		p.commit(failed("b", true))
-		p.commit(multilock.Result{Name: "c", Foreign: "bytes that nobody can read"})
-		after(time.Minute, func() { p.commit(succeeded("a")) })
+		p := grouptest.NewPlace()
+		p.Commit(grouptest.Failed("a", false))
+		p.Commit(grouptest.Failed("b", true))
+		p.Commit(multilock.Result{Name: "c", Foreign: "bytes that nobody can read"})
+		time.AfterFunc(time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
 		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b", "c"}})
 		require.ErrorIs(t, err, lockgroup.ErrNotDone)
 		require.Equal(t, 1, report.Done)
 		require.Len(t, report.Failed, 2)
-		require.Equal(t, failed("b", true), report.Failed[0])
+		require.Equal(t, grouptest.Failed("b", true), report.Failed[0])
 		require.Equal(t, "bytes that nobody can read", report.Failed[1].Foreign)
 	})
 }
@@ -161,9 +162,9 @@ func TestBarrierNamesTheFailed(t *testing.T) {
 // words are those of the end, not of the last rare look.
 func TestBarrierSaysWhatItWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		p.commit(succeeded("a"))
-		after(59*time.Minute+59*time.Second, func() { p.hold("b", alive("node2")) })
+		p := grouptest.NewPlace()
+		p.Commit(grouptest.Succeeded("a"))
+		time.AfterFunc(59*time.Minute+59*time.Second, func() { p.Hold("b", grouptest.Alive("node2")) })
 		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b", "c"}})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, []string{"b", "c"}, report.Missing)
@@ -174,8 +175,8 @@ func TestBarrierSaysWhatItWaitedFor(t *testing.T) {
 
 func TestBarrierCountsWhatIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		p.commit(succeeded("a"))
+		p := grouptest.NewPlace()
+		p.Commit(grouptest.Succeeded("a"))
 		report, err := wait(t, p, lockgroup.BarrierOptions{Expect: 3})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 2, report.Short)
@@ -185,12 +186,12 @@ func TestBarrierCountsWhatIsShort(t *testing.T) {
 // A source that does not answer keeps nobody from giving up.
 func TestBarrierEndsThoughTheSourceHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, never := newPlace(), make(chan struct{})
-		p.hang = never
+		p, never := grouptest.NewPlace(), make(chan struct{})
+		p.Hang = never
 		defer close(never)
 		stop := errors.New("interrupted")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		after(time.Minute, func() { cancel(stop) })
+		time.AfterFunc(time.Minute, func() { cancel(stop) })
 		b, err := lockgroup.NewBarrier(p, lockgroup.BarrierOptions{})
 		require.NoError(t, err)
 		_, err = b.Wait(ctx)
@@ -202,9 +203,9 @@ func TestBarrierReportsWhatTheSourceSays(t *testing.T) {
 	for _, call := range []string{"vacant", "names"} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, broken := newPlace(), errors.New("input/output error")
-				p.hold("a", alive("node1"))
-				p.failing(call, broken)
+				p, broken := grouptest.NewPlace(), errors.New("input/output error")
+				p.Hold("a", grouptest.Alive("node1"))
+				p.Fail(call, broken)
 				_, err := wait(t, p, lockgroup.BarrierOptions{})
 				require.ErrorIs(t, err, broken)
 			})
@@ -213,9 +214,9 @@ func TestBarrierReportsWhatTheSourceSays(t *testing.T) {
 	for _, call := range []string{"revision", "results", "result"} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, broken := newPlace(), errors.New("input/output error")
-				p.commit(succeeded("a"))
-				p.failing(call, broken)
+				p, broken := grouptest.NewPlace(), errors.New("input/output error")
+				p.Commit(grouptest.Succeeded("a"))
+				p.Fail(call, broken)
 				_, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a"}})
 				require.ErrorIs(t, err, broken)
 			})
@@ -225,10 +226,10 @@ func TestBarrierReportsWhatTheSourceSays(t *testing.T) {
 
 func TestProgressOfABarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		p.commit(succeeded("a"))
-		p.commit(failed("b", true))
-		p.hold("c", alive("node3"))
+		p := grouptest.NewPlace()
+		p.Commit(grouptest.Succeeded("a"))
+		p.Commit(grouptest.Failed("b", true))
+		p.Hold("c", grouptest.Alive("node3"))
 		b, err := lockgroup.NewBarrier(p, lockgroup.BarrierOptions{Members: []string{"a", "b", "c"}})
 		require.NoError(t, err)
 		require.Equal(t, lockgroup.Progress{Total: 3}, b.Progress())
@@ -243,7 +244,7 @@ func TestProgressOfABarrier(t *testing.T) {
 		require.Equal(t, "c", progress.Held[0].Name)
 		progress.Held = nil
 		require.Equal(t, lockgroup.Progress{Total: 3, Done: 1, Failed: 1}, progress)
-		p.commit(succeeded("c"))
+		p.Commit(grouptest.Succeeded("c"))
 		require.ErrorIs(t, <-ended, lockgroup.ErrNotDone)
 		require.Equal(t, 2, b.Progress().Done)
 		require.Empty(t, b.Progress().Held, "what is done holds nobody up")
@@ -255,7 +256,7 @@ func TestBarrierOptionsThatContradict(t *testing.T) {
 		{Members: []string{"a"}, Expect: 1}, {Expect: -1}, {Poll: -1}, {Settle: -1}, {Inspect: -1}, {Since: -1},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			_, err := lockgroup.NewBarrier(newPlace(), opt)
+			_, err := lockgroup.NewBarrier(grouptest.NewPlace(), opt)
 			require.ErrorIs(t, err, multilock.ErrInvalid)
 		})
 	}
@@ -265,6 +266,6 @@ func TestBarrierOptionsThatContradict(t *testing.T) {
 type onlyAGroup struct{ source.Group }
 
 func TestBarrierNeedsALedgerForMembers(t *testing.T) {
-	_, err := lockgroup.NewBarrier(onlyAGroup{newPlace()}, lockgroup.BarrierOptions{Expect: 1})
+	_, err := lockgroup.NewBarrier(onlyAGroup{grouptest.NewPlace()}, lockgroup.BarrierOptions{Expect: 1})
 	require.ErrorIs(t, err, multilock.ErrUnsupported)
 }

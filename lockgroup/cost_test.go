@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/vfs"
@@ -32,7 +33,7 @@ func TestPollIsOneOperation(t *testing.T) {
 			base, faulty := t.TempDir(), faultfs.New(vfs.OS{}, nil)
 			faulty.Describe(vfs.FileSystem{Type: "test"})
 			holdAndCommit(t, base, members[1:])
-			ctx, cancel := context.WithCancel(within(t))
+			ctx, cancel := context.WithCancel(grouptest.Within(t))
 			defer cancel()
 			polls, others := countUntil(faulty, poll, 400, cancel)
 			opt.Poll, opt.Inspect = 2*time.Millisecond, time.Hour

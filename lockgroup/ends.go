@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -27,9 +26,6 @@ type run struct {
 	told   *source.Event // that event, nil if it is a good end
 	since  bool          // it was found to hold its lock since the barrier opened
 }
-
-// chronicleSlack is how far the clocks of hosts may be apart.
-const chronicleSlack = 24 * time.Hour
 
 func newEnds() *ends { return &ends{runs: map[acquisition]*run{}} }
 
@@ -99,9 +95,9 @@ func jobOf(e source.Event) string {
 func endedWell(e source.Event) bool {
 	switch e.What {
 	case source.EventCommitted:
-		return succeededIn(e)
+		return e.OK()
 	case source.EventReleased:
-		return e.Exit == nil || succeededIn(e)
+		return e.Exit == nil || e.OK()
 	}
 	return false
 }

@@ -10,20 +10,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
 type placeWithHistory struct {
-	*place
+	*grouptest.Place
 	events []source.Event
 }
 
 func (p *placeWithHistory) History(_ context.Context, since time.Time) ([]source.Event, error) {
-	err := p.enter("history")
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	err := p.Enter("history")
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
 	var found []source.Event
 	for _, e := range p.events {
 		if !e.Time.Before(since) {
@@ -34,8 +35,8 @@ func (p *placeWithHistory) History(_ context.Context, since time.Time) ([]source
 }
 
 func (p *placeWithHistory) write(e source.Event) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
 	p.events = append(p.events, e)
 }
 
@@ -118,9 +119,9 @@ func TestBarrierAsksHowTheLastRunEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &placeWithHistory{place: newPlace(), events: c.events()}
+				p := &placeWithHistory{Place: grouptest.NewPlace(), events: c.events()}
 				for range 2 { // whenever a barrier comes, it says the same
-					report, err := wait(t, &placeWithHistory{place: newPlace(), events: p.events}, lockgroup.BarrierOptions{})
+					report, err := wait(t, &placeWithHistory{Place: grouptest.NewPlace(), events: p.events}, lockgroup.BarrierOptions{})
 					require.Len(t, report.Failed, c.failed)
 					require.Len(t, report.Crashed, c.died)
 					require.NoError(t, report.Untold)
@@ -139,11 +140,11 @@ func TestBarrierAsksHowTheLastRunEnded(t *testing.T) {
 func TestBarrierWaitsForAnEndThatIsBeingWritten(t *testing.T) {
 	for code := range 2 {
 		synctest.Test(t, func(t *testing.T) {
-			p := &placeWithHistory{place: newPlace()}
-			p.hold("a", alive("node1"))
+			p := &placeWithHistory{Place: grouptest.NewPlace()}
+			p.Hold("a", grouptest.Alive("node1"))
 			p.write(happened(0, "acquired", "token of node1"))
-			after(time.Minute, func() { p.release("a") })
-			after(time.Minute+3*time.Second, func() { p.write(exited(happened(0, "released", "token of node1"), code)) })
+			time.AfterFunc(time.Minute, func() { p.Release("a") })
+			time.AfterFunc(time.Minute+3*time.Second, func() { p.write(exited(happened(0, "released", "token of node1"), code)) })
 			_, err := wait(t, p, lockgroup.BarrierOptions{})
 			if code == 0 {
 				require.NoError(t, err)
@@ -157,7 +158,7 @@ func TestBarrierWaitsForAnEndThatIsBeingWritten(t *testing.T) {
 // Who has taken the lock since the barrier opened is not waited for.
 func TestBarrierLeavesOutWhoCameLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &placeWithHistory{place: newPlace()}
+		p := &placeWithHistory{Place: grouptest.NewPlace()}
 		p.write(exited(happened(5, "released", "1"), 0))
 		p.write(happened(5, "acquired", "token of node1"))
 		opened := &late{placeWithHistory: p}
@@ -173,7 +174,7 @@ type late struct{ *placeWithHistory }
 
 func (l *late) Vacant(ctx context.Context) (bool, error) {
 	vacant, err := l.placeWithHistory.Vacant(ctx)
-	l.hold("a", alive("node1"))
+	l.Hold("a", grouptest.Alive("node1"))
 	return vacant, err
 }
 
@@ -181,16 +182,16 @@ func (l *late) Vacant(ctx context.Context) (bool, error) {
 func TestBarrierSaysThatTheHistoryCannotBeRead(t *testing.T) {
 	broken := errors.New("permission denied")
 	synctest.Test(t, func(t *testing.T) {
-		p := &placeWithHistory{place: newPlace()}
-		p.failing("history", broken)
-		report, err := wait(t, p.place, lockgroup.BarrierOptions{})
+		p := &placeWithHistory{Place: grouptest.NewPlace()}
+		p.Fail("history", broken)
+		report, err := wait(t, p.Place, lockgroup.BarrierOptions{})
 		require.NoError(t, err)
 		require.ErrorIs(t, report.Untold, multilock.ErrUnsupported)
 		report, err = wait(t, p, lockgroup.BarrierOptions{})
 		require.NoError(t, err)
 		require.ErrorIs(t, report.Untold, broken)
-		p.hold("a", alive("node1"))
-		after(time.Minute, func() { p.release("a") })
+		p.Hold("a", grouptest.Alive("node1"))
+		time.AfterFunc(time.Minute, func() { p.Release("a") })
 		_, err = wait(t, p, lockgroup.BarrierOptions{})
 		require.ErrorIs(t, err, broken, "somebody was seen, and how that ended is not known")
 	})
@@ -199,7 +200,7 @@ func TestBarrierSaysThatTheHistoryCannotBeRead(t *testing.T) {
 // A journal is read from --since on, as far as it goes and in parts.
 func TestBarrierFollowsAJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newVenue()
+		v := grouptest.NewVenue()
 		require.NoError(t, v.Record(t.Context(), []source.Event{exited(happened(9, "released", "1"), 3)}))
 		report, err := wait(t, v, lockgroup.BarrierOptions{})
 		require.ErrorIs(t, err, lockgroup.ErrNotDone)

@@ -43,7 +43,7 @@ func (h *holders) look(ctx context.Context, concerns func(name string) bool) err
 	}
 	var mu sync.Mutex
 	held := map[string]multilock.Sighting{}
-	err = parallel.Do(readers, len(names), func(i int) error {
+	err = parallel.Do(parallel.Requests, len(names), func(i int) error {
 		name := names[i]
 		if !concerns(name) {
 			return nil

@@ -9,27 +9,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 )
 
 // A dead holder is not waited for for ever: its lock is cleared, and it is
 // reported with the evidence. What it did not end is not done.
 func TestBarrierBuriesTheDead(t *testing.T) {
-	suspect, dead := seen(multilock.StateSuspect, "node1"), seen(multilock.StateDead, "node1")
+	suspect, dead := grouptest.Seen(multilock.StateSuspect, "node1"), grouptest.Seen(multilock.StateDead, "node1")
 	for name, sightings := range map[string][]multilock.Sighting{
 		"at once": {dead}, "after watching it": {suspect, suspect, suspect, suspect, dead},
-		"after a long life": {alive("node1"), alive("node1"), alive("node1"), suspect, suspect, dead},
+		"after a long life": {grouptest.Alive("node1"), grouptest.Alive("node1"), grouptest.Alive("node1"), suspect, suspect, dead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newPlace()
-				p.hold("a", sightings...)
-				p.hold("b", alive("node2"))
-				after(20*time.Minute, func() { p.release("b") })
+				p := grouptest.NewPlace()
+				p.Hold("a", sightings...)
+				p.Hold("b", grouptest.Alive("node2"))
+				time.AfterFunc(20*time.Minute, func() { p.Release("b") })
 				report, err := wait(t, p, lockgroup.BarrierOptions{})
 				require.ErrorIs(t, err, lockgroup.ErrNotDone)
 				require.Equal(t, []lockgroup.Holding{{Name: "a", Sighting: dead}}, report.Crashed)
-				require.Equal(t, []string{"a"}, p.broken, "the living are never touched")
+				require.Equal(t, []string{"a"}, p.Broken, "the living are never touched")
 			})
 		})
 	}
@@ -41,11 +42,11 @@ func TestBarrierLeavesAKeeperTimeToGiveBack(t *testing.T) {
 	for name, job := range map[string]bool{"script": false, "job": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newPlace()
-				dead := seen(multilock.StateDead, "node1")
+				p := grouptest.NewPlace()
+				dead := grouptest.Seen(multilock.StateDead, "node1")
 				dead.Record.Job = job
-				p.hold("a", dead)
-				after(500*time.Millisecond, func() { p.release("a") })
+				p.Hold("a", dead)
+				time.AfterFunc(500*time.Millisecond, func() { p.Release("a") })
 				report, err := wait(t, p, lockgroup.BarrierOptions{})
 				require.Equal(t, job, errors.Is(err, lockgroup.ErrNotDone))
 				require.Equal(t, job, len(report.Crashed) == 1)
@@ -57,13 +58,13 @@ func TestBarrierLeavesAKeeperTimeToGiveBack(t *testing.T) {
 // A suspect that shows life after all is left alone.
 func TestBarrierLeavesTheLivingAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		suspect := seen(multilock.StateSuspect, "node1")
-		p.hold("a", suspect, suspect, suspect, alive("node1"))
-		after(20*time.Minute, func() { p.release("a") })
+		p := grouptest.NewPlace()
+		suspect := grouptest.Seen(multilock.StateSuspect, "node1")
+		p.Hold("a", suspect, suspect, suspect, grouptest.Alive("node1"))
+		time.AfterFunc(20*time.Minute, func() { p.Release("a") })
 		_, err := wait(t, p, lockgroup.BarrierOptions{})
 		require.NoError(t, err)
-		require.Empty(t, p.broken)
+		require.Empty(t, p.Broken)
 	})
 }
 
@@ -72,18 +73,18 @@ func TestBarrierLeavesTheLivingAlone(t *testing.T) {
 func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 	for _, opt := range []lockgroup.BarrierOptions{{Members: []string{"a"}}, {Expect: 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			p := newPlace()
-			p.hold("a", seen(multilock.StateDead, "node1"))
-			after(30*time.Minute, func() { p.commit(succeeded("a")) })
+			p := grouptest.NewPlace()
+			p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
+			time.AfterFunc(30*time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
 			report, err := wait(t, p, opt)
 			require.NoError(t, err)
 			require.Equal(t, 1, report.Done)
 			require.Empty(t, report.Crashed)
-			require.Equal(t, []string{"a"}, p.broken)
+			require.Equal(t, []string{"a"}, p.Broken)
 		})
 		synctest.Test(t, func(t *testing.T) {
-			p := newPlace()
-			p.hold("a", seen(multilock.StateDead, "node1"))
+			p := grouptest.NewPlace()
+			p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
 			report, err := wait(t, p, opt)
 			require.Error(t, err)
 			require.False(t, report.OK())
@@ -95,13 +96,13 @@ func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 // Locks that are not a member's are none of its business, even in dead hands.
 func TestBarrierForMembersLeavesOthersLocksAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		p.hold("other", seen(multilock.StateDead, "node1"))
-		after(10*time.Minute, func() { p.commit(succeeded("a")) })
+		p := grouptest.NewPlace()
+		p.Hold("other", grouptest.Seen(multilock.StateDead, "node1"))
+		time.AfterFunc(10*time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
 		_, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a"}})
 		require.NoError(t, err)
-		require.Empty(t, p.broken)
-		require.True(t, p.isHeld("other"))
+		require.Empty(t, p.Broken)
+		require.True(t, p.IsHeld("other"))
 	})
 }
 
@@ -109,15 +110,15 @@ func TestBarrierForMembersLeavesOthersLocksAlone(t *testing.T) {
 // nobody waiting.
 func TestBarrierClearsLeftovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		p.left["empty"] = true
-		limbo := seen(multilock.StateDead, "")
+		p := grouptest.NewPlace()
+		p.Left["empty"] = true
+		limbo := grouptest.Seen(multilock.StateDead, "")
 		limbo.Limbo = true
-		p.hold("limbo", limbo)
+		p.Hold("limbo", limbo)
 		report, err := wait(t, p, lockgroup.BarrierOptions{})
 		require.NoError(t, err)
 		require.Empty(t, report.Crashed)
-		require.Equal(t, []string{"limbo"}, p.broken)
+		require.Equal(t, []string{"limbo"}, p.Broken)
 	})
 }
 
@@ -125,9 +126,9 @@ func TestBarrierClearsLeftovers(t *testing.T) {
 // is said instead, and who it is.
 func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, denied := newPlace(), errors.New("permission denied")
-		p.hold("a", seen(multilock.StateDead, "node1"))
-		p.failing("break", denied)
+		p, denied := grouptest.NewPlace(), errors.New("permission denied")
+		p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
+		p.Fail("break", denied)
 		report, err := wait(t, p, lockgroup.BarrierOptions{})
 		require.ErrorIs(t, err, denied)
 		require.Equal(t, "node1", report.Crashed[0].Sighting.Record.Holder.Host)
@@ -137,12 +138,12 @@ func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
 // With members the work of the dead may be done by somebody who can clear them.
 func TestBarrierForMembersGoesOnIfTheDeadCannotBeCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		p.hold("a", seen(multilock.StateDead, "node1"))
-		p.left["b"] = true
-		p.failing("break", errors.New("permission denied"))
-		p.failing("tidy", errors.New("permission denied"))
-		after(10*time.Minute, func() { p.commit(succeeded("a")); p.commit(succeeded("b")) })
+		p := grouptest.NewPlace()
+		p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
+		p.Left["b"] = true
+		p.Fail("break", errors.New("permission denied"))
+		p.Fail("tidy", errors.New("permission denied"))
+		time.AfterFunc(10*time.Minute, func() { p.Commit(grouptest.Succeeded("a")); p.Commit(grouptest.Succeeded("b")) })
 		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b"}})
 		require.NoError(t, err)
 		require.Equal(t, 2, report.Done)
@@ -152,12 +153,12 @@ func TestBarrierForMembersGoesOnIfTheDeadCannotBeCleared(t *testing.T) {
 // A lock that cannot be looked at is in the way, and no more can be said.
 func TestBarrierReportsWhatItCannotLookAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace()
-		p.hold("a", alive("node1"))
-		p.failing("look", errors.New("input/output error"))
+		p := grouptest.NewPlace()
+		p.Hold("a", grouptest.Alive("node1"))
+		p.Fail("look", errors.New("input/output error"))
 		report, err := wait(t, p, lockgroup.BarrierOptions{})
 		require.Error(t, err)
 		require.Contains(t, report.Held[0].Sighting.Why, "input/output error")
-		require.Empty(t, p.broken)
+		require.Empty(t, p.Broken)
 	})
 }

@@ -85,7 +85,7 @@ func newOnce(src multilock.Source, name string, opt OnceOptions) (Attempts, erro
 		return Attempts{}, fmt.Errorf("run %q once: %w: it keeps no results of jobs", name, multilock.ErrUnsupported)
 	}
 	plan := &Plan{Retries: opt.Retries, Every: opt.Every}
-	return Attempts{Source: src, Plan: plan}, plan.check()
+	return Attempts{Source: src, Plan: plan}, plan.Check()
 }
 
 // settled is the error of a job of which nothing is left to be done, with that of its

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock/fslock"
 )
 
@@ -31,7 +32,7 @@ func at(t *testing.T, text string) time.Time {
 // returns those at which it ran.
 func runsAt(t *testing.T, every string, moments ...string) []string {
 	t.Helper()
-	src := &clocked{Source: opener(t)()}
+	src := &clocked{Source: grouptest.Opener(t)()}
 	var ran []string
 	for _, moment := range moments {
 		src.now = at(t, moment)

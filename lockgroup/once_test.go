@@ -11,22 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 )
 
 var errWork = errors.New("the disk is full")
-
-// opener opens one place as often as hosts would.
-func opener(t *testing.T) func() *fslock.Source {
-	base := t.TempDir()
-	return func() *fslock.Source {
-		src, err := fslock.Open(fslock.Options{Base: base})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, src.Close()) })
-		return src
-	}
-}
 
 // work counts its runs and ends with the errors in turn, the last ever after.
 func work(runs *atomic.Int64, ends ...error) func(context.Context) error {
@@ -37,7 +27,7 @@ func work(runs *atomic.Int64, ends ...error) func(context.Context) error {
 }
 
 func TestOnceRunsOnce(t *testing.T) {
-	open := opener(t)
+	open := grouptest.Opener(t)
 	var runs atomic.Int64
 	for range 3 {
 		result, err := lockgroup.Once(t.Context(), open(), "x", lockgroup.OnceOptions{Options: multilock.Options{User: "ada", Command: "make"}}, work(&runs, nil))
@@ -53,7 +43,7 @@ func TestOnceRunsOnce(t *testing.T) {
 }
 
 func TestOnceOfMany(t *testing.T) {
-	open := opener(t)
+	open := grouptest.Opener(t)
 	var runs atomic.Int64
 	var group sync.WaitGroup
 	for range 8 {
@@ -70,7 +60,7 @@ func TestOnceOfMany(t *testing.T) {
 }
 
 func TestOnceRetries(t *testing.T) {
-	open := opener(t)
+	open := grouptest.Opener(t)
 	var runs atomic.Int64
 	opt := lockgroup.OnceOptions{Retries: 2}
 	result, err := lockgroup.Once(t.Context(), open(), "x", opt, work(&runs, errWork, errWork, nil))
@@ -80,7 +70,7 @@ func TestOnceRetries(t *testing.T) {
 }
 
 func TestOnceFails(t *testing.T) {
-	open := opener(t)
+	open := grouptest.Opener(t)
 	var runs atomic.Int64
 	opt := lockgroup.OnceOptions{Retries: 1}
 	result, err := lockgroup.Once(t.Context(), open(), "x", opt, work(&runs, errWork))
@@ -102,7 +92,7 @@ func TestOnceFails(t *testing.T) {
 
 // The attempts that others made count.
 func TestOnceGoesOnWhereOthersStopped(t *testing.T) {
-	open := opener(t)
+	open := grouptest.Opener(t)
 	lock, err := multilock.TryAcquire(t.Context(), open(), "x", multilock.Options{})
 	require.NoError(t, err)
 	require.NoError(t, lock.Commit(t.Context(), multilock.Result{By: lock.Record().Holder.Identity, Exit: 5, Attempt: 2}))
@@ -116,7 +106,7 @@ func TestOnceGoesOnWhereOthersStopped(t *testing.T) {
 
 // Work that was told to stop has not failed.
 func TestOnceInterrupted(t *testing.T) {
-	open := opener(t)
+	open := grouptest.Opener(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
 	_, err := lockgroup.Once(ctx, open(), "x", lockgroup.OnceOptions{}, func(ctx context.Context) error {
@@ -138,7 +128,7 @@ func TestOnceInterrupted(t *testing.T) {
 }
 
 func TestOnceLost(t *testing.T) {
-	open := opener(t)
+	open := grouptest.Opener(t)
 	src := open()
 	_, err := lockgroup.Once(t.Context(), src, "x", lockgroup.OnceOptions{Options: multilock.Options{TTL: time.Second}}, func(ctx context.Context) error {
 		_, err := multilock.Break(ctx, src, "x", multilock.Want{Alive: true})
@@ -161,7 +151,7 @@ func TestOnceLost(t *testing.T) {
 
 // A panic that somebody recovers leaves no lock and no result.
 func TestOncePanics(t *testing.T) {
-	open := opener(t)
+	open := grouptest.Opener(t)
 	src := open()
 	require.PanicsWithValue(t, "no more", func() {
 		_, _ = lockgroup.Once(t.Context(), src, "x", lockgroup.OnceOptions{}, func(context.Context) error { panic("no more") })
@@ -173,7 +163,7 @@ func TestOncePanics(t *testing.T) {
 }
 
 func TestOnceEvery(t *testing.T) {
-	src := &clocked{Source: opener(t)(), now: time.Date(2026, 1, 2, 11, 59, 57, 0, time.UTC)}
+	src := &clocked{Source: grouptest.Opener(t)(), now: time.Date(2026, 1, 2, 11, 59, 57, 0, time.UTC)}
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	var runs atomic.Int64
 	run := func() multilock.Result {
@@ -195,7 +185,7 @@ func TestOnceEvery(t *testing.T) {
 
 // The tick is that of the time at which the lock was taken, not of the first look.
 func TestOnceEveryAfterAWait(t *testing.T) {
-	open := opener(t)
+	open := grouptest.Opener(t)
 	holder, err := multilock.TryAcquire(t.Context(), open(), "x", multilock.Options{})
 	require.NoError(t, err)
 	began := at(t, "2026-01-02T12:00:00Z")
@@ -227,7 +217,7 @@ type scripted struct {
 func (s *scripted) Now(context.Context) (time.Time, error) { return <-s.times, nil }
 
 func TestOnceWithABadPlan(t *testing.T) {
-	open := opener(t)
+	open := grouptest.Opener(t)
 	for _, opt := range []lockgroup.OnceOptions{{Retries: -1}, {Every: lockgroup.EverySpan(-time.Second)}, {Every: lockgroup.EverySpan(time.Millisecond)}, {Options: multilock.Options{TTL: -1}}} {
 		_, err := lockgroup.Once(t.Context(), open(), "x", opt, func(context.Context) error {
 			t.Error("it ran")

@@ -116,7 +116,8 @@ func (p Plan) Complete(r multilock.Result, d Decision) multilock.Result {
 	return r
 }
 
-func (p Plan) check() error {
+// Check finds what cannot be. The error is a *multilock.InvalidError.
+func (p Plan) Check() error {
 	if p.Retries < 0 {
 		return &source.InvalidError{What: "retries", Got: strconv.Itoa(p.Retries), Why: "must not be negative"}
 	}

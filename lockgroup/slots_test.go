@@ -11,13 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
 )
-
-// watchdog ends what hangs. Nothing that works comes near it.
-const watchdog = time.Minute
 
 func open(t testing.TB, opt fslock.Options) *fslock.Source {
 	t.Helper()
@@ -27,15 +25,9 @@ func open(t testing.TB, opt fslock.Options) *fslock.Source {
 	return src
 }
 
-func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 func trySlot(t testing.TB, src multilock.Source, n int) *lockgroup.Slot {
 	t.Helper()
-	slot, err := lockgroup.TryAcquireSlot(within(t), src, "x", n, multilock.Options{})
+	slot, err := lockgroup.TryAcquireSlot(grouptest.Within(t), src, "x", n, multilock.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = slot.Release(context.Background()) })
 	return slot
@@ -109,7 +101,7 @@ func TestWaitingForASlot(t *testing.T) {
 		err  error
 	}
 	got := make(chan outcome, 1)
-	ctx := within(t)
+	ctx := grouptest.Within(t)
 	go func() {
 		slot, err := lockgroup.AcquireSlot(ctx, src, "x", 3, multilock.Options{Poll: 10 * time.Millisecond})
 		got <- outcome{slot, err}
@@ -150,7 +142,7 @@ func TestSlotThatCannotBeUsed(t *testing.T) {
 	src := open(t, fslock.Options{Base: base})
 	require.NoError(t, trySlot(t, src, 1).Release(t.Context()))
 	require.NoError(t, os.WriteFile(filepath.Join(base, fslock.DefaultGroup, lockgroup.SlotName("x", 1)), nil, 0o666))
-	slot, err := lockgroup.AcquireSlot(within(t), src, "x", 2, multilock.Options{})
+	slot, err := lockgroup.AcquireSlot(grouptest.Within(t), src, "x", 2, multilock.Options{})
 	require.NoError(t, err)
 	require.Equal(t, 2, slot.Number)
 	_, err = lockgroup.TryAcquireSlot(t.Context(), src, "x", 2, multilock.Options{})
@@ -163,7 +155,7 @@ func TestMoreSlotsThanOneWaitsAt(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	seen := map[int]bool{}
 	for range 20 {
-		slot, err := lockgroup.AcquireSlot(within(t), src, "x", 20, multilock.Options{})
+		slot, err := lockgroup.AcquireSlot(grouptest.Within(t), src, "x", 20, multilock.Options{})
 		require.NoError(t, err)
 		require.False(t, seen[slot.Number])
 		seen[slot.Number] = true

@@ -37,9 +37,6 @@ const (
 	// leisure is how many times as long as it took to list the results they are left alone.
 	leisure = 20
 	maxRest = 10 * time.Second
-	// readers is how many results are read at a time: a read is a handful of
-	// requests, each of which takes its time and none of the processor's.
-	readers = 8
 )
 
 func newTally(src source.Changes, members []string) *tally {
@@ -87,7 +84,7 @@ func (t *tally) update(ctx context.Context) (progress bool, err error) {
 // read reads those results that are not known to be final.
 func (t *tally) read(ctx context.Context, names []string) error {
 	names = slices.DeleteFunc(names, func(name string) bool { return !t.awaited(name) })
-	return parallel.Do(readers, len(names), func(i int) error {
+	return parallel.Do(parallel.Requests, len(names), func(i int) error {
 		name := names[i]
 		result, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return t.src.Result(ctx, name) })
 		if errors.Is(err, multilock.ErrNoResult) {

@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -140,17 +140,17 @@ func workThrough(ctx context.Context, e *env, src *openedSource, o *batchOptions
 	if err != nil {
 		return err
 	}
-	opt := lockgroup.BatchOptions{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt}
+	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt}
 	opt.Job, opt.User = true, o.user
-	batch, err := lockgroup.NewBatch(src.locks, r.jobs(), opt)
+	b, err := batch.New(src.locks, r.jobs(), opt)
 	if err != nil {
 		return errors.Join(err, r.close())
 	}
 	start := time.Now()
-	sigs := catchStops(ctx, e, batch.Drain)
+	sigs := catchStops(ctx, e, b.Drain)
 	r.told = sigs.jobsTold()
-	shown := startBatchProgress(ctx, e, o.common, batch)
-	report, err := batch.Run(sigs.ctx)
+	shown := startBatchProgress(ctx, e, o.common, b)
+	report, err := b.Run(sigs.ctx)
 	shown.stop()
 	err = sigs.release(err)
 	err = halted(o.output.join(errors.Join(o.hinted(err), r.close()), report.Incomplete))
@@ -177,7 +177,7 @@ func (o *batchOptions) checkAbilities(src *openedSource) error {
 
 // hinted says what to do about another list.
 func (o *batchOptions) hinted(err error) error {
-	if errors.As(err, new(*lockgroup.ManifestError)) {
+	if errors.As(err, new(*batch.ManifestError)) {
 		return fmt.Errorf("%w; choose another group with -g, or forget that list and what was done of it: %s",
 			err, o.command("clean", "--results"))
 	}
@@ -187,33 +187,33 @@ func (o *batchOptions) hinted(err error) error {
 // halted gives the end of a batch its exit code if that was halted: what it was to wait
 // for may be a success.
 func halted(err error) error {
-	var h *lockgroup.HaltError
+	var h *batch.HaltError
 	if !errors.As(err, &h) || errors.Is(err, errIncomplete) {
 		return err
 	}
-	if h.Halt.What == lockgroup.HaltSuccess || (h.Halt.What == lockgroup.HaltDone && h.Failed == 0) {
+	if h.Halt.What == batch.HaltSuccess || (h.Halt.What == batch.HaltDone && h.Failed == 0) {
 		return &console.CodedError{Code: console.ExitOK, Err: err}
 	}
 	return &console.CodedError{Code: console.ExitNotDone, Err: err}
 }
 
 // haltPolicy is a flag's value, in GNU parallel's words: WHEN,WHAT=HOWMANY.
-type haltPolicy struct{ lockgroup.Halt }
+type haltPolicy struct{ batch.Halt }
 
 func (h *haltPolicy) String() string { return "" }
 
 func (h *haltPolicy) Set(text string) error {
 	if text == "never" {
-		h.Halt = lockgroup.Halt{}
+		h.Halt = batch.Halt{}
 		return nil
 	}
 	when, condition, _ := strings.Cut(text, ",")
 	what, howMany, _ := strings.Cut(condition, "=")
 	var known bool
-	if h.When, known = map[string]lockgroup.HaltWhen{"soon": lockgroup.HaltSoon, "now": lockgroup.HaltNow}[when]; !known {
+	if h.When, known = map[string]batch.HaltWhen{"soon": batch.HaltSoon, "now": batch.HaltNow}[when]; !known {
 		return errHalt
 	}
-	if h.What, known = map[string]lockgroup.HaltWhat{"fail": lockgroup.HaltFail, "success": lockgroup.HaltSuccess, "done": lockgroup.HaltDone}[what]; !known {
+	if h.What, known = map[string]batch.HaltWhat{"fail": batch.HaltFail, "success": batch.HaltSuccess, "done": batch.HaltDone}[what]; !known {
 		return errHalt
 	}
 	return h.setNumber(howMany)

@@ -11,6 +11,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
 )
@@ -37,16 +38,16 @@ func newBatchRun(e *env, src *openedSource, o *batchOptions, list []batchLine) (
 
 func (r *batchRun) close() error { return r.joblog.close() }
 
-func (r *batchRun) jobs() []lockgroup.Job {
-	jobs := make([]lockgroup.Job, len(r.list))
+func (r *batchRun) jobs() []batch.Job {
+	jobs := make([]batch.Job, len(r.list))
 	for i, line := range r.list {
-		jobs[i] = lockgroup.Job{Name: line.name, Command: line.command, Work: r.work}
+		jobs[i] = batch.Job{Name: line.name, Command: line.command, Work: r.work}
 	}
 	return jobs
 }
 
 // work runs one command to its end.
-func (r *batchRun) work(ctx context.Context, a lockgroup.BatchAttempt) error {
+func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	vars, err := r.variables(ctx, a)
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func (r *batchRun) work(ctx context.Context, a lockgroup.BatchAttempt) error {
 }
 
 // variables is the job's environment; its token, which marks its processes, comes last.
-func (r *batchRun) variables(ctx context.Context, a lockgroup.BatchAttempt) ([]string, error) {
+func (r *batchRun) variables(ctx context.Context, a batch.Attempt) ([]string, error) {
 	vars := append(make([]string, 0, len(r.environ)+5), r.environ...)
 	vars = append(vars, "MULTILOCK_NAME="+a.Name, "MULTILOCK_SEQ="+strconv.Itoa(a.Seq), "MULTILOCK_ATTEMPT="+strconv.Itoa(a.Number))
 	if r.opt.fence {
@@ -97,7 +98,7 @@ func (r *batchRun) variables(ctx context.Context, a lockgroup.BatchAttempt) ([]s
 	return append(vars, process.JobMark(a.Lock.Record().Token)), nil
 }
 
-func (r *batchRun) spec(a lockgroup.BatchAttempt, what job.Spec) runner.Spec {
+func (r *batchRun) spec(a batch.Attempt, what job.Spec) runner.Spec {
 	return runner.Spec{
 		Job: what, Lock: a.Lock, Name: a.Name, Again: a.Number > 1, Grace: r.opt.grace.Value, OnLost: runner.Term,
 		Limit: r.opt.timeout.Value, OverLimit: errTimeout, Told: r.told, Recorded: true, Ending: r.ending, Say: r.env.Say,
@@ -138,6 +139,6 @@ func exitError(result job.Result, ended, lost error) error {
 }
 
 // logHeader separates the attempts in a job's log.
-func logHeader(host string, a lockgroup.BatchAttempt) string {
+func logHeader(host string, a batch.Attempt) string {
 	return fmt.Sprintf("=== attempt %d on %s at %s\n", a.Number, host, time.Now().Format(time.RFC3339))
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
 )
 
 // batchView is what "batch --json" prints.
@@ -39,7 +39,7 @@ type batchFailedView struct {
 	Log string `json:"log,omitempty"` // if it has printed anything
 }
 
-func viewOfBatch(o *batchOptions, src *openedSource, r lockgroup.BatchReport, elapsed time.Duration, err error) batchView {
+func viewOfBatch(o *batchOptions, src *openedSource, r batch.Report, elapsed time.Duration, err error) batchView {
 	v := batchView{
 		Base: src.opt.place(), Group: src.opt.group, Total: r.Total, Done: r.Done, Failed: r.Failed, Left: r.Total - r.Done - r.Failed, Before: r.Before,
 		Ran: r.Ran, TakenOver: r.TakenOver, Failures: []batchFailedView{}, Incomplete: viewsOfIncomplete(r.Incomplete), Elapsed: elapsed.Seconds(), Exit: console.ExitCode(err), Error: explain(err), err: err,
@@ -74,7 +74,7 @@ func (v batchView) print(e *env, o *batchOptions) error {
 	if o.json {
 		return errors.Join(v.err, e.PrintJSON(v))
 	}
-	if errors.As(v.err, new(*lockgroup.ManifestError)) {
+	if errors.As(v.err, new(*batch.ManifestError)) {
 		return v.err
 	}
 	for _, f := range v.Failures[:min(len(v.Failures), maxProblems)] {
@@ -109,28 +109,28 @@ func (v batchView) summary() string {
 
 // startBatchProgress shows how far all hosts have come: a bar on a terminal; in a
 // log, a line after a few seconds and then ever more rarely.
-func startBatchProgress(ctx context.Context, e *env, o common, batch *lockgroup.Batch) stopper {
+func startBatchProgress(ctx context.Context, e *env, o common, b *batch.Batch) stopper {
 	start := time.Now()
 	if o.quiet || !console.IsTerminal(e.Stderr) {
 		return startNotice(ctx, e, o, func(context.Context, time.Duration) string {
-			return batchText(batch.Progress(), time.Since(start))
+			return batchText(b.Progress(), time.Since(start))
 		})
 	}
-	return startMeter(e, func() amount { return batchAmount(batch.Progress()) })
+	return startMeter(e, func() amount { return batchAmount(b.Progress()) })
 }
 
-func batchAmount(p lockgroup.BatchProgress) amount {
+func batchAmount(p batch.Progress) amount {
 	return amount{done: p.Done + p.Failed, total: p.Total, before: p.Before, what: batchTrouble(p)}
 }
 
 // batchText is the line of a log, with the rate and the time that is left.
-func batchText(p lockgroup.BatchProgress, elapsed time.Duration) string {
+func batchText(p batch.Progress, elapsed time.Duration) string {
 	a := batchAmount(p)
 	return fmt.Sprintf("%d of %d ended, %s%s", a.done, a.total, a.what, a.pace(elapsed))
 }
 
 // batchTrouble is what there is to tell beside the numbers of a bar.
-func batchTrouble(p lockgroup.BatchProgress) string {
+func batchTrouble(p batch.Progress) string {
 	parts := []string{fmt.Sprintf("%d running here", p.Running)}
 	for _, one := range []struct {
 		count int

@@ -10,7 +10,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
 )
 
 // stopSignals ends a batch: the first SIGINT or SIGTERM lets it take no more jobs,
@@ -81,7 +81,7 @@ func (s *stopSignals) release(err error) error {
 	close(s.end)
 	<-s.ended
 	s.cancel(nil)
-	if errors.Is(err, lockgroup.ErrDrained) && s.first != nil {
+	if errors.Is(err, batch.ErrDrained) && s.first != nil {
 		return s.first
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -127,7 +128,7 @@ func (r *cleanReport) clear(ctx context.Context, src *openedSource, names []stri
 	var failed error
 	var group sync.WaitGroup
 	want := multilock.Want{Patience: multilock.Patience{MaxAge: o.maxAge.Value}}
-	slots := make(chan struct{}, 16*inspectors)
+	slots := make(chan struct{}, 16*parallel.Requests)
 	for _, name := range names {
 		slots <- struct{}{}
 		group.Go(func() {

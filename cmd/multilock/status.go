@@ -230,10 +230,6 @@ func (r statusReport) unsure() error {
 	return fmt.Errorf("%w: %s", multilock.ErrUnsure, strings.Join(names, ", "))
 }
 
-// inspectors is how many locks or results are looked at at a time: on NFS a look is a
-// handful of requests, each of which takes its time and none of the processor's.
-const inspectors = 8
-
 func inspectAll(ctx context.Context, src *openedSource, names []string, patience multilock.Patience) []lockView {
 	views := make([]lockView, len(names))
 	inParallel(len(names), func(i int) { views[i] = inspectOne(ctx, src, names[i], patience) })
@@ -242,7 +238,7 @@ func inspectAll(ctx context.Context, src *openedSource, names []string, patience
 
 // inParallel calls f for 0 to n-1, some at a time.
 func inParallel(n int, f func(i int)) {
-	_ = parallel.Do(inspectors, n, func(i int) error { f(i); return nil })
+	_ = parallel.Do(parallel.Requests, n, func(i int) error { f(i); return nil })
 }
 
 // stateUnknown is the state of a lock that could not be looked at.

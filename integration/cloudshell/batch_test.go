@@ -12,6 +12,7 @@ import (
 
 	"github.com/multilock/go/integration/fakecloudshell"
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
 )
 
@@ -25,10 +26,10 @@ func TestBatch(t *testing.T) {
 	l.server.Inject(fakecloudshell.Random(7, fakecloudshell.Odds{Lost: 0.01, Failed: 0.01}))
 	var mu sync.Mutex
 	runs := map[string]int{}
-	var jobs []lockgroup.Job
+	var jobs []batch.Job
 	for i := range count {
 		name := fmt.Sprint("job", i)
-		jobs = append(jobs, lockgroup.Job{Name: name, Command: "work " + name, Work: func(context.Context, lockgroup.BatchAttempt) error {
+		jobs = append(jobs, batch.Job{Name: name, Command: "work " + name, Work: func(context.Context, batch.Attempt) error {
 			mu.Lock()
 			defer mu.Unlock()
 			runs[name]++
@@ -39,14 +40,14 @@ func TestBatch(t *testing.T) {
 		}})
 	}
 	var all sync.WaitGroup
-	reports := make([]lockgroup.BatchReport, hosts)
+	reports := make([]batch.Report, hosts)
 	for i := range hosts {
-		opt := lockgroup.BatchOptions{Workers: 2, Retries: 1}
+		opt := batch.Options{Workers: 2, Retries: 1}
 		opt.TTL, opt.Poll = time.Minute, 200*time.Millisecond
-		batch, err := lockgroup.NewBatch(l.open(t), jobs, opt)
+		b, err := batch.New(l.open(t), jobs, opt)
 		require.NoError(t, err)
 		all.Go(func() {
-			report, err := batch.Run(t.Context())
+			report, err := b.Run(t.Context())
 			if !errors.Is(err, lockgroup.ErrNotDone) {
 				t.Errorf("host %d: %v", i, err)
 			}
@@ -70,7 +71,7 @@ func TestBatch(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, events, count)
 
-	other, err := lockgroup.NewBatch(src, jobs[1:], lockgroup.BatchOptions{})
+	other, err := batch.New(src, jobs[1:], batch.Options{})
 	require.NoError(t, err)
 	_, err = other.Run(t.Context())
 	require.ErrorIs(t, err, multilock.ErrInvalid)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/integration/fakecloudshell"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -77,10 +77,10 @@ func TestPlainLockInDoubt(t *testing.T) {
 func TestPlainLocksKeepNoResults(t *testing.T) {
 	l := plainLab(t)
 	src := l.open(t)
-	jobs := []lockgroup.Job{{Name: "one"}}
-	batch, err := lockgroup.NewBatch(src, jobs, lockgroup.BatchOptions{})
+	jobs := []batch.Job{{Name: "one"}}
+	b, err := batch.New(src, jobs, batch.Options{})
 	require.NoError(t, err)
-	_, err = batch.Run(t.Context())
+	_, err = b.Run(t.Context())
 	require.ErrorIs(t, err, multilock.ErrUnsupported)
 	require.ErrorContains(t, err, `no attribute "Mutex Owner"`)
 	lock := try(t, src, "MUTEX", multilock.Options{})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
 )
 
@@ -67,22 +68,22 @@ func TestBatchOnTwoHosts(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
 	var runs [12]atomic.Int32
-	var jobs []lockgroup.Job
+	var jobs []batch.Job
 	for n := range runs {
-		jobs = append(jobs, lockgroup.Job{Name: fmt.Sprint("page", n), Work: func(context.Context, lockgroup.BatchAttempt) error {
+		jobs = append(jobs, batch.Job{Name: fmt.Sprint("page", n), Work: func(context.Context, batch.Attempt) error {
 			runs[n].Add(1)
 			return nil
 		}})
 	}
-	reports := make(chan lockgroup.BatchReport)
+	reports := make(chan batch.Report)
 	for range 2 {
 		src := l.open(c, "convert")
 		go func() {
-			batch, err := lockgroup.NewBatch(src, jobs, lockgroup.BatchOptions{Workers: 3})
+			b, err := batch.New(src, jobs, batch.Options{Workers: 3})
 			if err != nil {
 				t.Error(err)
 			}
-			report, err := batch.Run(within(t))
+			report, err := b.Run(within(t))
 			if err != nil {
 				t.Error(err)
 			}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
@@ -37,9 +37,9 @@ func TestCostOfSharedBatch(t *testing.T) {
 			src := &countedSource{p.source(t, h), &tried}
 			before[h.name] = h.requests(t)
 			crew.Go(func() {
-				batch, err := lockgroup.NewBatch(src, silentJobs(jobs), lockgroup.BatchOptions{Workers: 2})
+				b, err := batch.New(src, silentJobs(jobs), batch.Options{Workers: 2})
 				if err == nil {
-					_, err = batch.Run(context.Background())
+					_, err = b.Run(context.Background())
 				}
 				if err != nil {
 					t.Errorf("%s: %v", h.name, err)
@@ -58,11 +58,11 @@ func TestCostOfSharedBatch(t *testing.T) {
 	}
 }
 
-func silentJobs(n int) []lockgroup.Job {
-	var jobs []lockgroup.Job
+func silentJobs(n int) []batch.Job {
+	var jobs []batch.Job
 	for i := range n {
-		nothing := func(context.Context, lockgroup.BatchAttempt) error { return nil }
-		jobs = append(jobs, lockgroup.Job{Name: fmt.Sprintf("job%04d", i), Work: nothing})
+		nothing := func(context.Context, batch.Attempt) error { return nil }
+		jobs = append(jobs, batch.Job{Name: fmt.Sprintf("job%04d", i), Work: nothing})
 	}
 	return jobs
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
@@ -62,20 +62,20 @@ func workBatch(text string) error {
 	if err != nil {
 		return err
 	}
-	opt := lockgroup.BatchOptions{Options: multilock.Options{TTL: plan.TTL}, Workers: plan.Width}
-	batch, err := lockgroup.NewBatch(watchedSource{src, plan}, plan.jobs(), opt)
+	opt := batch.Options{Options: multilock.Options{TTL: plan.TTL}, Workers: plan.Width}
+	b, err := batch.New(watchedSource{src, plan}, plan.jobs(), opt)
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
-	_, err = batch.Run(context.Background())
+	_, err = b.Run(context.Background())
 	return errors.Join(err, src.Close())
 }
 
-func (p batchPlan) jobs() []lockgroup.Job {
+func (p batchPlan) jobs() []batch.Job {
 	w := p.witness()
-	var jobs []lockgroup.Job
+	var jobs []batch.Job
 	for _, name := range p.Jobs {
-		jobs = append(jobs, lockgroup.Job{Name: name, Work: func(_ context.Context, a lockgroup.BatchAttempt) error {
+		jobs = append(jobs, batch.Job{Name: name, Work: func(_ context.Context, a batch.Attempt) error {
 			token := a.Lock.Record().Token
 			return errors.Join(w.tell("start", name, p.Worker, token), w.tell("end", name, p.Worker, token))
 		}})

@@ -37,6 +37,11 @@ type Event struct {
 	Attempt int `json:"attempt,omitempty"`
 }
 
+// OK says of the end of a job that there is nothing about it but that it is a success.
+func (e Event) OK() bool {
+	return e.Exit != nil && *e.Exit == 0 && e.Signal == "" && e.Output == ""
+}
+
 // EventKind is the kind of an Event.
 type EventKind string
 

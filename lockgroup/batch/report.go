@@ -1,4 +1,4 @@
-package lockgroup
+package batch
 
 import (
 	"maps"
@@ -7,8 +7,8 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// BatchProgress is how far a batch has come, over all hosts.
-type BatchProgress struct {
+// Progress is how far a batch has come, over all hosts.
+type Progress struct {
 	// Total is the length of the list; Done and Failed count the final results.
 	Total, Done, Failed int
 	// Before is how many of those there were when Run began to take jobs.
@@ -23,9 +23,9 @@ type BatchProgress struct {
 	Ran int
 }
 
-// BatchReport is how things stood when Run returned.
-type BatchReport struct {
-	BatchProgress
+// Report is how things stood when Run returned.
+type Report struct {
+	Progress
 	// Failures are the results of jobs that have failed for good, in the list's
 	// order; not more than a thousand of them.
 	Failures []multilock.Result
@@ -38,19 +38,19 @@ type BatchReport struct {
 }
 
 // Progress may be asked at any time, also while Run runs.
-func (b *Batch) Progress() BatchProgress {
-	c := b.agenda.count()
-	p := BatchProgress{Total: len(b.jobs), Done: c.done, Failed: c.failed, Running: c.taken, Elsewhere: c.later}
-	p.TakenOver, _ = b.news.sum()
+func (b *Batch) Progress() Progress {
+	c := b.queue.count()
+	p := Progress{Total: len(b.jobs), Done: c.done, Failed: c.failed, Running: c.taken, Elsewhere: c.later}
+	p.TakenOver, _ = b.feed.sum()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p.Ran, p.Before = b.ran, b.before
 	return p
 }
 
-func (b *Batch) report() BatchReport {
-	r := BatchReport{BatchProgress: b.Progress()}
-	_, r.Trouble = b.news.sum()
+func (b *Batch) report() Report {
+	r := Report{Progress: b.Progress()}
+	_, r.Trouble = b.feed.sum()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.Failures, r.Incomplete = inOrder(b.failures), inOrder(b.incomplete)

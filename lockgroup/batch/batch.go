@@ -1,4 +1,8 @@
-package lockgroup
+// Package batch works through a list of jobs, on any number of hosts, without anybody who
+// hands them out: each job is run by the loop of package lockgroup, under its own lock and
+// at most once, and what is known of the others only decides which job comes next. The
+// queue is what is left to be done, the feed what hosts tell each other.
+package batch
 
 import (
 	"context"
@@ -9,6 +13,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -21,13 +26,13 @@ type Job struct {
 	// agree about it.
 	Command string
 	// Work does it. The context is cancelled when that of Run is, or when the lock is
-	// lost; an error after that is an interruption, and is not recorded. An *ExitError
-	// says how a command ended; see ErrNotRun and ErrLingering for what is no failure.
-	Work func(ctx context.Context, a BatchAttempt) error
+	// lost; an error after that is an interruption, and is not recorded. For errors that
+	// say more see lockgroup.WhileHeld; with lockgroup.ErrNotRun, Run ends.
+	Work func(ctx context.Context, a Attempt) error
 }
 
-// BatchAttempt is one run of a job of a batch.
-type BatchAttempt struct {
+// Attempt is one run of a job.
+type Attempt struct {
 	Name string
 	// Seq is the job's place in the list, from 1.
 	Seq int
@@ -37,8 +42,8 @@ type BatchAttempt struct {
 	Lock *multilock.Lock
 }
 
-// BatchOptions say how a batch is worked through.
-type BatchOptions struct {
+// Options say how a batch is worked through.
+type Options struct {
 	// Options are those of the jobs' locks. Command is each job's own.
 	multilock.Options
 	// Workers is how many jobs this process runs at a time, 1 if 0.
@@ -49,13 +54,11 @@ type BatchOptions struct {
 	Halt Halt
 }
 
-var (
-	// ErrDrained says that a batch was told by Drain to take no more jobs.
-	ErrDrained = errors.New("no more jobs are taken")
-)
+// ErrDrained says that a batch was told by Drain to take no more jobs.
+var ErrDrained = errors.New("no more jobs are taken")
 
-// BatchSource is what a batch needs of a source.
-type BatchSource interface {
+// Source is what a batch needs of a source.
+type Source interface {
 	source.Ledger
 	source.Journal
 	source.ManifestStore
@@ -70,15 +73,15 @@ type BatchSource interface {
 // ones, so that hosts seldom meet at one. What the others have done is read from
 // the source's history; what that does not tell is learned under the job's lock.
 type Batch struct {
-	src    BatchSource
-	jobs   []Job
-	index  map[string]int
-	opt    BatchOptions
-	plan   Plan
-	start  time.Time
-	agenda *agenda
-	news   *news
-	stops  stops
+	src   Source
+	jobs  []Job
+	index map[string]int
+	opt   Options
+	plan  lockgroup.Plan
+	start time.Time
+	queue *queue
+	feed  *feed
+	stops stops
 
 	mu         sync.Mutex
 	failures   map[int]multilock.Result
@@ -87,11 +90,19 @@ type Batch struct {
 	before     int
 }
 
-// NewBatch prepares one Run. The error is a *source.InvalidError for options or
-// jobs that cannot be, and multilock.ErrUnsupported for a source that is no
-// BatchSource.
-func NewBatch(src multilock.Source, jobs []Job, opt BatchOptions) (*Batch, error) {
-	able, ok := src.(BatchSource)
+// Run works through a list of jobs: see Batch, New and Batch.Run.
+func Run(ctx context.Context, src multilock.Source, jobs []Job, opt Options) (Report, error) {
+	b, err := New(src, jobs, opt)
+	if err != nil {
+		return Report{}, err
+	}
+	return b.Run(ctx)
+}
+
+// New prepares one Run. The error is a *source.InvalidError for options or jobs that
+// cannot be, and multilock.ErrUnsupported for a source that is no Source.
+func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
+	able, ok := src.(Source)
 	if !ok {
 		return nil, fmt.Errorf("a batch: %w: it keeps no results of jobs, or no history", multilock.ErrUnsupported)
 	}
@@ -102,8 +113,8 @@ func NewBatch(src multilock.Source, jobs []Job, opt BatchOptions) (*Batch, error
 		opt.Poll = multilock.DefaultPoll
 	}
 	b := &Batch{
-		src: able, jobs: jobs, opt: opt, plan: Plan{Retries: opt.Retries}, index: make(map[string]int, len(jobs)),
-		agenda: newAgenda(len(jobs), opt.Workers), news: newNews(), failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{},
+		src: able, jobs: jobs, opt: opt, plan: lockgroup.Plan{Retries: opt.Retries}, index: make(map[string]int, len(jobs)),
+		queue: newQueue(len(jobs), opt.Workers), feed: newFeed(), failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{},
 	}
 	if err := b.check(); err != nil {
 		return nil, err
@@ -118,7 +129,7 @@ func (b *Batch) check() error {
 	if b.opt.Poll < 0 {
 		return &source.InvalidError{What: "poll", Got: b.opt.Poll.String(), Why: "must be positive"}
 	}
-	if err := b.plan.check(); err != nil {
+	if err := b.plan.Check(); err != nil {
 		return err
 	}
 	for i, job := range b.jobs {
@@ -133,11 +144,11 @@ func (b *Batch) check() error {
 // Run returns when every job of the list has a final result, whoever ran it, or
 // when it was halted, drained or ctx ended. It is to be called once.
 //
-// The error is nil if every job has succeeded, and ErrNotDone if some have
+// The error is nil if every job has succeeded, and lockgroup.ErrNotDone if some have
 // failed. If not every job has a final result, it is a *HaltError, ErrDrained,
 // context.Cause(ctx), or what the source answered; a *ManifestError if the group
 // was given another list before. The report is true in every case, as far as it goes.
-func (b *Batch) Run(ctx context.Context) (BatchReport, error) {
+func (b *Batch) Run(ctx context.Context) (Report, error) {
 	b.start = time.Now()
 	working, stopWork := context.WithCancelCause(ctx)
 	defer stopWork(nil)
@@ -164,7 +175,7 @@ func (b *Batch) workThrough(taking, working context.Context) {
 	}
 	workers.Wait()
 	close(ended)
-	patience := time.AfterFunc(lastNewsPatience, giveUp)
+	patience := time.AfterFunc(lastFeedPatience, giveUp)
 	defer patience.Stop()
 	follower.Wait()
 }
@@ -180,9 +191,9 @@ func (b *Batch) join(ctx context.Context) error {
 		return err
 	}
 	if err := b.survey(ctx); err != nil {
-		return errors.Join(err, b.news.close())
+		return errors.Join(err, b.feed.close())
 	}
-	before := b.agenda.count()
+	before := b.queue.count()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.before = before.done + before.failed
@@ -195,10 +206,10 @@ func (b *Batch) Drain() { b.stops.drain(ErrDrained) }
 
 // verdict is the error of Run.
 func (b *Batch) verdict(ctx context.Context) error {
-	count := b.agenda.count()
+	count := b.queue.count()
 	switch stopped := b.stops.why(); {
 	case count.open == 0 && count.failed > 0:
-		return ErrNotDone
+		return lockgroup.ErrNotDone
 	case count.open == 0:
 		return nil
 	case ctx.Err() != nil:

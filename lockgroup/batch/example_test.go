@@ -1,16 +1,16 @@
-package lockgroup_test
+package batch_test
 
 import (
 	"context"
 	"fmt"
 	"os"
 
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock/fslock"
 )
 
 // The same program on any number of hosts: each page is converted once.
-func ExampleBatch() {
+func ExampleRun() {
 	shared, err := os.MkdirTemp("", "shared-")
 	if err != nil {
 		panic(err)
@@ -22,18 +22,14 @@ func ExampleBatch() {
 	}
 	defer src.Close()
 
-	var jobs []lockgroup.Job
+	var jobs []batch.Job
 	for page := range 10 {
-		jobs = append(jobs, lockgroup.Job{
+		jobs = append(jobs, batch.Job{
 			Name: fmt.Sprintf("page%02d", page),
-			Work: func(ctx context.Context, _ lockgroup.BatchAttempt) error { return convert(ctx, page) },
+			Work: func(ctx context.Context, _ batch.Attempt) error { return convert(ctx, page) },
 		})
 	}
-	batch, err := lockgroup.NewBatch(src, jobs, lockgroup.BatchOptions{Workers: 4, Retries: 1})
-	if err != nil {
-		panic(err)
-	}
-	report, err := batch.Run(context.Background())
+	report, err := batch.Run(context.Background(), src, jobs, batch.Options{Workers: 4, Retries: 1})
 	fmt.Printf("%d of %d done, %d failed: %v\n", report.Done, report.Total, report.Failed, err)
 	fmt.Println(report.Failures[0].Name, report.Failures[0].Why)
 	// Output:

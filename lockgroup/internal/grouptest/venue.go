@@ -1,4 +1,4 @@
-package lockgroup_test
+package grouptest
 
 import (
 	"context"
@@ -11,43 +11,43 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// venue is a place in which jobs can be run, with a history and a manifest.
-type venue struct {
-	*place
-	mu       sync.Mutex
+// Venue is a Place in which jobs can be run, with a history and a manifest.
+type Venue struct {
+	*Place
+	Mu       sync.Mutex
 	events   []source.Event
 	manifest []byte
 	tries    map[string]int
 }
 
-func newVenue() *venue { return &venue{place: newPlace(), tries: map[string]int{}} }
+func NewVenue() *Venue { return &Venue{Place: NewPlace(), tries: map[string]int{}} }
 
-func (v *venue) tried(name string) int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (v *Venue) Tried(name string) int {
+	v.Mu.Lock()
+	defer v.Mu.Unlock()
 	return v.tries[name]
 }
 
-func (v *venue) Record(_ context.Context, events []source.Event) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (v *Venue) Record(_ context.Context, events []source.Event) error {
+	v.Mu.Lock()
+	defer v.Mu.Unlock()
 	v.events = append(v.events, events...)
-	return v.enter("record")
+	return v.Enter("record")
 }
 
-func (v *venue) History(context.Context, time.Time) ([]source.Event, error) { return nil, nil }
+func (v *Venue) History(context.Context, time.Time) ([]source.Event, error) { return nil, nil }
 
-func (v *venue) Follow(time.Time) source.Follower { return &venueFollower{v: v} }
+func (v *Venue) Follow(time.Time) source.Follower { return &venueFollower{v: v} }
 
 type venueFollower struct {
-	v    *venue
+	v    *Venue
 	read int
 }
 
 func (f *venueFollower) Next(context.Context) ([]source.Event, error) {
-	err := f.v.enter("follow")
-	f.v.mu.Lock()
-	defer f.v.mu.Unlock()
+	err := f.v.Enter("follow")
+	f.v.Mu.Lock()
+	defer f.v.Mu.Unlock()
 	events := f.v.events[f.read:]
 	f.read = len(f.v.events)
 	return events, err
@@ -55,35 +55,35 @@ func (f *venueFollower) Next(context.Context) ([]source.Event, error) {
 
 func (f *venueFollower) Close() error { return nil }
 
-func (v *venue) Publish(_ context.Context, manifest []byte) ([]byte, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (v *Venue) Publish(_ context.Context, manifest []byte) ([]byte, error) {
+	v.Mu.Lock()
+	defer v.Mu.Unlock()
 	if v.manifest == nil {
 		v.manifest = manifest
 	}
-	return v.manifest, v.enter("publish")
+	return v.manifest, v.Enter("publish")
 }
 
-func (v *venue) Retract(context.Context) error { return nil }
+func (v *Venue) Retract(context.Context) error { return nil }
 
-func (v *venue) Contend(_ context.Context, name string, claim source.Claim, _ multilock.Patience) (source.Contender, error) {
-	return &venueContender{observer: observer{v.place, name}, v: v, claim: claim}, nil
+func (v *Venue) Contend(_ context.Context, name string, claim source.Claim, _ multilock.Patience) (source.Contender, error) {
+	return &venueContender{observer: observer{v.Place, name}, v: v, claim: claim}, nil
 }
 
 type venueContender struct {
 	observer
-	v     *venue
+	v     *Venue
 	claim source.Claim
 }
 
 func (c *venueContender) Try(context.Context) (source.Lease, error) {
-	c.v.mu.Lock()
+	c.v.Mu.Lock()
 	c.v.tries[c.name]++
-	c.v.mu.Unlock()
-	if c.v.isHeld(c.name) {
+	c.v.Mu.Unlock()
+	if c.v.IsHeld(c.name) {
 		return nil, multilock.ErrHeld
 	}
-	c.v.hold(c.name, alive("here"))
+	c.v.Hold(c.name, Alive("here"))
 	record := source.Record{Name: c.name, Token: "token of " + c.name, Claim: c.claim}
 	record.Holder.Identity = process.Identity{Host: "here", PID: 1}
 	return &venueLease{v: c.v, record: record, since: boottime.Now()}, nil
@@ -92,7 +92,7 @@ func (c *venueContender) Try(context.Context) (source.Lease, error) {
 func (c *venueContender) Wake() <-chan struct{} { return nil }
 
 type venueLease struct {
-	v      *venue
+	v      *Venue
 	record source.Record
 	since  boottime.Instant
 }
@@ -106,7 +106,7 @@ func (l *venueLease) Close() error                                 { return nil 
 func (l *venueLease) Forget(context.Context) error                 { return multilock.ErrUnsupported }
 
 func (l *venueLease) Release(context.Context) error {
-	l.v.release(l.record.Name)
+	l.v.Release(l.record.Name)
 	return nil
 }
 
@@ -115,9 +115,9 @@ func (l *venueLease) Outcome(ctx context.Context) (multilock.Result, error) {
 }
 
 func (l *venueLease) Commit(_ context.Context, r multilock.Result) error {
-	if err := l.v.enter("commit"); err != nil {
+	if err := l.v.Enter("commit"); err != nil {
 		return err
 	}
-	l.v.commit(r)
+	l.v.Commit(r)
 	return nil
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package lockgroup_test
+package batch_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/vfs"
@@ -47,7 +47,7 @@ func oneIn(n int, seed uint64) faultfs.Injector {
 func TestBatchWithFaults(t *testing.T) {
 	base, ran := t.TempDir(), newRuns()
 	done := filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "done")
-	list := ran.jobs(40, func(_ context.Context, a lockgroup.BatchAttempt) error {
+	list := ran.jobs(40, func(_ context.Context, a batch.Attempt) error {
 		info, err := os.Stat(filepath.Join(done, a.Name))
 		if err == nil && info.Mode().IsRegular() && a.Lock.Remaining() > 0 {
 			t.Errorf("%s runs though its result is there", a.Name)
@@ -76,7 +76,7 @@ func TestBatchWithFaults(t *testing.T) {
 
 // persist starts a batch again until it succeeds, and returns how many attempts it
 // has recorded.
-func persist(t *testing.T, base string, list []lockgroup.Job, faults faultfs.Injector) (recorded int64) {
+func persist(t *testing.T, base string, list []batch.Job, faults faultfs.Injector) (recorded int64) {
 	fs := faultfs.New(vfs.OS{}, nil)
 	fs.Describe(vfs.FileSystem{Type: "test"})
 	src, err := fslock.Open(fslock.Options{Base: base, FS: fs})
@@ -89,7 +89,7 @@ func persist(t *testing.T, base string, list []lockgroup.Job, faults faultfs.Inj
 	ctx, cancel := context.WithTimeout(t.Context(), generous)
 	defer cancel()
 	for starts := 1; ; starts++ {
-		b, err := lockgroup.NewBatch(src, list, lockgroup.BatchOptions{Workers: 3, Options: multilock.Options{TTL: time.Second}})
+		b, err := batch.New(src, list, batch.Options{Workers: 3, Options: multilock.Options{TTL: time.Second}})
 		if err != nil {
 			t.Error(err)
 			return recorded

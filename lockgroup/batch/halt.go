@@ -1,8 +1,10 @@
-package lockgroup
+package batch
 
 import (
+	"context"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/multilock/go/multilock/source"
 )
@@ -69,7 +71,7 @@ func (h Halt) check() error {
 }
 
 // reached says whether the counts are those at which to halt.
-func (h Halt) reached(c agendaCount, total int) bool {
+func (h Halt) reached(c counts, total int) bool {
 	if h.When == HaltNever {
 		return false
 	}
@@ -89,7 +91,7 @@ func (h Halt) reached(c agendaCount, total int) bool {
 
 // halt ends the batch if it is to be halted.
 func (b *Batch) halt() {
-	c := b.agenda.count()
+	c := b.queue.count()
 	if !b.opt.Halt.reached(c, len(b.jobs)) {
 		return
 	}
@@ -99,4 +101,50 @@ func (b *Batch) halt() {
 		return
 	}
 	b.stops.drain(cause)
+}
+
+// stops is how a batch is ended before its time: once for taking jobs, once for
+// those that run. The first cause stays.
+type stops struct {
+	mu    sync.Mutex
+	cause error
+	take  context.CancelCauseFunc
+	work  context.CancelCauseFunc
+}
+
+func (s *stops) begin(take, work context.CancelCauseFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take, s.work = take, work
+	if s.cause != nil {
+		take(s.cause)
+	}
+}
+
+// drain ends the taking of jobs.
+func (s *stops) drain(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause == nil {
+		s.cause = cause
+	}
+	if s.take != nil {
+		s.take(s.cause)
+	}
+}
+
+// kill ends the jobs that run, too.
+func (s *stops) kill(cause error) {
+	s.drain(cause)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.work != nil {
+		s.work(cause)
+	}
+}
+
+func (s *stops) why() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cause
 }

@@ -1,4 +1,4 @@
-package lockgroup
+package batch
 
 import (
 	"bytes"

@@ -1,7 +1,8 @@
-package lockgroup_test
+package batch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,10 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
+	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 )
+
+var errWork = errors.New("the disk is full")
 
 // runs counts how often each job was run.
 type runs struct {
@@ -47,10 +52,10 @@ func (r *runs) requireOnce(t *testing.T, n int) {
 }
 
 // jobs is a list of n jobs that are counted and end as does says.
-func (r *runs) jobs(n int, does func(context.Context, lockgroup.BatchAttempt) error) []lockgroup.Job {
-	list := make([]lockgroup.Job, n)
+func (r *runs) jobs(n int, does func(context.Context, batch.Attempt) error) []batch.Job {
+	list := make([]batch.Job, n)
 	for i := range list {
-		list[i] = lockgroup.Job{Name: fmt.Sprintf("job%03d", i+1), Command: "make", Work: func(ctx context.Context, a lockgroup.BatchAttempt) error {
+		list[i] = batch.Job{Name: fmt.Sprintf("job%03d", i+1), Command: "make", Work: func(ctx context.Context, a batch.Attempt) error {
 			r.add(a.Name)
 			return does(ctx, a)
 		}}
@@ -58,23 +63,23 @@ func (r *runs) jobs(n int, does func(context.Context, lockgroup.BatchAttempt) er
 	return list
 }
 
-func succeeds(context.Context, lockgroup.BatchAttempt) error { return nil }
+func succeeds(context.Context, batch.Attempt) error { return nil }
 
-func batch(t *testing.T, src multilock.Source, jobs []lockgroup.Job, opt lockgroup.BatchOptions) *lockgroup.Batch {
+func prepare(t *testing.T, src multilock.Source, jobs []batch.Job, opt batch.Options) *batch.Batch {
 	t.Helper()
-	b, err := lockgroup.NewBatch(src, jobs, opt)
+	b, err := batch.New(src, jobs, opt)
 	require.NoError(t, err)
 	return b
 }
 
 func TestBatchOverHosts(t *testing.T) {
-	open, ran := opener(t), newRuns()
+	open, ran := grouptest.Opener(t), newRuns()
 	var group sync.WaitGroup
 	var total atomic.Int64
 	for range 3 {
-		b := batch(t, open(), ran.jobs(60, succeeds), lockgroup.BatchOptions{Workers: 4})
+		b := prepare(t, open(), ran.jobs(60, succeeds), batch.Options{Workers: 4})
 		group.Go(func() {
-			report, err := b.Run(within(t))
+			report, err := b.Run(grouptest.Within(t))
 			if err != nil || report.Done != 60 || report.Trouble != nil {
 				t.Errorf("%+v %v", report, err)
 			}
@@ -89,27 +94,27 @@ func TestBatchOverHosts(t *testing.T) {
 // Started again, a batch goes on where it stopped. What is known from the history
 // needs no request of its own.
 func TestBatchContinues(t *testing.T) {
-	open, ran := opener(t), newRuns()
+	open, ran := grouptest.Opener(t), newRuns()
 	var broken atomic.Bool
 	broken.Store(true)
-	list := ran.jobs(20, func(_ context.Context, a lockgroup.BatchAttempt) error {
+	list := ran.jobs(20, func(_ context.Context, a batch.Attempt) error {
 		if broken.Load() && a.Seq > 10 {
 			return lockgroup.ErrNotRun
 		}
 		return nil
 	})
-	report, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(within(t))
+	report, err := prepare(t, open(), list, batch.Options{}).Run(grouptest.Within(t))
 	require.ErrorIs(t, err, lockgroup.ErrNotRun)
 	require.Zero(t, report.Failed)
 	first := report.Done
 
 	broken.Store(false)
-	report, err = batch(t, open(), list, lockgroup.BatchOptions{}).Run(within(t))
+	report, err = prepare(t, open(), list, batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)
-	require.Equal(t, lockgroup.BatchProgress{Total: 20, Done: 20, Before: first, Ran: 20 - first}, report.BatchProgress)
+	require.Equal(t, batch.Progress{Total: 20, Done: 20, Before: first, Ran: 20 - first}, report.Progress)
 
 	src := &counting{Source: open()}
-	report, err = batch(t, src, list, lockgroup.BatchOptions{}).Run(within(t))
+	report, err = prepare(t, src, list, batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)
 	require.Equal(t, 20, report.Before)
 	require.Zero(t, src.contended.Load())
@@ -126,11 +131,11 @@ func TestBatchWithoutHistory(t *testing.T) {
 		return src
 	}
 	list := ran.jobs(20, succeeds)
-	_, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(within(t))
+	_, err := prepare(t, open(), list, batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "history")))
 	src := &counting{Source: open()}
-	report, err := batch(t, src, list, lockgroup.BatchOptions{}).Run(within(t))
+	report, err := prepare(t, src, list, batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)
 	require.Equal(t, 20, report.Before)
 	require.Equal(t, int64(20), src.read.Load())
@@ -155,8 +160,8 @@ func (c *counting) Result(ctx context.Context, name string) (multilock.Result, e
 }
 
 func TestBatchFailures(t *testing.T) {
-	open, ran := opener(t), newRuns()
-	list := ran.jobs(4, func(_ context.Context, a lockgroup.BatchAttempt) error {
+	open, ran := grouptest.Opener(t), newRuns()
+	list := ran.jobs(4, func(_ context.Context, a batch.Attempt) error {
 		switch {
 		case a.Seq == 2:
 			return &lockgroup.ExitError{Code: 130, Signal: "interrupt"}
@@ -167,11 +172,11 @@ func TestBatchFailures(t *testing.T) {
 		}
 		return nil
 	})
-	opt := lockgroup.BatchOptions{Retries: 2}
-	report, err := batch(t, open(), list, opt).Run(within(t))
+	opt := batch.Options{Retries: 2}
+	report, err := prepare(t, open(), list, opt).Run(grouptest.Within(t))
 	require.ErrorIs(t, err, lockgroup.ErrNotDone)
-	require.Equal(t, lockgroup.BatchProgress{Total: 4, Done: 2, Failed: 2, Ran: 10}, report.BatchProgress)
-	requireFailures := func(report lockgroup.BatchReport) {
+	require.Equal(t, batch.Progress{Total: 4, Done: 2, Failed: 2, Ran: 10}, report.Progress)
+	requireFailures := func(report batch.Report) {
 		t.Helper()
 		require.Len(t, report.Failures, 2)
 		one, other := report.Failures[0], report.Failures[1]
@@ -179,7 +184,7 @@ func TestBatchFailures(t *testing.T) {
 		require.Equal(t, []any{"job004", 1, "", "the disk is full"}, []any{other.Name, other.Exit, other.Signal, other.Why})
 	}
 	requireFailures(report)
-	report, err = batch(t, open(), list, opt).Run(within(t))
+	report, err = prepare(t, open(), list, opt).Run(grouptest.Within(t))
 	require.ErrorIs(t, err, lockgroup.ErrNotDone)
 	require.Zero(t, report.Ran)
 	requireFailures(report)
@@ -188,13 +193,13 @@ func TestBatchFailures(t *testing.T) {
 // A host learns of another one's failures from the history, and of what that does
 // not tell under the lock.
 func TestBatchHearsOfFailures(t *testing.T) {
-	open, ran := opener(t), newRuns()
+	open, ran := grouptest.Opener(t), newRuns()
 	others := make(chan struct{})
-	alpha := batch(t, open(), ran.jobs(2, func(context.Context, lockgroup.BatchAttempt) error {
+	alpha := prepare(t, open(), ran.jobs(2, func(context.Context, batch.Attempt) error {
 		<-others
 		return errWork
-	}), lockgroup.BatchOptions{Workers: 2})
-	beta := batch(t, open(), ran.jobs(2, succeeds), lockgroup.BatchOptions{})
+	}), batch.Options{Workers: 2})
+	beta := prepare(t, open(), ran.jobs(2, succeeds), batch.Options{})
 	first := running(t, alpha)
 	require.Eventually(t, func() bool { return ran.of("job001")+ran.of("job002") == 2 }, generous, tick)
 	second := running(t, beta)
@@ -203,21 +208,21 @@ func TestBatchHearsOfFailures(t *testing.T) {
 	require.ErrorIs(t, (<-first).err, lockgroup.ErrNotDone)
 	end := <-second
 	require.ErrorIs(t, end.err, lockgroup.ErrNotDone)
-	require.Equal(t, lockgroup.BatchProgress{Total: 2, Failed: 2}, end.report.BatchProgress)
+	require.Equal(t, batch.Progress{Total: 2, Failed: 2}, end.report.Progress)
 	require.Len(t, end.report.Failures, 2)
 }
 
 // batchEnd is what a batch in the background returned.
 type batchEnd struct {
-	report lockgroup.BatchReport
+	report batch.Report
 	err    error
 }
 
-func running(t *testing.T, b *lockgroup.Batch) <-chan batchEnd {
+func running(t *testing.T, b *batch.Batch) <-chan batchEnd {
 	t.Helper()
 	end := make(chan batchEnd, 1)
 	go func() {
-		report, err := b.Run(within(t))
+		report, err := b.Run(grouptest.Within(t))
 		end <- batchEnd{report, err}
 	}()
 	return end
@@ -225,7 +230,7 @@ func running(t *testing.T, b *lockgroup.Batch) <-chan batchEnd {
 
 // A dead holder's job is taken over, and counted.
 func TestBatchTakesOver(t *testing.T) {
-	open, ran := opener(t), newRuns()
+	open, ran := grouptest.Opener(t), newRuns()
 	src := open()
 	dead := src.Self()
 	dead.Start++ // the process that had this number before
@@ -236,8 +241,8 @@ func TestBatchTakesOver(t *testing.T) {
 	require.NoError(t, lock.Detach())
 	require.NoError(t, crashed.Close())
 
-	report, err := batch(t, src, ran.jobs(3, succeeds), lockgroup.BatchOptions{}).Run(within(t))
+	report, err := prepare(t, src, ran.jobs(3, succeeds), batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)
-	require.Equal(t, lockgroup.BatchProgress{Total: 3, Done: 3, Ran: 3, TakenOver: 1}, report.BatchProgress)
+	require.Equal(t, batch.Progress{Total: 3, Done: 3, Ran: 3, TakenOver: 1}, report.Progress)
 	ran.requireOnce(t, 3)
 }

@@ -1,4 +1,4 @@
-package lockgroup_test
+package batch_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
+	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
@@ -26,12 +28,12 @@ func (mute) Record(context.Context, []source.Event) error { return errMute }
 
 // Without news of each other hosts still run each job once, and say what is wrong.
 func TestBatchWithoutNews(t *testing.T) {
-	open, ran := opener(t), newRuns()
+	open, ran := grouptest.Opener(t), newRuns()
 	var group sync.WaitGroup
 	for range 2 {
-		b := batch(t, mute{open()}, ran.jobs(30, succeeds), lockgroup.BatchOptions{Workers: 2})
+		b := prepare(t, mute{open()}, ran.jobs(30, succeeds), batch.Options{Workers: 2})
 		group.Go(func() {
-			report, err := b.Run(within(t))
+			report, err := b.Run(grouptest.Within(t))
 			if err != nil || report.Done != 30 || !errors.Is(report.Trouble, errMute) {
 				t.Errorf("%+v %v", report, err)
 			}
@@ -43,10 +45,10 @@ func TestBatchWithoutNews(t *testing.T) {
 
 // A success in the history counts only if it was not forgotten since.
 func TestBatchAfterForget(t *testing.T) {
-	open, ran := opener(t), newRuns()
+	open, ran := grouptest.Opener(t), newRuns()
 	src := open()
 	list := ran.jobs(3, succeeds)
-	_, err := batch(t, src, list, lockgroup.BatchOptions{}).Run(within(t))
+	_, err := prepare(t, src, list, batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)
 	lock, err := multilock.TryAcquire(t.Context(), src, "job002", multilock.Options{})
 	require.NoError(t, err)
@@ -55,7 +57,7 @@ func TestBatchAfterForget(t *testing.T) {
 	require.NoError(t, lock.Release(t.Context()))
 	require.NoError(t, src.Append(t.Context(), source.Event{What: source.EventForgot, Name: "job002", Time: time.Now()}))
 
-	report, err := batch(t, open(), list, lockgroup.BatchOptions{}).Run(within(t))
+	report, err := prepare(t, open(), list, batch.Options{}).Run(grouptest.Within(t))
 	require.ErrorIs(t, err, lockgroup.ErrNotDone)
 	require.Equal(t, 3, report.Before)
 	require.Equal(t, 5, report.Failures[0].Exit)
@@ -64,27 +66,27 @@ func TestBatchAfterForget(t *testing.T) {
 
 // A result that nobody can read counts as run, and as no success.
 func TestBatchUnclearResult(t *testing.T) {
-	open, ran := opener(t), newRuns()
+	open, ran := grouptest.Opener(t), newRuns()
 	src := open()
 	done := filepath.Join(src.Base(), ".multilock", "groups", fslock.DefaultGroup, "done")
 	require.NoError(t, os.MkdirAll(done, 0o777))
 	require.NoError(t, os.WriteFile(filepath.Join(done, "job001"), []byte("rubbish\n"), 0o600))
-	report, err := batch(t, src, ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(within(t))
+	report, err := prepare(t, src, ran.jobs(2, succeeds), batch.Options{}).Run(grouptest.Within(t))
 	require.ErrorIs(t, err, lockgroup.ErrNotDone)
-	require.Equal(t, lockgroup.BatchProgress{Total: 2, Done: 1, Failed: 1, Before: 1, Ran: 1}, report.BatchProgress)
+	require.Equal(t, batch.Progress{Total: 2, Done: 1, Failed: 1, Before: 1, Ran: 1}, report.Progress)
 	require.NotEmpty(t, report.Failures[0].Foreign)
 	require.Zero(t, ran.of("job001"))
 }
 
 // The order is the list's, but for a window.
 func TestBatchOrder(t *testing.T) {
-	open, ran := opener(t), newRuns()
+	open, ran := grouptest.Opener(t), newRuns()
 	var order []int
 	src := &counting{Source: open()}
-	report, err := batch(t, src, ran.jobs(200, func(_ context.Context, a lockgroup.BatchAttempt) error {
+	report, err := prepare(t, src, ran.jobs(200, func(_ context.Context, a batch.Attempt) error {
 		order = append(order, a.Seq)
 		return nil
-	}), lockgroup.BatchOptions{}).Run(within(t))
+	}), batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)
 	require.Equal(t, 200, report.Ran)
 	require.Equal(t, int64(200), src.contended.Load(), "one attempt for each")

@@ -1,4 +1,4 @@
-package lockgroup_test
+package batch_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
+	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -27,40 +29,40 @@ func inTime(t *testing.T) context.Context {
 // be found done.
 func TestBatchWaitsForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, ran := newVenue(), newRuns()
-		v.hold("job002", alive("node7"))
-		after(5*time.Minute, func() {
-			v.commit(succeeded("job002"))
-			v.release("job002")
+		v, ran := grouptest.NewVenue(), newRuns()
+		v.Hold("job002", grouptest.Alive("node7"))
+		time.AfterFunc(5*time.Minute, func() {
+			v.Commit(grouptest.Succeeded("job002"))
+			v.Release("job002")
 		})
 		start := time.Now()
-		report, err := batch(t, v, ran.jobs(4, succeeds), lockgroup.BatchOptions{Workers: 3}).Run(inTime(t))
+		report, err := prepare(t, v, ran.jobs(4, succeeds), batch.Options{Workers: 3}).Run(inTime(t))
 		require.NoError(t, err)
-		require.Equal(t, lockgroup.BatchProgress{Total: 4, Done: 4, Ran: 3}, report.BatchProgress)
+		require.Equal(t, batch.Progress{Total: 4, Done: 4, Ran: 3}, report.Progress)
 		require.Less(t, time.Since(start), 6*time.Minute)
-		require.Greater(t, v.tried("job002"), 10)
-		require.Less(t, v.tried("job002"), 45)
+		require.Greater(t, v.Tried("job002"), 10)
+		require.Less(t, v.Tried("job002"), 45)
 		require.Zero(t, ran.of("job002"))
-		require.Less(t, v.count("follow"), 2500, "somebody who waits asks rarely")
+		require.Less(t, v.Count("follow"), 2500, "somebody who waits asks rarely")
 	})
 }
 
 // The news end the wait.
 func TestBatchHearsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, ran := newVenue(), newRuns()
-		v.hold("job001", alive("node7"))
+		v, ran := grouptest.NewVenue(), newRuns()
+		v.Hold("job001", grouptest.Alive("node7"))
 		start := time.Now()
 		exit := 0
-		after(time.Minute, func() {
-			v.commit(succeeded("job001"))
+		time.AfterFunc(time.Minute, func() {
+			v.Commit(grouptest.Succeeded("job001"))
 			_ = v.Record(t.Context(), []source.Event{{What: source.EventCommitted, Name: "job001", Exit: &exit}})
 		})
-		report, err := batch(t, v, ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(inTime(t))
+		report, err := prepare(t, v, ran.jobs(2, succeeds), batch.Options{}).Run(inTime(t))
 		require.NoError(t, err)
 		require.Equal(t, 2, report.Done)
 		require.LessOrEqual(t, time.Since(start), time.Minute+2*multilock.DefaultPoll)
-		require.Zero(t, v.count("result")-v.tried("job002"), "a success is taken at its word")
+		require.Zero(t, v.Count("result")-v.Tried("job002"), "a success is taken at its word")
 	})
 }
 
@@ -68,18 +70,18 @@ func TestBatchHearsOfOthers(t *testing.T) {
 // never given back here: nothing else could end it.
 func TestBatchHearsOfAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, ran := newVenue(), newRuns()
-		v.hold("job001", alive("node7"))
+		v, ran := grouptest.NewVenue(), newRuns()
+		v.Hold("job001", grouptest.Alive("node7"))
 		for n, final := range []bool{false, true} {
-			after(time.Duration(n+1)*time.Minute, func() {
-				v.commit(failed("job001", final))
+			time.AfterFunc(time.Duration(n+1)*time.Minute, func() {
+				v.Commit(grouptest.Failed("job001", final))
 				exit := 3
 				_ = v.Record(t.Context(), []source.Event{{What: source.EventCommitted, Name: "job001", Exit: &exit}})
 			})
 		}
-		report, err := batch(t, v, ran.jobs(2, succeeds), lockgroup.BatchOptions{Retries: 1}).Run(inTime(t))
+		report, err := prepare(t, v, ran.jobs(2, succeeds), batch.Options{Retries: 1}).Run(inTime(t))
 		require.ErrorIs(t, err, lockgroup.ErrNotDone)
-		require.Equal(t, lockgroup.BatchProgress{Total: 2, Done: 1, Failed: 1, Ran: 1}, report.BatchProgress)
+		require.Equal(t, batch.Progress{Total: 2, Done: 1, Failed: 1, Ran: 1}, report.Progress)
 		require.True(t, report.Failures[0].Final)
 	})
 }
@@ -89,26 +91,26 @@ func TestBatchHearsOfAFailure(t *testing.T) {
 func TestBatchAsksSeldomWhileJobsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const jobs, length = 50, 8 * time.Second
-		v, ran := newVenue(), newRuns()
-		list := ran.jobs(jobs, func(context.Context, lockgroup.BatchAttempt) error {
+		v, ran := grouptest.NewVenue(), newRuns()
+		list := ran.jobs(jobs, func(context.Context, batch.Attempt) error {
 			time.Sleep(length)
 			return nil
 		})
-		report, err := batch(t, v, list, lockgroup.BatchOptions{}).Run(inTime(t))
+		report, err := prepare(t, v, list, batch.Options{}).Run(inTime(t))
 		require.NoError(t, err)
 		require.Equal(t, jobs, report.Ran)
-		require.LessOrEqual(t, v.count("follow"), 2*jobs+10)
-		require.GreaterOrEqual(t, v.count("follow"), jobs)
+		require.LessOrEqual(t, v.Count("follow"), 2*jobs+10)
+		require.GreaterOrEqual(t, v.Count("follow"), jobs)
 	})
 }
 
 // However long a job takes, the progress of the others is heard of.
 func TestBatchHearsOfOthersDuringALongJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, ran := newVenue(), newRuns()
-		var b *lockgroup.Batch
+		v, ran := grouptest.NewVenue(), newRuns()
+		var b *batch.Batch
 		exit := 0
-		b = batch(t, v, ran.jobs(70, func(context.Context, lockgroup.BatchAttempt) error {
+		b = prepare(t, v, ran.jobs(70, func(context.Context, batch.Attempt) error {
 			for i := range 70 {
 				_ = v.Record(t.Context(), []source.Event{{What: source.EventCommitted, Name: fmt.Sprintf("job%03d", i+1), Exit: &exit}})
 			}
@@ -117,7 +119,7 @@ func TestBatchHearsOfOthersDuringALongJob(t *testing.T) {
 				t.Errorf("%d are known to be done", done)
 			}
 			return nil
-		}), lockgroup.BatchOptions{})
+		}), batch.Options{})
 		_, err := b.Run(inTime(t))
 		require.NoError(t, err)
 	})
@@ -126,12 +128,12 @@ func TestBatchHearsOfOthersDuringALongJob(t *testing.T) {
 // A silent holder is watched, and its job taken over when it is dead.
 func TestBatchWatchesTheSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, ran := newVenue(), newRuns()
-		v.hold("job001", alive("node7"), seen(multilock.StateSuspect, "node7"), seen(multilock.StateSuspect, "node7"), seen(multilock.StateDead, "node7"))
-		report, err := batch(t, v, ran.jobs(2, succeeds), lockgroup.BatchOptions{}).Run(inTime(t))
+		v, ran := grouptest.NewVenue(), newRuns()
+		v.Hold("job001", grouptest.Alive("node7"), grouptest.Seen(multilock.StateSuspect, "node7"), grouptest.Seen(multilock.StateSuspect, "node7"), grouptest.Seen(multilock.StateDead, "node7"))
+		report, err := prepare(t, v, ran.jobs(2, succeeds), batch.Options{}).Run(inTime(t))
 		require.NoError(t, err)
 		require.Equal(t, 2, report.Ran)
-		require.Equal(t, []string{"job001"}, v.broken)
+		require.Equal(t, []string{"job001"}, v.Broken)
 	})
 }
 
@@ -139,28 +141,28 @@ func TestBatchWatchesTheSilent(t *testing.T) {
 // server takes to record that.
 func TestBatchRecordsTheLastJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, ran := newVenue(), newRuns()
+		v, ran := grouptest.NewVenue(), newRuns()
 		ctx, cancel := context.WithCancelCause(inTime(t))
-		list := ran.jobs(1, func(context.Context, lockgroup.BatchAttempt) error {
-			v.stall(10 * time.Second)
+		list := ran.jobs(1, func(context.Context, batch.Attempt) error {
+			v.Stall(10 * time.Second)
 			cancel(errWork)
 			return nil
 		})
-		report, err := batch(t, v, list, lockgroup.BatchOptions{}).Run(ctx)
+		report, err := prepare(t, v, list, batch.Options{}).Run(ctx)
 		require.NoError(t, err)
-		require.Equal(t, lockgroup.BatchProgress{Total: 1, Done: 1, Ran: 1}, report.BatchProgress)
+		require.Equal(t, batch.Progress{Total: 1, Done: 1, Ran: 1}, report.Progress)
 	})
 }
 
 // A result that may or may not be recorded is asked for again, under the lock.
 func TestBatchUnsureCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, ran := newVenue(), newRuns()
-		v.failing("commit", multilock.ErrUnsure)
-		after(time.Minute, func() { v.commit(succeeded("job001")) })
-		report, err := batch(t, v, ran.jobs(1, succeeds), lockgroup.BatchOptions{}).Run(inTime(t))
+		v, ran := grouptest.NewVenue(), newRuns()
+		v.Fail("commit", multilock.ErrUnsure)
+		time.AfterFunc(time.Minute, func() { v.Commit(grouptest.Succeeded("job001")) })
+		report, err := prepare(t, v, ran.jobs(1, succeeds), batch.Options{}).Run(inTime(t))
 		require.NoError(t, err)
-		require.Equal(t, lockgroup.BatchProgress{Total: 1, Done: 1}, report.BatchProgress)
+		require.Equal(t, batch.Progress{Total: 1, Done: 1}, report.Progress)
 	})
 }
 
@@ -168,11 +170,11 @@ func TestBatchUnsureCommit(t *testing.T) {
 func TestBatchSourceFails(t *testing.T) {
 	for _, call := range []string{"publish", "follow", "results", "commit"} {
 		synctest.Test(t, func(t *testing.T) {
-			v, ran := newVenue(), newRuns()
-			v.failing(call, errWork)
-			report, err := batch(t, v, ran.jobs(9, succeeds), lockgroup.BatchOptions{}).Run(inTime(t))
+			v, ran := grouptest.NewVenue(), newRuns()
+			v.Fail(call, errWork)
+			report, err := prepare(t, v, ran.jobs(9, succeeds), batch.Options{}).Run(inTime(t))
 			require.ErrorIs(t, err, errWork, call)
-			require.Equal(t, lockgroup.BatchProgress{Total: 9}, report.BatchProgress, "nothing is done, and nothing in our hands")
+			require.Equal(t, batch.Progress{Total: 9}, report.Progress, "nothing is done, and nothing in our hands")
 		})
 	}
 }

@@ -1,10 +1,11 @@
-package lockgroup
+package batch
 
 import (
 	"context"
 	"errors"
 	"time"
 
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -12,7 +13,7 @@ import (
 // work takes jobs and runs them until nothing is left or the taking ends.
 func (b *Batch) work(taking, working context.Context) {
 	for {
-		t, err := b.agenda.take(taking)
+		t, err := b.queue.take(taking)
 		if err != nil {
 			return
 		}
@@ -37,12 +38,12 @@ func (b *Batch) try(taking, working context.Context, t task) error {
 	}
 	switch {
 	case err == nil:
-	case errors.Is(err, multilock.ErrHeld), errors.Is(err, multilock.ErrLost), errors.Is(err, multilock.ErrUnsure), errors.Is(err, ErrLingering):
-		b.agenda.postpone(t)
+	case errors.Is(err, multilock.ErrHeld), errors.Is(err, multilock.ErrLost), errors.Is(err, multilock.ErrUnsure), errors.Is(err, lockgroup.ErrLingering):
+		b.queue.postpone(t)
 	case taking.Err() != nil && errors.Is(err, context.Cause(taking)), working.Err() != nil && errors.Is(err, context.Cause(working)):
-		b.agenda.abandon(t)
+		b.queue.abandon(t)
 	default:
-		b.agenda.abandon(t)
+		b.queue.abandon(t)
 		return err
 	}
 	return nil
@@ -53,7 +54,7 @@ func (b *Batch) try(taking, working context.Context, t task) error {
 // free after its TTL, and whoever takes it then finds the result.
 func (b *Batch) under(taking, working context.Context, lock *multilock.Lock, t task) error {
 	err := b.attempts(taking, working, lock, t)
-	if errors.Is(err, ErrLingering) {
+	if errors.Is(err, lockgroup.ErrLingering) {
 		return errors.Join(err, lock.Detach())
 	}
 	_ = lock.Release(context.WithoutCancel(working))
@@ -61,29 +62,22 @@ func (b *Batch) under(taking, working context.Context, lock *multilock.Lock, t t
 }
 
 func (b *Batch) attempts(taking, working context.Context, lock *multilock.Lock, t task) error {
-	attempts := Attempts{Source: b.src, Plan: &b.plan, Recorded: b.tell, Work: func(ctx context.Context, a Attempt) (multilock.Result, error) {
+	work := func(ctx context.Context, a lockgroup.Attempt) (multilock.Result, error) {
 		if err := context.Cause(taking); err != nil {
 			return multilock.Result{}, err
 		}
-		return b.attempt(ctx, t.job, a)
-	}}
-	out, err := attempts.Run(working, lock)
+		job := Attempt{Name: b.jobs[t.job].Name, Seq: t.job + 1, Number: a.Attempt, Lock: a.Lock}
+		return lockgroup.WhileHeld(ctx, a.Lock, func(ctx context.Context) error { return b.jobs[t.job].Work(ctx, job) })
+	}
+	out, err := lockgroup.Attempts{Source: b.src, Plan: &b.plan, Work: work, Recorded: b.tell}.Run(working, lock)
 	if err != nil {
 		return err
 	}
 	if out.Ran == 0 {
-		b.agenda.collided()
+		b.queue.collided()
 	}
 	b.settle(t.job, *out.Last)
 	return nil
-}
-
-// attempt runs the job once.
-func (b *Batch) attempt(ctx context.Context, i int, a Attempt) (multilock.Result, error) {
-	job := &b.jobs[i]
-	return WhileHeld(ctx, a.Lock, func(ctx context.Context) error {
-		return job.Work(ctx, BatchAttempt{Name: job.Name, Seq: i + 1, Number: a.Attempt, Lock: a.Lock})
-	})
 }
 
 // tell tells the others of a result.
@@ -92,10 +86,10 @@ func (b *Batch) tell(_ context.Context, r multilock.Result) {
 	b.ran++
 	b.mu.Unlock()
 	exit := r.Exit
-	b.news.add(source.Event{
+	b.feed.add(source.Event{
 		Time: time.Now(), What: source.EventCommitted, Name: r.Name, Token: r.Token, By: r.By, User: r.User, Command: r.Command,
 		Why: r.Why, Output: r.Output, Held: r.Duration, Exit: &exit, Signal: r.Signal, Attempt: r.Attempt,
-	}, b.agenda.idle())
+	}, b.queue.idle())
 }
 
 // settle notes a result that is final for this plan.
@@ -104,7 +98,7 @@ func (b *Batch) settle(i int, r multilock.Result) {
 	if r.OK() {
 		as = jobDone
 	}
-	if !b.agenda.settle(i, as) {
+	if !b.queue.settle(i, as) {
 		return
 	}
 	switch {

@@ -1,0 +1,216 @@
+// Package grouptest has lock groups in memory, for tests.
+package grouptest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+// Place is a lock group in memory, with a ledger. Tests say what is held and
+// which results there are; it counts what it is asked.
+type Place struct {
+	Mu      sync.Mutex
+	held    map[string][]multilock.Sighting // what the next looks see; the last stays
+	results map[string]multilock.Result
+	Left    map[string]bool // empty directories
+	Rev     int             // the revision of the results
+	asked   map[string]int
+	Broken  []string
+	fail    map[string]error // what a call answers instead
+	Hang    <-chan struct{}  // calls hang until it is closed
+}
+
+var _ source.Changes = (*Place)(nil)
+var _ source.Group = (*Place)(nil)
+
+func NewPlace() *Place {
+	return &Place{
+		held: map[string][]multilock.Sighting{}, results: map[string]multilock.Result{}, Left: map[string]bool{},
+		asked: map[string]int{}, fail: map[string]error{},
+	}
+}
+
+// Enter counts a call, and fails or hangs as the test wants.
+func (p *Place) Enter(call string) error {
+	p.Mu.Lock()
+	p.asked[call]++
+	err, hang := p.fail[call], p.Hang
+	p.Mu.Unlock()
+	if hang != nil {
+		<-hang
+	}
+	return err
+}
+
+func (p *Place) Count(call string) int {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	return p.asked[call]
+}
+
+func (p *Place) Fail(call string, err error) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	p.fail[call] = err
+}
+
+// Stall makes all calls hang for a while, from now on.
+func (p *Place) Stall(d time.Duration) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	back := make(chan struct{})
+	p.Hang = back
+	time.AfterFunc(d, func() { close(back) })
+}
+
+func (p *Place) Hold(name string, sightings ...multilock.Sighting) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	p.held[name] = sightings
+}
+
+func (p *Place) Release(name string) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	delete(p.held, name)
+}
+
+func (p *Place) Commit(r multilock.Result) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	p.results[r.Name] = r
+	p.Rev++
+}
+
+func (p *Place) IsHeld(name string) bool {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	return len(p.held[name]) > 0
+}
+
+func (p *Place) Vacant(context.Context) (bool, error) {
+	err := p.Enter("vacant")
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	return len(p.held)+len(p.Left) == 0, err
+}
+
+func (p *Place) Wake() (<-chan struct{}, func()) {
+	_ = p.Enter("wake")
+	return nil, func() {}
+}
+
+func (p *Place) Tidy(_ context.Context, name string) error {
+	err := p.Enter("tidy")
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	delete(p.Left, name)
+	return err
+}
+
+func (p *Place) Names(context.Context) ([]string, error) {
+	err := p.Enter("names")
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	return slices.Sorted(maps.Keys(p.merged())), err
+}
+
+func (p *Place) merged() map[string]bool {
+	all := maps.Clone(p.Left)
+	for name := range p.held {
+		all[name] = true
+	}
+	return all
+}
+
+func (p *Place) Revision(context.Context) (string, error) {
+	err := p.Enter("revision")
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	return strconv.Itoa(p.Rev), err
+}
+
+func (p *Place) Results(context.Context) ([]string, error) {
+	err := p.Enter("results")
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	return slices.Sorted(maps.Keys(p.results)), err
+}
+
+func (p *Place) Result(_ context.Context, name string) (multilock.Result, error) {
+	err := p.Enter("result")
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	r, ok := p.results[name]
+	if !ok {
+		err = errors.Join(err, multilock.ErrNoResult)
+	}
+	return r, err
+}
+
+func (p *Place) Contend(context.Context, string, source.Claim, multilock.Patience) (source.Contender, error) {
+	return nil, multilock.ErrUnsupported
+}
+
+func (p *Place) Observe(_ context.Context, name string, _ multilock.Patience) (source.Observer, error) {
+	return &observer{p, name}, nil
+}
+
+type observer struct {
+	p    *Place
+	name string
+}
+
+func (o *observer) Look(context.Context) (multilock.Sighting, error) {
+	err := o.p.Enter("look")
+	o.p.Mu.Lock()
+	defer o.p.Mu.Unlock()
+	seen := o.p.held[o.name]
+	if len(seen) == 0 {
+		return multilock.Sighting{State: multilock.StateFree}, err
+	}
+	if len(seen) > 1 {
+		o.p.held[o.name] = seen[1:]
+	}
+	return seen[0], err
+}
+
+func (o *observer) Break(context.Context) error {
+	if err := o.p.Enter("break"); err != nil {
+		return err
+	}
+	o.p.Mu.Lock()
+	defer o.p.Mu.Unlock()
+	delete(o.p.held, o.name)
+	o.p.Broken = append(o.p.Broken, o.name)
+	return nil
+}
+
+func (o *observer) Force(context.Context) error { return errors.New("a barrier never uses force") }
+
+func (o *observer) Close() error { return nil }
+
+// seen is somebody's lock in a state.
+func Seen(state source.State, host string) multilock.Sighting {
+	s := multilock.Sighting{State: state, Why: "it is " + state.String(), Next: time.Second}
+	s.Record.Token = "token of " + host
+	s.Record.Holder.Identity = process.Identity{Host: host, PID: 7}
+	return s
+}
+
+func Alive(host string) multilock.Sighting { return Seen(multilock.StateHeld, host) }
+
+func Succeeded(name string) multilock.Result { return multilock.Result{Name: name, Final: true} }
+
+func Failed(name string, final bool) multilock.Result {
+	return multilock.Result{Name: name, Exit: 3, Final: final, By: process.Identity{Host: "node7"}}
+}
