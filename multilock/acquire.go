@@ -50,26 +50,26 @@ func Do(ctx context.Context, src Source, name string, opt Options, work func(con
 	return work(under)
 }
 
-type stance int
+type mode int
 
 const (
-	ifFree stance = iota
+	ifFree mode = iota
 	wait
 	blindly
 )
 
 // contest is one call of Acquire or TryAcquire.
 type contest struct {
-	name   string
-	opt    Options
-	stance stance
-	rival  source.Contender
-	wake   <-chan struct{}
-	pause  backoff
-	seen   Sighting  // the last look, zero before the first
-	lookAt time.Time // when the next look is due
-	missed int       // looks in a row that called the lock free or dead, between attempts that found it held
-	stale  int       // times that the lock was had too late
+	name      string
+	opt       Options
+	mode      mode
+	contender source.Contender
+	wake      <-chan struct{}
+	pause     backoff
+	seen      Sighting  // the last look, zero before the first
+	lookAt    time.Time // when the next look is due
+	missed    int       // looks in a row that called the lock free or dead, between attempts that found it held
+	stale     int       // times that the lock was had too late
 	// trouble is what keeps the source from doing its part, and may pass; nil if it does.
 	trouble error
 }
@@ -88,20 +88,20 @@ const (
 	maxTryPause = 20 * time.Millisecond
 )
 
-func compete(ctx context.Context, src Source, name string, opt Options, s stance) (*Lock, error) {
+func compete(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
 	pause := paceOf(src, opt)
 	opt, err := opt.check()
 	if err != nil {
 		return nil, err
 	}
-	c := &contest{name: name, opt: opt, stance: s, pause: pause}
-	if s == ifFree {
+	c := &contest{name: name, opt: opt, mode: m, pause: pause}
+	if m == ifFree {
 		c.pause = backoff{limit: min(opt.Poll, maxTryPause)}
 	}
 	if err := c.enter(ctx, src); err != nil {
 		return nil, err
 	}
-	if s == wait && pause.least < firstLook { // otherwise a look is due by then anyhow
+	if m == wait && pause.least < firstLook { // otherwise a look is due by then anyhow
 		c.lookAt = time.Now().Add(firstLook)
 	}
 	lease, err := c.run(ctx)
@@ -114,11 +114,11 @@ func compete(ctx context.Context, src Source, name string, opt Options, s stance
 // enter prepares the first attempt.
 func (c *contest) enter(ctx context.Context, src Source) error {
 	for {
-		rival, err := bounded(ctx, func() (source.Contender, error) {
+		contender, err := bounded(ctx, func() (source.Contender, error) {
 			return src.Contend(ctx, c.name, c.opt.claim(), c.opt.Patience)
 		}, discard[source.Contender])
 		if err == nil {
-			c.rival, c.trouble = rival, nil
+			c.contender, c.trouble = contender, nil
 			return nil
 		}
 		if !c.bears(err) {
@@ -161,7 +161,7 @@ func (c *contest) run(ctx context.Context) (source.Lease, error) {
 		case err != nil && !c.bears(err):
 			return nil, c.abandon(ctx, err)
 		case lease != nil:
-			_ = c.rival.Close() // nothing is prepared any more, and the lock is taken whatever this says
+			_ = c.contender.Close() // nothing is prepared any more, and the lock is taken whatever this says
 			return lease, nil
 		case again:
 			continue
@@ -177,7 +177,7 @@ func (c *contest) run(ctx context.Context) (source.Lease, error) {
 func (c *contest) round(ctx context.Context) (lease source.Lease, again bool, err error) {
 	lease, err = c.try(ctx)
 	if err == nil && c.tooLate(lease) {
-		return nil, c.stance == ifFree, giveBack(ctx, lease)
+		return nil, c.mode == ifFree, giveBack(ctx, lease)
 	}
 	if err == nil || !errors.Is(err, ErrHeld) {
 		return lease, false, err
@@ -204,7 +204,7 @@ func giveBack(ctx context.Context, lease source.Lease) error {
 // acquired: this process stood still meanwhile. It would be lost before anything began.
 // One who does not wait has it all the same if that happens again and again.
 func (c *contest) tooLate(lease source.Lease) bool {
-	if c.stance == blindly || !ends(lease).IsZero() {
+	if c.mode == blindly || !ends(lease).IsZero() {
 		return false
 	}
 	left := c.opt.claim().Tenure() - lease.Since().Elapsed()
@@ -212,13 +212,13 @@ func (c *contest) tooLate(lease source.Lease) bool {
 		return false
 	}
 	c.stale++
-	return c.stance == wait || c.stale < missedAtOnce
+	return c.mode == wait || c.stale < missedAtOnce
 }
 
 // bears says whether this contest waits for an error to pass, and tells of it. An outcome
 // in doubt does not pass.
 func (c *contest) bears(err error) bool {
-	if c.stance != wait || !errors.Is(err, ErrPassing) || errors.Is(err, ErrUnsure) {
+	if c.mode != wait || !errors.Is(err, ErrPassing) || errors.Is(err, ErrUnsure) {
 		return false
 	}
 	c.trouble = err
@@ -234,22 +234,22 @@ func (c *contest) try(ctx context.Context) (source.Lease, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	return bounded(ctx, func() (source.Lease, error) { return c.rival.Try(ctx) }, func(late source.Lease, err error) {
+	return bounded(ctx, func() (source.Lease, error) { return c.contender.Try(ctx) }, func(late source.Lease, err error) {
 		if err == nil {
 			_ = late.Release(context.WithoutCancel(ctx)) // nobody is left to tell; the TTL frees it otherwise
 		}
-		_ = c.rival.Close()
+		_ = c.contender.Close()
 	})
 }
 
 // afterRefusal looks who is in the way, if a look is due, and breaks what is
 // dead. It reports whether to try again at once.
 func (c *contest) afterRefusal(ctx context.Context) (again bool, err error) {
-	if c.stance == blindly {
+	if c.mode == blindly {
 		return false, ErrHeld
 	}
-	if c.stance == wait && c.wake == nil {
-		if c.wake = c.rival.Wake(); c.wake != nil {
+	if c.mode == wait && c.wake == nil {
+		if c.wake = c.contender.Wake(); c.wake != nil {
 			return true, nil // the lock may have been released before the channel was there
 		}
 	}
@@ -259,7 +259,7 @@ func (c *contest) afterRefusal(ctx context.Context) (again bool, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
-	seen, err := ask(ctx, c.rival, c.rival.Look)
+	seen, err := ask(ctx, c.contender, c.contender.Look)
 	if err != nil {
 		return false, err
 	}
@@ -274,7 +274,7 @@ func (c *contest) afterRefusal(ctx context.Context) (again bool, err error) {
 		}
 		return c.elusive()
 	case StateHeld:
-		if c.stance == ifFree {
+		if c.mode == ifFree {
 			return false, c.held()
 		}
 	case StateSuspect: // both stances see it through
@@ -287,7 +287,7 @@ func (c *contest) afterRefusal(ctx context.Context) (again bool, err error) {
 // nobody alive.
 func (c *contest) elusive() (again bool, err error) {
 	c.missed++
-	if c.missed >= missedAtAll && c.stance == ifFree {
+	if c.missed >= missedAtAll && c.mode == ifFree {
 		c.seen.Why = "it changes hands faster than one can look at it"
 		return false, c.held()
 	}
@@ -300,7 +300,7 @@ func (c *contest) held() error { return &HeldError{Name: c.name, Sighting: c.see
 // back to life meanwhile is no error of ours: the next look will show it.
 func (c *contest) breakDead(ctx context.Context) error {
 	c.lookAt = time.Time{}
-	err := tell(ctx, c.rival, c.rival.Break)
+	err := tell(ctx, c.contender, c.contender.Break)
 	if errors.Is(err, ErrHeld) {
 		return nil
 	}
@@ -339,7 +339,7 @@ func (c *contest) nextPause() time.Duration {
 
 // abandon closes the contender after the contest failed with cause.
 func (c *contest) abandon(ctx context.Context, cause error) error {
-	return closeAfter(c.rival, c.explain(ctx, cause))
+	return closeAfter(c.contender, c.explain(ctx, cause))
 }
 
 // explain adds to the end of ctx what was in the way until then, as far as that is known.
