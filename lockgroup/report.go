@@ -91,17 +91,17 @@ func (b *Barrier) reportEnds(r *Report) {
 	slices.SortStableFunc(r.Crashed, func(a, b Holding) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-func (t *tally) report(r *Report) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r.Done = len(t.done)
-	r.Failed, r.Incomplete = byName(t.failed), byName(t.incomplete)
-	for name := range t.members {
-		if _, failed := t.failed[name]; !failed && !t.done[name] {
-			r.Missing = append(r.Missing, name)
+func (r *results) report(to *Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	to.Done = len(r.done)
+	to.Failed, to.Incomplete = byName(r.failed), byName(r.incomplete)
+	for name := range r.members {
+		if _, failed := r.failed[name]; !failed && !r.done[name] {
+			to.Missing = append(to.Missing, name)
 		}
 	}
-	slices.Sort(r.Missing)
+	slices.Sort(to.Missing)
 }
 
 func byName(results map[string]multilock.Result) []multilock.Result {

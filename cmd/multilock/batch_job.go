@@ -52,7 +52,7 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	if err != nil {
 		return err
 	}
-	out, err := captureTo(r.opt.logPath(r.src, a.Name), logHeader(r.src.self.Host, a))
+	out, err := captureTo(logPath(r.src, r.opt.logs, a.Name), logHeader(r.src.self.Host, a))
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err)
 	}

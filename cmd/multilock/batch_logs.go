@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// logPath is where the output of a job is kept: in the directory of --logs, with the
+// logPath is where the output of a batch's job is kept: in the directory of --logs, with the
 // locks if those live in a directory, and here otherwise.
-func (o *batchOptions) logPath(src *openedSource, name string) string {
-	dir := o.logs
+func logPath(src *openedSource, dir, name string) string {
 	if dir == "" {
 		if keeper, ok := src.locks.(interface{ LogPath(name string) string }); ok {
 			return keeper.LogPath(name)
 		}
-		dir = filepath.Join("multilock-logs", fileName(o.group))
+		dir = filepath.Join("multilock-logs", fileName(src.opt.group))
 	}
 	return filepath.Join(absolute(dir), fileName(name)+".log")
 }

@@ -48,7 +48,7 @@ func viewOfBatch(o *batchOptions, src *openedSource, r batch.Report, elapsed tim
 		v.Trouble = r.Trouble.Error()
 	}
 	for _, f := range r.Failures {
-		v.Failures = append(v.Failures, batchFailedView{viewOfFailed(f), present(o.logPath(src, f.Name))})
+		v.Failures = append(v.Failures, batchFailedView{viewOfFailed(f), present(logPath(src, o.logs, f.Name))})
 	}
 	return v
 }

@@ -102,7 +102,10 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	if err != nil {
 		return err
 	}
-	told := onlySuccesses(in.Events)
+	told := lockgroup.Successes{}
+	for _, e := range in.Events {
+		told.Add(e)
+	}
 	in.Recorded = map[string]bool{}
 	var unread []string
 	for _, name := range names {
@@ -137,28 +140,11 @@ func readForReport(ctx context.Context, src source.Ledger, name string) *multilo
 	return &r
 }
 
-// onlySuccesses are the names whose recorded attempts all succeeded and were not
-// forgotten: after a success no attempt is made.
-func onlySuccesses(events []source.Event) map[string]bool {
-	told := map[string]bool{}
-	for _, e := range events {
-		switch e.What {
-		case source.EventForgot:
-			told[e.Name] = false
-		case source.EventCommitted:
-			before, met := told[e.Name]
-			told[e.Name] = (before || !met) && e.Exit != nil && *e.Exit == 0
-		}
-	}
-	return told
-}
-
 // findLogs finds the output of the jobs that somebody will want to look at.
 func (o *reportOptions) findLogs(src *openedSource, t *report.Timeline) {
-	batch := &batchOptions{common: o.common, logs: o.logs}
 	inParallel(len(t.Jobs), func(i int) {
 		if job := &t.Jobs[i]; job.State.Trouble() {
-			job.Log = present(batch.logPath(src, job.Name))
+			job.Log = present(logPath(src, o.logs, job.Name))
 		}
 	})
 }

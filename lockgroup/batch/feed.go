@@ -2,12 +2,10 @@ package batch
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
-	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -192,19 +190,10 @@ func (b *Batch) hear(ctx context.Context, events []source.Event) {
 
 // read reads results, and settles those jobs whose result is final.
 func (b *Batch) read(ctx context.Context, names []string) error {
-	return parallel.Do(parallel.Requests, len(names), func(i int) error {
-		name := names[i]
-		r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return b.src.Result(ctx, name) })
-		if errors.Is(err, multilock.ErrNoResult) {
-			return nil // forgotten meanwhile, or not to be seen yet
-		}
-		if err != nil {
-			return err
-		}
+	return lockgroup.EachResult(ctx, b.src, names, func(name string, r multilock.Result) {
 		if b.plan.Next(time.Time{}, &r).Step != lockgroup.Run {
 			b.settle(b.index[name], r)
 		}
-		return nil
 	})
 }
 
@@ -229,7 +218,7 @@ func (b *Batch) survey(ctx context.Context) error {
 		i, ours := b.index[name]
 		switch {
 		case !ours:
-		case recent[name] == onlySuccess:
+		case recent[name]:
 			b.settle(i, multilock.Result{})
 		default:
 			unread = append(unread, name)
@@ -238,34 +227,16 @@ func (b *Batch) survey(ctx context.Context) error {
 	return b.read(ctx, unread)
 }
 
-// record is what the recent history says of a name.
-type record uint8
-
-const (
-	noRecord record = iota
-	// onlySuccess: results were committed, and each was a success. A failure can
-	// follow only after that was forgotten, so the result that is there is one, too.
-	onlySuccess
-	mixedRecord
-)
-
-func (b *Batch) recent(ctx context.Context) (map[string]record, error) {
-	records := map[string]record{}
+// recent reads what the history tells up to now.
+func (b *Batch) recent(ctx context.Context) (lockgroup.Successes, error) {
+	successes := lockgroup.Successes{}
 	for {
 		events, err := b.feed.next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if len(events) == 0 {
-			return records, nil
+		if err != nil || len(events) == 0 {
+			return successes, err
 		}
 		for _, e := range events {
-			switch {
-			case e.What == source.EventForgot, e.What == source.EventCommitted && !e.OK():
-				records[e.Name] = mixedRecord
-			case e.What == source.EventCommitted && records[e.Name] == noRecord:
-				records[e.Name] = onlySuccess
-			}
+			successes.Add(e)
 		}
 	}
 }
