@@ -120,7 +120,10 @@ func (r *run) after(other *run) bool {
 	if r.fence > 0 && other.fence > 0 && r.name == other.name {
 		return r.fence > other.fence
 	}
-	return r.at > other.at
+	if r.at != other.at {
+		return r.at > other.at
+	}
+	return r.weight < other.weight // what has no end in the history is not done
 }
 
 // open are the jobs of whose last run no end is told: those that have just given their
