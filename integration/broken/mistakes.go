@@ -22,6 +22,20 @@ func (d byPath) Unlink(name string) error {
 	return nil
 }
 
+// Rename goes by the path of what is moved, and through the descriptor of where to.
+func (d byPath) Rename(oldname string, to vfs.Dir, newname string) error {
+	fd, err := to.Pin()
+	if err != nil {
+		return err
+	}
+	defer to.Unpin()
+	path := filepath.Join(d.Path(), oldname)
+	if err := unix.Renameat(unix.AT_FDCWD, path, fd, newname); err != nil {
+		return &fs.PathError{Op: "rename", Path: path, Err: err}
+	}
+	return nil
+}
+
 type cached struct{ vfs.Dir }
 
 // Stat answers as fstat(2) does, without AT_STATX_FORCE_SYNC: with times that are up

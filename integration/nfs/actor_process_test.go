@@ -101,7 +101,7 @@ func (p *performance) obey(ctx context.Context, o order) (answer, error) {
 func (p *performance) open(o order) (got answer, err error) {
 	opt := fslock.Options{Base: o.Path}
 	if o.StopAt != "" {
-		opt.FS = faultfs.New(vfs.OS{}, stopBeforeUnlink(o.StopAt))
+		opt.FS = faultfs.New(vfs.OS{}, stopBeforeRemoval(o.StopAt))
 	}
 	p.src, err = fslock.Open(opt)
 	if err == nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// stopBeforeUnlink stops this process with SIGSTOP the first time that it is
-// about to unlink a file of that name.
-func stopBeforeUnlink(name string) faultfs.Injector {
+// stopBeforeRemoval stops this process with SIGSTOP the first time that it is about to
+// take a file of that name out of its directory: a holder unlinks, a breaker moves it.
+func stopBeforeRemoval(name string) faultfs.Injector {
 	return stopOnce(func(op faultfs.Op) bool {
-		return op.Phase == faultfs.Before && op.Kind == "unlink" && filepath.Base(op.Real) == name
+		return op.Phase == faultfs.Before && (op.Kind == "unlink" || op.Kind == "rename") && filepath.Base(op.Real) == name
 	})
 }
 

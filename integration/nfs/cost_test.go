@@ -91,7 +91,7 @@ func prices() []price {
 		{what: "a look at whether a group is empty", most: [3]int{1, 1, 1}, call: costOfBarrier},
 		{what: "the first fencing number of a place", most: [3]int{22, 22, 22}, call: costOfFence, once: true},
 		{what: "a further fencing number", most: [3]int{7, 7, 6}, call: costOfFence},
-		{what: "a break of a dead process's lock", most: [3]int{21, 21, 24}, call: costOfBreak},
+		{what: "a break of a dead process's lock", most: [3]int{23, 23, 24}, call: costOfBreak},
 	}
 }
 

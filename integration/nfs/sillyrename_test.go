@@ -114,6 +114,22 @@ func TestSillyRenameOnTheWaitersHost(t *testing.T) {
 	})
 }
 
+// A breaker on the reader's host leaves no leftover in the lock's directory: the lock is
+// free at once, however long the reader goes on.
+func TestBreakOnTheReadersHost(t *testing.T) {
+	eachVersion(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		plant(t, p.source(t, others[0]), "job", long)
+		reader := openLockFile(t, p, h)
+		src := p.source(t, h)
+		_, err := multilock.Break(within(t), src, "job", multilock.Want{Alive: true})
+		require.NoError(t, err)
+		require.NoError(t, try(t, src, "job", longOptions()).Release(within(t)))
+		require.NoError(t, reader.Close())
+		eventually(t, "nothing is left in staging", func() bool { return len(p.entries(t, ".multilock", "staging")) == 0 })
+	})
+}
+
 // busyLeftover tells when the kernel has refused to remove a leftover.
 func busyLeftover(refused chan<- struct{}) faultfs.Injector {
 	var once sync.Once

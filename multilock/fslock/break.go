@@ -6,7 +6,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs"
 )
 
 // Break implements source.Observer. It looks once more right before, and
@@ -61,7 +63,7 @@ func (o *observer) remove() (removed bool, err error) {
 			return false, opError("break", o.name, err)
 		}
 	}
-	err = o.dir.Unlink(o.name + lockedSuffix)
+	err = o.removeLocked()
 	o.removeDirectory() // empty it is also if a reply was lost
 	if gone(err) {
 		o.forget() // somebody else was faster; what is left there, the next look reads anew
@@ -71,6 +73,37 @@ func (o *observer) remove() (removed bool, err error) {
 		return false, opError("break", o.name, err)
 	}
 	return true, nil
+}
+
+// removeLocked takes the lock file out of the judged directory, through its descriptor.
+//
+// On NFS it is moved to the staging directory first: somebody on this host may have it
+// open. Removed where it is it would leave a file there (.nfs...) that nobody on this host
+// can remove or move, and that keeps the lock from being taken.
+func (o *observer) removeLocked() error {
+	locked := o.name + lockedSuffix
+	if o.src.base.Kind.NFS && o.src.discardFrom(o.dir, locked) {
+		return nil
+	}
+	return o.dir.Unlink(locked)
+}
+
+// discardFrom moves a file to the trash and removes it there, and reports whether it was
+// moved. A rename whose reply was lost may have failed when it was repeated; then what is
+// in the trash, under a name that nobody else knows, shows that it was carried out. What
+// cannot be removed there is a leftover.
+func (s *Source) discardFrom(dir vfs.Dir, file string) (moved bool) {
+	token, err := shareddir.NewToken()
+	if err != nil {
+		return false
+	}
+	staging, err := s.base.Staging.Use()
+	if err != nil {
+		return false
+	}
+	defer s.base.Staging.Done(staging)
+	moved = dir.Rename(file, staging.Dir, trashPrefix+token) == nil
+	return staging.Unlink(trashPrefix+token) == nil || moved
 }
 
 func (o *observer) removeDirectory() {

@@ -116,7 +116,7 @@ func newLateBreaker(t *testing.T, base string) *lateBreaker {
 	faulty := sharedFS()
 	b.observer = observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
 	faulty.Inject(func(op faultfs.Op) error {
-		if op.Kind == "unlink" && op.Real == lockedPath(base) && op.Phase == faultfs.Before {
+		if op.Kind == "rename" && op.Real == lockedPath(base) && op.Phase == faultfs.Before {
 			close(b.last)
 			<-b.land
 		}

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
@@ -100,4 +102,28 @@ func TestReaderOfALeftoverIsNamed(t *testing.T) {
 	faulty.Inject(nil)
 	requireOurs(t, base, src)
 	requireTidy(t, base)
+}
+
+// The reply to the rename that breaks a lock was lost, and its repetition found nothing, or
+// its mount gave up: what is in the trash shows whose work it was. So the history has the
+// break, and nothing is left.
+func TestLostReplyOfABreak(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.ENOENT, syscall.ESTALE, syscall.EIO, syscall.ETIMEDOUT} {
+		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
+			base, faulty, src := contested(t, scene{})
+			plant(t, open(t, fslock.Options{Base: base}), sweptName, claim(theDead(theSelf(t)), long, 0))
+			faulty.Inject(func(op faultfs.Op) error {
+				if op.Kind != "rename" || op.Real != lockedPath(base) || op.Phase != faultfs.After {
+					return nil
+				}
+				return errno
+			})
+			o := observe(t, src, sweptName, source.Patience{})
+			lookUntil(t, o, source.StateDead, nil)
+			require.NoError(t, o.Break(t.Context()))
+			requireBroken(t, src, sweptName, "")
+			require.Empty(t, namesIn(t, filepath.Join(base, ".multilock", "staging")))
+			requireTidy(t, base)
+		})
+	}
 }
