@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/multilock/go/multilock/source"
+
 	"github.com/multilock/go/internal/span"
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/fslock"
-	"github.com/multilock/go/multilock/source"
 )
 
 // cooking is a source of cooking locks, and what its registers lie in.
@@ -103,10 +103,17 @@ func (p *cookParameters) read(name, text string) (ours bool, err error) {
 // cookingFiles are cooking locks in a directory.
 type cookingFiles struct {
 	*cooking
-	base, group string
+	files *fslock.Source // their registers
 }
 
-func openCookFiles(_ context.Context, _ *env, o common) (multilock.Source, error) {
+// Examine implements source.Examiner.
+func (c *cookingFiles) Examine(ctx context.Context) []source.Finding { return c.files.Examine(ctx) }
+
+// cookSuffix tells the group that keeps the registers of cooking locks from that of
+// other locks: a lock and a cooking lock of one name have nothing to do with each other.
+const cookSuffix = ".cook"
+
+func openCookFiles(_ context.Context, _ *env, o common) (source.Source, error) {
 	base, err := o.cookDirectory()
 	if err != nil {
 		return nil, err
@@ -119,15 +126,15 @@ func openCookFiles(_ context.Context, _ *env, o common) (multilock.Source, error
 		name, _, _ := strings.Cut(p.others[0], "=")
 		return nil, fmt.Errorf("the parameter %s is unknown; there are period, classic, skew and delay", name)
 	}
-	dir, err := cooklock.OpenDirectory(cooklock.DirectoryOptions{Base: base, Group: o.group})
+	files, err := fslock.Open(fslock.Options{Base: base, Group: o.group + cookSuffix, User: o.user})
 	if err != nil {
 		return nil, err
 	}
-	locks, err := newCooking(p, cooklock.Options{Open: dir.Register, Names: dir.Names, Place: absolute(base) + "\x00" + o.group}, dir)
+	locks, err := newCooking(p, cooklock.Options{Ledger: files, Place: absolute(base) + "\x00" + o.group, Self: files.Self()}, files)
 	if err != nil {
 		return nil, err
 	}
-	return &cookingFiles{locks, base, o.group}, nil
+	return &cookingFiles{locks, files}, nil
 }
 
 // cookDirectory is the directory of a URL: cook+file:///PATH or cook+file:PATH.
@@ -146,15 +153,4 @@ func completeCookFiles(_ *env, o *common) error {
 		o.url.host, o.url.path = "", (&url.URL{Path: absolute(path)}).EscapedPath()
 	}
 	return err
-}
-
-// Examine implements source.Examiner. A register needs the same of a directory
-// as the lock that lives there by default.
-func (c *cookingFiles) Examine(ctx context.Context) []source.Finding {
-	files, err := fslock.Open(fslock.Options{Base: c.base, Group: c.group})
-	if err != nil {
-		return []source.Finding{{Subject: "directory", Severity: source.SeverityUnusable, Text: err.Error()}}
-	}
-	defer files.Close() //nolint:errcheck // nothing was locked
-	return files.Examine(ctx)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
@@ -37,7 +36,7 @@ func sourceKinds() []sourceKind {
 		{"cloudshell", "cloudshell://USER@HOST/RESERVATION", true, "", openCloudshell, completeCloudshell},
 		{"mongodb", "mongodb://HOST/DATABASE.COLLECTION", true, "", openMongo, completeMongo},
 		{"mongodb+srv", "mongodb+srv://HOST/DATABASE.COLLECTION", true, "", openMongo, completeMongo},
-		{"cook+file", "cook+file:///DIRECTORY?period=5m", true, cooklock.DefaultGroup, openCookFiles, completeCookFiles},
+		{"cook+file", "cook+file:///DIRECTORY?period=5m", true, fslock.DefaultGroup, openCookFiles, completeCookFiles},
 		{"cook+mongodb", "cook+mongodb://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, completeMongo},
 		{"cook+mongodb+srv", "cook+mongodb+srv://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, completeMongo},
 	}

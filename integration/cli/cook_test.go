@@ -225,7 +225,7 @@ func TestCookParameters(t *testing.T) {
 		file + "?period=5m&period=6m":                 "the parameter period is given twice",
 		file + "?period=0":                            "the parameter period: must not be 0",
 		file + "?period=often":                        `the parameter period: "often" is no duration`,
-		file + "?period=1ms":                          "must be at least 100ms",
+		file + "?period=1ms":                          "must be at least 400ms",
 		file + "?period=5m&skew=1s":                   "skew and delay are for classic=true",
 		file + "?period=5m&classic=perhaps":           `the parameter classic: "perhaps": write true or false`,
 		file + "?period=2s&classic=true":              "must be longer than the skew of the clocks",
@@ -275,5 +275,5 @@ func TestCookDirectories(t *testing.T) {
 	where := "cook+file://" + (&url.URL{Path: base}).EscapedPath() + "?period=1h"
 	require.Equal(t, "nothing is held in "+where+", group .locks\n", got.stdout)
 	s.must("run", "--source", where, "-g", "G", "-n", "a b", "--", "true")
-	require.DirExists(t, filepath.Join(base, ".multilock", "cook", "groups", "G", "a b"))
+	require.FileExists(t, filepath.Join(base, ".multilock", "groups", "G.cook", "done", "a b"))
 }

@@ -11,13 +11,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
@@ -32,33 +35,34 @@ type swapperPlan struct {
 	Name string
 	Log  string // the file of its events, which is not on the share
 	Halt string // the call at which it stops itself in its first swap, if any
+	TTL  time.Duration
 }
 
 // halts are the calls of a swap at which standing still, or dying, leaves most to
 // others: what the process found before is old when it goes on, or what it began is
-// for others to end. It stops right before such a call, or right after the server has
-// carried it out.
+// for others to clear away. It stops right before such a call, or right after the
+// server has carried it out.
 func halts() []string {
-	return []string{"after next", "before publishing", "after preparing", "before next", "before closing", "after publishing"}
+	return []string{"after the swap", "before the swap", "after preparing", "before learning", "before releasing", "after releasing"}
 }
 
 func atHalt(name string) func(faultfs.Op) bool {
 	return func(op faultfs.Op) bool {
-		from, to := filepath.Base(op.Real), filepath.Base(op.Target)
+		from, to := filepath.Base(op.Real), filepath.Base(filepath.Dir(op.Target))
 		before, after := op.Phase == faultfs.Before, op.Phase == faultfs.After
 		switch name {
-		case "after preparing": // its value is on stable storage, and nobody knows of it
-			return after && op.Kind == "sync"
-		case "before next": // its value is in live
-			return before && op.Kind == "rename" && to == "next"
-		case "after next": // which it may have won or not
-			return after && op.Kind == "rename" && to == "next"
-		case "before closing": // it has emptied live
-			return before && op.Kind == "rmdir" && from == "live"
-		case "before publishing": // live is gone
-			return before && op.Kind == "rename" && from == "next"
-		case "after publishing": // the old epoch is still there
-			return after && op.Kind == "rename" && from == "next"
+		case "before learning": // it has the lock, and does not know the value
+			return before && op.Kind == "open" && strings.HasSuffix(op.Real, "/done/nightly")
+		case "after preparing": // its value is on stable storage, beside the lock
+			return after && op.Kind == "sync" && from == "nightly.result"
+		case "before the swap":
+			return before && op.Kind == "rename" && to == "done"
+		case "after the swap": // of which it has not been told
+			return after && op.Kind == "rename" && to == "done"
+		case "before releasing": // it has been told
+			return before && op.Kind == "unlink" && from == "nightly.locked"
+		case "after releasing": // the empty directory is still there
+			return after && op.Kind == "unlink" && from == "nightly.locked"
 		}
 		return false
 	}
@@ -70,23 +74,35 @@ func playSwapper(text string) error {
 	if err := json.Unmarshal([]byte(text), &plan); err != nil {
 		return err
 	}
-	files := faultfs.New(vfs.OS{}, stopOnce(atHalt(plan.Halt)))
-	dir, err := cooklock.OpenDirectory(cooklock.DirectoryOptions{Base: plan.Base, FS: files})
+	files := faultfs.New(vfs.OS{}, nil)
+	src, err := fslock.Open(fslock.Options{Base: plan.Base, FS: files})
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	register, err := dir.Register("nightly")
-	if err != nil {
-		return err
-	}
+	defer src.Close()
+	register := cooklock.LedgerRegister{Ledger: src, Name: "nightly", TTL: plan.TTL}
 	log, err := os.OpenFile(plan.Log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	s := hostSwapper{register: register, tell: tellTo(log), name: plan.Name}
-	return s.swapUntil(inputEnds(), func() { files.Inject(nil) })
+	s := hostSwapper{register: register, tell: plan.halting(files, tellTo(log)), name: plan.Name}
+	return s.swapUntil(inputEnds())
+}
+
+// halting makes the process stop itself in its first swap. That is what lies between its
+// beginning and the event after that: the look before it makes some of the same calls.
+func (p swapperPlan) halting(files *faultfs.FS, tell func(locktest.SwapEvent) error) func(locktest.SwapEvent) error {
+	halt := stopOnce(atHalt(p.Halt))
+	return func(e locktest.SwapEvent) error {
+		err := tell(e)
+		files.Inject(nil)
+		if e.Op == "begin" {
+			files.Inject(halt)
+			halt = nil
+		}
+		return err
+	}
 }
 
 // tellTo writes each event with one call, so nothing is lost when the process is
@@ -107,14 +123,11 @@ func inputEnds() context.Context {
 
 // swapUntil swaps until ctx ends, and never gives up in the middle. Not to be told
 // what became of a swap is an answer; to be refused is none here.
-func (s hostSwapper) swapUntil(ctx context.Context, afterFirst func()) error {
+func (s hostSwapper) swapUntil(ctx context.Context) error {
 	for n := 0; ctx.Err() == nil; n++ {
 		err := s.round(context.WithoutCancel(ctx), n)
 		if err != nil && !errors.Is(err, multilock.ErrUnsure) {
 			return err
-		}
-		if n == 0 {
-			afterFirst()
 		}
 	}
 	return nil

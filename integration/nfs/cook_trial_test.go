@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
 )
 
@@ -45,6 +47,9 @@ func newCookTrial(t *testing.T, each int) *cookTrial {
 	t.Logf("seed %d", seed)
 	c := &cookTrial{t: t, place: newPlace(t), rng: rand.New(rand.NewPCG(seed, 0)), logs: outside(t)}
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the lock: %q\n%s", c.entries(t, fslock.DefaultGroup, "nightly"), c)
+		}
 		for _, s := range c.crew {
 			_ = s.Process.Kill()
 			_ = s.Wait()
@@ -59,6 +64,16 @@ func newCookTrial(t *testing.T, each int) *cookTrial {
 	return c
 }
 
+// String is what all have told, the last of it.
+func (c *cookTrial) String() string {
+	var text strings.Builder
+	for _, s := range c.all {
+		lines := bytes.Split(bytes.TrimSpace(s.text(c.t)), []byte("\n"))
+		fmt.Fprintf(&text, "%s: %d lines, %s\n", filepath.Base(s.log), len(lines), lines[len(lines)-1])
+	}
+	return text.String()
+}
+
 // start starts a swapper under a name that none had before.
 func (c *cookTrial) start(h host, halt string) *swapper {
 	c.t.Helper()
@@ -66,7 +81,7 @@ func (c *cookTrial) start(h host, halt string) *swapper {
 	require.NoError(c.t, err)
 	name := fmt.Sprintf("%s.%d", h.name, len(c.all))
 	s := &swapper{Cmd: exec.Command("on", h.name, self), host: h, log: filepath.Join(c.logs, name)}
-	plan, err := json.Marshal(swapperPlan{Base: c.on(h), Name: name, Log: s.log, Halt: halt})
+	plan, err := json.Marshal(swapperPlan{Base: c.on(h), Name: name, Log: s.log, Halt: halt, TTL: swapTTL})
 	require.NoError(c.t, err)
 	s.Env = append(os.Environ(), roleVariable+"=swapper", swapperVariable+"="+string(plan))
 	s.Stderr = os.Stderr

@@ -42,7 +42,7 @@ const (
 func TestCost(t *testing.T) {
 	needLab(t)
 	bill := newBill()
-	for _, p := range slices.Concat(prices(), jobPrices(), barePrices()) {
+	for _, p := range slices.Concat(prices(), jobPrices(), cookPrices(), barePrices()) {
 		for i, h := range hosts() {
 			t.Run(p.what+"/v"+h.version, func(t *testing.T) {
 				spent := p.leastOf(t, i)

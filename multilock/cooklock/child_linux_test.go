@@ -1,6 +1,7 @@
 package cooklock_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
@@ -32,13 +34,15 @@ type part struct {
 	Who   string
 	Swaps int
 	// How strikes it down: "crash" after the N-th operation that changes something,
-	// "stop" before the N-th that depends on what others do, "crash when placed" after
+	// "stop" before the N-th that depends on what others do, "crash when made" after
 	// the rename that is the swap.
 	How string
 	N   int
 	// Network makes it take the file system for one with other clients.
 	Network bool
-	// Period is that of the lock, for the role "chef".
+	// TTL is that of the lock under which a swap is made; soon if 0.
+	TTL time.Duration
+	// Period is that of the cooking lock, for the role "chef".
 	Period time.Duration
 }
 
@@ -56,25 +60,28 @@ func play(role string) error {
 	return fmt.Errorf("unknown role %q", role)
 }
 
-// open is the register under the file system that the part asks for.
-func (p part) open() (cooklock.Register, *faultfs.FS, error) {
-	faulty := faultfs.New(vfs.OS{}, nil)
+// soon is a TTL that others wait for.
+const soon = 200 * time.Millisecond
+
+// open is the register on the file system that the part asks for, to be closed.
+func (p part) open() (register cooklock.LedgerRegister, faulty *faultfs.FS, shut func(), err error) {
+	faulty = faultfs.New(vfs.OS{}, nil)
 	if p.Network {
 		faulty.Describe(vfs.FileSystem{Type: "network"})
 	}
-	dir, err := cooklock.OpenDirectory(cooklock.DirectoryOptions{Base: p.Base, FS: faulty})
+	files, err := fslock.Open(fslock.Options{Base: p.Base, FS: faulty})
 	if err != nil {
-		return nil, nil, err
+		return cooklock.LedgerRegister{}, nil, nil, err
 	}
-	register, err := dir.Register("nightly")
-	return register, faulty, err
+	return cooklock.LedgerRegister{Ledger: files, Name: "nightly", TTL: cmp.Or(p.TTL, soon)}, faulty, func() { _ = files.Close() }, nil
 }
 
 func (p part) swap(out io.Writer) error {
-	register, faulty, err := p.open()
+	register, faulty, shut, err := p.open()
 	if err != nil {
 		return err
 	}
+	defer shut()
 	faulty.Inject(p.injector())
 	s := swapper{register: register, out: json.NewEncoder(out)}
 	for i := range p.Swaps {
@@ -91,10 +98,8 @@ func (p part) injector() faultfs.Injector {
 	switch p.How {
 	case "crash":
 		strikes = func(op faultfs.Op) bool { return op.Phase == faultfs.After && slices.Contains(changing(), op.Kind) }
-	case "crash when placed":
-		strikes = func(op faultfs.Op) bool {
-			return op.Phase == faultfs.After && op.Kind == "rename" && filepath.Base(op.Target) == "next"
-		}
+	case "crash when made":
+		strikes = func(op faultfs.Op) bool { return op.Phase == faultfs.After && makesSwap(op) }
 	case "stop":
 		how = faultfs.StopAt
 		strikes = func(op faultfs.Op) bool {
@@ -115,9 +120,14 @@ func (p part) injector() faultfs.Injector {
 	}
 }
 
+// makesSwap tells the one operation that is the swap.
+func makesSwap(op faultfs.Op) bool {
+	return op.Kind == "rename" && filepath.Base(filepath.Dir(op.Target)) == "done"
+}
+
 // changing are the operations that change something on disk.
 func changing() []string {
-	return []string{"mkdir", "create", "write", "sync", "rename", "unlink", "rmdir", "syncdir"}
+	return []string{"mkdir", "create", "write", "sync", "flush", "rename", "touch", "unlink", "rmdir", "syncdir"}
 }
 
 // swapper swaps, and tells before and after what it does.
@@ -137,7 +147,9 @@ func (s swapper) round(value string) error {
 	if err := s.out.Encode(locktest.SwapEvent{Op: "begin", Value: value, Time: locktest.Now()}); err != nil {
 		return err
 	}
-	old, n, err := s.register.Swap(context.Background(), []byte(value))
+	old, n, err := locktest.UntilSwapped(2*time.Millisecond, func() ([]byte, uint64, error) {
+		return s.register.Swap(context.Background(), []byte(value))
+	})
 	return s.out.Encode(locktest.SwapAnswer(value, old, n, err))
 }
 

@@ -2,11 +2,14 @@ package cooklock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
 )
 
 // looks is how often a waiter looks at the register in a period. Looking more
@@ -17,13 +20,15 @@ const looks = 100
 type contender struct {
 	observer
 	claim source.Claim
-	last  watch            // what the last peek showed
-	at    boottime.Instant // when; zero before the first
+	last  watch                // what the last peek showed
+	at    boottime.Instant     // when; zero before the first
+	rival *multilock.HeldError // who swapped when the last attempt wanted to, if anybody
 }
 
 // Try implements source.Contender. It swaps only if the register still holds a
 // value that was watched for a whole period.
 func (c *contender) Try(ctx context.Context) (source.Lease, error) {
+	c.rival = nil
 	w, err := c.glance(ctx)
 	if err != nil {
 		return nil, err
@@ -87,6 +92,7 @@ func (c *contender) swap(ctx context.Context, watched watch) (source.Lease, erro
 	}
 	old, number, err := c.register.Swap(ctx, value)
 	if err != nil {
+		errors.As(err, &c.rival)
 		return nil, err // if it did happen, the lock is nobody's for a period
 	}
 	c.at = boottime.Now()
@@ -96,6 +102,17 @@ func (c *contender) swap(ctx context.Context, watched watch) (source.Lease, erro
 		return lease, nil
 	}
 	return nil, c.refusal(decodeValue(c.name, old), c.src.opt.Period)
+}
+
+// Look implements source.Observer. The register alone would not show who stood in
+// the way of this contender's swap by being in the middle of another one.
+func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
+	if c.rival == nil {
+		return c.observer.Look(ctx)
+	}
+	seen := c.rival.Sighting
+	c.rival, seen.State = nil, source.StateHeld
+	return seen, nil
 }
 
 // Wake implements source.Contender: a register tells nobody.

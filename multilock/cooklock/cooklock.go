@@ -5,9 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/multilock/go/multilock/source"
+
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
-	"github.com/multilock/go/multilock/source"
 )
 
 // DefaultPeriod is the period if none is named.
@@ -15,11 +16,14 @@ const DefaultPeriod = 5 * time.Minute
 
 // Options say which registers are used, and how long a lock lasts.
 type Options struct {
-	// Open returns the register of a lock's name. It asks nobody. The error is
-	// source.ErrInvalid for a name that cannot have one. It must not be nil.
+	// Ledger keeps the registers, each as the result of its lock's name. It must not
+	// serve anything else. The period must be at least 400 ms then.
+	Ledger source.Ledger
+	// Open, without a Ledger, returns the register of a lock's name. It asks nobody.
+	// The error is source.ErrInvalid for a name that cannot have one.
 	Open func(name string) (Register, error)
-	// Names lists the names whose registers may have been used. If it is nil, the
-	// locks cannot be listed.
+	// Names, without a Ledger, lists the names whose registers may have been used. If
+	// it is nil, the locks cannot be listed.
 	Names func(ctx context.Context) ([]string, error)
 	// Period is how long a lock lasts, DefaultPeriod if 0: how long a value must be
 	// seen in the register before it may be replaced. It has whole milliseconds. All
@@ -40,12 +44,16 @@ func (o Options) check() (Options, error) {
 	if o.Period == 0 {
 		o.Period = DefaultPeriod
 	}
+	least := source.MinTTL
+	if o.Ledger != nil {
+		o, least = o.onLedger(), partOfPeriod*source.MinTTL
+	}
 	why := ""
 	switch {
 	case o.Open == nil:
-		return o, &source.InvalidError{What: "option", Got: "Open", Why: "must say where the registers are"}
-	case o.Period < source.MinTTL:
-		why = "must be at least " + source.MinTTL.String()
+		return o, &source.InvalidError{What: "option", Got: "Ledger and Open", Why: "must say where the registers are"}
+	case o.Period < least:
+		why = "must be at least " + least.String()
 	case o.Period > source.MaxTTL:
 		why = "must be at most " + source.MaxTTL.String()
 	case o.Period%time.Millisecond != 0:

@@ -2,9 +2,9 @@
 // which hosts share but one cell with an atomic set-and-get, and that is released by
 // time alone. It is a source.Source.
 //
-//	dir, err := cooklock.OpenDirectory(cooklock.DirectoryOptions{Base: "/shared"})
+//	files, err := fslock.Open(fslock.Options{Base: "/shared", Group: "cooking"})
 //	...
-//	src, err := cooklock.New(cooklock.Options{Open: dir.Register, Names: dir.Names, Period: 5 * time.Minute})
+//	src, err := cooklock.New(cooklock.Options{Ledger: files, Period: 5 * time.Minute})
 //
 // It gives a service: whatever number of hosts ask for the lock again and again, in
 // every period at most one gets it; and when that one dies another one gets it, a

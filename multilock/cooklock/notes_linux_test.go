@@ -17,7 +17,7 @@ import (
 )
 
 // short is for tests that wait for it, by real clocks.
-const short = 200 * time.Millisecond
+const short = 400 * time.Millisecond
 
 // oneShot asks once, as a process that cron starts and that does not wait.
 func oneShot(t testing.TB, c *cell, notes string, length time.Duration) (*multilock.Lock, error) {

@@ -15,7 +15,8 @@ type Register interface {
 	// that does not number its swaps answers 0; its lock has no fencing numbers.
 	//
 	// The error wraps source.ErrUnsure if the swap may have taken effect, or may
-	// still do so; after any other it has not, and never will.
+	// still do so; after any other it has not, and never will. It wraps
+	// source.ErrHeld if others swap just now, so that another attempt may succeed.
 	Swap(ctx context.Context, v []byte) (old []byte, n uint64, err error)
 	// Peek returns what the register holds, and the number of the swap that put it
 	// there; nil and 0 if nobody ever swapped. It may answer with what was there
@@ -24,4 +25,4 @@ type Register interface {
 }
 
 // MaxValue is the largest value in bytes that a Register has to hold.
-const MaxValue = 64 << 10
+const MaxValue = 3000

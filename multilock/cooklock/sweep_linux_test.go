@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
@@ -33,9 +34,18 @@ func scenes() []scene {
 	}
 }
 
-// prepare makes the register, and returns the events that did.
+// prepare makes the register, and returns the events that did. What the first lock of
+// a place makes there is made already.
 func (s scene) prepare(t *testing.T, base string) []locktest.SwapEvent {
 	t.Helper()
+	for _, network := range []bool{false, true} {
+		register, _, shut, err := part{Base: base, Network: network}.open()
+		require.NoError(t, err)
+		register.Name, register.TTL = "another", multilock.DefaultTTL
+		_, _, err = register.Swap(t.Context(), []byte("value"))
+		require.NoError(t, err)
+		shut()
+	}
 	var out bytes.Buffer
 	if s.swaps > 0 {
 		require.NoError(t, part{Base: base, Who: "before", Swaps: s.swaps}.swap(&out))
@@ -43,7 +53,7 @@ func (s scene) prepare(t *testing.T, base string) []locktest.SwapEvent {
 	events, err := locktest.ReadSwaps(&out)
 	require.NoError(t, err)
 	if s.crashed {
-		c := start(t, "swapper", part{Base: base, Who: "crashed", Swaps: 1, How: "crash when placed"})
+		c := start(t, "swapper", part{Base: base, Who: "crashed", Swaps: 1, How: "crash when made"})
 		require.Equal(t, int32(childKilled), c.await(t))
 		c.reap()
 		events = append(events, c.events(t)...)
@@ -51,18 +61,24 @@ func (s scene) prepare(t *testing.T, base string) []locktest.SwapEvent {
 	return events
 }
 
-// follow makes two more swaps without faults, and checks the whole history.
+// follow swaps without faults until that has succeeded twice, and checks the whole
+// history. On a machine that stands still in the middle of a swap it may not be known
+// what became of it.
 func follow(t *testing.T, base string, events []locktest.SwapEvent) []locktest.SwapEvent {
 	t.Helper()
-	var out bytes.Buffer
-	require.NoError(t, part{Base: base, Who: fmt.Sprint("after", len(events)), Swaps: 2}.swap(&out))
-	after, err := locktest.ReadSwaps(&out)
-	require.NoError(t, err)
-	for _, e := range after {
-		require.Empty(t, e.Error, "whoever comes next must succeed")
+	for made := 0; made < 2; {
+		var out bytes.Buffer
+		require.NoError(t, part{Base: base, Who: fmt.Sprint("after", len(events)), Swaps: 1}.swap(&out))
+		after, err := locktest.ReadSwaps(&out)
+		require.NoError(t, err)
+		last := after[len(after)-1]
+		require.NotEqual(t, "fail", last.Op, "whoever comes next must succeed: %s", last.Error)
+		if last.Op == "end" {
+			made++
+		}
+		events = append(events, after...)
 	}
-	events = append(events, after...)
-	_, err = locktest.CheckSwaps(events)
+	_, err := locktest.CheckSwaps(events)
 	require.NoError(t, err, "%+v", events)
 	return events
 }
@@ -100,8 +116,9 @@ func strike(t *testing.T, s scene, n int, phase faultfs.Phase, errno syscall.Err
 	t.Helper()
 	base := quick(t)
 	events := s.prepare(t, base)
-	register, faulty, err := part{Base: base, Network: s.network}.open()
+	register, faulty, shut, err := part{Base: base, Network: s.network}.open()
 	require.NoError(t, err)
+	defer shut()
 	var struck atomic.Value
 	faulty.Inject(func(op faultfs.Op) error {
 		if op.N != n || op.Phase != phase {
@@ -148,7 +165,7 @@ func requireNever(t *testing.T, events []locktest.SwapEvent, value string) {
 // A process may end after each operation that changes something: the next one goes on from what
 // it left, and its swap took effect or did not.
 func TestCrashAfterEveryChange(t *testing.T) {
-	sweepChildren(t, "crash", childKilled, func(t *testing.T, base string, c *child, events []locktest.SwapEvent) {
+	sweepChildren(t, part{How: "crash", TTL: multilock.DefaultTTL}, childKilled, func(t *testing.T, base string, c *child, events []locktest.SwapEvent) {
 		c.reap()
 		follow(t, base, append(events, c.events(t)...))
 	})
@@ -157,7 +174,7 @@ func TestCrashAfterEveryChange(t *testing.T) {
 // A process may stand still before each operation, for as long as it likes:
 // others go on meanwhile, and what it does afterwards does no harm.
 func TestStopAtEveryOperation(t *testing.T) {
-	sweepChildren(t, "stop", childStopped, func(t *testing.T, base string, c *child, events []locktest.SwapEvent) {
+	sweepChildren(t, part{How: "stop"}, childStopped, func(t *testing.T, base string, c *child, events []locktest.SwapEvent) {
 		stopped := c.events(t)
 		events = follow(t, base, append(events, stopped...))
 		c.goOn(t)
@@ -167,14 +184,16 @@ func TestStopAtEveryOperation(t *testing.T) {
 
 // sweepChildren plays each scene in a process of its own that is struck at one
 // operation after the other, until it comes through.
-func sweepChildren(t *testing.T, how string, want int32, check func(*testing.T, string, *child, []locktest.SwapEvent)) {
+func sweepChildren(t *testing.T, p part, want int32, check func(*testing.T, string, *child, []locktest.SwapEvent)) {
 	for _, s := range scenes() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			for n := 0; ; n++ {
 				base := quick(t)
 				events := s.prepare(t, base)
-				c := start(t, "swapper", part{Base: base, Who: "struck", Swaps: 1, How: how, N: n, Network: s.network})
+				p := p
+				p.Base, p.Who, p.Swaps, p.N, p.Network = base, "struck", 1, n, s.network
+				c := start(t, "swapper", p)
 				code := c.await(t)
 				if code == childExited {
 					c.reap()
@@ -195,7 +214,7 @@ func TestFullDisk(t *testing.T) {
 	base := quick(t)
 	events := scene{swaps: 2}.prepare(t, base)
 	for _, kind := range []string{"create", "mkdir", "write", "rename"} {
-		register, faulty, err := part{Base: base}.open()
+		register, faulty, shut, err := part{Base: base}.open()
 		require.NoError(t, err)
 		faulty.Inject(func(op faultfs.Op) error {
 			if op.Kind == kind && op.Phase == faultfs.Before {
@@ -210,6 +229,7 @@ func TestFullDisk(t *testing.T) {
 		value, _, err := register.Peek(t.Context())
 		require.NoError(t, err, "who only looks needs no room")
 		require.Equal(t, events[len(events)-1].Value, string(value))
+		shut()
 	}
 	requireNever(t, follow(t, base, events), "no room")
 }

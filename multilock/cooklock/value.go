@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock/source"
+
+	"github.com/google/uuid"
 )
 
 // sourceName is what errors call this source.
@@ -25,14 +27,28 @@ type wire struct {
 	Prepared time.Time `json:"prepared"`
 }
 
+// encodeValue cuts the command, which is for people, to what a register holds.
 func encodeValue(r source.Record) ([]byte, error) {
-	value, err := json.Marshal(wire{
-		Format: valueFormat, Token: r.Token, Holder: r.Holder.Bounded(), Period: r.TTL.Milliseconds(), Prepared: r.Prepared,
-	})
-	if err != nil {
-		return nil, &source.OpError{Source: sourceName, Op: "encode the value", Name: r.Name, Err: err}
+	w := wire{Format: valueFormat, Token: r.Token, Holder: r.Holder.Bounded(), Period: r.TTL.Milliseconds(), Prepared: r.Prepared}
+	for limit := MaxValue; ; limit /= 2 {
+		w.Command = source.Shorten(w.Command, limit)
+		value, err := json.Marshal(w)
+		if err != nil {
+			return nil, &source.OpError{Source: sourceName, Op: "encode the value", Name: r.Name, Err: err}
+		}
+		if len(value) <= MaxValue || limit == 0 {
+			return value, nil
+		}
 	}
-	return value, nil
+}
+
+// newToken makes a value unlike any other.
+func newToken() (string, error) {
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return "", &source.OpError{Source: sourceName, Op: "draw a random token", Err: err}
+	}
+	return id.String(), nil
 }
 
 // decodeValue never fails: what it does not understand becomes a record with

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -40,6 +41,19 @@ func SwapAnswer(value string, old []byte, number uint64, err error) SwapEvent {
 		e.Op = "unsure"
 	}
 	return e
+}
+
+// UntilSwapped makes a swap again as long as others are in the middle of theirs. It
+// leaves them alone for a moment then, of pause at most: nothing depends on it, but
+// where an attempt takes long they would keep each other from all that they want.
+func UntilSwapped(pause time.Duration, swap func() (old []byte, number uint64, err error)) (old []byte, number uint64, err error) {
+	for {
+		old, number, err = swap()
+		if !errors.Is(err, source.ErrHeld) {
+			return old, number, err
+		}
+		time.Sleep(rand.N(pause))
+	}
 }
 
 // madeSwap is one swap, as the processes together know it.

@@ -1,0 +1,184 @@
+package cooklock_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/multilock/go/multilock/source"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/locktest"
+)
+
+func register(t testing.TB, base, name string) cooklock.LedgerRegister {
+	t.Helper()
+	return cooklock.LedgerRegister{Ledger: ledger(t, base), Name: name, TTL: multilock.DefaultTTL}
+}
+
+func requirePeek(t testing.TB, r cooklock.Register, want string, number uint64) {
+	t.Helper()
+	v, n, err := r.Peek(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, string(v))
+	require.Equal(t, number, n)
+}
+
+func TestSwapReturnsWhatWasThere(t *testing.T) {
+	base := t.TempDir()
+	r := register(t, base, "nightly")
+	v, n, err := r.Peek(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, v)
+	require.Zero(t, n)
+	require.Empty(t, entries(t, base), "looking leaves no traces")
+
+	for i, old := range []string{"", "a\nb", "x"} {
+		value := []string{"a\nb", "x", "\x00\xff"}[i]
+		was, n, err := r.Swap(t.Context(), []byte(value))
+		require.NoError(t, err)
+		require.Equal(t, old, string(was))
+		require.Equal(t, i == 0, was == nil)
+		require.EqualValues(t, i+1, n)
+		requirePeek(t, register(t, base, "nightly"), value, n)
+	}
+	requireTidy(t, base)
+}
+
+// requireTidy checks that nothing is left but values.
+func requireTidy(t testing.TB, base string) {
+	t.Helper()
+	require.Empty(t, entries(t, base, ".locks"))
+	require.Empty(t, entries(t, base, ".multilock/staging"))
+	require.Equal(t, []string{"done"}, entries(t, base, ".multilock/groups/.locks"))
+}
+
+func entries(t testing.TB, path ...string) []string {
+	t.Helper()
+	found, err := os.ReadDir(filepath.Join(path...))
+	require.NoError(t, err)
+	var names []string
+	for _, e := range found {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestRegistersAreIndependent(t *testing.T) {
+	base := t.TempDir()
+	for _, name := range []string{"one", "two"} {
+		old, n, err := register(t, base, name).Swap(t.Context(), []byte(name))
+		require.NoError(t, err)
+		require.Nil(t, old)
+		require.EqualValues(t, 1, n)
+	}
+	requirePeek(t, register(t, base, "one"), "one", 1)
+}
+
+// All swaps of many form one chain: every value is returned once, to the swap with
+// the next number.
+func TestSwapsFormAChain(t *testing.T) {
+	const swappers, swaps = 4, 25
+	base := t.TempDir()
+	type link struct{ old, value string }
+	var mu sync.Mutex
+	chain := map[uint64]link{}
+	var wg sync.WaitGroup
+	for i := range swappers {
+		r := register(t, base, "nightly")
+		wg.Go(func() {
+			for j := range swaps {
+				value := fmt.Sprintf("%d-%d", i, j)
+				old, n, err := locktest.UntilSwapped(2*time.Millisecond, func() ([]byte, uint64, error) { return r.Swap(t.Context(), []byte(value)) })
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				chain[n] = link{string(old), value}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, chain, swappers*swaps)
+	for n, before := uint64(1), ""; n <= swappers*swaps; n++ {
+		require.Equal(t, before, chain[n].old)
+		before = chain[n].value
+	}
+	requireTidy(t, base)
+}
+
+func TestSwapRefusesWhatNoRegisterHolds(t *testing.T) {
+	r := register(t, t.TempDir(), "nightly")
+	for _, v := range [][]byte{nil, {}, make([]byte, cooklock.MaxValue+1)} {
+		_, _, err := r.Swap(t.Context(), v)
+		require.ErrorIs(t, err, source.ErrInvalid)
+	}
+	_, _, err := r.Swap(t.Context(), make([]byte, cooklock.MaxValue))
+	require.NoError(t, err)
+	v, _, err := r.Peek(t.Context())
+	require.NoError(t, err)
+	require.Len(t, v, cooklock.MaxValue)
+}
+
+// A command is for people: it is cut where a register has no room for it.
+func TestLongCommand(t *testing.T) {
+	src := open(t, t.TempDir(), cooklock.Options{Period: time.Hour})
+	for _, text := range []string{strings.Repeat("x", 9999), strings.Repeat("\x00", 4<<10), strings.Repeat("\u20ac", 999)} {
+		_, err := multilock.TryAcquire(t.Context(), src, fmt.Sprint(len(text)), multilock.Options{Command: text, User: text})
+		require.NoError(t, err)
+	}
+}
+
+// A torn or foreign result is an error that says what to do, never a value, and is
+// not replaced.
+func TestDamagedRegister(t *testing.T) {
+	base := t.TempDir()
+	r := register(t, base, "nightly")
+	path := filepath.Join(base, ".multilock/groups/.locks/done/nightly")
+	_, _, err := r.Swap(t.Context(), []byte("abc"))
+	require.NoError(t, err)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	damaged := []string{"", "garbage\n", "\x00\x00\x00", string(whole[:len(whole)/2])}
+	for _, other := range [][2]string{{"register 1 ", "register 2 "}, {"register 1 YWJj", "register 1 "}, {"YWJj", "YWJ"}, {"YWJj", "YWJj..."}, {`"attempt":1`, `"attempt":0`}} {
+		text := strings.Replace(string(whole), other[0], other[1], 1)
+		require.NotEqual(t, string(whole), text)
+		damaged = append(damaged, text)
+	}
+	for _, text := range damaged {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
+		_, _, err = r.Peek(t.Context())
+		require.ErrorIs(t, err, source.ErrInvalid, "%q", text)
+		_, _, err = r.Swap(t.Context(), []byte("abc"))
+		require.ErrorIs(t, err, source.ErrInvalid, "%q", text)
+		require.NotErrorIs(t, err, source.ErrUnsure)
+		require.ErrorContains(t, err, "remove that result")
+		left, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, text, string(left))
+	}
+}
+
+// The lock under which a swap is made is of no use longer than part of a period.
+func TestPeriodIsLongEnoughForASwap(t *testing.T) {
+	files := ledger(t, t.TempDir())
+	for period, ttl := range map[time.Duration]time.Duration{
+		400 * time.Millisecond: 100 * time.Millisecond, time.Minute: 15 * time.Second, time.Hour: 30 * time.Second, 0: 30 * time.Second,
+	} {
+		src, err := cooklock.New(cooklock.Options{Ledger: files, Period: period})
+		require.NoError(t, err)
+		require.Equal(t, ttl, cooklock.SwapTTL(src))
+	}
+	_, err := cooklock.New(cooklock.Options{Ledger: files, Period: 399 * time.Millisecond})
+	require.ErrorIs(t, err, source.ErrInvalid)
+	require.ErrorContains(t, err, "must be at least 400ms")
+}
