@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,85 +18,57 @@ import (
 
 // cooking is a source of cooking locks, and what its registers lie in.
 type cooking struct {
-	cookingLocks
+	*cooklock.Source
 	io.Closer
-}
-
-// cookingLocks are those of package cooklock, the classic ones as well.
-type cookingLocks interface {
-	source.Describer
-	source.NameChecker
 }
 
 // newCooking makes the source that the URL's parameters ask for. It closes what the
 // registers lie in, at once if there is an error.
 func newCooking(p cookParameters, opt cooklock.Options, under io.Closer) (*cooking, error) {
 	opt.Period, opt.Notes = p.period, cooklock.DefaultNotes()
-	locks, err := p.locks(opt)
+	locks, err := cooklock.New(opt)
 	if err != nil {
 		return nil, errors.Join(err, under.Close())
 	}
 	return &cooking{locks, under}, nil
 }
 
-// cookParameters are those parameters of a URL that are about the lock itself.
+// cookParameters are a URL's, that about the lock itself apart from the others.
 type cookParameters struct {
-	period, skew, delay time.Duration
-	classic             bool
-	others              []string // as they stand in the URL
+	period time.Duration
+	others []string // as they stand in the URL
 }
 
-func (p cookParameters) locks(opt cooklock.Options) (cookingLocks, error) {
-	if p.classic {
-		return cooklock.NewClassic(cooklock.ClassicOptions{Options: opt, Skew: p.skew, Delay: p.delay})
-	}
-	return cooklock.New(opt)
-}
-
-func readCooking(a address) (cookParameters, error) {
-	var p cookParameters
-	given := map[string]bool{}
+func readCooking(a address) (p cookParameters, err error) {
 	for _, parameter := range a.parameters() {
 		name, text, _ := strings.Cut(parameter, "=")
-		ours, err := p.read(name, text)
 		switch {
-		case err != nil:
-			return p, fmt.Errorf("the parameter %s: %w", name, err)
-		case !ours && parameter != "":
+		case name == "period" && p.period != 0:
+			return p, errors.New("the parameter period is given twice")
+		case name == "period":
+			if p.period, err = readPeriod(text); err != nil {
+				return p, fmt.Errorf("the parameter period: %w", err)
+			}
+		case parameter != "":
 			p.others = append(p.others, parameter)
-		case given[name]:
-			return p, fmt.Errorf("the parameter %s is given twice", name)
 		}
-		given[name] = ours
 	}
-	if !p.classic && (given["skew"] || given["delay"]) {
-		return p, errors.New("skew and delay are for classic=true; this lock needs neither")
-	}
-	if !given["period"] {
+	if p.period == 0 {
 		return p, errors.New("the period is missing; write period=5m, the same on all hosts: it is how long the lock lasts")
 	}
 	return p, nil
 }
 
-// read reads a parameter, and says whether it is one about the lock.
-func (p *cookParameters) read(name, text string) (ours bool, err error) {
-	target := map[string]*time.Duration{"period": &p.period, "skew": &p.skew, "delay": &p.delay}[name]
-	if target == nil && name != "classic" {
-		return false, nil
+func readPeriod(text string) (time.Duration, error) {
+	text, err := url.QueryUnescape(text)
+	if err != nil {
+		return 0, errors.New("cannot be read")
 	}
-	if text, err = url.QueryUnescape(text); err != nil {
-		return true, errors.New("cannot be read")
-	}
-	if target == nil {
-		if p.classic, err = strconv.ParseBool(text); err != nil {
-			err = fmt.Errorf("%q: write true or false", text)
-		}
-		return true, err
-	}
-	if *target, err = span.Parse(text); err == nil && *target == 0 {
+	period, err := span.Parse(text)
+	if err == nil && period == 0 {
 		err = errors.New("must not be 0")
 	}
-	return true, err
+	return period, err
 }
 
 // cookingFiles are cooking locks in a directory.
@@ -124,7 +95,7 @@ func openCookFiles(_ context.Context, _ *env, o common) (source.Source, error) {
 	}
 	if len(p.others) > 0 {
 		name, _, _ := strings.Cut(p.others[0], "=")
-		return nil, fmt.Errorf("the parameter %s is unknown; there are period, classic, skew and delay", name)
+		return nil, fmt.Errorf("the parameter %s is unknown; there is period", name)
 	}
 	files, err := fslock.Open(fslock.Options{Base: base, Group: o.group + cookSuffix, User: o.user})
 	if err != nil {

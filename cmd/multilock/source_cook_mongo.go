@@ -44,7 +44,7 @@ func openCookMongo(_ context.Context, e *env, o common) (multilock.Source, error
 }
 
 // checkMongoParameters refuses what the driver does not know, and would ignore: it
-// could be a misspelled skew.
+// could be a misspelled period.
 func checkMongoParameters(query string) error {
 	known, err := connstring.Parse("mongodb://localhost/?" + query)
 	var unknown []string
@@ -52,7 +52,7 @@ func checkMongoParameters(query string) error {
 		unknown = slices.Sorted(maps.Keys(known.UnknownOptions))
 	}
 	if len(unknown) > 0 {
-		return fmt.Errorf("the parameter %s is unknown; there are period, classic, skew and delay, and those of a MongoDB connection string", unknown[0])
+		return fmt.Errorf("the parameter %s is unknown; there are period, and those of a MongoDB connection string", unknown[0])
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-/* classic.pml: the cooking lock as it was first described, which hosts that compare clocks share.
+/* classic.pml: the cooking lock as it was first described; the reason why ours compares no clocks.
  *
  * The register holds the time until which somebody cooks. A chef peeks until that is over by its own clock, reads its clock, swaps
  * in that time plus P, and cooks for C from then if what it replaced was over. Others' clocks differ from chef 0's by SKEW.

@@ -218,17 +218,14 @@ func TestCookParameters(t *testing.T) {
 	base := t.TempDir()
 	file, mongo := "cook+file://"+base, "cook+mongodb://"+deaf(t)+"/a.b"
 	for source, want := range map[string]string{
-		file:                                          "the period is missing; write period=5m",
-		mongo:                                         "the period is missing; write period=5m",
-		file + "?period=5m&perod=6m":                  "the parameter perod is unknown; there are period, classic, skew and delay",
-		mongo + "?period=5m&slew=6s":                  "the parameter slew is unknown; there are period, classic, skew and delay, and those of a MongoDB connection string",
-		file + "?period=5m&period=6m":                 "the parameter period is given twice",
-		file + "?period=0":                            "the parameter period: must not be 0",
-		file + "?period=often":                        `the parameter period: "often" is no duration`,
-		file + "?period=1ms":                          "must be at least 400ms",
-		file + "?period=5m&skew=1s":                   "skew and delay are for classic=true",
-		file + "?period=5m&classic=perhaps":           `the parameter classic: "perhaps": write true or false`,
-		file + "?period=2s&classic=true":              "must be longer than the skew of the clocks",
+		file:                           "the period is missing; write period=5m",
+		mongo:                          "the period is missing; write period=5m",
+		file + "?period=5m&perod=6m":   "the parameter perod is unknown; there is period",
+		mongo + "?period=5m&peroid=6s": "the parameter peroid is unknown; there are period, and those of a MongoDB connection string",
+		file + "?period=5m&period=6m":  "the parameter period is given twice",
+		file + "?period=0":             "the parameter period: must not be 0",
+		file + "?period=often":         `the parameter period: "often" is no duration`,
+		file + "?period=1ms":           "must be at least 400ms",
 		"cook+file://elsewhere" + base + "?period=5m": "write cook+file:///absolute/path?period=5m",
 		"cook+file:?period=5m":                        "write cook+file:///absolute/path?period=5m",
 		"cook+file:///nonexistent?period=5m":          "does not exist; create it",
@@ -248,17 +245,6 @@ func TestCookPeriodsDiffer(t *testing.T) {
 	got := newStation(t, source("5m")).run("run", "-n", "x", "--", "true")
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, `lock "x" is in use with a period of 1h0m0s`)
-}
-
-// The classic lock publishes a time, which needs no watching.
-func TestCookClassic(t *testing.T) {
-	t.Parallel()
-	base := t.TempDir()
-	s := newStation(t, "MULTILOCK_SOURCE=cook+file://"+base+"?period=1h&classic=true&skew=30s&delay=10s")
-	require.Equal(t, "ran\n", s.must("run", "-n", "x", "--", "echo", "ran"))
-	got := s.run("run", "-n", "x", "--", "true")
-	require.Equal(t, 121, got.code)
-	require.Contains(t, got.stderr, "somebody may be at work until")
 }
 
 // A relative directory means in a message what it meant in the command, and odd

@@ -4,19 +4,6 @@ import "github.com/multilock/go/multilock/source"
 
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
-	return append(timedPromises(),
-		source.Promise{
-			Trait: source.TraitSafeSilence, Kept: true,
-			Why: "a holder has to be done after four fifths of the period, and nobody else begins before the whole of it is over, however long anybody is paused or cut off",
-		},
-		source.Promise{
-			Trait: source.TraitFenceNumbers, Kept: true,
-			Why: "the register counts its swaps; a million numbers belong to each",
-		})
-}
-
-// timedPromises are those of every lock that ends by time alone.
-func timedPromises() []source.Promise {
 	no := func(trait source.Trait, why string) source.Promise {
 		return source.Promise{Trait: trait, Why: why}
 	}
@@ -33,5 +20,13 @@ func timedPromises() []source.Promise {
 		no(source.TraitManifest, "a register holds one value and no list of jobs"),
 		no(source.TraitRunHistory, "a register holds one value and no history"),
 		no(source.TraitHistory, "a register holds one value and no history"),
+		{
+			Trait: source.TraitSafeSilence, Kept: true,
+			Why: "a holder has to be done after four fifths of the period, and nobody else begins before the whole of it is over, however long anybody is paused or cut off",
+		},
+		{
+			Trait: source.TraitFenceNumbers, Kept: true,
+			Why: "the register counts its swaps; a million numbers belong to each",
+		},
 	}
 }

@@ -63,9 +63,6 @@ func decodeValue(name string, value []byte) source.Record {
 }
 
 func parseValue(value []byte) (source.Record, error) {
-	if _, err := parseTime(value); err == nil {
-		return source.Record{}, errors.New("the register holds a time, as the classic cooking lock writes it")
-	}
 	var w wire
 	if err := json.Unmarshal(value, &w); err != nil {
 		return source.Record{}, errors.New("the register holds something that multilock did not write")
