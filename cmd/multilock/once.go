@@ -122,10 +122,7 @@ func ending(r multilock.Result) string {
 	if r.Attempt > 1 {
 		text += fmt.Sprintf(", attempt %d", r.Attempt)
 	}
-	if r.Output != "" {
-		text += "; its output is not complete: " + r.Output
-	}
-	return text
+	return console.AndOutput(text, r.Output)
 }
 
 // exitWords is how a job ended, in words.

@@ -149,7 +149,7 @@ func sumOf(s report.Summary) string {
 	for _, one := range []struct {
 		count int
 		words string
-	}{{s.Failed, "failed"}, {s.Retry, "to be retried"}, {s.Running, "running"}, {s.Other, "others"}} {
+	}{{s.Incomplete, "with incomplete output"}, {s.Failed, "failed"}, {s.Retry, "to be retried"}, {s.Running, "running"}, {s.Other, "others"}} {
 		if one.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
 		}

@@ -143,7 +143,7 @@ func readForReport(ctx context.Context, src source.Ledger, name string) *multilo
 // findLogs finds the output of the jobs that somebody will want to look at.
 func (o *reportOptions) findLogs(src *openedSource, t *report.Timeline) {
 	inParallel(len(t.Jobs), func(i int) {
-		if job := &t.Jobs[i]; job.State.Trouble() {
+		if job := &t.Jobs[i]; job.Trouble() {
 			job.Log = present(logPath(src, o.logs, job.Name))
 		}
 	})

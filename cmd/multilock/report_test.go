@@ -15,11 +15,11 @@ import (
 type reportView struct {
 	Title   string
 	Missing []string
-	Summary struct{ Jobs, Done, Failed, Retry, Running, Other, Runs int }
+	Summary struct{ Jobs, Done, Failed, Retry, Running, Other, Runs, Incomplete int }
 	Hosts   []struct{ Host string }
 	Jobs    []struct {
-		Name, State, Log, Why string
-		Runs                  []struct {
+		Name, State, Log, Why, Output string
+		Runs                          []struct {
 			State, Host string
 			Attempt     int
 			Exit        *int

@@ -76,12 +76,7 @@ func (v resultView) exitCell() string {
 }
 
 // whyCell is what there is to say about a result but its code.
-func (v resultView) whyCell() string {
-	if v.Output == "" {
-		return v.Why
-	}
-	return strings.TrimPrefix(v.Why+"; its output is not complete: "+v.Output, "; ")
-}
+func (v resultView) whyCell() string { return console.AndOutput(v.Why, v.Output) }
 
 // endedAgo is the time since the job's end. It compares two hosts' clocks, and is
 // for people only.

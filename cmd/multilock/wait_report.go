@@ -149,10 +149,7 @@ func (f failedView) sentence() string {
 	if f.Why != "" {
 		text += ": " + f.Why
 	}
-	if f.Output != "" {
-		text += "; its output is not complete: " + f.Output
-	}
-	return text
+	return console.AndOutput(text, f.Output)
 }
 
 // at says when it ended, in this host's time zone.

@@ -150,13 +150,14 @@ func (b *builder) result(r *multilock.Result) {
 	}
 	for i := range job.Runs {
 		if run := &job.Runs[i]; run.Token == r.Token && run.Attempt == r.Attempt && run.Exit != nil {
+			run.Output = r.Output
 			return
 		}
 	}
 	exit := r.Exit
 	job.Runs = append(job.Runs, Run{
 		Host: r.By.Host, Machine: r.By.Machine, PID: r.By.PID, User: r.User, State: stateOfExit(&exit), Start: r.Start, End: r.Start.Add(r.Duration),
-		Attempt: r.Attempt, Exit: &exit, Signal: r.Signal, Why: r.Why, Command: r.Command, Token: r.Token,
+		Attempt: r.Attempt, Exit: &exit, Signal: r.Signal, Why: r.Why, Output: r.Output, Command: r.Command, Token: r.Token,
 	})
 }
 
@@ -165,14 +166,14 @@ func (b *builder) conclude(job *Job, r *multilock.Result) {
 	slices.SortStableFunc(job.Runs, func(x, y Run) int { return cmp.Compare(x.order(), y.order()) })
 	if n := len(job.Runs); n > 0 {
 		last := job.Runs[n-1]
-		job.State, job.Attempt, job.Why, job.Command = last.State, last.Attempt, last.Why, last.Command
+		job.State, job.Attempt, job.Why, job.Output, job.Command = last.State, last.Attempt, last.Why, last.Output, last.Command
 	}
 	switch {
 	case job.State == Running:
 	case r != nil && r.Foreign != "":
 		job.State, job.Why = Unknown, r.Foreign
 	case r != nil:
-		job.State, job.Attempt, job.Why, job.Command = stateOfResult(r), r.Attempt, r.Why, r.Command
+		job.State, job.Attempt, job.Why, job.Output, job.Command = stateOfResult(r), r.Attempt, r.Why, r.Output, r.Command
 	case b.in.Recorded[job.Name]:
 		job.State, job.Why = Done, "" // it was not read because the history has its success
 	case b.forgot[job.Name]:

@@ -97,6 +97,9 @@ func (t *Timeline) sumUp() {
 		switch job.State {
 		case Done:
 			s.Done++
+			if job.Output != "" {
+				s.Incomplete++
+			}
 		case Failed:
 			s.Failed++
 		case Retry:

@@ -117,7 +117,7 @@ func tilesOf(t *Timeline, words inWords) []tile {
 		label, note string
 		state       State
 	}{
-		{s.Retry, "To be retried", "", Failed}, {s.Running, "Running", "", Running}, {s.Other, "Others", "see the list", ""},
+		{s.Incomplete, "Output incomplete", "", Failed}, {s.Retry, "To be retried", "", Failed}, {s.Running, "Running", "", Running}, {s.Other, "Others", "see the list", ""},
 		{s.TakenOver, "Locks cleared", "broken by others", Crashed}, {s.Lost, "Locks lost", "", Lost}, {s.Refused, "Refused", "held by others", ""},
 	} {
 		if one.n > 0 {

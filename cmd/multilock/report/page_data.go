@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
 // pageData is the timeline as the page's script reads it: rows of numbers, and one
@@ -53,7 +55,7 @@ func dataOf(t *Timeline) *pageData {
 	for i := range t.Jobs {
 		job := &t.Jobs[i]
 		p.data.Jobs = append(p.data.Jobs, []any{
-			p.text(job.Name), number(job.State), job.Attempt, p.text(job.Why), p.text(job.Command), p.text(job.Log), job.Refused,
+			p.text(job.Name), number(job.State), job.Attempt, p.text(console.AndOutput(job.Why, job.Output)), p.text(job.Command), p.text(job.Log), job.Refused,
 		})
 		for k := range job.Runs {
 			r := &job.Runs[k]
@@ -70,7 +72,7 @@ func (p *packer) run(job, host int, r *Run) []any {
 	}
 	return []any{
 		job, host, r.Row, p.time(r.Start), p.time(r.End), milliseconds(r.Waited), number(r.State), r.Attempt, r.Exit, p.text(r.Signal),
-		p.text(r.Why), p.text(r.Command), p.text(r.User), r.PID, r.Fence, broken,
+		p.text(console.AndOutput(r.Why, r.Output)), p.text(r.Command), p.text(r.User), r.PID, r.Fence, broken,
 	}
 }
 

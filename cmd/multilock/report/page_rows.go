@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
 // troubleRow is a job that is not done, as the page shows it without scripts.
@@ -21,11 +24,11 @@ const maxTroubles = 500
 func troublesOf(t *Timeline, words inWords) (rows []troubleRow, more int) {
 	var jobs []*Job
 	for i := range t.Jobs {
-		if t.Jobs[i].State.Trouble() {
+		if t.Jobs[i].Trouble() {
 			jobs = append(jobs, &t.Jobs[i])
 		}
 	}
-	gravity := []State{Failed, Crashed, Lost, Unknown, Retry, Interrupted, Open}
+	gravity := []State{Failed, Crashed, Lost, Unknown, Retry, Interrupted, Open, Done}
 	slices.SortStableFunc(jobs, func(a, b *Job) int {
 		return cmp.Compare(slices.Index(gravity, a.State), slices.Index(gravity, b.State))
 	})
@@ -36,7 +39,7 @@ func troublesOf(t *Timeline, words inWords) (rows []troubleRow, more int) {
 }
 
 func troubleRowOf(job *Job, words inWords) troubleRow {
-	row := troubleRow{State: job.State, Name: shown(job.Name, maxLine), Why: shown(job.Why, maxText), Command: shown(job.Command, maxText), Log: shown(job.Log, maxText)}
+	row := troubleRow{State: job.State, Name: shown(job.Name, maxLine), Why: shown(console.AndOutput(job.Why, job.Output), maxText), Command: shown(job.Command, maxText), Log: shown(job.Log, maxText)}
 	if len(job.Runs) == 0 {
 		return row
 	}
@@ -45,10 +48,8 @@ func troubleRowOf(job *Job, words inWords) troubleRow {
 	if !last.Start.IsZero() && !last.End.Before(last.Start) {
 		row.Took = words(last.End.Sub(last.Start).Seconds())
 	}
-	if how := last.exitWords(); how != "" && row.Why != "" {
-		row.Why = how + ": " + row.Why
-	} else {
-		row.Why = cmp.Or(row.Why, how)
+	if how := last.exitWords(); how != "" && job.State != Done {
+		row.Why = strings.TrimSuffix(how+": "+row.Why, ": ")
 	}
 	return row
 }

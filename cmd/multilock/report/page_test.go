@@ -199,3 +199,29 @@ func TestTwinsInThePage(t *testing.T) {
 	require.Contains(t, page, "<bdi>clone (aaaa…)</bdi>")
 	require.Contains(t, page, "<bdi>clone (bbbb…)</bdi>")
 }
+
+// A job that is done and whose output is not kept as a whole is among the troubles, from
+// the history as from its result alone.
+func TestIncompleteOutputInThePage(t *testing.T) {
+	t.Parallel()
+	const why = "write a.log: no space left on device"
+	told := &story{name: "a", token: "1", host: "n1"}
+	told.tell(5, source.EventCommitted, func(e *source.Event) { e.Attempt, e.Exit, e.Output = 1, code(0), why })
+	recorded := multilock.Result{Name: "b", Token: "2", Attempt: 1, Final: true, Output: why, Start: at(1), Duration: held(1)}
+	whole := (&story{name: "c", token: "3", host: "n1"}).committed(6, 1, 1, 0)
+	timeline := build(report.Input{Results: []multilock.Result{recorded}}, told, whole)
+	require.Equal(t, []int{3, 3, 2}, []int{timeline.Summary.Jobs, timeline.Summary.Done, timeline.Summary.Incomplete})
+	for i, want := range []string{why, why, ""} {
+		job := timeline.Jobs[i]
+		require.Equal(t, report.Done, job.State)
+		require.Equal(t, []string{want, want}, []string{job.Output, job.Runs[0].Output})
+		require.Equal(t, want != "", job.Trouble())
+	}
+	page := pageOf(t, timeline)
+	require.Contains(t, page, "<dt>Output incomplete</dt><dd>2</dd>")
+	for _, name := range []string{"a", "b"} {
+		require.Regexp(t, `<td><bdi>`+name+`</bdi></td>.*<bdi>its output is not complete: `+why+`</bdi>`, page)
+	}
+	require.NotContains(t, page, "<td><bdi>c</bdi></td>")
+	require.Contains(t, dataOf(t, page).Texts, "its output is not complete: "+why, "the script shows it, too")
+}

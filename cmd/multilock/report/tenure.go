@@ -179,7 +179,7 @@ func (t *tenure) complete(first, last *Run) {
 func runOf(e source.Event) Run {
 	return Run{
 		Host: e.By.Host, Machine: e.By.Machine, PID: e.By.PID, User: e.User, Attempt: e.Attempt, Exit: e.Exit, Signal: e.Signal,
-		Why: e.Why, Command: e.Command, Fence: e.Fence, Token: e.Token,
+		Why: e.Why, Output: e.Output, Command: e.Command, Fence: e.Fence, Token: e.Token,
 	}
 }
 

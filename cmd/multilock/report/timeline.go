@@ -30,6 +30,8 @@ type Summary struct {
 	Retry   int `json:"retry"` // failed, and may be tried again
 	Running int `json:"running"`
 	Other   int `json:"other"` // neither of these: lost, crashed, interrupted, given back, ...
+	// Incomplete are those of Done whose output is not kept as a whole.
+	Incomplete int `json:"incomplete"`
 	// Runs counts what is drawn; TakenOver the locks that were broken, Lost those
 	// that their holders lost, Refused the refusals that are in the history.
 	Runs      int `json:"runs"`
@@ -76,8 +78,9 @@ type Job struct {
 	State   State  `json:"state"`
 	Attempt int    `json:"attempt,omitempty"`
 	Why     string `json:"why,omitempty"`
+	Output  string `json:"output,omitempty"` // why its output is not kept as a whole
 	Command string `json:"command,omitempty"`
-	// Log is the file with the job's output, for jobs that are not done.
+	// Log is the file with the job's output, for jobs in trouble.
 	Log     string `json:"log,omitempty"`
 	Refused int    `json:"refused,omitempty"`
 	Runs    []Run  `json:"runs"` // in the order in which they ended
@@ -100,6 +103,7 @@ type Run struct {
 	Exit    *int      `json:"exit,omitempty"`
 	Signal  string    `json:"signal,omitempty"`
 	Why     string    `json:"why,omitempty"`
+	Output  string    `json:"output,omitempty"` // as in Job
 	Command string    `json:"command,omitempty"`
 	Waited  float64   `json:"waited_seconds,omitempty"` // for the lock, before Start
 	Fence   uint64    `json:"fence,omitempty"`
@@ -136,10 +140,10 @@ const (
 )
 
 // Trouble says whether somebody should look at it.
-func (s State) Trouble() bool {
-	switch s {
+func (j *Job) Trouble() bool {
+	switch j.State {
 	case Failed, Lost, Crashed, Unknown, Retry, Interrupted, Open:
 		return true
 	}
-	return false
+	return j.Output != ""
 }

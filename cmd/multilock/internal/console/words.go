@@ -126,3 +126,12 @@ func HeldBy(s source.Sighting) string {
 	}
 	return b.String()
 }
+
+// AndOutput adds to the words about a job's end why its output is not kept as a whole, if
+// that is so.
+func AndOutput(words, output string) string {
+	if output == "" {
+		return words
+	}
+	return strings.TrimPrefix(words+"; its output is not complete: "+output, "; ")
+}
