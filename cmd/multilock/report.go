@@ -134,7 +134,7 @@ func (o *reportOptions) within() string {
 
 func (o *reportOptions) render(out *bytes.Buffer, t *report.Timeline) error {
 	if !o.json {
-		return report.WritePage(out, t, console.Short)
+		return report.WritePage(out, t)
 	}
 	text, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
 // The page is one template, one style and one script; the script's parts are only
@@ -55,9 +57,7 @@ type page struct {
 // WritePage writes the timeline as one HTML page that loads nothing. Names,
 // commands and whatever else comes from others is shown as text: the template and
 // the script escape it, and the page's own policy forbids any script but its own.
-// Durations are written as short does.
-func WritePage(w io.Writer, t *Timeline, short func(time.Duration) string) error {
-	words := func(seconds float64) string { return short(time.Duration(seconds * float64(time.Second))) }
+func WritePage(w io.Writer, t *Timeline) error {
 	parsed, err := template.New("page").Parse(pageHTML)
 	if err != nil {
 		return fmt.Errorf("make the page: %w", err)
@@ -67,14 +67,14 @@ func WritePage(w io.Writer, t *Timeline, short func(time.Duration) string) error
 		Policy: "default-src 'none'; style-src " + hashOf(pageStyle) + "; script-src " + hashOf(script) + "; base-uri 'none'; form-action 'none'",
 		Style:  template.CSS(pageStyle), Script: template.JS(script), //nolint:gosec // both are ours
 		Title: shown(t.Title, maxLine), Base: shown(t.Base, maxLine), Group: shown(t.Group, maxLine), Made: t.Made, Since: known(t.Since), Summary: t.Summary,
-		Tiles: tilesOf(t, words), Data: dataOf(t),
+		Tiles: tilesOf(t), Data: dataOf(t),
 	}
 	for _, what := range t.Missing {
 		p.Missing = append(p.Missing, shown(what, maxText))
 	}
-	p.Troubles, p.MoreTroubles = troublesOf(t, words)
+	p.Troubles, p.MoreTroubles = troublesOf(t)
 	for i, label := range hostLabels(t.Hosts) {
-		p.Hosts = append(p.Hosts, hostRowOf(label, t.Hosts[i], words))
+		p.Hosts = append(p.Hosts, hostRowOf(label, t.Hosts[i]))
 	}
 	for _, gap := range t.Clocks {
 		p.Clocks = append(p.Clocks, clockRow{shown(gap.Ahead, maxLine), shown(gap.Behind, maxLine), shown(gap.Name, maxLine), words(gap.AtLeast)})
@@ -100,8 +100,10 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-// inWords writes seconds as a duration for people.
-type inWords func(seconds float64) string
+// words writes seconds as a duration for people.
+func words(seconds float64) string {
+	return console.Short(time.Duration(seconds * float64(time.Second)))
+}
 
 // tile is one number of the summary.
 type tile struct {
@@ -109,7 +111,7 @@ type tile struct {
 	State              State
 }
 
-func tilesOf(t *Timeline, words inWords) []tile {
+func tilesOf(t *Timeline) []tile {
 	s := &t.Summary
 	tiles := []tile{{Label: "Jobs", Value: count(s.Jobs)}, {Label: "Done", Value: count(s.Done), State: Done}, {Label: "Failed", Value: count(s.Failed), State: Failed}}
 	for _, one := range []struct {
@@ -153,7 +155,7 @@ type hostRow struct {
 	Start, End               *time.Time
 }
 
-func hostRowOf(label string, h Host, words inWords) hostRow {
+func hostRowOf(label string, h Host) hostRow {
 	return hostRow{
 		Label: label, Percent: int(h.Utilisation*100 + 0.5), Rows: h.Rows, Runs: count(h.Runs), Done: count(h.Done), Failed: count(h.Failed), Busy: words(h.Busy),
 		Start: known(h.Start), End: known(h.End),

@@ -21,7 +21,7 @@ type troubleRow struct {
 const maxTroubles = 500
 
 // troublesOf lists the jobs that somebody should look at, the worst first.
-func troublesOf(t *Timeline, words inWords) (rows []troubleRow, more int) {
+func troublesOf(t *Timeline) (rows []troubleRow, more int) {
 	var jobs []*Job
 	for i := range t.Jobs {
 		if t.Jobs[i].Trouble() {
@@ -33,12 +33,12 @@ func troublesOf(t *Timeline, words inWords) (rows []troubleRow, more int) {
 		return cmp.Compare(slices.Index(gravity, a.State), slices.Index(gravity, b.State))
 	})
 	for _, job := range jobs[:min(len(jobs), maxTroubles)] {
-		rows = append(rows, troubleRowOf(job, words))
+		rows = append(rows, troubleRowOf(job))
 	}
 	return rows, len(jobs) - len(rows)
 }
 
-func troubleRowOf(job *Job, words inWords) troubleRow {
+func troubleRowOf(job *Job) troubleRow {
 	row := troubleRow{State: job.State, Name: shown(job.Name, maxLine), Why: shown(console.AndOutput(job.Why, job.Output), maxText), Command: shown(job.Command, maxText), Log: shown(job.Log, maxText)}
 	if len(job.Runs) == 0 {
 		return row

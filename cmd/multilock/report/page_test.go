@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +20,7 @@ import (
 func pageOf(t *testing.T, timeline *report.Timeline) string {
 	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, report.WritePage(&out, timeline, time.Duration.String))
+	require.NoError(t, report.WritePage(&out, timeline))
 	return out.String()
 }
 
