@@ -28,12 +28,17 @@ type scene struct {
 }
 
 func scenes() []scene {
-	return []scene{
+	return append([]scene{
 		{"first acquire", func(*step) {}, (*step).compete, (*step).checkAcquired},
 		{"acquire", (*step).warmUp, (*step).compete, (*step).checkAcquired},
 		{"renew", (*step).hold, (*step).renew, (*step).checkHeld},
 		{"fence", (*step).hold, (*step).fence, (*step).checkFenced},
 		{"release", (*step).hold, (*step).release, (*step).checkReleased},
+	}, breaks()...)
+}
+
+func breaks() []scene {
+	return []scene{
 		{"break", (*step).leaveSilent, (*step).breakDead, (*step).checkBroken},
 		{"take over", (*step).leaveSilent, (*step).compete, (*step).checkAcquired},
 	}

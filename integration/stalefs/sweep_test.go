@@ -17,6 +17,7 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 const (
@@ -53,24 +54,39 @@ func describe(f stalefs.Fault) string {
 // next contender, on another host, gets the lock and keeps it.
 func TestLostReplyAtEveryCall(t *testing.T) {
 	t.Parallel()
+	sweepAll(t, scenes(), vfs.OS{})
+}
+
+// The same for a breaker who is told that this is NFS: there he moves the lock file away
+// before he removes it.
+func TestLostReplyAtEveryCallOfABreakOnNFS(t *testing.T) {
+	t.Parallel()
+	nfs := faultfs.New(vfs.OS{}, nil)
+	nfs.Describe(vfs.FileSystem{Type: "nfs", NFS: true})
+	sweepAll(t, breaks(), nfs)
+}
+
+func sweepAll(t *testing.T, scenes []scene, through vfs.FS) {
+	t.Helper()
 	slots := make(chan struct{}, 10) // who gets no processor for long cannot tell others' silence from its own
 	var group sync.WaitGroup
 	defer group.Wait()
-	for _, s := range scenes() {
+	for _, s := range scenes {
 		for _, f := range faults() {
 			group.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				t.Run(s.name+", "+describe(f), func(t *testing.T) { sweep(t, s, f) })
+				t.Run(s.name+", "+describe(f), func(t *testing.T) { sweep(t, s, f, through) })
 			})
 		}
 	}
 }
 
 // sweep lets a fault strike at each call of a scene in turn, until none is left.
-func sweep(t *testing.T, s scene, f stalefs.Fault) {
+func sweep(t *testing.T, s scene, f stalefs.Fault, through vfs.FS) {
+	t.Helper()
 	c := newCluster(t, 3, stalefs.Options{})
-	calls := sweepCalls(t, c, vfs.OS{}, s, f)
+	calls := sweepCalls(t, c, through, s, f)
 	require.Positive(t, calls, "the scene changes nothing")
 	t.Logf("%d calls", calls)
 }
