@@ -114,7 +114,10 @@ func (l *venueLease) Outcome(ctx context.Context) (multilock.Result, error) {
 	return l.v.Result(ctx, l.record.Name)
 }
 
-func (l *venueLease) Commit(_ context.Context, r multilock.Result) error {
+func (l *venueLease) Commit(ctx context.Context, r multilock.Result) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	if err := l.v.Enter("commit"); err != nil {
 		return err
 	}
