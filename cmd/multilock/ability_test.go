@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
@@ -88,8 +90,8 @@ func TestPromisesThatAreNotKept(t *testing.T) {
 // What is an extra is left out without a word.
 func TestCommandsThatDegrade(t *testing.T) {
 	p := newProgram(t)
-	p.vars[envSource] = p.url("bare")
-	p.vars[envGroup], p.vars[envLegacyPeers] = "meant-for-others", "1"
+	p.vars[place.EnvSource] = p.url("bare")
+	p.vars[place.EnvGroup], p.vars[place.EnvLegacyPeers] = "meant-for-others", "1"
 	require.Equal(t, ran{0, "", ""}, p.run("run", "--", "sh", "-c", `test -z "$MULTILOCK_FENCE$MULTILOCK_GROUP" && test -n "$MULTILOCK_TOKEN"`))
 	require.Equal(t, ran{0, "nothing is held in " + p.url("bare") + "\n", ""}, p.run("status"))
 	require.JSONEq(t, `{"base": "`+p.url("bare")+`", "group": "", "locks": [], "results": null}`, p.must("status", "--json"))
@@ -112,18 +114,16 @@ func TestCommandsThatDegrade(t *testing.T) {
 // The keeper of acquire opens the source that acquire was told.
 func TestKeeperOfAnotherSource(t *testing.T) {
 	p := newProgram(t)
-	p.vars[envSource] = "bare://ada:secret@host:8029" + p.base
-	url, ok := parseAddress(p.vars[envSource])
-	require.True(t, ok)
+	p.vars[place.EnvSource] = "bare://ada:secret@host:8029" + p.base
 	owner := exec.Command("cat")
 	life, err := owner.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, owner.Start())
 	identity, err := process.Find(owner.Process.Pid)
 	require.NoError(t, err)
-	acquire := acquireOptions{common: common{url: url, name: "x", user: "ada"}}
-	order, err := json.Marshal(acquire.order(identity))
+	owned, err := json.Marshal(identity)
 	require.NoError(t, err)
+	order := fmt.Appendf(nil, `{"Place": {"URL": %q, "Name": "x", "User": "ada"}, "Owner": %s}`, p.vars[place.EnvSource], owned)
 	in, out, err := os.Pipe()
 	require.NoError(t, err)
 	_, err = out.Write(append(order, '\n'))
@@ -131,13 +131,13 @@ func TestKeeperOfAnotherSource(t *testing.T) {
 	require.NoError(t, life.Close())
 	require.NoError(t, owner.Wait())
 	p.stdin = in
-	var answer keepAnswer
-	line, err := bufio.NewReader(strings.NewReader(p.must(keepCommand))).ReadBytes('\n')
+	var answer struct{ Token string }
+	line, err := bufio.NewReader(strings.NewReader(p.must("__keep"))).ReadBytes('\n')
 	require.NoError(t, err)
 	require.NoError(t, out.Close())
 	require.NoError(t, json.Unmarshal(line, &answer))
 	require.NotEmpty(t, answer.Token)
-	require.Equal(t, p.vars[envSource], p.opened)
+	require.Equal(t, p.vars[place.EnvSource], p.opened)
 	require.Contains(t, p.must("status", "x"), "free", "it was given back when its owner had ended")
 }
 
@@ -165,13 +165,4 @@ func requireContent(t *testing.T, want string, path ...string) {
 	content, err := os.ReadFile(filepath.Join(path...))
 	require.NoError(t, err)
 	require.Equal(t, want, string(content))
-}
-
-func TestFileName(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]string{
-		"nightly": "nightly", "a b": "a b", "../../etc/x": "..%2F..%2Fetc%2Fx", ".": "%2E", "..": "%2E%2E", "%2F": "%252F", "\x00": "%00",
-	} {
-		require.Equal(t, want, fileName(name))
-	}
 }

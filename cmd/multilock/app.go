@@ -8,8 +8,10 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/command"
+	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
 const description = `multilock takes a lock on a directory that hosts share (usually on NFS), and runs
@@ -38,14 +40,8 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 ` + console.ExitTable
 
-// env is what all commands get: what is outside, and the kinds of lock sources there are.
-type env struct {
-	*console.Env
-	kinds []sourceKind
-}
-
 // run is the program: it parses, runs one command, and says how to end.
-func run(ctx context.Context, e *env, args []string) outcome {
+func run(ctx context.Context, e *command.Env, args []string) outcome {
 	app := newApp(e)
 	spare(app, args)
 	args = permute(app, args)
@@ -54,7 +50,7 @@ func run(ctx context.Context, e *env, args []string) outcome {
 	return outcome
 }
 
-func newApp(e *env) *cli.App {
+func newApp(e *command.Env) *cli.App {
 	app := &cli.App{
 		Name:            "multilock",
 		Usage:           "a lock and a job runner for hosts that share a filesystem, or something else",
@@ -63,10 +59,10 @@ func newApp(e *env) *cli.App {
 		HideVersion:     true,
 		Writer:          e.Stdout,
 		ErrWriter:       e.Stderr,
-		Flags:           append(commonFlags(), toggle("version", "print the version", "")),
+		Flags:           append(command.Flags(), &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}),
 		Commands: []*cli.Command{
-			newRunCommand(e), newBatchCommand(e), newWaitCommand(e), newStatusCommand(e), newAcquireCommand(e), newReleaseCommand(e), newBreakCommand(e),
-			newCleanCommand(e), newHistoryCommand(e), newReportCommand(e), newDoctorCommand(e), newKeepCommand(e),
+			command.Run(e), command.Batch(e), command.Wait(e), command.Status(e), command.Acquire(e), command.Release(e), command.Break(e),
+			command.Clean(e), command.History(e), command.Report(e), command.Doctor(e), command.Keep(e),
 		},
 		// Errors come back to run, which alone decides about the exit code.
 		ExitErrHandler: func(*cli.Context, error) {},
@@ -83,10 +79,10 @@ func newApp(e *env) *cli.App {
 		EnableBashCompletion: true,
 		Suggest:              true,
 	}
-	for _, command := range app.Commands {
-		command.Flags = append(command.Flags, commonFlags()...)
-		command.OnUsageError = usageError
-		command.HideHelpCommand = true // or its first argument, if it is "help" or "h", would ask for help
+	for _, each := range app.Commands {
+		each.Flags = append(each.Flags, command.Flags()...)
+		each.OnUsageError = usageError
+		each.HideHelpCommand = true // or its first argument, if it is "help" or "h", would ask for help
 	}
 	return app
 }

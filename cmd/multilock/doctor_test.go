@@ -11,11 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/cmd/multilock/internal/command"
+	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/trial"
 	"github.com/multilock/go/multilock/source"
 )
 
-func (p *program) doctor(args ...string) (code int, report doctorReport) {
+func (p *program) doctor(args ...string) (code int, report command.DoctorReport) {
 	p.t.Helper()
 	got := p.run(append([]string{"doctor", "--json"}, args...)...)
 	require.NoError(p.t, json.Unmarshal([]byte(got.stdout), &report), got.stderr)
@@ -70,7 +72,7 @@ func namesIn(t *testing.T, dir string) []string {
 // The exit code is that of the worst finding.
 func TestVerdictOfTheDoctor(t *testing.T) {
 	p := newProgram(t)
-	p.vars[envSource] = p.url("full")
+	p.vars[place.EnvSource] = p.url("full")
 	require.Zero(t, p.run("doctor").code)
 	p.findings = []source.Finding{{Subject: "weather", Severity: source.SeverityWarning, Text: "it rains", Advice: "stay in"}}
 	got := p.run("doctor", "-q")

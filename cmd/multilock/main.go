@@ -11,7 +11,9 @@ import (
 	"context"
 	"os"
 
+	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/job"
 )
 
@@ -19,7 +21,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == job.GuardArg {
 		os.Exit(job.Guard(os.Stdin))
 	}
-	e := &env{&console.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ}, sourceKinds()}
+	e := &command.Env{Env: &console.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ}, Kinds: place.Known()}
 	outcome := run(context.Background(), e, os.Args)
 	outcome.leave()
 	os.Exit(outcome.code)

@@ -34,18 +34,18 @@ func (s *station) once(options []string, end string) ended {
 	return s.run(append(append([]string{"run", "-n", "x"}, options...), s.counting(end)...)...)
 }
 
-// resultView is what the tests read of a result in the JSON of status.
-type resultView struct {
+// Result is what the tests read of a result in the JSON of status.
+type Result struct {
 	Name, State, Signal, Why, Token, Host, User, Command, Output string
 	Exit, Attempt                                                int
 }
 
-func (s *station) result(name string) resultView {
+func (s *station) result(name string) Result {
 	s.t.Helper()
-	var report struct{ Results struct{ List []resultView } }
+	var report struct{ Results struct{ List []Result } }
 	require.NoError(s.t, json.Unmarshal([]byte(s.run("status", "--json", name).stdout), &report))
 	if len(report.Results.List) == 0 {
-		return resultView{}
+		return Result{}
 	}
 	return report.Results.List[0]
 }
@@ -128,7 +128,7 @@ func TestNotRecorded(t *testing.T) {
 	got := job.wait()
 	require.Equal(t, 143, got.code)
 	require.Contains(t, got.stderr, "told to end; nothing is recorded, so it will run again")
-	require.Equal(t, resultView{}, s.result("x"))
+	require.Equal(t, Result{}, s.result("x"))
 	require.Equal(t, "ready\n", s.hold("x", "--once").end().stdout)
 	require.Equal(t, "done", s.result("x").State)
 }
@@ -150,7 +150,7 @@ func TestCrashBeforeTheResult(t *testing.T) {
 	job := s.hold("x", "--once", "--grace", "50ms", "--ttl", "2s") // it may be killed before it has noted its job
 	job.Signal(syscall.SIGKILL)
 	job.wait()
-	require.Equal(t, resultView{}, s.result("x"))
+	require.Equal(t, Result{}, s.result("x"))
 	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once", "--wait", "forever", "-q"}, "true"))
 	require.Equal(t, []string{"1"}, s.attempts())
 }
@@ -162,7 +162,7 @@ func TestOnceLost(t *testing.T) {
 	job := s.hold("x", "--once", "--ttl", "1s")
 	s.must("break", "x", "--force")
 	require.Equal(t, 122, job.wait().code)
-	require.Equal(t, resultView{}, s.result("x"))
+	require.Equal(t, Result{}, s.result("x"))
 	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once"}, "true"))
 }
 

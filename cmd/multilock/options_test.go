@@ -19,7 +19,7 @@ func TestCommonOptions(t *testing.T) {
 	t.Parallel()
 	const there, elsewhere = "there", "elsewhere"
 	cases := map[string]struct {
-		env                   []string
+		Env                   []string
 		args                  string
 		base, group, lockName string
 	}{
@@ -53,7 +53,7 @@ func TestCommonOptions(t *testing.T) {
 				require.NoError(t, os.Mkdir(filepath.Join(s.base, dir), 0o700))
 			}
 			cmd := s.command(append(strings.Fields(c.args), "--", "sh", "-c", `echo $MULTILOCK_GROUP $MULTILOCK_NAME`)...)
-			cmd.Env, cmd.Dir = append(clitest.Environ(), c.env...), s.base
+			cmd.Env, cmd.Dir = append(clitest.Environ(), c.Env...), s.base
 			require.Equal(t, ended{0, c.group + " " + c.lockName + "\n", ""}, s.finish(cmd))
 			require.DirExists(t, filepath.Join(s.base, c.base, c.group))
 			require.NoDirExists(t, filepath.Join(s.base, elsewhere, ".multilock"))

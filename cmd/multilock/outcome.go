@@ -4,7 +4,10 @@ import (
 	"errors"
 	"syscall"
 
+	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/job"
 )
 
@@ -23,7 +26,7 @@ func (o outcome) leave() {
 }
 
 // conclude tells the user what went wrong, if that is ours to tell, and how to end.
-func conclude(e *env, err error) outcome {
+func conclude(e *command.Env, err error) outcome {
 	o := outcome{code: console.ExitCode(err)}
 	refused := o.code == console.ExitHeld || errors.As(err, new(*console.RefusedError))
 	var jobEnd *console.JobError
@@ -34,10 +37,11 @@ func conclude(e *env, err error) outcome {
 	if o.job.Signal == 0 && errors.As(err, &stopped) {
 		o.job.Signal = stopped.Signal
 	}
-	if refused && quiet(err) {
+	var located *place.LocatedError
+	if refused && errors.As(err, &located) && located.Quiet {
 		return o
 	}
-	if text := explain(err); text != "" {
+	if text := show.Explain(err); text != "" {
 		e.Say("%s", text)
 	}
 	return o

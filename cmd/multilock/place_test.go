@@ -9,42 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-)
 
-// What is shown of a URL has no secret in it, and whoever pastes it finds the same
-// source.
-func TestPublicURL(t *testing.T) {
-	t.Parallel()
-	for url, want := range map[string]string{
-		"cloudshell://ada@host:8029/R1?domain=Global&alias=M":       "cloudshell://ada@host:8029/R1?domain=Global&alias=M",
-		"cloudshell://ada:top@host:8029/R1?domain=Global&alias=M#f": "cloudshell://ada@host:8029/R1?domain=Global&alias=M",
-		"mongodb://ada:t%40p@a:1,b:2/db.coll?replicaSet=x":          "mongodb://ada@a:1,b:2/db.coll?replicaSet=x",
-		"MongoDB+SRV://ada:t:o:p@host/db.coll":                      "mongodb+srv://ada@host/db.coll",
-		"mongodb://ada:t@p@host/db.coll":                            "mongodb://ada@host/db.coll",
-		"mongodb://:top@host/db":                                    "mongodb://host/db",
-		"mongodb://[::1]:27017/db.coll":                             "mongodb://[::1]:27017/db.coll",
-		"mongodb://host/db?Password=top&tls=true&access_token=top":  "mongodb://host/db?tls=true",
-		"mongodb://host/db?tlsCertificateKeyFilePassword=top":       "mongodb://host/db",
-		"cook+file:///shared/locks?period=5m":                       "cook+file:///shared/locks?period=5m",
-		"cook+file:///shared/a@b?period=5m":                         "cook+file:///shared/a@b?period=5m",
-		"file:/a@b/c":                                               "file:/a@b/c",
-		"x:y":                                                       "x:y",
-		"/tmp":                                                      "/tmp",
-		"":                                                          "",
-		"x://ada:1/top@h/db":                                        "x:...",
-		"x://ada:1?top@h/db":                                        "x:...",
-		"x://ada:1#top@h/db":                                        "x:...",
-		"x://a@b.c:top@h/db":                                        "x:...",
-		"1x://ada:top@h/db":                                         "1x:...",
-		"x://ada:1/\ntop@h/d":                                       "x:...",
-	} {
-		require.Equal(t, want, publicURL(url), url)
-		require.NotContains(t, publicURL(url), "top")
-		again, ok := parseAddress(publicURL(url))
-		require.True(t, !ok || !again.hasSecrets(), url)
-		require.Equal(t, want, publicURL(want), "it is its own public form")
-	}
-}
+	"github.com/multilock/go/cmd/multilock/internal/place"
+)
 
 // On a command line everybody can see a secret with ps; in the environment it is
 // where it belongs.
@@ -58,7 +25,7 @@ func TestSecretsOnTheCommandLine(t *testing.T) {
 			"or into a file that MULTILOCK_PASSWORD_FILE names, or the whole URL into MULTILOCK_SOURCE\n"}, got)
 		p.requireUntouched()
 
-		p.vars[envSource] = url
+		p.vars[place.EnvSource] = url
 		require.Equal(t, "nothing is held in "+p.url("full")+", group .locks\n", p.must("status"))
 		require.Equal(t, url, p.opened)
 		p.must("status", "--source", p.url("full"))
@@ -73,20 +40,20 @@ func TestPasswordPlaces(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("from file\r\nno more\n"), 0o600))
 	p := newProgram(t)
 	with := func(password string) string { return "full://ada:" + password + "@host:8029" + p.base }
-	p.vars[envPasswordFile] = file
+	p.vars[place.EnvPasswordFile] = file
 	p.must("status", "--source", p.url("full"))
 	require.Equal(t, with("from%20file"), p.opened)
-	p.vars[envPassword] = "p@/?#:w"
+	p.vars[place.EnvPassword] = "p@/?#:w"
 	p.must("status", "--source", p.url("full"))
 	require.Equal(t, with("p%40%2F%3F%23%3Aw"), p.opened)
-	p.vars[envSource] = with("own")
+	p.vars[place.EnvSource] = with("own")
 	p.must("status")
 	require.Equal(t, with("own"), p.opened)
 	p.must("status", "--source", "full://host:8029"+p.base)
 	require.Equal(t, "full://host:8029"+p.base, p.opened, "a password belongs to a user")
 
-	delete(p.vars, envPassword)
-	p.vars[envPasswordFile] = "/nonexistent"
+	delete(p.vars, place.EnvPassword)
+	p.vars[place.EnvPasswordFile] = "/nonexistent"
 	got := p.run("status", "--source", "full://eve@host:8029"+p.base)
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, "read the password from the file that MULTILOCK_PASSWORD_FILE names: open /nonexistent: ")
@@ -96,7 +63,7 @@ func TestPasswordPlaces(t *testing.T) {
 func TestErrorsOfLibrariesHaveNoSecrets(t *testing.T) {
 	p := newProgram(t)
 	for _, password := range []string{"top", "t%6Fp"} {
-		p.vars[envSource] = "broken://ada:" + password + "@host"
+		p.vars[place.EnvSource] = "broken://ada:" + password + "@host"
 		for _, command := range []string{"status", "doctor", "doctor --json"} {
 			got := p.run(strings.Fields(command)...)
 			require.Equal(t, 125, got.code)
@@ -108,7 +75,7 @@ func TestErrorsOfLibrariesHaveNoSecrets(t *testing.T) {
 
 func TestPlacesThatCannotBe(t *testing.T) {
 	p := newProgram(t)
-	p.vars[envDir] = p.base
+	p.vars[place.EnvDir] = p.base
 	for args, want := range map[string]string{
 		"status -d x --source file:y":                "status: -d and --source contradict each other: -d DIRECTORY stands for --source file:DIRECTORY",
 		"-d x status --source bare://host/x":         "status: -d and --source contradict each other",
@@ -130,7 +97,7 @@ func TestPlacesThatCannotBe(t *testing.T) {
 // The nearer one wins: the command line over the environment.
 func TestDirectoryOnTheCommandLineWins(t *testing.T) {
 	p := newProgram(t)
-	p.vars[envSource] = p.url("full")
+	p.vars[place.EnvSource] = p.url("full")
 	require.Equal(t, "nothing is held in "+p.base+"/.locks\n", p.must("status", "-d", p.base))
 	require.Empty(t, p.opened)
 	require.Equal(t, "nothing is held in "+p.base+"/.locks\n", p.must("status", "--source", "FILE:"+p.base))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
@@ -52,32 +55,36 @@ func newProgram(t *testing.T) *program {
 // url is a source's URL without a secret.
 func (p *program) url(scheme string) string { return scheme + "://ada@host:8029" + p.base }
 
-func (p *program) kinds() []sourceKind {
-	return append(sourceKinds(),
-		sourceKind{"bare", "bare://HOST/DIRECTORY", false, "", func(_ context.Context, e *env, o common) (multilock.Source, error) {
+func (p *program) kinds() place.Kinds {
+	return append(place.Known(),
+		place.Kind{Scheme: "bare", Form: "bare://HOST/DIRECTORY", Groups: false, Group: "", Open: func(_ context.Context, e *console.Env, o place.Place) (multilock.Source, error) {
 			src, err := p.open(e, o)
 			return bare{src}, err
-		}, nil},
-		sourceKind{"full", "full://HOST/DIRECTORY", true, fslock.DefaultGroup, func(_ context.Context, e *env, o common) (multilock.Source, error) {
+		}},
+		place.Kind{Scheme: "full", Form: "full://HOST/DIRECTORY", Groups: true, Group: fslock.DefaultGroup, Open: func(_ context.Context, e *console.Env, o place.Place) (multilock.Source, error) {
 			src, err := p.open(e, o)
 			return full{src, p}, err
-		}, nil},
-		sourceKind{"broken", "broken://HOST", true, "", func(_ context.Context, e *env, o common) (multilock.Source, error) {
-			text, err := o.fullURL(e)
+		}},
+		place.Kind{Scheme: "broken", Form: "broken://HOST", Groups: true, Group: "", Open: func(_ context.Context, e *console.Env, o place.Place) (multilock.Source, error) {
+			text, err := o.FullURL(e)
 			return nil, errors.Join(err, fmt.Errorf("dial %s: no such host", text))
-		}, nil},
-		sourceKind{"silent", "silent://HOST", true, "", func(ctx context.Context, _ *env, _ common) (multilock.Source, error) {
+		}},
+		place.Kind{Scheme: "silent", Form: "silent://HOST", Groups: true, Group: "", Open: func(ctx context.Context, _ *console.Env, _ place.Place) (multilock.Source, error) {
 			<-p.t.Context().Done() // whatever becomes of its own context
 			return nil, context.Cause(ctx)
-		}, nil},
+		}},
 	)
 }
 
-func (p *program) open(e *env, o common) (src *fslock.Source, err error) {
-	if p.opened, err = o.fullURL(e); err != nil {
+func (p *program) open(e *console.Env, o place.Place) (src *fslock.Source, err error) {
+	if p.opened, err = o.FullURL(e); err != nil {
 		return nil, err
 	}
-	return fslock.Open(fslock.Options{Base: o.url.path, Group: o.group})
+	at, err := url.Parse(p.opened)
+	if err != nil {
+		return nil, err
+	}
+	return fslock.Open(fslock.Options{Base: at.Path, Group: o.Group})
 }
 
 // ran is how the program ended.
@@ -94,7 +101,7 @@ func (p *program) run(args ...string) ran {
 		require.NoError(p.t, err)
 		return f
 	}
-	e := &env{&console.Env{Stdin: p.stdin, Stdout: open("stdout"), Stderr: open("stderr"), Environ: cleanEnviron}, p.kinds()}
+	e := &command.Env{Env: &console.Env{Stdin: p.stdin, Stdout: open("stdout"), Stderr: open("stderr"), Environ: cleanEnviron}, Kinds: p.kinds()}
 	e.Getenv = func(name string) string { return p.vars[name] }
 	code := run(p.t.Context(), e, append([]string{"multilock"}, args...)).code
 	_, _ = e.Stdout.Close(), e.Stderr.Close()

@@ -55,11 +55,11 @@ func TestStatusListsResults(t *testing.T) {
 	require.Regexp(t, `(?m)^bad +failed +3`, one)
 	require.NotContains(t, one, "good")
 	require.NotContains(t, s.must("status", "none"), "RESULT")
-	require.Equal(t, resultView{Name: "bad", State: "failed", Exit: 3, Attempt: 1, Command: "sh -c 'exit 3'"}, anywhere(s.result("bad")))
+	require.Equal(t, Result{Name: "bad", State: "failed", Exit: 3, Attempt: 1, Command: "sh -c 'exit 3'"}, anywhere(s.result("bad")))
 }
 
 // anywhere leaves out what differs from run to run.
-func anywhere(r resultView) resultView {
+func anywhere(r Result) Result {
 	r.Host, r.User, r.Token = "", "", ""
 	return r
 }
@@ -82,7 +82,7 @@ func TestCleanResults(t *testing.T) {
 		require.Contains(t, got.stderr, `lock "good 1" is held by`)
 	}
 	require.Equal(t, "done", s.result("good 1").State)
-	require.Equal(t, resultView{}, s.result("good 2"))
+	require.Equal(t, Result{}, s.result("good 2"))
 	holder.end()
 	require.Equal(t, "forgot the result of \"good 1\"\n", s.must("clean", "--results"))
 	events := s.history("good 1")

@@ -20,6 +20,9 @@ type Env struct {
 	messages messages // on their way to Stderr
 }
 
+// Output is what the user wants to be told, and how.
+type Output struct{ JSON, Quiet, Verbose bool }
+
 // Say prints a line of our own on the standard error, which keeps it apart from
 // results and from a job's output. Names in it may be anybody's. It waits for nobody.
 func (e *Env) Say(format string, args ...any) {

@@ -1,0 +1,267 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+type acquireOptions struct {
+	common
+	holding
+	wait   console.WaitLimit
+	pid    console.Number
+	detach bool
+}
+
+// acquireReport is what "acquire --json" prints.
+type acquireReport struct {
+	Name   string `json:"name"`
+	Group  string `json:"group"`
+	Token  string `json:"token"`
+	Fence  uint64 `json:"fence,omitempty"`
+	Keeper int    `json:"keeper_pid,omitempty"` // the process that renews the lock; none for --detach
+	For    int    `json:"for_pid,omitempty"`    // the process with whose end the lock is released
+}
+
+func Acquire(e *Env) *cli.Command {
+	o := &acquireOptions{}
+	return &cli.Command{
+		Name:  "acquire",
+		Usage: "take the lock for a shell script, and print its token",
+		Description: `Takes the lock and prints a token, with which "multilock release" gives it back.
+A keeper in the background renews the lock while the process --pid lives (the
+calling shell, unless said otherwise) and releases it when that ends. The lock
+counts as held by that process; should the keeper be killed, it stays held until
+it is released, or --ttl has passed.
+
+   token=$(multilock -d /shared acquire -n deploy --wait 1m) || exit
+   ...
+   multilock -d /shared release -n deploy --token "$token"
+
+With --detach nobody renews the lock: it is held for --ttl, or until it is
+released, on whatever host. See multilock --help for the exit codes.`,
+		Flags: append(o.flags(),
+			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait this `DURATION` for the lock, or forever (default: do not wait)", Category: "TAKING"},
+			&cli.GenericFlag{Name: "pid", Value: &o.pid, Usage: "hold the lock as long as this `PROCESS` lives (default: the calling shell)", Category: "HOLDING"},
+			&cli.BoolFlag{Name: "detach", Destination: &o.detach, DisableDefaultText: true, Usage: "hold the lock for --ttl, whatever lives", Category: "HOLDING"},
+		),
+		Action: func(c *cli.Context) error {
+			var err error
+			if o.common, err = readCommon(c, e); err != nil {
+				return err
+			}
+			if err = o.check(c); err != nil {
+				return err
+			}
+			return o.locate(runAcquire(c.Context, e, o))
+		},
+	}
+}
+
+func (o *acquireOptions) check(c *cli.Context) error {
+	const name = "acquire"
+	switch {
+	case c.Args().Present():
+		return console.Usagef(name, "unexpected %q; the lock's name is given with -n, and a command is run with: multilock run", c.Args().First())
+	case o.detach && !o.ttl.Given:
+		return console.Usagef(name, "--detach needs --ttl: it is the time after which the lock is free again")
+	case o.detach && o.pid.Given:
+		return console.Usagef(name, "--detach and --pid contradict each other: a detached lock depends on no process")
+	case o.pid.Given && o.pid.Value < 1:
+		return console.Usagef(name, "--pid %d: not the number of a process", o.pid.Value)
+	}
+	return o.holding.check(name)
+}
+
+func runAcquire(ctx context.Context, e *Env, o *acquireOptions) error {
+	report, err := o.acquire(ctx, e)
+	if err != nil {
+		return err
+	}
+	if o.Verbose {
+		e.Say("took lock %q", o.Name)
+	}
+	if o.JSON {
+		return e.PrintJSON(report)
+	}
+	return e.Print("%s\n", report.Token)
+}
+
+func (o *acquireOptions) acquire(ctx context.Context, e *Env) (acquireReport, error) {
+	sigs := console.CatchSignals()
+	defer sigs.Release()
+	ctx = sigs.Until(ctx)
+	if o.detach {
+		return acquireDetached(ctx, e, o)
+	}
+	if !o.pid.Given {
+		o.pid.Value = callingShell(os.Getppid())
+	}
+	owner, err := process.Find(o.pid.Value)
+	if err != nil {
+		return acquireReport{}, console.Usagef("acquire", "--pid %d: %v", o.pid.Value, err)
+	}
+	return acquireKept(ctx, e, o, owner)
+}
+
+// acquireDetached takes a lock that nobody renews.
+func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (acquireReport, error) {
+	src, err := e.Kinds.Open(ctx, e.Env, o.Place)
+	if err != nil {
+		return acquireReport{}, err
+	}
+	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), src.Require("acquire: --detach", source.TraitBreakByEvidence)); err != nil {
+		return acquireReport{}, src.Close(err)
+	}
+	opt := o.options()
+	opt.Detached, opt.User, opt.Command = true, o.User, "acquire --detach"
+	start := time.Now()
+	lock, err := take(ctx, e, src, o.Name, opt, o.wait, o.Output)
+	if err != nil {
+		return acquireReport{}, src.Close(err)
+	}
+	report := acquireReport{Name: o.Name, Group: o.Group, Token: lock.Record().Token}
+	report.Fence, _ = lock.Fence(ctx) // a source may have none
+	_ = src.Note(ctx, acquiredEvent(lock, opt, report.Fence, time.Since(start)))
+	return report, src.Close(lock.Detach())
+}
+
+func acquiredEvent(lock *multilock.Lock, opt multilock.Options, fence uint64, waited time.Duration) source.Event {
+	r := lock.Record()
+	return source.Event{
+		Time: time.Now(), What: source.EventAcquired, Name: r.Name, Token: r.Token, By: r.Holder.Identity,
+		User: opt.User, Command: opt.Command, Fence: fence, Waited: waited,
+	}
+}
+
+// keepOrder is what the keeper is told, on its standard input.
+type keepOrder struct {
+	Place             place.Place // with what is secret in its URL
+	TTL, MaxAge, Poll time.Duration
+	Wait              console.WaitLimit
+	Owner             process.Identity
+}
+
+func (o *acquireOptions) order(owner process.Identity) keepOrder {
+	return keepOrder{Place: o.Place, TTL: o.ttl.Value, MaxAge: o.maxAge.Value, Poll: o.poll.Value, Wait: o.wait, Owner: owner}
+}
+
+// keepAnswer is what the keeper says, on its standard output, once.
+type keepAnswer struct {
+	Token string
+	Fence uint64
+	Code  int
+	Error string
+}
+
+// acquireKept starts a keeper, which acquires the lock itself, for the owner: the lock
+// names the process that works under it, and not the one that renews it.
+func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.Identity) (acquireReport, error) {
+	keeper, err := startKeeper(e, o.order(owner))
+	if err != nil {
+		return acquireReport{}, err
+	}
+	if o.wait.Waits() {
+		src, err := e.Kinds.Open(ctx, e.Env, o.Place)
+		if err == nil {
+			n := show.StartNotice(ctx, e.Env, o.Output, (&show.Obstacle{Src: src, Name: o.Name, Self: owner}).Tell)
+			defer func() { n.Stop(); _ = src.Close(nil) }()
+		}
+	}
+	answer, err := keeper.answer(ctx)
+	if err != nil {
+		return acquireReport{}, err
+	}
+	return acquireReport{Name: o.Name, Group: o.Group, Token: answer.Token, Fence: answer.Fence, Keeper: keeper.pid, For: owner.PID}, nil
+}
+
+// keeperProcess is the keeper as its parent sees it.
+type keeperProcess struct {
+	pid  int
+	life io.Closer // closed before the answer, it makes the keeper give up
+	out  io.ReadCloser
+}
+
+func startKeeper(e *Env, order keepOrder) (*keeperProcess, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the program itself to start the keeper: %w", err)
+	}
+	cmd := exec.Command(self, keepCommand)
+	cmd.Env = e.Environ()
+	cmd.SysProcAttr = ownSession()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the keeper: %w", err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the keeper: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the keeper: %w", err)
+	}
+	if err := json.NewEncoder(in).Encode(order); err != nil {
+		return nil, fmt.Errorf("tell the keeper what to do: %w", err)
+	}
+	return &keeperProcess{pid: cmd.Process.Pid, life: in, out: out}, nil
+}
+
+// answer waits for what the keeper says. When ctx ends, the keeper is made to
+// give up, and what it says to that is the answer.
+func (k *keeperProcess) answer(ctx context.Context) (keepAnswer, error) {
+	stop := context.AfterFunc(ctx, func() { _ = k.life.Close() })
+	defer stop()
+	line, err := bufio.NewReader(k.out).ReadBytes('\n')
+	if cause := context.Cause(ctx); cause != nil {
+		return keepAnswer{}, cause
+	}
+	var a keepAnswer
+	if err == nil {
+		err = json.Unmarshal(line, &a)
+	}
+	if err != nil {
+		return keepAnswer{}, fmt.Errorf("the keeper ended without an answer: %w", err)
+	}
+	if a.Code != console.ExitOK {
+		return keepAnswer{}, &console.CodedError{Code: a.Code, Text: a.Error} // the keeper has put it into words
+	}
+	return a, nil
+}
+
+// readOrder reads the keeper's order.
+func readOrder(in *bufio.Reader) (keepOrder, error) {
+	var order keepOrder
+	line, err := in.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &order)
+	}
+	if err != nil {
+		return order, errors.New("this command is for multilock's own use; see: multilock acquire")
+	}
+	return order, nil
+}
+
+var errParentGone = fmt.Errorf("whoever asked for the lock is gone: %w", console.Signalled(syscall.SIGTERM))
+
+func describeOwner(owner process.Identity) string {
+	return strings.TrimSpace(fmt.Sprintf("acquire for pid %d", owner.PID))
+}

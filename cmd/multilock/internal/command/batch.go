@@ -1,0 +1,227 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/lockgroup/batch"
+	"github.com/multilock/go/multilock/source"
+)
+
+// batchOptions is what "batch" was asked to do.
+type batchOptions struct {
+	common
+	holding
+	jobs    console.Number
+	retries console.Number
+	timeout console.Duration
+	grace   console.Duration
+	halt    haltPolicy
+	joblog  string
+	logs    string
+	output  outputPolicy
+	null    bool
+	fence   bool
+	dryRun  bool
+	list    string
+}
+
+func Batch(e *Env) *cli.Command {
+	o := &batchOptions{}
+	return &cli.Command{
+		Name:      "batch",
+		Usage:     "run a list of jobs, each once, on any number of hosts",
+		ArgsUsage: "FILE",
+		Description: `Runs every line of FILE (- is the standard input) with sh, each once over all hosts
+that are given the same list in the same group, at the same time or later:
+
+   multilock -d /shared -g convert batch -j 8 jobs.txt
+
+A line is NAME<TAB>COMMAND, or a command alone, which is then called by its number.
+Empty lines and lines that begin with # are skipped. Hosts can join and leave at any
+time, and the jobs of one that dies are taken over by the others. Started again it
+goes on where it stopped: what is done is not run again, until
+"multilock clean --results". A list that differs from the one that the group was
+given first is refused.
+
+A job finds MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_SEQ (its number in the list),
+MULTILOCK_ATTEMPT and MULTILOCK_TOKEN in its environment. What it prints is kept in
+BASE/.multilock/groups/GROUP/logs/NAME.log, or in NAME.log of the directory that --logs
+names; its standard input is empty. It ends with its shell: what that leaves in the
+background cannot print any more, and mostly dies of SIGPIPE when it tries. Give a
+process that is to outlive its job an output of its own: serve >serve.log 2>&1 &
+A job that succeeded, but of whose output a part could not be written, is done, is not
+run again, and makes the exit code 1, now and in later runs (--output).
+
+Interrupted once it takes no more jobs and waits for those that run; twice it ends
+them, and they will be run again. So will one that fails after a SIGTERM, for schedulers
+send that to the jobs, too, or that dies of a signal to end (or exits with its code,
+128+n) up to a second before multilock gets one. What a job leaves in the background is
+ended before its lock is released if it was told to end; else it is left alone.
+
+A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
+
+` + console.ExitTable,
+		Flags: append(o.flags(),
+			&cli.GenericFlag{Name: "jobs", Aliases: []string{"j"}, Value: &o.jobs, Usage: "run `N` jobs at a time on this host (default: one per processor)", Category: "JOBS"},
+			&cli.GenericFlag{Name: "retries", Value: &o.retries, Usage: "try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "JOBS"},
+			&cli.GenericFlag{Name: "timeout", Value: &o.timeout, Usage: "end a job and all its processes after this `DURATION`; it has failed then, with code 124", Category: "JOBS"},
+			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOBS"},
+			&cli.GenericFlag{Name: "halt", Value: &o.halt, Usage: "end early: soon or now, then fail=N, success=N or done=N (or N%), counted over all hosts; such as `soon,fail=1` (default: never)", Category: "JOBS"},
+			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Destination: &o.null, DisableDefaultText: true, Usage: "the jobs in FILE end with NUL bytes instead of newlines", Category: "JOBS"},
+			&cli.BoolFlag{Name: "fence", Destination: &o.fence, DisableDefaultText: true, Usage: "draw a fencing number for each job, in MULTILOCK_FENCE", Category: "JOBS"},
+			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "say what would be run, and what is done or held by whom", Category: "OUTPUT"},
+			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "keep what the jobs print in this `DIRECTORY` (default: with the locks if those live in a directory, else multilock-logs/GROUP here)", Category: "OUTPUT"},
+			o.output.flag(),
+			&cli.StringFlag{Name: "joblog", Destination: &o.joblog, Usage: "append a line for each job that ends on this host to `FILE`, in GNU parallel's format", Category: "OUTPUT"},
+		),
+		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+	}
+}
+
+// read reads the options and finds what contradicts itself.
+func (o *batchOptions) read(c *cli.Context) error {
+	const name = "batch"
+	o.list = c.Args().First()
+	if !o.grace.Given {
+		o.grace.Value = defaultGrace
+	}
+	switch {
+	case c.Args().Len() != 1:
+		return console.Usagef(name, "name one file with the jobs, or - for the standard input")
+	case givenAt(c, "name") != nil:
+		return console.Usagef(name, "the names of the jobs come from the list; use -g for the group")
+	case o.jobs.Given && o.jobs.Value < 1:
+		return console.Usagef(name, "-j %d: must be at least 1", o.jobs.Value)
+	case o.retries.Value < 0:
+		return console.Usagef(name, "--retries %d: must not be negative", o.retries.Value)
+	case o.timeout.Given && o.timeout.Value == 0:
+		return console.Usagef(name, "--timeout 0: leave the option out for no limit")
+	}
+	return o.check(name)
+}
+
+// run reads the list and works through it.
+func (o *batchOptions) run(ctx context.Context, e *Env, src *place.Source) error {
+	if err := o.checkAbilities(src); err != nil {
+		return err
+	}
+	list, err := readBatch(e, src, o)
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return foreseeBatch(ctx, e, src, o, list)
+	}
+	return workThrough(ctx, e, src, o, list)
+}
+
+func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions, list []batchLine) error {
+	r, err := newBatchRun(e, src, o, list)
+	if err != nil {
+		return err
+	}
+	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt}
+	opt.Job, opt.User = true, o.User
+	b, err := batch.New(src.Locks, r.jobs(), opt)
+	if err != nil {
+		return errors.Join(err, r.close())
+	}
+	start := time.Now()
+	sigs := catchStops(ctx, e, b.Drain)
+	r.told = sigs.jobsTold()
+	shown := show.StartBatchProgress(ctx, e.Env, o.Output, b)
+	report, err := b.Run(sigs.ctx)
+	shown.Stop()
+	err = sigs.release(err)
+	err = halted(o.output.join(errors.Join(o.hinted(err), r.close()), report.Incomplete))
+	view := viewOfBatch(o, src, report, time.Since(start), err)
+	return view.print(e, o)
+}
+
+// checkAbilities finds what the source cannot do that a batch needs.
+func (o *batchOptions) checkAbilities(src *place.Source) error {
+	if _, err := place.Ability[source.Ledger](src, "batch", source.TraitResults); err != nil {
+		return err
+	}
+	if _, err := place.Ability[source.ManifestStore](src, "batch", source.TraitManifest); err != nil {
+		return err
+	}
+	if _, err := place.Ability[source.Journal](src, "batch", source.TraitHistory); err != nil {
+		return err
+	}
+	if o.fence {
+		return src.Require("batch: --fence", source.TraitFenceNumbers)
+	}
+	return nil
+}
+
+// hinted says what to do about another list.
+func (o *batchOptions) hinted(err error) error {
+	if errors.As(err, new(*batch.ManifestError)) {
+		return fmt.Errorf("%w; choose another group with -g, or forget that list and what was done of it: %s",
+			err, o.Command("clean", "--results"))
+	}
+	return err
+}
+
+// halted gives the end of a batch its exit code if that was halted: what it was to wait
+// for may be a success.
+func halted(err error) error {
+	var h *batch.HaltError
+	if !errors.As(err, &h) || errors.Is(err, errIncomplete) {
+		return err
+	}
+	if h.Halt.What == batch.HaltSuccess || (h.Halt.What == batch.HaltDone && h.Failed == 0) {
+		return &console.CodedError{Code: console.ExitOK, Err: err}
+	}
+	return &console.CodedError{Code: console.ExitNotDone, Err: err}
+}
+
+// haltPolicy is a flag's value, in GNU parallel's words: WHEN,WHAT=HOWMANY.
+type haltPolicy struct{ batch.Halt }
+
+func (h *haltPolicy) String() string { return "" }
+
+func (h *haltPolicy) Set(text string) error {
+	if text == "never" {
+		h.Halt = batch.Halt{}
+		return nil
+	}
+	when, condition, _ := strings.Cut(text, ",")
+	what, howMany, _ := strings.Cut(condition, "=")
+	var known bool
+	if h.When, known = map[string]batch.HaltWhen{"soon": batch.HaltSoon, "now": batch.HaltNow}[when]; !known {
+		return errHalt
+	}
+	if h.What, known = map[string]batch.HaltWhat{"fail": batch.HaltFail, "success": batch.HaltSuccess, "done": batch.HaltDone}[what]; !known {
+		return errHalt
+	}
+	return h.setNumber(howMany)
+}
+
+var errHalt = errors.New("write never, or soon or now, then fail=N, success=N or done=N, such as soon,fail=3 or now,fail=10%")
+
+func (h *haltPolicy) setNumber(text string) (err error) {
+	if percent, ok := strings.CutSuffix(text, "%"); ok {
+		h.Percent, err = strconv.ParseFloat(percent, 64)
+		if err != nil || !(h.Percent > 0 && h.Percent <= 100) {
+			return errHalt
+		}
+		return nil
+	}
+	h.Number, err = strconv.Atoi(text)
+	if err != nil || h.Number < 1 {
+		return errHalt
+	}
+	return nil
+}

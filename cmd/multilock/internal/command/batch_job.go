@@ -1,0 +1,219 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/runner"
+	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+)
+
+// batchRun runs the jobs of a list on this host.
+type batchRun struct {
+	env     *Env
+	src     *place.Source
+	opt     *batchOptions
+	list    []batchLine
+	environ []string
+	joblog  *joblog
+	told    runner.Told
+}
+
+func newBatchRun(e *Env, src *place.Source, o *batchOptions, list []batchLine) (*batchRun, error) {
+	r := &batchRun{env: e, src: src, opt: o, list: list, environ: append(place.JobEnviron(e.Environ()), "MULTILOCK_GROUP="+o.Group)}
+	var err error
+	if o.joblog != "" {
+		r.joblog, err = openJoblog(o.joblog, src.Self.Host)
+	}
+	return r, err
+}
+
+func (r *batchRun) close() error { return r.joblog.close() }
+
+func (r *batchRun) jobs() []batch.Job {
+	jobs := make([]batch.Job, len(r.list))
+	for i, line := range r.list {
+		jobs[i] = batch.Job{Name: line.name, Command: line.command, Work: r.work}
+	}
+	return jobs
+}
+
+// work runs one command to its end.
+func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
+	vars, err := r.variables(ctx, a)
+	if err != nil {
+		return err
+	}
+	out, err := captureTo(logPath(r.src, r.opt.logs, a.Name), logHeader(r.src.Self.Host, a))
+	if err != nil {
+		return errors.Join(lockgroup.ErrNotRun, err)
+	}
+	command := r.list[a.Seq-1].command
+	running, err := runner.Start(ctx, r.spec(a, job.Spec{
+		Args: []string{"/bin/sh", "-c", command}, Env: vars, Mark: vars[len(vars)-1], Stdout: out.writer, Stderr: out.writer, Self: r.src.Self,
+	}))
+	out.started()
+	if errors.As(err, new(*runner.NotedError)) {
+		r.env.Say("warning: job %q is run again under another lock: %v", a.Name, err)
+		err = errors.Join(multilock.ErrUnsure, err) // for which it is put off
+	}
+	if err != nil {
+		return errors.Join(lockgroup.ErrNotRun, err, out.finish())
+	}
+	ended := running.Wait(ctx)
+	if errors.As(ended, new(*job.LingeringError)) {
+		return errors.Join(lockgroup.ErrLingering, ended, out.finish())
+	}
+	result := running.Result()
+	lost := out.finish()
+	if err := r.joblog.add(a.Seq, command, result, out.size); err != nil {
+		r.env.Say("warning: %v", err)
+	}
+	if running.Told() && result.Code != 0 && !errors.Is(ended, errTimeout) {
+		r.env.Say("job %q was told to end; nothing is recorded, so it will run again", a.Name)
+		return errors.Join(lockgroup.ErrNotRun, errToldToEnd)
+	}
+	return exitError(result, ended, lost)
+}
+
+// variables is the job's environment; its token, which marks its processes, comes last.
+func (r *batchRun) variables(ctx context.Context, a batch.Attempt) ([]string, error) {
+	vars := append(make([]string, 0, len(r.environ)+5), r.environ...)
+	vars = append(vars, "MULTILOCK_NAME="+a.Name, "MULTILOCK_SEQ="+strconv.Itoa(a.Seq), "MULTILOCK_ATTEMPT="+strconv.Itoa(a.Number))
+	if r.opt.fence {
+		fence, err := a.Lock.Fence(ctx)
+		if err != nil {
+			return nil, errors.Join(lockgroup.ErrNotRun, err)
+		}
+		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(fence, 10))
+	}
+	return append(vars, process.JobMark(a.Lock.Record().Token)), nil
+}
+
+func (r *batchRun) spec(a batch.Attempt, what job.Spec) runner.Spec {
+	return runner.Spec{
+		Job: what, Lock: a.Lock, Name: a.Name, Again: a.Number > 1, Grace: r.opt.grace.Value, OnLost: runner.Term,
+		Limit: r.opt.timeout.Value, OverLimit: errTimeout, Told: r.told, Recorded: true, Ending: r.ending, Say: r.env.Say,
+	}
+}
+
+var (
+	errTimeout = errors.New("it ran for longer than --timeout")
+	// errToldToEnd is why a job that ended with an error has no result.
+	errToldToEnd = errors.New("it was told to end")
+)
+
+// ending tells of a job that is being ended because of its lock. What else there is to
+// tell, its result does.
+func (r *batchRun) ending(why error) {
+	if errors.Is(why, multilock.ErrLost) {
+		r.env.Say("%v; ending the job", why)
+	}
+}
+
+// exitError is what the batch is told of an attempt, and of its output if that is lost.
+func exitError(result job.Result, ended, lost error) error {
+	exit := &lockgroup.ExitError{Code: result.Code}
+	if lost != nil {
+		exit.Output = lost.Error()
+	}
+	switch {
+	case errors.Is(ended, errTimeout):
+		exit.Code, exit.Why = console.ExitTimeLimit, ended.Error()
+	case ended != nil:
+		return ended
+	case result.Signal != 0:
+		exit.Signal = result.Signal.String()
+	case *exit == lockgroup.ExitError{}:
+		return nil
+	}
+	return exit
+}
+
+// logHeader separates the attempts in a job's log.
+func logHeader(host string, a batch.Attempt) string {
+	return fmt.Sprintf("=== attempt %d on %s at %s\n", a.Number, host, time.Now().Format(time.RFC3339))
+}
+
+// joblog writes a line for each attempt that ended here, as GNU parallel's --joblog.
+type joblog struct {
+	host string
+	file *os.File
+}
+
+const joblogHeader = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
+
+// openJoblog opens the file for appending; one that is empty gets the header.
+func openJoblog(path, host string) (*joblog, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666) //nolint:gosec // the umask decides
+	if err != nil {
+		return nil, fmt.Errorf("open the job log: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() == 0 {
+		_, err = f.WriteString(joblogHeader)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("begin the job log: %w", err), f.Close())
+	}
+	return &joblog{host, f}, nil
+}
+
+// add writes one line with one call, so that those of several jobs do not mix. As
+// there, a newline in a command becomes a NUL, and a job that a signal killed has
+// exit value 0.
+func (l *joblog) add(seq int, command string, r job.Result, received int64) error {
+	if l == nil {
+		return nil
+	}
+	code := r.Code
+	if r.Signal != 0 {
+		code = 0
+	}
+	started := float64(r.Started.UnixNano()) / float64(time.Second)
+	_, err := fmt.Fprintf(l.file, "%d\t%s\t%.3f\t%10.3f\t0\t%d\t%d\t%d\t%s\n",
+		seq, l.host, started, r.Elapsed.Seconds(), received, code, int(r.Signal), strings.ReplaceAll(command, "\n", "\x00"))
+	if err != nil {
+		return fmt.Errorf("write the job log: %w", err)
+	}
+	return nil
+}
+
+func (l *joblog) close() error {
+	if l == nil {
+		return nil
+	}
+	return l.file.Close()
+}
+
+// logPath is where the output of a batch's job is kept: in the directory of --logs, with the
+// locks if those live in a directory, and here otherwise.
+func logPath(src *place.Source, dir, name string) string {
+	if dir == "" {
+		if keeper, ok := src.Locks.(interface{ LogPath(name string) string }); ok {
+			return keeper.LogPath(name)
+		}
+		dir = filepath.Join("multilock-logs", fileName(src.Place.Group))
+	}
+	return filepath.Join(place.Absolute(dir), fileName(name)+".log")
+}
+
+// fileName is a name that a file can have: no source forbids what a file system does.
+func fileName(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return strings.NewReplacer("%", "%25", "/", "%2F", "\x00", "%00").Replace(name)
+}

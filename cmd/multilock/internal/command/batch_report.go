@@ -1,0 +1,165 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// batchView is what "batch --json" prints.
+type batchView struct {
+	Base      string            `json:"base"`
+	Group     string            `json:"group"`
+	Total     int               `json:"total"`
+	Done      int               `json:"done"`
+	Failed    int               `json:"failed"`
+	Left      int               `json:"left"` // without a final result
+	Before    int               `json:"before"`
+	Ran       int               `json:"ran"`
+	TakenOver int               `json:"taken_over"`
+	Failures  []batchFailedView `json:"failures"`
+	// Incomplete are done, and their output is not complete.
+	Incomplete []show.Incomplete `json:"incomplete"`
+	Elapsed    float64           `json:"elapsed_seconds"`
+	Trouble    string            `json:"trouble,omitempty"`
+	Exit       int               `json:"exit"`
+	Error      string            `json:"error,omitempty"`
+
+	err error
+}
+
+type batchFailedView struct {
+	show.Failure
+	Log string `json:"log,omitempty"` // if it has printed anything
+}
+
+func viewOfBatch(o *batchOptions, src *place.Source, r batch.Report, elapsed time.Duration, err error) batchView {
+	v := batchView{
+		Base: src.Place.Public(), Group: src.Place.Group, Total: r.Total, Done: r.Done, Failed: r.Failed, Left: r.Total - r.Done - r.Failed, Before: r.Before,
+		Ran: r.Ran, TakenOver: r.TakenOver, Failures: []batchFailedView{}, Incomplete: show.IncompleteOf(r.Incomplete), Elapsed: elapsed.Seconds(), Exit: console.ExitCode(err), Error: show.Explain(err), err: err,
+	}
+	if r.Trouble != nil {
+		v.Trouble = r.Trouble.Error()
+	}
+	for _, f := range r.Failures {
+		v.Failures = append(v.Failures, batchFailedView{show.FailureOf(f), present(logPath(src, o.logs, f.Name))})
+	}
+	return v
+}
+
+// present is a path under which there is something, or "".
+func present(path string) string {
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// sentence also says where to look.
+func (f batchFailedView) sentence() string {
+	if f.Log == "" {
+		return f.Failure.Sentence()
+	}
+	return f.Failure.Sentence() + "; its output: " + f.Log
+}
+
+// print tells how the batch ended; the error is for the exit code.
+func (v batchView) print(e *Env, o *batchOptions) error {
+	if o.JSON {
+		return errors.Join(v.err, e.PrintJSON(v))
+	}
+	if errors.As(v.err, new(*batch.ManifestError)) {
+		return v.err
+	}
+	for _, f := range v.Failures[:min(len(v.Failures), maxProblems)] {
+		e.Say("%s", f.sentence())
+	}
+	if more := v.Failed - maxProblems; more > 0 {
+		e.Say("and %d more have failed; see: multilock status --results", more)
+	}
+	o.output.tell(e, &o.common, v.Incomplete)
+	if v.Trouble != "" && (o.Verbose || v.err != nil) {
+		e.Say("warning: %s", v.Trouble)
+	}
+	if o.Quiet {
+		return v.err
+	}
+	return errors.Join(v.err, e.Print("%s\n", v.summary()))
+}
+
+// summary is one line on how things stand.
+func (v batchView) summary() string {
+	parts := []string{fmt.Sprintf("%d jobs: %d done", v.Total, v.Done)}
+	for _, one := range []struct {
+		count int
+		words string
+	}{{v.Failed, "failed"}, {len(v.Incomplete), "with incomplete output"}, {v.Left, "left"}, {v.TakenOver, "taken over from the dead"}, {v.Before, "before"}, {v.Ran, "run here"}} {
+		if one.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
+		}
+	}
+	return fmt.Sprintf("%s, in %s", strings.Join(parts, ", "), console.Short(time.Duration(v.Elapsed*float64(time.Second))))
+}
+
+// foreseeBatch says what would become of each job. It changes nothing.
+func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions, list []batchLine) error {
+	ledger, err := place.Ability[source.Ledger](src, "batch", source.TraitResults)
+	if err != nil {
+		return err
+	}
+	names, err := ledger.Results(ctx)
+	if err != nil {
+		return err
+	}
+	verdicts := map[string]string{}
+	plan := lockgroup.Plan{Retries: o.retries.Value}
+	for _, r := range show.ReadResults(ctx, ledger, names, true).List {
+		verdicts[r.Name] = verdict(r, plan)
+	}
+	held, err := src.Locks.Names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range show.Inspect(ctx, src, held, multilock.Patience{MaxAge: o.maxAge.Value}) {
+		if l.State != multilock.StateFree.String() {
+			verdicts[l.Name] = "held by " + l.Host
+		}
+	}
+	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
+	for _, job := range list {
+		verdict := verdicts[job.name]
+		if verdict == "" {
+			verdict = "would run"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", console.Label(job.name), console.Harmless(verdict), console.Harmless(job.command))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print the list: %w", err)
+	}
+	return nil
+}
+
+// verdict is what a result means for a batch.
+func verdict(v show.Result, plan lockgroup.Plan) string {
+	switch {
+	case v.State == show.ResultDone:
+		return "done"
+	case v.State == show.ResultRetry && v.Attempt <= plan.Retries:
+		return fmt.Sprintf("would run again, attempt %d", v.Attempt+1)
+	case v.State == show.StateUnknown:
+		return "unknown result"
+	}
+	return fmt.Sprintf("failed (exit %s on %s)", v.ExitCell(), v.Host)
+}

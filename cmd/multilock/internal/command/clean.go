@@ -1,0 +1,198 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/internal/parallel"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+type cleanOptions struct {
+	common
+	maxAge  console.Duration
+	dryRun  bool
+	results bool
+	names   []string
+}
+
+// cleanReport is what "clean --json" prints.
+type cleanReport struct {
+	DryRun    bool              `json:"dry_run"`
+	Broken    []show.Lock       `json:"broken"`    // dead locks
+	Held      []show.Lock       `json:"held"`      // left alone
+	Leftovers []source.Leftover `json:"leftovers"` // removed
+	Failed    []string          `json:"failed"`
+}
+
+func Clean(e *Env) *cli.Command {
+	o := &cleanOptions{}
+	return &cli.Command{
+		Name:      "clean",
+		Usage:     "clear dead locks and leftovers, or forget results",
+		ArgsUsage: "[--results [NAME...]]",
+		Description: `Breaks every lock of the group whose holder is dead, watching the silent ones for
+as long as it takes to be sure, and removes what crashed contenders left behind.
+Living holders are left alone. Nobody needs this for correctness: whoever wants
+a dead lock takes it.
+
+With --results it does something else: it forgets how the jobs of the NAMEs ended,
+or of all, so that "run --once" runs them again. A result is only removed under the
+lock of its name; those whose lock is held are left alone (exit code 121).`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "results", Aliases: []string{"r"}, Destination: &o.results, DisableDefaultText: true, Usage: "forget the results of jobs instead, of the NAMEs or of all"},
+			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "only say what would be done"},
+			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge a lock without a ttl of its own by this `DURATION` without a change"},
+		},
+		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+	}
+}
+
+func (o *cleanOptions) check(c *cli.Context) error {
+	o.names = namesAsked(c)
+	if len(o.names) > 0 && !o.results {
+		return console.Usagef("clean", "unexpected %q: this is for the whole group; to clear one lock use: multilock break", o.names[0])
+	}
+	return nil
+}
+
+func (o *cleanOptions) run(ctx context.Context, e *Env, src *place.Source) error {
+	if o.results {
+		return forgetResults(ctx, e, src, o)
+	}
+	if err := src.Require("clean", source.TraitBreakByEvidence); err != nil {
+		return err
+	}
+	sigs := console.CatchSignals()
+	defer sigs.Release()
+	ctx = sigs.Until(ctx)
+	names, err := src.Locks.Names(ctx)
+	if err != nil {
+		return err
+	}
+	report := cleanReport{DryRun: o.dryRun, Broken: []show.Lock{}, Held: []show.Lock{}, Leftovers: []source.Leftover{}, Failed: []string{}}
+	var failed error
+	if o.dryRun {
+		failed = report.foresee(ctx, src, names, o)
+	} else {
+		failed = report.clear(ctx, src, names, o)
+	}
+	if o.JSON {
+		return errors.Join(failed, e.PrintJSON(report))
+	}
+	return errors.Join(failed, report.print(e, o))
+}
+
+// foresee says what clear would do, as far as one look can tell.
+func (r *cleanReport) foresee(ctx context.Context, src *place.Source, names []string, o *cleanOptions) error {
+	for _, l := range show.Inspect(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.Value}) {
+		switch l.State {
+		case multilock.StateDead.String(), multilock.StateSuspect.String():
+			r.Broken = append(r.Broken, l)
+		case multilock.StateHeld.String():
+			r.Held = append(r.Held, l)
+		}
+	}
+	sweeper, ok := src.Locks.(source.Sweeper)
+	if !ok {
+		return nil
+	}
+	all, err := sweeper.Leftovers(ctx)
+	for _, l := range all {
+		if l.Dead {
+			r.Leftovers = append(r.Leftovers, l)
+		}
+	}
+	return err
+}
+
+// clear breaks the dead locks, all of them at a time because a silent one has to
+// be watched, and removes the leftovers.
+func (r *cleanReport) clear(ctx context.Context, src *place.Source, names []string, o *cleanOptions) error {
+	var mu sync.Mutex
+	var failed error
+	var group sync.WaitGroup
+	want := multilock.Want{Patience: multilock.Patience{MaxAge: o.maxAge.Value}}
+	slots := make(chan struct{}, 16*parallel.Requests)
+	for _, name := range names {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			seen, err := multilock.Break(ctx, src.Locks, name, want)
+			if errors.Is(err, multilock.ErrFree) {
+				err = tidy(ctx, src, name)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			failed = errors.Join(failed, r.add(name, seen, err))
+		})
+	}
+	group.Wait()
+	sweeper, ok := src.Locks.(source.Sweeper)
+	if !ok {
+		return failed
+	}
+	swept, err := sweeper.Sweep(ctx)
+	r.Leftovers = append(r.Leftovers, swept...)
+	return errors.Join(failed, err)
+}
+
+// tidy removes what a crash left of a lock that nobody holds. It is in the way of
+// barriers that have no right to remove it. The error is ErrFree if all went well.
+func tidy(ctx context.Context, src *place.Source, name string) error {
+	if group, ok := src.Locks.(source.Group); ok {
+		if err := group.Tidy(ctx, name); err != nil {
+			return err
+		}
+	}
+	return multilock.ErrFree
+}
+
+func (r *cleanReport) add(name string, seen multilock.Sighting, err error) error {
+	switch {
+	case err == nil:
+		r.Broken = append(r.Broken, show.LockOf(name, seen))
+	case errors.Is(err, multilock.ErrHeld):
+		r.Held = append(r.Held, show.LockOf(name, seen))
+	case errors.Is(err, multilock.ErrFree):
+	default:
+		r.Failed = append(r.Failed, err.Error())
+		return err
+	}
+	return nil
+}
+
+func (r *cleanReport) print(e *Env, o *cleanOptions) error {
+	broke, removed := "broke", "removed"
+	if r.DryRun {
+		broke, removed = "would break", "would remove"
+	}
+	for _, l := range r.Broken {
+		if err := e.Print("%s lock %s: %s\n", broke, console.Label(l.Name), console.Harmless(l.Why)); err != nil {
+			return err
+		}
+	}
+	for _, l := range r.Leftovers {
+		if err := e.Print("%s leftover %s, %s old: %s\n", removed, console.Label(l.Entry), console.Short(l.Age), console.Harmless(l.Why)); err != nil {
+			return err
+		}
+	}
+	if o.Verbose {
+		for _, l := range r.Held {
+			if err := e.Print("left lock %s alone: %s\n", console.Label(l.Name), console.Harmless(l.Why)); err != nil {
+				return err
+			}
+		}
+	}
+	if o.Quiet || len(r.Broken)+len(r.Leftovers) > 0 {
+		return nil
+	}
+	return e.Print("nothing to clean\n")
+}

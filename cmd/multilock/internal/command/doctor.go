@@ -1,0 +1,143 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/trial"
+	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/multilock/source"
+)
+
+type doctorOptions struct {
+	common
+	timeout console.Duration
+	join    bool
+	expect  console.Number
+}
+
+// defaultDoctorTimeout is longer than most servers take to restart, and shorter than
+// people wait for an answer.
+const defaultDoctorTimeout = 30 * time.Second
+
+func Doctor(e *Env) *cli.Command {
+	o := &doctorOptions{}
+	return &cli.Command{
+		Name:  "doctor",
+		Usage: "look whether locks can be relied on here, and say what is promised",
+		Description: `Examines the place where the locks live: what it is, how it is mounted, whether it
+keeps the rules that locks are built on, how far its clock is from this host's. Then it
+takes a lock of its own and gives it back (where that frees it: of a cooking lock it
+looks at one), and lists what can be relied on. It leaves nothing but the directories
+that the first use makes, and touches no lock of others.
+
+With --join several hosts, each given the same line at the same time, try whether locks
+keep them apart, which none of them can find out alone:
+
+   for i in 1 2 3; do ssh host$i multilock -d /shared doctor --join --expect 3 & done; wait
+
+They find each other in the place itself, take turns with one lock for some seconds,
+compare what they saw, and tell of each other what they found. Whoever waits for the
+others in vain says where it looked. The locks are called doctor-join and
+doctor-join-NUMBER; all that stays is the counter of the first one's fencing numbers.
+
+Exits with 0 if all is well, 1 if there is a warning, 125 if locks cannot be taken
+here or would not be safe, and if no other host joined or stayed to the end.`,
+		Flags: []cli.Flag{
+			&cli.GenericFlag{Name: "timeout", Aliases: []string{"t"}, Value: &o.timeout, Usage: "give up after this `DURATION` without an answer (default: 30s)"},
+			toggle("join", "try it together with other hosts that run the same line now; --timeout is how long to wait for them", ""),
+			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` hosts take part in --join, this one included (default: 2)"},
+		},
+		Action: func(c *cli.Context) error {
+			var err error
+			if o.common, err = readCommon(c, e); err != nil {
+				return err
+			}
+			if !o.timeout.Given {
+				o.timeout.Value = defaultDoctorTimeout
+			}
+			o.join = c.Bool("join")
+			switch {
+			case c.Args().Present():
+				return console.Usagef("doctor", "unexpected %q: it examines the source as a whole, see -d, -g and --source", c.Args().First())
+			case o.timeout.Value == 0:
+				return console.Usagef("doctor", "--timeout 0: it needs some time")
+			}
+			if err := o.checkJoin(); err != nil {
+				return err
+			}
+			return runDoctor(c.Context, e, o)
+		},
+	}
+}
+
+func runDoctor(ctx context.Context, e *Env, o *doctorOptions) error {
+	sigs := console.CatchSignals()
+	defer sigs.Release()
+	report := DoctorReport{Base: o.Public(), Group: o.Group, Findings: []source.Finding{}, Promises: []promiseView{}, where: o.Public()}
+	err := report.examine(sigs.Until(ctx), e, o)
+	if errors.As(err, new(*console.SignalError)) {
+		return err
+	}
+	if err != nil {
+		report.add("source", err)
+	}
+	verdict := report.verdict()
+	report.Exit = console.ExitCode(verdict)
+	if o.JSON {
+		return errors.Join(verdict, e.PrintJSON(report))
+	}
+	return errors.Join(verdict, report.print(e, o))
+}
+
+var errNoAnswer = errors.New("there was no answer in the time of --timeout: the server may be down or cut off, or the mount hangs")
+
+// examine gathers what the source says of itself, and tries a lock if that shows
+// nothing against it: alone, and then with other hosts. The error is for what kept
+// it from coming to its end.
+func (r *DoctorReport) examine(ctx context.Context, e *Env, o *doctorOptions) error {
+	limited, cancel := context.WithTimeoutCause(ctx, o.timeout.Value, errNoAnswer)
+	defer cancel()
+	src, err := bounded.Call(limited, func(ctx context.Context) (*place.Source, error) { return e.Kinds.Open(ctx, e.Env, o.Place) })
+	if err != nil {
+		return err
+	}
+	r.where, r.Host, r.Promises = src.Where(), src.Self.Host, promisesOf(src.Locks)
+	spec := trial.Spec{Locks: src.Locks, Name: "doctor", User: src.Place.User, Command: "multilock doctor"}
+	if err := r.examineAlone(limited, spec); err != nil {
+		return err
+	}
+	if o.join && !slices.ContainsFunc(r.Findings, isUnusable) {
+		spec.Where = r.whereabouts(limited, src)
+		if err := r.tryTogether(ctx, e, src, spec, o); err != nil {
+			return err
+		}
+	}
+	return src.Close(nil)
+}
+
+// examineAlone is what this host can find out by itself.
+func (r *DoctorReport) examineAlone(ctx context.Context, spec trial.Spec) error {
+	if examiner, ok := spec.Locks.(source.Examiner); ok {
+		found, err := bounded.Call(ctx, func(ctx context.Context) ([]source.Finding, error) { return examiner.Examine(ctx), nil })
+		if err != nil {
+			return err
+		}
+		r.Findings = append(r.Findings, found...)
+	}
+	if slices.ContainsFunc(r.Findings, isUnusable) {
+		return nil
+	}
+	tried, err := bounded.Call(ctx, func(ctx context.Context) (source.Finding, error) { return trial.Alone(ctx, spec), nil })
+	if err != nil {
+		return err
+	}
+	r.Findings = append(r.Findings, tried)
+	return nil
+}

@@ -1,0 +1,132 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/multilock/source"
+)
+
+type historyOptions struct {
+	common
+	since console.Duration
+	limit console.Number
+	names []string
+}
+
+func History(e *Env) *cli.Command {
+	o := &historyOptions{}
+	return &cli.Command{
+		Name:      "history",
+		Usage:     "show who acquired, released, lost and broke what",
+		ArgsUsage: "[NAME...]",
+		Description: `Lists what happened to the locks of the group, oldest first: who acquired,
+released, lost or broke what, when and on what evidence; runs with their exit
+codes and durations. Times are those of the hosts that wrote them. With --json,
+one object per line.`,
+		Flags: []cli.Flag{
+			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "only the last `DURATION`, such as 2h or 7d"},
+			&cli.GenericFlag{Name: "limit", Value: &o.limit, Usage: "only the last `N` events"},
+		},
+		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+	}
+}
+
+func (o *historyOptions) check(c *cli.Context) error {
+	o.names = namesAsked(c)
+	if o.limit.Given && o.limit.Value < 1 {
+		return console.Usagef("history", "--limit %d: must be at least 1", o.limit.Value)
+	}
+	return nil
+}
+
+func (o *historyOptions) run(ctx context.Context, e *Env, src *place.Source) error {
+	chronicle, err := place.Ability[source.Chronicle](src, "history", source.TraitHistory)
+	if err = errors.Join(err, src.CheckNames(o.names)); err != nil {
+		return err
+	}
+	var since time.Time
+	if o.since.Given {
+		since = time.Now().Add(-o.since.Value)
+	}
+	events, err := chronicle.History(ctx, since)
+	if err != nil {
+		return err
+	}
+	if len(o.names) > 0 {
+		events = slices.DeleteFunc(events, func(ev source.Event) bool { return !slices.Contains(o.names, ev.Name) })
+	}
+	if n := o.limit.Value; n > 0 && len(events) > n {
+		events = events[len(events)-n:]
+	}
+	if o.JSON {
+		return printEvents(e, events)
+	}
+	return printHistory(e, events)
+}
+
+func printHistory(e *Env, events []source.Event) error {
+	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "TIME\tNAME\tEVENT\tHOST\tPID\tUSER\tDETAILS")
+	for _, ev := range events {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ev.Time.Local().Format("2006-01-02 15:04:05"), console.Label(ev.Name), console.Harmless(string(ev.What)),
+			show.Dash(console.Harmless(ev.By.Host)), show.PID(ev.By.PID), show.Dash(console.Harmless(ev.User)), console.Harmless(details(ev)))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print the history: %w", err)
+	}
+	return nil
+}
+
+// details puts what is known beyond the columns into words.
+func details(ev source.Event) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if ev.Holder != nil {
+		add("of %s", ev.Holder)
+	}
+	if ev.Attempt > 0 {
+		add("attempt %d", ev.Attempt)
+	}
+	if ev.Exit != nil {
+		add("exit %d", *ev.Exit)
+	}
+	if ev.Signal != "" {
+		add("signal: %s", ev.Signal)
+	}
+	if ev.Held > 0 {
+		add("held %s", console.Short(ev.Held))
+	}
+	if ev.Waited > time.Second {
+		add("after waiting %s", console.Short(ev.Waited))
+	}
+	if ev.Fence > 0 {
+		add("fence %d", ev.Fence)
+	}
+	if ev.Command != "" {
+		add("%s", show.Ellipsis(ev.Command, 60))
+	}
+	if ev.Why != "" {
+		add("%s", ev.Why)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func printEvents(e *Env, events []source.Event) error {
+	for _, ev := range events {
+		if err := e.PrintLine(ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+type releaseOptions struct {
+	common
+	token string
+}
+
+func Release(e *Env) *cli.Command {
+	o := &releaseOptions{}
+	return &cli.Command{
+		Name:  "release",
+		Usage: "give back a lock that acquire took",
+		Description: `Releases the lock that has this token, from whatever host. If it has not that
+token (any more), nothing is changed and the exit code is 122: the lock was lost.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "token", Aliases: []string{"t"}, Destination: &o.token, EnvVars: []string{"MULTILOCK_TOKEN"}, Usage: "the `TOKEN` that acquire printed"},
+		},
+		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+	}
+}
+
+func (o *releaseOptions) check(c *cli.Context) error {
+	if c.Args().Present() {
+		return console.Usagef("release", "unexpected %q; the lock's name is given with -n", c.Args().First())
+	}
+	if o.token == "" {
+		return console.Usagef("release", "--token is missing: it is what acquire printed")
+	}
+	return nil
+}
+
+func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) error {
+	for _, trait := range []source.Trait{source.TraitPromptRelease, source.TraitNamedHolder} {
+		if err := src.Require("release", trait); err != nil {
+			return err
+		}
+	}
+	seen, err := multilock.Break(ctx, src.Locks, o.Name, multilock.Want{Token: o.token, Alive: true})
+	switch {
+	case errors.Is(err, multilock.ErrFree):
+		return &multilock.LostError{Name: o.Name, Err: errors.New("nobody holds it any more")}
+	case errors.Is(err, multilock.ErrHeld):
+		return &multilock.LostError{Name: o.Name, Err: fmt.Errorf("it is %s", console.HeldBy(seen))}
+	case err != nil:
+		return err
+	}
+	_ = src.Note(ctx, source.Event{ // the lock is released, written down or not
+		Time: time.Now(), What: source.EventReleased, Name: o.Name, Token: o.token, By: src.Self, User: o.User,
+		Held: max(seen.Age, 0), Why: "released with its token",
+	})
+	if o.JSON {
+		return e.PrintJSON(map[string]string{"name": o.Name, "group": o.Group, "released": o.token})
+	}
+	if o.Verbose {
+		e.Say("released lock %q", o.Name)
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/report"
+)
+
+type reportOptions struct {
+	common
+	since  console.Duration
+	title  string
+	output string
+	logs   string
+}
+
+func Report(e *Env) *cli.Command {
+	o := &reportOptions{}
+	return &cli.Command{
+		Name:  "report",
+		Usage: "make a web page of what ran where and when, and what failed",
+		Description: `Makes one HTML page of the group: a timeline of all jobs on all hosts, with attempts,
+failures, lost locks and locks that were cleared, and a list to search. The page
+is one file that loads nothing; it can be mailed, or opened from a disk:
+
+   multilock -d /shared -g convert report -o convert.html
+
+It comes from the group's history, from the results of its jobs, and from the locks
+that are held now; nothing is changed. The times are those of the hosts that wrote
+them. FILE is replaced in one step, so it can lie where a web server finds it. With
+--json, the same as JSON.
+
+A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &o.output, Usage: "write to `FILE`; - is the standard output (default: that, unless it is a terminal)"},
+			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "only the last `DURATION`, such as 2h or 7d"},
+			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "the `DIRECTORY` that batch was given with --logs"},
+			&cli.StringFlag{Name: "title", Destination: &o.title, Usage: "the page's `TITLE` (default: the group's name)"},
+		},
+		Action: action(e, &o.common, func(c *cli.Context) error { return o.check(c, e) },
+			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+	}
+}
+
+func (o *reportOptions) check(c *cli.Context, e *Env) error {
+	const name = "report"
+	switch {
+	case c.Args().Present():
+		return console.Usagef(name, "%q: there is nothing to name; write to a file with -o FILE, and choose the group with -g", c.Args().First())
+	case givenAt(c, "name") != nil:
+		return console.Usagef(name, "the report is of a whole group; use -g for the group")
+	case c.IsSet("output") && o.output == "":
+		return console.Usagef(name, "-o is empty")
+	case o.output == "" && !o.JSON && console.IsTerminal(e.Stdout):
+		return console.Usagef(name, "a page is nothing for a terminal; write it to a file with -o FILE, or see it all the same with -o -")
+	}
+	return nil
+}
+
+func (o *reportOptions) run(ctx context.Context, e *Env, src *place.Source) error {
+	var since time.Time
+	now := time.Now()
+	if o.since.Given {
+		since = now.Add(-o.since.Value)
+	}
+	in, err := readReport(ctx, src.Locks, since)
+	if err != nil {
+		return err
+	}
+	in.Base, in.Group, in.Made, in.Since = o.Public(), o.Group, now, since
+	if o.IsFiles() {
+		in.Base = place.Absolute(o.Base)
+	}
+	in.Title = cmp.Or(o.title, o.Group, in.Base)
+	timeline := report.Build(in)
+	o.findLogs(src, timeline)
+	return o.tell(e, timeline)
+}
+
+// tell writes the report, and says in a line what is in it.
+func (o *reportOptions) tell(e *Env, t *report.Timeline) error {
+	var out bytes.Buffer
+	if err := o.render(&out, t); err != nil {
+		return err
+	}
+	for _, what := range t.Missing {
+		e.Say("warning: %s", what)
+	}
+	if t.Summary.Jobs == 0 && !o.Quiet {
+		e.Say("nothing has happened in group %q of %s%s; check -d and -g if you expected jobs there", t.Group, t.Base, o.within())
+	}
+	if o.output == "" || o.output == "-" {
+		if _, err := e.Stdout.Write(out.Bytes()); err != nil {
+			return fmt.Errorf("print the report: %w", err)
+		}
+		return nil
+	}
+	if err := replaceFile(o.output, out.Bytes()); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if o.Quiet || o.JSON {
+		return nil
+	}
+	return e.Print("%s: %s\n", console.Label(o.output), sumOf(t.Summary))
+}
+
+func (o *reportOptions) within() string {
+	if !o.since.Given {
+		return ""
+	}
+	return " in the last " + console.Short(o.since.Value)
+}
+
+func (o *reportOptions) render(out *bytes.Buffer, t *report.Timeline) error {
+	if !o.JSON {
+		return report.WritePage(out, t)
+	}
+	text, err := json.MarshalIndent(t, "", "  ")
+	if err != nil {
+		return errors.Join(errors.New("make the report"), err)
+	}
+	out.Write(console.Escaped(append(text, '\n')))
+	return nil
+}
+
+func sumOf(s report.Summary) string {
+	parts := []string{plural(s.Jobs, "job"), fmt.Sprintf("%d done", s.Done)}
+	for _, one := range []struct {
+		count int
+		words string
+	}{{s.Incomplete, "with incomplete output"}, {s.Failed, "failed"}, {s.Retry, "to be retried"}, {s.Running, "running"}, {s.Other, "others"}} {
+		if one.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// replaceFile writes a file in one step: it is renamed into place when all of it is
+// written, so that a reader finds the old one or the new one. What is no file, such
+// as a pipe or a device, is written to as it is; a symbolic link stays one.
+func replaceFile(path string, content []byte) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return writeTo(path, os.O_WRONLY, content)
+	}
+	next := filepath.Join(filepath.Dir(path), ".multilock-"+uuid.NewString()+".tmp") // such a name is nobody else's
+	err := writeTo(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, content)
+	if err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		return errors.Join(err, ignoreMissing(os.Remove(next)))
+	}
+	return nil
+}
+
+// writeTo makes sure that a regular file has reached the disk or the server: it is
+// renamed next, and must not be empty after a crash.
+func writeTo(path string, flags int, content []byte) error {
+	f, err := os.OpenFile(path, flags, 0o666) //nolint:gosec // the umask decides
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil && flags&os.O_CREATE != 0 {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}

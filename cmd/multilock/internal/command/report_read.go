@@ -1,0 +1,152 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/cmd/multilock/report"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// What the page says of sources that cannot tell everything.
+const (
+	noHistory = "this source keeps no history: only the last result of each job is shown, and what is held now"
+	noResults = "this source keeps no results: how a job ended is known from the history alone"
+	noNames   = "this source cannot list what is held now"
+)
+
+// readReport reads what a source can tell: its history, the locks that are held,
+// and the results of jobs, in this order. What ends meanwhile is seen in the later
+// of two, and report.Build knows that.
+func readReport(ctx context.Context, src multilock.Source, since time.Time) (report.Input, error) {
+	var in report.Input
+	for _, one := range []struct {
+		read    func(context.Context, multilock.Source, time.Time, *report.Input) error
+		missing string
+	}{{readHistory, noHistory}, {readHeld, noNames}, {readEnds, ""}, {readRecorded, noResults}} {
+		err := one.read(ctx, src, since, &in)
+		switch {
+		case err == nil:
+		case !errors.Is(err, multilock.ErrUnsupported):
+			return in, err
+		case one.missing != "":
+			in.Missing = append(in.Missing, one.missing)
+		}
+	}
+	return in, nil
+}
+
+func readHistory(ctx context.Context, src multilock.Source, since time.Time, in *report.Input) (err error) {
+	chronicle, ok := src.(source.Chronicle)
+	if !ok {
+		return multilock.ErrUnsupported
+	}
+	in.Events, err = chronicle.History(ctx, since)
+	return err
+}
+
+// readHeld looks at the locks that are held. One that cannot be looked at is missing.
+func readHeld(ctx context.Context, src multilock.Source, _ time.Time, in *report.Input) error {
+	names, err := src.Names(ctx)
+	if err != nil {
+		return err
+	}
+	seen := make([]multilock.Sighting, len(names))
+	errs := make([]error, len(names))
+	show.InParallel(len(names), func(i int) { seen[i], errs[i] = multilock.Inspect(ctx, src, names[i], multilock.Patience{}) })
+	for i, name := range names {
+		switch {
+		case errs[i] != nil:
+			in.Missing = append(in.Missing, fmt.Sprintf("lock %q could not be looked at: %v", name, errs[i]))
+		case seen[i].State != multilock.StateFree && !seen[i].Limbo:
+			in.Held = append(in.Held, lockgroup.Holding{Name: name, Sighting: seen[i]})
+		}
+	}
+	return nil
+}
+
+// readEnds reads the history again if somebody seems to hold a lock who did not any
+// more at the look, and takes the ends of those from it.
+func readEnds(ctx context.Context, src multilock.Source, since time.Time, in *report.Input) error {
+	open := report.Unended(in.Events)
+	for _, h := range in.Held {
+		delete(open, [2]string{h.Name, h.Sighting.Record.Token})
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	var again report.Input
+	if err := readHistory(ctx, src, since, &again); err != nil {
+		return err
+	}
+	for _, e := range again.Events {
+		if open[[2]string{e.Name, e.Token}] && report.Ends(e) {
+			in.Events = append(in.Events, e)
+		}
+	}
+	return nil
+}
+
+// readRecorded reads the results, but for those of which the history tells that they
+// are successes: of many jobs most are.
+func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in *report.Input) error {
+	ledger, ok := src.(source.Ledger)
+	if !ok {
+		return multilock.ErrUnsupported
+	}
+	names, err := ledger.Results(ctx)
+	if err != nil {
+		return err
+	}
+	told := lockgroup.Successes{}
+	for _, e := range in.Events {
+		told.Add(e)
+	}
+	in.Recorded = map[string]bool{}
+	var unread []string
+	for _, name := range names {
+		if told[name] {
+			in.Recorded[name] = true
+		} else {
+			unread = append(unread, name)
+		}
+	}
+	found := make([]*multilock.Result, len(unread))
+	show.InParallel(len(unread), func(i int) { found[i] = readForReport(ctx, ledger, unread[i]) })
+	for _, r := range found {
+		if r != nil && (r.Foreign != "" || !r.Start.Add(r.Duration).Before(since)) {
+			in.Results = append(in.Results, *r)
+			in.Recorded[r.Name] = true
+		}
+	}
+	return ctx.Err()
+}
+
+// readForReport returns nil if there is no result. One that cannot be read is shown
+// as what it is.
+func readForReport(ctx context.Context, src source.Ledger, name string) *multilock.Result {
+	r, err := src.Result(ctx, name)
+	switch {
+	case errors.Is(err, multilock.ErrNoResult):
+		return nil
+	case err != nil:
+		r = multilock.Result{Foreign: err.Error()}
+	}
+	r.Name = name
+	return &r
+}
+
+// findLogs finds the output of the jobs that somebody will want to look at.
+func (o *reportOptions) findLogs(src *place.Source, t *report.Timeline) {
+	show.InParallel(len(t.Jobs), func(i int) {
+		if job := &t.Jobs[i]; job.Trouble() {
+			job.Log = present(logPath(src, o.logs, job.Name))
+		}
+	})
+}

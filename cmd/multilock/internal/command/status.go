@@ -1,0 +1,241 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+type statusOptions struct {
+	common
+	maxAge  console.Duration
+	watch   bool
+	every   console.Duration
+	results bool
+	names   []string
+}
+
+// statusReport is what "status --json" prints.
+type statusReport struct {
+	Base    string        `json:"base"`
+	Group   string        `json:"group"`
+	Locks   []show.Lock   `json:"locks"`
+	Results *show.Results `json:"results"` // null for a source that keeps none
+
+	where string // the source and its group, for people
+}
+
+func Status(e *Env) *cli.Command {
+	o := &statusOptions{}
+	return &cli.Command{
+		Name:      "status",
+		Aliases:   []string{"ls"},
+		Usage:     "show who holds what, and why that counts as alive",
+		ArgsUsage: "[NAME...]",
+		Description: `Lists the locks of the group that are held: by whom, for how long, the last sign
+of life, and the verdict with its reason. STATE is
+   held      by somebody who counts as alive
+   suspect   silent for too long, or nobody can tell from here for how long;
+             "multilock break NAME" watches it and, if it stays silent, clears
+             it, and so does everybody who wants the lock
+   dead      provably: whoever comes next takes it
+   free      shown for a NAME that was asked for
+   unknown   it could not be looked at; the exit code is 123 then
+Below that it sums up the results that were recorded (run --once, run --every),
+lists them all with --results, and shows those of the NAMEs that were asked for.
+Looking changes nothing.`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Destination: &o.watch, DisableDefaultText: true, Usage: "show it again and again, until interrupted"},
+			&cli.BoolFlag{Name: "results", Aliases: []string{"r"}, Destination: &o.results, DisableDefaultText: true, Usage: "list every result that is recorded, not only their sum"},
+			&cli.GenericFlag{Name: "every", Value: &o.every, Usage: "the `DURATION` between two looks of --watch (default: 2s)"},
+			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge locks without a ttl of their own by this `DURATION` without a change"},
+		},
+		Action: action(e, &o.common, func(c *cli.Context) error { o.names = namesAsked(c); return nil },
+			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+	}
+}
+
+func (o *statusOptions) run(ctx context.Context, e *Env, src *place.Source) error {
+	if err := o.check(src); err != nil {
+		return err
+	}
+	if o.watch {
+		return watchStatus(ctx, e, src, o)
+	}
+	report, err := o.look(ctx, src)
+	if err != nil {
+		return err
+	}
+	return errors.Join(report.show(e, o), report.unsure())
+}
+
+// check finds what cannot be asked of the source. Results are an extra, unless it is
+// those that were asked for.
+func (o *statusOptions) check(src *place.Source) error {
+	if o.results {
+		if _, err := place.Ability[source.Ledger](src, "status: --results", source.TraitResults); err != nil {
+			return err
+		}
+	}
+	return src.CheckNames(o.names)
+}
+
+// watchStatus goes on when a look fails: somebody who watches wants to see the
+// file server come back, too.
+func watchStatus(ctx context.Context, e *Env, src *place.Source, o *statusOptions) error {
+	if !o.every.Given || o.every.Value == 0 {
+		o.every.Value = 2 * time.Second
+	}
+	sigs := console.CatchSignals()
+	defer sigs.Release()
+	ctx = sigs.Until(ctx)
+	for {
+		report, err := o.look(ctx, src)
+		if err != nil && ctx.Err() == nil {
+			e.Say("%v", err)
+		}
+		if err == nil {
+			if err := report.refresh(e, o); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(o.every.Value):
+		}
+	}
+}
+
+// look inspects the locks that were asked for, or all that are held.
+func (o *statusOptions) look(ctx context.Context, src *place.Source) (statusReport, error) {
+	report := statusReport{Base: src.Place.Public(), Group: src.Place.Group, Locks: []show.Lock{}, where: src.Where()}
+	names := o.names
+	if len(names) == 0 {
+		all, err := src.Locks.Names(ctx)
+		if errors.Is(err, multilock.ErrUnsupported) {
+			return report, console.Usagef("status", "this source cannot list its locks; write: status NAME")
+		}
+		if err != nil {
+			return report, err
+		}
+		names = all
+	}
+	for _, l := range show.Inspect(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.Value}) {
+		if l.State != multilock.StateFree.String() || len(o.names) > 0 {
+			report.Locks = append(report.Locks, l)
+		}
+	}
+	return report, o.lookAtResults(ctx, src, &report)
+}
+
+func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, report *statusReport) error {
+	ledger, ok := place.Extra[source.Ledger](src, source.TraitResults)
+	if !ok {
+		return nil
+	}
+	names := o.names
+	if len(names) == 0 {
+		all, err := ledger.Results(ctx)
+		if err != nil {
+			return err
+		}
+		names = all
+	}
+	results := show.ReadResults(ctx, ledger, names, show.KeepDone(o.listsAll()))
+	report.Results = &results
+	return nil
+}
+
+// listsAll says whether every result is shown that is asked about.
+func (o *statusOptions) listsAll() bool { return o.results || len(o.names) > 0 }
+
+// refresh shows the report in the place of the one before.
+func (r statusReport) refresh(e *Env, o *statusOptions) error {
+	if console.IsTerminal(e.Stdout) && !o.JSON {
+		if err := e.Print("\x1b[H\x1b[2J%s  every %s\n\n", time.Now().Format(time.TimeOnly), o.every.Value); err != nil {
+			return err
+		}
+	}
+	return r.show(e, o)
+}
+
+func (r statusReport) show(e *Env, o *statusOptions) error {
+	if o.JSON {
+		return e.PrintJSON(r)
+	}
+	if err := printStatus(e, o, r); err != nil || r.Results == nil || r.Results.Total() == 0 {
+		return err
+	}
+	return printResults(e, o, *r.Results)
+}
+
+func printResults(e *Env, o *statusOptions, r show.Results) error {
+	if !o.listsAll() {
+		if o.Quiet {
+			return nil
+		}
+		return e.Print("%s\n", r.Summary())
+	}
+	if err := e.Print("\n"); err != nil {
+		return err
+	}
+	return r.PrintTable(e.Env)
+}
+
+// results are those that are listed, if there are any.
+func (r statusReport) results() []show.Result {
+	if r.Results == nil {
+		return nil
+	}
+	return r.Results.List
+}
+
+// unsure makes a script notice that the report does not tell everything.
+func (r statusReport) unsure() error {
+	var names []string
+	for _, l := range r.Locks {
+		if l.State == show.StateUnknown {
+			names = append(names, console.Label(l.Name))
+		}
+	}
+	for _, v := range r.results() {
+		if v.State == show.StateUnknown {
+			names = append(names, console.Label(v.Name))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", multilock.ErrUnsure, strings.Join(names, ", "))
+}
+
+func printStatus(e *Env, o *statusOptions, report statusReport) error {
+	if len(report.Locks) == 0 {
+		if o.Quiet {
+			return nil
+		}
+		return e.Print("nothing is held in %s\n", report.where)
+	}
+	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "NAME\tSTATE\tHOST\tPID\tUSER\tHELD FOR\tLAST SIGN\tCOMMAND\tWHY")
+	for _, l := range report.Locks {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", console.Label(l.Name), l.State, show.Dash(console.Harmless(l.Host)), show.PID(l.PID), show.Dash(console.Harmless(l.User)),
+			show.Ago(l.Age), show.Ago(l.Silence), show.Dash(console.Harmless(show.Ellipsis(l.Command, 40))), console.Harmless(l.Why))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print the status: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+type waitOptions struct {
+	common
+	timeout, settle, since, poll, maxAge console.Duration
+	expect                               console.Number
+	named                                nameList
+	members                              []string
+	output                               outputPolicy
+}
+
+// defaultSettle is for how long an untouched group must stay vacant: time enough
+// for the jobs that the same script has just started to take their locks.
+const defaultSettle = time.Second
+
+func Wait(e *Env) *cli.Command {
+	o := &waitOptions{}
+	return &cli.Command{
+		Name:  "wait",
+		Usage: "wait until nothing in the group is held, or until jobs are done",
+		Description: `A barrier: starts the next step when the jobs of the last one have ended.
+
+   for i in 1 2 3; do ssh host$i multilock -d /shared run -n job$i -- work $i & done
+   multilock -d /shared wait && next-step
+
+Without --expect and --members it returns when nothing in the group is held, at one
+moment. It cannot know of jobs that have not taken their lock yet: start them
+first. A group in which nothing is held from the start is watched for a second
+(--settle) before it is believed.
+
+Then it asks the group's history how the last run of each name ended: a job whose
+last run failed, lost its lock, or died and was cleared away by anybody, is not done,
+and the exit code is 1, whenever and wherever the wait was started. A run that
+succeeds clears that. What ended longer ago than --since (a day) before the wait began
+does not count, by the clocks of the hosts that ran it: they may be wrong by as much
+as you leave room for. A script's "acquire" and "release" have no exit code, and do not
+fail. Under --slots a job is known by its command. A source that keeps no such history
+says so, and 0 means then that nothing is held any more.
+
+With --members or --expect it returns when those jobs have a final result, and may
+be started before them, on any host. Only "run --once" and its like leave results.
+
+A holder that died is not waited for: its lock is cleared on the same evidence as
+by whoever wants the lock, and it is reported. Its job counts as not done, unless
+somebody else has done it since (--members, --expect).
+
+Exits with 0 if everything is done, 1 if a job failed or died, and 124 if --timeout
+passed; then it says who is missing, and who holds what.
+
+A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
+
+` + console.ExitTable,
+		Flags: []cli.Flag{
+			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "count jobs that ended up to this `DURATION` before the wait began (default: 1d)"},
+			&cli.GenericFlag{Name: "timeout", Aliases: []string{"t"}, Value: &o.timeout, Usage: "give up after this `DURATION` (default: never)"},
+			&cli.GenericFlag{Name: "members", Value: &o.named, Usage: "wait for the results of these jobs, `NAME`[,NAME...]; may be given several times"},
+			&cli.StringFlag{Name: "members-from", Usage: "read the names of the jobs from a `FILE`, one a line; - is the standard input. Of NAME<TAB>COMMAND the name counts, # begins a comment"},
+			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` jobs have a result, whatever their names, and nothing is held"},
+			o.output.flag(),
+			&cli.GenericFlag{Name: "settle", Value: &o.settle, Usage: "the `DURATION` for which a group that is vacant from the start must stay so (default: 1s)"},
+			&cli.GenericFlag{Name: "poll", Value: &o.poll, Usage: "the longest `DURATION` between two polls (default: 1s)"},
+			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "take a holder without a ttl of its own for dead after this `DURATION` without a change"},
+		},
+		Action: action(e, &o.common, func(c *cli.Context) error { return o.read(c, e) },
+			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+	}
+}
+
+// read reads the options and finds what contradicts itself.
+func (o *waitOptions) read(c *cli.Context, e *Env) (err error) {
+	const name = "wait"
+	if o.members, err = readMembers(e, o.named, c.String("members-from")); err != nil {
+		return err
+	}
+	named := c.IsSet("members") || c.IsSet("members-from")
+	if !o.settle.Given {
+		o.settle.Value = defaultSettle
+	}
+	switch {
+	case c.Args().Present(), givenAt(c, "name") != nil:
+		return console.Usagef(name, "it waits for the whole group; write --members NAME to wait for some of its jobs")
+	case named && len(o.members) == 0:
+		return console.Usagef(name, "--members and --members-from name nobody")
+	case named && o.expect.Given:
+		return console.Usagef(name, "--expect and --members contradict each other: the members' number is known")
+	case o.expect.Given && o.expect.Value < 1:
+		return console.Usagef(name, "--expect %d: must be at least 1", o.expect.Value)
+	case o.settle.Given && (named || o.expect.Given):
+		return console.Usagef(name, "--settle is for a wait without --members and --expect, which wait for jobs that are not there yet")
+	case o.since.Given && (named || o.expect.Given):
+		return console.Usagef(name, "--since is for a wait without --members and --expect, whose results count however old they are")
+	case o.since.Given && o.since.Value == 0:
+		return console.Usagef(name, "--since 0: use a small duration instead, such as 1m; hosts' clocks differ")
+	case o.poll.Given && o.poll.Value == 0:
+		return console.Usagef(name, "--poll 0: use a small duration instead, such as 10ms")
+	}
+	return nil
+}
+
+func (o *waitOptions) barrier() lockgroup.BarrierOptions {
+	return lockgroup.BarrierOptions{
+		Members: o.members, Expect: o.expect.Value, Settle: o.settle.Value, Since: o.since.Value, Poll: o.poll.Value,
+		Patience: multilock.Patience{MaxAge: o.maxAge.Value},
+	}
+}
+
+func (o *waitOptions) run(ctx context.Context, e *Env, src *place.Source) error {
+	group, err := o.askable(src)
+	if err != nil {
+		return err
+	}
+	barrier, err := lockgroup.NewBarrier(group, o.barrier())
+	if err != nil {
+		return err
+	}
+	return waitAt(ctx, e, o, src, barrier)
+}
+
+// askable is the source as one at which a barrier can wait.
+func (o *waitOptions) askable(src *place.Source) (source.Group, error) {
+	if len(o.members) > 0 || o.expect.Given {
+		if _, err := place.Ability[source.Changes](src, "wait", source.TraitResults); err != nil {
+			return nil, err
+		}
+	}
+	if err := src.CheckNames(o.members); err != nil {
+		return nil, err
+	}
+	return place.Ability[source.Group](src, "wait", source.TraitCheapBarrier)
+}
+
+// waitAt waits, shows how far it has come, and reports how it ended.
+func waitAt(ctx context.Context, e *Env, o *waitOptions, src *place.Source, barrier *lockgroup.Barrier) error {
+	sigs := console.CatchSignals()
+	defer sigs.Release()
+	limit := console.WaitLimit{Duration: o.timeout, Forever: !o.timeout.Given}
+	ctx, cancel := limit.Limited(sigs.Until(ctx))
+	defer cancel()
+	start := time.Now()
+	shown := show.StartWaitProgress(ctx, e.Env, o.Output, barrier)
+	report, err := barrier.Wait(ctx)
+	shown.Stop()
+	err = o.output.join(err, report.Incomplete)
+	view := viewOfWait(src, report, time.Since(start), err)
+	if o.JSON {
+		return errors.Join(err, e.PrintJSON(view))
+	}
+	if !errors.As(err, new(*console.SignalError)) {
+		view.tell(e, o)
+	}
+	if o.Verbose && err == nil {
+		e.Say("nothing is left to wait for, after %s", console.Short(time.Since(start)))
+	}
+	return err
+}
+
+// nameList is a flag's value: names with commas between them. A name with a comma
+// in it can come from a file only.
+type nameList []string
+
+func (l *nameList) Set(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		if name != "" {
+			*l = append(*l, name)
+		}
+	}
+	return nil
+}
+
+func (l *nameList) String() string { return "" }
+
+// readMembers gathers the names of jobs from options and from a file.
+func readMembers(e *Env, named []string, path string) ([]string, error) {
+	names := named
+	if path != "" {
+		listed, err := readMembersFile(e, path)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, listed...)
+	}
+	return names, nil
+}
+
+func readMembersFile(e *Env, path string) ([]string, error) {
+	if path == "-" {
+		return parseMembers(e.Stdin, "the standard input")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the names of the jobs: %w", err)
+	}
+	defer f.Close()
+	return parseMembers(f, path)
+}
+
+// maxLine bounds a line of a file, whose commands may be long.
+const maxLine = 4 << 20
+
+// parseMembers takes the names from lines: all of a line, or what stands before
+// the first tab. Empty lines and comments are skipped.
+func parseMembers(r io.Reader, from string) ([]string, error) {
+	var names []string
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		name, _, _ := strings.Cut(strings.TrimSuffix(lines.Text(), "\r"), "\t")
+		if strings.TrimSpace(name) == "" || strings.HasPrefix(name, "#") {
+			continue
+		}
+		names = append(names, name)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read the names of the jobs from %s: %w", from, err)
+	}
+	return names, nil
+}
+
+// waitView is what "wait --json" prints.
+type waitView struct {
+	Base   string         `json:"base"`
+	Group  string         `json:"group"`
+	Open   bool           `json:"open"` // the barrier has opened
+	OK     bool           `json:"ok"`   // and everything is done
+	Done   int            `json:"done"`
+	Failed []show.Failure `json:"failed"`
+	// Incomplete are done, and their output is not complete.
+	Incomplete []show.Incomplete `json:"incomplete"`
+
+	Crashed []show.Lock `json:"crashed"`
+	Missing []string    `json:"missing"`
+	Short   int         `json:"short"`
+	Held    []show.Lock `json:"held"`
+	Untold  string      `json:"untold,omitempty"`
+	Waited  float64     `json:"waited_seconds"`
+	Exit    int         `json:"exit"`
+	Error   string      `json:"error,omitempty"`
+}
+
+func viewOfWait(src *place.Source, r lockgroup.Report, waited time.Duration, err error) waitView {
+	v := waitView{
+		Base: src.Place.Public(), Group: src.Place.Group, Open: err == nil || console.ExitCode(err) == console.ExitNotDone, OK: err == nil,
+		Done: r.Done, Failed: []show.Failure{}, Incomplete: show.IncompleteOf(r.Incomplete), Crashed: show.Holdings(r.Crashed), Missing: append([]string{}, r.Missing...),
+		Short: r.Short, Held: show.Holdings(r.Held), Waited: waited.Seconds(), Exit: console.ExitCode(err), Error: show.Explain(err),
+	}
+	if r.Untold != nil {
+		v.Untold = r.Untold.Error()
+	}
+	for _, f := range r.Failed {
+		failed := show.FailureOf(f)
+		if !f.Start.IsZero() {
+			failed.Ended = f.Start.Add(f.Duration).UTC().Format(time.RFC3339)
+		}
+		v.Failed = append(v.Failed, failed)
+	}
+	return v
+}
+
+// tell says in words what is not done.
+func (v waitView) tell(e *Env, o *waitOptions) {
+	for _, f := range show.AtMost(e.Env, v.Failed) {
+		e.Say("%s", f.Sentence())
+	}
+	o.output.tell(e, &o.common, v.Incomplete)
+	for _, l := range show.AtMost(e.Env, v.Crashed) {
+		e.Say("job %q died: it was run by %s (%s)", l.Name, l.Holder(), l.Why)
+	}
+	if v.Untold != "" {
+		e.Say("warning: how the jobs ended is not known, only that nothing is held any more: %s", v.Untold)
+	}
+	if v.Open {
+		return
+	}
+	if len(v.Missing) > 0 {
+		e.Say("no final result yet of %d: %s", len(v.Missing), show.Listed(v.Missing))
+	}
+	if v.Short > 0 {
+		e.Say("%d results are missing", v.Short)
+	}
+	for _, l := range show.AtMost(e.Env, v.Held) {
+		e.Say("lock %q is %s: %s (%s)", l.Name, l.State, l.Holder(), l.Why)
+	}
+}

@@ -1,0 +1,44 @@
+//go:build unix
+
+package place
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is shown of a URL has no secret in it, and whoever pastes it finds the same
+// source.
+func TestPublicURL(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"cloudshell://ada@host:8029/R1?domain=Global&alias=M":       "cloudshell://ada@host:8029/R1?domain=Global&alias=M",
+		"cloudshell://ada:top@host:8029/R1?domain=Global&alias=M#f": "cloudshell://ada@host:8029/R1?domain=Global&alias=M",
+		"mongodb://ada:t%40p@a:1,b:2/db.coll?replicaSet=x":          "mongodb://ada@a:1,b:2/db.coll?replicaSet=x",
+		"MongoDB+SRV://ada:t:o:p@host/db.coll":                      "mongodb+srv://ada@host/db.coll",
+		"mongodb://ada:t@p@host/db.coll":                            "mongodb://ada@host/db.coll",
+		"mongodb://:top@host/db":                                    "mongodb://host/db",
+		"mongodb://[::1]:27017/db.coll":                             "mongodb://[::1]:27017/db.coll",
+		"mongodb://host/db?Password=top&tls=true&access_token=top":  "mongodb://host/db?tls=true",
+		"mongodb://host/db?tlsCertificateKeyFilePassword=top":       "mongodb://host/db",
+		"cook+file:///shared/locks?period=5m":                       "cook+file:///shared/locks?period=5m",
+		"cook+file:///shared/a@b?period=5m":                         "cook+file:///shared/a@b?period=5m",
+		"file:/a@b/c":                                               "file:/a@b/c",
+		"x:y":                                                       "x:y",
+		"/tmp":                                                      "/tmp",
+		"":                                                          "",
+		"x://ada:1/top@h/db":                                        "x:...",
+		"x://ada:1?top@h/db":                                        "x:...",
+		"x://ada:1#top@h/db":                                        "x:...",
+		"x://a@b.c:top@h/db":                                        "x:...",
+		"1x://ada:top@h/db":                                         "1x:...",
+		"x://ada:1/\ntop@h/d":                                       "x:...",
+	} {
+		require.Equal(t, want, publicURL(url), url)
+		require.NotContains(t, publicURL(url), "top")
+		again, ok := parseAddress(publicURL(url))
+		require.True(t, !ok || !again.hasSecrets(), url)
+		require.Equal(t, want, publicURL(want), "it is its own public form")
+	}
+}

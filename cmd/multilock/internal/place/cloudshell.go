@@ -1,0 +1,76 @@
+//go:build !no_cloudshell
+
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/cloudshell"
+)
+
+func openCloudshell(ctx context.Context, e *console.Env, p Place) (multilock.Source, error) {
+	at, err := locateCloudshell(e, &p)
+	if err != nil {
+		return nil, err
+	}
+	at.Group = p.Group
+	if at.Token.IsZero() && at.User != "" && at.Password.IsZero() {
+		return nil, fmt.Errorf("there is no password for the user %s: %s", at.User, passwordPlaces)
+	}
+	s, err := cloudshell.Open(at.Options)
+	if err != nil {
+		return nil, err
+	}
+	// What a command can do here depends on the service model: it is told before
+	// anything is done.
+	if err := s.Ready(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func locateCloudshell(e *console.Env, p *Place) (cloudshell.Location, error) {
+	full, err := p.FullURL(e)
+	if err != nil {
+		return cloudshell.Location{}, err
+	}
+	return cloudshell.Locate(full, e.Environ())
+}
+
+// completeCloudshell makes of "cloudshell:" a URL that says which reservation is
+// meant, and so means the same in a message, and in a keeper that outlives the script.
+// Who the user is stays what CloudShell tells: its token is no part of a URL.
+func completeCloudshell(e *console.Env, p *Place) error {
+	at, err := locateCloudshell(e, p)
+	if err != nil {
+		return err
+	}
+	if at.Group != "" && p.Group != "" && at.Group != p.Group {
+		return fmt.Errorf("the group is %q in the URL and %q in -g or %s; leave one of them out", at.Group, p.Group, EnvGroup)
+	}
+	if p.Group == "" {
+		p.Group = at.Group
+	}
+	if p.Name == "" {
+		p.Name = at.Name
+	}
+	if at.Server == "" || at.Reservation == "" {
+		return errors.New("it does not say which reservation is meant, and this is not the environment of a CloudShell script, which would; write cloudshell://USER@HOST/RESERVATION")
+	}
+	p.URL.host, p.URL.path = at.Server, "/"+url.PathEscape(at.Reservation)
+	if at.Domain != "" && at.Domain != cloudshell.DefaultDomain && !slices.ContainsFunc(p.URL.parameters(), isDomain) {
+		p.URL.query = strings.TrimPrefix(p.URL.query+"&"+domainParameter+url.QueryEscape(at.Domain), "&")
+	}
+	return nil
+}
+
+const domainParameter = "domain="
+
+func isDomain(parameter string) bool { return strings.HasPrefix(parameter, domainParameter) }

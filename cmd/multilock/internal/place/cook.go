@@ -1,0 +1,128 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/multilock/source"
+
+	"github.com/multilock/go/internal/span"
+	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// cooking is a source of cooking locks, and what its registers lie in.
+type cooking struct {
+	*cooklock.Source
+	io.Closer
+}
+
+// newCooking makes the source that the URL's parameters ask for. It closes what the
+// registers lie in, at once if there is an error.
+func newCooking(p cookParameters, opt cooklock.Options, under io.Closer) (*cooking, error) {
+	opt.Period, opt.Notes = p.period, cooklock.DefaultNotes()
+	locks, err := cooklock.New(opt)
+	if err != nil {
+		return nil, errors.Join(err, under.Close())
+	}
+	return &cooking{locks, under}, nil
+}
+
+// cookParameters are a URL's, that about the lock itself apart from the others.
+type cookParameters struct {
+	period time.Duration
+	others []string // as they stand in the URL
+}
+
+func readCooking(a Address) (p cookParameters, err error) {
+	for _, parameter := range a.parameters() {
+		name, text, _ := strings.Cut(parameter, "=")
+		switch {
+		case name == "period" && p.period != 0:
+			return p, errors.New("the parameter period is given twice")
+		case name == "period":
+			if p.period, err = readPeriod(text); err != nil {
+				return p, fmt.Errorf("the parameter period: %w", err)
+			}
+		case parameter != "":
+			p.others = append(p.others, parameter)
+		}
+	}
+	if p.period == 0 {
+		return p, errors.New("the period is missing; write period=5m, the same on all hosts: it is how long the lock lasts")
+	}
+	return p, nil
+}
+
+func readPeriod(text string) (time.Duration, error) {
+	text, err := url.QueryUnescape(text)
+	if err != nil {
+		return 0, errors.New("cannot be read")
+	}
+	period, err := span.Parse(text)
+	if err == nil && period == 0 {
+		err = errors.New("must not be 0")
+	}
+	return period, err
+}
+
+// cookingFiles are cooking locks in a directory.
+type cookingFiles struct {
+	*cooking
+	files *fslock.Source // their registers
+}
+
+// Examine implements source.Examiner.
+func (c *cookingFiles) Examine(ctx context.Context) []source.Finding { return c.files.Examine(ctx) }
+
+// cookSuffix tells the group that keeps the registers of cooking locks from that of
+// other locks: a lock and a cooking lock of one name have nothing to do with each other.
+const cookSuffix = ".cook"
+
+func openCookFiles(_ context.Context, _ *console.Env, p Place) (source.Source, error) {
+	base, err := p.cookDirectory()
+	if err != nil {
+		return nil, err
+	}
+	cook, err := readCooking(p.URL)
+	if err != nil {
+		return nil, err
+	}
+	if len(cook.others) > 0 {
+		name, _, _ := strings.Cut(cook.others[0], "=")
+		return nil, fmt.Errorf("the parameter %s is unknown; there is period", name)
+	}
+	files, err := fslock.Open(fslock.Options{Base: base, Group: p.Group + cookSuffix, User: p.User})
+	if err != nil {
+		return nil, err
+	}
+	locks, err := newCooking(cook, cooklock.Options{Ledger: files, Place: Absolute(base) + "\x00" + p.Group, Self: files.Self()}, files)
+	if err != nil {
+		return nil, err
+	}
+	return &cookingFiles{locks, files}, nil
+}
+
+// cookDirectory is the directory of a URL: cook+file:///PATH or cook+file:PATH.
+func (p *Place) cookDirectory() (string, error) {
+	path, err := url.PathUnescape(p.URL.path)
+	if err != nil || path == "" || p.URL.user != "" || (p.URL.host != "" && p.URL.host != "localhost") {
+		return "", errors.New("write cook+file:///absolute/path?period=5m or cook+file:relative/path?period=5m")
+	}
+	return path, nil
+}
+
+// completeCookFiles makes the URL mean the same in any working directory.
+func completeCookFiles(_ *console.Env, p *Place) error {
+	path, err := p.cookDirectory()
+	if err == nil {
+		p.URL.host, p.URL.path = "", (&url.URL{Path: Absolute(path)}).EscapedPath()
+	}
+	return err
+}

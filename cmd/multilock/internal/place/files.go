@@ -1,0 +1,41 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// fileScheme is the scheme of the one source that -d stands for.
+const fileScheme = "file"
+
+func openFiles(_ context.Context, _ *console.Env, p Place) (multilock.Source, error) {
+	s, err := fslock.Open(fslock.Options{Base: p.Base, Group: p.Group, LegacyPeers: p.LegacyPeers, User: p.User})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+var errNoDirectory = errors.New("write file:///absolute/path or file:relative/path")
+
+// filePath is the directory of a URL with this scheme: file:PATH, file:///PATH or file://localhost/PATH.
+func filePath(text string) (string, error) {
+	rest := text[len(fileScheme)+1:]
+	switch {
+	case rest == "":
+		return "", errNoDirectory
+	case !strings.HasPrefix(rest, "//"):
+		return rest, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || (u.Host != "" && u.Host != "localhost") || u.Path == "" {
+		return "", errNoDirectory
+	}
+	return u.Path, nil
+}

@@ -1,0 +1,255 @@
+// Package place finds out where locks live: it makes an opened source of what the command
+// line and the environment say, and knows what each source lacks that a command needs. It
+// gets the environment from its caller, with the secrets in it.
+package place
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/multilock/fslock"
+)
+
+// The variables that stand for options.
+const (
+	EnvDir         = "MULTILOCK_DIR"
+	EnvGroup       = "MULTILOCK_GROUP"
+	EnvSource      = "MULTILOCK_SOURCE"
+	EnvLegacyPeers = "MULTILOCK_LEGACY_PEERS"
+	// The password of a source's user is nothing for a command line.
+	EnvPassword     = "MULTILOCK_PASSWORD"
+	EnvPasswordFile = "MULTILOCK_PASSWORD_FILE"
+)
+
+// passwordPlaces says where a password belongs: what stands on a command line,
+// everybody on the host can read with ps(1).
+const passwordPlaces = "put it into the variable " + EnvPassword + ", or into a file that " + EnvPasswordFile + " names, or the whole URL into " + EnvSource
+
+var errUnescaped = errors.New("it cannot be told where its password ends; write %40 for an @ that is not the one before the host, %2F for a /, %3F for a ? and %23 for a #")
+
+// Place is where locks live, which of them is meant, and who asks.
+type Place struct {
+	Base        string  // the directory with the locks, if they live in one
+	URL         Address // of a source that is something else
+	Group, Name string
+	UsualGroup  string // the group that the source means if none is named
+	User        string // who asks, for people
+	LegacyPeers bool
+}
+
+// Asked is what the command line says of a place; nil is what it does not say.
+type Asked struct {
+	Dir, Source, Group, Name *string
+	LegacyPeers              *bool
+}
+
+// Find finds where the locks are to live. An option on the command line wins over the
+// environment, -d as well as --source. An option that is there but empty comes from a
+// shell variable that was never set: to put the default in its place would lock somewhere
+// else than was meant.
+func (k Kinds) Find(a Asked, e *console.Env) (Place, error) {
+	p := Place{Base: cmp.Or(e.Getenv(EnvDir), "."), Group: e.Getenv(EnvGroup), User: userName(e)}
+	for _, option := range []struct {
+		name  string
+		value *string
+	}{{"dir", a.Dir}, {"group", a.Group}, {"name", a.Name}, {"source", a.Source}} {
+		if option.value != nil && *option.value == "" {
+			return p, fmt.Errorf("--%s is empty", option.name)
+		}
+	}
+	if a.Group != nil {
+		p.Group = *a.Group
+	}
+	if a.Name != nil {
+		p.Name = *a.Name
+	}
+	if err := p.readLegacyPeers(a, e); err != nil {
+		return p, err
+	}
+	if err := p.readSource(k, a, e); err != nil {
+		return p, err
+	}
+	return p, p.complete(k, a, e)
+}
+
+func (p *Place) readLegacyPeers(a Asked, e *console.Env) (err error) {
+	text := e.Getenv(EnvLegacyPeers)
+	switch {
+	case a.LegacyPeers != nil:
+		p.LegacyPeers = *a.LegacyPeers
+	case text != "":
+		if p.LegacyPeers, err = strconv.ParseBool(text); err != nil {
+			return fmt.Errorf("%s=%q: write 1 or 0", EnvLegacyPeers, text)
+		}
+	}
+	return nil
+}
+
+func (p *Place) readSource(k Kinds, a Asked, e *console.Env) error {
+	fromEnv := e.Getenv(EnvSource)
+	switch {
+	case a.Dir != nil && a.Source != nil:
+		return errors.New("-d and --source contradict each other: -d DIRECTORY stands for --source file:DIRECTORY; leave one of them out")
+	case a.Dir != nil:
+		p.Base = *a.Dir
+	case a.Source != nil:
+		if err := p.useURL(k, "--source", withSecretsOf(fromEnv, *a.Source)); err != nil {
+			return err
+		}
+		if a, ok := parseAddress(*a.Source); ok && a.scheme != fileScheme && a.hasSecrets() {
+			return fmt.Errorf("--source %s: there is a secret in it, which everybody on this host can read with ps; leave it out there, and %s", a.public(), passwordPlaces)
+		}
+	case fromEnv != "":
+		return p.useURL(k, EnvSource, fromEnv)
+	}
+	return nil
+}
+
+// withSecretsOf is the URL of a command line, or the one of the environment if that
+// is the same and has the secrets, too: so a command from a message can be pasted.
+func withSecretsOf(fromEnv, given string) string {
+	if fromEnv != "" && publicURL(fromEnv) == given {
+		return fromEnv
+	}
+	return given
+}
+
+// useURL takes a source's URL apart. Option is where it comes from.
+func (p *Place) useURL(k Kinds, option, text string) error {
+	a, ok := parseAddress(text)
+	if !ok {
+		a = Address{}
+	}
+	_, err := k.of(a.scheme)
+	switch {
+	case err != nil:
+	case a.scheme == fileScheme:
+		p.Base, err = filePath(text)
+	case a.ambiguous():
+		err = errUnescaped
+	default:
+		p.Base, p.URL = "", a
+	}
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", option, publicURL(text), err)
+	}
+	return nil
+}
+
+// complete finds options that mean nothing to the source, and fills in what was left
+// out. What the environment says may be meant for others.
+func (p *Place) complete(k Kinds, a Asked, e *console.Env) error {
+	kind, err := k.of(p.scheme())
+	if err != nil {
+		return err
+	}
+	if !kind.Groups {
+		if a.Group != nil {
+			return fmt.Errorf("--group: there are no groups in %s", p.Public())
+		}
+		p.Group = ""
+	}
+	if kind.Complete != nil {
+		if err := kind.Complete(e, p); err != nil {
+			return p.withoutSecrets(e, err)
+		}
+	}
+	p.UsualGroup = kind.Group
+	p.Group, p.Name = cmp.Or(p.Group, kind.Group), cmp.Or(p.Name, fslock.DefaultName)
+	if !p.IsFiles() {
+		if a.LegacyPeers != nil && p.LegacyPeers {
+			return errors.New("--legacy-peers: the Python MultiLock knows no other locks than those of a directory (-d)")
+		}
+		p.LegacyPeers = false
+	}
+	return nil
+}
+
+// IsFiles says whether the locks live in a directory.
+func (p *Place) IsFiles() bool { return p.URL.scheme == "" }
+
+func (p *Place) scheme() string { return cmp.Or(p.URL.scheme, fileScheme) }
+
+// Public is where the locks live, for people and for other programs.
+func (p *Place) Public() string {
+	if p.IsFiles() {
+		return p.Base
+	}
+	return p.URL.public()
+}
+
+// FullURL is the source's URL with the password of its user, wherever that is kept;
+// without one if it is kept nowhere.
+func (p *Place) FullURL(e *console.Env) (string, error) {
+	full := p.URL
+	if full.user == "" || full.password != "" {
+		return full.String(), nil
+	}
+	password, err := readPassword(e)
+	if err != nil {
+		return "", err
+	}
+	if password != "" {
+		_, full.password, _ = strings.Cut(url.UserPassword("", password).String(), ":")
+	}
+	return full.String(), nil
+}
+
+func readPassword(e *console.Env) (string, error) {
+	path := e.Getenv(EnvPasswordFile)
+	if password := e.Getenv(EnvPassword); password != "" || path == "" {
+		return password, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the password from the file that %s names: %w", EnvPasswordFile, err)
+	}
+	password, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSuffix(password, "\r"), nil
+}
+
+// secretError keeps a password out of an error's text.
+type secretError struct {
+	err      error
+	password string
+}
+
+func (s *secretError) Error() string { return strings.ReplaceAll(s.err.Error(), s.password, "...") }
+func (s *secretError) Unwrap() error { return s.err }
+
+// withoutSecrets is for the error of a library that was given the full URL.
+func (p *Place) withoutSecrets(e *console.Env, err error) error {
+	full, _ := p.FullURL(e)
+	a, ok := parseAddress(full)
+	if !ok || a.password == "" {
+		return err
+	}
+	err = &secretError{err, a.password}
+	if plain, bad := url.PathUnescape(a.password); bad == nil {
+		err = &secretError{err, plain}
+	}
+	return err
+}
+
+// JobEnviron is what a job gets of our environment: all but what is secret. A job
+// that uses the same source reads the password from the file that
+// MULTILOCK_PASSWORD_FILE names.
+func JobEnviron(environ []string) []string {
+	var vars []string
+	for _, entry := range environ {
+		switch name, value, _ := strings.Cut(entry, "="); name {
+		case EnvPassword:
+		case EnvSource:
+			vars = append(vars, name+"="+publicURL(value))
+		default:
+			vars = append(vars, entry)
+		}
+	}
+	return vars
+}

@@ -1,0 +1,132 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/multilock"
+)
+
+// Failure is the result of a job that failed for good.
+type Failure struct {
+	Name    string `json:"name"`
+	Exit    int    `json:"exit"`
+	Signal  string `json:"signal,omitempty"`
+	Why     string `json:"why,omitempty"`
+	Output  string `json:"output,omitempty"`
+	Host    string `json:"host,omitempty"`
+	Command string `json:"command,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	Foreign string `json:"foreign,omitempty"`
+	Ended   string `json:"ended,omitempty"` // when, by the clock of that host
+}
+
+// FailureOf is the view of such a result.
+func FailureOf(f multilock.Result) Failure {
+	return Failure{
+		Name: f.Name, Exit: f.Exit, Signal: f.Signal, Why: f.Why, Output: f.Output, Host: f.By.Host, Command: f.Command, Attempt: f.Attempt, Foreign: f.Foreign,
+	}
+}
+
+// Incomplete is a job that is done, and whose output is not complete.
+type Incomplete struct {
+	Name   string `json:"name"`
+	Host   string `json:"host,omitempty"`
+	Output string `json:"output"` // why
+}
+
+// IncompleteOf are the views of such results.
+func IncompleteOf(results []multilock.Result) []Incomplete {
+	views := []Incomplete{}
+	for _, r := range results {
+		views = append(views, Incomplete{r.Name, r.By.Host, r.Output})
+	}
+	return views
+}
+
+// Most is how many names or holders a message lists.
+const Most = 20
+
+// AtMost keeps a message from having thousands of lines.
+func AtMost[T any](e *console.Env, all []T) []T {
+	if len(all) <= Most {
+		return all
+	}
+	e.Say("%d in all, of which these are the first:", len(all))
+	return all[:Most]
+}
+
+// Listed joins names, but not thousands of them.
+func Listed(names []string) string {
+	var labels []string
+	for _, name := range names[:min(len(names), Most)] {
+		labels = append(labels, console.Label(name))
+	}
+	text := strings.Join(labels, ", ")
+	if more := len(names) - Most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Sentence is the failure in words.
+func (f Failure) Sentence() string {
+	text := fmt.Sprintf("job %q failed", f.Name)
+	switch {
+	case f.Foreign != "" && f.Host == "":
+		return text + ": its result cannot be understood: " + f.Foreign
+	case f.Foreign != "":
+		return fmt.Sprintf("job %q is not done, run on %s%s: %s", f.Name, f.Host, f.at(), f.Foreign)
+	case f.Signal != "":
+		text += " by signal " + f.Signal
+	default:
+		text += fmt.Sprintf(" with exit code %d", f.Exit)
+	}
+	if f.Host != "" {
+		text += " on " + f.Host + f.at()
+	}
+	if f.Attempt > 1 {
+		text += fmt.Sprintf(" (attempt %d)", f.Attempt)
+	}
+	if f.Why != "" {
+		text += ": " + f.Why
+	}
+	return console.AndOutput(text, f.Output)
+}
+
+// at says when it ended, in this host's time zone.
+func (f Failure) at() string {
+	end, err := time.Parse(time.RFC3339, f.Ended)
+	if err != nil {
+		return ""
+	}
+	return " at " + end.Local().Format(time.DateTime)
+}
+
+// Ending says how a job ended, who ran it, and when, by that host's clock.
+func Ending(r multilock.Result) string {
+	end := r.Start.Add(r.Duration).Local().Format("2006-01-02 15:04:05")
+	text := fmt.Sprintf("%s on %s pid %d at %s", ExitWords(r), r.By.Host, r.By.PID, end)
+	if r.User != "" {
+		text = fmt.Sprintf("%s on %s pid %d by %s at %s", ExitWords(r), r.By.Host, r.By.PID, r.User, end)
+	}
+	if r.Attempt > 1 {
+		text += fmt.Sprintf(", attempt %d", r.Attempt)
+	}
+	return console.AndOutput(text, r.Output)
+}
+
+// ExitWords is how a job ended, in words.
+func ExitWords(r multilock.Result) string {
+	switch {
+	case r.Foreign != "":
+		return "unknown"
+	case r.Signal != "":
+		return "signal: " + r.Signal
+	case r.OK():
+		return "success"
+	}
+	return fmt.Sprintf("exit %d", r.Exit)
+}

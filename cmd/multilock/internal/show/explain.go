@@ -1,0 +1,76 @@
+// Package show puts into words, tables and JSON what is known of locks, results and errors,
+// and shows how long work comes along.
+package show
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/multilock"
+)
+
+// Explain is what the user is told about an error; nothing if there is nothing
+// that the job has not told already.
+func Explain(err error) string {
+	var (
+		jobEnd *console.JobError
+		held   *multilock.HeldError
+		usage  *console.UsageError
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &jobEnd) && !errors.Is(err, multilock.ErrLost) && !errors.As(err, new(*console.CodedError)) && !errors.Is(err, multilock.ErrOver):
+		return remainder(err)
+	case errors.As(err, &held):
+		return explainHeld(err, held)
+	case errors.As(err, &usage):
+		return usage.Error()
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+// remainder is what went wrong beside a job that ended by itself.
+func remainder(err error) string {
+	return strings.ReplaceAll(strings.Join(besides(err), "; "), "\n", "; ")
+}
+
+// besides are the errors that have nothing of a job's end in them.
+func besides(err error) []string {
+	if !errors.As(err, new(*console.JobError)) {
+		return []string{err.Error()}
+	}
+	switch e := err.(type) { //nolint:errorlint // it is what is wrapped that is looked for
+	case interface{ Unwrap() error }:
+		return besides(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var texts []string
+		for _, one := range e.Unwrap() {
+			texts = append(texts, besides(one)...)
+		}
+		return texts
+	}
+	return nil
+}
+
+func explainHeld(err error, held *multilock.HeldError) string {
+	text := describe(held.Name, held.Sighting)
+	var (
+		stopped *console.SignalError
+		coded   *console.CodedError
+	)
+	switch {
+	case errors.As(err, &stopped):
+		return stopped.Error() + ", while waiting: " + text
+	case errors.As(err, &coded):
+		text = coded.Text + ": " + text
+	}
+	var located *place.LocatedError
+	token := held.Sighting.Record.Token
+	if token == "" || !errors.As(err, &located) || errors.As(err, new(*place.LastingError)) {
+		return text // why it counts as held says what can clear it
+	}
+	return text + "; if it hangs, clear it with: " + located.Place.Clearing(held.Name, token)
+}

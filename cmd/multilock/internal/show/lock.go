@@ -1,0 +1,94 @@
+package show
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/internal/parallel"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// Lock is a lock as --json shows it. Durations are seconds; null is unknown.
+type Lock struct {
+	Name    string   `json:"name"`
+	State   string   `json:"state"` // held, suspect, dead, free
+	Why     string   `json:"why"`
+	Token   string   `json:"token,omitempty"`
+	Host    string   `json:"host,omitempty"`
+	PID     int      `json:"pid,omitempty"`
+	User    string   `json:"user,omitempty"`
+	Command string   `json:"command,omitempty"`
+	Job     bool     `json:"job,omitempty"`
+	TTL     float64  `json:"ttl_seconds,omitempty"`
+	Age     *float64 `json:"age_seconds"`
+	Silence *float64 `json:"silence_seconds"`
+	Foreign string   `json:"foreign,omitempty"`
+}
+
+// LockOf is the view of a lock that was looked at.
+func LockOf(name string, s multilock.Sighting) Lock {
+	r := s.Record
+	return Lock{
+		Name: name, State: s.State.String(), Why: s.Why, Token: r.Token,
+		Host: r.Holder.Host, PID: r.Holder.PID, User: r.Holder.User, Command: r.Holder.Command,
+		Job: r.Job, TTL: r.TTL.Seconds(), Age: seconds(s.Age), Silence: seconds(s.Silence), Foreign: r.Foreign,
+	}
+}
+
+func seconds(d time.Duration) *float64 {
+	if d == source.Unknown {
+		return nil
+	}
+	s := d.Seconds()
+	return &s
+}
+
+// describe says who holds a lock, since when, and why that counts as alive.
+func describe(name string, s multilock.Sighting) string {
+	return fmt.Sprintf("lock %q is %s", name, console.HeldBy(s))
+}
+
+// Holder names who holds a lock.
+func (l Lock) Holder() string {
+	h := multilock.Holder{User: l.User, Command: l.Command}
+	h.Host, h.PID = l.Host, l.PID
+	return h.String()
+}
+
+// Holdings are the views of locks that somebody holds.
+func Holdings(holdings []lockgroup.Holding) []Lock {
+	views := []Lock{}
+	for _, h := range holdings {
+		views = append(views, LockOf(h.Name, h.Sighting))
+	}
+	return views
+}
+
+// Inspect looks at the locks of these names.
+func Inspect(ctx context.Context, src *place.Source, names []string, patience multilock.Patience) []Lock {
+	views := make([]Lock, len(names))
+	InParallel(len(names), func(i int) { views[i] = inspectOne(ctx, src, names[i], patience) })
+	return views
+}
+
+// InParallel calls f for 0 to n-1, some at a time.
+func InParallel(n int, f func(i int)) {
+	_ = parallel.Do(parallel.Requests, n, func(i int) error { f(i); return nil })
+}
+
+// StateUnknown is the state of a lock that could not be looked at.
+const StateUnknown = "unknown"
+
+// inspectOne shows an error as what it is: a lock whose state is unknown.
+func inspectOne(ctx context.Context, src *place.Source, name string, patience multilock.Patience) Lock {
+	seen, err := multilock.Inspect(ctx, src.Locks, name, patience)
+	if err != nil {
+		return Lock{Name: name, State: StateUnknown, Why: err.Error()}
+	}
+	return LockOf(name, seen)
+}

@@ -1,0 +1,210 @@
+package show
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/term"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
+)
+
+// stopper is what shows how long work comes along until it is stopped.
+type stopper interface{ Stop() }
+
+// StartWaitProgress shows a barrier's progress: a bar on a terminal; in a log, a
+// line after a few seconds and then ever more rarely.
+func StartWaitProgress(ctx context.Context, e *console.Env, o console.Output, barrier *lockgroup.Barrier) stopper {
+	if o.Quiet || !console.IsTerminal(e.Stderr) {
+		return StartNotice(ctx, e, o, func(_ context.Context, waited time.Duration) string {
+			return fmt.Sprintf("waiting, %s so far: %s", console.Short(waited), progressText(barrier.Progress()))
+		})
+	}
+	return startMeter(e, func() amount {
+		p := barrier.Progress()
+		return amount{done: p.Done + p.Failed, total: p.Total, what: console.Harmless(trouble(p))}
+	})
+}
+
+func progressText(p lockgroup.Progress) string {
+	var parts []string
+	if p.Total > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d done", p.Done, p.Total))
+	}
+	return strings.Join(append(parts, trouble(p)), ", ")
+}
+
+// trouble is what there is to tell beside the numbers of a bar: who is at work,
+// and who will not be any more.
+func trouble(p lockgroup.Progress) string {
+	parts := []string{fmt.Sprintf("%d held", len(p.Held))}
+	if len(p.Held) > 0 {
+		first := p.Held[0]
+		parts[0] += fmt.Sprintf(" (%s by %s)", console.Label(first.Name), first.Sighting.Record.Holder.Host)
+	}
+	if p.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", p.Failed))
+	}
+	if p.Crashed > 0 {
+		parts = append(parts, fmt.Sprintf("%d died", p.Crashed))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// StartBatchProgress shows how far all hosts have come: a bar on a terminal; in a
+// log, a line after a few seconds and then ever more rarely.
+func StartBatchProgress(ctx context.Context, e *console.Env, o console.Output, b *batch.Batch) stopper {
+	start := time.Now()
+	if o.Quiet || !console.IsTerminal(e.Stderr) {
+		return StartNotice(ctx, e, o, func(context.Context, time.Duration) string {
+			return batchText(b.Progress(), time.Since(start))
+		})
+	}
+	return startMeter(e, func() amount { return batchAmount(b.Progress()) })
+}
+
+func batchAmount(p batch.Progress) amount {
+	return amount{done: p.Done + p.Failed, total: p.Total, before: p.Before, what: batchTrouble(p)}
+}
+
+// batchText is the line of a log, with the rate and the time that is left.
+func batchText(p batch.Progress, elapsed time.Duration) string {
+	a := batchAmount(p)
+	return fmt.Sprintf("%d of %d ended, %s%s", a.done, a.total, a.what, a.pace(elapsed))
+}
+
+// batchTrouble is what there is to tell beside the numbers of a bar.
+func batchTrouble(p batch.Progress) string {
+	parts := []string{fmt.Sprintf("%d running here", p.Running)}
+	for _, one := range []struct {
+		count int
+		words string
+	}{{p.Elsewhere, "held elsewhere"}, {p.Failed, "failed"}, {p.TakenOver, "taken over"}, {p.Before, "done before"}} {
+		if one.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// amount is how much of long work is done. The total is 0 if it is not known.
+type amount struct {
+	done, total int
+	before      int // of done, when the work began
+	what        string
+}
+
+// pace is the rate since the work began, and the time that is left at that rate.
+func (a amount) pace(elapsed time.Duration) string {
+	rate := float64(a.done-a.before) / elapsed.Seconds()
+	if rate <= 0 || a.done >= a.total {
+		return ""
+	}
+	left := time.Duration(float64(a.total-a.done) / rate * float64(time.Second))
+	return fmt.Sprintf(", %.3g jobs/s, %s left", rate, console.Short(left))
+}
+
+// meter is a progress bar that shows an amount as it changes.
+type meter struct {
+	end  chan struct{}
+	done chan struct{}
+}
+
+const (
+	meterAfter = time.Second
+	meterEvery = 250 * time.Millisecond
+)
+
+func startMeter(e *console.Env, read func() amount) *meter {
+	m := &meter{end: make(chan struct{}), done: make(chan struct{})}
+	go m.run(e, read)
+	return m
+}
+
+func (m *meter) Stop() {
+	close(m.end)
+	<-m.done
+}
+
+// run shows nothing of what is over soon.
+func (m *meter) run(e *console.Env, read func() amount) {
+	defer close(m.done)
+	start := time.Now()
+	select {
+	case <-m.end:
+		return
+	case <-time.After(meterAfter):
+	}
+	defer e.Tell(clearLine)
+	ticks := time.NewTicker(meterEvery)
+	defer ticks.Stop()
+	for turn := 0; ; turn++ {
+		e.Show(clearLine + read().line(turn, time.Since(start), columns(e.Stderr)))
+		select {
+		case <-m.end:
+			return
+		case <-ticks.C:
+		}
+	}
+}
+
+// clearLine empties the line of a terminal (ECMA-48, EL), to be written anew.
+const clearLine = "\r\x1b[K"
+
+// columns is how wide a terminal is at present: windows are resized.
+func columns(terminal *os.File) int {
+	width, _, err := term.GetSize(int(terminal.Fd())) //nolint:gosec // a descriptor fits
+	if err != nil || width <= 0 {
+		return 80 // a serial line does not know
+	}
+	return width
+}
+
+const (
+	gaugeWidth = 24
+	// gaugeFrom is how wide a terminal must be for the bar, which says no more than
+	// the numbers beside it.
+	gaugeFrom = 60
+)
+
+// line shows the amount in one line of a terminal. A line that fills the last
+// column would be continued in the next one, where it cannot be removed.
+func (a amount) line(turn int, elapsed time.Duration, columns int) string {
+	var begin string
+	switch {
+	case a.total <= 0:
+		begin = string(`|/-\`[turn%4]) // a mere sign of life
+	case columns >= gaugeFrom:
+		begin = fmt.Sprintf("[%s] (%d/%d)", a.gauge(), a.done, a.total)
+	default:
+		begin = fmt.Sprintf("(%d/%d)", a.done, a.total)
+	}
+	return fitting(begin+" "+a.what+a.pace(elapsed), columns-1)
+}
+
+// gauge is the bar. It is plain ASCII, which every terminal can show.
+func (a amount) gauge() string {
+	full := min(max(gaugeWidth*a.done/a.total, 0), gaugeWidth)
+	return strings.Repeat("#", full) + strings.Repeat(".", gaugeWidth-full)
+}
+
+// fitting is as much of a text as surely fits. What is no ASCII may be wide, and
+// counts for two columns.
+func fitting(text string, columns int) string {
+	for i, r := range text {
+		columns--
+		if r > unicode.MaxASCII {
+			columns--
+		}
+		if columns < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}

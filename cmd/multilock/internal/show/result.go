@@ -1,0 +1,220 @@
+package show
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// Result is a result as --json shows it.
+type Result struct {
+	Name     string    `json:"name"`
+	State    string    `json:"state"` // done, failed, retry, unknown
+	Exit     int       `json:"exit"`
+	Signal   string    `json:"signal,omitempty"`
+	Why      string    `json:"why,omitempty"`
+	Output   string    `json:"output,omitempty"` // why what it printed is not kept as a whole
+	Attempt  int       `json:"attempt,omitempty"`
+	Tick     time.Time `json:"tick,omitzero"`
+	Token    string    `json:"token,omitempty"`
+	Host     string    `json:"host,omitempty"`
+	PID      int       `json:"pid,omitempty"`
+	User     string    `json:"user,omitempty"`
+	Command  string    `json:"command,omitempty"`
+	Start    time.Time `json:"start,omitzero"`
+	Duration float64   `json:"duration_seconds"`
+}
+
+// The states of a result.
+const (
+	ResultDone   = "done"
+	resultFailed = "failed"
+	ResultRetry  = "retry" // it failed, and may be tried again
+)
+
+func resultOf(r multilock.Result) Result {
+	v := Result{
+		Name: r.Name, State: resultState(r), Exit: r.Exit, Signal: r.Signal, Why: r.Why, Output: r.Output, Attempt: r.Attempt, Tick: r.Tick, Token: r.Token,
+		Host: r.By.Host, PID: r.By.PID, User: r.User, Command: r.Command, Start: r.Start, Duration: r.Duration.Seconds(),
+	}
+	if r.Foreign != "" {
+		v.Why = r.Foreign
+	}
+	return v
+}
+
+func resultState(r multilock.Result) string {
+	switch {
+	case r.Foreign != "":
+		return StateUnknown
+	case r.OK():
+		return ResultDone
+	case r.Final:
+		return resultFailed
+	}
+	return ResultRetry
+}
+
+// ExitCell is how a job ended, for people.
+func (v Result) ExitCell() string {
+	switch {
+	case v.State == StateUnknown:
+		return "?"
+	case v.Signal != "":
+		return console.Harmless(v.Signal)
+	}
+	return strconv.Itoa(v.Exit)
+}
+
+// whyCell is what there is to say about a result but its code.
+func (v Result) whyCell() string { return console.AndOutput(v.Why, v.Output) }
+
+// endedAgo is the time since the job's end. It compares two hosts' clocks, and is
+// for people only.
+func (v Result) endedAgo() string {
+	if v.Start.IsZero() {
+		return console.Short(source.Unknown)
+	}
+	end := v.Start.Add(time.Duration(v.Duration * float64(time.Second)))
+	return console.Short(max(time.Since(end), 0))
+}
+
+// Results sums up the results of a group. List has those that are not done;
+// all of them, or those of the names that were asked for, where that is wanted.
+type Results struct {
+	Done    int      `json:"done"`
+	Failed  int      `json:"failed"`
+	Retry   int      `json:"retry"`
+	Unknown int      `json:"unknown"`
+	List    []Result `json:"list"`
+}
+
+// ReadResults reads the results of the names. What nobody will look at is counted
+// and let go: a group may have very many.
+func ReadResults(ctx context.Context, src source.Ledger, names []string, keepAll KeepDone) Results {
+	found := make([]*Result, len(names))
+	var mu sync.Mutex
+	sum := Results{List: []Result{}}
+	InParallel(len(names), func(i int) {
+		v, ok := readOne(ctx, src, names[i])
+		if !ok {
+			return
+		}
+		if keepAll || v.State != ResultDone || v.Output != "" {
+			found[i] = &v
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		sum.count(v.State)
+	})
+	for _, v := range found {
+		if v != nil {
+			sum.List = append(sum.List, *v)
+		}
+	}
+	return sum
+}
+
+// KeepDone says whether to keep the results that are done, too.
+type KeepDone bool
+
+// readOne reports false if there is no result. One that cannot be read is shown
+// as what it is.
+func readOne(ctx context.Context, src source.Ledger, name string) (Result, bool) {
+	r, err := src.Result(ctx, name)
+	switch {
+	case errors.Is(err, multilock.ErrNoResult):
+		return Result{}, false
+	case err != nil:
+		return Result{Name: name, State: StateUnknown, Why: err.Error()}, true
+	}
+	return resultOf(r), true
+}
+
+func (s *Results) count(state string) {
+	switch state {
+	case ResultDone:
+		s.Done++
+	case resultFailed:
+		s.Failed++
+	case ResultRetry:
+		s.Retry++
+	default:
+		s.Unknown++
+	}
+}
+
+// Total is how many there are.
+func (s *Results) Total() int { return s.Done + s.Failed + s.Retry + s.Unknown }
+
+// maxNamed is how many failures a summary names.
+const maxNamed = 3
+
+// Summary is one line: "12 done, 1 failed: NAME (exit 3 on node7, 5m ago)".
+func (s *Results) Summary() string {
+	parts := []string{fmt.Sprintf("%d done", s.Done)}
+	for _, one := range []struct {
+		count int
+		words string
+	}{{s.Failed, "failed"}, {s.Retry, "failed and to be tried again"}, {s.Unknown, "unknown"}} {
+		if one.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
+		}
+	}
+	text := strings.Join(parts, ", ")
+	if named := s.named(); len(named) > 0 {
+		text += ": " + strings.Join(named, ", ")
+	}
+	return text
+}
+
+func (s *Results) named() []string {
+	var named []string
+	more := 0
+	for _, v := range s.List {
+		switch {
+		case v.State == ResultDone:
+		case len(named) == maxNamed:
+			more++
+		default:
+			named = append(named, v.describe())
+		}
+	}
+	if more > 0 {
+		named = append(named, fmt.Sprintf("and %d more (see --results)", more))
+	}
+	return named
+}
+
+func (v Result) describe() string {
+	switch {
+	case v.State == StateUnknown:
+		return fmt.Sprintf("%s (%s)", console.Label(v.Name), console.Harmless(v.Why))
+	case v.Signal != "":
+		return fmt.Sprintf("%s (signal: %s on %s, %s ago)", console.Label(v.Name), console.Harmless(v.Signal), console.Harmless(v.Host), v.endedAgo())
+	}
+	return fmt.Sprintf("%s (exit %d on %s, %s ago)", console.Label(v.Name), v.Exit, console.Harmless(v.Host), v.endedAgo())
+}
+
+// PrintTable lists the results.
+func (s *Results) PrintTable(e *console.Env) error {
+	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "NAME\tRESULT\tEXIT\tATTEMPT\tHOST\tUSER\tENDED\tTOOK\tCOMMAND\tWHY")
+	for _, v := range s.List {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s ago\t%s\t%s\t%s\n", console.Label(v.Name), v.State, v.ExitCell(), v.Attempt, Dash(console.Harmless(v.Host)), Dash(console.Harmless(v.User)),
+			v.endedAgo(), console.Short(time.Duration(v.Duration*float64(time.Second))), Dash(console.Harmless(Ellipsis(v.Command, 40))), console.Harmless(v.whyCell()))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print the results: %w", err)
+	}
+	return nil
+}

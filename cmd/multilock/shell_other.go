@@ -1,7 +1,0 @@
-//go:build !linux
-
-package main
-
-// callingShell takes the parent for the shell whose script is running. Called in
-// a subshell that is wrong, and --pid $$ is what helps there.
-func callingShell(parent int) int { return parent }
