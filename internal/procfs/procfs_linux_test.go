@@ -26,10 +26,20 @@ func TestSmallFileThatCannotBeRead(t *testing.T) {
 	require.ErrorIs(t, err, unix.ENOENT)
 	_, err = Read(t.TempDir())
 	require.ErrorIs(t, err, unix.EISDIR)
-	_, err = Dir(t.TempDir()).PIDs()
-	require.NoError(t, err)
 	_, err = Dir("/none").PIDs()
 	require.ErrorIs(t, err, unix.ENOENT)
+	_, err = Dir("/proc/self/stat").PIDs()
+	require.ErrorIs(t, err, unix.ENOTDIR)
+}
+
+func TestProcessesAreTheNumbers(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"7", "self", "123", "sys", "7x"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+	}
+	pids, err := Dir(dir).PIDs()
+	require.NoError(t, err)
+	require.ElementsMatch(t, []int{7, 123}, pids)
 }
 
 // Nothing that is read stays open, or is open in a job that is started meanwhile.

@@ -27,6 +27,7 @@ func TestStatOfOurselves(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, strings.TrimSuffix(string(comm), "\n"), own.Name)
 	require.NotZero(t, own.Start)
+	require.NotZero(t, own.Threads)
 	require.Equal(t, unix.Getpgrp(), own.Group)
 	require.Equal(t, os.Getppid(), own.Parent)
 	named, err := Proc.Stat(os.Getpid())
@@ -39,13 +40,21 @@ func TestStatThatIsMalformed(t *testing.T) {
 	whole := string(statLine(7, "sh", 'S', 7, 42))
 	for _, line := range []string{
 		"", "(", ")", ")(", "()", "7 (sh)", "7 (sh) ", "7 (sh) S", "7 sh S 1 7",
-		whole[:strings.Index(whole, "42")], strings.Replace(whole, "42", "-42", 1),
+		whole[:strings.Index(whole, "42")], whole[:strings.Index(whole, " 42")], strings.Replace(whole, "(", "", 1), whole[5:] + "(", strings.Replace(whole, "42", "-42", 1),
 		"7 (sh)  1 7", "7 (sh) SS 1 7", strings.Replace(whole, "S 1", " 1", 1), strings.Replace(whole, "S 1", "SS 1", 1),
 		strings.Replace(whole, "S 1 7", "S 1 seven", 1), strings.Replace(whole, "42", "99999999999999999999", 1),
 	} {
 		_, err := parseStat([]byte(line))
 		require.ErrorIs(t, err, errMalformed, "%q", line)
 	}
+	least, _, _ := strings.Cut(whole, " 3133440")
+	_, err := parseStat([]byte(least))
+	require.NoError(t, err, "nobody reads what follows")
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "7"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "7", "stat"), []byte("7 (sh)"), 0o600))
+	_, err = Dir(dir).Stat(7)
+	require.ErrorIs(t, err, errMalformed)
 }
 
 func TestStatOfNobody(t *testing.T) {
