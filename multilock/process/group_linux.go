@@ -59,7 +59,7 @@ func judgeMembers(pgid int) Evidence {
 	var before census
 	agreed := 0
 	for range maxCensus {
-		now, err := takeCensus(pgid)
+		now, err := takeCensus(procfs.Proc, pgid)
 		if err != nil {
 			return evidence(Alive, "process group %d exists on this host, and /proc cannot be listed: %v", pgid, err)
 		}
@@ -104,14 +104,14 @@ func (c census) confirms(before census) bool {
 }
 
 // takeCensus stops at the first living member.
-func takeCensus(pgid int) (census, error) {
-	pids, err := procfs.Proc.PIDs()
+func takeCensus(proc procfs.Dir, pgid int) (census, error) {
+	pids, err := proc.PIDs()
 	if err != nil {
 		return census{}, err
 	}
 	var found census
 	for _, pid := range pids {
-		found.add(pgid, pid)
+		found.add(proc, pgid, pid)
 		if found.alive != 0 {
 			break
 		}
@@ -119,8 +119,8 @@ func takeCensus(pgid int) (census, error) {
 	return found, nil
 }
 
-func (c *census) add(pgid, pid int) {
-	member, err := procfs.Proc.Stat(pid)
+func (c *census) add(proc procfs.Dir, pgid, pid int) {
+	member, err := proc.Stat(pid)
 	switch {
 	case err != nil:
 		c.hidden = c.hidden || !procfs.Vanished(err)

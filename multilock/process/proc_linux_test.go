@@ -2,9 +2,12 @@ package process
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/internal/procfs"
 )
 
 func TestHidepidOptions(t *testing.T) {
@@ -37,6 +40,31 @@ func TestMountsThatHideProcesses(t *testing.T) {
 	} {
 		require.Equal(t, want, mountsHide(mounts), mounts)
 	}
+}
+
+func TestWhatACensusCounts(t *testing.T) {
+	p := newProc(t)
+	p.add(3, nil) // ended since it was listed
+	p.add(4, map[string]string{"stat": stat('Z', 0, 1, 100)})
+	p.add(5, map[string]string{"stat": strings.Replace(runs, "1 7", "1 8", 1)}) // of another group
+	quiet := census{zombies: []zombie{{4, 100}}}
+	found, err := takeCensus(procfs.Dir(p.dir), 7)
+	require.NoError(t, err)
+	require.Equal(t, quiet, found)
+	p.add(6, map[string]string{"stat": unreadable})
+	quiet.hidden = true
+	found, err = takeCensus(procfs.Dir(p.dir), 7)
+	require.NoError(t, err)
+	require.Equal(t, quiet, found)
+	found.add(procfs.Dir(p.dir), 7, 3)
+	require.Equal(t, quiet, found, "what was hidden stays so")
+	p.add(9, map[string]string{"stat": runs})
+	found, err = takeCensus(procfs.Dir(p.dir), 7)
+	require.NoError(t, err)
+	require.Equal(t, 9, found.alive)
+	require.Equal(t, "sh", found.name)
+	_, err = takeCensus("/none", 7)
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 func TestCensusNeedsToBeConfirmed(t *testing.T) {
