@@ -108,12 +108,9 @@ func (p part) injector() faultfs.Injector {
 	default:
 		return nil
 	}
-	n := 0
+	var met atomic.Int64 // the lock of a swap is renewed while it is swapped, where that takes long
 	return func(op faultfs.Op) error {
-		if !strikes(op) {
-			return nil
-		}
-		if n++; n != p.N+1 {
+		if !strikes(op) || met.Add(1) != int64(p.N)+1 {
 			return nil
 		}
 		return how(op.N, op.Phase)(op)
