@@ -76,11 +76,7 @@ func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 // takeTurn takes the register, whose state is top. With ErrHeld somebody else was
 // faster, and the view shows who.
 func (s *Source) takeTurn(ctx context.Context, base, name string, claim source.Claim, top turn) (*lease, *view, error) {
-	token, err := newToken()
-	if err != nil {
-		return nil, nil, err
-	}
-	l := &lease{tenure: newTenure(s, base, source.Record{Token: token, Claim: claim}, boottime.Now()), number: top.number, taken: s.now(ctx)}
+	l := &lease{tenure: newTenure(s, base, source.Record{Token: newToken(), Claim: claim}, boottime.Now()), number: top.number, taken: s.now(ctx)}
 	if l.taken.IsZero() {
 		l.taken = time.Now()
 	}
@@ -122,10 +118,7 @@ func (l *lease) readBack(name, text string) error {
 // putting another one in its place: then it is refused, or below, whenever it is
 // carried out.
 func (l *lease) withdraw(ctx context.Context, cause error) error {
-	text, err := l.free()
-	if err != nil {
-		return err
-	}
+	text := l.free()
 	v, err := l.src.advance(ctx, l.base, l.number, text)
 	if errors.Is(err, errTaken) && l.ours(v.top()) {
 		v, err = l.src.advance(ctx, l.base, v.top().number, text)
@@ -140,12 +133,8 @@ func (l *lease) withdraw(ctx context.Context, cause error) error {
 func notUnsure(err error) error { return fmt.Errorf("the attempt was taken back: %s", err.Error()) }
 
 // free is the value with which this lease leaves the register.
-func (l *lease) free() (string, error) {
-	nonce, err := newToken()
-	if err != nil {
-		return "", err
-	}
-	return encodeValue(kindFree, []field{{keyNonce, nonce}, {keyBrand, l.src.brand}, {keyResult, l.result}}), nil
+func (l *lease) free() string {
+	return encodeValue(kindFree, []field{{keyNonce, newToken()}, {keyBrand, l.src.brand}, {keyResult, l.result}})
 }
 
 // fresh makes sure that the register is this lease's for long enough to make

@@ -63,15 +63,11 @@ func (s *Source) sameList(manifest []byte, digest, known string) ([]byte, error)
 
 // stepList changes the register of the list.
 func (s *Source) stepList(ctx context.Context, base string, from turn, fields []field) error {
-	nonce, err := newToken()
-	if err != nil {
-		return err
-	}
 	kind := kindList
 	if fields == nil {
 		kind = kindFree
 	}
-	text := encodeValue(kind, append([]field{{keyNonce, nonce}, {keyBrand, s.brand}}, fields...))
+	text := encodeValue(kind, append([]field{{keyNonce, newToken()}, {keyBrand, s.brand}}, fields...))
 	v, err := s.advance(ctx, base, from.number, text)
 	if err != nil {
 		return err

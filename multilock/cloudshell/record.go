@@ -187,12 +187,9 @@ func printable(s string) string {
 }
 
 // newToken names one acquisition, or one value. It is never used twice.
-func newToken() (string, error) {
-	id, err := uuid.NewRandom()
-	if err != nil {
-		return "", opError("draw a random token", "", err)
-	}
-	return hex.EncodeToString(id[:]), nil
+func newToken() string {
+	id := uuid.New()
+	return hex.EncodeToString(id[:])
 }
 
 // newResultID tells the results of one name apart: 60 bits are plenty.

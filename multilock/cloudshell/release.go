@@ -79,11 +79,7 @@ func (l *lease) clearOwn(ctx context.Context, v *view) error {
 // part frees the register. Repeated, it is the same step.
 func (l *lease) part(ctx context.Context) error {
 	if l.parting == "" {
-		text, err := l.free()
-		if err != nil {
-			return err
-		}
-		l.parting = text
+		l.parting = l.free()
 	}
 	err := l.src.add(ctx, turnAlias(l.base, l.number+1), l.parting)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/multilock/go/multilock/source"
 
 	"github.com/multilock/go/multilock"
@@ -80,12 +82,8 @@ func (c *contender) refusal(record source.Record, left time.Duration) error {
 // very value that was watched: then nobody has swapped since, so whoever did last
 // began before the watch, and is done. Its own time counts from before the swap.
 func (c *contender) swap(ctx context.Context, watched watch) (source.Lease, error) {
-	token, err := newToken()
-	if err != nil {
-		return nil, err
-	}
 	start := boottime.Now()
-	record := source.Record{Name: c.name, Token: token, Claim: c.claim, Prepared: time.Now()}
+	record := source.Record{Name: c.name, Token: uuid.NewString(), Claim: c.claim, Prepared: time.Now()}
 	value, err := encodeValue(record)
 	if err != nil {
 		return nil, err

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock/source"
-
-	"github.com/google/uuid"
 )
 
 // sourceName is what errors call this source.
@@ -40,15 +38,6 @@ func encodeValue(r source.Record) ([]byte, error) {
 			return value, nil
 		}
 	}
-}
-
-// newToken makes a value unlike any other.
-func newToken() (string, error) {
-	id, err := uuid.NewRandom()
-	if err != nil {
-		return "", &source.OpError{Source: sourceName, Op: "draw a random token", Err: err}
-	}
-	return id.String(), nil
 }
 
 // decodeValue never fails: what it does not understand becomes a record with

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -73,10 +74,7 @@ var errAgain = errors.New("the connection is lost again and again")
 // attempt is the one upsert that takes a lock. A document of that _id which is not
 // free makes it a duplicate.
 func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
-	token, err := newToken()
-	if err != nil {
-		return nil, err
-	}
+	token := uuid.NewString()
 	update, err := c.acquisition(token)
 	if err != nil {
 		return nil, c.src.opError(ctx, "acquire", c.name, err)

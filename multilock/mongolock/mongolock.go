@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -143,13 +142,4 @@ func (s *Source) read(ctx context.Context, name string, c consistency) (document
 		return document{}, err
 	}
 	return readDocument(name, raw), nil
-}
-
-// newToken names one attempt. The same name must never be used twice.
-func newToken() (string, error) {
-	id, err := uuid.NewRandom()
-	if err != nil {
-		return "", &source.OpError{Source: "mongolock", Op: "draw a random token", Err: err}
-	}
-	return id.String(), nil
 }
