@@ -16,9 +16,11 @@ import (
 var _ cooklock.Register = (*mongolock.Register)(nil)
 
 func (l *lab) register(place mongolock.Place, name string) *mongolock.Register {
-	register, err := mongolock.OpenRegister(mongolock.RegisterOptions{Place: place, Name: name})
+	registers, err := mongolock.OpenRegisters(place)
 	require.NoError(l, err)
-	l.Cleanup(func() { _ = register.Close() })
+	l.Cleanup(func() { _ = registers.Close() })
+	register, err := registers.Register(name)
+	require.NoError(l, err)
 	return register
 }
 
@@ -96,15 +98,18 @@ func TestSwapsFormOneChain(t *testing.T) {
 func TestRegisterOfSomebodyElse(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
-	registers := c.Database().Collection(c.Name() + ".registers")
-	_, err := registers.InsertOne(t.Context(), map[string]any{"_id": "cell", "note": "mine"})
+	documents := c.Database().Collection(c.Name() + ".registers")
+	_, err := documents.InsertOne(t.Context(), map[string]any{"_id": "cell", "note": "mine"})
 	require.NoError(t, err)
 	register := l.register(l.place(c), "cell")
 	_, _, err = register.Peek(t.Context())
 	require.ErrorIs(t, err, multilock.ErrInvalid)
 	_, _, err = register.Swap(t.Context(), []byte("ours"))
 	require.ErrorIs(t, err, multilock.ErrInvalid)
-	require.Equal(t, bson.M{"_id": "cell", "note": "mine"}, l.raw(registers, "cell"))
-	_, err = mongolock.OpenRegister(mongolock.RegisterOptions{Place: l.place(c)})
+	require.Equal(t, bson.M{"_id": "cell", "note": "mine"}, l.raw(documents, "cell"))
+	registers, err := mongolock.OpenRegisters(l.place(c))
+	require.NoError(t, err)
+	defer registers.Close()
+	_, err = registers.Register("")
 	require.ErrorIs(t, err, multilock.ErrInvalid)
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/mongolock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
@@ -310,9 +309,7 @@ func playReads(s *stage) {
 
 // playSwap: an answer is true, and one who says to be unsure, is.
 func playSwap(s *stage) {
-	register, err := mongolock.OpenRegister(mongolock.RegisterOptions{Place: s.place(s.c), Name: "cell"})
-	require.NoError(s, err)
-	s.Cleanup(func() { _ = register.Close() })
+	register := s.register(s.place(s.c), "cell")
 	_, first, err := register.Swap(s.ctx, []byte("one"))
 	require.NoError(s, err)
 	s.arm()

@@ -41,17 +41,6 @@ type address struct {
 	collection string
 }
 
-// CheckURL says whether Open could use the URL. It asks nobody, except the DNS for
-// mongodb+srv. The error is a *source.InvalidError, without any secret.
-func CheckURL(text string) error {
-	at, err := parseURL(text)
-	if err != nil {
-		return err
-	}
-	_, err = at.clientOptions()
-	return err
-}
-
 // parseURL finds the collection in a URL. Everything else is the driver's business.
 func parseURL(text string) (address, error) {
 	scheme, rest, found := strings.Cut(text, "://")

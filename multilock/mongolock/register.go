@@ -11,17 +11,35 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// RegisterOptions say where a register is.
-type RegisterOptions struct {
-	Place
-	// Name tells the registers of one place apart.
-	Name string
+// Registers are those in the collection COLLECTION.registers. It is safe for
+// concurrent use.
+type Registers struct{ *server }
+
+// OpenRegisters prepares to use them. It does not talk to the server. The error is
+// source.ErrInvalid for a place that cannot be used.
+func OpenRegisters(at Place) (*Registers, error) {
+	server, err := connect(at)
+	if err != nil {
+		return nil, err
+	}
+	return &Registers{server}, nil
 }
 
-// Register is one cell of bytes in the collection COLLECTION.registers, with a
-// single operation that changes it: set-and-get. It is linearizable: every swap
-// takes effect at one instant between its call and its return, and gets what the
-// swap before it has put there. It is safe for concurrent use.
+// Close ends the connections that OpenRegisters has made.
+func (r *Registers) Close() error { return r.disconnect() }
+
+// Register is the one of a name. It asks nobody. The error is source.ErrInvalid for a
+// name that cannot be used.
+func (r *Registers) Register(name string) (*Register, error) {
+	if err := checkElement("register", name); err != nil {
+		return nil, err
+	}
+	return &Register{server: r.server, name: name}, nil
+}
+
+// Register is one cell of bytes with a single operation that changes it: set-and-get.
+// It is linearizable: every swap takes effect at one instant between its call and its
+// return, and gets what the swap before it has put there. It is safe for concurrent use.
 type Register struct {
 	*server
 	name string
@@ -32,22 +50,6 @@ const (
 	numberField = "n"
 	swapsField  = "at" // when the value was put there, for people
 )
-
-// OpenRegister prepares to use a register. It does not talk to the server. The error
-// is source.ErrInvalid for a place or a name that cannot be used.
-func OpenRegister(opt RegisterOptions) (*Register, error) {
-	if err := checkElement("register", opt.Name); err != nil {
-		return nil, err
-	}
-	server, err := connect(opt.Place)
-	if err != nil {
-		return nil, err
-	}
-	return &Register{server: server, name: opt.Name}, nil
-}
-
-// Close ends the connections that OpenRegister has made.
-func (r *Register) Close() error { return r.disconnect() }
 
 // Swap puts value into the register and returns what was there before, and the
 // number of this swap, which is larger than that of every swap that took effect

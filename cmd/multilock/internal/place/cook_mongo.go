@@ -4,12 +4,10 @@ package place
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
@@ -33,11 +31,12 @@ func openCookMongo(_ context.Context, e *console.Env, p Place) (multilock.Source
 	if err != nil {
 		return nil, err
 	}
-	if err := mongolock.CheckURL(place.URL); err != nil {
+	registers, err := mongolock.OpenRegisters(place)
+	if err != nil {
 		return nil, err
 	}
-	registers := &mongoRegisters{place: place, opened: map[string]*mongolock.Register{}}
-	locks, err := newCooking(cook, cooklock.Options{Open: registers.register, Place: p.URL.public()}, registers)
+	register := func(name string) (cooklock.Register, error) { return registers.Register(name) }
+	locks, err := newCooking(cook, cooklock.Options{Open: register, Place: p.URL.public()}, registers)
 	if err != nil {
 		return nil, err
 	}
@@ -56,38 +55,4 @@ func checkMongoParameters(query string) error {
 		return fmt.Errorf("the parameter %s is unknown; there are period, and those of a MongoDB connection string", unknown[0])
 	}
 	return nil
-}
-
-// mongoRegisters are the registers of one collection, each of which is opened once:
-// it has connections of its own.
-type mongoRegisters struct {
-	place  mongolock.Place
-	mu     sync.Mutex
-	opened map[string]*mongolock.Register
-}
-
-func (m *mongoRegisters) register(name string) (cooklock.Register, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.opened[name]; r != nil {
-		return r, nil
-	}
-	r, err := mongolock.OpenRegister(mongolock.RegisterOptions{Place: m.place, Name: name})
-	if err != nil {
-		return nil, err
-	}
-	m.opened[name] = r
-	return r, nil
-}
-
-// Close ends the connections.
-func (m *mongoRegisters) Close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var errs []error
-	for _, r := range m.opened {
-		errs = append(errs, r.Close())
-	}
-	clear(m.opened)
-	return errors.Join(errs...)
 }
