@@ -101,7 +101,7 @@ func (s hostSwapper) round(ctx context.Context, n int) error {
 func TestCookingLockAcrossHosts(t *testing.T) {
 	needLab(t)
 	if testing.Short() {
-		t.Skip("takes a minute; TestCookHistoryOfProcesses shows what the lock stands on")
+		t.Skip("takes minutes; TestCookHistoryOfProcesses shows what the lock stands on")
 	}
 	locktest.Run(t, locktest.Fixture{
 		TTL:    4 * conformanceTTL, // the lock of a swap has a quarter of it
