@@ -46,8 +46,7 @@ type Attempt struct {
 
 // Outcome is how things stand with a job.
 type Outcome struct {
-	// Step is Done, Failed or Unclear: nothing is left to be done. It is Run as long as
-	// that is not so, or not known.
+	// Step is StepRun as long as something is left to be done, or that is not known.
 	Step Step
 	// Last is the last result that is recorded, nil if there is none.
 	Last *multilock.Result
@@ -74,8 +73,8 @@ func (a Attempts) Peek(ctx context.Context, name string) (Outcome, error) {
 		return Outcome{}, err
 	}
 	step := a.Plan.Next(now, &last).Step
-	if step == Unclear {
-		step = Run
+	if step == StepUnclear {
+		step = StepRun
 	}
 	return Outcome{Step: step, Last: &last}, nil
 }
@@ -89,13 +88,13 @@ func (a Attempts) Run(ctx context.Context, lock *multilock.Lock) (Outcome, error
 		return Outcome{}, err
 	}
 	out := Outcome{Last: next.Last}
-	for ; next.Step == Run; next.First = false {
+	for ; next.Step == StepRun; next.First = false {
 		result, err := a.attempt(ctx, next)
 		if err != nil {
 			return out, err
 		}
 		if a.Plan == nil {
-			return Outcome{Step: Done, Ran: 1}, nil
+			return Outcome{Step: StepDone, Ran: 1}, nil
 		}
 		out = Outcome{Last: &result, Ran: out.Ran + 1}
 		next.Decision, next.Last = a.Plan.Again(result), &result

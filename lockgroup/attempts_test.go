@@ -50,7 +50,7 @@ func TestEachAttemptKnowsTheOneBefore(t *testing.T) {
 		},
 	}.Run(t.Context(), lock)
 	require.NoError(t, err)
-	require.Equal(t, lockgroup.Done, out.Step)
+	require.Equal(t, lockgroup.StepDone, out.Step)
 	require.Equal(t, 3, out.Ran)
 	require.Equal(t, []int{3, 4, 0}, told)
 	require.Equal(t, "ada", out.Last.User)
@@ -68,7 +68,7 @@ func TestEachAttemptKnowsTheOneBefore(t *testing.T) {
 	out, err = lockgroup.Attempts{Source: src, Plan: &lockgroup.Plan{}, Work: ending(&made)}.Run(t.Context(), lock)
 	require.NoError(t, err)
 	require.Zero(t, out.Ran)
-	require.Equal(t, lockgroup.Done, out.Step)
+	require.Equal(t, lockgroup.StepDone, out.Step)
 }
 
 // What is not recorded, and what follows, is left to the next run.
@@ -78,7 +78,7 @@ func TestAttemptWithAnErrorIsTheLast(t *testing.T) {
 	lock := take(t, src)
 	out, err := lockgroup.Attempts{Source: src, Plan: &lockgroup.Plan{Retries: 5}, Work: ending(&made, 3, -1)}.Run(t.Context(), lock)
 	require.ErrorIs(t, err, errWork)
-	require.Equal(t, lockgroup.Run, out.Step)
+	require.Equal(t, lockgroup.StepRun, out.Step)
 	require.Equal(t, 1, out.Ran)
 	require.Equal(t, 3, out.Last.Exit)
 	require.Len(t, made, 2)
@@ -99,7 +99,7 @@ func TestAttemptWithoutAPlan(t *testing.T) {
 	require.NoError(t, lock.Commit(t.Context(), multilock.Result{By: lock.Record().Holder.Identity, Attempt: 1, Final: true}))
 	out, err := lockgroup.Attempts{Source: src, Work: ending(&made, 3)}.Run(t.Context(), lock)
 	require.NoError(t, err)
-	require.Equal(t, lockgroup.Outcome{Step: lockgroup.Done, Ran: 1}, out)
+	require.Equal(t, lockgroup.Outcome{Step: lockgroup.StepDone, Ran: 1}, out)
 	recorded, err := src.Result(t.Context(), "x")
 	require.NoError(t, err)
 	require.True(t, recorded.OK(), "what was recorded before")
@@ -143,11 +143,11 @@ func TestPeek(t *testing.T) {
 		last *multilock.Result
 		step lockgroup.Step
 	}{
-		"nothing":         {nil, lockgroup.Run},
-		"a success":       {&multilock.Result{Name: "x"}, lockgroup.Done},
-		"the last":        {&multilock.Result{Name: "x", Exit: 1, Attempt: 2, Final: true}, lockgroup.Failed},
-		"one may follow":  {&multilock.Result{Name: "x", Exit: 1, Attempt: 1}, lockgroup.Run},
-		"nobody knows it": {&multilock.Result{Name: "x", Foreign: "torn"}, lockgroup.Run},
+		"nothing":         {nil, lockgroup.StepRun},
+		"a success":       {&multilock.Result{Name: "x"}, lockgroup.StepDone},
+		"the last":        {&multilock.Result{Name: "x", Exit: 1, Attempt: 2, Final: true}, lockgroup.StepFailed},
+		"one may follow":  {&multilock.Result{Name: "x", Exit: 1, Attempt: 1}, lockgroup.StepRun},
+		"nobody knows it": {&multilock.Result{Name: "x", Foreign: "torn"}, lockgroup.StepRun},
 	} {
 		src := grouptest.NewVenue()
 		if c.last != nil {

@@ -61,7 +61,7 @@ func Once(ctx context.Context, src multilock.Source, name string, opt OnceOption
 	if errors.Is(err, multilock.ErrUnsupported) {
 		return multilock.Result{}, err
 	}
-	if err == nil && seen.Step != Run { // else it is for the lock's holder to learn what is to be done
+	if err == nil && seen.Step != StepRun { // else it is for the lock's holder to learn what is to be done
 		return *seen.Last, settled(seen, nil)
 	}
 	lock, err := multilock.Acquire(ctx, src, name, opt.Options)
@@ -92,11 +92,11 @@ func newOnce(src multilock.Source, name string, opt OnceOptions) (Attempts, erro
 // work if this call has made the last attempt.
 func settled(out Outcome, failure error) error {
 	switch out.Step {
-	case Failed:
+	case StepFailed:
 		return &FailedError{Result: *out.Last, Err: failure}
-	case Unclear:
+	case StepUnclear:
 		return fmt.Errorf("the result of the job %q: %w: %s", out.Last.Name, multilock.ErrUnsure, out.Last.Foreign)
-	case Run, Done:
+	case StepRun, StepDone:
 	}
 	return nil
 }

@@ -23,19 +23,19 @@ type Plan struct {
 type Step int
 
 const (
-	// Run means that the job is to be run, as the attempt that is told.
-	Run Step = iota
-	// Done means that the job has succeeded.
-	Done
-	// Failed means that the job has failed, and is not to be tried again.
-	Failed
-	// Unclear means that there is a result which cannot be understood. The job
+	// StepRun means that the job is to be run, as the attempt that is told.
+	StepRun Step = iota
+	// StepDone means that the job has succeeded.
+	StepDone
+	// StepFailed means that the job has failed, and is not to be tried again.
+	StepFailed
+	// StepUnclear means that there is a result which cannot be understood. The job
 	// counts as run, and nobody knows how it ended.
-	Unclear
+	StepUnclear
 )
 
 // Decision is what a Plan says is to be done about the job of a name. All but Step
-// goes with Run.
+// goes with StepRun.
 type Decision struct {
 	Step Step
 	// Attempt is the number of the attempt, from 1.
@@ -77,7 +77,7 @@ func (p Plan) Next(now time.Time, last *multilock.Result) Decision {
 	case last == nil:
 		return p.first(now, time.Time{})
 	case last.Foreign != "":
-		return Decision{Step: Unclear}
+		return Decision{Step: StepUnclear}
 	case p.Every.IsZero() || !last.Tick.IsZero() && !p.Every.due(now, last):
 		return p.Again(*last)
 	case p.Every.disbelieves(now, last):
@@ -101,9 +101,9 @@ func (p Plan) first(now, last time.Time) Decision {
 func (p Plan) Again(last multilock.Result) Decision {
 	switch {
 	case last.OK():
-		return Decision{Step: Done}
+		return Decision{Step: StepDone}
 	case last.Final, last.Attempt > p.Retries:
-		return Decision{Step: Failed}
+		return Decision{Step: StepFailed}
 	}
 	return Decision{Attempt: last.Attempt + 1, Tick: last.Tick, Began: last.Began}
 }

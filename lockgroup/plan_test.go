@@ -20,16 +20,16 @@ func TestPlanNext(t *testing.T) {
 		step    lockgroup.Step
 		attempt int
 	}{
-		"nothing yet":                  {lockgroup.Plan{}, nil, lockgroup.Run, 1},
-		"done":                         {lockgroup.Plan{Retries: 5}, &multilock.Result{Attempt: 1}, lockgroup.Done, 0},
-		"failed":                       {lockgroup.Plan{}, failure(1), lockgroup.Failed, 0},
-		"a retry is left":              {lockgroup.Plan{Retries: 1}, failure(1), lockgroup.Run, 2},
-		"the retries are used up":      {lockgroup.Plan{Retries: 1}, failure(2), lockgroup.Failed, 0},
-		"fewer retries than were made": {lockgroup.Plan{Retries: 1}, failure(9), lockgroup.Failed, 0},
-		"final is final":               {lockgroup.Plan{Retries: 9}, final(1), lockgroup.Failed, 0},
-		"killed by a signal":           {lockgroup.Plan{}, &multilock.Result{Signal: "killed", Attempt: 1}, lockgroup.Failed, 0},
-		"not to be understood":         {lockgroup.Plan{Retries: 9}, &multilock.Result{Foreign: "torn"}, lockgroup.Unclear, 0},
-		"once after ticks":             {lockgroup.Plan{}, &multilock.Result{Attempt: 1, Tick: noon, Began: noon}, lockgroup.Done, 0},
+		"nothing yet":                  {lockgroup.Plan{}, nil, lockgroup.StepRun, 1},
+		"done":                         {lockgroup.Plan{Retries: 5}, &multilock.Result{Attempt: 1}, lockgroup.StepDone, 0},
+		"failed":                       {lockgroup.Plan{}, failure(1), lockgroup.StepFailed, 0},
+		"a retry is left":              {lockgroup.Plan{Retries: 1}, failure(1), lockgroup.StepRun, 2},
+		"the retries are used up":      {lockgroup.Plan{Retries: 1}, failure(2), lockgroup.StepFailed, 0},
+		"fewer retries than were made": {lockgroup.Plan{Retries: 1}, failure(9), lockgroup.StepFailed, 0},
+		"final is final":               {lockgroup.Plan{Retries: 9}, final(1), lockgroup.StepFailed, 0},
+		"killed by a signal":           {lockgroup.Plan{}, &multilock.Result{Signal: "killed", Attempt: 1}, lockgroup.StepFailed, 0},
+		"not to be understood":         {lockgroup.Plan{Retries: 9}, &multilock.Result{Foreign: "torn"}, lockgroup.StepUnclear, 0},
+		"once after ticks":             {lockgroup.Plan{}, &multilock.Result{Attempt: 1, Tick: noon, Began: noon}, lockgroup.StepDone, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, lockgroup.Decision{Step: c.step, Attempt: c.attempt}, c.plan.Next(time.Time{}, c.last))
@@ -57,25 +57,25 @@ func TestPlanNextTick(t *testing.T) {
 		last  multilock.Result
 		want  lockgroup.Decision
 	}{
-		"the same tick":                  {"1h@30m", 10 * time.Minute, tick(1, 0), lockgroup.Decision{Step: lockgroup.Done}},
-		"the same tick, failed":          {"1h@30m", 10 * time.Minute, tick(3, 1), lockgroup.Decision{Step: lockgroup.Failed}},
+		"the same tick":                  {"1h@30m", 10 * time.Minute, tick(1, 0), lockgroup.Decision{Step: lockgroup.StepDone}},
+		"the same tick, failed":          {"1h@30m", 10 * time.Minute, tick(3, 1), lockgroup.Decision{Step: lockgroup.StepFailed}},
 		"the same tick, to be retried":   {"1h@30m", 10 * time.Minute, tick(2, 1), lockgroup.Decision{Attempt: 3, Tick: hour, Began: hour.Add(time.Minute)}},
 		"the next one":                   {"1h@30m", 59 * time.Minute, tick(1, 0), first(hour.Add(59*time.Minute), next)},
 		"the next one after a failure":   {"1h@30m", 59 * time.Minute, tick(3, 1), first(hour.Add(59*time.Minute), next)},
-		"the next one, but too soon":     {"1h@30m", 30*time.Minute + time.Second, tick(1, 0), lockgroup.Decision{Step: lockgroup.Done}},
+		"the next one, but too soon":     {"1h@30m", 30*time.Minute + time.Second, tick(1, 0), lockgroup.Decision{Step: lockgroup.StepDone}},
 		"too soon to be given up":        {"1h@30m", 30*time.Minute + time.Second, tick(2, 1), lockgroup.Decision{Attempt: 3, Tick: hour, Began: hour.Add(time.Minute)}},
-		"the clock was set back":         {"1h@30m", -20 * time.Minute, tick(1, 0), lockgroup.Decision{Step: lockgroup.Done}},
-		"not to be understood":           {"1h@30m", time.Hour, multilock.Result{Foreign: "torn"}, lockgroup.Decision{Step: lockgroup.Unclear}},
+		"the clock was set back":         {"1h@30m", -20 * time.Minute, tick(1, 0), lockgroup.Decision{Step: lockgroup.StepDone}},
+		"not to be understood":           {"1h@30m", time.Hour, multilock.Result{Foreign: "torn"}, lockgroup.Decision{Step: lockgroup.StepUnclear}},
 		"ticks after once":               {"1h@30m", 0, multilock.Result{Attempt: 1}, first(hour, hour)},
 		"no phase":                       {"1h", 59 * time.Minute, tick(1, 0), first(hour.Add(59*time.Minute), next)},
-		"no phase, too soon":             {"1h", 29 * time.Minute, tick(1, 0), lockgroup.Decision{Step: lockgroup.Done}},
+		"no phase, too soon":             {"1h", 29 * time.Minute, tick(1, 0), lockgroup.Decision{Step: lockgroup.StepDone}},
 		"no phase, late":                 {"1h", 70 * time.Minute, tick(1, 0), first(hour.Add(70*time.Minute), hour.Add(70*time.Minute))},
 		"no phase, asked ever so often":  {"1h", 31 * time.Minute, tick(1, 0), first(hour.Add(31*time.Minute), next)},
 		"no phase, once and for all":     {"1h", 5 * time.Minute, multilock.Result{Attempt: 1}, first(hour.Add(5*time.Minute), hour.Add(5*time.Minute))},
 		"the clock was set back by much": {"1h@30m", -40 * time.Minute, tick(1, 0), mean(first(hour.Add(-40*time.Minute), hour.Add(-time.Hour)), func(d *lockgroup.Decision) { d.Disbelieved = true })},
 		"a tick from the future":         {"1h", -5 * 365 * 24 * time.Hour, tick(1, 1), mean(first(hour.AddDate(-5, 0, 1), hour.AddDate(-5, 0, 1)), func(d *lockgroup.Decision) { d.Disbelieved = true })},
 		"a tick of longer spans":         {"1m", 40 * time.Second, multilock.Result{Attempt: 1, Tick: next, Began: hour}, mean(first(hour.Add(40*time.Second), hour.Add(40*time.Second)), func(d *lockgroup.Decision) { d.Disbelieved = true })},
-		"the same, but too soon":         {"1m", 29 * time.Second, multilock.Result{Attempt: 1, Tick: next, Began: hour}, lockgroup.Decision{Step: lockgroup.Done}},
+		"the same, but too soon":         {"1m", 29 * time.Second, multilock.Result{Attempt: 1, Tick: next, Began: hour}, lockgroup.Decision{Step: lockgroup.StepDone}},
 		"near the edge":                  {"1h@0m", time.Hour + 5*time.Minute, tick(1, 0), mean(first(hour.Add(65*time.Minute), hour.Add(90*time.Minute)), func(d *lockgroup.Decision) { d.Better = mustEvery(t, "1h@35m") })},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestPlanAgreesWithItself(t *testing.T) {
 		runs := 0
 		for {
 			d := plan.Next(time.Time{}, last)
-			if d.Step != lockgroup.Run {
-				require.Equal(t, lockgroup.Failed, d.Step)
+			if d.Step != lockgroup.StepRun {
+				require.Equal(t, lockgroup.StepFailed, d.Step)
 				require.True(t, last.Final)
 				break
 			}

@@ -71,12 +71,12 @@ func (c *cluster) fire(line time.Time) {
 		if c.offsets[f.host].Abs()+time.Second <= c.span/5*2 {
 			require.True(c.t, d.Better.IsZero(), "%s", c)
 		}
-		if d.Step == lockgroup.Run && c.rng.IntN(4) == 0 { // it dies at work
+		if d.Step == lockgroup.StepRun && c.rng.IntN(4) == 0 { // it dies at work
 			c.down[f.host] = c.rng.IntN(4)
 			continue
 		}
 		lived = true
-		if d.Step == lockgroup.Run {
+		if d.Step == lockgroup.StepRun {
 			ran++
 			c.commit(f.at, d)
 		}
@@ -211,7 +211,7 @@ func TestFiringOftenRunsOncePerSpan(t *testing.T) {
 			var starts []time.Time
 			var last *multilock.Result
 			for ; now.Before(end); now = now.Add(time.Duration(rng.Int64N(int64(10 * time.Minute)))) {
-				if d := plan.Next(now, last); d.Step == lockgroup.Run {
+				if d := plan.Next(now, last); d.Step == lockgroup.StepRun {
 					starts = append(starts, now)
 					result := plan.Complete(multilock.Result{}, d)
 					last = &result
@@ -240,7 +240,7 @@ func TestALineIsAtAnEdgeOnce(t *testing.T) {
 		for k := range 30 {
 			now := line.Add(time.Duration(k)*day + time.Duration(rng.Int64N(int64(2*time.Second))) - time.Second)
 			d := c.plan.Next(now, c.last)
-			if d.Step != lockgroup.Run {
+			if d.Step != lockgroup.StepRun {
 				skipped++
 				continue
 			}

@@ -191,7 +191,7 @@ func (b *Batch) hear(ctx context.Context, events []source.Event) {
 // read reads results, and settles those jobs whose result is final.
 func (b *Batch) read(ctx context.Context, names []string) error {
 	return lockgroup.EachResult(ctx, b.src, names, func(name string, r multilock.Result) {
-		if b.plan.Next(time.Time{}, &r).Step != lockgroup.Run {
+		if b.plan.Next(time.Time{}, &r).Step != lockgroup.StepRun {
 			b.settle(b.index[name], r)
 		}
 	})

@@ -73,7 +73,7 @@ func (r *recording) plan() *lockgroup.Plan {
 // settledBefore looks, without the lock, whether the job needs no run.
 func (o *runOptions) settledBefore(ctx context.Context, e *Env, src *place.Source, plan *lockgroup.Plan) (settled bool, err error) {
 	seen, err := lockgroup.Attempts{Source: src.Locks, Plan: plan}.Peek(ctx, o.Name)
-	if err != nil || seen.Step == lockgroup.Run {
+	if err != nil || seen.Step == lockgroup.StepRun {
 		return false, err
 	}
 	return true, o.skip(e, seen)
@@ -94,12 +94,12 @@ func (o *runOptions) skip(e *Env, seen lockgroup.Outcome) error {
 func (o *runOptions) skipError(seen lockgroup.Outcome) error {
 	last := *seen.Last
 	switch seen.Step {
-	case lockgroup.Failed:
+	case lockgroup.StepFailed:
 		return o.failedBefore(last)
-	case lockgroup.Unclear:
+	case lockgroup.StepUnclear:
 		return fmt.Errorf("job %q counts as run, and how it ended is not known: %w: its result: %s; to let it run again: %s",
 			last.Name, multilock.ErrUnsure, last.Foreign, o.Forgetting(last.Name))
-	case lockgroup.Run, lockgroup.Done:
+	case lockgroup.StepRun, lockgroup.StepDone:
 	}
 	return nil
 }
