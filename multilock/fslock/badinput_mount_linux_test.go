@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
@@ -157,7 +158,7 @@ func TestUnwritableBase(t *testing.T) {
 			base := prepare(t)
 			require.NoError(t, os.Chmod(base, 0o755))
 			before := tree(t, base)
-			p := newPuppet(t, setting{UID: alice}, order{Base: base, Group: "used"})
+			p := newNeighbour(t, setting{UID: alice}, order{Base: base, Group: "used"})
 			refused := p.do(t, order{Do: "try", Name: "job"})
 			require.Contains(t, refused.Is, "EACCES")
 			require.Contains(t, refused.Error, "permissions")
@@ -172,9 +173,9 @@ func TestBaseThatMayNotBeOpened(t *testing.T) {
 	requireRoot(t, "another user")
 	base := fresh(t)
 	require.NoError(t, os.Chmod(base, 0o700))
-	p := prepareChild(t, "puppet")
+	p := neighbour{actor.Prepare(t, "neighbour", nil)}
 	p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: alice, Gid: alice}}
-	p.start(t)
+	p.Start(t)
 	refused := p.do(t, order{Do: "open", Base: base})
 	require.Contains(t, refused.Is, "invalid")
 	require.Contains(t, refused.Error, "may not be opened by this user")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
@@ -178,8 +179,8 @@ func TestManifestCrashAtEveryOperation(t *testing.T) {
 
 func manifestWithCrash(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool) {
 	base := fresh(t)
-	child := startStunt(t, stunt{Base: base, Scene: s.name, How: "crash", N: n, Phase: phase})
-	ended = child.await(t) != childKilled
+	child := startVictim(t, strike{Base: base, Scene: s.name, How: "crash", N: n, Phase: phase})
+	ended = child.Await(t) != actor.Killed
 	err := child.Wait()
 	if ended {
 		require.NoError(t, err)

@@ -17,13 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 )
-
-// pidVariable is the number that the puppet in a container is to have.
-const pidVariable = "MULTILOCK_TEST_PID"
 
 // playContainer is the first process of a pid namespace. When it is killed, the
 // kernel kills all others in there.
@@ -31,14 +29,14 @@ func playContainer() error {
 	if err := enterContainer(); err != nil {
 		return err
 	}
-	pid, err := strconv.Atoi(os.Getenv(pidVariable))
-	if err != nil {
+	var s setting
+	if err := actor.Part(&s); err != nil {
 		return err
 	}
-	if pid == 1 {
-		return playPuppet(os.Stdin, os.Stdout)
+	if s.PID == 1 {
+		return obeyOrders()
 	}
-	inmate, err := startAs(pid, os.Stdin, os.Stdout)
+	inmate, err := startAs(s.PID, os.Stdin, os.Stdout)
 	if err != nil {
 		return err
 	}
@@ -57,7 +55,7 @@ func enterContainer() error {
 	return nil
 }
 
-// startAs starts a puppet as the process that gets the number pid. Threads take
+// startAs starts a neighbour as the process that gets the number pid. Threads take
 // numbers too, so that it may need more than one attempt.
 func startAs(pid int, in, out *os.File) (*exec.Cmd, error) {
 	for range 100 {
@@ -65,7 +63,7 @@ func startAs(pid int, in, out *os.File) (*exec.Cmd, error) {
 			return nil, err
 		}
 		cmd := exec.Command("/proc/self/exe")
-		cmd.Env = append(os.Environ(), childVariable+"=puppet")
+		cmd.Env = actor.Environ("neighbour")
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, os.Stderr
 		if err := cmd.Start(); err != nil {
 			return nil, err
@@ -90,8 +88,8 @@ func TestContainersWithOneHostName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			base := fresh(t)
-			holder := newPuppet(t, setting{Container: true, PID: pids.holder}, order{Base: base})
-			contender := newPuppet(t, setting{Container: true, PID: pids.contender}, order{Base: base})
+			holder := newNeighbour(t, setting{Container: true, PID: pids.holder}, order{Base: base})
+			contender := newNeighbour(t, setting{Container: true, PID: pids.contender}, order{Base: base})
 			holder.must(t, order{Do: "acquire", Name: "job", TTL: 3 * time.Second})
 
 			seen := contender.must(t, order{Do: "look", Name: "job"})
@@ -101,7 +99,7 @@ func TestContainersWithOneHostName(t *testing.T) {
 			require.Contains(t, contender.do(t, order{Do: "try", Name: "job"}).Is, "held")
 			holder.must(t, order{Do: "verify"})
 
-			holder.end()
+			holder.End()
 			contender.must(t, order{Do: "acquire", Name: "job", TTL: long})
 			requireBroken(t, open(t, fslock.Options{Base: base}), "job", "no sign of life")
 			contender.must(t, order{Do: "verify"})
@@ -150,7 +148,7 @@ func reuse(base string) (found finding, err error) {
 	if err != nil {
 		return found, err
 	}
-	var observer puppet
+	var observer doer
 	if err := observer.open(order{Base: base}); err != nil {
 		return found, err
 	}
@@ -169,7 +167,7 @@ func reuse(base string) (found finding, err error) {
 	return found, end(other)
 }
 
-// startHolder starts the puppet that takes the lock "job".
+// startHolder starts the neighbour that takes the lock "job".
 func startHolder(base string, orders, input *os.File) (*exec.Cmd, error) {
 	output, answers, err := os.Pipe()
 	if err != nil {
@@ -204,13 +202,13 @@ func TestReusedPIDIsNotTheHolder(t *testing.T) {
 	requireRoot(t, "a pid namespace and ns_last_pid")
 	t.Parallel()
 	base := fresh(t)
-	p := prepareChild(t, "reuse")
+	p := actor.Prepare(t, "reuse", nil)
 	p.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
-	p.start(t)
-	_, err := p.input.Write([]byte(base + "\n"))
+	p.Start(t)
+	_, err := p.Input.Write([]byte(base + "\n"))
 	require.NoError(t, err)
 	var found finding
-	require.NoError(t, p.answers.Decode(&found))
+	p.Hear(t, &found)
 	require.Equal(t, "held", found.BeforeTheKill)
 	require.Equal(t, reusedPID, found.PID)
 	require.Equal(t, "dead", found.State, found.Why)

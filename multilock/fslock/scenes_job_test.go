@@ -27,11 +27,11 @@ const jobTTL = 2 * time.Second
 // job lives, and returns the job's process group.
 func orphanJob(t *testing.T, base string) int {
 	t.Helper()
-	wrapper := newPuppet(t, setting{}, order{Base: base})
+	wrapper := newNeighbour(t, setting{}, order{Base: base})
 	wrapper.must(t, order{Do: "acquire", Name: "job", TTL: jobTTL, Job: true})
 	job := wrapper.must(t, order{Do: "job"}).PGID
 	t.Cleanup(func() { _ = syscall.Kill(-job, syscall.SIGKILL) })
-	wrapper.end()
+	wrapper.End()
 	return job
 }
 
@@ -91,7 +91,7 @@ func TestWrapperKilledBeforeItNamedItsJob(t *testing.T) {
 func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
-	wrapper := newPuppet(t, setting{}, order{Base: base})
+	wrapper := newNeighbour(t, setting{}, order{Base: base})
 	wrapper.must(t, order{Do: "acquire", Name: "job", TTL: jobTTL, Job: true})
 	src := open(t, fslock.Options{Base: base})
 	o := observe(t, src, "job", source.Patience{})
@@ -99,7 +99,7 @@ func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
 	job.Env = []string{process.JobMark(look(t, o).Record.Token)}
 	require.NoError(t, job.Start())
 	t.Cleanup(func() { _, _ = job.Process.Kill(), job.Wait() })
-	wrapper.signal(t, syscall.SIGSTOP)
+	wrapper.Signal(t, syscall.SIGSTOP)
 	for silence := time.Duration(0); silence < 2*jobTTL; {
 		seen := look(t, o)
 		require.Equal(t, source.StateHeld.String(), seen.State.String(), seen.Why)

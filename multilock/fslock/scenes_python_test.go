@@ -136,14 +136,14 @@ func TestPythonAndOursTakeTurns(t *testing.T) {
 	counter := filepath.Join(t.TempDir(), "counter")
 	require.NoError(t, os.WriteFile(counter, []byte("0"), 0o644))
 	var theirs []*locktest.Script
-	var ours []*marionette
+	var ours []neighbour
 	for range each {
 		theirs = append(theirs, pythonPeer(t, base))
-		ours = append(ours, newPuppet(t, setting{}, order{Base: base, Legacy: true}))
+		ours = append(ours, newNeighbour(t, setting{}, order{Base: base, Legacy: true}))
 	}
 	for i := range each {
 		theirs[i].Tell(fmt.Sprintf("count job %s %d", counter, rounds))
-		ours[i].tell(t, order{Do: "count", Name: "job", TTL: long, Counter: counter, Rounds: rounds})
+		ours[i].Tell(t, order{Do: "count", Name: "job", TTL: long, Counter: counter, Rounds: rounds})
 	}
 	for i := range each {
 		require.Empty(t, ours[i].hear(t).Error)

@@ -111,10 +111,10 @@ func TestForceCannotReachAnotherLockThanTheOneSeen(t *testing.T) {
 // killHolder leaves the lock of a process behind that was killed.
 func killHolder(t *testing.T, base, name string, how order) {
 	t.Helper()
-	holder := newPuppet(t, setting{}, order{Base: base})
+	holder := newNeighbour(t, setting{}, order{Base: base})
 	how.Do, how.Name = "acquire", name
 	holder.must(t, how)
-	holder.end()
+	holder.End()
 }
 
 // deadInEyesOf is an observer who has seen that the lock "job" is dead.

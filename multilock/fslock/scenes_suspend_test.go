@@ -21,12 +21,12 @@ func TestSuspendedHolderIsTakenOverAndKnows(t *testing.T) {
 		t.Run(view, func(t *testing.T) {
 			t.Parallel()
 			base := fresh(t)
-			holder := newPuppet(t, setting{}, order{Base: base})
+			holder := newNeighbour(t, setting{}, order{Base: base})
 			holder.must(t, order{Do: "acquire", Name: "job", TTL: 2 * time.Second})
-			holder.signal(t, syscall.SIGSTOP)
+			holder.Signal(t, syscall.SIGSTOP)
 			successor := acquire(t, open(t, fslock.Options{Base: base, Self: who}), "job", multilock.Options{TTL: long})
 
-			holder.signal(t, syscall.SIGCONT)
+			holder.Signal(t, syscall.SIGCONT)
 			for _, do := range []string{"cause", "verify", "fence", "release"} {
 				require.Contains(t, holder.do(t, order{Do: do}).Is, "lost", do)
 			}
@@ -42,14 +42,14 @@ func TestSuspendedHolderIsTakenOverAndKnows(t *testing.T) {
 // A stop that is shorter than the TTL costs nobody anything.
 func TestShortlySuspendedHolderKeepsItsLock(t *testing.T) {
 	base := fresh(t)
-	holder := newPuppet(t, setting{}, order{Base: base})
+	holder := newNeighbour(t, setting{}, order{Base: base})
 	holder.must(t, order{Do: "acquire", Name: "job", TTL: long})
-	holder.signal(t, syscall.SIGSTOP)
+	holder.Signal(t, syscall.SIGSTOP)
 	for view, who := range views(t) {
 		_, err := multilock.TryAcquire(within(t), open(t, fslock.Options{Base: base, Self: who}), "job", multilock.Options{})
 		require.ErrorIs(t, err, source.ErrHeld, view)
 	}
-	holder.signal(t, syscall.SIGCONT)
+	holder.Signal(t, syscall.SIGCONT)
 	holder.must(t, order{Do: "verify"})
 	holder.must(t, order{Do: "release"})
 }

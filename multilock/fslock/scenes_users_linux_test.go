@@ -32,9 +32,9 @@ func openToAll(t *testing.T) string {
 	return base
 }
 
-func twoUsers(t *testing.T, base string, aliceUmask int) (a, b *marionette) {
-	a = newPuppet(t, setting{UID: alice}, order{Base: base, Umask: aliceUmask})
-	return a, newPuppet(t, setting{UID: bob}, order{Base: base})
+func twoUsers(t *testing.T, base string, aliceUmask int) (a, b neighbour) {
+	a = newNeighbour(t, setting{UID: alice}, order{Base: base, Umask: aliceUmask})
+	return a, newNeighbour(t, setting{UID: bob}, order{Base: base})
 }
 
 // Signal 0 to another user's process answers EPERM: it is there.
@@ -48,7 +48,7 @@ func TestHolderOfAnotherUserIsAlive(t *testing.T) {
 	require.Contains(t, seen.Why, "is running on this host")
 	require.Contains(t, b.do(t, order{Do: "try", Name: "job"}).Is, "held")
 
-	a.end()
+	a.End()
 	b.must(t, order{Do: "try", Name: "job", TTL: long})
 	b.must(t, order{Do: "release"})
 }
@@ -87,7 +87,7 @@ func TestStickyGroupDirectoryIsNamedInTheError(t *testing.T) {
 	a, b := twoUsers(t, base, 0)
 	a.must(t, order{Do: "acquire", Name: "job", TTL: long})
 	require.Contains(t, b.do(t, order{Do: "try", Name: "job"}).Is, "held")
-	a.end()
+	a.End()
 
 	refused := b.do(t, order{Do: "try", Name: "job"})
 	require.Contains(t, refused.Error, "sticky")
@@ -150,7 +150,7 @@ func TestPrivateLockAfterALimboIsHeld(t *testing.T) {
 	require.Contains(t, limbo.Why, "no lock file")
 
 	require.NoError(t, os.RemoveAll(dir))
-	a := newPuppet(t, setting{UID: alice}, order{Base: base, Umask: 0o077})
+	a := newNeighbour(t, setting{UID: alice}, order{Base: base, Umask: 0o077})
 	a.must(t, order{Do: "acquire", Name: "job", TTL: long})
 	hourAgo := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(dir, hourAgo, hourAgo))

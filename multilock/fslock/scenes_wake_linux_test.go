@@ -15,7 +15,7 @@ import (
 // releases: it gets the lock though it would not ask again for an hour.
 func TestReleaseByAnotherProcessWakesAWaiter(t *testing.T) {
 	base := fresh(t)
-	holder := newPuppet(t, setting{}, order{Base: base})
+	holder := newNeighbour(t, setting{}, order{Base: base})
 	holder.must(t, order{Do: "acquire", Name: "job", TTL: long})
 	src := open(t, fslock.Options{Base: base})
 	c, err := src.Contend(t.Context(), "job", claim(self(t), long, time.Minute), source.Patience{})
@@ -43,7 +43,7 @@ func TestReleaseByAnotherProcessWakesAWaiter(t *testing.T) {
 // The whole way: a waiter with a pause of an hour between two attempts.
 func TestWaiterWithAnHourBetweenAttemptsIsHandedTheLock(t *testing.T) {
 	base := fresh(t)
-	holder := newPuppet(t, setting{}, order{Base: base})
+	holder := newNeighbour(t, setting{}, order{Base: base})
 	holder.must(t, order{Do: "acquire", Name: "job", TTL: long})
 	src := open(t, fslock.Options{Base: base})
 	type outcome struct {

@@ -34,28 +34,28 @@ func TestStress(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	t.Logf("seed %d", seed)
-	c := &crew{t: t, base: fresh(t), local: fresh(t), rng: rand.New(rand.NewPCG(seed, 0))}
+	c := &contest{t: t, base: fresh(t), local: fresh(t), rng: rand.New(rand.NewPCG(seed, 0))}
 	size, end := 8, time.Now().Add(15*time.Second)
 	if *longStress {
 		size, c.cycles, end = 16, 2000, time.Now().Add(24*time.Hour)
 	}
 	t.Cleanup(func() {
-		for _, m := range c.members {
+		for _, m := range c.places {
 			_ = m.Process.Kill()
 		}
 	})
-	c.hire(size)
-	allDone := func() bool { return !slices.ContainsFunc(c.members, func(m *member) bool { return !m.done }) }
+	c.fill(size)
+	allDone := func() bool { return !slices.ContainsFunc(c.places, func(m *place) bool { return !m.done }) }
 	for time.Now().Before(end) && !allDone() {
 		c.round()
 		time.Sleep(time.Duration(c.rng.Int64N(int64(200 * time.Millisecond))))
 	}
-	c.dismiss()
+	c.finish()
 	c.verdict()
 }
 
 // verdict checks what is left, and the history.
-func (c *crew) verdict() {
+func (c *contest) verdict() {
 	src := open(c.t, fslock.Options{Base: c.base})
 	last := acquire(c.t, src, stressName, multilock.Options{TTL: long})
 	number, err := last.Fence(c.t.Context())
@@ -95,7 +95,7 @@ func requireNothingLeft(t *testing.T, base string, src *fslock.Source) {
 
 // report prints the figures. The last two are what was checked before: anything
 // else ends the test.
-func (c *crew) report(events []locktest.Event, src *fslock.Source) {
+func (c *contest) report(events []locktest.Event, src *fslock.Source) {
 	count := map[locktest.Kind]int{}
 	for _, e := range events {
 		count[e.Kind]++

@@ -4,7 +4,6 @@ package fslock_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,14 +12,12 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/source"
 )
-
-// shiftVariable tells a worker what to do, as JSON.
-const shiftVariable = "MULTILOCK_TEST_SHIFT"
 
 // shift is one process's work in the stress test.
 type shift struct {
@@ -43,16 +40,16 @@ func (s shift) String() string { return fmt.Sprintf("%d.%d", s.Slot, s.Life) }
 
 type worker struct {
 	shift
-	src  *fslock.Source
-	log  *locktest.Recorder
-	desk witnessStand
-	rng  *rand.Rand
+	src     *fslock.Source
+	log     *locktest.Recorder
+	witness witness
+	rng     *rand.Rand
 }
 
 // playWorker works until its input ends or its cycles are done.
 func playWorker() error {
 	var w worker
-	if err := json.Unmarshal([]byte(os.Getenv(shiftVariable)), &w.shift); err != nil {
+	if err := actor.Part(&w.shift); err != nil {
 		return err
 	}
 	who, err := locktest.SelfOn(w.Host)
@@ -68,7 +65,7 @@ func playWorker() error {
 		return err
 	}
 	w.src, w.log = src, locktest.NewRecorder(file, w.String())
-	w.desk = witnessStand{dir: w.Local, worker: w.String(), slot: w.Slot}
+	w.witness = witness{dir: w.Local, worker: w.String(), slot: w.Slot}
 	w.rng = rand.New(rand.NewPCG(w.Seed, uint64(w.Slot)))
 	over := make(chan struct{})
 	go func() {
@@ -106,7 +103,7 @@ func (w *worker) cycle() error {
 	}
 	end := locktest.Releasing
 	if err = w.inside(ctx, lock); errors.Is(err, source.ErrLost) {
-		w.desk.outlast()
+		w.witness.outlast()
 		end, err = locktest.Lost, nil
 	}
 	err = errors.Join(err, w.log.Note(lock, end, 0)) // before the release, which may still succeed
@@ -129,13 +126,13 @@ func (w *worker) inside(ctx context.Context, lock *multilock.Lock) error {
 	if err != nil {
 		return err
 	}
-	if err := w.desk.act(lock, w.desk.enter); err != nil {
+	if err := w.witness.act(lock, w.witness.enter); err != nil {
 		return err
 	}
 	if err := w.linger(lock); err != nil {
 		return err
 	}
-	return w.desk.act(lock, w.desk.leave)
+	return w.witness.act(lock, w.witness.leave)
 }
 
 // linger stays for some milliseconds, at times for a few heartbeats.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -37,8 +38,8 @@ func TestCrashAtEveryOperation(t *testing.T) {
 
 func runAndCrash(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool) {
 	base := fresh(t)
-	child := startStunt(t, stunt{Base: base, Scene: s.name, How: "crash", N: n, Phase: phase})
-	ended = child.await(t) != childKilled
+	child := startVictim(t, strike{Base: base, Scene: s.name, How: "crash", N: n, Phase: phase})
+	ended = child.Await(t) != actor.Killed
 	err := child.Wait()
 	if ended {
 		require.NoError(t, err)

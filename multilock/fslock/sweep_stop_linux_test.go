@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
@@ -35,8 +36,8 @@ func stoppable() []scene {
 
 func runAndStop(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool) {
 	base := fresh(t)
-	child := startStunt(t, stunt{Base: base, Scene: s.name, How: "stop", N: n, Phase: phase})
-	if child.await(t) != childStopped {
+	child := startVictim(t, strike{Base: base, Scene: s.name, How: "stop", N: n, Phase: phase})
+	if child.Await(t) != actor.Stopped {
 		require.NoError(t, child.Wait())
 		return true
 	}

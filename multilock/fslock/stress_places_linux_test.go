@@ -1,12 +1,9 @@
 package fslock_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,25 +12,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock/locktest"
 )
 
-// crew is the processes of one stress test, and what was done to them.
-type crew struct {
+// contest is the processes of one stress test, and what was done to them.
+type contest struct {
 	t           *testing.T
 	base, local string
 	rng         *rand.Rand
 	cycles      int // per slot, 0 for as many as there is time for
-	members     []*member
+	places      []*place
 	killed      []locktest.Event
 	stops       int
 }
 
-// member is a place in the crew; several processes fill it one after another.
-type member struct {
+// place is a worker's in the contest; several processes fill it one after another.
+type place struct {
 	shift
-	*exec.Cmd
-	input  io.Closer
+	*actor.Actor
 	ended  chan error
 	resume time.Time // when it is to go on, zero if it runs
 	done   bool
@@ -45,48 +42,42 @@ type member struct {
 const patience = stressTTL / 5
 
 // String names the process that fills the place at present.
-func (m *member) String() string { return m.shift.String() }
+func (m *place) String() string { return m.shift.String() }
 
-func (c *crew) hire(slots int) {
+func (c *contest) fill(slots int) {
 	for slot := range slots {
-		m := &member{shift: shift{Slot: slot, Base: c.base, Local: c.local}}
+		m := &place{shift: shift{Slot: slot, Base: c.base, Local: c.local}}
 		if slot%2 == 1 { // every other one works on a host of its own
 			m.Host = fmt.Sprintf("host%d", slot)
 		}
-		c.members = append(c.members, m)
+		c.places = append(c.places, m)
 		c.begin(m)
 	}
 }
 
 // begin starts the next process in a place.
-func (c *crew) begin(m *member) {
+func (c *contest) begin(m *place) {
 	m.Life++
 	m.Seed, m.Cycles = c.rng.Uint64(), 1<<30
 	if c.cycles > 0 {
 		m.Cycles = c.cycles - locktest.Finished(c.events(fmt.Sprintf("log.%d.*", m.Slot)))
 	}
-	data, err := json.Marshal(m.shift)
-	require.NoError(c.t, err)
-	m.Cmd = exec.Command("/proc/self/exe")
-	m.Env = append(os.Environ(), childVariable+"=worker", shiftVariable+"="+string(data))
-	m.Stderr = os.Stderr
-	m.input, err = m.StdinPipe() // its end is the worker's
-	require.NoError(c.t, err)
-	require.NoError(c.t, m.Start())
-	m.ended = make(chan error, 1)
-	go func(cmd *exec.Cmd, ended chan<- error) { ended <- cmd.Wait() }(m.Cmd, m.ended)
+	worker := actor.Prepare(c.t, "worker", m.shift)
+	worker.Start(c.t)
+	m.Actor, m.ended = worker, make(chan error, 1)
+	go func(ended chan<- error) { ended <- worker.Wait() }(m.ended)
 }
 
 // events are those of the processes whose logs have such names.
-func (c *crew) events(pattern string) []locktest.Event {
+func (c *contest) events(pattern string) []locktest.Event {
 	events, err := locktest.ReadEventFiles(filepath.Join(c.local, pattern))
 	require.NoError(c.t, err)
 	return events
 }
 
 // round lets those go on whose time has come, and disturbs one that runs.
-func (c *crew) round() {
-	for _, m := range c.members {
+func (c *contest) round() {
+	for _, m := range c.places {
 		if !m.resume.IsZero() && time.Now().After(m.resume) {
 			c.cont(m)
 		}
@@ -104,7 +95,7 @@ func (c *crew) round() {
 }
 
 // check ends the test when a worker ended by itself before its cycles were done.
-func (c *crew) check(m *member) {
+func (c *contest) check(m *place) {
 	select {
 	case err := <-m.ended:
 		require.NoError(c.t, err, "worker %s", m)
@@ -114,36 +105,36 @@ func (c *crew) check(m *member) {
 }
 
 // pick chooses anybody, but every third time whoever is inside.
-func (c *crew) pick() *member {
+func (c *contest) pick() *place {
 	if c.rng.IntN(3) == 0 {
-		if found, err := (witnessStand{dir: c.local}).read(); err == nil {
-			for _, m := range c.members {
+		if found, err := (witness{dir: c.local}).read(); err == nil {
+			for _, m := range c.places {
 				if m.String() == found.Worker {
 					return m
 				}
 			}
 		}
 	}
-	return c.members[c.rng.IntN(len(c.members))]
+	return c.places[c.rng.IntN(len(c.places))]
 }
 
-func (c *crew) desk(m *member) witnessStand {
-	return witnessStand{dir: c.local, worker: m.String(), slot: m.Slot}
+func (c *contest) witness(m *place) witness {
+	return witness{dir: c.local, worker: m.String(), slot: m.Slot}
 }
 
 // freeze stops a worker, and reports false if it was in no state to be stopped
 // for long and goes on already, or is gone.
-func (c *crew) freeze(m *member) bool {
+func (c *contest) freeze(m *place) bool {
 	start := time.Now()
-	require.NoError(c.t, m.Process.Signal(syscall.SIGSTOP))
+	m.Signal(c.t, syscall.SIGSTOP)
 	for !standsStill(m.Process.Pid) {
 		time.Sleep(time.Millisecond)
 	}
-	if _, err := os.Stat(c.desk(m).acting()); err != nil {
+	if _, err := os.Stat(c.witness(m).acting()); err != nil {
 		return true
 	}
 	if time.Since(start) > patience {
-		c.murder(m) // this machine is too slow to let it go on as if nothing had happened
+		c.killStopped(m) // this machine is too slow to let it go on as if nothing had happened
 		return false
 	}
 	c.cont(m)
@@ -167,29 +158,29 @@ func standsStill(pid int) bool {
 }
 
 // stop keeps a worker stopped for up to two TTLs.
-func (c *crew) stop(m *member) {
+func (c *contest) stop(m *place) {
 	if c.freeze(m) {
 		c.stops++
 		m.resume = time.Now().Add(time.Duration(c.rng.Int64N(int64(2 * stressTTL))))
 	}
 }
 
-func (c *crew) cont(m *member) {
+func (c *contest) cont(m *place) {
 	m.resume = time.Time{}
 	_ = m.Process.Signal(syscall.SIGCONT) // it may have ended
 }
 
 // kill ends a worker in the middle of what it does, and fills its place.
-func (c *crew) kill(m *member) {
+func (c *contest) kill(m *place) {
 	if c.freeze(m) {
-		c.murder(m)
+		c.killStopped(m)
 	}
 }
 
-// murder ends a stopped worker. Its witness goes first, as its successor may come
+// killStopped ends a stopped worker. Its witness goes first, as its successor may come
 // as soon as it is dead.
-func (c *crew) murder(m *member) {
-	require.NoError(c.t, c.desk(m).clear())
+func (c *contest) killStopped(m *place) {
+	require.NoError(c.t, c.witness(m).clear())
 	event := locktest.Event{Proc: m.String(), Kind: locktest.Killed, Name: stressName, Time: locktest.Now()}
 	_ = m.Process.Kill()
 	if err := <-m.ended; err == nil {
@@ -197,17 +188,17 @@ func (c *crew) murder(m *member) {
 		return
 	}
 	c.killed = append(c.killed, event)
-	_ = os.Remove(c.desk(m).acting())
+	_ = os.Remove(c.witness(m).acting())
 	c.begin(m)
 }
 
-// dismiss ends the work of all and waits for them.
-func (c *crew) dismiss() {
-	for _, m := range c.members {
+// finish ends the work of all and waits for them.
+func (c *contest) finish() {
+	for _, m := range c.places {
 		c.cont(m)
-		_ = m.input.Close()
+		_ = m.Input.Close()
 	}
-	for _, m := range c.members {
+	for _, m := range c.places {
 		if m.done {
 			continue
 		}

@@ -4,9 +4,7 @@ package fslock_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -15,14 +13,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
-// order is one line that a test writes to a puppet, a process that does with
-// locks what it is told.
+// order is what a test tells a neighbour, a process that does with locks what it is told.
 type order struct {
 	Do string
 
@@ -42,7 +40,7 @@ type order struct {
 	Rounds  int
 }
 
-// answer is the puppet's reply, one line for each order.
+// answer is the neighbour's reply to an order.
 type answer struct {
 	Error     string
 	Is        []string // what the error is: the names of sentinels and of error numbers
@@ -54,91 +52,79 @@ type answer struct {
 	PGID      int
 }
 
-// puppet is what the child process keeps between two orders.
-type puppet struct {
+// doer is what a neighbour keeps between two orders.
+type doer struct {
 	src  *fslock.Source
 	lock *multilock.Lock
 }
 
-// playPuppet obeys until its input ends. It then just ends, lock or no lock.
-func playPuppet(in io.Reader, out io.Writer) error {
-	var p puppet
-	orders, answers := json.NewDecoder(in), json.NewEncoder(out)
-	for {
-		var o order
-		if err := orders.Decode(&o); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-		if err := answers.Encode(p.obey(context.Background(), o)); err != nil {
-			return err
-		}
-	}
+// obeyOrders does what it is told until its input ends. It then just ends, lock or no lock.
+func obeyOrders() error {
+	var d doer
+	return actor.Obey(os.Stdin, os.Stdout, func(o order) answer { return d.obey(context.Background(), o) })
 }
 
-func (p *puppet) obey(ctx context.Context, o order) answer {
+func (d *doer) obey(ctx context.Context, o order) answer {
 	switch o.Do {
 	case "open":
-		return failed(p.open(o))
+		return failed(d.open(o))
 	case "acquire":
-		return failed(p.take(ctx, o, multilock.Acquire))
+		return failed(d.take(ctx, o, multilock.Acquire))
 	case "try":
-		return failed(p.take(ctx, o, multilock.TryAcquire))
+		return failed(d.take(ctx, o, multilock.TryAcquire))
 	case "look":
-		return p.look(ctx, o)
+		return d.look(ctx, o)
 	case "verify":
-		return failed(p.lock.Verify(ctx))
+		return failed(d.lock.Verify(ctx))
 	case "release":
-		return failed(p.lock.Release(ctx))
+		return failed(d.lock.Release(ctx))
 	case "fence":
-		number, err := p.lock.Fence(ctx)
+		number, err := d.lock.Fence(ctx)
 		a := failed(err)
 		a.Fence = number
 		return a
 	case "cause":
-		<-p.lock.Context().Done()
-		return failed(context.Cause(p.lock.Context()))
+		<-d.lock.Context().Done()
+		return failed(context.Cause(d.lock.Context()))
 	case "remaining":
-		return answer{Remaining: p.lock.Remaining()}
+		return answer{Remaining: d.lock.Remaining()}
 	case "job":
-		return p.startJob(ctx)
+		return d.startJob(ctx)
 	case "count":
-		return failed(p.count(ctx, o))
+		return failed(d.count(ctx, o))
 	}
 	return answer{Error: "unknown order " + o.Do}
 }
 
-func (p *puppet) open(o order) (err error) {
+func (d *doer) open(o order) (err error) {
 	unix.Umask(o.Umask)
-	p.src, err = fslock.Open(fslock.Options{Base: o.Base, Group: o.Group, LegacyPeers: o.Legacy, Self: o.Self})
+	d.src, err = fslock.Open(fslock.Options{Base: o.Base, Group: o.Group, LegacyPeers: o.Legacy, Self: o.Self})
 	return err
 }
 
 type taker func(context.Context, source.Source, string, multilock.Options) (*multilock.Lock, error)
 
-func (p *puppet) take(ctx context.Context, o order, take taker) error {
+func (d *doer) take(ctx context.Context, o order, take taker) error {
 	ctx, cancel := context.WithTimeout(ctx, watchdog)
 	defer cancel()
-	lock, err := take(ctx, p.src, o.Name, multilock.Options{
+	lock, err := take(ctx, d.src, o.Name, multilock.Options{
 		TTL: o.TTL, Job: o.Job, Patience: source.Patience{MaxAge: o.MaxAge}, Poll: 100 * time.Millisecond,
 	})
 	if err == nil {
-		p.lock = lock
+		d.lock = lock
 	}
 	return err
 }
 
-func (p *puppet) look(ctx context.Context, o order) answer {
-	seen, err := multilock.Inspect(ctx, p.src, o.Name, source.Patience{MaxAge: o.MaxAge})
+func (d *doer) look(ctx context.Context, o order) answer {
+	seen, err := multilock.Inspect(ctx, d.src, o.Name, source.Patience{MaxAge: o.MaxAge})
 	a := failed(err)
 	a.State, a.Why, a.Holder = seen.State.String(), seen.Why, seen.Record.Holder.String()
 	return a
 }
 
 // startJob starts a process group that outlives this process, and marks it.
-func (p *puppet) startJob(ctx context.Context) answer {
+func (d *doer) startJob(ctx context.Context) answer {
 	job := exec.Command("sleep", "600")
 	job.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := job.Start(); err != nil {
@@ -146,7 +132,7 @@ func (p *puppet) startJob(ctx context.Context) answer {
 	}
 	group, err := process.FindGroup(job.Process.Pid)
 	if err == nil {
-		err = p.lock.MarkJob(ctx, group)
+		err = d.lock.MarkJob(ctx, group)
 	}
 	a := failed(err)
 	a.PGID = job.Process.Pid
@@ -155,12 +141,12 @@ func (p *puppet) startJob(ctx context.Context) answer {
 
 // count adds one to a number in a file, as often as it is told, each time under
 // the lock and in two steps that would lose a count if somebody else were there.
-func (p *puppet) count(ctx context.Context, o order) error {
+func (d *doer) count(ctx context.Context, o order) error {
 	for range o.Rounds {
-		if err := p.take(ctx, o, multilock.Acquire); err != nil {
+		if err := d.take(ctx, o, multilock.Acquire); err != nil {
 			return err
 		}
-		if err := errors.Join(increment(o.Counter), p.lock.Release(ctx)); err != nil {
+		if err := errors.Join(increment(o.Counter), d.lock.Release(ctx)); err != nil {
 			return err
 		}
 	}
