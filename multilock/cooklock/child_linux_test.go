@@ -7,26 +7,21 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
-
-// partVariable has the part that a child is to play, in JSON.
-const partVariable = "MULTILOCK_TEST_PART"
 
 // part is what a process of its own does with a register.
 type part struct {
@@ -46,18 +41,15 @@ type part struct {
 	Period time.Duration
 }
 
-func play(role string) error {
-	var p part
-	if err := json.Unmarshal([]byte(os.Getenv(partVariable)), &p); err != nil {
-		return err
+// play is a role that plays its part.
+func play(how func(part, io.Writer) error) func() error {
+	return func() error {
+		var p part
+		if err := actor.Part(&p); err != nil {
+			return err
+		}
+		return how(p, os.Stdout)
 	}
-	switch role {
-	case "swapper":
-		return p.swap(os.Stdout)
-	case "chef":
-		return p.cook(os.Stdout)
-	}
-	return fmt.Errorf("unknown role %q", role)
 }
 
 // soon is a TTL that others wait for.
@@ -152,70 +144,21 @@ func (s swapper) round(value string) error {
 
 // child is the test's end of such a process.
 type child struct {
-	*exec.Cmd
+	*actor.Actor
 	output *os.File // the process writes to it directly, so nothing is lost when it is killed
-	reaped atomic.Bool
 }
 
 const watchdog = 2 * time.Minute
 
 func start(t testing.TB, role string, p part) *child {
 	t.Helper()
-	told, err := json.Marshal(p)
-	require.NoError(t, err)
 	output, err := os.CreateTemp(quick(t), "child")
 	require.NoError(t, err)
-	c := &child{Cmd: exec.Command("/proc/self/exe"), output: output}
-	c.Env = append(os.Environ(), childVariable+"="+role, partVariable+"="+string(told))
-	c.Stdout, c.Stderr = output, os.Stderr
-	require.NoError(t, c.Start())
-	dog := time.AfterFunc(watchdog, func() { _ = c.Process.Kill() })
-	t.Cleanup(func() {
-		dog.Stop()
-		_ = c.Process.Kill()
-		c.reap()
-		_ = output.Close()
-	})
+	t.Cleanup(func() { _ = output.Close() })
+	c := &child{actor.Prepare(t, role, p), output}
+	c.Stdout = output
+	c.Start(t)
 	return c
-}
-
-func (c *child) reap() {
-	if !c.reaped.Swap(true) {
-		_ = c.Wait()
-	}
-}
-
-// kill ends it without a word.
-func (c *child) kill() {
-	_ = c.Process.Kill()
-	c.reap()
-}
-
-// The reasons for which waitid(2) returns (siginfo's si_code).
-const (
-	childExited  = 1
-	childKilled  = 2
-	childStopped = 5
-)
-
-// await waits until the process has ended, or stopped, and says which.
-func (c *child) await(t testing.TB) int32 {
-	t.Helper()
-	for {
-		var info unix.Siginfo
-		err := unix.Waitid(unix.P_PID, c.Process.Pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
-		if err != unix.EINTR {
-			require.NoError(t, err)
-			return info.Code
-		}
-	}
-}
-
-func (c *child) goOn(t testing.TB) {
-	t.Helper()
-	require.NoError(t, c.Process.Signal(syscall.SIGCONT))
-	c.reap()
-	require.Zero(t, c.ProcessState.ExitCode())
 }
 
 func (c *child) events(t testing.TB) []locktest.SwapEvent {

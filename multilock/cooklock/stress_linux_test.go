@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock/locktest"
 )
 
@@ -57,19 +58,19 @@ func disturb(t *testing.T, kills int, begin func(n int) *child) []*child {
 	for killed := 0; killed < kills; {
 		i := rand.IntN(crew)
 		if rand.IntN(4) == 0 {
-			at[i].kill()
+			at[i].End()
 			at[i] = hire()
 			killed++
 			continue
 		}
-		require.NoError(t, at[i].Process.Signal(syscall.SIGSTOP))
-		require.EqualValues(t, childStopped, at[i].await(t))
+		at[i].Signal(t, syscall.SIGSTOP)
+		require.Equal(t, actor.Stopped, at[i].Await(t))
 		pass(rand.N(60 * time.Millisecond)) // the others go on
-		require.NoError(t, at[i].Process.Signal(syscall.SIGCONT))
+		at[i].Signal(t, syscall.SIGCONT)
 		pass(rand.N(60 * time.Millisecond))
 	}
 	for _, c := range at {
-		c.kill()
+		c.End()
 	}
 	return all
 }

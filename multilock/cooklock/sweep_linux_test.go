@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/source"
@@ -54,8 +55,7 @@ func (s scene) prepare(t *testing.T, base string) []locktest.SwapEvent {
 	require.NoError(t, err)
 	if s.crashed {
 		c := start(t, "swapper", part{Base: base, Who: "crashed", Swaps: 1, How: "crash when made"})
-		require.Equal(t, int32(childKilled), c.await(t))
-		c.reap()
+		require.Equal(t, actor.Killed, c.Await(t))
 		events = append(events, c.events(t)...)
 	}
 	return events
@@ -165,8 +165,7 @@ func requireNever(t *testing.T, events []locktest.SwapEvent, value string) {
 // A process may end after each operation that changes something: the next one goes on from what
 // it left, and its swap took effect or did not.
 func TestCrashAfterEveryChange(t *testing.T) {
-	sweepChildren(t, part{How: "crash", TTL: multilock.DefaultTTL}, childKilled, func(t *testing.T, base string, c *child, events []locktest.SwapEvent) {
-		c.reap()
+	sweepChildren(t, part{How: "crash", TTL: multilock.DefaultTTL}, actor.Killed, func(t *testing.T, base string, c *child, events []locktest.SwapEvent) {
 		follow(t, base, append(events, c.events(t)...))
 	})
 }
@@ -174,17 +173,17 @@ func TestCrashAfterEveryChange(t *testing.T) {
 // A process may stand still before each operation, for as long as it likes:
 // others go on meanwhile, and what it does afterwards does no harm.
 func TestStopAtEveryOperation(t *testing.T) {
-	sweepChildren(t, part{How: "stop"}, childStopped, func(t *testing.T, base string, c *child, events []locktest.SwapEvent) {
+	sweepChildren(t, part{How: "stop"}, actor.Stopped, func(t *testing.T, base string, c *child, events []locktest.SwapEvent) {
 		stopped := c.events(t)
 		events = follow(t, base, append(events, stopped...))
-		c.goOn(t)
+		c.GoOn(t)
 		follow(t, base, append(events, c.events(t)[len(stopped):]...))
 	})
 }
 
 // sweepChildren plays each scene in a process of its own that is struck at one
 // operation after the other, until it comes through.
-func sweepChildren(t *testing.T, p part, want int32, check func(*testing.T, string, *child, []locktest.SwapEvent)) {
+func sweepChildren(t *testing.T, p part, want actor.Fate, check func(*testing.T, string, *child, []locktest.SwapEvent)) {
 	for _, s := range scenes() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -194,14 +193,13 @@ func sweepChildren(t *testing.T, p part, want int32, check func(*testing.T, stri
 				p := p
 				p.Base, p.Who, p.Swaps, p.N, p.Network = base, "struck", 1, n, s.network
 				c := start(t, "swapper", p)
-				code := c.await(t)
-				if code == childExited {
-					c.reap()
-					require.Zero(t, c.ProcessState.ExitCode())
+				fate := c.Await(t)
+				if fate == actor.Exited {
+					require.NoError(t, c.Wait())
 					require.Greater(t, n, 10, "nothing was struck")
 					return
 				}
-				require.Equal(t, want, code)
+				require.Equal(t, want, fate)
 				check(t, base, c, events)
 			}
 		})
