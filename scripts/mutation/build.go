@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -66,15 +65,15 @@ type binary struct {
 	spare   time.Duration
 }
 
-// buildSwitched builds the tests with all mutants that can be switched. Those that the
-// compiler refuses are left out, and returned.
-func (t *target) buildSwitched(work string, all []*mutant) (b *binary, refused []*mutant, err error) {
+// build builds the tests with all mutants. Those that the compiler refuses are left out,
+// and returned.
+func (t *target) build(work string, all []*mutant) (b *binary, refused []*mutant, err error) {
 	for {
 		b = &binary{target: t, path: filepath.Join(work, "switched.test")}
 		files := map[string]string{filepath.Join(t.dir, "mutants__.go"): fmt.Sprintf(support, t.name)}
 		for _, s := range t.files {
 			for _, m := range all {
-				if m.src == s && m.wrap != nil {
+				if m.src == s {
 					b.mutants = append(b.mutants, m)
 					m.id = len(b.mutants)
 				}
@@ -92,22 +91,6 @@ func (t *target) buildSwitched(work string, all []*mutant) (b *binary, refused [
 		refused = append(refused, bad...)
 		all = slices.DeleteFunc(slices.Clone(all), func(m *mutant) bool { return slices.Contains(bad, m) })
 	}
-}
-
-// buildAlone builds the tests with one mutant in the place of the code. It returns nil
-// if the compiler refuses it.
-func (t *target) buildAlone(work string, m *mutant) (*binary, error) {
-	b := &binary{target: t, path: filepath.Join(work, "alone.test"), mutants: []*mutant{m}}
-	m.id = 0 // there is nothing to switch
-	changed := string(m.src.content[:m.start]) + m.text + string(m.src.content[m.end:])
-	out, err := t.compile(work, b.path, map[string]string{m.src.abs: changed})
-	if err != nil && len(complainedAbout(string(out), b.mutants)) > 0 {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("build %s: %w\n%s", t.path, err, out)
-	}
-	return b, nil
 }
 
 // compile builds the package's tests with other files in the place of some of its own.
@@ -128,7 +111,7 @@ func (t *target) compile(work, output string, files map[string]string) ([]byte, 
 	if err := os.WriteFile(list, data, 0o666); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", "test", "-c", "-overlay", list, "-gcflags=-e", "-o", output, t.path)
+	cmd := exec.Command("go", "test", "-c", "-overlay", list, "-gcflags=-e", "-o", output, t.tests)
 	cmd.Dir = t.root
 	return cmd.CombinedOutput()
 }
@@ -238,18 +221,4 @@ func (f *file) writeMutants(b *strings.Builder) int {
 	}
 	b.WriteString(text)
 	return first.end
-}
-
-// names are those of the package's tests.
-func (b *binary) names() ([]string, error) {
-	cmd := exec.Command(b.path, "-test.list", ".")
-	cmd.Dir = b.dir
-	out, err := cmd.Output()
-	var names []string
-	for name := range bytes.FieldsSeq(out) {
-		if strings.HasPrefix(string(name), "Test") || strings.HasPrefix(string(name), "Fuzz") || strings.HasPrefix(string(name), "Example") {
-			names = append(names, string(name))
-		}
-	}
-	return names, err
 }

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -49,7 +51,7 @@ func readEquivalents(path string) (*equivalents, error) {
 	return e, lines.Err()
 }
 
-// stale are the entries about the given files to which no mutant belongs any more.
+// stale are the entries about the given packages to which no mutant belongs any more.
 func (e *equivalents) stale(targets []*target, mutants []*mutant) (stale []string) {
 	keys := map[string]bool{}
 	for _, m := range mutants {
@@ -63,16 +65,7 @@ func (e *equivalents) stale(targets []*target, mutants []*mutant) (stale []strin
 	return stale
 }
 
-// concerns says whether a key is about one of the packages: about a file in its
-// directory, whether or not that is still there.
+// concerns says whether a key is about one of the packages.
 func concerns(targets []*target, key string) bool {
-	for _, t := range targets {
-		for _, s := range t.files {
-			dir := s.path[:strings.LastIndexByte(s.path, '/')+1]
-			if rest, ok := strings.CutPrefix(key, dir); ok && !strings.Contains(strings.SplitN(rest, " ", 2)[0], "/") {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(targets, func(t *target) bool { return strings.HasPrefix(key, path.Dir(t.files[0].path)+" ") })
 }

@@ -6,12 +6,12 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,13 +24,13 @@ type options struct {
 	equivalent string
 	results    string
 	only       string
+	by         string
 	sample     int
 	seed       uint64
 	jobs       int
 	longest    time.Duration
 	spare      time.Duration
 	list       bool
-	fresh      bool
 	recheck    bool
 }
 
@@ -59,13 +59,13 @@ func main() {
 	flag.StringVar(&o.equivalent, "equivalent", o.equivalent, "the list of changes that nobody need notice, with the reasons")
 	flag.StringVar(&o.results, "results", "", "a file that keeps what was found: run again, and it goes on where it was")
 	flag.StringVar(&o.only, "only", "", "only the changes whose line in the list contains this text")
+	flag.StringVar(&o.by, "by", "", "the package whose tests are run, if it is not the changed one")
 	flag.IntVar(&o.sample, "sample", 0, "the short form: so many changes a package, drawn at random")
 	flag.Uint64Var(&o.seed, "seed", o.seed, "of the sample")
 	flag.IntVar(&o.jobs, "jobs", o.jobs, "how many to try at a time")
 	flag.DurationVar(&o.longest, "longest", o.longest, "tests that take longer are left out")
 	flag.DurationVar(&o.spare, "spare", o.spare, "how much longer than six times its usual time a run of tests may take: more is a hang")
 	flag.BoolVar(&o.list, "list", false, "only list the changes, and whether an entry of the list is stale")
-	flag.BoolVar(&o.fresh, "fresh", false, "forget what the file of results knows")
 	flag.BoolVar(&o.recheck, "recheck", false, "try those that are listed as equivalent as well: one that is noticed does not belong there")
 	flag.Parse()
 	if o.patterns = flag.Args(); len(o.patterns) == 0 {
@@ -86,8 +86,11 @@ func main() {
 
 // run reports whether nothing is left to be done.
 func (o options) run(ctx context.Context) (clean bool, err error) {
-	targets, err := load(".", o.patterns)
+	targets, err := load(o.patterns)
 	if err != nil {
+		return false, err
+	}
+	if err := o.testedBy(targets); err != nil {
 		return false, err
 	}
 	known, err := readEquivalents(o.equivalent)
@@ -121,34 +124,34 @@ func (o options) run(ctx context.Context) (clean bool, err error) {
 	return clean, nil
 }
 
-// chosen are the mutants that are to be tried.
-func (o options) chosen(all []*mutant, known *equivalents) []*mutant {
-	var chosen []*mutant
-	for _, m := range all {
-		_, equivalent := known.reasons[m.key()]
-		if (!equivalent || o.recheck) && strings.Contains(m.key(), o.only) {
-			chosen = append(chosen, m)
-		}
+// testedBy gives the packages the tests that were asked for.
+func (o options) testedBy(targets []*target) error {
+	if o.by == "" {
+		return nil
 	}
-	if o.sample > 0 && o.sample < len(chosen) {
-		r := rand.New(rand.NewPCG(o.seed, 0))
-		r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
-		chosen = chosen[:o.sample]
+	found, err := load([]string{o.by})
+	if err != nil {
+		return err
 	}
-	return chosen
+	for _, t := range targets {
+		t.tests, t.testDir = found[0].path, found[0].dir
+	}
+	return nil
 }
 
-func (o options) memory(work string) (*memory, error) {
-	path := o.results
-	if path == "" {
-		path = filepath.Join(work, "results")
-	}
-	if o.fresh {
-		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
-			return nil, err
+// chosen are the mutants that are to be tried. A sample is the same on every machine, and
+// as good as the same after a change of the code, for each mutant is drawn by its own name.
+func (o options) chosen(all []*mutant, known *equivalents) []*mutant {
+	chosen := slices.DeleteFunc(slices.Clone(all), func(m *mutant) bool { return !strings.Contains(m.key(), o.only) })
+	if o.sample > 0 && o.sample < len(chosen) {
+		lot := func(m *mutant) string {
+			sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", o.seed, m.key()))
+			return string(sum[:])
 		}
+		slices.SortFunc(chosen, func(a, b *mutant) int { return strings.Compare(lot(a), lot(b)) })
+		chosen = chosen[:o.sample]
 	}
-	return openMemory(path)
+	return slices.DeleteFunc(chosen, func(m *mutant) bool { return known.reasons[m.key()] != "" && !o.recheck })
 }
 
 // parallel does something for each, n at a time, until one fails.

@@ -86,17 +86,17 @@ func inModule(t *testing.T, files map[string]string) {
 }
 
 const nobodyNotices = `# Nobody measures a pause.
-tiny.go pick: time.Sleep(time.Nanosecond) => nothing
-tiny.go pick: time.Nanosecond => (time.Nanosecond)*16
-tiny.go pick: time.Nanosecond => (time.Nanosecond)/16
+. pick: time.Sleep(time.Nanosecond) => nothing
+. pick: time.Nanosecond => (time.Nanosecond)*16
+. pick: time.Nanosecond => (time.Nanosecond)/16
 # The rest of a number is 0 or 1, or its neighbours say the same.
-tiny.go pick: n > 4 => n >= 4+1
+. pick: n > 4 => n >= 4+1
 `
 
 // verdicts are those of all mutants of the package in the working directory.
 func verdicts(t *testing.T, o options) (map[string]result, *report) {
 	t.Helper()
-	targets, err := load(".", []string{"."})
+	targets, err := load([]string{"."})
 	require.NoError(t, err)
 	require.Len(t, targets, 1)
 	known, err := readEquivalents(o.equivalent)
@@ -117,20 +117,20 @@ func TestStrongTestKillsAndWeakTestDoesNot(t *testing.T) {
 	require.NoError(t, os.WriteFile("tiny_test.go", []byte(weak), 0o666))
 	letting, _ := verdicts(t, defaults("none.txt"))
 	for _, change := range []string{
-		"tiny.go -: 3 => 3 + 1",
-		"tiny.go check: n < limit => n <= limit",
-		"tiny.go check: errSmall => nil",
-		"tiny.go pick: err != nil => false",
-		"tiny.go pick: n%2 == 0 && n > 4 => n%2 == 0 || n > 4",
-		"tiny.go pick: n > 4 => n >= 4",
-		`tiny.go pick: name = "even" => nothing`,
+		". check: limit => limit+1",
+		". check: n < limit => n <= limit",
+		". check: errSmall => nil",
+		". pick: err != nil => false",
+		". pick: n%2 == 0 && n > 4 => n%2 == 0 || n > 4",
+		". pick: n > 4 => n >= 4",
+		`. pick: name = "even" => nothing`,
 	} {
 		require.Contains(t, killing, change)
 		require.Equal(t, killed, killing[change].Verdict, change)
 		require.Equal(t, "TestPicks", killing[change].By, change)
 		require.Equal(t, survived, letting[change].Verdict, change)
 	}
-	pause := "tiny.go pick: time.Sleep(time.Nanosecond) => nothing"
+	pause := ". pick: time.Sleep(time.Nanosecond) => nothing"
 	require.Equal(t, survived, killing[pause].Verdict)
 	before, err := os.ReadFile("tiny.go")
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestHangs(t *testing.T) {
 		state, err := os.ReadFile("/proc/" + string(pid) + "/stat")
 		return err != nil || strings.Contains(string(state), ") Z ")
 	}, time.Minute, 10*time.Millisecond)
-	require.Equal(t, result{Verdict: killed, By: "a hang"}, bare(found["tiny.go check: n < limit => true"]))
+	require.Equal(t, result{Verdict: killed, By: "a hang"}, bare(found[". check: n < limit => true"]))
 }
 
 func bare(r result) result { return result{Verdict: r.Verdict, By: r.By} }
@@ -176,8 +176,8 @@ func TestListOfEquivalents(t *testing.T) {
 	inModule(t, map[string]string{
 		"tiny_test.go": strong,
 		"list.txt":     nobodyNotices,
-		"noticed.txt":  "# It is not.\ntiny.go check: errSmall => nil\n",
-		"bare.txt":     "tiny.go check: errSmall => nil\n",
+		"noticed.txt":  "# It is not.\n. check: errSmall => nil\n",
+		"bare.txt":     ". check: errSmall => nil\n",
 	})
 	o := defaults("list.txt")
 	o.patterns, o.list = []string{"."}, true
@@ -190,7 +190,7 @@ func TestListOfEquivalents(t *testing.T) {
 	require.True(t, clean)
 
 	found, _ := verdicts(t, defaults("list.txt"))
-	require.NotContains(t, found, "tiny.go pick: time.Nanosecond => (time.Nanosecond)*16")
+	require.NotContains(t, found, ". pick: time.Nanosecond => (time.Nanosecond)*16")
 
 	o = defaults("noticed.txt")
 	o.recheck, o.only = true, "errSmall"
@@ -213,7 +213,7 @@ func TestGoesOnWhereItWas(t *testing.T) {
 
 	require.NoError(t, os.WriteFile("tiny_test.go", []byte(strong), 0o666))
 	now, _ := verdicts(t, o)
-	require.Equal(t, killed, now["tiny.go check: errSmall => nil"].Verdict, "a survivor is tried again with other tests")
+	require.Equal(t, killed, now[". check: errSmall => nil"].Verdict, "a survivor is tried again with other tests")
 
 	o.sample = 2
 	sampled, _ := verdicts(t, o)
@@ -225,6 +225,38 @@ func sizeOf(t *testing.T, path string) int {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	return int(info.Size())
+}
+
+// What only a subtest of a long test notices is tried with that subtest.
+func TestLongTestIsTakenApart(t *testing.T) {
+	inModule(t, map[string]string{"tiny_test.go": `package tiny
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSlow(t *testing.T) {
+	t.Run("nothing", func(*testing.T) { time.Sleep(3 * time.Second) })
+	t.Run("the odd (one)", func(t *testing.T) {
+		if name, _ := pick(3); name != "odd" {
+			t.Fatal(name)
+		}
+	})
+}
+`, "none.txt": ""})
+	o := defaults("none.txt")
+	o.only = `name = "odd" => nothing`
+	targets, err := load([]string{"."})
+	require.NoError(t, err)
+	b, _, err := targets[0].build(t.TempDir(), targets[0].mutants())
+	require.NoError(t, err)
+	tests, _, err := b.profile(t.Context(), t.TempDir(), time.Minute, 1)
+	require.NoError(t, err)
+	require.Len(t, tests, 2)
+	require.Equal(t, "TestSlow/the_odd_(one)", tests[0].name)
+	found, _ := verdicts(t, o)
+	require.Equal(t, result{Verdict: killed, By: "TestSlow"}, bare(found[`. pick: name = "odd" => nothing`]))
 }
 
 func TestInterrupted(t *testing.T) {

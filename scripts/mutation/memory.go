@@ -73,7 +73,11 @@ func (t *target) digests() (functions map[string]string, pkg string, err error) 
 	if err != nil {
 		return nil, "", err
 	}
-	for _, name := range names {
+	tests, err := filepath.Glob(filepath.Join(t.testDir, "*.go"))
+	if err != nil {
+		return nil, "", err
+	}
+	for _, name := range append(names, tests...) {
 		content, err := os.ReadFile(name)
 		if err != nil {
 			return nil, "", err

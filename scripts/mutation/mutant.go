@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"path"
 	"slices"
 	"strings"
 )
@@ -18,15 +19,14 @@ type mutant struct {
 	text       string // that is there instead
 	nth        int    // among the equal changes of its function, from 1
 	// wrap puts the change beside what is there, behind a switch; inner is what is
-	// there, with the switches in it. Without it the change needs a build of its own:
-	// nothing can be switched in a constant.
+	// there, with the switches in it.
 	wrap func(id int, inner string) string
 }
 
 // key names a mutant for as long as its function and its text stay the same,
-// wherever in the file they are.
+// wherever in the package they are.
 func (m *mutant) key() string {
-	key := fmt.Sprintf("%s %s: %s => %s", m.src.path, m.function, oneLine(m.original()), oneLine(m.text))
+	key := fmt.Sprintf("%s %s: %s => %s", path.Dir(m.src.path), m.function, oneLine(m.original()), oneLine(m.text))
 	if m.nth > 1 {
 		key += fmt.Sprintf(" #%d", m.nth)
 	}

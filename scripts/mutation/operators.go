@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"go/ast"
-	"go/constant"
 	"go/token"
 	"go/types"
 	"slices"
@@ -31,8 +30,6 @@ func (f *finder) visit(n ast.Node) {
 		f.extreme(n)
 	case *ast.KeyValueExpr:
 		f.booleans([]ast.Expr{n.Value})
-	case *ast.GenDecl:
-		f.constants(n)
 	}
 	if s, ok := n.(ast.Stmt); ok && f.listed() {
 		f.statement(s)
@@ -225,10 +222,32 @@ func (f *finder) expression(e ast.Expr) {
 			f.swap(e, e.Value+"+1")
 		}
 	case *ast.SelectorExpr:
-		// The package's own constants are changed where they are declared.
-		if _, constant := f.info.Uses[e.Sel].(*types.Const); constant && f.isDuration(e) {
+		if f.isConstant(e.Sel) && f.isDuration(e) {
 			f.spans(e)
 		}
+	case *ast.Ident:
+		f.constant(e)
+	}
+}
+
+func (f *finder) isConstant(name *ast.Ident) bool {
+	_, constant := f.info.Uses[name].(*types.Const)
+	return constant
+}
+
+// constant changes one of the package's own where it is used: nothing can be switched where
+// it is declared. What is handed on as it is is a mode or a room, and no number of a rule.
+func (f *finder) constant(name *ast.Ident) {
+	if _, selected := f.parent(1).(*ast.SelectorExpr); selected || !f.isConstant(name) {
+		return
+	}
+	if f.isDuration(name) {
+		f.spans(name)
+		return
+	}
+	_, handed := f.parent(1).(*ast.CallExpr)
+	if basic, plain := f.info.Types[name].Type.(*types.Basic); !handed && plain && basic.Info()&types.IsInteger != 0 {
+		f.swap(name, name.Name+"+1")
 	}
 }
 
@@ -315,33 +334,4 @@ func (f *finder) extreme(call *ast.CallExpr) {
 	if other := map[string]string{"min": "max", "max": "min"}[called.Name]; other != "" {
 		f.swap(call, other+f.text(call)[len(called.Name):])
 	}
-}
-
-// constants changes declared numbers. Each takes a build of its own.
-func (f *finder) constants(d *ast.GenDecl) {
-	if d.Tok != token.CONST {
-		return
-	}
-	for _, spec := range d.Specs {
-		for _, e := range spec.(*ast.ValueSpec).Values {
-			t := f.info.Types[e]
-			switch {
-			case t.Value == nil || t.Value.Kind() != constant.Int || usesIota(e):
-			case f.isDuration(e):
-				f.replace(e, "("+f.text(e)+")*16", nil)
-				f.replace(e, "("+f.text(e)+")/16", nil)
-			default:
-				f.replace(e, f.text(e)+" + 1", nil)
-			}
-		}
-	}
-}
-
-func usesIota(e ast.Expr) (uses bool) {
-	ast.Inspect(e, func(n ast.Node) bool {
-		id, ok := n.(*ast.Ident)
-		uses = uses || ok && id.Name == "iota"
-		return !uses
-	})
-	return uses
 }

@@ -19,6 +19,7 @@ import (
 // target is a package whose code is changed, parsed and with its types.
 type target struct {
 	path, dir, root string // import path, directory, and that of the module
+	tests, testDir  string // import path and directory of the package whose tests are run
 	name            string
 	fset            *token.FileSet
 	files           []*source
@@ -44,10 +45,10 @@ type listed struct {
 	Module                        *struct{ Dir string }
 }
 
-// load finds the packages that the patterns name, below dir.
-func load(dir string, patterns []string) ([]*target, error) {
+// load finds the packages that the patterns name.
+func load(patterns []string) ([]*target, error) {
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,Name,Export,GoFiles,ImportMap,DepOnly,Module"}, patterns...)...)
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
@@ -78,7 +79,7 @@ func load(dir string, patterns []string) ([]*target, error) {
 }
 
 func parse(l listed, exports map[string]string) (*target, error) {
-	t := &target{path: l.ImportPath, dir: l.Dir, root: l.Module.Dir, name: l.Name, fset: token.NewFileSet()}
+	t := &target{path: l.ImportPath, dir: l.Dir, root: l.Module.Dir, tests: l.ImportPath, testDir: l.Dir, name: l.Name, fset: token.NewFileSet()}
 	var trees []*ast.File
 	for _, name := range l.GoFiles {
 		s, err := t.read(filepath.Join(l.Dir, name))

@@ -2,12 +2,7 @@
 
 package main
 
-import (
-	"fmt"
-	"os"
-	"slices"
-	"text/tabwriter"
-)
+import "fmt"
 
 // report is what became of a package's mutants.
 type report struct {
@@ -52,51 +47,21 @@ func (r *report) print() (clean bool) {
 			fmt.Print(describe(m, result))
 		}
 	}
-	r.table()
+	fmt.Println(r.summary())
 	return clean
 }
 
-// counts of one file.
-type counts struct{ all, tried, killed, survived, unmet, equivalent int }
-
-func (r *report) table() {
-	files := map[string]*counts{"together": {}}
-	var names []string
+// summary says how many there are of each kind.
+func (r *report) summary() string {
+	listed, found := 0, map[verdict]int{}
 	for _, m := range r.all {
-		if files[m.src.path] == nil {
-			files[m.src.path] = &counts{}
-			names = append(names, m.src.path)
-		}
-		for _, c := range []*counts{files[m.src.path], files["together"]} {
-			r.count(c, m)
+		if r.known.reasons[m.key()] != "" {
+			listed++
 		}
 	}
-	slices.Sort(names)
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(w, "changes\tequivalent\ttried\tkilled\tsurvived\tnot reached\t file")
-	for _, name := range append(names, "together") {
-		c := files[name]
-		_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%s\n", c.all, c.equivalent, c.tried, c.killed, c.survived, c.unmet, " "+name)
+	for _, result := range r.results {
+		found[result.Verdict]++
 	}
-	_ = w.Flush()
-}
-
-func (r *report) count(c *counts, m *mutant) {
-	c.all++
-	if _, listed := r.known.reasons[m.key()]; listed {
-		c.equivalent++
-	}
-	result, tried := r.results[m]
-	if !tried {
-		return
-	}
-	c.tried++
-	switch result.Verdict {
-	case killed:
-		c.killed++
-	case survived:
-		c.survived++
-	case unmet:
-		c.unmet++
-	}
+	return fmt.Sprintf("%d changes, %d of them listed as equivalent; %d tried: %d killed, %d survived, %d not reached by any test",
+		len(r.all), listed, len(r.results), found[killed], found[survived], found[unmet])
 }

@@ -50,8 +50,8 @@ func (r run) do(ctx context.Context) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.limit+r.limit/4)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, r.b.path, "-test.short", "-test.failfast", "-test.v", "-test.timeout", r.limit.String(),
-		"-test.run", "^("+strings.Join(r.tests, "|")+")$")
-	cmd.Dir = r.b.dir
+		"-test.run", pattern(r.tests))
+	cmd.Dir = r.b.testDir
 	cmd.Env = append(os.Environ(), mark, "TMPDIR="+temp, fmt.Sprint("MUTANT=", r.mutant), "MUTANTS_REACHED="+r.reached)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -68,6 +68,22 @@ func (r run) do(ctx context.Context) (outcome, error) {
 		o.failed = string(found[1])
 	}
 	return o, nil
+}
+
+// pattern selects some tests, or one subtest.
+func pattern(tests []string) string {
+	if parent, sub, ok := strings.Cut(tests[0], "/"); ok {
+		return "^" + parent + "$/^" + regexp.QuoteMeta(sub) + "$"
+	}
+	return "^(" + strings.Join(tests, "|") + ")$"
+}
+
+// subtests are those that ran.
+func (o outcome) subtests() (names []string) {
+	for _, found := range regexp.MustCompile(`(?m)^=== RUN   (\w+/[^/\n]+)$`).FindAllSubmatch(o.output, -1) {
+		names = append(names, string(found[1]))
+	}
+	return names
 }
 
 // endAll ends the processes that have the mark in their environment: those that the

@@ -3,9 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 )
@@ -37,7 +39,7 @@ func (o options) try(ctx context.Context, t *target, all []*mutant, known *equiv
 	if err := os.Chmod(work, 0o755); err != nil { // for tests that are somebody else for a while
 		return nil, err
 	}
-	past, err := o.memory(work)
+	past, err := openMemory(cmp.Or(o.results, filepath.Join(work, "results")))
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +76,7 @@ func (r *trial) recall(chosen []*mutant) (open []*mutant) {
 
 // prepare builds the package with its mutants, and learns what its tests reach.
 func (r *trial) prepare(ctx context.Context, all []*mutant) (err error) {
-	if r.binary, r.report.refused, err = r.buildSwitched(r.work, all); err != nil {
+	if r.binary, r.report.refused, err = r.build(r.work, all); err != nil {
 		return err
 	}
 	r.binary.spare = r.spare
@@ -84,7 +86,7 @@ func (r *trial) prepare(ctx context.Context, all []*mutant) (err error) {
 
 // one tries a mutant, and keeps what came of it.
 func (r *trial) one(ctx context.Context, m *mutant) error {
-	found, err := r.tryOne(ctx, m)
+	found, err := m.try(ctx, r.work, r.binary, r.tests)
 	if err != nil {
 		return err
 	}
@@ -97,28 +99,4 @@ func (r *trial) one(ctx context.Context, m *mutant) error {
 		fmt.Fprintf(os.Stderr, "(%d of %d) %s", r.done, r.of, describe(m, found))
 	}
 	return r.past.keep(found)
-}
-
-// tryOne tries a mutant in the build that has it.
-func (r *trial) tryOne(ctx context.Context, m *mutant) (result, error) {
-	if m.wrap != nil {
-		return m.try(ctx, r.work, r.binary, r.tests)
-	}
-	own, err := os.MkdirTemp(r.work, "own-")
-	if err != nil {
-		return result{}, err
-	}
-	defer os.RemoveAll(own) //nolint:errcheck // with all the rest, later
-	if err := os.Chmod(own, 0o755); err != nil {
-		return result{}, err
-	}
-	alone, err := r.buildAlone(own, m)
-	if err != nil {
-		return result{}, err
-	}
-	if alone == nil {
-		return result{Verdict: killed, By: "the compiler"}, nil
-	}
-	alone.spare = r.spare
-	return m.try(ctx, own, alone, r.tests)
 }
