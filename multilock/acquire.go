@@ -179,7 +179,7 @@ func (c *contest) round(ctx context.Context) (lease source.Lease, again bool, er
 	if err == nil && c.tooLate(lease) {
 		return nil, c.mode == ifFree, giveBack(ctx, lease)
 	}
-	if err == nil || !errors.Is(err, ErrHeld) {
+	if !errors.Is(err, ErrHeld) {
 		return lease, false, err
 	}
 	again, err = c.afterRefusal(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -414,28 +415,102 @@ func TestWaitThatEndsInTrouble(t *testing.T) {
 	}
 }
 
+// Trouble is told for as long as nothing has shown that it is over, and no longer.
+func TestOnlyTroubleThatLastsIsTold(t *testing.T) {
+	for name, lasts := range map[string]bool{"lasts": true, "has passed": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				until := make(chan struct{})
+				f.on(try, fails(multilock.ErrHeld))
+				f.show(node7(multilock.StateHeld))
+				then := action(succeeds)
+				if lasts {
+					then = hangs(until, nil)
+				}
+				f.on(look, inTurn(fails(errPasses), then))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, lasts, errors.Is(err, errPasses))
+				require.Equal(t, !lasts, errors.Is(err, multilock.ErrHeld))
+				close(until)
+			})
+		})
+	}
+}
+
+// A look that fails is repeated after a pause, also where one is due at once.
+func TestTroubleWithASuspect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.on(try, fails(multilock.ErrHeld))
+		f.show(node7(multilock.StateSuspect))
+		f.on(look, inTurn(succeeds, fails(errPasses)))
+		waitFor(t, f, time.Minute, multilock.Options{})
+		require.Less(t, f.count(look), 200)
+	})
+}
+
+// frozen is an attempt that outlasts most of the belief in a TTL of 100 s: 80 s.
+func frozen(context.Context) error {
+	time.Sleep(75 * time.Second)
+	return nil
+}
+
 // Who was frozen just while the lock was acquired gives it back, and goes on: the belief
 // in it is over, or as good as over, before anything began.
 func TestLockThatIsTooOldWhenItIsTaken(t *testing.T) {
-	for name, acquire := range map[string]func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error){
-		"wait": multilock.Acquire, "try": multilock.TryAcquire,
+	opt := multilock.Options{TTL: 100 * time.Second}
+	for name, c := range map[string]struct {
+		acquire func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error)
+		frozen  int // attempts
+		given   int // of the locks that came of them
+	}{
+		"waits":              {multilock.Acquire, 5, 5},
+		"tries":              {multilock.TryAcquire, 2, 2},
+		"tries in vain":      {multilock.TryAcquire, 3, 2},
+		"has others to try":  {multilock.TryOnce, 1, 0},
+		"of a time that was": {acquireTimed, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake()
-				frozen := func(context.Context) error {
-					time.Sleep(75 * time.Second) // of a TTL of 100 s, believed in for 80
-					return nil
-				}
-				f.on(try, inTurn(frozen, succeeds))
-				lock, err := acquire(t.Context(), f, "nightly", multilock.Options{TTL: 100 * time.Second})
+				f.on(try, inTurn(append(slices.Repeat([]action{frozen}, c.frozen), succeeds)...))
+				lock, err := c.acquire(t.Context(), f, "nightly", opt)
 				require.NoError(t, err)
 				require.NoError(t, context.Cause(lock.Context()))
-				require.Greater(t, lock.Remaining(), 70*time.Second)
-				require.Equal(t, 2, f.count(try))
-				require.Equal(t, 1, f.count(release))
+				require.Equal(t, c.given == c.frozen, lock.Remaining() > 70*time.Second)
+				require.Equal(t, c.given, f.count(release))
+				require.Equal(t, c.given, f.count(detach))
+				for _, gap := range gaps(f.times(try)) {
+					require.Equal(t, name == "waits", gap > 75*time.Second, "who waits pauses in between")
+				}
 				require.NoError(t, lock.Release(t.Context()))
 			})
 		})
 	}
+}
+
+// acquireTimed waits for a lock whose time the source sets.
+func acquireTimed(ctx context.Context, f multilock.Source, name string, opt multilock.Options) (*multilock.Lock, error) {
+	return multilock.Acquire(ctx, timedFake{f.(*fake), 90 * time.Second}, name, opt)
+}
+
+// The source may stop answering just while a lock that is too old is given back.
+func TestGivingBackHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		until := make(chan struct{})
+		f.on(try, frozen)
+		f.on(release, hangs(until, nil))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{TTL: 100 * time.Second})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "did not answer")
+		require.Zero(t, f.count(closes), "one more call would hang as well")
+		close(until)
+	})
 }

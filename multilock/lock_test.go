@@ -312,6 +312,7 @@ func TestBelief(t *testing.T) {
 		f := newFake()
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
 		first := lock.Belief()
+		require.Equal(t, first.Renewed, lock.Belief().Renewed, "all who asked are told")
 		require.InDelta(t, lock.Remaining(), -first.Until.Elapsed(), float64(time.Minute))
 		require.InDelta(t, lock.Grace(), -first.Others.Elapsed(), float64(time.Minute))
 		start := time.Now()
