@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
@@ -39,6 +41,8 @@ func TestPausedContenderIsSwept(t *testing.T) {
 				return err
 			})))
 			requireOurs(t, base, src)
+			require.NoError(t, errors.Join(janitor.Close(), src.Close()))
+			requireClosed(t, base)
 			requireTidy(t, base)
 		})
 	}
@@ -96,6 +100,79 @@ func TestJanitorSparesWhatIsInPlace(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 1, "its file may be the lock's")
 	require.NoError(t, lease.Renew(t.Context()))
+}
+
+// What a process of this host has left is swept as soon as that is gone; what may be
+// somebody's elsewhere only after a day. Both say why.
+func TestLeftoversOfTheDeadAndOfStrangers(t *testing.T) {
+	base, faulty, src := contested(t, scene{})
+	for who, left := range map[process.Identity]string{theDead(self(t)): "its maker is gone", elsewhere(t): "younger than a day"} {
+		refused := contend(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: who}), sweptName, abandonedBy(who))
+		found, err := src.Leftovers(t.Context())
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.Contains(t, found[0].Why, left)
+		require.Equal(t, who.Host == self(t).Host, found[0].Dead)
+		closed(t, refused)
+	}
+	faulty.Inject(denyingAt("mkdir", ".clock", syscall.EACCES, -1))
+	time.Sleep(tick)
+	later := open(t, fslock.Options{Base: base, FS: faulty})
+	_, err := later.Leftovers(t.Context())
+	require.ErrorIs(t, err, syscall.EACCES, "without the clock nobody knows how old they are")
+}
+
+// What cannot be removed is told, and is swept the next time.
+func TestSweepThatFails(t *testing.T) {
+	for _, c := range []struct{ kind, part string }{
+		{"rename", "/.trash-"}, {"opendir", "/.trash-"}, {"list", "/.trash-"}, {"opendir", "/full"}, {"rmdir", "/full"}, {"rmdir", "/.trash-<token2>"},
+	} {
+		t.Run(c.kind+" "+c.part, func(t *testing.T) {
+			base, faulty, src := contested(t, scene{})
+			staging := filepath.Join(base, ".multilock", "staging")
+			require.NoError(t, os.MkdirAll(filepath.Join(staging, "left", "full"), 0o777))
+			require.NoError(t, os.WriteFile(filepath.Join(staging, "left", "full", "file"), nil, 0o666))
+			ageStaged(t, base)
+			faulty.Inject(denyingAt(c.kind, c.part, syscall.EACCES, 1))
+			_, err := src.Sweep(t.Context())
+			require.ErrorIs(t, err, syscall.EACCES)
+			faulty.Inject(nil)
+			ageStaged(t, base)
+			_, err = src.Sweep(t.Context())
+			require.NoError(t, err)
+			requireTidy(t, base)
+		})
+	}
+}
+
+// That the server did not say whether a lock is in place, under its other name, does not
+// make it one that may be emptied.
+func TestJanitorThatCannotTellLeavesALockAlone(t *testing.T) {
+	for n := range 64 {
+		base, _, src := contested(t, scene{})
+		lease := contendAndTry(t, src, sweptName, longClaim())
+		inPlace, staged := lockPath(base), filepath.Join(base, ".multilock", "staging", lease.Record().Token)
+		require.NoError(t, os.CopyFS(staged, os.DirFS(inPlace)))
+		ageStaged(t, base)
+		faulty, struck := sharedFS(), false
+		janitor := open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)})
+		faulty.Inject(func(op faultfs.Op) error {
+			if op.N != n || op.Phase != faultfs.Before {
+				return nil
+			}
+			struck = true
+			return syscall.EIO
+		})
+		_, _ = janitor.Sweep(t.Context())
+		left, err := filepath.Glob(filepath.Join(base, ".multilock", "staging", "*", sweptName+".locked"))
+		require.NoError(t, err)
+		require.Len(t, left, 1, "operation %d: its file may be the lock's", n)
+		if !struck {
+			require.Greater(t, n, 10)
+			return
+		}
+	}
+	require.Fail(t, "it does not end")
 }
 
 // N21: a file system that breaks a rule is refused, with the rule's name, and

@@ -108,7 +108,7 @@ func (s *Source) History(_ context.Context, since time.Time) ([]source.Event, er
 	}
 	defer dir.Close() //nolint:errcheck // a directory
 	names, err := dir.List()
-	if err != nil {
+	if err = ignoreGone(err); err != nil {
 		return nil, opError("list the history", "", err)
 	}
 	var events []source.Event
@@ -117,7 +117,7 @@ func (s *Source) History(_ context.Context, since time.Time) ([]source.Event, er
 			continue
 		}
 		more, err := readHistory(dir, name, since)
-		if err != nil {
+		if err = ignoreGone(err); err != nil {
 			return nil, opError("read the history", "", err)
 		}
 		events = append(events, more...)
@@ -136,9 +136,6 @@ func endsBefore(name string, moment time.Time) bool {
 func readHistory(dir vfs.Dir, name string, since time.Time) ([]source.Event, error) {
 	f, err := dir.Open(name)
 	if err != nil {
-		if gone(err) {
-			return nil, nil
-		}
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // only read from

@@ -29,7 +29,7 @@ func (s *Source) Leftovers(context.Context) ([]source.Leftover, error) {
 		return nil, err
 	}
 	entries, err := staging.List()
-	if err != nil {
+	if err = ignoreGone(err); err != nil {
 		return nil, opError("list the leftovers", "", err)
 	}
 	var found []source.Leftover
@@ -88,18 +88,19 @@ func (s *Source) maker(staging vfs.Dir, entry string) process.Evidence {
 		return process.Evidence{}
 	}
 	defer dir.Close() //nolint:errcheck // a directory
-	record, ok := stagedRecord(dir)
-	if !ok || record.Holder.PID <= 0 {
+	record, err := stagedRecord(dir)
+	if err != nil || record.Holder.PID <= 0 {
 		return process.Evidence{}
 	}
 	return record.Holder.Judge(s.self)
 }
 
-// stagedRecord reads the record in a staged directory, whatever lock it is for.
-func stagedRecord(dir vfs.Dir) (source.Record, bool) {
+// stagedRecord reads the record in a staged directory, whatever lock it is for. It has no
+// name if there is none that can be read, ever; an error may pass.
+func stagedRecord(dir vfs.Dir) (source.Record, error) {
 	entries, err := dir.List()
 	if err != nil {
-		return source.Record{}, false
+		return source.Record{}, err
 	}
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e, lockedSuffix)
@@ -107,13 +108,14 @@ func stagedRecord(dir vfs.Dir) (source.Record, bool) {
 			continue
 		}
 		data, _, err := readLocked(dir, name)
-		if err != nil {
-			return source.Record{}, false
+		switch {
+		case err == nil:
+			return ParseRecord(name, data), nil
+		case inDoubt(err) && !errors.Is(err, errNotRegular):
+			return source.Record{}, err
 		}
-		record := ParseRecord(name, data)
-		return record, record.Token != ""
 	}
-	return source.Record{}, false
+	return source.Record{}, nil
 }
 
 // Sweep implements source.Sweeper.
@@ -179,10 +181,14 @@ func (s *Source) empty(staging vfs.Dir, trash string) error {
 		return opError("sweep", "", err)
 	}
 	defer dir.Close() //nolint:errcheck // a directory
-	if s.held(dir) {
+	held, err := s.held(dir)
+	if held {
 		return nil
 	}
-	if err := emptyTree(dir); err != nil {
+	if err == nil {
+		err = emptyTree(dir)
+	}
+	if err != nil {
 		return opError("sweep", "", err)
 	}
 	if err := staging.Rmdir(trash); err != nil && !gone(err) && !notEmpty(err) {
@@ -192,22 +198,26 @@ func (s *Source) empty(staging vfs.Dir, trash string) error {
 }
 
 // held says whether the lock in a staged directory is in place as well. BeeGFS
-// moves a directory in two steps and can leave it under both names.
-func (s *Source) held(dir vfs.Dir) bool {
-	record, ok := stagedRecord(dir)
-	if !ok {
-		return false
+// moves a directory in two steps and can leave it under both names. An error says that
+// nobody knows: the directory may be a lock, and is left alone.
+func (s *Source) held(dir vfs.Dir) (bool, error) {
+	record, err := stagedRecord(dir)
+	if err != nil || record.Name == "" {
+		return false, err
 	}
 	group, err := s.groupDir.Use()
 	if err != nil {
-		return false
+		return false, ignoreGone(err)
 	}
 	defer s.groupDir.Done(group)
-	inPlace, content, _ := s.openFresh(group, record.Name)
+	inPlace, content, err := s.openFresh(group, record.Name)
 	if inPlace != nil {
 		_ = inPlace.Close()
 	}
-	return content != nil && ParseRecord(record.Name, content).Token == record.Token
+	if inDoubt(err) {
+		return false, err
+	}
+	return content != nil && ParseRecord(record.Name, content).Token == record.Token, nil
 }
 
 // emptyTree removes files and one level of directories: a staged lock has none,

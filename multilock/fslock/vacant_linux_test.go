@@ -3,6 +3,7 @@ package fslock_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -57,8 +58,13 @@ func TestOpenGroupSurvivesABarrier(t *testing.T) {
 // denying makes every operation of a kind answer an error instead of being
 // carried out, the first times it comes.
 func denying(kind string, errno syscall.Errno, times int) faultfs.Injector {
+	return denyingAt(kind, "", errno, times)
+}
+
+// denyingAt does so where the path has a part, as a trace shows it.
+func denyingAt(kind, part string, errno syscall.Errno, times int) faultfs.Injector {
 	return func(op faultfs.Op) error {
-		if op.Kind != kind || op.Phase != faultfs.Before || times == 0 {
+		if op.Kind != kind || op.Phase != faultfs.Before || times == 0 || !strings.Contains(op.Path, part) {
 			return nil
 		}
 		times--
@@ -101,6 +107,14 @@ func TestVacantOnAFullDisk(t *testing.T) {
 	faulty := sharedFS()
 	src := open(t, fslock.Options{Base: fresh(t), FS: faulty})
 	faulty.Inject(denying("mkdir", syscall.ENOSPC, -1))
+	requireVacant(t, src, true)
+}
+
+// Another barrier may remove the group that this one has just made.
+func TestVacantBesideAnotherBarrier(t *testing.T) {
+	faulty := sharedFS()
+	src := open(t, fslock.Options{Base: fresh(t), FS: faulty})
+	faulty.Inject(denying("rmdir", syscall.ENOENT, 2))
 	requireVacant(t, src, true)
 }
 
