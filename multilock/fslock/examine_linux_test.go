@@ -3,6 +3,7 @@ package fslock_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -89,4 +92,87 @@ func TestExamineAReadOnlyDirectory(t *testing.T) {
 	require.Contains(t, found, "clock unusable")
 	_, err := os.Stat("/proc/.multilock")
 	require.ErrorIs(t, err, syscall.ENOENT)
+}
+
+// What the filesystem's test found is told, and no more.
+func TestExamineTellsTheTraits(t *testing.T) {
+	t.Parallel()
+	never := sharedFS()
+	never.Inject(refusing(syscall.EEXIST))
+	for name, c := range map[string]struct {
+		fs         vfs.FS
+		told, more string
+	}{
+		"plain":            {sharedFS(), "an empty directory is", ""},
+		"never replaces":   {never, "not even an empty directory", ""},
+		"in whole seconds": {coarse(time.Second), "an empty directory is", "steps of 1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := examined(t, fslock.Options{Base: t.TempDir(), FS: c.fs})["rules fine"].Text
+			require.Contains(t, text, c.told)
+			require.Equal(t, c.more != "", strings.Contains(text, "steps"), text)
+			require.Contains(t, text, c.more)
+		})
+	}
+}
+
+// That a process is gone is evidence where it can be told from a later one.
+func TestPromiseAboutDeadProcesses(t *testing.T) {
+	nobody := self(t)
+	nobody.Boot = ""
+	for who, told := range map[process.Identity]string{self(t): "own pid namespace", nobody: "silence alone decides"} {
+		for _, p := range open(t, fslock.Options{Base: t.TempDir(), Self: who}).Promises() {
+			if p.Trait == source.TraitDeadProcess {
+				require.Contains(t, p.Why, told)
+				require.Equal(t, who.Boot != "", p.Kept)
+			}
+		}
+	}
+}
+
+// What goes wrong during the filesystem's test is told as what it is: it shows nothing of
+// the filesystem, and no mark is left. A reply that was lost is none.
+func TestFileSystemsTestMeetsAnError(t *testing.T) {
+	for name, c := range map[string]struct {
+		inject faultfs.Injector
+		told   syscall.Errno // 0 if the test goes on
+	}{
+		"no room":                   {denyingAt("create", "/file", syscall.ENOSPC, -1), syscall.ENOSPC},
+		"a part may not be opened":  {denyingAt("opendir", "/full", syscall.EACCES, -1), syscall.EACCES},
+		"the last rename in doubt":  {denyingAt("rename", "/empty", syscall.EIO, -1), syscall.EIO},
+		"the base does not answer":  {denyingAt("stat", ".", syscall.EACCES, 1), syscall.EACCES},
+		"a reply was lost":          {denyingAt("mkdir", ".selftest", syscall.EEXIST, 1), 0},
+		"another made the mark":     {denyingAt("mkdir", "fs-", syscall.EEXIST, 1), 0},
+		"staging may not be opened": {denyingAt("opendir", "/staging", syscall.EACCES, -1), syscall.EACCES},
+		"no mark may be made":       {denyingAt("mkdir", "fs-", syscall.EACCES, 1), syscall.EACCES},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, faulty := fresh(t), sharedFS()
+			src := open(t, fslock.Options{Base: base, FS: faulty})
+			faulty.Inject(c.inject)
+			waiter, err := src.Contend(t.Context(), sweptName, longClaim(), source.Patience{})
+			faulty.Inject(nil)
+			if c.told == 0 {
+				require.NoError(t, err)
+				closed(t, waiter)
+				return
+			}
+			require.ErrorIs(t, err, c.told)
+			require.NotErrorIs(t, err, source.ErrInvalid)
+			marks, err := filepath.Glob(filepath.Join(base, ".multilock", "fs-*"))
+			require.NoError(t, err)
+			require.Empty(t, marks)
+		})
+	}
+}
+
+// A filesystem of the network is known by its mount.
+func TestMarkIsOfTheMount(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	for _, f := range src.Examine(t.Context()) {
+		if f.Subject == "mount" && strings.Contains(f.Text, "in no place") {
+			t.Skip(f.Text)
+		}
+	}
+	require.NotContains(t, markIn(t, base), "fs-test-")
 }

@@ -68,3 +68,26 @@ func TestSuccessorHasTheSameHandle(t *testing.T) {
 	require.Equal(t, successor.Record().Token, tokenOnDisk(t, base))
 	require.NoError(t, successor.Renew(t.Context()))
 }
+
+// A handle that comes so late that somebody may have had the lock since proves nothing:
+// the file is read.
+func TestHandleThatComesLate(t *testing.T) {
+	_, faulty, src := contested(t, scene{})
+	waiter := contend(t, src, sweptName, source.Claim{TTL: time.Hour, Heartbeat: 10 * time.Second})
+	late := contend(t, src, sweptName+"2", source.Claim{TTL: time.Hour, Heartbeat: 20 * time.Millisecond})
+	for _, c := range []struct {
+		contender source.Contender
+		read      bool
+	}{{waiter, false}, {late, true}} {
+		read := false
+		faulty.Inject(func(op faultfs.Op) error {
+			if op.Kind == "handle" && op.Phase == faultfs.Before {
+				time.Sleep(tick)
+			}
+			read = read || op.Kind == "open"
+			return nil
+		})
+		try(t, c.contender)
+		require.Equal(t, c.read, read)
+	}
+}

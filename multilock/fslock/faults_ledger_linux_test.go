@@ -1,6 +1,7 @@
 package fslock_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -289,5 +290,106 @@ func TestErrorOfTheDiskBeforeTheResultHasItsName(t *testing.T) {
 			require.NoError(t, lock.Commit(t.Context(), ended(lock.Record(), 1, 0)))
 			require.Equal(t, lock.Record().Token, recordedToken(t, base))
 		})
+	}
+}
+
+// A result whose name is not on stable storage yet may be gone after a crash: nobody is
+// told that it counts, whether the rename was answered or its reply was lost.
+func TestErrorOfTheDiskAfterTheResultHasItsName(t *testing.T) {
+	for name, also := range map[string]faultfs.Injector{
+		"answered":   func(faultfs.Op) error { return nil },
+		"reply lost": answersLate("rename", syscall.EIO),
+		"reply lost, and the look after it": faultfs.Chain(answersLate("rename", syscall.EIO),
+			denyingAt("open", "done/"+sweptName, syscall.EIO, 1)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			faulty := localFS()
+			lock := acquire(t, open(t, fslock.Options{Base: fresh(t), FS: faulty}), sweptName, multilock.Options{})
+			faulty.Inject(faultfs.Chain(also, denying("syncdir", syscall.EIO, -1)))
+			require.ErrorIs(t, lock.Commit(t.Context(), ended(lock.Record(), 1, 0)), multilock.ErrUnsure)
+			faulty.Inject(nil)
+			require.NoError(t, lock.Commit(t.Context(), ended(lock.Record(), 1, 0)))
+		})
+	}
+}
+
+// answersLate loses the replies to all operations of a kind.
+func answersLate(kind string, errno syscall.Errno) faultfs.Injector {
+	return func(op faultfs.Op) error {
+		if op.Kind == kind && op.Phase == faultfs.After {
+			return errno
+		}
+		return nil
+	}
+}
+
+// What cannot be read, made or removed on the way of a result is told, as what it is.
+func TestCommitMeetsAnError(t *testing.T) {
+	result := sweptName + ".result"
+	for name, c := range map[string]struct {
+		inject faultfs.Injector
+		told   error
+		unsure bool
+	}{
+		"nobody can tell what is there": {faultfs.Chain(answersLate("rename", syscall.EIO),
+			denyingAt("open", "done/"+sweptName, syscall.EIO, -1)), syscall.EIO, true},
+		"nor take it back": {faultfs.Chain(denyingAt("rename", result, syscall.ESTALE, -1),
+			denyingAt("unlink", result, syscall.EIO, -1)), syscall.EIO, true},
+		"the results may not be opened":        {denyingAt("opendir", "groups", syscall.EACCES, -1), syscall.EACCES, false},
+		"what an earlier one left cannot go":   {denyingAt("unlink", result, syscall.EACCES, -1), syscall.EACCES, false},
+		"the directory of results was removed": {denyingAt("rename", result, syscall.ENOENT, 1), nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, faulty, _ := contested(t, scene{})
+			lease := contendAndTry(t, open(t, fslock.Options{Base: base, FS: faulty}), sweptName, longClaim())
+			if !c.unsure {
+				require.NoError(t, os.WriteFile(filepath.Join(lockPath(base), result), nil, 0o666))
+			}
+			faulty.Inject(c.inject)
+			err := tryCommit(t, lease, 1)
+			require.ErrorIs(t, err, c.told)
+			require.Equal(t, c.unsure, errors.Is(err, multilock.ErrUnsure))
+			faulty.Inject(nil)
+			commit(t, lease, 2)
+			require.Equal(t, 2, outcome(t, lease, nil).Attempt)
+			release(t, lease)
+			require.Error(t, tryCommit(t, lease, 3))
+		})
+	}
+}
+
+// A probe that crashed leaves an empty directory where the result belongs.
+func TestCommitOntoAnEmptyDirectory(t *testing.T) {
+	base, _, lease := held(t, scene{})
+	require.NoError(t, os.MkdirAll(resultPath(base), 0o777))
+	commit(t, lease, 1)
+	require.Equal(t, 1, outcome(t, lease, nil).Attempt)
+}
+
+// A client that calls a failure a success does not make a result forgotten.
+func TestFalseSuccessOfForgetting(t *testing.T) {
+	base, faulty, lease := held(t, scene{})
+	commit(t, lease, 1)
+	once := times(1, answering(faultfs.ErrPretend))
+	faulty.Inject(func(op faultfs.Op) error {
+		if op.Kind != "rename" || op.Real != resultPath(base) || op.Phase != faultfs.Before {
+			return nil
+		}
+		return once(op)
+	})
+	require.NoError(t, committer(lease).Forget(t.Context()))
+	require.Empty(t, recordedToken(t, base))
+	release(t, lease)
+}
+
+// Who may not ask for a result is told that, and not that there is none.
+func TestOutcomeMeetsAnError(t *testing.T) {
+	for _, kind := range []string{"mkdir", "rmdir", "open"} {
+		_, faulty, lease := held(t, scene{})
+		commit(t, lease, 1)
+		faulty.Inject(denyingAt(kind, "done/"+sweptName, syscall.EMFILE, -1))
+		outcome(t, lease, syscall.EMFILE)
+		faulty.Inject(nil)
+		require.Equal(t, 1, outcome(t, lease, nil).Attempt)
 	}
 }

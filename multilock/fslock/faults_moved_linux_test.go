@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -89,21 +90,67 @@ func TestHolderGoesElsewhere(t *testing.T) {
 	}
 }
 
-// What cannot be looked up proves nothing.
+// What cannot be looked up proves nothing: neither the base nor, in it, the group.
 func TestHolderMayNotLookUpTheBase(t *testing.T) {
-	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EIO, syscall.EMFILE} {
-		base, faulty, lease := holdings()[1].hold(t)
-		refused := 0
-		faulty.Inject(func(op faultfs.Op) error {
-			if op.Kind != "opendir" || op.Real != base {
-				return nil
-			}
-			refused++
-			return errno
-		})
-		require.NoError(t, lostWithin(t, lease))
-		require.Positive(t, refused, "nobody looked: nothing is shown")
+	for kind, path := range map[string]string{"opendir": ".", "statname": fslock.DefaultGroup} {
+		for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EIO, syscall.EMFILE} {
+			t.Run(kind+" "+errno.Error(), func(t *testing.T) {
+				_, faulty, lease := holdings()[1].hold(t)
+				refused := 0
+				faulty.Inject(func(op faultfs.Op) error {
+					if op.Kind != kind || op.Path != path {
+						return nil
+					}
+					refused++
+					return errno
+				})
+				require.NoError(t, lostWithin(t, lease))
+				require.Positive(t, refused, "nobody looked: nothing is shown")
+			})
+		}
 	}
+}
+
+// Nor does a group that does not answer.
+func TestHolderWhoseGroupDoesNotAnswer(t *testing.T) {
+	for _, kind := range []string{"stat", "statname"} {
+		_, faulty, lease := held(t, scene{})
+		faulty.Inject(func(op faultfs.Op) error {
+			if op.Kind == kind && (op.Path == fslock.DefaultGroup || op.Path == filepath.Join(fslock.DefaultGroup, sweptName)) {
+				return syscall.EIO
+			}
+			return nil
+		})
+		err := lease.Renew(t.Context())
+		require.ErrorIs(t, err, syscall.EIO)
+		require.NotErrorIs(t, err, source.ErrLost)
+		faulty.Inject(nil)
+		require.NoError(t, lease.Renew(t.Context()))
+	}
+}
+
+// A lock may be found dead, and its group be moved before it is broken. It is broken all
+// the same; that there is no group where there was one is nobody's trouble.
+func TestBreakOfALockWhoseGroupWasMoved(t *testing.T) {
+	base := fresh(t)
+	src := open(t, fslock.Options{Base: base, FS: sharedFS()})
+	plant(t, src, sweptName, abandonedBy(theDead(self(t))))
+	o := observe(t, src, sweptName, source.Patience{})
+	require.Equal(t, source.StateDead, look(t, o).State)
+	require.NoError(t, os.Rename(filepath.Join(base, fslock.DefaultGroup), filepath.Join(base, "moved")))
+	requireVacant(t, src, true)
+	require.NoError(t, o.Break(t.Context()))
+	require.NoFileExists(t, filepath.Join(base, "moved", sweptName, sweptName+".locked"))
+}
+
+// By force nothing is broken where nothing is.
+func TestForceOfNothing(t *testing.T) {
+	_, _, src := contested(t, scene{})
+	o := observe(t, src, sweptName, source.Patience{})
+	require.ErrorIs(t, o.Force(t.Context()), source.ErrFree)
+	seen := look(t, o)
+	require.Equal(t, []time.Duration{source.Unknown, source.Unknown}, []time.Duration{seen.Age, seen.Silence})
+	require.ErrorIs(t, o.Force(t.Context()), source.ErrFree)
 }
 
 func localFS() *faultfs.FS {

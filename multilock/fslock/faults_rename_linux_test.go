@@ -269,3 +269,60 @@ func TestLockOfAPatientWaiterIsNotOld(t *testing.T) {
 	seen := look(t, observe(t, src, sweptName, source.Patience{}))
 	require.LessOrEqual(t, seen.Silence, time.Since(start)+time.Second)
 }
+
+// Around the rename: what was removed is made again, and any other error is told.
+func TestAttemptMeetsAnError(t *testing.T) {
+	lock := filepath.Join(fslock.DefaultGroup, sweptName)
+	for name, c := range map[string]struct {
+		scene  scene
+		inject faultfs.Injector
+		told   syscall.Errno // 0 if the attempt goes on
+	}{
+		"the group was removed":            {scene{}, denyingAt("opendir", fslock.DefaultGroup, syscall.ESTALE, 1), 0},
+		"the group may not be opened":      {scene{}, denyingAt("opendir", fslock.DefaultGroup, syscall.EACCES, -1), syscall.EACCES},
+		"the group was removed, legacy":    {modes()[1], denyingAt("mkdir", lock, syscall.ESTALE, 1), 0},
+		"the lock may not be made, legacy": {modes()[1], denyingAt("mkdir", lock, syscall.EACCES, -1), syscall.EACCES},
+		"the rename is forbidden":          {scene{}, denyingAt("rename", lock, syscall.EACCES, -1), syscall.EACCES},
+		"no room for what is staged anew": {scene{}, faultfs.Chain(
+			denyingAt("rename", lock, syscall.EIO, 1), denyingAt("mkdir", "staging/", syscall.ENOSPC, -1)), syscall.ENOSPC},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, _, warm := contested(t, c.scene)
+			closed(t, warm)
+			faulty := sharedFS()
+			src := open(t, fslock.Options{Base: base, FS: faulty, LegacyPeers: c.scene.legacy})
+			waiter := contend(t, src, sweptName, longClaim())
+			faulty.Inject(c.inject)
+			lease, err := waiter.Try(t.Context())
+			if c.told == syscall.ENOSPC { // the first one was in doubt, and is taken back
+				require.ErrorIs(t, err, syscall.EIO)
+				lease, err = waiter.Try(t.Context())
+			}
+			faulty.Inject(nil)
+			if c.told != 0 {
+				require.ErrorIs(t, err, c.told)
+				lease, err = waiter.Try(t.Context())
+			}
+			require.NoError(t, err)
+			release(t, lease)
+			closed(t, waiter)
+			require.NoError(t, src.Close())
+			requireClosed(t, base)
+			requireTidy(t, base)
+		})
+	}
+}
+
+// What cannot be staged as a whole is not staged.
+func TestStagingMeetsAnError(t *testing.T) {
+	for _, c := range []struct{ kind, part string }{
+		{"mkdir", "/" + sweptName + ".lock"}, {"mkdir", "staging/"}, {"opendir", "/staging"},
+	} {
+		base, faulty, _ := contested(t, modes()[1])
+		src := open(t, fslock.Options{Base: base, FS: faulty, LegacyPeers: true})
+		faulty.Inject(denyingAt(c.kind, c.part, syscall.ENOSPC, -1))
+		_, err := src.Contend(t.Context(), sweptName, longClaim(), source.Patience{})
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		requireTidy(t, base)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 // coarseFS keeps times in steps, as ext4 with small inodes, FAT and some servers do.
@@ -108,6 +110,29 @@ func TestTimesThatStandStill(t *testing.T) {
 	_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
 	require.ErrorIs(t, err, source.ErrInvalid)
 	require.ErrorContains(t, err, `breaks the rule "a touch moves the time of a directory"`)
+}
+
+// Whoever could not learn the step of the times does not note that there is none.
+func TestTimesThatCannotBeRead(t *testing.T) {
+	for _, kind := range []string{"stat", "touch"} {
+		for after := range 2 {
+			base, faulty := fresh(t), sharedFS()
+			src := open(t, fslock.Options{Base: base, FS: coarseFS{faulty, time.Second}})
+			met := 0
+			faulty.Inject(func(op faultfs.Op) error {
+				if op.Kind != kind || op.Phase != faultfs.Before || !strings.HasSuffix(op.Path, ".selftest") {
+					return nil
+				}
+				if met++; met <= after {
+					return nil
+				}
+				return syscall.EACCES
+			})
+			_, err := src.Contend(t.Context(), "job", longClaim(), source.Patience{})
+			require.ErrorIs(t, err, syscall.EACCES)
+			require.Equal(t, []string{"staging"}, namesIn(t, filepath.Join(base, ".multilock")))
+		}
+	}
 }
 
 // On NFS the directory's times stand for a look at the lock file, unless a breaker leaves

@@ -131,3 +131,22 @@ func TestFollowRemovedHistory(t *testing.T) {
 	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "b")))
 	require.Equal(t, []string{"b"}, follow(t, f))
 }
+
+// The history is in the order of time, whichever hosts wrote it. Nothing is written for
+// no event.
+func TestHistoryIsInTheOrderOfTime(t *testing.T) {
+	base := t.TempDir()
+	hosts := []*fslock.Source{open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base, Self: elsewhere(t)})}
+	require.NoError(t, hosts[0].Record(t.Context(), nil))
+	require.Empty(t, namesIn(t, base))
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	for i := range 6 {
+		require.NoError(t, hosts[i%2].Append(t.Context(), eventAt(noon.Add(time.Duration(i)*time.Minute), fmt.Sprint(i))))
+	}
+	events, err := hosts[0].History(t.Context(), time.Time{})
+	require.NoError(t, err)
+	require.Len(t, events, 6)
+	for i, e := range events {
+		require.Equal(t, fmt.Sprint(i), e.Name)
+	}
+}

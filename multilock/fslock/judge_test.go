@@ -133,6 +133,7 @@ func TestJudgeWithoutATTL(t *testing.T) {
 		"peer, for ever":                {evidence{record: peer, silence: year, unchanged: year, watched: year}, source.StateHeld, "Python MultiLock; it has no ttl", 5 * glance},
 		"foreign, max-age not over":     {evidence{record: foreign, maxAge: time.Minute, silence: 30 * time.Second}, source.StateHeld, "torn", 5 * glance},
 		"peer, max-age not watched":     {evidence{record: peer, maxAge: time.Minute, silence: time.Minute, watched: window - 1}, source.StateSuspect, "watching it for 6.1s", window / 6},
+		"newer, max-age over":           {evidence{strange: strange{ours: true}, maxAge: time.Minute, silence: time.Minute, watched: window}, source.StateDead, "limit of 1m0s", 0},
 		"peer, max-age over":            {evidence{record: peer, maxAge: time.Minute, silence: time.Minute, watched: window}, source.StateDead, "limit of 1m0s", 0},
 		"peer that lives, max-age over": {evidence{record: peer, peer: alive, maxAge: time.Minute, silence: year, watched: year}, source.StateHeld, "process 7 is running on this host", glance},
 		"peer that is not there":        {evidence{record: peer, peer: gone7, silence: year, watched: year}, source.StateHeld, "and process 7 no longer exists", 5 * glance},
@@ -194,4 +195,10 @@ func TestJudgeLimbo(t *testing.T) {
 			require.Contains(t, got.why, c.why)
 		})
 	}
+}
+
+// How samples have to come of a holder: a slow one proves no silence.
+func TestLimitsOfSamples(t *testing.T) {
+	require.Equal(t, source.WatchLimits{Slow: 500 * time.Millisecond, Gap: 2 * time.Second}, limitsFor(2*time.Second))
+	require.Equal(t, source.WatchLimits{Slow: fastest, Gap: 2 * fastest}, limitsFor(0))
 }

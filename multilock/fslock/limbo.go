@@ -37,7 +37,7 @@ func (s *Source) removeEmpty(group, dir vfs.Dir, name string) {
 		if err := group.Rmdir(name); !notEmpty(err) || s.base.Kind.Local {
 			return
 		}
-		if _, strays, err := content(dir, name); err != nil || !slices.ContainsFunc(strays, isSilly) {
+		if _, strays, _ := content(dir, name); !slices.ContainsFunc(strays, isSilly) {
 			return
 		}
 	}

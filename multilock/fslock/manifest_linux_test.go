@@ -204,3 +204,30 @@ func manifestWithCrash(t *testing.T, s scene, n int, phase faultfs.Phase) (ended
 
 // isGone says that a fault is the claim that what is there is not.
 func isGone(f fault) bool { return f.errno == syscall.ENOENT || f.errno == syscall.ESTALE }
+
+// What keeps a list from being published or retracted is told.
+func TestManifestMeetsAnError(t *testing.T) {
+	for _, c := range []struct{ kind, part string }{
+		{"opendir", "staging"}, {"mkdir", ".manifest"}, {"create", "list"}, {"write", "list"}, {"sync", "list"}, {"rename", ".manifest"}, {"syncdir", ""},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			faulty := localFS()
+			src := open(t, fslock.Options{Base: t.TempDir(), FS: faulty})
+			_, err := src.Publish(t.Context(), []byte(theirManifest))
+			require.NoError(t, err)
+			require.NoError(t, src.Retract(t.Context()))
+			src = open(t, fslock.Options{Base: src.Base(), FS: faulty})
+			faulty.Inject(denyingAt(c.kind, c.part, syscall.ENOSPC, -1))
+			_, err = src.Publish(t.Context(), []byte(myManifest))
+			require.ErrorIs(t, err, syscall.ENOSPC)
+			faulty.Inject(nil)
+			_, err = src.Publish(t.Context(), []byte(myManifest))
+			require.NoError(t, err)
+			if c.kind == "opendir" || c.kind == "rename" {
+				src = open(t, fslock.Options{Base: src.Base(), FS: faulty})
+				faulty.Inject(denyingAt(c.kind, c.part, syscall.EACCES, -1))
+				require.ErrorIs(t, src.Retract(t.Context()), syscall.EACCES)
+			}
+		})
+	}
+}

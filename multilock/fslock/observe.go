@@ -264,9 +264,7 @@ func (o *observer) forget() {
 	if o.dir != nil {
 		_ = o.dir.Close()
 	}
-	o.dir, o.watch, o.record, o.verdict = nil, source.Watch[sign]{}, source.Record{}, verdict{}
-	o.limbo, o.torn, o.strays, o.busy, o.strange = false, false, nil, "", strange{}
-	o.taken = time.Time{}
+	*o = observer{src: o.src, name: o.name, maxAge: o.maxAge, own: o.own, jobs: o.jobs}
 }
 
 // Close implements source.Observer.

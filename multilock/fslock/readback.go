@@ -24,13 +24,13 @@ func (c *contender) readBack(group *shareddir.Handle, renamed error) (source.Lea
 		}
 	}
 	dir, content, err := c.src.open(group, c.name)
-	if !c.src.base.Kind.Local && !c.isOurs(content, err) {
+	if !c.src.base.Kind.Local && !c.isOurs(content) {
 		if dir != nil {
 			_ = dir.Close()
 		}
 		dir, content, err = c.src.openFresh(group, c.name)
 	}
-	if c.isOurs(content, err) {
+	if c.isOurs(content) {
 		return c.acquired(group, dir)
 	}
 	if dir != nil {
@@ -54,16 +54,14 @@ func (c *contender) recognized(group *shareddir.Handle) vfs.Dir {
 	if err != nil {
 		return nil
 	}
-	if file, err := dir.Handle(c.name + lockedSuffix); err != nil || file != c.staged.file.handle || !c.fresh(c.staged) {
+	if file, _ := dir.Handle(c.name + lockedSuffix); file != c.staged.file.handle || !c.fresh(c.staged) {
 		_ = dir.Close()
 		return nil
 	}
 	return dir
 }
 
-func (c *contender) isOurs(content []byte, err error) bool {
-	return err == nil && bytes.Equal(content, c.staged.content)
-}
+func (c *contender) isOurs(content []byte) bool { return bytes.Equal(content, c.staged.content) }
 
 // notOurs draws the conclusion from what the rename answered, and what is in
 // place instead of our lock.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -187,9 +188,7 @@ func readFile(f vfs.File, data []byte) ([]byte, error) {
 		data = make([]byte, 0, typicalRecord)
 	}
 	for len(data) <= maxRecord {
-		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
-		}
+		data = slices.Grow(data, 1)
 		n, err := f.Read(data[len(data):min(cap(data), maxRecord+1)])
 		data = data[:len(data)+n]
 		if errors.Is(err, io.EOF) {

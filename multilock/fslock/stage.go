@@ -67,13 +67,6 @@ func (s *Source) stageOnce(name string, claim source.Claim) (*staged, error) {
 	return st, nil
 }
 
-func (s *Source) stagingError(err error) error {
-	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
-		return &source.InvalidError{What: "base directory", Got: s.base.Path(), Why: "has something called .multilock that is not multilock's own directory; move it away", Err: err}
-	}
-	return opError("prepare .multilock/staging in the base directory", "", err)
-}
-
 // prepare makes the directory, and in it the lock file.
 func (st *staged) prepare(claim source.Claim) error {
 	if err := st.parent.Mkdir(st.token, shareddir.DirMode); err != nil {
@@ -174,7 +167,7 @@ func (st *staged) discardPlaced() error {
 		return ignoreGone(err)
 	}
 	defer dir.Close() //nolint:errcheck // a directory
-	if err != nil || !bytes.Equal(content, st.content) {
+	if !bytes.Equal(content, st.content) {
 		return ignoreGone(err)
 	}
 	if err := dir.Unlink(st.name + lockedSuffix); err != nil {
