@@ -211,3 +211,13 @@ func TestHiddenFileOfAFUSEMount(t *testing.T) {
 	giveBack(t, acquire(t, open(t, fslock.Options{Base: base}), "job", multilock.Options{}))
 	requireTidy(t, base)
 }
+
+// A byte too many is too many, even if what comes before it is a record.
+func TestLockFileThatIsAByteTooLarge(t *testing.T) {
+	for size, told := range map[int]string{64 << 10: "Python MultiLock", 64<<10 + 1: "larger than any"} {
+		base, _, src := contested(t, scene{})
+		const record = "host 7\n"
+		putLockFile(t, base, sweptName, []byte(record+strings.Repeat(" ", size-len(record))))
+		require.Contains(t, look(t, observe(t, src, sweptName, source.Patience{})).Why, told)
+	}
+}
