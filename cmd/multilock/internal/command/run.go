@@ -3,18 +3,14 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
-	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/lockgroup"
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -32,36 +28,6 @@ type runOptions struct {
 	heldCode   console.Number
 	failAfter  console.Number
 	command    []string
-}
-
-// holding is how a lock is to be held; several commands have these options.
-type holding struct {
-	ttl, maxAge, poll console.Duration
-}
-
-func (h *holding) flags() []cli.Flag {
-	return []cli.Flag{
-		&cli.GenericFlag{Name: "ttl", Value: &h.ttl, Usage: "the `DURATION` for which the lock stays held without a sign of life from this host; longer than the file server may be away (default: 2m)", Category: "HOLDING"},
-		&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &h.maxAge, Usage: "break a lock that has no ttl of its own (a Python peer's, a damaged one) after this `DURATION` without a change", Category: "TAKING"},
-		&cli.GenericFlag{Name: "poll", Value: &h.poll, Usage: "the longest `DURATION` between two attempts while waiting (default: 1s)", Category: "TAKING"},
-	}
-}
-
-func (h *holding) options() multilock.Options {
-	return multilock.Options{
-		TTL: h.ttl.Value, Poll: h.poll.Value, Patience: multilock.Patience{MaxAge: h.maxAge.Value},
-	}
-}
-
-// check finds what contradicts itself, before anything is touched.
-func (h *holding) check(command string) error {
-	if h.ttl.Given && h.ttl.Value == 0 {
-		return console.Usagef(command, "--ttl 0: a lock without a time to live could never be taken over; use at least %s", source.MinTTL)
-	}
-	if h.poll.Given && h.poll.Value == 0 {
-		return console.Usagef(command, "--poll 0: use a small duration instead, such as 10ms")
-	}
-	return nil
 }
 
 func Run(e *Env) *cli.Command {
@@ -115,7 +81,36 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 	}
 }
 
-const defaultGrace = 10 * time.Second
+const onceHelp = `With --once the result is recorded when the job ends, and a job whose success is
+recorded is not run again: the exit code is 0, and a line says who ran it. One
+that failed is tried again as often as --retries says; after that its exit code is
+what every further run ends with, until "multilock clean --results NAME". A runner
+that crashes before the result is recorded, or is told to end by a signal, has
+not run the job as far as anybody can know: it is run again. A job that dies of
+TERM, INT, HUP or QUIT, or exits with such a signal's code (128+n), is recorded a
+second later, for who ends both may end the job first.
+
+` + tickHelp
+
+const tickHelp = `With --every the job runs once per tick, on whichever host comes first, by the clock
+of the file server. Let the line fire once per tick on every host; hosts may differ
+by up to two fifths of the time between two ticks:
+
+   --every 1h                          an hour after the last run: fits every line
+   --every 1h@30m                      half past each hour
+   --every 1d@07:30                    half past seven in UTC
+   --every '1d@07:30[Europe/Berlin]'   by the wall clocks there, in summer and winter
+
+A run is for the tick that is nearest; the command finds it in MULTILOCK_TICK. Two
+runs never start within half the time between two ticks, but for --retries. A line
+that fires more often, so that a job whose host died is not left until the next
+tick, needs the form without "@".`
+
+const timeHelp = `Under a lock that ends by time (cook+...) the command also gets MULTILOCK_REMAINING,
+the seconds that it has, and MULTILOCK_UNTIL, when they are over by this host's clock
+(seconds since 1970). What still runs then gets TERM, and KILL after --grace, but after
+a quarter of the time at most; the exit code is 124. Such a lock stays taken until
+its period is over, however early the command ends.`
 
 // check finds what contradicts itself.
 func (o *runOptions) check(c *cli.Context) error {
@@ -156,97 +151,83 @@ func (o *runOptions) check(c *cli.Context) error {
 	return o.holding.check(name)
 }
 
-// run takes the lock and runs the command under it.
-func (o *runOptions) run(ctx context.Context, e *Env, src *place.Source) error {
-	if err := o.checkAbilities(src); err != nil {
-		return err
+func (o *runOptions) checkSlots(command string) error {
+	switch {
+	case !o.slots.Given:
+		return nil
+	case o.slots.Value < 1 || o.slots.Value > lockgroup.MaxSlots:
+		return console.Usagef(command, "--slots %d: choose a number from 1 to %d", o.slots.Value, lockgroup.MaxSlots)
+	case o.failAfter.Given:
+		return console.Usagef(command, "--fail-after and --slots contradict each other: it counts the refusals by one holder")
 	}
-	sigs := console.CatchSignals()
-	console.OutliveReaders()
-	defer sigs.Release()
-	start := time.Now()
-	plan := o.plan()
-	if settled, err := o.settledBefore(ctx, e, src, plan); settled || err != nil {
-		return err
-	}
-	return o.runUnderLock(ctx, e, src, sigs, plan, start)
+	return nil
 }
 
-// runUnderLock takes the lock, and once more if it was lost before the job was started
-// (this host slept just then) and there is time left to wait.
-func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source, sigs *console.Signals, plan *lockgroup.Plan, start time.Time) error {
-	opt := o.options()
-	opt.Job, opt.User, opt.Command = true, o.User, console.CommandLine(o.command)
-	for begin := time.Now(); ; {
-		lock, slot, err := o.acquire(sigs.Until(ctx), e, src, opt, o.wait.After(time.Since(begin)))
-		if err != nil {
-			return o.refused(ctx, e, src, err)
-		}
-		r := &jobRun{
-			env: e, opt: o, src: src, lock: lock, slot: slot, signals: sigs, plan: plan,
-			waited: time.Since(start), limit: o.wait.After(time.Since(begin)),
-		}
-		if err := r.run(ctx); err == nil || !r.waitsOn(err) {
-			return err
-		}
-		e.Say("lock %q was lost before the job was started; waiting on", r.lockName())
+// recording is the options of "run" that have the job's result recorded.
+type recording struct {
+	once    bool
+	every   everyTick
+	retries console.Number
+}
+
+func (r *recording) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "once", Destination: &r.once, DisableDefaultText: true, Usage: "run the job once and for all, on whichever host: do nothing if its success is recorded", Category: "ONCE"},
+		&cli.GenericFlag{Name: "every", Value: &r.every, Usage: "run the job once per `TICK` over all hosts, such as 1h, 1h@30m or 1d@07:30[Europe/Berlin]; see above", Category: "ONCE"},
+		&cli.GenericFlag{Name: "retries", Value: &r.retries, Usage: "with --once or --every: try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "ONCE"},
 	}
 }
 
-// checkAbilities finds options that the source cannot fulfil.
-func (o *runOptions) checkAbilities(src *place.Source) error {
-	if o.recorded() {
-		if _, err := place.Ability[source.Ledger](src, "run: "+o.option(), source.TraitResults); err != nil {
-			return err
-		}
+// recorded says whether the job's result is to be recorded.
+func (r *recording) recorded() bool { return r.once || r.every.set }
+
+// option is the one that has the result recorded.
+func (r *recording) option() string {
+	if r.every.set {
+		return "--every"
 	}
-	if o.every.set {
-		if _, err := place.Ability[source.Timekeeper](src, "run: --every", source.TraitOneClock); err != nil {
-			return err
-		}
-	}
-	if o.failAfter.Given {
-		if _, err := place.Ability[source.Journal](src, "run: --fail-after", source.TraitHistory); err != nil {
-			return err
-		}
-	}
-	return o.checkTimed(src)
+	return "--once"
 }
 
-// take acquires a lock as --wait says, and tells who is in the way meanwhile.
-func take(ctx context.Context, e *Env, src *place.Source, name string, opt multilock.Options, limit console.WaitLimit, o console.Output) (*multilock.Lock, error) {
-	if !limit.Waits() {
-		lock, err := multilock.TryAcquire(ctx, src.Locks, name, opt)
-		return lock, src.IfLasting(err)
+func (r *recording) check(command string) error {
+	switch {
+	case r.once && r.every.set:
+		return console.Usagef(command, "--once and --every contradict each other: choose once and for all, or once per tick")
+	case r.retries.Given && !r.recorded():
+		return console.Usagef(command, "--retries counts recorded attempts: it needs --once or --every")
+	case r.retries.Value < 0:
+		return console.Usagef(command, "--retries %d: must not be negative", r.retries.Value)
 	}
-	ctx, cancel := limit.Limited(ctx)
-	defer cancel()
-	way := &show.Obstacle{Src: src, Name: name, Self: src.Self}
-	opt.Trouble = way.Met
-	n := show.StartNotice(ctx, e.Env, o, way.Tell)
-	defer n.Stop()
-	lock, err := multilock.Acquire(ctx, src.Locks, name, opt)
-	return lock, src.IfLasting(err)
+	return nil
 }
 
-// refused notes in the history that somebody else holds the lock, and counts how
-// often that was so in a row.
-func (o *runOptions) refused(ctx context.Context, e *Env, src *place.Source, err error) error {
-	if !errors.Is(err, multilock.ErrHeld) {
-		return err
+// plan is what was asked for, nil if the result is not to be recorded.
+func (r *recording) plan() *lockgroup.Plan {
+	if !r.recorded() {
+		return nil
 	}
-	var held *multilock.HeldError
-	if o.failAfter.Given && errors.As(err, &held) {
-		count, counted := countRefusal(ctx, src, held, o)
-		if counted != nil {
-			e.Say("--fail-after could not be counted: %v", counted)
-		}
-		if count >= o.failAfter.Value {
-			return &console.CodedError{Code: console.ExitStarved, Text: fmt.Sprintf("refused %d times in a row by the same holder", count), Err: err}
-		}
+	return &lockgroup.Plan{Retries: r.retries.Value, Every: r.every.value}
+}
+
+// everyTick is the value of --every.
+type everyTick struct {
+	value lockgroup.Every
+	set   bool
+}
+
+func (t *everyTick) Set(text string) error {
+	value, err := lockgroup.ParseEvery(text)
+	var invalid *source.InvalidError
+	if errors.As(err, &invalid) {
+		return errors.New(invalid.Why)
 	}
-	if console.ExitCode(err) == console.ExitHeld && o.heldCode.Value != console.ExitHeld {
-		return &console.RefusedError{Code: o.heldCode.Value, Err: err}
-	}
+	t.value, t.set = value, true
 	return err
+}
+
+func (t *everyTick) String() string {
+	if t == nil {
+		return ""
+	}
+	return t.value.String()
 }

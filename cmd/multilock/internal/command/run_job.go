@@ -2,20 +2,21 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
-
-var errRuntimeOut = &console.CodedError{Code: console.ExitTimeLimit, Text: "the job ran for longer than --max-runtime"}
 
 // jobRun is one command under a lock that is held.
 type jobRun struct {
@@ -63,8 +64,31 @@ func (r *jobRun) run(ctx context.Context) error {
 	return r.finish(ctx, r.result, r.why)
 }
 
-// lockName is the lock's, which is not the job's if it is one of several slots.
-func (r *jobRun) lockName() string { return r.lock.Record().Name }
+// work is one attempt. With an error nothing is recorded, and it is the last one.
+func (r *jobRun) work(ctx context.Context, a lockgroup.Attempt) (multilock.Result, error) {
+	if errors.As(r.why, new(*job.LingeringError)) {
+		return multilock.Result{}, r.why // none may run beside what is left of the one before
+	}
+	r.attempt = a
+	if a.First {
+		r.begin(ctx)
+	} else if !r.opt.Quiet {
+		r.env.Say("job %q failed (%s); trying again, attempt %d of %d", r.opt.Name, show.ExitWords(*a.Last), a.Attempt, r.plan.Retries+1)
+	}
+	last := r.result
+	r.result, r.why = r.runCommand(ctx)
+	switch {
+	case errors.As(r.why, new(*runner.NotedError)):
+		r.result, r.why = last, fmt.Errorf("attempt %d was not started, and is left to the next run: %w", a.Attempt, r.why)
+		return multilock.Result{}, r.why
+	case r.result == nil, errors.Is(r.why, multilock.ErrLost): // it says so itself, and that is the exit code
+		return multilock.Result{}, r.why
+	case r.plan != nil && r.result.Code != 0 && r.told:
+		r.env.Say("job %q was told to end; nothing is recorded, so it will run again", r.opt.Name)
+		return multilock.Result{}, lockgroup.ErrNotRun
+	}
+	return resultOf(*r.result, r.why), nil
+}
 
 // begin is for the first attempt.
 func (r *jobRun) begin(ctx context.Context) {
@@ -89,10 +113,121 @@ func (r *jobRun) drawFence(ctx context.Context) {
 	}
 }
 
-// waitsOn says whether the lock is to be waited for once more: it was lost, and the job
-// was not started.
-func (r *jobRun) waitsOn(err error) bool {
-	return !r.started && r.limit.Waits() && errors.Is(err, multilock.ErrLost) && !errors.Is(err, multilock.ErrOver)
+// runCommand starts the command and sees it to its end. The result is nil if it was not
+// started.
+func (r *jobRun) runCommand(ctx context.Context) (*job.Result, error) {
+	if err := context.Cause(r.signals.Until(ctx)); err != nil {
+		return nil, err
+	}
+	r.env.Await()
+	if err := r.lock.Verify(ctx); err != nil {
+		return nil, err
+	}
+	running, err := runner.Start(ctx, r.spec())
+	if err != nil {
+		return nil, err
+	}
+	r.started = true
+	err = running.Wait(ctx)
+	r.told = running.Told()
+	result := running.Result()
+	return &result, err
+}
+
+var errRuntimeOut = &console.CodedError{Code: console.ExitTimeLimit, Text: "the job ran for longer than --max-runtime"}
+
+func (r *jobRun) spec() runner.Spec {
+	signals := r.signals.ForJob() // before the start, lest one gets lost in between
+	told := r.signals.Until(context.Background()).Done()
+	mark := process.JobMark(r.lock.Record().Token)
+	return runner.Spec{
+		Job: job.Spec{
+			Args: r.opt.command, Env: append(place.JobEnviron(r.env.Environ()), r.variables(mark)...), Mark: mark,
+			Stdin: r.env.Stdin, Stdout: r.env.Stdout, Stderr: r.env.Stderr, JobControl: true, Self: r.src.Self,
+		},
+		Lock: r.lock, Name: r.opt.Name, Again: r.attempt.Attempt > 1, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
+		Limit: r.opt.maxRuntime.Value, OverLimit: errRuntimeOut, Ending: r.ending, Say: r.env.Say,
+		Signals: signals, Told: runner.Told{Any: told, Job: told}, Recorded: r.plan != nil,
+	}
+}
+
+// graceInTime is the time between TERM and KILL of the job: under a lock that ends by
+// time it is a part of that.
+func (r *jobRun) graceInTime() time.Duration {
+	if !r.lock.Timed() {
+		return r.opt.grace.Value
+	}
+	return min(r.opt.grace.Value, r.lock.Remaining()/4)
+}
+
+func (r *jobRun) variables(mark string) []string {
+	vars := []string{mark, "MULTILOCK_NAME=" + r.opt.Name, "MULTILOCK_GROUP=" + r.opt.Group}
+	if r.slot > 0 {
+		vars = append(vars, "MULTILOCK_SLOT="+strconv.Itoa(r.slot))
+	}
+	if r.attempt.Attempt > 0 {
+		vars = append(vars, "MULTILOCK_ATTEMPT="+strconv.Itoa(r.attempt.Attempt))
+	}
+	if tick := r.attempt.Tick; !tick.IsZero() {
+		vars = append(vars, "MULTILOCK_TICK="+tick.Format(time.RFC3339))
+	}
+	if r.fence > 0 {
+		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(r.fence, 10))
+	}
+	return append(vars, r.timeVariables()...)
+}
+
+// timeVariables tell the job how much time it has. A lock that ends by time is over for its
+// holder before others can have it, and nothing prolongs it: the job is ended within it.
+func (r *jobRun) timeVariables() []string {
+	if !r.lock.Timed() {
+		return nil
+	}
+	left := r.lock.Remaining() - r.grace
+	return []string{
+		"MULTILOCK_UNTIL=" + strconv.FormatInt(time.Now().Add(left).Unix(), 10),
+		"MULTILOCK_REMAINING=" + strconv.FormatInt(int64(left/time.Second), 10),
+	}
+}
+
+// ending tells that the job is being ended, and why.
+func (r *jobRun) ending(why error) {
+	switch {
+	case errors.Is(why, errRuntimeOut):
+		r.env.Say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.Value)
+	case errors.Is(why, multilock.ErrOver) && !errors.Is(why, multilock.ErrLost):
+		r.env.Say("the time of lock %q is over in %s; ending the job", r.lockName(), console.Short(r.lock.Grace()))
+	default:
+		r.env.Say("%v; ending the job", why)
+	}
+}
+
+func resultOf(ended job.Result, why error) multilock.Result {
+	result := multilock.Result{Exit: ended.Code, Start: ended.Started, Duration: ended.Elapsed}
+	if ended.Signal != 0 {
+		result.Signal = ended.Signal.String()
+	}
+	if why != nil {
+		result.Why = why.Error()
+	}
+	return result
+}
+
+// recorded tells the history of an attempt whose result is recorded.
+func (r *jobRun) recorded(ctx context.Context, _ multilock.Result) {
+	r.committed = true
+	r.note(ctx, source.EventCommitted, r.result, r.why)
+}
+
+func notRecorded(e *lockgroup.UnrecordedError) error {
+	how := show.ExitWords(e.Result)
+	switch {
+	case errors.Is(e, multilock.ErrUnsure):
+		return fmt.Errorf("job %q ended (%s), and whether that was recorded cannot be told; if it was not, the job will run again: %w", e.Result.Name, how, e.Err)
+	case errors.Is(e, multilock.ErrLost):
+		return fmt.Errorf("job %q ended (%s), but its result is not recorded: %w", e.Result.Name, how, e.Err)
+	}
+	return fmt.Errorf("job %q ended (%s), but its result could not be recorded, so it will run again: %w", e.Result.Name, how, e.Err)
 }
 
 // holdOn keeps the lock for the rest of --min-hold.
@@ -158,74 +293,8 @@ func (r *jobRun) giveUp(ctx context.Context, err error) error {
 	return r.lock.Detach()
 }
 
-// note writes to the history. That it cannot be written stops no job.
-func (r *jobRun) note(ctx context.Context, what source.EventKind, result *job.Result, cause error) {
-	event := source.Event{
-		Time: time.Now(), What: what, Name: r.lockName(), Token: r.lock.Record().Token, By: r.src.Self,
-		User: r.opt.User, Command: console.CommandLine(r.opt.command), Fence: r.fence, Waited: r.waited, Attempt: r.attempt.Attempt,
-	}
-	if what != source.EventAcquired {
-		event.Held = time.Since(r.since)
-	}
-	if result != nil {
-		event.Exit = &result.Code
-		if result.Signal != 0 {
-			event.Signal = result.Signal.String()
-		}
-	}
-	if cause != nil {
-		event.Why = cause.Error()
-	}
-	if result == nil && cause != nil { // the command never ran, and so its job is not done
-		code := console.ExitCode(cause)
-		event.Exit = &code
-	}
-	if err := r.src.Note(ctx, event); err != nil && r.opt.Verbose {
-		r.env.Say("warning: %v", err)
-	}
-}
-
-// runReport is what "run --json" prints, as one line on the standard error: the
-// standard output is the job's.
-type runReport struct {
-	Name    string  `json:"name"`
-	Group   string  `json:"group"`
-	Slot    int     `json:"slot,omitempty"`
-	Token   string  `json:"token"`
-	Fence   uint64  `json:"fence,omitempty"`
-	Waited  float64 `json:"waited_seconds"`
-	Held    float64 `json:"held_seconds"`
-	Ran     bool    `json:"ran"`
-	JobExit *int    `json:"job_exit"`
-	Exit    int     `json:"exit"`
-	Error   string  `json:"error,omitempty"`
-	// Attempt is that of a job whose result is recorded; Result is the one that
-	// was there already, if that is why the job was not run.
-	Attempt int               `json:"attempt,omitempty"`
-	Result  *multilock.Result `json:"result,omitempty"`
-	// Tick and Began are those of the result of --every, and Warnings what is to be
-	// said about them.
-	Tick     time.Time `json:"tick,omitzero"`
-	Began    time.Time `json:"began,omitzero"`
-	Warnings []string  `json:"warnings,omitempty"`
-}
-
-func (r *jobRun) report(result *job.Result, err error) {
-	report := runReport{
-		Name: r.lockName(), Group: r.opt.Group, Slot: r.slot, Token: r.lock.Record().Token, Fence: r.fence,
-		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: console.ExitCode(err), Error: show.Explain(err), Attempt: r.attempt.Attempt,
-		Tick: r.attempt.Tick, Began: r.attempt.Began, Warnings: r.warnings,
-	}
-	if result != nil {
-		report.JobExit = &result.Code
-	}
-	printReport(r.env, report)
-}
-
-// printReport prints the line of "run --json".
-func printReport(e *Env, report runReport) {
-	line, err := json.Marshal(report)
-	if err == nil {
-		e.Tell(string(console.Escaped(line)) + "\n")
-	}
+// waitsOn says whether the lock is to be waited for once more: it was lost, and the job
+// was not started.
+func (r *jobRun) waitsOn(err error) bool {
+	return !r.started && r.limit.Waits() && errors.Is(err, multilock.ErrLost) && !errors.Is(err, multilock.ErrOver)
 }

@@ -1,0 +1,211 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/runner"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// run takes the lock and runs the command under it.
+func (o *runOptions) run(ctx context.Context, e *Env, src *place.Source) error {
+	if err := o.checkAbilities(src); err != nil {
+		return err
+	}
+	sigs := console.CatchSignals()
+	console.OutliveReaders()
+	defer sigs.Release()
+	start := time.Now()
+	plan := o.plan()
+	if settled, err := o.settledBefore(ctx, e, src, plan); settled || err != nil {
+		return err
+	}
+	return o.runUnderLock(ctx, e, src, sigs, plan, start)
+}
+
+// checkAbilities finds options that the source cannot fulfil.
+func (o *runOptions) checkAbilities(src *place.Source) error {
+	if o.recorded() {
+		if _, err := place.Ability[source.Ledger](src, "run: "+o.option(), source.TraitResults); err != nil {
+			return err
+		}
+	}
+	if o.every.set {
+		if _, err := place.Ability[source.Timekeeper](src, "run: --every", source.TraitOneClock); err != nil {
+			return err
+		}
+	}
+	if o.failAfter.Given {
+		if _, err := place.Ability[source.Journal](src, "run: --fail-after", source.TraitHistory); err != nil {
+			return err
+		}
+	}
+	return o.checkTimed(src)
+}
+
+// checkTimed finds options that mean nothing to a lock that ends by time.
+func (o *runOptions) checkTimed(src *place.Source) error {
+	if !src.Timed() {
+		return nil
+	}
+	if o.slots.Given {
+		return src.Lacking("run: --slots", source.TraitPromptRelease)
+	}
+	for _, option := range []struct {
+		name  string
+		given bool
+	}{
+		{"--ttl", o.ttl.Given}, {"--min-hold", o.minHold.Given}, {"--on-lost ignore", o.onLost == string(runner.Ignore)},
+	} {
+		if option.given {
+			return console.Usagef("run", "%s: a lock of this source lasts for its period, no shorter and no longer, and its job ends with it; leave the option out", option.name)
+		}
+	}
+	return nil
+}
+
+// settledBefore looks, without the lock, whether the job needs no run.
+func (o *runOptions) settledBefore(ctx context.Context, e *Env, src *place.Source, plan *lockgroup.Plan) (settled bool, err error) {
+	seen, err := lockgroup.Attempts{Source: src.Locks, Plan: plan}.Peek(ctx, o.Name)
+	if err != nil || seen.Step == lockgroup.StepRun {
+		return false, err
+	}
+	return true, o.skip(e, seen)
+}
+
+// runUnderLock takes the lock, and once more if it was lost before the job was started
+// (this host slept just then) and there is time left to wait.
+func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source, sigs *console.Signals, plan *lockgroup.Plan, start time.Time) error {
+	opt := o.options()
+	opt.Job, opt.User, opt.Command = true, o.User, console.CommandLine(o.command)
+	for begin := time.Now(); ; {
+		lock, slot, err := o.acquire(sigs.Until(ctx), e, src, opt, o.wait.After(time.Since(begin)))
+		if err != nil {
+			return o.refused(ctx, e, src, err)
+		}
+		r := &jobRun{
+			env: e, opt: o, src: src, lock: lock, slot: slot, signals: sigs, plan: plan,
+			waited: time.Since(start), limit: o.wait.After(time.Since(begin)),
+		}
+		if err := r.run(ctx); err == nil || !r.waitsOn(err) {
+			return err
+		}
+		e.Say("lock %q was lost before the job was started; waiting on", r.lockName())
+	}
+}
+
+// acquire takes the lock, or one of the slots, and waits for it as long as it may. The
+// number is that of the slot, 0 for the lock.
+func (o *runOptions) acquire(ctx context.Context, e *Env, src *place.Source, opt multilock.Options, limit console.WaitLimit) (*multilock.Lock, int, error) {
+	if !o.slots.Given {
+		lock, err := take(ctx, e, src, o.Name, opt, limit, o.Output)
+		return lock, 0, err
+	}
+	acquire := lockgroup.TryAcquireSlot
+	if limit.Waits() {
+		acquire = lockgroup.AcquireSlot
+		var cancel context.CancelFunc
+		ctx, cancel = limit.Limited(ctx)
+		defer cancel()
+		defer show.StartNotice(ctx, e.Env, o.Output, waitingForSlot(src, o.Name, o.slots.Value)).Stop()
+	}
+	slot, err := acquire(ctx, src.Locks, o.Name, o.slots.Value, opt)
+	if err != nil {
+		return nil, 0, err
+	}
+	return slot.Lock, slot.Number, nil
+}
+
+// waitingForSlot says who holds the slots.
+func waitingForSlot(src *place.Source, name string, n int) show.NoticeText {
+	return func(ctx context.Context, waited time.Duration) string {
+		names, err := src.Locks.Names(ctx)
+		if err != nil {
+			return ""
+		}
+		text := fmt.Sprintf("waiting for one of the %d slots of %q, %s so far", n, name, console.Short(waited))
+		var hosts []string
+		for _, lock := range names {
+			of, i, ok := lockgroup.ParseSlotName(lock)
+			if !ok || of != name || i > n || len(hosts) == show.Most {
+				continue
+			}
+			if seen, err := multilock.Inspect(ctx, src.Locks, lock, multilock.Patience{}); err == nil && seen.State != multilock.StateFree {
+				hosts = append(hosts, fmt.Sprintf("slot %d by %s", i, seen.Record.Holder))
+			}
+		}
+		if len(hosts) == 0 {
+			return text
+		}
+		return text + "; held: " + strings.Join(hosts, ", ")
+	}
+}
+
+// refused notes in the history that somebody else holds the lock, and counts how
+// often that was so in a row.
+func (o *runOptions) refused(ctx context.Context, e *Env, src *place.Source, err error) error {
+	if !errors.Is(err, multilock.ErrHeld) {
+		return err
+	}
+	var held *multilock.HeldError
+	if o.failAfter.Given && errors.As(err, &held) {
+		count, counted := countRefusal(ctx, src, held, o)
+		if counted != nil {
+			e.Say("--fail-after could not be counted: %v", counted)
+		}
+		if count >= o.failAfter.Value {
+			return &console.CodedError{Code: console.ExitStarved, Text: fmt.Sprintf("refused %d times in a row by the same holder", count), Err: err}
+		}
+	}
+	if console.ExitCode(err) == console.ExitHeld && o.heldCode.Value != console.ExitHeld {
+		return &console.RefusedError{Code: o.heldCode.Value, Err: err}
+	}
+	return err
+}
+
+// refusalMemory is how far back refusals are counted.
+const refusalMemory = 90 * 24 * time.Hour
+
+// countRefusal writes a refusal into the history, and returns how many times in a
+// row this host has met the same holder. Between healthy runs the holder
+// changes; one that stays hangs.
+func countRefusal(ctx context.Context, src *place.Source, held *multilock.HeldError, o *runOptions) (int, error) {
+	self := src.Self
+	event := source.Event{
+		Time: time.Now(), What: source.EventRefused, Name: o.Name, Token: held.Sighting.Record.Token, By: self,
+		User: o.User, Command: console.CommandLine(o.command), Holder: &held.Sighting.Record.Holder, Why: held.Sighting.Why,
+	}
+	journal, err := place.Ability[source.Journal](src, "run: --fail-after", source.TraitHistory)
+	if err != nil {
+		return 1, err
+	}
+	if err := journal.Record(ctx, []source.Event{event}); err != nil {
+		return 1, err
+	}
+	events, err := journal.History(ctx, time.Now().Add(-refusalMemory))
+	if err != nil {
+		return 1, err
+	}
+	count := 0
+	for _, past := range events {
+		switch {
+		case past.Name != o.Name:
+		case past.What != source.EventRefused:
+			count = 0
+		case past.By.Host == self.Host && past.Token == event.Token:
+			count++
+		case past.By.Host == self.Host:
+			count = 0
+		}
+	}
+	return max(count, 1), nil
+}

@@ -1,0 +1,176 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// skip tells why the job is not run.
+func (o *runOptions) skip(e *Env, seen lockgroup.Outcome) error {
+	last, err := *seen.Last, o.skipError(seen)
+	if err == nil && !o.Quiet {
+		e.Say("job %q already ran%s: %s", last.Name, forTick(last.Tick), show.Ending(last))
+	}
+	if o.JSON {
+		printReport(e, runReport{Name: o.Name, Group: o.Group, Exit: console.ExitCode(err), Error: show.Explain(err), Result: &last})
+	}
+	return err
+}
+
+func (o *runOptions) skipError(seen lockgroup.Outcome) error {
+	last := *seen.Last
+	switch seen.Step {
+	case lockgroup.StepFailed:
+		return o.failedBefore(last)
+	case lockgroup.StepUnclear:
+		return fmt.Errorf("job %q counts as run, and how it ended is not known: %w: its result: %s; to let it run again: %s",
+			last.Name, multilock.ErrUnsure, last.Foreign, o.Forgetting(last.Name))
+	case lockgroup.StepRun, lockgroup.StepDone:
+	}
+	return nil
+}
+
+// failedBefore is the end of a job that failed for good in an earlier run. It ends with
+// the job's own exit code.
+func (o *runOptions) failedBefore(last multilock.Result) error {
+	text := fmt.Sprintf("job %q has failed before, and is not run again: %s; to let it run again: %s", last.Name, show.Ending(last), o.Forgetting(last.Name))
+	if last.Exit < 1 || last.Exit > 255 {
+		return &console.CodedError{Code: console.ExitFailure, Text: text}
+	}
+	return &console.CodedError{Code: last.Exit, Text: text}
+}
+
+// lockName is the lock's, which is not the job's if it is one of several slots.
+func (r *jobRun) lockName() string { return r.lock.Record().Name }
+
+// takenUntil is about when anybody else can have the lock, by this host's clock. The
+// record's TTL is the lock's whole period.
+func (r *jobRun) takenUntil() string {
+	return r.since.Add(r.lock.Record().TTL).Format(time.TimeOnly)
+}
+
+// staysTaken is what there is to add when the holder is done with the lock.
+func (r *jobRun) staysTaken() string {
+	if !r.lock.Timed() {
+		return ""
+	}
+	return "; it stays taken until about " + r.takenUntil()
+}
+
+// warn tells what is wrong with the last result, or with the line, also if nothing else
+// is to be told: what is not mended here goes wrong some day.
+func (r *jobRun) warn() {
+	if a := r.attempt; a.Disbelieved {
+		r.warnings = append(r.warnings, fmt.Sprintf("the last result of job %q is for the tick of %s, later than any that --every %s can mean at %s: "+
+			"it is not believed, and this run's replaces it; the server's clock was wrong then or is now, or --every was changed",
+			a.Last.Name, utc(a.Last.Tick), r.plan.Every, utc(a.Now)))
+	}
+	if !r.attempt.Better.IsZero() {
+		r.warnings = append(r.warnings, r.nearTheEdge())
+	}
+	for _, text := range r.warnings {
+		r.env.Say("warning: %s", text)
+	}
+}
+
+func (r *jobRun) nearTheEdge() string {
+	tick, side := r.attempt.Tick, "after"
+	if tick.After(r.attempt.Now) {
+		side = "before"
+	}
+	return fmt.Sprintf("job %q runs %s %s its tick of %s, and so near to the middle between two ticks that one will go without a run when the line fires a little earlier or later: "+
+		"if it fires once per tick, at this time, write --every %s; if more often, --every without an @",
+		r.opt.Name, console.Short(r.attempt.Now.Sub(tick).Abs()), side, utc(tick), console.Quote(r.attempt.Better.String()))
+}
+
+// forTick says which tick a run was for, if it was for one.
+func forTick(tick time.Time) string {
+	if tick.IsZero() {
+		return ""
+	}
+	return " for its tick of " + utc(tick)
+}
+
+// utc writes a time of the source's clock.
+func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// note writes to the history. That it cannot be written stops no job.
+func (r *jobRun) note(ctx context.Context, what source.EventKind, result *job.Result, cause error) {
+	event := source.Event{
+		Time: time.Now(), What: what, Name: r.lockName(), Token: r.lock.Record().Token, By: r.src.Self,
+		User: r.opt.User, Command: console.CommandLine(r.opt.command), Fence: r.fence, Waited: r.waited, Attempt: r.attempt.Attempt,
+	}
+	if what != source.EventAcquired {
+		event.Held = time.Since(r.since)
+	}
+	if result != nil {
+		event.Exit = &result.Code
+		if result.Signal != 0 {
+			event.Signal = result.Signal.String()
+		}
+	}
+	if cause != nil {
+		event.Why = cause.Error()
+	}
+	if result == nil && cause != nil { // the command never ran, and so its job is not done
+		code := console.ExitCode(cause)
+		event.Exit = &code
+	}
+	if err := r.src.Note(ctx, event); err != nil && r.opt.Verbose {
+		r.env.Say("warning: %v", err)
+	}
+}
+
+// runReport is what "run --json" prints, as one line on the standard error: the
+// standard output is the job's.
+type runReport struct {
+	Name    string  `json:"name"`
+	Group   string  `json:"group"`
+	Slot    int     `json:"slot,omitempty"`
+	Token   string  `json:"token"`
+	Fence   uint64  `json:"fence,omitempty"`
+	Waited  float64 `json:"waited_seconds"`
+	Held    float64 `json:"held_seconds"`
+	Ran     bool    `json:"ran"`
+	JobExit *int    `json:"job_exit"`
+	Exit    int     `json:"exit"`
+	Error   string  `json:"error,omitempty"`
+	// Attempt is that of a job whose result is recorded; Result is the one that
+	// was there already, if that is why the job was not run.
+	Attempt int               `json:"attempt,omitempty"`
+	Result  *multilock.Result `json:"result,omitempty"`
+	// Tick and Began are those of the result of --every, and Warnings what is to be
+	// said about them.
+	Tick     time.Time `json:"tick,omitzero"`
+	Began    time.Time `json:"began,omitzero"`
+	Warnings []string  `json:"warnings,omitempty"`
+}
+
+func (r *jobRun) report(result *job.Result, err error) {
+	report := runReport{
+		Name: r.lockName(), Group: r.opt.Group, Slot: r.slot, Token: r.lock.Record().Token, Fence: r.fence,
+		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: console.ExitCode(err), Error: show.Explain(err), Attempt: r.attempt.Attempt,
+		Tick: r.attempt.Tick, Began: r.attempt.Began, Warnings: r.warnings,
+	}
+	if result != nil {
+		report.JobExit = &result.Code
+	}
+	printReport(r.env, report)
+}
+
+// printReport prints the line of "run --json".
+func printReport(e *Env, report runReport) {
+	line, err := json.Marshal(report)
+	if err == nil {
+		e.Tell(string(console.Escaped(line)) + "\n")
+	}
+}
