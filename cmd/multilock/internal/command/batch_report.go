@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -101,16 +99,10 @@ func (v batchView) print(e *Env, o *batchOptions) error {
 
 // summary is one line on how things stand.
 func (v batchView) summary() string {
-	parts := []string{fmt.Sprintf("%d jobs: %d done", v.Total, v.Done)}
-	for _, one := range []struct {
-		count int
-		words string
-	}{{v.Failed, "failed"}, {len(v.Incomplete), "with incomplete output"}, {v.Left, "left"}, {v.TakenOver, "taken over from the dead"}, {v.Before, "before"}, {v.Ran, "run here"}} {
-		if one.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
-		}
-	}
-	return fmt.Sprintf("%s, in %s", strings.Join(parts, ", "), console.Short(time.Duration(v.Elapsed*float64(time.Second))))
+	sum := fmt.Sprintf("%d jobs: %d done", v.Total, v.Done) +
+		show.Some(v.Failed, "failed") + show.Some(len(v.Incomplete), "with incomplete output") + show.Some(v.Left, "left") +
+		show.Some(v.TakenOver, "taken over from the dead") + show.Some(v.Before, "before") + show.Some(v.Ran, "run here")
+	return fmt.Sprintf("%s, in %s", sum, console.Short(time.Duration(v.Elapsed*float64(time.Second))))
 }
 
 // foreseeBatch says what would become of each job. It changes nothing.
@@ -137,18 +129,15 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 			verdicts[l.Name] = "held by " + l.Host
 		}
 	}
-	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
+	var table show.Table
 	for _, job := range list {
 		verdict := verdicts[job.name]
 		if verdict == "" {
 			verdict = "would run"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", console.Label(job.name), console.Harmless(verdict), console.Harmless(job.command))
+		table.Row(console.Label(job.name), verdict, job.command)
 	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("print the list: %w", err)
-	}
-	return nil
+	return table.Print(e.Env)
 }
 
 // verdict is what a result means for a batch.

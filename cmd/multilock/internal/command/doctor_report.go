@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/show"
@@ -100,16 +99,13 @@ func (r *DoctorReport) printPromises(e *Env) error {
 	if err := e.Print("\nWhat %s promises:\n", console.Harmless(r.where)); err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
+	var table show.Table
 	for _, p := range r.Promises {
 		kept := "?"
 		if p.Kept != nil {
 			kept = map[bool]string{true: "yes", false: "no"}[*p.Kept]
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", p.Trait, kept, show.Dash(console.Harmless(p.Why)))
+		table.Row(p.Trait, kept, show.Dash(p.Why))
 	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("print the promises: %w", err)
-	}
-	return nil
+	return table.Print(e.Env)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -76,16 +75,13 @@ func (o *historyOptions) run(ctx context.Context, e *Env, src *place.Source) err
 }
 
 func printHistory(e *Env, events []source.Event) error {
-	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "TIME\tNAME\tEVENT\tHOST\tPID\tUSER\tDETAILS")
+	var table show.Table
+	table.Row("TIME", "NAME", "EVENT", "HOST", "PID", "USER", "DETAILS")
 	for _, ev := range events {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ev.Time.Local().Format("2006-01-02 15:04:05"), console.Label(ev.Name), console.Harmless(string(ev.What)),
-			show.Dash(console.Harmless(ev.By.Host)), show.PID(ev.By.PID), show.Dash(console.Harmless(ev.User)), console.Harmless(details(ev)))
+		table.Row(ev.Time.Local().Format("2006-01-02 15:04:05"), console.Label(ev.Name), ev.What,
+			show.Dash(ev.By.Host), show.PID(ev.By.PID), show.Dash(ev.User), details(ev))
 	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("print the history: %w", err)
-	}
-	return nil
+	return table.Print(e.Env)
 }
 
 // details puts what is known beyond the columns into words.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/report"
 )
 
@@ -138,16 +138,9 @@ func (o *reportOptions) render(out *bytes.Buffer, t *report.Timeline) error {
 }
 
 func sumOf(s report.Summary) string {
-	parts := []string{plural(s.Jobs, "job"), fmt.Sprintf("%d done", s.Done)}
-	for _, one := range []struct {
-		count int
-		words string
-	}{{s.Incomplete, "with incomplete output"}, {s.Failed, "failed"}, {s.Retry, "to be retried"}, {s.Running, "running"}, {s.Other, "others"}} {
-		if one.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return fmt.Sprintf("%s, %d done", plural(s.Jobs, "job"), s.Done) +
+		show.Some(s.Incomplete, "with incomplete output") + show.Some(s.Failed, "failed") + show.Some(s.Retry, "to be retried") +
+		show.Some(s.Running, "running") + show.Some(s.Other, "others")
 }
 
 func plural(n int, what string) string {

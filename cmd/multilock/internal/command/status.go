@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -228,14 +227,11 @@ func printStatus(e *Env, o *statusOptions, report statusReport) error {
 		}
 		return e.Print("nothing is held in %s\n", report.where)
 	}
-	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "NAME\tSTATE\tHOST\tPID\tUSER\tHELD FOR\tLAST SIGN\tCOMMAND\tWHY")
+	var table show.Table
+	table.Row("NAME", "STATE", "HOST", "PID", "USER", "HELD FOR", "LAST SIGN", "COMMAND", "WHY")
 	for _, l := range report.Locks {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", console.Label(l.Name), l.State, show.Dash(console.Harmless(l.Host)), show.PID(l.PID), show.Dash(console.Harmless(l.User)),
-			show.Ago(l.Age), show.Ago(l.Silence), show.Dash(console.Harmless(show.Ellipsis(l.Command, 40))), console.Harmless(l.Why))
+		table.Row(console.Label(l.Name), l.State, show.Dash(l.Host), show.PID(l.PID), show.Dash(l.User),
+			show.Ago(l.Age), show.Ago(l.Silence), show.Dash(show.Ellipsis(l.Command, 40)), l.Why)
 	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("print the status: %w", err)
-	}
-	return nil
+	return table.Print(e.Env)
 }

@@ -1,7 +1,10 @@
 package show
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -39,4 +42,33 @@ func Ellipsis(s string, limit int) string {
 		return s
 	}
 	return string(runes[:limit-1]) + "…"
+}
+
+// Table is rows of cells in columns.
+type Table []string
+
+// Row adds one. What stands in a cell may be anybody's.
+func (t *Table) Row(cells ...any) {
+	texts := make([]string, len(cells))
+	for i, cell := range cells {
+		texts[i] = console.Harmless(fmt.Sprint(cell))
+	}
+	*t = append(*t, strings.Join(texts, "\t"))
+}
+
+// Print prints the table.
+func (t Table) Print(e *console.Env) error {
+	var out strings.Builder
+	columns := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(columns, strings.Join(t, "\n")) // memory takes it all
+	_ = columns.Flush()
+	return e.Print("%s", out.String())
+}
+
+// Some adds to a sum how many there are of something, if there are any.
+func Some(n int, words string) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d %s", n, words)
 }

@@ -33,28 +33,21 @@ func StartWaitProgress(ctx context.Context, e *console.Env, o console.Output, ba
 }
 
 func progressText(p lockgroup.Progress) string {
-	var parts []string
-	if p.Total > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d done", p.Done, p.Total))
+	if p.Total == 0 {
+		return trouble(p)
 	}
-	return strings.Join(append(parts, trouble(p)), ", ")
+	return fmt.Sprintf("%d of %d done, %s", p.Done, p.Total, trouble(p))
 }
 
 // trouble is what there is to tell beside the numbers of a bar: who is at work,
 // and who will not be any more.
 func trouble(p lockgroup.Progress) string {
-	parts := []string{fmt.Sprintf("%d held", len(p.Held))}
+	text := fmt.Sprintf("%d held", len(p.Held))
 	if len(p.Held) > 0 {
 		first := p.Held[0]
-		parts[0] += fmt.Sprintf(" (%s by %s)", console.Label(first.Name), first.Sighting.Record.Holder.Host)
+		text += fmt.Sprintf(" (%s by %s)", console.Label(first.Name), first.Sighting.Record.Holder.Host)
 	}
-	if p.Failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d failed", p.Failed))
-	}
-	if p.Crashed > 0 {
-		parts = append(parts, fmt.Sprintf("%d died", p.Crashed))
-	}
-	return strings.Join(parts, ", ")
+	return text + Some(p.Failed, "failed") + Some(p.Crashed, "died")
 }
 
 // StartBatchProgress shows how far all hosts have come: a bar on a terminal; in a
@@ -81,16 +74,8 @@ func batchText(p batch.Progress, elapsed time.Duration) string {
 
 // batchTrouble is what there is to tell beside the numbers of a bar.
 func batchTrouble(p batch.Progress) string {
-	parts := []string{fmt.Sprintf("%d running here", p.Running)}
-	for _, one := range []struct {
-		count int
-		words string
-	}{{p.Elsewhere, "held elsewhere"}, {p.Failed, "failed"}, {p.TakenOver, "taken over"}, {p.Before, "done before"}} {
-		if one.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return fmt.Sprintf("%d running here", p.Running) +
+		Some(p.Elsewhere, "held elsewhere") + Some(p.Failed, "failed") + Some(p.TakenOver, "taken over") + Some(p.Before, "done before")
 }
 
 // amount is how much of long work is done. The total is 0 if it is not known.

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -161,16 +160,8 @@ const maxNamed = 3
 
 // Summary is one line: "12 done, 1 failed: NAME (exit 3 on node7, 5m ago)".
 func (s *Results) Summary() string {
-	parts := []string{fmt.Sprintf("%d done", s.Done)}
-	for _, one := range []struct {
-		count int
-		words string
-	}{{s.Failed, "failed"}, {s.Retry, "failed and to be tried again"}, {s.Unknown, "unknown"}} {
-		if one.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", one.count, one.words))
-		}
-	}
-	text := strings.Join(parts, ", ")
+	text := fmt.Sprintf("%d done", s.Done) +
+		Some(s.Failed, "failed") + Some(s.Retry, "failed and to be tried again") + Some(s.Unknown, "unknown")
 	if named := s.named(); len(named) > 0 {
 		text += ": " + strings.Join(named, ", ")
 	}
@@ -207,14 +198,11 @@ func (v Result) describe() string {
 
 // PrintTable lists the results.
 func (s *Results) PrintTable(e *console.Env) error {
-	table := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "NAME\tRESULT\tEXIT\tATTEMPT\tHOST\tUSER\tENDED\tTOOK\tCOMMAND\tWHY")
+	var table Table
+	table.Row("NAME", "RESULT", "EXIT", "ATTEMPT", "HOST", "USER", "ENDED", "TOOK", "COMMAND", "WHY")
 	for _, v := range s.List {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s ago\t%s\t%s\t%s\n", console.Label(v.Name), v.State, v.ExitCell(), v.Attempt, Dash(console.Harmless(v.Host)), Dash(console.Harmless(v.User)),
-			v.endedAgo(), console.Short(time.Duration(v.Duration*float64(time.Second))), Dash(console.Harmless(Ellipsis(v.Command, 40))), console.Harmless(v.whyCell()))
+		table.Row(console.Label(v.Name), v.State, v.ExitCell(), v.Attempt, Dash(v.Host), Dash(v.User),
+			v.endedAgo()+" ago", console.Short(time.Duration(v.Duration*float64(time.Second))), Dash(Ellipsis(v.Command, 40)), v.whyCell())
 	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("print the results: %w", err)
-	}
-	return nil
+	return table.Print(e)
 }
