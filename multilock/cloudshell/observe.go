@@ -20,7 +20,7 @@ type observer struct {
 	watch   source.Watch[string] // of the keys of its signs of life
 	last    standing             // at the last look
 	looked  bool
-	verdict verdict
+	verdict source.Verdict
 	jobs    process.JobWatch
 	usual   time.Duration // what the quickest listing took, 0 before the first
 	recent  *listed       // what an attempt has just seen, for the look that follows
@@ -30,6 +30,17 @@ type observer struct {
 type listed struct {
 	start, end boottime.Instant // of the request
 	view       *view
+}
+
+// slowest is how long a listing may take in any case: a server is no disk.
+const slowest = 250 * time.Millisecond
+
+// limitsFor says how listings have to come of a holder that gives a sign of life every
+// beat, which changes its key, from a server where they take as long as distance: what
+// takes twice as long is slow. With the limits of a near server nobody who died would
+// ever be found dead on one that is far.
+func limitsFor(beat, distance time.Duration) source.WatchLimits {
+	return source.WatchLimits{Slow: max(beat/4, slowest, 2*distance), Gap: max(beat, 2*slowest) + 2*distance}
 }
 
 // Observe implements source.Source.
@@ -83,19 +94,21 @@ func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	}
 	o.watch.Add(o.last.key, found.start, limitsFor(o.beat(), o.distance()))
 	e := o.evidence(ctx, clockCarried)
-	if o.verdict = judge(e); o.verdict.state == source.StateSuspect || o.verdict.state == source.StateDead {
+	if o.verdict = o.judge(e); o.verdict.State == source.StateSuspect || o.verdict.State == source.StateDead {
 		e = o.evidence(ctx, clockFresh)
-		o.verdict = judge(e)
+		o.verdict = o.judge(e)
 	}
-	if o.verdict.state != source.StateHeld || e.holder.Life == process.Gone {
-		o.lookForJob(&e)
+	if o.verdict.State != source.StateHeld || e.Holder.Life == process.Gone {
+		if e.SearchJob(&o.jobs, o.src.opt.Self) {
+			o.verdict = o.judge(e)
+		}
 	}
 	return o.sighting(ctx, e), nil
 }
 
-func (o *observer) sighting(ctx context.Context, e evidence) source.Sighting {
-	seen := source.Sighting{State: o.verdict.state, Record: o.last.record, Why: o.verdict.why, Next: o.verdict.next, Age: source.Unknown, Silence: e.silence}
-	if o.verdict.state == source.StateFree {
+func (o *observer) sighting(ctx context.Context, e source.Evidence) source.Sighting {
+	seen := source.Sighting{State: o.verdict.State, Record: o.last.record, Why: o.verdict.Why, Next: o.verdict.Next, Age: source.Unknown, Silence: e.Silence}
+	if o.verdict.State == source.StateFree {
 		seen.Record = source.Record{}
 		return seen
 	}
@@ -112,34 +125,40 @@ func (o *observer) beat() time.Duration {
 	if beat := o.last.record.Heartbeat; beat > 0 {
 		return beat
 	}
-	return heldNext
+	return glance
 }
 
 // distance is how long a listing takes here if nothing is wrong. What takes half a TTL
 // is wrong in any case: nobody could keep a lock where signs of life take that long.
 func (o *observer) distance() time.Duration { return min(o.usual, o.last.record.TTL/4) }
 
-func (o *observer) evidence(ctx context.Context, age time.Duration) evidence {
-	e := evidence{standing: o.last, silence: source.Unknown, unchanged: o.watch.Unchanged(), watched: o.watch.Watched(), maxAge: o.maxAge}
-	if o.last.state != heldByTurn && o.last.state != heldByOwner {
-		return e
+func (o *observer) evidence(ctx context.Context, age time.Duration) source.Evidence {
+	e := source.Evidence{
+		Record: o.last.record, MaxAge: o.maxAge, Silence: source.Unknown,
+		Unchanged: o.watch.Unchanged(), Watched: o.watch.Watched(),
 	}
-	e.holder = o.last.record.Holder.Judge(o.src.opt.Self)
+	e.AskHost(o.src.opt.Self)
 	if sign := o.last.held.sign; !sign.IsZero() {
 		if early, _, ok := o.src.clock.read(ctx, o.src, age); ok {
-			e.silence = max(early.Sub(sign)-o.watch.Stale(), 0) // nobody was watched while the clock was read
+			e.Silence = max(early.Sub(sign)-o.watch.Stale(), 0) // nobody was watched while the clock was read
 		}
 	}
 	return e
 }
 
-// lookForJob looks for what a job has left before its lock is called dead: at all
-// processes of the host, so only then.
-func (o *observer) lookForJob(e *evidence) {
-	if r := o.last.record; r.Job {
-		e.job = o.jobs.Judge(r.Holder.Identity, r.Token, o.src.opt.Self)
-		o.verdict = judge(*e)
+// glance is how soon another look at a held lock makes sense: it is a listing of the
+// whole reservation.
+const glance = 5 * time.Second
+
+// judge decides whether the lock that was seen last is held by somebody alive.
+func (o *observer) judge(e source.Evidence) source.Verdict {
+	switch o.last.state {
+	case freeHere:
+		return source.Verdict{State: source.StateFree, Why: "nobody holds it"}
+	case heldByOther:
+		return source.Verdict{State: source.StateHeld, Why: o.last.why + "; it gives no signs of life, so only break --force can clear it", Next: glance}
 	}
+	return e.Judge(source.Rules{Near: glance, Far: glance})
 }
 
 // Close implements source.Observer.
@@ -148,7 +167,7 @@ func (o *observer) Close() error { return nil }
 // Break implements source.Observer. It takes the register's next turn, which is
 // refused if the holder has shown life since or somebody else was faster.
 func (o *observer) Break(ctx context.Context) error {
-	if o.verdict.state != source.StateDead {
+	if o.verdict.State != source.StateDead {
 		return source.ErrHeld
 	}
 	return o.clear(ctx, func(now standing) bool { return now.key == o.last.key })

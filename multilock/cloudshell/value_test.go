@@ -63,7 +63,8 @@ func TestForeignValues(t *testing.T) {
 		s := &Source{brand: brand("R")}
 		for _, v := range []*view{{turns: []turn{top}}, {bare: newBare(service{owner: text})}} {
 			require.Equal(t, heldByOther, s.read(v).state, name)
-			require.Equal(t, source.StateHeld, judge(evidence{standing: s.read(v), unchanged: time.Hour, watched: time.Hour, maxAge: time.Second}).state, name)
+			o := observer{src: s, last: s.read(v)}
+			require.Equal(t, source.StateHeld, o.judge(source.Evidence{Unchanged: time.Hour, Watched: time.Hour, MaxAge: time.Second}).State, name)
 		}
 	}
 }

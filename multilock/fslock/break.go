@@ -15,7 +15,7 @@ import (
 // removes nothing but what is in the very directory that was judged: through
 // its descriptor, so that a lock which somebody took meanwhile is out of reach.
 func (o *observer) Break(ctx context.Context) error {
-	if o.dir == nil || o.verdict.state != source.StateDead {
+	if o.dir == nil || o.verdict.State != source.StateDead {
 		return source.ErrHeld
 	}
 	info, err := o.dir.Stat()
@@ -27,7 +27,7 @@ func (o *observer) Break(ctx context.Context) error {
 	case signOf(info) != o.watch.Last():
 		return source.ErrHeld
 	}
-	dead, why := o.record, o.verdict.why
+	dead, why := o.record, o.verdict.Why
 	removed, err := o.remove()
 	if removed {
 		// The lock is broken; that the history could not be written is no reason to

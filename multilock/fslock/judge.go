@@ -12,10 +12,7 @@ import (
 
 // evidence is all that a verdict rests on.
 type evidence struct {
-	record source.Record
-	// holder and job are what this host knows of the processes. That a job is Gone is
-	// said only of all that carries the lock's token, not of its process group alone.
-	holder, job process.Evidence
+	source.Evidence
 	// peer is what this host knows of the process of a Python MultiLock, and legacy
 	// says that such peers are reckoned with.
 	peer   process.Evidence
@@ -24,26 +21,10 @@ type evidence struct {
 	torn bool
 	// strange is what is known of a record that cannot be understood.
 	strange strange
-	// silence is the time since the last sign of life by the server's clock, or
-	// source.Unknown.
-	silence time.Duration
-	// clock is why that clock could not be read.
+	// clock is why the server's clock could not be read.
 	clock error
 	// shown says that this observer has seen a sign of life come.
 	shown bool
-	// unchanged is for how long this observer has seen no sign of life, by its own
-	// clock; watched is the part of it during which every sample came quickly.
-	unchanged, watched time.Duration
-	// grain is the step of the times by which all that is told.
-	grain  time.Duration
-	maxAge time.Duration
-}
-
-// verdict is what the evidence says.
-type verdict struct {
-	state source.State
-	why   string
-	next  time.Duration
 }
 
 const (
@@ -58,73 +39,56 @@ const (
 	// wrote it. It touches the directory every tornBeat at the latest; a whole hour spares
 	// one whose server is away for long.
 	strangeLimit = time.Hour
-	// silentWindow confirms the silence of a lock that nobody renews.
-	silentWindow = time.Second
-	// clockSlack is how far a sign of life may seem to lie in the future: a reading
-	// of the server's clock has that clock's ticks, some milliseconds each, and is
-	// carried forward.
-	clockSlack = time.Second
 )
 
+// pace is how soon another look at a lock makes sense.
+func pace() source.Rules { return source.Rules{Near: glance, Far: 5 * glance} }
+
 // judge decides whether a lock's holder counts as alive. It is a pure function.
-func judge(e evidence) verdict {
-	if v, certain := judgeProcesses(e); certain {
+func judge(e evidence) source.Verdict {
+	if v, certain := e.JudgeProcesses(pace()); certain {
 		return v
 	}
 	if v, certain := judgePeer(e); certain {
 		return v
 	}
-	limit, window, why := limits(e)
-	if limit == 0 {
-		return verdict{source.StateHeld, why, 5 * glance}
+	limit := limits(e)
+	if limit.Silence == 0 {
+		return source.Verdict{State: source.StateHeld, Why: limit.Why, Next: 5 * glance} // silence proves nothing
 	}
-	return judgeSilence(e, limit, window, why)
+	return judgeSilence(e, limit)
 }
 
-// judgeProcesses looks at what this host knows of the holder and its job.
-func judgeProcesses(e evidence) (v verdict, certain bool) {
-	if e.record.Token == "" {
-		return verdict{}, false // a pid without a boot and a namespace proves nothing
-	}
-	if e.job.Life == process.Alive {
-		return verdict{source.StateHeld, "its job lives: " + e.job.Why, glance}, true
-	}
-	if e.holder.Life != process.Gone {
-		return verdict{}, false
-	}
-	if e.record.Job && e.job.Life != process.Gone {
-		return verdict{}, false // something of its job may live on
-	}
-	return verdict{state: source.StateDead, why: processesWhy(e)}, true
-}
-
-// limits gives the silence after which a holder is suspect, the time for which
-// that silence must then be watched, and why it counts as alive until then. No
-// limit means that silence proves nothing.
-func limits(e evidence) (limit, window time.Duration, why string) {
-	r := e.record
-	switch {
+// limits gives the silence that a holder is allowed, none if silence proves nothing.
+func limits(e evidence) source.Limit {
+	switch limit := strangeLimit + e.strange.ttl; {
 	case e.torn:
-		return max(tornLimit, e.maxAge), tornBeat * 3 / 2, "its record is empty"
-	case e.strange.ours && e.maxAge == 0:
-		limit = strangeLimit + e.strange.ttl
-		return limit, tornBeat * 3 / 2, strangeWhy(e.strange, limit)
+		return source.Limit{Silence: max(tornLimit, e.MaxAge), Window: tornBeat * 3 / 2, Why: "its record is empty"}
+	case e.strange.ours && e.MaxAge == 0:
+		return source.Limit{Silence: limit, Window: tornBeat * 3 / 2, Why: strangeWhy(e.strange, limit)}
 	case e.strange.ours:
-		limit = max(e.maxAge, e.strange.ttl)
-		return limit, min(limit/10, tornBeat) + silentWindow/10, strangeWhy(e.strange, limit)
-	case r.TTL == 0:
-		return e.maxAge, min(e.maxAge/10, tornBeat) + silentWindow/10, foreignWhy(e)
-	case r.Heartbeat == 0:
-		return max(r.TTL, e.maxAge), min(r.TTL/10, silentWindow), fmt.Sprintf("it is held for %s without being renewed", r.TTL)
+		limit = max(e.MaxAge, e.strange.ttl)
+		return source.Limit{Silence: limit, Window: agedWindow(limit), Why: strangeWhy(e.strange, limit)}
+	case e.Record.TTL == 0:
+		return source.Limit{Silence: e.MaxAge, Window: agedWindow(e.MaxAge), Why: foreignWhy(e)}
 	}
-	return max(r.TTL, e.maxAge), r.Heartbeat * 3 / 2, aliveWhy(e)
+	limit := e.Limit()
+	if e.Record.Heartbeat > 0 && e.Holder.Life != process.Alive && e.clock != nil && e.shown {
+		limit.Why = fmt.Sprintf("it gave a sign of life while it was watched, and none for %s since; %s", e.Unchanged.Round(time.Millisecond), e.Processes())
+	}
+	return limit
+}
+
+// agedWindow is how long a lock is watched of which only the age says that it is over.
+func agedWindow(limit time.Duration) time.Duration {
+	return min(limit/10, tornBeat) + 100*time.Millisecond
 }
 
 func foreignWhy(e evidence) string {
 	const clear = "; it has no ttl, so only --max-age or break --force can clear it"
 	switch {
-	case e.record.Foreign != "":
-		return e.record.Foreign + clear
+	case e.Record.Foreign != "":
+		return e.Record.Foreign + clear
 	case e.peer.Life == process.Gone:
 		return "it was taken by a Python MultiLock, and " + e.peer.Why + clear
 	}
@@ -135,53 +99,20 @@ func strangeWhy(s strange, limit time.Duration) string {
 	return fmt.Sprintf("%s; it counts as dead after %s without a sign of life (--max-age says otherwise, break --force does not wait)", s.why, limit)
 }
 
-func aliveWhy(e evidence) string {
-	if e.holder.Life == process.Alive {
-		return e.holder.Why
+// judgeSilence decides by the time without a sign of life, or without knowing it.
+func judgeSilence(e evidence, limit source.Limit) source.Verdict {
+	v := e.JudgeSilence(limit, pace())
+	if v.State == source.StateHeld && e.blind() {
+		return source.Verdict{State: source.StateSuspect, Why: blindWhy(e, limit.Silence+e.Grain), Next: limit.Window / 6}
 	}
-	if e.clock != nil && e.shown {
-		return fmt.Sprintf("it gave a sign of life while it was watched, and none for %s since; %s", e.unchanged.Round(time.Millisecond), processesWhy(e))
-	}
-	return fmt.Sprintf("silent for less than its ttl of %s, and %s", e.record.TTL, processesWhy(e))
-}
-
-// processesWhy is what is known of a holder that does not run here, and of its job.
-func processesWhy(e evidence) string {
-	if e.holder.Life == process.Gone && e.record.Job {
-		return e.holder.Why + ", and " + e.job.Why
-	}
-	return e.holder.Why
-}
-
-// judgeSilence decides by the time without a sign of life. A server clock that
-// was set back makes signs of life seem to lie in the future; then the
-// observer's own clock decides alone.
-//
-// Where times have a coarse step, a sign of life may be later than it seems by that
-// much, and may show by as much later.
-func judgeSilence(e evidence, limit, window time.Duration, why string) verdict {
-	pause := window / 6 // which is shorter than any gap between two samples may be
-	limit, window = limit+e.grain, window+e.grain
-	silent := max(e.silence, e.unchanged)
-	told := fmt.Sprintf("no sign of life for %s, with a limit of %s", silent.Round(time.Millisecond), limit)
-	switch {
-	case e.silence < -clockSlack && silent < limit:
-		return verdict{source.StateSuspect, "its last sign of life lies in the future: the server's clock was set back", pause}
-	case silent < limit && e.blind():
-		return verdict{source.StateSuspect, blindWhy(e, limit), pause}
-	case silent < limit:
-		return verdict{source.StateHeld, why, heldNext(e, limit-silent)}
-	case e.watched < window:
-		return verdict{source.StateSuspect, fmt.Sprintf("%s; watching it for %s", told, window), pause}
-	}
-	return verdict{state: source.StateDead, why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.watched.Round(time.Millisecond))}
+	return v
 }
 
 // blind says that nothing is known of the holder's silence but what this observer has
 // seen of it himself, and that is no sign of life yet. One that lives will show before
 // long, so it is worth watching; of one that nobody renews that cannot be said.
 func (e evidence) blind() bool {
-	return e.clock != nil && !e.shown && e.holder.Life != process.Alive && e.record.Heartbeat > 0
+	return e.clock != nil && !e.shown && e.Holder.Life != process.Alive && e.Record.Heartbeat > 0
 }
 
 func blindWhy(e evidence, limit time.Duration) string {
@@ -191,16 +122,5 @@ func blindWhy(e evidence, limit time.Duration) string {
 		why = number.Error()
 	}
 	return fmt.Sprintf("watched for %s without a sign of life, with a limit of %s: how long it was silent before is not known, for the server's clock cannot be read from here (%s)",
-		e.unchanged.Round(time.Millisecond), limit, why)
-}
-
-// heldNext says when another look makes sense: soon where a process of this host
-// may end, otherwise when the silence may have become too long, but often enough
-// to notice that the lock has passed on to somebody else.
-func heldNext(e evidence, left time.Duration) time.Duration {
-	next := 5 * glance
-	if e.holder.Life != process.Unknown || e.record.Job {
-		next = glance
-	}
-	return max(min(left, next), 10*time.Millisecond)
+		e.Unchanged.Round(time.Millisecond), limit, why)
 }

@@ -39,16 +39,15 @@ func seesTheHost(self process.Identity) bool {
 // lives is spared whatever its age. Where such peers are reckoned with, one that does not
 // exist is dead, as it is for other peers; that is watched for as long as a limbo, lest the
 // peer has been slow only.
-func judgePeer(e evidence) (v verdict, certain bool) {
+func judgePeer(e evidence) (v source.Verdict, certain bool) {
 	switch {
 	case e.peer.Life == process.Alive:
 		const spared = "; --max-age spares it, and only break --force can clear it"
-		return verdict{source.StateHeld, "it was taken by a Python MultiLock, and " + e.peer.Why + spared, glance}, true
-	case e.peer.Life == process.Gone && e.legacy && (e.maxAge == 0 || e.maxAge > limboLimit):
-		e.maxAge = 0
-		v = judgeSilence(e, limboLimit, limboWindow, "it is cleared if nothing changes")
-		v.why = "it was taken by a Python MultiLock, and " + e.peer.Why + ": " + v.why
+		return source.Verdict{State: source.StateHeld, Why: "it was taken by a Python MultiLock, and " + e.peer.Why + spared, Next: glance}, true
+	case e.peer.Life == process.Gone && e.legacy && (e.MaxAge == 0 || e.MaxAge > limboLimit):
+		v = judgeSilence(e, source.Limit{Silence: limboLimit, Window: limboWindow, Why: "it is cleared if nothing changes"})
+		v.Why = "it was taken by a Python MultiLock, and " + e.peer.Why + ": " + v.Why
 		return v, true
 	}
-	return verdict{}, false
+	return source.Verdict{}, false
 }

@@ -81,23 +81,23 @@ const (
 // limboVerdict decides whether a directory without a lock file may be cleared, and can be:
 // an NFS client refuses to remove or move what is left of a file that is still open on its
 // host. Other hosts can.
-func (o *observer) limboVerdict(e evidence) verdict {
+func (o *observer) limboVerdict(e evidence) source.Verdict {
 	if o.busy != "" && slices.Contains(o.strays, o.busy) {
 		if readers := readersOf(o.busy); len(readers) > 0 {
 			const why = "its directory has no lock file, but %q, which %s on this host keeps open; end that, or wait for another host to clear it"
-			return verdict{source.StateHeld, fmt.Sprintf(why, o.busy, strings.Join(readers, ", ")), glance}
+			return source.Verdict{State: source.StateHeld, Why: fmt.Sprintf(why, o.busy, strings.Join(readers, ", ")), Next: glance}
 		}
 	}
 	return judgeLimbo(e, o.strays, o.name)
 }
 
 // judgeLimbo decides whether a directory without a lock file may be cleared.
-func judgeLimbo(e evidence, strays []string, name string) verdict {
+func judgeLimbo(e evidence, strays []string, name string) source.Verdict {
 	for _, entry := range strays {
 		if !ours(entry, name) {
-			return verdict{source.StateHeld, fmt.Sprintf("its directory has no lock file, but %q, which is not multilock's; move that away", entry), 5 * glance}
+			why := fmt.Sprintf("its directory has no lock file, but %q, which is not multilock's; move that away", entry)
+			return source.Verdict{State: source.StateHeld, Why: why, Next: 5 * glance}
 		}
 	}
-	e.maxAge = 0
-	return judgeSilence(e, limboLimit, limboWindow, "its directory has no lock file; it is cleared if that does not change")
+	return judgeSilence(e, source.Limit{Silence: limboLimit, Window: limboWindow, Why: "its directory has no lock file; it is cleared if that does not change"})
 }

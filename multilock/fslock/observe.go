@@ -32,7 +32,7 @@ type observer struct {
 	strays  []string
 	busy    string    // one of them that a process on this host has open
 	taken   time.Time // when the lock was acquired, by the server's clock
-	verdict verdict
+	verdict source.Verdict
 	jobs    process.JobWatch
 }
 
@@ -66,21 +66,23 @@ func (o *observer) Look(context.Context) (source.Sighting, error) {
 		return source.Sighting{}, opError("look", o.name, err)
 	}
 	e := o.evidence()
-	if o.verdict = o.judge(e); o.verdict.state != source.StateHeld {
-		e.silence = o.silence(shareddir.Fresh)
+	if o.verdict = o.judge(e); o.verdict.State != source.StateHeld {
+		e.Silence = o.silence(shareddir.Fresh)
 		e.clock = o.clock
 		o.verdict = o.judge(e)
 	}
-	if o.verdict.state != source.StateHeld || e.holder.Life == process.Gone {
-		o.lookForJob(&e)
+	if o.verdict.State != source.StateHeld || e.Holder.Life == process.Gone {
+		if e.SearchJob(&o.jobs, o.src.self) {
+			o.verdict = o.judge(e)
+		}
 	}
 	return source.Sighting{
-		State: o.verdict.state, Record: o.record, Age: o.age(), Silence: silence(e),
-		Why: o.verdict.why, Limbo: o.limbo, Next: o.verdict.next,
+		State: o.verdict.State, Record: o.record, Age: o.age(), Silence: silence(e),
+		Why: o.verdict.Why, Limbo: o.limbo, Next: o.verdict.Next,
 	}, nil
 }
 
-func (o *observer) judge(e evidence) verdict {
+func (o *observer) judge(e evidence) source.Verdict {
 	if !o.limbo {
 		return judge(e)
 	}
@@ -198,30 +200,18 @@ func (o *observer) beat() time.Duration {
 func (o *observer) evidence() evidence {
 	self := o.src.self
 	e := evidence{
-		record: o.record, torn: o.torn, strange: o.strange, maxAge: o.maxAge, grain: o.watch.Last().grain(),
-		silence: o.silence(shareddir.Carried), unchanged: o.watch.Unchanged(), watched: o.watch.Watched(),
+		Evidence: source.Evidence{
+			Record: o.record, MaxAge: o.maxAge, Grain: o.watch.Last().grain(),
+			Silence: o.silence(shareddir.Carried), Unchanged: o.watch.Unchanged(), Watched: o.watch.Watched(),
+		},
+		torn: o.torn, strange: o.strange, peer: findPeer(o.record, self), legacy: o.src.legacy,
 	}
 	e.clock, e.shown = o.clock, o.watch.Shown()
 	if o.dir == nil {
-		e.maxAge = 0 // what may not be opened cannot be broken either
+		e.MaxAge = 0 // what may not be opened cannot be broken either
 	}
-	e.peer, e.legacy = findPeer(o.record, self), o.src.legacy
-	if o.record.Token != "" {
-		e.holder = o.record.Holder.Judge(self)
-	}
-	if o.record.Job {
-		e.job = o.record.Group.Judge(self)
-	}
+	e.AskHost(self)
 	return e
-}
-
-// lookForJob looks for what a job may have left outside of its group before its lock
-// is called dead: at all processes of the host, so only then.
-func (o *observer) lookForJob(e *evidence) {
-	if o.record.Job && e.job.Life != process.Alive {
-		e.job = o.jobs.Judge(o.record.Holder.Identity, o.record.Token, o.src.self)
-		o.verdict = o.judge(*e)
-	}
 }
 
 // silence is the time from the last sign of life to the last sample, by the server's
@@ -245,10 +235,10 @@ func (o *observer) silence(age time.Duration) time.Duration {
 const futureSlack = 2 * shareddir.Fresh
 
 func silence(e evidence) time.Duration {
-	if e.silence == source.Unknown {
+	if e.Silence == source.Unknown {
 		return source.Unknown
 	}
-	return max(e.silence, 0)
+	return max(e.Silence, 0)
 }
 
 func (o *observer) age() time.Duration {

@@ -20,9 +20,29 @@ type observer struct {
 	doc     document // of the last look
 	record  source.Record
 	watch   source.Watch[sign]
-	verdict verdict
+	verdict source.Verdict
 	jobs    process.JobWatch
 	usual   time.Duration // what the quickest look took, 0 before the first
+}
+
+// sign is what a sign of life changes: each acquisition has a token of its own, and
+// counts its signs.
+type sign struct {
+	token string
+	beats int64
+}
+
+func (d document) sign() sign { return sign{token: d.locked.String(), beats: d.held.Beats} }
+
+// shortestGap is how late a sample may be on a loaded machine.
+const shortestGap = 500 * time.Millisecond
+
+// limitsFor says how samples have to come of a holder that gives a sign of life every
+// beat. They may take as long as they like: an answer counts up to when it was asked for. But
+// between two of them a waiter makes an attempt, and asks for the server's clock; each
+// takes as long as it is far to the server.
+func limitsFor(beat, distance time.Duration) source.WatchLimits {
+	return source.WatchLimits{Gap: max(beat, shortestGap) + 3*distance}
 }
 
 // Observe implements source.Source.
@@ -54,50 +74,55 @@ func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	}
 	o.doc = doc
 	if doc.free() {
-		o.watch, o.record, o.verdict = source.Watch[sign]{}, source.Record{}, verdict{}
+		o.watch, o.record, o.verdict = source.Watch[sign]{}, source.Record{}, source.Verdict{}
 		return source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown, Why: "nobody holds it"}, nil
 	}
 	o.record = doc.record()
 	o.watch.Add(doc.sign(), start, limitsFor(o.record.Heartbeat, min(o.usual, o.record.TTL/4)))
 	e := o.evidence(ctx, clockCarried)
-	if o.verdict = judge(e); o.verdict.state == source.StateSuspect {
+	if o.verdict = judge(e); o.verdict.State == source.StateSuspect {
 		e = o.evidence(ctx, clockFresh)
 		o.verdict = judge(e)
 	}
-	if o.verdict.state != source.StateHeld || e.holder.Life == process.Gone {
-		o.lookForJob(&e)
+	if o.verdict.State != source.StateHeld || e.Holder.Life == process.Gone {
+		if e.SearchJob(&o.jobs, o.src.self) {
+			o.verdict = judge(e)
+		}
 	}
 	return source.Sighting{
-		State: o.verdict.state, Record: o.record, Age: o.age(ctx), Silence: told(e.silence),
-		Why: o.verdict.why, Next: o.verdict.next,
+		State: o.verdict.State, Record: o.record, Age: o.age(ctx), Silence: told(e.Silence),
+		Why: o.verdict.Why, Next: o.verdict.Next,
 	}, nil
 }
 
 // evidence gathers what the verdict rests on, with a reading of the server's clock
 // of at most the given age.
-func (o *observer) evidence(ctx context.Context, age time.Duration) evidence {
-	self := o.src.self
-	e := evidence{
-		record: o.record, maxAge: o.maxAge, silence: o.sinceServer(ctx, o.doc.seen, age),
-		unchanged: o.watch.Unchanged(), watched: o.watch.Watched(),
+func (o *observer) evidence(ctx context.Context, age time.Duration) source.Evidence {
+	e := source.Evidence{
+		Record: o.record, MaxAge: o.maxAge, Silence: o.sinceServer(ctx, o.doc.seen, age),
+		Unchanged: o.watch.Unchanged(), Watched: o.watch.Watched(),
 	}
-	if o.record.Token != "" {
-		e.holder = o.record.Holder.Judge(self)
-	}
-	if o.record.Job {
-		e.job = o.record.Group.Judge(self)
-	}
+	e.AskHost(o.src.self)
 	return e
 }
 
-// lookForJob looks for what a job may have left outside of its group before its lock
-// is called dead: at all processes of the host, so only then.
-func (o *observer) lookForJob(e *evidence) {
-	if o.record.Job && e.job.Life != process.Alive {
-		e.job = o.jobs.Judge(o.record.Holder.Identity, o.record.Token, o.src.self)
-		o.verdict = judge(*e)
+// judge decides whether a lock's holder counts as alive. It is a pure function. The
+// servers of a set have a clock each, and in a failover the holder cannot give a sign of
+// life just when another clock begins to count: so the observer's own decides.
+func judge(e source.Evidence) source.Verdict {
+	if e.Record.Foreign != "" {
+		// Nothing in such a document tells one holding from the next, so that it looked
+		// the same twice is no evidence of anything.
+		return source.Verdict{State: source.StateHeld, Why: e.Record.Foreign + "; only break --force can clear it", Next: glance}
 	}
+	return e.Judge(source.Rules{Near: nearGlance, Far: glance, OwnClock: true})
 }
+
+// Looks cost the server little, and more than a file system's.
+const (
+	nearGlance = time.Second
+	glance     = 5 * time.Second
+)
 
 // sinceServer is the time since a moment, both by the server's clock. If that cannot
 // be read the observer's own has to do.
@@ -110,7 +135,7 @@ func (o *observer) sinceServer(ctx context.Context, moment time.Time, age time.D
 		return source.Unknown
 	}
 	passed := now.Sub(moment)
-	if passed < 0 && passed > -clockSlack {
+	if passed < 0 && passed > -2*clockFresh {
 		return 0 // the clock was read before, and carried forward
 	}
 	return passed
@@ -131,10 +156,10 @@ func told(passed time.Duration) time.Duration {
 // Break implements source.Observer. The filter has the token and the count of
 // the last look: another holder, or one that has shown life since, is out of reach.
 func (o *observer) Break(ctx context.Context) error {
-	if o.verdict.state != source.StateDead {
+	if o.verdict.State != source.StateDead {
 		return source.ErrHeld
 	}
-	dead, why := o.record, o.verdict.why
+	dead, why := o.record, o.verdict.Why
 	broken, err := o.remove(ctx, bson.E{Key: beatsField, Value: o.watch.Last().beats})
 	if broken {
 		// The lock is broken; that the history could not be written is no reason to say

@@ -1,0 +1,212 @@
+package source_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+var (
+	alive   = process.Evidence{Life: process.Alive, Why: "process 7 is running on this host"}
+	gone7   = process.Evidence{Life: process.Gone, Why: "process 7 no longer exists"}
+	noJob   = process.Evidence{Life: process.Gone, Why: "no process carries the lock's token"}
+	hidden  = process.Evidence{Life: process.Unknown, Why: "process 8 may not be looked into"}
+	unknown = process.Evidence{Life: process.Unknown, Why: "runs on another host"}
+)
+
+// written is a record of ours: a TTL of a minute, a heartbeat of six seconds.
+func written(change func(*source.Record)) source.Record {
+	r := source.Record{Name: "job", Token: "t", Claim: source.Claim{TTL: time.Minute, Heartbeat: 6 * time.Second}}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func withJob(r *source.Record)  { r.Job = true }
+func detached(r *source.Record) { r.Heartbeat = 0 }
+
+const near = time.Second
+
+// trial is evidence, and what it must say.
+type trial struct {
+	source.Evidence
+	want source.State
+	why  string
+	next time.Duration
+}
+
+func judgeAll(t *testing.T, trials map[string]trial) {
+	t.Helper()
+	for name, c := range trials {
+		t.Run(name, func(t *testing.T) {
+			got := c.Judge(source.Rules{Near: near, Far: 5 * near})
+			require.Equal(t, c.want.String(), got.State.String(), got.Why)
+			require.Contains(t, got.Why, c.why)
+			require.Equal(t, c.next, got.Next)
+		})
+	}
+}
+
+// What this host knows of processes comes before all silence.
+func TestJudgeByProcesses(t *testing.T) {
+	const quiet, over = 10 * time.Second, 2 * time.Minute
+	judgeAll(t, map[string]trial{
+		"gone at once": {source.Evidence{Record: written(nil), Holder: gone7}, source.StateDead, "no longer exists", 0},
+		"gone, and no clock to be read": {
+			source.Evidence{Record: written(nil), Holder: gone7, Silence: source.Unknown}, source.StateDead, "no longer exists", 0},
+		"gone, and a max-age that is not over": {
+			source.Evidence{Record: written(nil), Holder: gone7, Silence: quiet, MaxAge: time.Hour}, source.StateDead, "no longer exists", 0},
+		"gone with its job": {
+			source.Evidence{Record: written(withJob), Holder: gone7, Job: noJob}, source.StateDead, "process 7 no longer exists, and no process carries", 0},
+		"gone, and nobody can tell whether its job is": {
+			source.Evidence{Record: written(withJob), Holder: gone7, Job: hidden, Silence: quiet}, source.StateHeld, "ttl of 1m0s, and process 7 no longer exists, and process 8", near},
+		"gone and silent, and nobody can tell whether its job lives": {
+			source.Evidence{Record: written(withJob), Holder: gone7, Job: hidden, Silence: over, Unchanged: quiet, Watched: quiet}, source.StateDead, "no sign of life for 2m0s", 0},
+		"gone, job alive beyond the ttl": {
+			source.Evidence{Record: written(withJob), Holder: gone7, Job: alive, Silence: over, Unchanged: over, Watched: over}, source.StateHeld, "its job lives", near},
+		"alive": {source.Evidence{Record: written(nil), Holder: alive, Silence: quiet}, source.StateHeld, "is running", near},
+		"alive, but silent beyond its ttl": {
+			source.Evidence{Record: written(nil), Holder: alive, Silence: over, Unchanged: quiet, Watched: quiet}, source.StateDead, "no sign of life for 2m0s", 0},
+		"alive and silent, its job gone": {
+			source.Evidence{Record: written(withJob), Holder: alive, Job: gone7, Silence: quiet}, source.StateHeld, "is running", near},
+	})
+}
+
+// The TTL that the holder trusts, and the window of one and a half heartbeats.
+func TestJudgeBySilence(t *testing.T) {
+	const quiet, over, window = 10 * time.Second, 61 * time.Second, 9 * time.Second
+	r := written(nil)
+	judgeAll(t, map[string]trial{
+		"heard of lately": {source.Evidence{Record: r, Holder: unknown, Silence: quiet}, source.StateHeld, "another host", 5 * near},
+		"about to be silent for too long": {
+			source.Evidence{Record: r, Holder: unknown, Silence: time.Minute - time.Second}, source.StateHeld, "another host", time.Second},
+		"just before": {
+			source.Evidence{Record: r, Holder: unknown, Silence: time.Minute - time.Nanosecond}, source.StateHeld, "another host", 10 * time.Millisecond},
+		"at the limit, not watched":    {source.Evidence{Record: r, Holder: unknown, Silence: time.Minute}, source.StateSuspect, "watching it for 9s", window / 6},
+		"over, watched for too short":  {source.Evidence{Record: r, Holder: unknown, Silence: over, Watched: window - 1}, source.StateSuspect, "limit of 1m0s", window / 6},
+		"over, watched for the window": {source.Evidence{Record: r, Holder: unknown, Silence: over, Watched: window}, source.StateDead, "while it was watched for 9s", 0},
+		"its own watch says it alone": {
+			source.Evidence{Record: r, Holder: unknown, Silence: source.Unknown, Unchanged: over, Watched: window}, source.StateDead, "no sign of life for 1m1s", 0},
+		"no clock, watched for too short": {
+			source.Evidence{Record: r, Holder: unknown, Silence: source.Unknown, Unchanged: quiet, Watched: quiet}, source.StateHeld, "another host", 5 * near},
+		"an outage: long unchanged, not watched": {
+			source.Evidence{Record: r, Holder: unknown, Silence: over, Unchanged: over}, source.StateSuspect, "watching it", window / 6},
+	})
+}
+
+// Max-age can prolong a TTL, and nothing else.
+func TestJudgeMaxAgeOfALockWithATTL(t *testing.T) {
+	const over, watched = 2 * time.Minute, 10 * time.Second
+	r := written(nil)
+	judgeAll(t, map[string]trial{
+		"shorter than the ttl": {source.Evidence{Record: r, Holder: unknown, Silence: 30 * time.Second, Watched: watched, MaxAge: time.Second}, source.StateHeld, "ttl", 5 * near},
+		"longer, not over":     {source.Evidence{Record: r, Holder: unknown, Silence: over, Watched: watched, MaxAge: time.Hour}, source.StateHeld, "ttl", 5 * near},
+		"longer, over":         {source.Evidence{Record: r, Holder: unknown, Silence: over, Watched: watched, MaxAge: 90 * time.Second}, source.StateDead, "limit of 1m30s", 0},
+	})
+}
+
+// A lock that nobody renews is silent from the start.
+func TestJudgeDetached(t *testing.T) {
+	r, short := written(detached), written(func(r *source.Record) { r.Heartbeat, r.TTL = 0, time.Second })
+	judgeAll(t, map[string]trial{
+		"within its ttl":    {source.Evidence{Record: r, Holder: unknown, Silence: 30 * time.Second}, source.StateHeld, "held for 1m0s without being renewed", 5 * near},
+		"over, not watched": {source.Evidence{Record: r, Holder: unknown, Silence: time.Minute}, source.StateSuspect, "watching it for 1s", time.Second / 6},
+		"over and watched":  {source.Evidence{Record: r, Holder: unknown, Silence: time.Minute, Watched: time.Second}, source.StateDead, "limit of 1m0s", 0},
+		"a short one":       {source.Evidence{Record: short, Holder: unknown, Silence: time.Second, Watched: 100 * time.Millisecond}, source.StateDead, "limit of 1s", 0},
+	})
+}
+
+// A server clock that was set back puts signs of life into the future.
+func TestJudgeServerClockSetBack(t *testing.T) {
+	r := written(nil)
+	const ahead, window = -time.Hour, 9 * time.Second
+	judgeAll(t, map[string]trial{
+		"not watched long enough": {source.Evidence{Record: r, Holder: unknown, Silence: ahead, Unchanged: 30 * time.Second, Watched: 30 * time.Second}, source.StateSuspect, "set back", window / 6},
+		"watched for a whole ttl": {source.Evidence{Record: r, Holder: unknown, Silence: ahead, Unchanged: time.Minute, Watched: time.Minute}, source.StateDead, "no sign of life for 1m0s", 0},
+		"within a clock's grain":  {source.Evidence{Record: r, Holder: unknown, Silence: -time.Second}, source.StateHeld, "another host", 5 * near},
+		"clock cannot be read":    {source.Evidence{Record: r, Holder: unknown, Silence: source.Unknown}, source.StateHeld, "another host", 5 * near},
+	})
+}
+
+// known is what is seen of a holder with a TTL of a minute, on another host.
+func known(change func(*source.Evidence)) source.Evidence {
+	e := source.Evidence{Record: source.Record{Token: "t"}}
+	e.Record.TTL, e.Record.Heartbeat = time.Minute, 6*time.Second
+	change(&e)
+	return e
+}
+
+func TestJudgeByTheObserversClock(t *testing.T) {
+	const held, suspect, dead = source.StateHeld, source.StateSuspect, source.StateDead
+	gone := gone7
+	for name, test := range map[string]struct {
+		change func(*source.Evidence)
+		want   source.State
+	}{
+		"seen just now": {func(*source.Evidence) {}, held},
+		"silent for a while": {func(e *source.Evidence) {
+			e.Silence, e.Unchanged, e.Watched = 59*time.Second, 59*time.Second, 59*time.Second
+		}, held},
+		"the server's clock alone kills nobody": {func(e *source.Evidence) {
+			e.Silence, e.Unchanged, e.Watched = 24*time.Hour, 59*time.Second, 59*time.Second
+		}, suspect},
+		"watched for the whole ttl":                            {func(e *source.Evidence) { e.Silence, e.Unchanged, e.Watched = time.Minute, time.Minute, time.Minute }, dead},
+		"watched for the whole ttl, by a clock that says less": {func(e *source.Evidence) { e.Silence, e.Unchanged, e.Watched = 0, time.Minute, time.Minute }, dead},
+		"watched for the whole ttl, without a server's clock": {func(e *source.Evidence) {
+			e.Silence, e.Unchanged, e.Watched = source.Unknown, time.Minute, time.Minute
+		}, dead},
+		"the server was away until just now": {func(e *source.Evidence) { e.Silence, e.Unchanged, e.Watched = time.Hour, time.Hour, 8*time.Second }, suspect},
+		"it has been back for a while":       {func(e *source.Evidence) { e.Silence, e.Unchanged, e.Watched = time.Hour, time.Hour, 9*time.Second }, dead},
+		"the server's clock was set back":    {func(e *source.Evidence) { e.Silence, e.Unchanged = -time.Hour, time.Second }, suspect},
+		"a patient observer": {func(e *source.Evidence) {
+			e.MaxAge, e.Silence, e.Unchanged, e.Watched = time.Hour, time.Minute, time.Minute, time.Minute
+		}, held},
+		"an impatient observer": {func(e *source.Evidence) {
+			e.MaxAge, e.Unchanged, e.Watched = time.Second, 30*time.Second, 30*time.Second
+		}, held},
+
+		"its process is gone":              {func(e *source.Evidence) { e.Holder = gone }, dead},
+		"its job lives":                    {func(e *source.Evidence) { e.Holder, e.Record.Job, e.Job = gone, true, alive }, held},
+		"its job is gone, too":             {func(e *source.Evidence) { e.Holder, e.Record.Job, e.Job = gone, true, gone }, dead},
+		"its job was not named yet":        {func(e *source.Evidence) { e.Holder, e.Record.Job = gone, true }, held},
+		"its job lives, and is silent":     {func(e *source.Evidence) { e.Job, e.Unchanged, e.Watched = alive, time.Hour, time.Hour }, held},
+		"its process lives, and is silent": {func(e *source.Evidence) { e.Holder, e.Unchanged, e.Watched = alive, time.Hour, time.Hour }, dead},
+
+		"not renewed, not over":           {func(e *source.Evidence) { e.Record.Heartbeat, e.Silence = 0, 59*time.Second }, held},
+		"not renewed, over, just seen":    {func(e *source.Evidence) { e.Record.Heartbeat, e.Silence = 0, time.Hour }, suspect},
+		"not renewed, over, seen again":   {func(e *source.Evidence) { e.Record.Heartbeat, e.Silence, e.Watched = 0, time.Hour, time.Second }, dead},
+		"not renewed, over by our clock":  {func(e *source.Evidence) { e.Record.Heartbeat, e.Unchanged, e.Watched = 0, time.Minute, time.Minute }, dead},
+		"not renewed, clock was set back": {func(e *source.Evidence) { e.Record.Heartbeat, e.Silence = 0, -time.Hour }, held},
+	} {
+		t.Run(name, func(t *testing.T) {
+			verdict := known(test.change).Judge(source.Rules{Near: near, Far: 5 * near, OwnClock: true})
+			require.Equal(t, test.want, verdict.State, verdict.Why)
+			require.NotEmpty(t, verdict.Why)
+			if test.want != dead {
+				require.Positive(t, verdict.Next)
+			}
+		})
+	}
+}
+
+// A lock that nobody renews gives no sign of life that would tell the time anew: it is
+// held, and not worth a watch of its whole time.
+func TestUnrenewedWhenTheClockWasSetBack(t *testing.T) {
+	got := source.Evidence{Record: written(detached), Silence: -time.Hour}.Judge(source.Rules{Near: near, Far: 5 * near})
+	require.Equal(t, source.StateHeld, got.State, got.Why)
+}
+
+// Whoever watches comes often enough for no sample to be missing, and a record with a
+// tiny heartbeat has nobody ask without a pause.
+func TestWatchingLooks(t *testing.T) {
+	e := source.Evidence{Record: written(nil), Silence: time.Hour}
+	require.Less(t, e.Judge(source.Rules{}).Next, e.Record.Heartbeat)
+	e.Record.Heartbeat = 1
+	require.Equal(t, source.StateSuspect, e.Judge(source.Rules{OwnClock: true}).State)
+	require.GreaterOrEqual(t, e.Judge(source.Rules{OwnClock: true}).Next, 10*time.Millisecond)
+}
