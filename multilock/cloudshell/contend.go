@@ -25,23 +25,12 @@ func (s *Source) Contend(ctx context.Context, name string, claim source.Claim, p
 	if err != nil {
 		return nil, err
 	}
-	s.identify(&claim)
+	claim = claim.By(s.opt.Self)
 	c := contender{observer: s.newObserver(name, patience), claim: claim}
 	if plain {
 		return &plainContender{c}, nil
 	}
 	return &c, nil
-}
-
-// identify says whose claim it is. No process stands for a lock that nobody renews.
-func (s *Source) identify(claim *source.Claim) {
-	if claim.Holder.Host != "" {
-		return
-	}
-	claim.Holder.Identity = s.opt.Self
-	if claim.Heartbeat == 0 {
-		claim.Holder.PID, claim.Holder.Start = -1, 0
-	}
 }
 
 // Wake implements source.Contender: this source hears nothing.
@@ -76,7 +65,8 @@ func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 // takeTurn takes the register, whose state is top. With ErrHeld somebody else was
 // faster, and the view shows who.
 func (s *Source) takeTurn(ctx context.Context, base, name string, claim source.Claim, top turn) (*lease, *view, error) {
-	l := &lease{tenure: newTenure(s, base, source.Record{Token: newToken(), Claim: claim}, boottime.Now()), number: top.number, taken: s.now(ctx)}
+	token := newToken()
+	l := &lease{tenure: newTenure(s, base, source.Record{Token: token, Claim: claim}, boottime.Now()), number: top.number, taken: s.now(ctx)}
 	if l.taken.IsZero() {
 		l.taken = time.Now()
 	}

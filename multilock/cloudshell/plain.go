@@ -22,7 +22,8 @@ var errWhose = errors.New("the answer was lost, and a lock without an owner does
 // Try implements source.Contender.
 func (c *plainContender) Try(ctx context.Context) (source.Lease, error) {
 	ctx = context.WithoutCancel(ctx)
-	token, start := newToken(), boottime.Now()
+	token := newToken()
+	start := boottime.Now()
 	for try := 1; ; try++ {
 		added := c.src.add(ctx, c.base, "")
 		switch {

@@ -3,12 +3,10 @@ package cloudshell
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/google/uuid"
 
@@ -129,8 +127,8 @@ func parseHeld(v value) (held, error) {
 		ttl <= 0 || ttl > source.MaxTTL.Milliseconds() || beat < 0 || beat > ttl {
 		return held{}, errors.New("its owner's value is not a whole record")
 	}
-	r := source.Record{Token: printable(v.fields[keyNonce]), Prepared: taken, Claim: source.Claim{
-		Holder: source.Holder{Identity: id, User: printable(v.fields[keyUser]), Command: printable(v.fields[keyCommand])},
+	r := source.Record{Token: source.Printable(v.fields[keyNonce]), Prepared: taken, Claim: source.Claim{
+		Holder: source.Holder{Identity: id, User: v.fields[keyUser], Command: v.fields[keyCommand]}.Printable(),
 		TTL:    time.Duration(ttl) * time.Millisecond, Heartbeat: time.Duration(beat) * time.Millisecond, Job: v.fields[keyJob] != "",
 	}}
 	return held{record: r, brand: v.fields[keyBrand], result: v.fields[keyResult], sign: sign, taken: taken}, nil
@@ -154,7 +152,7 @@ func (n *numbers) get(key string) int64 {
 
 func parseIdentity(fields map[string]string) (process.Identity, error) {
 	id := process.Identity{
-		Host: printable(fields[keyHost]), Machine: fields[keyMachine], Boot: fields[keyBoot], Namespace: fields[keyNamespace],
+		Host: fields[keyHost], Machine: fields[keyMachine], Boot: fields[keyBoot], Namespace: fields[keyNamespace],
 	}
 	var err, bad error
 	id.PID, err = strconv.Atoi(fields[keyPID])
@@ -175,22 +173,8 @@ func moment(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// printable keeps whoever writes an attribute from writing to the terminals of
-// those who look at it.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
-}
-
-// newToken names one acquisition, or one value. It is never used twice.
-func newToken() string {
-	id := uuid.New()
-	return hex.EncodeToString(id[:])
-}
+// newToken names one acquisition, or one value, in little room.
+func newToken() string { return strings.ReplaceAll(source.NewToken(), "-", "") }
 
 // newResultID tells the results of one name apart: 60 bits are plenty.
 func newResultID() string { return strings.ToLower(rand.Text()[:12]) }

@@ -105,15 +105,15 @@ func decodeResult(pieces map[int]string) (source.Result, error) {
 	by, err := parseIdentity(v.fields)
 	n := numbers{fields: v.fields}
 	r := source.Result{
-		Token: printable(v.fields[keyNonce]), By: by, User: printable(v.fields[keyUser]), Command: printable(v.fields[keyCommand]),
-		Exit: int(n.get(keyExit)), Signal: printable(v.fields[keySignal]), Why: printable(v.fields[keyWhy]), Output: printable(v.fields[keyOutput]), Attempt: int(n.get(keyAttempt)),
+		Token: v.fields[keyNonce], By: by, User: v.fields[keyUser], Command: v.fields[keyCommand],
+		Exit: int(n.get(keyExit)), Signal: v.fields[keySignal], Why: v.fields[keyWhy], Output: v.fields[keyOutput], Attempt: int(n.get(keyAttempt)),
 		Final: v.fields[keyFinal] != "", Duration: time.Duration(n.get(keyDuration)),
 		Tick: fromNanoseconds(n.get(keyTick)), Began: fromNanoseconds(n.get(keyBegan)), Start: fromNanoseconds(n.get(keyStarted)),
 	}
 	if err := errors.Join(err, n.err); err != nil || r.Token == "" || r.Attempt < 1 {
 		return source.Result{}, errors.New("it is not a whole result")
 	}
-	return r, nil
+	return r.Printable(), nil
 }
 
 // joinPieces puts the pieces together.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/multilock/go/multilock/source"
 
 	"github.com/multilock/go/multilock"
@@ -83,7 +81,7 @@ func (c *contender) refusal(record source.Record, left time.Duration) error {
 // began before the watch, and is done. Its own time counts from before the swap.
 func (c *contender) swap(ctx context.Context, watched watch) (source.Lease, error) {
 	start := boottime.Now()
-	record := source.Record{Name: c.name, Token: uuid.NewString(), Claim: c.claim, Prepared: time.Now()}
+	record := source.Record{Name: c.name, Token: source.NewToken(), Claim: c.claim, Prepared: time.Now()}
 	value, err := encodeValue(record)
 	if err != nil {
 		return nil, err

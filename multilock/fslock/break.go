@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -32,7 +31,7 @@ func (o *observer) Break(ctx context.Context) error {
 	if removed {
 		// The lock is broken; that the history could not be written is no reason to
 		// say anything else.
-		_ = o.src.Append(ctx, o.src.brokeEvent(dead, why))
+		_ = o.src.Append(ctx, source.BrokeEvent(dead, o.src.self, o.src.user, why))
 	}
 	return err
 }
@@ -93,10 +92,7 @@ func (o *observer) removeLocked() error {
 // in the trash, under a name that nobody else knows, shows that it was carried out. What
 // cannot be removed there is a leftover.
 func (s *Source) discardFrom(dir vfs.Dir, file string) (moved bool) {
-	token, err := shareddir.NewToken()
-	if err != nil {
-		return false
-	}
+	token := source.NewToken()
 	staging, err := s.base.Staging.Use()
 	if err != nil {
 		return false

@@ -28,7 +28,7 @@ func (s *Source) Contend(_ context.Context, name string, claim source.Claim, pat
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	s.identify(&claim)
+	claim = claim.By(s.self)
 	found, err := s.base.Traits()
 	if err != nil {
 		return nil, err
@@ -44,17 +44,6 @@ func (s *Source) Contend(_ context.Context, name string, claim source.Claim, pat
 	c.observer = s.newObserver(name, patience)
 	c.own = func(token string) bool { return c.staged != nil && token == c.staged.token }
 	return c, nil
-}
-
-// identify says whose claim it is. No process stands for a lock that nobody renews.
-func (s *Source) identify(claim *source.Claim) {
-	if claim.Holder.Host != "" {
-		return
-	}
-	claim.Holder.Identity = s.self
-	if claim.Heartbeat == 0 {
-		claim.Holder.PID, claim.Holder.Start = -1, 0
-	}
 }
 
 // maxLate is how often in a row a lock may come too late until that is told: each time it

@@ -34,7 +34,7 @@ func (s *Source) historyFile(at time.Time) string {
 	if len(boot) > 8 {
 		boot = boot[:8]
 	}
-	host := strings.ReplaceAll(shorten(s.self.Host, 64), "/", "_")
+	host := strings.ReplaceAll(source.Shorten(s.self.Host, 64), "/", "_")
 	return at.UTC().Format(time.DateOnly) + "." + host + "." + boot + historySuffix
 }
 
@@ -153,12 +153,5 @@ func readHistory(dir vfs.Dir, name string, since time.Time) ([]source.Event, err
 		if err != nil {
 			return nil, err
 		}
-	}
-}
-
-// brokeEvent says that this process broke the lock of a record.
-func (s *Source) brokeEvent(r source.Record, why string) source.Event {
-	return source.Event{
-		Time: time.Now(), What: source.EventBroke, Name: r.Name, Token: r.Token, By: s.self, User: s.user, Holder: &r.Holder, Why: why,
 	}
 }

@@ -150,10 +150,7 @@ func (s *Source) sweep(entry string) error {
 	defer s.base.Staging.Done(staging)
 	trash := entry
 	if !strings.HasPrefix(entry, trashPrefix) {
-		token, err := shareddir.NewToken()
-		if err != nil {
-			return err
-		}
+		token := source.NewToken()
 		trash = trashPrefix + token
 		if err := staging.Rename(entry, staging.Dir, trash); err != nil {
 			if gone(err) {

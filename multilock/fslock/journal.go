@@ -45,8 +45,8 @@ func appendEvents(dir vfs.Dir, file string, events []source.Event) error {
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	for _, e := range events {
-		e.Time, e.Command, e.Why = e.Time.UTC(), shorten(e.Command, maxCommand), shorten(e.Why, maxWhy)
-		if err := encoder.Encode(e); err != nil {
+		e.Time = e.Time.UTC()
+		if err := encoder.Encode(e.Bounded()); err != nil {
 			return err
 		}
 	}

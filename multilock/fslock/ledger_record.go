@@ -12,9 +12,6 @@ import (
 // resultVersion is that of the record's format. A reader refuses later ones.
 const resultVersion = 1
 
-// maxWhy bounds what a result says about a failure.
-const maxWhy = 4 << 10
-
 // resultWire is the one line of a result's file.
 type resultWire struct {
 	Version int    `json:"v"`
@@ -24,9 +21,7 @@ type resultWire struct {
 
 // encodeResult gives the bytes of a result's file. The token makes them unique.
 func encodeResult(group string, r source.Result) ([]byte, error) {
-	r.Command, r.User, r.Why = shorten(r.Command, maxCommand), shorten(r.User, maxUser), shorten(r.Why, maxWhy)
-	r.Output = shorten(r.Output, maxWhy)
-	line, err := json.Marshal(resultWire{Version: resultVersion, Group: group, Result: r})
+	line, err := json.Marshal(resultWire{Version: resultVersion, Group: group, Result: r.Bounded()})
 	if err != nil {
 		return nil, fmt.Errorf("encode the result: %w", err)
 	}
@@ -63,14 +58,5 @@ func decodeResult(data []byte) (source.Result, error) {
 	case w.Token == "" || w.By.Host == "" || w.Attempt < 1 || w.Foreign != "":
 		return source.Result{}, errors.New("its record lacks its token, host or attempt")
 	}
-	return harmless(w.Result), nil
-}
-
-// harmless keeps whoever writes a result from writing to the terminals of those
-// who look at it.
-func harmless(r source.Result) source.Result {
-	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why, &r.Output} {
-		*text = printable(*text)
-	}
-	return r
+	return w.Result.Printable(), nil
 }

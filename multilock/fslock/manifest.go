@@ -49,10 +49,7 @@ func (s *Source) publish(manifest []byte) ([]byte, error) {
 // placeManifest stages the manifest and renames it to its place. Whatever that
 // answers, the manifest that is there afterwards is the group's.
 func (s *Source) placeManifest(staging *shareddir.Handle, private vfs.Dir, manifest []byte) ([]byte, error) {
-	token, err := shareddir.NewToken()
-	if err != nil {
-		return nil, err
-	}
+	token := source.NewToken()
 	entry := token + listSuffix
 	if err := s.stageManifest(staging, entry, manifest); err != nil {
 		s.discardManifest(staging, entry)
@@ -166,10 +163,7 @@ func (s *Source) retract() error {
 		return s.base.StagingError(err)
 	}
 	defer s.base.Staging.Done(staging)
-	token, err := shareddir.NewToken()
-	if err != nil {
-		return err
-	}
+	token := source.NewToken()
 	entry := trashPrefix + token + listSuffix
 	err = private.Rename(manifestDir, staging, entry)
 	if inDoubt(err) {

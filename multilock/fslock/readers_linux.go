@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/multilock/go/multilock/source"
 )
 
 // readersOf names the processes of this host that have a file of that name open, as far
@@ -43,5 +45,5 @@ func commandOf(pid string) string {
 	if err != nil {
 		return ""
 	}
-	return " (" + printable(strings.TrimSpace(string(command))) + ")"
+	return " (" + source.Printable(strings.TrimSpace(string(command))) + ")"
 }

@@ -19,16 +19,6 @@ import (
 // maxRecord bounds what is read of a lock file. Ours are below 8 KiB.
 const maxRecord = 64 << 10
 
-// What people read is cut to so many bytes: a record must not outgrow maxRecord.
-const (
-	maxCommand = source.MaxCommand
-	maxUser    = source.MaxUser
-)
-
-func shorten(s string, limit int) string { return source.Shorten(s, limit) }
-
-func printable(s string) string { return source.Printable(s) }
-
 // recordVersion is that of the second line's format. A reader refuses later ones.
 const recordVersion = 1
 
@@ -134,7 +124,7 @@ func parseHead(head []byte) (host string, pid int, err error) {
 	if err != nil {
 		return "", 0, errors.New("the lock file does not begin with a host and a pid")
 	}
-	return printable(fields[0]), pid, nil
+	return source.Printable(fields[0]), pid, nil
 }
 
 // peerRecord is what the Python MultiLock writes: no token, no TTL.
@@ -164,7 +154,7 @@ func parseBody(body []byte) (source.Record, error) {
 		return source.Record{}, &strange{why: why, ours: true, ttl: time.Duration(shown) * time.Millisecond}
 	}
 	return source.Record{
-		Token:    printable(w.Token),
+		Token:    source.Printable(w.Token),
 		Claim:    source.Claim{Holder: w.Printable(), TTL: ttl, Heartbeat: beat, Job: w.Job},
 		Prepared: w.Prepared,
 	}, nil

@@ -121,7 +121,7 @@ func FuzzEncodeRecord(f *testing.F) {
 	f.Add("node7", 4711, "alice", "rsync -a /data /backup", "job", int64(60000), int64(6000))
 	f.Add("my laptop", -1, "", "", " ", int64(100), int64(0))
 	f.Add("\tnode\n7\x00", 1, "a\xffb", "echo '\n{\"v\":2}\n'", "a\nb", int64(1), int64(1))
-	f.Add("node7", 1, strings.Repeat("u", maxRecord), strings.Repeat("é", maxCommand), "ö", int64(1<<40), int64(1<<40))
+	f.Add("node7", 1, strings.Repeat("u", maxRecord), strings.Repeat("é", source.MaxCommand), "ö", int64(1<<40), int64(1<<40))
 	f.Fuzz(func(t *testing.T, host string, pid int, user, command, name string, ttl, beat int64) {
 		ttl = min(max(ttl, 1), source.MaxTTL.Milliseconds())
 		beat = min(max(beat, 0), ttl)
@@ -136,8 +136,8 @@ func FuzzEncodeRecord(f *testing.F) {
 		got := ParseRecord(name, data)
 		require.Empty(t, got.Foreign, "%q", data)
 		want := r
-		want.Holder.Host, want.Holder.User = printable(host), printable(shorten(user, maxUser))
-		want.Holder.Command = printable(shorten(command, maxCommand))
+		want.Holder.Host, want.Holder.User = source.Printable(host), source.Printable(source.Shorten(user, source.MaxUser))
+		want.Holder.Command = source.Printable(source.Shorten(command, source.MaxCommand))
 		require.Equal(t, want, got)
 	})
 }

@@ -42,10 +42,7 @@ func (s *Source) stage(name string, claim source.Claim) (st *staged, err error) 
 var errStagingGone = errors.New("the staging directory was removed meanwhile")
 
 func (s *Source) stageOnce(name string, claim source.Claim) (*staged, error) {
-	token, err := shareddir.NewToken()
-	if err != nil {
-		return nil, err
-	}
+	token := source.NewToken()
 	record := source.Record{Name: name, Token: token, Claim: claim, Prepared: time.Now()}
 	content, err := encodeRecord(s.group, record)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -32,19 +31,8 @@ func (s *Source) Contend(ctx context.Context, name string, claim source.Claim, p
 	if _, err := s.readyToWrite(ctx); err != nil {
 		return nil, err
 	}
-	s.identify(&claim)
+	claim = claim.By(s.self)
 	return &contender{observer: s.newObserver(name, patience), claim: claim}, nil
-}
-
-// identify says whose claim it is. No process stands for a lock that nobody renews.
-func (s *Source) identify(claim *source.Claim) {
-	if claim.Holder.Host != "" {
-		return
-	}
-	claim.Holder.Identity = s.self
-	if claim.Heartbeat == 0 {
-		claim.Holder.PID, claim.Holder.Start = -1, 0
-	}
 }
 
 // Try implements source.Contender.
@@ -74,7 +62,7 @@ var errAgain = errors.New("the connection is lost again and again")
 // attempt is the one upsert that takes a lock. A document of that _id which is not
 // free makes it a duplicate.
 func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
-	token := uuid.NewString()
+	token := source.NewToken()
 	update, err := c.acquisition(token)
 	if err != nil {
 		return nil, c.src.opError(ctx, "acquire", c.name, err)

@@ -119,8 +119,7 @@ func addition(events []source.Event) (bson.D, error) {
 	var list bson.A
 	var last time.Time
 	for _, e := range events {
-		e.Command, e.Why = source.Shorten(e.Command, source.MaxCommand), source.Shorten(e.Why, maxWhy)
-		document, err := toBSON(e)
+		document, err := toBSON(e.Bounded())
 		if err != nil {
 			return nil, err
 		}
@@ -244,11 +243,4 @@ func (p page) since(skip int, moment time.Time) []source.Event {
 		}
 	}
 	return events
-}
-
-// brokeEvent says that this process broke the lock of a record.
-func (s *Source) brokeEvent(r source.Record, why string) source.Event {
-	return source.Event{
-		Time: time.Now(), What: source.EventBroke, Name: r.Name, Token: r.Token, By: s.self, User: s.user, Holder: &r.Holder, Why: why,
-	}
 }

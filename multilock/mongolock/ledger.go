@@ -29,9 +29,7 @@ type resultWire struct {
 // Commit implements source.Committer.
 func (l *lease) Commit(ctx context.Context, r source.Result) error {
 	const op = "commit the result"
-	r.Command, r.User = source.Shorten(r.Command, source.MaxCommand), source.Shorten(r.User, source.MaxUser)
-	r.Why, r.Output = source.Shorten(r.Why, maxWhy), source.Shorten(r.Output, maxWhy)
-	document, err := toBSON(resultWire{Version: resultVersion, Result: r})
+	document, err := toBSON(resultWire{Version: resultVersion, Result: r.Bounded()})
 	if err != nil {
 		return l.src.opError(ctx, op, l.record.Name, err)
 	}
@@ -109,9 +107,5 @@ func decodeResult(raw bson.Raw) (source.Result, error) {
 	case w.Token == "" || w.By.Host == "" || w.Attempt < 1 || w.Foreign != "":
 		return source.Result{}, errors.New("its record lacks its token, host or attempt")
 	}
-	r := w.Result
-	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why, &r.Output} {
-		*text = source.Printable(*text)
-	}
-	return r, nil
+	return w.Result.Printable(), nil
 }

@@ -71,7 +71,3 @@ func (s *Source) ofGroup(more ...bson.E) bson.D {
 	}
 	return append(bson.D{group}, more...)
 }
-
-// maxWhy is what a reason is cut to, in bytes: a document has a limit of 16 MB, and
-// a lock's should be small.
-const maxWhy = 4 << 10

@@ -164,7 +164,7 @@ func (o *observer) Break(ctx context.Context) error {
 	if broken {
 		// The lock is broken; that the history could not be written is no reason to say
 		// anything else.
-		_ = o.src.Record(ctx, []source.Event{o.src.brokeEvent(dead, why)})
+		_ = o.src.Record(ctx, []source.Event{source.BrokeEvent(dead, o.src.self, o.src.user, why)})
 	}
 	return err
 }

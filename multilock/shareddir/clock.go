@@ -4,9 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -56,10 +55,7 @@ func (c *clock) now(b *Base, age time.Duration) (time.Time, error) {
 // ReadClock reads the server's clock: it makes an empty directory, reads its time, and
 // removes it.
 func (b *Base) ReadClock() (time.Time, error) {
-	token, err := NewToken()
-	if err != nil {
-		return time.Time{}, err
-	}
+	token := source.NewToken()
 	staging, err := b.Staging.Use()
 	if err != nil {
 		return time.Time{}, opError("read the server's clock", err)
@@ -83,12 +79,3 @@ func (b *Base) ReadClock() (time.Time, error) {
 // Now is the server's time: that of a directory made just now, or a reading of at most
 // the given age. The error says why this user can make no directory there.
 func (b *Base) Now(age time.Duration) (time.Time, error) { return b.clock.now(b, age) }
-
-// NewToken is a name that is never used twice.
-func NewToken() (string, error) {
-	id, err := uuid.NewRandom()
-	if err != nil {
-		return "", opError("draw a random token", err)
-	}
-	return id.String(), nil
-}

@@ -85,10 +85,7 @@ func (b *Base) testRepeatedly() (found Traits, err error) {
 
 // test tries the rules out in a directory of its own.
 func (b *Base) test() (found Traits, err error) {
-	token, err := NewToken()
-	if err != nil {
-		return Traits{}, err
-	}
+	token := source.NewToken()
 	staging, err := b.Staging.Use()
 	if err != nil {
 		return Traits{}, opError("open the staging directory", err)

@@ -56,3 +56,8 @@ const (
 	EventCommitted EventKind = "committed"
 	EventForgot    EventKind = "forgot"
 )
+
+// BrokeEvent says that by broke the lock of a record, and why.
+func BrokeEvent(r Record, by process.Identity, user, why string) Event {
+	return Event{Time: time.Now(), What: EventBroke, Name: r.Name, Token: r.Token, By: by, User: user, Holder: &r.Holder, Why: why}
+}

@@ -50,6 +50,19 @@ type Claim struct {
 	Job bool
 }
 
+// By is the claim with the identity of the process that makes it, if it names nobody
+// yet. No process stands for a lock that nobody renews.
+func (c Claim) By(self process.Identity) Claim {
+	if c.Holder.Host != "" {
+		return c
+	}
+	c.Holder.Identity = self
+	if c.Heartbeat == 0 {
+		c.Holder.PID, c.Holder.Start = -1, 0
+	}
+	return c
+}
+
 // Limits of Claim.TTL.
 const (
 	MinTTL = 100 * time.Millisecond

@@ -5,11 +5,12 @@ import (
 	"unicode"
 )
 
-// What people read of a holder is cut to so many bytes, so that a record does not
-// outgrow what sources read.
+// What people read is cut to so many bytes, so that a record does not outgrow what
+// sources read.
 const (
 	MaxCommand = 4 << 10
 	MaxUser    = 256
+	MaxWhy     = 4 << 10
 )
 
 // Bounded is the holder with a command and a user of limited length.
@@ -22,6 +23,27 @@ func (h Holder) Bounded() Holder {
 func (h Holder) Printable() Holder {
 	h.Host, h.User, h.Command = Printable(h.Host), Printable(h.User), Printable(h.Command)
 	return h
+}
+
+// Bounded is the result with texts of limited length.
+func (r Result) Bounded() Result {
+	r.Command, r.User = Shorten(r.Command, MaxCommand), Shorten(r.User, MaxUser)
+	r.Why, r.Output = Shorten(r.Why, MaxWhy), Shorten(r.Output, MaxWhy)
+	return r
+}
+
+// Bounded is the event with texts of limited length.
+func (e Event) Bounded() Event {
+	e.Command, e.Why = Shorten(e.Command, MaxCommand), Shorten(e.Why, MaxWhy)
+	return e
+}
+
+// Printable is the result as it can be shown, whoever wrote it: see Printable.
+func (r Result) Printable() Result {
+	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why, &r.Output} {
+		*text = Printable(*text)
+	}
+	return r
 }
 
 // Shorten cuts a text to limit bytes, between two characters, and says so.
