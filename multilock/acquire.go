@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -114,7 +115,7 @@ func compete(ctx context.Context, src Source, name string, opt Options, m mode) 
 // enter prepares the first attempt.
 func (c *contest) enter(ctx context.Context, src Source) error {
 	for {
-		contender, err := bounded(ctx, func() (source.Contender, error) {
+		contender, err := within(ctx, func() (source.Contender, error) {
 			return src.Contend(ctx, c.name, c.opt.claim(), c.opt.Patience)
 		}, discard[source.Contender])
 		if err == nil {
@@ -192,7 +193,7 @@ func (c *contest) round(ctx context.Context) (lease source.Lease, again bool, er
 // giveBack releases a lease that is of no use. If that fails the lock is silent, and free
 // after its TTL; only the end of ctx is an error.
 func giveBack(ctx context.Context, lease source.Lease) error {
-	_, err := bounded(ctx, func() (struct{}, error) {
+	_, err := within(ctx, func() (struct{}, error) {
 		_ = lease.Release(ctx)
 		_ = lease.Close()
 		return struct{}{}, nil
@@ -234,7 +235,7 @@ func (c *contest) try(ctx context.Context) (source.Lease, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	return bounded(ctx, func() (source.Lease, error) { return c.contender.Try(ctx) }, func(late source.Lease, err error) {
+	return within(ctx, func() (source.Lease, error) { return c.contender.Try(ctx) }, func(late source.Lease, err error) {
 		if err == nil {
 			_ = late.Release(context.WithoutCancel(ctx)) // nobody is left to tell; the TTL frees it otherwise
 		}
@@ -310,16 +311,11 @@ func (c *contest) breakDead(ctx context.Context) error {
 // sleep waits for the next attempt: a jittered pause, cut short by a wake-up or
 // by the next look that is due.
 func (c *contest) sleep(ctx context.Context) error {
-	timer := time.NewTimer(c.nextPause())
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-c.wake:
+	woken, err := bounded.Wait(ctx, c.nextPause(), c.wake)
+	if woken {
 		c.pause.reset()
-	case <-timer.C:
 	}
-	return nil
+	return err
 }
 
 func (c *contest) nextPause() time.Duration {

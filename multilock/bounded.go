@@ -21,9 +21,9 @@ func (e *hungError) Unwrap() error { return e.cause }
 // be undone behind the caller's back, by a process that may be about to exit.
 const settling = time.Second
 
-// bounded calls f, and returns soon after ctx ends, even if f hangs. In that case
+// within calls f, and returns soon after ctx ends, even if f hangs. In that case
 // late gets what f returns in the end, to undo it.
-func bounded[T any](ctx context.Context, f func() (T, error), late func(T, error)) (T, error) {
+func within[T any](ctx context.Context, f func() (T, error), late func(T, error)) (T, error) {
 	if ctx.Done() == nil {
 		return f()
 	}
@@ -59,7 +59,7 @@ func bounded[T any](ctx context.Context, f func() (T, error), late func(T, error
 // ask calls f, a method of the observer o, in that way. An observer is for one
 // goroutine: one that hangs is closed when it comes out of the call.
 func ask[T any](ctx context.Context, o source.Observer, f func(context.Context) (T, error)) (T, error) {
-	return bounded(ctx, func() (T, error) { return f(ctx) }, func(T, error) { _ = o.Close() })
+	return within(ctx, func() (T, error) { return f(ctx) }, func(T, error) { _ = o.Close() })
 }
 
 // tell does the same for a method that only returns an error.

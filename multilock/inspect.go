@@ -3,8 +3,8 @@ package multilock
 import (
 	"context"
 	"errors"
-	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -20,7 +20,7 @@ func Inspect(ctx context.Context, src Source, name string, patience Patience) (S
 }
 
 func observe(ctx context.Context, src Source, name string, patience Patience) (source.Observer, error) {
-	return bounded(ctx, func() (source.Observer, error) { return src.Observe(ctx, name, patience) }, discard[source.Observer])
+	return within(ctx, func() (source.Observer, error) { return src.Observe(ctx, name, patience) }, discard[source.Observer])
 }
 
 // Want says which lock Break is to break.
@@ -63,7 +63,7 @@ func breakObserved(ctx context.Context, observer source.Observer, name string, w
 		case seen.State == StateHeld:
 			return seen, &HeldError{Name: name, Sighting: seen}
 		}
-		if err := sleep(ctx, seen.Next); err != nil {
+		if err := bounded.Sleep(ctx, seen.Next); err != nil {
 			return seen, err
 		}
 	}
@@ -77,15 +77,4 @@ func breakDead(ctx context.Context, observer source.Observer, name string, seen 
 		err = &HeldError{Name: name, Sighting: seen}
 	}
 	return seen, err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }

@@ -126,7 +126,7 @@ func (l *Lock) Verify(ctx context.Context) error {
 	if err := l.usable(); err != nil {
 		return err
 	}
-	_, err := bounded(ctx, func() (struct{}, error) { return struct{}{}, l.renew(ctx) }, func(struct{}, error) {})
+	_, err := within(ctx, func() (struct{}, error) { return struct{}{}, l.renew(ctx) }, func(struct{}, error) {})
 	return err
 }
 
@@ -134,15 +134,9 @@ func (l *Lock) Verify(ctx context.Context) error {
 // an earlier holder of this name was given. Each call gives a larger one. The
 // error is ErrUnsupported if the source has none, or as for Verify.
 func (l *Lock) Fence(ctx context.Context) (uint64, error) {
-	if err := l.usable(); err != nil {
-		return 0, err
-	}
-	number, err := bounded(ctx, func() (uint64, error) { return l.lease.Fence(ctx) }, func(uint64, error) {})
-	if errors.Is(err, ErrLost) {
-		return 0, l.missing(err)
-	}
-	if err := l.usable(); err != nil {
-		return 0, err // it took so long that the number may be a successor's business by now
+	number, err := underLock(ctx, l, func() (uint64, error) { return l.lease.Fence(ctx) })
+	if ended := l.usable(); ended != nil {
+		return 0, ended // it took so long that the number may be a successor's business by now
 	}
 	return number, err
 }
@@ -153,14 +147,22 @@ func (l *Lock) Fence(ctx context.Context) (uint64, error) {
 // the same lock, lest the one that is over testifies that nobody works there. The error
 // is ErrUnsupported if the source keeps no such mark, or as for Verify.
 func (l *Lock) MarkJob(ctx context.Context, job process.Group) error {
-	if err := l.usable(); err != nil {
-		return err
-	}
-	_, err := bounded(ctx, func() (struct{}, error) { return struct{}{}, l.lease.MarkJob(ctx, job) }, func(struct{}, error) {})
-	if errors.Is(err, ErrLost) {
-		return l.missing(err)
-	}
+	_, err := underLock(ctx, l, func() (struct{}, error) { return struct{}{}, l.lease.MarkJob(ctx, job) })
 	return err
+}
+
+// underLock makes a call about the lease while the lock is held, as far as this process
+// can tell.
+func underLock[T any](ctx context.Context, l *Lock, call func() (T, error)) (T, error) {
+	var none T
+	if err := l.usable(); err != nil {
+		return none, err
+	}
+	value, err := within(ctx, call, func(T, error) {})
+	if errors.Is(err, ErrLost) {
+		err = l.missing(err)
+	}
+	return value, err
 }
 
 // Release frees the lock: it stops the keeper, waits for it, and gives the lock

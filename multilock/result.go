@@ -41,19 +41,12 @@ func unsureIfHung(err error) error {
 	return err
 }
 
-// committing calls f while the lock is held, as far as this process can tell.
+// committing calls f, if the source keeps results.
 func committing[T any](ctx context.Context, l *Lock, f func(source.Committer) (T, error)) (T, error) {
-	var none T
 	c, ok := l.lease.(source.Committer)
 	if !ok {
+		var none T
 		return none, ErrUnsupported
 	}
-	if err := l.usable(); err != nil {
-		return none, err
-	}
-	value, err := bounded(ctx, func() (T, error) { return f(c) }, func(T, error) {})
-	if errors.Is(err, ErrLost) {
-		err = l.missing(err)
-	}
-	return value, err
+	return underLock(ctx, l, func() (T, error) { return f(c) })
 }
