@@ -7,12 +7,12 @@
 //
 //	src, err := fslock.Open(fslock.Options{Base: "/shared/jobs"})
 //	...
-//	lock, err := multilock.Acquire(ctx, src, "nightly", multilock.Options{})
-//	if err != nil {
-//		return err
-//	}
-//	defer lock.Release(context.Background())
-//	return work(lock.Context()) // cancelled, with a *LostError as its cause, when the lock is lost
+//	err = multilock.Do(ctx, src, "nightly", multilock.Options{}, work)
+//
+// The context that work gets is cancelled, with a *LostError as its cause, when the lock
+// is lost. Who needs the lock itself calls Acquire or TryAcquire, and then Release in any
+// case: nothing else gives a lock back that a living process renews. Its error says
+// whether the lock was held until then.
 //
 // # What is guaranteed
 //

@@ -67,7 +67,7 @@ func ExampleTryAcquire() {
 		fmt.Println(err)
 		return
 	}
-	defer first.Release(ctx)
+	defer mustRelease(first)
 
 	_, err = multilock.TryAcquire(ctx, src, "nightly", multilock.Options{})
 	var held *multilock.HeldError
@@ -116,13 +116,20 @@ func ExampleLock_Fence() {
 	// refused: by an earlier one that woke up late
 }
 
+// mustRelease is for those who cannot go on if others worked under their lock, too.
+func mustRelease(lock *multilock.Lock) {
+	if err := lock.Release(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
 // drawFence holds the lock for a moment.
 func drawFence(ctx context.Context, src multilock.Source) uint64 {
 	lock, err := multilock.Acquire(ctx, src, "nightly", multilock.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer lock.Release(ctx)
+	defer mustRelease(lock)
 	fence, err := lock.Fence(ctx)
 	if err != nil {
 		log.Fatal(err)

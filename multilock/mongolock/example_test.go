@@ -9,7 +9,6 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/mongolock"
-	"github.com/multilock/go/multilock/source"
 )
 
 // A service lets each user publish one thing at a time, whichever of its instances
@@ -26,16 +25,15 @@ func Example() {
 	}
 	defer locks.Close()
 
-	publish := func(ctx context.Context, user string) error {
+	publish := func(ctx context.Context, user string) (err error) {
 		lock, err := multilock.TryAcquire(ctx, locks, user, multilock.Options{User: user, Command: "publish"})
-		if errors.Is(err, source.ErrHeld) {
+		if errors.Is(err, multilock.ErrHeld) {
 			return fmt.Errorf("one thing at a time: %w", err)
 		}
 		if err != nil {
 			return err
 		}
-		defer lock.Release(context.WithoutCancel(ctx)) // if that fails, its TTL frees it
-
+		defer func() { err = errors.Join(err, lock.Release(context.WithoutCancel(ctx))) }()
 		return process(lock.Context()) // cancelled if the lock is lost
 	}
 	_ = publish(context.Background(), "ada")
