@@ -3,60 +3,33 @@ package cloudshell
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source"
 )
 
-// serverClock carries a reading of the server's clock forward, so that not every
-// sign of life costs a request more. What the request took leaves a doubt, which
-// always counts for the holder: signs of life are dated as late, and silence is
-// judged as early as may be.
-type serverClock struct {
-	mu         sync.Mutex
-	at         time.Time
-	start, end boottime.Instant // of the request
-	failed     boottime.Instant // when the clock could not be read, zero if it could
-}
+var errNoClock = errors.New("the server did not tell the time just now")
 
-const (
-	clockCarried = time.Minute
-	clockFresh   = 2 * time.Second
-)
-
-// read is the time of the server, as early and as late as it may be now; ok is
-// false if the server does not tell. A reading may be as old as age.
-func (c *serverClock) read(ctx context.Context, s *Source, age time.Duration) (early, late time.Time, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.at.IsZero() || c.start.Elapsed() > age {
-		c.refresh(ctx, s)
-	}
-	if c.at.IsZero() {
-		return time.Time{}, time.Time{}, false
-	}
-	return c.at.Add(c.end.Elapsed()), c.at.Add(c.start.Elapsed()), true
-}
-
-// refresh asks the server, unless it did not answer just now.
-func (c *serverClock) refresh(ctx context.Context, s *Source) {
-	if !c.failed.IsZero() && c.failed.Elapsed() < clockCarried {
-		return
-	}
-	start := boottime.Now()
-	at, err := s.serverTime(ctx)
-	if err != nil {
-		c.at, c.failed = time.Time{}, boottime.Now()
-		return
-	}
-	c.at, c.start, c.end, c.failed = at, start, boottime.Now(), boottime.Instant{}
+// around is the time of the server, as early and as late as it may be now; ok is false
+// if the server does not tell. One that did not answer just now is not asked again.
+func (s *Source) around(ctx context.Context, age time.Duration) (early, late time.Time, ok bool) {
+	early, late, err := s.clock.Read(age, func() (time.Time, error) {
+		if !s.clockless.IsZero() && s.clockless.Elapsed() < source.ClockCarried {
+			return time.Time{}, errNoClock
+		}
+		now, err := s.serverTime(ctx)
+		if s.clockless = (boottime.Instant{}); err != nil {
+			s.clockless = boottime.Now()
+		}
+		return now, err
+	})
+	return early, late, err == nil
 }
 
 // now is for a sign of life; zero if the server does not tell the time.
 func (s *Source) now(ctx context.Context) time.Time {
-	_, late, _ := s.clock.read(ctx, s, clockCarried)
+	_, late, _ := s.around(ctx, source.ClockCarried)
 	return late
 }
 

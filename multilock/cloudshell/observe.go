@@ -93,9 +93,9 @@ func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 		o.last.record.Foreign = o.last.why
 	}
 	o.watch.Add(o.last.key, found.start, limitsFor(o.beat(), o.distance()))
-	e := o.evidence(ctx, clockCarried)
+	e := o.evidence(ctx, source.ClockCarried)
 	if o.verdict = o.judge(e); o.verdict.State == source.StateSuspect || o.verdict.State == source.StateDead {
-		e = o.evidence(ctx, clockFresh)
+		e = o.evidence(ctx, source.ClockFresh)
 		o.verdict = o.judge(e)
 	}
 	if o.verdict.State != source.StateHeld || e.Holder.Life == process.Gone {
@@ -113,7 +113,7 @@ func (o *observer) sighting(ctx context.Context, e source.Evidence) source.Sight
 		return seen
 	}
 	if taken := o.last.held.taken; !taken.IsZero() {
-		if early, _, ok := o.src.clock.read(ctx, o.src, clockCarried); ok {
+		if early, _, ok := o.src.around(ctx, source.ClockCarried); ok {
 			seen.Age = max(early.Sub(taken), 0)
 		}
 	}
@@ -139,7 +139,7 @@ func (o *observer) evidence(ctx context.Context, age time.Duration) source.Evide
 	}
 	e.AskHost(o.src.opt.Self)
 	if sign := o.last.held.sign; !sign.IsZero() {
-		if early, _, ok := o.src.clock.read(ctx, o.src, age); ok {
+		if early, _, ok := o.src.around(ctx, age); ok {
 			e.Silence = max(early.Sub(sign)-o.watch.Stale(), 0) // nobody was watched while the clock was read
 		}
 	}

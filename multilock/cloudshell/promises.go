@@ -16,29 +16,30 @@ var (
 // Promises implements source.Describer. What depends on the service model is left out
 // before that was looked at: see Ready.
 func (s *Source) Promises() []source.Promise {
-	found := s.known()
-	says := map[source.Trait]string{
-		source.TraitSafeSilence:     "a holder stops believing in its lock after four fifths of its TTL without a confirmed sign of life",
-		source.TraitNamedHolder:     "host, process, user and the beginning of its command; what a script took names nobody, or the owner that it wrote",
-		source.TraitDeadProcess:     "on the holder's own host, and in its own pid namespace; from another host after the TTL",
-		source.TraitBreakByEvidence: "when its process is gone, or after its TTL in silence and a while of watching; what a script took only by force",
-		source.TraitFenceNumbers:    "the turns of the lock's register, which only grow unless somebody deletes them all",
-		source.TraitResults:         "services beside the lock, named by its register; they end with the reservation",
-		source.TraitManifest:        "a digest of it: hosts learn whether they mean the same list, not how two differ",
-		source.TraitHistory:         "the last result of each job, and nothing else",
-	}
 	promises := alike()
-	for _, trait := range source.Traits() {
-		why, depends := says[trait]
-		switch {
-		case !depends || found == unknownMode:
-			continue
-		case found == plainMode:
-			why = s.noOwner() + ", so a lock is there or not, and that is all"
+	switch s.known() {
+	case ownedMode:
+		promises = append(promises, owned()...)
+	case plainMode:
+		for _, p := range owned() {
+			promises = append(promises, source.Lacks(p.Trait, s.noOwner()+", so a lock is there or not, and that is all"))
 		}
-		promises = append(promises, source.Promise{Trait: trait, Kept: found == ownedMode, Why: why})
 	}
 	return promises
+}
+
+// owned are the promises that need a model with owners.
+func owned() []source.Promise {
+	return []source.Promise{
+		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a confirmed sign of life"),
+		source.Keeps(source.TraitNamedHolder, "host, process, user and the beginning of its command; what a script took names nobody, or the owner that it wrote"),
+		source.Keeps(source.TraitDeadProcess, "on the holder's own host, and in its own pid namespace; from another host after the TTL"),
+		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or after its TTL in silence and a while of watching; what a script took only by force"),
+		source.Keeps(source.TraitFenceNumbers, "the turns of the lock's register, which only grow unless somebody deletes them all"),
+		source.Keeps(source.TraitResults, "services beside the lock, named by its register; they end with the reservation"),
+		source.Keeps(source.TraitManifest, "a digest of it: hosts learn whether they mean the same list, not how two differ"),
+		source.Keeps(source.TraitHistory, "the last result of each job, and nothing else"),
+	}
 }
 
 // noOwner says what is missing where locks are plain.
@@ -49,12 +50,12 @@ func (s *Source) noOwner() string {
 // alike are the promises that are the same with any model.
 func alike() []source.Promise {
 	return []source.Promise{
-		{Trait: source.TraitBreakByForce, Kept: true, Why: "its services are removed; the holder learns it at its next sign of life"},
-		{Trait: source.TraitOneClock, Kept: true, Why: "the CloudShell server's, by GetServerDateAndTime"},
-		{Trait: source.TraitCheapBarrier, Kept: true, Why: "one listing of the reservation's services, past the server's cache"},
-		{Trait: source.TraitPromptRelease, Kept: true, Why: "its service is removed, and the next attempt takes it"},
-		{Trait: source.TraitRunHistory, Why: "there is no place for it: of jobs that leave a result (run --once, batch) the last one is known, of others nothing"},
-		{Trait: source.TraitJobMark, Why: "there is no room for a process group in the owner's attribute; a job's processes are known by their environment alone"},
+		source.Keeps(source.TraitBreakByForce, "its services are removed; the holder learns it at its next sign of life"),
+		source.Keeps(source.TraitOneClock, "the CloudShell server's, by GetServerDateAndTime"),
+		source.Keeps(source.TraitCheapBarrier, "one listing of the reservation's services, past the server's cache"),
+		source.Keeps(source.TraitPromptRelease, "its service is removed, and the next attempt takes it"),
+		source.Lacks(source.TraitRunHistory, "there is no place for it: of jobs that leave a result (run --once, batch) the last one is known, of others nothing"),
+		source.Lacks(source.TraitJobMark, "there is no room for a process group in the owner's attribute; a job's processes are known by their environment alone"),
 	}
 }
 

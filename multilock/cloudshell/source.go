@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
@@ -18,7 +19,9 @@ type Source struct {
 	client *client
 	prefix string // of the group's aliases
 	brand  string // of the reservation
-	clock  serverClock
+	clock  source.Clock
+	// clockless is when the server did not tell the time, zero if it did; guarded by clock.
+	clockless boottime.Instant
 
 	mu   sync.Mutex
 	mode mode

@@ -99,7 +99,7 @@ func (s *Source) Close() error {
 }
 
 // Now implements source.Timekeeper: the time of the file system's server.
-func (s *Source) Now(context.Context) (time.Time, error) { return s.base.Now(shareddir.Fresh) }
+func (s *Source) Now(context.Context) (time.Time, error) { return s.base.Now(source.ClockFresh) }
 
 // Examine implements source.Examiner: it looks at the mount, tries out the
 // filesystem's rules, and compares the clocks. It writes in .multilock alone.

@@ -24,7 +24,7 @@ func (s *Source) Leftovers(context.Context) ([]source.Leftover, error) {
 		return nil, err
 	}
 	defer staging.Close() //nolint:errcheck // a directory
-	now, err := s.base.Now(shareddir.Fresh)
+	now, err := s.base.Now(source.ClockFresh)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
-	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -67,7 +66,7 @@ func (o *observer) Look(context.Context) (source.Sighting, error) {
 	}
 	e := o.evidence()
 	if o.verdict = o.judge(e); o.verdict.State != source.StateHeld {
-		e.Silence = o.silence(shareddir.Fresh)
+		e.Silence = o.silence(source.ClockFresh)
 		e.clock = o.clock
 		o.verdict = o.judge(e)
 	}
@@ -202,7 +201,7 @@ func (o *observer) evidence() evidence {
 	e := evidence{
 		Evidence: source.Evidence{
 			Record: o.record, MaxAge: o.maxAge, Grain: o.watch.Last().grain(),
-			Silence: o.silence(shareddir.Carried), Unchanged: o.watch.Unchanged(), Watched: o.watch.Watched(),
+			Silence: o.silence(source.ClockCarried), Unchanged: o.watch.Unchanged(), Watched: o.watch.Watched(),
 		},
 		torn: o.torn, strange: o.strange, peer: findPeer(o.record, self), legacy: o.src.legacy,
 	}
@@ -232,7 +231,7 @@ func (o *observer) silence(age time.Duration) time.Duration {
 
 // futureSlack is how far a sign of life may lie in the future before that means
 // that the server's clock was set back.
-const futureSlack = 2 * shareddir.Fresh
+const futureSlack = 2 * source.ClockFresh
 
 func silence(e evidence) time.Duration {
 	if e.Silence == source.Unknown {
@@ -242,7 +241,7 @@ func silence(e evidence) time.Duration {
 }
 
 func (o *observer) age() time.Duration {
-	now, err := o.src.base.Now(shareddir.Carried)
+	now, err := o.src.base.Now(source.ClockCarried)
 	if err != nil || o.taken.IsZero() {
 		return source.Unknown
 	}

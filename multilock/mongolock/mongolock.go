@@ -32,7 +32,7 @@ type Source struct {
 	group  string
 	user   string
 	self   process.Identity
-	clock  serverClock
+	clock  source.Clock
 	writer writer
 }
 

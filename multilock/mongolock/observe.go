@@ -79,9 +79,9 @@ func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	}
 	o.record = doc.record()
 	o.watch.Add(doc.sign(), start, limitsFor(o.record.Heartbeat, min(o.usual, o.record.TTL/4)))
-	e := o.evidence(ctx, clockCarried)
+	e := o.evidence(ctx, source.ClockCarried)
 	if o.verdict = judge(e); o.verdict.State == source.StateSuspect {
-		e = o.evidence(ctx, clockFresh)
+		e = o.evidence(ctx, source.ClockFresh)
 		o.verdict = judge(e)
 	}
 	if o.verdict.State != source.StateHeld || e.Holder.Life == process.Gone {
@@ -130,19 +130,19 @@ func (o *observer) sinceServer(ctx context.Context, moment time.Time, age time.D
 	if o.record.Foreign != "" || moment.IsZero() {
 		return source.Unknown
 	}
-	now, err := o.src.clock.now(ctx, o.src, age)
+	now, err := o.src.now(ctx, age)
 	if err != nil {
 		return source.Unknown
 	}
 	passed := now.Sub(moment)
-	if passed < 0 && passed > -2*clockFresh {
+	if passed < 0 && passed > -2*source.ClockFresh {
 		return 0 // the clock was read before, and carried forward
 	}
 	return passed
 }
 
 func (o *observer) age(ctx context.Context) time.Duration {
-	return told(o.sinceServer(ctx, o.doc.acquired, clockCarried))
+	return told(o.sinceServer(ctx, o.doc.acquired, source.ClockCarried))
 }
 
 // told is a time as people are told it: the server's clock may have been set back.

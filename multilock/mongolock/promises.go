@@ -3,7 +3,6 @@ package mongolock
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/multilock/go/multilock/source"
@@ -16,47 +15,22 @@ var (
 
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
-	kept := map[source.Trait]string{
-		source.TraitSafeSilence:     "a holder stops believing in its lock after four fifths of its TTL without a sign of life that the majority of the replica set has acknowledged; a standalone server that loses its disk loses its locks",
-		source.TraitBreakByEvidence: "when its process is gone, or when whoever waits has seen no sign of life for the whole TTL, by its own clock",
-		source.TraitBreakByForce:    "by its name, or by one acquisition's token; the holder learns it at its next sign of life",
-		source.TraitNamedHolder:     "host, process, user and command, in the lock's document; what other programs lock names nobody",
-		source.TraitPromptRelease:   "one write frees the document; those who wait ask again within a second",
-		source.TraitFenceNumbers:    "a counter in the lock's document, which must not be removed",
-		source.TraitOneClock:        "the primary's, so the servers of a replica set need clocks that agree",
-		source.TraitCheapBarrier:    "one query of an index, answered by the primary after the majority has confirmed that it still is",
-		source.TraitResults:         "a field of the lock's own document, written by the lock's holder alone",
-		source.TraitManifest:        "a document that the first host inserts",
-		source.TraitRunHistory:      "how each run ended, and whose lock was broken",
-		source.TraitHistory:         "documents of a collection beside the locks; what cannot be written is not in it",
+	return []source.Promise{
+		source.PromiseOfDeath(s.self),
+		source.PromiseOfJobs("a field of the lock's document"),
+		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a sign of life that the majority of the replica set has acknowledged; a standalone server that loses its disk loses its locks"),
+		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when whoever waits has seen no sign of life for the whole TTL, by its own clock"),
+		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
+		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's document; what other programs lock names nobody"),
+		source.Keeps(source.TraitPromptRelease, "one write frees the document; those who wait ask again within a second"),
+		source.Keeps(source.TraitFenceNumbers, "a counter in the lock's document, which must not be removed"),
+		source.Keeps(source.TraitOneClock, "the primary's, so the servers of a replica set need clocks that agree"),
+		source.Keeps(source.TraitCheapBarrier, "one query of an index, answered by the primary after the majority has confirmed that it still is"),
+		source.Keeps(source.TraitResults, "a field of the lock's own document, written by the lock's holder alone"),
+		source.Keeps(source.TraitManifest, "a document that the first host inserts"),
+		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
+		source.Keeps(source.TraitHistory, "documents of a collection beside the locks; what cannot be written is not in it"),
 	}
-	promises := []source.Promise{s.promiseOfDeath(), promiseOfJobs()}
-	for _, trait := range source.Traits() {
-		if why, ok := kept[trait]; ok {
-			promises = append(promises, source.Promise{Trait: trait, Kept: true, Why: why})
-		}
-	}
-	return promises
-}
-
-// promiseOfDeath is kept where a process can be told from a later one of the same
-// number, on the same boot.
-func (s *Source) promiseOfDeath() source.Promise {
-	p := source.Promise{Trait: source.TraitDeadProcess, Kept: s.self.Boot != "" && s.self.Start != 0}
-	p.Why = "on the holder's own host, and in its own pid namespace; from another host after the TTL"
-	if !p.Kept {
-		p.Why = "this system does not say which boot this is, or when a process was started; silence alone decides"
-	}
-	return p
-}
-
-func promiseOfJobs() source.Promise {
-	p := source.Promise{Trait: source.TraitJobMark, Kept: runtime.GOOS != "windows"}
-	p.Why = "a field of the lock's document; as long as one of the processes lives the lock is held on that host"
-	if !p.Kept {
-		p.Why = fmt.Sprintf("%s has no process groups", runtime.GOOS)
-	}
-	return p
 }
 
 // Examine implements source.Examiner. It makes the index, if there is none.
@@ -91,7 +65,7 @@ func (s *Source) findIndex(f facts) source.Finding {
 // findClock compares the server's clock with this host's. Nothing depends on it;
 // people who compare logs want to know.
 func (s *Source) findClock(ctx context.Context) source.Finding {
-	now, err := s.clock.now(ctx, s, 0)
+	now, err := s.now(ctx, 0)
 	if err != nil {
 		return source.Finding{Subject: "clock", Severity: source.SeverityWarning, Text: err.Error()}
 	}

@@ -1,7 +1,6 @@
 package shareddir
 
 import (
-	"sync"
 	"time"
 
 	"github.com/multilock/go/multilock/boottime"
@@ -9,47 +8,28 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// clock reads the file system's own clock. Ages are computed with it
-// alone: hosts' clocks differ.
+// clock is the file system's own. Ages are computed with it alone: hosts' clocks differ.
 type clock struct {
-	mu   sync.Mutex
-	read boottime.Instant // when the reading was there; what it says was so a moment before
-	time time.Time
-
+	source.Clock
 	refused boottime.Instant // when this user was told that no directory can be made there
 	why     error
 }
 
-// A reading is carried forward on this host's own clock, so that looking at a
-// thousand locks, or at one for hours, does not read it every time. It is carried from
-// when it was there: a server that was slow to answer makes nobody look more silent than
-// he is. What looks like a silence is checked against a fresh one.
-const (
-	Carried = time.Minute     // for looking
-	Fresh   = 2 * time.Second // for judging
-)
-
-// now is what Now says. Who may not make one is not told so three times in one look.
+// now is what Now says: carried from when the reading was there, so that a server that
+// was slow to answer makes nobody look more silent than he is. Who may not make a
+// directory is not told so three times in one look.
 func (c *clock) now(b *Base, age time.Duration) (time.Time, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.read.IsZero() {
-		if passed := c.read.Elapsed(); passed < age {
-			return c.time.Add(passed), nil
+	now, _, err := c.Read(age, func() (time.Time, error) {
+		if !c.refused.IsZero() && c.refused.Elapsed() < source.ClockFresh {
+			return time.Time{}, c.why
 		}
-	}
-	if !c.refused.IsZero() && c.refused.Elapsed() < Fresh {
-		return time.Time{}, c.why
-	}
-	read, err := b.ReadClock()
-	if err != nil && !vfs.InDoubt(err) && !vfs.Gone(err) { // what is gone is made again
-		c.refused, c.why = boottime.Now(), err
-	}
-	if err != nil {
-		return time.Time{}, err
-	}
-	c.read, c.time = boottime.Now(), read
-	return read, nil
+		read, err := b.ReadClock()
+		if err != nil && !vfs.InDoubt(err) && !vfs.Gone(err) { // what is gone is made again
+			c.refused, c.why = boottime.Now(), err
+		}
+		return read, err
+	})
+	return now, err
 }
 
 // ReadClock reads the server's clock: it makes an empty directory, reads its time, and

@@ -1,6 +1,11 @@
 package source
 
-import "context"
+import (
+	"context"
+	"runtime"
+
+	"github.com/multilock/go/multilock/process"
+)
 
 // Trait is something that holders can rely on with some sources and not with others.
 type Trait string
@@ -54,6 +59,29 @@ type Promise struct {
 	// Why is one sentence, without a full stop: how the promise is kept and within
 	// what limits, or why it is not.
 	Why string `json:"why"`
+}
+
+// Keeps is a promise that is kept.
+func Keeps(trait Trait, why string) Promise { return Promise{trait, true, why} }
+
+// Lacks is one that is not.
+func Lacks(trait Trait, why string) Promise { return Promise{trait, false, why} }
+
+// PromiseOfDeath is kept where a process can be told from a later one of the same number,
+// on the same boot.
+func PromiseOfDeath(self process.Identity) Promise {
+	if self.Boot == "" || self.Start == 0 {
+		return Lacks(TraitDeadProcess, "this system does not say which boot this is, or when a process was started; silence alone decides")
+	}
+	return Keeps(TraitDeadProcess, "on the holder's own host, and in its own pid namespace; from another host after the TTL")
+}
+
+// PromiseOfJobs is kept where there are process groups; how says how a lock names one.
+func PromiseOfJobs(how string) Promise {
+	if runtime.GOOS == "windows" {
+		return Lacks(TraitJobMark, runtime.GOOS+" has no process groups")
+	}
+	return Keeps(TraitJobMark, how+"; as long as one of the processes lives the lock is held on that host")
 }
 
 // Describer is a Source that says what it promises.

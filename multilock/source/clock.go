@@ -1,0 +1,40 @@
+package source
+
+import (
+	"sync"
+	"time"
+
+	"github.com/multilock/go/multilock/boottime"
+)
+
+// Clock carries a reading of a source's clock forward on this host's own, so that looking
+// at a thousand locks, or at one for hours, does not read it every time. It is safe for
+// concurrent use; one reading is made at a time.
+type Clock struct {
+	mu         sync.Mutex
+	time       time.Time
+	start, end boottime.Instant // of the request
+}
+
+// How old a reading may be. What looks like a silence is checked against a fresh one.
+const (
+	ClockCarried = time.Minute     // for looking
+	ClockFresh   = 2 * time.Second // for judging
+)
+
+// Read is the clock's time, as early and as late as it may be now: what a request took
+// leaves a doubt, which should always count for the holder. A reading may be as old as
+// age; otherwise ask makes one.
+func (c *Clock) Read(age time.Duration, ask func() (time.Time, error)) (early, late time.Time, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.time.IsZero() || c.end.Elapsed() >= age {
+		start := boottime.Now()
+		read, err := ask()
+		if err != nil {
+			return time.Time{}, time.Time{}, err
+		}
+		c.time, c.start, c.end = read, start, boottime.Now()
+	}
+	return c.time.Add(c.end.Elapsed()), c.time.Add(c.start.Elapsed()), nil
+}
