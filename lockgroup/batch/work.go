@@ -85,11 +85,7 @@ func (b *Batch) tell(_ context.Context, r multilock.Result) {
 	b.mu.Lock()
 	b.ran++
 	b.mu.Unlock()
-	exit := r.Exit
-	b.feed.add(source.Event{
-		Time: time.Now(), What: source.EventCommitted, Name: r.Name, Token: r.Token, By: r.By, User: r.User, Command: r.Command,
-		Why: r.Why, Output: r.Output, Held: r.Duration, Exit: &exit, Signal: r.Signal, Attempt: r.Attempt,
-	}, b.queue.idle())
+	b.feed.add(source.CommittedEvent(r, time.Now()), b.queue.idle())
 }
 
 // settle notes a result that is final for this plan.

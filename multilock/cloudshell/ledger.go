@@ -250,7 +250,7 @@ func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
 		}
 		f.seen[name] = id
 		r, ok := f.src.resultIn(name, views[name])
-		if e := committed(r); ok && r.Foreign == "" && !e.Time.Before(f.since) {
+		if e := source.CommittedEvent(r, r.Start.Add(r.Duration)); ok && r.Foreign == "" && !e.Time.Before(f.since) {
 			events = append(events, e)
 		}
 	}
@@ -260,10 +260,3 @@ func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
 
 // Close implements source.Follower.
 func (f *follower) Close() error { return nil }
-
-func committed(r source.Result) source.Event {
-	return source.Event{
-		Time: r.Start.Add(r.Duration), What: source.EventCommitted, Name: r.Name, Token: r.Token, By: r.By, User: r.User, Command: r.Command,
-		Why: r.Why, Held: r.Duration, Exit: &r.Exit, Signal: r.Signal, Attempt: r.Attempt,
-	}
-}

@@ -61,3 +61,11 @@ const (
 func BrokeEvent(r Record, by process.Identity, user, why string) Event {
 	return Event{Time: time.Now(), What: EventBroke, Name: r.Name, Token: r.Token, By: by, User: user, Holder: &r.Holder, Why: why}
 }
+
+// CommittedEvent says that a result was recorded at a moment.
+func CommittedEvent(r Result, at time.Time) Event {
+	return Event{
+		Time: at, What: EventCommitted, Name: r.Name, Token: r.Token, By: r.By, User: r.User, Command: r.Command, Why: r.Why,
+		Output: r.Output, Held: r.Duration, Exit: &r.Exit, Signal: r.Signal, Attempt: r.Attempt,
+	}
+}
