@@ -58,5 +58,5 @@ func decodeResult(data []byte) (source.Result, error) {
 	case w.Token == "" || w.By.Host == "" || w.Attempt < 1 || w.Foreign != "":
 		return source.Result{}, errors.New("its record lacks its token, host or attempt")
 	}
-	return w.Result.Printable(), nil
+	return w.Printable(), nil
 }

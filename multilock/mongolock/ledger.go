@@ -107,5 +107,5 @@ func decodeResult(raw bson.Raw) (source.Result, error) {
 	case w.Token == "" || w.By.Host == "" || w.Attempt < 1 || w.Foreign != "":
 		return source.Result{}, errors.New("its record lacks its token, host or attempt")
 	}
-	return w.Result.Printable(), nil
+	return w.Printable(), nil
 }
