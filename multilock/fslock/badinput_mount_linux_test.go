@@ -174,7 +174,7 @@ func TestBaseThatMayNotBeOpened(t *testing.T) {
 	base := fresh(t)
 	require.NoError(t, os.Chmod(base, 0o700))
 	p := neighbour{actor.Prepare(t, "neighbour", nil)}
-	p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: alice, Gid: alice}}
+	p.RunAs(alice)
 	p.Start(t)
 	refused := p.do(t, order{Do: "open", Base: base})
 	require.Contains(t, refused.Is, "invalid")

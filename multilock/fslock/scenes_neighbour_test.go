@@ -36,7 +36,7 @@ func newNeighbour(t *testing.T, s setting, open order) neighbour {
 		p.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	}
 	if s.UID != 0 {
-		p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.UID), Gid: uint32(s.UID)}}
+		p.RunAs(uint32(s.UID))
 	}
 	p.Start(t)
 	open.Do = "open"

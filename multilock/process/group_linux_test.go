@@ -10,24 +10,25 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock/process"
 )
 
 // groupOf starts the leader of a process group and waits until it runs.
-func groupOf(t *testing.T, role string) *actor {
+func groupOf(t *testing.T, role string) *actor.Actor {
 	t.Helper()
-	leader := prepareActor(t, role)
+	leader := actor.Prepare(t, role, nil)
 	leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	leader.start(t)
+	leader.Start(t)
 	return leader
 }
 
 // pair starts a leader and a member of its group; the member becomes our child
 // when the leader ends.
-func pair(t *testing.T) (group process.Group, leader *actor, member int) {
+func pair(t *testing.T) (group process.Group, leader *actor.Actor, member int) {
 	t.Helper()
 	leader = groupOf(t, "lead")
-	leader.hear(t, &member)
+	leader.Hear(t, &member)
 	group, err := process.FindGroup(leader.Process.Pid)
 	require.NoError(t, err)
 	return group, leader, member
@@ -57,7 +58,7 @@ func TestGroupLivesAndEnds(t *testing.T) {
 	found := group.Judge(me)
 	requireLife(t, process.Alive, found)
 	require.Contains(t, found.Why, ownName())
-	leader.end()
+	leader.End()
 	found = group.Judge(me)
 	requireLife(t, process.Gone, found)
 	require.Contains(t, found.Why, "no longer exists")
@@ -70,7 +71,7 @@ func TestGroupOutlivesItsLeader(t *testing.T) {
 	group, leader, member := pair(t)
 	zombify(t, leader.Process.Pid)
 	requireLife(t, process.Alive, group.Judge(me))
-	leader.end()
+	leader.End()
 	requireLife(t, process.Alive, group.Judge(me))
 	requireLife(t, process.Gone, process.Identity{
 		Host: me.Host, Boot: group.Boot, Namespace: group.Namespace, PID: group.PGID, Start: group.Start,
@@ -117,12 +118,12 @@ func TestGroupWhoseNumberHasAnotherOwner(t *testing.T) {
 // A leader may move into another group and leave members behind.
 func TestGroupThatItsLeaderHasLeft(t *testing.T) {
 	me, target := self(t), groupOf(t, "sit")
-	leader := prepareActor(t, "move")
+	leader := actor.Prepare(t, "move", nil)
 	leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	leader.Env = append(leader.Env, fmt.Sprintf("%s=%d", moveVariable, target.Process.Pid))
-	leader.start(t)
+	leader.Start(t)
 	var member int
-	leader.hear(t, &member)
+	leader.Hear(t, &member)
 	group, err := process.FindGroup(leader.Process.Pid)
 	require.NoError(t, err)
 
@@ -176,7 +177,7 @@ func TestGroupWithoutAStart(t *testing.T) {
 	require.NoError(t, err)
 	group.Start = 0
 	requireLife(t, process.Alive, group.Judge(me))
-	leader.end()
+	leader.End()
 	requireLife(t, process.Gone, group.Judge(me))
 
 	group.PGID = 2

@@ -43,7 +43,7 @@ func TestChildAliveThenGone(t *testing.T) {
 	id := find(t, child.Process.Pid)
 	require.NotEqual(t, me, id)
 	requireLife(t, process.Alive, id.Judge(me))
-	child.end()
+	child.End()
 	requireLife(t, process.Gone, id.Judge(me))
 	_, err := process.Find(id.PID)
 	require.ErrorIs(t, err, process.ErrNotFound)
@@ -63,7 +63,7 @@ func TestUnknownStartProvesExistenceOnly(t *testing.T) {
 	id := find(t, child.Process.Pid)
 	id.Start = 0
 	requireLife(t, process.Alive, id.Judge(me))
-	child.end()
+	child.End()
 	requireLife(t, process.Gone, id.Judge(me))
 }
 

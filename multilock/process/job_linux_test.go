@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -13,13 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock/process"
 )
 
 // jobOf starts a process that carries the mark of a new token.
-func jobOf(t *testing.T, role string) (token string, a *actor) {
+func jobOf(t *testing.T, role string) (token string, a *actor.Actor) {
 	t.Helper()
-	token, a = uuid.NewString(), prepareActor(t, role)
+	token, a = uuid.NewString(), actor.Prepare(t, role, nil)
 	a.Env = append(a.Env, process.JobMark(token))
 	return token, a
 }
@@ -45,8 +45,8 @@ func TestJobIsAliveByItsMark(t *testing.T) {
 			token, child := jobOf(t, "sit")
 			child.SysProcAttr = attributes
 			requireNoJob(t, me, token, me)
-			child.start(t)
-			child.hear(t, &struct{}{})
+			child.Start(t)
+			child.Hear(t, &struct{}{})
 			found := me.JudgeJob(token, me)
 			requireLife(t, process.Alive, found)
 			require.Equal(t, fmt.Sprintf("process %d %s carries the lock's token", child.Process.Pid, ownName()), found.Why)
@@ -55,7 +55,7 @@ func TestJobIsAliveByItsMark(t *testing.T) {
 			requireLife(t, process.Alive, me.JudgeJob(token, me))
 			zombify(t, child.Process.Pid)
 			requireNoJob(t, me, token, me)
-			child.end()
+			child.End()
 			requireNoJob(t, me, token, me)
 		})
 	}
@@ -66,8 +66,8 @@ func TestJobMarkIsAWholeEntry(t *testing.T) {
 	me := self(t)
 	token, child := jobOf(t, "sit")
 	child.Env = append(child.Env, "AN_"+process.JobMark(token+"-other"))
-	child.start(t)
-	child.hear(t, &struct{}{})
+	child.Start(t)
+	child.Hear(t, &struct{}{})
 	requireLife(t, process.Alive, me.JudgeJob(token, me))
 	requireNoJob(t, me, token[:len(token)-1], me)
 	requireNoJob(t, me, token+"-other", me)
@@ -77,8 +77,8 @@ func TestJobMarkIsAWholeEntry(t *testing.T) {
 func TestJobIsNotOlderThanItsHolder(t *testing.T) {
 	me := self(t)
 	token, child := jobOf(t, "sit")
-	child.start(t)
-	child.hear(t, &struct{}{})
+	child.Start(t)
+	child.Hear(t, &struct{}{})
 	holder := find(t, child.Process.Pid)
 	requireLife(t, process.Alive, holder.JudgeJob(token, me))
 	holder.Start++
@@ -105,8 +105,8 @@ func TestJobElsewhere(t *testing.T) {
 func TestJobOfAnotherUser(t *testing.T) {
 	needRoot(t, "become somebody else")
 	token, child := jobOf(t, "sit")
-	child.start(t)
-	child.hear(t, &struct{}{})
+	child.Start(t)
+	child.Hear(t, &struct{}{})
 	holder := find(t, child.Process.Pid)
 	seen := examineJob(t, "nobody", 0, exam{Process: holder, Token: token})
 	requireLife(t, process.Unknown, seen.Job)
@@ -116,8 +116,8 @@ func TestJobOfAnotherUser(t *testing.T) {
 func TestJobBehindHidepid(t *testing.T) {
 	needRoot(t, "mount /proc with hidepid")
 	token, child := jobOf(t, "sit")
-	child.start(t)
-	child.hear(t, &struct{}{})
+	child.Start(t)
+	child.Hear(t, &struct{}{})
 	seen := examineJob(t, "hidden", unix.CLONE_NEWNS, exam{Process: find(t, child.Process.Pid), Token: token})
 	requireLife(t, process.Unknown, seen.Job)
 	require.Contains(t, seen.Job.Why, "may hide")
@@ -125,23 +125,23 @@ func TestJobBehindHidepid(t *testing.T) {
 
 func TestJobInProcOfTheOuterNamespace(t *testing.T) {
 	needRoot(t, "make a pid namespace")
-	judge := prepareActor(t, "outer")
+	judge := actor.Prepare(t, "outer", nil)
 	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
-	judge.start(t)
+	judge.Start(t)
 	var seen outerFindings
-	judge.hear(t, &seen)
+	judge.Hear(t, &seen)
 	requireLife(t, process.Unknown, seen.Job)
 }
 
 // examineJob asks somebody in another place about a job.
 func examineJob(t *testing.T, role string, flags uintptr, asked exam) findings {
 	t.Helper()
-	judge := prepareActor(t, role)
+	judge := actor.Prepare(t, role, nil)
 	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
-	judge.start(t)
-	judge.tell(t, asked)
+	judge.Start(t)
+	judge.Tell(t, asked)
 	var seen findings
-	judge.hear(t, &seen)
+	judge.Hear(t, &seen)
 	return seen
 }
 
@@ -154,14 +154,14 @@ func TestJobThatHops(t *testing.T) {
 	require.NoError(t, err)
 	defer ended.Close()
 	hopper.ExtraFiles = []*os.File{input} // open as long as one of them lives
-	hopper.start(t)
+	hopper.Start(t)
 	require.NoError(t, input.Close())
 	require.NoError(t, hopper.Wait())
 	for range 200 {
 		found := me.JudgeJob(token, me)
 		require.NotEqual(t, process.Gone, found.Life, found.Why)
 	}
-	require.NoError(t, hopper.input.(io.Closer).Close()) // the next one ends
+	require.NoError(t, hopper.Input.Close()) // the next one ends
 	_, err = ended.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "EOF")
 	reapAll()

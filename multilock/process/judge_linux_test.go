@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock/process"
 )
 
@@ -67,10 +68,10 @@ func TestStoppedIsAlive(t *testing.T) {
 }
 
 func TestProcessWithoutItsMainThreadIsAlive(t *testing.T) {
-	me, child := self(t), prepareActor(t, "headless")
+	me, child := self(t), actor.Prepare(t, "headless", nil)
 	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	child.start(t)
-	child.hear(t, &struct{}{})
+	child.Start(t)
+	child.Hear(t, &struct{}{})
 	id := find(t, child.Process.Pid)
 	group, err := process.FindGroup(id.PID)
 	require.NoError(t, err)
@@ -96,11 +97,11 @@ func TestOtherStartIsAnotherProcess(t *testing.T) {
 
 func TestNumberUsedAgain(t *testing.T) {
 	needRoot(t, "set ns_last_pid in a pid namespace")
-	judge := prepareActor(t, "reuse")
+	judge := actor.Prepare(t, "reuse", nil)
 	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
-	judge.start(t)
+	judge.Start(t)
 	var seen reused
-	judge.hear(t, &seen)
+	judge.Hear(t, &seen)
 
 	require.Equal(t, seen.First.PID, seen.Second.PID)
 	requireLife(t, process.Gone, seen.FirstLife)
@@ -146,11 +147,11 @@ func namedSleep(t *testing.T, name string) *exec.Cmd {
 
 func TestOtherPIDNamespace(t *testing.T) {
 	needRoot(t, "make a pid namespace")
-	me, inner := self(t), prepareActor(t, "report")
+	me, inner := self(t), actor.Prepare(t, "report", nil)
 	inner.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
-	inner.start(t)
+	inner.Start(t)
 	var id process.Identity
-	inner.hear(t, &id)
+	inner.Hear(t, &id)
 	require.Equal(t, 1, id.PID)
 	require.Equal(t, me.Boot, id.Boot)
 	require.Equal(t, find(t, inner.Process.Pid).Start, id.Start, "its own start is known without its number")
@@ -166,14 +167,14 @@ func TestOtherTimeNamespace(t *testing.T) {
 	if _, err := os.Stat("/proc/self/ns/time"); err != nil {
 		t.Skip("no time namespaces before Linux 5.6")
 	}
-	me, inner := self(t), prepareActor(t, "report")
+	me, inner := self(t), actor.Prepare(t, "report", nil)
 	unshare, err := exec.LookPath("unshare")
 	require.NoError(t, err)
 	inner.Args = []string{unshare, "--time", "--boottime", "86400", "--fork", "--kill-child", inner.Path}
 	inner.Path = unshare
-	inner.start(t)
+	inner.Start(t)
 	var id process.Identity
-	inner.hear(t, &id)
+	inner.Hear(t, &id)
 	require.Equal(t, me.Boot, id.Boot)
 	requireLife(t, process.Unknown, id.Judge(me))
 }
@@ -181,11 +182,11 @@ func TestOtherTimeNamespace(t *testing.T) {
 // Here /proc holds processes that are not those the numbers stand for.
 func TestProcOfTheOuterNamespace(t *testing.T) {
 	needRoot(t, "make a pid namespace")
-	judge := prepareActor(t, "outer")
+	judge := actor.Prepare(t, "outer", nil)
 	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
-	judge.start(t)
+	judge.Start(t)
 	var seen outerFindings
-	judge.hear(t, &seen)
+	judge.Hear(t, &seen)
 	require.NotZero(t, seen.Self.Start)
 	require.Zero(t, seen.Child.Start)
 	requireLife(t, process.Alive, seen.SelfLife)
@@ -202,12 +203,12 @@ func examine(t *testing.T, role string, flags uintptr, pid int) findings {
 	t.Helper()
 	group, err := process.FindGroup(pid)
 	require.NoError(t, err)
-	judge := prepareActor(t, role)
+	judge := actor.Prepare(t, role, nil)
 	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
-	judge.start(t)
-	judge.tell(t, exam{Process: find(t, pid), Group: group})
+	judge.Start(t)
+	judge.Tell(t, exam{Process: find(t, pid), Group: group})
 	var seen findings
-	judge.hear(t, &seen)
+	judge.Hear(t, &seen)
 	return seen
 }
 

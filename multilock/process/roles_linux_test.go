@@ -3,7 +3,6 @@ package process_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,11 +12,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock/process"
 )
 
-func play(name string) error {
-	roles := map[string]func() error{
+func roles() map[string]func() error {
+	return map[string]func() error{
 		"sit":      sit,
 		"lead":     lead,
 		"move":     move,
@@ -29,11 +29,6 @@ func play(name string) error {
 		"outer":    judgeWithOuterProc,
 		"reuse":    reuse,
 	}
-	role, ok := roles[name]
-	if !ok {
-		return errors.New("unknown role")
-	}
-	return role()
 }
 
 // adoptOrphans makes grandchildren our own children when their parent ends, so
@@ -54,7 +49,7 @@ func another(attributes *syscall.SysProcAttr) (*exec.Cmd, error) {
 		return nil, err
 	}
 	cmd := exec.Command(path)
-	cmd.Env = append(os.Environ(), roleVariable+"=sit")
+	cmd.Env = actor.Environ("sit")
 	cmd.Stdin = os.Stdin
 	cmd.SysProcAttr = attributes
 	return cmd, cmd.Start()

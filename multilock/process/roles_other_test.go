@@ -2,13 +2,6 @@
 
 package process_test
 
-import "fmt"
-
-func play(name string) error {
-	if name == "sit" {
-		return sit()
-	}
-	return fmt.Errorf("unknown role %q", name)
-}
+func roles() map[string]func() error { return map[string]func() error{"sit": sit} }
 
 func adoptOrphans() error { return nil }

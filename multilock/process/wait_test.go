@@ -21,7 +21,7 @@ func TestWaitForTheEnd(t *testing.T) {
 	me, child := self(t), sitter(t)
 	id := find(t, child.Process.Pid)
 	first, second := waiting(t.Context(), id, me), waiting(t.Context(), id, me)
-	child.end()
+	child.End()
 	require.NoError(t, <-first)
 	require.NoError(t, <-second)
 	require.NoError(t, id.Wait(t.Context(), me), "it has ended before")

@@ -87,15 +87,18 @@ func Prepare(t testing.TB, role string, part any, by ...string) *Actor {
 	told, err := json.Marshal(part)
 	require.NoError(t, err)
 	self, err := os.Executable()
-	if _, missing := os.Stat("/proc/self/exe"); missing == nil && len(by) == 0 {
-		self = "/proc/self/exe" // which any user may execute
-	}
 	require.NoError(t, err)
 	line := append(by, self)
 	a := &Actor{Cmd: exec.Command(line[0], line[1:]...)} //nolint:gosec // our own
 	a.Env = append(Environ(role), partVariable+"="+string(told))
 	a.Stderr = os.Stderr
 	return a
+}
+
+// RunAs makes it the process of another user, who need not be able to reach the binary.
+func (a *Actor) RunAs(uid uint32) {
+	a.Path = "/proc/self/exe"
+	a.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 }
 
 // Start starts it. It ends with the test, unless it does so before.
