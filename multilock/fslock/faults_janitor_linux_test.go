@@ -2,6 +2,7 @@ package fslock_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -173,6 +174,25 @@ func TestJanitorThatCannotTellLeavesALockAlone(t *testing.T) {
 		}
 	}
 	require.Fail(t, "it does not end")
+}
+
+// What a breaker has removed while somebody on his host had it open stays in staging until
+// that one closes it: his NFS client lets nobody take it away, so nobody tries.
+func TestJanitorLeavesWhatIsStillRead(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	leftover := filepath.Join(base, ".multilock", "staging", ".nfs000000000000002b00000007")
+	reader, err := os.Create(leftover)
+	require.NoError(t, err)
+	old := time.Now().Add(-25 * time.Hour)
+	require.NoError(t, os.Chtimes(leftover, old, old))
+	left, err := src.Leftovers(t.Context())
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.False(t, left[0].Dead)
+	require.Contains(t, left[0].Why, fmt.Sprintf("process %d", os.Getpid()))
+
+	require.NoError(t, reader.Close())
+	requireTidy(t, base)
 }
 
 // N21: a file system that breaks a rule is refused, with the rule's name, and

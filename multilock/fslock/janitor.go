@@ -69,6 +69,8 @@ func (s *Source) leftover(staging vfs.Dir, entry string, now time.Time) (source.
 	l := source.Leftover{Entry: entry, Age: now.Sub(info.ModTime)}
 	maker := s.maker(staging, entry)
 	switch {
+	case isSilly(entry) && len(readersOf(entry)) > 0:
+		l.Why = "it goes when " + strings.Join(readersOf(entry), ", ") + " on this host closes it"
 	case maker.Life == process.Gone:
 		l.Dead, l.Why = true, "its maker is gone: "+maker.Why
 	case maker.Life == process.Alive:
