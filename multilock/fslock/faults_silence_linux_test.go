@@ -32,7 +32,7 @@ type disturbance struct {
 func (d disturbance) String() string { return d.name }
 
 func disturbances() []disturbance {
-	const slow = sweptBeat / 2 // no sample may take a quarter of a heartbeat, nor 25 ms; less than a whole one is no gap
+	const slow = sweptBeat / 2 // no sample may take a quarter of a heartbeat; less than a whole one is no gap
 	quiet := func(int) (time.Duration, error) { return 0, nil }
 	return []disturbance{
 		{name: "every look is slow", at: func(int) (time.Duration, error) { return slow, nil }},

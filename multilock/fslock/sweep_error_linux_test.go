@@ -49,7 +49,7 @@ func faultsAt(n int) []fault {
 // its reply, what the library says must agree with what is on disk, and the
 // next contender must get the lock.
 func TestErrorAtEveryOperation(t *testing.T) {
-	slots := make(slots, 48)
+	slots := make(slots, 40)
 	sideBySide(t, scenes(), func(t *testing.T, s scene) {
 		sweepOperations(t, 16, func(t *testing.T, n int) bool {
 			var ended atomic.Bool

@@ -25,8 +25,8 @@ const (
 	// sweptTTL is that of what is swept, short so that silence soon tells, and
 	// sweptBeat long enough that a machine which is busy does not disturb the
 	// numbers of the operations much.
-	sweptTTL  = 300 * time.Millisecond
-	sweptBeat = 60 * time.Millisecond
+	sweptTTL  = time.Second
+	sweptBeat = 200 * time.Millisecond
 	// sweptTenure is for how long a holder believes after a sign of life: the
 	// library's rule, which a Lease leaves to its user.
 	sweptTenure = sweptTTL - sweptTTL/5
@@ -138,13 +138,17 @@ func (p *player) compete(src *fslock.Source, claim source.Claim) error {
 	return c.Close()
 }
 
-// insist tries until it meets a living holder, or an error. Where the sweeps' own
-// processes come and go so fast that a dead holder's job cannot be looked for, it waits
-// for its silence.
+// insist tries until it meets a living holder, or an error. The sweeps make their own
+// host so busy that the lock may be had too late for its short TTL; and that their
+// processes come and go so fast that a dead holder's job cannot be looked for, and its
+// silence is waited for.
 func insist(c source.Contender) (source.Lease, error) {
 	busy := false
 	for range 1000 {
 		lease, err := c.Try(context.Background())
+		if err != nil && strings.Contains(err.Error(), "it comes too late") {
+			continue
+		}
 		if !errors.Is(err, source.ErrHeld) {
 			return lease, err
 		}

@@ -16,7 +16,7 @@ import (
 // has lost its lock to a contender on another host. When it goes on it must
 // neither believe that it holds the lock, nor do any harm to the new holder's.
 func TestStopAtEveryOperation(t *testing.T) {
-	slots := make(slots, 32)
+	slots := make(slots, 24)
 	sideBySide(t, stoppable(), func(t *testing.T, s scene) {
 		for _, phase := range phases() {
 			sweepOperations(t, 8, func(t *testing.T, n int) bool {
