@@ -161,8 +161,24 @@ func TestOnceLost(t *testing.T) {
 	s := newStation(t)
 	job := s.hold("x", "--once", "--ttl", "1s")
 	s.must("break", "x", "--force")
-	require.Equal(t, 122, job.wait().code)
+	got := job.wait()
+	require.Equal(t, 122, got.code)
+	require.NotContains(t, got.stderr, "recorded", "that is clear")
 	require.Equal(t, Result{}, s.result("x"))
+	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once"}, "true"))
+}
+
+// A job whose success cannot be recorded is not done, and does not run again under the
+// same lock.
+func TestResultThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	done := filepath.Join(s.base, ".multilock/groups/.locks/done")
+	got := s.once([]string{"--once", "--retries", "3"}, "rm -rf "+done+" && touch "+done)
+	require.Equal(t, 125, got.code, got.stderr)
+	require.Contains(t, got.stderr, `job "x" ended (success), but its result could not be recorded, so it will run again`)
+	require.Equal(t, []string{"1"}, s.attempts())
+	require.NoError(t, os.Remove(done))
 	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once"}, "true"))
 }
 
