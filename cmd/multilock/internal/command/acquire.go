@@ -41,6 +41,7 @@ type acquireReport struct {
 	For    int    `json:"for_pid,omitempty"`    // the process with whose end the lock is released
 }
 
+// Acquire takes a lock for a shell script.
 func Acquire(e *Env) *cli.Command {
 	o := &acquireOptions{}
 	return &cli.Command{
@@ -182,8 +183,8 @@ func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.I
 	if o.wait.Waits() {
 		src, err := e.Kinds.Open(ctx, e.Env, o.Place)
 		if err == nil {
-			n := show.StartNotice(ctx, e.Env, o.Output, (&show.Obstacle{Src: src, Name: o.Name, Self: owner}).Tell)
-			defer func() { n.Stop(); _ = src.Close(nil) }()
+			stop := show.StartNotice(ctx, e.Env, o.Output, (&show.Obstacle{Src: src, Name: o.Name, Self: owner}).Tell)
+			defer func() { stop(); _ = src.Close(nil) }()
 		}
 	}
 	answer, err := keeper.answer(ctx)

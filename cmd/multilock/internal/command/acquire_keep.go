@@ -22,6 +22,7 @@ import (
 // keepCommand is the keeper of "acquire", which starts it; people do not.
 const keepCommand = "__keep"
 
+// Keep is the keeper of acquire, which starts it; people do not.
 func Keep(e *Env) *cli.Command {
 	return &cli.Command{
 		Name: keepCommand, Hidden: true, Usage: "hold a lock for acquire",

@@ -35,6 +35,7 @@ type batchOptions struct {
 	list    string
 }
 
+// Batch runs a list of jobs.
 func Batch(e *Env) *cli.Command {
 	o := &batchOptions{}
 	return &cli.Command{
@@ -139,9 +140,9 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	start := time.Now()
 	sigs := catchStops(ctx, e, b.Drain)
 	r.told = sigs.jobsTold()
-	shown := show.StartBatchProgress(ctx, e.Env, o.Output, b)
+	stop := show.StartBatchProgress(ctx, e.Env, o.Output, b)
 	report, err := b.Run(sigs.ctx)
-	shown.Stop()
+	stop()
 	err = sigs.release(err)
 	err = halted(o.output.join(errors.Join(o.hinted(err), r.close()), report.Incomplete))
 	view := viewOfBatch(o, src, report, time.Since(start), err)

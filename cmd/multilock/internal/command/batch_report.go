@@ -65,12 +65,12 @@ func present(path string) string {
 	return path
 }
 
-// sentence also says where to look.
-func (f batchFailedView) sentence() string {
+// line also says where to look.
+func (f batchFailedView) line() string {
 	if f.Log == "" {
-		return f.Failure.Sentence()
+		return f.Sentence()
 	}
-	return f.Failure.Sentence() + "; its output: " + f.Log
+	return f.Sentence() + "; its output: " + f.Log
 }
 
 // print tells how the batch ended; the error is for the exit code.
@@ -82,7 +82,7 @@ func (v batchView) print(e *Env, o *batchOptions) error {
 		return v.err
 	}
 	for _, f := range v.Failures[:min(len(v.Failures), maxProblems)] {
-		e.Say("%s", f.sentence())
+		e.Say("%s", f.line())
 	}
 	if more := v.Failed - maxProblems; more > 0 {
 		e.Say("and %d more have failed; see: multilock status --results", more)

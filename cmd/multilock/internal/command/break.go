@@ -27,6 +27,7 @@ type breakReport struct {
 	Lock  show.Lock `json:"lock"`
 }
 
+// Break breaks one lock.
 func Break(e *Env) *cli.Command {
 	o := &breakOptions{}
 	return &cli.Command{

@@ -32,6 +32,7 @@ type cleanReport struct {
 	Failed    []string          `json:"failed"`
 }
 
+// Clean clears dead locks and leftovers, or forgets results.
 func Clean(e *Env) *cli.Command {
 	o := &cleanOptions{}
 	return &cli.Command{

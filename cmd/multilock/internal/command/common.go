@@ -1,3 +1,6 @@
+// Package command has the commands: what options each has, what it does, and what it prints. A
+// file has the name of its command; what several of them use is in common.go, holding.go and
+// output.go.
 package command
 
 import (

@@ -26,6 +26,7 @@ type doctorOptions struct {
 // people wait for an answer.
 const defaultDoctorTimeout = 30 * time.Second
 
+// Doctor examines the place where locks live.
 func Doctor(e *Env) *cli.Command {
 	o := &doctorOptions{}
 	return &cli.Command{

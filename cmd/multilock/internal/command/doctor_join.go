@@ -52,8 +52,8 @@ func (r *DoctorReport) tryTogether(ctx context.Context, e *Env, src *place.Sourc
 	spec.Here = func(hosts int) { here.Store(int64(hosts)) }
 	spec.Name, spec.Command = spec.Name+"-join", spec.Command+" --join"
 	spec.Hosts, spec.Wait = o.expect.Value, o.timeout.Value
-	n := show.StartNotice(ctx, e.Env, o.Output, func(context.Context, time.Duration) string { return attendance(int(here.Load()), spec) })
-	defer n.Stop()
+	stop := show.StartNotice(ctx, e.Env, o.Output, func(context.Context, time.Duration) string { return attendance(int(here.Load()), spec) })
+	defer stop()
 	report, err := trial.Together(ctx, spec)
 	r.Join, r.unshown = &report, report.Open
 	r.Findings = append(r.Findings, report.Findings...)

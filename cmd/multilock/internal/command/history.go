@@ -23,6 +23,7 @@ type historyOptions struct {
 	names []string
 }
 
+// History lists what happened.
 func History(e *Env) *cli.Command {
 	o := &historyOptions{}
 	return &cli.Command{

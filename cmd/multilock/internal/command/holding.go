@@ -53,8 +53,7 @@ func take(ctx context.Context, e *Env, src *place.Source, name string, opt multi
 	defer cancel()
 	way := &show.Obstacle{Src: src, Name: name, Self: src.Self}
 	opt.Trouble = way.Met
-	n := show.StartNotice(ctx, e.Env, o, way.Tell)
-	defer n.Stop()
+	defer show.StartNotice(ctx, e.Env, o, way.Tell)()
 	lock, err := multilock.Acquire(ctx, src.Locks, name, opt)
 	return lock, src.IfLasting(err)
 }

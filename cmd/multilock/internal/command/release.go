@@ -19,6 +19,7 @@ type releaseOptions struct {
 	token string
 }
 
+// Release gives back what acquire took.
 func Release(e *Env) *cli.Command {
 	o := &releaseOptions{}
 	return &cli.Command{

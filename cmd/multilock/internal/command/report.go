@@ -28,6 +28,7 @@ type reportOptions struct {
 	logs   string
 }
 
+// Report makes a web page.
 func Report(e *Env) *cli.Command {
 	o := &reportOptions{}
 	return &cli.Command{

@@ -30,6 +30,7 @@ type runOptions struct {
 	command    []string
 }
 
+// Run runs a command under a lock.
 func Run(e *Env) *cli.Command {
 	o := &runOptions{}
 	return &cli.Command{

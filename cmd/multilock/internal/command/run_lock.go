@@ -116,7 +116,7 @@ func (o *runOptions) acquire(ctx context.Context, e *Env, src *place.Source, opt
 		var cancel context.CancelFunc
 		ctx, cancel = limit.Limited(ctx)
 		defer cancel()
-		defer show.StartNotice(ctx, e.Env, o.Output, waitingForSlot(src, o.Name, o.slots.Value)).Stop()
+		defer show.StartNotice(ctx, e.Env, o.Output, waitingForSlot(src, o.Name, o.slots.Value))()
 	}
 	slot, err := acquire(ctx, src.Locks, o.Name, o.slots.Value, opt)
 	if err != nil {

@@ -35,6 +35,7 @@ type statusReport struct {
 	where string // the source and its group, for people
 }
 
+// Status shows who holds what.
 func Status(e *Env) *cli.Command {
 	o := &statusOptions{}
 	return &cli.Command{

@@ -33,6 +33,7 @@ type waitOptions struct {
 // for the jobs that the same script has just started to take their locks.
 const defaultSettle = time.Second
 
+// Wait is a barrier.
 func Wait(e *Env) *cli.Command {
 	o := &waitOptions{}
 	return &cli.Command{
@@ -157,9 +158,9 @@ func waitAt(ctx context.Context, e *Env, o *waitOptions, src *place.Source, barr
 	ctx, cancel := limit.Limited(sigs.Until(ctx))
 	defer cancel()
 	start := time.Now()
-	shown := show.StartWaitProgress(ctx, e.Env, o.Output, barrier)
+	stop := show.StartWaitProgress(ctx, e.Env, o.Output, barrier)
 	report, err := barrier.Wait(ctx)
-	shown.Stop()
+	stop()
 	err = o.output.join(err, report.Incomplete)
 	view := viewOfWait(src, report, time.Since(start), err)
 	if o.JSON {

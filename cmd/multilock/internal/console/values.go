@@ -15,6 +15,7 @@ type Duration struct {
 	Given bool
 }
 
+// Set reads the value.
 func (d *Duration) Set(text string) error {
 	value, err := span.Parse(text)
 	if err != nil {
@@ -37,6 +38,7 @@ type WaitLimit struct {
 	Forever bool
 }
 
+// Set reads the value.
 func (w *WaitLimit) Set(text string) error {
 	if text == "forever" {
 		w.Forever, w.Given = true, true
@@ -71,6 +73,7 @@ type Number struct {
 	Given bool
 }
 
+// Set reads the value.
 func (n *Number) Set(text string) error {
 	value, err := strconv.Atoi(text)
 	if err != nil {

@@ -30,6 +30,7 @@ func (s *Source) Require(command string, trait source.Trait) error {
 	return nil
 }
 
+// Denies says whether the source says itself that it does not have the trait.
 func (s *Source) Denies(trait source.Trait) bool { return source.Denies(s.Locks, trait) }
 
 // Lacking says in words what a source cannot do, and why if it tells that.

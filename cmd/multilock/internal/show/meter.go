@@ -15,18 +15,15 @@ import (
 	"github.com/multilock/go/lockgroup/batch"
 )
 
-// stopper is what shows how long work comes along until it is stopped.
-type stopper interface{ Stop() }
-
-// StartWaitProgress shows a barrier's progress: a bar on a terminal; in a log, a
+// StartWaitProgress shows a barrier's progress, until stop is called: a bar on a terminal; in a log, a
 // line after a few seconds and then ever more rarely.
-func StartWaitProgress(ctx context.Context, e *console.Env, o console.Output, barrier *lockgroup.Barrier) stopper {
+func StartWaitProgress(ctx context.Context, e *console.Env, o console.Output, barrier *lockgroup.Barrier) (stop func()) {
 	if o.Quiet || !console.IsTerminal(e.Stderr) {
 		return StartNotice(ctx, e, o, func(_ context.Context, waited time.Duration) string {
 			return fmt.Sprintf("waiting, %s so far: %s", console.Short(waited), progressText(barrier.Progress()))
 		})
 	}
-	return startMeter(e, func() amount {
+	return startMeter(ctx, e, func() amount {
 		p := barrier.Progress()
 		return amount{done: p.Done + p.Failed, total: p.Total, what: console.Harmless(trouble(p))}
 	})
@@ -50,16 +47,16 @@ func trouble(p lockgroup.Progress) string {
 	return text + Some(p.Failed, "failed") + Some(p.Crashed, "died")
 }
 
-// StartBatchProgress shows how far all hosts have come: a bar on a terminal; in a
+// StartBatchProgress shows how far all hosts have come, until stop is called: a bar on a terminal; in a
 // log, a line after a few seconds and then ever more rarely.
-func StartBatchProgress(ctx context.Context, e *console.Env, o console.Output, b *batch.Batch) stopper {
+func StartBatchProgress(ctx context.Context, e *console.Env, o console.Output, b *batch.Batch) (stop func()) {
 	start := time.Now()
 	if o.Quiet || !console.IsTerminal(e.Stderr) {
 		return StartNotice(ctx, e, o, func(context.Context, time.Duration) string {
 			return batchText(b.Progress(), time.Since(start))
 		})
 	}
-	return startMeter(e, func() amount { return batchAmount(b.Progress()) })
+	return startMeter(ctx, e, func() amount { return batchAmount(b.Progress()) })
 }
 
 func batchAmount(p batch.Progress) amount {
@@ -95,34 +92,20 @@ func (a amount) pace(elapsed time.Duration) string {
 	return fmt.Sprintf(", %.3g jobs/s, %s left", rate, console.Short(left))
 }
 
-// meter is a progress bar that shows an amount as it changes.
-type meter struct {
-	end  chan struct{}
-	done chan struct{}
-}
-
 const (
 	meterAfter = time.Second
 	meterEvery = 250 * time.Millisecond
 )
 
-func startMeter(e *console.Env, read func() amount) *meter {
-	m := &meter{end: make(chan struct{}), done: make(chan struct{})}
-	go m.run(e, read)
-	return m
+// startMeter shows an amount as it changes, but nothing of what is over soon.
+func startMeter(ctx context.Context, e *console.Env, read func() amount) (stop func()) {
+	return inBackground(ctx, func(ctx context.Context) { meter(ctx, e, read) })
 }
 
-func (m *meter) Stop() {
-	close(m.end)
-	<-m.done
-}
-
-// run shows nothing of what is over soon.
-func (m *meter) run(e *console.Env, read func() amount) {
-	defer close(m.done)
+func meter(ctx context.Context, e *console.Env, read func() amount) {
 	start := time.Now()
 	select {
-	case <-m.end:
+	case <-ctx.Done():
 		return
 	case <-time.After(meterAfter):
 	}
@@ -132,7 +115,7 @@ func (m *meter) run(e *console.Env, read func() amount) {
 	for turn := 0; ; turn++ {
 		e.Show(clearLine + read().line(turn, time.Since(start), columns(e.Stderr)))
 		select {
-		case <-m.end:
+		case <-ctx.Done():
 			return
 		case <-ticks.C:
 		}

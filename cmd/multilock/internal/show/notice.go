@@ -12,15 +12,6 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// notice tells people what a command is waiting for: after a few seconds, then
-// every two seconds in one line of a terminal, or ever more rarely in a log.
-type notice struct {
-	env    *console.Env
-	text   NoticeText
-	cancel context.CancelFunc
-	done   chan struct{}
-}
-
 // NoticeText says what is waited for; "" if there is nothing to tell just now.
 type NoticeText func(ctx context.Context, waited time.Duration) string
 
@@ -29,40 +20,38 @@ const (
 	noticeEvery = 2 * time.Second
 )
 
-// StartNotice begins to tell it, unless nobody wants to know.
-func StartNotice(ctx context.Context, e *console.Env, o console.Output, text NoticeText) *notice {
-	n := &notice{env: e, text: text, done: make(chan struct{}), cancel: func() {}}
+// StartNotice tells people what a command is waiting for, until stop is called: after a few
+// seconds, then every two seconds in one line of a terminal, or ever more rarely in a log.
+func StartNotice(ctx context.Context, e *console.Env, o console.Output, text NoticeText) (stop func()) {
 	if o.Quiet {
-		close(n.done)
-		return n
+		return func() {}
 	}
-	ctx, n.cancel = context.WithCancel(ctx)
-	go n.run(ctx)
-	return n
+	return inBackground(ctx, func(ctx context.Context) { notice(ctx, e, text) })
 }
 
-// Stop ends that, and leaves an empty line on a terminal.
-func (n *notice) Stop() {
-	n.cancel()
-	<-n.done
+// inBackground has something done until stop is called, which waits for its end.
+func inBackground(ctx context.Context, do func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() { do(ctx) })
+	return func() { cancel(); done.Wait() }
 }
 
-func (n *notice) run(ctx context.Context) {
-	defer close(n.done)
+func notice(ctx context.Context, e *console.Env, text NoticeText) {
 	start := time.Now()
-	onTerminal := console.IsTerminal(n.env.Stderr)
+	onTerminal := console.IsTerminal(e.Stderr)
 	pause, log := noticeAfter, time.Minute
 	for {
 		select {
 		case <-ctx.Done():
 			if onTerminal && pause != noticeAfter {
-				n.env.Tell(clearLine)
+				e.Tell(clearLine)
 			}
 			return
 		case <-time.After(pause):
 		}
-		if text := n.text(ctx, time.Since(start)); text != "" {
-			n.tell(text, onTerminal)
+		if now := text(ctx, time.Since(start)); now != "" {
+			tell(e, now, onTerminal)
 		}
 		pause = noticeEvery
 		if !onTerminal {
@@ -71,12 +60,12 @@ func (n *notice) run(ctx context.Context) {
 	}
 }
 
-func (n *notice) tell(text string, onTerminal bool) {
+func tell(e *console.Env, text string, onTerminal bool) {
 	if onTerminal {
-		n.env.Show(clearLine + "multilock: " + console.Harmless(text))
+		e.Show(clearLine + "multilock: " + console.Harmless(text))
 		return
 	}
-	n.env.Say("%s", text)
+	e.Say("%s", text)
 }
 
 // Obstacle is what is in the way of one who waits for a lock.
