@@ -6,8 +6,6 @@ import (
 	"context"
 	"flag"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -67,30 +65,8 @@ func (c *contest) verdict() {
 	for _, e := range events {
 		require.Less(c.t, e.Fence, number)
 	}
-	requireEmptyDir(c.t, filepath.Join(c.base, fslock.DefaultGroup))
-	requireNothingLeft(c.t, c.base, src)
+	requireTidy(c.t, c.base)
 	c.report(events, src)
-}
-
-// requireNothingLeft says that nothing is left that needs a human: the janitor takes
-// at once what it can judge, and the rest when a day has passed.
-func requireNothingLeft(t *testing.T, base string, src *fslock.Source) {
-	t.Helper()
-	_, err := src.Sweep(t.Context())
-	require.NoError(t, err)
-	staging := filepath.Join(base, ".multilock", "staging")
-	left, err := os.ReadDir(staging)
-	require.NoError(t, err)
-	for _, entry := range left {
-		twoDaysAgo := time.Now().Add(-48 * time.Hour)
-		require.NoError(t, os.Chtimes(filepath.Join(staging, entry.Name()), twoDaysAgo, twoDaysAgo))
-	}
-	_, err = src.Sweep(t.Context())
-	require.NoError(t, err)
-	still, err := src.Leftovers(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, still)
-	requireEmptyDir(t, staging)
 }
 
 // report prints the figures. The last two are what was checked before: anything
