@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package actor has a test binary play other processes: holders and contenders that are
 // killed, stopped, or on other hosts. A test tells such a process in one value what its
 // part is, and then, if it likes, gives it orders and hears its answers, a line of JSON
@@ -93,12 +91,6 @@ func Prepare(t testing.TB, role string, part any, by ...string) *Actor {
 	a.Env = append(Environ(role), partVariable+"="+string(told))
 	a.Stderr = os.Stderr
 	return a
-}
-
-// RunAs makes it the process of another user, who need not be able to reach the binary.
-func (a *Actor) RunAs(uid uint32) {
-	a.Path = "/proc/self/exe"
-	a.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 }
 
 // Start starts it. It ends with the test, unless it does so before.
