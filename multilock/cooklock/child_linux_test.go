@@ -148,8 +148,6 @@ type child struct {
 	output *os.File // the process writes to it directly, so nothing is lost when it is killed
 }
 
-const watchdog = 2 * time.Minute
-
 func start(t testing.TB, role string, p part) *child {
 	t.Helper()
 	output, err := os.CreateTemp(quick(t), "child")
