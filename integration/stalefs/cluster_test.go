@@ -16,6 +16,7 @@ import (
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 // watchdog ends what would hang for ever. Nothing depends on it.
@@ -110,4 +111,12 @@ func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// asNFS tells the lock that this is NFS, not FUSE. There a breaker moves the lock file away
+// before he removes it, and a holder mostly goes by the times of the directory.
+func asNFS(through vfs.FS) vfs.FS {
+	nfs := faultfs.New(through, nil)
+	nfs.Describe(vfs.FileSystem{Type: "nfs", NFS: true})
+	return nfs
 }

@@ -41,7 +41,7 @@ func TestStress(t *testing.T) {
 	if *longStress {
 		duration = 10 * time.Minute
 	}
-	s := newStress(t, vfs.OS{}, 0)
+	s := newStress(t, asNFS(vfs.OS{}), 0)
 	s.run(duration)
 	s.takeAll()
 	s.report()
@@ -56,7 +56,7 @@ func TestStressWithACoarseClock(t *testing.T) {
 	if *longStress {
 		duration = 5 * time.Minute
 	}
-	s := newStress(t, vfs.OS{}, 4*time.Millisecond)
+	s := newStress(t, asNFS(vfs.OS{}), 4*time.Millisecond)
 	s.run(duration)
 	s.takeAll()
 	s.report()

@@ -17,7 +17,6 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
-	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 const (
@@ -57,13 +56,10 @@ func TestLostReplyAtEveryCall(t *testing.T) {
 	sweepAll(t, scenes(), vfs.OS{})
 }
 
-// The same for a breaker who is told that this is NFS: there he moves the lock file away
-// before he removes it.
+// The same for a breaker who is told that this is NFS.
 func TestLostReplyAtEveryCallOfABreakOnNFS(t *testing.T) {
 	t.Parallel()
-	nfs := faultfs.New(vfs.OS{}, nil)
-	nfs.Describe(vfs.FileSystem{Type: "nfs", NFS: true})
-	sweepAll(t, breaks(), nfs)
+	sweepAll(t, breaks(), asNFS(vfs.OS{}))
 }
 
 func sweepAll(t *testing.T, scenes []scene, through vfs.FS) {
