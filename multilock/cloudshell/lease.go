@@ -199,6 +199,18 @@ func (l *tenure) enter(ctx context.Context) (context.Context, error) {
 
 func (l *tenure) leave() { <-l.turn }
 
+// released releases the lock by free, once.
+func (l *tenure) released(ctx context.Context, free func(context.Context) error) error {
+	ctx, err := l.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.leave()
+	err = free(ctx)
+	l.settle(err)
+	return err
+}
+
 func (l *tenure) outcome() error {
 	l.end.Lock()
 	defer l.end.Unlock()

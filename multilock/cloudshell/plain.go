@@ -96,16 +96,7 @@ func (l *plainLease) Fence(context.Context) (uint64, error) { return 0, source.E
 
 // Release implements source.Lease. A removal whose answer was lost is not
 // repeated: the service that is there may be the next holder's.
-func (l *plainLease) Release(ctx context.Context) error {
-	ctx, err := l.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.leave()
-	err = l.release(ctx)
-	l.settle(err)
-	return err
-}
+func (l *plainLease) Release(ctx context.Context) error { return l.released(ctx, l.release) }
 
 func (l *plainLease) release(ctx context.Context) error {
 	err := l.present(ctx)

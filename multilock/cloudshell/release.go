@@ -7,16 +7,7 @@ import (
 
 // Release implements source.Lease: the service that scripts know goes first, as
 // long as it is certain that it is this lease's, and then the register is freed.
-func (l *lease) Release(ctx context.Context) error {
-	ctx, err := l.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.leave()
-	err = l.release(ctx)
-	l.settle(err)
-	return err
-}
+func (l *lease) Release(ctx context.Context) error { return l.released(ctx, l.release) }
 
 func (l *lease) release(ctx context.Context) error {
 	v, err := l.hold(ctx)

@@ -9,9 +9,6 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// resultVersion is that of the record's format. A reader refuses later ones.
-const resultVersion = 1
-
 // resultWire is the one line of a result's file.
 type resultWire struct {
 	Version int    `json:"v"`
@@ -21,7 +18,7 @@ type resultWire struct {
 
 // encodeResult gives the bytes of a result's file. The token makes them unique.
 func encodeResult(group string, r source.Result) ([]byte, error) {
-	line, err := json.Marshal(resultWire{Version: resultVersion, Group: group, Result: r.Bounded()})
+	line, err := json.Marshal(resultWire{Version: source.ResultVersion, Group: group, Result: r.Bounded()})
 	if err != nil {
 		return nil, fmt.Errorf("encode the result: %w", err)
 	}
@@ -52,11 +49,5 @@ func decodeResult(data []byte) (source.Result, error) {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return source.Result{}, errors.New("it is not a record of multilock")
 	}
-	switch {
-	case w.Version != resultVersion:
-		return source.Result{}, fmt.Errorf("it has format %d, this multilock knows %d", w.Version, resultVersion)
-	case w.Token == "" || w.By.Host == "" || w.Attempt < 1 || w.Foreign != "":
-		return source.Result{}, errors.New("its record lacks its token, host or attempt")
-	}
-	return w.Printable(), nil
+	return w.Result.Read(w.Version)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -17,9 +16,6 @@ import (
 
 var _ source.Committer = (*lease)(nil)
 
-// resultVersion is that of the record's format. A reader refuses later ones.
-const resultVersion = 1
-
 // resultWire is what is stored of a result.
 type resultWire struct {
 	Version int `json:"v"`
@@ -29,7 +25,7 @@ type resultWire struct {
 // Commit implements source.Committer.
 func (l *lease) Commit(ctx context.Context, r source.Result) error {
 	const op = "commit the result"
-	document, err := toBSON(resultWire{Version: resultVersion, Result: r.Bounded()})
+	document, err := toBSON(resultWire{Version: source.ResultVersion, Result: r.Bounded()})
 	if err != nil {
 		return l.src.opError(ctx, op, l.record.Name, err)
 	}
@@ -101,11 +97,5 @@ func decodeResult(raw bson.Raw) (source.Result, error) {
 	if err := fromBSON(raw, &w); err != nil {
 		return source.Result{}, errors.New("it is not a record of multilock")
 	}
-	switch {
-	case w.Version != resultVersion:
-		return source.Result{}, fmt.Errorf("it has format %d, this multilock knows %d", w.Version, resultVersion)
-	case w.Token == "" || w.By.Host == "" || w.Attempt < 1 || w.Foreign != "":
-		return source.Result{}, errors.New("its record lacks its token, host or attempt")
-	}
-	return w.Printable(), nil
+	return w.Result.Read(w.Version)
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/multilock/go/multilock/process"
@@ -52,6 +53,22 @@ type Ledger interface {
 	Result(ctx context.Context, name string) (Result, error)
 	// Results lists the names that have a result, sorted. It may be late like Result.
 	Results(ctx context.Context) ([]string, error)
+}
+
+// ResultVersion is that of the form in which sources keep results. A reader refuses
+// later ones.
+const ResultVersion = 1
+
+// Read is a result that was kept in a form of that version, fit for people to see. The
+// error says why it is none that multilock has written.
+func (r Result) Read(version int) (Result, error) {
+	switch {
+	case version != ResultVersion:
+		return Result{}, fmt.Errorf("it has format %d, this multilock knows %d", version, ResultVersion)
+	case r.Token == "" || r.By.Host == "" || r.Attempt < 1 || r.Foreign != "":
+		return Result{}, errors.New("its record lacks its token, host or attempt")
+	}
+	return r.Printable(), nil
 }
 
 // Timekeeper is a Source with a clock of its own. All hosts read the same one,
