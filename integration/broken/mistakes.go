@@ -4,7 +4,9 @@ package broken
 
 import (
 	"io/fs"
+	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,10 +14,24 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
+// byPath stands still now and then before it removes a lock, as any process may: that is
+// when it matters which one it removes.
 type byPath struct{ vfs.Dir }
+
+const (
+	oneOf      = 8 // removals is one that comes late
+	latestStop = 8 * time.Second
+)
+
+func standStill(name string) {
+	if strings.HasSuffix(name, ".locked") && rand.N(oneOf) == 0 {
+		time.Sleep(rand.N(latestStop))
+	}
+}
 
 func (d byPath) Unlink(name string) error {
 	path := filepath.Join(d.Path(), name)
+	standStill(name)
 	if err := unix.Unlink(path); err != nil {
 		return &fs.PathError{Op: "unlink", Path: path, Err: err}
 	}
@@ -30,6 +46,7 @@ func (d byPath) Rename(oldname string, to vfs.Dir, newname string) error {
 	}
 	defer to.Unpin()
 	path := filepath.Join(d.Path(), oldname)
+	standStill(oldname)
 	if err := unix.Renameat(unix.AT_FDCWD, path, fd, newname); err != nil {
 		return &fs.PathError{Op: "rename", Path: path, Err: err}
 	}

@@ -62,7 +62,7 @@ func (c *cluster) add(t testing.TB, name string, opt stalefs.Options) *host {
 	t.Cleanup(func() {
 		c.server.Start()
 		// A call that somebody has given up may still be on its way.
-		require.Eventually(t, func() bool { return h.Unmount() == nil }, 10*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return h.Unmount() == nil }, time.Minute, 5*time.Millisecond)
 	})
 	return h
 }
