@@ -126,7 +126,8 @@ func (t turn) fence() error {
 	return nil
 }
 
-// release goes on until there is an answer.
+// release goes on until there is an answer, or for so long that others may have the lock.
+// What was not given back by then is when all is over: it keeps its directory open.
 func (t turn) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*stressTTL)
 	defer cancel()
@@ -141,6 +142,7 @@ func (t turn) release() {
 		}
 		if !pause(ctx, 10*time.Millisecond) {
 			t.note(locktest.Unsure)
+			t.Cleanup(func() { _ = t.lock.Release(context.Background()) })
 			return
 		}
 	}
