@@ -49,5 +49,5 @@ func decodeResult(data []byte) (source.Result, error) {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return source.Result{}, errors.New("it is not a record of multilock")
 	}
-	return w.Result.Read(w.Version)
+	return w.Read(w.Version)
 }

@@ -97,5 +97,5 @@ func decodeResult(raw bson.Raw) (source.Result, error) {
 	if err := fromBSON(raw, &w); err != nil {
 		return source.Result{}, errors.New("it is not a record of multilock")
 	}
-	return w.Result.Read(w.Version)
+	return w.Read(w.Version)
 }
