@@ -3,7 +3,9 @@
 package stalefs_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,6 +29,35 @@ func TestFirstResultIsSeen(t *testing.T) {
 		_, err = reader.Result(t.Context(), name)
 		require.NoError(t, err)
 	}
+}
+
+// A holder that has seen that a job has no result learns the one that another host's
+// holder has committed since.
+func TestLaterResultIsLearned(t *testing.T) {
+	c := newCluster(t, 2, patient)
+	place := c.newPlace(t)
+	writer, reader := c.results(t, c.hosts[0], place), c.results(t, c.hosts[1], place)
+	hold := func(src *fslock.Source) *multilock.Lock {
+		lock, err := multilock.TryAcquire(t.Context(), src, "job", multilock.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = lock.Release(context.WithoutCancel(t.Context())) })
+		return lock
+	}
+	first := hold(reader)
+	_, err := first.Outcome(t.Context())
+	require.ErrorIs(t, err, multilock.ErrNoResult)
+	require.NoError(t, first.Release(t.Context()))
+
+	second := hold(writer)
+	done := multilock.Result{By: second.Record().Holder.Identity, Attempt: 1, Final: true, Start: time.Now()}
+	require.NoError(t, second.Commit(t.Context(), done))
+	require.NoError(t, second.Release(t.Context()))
+
+	third := hold(reader)
+	result, err := third.Outcome(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, result.Foreign)
+	require.Equal(t, done.By, result.By)
 }
 
 // results opens the results in a place on a host, as a process there would.

@@ -39,7 +39,7 @@ func (l *lease) recordWith(op string, change func() error) error {
 	defer l.leave()
 	l.recording.Lock()
 	defer l.recording.Unlock()
-	return inRounds(op, l.record.Name, change)
+	return l.src.amongResults(op, l.record.Name, change)
 }
 
 // inRounds starts over as long as things move under a step.
@@ -49,7 +49,29 @@ func inRounds(op, name string, step func() error) error {
 			return err
 		}
 	}
-	return opError(op, name, errors.New("the directory of results does not hold still"))
+	return opError(op, name, errors.New("the group's files do not hold still: others change them all the time"))
+}
+
+// amongResults starts over as long as things move under a step, or seem to: an NFS
+// client that remembers a name as absent says so by itself, right after its server has
+// said that it exists. So what it remembers is put to the test before the next round.
+func (s *Source) amongResults(op, name string, step func() error) error {
+	return inRounds(op, name, func() error {
+		err := step()
+		if errors.Is(err, errAgain) {
+			s.recallResults()
+		}
+		return err
+	})
+}
+
+// recallResults makes an NFS client forget the names among the results that are not as
+// it remembers them. Where that fails, the next round meets the reason.
+func (s *Source) recallResults() {
+	if done, err := s.results.Use(); err == nil {
+		_ = s.refresh(done)
+		s.results.Done(done)
+	}
 }
 
 func (l *lease) setPending(pending bool) {

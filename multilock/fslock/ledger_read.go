@@ -34,7 +34,7 @@ func (l *lease) Outcome(context.Context) (result source.Result, err error) {
 		return source.Result{}, err
 	}
 	defer l.leave()
-	err = inRounds("learn the result", l.record.Name, func() error {
+	err = l.src.amongResults("learn the result", l.record.Name, func() error {
 		result, err = l.src.outcome(l.record.Name)
 		return err
 	})
@@ -143,7 +143,7 @@ func (s *Source) Result(_ context.Context, name string) (r source.Result, err er
 	if err := CheckName(name); err != nil {
 		return source.Result{}, err
 	}
-	err = inRounds("read the result", name, func() error {
+	err = s.amongResults("read the result", name, func() error {
 		r, err = s.result(name)
 		return err
 	})
