@@ -201,17 +201,6 @@ func TestSilenceOfWhomNobodyUnderstands(t *testing.T) {
 	}
 }
 
-// A FUSE mount keeps a file that was removed while it was open, as NFS does.
-func TestHiddenFileOfAFUSEMount(t *testing.T) {
-	base := fresh(t)
-	emptyDirectory(t, base, "job")
-	require.NoError(t, os.WriteFile(filepath.Join(base, fslock.DefaultGroup, "job", ".fuse_hidden0000002a00000001"), nil, 0o666))
-	old := time.Now().Add(-time.Hour)
-	require.NoError(t, os.Chtimes(filepath.Join(base, fslock.DefaultGroup, "job"), old, old))
-	giveBack(t, acquire(t, open(t, fslock.Options{Base: base}), "job", multilock.Options{}))
-	requireTidy(t, base)
-}
-
 // A byte too many is too many, even if what comes before it is a record.
 func TestLockFileThatIsAByteTooLarge(t *testing.T) {
 	for size, told := range map[int]string{64 << 10: "Python MultiLock", 64<<10 + 1: "larger than any"} {

@@ -34,17 +34,16 @@ func beating(t *testing.T) (base string, faulty *faultfs.FS, src *fslock.Source,
 }
 
 // A breaker has died between its two removals, or has not come to the second yet: the
-// directory can still be touched.
-func TestHolderNoticesThatItsDirectoryIsEmpty(t *testing.T) {
-	base, _, _, lease := beating(t)
-	require.NoError(t, os.Remove(lockedPath(base)))
-	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
-}
-
-func TestHolderNoticesThatItsDirectoryIsGone(t *testing.T) {
-	base, _, _, lease := beating(t)
-	require.NoError(t, os.RemoveAll(lockPath(base)))
-	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
+// directory can still be touched. Or the directory is gone.
+func TestHolderNoticesThatItsLockIsGone(t *testing.T) {
+	for _, h := range holdings() {
+		for _, remove := range []func(string) error{func(base string) error { return os.Remove(lockedPath(base)) }, func(base string) error { return os.RemoveAll(lockPath(base)) }} {
+			base, _, lease := h.hold(t)
+			require.NoError(t, remove(base))
+			require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
+			require.ErrorIs(t, lease.Release(t.Context()), source.ErrLost)
+		}
+	}
 }
 
 // A tidy administrator moves what looks left over; a server may forget a rename. The

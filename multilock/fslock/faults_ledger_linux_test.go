@@ -358,14 +358,6 @@ func TestCommitMeetsAnError(t *testing.T) {
 	}
 }
 
-// A probe that crashed leaves an empty directory where the result belongs.
-func TestCommitOntoAnEmptyDirectory(t *testing.T) {
-	base, _, lease := held(t, scene{})
-	require.NoError(t, os.MkdirAll(resultPath(base), 0o777))
-	commit(t, lease, 1)
-	require.Equal(t, 1, outcome(t, lease, nil).Attempt)
-}
-
 // A client that calls a failure a success does not make a result forgotten.
 func TestFalseSuccessOfForgetting(t *testing.T) {
 	base, faulty, lease := held(t, scene{})

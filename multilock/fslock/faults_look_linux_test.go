@@ -54,9 +54,11 @@ func TestLookTellsTheSilence(t *testing.T) {
 func TestFenceWhoseDirectoryIsGone(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	lease := contendAndTry(t, src, sweptName, longClaim())
-	fence(t, lease)
-	require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "fence")))
-	fence(t, lease)
+	for _, part := range []string{"groups", filepath.Join("groups", fslock.DefaultGroup, "fence")} {
+		fence(t, lease)
+		require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", part)))
+		require.EqualValues(t, 1, fence(t, lease))
+	}
 	tries := 0
 	faulty.Inject(func(op faultfs.Op) error {
 		if op.Kind == "opendurable" && filepath.Base(op.Real) == sweptName && op.Phase == faultfs.Before {

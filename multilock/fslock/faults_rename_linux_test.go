@@ -142,19 +142,6 @@ func TestGroupIsRemovedUnderTheContender(t *testing.T) {
 	requireTidy(t, base)
 }
 
-// N6: a look must not take a group that was removed for the one that is there now.
-func TestGroupIsReplacedUnderTheObserver(t *testing.T) {
-	base, _, src := contested(t, scene{})
-	o := observe(t, src, sweptName, source.Patience{})
-	require.Equal(t, source.StateFree, look(t, o).State)
-	require.NoError(t, os.Remove(filepath.Dir(lockPath(base))))
-	contendAndTry(t, open(t, fslock.Options{Base: base, FS: sharedFS()}), sweptName, longClaim())
-	require.Equal(t, source.StateHeld, look(t, o).State)
-	names, err := src.Names(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []string{sweptName}, names)
-}
-
 // refusing is a file system on which a directory never replaces another one, not
 // even an empty one.
 func refusing(errno syscall.Errno) faultfs.Injector {

@@ -119,19 +119,6 @@ func TestFollowLargeHistory(t *testing.T) {
 	require.Equal(t, "4999", rest[len(rest)-1])
 }
 
-// A history that was removed is followed when there is one again.
-func TestFollowRemovedHistory(t *testing.T) {
-	src := open(t, fslock.Options{Base: t.TempDir()})
-	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "a")))
-	f := src.Follow(time.Time{})
-	defer f.Close()
-	require.Equal(t, []string{"a"}, follow(t, f))
-	require.NoError(t, os.RemoveAll(historyDir(src.Base())))
-	require.Empty(t, follow(t, f))
-	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "b")))
-	require.Equal(t, []string{"b"}, follow(t, f))
-}
-
 // The history is in the order of time, whichever hosts wrote it. Nothing is written for
 // no event.
 func TestHistoryIsInTheOrderOfTime(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	actor.Play(map[string]func() error{
-		"neighbour": obeyOrders, "container": playContainer, "reuse": playReuse, "worker": playWorker, "sweep": playSweep,
+		"neighbour": obeyOrders, "container": playContainer, "worker": playWorker, "sweep": playSweep,
 	})
 	os.Exit(m.Run())
 }

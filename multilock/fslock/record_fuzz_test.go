@@ -40,6 +40,17 @@ func TestRecordRoundTrip(t *testing.T) {
 	require.Equal(t, sample(), ParseRecord("job", encode(t, sample())))
 }
 
+// A crash leaves a part of the record, or nothing of it. Whatever part that is: nobody
+// takes it for a lock of ours that is whole. Without its last newline it would be.
+func TestTornRecordIsNobodysWhole(t *testing.T) {
+	whole := encode(t, sample())
+	for cut := range len(whole) - 1 {
+		r := ParseRecord("job", whole[:cut])
+		require.Empty(t, r.Token, "cut after %d bytes", cut)
+		require.Zero(t, r.TTL)
+	}
+}
+
 // The first line is all that the Python MultiLock reads of ours, and all that it
 // writes.
 func TestFirstLineIsThePeersFormat(t *testing.T) {

@@ -3,8 +3,6 @@
 package fslock_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,10 +17,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// No clock is compared with another host's. A holder whose clock is wrong can be
-// made in three ways; it cannot with faketime(1), which replaces calls of the C
-// library that Go programs do not use, nor with a time namespace, which does not
-// shift CLOCK_REALTIME (time_namespaces(7)).
+// No clock is compared with another host's. A holder whose clock is wrong cannot be made
+// with faketime(1), which replaces calls of the C library that Go programs do not use, nor
+// with a time namespace, which does not shift CLOCK_REALTIME (time_namespaces(7)).
 
 // ttl and beat of the holders here. They beat when the test says so.
 const (
@@ -34,57 +31,22 @@ const (
 func TestHolderAndContenderWithClocksYearsApart(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
-	dead := claim(elsewhere(t), clockTTL, clockBeat)
+	behind := claim(elsewhere(t), clockTTL, clockBeat)
 	synctest.Test(t, func(t *testing.T) {
 		require.Less(t, time.Now().Year(), 2010)
-		plant(t, open(t, fslock.Options{Base: base}), "behind", dead)
+		for _, name := range []string{"dead", "living"} {
+			plant(t, open(t, fslock.Options{Base: base}), name, behind)
+		}
 	})
 	src := open(t, fslock.Options{Base: base})
-	acquire(t, src, "behind", multilock.Options{TTL: long})
+	neverDead(t, src, "living", clockTTL, func() { setTime(t, base, "living", time.Now()) })
+	acquire(t, src, "dead", multilock.Options{TTL: long})
 
 	plant(t, src, "ahead", claim(elsewhere(t), long, clockBeat))
 	synctest.Test(t, func(t *testing.T) {
 		_, err := multilock.TryAcquire(t.Context(), open(t, fslock.Options{Base: base}), "ahead", multilock.Options{})
 		require.ErrorIs(t, err, source.ErrHeld)
 	})
-}
-
-// The time in the record is for people.
-func TestTimeInTheRecordDecidesNothing(t *testing.T) {
-	for name, shift := range map[string]time.Duration{"an hour fast": time.Hour, "an hour slow": -time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			base := fresh(t)
-			src := open(t, fslock.Options{Base: base})
-			living := plant(t, src, "living", claim(elsewhere(t), clockTTL, clockBeat))
-			plant(t, src, "dead", claim(elsewhere(t), clockTTL, clockBeat))
-			shiftPrepared(t, base, "living", shift)
-			shiftPrepared(t, base, "dead", shift)
-
-			neverDead(t, src, "living", clockTTL, func() { require.NoError(t, living.Renew(t.Context())) })
-			acquire(t, src, "dead", multilock.Options{TTL: long})
-		})
-	}
-}
-
-// shiftPrepared rewrites the record as a holder with another clock would have
-// written it. The directory's time, which is the server's, stays.
-func shiftPrepared(t *testing.T, base, name string, shift time.Duration) {
-	t.Helper()
-	path := filepath.Join(base, fslock.DefaultGroup, name, name+".locked")
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	head, body, _ := bytes.Cut(data, []byte("\n"))
-	fields := map[string]any{}
-	require.NoError(t, json.Unmarshal(body, &fields))
-	fields["prepared"] = time.Now().Add(shift)
-	body, err = json.Marshal(fields)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, append(append(head, '\n'), body...), 0o666))
-	seen, err := multilock.Inspect(t.Context(), open(t, fslock.Options{Base: base}), name, source.Patience{})
-	require.NoError(t, err)
-	require.Empty(t, seen.Record.Foreign)
-	require.WithinDuration(t, time.Now().Add(shift), seen.Record.Prepared, watchdog)
 }
 
 // The server's clock was set back by an hour: the last sign of life lies in the
@@ -108,33 +70,23 @@ func TestServerClockSetBackUnderADeadHolder(t *testing.T) {
 	acquire(t, src, "job", multilock.Options{TTL: long})
 }
 
-// As long as the holder lives its time moves, wherever it lies.
-func TestServerClockSetBackUnderALivingHolder(t *testing.T) {
-	t.Parallel()
-	base := fresh(t)
-	src := open(t, fslock.Options{Base: base})
-	lease := plant(t, src, "job", claim(elsewhere(t), clockTTL, clockBeat))
-	beat := time.Now().Add(time.Hour)
-	neverDead(t, src, "job", clockTTL, func() {
-		beat = beat.Add(clockBeat)
-		setTime(t, base, "job", beat)
-	})
-	require.NoError(t, lease.Renew(t.Context()))
-}
-
-// The server's clock was set forward by an hour: every sign of life is an hour
-// old at once. A holder that is watched, and beats, is safe all the same.
-func TestServerClockSetForwardUnderALivingHolder(t *testing.T) {
-	t.Parallel()
-	base := fresh(t)
-	src := open(t, fslock.Options{Base: base})
-	lease := plant(t, src, "job", claim(elsewhere(t), clockTTL, clockBeat))
-	beat := time.Now().Add(-time.Hour)
-	neverDead(t, src, "job", clockTTL, func() {
-		beat = beat.Add(clockBeat)
-		setTime(t, base, "job", beat)
-	})
-	require.NoError(t, lease.Renew(t.Context()))
+// As long as the holder lives its time moves, wherever it lies: in the future, where the
+// server's clock was set back, or an hour ago, where it was set forward.
+func TestServerClockSetUnderALivingHolder(t *testing.T) {
+	for name, by := range map[string]time.Duration{"back": time.Hour, "forward": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base := fresh(t)
+			src := open(t, fslock.Options{Base: base})
+			lease := plant(t, src, "job", claim(elsewhere(t), clockTTL, clockBeat))
+			beat := time.Now().Add(by)
+			neverDead(t, src, "job", clockTTL, func() {
+				beat = beat.Add(clockBeat)
+				setTime(t, base, "job", beat)
+			})
+			require.NoError(t, lease.Renew(t.Context()))
+		})
+	}
 }
 
 func setTime(t *testing.T, base, name string, to time.Time) {

@@ -1,16 +1,10 @@
 package fslock_test
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,9 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/multilock/go/internal/testkit/actor"
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
-	"github.com/multilock/go/multilock/source"
 )
 
 // playContainer is the first process of a pid namespace. When it is killed, the
@@ -105,116 +97,4 @@ func TestContainersWithOneHostName(t *testing.T) {
 			contender.must(t, order{Do: "verify"})
 		})
 	}
-}
-
-// finding is what playReuse reports.
-type finding struct {
-	PID           int
-	State, Why    string
-	BeforeTheKill string
-}
-
-// playReuse is the first process of a pid namespace. It lets a holder die,
-// gives its number to another process, and looks at the lock.
-func playReuse() error {
-	if err := enterContainer(); err != nil {
-		return err
-	}
-	base, err := bufio.NewReader(os.Stdin).ReadString('\n')
-	if err != nil {
-		return err
-	}
-	found, err := reuse(strings.TrimSpace(base))
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(os.Stdout).Encode(found)
-}
-
-const reusedPID = 3000
-
-// startTick is longer than the kernel's unit of a process's start. Two processes of
-// one number that started within one unit cannot be told apart: the lock of the
-// first then counts as held until it is silent.
-const startTick = 20 * time.Millisecond
-
-func reuse(base string) (found finding, err error) {
-	orders, input, err := os.Pipe()
-	if err != nil {
-		return found, err
-	}
-	defer input.Close()
-	holder, err := startHolder(base, orders, input)
-	if err != nil {
-		return found, err
-	}
-	var observer doer
-	if err := observer.open(order{Base: base}); err != nil {
-		return found, err
-	}
-	ctx := context.Background()
-	found.BeforeTheKill = observer.look(ctx, order{Name: "job"}).State
-	if err := end(holder); err != nil {
-		return found, err
-	}
-	time.Sleep(startTick)
-	other, err := startAs(reusedPID, orders, os.Stderr)
-	if err != nil {
-		return found, err
-	}
-	seen := observer.look(ctx, order{Name: "job"})
-	found.PID, found.State, found.Why = other.Process.Pid, seen.State, seen.Why
-	return found, end(other)
-}
-
-// startHolder starts the neighbour that takes the lock "job".
-func startHolder(base string, orders, input *os.File) (*exec.Cmd, error) {
-	output, answers, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer output.Close()
-	holder, err := startAs(reusedPID, orders, answers)
-	if err != nil {
-		return nil, err
-	}
-	told, heard := json.NewEncoder(input), json.NewDecoder(output)
-	for _, o := range []order{{Do: "open", Base: base}, {Do: "acquire", Name: "job", TTL: long}} {
-		var a answer
-		if err := errors.Join(told.Encode(o), heard.Decode(&a)); err != nil {
-			return nil, err
-		}
-		if a.Error != "" {
-			return nil, errors.New(a.Error)
-		}
-	}
-	return holder, nil
-}
-
-func end(cmd *exec.Cmd) error {
-	err := cmd.Process.Kill()
-	_ = cmd.Wait() // it says that it was killed
-	return err
-}
-
-// A number that really belongs to another process by now.
-func TestReusedPIDIsNotTheHolder(t *testing.T) {
-	requireRoot(t, "a pid namespace and ns_last_pid")
-	t.Parallel()
-	base := fresh(t)
-	p := actor.Prepare(t, "reuse", nil)
-	p.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
-	p.Start(t)
-	_, err := p.Input.Write([]byte(base + "\n"))
-	require.NoError(t, err)
-	var found finding
-	p.Hear(t, &found)
-	require.Equal(t, "held", found.BeforeTheKill)
-	require.Equal(t, reusedPID, found.PID)
-	require.Equal(t, "dead", found.State, found.Why)
-	require.Contains(t, found.Why, "another process")
-
-	seen, err := multilock.Inspect(t.Context(), open(t, fslock.Options{Base: base}), "job", source.Patience{})
-	require.NoError(t, err)
-	require.Equal(t, source.StateHeld.String(), seen.State.String(), "from outside of the namespace nobody can know")
 }

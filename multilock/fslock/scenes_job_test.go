@@ -69,20 +69,27 @@ func TestJobOfAKilledWrapperIsInvisibleElsewhere(t *testing.T) {
 	requireBroken(t, src, "job", "no sign of life")
 }
 
-// A wrapper that was killed between taking the lock and naming its job may have
-// started it: its neighbour sees whether it has, and others need patience.
-func TestWrapperKilledBeforeItNamedItsJob(t *testing.T) {
-	for view, want := range map[string]struct {
-		ttl      time.Duration
+// A holder without a job that was killed is known to be dead by its neighbour at once, and
+// the others need patience. A wrapper that was killed between taking the lock and naming
+// its job may have started it: its neighbour sees whether it has.
+func TestKilledHolder(t *testing.T) {
+	for name, c := range map[string]struct {
+		view     string
+		order    order
 		evidence string
-	}{"same host": {long, "no process carries"}, "silence only": {jobTTL, "no sign of life"}} {
-		t.Run(view, func(t *testing.T) {
+	}{
+		"without a job":           {"same host", order{TTL: long}, "no longer exists"},
+		"without a job, far away": {"silence only", order{TTL: jobTTL}, "no sign of life"},
+		"with a job":              {"same host", order{TTL: long, Job: true}, "no process carries"},
+		"with a job, far away":    {"silence only", order{TTL: jobTTL, Job: true}, "no sign of life"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			base := fresh(t)
-			killHolder(t, base, "job", order{TTL: want.ttl, Job: true})
-			src := open(t, fslock.Options{Base: base, Self: views(t)[view]})
+			killHolder(t, base, "job", c.order)
+			src := open(t, fslock.Options{Base: base, Self: views(t)[c.view]})
 			acquire(t, src, "job", multilock.Options{TTL: long})
-			requireBroken(t, src, "job", want.evidence)
+			requireBroken(t, src, "job", c.evidence)
 		})
 	}
 }
@@ -110,20 +117,6 @@ func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
 	_, _ = job.Process.Kill(), job.Wait()
 	acquire(t, src, "job", multilock.Options{TTL: long})
 	requireBroken(t, src, "job", "no sign of life")
-}
-
-// Without a job the neighbour knows at once, and only the others need patience.
-func TestKilledHolderWithoutAJob(t *testing.T) {
-	for view, evidence := range map[string]string{"same host": "no longer exists", "silence only": "no sign of life"} {
-		t.Run(view, func(t *testing.T) {
-			t.Parallel()
-			base := fresh(t)
-			killHolder(t, base, "job", order{TTL: jobTTL})
-			src := open(t, fslock.Options{Base: base, Self: views(t)[view]})
-			acquire(t, src, "job", multilock.Options{TTL: long})
-			requireBroken(t, src, "job", evidence)
-		})
-	}
 }
 
 // A mark that is read while it is being written is read again, though the directory does

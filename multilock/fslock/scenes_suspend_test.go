@@ -11,7 +11,6 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
-	"github.com/multilock/go/multilock/source"
 )
 
 // A holder that is stopped for longer than its TTL is taken over, also by a
@@ -37,19 +36,4 @@ func TestSuspendedHolderIsTakenOverAndKnows(t *testing.T) {
 			require.NoError(t, successor.Release(t.Context()))
 		})
 	}
-}
-
-// A stop that is shorter than the TTL costs nobody anything.
-func TestShortlySuspendedHolderKeepsItsLock(t *testing.T) {
-	base := fresh(t)
-	holder := newNeighbour(t, setting{}, order{Base: base})
-	holder.must(t, order{Do: "acquire", Name: "job", TTL: long})
-	holder.Signal(t, syscall.SIGSTOP)
-	for view, who := range views(t) {
-		_, err := multilock.TryAcquire(within(t), open(t, fslock.Options{Base: base, Self: who}), "job", multilock.Options{})
-		require.ErrorIs(t, err, source.ErrHeld, view)
-	}
-	holder.Signal(t, syscall.SIGCONT)
-	holder.must(t, order{Do: "verify"})
-	holder.must(t, order{Do: "release"})
 }

@@ -98,19 +98,6 @@ func TestStickyGroupDirectoryIsNamedInTheError(t *testing.T) {
 	b.must(t, order{Do: "try", Name: "job", TTL: long})
 }
 
-// What another user made with a narrow umask is told as what it is.
-func TestBaseThatAnotherUserKeepsForHimself(t *testing.T) {
-	requireRoot(t, "two other users")
-	base := fresh(t)
-	a, b := twoUsers(t, base, 0o022)
-	a.must(t, order{Do: "acquire", Name: "job", TTL: long})
-	before := tree(t, base)
-	refused := b.do(t, order{Do: "try", Name: "other"})
-	require.Contains(t, refused.Is, "EACCES")
-	require.Contains(t, refused.Error, "permissions")
-	require.Equal(t, before, tree(t, base))
-}
-
 func requireEmptyDir(t *testing.T, path string) {
 	t.Helper()
 	entries, err := os.ReadDir(path)

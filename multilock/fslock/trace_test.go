@@ -1,7 +1,6 @@
 package fslock_test
 
 import (
-	"errors"
 	"flag"
 	"io"
 	"os"
@@ -170,21 +169,6 @@ func abandonedBy(dead process.Identity) source.Claim {
 	claim := longClaim()
 	claim.Holder.Identity = dead
 	return claim
-}
-
-func TestTraceShowsWhereAFaultWas(t *testing.T) {
-	r := newRecorder(t, vfs.FileSystem{Type: "test"})
-	r.warm(t)
-	r.faulty.Inject(faultfs.Chain(faultfs.Trace(&r.trace), func(op faultfs.Op) error {
-		if op.Kind == "touch" && op.Phase == faultfs.After {
-			return errors.New("lost")
-		}
-		return nil
-	}))
-	lease := contendAndTry(t, r.src, "lock", longClaim())
-	require.ErrorContains(t, lease.Renew(t.Context()), "lost")
-	r.faulty.Inject(nil)
-	require.Contains(t, r.trace.String(), "touch .locks/lock\n")
 }
 
 // emptyDirectory is what a crash in the middle of a release leaves.

@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -33,8 +34,13 @@ func TestVacant(t *testing.T) {
 // A barrier removes the group's directory under those who have it open. They
 // find the new one, and nobody gets an error.
 func TestOpenGroupSurvivesABarrier(t *testing.T) {
-	base := fresh(t)
-	src, barrier, other := open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base})
+	for name, fs := range map[string]vfs.FS{"local": vfs.OS{}, "shared": sharedFS()} {
+		t.Run(name, func(t *testing.T) { openGroupSurvives(t, fslock.Options{Base: fresh(t), FS: fs}) })
+	}
+}
+
+func openGroupSurvives(t *testing.T, opt fslock.Options) {
+	src, barrier, other := open(t, opt), open(t, opt), open(t, opt)
 	release := func(l *multilock.Lock) { require.NoError(t, l.Release(t.Context())) }
 	for range 3 {
 		release(acquire(t, src, "a", multilock.Options{}))
@@ -70,16 +76,6 @@ func denyingAt(kind, part string, errno syscall.Errno, times int) faultfs.Inject
 		times--
 		return errno
 	}
-}
-
-// An NFS client may remember that there is no group, and answer so by itself.
-func TestVacantDoesNotBelieveACache(t *testing.T) {
-	base, faulty := fresh(t), sharedFS()
-	src := open(t, fslock.Options{Base: base, FS: faulty})
-	held := acquire(t, open(t, fslock.Options{Base: base}), "a", multilock.Options{})
-	faulty.Inject(denying("rmdir", syscall.ENOENT, 1))
-	requireVacant(t, src, false)
-	require.NoError(t, held.Verify(t.Context()))
 }
 
 // Who may not write has the group listed.
