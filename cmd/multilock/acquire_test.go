@@ -154,7 +154,7 @@ func TestAcquireWaits(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	holder := s.hold("x")
-	got := s.run("acquire", "-n", "x", "--wait", "300ms")
+	got := s.run("acquire", "-n", "x", "--wait", "3s")
 	require.Equal(t, 124, got.code)
 	require.Contains(t, got.stderr, `the time to wait is over: lock "x" is held by`)
 	owner := s.owner()
@@ -273,7 +273,7 @@ func TestDetachedLock(t *testing.T) {
 	s.must("release", "-n", "x", "--token", token)
 	require.Equal(t, "free", s.lock("x").State)
 
-	s.must("acquire", "-n", "x", "--detach", "--ttl", "200ms")
+	s.must("acquire", "-n", "x", "--detach", "--ttl", "2s")
 	s.must("run", "-n", "x", "--wait", "forever", "--", "true")
 	require.Equal(t, []string{"acquired", "released", "acquired", "broke", "acquired", "released"}, happened(s.history("x")))
 }

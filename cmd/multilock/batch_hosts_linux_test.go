@@ -59,7 +59,7 @@ func TestBatchInterruptedWhileWaiting(t *testing.T) {
 	alpha := begin(t, s.host("alpha").on("batch", "-j2", "--json", list))
 	s.eventually("both jobs run", func() bool { return len(w.ran()) == 2 })
 	beta := s.start("batch", "-j2", list)
-	beta.Err.Expect(t, "2 held elsewhere")
+	beta.Err.Expect(t, " held elsewhere") // or it is just trying to get the other one
 	beta.Signal(syscall.SIGTERM)
 	got := beta.wait()
 	require.Equal(t, 143, got.code)

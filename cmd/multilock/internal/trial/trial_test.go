@@ -392,7 +392,7 @@ func TestJoinWhereTheLockIsSomebodyElses(t *testing.T) {
 	other := hostIn(t, base, "omega")
 	deadIn(t, other, time.Hour, joinName)
 	pace := quickly(2)
-	pace.limit = 300 * time.Millisecond
+	pace.limit = 3 * time.Second
 	all := gather(t.Context(), pace, hostsIn(t, base, "alpha", "beta")...)
 	requireUnsafe(t, all, "the lock doctor-join is held by omega pid 7: ") // the other one may see that one leave first
 	require.Equal(t, []string{joinName}, namesIn(t, filepath.Join(base, ".locks")))
