@@ -15,8 +15,7 @@ import (
 )
 
 func TestAcquireTakesAFreeLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		lock, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{})
 		require.NoError(t, err)
 		require.NoError(t, lock.Release(t.Context()))
@@ -25,8 +24,7 @@ func TestAcquireTakesAFreeLock(t *testing.T) {
 }
 
 func TestTryAcquireNamesTheHolderAndDoesNotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
 		f.show(node7(multilock.StateHeld))
 		start := time.Now()
@@ -43,8 +41,7 @@ func TestTryAcquireNamesTheHolderAndDoesNotWait(t *testing.T) {
 
 // Whoever has other locks to try instead does not want to know who is in the way.
 func TestTryOnceDoesNotLook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, inTurn(fails(multilock.ErrHeld), succeeds))
 		f.show(node7(multilock.StateDead))
 		start := time.Now()
@@ -60,8 +57,7 @@ func TestTryOnceDoesNotLook(t *testing.T) {
 }
 
 func TestTryAcquireSeesASuspectThrough(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
 		suspect := node7(multilock.StateSuspect)
 		f.on(look, f.showing(suspect, suspect, suspect, node7(multilock.StateDead)))
@@ -77,94 +73,8 @@ func TestTryAcquireSeesASuspectThrough(t *testing.T) {
 	})
 }
 
-func TestTryAcquireOfASuspectThatShowsLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.on(try, fails(multilock.ErrHeld))
-		f.on(look, f.showing(node7(multilock.StateSuspect), node7(multilock.StateHeld)))
-		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
-		require.ErrorIs(t, err, multilock.ErrHeld)
-		require.Zero(t, f.count(breaks))
-	})
-}
-
-func TestDeadHolderThatComesBackToLifeIsHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.on(try, fails(multilock.ErrHeld))
-		f.on(look, f.showing(node7(multilock.StateDead), node7(multilock.StateHeld)))
-		f.on(breaks, fails(multilock.ErrHeld))
-		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
-		require.ErrorIs(t, err, multilock.ErrHeld)
-		require.Equal(t, 1, f.count(breaks))
-		require.Equal(t, 1, f.count(closes))
-	})
-}
-
-func TestBreakThatFailsEndsTheContest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.on(try, fails(multilock.ErrHeld))
-		f.show(node7(multilock.StateDead))
-		f.on(breaks, fails(errServer))
-		_, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{})
-		require.ErrorIs(t, err, errServer)
-		require.NotErrorIs(t, err, multilock.ErrHeld)
-		require.Equal(t, 1, f.count(closes))
-	})
-}
-
-// A lock that is free at every look and held at every attempt must not be asked
-// for without a pause, nor for ever.
-func TestElusiveLock(t *testing.T) {
-	t.Run("try", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
-			f.on(try, fails(multilock.ErrHeld))
-			_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{Poll: time.Hour})
-			require.ErrorIs(t, err, multilock.ErrHeld)
-			require.Contains(t, err.Error(), "changes hands")
-			require.Greater(t, f.count(try), 10)
-		})
-	})
-	t.Run("wait", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
-			f.on(try, fails(multilock.ErrHeld))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.NotErrorIs(t, err, multilock.ErrHeld)
-			require.Less(t, f.count(try), 1000)
-		})
-	})
-}
-
-func TestAcquireWaitsWithPausesBelowPoll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.on(try, fails(multilock.ErrHeld))
-		f.show(node7(multilock.StateHeld))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{Poll: time.Second})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-
-		pauses := gaps(f.times(try))
-		require.Less(t, len(pauses), 1000, "it does not spin")
-		different := map[time.Duration]bool{}
-		for _, pause := range pauses {
-			require.LessOrEqual(t, pause, time.Second)
-			different[pause] = true
-		}
-		require.Greater(t, len(different), 30, "full jitter")
-	})
-}
-
 func TestAcquireGetsTheLockWhenItIsReleased(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
 		f.show(node7(multilock.StateHeld))
 		time.AfterFunc(time.Hour, func() { f.on(try, succeeds) })
@@ -178,8 +88,7 @@ func TestAcquireGetsTheLockWhenItIsReleased(t *testing.T) {
 }
 
 func TestWakeUpCutsThePauseShort(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.wake = make(chan struct{}, 1)
 		f.on(try, fails(multilock.ErrHeld))
 		held := node7(multilock.StateHeld)
@@ -200,42 +109,26 @@ func TestWakeUpCutsThePauseShort(t *testing.T) {
 	})
 }
 
-func TestTryAcquireAsksForNoWakeUps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.on(try, fails(multilock.ErrHeld))
-		f.show(node7(multilock.StateHeld))
-		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{})
-		require.ErrorIs(t, err, multilock.ErrHeld)
-		require.False(t, contains(f.steps(), wake))
-	})
-}
-
 func TestEndOfTheWaitNamesTheHolder(t *testing.T) {
-	until := make(chan struct{})
-	for name, then := range map[string]action{"waiting": fails(multilock.ErrHeld), "in an attempt": hangs(until, nil)} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				until := make(chan struct{})
-				if name != "waiting" {
-					then = hangs(until, multilock.ErrHeld)
-				}
-				f := newFake()
-				f.on(try, fails(multilock.ErrHeld))
-				f.show(node7(multilock.StateHeld))
-				time.AfterFunc(time.Minute, func() { f.on(try, then) })
-				tooLate := errors.New("the night is over")
-				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, tooLate)
-				defer cancel()
-				_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
-				require.ErrorIs(t, err, tooLate)
-				var held *multilock.HeldError
-				require.ErrorAs(t, err, &held)
-				require.Contains(t, err.Error(), "node7 pid 4711 by ada: rsync")
-				close(until)
-				synctest.Wait()
-				require.Equal(t, 1, f.count(closes))
-			})
+	for name, then := range map[string]func(<-chan struct{}) action{
+		"waiting":       func(<-chan struct{}) action { return fails(multilock.ErrHeld) },
+		"in an attempt": func(until <-chan struct{}) action { return hangs(until, multilock.ErrHeld) },
+	} {
+		runBubble(t, name, func(t *testing.T, f *fake) {
+			until := make(chan struct{})
+			f.on(try, fails(multilock.ErrHeld))
+			f.show(node7(multilock.StateHeld))
+			time.AfterFunc(time.Minute, func() { f.on(try, then(until)) })
+			tooLate := errors.New("the night is over")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, tooLate)
+			defer cancel()
+			_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
+			require.ErrorIs(t, err, tooLate)
+			require.ErrorAs(t, err, new(*multilock.HeldError))
+			require.ErrorContains(t, err, "node7 pid 4711 by ada: rsync")
+			close(until)
+			synctest.Wait()
+			require.Equal(t, 1, f.count(closes))
 		})
 	}
 }
@@ -243,27 +136,24 @@ func TestEndOfTheWaitNamesTheHolder(t *testing.T) {
 // The end of the wait must not depend on the source, which may hang in any call.
 func TestEndOfTheWaitWhileTheSourceHangs(t *testing.T) {
 	for _, where := range []step{contend, try, look, breaks} {
-		t.Run(string(where), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
-				until := make(chan struct{})
-				f.on(try, fails(multilock.ErrHeld))
-				f.show(node7(multilock.StateDead))
-				f.on(where, hangs(until, nil))
-				ctx, cancel := context.WithCancel(t.Context())
-				time.AfterFunc(time.Minute, cancel)
-				start := time.Now()
-				_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
-				require.ErrorIs(t, err, context.Canceled)
-				require.Contains(t, err.Error(), "did not answer")
-				require.Equal(t, time.Minute+time.Second, time.Since(start), "it is given a second to come back")
+		runBubble(t, string(where), func(t *testing.T, f *fake) {
+			until := make(chan struct{})
+			f.on(try, fails(multilock.ErrHeld))
+			f.show(node7(multilock.StateDead))
+			f.on(where, hangs(until, nil))
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Minute, cancel)
+			start := time.Now()
+			_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
+			require.ErrorIs(t, err, context.Canceled)
+			require.Contains(t, err.Error(), "did not answer")
+			require.Equal(t, time.Minute+time.Second, time.Since(start), "it is given a second to come back")
 
-				require.Zero(t, f.count(closes), "a contender is for one goroutine, and one is in it")
-				close(until)
-				synctest.Wait()
-				require.Equal(t, 1, f.count(closes))
-				require.Equal(t, f.count(release) == 1, where == try, "a late success is given back")
-			})
+			require.Zero(t, f.count(closes), "a contender is for one goroutine, and one is in it")
+			close(until)
+			synctest.Wait()
+			require.Equal(t, 1, f.count(closes))
+			require.Equal(t, f.count(release) == 1, where == try, "a late success is given back")
 		})
 	}
 }
@@ -271,8 +161,7 @@ func TestEndOfTheWaitWhileTheSourceHangs(t *testing.T) {
 // An attempt that comes back just after the wait has ended leaves nothing to be
 // done by goroutines that a process that exits would take with it.
 func TestEndOfTheWaitDuringAnAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		until := make(chan struct{})
 		f.on(try, hangs(until, multilock.ErrHeld))
 		f.show(node7(multilock.StateHeld))
@@ -289,8 +178,7 @@ func TestEndOfTheWaitDuringAnAttempt(t *testing.T) {
 }
 
 func TestEndedContextAsksForNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
@@ -301,37 +189,10 @@ func TestEndedContextAsksForNothing(t *testing.T) {
 	})
 }
 
-func TestErrorsOfTheSourceEndTheContest(t *testing.T) {
-	for _, where := range []step{contend, try, look} {
-		t.Run(string(where), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
-				f.on(try, fails(multilock.ErrHeld))
-				f.on(where, fails(errServer))
-				_, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{})
-				require.ErrorIs(t, err, errServer)
-				require.NotErrorIs(t, err, multilock.ErrHeld)
-				require.Equal(t, where != contend, f.count(closes) == 1)
-			})
-		})
-	}
-}
-
-func TestUnsureIsPassedOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.on(try, fails(errors.Join(multilock.ErrUnsure, errServer)))
-		_, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{})
-		require.ErrorIs(t, err, multilock.ErrUnsure)
-		require.NotErrorIs(t, err, multilock.ErrHeld)
-	})
-}
-
 // An error of Close after the lock was taken must not leave a lock that nobody
 // knows of.
 func TestAcquiredLockOutranksAnErrorOfClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(closes, fails(errServer))
 		lock, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{})
 		require.NoError(t, err)
@@ -345,28 +206,25 @@ var errPasses = fmt.Errorf("no space: %w", multilock.ErrPassing)
 // What passes by itself is waited for by whoever waits, at each step.
 func TestWaiterWaitsForWhatPasses(t *testing.T) {
 	for _, failing := range []step{contend, try, look, breaks} {
-		t.Run(string(failing), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
-				f.on(try, fails(multilock.ErrHeld))
-				f.show(node7(multilock.StateDead))
-				frees := func(context.Context) error {
-					f.on(try, succeeds)
-					return nil
-				}
-				f.on(breaks, frees)
-				next := map[step]action{try: fails(multilock.ErrHeld), breaks: frees}[failing]
-				if next == nil {
-					next = succeeds
-				}
-				f.on(failing, inTurn(fails(errPasses), fails(errPasses), next))
-				var told []error
-				lock, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{Trouble: func(err error) { told = append(told, err) }})
-				require.NoError(t, err)
-				require.Len(t, told, 2)
-				require.ErrorIs(t, told[0], errPasses)
-				require.NoError(t, lock.Release(t.Context()))
-			})
+		runBubble(t, string(failing), func(t *testing.T, f *fake) {
+			f.on(try, fails(multilock.ErrHeld))
+			f.show(node7(multilock.StateDead))
+			frees := func(context.Context) error {
+				f.on(try, succeeds)
+				return nil
+			}
+			f.on(breaks, frees)
+			next := map[step]action{try: fails(multilock.ErrHeld), breaks: frees}[failing]
+			if next == nil {
+				next = succeeds
+			}
+			f.on(failing, inTurn(fails(errPasses), fails(errPasses), next))
+			var told []error
+			lock, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{Trouble: func(err error) { told = append(told, err) }})
+			require.NoError(t, err)
+			require.Len(t, told, 2)
+			require.ErrorIs(t, told[0], errPasses)
+			require.NoError(t, lock.Release(t.Context()))
 		})
 	}
 }
@@ -376,22 +234,26 @@ func TestWaiterWaitsForWhatPasses(t *testing.T) {
 func TestErrorsThatEndAContest(t *testing.T) {
 	for name, c := range map[string]struct {
 		acquire func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error)
+		failing step
 		err     error
 	}{
-		"no waiter":     {multilock.TryAcquire, errPasses},
-		"blindly":       {multilock.TryOnce, errPasses},
-		"does not pass": {multilock.Acquire, errServer},
-		"in doubt":      {multilock.Acquire, errors.Join(multilock.ErrUnsure, errPasses)},
+		"no waiter":        {multilock.TryAcquire, try, errPasses},
+		"blindly":          {multilock.TryOnce, try, errPasses},
+		"not prepared":     {multilock.Acquire, contend, errServer},
+		"does not pass":    {multilock.Acquire, try, errServer},
+		"in doubt":         {multilock.Acquire, try, errors.Join(multilock.ErrUnsure, errPasses)},
+		"not looked at":    {multilock.Acquire, look, errServer},
+		"cannot be broken": {multilock.Acquire, breaks, errServer},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
-				f.on(try, fails(c.err))
-				_, err := c.acquire(t.Context(), f, "nightly", multilock.Options{})
-				require.ErrorIs(t, err, c.err)
-				require.Equal(t, 1, f.count(try))
-				require.Equal(t, 1, f.count(closes))
-			})
+		runBubble(t, name, func(t *testing.T, f *fake) {
+			f.on(try, fails(multilock.ErrHeld))
+			f.show(node7(multilock.StateDead))
+			f.on(c.failing, fails(c.err))
+			_, err := c.acquire(t.Context(), f, "nightly", multilock.Options{})
+			require.ErrorIs(t, err, c.err)
+			require.NotErrorIs(t, err, multilock.ErrHeld)
+			require.Equal(t, 1, f.count(c.failing))
+			require.Equal(t, c.failing != contend, f.count(closes) == 1)
 		})
 	}
 }
@@ -399,18 +261,15 @@ func TestErrorsThatEndAContest(t *testing.T) {
 // At the end of the wait the last trouble is told.
 func TestWaitThatEndsInTrouble(t *testing.T) {
 	for _, failing := range []step{contend, try} {
-		t.Run(string(failing), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
-				f.on(failing, fails(errPasses))
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.ErrorIs(t, err, errPasses)
-				require.NotErrorIs(t, err, multilock.ErrHeld)
-				require.Less(t, f.count(failing), 200, "it pauses")
-			})
+		runBubble(t, string(failing), func(t *testing.T, f *fake) {
+			f.on(failing, fails(errPasses))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, err, errPasses)
+			require.NotErrorIs(t, err, multilock.ErrHeld)
+			require.Less(t, f.count(failing), 200, "it pauses")
 		})
 	}
 }
@@ -418,37 +277,33 @@ func TestWaitThatEndsInTrouble(t *testing.T) {
 // Trouble is told for as long as nothing has shown that it is over, and no longer.
 func TestOnlyTroubleThatLastsIsTold(t *testing.T) {
 	for name, lasts := range map[string]bool{"lasts": true, "has passed": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
-				until := make(chan struct{})
-				f.on(try, fails(multilock.ErrHeld))
-				f.show(node7(multilock.StateHeld))
-				then := action(succeeds)
-				if lasts {
-					then = hangs(until, nil)
-				}
-				f.on(look, inTurn(fails(errPasses), then))
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.Equal(t, lasts, errors.Is(err, errPasses))
-				require.Equal(t, !lasts, errors.Is(err, multilock.ErrHeld))
-				close(until)
-			})
+		runBubble(t, name, func(t *testing.T, f *fake) {
+			until := make(chan struct{})
+			f.on(try, fails(multilock.ErrHeld))
+			f.show(node7(multilock.StateHeld))
+			then := action(succeeds)
+			if lasts {
+				then = hangs(until, nil)
+			}
+			f.on(look, inTurn(fails(errPasses), then))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, lasts, errors.Is(err, errPasses))
+			require.Equal(t, !lasts, errors.Is(err, multilock.ErrHeld))
+			close(until)
 		})
 	}
 }
 
 // A look that fails is repeated after a pause, also where one is due at once.
 func TestTroubleWithASuspect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
 		f.show(node7(multilock.StateSuspect))
 		f.on(look, inTurn(succeeds, fails(errPasses)))
-		waitFor(t, f, time.Minute, multilock.Options{})
+		_ = waitFor(t, f, time.Minute, multilock.Options{})
 		require.Less(t, f.count(look), 200)
 	})
 }
@@ -474,21 +329,18 @@ func TestLockThatIsTooOldWhenItIsTaken(t *testing.T) {
 		"has others to try":  {multilock.TryOnce, 1, 0},
 		"of a time that was": {acquireTimed, 1, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
-				f.on(try, inTurn(append(slices.Repeat([]action{frozen}, c.frozen), succeeds)...))
-				lock, err := c.acquire(t.Context(), f, "nightly", opt)
-				require.NoError(t, err)
-				require.NoError(t, context.Cause(lock.Context()))
-				require.Equal(t, c.given == c.frozen, lock.Remaining() > 70*time.Second)
-				require.Equal(t, c.given, f.count(release))
-				require.Equal(t, c.given, f.count(detach))
-				for _, gap := range gaps(f.times(try)) {
-					require.Equal(t, name == "waits", gap > 75*time.Second, "who waits pauses in between")
-				}
-				require.NoError(t, lock.Release(t.Context()))
-			})
+		runBubble(t, name, func(t *testing.T, f *fake) {
+			f.on(try, inTurn(append(slices.Repeat([]action{frozen}, c.frozen), succeeds)...))
+			lock, err := c.acquire(t.Context(), f, "nightly", opt)
+			require.NoError(t, err)
+			require.NoError(t, context.Cause(lock.Context()))
+			require.Equal(t, c.given == c.frozen, lock.Remaining() > 70*time.Second)
+			require.Equal(t, c.given, f.count(release))
+			require.Equal(t, c.given, f.count(detach))
+			for _, gap := range gaps(f.times(try)) {
+				require.Equal(t, name == "waits", gap > 75*time.Second, "who waits pauses in between")
+			}
+			require.NoError(t, lock.Release(t.Context()))
 		})
 	}
 }
@@ -500,8 +352,7 @@ func acquireTimed(ctx context.Context, f multilock.Source, name string, opt mult
 
 // The source may stop answering just while a lock that is too old is given back.
 func TestGivingBackHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		until := make(chan struct{})
 		f.on(try, frozen)
 		f.on(release, hangs(until, nil))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,21 +13,22 @@ import (
 var errWork = errors.New("the disk is full")
 
 func TestDoHoldsTheLockAndReleasesIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
+		var ended <-chan struct{}
 		err := multilock.Do(t.Context(), f, "nightly", multilock.Options{}, func(ctx context.Context) error {
+			ended = ctx.Done()
 			require.NoError(t, ctx.Err())
 			require.Zero(t, f.count(release))
 			return nil
 		})
 		require.NoError(t, err)
+		<-ended
 		require.Equal(t, 1, f.count(release))
 	})
 }
 
 func TestDoWithoutTheLockDoesNotWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(errServer))
 		err := multilock.Do(t.Context(), f, "nightly", multilock.Options{}, func(context.Context) error {
 			t.Error("it worked without the lock")
@@ -39,8 +39,7 @@ func TestDoWithoutTheLockDoesNotWork(t *testing.T) {
 }
 
 func TestDoJoinsTheErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(release, fails(errServer))
 		err := multilock.Do(t.Context(), f, "nightly", multilock.Options{}, func(context.Context) error { return errWork })
 		require.ErrorIs(t, err, errWork)
@@ -50,8 +49,7 @@ func TestDoJoinsTheErrors(t *testing.T) {
 }
 
 func TestDoCancelsTheWorkWhenTheLockIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(renew, fails(multilock.ErrLost))
 		f.on(release, fails(multilock.ErrLost))
 		err := multilock.Do(t.Context(), f, "nightly", multilock.Options{}, func(ctx context.Context) error {
@@ -66,8 +64,7 @@ func TestDoCancelsTheWorkWhenTheLockIsLost(t *testing.T) {
 }
 
 func TestDoReleasesAfterItsContextEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := multilock.Do(ctx, f, "nightly", multilock.Options{}, func(ctx context.Context) error {
 			cancel()
@@ -82,8 +79,7 @@ func TestDoReleasesAfterItsContextEnded(t *testing.T) {
 
 // A panic that somebody recovers must not leave a lock that is renewed for ever.
 func TestDoReleasesWhenTheWorkPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		require.PanicsWithValue(t, "no more", func() {
 			_ = multilock.Do(t.Context(), f, "nightly", multilock.Options{}, func(context.Context) error { panic("no more") })
 		})

@@ -2,9 +2,9 @@ package multilock_test
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +58,17 @@ type call struct {
 }
 
 func newFake() *fake { return &fake{script: map[step]action{}} }
+
+// bubble runs a test with a source of its own, in a bubble of time; runBubble one of several.
+func bubble(t *testing.T, test func(t *testing.T, f *fake)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newFake()) })
+}
+
+func runBubble(t *testing.T, name string, test func(t *testing.T, f *fake)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { bubble(t, test) })
+}
 
 // on scripts a step, from its next call on.
 func (f *fake) on(s step, do action) {
@@ -288,5 +299,3 @@ func gaps(moments []time.Time) []time.Duration {
 	}
 	return between
 }
-
-func contains(steps []step, s step) bool { return slices.Contains(steps, s) }

@@ -49,18 +49,15 @@ func TestBreak(t *testing.T) {
 		{"no token", []multilock.Sighting{{State: multilock.StateDead}}, multilock.Want{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
-				f.on(look, f.showing(tt.looks...))
-				seen, err := multilock.Break(t.Context(), f, "nightly", tt.want)
-				require.ErrorIs(t, err, tt.err)
-				require.Equal(t, tt.looks[len(tt.looks)-1].State, seen.State)
-				require.Equal(t, tt.steps, f.steps())
-				if errors.Is(tt.err, multilock.ErrHeld) {
-					require.ErrorAs(t, err, new(*multilock.HeldError))
-				}
-			})
+		runBubble(t, tt.name, func(t *testing.T, f *fake) {
+			f.on(look, f.showing(tt.looks...))
+			seen, err := multilock.Break(t.Context(), f, "nightly", tt.want)
+			require.ErrorIs(t, err, tt.err)
+			require.Equal(t, tt.looks[len(tt.looks)-1].State, seen.State)
+			require.Equal(t, tt.steps, f.steps())
+			if errors.Is(tt.err, multilock.ErrHeld) {
+				require.ErrorAs(t, err, new(*multilock.HeldError))
+			}
 		})
 	}
 }
@@ -77,8 +74,7 @@ func TestBreakOfALockThatCameBackToLife(t *testing.T) {
 }
 
 func TestBreakStopsWatchingWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.show(node7(multilock.StateSuspect))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -102,18 +98,15 @@ func TestInspectAndBreakGiveUpWhileTheSourceHangs(t *testing.T) {
 		},
 	}
 	for name, call := range calls {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
-				until := make(chan struct{})
-				f.on(look, hangs(until, nil))
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				require.ErrorIs(t, call(ctx, f), context.DeadlineExceeded)
-				close(until)
-				synctest.Wait()
-				require.Equal(t, 1, f.count(closes))
-			})
+		runBubble(t, name, func(t *testing.T, f *fake) {
+			until := make(chan struct{})
+			f.on(look, hangs(until, nil))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.ErrorIs(t, call(ctx, f), context.DeadlineExceeded)
+			close(until)
+			synctest.Wait()
+			require.Equal(t, 1, f.count(closes))
 		})
 	}
 }

@@ -14,36 +14,8 @@ import (
 
 var errServer = errors.New("the server is away")
 
-func TestKeeperRenewsEveryTenthOfTheTTL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		lock := acquire(t, f, multilock.Options{TTL: 100 * time.Second})
-		time.Sleep(10 * time.Minute)
-		require.NoError(t, lock.Release(t.Context()))
-
-		renewals := f.times(renew)
-		require.GreaterOrEqual(t, len(renewals), 59)
-		for _, gap := range gaps(renewals) {
-			require.LessOrEqual(t, gap, 10*time.Second)
-		}
-	})
-}
-
-func TestKeeperOfALongTTLRenewsEveryHalfMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		lock := acquire(t, f, multilock.Options{TTL: 24 * time.Hour})
-		time.Sleep(time.Hour)
-		require.False(t, isDone(lock))
-		require.NoError(t, lock.Release(t.Context()))
-		require.GreaterOrEqual(t, f.count(renew), 119)
-		require.Equal(t, beat, f.claim.Heartbeat)
-	})
-}
-
 func TestKeeperTellsOfALossThatTheSourceKnows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		broken := errors.New("somebody broke it")
 		f.on(renew, inTurn(succeeds, fails(&multilock.LostError{Name: "nightly", Err: broken})))
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -55,6 +27,7 @@ func TestKeeperTellsOfALossThatTheSourceKnows(t *testing.T) {
 		require.ErrorIs(t, lost, broken)
 		require.Zero(t, lock.Remaining())
 		require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrLost)
+		time.Sleep(time.Hour)
 
 		f.on(release, fails(multilock.ErrLost))
 		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
@@ -64,39 +37,36 @@ func TestKeeperTellsOfALossThatTheSourceKnows(t *testing.T) {
 }
 
 func TestTenureEndsWithoutRenewals(t *testing.T) {
-	never := make(chan struct{})
-	for name, away := range map[string]action{"failing": fails(errServer), "hanging": hangs(never, nil)} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				until := make(chan struct{})
-				if name == "hanging" {
-					away = hangs(until, nil)
-				}
-				f := newFake()
-				f.on(renew, away)
-				start := time.Now()
-				lock := acquire(t, f, multilock.Options{TTL: ttl})
-				<-lock.Context().Done()
+	const ttl = 7 * time.Minute // it ends between two beats
+	for name, hanging := range map[string]bool{"failing": false, "hanging": true} {
+		runBubble(t, name, func(t *testing.T, f *fake) {
+			until := make(chan struct{})
+			f.on(renew, fails(errServer))
+			if hanging {
+				f.on(renew, hangs(until, nil))
+			}
+			start := time.Now()
+			lock := acquire(t, f, multilock.Options{TTL: ttl})
+			<-lock.Context().Done()
 
-				require.LessOrEqual(t, time.Since(start), ttl-ttl/5, "others may take the lock after the ttl")
-				require.Greater(t, time.Since(start), ttl/2)
-				var lost *multilock.LostError
-				require.ErrorAs(t, context.Cause(lock.Context()), &lost)
-				require.NoError(t, lost.Err, "the silence alone decided")
-				require.GreaterOrEqual(t, lost.Silence, ttl/2)
-				require.Contains(t, lost.Error(), "no renewal was confirmed for")
-				require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrLost)
-				close(until)
-				require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
-				require.Equal(t, 1, f.count(release), "what is still there must be given back")
-			})
+			require.InDelta(t, (ttl * 4 / 5).Seconds(), time.Since(start).Seconds(), 1, "others may take the lock after the ttl")
+			var lost *multilock.LostError
+			require.ErrorAs(t, context.Cause(lock.Context()), &lost)
+			require.NoError(t, lost.Err, "the silence alone decided")
+			require.GreaterOrEqual(t, lost.Silence, ttl/2)
+			require.Contains(t, lost.Error(), "no renewal was confirmed for")
+			require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrLost)
+			time.Sleep(2 * ttl)
+			require.Equal(t, hanging, f.count(renew) == 1, "one at a time")
+			close(until)
+			require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
+			require.Equal(t, 1, f.count(release), "what is still there must be given back")
 		})
 	}
 }
 
 func TestTenureCountsFromTheStartOfARenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		slow := ttl / 2
 		f.on(renew, inTurn(func(context.Context) error {
 			time.Sleep(slow)
@@ -109,22 +79,8 @@ func TestTenureCountsFromTheStartOfARenewal(t *testing.T) {
 	})
 }
 
-func TestOnlyOneRenewalAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		until := make(chan struct{})
-		f.on(renew, hangs(until, nil))
-		lock := acquire(t, f, multilock.Options{TTL: ttl})
-		time.Sleep(3 * ttl)
-		require.Equal(t, 1, f.count(renew))
-		close(until)
-		require.Error(t, lock.Release(t.Context()))
-	})
-}
-
 func TestHungRenewalBlocksNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		until := make(chan struct{})
 		f.on(renew, hangs(until, nil))
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -140,8 +96,7 @@ func TestHungRenewalBlocksNobody(t *testing.T) {
 }
 
 func TestVerifyGivesUpWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
 		until := make(chan struct{})
 		f.on(renew, hangs(until, nil))
@@ -157,8 +112,7 @@ func TestVerifyGivesUpWithItsContext(t *testing.T) {
 }
 
 func TestReleaseWaitsForTheKeeper(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
 		time.Sleep(ttl + time.Second)
 		require.NoError(t, lock.Release(t.Context()))
@@ -170,8 +124,7 @@ func TestReleaseWaitsForTheKeeper(t *testing.T) {
 }
 
 func TestLateRecoveryDoesNotRestoreTheLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		until := make(chan struct{})
 		f.on(renew, inTurn(hangs(until, nil), succeeds))
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
@@ -190,8 +143,7 @@ func TestLateRecoveryDoesNotRestoreTheLock(t *testing.T) {
 // A renewal that began before Release finds the lock gone after it. That is what
 // Release did, and no loss.
 func TestRenewalThatFindsTheLockReleasedIsNoLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		released := make(chan struct{})
 		f.on(renew, hangs(released, multilock.ErrLost))
 		f.on(release, func(context.Context) error {
@@ -207,12 +159,11 @@ func TestRenewalThatFindsTheLockReleasedIsNoLoss(t *testing.T) {
 	})
 }
 
-// The beat is counted from the start of a sign of life, however long it takes, and of
+// The beat is a tenth of the TTL, and half a minute at most. It is counted from the start of a sign of life, however long it takes, and of
 // the first one from the acquisition, however long that took.
 func TestSlowRenewalsComeInTime(t *testing.T) {
 	for ttl, beat := range map[time.Duration]time.Duration{100 * time.Second: 10 * time.Second, ttl: beat} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+		bubble(t, func(t *testing.T, f *fake) {
 			slow := func(context.Context) error {
 				time.Sleep(beat * 3 / 10)
 				return nil
@@ -221,6 +172,7 @@ func TestSlowRenewalsComeInTime(t *testing.T) {
 			f.on(renew, slow)
 			start := time.Now()
 			lock := acquire(t, f, multilock.Options{TTL: ttl})
+			require.Equal(t, beat, f.claim.Heartbeat)
 			time.Sleep(time.Hour)
 			require.NoError(t, lock.Release(t.Context()))
 			for _, gap := range gaps(append([]time.Time{start}, f.times(renew)...)) {
@@ -230,37 +182,9 @@ func TestSlowRenewalsComeInTime(t *testing.T) {
 	}
 }
 
-// The tenure of this lock ends between two beats.
-func TestTenureEndsInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		until := make(chan struct{})
-		f.on(renew, hangs(until, errServer))
-		start := time.Now()
-		lock := acquire(t, f, multilock.Options{TTL: 7 * time.Minute})
-		<-lock.Context().Done()
-		require.InDelta(t, (7 * time.Minute * 4 / 5).Seconds(), time.Since(start).Seconds(), 1)
-		close(until)
-		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
-	})
-}
-
-func TestKeeperEndsWithALossThatTheSourceKnows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.on(renew, fails(&multilock.LostError{Name: "nightly", Err: errServer}))
-		lock := acquire(t, f, multilock.Options{TTL: ttl})
-		time.Sleep(time.Hour)
-		require.Equal(t, 1, f.count(renew))
-		f.on(release, fails(multilock.ErrLost))
-		require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
-	})
-}
-
 // A renewal that is under way is told when nobody wants it any more.
 func TestReleaseEndsTheContextOfARenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		told := make(chan struct{})
 		f.on(renew, func(ctx context.Context) error {
 			<-ctx.Done()

@@ -2,7 +2,6 @@ package multilock_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -47,8 +46,7 @@ func TestOptionsAreValidated(t *testing.T) {
 // The lock names the process that it is held for; without one the source says who we are.
 func TestOwnerIsTheHolder(t *testing.T) {
 	for _, owner := range []process.Identity{{}, someone} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+		bubble(t, func(t *testing.T, f *fake) {
 			lock := acquire(t, f, multilock.Options{Owner: owner})
 			require.Equal(t, owner, f.claim.Holder.Identity)
 			require.NoError(t, lock.Release(t.Context()))
@@ -58,21 +56,11 @@ func TestOwnerIsTheHolder(t *testing.T) {
 
 func TestOptionsAtTheirLimits(t *testing.T) {
 	for _, ttl := range []time.Duration{source.MinTTL, source.MaxTTL} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+		bubble(t, func(t *testing.T, f *fake) {
 			lock := acquire(t, f, multilock.Options{TTL: ttl})
 			require.Equal(t, ttl, f.claim.TTL)
 			require.LessOrEqual(t, f.claim.Heartbeat, beat)
 			require.NoError(t, lock.Release(t.Context()))
 		})
 	}
-}
-
-func TestClaimNamesTheProgram(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		lock := acquire(t, f, multilock.Options{})
-		require.NotEmpty(t, f.claim.Holder.Command)
-		require.NoError(t, lock.Release(t.Context()))
-	})
 }

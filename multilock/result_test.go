@@ -3,7 +3,6 @@ package multilock_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -29,8 +28,7 @@ func recordings(lock *multilock.Lock) map[step]func(context.Context) error {
 }
 
 func TestCommitFillsInWhoseResultItIs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{})
 		require.NoError(t, lock.Commit(t.Context(), multilock.Result{Name: "another", Token: "theirs", Exit: 3, Attempt: 2}))
 		found, err := lock.Outcome(t.Context())
@@ -41,8 +39,7 @@ func TestCommitFillsInWhoseResultItIs(t *testing.T) {
 }
 
 func TestResultsOfALockThatIsNotHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{})
 		require.NoError(t, lock.Release(t.Context()))
 		for what, call := range recordings(lock) {
@@ -53,8 +50,7 @@ func TestResultsOfALockThatIsNotHeld(t *testing.T) {
 }
 
 func TestResultsAfterTheTenure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(renew, fails(errServer))
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
 		time.Sleep(ttl)
@@ -69,17 +65,14 @@ func TestResultsAfterTheTenure(t *testing.T) {
 // The source's word that the lock is gone ends the lock.
 func TestResultsFindTheLockLost(t *testing.T) {
 	for _, what := range []step{commit, forget, outcome} {
-		t.Run(string(what), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
-				f.on(what, fails(multilock.ErrLost))
-				lock := acquire(t, f, multilock.Options{})
-				var lost *multilock.LostError
-				require.ErrorAs(t, recordings(lock)[what](t.Context()), &lost)
-				require.True(t, isDone(lock))
-				f.on(release, fails(multilock.ErrLost))
-				require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
-			})
+		runBubble(t, string(what), func(t *testing.T, f *fake) {
+			f.on(what, fails(multilock.ErrLost))
+			lock := acquire(t, f, multilock.Options{})
+			var lost *multilock.LostError
+			require.ErrorAs(t, recordings(lock)[what](t.Context()), &lost)
+			require.True(t, isDone(lock))
+			f.on(release, fails(multilock.ErrLost))
+			require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrLost)
 		})
 	}
 }
@@ -88,32 +81,28 @@ func TestResultsFindTheLockLost(t *testing.T) {
 // so later. A question that hangs has changed nothing.
 func TestResultsOfASourceThatHangs(t *testing.T) {
 	for _, what := range []step{commit, forget, outcome} {
-		t.Run(string(what), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
-				until := make(chan struct{})
-				f.on(what, hangs(until, nil))
-				lock := acquire(t, f, multilock.Options{TTL: ttl})
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				err := recordings(lock)[what](ctx)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				if _, changing := changes(lock)[what]; changing {
-					require.ErrorIs(t, err, multilock.ErrUnsure)
-				} else {
-					require.NotErrorIs(t, err, multilock.ErrUnsure)
-				}
-				close(until)
-				require.NoError(t, lock.Release(t.Context()))
-			})
+		runBubble(t, string(what), func(t *testing.T, f *fake) {
+			until := make(chan struct{})
+			f.on(what, hangs(until, nil))
+			lock := acquire(t, f, multilock.Options{TTL: ttl})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err := recordings(lock)[what](ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			if _, changing := changes(lock)[what]; changing {
+				require.ErrorIs(t, err, multilock.ErrUnsure)
+			} else {
+				require.NotErrorIs(t, err, multilock.ErrUnsure)
+			}
+			close(until)
+			require.NoError(t, lock.Release(t.Context()))
 		})
 	}
 }
 
 // An answer that comes just after its context ended is an answer.
 func TestCommitThatSettlesInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
 		ctx, cancel := context.WithCancel(t.Context())
 		f.on(commit, func(context.Context) error {
@@ -127,8 +116,7 @@ func TestCommitThatSettlesInTime(t *testing.T) {
 }
 
 func TestResultsOfASourceThatFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{})
 		for what, call := range recordings(lock) {
 			f.on(what, fails(errServer))
@@ -142,8 +130,7 @@ func TestResultsOfASourceThatFails(t *testing.T) {
 }
 
 func TestResultsOfASourceThatKeepsNone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.plain = true
 		lock := acquire(t, f, multilock.Options{})
 		for what, call := range recordings(lock) {

@@ -21,22 +21,22 @@ func heldFor(next time.Duration) multilock.Sighting {
 }
 
 // waitFor waits for a lock that is not to be had, for as long as that.
-func waitFor(t *testing.T, src multilock.Source, d time.Duration, opt multilock.Options) {
+func waitFor(t *testing.T, src multilock.Source, d time.Duration, opt multilock.Options) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	_, err := multilock.Acquire(ctx, src, "nightly", opt)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	return err
 }
 
 // A lock that changes hands quickly is not looked at: attempts are cheap, looks are not.
 func TestWaiterLooksWhenALookIsDue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
 		f.show(heldFor(10 * time.Second))
 		start := time.Now()
-		waitFor(t, f, time.Minute, multilock.Options{Poll: 20 * time.Millisecond})
+		_ = waitFor(t, f, time.Minute, multilock.Options{Poll: 20 * time.Millisecond})
 		looks := f.times(look)
 		require.GreaterOrEqual(t, looks[0].Sub(start), 40*time.Millisecond)
 		require.LessOrEqual(t, looks[0].Sub(start), 100*time.Millisecond)
@@ -51,32 +51,19 @@ func TestWaiterLooksWhenALookIsDue(t *testing.T) {
 // A source that sets a slow pace is asked who is in the way at once: the next attempt
 // is far.
 func TestWaiterOfASlowSourceLooksAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
 		f.show(heldFor(time.Hour))
 		start := time.Now()
-		waitFor(t, pacedFake{f}, time.Second, multilock.Options{})
+		_ = waitFor(t, slow(5*time.Second)(f), time.Second, multilock.Options{})
 		require.Equal(t, []time.Time{start}, f.times(look))
-	})
-}
-
-func TestWaiterPausesForASecondByDefault(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		pauses := pausesOf(t, f, f, multilock.Options{})
-		require.Greater(t, len(pauses), 600)
-		for _, pause := range pauses {
-			require.LessOrEqual(t, pause, multilock.DefaultPoll)
-		}
 	})
 }
 
 // A wake-up is for all who wait: whoever did not get the lock starts with short pauses
 // again, for it may be free soon.
 func TestWakeUpMakesPausesShortAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.wake = make(chan struct{}, 1)
 		f.on(try, fails(multilock.ErrHeld))
 		f.show(heldFor(time.Hour))
@@ -99,12 +86,12 @@ func TestWakeUpMakesPausesShortAgain(t *testing.T) {
 // A try that was not asked to wait takes pauses only for a lock that seems to be free,
 // and short ones, whatever Poll is.
 func TestElusiveLockIsSoonGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
 		start := time.Now()
 		_, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{Poll: time.Hour})
 		require.ErrorIs(t, err, multilock.ErrHeld)
+		require.ErrorContains(t, err, "changes hands")
 		require.Less(t, time.Since(start), time.Second)
 		require.Equal(t, 50, f.count(look))
 		first := gaps(f.times(try))
@@ -115,8 +102,7 @@ func TestElusiveLockIsSoonGivenUp(t *testing.T) {
 
 // Only looks in a row that contradict the attempts are counted.
 func TestLockThatIsSeenInBetweenIsNotElusive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
 		suspect := node7(multilock.StateSuspect)
 		var turns []multilock.Sighting
@@ -129,14 +115,14 @@ func TestLockThatIsSeenInBetweenIsNotElusive(t *testing.T) {
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, "node7", held.Sighting.Record.Holder.Host)
 		require.Equal(t, 91, f.count(look))
+		require.Zero(t, f.count(breaks))
 	})
 }
 
 // That the holder came back to life before it was broken ends nothing: it is looked at
 // again, at once, and is what the error names.
 func TestHolderThatComesBackToLifeIsNamed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
 		f.on(look, f.showing(node7(multilock.StateDead), node7(multilock.StateHeld)))
 		f.on(breaks, fails(multilock.ErrHeld))
@@ -145,15 +131,14 @@ func TestHolderThatComesBackToLifeIsNamed(t *testing.T) {
 		var held *multilock.HeldError
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, multilock.StateHeld, held.Sighting.State)
-		require.Equal(t, 2, f.count(look))
+		require.Equal(t, []step{contend, try, look, breaks, try, look, closes}, f.steps())
 		require.Zero(t, time.Since(start))
 	})
 }
 
 // A context that ends between an attempt and a look leaves the source in peace.
 func TestEndBetweenAnAttemptAndALook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		ctx, cancel := context.WithCancel(t.Context())
 		f.on(try, func(context.Context) error {
 			cancel()
@@ -167,8 +152,7 @@ func TestEndBetweenAnAttemptAndALook(t *testing.T) {
 
 func TestClaimSaysWhatItIsFor(t *testing.T) {
 	for _, job := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+		bubble(t, func(t *testing.T, f *fake) {
 			lock := acquire(t, f, multilock.Options{Job: job})
 			require.Equal(t, job, f.claim.Job)
 			require.Equal(t, filepath.Base(os.Args[0]), f.claim.Holder.Command)
@@ -177,48 +161,26 @@ func TestClaimSaysWhatItIsFor(t *testing.T) {
 	}
 }
 
-func TestDoEndsTheContextOfTheWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var ended <-chan struct{}
-		require.NoError(t, multilock.Do(t.Context(), newFake(), "nightly", multilock.Options{}, func(ctx context.Context) error {
-			ended = ctx.Done()
-			return nil
-		}))
-		<-ended
-	})
-}
-
-// evenly is a source with one pace.
-type evenly struct{ *fake }
-
-func (evenly) Pace() (least, most time.Duration) { return 2 * time.Second, 2 * time.Second }
-
-func TestSourceWithOnePace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		for _, pause := range pausesOf(t, evenly{f}, f, multilock.Options{}) {
-			require.Equal(t, 2*time.Second, pause)
-		}
-	})
-}
-
-// A slow source that contradicts itself is spared all the same.
-func TestElusiveLockOfASlowSource(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.on(try, fails(multilock.ErrHeld))
-		waitFor(t, evenly{f}, time.Minute, multilock.Options{})
-		require.LessOrEqual(t, f.count(try), 33)
-	})
+// A source that contradicts itself is spared all the same, and a slow one more.
+func TestElusiveLockOfAWaiter(t *testing.T) {
+	for most, paced := range map[int]func(*fake) multilock.Source{
+		1000: func(f *fake) multilock.Source { return f },
+		33:   slow(2 * time.Second),
+	} {
+		bubble(t, func(t *testing.T, f *fake) {
+			f.on(try, fails(multilock.ErrHeld))
+			require.NotErrorIs(t, waitFor(t, paced(f), time.Minute, multilock.Options{}), multilock.ErrHeld)
+			require.LessOrEqual(t, f.count(try), most)
+		})
+	}
 }
 
 // Long pauses are cut short by a look that is due.
 func TestLookComesBeforeTheEndOfALongPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		f.on(try, fails(multilock.ErrHeld))
 		f.show(heldFor(5 * time.Second))
-		waitFor(t, f, time.Hour, multilock.Options{Poll: 10 * time.Minute})
+		_ = waitFor(t, f, time.Hour, multilock.Options{Poll: 10 * time.Minute})
 		for _, gap := range gaps(f.times(look)) {
 			require.LessOrEqual(t, gap, 6*time.Second)
 		}
@@ -228,8 +190,7 @@ func TestLookComesBeforeTheEndOfALongPause(t *testing.T) {
 
 // That the wait is over as well does not make the holder the reason of a failure.
 func TestFailureAtTheEndOfTheWaitNamesNoHolder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		ctx, cancel := context.WithCancel(t.Context())
 		f.on(try, inTurn(fails(multilock.ErrHeld), fails(multilock.ErrHeld), func(context.Context) error {
 			cancel()
@@ -244,8 +205,7 @@ func TestFailureAtTheEndOfTheWaitNamesNoHolder(t *testing.T) {
 
 // A contender that comes late, and then is an error, leaves nothing to be closed.
 func TestSourceThatHangsAndThenFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+	bubble(t, func(t *testing.T, f *fake) {
 		until := make(chan struct{})
 		f.on(contend, hangs(until, errServer))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
