@@ -2,36 +2,12 @@ package main_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
-	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-// Two hosts work through one list; each job runs once.
-func TestBatchOverHosts(t *testing.T) {
-	t.Parallel()
-	s, w := newStation(t), newWitness(t)
-	list := s.list(w.jobs(100, "true")...)
-	alpha := begin(t, s.host("alpha").on("batch", "-j4", "--json", list))
-	beta := begin(t, s.host("beta").on("batch", "-j4", "--json", list))
-	ran := 0
-	for _, r := range []*running{alpha, beta} {
-		got := r.wait()
-		require.Zero(t, got.code, got.stderr)
-		var v batchView
-		require.NoError(t, json.Unmarshal([]byte(got.stdout), &v))
-		require.Equal(t, 100, v.Done)
-		ran += v.Ran
-	}
-	require.Equal(t, 100, ran)
-	names := w.ran()
-	require.Len(t, names, 100)
-	require.Len(t, slices.Compact(names), 100)
-}
 
 // On a terminal a bar shows how far all hosts have come, and at what rate. Ctrl-C
 // does not reach the jobs.
@@ -99,32 +75,4 @@ func TestBatchSurvivesHost(t *testing.T) {
 		require.Equal(t, 1, runs[name], "%s ran again after its commit", name)
 	}
 	require.Len(t, w.ran(), 64)
-}
-
-// Whoever is killed, and whenever: every job is done in the end, and none runs more
-// often than processes were killed while they had it.
-func TestBatchUnderKills(t *testing.T) {
-	t.Parallel()
-	const total, width, kills = 300, 3, 6
-	s, w := newStation(t), newWitness(t)
-	list := s.list(w.jobs(total, "sleep 0.01")...)
-	start := func() *running {
-		return begin(t, s.command("batch", "-q", "-j", fmt.Sprint(width), "--ttl", "1s", list))
-	}
-	workers := []*running{start(), start()}
-	for n := range kills {
-		s.eventually("jobs run", func() bool { return len(w.ran()) >= (n+1)*total/(kills+2) })
-		victim := n % len(workers)
-		require.NoError(t, workers[victim].Cmd.Process.Kill())
-		workers[victim].wait()
-		workers[victim] = start()
-	}
-	for _, r := range workers {
-		got := r.wait()
-		require.Zero(t, got.code, got.stderr)
-	}
-	require.Len(t, s.committed(), total)
-	ran := w.ran()
-	require.LessOrEqual(t, len(ran), total+kills*width)
-	require.Len(t, slices.Compact(ran), total)
 }

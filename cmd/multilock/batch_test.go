@@ -115,38 +115,15 @@ func TestBatch(t *testing.T) {
 	require.Zero(t, s.staged())
 }
 
-func TestBatchContinues(t *testing.T) {
-	t.Parallel()
-	s, w := newStation(t), newWitness(t)
-	list := s.list(w.jobs(30, `test -e "`+s.base+`/go" || test $MULTILOCK_SEQ -le 20`)...)
-	v, got := s.batch(list)
-	require.Equal(t, 1, got.code)
-	require.Equal(t, []int{20, 10, 30}, []int{v.Done, v.Failed, v.Ran})
-	dry := s.must("batch", "--dry-run", list)
-	require.Regexp(t, `(?m)^job019 +done +echo`, dry)
-	require.Regexp(t, `(?m)^job020 +failed \(exit 1 on \S+\) +echo`, dry)
-
-	require.NoError(t, os.WriteFile(filepath.Join(s.base, "go"), nil, 0o600))
-	v, got = s.batch("--retries", "1", list)
-	require.Equal(t, 1, got.code, "what was final stays final")
-	require.Zero(t, v.Ran)
-	for i := 20; i < 30; i++ {
-		s.must("clean", "--results", fmt.Sprintf("job%03d", i))
-	}
-	require.Regexp(t, `(?m)^job020 +would run +echo`, s.must("batch", "--dry-run", list))
-	v, got = s.batch(list)
-	require.Zero(t, got.code, got.stderr)
-	require.Equal(t, []int{30, 20, 10}, []int{v.Done, v.Before, v.Ran})
-	require.Len(t, w.ran(), 40)
-}
-
 func TestBatchDryRun(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	require.Regexp(t, `(?m)^1 +would run +touch x\n$`, s.must("batch", "-d", s.base, "--dry-run", s.list("touch x")))
 	s.requireUntouched()
+	s.run("batch", s.list("good\ttrue", "bad\tfalse", "held\ttrue"))
 	held := s.hold("held")
-	require.Regexp(t, `(?m)^held +held by \S+ +true\n$`, s.must("batch", "--dry-run", s.list("held\ttrue")))
+	foreseen := s.must("batch", "--dry-run", s.list("good\ttrue", "bad\tfalse", "held\ttrue"))
+	require.Regexp(t, `^good +done +true\nbad +failed \(exit 1 on \S+\) +false\nheld +held by \S+ +true\n$`, foreseen)
 	held.end()
 }
 
@@ -168,7 +145,7 @@ func TestBatchFromStdin(t *testing.T) {
 	require.Equal(t, "a\nb\n", string(log))
 }
 
-func TestBatchBadInput(t *testing.T) {
+func TestBatchRefusesABadList(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	empty, twelve := s.list("# nothing"), make([]string, 12)
@@ -176,19 +153,7 @@ func TestBatchBadInput(t *testing.T) {
 		twelve[i] = "a/b\ttrue"
 	}
 	for args, stderr := range map[string]string{
-		"batch":                        "batch: name one file with the jobs",
-		"batch a b":                    "batch: name one file with the jobs",
-		"batch /nonexistent":           "read the list of jobs: open /nonexistent: no such file or directory",
-		"batch " + empty:               "batch: there are no jobs in " + empty,
-		"batch -j0 x":                  "batch: -j 0: must be at least 1",
-		"batch -j x y":                 `batch: -j: "x" is not a number`,
-		"batch --retries=-1 x":         "batch: --retries -1: must not be negative",
-		"batch --timeout 0 x":          "batch: --timeout 0: leave the option out",
-		"batch -n name x":              "batch: the names of the jobs come from the list",
-		"batch --halt soon x":          "batch: --halt: write never, or soon or now",
-		"batch --halt soon,fail=0 x":   "batch: --halt: write never",
-		"batch --halt now,fail=101% x": "batch: --halt: write never",
-		"batch --halt later,fail=1 x":  "batch: --halt: write never",
+		"batch " + empty: "batch: there are no jobs in " + empty,
 		"batch " + s.list("a\tx", "b", "a\ty", "a/b\tz", "\tw", "c\t "): `line 3: the name "a" is that of line 1; line 4: lock name "a/b": must not contain a slash`,
 		"batch " + s.list("c\t "):                 `line 1: "c" has no command`,
 		"batch " + s.list("\ttrue"):               `line 1: lock name "": must not be empty`,

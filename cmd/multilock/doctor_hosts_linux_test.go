@@ -77,45 +77,6 @@ func locksIn(s *station) string {
 	return string(report.Locks)
 }
 
-// A host that crashes in the middle is reported, and leaves nothing for long.
-func TestDoctorOfACrashingHost(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	doctors := map[string]*running{}
-	for _, name := range []string{"alpha", "beta", "gamma"} {
-		doctors[name] = begin(t, s.host(name).on("doctor", "--join", "--expect", "3", "--json", "--timeout", "1m"))
-	}
-	s.eventually("they try out locks", func() bool { return s.lock("doctor-join").State == "held" })
-	doctors["gamma"].Kill()
-	for name, other := range map[string]string{"alpha": "beta", "beta": "alpha"} {
-		j := doctors[name].joined()
-		require.Equal(t, []string{other + " complete", "gamma went away"}, j.met())
-		require.Equal(t, 1, j.Exit)
-	}
-	require.Equal(t, "[]", locksIn(s))
-}
-
-// Processes of one host show nothing about others, and say so. One that is killed is
-// noticed at once.
-func TestDoctorsOnOneHost(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	killed := s.start("doctor", "--join", "--expect", "3", "--json")
-	s.eventually("it has a seat", func() bool { return s.lock("doctor-join-1").State == "held" })
-	one, other := s.start("doctor", "--join", "--expect", "3", "--json"), s.start("doctor", "--join", "--expect", "3", "--json")
-	s.eventually("they try out locks", func() bool { return s.lock("doctor-join").State == "held" })
-	killed.Kill()
-	for _, r := range []*running{one, other} {
-		j := r.joined()
-		require.Equal(t, 1, j.Exit)
-		require.Equal(t, "warning host, warning host, fine join", j.about(), j)
-		for _, h := range j.Join.Hosts {
-			require.True(t, h.SameHost)
-		}
-	}
-	require.Equal(t, "[]", locksIn(s))
-}
-
 // Ctrl-C ends a doctor that waits for others, and frees its seat.
 func TestDoctorIsInterrupted(t *testing.T) {
 	t.Parallel()

@@ -96,18 +96,6 @@ func TestRefusalCodes(t *testing.T) {
 	}
 }
 
-func TestWaitForever(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	holder := s.hold("x")
-	waiter := s.start("run", "-n", "x", "--wait", "forever", "--poll", "10ms", "--", "echo", "my turn")
-	s.eventuallyWaiting()
-	require.Zero(t, holder.end().code)
-	got := waiter.wait()
-	require.Equal(t, ended{0, "my turn\n", ""}, got)
-	require.Zero(t, s.staged())
-}
-
 // Somebody who waits for long is told for whom; a log gets it in a line.
 func TestWaitTellsForWhom(t *testing.T) {
 	t.Parallel()
@@ -163,26 +151,4 @@ func TestMaxAgeClearsAPythonPeersLock(t *testing.T) {
 	require.Equal(t, 121, s.run("run", "-n", "x", "--max-age", "3h", "--", "true").code)
 	require.Equal(t, "mine\n", s.must("run", "-n", "x", "--maxage", "1s", "--", "echo", "mine"))
 	require.Equal(t, []string{"broke", "acquired", "released"}, happened(s.history("x")))
-}
-
-func TestForceClearsAPythonPeersLock(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	s.peer("x", 0)
-	require.Equal(t, 121, s.run("break", "x").code)
-	require.Contains(t, s.must("break", "x", "--force"), "broke lock")
-	s.must("run", "-n", "x", "--", "true")
-}
-
-func TestTTLIsRecorded(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	s.hold("short", "--ttl", "7s")
-	s.hold("days", "--ttl", "2d")
-	s.hold("seconds", "--ttl", "90")
-	s.hold("default")
-	require.InDelta(t, 7, s.lock("short").TTL, 0)
-	require.InDelta(t, 172800, s.lock("days").TTL, 0)
-	require.InDelta(t, 90, s.lock("seconds").TTL, 0)
-	require.InDelta(t, 120, s.lock("default").TTL, 0)
 }

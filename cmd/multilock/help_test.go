@@ -3,8 +3,6 @@
 package main_test
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -84,18 +82,6 @@ func TestCompletion(t *testing.T) {
 	require.Contains(t, s.must("--so", ask), "--source")
 	s.requireUntouched()
 	require.Equal(t, ask+"\n", s.must("run", "--", "echo", ask), "that is the job's")
-}
-
-// tearHistory cuts the end off the last line.
-func (s *station) tearHistory() {
-	s.t.Helper()
-	files, err := filepath.Glob(filepath.Join(s.base, ".multilock", "groups", "*", "history", "*"))
-	require.NoError(s.t, err)
-	require.Len(s.t, files, 1)
-	content, err := os.ReadFile(files[0])
-	require.NoError(s.t, err)
-	torn := append(content, `{"time":"2026-01-01T00:00:00Z","ev`...)
-	require.NoError(s.t, os.WriteFile(files[0], torn, 0o600))
 }
 
 // No argument of a command is taken for help: it is a lock's name, a file, or a job's

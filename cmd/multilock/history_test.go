@@ -48,13 +48,3 @@ func TestHistory(t *testing.T) {
 	require.Regexp(t, `\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +b +released +\S+ +\d+ +\S+ +exit 5, held \S+, fence 1, sh -c 'exit 5'\n`, table)
 	require.Contains(t, table, "exit 137, signal: killed")
 }
-
-// A line that a crash has torn does not hide the others.
-func TestHistoryWithATornLine(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	s.must("run", "--", "true")
-	s.tearHistory()
-	s.must("run", "--", "true")
-	require.Equal(t, []string{"acquired", "released", "released"}, happened(s.history()), "the line behind the torn one went with it")
-}

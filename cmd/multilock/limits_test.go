@@ -37,11 +37,6 @@ func TestMaxRuntimeAsksBeforeItKills(t *testing.T) {
 	require.Equal(t, "asked\n", got.stdout)
 }
 
-func TestMaxRuntimeIsNotForShortJobs(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, ended{3, "", ""}, newStation(t).run("run", "--max-runtime", "1h", "--", "sh", "-c", "exit 3"))
-}
-
 func TestMinHoldKeepsTheLock(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

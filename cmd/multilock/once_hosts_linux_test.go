@@ -2,32 +2,10 @@ package main_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-// Of any number of hosts that are to run a job once, one runs it, and all end well.
-func TestOnceOverHosts(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	var started []*running
-	names := []string{"alpha", "beta", "gamma", "delta"}
-	for _, name := range names {
-		args := append([]string{"run", "-n", "x", "--once", "--wait", "forever"}, s.counting("true")...)
-		started = append(started, begin(t, s.host(name).on(args...)))
-	}
-	told := 0
-	for _, r := range started {
-		got := r.wait()
-		require.Zero(t, got.code, got.stderr)
-		told += strings.Count(got.stderr, "already ran")
-	}
-	require.Equal(t, []string{"1"}, s.attempts())
-	require.Equal(t, len(names)-1, told)
-	require.Contains(t, names, s.result("x").Host)
-}
 
 // The attempts of all hosts are counted together, and a crash loses none that
 // was recorded.
@@ -51,16 +29,4 @@ func TestRetriesOverHosts(t *testing.T) {
 	require.Equal(t, 6, gamma.code)
 	require.Contains(t, gamma.stderr, "exit 6 on beta")
 	require.Len(t, s.attempts(), 4)
-}
-
-// A tick is one for all hosts.
-func TestEveryOverHosts(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	for _, name := range []string{"alpha", "beta", "alpha"} {
-		args := append([]string{"run", "-n", "x", "--every", "10000d"}, s.counting("true")...)
-		require.Zero(t, s.finish(s.host(name).on(args...)).code)
-	}
-	require.Equal(t, []string{"1"}, s.attempts())
-	require.Equal(t, "alpha", s.result("x").Host)
 }

@@ -143,18 +143,6 @@ func TestOnceOutOfTime(t *testing.T) {
 	require.Contains(t, s.result("x").Why, "longer than --max-runtime")
 }
 
-// A runner that is killed before the result was recorded has not run the job.
-func TestCrashBeforeTheResult(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	job := s.hold("x", "--once", "--grace", "50ms", "--ttl", "2s") // it may be killed before it has noted its job
-	job.Signal(syscall.SIGKILL)
-	job.wait()
-	require.Equal(t, Result{}, s.result("x"))
-	require.Equal(t, ended{0, "", ""}, s.once([]string{"--once", "--wait", "forever", "-q"}, "true"))
-	require.Equal(t, []string{"1"}, s.attempts())
-}
-
 // A lock that is lost while the job runs: nothing is recorded.
 func TestOnceLost(t *testing.T) {
 	t.Parallel()
@@ -204,26 +192,6 @@ func TestEvery(t *testing.T) {
 	require.Zero(t, got.code)
 	require.Regexp(t, `^multilock: job "x" already ran for its tick of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: success on `, got.stderr)
 	require.Equal(t, []string{"1"}, s.attempts())
-	s.must("clean", "--results")
-
-	s.eventually("further ticks come", func() bool {
-		got := s.once([]string{"--every", "1s", "-q"}, "true")
-		require.Equal(t, ended{0, "", ""}, got)
-		return len(s.attempts()) >= 3
-	})
-	for _, attempt := range s.attempts() {
-		require.Equal(t, "1", attempt, "each tick counts anew")
-	}
-}
-
-func TestEveryWithFailures(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	options := []string{"--every", "10000d", "--retries", "1"}
-	for range 2 {
-		require.Equal(t, 5, s.once(options, "exit 5").code)
-	}
-	require.Equal(t, []string{"1", "2"}, s.attempts())
 }
 
 func TestOnceJSON(t *testing.T) {
@@ -236,36 +204,6 @@ func TestOnceJSON(t *testing.T) {
 	require.Equal(t, false, again["ran"])
 	require.InDelta(t, 0, again["exit"], 0)
 	require.Equal(t, report["token"], again["result"].(map[string]any)["token"])
-}
-
-func TestBadInputOfOnce(t *testing.T) {
-	t.Parallel()
-	for args, words := range map[string]string{
-		"run --once --every 1h -- true":                          "run: --once and --every contradict each other",
-		"run --retries 1 -- true":                                "run: --retries counts recorded attempts: it needs --once or --every",
-		"run --once --retries -1 -- true":                        "run: --retries -1: must not be negative",
-		"run --once --retries x -- true":                         `run: --retries: "x" is not a number`,
-		"run --every 0 -- true":                                  "run: --every: the span 0s is shorter than 1s",
-		"run --every 10ms -- true":                               "run: --every: the span 10ms is shorter than 1s",
-		"run --every 1h@90m -- true":                             "run: --every: the phase 90m is not shorter than the span 1h",
-		"run --every 1h@00:30 -- true":                           "run: --every: the time of day 00:30 needs a span of whole days, such as 1d",
-		"run --every 1d@07:30[Mars/Olympus] -- true":             `run: --every: this host does not know the time zone "Mars/Olympus": correct the name, or install the package tzdata here`,
-		"run --every soon -- true":                               `run: --every: "soon" is no duration`,
-		"run --once --slots 2 -- true":                           "--slots and a recorded result",
-		"clean x":                                                `clean: unexpected "x"`,
-		"clean --results a/b":                                    `lock name "a/b": must not contain a slash`,
-		"status --results a/b":                                   `lock name "a/b": must not contain a slash`,
-		"run -n " + strings.Repeat("n", 249) + " --once -- true": "is 249 bytes long",
-	} {
-		t.Run(args, func(t *testing.T) {
-			t.Parallel()
-			s := newStation(t)
-			got := s.run(strings.Fields(args)...)
-			require.Equal(t, 125, got.code, got.stderr)
-			require.Contains(t, got.stderr, words)
-			s.requireUntouched()
-		})
-	}
 }
 
 // spoil puts any bytes in the place of a result.

@@ -93,15 +93,6 @@ func onTerminalOf(t *testing.T, columns uint16, cmd *exec.Cmd) (*terminal, *runn
 	return user, &running{clitest.Adopt(t, cmd, user.master, user.screen, user.screen), t}
 }
 
-func TestTheJobHasTheTerminal(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	user, job := onTerminal(t, s.command("run", "--", "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && stty -a </dev/tty >/dev/null && read line && echo "read: $line"`))
-	user.types("a line\n")
-	job.Expect("read: a line")
-	require.Zero(t, job.wait().code)
-}
-
 // Ctrl-C does to a command under multilock what it does to the command alone.
 func TestCtrlC(t *testing.T) {
 	t.Parallel()

@@ -117,6 +117,9 @@ func TestReportReplacesItsFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first, after)
 	require.Equal(t, []string{"page.html"}, entriesOf(t, dir))
+	got = s.run("report", "-o", "/nonexistent/page.html")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "write the report: ")
 
 	link := filepath.Join(dir, "link.html")
 	require.NoError(t, os.Symlink("page.html", link))
@@ -161,42 +164,4 @@ func TestReportOfAnEmptyGroup(t *testing.T) {
 	require.Contains(t, got.stderr, `nothing has happened in group "none" of `+s.base)
 	require.Empty(t, s.run("report", "-q", "-g", "none").stderr)
 	s.requireUntouched()
-}
-
-func TestReportRefusals(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	for _, one := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"report", "page.html"}, "write to a file with -o FILE"},
-		{[]string{"report", "-n", "x"}, "the report is of a whole group"},
-		{[]string{"report", "-o", ""}, "-o is empty"},
-		{[]string{"report", "--since", "soon"}, "is no duration"},
-		{[]string{"report", "-o", "/nonexistent/page.html"}, "write the report: "},
-	} {
-		got := s.run(one.args...)
-		require.Equal(t, 125, got.code, one.args)
-		require.Contains(t, got.stderr, one.want)
-	}
-	s.requireUntouched()
-}
-
-// A holder that died without a word is shown as what it is, and later with the
-// evidence on which its lock was cleared.
-func TestReportOfADeadHolder(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	s.dead("x")
-	v := s.report()
-	require.Equal(t, []any{"x", "crashed"}, []any{v.Jobs[0].Name, v.Jobs[0].State})
-	require.Len(t, v.Jobs[0].Runs, 1)
-
-	s.must("run", "-n", "x", "--", "true")
-	v = s.report()
-	require.Equal(t, "done", v.Jobs[0].State)
-	require.Len(t, v.Jobs[0].Runs, 2)
-	require.Equal(t, "crashed", v.Jobs[0].Runs[0].State)
-	require.NotEmpty(t, v.Jobs[0].Runs[0].Broken.Why)
 }

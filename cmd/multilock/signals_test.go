@@ -81,14 +81,6 @@ func TestSignalsWhileWaitingLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// nohup: what was ignored stays ignored.
-func TestIgnoredSignalsStayIgnored(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	got := s.script("sh", `trap "" HUP; exec multilock run -- sh -c 'kill -HUP $$; kill -HUP $PPID; echo alive'`)
-	require.Equal(t, ended{0, "alive\n", ""}, got)
-}
-
 // An ssh connection that breaks closes what we write our messages to.
 func TestRunOutlivesTheReaderOfItsMessages(t *testing.T) {
 	t.Parallel()

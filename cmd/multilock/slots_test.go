@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,14 +54,4 @@ func TestJobWithoutSlotsHasNoNumber(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	require.NotContains(t, s.must("run", "--", "env"), "MULTILOCK_SLOT")
-}
-
-func TestSlotsBadUsage(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	for _, options := range []string{"--slots 0", "--slots -1", "--slots x", "--slots 100000", "--slots 2 --fail-after 3", "--slots 2 --once", "--slots 2 --every 1h"} {
-		got := s.run(append(append([]string{"run"}, strings.Fields(options)...), "--", "true")...)
-		require.Equal(t, 125, got.code, options)
-	}
-	s.requireUntouched()
 }

@@ -5,9 +5,7 @@ package main_test
 import (
 	"encoding/json"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,56 +26,6 @@ func tickReportOf(t *testing.T, got ended) tickReport {
 	var report tickReport
 	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &report), got.stderr)
 	return report
-}
-
-// Processes that ask without a pause, so also on both sides of every edge: each tick is
-// run once, and no two starts are within half a span.
-func TestEveryAtItsEdges(t *testing.T) {
-	t.Parallel()
-	for _, every := range []string{"1s", "1s@0s", "1s@500ms"} {
-		t.Run(every, func(t *testing.T) {
-			t.Parallel()
-			s := newStation(t)
-			const enough = 4
-			var mu sync.Mutex
-			var runs []tickReport
-			note := func(r tickReport) (done bool) {
-				mu.Lock()
-				defer mu.Unlock()
-				if r.Ran {
-					runs = append(runs, r)
-				}
-				return len(runs) >= enough
-			}
-			var hosts sync.WaitGroup
-			for range 3 {
-				hosts.Go(func() {
-					for !note(tickReportOf(t, s.run("run", "-q", "-E", "0", "--json", "-n", "x", "--every", every, "--wait", "forever", "--", "true"))) {
-					}
-				})
-			}
-			hosts.Wait()
-			requireTicks(t, runs, every)
-		})
-	}
-}
-
-func requireTicks(t *testing.T, runs []tickReport, every string) {
-	t.Helper()
-	_, phase, phased := strings.Cut(every, "@")
-	slices.SortFunc(runs, func(a, b tickReport) int { return a.Began.Compare(b.Began) })
-	for i, run := range runs {
-		if phased {
-			offset, err := time.ParseDuration(phase)
-			require.NoError(t, err)
-			require.Equal(t, offset, time.Duration(run.Tick.UnixNano()%int64(time.Second)), "%v", runs)
-			require.LessOrEqual(t, run.Tick.Sub(run.Began).Abs(), time.Second/2, "%v", runs)
-		}
-		if i > 0 {
-			require.GreaterOrEqual(t, run.Began.Sub(runs[i-1].Began), time.Second/2, "%v", runs)
-			require.True(t, run.Tick.After(runs[i-1].Tick), "%v", runs)
-		}
-	}
 }
 
 // A line that fires in the middle of two ticks is told so, however quiet it is to be, and

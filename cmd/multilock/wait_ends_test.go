@@ -38,81 +38,6 @@ func TestWaitStopsAtAFailure(t *testing.T) {
 	}
 }
 
-// A run that succeeds clears what failed before, and nothing else does.
-func TestARerunClearsAFailure(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	require.Equal(t, 3, s.run("run", "-n", "x", "--", "sh", "-c", "exit 3").code)
-	s.must("run", "-n", "y", "--", "true")
-	require.Equal(t, 1, s.run("wait").code)
-	require.Equal(t, 143, s.run("run", "-n", "x", "--", "sh", "-c", "kill $$").code)
-	got := s.run("wait")
-	require.Equal(t, 1, got.code)
-	require.Contains(t, got.stderr, `job "x" failed by signal terminated`)
-	s.must("run", "-n", "x", "--", "true")
-	require.Equal(t, ended{}, s.run("wait"))
-}
-
-// A job that could not be started has not been done.
-func TestWaitStopsAtAJobThatNeverStarted(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	require.Equal(t, 127, s.run("run", "-n", "x", "--", "/does/not/exist").code)
-	got := s.run("wait")
-	require.Equal(t, 1, got.code)
-	require.Contains(t, got.stderr, `job "x" failed with exit code 127`)
-}
-
-// Whoever cleared a dead holder away, and when: no barrier says that all is done.
-func TestWaitAfterAnotherClearedTheDead(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	s.dead("by a barrier")
-	require.Equal(t, 1, s.run("wait").code)
-	s.dead("by break")
-	s.must("break", "by break")
-	for range 2 {
-		got := s.run("wait")
-		require.Equal(t, 1, got.code, got.stderr)
-		require.Contains(t, got.stderr, `job "by a barrier" died: it was run by `)
-		require.Contains(t, got.stderr, `job "by break" died: it was run by `)
-	}
-	require.Len(t, s.waitJSON().Crashed, 2)
-	s.must("run", "-n", "by a barrier", "--", "true")
-	s.must("run", "-n", "by break", "--", "true")
-	require.Equal(t, ended{}, s.run("wait"))
-}
-
-// A contender that takes over and does the work clears it, one that fails does not.
-func TestWaitAfterATakeOver(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	s.dead("x")
-	require.Equal(t, 4, s.run("run", "-n", "x", "--", "sh", "-c", "exit 4").code)
-	got := s.run("wait")
-	require.Equal(t, 1, got.code)
-	require.Contains(t, got.stderr, "exit code 4")
-	s.dead("y")
-	s.must("run", "-n", "y", "--", "true")
-	s.must("run", "-n", "x", "--", "true")
-	require.Zero(t, s.run("wait").code)
-}
-
-// A script's lock has no exit code: that it was given back is a good end.
-func TestWaitAfterAcquireAndRelease(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	owner := s.owner()
-	a := s.acquire(owner, "-n", "x")
-	s.must("release", "-n", "x", "--token", a.Token)
-	s.must("acquire", "-n", "y", "--detach", "--ttl", "1h")
-	s.must("release", "-n", "y", "--token", s.lock("y").Token)
-	s.acquire(owner, "-n", "z")
-	owner.end()
-	got := s.run("wait")
-	require.Zero(t, got.code, got.stderr)
-}
-
 // What ended before --since does not count. The history is as old as its files say.
 func TestWaitSince(t *testing.T) {
 	t.Parallel()
@@ -127,9 +52,6 @@ func TestWaitSince(t *testing.T) {
 	require.Contains(t, got.stderr, `job "old" failed with exit code 3 on node7 at `)
 	require.Equal(t, 1, s.run("wait", "--since", "11m").code)
 	require.Equal(t, ended{}, s.run("wait", "--since", "9m"))
-	for _, args := range [][]string{{"--since", "0"}, {"--since", "1h", "--expect", "1"}, {"--since", "x"}} {
-		require.Equal(t, 125, s.run(append([]string{"wait"}, args...)...).code, args)
-	}
 }
 
 // Under --slots anything may run in a slot: a job is known by its command.
@@ -147,23 +69,6 @@ func TestWaitAfterSlots(t *testing.T) {
 	require.Zero(t, holder.end().code)
 	got := s.run("wait")
 	require.Zero(t, got.code, got.stderr)
-}
-
-// A list of jobs leaves its attempts in the same history.
-func TestWaitAfterABatch(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	flag := filepath.Join(t.TempDir(), "flag")
-	list := s.list("good\ttrue", "bad\ttest -e "+flag)
-	require.Equal(t, 1, s.run("batch", list).code)
-	got := s.run("wait")
-	require.Equal(t, 1, got.code)
-	require.Contains(t, got.stderr, `job "bad" failed with exit code 1`)
-	require.NoError(t, os.WriteFile(flag, nil, 0o600))
-	s.must("clean", "--results", "bad")
-	require.Equal(t, 1, s.run("wait").code, "forgotten is not done")
-	s.must("batch", list)
-	require.Zero(t, s.run("wait").code)
 }
 
 // What cannot be read is told, and the rest of it counts.

@@ -96,24 +96,6 @@ func TestBarrierBetweenHosts(t *testing.T) {
 	require.Empty(t, s.held())
 }
 
-// A host that crashed is found out by its silence, and its job reported; with
-// members another host may do the job meanwhile.
-func TestBarrierFindsACrashedHost(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	job := begin(t, s.host("alpha").on(append([]string{"run", "--once", "-n", "x", "--ttl", "2s", "--"}, clitest.WaitingJob()...)...))
-	job.Expect("ready")
-	require.NoError(t, job.Cmd.Process.Kill())
-	job.wait()
-	beta := s.host("beta")
-	members := begin(t, beta.on("wait", "--members", "x", "--poll", "50ms"))
-	got := s.finish(beta.on("wait", "--poll", "50ms"))
-	require.Equal(t, 1, got.code)
-	require.Regexp(t, `job "x" died: it was run by alpha pid \d+ .*no sign of life for .* with a limit of 2s`, got.stderr)
-	require.Zero(t, s.finish(beta.on("run", "--once", "-n", "x", "--", "true")).code)
-	require.Zero(t, members.wait().code)
-}
-
 // Two barriers on two hosts say the same of a job that failed and of one whose host
 // crashed, the one that saw it and the one that comes later; and so they do when both
 // were done again.

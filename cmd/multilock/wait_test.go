@@ -38,17 +38,6 @@ func (s *station) waitJSON(args ...string) waitView {
 	return view
 }
 
-// The next step of a script begins when the jobs of the last one have ended.
-func TestWaitInAScript(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	got := s.script("sh", `
-		cd "$MULTILOCK_DIR"
-		for i in 1 2 3; do multilock run -n job$i -- sh -c "sleep 0.$i; echo $i >> ended" & done
-		multilock wait && sort ended`)
-	require.Equal(t, ended{0, "1\n2\n3\n", ""}, got)
-}
-
 func TestWaitPassesIfNothingIsHeld(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -99,24 +88,6 @@ func TestWaitForMembersOfAFile(t *testing.T) {
 	require.Contains(t, got.stderr, "no final result yet of 1: missing")
 }
 
-// A failure is named, and never becomes a success.
-func TestWaitNamesTheFailed(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	s.must("run", "--once", "-n", "good", "--", "true")
-	require.Equal(t, 3, s.run("run", "--once", "-n", "bad", "--", "sh", "-c", "exit 3").code)
-	got := s.run("wait", "--members", "good,bad", "--poll", "50ms")
-	require.Equal(t, 1, got.code)
-	require.Regexp(t, `job "bad" failed with exit code 3 on \S+`, got.stderr)
-	view := s.waitJSON("--members", "good,bad")
-	require.True(t, view.Open)
-	require.False(t, view.OK)
-	require.Equal(t, 1, view.Done)
-	require.Len(t, view.Failed, 1)
-	require.Equal(t, 3, view.Failed[0].Exit)
-	require.Equal(t, 1, s.waitJSON("--expect", "2").Exit)
-}
-
 // When the time is over it says who holds what.
 func TestWaitSaysWhoHolds(t *testing.T) {
 	t.Parallel()
@@ -162,37 +133,4 @@ func TestWaitFindsTheDead(t *testing.T) {
 	got := s.run("wait")
 	require.Equal(t, 1, got.code)
 	require.Contains(t, got.stderr, `job "b" died: it was run by `)
-}
-
-// What a crash between the two removals of a release leaves keeps nobody waiting.
-func TestWaitClearsAnEmptyDirectory(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	require.NoError(t, os.MkdirAll(filepath.Join(s.base, ".locks", "left"), 0o777))
-	require.Zero(t, s.run("wait").code)
-}
-
-func TestWaitTellsInALog(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	job := s.hold("a")
-	waiting := s.start("wait", "--poll", "50ms")
-	waiting.Err.Expect(t, "multilock: waiting, ")
-	require.Zero(t, job.end().code)
-	require.Zero(t, waiting.wait().code)
-}
-
-func TestWaitBadUsage(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	for _, args := range [][]string{
-		{"a"}, {"-n", "a"}, {"--members", "a", "--expect", "1"}, {"--expect", "0"}, {"--expect", "x"}, {"--members", ""},
-		{"--members", "a/b"}, {"--members-from", "/does/not/exist"}, {"--members-from", "/dev/null"}, {"--poll", "0"},
-		{"--settle", "1s", "--expect", "1"}, {"--timeout", "-1s"},
-	} {
-		got := s.run(append([]string{"wait"}, args...)...)
-		require.Equal(t, 125, got.code, args)
-		require.NotEmpty(t, got.stderr, args)
-	}
-	s.requireUntouched()
 }
