@@ -17,10 +17,6 @@ func historyDir(base string) string {
 	return filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "history")
 }
 
-func eventAt(at time.Time, name string) source.Event {
-	return source.Event{Time: at, What: source.EventCommitted, Name: name}
-}
-
 // follow reads to the end of what there is.
 func follow(t *testing.T, f source.Follower) []string {
 	t.Helper()

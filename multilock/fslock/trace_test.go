@@ -2,7 +2,6 @@ package fslock_test
 
 import (
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,11 +27,10 @@ var update = flag.Bool("update", false, "rewrite the golden traces in testdata")
 // "shared" is a file system that other kernels use as well, "local" is not.
 func TestGoldenTraces(t *testing.T) {
 	for _, local := range []bool{false, true} {
-		kind := vfs.FileSystem{Type: "test", Local: local, NFS: !local, Ordered: local}
 		folder := map[bool]string{false: "shared", true: "local"}[local]
-		for name, record := range episodes() {
+		for name, play := range episodes() {
 			t.Run(folder+"/"+name, func(t *testing.T) {
-				got := traceOf(t, kind, record)
+				got := traceOf(t, vfs.FileSystem{Type: "test", Local: local, NFS: !local, Ordered: local}, name, play)
 				requireGolden(t, filepath.Join("testdata", folder, name+".trace"), got)
 			})
 		}
@@ -52,14 +50,17 @@ func requireGolden(t *testing.T, path, got string) {
 
 // traceOf plays an episode. A reading of the server's clock is good for two
 // seconds: a run that took longer than one, on a machine that is busy, is no sample.
-func traceOf(t *testing.T, kind vfs.FileSystem, record func(*testing.T, *recorder)) string {
+func traceOf(t *testing.T, kind vfs.FileSystem, name string, play episode) string {
 	t.Helper()
 	for range 100 {
-		r := newRecorder(t, kind)
+		r := newRecorder(t, kind, strings.HasSuffix(name, "-legacy"))
 		start := boottime.Now()
-		record(t, r)
+		if name != "first-use" {
+			release(t, contendAndTry(t, r.src, "warm", longClaim()))
+		}
+		got := r.record(play(t, r))
 		if start.Elapsed() < time.Second {
-			return nameless(r.trace.String())
+			return got
 		}
 	}
 	t.Fatal("the machine is too busy")
@@ -79,100 +80,191 @@ type recorder struct {
 	faulty *faultfs.FS
 	src    *fslock.Source // what is recorded
 	rival  *fslock.Source // the same place, seen by somebody who is not
-	trace  strings.Builder
 }
 
-func newRecorder(t *testing.T, kind vfs.FileSystem) *recorder {
+func newRecorder(t *testing.T, kind vfs.FileSystem, legacy bool) *recorder {
 	t.Helper()
 	r := &recorder{base: t.TempDir(), self: self(t), faulty: faultfs.New(vfs.OS{}, nil)}
 	r.self.Host, r.self.Boot = "here", "00000000-0000-0000-0000-000000000000"
 	r.faulty.Describe(kind)
 	quiet := faultfs.New(vfs.OS{}, nil)
 	quiet.Describe(kind)
-	r.src = open(t, fslock.Options{Base: r.base, FS: r.faulty, Self: r.self})
+	r.src = open(t, fslock.Options{Base: r.base, FS: r.faulty, Self: r.self, LegacyPeers: legacy})
 	r.rival = open(t, fslock.Options{Base: r.base, FS: quiet, Self: r.self})
 	return r
 }
 
-// legacy puts a source in place that contends with Python peers.
-func (r *recorder) legacy(t *testing.T) {
-	r.src = open(t, fslock.Options{Base: r.base, FS: r.faulty, Self: r.self, LegacyPeers: true})
-}
-
-// warm makes the first use of the base directory, which is an episode by itself.
-func (r *recorder) warm(t *testing.T) {
-	release(t, contendAndTry(t, r.src, "warm", longClaim()))
-}
-
-// record adds the operations of f to the trace.
-func (r *recorder) record(f func()) {
-	r.faulty.Inject(faultfs.Trace(&r.trace))
-	f()
+// record returns the operations of a step.
+func (r *recorder) record(step func()) string {
+	var trace strings.Builder
+	r.faulty.Inject(faultfs.Trace(&trace))
+	step()
 	r.faulty.Inject(nil)
+	return nameless(trace.String())
 }
 
-func longClaim() source.Claim { return source.Claim{TTL: long, Heartbeat: long / 10} }
+// episode prepares a step of the protocol, and returns it: its file operations are kept.
+type episode func(*testing.T, *recorder) (step func())
 
-func contend(t *testing.T, src *fslock.Source, name string, claim source.Claim) source.Contender {
-	t.Helper()
-	c, err := src.Contend(t.Context(), name, claim, source.Patience{})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+// keeping is a lock that is held, and what is done to it, one after the other: the last is
+// the step.
+func keeping(uses ...func(*testing.T, source.Lease)) episode {
+	return func(t *testing.T, r *recorder) func() {
+		lease, last := contendAndTry(t, r.src, "lock", jobClaim()), len(uses)-1
+		for _, use := range uses[:last] {
+			use(t, lease)
+		}
+		return func() { uses[last](t, lease) }
+	}
 }
 
-func try(t *testing.T, c source.Contender) source.Lease {
-	t.Helper()
-	lease, err := c.Try(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = lease.Close() })
-	return lease
+// afterRefusal is what a waiter does whom a holder has refused.
+func afterRefusal(next func(*testing.T, source.Contender)) episode {
+	return func(t *testing.T, r *recorder) func() {
+		contendAndTry(t, r.rival, "lock", longClaim())
+		c := contend(t, r.src, "lock", longClaim())
+		refuse(t, c)
+		return func() { next(t, c) }
+	}
 }
 
-func refuse(t *testing.T, c source.Contender) {
-	t.Helper()
-	_, err := c.Try(t.Context())
-	require.ErrorIs(t, err, source.ErrHeld)
+// watching is a look at a lock that somebody else holds, after what came before.
+func watching(claim source.Claim, before func(*testing.T, source.Observer, source.Lease)) episode {
+	return func(t *testing.T, r *recorder) func() {
+		lease := contendAndTry(t, r.rival, "lock", claim)
+		o := observe(t, r.src, "lock", source.Patience{})
+		before(t, o, lease)
+		return func() { require.Equal(t, source.StateHeld, look(t, o).State) }
+	}
 }
 
-func contendAndTry(t *testing.T, src *fslock.Source, name string, claim source.Claim) source.Lease {
-	t.Helper()
-	c := contend(t, src, name, claim)
-	lease := try(t, c)
-	closed(t, c)
-	return lease
+// asking is what is asked of the source once the rival has done something.
+func asking(before func(*testing.T, *recorder), ask func(*testing.T, *fslock.Source)) episode {
+	return func(t *testing.T, r *recorder) func() {
+		before(t, r)
+		return func() { ask(t, r.src) }
+	}
 }
 
-func release(t *testing.T, lease source.Lease) {
-	t.Helper()
-	require.NoError(t, lease.Release(t.Context()))
+func nothing(*testing.T, *recorder) {}
+
+func theirs(t *testing.T, r *recorder) { contendAndTry(t, r.rival, "lock", longClaim()) }
+
+// crashed leaves what a crash between the two removals of a release does.
+func crashed(t *testing.T, r *recorder) { emptyDirectory(t, r.base, "lock") }
+
+func committed(t *testing.T, r *recorder) {
+	commit(t, contendAndTry(t, r.rival, "lock", longClaim()), 1)
 }
 
-func closed(t *testing.T, c io.Closer) {
-	t.Helper()
-	require.NoError(t, c.Close())
+func taking(t *testing.T, src *fslock.Source) { contendAndTry(t, src, "lock", longClaim()) }
+
+func vacant(want bool) func(*testing.T, *fslock.Source) {
+	return func(t *testing.T, src *fslock.Source) { requireVacant(t, src, want) }
 }
 
-// someJob is a process group that cannot exist.
-func someJob(self process.Identity) process.Group {
-	return process.Group{Boot: self.Boot, Namespace: self.Namespace, PGID: 1 << 30, Start: 1}
+// episodes are the steps of the protocol whose file operations are kept. Each is on a base
+// directory that was used before, but for "first-use".
+func episodes() map[string]episode {
+	renew := func(t *testing.T, l source.Lease) { require.NoError(t, l.Renew(t.Context())) }
+	mark := func(t *testing.T, l source.Lease) { require.NoError(t, l.MarkJob(t.Context(), someJob(self(t)))) }
+	draw := func(t *testing.T, l source.Lease) { fence(t, l) }
+	record := func(t *testing.T, l source.Lease) { commit(t, l, 1) }
+	learn := func(t *testing.T, l source.Lease) { outcome(t, l, nil) }
+	miss := func(t *testing.T, l source.Lease) { outcome(t, l, source.ErrNoResult) }
+	forget := func(t *testing.T, l source.Lease) { require.NoError(t, committer(l).Forget(t.Context())) }
+	return map[string]episode{
+		"first-use":          asking(nothing, taking),
+		"acquire":            asking(nothing, taking),
+		"acquire-legacy":     asking(nothing, taking),
+		"acquire-after-wait": acquireAfterWait,
+		"acquire-empty":      asking(crashed, taking),
+		"refused":            asking(theirs, func(t *testing.T, src *fslock.Source) { refuse(t, contend(t, src, "lock", longClaim())) }),
+		// A waiter's further attempt is one request and nothing else, however long it waits.
+		"refused-again": afterRefusal(refuse),
+		"give-up":       afterRefusal(func(t *testing.T, c source.Contender) { closed(t, c) }),
+		"heartbeat":     keeping(renew),
+		// From the second on, a sign of life is two requests on NFS: statcached asks nobody.
+		"heartbeat-again":  keeping(renew, renew),
+		"release":          keeping(release),
+		"release-with-job": keeping(mark, release),
+		"mark-job":         keeping(mark),
+		"fence":            keeping(draw),
+		"fence-again":      keeping(draw, draw),
+		"commit":           keeping(miss, record),
+		"commit-again":     keeping(record, record), // the further one takes the place of the one before
+		"outcome-first":    keeping(miss),
+		"outcome-none":     keeping(miss, miss),
+		"outcome":          keeping(record, learn),
+		"forget":           keeping(record, forget),
+		"look-free": asking(nothing, func(t *testing.T, src *fslock.Source) {
+			require.Equal(t, source.StateFree, look(t, observe(t, src, "lock", source.Patience{})).State)
+		}),
+		"look":       watching(longClaim(), func(*testing.T, source.Observer, source.Lease) {}),
+		"look-again": watching(longClaim(), func(t *testing.T, o source.Observer, _ source.Lease) { look(t, o) }),
+		"look-after-a-change": watching(jobClaim(), func(t *testing.T, o source.Observer, l source.Lease) {
+			look(t, o)
+			mark(t, l)
+		}),
+		"break": breakTheDead,
+		"sweep": asking(func(t *testing.T, r *recorder) {
+			_, err := r.rival.Contend(t.Context(), "lock", abandonedBy(theDead(r.self)), source.Patience{})
+			require.NoError(t, err)
+		}, func(t *testing.T, src *fslock.Source) {
+			swept, err := src.Sweep(t.Context())
+			require.NoError(t, err)
+			require.Len(t, swept, 1)
+		}),
+		"history": asking(nothing, func(t *testing.T, src *fslock.Source) {
+			require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "lock")))
+		}),
+		"names": asking(theirs, func(t *testing.T, src *fslock.Source) {
+			names, err := src.Names(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []string{"lock"}, names)
+		}),
+		"vacant": asking(nothing, vacant(true)),
+		// An answer that there is no group may come from a cache.
+		"vacant-again": asking(func(t *testing.T, r *recorder) { requireVacant(t, r.src, true) }, vacant(true)),
+		// A barrier's poll is one request, whatever the size of the group. So is one for results.
+		"vacant-held": asking(func(t *testing.T, r *recorder) {
+			for _, name := range []string{"a", "b", "c"} {
+				contendAndTry(t, r.rival, name, longClaim())
+			}
+		}, vacant(false)),
+		"tidy": asking(crashed, func(t *testing.T, src *fslock.Source) { require.NoError(t, src.Tidy(t.Context(), "lock")) }),
+		"revision": asking(func(t *testing.T, r *recorder) {
+			committed(t, r)
+			revision(t, r.src)
+		}, func(t *testing.T, src *fslock.Source) { revision(t, src) }),
+		"result": asking(committed, func(t *testing.T, src *fslock.Source) {
+			result, err := src.Result(t.Context(), "lock")
+			require.NoError(t, err)
+			require.True(t, result.OK())
+		}),
+		"results": asking(committed, func(t *testing.T, src *fslock.Source) {
+			names, err := src.Results(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []string{"lock"}, names)
+		}),
+	}
 }
 
-// theDead is a process of this host that has ended: its number is this one's.
-func theDead(self process.Identity) process.Identity {
-	self.Start--
-	return self
+// The time that a staged directory got when it was made is a sign of life for
+// half a heartbeat only: later the contender gives one before it believes.
+func acquireAfterWait(t *testing.T, r *recorder) (step func()) {
+	holder := contendAndTry(t, r.rival, "lock", longClaim())
+	const beat = 2 * time.Millisecond
+	c := contend(t, r.src, "lock", source.Claim{TTL: long, Heartbeat: beat})
+	refuse(t, c)
+	release(t, holder)
+	time.Sleep(beat)
+	return func() { try(t, c) }
 }
 
-// abandonedBy is the claim of a process that is dead.
-func abandonedBy(dead process.Identity) source.Claim {
-	claim := longClaim()
-	claim.Holder.Identity = dead
-	return claim
-}
-
-// emptyDirectory is what a crash in the middle of a release leaves.
-func emptyDirectory(t *testing.T, base, name string) {
-	t.Helper()
-	require.NoError(t, os.MkdirAll(filepath.Join(base, fslock.DefaultGroup, name), 0o777))
+func breakTheDead(t *testing.T, r *recorder) (step func()) {
+	contendAndTry(t, r.rival, "lock", abandonedBy(theDead(r.self)))
+	o := observe(t, r.src, "lock", source.Patience{})
+	require.Equal(t, source.StateDead, look(t, o).State)
+	return func() { require.NoError(t, o.Break(t.Context())) }
 }

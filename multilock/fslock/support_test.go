@@ -2,7 +2,9 @@ package fslock_test
 
 import (
 	"context"
+	"io"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -137,4 +139,123 @@ func requireBroken(t testing.TB, src *fslock.Source, name, evidence string) {
 	}
 	require.Len(t, why, 1)
 	require.Contains(t, why[0], evidence)
+}
+
+func longClaim() source.Claim { return source.Claim{TTL: long, Heartbeat: long / 10} }
+
+func contend(t *testing.T, src *fslock.Source, name string, claim source.Claim) source.Contender {
+	t.Helper()
+	c, err := src.Contend(t.Context(), name, claim, source.Patience{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func try(t *testing.T, c source.Contender) source.Lease {
+	t.Helper()
+	lease, err := c.Try(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = lease.Close() })
+	return lease
+}
+
+func refuse(t *testing.T, c source.Contender) {
+	t.Helper()
+	_, err := c.Try(t.Context())
+	require.ErrorIs(t, err, source.ErrHeld)
+}
+
+func contendAndTry(t *testing.T, src *fslock.Source, name string, claim source.Claim) source.Lease {
+	t.Helper()
+	c := contend(t, src, name, claim)
+	lease := try(t, c)
+	closed(t, c)
+	return lease
+}
+
+func release(t *testing.T, lease source.Lease) {
+	t.Helper()
+	require.NoError(t, lease.Release(t.Context()))
+}
+
+func closed(t *testing.T, c io.Closer) {
+	t.Helper()
+	require.NoError(t, c.Close())
+}
+
+// someJob is a process group that cannot exist.
+func someJob(self process.Identity) process.Group {
+	return process.Group{Boot: self.Boot, Namespace: self.Namespace, PGID: 1 << 30, Start: 1}
+}
+
+// theDead is a process of this host that has ended: its number is this one's.
+func theDead(self process.Identity) process.Identity {
+	self.Start--
+	return self
+}
+
+// abandonedBy is the claim of a process that is dead.
+func abandonedBy(dead process.Identity) source.Claim {
+	claim := longClaim()
+	claim.Holder.Identity = dead
+	return claim
+}
+
+// emptyDirectory is what a crash in the middle of a release leaves.
+func emptyDirectory(t *testing.T, base, name string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Join(base, fslock.DefaultGroup, name), 0o777))
+}
+
+func committer(lease source.Lease) source.Committer { return lease.(source.Committer) }
+
+// ended is a result as a holder would commit it.
+func ended(record source.Record, attempt, exit int) source.Result {
+	return source.Result{
+		Name: record.Name, Token: record.Token, By: record.Holder.Identity, Attempt: attempt, Exit: exit,
+		Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Duration: time.Second,
+	}
+}
+
+func commit(t *testing.T, lease source.Lease, attempt int) {
+	t.Helper()
+	require.NoError(t, committer(lease).Commit(t.Context(), ended(lease.Record(), attempt, 0)))
+}
+
+func outcome(t *testing.T, lease source.Lease, want error) source.Result {
+	t.Helper()
+	result, err := committer(lease).Outcome(t.Context())
+	require.ErrorIs(t, err, want)
+	return result
+}
+
+func jobClaim() source.Claim {
+	claim := longClaim()
+	claim.Job = true
+	return claim
+}
+
+func fence(t *testing.T, lease source.Lease) uint64 {
+	t.Helper()
+	number, err := lease.Fence(t.Context())
+	require.NoError(t, err)
+	return number
+}
+
+func requireVacant(t testing.TB, src *fslock.Source, want bool) {
+	t.Helper()
+	vacant, err := src.Vacant(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, vacant)
+}
+
+func revision(t *testing.T, src *fslock.Source) string {
+	t.Helper()
+	revision, err := src.Revision(t.Context())
+	require.NoError(t, err)
+	return revision
+}
+
+func eventAt(at time.Time, name string) source.Event {
+	return source.Event{Time: at, What: source.EventCommitted, Name: name}
 }
