@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/internal/testkit/actor"
+	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -50,6 +51,11 @@ func runAndCrash(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool)
 		lock := take(t, place, s, who)
 		if s.records {
 			requireLedgerWorks(t, lock)
+		}
+		if s.lists != nil {
+			other := open(t, fslock.Options{Base: place, FS: sharedFS(), Self: who})
+			require.Contains(t, s.lists, listThere(t, other))
+			require.NoError(t, other.Retract(t.Context()))
 		}
 		giveBack(t, lock)
 		requireTidy(t, place)

@@ -99,12 +99,12 @@ func runWithFault(t *testing.T, s scene, f fault, n int) (ended bool) {
 	p.faulty.Inject(nil)
 	if op.Load() == nil {
 		require.NoError(t, err)
-		requireOutcome(t, s, struck{player: p, base: base})
+		s.check(t, struck{player: p, base: base})
 		require.NoError(t, p.end())
 		return true
 	}
 	t.Logf("%s %s: %v", op.Load().Kind, op.Load().Path, err)
-	requireOutcome(t, s, struck{player: p, base: base, op: *op.Load(), err: err, lie: isLie(f, *op.Load())})
+	s.check(t, struck{player: p, base: base, op: *op.Load(), err: err, lie: isLie(f, *op.Load())})
 	require.NoError(t, p.end())
 	requireClosed(t, base)
 	giveBack(t, take(t, base, s, elsewhere(t)))
@@ -121,24 +121,6 @@ func isLie(f fault, op faultfs.Op) bool {
 		return f.phase == faultfs.Before
 	}
 	return true
-}
-
-func requireOutcome(t *testing.T, s scene, o struck) {
-	t.Helper()
-	checks := map[string]func(*testing.T, struck){
-		"mark": requireMarked, "heartbeat": requireRenewed, "heartbeat again": requireRenewed, "fence": requireFenced, "break": requireBrokenOrNot,
-		"release": requireReleased, "release with legacy peers": requireReleased,
-		"clean": requireSwept, "history": requireAppended,
-		"vacant": requireVacancy, "vacant without a group": requireVacancy, "vacant though held": requireNoVacancy, "tidy": requireTidied,
-		"commit": requireCommitted, "commit with legacy peers": requireCommitted, "commit again": requireCommitted,
-		"commit where a probe crashed": requireCommitted, "first outcome": requireLearned, "outcome": requireLearned,
-		"outcome where a probe crashed": requireLearned, "forget": requireForgotten,
-	}
-	check := checks[s.name]
-	if check == nil {
-		check = requireAcquired
-	}
-	check(t, o)
 }
 
 // requireAcquired: acquired means ours, an error means not ours, unless it says

@@ -44,6 +44,7 @@ func sharedFS() *faultfs.FS {
 
 // player plays one scene of a sweep, in this process or in another.
 type player struct {
+	scene  scene
 	faulty *faultfs.FS
 	src    *fslock.Source // whose operations are swept
 	plain  *fslock.Source // the same place without faults
@@ -59,6 +60,7 @@ type player struct {
 	vacant   bool
 	beliefs  []belief
 	before   string // the token of the result that was there
+	list     string // the manifest that was answered
 	learned  source.Result
 	claim    string // what was said to have been done
 }
@@ -68,7 +70,7 @@ func newPlayer(base string, s scene) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &player{faulty: sharedFS(), self: self}
+	p := &player{scene: s, faulty: sharedFS(), self: self}
 	p.src, err = fslock.Open(fslock.Options{Base: base, FS: p.faulty, Self: self, LegacyPeers: s.legacy})
 	if err != nil {
 		return nil, err

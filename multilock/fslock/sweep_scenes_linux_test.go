@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,8 +22,13 @@ type scene struct {
 	// prepare is not swept.
 	prepare func(*player) error
 	play    func(*player) error
+	// check says whether what was answered is true of what is there.
+	check func(*testing.T, struck)
 	// records says that the scene is about the result of the lock's job.
 	records bool
+	// lists are the manifests that others may find afterwards, if the scene is about that;
+	// nothing is locked then.
+	lists []string
 }
 
 func (s scene) String() string { return s.name }
@@ -30,43 +36,46 @@ func (s scene) String() string { return s.name }
 // scenes are all parts of the protocol that change something.
 func scenes() []scene {
 	return []scene{
-		{name: "first acquire", prepare: prepareNothing, play: playAcquire},
-		{name: "acquire", prepare: prepareBase, play: playAcquire},
-		{name: "acquire with legacy peers", legacy: true, prepare: prepareBase, play: playAcquire},
-		{name: "wait then acquire", prepare: prepareWait, play: playFurtherTry},
-		{name: "wait then acquire with legacy peers", legacy: true, prepare: prepareWait, play: playFurtherTry},
-		{name: "take over", prepare: prepareDead, play: playAcquire},
-		{name: "mark", prepare: prepareHold, play: (*player).mark},
-		{name: "heartbeat", prepare: prepareHold, play: (*player).renew},
-		{name: "heartbeat again", prepare: prepareBeating, play: (*player).renew},
-		{name: "fence", prepare: prepareHold, play: (*player).fence},
-		{name: "release", prepare: prepareMarked, play: (*player).release},
-		{name: "release with legacy peers", legacy: true, prepare: prepareHold, play: (*player).release},
-		{name: "break", prepare: prepareDead, play: playBreak},
-		{name: "clean", prepare: prepareLeftover, play: playSweepLeftovers},
-		{name: "history", prepare: prepareBase, play: playAppend},
-		{name: "vacant", prepare: prepareBase, play: playVacant},
-		{name: "vacant without a group", prepare: prepareNoGroup, play: playVacant},
-		{name: "vacant though held", prepare: prepareHold, play: playVacant},
-		{name: "tidy", prepare: prepareEmpty, play: playTidy},
-		{name: "commit", prepare: prepareHold, play: (*player).commit, records: true},
-		{name: "commit with legacy peers", legacy: true, prepare: prepareHold, play: (*player).commit, records: true},
-		{name: "commit again", prepare: prepareFailure, play: (*player).commit, records: true},
-		{name: "commit where a probe crashed", prepare: prepareProbe, play: (*player).commit, records: true},
-		{name: "first outcome", prepare: prepareHold, play: (*player).learn, records: true},
-		{name: "outcome", prepare: prepareSuccess, play: (*player).learn, records: true},
-		{name: "outcome where a probe crashed", prepare: prepareProbe, play: (*player).learn, records: true},
-		{name: "forget", prepare: prepareSuccess, play: (*player).forget, records: true},
+		{name: "first acquire", prepare: prepareNothing, play: playAcquire, check: requireAcquired},
+		{name: "acquire", prepare: prepareBase, play: playAcquire, check: requireAcquired},
+		{name: "acquire with legacy peers", legacy: true, prepare: prepareBase, play: playAcquire, check: requireAcquired},
+		{name: "wait then acquire", prepare: prepareWait, play: playFurtherTry, check: requireAcquired},
+		{name: "wait then acquire with legacy peers", legacy: true, prepare: prepareWait, play: playFurtherTry, check: requireAcquired},
+		{name: "take over", prepare: prepareDead, play: playAcquire, check: requireAcquired},
+		{name: "mark", prepare: prepareHold, play: (*player).mark, check: requireMarked},
+		{name: "heartbeat", prepare: prepareHold, play: (*player).renew, check: requireRenewed},
+		{name: "heartbeat again", prepare: prepareBeating, play: (*player).renew, check: requireRenewed},
+		{name: "fence", prepare: prepareHold, play: (*player).fence, check: requireFenced},
+		{name: "release", prepare: prepareMarked, play: (*player).release, check: requireReleased},
+		{name: "release with legacy peers", legacy: true, prepare: prepareHold, play: (*player).release, check: requireReleased},
+		{name: "break", prepare: prepareDead, play: playBreak, check: requireBrokenOrNot},
+		{name: "clean", prepare: prepareLeftover, play: playSweepLeftovers, check: requireSwept},
+		{name: "history", prepare: prepareBase, play: playAppend, check: requireAppended},
+		{name: "vacant", prepare: prepareBase, play: playVacant, check: requireVacancy},
+		{name: "vacant without a group", prepare: prepareNoGroup, play: playVacant, check: requireVacancy},
+		{name: "vacant though held", prepare: prepareHold, play: playVacant, check: requireNoVacancy},
+		{name: "tidy", prepare: prepareEmpty, play: playTidy, check: requireTidied},
+		{name: "commit", prepare: prepareHold, play: (*player).commit, check: requireCommitted, records: true},
+		{name: "commit with legacy peers", legacy: true, prepare: prepareHold, play: (*player).commit, check: requireCommitted, records: true},
+		{name: "commit again", prepare: prepareFailure, play: (*player).commit, check: requireCommitted, records: true},
+		{name: "commit where a probe crashed", prepare: prepareProbe, play: (*player).commit, check: requireCommitted, records: true},
+		{name: "first outcome", prepare: prepareHold, play: (*player).learn, check: requireLearned, records: true},
+		{name: "outcome", prepare: prepareSuccess, play: (*player).learn, check: requireLearned, records: true},
+		{name: "outcome where a probe crashed", prepare: prepareProbe, play: (*player).learn, check: requireLearned, records: true},
+		{name: "forget", prepare: prepareSuccess, play: (*player).forget, check: requireForgotten, records: true},
+		{name: "publish", prepare: prepareNothing, play: (*player).publish, check: requirePublished, lists: []string{myManifest, nextManifest}},
+		{name: "publish where there is one", prepare: prepareManifest, play: (*player).publish, check: requirePublished, lists: []string{theirManifest}},
+		{name: "retract", prepare: prepareManifest, play: (*player).retract, check: requireRetracted, lists: []string{theirManifest, nextManifest}},
 	}
 }
 
 func sceneNamed(name string) (scene, error) {
-	for _, s := range slices.Concat(scenes(), manifestScenes()) {
-		if s.name == name {
-			return s, nil
-		}
+	all := scenes()
+	i := slices.IndexFunc(all, func(s scene) bool { return s.name == name })
+	if i < 0 {
+		return scene{}, errors.New("no scene " + name)
 	}
-	return scene{}, errors.New("no scene " + name)
+	return all[i], nil
 }
 
 func prepareNothing(*player) error { return nil }
