@@ -70,13 +70,13 @@ func TestExamineAClockThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		faulty := sharedFS()
-		faulty.Inject(func(op faultfs.Op) error {
-			if op.Kind != "mkdir" || op.Phase != faultfs.After || !strings.HasSuffix(op.Path, ".clock") {
+		faulty.Inject(at("mkdir", faultfs.After, "", func(op faultfs.Op) error {
+			if !strings.HasSuffix(op.Path, ".clock") {
 				return nil
 			}
 			moment := time.Now().Add(ahead)
 			return os.Chtimes(op.Real, moment, moment)
-		})
+		}))
 		f := examined(t, fslock.Options{Base: t.TempDir(), FS: faulty})["clock warning"]
 		require.Contains(t, f.Text, map[bool]string{true: "ahead of", false: "behind"}[ahead > 0])
 		require.Contains(t, f.Text, "clock is 1h0m0s ")

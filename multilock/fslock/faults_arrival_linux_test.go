@@ -115,13 +115,11 @@ func newLateBreaker(t *testing.T, base string) *lateBreaker {
 	b := &lateBreaker{last: make(chan struct{}), land: make(chan struct{}), done: make(chan error, 1)}
 	faulty := sharedFS()
 	b.observer = observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
-	faulty.Inject(func(op faultfs.Op) error {
-		if op.Kind == "rename" && op.Real == lockedPath(base) && op.Phase == faultfs.Before {
-			close(b.last)
-			<-b.land
-		}
+	faulty.Inject(at("rename", faultfs.Before, lockedPath(base), func(faultfs.Op) error {
+		close(b.last)
+		<-b.land
 		return nil
-	})
+	}))
 	return b
 }
 

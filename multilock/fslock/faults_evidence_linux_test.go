@@ -1,7 +1,6 @@
 package fslock_test
 
 import (
-	"path/filepath"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -106,12 +105,7 @@ func unansweredMark(t *testing.T, kind string, errno syscall.Errno) {
 
 	faulty := sharedFS()
 	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), sweptName, source.Patience{})
-	faulty.Inject(func(op faultfs.Op) error {
-		if op.Kind == kind && filepath.Ext(op.Real) == ".job" && op.Phase == faultfs.Before {
-			return errno
-		}
-		return nil
-	})
+	faulty.Inject(denyingAt(kind, ".job", errno, -1))
 	for range 20 { // for more than the window
 		_, err := o.Look(t.Context())
 		require.ErrorIs(t, err, errno)
@@ -144,13 +138,10 @@ func TestBeliefCountsFromBeforeTheSign(t *testing.T) {
 				if c.waits > 0 {
 					rival = contendAndTry(t, open(t, fslock.Options{Base: base, FS: sharedFS()}), sweptName, longClaim())
 				}
-				delay := func(op faultfs.Op) error {
-					if op.Kind == c.kind && op.Phase == faultfs.After {
-						time.Sleep(slow)
-					}
+				faulty.Inject(at(c.kind, faultfs.After, "", func(faultfs.Op) error {
+					time.Sleep(slow)
 					return nil
-				}
-				faulty.Inject(delay)
+				}))
 				waiter := contend(t, src, sweptName, minuteClaim())
 				if c.waits > 0 {
 					refuse(t, waiter)

@@ -84,16 +84,12 @@ func requireLostWhenMoved(t *testing.T, base string, src *fslock.Source, lease s
 
 // Whoever may not look into the group any more does not know less than before.
 func TestHolderMayNotLookIntoTheGroup(t *testing.T) {
-	_, faulty, src := contested(t, scene{})
-	lease := contendAndTry(t, src, sweptName, longClaim())
+	base, faulty, lease := held(t, scene{})
 	refused := 0
-	faulty.Inject(func(op faultfs.Op) error {
-		if op.Kind != "statname" || op.Path != filepath.Join(fslock.DefaultGroup, sweptName) {
-			return nil
-		}
+	faulty.Inject(at("statname", faultfs.Before, lockPath(base), func(faultfs.Op) error {
 		refused++
 		return syscall.EACCES
-	})
+	}))
 	require.NoError(t, lease.Renew(t.Context()))
 	require.Positive(t, refused, "nobody looked: nothing is shown")
 }
@@ -101,12 +97,10 @@ func TestHolderMayNotLookIntoTheGroup(t *testing.T) {
 // touching does something to the lock when the holder has looked at its directory and
 // is about to touch it.
 func touching(f func()) faultfs.Injector {
-	return func(op faultfs.Op) error {
-		if op.Kind == "touch" && op.Phase == faultfs.Before {
-			f()
-		}
+	return at("touch", faultfs.Before, "", func(faultfs.Op) error {
+		f()
 		return nil
-	}
+	})
 }
 
 // A local file system lets a directory be touched that is gone.
@@ -173,13 +167,11 @@ func TestMarkWhileTheLockIsReleased(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	lease := contendAndTry(t, src, sweptName, jobClaim())
 	marked, group := make(chan error, 1), someJob(theSelf(t))
-	faulty.Inject(func(op faultfs.Op) error {
-		if op.Kind == "unlink" && op.Real == lockedPath(base) && op.Phase == faultfs.Before {
-			go func() { marked <- lease.MarkJob(t.Context(), group) }()
-			time.Sleep(tick)
-		}
+	faulty.Inject(removing(base, faultfs.Before, func(faultfs.Op) error {
+		go func() { marked <- lease.MarkJob(t.Context(), group) }()
+		time.Sleep(tick)
 		return nil
-	})
+	}))
 	release(t, lease)
 	require.ErrorIs(t, <-marked, source.ErrReleased)
 	require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)))

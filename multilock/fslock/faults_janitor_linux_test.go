@@ -248,10 +248,5 @@ func TestEachHostTriesItsOwnMount(t *testing.T) {
 
 // breaking does something else before an operation is carried out.
 func breaking(kind string, instead func(faultfs.Op) error) faultfs.Injector {
-	return func(op faultfs.Op) error {
-		if op.Kind != kind || op.Phase != faultfs.Before {
-			return nil
-		}
-		return instead(op)
-	}
+	return at(kind, faultfs.Before, "", instead)
 }

@@ -18,14 +18,9 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// committing is the rename that commits a result, in the given phase.
+// committing is the rename that commits a result, or forgets it, in the given phase.
 func committing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) faultfs.Injector {
-	return func(op faultfs.Op) error {
-		if op.Kind != "rename" || op.Target != resultPath(base) || op.Phase != phase {
-			return nil
-		}
-		return verdict(op)
-	}
+	return at("rename", phase, resultPath(base), verdict)
 }
 
 // held is a lock that is held, in a place with faults.
@@ -74,12 +69,7 @@ func TestOutcomeThatCannotBeVerified(t *testing.T) {
 			for n := range attempts {
 				commit(t, lease, n+1)
 			}
-			faulty.Inject(func(op faultfs.Op) error {
-				if op.Kind != "statname" {
-					return nil
-				}
-				return syscall.EIO
-			})
+			faulty.Inject(denying("statname", syscall.EIO, -1))
 			_, err := committer(lease).Outcome(t.Context())
 			require.ErrorIs(t, err, syscall.EIO)
 			require.NotErrorIs(t, err, source.ErrNoResult)
@@ -139,14 +129,7 @@ func runLateCommit(t *testing.T, errno syscall.Errno, delay int) (over bool) {
 // A commit that cannot be taken back is neither a success nor a failure.
 func TestCommitThatCannotBeTakenBack(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
-	faulty.Inject(faultfs.Chain(
-		committing(base, faultfs.Before, answering(syscall.EIO)),
-		func(op faultfs.Op) error {
-			if op.Kind == "unlink" {
-				return syscall.EIO
-			}
-			return nil
-		}))
+	faulty.Inject(faultfs.Chain(committing(base, faultfs.Before, answering(syscall.EIO)), denying("unlink", syscall.EIO, -1)))
 	require.ErrorIs(t, tryCommit(t, lease, 1), source.ErrUnsure)
 	require.Error(t, lease.Release(t.Context()), "the file of the result must go before the lock does")
 	require.NotEmpty(t, tokenOnDisk(t, base))
@@ -204,12 +187,7 @@ func TestCommitWithoutRoom(t *testing.T) {
 	for _, kind := range []string{"create", "write", "sync", "rename"} {
 		t.Run(kind, func(t *testing.T) {
 			base, faulty, lease := held(t, scene{})
-			faulty.Inject(func(op faultfs.Op) error {
-				if op.Kind == kind && op.Phase == faultfs.Before {
-					return syscall.ENOSPC
-				}
-				return nil
-			})
+			faulty.Inject(denying(kind, syscall.ENOSPC, -1))
 			err := tryCommit(t, lease, 1)
 			require.ErrorIs(t, err, syscall.ENOSPC)
 			require.ErrorContains(t, err, "free some space")
@@ -274,12 +252,7 @@ func TestErrorOfTheDiskBeforeTheResultHasItsName(t *testing.T) {
 			base, faulty := fresh(t), sharedFS()
 			faulty.Describe(kind)
 			lock := acquire(t, open(t, fslock.Options{Base: base, FS: faulty}), sweptName, multilock.Options{})
-			faulty.Inject(func(op faultfs.Op) error {
-				if op.Kind == what && op.Phase == faultfs.Before {
-					return syscall.EIO
-				}
-				return nil
-			})
+			faulty.Inject(denying(what, syscall.EIO, -1))
 			err := lock.Commit(t.Context(), ended(lock.Record(), 1, 0))
 			require.ErrorIs(t, err, syscall.EIO)
 			require.NotErrorIs(t, err, source.ErrUnsure)
@@ -315,12 +288,7 @@ func TestErrorOfTheDiskAfterTheResultHasItsName(t *testing.T) {
 
 // answersLate loses the replies to all operations of a kind.
 func answersLate(kind string, errno syscall.Errno) faultfs.Injector {
-	return func(op faultfs.Op) error {
-		if op.Kind == kind && op.Phase == faultfs.After {
-			return errno
-		}
-		return nil
-	}
+	return at(kind, faultfs.After, "", answering(errno))
 }
 
 // What cannot be read, made or removed on the way of a result is told, as what it is.
@@ -362,13 +330,7 @@ func TestCommitMeetsAnError(t *testing.T) {
 func TestFalseSuccessOfForgetting(t *testing.T) {
 	base, faulty, lease := held(t, scene{})
 	commit(t, lease, 1)
-	once := times(1, answering(faultfs.ErrPretend))
-	faulty.Inject(func(op faultfs.Op) error {
-		if op.Kind != "rename" || op.Real != resultPath(base) || op.Phase != faultfs.Before {
-			return nil
-		}
-		return once(op)
-	})
+	faulty.Inject(committing(base, faultfs.Before, times(1, answering(faultfs.ErrPretend))))
 	require.NoError(t, committer(lease).Forget(t.Context()))
 	require.Empty(t, recordedToken(t, base))
 	release(t, lease)

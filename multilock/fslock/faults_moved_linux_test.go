@@ -95,15 +95,12 @@ func TestHolderMayNotLookUpTheBase(t *testing.T) {
 	for kind, path := range map[string]string{"opendir": ".", "statname": fslock.DefaultGroup} {
 		for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EIO, syscall.EMFILE} {
 			t.Run(kind+" "+errno.Error(), func(t *testing.T) {
-				_, faulty, lease := holdings()[1].hold(t)
+				base, faulty, lease := holdings()[1].hold(t)
 				refused := 0
-				faulty.Inject(func(op faultfs.Op) error {
-					if op.Kind != kind || op.Path != path {
-						return nil
-					}
+				faulty.Inject(at(kind, faultfs.Before, filepath.Join(base, path), func(faultfs.Op) error {
 					refused++
 					return errno
-				})
+				}))
 				require.NoError(t, lostWithin(t, lease))
 				require.Positive(t, refused, "nobody looked: nothing is shown")
 			})
@@ -113,14 +110,9 @@ func TestHolderMayNotLookUpTheBase(t *testing.T) {
 
 // Nor does a group that does not answer.
 func TestHolderWhoseGroupDoesNotAnswer(t *testing.T) {
-	for _, kind := range []string{"stat", "statname"} {
-		_, faulty, lease := held(t, scene{})
-		faulty.Inject(func(op faultfs.Op) error {
-			if op.Kind == kind && (op.Path == fslock.DefaultGroup || op.Path == filepath.Join(fslock.DefaultGroup, sweptName)) {
-				return syscall.EIO
-			}
-			return nil
-		})
+	for kind, path := range map[string]string{"stat": "", "statname": sweptName} {
+		base, faulty, lease := held(t, scene{})
+		faulty.Inject(at(kind, faultfs.Before, filepath.Join(base, fslock.DefaultGroup, path), answering(syscall.EIO)))
 		err := lease.Renew(t.Context())
 		require.ErrorIs(t, err, syscall.EIO)
 		require.NotErrorIs(t, err, source.ErrLost)

@@ -94,12 +94,7 @@ func TestReleaseIsSentTwice(t *testing.T) {
 
 // removing is the removal of the lock file, in the given phase.
 func removing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) faultfs.Injector {
-	return func(op faultfs.Op) error {
-		if op.Kind != "unlink" || op.Real != lockedPath(base) || op.Phase != phase {
-			return nil
-		}
-		return verdict(op)
-	}
+	return at("unlink", phase, lockedPath(base), verdict)
 }
 
 // What a release says of a lock that somebody broke before, whether or not another has

@@ -36,12 +36,7 @@ func contested(t *testing.T, s scene) (base string, faulty *faultfs.FS, src *fsl
 
 // placing is the rename that takes the lock, in the given phase.
 func placing(base string, phase faultfs.Phase, verdict func(faultfs.Op) error) faultfs.Injector {
-	return func(op faultfs.Op) error {
-		if op.Kind != "rename" || op.Target != lockPath(base) || op.Phase != phase {
-			return nil
-		}
-		return verdict(op)
-	}
+	return at("rename", phase, lockPath(base), verdict)
 }
 
 // times lets the first n verdicts pass, and none after them.
@@ -145,15 +140,12 @@ func TestGroupIsRemovedUnderTheContender(t *testing.T) {
 // refusing is a file system on which a directory never replaces another one, not
 // even an empty one.
 func refusing(errno syscall.Errno) faultfs.Injector {
-	return func(op faultfs.Op) error {
-		if op.Kind != "rename" || op.Phase != faultfs.Before {
-			return nil
-		}
+	return at("rename", faultfs.Before, "", func(op faultfs.Op) error {
 		if _, err := os.Lstat(op.Target); err != nil {
 			return nil //nolint:nilerr // nothing is in the way
 		}
 		return errno
-	}
+	})
 }
 
 // N10: BeeGFS says EEXIST, plain SFTP says EPERM, some servers say EACCES.

@@ -23,14 +23,7 @@ func TestLostReplyOfTheStaging(t *testing.T) {
 	for _, s := range modes() {
 		t.Run(s.name, func(t *testing.T) {
 			base, faulty, src := contested(t, s)
-			staging := filepath.Join(base, ".multilock", "staging")
-			once := times(1, answering(syscall.EEXIST))
-			faulty.Inject(func(op faultfs.Op) error {
-				if op.Kind != "mkdir" || op.Phase != faultfs.After || filepath.Dir(op.Real) != staging {
-					return nil
-				}
-				return once(op)
-			})
+			faulty.Inject(at("mkdir", faultfs.After, "", times(1, answering(syscall.EEXIST))))
 			requireOurs(t, base, src)
 			requireTidy(t, base)
 		})
@@ -40,12 +33,7 @@ func TestLostReplyOfTheStaging(t *testing.T) {
 // A server that answers so for ever is told as what it is.
 func TestStagingThatNeverSucceeds(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
-	faulty.Inject(func(op faultfs.Op) error {
-		if op.Kind != "mkdir" || op.Phase != faultfs.After {
-			return nil
-		}
-		return syscall.EEXIST
-	})
+	faulty.Inject(answersLate("mkdir", syscall.EEXIST))
 	_, err := src.Contend(t.Context(), sweptName, longClaim(), source.Patience{})
 	require.ErrorIs(t, err, syscall.EEXIST)
 	requireTidy(t, base)
@@ -61,12 +49,7 @@ func TestLeftoverThatIsStillRead(t *testing.T) {
 	hourAgo := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(lockPath(base), hourAgo, hourAgo))
 	unlinking := func(verdict func(faultfs.Op) error) faultfs.Injector {
-		return func(op faultfs.Op) error {
-			if op.Kind != "unlink" || op.Real != stray || op.Phase != faultfs.Before {
-				return nil
-			}
-			return verdict(op)
-		}
+		return at("unlink", faultfs.Before, stray, verdict)
 	}
 	faulty.Inject(unlinking(answering(syscall.EBUSY)))
 	_, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
@@ -88,12 +71,7 @@ func TestReaderOfALeftoverIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	hourAgo := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(lockPath(base), hourAgo, hourAgo))
-	faulty.Inject(func(op faultfs.Op) error {
-		if op.Kind == "unlink" && op.Real == stray && op.Phase == faultfs.Before {
-			return syscall.EBUSY
-		}
-		return nil
-	})
+	faulty.Inject(at("unlink", faultfs.Before, stray, answering(syscall.EBUSY)))
 	_, err = multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
 	require.ErrorIs(t, err, source.ErrHeld)
 	require.ErrorContains(t, err, fmt.Sprintf("process %d", os.Getpid()))
@@ -112,12 +90,7 @@ func TestLostReplyOfABreak(t *testing.T) {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
 			base, faulty, src := contested(t, scene{})
 			plant(t, open(t, fslock.Options{Base: base}), sweptName, claim(theDead(theSelf(t)), long, 0))
-			faulty.Inject(func(op faultfs.Op) error {
-				if op.Kind != "rename" || op.Real != lockedPath(base) || op.Phase != faultfs.After {
-					return nil
-				}
-				return errno
-			})
+			faulty.Inject(at("rename", faultfs.After, lockedPath(base), answering(errno)))
 			o := observe(t, src, sweptName, source.Patience{})
 			lookUntil(t, o, source.StateDead, nil)
 			require.NoError(t, o.Break(t.Context()))

@@ -73,7 +73,7 @@ func TestOutageWhileTheClockIsReadIsNotSilence(t *testing.T) {
 			holder := contendAndTry(t, src, sweptName, slowClaim())
 			faulty := sharedFS()
 			o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
-			faulty.Inject(readingsFail)
+			faulty.Inject(denyingAt("mkdir", ".clock", syscall.EIO, -1))
 			for range looks - 1 {
 				require.NotEqual(t, source.StateDead.String(), look(t, o).State.String())
 				time.Sleep(slowClaim().Heartbeat / 8)
@@ -94,36 +94,22 @@ func slowClaim() source.Claim {
 
 // slowClock has the server's clock read by somebody whom the server keeps waiting.
 func slowClock(delay time.Duration) faultfs.Injector {
-	return func(op faultfs.Op) error {
-		if readsClock(op) {
+	return at("mkdir", faultfs.Before, "", func(op faultfs.Op) error {
+		if filepath.Ext(op.Real) == ".clock" {
 			time.Sleep(delay)
 		}
 		return nil
-	}
-}
-
-func readsClock(op faultfs.Op) bool {
-	return op.Kind == "mkdir" && filepath.Ext(op.Real) == ".clock" && op.Phase == faultfs.Before
-}
-
-func readingsFail(op faultfs.Op) error {
-	if readsClock(op) {
-		return syscall.EIO
-	}
-	return nil
+	})
 }
 
 // outage disturbs the samples that an observer takes.
 func outage(base string, disturb func(look int) (time.Duration, error)) faultfs.Injector {
 	var looks atomic.Int64
-	return func(op faultfs.Op) error {
-		if op.Kind != "stat" || op.Real != lockPath(base) || op.Phase != faultfs.After {
-			return nil
-		}
+	return at("stat", faultfs.After, lockPath(base), func(faultfs.Op) error {
 		delay, err := disturb(int(looks.Add(1)) - 1)
 		time.Sleep(delay)
 		return err
-	}
+	})
 }
 
 // requireSpared looks for several times as long as it takes to give a holder up.
@@ -176,15 +162,10 @@ func TestReleaseOutlivesAReader(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	lease := contendAndTry(t, src, sweptName, longClaim())
 	silly := filepath.Join(lockPath(base), ".nfs0001")
-	faulty.Inject(func(op faultfs.Op) error {
-		switch {
-		case op.Phase == faultfs.After && op.Kind == "unlink" && filepath.Ext(op.Real) == ".locked":
-			return os.WriteFile(silly, nil, 0o666)
-		case op.Phase == faultfs.After && op.Kind == "list":
-			return os.Remove(silly)
-		}
-		return nil
-	})
+	faulty.Inject(faultfs.Chain(
+		removing(base, faultfs.After, func(faultfs.Op) error { return os.WriteFile(silly, nil, 0o666) }),
+		at("list", faultfs.After, "", func(faultfs.Op) error { return os.Remove(silly) }),
+	))
 	release(t, lease)
 	require.NoDirExists(t, lockPath(base))
 }
@@ -200,12 +181,7 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 			holder := contendAndTry(t, src, "beats", beats)
 			contendAndTry(t, src, "silent", beats)
 			faulty := sharedFS()
-			faulty.Inject(func(op faultfs.Op) error {
-				if op.Kind == "mkdir" && op.Phase == faultfs.Before {
-					return errno
-				}
-				return nil
-			})
+			faulty.Inject(denying("mkdir", errno, -1))
 			there := open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)})
 
 			seen, err := multilock.Inspect(t.Context(), there, "beats", source.Patience{})

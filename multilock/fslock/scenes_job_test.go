@@ -174,13 +174,11 @@ func TestMarkThatIsReplacedRightAfterItWasRead(t *testing.T) {
 	job, err := process.FindGroup(syscall.Getpgrp())
 	require.NoError(t, err)
 	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), "job", source.Patience{})
-	faulty.Inject(func(op faultfs.Op) error {
-		if op.Kind == "file.close" && filepath.Base(op.Real) == "job.job" && op.Phase == faultfs.After {
-			faulty.Inject(nil)
-			return lease.MarkJob(t.Context(), job)
-		}
-		return nil
-	})
+	mark := filepath.Join(base, fslock.DefaultGroup, "job", "job.job")
+	faulty.Inject(at("file.close", faultfs.After, mark, func(faultfs.Op) error {
+		faulty.Inject(nil)
+		return lease.MarkJob(t.Context(), job)
+	}))
 	look(t, o)
 	require.ErrorIs(t, o.Break(t.Context()), source.ErrHeld)
 	require.Contains(t, look(t, o).Why, "its job lives")

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 // watchdog ends what hangs. Nothing that works comes near it, on any machine.
@@ -181,6 +184,34 @@ func release(t *testing.T, lease source.Lease) {
 func closed(t *testing.T, c io.Closer) {
 	t.Helper()
 	require.NoError(t, c.Close())
+}
+
+// at asks for a verdict on the operations of a kind, in a phase, that are done to a path
+// or lead there; on all of the kind if that is "".
+func at(kind string, phase faultfs.Phase, path string, verdict func(faultfs.Op) error) faultfs.Injector {
+	return func(op faultfs.Op) error {
+		if op.Kind != kind || op.Phase != phase || (path != "" && path != op.Real && path != op.Target) {
+			return nil
+		}
+		return verdict(op)
+	}
+}
+
+// denying makes every operation of a kind answer an error instead of being
+// carried out, the first times it comes.
+func denying(kind string, errno syscall.Errno, times int) faultfs.Injector {
+	return denyingAt(kind, "", errno, times)
+}
+
+// denyingAt does so where the path has a part, as a trace shows it.
+func denyingAt(kind, part string, errno syscall.Errno, times int) faultfs.Injector {
+	return func(op faultfs.Op) error {
+		if op.Kind != kind || op.Phase != faultfs.Before || times == 0 || !strings.Contains(op.Path, part) {
+			return nil
+		}
+		times--
+		return errno
+	}
 }
 
 // someJob is a process group that cannot exist.

@@ -3,7 +3,6 @@ package fslock_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -58,23 +57,6 @@ func openGroupSurvives(t *testing.T, opt fslock.Options) {
 		require.ErrorIs(t, err, source.ErrHeld)
 		release(held)
 		requireVacant(t, barrier, true)
-	}
-}
-
-// denying makes every operation of a kind answer an error instead of being
-// carried out, the first times it comes.
-func denying(kind string, errno syscall.Errno, times int) faultfs.Injector {
-	return denyingAt(kind, "", errno, times)
-}
-
-// denyingAt does so where the path has a part, as a trace shows it.
-func denyingAt(kind, part string, errno syscall.Errno, times int) faultfs.Injector {
-	return func(op faultfs.Op) error {
-		if op.Kind != kind || op.Phase != faultfs.Before || times == 0 || !strings.Contains(op.Path, part) {
-			return nil
-		}
-		times--
-		return errno
 	}
 }
 
