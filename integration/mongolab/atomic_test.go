@@ -66,25 +66,6 @@ func TestOneWins(t *testing.T) {
 	}
 }
 
-func TestNoCountIsLost(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, mongolab.Options{})
-	l.unlocked("lock")
-	const clients, each = 8, 25
-	var group sync.WaitGroup
-	for range clients {
-		group.Go(func() {
-			for range each {
-				if err := l.count(l.ctx, "lock"); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	group.Wait()
-	require.Equal(t, clients*each, l.counted("lock"))
-}
-
 // Cutting clients off must not let the next command begin while the server still
 // works on the old one.
 func TestCuttingConnectionsLosesNoCount(t *testing.T) {

@@ -24,8 +24,6 @@ const (
 	TransactionTooOld Code = 225
 	// NotWritablePrimary: the node is a secondary.
 	NotWritablePrimary Code = 10107
-	// InterruptedAtShutdown: the command was ended because the server stops.
-	InterruptedAtShutdown Code = 11600
 	// InterruptedDueToReplStateChange: the command was ended because the primary
 	// steps down.
 	InterruptedDueToReplStateChange Code = 11602
@@ -43,8 +41,6 @@ func (c Code) String() string {
 		return "TransactionTooOld"
 	case NotWritablePrimary:
 		return "NotWritablePrimary"
-	case InterruptedAtShutdown:
-		return "InterruptedAtShutdown"
 	case InterruptedDueToReplStateChange:
 		return "InterruptedDueToReplStateChange"
 	}
@@ -55,7 +51,7 @@ func (c Code) String() string {
 // with this error.
 func (c Code) repeatable() bool {
 	switch c {
-	case ShutdownInProgress, PrimarySteppedDown, NotWritablePrimary, InterruptedAtShutdown, InterruptedDueToReplStateChange:
+	case ShutdownInProgress, PrimarySteppedDown, NotWritablePrimary, InterruptedDueToReplStateChange:
 		return true
 	}
 	return false

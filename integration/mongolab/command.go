@@ -15,13 +15,8 @@ type Command struct {
 	N int
 	// Nth is how many commands of this name came before, likewise.
 	Nth int
-	// Conn is the number of the connection, from 0 since the server was opened.
-	Conn int
 	// Name is the command's: "update", "insert", "find", "findAndModify", ...
 	Name string
-	// Database and Collection are what it works on; Collection is empty for a
-	// command that concerns none.
-	Database, Collection string
 	// Session is the client's session (lsid.id, in hexadecimal digits), empty if
 	// there is none.
 	Session string
@@ -32,8 +27,6 @@ type Command struct {
 	// connection or watches the server, what logs in, what ends sessions. It comes
 	// when the driver likes, and has the numbers -1.
 	Upkeep bool
-	// Body is the whole command. Lists that travel outside of it are inside here.
-	Body bson.Raw
 }
 
 // parseCommand reads a command from a request.
@@ -46,23 +39,10 @@ func parseCommand(m message) (Command, error) {
 	if err != nil {
 		return Command{}, errors.New("a command without a name")
 	}
-	c := Command{Name: first.Key(), Body: body, Database: database(m, body)}
-	if collection, ok := first.Value().StringValueOK(); ok {
-		c.Collection = collection
-	}
-	c.Session = session(body)
+	c := Command{Name: first.Key(), Session: session(body)}
 	c.TxnNumber, _ = body.Lookup("txnNumber").AsInt64OK()
 	c.Upkeep = c.Session == "" && isUpkeep(c.Name)
 	return c, nil
-}
-
-func database(m message, body bson.Raw) string {
-	if m.opcode() == opQuery {
-		collection, _, _ := readQuery(m[headerLength:]) // it was read before
-		return strings.TrimSuffix(collection, ".$cmd")
-	}
-	name, _ := body.Lookup("$db").StringValueOK()
-	return name
 }
 
 func session(body bson.Raw) string {

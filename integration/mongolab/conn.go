@@ -12,7 +12,6 @@ import (
 // conn is one connection of a client, and the one to the server behind it.
 type conn struct {
 	server  *Server
-	number  int
 	client  net.Conn
 	backend net.Conn
 	cancel  context.CancelFunc
@@ -63,10 +62,9 @@ func (c *conn) receive() {
 func (c *conn) handle(ctx context.Context, request message) bool {
 	command, err := parseCommand(request)
 	if err != nil {
-		c.server.journal.reject(c.number, err)
+		c.server.journal.reject(err)
 		return false
 	}
-	command.Conn = c.number
 	x, fault := c.server.journal.begin(command)
 	if fault.Outcome == Zombie {
 		_ = c.client.Close()

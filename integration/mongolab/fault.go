@@ -90,16 +90,6 @@ func (p Pause) end(ctx context.Context) bool {
 // should leave upkeep alone unless it means the whole server.
 type Injector func(Command) Fault
 
-// At is a fault of the n-th command from 0, whatever it is.
-func At(n int, f Fault) Injector {
-	return func(c Command) Fault {
-		if c.N == n {
-			return f
-		}
-		return Fault{}
-	}
-}
-
 // Nth is a fault of the n-th command of a name, from 0.
 func Nth(name string, n int, f Fault) Injector {
 	return func(c Command) Fault {

@@ -39,15 +39,6 @@ func (c Counts) Since(earlier Counts) Counts {
 	return later
 }
 
-// Total is the number of commands of all names.
-func (c Counts) Total() int {
-	total := 0
-	for _, n := range c {
-		total += n
-	}
-	return total
-}
-
 // logLength bounds what is remembered: a server may run for days.
 const logLength = 4096
 
@@ -77,23 +68,24 @@ func (j *journal) begin(c Command) (*Exchange, Fault) {
 func (j *journal) enter(c Command) (*Exchange, Injector) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	c.N, c.Nth = -1, -1
-	if !c.Upkeep {
-		c.N, c.Nth = j.next, j.nth[c.Name]
-		j.next++
-		j.nth[c.Name]++
-		j.counts[c.Name]++
+	if c.Upkeep {
+		c.N, c.Nth = -1, -1
+		return &Exchange{Command: c}, j.inject
 	}
+	c.N, c.Nth = j.next, j.nth[c.Name]
+	j.next++
+	j.nth[c.Name]++
+	j.counts[c.Name]++
 	x := &Exchange{Command: c}
 	j.append(x)
 	return x, j.inject
 }
 
 // reject makes known that a connection sent what is no command.
-func (j *journal) reject(conn int, err error) {
+func (j *journal) reject(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.append(&Exchange{Command: Command{N: -1, Nth: -1, Conn: conn}, Err: err})
+	j.append(&Exchange{Command: Command{N: -1, Nth: -1}, Err: err})
 }
 
 func (j *journal) append(x *Exchange) {
@@ -122,15 +114,13 @@ func (j *journal) counted() Counts {
 	return maps.Clone(j.counts)
 }
 
-// exchanges are those in the log for which keep is true, as they are now.
-func (j *journal) exchanges(keep func(*Exchange) bool) []Exchange {
+// exchanges are those in the log, as they are now.
+func (j *journal) exchanges() []Exchange {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var kept []Exchange
 	for _, x := range j.log {
-		if keep(x) {
-			kept = append(kept, *x)
-		}
+		kept = append(kept, *x)
 	}
 	return kept
 }

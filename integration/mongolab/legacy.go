@@ -18,17 +18,16 @@ const (
 
 // readQuery reads an OP_QUERY: flags, the name of a collection and a zero, two
 // numbers, and the document.
-func readQuery(content []byte) (collection string, document bson.Raw, err error) {
+func readQuery(content []byte) (bson.Raw, error) {
 	const flags, skipAndReturn = 4, 8
 	if len(content) < flags {
-		return "", nil, errTruncated
+		return nil, errTruncated
 	}
-	name, rest, found := bytes.Cut(content[flags:], []byte{0})
+	_, rest, found := bytes.Cut(content[flags:], []byte{0})
 	if !found || len(rest) < skipAndReturn {
-		return "", nil, errTruncated
+		return nil, errTruncated
 	}
-	document, err = readDocument(rest[skipAndReturn:])
-	return string(name), document, err
+	return readDocument(rest[skipAndReturn:])
 }
 
 // beforeReply is the length of what precedes the document of an OP_REPLY: flags,

@@ -14,8 +14,7 @@ import (
 const (
 	headerLength = 16
 	// flagsOffset is where the flags of an OP_MSG are.
-	flagsOffset    = headerLength
-	checksumLength = 4
+	flagsOffset = headerLength
 	// maxMessage is maxMessageSizeBytes of mongod, with some room for the header.
 	maxMessage = 48_000_000 + 16<<10
 )
@@ -59,12 +58,6 @@ func (m message) content() (wiremessage.MsgFlag, []byte, error) {
 	if !ok {
 		return 0, nil, errTruncated
 	}
-	if flags&wiremessage.ChecksumPresent != 0 {
-		if len(content) < checksumLength {
-			return 0, nil, errTruncated
-		}
-		content = content[:len(content)-checksumLength]
-	}
 	return flags, content, nil
 }
 
@@ -78,7 +71,7 @@ func (m message) unanswered() bool {
 // server may make use of that leave and need not, so every client can do without.
 func (m message) single() message {
 	flags, _, err := m.content()
-	if err == nil && flags&wiremessage.ExhaustAllowed != 0 && flags&wiremessage.ChecksumPresent == 0 {
+	if err == nil && flags&wiremessage.ExhaustAllowed != 0 {
 		binary.LittleEndian.PutUint32(m[flagsOffset:], uint32(flags&^wiremessage.ExhaustAllowed))
 	}
 	return m
@@ -92,58 +85,29 @@ func (m message) document() (bson.Raw, error) {
 	}
 	switch m.opcode() {
 	case wiremessage.OpMsg:
-		return foldSections(content)
+		return readSections(content)
 	case opQuery:
-		_, doc, err := readQuery(content)
-		return doc, err
+		return readQuery(content)
 	case opReply:
 		return readReply(content)
 	}
 	return nil, fmt.Errorf("a message of kind %s: connect without compression", m.opcode())
 }
 
-// foldSections makes one document of the sections of an OP_MSG: a sequence of
-// documents becomes the array for which it stands.
-func foldSections(content []byte) (bson.Raw, error) {
-	var body bsoncore.Document
-	var arrays [][]byte
+// readSections finds the document of an OP_MSG among its sections. Sequences of further
+// documents are passed over.
+func readSections(content []byte) (bson.Raw, error) {
 	for len(content) > 0 {
 		kind, rest, _ := wiremessage.ReadMsgSectionType(content)
-		ok := false
-		switch kind {
-		case wiremessage.SingleDocument:
-			body, content, ok = wiremessage.ReadMsgSectionSingleDocument(rest)
-		case wiremessage.DocumentSequence:
-			var name string
-			var documents []bsoncore.Document
-			name, documents, content, ok = wiremessage.ReadMsgSectionDocumentSequence(rest)
-			arrays = append(arrays, arrayElement(name, documents))
+		if kind == wiremessage.SingleDocument {
+			return readDocument(rest)
 		}
-		if !ok {
-			return nil, errTruncated
+		var ok bool
+		if _, _, content, ok = wiremessage.ReadMsgSectionRawDocumentSequence(rest); !ok {
+			break
 		}
 	}
-	return extend(body, arrays)
-}
-
-func arrayElement(name string, documents []bsoncore.Document) []byte {
-	values := make([]bsoncore.Value, len(documents))
-	for i, document := range documents {
-		values[i] = bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: document}
-	}
-	return bsoncore.AppendArrayElement(nil, name, bsoncore.BuildArray(nil, values...))
-}
-
-// extend is a document with further elements.
-func extend(document bsoncore.Document, elements [][]byte) (bson.Raw, error) {
-	if err := document.Validate(); err != nil {
-		return nil, err
-	}
-	if len(elements) == 0 {
-		return bson.Raw(document), nil
-	}
-	inner := document[4 : len(document)-1] // between the length and the final zero
-	return bson.Raw(bsoncore.BuildDocument(nil, append([][]byte{inner}, elements...)...)), nil
+	return nil, errTruncated
 }
 
 // replyTo is the message that answers a request with a document.

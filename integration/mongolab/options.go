@@ -12,8 +12,6 @@ import (
 
 // Options say which server there is to be. The zero value needs a Dir.
 type Options struct {
-	// Listen is where clients connect, a free port of the loopback interface if empty.
-	Listen string
 	// Dir is an existing directory for the data of the embedded server. Start makes
 	// one that ends with the test.
 	Dir string
@@ -39,16 +37,12 @@ type Options struct {
 
 // place is the checked form of Options: where the server behind the proxy is.
 type place struct {
-	listen string
-	dir    string   // of the embedded server
-	real   *url.URL // nil for the embedded one
+	dir  string   // of the embedded server
+	real *url.URL // nil for the embedded one
 }
 
 func (o Options) place() (place, error) {
-	p := place{listen: o.Listen, dir: o.Dir}
-	if p.listen == "" {
-		p.listen = "127.0.0.1:0"
-	}
+	p := place{dir: o.Dir}
 	if o.Server == "" {
 		return p, o.checkEmbedded()
 	}

@@ -5,9 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/multilock/go/integration/mongolab"
 )
@@ -44,47 +42,6 @@ func TestDriverRepeatsWrites(t *testing.T) {
 			require.Equal(t, 1, l.counted("lock"))
 		})
 	}
-}
-
-// A swap that is repeated answers what the first one would have answered, and not
-// what it finds now.
-func TestRepeatedSwapGivesTheFirstAnswer(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, mongolab.Options{ReplicaSet: true})
-	l.unlocked("lock")
-	l.server.Inject(mongolab.Nth("findAndModify", 0, mongolab.Fault{Outcome: mongolab.Lost}))
-	before := options.FindOneAndUpdate().SetReturnDocument(options.Before)
-	var old struct{ N int }
-	require.NoError(t, l.locks.FindOneAndUpdate(l.ctx, bson.M{"_id": "lock"}, bson.M{"$inc": bson.M{"n": 1}}, before).Decode(&old))
-	require.Equal(t, 0, old.N)
-	require.Equal(t, 1, l.counted("lock"))
-}
-
-// What failed changed nothing, and is tried anew.
-func TestFailedWriteIsTriedAnew(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, mongolab.Options{ReplicaSet: true})
-	l.unlocked("lock")
-	l.server.Inject(mongolab.Nth("insert", 0, mongolab.Fault{Outcome: mongolab.Lost}))
-	_, err := l.locks.InsertOne(l.ctx, bson.M{"_id": "lock"})
-	require.True(t, mongo.IsDuplicateKeyError(err), "%v", err)
-	inserts := l.exchanges("insert")
-	require.Len(t, inserts, 3)
-	require.False(t, inserts[2].Repeated)
-}
-
-// The next write of a session is no repetition of the one before.
-func TestWritesOfOneSessionAreTold(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, mongolab.Options{ReplicaSet: true})
-	l.unlocked("lock")
-	session, err := l.locks.Database().Client().StartSession()
-	require.NoError(t, err)
-	defer session.EndSession(l.ctx)
-	ctx := mongo.NewSessionContext(l.ctx, session)
-	require.NoError(t, l.count(ctx, "lock"))
-	require.NoError(t, l.count(ctx, "lock"))
-	require.Equal(t, 2, l.counted("lock"))
 }
 
 // A write that was stuck on its way, and arrives after its session has gone on, is

@@ -1,32 +1,13 @@
 package mongolab_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/multilock/go/integration/mongolab"
 )
-
-func TestRestartKeepsTheData(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, mongolab.Options{})
-	l.unlocked("lock")
-	uri := l.server.URI()
-
-	l.server.Stop()
-	ctx, cancel := context.WithTimeout(l.ctx, 100*time.Millisecond) // nobody is there, however long it takes
-	defer cancel()
-	require.Error(t, l.count(ctx, "lock"))
-
-	require.NoError(t, l.server.Start())
-	require.Equal(t, uri, l.server.URI())
-	l.eventually(func() bool { return l.count(l.ctx, "lock") == nil }) // the old client goes on
-	require.Equal(t, 1, l.counted("lock"))
-}
 
 // What is held up when the server stops is not carried out after its restart.
 func TestStopDropsWhatIsHeldUp(t *testing.T) {

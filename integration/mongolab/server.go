@@ -32,7 +32,6 @@ type Server struct {
 	mu      sync.Mutex
 	backend string // where the server behind the proxy is; empty while stopped
 	conns   map[*conn]struct{}
-	next    int
 
 	running sync.WaitGroup
 }
@@ -47,7 +46,7 @@ func Open(opt Options) (*Server, error) {
 		options: opt, place: place, journal: newJournal(), repetitions: newRepetitions(),
 		database: "mongolab_" + strings.ToLower(rand.Text()), conns: map[*conn]struct{}{},
 	}
-	if s.listener, err = net.Listen("tcp", place.listen); err != nil {
+	if s.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("mongolab: listen for clients: %w", err)
 	}
 	if err := s.Start(); err != nil {
@@ -100,14 +99,7 @@ func (s *Server) Counts() Counts { return s.journal.counted() }
 
 // Log has the last few thousand commands in the order in which they came, upkeep
 // left out.
-func (s *Server) Log() []Exchange {
-	return s.journal.exchanges(func(x *Exchange) bool { return !x.Upkeep })
-}
-
-// Upkeep is the log of what drivers sent by themselves.
-func (s *Server) Upkeep() []Exchange {
-	return s.journal.exchanges(func(x *Exchange) bool { return x.Upkeep })
-}
+func (s *Server) Log() []Exchange { return s.journal.exchanges() }
 
 // CutConnections ends all connections, as a network does. A command that is held up
 // is not carried out; one that the server is working on is.
@@ -161,8 +153,6 @@ func (s *Server) serve(client net.Conn) {
 func (s *Server) admit(c *conn, address string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.number = s.next
-	s.next++
 	s.conns[c] = struct{}{}
 	return s.backend == address
 }
