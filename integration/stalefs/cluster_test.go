@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/integration/stalefs"
+	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/vfs"
@@ -73,6 +74,14 @@ func (h *host) identity(t testing.TB) process.Identity {
 	id, err := locktest.SelfOn(h.name)
 	require.NoError(t, err)
 	return id
+}
+
+// open opens the locks of a place on a host, as a process there does, through a file system.
+func (c *cluster) open(t testing.TB, h *host, place string, through vfs.FS) *fslock.Source {
+	t.Helper()
+	src, err := fslock.Open(fslock.Options{Base: h.on(place), FS: through, Self: h.identity(t)})
+	require.NoError(t, err)
+	return src
 }
 
 // dir opens a directory on the host.

@@ -3,6 +3,7 @@
 package stalefs_test
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -11,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/integration/stalefs"
+	"github.com/multilock/go/internal/testkit/worker"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
@@ -33,35 +36,29 @@ const (
 
 // Workers on several hosts take locks in turns, while replies are lost, calls come
 // late or long after they were given up, hosts are cut off and the server is away.
-// A witness and the history of what each believed say whether two ever held one
-// lock at once; and when the faults are over every lock is to be had.
+// The history of what each believed says whether two ever held one lock at once; and
+// when the faults are over every lock is to be had. With a coarse clock of the server
+// some changes go unnoticed.
 func TestStress(t *testing.T) {
-	t.Parallel()
-	duration := 20 * time.Second
-	if *longStress {
-		duration = 10 * time.Minute
+	for name, c := range map[string]struct {
+		tick        time.Duration
+		short, long time.Duration
+	}{
+		"fine clock":   {short: 20 * time.Second, long: 10 * time.Minute},
+		"coarse clock": {tick: 4 * time.Millisecond, short: 8 * time.Second, long: 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStress(t, asNFS(vfs.OS{}), c.tick)
+			if *longStress {
+				c.short = c.long
+			}
+			s.run(c.short)
+			s.takeAll()
+			s.report()
+			require.NoError(t, s.check())
+		})
 	}
-	s := newStress(t, asNFS(vfs.OS{}), 0)
-	s.run(duration)
-	s.takeAll()
-	s.report()
-	require.NoError(t, s.result.err())
-	require.NoError(t, locktest.Check(s.result.events(t)))
-}
-
-// The same with a server whose clock is so coarse that some changes go unnoticed.
-func TestStressWithACoarseClock(t *testing.T) {
-	t.Parallel()
-	duration := 8 * time.Second
-	if *longStress {
-		duration = 5 * time.Minute
-	}
-	s := newStress(t, asNFS(vfs.OS{}), 4*time.Millisecond)
-	s.run(duration)
-	s.takeAll()
-	s.report()
-	require.NoError(t, s.result.err())
-	require.NoError(t, locktest.Check(s.result.events(t)))
 }
 
 // stress is one run.
@@ -73,11 +70,31 @@ type stress struct {
 	seed    uint64
 	through vfs.FS
 	calm    time.Duration // the longest time between two cuts of one host
-	result  *result
 
-	mu     sync.Mutex
-	faults map[string]int
+	mu      sync.Mutex
+	history bytes.Buffer // what all workers tell
+	faults  map[string]int
 }
+
+// Write takes lines of the history.
+func (s *stress) Write(line []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.history.Write(line)
+}
+
+func (s *stress) events() []locktest.Event {
+	s.mu.Lock()
+	text := bytes.Clone(s.history.Bytes())
+	s.mu.Unlock()
+	events, err := locktest.ReadEvents(bytes.NewReader(text))
+	require.NoError(s, err)
+	return events
+}
+
+// check says whether what all have told until now can be true. Each tells it before it
+// goes on, so it is so at any time.
+func (s *stress) check() error { return locktest.Check(s.events()) }
 
 func newStress(t *testing.T, through vfs.FS, tick time.Duration) *stress {
 	seed := *seedStress
@@ -96,29 +113,31 @@ func newStress(t *testing.T, through vfs.FS, tick time.Duration) *stress {
 	}
 	return &stress{
 		T: t, cluster: c, place: c.newPlace(t), names: []string{"alpha", "beta"}, seed: seed, through: through,
-		calm: 8 * stressTTL, result: newResult(), faults: map[string]int{},
+		calm: 8 * stressTTL, faults: map[string]int{},
 	}
 }
 
 // run lets everybody work for a time, or until two have met.
 func (s *stress) run(d time.Duration) {
-	ctx, cancel := context.WithTimeout(s.result.untilViolated(s.Context()), d)
+	ctx, cancel := context.WithTimeout(s.Context(), d)
 	defer cancel()
 	var trouble, work sync.WaitGroup
 	over, dismiss := context.WithCancel(s.Context())
 	defer dismiss()
-	var crew []*worker
 	for i := range stressHosts * perHost {
-		crew = append(crew, s.hire(i))
-	}
-	for _, w := range crew {
-		work.Go(func() { w.work(over) })
+		w := s.hire(i)
+		work.Go(func() { assert.NoError(s, w.Work(over)) })
 	}
 	for i, h := range s.cluster.hosts {
 		h.Inject(s.counted(stalefs.Random(s.seed+uint64(i), odds())))
 		trouble.Go(func() { s.cutOff(ctx, h, s.rng(100+i)) })
 	}
 	trouble.Go(func() { s.stopServer(ctx, s.rng(200)) })
+	for worker.Pause(ctx, 2*stressTTL) {
+		if s.check() != nil {
+			cancel()
+		}
+	}
 	trouble.Wait()
 	for _, h := range s.cluster.hosts {
 		h.Inject(nil)
@@ -126,6 +145,16 @@ func (s *stress) run(d time.Duration) {
 	s.cluster.server.Land()
 	dismiss()
 	work.Wait()
+}
+
+func (s *stress) hire(i int) *worker.Worker {
+	h := s.cluster.hosts[i%len(s.cluster.hosts)]
+	src := s.cluster.open(s, h, s.place, s.through)
+	s.Cleanup(func() { _ = src.Close() })
+	return &worker.Worker{
+		Source: src, Log: locktest.NewRecorder(s, fmt.Sprintf("%s-%d", h.name, i)), Rand: s.rng(i),
+		Names: s.names, TTL: stressTTL, Poll: stressTTL / 20,
+	}
 }
 
 // odds let about one call in twenty go wrong.
@@ -157,56 +186,40 @@ func (s *stress) count(what string) {
 
 // cutOff cuts a host off every few seconds, at times for longer than a TTL.
 func (s *stress) cutOff(ctx context.Context, h *host, rng *rand.Rand) {
-	for pause(ctx, upTo(rng, s.calm)) {
+	for worker.Pause(ctx, worker.UpTo(rng, s.calm)) {
 		s.count("host cut off")
 		h.Cut()
-		pause(ctx, upTo(rng, 3*stressTTL))
+		worker.Pause(ctx, worker.UpTo(rng, 3*stressTTL))
 		h.Heal()
 	}
 }
 
 func (s *stress) stopServer(ctx context.Context, rng *rand.Rand) {
-	for pause(ctx, upTo(rng, 16*stressTTL)) {
+	for worker.Pause(ctx, worker.UpTo(rng, 16*stressTTL)) {
 		s.count("server away")
 		s.cluster.server.Stop()
-		pause(ctx, upTo(rng, 3*stressTTL/2))
+		worker.Pause(ctx, worker.UpTo(rng, 3*stressTTL/2))
 		s.cluster.server.Start()
 	}
-}
-
-func upTo(rng *rand.Rand, d time.Duration) time.Duration {
-	return time.Duration(rng.Int64N(int64(d) + 1))
-}
-
-// pause waits, and says whether ctx has not ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	return ctx.Err() == nil
 }
 
 // takeAll takes every lock from every host, now that nothing goes wrong any more.
 func (s *stress) takeAll() {
 	for _, h := range s.cluster.hosts {
-		src, err := fslock.Open(fslock.Options{Base: h.on(s.place), Self: h.identity(s)})
-		require.NoError(s, err)
-		defer src.Close()
+		src := s.cluster.open(s, h, s.place, vfs.OS{})
 		for _, name := range s.names {
 			lock, err := multilock.Acquire(within(s), src, name, multilock.Options{TTL: long, Poll: 50 * time.Millisecond})
 			require.NoError(s, err, "%s is stuck", name)
 			require.NoError(s, lock.Release(s.Context()))
 		}
+		require.NoError(s, src.Close())
 	}
 	require.Empty(s, s.cluster.names(s, s.place, fslock.DefaultGroup), "nothing is held")
 }
 
 func (s *stress) report() {
 	count := map[locktest.Kind]int{}
-	for _, e := range s.result.events(s) {
+	for _, e := range s.events() {
 		count[e.Kind]++
 	}
 	s.Logf("%v; faults: %v", count, s.faults)

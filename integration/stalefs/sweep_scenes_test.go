@@ -44,14 +44,6 @@ func breaks() []scene {
 	}
 }
 
-// open opens the place on a host, with its identity.
-func (s *step) open(h *host, through vfs.FS) *fslock.Source {
-	s.Helper()
-	src, err := fslock.Open(fslock.Options{Base: h.on(s.place), FS: through, Self: h.identity(s)})
-	require.NoError(s, err)
-	return src
-}
-
 func claim() source.Claim { return source.Claim{TTL: sweptTTL, Heartbeat: sweptBeat} }
 
 // warmUp makes the first use of the place, on the host that will be struck, and
@@ -59,7 +51,7 @@ func claim() source.Claim { return source.Claim{TTL: sweptTTL, Heartbeat: sweptB
 func (s *step) warmUp() {
 	s.hold()
 	require.NoError(s, s.release())
-	other := s.open(s.cluster.hosts[1], vfs.OS{})
+	other := s.cluster.open(s, s.cluster.hosts[1], s.place, vfs.OS{})
 	defer other.Close()
 	lease := plant(s, other)
 	require.NoError(s, lease.Release(s.Context()))
@@ -82,7 +74,7 @@ func (s *step) hold() { s.lease = plant(s, s.src) }
 // leaveSilent leaves the lock of another host that gives no sign of life.
 func (s *step) leaveSilent() {
 	s.warmUp()
-	other := s.open(s.cluster.hosts[1], vfs.OS{})
+	other := s.cluster.open(s, s.cluster.hosts[1], s.place, vfs.OS{})
 	defer other.Close()
 	require.NoError(s, plant(s, other).Close())
 }

@@ -112,7 +112,7 @@ type step struct {
 
 func newStep(t testing.TB, c *cluster, through vfs.FS) *step {
 	s := &step{TB: t, cluster: c, place: c.newPlace(t), struck: c.hosts[0]}
-	s.src = s.open(s.struck, through)
+	s.src = c.open(s, s.struck, s.place, through)
 	return s
 }
 
@@ -135,7 +135,7 @@ func (s *step) run(scene scene, inject stalefs.Injector, n int) bool {
 func (s *step) requireNext() {
 	s.Helper()
 	s.ageLimbo()
-	next := s.open(s.cluster.hosts[2], vfs.OS{})
+	next := s.cluster.open(s, s.cluster.hosts[2], s.place, vfs.OS{})
 	defer next.Close()
 	lock, err := multilock.Acquire(within(s), next, sweptName, multilock.Options{TTL: long, Poll: 10 * time.Millisecond})
 	require.NoError(s, err, "whatever happened before, the lock is to be had")
