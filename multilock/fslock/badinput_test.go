@@ -4,6 +4,9 @@ package fslock_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -203,4 +206,57 @@ func age(t *testing.T, dir string) {
 	t.Helper()
 	hourAgo := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(dir, hourAgo, hourAgo))
+}
+
+// Wherever on the way to the lock a quota is met, the attempt is taken back and says what
+// was met. An NFS client can be told of it as late as when it syncs or closes.
+func TestDiskQuota(t *testing.T) {
+	for kind, legacies := range map[string][]bool{
+		"mkdir": {false, true}, "opendurable": {false, true}, "write": {false, true}, "sync": {false}, "file.close": {false},
+		"rename": {false}, // with legacy peers its empty directory stands already, and is cleared by age
+	} {
+		for _, legacy := range legacies {
+			base, faults := used(t), sharedFS()
+			opt := fslock.Options{Base: base, Group: "used", LegacyPeers: legacy, FS: faults}
+			lock := acquire(t, open(t, opt), "job", multilock.Options{}) // also tests this kind of filesystem
+			require.NoError(t, lock.Release(t.Context()))
+			faults.Inject(denying(kind, syscall.EDQUOT, -1))
+			refused(t, base, syscall.EDQUOT, []string{"quota is used up"}, attempt(t, opt, "job", source.Patience{}))
+		}
+	}
+}
+
+// tree lists all that is below a directory: what it is, its mode, and what is in
+// it. Times are left out, as a look may be a read.
+func tree(t testing.TB, root string) []string {
+	t.Helper()
+	var list []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content, err := describe(path, info)
+		list = append(list, fmt.Sprintf("%s %s %s", path, info.Mode(), content))
+		return err
+	})
+	require.NoError(t, err)
+	return list
+}
+
+// describe reads a file unless that would take long or block.
+func describe(path string, info fs.FileInfo) (string, error) {
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return os.Readlink(path)
+	case !info.Mode().IsRegular():
+		return "", nil
+	case info.Size() > 1<<20:
+		return fmt.Sprintf("%d bytes", info.Size()), nil
+	}
+	data, err := os.ReadFile(path)
+	return fmt.Sprintf("%x", sha256.Sum256(data)), err
 }

@@ -26,3 +26,7 @@ func fixture(opt fslock.Options) locktest.Fixture {
 		return func() fslock.Options { return opt }
 	})
 }
+
+// BenchmarkLock measures the file system of the directory for temporary files:
+// set TMPDIR to measure another.
+func BenchmarkLock(b *testing.B) { locktest.Benchmark(b, fixture(fslock.Options{})) }

@@ -1,17 +1,114 @@
 package fslock_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/internal/testkit/actor"
+	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
+
+// strike is a scene that a process of its own plays, and the one operation at which that
+// is struck down.
+type strike struct {
+	Base, Scene string
+	How         string // "crash" or "stop"
+	N           int
+	Phase       faultfs.Phase
+}
+
+func (s strike) injector() (faultfs.Injector, error) {
+	switch s.How {
+	case "crash":
+		return faultfs.CrashAt(s.N, s.Phase), nil
+	case "stop":
+		return faultfs.StopAt(s.N, s.Phase), nil
+	}
+	return nil, fmt.Errorf("unknown way to strike %q", s.How)
+}
+
+// playSweep is the process that is struck. If it comes through, it goes on with what it believes
+// to hold, and writes all that it believed at any time to its output.
+func playSweep() error {
+	var st strike
+	if err := actor.Part(&st); err != nil {
+		return err
+	}
+	s, err := sceneNamed(st.Scene)
+	if err != nil {
+		return err
+	}
+	inject, err := st.injector()
+	if err != nil {
+		return err
+	}
+	p, err := newPlayer(st.Base, s)
+	if err != nil {
+		return err
+	}
+	if err := s.prepare(p); err != nil {
+		return err
+	}
+	p.faulty.Inject(inject)
+	_ = s.play(p) // what comes of it is what the parent finds out
+	p.faulty.Inject(nil)
+	p.goOn()
+	if err := json.NewEncoder(os.Stdout).Encode(account{p.beliefs, p.claim}); err != nil {
+		return err
+	}
+	return p.end()
+}
+
+// goOn uses the lock as a holder would that noticed nothing.
+func (p *player) goOn() {
+	if p.lease == nil {
+		return
+	}
+	_ = p.renew()
+	_ = p.fence()
+	_ = p.release()
+}
+
+// victim is the test's end of a process that is struck.
+type victim struct {
+	*actor.Actor
+	output bytes.Buffer
+}
+
+func startVictim(t *testing.T, st strike) *victim {
+	t.Helper()
+	v := &victim{Actor: actor.Prepare(t, "sweep", st)}
+	v.Stdout = &v.output
+	v.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its job is its own process group
+	v.Start(t)
+	return v
+}
+
+// account is what a process tells of itself in the end.
+type account struct {
+	Beliefs []belief
+	Claim   string // what it says to have done with the result
+}
+
+// goOn lets a stopped process go on, and returns its account when it has ended.
+func (v *victim) goOn(t *testing.T) (told account) {
+	t.Helper()
+	v.GoOn(t)
+	require.NoError(t, json.Unmarshal(v.output.Bytes(), &told))
+	return told
+}
 
 // phases are when to strike. What is on disk after one operation is what is there
 // before the next, so that the second way is for those who do not believe it.
@@ -88,5 +185,70 @@ func copyTree(t *testing.T, from, to string) {
 	}))
 	for _, setTimes := range copied {
 		setTimes()
+	}
+}
+
+// A process that stands still for longer than its TTL, at whichever operation,
+// has lost its lock to a contender on another host. When it goes on it must
+// neither believe that it holds the lock, nor do any harm to the new holder's.
+func TestStopAtEveryOperation(t *testing.T) {
+	slots := make(slots, 24)
+	sideBySide(t, stoppable(), func(t *testing.T, s scene) {
+		for _, phase := range phases() {
+			sweepOperations(t, 8, func(t *testing.T, n int) bool {
+				defer slots.enter()()
+				return runAndStop(t, s, n, phase)
+			})
+		}
+	})
+}
+
+// stoppable are the scenes in which there is a lock to be lost for most of the
+// time. In the first use of a base directory there is none until its last steps,
+// which are those of every other acquisition. Manifests need none.
+func stoppable() []scene {
+	return slices.DeleteFunc(scenes(), func(s scene) bool { return !*exhaustive && (s.name == "first acquire" || s.lists != nil) })
+}
+
+func runAndStop(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool) {
+	base := fresh(t)
+	child := startVictim(t, strike{Base: base, Scene: s.name, How: "stop", N: n, Phase: phase})
+	if child.Await(t) != actor.Stopped {
+		require.NoError(t, child.Wait())
+		return true
+	}
+	stopped := boottime.Now()
+	lock := take(t, base, s, elsewhere(t))
+	taken := sinceBoot()
+	number, err := lock.Fence(t.Context())
+	require.NoError(t, err)
+	r := rivalRuns(t, s, lock)
+	// It stands still for longer than it can have believed anything.
+	time.Sleep(sweptTTL + sweptWindow - stopped.Elapsed())
+
+	told := child.goOn(t)
+	r.requireItsWord(t, base, told.Claim)
+	next, err := lock.Fence(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, next, number)
+	require.Equal(t, lock.Record().Token, tokenOnDisk(t, base))
+	given := sinceBoot()
+	giveBack(t, lock)
+	requireNoOverlap(t, told.Beliefs, taken, given)
+	requireTidy(t, base)
+	return false
+}
+
+// requireNoOverlap checks that no belief reaches into the time from taken until
+// given, in which somebody else surely held the lock.
+func requireNoOverlap(t *testing.T, beliefs []belief, taken, given time.Duration) {
+	t.Helper()
+	for i, b := range beliefs {
+		till := b.Till
+		if i+1 < len(beliefs) {
+			till = min(till, beliefs[i+1].At)
+		}
+		overlap := min(till, given) - max(b.At, taken)
+		require.LessOrEqual(t, overlap, time.Duration(0), "%s, while another held the lock from %s until %s", b, taken, given)
 	}
 }
