@@ -169,3 +169,54 @@ func (s *Source) groupError(err error) error {
 	}
 	return opError("open the lock group", "", err)
 }
+
+var _ source.Describer = (*Source)(nil)
+
+// Promises implements source.Describer.
+func (s *Source) Promises() []source.Promise {
+	return []source.Promise{
+		source.PromiseOfDeath(s.self),
+		source.PromiseOfJobs("a second file in the lock's directory"),
+		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a confirmed sign of life; that somebody moved the lock, its group or its base it learns from a sign of life, at the latest the eighth"),
+		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or after its TTL in silence by the server's clock and a while of watching"),
+		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
+		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's file"),
+		source.Keeps(source.TraitPromptRelease, "its directory is empty then, and the next rename takes it"),
+		source.Keeps(source.TraitFenceNumbers, "the length of a file that every draw appends to, given only while the lock is in its place; not across a crash of a server that exports async"),
+		source.Keeps(source.TraitOneClock, "the file server's, read from a directory that was made just now"),
+		source.Keeps(source.TraitCheapBarrier, "the group's directory is empty exactly when nothing in it is held"),
+		source.Keeps(source.TraitResults, "a file for each job, renamed into place by the lock's holder alone"),
+		source.Keeps(source.TraitManifest, "a directory with the list, renamed into place by the first host"),
+		source.Keeps(source.TraitHistory, "a file for each host and day; what cannot be written is not in it"),
+		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
+	}
+}
+
+// refusal classifies what a file system can answer to the rename, and to the
+// calls before it.
+func is(err error, numbers ...syscall.Errno) bool { return vfs.Is(err, numbers...) }
+
+// gone says that an entry does not exist, or that the directory it was looked
+// for in does not exist any more.
+func gone(err error) bool { return vfs.Gone(err) }
+
+// ignoreGone is nil for what exists no longer, where that is what was wanted.
+func ignoreGone(err error) error {
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+// notEmpty says that a directory is in the way of a rename or of an rmdir.
+func notEmpty(err error) bool { return vfs.NotEmpty(err) }
+
+// forbidden may mean permissions, or, from some servers, "busy" or "exists".
+func forbidden(err error) bool { return is(err, syscall.EPERM, syscall.EACCES, syscall.EBUSY) }
+
+// inDoubt says that a call may have been carried out, or may be later on: its
+// reply is lost or did not come in time.
+func inDoubt(err error) bool { return vfs.InDoubt(err) }
+
+// opError names the step in which err came up, what to do about it, and whether to wait.
+func opError(op, name string, err error) error { return shareddir.OpError(op, name, err) }

@@ -3,10 +3,13 @@ package fslock
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"syscall"
 
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -74,4 +77,94 @@ func readJob(dir vfs.Dir, name string) (process.Group, error) {
 		return process.Group{}, nil
 	}
 	return g, nil
+}
+
+// errNotRegular says that a lock file is something else than a file.
+var errNotRegular = errors.New("the lock file is not a regular file")
+
+// openFresh opens the lock name and reads its file, as the server has them now:
+// fetching the group's attributes first makes an NFS client forget the names
+// that it cached, if the group has changed. Otherwise it is open.
+func (s *Source) openFresh(group vfs.Dir, name string) (vfs.Dir, []byte, error) {
+	if !s.base.Kind.Local {
+		if _, err := group.Stat(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s.open(group, name)
+}
+
+// open opens the lock name and reads its file, both through descriptors. The
+// directory is nil if it cannot be opened; the content is nil if there is none.
+// The name may be one that an NFS client remembers.
+func (s *Source) open(group vfs.Dir, name string) (vfs.Dir, []byte, error) {
+	dir, err := group.OpenDir(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	content, err := readRecord(dir, name)
+	return dir, content, err
+}
+
+// readRecord reads as much of the lock file as a record can have, for comparing
+// it with one that is known: that it is a regular file and ends where it should
+// follows from being equal.
+func readRecord(dir vfs.Dir, name string) ([]byte, error) {
+	f, err := dir.Open(name + lockedSuffix)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	content := make([]byte, typicalRecord)
+	n, err := f.Read(content)
+	if errors.Is(err, io.EOF) {
+		return content[:0], nil
+	}
+	if err != nil || n < len(content) {
+		return content[:n], err
+	}
+	return readFile(f, content)
+}
+
+// readLocked reads the lock file of an open lock directory. It is closed at once:
+// a file that is open when it is removed leaves a leftover on NFS.
+func readLocked(dir vfs.Dir, name string) ([]byte, vfs.Info, error) {
+	f, err := dir.Open(name + lockedSuffix)
+	if err != nil {
+		return nil, vfs.Info{}, err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	info, err := f.Stat()
+	if err != nil {
+		return nil, info, err
+	}
+	if !shareddir.IsRegular(info) {
+		return nil, info, errNotRegular
+	}
+	content, err := readFile(f, nil)
+	return content, info, err
+}
+
+// inTheWay says what stands where the lock's directory belongs.
+func (s *Source) inTheWay(name string) error {
+	group, err := s.groupDir.Use()
+	if err != nil {
+		return s.groupError(err)
+	}
+	defer s.groupDir.Done(group)
+	what := "something that is not a directory"
+	if info, err := group.StatName(name); err == nil {
+		switch {
+		case info.Mode.IsRegular():
+			what = "a file"
+		case info.Mode&fs.ModeSymlink != 0:
+			what = "a symbolic link"
+		case info.Mode&fs.ModeNamedPipe != 0:
+			what = "a FIFO"
+		}
+	}
+	return &source.InvalidError{
+		What: "lock name", Got: name, Err: syscall.ENOTDIR,
+		Why: fmt.Sprintf("%s/%s is %s, not a lock's directory; move it away or choose another name", group.Path(), name, what),
+	}
 }

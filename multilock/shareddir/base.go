@@ -15,6 +15,7 @@ package shareddir
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"syscall"
 
 	"github.com/multilock/go/multilock/process"
@@ -146,3 +147,78 @@ func OpenDir(parent vfs.Dir, name string) (vfs.Dir, error) {
 
 // IsRegular tells a file from what somebody may have put in its place.
 func IsRegular(info vfs.Info) bool { return info.Mode&fs.ModeType == 0 }
+
+// way is that by which others come to the base directory, and where it led when that
+// was opened.
+type way struct {
+	fs    vfs.FS
+	path  string // from the root directory, so that a chdir changes nothing; "" if that is not known
+	found vfs.Info
+}
+
+func newWay(fs vfs.FS, base string, dir vfs.Dir) (way, error) {
+	path, err := filepath.Abs(base)
+	if err != nil {
+		path = "" // this process stands in a directory that has no path
+	}
+	found, err := dir.StatCached()
+	return way{fs: fs, path: path, found: found}, err
+}
+
+// Moved says what was moved, if the way by which others come to the directory name of the
+// base does not lead to dir, the one that is open. It is "" if all is well, or nobody can
+// tell: what cannot be looked up proves nothing.
+func (b *Base) Moved(dir vfs.Dir, name string) (what string) {
+	if !b.InodesCount() || b.way.path == "" {
+		return ""
+	}
+	base, err := b.way.fs.OpenDir(b.way.path)
+	if leadsNowhere(err) {
+		return "base directory"
+	}
+	if err != nil {
+		return ""
+	}
+	defer base.Close() //nolint:errcheck // a directory
+	if info, err := base.Stat(); err == nil && !info.Same(b.way.found) {
+		return "base directory"
+	}
+	named, err := base.StatName(name)
+	if leadsNowhere(err) {
+		return "lock group"
+	}
+	own, failed := dir.StatCached()
+	if err == nil && failed == nil && !named.Same(own) {
+		return "lock group"
+	}
+	return ""
+}
+
+// leadsNowhere says that a path does not lead to a directory any more.
+func leadsNowhere(err error) bool { return vfs.Is(err, syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP) }
+
+// OpError names the step in which err came up, what to do about it, and whether to wait.
+// The name is that of the lock that it was about, if any.
+func OpError(op, name string, err error) error {
+	return &source.OpError{Source: "fslock", Op: op, Name: name, Err: err, Hint: hint(err), Passing: vfs.Passing(err)}
+}
+
+func opError(op string, err error) error { return OpError(op, "", err) }
+
+func hint(err error) string {
+	switch {
+	case vfs.Is(err, syscall.EXDEV):
+		return "the base directory, its .multilock and the lock group must be on one filesystem (also not separated by a quota tree, a subvolume or a bind mount)"
+	case vfs.Is(err, syscall.EACCES, syscall.EPERM):
+		return "check the permissions; a lock directory shared by several users must be writable for all of them and without the sticky bit"
+	}
+	return vfs.Hint(err)
+}
+
+// StagingError says why .multilock/staging cannot be used.
+func (b *Base) StagingError(err error) error {
+	if vfs.Is(err, syscall.ENOTDIR, syscall.ELOOP) {
+		return &source.InvalidError{What: "base directory", Got: b.Path(), Why: "has something called .multilock that is not multilock's own directory; move it away", Err: err}
+	}
+	return opError("prepare .multilock/staging in the base directory", err)
+}

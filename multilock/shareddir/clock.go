@@ -1,6 +1,7 @@
 package shareddir
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/multilock/go/multilock/boottime"
@@ -59,3 +60,73 @@ func (b *Base) ReadClock() (time.Time, error) {
 // Now is the server's time: that of a directory made just now, or a reading of at most
 // the given age. The error says why this user can make no directory there.
 func (b *Base) Now(age time.Duration) (time.Time, error) { return b.clock.now(b, age) }
+
+// Some file systems keep times in whole seconds (ext4 with inodes of 128 bytes, HFS+,
+// many a server), or in every second one (FAT). Then a directory's time may lie that
+// much before the sign of life that set it, two signs of life may leave the same, and
+// the server's clock may read as much too early. Who judges a silence by such times
+// waits for that much more; who gives signs of life has to give them no faster than the
+// times can show.
+
+// Coarsest is the longest step of a file system's times.
+const Coarsest = 2 * time.Second
+
+// WholeSeconds says that a time may have such a step.
+func WholeSeconds(t time.Time) bool { return t.Nanosecond() == 0 }
+
+const (
+	// grainPatience is how long a time is waited for to move.
+	grainPatience = 4 * Coarsest
+	// grainPause lies between two touches.
+	grainPause = 10 * time.Millisecond
+)
+
+// learnGrain finds the step of a directory's times, zero if that is a fraction of a
+// second: then the first look shows it. Otherwise the directory is touched until its
+// time moves. Steps of two seconds show no odd one.
+func learnGrain(dir vfs.Dir) (time.Duration, error) {
+	last, err := dir.Stat()
+	if err != nil || !WholeSeconds(last.ModTime) {
+		return 0, err
+	}
+	even := 0 // steps from one even second to another: on a busy machine an odd one may have been missed
+	for start := boottime.Now(); start.Elapsed() < grainPatience; time.Sleep(grainPause) {
+		if err := dir.Touch(); err != nil {
+			return 0, err
+		}
+		now, err := dir.Stat()
+		switch {
+		case err != nil:
+			return 0, err
+		case !WholeSeconds(now.ModTime):
+			return 0, nil
+		case now.ModTime.Equal(last.ModTime):
+			continue
+		case odd(now.ModTime), odd(last.ModTime):
+			return time.Second, nil
+		case even > 0:
+			return Coarsest, nil
+		}
+		last, even = now, even+1
+	}
+	return 0, errStill
+}
+
+func odd(t time.Time) bool { return t.Unix()%2 != 0 }
+
+// Suits says whether a holder with this claim can show its signs of life here. A
+// heartbeat is a tenth of the TTL, and has to move the time.
+func (t Traits) Suits(claim source.Claim, base string) error {
+	step := claim.Heartbeat
+	if step == 0 {
+		step = claim.TTL // nobody renews it: its time has to end at a time that can be told
+	}
+	if step >= t.Grain {
+		return nil
+	}
+	least := time.Duration(float64(claim.TTL) * float64(t.Grain) / float64(step)).Round(time.Second)
+	return &source.InvalidError{
+		What: "ttl", Got: claim.TTL.String(),
+		Why: fmt.Sprintf("too short for the filesystem of %s, which keeps times in steps of %s: signs of life every %s could not be told apart there; use a ttl of %s or more", base, t.Grain, step, least),
+	}
+}
