@@ -29,14 +29,11 @@ func newCloudshell(t *testing.T, scheme fakecloudshell.Scheme) *fakecloudshell.S
 func newCloudshellWith(t *testing.T, opt fakecloudshell.Options) *fakecloudshell.Server {
 	t.Helper()
 	opt.Users = []fakecloudshell.User{{Name: "admin", Password: password, Admin: true}}
-	opt.Reservations = []fakecloudshell.Reservation{{ID: sandbox, Name: "Lab 7", Owner: "admin"}}
+	opt.Reservations = []fakecloudshell.Reservation{{ID: sandbox}}
 	if opt.Models == nil {
 		opt.Models = []fakecloudshell.Model{fakecloudshell.OwnedMutex()}
 	}
-	server, err := fakecloudshell.New(opt)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	return server
+	return fakecloudshell.Start(t, opt)
 }
 
 func cloudshellURL(server *fakecloudshell.Server) string {

@@ -50,7 +50,6 @@ func policies() map[string]fakecloudshell.Policy {
 		"modern": {UnknownAliases: fakecloudshell.RemoveNone},
 		"old": {
 			UnknownAliases: fakecloudshell.RemoveQuiet, DeadTokens: fakecloudshell.Code118, CacheFor: -1, CloseConnections: true, NoEmptyInfo: true,
-			Without: []fakecloudshell.Method{fakecloudshell.SetServiceName, fakecloudshell.SetSandboxData, fakecloudshell.GetSandboxData},
 		},
 	}
 }

@@ -28,16 +28,14 @@ type lab struct {
 func serverOptions() fakecloudshell.Options {
 	return fakecloudshell.Options{
 		Users:        []fakecloudshell.User{{Name: "admin", Password: password, Admin: true}, {Name: "ann", Password: "ann"}},
-		Models:       []fakecloudshell.Model{fakecloudshell.OwnedMutex(), {Name: "Chiller", Family: "Things"}},
-		Reservations: []fakecloudshell.Reservation{{ID: sandbox, Name: "Lab 7", Owner: "ann"}},
+		Models:       []fakecloudshell.Model{fakecloudshell.OwnedMutex(), {Name: "Chiller"}},
+		Reservations: []fakecloudshell.Reservation{{ID: sandbox}},
 	}
 }
 
 func newLab(t testing.TB, opt fakecloudshell.Options) *lab {
 	t.Helper()
-	server, err := fakecloudshell.New(opt)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	server := fakecloudshell.Start(t, opt)
 	at, err := url.Parse(server.URL())
 	require.NoError(t, err)
 	return &lab{server, cloudshell.Options{

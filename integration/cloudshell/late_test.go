@@ -53,7 +53,7 @@ func TestAttemptFromLongAgoDoesNotSucceed(t *testing.T) {
 		l := newLab(t, serverOptions())
 		slow, quick := twoUsers(t, l)
 		proceed := make(chan struct{})
-		arrived := l.holdBack(fakecloudshell.AddService, mentions("MUTEX.TURN."), fakecloudshell.Fault{Hold: fakecloudshell.Pause{Until: proceed}})
+		arrived := l.holdBack(fakecloudshell.AddService, mentions("MUTEX.TURN."), fakecloudshell.Fault{Hold: proceed})
 		type outcome struct {
 			lock *multilock.Lock
 			err  error
@@ -119,7 +119,7 @@ func TestBreakerFromLongAgoBreaksNoSuccessor(t *testing.T) {
 			slow, quick := twoUsers(t, l)
 			victim := try(t, quick, "MUTEX", multilock.Options{})
 			proceed := make(chan struct{})
-			arrived := l.holdBack(c.method, c.match, fakecloudshell.Fault{Hold: fakecloudshell.Pause{Until: proceed}})
+			arrived := l.holdBack(c.method, c.match, fakecloudshell.Fault{Hold: proceed})
 			done := make(chan error, 1)
 			go func() {
 				_, err := multilock.Break(t.Context(), slow, "MUTEX", multilock.Want{Alive: true})
@@ -150,7 +150,7 @@ func TestCommitFromLongAgoIsNotRecorded(t *testing.T) {
 	slow, quick := twoUsers(t, l)
 	lock := try(t, slow, "MUTEX", multilock.Options{})
 	proceed := make(chan struct{})
-	arrived := l.holdBack(fakecloudshell.AddService, mentions("MUTEX.TURN."), fakecloudshell.Fault{Hold: fakecloudshell.Pause{Until: proceed}})
+	arrived := l.holdBack(fakecloudshell.AddService, mentions("MUTEX.TURN."), fakecloudshell.Fault{Hold: proceed})
 	done := make(chan error, 1)
 	go func() { done <- lock.Commit(t.Context(), multilock.Result{By: slow.Self(), Attempt: 1}) }()
 	<-arrived

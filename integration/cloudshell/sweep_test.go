@@ -74,7 +74,7 @@ func shortClaim() source.Claim { return source.Claim{TTL: sweptTTL, Heartbeat: s
 func newStage(t *testing.T, l *lab) *stage {
 	t.Helper()
 	s := &stage{T: t, lab: l, sandbox: uuid.NewString()}
-	require.NoError(t, l.server.AddReservation(fakecloudshell.Reservation{ID: s.sandbox, Owner: "ann"}))
+	l.server.AddReservation(fakecloudshell.Reservation{ID: s.sandbox})
 	opt := l.opt
 	opt.Reservation = s.sandbox
 	s.src = l.openWith(t, opt)

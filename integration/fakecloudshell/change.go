@@ -2,65 +2,27 @@ package fakecloudshell
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
-// AddUser adds somebody who can log on.
-func (s *Server) AddUser(user User) error {
-	w := s.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, taken := w.users[user.Name]; taken || user.Name == "" {
-		return fmt.Errorf("user %q: the name is taken, or empty", user.Name)
-	}
-	if len(user.Domains) == 0 {
-		user.Domains = []string{DefaultDomain}
-	}
-	w.users[user.Name] = user
-	return nil
-}
-
-// AddModel adds a kind of service.
-func (s *Server) AddModel(model Model) error {
-	w := s.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, taken := w.models[model.Name]; taken || model.Name == "" {
-		return fmt.Errorf("service model %q: the name is taken, or empty", model.Name)
-	}
-	w.models[model.Name] = model
-	return nil
-}
-
 // AddReservation starts a reservation.
-func (s *Server) AddReservation(r Reservation) error {
-	w := s.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	key := strings.ToLower(r.ID)
-	if w.reservations[key] != nil || r.ID == "" {
-		return fmt.Errorf("reservation %q: the id is taken, or empty", r.ID)
-	}
-	if r.Domain == "" {
-		r.Domain = DefaultDomain
-	}
-	now := w.now().UTC()
-	r.Services = cloneServices(r.Services)
-	w.reservations[key] = &reservation{Reservation: r, data: map[string]string{}, created: now, changed: now}
-	return nil
+func (s *Server) AddReservation(r Reservation) {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	s.world.reservations[strings.ToLower(r.ID)] = &reservation{Reservation: r}
 }
 
 // change changes a reservation behind the API's back.
 func (s *Server) change(id string, change func(*reservation)) error {
-	w := s.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r := w.reservations[strings.ToLower(id)]
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	r := s.world.reservations[strings.ToLower(id)]
 	if r == nil {
 		return fmt.Errorf("reservation %s: there is none", id)
 	}
 	change(r)
-	r.changed = w.now().UTC()
 	return nil
 }
 
@@ -72,12 +34,13 @@ func (s *Server) EndReservation(id string) error {
 // PutService adds a service, or replaces the one with its alias, as somebody with
 // the portal open can.
 func (s *Server) PutService(id string, service Service) error {
+	service.Attributes = maps.Clone(service.Attributes)
 	return s.change(id, func(r *reservation) {
-		if i := r.find(service.Alias, s.world.policy); i >= 0 {
-			r.Services[i] = service.clone()
+		if i := r.find(service.Alias); i >= 0 {
+			r.Services[i] = service
 			return
 		}
-		r.Services = append(r.Services, service.clone())
+		r.Services = append(r.Services, service)
 	})
 }
 
@@ -85,9 +48,9 @@ func (s *Server) PutService(id string, service Service) error {
 func (s *Server) DeleteService(id, alias string) error {
 	found := false
 	err := s.change(id, func(r *reservation) {
-		i := r.find(alias, s.world.policy)
+		i := r.find(alias)
 		if found = i >= 0; found {
-			r.Services = append(r.Services[:i:i], r.Services[i+1:]...)
+			r.Services = slices.Delete(r.Services, i, i+1)
 		}
 	})
 	if err == nil && !found {
@@ -98,14 +61,9 @@ func (s *Server) DeleteService(id, alias string) error {
 
 // Services are those that a reservation has at this moment, whatever a cache says.
 // There are none if there is no such reservation.
-func (s *Server) Services(id string) []Service {
-	w := s.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if r := w.reservations[strings.ToLower(id)]; r != nil {
-		return cloneServices(r.Services)
-	}
-	return nil
+func (s *Server) Services(id string) (services []Service) {
+	_ = s.change(id, func(r *reservation) { services = slices.Clone(r.Services) })
+	return services
 }
 
 // ExpireSessions ends all sessions. Tokens of commands stay valid for SecureLogon.
@@ -117,8 +75,10 @@ func (s *Server) ExpireSessions() {
 
 // Command is a script or driver that the server runs for a user.
 type Command struct {
-	server *Server
-	token  string
+	world *world
+	user  string
+	token string
+	ended bool
 }
 
 // RunCommand begins one.
@@ -129,8 +89,8 @@ func (s *Server) RunCommand(user string) (*Command, error) {
 	if _, known := w.users[user]; !known {
 		return nil, fmt.Errorf("run a command: there is no user %q", user)
 	}
-	c := &Command{s, w.newToken()}
-	w.commands[c.token] = &command{user: user}
+	c := &Command{world: w, user: user, token: newToken()}
+	w.commands[c.token] = c
 	return c, nil
 }
 
@@ -139,7 +99,7 @@ func (c *Command) Token() string { return c.token }
 
 // End ends the command, its token, and the sessions made from that.
 func (c *Command) End() {
-	c.server.world.mu.Lock()
-	defer c.server.world.mu.Unlock()
-	c.server.world.commands[c.token].ended = true
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	c.ended = true
 }

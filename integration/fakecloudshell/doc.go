@@ -2,17 +2,14 @@
 // automation API ("TestShell XML-RPC", port 8029) that the reservation mutex
 // needs, over real HTTP or HTTPS on the loopback interface.
 //
-// A [Server] has users, domains, service models and reservations. Every request
-// can meet a [Fault], as a hook or a list of rules decides, and is kept in a log
-// without its secrets:
+// A [Server] has users, service models and reservations. Every request can meet a
+// [Fault], as a hook or a list of rules decides:
 //
-//	server, err := fakecloudshell.New(fakecloudshell.Options{
+//	server := fakecloudshell.Start(t, fakecloudshell.Options{
 //		Users:        []fakecloudshell.User{{Name: "admin", Password: "s3cret", Admin: true}},
 //		Models:       []fakecloudshell.Model{fakecloudshell.OwnedMutex()},
 //		Reservations: []fakecloudshell.Reservation{{ID: "7b3c9ad2-..."}},
 //	})
-//	...
-//	defer server.Close()
 //	server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{
 //		Method: fakecloudshell.AddService, Nth: 3,
 //		Fault: fakecloudshell.Fault{Reply: fakecloudshell.Dropped}, // it is carried out, and nobody is told
@@ -43,12 +40,12 @@
 // # What is not known
 //
 // Where nobody has written down what the real server does, it is a field of
-// [Policy] or a text in [Failures], and the default is what a client has most
-// trouble with: parameters in another order are refused, a read with
-// disableCache does not freshen the cache, a change does not empty it. A client that wants to
-// work with the real server has to pass with each value of each field.
+// [Policy], and the default is what a client has most trouble with: parameters in
+// another order are refused, a read with disableCache does not freshen the cache, a
+// change does not empty it. A client that wants to work with the real server has to
+// pass with each value of each field.
 //
-// Not modelled are resources, routes, apps, pools, topologies, time zones (dates
-// are UTC whatever the header says), reservations that end by time, the REST API
-// on port 9000, and clients of 6.x, which had no tokens.
+// Not modelled are resources, routes, apps, pools, topologies, domains and who may use
+// which reservation, sessions and reservations that end by time, calls that the mutex
+// does not need, the REST API on port 9000, and clients of 6.x, which had no tokens.
 package fakecloudshell

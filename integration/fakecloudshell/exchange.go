@@ -1,15 +1,16 @@
 package fakecloudshell
 
 import (
-	"errors"
+	"context"
+	"io"
 	"net/http"
+	"strconv"
 )
 
 // exchange is one request and its answer.
 type exchange struct {
 	*Server
 	incoming
-	call  Call
 	fault Fault
 	gone  <-chan struct{} // closed when the client has gone away
 }
@@ -22,94 +23,98 @@ type answer struct {
 }
 
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
-	if !s.begin() {
-		panic(http.ErrAbortHandler) // the way of net/http to close a connection
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // a request that breaks off is none
 	}
-	defer s.running.Done()
-	x := exchange{Server: s, incoming: s.understand(r), gone: r.Context().Done()}
-	x.pause(Pause{For: s.latency / 2}, nil) // a request that is under way arrives, whatever its client does
-	caller, alive := s.world.authenticate(x.token)
-	x.call = s.journal.arrive(Request{
-		Call:       Call{Method: x.method, User: caller.user.Name, Body: x.public},
-		Connection: r.RemoteAddr,
-		Header:     publicHeader(r.Header),
-	})
-	x.fault = s.fault(x.call)
-	defer x.finish()
-	x.deliver(w, x.perform(caller, alive))
+	x := exchange{Server: s, incoming: s.world.understand(r, body), gone: r.Context().Done()}
+	x.travel(nil) // a request that is under way arrives, whatever its client does
+	who, alive := s.world.authenticate(tokenOf(r))
+	x.fault = s.fault(Call{Method: x.method, User: who.user.Name, Body: string(body)})
+	x.deliver(w, x.perform(who, alive))
+}
+
+// wait returns when until is closed. The request ends here if its client goes away
+// before that, or the server closes.
+func (x *exchange) wait(until, gone <-chan struct{}) {
+	select {
+	case <-until:
+	case <-gone:
+		panic(http.ErrAbortHandler) // the way of net/http to close a connection
+	case <-x.closing:
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// travel takes as long as one way to the server does.
+func (x *exchange) travel(gone <-chan struct{}) {
+	if x.latency > 0 {
+		arrived, stop := context.WithTimeout(context.Background(), x.latency/2)
+		defer stop()
+		x.wait(arrived.Done(), gone)
+	}
 }
 
 // perform does what the request asks for, as far as its fault lets it.
 func (x *exchange) perform(who session, alive bool) answer {
 	switch {
 	case x.refusal != nil:
-		return plain(x.refusal.status, x.refusal.reason)
+		return plain(http.StatusBadRequest, x.refusal.Error())
+	case !alive && !x.signature.anonymous && x.world.policy.DeadTokens == Unauthorized:
+		return plain(http.StatusUnauthorized, errDeadToken.Message)
 	case !alive && !x.signature.anonymous:
-		return x.refuseToken()
+		return x.tell(nil, errDeadToken)
 	case x.failure != nil:
-		x.note(func(r *Request) { r.Failure = x.failure })
 		return x.tell(nil, x.failure)
 	}
-	x.pause(x.fault.Hold, nil)
-	run := func() (any, error) { return x.execute(caller{who, x.token, x.dates}) }
+	if x.fault.Hold != nil {
+		x.wait(x.fault.Hold, nil)
+	}
+	run := func() (*info, error) { return x.world.execute(x.signature, who, x.args) }
 	switch x.fault.Execute {
 	case Never:
 		return x.tell(nil, nil)
 	case OnceGone:
-		x.postpone(x.call.N, x.fault.Later, func() { _, _ = run() }) // nobody is left to be told
+		x.postpone(x.fault.Later, func() { _, _ = run() }) // nobody is left to be told
 		return x.tell(nil, nil)
 	default:
 		return x.tell(run())
 	}
 }
 
-// execute carries the call out and writes its outcome down.
-func (x *exchange) execute(who caller) (any, error) {
-	info, err := x.world.execute(x.signature, who, x.args)
-	x.note(func(r *Request) {
-		r.Executed = true
-		errors.As(err, &r.Failure)
-	})
-	return info, err
-}
-
-func (x *exchange) refuseToken() answer {
-	dead := &x.world.failures.DeadToken
-	x.note(func(r *Request) { r.Failure = dead })
-	if x.world.policy.DeadTokens == Unauthorized {
-		return plain(http.StatusUnauthorized, dead.Message)
-	}
-	return x.tell(nil, dead)
-}
-
 // tell is the API's answer.
-func (x *exchange) tell(info any, outcome error) answer {
+func (x *exchange) tell(found *info, outcome error) answer {
 	if x.fault.Failure != nil {
-		info, outcome = nil, x.fault.Failure
+		found, outcome = nil, x.fault.Failure
 	}
-	body, err := encode(x.method, info, outcome, x.world.policy)
-	if err != nil {
-		x.log.Error("an answer cannot be encoded", "method", x.method, "error", err)
-		return plain(http.StatusInternalServerError, err.Error())
-	}
-	if x.fault.Shape != nil {
-		body = x.fault.Shape(body)
-	}
-	return answer{http.StatusOK, "text/xml; charset=utf-8", body}
+	return answer{http.StatusOK, "text/xml; charset=utf-8", encode(x.method, found, outcome, x.world.policy)}
 }
 
 func plain(status int, reason string) answer {
 	return answer{status, "text/plain; charset=utf-8", []byte(reason + "\n")}
 }
 
-// finish writes down that there is nothing more to do. Status 0 is no answer.
-func (x *exchange) finish() {
-	var last Request
-	x.note(func(r *Request) {
-		r.Done = true
-		last = *r
-	})
-	x.log.Info("request", "n", last.N, "method", last.Method, "user", last.User, "status", last.Status, "executed", last.Executed, "body", last.Body)
+// deliver sends an answer, as far as the fault lets it.
+func (x *exchange) deliver(w http.ResponseWriter, a answer) {
+	x.travel(x.gone)
+	if x.fault.Status != 0 {
+		a = plain(x.fault.Status, http.StatusText(x.fault.Status))
+	}
+	length := len(a.body)
+	switch x.fault.Reply {
+	case Dropped:
+		panic(http.ErrAbortHandler)
+	case Withheld:
+		x.wait(nil, x.gone)
+	case Torn:
+		a.body = a.body[:length/2]
+	}
+	w.Header().Set("Content-Type", a.media)
+	w.Header().Set("Content-Length", strconv.Itoa(length))
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body) // a client that has gone away is no concern of ours
+	if x.fault.Reply == Torn {
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
 }
-
-func (x *exchange) note(change func(*Request)) { x.journal.note(x.call.N, change) }

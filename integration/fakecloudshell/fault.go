@@ -11,32 +11,21 @@ import (
 // not change what a call that is refused for its token does: that is not
 // carried out in any case.
 type Fault struct {
-	// Hold keeps the request from being carried out. It will be afterwards, even if
-	// its client has gone away by then.
-	Hold Pause
+	// Hold keeps the request from being carried out until it is closed, if not nil. It
+	// will be then, even if its client has gone away.
+	Hold <-chan struct{}
 	// Execute says whether, and when, the request is carried out. If it is not at
 	// once, an answer that is given nevertheless says success.
 	Execute Execution
 	// Later is how long after the request an execution OnceGone comes; never if 0,
 	// before Server.Land is called.
 	Later time.Duration
-	// HoldReply keeps the answer back.
-	HoldReply Pause
 	// Reply says how the answer is delivered.
 	Reply Reply
 	// Status is the HTTP status of an answer that is not the API's, such as 503.
 	Status int
 	// Failure is told instead of the real outcome.
 	Failure *Failure
-	// Shape changes the bytes of the API's answer.
-	Shape Shape
-}
-
-// Pause holds a request for a time, or until a channel is closed, if that comes
-// first. The zero value does not. Server.Close ends it.
-type Pause struct {
-	For   time.Duration
-	Until <-chan struct{}
 }
 
 // Execution is when a request is carried out.
@@ -63,17 +52,13 @@ const (
 	Torn
 	// Withheld: there is no answer, until the client goes away.
 	Withheld
-	// Endless: spaces after an answer that seems to go on, until the client goes away.
-	Endless
 )
 
 // Call is a request that a fault is to be decided for.
 type Call struct {
-	N      int    // how many requests the server had before
-	Method Method // empty if the request is not a call at all
-	Nth    int    // the how manieth of this method it is, from 1
+	Method Method
 	User   string // whose token it has; empty if none, or none that is valid
-	Body   string // without secrets
+	Body   string
 }
 
 // Injector decides what happens to a request. It is called by many goroutines.
@@ -84,14 +69,8 @@ type Rule struct {
 	Method Method // of every method if empty
 	// Nth is which of the calls that fit it strikes, from 1, counted since Rules; 0
 	// is all of them.
-	Nth int
-	// Match narrows the calls down further, if not nil.
-	Match func(Call) bool
+	Nth   int
 	Fault Fault
-}
-
-func (r Rule) fits(c Call) bool {
-	return (r.Method == "" || r.Method == c.Method) && (r.Match == nil || r.Match(c))
 }
 
 // Rules gives a call the fault of the first rule that strikes it.
@@ -103,7 +82,7 @@ func Rules(rules ...Rule) Injector {
 		defer mu.Unlock()
 		fault, struck := Fault{}, false
 		for i, rule := range rules {
-			if !rule.fits(c) {
+			if rule.Method != "" && rule.Method != c.Method {
 				continue
 			}
 			seen[i]++

@@ -1,107 +1,72 @@
 package fakecloudshell
 
 import (
-	"crypto/tls"
-	"errors"
+	"encoding/pem"
 	"fmt"
-	"log/slog"
-	"net"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
 	"sync"
+	"testing"
 	"time"
 )
 
 // Server is a running server. Its methods are safe for concurrent use.
 type Server struct {
-	scheme      Scheme
-	certificate tls.Certificate // empty with HTTP
-	listener    net.Listener
-	web         *http.Server
-	log         *slog.Logger
-	latency     time.Duration
-	methods     map[Method]signature
-	world       *world
-	journal     *journal
+	web     *httptest.Server
+	latency time.Duration
+	world   *world
 
 	mu      sync.Mutex
 	inject  Injector
-	late    map[int]lateCall // by the number of the request
-	closed  bool
+	counts  map[Method]int
+	late    []*lateCall // in the order of their arrival
 	closing chan struct{}
-	running sync.WaitGroup // requests, late calls, and the accepting of connections
 }
 
-// New starts a server. The error is about the options, or about listening.
-func New(opt Options) (*Server, error) {
-	opt = opt.withDefaults()
-	if err := opt.validate(); err != nil {
-		return nil, fmt.Errorf("fake CloudShell: %w", err)
-	}
-	s := &Server{
-		scheme: opt.Scheme, log: opt.Log, latency: opt.Latency, methods: methods(), world: newWorld(opt), journal: newJournal(),
-		inject: Rules(), late: map[int]lateCall{}, closing: make(chan struct{}),
-	}
-	for _, name := range opt.Policy.Without {
-		delete(s.methods, name)
-	}
-	if err := s.populate(opt); err != nil {
-		return nil, fmt.Errorf("fake CloudShell: %w", err)
-	}
-	if err := s.listen(opt); err != nil {
-		return nil, fmt.Errorf("fake CloudShell: %w", err)
-	}
-	return s, nil
-}
-
-func (s *Server) populate(opt Options) error {
-	var problems []error
-	for _, user := range opt.Users {
-		problems = append(problems, s.AddUser(user))
-	}
-	for _, model := range opt.Models {
-		problems = append(problems, s.AddModel(model))
-	}
-	for _, r := range opt.Reservations {
-		problems = append(problems, s.AddReservation(r))
-	}
-	return errors.Join(problems...)
-}
-
-func (s *Server) listen(opt Options) error {
-	var err error
+// Start starts a server on the loopback interface, until the test ends.
+func Start(t testing.TB, opt Options) *Server {
+	t.Helper()
+	s := &Server{latency: opt.Latency, world: newWorld(opt), inject: Rules(), counts: map[Method]int{}, closing: make(chan struct{})}
+	s.web = httptest.NewUnstartedServer(http.HandlerFunc(s.handle))
+	s.web.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it, and answers that break off
+	s.web.Config.SetKeepAlivesEnabled(!opt.Policy.CloseConnections)
 	if opt.Scheme == HTTPS {
-		if s.certificate, err = selfSigned(); err != nil {
-			return err
-		}
+		s.web.StartTLS()
+	} else {
+		s.web.Start()
 	}
-	if s.listener, err = net.Listen("tcp", opt.Address); err != nil {
-		return err
-	}
-	s.web = &http.Server{
-		Handler:  http.HandlerFunc(s.handle),
-		ErrorLog: slog.NewLogLogger(opt.Log.Handler(), slog.LevelWarn),
-	}
-	s.web.SetKeepAlivesEnabled(!opt.Policy.CloseConnections)
-	s.running.Go(s.accept)
-	return nil
+	t.Cleanup(s.close)
+	return s
 }
 
-func (s *Server) accept() {
-	listener := s.listener
-	if s.scheme == HTTPS {
-		// Without NextProtos there is no HTTP/2, which the real server does not speak.
-		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{s.certificate}})
-	}
-	if err := s.web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		s.log.Error("connections are no longer accepted", "error", err)
+// close ends all that waits. What was not yet carried out never will be.
+func (s *Server) close() {
+	close(s.closing)
+	s.web.Close()
+	for _, call := range s.takeLate() {
+		call.cancel()
 	}
 }
 
 // URL is where the server is, such as http://127.0.0.1:8029; paths follow.
-func (s *Server) URL() string { return string(s.scheme) + "://" + s.Address() }
+func (s *Server) URL() string { return s.web.URL }
 
 // Address is the host and port it listens on.
-func (s *Server) Address() string { return s.listener.Addr().String() }
+func (s *Server) Address() string { return s.web.Listener.Addr().String() }
+
+// WriteCA writes the certificate that clients of an HTTPS server must trust into a
+// file, as PEM.
+func (s *Server) WriteCA(path string) error {
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.web.Certificate().Raw})
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return fmt.Errorf("certificate: %w", err)
+	}
+	return nil
+}
 
 // Inject makes inject decide about each request from now on. Nil ends all faults.
 func (s *Server) Inject(inject Injector) {
@@ -113,38 +78,65 @@ func (s *Server) Inject(inject Injector) {
 	s.inject = inject
 }
 
+// fault counts a request, and says what happens to it.
 func (s *Server) fault(c Call) Fault {
 	s.mu.Lock()
+	s.counts[c.Method]++
 	inject := s.inject
 	s.mu.Unlock()
 	return inject(c)
 }
 
-// Close ends all connections, and returns when everything that the server does
-// has ended. What was not yet carried out never will be. A second Close does nothing.
-func (s *Server) Close() error {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	for _, call := range s.late {
-		call.stop()
-	}
-	s.mu.Unlock()
-	var err error
-	if first {
-		close(s.closing)
-		err = s.web.Close()
-	}
-	s.running.Wait()
-	return err
-}
-
-// begin says whether something may still start; then it is waited for until Done.
-func (s *Server) begin() bool {
+// Count is how many requests of a method there were.
+func (s *Server) Count(method Method) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed {
-		s.running.Add(1)
+	return s.counts[method]
+}
+
+// lateCall is a call whose client has been cut off or answered, and that is still
+// to be carried out.
+type lateCall struct {
+	execute func() // once
+	cancel  func()
+}
+
+// postpone carries a call out after a time, or when Land is called; never by itself if
+// that time is 0.
+func (s *Server) postpone(after time.Duration, execute func()) {
+	call := &lateCall{execute: sync.OnceFunc(execute), cancel: func() {}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.late = append(s.late, call)
+	if after > 0 {
+		timer := time.AfterFunc(after, func() { s.land(call) })
+		call.cancel = func() { timer.Stop() }
 	}
-	return !s.closed
+}
+
+func (s *Server) takeLate() []*lateCall {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	late := s.late
+	s.late = nil
+	return late
+}
+
+// Land carries out all calls that are to be carried out later, in the order of
+// their arrival, and says how many there were.
+func (s *Server) Land() int {
+	late := s.takeLate()
+	for _, call := range late {
+		call.cancel()
+		call.execute()
+	}
+	return len(late)
+}
+
+// land carries out a call whose time has come.
+func (s *Server) land(call *lateCall) {
+	s.mu.Lock()
+	s.late = slices.DeleteFunc(s.late, func(c *lateCall) bool { return c == call })
+	s.mu.Unlock()
+	call.execute()
 }

@@ -1,171 +1,240 @@
 package fakecloudshell_test
 
 import (
-	"bytes"
-	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"log/slog"
-	"net"
+	"fmt"
+	"io"
 	"net/http"
-	"os"
-	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/integration/fakecloudshell"
+	"github.com/multilock/go/integration/fakecloudshell/convention"
 )
 
-func TestOptionsAreValidated(t *testing.T) {
-	for name, opt := range map[string]fakecloudshell.Options{
-		"all interfaces":  {Address: ":0"},
-		"another host":    {Address: "192.0.2.1:0"},
-		"a name":          {Address: "localhost:0"},
-		"no port":         {Address: "127.0.0.1"},
-		"a scheme":        {Scheme: "ftp"},
-		"a lifetime":      {SessionLifetime: -1},
-		"a user twice":    {Users: []fakecloudshell.User{{Name: "x"}, {Name: "x"}}},
-		"a model twice":   {Models: []fakecloudshell.Model{fakecloudshell.PlainMutex(), fakecloudshell.OwnedMutex()}},
-		"no model name":   {Models: []fakecloudshell.Model{{}}},
-		"a reservation":   {Reservations: []fakecloudshell.Reservation{{ID: "a"}, {ID: "A"}}},
-		"no id":           {Reservations: []fakecloudshell.Reservation{{}}},
-		"a port in use":   {Address: busy(t)},
-		"an unnamed user": {Users: []fakecloudshell.User{{Password: "x"}}},
-	} {
-		server, err := fakecloudshell.New(opt)
-		require.ErrorContains(t, err, "fake CloudShell: ", name)
-		require.Nil(t, server)
+const lab = "5c1e0b3a-77f2-4c0d-9c56-0f0d4a9b2e11"
+
+func options() fakecloudshell.Options {
+	return fakecloudshell.Options{
+		Users:        []fakecloudshell.User{{Name: "admin", Password: "s3cret", Admin: true}},
+		Models:       []fakecloudshell.Model{fakecloudshell.OwnedMutex()},
+		Reservations: []fakecloudshell.Reservation{{ID: lab}},
 	}
-	start(t, fakecloudshell.Options{})
-	start(t, fakecloudshell.Options{Address: "[::1]:0", Scheme: fakecloudshell.HTTPS})
 }
 
-func busy(t *testing.T) string {
+// The parameters of calls.
+const (
+	logon       = "<username>admin</username><password>s3cret</password>"
+	reservation = "<reservationId>" + lab + "</reservationId>"
+	fresh       = reservation + "<disableCache>true</disableCache>"
+	service     = reservation + "<serviceName>Mutex Service</serviceName><alias>MUTEX</alias>"
+	owner       = "<attributes><AttributeNameValue><Name>Mutex Owner</Name><Value>me</Value></AttributeNameValue></attributes>"
+)
+
+// peer is a client of the server, written for these tests alone.
+type peer struct {
+	server *fakecloudshell.Server
+	token  string
+}
+
+// post sends one request; what came of it is the status, the answer and the error.
+func (p *peer) post(t *testing.T, method, body string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL()+"/ResourceManagerApiService/"+method, strings.NewReader(body))
 	require.NoError(t, err)
-	t.Cleanup(func() { listener.Close() })
-	return listener.Addr().String()
+	request.Header = http.Header{
+		"Content-Type": {"text/xml"}, "Clienttimezoneid": {"UTC"}, "Datetimeformat": {"MM/dd/yyyy HH:mm"}, "Authorization": {"MachineName=x;Token=" + p.token},
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return fmt.Sprint(answer.StatusCode, " ", string(text), " ", err)
 }
 
-func TestHTTPS(t *testing.T) {
-	opt := basic()
-	opt.Scheme = fakecloudshell.HTTPS
-	server := start(t, opt)
-	admin(t, server).services(t, fresh)
-
-	strict := newPeer(t, server)
-	strict.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: x509.NewCertPool()}}}
-	_, err := strict.call(within(t), "Logoff", "")
-	var unknown x509.UnknownAuthorityError
-	require.ErrorAs(t, err, &unknown)
-
-	plain := newPeer(t, server)
-	plain.url = "http://" + server.Address()
-	r, err := plain.post(within(t), "Logoff", "")
-	require.NoError(t, err)
-	require.Equal(t, http.StatusBadRequest, r.Status)
-	require.Equal(t, 1, len(server.Requests())-server.Count(fakecloudshell.GetDetails))
+func (p *peer) call(t *testing.T, method fakecloudshell.Method, parameters string) string {
+	t.Helper()
+	return p.post(t, string(method), fmt.Sprintf("<%s>%s</%[1]s>", method, parameters))
 }
 
-func TestTheCertificateInAFile(t *testing.T) {
-	opt := basic()
-	opt.Scheme = fakecloudshell.HTTPS
-	server := start(t, opt)
-	path := filepath.Join(t.TempDir(), "ca.pem")
-	require.NoError(t, server.WriteCA(path))
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(text))
-	p := newPeer(t, server)
-	p.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
-	p.must(t, "Logon", credentials("bob", "bob", ""))
-
-	require.Error(t, server.WriteCA(filepath.Join(path, "x")))
-	without := start(t, basic())
-	require.Nil(t, without.Pool())
-	require.ErrorContains(t, without.WriteCA(path), "https")
+// admin is a peer with a session.
+func admin(t *testing.T, server *fakecloudshell.Server) *peer {
+	t.Helper()
+	p := &peer{server: server}
+	p.logOn(t, fakecloudshell.Logon, logon)
+	return p
 }
 
-func TestNoHTTP2(t *testing.T) {
-	opt := basic()
-	opt.Scheme = fakecloudshell.HTTPS
-	server := start(t, opt)
-	connection, err := tls.Dial("tcp", server.Address(), &tls.Config{RootCAs: server.Pool(), NextProtos: []string{"h2", "http/1.1"}})
-	require.NoError(t, err)
-	defer connection.Close()
-	require.NotEqual(t, "h2", connection.ConnectionState().NegotiatedProtocol)
+func (p *peer) logOn(t *testing.T, method fakecloudshell.Method, parameters string) {
+	t.Helper()
+	answer := p.call(t, method, parameters)
+	_, rest, found := strings.Cut(answer, `<Token Token="`)
+	require.True(t, found, answer)
+	p.token, _, _ = strings.Cut(rest, `"`)
 }
 
-// Close waits for nobody, and leaves nothing behind that could still change anything.
-func TestCloseEndsWhatWaits(t *testing.T) {
-	forever := fakecloudshell.Pause{Until: make(chan struct{})}
-	for name, fault := range map[string]fakecloudshell.Fault{
-		"held":     {Hold: forever},
-		"replying": {HoldReply: forever},
-		"withheld": {Reply: fakecloudshell.Withheld},
-		"endless":  {Reply: fakecloudshell.Endless},
-		"late":     {Execute: fakecloudshell.OnceGone, Reply: fakecloudshell.Dropped, Later: time.Hour},
+const success = `Success="true"`
+
+// What a fault lets the client see, and what the server then has; the sweeps of
+// integration/cloudshell build on it.
+func TestFaults(t *testing.T) {
+	type fault = fakecloudshell.Fault
+	closed := make(chan struct{})
+	close(closed)
+	for name, c := range map[string]struct {
+		fault
+		seen        string
+		there, late int
+	}{
+		"none":        {fault{}, success, 1, 0},
+		"held":        {fault{Hold: closed}, success, 1, 0},
+		"lost":        {fault{Reply: fakecloudshell.Dropped}, "EOF", 1, 0},
+		"dropped":     {fault{Execute: fakecloudshell.Never, Reply: fakecloudshell.Dropped}, "EOF", 0, 0},
+		"late":        {fault{Execute: fakecloudshell.OnceGone, Reply: fakecloudshell.Dropped}, "EOF", 0, 1},
+		"torn":        {fault{Reply: fakecloudshell.Torn}, "unexpected EOF", 1, 0},
+		"failed":      {fault{Status: 500}, "500 Internal Server Error", 1, 0},
+		"unavailable": {fault{Execute: fakecloudshell.Never, Status: 503}, "503 Service Unavailable", 0, 0},
+		"lied":        {fault{Execute: fakecloudshell.Never}, success, 0, 0},
+		"denied":      {fault{Failure: &fakecloudshell.Failure{Code: 7, Message: "busy"}}, "<Error>busy</Error><ErrorCode>7</ErrorCode>", 1, 0},
 	} {
-		server, err := fakecloudshell.New(basic())
-		require.NoError(t, err)
-		p := admin(t, server)
-		server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Fault: fault}))
-		failed := make(chan error)
-		go func() {
-			_, err := p.call(within(t), addMutex, mutex(noOwner))
-			failed <- err
-		}()
-		require.NoError(t, server.Wait(within(t), fakecloudshell.Arrived(fakecloudshell.AddService, 1)))
-		require.NoError(t, server.Close(), name)
-		for _, r := range server.Requests() {
-			require.True(t, r.Done, name)
-		}
-		require.Error(t, <-failed, name)
-		before := len(server.Services(lab))
-		require.Zero(t, server.Land(), name)
-		require.Len(t, server.Services(lab), before, name)
-		require.NoError(t, server.Close(), "once more")
+		t.Run(name, func(t *testing.T) {
+			server := fakecloudshell.Start(t, options())
+			p := admin(t, server)
+			server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Method: fakecloudshell.AddService, Nth: 1, Fault: c.fault}))
+			require.Contains(t, p.call(t, fakecloudshell.AddService, service+owner), c.seen)
+			require.Equal(t, 1, server.Count(fakecloudshell.AddService), "a client that sends it twice would hide the fault")
+			require.Len(t, server.Services(lab), c.there)
+			server.ExpireSessions() // what comes late was let in before
+			require.Equal(t, c.late, server.Land())
+			require.Zero(t, server.Land(), "only once")
+			require.Len(t, server.Services(lab), c.there+c.late)
+		})
 	}
 }
 
-func TestWaitEndsWithItsContext(t *testing.T) {
-	server := start(t, basic())
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cause := errors.New("enough")
-	cancel(cause)
-	require.ErrorIs(t, server.Wait(ctx, fakecloudshell.Arrived(fakecloudshell.Logon, 1)), cause)
-}
-
-func TestTheLog(t *testing.T) {
-	var lines bytes.Buffer
-	opt := basic()
-	opt.Log = slog.New(slog.NewTextHandler(&lines, nil))
-	server := start(t, opt)
+// Only what the genuine clients send is understood.
+func TestRequestsAreCheckedStrictly(t *testing.T) {
+	server := fakecloudshell.Start(t, options())
 	p := admin(t, server)
-	p.services(t, fresh)
-	server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Fault: fakecloudshell.Fault{Reply: fakecloudshell.Dropped}}))
-	_, err := p.call(within(t), addMutex, mutex(noOwner))
-	require.Error(t, err)
-	require.NoError(t, server.Close())
-	text := lines.String()
-	require.Contains(t, text, "method=AddServiceToReservation user=admin status=0 executed=true")
-	require.Contains(t, text, "method=GetReservationDetails user=admin status=200")
-	require.NotContains(t, text, "s3cret")
-	require.NotContains(t, text, p.token)
+	for _, c := range []struct{ method, body, want string }{
+		{"AddServiceToReservation", service, "attributes is missing"},
+		{"AddServiceToReservation", service + owner + "<more/>", "more is unknown"},
+		{"AddServiceToReservation", reservation + "<alias>MUTEX</alias><serviceName>Mutex Service</serviceName>" + owner, "out of order"},
+		{"AddServiceToReservation", service + "<attributes><string>x</string></attributes>", "no AttributeNameValue"},
+		{"AddServiceToReservation", service + strings.Replace(owner, "Owner", "Other", 1), "no attribute"},
+		{"RemoveServicesFromReservation", reservation + "<services><alias>x</alias></services>", "instead of string"},
+		{"RemoveServicesFromReservation", reservation + "<services><string>x</string></services>", "no service with this alias"},
+		{"GetReservationDetails", reservation + "<disableCache>True</disableCache>", "instead of true or false"},
+		{"GetReservationDetails", "<reservationId>other</reservationId>", "No reservation"},
+		{"Nonsense", "", "<ErrorCode>101</ErrorCode>"},
+		{"Logon", "<username>admin</username><password>wrong</password>", "<ErrorCode>118</ErrorCode>"},
+	} {
+		require.Contains(t, p.post(t, c.method, "<"+c.method+">"+c.body+"</"+c.method+">"), c.want)
+	}
+	for _, body := range []string{"", "text", "<GetReservationDetails>", "<Other/>"} {
+		require.Contains(t, p.post(t, "GetReservationDetails", body), "400 ", body)
+	}
+	require.Empty(t, server.Services(lab))
 }
 
-func TestRequestsAreCopies(t *testing.T) {
-	server := start(t, basic())
-	admin(t, server)
-	requests := server.Requests()
-	requests[0].Executed, requests[0].Body = false, "changed"
-	require.True(t, server.Requests()[0].Executed)
-	require.NotEqual(t, "changed", server.Requests()[0].Body)
-	require.Equal(t, 1, server.Count(fakecloudshell.Logon))
-	require.Zero(t, server.Count(fakecloudshell.AddService))
+func TestDetailsAreCached(t *testing.T) {
+	for _, c := range []struct {
+		policy       fakecloudshell.Policy
+		usual, fresh bool // whether what was just added is seen
+	}{
+		{fakecloudshell.Policy{CacheFor: time.Hour}, false, true},
+		{fakecloudshell.Policy{CacheFor: -1}, true, true},
+		{fakecloudshell.Policy{CacheFor: time.Hour, IgnoreDisableCache: true}, false, false},
+	} {
+		opt := options()
+		opt.Policy = c.policy
+		p := admin(t, fakecloudshell.Start(t, opt))
+		p.call(t, fakecloudshell.GetDetails, reservation)
+		require.Contains(t, p.call(t, fakecloudshell.AddService, service+owner), success)
+		require.Equal(t, c.usual, strings.Contains(p.call(t, fakecloudshell.GetDetails, reservation), "MUTEX"), "%+v", c.policy)
+		require.Equal(t, c.fresh, strings.Contains(p.call(t, fakecloudshell.GetDetails, fresh), "MUTEX"), "%+v", c.policy)
+	}
+}
+
+func TestTokensEnd(t *testing.T) {
+	for policy, want := range map[fakecloudshell.DeadTokens]string{fakecloudshell.Unauthorized: "401 ", fakecloudshell.Code118: "<ErrorCode>118</ErrorCode>"} {
+		opt := options()
+		opt.Policy.DeadTokens = policy
+		server := fakecloudshell.Start(t, opt)
+		p := admin(t, server)
+		require.Contains(t, p.call(t, fakecloudshell.GetDetails, fresh), success)
+		server.ExpireSessions()
+		require.Contains(t, p.call(t, fakecloudshell.GetDetails, fresh), want)
+
+		command, err := server.RunCommand("admin")
+		require.NoError(t, err)
+		p.logOn(t, fakecloudshell.SecureLogon, "<token>"+command.Token()+"</token>")
+		require.Contains(t, p.call(t, fakecloudshell.GetDetails, fresh), success)
+		command.End()
+		require.Contains(t, p.call(t, fakecloudshell.GetDetails, fresh), want)
+		require.Contains(t, p.call(t, fakecloudshell.SecureLogon, "<token>"+command.Token()+"</token>"), "<ErrorCode>118</ErrorCode>")
+	}
+}
+
+func TestRules(t *testing.T) {
+	add, remove := fakecloudshell.AddService, fakecloudshell.RemoveServices
+	status := func(s int) fakecloudshell.Fault { return fakecloudshell.Fault{Status: s} }
+	inject := fakecloudshell.Rules(
+		fakecloudshell.Rule{Method: add, Nth: 2, Fault: status(1)}, fakecloudshell.Rule{Nth: 4, Fault: status(2)}, fakecloudshell.Rule{Method: remove, Nth: 2, Fault: status(3)},
+	)
+	var got []int
+	for _, method := range []fakecloudshell.Method{remove, add, add, remove, add, remove} {
+		got = append(got, inject(fakecloudshell.Call{Method: method}).Status)
+	}
+	require.Equal(t, []int{0, 0, 1, 2, 0, 0}, got, "a rule counts what it fits, also if another rule struck")
+}
+
+func TestRandomFaultsAreThoseOfTheSeed(t *testing.T) {
+	odds := fakecloudshell.Odds{Lost: 0.2, Failed: 0.2, Dropped: 0.2, Unavailable: 0.1, Late: 0.2, Later: time.Second}
+	draw := func(seed uint64) map[string]int {
+		counts, inject := map[string]int{}, fakecloudshell.Random(seed, odds)
+		for range 1000 {
+			f := inject(fakecloudshell.Call{})
+			counts[fmt.Sprint(f.Execute, f.Reply, f.Status, f.Later > 0)]++
+		}
+		return counts
+	}
+	counts := draw(1)
+	require.Equal(t, counts, draw(1))
+	require.NotEqual(t, counts, draw(2))
+	for kind, expected := range map[string]int{
+		"0 0 0 false": 100, "0 1 0 false": 200, "0 0 500 false": 200, "1 1 0 false": 200, "1 0 503 false": 100, "2 1 0 true": 200,
+	} {
+		require.InDelta(t, expected, counts[kind], 60, kind)
+	}
+}
+
+// The script that plays the neighbour sends what the genuine clients send, and nothing
+// twice unless it plays the one that does.
+func TestConventionsBytes(t *testing.T) {
+	for _, client := range convention.Clients() {
+		server := fakecloudshell.Start(t, options())
+		var mu sync.Mutex
+		var bodies []string
+		server.Inject(func(c fakecloudshell.Call) fakecloudshell.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			bodies = append(bodies, c.Body)
+			return fakecloudshell.Fault{}
+		})
+		s := convention.Start(t, server, "--reservation", lab, "--password", "s3cret", "--client", client, "--owner", "é<&\">")
+		require.Equal(t, "acquired", s.Do("try"))
+		require.Equal(t, "released", s.Do("release"))
+		require.Equal(t, []string{
+			"<Logon>" + logon + "<domainName>Global</domainName></Logon>",
+			"<AddServiceToReservation>" + service + strings.Replace(owner, ">me<", `>&#233;&lt;&amp;"&gt;<`, 1) + "</AddServiceToReservation>",
+			"<GetReservationDetails>" + reservation + "<disableCache>false</disableCache></GetReservationDetails>",
+			"<RemoveServicesFromReservation>" + reservation + "<services><string>MUTEX</string></services></RemoveServicesFromReservation>",
+		}, bodies)
+	}
 }

@@ -24,7 +24,6 @@ import argparse
 import http.client
 import random
 import socket
-import ssl
 import sys
 import time
 import urllib.request
@@ -83,12 +82,6 @@ class Wire:
         self.options = options
         self.url = urlsplit(options.url)
         self.token = ""
-        self.tls = None
-        if self.url.scheme == "https":
-            self.tls = ssl.create_default_context(cafile=options.cafile)
-            if not options.cafile:  # as the genuine ones do
-                self.tls.check_hostname = False
-                self.tls.verify_mode = ssl.CERT_NONE
 
     def headers(self):
         machine = "%s:%s" % (socket.gethostname(), self.url.port)
@@ -102,12 +95,8 @@ class Wire:
 
     def log_on(self):
         o = self.options
-        if o.token:
-            self.token = o.token if self.keeps_passed_token else ""
-            info = self.once("SecureLogon", [("token", o.token), ("domainName", o.domain)])
-        else:
-            self.token = ""
-            info = self.once("Logon", [("username", o.user), ("password", o.password), ("domainName", o.domain)])
+        self.token = ""
+        info = self.once("Logon", [("username", o.user), ("password", o.password), ("domainName", "Global")])
         self.token = info.find("Token").attrib["Token"]
 
     def once(self, method, parameters):
@@ -117,11 +106,9 @@ class Wire:
 class Wire93(Wire):
     """urllib: one connection per call, its own spelling of header names."""
 
-    keeps_passed_token = True
-
     def post(self, path, body):
         request = urllib.request.Request(self.options.url + path, body, self.headers())
-        with urllib.request.urlopen(request, context=self.tls) as answer:
+        with urllib.request.urlopen(request) as answer:
             return answer.read()
 
     call = Wire.once
@@ -130,13 +117,7 @@ class Wire93(Wire):
 class Wire2024(Wire):
     """One connection, three attempts, a second logon."""
 
-    keeps_passed_token = False
     connection = None
-
-    def connect(self):
-        if self.tls:
-            return http.client.HTTPSConnection(self.url.hostname, self.url.port, context=self.tls)
-        return http.client.HTTPConnection(self.url.hostname, self.url.port)
 
     def post(self, path, body):
         for attempt in (1, 2, 3):
@@ -150,7 +131,7 @@ class Wire2024(Wire):
 
     def send(self, path, body):
         if self.connection is None:
-            self.connection = self.connect()
+            self.connection = http.client.HTTPConnection(self.url.hostname, self.url.port)
         self.connection.request("POST", path, body, self.headers())
         answer = self.connection.getresponse()
         content = answer.read()
@@ -248,9 +229,6 @@ def options():
     parser.add_argument("--client", choices=["9.3", "2024.1"], default="2024.1")
     parser.add_argument("--user", default="admin")
     parser.add_argument("--password", default="admin")
-    parser.add_argument("--token", default="", help="log on with this instead of a password")
-    parser.add_argument("--domain", default="Global")
-    parser.add_argument("--cafile", default=None, help="verify the server; without it nothing is verified")
     parser.add_argument("--alias", default="MUTEX")
     parser.add_argument("--owner", default="", help="write and check the owner attribute")
     parser.add_argument("--attempts", type=int, default=100)
