@@ -35,7 +35,7 @@ func (s *Source) remove(ctx context.Context, alias string) error {
 }
 
 // ask makes a call that changes nothing, so it can be made again if it got no answer.
-func (s *Source) ask(ctx context.Context, method string, parameters ...element) (r *response, err error) {
+func (s *Source) ask(ctx context.Context, method string, parameters ...string) (r *response, err error) {
 	for range stepTries {
 		r, err = s.client.call(ctx, method, parameters...)
 		if !inDoubt(err) || ctx.Err() != nil {
@@ -47,7 +47,7 @@ func (s *Source) ask(ctx context.Context, method string, parameters ...element) 
 
 // list gets all services of the reservation as they are, past the server's cache.
 func (s *Source) list(ctx context.Context) ([]service, error) {
-	parameters := []element{leaf("reservationId", s.opt.Reservation)}
+	parameters := []string{leaf("reservationId", s.opt.Reservation)}
 	if !s.opt.OldDetails {
 		parameters = append(parameters, leaf("disableCache", "true"))
 	}
@@ -67,10 +67,9 @@ func (s *Source) list(ctx context.Context) ([]service, error) {
 		return nil, s.endedError(nil)
 	}
 	var services []service
-	for _, list := range found.Services {
-		for _, i := range list.Services {
-			services = append(services, service{model: i.Model, alias: i.Alias, owner: s.ownerOf(i)})
-		}
+	for _, i := range found.Services {
+		owner, _ := s.ownerOf(i)
+		services = append(services, service{model: i.Model, alias: i.Alias, owner: owner})
 	}
 	return services, nil
 }
@@ -80,19 +79,13 @@ func sameID(a, b string) bool {
 }
 
 // ownerOf finds the owner's attribute. Newer models have their own name before it.
-func (s *Source) ownerOf(i serviceInfo) string {
-	for _, list := range i.Attributes {
-		for _, a := range list.Attributes {
-			if s.isOwner(a.Name) {
-				return a.Value
-			}
+func (s *Source) ownerOf(i serviceInfo) (owner string, has bool) {
+	for _, a := range i.Attributes {
+		if a.Name == s.opt.Attribute || strings.HasSuffix(a.Name, "."+s.opt.Attribute) {
+			return a.Value, true
 		}
 	}
-	return ""
-}
-
-func (s *Source) isOwner(attribute string) bool {
-	return attribute == s.opt.Attribute || strings.HasSuffix(attribute, "."+s.opt.Attribute)
+	return "", false
 }
 
 // hasOwners asks whether the locks' model has the owner's attribute. A model that
@@ -106,26 +99,14 @@ func (s *Source) hasOwners(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, i := range r.Info {
-		for _, list := range i.Services {
-			for _, model := range list.Services {
-				if model.Name == s.opt.Model {
-					return s.modelHasOwner(model), nil
-				}
+		for _, model := range i.Models {
+			if model.Name == s.opt.Model {
+				_, has := s.ownerOf(model)
+				return has, nil
 			}
 		}
 	}
 	return true, nil
-}
-
-func (s *Source) modelHasOwner(model serviceInfo) bool {
-	for _, list := range model.Attributes {
-		for _, a := range list.Attributes {
-			if s.isOwner(a.Name) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // serverTime asks for the server's time.

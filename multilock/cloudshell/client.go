@@ -23,9 +23,8 @@ type client struct {
 	http    *http.Client
 	machine string // how this client names itself
 
-	logon sync.Mutex // one logon at a time
-	mu    sync.Mutex
-	token Secret // of the session, none before the first logon
+	logon sync.Mutex // one at a time
+	token Secret     // of the session, none before the first logon; guarded by logon
 }
 
 func newClient(opt Options) (*client, error) {
@@ -70,7 +69,7 @@ func newTransport(opt Options) (*http.Transport, error) {
 
 // call makes a call under the session. A token that is not accepted any more is
 // replaced once, and the call, which was not carried out, repeated once.
-func (c *client) call(ctx context.Context, method string, parameters ...element) (*response, error) {
+func (c *client) call(ctx context.Context, method string, parameters ...string) (*response, error) {
 	token, err := c.session(ctx, Secret{})
 	if err != nil {
 		return nil, err
@@ -94,12 +93,12 @@ func (c *client) call(ctx context.Context, method string, parameters ...element)
 func (c *client) session(ctx context.Context, refused Secret) (Secret, error) {
 	c.logon.Lock()
 	defer c.logon.Unlock()
-	if token := c.present(); !token.IsZero() && token != refused {
-		return token, nil
+	if !c.token.IsZero() && c.token != refused {
+		return c.token, nil
 	}
-	method, parameters := "Logon", []element{leaf("username", c.opt.User), leaf("password", c.opt.Password.reveal())}
+	method, parameters := "Logon", []string{leaf("username", c.opt.User), leaf("password", c.opt.Password.reveal())}
 	if !c.opt.Token.IsZero() {
-		method, parameters = "SecureLogon", []element{leaf("token", c.opt.Token.reveal())}
+		method, parameters = "SecureLogon", []string{leaf("token", c.opt.Token.reveal())}
 	}
 	r, err := c.post(ctx, Secret{}, method, append(parameters, leaf("domainName", c.opt.Domain)))
 	if err != nil {
@@ -108,16 +107,8 @@ func (c *client) session(ctx context.Context, refused Secret) (Secret, error) {
 	if len(r.Info) != 1 || len(r.Info[0].Token) != 1 || r.Info[0].Token[0].Token == "" {
 		return Secret{}, &CallError{Method: method, Status: http.StatusOK, Err: errors.New("the answer has no token")}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.token = NewSecret(r.Info[0].Token[0].Token)
 	return c.token, nil
-}
-
-func (c *client) present() Secret {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.token
 }
 
 // logonError tells credentials that are not accepted, which nothing here can
@@ -141,10 +132,10 @@ func (c *client) accessHint() string {
 }
 
 // post makes one request. Nothing is ever sent twice.
-func (c *client) post(ctx context.Context, token Secret, method string, parameters []element) (*response, error) {
+func (c *client) post(ctx context.Context, token Secret, method string, parameters []string) (*response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
-	body, status, err := c.exchange(ctx, token, method, node(method, parameters...).encode())
+	body, status, err := c.exchange(ctx, token, method, node(method, parameters...))
 	if err != nil {
 		return nil, err
 	}

@@ -31,72 +31,98 @@ type response struct {
 
 // info is what the calls that this package makes answer, all in one.
 type info struct {
-	XMLName  xml.Name
-	Token    []tokenInfo   `xml:"Token"`
-	Details  []details     `xml:"ReservationDescription"`
-	Services []serviceList `xml:"Services"`
-	Time     string        `xml:"ServerDateTime,attr"`
-}
-
-type tokenInfo struct {
-	XMLName xml.Name
-	Token   string `xml:"Token,attr"`
+	Token []struct {
+		Token string `xml:"Token,attr"`
+	} `xml:"Token"`
+	Details []details     `xml:"ReservationDescription"`
+	Models  []serviceInfo `xml:"Services>Service"`
+	Time    string        `xml:"ServerDateTime,attr"`
 }
 
 type details struct {
-	XMLName  xml.Name
 	ID       string        `xml:"Id,attr"`
 	Status   string        `xml:"Status,attr"`
-	Services []serviceList `xml:"Services"`
-}
-
-type serviceList struct {
-	XMLName  xml.Name
-	Services []serviceInfo `xml:"Service"`
+	Services []serviceInfo `xml:"Services>Service"`
 }
 
 // serviceInfo is a service of a reservation, or a model: those have a Name.
 type serviceInfo struct {
-	XMLName    xml.Name
-	Model      string          `xml:"ServiceName,attr"`
-	Alias      string          `xml:"Alias,attr"`
-	Name       string          `xml:"Name,attr"`
-	Attributes []attributeList `xml:"Attributes"`
-}
-
-type attributeList struct {
-	XMLName    xml.Name
-	Attributes []attributeInfo `xml:"Attribute"`
-}
-
-type attributeInfo struct {
-	XMLName xml.Name
-	Name    string `xml:"Name,attr"`
-	Value   string `xml:"Value,attr"`
+	Model      string `xml:"ServiceName,attr"`
+	Alias      string `xml:"Alias,attr"`
+	Name       string `xml:"Name,attr"`
+	Attributes []struct {
+		Name  string `xml:"Name,attr"`
+		Value string `xml:"Value,attr"`
+	} `xml:"Attributes>Attribute"`
 }
 
 // decode reads the envelope of an answer to method. What is not wholly in order is
 // an error: an answer that was cut off must not look like an empty reservation.
 func decode(method string, body []byte) (*response, error) {
 	body = scrubReferences(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
-	if err := checkDepth(body); err != nil {
-		return nil, err
-	}
-	decoder := newDecoder(body)
+	raw := xml.NewDecoder(bytes.NewReader(body))
+	raw.CharsetReader = mislabelled
+	decoder := xml.NewTokenDecoder(&checkedTokens{Decoder: raw})
 	var r response
-	if err := decoder.Decode(&r); err != nil {
-		return nil, fmt.Errorf("not the XML of an answer: %w", err)
+	err := decoder.Decode(&r)
+	for err == nil {
+		_, err = decoder.Token() // the end
 	}
-	if err := checkEnd(decoder); err != nil {
-		return nil, err
+	if !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("not the XML of an answer: %w", err)
 	}
 	return &r, r.check(method)
 }
 
-func newDecoder(body []byte) *xml.Decoder {
-	decoder := xml.NewDecoder(bytes.NewReader(body))
-	decoder.CharsetReader = mislabelled
-	return decoder
+// checkedTokens are those of an answer, as long as it is like the API's. It is checked
+// as it is read, so what it costs is bounded by its size times a small factor.
+type checkedTokens struct {
+	*xml.Decoder
+	root  xml.Name // none before it
+	depth int
+}
+
+// Token implements xml.TokenReader.
+func (c *checkedTokens) Token() (xml.Token, error) {
+	token, err := c.Decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	ended := c.depth == 0 && c.root.Local != ""
+	switch token := token.(type) {
+	case xml.StartElement:
+		if c.root.Local == "" {
+			c.root = token.Name
+		}
+		c.depth++
+		err = c.checkElement(token.Name)
+	case xml.EndElement:
+		c.depth--
+	case xml.CharData:
+		ended = ended && len(bytes.TrimSpace(token)) > 0
+	case xml.Directive:
+		err = errors.New("it has a document type")
+	}
+	if ended {
+		err = errors.New("something follows its end")
+	}
+	if err != nil {
+		return nil, err // the decoder would go on with a token
+	}
+	return token, nil
+}
+
+func (c *checkedTokens) checkElement(name xml.Name) error {
+	if c.depth > maxDepth {
+		return fmt.Errorf("elements are nested more than %d deep", maxDepth)
+	}
+	switch name.Local {
+	case "ResponseInfo", "Token", "ReservationDescription", "Services", "Service", "Attributes", "Attribute":
+		if name.Space != c.root.Space {
+			return errors.New("its elements are of several namespaces")
+		}
+	}
+	return nil
 }
 
 // mislabelled lets a text through that says it is UTF-16 and is not: such answers
@@ -106,47 +132,6 @@ func mislabelled(charset string, input io.Reader) (io.Reader, error) {
 		return input, nil
 	}
 	return nil, fmt.Errorf("its encoding is %q", charset)
-}
-
-// checkDepth reads all tokens without remembering any, so that what Decode keeps
-// is bounded by the size of the answer times a small factor.
-func checkDepth(body []byte) error {
-	decoder := newDecoder(body)
-	for depth := 0; ; {
-		token, err := decoder.RawToken()
-		switch token.(type) {
-		case xml.StartElement:
-			depth++
-		case xml.EndElement:
-			depth--
-		case xml.Directive:
-			return errors.New("not the XML of an answer: it has a document type")
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("not the XML of an answer: %w", err)
-		case depth > maxDepth:
-			return fmt.Errorf("not the XML of an answer: elements are nested more than %d deep", maxDepth)
-		}
-	}
-}
-
-// checkEnd makes sure that nothing follows the root element.
-func checkEnd(decoder *xml.Decoder) error {
-	for {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("not the XML of an answer: %w", err)
-		}
-		if text, ok := token.(xml.CharData); !ok || len(bytes.TrimSpace(text)) > 0 {
-			return errors.New("not the XML of an answer: something follows its end")
-		}
-	}
 }
 
 var reference = regexp.MustCompile(`&#(x[0-9a-fA-F]{1,8}|[0-9]{1,10});`)
@@ -176,8 +161,6 @@ func (r *response) check(method string) error {
 		return errors.New("not the XML of an answer: it does not say whether the call succeeded")
 	case r.Command != "" && !strings.EqualFold(r.Command, method):
 		return fmt.Errorf("not the XML of an answer: it answers %q", r.Command)
-	case !r.oneNamespace():
-		return errors.New("not the XML of an answer: its elements are of several namespaces")
 	}
 	return nil
 }
@@ -185,78 +168,23 @@ func (r *response) check(method string) error {
 // succeeded takes the spellings of an xs:boolean, in any case.
 func (r *response) succeeded() bool { return strings.EqualFold(r.Success, "true") || r.Success == "1" }
 
-// oneNamespace says whether all that was found is of the root's namespace.
-func (r *response) oneNamespace() bool {
-	names := []xml.Name{}
-	for _, i := range r.Info {
-		names = append(names, i.XMLName)
-		for _, t := range i.Token {
-			names = append(names, t.XMLName)
-		}
-		names = append(names, namesOf(i.Services)...)
-		for _, d := range i.Details {
-			names = append(append(names, d.XMLName), namesOf(d.Services)...)
-		}
+// leaf is a piece of XML to be sent that has text in it.
+func leaf(name, text string) string { return node(name, escapeText(text)) }
+
+// node is one that has other pieces in it. XML is written as the genuine clients do:
+// in ASCII, without a declaration, namespaces or white space between elements.
+func node(name string, content ...string) string {
+	inner := strings.Join(content, "")
+	if inner == "" {
+		return "<" + name + " />"
 	}
-	for _, name := range names {
-		if name.Space != r.XMLName.Space {
-			return false
-		}
-	}
-	return true
+	return "<" + name + ">" + inner + "</" + name + ">"
 }
 
-func namesOf(lists []serviceList) (names []xml.Name) {
-	for _, list := range lists {
-		names = append(names, list.XMLName)
-		for _, s := range list.Services {
-			names = append(names, s.XMLName)
-			for _, attributes := range s.Attributes {
-				names = append(names, attributes.XMLName)
-				for _, a := range attributes.Attributes {
-					names = append(names, a.XMLName)
-				}
-			}
-		}
-	}
-	return names
-}
-
-// element is a piece of XML to be sent: text, or children.
-type element struct {
-	name     string
-	text     string
-	children []element
-}
-
-func leaf(name, text string) element { return element{name: name, text: text} }
-
-func node(name string, children ...element) element { return element{name: name, children: children} }
-
-// encode writes XML as the genuine clients do: in ASCII, without a declaration,
-// namespaces or white space between elements.
-func (e element) encode() string {
-	var b strings.Builder
-	e.write(&b)
-	return b.String()
-}
-
-func (e element) write(b *strings.Builder) {
-	if e.text == "" && len(e.children) == 0 {
-		b.WriteString("<" + e.name + " />")
-		return
-	}
-	b.WriteString("<" + e.name + ">")
-	writeText(b, e.text)
-	for _, child := range e.children {
-		child.write(b)
-	}
-	b.WriteString("</" + e.name + ">")
-}
-
-// writeText escapes what XML or ASCII has no character for. What XML cannot even
+// escapeText escapes what XML or ASCII has no character for. What XML cannot even
 // name becomes the replacement character.
-func writeText(b *strings.Builder, text string) {
+func escapeText(text string) string {
+	var b strings.Builder
 	for _, r := range text {
 		switch {
 		case r == '&':
@@ -268,11 +196,12 @@ func writeText(b *strings.Builder, text string) {
 		case r >= ' ' && r < utf8.RuneSelf-1:
 			b.WriteRune(r)
 		case !isXMLChar(r):
-			fmt.Fprintf(b, "&#%d;", utf8.RuneError)
+			fmt.Fprintf(&b, "&#%d;", utf8.RuneError)
 		default:
-			fmt.Fprintf(b, "&#%d;", r)
+			fmt.Fprintf(&b, "&#%d;", r)
 		}
 	}
+	return b.String()
 }
 
 // isXMLChar is the production Char of XML 1.0.
