@@ -20,6 +20,7 @@ type contender struct {
 	replaces bool
 	staged   *staged
 	inPlace  bool // a look found the staged lock in place: an earlier reply was lost
+	unseen   int  // looks in a row that found no lock
 	waker    *waker
 }
 
@@ -213,11 +214,35 @@ func (c *contender) Wake() <-chan struct{} {
 // it as free: the next Try will verify and take it.
 func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
 	seen, err := c.observer.Look(ctx)
+	if err != nil || seen.State != source.StateFree {
+		c.unseen = 0
+	} else if c.unseen++; c.unseen%unseenEnough == 0 {
+		c.src.stirGroup()
+	}
 	if err == nil && seen.State != source.StateFree && c.own(seen.Record.Token) {
 		c.inPlace = true
 		return source.Sighting{State: source.StateFree}, nil
 	}
 	return seen, err
+}
+
+// unseenEnough is how often in a row a lock that is in the way of the attempts may be
+// gone when one looks.
+const unseenEnough = 5
+
+// stirGroup changes the group's times. A lock that was released and taken within one
+// step of the server's clock leaves the group as an NFS client knows it: one that looked
+// in between remembers that the name is absent, for as long as nothing changes. It
+// would never see that the holder died. A change by one client ends what the others
+// remember.
+func (s *Source) stirGroup() {
+	if s.base.Kind.Local {
+		return
+	}
+	if group, err := s.groupDir.Use(); err == nil {
+		_ = group.Touch() // it only helps
+		s.groupDir.Done(group)
+	}
 }
 
 // Close takes back what is staged. An error says that a rename which is in doubt
