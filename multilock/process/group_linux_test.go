@@ -28,10 +28,15 @@ func groupOf(t *testing.T, role string) *actor.Actor {
 func pair(t *testing.T) (group process.Group, leader *actor.Actor, member int) {
 	t.Helper()
 	leader = groupOf(t, "lead")
-	leader.Hear(t, &member)
-	group, err := process.FindGroup(leader.Process.Pid)
+	member = hear[int](t, leader)
+	return findGroup(t, leader.Process.Pid), leader, member
+}
+
+func findGroup(t *testing.T, pgid int) process.Group {
+	t.Helper()
+	group, err := process.FindGroup(pgid)
 	require.NoError(t, err)
-	return group, leader, member
+	return group
 }
 
 // reap waits for an adopted orphan.
@@ -48,8 +53,7 @@ func reap(t *testing.T, pid int) {
 
 func TestGroupLivesAndEnds(t *testing.T) {
 	me, leader := self(t), groupOf(t, "sit")
-	group, err := process.FindGroup(leader.Process.Pid)
-	require.NoError(t, err)
+	group := findGroup(t, leader.Process.Pid)
 	id := find(t, leader.Process.Pid)
 	require.Equal(t, process.Group{
 		Host: id.Host, Machine: id.Machine, Boot: id.Boot, Namespace: id.Namespace, PGID: id.PID, Start: id.Start,
@@ -62,7 +66,7 @@ func TestGroupLivesAndEnds(t *testing.T) {
 	found = group.Judge(me)
 	requireLife(t, process.Gone, found)
 	require.Contains(t, found.Why, "no longer exists")
-	_, err = process.FindGroup(group.PGID)
+	_, err := process.FindGroup(group.PGID)
 	require.ErrorIs(t, err, process.ErrNotFound)
 }
 
@@ -77,8 +81,7 @@ func TestGroupOutlivesItsLeader(t *testing.T) {
 		Host: me.Host, Boot: group.Boot, Namespace: group.Namespace, PID: group.PGID, Start: group.Start,
 	}.Judge(me))
 
-	late, err := process.FindGroup(group.PGID)
-	require.NoError(t, err)
+	late := findGroup(t, group.PGID)
 	require.Zero(t, late.Start)
 	requireLife(t, process.Alive, late.Judge(me))
 
@@ -118,15 +121,11 @@ func TestGroupWhoseNumberHasAnotherOwner(t *testing.T) {
 // A leader may move into another group and leave members behind.
 func TestGroupThatItsLeaderHasLeft(t *testing.T) {
 	me, target := self(t), groupOf(t, "sit")
-	leader := actor.Prepare(t, "move", nil)
+	leader := actor.Prepare(t, "lead", nil)
 	leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	leader.Env = append(leader.Env, fmt.Sprintf("%s=%d", moveVariable, target.Process.Pid))
 	leader.Start(t)
-	var member int
-	leader.Hear(t, &member)
-	group, err := process.FindGroup(leader.Process.Pid)
-	require.NoError(t, err)
-
+	member, group := hear[int](t, leader), findGroup(t, leader.Process.Pid)
 	found := group.Judge(me)
 	requireLife(t, process.Alive, found)
 	require.Contains(t, found.Why, fmt.Sprintf("process %d ", member))
@@ -135,22 +134,6 @@ func TestGroupThatItsLeaderHasLeft(t *testing.T) {
 	found = group.Judge(me)
 	requireLife(t, process.Gone, found)
 	require.Contains(t, found.Why, "no longer exists")
-}
-
-func TestGroupElsewhere(t *testing.T) {
-	me, leader := self(t), groupOf(t, "sit")
-	group, err := process.FindGroup(leader.Process.Pid)
-	require.NoError(t, err)
-	for _, change := range []func(g *process.Group){
-		func(g *process.Group) { g.Boot = "other" },
-		func(g *process.Group) { g.Boot = "" },
-		func(g *process.Group) { g.Namespace = "pid:[1]" },
-		func(g *process.Group) { g.Namespace = "" },
-	} {
-		other := group
-		change(&other)
-		requireLife(t, process.Unknown, other.Judge(me))
-	}
 }
 
 // kill(2) takes -1 and 0 for everybody and for our own group.
@@ -173,8 +156,7 @@ func TestGroupAsJSON(t *testing.T) {
 // Whose start is not known may be anybody with that number: nothing proves an end.
 func TestGroupWithoutAStart(t *testing.T) {
 	me, leader := self(t), groupOf(t, "sit")
-	group, err := process.FindGroup(leader.Process.Pid)
-	require.NoError(t, err)
+	group := findGroup(t, leader.Process.Pid)
 	group.Start = 0
 	requireLife(t, process.Alive, group.Judge(me))
 	leader.End()

@@ -46,7 +46,7 @@ func TestJobIsAliveByItsMark(t *testing.T) {
 			child.SysProcAttr = attributes
 			requireNoJob(t, me, token, me)
 			child.Start(t)
-			child.Hear(t, &struct{}{})
+			hear[struct{}](t, child)
 			found := me.JudgeJob(token, me)
 			requireLife(t, process.Alive, found)
 			require.Equal(t, fmt.Sprintf("process %d %s carries the lock's token", child.Process.Pid, ownName()), found.Why)
@@ -67,7 +67,7 @@ func TestJobMarkIsAWholeEntry(t *testing.T) {
 	token, child := jobOf(t, "sit")
 	child.Env = append(child.Env, "AN_"+process.JobMark(token+"-other"))
 	child.Start(t)
-	child.Hear(t, &struct{}{})
+	hear[struct{}](t, child)
 	requireLife(t, process.Alive, me.JudgeJob(token, me))
 	requireNoJob(t, me, token[:len(token)-1], me)
 	requireNoJob(t, me, token+"-other", me)
@@ -78,71 +78,13 @@ func TestJobIsNotOlderThanItsHolder(t *testing.T) {
 	me := self(t)
 	token, child := jobOf(t, "sit")
 	child.Start(t)
-	child.Hear(t, &struct{}{})
+	hear[struct{}](t, child)
 	holder := find(t, child.Process.Pid)
 	requireLife(t, process.Alive, holder.JudgeJob(token, me))
 	holder.Start++
 	requireNoJob(t, holder, token, me)
 	holder.Start = 0
 	requireLife(t, process.Alive, holder.JudgeJob(token, me))
-}
-
-func TestJobElsewhere(t *testing.T) {
-	me := self(t)
-	for _, change := range []func(id *process.Identity){
-		func(id *process.Identity) { id.Boot = "other" },
-		func(id *process.Identity) { id.Boot = "" },
-		func(id *process.Identity) { id.Namespace = "pid:[1]" },
-		func(id *process.Identity) { id.Namespace = "" },
-	} {
-		other := me
-		change(&other)
-		requireLife(t, process.Unknown, other.JudgeJob(uuid.NewString(), me))
-	}
-}
-
-// What may not be looked into proves nothing.
-func TestJobOfAnotherUser(t *testing.T) {
-	needRoot(t, "become somebody else")
-	token, child := jobOf(t, "sit")
-	child.Start(t)
-	child.Hear(t, &struct{}{})
-	holder := find(t, child.Process.Pid)
-	seen := examineJob(t, "nobody", 0, exam{Process: holder, Token: token})
-	requireLife(t, process.Unknown, seen.Job)
-	require.Contains(t, seen.Job.Why, "may not be looked into")
-}
-
-func TestJobBehindHidepid(t *testing.T) {
-	needRoot(t, "mount /proc with hidepid")
-	token, child := jobOf(t, "sit")
-	child.Start(t)
-	child.Hear(t, &struct{}{})
-	seen := examineJob(t, "hidden", unix.CLONE_NEWNS, exam{Process: find(t, child.Process.Pid), Token: token})
-	requireLife(t, process.Unknown, seen.Job)
-	require.Contains(t, seen.Job.Why, "may hide")
-}
-
-func TestJobInProcOfTheOuterNamespace(t *testing.T) {
-	needRoot(t, "make a pid namespace")
-	judge := actor.Prepare(t, "outer", nil)
-	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
-	judge.Start(t)
-	var seen outerFindings
-	judge.Hear(t, &seen)
-	requireLife(t, process.Unknown, seen.Job)
-}
-
-// examineJob asks somebody in another place about a job.
-func examineJob(t *testing.T, role string, flags uintptr, asked exam) findings {
-	t.Helper()
-	judge := actor.Prepare(t, role, nil)
-	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
-	judge.Start(t)
-	judge.Tell(t, asked)
-	var seen findings
-	judge.Hear(t, &seen)
-	return seen
 }
 
 // A job of which at any moment one process lives, and none for long: each starts the

@@ -71,10 +71,9 @@ func TestProcessWithoutItsMainThreadIsAlive(t *testing.T) {
 	me, child := self(t), actor.Prepare(t, "headless", nil)
 	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	child.Start(t)
-	child.Hear(t, &struct{}{})
+	hear[struct{}](t, child)
 	id := find(t, child.Process.Pid)
-	group, err := process.FindGroup(id.PID)
-	require.NoError(t, err)
+	group := findGroup(t, id.PID)
 	requireLife(t, process.Alive, id.Judge(me))
 	requireLife(t, process.Alive, group.Judge(me))
 	zombify(t, id.PID)
@@ -97,11 +96,7 @@ func TestOtherStartIsAnotherProcess(t *testing.T) {
 
 func TestNumberUsedAgain(t *testing.T) {
 	needRoot(t, "set ns_last_pid in a pid namespace")
-	judge := actor.Prepare(t, "reuse", nil)
-	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
-	judge.Start(t)
-	var seen reused
-	judge.Hear(t, &seen)
+	seen := hear[reused](t, startIn(t, unix.CLONE_NEWPID|unix.CLONE_NEWNS, "reuse"))
 
 	require.Equal(t, seen.First.PID, seen.Second.PID)
 	requireLife(t, process.Gone, seen.FirstLife)
@@ -147,11 +142,8 @@ func namedSleep(t *testing.T, name string) *exec.Cmd {
 
 func TestOtherPIDNamespace(t *testing.T) {
 	needRoot(t, "make a pid namespace")
-	me, inner := self(t), actor.Prepare(t, "report", nil)
-	inner.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
-	inner.Start(t)
-	var id process.Identity
-	inner.Hear(t, &id)
+	me, inner := self(t), startIn(t, unix.CLONE_NEWPID, "report")
+	id := hear[process.Identity](t, inner)
 	require.Equal(t, 1, id.PID)
 	require.Equal(t, me.Boot, id.Boot)
 	require.Equal(t, find(t, inner.Process.Pid).Start, id.Start, "its own start is known without its number")
@@ -173,8 +165,7 @@ func TestOtherTimeNamespace(t *testing.T) {
 	inner.Args = []string{unshare, "--time", "--boottime", "86400", "--fork", "--kill-child", inner.Path}
 	inner.Path = unshare
 	inner.Start(t)
-	var id process.Identity
-	inner.Hear(t, &id)
+	id := hear[process.Identity](t, inner)
 	require.Equal(t, me.Boot, id.Boot)
 	requireLife(t, process.Unknown, id.Judge(me))
 }
@@ -182,11 +173,7 @@ func TestOtherTimeNamespace(t *testing.T) {
 // Here /proc holds processes that are not those the numbers stand for.
 func TestProcOfTheOuterNamespace(t *testing.T) {
 	needRoot(t, "make a pid namespace")
-	judge := actor.Prepare(t, "outer", nil)
-	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
-	judge.Start(t)
-	var seen outerFindings
-	judge.Hear(t, &seen)
+	seen := hear[outerFindings](t, startIn(t, unix.CLONE_NEWPID, "outer"))
 	require.NotZero(t, seen.Self.Start)
 	require.Zero(t, seen.Child.Start)
 	requireLife(t, process.Alive, seen.SelfLife)
@@ -196,32 +183,49 @@ func TestProcOfTheOuterNamespace(t *testing.T) {
 	requireLife(t, process.Alive, seen.Group)
 	requireLife(t, process.Alive, seen.GroupForged)
 	requireLife(t, process.Gone, seen.GroupGone)
+	requireLife(t, process.Unknown, seen.Job)
 }
 
-// examine asks somebody in another place about a child and its group.
-func examine(t *testing.T, role string, flags uintptr, pid int) findings {
+// startIn starts an actor in namespaces of its own.
+func startIn(t *testing.T, namespaces uintptr, role string) *actor.Actor {
 	t.Helper()
-	group, err := process.FindGroup(pid)
-	require.NoError(t, err)
-	judge := actor.Prepare(t, role, nil)
-	judge.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
-	judge.Start(t)
-	judge.Tell(t, exam{Process: find(t, pid), Group: group})
-	var seen findings
-	judge.Hear(t, &seen)
-	return seen
+	a := actor.Prepare(t, role, nil)
+	a.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
+	a.Start(t)
+	return a
 }
 
+// marked starts the leader of a group that carries the mark of a new token.
+func marked(t *testing.T) (token string, leader *actor.Actor) {
+	t.Helper()
+	token, leader = jobOf(t, "sit")
+	leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	leader.Start(t)
+	hear[struct{}](t, leader)
+	return token, leader
+}
+
+// examine asks somebody in another place about a process, its group and its job.
+func examine(t *testing.T, role string, namespaces uintptr, pid int, token string) findings {
+	t.Helper()
+	judge := startIn(t, namespaces, role)
+	judge.Tell(t, exam{Process: find(t, pid), Group: findGroup(t, pid), Token: token})
+	return hear[findings](t, judge)
+}
+
+// What may not be looked into proves nothing about a job.
 func TestProcessOfAnotherUser(t *testing.T) {
 	needRoot(t, "become somebody else")
-	child := groupOf(t, "sit")
-	seen := examine(t, "nobody", 0, child.Process.Pid)
+	token, child := marked(t)
+	seen := examine(t, "nobody", 0, child.Process.Pid, token)
 	requireLife(t, process.Alive, seen.Process)
 	requireLife(t, process.Alive, seen.Group)
+	requireLife(t, process.Unknown, seen.Job)
+	require.Contains(t, seen.Job.Why, "may not be looked into")
 	require.Equal(t, find(t, child.Process.Pid), seen.Found)
 
 	zombify(t, child.Process.Pid)
-	seen = examine(t, "nobody", 0, child.Process.Pid)
+	seen = examine(t, "nobody", 0, child.Process.Pid, token)
 	requireLife(t, process.Gone, seen.Process)
 	requireLife(t, process.Gone, seen.Group)
 }
@@ -230,15 +234,15 @@ func TestProcessOfAnotherUser(t *testing.T) {
 // runs, so both count as alive.
 func TestProcessThatIsHidden(t *testing.T) {
 	needRoot(t, "mount /proc with hidepid")
-	child := groupOf(t, "sit")
-	seen := examine(t, "hidden", unix.CLONE_NEWNS, child.Process.Pid)
-	requireLife(t, process.Alive, seen.Process)
-	require.Contains(t, seen.Process.Why, "does not show")
-	requireLife(t, process.Alive, seen.Group)
-	require.Zero(t, seen.Found.Start)
-
-	zombify(t, child.Process.Pid)
-	seen = examine(t, "hidden", unix.CLONE_NEWNS, child.Process.Pid)
-	requireLife(t, process.Alive, seen.Process)
-	requireLife(t, process.Alive, seen.Group)
+	token, child := marked(t)
+	for range 2 {
+		seen := examine(t, "hidden", unix.CLONE_NEWNS, child.Process.Pid, token)
+		requireLife(t, process.Alive, seen.Process)
+		require.Contains(t, seen.Process.Why, "does not show")
+		requireLife(t, process.Alive, seen.Group)
+		requireLife(t, process.Unknown, seen.Job)
+		require.Contains(t, seen.Job.Why, "may hide")
+		require.Zero(t, seen.Found.Start)
+		zombify(t, child.Process.Pid)
+	}
 }

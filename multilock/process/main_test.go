@@ -33,8 +33,15 @@ func sitter(t *testing.T) *actor.Actor {
 	t.Helper()
 	a := actor.Prepare(t, "sit", nil)
 	a.Start(t)
-	a.Hear(t, &struct{}{})
+	hear[struct{}](t, a)
 	return a
+}
+
+// hear returns what an actor tells next.
+func hear[T any](t *testing.T, a *actor.Actor) (told T) {
+	t.Helper()
+	a.Hear(t, &told)
+	return told
 }
 
 func self(t testing.TB) process.Identity {

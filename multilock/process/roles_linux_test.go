@@ -20,7 +20,6 @@ func roles() map[string]func() error {
 	return map[string]func() error{
 		"sit":      sit,
 		"lead":     lead,
-		"move":     move,
 		"hop":      hop,
 		"headless": headless,
 		"report":   report,
@@ -55,34 +54,19 @@ func another(attributes *syscall.SysProcAttr) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// lead leaves a member of its group behind when it is killed.
+// moveVariable names the process group that lead goes to, if it is to go to another.
+const moveVariable = "MULTILOCK_PROCESS_TEST_GROUP"
+
+// lead leaves a member of its group behind when it is killed, or goes to another group.
 func lead() error {
 	member, err := another(nil)
 	if err != nil {
 		return err
 	}
-	if err := say(member.Process.Pid); err != nil {
-		return err
-	}
-	_ = member.Wait() // the test kills it
-	return nil
-}
-
-// moveVariable names the process group that move goes to.
-const moveVariable = "MULTILOCK_PROCESS_TEST_GROUP"
-
-// move leaves its own group, in which one member stays.
-func move() error {
-	target, err := strconv.Atoi(os.Getenv(moveVariable))
-	if err != nil {
-		return err
-	}
-	member, err := another(nil)
-	if err != nil {
-		return err
-	}
-	if err := unix.Setpgid(0, target); err != nil {
-		return err
+	if target, err := strconv.Atoi(os.Getenv(moveVariable)); err == nil {
+		if err := unix.Setpgid(0, target); err != nil {
+			return err
+		}
 	}
 	if err := say(member.Process.Pid); err != nil {
 		return err
