@@ -26,9 +26,14 @@ func wait(t *testing.T, p source.Group, opt lockgroup.BarrierOptions) (lockgroup
 	return b.Wait(ctx)
 }
 
+// inPlace runs a test with a place of its own, in a bubble of time.
+func inPlace(t *testing.T, test func(t *testing.T, p *grouptest.Place)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, grouptest.NewPlace()) })
+}
+
 func TestBarrierOpensWhenNothingIsHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("a", grouptest.Alive("node1"))
 		p.Hold("b", grouptest.Alive("node2"))
 		time.AfterFunc(time.Minute, func() { p.Release("a") })
@@ -45,8 +50,7 @@ func TestBarrierOpensWhenNothingIsHeld(t *testing.T) {
 
 // A poll is one request. Looks at the holders come rarely.
 func TestPollsOfABarrierAreCheap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("a", grouptest.Alive("node1"))
 		time.AfterFunc(10*time.Minute, func() { p.Release("a") })
 		_, err := wait(t, p, lockgroup.BarrierOptions{})
@@ -70,8 +74,7 @@ func TestBarrierPassesAtOnceIfNothingWasStarted(t *testing.T) {
 
 // Jobs that are just being started are waited for by a barrier that settles.
 func TestBarrierSettles(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		start := time.Now()
 		time.AfterFunc(4*time.Second, func() { p.Hold("a", grouptest.Alive("node1")) })
 		time.AfterFunc(time.Minute, func() { p.Release("a") })
@@ -90,8 +93,7 @@ func TestBarrierSettles(t *testing.T) {
 // Members are waited for even if none of their jobs has been started, and other
 // locks in the group are nobody's concern.
 func TestBarrierForMembers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("other", grouptest.Alive("node9"))
 		p.Commit(grouptest.Failed("other", true))
 		for i, name := range []string{"a", "b", "c"} {
@@ -111,8 +113,7 @@ func TestBarrierForMembers(t *testing.T) {
 // A change that comes so soon after a listing that the stamp stays the same is
 // found all the same.
 func TestBarrierSeesAResultThatLeftNoStamp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		time.AfterFunc(time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
 		time.AfterFunc(time.Minute+multilock.DefaultPoll+time.Millisecond, func() {
 			p.Commit(grouptest.Succeeded("b"))
@@ -128,8 +129,7 @@ func TestBarrierSeesAResultThatLeftNoStamp(t *testing.T) {
 
 // An expected number counts when that many are done and nothing is held any more.
 func TestBarrierForANumber(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		time.AfterFunc(time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
 		time.AfterFunc(2*time.Minute, func() { p.Commit(grouptest.Succeeded("b")); p.Hold("late", grouptest.Alive("node1")) })
 		time.AfterFunc(5*time.Minute, func() { p.Release("late") })
@@ -143,8 +143,7 @@ func TestBarrierForANumber(t *testing.T) {
 
 // A failure is final or it is not: a job that is to be tried again is waited for.
 func TestBarrierNamesTheFailed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Commit(grouptest.Failed("a", false))
 		p.Commit(grouptest.Failed("b", true))
 		p.Commit(multilock.Result{Name: "c", Foreign: "bytes that nobody can read"})
@@ -161,8 +160,7 @@ func TestBarrierNamesTheFailed(t *testing.T) {
 // When the time is over the report says who is missing, and who holds what. Its
 // words are those of the end, not of the last rare look.
 func TestBarrierSaysWhatItWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Commit(grouptest.Succeeded("a"))
 		time.AfterFunc(59*time.Minute+59*time.Second, func() { p.Hold("b", grouptest.Alive("node2")) })
 		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b", "c"}})
@@ -174,8 +172,7 @@ func TestBarrierSaysWhatItWaitedFor(t *testing.T) {
 }
 
 func TestBarrierCountsWhatIsShort(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Commit(grouptest.Succeeded("a"))
 		report, err := wait(t, p, lockgroup.BarrierOptions{Expect: 3})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -185,8 +182,8 @@ func TestBarrierCountsWhatIsShort(t *testing.T) {
 
 // A source that does not answer keeps nobody from giving up.
 func TestBarrierEndsThoughTheSourceHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, never := grouptest.NewPlace(), make(chan struct{})
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
+		never := make(chan struct{})
 		p.Hang = never
 		defer close(never)
 		stop := errors.New("interrupted")
@@ -200,24 +197,17 @@ func TestBarrierEndsThoughTheSourceHangs(t *testing.T) {
 }
 
 func TestBarrierReportsWhatTheSourceSays(t *testing.T) {
-	for _, call := range []string{"vacant", "names"} {
+	members := []string{"a"}
+	for call, members := range map[string][]string{"vacant": nil, "names": nil, "revision": members, "results": members, "result": members} {
 		t.Run(call, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p, broken := grouptest.NewPlace(), errors.New("input/output error")
-				p.Hold("a", grouptest.Alive("node1"))
-				p.Fail(call, broken)
-				_, err := wait(t, p, lockgroup.BarrierOptions{})
-				require.ErrorIs(t, err, broken)
-			})
-		})
-	}
-	for _, call := range []string{"revision", "results", "result"} {
-		t.Run(call, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p, broken := grouptest.NewPlace(), errors.New("input/output error")
+			inPlace(t, func(t *testing.T, p *grouptest.Place) {
+				broken := errors.New("input/output error")
+				if members == nil {
+					p.Hold("a", grouptest.Alive("node1"))
+				}
 				p.Commit(grouptest.Succeeded("a"))
 				p.Fail(call, broken)
-				_, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a"}})
+				_, err := wait(t, p, lockgroup.BarrierOptions{Members: members})
 				require.ErrorIs(t, err, broken)
 			})
 		})
@@ -225,8 +215,7 @@ func TestBarrierReportsWhatTheSourceSays(t *testing.T) {
 }
 
 func TestProgressOfABarrier(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Commit(grouptest.Succeeded("a"))
 		p.Commit(grouptest.Failed("b", true))
 		p.Hold("c", grouptest.Alive("node3"))

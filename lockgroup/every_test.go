@@ -109,3 +109,17 @@ func FuzzParseEvery(f *testing.F) {
 		require.LessOrEqual(t, d.Tick.Sub(now).Abs(), apart/2+2*day)
 	})
 }
+
+func at(t *testing.T, text string) time.Time {
+	t.Helper()
+	moment, err := time.Parse(time.RFC3339Nano, text)
+	require.NoError(t, err)
+	return moment
+}
+
+func mustEvery(t *testing.T, text string) lockgroup.Every {
+	t.Helper()
+	every, err := lockgroup.ParseEvery(text)
+	require.NoError(t, err)
+	return every
+}

@@ -3,7 +3,6 @@ package lockgroup_test
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,8 +21,7 @@ func TestBarrierBuriesTheDead(t *testing.T) {
 		"after a long life": {grouptest.Alive("node1"), grouptest.Alive("node1"), grouptest.Alive("node1"), suspect, suspect, dead},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := grouptest.NewPlace()
+			inPlace(t, func(t *testing.T, p *grouptest.Place) {
 				p.Hold("a", sightings...)
 				p.Hold("b", grouptest.Alive("node2"))
 				time.AfterFunc(20*time.Minute, func() { p.Release("b") })
@@ -41,8 +39,7 @@ func TestBarrierBuriesTheDead(t *testing.T) {
 func TestBarrierLeavesAKeeperTimeToGiveBack(t *testing.T) {
 	for name, job := range map[string]bool{"script": false, "job": true} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := grouptest.NewPlace()
+			inPlace(t, func(t *testing.T, p *grouptest.Place) {
 				dead := grouptest.Seen(multilock.StateDead, "node1")
 				dead.Record.Job = job
 				p.Hold("a", dead)
@@ -57,8 +54,7 @@ func TestBarrierLeavesAKeeperTimeToGiveBack(t *testing.T) {
 
 // A suspect that shows life after all is left alone.
 func TestBarrierLeavesTheLivingAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		suspect := grouptest.Seen(multilock.StateSuspect, "node1")
 		p.Hold("a", suspect, suspect, suspect, grouptest.Alive("node1"))
 		time.AfterFunc(20*time.Minute, func() { p.Release("a") })
@@ -72,8 +68,7 @@ func TestBarrierLeavesTheLivingAlone(t *testing.T) {
 // it is reported.
 func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 	for _, opt := range []lockgroup.BarrierOptions{{Members: []string{"a"}}, {Expect: 1}} {
-		synctest.Test(t, func(t *testing.T) {
-			p := grouptest.NewPlace()
+		inPlace(t, func(t *testing.T, p *grouptest.Place) {
 			p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
 			time.AfterFunc(30*time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
 			report, err := wait(t, p, opt)
@@ -82,8 +77,7 @@ func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 			require.Empty(t, report.Crashed)
 			require.Equal(t, []string{"a"}, p.Broken)
 		})
-		synctest.Test(t, func(t *testing.T) {
-			p := grouptest.NewPlace()
+		inPlace(t, func(t *testing.T, p *grouptest.Place) {
 			p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
 			report, err := wait(t, p, opt)
 			require.Error(t, err)
@@ -95,8 +89,7 @@ func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 
 // Locks that are not a member's are none of its business, even in dead hands.
 func TestBarrierForMembersLeavesOthersLocksAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("other", grouptest.Seen(multilock.StateDead, "node1"))
 		time.AfterFunc(10*time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
 		_, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a"}})
@@ -109,8 +102,7 @@ func TestBarrierForMembersLeavesOthersLocksAlone(t *testing.T) {
 // What a crash in the middle of a release leaves is nobody's death, and keeps
 // nobody waiting.
 func TestBarrierClearsLeftovers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Left["empty"] = true
 		limbo := grouptest.Seen(multilock.StateDead, "")
 		limbo.Limbo = true
@@ -125,8 +117,8 @@ func TestBarrierClearsLeftovers(t *testing.T) {
 // A dead holder whose lock cannot be cleared would be waited for for ever: that
 // is said instead, and who it is.
 func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, denied := grouptest.NewPlace(), errors.New("permission denied")
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
+		denied := errors.New("permission denied")
 		p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
 		p.Fail("break", denied)
 		report, err := wait(t, p, lockgroup.BarrierOptions{})
@@ -137,8 +129,7 @@ func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
 
 // With members the work of the dead may be done by somebody who can clear them.
 func TestBarrierForMembersGoesOnIfTheDeadCannotBeCleared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
 		p.Left["b"] = true
 		p.Fail("break", errors.New("permission denied"))
@@ -152,8 +143,7 @@ func TestBarrierForMembersGoesOnIfTheDeadCannotBeCleared(t *testing.T) {
 
 // A lock that cannot be looked at is in the way, and no more can be said.
 func TestBarrierReportsWhatItCannotLookAt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := grouptest.NewPlace()
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("a", grouptest.Alive("node1"))
 		p.Fail("look", errors.New("input/output error"))
 		report, err := wait(t, p, lockgroup.BarrierOptions{})

@@ -59,16 +59,6 @@ func TestOnceOfMany(t *testing.T) {
 	require.Equal(t, int64(1), runs.Load())
 }
 
-func TestOnceRetries(t *testing.T) {
-	open := grouptest.Opener(t)
-	var runs atomic.Int64
-	opt := lockgroup.OnceOptions{Retries: 2}
-	result, err := lockgroup.Once(t.Context(), open(), "x", opt, work(&runs, errWork, errWork, nil))
-	require.NoError(t, err)
-	require.Equal(t, 3, result.Attempt)
-	require.Equal(t, int64(3), runs.Load())
-}
-
 func TestOnceFails(t *testing.T) {
 	open := grouptest.Opener(t)
 	var runs atomic.Int64
@@ -90,65 +80,6 @@ func TestOnceFails(t *testing.T) {
 	require.Equal(t, int64(2), runs.Load())
 }
 
-// The attempts that others made count.
-func TestOnceGoesOnWhereOthersStopped(t *testing.T) {
-	open := grouptest.Opener(t)
-	lock, err := multilock.TryAcquire(t.Context(), open(), "x", multilock.Options{})
-	require.NoError(t, err)
-	require.NoError(t, lock.Commit(t.Context(), multilock.Result{By: lock.Record().Holder.Identity, Exit: 5, Attempt: 2}))
-	require.NoError(t, lock.Release(t.Context()))
-	var runs atomic.Int64
-	result, err := lockgroup.Once(t.Context(), open(), "x", lockgroup.OnceOptions{Retries: 2}, work(&runs, errWork))
-	require.ErrorIs(t, err, errWork)
-	require.Equal(t, 3, result.Attempt)
-	require.Equal(t, int64(1), runs.Load())
-}
-
-// Work that was told to stop has not failed.
-func TestOnceInterrupted(t *testing.T) {
-	open := grouptest.Opener(t)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	stop := errors.New("stop")
-	_, err := lockgroup.Once(ctx, open(), "x", lockgroup.OnceOptions{}, func(ctx context.Context) error {
-		cancel(stop)
-		<-ctx.Done()
-		return errWork
-	})
-	require.ErrorIs(t, err, stop)
-	_, err = open().Result(t.Context(), "x")
-	require.ErrorIs(t, err, multilock.ErrNoResult)
-
-	ctx, cancel = context.WithCancelCause(t.Context())
-	result, err := lockgroup.Once(ctx, open(), "x", lockgroup.OnceOptions{}, func(context.Context) error {
-		cancel(stop)
-		return nil
-	})
-	require.NoError(t, err, "it succeeded all the same, and that is recorded")
-	require.True(t, result.OK())
-}
-
-func TestOnceLost(t *testing.T) {
-	open := grouptest.Opener(t)
-	src := open()
-	_, err := lockgroup.Once(t.Context(), src, "x", lockgroup.OnceOptions{Options: multilock.Options{TTL: time.Second}}, func(ctx context.Context) error {
-		_, err := multilock.Break(ctx, src, "x", multilock.Want{Alive: true})
-		require.NoError(t, err)
-		<-ctx.Done()
-		return context.Cause(ctx)
-	})
-	require.ErrorIs(t, err, multilock.ErrLost)
-	_, err = src.Result(t.Context(), "x")
-	require.ErrorIs(t, err, multilock.ErrNoResult)
-
-	_, err = lockgroup.Once(t.Context(), src, "x", lockgroup.OnceOptions{}, func(ctx context.Context) error {
-		_, err := multilock.Break(ctx, src, "x", multilock.Want{Alive: true})
-		return err
-	})
-	require.ErrorIs(t, err, multilock.ErrLost, "it succeeded, and that is not recorded")
-	_, err = src.Result(t.Context(), "x")
-	require.ErrorIs(t, err, multilock.ErrNoResult)
-}
-
 // A panic that somebody recovers leaves no lock and no result.
 func TestOncePanics(t *testing.T) {
 	open := grouptest.Opener(t)
@@ -161,6 +92,14 @@ func TestOncePanics(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(1), runs.Load())
 }
+
+// clocked is a source whose clock the test sets.
+type clocked struct {
+	*fslock.Source
+	now time.Time
+}
+
+func (c *clocked) Now(context.Context) (time.Time, error) { return c.now, nil }
 
 func TestOnceEvery(t *testing.T) {
 	src := &clocked{Source: grouptest.Opener(t)(), now: time.Date(2026, 1, 2, 11, 59, 57, 0, time.UTC)}

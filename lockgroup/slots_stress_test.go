@@ -15,99 +15,63 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// Sixteen contenders share three slots. A witness sees never more than three
-// inside, and never two in one slot; everybody comes in again and again. The
-// spread is printed.
+// Sixteen contenders share three slots. Never more than three are inside, and never two
+// in one slot; everybody comes in again and again.
 func TestSlotsUnderStress(t *testing.T) {
 	const contenders, slots, all = 16, 3, 480
-	w := &slotWitness{t: t, base: t.TempDir(), left: all, slots: slots, full: make(chan struct{})}
-	var crew sync.WaitGroup
-	spread := make([]slotTurns, contenders)
+	s := slotStress{T: t, slots: slots, full: make(chan struct{})}
+	s.left.Store(all)
+	base, turns := t.TempDir(), make([]int, contenders)
+	var group sync.WaitGroup
 	for i := range contenders {
-		crew.Go(func() { spread[i] = w.work() })
+		src := open(t, fslock.Options{Base: base})
+		group.Go(func() {
+			for s.left.Add(-1) >= 0 && !t.Failed() {
+				s.visit(src)
+				turns[i]++
+			}
+		})
 	}
-	crew.Wait()
-	var turns []int
-	var longest time.Duration
-	for _, s := range spread {
-		turns = append(turns, s.turns)
-		longest = max(longest, s.longest)
-	}
-	t.Logf("turns of each: %v (an even share is %d), longest wait %s, all %d slots were in use at once",
-		slices.Sorted(slices.Values(turns)), all/contenders, longest.Round(time.Millisecond), slots)
+	group.Wait()
+	t.Logf("turns of each: %v (an even share is %d)", turns, all/contenders)
 	require.Positive(t, slices.Min(turns), "somebody starved")
 }
 
-type slotWitness struct {
-	t      *testing.T
-	base   string
-	slots  int
-	mu     sync.Mutex
-	left   int
-	inside atomic.Int32
-	full   chan struct{} // closed when all slots are in use; the first ones wait for that
-	filled sync.Once
-	in     [lockgroup.MaxSlots + 1]atomic.Int32
+type slotStress struct {
+	*testing.T
+	slots        int
+	left, inside atomic.Int32
+	in           [lockgroup.MaxSlots + 1]atomic.Int32
+	full         chan struct{} // closed when all slots are in use; the first ones wait for that
+	filled       sync.Once
 }
 
-type slotTurns struct {
-	turns   int
-	longest time.Duration
-}
-
-// more says whether there is another turn to take.
-func (w *slotWitness) more() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.left--
-	return w.left >= 0 && !w.t.Failed()
-}
-
-func (w *slotWitness) work() (s slotTurns) {
-	src, err := fslock.Open(fslock.Options{Base: w.base})
+// visit works in a slot.
+func (s *slotStress) visit(src multilock.Source) {
+	slot, err := lockgroup.AcquireSlot(s.Context(), src, "x", s.slots, multilock.Options{Poll: 50 * time.Millisecond})
 	if err != nil {
-		w.t.Error(err)
-		return s
+		s.Error(err)
+		return
 	}
-	defer src.Close()
-	for w.more() {
-		start := time.Now()
-		slot, err := lockgroup.AcquireSlot(w.t.Context(), src, "x", w.slots, multilock.Options{Poll: 50 * time.Millisecond})
-		if err != nil {
-			w.t.Error(err)
-			return s
-		}
-		s.turns, s.longest = s.turns+1, max(s.longest, time.Since(start))
-		w.visit(slot)
+	now := int(s.inside.Add(1))
+	if now > s.slots || s.in[slot.Number].Add(1) != 1 {
+		s.Errorf("%d are inside, one of them in slot %d", now, slot.Number)
 	}
-	return s
-}
-
-func (w *slotWitness) visit(slot *lockgroup.Slot) {
-	now := w.inside.Add(1)
-	if int(now) > w.slots || w.in[slot.Number].Add(1) != 1 {
-		w.t.Errorf("%d are inside, one of them in slot %d", now, slot.Number)
+	if err := slot.Verify(s.Context()); err != nil {
+		s.Error(err)
 	}
-	if err := slot.Verify(w.t.Context()); err != nil {
-		w.t.Error(err)
-	}
-	w.fill(now)
-	time.Sleep(5 * time.Millisecond) // the work
-	w.in[slot.Number].Add(-1)
-	w.inside.Add(-1)
-	if err := slot.Release(context.Background()); err != nil {
-		w.t.Error(err)
-	}
-}
-
-// fill keeps the first ones inside until every slot is in use.
-func (w *slotWitness) fill(now int32) {
-	if int(now) == w.slots {
-		w.filled.Do(func() { close(w.full) })
+	if now == s.slots {
+		s.filled.Do(func() { close(s.full) })
 	}
 	select {
-	case <-w.full:
+	case <-s.full:
 	case <-time.After(time.Minute):
-		w.t.Error("not all slots get into use")
+		s.Error("not all slots get into use")
+	}
+	time.Sleep(5 * time.Millisecond) // the work
+	s.in[slot.Number].Add(-1)
+	s.inside.Add(-1)
+	if err := slot.Release(context.Background()); err != nil {
+		s.Error(err)
 	}
 }

@@ -25,11 +25,16 @@ func inTime(t *testing.T) context.Context {
 	return ctx
 }
 
+// inVenue runs a test of a batch in a bubble of time.
+func inVenue(t *testing.T, test func(t *testing.T, v *grouptest.Venue, ran *runs)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, grouptest.NewVenue(), newRuns()) })
+}
+
 // What somebody else holds is tried again, ever more rarely, and needs no news to
 // be found done.
 func TestBatchWaitsForOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v, ran := grouptest.NewVenue(), newRuns()
+	inVenue(t, func(t *testing.T, v *grouptest.Venue, ran *runs) {
 		v.Hold("job002", grouptest.Alive("node7"))
 		time.AfterFunc(5*time.Minute, func() {
 			v.Commit(grouptest.Succeeded("job002"))
@@ -49,8 +54,7 @@ func TestBatchWaitsForOthers(t *testing.T) {
 
 // The news end the wait.
 func TestBatchHearsOfOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v, ran := grouptest.NewVenue(), newRuns()
+	inVenue(t, func(t *testing.T, v *grouptest.Venue, ran *runs) {
 		v.Hold("job001", grouptest.Alive("node7"))
 		start := time.Now()
 		exit := 0
@@ -69,8 +73,7 @@ func TestBatchHearsOfOthers(t *testing.T) {
 // News of a failure end the wait if the result says that it is final. The lock is
 // never given back here: nothing else could end it.
 func TestBatchHearsOfAFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v, ran := grouptest.NewVenue(), newRuns()
+	inVenue(t, func(t *testing.T, v *grouptest.Venue, ran *runs) {
 		v.Hold("job001", grouptest.Alive("node7"))
 		for n, final := range []bool{false, true} {
 			time.AfterFunc(time.Duration(n+1)*time.Minute, func() {
@@ -89,9 +92,8 @@ func TestBatchHearsOfAFailure(t *testing.T) {
 // While long jobs run, and nobody is waited for, news are asked for seldom: about
 // twice for each job that ends here, to the end of the history.
 func TestBatchAsksSeldomWhileJobsRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *grouptest.Venue, ran *runs) {
 		const jobs, length = 50, 8 * time.Second
-		v, ran := grouptest.NewVenue(), newRuns()
 		list := ran.jobs(jobs, func(context.Context, batch.Attempt) error {
 			time.Sleep(length)
 			return nil
@@ -106,8 +108,7 @@ func TestBatchAsksSeldomWhileJobsRun(t *testing.T) {
 
 // However long a job takes, the progress of the others is heard of.
 func TestBatchHearsOfOthersDuringALongJob(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v, ran := grouptest.NewVenue(), newRuns()
+	inVenue(t, func(t *testing.T, v *grouptest.Venue, ran *runs) {
 		var b *batch.Batch
 		exit := 0
 		b = prepare(t, v, ran.jobs(70, func(context.Context, batch.Attempt) error {
@@ -127,8 +128,7 @@ func TestBatchHearsOfOthersDuringALongJob(t *testing.T) {
 
 // A silent holder is watched, and its job taken over when it is dead.
 func TestBatchWatchesTheSilent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v, ran := grouptest.NewVenue(), newRuns()
+	inVenue(t, func(t *testing.T, v *grouptest.Venue, ran *runs) {
 		v.Hold("job001", grouptest.Alive("node7"), grouptest.Seen(multilock.StateSuspect, "node7"), grouptest.Seen(multilock.StateSuspect, "node7"), grouptest.Seen(multilock.StateDead, "node7"))
 		report, err := prepare(t, v, ran.jobs(2, succeeds), batch.Options{}).Run(inTime(t))
 		require.NoError(t, err)
@@ -140,8 +140,7 @@ func TestBatchWatchesTheSilent(t *testing.T) {
 // A job that has ended when everything is told to end has ended, however long the
 // server takes to record that.
 func TestBatchRecordsTheLastJob(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v, ran := grouptest.NewVenue(), newRuns()
+	inVenue(t, func(t *testing.T, v *grouptest.Venue, ran *runs) {
 		ctx, cancel := context.WithCancelCause(inTime(t))
 		list := ran.jobs(1, func(context.Context, batch.Attempt) error {
 			v.Stall(10 * time.Second)
@@ -156,8 +155,7 @@ func TestBatchRecordsTheLastJob(t *testing.T) {
 
 // A result that may or may not be recorded is asked for again, under the lock.
 func TestBatchUnsureCommit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v, ran := grouptest.NewVenue(), newRuns()
+	inVenue(t, func(t *testing.T, v *grouptest.Venue, ran *runs) {
 		v.Fail("commit", multilock.ErrUnsure)
 		time.AfterFunc(time.Minute, func() { v.Commit(grouptest.Succeeded("job001")) })
 		report, err := prepare(t, v, ran.jobs(1, succeeds), batch.Options{}).Run(inTime(t))
@@ -169,8 +167,7 @@ func TestBatchUnsureCommit(t *testing.T) {
 // What the source cannot do ends the batch, and the jobs that run are seen through.
 func TestBatchSourceFails(t *testing.T) {
 	for _, call := range []string{"publish", "follow", "results", "commit"} {
-		synctest.Test(t, func(t *testing.T) {
-			v, ran := grouptest.NewVenue(), newRuns()
+		inVenue(t, func(t *testing.T, v *grouptest.Venue, ran *runs) {
 			v.Fail(call, errWork)
 			report, err := prepare(t, v, ran.jobs(9, succeeds), batch.Options{}).Run(inTime(t))
 			require.ErrorIs(t, err, errWork, call)
