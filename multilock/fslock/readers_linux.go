@@ -5,8 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
+	"github.com/multilock/go/internal/procfs"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -14,24 +14,18 @@ import (
 // as this user may see that. The names that NFS clients give to files that were removed
 // come only once.
 func readersOf(name string) (readers []string) {
-	procs, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	for _, proc := range procs {
-		if pid, err := strconv.Atoi(proc.Name()); err == nil && hasOpen(proc.Name(), name) {
-			readers = append(readers, fmt.Sprintf("process %d%s", pid, commandOf(proc.Name())))
+	pids, _ := procfs.Proc.PIDs() // where they cannot be listed there is nobody to be named
+	for _, pid := range pids {
+		if hasOpen(pid, name) {
+			readers = append(readers, fmt.Sprintf("process %d%s", pid, commandOf(pid)))
 		}
 	}
 	return readers
 }
 
-func hasOpen(pid, name string) bool {
-	dir := filepath.Join("/proc", pid, "fd")
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		return false
-	}
+func hasOpen(pid int, name string) bool {
+	dir := filepath.Join(string(procfs.Proc), strconv.Itoa(pid), "fd")
+	files, _ := os.ReadDir(dir) // of somebody else, or it has ended
 	for _, file := range files {
 		if target, err := os.Readlink(filepath.Join(dir, file.Name())); err == nil && filepath.Base(target) == name {
 			return true
@@ -40,10 +34,10 @@ func hasOpen(pid, name string) bool {
 	return false
 }
 
-func commandOf(pid string) string {
-	command, err := os.ReadFile(filepath.Join("/proc", pid, "comm"))
+func commandOf(pid int) string {
+	found, err := procfs.Proc.Stat(pid)
 	if err != nil {
 		return ""
 	}
-	return " (" + source.Printable(strings.TrimSpace(string(command))) + ")"
+	return " (" + source.Printable(found.Name) + ")"
 }
