@@ -226,9 +226,13 @@ func (b *Barrier) vacant(ctx context.Context) (bool, error) {
 // the group's directory is replaced, and there is none before there is a group:
 // so it is renewed now and then.
 type listener struct {
-	src     source.Group
-	due     time.Time
-	pause   time.Duration
+	src   source.Group
+	due   time.Time
+	pause time.Duration
+	subscription
+}
+
+type subscription struct {
 	channel <-chan struct{}
 	stop    func()
 }
@@ -250,21 +254,16 @@ func (l *listener) news(ctx context.Context) <-chan struct{} {
 		return subscription{channel, stop}, nil
 	})
 	if err == nil {
-		l.channel, l.stop = got.channel, got.stop
+		l.subscription = got
 	}
 	l.pause = min(max(2*l.pause, firstRenewal), maxRenewal)
 	l.due = time.Now().Add(l.pause)
 	return l.channel
 }
 
-type subscription struct {
-	channel <-chan struct{}
-	stop    func()
-}
-
 func (l *listener) close() {
 	if l.stop != nil {
 		l.stop()
 	}
-	l.channel, l.stop = nil, nil
+	l.subscription = subscription{}
 }

@@ -1,6 +1,7 @@
 package multilock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -66,7 +67,7 @@ type contest struct {
 	mode      mode
 	contender source.Contender
 	wake      <-chan struct{}
-	pause     backoff
+	pause     bounded.Pauses
 	seen      Sighting  // the last look, zero before the first
 	lookAt    time.Time // when the next look is due
 	missed    int       // looks in a row that called the lock free or dead, between attempts that found it held
@@ -78,6 +79,9 @@ type contest struct {
 // firstLook is how long a waiter leaves a lock alone that changes hands quickly
 // before it looks who holds it: attempts are cheap, looks are not.
 const firstLook = 50 * time.Millisecond
+
+// firstPause bounds the first pause of all.
+const firstPause = 2 * time.Millisecond
 
 // A lock that is free at every look and held at every attempt changes hands
 // quickly, or the source contradicts itself: then do not spin, and do not go on
@@ -97,12 +101,12 @@ func compete(ctx context.Context, src Source, name string, opt Options, m mode) 
 	}
 	c := &contest{name: name, opt: opt, mode: m, pause: pause}
 	if m == ifFree {
-		c.pause = backoff{limit: min(opt.Poll, maxTryPause)}
+		c.pause = bounded.Pauses{First: firstPause, Limit: min(opt.Poll, maxTryPause)}
 	}
 	if err := c.enter(ctx, src); err != nil {
 		return nil, err
 	}
-	if m == wait && pause.least < firstLook { // otherwise a look is due by then anyhow
+	if m == wait && pause.Least < firstLook { // otherwise a look is due by then anyhow
 		c.lookAt = time.Now().Add(firstLook)
 	}
 	lease, err := c.run(ctx)
@@ -133,15 +137,12 @@ func (c *contest) enter(ctx context.Context, src Source) error {
 
 // paceOf is how long to wait between two attempts: as the caller wants it, or else
 // the source.
-func paceOf(src Source, opt Options) backoff {
+func paceOf(src Source, opt Options) bounded.Pauses {
 	if paced, ok := src.(source.Paced); ok && opt.Poll == 0 {
 		least, most := paced.Pace()
-		return backoff{least: least, limit: most}
+		return bounded.Pauses{Least: least, Limit: most}
 	}
-	if opt.Poll == 0 {
-		opt.Poll = DefaultPoll
-	}
-	return backoff{limit: opt.Poll}
+	return bounded.Pauses{First: firstPause, Limit: cmp.Or(opt.Poll, DefaultPoll)}
 }
 
 // claim is what this process writes into the lock; the source adds who it is, unless
@@ -313,13 +314,13 @@ func (c *contest) breakDead(ctx context.Context) error {
 func (c *contest) sleep(ctx context.Context) error {
 	woken, err := bounded.Wait(ctx, c.nextPause(), c.wake)
 	if woken {
-		c.pause.reset()
+		c.pause.Reset()
 	}
 	return err
 }
 
 func (c *contest) nextPause() time.Duration {
-	pause, due := c.pause.next(), max(time.Until(c.lookAt), 0)
+	pause, due := c.pause.Next(), max(time.Until(c.lookAt), 0)
 	switch {
 	case c.trouble != nil:
 		return pause

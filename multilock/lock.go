@@ -50,6 +50,14 @@ func newLock(ctx context.Context, name string, lease source.Lease, opt Options) 
 	return l
 }
 
+// ends is when a lease is over by time alone, zero if it is not.
+func ends(lease source.Lease) boottime.Instant {
+	if timed, ok := lease.(source.Timed); ok {
+		return timed.Ends()
+	}
+	return boottime.Instant{}
+}
+
 // Context is cancelled when the lock is lost, with a *LostError as its cause, or
 // released, with ErrReleased. It carries the values of the context given to
 // Acquire, but not its end: that was the limit of the wait.
@@ -111,6 +119,10 @@ func (l *Lock) Belief() Belief {
 	}
 	return Belief{Until: until, Others: until.Add(l.spare), Renewed: l.renewed}
 }
+
+// Timed says whether the lock is over at a fixed moment, Remaining from now,
+// whatever happens until then.
+func (l *Lock) Timed() bool { return !l.ends.IsZero() }
 
 // left is what remains of the tenure.
 func (l *Lock) left() time.Duration {

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -65,9 +66,7 @@ func newQueue(jobs, workers int) *queue {
 }
 
 // errNothingLeft says that every job has a final result.
-type errNothingLeft struct{}
-
-func (errNothingLeft) Error() string { return "nothing is left to be done" }
+var errNothingLeft = errors.New("nothing is left to be done")
 
 // task is a job that was taken. Again says that it was held when it was tried before.
 type task struct {
@@ -86,7 +85,7 @@ func (q *queue) take(ctx context.Context) (task, error) {
 		case found:
 			return t, nil
 		case changed == nil:
-			return task{}, errNothingLeft{}
+			return task{}, errNothingLeft
 		}
 		if _, err := bounded.Wait(ctx, pause, changed); err != nil {
 			return task{}, err
@@ -255,13 +254,15 @@ func (q *queue) isSettled(i int) bool {
 func (q *queue) idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.next == len(q.state) && len(q.window) == 0
+	return q.allTaken()
 }
+
+func (q *queue) allTaken() bool { return q.next == len(q.state) && len(q.window) == 0 }
 
 // waits says whether nothing is left to be taken but what others hold, and others
 // do hold something.
 func (q *queue) waits() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.next == len(q.state) && len(q.window) == 0 && q.counts.open > q.counts.taken
+	return q.allTaken() && q.counts.open > q.counts.taken
 }
