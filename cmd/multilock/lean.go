@@ -34,47 +34,30 @@ func asksForHelp(arg string) bool {
 
 // named makes options that know their names, and have a category if help is asked for.
 func named(flags []cli.Flag, helped bool) []cli.Flag {
-	category := func(category string) string {
+	for i, f := range flags {
+		one := namedFlag{flag: f.(flag), names: f.Names()} //nolint:forcetypeassert // all of the library's are
 		if helped {
-			return category
+			one.category = one.flag.GetCategory()
 		}
-		return ""
-	}
-	for i, flag := range flags {
-		switch flag := flag.(type) {
-		case *cli.GenericFlag:
-			flags[i] = &namedGeneric{flag, namesOf(flag.Name, flag.Aliases)}
-			flag.Category = category(flag.Category)
-		case *cli.StringFlag:
-			flags[i] = &namedString{flag, namesOf(flag.Name, flag.Aliases)}
-			flag.Category = category(flag.Category)
-		case *cli.BoolFlag:
-			flags[i] = &namedBool{flag, namesOf(flag.Name, flag.Aliases)}
-			flag.Category = category(flag.Category)
-		}
+		flags[i] = &one
 	}
 	return flags
 }
 
-func namesOf(name string, aliases []string) []string { return append([]string{name}, aliases...) }
-
-type namedGeneric struct {
-	*cli.GenericFlag
-	names []string
+// flag is what the library asks of its options.
+type flag interface {
+	cli.DocGenerationFlag
+	cli.VisibleFlag
+	cli.CategorizableFlag
+	cli.RequiredFlag
+	cli.ActionableFlag
 }
 
-func (f *namedGeneric) Names() []string { return f.names }
-
-type namedString struct {
-	*cli.StringFlag
-	names []string
+type namedFlag struct {
+	flag
+	names    []string
+	category string
 }
 
-func (f *namedString) Names() []string { return f.names }
-
-type namedBool struct {
-	*cli.BoolFlag
-	names []string
-}
-
-func (f *namedBool) Names() []string { return f.names }
+func (f *namedFlag) Names() []string     { return f.names }
+func (f *namedFlag) GetCategory() string { return f.category }

@@ -55,7 +55,7 @@ func (j *Job) spareGuard() {
 // news any more. At the end of the job the guard is killed and reaped: it has no say in
 // that, and nothing to do.
 func (j *Job) guard() {
-	for !j.isOver() {
+	for !isClosed(j.over) {
 		pid, lifeline, err := j.startGuard()
 		if err != nil {
 			j.guardErr = fmt.Errorf("start guard of job %d: %w", j.pid, err)
@@ -65,15 +65,6 @@ func (j *Job) guard() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		reap(pid)
 		_ = lifeline.Close() // last, for its end is the guard's cue
-	}
-}
-
-func (j *Job) isOver() bool {
-	select {
-	case <-j.over:
-		return true
-	default:
-		return false
 	}
 }
 

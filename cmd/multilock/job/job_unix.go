@@ -76,9 +76,11 @@ func (j *Job) Stop(ctx context.Context, grace time.Duration) error {
 }
 
 // isStopping reports that somebody is ending the job.
-func (j *Job) isStopping() bool {
+func (j *Job) isStopping() bool { return isClosed(j.stopping) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-j.stopping:
+	case <-c:
 		return true
 	default:
 		return false

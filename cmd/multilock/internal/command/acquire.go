@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"time"
 
@@ -161,10 +160,6 @@ type keepOrder struct {
 	Owner             process.Identity
 }
 
-func (o *acquireOptions) order(owner process.Identity) keepOrder {
-	return keepOrder{Place: o.Place, TTL: o.ttl.Value, MaxAge: o.maxAge.Value, Poll: o.poll.Value, Wait: o.wait, Owner: owner}
-}
-
 // keepAnswer is what the keeper says, on its standard output, once.
 type keepAnswer struct {
 	Token string
@@ -176,7 +171,7 @@ type keepAnswer struct {
 // acquireKept starts a keeper, which acquires the lock itself, for the owner: the lock
 // names the process that works under it, and not the one that renews it.
 func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.Identity) (acquireReport, error) {
-	keeper, err := startKeeper(e, o.order(owner))
+	keeper, err := startKeeper(e, keepOrder{o.Place, o.ttl.Value, o.maxAge.Value, o.poll.Value, o.wait, owner})
 	if err != nil {
 		return acquireReport{}, err
 	}
@@ -264,5 +259,5 @@ func readOrder(in *bufio.Reader) (keepOrder, error) {
 var errParentGone = fmt.Errorf("whoever asked for the lock is gone: %w", console.Signalled(syscall.SIGTERM))
 
 func describeOwner(owner process.Identity) string {
-	return strings.TrimSpace(fmt.Sprintf("acquire for pid %d", owner.PID))
+	return fmt.Sprintf("acquire for pid %d", owner.PID)
 }

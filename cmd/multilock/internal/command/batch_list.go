@@ -29,15 +29,21 @@ func (o *batchOptions) workers() int {
 }
 
 func readBatch(e *Env, src *place.Source, o *batchOptions) ([]batchLine, error) {
-	if o.list == "-" {
-		return parseBatch(src, e.Stdin, "the standard input", o.null)
-	}
-	f, err := os.Open(o.list)
+	f, from, err := openList(e, o.list)
 	if err != nil {
 		return nil, fmt.Errorf("read the list of jobs: %w", err)
 	}
 	defer f.Close()
-	return parseBatch(src, f, o.list, o.null)
+	return parseBatch(src, f, from, o.null)
+}
+
+// openList opens a file, or the standard input for "-". The name is for people.
+func openList(e *Env, path string) (list io.ReadCloser, name string, err error) {
+	if path == "-" {
+		return io.NopCloser(e.Stdin), "the standard input", nil
+	}
+	list, err = os.Open(path)
+	return list, path, err
 }
 
 // parseBatch reads jobs: NAME, a tab and a command on each line, or a command

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"syscall"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -17,35 +16,20 @@ import (
 // the second ends those that run, and so does at once what says that the terminal
 // is gone or that there is no time.
 type stopSignals struct {
-	ctx      context.Context //nolint:containedctx // the batch's lifetime
-	cancel   context.CancelCauseFunc
-	incoming chan os.Signal
-	end      chan struct{}
-	ended    chan struct{}
-	first    error
+	ctx    context.Context //nolint:containedctx // the batch's lifetime
+	cancel context.CancelCauseFunc
+	stop   func()
+	first  error
 
 	told, toldAll chan struct{} // closed by the first signal, and by the first SIGTERM if it is that
 }
 
 func catchStops(ctx context.Context, e *Env, drain func()) *stopSignals {
-	s := &stopSignals{incoming: make(chan os.Signal, 16), end: make(chan struct{}), ended: make(chan struct{}), told: make(chan struct{}), toldAll: make(chan struct{})}
+	s := &stopSignals{told: make(chan struct{}), toldAll: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	signal.Notify(s.incoming, job.Signals()...)
+	s.stop = console.Listen(func(sig os.Signal) { s.deliver(e, sig, drain) })
 	console.OutliveReaders()
-	go s.run(e, drain)
 	return s
-}
-
-func (s *stopSignals) run(e *Env, drain func()) {
-	defer close(s.ended)
-	for {
-		select {
-		case <-s.end:
-			return
-		case sig := <-s.incoming:
-			s.deliver(e, sig, drain)
-		}
-	}
 }
 
 func (s *stopSignals) deliver(e *Env, sig os.Signal, drain func()) {
@@ -77,9 +61,7 @@ func (s *stopSignals) jobsTold() runner.Told { return runner.Told{Any: s.told, J
 // release lets signals have their default effect again. A batch that was drained
 // was ended by the signal.
 func (s *stopSignals) release(err error) error {
-	signal.Stop(s.incoming)
-	close(s.end)
-	<-s.ended
+	s.stop()
 	s.cancel(nil)
 	if errors.Is(err, batch.ErrDrained) && s.first != nil {
 		return s.first

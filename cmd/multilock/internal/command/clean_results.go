@@ -34,13 +34,9 @@ func forgetResults(ctx context.Context, e *Env, src *place.Source, o *cleanOptio
 	sigs := console.CatchSignals()
 	defer sigs.Release()
 	ctx = sigs.Until(ctx)
-	names := o.names
-	if len(names) == 0 {
-		all, err := ledger.Results(ctx)
-		if err != nil {
-			return err
-		}
-		names = all
+	names, err := namesOrAll(o.names, func() ([]string, error) { return ledger.Results(ctx) })
+	if err != nil {
+		return err
 	}
 	report := &forgetReport{DryRun: o.dryRun, Forgotten: []string{}, Held: []string{}, Failed: []string{}}
 	failed := report.forgetAll(ctx, src, ledger, names, o)

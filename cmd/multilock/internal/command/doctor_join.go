@@ -32,20 +32,10 @@ func (o *doctorOptions) checkJoin() error {
 	return nil
 }
 
-// canJoin says by name what a source lacks where hosts cannot try locks together.
-func canJoin(s *place.Source) error {
-	for _, trait := range []source.Trait{source.TraitPromptRelease, source.TraitBreakByEvidence} {
-		if err := s.Require("doctor: --join", trait); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // tryTogether has this host and others try locks between them, and adds what came
 // of it. The error is for what kept it from coming to an end.
 func (r *DoctorReport) tryTogether(ctx context.Context, e *Env, src *place.Source, spec trial.Spec, o *doctorOptions) error {
-	if err := canJoin(src); err != nil {
+	if err := src.Require("doctor: --join", source.TraitPromptRelease, source.TraitBreakByEvidence); err != nil {
 		return err
 	}
 	var here atomic.Int64

@@ -45,10 +45,8 @@ func (o *releaseOptions) check(c *cli.Context) error {
 }
 
 func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) error {
-	for _, trait := range []source.Trait{source.TraitPromptRelease, source.TraitNamedHolder} {
-		if err := src.Require("release", trait); err != nil {
-			return err
-		}
+	if err := src.Require("release", source.TraitPromptRelease, source.TraitNamedHolder); err != nil {
+		return err
 	}
 	seen, err := multilock.Break(ctx, src.Locks, o.Name, multilock.Want{Token: o.token, Alive: true})
 	switch {

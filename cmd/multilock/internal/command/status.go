@@ -121,16 +121,12 @@ func watchStatus(ctx context.Context, e *Env, src *place.Source, o *statusOption
 // look inspects the locks that were asked for, or all that are held.
 func (o *statusOptions) look(ctx context.Context, src *place.Source) (statusReport, error) {
 	report := statusReport{Base: src.Place.Public(), Group: src.Place.Group, Locks: []show.Lock{}, where: src.Where()}
-	names := o.names
-	if len(names) == 0 {
-		all, err := src.Locks.Names(ctx)
-		if errors.Is(err, multilock.ErrUnsupported) {
-			return report, console.Usagef("status", "this source cannot list its locks; write: status NAME")
-		}
-		if err != nil {
-			return report, err
-		}
-		names = all
+	names, err := namesOrAll(o.names, func() ([]string, error) { return src.Locks.Names(ctx) })
+	if errors.Is(err, multilock.ErrUnsupported) {
+		return report, console.Usagef("status", "this source cannot list its locks; write: status NAME")
+	}
+	if err != nil {
+		return report, err
 	}
 	for _, l := range show.Inspect(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.Value}) {
 		if l.State != multilock.StateFree.String() || len(o.names) > 0 {
@@ -141,17 +137,13 @@ func (o *statusOptions) look(ctx context.Context, src *place.Source) (statusRepo
 }
 
 func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, report *statusReport) error {
-	ledger, ok := place.Extra[source.Ledger](src, source.TraitResults)
+	ledger, ok := source.Ability[source.Ledger](src.Locks, source.TraitResults)
 	if !ok {
 		return nil
 	}
-	names := o.names
-	if len(names) == 0 {
-		all, err := ledger.Results(ctx)
-		if err != nil {
-			return err
-		}
-		names = all
+	names, err := namesOrAll(o.names, func() ([]string, error) { return ledger.Results(ctx) })
+	if err != nil {
+		return err
 	}
 	results := show.ReadResults(ctx, ledger, names, show.KeepDone(o.listsAll()))
 	report.Results = &results
@@ -194,14 +186,6 @@ func printResults(e *Env, o *statusOptions, r show.Results) error {
 	return r.PrintTable(e.Env)
 }
 
-// results are those that are listed, if there are any.
-func (r statusReport) results() []show.Result {
-	if r.Results == nil {
-		return nil
-	}
-	return r.Results.List
-}
-
 // unsure makes a script notice that the report does not tell everything.
 func (r statusReport) unsure() error {
 	var names []string
@@ -210,9 +194,11 @@ func (r statusReport) unsure() error {
 			names = append(names, console.Label(l.Name))
 		}
 	}
-	for _, v := range r.results() {
-		if v.State == show.StateUnknown {
-			names = append(names, console.Label(v.Name))
+	if r.Results != nil {
+		for _, v := range r.Results.List {
+			if v.State == show.StateUnknown {
+				names = append(names, console.Label(v.Name))
+			}
 		}
 	}
 	if len(names) == 0 {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -192,27 +191,16 @@ func (l *nameList) String() string { return "" }
 
 // readMembers gathers the names of jobs from options and from a file.
 func readMembers(e *Env, named []string, path string) ([]string, error) {
-	names := named
-	if path != "" {
-		listed, err := readMembersFile(e, path)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, listed...)
+	if path == "" {
+		return named, nil
 	}
-	return names, nil
-}
-
-func readMembersFile(e *Env, path string) ([]string, error) {
-	if path == "-" {
-		return parseMembers(e.Stdin, "the standard input")
-	}
-	f, err := os.Open(path)
+	f, from, err := openList(e, path)
 	if err != nil {
 		return nil, fmt.Errorf("read the names of the jobs: %w", err)
 	}
 	defer f.Close()
-	return parseMembers(f, path)
+	listed, err := parseMembers(f, from)
+	return append(named, listed...), err
 }
 
 // maxLine bounds a line of a file, whose commands may be long.

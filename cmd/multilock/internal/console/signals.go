@@ -13,9 +13,8 @@ import (
 // Signals is what the process gets from outside. Until a job runs, a signal that
 // asks to end ends the command; from then on all of them are the job's.
 type Signals struct {
-	incoming chan os.Signal
-	toJob    chan os.Signal
-	done     chan struct{}
+	stop  func()
+	toJob chan os.Signal
 
 	mu      sync.Mutex
 	handed  bool // a job has them
@@ -25,27 +24,39 @@ type Signals struct {
 
 // CatchSignals begins to catch them.
 func CatchSignals() *Signals {
-	s := &Signals{incoming: make(chan os.Signal, 16), toJob: make(chan os.Signal, 16), done: make(chan struct{})}
-	signal.Notify(s.incoming, job.Signals()...)
-	go s.run()
+	s := &Signals{toJob: make(chan os.Signal, 16)}
+	s.stop = Listen(s.deliver)
 	return s
+}
+
+// Listen calls f with each signal that is for us or for a job, one after the other,
+// until stop is called: then signals have their default effect again. A program that ends
+// at once does not wait for that: each signal takes two switches between threads.
+func Listen(f func(os.Signal)) (stop func()) {
+	incoming, end, ended := make(chan os.Signal, 16), make(chan struct{}), make(chan struct{})
+	signal.Notify(incoming, job.Signals()...)
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-end:
+				return
+			case sig := <-incoming:
+				f(sig)
+			}
+		}
+	}()
+	return func() {
+		go signal.Stop(incoming)
+		close(end)
+		<-ended
+	}
 }
 
 // OutliveReaders is for what holds locks: that nobody reads its messages any more,
 // as when an ssh connection broke, must not end it with locks in its hands. SIGPIPE
 // is caught and not ignored, because a job would inherit that.
 func OutliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
-
-func (s *Signals) run() {
-	for {
-		select {
-		case <-s.done:
-			return
-		case sig := <-s.incoming:
-			s.deliver(sig)
-		}
-	}
-}
 
 func (s *Signals) deliver(sig os.Signal) {
 	s.mu.Lock()
@@ -89,11 +100,9 @@ func (s *Signals) ForJob() <-chan os.Signal {
 	return s.toJob
 }
 
-// Release lets signals have their default effect again. A program that ends at once
-// does not wait for that: each signal takes two switches between threads.
+// Release lets signals have their default effect again.
 func (s *Signals) Release() {
-	go signal.Stop(s.incoming)
-	close(s.done)
+	s.stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, cancel := range s.cancels {

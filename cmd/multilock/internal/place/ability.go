@@ -10,28 +10,22 @@ import (
 // Ability is the source as one that can do what a command cannot work without. It
 // is asked for before the command does anything.
 func Ability[T any](s *Source, command string, trait source.Trait) (T, error) {
-	able, ok := Extra[T](s, trait)
+	able, ok := source.Ability[T](s.Locks, trait)
 	if !ok {
 		return able, s.Lacking(command, trait)
 	}
 	return able, nil
 }
 
-// Extra is the source as one that can do what a command is able to do without.
-func Extra[T any](s *Source, trait source.Trait) (able T, ok bool) {
-	return source.Ability[T](s.Locks, trait)
-}
-
 // Require is for what no method tells. A source that says nothing is tried.
-func (s *Source) Require(command string, trait source.Trait) error {
-	if s.Denies(trait) {
-		return s.Lacking(command, trait)
+func (s *Source) Require(command string, traits ...source.Trait) error {
+	for _, trait := range traits {
+		if source.Denies(s.Locks, trait) {
+			return s.Lacking(command, trait)
+		}
 	}
 	return nil
 }
-
-// Denies says whether the source says itself that it does not have the trait.
-func (s *Source) Denies(trait source.Trait) bool { return source.Denies(s.Locks, trait) }
 
 // Lacking says in words what a source cannot do, and why if it tells that.
 func (s *Source) Lacking(command string, trait source.Trait) error {
@@ -80,7 +74,7 @@ func (l *LastingError) Unwrap() error { return l.err }
 
 // IfLasting makes one of a refusal, where that is so.
 func (s *Source) IfLasting(err error) error {
-	if err != nil && s.Denies(source.TraitBreakByForce) {
+	if err != nil && source.Denies(s.Locks, source.TraitBreakByForce) {
 		return &LastingError{err}
 	}
 	return err

@@ -36,11 +36,7 @@ func openCookMongo(_ context.Context, e *console.Env, p Place) (multilock.Source
 		return nil, err
 	}
 	register := func(name string) (cooklock.Register, error) { return registers.Register(name) }
-	locks, err := newCooking(cook, cooklock.Options{Open: register, Place: p.URL.public()}, registers)
-	if err != nil {
-		return nil, err
-	}
-	return locks, nil
+	return opened(newCooking(cook, cooklock.Options{Open: register, Place: p.URL.public()}, registers))
 }
 
 // checkMongoParameters refuses what the driver does not know, and would ignore: it

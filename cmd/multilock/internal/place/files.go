@@ -15,11 +15,7 @@ import (
 const fileScheme = "file"
 
 func openFiles(_ context.Context, _ *console.Env, p Place) (multilock.Source, error) {
-	s, err := fslock.Open(fslock.Options{Base: p.Base, Group: p.Group, LegacyPeers: p.LegacyPeers, User: p.User})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return opened(fslock.Open(fslock.Options{Base: p.Base, Group: p.Group, LegacyPeers: p.LegacyPeers, User: p.User}))
 }
 
 var errNoDirectory = errors.New("write file:///absolute/path or file:relative/path")

@@ -18,11 +18,7 @@ func openMongo(_ context.Context, e *console.Env, p Place) (multilock.Source, er
 	if err != nil {
 		return nil, err
 	}
-	s, err := mongolock.Open(mongolock.Options{Place: place, Group: p.Group, User: p.User})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return opened(mongolock.Open(mongolock.Options{Place: place, Group: p.Group, User: p.User}))
 }
 
 // completeMongo has nothing to fill in: nothing of these URLs can be left out.

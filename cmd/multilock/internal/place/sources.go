@@ -82,6 +82,14 @@ func (k Kinds) Open(ctx context.Context, e *console.Env, p Place) (*Source, erro
 	return s, nil
 }
 
+// opened is what a source's own Open gave: nil, and no pointer that is nil, if it failed.
+func opened[S multilock.Source](s S, err error) (multilock.Source, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 // whoIs asks the source, which has found out, too, who this process is.
 func whoIs(locks multilock.Source) (process.Identity, error) {
 	if known, ok := locks.(interface{ Self() process.Identity }); ok {
@@ -111,11 +119,11 @@ func (s *Source) Where() string {
 
 // Timed says whether a lock of this source is over at a fixed time, and not when it
 // is released.
-func (s *Source) Timed() bool { return s.Denies(source.TraitPromptRelease) }
+func (s *Source) Timed() bool { return source.Denies(s.Locks, source.TraitPromptRelease) }
 
 // Note writes into the history, if the source keeps one.
 func (s *Source) Note(ctx context.Context, event source.Event) error {
-	if journal, ok := Extra[source.Journal](s, source.TraitHistory); ok {
+	if journal, ok := source.Ability[source.Journal](s.Locks, source.TraitHistory); ok {
 		return journal.Record(ctx, []source.Event{event})
 	}
 	return nil
@@ -123,7 +131,7 @@ func (s *Source) Note(ctx context.Context, event source.Event) error {
 
 // Retract removes the manifest of the group, if the source keeps any.
 func (s *Source) Retract(ctx context.Context) error {
-	if register, ok := Extra[source.ManifestStore](s, source.TraitManifest); ok {
+	if register, ok := source.Ability[source.ManifestStore](s.Locks, source.TraitManifest); ok {
 		return register.Retract(ctx)
 	}
 	return nil

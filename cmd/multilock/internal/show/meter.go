@@ -18,15 +18,20 @@ import (
 // StartWaitProgress shows a barrier's progress, until stop is called: a bar on a terminal; in a log, a
 // line after a few seconds and then ever more rarely.
 func StartWaitProgress(ctx context.Context, e *console.Env, o console.Output, barrier *lockgroup.Barrier) (stop func()) {
-	if o.Quiet || !console.IsTerminal(e.Stderr) {
-		return StartNotice(ctx, e, o, func(_ context.Context, waited time.Duration) string {
-			return fmt.Sprintf("waiting, %s so far: %s", console.Short(waited), progressText(barrier.Progress()))
-		})
-	}
-	return startMeter(ctx, e, func() amount {
+	return startProgress(ctx, e, o, func(waited time.Duration) string {
+		return fmt.Sprintf("waiting, %s so far: %s", console.Short(waited), progressText(barrier.Progress()))
+	}, func() amount {
 		p := barrier.Progress()
 		return amount{done: p.Done + p.Failed, total: p.Total, what: console.Harmless(trouble(p))}
 	})
+}
+
+// startProgress shows an amount on a terminal, and a line elsewhere.
+func startProgress(ctx context.Context, e *console.Env, o console.Output, line func(time.Duration) string, read func() amount) (stop func()) {
+	if o.Quiet || !console.IsTerminal(e.Stderr) {
+		return StartNotice(ctx, e, o, func(_ context.Context, waited time.Duration) string { return line(waited) })
+	}
+	return inBackground(ctx, func(ctx context.Context) { meter(ctx, e, read) })
 }
 
 func progressText(p lockgroup.Progress) string {
@@ -50,13 +55,8 @@ func trouble(p lockgroup.Progress) string {
 // StartBatchProgress shows how far all hosts have come, until stop is called: a bar on a terminal; in a
 // log, a line after a few seconds and then ever more rarely.
 func StartBatchProgress(ctx context.Context, e *console.Env, o console.Output, b *batch.Batch) (stop func()) {
-	start := time.Now()
-	if o.Quiet || !console.IsTerminal(e.Stderr) {
-		return StartNotice(ctx, e, o, func(context.Context, time.Duration) string {
-			return batchText(b.Progress(), time.Since(start))
-		})
-	}
-	return startMeter(ctx, e, func() amount { return batchAmount(b.Progress()) })
+	return startProgress(ctx, e, o, func(elapsed time.Duration) string { return batchText(b.Progress(), elapsed) },
+		func() amount { return batchAmount(b.Progress()) })
 }
 
 func batchAmount(p batch.Progress) amount {
@@ -97,11 +97,7 @@ const (
 	meterEvery = 250 * time.Millisecond
 )
 
-// startMeter shows an amount as it changes, but nothing of what is over soon.
-func startMeter(ctx context.Context, e *console.Env, read func() amount) (stop func()) {
-	return inBackground(ctx, func(ctx context.Context) { meter(ctx, e, read) })
-}
-
+// meter shows an amount as it changes, but nothing of what is over soon.
 func meter(ctx context.Context, e *console.Env, read func() amount) {
 	start := time.Now()
 	select {
