@@ -9,11 +9,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
+	"syscall"
 
 	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/job"
 )
 
@@ -25,4 +28,40 @@ func main() {
 	outcome := run(context.Background(), e, os.Args)
 	outcome.leave()
 	os.Exit(outcome.code)
+}
+
+// outcome is how the program is to end.
+type outcome struct {
+	code int
+	job  job.Result // of a job that ran; else at most the signal that ended us
+}
+
+// leave dies by SIGINT if the job did, or if we were interrupted without one, so
+// that a shell's loop around us ends as it would without us.
+func (o outcome) leave() {
+	if o.code == console.ExitSignal+int(syscall.SIGINT) {
+		o.job.Reraise()
+	}
+}
+
+// conclude tells the user what went wrong, if that is ours to tell, and how to end.
+func conclude(e *command.Env, err error) outcome {
+	o := outcome{code: console.ExitCode(err)}
+	refused := o.code == console.ExitHeld || errors.As(err, new(*console.RefusedError))
+	var jobEnd *console.JobError
+	if errors.As(err, &jobEnd) {
+		o.job = jobEnd.Result
+	}
+	var stopped *console.SignalError
+	if o.job.Signal == 0 && errors.As(err, &stopped) {
+		o.job.Signal = stopped.Signal
+	}
+	var located *place.LocatedError
+	if refused && errors.As(err, &located) && located.Quiet {
+		return o
+	}
+	if text := show.Explain(err); text != "" {
+		e.Say("%s", text)
+	}
+	return o
 }

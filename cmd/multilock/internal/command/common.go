@@ -1,16 +1,20 @@
 // Package command has the commands: what options each has, what it does, and what it prints. A
-// file has the name of its command; what several of them use is in common.go, holding.go and
-// output.go.
+// file has the name of its command; what several of them use is in common.go.
 package command
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Env is what all commands get: what is outside, and the kinds of lock sources there are.
@@ -128,4 +132,91 @@ func commonString(c *cli.Context, name string) *string {
 func commonBool(c *cli.Context, name string) bool {
 	level := givenAt(c, name)
 	return level != nil && level.Bool(name)
+}
+
+// holding is how a lock is to be held; several commands have these options.
+type holding struct {
+	ttl, maxAge, poll console.Duration
+}
+
+func (h *holding) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.GenericFlag{Name: "ttl", Value: &h.ttl, Usage: "the `DURATION` for which the lock stays held without a sign of life from this host; longer than the file server may be away (default: 2m)", Category: "HOLDING"},
+		&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &h.maxAge, Usage: "break a lock that has no ttl of its own (a Python peer's, a damaged one) after this `DURATION` without a change", Category: "TAKING"},
+		&cli.GenericFlag{Name: "poll", Value: &h.poll, Usage: "the longest `DURATION` between two attempts while waiting (default: 1s)", Category: "TAKING"},
+	}
+}
+
+func (h *holding) options() multilock.Options {
+	return multilock.Options{
+		TTL: h.ttl.Value, Poll: h.poll.Value, Patience: multilock.Patience{MaxAge: h.maxAge.Value},
+	}
+}
+
+// check finds what contradicts itself, before anything is touched.
+func (h *holding) check(command string) error {
+	if h.ttl.Given && h.ttl.Value == 0 {
+		return console.Usagef(command, "--ttl 0: a lock without a time to live could never be taken over; use at least %s", source.MinTTL)
+	}
+	if h.poll.Given && h.poll.Value == 0 {
+		return console.Usagef(command, "--poll 0: use a small duration instead, such as 10ms")
+	}
+	return nil
+}
+
+// take acquires a lock as --wait says, and tells who is in the way meanwhile.
+func take(ctx context.Context, e *Env, src *place.Source, name string, opt multilock.Options, limit console.WaitLimit, o console.Output) (*multilock.Lock, error) {
+	if !limit.Waits() {
+		lock, err := multilock.TryAcquire(ctx, src.Locks, name, opt)
+		return lock, src.IfLasting(err)
+	}
+	ctx, cancel := limit.Limited(ctx)
+	defer cancel()
+	way := &show.Obstacle{Src: src, Name: name, Self: src.Self}
+	opt.Trouble = way.Met
+	defer show.StartNotice(ctx, e.Env, o, way.Tell)()
+	lock, err := multilock.Acquire(ctx, src.Locks, name, opt)
+	return lock, src.IfLasting(err)
+}
+
+const defaultGrace = 10 * time.Second
+
+// errIncomplete says that all jobs are done, and that what some have printed is lost.
+var errIncomplete = &console.CodedError{Code: console.ExitNotDone, Text: "the output of some jobs is not complete"}
+
+// outputPolicy is the value of --output: whether a job whose output was lost is one
+// with which all is well.
+type outputPolicy struct{ bestEffort bool }
+
+func (o *outputPolicy) String() string { return "" }
+
+func (o *outputPolicy) Set(text string) error {
+	if text != "required" && text != "best-effort" {
+		return errors.New("choose required or best-effort")
+	}
+	o.bestEffort = text == "best-effort"
+	return nil
+}
+
+func (o *outputPolicy) flag() cli.Flag {
+	return &cli.GenericFlag{Name: "output", Value: o, Usage: "`WHAT` to think of a job that succeeded and whose output could not be kept (a full disk): required (exit code 1), best-effort (a warning)", DefaultText: "required", Category: "OUTPUT"}
+}
+
+// join adds to the error of a batch or a barrier what is to be thought of its jobs' output.
+func (o *outputPolicy) join(err error, incomplete []multilock.Result) error {
+	if o.bestEffort || len(incomplete) == 0 {
+		return err
+	}
+	return errors.Join(err, errIncomplete)
+}
+
+// tell names the jobs whose output is not complete.
+func (o *outputPolicy) tell(e *Env, place *common, incomplete []show.Incomplete) {
+	warning := ""
+	if o.bestEffort {
+		warning = "warning: "
+	}
+	for _, v := range show.AtMost(e.Env, incomplete) {
+		e.Say("%sjob %q is done, but its output is not complete: %s; to let it run again: %s", warning, v.Name, v.Output, place.Forgetting(v.Name))
+	}
 }
