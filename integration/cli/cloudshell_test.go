@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,39 +55,6 @@ func sourceOf(s *station) string {
 		}
 	}
 	return ""
-}
-
-// A session that the server ends in the middle of a job is replaced, and the job
-// notices nothing.
-func TestCloudshellSessionExpires(t *testing.T) {
-	t.Parallel()
-	s, server := cloudshellStation(t)
-	holder := s.hold("--ttl", "2s")
-	for range 2 {
-		server.ExpireSessions()
-		logons := server.Count(fakecloudshell.Logon)
-		s.eventually("the holder logs on again", func() bool { return server.Count(fakecloudshell.Logon) > logons })
-	}
-	require.Equal(t, "held", s.lock("MUTEX").State)
-	require.Equal(t, ended{0, "ready\n", ""}, holder.end())
-}
-
-// A server that is far away: while release asks, the keeper gives signs of life. Each
-// of some locks is given back, and none is said to be lost.
-func TestCloudshellReleaseFromAfar(t *testing.T) {
-	t.Parallel()
-	server := newCloudshellWith(t, fakecloudshell.Options{Latency: 300 * time.Millisecond})
-	s := newStation(t, "MULTILOCK_SOURCE="+cloudshellURL(server), "MULTILOCK_PASSWORD="+password)
-	const locks = 12
-	var scripts []*running
-	for i := range locks {
-		scripts = append(scripts, s.begin(s.shell(fmt.Sprintf(
-			"token=$(multilock acquire -n x%d --ttl 6s) || exit; sleep 1.%02d; multilock release -n x%d --token $token", i, 8*i, i))))
-	}
-	for _, script := range scripts {
-		require.Equal(t, ended{}, script.wait())
-	}
-	require.Empty(t, s.locks())
 }
 
 // Within a script of CloudShell's the URL is "cloudshell:", and all else comes from

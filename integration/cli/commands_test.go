@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +18,8 @@ var sources = map[string]func(*testing.T) *station{
 	"mongodb":    func(t *testing.T) *station { s, _ := mongoStation(t); return s },
 }
 
-// TestCommands tries each command with each source. What one of them does with a
-// lock has no other name than what another does: all share one server.
+// TestCommands tries commands that use much of a source with each of them. What one does
+// with a lock has no other name than what another does: all share one server.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	for name, open := range sources {
@@ -28,8 +27,7 @@ func TestCommands(t *testing.T) {
 			t.Parallel()
 			s := open(t)
 			for name, test := range map[string]func(*station){
-				"run": testRun, "wait for it": testWaiting, "acquire": testAcquire, "dead process": testDeadProcess, "crashed host": testCrashedHost,
-				"batch": testBatch, "once": testOnce, "every": testEvery, "slots": testSlots, "barrier": testBarrier, "doctor": testDoctor, "help in need": testClearing,
+				"run": testRun, "acquire": testAcquire, "batch": testBatch, "barrier": testBarrier, "doctor": testDoctor, "help in need": testClearing,
 			} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
@@ -63,17 +61,6 @@ func testRun(s *station) {
 	require.Positive(s, report.Fence)
 }
 
-func testWaiting(s *station) {
-	holder := s.hold("-n", "x")
-	require.Equal(s, 124, s.run("run", "-n", "x", "--wait", "300ms", "--", "true").code)
-	waiter := s.begin(s.command("run", "-n", "x", "--wait", "forever", "--", "echo", "my turn"))
-	waiter.ExpectNotice()
-	require.Zero(s, holder.end().code)
-	got := waiter.wait()
-	require.Zero(s, got.code, got.stderr)
-	require.Equal(s, "my turn\n", got.stdout)
-}
-
 // The job of acquire's lock is a shell; another command gives it back.
 func testAcquire(s *station) {
 	shell := s.holding(s.shell(`token=$(multilock acquire -n x) || exit; echo ready $token; cat`))
@@ -92,36 +79,6 @@ func testAcquire(s *station) {
 	require.Equal(s, 121, s.run("break", "y").code)
 	require.Contains(s, s.must("break", "y", "--force"), `broke lock "y"`)
 	require.Equal(s, "free", s.lock("y").State)
-}
-
-// The lock of a holder that was killed can be broken, but not while its job may still
-// live: that is known at once where the source keeps a mark of the job, and after the
-// TTL where it does not.
-func testDeadProcess(s *station) {
-	s.hold("-n", "x", "--ttl", "2s").Kill()
-	var got ended
-	s.eventually("the lock is broken", func() bool { got = s.run("break", "x"); return got.code == 0 })
-	require.Contains(s, got.stdout, `broke lock "x"`)
-	s.must("run", "-n", "x", "--", "true")
-}
-
-// From another host a crash is known by its silence: one that is in a pid namespace
-// of its own cannot be judged by its process.
-func testCrashedHost(s *station) {
-	if _, err := exec.LookPath("unshare"); err != nil || os.Getuid() != 0 {
-		s.Skip("needs root and unshare(1) to make another host")
-	}
-	cmd := s.command("run", "-n", "x", "--ttl", "2s", "--", "sh", "-c", "echo ready; exec cat")
-	unshare, err := exec.LookPath("unshare")
-	require.NoError(s, err)
-	cmd.Args = append([]string{"unshare", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c", `hostname h2 && exec "$0" "$@"`}, append([]string{cmd.Path}, cmd.Args[1:]...)...)
-	cmd.Path = unshare
-	other := s.holding(cmd)
-	require.Equal(s, "h2", s.lock("x").Host)
-	require.Equal(s, 121, s.run("break", "x").code)
-	other.Kill()
-	got := s.run("run", "-n", "x", "--wait", "forever", "-q", "--", "echo", "mine")
-	require.Equal(s, ended{0, "mine\n", ""}, got)
 }
 
 // Two that are given the same list run each of its jobs once.
@@ -147,34 +104,6 @@ func testBatch(s *station) {
 	after, err := os.ReadFile(log)
 	require.NoError(s, err)
 	require.Equal(s, content, after, "what is done is done")
-}
-
-func testOnce(s *station) {
-	require.Equal(s, "ran\n", s.must("run", "-n", "x", "--once", "--", "echo", "ran"))
-	got := s.run("run", "-n", "x", "--once", "--", "echo", "again")
-	require.Zero(s, got.code)
-	require.Empty(s, got.stdout)
-	require.Contains(s, got.stderr, `job "x" already ran: success on`)
-	require.Equal(s, 3, s.run("run", "-n", "bad", "--once", "--retries", "1", "--", "sh", "-c", "exit 3").code)
-	require.Equal(s, 3, s.run("run", "-n", "bad", "--once", "--", "true").code)
-	require.Contains(s, s.must("status"), "1 done, 1 failed")
-	s.must("clean", "--results", "bad")
-	s.must("run", "-n", "bad", "--once", "--", "true")
-	require.Contains(s, s.must("report", "-o", filepath.Join(s.TempDir(), "page.html")), "2 jobs, 2 done")
-}
-
-func testEvery(s *station) {
-	require.Equal(s, "ran\n", s.must("run", "-n", "x", "--every", "8760h", "--", "echo", "ran"))
-	require.Empty(s, s.must("run", "-n", "x", "--every", "8760h", "--", "echo", "again"))
-}
-
-func testSlots(s *station) {
-	first := s.hold("-n", "x", "--slots", "2")
-	second := s.hold("-n", "x", "--slots", "2")
-	require.Equal(s, 121, s.run("run", "-n", "x", "--slots", "2", "--", "true").code)
-	require.Zero(s, first.end().code)
-	require.Contains(s, []string{"1\n", "2\n"}, s.must("run", "-n", "x", "--slots", "2", "--", "sh", "-c", "echo $MULTILOCK_SLOT"))
-	require.Zero(s, second.end().code)
 }
 
 func testBarrier(s *station) {

@@ -102,15 +102,6 @@ func requireAlone(t *testing.T, job string, options ...string) ended {
 	return got
 }
 
-// A host that dies costs a period, and no more.
-func TestCookHolderDies(t *testing.T) {
-	t.Parallel()
-	a, b := hosts(t, kitchens["directory"](t))
-	a.hold("-n", "x").Kill()
-	require.Equal(t, 121, b.run("run", "-n", "x", "--", "true").code)
-	require.Equal(t, "next\n", b.must("run", "-q", "-n", "x", "--wait", "forever", "--", "echo", "next"))
-}
-
 // A runner that was stopped until others had their turn ends its job when it goes on.
 func TestCookRunnerWakesTooLate(t *testing.T) {
 	t.Parallel()
@@ -181,26 +172,18 @@ func TestCookRefuses(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	s := newStation(t, "MULTILOCK_SOURCE=cook+file://"+base+"?period=1h")
-	list := s.write("true\n")
 	const promptly = "this source frees no lock before its time is over (a lock that is released stays taken until its period is over)"
 	for args, want := range map[string]string{
 		"run --once -- true":           "run: --once: this source keeps no results of jobs (a register holds one value and no results)",
-		"run --every 1m -- true":       "run: --every: this source keeps no results of jobs",
 		"run --slots 2 -- true":        "run: --slots: " + promptly,
-		"run --fail-after 2 -- true":   "run: --fail-after: this source keeps no history",
 		"run --ttl 5m -- true":         "run: --ttl: a lock of this source lasts for its period",
 		"run --min-hold 5m -- true":    "run: --min-hold: a lock of this source lasts for its period",
 		"run --on-lost ignore -- true": "run: --on-lost ignore: a lock of this source lasts for its period",
 		"acquire":                      "acquire: " + promptly,
-		"acquire --detach --ttl 1m":    "acquire: " + promptly,
 		"release --token x":            "release: " + promptly,
 		"break x --force":              "break: this source does not let anybody break a lock (a lock ends by time alone, and cannot be broken)",
 		"clean":                        "clean: this source does not tell whether a holder is dead",
-		"clean --results":              "clean: --results: this source keeps no results of jobs",
-		"batch " + list:                "batch: this source keeps no results of jobs",
 		"wait":                         "wait: this source cannot tell whether anything in it is held (each register has to be asked for itself)",
-		"history":                      "history: this source keeps no history",
-		"status --legacy-peers":        "--legacy-peers: the Python MultiLock knows no other locks",
 		"status -g G --source cook+mongodb://h/a.b?period=1h": "--group: there are no groups in cook+mongodb://h/a.b?period=1h",
 	} {
 		got := s.run(strings.Fields(args)...)
@@ -234,17 +217,6 @@ func TestCookParameters(t *testing.T) {
 		require.Equal(t, 125, got.code, source)
 		require.Contains(t, got.stderr, want, source)
 	}
-}
-
-// Hosts have to agree about the period, and learn it if they do not.
-func TestCookPeriodsDiffer(t *testing.T) {
-	t.Parallel()
-	base := t.TempDir()
-	source := func(period string) string { return "MULTILOCK_SOURCE=cook+file://" + base + "?period=" + period }
-	newStation(t, source("1h")).must("run", "-n", "x", "--", "true")
-	got := newStation(t, source("5m")).run("run", "-n", "x", "--", "true")
-	require.Equal(t, 125, got.code)
-	require.Contains(t, got.stderr, `lock "x" is in use with a period of 1h0m0s`)
 }
 
 // A relative directory means in a message what it meant in the command, and odd

@@ -47,25 +47,6 @@ func TestMongoSharesWithTheRecipe(t *testing.T) {
 	require.NoError(t, locks.FindOne(t.Context(), bson.M{"_id": ".locks/nightly"}).Err())
 }
 
-// What happened to a lock is kept, and told.
-func TestMongoHistory(t *testing.T) {
-	t.Parallel()
-	s, _ := mongoStation(t)
-	s.must("run", "-n", "x", "--", "true")
-	s.hold("-n", "x", "--ttl", "2s").Kill()
-	s.must("run", "-n", "x", "--wait", "forever", "-q", "--", "true")
-	var what []string
-	for line := range strings.Lines(s.must("history", "x")) {
-		for _, event := range []string{"acquired", "released", "broke"} {
-			if strings.Contains(line, event) {
-				what = append(what, event)
-				break
-			}
-		}
-	}
-	require.Equal(t, []string{"acquired", "released", "acquired", "broke", "acquired", "released"}, what)
-}
-
 func TestMongoTroubles(t *testing.T) {
 	t.Parallel()
 	s, server := mongoStation(t)
@@ -97,17 +78,4 @@ func TestMongoTroubles(t *testing.T) {
 			s.requireTrouble(c.want)
 		})
 	}
-}
-
-// A server that goes away in the middle of a job, for less than the lock's time, is
-// none of the job's business.
-func TestMongoServerRestarts(t *testing.T) {
-	t.Parallel()
-	s, server := mongoStation(t)
-	holder := s.hold("-n", "x", "--ttl", "20s")
-	server.Stop()
-	require.NoError(t, server.Start())
-	before := server.Counts()["update"]
-	s.eventually("it is renewed", func() bool { return server.Counts()["update"] > before })
-	require.Equal(t, ended{0, "ready\n", ""}, holder.end())
 }

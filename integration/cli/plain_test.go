@@ -79,16 +79,8 @@ func TestPlainPromises(t *testing.T) {
 func TestPlainCommands(t *testing.T) {
 	t.Parallel()
 	s, server := plainStation(t)
-	list := s.write("a\ttrue\n")
 	for command, lack := range map[string]string{
 		"history":                        "history: this source keeps no history",
-		"run --once -- true":             "run: --once: this source keeps no results of jobs",
-		"run --every 1h -- true":         "run: --every: this source keeps no results of jobs",
-		"run --fail-after 2 -- true":     "run: --fail-after: this source keeps no history",
-		"batch " + list:                  "batch: this source keeps no results of jobs",
-		"wait --members a":               "wait: this source keeps no results of jobs",
-		"clean":                          "clean: this source does not tell whether a holder is dead",
-		"clean --results a":              "clean: --results: this source keeps no results of jobs",
 		"release --token t":              "release: this source does not tell who holds a lock",
 		"acquire --detach --ttl 1h":      "acquire: --detach: this source does not tell whether a holder is dead",
 		"doctor --join --expect 2 -t 1s": "doctor: --join: this source does not tell whether a holder is dead",
@@ -112,14 +104,4 @@ func TestPlainCommands(t *testing.T) {
 	require.Equal(t, 121, s.run("run", "--", "true").code)
 	require.Contains(t, s.must("break", "--force", "MUTEX"), `broke lock "MUTEX"`)
 	s.must("run", "--", "true")
-}
-
-// A shell's lock is given back when it ends, and not before.
-func TestPlainAcquire(t *testing.T) {
-	t.Parallel()
-	s, _ := plainStation(t)
-	shell := s.holding(s.shell(`multilock acquire >&2 || exit; echo ready; cat`))
-	require.Equal(t, "held", s.lock("MUTEX").State)
-	require.Zero(t, shell.end().code)
-	s.eventually("the keeper gives it back", func() bool { return s.lock("MUTEX").State == "free" })
 }
