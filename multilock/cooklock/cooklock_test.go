@@ -1,7 +1,6 @@
 package cooklock_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -256,22 +255,6 @@ func TestWallClocksDecideNothing(t *testing.T) {
 			require.LessOrEqual(t, time.Since(start), period+multilock.DefaultPoll)
 		})
 	}
-}
-
-// When a holder dies, the next one follows a period after it began, if somebody
-// was watching.
-func TestDeadHolderIsFollowedAfterAPeriod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCell()
-		waiter := c.chef(t, cooklock.Options{})
-		must(t, c.chef(t, cooklock.Options{}))
-		swapped := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		_, err := multilock.Acquire(ctx, waiter, "nightly", multilock.Options{})
-		require.NoError(t, err)
-		require.LessOrEqual(t, time.Since(swapped), period+multilock.DefaultPoll)
-	})
 }
 
 func TestLookTellsWhatIsKnown(t *testing.T) {

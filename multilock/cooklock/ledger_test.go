@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
-	"github.com/multilock/go/multilock/locktest"
 )
 
 func register(t testing.TB, base, name string) cooklock.LedgerRegister {
@@ -80,40 +78,6 @@ func TestRegistersAreIndependent(t *testing.T) {
 		require.EqualValues(t, 1, n)
 	}
 	requirePeek(t, register(t, base, "one"), "one", 1)
-}
-
-// All swaps of many form one chain: every value is returned once, to the swap with
-// the next number.
-func TestSwapsFormAChain(t *testing.T) {
-	const swappers, swaps = 4, 25
-	base := t.TempDir()
-	type link struct{ old, value string }
-	var mu sync.Mutex
-	chain := map[uint64]link{}
-	var wg sync.WaitGroup
-	for i := range swappers {
-		r := register(t, base, "nightly")
-		wg.Go(func() {
-			for j := range swaps {
-				value := fmt.Sprintf("%d-%d", i, j)
-				old, n, err := locktest.UntilSwapped(2*time.Millisecond, func() ([]byte, uint64, error) { return r.Swap(t.Context(), []byte(value)) })
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				chain[n] = link{string(old), value}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	require.Len(t, chain, swappers*swaps)
-	for n, before := uint64(1), ""; n <= swappers*swaps; n++ {
-		require.Equal(t, before, chain[n].old)
-		before = chain[n].value
-	}
-	requireTidy(t, base)
 }
 
 func TestSwapRefusesWhatNoRegisterHolds(t *testing.T) {

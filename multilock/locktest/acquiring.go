@@ -55,8 +55,14 @@ func testHeldNamesTheHolder(p *place) {
 	p.release(lock)
 }
 
-// testOneOfManyWins lets many try a free lock at once: one gets it.
 func testOneOfManyWins(p *place) {
+	p.release(p.oneOfMany())
+	p.requireFree(p.open(), "nightly")
+}
+
+// oneOfMany lets many try a free lock at once: one gets it.
+func (p *place) oneOfMany() *multilock.Lock {
+	p.Helper()
 	const rivals = 12
 	start := make(chan struct{})
 	results := make(chan error, rivals)
@@ -79,8 +85,7 @@ func testOneOfManyWins(p *place) {
 		}
 	}
 	require.Len(p, locks, 1)
-	p.release(<-locks)
-	p.requireFree(p.open(), "nightly")
+	return <-locks
 }
 
 func testWaiterGetsTheLock(p *place) {

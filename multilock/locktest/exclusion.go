@@ -50,13 +50,24 @@ func (a *arena) compete(opt multilock.Options) {
 		src := a.open()
 		for j := range exclusionGoroutines {
 			rival := rival{arena: a, src: src, opt: opt, recorder: NewRecorder(a, fmt.Sprintf("source %d, goroutine %d", i, j))}
-			go func() { results <- rival.play() }()
+			go func() {
+				var err error
+				for n := 0; err == nil && n < a.fixture.rounds(); n++ {
+					err = rival.round(a.work)
+				}
+				results <- err
+			}()
 		}
 	}
 	for range exclusionSources * exclusionGoroutines {
 		require.NoError(a, <-results)
 	}
 	require.EqualValues(a, exclusionSources*exclusionGoroutines*a.fixture.rounds(), a.counter.Load(), "no count is lost")
+	a.check()
+}
+
+// check checks what the rivals believed.
+func (a *arena) check() {
 	events, err := ReadEvents(&a.history)
 	require.NoError(a, err)
 	require.NoError(a, Check(events))
@@ -88,16 +99,8 @@ type rival struct {
 	recorder *Recorder
 }
 
-func (r rival) play() error {
-	for range r.fixture.rounds() {
-		if err := r.round(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r rival) round() error {
+// round says when it has the lock, does work under it, and says when it has it no more.
+func (r rival) round(work func() error) error {
 	start := Now()
 	lock, err := multilock.Acquire(r.ctx, r.src, "nightly", r.opt)
 	if err != nil {
@@ -106,10 +109,18 @@ func (r rival) round() error {
 	e := Event{Name: "nightly", Token: lock.Record().Token}
 	err = r.recorder.Note(lock, Acquired, start)
 	if r.fixture.Fences {
-		err = errors.Join(err, r.fence(lock, e))
+		err = errors.Join(err, unlessOver(r.fence(lock, e)))
 	}
-	err = errors.Join(err, r.work(), r.recorder.Record(e.as(Releasing)), lock.Release(r.ctx))
+	err = errors.Join(err, work(), r.recorder.Record(e.as(Releasing)), unlessOver(lock.Release(r.ctx)))
 	return errors.Join(err, r.recorder.Record(e.as(Released)))
+}
+
+// unlessOver is an error that is not just the end of a lock that ends by time.
+func unlessOver(err error) error {
+	if errors.Is(err, source.ErrOver) {
+		return nil
+	}
+	return err
 }
 
 func (r rival) fence(lock *multilock.Lock, e Event) error {

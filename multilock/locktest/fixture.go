@@ -64,7 +64,6 @@ func Run(t *testing.T, f Fixture) {
 		{"MutualExclusion", testMutualExclusion},
 		{"MutualExclusionAfterASilentHolder", testMutualExclusionAfterASilentHolder},
 		{"ReleaseTwice", testReleaseTwice},
-		{"LostToABreak", testLostToABreak},
 		{"LeaseAfterABreak", testLeaseAfterABreak},
 		{"CloseKeepsTheLock", testCloseKeepsTheLock},
 		{"BreakSparesTheLiving", testBreakSparesTheLiving},

@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -35,29 +34,6 @@ func (p *place) forced(src source.Source, name, token string) {
 	require.Equal(p, token, seen.Record.Token)
 }
 
-func testLostToABreak(p *place) {
-	a, b := p.open(), p.open()
-	lock := p.try(a, "nightly", multilock.Options{})
-	p.forced(b, "nightly", lock.Record().Token)
-	p.requireFree(a, "nightly")
-	successor := p.try(b, "nightly", multilock.Options{})
-
-	require.ErrorIs(p, lock.Verify(p.ctx), source.ErrLost)
-	var lost *source.LostError
-	require.ErrorAs(p, context.Cause(lock.Context()), &lost)
-	require.Equal(p, "nightly", lost.Name)
-	require.Error(p, lost.Err, "the source knows why")
-	require.Zero(p, lock.Remaining())
-	_, err := lock.Fence(p.ctx)
-	require.ErrorIs(p, err, source.ErrLost)
-
-	require.ErrorIs(p, lock.Release(p.ctx), source.ErrLost)
-	require.ErrorIs(p, lock.Release(p.ctx), source.ErrReleased)
-	require.NoError(p, successor.Verify(p.ctx))
-	p.requireHeld(a, "nightly", successor.Record().Token)
-	p.release(successor)
-}
-
 // testLeaseAfterABreak makes sure that no call of a holder that lost its lock
 // reaches its successor's.
 func testLeaseAfterABreak(p *place) {
@@ -66,13 +42,19 @@ func testLeaseAfterABreak(p *place) {
 	p.forced(b, "nightly", lease.Record().Token)
 	successor := p.try(b, "nightly", multilock.Options{})
 
-	require.ErrorIs(p, lease.Renew(p.ctx), source.ErrLost)
-	_, err := lease.Fence(p.ctx)
+	err := lease.Renew(p.ctx)
+	require.ErrorIs(p, err, source.ErrLost)
+	var lost *source.LostError
+	require.ErrorAs(p, err, &lost)
+	require.Equal(p, "nightly", lost.Name)
+	require.Error(p, lost.Err, "the source knows why")
+	_, err = lease.Fence(p.ctx)
 	require.Error(p, err)
 	require.ErrorIs(p, lease.Release(p.ctx), source.ErrLost)
 	require.Error(p, lease.Renew(p.ctx))
 	require.NoError(p, lease.Close())
 	require.NoError(p, successor.Verify(p.ctx))
+	p.requireHeld(a, "nightly", successor.Record().Token)
 	p.release(successor)
 
 	alone := p.lease(a, "nightly", p.claim())

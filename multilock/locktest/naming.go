@@ -29,20 +29,27 @@ func (f Fixture) odd() []string {
 }
 
 func testOddNames(p *place) {
-	a, b := p.open(), p.open()
-	names := p.fixture.odd()
-	held := map[string]*multilock.Lock{}
-	for _, name := range names {
-		held[name] = p.try(a, name, multilock.Options{})
-	}
-	slices.Sort(names)
-	p.requireNames(b, names...)
-	for name, lock := range held {
-		p.requireHeld(b, name, lock.Record().Token)
+	b := p.open()
+	for name, lock := range p.holdOdd(b) {
 		p.release(lock)
 		p.requireFree(b, name)
 	}
 	p.requireNames(b)
+}
+
+// holdOdd holds locks of all odd names, as a source shows them.
+func (p *place) holdOdd(shown source.Source) map[string]*multilock.Lock {
+	p.Helper()
+	src, names, held := p.open(), p.fixture.odd(), map[string]*multilock.Lock{}
+	for _, name := range names {
+		held[name] = p.try(src, name, multilock.Options{})
+	}
+	slices.Sort(names)
+	p.requireNames(shown, names...)
+	for name, lock := range held {
+		p.requireHeld(shown, name, lock.Record().Token)
+	}
+	return held
 }
 
 func testRefusedNames(p *place) {

@@ -3,7 +3,6 @@ package locktest
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -22,11 +21,16 @@ func timedTests() []timedTest {
 		{"RefusedNames", lasting, testRefusedNames},
 		{"JobMark", lasting, testJobMark},
 		{"TimedAcquisition", lasting, testTimedAcquisition},
-		{"TimedOneOfManyWins", lasting, testTimedOneOfManyWins},
+		{"TimedOneOfManyWins", lasting, func(p *place) { p.oneOfMany() }},
 		{"TimedReleaseFreesNothing", lasting, testTimedReleaseFreesNothing},
 		{"TimedLockCannotBeBroken", lasting, testTimedLockCannotBeBroken},
-		{"TimedOddNames", lasting, testTimedOddNames},
-		{"TimedNumbers", lasting, testTimedNumbers},
+		{"TimedOddNames", lasting, func(p *place) { p.holdOdd(p.open()) }},
+		{"TimedNumbers", lasting, func(p *place) {
+			if p.fixture.Fences {
+				lock := p.try(p.open(), "nightly", multilock.Options{})
+				p.distinct(lock, p.growing(lock, 0))
+			}
+		}},
 		{"TimedEnd", brief, testTimedEnd},
 		{"TimedRenewalProlongsNothing", brief, testTimedRenewalProlongsNothing},
 		{"TimedSuccessor", brief, testTimedSuccessor},
@@ -74,28 +78,6 @@ func testTimedAcquisition(p *place) {
 	p.requireNames(a, "nightly", "weekly")
 }
 
-func testTimedOneOfManyWins(p *place) {
-	const rivals = 12
-	results := make(chan error, rivals)
-	for range rivals {
-		src := p.open()
-		go func() {
-			_, err := multilock.TryAcquire(p.ctx, src, "nightly", multilock.Options{})
-			results <- err
-		}()
-	}
-	won := 0
-	for range rivals {
-		err := <-results
-		if err == nil {
-			won++
-			continue
-		}
-		require.ErrorIs(p, err, source.ErrHeld)
-	}
-	require.Equal(p, 1, won)
-}
-
 // testTimedReleaseFreesNothing: a holder that is done before its time stays the
 // last one for the rest of the period.
 func testTimedReleaseFreesNothing(p *place) {
@@ -132,20 +114,6 @@ func testTimedLockCannotBeBroken(p *place) {
 	for _, trait := range []source.Trait{source.TraitBreakByEvidence, source.TraitBreakByForce, source.TraitPromptRelease} {
 		promise, ok := source.PromiseOf(b, trait)
 		require.True(p, ok && !promise.Kept, "what it cannot do, it has to say: %s", trait)
-	}
-}
-
-func testTimedOddNames(p *place) {
-	a, b := p.open(), p.open()
-	names := append(oddNames(), p.fixture.Odd...)
-	held := map[string]*multilock.Lock{}
-	for _, name := range names {
-		held[name] = p.try(a, name, multilock.Options{})
-	}
-	slices.Sort(names)
-	p.requireNames(b, names...)
-	for name, lock := range held {
-		p.requireHeld(b, name, lock.Record().Token)
 	}
 }
 
@@ -216,44 +184,20 @@ func testTimedSuccessor(p *place) {
 }
 
 // testTimedExclusion has rivals that take the lock one after the other, and checks
-// what they believed.
+// what they believed. They do no work: on a machine that stands still that would be done
+// too late.
 func testTimedExclusion(p *place) {
 	const rivals = 5
 	a := newArena(p)
 	results := make(chan error, rivals)
 	for i := range rivals {
 		r := rival{arena: a, src: a.open(), opt: multilock.Options{Poll: p.ttl / 20}, recorder: NewRecorder(a, string(rune('A'+i)))}
-		go func() { results <- r.timedRound() }()
+		go func() { results <- r.round(func() error { return nil }) }()
 	}
 	for range rivals {
 		require.NoError(p, <-results)
 	}
-	events, err := ReadEvents(&a.history)
-	require.NoError(p, err)
-	require.NoError(p, Check(events))
-}
-
-// timedRound says when it has the lock, and when not any more. It does no work: on a
-// machine that stands still that would be done too late.
-func (r rival) timedRound() error {
-	start := Now()
-	lock, err := multilock.Acquire(r.ctx, r.src, "nightly", r.opt)
-	if err != nil {
-		return err
-	}
-	e := Event{Name: "nightly", Token: lock.Record().Token}
-	err = r.recorder.Note(lock, Acquired, start)
-	if r.fixture.Fences {
-		err = errors.Join(err, unlessOver(r.fence(lock, e)))
-	}
-	return errors.Join(err, r.recorder.Record(e.as(Releasing)), unlessOver(lock.Release(r.ctx)))
-}
-
-func unlessOver(err error) error {
-	if errors.Is(err, source.ErrOver) {
-		return nil
-	}
-	return err
+	a.check()
 }
 
 // testTimedFreeAgain: whoever watches for long enough learns that nobody has it.
@@ -287,13 +231,5 @@ func testTimedFences(p *place) {
 			highest = number
 		}
 		_ = lock.Release(p.ctx)
-	}
-}
-
-// testTimedNumbers draws many numbers under one acquisition.
-func testTimedNumbers(p *place) {
-	lock := p.try(p.open(), "nightly", multilock.Options{})
-	if p.fixture.Fences {
-		p.distinct(lock, p.growing(lock, 0))
 	}
 }
