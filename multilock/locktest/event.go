@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Event is something that a process did with a lock, or learned about one. Times
@@ -108,7 +109,7 @@ func (r *Recorder) Record(e Event) error {
 
 // Note records what the holder of a lock believes, or is about to do. Start is when the
 // call began that made it so, 0 if that is not known. An Acquired or Renewed event says
-// how long the belief lasts.
+// how long the belief lasts. Once it is over, nothing renews it: ErrLost.
 //
 // The clock is read before the lock's own word is, so that the belief never seems to
 // last longer than it did.
@@ -117,6 +118,9 @@ func (r *Recorder) Note(lock *multilock.Lock, kind Kind, start time.Duration) er
 	e := Event{Kind: kind, Name: record.Name, Token: record.Token, Start: start, Time: Now()}
 	if kind == Acquired || kind == Renewed {
 		e.Until = e.Time + lock.Remaining()
+	}
+	if kind == Renewed && e.Until == e.Time {
+		return source.ErrLost
 	}
 	return r.Record(e)
 }

@@ -27,9 +27,11 @@ func TestNotesOfALock(t *testing.T) {
 	latest := Now() + remaining
 	require.NoError(t, lock.Release(t.Context()))
 	require.NoError(t, src.Close())
+	require.ErrorIs(t, r.Note(lock, Renewed, 0), multilock.ErrLost, "it is not held any more")
 
 	events, err := ReadEvents(&file)
 	require.NoError(t, err)
+	require.Len(t, events, 2)
 	acquired, releasing := events[0], events[1]
 	want := Event{Proc: "a", Kind: Acquired, Name: "nightly", Token: lock.Record().Token, Start: 7, Time: acquired.Time, Until: acquired.Until}
 	require.Equal(t, want, acquired)
