@@ -80,6 +80,22 @@ func TestOnceFails(t *testing.T) {
 	require.Equal(t, int64(2), runs.Load())
 }
 
+// Work that was told to stop has not failed: what it says is told, and nothing recorded.
+func TestOnceInterrupted(t *testing.T) {
+	src := grouptest.Opener(t)()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("stop")
+	_, err := lockgroup.Once(ctx, src, "x", lockgroup.OnceOptions{}, func(ctx context.Context) error {
+		cancel(stop)
+		<-ctx.Done()
+		return errWork
+	})
+	require.ErrorIs(t, err, stop)
+	require.ErrorIs(t, err, errWork)
+	_, err = src.Result(t.Context(), "x")
+	require.ErrorIs(t, err, multilock.ErrNoResult)
+}
+
 // A panic that somebody recovers leaves no lock and no result.
 func TestOncePanics(t *testing.T) {
 	open := grouptest.Opener(t)
