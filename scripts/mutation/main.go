@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -22,7 +21,6 @@ import (
 type options struct {
 	patterns   []string
 	equivalent string
-	results    string
 	only       string
 	by         string
 	sample     int
@@ -57,7 +55,6 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.StringVar(&o.equivalent, "equivalent", o.equivalent, "the list of changes that nobody need notice, with the reasons")
-	flag.StringVar(&o.results, "results", "", "a file that keeps what was found: run again, and it goes on where it was")
 	flag.StringVar(&o.only, "only", "", "only the changes whose line in the list contains this text")
 	flag.StringVar(&o.by, "by", "", "the package whose tests are run, if it is not the changed one")
 	flag.IntVar(&o.sample, "sample", 0, "the short form: so many changes a package, drawn at random")
@@ -152,32 +149,4 @@ func (o options) chosen(all []*mutant, known *equivalents) []*mutant {
 		chosen = chosen[:o.sample]
 	}
 	return slices.DeleteFunc(chosen, func(m *mutant) bool { return known.reasons[m.key()] != "" && !o.recheck })
-}
-
-// parallel does something for each, n at a time, until one fails.
-func parallel[T any](ctx context.Context, n int, all []T, do func(context.Context, T) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	next := make(chan T)
-	var workers sync.WaitGroup
-	for range max(n, 1) {
-		workers.Go(func() {
-			for x := range next {
-				if err := do(ctx, x); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-feed:
-	for _, x := range all {
-		select {
-		case next <- x:
-		case <-ctx.Done():
-			break feed
-		}
-	}
-	close(next)
-	workers.Wait()
-	return context.Cause(ctx)
 }

@@ -130,6 +130,10 @@ func TestStrongTestKillsAndWeakTestDoesNot(t *testing.T) {
 		require.Equal(t, "TestPicks", killing[change].By, change)
 		require.Equal(t, survived, letting[change].Verdict, change)
 	}
+	o := defaults("none.txt")
+	o.sample = 2
+	sampled, _ := verdicts(t, o)
+	require.Len(t, sampled, 2)
 	pause := ". pick: time.Sleep(time.Nanosecond) => nothing"
 	require.Equal(t, survived, killing[pause].Verdict)
 	before, err := os.ReadFile("tiny.go")
@@ -167,10 +171,8 @@ func TestHangs(t *testing.T) {
 		state, err := os.ReadFile("/proc/" + string(pid) + "/stat")
 		return err != nil || strings.Contains(string(state), ") Z ")
 	}, time.Minute, 10*time.Millisecond)
-	require.Equal(t, result{Verdict: killed, By: "a hang"}, bare(found[". check: n < limit => true"]))
+	require.Equal(t, result{Verdict: killed, By: "a hang"}, found[". check: n < limit => true"])
 }
-
-func bare(r result) result { return result{Verdict: r.Verdict, By: r.By} }
 
 func TestListOfEquivalents(t *testing.T) {
 	inModule(t, map[string]string{
@@ -198,33 +200,6 @@ func TestListOfEquivalents(t *testing.T) {
 	require.False(t, r.print(), "an entry that a test notices")
 	_, err = readEquivalents("bare.txt")
 	require.ErrorContains(t, err, "no reason")
-}
-
-func TestGoesOnWhereItWas(t *testing.T) {
-	inModule(t, map[string]string{"tiny_test.go": weak, "none.txt": ""})
-	o := defaults("none.txt")
-	o.results, o.only = "found.jsonl", "check:"
-	first, _ := verdicts(t, o)
-	require.NotEmpty(t, first)
-	size := sizeOf(t, "found.jsonl")
-	again, _ := verdicts(t, o)
-	require.Equal(t, first, again)
-	require.Equal(t, size+1, sizeOf(t, "found.jsonl"), "all was known")
-
-	require.NoError(t, os.WriteFile("tiny_test.go", []byte(strong), 0o666))
-	now, _ := verdicts(t, o)
-	require.Equal(t, killed, now[". check: errSmall => nil"].Verdict, "a survivor is tried again with other tests")
-
-	o.sample = 2
-	sampled, _ := verdicts(t, o)
-	require.Len(t, sampled, 2)
-}
-
-func sizeOf(t *testing.T, path string) int {
-	t.Helper()
-	info, err := os.Stat(path)
-	require.NoError(t, err)
-	return int(info.Size())
 }
 
 // What only a subtest of a long test notices is tried with that subtest.
@@ -256,7 +231,7 @@ func TestSlow(t *testing.T) {
 	require.Len(t, tests, 2)
 	require.Equal(t, "TestSlow/the_odd_(one)", tests[0].name)
 	found, _ := verdicts(t, o)
-	require.Equal(t, result{Verdict: killed, By: "TestSlow"}, bare(found[`. pick: name = "odd" => nothing`]))
+	require.Equal(t, result{Verdict: killed, By: "TestSlow"}, found[`. pick: name = "odd" => nothing`])
 }
 
 func TestInterrupted(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/multilock/go/internal/parallel"
 )
 
 // test is what was learned of one test by running it alone on the code as it is.
@@ -33,8 +35,8 @@ func (b *binary) profile(ctx context.Context, work string, longest time.Duration
 	for len(names) > 0 && err == nil {
 		var mu sync.Mutex
 		var further []string
-		err = parallel(ctx, jobs, names, func(ctx context.Context, name string) error {
-			t, subtests, why, err := b.measure(ctx, work, name, longest)
+		err = parallel.Do(max(jobs, 1), len(names), func(i int) error {
+			t, subtests, why, err := b.measure(ctx, work, names[i], longest)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -43,7 +45,7 @@ func (b *binary) profile(ctx context.Context, work string, longest time.Duration
 			case why == "":
 				tests = append(tests, t)
 			default:
-				leftOut = append(leftOut, name+" "+why)
+				leftOut = append(leftOut, names[i]+" "+why)
 			}
 			return err
 		})

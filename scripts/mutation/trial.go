@@ -3,26 +3,23 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/multilock/go/internal/parallel"
 )
 
 // trial is one run over the mutants of one package.
 type trial struct {
 	*target
 	options
-	work      string
-	past      *memory
-	functions map[string]string // digests, see target.digests
-	digest    string
-	report    *report
-	binary    *binary
-	tests     []test
+	work   string
+	report *report
+	binary *binary
+	tests  []test
 
 	mu   sync.Mutex
 	done int
@@ -39,15 +36,8 @@ func (o options) try(ctx context.Context, t *target, all []*mutant, known *equiv
 	if err := os.Chmod(work, 0o755); err != nil { // for tests that are somebody else for a while
 		return nil, err
 	}
-	past, err := openMemory(cmp.Or(o.results, filepath.Join(work, "results")))
-	if err != nil {
-		return nil, err
-	}
-	r := &trial{target: t, options: o, work: work, past: past, report: &report{path: t.path, all: all, known: known, results: map[*mutant]result{}}}
-	if r.functions, r.digest, err = t.digests(); err != nil {
-		return nil, err
-	}
-	open := r.recall(o.chosen(all, known))
+	r := &trial{target: t, options: o, work: work, report: &report{path: t.path, all: all, known: known, results: map[*mutant]result{}}}
+	open := o.chosen(all, known)
 	if len(open) == 0 {
 		return r.report, nil
 	}
@@ -57,21 +47,7 @@ func (o options) try(ctx context.Context, t *target, all []*mutant, known *equiv
 	open = slices.DeleteFunc(open, func(m *mutant) bool { return slices.Contains(r.report.refused, m) })
 	r.of = len(open)
 	fmt.Printf("%s: %d changes, %d to be tried with %d tests\n", t.path, len(all), r.of, len(r.tests))
-	return r.report, parallel(ctx, o.jobs, open, r.one)
-}
-
-func (r *trial) function(m *mutant) string { return r.functions[m.src.path+" "+m.function] }
-
-// recall sorts out those of which an earlier run knows enough.
-func (r *trial) recall(chosen []*mutant) (open []*mutant) {
-	for _, m := range chosen {
-		if known, ok := r.past.recall(m.key(), r.function(m), r.digest); ok {
-			r.report.results[m] = known
-			continue
-		}
-		open = append(open, m)
-	}
-	return open
+	return r.report, parallel.Do(max(o.jobs, 1), len(open), func(i int) error { return r.one(ctx, open[i]) })
 }
 
 // prepare builds the package with its mutants, and learns what its tests reach.
@@ -90,7 +66,6 @@ func (r *trial) one(ctx context.Context, m *mutant) error {
 	if err != nil {
 		return err
 	}
-	found.Key, found.Function, found.Package = m.key(), r.function(m), r.digest
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report.results[m] = found
@@ -98,5 +73,5 @@ func (r *trial) one(ctx context.Context, m *mutant) error {
 	if found.Verdict != killed {
 		fmt.Fprintf(os.Stderr, "(%d of %d) %s", r.done, r.of, describe(m, found))
 	}
-	return r.past.keep(found)
+	return nil
 }

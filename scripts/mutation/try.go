@@ -10,12 +10,9 @@ import (
 
 // result is what became of one mutant.
 type result struct {
-	Key      string
-	Function string // a digest of the function's text
-	Package  string // a digest of all of the package, tests and all
 	Verdict  verdict
-	By       string `json:",omitempty"` // the test that killed it
-	Doubtful string `json:",omitempty"` // a test that failed once, and then passed
+	By       string // the test that killed it
+	Doubtful string // a test that failed once, and then passed
 }
 
 type verdict string
