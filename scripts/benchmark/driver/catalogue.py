@@ -32,7 +32,6 @@ OURS_LIBRARY = Go("scripts/benchmark/ours", "ours")
 # The tags of the two build lines in README.md: every source, and files only.
 OURS_COMMAND = Go("cmd/multilock", "multilock", tags="urfave_cli_no_docs")
 FILES_COMMAND = Go("cmd/multilock", "multilock-files", tags="urfave_cli_no_docs,no_mongodb,no_cloudshell")
-BARE = Go("scripts/benchmark/bare", "bare")
 GOFRS = Go("scripts/benchmark/peers/go", "gofrs", "github.com/gofrs/flock")
 RUN = ("run", "-d", "{}", "-n", "bench")
 
@@ -56,8 +55,6 @@ LIBRARIES = (
     ),
     Library("gofrs-flock", GOFRS, (str(GOFRS.binary),), "queues in the kernel"),
     Library("multilock-python", Python(), python("multilock-python"), "polls every 50 ms (our choice; cannot wait)"),
-    Library("syscalls", BARE, (str(BARE.binary),)),
-    Library("syscalls+fsync", BARE, (str(BARE.binary), "-fsync")),
 )
 
 COMMANDS = (
