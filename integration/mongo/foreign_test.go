@@ -26,6 +26,7 @@ func TestForeignDocuments(t *testing.T) {
 	held := func(more ...bson.E) bson.D { return append(bson.D{{Key: "v", Value: 1}}, more...) }
 	for name, fields := range map[string]bson.D{
 		"no field locked":   {{Key: "note", Value: "buy milk"}},
+		"the recipe's":      {{Key: "locked", Value: true}},
 		"a number":          {{Key: "locked", Value: 1}},
 		"null":              {{Key: "locked", Value: nil}},
 		"a token, no more":  {{Key: "locked", Value: "abc"}},

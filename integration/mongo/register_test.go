@@ -10,6 +10,7 @@ import (
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/mongolock"
 )
 
@@ -55,44 +56,33 @@ func TestRegister(t *testing.T) {
 	require.Nil(t, value)
 }
 
-// TestSwapsFormOneChain: every value is the old one of exactly one swap, and the
-// numbers are those of the chain. That is what makes them linearizable: they have
-// one order, and it is that of the numbers, which grow from call to call.
+// TestSwapsFormOneChain: what hosts that swap at the same time tell is the history of one
+// register.
 func TestSwapsFormOneChain(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	place := l.place(l.collection())
-	type swapped struct {
-		value, old string
-		n          uint64
-		err        error
-	}
 	const hosts, each = 6, 20
-	results := make(chan swapped)
+	told := make(chan []locktest.SwapEvent)
 	for h := range hosts {
 		register := l.register(place, "cell")
 		go func() {
+			var events []locktest.SwapEvent
 			for i := range each {
 				value := fmt.Sprintf("%d.%d", h, i)
+				events = append(events, locktest.SwapEvent{Op: "begin", Value: value, Time: locktest.Now()})
 				old, n, err := register.Swap(within(t), []byte(value))
-				results <- swapped{value, string(old), n, err}
+				events = append(events, locktest.SwapAnswer(value, old, n, err))
 			}
+			told <- events
 		}()
 	}
-	after := map[string]string{}
-	last := map[byte]uint64{}
-	numbers := map[string]uint64{"": 0}
-	for range hosts * each {
-		s := <-results
-		require.NoError(t, s.err)
-		require.NotContains(t, after, s.old, "two swaps got the same value")
-		require.Greater(t, s.n, last[s.value[0]], "a later swap has a smaller number")
-		after[s.old], numbers[s.value], last[s.value[0]] = s.value, s.n, s.n
+	var events []locktest.SwapEvent
+	for range hosts {
+		events = append(events, <-told...)
 	}
-	value := ""
-	for n := range uint64(hosts * each) {
-		value = after[value]
-		require.Equal(t, n+1, numbers[value])
-	}
+	confirmed, err := locktest.CheckSwaps(events)
+	require.NoError(t, err)
+	require.Equal(t, hosts*each, confirmed)
 }
 
 func TestRegisterOfSomebodyElse(t *testing.T) {

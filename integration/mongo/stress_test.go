@@ -1,15 +1,10 @@
 package mongo_test
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/multilock/go/integration/mongolab"
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/locktest"
 )
@@ -77,9 +73,8 @@ type crew struct {
 // member is a place in the crew; several processes fill it one after another.
 type member struct {
 	shift
+	*actor.Actor
 	cycles int // that the place has to do in all
-	cmd    *exec.Cmd
-	input  io.Closer
 	ended  chan error
 	done   bool
 }
@@ -87,7 +82,7 @@ type member struct {
 func (c *crew) hire(slot, cycles int) {
 	m := &member{shift: shift{Slot: slot, URL: c.url(c.c), Dir: c.dir}, cycles: cycles}
 	if slot%2 == 1 { // every other one is on a host of its own: its death is only told by its silence
-		m.Host = "host" + m.String()
+		m.Host = "host" + m.shift.String()
 	}
 	c.members = append(c.members, m)
 	c.begin(m)
@@ -101,19 +96,10 @@ func (c *crew) begin(m *member) {
 		m.done = true
 		return
 	}
-	text, err := json.Marshal(m.shift)
-	require.NoError(c, err)
-	self, err := os.Executable()
-	require.NoError(c, err)
-	m.cmd = exec.Command(self)
-	m.cmd.Env = append(os.Environ(), childVariable+"="+string(text))
-	m.cmd.Stderr = os.Stderr
-	m.input, err = m.cmd.StdinPipe()
-	require.NoError(c, err)
-	require.NoError(c, m.cmd.Start())
+	m.Actor = actor.Prepare(c, "worker", m.shift)
+	m.Start(c)
 	m.ended = make(chan error, 1)
-	go func(cmd *exec.Cmd, ended chan<- error) { ended <- cmd.Wait() }(m.cmd, m.ended)
-	c.Cleanup(sync.OnceFunc(func() { _ = m.input.Close() }))
+	go func(a *actor.Actor, ended chan<- error) { ended <- a.Wait() }(m.Actor, m.ended)
 }
 
 // events are those of the processes whose logs have such names.
@@ -152,7 +138,7 @@ func (c *crew) check(m *member) {
 	}
 	select {
 	case err := <-m.ended:
-		require.NoError(c, err, "worker %s", m.String())
+		require.NoError(c, err, "worker %s", m.shift.String())
 		m.done = true
 	default:
 	}
@@ -160,8 +146,8 @@ func (c *crew) check(m *member) {
 
 // kill ends a process in the middle of what it does, and fills its place.
 func (c *crew) kill(m *member) {
-	event := locktest.Event{Proc: m.String(), Kind: locktest.Killed, Name: stressName, Time: locktest.Now()}
-	_ = m.cmd.Process.Kill()
+	event := locktest.Event{Proc: m.shift.String(), Kind: locktest.Killed, Name: stressName, Time: locktest.Now()}
+	m.End()
 	if err := <-m.ended; err == nil {
 		m.done = true // it had done all its cycles just before
 		return

@@ -2,7 +2,6 @@ package mongo_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/mongolock"
@@ -42,9 +42,9 @@ type worker struct {
 }
 
 // playWorker works until its cycles are done, or its input ends with its parent.
-func playWorker(text string) error {
+func playWorker() error {
 	var w worker
-	if err := json.Unmarshal([]byte(text), &w.shift); err != nil {
+	if err := actor.Part(&w.shift); err != nil {
 		return err
 	}
 	who, err := locktest.SelfOn(w.Host)
