@@ -1,7 +1,9 @@
 package cloudshell
 
 import (
+	"encoding/hex"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,22 +96,15 @@ func reserved(name string, i int) bool {
 	return slices.Contains([]string{"TURN", "RESULT", listName}, word)
 }
 
+var encodedByte = regexp.MustCompile(`\[[0-9A-Fa-f]{2}\]`)
+
 // decodeName is the reverse. What encodeName does not write stays as it is: it is
 // the alias of somebody else.
 func decodeName(alias string) string {
-	var b strings.Builder
-	for len(alias) > 0 {
-		if alias[0] == '[' && len(alias) >= 4 && alias[3] == ']' {
-			if c, err := strconv.ParseUint(alias[1:3], 16, 8); err == nil {
-				b.WriteByte(byte(c))
-				alias = alias[4:]
-				continue
-			}
-		}
-		b.WriteByte(alias[0])
-		alias = alias[1:]
-	}
-	return b.String()
+	return encodedByte.ReplaceAllStringFunc(alias, func(found string) string {
+		decoded, _ := hex.DecodeString(found[1:3])
+		return string(decoded)
+	})
 }
 
 func turnAlias(base string, number uint64) string {

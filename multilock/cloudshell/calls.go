@@ -16,6 +16,15 @@ type service struct {
 	owner        string // "" if it has no owner
 }
 
+// call makes a call. The end of the reservation is an error of its own.
+func (s *Source) call(ctx context.Context, method string, parameters ...string) (*response, error) {
+	r, err := s.client.call(ctx, method, parameters...)
+	if ended(err) {
+		return nil, s.endedError(err)
+	}
+	return r, err
+}
+
 // add adds a service with the owner's value, or without any if that is "". The
 // server allows one of each alias.
 func (s *Source) add(ctx context.Context, alias, owner string) error {
@@ -23,21 +32,21 @@ func (s *Source) add(ctx context.Context, alias, owner string) error {
 	if owner != "" {
 		attributes = node("attributes", node("AttributeNameValue", leaf("Name", s.opt.Attribute), leaf("Value", owner)))
 	}
-	_, err := s.client.call(ctx, "AddServiceToReservation", leaf("reservationId", s.opt.Reservation), leaf("serviceName", s.opt.Model),
+	_, err := s.call(ctx, "AddServiceToReservation", leaf("reservationId", s.opt.Reservation), leaf("serviceName", s.opt.Model),
 		leaf("alias", alias), attributes)
-	return s.explain(err)
+	return err
 }
 
 // remove removes the service that has an alias now, whoever added it.
 func (s *Source) remove(ctx context.Context, alias string) error {
-	_, err := s.client.call(ctx, "RemoveServicesFromReservation", leaf("reservationId", s.opt.Reservation), node("services", leaf("string", alias)))
-	return s.explain(err)
+	_, err := s.call(ctx, "RemoveServicesFromReservation", leaf("reservationId", s.opt.Reservation), node("services", leaf("string", alias)))
+	return err
 }
 
 // ask makes a call that changes nothing, so it can be made again if it got no answer.
 func (s *Source) ask(ctx context.Context, method string, parameters ...string) (r *response, err error) {
 	for range stepTries {
-		r, err = s.client.call(ctx, method, parameters...)
+		r, err = s.call(ctx, method, parameters...)
 		if !inDoubt(err) || ctx.Err() != nil {
 			break
 		}
@@ -54,7 +63,7 @@ func (s *Source) list(ctx context.Context) ([]service, error) {
 	const method = "GetReservationDetails"
 	r, err := s.ask(ctx, method, parameters...)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, err
 	}
 	if len(r.Info) != 1 || len(r.Info[0].Details) != 1 {
 		return nil, &CallError{Method: method, Status: 200, Err: errors.New("the answer has no reservation in it")}
@@ -114,7 +123,7 @@ func (s *Source) serverTime(ctx context.Context) (time.Time, error) {
 	const method = "GetServerDateAndTime"
 	r, err := s.ask(ctx, method)
 	if err != nil {
-		return time.Time{}, s.explain(err)
+		return time.Time{}, err
 	}
 	if len(r.Info) != 1 {
 		return time.Time{}, &CallError{Method: method, Status: 200, Err: errors.New("the answer has no time in it")}
@@ -124,14 +133,6 @@ func (s *Source) serverTime(ctx context.Context) (time.Time, error) {
 		return time.Time{}, &CallError{Method: method, Status: 200, Err: err}
 	}
 	return now, nil
-}
-
-// explain turns the end of the reservation into an error of its own.
-func (s *Source) explain(err error) error {
-	if ended(err) {
-		return s.endedError(err)
-	}
-	return err
 }
 
 // errEnded says that the reservation is over, and all its locks with it.

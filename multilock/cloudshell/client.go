@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"os"
@@ -36,7 +37,7 @@ func newClient(opt Options) (*client, error) {
 		}
 		transport = made
 	}
-	_, port, _ := strings.Cut(opt.Server[strings.LastIndexByte(opt.Server, ']')+1:], ":")
+	_, port, _ := net.SplitHostPort(opt.Server) // check has made it so
 	return &client{
 		opt: opt, machine: opt.Self.Host + ":" + port,
 		http: &http.Client{Transport: transport, CheckRedirect: refuseRedirect},

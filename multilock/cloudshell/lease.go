@@ -15,7 +15,6 @@ import (
 // scripts know. What no mutex guards belongs to the operation at work.
 type lease struct {
 	*tenure
-	since   boottime.Instant
 	taken   time.Time
 	number  uint64 // the last turn that is known to be ours
 	result  string // the id of the result that the register names
@@ -28,26 +27,16 @@ type lease struct {
 
 var _ source.Lease = (*lease)(nil)
 
-// Since implements source.Lease.
-func (l *lease) Since() boottime.Instant { return l.since }
-
 // Renew implements source.Lease: the register takes a step, which succeeds only
 // while it is this lease's, and everybody can see it.
-func (l *lease) Renew(ctx context.Context) error {
-	ctx, err := l.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.leave()
-	return l.renew(ctx)
-}
+func (l *lease) Renew(ctx context.Context) error { return l.during(ctx, l.renew) }
 
 func (l *lease) renew(ctx context.Context) error {
 	v, err := l.step(ctx, l.result)
-	if err != nil {
-		return l.explain("renew", err)
+	if err == nil {
+		err = l.guarded(v)
 	}
-	if err := l.guarded(v); err != nil {
+	if err != nil {
 		return l.explain("renew", err)
 	}
 	l.tidy(ctx, v)
@@ -56,16 +45,15 @@ func (l *lease) renew(ctx context.Context) error {
 
 // Fence implements source.Lease: the number of a new turn. Numbers of a register
 // only grow.
-func (l *lease) Fence(ctx context.Context) (uint64, error) {
-	ctx, err := l.enter(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer l.leave()
-	if err := l.renew(ctx); err != nil {
-		return 0, err
-	}
-	return l.number, nil
+func (l *lease) Fence(ctx context.Context) (number uint64, err error) {
+	err = l.during(ctx, func(ctx context.Context) error {
+		err := l.renew(ctx)
+		if err == nil {
+			number = l.number
+		}
+		return err
+	})
+	return number, err
 }
 
 // errMissing says that the service which scripts know is not there, or not ours.
@@ -120,15 +108,20 @@ func (l *lease) resolve(ctx context.Context) error {
 	if !l.doubt {
 		return nil
 	}
+	v, err := l.look(ctx)
+	if err == nil {
+		l.adopt(v.top())
+	}
+	return err
+}
+
+// look is a listing; the error is errGone if the register is not this lease's any more.
+func (l *lease) look(ctx context.Context) (*view, error) {
 	v, err := l.src.view(ctx, l.base)
-	if err != nil {
-		return err
+	if err == nil && !l.ours(v.top()) {
+		err = errGone
 	}
-	if !l.ours(v.top()) {
-		return errGone
-	}
-	l.adopt(v.top())
-	return nil
+	return v, err
 }
 
 func (l *lease) ours(t turn) bool {
@@ -164,6 +157,7 @@ type tenure struct {
 	src    *Source
 	base   string
 	record source.Record
+	since  boottime.Instant
 	sign   boottime.Instant // before the last confirmed sign of life; of the operation at work
 	turn   chan struct{}    // taken by the operation at work
 
@@ -172,43 +166,41 @@ type tenure struct {
 }
 
 func newTenure(s *Source, base string, record source.Record, sign boottime.Instant) *tenure {
-	return &tenure{src: s, base: base, record: record, sign: sign, turn: make(chan struct{}, 1)}
+	return &tenure{src: s, base: base, record: record, since: sign, sign: sign, turn: make(chan struct{}, 1)}
 }
 
 // Record implements source.Lease.
 func (l *tenure) Record() source.Record { return l.record }
 
+// Since implements source.Lease.
+func (l *tenure) Since() boottime.Instant { return l.since }
+
 // MarkJob implements source.Lease: there is no place for it.
 func (l *tenure) MarkJob(context.Context, process.Group) error { return source.ErrUnsupported }
 
-// enter begins an operation, and waits for the one before. The requests of an
-// operation are not cancelled half-way: each has its own limit of time. So what it
-// has done is always known, or known to be unknown.
-func (l *tenure) enter(ctx context.Context) (context.Context, error) {
+// during makes an operation, after the one before. Its requests are not cancelled
+// half-way: each has its own limit of time. So what it has done is always known, or
+// known to be unknown.
+func (l *tenure) during(ctx context.Context, operate func(context.Context) error) error {
 	select {
 	case l.turn <- struct{}{}:
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
+	defer func() { <-l.turn }()
 	if err := l.outcome(); err != nil {
-		l.leave()
-		return nil, err
+		return err
 	}
-	return context.WithoutCancel(ctx), nil
+	return operate(context.WithoutCancel(ctx))
 }
-
-func (l *tenure) leave() { <-l.turn }
 
 // released releases the lock by free, once.
 func (l *tenure) released(ctx context.Context, free func(context.Context) error) error {
-	ctx, err := l.enter(ctx)
-	if err != nil {
+	return l.during(ctx, func(ctx context.Context) error {
+		err := free(ctx)
+		l.settle(err)
 		return err
-	}
-	defer l.leave()
-	err = free(ctx)
-	l.settle(err)
-	return err
+	})
 }
 
 func (l *tenure) outcome() error {

@@ -24,12 +24,7 @@ var (
 
 // Commit implements source.Committer.
 func (l *lease) Commit(ctx context.Context, r source.Result) error {
-	ctx, err := l.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.leave()
-	return l.explain("commit the result", l.commit(ctx, r))
+	return l.during(ctx, func(ctx context.Context) error { return l.explain("commit the result", l.commit(ctx, r)) })
 }
 
 // commit writes the pieces first, under an id that nobody knows, and then makes the
@@ -95,37 +90,27 @@ func (s *Source) addOwn(ctx context.Context, alias, text string) error {
 
 // Forget implements source.Committer.
 func (l *lease) Forget(ctx context.Context) error {
-	ctx, err := l.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.leave()
-	return l.explain("forget the result", l.settleResult(ctx, ""))
+	return l.during(ctx, func(ctx context.Context) error { return l.explain("forget the result", l.settleResult(ctx, "")) })
 }
 
 // Outcome implements source.Committer. One listing shows the result, and that the
 // lock is held.
-func (l *lease) Outcome(ctx context.Context) (source.Result, error) {
-	ctx, err := l.enter(ctx)
-	if err != nil {
-		return source.Result{}, err
-	}
-	defer l.leave()
-	v, err := l.src.view(ctx, l.base)
-	if err == nil && !l.ours(v.top()) {
-		err = errGone
-	}
-	if err == nil {
-		err = l.guarded(v)
-	}
-	if err != nil {
-		return source.Result{}, l.explain("learn the result", err)
-	}
-	r, ok := l.src.resultIn(l.record.Name, v)
-	if !ok {
-		return source.Result{}, source.ErrNoResult
-	}
-	return r, nil
+func (l *lease) Outcome(ctx context.Context) (r source.Result, err error) {
+	err = l.during(ctx, func(ctx context.Context) error {
+		v, err := l.look(ctx)
+		if err == nil {
+			err = l.guarded(v)
+		}
+		if err != nil {
+			return l.explain("learn the result", err)
+		}
+		var there bool
+		if r, there = l.src.resultIn(l.record.Name, v); !there {
+			return source.ErrNoResult
+		}
+		return nil
+	})
+	return r, err
 }
 
 // resultIn reads the result that a register names. One that came with a blueprint is
@@ -172,41 +157,41 @@ func (s *Source) needOwners(ctx context.Context) error {
 		source.ErrUnsupported, s.noOwner()))
 }
 
-// allResults are the results of the group, by name, with their ids.
-func (s *Source) allResults(ctx context.Context) (map[string]string, map[string]*view, error) {
+// withResults are the locks of the group that have a result, by name.
+func (s *Source) withResults(ctx context.Context) (map[string]*view, error) {
 	if err := s.needOwners(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	views, err := s.views(ctx)
 	if err != nil {
-		return nil, nil, opError("list the results", "", err)
+		return nil, opError("list the results", "", err)
 	}
-	ids, named := map[string]string{}, map[string]*view{}
+	named := map[string]*view{}
 	for base, v := range views {
 		name, ok := s.nameOf(base)
 		if top := v.top(); ok && top.result != "" && top.brand == s.brand {
-			ids[name], named[name] = top.result, v
+			named[name] = v
 		}
 	}
-	return ids, named, nil
+	return named, nil
 }
 
 // Results implements source.Ledger: one listing.
 func (s *Source) Results(ctx context.Context) ([]string, error) {
-	ids, _, err := s.allResults(ctx)
-	return slices.Sorted(maps.Keys(ids)), err
+	views, err := s.withResults(ctx)
+	return slices.Sorted(maps.Keys(views)), err
 }
 
 // Revision implements source.Changes: a hash of which results there are. Each has
 // an id of its own.
 func (s *Source) Revision(ctx context.Context) (string, error) {
-	ids, _, err := s.allResults(ctx)
+	views, err := s.withResults(ctx)
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(ids)) {
-		_, _ = fmt.Fprintf(sum, "%q %s\n", name, ids[name]) // a hash takes all
+	for _, name := range slices.Sorted(maps.Keys(views)) {
+		_, _ = fmt.Fprintf(sum, "%q %s\n", name, views[name].top().result) // a hash takes all
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
@@ -239,17 +224,18 @@ type follower struct {
 
 // Next implements source.Follower: one listing.
 func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
-	ids, views, err := f.src.allResults(ctx)
+	views, err := f.src.withResults(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var events []source.Event
-	for name, id := range ids {
+	for name, v := range views {
+		id := v.top().result
 		if f.seen[name] == id {
 			continue
 		}
 		f.seen[name] = id
-		r, ok := f.src.resultIn(name, views[name])
+		r, ok := f.src.resultIn(name, v)
 		if e := source.CommittedEvent(r, r.Start.Add(r.Duration)); ok && r.Foreign == "" && !e.Time.Before(f.since) {
 			events = append(events, e)
 		}

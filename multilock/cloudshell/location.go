@@ -1,6 +1,7 @@
 package cloudshell
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -162,16 +163,10 @@ func fromContexts(opt Options, environ []string) (Options, error) {
 			opt.Password = NewSecret(server.Password)
 		}
 	}
-	for _, f := range []struct {
-		option *string
-		found  string
-	}{
-		{&opt.Server, server.Server}, {&opt.Scheme, strings.ToLower(server.Scheme)}, {&opt.Reservation, here.ID}, {&opt.Reservation, cycle.Reservation}, {&opt.Domain, here.Domain},
-	} {
-		if *f.option == "" {
-			*f.option = f.found
-		}
-	}
+	opt.Server = cmp.Or(opt.Server, server.Server)
+	opt.Scheme = cmp.Or(opt.Scheme, strings.ToLower(server.Scheme))
+	opt.Reservation = cmp.Or(opt.Reservation, here.ID, cycle.Reservation)
+	opt.Domain = cmp.Or(opt.Domain, here.Domain)
 	return opt, nil
 }
 

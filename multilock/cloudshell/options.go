@@ -1,6 +1,7 @@
 package cloudshell
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -108,25 +109,13 @@ func (o Options) check() (Options, error) {
 }
 
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		option *string
-		value  string
-	}{
-		{&o.Scheme, schemeHTTP}, {&o.Domain, DefaultDomain}, {&o.Model, DefaultModel}, {&o.Attribute, DefaultAttribute},
-	} {
-		if *d.option == "" {
-			*d.option = d.value
-		}
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.MaxResponse == 0 {
-		o.MaxResponse = DefaultMaxResponse
-	}
-	if o.Pause == (Pause{}) {
-		o.Pause = Pause{Least: 2 * time.Second, Most: 5 * time.Second}
-	}
+	o.Scheme = cmp.Or(o.Scheme, schemeHTTP)
+	o.Domain = cmp.Or(o.Domain, DefaultDomain)
+	o.Model = cmp.Or(o.Model, DefaultModel)
+	o.Attribute = cmp.Or(o.Attribute, DefaultAttribute)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.MaxResponse = cmp.Or(o.MaxResponse, DefaultMaxResponse)
+	o.Pause = cmp.Or(o.Pause, Pause{Least: 2 * time.Second, Most: 5 * time.Second})
 	return o
 }
 

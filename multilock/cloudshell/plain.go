@@ -50,29 +50,20 @@ func (c *plainContender) Try(ctx context.Context) (source.Lease, error) {
 
 func (c *plainContender) lease(token string, start boottime.Instant) *plainLease {
 	record := source.Record{Name: c.name, Token: token, Claim: c.claim}
-	return &plainLease{tenure: newTenure(c.src, c.base, record, start), since: start}
+	return &plainLease{tenure: newTenure(c.src, c.base, record, start)}
 }
 
 // plainLease is a lock without an owner. Its token is known to this process only.
 type plainLease struct {
 	*tenure
-	since    boottime.Instant
 	exposed  bool // the service was gone, or somebody else's
 	removing bool // a removal is in doubt
 }
 
-// Since implements source.Lease.
-func (l *plainLease) Since() boottime.Instant { return l.since }
-
 // Renew implements source.Lease: it sees whether the service is there. That it is
 // somebody else's by now it cannot see.
 func (l *plainLease) Renew(ctx context.Context) error {
-	ctx, err := l.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.leave()
-	return l.explain("renew", l.present(ctx))
+	return l.during(ctx, func(ctx context.Context) error { return l.explain("renew", l.present(ctx)) })
 }
 
 func (l *plainLease) present(ctx context.Context) error {

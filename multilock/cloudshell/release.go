@@ -31,28 +31,12 @@ func (l *lease) release(ctx context.Context) error {
 
 // hold makes sure that the register is this lease's, and stays so for the requests
 // to come. A holder that was silent for long takes a step: that tells, and nobody
-// then takes it for dead.
+// then takes it for dead. Who has begun to free the register looks whether that is done.
 func (l *lease) hold(ctx context.Context) (*view, error) {
-	if l.parting != "" {
-		return l.parted(ctx)
-	}
-	if l.doubt || l.sign.Elapsed() >= l.record.TTL/2 {
+	if l.parting == "" && (l.doubt || l.sign.Elapsed() >= l.record.TTL/2) {
 		return l.step(ctx, l.result)
 	}
-	v, err := l.src.view(ctx, l.base)
-	if err == nil && !l.ours(v.top()) {
-		err = errGone
-	}
-	return v, err
-}
-
-// parted looks whether an earlier call has freed the register.
-func (l *lease) parted(ctx context.Context) (*view, error) {
-	v, err := l.src.view(ctx, l.base)
-	if err == nil && !l.ours(v.top()) {
-		err = errGone
-	}
-	return v, err
+	return l.look(ctx)
 }
 
 // clearOwn removes the service that scripts know, unless it is not ours any more.
