@@ -82,7 +82,7 @@ type member struct {
 func (c *crew) hire(slot, cycles int) {
 	m := &member{shift: shift{Slot: slot, URL: c.url(c.c), Dir: c.dir}, cycles: cycles}
 	if slot%2 == 1 { // every other one is on a host of its own: its death is only told by its silence
-		m.Host = "host" + m.shift.String()
+		m.Host = "host" + m.String()
 	}
 	c.members = append(c.members, m)
 	c.begin(m)
@@ -138,7 +138,7 @@ func (c *crew) check(m *member) {
 	}
 	select {
 	case err := <-m.ended:
-		require.NoError(c, err, "worker %s", m.shift.String())
+		require.NoError(c, err, "worker %s", m.String())
 		m.done = true
 	default:
 	}
@@ -146,7 +146,7 @@ func (c *crew) check(m *member) {
 
 // kill ends a process in the middle of what it does, and fills its place.
 func (c *crew) kill(m *member) {
-	event := locktest.Event{Proc: m.shift.String(), Kind: locktest.Killed, Name: stressName, Time: locktest.Now()}
+	event := locktest.Event{Proc: m.String(), Kind: locktest.Killed, Name: stressName, Time: locktest.Now()}
 	m.End()
 	if err := <-m.ended; err == nil {
 		m.done = true // it had done all its cycles just before
