@@ -49,13 +49,18 @@ func (d *osDir) call(op, name string, f func(fd int) error) error {
 	return d.fail(op, name, err)
 }
 
-// open opens something in the directory.
-func (d *osDir) open(name string, flags int, mode uint32) (opened int, err error) {
-	err = d.call("open", name, func(fd int) error {
-		opened, err = openat(fd, name, flags, mode)
+// ask makes a system call that has an answer.
+func ask[T any](d *osDir, op, name string, f func(fd int) (T, error)) (answer T, err error) {
+	err = d.call(op, name, func(fd int) error {
+		answer, err = f(fd)
 		return err
 	})
-	return opened, err
+	return answer, err
+}
+
+// open opens something in the directory.
+func (d *osDir) open(name string, flags int, mode uint32) (int, error) {
+	return ask(d, "open", name, func(fd int) (int, error) { return openat(fd, name, flags, mode) })
 }
 
 func (d *osDir) OpenDir(name string) (Dir, error) {
@@ -130,36 +135,16 @@ func (d *osDir) TouchFile(name string) error {
 	return d.call("touch", name, func(fd int) error { return touchat(fd, name) })
 }
 
-func (d *osDir) Stat() (info Info, err error) {
-	err = d.call("stat", "", func(fd int) error {
-		info, err = statFD(fd)
-		return err
-	})
-	return info, err
+func (d *osDir) Stat() (Info, error) { return ask(d, "stat", "", statFD) }
+
+func (d *osDir) StatName(name string) (Info, error) {
+	return ask(d, "stat", name, func(fd int) (Info, error) { return statAt(fd, name) })
 }
 
-func (d *osDir) StatName(name string) (info Info, err error) {
-	err = d.call("stat", name, func(fd int) error {
-		info, err = statAt(fd, name)
-		return err
-	})
-	return info, err
-}
+func (d *osDir) StatCached() (Info, error) { return ask(d, "stat", "", statCached) }
 
-func (d *osDir) StatCached() (info Info, err error) {
-	err = d.call("stat", "", func(fd int) error {
-		info, err = statCached(fd)
-		return err
-	})
-	return info, err
-}
-
-func (d *osDir) Handle(name string) (handle Handle, err error) {
-	err = d.call("name_to_handle", name, func(fd int) error {
-		handle, err = handleAt(fd, name)
-		return err
-	})
-	return handle, err
+func (d *osDir) Handle(name string) (Handle, error) {
+	return ask(d, "name_to_handle", name, func(fd int) (Handle, error) { return handleAt(fd, name) })
 }
 
 // List opens the directory anew, which is what makes a network file system
@@ -201,13 +186,7 @@ func (d *osDir) ListFiles() ([]string, error) {
 
 func (d *osDir) Sync() error { return d.call("fsync", "", unix.Fsync) }
 
-func (d *osDir) FileSystem() (kind FileSystem, err error) {
-	err = d.call("statfs", "", func(fd int) error {
-		kind, err = fileSystem(fd)
-		return err
-	})
-	return kind, err
-}
+func (d *osDir) FileSystem() (FileSystem, error) { return ask(d, "statfs", "", fileSystem) }
 
 func (d *osDir) Path() string { return d.path }
 

@@ -35,6 +35,15 @@ func (c call) do(f func() error) error {
 	return op.Err
 }
 
+// ask carries out an operation that yields something to know.
+func ask[T any](c call, f func() (T, error)) (got T, err error) {
+	err = c.do(func() error {
+		got, err = f()
+		return err
+	})
+	return got, err
+}
+
 // closing carries out a close: that frees the descriptor whatever it answers
 // (close(2)), so a fault cannot keep it from being done.
 func (c call) closing(f func() error) error {
@@ -52,18 +61,8 @@ func (c call) closing(f func() error) error {
 // open carries out an operation that yields something to be closed; what it
 // yields is closed if its reply is lost.
 func open[T io.Closer](c call, f func() (T, error)) (T, error) {
-	var got T
-	err := c.do(func() error {
-		var err error
-		got, err = f()
-		return err
-	})
-	return settle(c, got, err)
-}
-
-// settle sorts out what an opening operation yields from how it was answered.
-func settle[T io.Closer](c call, got T, err error) (T, error) {
 	var none T
+	got, err := ask(c, f)
 	opened := any(got) != nil
 	switch {
 	case err == nil && !opened:

@@ -66,61 +66,30 @@ func (d *dir) TouchFile(name string) error {
 	return d.call("touchfile", name).do(func() error { return d.inner.TouchFile(name) })
 }
 
-func (d *dir) Stat() (info vfs.Info, err error) {
-	err = d.call("stat", "").do(func() error {
-		info, err = d.inner.Stat()
-		return err
-	})
-	return info, err
+func (d *dir) Stat() (vfs.Info, error) { return ask(d.call("stat", ""), d.inner.Stat) }
+
+func (d *dir) StatName(name string) (vfs.Info, error) {
+	return ask(d.call("statname", name), func() (vfs.Info, error) { return d.inner.StatName(name) })
 }
 
-func (d *dir) StatName(name string) (info vfs.Info, err error) {
-	err = d.call("statname", name).do(func() error {
-		info, err = d.inner.StatName(name)
-		return err
-	})
-	return info, err
+func (d *dir) StatCached() (vfs.Info, error) {
+	return ask(d.call("statcached", ""), d.inner.StatCached)
 }
 
-func (d *dir) StatCached() (info vfs.Info, err error) {
-	err = d.call("statcached", "").do(func() error {
-		info, err = d.inner.StatCached()
-		return err
-	})
-	return info, err
+func (d *dir) Handle(name string) (vfs.Handle, error) {
+	return ask(d.call("handle", name), func() (vfs.Handle, error) { return d.inner.Handle(name) })
 }
 
-func (d *dir) Handle(name string) (handle vfs.Handle, err error) {
-	err = d.call("handle", name).do(func() error {
-		handle, err = d.inner.Handle(name)
-		return err
-	})
-	return handle, err
-}
+func (d *dir) List() ([]string, error) { return ask(d.call("list", ""), d.inner.List) }
 
-func (d *dir) List() (names []string, err error) {
-	err = d.call("list", "").do(func() error {
-		names, err = d.inner.List()
-		return err
-	})
-	return names, err
-}
-
-func (d *dir) ListFiles() (names []string, err error) {
-	err = d.call("listfiles", "").do(func() error {
-		names, err = d.inner.ListFiles()
-		return err
-	})
-	return names, err
+func (d *dir) ListFiles() ([]string, error) {
+	return ask(d.call("listfiles", ""), d.inner.ListFiles)
 }
 
 func (d *dir) Sync() error { return d.call("syncdir", "").do(d.inner.Sync) }
 
-func (d *dir) FileSystem() (kind vfs.FileSystem, err error) {
-	err = d.call("filesystem", "").do(func() error {
-		kind, err = d.inner.FileSystem()
-		return err
-	})
+func (d *dir) FileSystem() (vfs.FileSystem, error) {
+	kind, err := ask(d.call("filesystem", ""), d.inner.FileSystem)
 	if described := d.fs.described(); described != nil && err == nil {
 		kind = *described
 	}
@@ -183,29 +152,13 @@ func transferred(n int, err error) (int, error) {
 	return n, nil
 }
 
-func (f *file) Stat() (info vfs.Info, err error) {
-	err = f.call("file.stat").do(func() error {
-		info, err = f.inner.Stat()
-		return err
-	})
-	return info, err
+func (f *file) Stat() (vfs.Info, error) { return ask(f.call("file.stat"), f.inner.Stat) }
+
+func (f *file) StatCached() (vfs.Info, error) {
+	return ask(f.call("file.statcached"), f.inner.StatCached)
 }
 
-func (f *file) StatCached() (info vfs.Info, err error) {
-	err = f.call("file.statcached").do(func() error {
-		info, err = f.inner.StatCached()
-		return err
-	})
-	return info, err
-}
-
-func (f *file) Handle() (handle vfs.Handle, err error) {
-	err = f.call("file.handle").do(func() error {
-		handle, err = f.inner.Handle()
-		return err
-	})
-	return handle, err
-}
+func (f *file) Handle() (vfs.Handle, error) { return ask(f.call("file.handle"), f.inner.Handle) }
 
 func (f *file) Sync() error { return f.call("sync").do(f.inner.Sync) }
 
