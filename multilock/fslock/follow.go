@@ -33,7 +33,9 @@ type followed struct {
 }
 
 // Follow implements source.Journal.
-func (s *Source) Follow(since time.Time) source.Follower {
+func (s *Source) Follow(since time.Time) source.Follower { return s.follow(since) }
+
+func (s *Source) follow(since time.Time) *follower {
 	return &follower{src: s, since: since, files: map[string]*followed{}}
 }
 
@@ -43,29 +45,34 @@ const followChunk = 256 << 10
 // Next implements source.Follower. A poll lists the directory and looks at
 // every file once; what it finds is read in chunks, by this and further calls.
 func (f *follower) Next(context.Context) ([]source.Event, error) {
-	polled := false
-	for {
-		if len(f.ready) == 0 {
-			if polled {
-				return nil, nil
-			}
-			polled = true
-			if err := f.poll(); err != nil {
-				return nil, opError("follow the history", "", err)
-			}
-			continue
+	for polled := false; len(f.ready) > 0 || !polled; {
+		var events []source.Event
+		var err error
+		if len(f.ready) > 0 {
+			events, err = f.chunk()
+		} else {
+			polled, err = true, f.poll()
 		}
-		events, more, err := f.ready[0].next(f.since)
-		if err != nil && !gone(err) {
+		if err != nil {
 			return nil, opError("follow the history", "", err)
-		}
-		if !more || err != nil {
-			f.ready = f.ready[1:]
 		}
 		if len(events) > 0 {
 			return events, nil
 		}
 	}
+	return nil, nil
+}
+
+// chunk reads on in a file that has grown.
+func (f *follower) chunk() ([]source.Event, error) {
+	events, more, err := f.ready[0].next(f.since)
+	if err != nil && !gone(err) {
+		return nil, err
+	}
+	if !more || err != nil {
+		f.ready = f.ready[1:]
+	}
+	return events, nil
 }
 
 // poll finds the files that have grown.
@@ -162,13 +169,18 @@ func (f *followed) next(since time.Time) (events []source.Event, more bool, err 
 	if len(f.rest) > followChunk {
 		f.rest = nil // no line of ours
 	}
-	for line := range bytes.Lines(data[:end]) {
+	return eventsIn(data[:end], since), n > 0 && err == nil, nil
+}
+
+// eventsIn are the events that can be read in lines of a history.
+func eventsIn(lines []byte, since time.Time) (events []source.Event) {
+	for line := range bytes.Lines(lines) {
 		var e source.Event
 		if json.Unmarshal(line, &e) == nil && !e.Time.Before(since) {
 			events = append(events, e)
 		}
 	}
-	return events, n > 0 && err == nil, nil
+	return events
 }
 
 // Close implements source.Follower.

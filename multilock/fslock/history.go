@@ -1,13 +1,12 @@
 package fslock
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -61,18 +60,13 @@ func (s *Source) openGroupFiles() (vfs.Dir, error) {
 // findGroupPrivate opens one of the group's directories if it exists; gone(err)
 // otherwise.
 func (s *Source) findGroupPrivate(name string) (vfs.Dir, error) {
-	group, err := s.findGroupFiles()
-	if err != nil {
-		return nil, err
-	}
-	defer group.Close() //nolint:errcheck // a directory
-	return s.findDir(group, name)
+	return s.find(groupsDir, s.group, name)
 }
 
-// findGroupFiles opens BASE/.multilock/groups/GROUP if it exists.
-func (s *Source) findGroupFiles() (vfs.Dir, error) {
+// find opens a directory of .multilock by its path if it exists; gone(err) otherwise.
+func (s *Source) find(path ...string) (vfs.Dir, error) {
 	dir, err := s.findDir(s.base, shareddir.PrivateDir)
-	for _, element := range []string{groupsDir, s.group} {
+	for _, element := range path {
 		if err != nil {
 			return nil, err
 		}
@@ -98,29 +92,20 @@ func (s *Source) findDir(parent vfs.Dir, name string) (vfs.Dir, error) {
 
 // History returns the group's events since a moment, oldest first. Lines that
 // cannot be read (a host's crash can tear one) are left out.
-func (s *Source) History(_ context.Context, since time.Time) ([]source.Event, error) {
-	dir, err := s.findGroupPrivate(historyDir)
-	if gone(err) {
-		return nil, nil
+func (s *Source) History(_ context.Context, since time.Time) (events []source.Event, err error) {
+	f := s.follow(since)
+	defer f.Close() //nolint:errcheck // only read from
+	err = f.poll()
+	for err == nil && len(f.ready) > 0 {
+		var more []source.Event
+		more, err = f.chunk()
+		events = append(events, more...)
 	}
 	if err != nil {
-		return nil, opError("open the history", "", err)
+		return nil, opError("read the history", "", err)
 	}
-	defer dir.Close() //nolint:errcheck // a directory
-	names, err := dir.List()
-	if err = ignoreGone(err); err != nil {
-		return nil, opError("list the history", "", err)
-	}
-	var events []source.Event
-	for _, name := range names {
-		if !strings.HasSuffix(name, historySuffix) || endsBefore(name, since) {
-			continue
-		}
-		more, err := readHistory(dir, name, since)
-		if err = ignoreGone(err); err != nil {
-			return nil, opError("read the history", "", err)
-		}
-		events = append(events, more...)
+	for _, file := range f.files {
+		events = append(events, eventsIn(file.rest, since)...) // only its end is missing, perhaps
 	}
 	slices.SortStableFunc(events, func(a, b source.Event) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
 	return events, nil
@@ -133,25 +118,54 @@ func endsBefore(name string, moment time.Time) bool {
 	return err == nil && date.AddDate(0, 0, 1).Before(moment)
 }
 
-func readHistory(dir vfs.Dir, name string, since time.Time) ([]source.Event, error) {
-	f, err := dir.Open(name)
+var _ source.Journal = (*Source)(nil)
+
+// Record implements source.Journal. The file is opened for each call: closing
+// it is what makes an NFS client send what was written, so that others can see it.
+func (s *Source) Record(_ context.Context, events []source.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	dir, err := s.openGroupPrivate(historyDir)
 	if err != nil {
-		return nil, err
+		return opError("open the history", "", err)
 	}
-	defer f.Close() //nolint:errcheck // only read from
-	var events []source.Event
-	lines := bufio.NewReader(f)
-	for {
-		line, err := lines.ReadBytes('\n')
-		var e source.Event
-		if len(bytes.TrimSpace(line)) > 0 && json.Unmarshal(line, &e) == nil && !e.Time.Before(since) {
-			events = append(events, e)
+	defer dir.Close() //nolint:errcheck // a directory
+	for len(events) > 0 {
+		file := s.historyFile(events[0].Time)
+		n := 1
+		for n < len(events) && s.historyFile(events[n].Time) == file {
+			n++
 		}
-		if errors.Is(err, io.EOF) {
-			return events, nil
+		if err := appendEvents(dir, file, events[:n]); err != nil {
+			return opError("write the history", events[0].Name, err)
 		}
-		if err != nil {
-			return nil, err
+		events = events[n:]
+	}
+	return nil
+}
+
+// appendEvents adds the events to a file with one write: other processes of this
+// host append to it, too.
+func appendEvents(dir vfs.Dir, file string, events []source.Event) error {
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	for _, e := range events {
+		e.Time = e.Time.UTC()
+		if err := encoder.Encode(e.Bounded()); err != nil {
+			return err
 		}
 	}
+	f, err := dir.OpenAppend(file, shareddir.FileMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(lines.Bytes())
+	return errors.Join(err, f.Close())
+}
+
+// LogPath is where the output of a name's job is kept, for whoever runs the jobs
+// of the group. The directory may have to be made.
+func (s *Source) LogPath(name string) string {
+	return filepath.Join(s.base.Path(), shareddir.PrivateDir, groupsDir, s.group, logsDir, name+logSuffix)
 }

@@ -19,9 +19,12 @@ const leftoverAge = 24 * time.Hour
 
 // Leftovers implements source.Sweeper: it lists what is in the staging directory.
 func (s *Source) Leftovers(context.Context) ([]source.Leftover, error) {
-	staging, err := s.findStaging()
-	if staging == nil || err != nil {
-		return nil, err
+	staging, err := s.find(shareddir.StagingDir)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, opError("open the staging directory", "", err)
 	}
 	defer staging.Close() //nolint:errcheck // a directory
 	now, err := s.base.Now(source.ClockFresh)
@@ -39,26 +42,6 @@ func (s *Source) Leftovers(context.Context) ([]source.Leftover, error) {
 		}
 	}
 	return found, nil
-}
-
-// findStaging opens the staging directory if there is one.
-func (s *Source) findStaging() (vfs.Dir, error) {
-	private, err := s.base.OpenDir(shareddir.PrivateDir)
-	if gone(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, opError("open .multilock", "", err)
-	}
-	defer private.Close() //nolint:errcheck // a directory
-	staging, err := private.OpenDir(shareddir.StagingDir)
-	if gone(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, opError("open the staging directory", "", err)
-	}
-	return staging, nil
 }
 
 func (s *Source) leftover(staging vfs.Dir, entry string, now time.Time) (source.Leftover, bool) {

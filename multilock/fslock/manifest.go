@@ -153,7 +153,7 @@ func (s *Source) Retract(context.Context) error {
 }
 
 func (s *Source) retract() error {
-	private, err := s.findGroupFiles()
+	private, err := s.find(groupsDir, s.group)
 	if err != nil {
 		return manifestError("open the group's files", ignoreGone(err))
 	}
