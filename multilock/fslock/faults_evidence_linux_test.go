@@ -195,8 +195,7 @@ func TestLookTellsTheSilence(t *testing.T) {
 // The directory of the numbers may be tidied away while it is open: it is made again, and
 // the numbers begin anew. Any other answer is passed on.
 func TestFenceWhoseDirectoryIsGone(t *testing.T) {
-	base, faulty, src := contested(t, scene{})
-	lease := contendAndTry(t, src, sweptName, longClaim())
+	base, faulty, lease := held(t, scene{})
 	for _, part := range []string{"groups", filepath.Join("groups", fslock.DefaultGroup, "fence")} {
 		fence(t, lease)
 		require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", part)))

@@ -50,30 +50,19 @@ func TestHolderNoticesThatItsLockIsGone(t *testing.T) {
 // A tidy administrator moves what looks left over; a server may forget a rename. The
 // lock is whole then, but its name is free.
 func TestHolderNoticesThatItsDirectoryWasMoved(t *testing.T) {
-	t.Run("nfs", func(t *testing.T) {
-		base, _, src, lease := beating(t)
-		requireLostWhenMoved(t, base, src, lease)
-	})
-	t.Run("nfs, before its first sign of life", func(t *testing.T) {
-		base, _, src := contested(t, scene{})
-		requireLostWhenMoved(t, base, src, contendAndTry(t, src, sweptName, longClaim()))
-	})
-	t.Run("local", func(t *testing.T) {
-		base := fresh(t)
-		src := open(t, fslock.Options{Base: base})
-		lease := contendAndTry(t, src, sweptName, longClaim())
-		require.NoError(t, lease.Renew(t.Context()))
-		requireLostWhenMoved(t, base, src, lease)
-	})
+	for _, h := range holdings() {
+		t.Run(h.name, func(t *testing.T) { requireLostWhenMoved(t, h) })
+	}
 }
 
 // requireLostWhenMoved moves the lock away. Once the holder knows, it gets nothing any
 // more that only a holder gets, and its release does not disturb a successor.
-func requireLostWhenMoved(t *testing.T, base string, src *fslock.Source, lease source.Lease) {
+func requireLostWhenMoved(t *testing.T, h holding) {
 	t.Helper()
+	base, faulty, lease := h.hold(t)
 	require.NoError(t, os.Rename(lockPath(base), filepath.Join(base, "moved")))
 	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
-	next := contendAndTry(t, src, sweptName, longClaim())
+	next := contendAndTry(t, open(t, fslock.Options{Base: base, FS: faulty}), sweptName, longClaim())
 	require.ErrorIs(t, lease.Renew(t.Context()), source.ErrLost)
 	_, err := lease.Fence(t.Context())
 	require.ErrorIs(t, err, source.ErrLost)
@@ -137,29 +126,19 @@ func TestHolderChangesItsOwnDirectory(t *testing.T) {
 
 // The times that a look of somebody else on this host brought are not those that the
 // touch left. What they hide comes to light after a while.
-func TestEmptiedDirectoryComesToLight(t *testing.T) {
-	requireComesToLight(t, func(base string) { _ = os.Remove(lockedPath(base)) })
-}
-
-func TestMovedDirectoryComesToLight(t *testing.T) {
-	requireComesToLight(t, func(base string) { _ = os.Rename(lockPath(base), filepath.Join(base, "moved")) })
-}
-
-func requireComesToLight(t *testing.T, harm func(base string)) {
-	t.Helper()
-	base, faulty, _, lease := beating(t)
-	faulty.Inject(touching(func() { harm(base) }))
-	require.NoError(t, lease.Renew(t.Context()))
-	faulty.Inject(nil)
-	const often = 10
-	require.Condition(t, func() bool {
-		for range often {
-			if errors.Is(lease.Renew(t.Context()), source.ErrLost) {
-				return true
-			}
-		}
-		return false
-	})
+func TestHarmBeforeTheTouchComesToLight(t *testing.T) {
+	for name, harm := range map[string]func(base string) error{
+		"emptied": func(base string) error { return os.Remove(lockedPath(base)) },
+		"moved":   func(base string) error { return os.Rename(lockPath(base), filepath.Join(base, "moved")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, faulty, _, lease := beating(t)
+			faulty.Inject(touching(func() { _ = harm(base) }))
+			require.NoError(t, lease.Renew(t.Context()))
+			faulty.Inject(nil)
+			require.Error(t, lostWithin(t, lease))
+		})
+	}
 }
 
 // A mark that comes while the lock is being released comes after it: between the two
@@ -167,7 +146,7 @@ func requireComesToLight(t *testing.T, harm func(base string)) {
 func TestMarkWhileTheLockIsReleased(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	lease := contendAndTry(t, src, sweptName, jobClaim())
-	marked, group := make(chan error, 1), someJob(theSelf(t))
+	marked, group := make(chan error, 1), someJob(self(t))
 	faulty.Inject(removing(base, faultfs.Before, func(faultfs.Op) error {
 		go func() { marked <- lease.MarkJob(t.Context(), group) }()
 		time.Sleep(tick)
@@ -185,20 +164,13 @@ func TestMarkIsTakenBack(t *testing.T) {
 	mark := filepath.Join(lockPath(base), sweptName+".job")
 	require.NoError(t, lease.MarkJob(t.Context(), process.Group{}), "there is none")
 	for range 2 {
-		require.NoError(t, lease.MarkJob(t.Context(), someJob(theSelf(t))))
+		require.NoError(t, lease.MarkJob(t.Context(), someJob(self(t))))
 		require.FileExists(t, mark)
 		require.NoError(t, lease.MarkJob(t.Context(), process.Group{}))
 		require.NoFileExists(t, mark)
 	}
 	release(t, lease)
 	require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)))
-}
-
-func theSelf(t *testing.T) process.Identity {
-	t.Helper()
-	self, err := process.Self()
-	require.NoError(t, err)
-	return self
 }
 
 // A lock that was moved, or whose rename the server has forgotten, is whole, and nowhere:

@@ -134,8 +134,7 @@ func TestSweepThatFails(t *testing.T) {
 // not say whether it is in place does not make it one that may be emptied.
 func TestJanitorThatCannotTellLeavesALockAlone(t *testing.T) {
 	for n := range 64 {
-		base, _, src := contested(t, scene{})
-		lease := contendAndTry(t, src, sweptName, longClaim())
+		base, _, lease := held(t, scene{})
 		inPlace, staged := lockPath(base), filepath.Join(base, ".multilock", "staging", lease.Record().Token)
 		require.NoError(t, os.CopyFS(staged, os.DirFS(inPlace)))
 		ageStaged(t, base)
@@ -168,8 +167,7 @@ func TestJanitorLeavesWhatIsStillRead(t *testing.T) {
 	leftover := filepath.Join(base, ".multilock", "staging", ".nfs000000000000002b00000007")
 	reader, err := os.Create(leftover)
 	require.NoError(t, err)
-	old := time.Now().Add(-25 * time.Hour)
-	require.NoError(t, os.Chtimes(leftover, old, old))
+	ageStaged(t, base)
 	left, err := src.Leftovers(t.Context())
 	require.NoError(t, err)
 	require.Len(t, left, 1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -182,20 +183,32 @@ func TestResultWrittenDuringABreak(t *testing.T) {
 	}
 }
 
-// A result that could not be written is not recorded, and not in the way.
-func TestCommitWithoutRoom(t *testing.T) {
-	for _, kind := range []string{"create", "write", "sync", "rename"} {
-		t.Run(kind, func(t *testing.T) {
-			base, faulty, lease := held(t, scene{})
-			faulty.Inject(denying(kind, syscall.ENOSPC, -1))
+// A result that could not be written is not recorded, and not in the way. On a local file
+// system an error of the disk is met before the result has its name: nobody has seen it.
+func TestResultThatCannotBeWritten(t *testing.T) {
+	nfs, local := vfs.FileSystem{Type: "test", NFS: true}, vfs.FileSystem{Type: "test", Local: true}
+	ordered := vfs.FileSystem{Type: "test", Local: true, Ordered: true}
+	for _, c := range []struct {
+		kind  string
+		errno syscall.Errno
+		on    vfs.FileSystem
+	}{
+		{"create", syscall.ENOSPC, nfs}, {"write", syscall.ENOSPC, nfs}, {"sync", syscall.ENOSPC, nfs}, {"rename", syscall.ENOSPC, nfs},
+		{"sync", syscall.EIO, local}, {"flush", syscall.EIO, ordered},
+	} {
+		t.Run(c.kind+" "+c.errno.Error(), func(t *testing.T) {
+			base, faulty, lease := holding{kind: c.on}.hold(t)
+			faulty.Inject(denying(c.kind, c.errno, -1))
 			err := tryCommit(t, lease, 1)
-			require.ErrorIs(t, err, syscall.ENOSPC)
-			require.ErrorContains(t, err, "free some space")
+			require.ErrorIs(t, err, c.errno)
+			require.Equal(t, c.errno == syscall.ENOSPC, strings.Contains(err.Error(), "free some space"))
 			require.NotErrorIs(t, err, source.ErrUnsure)
 			require.Empty(t, recordedToken(t, base))
 			require.NotContains(t, namesIn(t, lockPath(base)), sweptName+".result")
 			faulty.Inject(nil)
+			outcome(t, lease, source.ErrNoResult)
 			commit(t, lease, 1)
+			require.Equal(t, lease.Record().Token, recordedToken(t, base))
 			release(t, lease)
 		})
 	}
@@ -239,31 +252,6 @@ func TestSillyRenamedResultIsNoName(t *testing.T) {
 	names, err := open(t, fslock.Options{Base: base, FS: sharedFS()}).Results(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{sweptName}, names)
-}
-
-// On a local file system an error of the disk is met before the result has its name:
-// nobody has seen it, and it is not recorded.
-func TestErrorOfTheDiskBeforeTheResultHasItsName(t *testing.T) {
-	for what, kind := range map[string]vfs.FileSystem{
-		"flush": {Type: "test", Local: true, Ordered: true},
-		"sync":  {Type: "test", Local: true},
-	} {
-		t.Run(what, func(t *testing.T) {
-			base, faulty := fresh(t), sharedFS()
-			faulty.Describe(kind)
-			lock := acquire(t, open(t, fslock.Options{Base: base, FS: faulty}), sweptName, multilock.Options{})
-			faulty.Inject(denying(what, syscall.EIO, -1))
-			err := lock.Commit(t.Context(), ended(lock.Record(), 1, 0))
-			require.ErrorIs(t, err, syscall.EIO)
-			require.NotErrorIs(t, err, source.ErrUnsure)
-			require.Empty(t, recordedToken(t, base))
-			faulty.Inject(nil)
-			_, err = lock.Outcome(t.Context())
-			require.ErrorIs(t, err, source.ErrNoResult)
-			require.NoError(t, lock.Commit(t.Context(), ended(lock.Record(), 1, 0)))
-			require.Equal(t, lock.Record().Token, recordedToken(t, base))
-		})
-	}
 }
 
 // A result whose name is not on stable storage yet may be gone after a crash: nobody is

@@ -17,13 +17,6 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// remembering is a file system whose client answers with what it knows of the lock's
-// name, once it was told to, until it has asked for the group's attributes.
-type remembering struct {
-	vfs.FS
-	memory *memory
-}
-
 // memory is what the client knows: the directory that was called by the lock's name.
 // "" is that there was none.
 type memory struct {
@@ -31,26 +24,17 @@ type memory struct {
 	dir string
 }
 
-func (r remembering) OpenDir(path string) (vfs.Dir, error) {
-	return r.memory.wrap(r.FS.OpenDir(path))
-}
-
+// rememberingDir is of a client that answers with what it knows of the lock's name, once
+// it was told to, until it has asked for the group's attributes.
 type rememberingDir struct {
 	vfs.Dir
 	memory *memory
 }
 
-func (m *memory) wrap(d vfs.Dir, err error) (vfs.Dir, error) {
-	if err != nil {
-		return nil, err
-	}
-	return rememberingDir{d, m}, nil
-}
-
 func (d rememberingDir) OpenDir(name string) (vfs.Dir, error) {
 	switch {
 	case name != sweptName || !d.memory.on.Load():
-		return d.memory.wrap(d.Dir.OpenDir(name))
+		return d.Dir.OpenDir(name)
 	case d.memory.dir == "":
 		return nil, &os.PathError{Op: "opendir", Path: name, Err: syscall.ENOENT}
 	}
@@ -71,7 +55,7 @@ func TestReadBackAsksTheServerBeforeItBelievesOtherwise(t *testing.T) {
 	for name, before := range map[string]bool{"that there was no lock": false, "the lock that was there before": true} {
 		t.Run(name, func(t *testing.T) {
 			base, m := fresh(t), &memory{}
-			faulty := faultfs.New(remembering{vfs.OS{}, m}, nil)
+			faulty := faultfs.New(wrapped{vfs.OS{}, func(d vfs.Dir) vfs.Dir { return rememberingDir{d, m} }}, nil)
 			faulty.Describe(vfs.FileSystem{Type: "test", NFS: true})
 			src := open(t, fslock.Options{Base: base, FS: faulty})
 			earlier := contendAndTry(t, src, sweptName, longClaim())
@@ -96,24 +80,9 @@ func TestReadBackAsksTheServerBeforeItBelievesOtherwise(t *testing.T) {
 	}
 }
 
-// oneHandle is a file system in which every file has the same handle, as each may get
-// that of one which is gone where nobody counts generations.
-type oneHandle struct{ vfs.FS }
-
-func (o oneHandle) OpenDir(path string) (vfs.Dir, error) { return withOneHandle(o.FS.OpenDir(path)) }
-
+// oneHandleDir is of a file system in which every file has the same handle, as each may
+// get that of one which is gone where nobody counts generations.
 type oneHandleDir struct{ vfs.Dir }
-
-func withOneHandle(d vfs.Dir, err error) (vfs.Dir, error) {
-	if err != nil {
-		return nil, err
-	}
-	return oneHandleDir{d}, nil
-}
-
-func (d oneHandleDir) OpenDir(name string) (vfs.Dir, error) {
-	return withOneHandle(d.Dir.OpenDir(name))
-}
 
 func (d oneHandleDir) OpenDurable(name string, mode uint32) (vfs.File, error) {
 	f, err := d.Dir.OpenDurable(name, mode)
@@ -134,7 +103,7 @@ func (oneHandleFile) Handle() (vfs.Handle, error) { return "it", nil }
 // of anything any more.
 func TestSuccessorHasTheSameHandle(t *testing.T) {
 	base := fresh(t)
-	faulty := faultfs.New(oneHandle{vfs.OS{}}, nil)
+	faulty := faultfs.New(wrapped{vfs.OS{}, func(d vfs.Dir) vfs.Dir { return oneHandleDir{d} }}, nil)
 	faulty.Describe(vfs.FileSystem{Type: "test", NFS: true})
 	src := open(t, fslock.Options{Base: base, FS: faulty})
 	release(t, contendAndTry(t, src, "warm", longClaim()))

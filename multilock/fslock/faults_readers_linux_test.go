@@ -90,7 +90,7 @@ func read(t *testing.T) (base string) {
 	t.Helper()
 	base, _, src := contested(t, scene{})
 	lease := contendAndTry(t, src, sweptName, jobClaim())
-	require.NoError(t, lease.MarkJob(t.Context(), someJob(theSelf(t))))
+	require.NoError(t, lease.MarkJob(t.Context(), someJob(self(t))))
 	commit(t, lease, 1)
 	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "event")))
 	_, err := src.Publish(t.Context(), []byte("list\n"))

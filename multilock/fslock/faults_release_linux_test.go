@@ -210,8 +210,7 @@ func TestLeftoverThatIsStillRead(t *testing.T) {
 	emptyDirectory(t, base, sweptName)
 	stray := filepath.Join(lockPath(base), ".nfs0001")
 	require.NoError(t, os.WriteFile(stray, nil, 0o666))
-	hourAgo := time.Now().Add(-time.Hour)
-	require.NoError(t, os.Chtimes(lockPath(base), hourAgo, hourAgo))
+	age(t, lockPath(base))
 	unlinking := func(verdict func(faultfs.Op) error) faultfs.Injector {
 		return at("unlink", faultfs.Before, stray, verdict)
 	}
@@ -233,8 +232,7 @@ func TestReaderOfALeftoverIsNamed(t *testing.T) {
 	stray := filepath.Join(lockPath(base), ".nfs000000000000002a00000007")
 	reader, err := os.Create(stray)
 	require.NoError(t, err)
-	hourAgo := time.Now().Add(-time.Hour)
-	require.NoError(t, os.Chtimes(lockPath(base), hourAgo, hourAgo))
+	age(t, lockPath(base))
 	faulty.Inject(at("unlink", faultfs.Before, stray, answering(syscall.EBUSY)))
 	_, err = multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
 	require.ErrorIs(t, err, source.ErrHeld)
@@ -253,7 +251,7 @@ func TestLostReplyOfABreak(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ENOENT, syscall.ESTALE, syscall.EIO, syscall.ETIMEDOUT} {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
 			base, faulty, src := contested(t, scene{})
-			plant(t, open(t, fslock.Options{Base: base}), sweptName, claim(theDead(theSelf(t)), long, 0))
+			plant(t, open(t, fslock.Options{Base: base}), sweptName, claim(theDead(self(t)), long, 0))
 			faulty.Inject(at("rename", faultfs.After, lockedPath(base), answering(errno)))
 			o := observe(t, src, sweptName, source.Patience{})
 			lookUntil(t, o, source.StateDead, nil)

@@ -237,10 +237,7 @@ func TestLockOfAPatientWaiterIsNotOld(t *testing.T) {
 	holder := contendAndTry(t, src, sweptName, longClaim())
 	waiter := contend(t, src, sweptName, sweptClaim())
 	refuse(t, waiter)
-	for _, name := range namesIn(t, filepath.Join(base, ".multilock", "staging")) {
-		old := time.Now().Add(-time.Hour)
-		require.NoError(t, os.Chtimes(filepath.Join(base, ".multilock", "staging", name), old, old))
-	}
+	ageStaged(t, base)
 	time.Sleep(sweptBeat)
 	release(t, holder)
 	start := time.Now()

@@ -159,8 +159,7 @@ func TestSillyRenamedFileOfADeadClient(t *testing.T) {
 // N9: a reader on the holder's own host had the lock file open while it was
 // removed, and closes it a moment later.
 func TestReleaseOutlivesAReader(t *testing.T) {
-	base, faulty, src := contested(t, scene{})
-	lease := contendAndTry(t, src, sweptName, longClaim())
+	base, faulty, lease := held(t, scene{})
 	silly := filepath.Join(lockPath(base), ".nfs0001")
 	faulty.Inject(faultfs.Chain(
 		removing(base, faultfs.After, func(faultfs.Op) error { return os.WriteFile(silly, nil, 0o666) }),
@@ -215,8 +214,7 @@ func TestWaiterOutlastsABadMoment(t *testing.T) {
 		for when, staged := range map[string]int{"before the wait": 0, "in the wait": 1} {
 			t.Run(unix.ErrnoName(errno)+"/"+when, func(t *testing.T) {
 				t.Parallel()
-				base, faulty, src := contested(t, scene{})
-				holder := contendAndTry(t, src, sweptName, longClaim())
+				base, faulty, holder := held(t, scene{})
 				troubles, got := make(chan error), make(chan error, 1)
 				if staged == 0 {
 					faulty.Inject(unwritable(errno))

@@ -285,7 +285,7 @@ type disk struct {
 	dir   string
 }
 
-func newDisk(t *testing.T) *disk {
+func newDisk(t *testing.T, options ...string) *disk {
 	t.Helper()
 	requireRoot(t, "mounts")
 	place := fresh(t)
@@ -293,7 +293,7 @@ func newDisk(t *testing.T) *disk {
 	require.NoError(t, os.Mkdir(d.dir, 0o777))
 	require.NoError(t, os.WriteFile(d.image, nil, 0o600))
 	require.NoError(t, os.Truncate(d.image, 64<<20))
-	if out, err := exec.Command("mkfs.ext4", "-q", d.image).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mkfs.ext4", append(options, "-q", d.image)...).CombinedOutput(); err != nil {
 		t.Skipf("no ext4 can be made here: %v %s", err, out)
 	}
 	return d

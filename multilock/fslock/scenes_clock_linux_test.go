@@ -2,7 +2,6 @@ package fslock_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -116,32 +115,10 @@ func neverDead(t *testing.T, src *fslock.Source, name string, limit time.Duratio
 	}
 }
 
-// coarseFS keeps times in steps, as ext4 with small inodes, FAT and some servers do.
-type coarseFS struct {
-	vfs.FS
-	step time.Duration
-}
-
-func (f coarseFS) OpenDir(path string) (vfs.Dir, error) {
-	dir, err := f.FS.OpenDir(path)
-	return coarseDir{dir, f.step}.unless(err)
-}
-
+// coarseDir keeps times in steps, as ext4 with small inodes, FAT and some servers do.
 type coarseDir struct {
 	vfs.Dir
 	step time.Duration
-}
-
-func (d coarseDir) unless(err error) (vfs.Dir, error) {
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
-}
-
-func (d coarseDir) OpenDir(name string) (vfs.Dir, error) {
-	dir, err := d.Dir.OpenDir(name)
-	return coarseDir{dir, d.step}.unless(err)
 }
 
 func (d coarseDir) Stat() (vfs.Info, error) { return d.truncate(d.Dir.Stat()) }
@@ -156,7 +133,11 @@ func (d coarseDir) truncate(info vfs.Info, err error) (vfs.Info, error) {
 }
 
 // coarse is a filesystem with such times that other hosts use as well.
-func coarse(step time.Duration) vfs.FS { return coarseFS{sharedFS(), step} }
+func coarse(step time.Duration) vfs.FS { return coarsely(sharedFS(), step) }
+
+func coarsely(fs vfs.FS, step time.Duration) vfs.FS {
+	return wrapped{fs, func(d vfs.Dir) vfs.Dir { return coarseDir{d, step} }}
+}
 
 // A holder whose signs of life leave the same time, or an old one, is alive. It is given
 // up in the end when it stays silent.
@@ -214,7 +195,7 @@ func TestTimesThatCannotBeRead(t *testing.T) {
 	for _, kind := range []string{"stat", "touch"} {
 		for after := range 2 {
 			base, faulty := fresh(t), sharedFS()
-			src := open(t, fslock.Options{Base: base, FS: coarseFS{faulty, time.Second}})
+			src := open(t, fslock.Options{Base: base, FS: coarsely(faulty, time.Second)})
 			met := 0
 			faulty.Inject(func(op faultfs.Op) error {
 				if op.Kind != kind || op.Phase != faultfs.Before || !strings.HasSuffix(op.Path, ".selftest") {
@@ -251,17 +232,8 @@ func TestBreakerOnCoarseTimesLeavesTheTimesOfTheTouch(t *testing.T) {
 
 // The real thing: inodes of 128 bytes have no room for fractions of a second.
 func TestFileSystemWithSmallInodes(t *testing.T) {
-	requireRoot(t, "mounts")
-	place := fresh(t)
-	image := filepath.Join(place, "image")
-	require.NoError(t, os.WriteFile(image, nil, 0o600))
-	require.NoError(t, os.Truncate(image, 16<<20))
-	if out, err := exec.Command("mkfs.ext4", "-q", "-I", "128", image).CombinedOutput(); err != nil {
-		t.Skipf("no ext4 can be made here: %v %s", err, out)
-	}
-	dir := filepath.Join(place, "mounted")
-	require.NoError(t, os.Mkdir(dir, 0o777))
-	base := mounted(t, dir, "mount -o loop "+image+" .", "cd "+dir)
+	d := newDisk(t, "-I", "128")
+	base := mounted(t, d.dir, "mount -o loop "+d.image+" .", "cd "+d.dir)
 	here, there := open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base, Self: elsewhere(t)})
 
 	err := attempt(t, fslock.Options{Base: base}, "job", source.Patience{})(t.Context())

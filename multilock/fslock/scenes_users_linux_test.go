@@ -60,8 +60,7 @@ func TestPrivateLockDirectoryIsHeldBySomebodyUnknown(t *testing.T) {
 	base := openToAll(t)
 	a, b := twoUsers(t, base, 0o077)
 	a.must(t, order{Do: "acquire", Name: "job", TTL: long})
-	hourAgo := time.Now().Add(-time.Hour)
-	require.NoError(t, os.Chtimes(filepath.Join(base, fslock.DefaultGroup, "job"), hourAgo, hourAgo))
+	age(t, filepath.Join(base, fslock.DefaultGroup, "job"))
 
 	for _, maxAge := range []time.Duration{0, time.Second} {
 		seen := b.must(t, order{Do: "look", Name: "job", MaxAge: maxAge})
@@ -139,8 +138,7 @@ func TestPrivateLockAfterALimboIsHeld(t *testing.T) {
 	require.NoError(t, os.RemoveAll(dir))
 	a := newNeighbour(t, setting{UID: alice}, order{Base: base, Umask: 0o077})
 	a.must(t, order{Do: "acquire", Name: "job", TTL: long})
-	hourAgo := time.Now().Add(-time.Hour)
-	require.NoError(t, os.Chtimes(dir, hourAgo, hourAgo))
+	age(t, dir)
 	asUser(t, bob, func() { private, err2 = o.Look(t.Context()) })
 	require.NoError(t, err2)
 	require.Equal(t, source.StateHeld.String(), private.State.String(), private.Why)

@@ -16,6 +16,7 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
@@ -213,6 +214,28 @@ func denyingAt(kind, part string, errno syscall.Errno, times int) faultfs.Inject
 		return errno
 	}
 }
+
+// wrapped is a file system each directory of which is wrapped as a test likes.
+type wrapped struct {
+	vfs.FS
+	wrap func(vfs.Dir) vfs.Dir
+}
+
+func (w wrapped) OpenDir(path string) (vfs.Dir, error) { return w.opened(w.FS.OpenDir(path)) }
+
+func (w wrapped) opened(d vfs.Dir, err error) (vfs.Dir, error) {
+	if err != nil {
+		return nil, err
+	}
+	return wrappedDir{w.wrap(d), w}, nil
+}
+
+type wrappedDir struct {
+	vfs.Dir
+	by wrapped
+}
+
+func (d wrappedDir) OpenDir(name string) (vfs.Dir, error) { return d.by.opened(d.Dir.OpenDir(name)) }
 
 // someJob is a process group that cannot exist.
 func someJob(self process.Identity) process.Group {

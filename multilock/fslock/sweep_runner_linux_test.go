@@ -134,10 +134,7 @@ func requireTidy(t *testing.T, base string) {
 	sweepClean(t, here)
 
 	staging := filepath.Join(base, ".multilock", "staging")
-	old := time.Now().Add(-25 * time.Hour)
-	for _, name := range namesIn(t, staging) {
-		require.NoError(t, os.Chtimes(filepath.Join(staging, name), old, old))
-	}
+	ageStaged(t, base)
 	sweepClean(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}))
 	require.Empty(t, namesIn(t, staging), "the janitor leaves something for ever")
 }
