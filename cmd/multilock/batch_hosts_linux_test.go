@@ -19,7 +19,7 @@ func TestBatchOnATerminal(t *testing.T) {
 	user, r := onTerminal(t, s.command("batch", "-j3", list))
 	r.Expect("(1/3) 2 running here, ")
 	r.Expect(" jobs/s, ")
-	user.types(ctrlC)
+	user.Type(ctrlC)
 	r.Expect("taking no more jobs")
 	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
 	r.Expect("3 jobs: 3 done, 3 run here")

@@ -2,95 +2,34 @@ package main_test
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
-	"strconv"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 const ctrlC = "\x03"
 
-// terminal is the user's side of a terminal.
-type terminal struct {
-	t      *testing.T
-	master *os.File
-	screen *clitest.Output
-}
-
-// openTerminal returns both sides of a new terminal (pty(7)).
-func openTerminal(t *testing.T) (*terminal, *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = master.Close() })
-	conn, err := master.SyscallConn()
-	require.NoError(t, err)
-	number, failed := 0, error(nil)
-	require.NoError(t, conn.Control(func(fd uintptr) {
-		if failed = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); failed == nil {
-			number, failed = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		}
-	}))
-	require.NoError(t, failed)
-	slave, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	user := &terminal{t, master, clitest.NewOutput()}
-	go user.read()
-	return user, slave
-}
-
-func (u *terminal) read() {
-	chunk := make([]byte, 4096)
-	for {
-		n, err := u.master.Read(chunk)
-		_, _ = u.screen.Write(chunk[:n])
-		if err != nil {
-			return // the other side is closed
-		}
-	}
-}
-
-func (u *terminal) types(text string) {
-	u.t.Helper()
-	_, err := u.master.WriteString(text)
-	require.NoError(u.t, err)
-}
-
-// resize gives the terminal's window another width.
-func (u *terminal) resize(columns uint16) {
-	u.t.Helper()
-	conn, err := u.master.SyscallConn()
-	require.NoError(u.t, err)
-	var failed error
-	require.NoError(u.t, conn.Control(func(fd uintptr) {
-		failed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns})
-	}))
-	require.NoError(u.t, failed)
-}
-
 // onTerminal starts a command as the leader of a session that has the terminal,
 // which does not know how wide it is.
-func onTerminal(t *testing.T, cmd *exec.Cmd) (*terminal, *running) {
+func onTerminal(t *testing.T, cmd *exec.Cmd) (*clitest.Terminal, *running) {
 	t.Helper()
 	return onTerminalOf(t, 0, cmd)
 }
 
 // onTerminalOf does the same on a terminal of so many columns.
-func onTerminalOf(t *testing.T, columns uint16, cmd *exec.Cmd) (*terminal, *running) {
+func onTerminalOf(t *testing.T, columns uint16, cmd *exec.Cmd) (*clitest.Terminal, *running) {
 	t.Helper()
-	user, slave := openTerminal(t)
-	user.resize(columns)
+	user, slave := clitest.OpenTerminal(t)
+	user.Resize(columns)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, cmd.Start())
 	require.NoError(t, slave.Close())
-	return user, &running{clitest.Adopt(t, cmd, user.master, user.screen, user.screen), t}
+	return user, &running{clitest.Adopt(t, cmd, user, user.Screen, user.Screen), t}
 }
 
 // Ctrl-C does to a command under multilock what it does to the command alone.
@@ -119,7 +58,7 @@ func interrupted(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	user, job := onTerminal(t, cmd)
 	job.Expect("ready")
-	user.types(ctrlC + "\n\n")
+	user.Type(ctrlC + "\n\n")
 	job.wait()
 	return job.Cmd.ProcessState.String()
 }
@@ -133,7 +72,7 @@ func TestCtrlCEndsTheScriptAroundAWait(t *testing.T) {
 	script.Path, script.Args = "/bin/bash", []string{"bash", "-c", "for i in 1 2 3; do multilock run -n x --wait forever -- true; done; echo went on"}
 	user, loop := onTerminal(t, script)
 	loop.ExpectNotice()
-	user.types(ctrlC)
+	user.Type(ctrlC)
 	got := loop.wait()
 	require.True(t, diedOf(loop, syscall.SIGINT), loop.Cmd.ProcessState)
 	require.NotContains(t, got.stdout, "went on")
@@ -161,7 +100,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	watch.Expect("WHY")
 	s.hold("y")
 	watch.Expect("\ny  ")
-	user.types(ctrlC)
+	user.Type(ctrlC)
 	watch.wait()
 	require.True(t, diedOf(watch, syscall.SIGINT))
 }

@@ -114,7 +114,7 @@ func TestBatchWhoseMessagesNobodyReads(t *testing.T) {
 func TestRunOnAStoppedTerminal(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	_, slave := openTerminal(t)
+	_, slave := clitest.OpenTerminal(t)
 	require.NoError(t, unix.IoctlSetInt(int(slave.Fd()), unix.TCXONC, unix.TCOOFF))
 	cmd := s.command("run", "-n", "x", "--max-runtime", "200ms", "--grace", "50ms", "--", "sleep", "1000")
 	r := beginUnread(t, cmd, slave)

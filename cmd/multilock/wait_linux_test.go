@@ -36,13 +36,13 @@ func TestWaitFitsTheWindow(t *testing.T) {
 	const narrow = 30
 	window, waiting := onTerminalOf(t, narrow, s.command("wait", "--members", "a,"+name, "--poll", "50ms", "-v"))
 	waiting.Expect(removed + "(1/2) 1 held (錠錠")
-	window.resize(100)
+	window.Resize(100)
 	waiting.Expect("[############............] (1/2) 1 held (錠錠")
 	shown, _, _ := strings.Cut(waiting.Out.String(), "[#")
 	for line := range strings.SplitSeq(shown, removed) {
 		require.Less(t, width(line), narrow, line)
 	}
-	window.resize(1)
+	window.Resize(1)
 	require.Zero(t, job.end().code)
 	waiting.Expect(removed + "multilock: nothing is left to wait for")
 	require.Zero(t, waiting.wait().code)

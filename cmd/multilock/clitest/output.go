@@ -48,3 +48,14 @@ func (o *Output) Expect(t testing.TB, text string) {
 		}
 	}
 }
+
+// Take waits for a text, and returns and forgets all up to it.
+func (o *Output) Take(t testing.TB, text string) string {
+	t.Helper()
+	o.Expect(t, text)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before, _, _ := strings.Cut(o.text.String(), text)
+	o.text.Next(len(before) + len(text))
+	return before
+}

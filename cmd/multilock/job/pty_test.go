@@ -3,17 +3,15 @@
 package job_test
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 const (
@@ -22,100 +20,24 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// screen is the user's side of a terminal: what programs wrote to it and was not
-// yet looked at.
+// screen is a terminal's, with what programs wrote to it and was not yet looked at.
 type screen struct {
-	t      *testing.T
-	master *os.File
-
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
+	t    *testing.T
+	user *clitest.Terminal
 }
 
-// openPTY returns both sides of a new terminal (pty(7)).
 func openPTY(t *testing.T) (*screen, *os.File) {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { master.Close() })
-	var number int
-	require.NoError(t, control(master, func(fd int) error {
-		if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-			return err
-		}
-		number, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
-		return err
-	}))
-	slave, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { slave.Close() })
-	s := &screen{t: t, master: master, changed: make(chan struct{}, 1)}
-	go s.read()
-	return s, slave
+	user, slave := clitest.OpenTerminal(t)
+	return &screen{t, user}, slave
 }
 
-func control(f *os.File, call func(fd int) error) error {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var result error
-	if err := conn.Control(func(fd uintptr) { result = call(int(fd)) }); err != nil {
-		return err
-	}
-	return result
-}
-
-func (s *screen) read() {
-	var chunk [4096]byte
-	for {
-		n, err := s.master.Read(chunk[:])
-		s.mu.Lock()
-		s.text.Write(chunk[:n])
-		s.mu.Unlock()
-		select {
-		case s.changed <- struct{}{}:
-		default:
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (s *screen) write(text string) {
-	s.t.Helper()
-	_, err := s.master.WriteString(text)
-	require.NoError(s.t, err)
-}
+func (s *screen) write(text string) { s.user.Type(text) }
 
 // expect waits for a text, and returns and forgets all up to it.
 func (s *screen) expect(want string) string {
 	s.t.Helper()
-	deadline := time.After(watchdog)
-	for {
-		if before, found := s.take(want); found {
-			return before
-		}
-		select {
-		case <-s.changed:
-		case <-deadline:
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.t.Fatalf("%q does not appear, but %q", want, s.text.String())
-		}
-	}
-}
-
-func (s *screen) take(want string) (string, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at := strings.Index(s.text.String(), want)
-	if at < 0 {
-		return "", false
-	}
-	return string(s.text.Next(at + len(want))), true
+	return s.user.Screen.Take(s.t, want)
 }
 
 // startBash starts an interactive shell with job control on a terminal of its
