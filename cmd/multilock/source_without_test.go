@@ -132,45 +132,34 @@ func TestSmallBuild(t *testing.T) {
 		require.Contains(t, got.stderr, "built without MongoDB")
 	})
 
-	for name, place := range map[string]func(from, to string) error{"file": os.Link, "link": os.Symlink} {
-		t.Run("a full build that lacks it, too: "+name, func(t *testing.T) {
+	for name, one := range map[string]struct {
+		place func(pair smallBuild) error
+		want  string // BESIDE is the path of the full build
+	}{
+		"lacks the source, too":        {func(p smallBuild) error { return os.Link(p.binary, p.beside()) }, "built without MongoDB"},
+		"lacks it, too, and is a link": {func(p smallBuild) error { return os.Symlink(p.binary, p.beside()) }, "built without MongoDB"},
+		"has no interpreter": {
+			func(p smallBuild) error { return os.WriteFile(p.beside(), []byte("#!/no/such/shell\n"), 0o700) }, //nolint:gosec // it is to be run
+			"BESIDE, which should have it, cannot be run: no such file",
+		},
+		"cannot be run":   {func(p smallBuild) error { return os.Mkdir(p.beside(), 0o700) }, "BESIDE, which should have it, cannot be run: permission denied"},
+		"is a stranger's": {strangers, "does not hand over to BESIDE: it belongs to user 4711"},
+	} {
+		t.Run("what is beside it "+name, func(t *testing.T) {
 			t.Parallel()
 			pair := small.in(t)
-			require.NoError(t, place(pair.binary, pair.beside()))
+			require.NoError(t, one.place(pair))
 			got := pair.runIt("--source", "mongodb://h/d.c", "run", "--", "true")
 			require.Equal(t, 125, got.code)
-			require.Contains(t, got.stderr, "built without MongoDB")
+			require.Contains(t, got.stderr, strings.ReplaceAll(one.want, "BESIDE", pair.beside()))
 		})
 	}
+}
 
-	t.Run("its interpreter is missing", func(t *testing.T) {
-		t.Parallel()
-		pair := small.in(t)
-		require.NoError(t, os.WriteFile(pair.beside(), []byte("#!/no/such/shell\n"), 0o700)) //nolint:gosec // it is to be run
-		got := pair.runIt("--source", "mongodb://h/d.c", "run", "--", "true")
-		require.Equal(t, 125, got.code)
-		require.Contains(t, got.stderr, pair.beside()+", which should have it, cannot be run: no such file")
-	})
-
-	t.Run("a stranger has put it there", func(t *testing.T) {
-		t.Parallel()
-		if os.Getuid() != 0 {
-			t.Skip("it takes root to give files away")
-		}
-		pair := small.in(t)
-		pair.impostor(pair.beside())
-		require.NoError(t, os.Chown(pair.beside(), 4711, -1))
-		got := pair.runIt("--source", "mongodb://h/d.c", "run", "--", "true")
-		require.Equal(t, 125, got.code)
-		require.Contains(t, got.stderr, "does not hand over to "+pair.beside()+": it belongs to user 4711")
-	})
-
-	t.Run("it cannot be run", func(t *testing.T) {
-		t.Parallel()
-		pair := small.in(t)
-		require.NoError(t, os.Mkdir(pair.beside(), 0o700))
-		got := pair.runIt("--source", "mongodb://h/d.c", "run", "--", "true")
-		require.Equal(t, 125, got.code)
-		require.Contains(t, got.stderr, pair.beside()+", which should have it, cannot be run: permission denied")
-	})
+func strangers(p smallBuild) error {
+	if os.Getuid() != 0 {
+		p.t.Skip("it takes root to give files away")
+	}
+	p.impostor(p.beside())
+	return os.Chown(p.beside(), 4711, -1)
 }

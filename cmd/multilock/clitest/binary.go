@@ -1,6 +1,12 @@
+// Package clitest drives the multilock command in tests: it builds the binary,
+// starts it, and reads what it says. It is for tests only.
+//
+// A package's TestMain calls [Main]; its tests prepare the binary with [Command], and
+// start it with [Start] or [Run].
 package clitest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // binaryVariable tells the tests where the binary is.
@@ -91,4 +99,20 @@ func Environ() []string {
 		return strings.HasPrefix(entry, "MULTILOCK_") || strings.HasPrefix(entry, "PATH=")
 	})
 	return append(env, "PATH="+filepath.Dir(Binary())+":"+os.Getenv("PATH"))
+}
+
+// Lock is what tests read of a lock in the JSON of several commands.
+type Lock struct {
+	Name, State, Why, Token, Host, User, Command string
+	PID                                          int
+	TTL                                          float64  `json:"ttl_seconds"`
+	Age                                          *float64 `json:"age_seconds"`
+}
+
+// Locks are those in what "status --json" printed.
+func Locks(t testing.TB, status string) []Lock {
+	t.Helper()
+	var report struct{ Locks []Lock }
+	require.NoError(t, json.Unmarshal([]byte(status), &report))
+	return report.Locks
 }

@@ -1,15 +1,20 @@
 package clitest
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// Watchdog bounds what would otherwise hang. Nothing that passes comes near it.
+const Watchdog = time.Minute
 
 // Process is a command that was started. It lives no longer than the test.
 type Process struct {
@@ -107,3 +112,55 @@ func (p *Process) PID() int { return p.Cmd.Process.Pid }
 
 // Code is the exit code of a command that has ended.
 func (p *Process) Code() int { return p.Cmd.ProcessState.ExitCode() }
+
+// Output collects what a command writes, for looking at meanwhile.
+type Output struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+// NewOutput returns one that is empty.
+func NewOutput() *Output { return &Output{changed: make(chan struct{}, 1)} }
+
+// Write takes what the command wrote.
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+	return o.text.Write(p)
+}
+
+// String is all that was written so far.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// Expect waits for a text.
+func (o *Output) Expect(t testing.TB, text string) {
+	t.Helper()
+	deadline := time.After(Watchdog)
+	for !strings.Contains(o.String(), text) {
+		select {
+		case <-o.changed:
+		case <-deadline:
+			t.Fatalf("%q does not appear, but %q", text, o.String())
+		}
+	}
+}
+
+// Take waits for a text, and returns and forgets all up to it.
+func (o *Output) Take(t testing.TB, text string) string {
+	t.Helper()
+	o.Expect(t, text)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before, _, _ := strings.Cut(o.text.String(), text)
+	o.text.Next(len(before) + len(text))
+	return before
+}
