@@ -14,6 +14,7 @@ import (
 	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
@@ -37,7 +38,7 @@ func TestPollIsOneOperation(t *testing.T) {
 			defer cancel()
 			polls, others := countUntil(faulty, poll, 400, cancel)
 			opt.Poll, opt.Inspect = 2*time.Millisecond, time.Hour
-			b, err := lockgroup.NewBarrier(open(t, fslock.Options{Base: base, FS: faulty}), opt)
+			b, err := lockgroup.NewBarrier(fslocktest.Open(t, fslock.Options{Base: base, FS: faulty}), opt)
 			require.NoError(t, err)
 			_, err = b.Wait(ctx)
 			require.ErrorIs(t, err, context.Canceled)
@@ -75,7 +76,7 @@ func countUntil(fs *faultfs.FS, poll string, limit int, cancel func()) (polls fu
 // holdAndCommit holds one lock, and records the results of jobs.
 func holdAndCommit(t *testing.T, base string, jobs []string) {
 	t.Helper()
-	src := open(t, fslock.Options{Base: base})
+	src := fslocktest.Open(t, fslock.Options{Base: base})
 	held, err := multilock.TryAcquire(t.Context(), src, "held", multilock.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = held.Release(context.Background()) })

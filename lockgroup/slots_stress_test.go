@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
 )
 
 // Sixteen contenders share three slots. Never more than three are inside, and never two
@@ -24,7 +25,7 @@ func TestSlotsUnderStress(t *testing.T) {
 	base, turns := t.TempDir(), make([]int, contenders)
 	var group sync.WaitGroup
 	for i := range contenders {
-		src := open(t, fslock.Options{Base: base})
+		src := fslocktest.Open(t, fslock.Options{Base: base})
 		group.Go(func() {
 			for s.left.Add(-1) >= 0 && !t.Failed() {
 				s.visit(src)

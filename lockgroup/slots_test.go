@@ -14,16 +14,9 @@ import (
 	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
 	"github.com/multilock/go/multilock/process"
 )
-
-func open(t testing.TB, opt fslock.Options) *fslock.Source {
-	t.Helper()
-	src, err := fslock.Open(opt)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = src.Close() })
-	return src
-}
 
 func trySlot(t testing.TB, src multilock.Source, n int) *lockgroup.Slot {
 	t.Helper()
@@ -45,7 +38,7 @@ func TestSlotNames(t *testing.T) {
 }
 
 func TestAsManyHoldersAsSlots(t *testing.T) {
-	src := open(t, fslock.Options{Base: t.TempDir()})
+	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	a, b := trySlot(t, src, 2), trySlot(t, src, 2)
 	require.ElementsMatch(t, []int{1, 2}, []int{a.Number, b.Number})
 	_, err := lockgroup.TryAcquireSlot(t.Context(), src, "x", 2, multilock.Options{})
@@ -65,7 +58,7 @@ func TestAsManyHoldersAsSlots(t *testing.T) {
 
 // Nobody prefers a slot, so that all of them wear alike.
 func TestSlotsAreTakenAtRandom(t *testing.T) {
-	src := open(t, fslock.Options{Base: t.TempDir()})
+	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	taken := map[int]int{}
 	for range 100 {
 		slot := trySlot(t, src, 3)
@@ -86,15 +79,15 @@ func dead(t testing.TB) process.Identity {
 
 func TestSlotOfTheDeadIsTakenOver(t *testing.T) {
 	base := t.TempDir()
-	crashed := trySlot(t, open(t, fslock.Options{Base: base, Self: dead(t)}), 1)
-	src := open(t, fslock.Options{Base: base})
+	crashed := trySlot(t, fslocktest.Open(t, fslock.Options{Base: base, Self: dead(t)}), 1)
+	src := fslocktest.Open(t, fslock.Options{Base: base})
 	slot := trySlot(t, src, 1)
 	require.NoError(t, slot.Verify(t.Context()))
 	require.ErrorIs(t, crashed.Verify(t.Context()), multilock.ErrLost)
 }
 
 func TestWaitingForASlot(t *testing.T) {
-	src := open(t, fslock.Options{Base: t.TempDir()})
+	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	held := []*lockgroup.Slot{trySlot(t, src, 3), trySlot(t, src, 3), trySlot(t, src, 3)}
 	type outcome struct {
 		slot *lockgroup.Slot
@@ -116,7 +109,7 @@ func TestWaitingForASlot(t *testing.T) {
 
 // Who gives up waiting hears who was in the way, and leaves nothing behind.
 func TestGivingUpWaitingForASlot(t *testing.T) {
-	src := open(t, fslock.Options{Base: t.TempDir()})
+	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	trySlot(t, src, 2)
 	trySlot(t, src, 2)
 	enough := errors.New("enough")
@@ -139,7 +132,7 @@ func requireNothingStaged(t *testing.T, src *fslock.Source) {
 // there are no others.
 func TestSlotThatCannotBeUsed(t *testing.T) {
 	base := t.TempDir()
-	src := open(t, fslock.Options{Base: base})
+	src := fslocktest.Open(t, fslock.Options{Base: base})
 	require.NoError(t, trySlot(t, src, 1).Release(t.Context()))
 	require.NoError(t, os.WriteFile(filepath.Join(base, fslock.DefaultGroup, lockgroup.SlotName("x", 1)), nil, 0o666))
 	slot, err := lockgroup.AcquireSlot(grouptest.Within(t), src, "x", 2, multilock.Options{})
@@ -152,7 +145,7 @@ func TestSlotThatCannotBeUsed(t *testing.T) {
 }
 
 func TestMoreSlotsThanOneWaitsAt(t *testing.T) {
-	src := open(t, fslock.Options{Base: t.TempDir()})
+	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	seen := map[int]bool{}
 	for range 20 {
 		slot, err := lockgroup.AcquireSlot(grouptest.Within(t), src, "x", 20, multilock.Options{})
@@ -166,7 +159,7 @@ func TestMoreSlotsThanOneWaitsAt(t *testing.T) {
 }
 
 func TestNumbersOfSlots(t *testing.T) {
-	src := open(t, fslock.Options{Base: t.TempDir()})
+	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	for _, n := range []int{-1, 0, lockgroup.MaxSlots + 1} {
 		_, err := lockgroup.TryAcquireSlot(t.Context(), src, "x", n, multilock.Options{})
 		require.ErrorIs(t, err, multilock.ErrInvalid)

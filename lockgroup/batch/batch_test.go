@@ -17,6 +17,7 @@ import (
 	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -123,17 +124,11 @@ func TestBatchContinues(t *testing.T) {
 
 // The history is for speed only.
 func TestBatchWithoutHistory(t *testing.T) {
-	base, ran := t.TempDir(), newRuns()
-	open := func() *fslock.Source {
-		src, err := fslock.Open(fslock.Options{Base: base})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, src.Close()) })
-		return src
-	}
+	open, ran := grouptest.Opener(t), newRuns()
 	list := ran.jobs(20, succeeds)
 	_, err := prepare(t, open(), list, batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)
-	require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "history")))
+	require.NoError(t, os.RemoveAll(filepath.Join(open().Base(), ".multilock", "groups", fslock.DefaultGroup, "history")))
 	src := &counting{Source: open()}
 	report, err := prepare(t, src, list, batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)
@@ -190,28 +185,6 @@ func TestBatchFailures(t *testing.T) {
 	requireFailures(report)
 }
 
-// A host learns of another one's failures from the history, and of what that does
-// not tell under the lock.
-func TestBatchHearsOfFailures(t *testing.T) {
-	open, ran := grouptest.Opener(t), newRuns()
-	others := make(chan struct{})
-	alpha := prepare(t, open(), ran.jobs(2, func(context.Context, batch.Attempt) error {
-		<-others
-		return errWork
-	}), batch.Options{Workers: 2})
-	beta := prepare(t, open(), ran.jobs(2, succeeds), batch.Options{})
-	first := running(t, alpha)
-	require.Eventually(t, func() bool { return ran.of("job001")+ran.of("job002") == 2 }, generous, tick)
-	second := running(t, beta)
-	require.Eventually(t, func() bool { return beta.Progress().Elsewhere == 2 }, generous, tick)
-	close(others)
-	require.ErrorIs(t, (<-first).err, lockgroup.ErrNotDone)
-	end := <-second
-	require.ErrorIs(t, end.err, lockgroup.ErrNotDone)
-	require.Equal(t, batch.Progress{Total: 2, Failed: 2}, end.report.Progress)
-	require.Len(t, end.report.Failures, 2)
-}
-
 // batchEnd is what a batch in the background returned.
 type batchEnd struct {
 	report batch.Report
@@ -234,12 +207,10 @@ func TestBatchTakesOver(t *testing.T) {
 	src := open()
 	dead := src.Self()
 	dead.Start++ // the process that had this number before
-	crashed, err := fslock.Open(fslock.Options{Base: src.Base(), Self: dead})
-	require.NoError(t, err)
+	crashed := fslocktest.Open(t, fslock.Options{Base: src.Base(), Self: dead})
 	lock, err := multilock.TryAcquire(t.Context(), crashed, "job002", multilock.Options{})
 	require.NoError(t, err)
 	require.NoError(t, lock.Detach())
-	require.NoError(t, crashed.Close())
 
 	report, err := prepare(t, src, ran.jobs(3, succeeds), batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
@@ -63,9 +64,7 @@ func TestBatchWithFaults(t *testing.T) {
 	}
 	hosts.Wait()
 	require.LessOrEqual(t, recorded.Load(), int64(len(list)), "a result that a host has recorded was replaced")
-	src, err := fslock.Open(fslock.Options{Base: base})
-	require.NoError(t, err)
-	defer src.Close()
+	src := fslocktest.Open(t, fslock.Options{Base: base})
 	for _, job := range list {
 		result, err := src.Result(t.Context(), job.Name)
 		require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
 )
 
 // What passes comes nowhere near generous.
@@ -115,8 +116,7 @@ func TestBatchHaltNow(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	for _, halt := range []batch.Halt{{What: batch.HaltSuccess, Number: 1}, {What: batch.HaltDone, Percent: 30}} {
 		halt.When = batch.HaltNow
-		src, err := fslock.Open(fslock.Options{Base: open().Base(), Group: fmt.Sprint("group", halt.What)})
-		require.NoError(t, err)
+		src := fslocktest.Open(t, fslock.Options{Base: open().Base(), Group: fmt.Sprint("group", halt.What)})
 		other := make(chan struct{})
 		report, err := prepare(t, src, ran.jobs(3, func(ctx context.Context, a batch.Attempt) error {
 			if a.Seq == 1 {
@@ -131,7 +131,6 @@ func TestBatchHaltNow(t *testing.T) {
 		}), batch.Options{Workers: 3, Halt: halt}).Run(grouptest.Within(t))
 		require.ErrorAs(t, err, new(*batch.HaltError))
 		require.Equal(t, batch.Progress{Total: 3, Done: 1, Ran: 1}, report.Progress)
-		require.NoError(t, src.Close())
 	}
 }
 

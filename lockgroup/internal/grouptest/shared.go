@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
 )
 
 // watchdog ends what hangs. Nothing that works comes near it.
@@ -23,10 +22,5 @@ func Within(t testing.TB) context.Context {
 // Opener opens one shared directory as often as hosts would.
 func Opener(t *testing.T) func() *fslock.Source {
 	base := t.TempDir()
-	return func() *fslock.Source {
-		src, err := fslock.Open(fslock.Options{Base: base})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, src.Close()) })
-		return src
-	}
+	return func() *fslock.Source { return fslocktest.Open(t, fslock.Options{Base: base}) }
 }
