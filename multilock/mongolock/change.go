@@ -23,10 +23,9 @@ type steps struct {
 	blur  bool  // a change ended without an answer, and may have set its number since
 }
 
-// change makes one change. It is the fields to be set and removed. done says whether
-// a document in which the lock is not this lease's any more shows that the change
-// was made before.
-func (l *lease) change(ctx context.Context, op string, set, unset bson.D, done func(bson.Raw) bool) error {
+// change makes one change: the fields to be set, and more. done says whether a document
+// in which the lock is not this lease's any more shows that it was made before.
+func (l *lease) change(ctx context.Context, op string, done func(bson.Raw) bool, set bson.D, more ...bson.E) error {
 	if err := l.ended(); err != nil {
 		return err
 	}
@@ -34,23 +33,11 @@ func (l *lease) change(ctx context.Context, op string, set, unset bson.D, done f
 	defer l.changing.Unlock()
 	l.steps.drawn++
 	update := bson.D{{Key: "$set", Value: append(set, bson.E{Key: stepField, Value: l.steps.drawn})}}
-	if len(unset) > 0 {
-		update = append(update, bson.E{Key: "$unset", Value: unset})
-	}
-	if _, counted := lookup(set, resultField); counted || len(unset) > 0 {
-		update = append(update, bson.E{Key: "$inc", Value: bson.D{{Key: commitsField, Value: int64(1)}}})
-	}
-	return l.carryOut(ctx, op, update, done)
+	return l.carryOut(ctx, op, append(update, more...), done)
 }
 
-func lookup(d bson.D, key string) (any, bool) {
-	for _, e := range d {
-		if e.Key == key {
-			return e.Value, true
-		}
-	}
-	return nil, false
-}
+// unseen is for a change that leaves nothing behind when the lock is another's.
+func unseen(bson.Raw) bool { return false }
 
 func (l *lease) carryOut(ctx context.Context, op string, update bson.D, done func(bson.Raw) bool) error {
 	var doubt error // of this change
@@ -99,7 +86,7 @@ func (l *lease) MarkJob(ctx context.Context, job process.Group) error {
 	if err != nil {
 		return l.src.opError(ctx, "mark the job", l.record.Name, err)
 	}
-	return l.change(ctx, "mark the job", bson.D{{Key: marksField, Value: mark}}, nil, func(bson.Raw) bool { return false })
+	return l.change(ctx, "mark the job", unseen, bson.D{{Key: marksField, Value: mark}})
 }
 
 // Fence implements source.Lease: the number is a counter in the lock's document,

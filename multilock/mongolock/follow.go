@@ -28,17 +28,13 @@ func (s *Source) Follow(since time.Time) source.Follower {
 // Next implements source.Follower. If there is nothing new, that takes one
 // request.
 func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
-	facts, err := f.src.ready(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for {
-		found, err := f.find(ctx, facts)
+		found, err := f.find(ctx)
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			return nil, nil
 		}
 		if err != nil {
-			return nil, f.src.opError(ctx, "follow the history", "", err)
+			return nil, err
 		}
 		if events := f.take(found); len(events) > 0 {
 			return events, nil
@@ -48,7 +44,7 @@ func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
 
 // find gets the first page with something new in it: the present one if it has
 // grown, or one behind it.
-func (f *follower) find(ctx context.Context, facts facts) (page, error) {
+func (f *follower) find(ctx context.Context) (page, error) {
 	filter := f.src.pagesFrom(f.page + 1)
 	switch {
 	case f.page == 0: // old pages are left out at the server
@@ -61,7 +57,7 @@ func (f *follower) find(ctx context.Context, facts facts) (page, error) {
 	}
 	first := options.FindOne().SetSort(bson.D{{Key: idField, Value: 1}})
 	var found bson.Raw
-	err := f.src.repeat(ctx, f.src.timeout, func(ctx context.Context) (err error) {
+	err := f.src.command(ctx, "follow the history", "", func(ctx context.Context, facts facts) (err error) {
 		found, err = f.src.reading(historySuffix, facts, settled).FindOne(ctx, filter, first).Raw()
 		return err
 	})

@@ -81,19 +81,15 @@ var _ source.Group = (*Source)(nil)
 // and so at one instant. (A group without that index is read document by document,
 // and so not at one instant: see Examine.)
 func (s *Source) Vacant(ctx context.Context) (bool, error) {
-	f, err := s.ready(ctx)
-	if err != nil {
-		return false, err
-	}
 	vacant := false
-	err = s.repeat(ctx, s.timeout, func(ctx context.Context) error {
+	err := s.command(ctx, "ask whether the lock group is empty", "", func(ctx context.Context, f facts) error {
 		vacant = true
 		return s.each(ctx, s.reading(locksSuffix, f, newest), s.ofGroup(isHeld()), func(string) bool {
 			vacant = false
 			return false
 		})
 	})
-	return vacant && err == nil, s.opError(ctx, "ask whether the lock group is empty", "", err)
+	return vacant && err == nil, err
 }
 
 // Wake implements source.Group: nobody tells.
@@ -108,12 +104,8 @@ var _ source.Changes = (*Source)(nil)
 // Revision implements source.Changes: the sum of counters that every commit and
 // every removal adds one to. It needs no clock.
 func (s *Source) Revision(ctx context.Context) (string, error) {
-	f, err := s.ready(ctx)
-	if err != nil {
-		return "", err
-	}
 	revision := ""
-	err = s.repeat(ctx, s.timeout, func(ctx context.Context) error {
+	err := s.command(ctx, "look at the results", "", func(ctx context.Context, f facts) error {
 		sum, err := s.reading(locksSuffix, f, settled).Aggregate(ctx, s.sumOfCommits())
 		if err != nil {
 			return err
@@ -125,7 +117,7 @@ func (s *Source) Revision(ctx context.Context) (string, error) {
 		}
 		return sum.Err()
 	})
-	return revision, s.opError(ctx, "look at the results", "", err)
+	return revision, err
 }
 
 func (s *Source) sumOfCommits() bson.A {

@@ -200,17 +200,13 @@ func (s *Source) pagesFrom(number int64) bson.D {
 
 // History implements source.Chronicle, oldest first.
 func (s *Source) History(ctx context.Context, since time.Time) ([]source.Event, error) {
-	f, err := s.ready(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var events []source.Event
-	err = s.repeat(ctx, s.timeout, func(ctx context.Context) (err error) {
+	err := s.command(ctx, "read the history", "", func(ctx context.Context, f facts) (err error) {
 		events, err = s.pages(ctx, f, since)
 		return err
 	})
 	if err != nil {
-		return nil, s.opError(ctx, "read the history", "", err)
+		return nil, err
 	}
 	slices.SortStableFunc(events, func(a, b source.Event) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
 	return events, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -21,8 +22,9 @@ type lease struct {
 	changing sync.Mutex // one change at a time; guards steps
 	steps    steps
 
+	tried atomic.Bool // a release was not answered: it may have been carried out
+
 	mu      sync.Mutex
-	tried   bool  // a release was not answered: it may have been carried out
 	settled error // why the lease has ended, nil if it has not
 }
 
@@ -122,31 +124,19 @@ func (l *lease) free(ctx context.Context, limit time.Duration) (freed bool, err 
 		switch {
 		case matched:
 			return true, nil
-		case err == nil && !l.doubted():
+		case err == nil && !l.tried.Load():
 			return false, nil
 		case err == nil:
 			return l.wasFreed(ctx)
 		case !inDoubt(err):
 			return false, err
 		}
-		l.doubt()
+		l.tried.Store(true)
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	return false, err
-}
-
-func (l *lease) doubted() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.tried
-}
-
-func (l *lease) doubt() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.tried = true
 }
 
 // wasFreed tells a release from a break: whoever breaks a lock leaves its token.

@@ -33,15 +33,21 @@ func (l *lease) Commit(ctx context.Context, r source.Result) error {
 	if err != nil {
 		return l.src.opError(ctx, op, l.record.Name, err)
 	}
-	return l.change(ctx, op, bson.D{{Key: resultField, Value: bson.Raw(content)}}, nil, func(doc bson.Raw) bool {
+	made := func(doc bson.Raw) bool {
 		stored, ok := doc.Lookup(resultField).DocumentOK()
 		return ok && bytes.Equal(stored, content)
-	})
+	}
+	return l.change(ctx, op, made, bson.D{{Key: resultField, Value: bson.Raw(content)}}, counted())
+}
+
+// counted counts a change of the result.
+func counted() bson.E {
+	return bson.E{Key: "$inc", Value: bson.D{{Key: commitsField, Value: int64(1)}}}
 }
 
 // Forget implements source.Committer.
 func (l *lease) Forget(ctx context.Context) error {
-	return l.change(ctx, "forget the result", nil, bson.D{{Key: resultField, Value: ""}}, func(bson.Raw) bool { return false })
+	return l.change(ctx, "forget the result", unseen, nil, bson.E{Key: "$unset", Value: bson.D{{Key: resultField, Value: ""}}}, counted())
 }
 
 // Outcome implements source.Committer. It is a sign of life that brings the

@@ -30,18 +30,15 @@ func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
 			Why: "a MongoDB document holds 16 MB; split the list, one group for each part",
 		}
 	}
-	if _, err := s.ready(ctx); err != nil {
-		return nil, err
-	}
 	var current []byte
-	err := s.repeat(ctx, s.timeout, func(ctx context.Context) (err error) {
+	err := s.command(ctx, "publish the manifest", "", func(ctx context.Context, _ facts) (err error) {
 		current, err = s.publish(ctx, manifest)
 		if mongo.IsDuplicateKeyError(err) { // of two that insert at the same time, one may be told of a duplicate
 			current, err = s.publish(ctx, manifest)
 		}
 		return err
 	})
-	return current, s.opError(ctx, "publish the manifest", "", err)
+	return current, err
 }
 
 func (s *Source) publish(ctx context.Context, manifest []byte) ([]byte, error) {
@@ -60,14 +57,10 @@ func (s *Source) publish(ctx context.Context, manifest []byte) ([]byte, error) {
 
 // Retract implements source.ManifestStore.
 func (s *Source) Retract(ctx context.Context) error {
-	if _, err := s.ready(ctx); err != nil {
-		return err
-	}
-	err := s.repeat(ctx, s.timeout, func(ctx context.Context) error {
+	return s.command(ctx, "retract the manifest", "", func(ctx context.Context, _ facts) error {
 		_, err := s.collection(groupsSuffix).DeleteOne(ctx, s.ofManifest())
 		return err
 	})
-	return s.opError(ctx, "retract the manifest", "", err)
 }
 
 // ofManifest finds the group's manifest. A slash cannot be the name of a group.

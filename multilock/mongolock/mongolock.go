@@ -89,12 +89,8 @@ func isHeld() bson.E {
 
 // list gives the names of the group's documents that a filter finds, sorted.
 func (s *Source) list(ctx context.Context, op string, filter ...bson.E) ([]string, error) {
-	f, err := s.ready(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var names []string
-	err = s.repeat(ctx, s.timeout, func(ctx context.Context) error {
+	err := s.command(ctx, op, "", func(ctx context.Context, f facts) error {
 		names = nil
 		return s.each(ctx, s.reading(locksSuffix, f, settled), s.ofGroup(filter...), func(name string) bool {
 			names = append(names, name)
@@ -102,7 +98,7 @@ func (s *Source) list(ctx context.Context, op string, filter ...bson.E) ([]strin
 		})
 	})
 	if err != nil {
-		return nil, s.opError(ctx, op, "", err)
+		return nil, err
 	}
 	slices.Sort(names)
 	return names, nil

@@ -104,22 +104,18 @@ func (r *Register) swap(ctx context.Context, value []byte) ([]byte, uint64, erro
 // there; nil and 0 if nobody ever swapped. What it returns was really there at some
 // time, and can be older than what a swap has put there since.
 func (r *Register) Peek(ctx context.Context) (value []byte, n uint64, err error) {
-	f, err := r.ready(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
 	var doc bson.Raw
-	err = r.repeat(ctx, r.timeout, func(ctx context.Context) (err error) {
+	err = r.command(ctx, "peek", r.name, func(ctx context.Context, f facts) (err error) {
 		doc, err = r.reading(registerSuffix, f, settled).FindOne(ctx, r.document()).Raw()
 		return err
 	})
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return nil, 0, nil
 	}
-	if err == nil {
-		value, n, err = r.content(doc)
+	if err != nil {
+		return nil, 0, err
 	}
-	return value, n, r.opError(ctx, "peek", r.name, err)
+	return r.content(doc)
 }
 
 func (r *Register) document() bson.D { return bson.D{{Key: idField, Value: r.name}} }

@@ -121,6 +121,17 @@ func (s *server) repeat(ctx context.Context, limit time.Duration, command func(c
 	return err
 }
 
+// command has a server that is known carry out what does no harm if it is carried out
+// twice. The error says what was to be done, and with which name.
+func (s *server) command(ctx context.Context, op, name string, do func(context.Context, facts) error) error {
+	f, err := s.ready(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.repeat(ctx, s.timeout, func(ctx context.Context) error { return do(ctx, f) })
+	return s.opError(ctx, op, name, err)
+}
+
 // collection is where a kind of documents lives: the locks under the name that the
 // user chose, all else beside them.
 func (s *server) collection(suffix string) *mongo.Collection {
