@@ -163,11 +163,3 @@ func FuzzResult(f *testing.F) {
 		}
 	})
 }
-
-func TestNamesOfResultsThatCannotBe(t *testing.T) {
-	src := open(t, fslock.Options{Base: used(t)})
-	for _, name := range []string{"", ".", "..", "a/b", "../../x", "a\x00b"} {
-		_, err := src.Result(t.Context(), name)
-		require.ErrorIs(t, err, source.ErrInvalid)
-	}
-}

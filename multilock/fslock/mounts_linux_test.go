@@ -78,7 +78,7 @@ func TestFullFileSystem(t *testing.T) {
 			base := tiny(t, c.inodes)
 			fill(t, base, c.size)
 			refused(t, base, syscall.ENOSPC, []string{"full", "free some space"}, attempt(t, fslock.Options{Base: base, Group: "used"}, "job", source.Patience{}))
-			requireEmptyDir(t, filepath.Join(base, ".multilock", "staging"))
+			require.Empty(t, namesIn(t, filepath.Join(base, ".multilock", "staging")))
 			var op *source.OpError
 			require.ErrorAs(t, attempt(t, fslock.Options{Base: base, Group: "used"}, "job", source.Patience{})(t.Context()), &op)
 			require.Equal(t, "stage", op.Op)
@@ -101,7 +101,7 @@ func TestFileSystemThatFillsUpUnderAHeldLock(t *testing.T) {
 	require.NotErrorIs(t, err, source.ErrLost)
 	require.NoError(t, lock.Verify(t.Context()))
 	require.NoError(t, lock.Release(t.Context()))
-	requireEmptyDir(t, filepath.Join(base, "used"))
+	require.Empty(t, namesIn(t, filepath.Join(base, "used")))
 }
 
 // On a filesystem that is mounted read-only nothing can be locked, and whatever
@@ -135,7 +135,7 @@ func TestPartsOfTheBaseOnOtherFileSystems(t *testing.T) {
 			t.Run(part+" is "+how, func(t *testing.T) {
 				base := mounted(t, used(t), mount)
 				if part == ".multilock" {
-					require.NoError(t, first(os.MkdirAll(filepath.Join(base, part, "staging"), 0o777), markTested(t, base)))
+					require.NoError(t, errors.Join(os.MkdirAll(filepath.Join(base, part, "staging"), 0o777), markTested(t, base)))
 				}
 				refused(t, base, syscall.EXDEV, []string{"one filesystem", "bind mount"},
 					attempt(t, fslock.Options{Base: base, Group: "used"}, "job", source.Patience{}))

@@ -268,25 +268,3 @@ func TestReleaseByAnotherProcessWakesAWaiter(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, lease.Release(t.Context()))
 }
-
-// The whole way: a waiter with a pause of an hour between two attempts.
-func TestWaiterWithAnHourBetweenAttemptsIsHandedTheLock(t *testing.T) {
-	base := fresh(t)
-	holder := newNeighbour(t, setting{}, order{Base: base})
-	holder.must(t, order{Do: "acquire", Name: "job", TTL: long})
-	src := open(t, fslock.Options{Base: base})
-	type outcome struct {
-		lock *multilock.Lock
-		err  error
-	}
-	got := make(chan outcome, 1)
-	ctx := within(t)
-	go func() {
-		lock, err := multilock.Acquire(ctx, src, "job", multilock.Options{Poll: time.Hour})
-		got <- outcome{lock, err}
-	}()
-	holder.must(t, order{Do: "release"})
-	o := <-got
-	require.NoError(t, o.err)
-	require.NoError(t, o.lock.Release(t.Context()))
-}
