@@ -29,13 +29,9 @@ type client struct {
 }
 
 func newClient(opt Options) (*client, error) {
-	transport := opt.Transport
-	if transport == nil {
-		made, err := newTransport(opt)
-		if err != nil {
-			return nil, err
-		}
-		transport = made
+	transport, err := newTransport(opt)
+	if err != nil {
+		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(opt.Server) // check has made it so
 	return &client{
@@ -171,7 +167,7 @@ func (c *client) exchange(ctx context.Context, token Secret, method, text string
 	}
 	answer, err := c.http.Do(request)
 	if err != nil {
-		return nil, 0, &CallError{Method: method, Err: err, Unsent: c.opt.Transport == nil && !connected.Load()}
+		return nil, 0, &CallError{Method: method, Err: err, Unsent: !connected.Load()}
 	}
 	defer answer.Body.Close() //nolint:errcheck // only read from
 	body, err := io.ReadAll(io.LimitReader(answer.Body, c.opt.MaxResponse+1))

@@ -108,15 +108,22 @@ func (l *lease) readBack(name, text string) error {
 // putting another one in its place: then it is refused, or below, whenever it is
 // carried out.
 func (l *lease) withdraw(ctx context.Context, cause error) error {
-	text := l.free()
-	v, err := l.src.advance(ctx, l.base, l.number, text)
-	if errors.Is(err, errTaken) && l.ours(v.top()) {
-		v, err = l.src.advance(ctx, l.base, v.top().number, text)
-	}
+	v, err := l.leave(ctx, l.free())
 	if err == nil || errors.Is(err, errTaken) && !l.ours(v.top()) {
 		cause = notUnsure(cause)
 	}
 	return opError("take the register", l.record.Name, cause)
+}
+
+// leave makes a last step, to a value of nobody's, also from a step of this lease's that
+// was in doubt.
+func (l *lease) leave(ctx context.Context, text string) (*view, error) {
+	v, err := l.src.advance(ctx, l.base, l.number, text)
+	if errors.Is(err, errTaken) && l.ours(v.top()) {
+		l.adopt(v.top())
+		v, err = l.src.advance(ctx, l.base, l.number, text)
+	}
+	return v, err
 }
 
 // notUnsure is an error that is not in doubt any more: not source.ErrUnsure.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -53,9 +52,6 @@ type Options struct {
 	// OldDetails leaves out the word that keeps a server from answering out of its
 	// cache, for servers so old that they do not know it.
 	OldDetails bool
-	// Transport carries the requests; one of package net/http if nil. CAFile and
-	// Insecure mean nothing to another one.
-	Transport http.RoundTripper
 	// Self is who the calling process is; found out if zero. For tests.
 	Self process.Identity
 }
@@ -133,11 +129,6 @@ func withPort(server string) (string, error) {
 
 func invalid(what, got, why string) error {
 	return &source.InvalidError{What: "cloudshell " + what, Got: got, Why: why}
-}
-
-// String names the server and the reservation. There are no secrets in it.
-func (o Options) String() string {
-	return fmt.Sprintf("cloudshell://%s/%s", o.Server, o.Reservation)
 }
 
 // Secret is a password or a token. It does not show itself in messages, logs or

@@ -58,12 +58,7 @@ func (l *lease) part(ctx context.Context) error {
 	}
 	err := l.src.add(ctx, turnAlias(l.base, l.number+1), l.parting)
 	if err != nil {
-		var v *view
-		v, err = l.src.advance(ctx, l.base, l.number, l.parting)
-		if errors.Is(err, errTaken) && l.ours(v.top()) {
-			l.adopt(v.top())
-			_, err = l.src.advance(ctx, l.base, l.number, l.parting)
-		}
+		_, err = l.leave(ctx, l.parting)
 	}
 	if err != nil && !errors.Is(err, errTaken) {
 		return err

@@ -73,9 +73,6 @@ func (s *Source) Close() error {
 // Self is who the calling process is.
 func (s *Source) Self() process.Identity { return s.opt.Self }
 
-// Group is the prefix of the locks' aliases, "" if they have none.
-func (s *Source) Group() string { return s.opt.Group }
-
 // Pace implements source.Paced.
 func (s *Source) Pace() (least, most time.Duration) { return s.opt.Pause.Least, s.opt.Pause.Most }
 
