@@ -78,33 +78,21 @@ func TestBatch(t *testing.T) {
 	require.ErrorContains(t, err, "another list")
 }
 
-func TestOnceAndBarrier(t *testing.T) {
-	t.Parallel()
+// Whoever follows results is told of a change by the revision.
+func TestRevision(t *testing.T) {
 	l := newLab(t, serverOptions())
 	src := l.open(t)
-	ran := 0
-	for range 3 {
-		_, err := lockgroup.Once(t.Context(), l.open(t), "page7", lockgroup.OnceOptions{}, func(context.Context) error {
-			ran++
-			return nil
-		})
+	revision := func() string {
+		t.Helper()
+		now, err := src.Revision(t.Context())
 		require.NoError(t, err)
+		return now
 	}
-	require.Equal(t, 1, ran)
-	barrier, err := lockgroup.NewBarrier(src, lockgroup.BarrierOptions{Members: []string{"page7"}, Poll: 50 * time.Millisecond})
-	require.NoError(t, err)
-	_, err = barrier.Wait(t.Context())
-	require.NoError(t, err)
-
-	before, err := src.Revision(t.Context())
-	require.NoError(t, err)
-	same, err := src.Revision(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, before, same)
 	lock := try(t, src, "page7", multilock.Options{})
+	require.NoError(t, lock.Commit(t.Context(), multilock.Result{By: src.Self(), Attempt: 1}))
+	before := revision()
+	require.Equal(t, before, revision())
 	require.NoError(t, lock.Forget(t.Context()))
 	release(t, lock)
-	after, err := src.Revision(t.Context())
-	require.NoError(t, err)
-	require.NotEqual(t, before, after)
+	require.NotEqual(t, before, revision())
 }

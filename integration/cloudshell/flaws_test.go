@@ -3,7 +3,6 @@ package cloudshell_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"testing"
 	"time"
 
@@ -12,31 +11,10 @@ import (
 	"github.com/multilock/go/integration/fakecloudshell"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cloudshell"
-	"github.com/multilock/go/multilock/process"
-	"github.com/multilock/go/multilock/source"
 )
 
 // The tests of this file are named after what the sample code of the convention
 // does wrong. Each shows what is done here instead.
-
-// It goes on without the lock after a while.
-func TestWaiterNeverGoesOnWithoutTheLock(t *testing.T) {
-	l := newLab(t, serverOptions())
-	holder := try(t, l.open(t), "MUTEX", multilock.Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	attempts := 0
-	l.server.Inject(func(c fakecloudshell.Call) fakecloudshell.Fault {
-		if attempts++; attempts == 300 { // more than the convention has patience for
-			cancel()
-		}
-		return fakecloudshell.Fault{}
-	})
-	_, err := multilock.Acquire(ctx, l.open(t), "MUTEX", multilock.Options{Poll: time.Millisecond})
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, multilock.ErrHeld)
-	l.server.Inject(nil)
-	release(t, holder)
-}
 
 // It removes the service whoever added it.
 func TestReleaseRemovesNobodyElsesService(t *testing.T) {
@@ -77,20 +55,6 @@ func TestErrorsAreNoContention(t *testing.T) {
 			require.NotErrorIs(t, err, multilock.ErrUnsure, "nothing can have been taken: %v", err)
 		})
 	}
-}
-
-// A crash leaves it locked for good.
-func TestLockOfADeadHolderIsTakenOver(t *testing.T) {
-	l := newLab(t, serverOptions())
-	dead, err := process.Self()
-	require.NoError(t, err)
-	dead.PID, dead.Start = 1<<22+1, 1 // above any pid
-	c, err := l.open(t).Contend(t.Context(), "MUTEX", source.Claim{Holder: multilock.Holder{Identity: dead}, TTL: time.Hour, Heartbeat: time.Minute}, multilock.Patience{})
-	require.NoError(t, err)
-	_, err = c.Try(t.Context())
-	require.NoError(t, err)
-	release(t, try(t, l.open(t), "MUTEX", multilock.Options{}))
-	require.Equal(t, []string{"MUTEX.TURN.5"}, l.aliases())
 }
 
 // An attempt that succeeded waits for itself: because the look at the owner failed,
@@ -159,31 +123,6 @@ func TestEveryNameHasAnOwnerThatIsUnique(t *testing.T) {
 		require.Equal(t, token, requireHeld(t, l.open(t), name).Record.Token)
 		release(t, lock)
 	}
-}
-
-// A release that fails hides what the work failed with.
-func TestReleaseThatFailsHidesNothing(t *testing.T) {
-	l := newLab(t, serverOptions())
-	broken := errors.New("the work failed")
-	err := multilock.Do(t.Context(), l.open(t), "MUTEX", multilock.Options{}, func(context.Context) error {
-		l.server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Fault: fakecloudshell.Fault{Status: 500}}))
-		return broken
-	})
-	require.ErrorIs(t, err, broken)
-	require.ErrorIs(t, err, multilock.ErrUnsure, "and the release is told of, too")
-	l.server.Inject(nil)
-}
-
-// A nested use waits for itself, and its end frees the outer lock. Here it is a
-// refusal that names the process itself.
-func TestNestedUseIsRefused(t *testing.T) {
-	l := newLab(t, serverOptions())
-	src := l.open(t)
-	outer := try(t, src, "MUTEX", multilock.Options{})
-	seen := requireHeld(t, src, "MUTEX")
-	require.Equal(t, src.Self().PID, seen.Record.Holder.PID)
-	require.NoError(t, outer.Verify(t.Context()))
-	release(t, outer)
 }
 
 // A sandbox that was saved as a blueprint while it was locked begins locked.
