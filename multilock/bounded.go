@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -24,36 +25,11 @@ const settling = time.Second
 // within calls f, and returns soon after ctx ends, even if f hangs. In that case
 // late gets what f returns in the end, to undo it.
 func within[T any](ctx context.Context, f func() (T, error), late func(T, error)) (T, error) {
-	if ctx.Done() == nil {
-		return f()
+	value, hung, err := bounded.Within(ctx, settling, f, late)
+	if hung {
+		err = &hungError{err}
 	}
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		value, err := f()
-		done <- outcome{value, err}
-	}()
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-ctx.Done():
-	}
-	patience := time.NewTimer(settling)
-	defer patience.Stop()
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-patience.C:
-	}
-	go func() {
-		o := <-done
-		late(o.value, o.err)
-	}()
-	var none T
-	return none, &hungError{cause: context.Cause(ctx)}
+	return value, err
 }
 
 // ask calls f, a method of the observer o, in that way. An observer is for one

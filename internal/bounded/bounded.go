@@ -7,25 +7,47 @@ import (
 )
 
 // Call calls f, which only asks, and returns context.Cause(ctx) soon after ctx ends even
-// if f hangs: a call into a filesystem whose server is away cannot be interrupted. Then
-// nobody hears what f returns in the end.
+// if f hangs. Then nobody hears what f returns in the end.
 func Call[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
-	type answer struct {
+	value, _, err := Within(ctx, 0, func() (T, error) { return f(ctx) }, func(T, error) {})
+	return value, err
+}
+
+// Within calls f, which may hang: a call into a filesystem whose server is away cannot be
+// interrupted. Once ctx has ended, f is left alone if it has not come back after the time
+// to settle; the error is then context.Cause(ctx), and late gets what f returns in the
+// end, to undo it.
+func Within[T any](ctx context.Context, settling time.Duration, f func() (T, error), late func(T, error)) (value T, hung bool, err error) {
+	if ctx.Done() == nil {
+		value, err = f()
+		return value, false, err
+	}
+	type outcome struct {
 		value T
 		err   error
 	}
-	done := make(chan answer, 1)
+	done := make(chan outcome, 1)
 	go func() {
-		value, err := f(ctx)
-		done <- answer{value, err}
+		value, err := f()
+		done <- outcome{value, err}
 	}()
 	select {
-	case a := <-done:
-		return a.value, a.err
+	case o := <-done:
+		return o.value, false, o.err
 	case <-ctx.Done():
-		var none T
-		return none, context.Cause(ctx)
 	}
+	patience := time.NewTimer(settling)
+	defer patience.Stop()
+	select {
+	case o := <-done:
+		return o.value, false, o.err
+	case <-patience.C:
+	}
+	go func() {
+		o := <-done
+		late(o.value, o.err)
+	}()
+	return value, true, context.Cause(ctx)
 }
 
 // Sleep waits for d. The error is context.Cause(ctx) if that ends before.
