@@ -48,23 +48,18 @@ func zombify(t *testing.T, pid int) {
 	inState(t, pid, unix.WEXITED)
 }
 
-func TestZombieIsGone(t *testing.T) {
+func TestStoppedIsAliveAndZombieIsGone(t *testing.T) {
 	me, child := self(t), sitter(t)
 	id := find(t, child.Process.Pid)
+	require.NoError(t, unix.Kill(id.PID, unix.SIGSTOP))
+	inState(t, id.PID, unix.WSTOPPED)
+	requireLife(t, process.Alive, id.Judge(me))
 	zombify(t, id.PID)
 	found := id.Judge(me)
 	requireLife(t, process.Gone, found)
 	require.Contains(t, found.Why, "zombie")
 	require.Equal(t, id, find(t, id.PID))
 	require.NoError(t, id.Wait(t.Context(), me))
-}
-
-func TestStoppedIsAlive(t *testing.T) {
-	me, child := self(t), sitter(t)
-	id := find(t, child.Process.Pid)
-	require.NoError(t, unix.Kill(id.PID, unix.SIGSTOP))
-	inState(t, id.PID, unix.WSTOPPED)
-	requireLife(t, process.Alive, id.Judge(me))
 }
 
 func TestProcessWithoutItsMainThreadIsAlive(t *testing.T) {

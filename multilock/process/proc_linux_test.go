@@ -10,27 +10,17 @@ import (
 	"github.com/multilock/go/internal/procfs"
 )
 
-func TestHidepidOptions(t *testing.T) {
-	for options, want := range map[string]bool{
-		"rw,relatime":                     false,
-		"rw,hidepid=0":                    false,
-		"rw,hidepid=off":                  false,
-		"rw,hidepid=1":                    true,
-		"rw,relatime,hidepid=invisible":   true,
-		"rw,gid=4,hidepid=2":              true,
-		"rw,hidepid=ptraceable,subset=id": true,
-	} {
-		require.Equal(t, want, hidesPIDs(options), options)
-	}
-}
-
 func TestMountsThatHideProcesses(t *testing.T) {
 	const quiet = "proc /proc proc rw,nosuid 0 0\n"
 	for mounts, want := range map[string]bool{
-		"":                                       false,
-		quiet:                                    false,
-		"proc /proc proc rw,hidepid=2 0 0\n":     true,
-		"proc /proc proc rw,hidepid=invisible\n": true,
+		"":                                 false,
+		quiet:                              false,
+		"proc /proc proc rw,hidepid=0\n":   false,
+		"proc /proc proc rw,hidepid=off\n": false,
+		"proc /proc proc rw,hidepid=1\n":   true,
+		"proc /proc proc rw,hidepid=ptraceable,subset=id\n":           true,
+		"proc /proc proc rw,hidepid=2 0 0\n":                          true,
+		"proc /proc proc rw,hidepid=invisible\n":                      true,
 		"/dev/sda1 / ext4 rw 0 0\nproc /proc proc rw,hidepid=2 0 0\n": true,
 		"proc /proc proc rw,hidepid=2 0 0\n" + quiet:                  true, // below another one
 		"proc /chroot/proc proc rw,hidepid=2 0 0\n":                   false,
