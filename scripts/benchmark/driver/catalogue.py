@@ -13,7 +13,7 @@ class Library:
     name: str
     needs: Any
     argv: tuple  # of the worker; the directory is appended
-    waits: str = ""  # how it waits; empty if it cannot, which leaves it out of all that contends
+    waits: str  # how
 
 
 @dataclass(frozen=True)

@@ -118,15 +118,14 @@ def compare(libraries, runnable, places, options):
     )
     tables.calls(calls)
     progress("idle waiters")
-    waiters = [library for library in libraries if library.waits], [command for command in runnable if command.waiting]
-    percentages, failures = idle.idle(*waiters, places.scratch, options.effort)
+    waiting = [command for command in runnable if command.waiting]
+    percentages, failures = idle.idle(libraries, waiting, places.scratch, options.effort)
     progress("")
     tables.idle(percentages, failures, OURS, options.effort.idle_seconds)
 
 
 def compare_libraries(libraries, places, options):
     effort, named = options.effort, places.named()
-    waiting = [library for library in libraries if library.waits]
     alone = take_turns(
         "uncontended", libraries, options.rounds, lambda peer: measures.uncontended(peer, named, effort)
     )
@@ -134,12 +133,12 @@ def compare_libraries(libraries, places, options):
     for place, scratch in named.items():
         crowd = take_turns(
             f"contended on {place}",
-            waiting,
+            libraries,
             options.rounds,
             lambda peer, scratch=scratch: measures.contended(peer, scratch, effort),
         )
         tables.contended(crowd, effort, place)
     pairs = take_turns(
-        "hand-over", waiting, options.rounds, lambda peer: measures.handover(peer, places.scratch, effort)
+        "hand-over", libraries, options.rounds, lambda peer: measures.handover(peer, places.scratch, effort)
     )
-    tables.handover(pairs, {library.name: library.waits for library in waiting})
+    tables.handover(pairs, {library.name: library.waits for library in libraries})
