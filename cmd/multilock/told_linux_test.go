@@ -74,19 +74,6 @@ func TestBatchToldToEndTheWholeTree(t *testing.T) {
 	require.Equal(t, 143, r.wait().code)
 }
 
-// What a job that ends by itself has left in the background is not waited for, and
-// not ended.
-func TestWhatAJobLeavesBehind(t *testing.T) {
-	t.Parallel()
-	s, dir := newStation(t), t.TempDir()
-	job := strings.TrimSuffix(strayJob(dir, "setsid"), "wait") + "until test -e " + dir + "/worker; do sleep 0.01; done"
-	got := s.run("run", "-n", "x", "--", "sh", "-c", "exec </dev/null >/dev/null 2>&1; "+job)
-	require.Zero(t, got.code, got.stderr)
-	worker := pidOf(t, dir, "worker")
-	require.True(t, isAlive(worker))
-	require.NoError(t, syscall.Kill(worker, syscall.SIGKILL))
-}
-
 // Who ends an allocation signals the job's processes and us, in any order. A job whose
 // child was ended first, and that therefore exits with the signal's code, has not failed.
 func TestToldAfterTheJob(t *testing.T) {

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -35,19 +34,14 @@ func fullPipe(t *testing.T) *os.File {
 // startUnread starts the binary with messages that nobody reads.
 func (s *station) startUnread(args ...string) *running {
 	s.t.Helper()
-	cmd := s.command(args...)
-	return beginUnread(s.t, cmd, fullPipe(s.t))
-}
-
-func beginUnread(t *testing.T, cmd *exec.Cmd, unread *os.File) *running {
-	t.Helper()
+	cmd, unread := s.command(args...), fullPipe(s.t)
 	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
+	require.NoError(s.t, err)
 	out := clitest.NewOutput()
 	cmd.Stdout, cmd.Stderr = out, unread
-	require.NoError(t, cmd.Start())
-	require.NoError(t, unread.Close())
-	return &running{clitest.Adopt(t, cmd, in, out, clitest.NewOutput()), t}
+	require.NoError(s.t, cmd.Start())
+	require.NoError(s.t, unread.Close())
+	return &running{clitest.Adopt(s.t, cmd, in, out, clitest.NewOutput()), s.t}
 }
 
 // Nobody reads our messages (a full pipe): the job is ended all the same, the lock is
@@ -108,16 +102,4 @@ func TestBatchWhoseMessagesNobodyReads(t *testing.T) {
 			s.eventuallyFree("b")
 		})
 	}
-}
-
-// A terminal whose output was stopped with Ctrl-S is no reader either.
-func TestRunOnAStoppedTerminal(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	_, slave := clitest.OpenTerminal(t)
-	require.NoError(t, unix.IoctlSetInt(int(slave.Fd()), unix.TCXONC, unix.TCOOFF))
-	cmd := s.command("run", "-n", "x", "--max-runtime", "200ms", "--grace", "50ms", "--", "sleep", "1000")
-	r := beginUnread(t, cmd, slave)
-	require.Equal(t, 124, r.wait().code)
-	require.Equal(t, "free", s.lock("x").State)
 }

@@ -193,25 +193,3 @@ func openFiles(t *testing.T) int {
 	require.NoError(t, err)
 	return len(entries)
 }
-
-func BenchmarkStart(b *testing.B) {
-	for b.Loop() {
-		j, err := job.Start(job.Spec{Args: []string{"true"}})
-		require.NoError(b, err)
-		<-j.Done()
-	}
-}
-
-func BenchmarkStartWithJobControl(b *testing.B) {
-	for b.Loop() {
-		j, err := job.Start(job.Spec{Args: []string{"true"}, JobControl: true})
-		require.NoError(b, err)
-		<-j.Done()
-	}
-}
-
-func BenchmarkExecCommand(b *testing.B) {
-	for b.Loop() {
-		require.NoError(b, exec.Command("true").Run())
-	}
-}

@@ -260,19 +260,6 @@ func TestJoinOutlivesAParticipant(t *testing.T) {
 	requireNothingLeft(t, base)
 }
 
-// Alone after that, a host has shown nothing.
-func TestJoinWithADeadOneOnly(t *testing.T) {
-	t.Parallel()
-	base := t.TempDir()
-	pace := quickly(2)
-	deadIn(t, hostIn(t, base, "gamma"), pace.ttl, named.seatName(1))
-	a := gather(t.Context(), pace, hostIn(t, base, "alpha"))[0]
-	require.NoError(t, a.err)
-	require.Equal(t, []string{"warning host", "unusable join"}, a.severities(), a.text())
-	require.Contains(t, a.text(), "no other host stayed to the end")
-	requireNothingLeft(t, base)
-}
-
 // What was left by a trial of which nobody lives any more is in nobody's way, and
 // is cleared away. Other locks are nobody's business here.
 func TestJoinAfterAMeetingThatDied(t *testing.T) {
