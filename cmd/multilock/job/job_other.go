@@ -17,8 +17,9 @@ import (
 // GuardArg is never given to a process on this system.
 const GuardArg = "__guard"
 
-// Job exists only where there are process groups; here Start returns none.
-type Job struct{ done chan struct{} }
+// Job exists only where there are process groups; here Start returns none, and nobody
+// calls a method of one.
+type Job struct{}
 
 // Start returns an error that wraps errors.ErrUnsupported.
 func Start(Spec) (*Job, error) {
@@ -34,38 +35,20 @@ func Signals() []os.Signal { return []os.Signal{os.Interrupt} }
 // Group returns the empty group.
 func (j *Job) Group() process.Group { return process.Group{} }
 
-// Done is closed when the command has ended.
-func (j *Job) Done() <-chan struct{} { return j.done }
+// Done is never closed.
+func (j *Job) Done() <-chan struct{} { return nil }
 
-// Result waits for Done.
-func (j *Job) Result() Result {
-	<-j.done
-	return Result{}
-}
-
-// Signal returns an error that wraps errors.ErrUnsupported.
-func (j *Job) Signal(syscall.Signal) error {
-	return fmt.Errorf("signal job: %w", errors.ErrUnsupported)
-}
+// Result returns the empty result.
+func (j *Job) Result() Result { return Result{} }
 
 // Stop returns an error that wraps errors.ErrUnsupported.
-func (j *Job) Stop(context.Context, time.Duration) error {
-	return fmt.Errorf("stop job: %w", errors.ErrUnsupported)
-}
+func (j *Job) Stop(context.Context, time.Duration) error { return errors.ErrUnsupported }
 
-// Forward returns when ctx is done or the channel is closed.
-func (j *Job) Forward(ctx context.Context, signals <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case _, open := <-signals:
-			if !open {
-				return
-			}
-		}
-	}
-}
+// Signal returns an error that wraps errors.ErrUnsupported.
+func (j *Job) Signal(syscall.Signal) error { return errors.ErrUnsupported }
+
+// Forward returns when ctx is done.
+func (j *Job) Forward(ctx context.Context, _ <-chan os.Signal) { <-ctx.Done() }
 
 // Reraise does nothing.
 func (r Result) Reraise() {}

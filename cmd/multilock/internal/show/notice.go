@@ -3,11 +3,18 @@ package show
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
+
+	"golang.org/x/term"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
 )
@@ -120,4 +127,162 @@ func (b *Obstacle) Tell(ctx context.Context, waited time.Duration) string {
 // under way.
 func (b *Obstacle) isOwn(holder process.Identity) bool {
 	return holder.PID == b.Self.PID && holder.Start == b.Self.Start && holder.Boot == b.Self.Boot && holder.Namespace == b.Self.Namespace
+}
+
+// StartWaitProgress shows a barrier's progress, until stop is called: a bar on a terminal; in a log, a
+// line after a few seconds and then ever more rarely.
+func StartWaitProgress(ctx context.Context, e *console.Env, o console.Output, barrier *lockgroup.Barrier) (stop func()) {
+	return startProgress(ctx, e, o, func(waited time.Duration) string {
+		return fmt.Sprintf("waiting, %s so far: %s", console.Short(waited), progressText(barrier.Progress()))
+	}, func() amount {
+		p := barrier.Progress()
+		return amount{done: p.Done + p.Failed, total: p.Total, what: console.Harmless(trouble(p))}
+	})
+}
+
+// startProgress shows an amount on a terminal, and a line elsewhere.
+func startProgress(ctx context.Context, e *console.Env, o console.Output, line func(time.Duration) string, read func() amount) (stop func()) {
+	if o.Quiet || !console.IsTerminal(e.Stderr) {
+		return StartNotice(ctx, e, o, func(_ context.Context, waited time.Duration) string { return line(waited) })
+	}
+	return inBackground(ctx, func(ctx context.Context) { meter(ctx, e, read) })
+}
+
+func progressText(p lockgroup.Progress) string {
+	if p.Total == 0 {
+		return trouble(p)
+	}
+	return fmt.Sprintf("%d of %d done, %s", p.Done, p.Total, trouble(p))
+}
+
+// trouble is what there is to tell beside the numbers of a bar: who is at work,
+// and who will not be any more.
+func trouble(p lockgroup.Progress) string {
+	text := fmt.Sprintf("%d held", len(p.Held))
+	if len(p.Held) > 0 {
+		first := p.Held[0]
+		text += fmt.Sprintf(" (%s by %s)", console.Label(first.Name), first.Sighting.Record.Holder.Host)
+	}
+	return text + Some(p.Failed, "failed") + Some(p.Crashed, "died")
+}
+
+// StartBatchProgress shows how far all hosts have come, until stop is called: a bar on a terminal; in a
+// log, a line after a few seconds and then ever more rarely.
+func StartBatchProgress(ctx context.Context, e *console.Env, o console.Output, b *batch.Batch) (stop func()) {
+	return startProgress(ctx, e, o, func(elapsed time.Duration) string { return batchText(b.Progress(), elapsed) },
+		func() amount { return batchAmount(b.Progress()) })
+}
+
+func batchAmount(p batch.Progress) amount {
+	return amount{done: p.Done + p.Failed, total: p.Total, before: p.Before, what: batchTrouble(p)}
+}
+
+// batchText is the line of a log, with the rate and the time that is left.
+func batchText(p batch.Progress, elapsed time.Duration) string {
+	a := batchAmount(p)
+	return fmt.Sprintf("%d of %d ended, %s%s", a.done, a.total, a.what, a.pace(elapsed))
+}
+
+// batchTrouble is what there is to tell beside the numbers of a bar.
+func batchTrouble(p batch.Progress) string {
+	return fmt.Sprintf("%d running here", p.Running) +
+		Some(p.Elsewhere, "held elsewhere") + Some(p.Failed, "failed") + Some(p.TakenOver, "taken over") + Some(p.Before, "done before")
+}
+
+// amount is how much of long work is done. The total is 0 if it is not known.
+type amount struct {
+	done, total int
+	before      int // of done, when the work began
+	what        string
+}
+
+// pace is the rate since the work began, and the time that is left at that rate.
+func (a amount) pace(elapsed time.Duration) string {
+	rate := float64(a.done-a.before) / elapsed.Seconds()
+	if rate <= 0 || a.done >= a.total {
+		return ""
+	}
+	left := time.Duration(float64(a.total-a.done) / rate * float64(time.Second))
+	return fmt.Sprintf(", %.3g jobs/s, %s left", rate, console.Short(left))
+}
+
+const (
+	meterAfter = time.Second
+	meterEvery = 250 * time.Millisecond
+)
+
+// meter shows an amount as it changes, but nothing of what is over soon.
+func meter(ctx context.Context, e *console.Env, read func() amount) {
+	start := time.Now()
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(meterAfter):
+	}
+	defer e.Tell(clearLine)
+	ticks := time.NewTicker(meterEvery)
+	defer ticks.Stop()
+	for turn := 0; ; turn++ {
+		e.Show(clearLine + read().line(turn, time.Since(start), columns(e.Stderr)))
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+	}
+}
+
+// clearLine empties the line of a terminal (ECMA-48, EL), to be written anew.
+const clearLine = "\r\x1b[K"
+
+// columns is how wide a terminal is at present: windows are resized.
+func columns(terminal *os.File) int {
+	width, _, err := term.GetSize(int(terminal.Fd())) //nolint:gosec // a descriptor fits
+	if err != nil || width <= 0 {
+		return 80 // a serial line does not know
+	}
+	return width
+}
+
+const (
+	gaugeWidth = 24
+	// gaugeFrom is how wide a terminal must be for the bar, which says no more than
+	// the numbers beside it.
+	gaugeFrom = 60
+)
+
+// line shows the amount in one line of a terminal. A line that fills the last
+// column would be continued in the next one, where it cannot be removed.
+func (a amount) line(turn int, elapsed time.Duration, columns int) string {
+	var begin string
+	switch {
+	case a.total <= 0:
+		begin = string(`|/-\`[turn%4]) // a mere sign of life
+	case columns >= gaugeFrom:
+		begin = fmt.Sprintf("[%s] (%d/%d)", a.gauge(), a.done, a.total)
+	default:
+		begin = fmt.Sprintf("(%d/%d)", a.done, a.total)
+	}
+	return fitting(begin+" "+a.what+a.pace(elapsed), columns-1)
+}
+
+// gauge is the bar. It is plain ASCII, which every terminal can show.
+func (a amount) gauge() string {
+	full := min(max(gaugeWidth*a.done/a.total, 0), gaugeWidth)
+	return strings.Repeat("#", full) + strings.Repeat(".", gaugeWidth-full)
+}
+
+// fitting is as much of a text as surely fits. What is no ASCII may be wide, and
+// counts for two columns.
+func fitting(text string, columns int) string {
+	for i, r := range text {
+		columns--
+		if r > unicode.MaxASCII {
+			columns--
+		}
+		if columns < 0 {
+			return text[:i]
+		}
+	}
+	return text
 }
