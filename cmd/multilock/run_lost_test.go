@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -56,4 +59,59 @@ func TestLockLostBeforeTheStartWithoutAWait(t *testing.T) {
 	require.Equal(t, 122, got.code, got.stderr)
 	require.Empty(t, got.stdout)
 	require.NotContains(t, got.stderr, "waiting on")
+}
+
+// stickyLease is one from which the note of a job cannot be taken back.
+type stickyLease struct{ fullLease }
+
+func (l stickyLease) MarkJob(ctx context.Context, job process.Group) error {
+	if job == (process.Group{}) {
+		return errors.New("the server does not answer")
+	}
+	return l.fullLease.MarkJob(ctx, job)
+}
+
+// stickyAtFirst makes the first acquisition one of those, and says how many there were.
+func (p *program) stickyAtFirst() *int {
+	count := 0
+	p.acquired = func(lease fullLease) source.Lease {
+		if count++; count == 1 {
+			return stickyLease{lease}
+		}
+		return lease
+	}
+	return &count
+}
+
+// What is noted of an attempt that is over would testify that nobody works under the
+// lock: the next one is not started. The failure stays recorded.
+func TestNoteThatCannotBeTakenBack(t *testing.T) {
+	p := newProgram(t)
+	p.stickyAtFirst()
+	args := []string{"run", "--source", p.url("full"), "-n", "x", "--once", "--retries", "2", "--", "sh", "-c", `echo "attempt $MULTILOCK_ATTEMPT"; exit $((7 - MULTILOCK_ATTEMPT))`}
+	got := p.run(args...)
+	require.Equal(t, "attempt 1\n", got.stdout)
+	require.Equal(t, 6, got.code, "how the attempt that was made has ended")
+	require.Contains(t, got.stderr, "attempt 2 was not started")
+	require.Contains(t, got.stderr, "the server does not answer")
+	require.Contains(t, p.run("status", "--source", p.url("full"), "--results").stdout, "retry")
+
+	got = p.run(args...)
+	require.Equal(t, "attempt 2\nattempt 3\n", got.stdout, "under another lock")
+	require.Equal(t, 4, got.code)
+}
+
+// In a batch it is made a little later, under another lock.
+func TestNoteThatCannotBeTakenBackInABatch(t *testing.T) {
+	p := newProgram(t)
+	locks := p.stickyAtFirst()
+	list, dir := filepath.Join(t.TempDir(), "jobs"), t.TempDir()
+	require.NoError(t, os.WriteFile(list, []byte("a\techo $MULTILOCK_ATTEMPT >>"+dir+"/ran; test $MULTILOCK_ATTEMPT = 2\n"), 0o600))
+	got := p.run("batch", "--source", p.url("full"), "--retries", "1", list)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stderr, "the server does not answer")
+	ran, err := os.ReadFile(filepath.Join(dir, "ran"))
+	require.NoError(t, err)
+	require.Equal(t, "1\n2\n", string(ran))
+	require.Equal(t, 2, *locks)
 }

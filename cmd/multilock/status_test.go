@@ -4,8 +4,10 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -122,4 +124,122 @@ func (s *station) forge(name, content string) {
 	dir := filepath.Join(s.base, ".locks", name)
 	require.NoError(s.t, os.MkdirAll(dir, 0o700))
 	require.NoError(s.t, os.WriteFile(filepath.Join(dir, name+".locked"), []byte(content), 0o600))
+}
+
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	require.Empty(t, s.history())
+	require.Equal(t, 1, strings.Count(s.must("history"), "\n"), "the heading alone")
+	s.requireUntouched()
+
+	s.must("run", "-n", "a", "--", "true")
+	require.Equal(t, 5, s.run("run", "-n", "b", "--", "sh", "-c", "exit 5").code)
+	require.Equal(t, 127, s.run("run", "-n", "a", "--", "/nonexistent").code)
+	require.Equal(t, 137, s.run("run", "-n", "b", "--", "sh", "-c", "kill -KILL $$").code)
+	s.must("run", "-n", "a", "-g", "another", "--", "true")
+
+	events := s.history()
+	require.Equal(t, []string{"acquired", "released", "acquired", "released", "acquired", "released", "acquired", "released"}, happened(events))
+	require.Equal(t, 0, *events[1].Exit)
+	require.Equal(t, "true", events[1].Command)
+	require.Equal(t, 5, *events[3].Exit)
+	require.Equal(t, "sh -c 'exit 5'", events[3].Command)
+	require.Equal(t, 127, *events[5].Exit, "what the run ended with")
+	require.Contains(t, events[5].Why, "command not found")
+	require.Equal(t, 137, *events[7].Exit)
+	require.Equal(t, "killed", events[7].Signal)
+	require.Equal(t, uint64(2), events[7].Fence)
+	require.Equal(t, events[6].Token, events[7].Token)
+	require.Equal(t, events[6].By.PID, events[7].By.PID)
+
+	require.Equal(t, events[2:4], s.history("b", "--since", "1h")[:2])
+	require.Equal(t, append(events[0:2:2], events[4:6]...), s.history("a"))
+	require.Equal(t, events, s.history("a", "-n", "b"))
+	require.Equal(t, events[5:], s.history("--limit", "3"))
+	require.Empty(t, s.history("--since", "0"))
+	require.Empty(t, s.history("c"))
+
+	table := s.must("history", "b")
+	require.Regexp(t, `^TIME +NAME +EVENT +HOST +PID +USER +DETAILS\n`, table)
+	require.Regexp(t, `\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +b +released +\S+ +\d+ +\S+ +exit 5, held \S+, fence 1, sh -c 'exit 5'\n`, table)
+	require.Contains(t, table, "exit 137, signal: killed")
+}
+
+// recorded is a group with results of all kinds.
+func recorded(t *testing.T) *station {
+	s := newStation(t)
+	for i := range 3 {
+		s.must("run", "--once", "-n", fmt.Sprintf("good %d", i), "--", "true")
+	}
+	require.Equal(t, 3, s.run("run", "--once", "-n", "bad", "--", "sh", "-c", "exit 3").code)
+	return s
+}
+
+func TestStatusSumsUpResults(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	require.NotContains(t, s.must("status"), "done")
+	s = recorded(t)
+	text := s.must("status")
+	require.Regexp(t, `(?m)^3 done, 1 failed: bad \(exit 3 on \S+, \S+ ago\)$`, text)
+	require.NotContains(t, s.must("status", "-q"), "done")
+
+	s.hold("held", "--once")
+	text = s.must("status")
+	require.Regexp(t, `(?m)^held +held `, text)
+	require.Regexp(t, `(?m)^3 done, 1 failed`, text)
+
+	for i := range 5 {
+		require.Equal(t, 4, s.run("run", "--once", "-n", fmt.Sprintf("worse%d", i), "--", "sh", "-c", "exit 4").code)
+	}
+	require.Contains(t, s.must("status"), "3 done, 6 failed: bad (")
+	require.Contains(t, s.must("status"), ", and 3 more (see --results)\n")
+}
+
+func TestStatusListsResults(t *testing.T) {
+	t.Parallel()
+	s := recorded(t)
+	table := s.must("status", "--results")
+	require.Regexp(t, `(?m)^NAME +RESULT +EXIT +ATTEMPT +HOST +USER +ENDED +TOOK +COMMAND +WHY$`, table)
+	require.Len(t, regexp.MustCompile(`(?m)^"good \d" +done +0 +1 `).FindAllString(table, -1), 3)
+	require.Regexp(t, `(?m)^bad +failed +3 +1 +\S+ +\S+ +\S+ ago +\S+ +sh -c 'exit 3'`, table)
+
+	one := s.must("status", "bad")
+	require.Regexp(t, `(?m)^bad +free`, one)
+	require.Regexp(t, `(?m)^bad +failed +3`, one)
+	require.NotContains(t, one, "good")
+	require.NotContains(t, s.must("status", "none"), "RESULT")
+	require.Equal(t, Result{Name: "bad", State: "failed", Exit: 3, Attempt: 1, Command: "sh -c 'exit 3'"}, anywhere(s.result("bad")))
+}
+
+// anywhere leaves out what differs from run to run.
+func anywhere(r Result) Result {
+	r.Host, r.User, r.Token = "", "", ""
+	return r
+}
+
+func TestCleanResults(t *testing.T) {
+	t.Parallel()
+	s := recorded(t)
+	require.Equal(t, 4, strings.Count(s.must("clean", "--results", "--dry-run"), "would forget"))
+	require.Contains(t, s.must("status"), "3 done, 1 failed")
+	require.Contains(t, s.must("clean"), "nothing to clean", "without --results they are left alone")
+
+	require.Equal(t, "forgot the result of bad\n", s.must("clean", "--results", "bad", "none"))
+	require.Contains(t, s.must("status"), "3 done\n")
+	require.Equal(t, "no results to forget\n", s.must("clean", "--results", "none"))
+
+	holder := s.hold("good 1")
+	for _, options := range [][]string{{"--dry-run"}, nil} {
+		got := s.run(append([]string{"clean", "--results"}, options...)...)
+		require.Equal(t, 121, got.code)
+		require.Contains(t, got.stderr, `lock "good 1" is held by`)
+	}
+	require.Equal(t, "done", s.result("good 1").State)
+	require.Equal(t, Result{}, s.result("good 2"))
+	holder.end()
+	require.Equal(t, "forgot the result of \"good 1\"\n", s.must("clean", "--results"))
+	events := s.history("good 1")
+	require.Equal(t, "forgot", events[len(events)-1].What)
 }

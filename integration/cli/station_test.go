@@ -144,3 +144,7 @@ func (s *station) write(content string) string {
 	require.NoError(s, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
+
+func TestMain(m *testing.M) {
+	os.Exit(clitest.Main(m, "../../cmd/multilock"))
+}
