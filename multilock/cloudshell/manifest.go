@@ -20,26 +20,47 @@ const keyDigest = "d"
 // Publish implements source.ManifestStore. If the group has another manifest, the error
 // is source.ErrInvalid: only a digest of it is kept.
 func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
-	if err := s.needOwners(ctx); err != nil {
-		return nil, err
-	}
 	sum := sha256.Sum256(manifest)
 	digest := hex.EncodeToString(sum[:])
+	known, err := s.changeList(ctx, "publish the list of jobs", digest)
+	switch {
+	case err != nil:
+		return nil, err
+	case known != digest:
+		return nil, &source.InvalidError{
+			What: "list of jobs", Got: "SHA-256 " + digest[:16],
+			Why: fmt.Sprintf("the group was given another list before (SHA-256 %.16s, only the digest is kept here); run that one, take another group, or remove the group's results and its list first", known),
+		}
+	}
+	return manifest, nil
+}
+
+// Retract implements source.ManifestStore.
+func (s *Source) Retract(ctx context.Context) error {
+	_, err := s.changeList(ctx, "retract the list of jobs", "")
+	return err
+}
+
+// changeList publishes a digest, unless one is there, or retracts that for "". It says
+// which one is there then.
+func (s *Source) changeList(ctx context.Context, op, digest string) (known string, err error) {
+	if err := s.needOwners(ctx); err != nil {
+		return "", err
+	}
 	ctx, base := context.WithoutCancel(ctx), s.prefix+listName
 	for range stepTries {
 		v, err := s.view(ctx, base)
 		if err != nil {
-			return nil, opError("read the list of jobs", "", err)
+			return "", opError(op, "", err)
 		}
-		top := v.top()
-		if known, there := s.published(top); there {
-			return s.sameList(manifest, digest, known)
+		if known, there := s.published(v.top()); there == (digest != "") {
+			return known, nil
 		}
-		if err := s.stepList(ctx, base, top, []field{{keyDigest, digest}}); !errors.Is(err, errTaken) && err != nil {
-			return nil, opError("publish the list of jobs", "", err)
+		if err := s.stepList(ctx, base, v.top(), digest); !errors.Is(err, errTaken) {
+			return digest, opError(op, "", err)
 		}
 	}
-	return nil, opError("publish the list of jobs", "", errors.New("it does not hold still"))
+	return "", opError(op, "", errors.New("it does not hold still"))
 }
 
 // published is the digest that a register has; there is none after Retract, or if it
@@ -51,23 +72,13 @@ func (s *Source) published(top turn) (digest string, there bool) {
 	return top.fields[keyDigest], true
 }
 
-func (s *Source) sameList(manifest []byte, digest, known string) ([]byte, error) {
-	if digest == known {
-		return manifest, nil
-	}
-	return nil, &source.InvalidError{
-		What: "list of jobs", Got: "SHA-256 " + digest[:16],
-		Why: fmt.Sprintf("the group was given another list before (SHA-256 %.16s, only the digest is kept here); run that one, take another group, or remove the group's results and its list first", known),
-	}
-}
-
 // stepList changes the register of the list.
-func (s *Source) stepList(ctx context.Context, base string, from turn, fields []field) error {
+func (s *Source) stepList(ctx context.Context, base string, from turn, digest string) error {
 	kind := kindList
-	if fields == nil {
+	if digest == "" {
 		kind = kindFree
 	}
-	text := encodeValue(kind, append([]field{{keyNonce, newToken()}, {keyBrand, s.brand}}, fields...))
+	text := encodeValue(kind, []field{{keyNonce, newToken()}, {keyBrand, s.brand}, {keyDigest, digest}})
 	v, err := s.advance(ctx, base, from.number, text)
 	if err != nil {
 		return err
@@ -78,25 +89,4 @@ func (s *Source) stepList(ctx context.Context, base string, from turn, fields []
 		}
 	}
 	return nil
-}
-
-// Retract implements source.ManifestStore.
-func (s *Source) Retract(ctx context.Context) error {
-	if err := s.needOwners(ctx); err != nil {
-		return err
-	}
-	ctx, base := context.WithoutCancel(ctx), s.prefix+listName
-	for range stepTries {
-		v, err := s.view(ctx, base)
-		if err != nil {
-			return opError("retract the list of jobs", "", err)
-		}
-		if _, there := s.published(v.top()); !there {
-			return nil
-		}
-		if err := s.stepList(ctx, base, v.top(), nil); !errors.Is(err, errTaken) {
-			return opError("retract the list of jobs", "", err)
-		}
-	}
-	return opError("retract the list of jobs", "", errors.New("it does not hold still"))
 }

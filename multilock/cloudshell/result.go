@@ -47,10 +47,7 @@ func encodeResult(brand string, r source.Result) ([]string, error) {
 		{keyNonce, r.Token}, {keyUser, cut(r.User, maxResultUser)}, {keyCommand, cut(r.Command, maxResultCommand)},
 		{keyExit, number(int64(r.Exit))}, {keySignal, r.Signal}, {keyWhy, cut(r.Why, maxResultWhy)}, {keyAttempt, number(int64(r.Attempt))},
 		{keyTick, number(nanoseconds(r.Tick))}, {keyBegan, number(nanoseconds(r.Began))}, {keyStarted, number(nanoseconds(r.Start))},
-		{keyDuration, number(int64(r.Duration))},
-	}
-	if r.Output != "" {
-		fields = append(fields, field{keyOutput, cut(r.Output, maxResultOutput)})
+		{keyDuration, number(int64(r.Duration))}, {keyOutput, cut(r.Output, maxResultOutput)},
 	}
 	if r.Final {
 		fields = append(fields, field{keyFinal, "1"})
