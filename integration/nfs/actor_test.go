@@ -1,81 +1,191 @@
 package nfs_test
 
 import (
-	"encoding/json"
-	"io"
+	"context"
+	"errors"
+	"fmt"
 	"os"
-	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/internal/testkit/actor"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/locktest"
 )
 
-// actor is a process on a host that does with locks what it is told: for what
-// needs a process of the host's own, which can be killed, paused or judged.
-type actor struct {
-	*exec.Cmd
-	host    host
-	pid     int // on its host
-	input   io.WriteCloser
-	orders  *json.Encoder
-	answers *json.Decoder
+// remote is a process on a host. It is run by the lab's program "on", which stays on
+// the server, and takes it along when it is killed.
+type remote struct {
+	*actor.Actor
+	host host
 }
 
-// newActor starts an actor that has opened the place.
-func newActor(t testing.TB, h host, p place) *actor {
+// prepare makes this binary play a role on a host.
+func prepare(t testing.TB, h host, role string, part any) remote {
 	t.Helper()
-	return startActor(t, h, order{Do: "open", Path: p.on(h)})
+	return remote{actor.Prepare(t, role, part, "on", h.name), h}
 }
 
-// startActor starts an actor with its first order, run by a command such as
-// setpriv if one is given.
-func startActor(t testing.TB, h host, first order, runner ...string) *actor {
+// pid is the process's number on the server, as the only child of a thread of "on": 0
+// before it starts, or after its end.
+func (r remote) pid() int {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.Process.Pid))
+	for _, path := range threads {
+		text, _ := os.ReadFile(path)
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			return pid
+		}
+	}
+	return 0
+}
+
+// order is what a test tells a process that does with locks what it is told.
+type order struct {
+	Do   string
+	Name string
+	Path string
+	TTL  time.Duration
+	N    int
+}
+
+// answer is its reply.
+type answer struct {
+	Error string
+	Token string
+	State string
+	Host  string // the holder's
+}
+
+// newActor starts such a process, for what needs one of the host's own, which can be
+// killed, paused or judged.
+func newActor(t testing.TB, h host, p place) remote {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	command := append(append([]string{h.name}, runner...), self)
-	a := &actor{Cmd: exec.Command("on", command...), host: h}
-	a.Env = append(os.Environ(), roleVariable+"=actor")
-	a.Stderr = os.Stderr
-	a.input, err = a.StdinPipe()
-	require.NoError(t, err)
-	output, err := a.StdoutPipe()
-	require.NoError(t, err)
-	a.orders, a.answers = json.NewEncoder(a.input), json.NewDecoder(output)
-	require.NoError(t, a.Start())
-	t.Cleanup(a.end)
-	a.pid = a.must(t, first).PID
+	a := prepare(t, h, "actor", p.on(h))
+	a.Start(t)
 	return a
 }
 
-// end ends the process as a crash would; a second call does nothing.
-func (a *actor) end() {
-	_ = a.Process.Kill()
-	_ = a.Wait()
-}
-
-func (a *actor) tell(t testing.TB, o order) {
+func (r remote) do(t testing.TB, o order) (got answer) {
 	t.Helper()
-	require.NoError(t, a.orders.Encode(o))
-}
-
-func (a *actor) hear(t testing.TB) answer {
-	t.Helper()
-	var got answer
-	require.NoError(t, a.answers.Decode(&got), "the actor ended without an answer")
+	r.Tell(t, o)
+	r.Hear(t, &got)
 	return got
-}
-
-func (a *actor) do(t testing.TB, o order) answer {
-	t.Helper()
-	a.tell(t, o)
-	return a.hear(t)
 }
 
 // must gives an order that has to succeed.
-func (a *actor) must(t testing.TB, o order) answer {
+func (r remote) must(t testing.TB, o order) answer {
 	t.Helper()
-	got := a.do(t, o)
+	r.Tell(t, o)
+	return r.done(t)
+}
+
+// done waits until an order has succeeded.
+func (r remote) done(t testing.TB) (got answer) {
+	t.Helper()
+	r.Hear(t, &got)
 	require.Empty(t, got.Error)
 	return got
+}
+
+// client is what such a process keeps between two orders.
+type client struct {
+	src  *fslock.Source
+	lock *multilock.Lock
+	file *os.File
+}
+
+// playActor obeys until its input ends. It then just ends, lock or no lock.
+func playActor() error {
+	var base string
+	if err := actor.Part(&base); err != nil {
+		return err
+	}
+	src, err := fslock.Open(fslock.Options{Base: base})
+	if err != nil {
+		return err
+	}
+	c := client{src: src}
+	return actor.Obey(os.Stdin, os.Stdout, func(o order) answer {
+		got, err := c.obey(context.Background(), o)
+		if err != nil {
+			got.Error = err.Error()
+		}
+		return got
+	})
+}
+
+func (c *client) obey(ctx context.Context, o order) (got answer, err error) {
+	switch o.Do {
+	case "acquire":
+		return c.take(ctx, o, multilock.Acquire)
+	case "try":
+		return c.take(ctx, o, multilock.TryAcquire)
+	case "look":
+		seen, err := multilock.Inspect(ctx, c.src, o.Name, multilock.Patience{})
+		return sighted(seen), err
+	case "verify":
+		err = c.lock.Verify(ctx)
+	case "release":
+		err = c.lock.Release(ctx)
+	case "await loss":
+		<-c.lock.Context().Done()
+		err = context.Cause(c.lock.Context())
+	case "keep open":
+		c.file, err = os.Open(o.Path)
+	case "close":
+		err = c.file.Close()
+	case "turns":
+		err = c.turns(ctx, o)
+	default:
+		err = errors.New("unknown order " + o.Do)
+	}
+	return got, err
+}
+
+type taker func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error)
+
+func (c *client) take(ctx context.Context, o order, take taker) (answer, error) {
+	lock, err := take(ctx, c.src, o.Name, multilock.Options{TTL: o.TTL, Poll: 200 * time.Millisecond})
+	var held *multilock.HeldError
+	if errors.As(err, &held) {
+		return sighted(held.Sighting), err
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	c.lock = lock
+	return answer{Token: lock.Record().Token}, nil
+}
+
+func sighted(seen multilock.Sighting) answer {
+	return answer{Token: seen.Record.Token, State: seen.State.String(), Host: seen.Record.Holder.Host}
+}
+
+// turns takes the lock and gives it back as often as it is told. What the lock told goes
+// to a history that is not on the share.
+func (c *client) turns(ctx context.Context, o order) error {
+	events, err := os.OpenFile(o.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer events.Close()
+	log := locktest.NewRecorder(events, fmt.Sprintf("%s pid %d", c.src.Self().Host, os.Getpid()))
+	for range o.N {
+		start := locktest.Now()
+		if _, err := c.take(ctx, o, multilock.Acquire); err != nil {
+			return err
+		}
+		err := errors.Join(log.Note(c.lock, locktest.Acquired, start), c.lock.Verify(ctx), log.Note(c.lock, locktest.Releasing, 0))
+		err = errors.Join(err, c.lock.Release(ctx), log.Note(c.lock, locktest.Released, 0))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

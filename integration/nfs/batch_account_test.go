@@ -17,7 +17,6 @@ type account map[string]*jobAccount
 // jobAccount is what became of one job.
 type jobAccount struct {
 	runs    []jobRun
-	known   bool // its result is in place, by now
 	commits int
 	late    []string // workers that began the job after that
 }
@@ -46,12 +45,9 @@ func readAccount(text string) (account, error) {
 func (j *jobAccount) note(what string, who []string) {
 	switch what {
 	case "commit":
-		j.known = true
 		j.commits++
-	case "returned":
-		j.known = true
 	case "start":
-		if j.known {
+		if j.commits > 0 {
 			j.late = append(j.late, who[0])
 		}
 		j.runs = append(j.runs, jobRun{worker: who[0], token: who[1]})
@@ -120,7 +116,7 @@ func (a account) faults(c circumstances) (faults []string) {
 
 // What an account is convicted of.
 func TestBatchAccount(t *testing.T) {
-	const good = "start a h1.1 one\nend a h1.1 one\nreturned a h1.1 one\ncommit a\n"
+	const good = "start a h1.1 one\nend a h1.1 one\ncommit a\n"
 	for text, found := range map[string]int{
 		good:                           0,
 		"start a h2.1 other\n" + good:  0, // a run that was lost with a killed worker

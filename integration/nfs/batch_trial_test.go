@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,8 +33,7 @@ type trial struct {
 	witness *witness
 	jobs    []string
 	width   int
-	list    string // the file of the jobs if the workers are the command
-	variant string // of the workers if they are this binary
+	list    string // the file of the jobs
 
 	workers map[host]*batchWorker
 	lives   int
@@ -65,9 +65,8 @@ func newTrial(t *testing.T, jobs, width int) *trial {
 	return r
 }
 
-// asCommand makes the workers run the command line, with jobs that are commands.
-// Some of them take a while.
-func (r *trial) asCommand() *trial {
+// writeList writes the list of the jobs. Some of them take a while.
+func (r *trial) writeList() {
 	var text strings.Builder
 	for n, name := range r.jobs {
 		work := ":"
@@ -77,7 +76,6 @@ func (r *trial) asCommand() *trial {
 		fmt.Fprintf(&text, "%s\t%s\n", name, r.witness.shell(work))
 	}
 	r.list = r.file("jobs.txt", text.String())
-	return r
 }
 
 // start starts a worker on a host.
@@ -89,50 +87,11 @@ func (r *trial) start(h host) {
 	output, err := os.Create(w.said)
 	require.NoError(r.t, err)
 	defer output.Close()
-	w.Cmd = r.workerOn(h, w.name)
+	w.Cmd = exec.Command("on", h.name, command, "-d", r.on(h), "batch", "-q", "-j", strconv.Itoa(r.width), "--ttl", trialTTL.String(), r.list)
+	w.Env = append(os.Environ(), workerVariable+"="+w.name)
 	w.Stdout, w.Stderr = output, output
 	require.NoError(r.t, w.Start())
 	r.workers[h] = w
-}
-
-func (r *trial) startAll() {
-	r.t.Helper()
-	for _, h := range hosts() {
-		r.start(h)
-	}
-}
-
-// blows are what happens to workers and hosts during a trial.
-type blows struct{ kills, crashes, cuts int }
-
-// atLength is how many blows a test deals in a short run, and in a long one.
-func (b blows) atLength(long blows) blows {
-	if testing.Short() {
-		return b
-	}
-	return long
-}
-
-// strike deals blows in random order to random hosts, at moments that are spread
-// over the list.
-func (r *trial) strike(b blows) {
-	r.t.Helper()
-	seed := rand.Uint64()
-	r.t.Logf("%d jobs, %+v, seed %d", len(r.jobs), b, seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
-	deals := slices.Concat(
-		slices.Repeat([]func(host, int){r.kill}, b.kills),
-		slices.Repeat([]func(host, int){r.crash}, b.crashes),
-		slices.Repeat([]func(host, int){r.cut}, b.cuts),
-	)
-	rng.Shuffle(len(deals), func(i, j int) { deals[i], deals[j] = deals[j], deals[i] })
-	share := len(r.jobs) / (len(deals) + 1)
-	for n, deal := range deals {
-		r.await(n*share + 1)
-		h := hosts()[rng.IntN(len(hosts()))]
-		r.struck[r.workers[h].name]++
-		deal(h, (n+1)*share)
-	}
 }
 
 // kill puts a worker in the place of one that it kills.
@@ -170,7 +129,7 @@ func (r *trial) end() {
 	r.t.Helper()
 	r.await(len(r.jobs))
 	for h, w := range r.workers {
-		require.NoError(r.t, awaitExit(r.t, w.Cmd), "%s: %s", w.name, r.output(w))
+		require.NoError(r.t, awaitExit(r.t, w.Wait), "%s: %s", w.name, r.output(w))
 		delete(r.workers, h)
 	}
 }
@@ -215,5 +174,42 @@ func (r *trial) requireOpen() {
 		require.NoError(r.t, err)
 		report, err := barrier.Wait(within(r.t))
 		require.NoError(r.t, err, "%s: %+v", h.name, report)
+	}
+}
+
+// Whoever is killed, whichever host crashes or is cut off, and whenever: each job
+// gets one result, and is never run again once that is in place.
+func TestBatchCommandThroughCrashes(t *testing.T) {
+	needCommand(t)
+	r := newTrial(t, jobsAtLength(30, 600), 3)
+	r.writeList()
+	for _, h := range hosts() {
+		r.start(h)
+	}
+	r.strike(jobsAtLength(2, 12), jobsAtLength(1, 4), jobsAtLength(0, 3))
+	r.end()
+	require.Empty(t, r.faults())
+	r.requireOpen()
+}
+
+// strike deals blows in random order to random hosts, at moments that are spread
+// over the list.
+func (r *trial) strike(kills, crashes, cuts int) {
+	r.t.Helper()
+	seed := rand.Uint64()
+	r.t.Logf("%d jobs, %d kills, %d crashes, %d cuts, seed %d", len(r.jobs), kills, crashes, cuts, seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	deals := slices.Concat(
+		slices.Repeat([]func(host, int){r.kill}, kills),
+		slices.Repeat([]func(host, int){r.crash}, crashes),
+		slices.Repeat([]func(host, int){r.cut}, cuts),
+	)
+	rng.Shuffle(len(deals), func(i, j int) { deals[i], deals[j] = deals[j], deals[i] })
+	share := len(r.jobs) / (len(deals) + 1)
+	for n, deal := range deals {
+		r.await(n*share + 1)
+		h := hosts()[rng.IntN(len(hosts()))]
+		r.struck[r.workers[h].name]++
+		deal(h, (n+1)*share)
 	}
 }

@@ -21,7 +21,6 @@ import (
 //
 //	start NAME WORKER TOKEN
 //	end NAME WORKER TOKEN
-//	returned NAME WORKER TOKEN    Commit has told a worker that its result is recorded
 //	commit NAME                   a result has come into place on the server's disk
 type witness struct{ path string }
 

@@ -8,16 +8,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/fslock"
@@ -26,9 +27,6 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// swapperVariable tells a process of the role "swapper" what to do, as JSON.
-const swapperVariable = "MULTILOCK_SWAPPER"
-
 // swapperPlan is what one swapper is told. Its values begin with its name.
 type swapperPlan struct {
 	Base string
@@ -36,6 +34,23 @@ type swapperPlan struct {
 	Log  string // the file of its events, which is not on the share
 	Halt string // the call at which it stops itself in its first swap, if any
 	TTL  time.Duration
+}
+
+// stopOnce stops this process with SIGSTOP at the first such operation. The signal goes
+// to this very thread: sent to the process, another thread may take it, and this one
+// would run on for a moment.
+func stopOnce(at func(faultfs.Op) bool) faultfs.Injector {
+	var once sync.Once
+	return func(op faultfs.Op) error {
+		if at(op) {
+			once.Do(func() {
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGSTOP)
+			})
+		}
+		return nil
+	}
 }
 
 // halts are the calls of a swap at which standing still, or dying, leaves most to
@@ -69,9 +84,9 @@ func atHalt(name string) func(faultfs.Op) bool {
 }
 
 // playSwapper swaps until its input ends, or it is killed.
-func playSwapper(text string) error {
+func playSwapper() error {
 	var plan swapperPlan
-	if err := json.Unmarshal([]byte(text), &plan); err != nil {
+	if err := actor.Part(&plan); err != nil {
 		return err
 	}
 	files := faultfs.New(vfs.OS{}, nil)
@@ -133,12 +148,10 @@ func (s hostSwapper) swapUntil(ctx context.Context) error {
 	return nil
 }
 
-// swapper is the test's end of such a process. Its parent is the lab's program "on".
+// swapper is the test's end of such a process.
 type swapper struct {
-	*exec.Cmd
-	host  host
-	log   string
-	input io.Closer
+	remote
+	log string
 }
 
 func (s *swapper) text(t testing.TB) []byte {
@@ -162,29 +175,13 @@ func (s *swapper) inTheMiddle(t testing.TB) bool {
 
 func (s *swapper) signal(t testing.TB, number unix.Signal) {
 	t.Helper()
-	require.NoError(t, unix.Kill(s.pid(t), number))
-}
-
-// pid is the process's number on the server, as the only child that "on" has.
-func (s *swapper) pid(t testing.TB) int {
-	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.Process.Pid))
-	require.NoError(t, err)
-	var children []byte
-	for _, path := range threads {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		children = append(children, text...)
-	}
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(children)))
-	require.NoError(t, err, "%s has ended, or not begun", s.log)
-	return pid
+	require.NoError(t, unix.Kill(s.pid(), number))
 }
 
 // standsStill says whether all threads of the process are stopped.
 func (s *swapper) standsStill(t testing.TB) bool {
 	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", s.pid(t)))
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", s.pid()))
 	require.NoError(t, err)
 	for _, path := range threads {
 		status, err := os.ReadFile(path)
@@ -194,4 +191,37 @@ func (s *swapper) standsStill(t testing.TB) bool {
 		}
 	}
 	return len(threads) > 0
+}
+
+// swapTTL leaves an emulated machine time for the signs of life of all who swap at once.
+// The lock of a process that was killed is cleared by the next one on its host.
+const swapTTL = 20 * time.Second
+
+// cookRegister is a register as a host's NFS client shows it.
+func cookRegister(t testing.TB, p place, h host) cooklock.Register {
+	t.Helper()
+	return cooklock.LedgerRegister{Ledger: p.source(t, h), Name: "nightly", TTL: swapTTL}
+}
+
+// hostSwapper looks at a register and swaps, and tells of all that it does.
+type hostSwapper struct {
+	register cooklock.Register
+	tell     func(locktest.SwapEvent) error
+	name     string
+}
+
+func (s hostSwapper) round(ctx context.Context, n int) error {
+	found, number, err := s.register.Peek(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.tell(locktest.SwapEvent{Op: "peek", Value: string(found), Number: number, Time: locktest.Now()}); err != nil {
+		return err
+	}
+	value := fmt.Sprint(s.name, "-", n)
+	if err := s.tell(locktest.SwapEvent{Op: "begin", Value: value, Time: locktest.Now()}); err != nil {
+		return err
+	}
+	old, number, err := locktest.UntilSwapped(2*time.Second, func() ([]byte, uint64, error) { return s.register.Swap(ctx, []byte(value)) })
+	return errors.Join(err, s.tell(locktest.SwapAnswer(value, old, number, err)))
 }

@@ -2,11 +2,9 @@ package nfs_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -50,10 +48,6 @@ func newCookTrial(t *testing.T, each int) *cookTrial {
 		if t.Failed() {
 			t.Logf("the lock: %q\n%s", c.entries(t, fslock.DefaultGroup, "nightly"), c)
 		}
-		for _, s := range c.crew {
-			_ = s.Process.Kill()
-			_ = s.Wait()
-		}
 	})
 	for range each {
 		for _, h := range hosts() {
@@ -77,18 +71,11 @@ func (c *cookTrial) String() string {
 // start starts a swapper under a name that none had before.
 func (c *cookTrial) start(h host, halt string) *swapper {
 	c.t.Helper()
-	self, err := os.Executable()
-	require.NoError(c.t, err)
 	name := fmt.Sprintf("%s.%d", h.name, len(c.all))
-	s := &swapper{Cmd: exec.Command("on", h.name, self), host: h, log: filepath.Join(c.logs, name)}
-	plan, err := json.Marshal(swapperPlan{Base: c.on(h), Name: name, Log: s.log, Halt: halt, TTL: swapTTL})
-	require.NoError(c.t, err)
-	s.Env = append(os.Environ(), roleVariable+"=swapper", swapperVariable+"="+string(plan))
-	s.Stderr = os.Stderr
-	s.input, err = s.StdinPipe()
-	require.NoError(c.t, err)
-	require.NoError(c.t, os.WriteFile(s.log, nil, 0o666))
-	require.NoError(c.t, s.Start())
+	log := filepath.Join(c.logs, name)
+	require.NoError(c.t, os.WriteFile(log, nil, 0o666))
+	s := &swapper{prepare(c.t, h, "swapper", swapperPlan{Base: c.on(h), Name: name, Log: log, Halt: halt, TTL: swapTTL}), log}
+	s.Start(c.t)
 	c.crew, c.all = append(c.crew, s), append(c.all, s)
 	return s
 }
@@ -154,7 +141,7 @@ func (c *cookTrial) kill(s *swapper) {
 // bury waits until one that has been killed has ended.
 func (c *cookTrial) bury(s *swapper) {
 	c.t.Helper()
-	require.ErrorContains(c.t, awaitExit(c.t, s.Cmd), strconv.Itoa(128+int(unix.SIGKILL)), "it ended by itself")
+	require.ErrorContains(c.t, awaitExit(c.t, s.Wait), strconv.Itoa(128+int(unix.SIGKILL)), "it ended by itself")
 	c.crew = slices.DeleteFunc(c.crew, func(o *swapper) bool { return o == s })
 }
 
@@ -241,10 +228,10 @@ func (c *cookTrial) members(h host) (those []*swapper) {
 func (c *cookTrial) end() (events []locktest.SwapEvent) {
 	c.t.Helper()
 	for _, s := range c.crew {
-		require.NoError(c.t, s.input.Close())
+		require.NoError(c.t, s.Input.Close())
 	}
 	for _, s := range c.crew {
-		require.NoError(c.t, awaitExit(c.t, s.Cmd), s.log)
+		require.NoError(c.t, awaitExit(c.t, s.Wait), s.log)
 	}
 	c.crew = nil
 	for _, s := range c.all {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 )
 
@@ -56,24 +55,6 @@ func manyLocks(t *testing.T) (place, int) {
 		plant(t, src, fmt.Sprintf("job%04d", n), long)
 	}
 	return p, locks
-}
-
-// A look at each of many held locks that this host has never seen.
-func TestCostOfLookingAtManyLocks(t *testing.T) {
-	eachVersionAtLength(t, func(t *testing.T, h host, _ []host) {
-		p, locks := manyLocks(t)
-		src := p.source(t, h)
-		requireManyLooks(t, h, locks, func() {
-			names, err := src.Names(t.Context())
-			require.NoError(t, err)
-			require.Len(t, names, locks)
-			for _, name := range names {
-				seen, err := multilock.Inspect(t.Context(), src, name, multilock.Patience{})
-				require.NoError(t, err)
-				require.Equal(t, multilock.StateHeld, seen.State)
-			}
-		})
-	})
 }
 
 // The same through the command, in a process of its own.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
@@ -41,17 +41,15 @@ const (
 // dearer has to say so here.
 func TestCost(t *testing.T) {
 	needLab(t)
-	bill := newBill()
-	for _, p := range slices.Concat(prices(), jobPrices(), cookPrices(), barePrices()) {
+	for _, p := range slices.Concat(prices(), jobPrices(), cookPrices()) {
 		for i, h := range hosts() {
 			t.Run(p.what+"/v"+h.version, func(t *testing.T) {
 				spent := p.leastOf(t, i)
-				bill.add(p.what, i, spent)
+				t.Logf("%d: %s", spent.total(), spent)
 				require.LessOrEqual(t, spent.total(), p.most[i], "%s", spent)
 			})
 		}
 	}
-	t.Logf("requests\n%s", bill)
 }
 
 // leastOf measures until the limit is kept. On a machine that is busy with other
@@ -77,11 +75,10 @@ func (p price) measure(t *testing.T, h, other host) requests {
 	return h.cost(t, samples, f)
 }
 
-const cycle = "acquire and release"
-
 func prices() []price {
 	return []price{
-		{what: cycle, most: [3]int{11, 11, 11}, call: costOfCycle},
+		{what: "acquire and release", most: [3]int{11, 11, 11}, call: costOfCycle},
+		{what: "the same steps, without a read-back", most: [3]int{10, 10, 10}, call: costOfSteps},
 		{what: "a waiter's further attempt", most: [3]int{1, 1, 1}, call: costOfAttempt},
 		{what: "a sign of life", most: [3]int{2, 2, 2}, call: costOfRenew},
 		{what: "the first sign of life", most: [3]int{6, 6, 4}, call: costOfRenew, once: true},
@@ -176,40 +173,67 @@ func costOfBreak(t *testing.T, b bench) func() {
 	}
 }
 
-// bill is the table of what was measured.
-type bill struct {
-	what  []string
-	spent map[string][3]requests
+// costOfSteps changes what the lock's own cycle changes, with as few questions as this
+// client can be made to ask, and looks at nothing: what a read-back costs comes on top.
+// A descriptor of the kind O_PATH is one that asks nothing when it is opened.
+func costOfSteps(t *testing.T, b bench) func() {
+	dir := b.dir(t, b.host)
+	require.NoError(t, dir.Mkdir("group", 0o777))
+	group, err := dir.OpenDir("group")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = group.Close() })
+	at, err := group.Pin()
+	require.NoError(t, err)
+	t.Cleanup(group.Unpin)
+	return func() {
+		require.NoError(t, dir.Mkdir("staged", 0o777))
+		f, err := dir.OpenDurable("staged/lock.locked", 0o666)
+		require.NoError(t, err)
+		_, err = f.Write([]byte("host 4711\n"))
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		require.NoError(t, dir.Rename("staged", group, "lock"))
+		held, err := unix.Openat(at, "lock", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		require.NoError(t, err)
+		require.NoError(t, unix.Unlinkat(held, "lock.locked", 0))
+		require.NoError(t, group.Rmdir("lock"))
+		require.NoError(t, unix.Close(held))
+	}
 }
 
-func newBill() *bill { return &bill{spent: map[string][3]requests{}} }
-
-func (b *bill) add(what string, version int, spent requests) {
-	row, known := b.spent[what]
-	if !known {
-		b.what = append(b.what, what)
+func cookPrices() []price {
+	return []price{
+		{what: "a swap of a cooking lock", most: [3]int{24, 24, 24}, call: costOfSwap},
+		{what: "the same, and one of another host's before", most: [3]int{45, 45, 50}, call: costOfSwapAfterAnother},
+		{what: "a look at a cooking lock", most: [3]int{4, 4, 3}, call: costOfPeek},
 	}
-	row[version] = spent
-	b.spent[what] = row
 }
 
-// String has a line for everything, and below it what it consists of. What
-// others do is compared with what ours costs.
-func (b *bill) String() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "%-45s  v4.2  v4.1    v3\n", "")
-	for _, what := range b.what {
-		row := b.spent[what]
-		fmt.Fprintf(&text, "%-45s %5d %5d %5d", what, row[0].total(), row[1].total(), row[2].total())
-		if ours := b.spent[cycle]; isBare(what) {
-			for i, spent := range row {
-				fmt.Fprintf(&text, "  %.1fx", float64(ours[i].total())/float64(max(spent.total(), 1)))
-			}
-		}
-		text.WriteString("\n")
-		for i, h := range hosts() {
-			fmt.Fprintf(&text, "    v%-4s %s\n", h.version, row[i])
-		}
+func costOfSwap(t *testing.T, b bench) func() { return swapping(t, b, b.host) }
+
+func swapping(t *testing.T, b bench, h host) func() {
+	n, register := 0, cookRegister(t, b.place, h)
+	return func() {
+		n++
+		_, _, err := register.Swap(context.Background(), fmt.Append(nil, h.name, n))
+		require.NoError(t, err)
 	}
-	return text.String()
+}
+
+func costOfSwapAfterAnother(t *testing.T, b bench) func() {
+	other, own := swapping(t, b, b.other), swapping(t, b, b.host)
+	return func() {
+		other()
+		own()
+	}
+}
+
+func costOfPeek(t *testing.T, b bench) func() {
+	swapping(t, b, b.other)()
+	register := cookRegister(t, b.place, b.host)
+	return func() {
+		_, number, err := register.Peek(context.Background())
+		require.NoError(t, err)
+		require.EqualValues(t, 1, number)
+	}
 }

@@ -27,7 +27,9 @@ func TestDeadReadersDelegation(t *testing.T) {
 		requireDelegation(t, newActor(t, reader, p), p.on(reader, fslock.DefaultGroup, "job", "job.locked"))
 		lab(t, "host", "crash", reader.name)
 
-		breakTimed(t, p.source(t, h))
+		start := time.Now()
+		breakAlive(t, p.source(t, h))
+		t.Logf("the break took %s", time.Since(start).Round(time.Millisecond))
 		require.ErrorIs(t, lease.Renew(within(t)), multilock.ErrLost)
 		require.NoError(t, try(t, p.source(t, h), "job", longOptions()).Release(within(t)))
 		p.requireEmpty(t)
@@ -37,7 +39,7 @@ func TestDeadReadersDelegation(t *testing.T) {
 // requireDelegation makes a reader open the lock file until it is given a delegation with
 // it. A server that still has the file open for a v3 client that wrote it, as it does for
 // some seconds, gives none.
-func requireDelegation(t *testing.T, reader *actor, lockFile string) {
+func requireDelegation(t *testing.T, reader remote, lockFile string) {
 	t.Helper()
 	eventually(t, "the reader is given a delegation", func() bool {
 		reader.must(t, order{Do: "keep open", Path: lockFile})
@@ -48,29 +50,6 @@ func requireDelegation(t *testing.T, reader *actor, lockFile string) {
 		time.Sleep(time.Second)
 		return false
 	})
-}
-
-// Whoever only looked at the lock has done the same: the client keeps the
-// delegation that came with the open when the file is closed again.
-func TestDeadObserversDelegation(t *testing.T) {
-	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
-		p := newPlace(t)
-		plant(t, p.source(t, others[0]), "job", long)
-		observer := addHost(t, "observer", "4.2", "hard")
-		newActor(t, observer, p).must(t, order{Do: "look", Name: "job"})
-		t.Logf("an observer's look leaves a delegation: %t", delegated(t, "job.locked"))
-		lab(t, "host", "crash", observer.name)
-		breakTimed(t, p.source(t, h))
-	})
-}
-
-// breakTimed breaks a lock by force, and logs how long that took.
-func breakTimed(t testing.TB, src *fslock.Source) {
-	t.Helper()
-	start := time.Now()
-	_, err := multilock.Break(within(t), src, "job", multilock.Want{Alive: true})
-	require.NoError(t, err)
-	t.Logf("the break took %s", time.Since(start).Round(time.Millisecond))
 }
 
 // delegated says whether the server counts a delegation of a file of that name.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -104,49 +103,4 @@ func TestDoctorJoin(t *testing.T) {
 		}
 	}
 	p.requireEmpty(t)
-}
-
-// Two hosts that look at different directories under one path.
-func TestDoctorJoinInDifferentPlaces(t *testing.T) {
-	needCommand(t)
-	if testing.Short() {
-		t.Skip("waits for 20 seconds; the command's own tests have it with two directories of one host")
-	}
-	one, other := newPlace(t), newPlace(t)
-	for _, e := range meet(t, one.doctor(hosts()[0], "--timeout", "20s"), other.doctor(hosts()[1], "--timeout", "20s")) {
-		require.Equal(t, 125, e.code)
-		require.Equal(t, []string{"unusable join"}, e.about())
-		require.Regexp(t, `no other host showed up in 20s; this host looks at /shared/\S+; /shared, type nfs4?, from \S+:/.*; its inode is \d+`, e.Findings[len(e.Findings)-1].Text)
-	}
-	one.requireEmpty(t)
-	other.requireEmpty(t)
-}
-
-// A host that dies in the middle is reported, and what it held is cleared away.
-func TestDoctorJoinWithADyingHost(t *testing.T) {
-	needCommand(t)
-	if testing.Short() {
-		t.Skip("takes half a minute; the command's own tests have it with processes that die")
-	}
-	p := newPlace(t)
-	all := hosts()
-	dying := p.doctor(all[2], "--expect", "3")
-	require.NoError(t, dying.Start())
-	seated := func() bool { return slices.Contains(p.entries(t, fslock.DefaultGroup), "doctor-join-1") }
-	eventually(t, "h3 has a seat", seated)
-	var survivors []*exec.Cmd
-	for _, h := range all[:2] {
-		cmd := p.doctor(h, "--expect", "3")
-		require.NoError(t, cmd.Start())
-		survivors = append(survivors, cmd)
-	}
-	eventually(t, "they try out locks", func() bool { return slices.Contains(p.entries(t, fslock.DefaultGroup), "doctor-join") })
-	require.NoError(t, dying.Process.Kill())
-	_ = dying.Wait()
-	for _, cmd := range survivors {
-		e := diagnosis(t, cmd)
-		require.Equal(t, 1, e.code, e.stderr)
-		require.ElementsMatch(t, []string{"warning host", "fine host", "fine join"}, e.about())
-	}
-	require.Empty(t, p.entries(t, fslock.DefaultGroup))
 }

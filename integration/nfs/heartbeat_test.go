@@ -39,13 +39,11 @@ func TestSignOfLifeOfABrokenLock(t *testing.T) {
 	for what, harm := range map[string]func(t *testing.T, p place, by host){
 		"half broken": removeLockFile,
 		"broken": func(t *testing.T, p place, by host) {
-			_, err := multilock.Break(within(t), p.source(t, by), "job", multilock.Want{Alive: true})
-			require.NoError(t, err)
+			breakAlive(t, p.source(t, by))
 		},
 		"broken and taken": func(t *testing.T, p place, by host) {
 			src := p.source(t, by)
-			_, err := multilock.Break(within(t), src, "job", multilock.Want{Alive: true})
-			require.NoError(t, err)
+			breakAlive(t, src)
 			plant(t, src, "job", long)
 		},
 	} {

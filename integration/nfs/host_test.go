@@ -59,14 +59,6 @@ func addHost(t testing.TB, name, version, options string) host {
 	return host{name, version, "/shared"}
 }
 
-// mountAgain mounts the share on a host once more.
-func (h host) mountAgain(t testing.TB, dir, options string) host {
-	t.Helper()
-	lab(t, "host", "mount", h.name, dir, "vers="+h.version+","+options)
-	t.Cleanup(func() { lab(t, "host", "umount", h.name, dir) })
-	return host{h.name, h.version, dir}
-}
-
 var _ vfs.FS = host{}
 
 // OpenDir implements vfs.FS. A descriptor belongs to a mount, so what is done

@@ -51,15 +51,15 @@ func TestHostWhoseClockIsWrong(t *testing.T) {
 			p := newPlace(t)
 			holder, waiter := newActor(t, c.holder, p), newActor(t, c.waiter, p)
 			token := holder.must(t, order{Do: "acquire", Name: "job", TTL: shortTTL}).Token
-			waiter.tell(t, order{Do: "acquire", Name: "job", TTL: long})
+			waiter.Tell(t, order{Do: "acquire", Name: "job", TTL: long})
 			for _, ahead := range []time.Duration{2 * day, -2 * day} {
 				odd.setClock(t, ahead)
 				requireNaiveAge(t, p, odd, ahead)
 				p.requireGoesOn(t, holder, token)
 			}
 			holder.must(t, order{Do: "release"})
-			require.NotEmpty(t, waiter.hear(t).Token)
-			require.Empty(t, broken(t, p.source(t, others[0])))
+			require.NotEmpty(t, waiter.done(t).Token)
+			require.Empty(t, takenOver(t, p.source(t, others[0])))
 			waiter.must(t, order{Do: "release"})
 		}
 	})
@@ -89,18 +89,18 @@ func TestDeadHolderAndAWrongClock(t *testing.T) {
 		for _, wrong := range []time.Duration{2 * day, -2 * day} {
 			odd.setClock(t, wrong)
 			var places []place
-			var heirs []*actor
+			var heirs []remote
 			for _, c := range []struct{ holder, heir host }{{others[0], odd}, {odd, others[0]}} {
 				p := newPlace(t)
 				dead, heir := newActor(t, c.holder, p), newActor(t, c.heir, p)
 				dead.must(t, order{Do: "acquire", Name: "job", TTL: shortTTL})
-				dead.end()
-				heir.tell(t, order{Do: "acquire", Name: "job", TTL: long})
+				dead.End()
+				heir.Tell(t, order{Do: "acquire", Name: "job", TTL: long})
 				places, heirs = append(places, p), append(heirs, heir)
 			}
 			for i, heir := range heirs {
-				require.NotEmpty(t, heir.hear(t).Token)
-				require.Len(t, broken(t, places[i].source(t, others[0])), 1)
+				require.NotEmpty(t, heir.done(t).Token)
+				require.Len(t, takenOver(t, places[i].source(t, others[0])), 1)
 				heir.must(t, order{Do: "release"})
 			}
 		}
@@ -148,4 +148,37 @@ func TestTickOnAHostWithAnotherDay(t *testing.T) {
 	require.Empty(t, run(odd))
 	odd.setClock(t, -2*day)
 	require.Empty(t, run(odd))
+}
+
+// shiftClock steps the wall clock of the server, which is that of all hosts, too,
+// but for those that have one of their own (hostWithClock).
+func shiftClock(t testing.TB, seconds string) {
+	t.Helper()
+	lab(t, "server", "clock", seconds)
+}
+
+// requireGoesOn waits for some more signs of life of a holder, which still is the holder.
+func (p place) requireGoesOn(t *testing.T, holder remote, token string) {
+	t.Helper()
+	for range 5 {
+		sign := p.signOfLife(t, "job")
+		eventually(t, "another sign of life", func() bool { return !p.signOfLife(t, "job").Equal(sign) })
+	}
+	require.Equal(t, token, p.record(t, "job").Token)
+	holder.must(t, order{Do: "verify"})
+}
+
+// The age of a lock and of its last sign of life are differences of the server's
+// own times, however wrong its clock is when they are read.
+func TestAgesByAWrongClock(t *testing.T) {
+	eachVersion(t, func(t *testing.T, h host, others []host) {
+		shiftClock(t, "-3600")
+		t.Cleanup(func() { shiftClock(t, "+3600") })
+		p := newPlace(t)
+		plant(t, p.source(t, h), "job", long)
+		seen, err := multilock.Inspect(within(t), p.source(t, others[0]), "job", multilock.Patience{})
+		require.NoError(t, err)
+		require.Less(t, seen.Age, watchdog)
+		require.Less(t, seen.Silence, watchdog)
+	})
 }

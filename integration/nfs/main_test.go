@@ -3,41 +3,20 @@ package nfs_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"testing"
+
+	"github.com/multilock/go/internal/testkit/actor"
 )
 
-// roleVariable makes the test binary play a process on a host.
-const roleVariable = "MULTILOCK_ROLE"
-
 func TestMain(m *testing.M) {
-	switch role := os.Getenv(roleVariable); role {
-	case "":
-	case "actor":
-		exit(playActor(os.Stdin, os.Stdout))
-	case "batch":
-		exit(workBatch(os.Getenv(batchVariable)))
-	case "swapper":
-		exit(playSwapper(os.Getenv(swapperVariable)))
-	case "conformance": // one test of this binary, on a host
-		os.Exit(m.Run())
-	default:
-		exit(fmt.Errorf("unknown role %q", role))
-	}
+	actor.Play(map[string]func() error{"actor": playActor, "swapper": playSwapper})
 	if inLab() {
 		if err := addHosts(); err != nil {
-			exit(err)
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
 		}
 	}
 	os.Exit(m.Run())
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
 }
 
 func inLab() bool { return os.Getenv("MULTILOCK_LAB") == "1" }
@@ -53,9 +32,8 @@ func needLab(t testing.TB) {
 // addHosts boots the hosts that all tests share.
 func addHosts() error {
 	for _, h := range hosts() {
-		out, err := exec.Command("host", "add", h.name, "vers="+h.version+",hard").CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("add host %s: %w: %s", h.name, err, out)
+		if err := tool("host", "add", h.name, "vers="+h.version+",hard"); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package nfs_test
 
 import (
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -68,19 +67,5 @@ func TestReadOnlyExport(t *testing.T) {
 		require.Equal(t, before, p.entries(t))
 		lab(t, "server", "export", "sync")
 		require.NoError(t, lock.Verify(within(t)))
-	})
-}
-
-// A mount that is read-only on one host alone is the same to that host.
-func TestReadOnlyMount(t *testing.T) {
-	eachVersion(t, func(t *testing.T, h host, _ []host) {
-		p := newPlace(t)
-		require.NoError(t, os.MkdirAll(p.stored("base"), 0o777))
-		ro := h.mountAgain(t, "/readonly", "ro")
-		src := p.source(t, ro)
-		_, err := multilock.TryAcquire(within(t), src, "job", longOptions())
-		require.NoError(t, src.Close())
-		require.ErrorIs(t, err, syscall.EROFS)
-		require.ErrorContains(t, err, "read-only")
 	})
 }

@@ -34,33 +34,6 @@ func TestRunOnceOnEveryHost(t *testing.T) {
 // onceLoop has the command, the base directory, the file of names and the job.
 const onceLoop = `while read -r name; do "$0" -d "$1" run -q -n "$name" --once --wait forever -- sh -c "$3" || exit; done <"$2"`
 
-// Jobs on several hosts, and then the next step, as in the README.
-func TestNextStepWaitsForJobsOnHosts(t *testing.T) {
-	needCommand(t)
-	r := newTrial(t, len(hosts()), 1)
-	proceed := filepath.Join(filepath.Dir(r.witness.path), "proceed")
-	work := r.witness.shell("until [ -e " + proceed + " ]; do sleep 0.1; done")
-	var hands, steps sync.WaitGroup
-	before := map[string]requests{}
-	for i, h := range hosts() {
-		hands.Go(func() { r.succeeds(r.shell(h, `"$0" -d "$1" run -n "$2" -- sh -c "$3"`, r.jobs[i], work)) })
-	}
-	eventually(t, "the jobs run", func() bool { return r.witness.read(t).runs() == len(r.jobs) })
-	for _, h := range hosts() {
-		before[h.name] = h.requests(t)
-		steps.Go(func() { r.endsLast(r.shell(h, `"$0" -d "$1" wait`)) })
-	}
-	for _, h := range hosts() {
-		eventually(t, "the barrier has asked", func() bool {
-			spent := h.requests(t).since(before[h.name])
-			return spent["REMOVE"]+spent["RMDIR"] > 0
-		})
-	}
-	require.NoError(t, os.WriteFile(proceed, nil, 0o666))
-	hands.Wait()
-	steps.Wait()
-}
-
 // jobsAtLength is how many jobs, or rounds, a test has in a short run and in a long one.
 func jobsAtLength(short, long int) int {
 	if testing.Short() {

@@ -1,11 +1,15 @@
 package nfs_test
 
 import (
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 // A holder stands still after it has learned that its job has no result. Meanwhile
@@ -13,33 +17,29 @@ import (
 // does not believe what it learned, although its client has all of the lock in its
 // cache, and has given no sign of life since.
 func TestOutcomeWhileAnotherHostCommits(t *testing.T) {
-	eachVersion(t, func(t *testing.T, h host, others []host) {
-		for _, left := range []string{"the successor is done", "the successor holds the lock"} {
-			t.Run(left, func(t *testing.T) {
+	for left, succeed := range map[string]func(*testing.T, *fslock.Source){
+		"the successor is done":        func(t *testing.T, src *fslock.Source) { runJob(t, src, "job") },
+		"the successor holds the lock": func(t *testing.T, src *fslock.Source) { try(t, src, "job", longOptions()) },
+	} {
+		t.Run(left, func(t *testing.T) {
+			eachVersion(t, func(t *testing.T, h host, others []host) {
 				p := newPlace(t)
-				src, faulty := p.gatedSource(t, h)
-				lock := try(t, src, "job", longOptions())
-				g := newGate(t, "statname", "/job.locked")
-				faulty.Inject(g.inject)
-				learned := make(chan error, 1)
-				go func() {
-					_, err := lock.Outcome(within(t))
-					learned <- err
-				}()
-				g.await(t)
-				other := p.source(t, others[0])
-				_, err := multilock.Break(within(t), other, "job", multilock.Want{Alive: true})
-				require.NoError(t, err)
-				if left == "the successor is done" {
-					runJob(t, other, "job")
-				} else {
-					try(t, other, "job", longOptions())
-				}
-				g.letPass()
-				err = <-learned
+				faulty, other := faultfs.New(h, nil), p.source(t, others[0])
+				lock := try(t, p.sourceThrough(t, h, faulty), "job", longOptions())
+				var once sync.Once
+				faulty.Inject(func(op faultfs.Op) error {
+					if op.Phase == faultfs.Before && op.Kind == "statname" && strings.HasSuffix(op.Real, "/job.locked") {
+						once.Do(func() {
+							breakAlive(t, other)
+							succeed(t, other)
+						})
+					}
+					return nil
+				})
+				_, err := lock.Outcome(within(t))
 				require.ErrorIs(t, err, multilock.ErrLost)
 				require.NotErrorIs(t, err, multilock.ErrNoResult)
 			})
-		}
-	})
+		})
+	}
 }

@@ -29,11 +29,18 @@ const (
 	shortTTL = 3 * time.Second
 )
 
-// lab runs one of the lab's tools: host, net or server.
-func lab(t testing.TB, tool string, args ...string) {
+// tool runs one of the lab's tools: host, net or server.
+func tool(name string, args ...string) error {
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %q: %w: %s", name, args, err, out)
+	}
+	return nil
+}
+
+// lab runs one that has to succeed.
+func lab(t testing.TB, name string, args ...string) {
 	t.Helper()
-	out, err := exec.Command(tool, args...).CombinedOutput()
-	require.NoError(t, err, "%s %q: %s", tool, args, out)
+	require.NoError(t, tool(name, args...))
 }
 
 // within is a context that ends with the watchdog.
@@ -69,10 +76,10 @@ func awaitCount(t testing.TB, what string, want int, count func() int) {
 }
 
 // awaitExit waits for a process that has to end.
-func awaitExit(t testing.TB, cmd *exec.Cmd) error {
+func awaitExit(t testing.TB, wait func() error) error {
 	t.Helper()
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	go func() { ended <- wait() }()
 	select {
 	case err := <-ended:
 		return err
@@ -213,8 +220,8 @@ func plant(t testing.TB, src multilock.Source, name string, ttl time.Duration) s
 	return lease
 }
 
-// broken is the evidence of every break in the history.
-func broken(t testing.TB, src *fslock.Source) []string {
+// takenOver is the evidence of every break in the history.
+func takenOver(t testing.TB, src *fslock.Source) []string {
 	t.Helper()
 	events, err := src.History(within(t), time.Time{})
 	require.NoError(t, err)
@@ -234,4 +241,39 @@ func outside(t testing.TB) string {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	return dir
+}
+
+// longOptions are those of a lock that stays held during a test.
+func longOptions() multilock.Options { return multilock.Options{TTL: long} }
+
+// startServer brings nfsd back after "server stop".
+func startServer(t testing.TB) {
+	t.Helper()
+	lab(t, "server", "start")
+	wakeClients()
+}
+
+// wakeClients makes every host talk to the server. The grace period of v4 ends
+// when the last client has reclaimed its state, which an idle one puts off.
+func wakeClients() {
+	for _, h := range hosts() {
+		go func() {
+			_ = h.inside(func() error {
+				dir, err := vfs.OS{}.OpenDir(h.mount)
+				if err != nil {
+					return err
+				}
+				defer dir.Close()
+				_, err = dir.Stat()
+				return err
+			})
+		}()
+	}
+}
+
+// breakAlive breaks a lock although its holder may live.
+func breakAlive(t testing.TB, src *fslock.Source) {
+	t.Helper()
+	_, err := multilock.Break(within(t), src, "job", multilock.Want{Alive: true})
+	require.NoError(t, err)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -19,28 +20,27 @@ func TestTurnsThroughRestarts(t *testing.T) {
 	needLab(t)
 	const rounds = 8
 	p := newPlace(t)
-	counter := filepath.Join(outside(t), "counter")
-	require.NoError(t, os.WriteFile(counter, []byte("0"), 0o666))
-	var actors []*actor
+	history := filepath.Join(outside(t), "events")
+	told := func() []locktest.Event {
+		events, err := locktest.ReadEventFiles(history)
+		require.NoError(t, err)
+		return events
+	}
+	var actors []remote
 	for _, h := range hosts() {
 		a := newActor(t, h, p)
-		a.tell(t, order{Do: "count", Name: "job", TTL: long, Path: counter, N: rounds})
+		a.Tell(t, order{Do: "turns", Name: "job", TTL: long, Path: history, N: rounds})
 		actors = append(actors, a)
 	}
 	for n, trouble := range []string{"restart", "crash", "disconnect"} {
-		eventually(t, "another turn is taken", func() bool {
-			turns, err := readNumber(counter)
-			return err == nil && turns > n*len(actors)
-		})
+		eventually(t, "another turn is taken", func() bool { return locktest.Finished(told()) > n*len(actors) })
 		lab(t, "server", trouble)
 	}
 	for _, a := range actors {
-		require.Empty(t, a.hear(t).Error)
+		a.done(t)
 	}
-	turns, err := readNumber(counter)
-	require.NoError(t, err)
-	require.Equal(t, len(actors)*rounds, turns)
-	requireHistory(t, counter+".events")
+	require.Equal(t, len(actors)*rounds, locktest.Finished(told()))
+	require.NoError(t, locktest.Check(told()))
 	p.requireEmpty(t)
 }
 
@@ -107,7 +107,7 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 	needLab(t)
 	type pair struct {
 		place
-		holder, waiter *actor
+		holder, waiter remote
 		token          string
 	}
 	var pairs []*pair
@@ -115,7 +115,7 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 		p := &pair{place: newPlace(t)}
 		p.holder, p.waiter = newActor(t, h, p.place), newActor(t, hosts()[(i+1)%3], p.place)
 		p.token = p.holder.must(t, order{Do: "acquire", Name: "job", TTL: outageTTL}).Token
-		p.waiter.tell(t, order{Do: "acquire", Name: "job", TTL: long})
+		p.waiter.Tell(t, order{Do: "acquire", Name: "job", TTL: long})
 		eventually(t, "the waiter has seen the lock", func() bool { return len(p.entries(t, ".multilock", "staging")) > 0 })
 		pairs = append(pairs, p)
 	}
@@ -133,8 +133,8 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 	for _, p := range pairs {
 		require.Equal(t, p.token, p.record(t, "job").Token)
 		require.Contains(t, p.holder.do(t, order{Do: "release"}).Error, "no renewal was confirmed")
-		require.NotEmpty(t, p.waiter.hear(t).Token)
-		require.Empty(t, broken(t, p.source(t, hosts()[0])))
+		require.NotEmpty(t, p.waiter.done(t).Token)
+		require.Empty(t, takenOver(t, p.source(t, hosts()[0])))
 		p.waiter.must(t, order{Do: "release"})
 		p.requireEmpty(t)
 	}

@@ -3,14 +3,16 @@ package nfs_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/fslock"
-	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 // softHost boots a host that gives up on the server after a few seconds.
@@ -82,67 +84,6 @@ func TestBareRenameAfterItsFailure(t *testing.T) {
 	})
 }
 
-// attempt is an acquisition that is held up before its rename, and before it
-// takes that back.
-type attempt struct {
-	renaming, undoing *gate
-	answer            chan error
-}
-
-func beginAttempt(t *testing.T, p place, h host, opt multilock.Options) *attempt {
-	t.Helper()
-	src, faulty := p.gatedSource(t, h)
-	a := &attempt{newGate(t, "rename", ""), newGate(t, "unlink", "job.locked"), make(chan error, 1)}
-	faulty.Inject(func(op faultfs.Op) error { return errors.Join(a.renaming.inject(op), a.undoing.inject(op)) })
-	go func() {
-		_, err := multilock.TryAcquire(context.Background(), src, "job", opt)
-		a.answer <- err
-	}()
-	a.renaming.await(t)
-	return a
-}
-
-// The lock then says that it cannot tell, never that it is free or held. What the
-// rename leaves is a lock like any other whose holder is silent: it is taken over.
-func TestAcquisitionThatIsCarriedOutLater(t *testing.T) {
-	eachSoftHost(t, func(t *testing.T, h, other host) {
-		p := newPlace(t)
-		a := beginAttempt(t, p, h, multilock.Options{TTL: shortTTL})
-		z := raise(t, h, a.renaming.letPass)
-		a.undoing.letPass()
-		err := <-a.answer
-		require.ErrorIs(t, err, multilock.ErrUnsure)
-		require.NotErrorIs(t, err, multilock.ErrHeld)
-		z.awaken(t)
-		eventually(t, "the rename is carried out", func() bool { return p.record(t, "job").Token != "" })
-
-		require.NoError(t, acquire(t, p.source(t, other), "job", longOptions()).Release(within(t)))
-		require.Empty(t, p.entries(t, fslock.DefaultGroup))
-	})
-}
-
-// If the server is back before the attempt is over, the attempt is taken back,
-// and nothing is left of it.
-func TestAcquisitionThatIsTakenBack(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 12 seconds; TestAcquisitionThatIsCarriedOutLater has the worse of the two ends")
-	}
-	eachSoftHost(t, func(t *testing.T, h, other host) {
-		p := newPlace(t)
-		a := beginAttempt(t, p, h, longOptions())
-		z := raise(t, h, a.renaming.letPass)
-		a.undoing.await(t)
-		z.awaken(t)
-		eventually(t, "the rename is carried out", func() bool { return p.record(t, "job").Token != "" })
-		a.undoing.letPass()
-		err := <-a.answer
-		require.ErrorIs(t, err, syscall.EIO)
-		require.NotErrorIs(t, err, multilock.ErrUnsure)
-		require.NoError(t, try(t, p.source(t, other), "job", longOptions()).Release(within(t)))
-		p.requireEmpty(t)
-	})
-}
-
 // A release of which the answer is missing says so, and can be repeated. When it
 // is carried out later, even after the repetition, it hurts nobody.
 func TestReleaseThatIsCarriedOutLater(t *testing.T) {
@@ -162,4 +103,46 @@ func TestReleaseThatIsCarriedOutLater(t *testing.T) {
 		require.NoError(t, successor.Verify(within(t)))
 		require.Equal(t, successor.Record().Token, p.record(t, "job").Token)
 	})
+}
+
+// freeze keeps the server from changing anything on the share: requests that
+// would do so wait in nfsd until the share thaws.
+func freeze(t testing.TB) (thaw func()) {
+	t.Helper()
+	share, err := os.Open("/export")
+	require.NoError(t, err)
+	require.NoError(t, unix.IoctlSetInt(int(share.Fd()), fifreeze, 0))
+	frozen := true
+	thaw = func() {
+		if frozen {
+			require.NoError(t, unix.IoctlSetInt(int(share.Fd()), fithaw, 0))
+		}
+		frozen = false
+	}
+	t.Cleanup(func() {
+		thaw()
+		_ = share.Close()
+	})
+	return thaw
+}
+
+// From linux/fs.h.
+const (
+	fifreeze = 0xc0045877
+	fithaw   = 0xc0045878
+)
+
+// blockedThreads counts the server's threads that wait for the share to thaw.
+func blockedThreads(t testing.TB) int {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	require.NoError(t, err)
+	blocked := 0
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(text), " (nfsd) D ") {
+			blocked++
+		}
+	}
+	return blocked
 }
