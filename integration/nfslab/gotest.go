@@ -3,7 +3,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,7 +17,7 @@ import (
 
 // testPlan is what a "go test" command line comes to when build and run are apart.
 type testPlan struct {
-	pkg   string   // as given; empty means the suite
+	pkg   string   // as given; empty means all of integration/nfs
 	build []string // flags of go test -c
 	run   []string // flags of the test binary
 }
@@ -41,15 +43,10 @@ func testCommand(ctx context.Context, lab lab, args []string) (int, error) {
 		}
 		opts.files = append(opts.files, more...)
 	}
-	if plan.pkg == "" {
-		return suite(ctx, lab, opts, plan, source, scratch)
+	if plan.pkg == "" && source == "" {
+		return 0, errors.New("test: name a package, or use scripts/nfslab")
 	}
-	return single(ctx, lab, opts, plan, scratch)
-}
-
-// single runs the tests of one package.
-func single(ctx context.Context, lab lab, opts options, plan testPlan, scratch string) (int, error) {
-	dir, pkg, err := locatePackage(plan.pkg)
+	dir, pkg, err := locatePackage(cmp.Or(plan.pkg, filepath.Join(source, "integration", "nfs")))
 	if err != nil {
 		return 0, err
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,30 +12,8 @@ import (
 	"time"
 )
 
-// suitePackages are the directories of integration/ whose tests "test" runs
-// without a package, one after the other in one machine.
-func suitePackages() []string { return []string{"nfs", "soak"} }
-
-// suite runs the tests of all packages. The tool of that name in the machine
-// sums up how they went.
-func suite(ctx context.Context, lab lab, opts options, plan testPlan, source, scratch string) (int, error) {
-	if source == "" {
-		return 0, errors.New("test: name a package, or use scripts/nfslab")
-	}
-	command := []string{"suite"}
-	for _, name := range suitePackages() {
-		binary := filepath.Join(scratch, name+".test")
-		if err := buildTest(ctx, filepath.Join(source, "integration", name), ".", binary, plan.build); err != nil {
-			return 0, err
-		}
-		opts.files = append(opts.files, binary)
-		command = append(command, name)
-	}
-	return lab.run(ctx, opts, newJob(opts, append(append(command, "--"), plan.run...)))
-}
-
-// suiteFlags are those of every package of the suite: the short form, unless
-// something else is asked for.
+// suiteFlags are those of all tests together: the short form, unless something else is
+// asked for.
 func suiteFlags(given []string) []string {
 	defaults := []string{"-test.paniconexit0"}
 	if !isGiven(given, "-test.timeout") {

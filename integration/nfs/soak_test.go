@@ -1,0 +1,161 @@
+package nfs_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/integration/broken"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/locktest"
+)
+
+var (
+	durationFlag = flag.Duration("duration", 0, "soak: for how long faults are injected (default 90s, with -short 20s)")
+	seedFlag     = flag.Uint64("seed", 0, "soak: the seed of what happens to whom, 0 for a new one")
+	ttlFlag      = flag.Duration("ttl", 4*time.Second, "soak: the locks' time to live")
+	workersFlag  = flag.Int("workers", 2, "soak: worker processes on each host")
+)
+
+// Whatever fails, nobody holds a lock while another one does, fence numbers grow,
+// and when the faults are over every lock can be taken again.
+func TestSoak(t *testing.T) {
+	needLab(t)
+	duration := *durationFlag
+	if duration == 0 {
+		duration = time.Duration(jobsAtLength(20, 90)) * time.Second
+	}
+	s := newSoak(t, "")
+	s.begin()
+	s.recover("start")
+	s.trouble(duration, s.recover)
+	s.await(s.slotNames(), locktest.Now(), slowest)
+	s.end()
+	require.NoError(t, locktest.Check(s.history.all()))
+	s.takeAll()
+	s.report()
+}
+
+// A test that cannot fail proves nothing: with a protocol that breaks one of its
+// rules the same run has to find two holders at once.
+func TestBrokenVariantsAreCaught(t *testing.T) {
+	needLab(t)
+	if testing.Short() {
+		t.Skip("may take minutes for each variant")
+	}
+	for _, v := range broken.Variants() {
+		t.Run(v.Name, func(t *testing.T) {
+			const limit = 5 * time.Minute // most are caught within seconds
+			s := newSoak(t, v.Name)
+			s.begin()
+			s.trouble(limit, func(string) {}) // a broken protocol need not recover
+			s.end()
+			require.Error(t, locktest.Check(s.history.all()), "%s: nobody noticed", v.What)
+		})
+	}
+}
+
+// soak is one run.
+type soak struct {
+	place
+	*testing.T
+	seed    uint64
+	shift   shift // what all workers have in common
+	history *history
+	slots   []*slot
+	hosts   map[string]*sync.RWMutex // held by who makes a host crash, until it is up again
+	dismiss context.CancelFunc
+	workers sync.WaitGroup
+
+	mu         sync.Mutex
+	tallies    map[string]int
+	recoveries []time.Duration
+}
+
+func newSoak(t *testing.T, variant string) *soak {
+	t.Helper()
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d, ttl %s", seed, *ttlFlag)
+	p := newPlace(t)
+	s := &soak{
+		place: p, T: t, seed: seed, history: newHistory(t, filepath.Join("/out", p.name+".jsonl")),
+		shift:   shift{Names: []string{"alpha", "beta", "gamma"}, TTL: *ttlFlag, Broken: variant},
+		hosts:   map[string]*sync.RWMutex{},
+		tallies: map[string]int{},
+	}
+	for _, h := range hosts() {
+		s.hosts[h.name] = &sync.RWMutex{}
+		// Only what is started on a host with a clock of its own can be made to see a wrong one.
+		h.setClock(t, 0)
+		for n := range *workersFlag {
+			s.slots = append(s.slots, &slot{name: fmt.Sprintf("%s-%d", h.name, n), host: h})
+		}
+	}
+	return s
+}
+
+func (s *soak) slotNames() (names []string) {
+	for _, slot := range s.slots {
+		names = append(names, slot.name)
+	}
+	return names
+}
+
+// begin fills all slots. In each there is always one worker, as long as its host is up.
+func (s *soak) begin() {
+	working, dismiss := context.WithCancel(context.Background())
+	s.dismiss = dismiss
+	for i, slot := range s.slots {
+		s.workers.Go(func() { s.fill(working, slot, s.seed+uint64(i)<<32) })
+	}
+}
+
+// end asks the workers to end, in good order, and waits for them.
+func (s *soak) end() {
+	s.dismiss()
+	slow := time.AfterFunc(slowest, func() {
+		for _, slot := range s.slots {
+			if w := slot.worker(); w != nil {
+				s.Errorf("%s does not end", w.name)
+				_ = w.Process.Signal(unix.SIGQUIT) // it says where it stands
+			}
+		}
+	})
+	defer slow.Stop()
+	s.workers.Wait()
+	s.history.close(s)
+}
+
+// takeAll takes every lock once more, now that no worker lives, and gives it
+// back: whatever the dead have left must be nobody's business then.
+func (s *soak) takeAll() {
+	src := s.source(s, hosts()[0])
+	for _, name := range s.shift.Names {
+		require.NoError(s, acquire(s, src, name, longOptions()).Release(within(s)), "%s, in the end", name)
+	}
+	require.Empty(s, s.entries(s, fslock.DefaultGroup), "nothing is held")
+	s.Logf("locks of dead or silent holders that others took over: %d", len(takenOver(s, src)))
+}
+
+// report tells how much has happened.
+func (s *soak) report() {
+	count := map[locktest.Kind]int{}
+	for _, e := range s.history.all() {
+		count[e.Kind]++
+	}
+	s.Logf("events: %v", count)
+	s.Logf("faults: %s", strings.TrimPrefix(fmt.Sprint(s.tallies), "map"))
+	s.Logf("from the end of faults to all locks taken again: %s", s.recoveries)
+}

@@ -1,0 +1,171 @@
+package nfs_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/multilock/go/integration/broken"
+	"github.com/multilock/go/internal/testkit/actor"
+	"github.com/multilock/go/internal/testkit/worker"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// shift is what one worker process is told.
+type shift struct {
+	Name   string // in the history, never used twice
+	Base   string
+	Names  []string
+	TTL    time.Duration
+	Seed   uint64
+	Broken string // the name of a variant, "" for the real protocol
+}
+
+// playWorker works until its input ends. Its output is the history.
+func playWorker() error {
+	var s shift
+	if err := actor.Part(&s); err != nil {
+		return err
+	}
+	var system vfs.FS = vfs.OS{}
+	if s.Broken != "" {
+		v, err := broken.Find(s.Broken)
+		if err != nil {
+			return err
+		}
+		system = v.FS()
+	}
+	src, err := fslock.Open(fslock.Options{Base: s.Base, FS: system})
+	if err != nil {
+		return err
+	}
+	w := worker.Worker{
+		Source: src, Log: locktest.NewRecorder(os.Stdout, s.Name), Rand: rand.New(rand.NewPCG(s.Seed, 0)),
+		Names: s.Names, TTL: s.TTL,
+	}
+	return w.Work(inputEnds())
+}
+
+// slot is a place for workers on a host. Each process in it has a name of its own.
+type slot struct {
+	name string // host and number
+	host host
+
+	mu  sync.Mutex
+	now *soakWorker // nil between two lives
+}
+
+type soakWorker struct {
+	remote
+	name   string
+	doomed atomic.Bool // it is about to be killed
+}
+
+func (sl *slot) worker() *soakWorker {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	return sl.now
+}
+
+func (sl *slot) enter(w *soakWorker) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.now = w
+}
+
+// fill runs one worker after the other in a slot. One that was not killed has to end
+// when it is asked to, and without an error.
+func (s *soak) fill(ctx context.Context, sl *slot, seed uint64) {
+	for life := uint64(1); ctx.Err() == nil; life++ {
+		part := s.shift
+		part.Name, part.Base, part.Seed = fmt.Sprintf("%s.%d", sl.name, life), s.on(sl.host), seed+life
+		w := s.start(sl, part)
+		stop := context.AfterFunc(ctx, func() { _ = w.Input.Close() })
+		err := w.Wait()
+		stop()
+		sl.enter(nil)
+		if !w.doomed.Load() && (err != nil || ctx.Err() == nil) {
+			s.Errorf("%s ended by itself: %v", w.name, err)
+			return
+		}
+	}
+}
+
+// start waits until the host is up.
+func (s *soak) start(sl *slot, part shift) *soakWorker {
+	up := s.hosts[sl.host.name]
+	up.RLock()
+	defer up.RUnlock()
+	w := &soakWorker{remote: prepare(s, sl.host, "worker", part), name: part.Name}
+	w.Stdout = s.history.in
+	w.Start(s)
+	sl.enter(w)
+	return w
+}
+
+// bury tells the history of a death that others bring about.
+func (s *soak) bury(w *soakWorker) {
+	if err := locktest.NewRecorder(s.history.in, w.name).Record(locktest.Event{Kind: locktest.Killed}); err != nil {
+		s.Errorf("%s: %v", w.name, err)
+	}
+}
+
+// kill ends the worker in a slot as kill -9 does, and reports whether there was one.
+func (s *soak) kill(sl *slot) bool {
+	w, pid := sl.running()
+	if pid == 0 {
+		return false
+	}
+	w.doomed.Store(true)
+	s.bury(w)
+	return unix.Kill(pid, unix.SIGKILL) == nil
+}
+
+// suspend stops the worker in a slot for a time.
+func (s *soak) suspend(ctx context.Context, sl *slot, d time.Duration) bool {
+	_, pid := sl.running()
+	if pid == 0 || unix.Kill(pid, unix.SIGSTOP) != nil {
+		return false
+	}
+	worker.Pause(ctx, d)
+	_ = unix.Kill(pid, unix.SIGCONT) // it may have been killed meanwhile
+	return true
+}
+
+// running is the worker in a slot and its number, 0 if there is none.
+func (sl *slot) running() (w *soakWorker, pid int) {
+	if w = sl.worker(); w != nil {
+		pid = w.pid()
+	}
+	return w, pid
+}
+
+// crash takes a host's power away. Nobody starts anything on it before it is up again.
+func (s *soak) crash(h host) error {
+	s.hosts[h.name].Lock()
+	var dead []*soakWorker
+	for _, sl := range s.slots {
+		if w := sl.worker(); w != nil && sl.host == h {
+			w.doomed.Store(true)
+			dead = append(dead, w)
+		}
+	}
+	err := tool("host", "crash", h.name)
+	for _, w := range dead {
+		s.bury(w)
+	}
+	return err
+}
+
+func (s *soak) boot(h host) error {
+	defer s.hosts[h.name].Unlock()
+	return tool("host", "boot", h.name)
+}
