@@ -108,30 +108,6 @@ func TestTimeCountsFromBeforeTheSwap(t *testing.T) {
 	})
 }
 
-// A chef that is paused right before its swap replaces a value that it never saw.
-func TestPausedBeforeTheSwap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCell()
-		late, quick := c.chef(t, cooklock.Options{}), c.chef(t, cooklock.Options{})
-		must(t, late)
-		_, err := try(t, quick)
-		require.Error(t, err)
-		time.Sleep(period)
-		var lock *multilock.Lock
-		c.before = func(op string) error {
-			if op == swap && lock == nil {
-				c.before = func(string) error { return nil }
-				lock = must(t, quick)
-			}
-			return nil
-		}
-		_, err = try(t, late)
-		require.ErrorIs(t, err, source.ErrHeld)
-		require.NoError(t, lock.Verify(t.Context()))
-		require.Equal(t, 3, c.swaps())
-	})
-}
-
 // A swap whose reply is lost gives the lock to nobody, for a period.
 func TestLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -169,32 +145,6 @@ func TestRegisterFails(t *testing.T) {
 			require.NotErrorIs(t, err, source.ErrHeld)
 			require.Zero(t, c.swaps())
 		}
-	})
-}
-
-// A client that is shown an old value for ever never has the lock, and takes it
-// from nobody.
-func TestStalePeek(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCell()
-		holder := c.chef(t, cooklock.Options{})
-		must(t, holder)
-		time.Sleep(period)
-		lock := must(t, holder)
-		c.stale = func(int) int { return 1 }
-		src := c.chef(t, cooklock.Options{})
-		_, err := try(t, src)
-		require.ErrorIs(t, err, source.ErrHeld)
-		for range 5 {
-			time.Sleep(period / 10)
-			_, err = try(t, src)
-			require.ErrorIs(t, err, source.ErrHeld)
-		}
-		require.NoError(t, lock.Verify(t.Context()))
-		time.Sleep(period / 2)
-		_, err = try(t, src)
-		require.ErrorIs(t, err, source.ErrHeld)
-		require.Equal(t, 3, c.swaps(), "it swapped, and did not believe")
 	})
 }
 

@@ -127,9 +127,12 @@ func (r *Recorder) Note(lock *multilock.Lock, kind Kind, start time.Duration) er
 
 // ReadEvents reads what recorders wrote. A last line that is torn, as by the end
 // of its writer, is left out; any other that cannot be read is an error.
-func ReadEvents(r io.Reader) ([]Event, error) {
+func ReadEvents(r io.Reader) ([]Event, error) { return readLines[Event](r) }
+
+// readLines reads whole lines, each a value in JSON.
+func readLines[E any](r io.Reader) ([]E, error) {
 	lines := bufio.NewReader(r)
-	var events []Event
+	var events []E
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
@@ -138,7 +141,7 @@ func ReadEvents(r io.Reader) ([]Event, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read events: %w", err)
 		}
-		var e Event
+		var e E
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("read events: line %d: %w", n, err)
 		}

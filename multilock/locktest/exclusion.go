@@ -29,6 +29,7 @@ func testMutualExclusionAfterASilentHolder(p *place) {
 	silent := p.lease(p.open(), "nightly", p.claim())
 	newArena(p).compete(multilock.Options{})
 	require.ErrorIs(p, silent.Renew(p.ctx), source.ErrLost)
+	require.ErrorIs(p, silent.Release(p.ctx), source.ErrLost)
 }
 
 // arena is what the lock protects: a counter that loses counts, and tells of

@@ -77,7 +77,6 @@ func Run(t *testing.T, f Fixture) {
 		{"JobMark", testJobMark},
 		{"Fences", testFences},
 		{"Detached", testDetached},
-		{"SilentHolderLosesTheLock", testSilentHolderLosesTheLock},
 		{"SilenceWithinMaxAge", testSilenceWithinMaxAge},
 		{"RenewedLockIsNeverDead", testRenewedLockIsNeverDead},
 		{"KeptLockOutlastsItsTTL", testKeptLockOutlastsItsTTL},

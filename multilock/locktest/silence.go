@@ -14,15 +14,6 @@ import (
 // silences is for how many TTLs the tests watch what must not die.
 const silences = 3
 
-func testSilentHolderLosesTheLock(p *place) {
-	silent := p.lease(p.open(), "nightly", p.claim())
-	successor := p.wait(p.open(), "nightly", multilock.Options{})
-	require.ErrorIs(p, silent.Renew(p.ctx), source.ErrLost)
-	require.ErrorIs(p, silent.Release(p.ctx), source.ErrLost)
-	require.NoError(p, successor.Verify(p.ctx))
-	p.release(successor)
-}
-
 // testSilenceWithinMaxAge has two watch one silent holder, with more and with
 // less patience.
 func testSilenceWithinMaxAge(p *place) {

@@ -1,12 +1,11 @@
 package locktest
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -73,7 +72,7 @@ type madeSwap struct {
 // joins one error for every fault.
 func CheckSwaps(events []SwapEvent) (confirmed int, faults error) {
 	swaps, faults := readSwaps(events)
-	order := slices.SortedFunc(each(swaps), func(a, b *madeSwap) int { return cmp.Compare(a.number, b.number) })
+	order := slices.SortedFunc(maps.Values(swaps), func(a, b *madeSwap) int { return cmp.Compare(a.number, b.number) })
 	returned := map[string]bool{}
 	for _, s := range order {
 		if s.number == 0 {
@@ -87,16 +86,6 @@ func CheckSwaps(events []SwapEvent) (confirmed int, faults error) {
 		faults = errors.Join(faults, infer(swaps, s))
 	}
 	return confirmed, errors.Join(faults, checkPeeks(swaps, events), checkNumbers(swaps), checkGaps(swaps))
-}
-
-func each(swaps map[string]*madeSwap) func(func(*madeSwap) bool) {
-	return func(yield func(*madeSwap) bool) {
-		for _, s := range swaps {
-			if !yield(s) {
-				return
-			}
-		}
-	}
 }
 
 func readSwaps(events []SwapEvent) (map[string]*madeSwap, error) {
@@ -148,7 +137,7 @@ func infer(swaps map[string]*madeSwap, s *madeSwap) error {
 // began is smaller than that one's.
 func checkNumbers(swaps map[string]*madeSwap) error {
 	var faults error
-	order := slices.SortedFunc(each(swaps), func(a, b *madeSwap) int { return cmp.Compare(b.number, a.number) })
+	order := slices.SortedFunc(maps.Values(swaps), func(a, b *madeSwap) int { return cmp.Compare(b.number, a.number) })
 	earliest := &madeSwap{end: math.MaxInt64}
 	for i, s := range order { // from the last one backwards
 		if s.number == 0 {
@@ -225,21 +214,4 @@ func checkPeeks(swaps map[string]*madeSwap, events []SwapEvent) error {
 
 // ReadSwaps reads what a process wrote; one that was killed may end in the middle
 // of a line.
-func ReadSwaps(r io.Reader) ([]SwapEvent, error) {
-	var events []SwapEvent
-	lines := bufio.NewReader(r)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return events, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		var e SwapEvent
-		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, err
-		}
-		events = append(events, e)
-	}
-}
+func ReadSwaps(r io.Reader) ([]SwapEvent, error) { return readLines[SwapEvent](r) }
