@@ -89,21 +89,6 @@ func TestOtherStartIsAnotherProcess(t *testing.T) {
 	}
 }
 
-func TestNumberUsedAgain(t *testing.T) {
-	needRoot(t, "set ns_last_pid in a pid namespace")
-	seen := hear[reused](t, startIn(t, unix.CLONE_NEWPID|unix.CLONE_NEWNS, "reuse"))
-
-	require.Equal(t, seen.First.PID, seen.Second.PID)
-	requireLife(t, process.Gone, seen.FirstLife)
-	require.Contains(t, seen.FirstLife.Why, "now belongs to another process")
-	requireLife(t, process.Alive, seen.SecondLife)
-
-	require.Equal(t, seen.FirstGroup.PGID, seen.SecondGroup.PGID)
-	requireLife(t, process.Gone, seen.FirstGroupLife)
-	require.Contains(t, seen.FirstGroupLife.Why, "now belongs to another process")
-	requireLife(t, process.Alive, seen.SecondsLife)
-}
-
 func TestNamesThatLookLikeFields(t *testing.T) {
 	me := self(t)
 	for _, name := range []string{") (", "a) Z 1 2", "two words", "((x))", "line\nfeed"} {

@@ -26,7 +26,6 @@ func roles() map[string]func() error {
 		"nobody":   judgeAsNobody,
 		"hidden":   judgeBehindHidepid,
 		"outer":    judgeWithOuterProc,
-		"reuse":    reuse,
 	}
 }
 
@@ -171,18 +170,18 @@ func judgeAsNobody() error {
 }
 
 // mountProc needs a mount namespace of its own, and keeps it to itself.
-func mountProc(options string) error {
+func mountProc() error {
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	if err := unix.Mount("proc", "/proc", "proc", 0, options); err != nil {
+	if err := unix.Mount("proc", "/proc", "proc", 0, "hidepid=2"); err != nil {
 		return fmt.Errorf("mount proc: %w", err)
 	}
 	return nil
 }
 
 func judgeBehindHidepid() error {
-	if err := mountProc("hidepid=2"); err != nil {
+	if err := mountProc(); err != nil {
 		return err
 	}
 	return judgeAsNobody()
@@ -220,64 +219,4 @@ func judgeWithOuterProc() error {
 	_, _ = child.Process.Kill(), child.Wait()
 	seen.Gone, seen.GroupGone = seen.Child.Judge(me), group.Judge(me)
 	return say(seen)
-}
-
-// reused are two processes that had one number.
-type reused struct {
-	First, Second               process.Identity
-	FirstLife, SecondLife       process.Evidence
-	FirstGroup, SecondGroup     process.Group
-	FirstGroupLife, SecondsLife process.Evidence
-}
-
-// reuse runs as the first process of a pid namespace.
-func reuse() error {
-	if err := mountProc(""); err != nil {
-		return err
-	}
-	me, err := process.Self()
-	if err != nil {
-		return err
-	}
-	var seen reused
-	if seen.First, seen.FirstGroup, err = mortal(); err != nil {
-		return err
-	}
-	// The runtime's threads take numbers too, and within one clock tick the
-	// start would be the same: try until the number came round in a later tick.
-	for seen.Second.PID != seen.First.PID || seen.Second.Start == seen.First.Start {
-		last := strconv.Itoa(seen.First.PID - 1)
-		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(last), 0); err != nil {
-			return err
-		}
-		child, err := another(&syscall.SysProcAttr{Setpgid: true})
-		if err != nil {
-			return err
-		}
-		if seen.Second, err = process.Find(child.Process.Pid); err != nil {
-			return err
-		}
-		seen.SecondGroup, err = process.FindGroup(child.Process.Pid)
-		if err != nil {
-			return err
-		}
-		seen.FirstLife, seen.SecondLife = seen.First.Judge(me), seen.Second.Judge(me)
-		seen.FirstGroupLife, seen.SecondsLife = seen.FirstGroup.Judge(me), seen.SecondGroup.Judge(me)
-		_, _ = child.Process.Kill(), child.Wait()
-	}
-	return say(seen)
-}
-
-// mortal returns who a process was that has been reaped since.
-func mortal() (id process.Identity, group process.Group, err error) {
-	child, err := another(&syscall.SysProcAttr{Setpgid: true})
-	if err != nil {
-		return id, group, err
-	}
-	defer func() { _, _ = child.Process.Kill(), child.Wait() }()
-	if id, err = process.Find(child.Process.Pid); err != nil {
-		return id, group, err
-	}
-	group, err = process.FindGroup(child.Process.Pid)
-	return id, group, err
 }
