@@ -31,12 +31,9 @@ func readings() map[string]func(context.Context, *fslock.Source) error {
 			}
 			return err
 		},
-		"revision": func(ctx context.Context, s *fslock.Source) error { _, err := s.Revision(ctx); return err },
-		"history":  func(ctx context.Context, s *fslock.Source) error { _, err := s.History(ctx, time.Time{}); return err },
-		"leftovers": func(ctx context.Context, s *fslock.Source) error {
-			_, err := s.Leftovers(ctx)
-			return err
-		},
+		"revision":  func(ctx context.Context, s *fslock.Source) error { _, err := s.Revision(ctx); return err },
+		"history":   func(ctx context.Context, s *fslock.Source) error { _, err := s.History(ctx, time.Time{}); return err },
+		"leftovers": func(ctx context.Context, s *fslock.Source) error { _, err := s.Leftovers(ctx); return err },
 		"manifest": func(ctx context.Context, s *fslock.Source) error {
 			_, err := s.Publish(ctx, []byte("other\n"))
 			return err
@@ -58,10 +55,8 @@ func readings() map[string]func(context.Context, *fslock.Source) error {
 			if _, err = o.Look(ctx); err != nil {
 				return err
 			}
-			if err := os.WriteFile(filepath.Join(s.Base(), fslock.DefaultGroup, sweptName, sweptName+".result"), nil, 0o666); err != nil {
-				return err
-			}
-			if err := os.Remove(filepath.Join(s.Base(), fslock.DefaultGroup, sweptName, sweptName+".result")); err != nil {
+			change := filepath.Join(lockPath(s.Base()), sweptName+".result")
+			if err := errors.Join(os.WriteFile(change, nil, 0o666), os.Remove(change)); err != nil {
 				return err
 			}
 			_, err = o.Look(ctx)

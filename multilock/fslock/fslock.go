@@ -116,7 +116,7 @@ func (s *Source) Base() string { return s.base.Path() }
 
 // Names implements source.Source: the entries of the group's directory.
 func (s *Source) Names(context.Context) ([]string, error) {
-	group, err := s.presentGroup()
+	group, err := s.groupDir.Present()
 	if gone(err) {
 		return nil, nil
 	}
@@ -139,10 +139,8 @@ func (s *Source) Names(context.Context) ([]string, error) {
 // openGroup opens the lock group if there is one. An NFS client may have cached
 // that there is none: fetching the parent's attributes ends that.
 func (s *Source) openGroup() (vfs.Dir, error) {
-	if !s.base.Kind.Local {
-		if _, err := s.base.Stat(); err != nil {
-			return nil, err
-		}
+	if err := s.refresh(s.base); err != nil {
+		return nil, err
 	}
 	return s.base.OpenDir(s.group)
 }
@@ -159,9 +157,6 @@ func (s *Source) makeGroup() (*shareddir.Handle, error) {
 	}
 	return s.groupDir.Use()
 }
-
-// presentGroup is the group that has the name now.
-func (s *Source) presentGroup() (*shareddir.Handle, error) { return s.groupDir.Present() }
 
 func (s *Source) groupError(err error) error {
 	if is(err, syscall.ENOTDIR, syscall.ELOOP) {

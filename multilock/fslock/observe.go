@@ -135,7 +135,7 @@ func (o *observer) reread(start boottime.Instant, info vfs.Info) (bool, error) {
 
 // open finds the lock's present directory.
 func (o *observer) open(start boottime.Instant) error {
-	group, err := o.src.presentGroup()
+	group, err := o.src.groupDir.Present()
 	if gone(err) {
 		return errFree
 	}

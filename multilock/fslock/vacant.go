@@ -86,7 +86,7 @@ func (s *Source) Tidy(_ context.Context, name string) error {
 	if s.legacy {
 		return nil
 	}
-	group, err := s.presentGroup()
+	group, err := s.groupDir.Present()
 	if err != nil {
 		return ignoreGone(err)
 	}
@@ -110,7 +110,7 @@ const anyLock = ""
 
 // Wake implements source.Group.
 func (s *Source) Wake() (news <-chan struct{}, stop func()) {
-	group, err := s.presentGroup()
+	group, err := s.groupDir.Present()
 	if err != nil {
 		return nil, func() {}
 	}
