@@ -136,6 +136,10 @@ func requireAcquired(t *testing.T, o struck) {
 		require.NoError(t, o.release())
 		require.Empty(t, tokenOnDisk(t, o.base))
 	case errors.Is(o.err, source.ErrUnsure):
+	case o.lie && o.op.Kind == "unlink" && o.op.Real == lockedPath(o.base):
+		// On a machine that is busy the lock may come too late, and is given back: the server
+		// lied about that. Nobody renews it, so the next contender has it.
+		require.Error(t, o.err)
 	default:
 		require.Error(t, o.err)
 		require.NotEqual(t, o.self.Start, startOnDisk(t, o.base), "an attempt that was not successful left a lock")
