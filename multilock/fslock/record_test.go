@@ -1,14 +1,157 @@
 package fslock
 
 import (
+	"bytes"
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
+
+// sample is the record of an ordinary lock.
+func sample() source.Record {
+	return source.Record{
+		Name: "job", Token: "0b0f8f2e-5d9f-4f0e-9c0c-2f6f3a6f4a11",
+		Claim: source.Claim{
+			Holder: source.Holder{
+				Identity: process.Identity{Host: "node7", Machine: "00aa", Boot: "b007", Namespace: "pid:[4026531836]", PID: 4711, Start: 12345},
+				User:     "alice", Command: "rsync -a /data /backup",
+			},
+			TTL: time.Minute, Heartbeat: 6 * time.Second, Job: true,
+		},
+		Prepared: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC),
+	}
+}
+
+func encode(t testing.TB, r source.Record) []byte {
+	t.Helper()
+	data, err := encodeRecord(DefaultGroup, r)
+	require.NoError(t, err)
+	return data
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	require.Equal(t, sample(), ParseRecord("job", encode(t, sample())))
+}
+
+// A crash leaves a part of the record, or nothing of it. Whatever part that is: nobody
+// takes it for a lock of ours that is whole. Without its last newline it would be.
+func TestTornRecordIsNobodysWhole(t *testing.T) {
+	whole := encode(t, sample())
+	for cut := range len(whole) - 1 {
+		r := ParseRecord("job", whole[:cut])
+		require.Empty(t, r.Token, "cut after %d bytes", cut)
+		require.Zero(t, r.TTL)
+	}
+}
+
+// The first line is all that the Python MultiLock reads of ours, and all that it
+// writes.
+func TestFirstLineIsThePeersFormat(t *testing.T) {
+	head, _, _ := strings.Cut(string(encode(t, sample())), "\n")
+	require.Equal(t, "node7 4711", head)
+	r := ParseRecord("job", []byte("node7 4711"))
+	require.Empty(t, r.Foreign)
+	require.Equal(t, "node7", r.Holder.Host)
+	require.Equal(t, 4711, r.Holder.PID)
+	require.Empty(t, r.Token)
+	require.Zero(t, r.TTL)
+}
+
+// seeds are what has been found in the place of a lock file, or might be.
+func seeds(t testing.TB) [][]byte {
+	good := encode(t, sample())
+	change := func(old, with string) []byte { return bytes.Replace(good, []byte(old), []byte(with), 1) }
+	return [][]byte{
+		nil, good, good[:len(good)/2], good[:len(good)-2], append(bytes.Clone(good), good...),
+		[]byte("node7 4711"), []byte("node7 4711\n"), []byte("node7 -1\n\n \n"), []byte("4711 node7\n"), []byte("node7 99999999999999999999\n"),
+		bytes.Repeat([]byte{0}, 4096), []byte("\x00\x00node7 4711\x00"), append([]byte("\xef\xbb\xbf"), good...), []byte("\xff\xfen\x00o\x00"),
+		bytes.Repeat([]byte("a"), maxRecord), bytes.Repeat([]byte("a"), maxRecord+1), append(bytes.Clone(good), bytes.Repeat([]byte(" "), maxRecord)...),
+		[]byte("node7 4711\n" + strings.Repeat("[", 20000)), []byte("node7 4711\n" + strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000)),
+		[]byte("node7 4711\nnull"), []byte("node7 4711\n[]"), []byte("node7 4711\n{}"), []byte("node7 4711\n\"text\""),
+		change(`"v":1`, `"v":2`), change(`"v":1`, `"v":"1"`), change(`"v":1`, `"V":1,"v":0`), change(`"v":1,`, ""),
+		change(`"ttl_ms":60000`, `"ttl_ms":0`), change(`"ttl_ms":60000`, `"ttl_ms":-1`), change(`"ttl_ms":60000`, `"ttl_ms":9223372036854775807`),
+		change(`"ttl_ms":60000`, `"ttl_ms":1e3`), change(`"heartbeat_ms":6000`, `"heartbeat_ms":60001`), change(`"heartbeat_ms":6000`, `"heartbeat_ms":-1`),
+		change(`"token":"0b0f`, `"token":"\u001b[2J`), change("node7", "no\x1b]0;de7"), change("rsync", `\u0007\u202e`), change(`"pid":4711`, `"pid":1e99`),
+	}
+}
+
+// Foreign bytes never make a panic, never a lock that has an owner's token, and
+// never anything that would write to the terminal of whoever looks at it.
+func FuzzParseRecord(f *testing.F) {
+	for _, seed := range seeds(f) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := ParseRecord("job", data)
+		require.Equal(t, "job", r.Name)
+		for _, shown := range []string{r.Holder.Host, r.Holder.User, r.Holder.Command, r.Token} {
+			require.NotContains(t, shown, "\x1b")
+			require.Equal(t, -1, strings.IndexFunc(shown, func(c rune) bool { return !unicode.IsPrint(c) }), "%q", shown)
+		}
+		switch {
+		case r.Foreign != "":
+			require.Equal(t, source.Record{Name: "job", Foreign: r.Foreign}, r)
+		case r.Token != "":
+			requireOurs(t, r, data)
+		default:
+			require.NotEmpty(t, r.Holder.Host)
+			require.Zero(t, r.TTL)
+		}
+	})
+}
+
+// requireOurs says that bytes from which a record with a token was read are of
+// our format and version, and that its durations are possible.
+func requireOurs(t *testing.T, r source.Record, data []byte) {
+	t.Helper()
+	require.LessOrEqual(t, len(data), maxRecord)
+	_, body, found := bytes.Cut(data, []byte("\n"))
+	require.True(t, found)
+	var version struct {
+		V int `json:"v"`
+	}
+	require.NoError(t, json.Unmarshal(body, &version))
+	require.Equal(t, recordVersion, version.V)
+	require.NotEmpty(t, r.Holder.Host)
+	require.Positive(t, r.TTL)
+	require.LessOrEqual(t, r.TTL, source.MaxTTL)
+	require.GreaterOrEqual(t, r.Heartbeat, time.Duration(0))
+	require.LessOrEqual(t, r.Heartbeat, r.TTL)
+}
+
+// Whatever a holder is called and runs, its record can be read by others, and
+// says the same.
+func FuzzEncodeRecord(f *testing.F) {
+	f.Add("node7", 4711, "alice", "rsync -a /data /backup", "job", int64(60000), int64(6000))
+	f.Add("my laptop", -1, "", "", " ", int64(100), int64(0))
+	f.Add("\tnode\n7\x00", 1, "a\xffb", "echo '\n{\"v\":2}\n'", "a\nb", int64(1), int64(1))
+	f.Add("node7", 1, strings.Repeat("u", maxRecord), strings.Repeat("é", source.MaxCommand), "ö", int64(1<<40), int64(1<<40))
+	f.Fuzz(func(t *testing.T, host string, pid int, user, command, name string, ttl, beat int64) {
+		ttl = min(max(ttl, 1), source.MaxTTL.Milliseconds())
+		beat = min(max(beat, 0), ttl)
+		r := sample()
+		r.Name, r.TTL, r.Heartbeat = name, time.Duration(ttl)*time.Millisecond, time.Duration(beat)*time.Millisecond
+		r.Holder.Host, r.Holder.PID, r.Holder.User, r.Holder.Command = host, pid, user, command
+		if host == "" || len(host) > 64 {
+			return // no host has such a name (gethostname(2))
+		}
+		data := encode(t, r)
+		require.LessOrEqual(t, len(data), maxRecord)
+		got := ParseRecord(name, data)
+		require.Empty(t, got.Foreign, "%q", data)
+		want := r
+		want.Holder.Host, want.Holder.User = source.Printable(host), source.Printable(source.Shorten(user, source.MaxUser))
+		want.Holder.Command = source.Printable(source.Shorten(command, source.MaxCommand))
+		require.Equal(t, want, got)
+	})
+}
 
 var (
 	alive = process.Evidence{Life: process.Alive, Why: "process 7 is running on this host"}
