@@ -22,7 +22,7 @@ import (
 )
 
 // trialTTL is one that holders keep while the emulated machine does other things.
-const trialTTL = 15 * time.Second
+const trialTTL = 40 * time.Second
 
 // trial is one list of jobs, worked through by a worker on each host, while workers
 // are killed, hosts crash, and cables are cut. What it finds comes from the witness
