@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
@@ -62,8 +61,7 @@ func (j *Job) guard() {
 	for !isClosed(j.over) {
 		pid, lifeline, err := j.startGuard()
 		if err != nil {
-			j.guardErr = fmt.Errorf("start guard of job %d: %w", j.pid, err)
-			return
+			return // a job is no worse for having none, as long as its runner lives
 		}
 		j.feed(lifeline)
 		_ = syscall.Kill(pid, syscall.SIGKILL)

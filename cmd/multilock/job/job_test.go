@@ -26,7 +26,6 @@ func TestExitCodes(t *testing.T) {
 		result := await(t, start(t, job.Spec{Args: shell("exit $1", strconv.Itoa(code))}))
 		require.Equal(t, code, result.Code)
 		require.Zero(t, result.Signal)
-		require.NoError(t, result.GuardError)
 	}
 }
 
@@ -36,13 +35,6 @@ func TestDeathBySignal(t *testing.T) {
 		require.Equal(t, 128+int(sig), result.Code)
 		require.Equal(t, sig, result.Signal)
 	}
-}
-
-func TestTimesAreMeasured(t *testing.T) {
-	result := await(t, start(t, job.Spec{Args: shell("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")}))
-	require.False(t, result.Started.IsZero())
-	require.Positive(t, result.Elapsed)
-	require.Positive(t, result.User+result.System)
 }
 
 func TestDescriptorsAreTheSameOpenFiles(t *testing.T) {
@@ -86,17 +78,9 @@ func TestNothingElseIsInherited(t *testing.T) {
 	require.Equal(t, string(plain), text)
 }
 
-func TestEnvironmentAndDirectory(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	env := []string{"PATH=/usr/bin:/bin", "A=1", "B=first", "B=last"}
-	text, _ := output(t, job.Spec{Args: []string{"env"}, Env: env})
+func TestEnvironment(t *testing.T) {
+	text, _ := output(t, job.Spec{Args: []string{"env"}, Env: []string{"PATH=/usr/bin:/bin", "A=1", "B=first", "B=last"}})
 	require.Equal(t, "PATH=/usr/bin:/bin\nA=1\nB=last\n", text)
-	text, _ = output(t, job.Spec{Args: []string{"pwd", "-P"}, Dir: dir})
-	require.Equal(t, dir+"\n", text)
-	_, err = job.Start(job.Spec{Args: []string{"pwd"}, Dir: dir + "/missing"})
-	require.ErrorIs(t, err, os.ErrNotExist)
-	require.Equal(t, 125, exitCode(err))
 }
 
 func TestBadSpecsAreRefused(t *testing.T) {
@@ -182,7 +166,7 @@ func TestGuardIsGoneAfterTheJob(t *testing.T) {
 	require.NoError(t, err)
 	eventually(t, "the guard comes", func() bool { return hasGuard(os.Getpid()) })
 	require.NoError(t, j.Signal(unix.SIGTERM))
-	require.NoError(t, await(t, j).GuardError)
+	await(t, j)
 	require.Empty(t, children(os.Getpid()))
 	require.Equal(t, files, openFiles(t))
 }
@@ -243,10 +227,12 @@ func TestPathOfTheJobIsSearched(t *testing.T) {
 	write(t, dir+"/third/tool", "#!/bin/sh\necho yes\n", 0o755) // the one
 	write(t, dir+"/fourth/tool", "#!/bin/sh\necho no\n", 0o755) // too late
 	path := "PATH=" + dir + "/first:" + dir + "/second:third:" + dir + "/fourth"
-	text, result := output(t, job.Spec{Args: []string{"tool"}, Env: []string{path}, Dir: dir})
-	require.Equal(t, "yes\n", text, "also from an entry relative to the job's directory")
+	t.Chdir(dir)
+	text, result := output(t, job.Spec{Args: []string{"tool"}, Env: []string{path}})
+	require.Equal(t, "yes\n", text, "also from a relative entry")
 	require.Zero(t, result.Code)
-	text, _ = output(t, job.Spec{Args: []string{"tool"}, Env: []string{"PATH="}, Dir: dir + "/fourth"})
+	t.Chdir("fourth")
+	text, _ = output(t, job.Spec{Args: []string{"tool"}, Env: []string{"PATH="}})
 	require.Equal(t, "no\n", text, "an empty entry is the current directory")
 }
 

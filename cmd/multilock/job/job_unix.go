@@ -27,7 +27,6 @@ type Job struct {
 	awaited  *time.Timer // starts the guard
 	stops    sync.Once
 	stopping chan struct{} // closed when Stop has been called
-	guardErr error
 
 	done   chan struct{}
 	result Result // valid once done is closed
@@ -90,23 +89,21 @@ func isClosed(c <-chan struct{}) bool {
 // watch sees the job through to its end.
 func (j *Job) watch() {
 	for {
-		status, usage := j.next()
+		status := j.next()
 		if status.Stopped() {
 			j.stopped(status.StopSignal())
 			continue
 		}
-		j.finish(status, usage)
+		j.finish(status)
 		return
 	}
 }
 
-func (j *Job) finish(status syscall.WaitStatus, usage syscall.Rusage) {
+func (j *Job) finish(status syscall.WaitStatus) {
 	j.result = Result{
 		Code:    status.ExitStatus(),
 		Started: j.started,
 		Elapsed: time.Since(j.started),
-		User:    time.Duration(usage.Utime.Nano()),
-		System:  time.Duration(usage.Stime.Nano()),
 	}
 	if status.Signaled() {
 		j.result.Signal = status.Signal()
@@ -119,7 +116,6 @@ func (j *Job) finish(status syscall.WaitStatus, usage syscall.Rusage) {
 	close(j.over)
 	j.spareGuard()
 	j.helpers.Wait()
-	j.result.GuardError = j.guardErr
 	close(j.done)
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -35,7 +34,7 @@ func (s Spec) lookPath() (string, error) {
 		if dir != "" {
 			candidate = dir + "/" + name
 		}
-		err := s.checkExecutable(candidate)
+		err := checkExecutable(candidate)
 		if err == nil {
 			return candidate, nil
 		}
@@ -60,8 +59,7 @@ func (s Spec) path() string {
 
 // checkExecutable skips directories as shells do: one of the command's name in
 // an early entry of PATH must not hide a program in a later one.
-func (s Spec) checkExecutable(candidate string) error {
-	file := s.resolve(candidate)
+func checkExecutable(file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return err
@@ -72,19 +70,10 @@ func (s Spec) checkExecutable(candidate string) error {
 	return unix.Access(file, unix.X_OK)
 }
 
-// resolve is where the kernel will look for a path, which is after the change
-// to the job's directory.
-func (s Spec) resolve(path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(s.Dir, path)
-}
-
 // explain turns an error of fork and exec into one of ours.
 func (s Spec) explain(path string, err error) error {
 	name := s.Args[0]
-	info, missing := os.Stat(s.resolve(path))
+	info, missing := os.Stat(path)
 	switch {
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
 		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):

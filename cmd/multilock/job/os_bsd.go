@@ -21,9 +21,9 @@ func sysProcAttr() *syscall.SysProcAttr {
 // it reaps before others can know; the kernels hand out process numbers in turn
 // or at random from a large range, so a signal sent within that moment finds
 // nobody.
-func (j *Job) next() (status syscall.WaitStatus, usage syscall.Rusage) {
+func (j *Job) next() (status syscall.WaitStatus) {
 	for {
-		_, err := syscall.Wait4(j.pid, &status, syscall.WUNTRACED, &usage)
+		_, err := syscall.Wait4(j.pid, &status, syscall.WUNTRACED, nil)
 		if err == syscall.EINTR {
 			continue
 		}
@@ -35,7 +35,7 @@ func (j *Job) next() (status syscall.WaitStatus, usage syscall.Rusage) {
 			defer j.tree.mu.Unlock()
 			j.tree.reaped()
 		}
-		return status, usage
+		return status
 	}
 }
 

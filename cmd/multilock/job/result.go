@@ -23,12 +23,6 @@ type Result struct {
 	Started time.Time
 	// Elapsed is the time from then to its end, by the monotonic clock.
 	Elapsed time.Duration
-	// User and System are the processor time of the command and of those of its
-	// descendants that it waited for (wait4(2)).
-	User, System time.Duration
-	// GuardError is why the guard could not be started, nil if it was or was
-	// not needed: then a killed runner would have left processes behind.
-	GuardError error
 }
 
 // Asks says whether a signal asks a program to end: SIGHUP, SIGINT, SIGQUIT, SIGTERM.

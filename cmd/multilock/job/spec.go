@@ -28,8 +28,6 @@ type Spec struct {
 	// Env is the environment, as "NAME=VALUE". Nil stands for our own. If a name
 	// occurs more than once, the job gets the last one only.
 	Env []string
-	// Dir is the working directory; empty stands for our own.
-	Dir string
 	// Stdin, Stdout and Stderr become the descriptors 0, 1 and 2 of the job. The
 	// same open files, nothing is copied. Nil stands for the null device.
 	Stdin, Stdout, Stderr *os.File
@@ -93,7 +91,7 @@ func (s Spec) check() error {
 	case s.Mark != "" && !slices.Contains(s.Env, s.Mark):
 		return errors.New("start job: the mark is not in the environment")
 	}
-	for _, text := range slices.Concat(s.Args, s.Env, []string{s.Dir}) {
+	for _, text := range slices.Concat(s.Args, s.Env) {
 		if strings.IndexByte(text, 0) >= 0 {
 			return fmt.Errorf("start job: NUL byte in %q", text)
 		}

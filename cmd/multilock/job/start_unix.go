@@ -27,9 +27,6 @@ func Start(spec Spec) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := spec.checkDir(); err != nil {
-		return nil, err
-	}
 	path, err := spec.lookPath()
 	if err != nil {
 		return nil, err
@@ -42,22 +39,6 @@ func Start(spec Spec) (*Job, error) {
 		return nil, err
 	}
 	return j, nil
-}
-
-// checkDir tells a missing directory from a missing command: the kernel reports
-// both as ENOENT.
-func (s Spec) checkDir() error {
-	if s.Dir == "" {
-		return nil
-	}
-	info, err := os.Stat(s.Dir)
-	if err == nil && !info.IsDir() {
-		err = &os.PathError{Op: "chdir", Path: s.Dir, Err: syscall.ENOTDIR}
-	}
-	if err != nil {
-		return fmt.Errorf("start job: %w", err)
-	}
-	return nil
 }
 
 // keepIgnored gives the job back the one disposition that Go takes away in a
@@ -132,7 +113,7 @@ func (j *Job) fork(path string) error {
 		return fmt.Errorf("start job: %w", err)
 	}
 	defer done()
-	attr := &syscall.ProcAttr{Dir: j.spec.Dir, Env: j.spec.Env, Files: files, Sys: sysProcAttr()}
+	attr := &syscall.ProcAttr{Env: j.spec.Env, Files: files, Sys: sysProcAttr()}
 	if j.control != nil {
 		j.control.prepare(attr.Sys)
 	}
