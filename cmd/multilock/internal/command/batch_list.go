@@ -33,7 +33,7 @@ func readBatch(e *Env, src *place.Source, o *batchOptions) ([]batchLine, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read the list of jobs: %w", err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was read
 	return parseBatch(src, f, from, o.null)
 }
 

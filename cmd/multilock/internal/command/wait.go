@@ -198,7 +198,7 @@ func readMembers(e *Env, named []string, path string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the names of the jobs: %w", err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was read
 	listed, err := parseMembers(f, from)
 	return append(named, listed...), err
 }
