@@ -110,7 +110,7 @@ func TestOtherServers(t *testing.T) {
 func TestServerThatHangs(t *testing.T) {
 	l := newLab(t, serverOptions())
 	l.opt.Timeout = 50 * time.Millisecond
-	l.server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Fault: fakecloudshell.Fault{Reply: fakecloudshell.Withheld}}))
+	l.server.Inject(fakecloudshell.At("", 0, fakecloudshell.Fault{Reply: fakecloudshell.Withheld}))
 	_, err := multilock.TryAcquire(t.Context(), l.open(t), "MUTEX", multilock.Options{})
 	require.ErrorContains(t, err, "deadline exceeded")
 	l.server.Inject(nil)

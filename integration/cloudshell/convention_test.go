@@ -47,7 +47,7 @@ func TestScriptsAndWeTakeTurns(t *testing.T) {
 func TestScriptThatWaitsForItself(t *testing.T) {
 	l := newLab(t, serverOptions())
 	peer, src := startScript(t, l, "--client", "2024.1"), l.open(t)
-	l.server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Method: fakecloudshell.AddService, Nth: 1, Fault: fakecloudshell.Fault{Reply: fakecloudshell.Dropped}}))
+	l.server.Inject(fakecloudshell.At(fakecloudshell.AddService, 1, fakecloudshell.Fault{Reply: fakecloudshell.Dropped}))
 	require.Contains(t, peer.Do("try"), "already exists")
 	requireHeld(t, src, "MUTEX")
 	_, err := multilock.Break(t.Context(), src, "MUTEX", multilock.Want{Alive: true}) // on somebody's order

@@ -60,14 +60,14 @@ func TestErrorsAreNoContention(t *testing.T) {
 // An attempt that succeeded waits for itself: because the look at the owner failed,
 // or the answer was lost.
 func TestNobodyWaitsForHimself(t *testing.T) {
-	for name, rule := range map[string]fakecloudshell.Rule{
-		"check failed":     {Method: fakecloudshell.GetDetails, Nth: 2, Fault: fakecloudshell.Fault{Status: 500}},
-		"answer lost":      {Method: fakecloudshell.AddService, Nth: 1, Fault: fakecloudshell.Fault{Reply: fakecloudshell.Dropped}},
-		"last answer lost": {Method: fakecloudshell.AddService, Nth: 2, Fault: fakecloudshell.Fault{Reply: fakecloudshell.Dropped}},
+	for name, inject := range map[string]fakecloudshell.Injector{
+		"check failed":     fakecloudshell.At(fakecloudshell.GetDetails, 2, fakecloudshell.Fault{Status: 500}),
+		"answer lost":      fakecloudshell.At(fakecloudshell.AddService, 1, fakecloudshell.Fault{Reply: fakecloudshell.Dropped}),
+		"last answer lost": fakecloudshell.At(fakecloudshell.AddService, 2, fakecloudshell.Fault{Reply: fakecloudshell.Dropped}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, serverOptions())
-			l.server.Inject(fakecloudshell.Rules(rule))
+			l.server.Inject(inject)
 			lock := try(t, l.open(t), "MUTEX", multilock.Options{})
 			require.NoError(t, lock.Verify(t.Context()))
 			release(t, lock)
@@ -191,7 +191,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		echo := fakecloudshell.Failure{Code: 118, Message: "bad: " + secret}
 		lock := try(t, src, "MUTEX", multilock.Options{})
 		for _, fault := range []fakecloudshell.Fault{{Failure: &echo}, {Status: 500}, {Reply: fakecloudshell.Dropped}, {Status: 302}} {
-			l.server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Fault: fault}))
+			l.server.Inject(fakecloudshell.At("", 0, fault))
 			_, err := src.Names(t.Context())
 			said = append(said, describe(err)...)
 			said = append(said, describe(src.Examine(t.Context()))...)

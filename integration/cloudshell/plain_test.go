@@ -57,7 +57,7 @@ func TestPlainLockInDoubt(t *testing.T) {
 	l := plainLab(t)
 	src := l.open(t)
 	lost := fakecloudshell.Fault{Reply: fakecloudshell.Dropped}
-	l.server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Method: fakecloudshell.AddService, Nth: 1, Fault: lost}))
+	l.server.Inject(fakecloudshell.At(fakecloudshell.AddService, 1, lost))
 	_, err := multilock.TryAcquire(t.Context(), src, "MUTEX", multilock.Options{})
 	require.ErrorIs(t, err, multilock.ErrUnsure)
 	require.ErrorContains(t, err, "break --force")
@@ -67,7 +67,7 @@ func TestPlainLockInDoubt(t *testing.T) {
 	require.NoError(t, err)
 	lock := try(t, src, "MUTEX", multilock.Options{})
 	late := fakecloudshell.Fault{Execute: fakecloudshell.OnceGone, Reply: fakecloudshell.Dropped}
-	l.server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Method: fakecloudshell.RemoveServices, Nth: 1, Fault: late}))
+	l.server.Inject(fakecloudshell.At(fakecloudshell.RemoveServices, 1, late))
 	require.ErrorIs(t, lock.Release(t.Context()), multilock.ErrUnsure, "the service that is there may be another's")
 	require.Equal(t, []string{"MUTEX"}, l.aliases())
 	require.Equal(t, 1, l.server.Land())

@@ -3,17 +3,15 @@
 // needs, over real HTTP or HTTPS on the loopback interface.
 //
 // A [Server] has users, service models and reservations. Every request can meet a
-// [Fault], as a hook or a list of rules decides:
+// [Fault], as an [Injector] decides:
 //
 //	server := fakecloudshell.Start(t, fakecloudshell.Options{
 //		Users:        []fakecloudshell.User{{Name: "admin", Password: "s3cret", Admin: true}},
 //		Models:       []fakecloudshell.Model{fakecloudshell.OwnedMutex()},
 //		Reservations: []fakecloudshell.Reservation{{ID: "7b3c9ad2-..."}},
 //	})
-//	server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{
-//		Method: fakecloudshell.AddService, Nth: 3,
-//		Fault: fakecloudshell.Fault{Reply: fakecloudshell.Dropped}, // it is carried out, and nobody is told
-//	}))
+//	// the third is carried out, and nobody is told
+//	server.Inject(fakecloudshell.At(fakecloudshell.AddService, 3, fakecloudshell.Fault{Reply: fakecloudshell.Dropped}))
 //
 // # What is known
 //

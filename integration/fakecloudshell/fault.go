@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -64,33 +65,18 @@ type Call struct {
 // Injector decides what happens to a request. It is called by many goroutines.
 type Injector func(Call) Fault
 
-// Rule is a fault of some calls.
-type Rule struct {
-	Method Method // of every method if empty
-	// Nth is which of the calls that fit it strikes, from 1, counted since Rules; 0
-	// is all of them.
-	Nth   int
-	Fault Fault
-}
-
-// Rules gives a call the fault of the first rule that strikes it.
-func Rules(rules ...Rule) Injector {
-	var mu sync.Mutex
-	seen := make([]int, len(rules))
+// At is a fault of the nth call of a method, counted since At: of all if nth is 0, and
+// of calls of every method if that is "".
+func At(method Method, nth int64, fault Fault) Injector {
+	var seen atomic.Int64
 	return func(c Call) Fault {
-		mu.Lock()
-		defer mu.Unlock()
-		fault, struck := Fault{}, false
-		for i, rule := range rules {
-			if rule.Method != "" && rule.Method != c.Method {
-				continue
-			}
-			seen[i]++
-			if !struck && (rule.Nth == 0 || rule.Nth == seen[i]) {
-				fault, struck = rule.Fault, true
-			}
+		if method != "" && method != c.Method {
+			return Fault{}
 		}
-		return fault
+		if now := seen.Add(1); nth == 0 || now == nth {
+			return fault
+		}
+		return Fault{}
 	}
 }
 

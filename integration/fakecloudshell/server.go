@@ -30,7 +30,7 @@ type Server struct {
 // Start starts a server on the loopback interface, until the test ends.
 func Start(t testing.TB, opt Options) *Server {
 	t.Helper()
-	s := &Server{latency: opt.Latency, world: newWorld(opt), inject: Rules(), counts: map[Method]int{}, closing: make(chan struct{})}
+	s := &Server{latency: opt.Latency, world: newWorld(opt), inject: At("", 0, Fault{}), counts: map[Method]int{}, closing: make(chan struct{})}
 	s.web = httptest.NewUnstartedServer(http.HandlerFunc(s.handle))
 	s.web.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it, and answers that break off
 	s.web.Config.SetKeepAlivesEnabled(!opt.Policy.CloseConnections)
@@ -71,7 +71,7 @@ func (s *Server) WriteCA(path string) error {
 // Inject makes inject decide about each request from now on. Nil ends all faults.
 func (s *Server) Inject(inject Injector) {
 	if inject == nil {
-		inject = Rules()
+		inject = At("", 0, Fault{})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -105,7 +105,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := fakecloudshell.Start(t, options())
 			p := admin(t, server)
-			server.Inject(fakecloudshell.Rules(fakecloudshell.Rule{Method: fakecloudshell.AddService, Nth: 1, Fault: c.fault}))
+			server.Inject(fakecloudshell.At(fakecloudshell.AddService, 1, c.fault))
 			require.Contains(t, p.call(t, fakecloudshell.AddService, service+owner), c.seen)
 			require.Equal(t, 1, server.Count(fakecloudshell.AddService), "a client that sends it twice would hide the fault")
 			require.Len(t, server.Services(lab), c.there)
@@ -181,17 +181,13 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
-func TestRules(t *testing.T) {
-	add, remove := fakecloudshell.AddService, fakecloudshell.RemoveServices
-	status := func(s int) fakecloudshell.Fault { return fakecloudshell.Fault{Status: s} }
-	inject := fakecloudshell.Rules(
-		fakecloudshell.Rule{Method: add, Nth: 2, Fault: status(1)}, fakecloudshell.Rule{Nth: 4, Fault: status(2)}, fakecloudshell.Rule{Method: remove, Nth: 2, Fault: status(3)},
-	)
+func TestAt(t *testing.T) {
+	inject := fakecloudshell.At(fakecloudshell.AddService, 2, fakecloudshell.Fault{Status: 1})
 	var got []int
-	for _, method := range []fakecloudshell.Method{remove, add, add, remove, add, remove} {
+	for _, method := range []fakecloudshell.Method{fakecloudshell.AddService, fakecloudshell.GetTime, fakecloudshell.AddService, fakecloudshell.AddService} {
 		got = append(got, inject(fakecloudshell.Call{Method: method}).Status)
 	}
-	require.Equal(t, []int{0, 0, 1, 2, 0, 0}, got, "a rule counts what it fits, also if another rule struck")
+	require.Equal(t, []int{0, 0, 1, 0}, got)
 }
 
 func TestRandomFaultsAreThoseOfTheSeed(t *testing.T) {
