@@ -3,6 +3,7 @@
 package job_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,31 +24,25 @@ func TestJobHasTheTerminal(t *testing.T) {
 }
 
 func TestInterruptKey(t *testing.T) {
-	s := startBash(t)
-	s.run(`$RUN sh -c 'echo rea""dy; exec sleep 1000'; echo not rea""ched`)
-	s.expect("ready")
-	s.write(ctrlC)
-	require.NotContains(t, s.prompt(), "not reached", "the shell has seen a death by SIGINT")
-	s.requireCode(130)
-}
-
-func TestInterruptKeyEndsAScript(t *testing.T) {
-	s := startBash(t)
-	s.run(`bash -c '$RUN sh -c "echo rea\"\"dy; exec sleep 1000"; echo not rea""ched'`)
-	s.expect("ready")
-	s.write(ctrlC)
-	require.NotContains(t, s.prompt(), "not reached")
-	s.requireCode(130)
-}
-
-func TestInterruptKeyHandledByTheJob(t *testing.T) {
-	s := startBash(t)
-	s.run(`$RUN sh -c 'trap "echo tra\"\"pped; exit 3" INT; echo rea""dy; while :; do sleep 0.01; done'`)
-	s.expect("ready")
-	s.write(ctrlC)
-	s.expect("trapped")
-	s.prompt()
-	s.requireCode(3)
+	for name, one := range map[string]struct {
+		line string
+		code int
+	}{
+		"the shell has seen a death by SIGINT": {`$RUN sh -c 'echo rea""dy; exec sleep 1000'; echo not rea""ched`, 130},
+		"it ends a script":                     {`bash -c '$RUN sh -c "echo rea\"\"dy; exec sleep 1000"; echo not rea""ched'`, 130},
+		"the job handles it":                   {`$RUN sh -c 'trap "echo tra\"\"pped; exit 3" INT; echo rea""dy; while :; do sleep 0.01; done'`, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startBash(t)
+			s.run(one.line)
+			s.expect("ready")
+			s.write(ctrlC)
+			said := s.prompt()
+			require.NotContains(t, said, "not reached")
+			require.Equal(t, one.code == 3, strings.Contains(said, "trapped"))
+			s.requireCode(one.code)
+		})
+	}
 }
 
 // tireless tells when it is continued: only then has the shell's fg been done.
@@ -58,20 +53,23 @@ func TestInterruptKeyHandledByTheJob(t *testing.T) {
 // one before, and the next key is pressed as soon as anything is told.
 const tireless = `trap c=1 CONT; echo rea""dy; while [ ! -e go ]; do sleep 0.01; [ -z "$c" ] || { c=; echo con""tinued; }; done; exit 6`
 
+func (s *screen) suspend() {
+	s.t.Helper()
+	s.write(ctrlZ)
+	s.expect("Stopped")
+	s.prompt()
+}
+
 func TestSuspendKeyAndForeground(t *testing.T) {
 	s := startBash(t)
 	s.run(`$RUN bash -c '` + tireless + `'`)
 	s.expect("ready")
 	for range 3 {
-		s.write(ctrlZ)
-		s.expect("Stopped")
-		s.prompt()
+		s.suspend()
 		s.run("fg")
 		s.expect("continued")
 	}
-	s.write(ctrlZ)
-	s.expect("Stopped")
-	s.prompt()
+	s.suspend()
 	s.run("touch go; fg")
 	s.prompt()
 	s.requireCode(6)
@@ -81,9 +79,7 @@ func TestBackgroundAfterSuspend(t *testing.T) {
 	s := startBash(t)
 	s.run(`$RUN bash -c '` + tireless + `'`)
 	s.expect("ready")
-	s.write(ctrlZ)
-	s.expect("Stopped")
-	s.prompt()
+	s.suspend()
 	s.run("bg")
 	s.expect("continued")
 	s.run("jobs -r")
@@ -130,9 +126,7 @@ func TestKeysInAPipeline(t *testing.T) {
 	s.run(`echo | $RUN bash -c '` + tireless + `' | cat`)
 	s.expect("ready")
 	for range 3 {
-		s.write(ctrlZ)
-		s.expect("Stopped")
-		s.prompt()
+		s.suspend()
 		s.run("fg")
 		s.expect("continued")
 	}

@@ -171,9 +171,7 @@ func TestSuspendedForTooLong(t *testing.T) {
 	s.expect("ready")
 	pid := readPIDs(t, pids, 1)[0]
 	eventually(t, "the guard comes", func() bool { return hasGuard(parent(pid)) })
-	s.write(ctrlZ)
-	s.expect("Stopped")
-	s.prompt()
+	s.suspend()
 	eventually(t, "it dies", func() bool { return dead(pid) })
 	s.run("fg")
 	s.prompt()
