@@ -159,11 +159,13 @@ func insist(c source.Contender) (source.Lease, error) {
 			return nil, err
 		}
 		switch seen.State {
-		case source.StateHeld, source.StateSuspect:
+		case source.StateHeld:
 			busy = busy || strings.Contains(seen.Why, "faster than one can look for its job")
 			if !busy {
 				return nil, &multilock.HeldError{Name: sweptName, Sighting: seen}
 			}
+			time.Sleep(sweptTTL / 30)
+		case source.StateSuspect: // it is watched until that is clear: one who stood still begins anew
 			time.Sleep(sweptTTL / 30)
 		case source.StateDead:
 			if err := c.Break(context.Background()); err != nil {
