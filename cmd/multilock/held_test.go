@@ -76,7 +76,7 @@ func TestRefusalCodes(t *testing.T) {
 		"long":           {[]string{"--conflict-exit-code=9"}, 9, `lock "x" is held by`},
 		"quiet":          {[]string{"-q"}, 121, ""},
 		"quiet success":  {[]string{"-q", "-E", "0"}, 0, ""},
-		"waited":         {[]string{"--wait", "300ms"}, 124, `the time to wait is over: lock "x" is held by`},
+		"waited":         {[]string{"--wait", "3s"}, 124, `the time to wait is over: lock "x" is held by`},
 		"waited, not -E": {[]string{"-w", "0.05", "-E", "7"}, 124, `the time to wait is over`},
 		"waited quietly": {[]string{"-w", "0.05", "-q"}, 124, `the time to wait is over`},
 		"no wait":        {[]string{"--wait", "0"}, 121, `lock "x" is held by`},

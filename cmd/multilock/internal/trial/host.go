@@ -122,7 +122,9 @@ func (h *host) play(ctx context.Context) error {
 		return err
 	}
 	inTheWay, err := h.turns.contend(ctx)
-	h.others.keptOut(inTheWay)
+	if err == nil { // an attempt that was cut short says nothing new
+		h.others.keptOut(inTheWay)
+	}
 	return h.noteHarm(err)
 }
 
