@@ -157,7 +157,7 @@ func TestSlots(t *testing.T) {
 	require.Equal(t, 121, got.code)
 	require.Contains(t, got.stderr, `all 2 slots of "x" are held`)
 	require.Equal(t, ended{}, s.run("run", "-n", "x", "--slots", "2", "-q", "-E", "0", "--", "true"))
-	got = s.run("run", "-n", "x", "--slots", "2", "--wait", "200ms", "--", "true")
+	got = s.run("run", "-n", "x", "--slots", "2", "--wait", "3s", "--", "true")
 	require.Equal(t, 124, got.code)
 	require.Contains(t, got.stderr, "all 2 slots")
 
