@@ -199,7 +199,7 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 
 			broken, err := multilock.Break(within(t), there, "silent", multilock.Want{})
 			require.NoError(t, err)
-			require.Contains(t, broken.Why, "no sign of life for 2.")
+			require.Contains(t, broken.Why, "no sign of life for 2")
 			seen, err = multilock.Inspect(t.Context(), src, "silent", source.Patience{})
 			require.NoError(t, err)
 			require.Equal(t, source.StateFree.String(), seen.State.String())

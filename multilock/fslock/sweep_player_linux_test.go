@@ -148,8 +148,8 @@ func insist(c source.Contender) (source.Lease, error) {
 	busy := false
 	for range 1000 {
 		lease, err := c.Try(context.Background())
-		if err != nil && strings.Contains(err.Error(), "it comes too late") {
-			continue
+		if err != nil && strings.Contains(err.Error(), "it comes too late") && !errors.Is(err, source.ErrUnsure) {
+			continue // given back; in doubt it may still be there, and ours
 		}
 		if !errors.Is(err, source.ErrHeld) {
 			return lease, err
