@@ -2,9 +2,11 @@ package fslock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 func manifestPath(base string) string {
@@ -74,6 +77,37 @@ func TestManifestInTheWay(t *testing.T) {
 	require.NoError(t, os.Rename(filepath.Join(manifestPath(src.Base()), "list"), filepath.Join(manifestPath(src.Base()), "other")))
 	_, err = src.Publish(t.Context(), []byte("one\n"))
 	require.ErrorIs(t, err, source.ErrInvalid)
+}
+
+// Where a manifest should be there may be a link to a directory: what that has is left alone.
+func TestRetractThroughALink(t *testing.T) {
+	src, elsewhere := open(t, fslock.Options{Base: t.TempDir()}), t.TempDir()
+	list := filepath.Join(elsewhere, "list")
+	require.NoError(t, os.WriteFile(list, []byte("precious\n"), 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Dir(manifestPath(src.Base())), 0o777))
+	require.NoError(t, os.Symlink(elsewhere, manifestPath(src.Base())))
+	require.NoError(t, src.Retract(t.Context()))
+	require.FileExists(t, list)
+	require.Empty(t, namesIn(t, filepath.Join(src.Base(), ".multilock", "staging")))
+	current, err := src.Publish(t.Context(), []byte("one\n"))
+	require.NoError(t, err)
+	require.Equal(t, "one\n", string(current))
+}
+
+// A link in the place of the directory that was just made for a manifest leads nowhere.
+func TestPublishThroughALink(t *testing.T) {
+	faulty, elsewhere := localFS(), t.TempDir()
+	src := open(t, fslock.Options{Base: t.TempDir(), FS: faulty})
+	faulty.Inject(at("mkdir", faultfs.After, "", func(op faultfs.Op) error {
+		if !strings.HasSuffix(op.Real, ".manifest") {
+			return nil
+		}
+		return errors.Join(os.Remove(op.Real), os.Symlink(elsewhere, op.Real))
+	}))
+	_, err := src.Publish(t.Context(), []byte("one\n"))
+	require.ErrorIs(t, err, syscall.ENOTDIR)
+	require.Empty(t, namesIn(t, elsewhere))
+	require.Empty(t, namesIn(t, filepath.Join(src.Base(), ".multilock", "staging")))
 }
 
 const theirManifest, myManifest, nextManifest = "theirs\n", "mine\n", "next\n"

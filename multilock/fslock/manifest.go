@@ -77,7 +77,12 @@ func (s *Source) stageManifest(staging vfs.Dir, entry string, manifest []byte) e
 	if err := staging.Mkdir(entry, shareddir.DirMode); err != nil {
 		return err
 	}
-	f, err := staging.Create(entry+"/"+manifestFile, shareddir.FileMode)
+	dir, err := staging.OpenDir(entry)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	f, err := dir.Create(manifestFile, shareddir.FileMode)
 	if err != nil {
 		return err
 	}
@@ -90,9 +95,15 @@ func (s *Source) stageManifest(staging vfs.Dir, entry string, manifest []byte) e
 
 // discardManifest takes a staged one back. The file goes first: a rename that is
 // carried out afterwards places an empty directory, which is no manifest. What is
-// left is the janitor's.
+// no directory goes as it is: a link is not followed. What is left is the janitor's.
 func (s *Source) discardManifest(staging vfs.Dir, entry string) {
-	_ = staging.Unlink(entry + "/" + manifestFile)
+	dir, err := staging.OpenDir(entry)
+	if err != nil {
+		_ = staging.Unlink(entry)
+		return
+	}
+	_ = dir.Unlink(manifestFile)
+	_ = dir.Close()
 	_ = staging.Rmdir(entry)
 }
 
