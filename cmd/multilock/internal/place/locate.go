@@ -1,6 +1,7 @@
 package place
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -35,9 +36,10 @@ func (p *Place) selector() []string {
 }
 
 // Command is a command of this program with these arguments, for the same source
-// and group, for pasting into a shell.
+// and group, for pasting into a shell. It has the name that the program was called by: one
+// of another name may lack the source.
 func (p *Place) Command(args ...string) string {
-	return console.CommandLine(slices.Concat([]string{"multilock"}, p.selector(), args))
+	return console.CommandLine(slices.Concat([]string{filepath.Base(os.Args[0])}, p.selector(), args))
 }
 
 // Clearing is the command that breaks a lock, whoever holds it.

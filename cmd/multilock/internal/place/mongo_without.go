@@ -10,11 +10,11 @@ import (
 )
 
 func openMongo(context.Context, *console.Env, Place) (multilock.Source, error) {
-	return nil, withoutSource("MongoDB", "no_mongodb")
+	return nil, completeMongo(nil, nil)
 }
 
 func openCookMongo(context.Context, *console.Env, Place) (multilock.Source, error) {
-	return nil, withoutSource("MongoDB", "no_mongodb")
+	return nil, completeMongo(nil, nil)
 }
 
-func completeMongo(*console.Env, *Place) error { return handOver("MongoDB", "no_mongodb") }
+func completeMongo(*console.Env, *Place) error { return without("MongoDB") }

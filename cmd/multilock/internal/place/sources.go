@@ -24,8 +24,7 @@ type Kind struct {
 	Group  string // the group that is meant if none is named
 	Open   func(context.Context, *console.Env, Place) (multilock.Source, error)
 	// Complete fills in what the URL leaves out, before anything is opened; nil if
-	// nothing can be left out. In a program without the source it hands over to one
-	// that has it.
+	// nothing can be left out. In a program without the source it says so.
 	Complete func(*console.Env, *Place) error
 }
 

@@ -4,7 +4,7 @@ package place
 
 import "fmt"
 
-// withoutSource is what a program says that was built without a source.
-func withoutSource(what, tag string) error {
-	return fmt.Errorf("this multilock was built without %s; use one that was built without the tag %s%s", what, tag, orBeside)
+// without is what a program says that was built without a source.
+func without(what string) error {
+	return fmt.Errorf("this multilock has no %s; call multilock-full instead, which has", what)
 }
