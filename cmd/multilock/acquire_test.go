@@ -146,7 +146,7 @@ func TestAcquireIsForTheCallingShell(t *testing.T) {
 				_, err := script.In.Write([]byte("\n"))
 				require.NoError(t, err)
 				s.eventuallyFree("x")
-				require.Zero(t, script.end().code) // the release may still be writing the history
+				script.end() // the release may still be writing the history
 			})
 		}
 	}
