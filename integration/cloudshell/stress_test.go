@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -36,26 +35,22 @@ func TestStressWithFaults(t *testing.T) {
 	l.server.Inject(fakecloudshell.Random(seed, fakecloudshell.Odds{
 		Lost: 0.03, Failed: 0.02, Dropped: 0.02, Unavailable: 0.02, Late: 0.02, Later: 200 * time.Millisecond,
 	}))
-	history, err := os.Create(filepath.Join(t.TempDir(), "history"))
-	require.NoError(t, err)
-	defer history.Close()
+	history := worker.NewHistory(t, io.Discard)
 	over, cancel := context.WithTimeout(t.Context(), 10*stressTTL)
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range uint64(8) {
 		w := worker.Worker{
-			Source: l.open(t), Log: locktest.NewRecorder(history, fmt.Sprint("worker ", i)),
+			Source: l.open(t), Log: locktest.NewRecorder(history.In, fmt.Sprint("worker ", i)),
 			Rand: rand.New(rand.NewPCG(seed, i)), Names: []string{"MUTEX"}, TTL: stressTTL,
 		}
 		all.Go(func() { assert.NoError(t, w.Work(over)) })
 	}
-	silent, log := l.open(t), locktest.NewRecorder(history, "silent")
+	silent, log := l.open(t), locktest.NewRecorder(history.In, "silent")
 	all.Go(func() { assert.NoError(t, endWithoutAWord(over, silent, log)) })
 	all.Wait()
-	_, err = history.Seek(0, 0)
-	require.NoError(t, err)
-	events, err := locktest.ReadEvents(history)
-	require.NoError(t, err)
+	history.Close(t)
+	events := history.All()
 	require.NoError(t, locktest.Check(events))
 	require.True(t, slices.ContainsFunc(events, func(e locktest.Event) bool { return e.Kind == locktest.Released }), "nobody has worked")
 }

@@ -102,7 +102,7 @@ func playSwapper() error {
 	}
 	defer log.Close()
 	s := hostSwapper{register: register, tell: plan.halting(files, tellTo(log)), name: plan.Name}
-	return s.swapUntil(inputEnds())
+	return s.swapUntil(actor.InputEnds())
 }
 
 // halting makes the process stop itself in its first swap. That is what lies between its
@@ -125,15 +125,6 @@ func (p swapperPlan) halting(files *faultfs.FS, tell func(locktest.SwapEvent) er
 func tellTo(log io.Writer) func(locktest.SwapEvent) error {
 	lines := json.NewEncoder(log)
 	return func(e locktest.SwapEvent) error { return lines.Encode(e) }
-}
-
-func inputEnds() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
-	return ctx
 }
 
 // swapUntil swaps until ctx ends, and never gives up in the middle. Not to be told

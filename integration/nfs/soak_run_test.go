@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,7 +45,7 @@ func (s *soak) rng(who uint64) *rand.Rand { return rand.New(rand.NewPCG(s.seed, 
 // look reads the history now and then, and ends the trouble if it cannot be true.
 func (s *soak) look(ctx context.Context, found context.CancelFunc) {
 	for n := 1; worker.Pause(ctx, s.shift.TTL); n++ {
-		events := s.history.all()
+		events := s.history.All()
 		if locktest.Check(events) != nil || s.Failed() {
 			found()
 		}
@@ -94,7 +95,7 @@ func (s *soak) recover(after string) {
 // await waits until each lock, or each worker, has had an acquisition since a moment.
 func (s *soak) await(those []string, since, limit time.Duration) bool {
 	for end := locktest.Now() + limit; ; time.Sleep(50 * time.Millisecond) {
-		late := s.history.late(those, since)
+		late := late(s.history.All(), those, since)
 		if len(late) == 0 {
 			return true
 		}
@@ -104,6 +105,23 @@ func (s *soak) await(those []string, since, limit time.Duration) bool {
 			return false
 		}
 	}
+}
+
+// late are those of the locks, or places, that had no acquisition since a moment.
+func late(events []locktest.Event, those []string, since time.Duration) (late []string) {
+	last := map[string]time.Duration{}
+	for _, e := range events {
+		if e.Kind == locktest.Acquired {
+			place, _, _ := strings.Cut(e.Proc, ".")
+			last[e.Name], last[place] = e.Time, e.Time
+		}
+	}
+	for _, name := range those {
+		if last[name] < since {
+			late = append(late, name)
+		}
+	}
+	return late
 }
 
 // tellLocks tells what the server has of the locks.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/multilock/go/integration/broken"
+	"github.com/multilock/go/internal/testkit/worker"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
 )
@@ -40,7 +42,7 @@ func TestSoak(t *testing.T) {
 	s.trouble(duration, s.recover)
 	s.await(s.slotNames(), locktest.Now(), slowest)
 	s.end()
-	require.NoError(t, locktest.Check(s.history.all()))
+	require.NoError(t, locktest.Check(s.history.All()))
 	s.takeAll()
 	s.report()
 }
@@ -59,7 +61,7 @@ func TestBrokenVariantsAreCaught(t *testing.T) {
 			s.begin()
 			s.trouble(limit, func(string) {}) // a broken protocol need not recover
 			s.end()
-			require.Error(t, locktest.Check(s.history.all()), "%s: nobody noticed", v.What)
+			require.Error(t, locktest.Check(s.history.All()), "%s: nobody noticed", v.What)
 		})
 	}
 }
@@ -70,7 +72,7 @@ type soak struct {
 	*testing.T
 	seed    uint64
 	shift   shift // what all workers have in common
-	history *history
+	history *worker.History
 	slots   []*slot
 	hosts   map[string]*sync.RWMutex // held by who makes a host crash, until it is up again
 	dismiss context.CancelFunc
@@ -89,8 +91,11 @@ func newSoak(t *testing.T, variant string) *soak {
 	}
 	t.Logf("seed %d, ttl %s", seed, *ttlFlag)
 	p := newPlace(t)
+	kept, err := os.Create(filepath.Join("/out", p.name+".jsonl")) // which the lab hands out
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, kept.Close()) })
 	s := &soak{
-		place: p, T: t, seed: seed, history: newHistory(t, filepath.Join("/out", p.name+".jsonl")),
+		place: p, T: t, seed: seed, history: worker.NewHistory(t, kept),
 		shift:   shift{Names: []string{"alpha", "beta", "gamma"}, TTL: *ttlFlag, Broken: variant},
 		hosts:   map[string]*sync.RWMutex{},
 		tallies: map[string]int{},
@@ -135,7 +140,7 @@ func (s *soak) end() {
 	})
 	defer slow.Stop()
 	s.workers.Wait()
-	s.history.close(s)
+	s.history.Close(s)
 }
 
 // takeAll takes every lock once more, now that no worker lives, and gives it
@@ -152,7 +157,7 @@ func (s *soak) takeAll() {
 // report tells how much has happened.
 func (s *soak) report() {
 	count := map[locktest.Kind]int{}
-	for _, e := range s.history.all() {
+	for _, e := range s.history.All() {
 		count[e.Kind]++
 	}
 	s.Logf("events: %v", count)

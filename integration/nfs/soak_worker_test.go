@@ -51,7 +51,7 @@ func playWorker() error {
 		Source: src, Log: locktest.NewRecorder(os.Stdout, s.Name), Rand: rand.New(rand.NewPCG(s.Seed, 0)),
 		Names: s.Names, TTL: s.TTL,
 	}
-	return w.Work(inputEnds())
+	return w.Work(actor.InputEnds())
 }
 
 // slot is a place for workers on a host. Each process in it has a name of its own.
@@ -105,7 +105,7 @@ func (s *soak) start(sl *slot, part shift) *soakWorker {
 	up.RLock()
 	defer up.RUnlock()
 	w := &soakWorker{remote: prepare(s, sl.host, "worker", part), name: part.Name}
-	w.Stdout = s.history.in
+	w.Stdout = s.history.In
 	w.Start(s)
 	sl.enter(w)
 	return w
@@ -113,7 +113,7 @@ func (s *soak) start(sl *slot, part shift) *soakWorker {
 
 // bury tells the history of a death that others bring about.
 func (s *soak) bury(w *soakWorker) {
-	if err := locktest.NewRecorder(s.history.in, w.name).Record(locktest.Event{Kind: locktest.Killed}); err != nil {
+	if err := locktest.NewRecorder(s.history.In, w.name).Record(locktest.Event{Kind: locktest.Killed}); err != nil {
 		s.Errorf("%s: %v", w.name, err)
 	}
 }

@@ -3,10 +3,10 @@
 package stalefs_test
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -71,30 +71,14 @@ type stress struct {
 	through vfs.FS
 	calm    time.Duration // the longest time between two cuts of one host
 
-	mu      sync.Mutex
-	history bytes.Buffer // what all workers tell
-	faults  map[string]int
+	history *worker.History
+
+	mu     sync.Mutex
+	faults map[string]int
 }
 
-// Write takes lines of the history.
-func (s *stress) Write(line []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.history.Write(line)
-}
-
-func (s *stress) events() []locktest.Event {
-	s.mu.Lock()
-	text := bytes.Clone(s.history.Bytes())
-	s.mu.Unlock()
-	events, err := locktest.ReadEvents(bytes.NewReader(text))
-	require.NoError(s, err)
-	return events
-}
-
-// check says whether what all have told until now can be true. Each tells it before it
-// goes on, so it is so at any time.
-func (s *stress) check() error { return locktest.Check(s.events()) }
+// check says whether what all have told until now can be true.
+func (s *stress) check() error { return locktest.Check(s.history.All()) }
 
 func newStress(t *testing.T, through vfs.FS, tick time.Duration) *stress {
 	seed := *seedStress
@@ -113,7 +97,7 @@ func newStress(t *testing.T, through vfs.FS, tick time.Duration) *stress {
 	}
 	return &stress{
 		T: t, cluster: c, place: c.newPlace(t), names: []string{"alpha", "beta"}, seed: seed, through: through,
-		calm: 8 * stressTTL, faults: map[string]int{},
+		calm: 8 * stressTTL, history: worker.NewHistory(t, io.Discard), faults: map[string]int{},
 	}
 }
 
@@ -145,6 +129,7 @@ func (s *stress) run(d time.Duration) {
 	s.cluster.server.Land()
 	dismiss()
 	work.Wait()
+	s.history.Close(s)
 }
 
 func (s *stress) hire(i int) *worker.Worker {
@@ -152,7 +137,7 @@ func (s *stress) hire(i int) *worker.Worker {
 	src := s.cluster.open(s, h, s.place, s.through)
 	s.Cleanup(func() { _ = src.Close() })
 	return &worker.Worker{
-		Source: src, Log: locktest.NewRecorder(s, fmt.Sprintf("%s-%d", h.name, i)), Rand: s.rng(i),
+		Source: src, Log: locktest.NewRecorder(s.history.In, fmt.Sprintf("%s-%d", h.name, i)), Rand: s.rng(i),
 		Names: s.names, TTL: stressTTL, Poll: stressTTL / 20,
 	}
 }
@@ -219,7 +204,7 @@ func (s *stress) takeAll() {
 
 func (s *stress) report() {
 	count := map[locktest.Kind]int{}
-	for _, e := range s.events() {
+	for _, e := range s.history.All() {
 		count[e.Kind]++
 	}
 	s.Logf("%v; faults: %v", count, s.faults)

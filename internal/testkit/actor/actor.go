@@ -5,6 +5,7 @@
 package actor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,6 +52,16 @@ func Environ(role string) []string { return append(os.Environ(), roleVariable+"=
 
 // Part reads what Prepare was told.
 func Part(into any) error { return json.Unmarshal([]byte(os.Getenv(partVariable)), into) }
+
+// InputEnds is a context that ends with this process's input.
+func InputEnds() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	return ctx
+}
 
 // Obey does what is ordered, and answers, until the orders end.
 func Obey[Order, Answer any](orders io.Reader, answers io.Writer, do func(Order) Answer) error {

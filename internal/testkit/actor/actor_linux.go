@@ -42,10 +42,3 @@ func (a *Actor) Await(t testing.TB) (fate Fate) {
 	})
 	return fate
 }
-
-// GoOn lets a stopped process go on, and requires that it comes to a good end.
-func (a *Actor) GoOn(t testing.TB) {
-	t.Helper()
-	a.Signal(t, syscall.SIGCONT)
-	a.within(func() { require.NoError(t, a.Wait()) })
-}

@@ -1,0 +1,197 @@
+//go:build unix
+
+package worker
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/internal/testkit/actor"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+// contested is the lock that a crew fights for.
+const contested = "contested"
+
+// patience ends what is stuck. Nothing that works comes near it, on any machine.
+const patience = 2 * time.Minute
+
+// Crew is worker processes that fight for one lock, while they are killed and stopped.
+type Crew struct {
+	testing.TB
+	Place   string // where the lock is: what the test's Play understands
+	TTL     time.Duration
+	Seed    uint64 // of what happens to whom, 0 for a new one
+	Disturb func() // what else goes wrong now and then, nil for nothing
+
+	rng          *rand.Rand
+	history      *History
+	members      []*member
+	kills, stops int
+}
+
+// member is a place in the crew; several processes fill it one after another.
+type member struct {
+	*actor.Actor
+	shift
+	slot, life int
+	resume     time.Time // when it is to go on, zero if it runs
+}
+
+// shift is what one process is told.
+type shift struct {
+	Name  string // in the history, never used twice
+	Host  string // that it plays to be on, "" for the real one
+	Place string
+	TTL   time.Duration
+	Seed  uint64
+}
+
+// Play is the role "worker", of a process in a crew: it works until its input ends.
+func Play(open func(place string, self process.Identity) (source.Source, error)) error {
+	var s shift
+	if err := actor.Part(&s); err != nil {
+		return err
+	}
+	self, err := locktest.SelfOn(s.Host)
+	if err != nil {
+		return err
+	}
+	src, err := open(s.Place, self)
+	if err != nil {
+		return err
+	}
+	w := Worker{
+		Source: src, Log: locktest.NewRecorder(os.Stdout, s.Name), Rand: rand.New(rand.NewPCG(s.Seed, 0)),
+		Names: []string{contested}, TTL: s.TTL, Poll: s.TTL / 20,
+	}
+	return w.Work(actor.InputEnds())
+}
+
+// Work has a crew of a size take the lock so many times.
+func (c *Crew) Work(size, turns int) {
+	c.Helper()
+	if c.Seed == 0 {
+		c.Seed = rand.Uint64()
+	}
+	c.Logf("seed %d", c.Seed)
+	c.rng, c.history = rand.New(rand.NewPCG(c.Seed, 0)), NewHistory(c, io.Discard)
+	for slot := range size {
+		m := &member{slot: slot}
+		if slot%2 == 1 { // every other one is on a host of its own: its death is only told by its silence
+			m.Host = fmt.Sprint("host", slot)
+		}
+		c.members = append(c.members, m)
+		c.begin(m)
+	}
+	c.trouble(turns)
+	for _, m := range c.members {
+		require.NoError(c, m.Input.Close())
+		m.GoOn(c)
+	}
+	c.history.Close(c)
+}
+
+// begin starts the next process in a place.
+func (c *Crew) begin(m *member) {
+	m.life++
+	m.shift = shift{Name: fmt.Sprintf("%d.%d", m.slot, m.life), Host: m.Host, Place: c.Place, TTL: c.TTL, Seed: c.rng.Uint64()}
+	m.Actor = actor.Prepare(c, "worker", m.shift)
+	m.Stdout = c.history.In
+	m.Start(c)
+}
+
+// trouble lasts until there were so many turns. The lock is stuck if there is none for
+// so long that its holder must be dead several times over.
+func (c *Crew) trouble(turns int) {
+	for had, since := 0, time.Now(); had < turns; Pause(c.Context(), UpTo(c.rng, c.TTL/2)) {
+		c.round()
+		if now := locktest.Finished(c.history.All()); now > had {
+			had, since = now, time.Now()
+		}
+		require.Less(c, time.Since(since), patience, "the lock is stuck")
+	}
+}
+
+// round lets those go on whose time has come, and does something to somebody.
+func (c *Crew) round() {
+	for _, m := range c.members {
+		if !m.resume.IsZero() && time.Now().After(m.resume) {
+			m.resume = time.Time{}
+			m.Signal(c, syscall.SIGCONT)
+		}
+	}
+	m := c.pick()
+	switch {
+	case c.Disturb != nil && c.rng.IntN(4) == 0:
+		c.Disturb()
+	case c.rng.IntN(2) == 0:
+		c.kill(m)
+	case m.resume.IsZero():
+		c.stops++
+		m.Signal(c, syscall.SIGSTOP)
+		m.resume = time.Now().Add(UpTo(c.rng, 2*c.TTL))
+	}
+}
+
+// pick chooses anybody, but every third time who was the last to get the lock.
+func (c *Crew) pick() *member {
+	if c.rng.IntN(3) == 0 {
+		for _, e := range slices.Backward(c.history.All()) {
+			if e.Kind != locktest.Acquired {
+				continue
+			}
+			if i := slices.IndexFunc(c.members, func(m *member) bool { return m.Name == e.Proc }); i >= 0 {
+				return c.members[i]
+			}
+			break
+		}
+	}
+	return c.members[c.rng.IntN(len(c.members))]
+}
+
+// kill ends a process in the middle of what it does, and fills its place. One that had
+// ended by itself fails the test.
+func (c *Crew) kill(m *member) {
+	c.kills++
+	require.NoError(c, locktest.NewRecorder(c.history.In, m.Name).Record(locktest.Event{Kind: locktest.Killed}))
+	m.End()
+	require.Equal(c, syscall.SIGKILL, m.ProcessState.Sys().(syscall.WaitStatus).Signal(), "%s: %s", m.Name, m.ProcessState)
+	m.resume = time.Time{}
+	c.begin(m)
+}
+
+// Judge requires that nobody has held what another one held, and that whoever comes
+// now gets the lock, through src, and a higher number than all. It returns the history.
+func (c *Crew) Judge(src source.Source) []locktest.Event {
+	c.Helper()
+	events := c.history.All()
+	require.NoError(c, locktest.Check(events))
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	defer cancel()
+	lock, err := multilock.Acquire(ctx, src, contested, multilock.Options{})
+	require.NoError(c, err)
+	number, err := lock.Fence(ctx)
+	require.NoError(c, err)
+	require.NoError(c, lock.Release(ctx))
+	count := map[locktest.Kind]int{}
+	for _, e := range events {
+		require.Less(c, e.Fence, number)
+		count[e.Kind]++
+	}
+	c.Logf("%d acquisitions, %d kills, %d stops, %d lost, %d unsure, 0 double holders, 0 stuck locks",
+		count[locktest.Acquired], c.kills, c.stops, count[locktest.Lost], count[locktest.Unsure])
+	return events
+}
