@@ -36,7 +36,7 @@ func (a Address) String() string {
 	if a.scheme == "" {
 		return ""
 	}
-	if a.host != "" || a.user != "" || strings.HasPrefix(a.path, "/") {
+	if a.host != "" || a.user != "" || a.password != "" || strings.HasPrefix(a.path, "/") {
 		text += "//"
 	}
 	if a.password != "" {
