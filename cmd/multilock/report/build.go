@@ -163,6 +163,9 @@ func (b *builder) result(r *multilock.Result) {
 
 // conclude says how a job stands: what is recorded counts, and else its last run.
 func (b *builder) conclude(job *Job, r *multilock.Result) {
+	for i := range job.Runs {
+		job.Runs[i].forget()
+	}
 	slices.SortStableFunc(job.Runs, func(x, y Run) int { return cmp.Compare(x.order(), y.order()) })
 	if n := len(job.Runs); n > 0 {
 		last := job.Runs[n-1]
@@ -211,6 +214,20 @@ func stateOfResult(r *multilock.Result) State {
 		return Failed
 	}
 	return Retry
+}
+
+// forget takes times for unknown that no clock has shown: others wrote them, and JSON has no form
+// for them.
+func (r *Run) forget() {
+	times := []*time.Time{&r.Start, &r.End}
+	if r.Broken != nil {
+		times = append(times, &r.Broken.Time)
+	}
+	for _, t := range times {
+		if t.Year() < 1970 || t.Year() > 9999 {
+			*t = time.Time{}
+		}
+	}
 }
 
 // order sorts runs by their ends; one that has none comes last.
