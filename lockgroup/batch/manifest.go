@@ -37,17 +37,16 @@ func encodeManifest(jobs []Job) []byte {
 	return list.Bytes()
 }
 
-// compareManifests finds the first line in which two lists differ.
+// compareManifests finds the first line in which two lists differ. Empty lines at the end, and a
+// last line without an end, are no difference.
 func compareManifests(ours, theirs []byte) error {
-	if bytes.Equal(ours, theirs) {
-		return nil
-	}
-	for n := 1; ; n++ {
+	for n := 1; len(ours) > 0 || len(theirs) > 0; n++ {
 		our, ourRest, _ := bytes.Cut(ours, []byte{'\n'})
 		their, theirRest, _ := bytes.Cut(theirs, []byte{'\n'})
-		if !bytes.Equal(our, their) || len(our) == 0 {
+		if !bytes.Equal(our, their) {
 			return &ManifestError{Line: n, Ours: string(our), Theirs: string(their)}
 		}
 		ours, theirs = ourRest, theirRest
 	}
+	return nil
 }
