@@ -75,3 +75,36 @@ func TestClaimComesBack(t *testing.T) {
 	require.Equal(t, claim, record.Claim)
 	require.Equal(t, "token", record.Token)
 }
+
+// A page of the history gives no more than it has, and a register a value with a number, whoever
+// wrote the document.
+func FuzzPage(f *testing.F) {
+	add := func(doc bson.D) {
+		raw, err := bson.Marshal(doc)
+		require.NoError(f, err)
+		f.Add([]byte(raw), 1) //nolint:unconvert // a fuzz target takes nothing but []byte
+	}
+	event := bson.D{{Key: "time", Value: "2026-03-01T12:00:00Z"}, {Key: "event", Value: "broke"}, {Key: "name", Value: "a"}}
+	add(bson.D{{Key: idField, Value: "g\x000000000001"}, {Key: countField, Value: int64(2)}, {Key: eventsField, Value: bson.A{event, event}}})
+	add(bson.D{{Key: idField, Value: 1}, {Key: countField, Value: int64(-1)}, {Key: eventsField, Value: bson.A{1, bson.D{}, "x", event}}})
+	add(bson.D{{Key: idField, Value: "a"}, {Key: countField, Value: int64(1) << 62}, {Key: valueField, Value: []byte("x")}})
+	f.Fuzz(func(t *testing.T, data []byte, read int) {
+		raw := bson.Raw(data)
+		if raw.Validate() != nil || read < 0 {
+			t.Skip("the driver gives us documents only")
+		}
+		page := readPage(raw)
+		since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		events := page.since(read, since)
+		require.LessOrEqual(t, len(events), max(len(page.events)-read, 0))
+		for _, e := range events {
+			require.False(t, e.Time.Before(since))
+		}
+		server := &server{}
+		value, n, err := (&Register{server: server, name: "a"}).content(raw)
+		if err == nil {
+			require.NotNil(t, value)
+			require.Positive(t, n)
+		}
+	})
+}

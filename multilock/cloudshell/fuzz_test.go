@@ -1,0 +1,107 @@
+package cloudshell
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/source"
+)
+
+// An alias is that of one name, says which, and is never taken for one of our own marks.
+func FuzzAlias(f *testing.F) {
+	for _, name := range []string{"MUTEX", "a.TURN.5", "x.RESULT.id.0", "MULTILOCK.x", "[2E]", "é", "\x00", " a ", "TURN"} {
+		f.Add("", name)
+		f.Add("group.RESULT", name)
+	}
+	f.Fuzz(func(t *testing.T, group, name string) {
+		s := &Source{prefix: prefixOf(group)}
+		alias := s.aliasOf(name)
+		_, _, isTurn := cutTurn(alias)
+		_, _, _, isPiece := cutPiece(alias)
+		require.False(t, isTurn || isPiece)
+		found, ok := s.nameOf(alias)
+		require.Equal(t, name != "", ok)
+		require.Equal(t, name, found)
+		base, number, ok := cutTurn(turnAlias(alias, 7))
+		require.True(t, ok)
+		require.Equal(t, alias, base)
+		require.EqualValues(t, 7, number)
+	})
+}
+
+// FuzzForeignAlias reads aliases that others chose.
+func FuzzForeignAlias(f *testing.F) {
+	for _, alias := range []string{"MUTEX", "M.TURN.0", "M.TURN.17", "M.TURN.017", "M.TURN.99999999999999999999", "M.RESULT.x.0", "M.RESULT..0", "M.RESULT.x.99999", "[", "[zz]", "[2e]"} {
+		f.Add(alias)
+	}
+	f.Fuzz(func(t *testing.T, alias string) {
+		if base, number, ok := cutTurn(alias); ok {
+			require.Equal(t, alias, turnAlias(base, number))
+			require.Positive(t, number)
+		}
+		if base, id, piece, ok := cutPiece(alias); ok {
+			require.True(t, strings.HasPrefix(alias, base+resultMark+id+"."))
+			require.GreaterOrEqual(t, piece, 0)
+		}
+		name, ok := (&Source{}).nameOf(alias)
+		require.False(t, ok && name == "")
+	})
+}
+
+// Whatever is wrong with a URL, nothing that is said of it has the password in it; and what
+// is right makes sense.
+func FuzzLocate(f *testing.F) {
+	for _, rest := range []string{
+		"quali:9029/7b3c?domain=Lab&alias=PORTS&timeout=5s&pause=1s-3s", "quali/7b3c?pause=5s-2s", "%zz/7b3c", "quali/7b3c#x", "quali/7b3c?insecure=perhaps", "[::1]:8029/R", "?;", "quali/7b3c?timeout=-1s",
+	} {
+		f.Add(rest, `{"serverAddress":"quali","tsAPIScheme":"https","adminAuthToken":"tok"}`)
+		f.Add(rest, "\\")
+	}
+	const secret = "s3cr3tive"
+	f.Fuzz(func(t *testing.T, rest, context string) {
+		if strings.Contains(rest+context, secret[:3]) {
+			return
+		}
+		l, err := Locate("cloudshell://ann:"+secret+"@"+rest, []string{"QUALICONNECTIVITYCONTEXT=" + context})
+		if err != nil {
+			require.ErrorIs(t, err, source.ErrInvalid)
+			require.NotContains(t, err.Error(), secret[:3])
+			return
+		}
+		require.NotContains(t, fmt.Sprintf("%v %+v", l, l), secret)
+		require.Equal(t, "ann", l.User)
+		require.NotEmpty(t, l.Name)
+		require.LessOrEqual(t, l.Pause.Least, l.Pause.Most)
+		if opt, err := l.check(); err != nil {
+			require.NotContains(t, err.Error(), secret[:3])
+		} else {
+			require.Positive(t, opt.Timeout)
+		}
+	})
+}
+
+// The pieces of a result that somebody changed are no result, or one that can be shown.
+func FuzzPieces(f *testing.F) {
+	pieces, err := encodeResult(brand("R"), source.Result{Name: "a", Token: "5f", By: someHeld().record.Holder.Identity, Attempt: 1, Command: strings.Repeat("☃", 300)})
+	require.NoError(f, err)
+	for i, piece := range pieces {
+		f.Add(piece, pieces[(i+1)%len(pieces)], i)
+		f.Add(piece[:len(piece)/2], piece, i)
+	}
+	f.Fuzz(func(t *testing.T, one, two string, at int) {
+		for _, set := range []map[int]string{{0: one, 1: two}, {at: one}, {0: pieces[0], 1: two}} {
+			r := parseResult("a", set)
+			require.Equal(t, "a", r.Name)
+			if r.Foreign != "" {
+				require.Equal(t, source.Result{Name: "a", Foreign: r.Foreign}, r)
+				continue
+			}
+			require.Equal(t, r, r.Printable())
+			require.Positive(t, r.Attempt)
+			require.NotEmpty(t, r.Token)
+		}
+	})
+}
