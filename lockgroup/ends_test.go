@@ -3,6 +3,7 @@ package lockgroup_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,11 @@ type placeWithHistory struct {
 	events []source.Event
 }
 
-func (p *placeWithHistory) History(_ context.Context, since time.Time) ([]source.Event, error) {
+func (p *placeWithHistory) History(_ context.Context, since time.Time) iter.Seq2[source.Event, error] {
+	return source.Retell(func() ([]source.Event, error) { return p.since(since) })
+}
+
+func (p *placeWithHistory) since(since time.Time) ([]source.Event, error) {
 	err := p.Enter("history")
 	p.Mu.Lock()
 	defer p.Mu.Unlock()

@@ -43,10 +43,13 @@ func (b *Barrier) readEnds(ctx context.Context) error {
 		return err
 	}
 	found, pause, start := newEnds(), bounded.Pauses{Limit: endsPause}, time.Now()
+	untold := b.partial()
 	for {
-		if err := readOn(ctx, follower, found); err != nil {
+		left, err := readOn(ctx, follower, found)
+		if err != nil {
 			return err // it may hang in there, and is left to the process's end
 		}
+		untold = errors.Join(untold, left)
 		if !b.anyOpen(ctx, found) || time.Since(start) >= endsPatience {
 			break
 		}
@@ -54,7 +57,7 @@ func (b *Barrier) readEnds(ctx context.Context) error {
 			return err
 		}
 	}
-	b.setEnds(found, b.partial())
+	b.setEnds(found, untold)
 	return follower.Close()
 }
 
@@ -78,23 +81,26 @@ type rereader struct {
 }
 
 func (r *rereader) Next(ctx context.Context) ([]source.Event, error) {
-	return r.src.History(ctx, r.since)
+	return source.Collect(r.src.History(ctx, r.since))
 }
 
 func (r *rereader) Close() error { return nil }
 
-// readOn reads what there is.
-func readOn(ctx context.Context, follower source.Follower, found *ends) error {
+// readOn reads what there is. What is left out of it is told apart.
+func readOn(ctx context.Context, follower source.Follower, found *ends) (left, err error) {
 	for {
 		events, err := bounded.Call(ctx, follower.Next)
-		if err != nil {
-			return err
+		partly := errors.As(err, new(*source.LeftOutError))
+		if partly {
+			left = errors.Join(left, err)
+		} else if err != nil {
+			return left, err
 		}
 		for _, e := range events {
 			found.add(e)
 		}
-		if _, whole := follower.(*rereader); whole || len(events) == 0 {
-			return nil
+		if _, whole := follower.(*rereader); whole || len(events) == 0 && !partly {
+			return left, nil
 		}
 	}
 }

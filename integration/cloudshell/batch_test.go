@@ -14,6 +14,7 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Several hosts work through one list, on a server that loses some answers: each
@@ -67,7 +68,7 @@ func TestBatch(t *testing.T) {
 	names, err := src.Results(t.Context())
 	require.NoError(t, err)
 	require.Len(t, names, count)
-	events, err := src.History(t.Context(), time.Time{})
+	events, err := source.Collect(src.History(t.Context(), time.Time{}))
 	require.NoError(t, err)
 	require.Len(t, events, count)
 

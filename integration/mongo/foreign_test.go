@@ -141,7 +141,7 @@ func TestGroupsAreApart(t *testing.T) {
 		revision, err := src.Revision(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, revision)
-		events, err := src.History(t.Context(), time.Time{})
+		events, err := source.Collect(src.History(t.Context(), time.Time{}))
 		require.NoError(t, err)
 		require.Empty(t, events)
 		manifest, err := src.Publish(t.Context(), []byte("other"))

@@ -68,7 +68,7 @@ func TestFollow(t *testing.T) {
 	for w := range writers {
 		require.Equal(t, each, seen[fmt.Sprint(w)])
 	}
-	events, err := reader.History(within(t), time.Now().Add(-time.Hour))
+	events, err := source.Collect(reader.History(within(t), time.Now().Add(-time.Hour)))
 	require.NoError(t, err)
 	require.Len(t, events, writers*each)
 	require.NoError(t, follower.Close())
@@ -86,7 +86,7 @@ func TestHistorySince(t *testing.T) {
 	old.Time = old.Time.Add(-48 * time.Hour)
 	require.NoError(t, src.Record(within(t), []source.Event{old, fresh}))
 	since := time.Now().Add(-time.Hour)
-	events, err := src.History(within(t), since)
+	events, err := source.Collect(src.History(within(t), since))
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 	require.Equal(t, "fresh", events[0].Name)
@@ -131,7 +131,7 @@ func TestForeignPages(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2, read)
-	events, err := src.History(within(t), time.Now().Add(-time.Hour))
+	events, err := source.Collect(src.History(within(t), time.Now().Add(-time.Hour)))
 	require.NoError(t, err)
 	require.Len(t, events, 2)
 }

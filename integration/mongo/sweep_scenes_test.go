@@ -273,7 +273,7 @@ func playRecord(s *stage) {
 	recorded := s.src.Record(s.ctx, []source.Event{event})
 	s.disarm()
 	s.requireDone(recorded)
-	found, err := s.rival().History(s.ctx, time.Time{})
+	found, err := source.Collect(s.rival().History(s.ctx, time.Time{}))
 	require.NoError(s, err)
 	if recorded == nil {
 		require.NotEmpty(s, found)

@@ -154,7 +154,7 @@ func (r *trial) faults() []string {
 			c.results[name] = result
 		}
 	}
-	events, err := src.History(r.t.Context(), time.Time{})
+	events, err := source.Collect(src.History(r.t.Context(), time.Time{}))
 	require.NoError(r.t, err)
 	for _, e := range events {
 		if e.What == source.EventBroke {

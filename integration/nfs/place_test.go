@@ -223,7 +223,7 @@ func plant(t testing.TB, src multilock.Source, name string, ttl time.Duration) s
 // takenOver is the evidence of every break in the history.
 func takenOver(t testing.TB, src *fslock.Source) []string {
 	t.Helper()
-	events, err := src.History(within(t), time.Time{})
+	events, err := source.Collect(src.History(within(t), time.Time{}))
 	require.NoError(t, err)
 	var why []string
 	for _, e := range events {

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -50,14 +51,18 @@ func (f *feed) add(e source.Event, urgent bool) {
 	}
 }
 
-// next reads on in the history, unless an earlier call hangs in there.
+// next reads on in the history, unless an earlier call hangs in there. What is left out of
+// it is news that this process does not get.
 func (f *feed) next(ctx context.Context) ([]source.Event, error) {
-	if f.hung {
-		return nil, context.Cause(ctx)
+	for !f.hung {
+		events, err := bounded.Call(ctx, f.follower.Next)
+		f.hung = ctx.Err() != nil
+		if !errors.As(err, new(*source.LeftOutError)) {
+			return events, err
+		}
+		f.note(err)
 	}
-	events, err := bounded.Call(ctx, f.follower.Next)
-	f.hung = f.hung || ctx.Err() != nil
-	return events, err
+	return nil, context.Cause(ctx)
 }
 
 // close ends the reading, unless a call hangs: then the process's end does.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -204,10 +205,8 @@ func (s *Source) Record(context.Context, []source.Event) error { return nil }
 
 // History implements source.Chronicle: the last result of each name, as the event
 // of its commit.
-func (s *Source) History(ctx context.Context, since time.Time) ([]source.Event, error) {
-	follower := s.Follow(since)
-	events, err := follower.Next(ctx)
-	return events, errors.Join(err, follower.Close())
+func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
+	return source.Retell(func() ([]source.Event, error) { return s.Follow(since).Next(ctx) })
 }
 
 // Follow implements source.Journal.

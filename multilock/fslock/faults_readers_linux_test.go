@@ -31,8 +31,11 @@ func readings() map[string]func(context.Context, *fslock.Source) error {
 			}
 			return err
 		},
-		"revision":  func(ctx context.Context, s *fslock.Source) error { _, err := s.Revision(ctx); return err },
-		"history":   func(ctx context.Context, s *fslock.Source) error { _, err := s.History(ctx, time.Time{}); return err },
+		"revision": func(ctx context.Context, s *fslock.Source) error { _, err := s.Revision(ctx); return err },
+		"history": func(ctx context.Context, s *fslock.Source) error {
+			_, err := source.Collect(s.History(ctx, time.Time{}))
+			return err
+		},
 		"leftovers": func(ctx context.Context, s *fslock.Source) error { _, err := s.Leftovers(ctx); return err },
 		"manifest": func(ctx context.Context, s *fslock.Source) error {
 			_, err := s.Publish(ctx, []byte("other\n"))
@@ -260,7 +263,7 @@ func TestHistoryIsWhatIsAskedFor(t *testing.T) {
 	foreign, err := json.Marshal(eventAt(noon, "foreign"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(historyDir(base), "2026-01-02.notes.txt"), append(foreign, '\n'), 0o666))
-	events, err := src.History(t.Context(), noon)
+	events, err := source.Collect(src.History(t.Context(), noon))
 	require.NoError(t, err)
 	var names []string
 	for _, e := range events {

@@ -1,12 +1,7 @@
 package fslock
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"io"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,18 +13,13 @@ import (
 // each is read on from where it ended, at the price of one request if it has not
 // grown.
 type follower struct {
-	src   *Source
-	since time.Time
-	dir   vfs.Dir
-	files map[string]*followed
-	ready []*followed // those still to be read in this poll
-}
-
-// followed is one file of a history.
-type followed struct {
-	vfs.File
-	read int64
-	rest []byte // the beginning of a line whose end was not there yet
+	src     *Source
+	since   time.Time
+	dir     vfs.Dir
+	files   map[string]*followed
+	ready   []*followed // those still to be read in this poll
+	left    []error     // what is left out, and was not told yet
+	crowded bool        // it was told that there are too many files
 }
 
 // Follow implements source.Journal.
@@ -39,18 +29,19 @@ func (s *Source) follow(since time.Time) *follower {
 	return &follower{src: s, since: since, files: map[string]*followed{}}
 }
 
-// followChunk bounds what is read at a time, and with it the memory for events.
-const followChunk = 256 << 10
-
 // Next implements source.Follower. A poll lists the directory and looks at
 // every file once; what it finds is read in chunks, by this and further calls.
 func (f *follower) Next(context.Context) ([]source.Event, error) {
-	for polled := false; len(f.ready) > 0 || !polled; {
+	for polled := false; len(f.ready)+len(f.left) > 0 || !polled; {
 		var events []source.Event
 		var err error
-		if len(f.ready) > 0 {
+		switch {
+		case len(f.left) > 0:
+			err, f.left = f.left[0], f.left[1:]
+			return nil, err
+		case len(f.ready) > 0:
 			events, err = f.chunk()
-		} else {
+		default:
 			polled, err = true, f.poll()
 		}
 		if err != nil {
@@ -65,14 +56,22 @@ func (f *follower) Next(context.Context) ([]source.Event, error) {
 
 // chunk reads on in a file that has grown.
 func (f *follower) chunk() ([]source.Event, error) {
-	events, more, err := f.ready[0].next(f.since)
-	if err != nil && !gone(err) {
-		return nil, err
-	}
-	if !more || err != nil {
+	file := f.ready[0]
+	events, more, err := file.next(f.since)
+	if !more {
 		f.ready = f.ready[1:]
 	}
-	return events, nil
+	if leftOut(err) {
+		f.leave(file, err)
+		err = nil
+	}
+	return events, ignoreGone(err)
+}
+
+// leave reads no more of a file, and tells that once.
+func (f *follower) leave(file *followed, why error) {
+	file.close()
+	f.left = append(f.left, file.leftOut(why))
 }
 
 // poll finds the files that have grown.
@@ -91,10 +90,11 @@ func (f *follower) poll() error {
 	if err != nil {
 		return f.drop(err)
 	}
+	names, left := fewest(f.dir, historyFiles(names, f.since))
+	if left != nil && !f.crowded {
+		f.crowded, f.left = true, append(f.left, left)
+	}
 	for _, name := range names {
-		if !strings.HasSuffix(name, historySuffix) || endsBefore(name, f.since) {
-			continue
-		}
 		if err := f.check(name); err != nil && !gone(err) {
 			return err
 		}
@@ -130,21 +130,33 @@ func (f *follower) check(name string) error {
 		if present, err := f.grown(file); present || err != nil {
 			return err
 		}
-		_ = file.Close() // it was removed, and there may be another of its name
+		file.close() // it was removed, and there may be another of its name
 		delete(f.files, name)
 	}
-	opened, err := f.dir.Open(name)
+	file, err := f.take(name)
 	if err != nil {
 		return err
 	}
-	file := &followed{File: opened}
 	f.files[name] = file
 	_, err = f.grown(file)
 	return err
 }
 
+// take opens a file, or leaves it out.
+func (f *follower) take(name string) (*followed, error) {
+	file, err := openHistory(f.dir, name)
+	if leftOut(err) {
+		f.leave(file, err)
+		err = nil
+	}
+	return file, err
+}
+
 // grown reports false for a file that has no name any more.
 func (f *follower) grown(file *followed) (present bool, err error) {
+	if file.File == nil {
+		return true, nil // it was left out
+	}
 	info, err := file.Stat()
 	if err != nil || info.Links == 0 {
 		return false, ignoreGone(err)
@@ -155,42 +167,14 @@ func (f *follower) grown(file *followed) (present bool, err error) {
 	return true, nil
 }
 
-// next reads one chunk, and says whether there may be more.
-func (f *followed) next(since time.Time) (events []source.Event, more bool, err error) {
-	chunk := make([]byte, followChunk)
-	n, err := f.Read(chunk)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, false, err
-	}
-	f.read += int64(n)
-	data := append(f.rest, chunk[:n]...)
-	end := bytes.LastIndexByte(data, '\n') + 1
-	f.rest = bytes.Clone(data[end:])
-	if len(f.rest) > followChunk {
-		f.rest = nil // no line of ours
-	}
-	return eventsIn(data[:end], since), n > 0 && err == nil, nil
-}
-
-// eventsIn are the events that can be read in lines of a history.
-func eventsIn(lines []byte, since time.Time) (events []source.Event) {
-	for line := range bytes.Lines(lines) {
-		var e source.Event
-		if json.Unmarshal(line, &e) == nil && !e.Time.Before(since) {
-			events = append(events, e)
-		}
-	}
-	return events
-}
-
 // Close implements source.Follower.
 func (f *follower) Close() error {
 	var err error
 	for _, file := range f.files {
-		err = errors.Join(err, file.Close())
+		file.close()
 	}
 	if f.dir != nil {
-		err = errors.Join(err, f.dir.Close())
+		err = f.dir.Close()
 	}
 	f.files, f.ready, f.dir = map[string]*followed{}, nil, nil
 	return err

@@ -230,7 +230,7 @@ func TestRecordOfSeveralDays(t *testing.T) {
 	}
 	require.NoError(t, src.Record(t.Context(), events))
 	require.Len(t, namesIn(t, historyDir(src.Base())), 3)
-	all, err := src.History(t.Context(), now.AddDate(0, 0, -3))
+	all, err := source.Collect(src.History(t.Context(), now.AddDate(0, 0, -3)))
 	require.NoError(t, err)
 	require.Len(t, all, 6)
 	f := src.Follow(now.Add(-time.Hour))
@@ -259,7 +259,7 @@ func TestFollowPassesOverWhatIsTorn(t *testing.T) {
 	}
 	add(line[:len(line)-1])
 	require.Empty(t, follow(t, f))
-	all, err := src.History(t.Context(), time.Time{})
+	all, err := source.Collect(src.History(t.Context(), time.Time{}))
 	require.NoError(t, err)
 	require.Len(t, all, 2, "only its end is missing")
 	add(line[len(line)-1:])
@@ -297,7 +297,7 @@ func TestHistoryIsInTheOrderOfTime(t *testing.T) {
 	for i := range 6 {
 		require.NoError(t, hosts[i%2].Append(t.Context(), eventAt(noon.Add(time.Duration(i)*time.Minute), fmt.Sprint(i))))
 	}
-	events, err := hosts[0].History(t.Context(), time.Time{})
+	events, err := source.Collect(hosts[0].History(t.Context(), time.Time{}))
 	require.NoError(t, err)
 	require.Len(t, events, 6)
 	for i, e := range events {

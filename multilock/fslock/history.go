@@ -2,12 +2,10 @@ package fslock
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -88,27 +86,6 @@ func (s *Source) findDir(parent vfs.Dir, name string) (vfs.Dir, error) {
 		return nil, err
 	}
 	return parent.OpenDir(name)
-}
-
-// History returns the group's events since a moment, oldest first. Lines that
-// cannot be read (a host's crash can tear one) are left out.
-func (s *Source) History(_ context.Context, since time.Time) (events []source.Event, err error) {
-	f := s.follow(since)
-	defer f.Close() //nolint:errcheck // only read from
-	err = f.poll()
-	for err == nil && len(f.ready) > 0 {
-		var more []source.Event
-		more, err = f.chunk()
-		events = append(events, more...)
-	}
-	if err != nil {
-		return nil, opError("read the history", "", err)
-	}
-	for _, file := range f.files {
-		events = append(events, eventsIn(file.rest, since)...) // only its end is missing, perhaps
-	}
-	slices.SortStableFunc(events, func(a, b source.Event) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
-	return events, nil
 }
 
 // endsBefore says whether a day's file is over before a moment.

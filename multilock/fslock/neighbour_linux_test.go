@@ -148,6 +148,16 @@ func (d *doer) obey(ctx context.Context, o order) answer {
 		a := failed(err)
 		a.Fence = number
 		return a
+	case "history":
+		events, err := source.Collect(d.src.History(ctx, time.Time{}))
+		a := answer{}
+		for _, e := range events {
+			a.Is = append(a.Is, e.Name)
+		}
+		if err != nil {
+			a.Why = err.Error()
+		}
+		return a
 	case "cause":
 		<-d.lock.Context().Done()
 		return failed(context.Cause(d.lock.Context()))

@@ -133,7 +133,7 @@ func claim(holder process.Identity, ttl, heartbeat time.Duration) source.Claim {
 // requireBroken says that the lock was broken exactly once, and on what evidence.
 func requireBroken(t testing.TB, src *fslock.Source, name, evidence string) {
 	t.Helper()
-	events, err := src.History(t.Context(), time.Time{})
+	events, err := source.Collect(src.History(t.Context(), time.Time{}))
 	require.NoError(t, err)
 	var why []string
 	for _, e := range events {

@@ -262,13 +262,13 @@ func requireSwept(t *testing.T, o struck) {
 
 func requireAppended(t *testing.T, o struck) {
 	t.Helper()
-	events, err := o.src.History(t.Context(), o.event.Time)
+	events, err := source.Collect(o.src.History(t.Context(), o.event.Time))
 	require.NoError(t, err)
 	if o.err == nil {
 		require.Len(t, events, 1)
 	}
 	require.NoError(t, o.src.Append(t.Context(), o.event))
-	again, err := o.src.History(t.Context(), o.event.Time)
+	again, err := source.Collect(o.src.History(t.Context(), o.event.Time))
 	require.NoError(t, err)
 	require.Len(t, again, len(events)+1)
 }

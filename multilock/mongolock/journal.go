@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,7 +200,11 @@ func (s *Source) pagesFrom(number int64) bson.D {
 }
 
 // History implements source.Chronicle, oldest first.
-func (s *Source) History(ctx context.Context, since time.Time) ([]source.Event, error) {
+func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
+	return source.Retell(func() ([]source.Event, error) { return s.history(ctx, since) })
+}
+
+func (s *Source) history(ctx context.Context, since time.Time) ([]source.Event, error) {
 	var events []source.Event
 	err := s.command(ctx, "read the history", "", func(ctx context.Context, f facts) (err error) {
 		events, err = s.pages(ctx, f, since)

@@ -2,6 +2,8 @@ package source
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"time"
 )
 
@@ -35,9 +37,10 @@ type Changes interface {
 // Chronicle is a Source that keeps a history of its locks.
 type Chronicle interface {
 	Source
-	// History returns the events since a moment, by the clocks of the hosts that
-	// wrote them. What could not be written is not in it.
-	History(ctx context.Context, since time.Time) ([]Event, error)
+	// History tells the events since a moment, by the clocks of the hosts that wrote
+	// them, oldest first. What could not be written is not in it. After an error that is
+	// a *LeftOutError more follows; any other is the end.
+	History(ctx context.Context, since time.Time) iter.Seq2[Event, error]
 }
 
 // Journal is a Chronicle that many write to at the same time, and follow.
@@ -53,10 +56,55 @@ type Journal interface {
 // Follower reads a history that grows. It is for one goroutine.
 type Follower interface {
 	// Next returns events that it has not returned before, of each writer in order,
-	// and a limited number at a time; none if there are no more at present.
+	// and a limited number at a time; none if there are no more at present. An error that
+	// is a *LeftOutError comes once, and without events; the next call reads on.
 	Next(ctx context.Context) ([]Event, error)
 	// Close ends the reading.
 	Close() error
+}
+
+// LeftOutError tells of a part of a history that cannot be read, or is none. The rest can.
+type LeftOutError struct {
+	Part string // a file's path
+	Why  error
+}
+
+func (e *LeftOutError) Error() string {
+	return "of the history " + e.Part + " is left out: " + e.Why.Error()
+}
+
+// Unwrap is why.
+func (e *LeftOutError) Unwrap() error { return e.Why }
+
+// Collect reads a history as a whole. What is left out of it is the error then, if nothing
+// else is, and the events are the rest.
+func Collect(history iter.Seq2[Event, error]) (events []Event, err error) {
+	for e, failed := range history {
+		switch {
+		case failed == nil:
+			events = append(events, e)
+		case !errors.As(failed, new(*LeftOutError)):
+			return nil, failed
+		default:
+			err = errors.Join(err, failed)
+		}
+	}
+	return events, err
+}
+
+// Retell tells a history that had to be read as a whole.
+func Retell(read func() ([]Event, error)) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		events, err := read()
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(Event{}, err)
+		}
+	}
 }
 
 // ManifestStore is a Source that keeps a manifest of its group: what all hosts must

@@ -34,7 +34,12 @@ func (r Result) Bounded() Result {
 
 // Bounded is the event with texts of limited length.
 func (e Event) Bounded() Event {
-	e.Command, e.Why = Shorten(e.Command, MaxCommand), Shorten(e.Why, MaxWhy)
+	e.Command, e.User = Shorten(e.Command, MaxCommand), Shorten(e.User, MaxUser)
+	e.Why, e.Output = Shorten(e.Why, MaxWhy), Shorten(e.Output, MaxWhy)
+	if e.Holder != nil {
+		holder := e.Holder.Bounded()
+		e.Holder = &holder
+	}
 	return e
 }
 

@@ -2,6 +2,7 @@ package grouptest
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"time"
 
@@ -35,7 +36,9 @@ func (v *Venue) Record(_ context.Context, events []source.Event) error {
 	return v.Enter("record")
 }
 
-func (v *Venue) History(context.Context, time.Time) ([]source.Event, error) { return nil, nil }
+func (v *Venue) History(context.Context, time.Time) iter.Seq2[source.Event, error] {
+	return func(func(source.Event, error) bool) {}
+}
 
 func (v *Venue) Follow(time.Time) source.Follower { return &venueFollower{v: v} }
 

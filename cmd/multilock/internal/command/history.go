@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -59,30 +60,76 @@ func (o *historyOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	if o.since.Given {
 		since = time.Now().Add(-o.since.Value)
 	}
-	events, err := chronicle.History(ctx, since)
-	if err != nil {
-		return err
+	shown := o.printer(e)
+	for ev, err := range o.asked(toldOf(chronicle.History(ctx, since), func(what string) { e.Say("warning: %s", what) })) {
+		if err == nil {
+			err = shown.event(ev)
+		}
+		if err != nil {
+			return errors.Join(err, shown.flush())
+		}
 	}
-	if len(o.names) > 0 {
-		events = slices.DeleteFunc(events, func(ev source.Event) bool { return !slices.Contains(o.names, ev.Name) })
-	}
-	if n := o.limit.Value; n > 0 && len(events) > n {
-		events = events[len(events)-n:]
-	}
-	if o.JSON {
-		return printEvents(e, events)
-	}
-	return printHistory(e, events)
+	return shown.flush()
 }
 
-func printHistory(e *Env, events []source.Event) error {
-	var table show.Table
-	table.Row("TIME", "NAME", "EVENT", "HOST", "PID", "USER", "DETAILS")
-	for _, ev := range events {
-		table.Row(ev.Time.Local().Format("2006-01-02 15:04:05"), console.Label(ev.Name), ev.What,
-			show.Dash(ev.By.Host), show.PID(ev.By.PID), show.Dash(ev.User), details(ev))
+// asked are the events that were asked for.
+func (o *historyOptions) asked(history iter.Seq2[source.Event, error]) iter.Seq2[source.Event, error] {
+	return func(yield func(source.Event, error) bool) {
+		last := latest{most: o.limit.Value} // none are kept without a limit
+		for ev, err := range history {
+			switch {
+			case err == nil && len(o.names) > 0 && !slices.Contains(o.names, ev.Name):
+			case err == nil && o.limit.Given:
+				last.add(ev)
+			case !yield(ev, err):
+				return
+			}
+		}
+		for _, ev := range last.events {
+			if !yield(ev, nil) {
+				return
+			}
+		}
 	}
-	return table.Print(e.Env)
+}
+
+// historyPrinter prints events as they come. A table is as wide as what is in it, so rows
+// are gathered; in a long one the columns may move.
+type historyPrinter struct {
+	env  *Env
+	json bool
+	rows show.Table
+}
+
+// maxRows is how many rows have columns of one width.
+const maxRows = 10000
+
+func (o *historyOptions) printer(e *Env) *historyPrinter {
+	p := &historyPrinter{env: e, json: o.JSON}
+	if !p.json {
+		p.rows.Row("TIME", "NAME", "EVENT", "HOST", "PID", "USER", "DETAILS")
+	}
+	return p
+}
+
+func (p *historyPrinter) event(ev source.Event) error {
+	if p.json {
+		return p.env.PrintLine(ev)
+	}
+	p.rows.Row(ev.Time.Local().Format("2006-01-02 15:04:05"), console.Label(ev.Name), ev.What,
+		show.Dash(ev.By.Host), show.PID(ev.By.PID), show.Dash(ev.User), details(ev))
+	if len(p.rows) < maxRows {
+		return nil
+	}
+	return p.flush()
+}
+
+func (p *historyPrinter) flush() error {
+	rows := p.rows
+	if p.rows = nil; len(rows) == 0 {
+		return nil
+	}
+	return rows.Print(p.env.Env)
 }
 
 // details puts what is known beyond the columns into words.
@@ -117,13 +164,4 @@ func details(ev source.Event) string {
 		add("%s", ev.Why)
 	}
 	return strings.Join(parts, ", ")
-}
-
-func printEvents(e *Env, events []source.Event) error {
-	for _, ev := range events {
-		if err := e.PrintLine(ev); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/report"
@@ -33,6 +35,8 @@ func readReport(ctx context.Context, src multilock.Source, since time.Time) (rep
 		err := one.read(ctx, src, since, &in)
 		switch {
 		case err == nil:
+		case errors.Is(err, fs.ErrPermission):
+			in.Missing = append(in.Missing, console.Harmless(err.Error()))
 		case !errors.Is(err, multilock.ErrUnsupported):
 			return in, err
 		case one.missing != "":
@@ -42,13 +46,24 @@ func readReport(ctx context.Context, src multilock.Source, since time.Time) (rep
 	return in, nil
 }
 
-func readHistory(ctx context.Context, src multilock.Source, since time.Time, in *report.Input) (err error) {
+// readHistory reads as much as there is room for, the latest.
+func readHistory(ctx context.Context, src multilock.Source, since time.Time, in *report.Input) error {
 	chronicle, ok := src.(source.Chronicle)
 	if !ok {
 		return multilock.ErrUnsupported
 	}
-	in.Events, err = chronicle.History(ctx, since)
-	return err
+	var last latest
+	for e, err := range toldOf(chronicle.History(ctx, since), func(what string) { in.Missing = append(in.Missing, what) }) {
+		if err != nil {
+			return err
+		}
+		last.add(e)
+	}
+	if last.over > 0 {
+		in.Missing = append(in.Missing, fmt.Sprintf("the history before %s is left out: there is more than a page can show; make it of less with --since", last.events[0].Time.Local().Format(time.DateTime)))
+	}
+	in.Events = last.events
+	return nil
 }
 
 // readHeld looks at the locks that are held. One that cannot be looked at is missing.
@@ -81,11 +96,11 @@ func readEnds(ctx context.Context, src multilock.Source, since time.Time, in *re
 	if len(open) == 0 {
 		return nil
 	}
-	var again report.Input
-	if err := readHistory(ctx, src, since, &again); err != nil {
-		return err
-	}
-	for _, e := range again.Events {
+	chronicle := src.(source.Chronicle) // or nothing would be open
+	for e, err := range toldOf(chronicle.History(ctx, since), func(string) {}) {
+		if err != nil {
+			return err
+		}
 		if open[[2]string{e.Name, e.Token}] && report.Ends(e) {
 			in.Events = append(in.Events, e)
 		}

@@ -191,13 +191,11 @@ func countRefusal(ctx context.Context, src *place.Source, held *multilock.HeldEr
 	if err := journal.Record(ctx, []source.Event{event}); err != nil {
 		return 1, err
 	}
-	events, err := journal.History(ctx, time.Now().Add(-refusalMemory))
-	if err != nil {
-		return 1, err
-	}
 	count := 0
-	for _, past := range events {
+	for past, err := range toldOf(journal.History(ctx, time.Now().Add(-refusalMemory)), func(string) {}) {
 		switch {
+		case err != nil:
+			return 1, err
 		case past.Name != o.Name:
 		case past.What != source.EventRefused:
 			count = 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -31,6 +32,8 @@ type statusReport struct {
 	Group   string        `json:"group"`
 	Locks   []show.Lock   `json:"locks"`
 	Results *show.Results `json:"results"` // null for a source that keeps none
+	// Missing says which results cannot be read, and why.
+	Missing []string `json:"missing,omitempty"`
 
 	where string // the source and its group, for people
 }
@@ -142,11 +145,20 @@ func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, re
 		return nil
 	}
 	names, err := namesOrAll(o.names, func() ([]string, error) { return ledger.Results(ctx) })
+	if errors.Is(err, fs.ErrPermission) && !o.results { // it was asked for the locks
+		report.Missing = []string{console.Harmless(err.Error())}
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	results := show.ReadResults(ctx, ledger, names, show.KeepDone(o.listsAll()))
 	report.Results = &results
+	for _, v := range results.List {
+		if v.State == show.StateUnknown {
+			report.Missing = append(report.Missing, fmt.Sprintf("how %s ended cannot be read: %s", console.Label(v.Name), console.Harmless(v.Why)))
+		}
+	}
 	return nil
 }
 
@@ -164,6 +176,12 @@ func (r statusReport) refresh(e *Env, o *statusOptions) error {
 }
 
 func (r statusReport) show(e *Env, o *statusOptions) error {
+	for _, what := range r.Missing[:min(len(r.Missing), maxWarnings)] {
+		e.Say("warning: %s", what)
+	}
+	if more := len(r.Missing) - maxWarnings; more > 0 {
+		e.Say("warning: nor can %d others be read; --json names them", more)
+	}
 	if o.JSON {
 		return e.PrintJSON(r)
 	}
@@ -186,19 +204,15 @@ func printResults(e *Env, o *statusOptions, r show.Results) error {
 	return r.PrintTable(e.Env)
 }
 
+// maxWarnings is how many results are named that cannot be read.
+const maxWarnings = 10
+
 // unsure makes a script notice that the report does not tell everything.
 func (r statusReport) unsure() error {
 	var names []string
 	for _, l := range r.Locks {
 		if l.State == show.StateUnknown {
 			names = append(names, console.Label(l.Name))
-		}
-	}
-	if r.Results != nil {
-		for _, v := range r.Results.List {
-			if v.State == show.StateUnknown {
-				names = append(names, console.Label(v.Name))
-			}
 		}
 	}
 	if len(names) == 0 {

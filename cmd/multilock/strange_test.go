@@ -1,0 +1,65 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// private is where the files of the group lie.
+func (s *station) private(path ...string) string {
+	return filepath.Join(append([]string{s.base, ".multilock", "groups", ".locks"}, path...)...)
+}
+
+// sparse puts ten gigabytes of nothing into a file.
+func (s *station) sparse(path string) {
+	s.t.Helper()
+	require.NoError(s.t, os.WriteFile(path, nil, 0o600))
+	require.NoError(s.t, os.Truncate(path, 10<<30))
+}
+
+// A file of the history that is none, or a result that nobody can read, is named, and takes
+// nothing from the others, not their time either.
+func TestStrangeFilesBesideTheHistory(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("run", "-n", "good", "--once", "--", "true")
+	evil := s.private("history", time.Now().UTC().Format(time.DateOnly)+".evil.0.jsonl")
+	s.sparse(evil)
+	require.NoError(t, os.Symlink("/etc/hostname", s.private("done", "bad")))
+
+	got := s.run("history")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "committed")
+	require.Contains(t, got.stderr, "warning: of the history "+evil+" is left out: there is no line of a history in it")
+	require.Len(t, s.history("--limit", "1"), 1)
+
+	got = s.run("report", "--json")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stderr, "warning: of the history "+evil+" is left out")
+	var report struct {
+		Missing []string
+		Jobs    []struct{ Name, State string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
+	require.Len(t, report.Missing, 1)
+	require.Len(t, report.Jobs, 2)
+	require.Equal(t, "unknown", report.Jobs[0].State)
+	require.Equal(t, "done", report.Jobs[1].State)
+
+	got = s.run("status", "--json")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stderr, "warning: how bad ended cannot be read")
+	require.Contains(t, got.stdout, `"missing": [`)
+
+	s.hold("held")
+	starved := s.run("run", "-n", "held", "--fail-after", "1", "--", "true")
+	require.Equal(t, 120, starved.code, starved.stderr)
+	s.must("batch", "-g", ".locks", s.list("true"))
+}

@@ -1,0 +1,154 @@
+package fslock_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// chronicle is a source with one event in its history, and a file beside it that somebody
+// else has put there.
+func chronicle(t *testing.T, put func(path string) error) *fslock.Source {
+	t.Helper()
+	src := open(t, fslock.Options{Base: fresh(t)})
+	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "ours")))
+	require.NoError(t, put(filepath.Join(historyDir(src.Base()), time.Now().UTC().Format(time.DateOnly)+".evil.0.jsonl")))
+	return src
+}
+
+// told reads a history, and what is left out of it.
+func told(t *testing.T, src *fslock.Source) (names, left []string) {
+	t.Helper()
+	for e, err := range src.History(t.Context(), time.Time{}) {
+		var out *source.LeftOutError
+		if errors.As(err, &out) {
+			left = append(left, out.Error())
+			continue
+		}
+		require.NoError(t, err)
+		names = append(names, e.Name)
+	}
+	return names, left
+}
+
+// followed reads on in a history, and what is left out of it.
+func followed(t *testing.T, f source.Follower) (names, left []string) {
+	t.Helper()
+	for {
+		events, err := f.Next(t.Context())
+		var out *source.LeftOutError
+		if errors.As(err, &out) {
+			left = append(left, out.Error())
+			continue
+		}
+		require.NoError(t, err)
+		if len(events) == 0 {
+			return names, left
+		}
+		for _, e := range events {
+			names = append(names, e.Name)
+		}
+	}
+}
+
+// A file of a history that is none, or may not be read, is named once; the others are read.
+func TestFileOfAHistoryIsLeftOut(t *testing.T) {
+	for what, c := range map[string]struct {
+		put func(path string) error
+		why string
+	}{
+		"a line without an end": {func(path string) error { return errors.Join(writing("")(path), os.Truncate(path, 10<<30)) }, "no line of a history"},
+		"a symbolic link":       {func(path string) error { return os.Symlink("/dev/zero", path) }, ""},
+		"a directory":           {func(path string) error { return os.Mkdir(path, 0o777) }, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			src := chronicle(t, c.put)
+			f := src.Follow(time.Time{})
+			defer f.Close()
+			requireLeftOut := func(names, left []string) {
+				require.Equal(t, []string{"ours"}, names)
+				require.Len(t, left, 1)
+				require.Contains(t, left[0], ".evil.0.jsonl is left out")
+				require.Contains(t, left[0], c.why)
+			}
+			requireLeftOut(told(t, src))
+			requireLeftOut(followed(t, f))
+			require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "later")))
+			names, left := followed(t, f)
+			require.Equal(t, []string{"later"}, names)
+			require.Empty(t, left, "it was named")
+		})
+	}
+}
+
+// One file that its owner keeps to himself hides what is in it, and no more.
+func TestPrivateFileOfAHistory(t *testing.T) {
+	requireRoot(t, "another user")
+	src := chronicle(t, func(path string) error { return os.WriteFile(path, nil, 0o600) })
+	for path := historyDir(src.Base()); path != filepath.Dir(src.Base()); path = filepath.Dir(path) {
+		require.NoError(t, os.Chmod(path, 0o755))
+	}
+	reader := newNeighbour(t, setting{UID: 1234}, order{Base: src.Base()})
+	a := reader.must(t, order{Do: "history"})
+	require.Equal(t, []string{"ours"}, a.Is)
+	require.Contains(t, a.Why, ".evil.0.jsonl is left out")
+	require.Contains(t, a.Why, "permission denied")
+}
+
+// However much there is, it is told a piece at a time.
+func TestLongHistoryTakesLittleMemory(t *testing.T) {
+	src := open(t, fslock.Options{Base: fresh(t)})
+	events := make([]source.Event, 1000)
+	for i := range events {
+		events[i] = eventAt(time.Now(), fmt.Sprint(i))
+		events[i].Command = strings.Repeat("x", 4<<10)
+	}
+	for range 20 {
+		require.NoError(t, src.Record(t.Context(), events))
+	}
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	count, most := 0, uint64(0)
+	for _, err := range src.History(t.Context(), time.Time{}) {
+		require.NoError(t, err)
+		if count++; count%5000 == 0 {
+			runtime.GC()
+			runtime.ReadMemStats(&now)
+			most = max(most, now.HeapAlloc)
+		}
+	}
+	require.Equal(t, 20*len(events), count)
+	require.Less(t, most, before.HeapAlloc+16<<20, "of 80 MiB")
+}
+
+// Hundreds of hosts and days are not read with all their files open.
+func TestHistoryOfManyDaysOpensFewFiles(t *testing.T) {
+	src := open(t, fslock.Options{Base: fresh(t)})
+	var events []source.Event
+	for i := range 300 {
+		events = append(events, eventAt(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, i), fmt.Sprint(i)))
+	}
+	require.NoError(t, src.Record(t.Context(), events))
+	var limit, few syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	few = limit
+	few.Cur = 100
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few))
+	names, left := told(t, src)
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
+	require.Empty(t, left)
+	require.Len(t, names, len(events))
+	require.Equal(t, "299", names[299])
+}
