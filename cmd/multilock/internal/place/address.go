@@ -1,6 +1,7 @@
 package place
 
 import (
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,18 +68,38 @@ func (a Address) public() string {
 	return a.String()
 }
 
-func (a Address) parameters() []string { return strings.Split(a.query, "&") }
+// parameters cuts the query as MongoDB's driver does, which is the most lenient of those who
+// read one: what it takes for a secret must not be missed here.
+func (a Address) parameters() []string {
+	return strings.FieldsFunc(a.query, func(r rune) bool { return r == '&' || r == ';' })
+}
+
+// key is the name of a parameter, in lower case; ok is false if nobody can read it.
+func key(parameter string) (name string, ok bool) {
+	escaped, _, _ := strings.Cut(parameter, "=")
+	name, err := url.QueryUnescape(escaped)
+	return strings.ToLower(name), err == nil
+}
+
+func hasKey(name string) func(parameter string) bool {
+	return func(parameter string) bool {
+		found, ok := key(parameter)
+		return ok && found == name
+	}
+}
 
 // hasSecrets says whether the URL has what nobody else should see.
 func (a Address) hasSecrets() bool {
 	return a.password != "" || slices.ContainsFunc(a.parameters(), isSecret)
 }
 
-// isSecret knows a parameter with a secret by its name.
+// isSecret knows a parameter with a secret by its name, and takes one whose name cannot be
+// read for that. A proxy may have a user and a password.
 func isSecret(parameter string) bool {
-	name, _, _ := strings.Cut(strings.ToLower(parameter), "=")
-	return slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "apikey", "api_key", "credential", "authmechanismproperties"},
-		func(part string) bool { return strings.Contains(name, part) })
+	name, ok := key(parameter)
+	return !ok || name == "proxy" && (strings.Contains(parameter, "@") || strings.Contains(parameter, "%40")) ||
+		slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "apikey", "api_key", "credential", "authmechanismproperties"},
+			func(part string) bool { return strings.Contains(name, part) })
 }
 
 // publicURL is a URL without its secrets, for messages. Of one that cannot be told

@@ -65,12 +65,8 @@ func completeCloudshell(e *console.Env, p *Place) error {
 		return errors.New("it does not say which reservation is meant, and this is not the environment of a CloudShell script, which would; write cloudshell://USER@HOST/RESERVATION")
 	}
 	p.URL.host, p.URL.path = at.Server, "/"+url.PathEscape(at.Reservation)
-	if at.Domain != "" && at.Domain != cloudshell.DefaultDomain && !slices.ContainsFunc(p.URL.parameters(), isDomain) {
-		p.URL.query = strings.TrimPrefix(p.URL.query+"&"+domainParameter+url.QueryEscape(at.Domain), "&")
+	if at.Domain != "" && at.Domain != cloudshell.DefaultDomain && !slices.ContainsFunc(p.URL.parameters(), hasKey("domain")) {
+		p.URL.query = strings.TrimPrefix(p.URL.query+"&domain="+url.QueryEscape(at.Domain), "&")
 	}
 	return nil
 }
-
-const domainParameter = "domain="
-
-func isDomain(parameter string) bool { return strings.HasPrefix(parameter, domainParameter) }

@@ -50,7 +50,7 @@ func readCooking(a Address) (p cookParameters, err error) {
 			if p.period, err = readPeriod(text); err != nil {
 				return p, fmt.Errorf("the parameter period: %w", err)
 			}
-		case parameter != "":
+		default:
 			p.others = append(p.others, parameter)
 		}
 	}

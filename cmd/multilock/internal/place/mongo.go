@@ -44,9 +44,7 @@ func mongoPlace(e *console.Env, p *Place) (mongolock.Place, error) {
 // provesItself says whether the URL chooses a way of authentication, some of which
 // need no password: a certificate, Kerberos, a cloud's own.
 func (a Address) provesItself() bool {
-	return slices.ContainsFunc(a.parameters(), func(parameter string) bool {
-		return strings.HasPrefix(strings.ToLower(parameter), "authmechanism=")
-	})
+	return slices.ContainsFunc(a.parameters(), hasKey("authmechanism"))
 }
 
 func openCookMongo(_ context.Context, e *console.Env, p Place) (multilock.Source, error) {
