@@ -3,6 +3,7 @@ package cli_test
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -77,12 +78,12 @@ func TestCloudshellInAScript(t *testing.T) {
 			s := newStation(t, vars...)
 			s.secrets = append(s.secrets, command.Token())
 			require.Equal(t, "MUTEX\n", s.must("run", "--source", "cloudshell:", "--", "sh", "-c", "echo $MULTILOCK_NAME"))
-			require.Equal(t, "nothing is held in cloudshell://"+server.Address()+"/"+sandbox+"\n", s.must("status", "--source", "cloudshell:"))
+			require.Equal(t, "nothing is held in cloudshell://"+server.Address()+"/"+sandbox+"?scheme=http\n", s.must("status", "--source", "cloudshell:"))
 			token := strings.TrimSpace(s.must("acquire", "--source", "cloudshell:", "--detach", "--ttl", "1h"))
 			got := s.run("run", "--source", "cloudshell:", "--", "true")
 			require.Equal(t, 121, got.code)
-			require.Contains(t, got.stderr, "multilock --source cloudshell://"+server.Address()+"/"+sandbox+" break MUTEX")
-			s.must("release", "--source", "cloudshell://"+server.Address()+"/"+sandbox, "-n", "MUTEX", "--token", token)
+			require.Contains(t, got.stderr, "multilock --source 'cloudshell://"+server.Address()+"/"+sandbox+"?scheme=http' break MUTEX")
+			s.must("release", "--source", "cloudshell://"+server.Address()+"/"+sandbox+"?scheme=http", "-n", "MUTEX", "--token", token)
 		})
 	}
 	got := newStation(t).run("run", "--source", "cloudshell:", "--", "true")
@@ -97,7 +98,7 @@ func TestCloudshellCommandEnds(t *testing.T) {
 	server := newCloudshell(t, fakecloudshell.HTTP)
 	command, err := server.RunCommand("admin")
 	require.NoError(t, err)
-	s := newStation(t, fmt.Sprintf(`QUALICONNECTIVITYCONTEXT={"serverAddress": %q, "adminAuthToken": %q}`, server.Address(), command.Token()),
+	s := newStation(t, fmt.Sprintf(`QUALICONNECTIVITYCONTEXT={"serverAddress": %q, "tsAPIScheme": "http", "adminAuthToken": %q}`, server.Address(), command.Token()),
 		fmt.Sprintf(`RESERVATIONCONTEXT={"id": %q}`, sandbox), "MULTILOCK_SOURCE=cloudshell:")
 	s.secrets = append(s.secrets, command.Token())
 	holder := s.hold("--ttl", "1s", "--json", "-v")
@@ -109,6 +110,26 @@ func TestCloudshellCommandEnds(t *testing.T) {
 	got = s.run("status")
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, "the token ends with the command that got it")
+}
+
+// Whoever asks for a connection that others can read is told so once. A proxy is on the way
+// only if the URL says so, whatever the environment says: it would get the password.
+func TestCloudshellInClear(t *testing.T) {
+	t.Parallel()
+	server := newCloudshell(t, fakecloudshell.HTTP)
+	proxy, asked := startProxy(t, server.Address())
+	far := strings.Replace(cloudshellURL(server), server.Address(), "quali.invalid", 1)
+	s := newStation(t, "MULTILOCK_PASSWORD="+password, "http_proxy="+proxy, "https_proxy="+proxy, "ALL_PROXY="+proxy, "MULTILOCK_SOURCE="+far)
+	require.Equal(t, 125, s.run("status").code)
+	require.Zero(t, asked.Load(), "nobody was told the password")
+
+	through := s.with("MULTILOCK_SOURCE=" + far + "&proxy=" + url.QueryEscape(proxy))
+	got := through.run("run", "--", "true")
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, 1, strings.Count(got.stderr, "warning: nothing is encrypted on the way to quali.invalid"), got.stderr)
+	require.Equal(t, ended{}, through.run("run", "-q", "--", "true"))
+	require.NotZero(t, asked.Load())
+	require.Equal(t, ended{}, s.with("MULTILOCK_SOURCE="+cloudshellURL(server)).run("run", "--", "true"), "it stays on this host")
 }
 
 // Nothing that is wrong with the server makes a command hang, or tell the password.

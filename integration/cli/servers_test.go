@@ -3,9 +3,12 @@ package cli_test
 import (
 	"fmt"
 	"net"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,7 +40,24 @@ func newCloudshellWith(t *testing.T, opt fakecloudshell.Options) *fakecloudshell
 }
 
 func cloudshellURL(server *fakecloudshell.Server) string {
-	return "cloudshell://admin@" + server.Address() + "/" + sandbox + "?domain=Global" + quick
+	text := "cloudshell://admin@" + server.Address() + "/" + sandbox + "?domain=Global" + quick
+	if strings.HasPrefix(server.URL(), "http:") {
+		text += "&scheme=http"
+	}
+	return text
+}
+
+// startProxy is a proxy on the way to a server, wherever the request is to go. It counts.
+func startProxy(t *testing.T, server string) (url string, asked *atomic.Int64) {
+	t.Helper()
+	asked = new(atomic.Int64)
+	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		asked.Add(1)
+		r.Out.URL.Host = server
+	}}
+	proxy := httptest.NewServer(forward)
+	t.Cleanup(proxy.Close)
+	return proxy.URL, asked
 }
 
 // cloudshellStation is hosts that share a reservation over HTTPS.
@@ -46,7 +66,7 @@ func cloudshellStation(t *testing.T) (*station, *fakecloudshell.Server) {
 	server := newCloudshell(t, fakecloudshell.HTTPS)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	require.NoError(t, server.WriteCA(ca))
-	source := cloudshellURL(server) + "&scheme=https&cafile=" + url.QueryEscape(ca)
+	source := cloudshellURL(server) + "&cafile=" + url.QueryEscape(ca)
 	return newStation(t, "MULTILOCK_SOURCE="+source, "MULTILOCK_PASSWORD="+password), server
 }
 

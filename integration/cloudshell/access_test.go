@@ -1,8 +1,12 @@
 package cloudshell_test
 
 import (
+	"bytes"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +64,7 @@ func TestHTTPS(t *testing.T) {
 	l := newLab(t, opt)
 	_, err := multilock.TryAcquire(t.Context(), l.open(t), "MUTEX", multilock.Options{})
 	require.ErrorContains(t, err, "certificate", "it is verified unless told otherwise")
+	require.ErrorContains(t, err, "cafile=FILE")
 	require.NotErrorIs(t, err, multilock.ErrUnsure)
 
 	trusting := l.opt
@@ -75,6 +80,78 @@ func TestHTTPS(t *testing.T) {
 	require.ErrorIs(t, err, multilock.ErrInvalid)
 	require.NoError(t, l.server.WriteCA(bad.CAFile))
 	release(t, try(t, l.openWith(t, bad), "MUTEX", multilock.Options{}))
+}
+
+// A server without TLS gets no password unless http is asked for, and what to do is said.
+func TestHTTPIsAskedFor(t *testing.T) {
+	l := newLab(t, serverOptions())
+	l.opt.Scheme = ""
+	_, err := multilock.TryAcquire(t.Context(), l.open(t), "MUTEX", multilock.Options{})
+	require.ErrorContains(t, err, "scheme=http")
+	require.NotErrorIs(t, err, multilock.ErrUnsure)
+	require.Zero(t, l.server.Count(fakecloudshell.Logon))
+}
+
+// theirName is one of those that the server's certificate is for; nobody looks it up.
+const theirName = "example.com:8029"
+
+// proxy is an HTTP proxy on the way to a server, wherever the request is to go.
+type proxy struct {
+	*httptest.Server
+	asked atomic.Pointer[string] // the last request
+	told  atomic.Bool            // the password went through it, for anybody to read
+}
+
+// Write implements io.Writer, for what goes through the proxy.
+func (p *proxy) Write(text []byte) (int, error) {
+	if bytes.Contains(text, []byte(password)) {
+		p.told.Store(true)
+	}
+	return len(text), nil
+}
+
+func startProxy(t *testing.T, server string) *proxy {
+	t.Helper()
+	p := &proxy{}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked := r.Method + " " + r.Host + " " + r.Header.Get("Proxy-Authorization")
+		p.asked.Store(&asked)
+		if r.Method != http.MethodConnect {
+			(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Host = server }}).ServeHTTP(w, r)
+			return
+		}
+		there, err := net.Dial("tcp", server)
+		if err != nil {
+			panic(err)
+		}
+		here, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = here.Write([]byte("HTTP/1.1 200 OK\r\n\r\n"))
+		go func() { _, _ = io.Copy(here, there); _ = here.Close() }()
+		go func() { _, _ = io.Copy(io.MultiWriter(there, p), here); _ = there.Close() }()
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// Through a proxy, which only the options can ask for, TLS goes from end to end.
+func TestProxy(t *testing.T) {
+	for scheme, want := range map[fakecloudshell.Scheme]string{fakecloudshell.HTTPS: "CONNECT", fakecloudshell.HTTP: "POST"} {
+		opt := serverOptions()
+		opt.Scheme = scheme
+		l := newLab(t, opt)
+		p := startProxy(t, l.server.Address())
+		l.opt.Server, l.opt.Proxy = theirName, cloudshell.NewSecret(strings.Replace(p.URL, "://", "://ada:top@", 1))
+		if scheme == fakecloudshell.HTTPS {
+			l.opt.CAFile = filepath.Join(t.TempDir(), "ca.pem")
+			require.NoError(t, l.server.WriteCA(l.opt.CAFile))
+		}
+		release(t, try(t, l.open(t), "MUTEX", multilock.Options{}))
+		require.Equal(t, want+" "+theirName+" Basic YWRhOnRvcA==", *p.asked.Load())
+		require.False(t, p.told.Load())
+	}
 }
 
 // What does not answer as CloudShell does is an error, and never a free lock.
@@ -93,7 +170,7 @@ func TestOtherServers(t *testing.T) {
 		"too much": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(strings.Repeat("<a/>", 1<<20))) },
 	} {
 		server := httptest.NewServer(answer)
-		opt := cloudshell.Options{Server: strings.TrimPrefix(server.URL, "http://"), User: "admin", Reservation: sandbox, MaxResponse: 1 << 20}
+		opt := cloudshell.Options{Server: strings.TrimPrefix(server.URL, "http://"), Scheme: "http", User: "admin", Reservation: sandbox, MaxResponse: 1 << 20}
 		src, err := cloudshell.Open(opt)
 		require.NoError(t, err)
 		_, err = src.Names(t.Context())

@@ -43,11 +43,14 @@ func newClient(opt Options) (*client, error) {
 // refuseRedirect keeps a session's token from going anywhere else.
 func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
+// newTransport is one that no proxy of the environment is part of: it would get the password.
 func newTransport(opt Options) (*http.Transport, error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	if opt.Scheme != schemeHTTPS {
-		return transport, nil
+	proxy, err := opt.proxy()
+	if err != nil {
+		return nil, err
 	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy, transport.MaxResponseHeaderBytes = http.ProxyURL(proxy), maxHeader
 	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: opt.Insecure} //nolint:gosec // only where the user says so
 	if opt.CAFile == "" {
 		return transport, nil
@@ -63,6 +66,9 @@ func newTransport(opt Options) (*http.Transport, error) {
 	transport.TLSClientConfig.RootCAs = pool
 	return transport, nil
 }
+
+// maxHeader bounds the header of an answer, in bytes. Nothing in it is used.
+const maxHeader = 64 << 10
 
 // call makes a call under the session. A token that is not accepted any more is
 // replaced once, and the call, which was not carried out, repeated once.
@@ -167,7 +173,7 @@ func (c *client) exchange(ctx context.Context, token Secret, method, text string
 	}
 	answer, err := c.http.Do(request)
 	if err != nil {
-		return nil, 0, &CallError{Method: method, Err: err, Unsent: !connected.Load()}
+		return nil, 0, &CallError{Method: method, Err: withAdvice(err), Unsent: !connected.Load()}
 	}
 	defer answer.Body.Close() //nolint:errcheck // only read from
 	body, err := io.ReadAll(io.LimitReader(answer.Body, c.opt.MaxResponse+1))
@@ -178,6 +184,17 @@ func (c *client) exchange(ctx context.Context, token Secret, method, text string
 		return nil, 0, &CallError{Method: method, Status: answer.StatusCode, Err: err}
 	}
 	return body, answer.StatusCode, nil
+}
+
+// withAdvice says what to do about a server that TLS cannot reach.
+func withAdvice(err error) error {
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("%w; have HTTPS set up there, or add scheme=http to the URL: then whoever is in between can read the password", err)
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return fmt.Errorf("%w; name the certificate that vouches for the server with cafile=FILE", err)
+	}
+	return err
 }
 
 // scrub removes secrets from what the server says.

@@ -26,7 +26,7 @@ type Location struct {
 // What it leaves out comes, within a script or driver that CloudShell runs, from
 // the contexts in environ (see os.Environ): there "cloudshell:" is enough. A user or
 // token is taken from there only for the context's own server. Parameters are
-// domain, alias, model, attribute, group, scheme (http or https), cafile,
+// domain, alias, model, attribute, group, scheme (http or https), cafile, proxy,
 // insecure=true, olddetails=true, timeout and pause (2s-5s, or one duration).
 //
 // A password may be part of the URL where nobody else can read that, which is not
@@ -65,7 +65,7 @@ func withoutUser(text string) string {
 func (l *Location) parameters(query string) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return invalid("URL", "?"+query, "has parameters that cannot be read")
+		return invalid("URL", "?...", "has parameters that cannot be read; separate them with &, and percent-encode what is special in them")
 	}
 	for key, all := range values {
 		if len(all) != 1 || all[0] == "" {
@@ -88,6 +88,8 @@ func (l *Location) parameter(key, value string) error {
 	}
 	var err error
 	switch key {
+	case "proxy":
+		l.Proxy = NewSecret(value)
 	case "insecure":
 		l.Insecure, err = strconv.ParseBool(value)
 	case "olddetails":
@@ -97,7 +99,7 @@ func (l *Location) parameter(key, value string) error {
 	case "pause":
 		l.Pause, err = parsePause(value)
 	default:
-		return invalid("URL parameter", key, "is unknown; there are domain, alias, model, attribute, group, scheme, cafile, insecure, olddetails, timeout and pause")
+		return invalid("URL parameter", key, "is unknown; there are domain, alias, model, attribute, group, scheme, cafile, proxy, insecure, olddetails, timeout and pause")
 	}
 	if err != nil {
 		return invalid("URL parameter "+key, value, "cannot be read")

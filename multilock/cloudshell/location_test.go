@@ -24,12 +24,17 @@ func TestLocate(t *testing.T) {
 	opt, err := l.check()
 	require.NoError(t, err)
 	require.Equal(t, "quali:8029", opt.Server)
+	require.Equal(t, "https", opt.Scheme, "without TLS only where that is asked for")
+	l, err = Locate("cloudshell://ann@quali/7b3c?proxy=http%3A%2F%2Fada%3Ap%2540ss%40proxy%3A3128", nil)
+	require.NoError(t, err)
+	require.Equal(t, "http://ada:p%40ss@proxy:3128", l.Proxy.reveal())
 }
 
 func TestLocateRefuses(t *testing.T) {
 	for _, text := range []string{
 		"http://quali/7b3c", "cloudshell:quali", "cloudshell://q:secret@%zz/7b3c", "cloudshell://ann:secret@quali/7b3c?alais=X", "cloudshell://ann:secret@quali/7b3c?alias=",
 		"cloudshell://ann:secret@quali/7b3c?pause=5s-2s", "cloudshell://ann:secret@quali/7b3c?insecure=perhaps", "cloudshell://ann:secret@quali/7b3c#x", "cloudshell://ann:secret@quali/7b3c?alias=a&alias=b",
+		"cloudshell://ann@quali/7b3c?proxy=http://ada:secret@proxy;alias=x",
 	} {
 		_, err := Locate(text, nil)
 		require.ErrorIs(t, err, source.ErrInvalid, text)
@@ -81,12 +86,15 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, Pause{2 * time.Second, 5 * time.Second}, opt.Pause)
 	for name, spoil := range map[string]func(*Options){
 		"no server": func(o *Options) { o.Server = "" }, "a path": func(o *Options) { o.Server = "quali/x" }, "no reservation": func(o *Options) { o.Reservation = "" },
-		"nobody": func(o *Options) { o.User = "" }, "scheme": func(o *Options) { o.Scheme = "ftp" }, "insecure http": func(o *Options) { o.Insecure = true },
+		"nobody": func(o *Options) { o.User = "" }, "scheme": func(o *Options) { o.Scheme = "ftp" }, "insecure http": func(o *Options) { o.Scheme, o.Insecure = "http", true },
 		"pause": func(o *Options) { o.Pause = Pause{Least: 2, Most: 1} }, "timeout": func(o *Options) { o.Timeout = -1 }, "port": func(o *Options) { o.Server = "quali:x" },
+		"a CA for http": func(o *Options) { o.Scheme, o.CAFile = "http", "ca.pem" }, "proxy": func(o *Options) { o.Proxy = NewSecret("ftp://ada:secret@proxy") },
+		"proxy without a host": func(o *Options) { o.Proxy = NewSecret("http:secret") }, "proxy that is no URL": func(o *Options) { o.Proxy = NewSecret("http://ada:secret@%zz") },
 	} {
 		bad := good
 		spoil(&bad)
 		_, err := Open(bad)
 		require.ErrorIs(t, err, source.ErrInvalid, name)
+		require.NotContains(t, err.Error(), "secret", name)
 	}
 }

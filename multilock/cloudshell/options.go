@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -18,8 +19,13 @@ import (
 type Options struct {
 	// Server is the host, with DefaultPort or a port of its own.
 	Server string
-	// Scheme is http or https; http if empty, as with CloudShell itself.
+	// Scheme is https, or http where nobody in between could read the password or change
+	// an answer; https if empty.
 	Scheme string
+	// Proxy is the URL of an HTTP proxy on the way to the server, http://[USER:PASSWORD@]HOST[:PORT]
+	// or the same with https; none if zero, whatever the environment says. https goes
+	// through it from end to end.
+	Proxy Secret
 	// CAFile has the certificates that vouch for the server, in PEM; those of the
 	// system if empty. Insecure accepts any certificate: then whoever is in between
 	// can read the password.
@@ -92,6 +98,9 @@ func (o Options) check() (Options, error) {
 	case o.Timeout < 0 || o.MaxResponse < 0 || o.Pause.Least < 0 || o.Pause.Most < o.Pause.Least:
 		return o, invalid("option", "timeout, size or pause", "must be positive, and the least pause not above the most")
 	}
+	if _, err := o.proxy(); err != nil {
+		return o, err
+	}
 	var err error
 	if o.Server, err = withPort(o.Server); err != nil {
 		return o, err
@@ -105,7 +114,7 @@ func (o Options) check() (Options, error) {
 }
 
 func (o Options) withDefaults() Options {
-	o.Scheme = cmp.Or(o.Scheme, schemeHTTP)
+	o.Scheme = cmp.Or(o.Scheme, schemeHTTPS)
 	o.Domain = cmp.Or(o.Domain, DefaultDomain)
 	o.Model = cmp.Or(o.Model, DefaultModel)
 	o.Attribute = cmp.Or(o.Attribute, DefaultAttribute)
@@ -113,6 +122,18 @@ func (o Options) withDefaults() Options {
 	o.MaxResponse = cmp.Or(o.MaxResponse, DefaultMaxResponse)
 	o.Pause = cmp.Or(o.Pause, Pause{Least: 2 * time.Second, Most: 5 * time.Second})
 	return o
+}
+
+// proxy is nil if there is none.
+func (o Options) proxy() (*url.URL, error) {
+	if o.Proxy.IsZero() {
+		return nil, nil //nolint:nilnil // as http.Transport wants it
+	}
+	u, err := url.Parse(o.Proxy.reveal())
+	if err != nil || u.Scheme != schemeHTTP && u.Scheme != schemeHTTPS || u.Hostname() == "" {
+		return nil, invalid("proxy", "...", "write http://HOST:PORT") // err has its password
+	}
+	return u, nil
 }
 
 // withPort gives a host its port. HTTPS is on the same one.

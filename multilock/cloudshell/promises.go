@@ -74,7 +74,7 @@ func (s *Source) examineConnection() source.Finding {
 	f := source.Finding{Subject: "connection", Severity: source.SeverityFine, Text: "HTTPS, and the server's certificate is verified"}
 	switch {
 	case s.opt.Scheme == schemeHTTP:
-		f = source.Finding{Subject: f.Subject, Severity: source.SeverityWarning, Text: "HTTP: whoever is in between can read the password and the token", Advice: "have HTTPS set up on the server, and add scheme=https to the URL"}
+		f = source.Finding{Subject: f.Subject, Severity: source.SeverityWarning, Text: "HTTP: whoever is in between can read the password and the token", Advice: "have HTTPS set up on the server, and leave scheme=http out of the URL"}
 	case s.opt.Insecure:
 		f = source.Finding{Subject: f.Subject, Severity: source.SeverityWarning, Text: "HTTPS, but any certificate is accepted", Advice: "name the server's certificate with cafile=FILE instead of insecure=true"}
 	}

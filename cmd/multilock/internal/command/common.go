@@ -57,11 +57,15 @@ func readCommon(c *cli.Context, e *Env) (common, error) {
 		said := level.Bool("legacy-peers")
 		asked.LegacyPeers = &said
 	}
+	quiet := commonBool(c, "quiet")
 	place, err := e.Kinds.Find(asked, e.Env)
-	if err != nil {
+	switch {
+	case err != nil:
 		err = &console.UsageError{Command: c.Command.Name, Err: err}
+	case place.Exposed != "" && !quiet:
+		e.Say("warning: %s", place.Exposed)
 	}
-	return common{place, console.Output{JSON: commonBool(c, "json"), Quiet: commonBool(c, "quiet"), Verbose: commonBool(c, "verbose")}}, err
+	return common{place, console.Output{JSON: commonBool(c, "json"), Quiet: quiet, Verbose: commonBool(c, "verbose")}}, err
 }
 
 // action is a command's: the options that every command has are read, the others are

@@ -65,8 +65,18 @@ func completeCloudshell(e *console.Env, p *Place) error {
 		return errors.New("it does not say which reservation is meant, and this is not the environment of a CloudShell script, which would; write cloudshell://USER@HOST/RESERVATION")
 	}
 	p.URL.host, p.URL.path = at.Server, "/"+url.PathEscape(at.Reservation)
-	if at.Domain != "" && at.Domain != cloudshell.DefaultDomain && !slices.ContainsFunc(p.URL.parameters(), hasKey("domain")) {
-		p.URL.query = strings.TrimPrefix(p.URL.query+"&domain="+url.QueryEscape(at.Domain), "&")
-	}
+	p.complement("domain", at.Domain, cloudshell.DefaultDomain)
+	p.complement("scheme", at.Scheme, "https")
+	p.Exposed = way{
+		hosts: []string{at.Server}, encrypted: at.Scheme != "http", verified: !at.Insecure,
+		toEncrypt: "leave scheme=http out", toVerify: "name the right one with cafile=FILE instead of insecure=true",
+	}.exposed()
 	return nil
+}
+
+// complement adds a parameter to the URL that the environment gave, unless it is the usual one.
+func (p *Place) complement(name, value, usual string) {
+	if value != "" && value != usual && !slices.ContainsFunc(p.URL.parameters(), hasKey(name)) {
+		p.URL.query = strings.TrimPrefix(p.URL.query+"&"+name+"="+url.QueryEscape(value), "&")
+	}
 }

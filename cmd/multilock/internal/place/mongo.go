@@ -26,7 +26,26 @@ func openMongo(_ context.Context, e *console.Env, p Place) (multilock.Source, er
 }
 
 // completeMongo has nothing to fill in: nothing of these URLs can be left out.
-func completeMongo(*console.Env, *Place) error { return nil }
+func completeMongo(_ *console.Env, p *Place) error {
+	p.Exposed = exposedMongo(p.URL)
+	return nil
+}
+
+// exposedMongo is about a URL with a user. It asks nobody, not about mongodb+srv either,
+// whose connections are encrypted unless the URL says otherwise.
+func exposedMongo(a Address) string {
+	service := strings.HasSuffix(a.scheme, "+srv")
+	named := a.user != ""
+	a.scheme, a.user, a.password = "mongodb", "", ""
+	read, err := connstring.Parse(a.String())
+	if err != nil || !named {
+		return "" // mongolock says what is wrong with it
+	}
+	return way{
+		hosts: read.Hosts, encrypted: read.SSL || service && !read.SSLSet, verified: !read.SSLInsecure,
+		toEncrypt: "add tls=true to the URL", toVerify: "name the right one with tlsCAFile=FILE instead of tlsInsecure=true",
+	}.exposed()
+}
 
 // mongoPlace is the collection that the URL names.
 func mongoPlace(e *console.Env, p *Place) (mongolock.Place, error) {

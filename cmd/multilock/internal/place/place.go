@@ -41,6 +41,7 @@ type Place struct {
 	UsualGroup  string // the group that the source means if none is named
 	User        string // who asks, for people
 	LegacyPeers bool
+	Exposed     string // what others could do on the way to it, for people; nothing if it is ""
 }
 
 // Asked is what the command line says of a place; nil is what it does not say.

@@ -1,0 +1,39 @@
+//go:build !no_mongodb || !no_cloudshell
+
+package place
+
+import (
+	"net"
+	"strings"
+)
+
+// way is how the servers of a source are reached.
+type way struct {
+	hosts               []string // with their ports, or without
+	encrypted, verified bool
+	toEncrypt, toVerify string // what to do about it
+}
+
+// exposed says what somebody on the way to a server could do, if it leaves this host.
+func (w way) exposed() string {
+	for _, server := range w.hosts {
+		switch {
+		case isLocal(server):
+		case !w.encrypted:
+			return "nothing is encrypted on the way to " + server + ": whoever is in between can get at the password and at the locks; " + w.toEncrypt
+		case !w.verified:
+			return "any certificate will do for " + server + ": whoever is in between can get at the password and at the locks; " + w.toVerify
+		}
+	}
+	return ""
+}
+
+// isLocal says whether a server is on this host. A socket has a path.
+func isLocal(server string) bool {
+	host, _, err := net.SplitHostPort(server)
+	if err != nil {
+		host = strings.Trim(server, "[]")
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || strings.HasPrefix(host, "/") || ip != nil && ip.IsLoopback()
+}

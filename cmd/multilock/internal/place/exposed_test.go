@@ -1,0 +1,47 @@
+//go:build unix && !no_mongodb && !no_cloudshell
+
+package place
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+)
+
+// A user is told what he risks on the way to a server, and nobody who risks nothing.
+func TestExposed(t *testing.T) {
+	t.Parallel()
+	e := &console.Env{Getenv: func(string) string { return "" }, Environ: os.Environ}
+	for url, want := range map[string]string{
+		"cloudshell://ada@quali/R":                                 "",
+		"cloudshell://ada@quali/R?scheme=http":                     "nothing is encrypted on the way to quali:",
+		"cloudshell://ada@quali/R?%73cheme=http":                   "nothing is encrypted on the way to quali:",
+		"cloudshell://ada@quali/R?insecure=true":                   "any certificate will do for quali:",
+		"cloudshell://ada@127.0.0.1:8029/R?scheme=http":            "",
+		"cloudshell://ada@[::1]/R?scheme=http":                     "",
+		"mongodb://ada@db/a.b":                                     "nothing is encrypted on the way to db:",
+		"mongodb://db/a.b":                                         "",
+		"mongodb://ada@localhost,127.0.0.1:1,[::1]:2/a.b":          "",
+		"mongodb://ada@%2Ftmp%2Fmongodb-27017.sock/a.b":            "",
+		"mongodb://ada@localhost,db:27018/a.b":                     "nothing is encrypted on the way to db:27018:",
+		"mongodb://ada@db/a.b?tls=true":                            "",
+		"mongodb://ada@db/a.b?tlsCAFile=%2Fca.pem":                 "",
+		"mongodb://ada@db/a.b?x=y;tls%49nsecure=true;ssl=true":     "any certificate will do for db:",
+		"mongodb+srv://ada@db.example/a.b":                         "",
+		"mongodb+srv://ada@db.example/a.b?tls=false":               "nothing is encrypted on the way to db.example:",
+		"cook+mongodb://ada@db/a.b?period=5m":                      "nothing is encrypted on the way to db:",
+		"cook+mongodb+srv://ada@db/a.b?period=5m&tlsInsecure=true": "any certificate will do for db:",
+		"mongodb://ada@db/a.b?tls=perhaps":                         "",
+	} {
+		p, err := Known().Find(Asked{Source: &url}, e)
+		require.NoError(t, err, url)
+		if want == "" {
+			require.Empty(t, p.Exposed, url)
+		} else {
+			require.Contains(t, p.Exposed, want, url)
+		}
+	}
+}
