@@ -22,9 +22,11 @@ import (
 type Job struct {
 	// Name is that of the job's lock and of its result.
 	Name string
-	// Command says for people what the job does. It is recorded, and all hosts must
-	// agree about it.
+	// Command says for people what the job does. All hosts must agree about it, for
+	// which it is recorded as a whole in the group's manifest.
 	Command string
+	// Shown is recorded instead wherever this job is told of, Command if it is empty.
+	Shown string
 	// Work does it. The context is cancelled when that of Run is, or when the lock is
 	// lost; an error after that is an interruption, and is not recorded. For errors that
 	// say more see lockgroup.WhileHeld; with lockgroup.ErrNotRun, Run ends.

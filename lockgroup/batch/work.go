@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -31,7 +32,7 @@ func (b *Batch) try(taking, working context.Context, t task) error {
 		acquire = multilock.TryAcquire // somebody holds it, who may be dead
 	}
 	opt := b.opt.Options
-	opt.Command = b.jobs[t.job].Command
+	opt.Command = cmp.Or(b.jobs[t.job].Shown, b.jobs[t.job].Command)
 	lock, err := acquire(taking, b.src, b.jobs[t.job].Name, opt)
 	if err == nil {
 		err = b.under(taking, working, lock, t)

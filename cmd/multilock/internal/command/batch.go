@@ -25,6 +25,7 @@ import (
 type batchOptions struct {
 	common
 	holding
+	disclosure
 	jobs    console.Number
 	retries console.Number
 	timeout console.Duration
@@ -76,7 +77,7 @@ ended before its lock is released if it was told to end; else it is left alone.
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 ` + console.ExitTable,
-		Flags: append(o.flags(),
+		Flags: append(append(o.holding.flags(), o.disclosure.flags()...),
 			&cli.GenericFlag{Name: "jobs", Aliases: []string{"j"}, Value: &o.jobs, Usage: "run `N` jobs at a time on this host (default: one per processor)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "retries", Value: &o.retries, Usage: "try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "timeout", Value: &o.timeout, Usage: "end a job and all its processes after this `DURATION`; it has failed then, with code 124", Category: "JOBS"},
@@ -89,13 +90,16 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			o.output.flag(),
 			&cli.StringFlag{Name: "joblog", Destination: &o.joblog, Usage: "append a line for each job that ends on this host to `FILE`, in GNU parallel's format", Category: "OUTPUT"},
 		),
-		Action: action(e, &o.common, o.read, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+		Action: action(e, &o.common, func(c *cli.Context) error { return o.read(c, e) }, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
 }
 
 // read reads the options and finds what contradicts itself.
-func (o *batchOptions) read(c *cli.Context) error {
+func (o *batchOptions) read(c *cli.Context, e *Env) error {
 	const name = "batch"
+	if err := o.disclosure.read(c, e); err != nil {
+		return err
+	}
 	o.list = c.Args().First()
 	if !o.grace.Given {
 		o.grace.Value = defaultGrace
@@ -172,7 +176,9 @@ func (o *batchOptions) checkAbilities(src *place.Source) error {
 
 // hinted says what to do about another list.
 func (o *batchOptions) hinted(err error) error {
-	if errors.As(err, new(*batch.ManifestError)) {
+	var differs *batch.ManifestError
+	if errors.As(err, &differs) {
+		differs.Theirs, differs.Ours = o.differ(differs.Theirs, differs.Ours)
 		return fmt.Errorf("%w; choose another group with -g, or forget that list and what was done of it: %s",
 			err, o.Command("clean", "--results"))
 	}

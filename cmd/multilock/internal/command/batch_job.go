@@ -45,7 +45,7 @@ func (r *batchRun) close() error { return r.joblog.close() }
 func (r *batchRun) jobs() []batch.Job {
 	jobs := make([]batch.Job, len(r.list))
 	for i, line := range r.list {
-		jobs[i] = batch.Job{Name: line.name, Command: line.command, Work: r.work}
+		jobs[i] = batch.Job{Name: line.name, Command: line.command, Shown: line.shown, Work: r.work}
 	}
 	return jobs
 }
@@ -60,9 +60,9 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err)
 	}
-	command := r.list[a.Seq-1].command
+	line := r.list[a.Seq-1]
 	running, err := runner.Start(ctx, r.spec(a, job.Spec{
-		Args: []string{"/bin/sh", "-c", command}, Env: vars, Mark: vars[len(vars)-1], Stdout: out.writer, Stderr: out.writer, Self: r.src.Self,
+		Args: []string{"/bin/sh", "-c", line.command}, Env: vars, Mark: vars[len(vars)-1], Stdout: out.writer, Stderr: out.writer, Self: r.src.Self,
 	}))
 	out.started()
 	if errors.As(err, new(*runner.NotedError)) {
@@ -78,7 +78,7 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	}
 	result := running.Result()
 	lost := out.finish()
-	if err := r.joblog.add(a.Seq, command, result, out.size); err != nil {
+	if err := r.joblog.add(a.Seq, line.shown, result, out.size); err != nil {
 		r.env.Say("warning: %v", err)
 	}
 	if running.Told() && result.Code != 0 && !errors.Is(ended, errTimeout) {

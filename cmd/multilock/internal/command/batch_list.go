@@ -16,6 +16,7 @@ import (
 // batchLine is one job of a list.
 type batchLine struct {
 	name, command string
+	shown         string // of the command, to others
 	named         bool
 	line          int // where it stands in its file
 }
@@ -34,7 +35,11 @@ func readBatch(e *Env, src *place.Source, o *batchOptions) ([]batchLine, error) 
 		return nil, fmt.Errorf("read the list of jobs: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // it was read
-	return parseBatch(src, f, from, o.null)
+	list, err := parseBatch(src, f, from, o.null)
+	for i := range list {
+		list[i].shown = o.line(list[i].command)
+	}
+	return list, err
 }
 
 // openList opens a file, or the standard input for "-". The name is for people.

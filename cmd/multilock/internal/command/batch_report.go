@@ -135,7 +135,7 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 		if verdict == "" {
 			verdict = "would run"
 		}
-		table.Row(console.Label(job.name), verdict, job.command)
+		table.Row(console.Label(job.name), verdict, job.shown)
 	}
 	return table.Print(e.Env)
 }

@@ -19,6 +19,7 @@ type runOptions struct {
 	common
 	holding
 	recording
+	disclosure
 	slots      console.Number
 	wait       console.WaitLimit
 	minHold    console.Duration
@@ -28,6 +29,7 @@ type runOptions struct {
 	heldCode   console.Number
 	failAfter  console.Number
 	command    []string
+	shown      string // of the command, to others
 }
 
 // Run runs a command under a lock.
@@ -68,7 +70,7 @@ For cron on many hosts: -q -E 0 keeps quiet where another host runs the job, and
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 ` + console.ExitTable,
-		Flags: append(append(o.holding.flags(), o.recording.flags()...),
+		Flags: append(slices.Concat(o.holding.flags(), o.recording.flags(), o.disclosure.flags()),
 			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait this `DURATION` for the lock, or forever (default: do not wait)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Value: &o.heldCode, Usage: "the exit `CODE` if somebody else holds the lock; 0 makes a refusal a success (default: 121)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "slots", Value: &o.slots, Usage: "let `N` holders in at a time, in the whole cluster; the job finds its own number in MULTILOCK_SLOT (default: 1, without a number)", Category: "TAKING"},
@@ -78,7 +80,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOB"},
 			&cli.StringFlag{Name: "on-lost", Destination: &o.onLost, Value: string(runner.Term), DefaultText: string(runner.Term), Usage: "`WHAT` to do to the command if the lock is lost: term (and kill before others can have the lock), kill or ignore", Category: "JOB"},
 		),
-		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+		Action: action(e, &o.common, func(c *cli.Context) error { return o.read(c, e) }, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
 }
 
@@ -113,10 +115,18 @@ the seconds that it has, and MULTILOCK_UNTIL, when they are over by this host's 
 a quarter of the time at most; the exit code is 124. Such a lock stays taken until
 its period is over, however early the command ends.`
 
-// check finds what contradicts itself.
-func (o *runOptions) check(c *cli.Context) error {
-	const name = "run"
+// read reads the options and finds what contradicts itself.
+func (o *runOptions) read(c *cli.Context, e *Env) error {
+	if err := o.disclosure.read(c, e); err != nil {
+		return err
+	}
 	o.command = c.Args().Slice()
+	o.shown = o.words(o.command)
+	return o.check()
+}
+
+func (o *runOptions) check() error {
+	const name = "run"
 	if !o.grace.Given {
 		o.grace.Value = defaultGrace
 	}

@@ -86,7 +86,7 @@ func (o *runOptions) settledBefore(ctx context.Context, e *Env, src *place.Sourc
 // (this host slept just then) and there is time left to wait.
 func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source, sigs *console.Signals, plan *lockgroup.Plan, start time.Time) error {
 	opt := o.options()
-	opt.Job, opt.User, opt.Command = true, o.User, console.CommandLine(o.command)
+	opt.Job, opt.User, opt.Command = true, o.User, o.shown
 	for begin := time.Now(); ; {
 		lock, slot, err := o.acquire(sigs.Until(ctx), e, src, opt, o.wait.After(time.Since(begin)))
 		if err != nil {
@@ -182,7 +182,7 @@ func countRefusal(ctx context.Context, src *place.Source, held *multilock.HeldEr
 	self := src.Self
 	event := source.Event{
 		Time: time.Now(), What: source.EventRefused, Name: o.Name, Token: held.Sighting.Record.Token, By: self,
-		User: o.User, Command: console.CommandLine(o.command), Holder: &held.Sighting.Record.Holder, Why: held.Sighting.Why,
+		User: o.User, Command: o.shown, Holder: &held.Sighting.Record.Holder, Why: held.Sighting.Why,
 	}
 	journal, err := place.Ability[source.Journal](src, "run: --fail-after", source.TraitHistory)
 	if err != nil {

@@ -107,7 +107,7 @@ func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") 
 func (r *jobRun) note(ctx context.Context, what source.EventKind, result *job.Result, cause error) {
 	event := source.Event{
 		Time: time.Now(), What: what, Name: r.lockName(), Token: r.lock.Record().Token, By: r.src.Self,
-		User: r.opt.User, Command: console.CommandLine(r.opt.command), Fence: r.fence, Waited: r.waited, Attempt: r.attempt.Attempt,
+		User: r.opt.User, Command: r.opt.shown, Fence: r.fence, Waited: r.waited, Attempt: r.attempt.Attempt,
 	}
 	if what != source.EventAcquired {
 		event.Held = time.Since(r.since)

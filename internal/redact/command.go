@@ -1,0 +1,176 @@
+package redact
+
+import (
+	"path"
+	"strings"
+)
+
+// command goes through the words of one command.
+type command struct {
+	found    secrets
+	expected expectation // of the next word
+	program  program     // the one that was named last
+	depth    int
+}
+
+// expectation is what a word is, by the one before it.
+type expectation int
+
+const (
+	anything expectation = iota
+	aSecret
+	aScheme // of authorization, with the secret behind it; or a secret
+	aLogin  // user:password
+	aScript // for a shell
+)
+
+// maxDepth is how many scripts within scripts are read.
+const maxDepth = 6
+
+// word reads the next word.
+func (c *command) word(t text) {
+	expected := c.expected
+	c.expected = anything
+	switch {
+	case expected == aScript:
+		c.script(t)
+		return
+	case expected == aLogin:
+		c.login(t, 0)
+	case (expected == aSecret || expected == aScheme) && !isOption(t.plain):
+		c.found.add(t, 0, len(t.plain))
+		if expected == aScheme && isScheme(t.plain) {
+			c.expected = aSecret
+		}
+		return
+	}
+	if strings.HasPrefix(t.plain, "-") {
+		c.option(t)
+	} else {
+		c.argument(t.plain)
+	}
+	c.urls(t)
+	c.fields(t)
+	c.script(t) // it may be one: ssh HOST 'SCRIPT'
+}
+
+// argument tells from a word that is no option what the next ones are.
+func (c *command) argument(word string) {
+	if p := programOf(path.Base(word)); p != (program{}) {
+		c.program = p
+	}
+	if name, isField := strings.CutSuffix(word, ":"); isField && !strings.ContainsFunc(name, notInName) && IsSecret(name) {
+		c.expected = aScheme
+	}
+}
+
+// option does the same with an option.
+func (c *command) option(t text) {
+	long, isLong := strings.CutPrefix(t.plain, "--")
+	switch {
+	case IsSecret(t.plain):
+		c.expected = aSecret
+	case isLong && (long == "auth" || long == "basic-auth" || c.program.login && (long == "user" || long == "proxy-user")):
+		c.expected = aLogin
+	case !isLong && len(t.plain) > 1:
+		c.short(t)
+	}
+}
+
+// short is for options of one letter, which are others for each program.
+func (c *command) short(t text) {
+	letters, p := t.plain[1:], c.program
+	last := letters[len(letters)-1]
+	switch {
+	case p.login && (last == 'u' || last == 'U'):
+		c.expected = aLogin
+	case p.login && (letters[0] == 'u' || letters[0] == 'U'):
+		c.login(t, 2)
+	case p.letter != 0 && letters[0] == p.letter && len(letters) > 1:
+		c.found.add(t, 2, len(t.plain))
+		c.program = program{}
+	case p.apart && letters == string(p.letter):
+		c.expected, c.program = aSecret, program{}
+	case last == 'c' && strings.Trim(letters, "abcdefghijklmnopqrstuvwxyz") == "":
+		c.expected = aScript // sh -c, bash -lc
+	}
+}
+
+// login hides what stands behind the colon of user:password.
+func (c *command) login(t text, from int) {
+	if user, password, found := strings.Cut(t.plain[from:], ":"); found && password != "" {
+		c.found.add(t, from+len(user)+1, len(t.plain))
+	}
+}
+
+// script reads a word that a shell may read once more.
+func (c *command) script(t text) {
+	if c.depth < maxDepth && strings.ContainsAny(t.plain, blanks+operators+quotes) {
+		c.found = append(c.found, secretsOfLine(t, c.depth+1)...)
+	}
+}
+
+const (
+	blanks    = " \t\r"
+	operators = "\n;|&()" // another command follows
+	quotes    = `'"\`
+)
+
+// secretsOfLine reads a line as a shell does.
+func secretsOfLine(t text, depth int) secrets {
+	c := command{depth: depth}
+	w := &lexer{line: t}
+	for word, ok := w.next(); ok; word, ok = w.next() {
+		if w.another {
+			c.program, c.expected, w.another = program{}, anything, false
+		}
+		c.word(word)
+	}
+	return c.found
+}
+
+// lexer cuts a line into words.
+type lexer struct {
+	line    text
+	i       int
+	another bool // an operator stood before the word
+}
+
+func (l *lexer) next() (word text, ok bool) {
+	l.skip()
+	var plain []byte
+	quote := byte(0)
+	for ; l.i < len(l.line.plain); l.i++ {
+		b := l.line.plain[l.i]
+		switch {
+		case quote == 0 && strings.IndexByte(blanks+operators, b) >= 0:
+			return text{string(plain), word.at}, true
+		case quote == 0 && b == '\'' && strings.HasSuffix(l.line.plain[:l.i], "$"):
+			quote = '$' // in $'...' a backslash counts
+		case quote == 0 && (b == '\'' || b == '"'):
+			quote = b
+		case b == quote || quote == '$' && b == '\'':
+			quote = 0
+		default:
+			if b == '\\' && quote != '\'' && l.i+1 < len(l.line.plain) {
+				l.i++
+			}
+			plain = append(plain, l.line.plain[l.i])
+			word.at = append(word.at, l.line.at[l.i])
+		}
+		ok = true
+	}
+	return text{string(plain), word.at}, ok
+}
+
+// skip skips what stands between words.
+func (l *lexer) skip() {
+	for ; l.i < len(l.line.plain); l.i++ {
+		b := l.line.plain[l.i]
+		if strings.IndexByte(operators, b) >= 0 {
+			l.another = true
+		} else if strings.IndexByte(blanks, b) < 0 {
+			return
+		}
+	}
+}
