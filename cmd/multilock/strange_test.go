@@ -63,3 +63,17 @@ func TestStrangeFilesBesideTheHistory(t *testing.T) {
 	require.Equal(t, 120, starved.code, starved.stderr)
 	s.must("batch", "-g", ".locks", s.list("true"))
 }
+
+// What lies in staging and is not multilock's is named, and stays.
+func TestCleanNamesWhatIsStrange(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("run", "--", "true")
+	require.NoError(t, os.MkdirAll(filepath.Join(s.base, ".multilock", "staging", "thesis", "years", "of work"), 0o700))
+	for _, options := range [][]string{{"clean", "--dry-run"}, {"clean"}, {"clean", "--json"}} {
+		got := s.run(options...)
+		require.Zero(t, got.code)
+		require.Regexp(t, `^multilock: warning: left thesis alone: .*/staging/thesis is nothing that multilock puts there; move it away by hand\n$`, got.stderr)
+	}
+	require.DirExists(t, filepath.Join(s.base, ".multilock", "staging", "thesis", "years", "of work"))
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -109,13 +110,14 @@ func TestLeftoversOfTheDeadAndOfStrangers(t *testing.T) {
 // What cannot be removed is told, and is swept the next time.
 func TestSweepThatFails(t *testing.T) {
 	for _, c := range []struct{ kind, part string }{
-		{"rename", "/.trash-"}, {"opendir", "/.trash-"}, {"list", "/.trash-"}, {"opendir", "/full"}, {"rmdir", "/full"}, {"rmdir", "/.trash-<token2>"},
+		{"rename", "/.trash-"}, {"opendir", "/.trash-"}, {"list", "/.trash-"}, {"opendir", "/.trash-<token3>/full"}, {"rmdir", "/full"}, {"rmdir", "/.trash-<token3>"},
 	} {
 		t.Run(c.kind+" "+c.part, func(t *testing.T) {
 			base, faulty, src := contested(t, scene{})
 			staging := filepath.Join(base, ".multilock", "staging")
-			require.NoError(t, os.MkdirAll(filepath.Join(staging, "left", "full"), 0o777))
-			require.NoError(t, os.WriteFile(filepath.Join(staging, "left", "full", "file"), nil, 0o666))
+			left := filepath.Join(staging, source.NewToken()+".selftest", "full")
+			require.NoError(t, os.MkdirAll(left, 0o777))
+			require.NoError(t, os.WriteFile(filepath.Join(left, "file"), nil, 0o666))
 			ageStaged(t, base)
 			faulty.Inject(denyingAt(c.kind, c.part, syscall.EACCES, 1))
 			_, err := src.Sweep(t.Context())
@@ -126,6 +128,44 @@ func TestSweepThatFails(t *testing.T) {
 			require.NoError(t, err)
 			requireTidy(t, base)
 		})
+	}
+}
+
+// Whoever can write to staging can put there what he may not remove, and wait for somebody
+// who may. What multilock did not leave behind stays as it is, and is named; that is no
+// error, and keeps nothing else from being swept.
+func TestSweepLeavesAloneWhatIsNotOurs(t *testing.T) {
+	base, _, src := contested(t, scene{})
+	staging := filepath.Join(base, ".multilock", "staging")
+	for what, err := range map[string]error{
+		"a tree":      os.MkdirAll(filepath.Join(staging, "thesis", "years", "of work"), 0o777),
+		"a link":      os.Symlink(base, filepath.Join(staging, source.NewToken())),
+		"a file":      os.WriteFile(filepath.Join(staging, source.NewToken()), []byte("data"), 0o666),
+		"a FIFO":      syscall.Mkfifo(filepath.Join(staging, ".nfs0001"), 0o666),
+		"a deep tree": os.MkdirAll(filepath.Join(staging, source.NewToken(), strings.Repeat("x.locked/", 9)), 0o777),
+	} {
+		require.NoError(t, err, what)
+	}
+	stranger := filepath.Join(staging, ".trash-"+source.NewToken())
+	require.NoError(t, os.Mkdir(stranger, 0o777))
+	for _, name := range []string{"lock.locked", "thesis.txt"} {
+		require.NoError(t, os.WriteFile(filepath.Join(stranger, name), nil, 0o666))
+	}
+	ageStaged(t, base)
+	before := tree(t, staging)
+	for range 2 {
+		left := filepath.Join(staging, source.NewToken())
+		require.NoError(t, os.Mkdir(left, 0o777))
+		require.NoError(t, os.WriteFile(filepath.Join(left, "lock.locked"), nil, 0o666))
+		ageStaged(t, base)
+		swept, err := src.Sweep(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, before, tree(t, staging))
+		require.Len(t, swept, 7)
+		for _, l := range swept {
+			require.Equal(t, l.Strange, l.Entry != filepath.Base(left), l.Why)
+			require.Equal(t, l.Strange, strings.Contains(l.Why, "move it away by hand"), l.Why)
+		}
 	}
 }
 

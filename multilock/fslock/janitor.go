@@ -50,6 +50,10 @@ func (s *Source) leftover(staging vfs.Dir, entry string, now time.Time) (source.
 		return source.Leftover{}, false // taken or swept meanwhile
 	}
 	l := source.Leftover{Entry: entry, Age: now.Sub(info.ModTime)}
+	if l.Why = strangeness(staging, entry, info); l.Why != "" {
+		l.Strange = true
+		return l, true
+	}
 	maker := s.maker(staging, entry)
 	switch {
 	case isSilly(entry) && len(readersOf(entry)) > 0:
@@ -113,6 +117,9 @@ func (s *Source) Sweep(ctx context.Context) ([]source.Leftover, error) {
 	var failed error
 	for _, l := range all {
 		if !l.Dead {
+			if l.Strange {
+				swept = append(swept, l)
+			}
 			continue
 		}
 		if err := s.sweep(l.Entry); err != nil {
@@ -153,7 +160,7 @@ func (s *Source) empty(staging vfs.Dir, trash string) error {
 	if gone(err) {
 		return nil
 	}
-	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
+	if is(err, syscall.ENOTDIR) {
 		if err := staging.Unlink(trash); err != nil && !gone(err) {
 			return opError("sweep", "", err)
 		}
@@ -168,7 +175,7 @@ func (s *Source) empty(staging vfs.Dir, trash string) error {
 		return nil
 	}
 	if err == nil {
-		err = emptyTree(dir)
+		err = emptyTree(dir, 1)
 	}
 	if err != nil {
 		return opError("sweep", "", err)
@@ -200,31 +207,4 @@ func (s *Source) held(dir vfs.Dir) (bool, error) {
 		return false, err
 	}
 	return content != nil && ParseRecord(record.Name, content).Token == record.Token, nil
-}
-
-// emptyTree removes files and one level of directories: a staged lock has none,
-// the filesystem's test has.
-func emptyTree(dir vfs.Dir) error {
-	entries, err := dir.List()
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := dir.Unlink(e); err == nil || gone(err) {
-			continue
-		}
-		sub, err := dir.OpenDir(e)
-		if err != nil {
-			return err
-		}
-		err = emptyTree(sub)
-		_ = sub.Close()
-		if err != nil {
-			return err
-		}
-		if err := dir.Rmdir(e); err != nil && !gone(err) {
-			return err
-		}
-	}
-	return nil
 }

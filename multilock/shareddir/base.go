@@ -27,6 +27,10 @@ import (
 const (
 	PrivateDir = ".multilock"
 	StagingDir = "staging" // in PrivateDir
+
+	// ClockSuffix and TestSuffix are those of what is made in staging for a moment, to read
+	// the server's clock and to test the filesystem.
+	ClockSuffix, TestSuffix = ".clock", ".selftest"
 )
 
 // DirMode and FileMode are narrowed by the umask, as people expect it.

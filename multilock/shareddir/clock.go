@@ -42,7 +42,7 @@ func (b *Base) ReadClock() (time.Time, error) {
 		return time.Time{}, opError("read the server's clock", err)
 	}
 	defer b.Staging.Done(staging)
-	name := token + ".clock"
+	name := token + ClockSuffix
 	if err := staging.Mkdir(name, DirMode); err != nil {
 		if vfs.Gone(err) {
 			b.Staging.Drop(staging)

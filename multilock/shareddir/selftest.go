@@ -91,7 +91,7 @@ func (b *Base) test() (found Traits, err error) {
 		return Traits{}, opError("open the staging directory", err)
 	}
 	defer b.Staging.Done(staging)
-	name := token + ".selftest"
+	name := token + TestSuffix
 	if err := staging.Mkdir(name, DirMode); err != nil {
 		return Traits{}, opError("test the filesystem", err)
 	}
@@ -154,6 +154,10 @@ func (b *Base) unfit(rule string, err error) error {
 		Why: fmt.Sprintf("its filesystem (type %s) breaks the rule %q, so no lock on it would be safe: %v", b.Kind.Type, rule, err),
 	}
 }
+
+// TestNames are what the filesystem's test has in its directory, and in the directories
+// of that.
+func TestNames() []string { return []string{"full", "other", "empty", "file"} }
 
 func prepareTest(dir vfs.Dir) error {
 	for _, name := range []string{"full", "other", "empty"} {

@@ -10,8 +10,8 @@ type Sweeper interface {
 	Source
 	// Leftovers lists what was left behind, and what belongs to contenders at work.
 	Leftovers(ctx context.Context) ([]Leftover, error)
-	// Sweep removes the leftovers that Leftovers calls dead, and returns them. It
-	// goes on after an error; the error joins all of them.
+	// Sweep removes the leftovers that Leftovers calls dead. It returns them, and those
+	// that it calls strange. It goes on after an error; the error joins all of them.
 	Sweep(ctx context.Context) ([]Leftover, error)
 }
 
@@ -22,6 +22,9 @@ type Leftover struct {
 	Age   time.Duration `json:"age_ns"` // by the source's clock
 	Why   string        `json:"why"`    // why it is taken for a leftover, or why not
 	Dead  bool          `json:"dead"`   // Sweep removes it
+	// Strange says that nobody left it behind who contended for a lock: it lies where such
+	// things lie, and Sweep never touches it.
+	Strange bool `json:"strange,omitempty"`
 }
 
 // NameChecker is a Source that can tell beforehand which names it can hold.

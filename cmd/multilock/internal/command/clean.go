@@ -29,6 +29,7 @@ type cleanReport struct {
 	Broken    []show.Lock       `json:"broken"`    // dead locks
 	Held      []show.Lock       `json:"held"`      // left alone
 	Leftovers []source.Leftover `json:"leftovers"` // removed
+	Strange   []source.Leftover `json:"strange"`   // left alone: nobody left them behind who contended for a lock
 	Failed    []string          `json:"failed"`
 }
 
@@ -42,7 +43,8 @@ func Clean(e *Env) *cli.Command {
 		Description: `Breaks every lock of the group whose holder is dead, watching the silent ones for
 as long as it takes to be sure, and removes what crashed contenders left behind.
 Living holders are left alone. Nobody needs this for correctness: whoever wants
-a dead lock takes it.
+a dead lock takes it. What lies among the leftovers and was not put there by
+multilock is named, and never touched.
 
 With --results it does something else: it forgets how the jobs of the NAMEs ended,
 or of all, so that "run --once" runs them again. A result is only removed under the
@@ -78,13 +80,14 @@ func (o *cleanOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	if err != nil {
 		return err
 	}
-	report := cleanReport{DryRun: o.dryRun, Broken: []show.Lock{}, Held: []show.Lock{}, Leftovers: []source.Leftover{}, Failed: []string{}}
+	report := cleanReport{DryRun: o.dryRun, Broken: []show.Lock{}, Held: []show.Lock{}, Leftovers: []source.Leftover{}, Strange: []source.Leftover{}, Failed: []string{}}
 	var failed error
 	if o.dryRun {
 		failed = report.foresee(ctx, src, names, o)
 	} else {
 		failed = report.clear(ctx, src, names, o)
 	}
+	report.warn(e)
 	if o.JSON {
 		return errors.Join(failed, e.PrintJSON(report))
 	}
@@ -106,12 +109,25 @@ func (r *cleanReport) foresee(ctx context.Context, src *place.Source, names []st
 		return nil
 	}
 	all, err := sweeper.Leftovers(ctx)
-	for _, l := range all {
-		if l.Dead {
+	r.sort(all)
+	return err
+}
+
+// sort tells leftovers from what is strange; those of contenders at work are neither.
+func (r *cleanReport) sort(found []source.Leftover) {
+	for _, l := range found {
+		switch {
+		case l.Dead:
 			r.Leftovers = append(r.Leftovers, l)
+		case l.Strange:
+			r.Strange = append(r.Strange, l)
 		}
 	}
-	return err
+}
+
+// warn names what is strange, a few of many.
+func (r *cleanReport) warn(e *Env) {
+	warnOf(e, len(r.Strange), func(i int) string { return "left " + console.Label(r.Strange[i].Entry) + " alone: " + r.Strange[i].Why })
 }
 
 // clear breaks the dead locks, all of them at a time because a silent one has to
@@ -141,7 +157,7 @@ func (r *cleanReport) clear(ctx context.Context, src *place.Source, names []stri
 		return failed
 	}
 	swept, err := sweeper.Sweep(ctx)
-	r.Leftovers = append(r.Leftovers, swept...)
+	r.sort(swept)
 	return errors.Join(failed, err)
 }
 

@@ -176,12 +176,7 @@ func (r statusReport) refresh(e *Env, o *statusOptions) error {
 }
 
 func (r statusReport) show(e *Env, o *statusOptions) error {
-	for _, what := range r.Missing[:min(len(r.Missing), maxWarnings)] {
-		e.Say("warning: %s", what)
-	}
-	if more := len(r.Missing) - maxWarnings; more > 0 {
-		e.Say("warning: nor can %d others be read; --json names them", more)
-	}
+	warnOf(e, len(r.Missing), func(i int) string { return r.Missing[i] })
 	if o.JSON {
 		return e.PrintJSON(r)
 	}
@@ -204,8 +199,18 @@ func printResults(e *Env, o *statusOptions, r show.Results) error {
 	return r.PrintTable(e.Env)
 }
 
-// maxWarnings is how many results are named that cannot be read.
+// maxWarnings is how many of many things are named.
 const maxWarnings = 10
+
+// warnOf warns of a few of many things, and of how many there are.
+func warnOf(e *Env, n int, what func(i int) string) {
+	for i := range min(n, maxWarnings) {
+		e.Say("warning: %s", what(i))
+	}
+	if more := n - maxWarnings; more > 0 {
+		e.Say("warning: and %d more of that kind; --json names them all", more)
+	}
+}
 
 // unsure makes a script notice that the report does not tell everything.
 func (r statusReport) unsure() error {
