@@ -52,7 +52,7 @@ func TestClearingCommandCanBePasted(t *testing.T) {
 			found := regexp.MustCompile(`clear it with: (multilock .*)\n`).FindStringSubmatch(got.stderr)
 			require.NotNil(t, found, got.stderr)
 
-			elsewhere := &station{t, t.TempDir()}
+			elsewhere := &station{t: t, base: t.TempDir()}
 			cleared := elsewhere.script("bash", found[1])
 			require.Zero(t, cleared.code, "%s: %s", found[1], cleared.stderr)
 			require.Contains(t, cleared.stdout, "broke lock")
@@ -84,7 +84,7 @@ func TestRefusalCodes(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := (&station{t, s.base}).run(append(append([]string{"run", "-n", "x"}, c.options...), "--", "echo", "no")...)
+			got := (&station{t: t, base: s.base}).run(append(append([]string{"run", "-n", "x"}, c.options...), "--", "echo", "no")...)
 			require.Equal(t, c.code, got.code, got.stderr)
 			require.Empty(t, got.stdout)
 			if c.stderr == "" {

@@ -40,7 +40,7 @@ func TestRunPassesTheExitCodeThrough(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &station{t, s.base}
+			s := &station{t: t, base: s.base}
 			got := s.run(append([]string{"run", "-n", name, "--"}, c.command...)...)
 			require.Equal(t, ended{c.code, "", c.stderr}, got)
 			require.Equal(t, "free", s.lock(name).State)
@@ -97,7 +97,7 @@ func TestRunJSON(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &station{t, s.base}
+			s := &station{t: t, base: s.base}
 			args := append([]string{"run", "--json", "-n", name}, c.options...)
 			if c.command == "" {
 				args = append(args, "--", "/nonexistent")

@@ -27,6 +27,7 @@ const (
 type station struct {
 	t    *testing.T
 	base string
+	env  []string
 }
 
 func newStation(t *testing.T) *station {
@@ -37,7 +38,7 @@ func newStation(t *testing.T) *station {
 // command prepares the binary, in an environment without any other variable of ours.
 func (s *station) command(args ...string) *exec.Cmd {
 	s.t.Helper()
-	return clitest.Command(s.t, []string{"MULTILOCK_DIR=" + s.base}, args...)
+	return clitest.Command(s.t, append([]string{"MULTILOCK_DIR=" + s.base}, s.env...), args...)
 }
 
 // run runs the binary to its end.

@@ -125,7 +125,7 @@ func runUnkillable(t *testing.T, options ...string) (s *station, got ended, surv
 		t.Skip("needs root, to play another user")
 	}
 	setpriv := setuidCopy(t, "setpriv")
-	s = &station{t: t, base: forAll(t)}
+	s = &station{t: t, base: forAll(t), env: []string{"MULTILOCK_TRUST=any"}}
 	cmd := s.command(slices.Concat([]string{"run", "-n", "x", "--max-runtime", "500ms", "--grace", "50ms"}, options, []string{"--", "sh", "-c",
 		setpriv + ` --reuid 0 sleep 1000 > /dev/null 2>&1 & echo $! >> pids; wait`})...)
 	cmd.Dir = forAll(t)

@@ -144,7 +144,7 @@ func (d cached) Stat() (vfs.Info, error) {
 	}
 	return vfs.Info{
 		Mode: fs.ModeDir, ModTime: time.Unix(s.Mtim.Unix()), ChangeTime: time.Unix(s.Ctim.Unix()),
-		Inode: s.Ino, Links: s.Nlink, UID: s.Uid,
+		Inode: s.Ino, Links: s.Nlink, UID: s.Uid, GID: s.Gid,
 	}, nil
 }
 

@@ -16,10 +16,15 @@ func squash(t testing.TB) {
 	t.Cleanup(func() { lab(t, "server", "squash", "off") })
 }
 
-// Where root is nobody, it locks like any other user where nobody may write...
+// nobody is whom the server makes of root.
+const nobody = 65534
+
+// Where root is nobody, it locks like any other user where nobody may write: it trusts
+// what the server says is its own...
 func TestSquashedRootWhereNobodyMayWrite(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
+		require.NoError(t, os.Chown(p.stored(), nobody, nobody))
 		squash(t)
 		lock := try(t, p.source(t, h), "job", longOptions())
 		requireHeldBy(t, p.source(t, others[0]), "job", lock.Record().Token)
@@ -34,8 +39,8 @@ func TestSquashedRootMeetsALock(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
 		lock := try(t, p.source(t, h), "job", longOptions())
-		for _, dir := range []string{".multilock", ".multilock/staging", fslock.DefaultGroup} {
-			require.NoError(t, os.Chmod(p.stored(dir), 0o777))
+		for _, dir := range []string{"", ".multilock", ".multilock/staging", fslock.DefaultGroup} {
+			require.NoError(t, os.Chown(p.stored(dir), nobody, nobody))
 		}
 		lab(t, "server", "squash", "on")
 		requireHeldBy(t, p.source(t, others[0]), "job", lock.Record().Token)

@@ -91,12 +91,12 @@ func awaitExit(t testing.TB, wait func() error) error {
 // place is a base directory on the share.
 type place struct{ name string }
 
-// newPlace makes an empty base directory that every user may use.
+// newPlace makes an empty base directory that every user may look at.
 func newPlace(t testing.TB) place {
 	t.Helper()
 	dir, err := os.MkdirTemp("/export", "place-")
 	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o777))
+	require.NoError(t, os.Chmod(dir, 0o755))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	return place{filepath.Base(dir)}
 }

@@ -55,6 +55,6 @@ func (c *cluster) newPlace(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(c.stored, "place-")
 	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o777))
+	require.NoError(t, os.Chmod(dir, 0o755))
 	return filepath.Base(dir)
 }

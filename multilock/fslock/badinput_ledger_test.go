@@ -49,7 +49,7 @@ func TestResultsThatCannotBeUnderstood(t *testing.T) {
 		"without a token":    {writing(strings.Replace(goodResult, `"token":"t"`, `"token":""`, 1) + "\n"), "lacks its token"},
 		"without an attempt": {writing(strings.Replace(goodResult, `"attempt":1`, `"attempt":0`, 1) + "\n"), "attempt"},
 		"gigantic":           {func(path string) error { return errors.Join(writing(goodResult+"\n")(path), os.Truncate(path, 1<<40)) }, "larger than any"},
-		"a FIFO":             {func(path string) error { return syscall.Mkfifo(path, 0o644) }, "empty"},
+		"a FIFO":             {func(path string) error { return syscall.Mkfifo(path, 0o644) }, "not a regular file"},
 		"a symbolic link":    {func(path string) error { return os.Symlink("/dev/zero", path) }, "cannot be read"},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (s *Source) openCounter(name string) (vfs.File, error) {
 		return nil, err
 	}
 	defer s.fences.Done(dir)
-	f, err := dir.OpenDurable(name, shareddir.FileMode)
+	f, err := dir.OpenDurable(name, shareddir.AppendMode)
 	if gone(err) {
 		s.fences.Drop(dir)
 	}

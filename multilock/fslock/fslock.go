@@ -29,6 +29,9 @@ type Options struct {
 	FS vfs.FS
 	// User is recorded in the history with the locks that are broken, for people.
 	User string
+	// Trust says whom to believe in the base directory, beside root, this user, and the
+	// group that the directory was given to.
+	Trust shareddir.Trust
 	// Self is who the calling process is; found out if zero. For tests.
 	Self process.Identity
 }
@@ -59,7 +62,8 @@ var (
 
 // Open prepares to use the locks of a group. It creates nothing: that is left to
 // the first attempt at a lock, so that looking leaves no traces. The error is
-// source.ErrInvalid if the base is no directory or the group's name cannot be one.
+// source.ErrInvalid if the base is no directory, if somebody may write to it who is not
+// trusted, or if the group's name cannot be one.
 func Open(opt Options) (*Source, error) {
 	if opt.Base == "" {
 		opt.Base = "."
@@ -77,7 +81,7 @@ func Open(opt Options) (*Source, error) {
 		}
 		opt.Self = self
 	}
-	base, err := shareddir.Open(shareddir.Options{Path: opt.Base, FS: opt.FS, Self: opt.Self})
+	base, err := shareddir.Open(shareddir.Options{Path: opt.Base, FS: opt.FS, Self: opt.Self, Trust: opt.Trust})
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +105,9 @@ func (s *Source) Close() error {
 // Now implements source.Timekeeper: the time of the file system's server.
 func (s *Source) Now(context.Context) (time.Time, error) { return s.base.Now(source.ClockFresh) }
 
-// Examine implements source.Examiner: it looks at the mount, tries out the
-// filesystem's rules, and compares the clocks. It writes in .multilock alone.
-func (s *Source) Examine(context.Context) []source.Finding { return s.base.Examine() }
+// Examine implements source.Examiner: it looks at the mount, tries out the filesystem's
+// rules, compares the clocks, and lists what is not trusted. It writes in .multilock alone.
+func (s *Source) Examine(context.Context) []source.Finding { return s.base.Examine(s.group) }
 
 // Self is who the calling process is.
 func (s *Source) Self() process.Identity { return s.self }
@@ -111,8 +115,12 @@ func (s *Source) Self() process.Identity { return s.self }
 // Group is the name of the lock group.
 func (s *Source) Group() string { return s.group }
 
-// Base is the path of the base directory.
+// Base is the path of the base directory: of this user's own, where everybody may write
+// to the one that was asked for.
 func (s *Source) Base() string { return s.base.Path() }
+
+// Notice is what the user should be told once, "" if there is nothing.
+func (s *Source) Notice() string { return s.base.Notice }
 
 // Names implements source.Source: the entries of the group's directory.
 func (s *Source) Names(context.Context) ([]string, error) {

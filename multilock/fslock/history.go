@@ -133,7 +133,7 @@ func appendEvents(dir vfs.Dir, file string, events []source.Event) error {
 			return err
 		}
 	}
-	f, err := dir.OpenAppend(file, shareddir.FileMode)
+	f, err := dir.OpenAppend(file, shareddir.AppendMode)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 func TestPartsOfTheBaseOnOtherFileSystems(t *testing.T) {
 	for _, part := range []string{"used", ".multilock"} {
 		for how, mount := range map[string]string{
-			"another filesystem": "mount -t tmpfs none " + part,
+			"another filesystem": "mount -t tmpfs -o mode=755 none " + part,
 			"a bind mount":       "mount --bind " + part + " " + part,
 		} {
 			t.Run(part+" is "+how, func(t *testing.T) {

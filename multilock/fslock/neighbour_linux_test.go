@@ -17,6 +17,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -94,6 +95,7 @@ type order struct {
 	Legacy      bool
 	Self        process.Identity
 	Umask       int
+	Trust       shareddir.Trust
 
 	// for "acquire", "try" and "look"
 	Name        string
@@ -173,7 +175,7 @@ func (d *doer) obey(ctx context.Context, o order) answer {
 
 func (d *doer) open(o order) (err error) {
 	unix.Umask(o.Umask)
-	d.src, err = fslock.Open(fslock.Options{Base: o.Base, Group: o.Group, LegacyPeers: o.Legacy, Self: o.Self})
+	d.src, err = fslock.Open(fslock.Options{Base: o.Base, Group: o.Group, LegacyPeers: o.Legacy, Self: o.Self, Trust: o.Trust})
 	return err
 }
 

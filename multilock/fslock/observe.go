@@ -150,7 +150,7 @@ func (o *observer) open(start boottime.Instant) error {
 	case is(err, syscall.ENOTDIR, syscall.ELOOP):
 		return o.src.inTheWay(o.name)
 	case is(err, syscall.EACCES, syscall.EPERM):
-		return o.private(group, start)
+		return o.private(group, start, err)
 	case err != nil:
 		return err
 	}
@@ -174,8 +174,8 @@ func (o *observer) adopt(dir vfs.Dir, start boottime.Instant) error {
 	return nil
 }
 
-// private describes a lock whose directory this user may not open.
-func (o *observer) private(group vfs.Dir, start boottime.Instant) error {
+// private describes a lock whose directory this user may not open, or does not trust.
+func (o *observer) private(group vfs.Dir, start boottime.Instant, denied error) error {
 	info, err := group.StatName(o.name)
 	if gone(err) {
 		return errFree
@@ -183,7 +183,12 @@ func (o *observer) private(group vfs.Dir, start boottime.Instant) error {
 	if err != nil {
 		return err
 	}
-	o.record = source.Record{Name: o.name, Foreign: "its owner (uid " + strconv.FormatUint(uint64(info.UID), 10) + ") keeps the lock's directory private"}
+	why := "its owner (uid " + strconv.FormatUint(uint64(info.UID), 10) + ") keeps the lock's directory private"
+	var refused *shareddir.Refusal
+	if errors.As(denied, &refused) {
+		why = "its directory is not to be believed: " + refused.Why
+	}
+	o.record = source.Record{Name: o.name, Foreign: why}
 	o.watch.Add(signOf(info), start, limitsFor(tornBeat))
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -20,11 +21,14 @@ const (
 	bob   = 65532
 )
 
-// openToAll makes a base directory whose every directory anybody may write to,
-// as a site would prepare it for several users.
+// anybody trusts everybody.
+func anybody() shareddir.Trust { return shareddir.Trust{Anybody: true} }
+
+// openToAll makes a base directory whose every directory anybody may write to.
 func openToAll(t *testing.T) string {
 	t.Helper()
 	base := fresh(t)
+	require.NoError(t, os.Chmod(base, 0o777))
 	for _, dir := range []string{fslock.DefaultGroup, ".multilock", ".multilock/staging", ".multilock/groups"} {
 		require.NoError(t, os.Mkdir(filepath.Join(base, dir), 0o777))
 		require.NoError(t, os.Chmod(filepath.Join(base, dir), 0o777))
@@ -33,8 +37,8 @@ func openToAll(t *testing.T) string {
 }
 
 func twoUsers(t *testing.T, base string, aliceUmask int) (a, b neighbour) {
-	a = newNeighbour(t, setting{UID: alice}, order{Base: base, Umask: aliceUmask})
-	return a, newNeighbour(t, setting{UID: bob}, order{Base: base})
+	a = newNeighbour(t, setting{UID: alice}, order{Base: base, Umask: aliceUmask, Trust: anybody()})
+	return a, newNeighbour(t, setting{UID: bob}, order{Base: base, Trust: anybody()})
 }
 
 // Signal 0 to another user's process answers EPERM: it is there.
@@ -121,7 +125,7 @@ func TestPrivateLockAfterALimboIsHeld(t *testing.T) {
 	dir := filepath.Join(base, fslock.DefaultGroup, "job")
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".nfs0001"), nil, 0o644))
-	o := observe(t, open(t, fslock.Options{Base: base}), "job", source.Patience{})
+	o := observe(t, open(t, fslock.Options{Base: base, Trust: anybody()}), "job", source.Patience{})
 	var limbo, private source.Sighting
 	var err1, err2 error
 	asUser(t, bob, func() { limbo, err1 = o.Look(t.Context()) })
@@ -129,7 +133,7 @@ func TestPrivateLockAfterALimboIsHeld(t *testing.T) {
 	require.Contains(t, limbo.Why, "no lock file")
 
 	require.NoError(t, os.RemoveAll(dir))
-	a := newNeighbour(t, setting{UID: alice}, order{Base: base, Umask: 0o077})
+	a := newNeighbour(t, setting{UID: alice}, order{Base: base, Umask: 0o077, Trust: anybody()})
 	a.must(t, order{Do: "acquire", Name: "job", TTL: long})
 	age(t, dir)
 	asUser(t, bob, func() { private, err2 = o.Look(t.Context()) })

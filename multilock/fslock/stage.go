@@ -69,37 +69,45 @@ func (st *staged) prepare(claim source.Claim) error {
 	if err := st.parent.Mkdir(st.token, shareddir.DirMode); err != nil {
 		return err
 	}
-	if err := st.guard(); err != nil {
+	return st.within(func(dir vfs.Dir) error {
+		if err := st.guard(dir); err != nil {
+			return err
+		}
+		return st.write(dir, claim)
+	})
+}
+
+// within does something in the staged directory, as long as that has its own name.
+// Nobody else knows that, but who may write to the staging directory can list it.
+func (st *staged) within(do func(dir vfs.Dir) error) error {
+	dir, err := st.parent.Enter(st.token)
+	if err != nil {
 		return err
 	}
-	return st.write(claim)
+	return errors.Join(do(dir), dir.Close())
 }
 
 // guard makes a lock directory safe from a Python peer that stood still between
 // its mkdir and its next step for so long that it was cleared away: when it goes
 // on, by path, it finds the name of its lock file taken, by a directory, which
 // it can neither create nor rename onto ours.
-func (st *staged) guard() error {
+func (st *staged) guard(dir vfs.Dir) error {
 	if !st.src.legacy {
 		return nil
 	}
-	return st.parent.Mkdir(st.within(peerSuffix), shareddir.DirMode)
+	return dir.Mkdir(st.name+peerSuffix, shareddir.DirMode)
 }
-
-// within is the path of the lock's file with a suffix, from the staging directory.
-// Nobody else knows the directory in between, so there is no need to open it.
-func (st *staged) within(suffix string) string { return st.token + "/" + st.name + suffix }
 
 // write fills the lock file. Where others may read it through another kernel, or
 // where the lock is to outlive this one (nobody renews it), it is synced, so that
 // its content cannot come after its name; elsewhere the mark says that it was not.
-func (st *staged) write(claim source.Claim) error {
+func (st *staged) write(dir vfs.Dir, claim source.Claim) error {
 	sync := !st.src.base.Kind.Local || claim.Heartbeat == 0
 	mode := uint32(shareddir.FileMode)
 	if !sync {
 		mode |= unsyncedMark
 	}
-	f, err := st.create(mode)
+	f, err := st.create(dir, mode)
 	if err != nil {
 		return err
 	}
@@ -115,13 +123,27 @@ func (st *staged) write(claim source.Claim) error {
 
 // create makes the lock file. Its directory is new and known to nobody else, so
 // O_EXCL has nothing to exclude. On NFS it would cost a request more (v4 sets the
-// times afterwards), and refuse the repetition of a create whose reply was lost.
-func (st *staged) create(mode uint32) (vfs.File, error) {
+// times afterwards), and refuse the repetition of a create whose reply was lost. What
+// somebody has put there who searched for it is not written over.
+func (st *staged) create(dir vfs.Dir, mode uint32) (vfs.File, error) {
 	if st.src.base.Kind.Local {
-		return st.parent.Create(st.within(lockedSuffix), mode)
+		return dir.Create(st.name+lockedSuffix, mode)
 	}
-	return st.parent.OpenDurable(st.within(lockedSuffix), mode)
+	f, err := dir.OpenDurable(st.name+lockedSuffix, mode)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.StatCached()
+	if err == nil && info.Size > 0 {
+		err = errForeign
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
+
+var errForeign = errors.New("somebody has put a file into the directory that was prepared")
 
 // freshen gives a lock that was staged a while ago a new time, so that it does not look
 // silent as soon as it is in its place. If that fails it only stays old.
@@ -140,12 +162,12 @@ func (st *staged) freshen(limit time.Duration) {
 // carried out afterwards, it puts an empty directory in place, which is a free
 // lock. If the file is not where it was staged, the rename has been carried out.
 func (st *staged) discard() error {
-	err := st.parent.Unlink(st.within(lockedSuffix))
+	err := st.within(func(dir vfs.Dir) error { return dir.Unlink(st.name + lockedSuffix) })
 	if gone(err) {
 		err = st.discardPlaced()
 	}
-	if err == nil && st.src.legacy {
-		_ = st.parent.Rmdir(st.within(peerSuffix)) // what is left is the janitor's
+	if err == nil && st.src.legacy { // what is left is the janitor's
+		_ = st.within(func(dir vfs.Dir) error { return dir.Rmdir(st.name + peerSuffix) })
 	}
 	_ = st.parent.Rmdir(st.token)
 	st.settle()

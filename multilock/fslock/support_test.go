@@ -26,13 +26,13 @@ const watchdog = time.Minute
 // long is a TTL that does not end during a test.
 const long = time.Hour
 
-// fresh is an empty base directory that every user may use.
+// fresh is an empty base directory that every user may look at.
 func fresh(t testing.TB) string {
 	t.Helper()
 	base, err := os.MkdirTemp("", "multilock-scene-")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(base)) })
-	require.NoError(t, os.Chmod(base, 0o777))
+	require.NoError(t, os.Chmod(base, 0o755))
 	return base
 }
 

@@ -14,7 +14,9 @@ package shareddir
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"syscall"
 
@@ -33,10 +35,12 @@ const (
 	ClockSuffix, TestSuffix = ".clock", ".selftest"
 )
 
-// DirMode and FileMode are narrowed by the umask, as people expect it.
+// What is made gets these modes, as far as others may write to the base directory, and
+// as the umask leaves it. A file whose owner alone writes to it has FileMode.
 const (
-	DirMode  = 0o777
-	FileMode = 0o666
+	DirMode    = 0o777
+	FileMode   = 0o644
+	AppendMode = 0o666
 )
 
 // Options say which directory it is.
@@ -47,6 +51,10 @@ type Options struct {
 	FS vfs.FS
 	// Self is who the calling process is: each host tries its own mount.
 	Self process.Identity
+	// Trust says whom to believe. Where everybody may write, and only the owner of an
+	// entry may remove it (/tmp), each user gets a directory of his own in this one,
+	// unless everybody is trusted.
+	Trust Trust
 }
 
 // Base is an open directory that hosts share.
@@ -56,15 +64,19 @@ type Base struct {
 	Kind vfs.FileSystem
 	// Private is .multilock, and Staging .multilock/staging. Using them makes them.
 	Private, Staging *Dir
+	// Notice is what the caller should be told once, "" if there is nothing.
+	Notice string
 
 	self   process.Identity
+	circle *circle
 	way    way
 	clock  clock
 	tested selfTest
 }
 
-// Open opens the base directory. It creates nothing: looking leaves no traces. The error
-// is source.ErrInvalid if it is no directory, or may not be opened.
+// Open opens the base directory. It creates nothing but a user's own directory in one
+// like /tmp: looking leaves no traces. The error is source.ErrInvalid if it is no
+// directory, or may not be opened, or somebody may write to it who is not trusted.
 func Open(opt Options) (*Base, error) {
 	if opt.FS == nil {
 		opt.FS = vfs.OS{}
@@ -73,18 +85,64 @@ func Open(opt Options) (*Base, error) {
 	if err != nil {
 		return nil, invalidBase(opt.Path, err)
 	}
+	b, err := newBase(opt, dir)
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return b, nil
+}
+
+func newBase(opt Options, dir vfs.Dir) (*Base, error) {
+	const failed = "look at the base directory"
+	info, err := dir.StatCached()
+	if err != nil {
+		return nil, opError(failed, err)
+	}
+	if isForEverybody(info) && !opt.Trust.Anybody {
+		return openOwn(opt, dir)
+	}
 	kind, err := dir.FileSystem()
 	if err != nil {
-		return nil, errors.Join(opError("look at the base directory", err), dir.Close())
+		return nil, opError(failed, err)
 	}
-	way, err := newWay(opt.FS, opt.Path, dir)
-	if err != nil {
-		return nil, errors.Join(opError("look at the base directory", err), dir.Close())
+	b := &Base{Dir: dir, Kind: kind, self: opt.Self, way: newWay(opt.FS, opt.Path, info)}
+	b.circle = newCircle(opt.Trust, info, b.way.ownerHere)
+	if err := b.circle.admit(info, false); err != nil {
+		return nil, b.circle.invalid(opt.Path, err)
 	}
-	b := &Base{Dir: dir, Kind: kind, self: opt.Self, way: way}
+	dir.Guard(b.circle.rules(info))
 	b.Private = NewDir(func() (vfs.Dir, error) { return OpenDir(b, PrivateDir) })
 	b.Staging = NewDir(func() (vfs.Dir, error) { return b.Below(StagingDir) })
 	return b, nil
+}
+
+// isForEverybody knows a directory like /tmp.
+func isForEverybody(info vfs.Info) bool {
+	return info.Mode&fs.ModeSticky != 0 && info.Mode&0o002 != 0
+}
+
+// openOwn opens the caller's own directory in one where everybody may make entries.
+func openOwn(opt Options, shared vfs.Dir) (*Base, error) {
+	name := fmt.Sprintf("%s-%d", PrivateDir, os.Geteuid())
+	made := shared.Mkdir(name, 0o700)
+	if made != nil && !vfs.Is(made, syscall.EEXIST) {
+		return nil, opError("make a directory of your own in the base directory", made)
+	}
+	dir, err := shared.OpenDir(name)
+	if err != nil {
+		return nil, invalidBase(filepath.Join(opt.Path, name), err)
+	}
+	common := opt.Path
+	opt.Path = dir.Path()
+	b, err := newBase(opt, dir)
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	if made == nil {
+		b.Notice = fmt.Sprintf("everybody may write to %s, so your locks and files are in %s, for you alone; "+
+			"give a directory that you share with a group, or --trust any if everybody is to share this one", common, dir.Path())
+	}
+	return b, shared.Close()
 }
 
 func invalidBase(base string, err error) error {
@@ -160,13 +218,22 @@ type way struct {
 	found vfs.Info
 }
 
-func newWay(fs vfs.FS, base string, dir vfs.Dir) (way, error) {
+func newWay(fs vfs.FS, base string, found vfs.Info) way {
 	path, err := filepath.Abs(base)
 	if err != nil {
 		path = "" // this process stands in a directory that has no path
 	}
-	found, err := dir.StatCached()
-	return way{fs: fs, path: path, found: found}, err
+	return way{fs: fs, path: path, found: found}
+}
+
+// ownerHere opens the directory anew, without rules.
+func (w way) ownerHere() (uint32, error) {
+	dir, err := w.fs.OpenDir(w.path)
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	return ownerHere(dir)
 }
 
 // Moved says what was moved, if the way by which others come to the directory name of the
@@ -210,11 +277,14 @@ func OpError(op, name string, err error) error {
 func opError(op string, err error) error { return OpError(op, "", err) }
 
 func hint(err error) string {
+	if advice := adviceOn(err); advice != "" {
+		return advice
+	}
 	switch {
 	case vfs.Is(err, syscall.EXDEV):
 		return "the base directory, its .multilock and the lock group must be on one filesystem (also not separated by a quota tree, a subvolume or a bind mount)"
 	case vfs.Is(err, syscall.EACCES, syscall.EPERM):
-		return "check the permissions; a lock directory shared by several users must be writable for all of them and without the sticky bit"
+		return "check the permissions; a lock directory that several users share belongs to a group that all of them are in, with mode 2775 and without the sticky bit"
 	}
 	return vfs.Hint(err)
 }

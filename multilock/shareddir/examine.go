@@ -7,11 +7,11 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Examine looks at the mount, tries out the
-// filesystem's rules, and compares the clocks. It writes in .multilock alone.
-func (b *Base) Examine() []source.Finding {
-	found := append(b.examineMount(), b.examineRules())
-	return append(found, b.examineClock())
+// Examine looks at the mount, tries out the filesystem's rules, compares the clocks, and
+// looks whose the files are in .multilock and in the group. It writes in .multilock alone.
+func (b *Base) Examine(group string) []source.Finding {
+	found := append(b.examineMount(), b.examineRules(), b.examineClock())
+	return append(found, b.examineTrust([]string{PrivateDir, group})...)
 }
 
 func (b *Base) examineMount() []source.Finding {

@@ -9,7 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const durable = unix.O_SYNC
+const (
+	durable    = unix.O_SYNC
+	searchOnly = unix.O_RDONLY
+)
+
+// openBelow relies on names without a slash.
+func openBelow(dir int, name string, flags int, mode uint32) (int, error) {
+	return unix.Openat(dir, name, flags, mode)
+}
 
 func statFD(fd int) (Info, error) {
 	var s unix.Stat_t
@@ -46,6 +54,7 @@ func infoOf(s *unix.Stat_t) Info {
 		Inode:      s.Ino,
 		Links:      uint64(s.Nlink), //nolint:unconvert // width differs by platform
 		UID:        s.Uid,
+		GID:        s.Gid,
 	}
 }
 

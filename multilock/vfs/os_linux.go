@@ -7,7 +7,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const durable = unix.O_DSYNC
+const (
+	durable    = unix.O_DSYNC
+	searchOnly = unix.O_PATH
+)
+
+// openBelow opens what is in a directory itself, not through a link, whatever the name
+// says. A kernel before 5.6, or one that is told to hide the call from a container, keeps
+// to flags alone: enough for a name without a slash.
+func openBelow(dir int, name string, flags int, mode uint32) (int, error) {
+	fd, err := unix.Openat2(dir, name, &unix.OpenHow{
+		Flags: uint64(flags | unix.O_LARGEFILE), Mode: uint64(mode), //nolint:gosec // flags are not negative
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err == unix.ENOSYS || err == unix.EPERM { //nolint:errorlint // bare error numbers
+		return unix.Openat(dir, name, flags, mode)
+	}
+	return fd, err
+}
 
 // The forced flag makes a network file system ask its server. It does so only
 // if the mask asks for times or size as well (Linux fs/nfs/inode.c, nfs_getattr).
@@ -37,6 +54,7 @@ func statx(fd int, name string, flags int) (Info, error) {
 		Inode:      s.Ino,
 		Links:      uint64(s.Nlink),
 		UID:        s.Uid,
+		GID:        s.Gid,
 	}, nil
 }
 

@@ -16,21 +16,28 @@ type OS struct{}
 
 // OpenDir implements FS.
 func (OS) OpenDir(path string) (Dir, error) {
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := retry(func() (int, error) {
+		return unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	return newDir(fd, path), nil
+	return newDir(fd, path, Rules{}), nil
 }
 
 // osDir is a bare descriptor: os.File would register it with the poller and
 // re-issue interrupted calls, and the protocol wants neither.
 type osDir struct {
 	pinned
-	path string
+	path  string
+	rules Rules
 }
 
-func newDir(fd int, path string) *osDir { return &osDir{pinned: pinned{fd: fd}, path: path} }
+func newDir(fd int, path string, rules Rules) *osDir {
+	return &osDir{pinned: pinned{fd: fd}, path: path, rules: rules}
+}
+
+func (d *osDir) Guard(rules Rules) { d.rules = rules }
 
 func (d *osDir) fail(op, name string, err error) error {
 	if err == nil {
@@ -58,22 +65,72 @@ func ask[T any](d *osDir, op, name string, f func(fd int) (T, error)) (answer T,
 	return answer, err
 }
 
-// open opens something in the directory.
+// open opens something in the directory, if the rules admit it.
 func (d *osDir) open(name string, flags int, mode uint32) (int, error) {
-	return ask(d, "open", name, func(fd int) (int, error) { return openat(fd, name, flags, mode) })
+	mode = d.narrowed(mode)
+	return ask(d, "open", name, func(dir int) (int, error) {
+		fd, err := retry(func() (int, error) { return openBelow(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode) })
+		if err != nil {
+			return -1, err
+		}
+		if err := d.judge(fd, flags, mode); err != nil {
+			_ = unix.Close(fd)
+			return -1, err
+		}
+		return fd, nil
+	})
+}
+
+// judge applies the rules to what has been opened.
+func (d *osDir) judge(fd, flags int, mode uint32) error {
+	made := flags&unix.O_CREAT != 0
+	if d.rules.Admit == nil && (!made || d.kept(mode) == 0) {
+		return nil
+	}
+	info, err := statCached(fd)
+	if err == nil && d.rules.Admit != nil {
+		err = d.rules.Admit(info, made && flags&unix.O_EXCL == 0)
+	}
+	if err == nil && made {
+		err = d.keep(fd, info, mode)
+	}
+	return err
+}
+
+func (d *osDir) narrowed(mode uint32) uint32 { return mode &^ uint32(d.rules.Drop) }
+
+// kept are the bits of a mode that must not be lost.
+func (d *osDir) kept(mode uint32) fs.FileMode { return fs.FileMode(mode) & d.rules.Keep }
+
+// keep gives what was opened the bits of the mode that the umask has taken. What
+// another user made has those that he gave it.
+func (d *osDir) keep(fd int, info Info, mode uint32) error {
+	missing := d.kept(mode) &^ info.Mode
+	if missing == 0 {
+		return nil
+	}
+	err := unix.Fchmod(fd, unixMode(info.Mode|missing))
+	if err == unix.EPERM { //nolint:errorlint // a bare error number
+		return nil
+	}
+	return err
 }
 
 func (d *osDir) OpenDir(name string) (Dir, error) {
-	fd, err := d.open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	return d.openDir(name, unix.O_RDONLY)
+}
+
+func (d *osDir) Enter(name string) (Dir, error) { return d.openDir(name, searchOnly) }
+
+func (d *osDir) openDir(name string, flags int) (Dir, error) {
+	fd, err := d.open(name, flags|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
-	return newDir(fd, filepath.Join(d.path, name)), nil
+	return newDir(fd, filepath.Join(d.path, name), d.rules), nil
 }
 
-func (d *osDir) Open(name string) (File, error) {
-	return d.openFile(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
-}
+func (d *osDir) Open(name string) (File, error) { return d.openFile(name, unix.O_RDONLY, 0) }
 
 func (d *osDir) Create(name string, mode uint32) (File, error) {
 	return d.openFile(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, mode)
@@ -88,7 +145,7 @@ func (d *osDir) OpenDurable(name string, mode uint32) (File, error) {
 }
 
 func (d *osDir) openFile(name string, flags int, mode uint32) (File, error) {
-	fd, err := d.open(name, flags|unix.O_NOFOLLOW, mode)
+	fd, err := d.open(name, flags|unix.O_NONBLOCK, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +153,23 @@ func (d *osDir) openFile(name string, flags int, mode uint32) (File, error) {
 }
 
 func (d *osDir) Mkdir(name string, mode uint32) error {
-	return d.call("mkdir", name, func(fd int) error { return unix.Mkdirat(fd, name, mode) })
+	mode = d.narrowed(mode)
+	err := d.call("mkdir", name, func(fd int) error { return unix.Mkdirat(fd, name, mode) })
+	if err != nil || d.kept(mode) == 0 {
+		return err
+	}
+	return d.call("chmod", name, func(dir int) error {
+		fd, err := openBelow(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd) //nolint:errcheck // a directory
+		info, err := statCached(fd)
+		if err != nil {
+			return err
+		}
+		return d.keep(fd, info, mode)
+	})
 }
 
 func (d *osDir) Rename(oldname string, to Dir, newname string) error {
@@ -254,12 +327,6 @@ func (f *osFile) Flush() error { return f.dir.fail("flush", f.name, flush(f.fd))
 
 func (f *osFile) Close() error { return f.dir.fail("close", f.name, unix.Close(f.fd)) }
 
-// openat repeats an interrupted open: an exclusive create that was interrupted
-// after it took effect answers EEXIST then, which the protocol expects anyway.
-func openat(at int, name string, flags int, mode uint32) (int, error) {
-	return retry(func() (int, error) { return unix.Openat(at, name, flags|unix.O_CLOEXEC, mode) })
-}
-
 // touchat passes no times at all, which means "now" by the server's clock and
 // needs no more than write permission (utimensat(2)). An explicit time would be
 // this client's. So does touch.
@@ -267,8 +334,9 @@ func touchat(fd int, name string) error {
 	return unix.UtimesNanoAt(fd, name, nil, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// retry repeats a call that was interrupted by a signal. It is only for calls
-// that may be done twice.
+// retry repeats a call that was interrupted by a signal. It is only for calls that may be
+// done twice: an exclusive create that was interrupted after it took effect answers
+// EEXIST then, which the protocol expects anyway.
 func retry(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()
@@ -284,6 +352,9 @@ func fileMode(mode uint32) fs.FileMode {
 	if mode&unix.S_ISVTX != 0 {
 		m |= fs.ModeSticky
 	}
+	if mode&unix.S_ISGID != 0 {
+		m |= fs.ModeSetgid
+	}
 	switch mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		m |= fs.ModeDir
@@ -294,6 +365,18 @@ func fileMode(mode uint32) fs.FileMode {
 		m |= fs.ModeNamedPipe
 	default:
 		m |= fs.ModeIrregular
+	}
+	return m
+}
+
+// unixMode is what chmod(2) is told of a mode that fileMode made.
+func unixMode(mode fs.FileMode) uint32 {
+	m := uint32(mode.Perm())
+	if mode&fs.ModeSticky != 0 {
+		m |= unix.S_ISVTX
+	}
+	if mode&fs.ModeSetgid != 0 {
+		m |= unix.S_ISGID
 	}
 	return m
 }

@@ -23,16 +23,22 @@ type FS interface {
 }
 
 // Dir is an open directory. It stays bound to that very directory, whatever
-// happens to its name. Names are single path elements, or paths through
-// directories that nobody else knows.
+// happens to its name. Names are single path elements: what is opened lies in the
+// directory itself, and is no link (openat2(2) sees to that where there is one).
+// No call waits for the other end of a FIFO.
 //
 // All errors are *fs.PathError around the system's own error number.
 type Dir interface {
 	Descriptions
+	// Guard sets the rules for all that is opened or made in this directory from now
+	// on, and in directories that are opened in it.
+	Guard(rules Rules)
 	// OpenDir opens the directory name. A symbolic link is refused.
 	OpenDir(name string) (Dir, error)
-	// Open opens the file name for reading, without waiting for a writer if it
-	// is a FIFO. A symbolic link is refused.
+	// Enter opens the directory name for what is done to its entries by their names. A
+	// server is not asked for it if the system can do without; it cannot be listed.
+	Enter(name string) (Dir, error)
+	// Open opens the file name for reading. A symbolic link is refused.
 	Open(name string) (File, error)
 	// Create makes the file name, which must not exist, and opens it for writing.
 	Create(name string, mode uint32) (File, error)
@@ -128,7 +134,18 @@ type Info struct {
 	Device     uint64
 	Inode      uint64
 	Links      uint64
-	UID        uint32
+	UID, GID   uint32
+}
+
+// Rules are for what is opened and made in a directory.
+type Rules struct {
+	// Admit is asked about all that has been opened, with the description that its
+	// descriptor gives, and says why it is not to be used; nil if everything is. Append is
+	// true of files that are to be written to and may have been there before.
+	Admit func(info Info, appended bool) error
+	// Drop are those bits of a mode that nothing that is made gets, and Keep are those
+	// that it gets whatever the umask.
+	Drop, Keep fs.FileMode
 }
 
 // Same says that two descriptions are of one file or directory. That is not certain where

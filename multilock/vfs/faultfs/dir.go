@@ -21,6 +21,12 @@ func (d *dir) OpenDir(name string) (vfs.Dir, error) {
 	return openDir(d.call("opendir", name), func() (vfs.Dir, error) { return d.inner.OpenDir(name) })
 }
 
+func (d *dir) Enter(name string) (vfs.Dir, error) {
+	return openDir(d.call("enter", name), func() (vfs.Dir, error) { return d.inner.Enter(name) })
+}
+
+func (d *dir) Guard(rules vfs.Rules) { d.inner.Guard(rules) }
+
 func (d *dir) Open(name string) (vfs.File, error) {
 	return openFile(d.call("open", name), func() (vfs.File, error) { return d.inner.Open(name) })
 }

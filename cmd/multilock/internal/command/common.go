@@ -39,6 +39,7 @@ func Flags() []cli.Flag {
 		&cli.StringFlag{Name: "name", Aliases: []string{"n", "lockname", "l"}, Usage: "the lock's `NAME` (default: lock; of a CloudShell reservation, MUTEX)", Category: "LOCK"},
 		&cli.StringFlag{Name: "source", Usage: "where the locks live, as a `URL`; -d DIRECTORY stands for file:DIRECTORY; see multilock --help [$" + place.EnvSource + "]", Category: "LOCK"},
 		toggle("legacy-peers", "hosts with the Python MultiLock use the same group; all hosts must say so [$"+place.EnvLegacyPeers+"]", "LOCK"),
+		&cli.StringFlag{Name: "trust", Usage: "believe these `USERS`, too (names with commas between them), or any: what they left in the directory, and what others may do to it (default: root, you, and a group whose directory it is) [$" + place.EnvTrust + "]", Category: "LOCK"},
 		toggle("json", "print the result as JSON", "OUTPUT"),
 		toggle("quiet", "print errors only; a refusal is none, its exit code says enough", "OUTPUT", "q"),
 		toggle("verbose", "print what is done, too", "OUTPUT", "v"),
@@ -52,7 +53,7 @@ func toggle(name, usage, category string, aliases ...string) *cli.BoolFlag {
 
 // readCommon reads the options that every command has.
 func readCommon(c *cli.Context, e *Env) (common, error) {
-	asked := place.Asked{Dir: commonString(c, "dir"), Source: commonString(c, "source"), Group: commonString(c, "group"), Name: commonString(c, "name")}
+	asked := place.Asked{Dir: commonString(c, "dir"), Source: commonString(c, "source"), Group: commonString(c, "group"), Name: commonString(c, "name"), Trust: commonString(c, "trust")}
 	if level := givenAt(c, "legacy-peers"); level != nil {
 		said := level.Bool("legacy-peers")
 		asked.LegacyPeers = &said

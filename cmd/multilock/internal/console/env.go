@@ -16,6 +16,7 @@ import (
 
 // Env is what a command gets from outside, and where it speaks.
 type Env struct {
+	Program               string // by which name it was called
 	Stdin, Stdout, Stderr *os.File
 	Getenv                func(string) string
 	Environ               func() []string

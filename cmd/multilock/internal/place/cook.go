@@ -85,7 +85,7 @@ func (c *cookingFiles) Examine(ctx context.Context) []source.Finding { return c.
 // other locks: a lock and a cooking lock of one name have nothing to do with each other.
 const cookSuffix = ".cook"
 
-func openCookFiles(_ context.Context, _ *console.Env, p Place) (source.Source, error) {
+func openCookFiles(_ context.Context, e *console.Env, p Place) (source.Source, error) {
 	base, err := p.cookDirectory()
 	if err != nil {
 		return nil, err
@@ -98,11 +98,11 @@ func openCookFiles(_ context.Context, _ *console.Env, p Place) (source.Source, e
 		name, _, _ := strings.Cut(cook.others[0], "=")
 		return nil, fmt.Errorf("the parameter %s is unknown; there is period", name)
 	}
-	files, err := fslock.Open(fslock.Options{Base: base, Group: p.Group + cookSuffix, User: p.User})
+	files, err := openLocks(e, p, base, p.Group+cookSuffix)
 	if err != nil {
 		return nil, err
 	}
-	locks, err := newCooking(cook, cooklock.Options{Ledger: files, Place: Absolute(base) + "\x00" + p.Group, Self: files.Self()}, files)
+	locks, err := newCooking(cook, cooklock.Options{Ledger: files, Place: Absolute(files.Base()) + "\x00" + p.Group, Self: files.Self()}, files)
 	if err != nil {
 		return nil, err
 	}

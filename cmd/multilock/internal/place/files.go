@@ -14,8 +14,22 @@ import (
 // fileScheme is the scheme of the one source that -d stands for.
 const fileScheme = "file"
 
-func openFiles(_ context.Context, _ *console.Env, p Place) (multilock.Source, error) {
-	return opened(fslock.Open(fslock.Options{Base: p.Base, Group: p.Group, LegacyPeers: p.LegacyPeers, User: p.User}))
+func openFiles(_ context.Context, e *console.Env, p Place) (multilock.Source, error) {
+	locks, err := openLocks(e, p, p.Base, p.Group)
+	return opened(locks, err)
+}
+
+// openLocks opens a group's locks in a directory, and tells what the user is to know of it.
+func openLocks(e *console.Env, p Place, base, group string) (*fslock.Source, error) {
+	trust, err := readTrust(p.Trust)
+	if err != nil {
+		return nil, err
+	}
+	locks, err := fslock.Open(fslock.Options{Base: base, Group: group, LegacyPeers: p.LegacyPeers, User: p.User, Trust: trust})
+	if err == nil && locks.Notice() != "" {
+		e.Say("%s", locks.Notice())
+	}
+	return locks, err
 }
 
 var errNoDirectory = errors.New("write file:///absolute/path or file:relative/path")

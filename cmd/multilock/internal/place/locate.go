@@ -1,7 +1,6 @@
 package place
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -32,6 +31,9 @@ func (p *Place) selector() []string {
 	if p.LegacyPeers {
 		options = append(options, "--legacy-peers")
 	}
+	if p.Trust != "" {
+		options = append(options, "--trust", p.Trust)
+	}
 	return options
 }
 
@@ -39,7 +41,7 @@ func (p *Place) selector() []string {
 // and group, for pasting into a shell. It has the name that the program was called by: one
 // of another name may lack the source.
 func (p *Place) Command(args ...string) string {
-	return console.CommandLine(slices.Concat([]string{filepath.Base(os.Args[0])}, p.selector(), args))
+	return console.CommandLine(slices.Concat([]string{p.Program}, p.selector(), args))
 }
 
 // Clearing is the command that breaks a lock, whoever holds it.

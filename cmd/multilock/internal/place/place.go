@@ -22,6 +22,7 @@ const (
 	EnvGroup       = "MULTILOCK_GROUP"
 	EnvSource      = "MULTILOCK_SOURCE"
 	EnvLegacyPeers = "MULTILOCK_LEGACY_PEERS"
+	EnvTrust       = "MULTILOCK_TRUST"
 	// The password of a source's user is nothing for a command line.
 	EnvPassword     = "MULTILOCK_PASSWORD"
 	EnvPasswordFile = "MULTILOCK_PASSWORD_FILE"
@@ -40,14 +41,16 @@ type Place struct {
 	Group, Name string
 	UsualGroup  string // the group that the source means if none is named
 	User        string // who asks, for people
+	Program     string // by which name it is to be called
 	LegacyPeers bool
 	Exposed     string // what others could do on the way to it, for people; nothing if it is ""
+	Trust       string // as --trust says it
 }
 
 // Asked is what the command line says of a place; nil is what it does not say.
 type Asked struct {
-	Dir, Source, Group, Name *string
-	LegacyPeers              *bool
+	Dir, Source, Group, Name, Trust *string
+	LegacyPeers                     *bool
 }
 
 // Find finds where the locks are to live. An option on the command line wins over the
@@ -55,11 +58,11 @@ type Asked struct {
 // shell variable that was never set: to put the default in its place would lock somewhere
 // else than was meant.
 func (k Kinds) Find(a Asked, e *console.Env) (Place, error) {
-	p := Place{Base: cmp.Or(e.Getenv(EnvDir), "."), Group: e.Getenv(EnvGroup), User: userName(e)}
+	p := Place{Program: cmp.Or(e.Program, "multilock"), Base: cmp.Or(e.Getenv(EnvDir), "."), Group: e.Getenv(EnvGroup), User: userName(e)}
 	for _, option := range []struct {
 		name  string
 		value *string
-	}{{"dir", a.Dir}, {"group", a.Group}, {"name", a.Name}, {"source", a.Source}} {
+	}{{"dir", a.Dir}, {"group", a.Group}, {"name", a.Name}, {"source", a.Source}, {"trust", a.Trust}} {
 		if option.value != nil && *option.value == "" {
 			return p, fmt.Errorf("--%s is empty", option.name)
 		}
@@ -69,6 +72,10 @@ func (k Kinds) Find(a Asked, e *console.Env) (Place, error) {
 	}
 	if a.Name != nil {
 		p.Name = *a.Name
+	}
+	p.Trust = e.Getenv(EnvTrust)
+	if a.Trust != nil {
+		p.Trust = *a.Trust
 	}
 	if err := p.readLegacyPeers(a, e); err != nil {
 		return p, err
@@ -169,7 +176,7 @@ func (p *Place) complete(k Kinds, a Asked, e *console.Env) error {
 		}
 		p.LegacyPeers = false
 	}
-	return nil
+	return p.checkTrust(a)
 }
 
 // IsFiles says whether the locks live in a directory.

@@ -75,6 +75,9 @@ func (k Kinds) Open(ctx context.Context, e *console.Env, p Place) (*Source, erro
 		return nil, p.withoutSecrets(e, err)
 	}
 	s := &Source{Locks: locks, Place: p}
+	if files, ok := locks.(*fslock.Source); ok && p.IsFiles() {
+		s.Place.Base = files.Base()
+	}
 	if s.Self, err = whoIs(locks); err != nil {
 		return nil, s.Close(err)
 	}
