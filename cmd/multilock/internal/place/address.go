@@ -19,7 +19,8 @@ var urlParts = sync.OnceValue(func() *regexp.Regexp {
 
 func parseAddress(text string) (Address, bool) {
 	m := urlParts().FindStringSubmatch(text)
-	if m == nil {
+	nobody := m != nil && m[2]+m[3] == "" && strings.HasPrefix(m[5], "@") // x://@h@: it has no form to be written down in
+	if m == nil || nobody {
 		return Address{}, false
 	}
 	return Address{strings.ToLower(m[1]), m[2], m[3], m[4], m[5], m[6], m[7]}, true

@@ -11,7 +11,7 @@ import (
 // in it, wherever that ends.
 func FuzzAddress(f *testing.F) {
 	for _, text := range []string{
-		"mongodb+srv://ada:t:o:p@host/db.coll?tls=true#x", "cook+file:a/b?period=5m", "cook+file:////a", "x:", "x::p@", "x://:p@", "x:///a@b", "x://a:1/top@h/db", "x:?;password=p", "[::1]", "",
+		"mongodb+srv://ada:t:o:p@host/db.coll?tls=true#x", "cook+file:a/b?period=5m", "cook+file:////a", "x:", "x::p@", "x://:p@", "x://@h@", "x:///a@b", "x://a:1/top@h/db", "x:?;password=p", "[::1]", "",
 	} {
 		f.Add(text)
 	}
