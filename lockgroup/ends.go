@@ -166,6 +166,8 @@ func failureOf(e source.Event) multilock.Result {
 	switch {
 	case e.What == source.EventAcquired:
 		r.Foreign = "it began, and nothing tells how it ended"
+	case e.What == source.EventCommitted && e.Exit == nil:
+		r.Foreign = "its result was recorded, and nothing tells which"
 	case e.What == source.EventLost && (e.Exit == nil || r.OK()):
 		r.Foreign = "its lock was lost: " + cmp.Or(e.Why, "nothing tells why")
 	}

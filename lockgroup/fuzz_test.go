@@ -31,7 +31,7 @@ func FuzzSlotName(f *testing.F) {
 // Whatever a history tells, each job has one last run, and is reported once at most.
 func FuzzEnds(f *testing.F) {
 	const acquired = `{"time":"2026-03-01T12:00:00Z","event":"acquired","name":"a#slot-1","token":"t","command":"make"}` + "\n"
-	for _, events := range []string{acquired, acquired + `{"event":"lost","name":"a"}`, `{"event":"broke","token":"t"}`, `{"event":"committed","exit":1,"held_ns":-9223372036854775808}`, acquired + `{"event":"released","name":"a#slot-1","token":"t","exit":3}`} {
+	for _, events := range []string{acquired, acquired + `{"event":"lost","name":"a"}`, `{"event":"broke","token":"t"}`, `{"event":"committed"}`, `{"event":"committed","exit":1,"held_ns":-9223372036854775808}`, acquired + `{"event":"released","name":"a#slot-1","token":"t","exit":3}`} {
 		f.Add([]byte(events))
 	}
 	f.Fuzz(func(t *testing.T, lines []byte) {
