@@ -21,7 +21,7 @@ func FuzzReport(f *testing.F) {
 	const acquired = `{"time":"2026-03-01T12:00:00Z","event":"acquired","name":"a#slot-1","token":"t","by":{"host":"h","pid":7},"fence":3,"waited_ns":9223372036854775807}` + "\n"
 	const committed = `{"time":"2026-03-01T12:05:00Z","event":"committed","name":"a#slot-1","token":"t","by":{"host":"k"},"exit":0,"attempt":1,"held_ns":-9223372036854775808}` + "\n"
 	for _, events := range []string{
-		acquired, acquired + committed, `{"event":"broke"}`, `{"time":"0000-01-01T00:00:00+23:59","event":"released","held_ns":1,"token":"x"}`, `{"time":"9999-12-31T23:59:59-23:59","event":"lost"}`,
+		"", acquired, acquired + committed, `{"event":"broke"}`, `{"time":"0000-01-01T00:00:00+23:59","event":"released","held_ns":1,"token":"x"}`, `{"time":"9999-12-31T23:59:59-23:59","event":"lost"}`,
 		strings.ReplaceAll(acquired, `"h"`, `"</script>\u001b"`), `{"event":"committed","exit":1,"attempt":-1,"output":"x"}` + "\n" + `{"event":"forgot"}`,
 	} {
 		for _, result := range []string{"", `{"name":"a#slot-1","token":"t","attempt":1,"start":"2026-03-01T12:00:00Z","duration_ns":-1}`, `{"start":"0000-01-01T00:00:00Z","duration_ns":9223372036854775807,"final":true,"exit":2}`} {
@@ -47,7 +47,9 @@ func FuzzReport(f *testing.F) {
 		}
 		_, err := json.Marshal(timeline)
 		require.NoError(t, err)
-		requireWhole(t, timeline)
+		if len(timeline.Jobs) > 0 { // else there is nothing for the script
+			requireWhole(t, timeline)
+		}
 	})
 }
 
