@@ -122,7 +122,13 @@ func dashes(option string) string {
 	return option
 }
 
+// stamp is the version of what scripts/build has built, which sets it: the tag and the commit.
+var stamp string
+
 func version() string {
+	if stamp != "" {
+		return stamp
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(development)"
