@@ -2,18 +2,16 @@ package cloudshell_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/integration/fakecloudshell"
 	"github.com/multilock/go/integration/fakecloudshell/convention"
+	"github.com/multilock/go/internal/testkit/worker"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/locktest"
 )
@@ -64,48 +62,20 @@ func TestScriptsAndWeContend(t *testing.T) {
 	opt := serverOptions()
 	opt.Policy.CacheFor = -1
 	l := newLab(t, opt)
-	path := filepath.Join(t.TempDir(), "counter")
-	require.NoError(t, os.WriteFile(path, []byte("0"), 0o600))
+	counter := worker.NewCounter(t, t.TempDir())
 	var all sync.WaitGroup
 	scripts := [][]string{{"--client", "9.3"}, {"--client", "2024.1", "--owner", "driver A"}, {"--client", "9.3", "--owner", "driver B"}}
 	answers := make([]string, len(scripts))
 	for i, version := range scripts {
 		s := startScript(t, l, version...)
-		all.Go(func() { answers[i] = s.Do(fmt.Sprintf("count %s %d", path, rounds)) })
+		all.Go(func() { answers[i] = s.Do(fmt.Sprintf("count %s %d", counter, rounds)) })
 	}
 	const ours = 3
 	for range ours {
 		src := l.open(t)
-		all.Go(func() {
-			for range rounds {
-				if err := countOne(t, src, path); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+		all.Go(func() { assert.NoError(t, counter.Add(t.Context(), src, "MUTEX", rounds)) })
 	}
 	all.Wait()
 	require.Equal(t, []string{"counted", "counted", "counted"}, answers)
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, strconv.Itoa((len(scripts)+ours)*rounds), strings.TrimSpace(string(text)))
-}
-
-func countOne(t *testing.T, src multilock.Source, path string) error {
-	lock, err := multilock.Acquire(t.Context(), src, "MUTEX", multilock.Options{})
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	number, err := strconv.Atoi(string(text))
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, []byte(strconv.Itoa(number+1)), 0o600); err != nil {
-		return err
-	}
-	return lock.Release(t.Context())
+	counter.Require(t, (len(scripts)+ours)*rounds)
 }

@@ -161,55 +161,6 @@ func TestDetailsAreCached(t *testing.T) {
 	}
 }
 
-func TestTokensEnd(t *testing.T) {
-	for policy, want := range map[fakecloudshell.DeadTokens]string{fakecloudshell.Unauthorized: "401 ", fakecloudshell.Code118: "<ErrorCode>118</ErrorCode>"} {
-		opt := options()
-		opt.Policy.DeadTokens = policy
-		server := fakecloudshell.Start(t, opt)
-		p := admin(t, server)
-		require.Contains(t, p.call(t, fakecloudshell.GetDetails, fresh), success)
-		server.ExpireSessions()
-		require.Contains(t, p.call(t, fakecloudshell.GetDetails, fresh), want)
-
-		command, err := server.RunCommand("admin")
-		require.NoError(t, err)
-		p.logOn(t, fakecloudshell.SecureLogon, "<token>"+command.Token()+"</token>")
-		require.Contains(t, p.call(t, fakecloudshell.GetDetails, fresh), success)
-		command.End()
-		require.Contains(t, p.call(t, fakecloudshell.GetDetails, fresh), want)
-		require.Contains(t, p.call(t, fakecloudshell.SecureLogon, "<token>"+command.Token()+"</token>"), "<ErrorCode>118</ErrorCode>")
-	}
-}
-
-func TestAt(t *testing.T) {
-	inject := fakecloudshell.At(fakecloudshell.AddService, 2, fakecloudshell.Fault{Status: 1})
-	var got []int
-	for _, method := range []fakecloudshell.Method{fakecloudshell.AddService, fakecloudshell.GetTime, fakecloudshell.AddService, fakecloudshell.AddService} {
-		got = append(got, inject(fakecloudshell.Call{Method: method}).Status)
-	}
-	require.Equal(t, []int{0, 0, 1, 0}, got)
-}
-
-func TestRandomFaultsAreThoseOfTheSeed(t *testing.T) {
-	odds := fakecloudshell.Odds{Lost: 0.2, Failed: 0.2, Dropped: 0.2, Unavailable: 0.1, Late: 0.2, Later: time.Second}
-	draw := func(seed uint64) map[string]int {
-		counts, inject := map[string]int{}, fakecloudshell.Random(seed, odds)
-		for range 1000 {
-			f := inject(fakecloudshell.Call{})
-			counts[fmt.Sprint(f.Execute, f.Reply, f.Status, f.Later > 0)]++
-		}
-		return counts
-	}
-	counts := draw(1)
-	require.Equal(t, counts, draw(1))
-	require.NotEqual(t, counts, draw(2))
-	for kind, expected := range map[string]int{
-		"0 0 0 false": 100, "0 1 0 false": 200, "0 0 500 false": 200, "1 1 0 false": 200, "1 0 503 false": 100, "2 1 0 true": 200,
-	} {
-		require.InDelta(t, expected, counts[kind], 60, kind)
-	}
-}
-
 // The script that plays the neighbour sends what the genuine clients send, and nothing
 // twice unless it plays the one that does.
 func TestConventionsBytes(t *testing.T) {

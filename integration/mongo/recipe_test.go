@@ -63,32 +63,3 @@ func TestOursExcludesTheRecipe(t *testing.T) {
 		require.True(t, freed)
 	}
 }
-
-func TestTheRecipeExcludesOurs(t *testing.T) {
-	l := newLab(t, mongolab.Options{})
-	c := l.collection()
-	ours, theirs := l.open(c, ""), l.recipe(c)
-	for range 2 {
-		got, err := theirs.lock(t.Context(), "ada")
-		require.NoError(t, err)
-		require.True(t, got)
-		_, err = multilock.TryAcquire(within(t), ours, "ada", multilock.Options{Patience: multilock.Patience{MaxAge: 1}})
-		var held *multilock.HeldError
-		require.ErrorAs(t, err, &held)
-		require.Empty(t, held.Sighting.Record.Token)
-		require.Contains(t, held.Sighting.Why, "does not say who it is")
-		require.Contains(t, held.Sighting.Why, "--force")
-		names, err := ours.Names(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, []string{"ada"}, names)
-		vacant, err := ours.Vacant(t.Context())
-		require.NoError(t, err)
-		require.False(t, vacant)
-
-		freed, err := theirs.unlock(t.Context(), "ada")
-		require.NoError(t, err)
-		require.True(t, freed)
-		lock := try(t, ours, "ada", multilock.Options{})
-		require.NoError(t, lock.Release(t.Context()))
-	}
-}

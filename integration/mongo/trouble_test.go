@@ -2,7 +2,6 @@ package mongo_test
 
 import (
 	"context"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -16,41 +15,6 @@ import (
 	"github.com/multilock/go/multilock/mongolock"
 	"github.com/multilock/go/multilock/source"
 )
-
-func TestFerretDBIsRefused(t *testing.T) {
-	l := newLab(t, mongolab.Options{})
-	if l.server.Real() {
-		t.Skip("this server is MongoDB")
-	}
-	src := l.openWith(mongolock.Options{Place: mongolock.Place{URL: l.url(l.collection())}})
-	_, err := multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
-	require.ErrorIs(t, err, multilock.ErrInvalid)
-	require.ErrorContains(t, err, "FerretDB")
-	_, err = src.Names(t.Context())
-	require.ErrorIs(t, err, multilock.ErrInvalid)
-	findings := src.Examine(t.Context())
-	require.Len(t, findings, 1)
-	require.Equal(t, source.SeverityUnusable, findings[0].Severity)
-}
-
-func TestUnreachableServer(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	host := listener.Addr().String()
-	require.NoError(t, listener.Close()) // nobody is there now
-	src, err := mongolock.Open(mongolock.Options{Place: mongolock.Place{
-		URL: "mongodb://ada:s3cret@" + host + "/jobs.locks", Timeout: 300 * time.Millisecond,
-	}})
-	require.NoError(t, err)
-	defer src.Close()
-	_, err = multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
-	require.ErrorContains(t, err, host)
-	require.ErrorContains(t, err, "refused")
-	require.ErrorContains(t, err, "is the server running")
-	require.NotContains(t, err.Error(), "s3cret")
-	require.NotErrorIs(t, err, multilock.ErrUnsure, "nothing was ever sent")
-	require.NotErrorIs(t, err, multilock.ErrHeld)
-}
 
 // A waiter whose time is over while no server is to be found says both.
 func TestTimeIsOverWhileTheServerIsAway(t *testing.T) {

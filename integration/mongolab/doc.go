@@ -15,8 +15,7 @@
 // two clients that both expect an unlocked document both lock it. A lock that is
 // tested against it alone fails, rightly so. The proxy therefore lets one command
 // through at a time, and everything that MongoDB promises for a single command on
-// a single document is true again. [Options.Concurrent] takes that away, to show
-// what it is good for.
+// a single document is true again.
 //
 // Missing are transactions, change streams, TTL indexes, $$NOW and $expr, and any
 // second node: writes are never rolled back, and write and read concerns are

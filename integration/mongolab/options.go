@@ -19,9 +19,6 @@ type Options struct {
 	// single host, which is the primary if it belongs to a replica set, and no TLS.
 	// Start takes it from the environment.
 	Server string
-	// Concurrent lets commands reach the embedded server side by side. Its updates are
-	// not atomic then: for showing just that.
-	Concurrent bool
 	// ReplicaSet makes the embedded server say that it is the primary of a replica
 	// set, and answer writes that a driver repeats as such a one does. A real server
 	// says itself what it is.
@@ -46,8 +43,8 @@ func (o Options) place() (place, error) {
 	if o.Server == "" {
 		return p, o.checkEmbedded()
 	}
-	if o.Concurrent || o.ReplicaSet {
-		return p, errors.New("mongolab: Concurrent and ReplicaSet are of the embedded server; a real one is what it is")
+	if o.ReplicaSet {
+		return p, errors.New("mongolab: ReplicaSet is of the embedded server; a real one is what it is")
 	}
 	var err error
 	p.real, err = parseServer(o.Server)
@@ -55,12 +52,6 @@ func (o Options) place() (place, error) {
 }
 
 func (o Options) checkEmbedded() error {
-	if o.Concurrent && o.Disguised {
-		return errors.New("mongolab: without the proxy's order nobody may take the embedded server for MongoDB: Disguised excludes Concurrent")
-	}
-	if o.Concurrent && o.ReplicaSet {
-		return errors.New("mongolab: repeated writes are recognised one at a time: ReplicaSet excludes Concurrent")
-	}
 	info, err := os.Stat(o.Dir)
 	if err != nil {
 		return fmt.Errorf("mongolab: the directory for the data: %w", err)

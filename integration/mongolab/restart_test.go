@@ -25,18 +25,6 @@ func TestStopDropsWhatIsHeldUp(t *testing.T) {
 	require.Equal(t, 0, l.counted("lock"))
 }
 
-func TestStopAndStartTwiceAreOnce(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, mongolab.Options{})
-	l.unlocked("lock")
-	l.server.Stop()
-	l.server.Stop()
-	require.NoError(t, l.server.Start())
-	require.NoError(t, l.server.Start())
-	l.locks = l.connect()
-	require.NoError(t, l.count(l.ctx, "lock"))
-}
-
 // A driver that was about to repeat a write when the server stopped repeats it
 // after the restart: real servers remember that on disk.
 func TestRepetitionAfterARestart(t *testing.T) {

@@ -165,7 +165,7 @@ func (s *Server) forget(c *conn) {
 
 // execute has the server carry a command out: the embedded one, one at a time.
 func (s *Server) execute(c *conn, x *Exchange, request message) (bson.Raw, error) {
-	if s.place.real != nil || s.options.Concurrent {
+	if s.place.real != nil {
 		return s.forward(c, x, request)
 	}
 	if request.unanswered() {

@@ -17,13 +17,13 @@ const ServerVariable = "MULTILOCK_TEST_MONGODB_URI"
 
 // Start starts a server that ends with the test: the real one that ServerVariable
 // names, else the embedded one. A test that has to have the embedded one, because
-// of Concurrent or ReplicaSet, is skipped if a real one is named.
+// of ReplicaSet, is skipped if a real one is named.
 func Start(tb testing.TB, opt Options) *Server {
 	tb.Helper()
 	if opt.Server == "" {
 		opt.Server = os.Getenv(ServerVariable)
 	}
-	if opt.Server != "" && (opt.Concurrent || opt.ReplicaSet) {
+	if opt.Server != "" && opt.ReplicaSet {
 		tb.Skip("this is about the embedded server, and " + ServerVariable + " names a real one")
 	}
 	if opt.Dir == "" {

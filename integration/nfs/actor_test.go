@@ -16,7 +16,6 @@ import (
 	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
-	"github.com/multilock/go/multilock/locktest"
 )
 
 // remote is a process on a host. It is run by the lab's program "on", which stays on
@@ -51,7 +50,6 @@ type order struct {
 	Name string
 	Path string
 	TTL  time.Duration
-	N    int
 }
 
 // answer is its reply.
@@ -140,8 +138,6 @@ func (c *client) obey(ctx context.Context, o order) (got answer, err error) {
 		c.file, err = os.Open(o.Path)
 	case "close":
 		err = c.file.Close()
-	case "turns":
-		err = c.turns(ctx, o)
 	default:
 		err = errors.New("unknown order " + o.Do)
 	}
@@ -165,27 +161,4 @@ func (c *client) take(ctx context.Context, o order, take taker) (answer, error) 
 
 func sighted(seen multilock.Sighting) answer {
 	return answer{Token: seen.Record.Token, State: seen.State.String(), Host: seen.Record.Holder.Host}
-}
-
-// turns takes the lock and gives it back as often as it is told. What the lock told goes
-// to a history that is not on the share.
-func (c *client) turns(ctx context.Context, o order) error {
-	events, err := os.OpenFile(o.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
-	if err != nil {
-		return err
-	}
-	defer events.Close()
-	log := locktest.NewRecorder(events, fmt.Sprintf("%s pid %d", c.src.Self().Host, os.Getpid()))
-	for range o.N {
-		start := locktest.Now()
-		if _, err := c.take(ctx, o, multilock.Acquire); err != nil {
-			return err
-		}
-		err := errors.Join(log.Note(c.lock, locktest.Acquired, start), c.lock.Verify(ctx), log.Note(c.lock, locktest.Releasing, 0))
-		err = errors.Join(err, c.lock.Release(ctx), log.Note(c.lock, locktest.Released, 0))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

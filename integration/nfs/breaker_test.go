@@ -41,22 +41,3 @@ func TestSlowBreakerByPath(t *testing.T) {
 		require.ErrorIs(t, successor.Renew(within(t)), multilock.ErrLost)
 	})
 }
-
-// The lock goes by the descriptor of the directory that was judged. That leads
-// to the old lock or to nothing.
-func TestSlowBreakerByDescriptor(t *testing.T) {
-	eachVersion(t, func(t *testing.T, h host, others []host) {
-		p := newPlace(t)
-		observer, err := p.source(t, h).Observe(within(t), "job", multilock.Patience{})
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = observer.Close() })
-		successor := succession(t, p, others, func() {
-			seen, err := observer.Look(within(t))
-			require.NoError(t, err)
-			require.Equal(t, multilock.StateHeld, seen.State)
-		})
-		require.NoError(t, observer.Force(within(t)))
-		require.Equal(t, successor.Record().Token, p.record(t, "job").Token)
-		require.NoError(t, successor.Renew(within(t)))
-	})
-}

@@ -212,7 +212,7 @@ func cookPrices() []price {
 func costOfSwap(t *testing.T, b bench) func() { return swapping(t, b, b.host) }
 
 func swapping(t *testing.T, b bench, h host) func() {
-	n, register := 0, cookRegister(t, b.place, h)
+	n, register := 0, cookRegister(b.source(t, h), long)
 	return func() {
 		n++
 		_, _, err := register.Swap(context.Background(), fmt.Append(nil, h.name, n))
@@ -230,7 +230,7 @@ func costOfSwapAfterAnother(t *testing.T, b bench) func() {
 
 func costOfPeek(t *testing.T, b bench) func() {
 	swapping(t, b, b.other)()
-	register := cookRegister(t, b.place, b.host)
+	register := cookRegister(b.source(t, b.host), long)
 	return func() {
 		_, number, err := register.Peek(context.Background())
 		require.NoError(t, err)

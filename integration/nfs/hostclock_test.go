@@ -81,32 +81,6 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// A holder that died is taken over by a host with a wrong clock, and so is one that
-// had a wrong clock.
-func TestDeadHolderAndAWrongClock(t *testing.T) {
-	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
-		odd := hostWithClock(t, h, 0)
-		for _, wrong := range []time.Duration{2 * day, -2 * day} {
-			odd.setClock(t, wrong)
-			var places []place
-			var heirs []remote
-			for _, c := range []struct{ holder, heir host }{{others[0], odd}, {odd, others[0]}} {
-				p := newPlace(t)
-				dead, heir := newActor(t, c.holder, p), newActor(t, c.heir, p)
-				dead.must(t, order{Do: "acquire", Name: "job", TTL: shortTTL})
-				dead.End()
-				heir.Tell(t, order{Do: "acquire", Name: "job", TTL: long})
-				places, heirs = append(places, p), append(heirs, heir)
-			}
-			for i, heir := range heirs {
-				require.NotEmpty(t, heir.done(t).Token)
-				require.Len(t, takenOver(t, places[i].source(t, others[0])), 1)
-				heir.must(t, order{Do: "release"})
-			}
-		}
-	})
-}
-
 // A host whose clock is two days ahead finds nothing that is a day old, and what it
 // tells people of ages are the server's times.
 func TestCommandOnAHostWhoseClockIsAhead(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	actor.Play(map[string]func() error{"actor": playActor, "swapper": playSwapper, "worker": playWorker})
+	actor.Play(map[string]func() error{"actor": playActor, "worker": playWorker})
 	if inLab() {
 		if err := addHosts(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/testkit/worker"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/fslock/fslocktest"
@@ -51,34 +51,6 @@ func withPython(t *testing.T, run func(t *testing.T, peer host, ours []host)) {
 	}
 }
 
-// Each side sees on its host what the other one holds on another, and whose it is.
-func TestPythonAndOursSeeEachOther(t *testing.T) {
-	withPython(t, func(t *testing.T, peer host, ours []host) {
-		p := newPlace(t)
-		python := newPython(t, peer, p)
-		for _, h := range ours {
-			src := p.besides(t, h)
-			require.Equal(t, "acquired", python.Do("acquire job"))
-			_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{})
-			require.ErrorIs(t, err, multilock.ErrHeld)
-			seen := p.status(t, h)
-			require.Len(t, seen, 1)
-			require.Equal(t, python.Do("me job"), fmt.Sprintf("%s %d", seen[0].Host, seen[0].PID))
-			require.Equal(t, peer.name, seen[0].Host)
-			require.Equal(t, "mine", python.Do("verify job"))
-			require.Equal(t, "released", python.Do("release job"))
-
-			lock := acquire(t, src, "job", multilock.Options{TTL: long})
-			require.Equal(t, "denied", python.Do("acquire job"))
-			require.Equal(t, "not mine", python.Do("verify job"))
-			require.Equal(t, "not mine", python.Do("release job"))
-			require.NoError(t, lock.Verify(within(t)))
-			require.NoError(t, lock.Release(within(t)))
-		}
-		p.requireEmpty(t)
-	})
-}
-
 // The barriers of both sides agree about whether anything is held, whoever holds it.
 func TestPythonAndOursAgreeAboutTheBarrier(t *testing.T) {
 	withPython(t, func(t *testing.T, peer host, ours []host) {
@@ -114,54 +86,19 @@ func TestPythonAndOursTakeTurnsAcrossHosts(t *testing.T) {
 	}
 	withPython(t, func(t *testing.T, peer host, ours []host) {
 		p := newPlace(t)
-		counter := outside(t) + "/counter"
-		require.NoError(t, os.WriteFile(counter, []byte("0"), 0o666))
+		counter := worker.NewCounter(t, outside(t))
 		python := newPython(t, peer, p)
 		python.Tell(fmt.Sprintf("count job %s %d", counter, rounds))
 		results := make(chan error)
 		for _, h := range ours {
 			src := p.besides(t, h)
-			go func() { results <- countBesides(t, src, counter, rounds) }()
+			go func() { results <- counter.Add(t.Context(), src, "job", rounds) }()
 		}
 		for range ours {
 			require.NoError(t, <-results)
 		}
 		require.Equal(t, "counted", python.Hear())
-		number, err := readNumber(counter)
-		require.NoError(t, err)
-		require.Equal(t, (1+len(ours))*rounds, number)
+		counter.Require(t, (1+len(ours))*rounds)
 		p.requireEmpty(t)
 	})
-}
-
-func countBesides(t *testing.T, src *fslock.Source, counter string, rounds int) error {
-	for range rounds {
-		lock, err := multilock.Acquire(t.Context(), src, "job", multilock.Options{TTL: long})
-		if err != nil {
-			return err
-		}
-		if err := increment(counter); err != nil {
-			return err
-		}
-		if err := lock.Release(t.Context()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func increment(path string) error {
-	number, err := readNumber(path)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(strconv.Itoa(number+1)), 0o666)
-}
-
-func readNumber(path string) (int, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(string(text))
 }

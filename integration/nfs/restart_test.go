@@ -2,47 +2,14 @@ package nfs_test
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/source"
 )
-
-// Processes on all hosts take turns while the server restarts, loses its power,
-// and breaks every connection. Nobody who holds the lock loses it, and no two
-// are inside at a time.
-func TestTurnsThroughRestarts(t *testing.T) {
-	needLab(t)
-	const rounds = 8
-	p := newPlace(t)
-	history := filepath.Join(outside(t), "events")
-	told := func() []locktest.Event {
-		events, err := locktest.ReadEventFiles(history)
-		require.NoError(t, err)
-		return events
-	}
-	var actors []remote
-	for _, h := range hosts() {
-		a := newActor(t, h, p)
-		a.Tell(t, order{Do: "turns", Name: "job", TTL: long, Path: history, N: rounds})
-		actors = append(actors, a)
-	}
-	for n, trouble := range []string{"restart", "crash", "disconnect"} {
-		eventually(t, "another turn is taken", func() bool { return locktest.Finished(told()) > n*len(actors) })
-		lab(t, "server", trouble)
-	}
-	for _, a := range actors {
-		a.done(t)
-	}
-	require.Equal(t, len(actors)*rounds, locktest.Finished(told()))
-	require.NoError(t, locktest.Check(told()))
-	p.requireEmpty(t)
-}
 
 // The server restarts, and for v4 it has a grace period then, in which nothing is
 // opened, removed or renamed. A sign of life needs none of that: the holder

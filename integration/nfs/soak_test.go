@@ -29,7 +29,9 @@ var (
 )
 
 // Whatever fails, nobody holds a lock while another one does, fence numbers grow,
-// and when the faults are over every lock can be taken again.
+// and when the faults are over every lock can be taken again. The register that all swap
+// meanwhile stays one: a swap of a dead process took effect or did not, at any time after
+// its beginning, and every other one between its beginning and its answer.
 func TestSoak(t *testing.T) {
 	needLab(t)
 	duration := *durationFlag
@@ -43,6 +45,7 @@ func TestSoak(t *testing.T) {
 	s.await(s.slotNames(), locktest.Now(), slowest)
 	s.end()
 	require.NoError(t, locktest.Check(s.history.All()))
+	s.requireOneRegister()
 	s.takeAll()
 	s.report()
 }
@@ -96,7 +99,7 @@ func newSoak(t *testing.T, variant string) *soak {
 	t.Cleanup(func() { require.NoError(t, kept.Close()) })
 	s := &soak{
 		place: p, T: t, seed: seed, history: worker.NewHistory(t, kept),
-		shift:   shift{Names: []string{"alpha", "beta", "gamma"}, TTL: *ttlFlag, Broken: variant},
+		shift:   shift{Names: []string{"alpha", "beta", "gamma"}, TTL: *ttlFlag, Swaps: outside(t), Broken: variant},
 		hosts:   map[string]*sync.RWMutex{},
 		tallies: map[string]int{},
 	}

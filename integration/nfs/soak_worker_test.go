@@ -2,6 +2,7 @@ package nfs_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -26,6 +27,7 @@ type shift struct {
 	Names  []string
 	TTL    time.Duration
 	Seed   uint64
+	Swaps  string // the directory of what all tell of their swaps, which is not on the share
 	Broken string // the name of a variant, "" for the real protocol
 }
 
@@ -51,7 +53,13 @@ func playWorker() error {
 		Source: src, Log: locktest.NewRecorder(os.Stdout, s.Name), Rand: rand.New(rand.NewPCG(s.Seed, 0)),
 		Names: s.Names, TTL: s.TTL,
 	}
-	return w.Work(actor.InputEnds())
+	over := actor.InputEnds()
+	if s.Broken != "" { // which may break the swaps as well
+		return w.Work(over)
+	}
+	swapped := make(chan error, 1)
+	go func() { swapped <- s.swapUntil(over, src, rand.New(rand.NewPCG(s.Seed, 1))) }()
+	return errors.Join(w.Work(over), <-swapped)
 }
 
 // slot is a place for workers on a host. Each process in it has a name of its own.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/multilock/go/internal/testkit/actor"
+	"github.com/multilock/go/internal/testkit/worker"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
@@ -103,7 +103,7 @@ type order struct {
 	Job         bool
 
 	// for "count"
-	Counter string
+	Counter worker.Counter
 	Rounds  int
 }
 
@@ -168,7 +168,7 @@ func (d *doer) obey(ctx context.Context, o order) answer {
 	case "job":
 		return d.startJob(ctx)
 	case "count":
-		return failed(d.count(ctx, o))
+		return failed(o.Counter.Add(ctx, d.src, o.Name, o.Rounds))
 	}
 	return answer{Error: "unknown order " + o.Do}
 }
@@ -214,36 +214,6 @@ func (d *doer) startJob(ctx context.Context) answer {
 	a := failed(err)
 	a.PGID = job.Process.Pid
 	return a
-}
-
-// count adds one to a number in a file, as often as it is told, each time under
-// the lock and in two steps that would lose a count if somebody else were there.
-func (d *doer) count(ctx context.Context, o order) error {
-	for range o.Rounds {
-		if err := d.take(ctx, o, multilock.Acquire); err != nil {
-			return err
-		}
-		if err := errors.Join(increment(o.Counter), d.lock.Release(ctx)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func increment(path string) error {
-	number, err := readNumber(path)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(strconv.Itoa(number+1)), 0o644)
-}
-
-func readNumber(path string) (int, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(string(text))
 }
 
 // failed tells an error in words that survive the way to another process.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/testkit/worker"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/locktest"
@@ -133,8 +134,7 @@ func TestMaxAgeSparesALivingPythonPeer(t *testing.T) {
 func TestPythonAndOursTakeTurns(t *testing.T) {
 	const each, rounds = 4, 40
 	base := fresh(t)
-	counter := filepath.Join(t.TempDir(), "counter")
-	require.NoError(t, os.WriteFile(counter, []byte("0"), 0o644))
+	counter := worker.NewCounter(t, t.TempDir())
 	var theirs []*locktest.Script
 	var ours []neighbour
 	for range each {
@@ -143,15 +143,13 @@ func TestPythonAndOursTakeTurns(t *testing.T) {
 	}
 	for i := range each {
 		theirs[i].Tell(fmt.Sprintf("count job %s %d", counter, rounds))
-		ours[i].Tell(t, order{Do: "count", Name: "job", TTL: long, Counter: counter, Rounds: rounds})
+		ours[i].Tell(t, order{Do: "count", Name: "job", Counter: counter, Rounds: rounds})
 	}
 	for i := range each {
 		require.Empty(t, ours[i].hear(t).Error)
 		require.Equal(t, "counted", theirs[i].Hear())
 	}
-	number, err := readNumber(counter)
-	require.NoError(t, err)
-	require.Equal(t, 2*each*rounds, number)
+	counter.Require(t, 2*each*rounds)
 	require.Empty(t, namesIn(t, filepath.Join(base, ".multilock", "staging")))
 }
 
