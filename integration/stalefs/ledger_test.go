@@ -4,6 +4,8 @@ package stalefs_test
 
 import (
 	"context"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +13,8 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 // A host that has seen that there was no place for results is shown another host's
@@ -67,4 +71,48 @@ func (c *cluster) results(t testing.TB, h *host, place string) *fslock.Source {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = src.Close() })
 	return src
+}
+
+// A holder stands still after it has learned that its job has no result. Meanwhile
+// another host breaks the lock, runs the job and commits, or still holds the lock. When
+// the holder goes on it does not believe what it learned, although its client has all of
+// the lock in its cache, and has given no sign of life since.
+func TestOutcomeWhileAnotherHostCommits(t *testing.T) {
+	for left, commits := range map[string]bool{"the successor is done": true, "the successor holds the lock": false} {
+		t.Run(left, func(t *testing.T) {
+			c := newCluster(t, 2, patient)
+			place := c.newPlace(t)
+			other := c.results(t, c.hosts[1], place)
+			faulty := faultfs.New(vfs.OS{}, nil)
+			src := c.open(t, c.hosts[0], place, faulty)
+			t.Cleanup(func() { _ = src.Close() })
+			lock, err := multilock.TryAcquire(t.Context(), src, "job", multilock.Options{TTL: time.Hour})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = lock.Detach() })
+			var once sync.Once
+			faulty.Inject(func(op faultfs.Op) error {
+				if op.Phase == faultfs.Before && op.Kind == "statname" && strings.HasSuffix(op.Real, "/job.locked") {
+					once.Do(func() { succeed(t, other, commits) })
+				}
+				return nil
+			})
+			_, err = lock.Outcome(t.Context())
+			require.ErrorIs(t, err, multilock.ErrLost)
+			require.NotErrorIs(t, err, multilock.ErrNoResult)
+		})
+	}
+}
+
+// succeed takes the lock away from its holder, who lives.
+func succeed(t *testing.T, src *fslock.Source, commits bool) {
+	t.Helper()
+	_, err := multilock.Break(t.Context(), src, "job", multilock.Want{Alive: true})
+	require.NoError(t, err)
+	next, err := multilock.TryAcquire(t.Context(), src, "job", multilock.Options{TTL: time.Hour})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = next.Release(context.WithoutCancel(t.Context())) })
+	if commits {
+		require.NoError(t, next.Commit(t.Context(), multilock.Result{Attempt: 1, Final: true}))
+		require.NoError(t, next.Release(t.Context()))
+	}
 }
