@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 var errWork = errors.New("the disk is full")
@@ -85,4 +88,116 @@ func TestDoReleasesWhenTheWorkPanics(t *testing.T) {
 		})
 		require.Equal(t, 1, f.count(release))
 	})
+}
+
+func TestInspectLooksOnce(t *testing.T) {
+	f := newFake()
+	f.show(node7(multilock.StateSuspect))
+	seen, err := multilock.Inspect(t.Context(), f, "nightly", multilock.Patience{})
+	require.NoError(t, err)
+	require.Equal(t, multilock.StateSuspect, seen.State)
+	require.Equal(t, []step{look, closes}, f.steps())
+
+	f.on(look, fails(errServer))
+	_, err = multilock.Inspect(t.Context(), f, "nightly", multilock.Patience{})
+	require.ErrorIs(t, err, errServer)
+	require.Equal(t, 2, f.count(closes))
+}
+
+func TestBreak(t *testing.T) {
+	held, suspect, dead := node7(multilock.StateHeld), node7(multilock.StateSuspect), node7(multilock.StateDead)
+	tests := []struct {
+		name  string
+		looks []multilock.Sighting
+		want  multilock.Want
+		err   error
+		steps []step
+	}{
+		{"free", []multilock.Sighting{{State: multilock.StateFree}}, multilock.Want{}, multilock.ErrFree, []step{look, closes}},
+		{"held", []multilock.Sighting{held}, multilock.Want{}, multilock.ErrHeld, []step{look, closes}},
+		{"dead", []multilock.Sighting{dead}, multilock.Want{}, nil, []step{look, breaks, closes}},
+		{"suspect, then dead", []multilock.Sighting{suspect, suspect, dead}, multilock.Want{}, nil, []step{look, look, look, breaks, closes}},
+		{"suspect, then held", []multilock.Sighting{suspect, held}, multilock.Want{}, multilock.ErrHeld, []step{look, look, closes}},
+		{"suspect, then free", []multilock.Sighting{suspect, {State: multilock.StateFree}}, multilock.Want{}, multilock.ErrFree, []step{look, look, closes}},
+		{"held, by force", []multilock.Sighting{held}, multilock.Want{Alive: true}, nil, []step{look, force, closes}},
+		{"that token", []multilock.Sighting{dead}, multilock.Want{Token: "seven"}, nil, []step{look, breaks, closes}},
+		{"another token", []multilock.Sighting{dead}, multilock.Want{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
+		{"another token, by force", []multilock.Sighting{held}, multilock.Want{Token: "six", Alive: true}, multilock.ErrHeld, []step{look, closes}},
+		{"no token", []multilock.Sighting{{State: multilock.StateDead}}, multilock.Want{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
+	}
+	for _, tt := range tests {
+		runBubble(t, tt.name, func(t *testing.T, f *fake) {
+			f.on(look, f.showing(tt.looks...))
+			seen, err := multilock.Break(t.Context(), f, "nightly", tt.want)
+			require.ErrorIs(t, err, tt.err)
+			require.Equal(t, tt.looks[len(tt.looks)-1].State, seen.State)
+			require.Equal(t, tt.steps, f.steps())
+			if errors.Is(tt.err, multilock.ErrHeld) {
+				require.ErrorAs(t, err, new(*multilock.HeldError))
+			}
+		})
+	}
+}
+
+func TestBreakOfALockThatCameBackToLife(t *testing.T) {
+	f := newFake()
+	f.show(node7(multilock.StateDead))
+	f.on(breaks, fails(multilock.ErrHeld))
+	seen, err := multilock.Break(t.Context(), f, "nightly", multilock.Want{})
+	var held *multilock.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Contains(t, err.Error(), "node7")
+	require.Equal(t, multilock.StateHeld, seen.State)
+}
+
+func TestBreakStopsWatchingWithItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		f.show(node7(multilock.StateSuspect))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := multilock.Break(ctx, f, "nightly", multilock.Want{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		synctest.Wait()
+		require.Equal(t, 1, f.count(closes))
+		require.Zero(t, f.count(breaks))
+	})
+}
+
+func TestInspectAndBreakGiveUpWhileTheSourceHangs(t *testing.T) {
+	calls := map[string]func(context.Context, *fake) error{
+		"inspect": func(ctx context.Context, f *fake) error {
+			_, err := multilock.Inspect(ctx, f, "nightly", multilock.Patience{})
+			return err
+		},
+		"break": func(ctx context.Context, f *fake) error {
+			_, err := multilock.Break(ctx, f, "nightly", multilock.Want{})
+			return err
+		},
+	}
+	for name, call := range calls {
+		runBubble(t, name, func(t *testing.T, f *fake) {
+			until := make(chan struct{})
+			f.on(look, hangs(until, nil))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.ErrorIs(t, call(ctx, f), context.DeadlineExceeded)
+			close(until)
+			synctest.Wait()
+			require.Equal(t, 1, f.count(closes))
+		})
+	}
+}
+
+// blind is a source that cannot be looked at.
+type blind struct{ *fake }
+
+func (blind) Observe(context.Context, string, multilock.Patience) (source.Observer, error) {
+	return nil, errServer
+}
+
+func TestInspectAndBreakOfASourceThatCannotBeLookedAt(t *testing.T) {
+	_, err := multilock.Inspect(t.Context(), blind{newFake()}, "nightly", multilock.Patience{})
+	require.ErrorIs(t, err, errServer)
+	_, err = multilock.Break(t.Context(), blind{newFake()}, "nightly", multilock.Want{})
+	require.ErrorIs(t, err, errServer)
 }

@@ -5,10 +5,14 @@ package main_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
 func TestBatchHalt(t *testing.T) {
@@ -80,4 +84,119 @@ func TestBatchInterruptedTwice(t *testing.T) {
 	require.Zero(t, again.code, again.stderr)
 	require.Equal(t, []int{3, 0, 3}, []int{v.Done, v.Before, v.Ran})
 	require.Len(t, w.ran(), 5)
+}
+
+// pidJobs are jobs that write their numbers into files and go on when they are told.
+func pidJobs(t *testing.T, prefix string, names ...string) (lines []string, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, name := range names {
+		lines = append(lines, name+"\t"+prefix+"echo $$ >"+dir+"/new."+name+" && mv "+dir+"/new."+name+" "+dir+"/"+name+
+			"; while ! test -e "+dir+"/proceed; do sleep 0.01; done")
+	}
+	return lines, dir
+}
+
+// terminate does to a job what a scheduler does.
+func terminate(t *testing.T, dir, name string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
+}
+
+func (s *station) eventuallyThere(dir string, names ...string) {
+	s.t.Helper()
+	for _, name := range names {
+		s.eventually("job "+name+" runs", func() bool {
+			_, err := os.Stat(filepath.Join(dir, name))
+			return err == nil
+		})
+	}
+}
+
+// A scheduler ends an allocation: SIGTERM goes to all its processes, in any order.
+// The jobs have not failed, and run when the allocation comes back.
+func TestBatchEndedWithItsJobs(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct {
+		prefix   string
+		jobFirst bool
+	}{
+		"us first":       {"", false},
+		"the jobs first": {"", true},
+		"jobs that exit": {"trap 'exit 7' TERM; ", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t)
+			lines, dir := pidJobs(t, one.prefix, "a", "b")
+			list := s.list(lines...)
+			r := s.start("batch", "-j2", "--retries", "3", list)
+			s.eventuallyThere(dir, "a", "b")
+			if one.jobFirst {
+				terminate(t, dir, "a")
+				terminate(t, dir, "b")
+				r.Signal(syscall.SIGTERM)
+			} else {
+				r.Signal(syscall.SIGTERM)
+				r.Err.Expect(t, "taking no more jobs")
+				terminate(t, dir, "a")
+				terminate(t, dir, "b")
+			}
+			got := r.wait()
+			require.Equal(t, 143, got.code, got.stderr)
+			require.Contains(t, got.stdout, "2 jobs: 0 done, 2 left")
+			require.Contains(t, got.stderr, `job "a" was told to end; nothing is recorded, so it will run again`)
+			require.Empty(t, s.history(), "no failure is written down, and no attempt is used up")
+
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "proceed"), nil, 0o600))
+			v, again := s.batch("-j2", list)
+			require.Zero(t, again.code, again.stderr)
+			require.Equal(t, []int{2, 0, 2}, []int{v.Done, v.Before, v.Ran})
+		})
+	}
+}
+
+// Somebody who ends one job, and not us, has made it fail; and a job that succeeds
+// after all is done.
+func TestBatchWhoseJobIsEnded(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	lines, dir := pidJobs(t, "", "a", "b")
+	r := s.start("batch", "-j2", s.list(lines...))
+	s.eventuallyThere(dir, "a", "b")
+	terminate(t, dir, "a")
+	s.eventually("the failure is recorded", func() bool { return s.result("a").State == "failed" })
+	r.Signal(syscall.SIGTERM)
+	r.Err.Expect(t, "taking no more jobs")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "proceed"), nil, 0o600))
+	got := r.wait()
+	require.Equal(t, 1, got.code, got.stderr)
+	require.Contains(t, got.stdout, "2 jobs: 1 done, 1 failed")
+	require.Equal(t, "done", s.result("b").State)
+}
+
+// Who started us over a connection that broke reads no message any more. The jobs,
+// and their locks, do not suffer from that.
+func TestBatchWithoutReader(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	lines, dir := pidJobs(t, "", "a")
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	cmd := s.command("batch", s.list(lines...))
+	cmd.Stdout, cmd.Stderr = writer, writer
+	require.NoError(t, cmd.Start())
+	r := clitest.Adopt(t, cmd, nil, nil, nil)
+	require.NoError(t, writer.Close())
+	s.eventuallyThere(dir, "a")
+	r.Signal(syscall.SIGTERM) // it has something to say to that
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "proceed"), nil, 0o600))
+	r.Wait()
+	require.Equal(t, "done", s.result("a").State)
+	require.Equal(t, "free", s.lock("a").State)
 }

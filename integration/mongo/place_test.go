@@ -3,7 +3,9 @@ package mongo_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/multilock/go/integration/mongolab"
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/mongolock"
 	"github.com/multilock/go/multilock/source"
@@ -128,4 +131,16 @@ func requireState(tb testing.TB, src multilock.Source, name string, want source.
 	require.NoError(tb, err)
 	require.Equal(tb, want, seen.State, seen.Why)
 	return seen
+}
+
+// TestMain lets more tests run at a time than there are processors: after a fault a driver
+// waits for half a second before it asks the server again, and that is what most of
+// the time goes to. An option on the command line wins.
+func TestMain(m *testing.M) {
+	actor.Play(map[string]func() error{"worker": playWorker})
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
 }

@@ -1,10 +1,13 @@
 package mongolab
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -120,3 +123,105 @@ func replyTo(request message, document bson.Raw) message {
 	m = wiremessage.AppendMsgSectionType(m, wiremessage.SingleDocument)
 	return bsoncore.UpdateLength(append(m, document...), start, int32(len(m)+len(document)))
 }
+
+// The messages of old, as which drivers still send their first hello and get it
+// answered: they do not know yet what the server understands.
+const (
+	opReply wiremessage.OpCode = 1
+	opQuery wiremessage.OpCode = 2004
+)
+
+// readQuery reads an OP_QUERY: flags, the name of a collection and a zero, two
+// numbers, and the document.
+func readQuery(content []byte) (bson.Raw, error) {
+	const flags, skipAndReturn = 4, 8
+	if len(content) < flags {
+		return nil, errTruncated
+	}
+	_, rest, found := bytes.Cut(content[flags:], []byte{0})
+	if !found || len(rest) < skipAndReturn {
+		return nil, errTruncated
+	}
+	return readDocument(rest[skipAndReturn:])
+}
+
+// beforeReply is the length of what precedes the document of an OP_REPLY: flags,
+// the number of a cursor, and where its documents start and how many there are.
+const beforeReply = 4 + 8 + 4 + 4
+
+func readReply(content []byte) (bson.Raw, error) {
+	if len(content) < beforeReply {
+		return nil, errTruncated
+	}
+	return readDocument(content[beforeReply:])
+}
+
+// readDocument reads the document at the beginning of content.
+func readDocument(content []byte) (bson.Raw, error) {
+	document, _, ok := bsoncore.ReadDocument(content)
+	if !ok {
+		return nil, errTruncated
+	}
+	return bson.Raw(document), document.Validate()
+}
+
+// legacyReply is the OP_REPLY with one document.
+func legacyReply(request message, document bson.Raw) message {
+	const awaitCapable = 8
+	length := int32(headerLength + beforeReply + len(document))
+	m := wiremessage.AppendHeader(nil, length, 0, request.requestID(), opReply)
+	m = binary.LittleEndian.AppendUint32(m, awaitCapable)
+	m = binary.LittleEndian.AppendUint64(m, 0) // no cursor
+	m = binary.LittleEndian.AppendUint32(m, 0) // from the first document
+	m = binary.LittleEndian.AppendUint32(m, 1) // one document
+	return append(m, document...)
+}
+
+// Command is one command of a client, as the proxy received it.
+type Command struct {
+	// N is how many commands came before, on all connections, since the last call of
+	// [Server.Inject]. Upkeep is not counted.
+	N int
+	// Nth is how many commands of this name came before, likewise.
+	Nth int
+	// Name is the command's: "update", "insert", "find", "findAndModify", ...
+	Name string
+	// Session is the client's session (lsid.id, in hexadecimal digits), empty if
+	// there is none.
+	Session string
+	// TxnNumber numbers the writes of a session that the driver may repeat; 0 if it
+	// will not repeat this one.
+	TxnNumber int64
+	// Upkeep says that the driver sent this by itself: the hello that opens a
+	// connection or watches the server, what logs in, what ends sessions. It comes
+	// when the driver likes, and has the numbers -1.
+	Upkeep bool
+}
+
+// parseCommand reads a command from a request.
+func parseCommand(m message) (Command, error) {
+	body, err := m.document()
+	if err != nil {
+		return Command{}, err
+	}
+	first, err := body.IndexErr(0)
+	if err != nil {
+		return Command{}, errors.New("a command without a name")
+	}
+	c := Command{Name: first.Key(), Session: session(body)}
+	c.TxnNumber, _ = body.Lookup("txnNumber").AsInt64OK()
+	c.Upkeep = c.Session == "" && isUpkeep(c.Name)
+	return c, nil
+}
+
+func session(body bson.Raw) string {
+	_, id, _ := body.Lookup("lsid", "id").BinaryOK()
+	return hex.EncodeToString(id)
+}
+
+func isUpkeep(name string) bool {
+	return isHello(name) || name == "saslStart" || name == "saslContinue" || name == "endSessions"
+}
+
+// isHello knows the command by its old names, too.
+func isHello(name string) bool { return name == "hello" || strings.EqualFold(name, "isMaster") }

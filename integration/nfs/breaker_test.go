@@ -2,6 +2,8 @@ package nfs_test
 
 import (
 	"os"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +12,7 @@ import (
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs"
 )
 
 // succession is a lock that changes hands while a slow breaker on another host
@@ -39,5 +42,84 @@ func TestSlowBreakerByPath(t *testing.T) {
 		require.NoError(t, h.inside(func() error { return unix.Unlink(path) }))
 		require.Empty(t, p.record(t, "job").Token, "the successor's lock is still there: nothing is shown")
 		require.ErrorIs(t, successor.Renew(within(t)), multilock.ErrLost)
+	})
+}
+
+// openLockFile opens the lock's file through a host's client and keeps it open.
+func openLockFile(t testing.TB, p place, h host) vfs.File {
+	t.Helper()
+	f, err := p.dir(t, h, fslock.DefaultGroup, "job").Open("job.locked")
+	require.NoError(t, err)
+	return f
+}
+
+// requireSilly checks that the lock's directory has nothing but what NFS leaves
+// in place of a file that was removed while somebody on the same host read it.
+func requireSilly(t testing.TB, p place) {
+	t.Helper()
+	left := p.entries(t, fslock.DefaultGroup, "job")
+	require.Len(t, left, 1)
+	require.True(t, strings.HasPrefix(left[0], ".nfs"), left[0])
+}
+
+// Nobody holds the lock then, and a rename onto it or an rmdir fails, as long as
+// the reader has the file open. When it closes the file the lock is free at once.
+func TestSillyRenameEndsWithItsReader(t *testing.T) {
+	eachVersion(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		lock := try(t, p.source(t, h), "job", longOptions())
+		reader := openLockFile(t, p, h)
+		require.NoError(t, lock.Release(within(t)))
+		requireSilly(t, p)
+
+		base := p.dir(t, others[0])
+		group := p.dir(t, others[0], fslock.DefaultGroup)
+		require.NoError(t, base.Mkdir("mine", 0o777))
+		require.Contains(t, []syscall.Errno{syscall.ENOTEMPTY, syscall.EEXIST}, errnoOf(base.Rename("mine", group, "job")))
+		require.Contains(t, []syscall.Errno{syscall.ENOTEMPTY, syscall.EEXIST}, errnoOf(group.Rmdir("job")))
+
+		require.NoError(t, reader.Close())
+		eventually(t, "the leftover goes", func() bool { return len(p.entries(t, fslock.DefaultGroup, "job")) == 0 })
+		require.NoError(t, try(t, p.source(t, others[0]), "job", longOptions()).Release(within(t)))
+	})
+}
+
+// A breaker on the reader's host leaves no leftover in the lock's directory: the lock is
+// free at once, however long the reader goes on.
+func TestBreakOnTheReadersHost(t *testing.T) {
+	eachVersion(t, func(t *testing.T, h host, others []host) {
+		p := newPlace(t)
+		plant(t, p.source(t, others[0]), "job", long)
+		reader := openLockFile(t, p, h)
+		src := p.source(t, h)
+		breakAlive(t, src)
+		require.NoError(t, try(t, src, "job", longOptions()).Release(within(t)))
+		require.NoError(t, reader.Close())
+		eventually(t, "nothing is left in staging", func() bool { return len(p.entries(t, ".multilock", "staging")) == 0 })
+	})
+}
+
+// What a client keeps of a file that was removed while somebody on that host had it open
+// can be neither removed there, nor moved, under whichever name.
+func TestLeftoverIsHeldFast(t *testing.T) {
+	eachVersion(t, func(t *testing.T, h host, _ []host) {
+		p := newPlace(t)
+		base := p.dir(t, h)
+		for _, made := range []string{"lock", "aside"} {
+			require.NoError(t, base.Mkdir(made, 0o777))
+		}
+		dir, aside := p.dir(t, h, "lock"), p.dir(t, h, "aside")
+		reader, err := dir.Create("file", 0o666)
+		require.NoError(t, err)
+		require.NoError(t, dir.Unlink("file"))
+		left := p.entries(t, "lock")
+		require.Len(t, left, 1)
+		require.True(t, strings.HasPrefix(left[0], ".nfs"), left[0])
+		require.Equal(t, syscall.EBUSY, errnoOf(dir.Unlink(left[0])))
+		for _, target := range []string{left[0], "trash"} {
+			require.Equal(t, syscall.EBUSY, errnoOf(dir.Rename(left[0], aside, target)))
+		}
+		require.NoError(t, reader.Close())
+		eventually(t, "the leftover goes", func() bool { return len(p.entries(t, "lock")) == 0 })
 	})
 }

@@ -3,6 +3,7 @@ package nfs_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -119,4 +121,65 @@ func (h host) identity(t testing.TB) process.Identity {
 	id.Boot, err = h.state("boot-id")
 	require.NoError(t, err)
 	return id
+}
+
+// What the lab does to one host may not be felt on another, or tests measure the
+// lab. If the server's network address changed with the hosts that come and go, the
+// others would lose it for up to a minute.
+func TestServerKeepsItsAddressWhoeverComes(t *testing.T) {
+	needLab(t)
+	address := func() string {
+		text, err := os.ReadFile("/sys/class/net/br0/address")
+		require.NoError(t, err)
+		return string(text)
+	}
+	before := address()
+	lab(t, "ip", "link", "add", "lowest", "address", "00:00:00:00:00:01", "type", "veth", "peer", "name", "end")
+	t.Cleanup(func() { lab(t, "ip", "link", "del", "lowest") })
+	lab(t, "ip", "link", "set", "lowest", "master", "br0", "up")
+	require.Equal(t, before, address())
+}
+
+// A host that crashes says no good-bye to the server: its requests are aborted, and
+// its mounts stay, even if nothing uses them any more at that moment.
+func TestAbortedMountsStay(t *testing.T) {
+	needLab(t)
+	h := addHost(t, "idle", "4.2", "hard")
+	namespace, err := os.ReadFile("/run/lab/hosts/idle/namespace")
+	require.NoError(t, err)
+	lab(t, "lab-abort", strings.TrimSpace(string(namespace)), h.mount)
+	out, err := exec.Command("on", h.name, "stat", "-f", "-c", "%T", h.mount).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, "nfs\n", string(out))
+}
+
+func TestMain(m *testing.M) {
+	actor.Play(map[string]func() error{"actor": playActor, "worker": playWorker})
+	if inLab() {
+		if err := addHosts(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func inLab() bool { return os.Getenv("MULTILOCK_LAB") == "1" }
+
+// needLab skips a test where there is no NFS.
+func needLab(t testing.TB) {
+	t.Helper()
+	if !inLab() {
+		t.Skip("needs a real NFS cluster: integration/nfs/run boots one and runs this in it")
+	}
+}
+
+// addHosts boots the hosts that all tests share.
+func addHosts() error {
+	for _, h := range hosts() {
+		if err := tool("host", "add", h.name, "vers="+h.version+",hard"); err != nil {
+			return err
+		}
+	}
+	return nil
 }

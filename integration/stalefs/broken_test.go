@@ -3,12 +3,19 @@
 package stalefs_test
 
 import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/integration/broken"
+	"github.com/multilock/go/integration/stalefs"
+	"github.com/multilock/go/multilock/vfs"
 )
 
 // A test that cannot fail proves nothing. With a protocol that breaks one of its
@@ -38,4 +45,81 @@ func calmFor(v broken.Variant) time.Duration {
 		return 2 * stressTTL
 	}
 	return 20 * stressTTL
+}
+
+// A sweep has to find what is wrong with a protocol that takes an answer for more
+// than it says.
+func TestSweepCatchesBrokenVariants(t *testing.T) {
+	t.Parallel()
+	for _, v := range []struct {
+		name  string
+		scene string
+		fault stalefs.Outcome
+		dir   func(vfs.Dir) vfs.Dir
+	}{
+		{"a removal without an answer counts as done", "release", stalefs.Dropped, func(d vfs.Dir) vfs.Dir { return hopeful{d} }},
+		{"an attempt that got no answer is not taken back", "acquire", stalefs.Zombie, func(d vfs.Dir) vfs.Dir { return careless{d} }},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			c := newCluster(t, 3, stalefs.Options{})
+			found := judge(t, func(t testing.TB) {
+				sweepCalls(t, c, broken.FS{Broken: v.dir}, sceneNamed(v.scene), stalefs.Fault{Outcome: v.fault, Errno: syscall.EIO})
+			})
+			require.NotEmpty(t, found, "nobody noticed")
+			t.Log(found[0])
+		})
+	}
+}
+
+func sceneNamed(name string) scene {
+	for _, s := range scenes() {
+		if s.name == name {
+			return s
+		}
+	}
+	panic("no scene " + name)
+}
+
+// judge runs checks and gives what they found.
+func judge(t testing.TB, checks func(testing.TB)) []string {
+	j := &judgement{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		checks(j)
+	}()
+	<-done
+	return j.found
+}
+
+// judgement is a test whose failure is no failure.
+type judgement struct {
+	testing.TB
+	found []string
+}
+
+func (j *judgement) Errorf(format string, args ...any) {
+	j.found = append(j.found, fmt.Sprintf(format, args...))
+}
+
+func (j *judgement) FailNow() { runtime.Goexit() }
+
+type hopeful struct{ vfs.Dir }
+
+func (d hopeful) Unlink(name string) error {
+	err := d.Dir.Unlink(name)
+	if errors.Is(err, syscall.EIO) {
+		return nil
+	}
+	return err
+}
+
+type careless struct{ vfs.Dir }
+
+// Unlink does not remove what is staged: the only path there is.
+func (d careless) Unlink(name string) error {
+	if strings.Contains(name, "/") {
+		return nil
+	}
+	return d.Dir.Unlink(name)
 }

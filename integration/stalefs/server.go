@@ -5,6 +5,7 @@ package stalefs
 import (
 	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -85,4 +86,105 @@ func (s *Server) rise(n int) {
 	if execute != nil {
 		execute()
 	}
+}
+
+// gate is a path that can be closed: whoever comes then waits.
+type gate struct {
+	mu   sync.Mutex
+	shut chan struct{} // closed when the gate opens; nil while it is open
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut == nil {
+		g.shut = make(chan struct{})
+	}
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut != nil {
+		close(g.shut)
+		g.shut = nil
+	}
+}
+
+func (g *gate) state() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.shut
+}
+
+// pass waits until the gate is open, or for the limit, and says which. No limit
+// is 0.
+func (g *gate) pass(limit time.Duration) bool {
+	var late <-chan time.Time
+	if limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		late = timer.C
+	}
+	for {
+		shut := g.state()
+		if shut == nil {
+			return true
+		}
+		select {
+		case <-shut:
+		case <-late:
+			return false
+		}
+	}
+}
+
+// reach waits until the server can be reached, or gives up on a soft mount.
+func (c *client) reach() error {
+	if c.path.pass(c.opt.Soft) && c.server.up.pass(c.opt.Soft) {
+		return nil
+	}
+	return syscall.ETIMEDOUT
+}
+
+// send has the server carry a call out that changes something, unless a fault
+// strikes. The objects are those that the call needs. It may be executed twice,
+// and after send has returned.
+func (c *client) send(kind Kind, name string, execute func() error, objects ...*object) error {
+	if err := c.reach(); err != nil {
+		return err
+	}
+	f := c.draw(kind, name)
+	time.Sleep(f.Before)
+	defer time.Sleep(f.After)
+	switch f.Outcome {
+	case Retransmitted:
+		_ = execute()
+		return execute()
+	case Lost:
+		_ = execute()
+		return f.Errno
+	case Dropped:
+		return f.Errno
+	case Zombie:
+		c.server.keep(objects...)
+		c.server.later(f.Later, func() {
+			_ = execute()
+			c.server.drop(objects...)
+		})
+		return f.Errno
+	}
+	return execute()
+}
+
+// draw numbers a call and decides what happens to it.
+func (c *client) draw(kind Kind, name string) Fault {
+	c.mu.Lock()
+	call, inject := Call{N: c.calls, Kind: kind, Name: name}, c.inject
+	c.calls++
+	c.mu.Unlock()
+	if inject == nil {
+		return Fault{}
+	}
+	return inject(call)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -180,4 +181,14 @@ func Finished(events []Event) int {
 		}
 	}
 	return count
+}
+
+// SelfOn is the identity of this process as it would be on the host of that name: all
+// others take it for a process elsewhere. With "" it is the real one.
+func SelfOn(host string) (process.Identity, error) {
+	self, err := process.Self()
+	if host != "" {
+		self.Host, self.Boot, self.Machine = host, "boot of "+host, "machine of "+host
+	}
+	return self, err
 }

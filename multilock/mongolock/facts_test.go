@@ -1,11 +1,19 @@
 package mongolock
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"github.com/multilock/go/multilock/source"
 )
 
 func TestUnfitCollections(t *testing.T) {
@@ -42,4 +50,66 @@ func TestKindsOfServers(t *testing.T) {
 		require.Equal(t, replicated, f.replicated)
 		require.NotEmpty(t, f.kind)
 	}
+}
+
+// Of somebody unknown no silence proves anything, and patience says nothing.
+func TestJudgeSomebodyUnknown(t *testing.T) {
+	for _, patience := range []time.Duration{0, 1} {
+		got := judge(source.Evidence{Record: source.Record{Foreign: "who?"}, Unchanged: time.Hour, Watched: time.Hour, MaxAge: patience})
+		require.Equal(t, source.StateHeld, got.State)
+		require.Contains(t, got.Why, "who?")
+		require.Positive(t, got.Next)
+	}
+}
+
+// The server's clock alone kills nobody.
+func TestJudgeByTheServersClock(t *testing.T) {
+	r := source.Record{Token: "t", Claim: source.Claim{TTL: time.Minute, Heartbeat: 6 * time.Second}}
+	got := judge(source.Evidence{Record: r, Silence: 24 * time.Hour, Unchanged: 59 * time.Second, Watched: 59 * time.Second})
+	require.Equal(t, source.StateSuspect, got.State, got.Why)
+}
+
+func TestInDoubt(t *testing.T) {
+	refused := mongo.WriteErrors{{Code: 11000, Message: "E11000 duplicate key error collection: a.b index: _id_ dup key: {}"}}
+	unconfirmed := &mongo.WriteConcernError{Code: 64}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing":                         {nil, false},
+		"the network":                     {mongo.CommandError{Labels: []string{"NetworkError"}, Wrapped: io.EOF}, true},
+		"a timeout":                       {context.DeadlineExceeded, true},
+		"anything else":                   {errors.New("?"), true},
+		"no server was found":             {fmt.Errorf("x: %w", topology.ServerSelectionError{Wrapped: context.DeadlineExceeded}), false},
+		"no document was found":           {mongo.ErrNoDocuments, false},
+		"ours":                            {&source.InvalidError{}, false},
+		"a duplicate":                     {mongo.WriteException{WriteErrors: refused}, false},
+		"a duplicate of findAndModify":    {mongo.CommandError{Code: 11000}, false},
+		"a duplicate, not confirmed":      {mongo.WriteException{WriteErrors: refused, WriteConcernError: unconfirmed}, true},
+		"done, not confirmed":             {mongo.WriteException{WriteConcernError: unconfirmed}, true},
+		"a statement that was ended":      {mongo.WriteException{WriteErrors: mongo.WriteErrors{{Code: 11602}}}, true},
+		"not allowed":                     {mongo.CommandError{Code: codeUnauthorized}, false},
+		"another node is the primary":     {mongo.CommandError{Code: codeNotPrimary, Labels: []string{"RetryableWriteError"}}, true},
+		"a shard did not answer in time":  {mongo.WriteException{WriteErrors: mongo.WriteErrors{{Code: 202}}}, true},
+		"the primary steps down":          {mongo.CommandError{Code: 11602, Labels: []string{"RetryableWriteError"}}, true},
+		"time is over at the server":      {mongo.CommandError{Code: 50}, true},
+		"unknown, and may be sent again":  {mongo.CommandError{Code: 4711, Labels: []string{"RetryableWriteError"}}, true},
+		"unknown, and may not":            {mongo.CommandError{Code: 4711}, false},
+		"a reply that cannot be read":     {mongo.CommandError{}, true},
+		"a validator of the collection":   {mongo.WriteException{WriteErrors: mongo.WriteErrors{{Code: codeValidation}}}, false},
+		"the session has gone on already": {mongo.CommandError{Code: 225}, true},
+	} {
+		require.Equal(t, test.want, inDoubt(test.err), name)
+	}
+}
+
+func TestTaken(t *testing.T) {
+	written := func(text string) error {
+		return mongo.WriteException{WriteErrors: mongo.WriteErrors{{Code: 11000, Message: text}}}
+	}
+	require.True(t, taken(written("E11000 duplicate key error collection: jobs.locks index: _id_ dup key: { _id: \"nightly\" }")))
+	require.True(t, taken(written("E11000 duplicate key error"))) // whatever says so little
+	require.False(t, taken(written("E11000 duplicate key error collection: jobs.locks index: owner_1 dup key: { owner: null }")))
+	require.False(t, taken(mongo.CommandError{Code: codeUnauthorized}))
+	require.False(t, taken(nil))
 }

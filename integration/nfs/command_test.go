@@ -1,15 +1,20 @@
 package nfs_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // command is the command line, which the lab's test command builds and passes on.
@@ -100,4 +105,95 @@ func TestCostOfCommand(t *testing.T) {
 		t.Logf("v%s: run -- true: %d: %s", h.version, spent.total(), spent)
 		require.LessOrEqual(t, spent.total(), [3]int{52, 52, 43}[i])
 	}
+}
+
+// examined is what the tests read of "doctor --join --json".
+type examined struct {
+	code     int
+	stderr   string
+	Findings []source.Finding
+	Join     struct {
+		Turns  int
+		Fences []uint64
+		Hosts  []struct {
+			Host, End      string
+			Refused, Turns int
+			SameHost       bool     `json:"same_host"`
+			Clock          *float64 `json:"clock_ahead_seconds"`
+			Stale          float64  `json:"stale_seconds"`
+		}
+	}
+}
+
+// doctor prepares a doctor on a host that is to meet others.
+func (p place) doctor(h host, args ...string) *exec.Cmd {
+	line := []string{h.name, command, "-d", p.on(h), "doctor", "--join", "--json", "--timeout", "2m"}
+	cmd := exec.Command("on", slices.Concat(line, args)...)
+	cmd.Stdout, cmd.Stderr = &bytes.Buffer{}, &bytes.Buffer{}
+	return cmd
+}
+
+// diagnosis waits for a doctor's end.
+func diagnosis(t *testing.T, cmd *exec.Cmd) examined {
+	t.Helper()
+	_ = cmd.Wait()
+	e := examined{code: cmd.ProcessState.ExitCode(), stderr: cmd.Stderr.(*bytes.Buffer).String()}
+	require.NoError(t, json.Unmarshal(cmd.Stdout.(*bytes.Buffer).Bytes(), &e), e.stderr)
+	t.Logf("%s: exit %d, %+v, %+v", cmd.Args[1], e.code, e.Findings, e.Join)
+	return e
+}
+
+// about are the findings about other hosts and the meeting, by severity and subject;
+// that a host gives its locks back slowly is none.
+func (e examined) about() []string {
+	var all []string
+	for _, f := range e.Findings {
+		if f.Subject == "host" || f.Subject == "join" && !strings.Contains(f.Text, "to give the lock back") {
+			all = append(all, string(f.Severity)+" "+f.Subject)
+		}
+	}
+	return all
+}
+
+// meet lets doctors meet, and waits for all of them.
+func meet(t *testing.T, doctors ...*exec.Cmd) []examined {
+	t.Helper()
+	for _, cmd := range doctors {
+		require.NoError(t, cmd.Start())
+	}
+	found := make([]examined, len(doctors))
+	var all sync.WaitGroup
+	for i, cmd := range doctors {
+		all.Go(func() { found[i] = diagnosis(t, cmd) })
+	}
+	all.Wait()
+	return found
+}
+
+// Hosts of all versions of NFS find each other, and that locks keep them apart.
+func TestDoctorJoin(t *testing.T) {
+	needCommand(t)
+	p := newPlace(t)
+	var doctors []*exec.Cmd
+	for _, h := range hosts() {
+		doctors = append(doctors, p.doctor(h, "--expect", "3"))
+	}
+	numbers := map[uint64]bool{}
+	for _, e := range meet(t, doctors...) {
+		require.Zero(t, e.code, e.stderr)
+		require.Equal(t, []string{"fine host", "fine host", "fine join"}, e.about())
+		require.GreaterOrEqual(t, e.Join.Turns, 3)
+		require.Len(t, e.Join.Fences, e.Join.Turns)
+		for _, number := range e.Join.Fences {
+			require.False(t, numbers[number], "number %d twice", number)
+			numbers[number] = true
+		}
+		for _, other := range e.Join.Hosts {
+			require.Equal(t, "complete", other.End)
+			require.Positive(t, other.Refused)
+			require.False(t, other.SameHost)
+			require.NotNil(t, other.Clock)
+		}
+	}
+	p.requireEmpty(t)
 }
