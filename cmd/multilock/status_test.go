@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -54,6 +55,28 @@ func TestStatusJSON(t *testing.T) {
 	require.Equal(t, "x", lock["name"])
 	require.Equal(t, true, lock["job"])
 	require.InDelta(t, 90, lock["ttl_seconds"], 0)
+}
+
+// No name and no record, whoever wrote it, moves a cursor or breaks a line.
+func TestStrangersWordsAreShownHarmless(t *testing.T) {
+	t.Parallel()
+	const name = "\x9b31m"
+	s := newStation(t)
+	dir := filepath.Join(s.base, ".locks", name)
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name+".locked"), []byte("\x9bhost\x85 12\n{\x9b"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "\x9bother"), nil, 0o600))
+	for _, args := range [][]string{
+		{"status"}, {"status", "--json"}, {"status", name}, {"status", "-q"}, {"run", "-n", name, "--", "true"}, {"break", name}, {"clean", "-v"}, {"wait", "--wait", "1ms"},
+		{"run", "-n", name + "2", "--once", "--", "false"}, {"status", "--results"}, {"history"}, {"history", "--json"}, {"report", "-o", "-"}, {"clean", "--results", "-v"},
+		{"break", name, "--force"}, {"doctor", "-d", s.base + name},
+	} {
+		got := s.run(args...)
+		for _, text := range []string{got.stdout, got.stderr} {
+			require.True(t, utf8.ValidString(text), "%q: %q", args, text)
+			require.NotRegexp(t, `[^\PC\n]`, text, "%q: %q", args, text)
+		}
+	}
 }
 
 func TestWatch(t *testing.T) {

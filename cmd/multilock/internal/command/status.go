@@ -168,7 +168,7 @@ func (o *statusOptions) listsAll() bool { return o.results || len(o.names) > 0 }
 // refresh shows the report in the place of the one before.
 func (r statusReport) refresh(e *Env, o *statusOptions) error {
 	if console.IsTerminal(e.Stdout) && !o.JSON {
-		if err := e.Print("\x1b[H\x1b[2J%s  every %s\n\n", time.Now().Format(time.TimeOnly), o.every.Value); err != nil {
+		if err := errors.Join(e.Clear(), e.Print("%s  every %s\n\n", time.Now().Format(time.TimeOnly), o.every.Value)); err != nil {
 			return err
 		}
 	}

@@ -53,10 +53,18 @@ func (e *Env) PrintJSON(value any) error {
 	return e.Print("%s\n", Escaped(text))
 }
 
-// Print prints a result, after the messages that came before it.
+// Print prints a result, after the messages that came before it. What is in it may be
+// anybody's: nothing gets out but lines of what can be printed.
 func (e *Env) Print(format string, args ...any) error {
+	return e.print(lines(fmt.Sprintf(format, args...)))
+}
+
+// Clear empties the screen (ECMA-48, CUP and ED) of a terminal that is the standard output.
+func (e *Env) Clear() error { return e.print("\x1b[H\x1b[2J") }
+
+func (e *Env) print(text string) error {
 	e.messages.await(patienceAfter)
-	if _, err := fmt.Fprintf(e.Stdout, format, args...); err != nil {
+	if _, err := io.WriteString(e.Stdout, text); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil

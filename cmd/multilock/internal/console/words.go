@@ -66,6 +66,15 @@ func Harmless(s string) string {
 	}, s)
 }
 
+// lines are harmless, and stay lines.
+func lines(s string) string {
+	each := strings.Split(s, "\n")
+	for i, line := range each {
+		each[i] = Harmless(line)
+	}
+	return strings.Join(each, "\n")
+}
+
 // Escaped makes JSON harmless: package json leaves the control characters beyond
 // ASCII as they are, and those that turn the direction of writing.
 func Escaped(text []byte) []byte {
@@ -84,9 +93,10 @@ func Escaped(text []byte) []byte {
 	return out
 }
 
-// Label shows a name as it is if that is harmless on a terminal and in a table.
+// Label shows a name as it is if that is harmless on a terminal and in a table. A terminal
+// may take a lone byte for a control character, so broken UTF-8 is not.
 func Label(name string) string {
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) }) {
+	if name == "" || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) }) {
 		return strconv.Quote(name)
 	}
 	return name
