@@ -106,7 +106,7 @@ func (c *circle) admit(info vfs.Info, appended bool) error {
 		return refuse("it has another name elsewhere (a hard link), so it is not written to", "look who made that, and remove it here")
 	case c.anybody:
 		return nil
-	case !(c.declared && info.GID == c.group) && !c.knows(info.UID):
+	case (!c.declared || info.GID != c.group) && !c.knows(info.UID):
 		return refuse("it belongs to "+userName(info.UID)+", who is not trusted here",
 			fmt.Sprintf("if you trust whoever that is, say --trust %d; if not, remove it, or use another directory", info.UID))
 	case dir:

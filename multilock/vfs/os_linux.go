@@ -20,7 +20,7 @@ func openBelow(dir int, name string, flags int, mode uint32) (int, error) {
 		Flags: uint64(flags | unix.O_LARGEFILE), Mode: uint64(mode), //nolint:gosec // flags are not negative
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	})
-	if err == unix.ENOSYS || err == unix.EPERM { //nolint:errorlint // bare error numbers
+	if err == unix.ENOSYS || err == unix.EPERM {
 		return unix.Openat(dir, name, flags, mode)
 	}
 	return fd, err

@@ -110,7 +110,7 @@ func (d *osDir) keep(fd int, info Info, mode uint32) error {
 		return nil
 	}
 	err := unix.Fchmod(fd, unixMode(info.Mode|missing))
-	if err == unix.EPERM { //nolint:errorlint // a bare error number
+	if err == unix.EPERM {
 		return nil
 	}
 	return err
@@ -163,7 +163,7 @@ func (d *osDir) Mkdir(name string, mode uint32) error {
 		if err != nil {
 			return err
 		}
-		defer unix.Close(fd) //nolint:errcheck // a directory
+		defer unix.Close(fd)
 		info, err := statCached(fd)
 		if err != nil {
 			return err

@@ -30,23 +30,7 @@ type FS interface {
 // All errors are *fs.PathError around the system's own error number.
 type Dir interface {
 	Descriptions
-	// Guard sets the rules for all that is opened or made in this directory from now
-	// on, and in directories that are opened in it.
-	Guard(rules Rules)
-	// OpenDir opens the directory name. A symbolic link is refused.
-	OpenDir(name string) (Dir, error)
-	// Enter opens the directory name for what is done to its entries by their names. A
-	// server is not asked for it if the system can do without; it cannot be listed.
-	Enter(name string) (Dir, error)
-	// Open opens the file name for reading. A symbolic link is refused.
-	Open(name string) (File, error)
-	// Create makes the file name, which must not exist, and opens it for writing.
-	Create(name string, mode uint32) (File, error)
-	// OpenAppend opens the file name for appending and makes it if it is absent.
-	OpenAppend(name string, mode uint32) (File, error)
-	// OpenDurable opens the file name for writes that are on stable storage
-	// when they return, and makes it if it is absent.
-	OpenDurable(name string, mode uint32) (File, error)
+	Openings
 	// Mkdir makes the directory name.
 	Mkdir(name string, mode uint32) error
 	// Rename moves oldname of this directory to newname of another one in one
@@ -73,6 +57,27 @@ type Dir interface {
 	// Close closes the descriptor as soon as no call is using it. Later calls of
 	// any method answer fs.ErrClosed and touch nothing.
 	Close() error
+}
+
+// Openings are how one gets into a directory.
+type Openings interface {
+	// Guard sets the rules for all that is opened or made in this directory from now
+	// on, and in directories that are opened in it.
+	Guard(rules Rules)
+	// OpenDir opens the directory name. A symbolic link is refused.
+	OpenDir(name string) (Dir, error)
+	// Enter opens the directory name for what is done to its entries by their names. A
+	// server is not asked for it if the system can do without; it cannot be listed.
+	Enter(name string) (Dir, error)
+	// Open opens the file name for reading. A symbolic link is refused.
+	Open(name string) (File, error)
+	// Create makes the file name, which must not exist, and opens it for writing.
+	Create(name string, mode uint32) (File, error)
+	// OpenAppend opens the file name for appending and makes it if it is absent.
+	OpenAppend(name string, mode uint32) (File, error)
+	// OpenDurable opens the file name for writes that are on stable storage
+	// when they return, and makes it if it is absent.
+	OpenDurable(name string, mode uint32) (File, error)
 }
 
 // Descriptions are what a directory tells about itself and its entries.
