@@ -1,0 +1,159 @@
+// Package outfile writes the files that the user names, wherever that is: perhaps in a
+// directory where others can write, too, and have put a link to some other file.
+//
+// One rule holds for all of them. In a directory where nobody can have put anything but
+// root, this user, and the group to which such a directory was given, all is taken for
+// what the user meant: links are followed, pipes and devices are written to. In any other
+// one no link is followed, on the whole way to the file, and the file has one name and
+// belongs to one of those, whatever it is.
+package outfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/multilock/go/multilock/shareddir"
+	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// fileMode is narrowed by the umask, as people expect it.
+const fileMode = 0o666
+
+// Dir is an open directory for such files.
+type Dir struct {
+	vfs.Dir
+	look shareddir.Outside
+}
+
+func newDir(dir vfs.Dir) (Dir, error) {
+	look, err := shareddir.Look(dir)
+	return Dir{dir, look}, err
+}
+
+// Append opens the file at path for appending, and makes it if it is absent.
+func Append(path string) (*os.File, error) {
+	dir, name, err := find(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	return dir.append(name)
+}
+
+// Append opens the file name for appending, and makes it if it is absent.
+func (d Dir) Append(name string) (*os.File, error) {
+	f, err := d.append(name)
+	if isLink(err) && d.look.Exclusive() == nil {
+		return Append(d.Path() + "/" + name)
+	}
+	return f, err
+}
+
+// Has says whether there is a file of that name.
+func (d Dir) Has(name string) bool {
+	_, err := d.StatName(name)
+	return err == nil
+}
+
+// append follows no link but those in /proc, which lead to what is open and may have no
+// path. The other end of a pipe is not waited for where a stranger may have made that.
+func (d Dir) append(name string) (*os.File, error) {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if !d.inProc() {
+		flags |= noFollow
+	}
+	f, err := openAt(d.Dir, name, flags|nonBlock, fileMode)
+	if vfs.Is(err, syscall.ENXIO) && d.look.Exclusive() == nil {
+		f, err = openAt(d.Dir, name, flags, fileMode)
+	}
+	if err != nil {
+		return nil, d.explain(name, err)
+	}
+	if err := d.admit(f); err != nil {
+		return nil, errors.Join(d.refuse(name, "%w; remove it, or name a file where nobody else can write", err), f.Close())
+	}
+	return f, nil
+}
+
+// admit says why what was opened is not written to.
+func (d Dir) admit(f *os.File) error {
+	info, err := infoOf(f)
+	if err == nil {
+		err = d.look.Admit(info)
+	}
+	if err != nil && d.look.Exclusive() == nil {
+		return nil
+	}
+	return err
+}
+
+// Replace puts a file in the place of the one at path in one step: a reader finds the old
+// one or the new one. A link is replaced unless it is to be followed; what is no file,
+// such as a pipe or a device, is written to.
+func Replace(path string, content []byte) error {
+	dir, name, err := find(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	info, err := dir.StatName(name)
+	if err == nil && !shareddir.IsRegular(info) && (info.Mode&fs.ModeSymlink == 0 || dir.inProc()) {
+		return dir.pour(name, content)
+	}
+	return dir.replace(name, content)
+}
+
+// pour writes to what is there.
+func (d Dir) pour(name string, content []byte) error {
+	f, err := d.append(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}
+
+// replace makes sure that the file has reached the disk or the server before it is
+// renamed: it must not be empty after a crash.
+func (d Dir) replace(name string, content []byte) error {
+	next := ".multilock-" + source.NewToken() + ".tmp" // such a name is nobody else's
+	f, err := d.Create(next, fileMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = d.Rename(next, d.Dir, name)
+	}
+	if err != nil {
+		_ = d.Unlink(next) // it may be gone already
+	}
+	return err
+}
+
+// explain says more of a link, or a pipe, that a stranger may have made.
+func (d Dir) explain(name string, err error) error {
+	why := d.look.Exclusive()
+	switch {
+	case why != nil && isLink(err):
+		return d.refuse(name, "a link is not followed in this directory, for %w; name the file that it leads to", why)
+	case why != nil && vfs.Is(err, syscall.ENXIO):
+		return d.refuse(name, "nobody reads from this pipe, and in this directory that is not waited for, for %w", why)
+	}
+	return err
+}
+
+func (d Dir) refuse(name, format string, args ...any) error {
+	return &fs.PathError{Op: "open", Path: filepath.Join(d.Path(), name), Err: fmt.Errorf(format, args...)}
+}
+
+func (d Dir) inProc() bool { return strings.HasPrefix(d.Path(), "/proc/") }

@@ -1,0 +1,244 @@
+package outfile_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/internal/outfile"
+)
+
+const stranger = 4711
+
+// open is a directory where everybody may write.
+func open(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o777))
+	return dir
+}
+
+func write(t *testing.T, path, content string) string {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func requireContent(t *testing.T, want, path string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, want, string(content))
+}
+
+func add(path string) error {
+	f, err := outfile.Append(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("added\n")
+	if err == nil {
+		err = f.Close()
+	}
+	return err
+}
+
+// giveAway makes a stranger the owner.
+func giveAway(t *testing.T, path string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("it takes root to give files away")
+	}
+	require.NoError(t, os.Lchown(path, stranger, stranger))
+}
+
+// What strangers put where they may write does not lead out of there, and gets nothing.
+func TestStrangersFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		put  func(t *testing.T, path, precious string)
+		want string
+	}{
+		"a link": {func(t *testing.T, path, precious string) {
+			require.NoError(t, os.Symlink(precious, path))
+		}, "a link is not followed in this directory, for everybody may write to it; name the file that it leads to"},
+		"a hard link": {func(t *testing.T, path, precious string) {
+			require.NoError(t, os.Link(precious, path))
+		}, "it has another name elsewhere"},
+		"a file of theirs": {func(t *testing.T, path, _ string) {
+			giveAway(t, write(t, path, "theirs"))
+		}, "it belongs to uid 4711, who is not trusted here"},
+		"a pipe": {func(t *testing.T, path, _ string) {
+			require.NoError(t, syscall.Mkfifo(path, 0o666))
+			giveAway(t, path)
+		}, "nobody reads from this pipe, and in this directory that is not waited for"},
+		"a pipe that they read": {func(t *testing.T, path, _ string) {
+			require.NoError(t, syscall.Mkfifo(path, 0o666))
+			reader, err := os.OpenFile(path, os.O_RDWR, 0)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = reader.Close() })
+			giveAway(t, path)
+		}, "it belongs to uid 4711, who is not trusted here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, precious := open(t), write(t, filepath.Join(t.TempDir(), "shadow"), "precious")
+			path := filepath.Join(dir, "log")
+			c.put(t, path, precious)
+			require.ErrorContains(t, add(path), c.want)
+			logs, err := outfile.OpenDir(dir)
+			require.NoError(t, err)
+			defer logs.Close() //nolint:errcheck // a directory
+			_, err = logs.Append("log")
+			require.ErrorContains(t, err, c.want)
+			requireContent(t, "precious", precious)
+		})
+	}
+}
+
+// A file is put in the place of whatever a stranger has put there, if that is a file or a
+// link; others are not written to.
+func TestReplaceAmongStrangers(t *testing.T) {
+	dir, precious := open(t), write(t, filepath.Join(t.TempDir(), "shadow"), "precious")
+	page := filepath.Join(dir, "page.html")
+	for name, put := range map[string]func() error{
+		"link": func() error { return os.Symlink(precious, page) }, "hard link": func() error { return os.Link(precious, page) },
+	} {
+		require.NoError(t, os.RemoveAll(page))
+		require.NoError(t, put(), name)
+		require.NoError(t, outfile.Replace(page, []byte("page")))
+		requireContent(t, "precious", precious)
+		requireContent(t, "page", page)
+	}
+	require.NoError(t, os.Remove(page))
+	require.NoError(t, syscall.Mkfifo(page, 0o666))
+	require.ErrorContains(t, outfile.Replace(page, []byte("page")), "nobody reads from this pipe")
+	require.Len(t, entries(t, dir), 1)
+}
+
+func entries(t *testing.T, dir string) []os.DirEntry {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	return all
+}
+
+// A stranger's link on the way to a file is not followed either, and no directory is made
+// behind one.
+func TestStrangersWay(t *testing.T) {
+	dir, elsewhere := open(t), t.TempDir()
+	for name, target := range map[string]string{"logs": elsewhere, "dangling": filepath.Join(elsewhere, "new")} {
+		link := filepath.Join(dir, name)
+		require.NoError(t, os.Symlink(target, link))
+		const want = "a link is not followed in this directory"
+		require.ErrorContains(t, add(filepath.Join(link, "file")), want)
+		require.ErrorContains(t, outfile.Replace(filepath.Join(dir, "..", filepath.Base(dir), name, "file"), nil), want)
+		_, err := outfile.OpenDir(link)
+		require.ErrorContains(t, err, want)
+		_, err = outfile.MakeDir(filepath.Join(link, "below"))
+		require.ErrorContains(t, err, want)
+	}
+	require.Empty(t, entries(t, elsewhere))
+}
+
+// One's own file is written to wherever it lies.
+func TestOwnFileAmongStrangers(t *testing.T) {
+	file := filepath.Join(open(t), "log")
+	require.NoError(t, add(file))
+	require.NoError(t, add(file))
+	requireContent(t, "added\nadded\n", file)
+	require.NoError(t, outfile.Replace(file, []byte("page")))
+	requireContent(t, "page", file)
+}
+
+// Where nobody else can write, all is what the user meant.
+func TestOwnDirectory(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "target")
+	t.Chdir(dir)
+	require.NoError(t, os.Symlink("target", "link"))
+	require.NoError(t, os.Symlink(dir, "here"))
+	require.NoError(t, os.Symlink("../../"+filepath.Base(filepath.Dir(dir))+"/"+filepath.Base(dir)+"/link", "link2"))
+	for _, path := range []string{"link", "./link", "here/link2", filepath.Join(dir, "link2"), "here/../" + filepath.Base(dir) + "/target"} {
+		require.NoError(t, add(path), path)
+		requireContent(t, "added\n", target)
+		require.NoError(t, outfile.Replace(path, nil), path)
+		requireContent(t, "", target)
+	}
+	require.NoError(t, os.Link(target, "hard"))
+	require.NoError(t, add("hard"))
+	requireContent(t, "added\n", target)
+	giveAway(t, target)
+	require.NoError(t, add("link"))
+	requireContent(t, "added\nadded\n", target)
+}
+
+// A pipe that the user made is waited for until somebody reads from it.
+func TestOwnPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, put := range []func() error{func() error { return add(pipe) }, func() error { return outfile.Replace(pipe, []byte("added\n")) }} {
+		failed := make(chan error, 1)
+		go func() { failed <- put() }()
+		requireContent(t, "added\n", pipe)
+		require.NoError(t, <-failed)
+	}
+}
+
+// What is open already has a path in /proc, whatever it is.
+func TestOpenAlready(t *testing.T) {
+	out, in, err := os.Pipe()
+	require.NoError(t, err)
+	for _, dir := range []string{"/dev/fd", "/proc/self/fd"} {
+		require.NoError(t, add(fmt.Sprintf("%s/%d", dir, in.Fd())))
+		require.NoError(t, outfile.Replace(fmt.Sprintf("%s/%d", dir, in.Fd()), []byte("page\n")))
+	}
+	require.NoError(t, in.Close())
+	text, err := io.ReadAll(out)
+	require.NoError(t, err)
+	require.Equal(t, "added\npage\nadded\npage\n", string(text))
+	require.NoError(t, add(os.DevNull))
+	require.NoError(t, outfile.Replace(os.DevNull, []byte("page")))
+	require.ErrorIs(t, outfile.Replace("/dev/full", []byte("page")), syscall.ENOSPC)
+}
+
+// What leads nowhere is said.
+func TestNoFile(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink("loop", filepath.Join(dir, "loop")))
+	write(t, filepath.Join(dir, "file"), "")
+	for path, want := range map[string]error{
+		"":              syscall.ENOENT,
+		"/":             syscall.EISDIR,
+		dir:             syscall.EISDIR,
+		dir + "/":       syscall.EISDIR,
+		dir + "/.":      syscall.EISDIR,
+		dir + "/loop":   syscall.ELOOP,
+		dir + "/no/x":   syscall.ENOENT,
+		dir + "/file/x": syscall.ENOTDIR,
+		dir + "/file/":  syscall.ENOTDIR,
+	} {
+		require.ErrorIs(t, add(path), want, path)
+		require.ErrorIs(t, outfile.Replace(path, nil), want, path)
+	}
+}
+
+// A directory for logs is made as a whole.
+func TestMakeDir(t *testing.T) {
+	base := t.TempDir()
+	for range 2 {
+		dir, err := outfile.MakeDir(filepath.Join(base, "a", "b"))
+		require.NoError(t, err)
+		f, err := dir.Append("log")
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		require.True(t, dir.Has("log"))
+		require.False(t, dir.Has("other"))
+		require.NoError(t, dir.Close())
+	}
+	_, err := outfile.OpenDir(filepath.Join(base, "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

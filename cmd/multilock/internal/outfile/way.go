@@ -1,0 +1,196 @@
+package outfile
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/multilock/go/multilock/shareddir"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// A path is gone one element at a time, for the system would follow each link in it.
+
+// maxLinks is how many links a way may have, as for Linux.
+const maxLinks = 40
+
+// way is how far a path was gone. What is above the last directory is kept for "..".
+type way struct {
+	dirs  []vfs.Dir
+	rest  []string // what is left of the path
+	links int
+	build bool // directories that are absent are made
+}
+
+// OpenDir opens the directory at path.
+func OpenDir(path string) (Dir, error) { return open(path, false) }
+
+// MakeDir opens the directory at path; it is made, with those above it, if it is absent.
+func MakeDir(path string) (Dir, error) { return open(path, true) }
+
+func open(path string, build bool) (Dir, error) {
+	w := way{build: build}
+	defer w.close()
+	err := w.begin(path)
+	for err == nil && len(w.rest) > 0 {
+		err = w.step()
+	}
+	if err != nil {
+		return Dir{}, err
+	}
+	return w.arrive()
+}
+
+// find opens the directory of the file at path, and returns the file's name in it. There
+// that is no link that is to be followed, but in /proc.
+func find(path string) (dir Dir, name string, err error) {
+	w := way{}
+	defer w.close()
+	err = w.begin(path)
+	for err == nil && len(w.rest) > 0 {
+		if name = w.rest[0]; len(w.rest) > 1 || name == "." || name == ".." {
+			err = w.step()
+			continue
+		}
+		target, refusal := w.link(name)
+		if target == "" || refusal != nil || (Dir{Dir: w.here()}).inProc() {
+			dir, err = w.arrive()
+			return dir, name, err
+		}
+		w.rest = nil
+		err = w.turn(target)
+	}
+	if err == nil {
+		err = &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
+	}
+	return Dir{}, "", err
+}
+
+// begin sets out from the root directory, or the current one.
+func (w *way) begin(path string) error {
+	if path == "" {
+		return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
+	}
+	start := "."
+	if filepath.IsAbs(path) {
+		start = "/"
+	}
+	dir, err := vfs.OS{}.OpenDir(start)
+	if err != nil {
+		return err
+	}
+	w.close()
+	w.dirs, w.rest = []vfs.Dir{dir}, append(elements(path), w.rest...)
+	return nil
+}
+
+// elements are those of a path. What ends with a slash is a directory.
+func elements(path string) []string {
+	var all []string
+	for e := range strings.SplitSeq(path, "/") {
+		if e != "" {
+			all = append(all, e)
+		}
+	}
+	if strings.HasSuffix(path, "/") {
+		all = append(all, ".")
+	}
+	return all
+}
+
+func (w *way) here() vfs.Dir { return w.dirs[len(w.dirs)-1] }
+
+// step goes one element on.
+func (w *way) step() error {
+	name := w.rest[0]
+	w.rest = w.rest[1:]
+	switch name {
+	case ".":
+		return nil
+	case "..":
+		return w.up()
+	}
+	dir, err := w.enter(name)
+	if err == nil {
+		w.dirs = append(w.dirs, dir)
+		return nil
+	}
+	target, refusal := w.link(name)
+	switch {
+	case target == "":
+		return err
+	case refusal != nil:
+		return refusal
+	}
+	return w.turn(target)
+}
+
+func (w *way) enter(name string) (vfs.Dir, error) {
+	dir, err := w.here().Enter(name)
+	if !w.build || !vfs.Is(err, syscall.ENOENT) {
+		return dir, err
+	}
+	return shareddir.OpenDir(w.here(), name)
+}
+
+// up goes to the directory above: the one that was passed, or that the system knows.
+func (w *way) up() error {
+	if len(w.dirs) > 1 {
+		_ = w.here().Close()
+		w.dirs = w.dirs[:len(w.dirs)-1]
+		return nil
+	}
+	above, err := vfs.OS{}.OpenDir(w.here().Path() + "/..")
+	if err != nil {
+		return err
+	}
+	w.close()
+	w.dirs = []vfs.Dir{above}
+	return nil
+}
+
+// link is where the entry name leads, if it is a link, and why it is not followed.
+func (w *way) link(name string) (target string, refusal error) {
+	target, err := readLink(w.here(), name)
+	if err != nil {
+		return "", nil
+	}
+	here, err := newDir(w.here())
+	if err == nil {
+		err = here.look.Exclusive()
+	}
+	if err != nil {
+		err = here.explain(name, syscall.ELOOP)
+	}
+	return target, err
+}
+
+// turn goes where a link leads.
+func (w *way) turn(target string) error {
+	w.links++
+	if w.links > maxLinks {
+		return &fs.PathError{Op: "open", Path: target, Err: syscall.ELOOP}
+	}
+	if filepath.IsAbs(target) {
+		return w.begin(target)
+	}
+	w.rest = append(elements(target), w.rest...)
+	return nil
+}
+
+// arrive hands the last directory over.
+func (w *way) arrive() (Dir, error) {
+	dir, err := newDir(w.here())
+	if err == nil {
+		w.dirs = w.dirs[:len(w.dirs)-1]
+	}
+	return dir, err
+}
+
+func (w *way) close() {
+	for _, dir := range w.dirs {
+		_ = dir.Close()
+	}
+	w.dirs = nil
+}

@@ -1,0 +1,32 @@
+package shareddir
+
+import (
+	"io/fs"
+
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// Outside says what to believe of a directory that is no base directory: one on the way
+// to a file that a user named, and perhaps one that others can write to. The rule is that
+// of base directories.
+type Outside struct {
+	circle *circle
+	info   vfs.Info
+}
+
+// Look looks at a directory.
+func Look(dir vfs.Dir) (Outside, error) {
+	info, err := dir.StatCached()
+	return Outside{newCircle(Trust{}, info, func() (uint32, error) { return ownerHere(dir) }), info}, err
+}
+
+// Exclusive says that nobody can have put anything into the directory who is not
+// trusted, so that what is there is what the user meant; or why that is not so.
+func (o Outside) Exclusive() error { return o.circle.admit(o.info, false) }
+
+// Admit says why a file in the directory is not written to: somebody may have put it
+// there who is not trusted. It may be a pipe, or a device.
+func (o Outside) Admit(info vfs.Info) error {
+	info.Mode &^= fs.ModeNamedPipe | fs.ModeIrregular
+	return o.circle.admit(info, true)
+}
