@@ -194,5 +194,5 @@ type fullLease struct {
 	source.Committer
 }
 
-// LogPath hides that of the directory.
-func (full) LogPath() {}
+// OpenLogs hides that of the directory.
+func (full) OpenLogs() {}

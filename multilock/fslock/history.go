@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -139,10 +138,4 @@ func appendEvents(dir vfs.Dir, file string, events []source.Event) error {
 	}
 	_, err = f.Write(lines.Bytes())
 	return errors.Join(err, f.Close())
-}
-
-// LogPath is where the output of a name's job is kept, for whoever runs the jobs
-// of the group. The directory may have to be made.
-func (s *Source) LogPath(name string) string {
-	return filepath.Join(s.base.Path(), shareddir.PrivateDir, groupsDir, s.group, logsDir, name+logSuffix)
 }

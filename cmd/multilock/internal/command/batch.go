@@ -68,6 +68,10 @@ process that is to outlive its job an output of its own: serve >serve.log 2>&1 &
 A job that succeeded, but of whose output a part could not be written, is done, is not
 run again, and makes the exit code 1, now and in later runs (--output).
 
+The directory of --logs, and the file of --joblog, may be where others can write, too:
+no link is followed there, and only a file of yours is written to. Where nobody else can
+write, a link, a pipe or a device does as well.
+
 Interrupted once it takes no more jobs and waits for those that run; twice it ends
 them, and they will be run again. So will one that fails after a SIGTERM, for schedulers
 send that to the jobs, too, or that dies of a signal to end (or exits with its code,

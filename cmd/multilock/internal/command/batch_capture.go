@@ -3,9 +3,8 @@ package command
 import (
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -13,20 +12,20 @@ import (
 // byte: a silent job costs nothing on the shared filesystem.
 type capture struct {
 	reader, writer *os.File
-	path, header   string
+	open           func() (io.WriteCloser, error)
 	done           chan struct{}
 
-	log  *os.File
+	log  io.WriteCloser
 	size int64
 	err  error // why the log is not complete; the job is not to suffer from that
 }
 
-func captureTo(path, header string) (*capture, error) {
+func captureTo(open func() (io.WriteCloser, error)) (*capture, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make a pipe for the output: %w", err)
 	}
-	return &capture{reader: reader, writer: writer, path: path, header: header, done: make(chan struct{})}, nil
+	return &capture{reader: reader, writer: writer, open: open, done: make(chan struct{})}, nil
 }
 
 // started is called when the job has its end of the pipe.
@@ -87,33 +86,9 @@ func (c *capture) keep(data []byte) {
 	}
 	c.size += int64(len(data))
 	if c.log == nil && c.err == nil {
-		c.log, c.err = openLog(c.path, c.header)
+		c.log, c.err = c.open()
 	}
 	if c.err == nil {
 		_, c.err = c.log.Write(data)
 	}
-}
-
-// openLog opens a job's log for appending, with a header where there is something
-// in it already.
-func openLog(path, header string) (*os.File, error) {
-	const flags, mode = os.O_WRONLY | os.O_CREATE | os.O_APPEND, 0o666
-	f, err := os.OpenFile(path, flags, mode) //nolint:gosec // the umask decides
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil { //nolint:gosec // the same
-			return nil, err
-		}
-		f, err = os.OpenFile(path, flags, mode) //nolint:gosec // the same
-	}
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && info.Size() > 0 {
-		_, err = f.WriteString(header)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
@@ -28,11 +29,12 @@ type batchRun struct {
 	list    []batchLine
 	environ []string
 	joblog  *joblog
+	logs    *jobLogs
 	told    runner.Told
 }
 
 func newBatchRun(e *Env, src *place.Source, o *batchOptions, list []batchLine) (*batchRun, error) {
-	r := &batchRun{env: e, src: src, opt: o, list: list, environ: append(place.JobEnviron(e.Environ()), "MULTILOCK_GROUP="+o.Group)}
+	r := &batchRun{env: e, src: src, opt: o, list: list, logs: logsOf(src, o.logs), environ: append(place.JobEnviron(e.Environ()), "MULTILOCK_GROUP="+o.Group)}
 	var err error
 	if o.joblog != "" {
 		r.joblog, err = openJoblog(o.joblog, src.Self.Host)
@@ -40,7 +42,10 @@ func newBatchRun(e *Env, src *place.Source, o *batchOptions, list []batchLine) (
 	return r, err
 }
 
-func (r *batchRun) close() error { return r.joblog.close() }
+func (r *batchRun) close() error {
+	r.logs.close()
+	return r.joblog.close()
+}
 
 func (r *batchRun) jobs() []batch.Job {
 	jobs := make([]batch.Job, len(r.list))
@@ -56,7 +61,7 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	if err != nil {
 		return err
 	}
-	out, err := captureTo(logPath(r.src, r.opt.logs, a.Name), logHeader(r.src.Self.Host, a))
+	out, err := captureTo(func() (io.WriteCloser, error) { return r.openLog(a) })
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err)
 	}
@@ -142,6 +147,19 @@ func exitError(result job.Result, ended, lost error) error {
 	return exit
 }
 
+// openLog opens a job's log for appending, with a header where there is something in it
+// already.
+func (r *batchRun) openLog(a batch.Attempt) (io.WriteCloser, error) {
+	log, size, err := r.logs.append(a.Name)
+	if err != nil || size == 0 {
+		return log, err
+	}
+	if _, err := io.WriteString(log, logHeader(r.src.Self.Host, a)); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	return log, nil
+}
+
 // logHeader separates the attempts in a job's log.
 func logHeader(host string, a batch.Attempt) string {
 	return fmt.Sprintf("=== attempt %d on %s at %s\n", a.Number, host, time.Now().Format(time.RFC3339))
@@ -157,7 +175,7 @@ const joblogHeader = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\t
 
 // openJoblog opens the file for appending; one that is empty gets the header.
 func openJoblog(path, host string) (*joblog, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666) //nolint:gosec // the umask decides
+	f, err := outfile.Append(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the job log: %w", err)
 	}
@@ -196,24 +214,4 @@ func (l *joblog) close() error {
 		return nil
 	}
 	return l.file.Close()
-}
-
-// logPath is where the output of a batch's job is kept: in the directory of --logs, with the
-// locks if those live in a directory, and here otherwise.
-func logPath(src *place.Source, dir, name string) string {
-	if dir == "" {
-		if keeper, ok := src.Locks.(interface{ LogPath(name string) string }); ok {
-			return keeper.LogPath(name)
-		}
-		dir = filepath.Join("multilock-logs", fileName(src.Place.Group))
-	}
-	return filepath.Join(place.Absolute(dir), fileName(name)+".log")
-}
-
-// fileName is a name that a file can have: no source forbids what a file system does.
-func fileName(name string) string {
-	if name == "." || name == ".." {
-		return strings.ReplaceAll(name, ".", "%2E")
-	}
-	return strings.NewReplacer("%", "%25", "/", "%2F", "\x00", "%00").Replace(name)
 }

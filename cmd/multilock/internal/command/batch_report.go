@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -51,18 +50,22 @@ func viewOfBatch(o *batchOptions, src *place.Source, r batch.Report, elapsed tim
 	if r.Trouble != nil {
 		v.Trouble = r.Trouble.Error()
 	}
-	for _, f := range r.Failures {
-		v.Failures = append(v.Failures, batchFailedView{show.FailureOf(f), present(logPath(src, o.logs, f.Name))})
-	}
+	v.addFailures(r.Failures, logsOf(src, o.logs))
 	return v
 }
 
-// present is a path under which there is something, or "".
-func present(path string) string {
-	if _, err := os.Stat(path); err != nil {
-		return ""
+func (v *batchView) addFailures(failures []multilock.Result, logs *jobLogs) {
+	if len(failures) == 0 {
+		return
 	}
-	return path
+	path := func(string) string { return "" }
+	if dir, err := logs.find(); err == nil {
+		defer dir.Close() //nolint:errcheck // a directory
+		path = func(name string) string { return printed(dir, name) }
+	}
+	for _, f := range failures {
+		v.Failures = append(v.Failures, batchFailedView{show.FailureOf(f), path(f.Name)})
+	}
 }
 
 // line also says where to look.

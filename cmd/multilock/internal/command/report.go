@@ -7,14 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/report"
@@ -42,8 +40,9 @@ is one file that loads nothing; it can be mailed, or opened from a disk:
 
 It comes from the group's history, from the results of its jobs, and from the locks
 that are held now; nothing is changed. The times are those of the hosts that wrote
-them. FILE is replaced in one step, so it can lie where a web server finds it. With
---json, the same as JSON.
+them. FILE is replaced in one step, so it can lie where a web server finds it. A link is
+followed, and a pipe or a device written to, only where nobody else can have put it.
+With --json, the same as JSON.
 
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.`,
 		Flags: []cli.Flag{
@@ -104,13 +103,13 @@ func (o *reportOptions) tell(e *Env, t *report.Timeline) error {
 	if t.Summary.Jobs == 0 && !o.Quiet {
 		e.Say("nothing has happened in group %q of %s%s; check -d and -g if you expected jobs there", t.Group, t.Base, o.within())
 	}
-	if o.output == "" || o.output == "-" {
+	if o.output == "" || o.output == "-" || o.output == "/dev/stdout" {
 		if _, err := e.Stdout.Write(out.Bytes()); err != nil {
 			return fmt.Errorf("print the report: %w", err)
 		}
 		return nil
 	}
-	if err := replaceFile(o.output, out.Bytes()); err != nil {
+	if err := outfile.Replace(o.output, out.Bytes()); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	if o.Quiet || o.JSON {
@@ -149,46 +148,4 @@ func plural(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// replaceFile writes a file in one step: it is renamed into place when all of it is
-// written, so that a reader finds the old one or the new one. What is no file, such
-// as a pipe or a device, is written to as it is; a symbolic link stays one.
-func replaceFile(path string, content []byte) error {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return writeTo(path, os.O_WRONLY, content)
-	}
-	next := filepath.Join(filepath.Dir(path), ".multilock-"+uuid.NewString()+".tmp") // such a name is nobody else's
-	err := writeTo(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, content)
-	if err == nil {
-		err = os.Rename(next, path)
-	}
-	if err != nil {
-		return errors.Join(err, ignoreMissing(os.Remove(next)))
-	}
-	return nil
-}
-
-// writeTo makes sure that a regular file has reached the disk or the server: it is
-// renamed next, and must not be empty after a crash.
-func writeTo(path string, flags int, content []byte) error {
-	f, err := os.OpenFile(path, flags, 0o666) //nolint:gosec // the umask decides
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil && flags&os.O_CREATE != 0 {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -159,9 +159,18 @@ func readForReport(ctx context.Context, src source.Ledger, name string) *multilo
 
 // findLogs finds the output of the jobs that somebody will want to look at.
 func (o *reportOptions) findLogs(src *place.Source, t *report.Timeline) {
+	dir, err := logsOf(src, o.logs).find()
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		t.Missing = append(t.Missing, fmt.Sprintf("what the jobs have printed could not be looked at: %v", err))
+		return
+	}
+	defer dir.Close() //nolint:errcheck // a directory
 	show.InParallel(len(t.Jobs), func(i int) {
 		if job := &t.Jobs[i]; job.Trouble() {
-			job.Log = present(logPath(src, o.logs, job.Name))
+			job.Log = printed(dir, job.Name)
 		}
 	})
 }

@@ -1,0 +1,117 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// victim is a file that nobody but this user can write to.
+func victim(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "shadow")
+	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
+	return file
+}
+
+func requireText(t *testing.T, want, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, want, string(text[:min(len(text), 100)]))
+}
+
+func requireUnharmed(t *testing.T, file string) {
+	t.Helper()
+	requireText(t, "precious", file)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	require.Len(t, entriesOf(t, filepath.Dir(file)), 1)
+}
+
+// strangersDir is a directory where everybody may write.
+func strangersDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o777)) //nolint:gosec // that is what it is about
+	return dir
+}
+
+// strangersOwn makes a stranger the owner of what a test has prepared.
+func strangersOwn(t *testing.T, path string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("it takes root to give files away")
+	}
+	require.NoError(t, os.Lchown(path, 4711, 4711))
+}
+
+// What a job prints goes to its log among the locks and nowhere else, whatever a stranger
+// has put in its place. The job suffers nothing by that.
+func TestLogsAmongStrangers(t *testing.T) {
+	t.Parallel()
+	for name, put := range map[string]func(log, precious string) error{
+		"a link":                 func(log, precious string) error { return os.Symlink(precious, log) },
+		"a link to what is not":  func(log, precious string) error { return os.Symlink(filepath.Join(filepath.Dir(precious), "new"), log) },
+		"a hard link":            func(log, precious string) error { return os.Link(precious, log) },
+		"a file of the stranger": func(log, _ string) error { return os.WriteFile(log, nil, 0o666) },
+		"a pipe":                 func(log, _ string) error { return syscall.Mkfifo(log, 0o666) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, precious := newStation(t), victim(t)
+			s.must("batch", s.list("first\techo first"))
+			log := filepath.Join(s.base, ".multilock", "groups", ".locks", "logs", "x.log")
+			require.NoError(t, put(log, precious))
+			if name != "a hard link" { // its owner is that of the file
+				strangersOwn(t, log)
+			}
+			s.must("clean", "--results") // and the list
+			v, got := s.batch(s.list("x\techo secret"))
+			require.Equal(t, 1, got.code, got.stderr)
+			require.Equal(t, []int{1, 0}, []int{v.Done, v.Failed})
+			requireUnharmed(t, precious)
+			if name == "a file of the stranger" {
+				requireText(t, "", log)
+			}
+		})
+	}
+}
+
+// What the user names in a directory where others may write is not written through a link.
+func TestOutputAmongStrangers(t *testing.T) {
+	t.Parallel()
+	s, dir := reported(t), strangersDir(t)
+	for name, args := range map[string][]string{
+		"joblog":    {"batch", "-g", "1", "--joblog", "FILE", s.list("true")},
+		"x.log":     {"batch", "-g", "2", "--logs", "DIR", s.list("x\techo secret")},
+		"page.html": {"report", "-o", "FILE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			precious, file := victim(t), filepath.Join(dir, name)
+			require.NoError(t, os.Symlink(precious, file))
+			strangersOwn(t, file)
+			for i, arg := range args {
+				args[i] = map[string]string{"FILE": file, "DIR": dir}[arg]
+				if args[i] == "" {
+					args[i] = arg
+				}
+			}
+			got := s.run(args...)
+			requireUnharmed(t, precious)
+			if name == "page.html" {
+				require.Zero(t, got.code, got.stderr)
+				info, err := os.Lstat(file)
+				require.NoError(t, err)
+				require.True(t, info.Mode().IsRegular())
+				return
+			}
+			require.NotZero(t, got.code)
+			require.Contains(t, got.stderr, "a link is not followed in this directory, for everybody may write to it")
+		})
+	}
+}
