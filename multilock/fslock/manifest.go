@@ -77,7 +77,7 @@ func (s *Source) stageManifest(staging vfs.Dir, entry string, manifest []byte) e
 	if err := staging.Mkdir(entry, shareddir.DirMode); err != nil {
 		return err
 	}
-	dir, err := staging.OpenDir(entry)
+	dir, err := staging.Enter(entry)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (s *Source) stageManifest(staging vfs.Dir, entry string, manifest []byte) e
 // carried out afterwards places an empty directory, which is no manifest. What is
 // no directory goes as it is: a link is not followed. What is left is the janitor's.
 func (s *Source) discardManifest(staging vfs.Dir, entry string) {
-	dir, err := staging.OpenDir(entry)
+	dir, err := staging.Enter(entry)
 	if err != nil {
 		_ = staging.Unlink(entry)
 		return
