@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -112,6 +113,43 @@ func TestOutputAmongStrangers(t *testing.T) {
 			}
 			require.NotZero(t, got.code)
 			require.Contains(t, got.stderr, "a link is not followed in this directory, for everybody may write to it")
+		})
+	}
+}
+
+// Root runs no list that somebody else can have written, unless it is handed to it.
+func TestListOfAStranger(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		put  func(file, list string) error
+		want string
+	}{
+		"theirs":       {func(file, _ string) error { return os.Lchown(file, 4711, 4711) }, "it belongs to uid 4711"},
+		"open to all":  {func(file, _ string) error { return os.Chmod(file, 0o666) }, "everybody may write to it"},
+		"behind links": {func(file, list string) error { return errors.Join(os.Remove(file), os.Symlink(list, file)) }, "a link is not followed"},
+		"a pipe": {func(file, _ string) error {
+			return errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o666), os.Chmod(file, 0o666))
+		}, "everybody may write to it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, ran := newStation(t), filepath.Join(t.TempDir(), "ran")
+			list := s.list("touch " + ran)
+			file := filepath.Join(strangersDir(t), "jobs")
+			text, err := os.ReadFile(list)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(file, text, 0o600))
+			strangersOwn(t, file)
+			require.NoError(t, os.Lchown(file, 0, 0))
+			require.NoError(t, c.put(file, list))
+			got := s.run("batch", file)
+			require.Equal(t, 125, got.code)
+			require.Contains(t, got.stderr, c.want)
+			require.NoFileExists(t, ran)
+			if name != "a pipe" {
+				s.script("sh", "multilock batch - <"+file)
+				require.FileExists(t, ran)
+			}
 		})
 	}
 }

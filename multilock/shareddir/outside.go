@@ -24,6 +24,13 @@ func Look(dir vfs.Dir) (Outside, error) {
 // trusted, so that what is there is what the user meant; or why that is not so.
 func (o Outside) Exclusive() error { return o.circle.admit(o.info, false) }
 
+// Obey says why the content of a file is not to be acted on: somebody who is not trusted
+// owns it, or may write to it.
+func (o Outside) Obey(info vfs.Info) error {
+	info.Mode = fs.ModeDir | info.Mode.Perm() // as for a directory, which others would fill
+	return o.circle.admit(info, false)
+}
+
 // Admit says why a file in the directory is not written to: somebody may have put it
 // there who is not trusted. It may be a pipe, or a device.
 func (o Outside) Admit(info vfs.Info) error {

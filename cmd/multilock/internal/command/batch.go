@@ -70,7 +70,7 @@ run again, and makes the exit code 1, now and in later runs (--output).
 
 The directory of --logs, and the file of --joblog, may be where others can write, too:
 no link is followed there, and only a file of yours is written to. Where nobody else can
-write, a link, a pipe or a device does as well.
+write, a link, a pipe or a device does as well. Root runs no FILE that others may write to.
 
 Interrupted once it takes no more jobs and waits for those that run; twice it ends
 them, and they will be run again. So will one that fails after a SIGTERM, for schedulers

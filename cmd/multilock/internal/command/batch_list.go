@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +11,9 @@ import (
 	"strings"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/multilock/shareddir"
 )
 
 // batchLine is one job of a list.
@@ -42,12 +45,21 @@ func readBatch(e *Env, src *place.Source, o *batchOptions) ([]batchLine, error) 
 	return list, err
 }
 
-// openList opens a file, or the standard input for "-". The name is for people.
+// openList opens a file, or the standard input for "-". The name is for people. Root does
+// what a file says only if nobody else can have written that; others know whose lists
+// they run.
 func openList(e *Env, path string) (list io.ReadCloser, name string, err error) {
 	if path == "-" {
 		return io.NopCloser(e.Stdin), "the standard input", nil
 	}
-	list, err = os.Open(path)
+	if os.Geteuid() != 0 {
+		list, err = os.Open(path)
+		return list, path, err
+	}
+	list, err = outfile.Open(path)
+	if errors.As(err, new(*shareddir.Refusal)) {
+		err = fmt.Errorf("%w, so root does not run what it says; take the right to write away, or give it on the standard input: batch - <%s", err, console.Quote(path))
+	}
 	return list, path, err
 }
 

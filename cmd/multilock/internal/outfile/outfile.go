@@ -93,6 +93,35 @@ func (d Dir) admit(f *os.File) error {
 	return err
 }
 
+// Open opens the file at path for reading, if nobody can have changed it who is not
+// trusted: what it says is to be done.
+func Open(path string) (*os.File, error) {
+	dir, name, err := find(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	flags := os.O_RDONLY
+	if dir.look.Exclusive() != nil {
+		flags |= nonBlock
+	}
+	if !dir.inProc() {
+		flags |= noFollow
+	}
+	f, err := openAt(dir.Dir, name, flags, 0)
+	if err != nil {
+		return nil, dir.explain(name, err)
+	}
+	info, err := infoOf(f)
+	if err == nil && !dir.inProc() {
+		err = dir.look.Obey(info)
+	}
+	if err != nil {
+		return nil, errors.Join(dir.refuse(name, "%w", err), f.Close())
+	}
+	return f, nil
+}
+
 // Replace puts a file in the place of the one at path in one step: a reader finds the old
 // one or the new one. A link is replaced unless it is to be followed; what is no file,
 // such as a pipe or a device, is written to.
