@@ -120,6 +120,8 @@ func TestForeignPages(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
+	_, err = history.InsertOne(t.Context(), bson.D{{Key: "_id", Value: "/000000000999x"}, {Key: "n", Value: 1}, {Key: "events", Value: bson.A{}}, {Key: "last", Value: time.Now()}})
+	require.NoError(t, err, "no page, though it comes where pages do")
 	require.NoError(t, l.open(c, "").Record(within(t), []source.Event{numbered("own", 1)}))
 
 	follower, read := l.open(c, "").Follow(time.Now().Add(-time.Hour)), 0

@@ -32,13 +32,15 @@ const maxAlias = 220
 // aliasOf is the alias of a lock.
 func (s *Source) aliasOf(name string) string { return s.prefix + encodeName(name) }
 
-// nameOf is the name of the lock with an alias; ok is false if it is none of the group's.
+// nameOf is the name of the lock with an alias; ok is false if it is none of the group's, or
+// the alias of somebody else, which no lock here could have.
 func (s *Source) nameOf(alias string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(alias, s.prefix)
-	if !ok || rest == "" || rest == listName || strings.HasPrefix(rest, listName+".") {
+	if !ok || rest == "" {
 		return "", false
 	}
-	return decodeName(rest), true
+	name = decodeName(rest)
+	return name, s.aliasOf(name) == alias
 }
 
 // prefixOf is what the aliases of a group begin with.
@@ -98,8 +100,7 @@ func reserved(name string, i int) bool {
 
 var encodedByte = regexp.MustCompile(`\[[0-9A-Fa-f]{2}\]`)
 
-// decodeName is the reverse. What encodeName does not write stays as it is: it is
-// the alias of somebody else.
+// decodeName is the reverse. What encodeName does not write stays as it is.
 func decodeName(alias string) string {
 	return encodedByte.ReplaceAllStringFunc(alias, func(found string) string {
 		decoded, _ := hex.DecodeString(found[1:3])

@@ -24,7 +24,9 @@ type CallError struct {
 	Unsent bool
 }
 
-func (e *CallError) Error() string {
+func (e *CallError) Error() string { return source.Shorten(e.text(), source.MaxWhy) }
+
+func (e *CallError) text() string {
 	switch {
 	case e.Message != "" || e.Code != 0:
 		return fmt.Sprintf("%s: CloudShell error %d: %s", e.Method, e.Code, e.Message)

@@ -34,7 +34,7 @@ func FuzzAlias(f *testing.F) {
 
 // FuzzForeignAlias reads aliases that others chose.
 func FuzzForeignAlias(f *testing.F) {
-	for _, alias := range []string{"MUTEX", "M.TURN.0", "M.TURN.17", "M.TURN.017", "M.TURN.99999999999999999999", "M.RESULT.x.0", "M.RESULT..0", "M.RESULT.x.99999", "[", "[zz]", "[2e]"} {
+	for _, alias := range []string{"MUTEX", "M.TURN.0", "M.TURN.17", "M.TURN.017", "M.TURN.99999999999999999999", "M.RESULT.x.0", "M.RESULT..0", "M.RESULT.x.99999", "[", "[zz]", "[2e]", "a(b)", "x[41]"} {
 		f.Add(alias)
 	}
 	f.Fuzz(func(t *testing.T, alias string) {
@@ -46,8 +46,9 @@ func FuzzForeignAlias(f *testing.F) {
 			require.True(t, strings.HasPrefix(alias, base+resultMark+id+"."))
 			require.GreaterOrEqual(t, piece, 0)
 		}
-		name, ok := (&Source{}).nameOf(alias)
-		require.False(t, ok && name == "")
+		s := &Source{}
+		name, ok := s.nameOf(alias)
+		require.False(t, ok && (name == "" || s.aliasOf(name) != alias), "no lock could have it")
 	})
 }
 

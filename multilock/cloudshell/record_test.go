@@ -1,6 +1,7 @@
 package cloudshell
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -144,4 +145,13 @@ func TestAliases(t *testing.T) {
 	}
 	_, ok := s.nameOf("MULTILOCK")
 	require.False(t, ok)
+}
+
+// What a server or a stranger says is not longer in a message than a person can read.
+func TestMessagesAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	require.Less(t, len((&CallError{Message: long}).Error()), 8<<10)
+	require.Less(t, len((&CallError{Err: errors.New(long)}).Error()), 8<<10)
+	s := &Source{}
+	require.Less(t, len(s.read(&view{bare: &bare{text: long, why: "foreign"}}).why), 8<<10)
 }

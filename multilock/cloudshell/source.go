@@ -181,7 +181,7 @@ func (s *Source) foreignWhy(b *bare) string {
 	if b.text == "" {
 		return "it was taken by a script that names no owner"
 	}
-	return fmt.Sprintf("it was taken by a script, with the owner %q", source.Printable(b.text))
+	return fmt.Sprintf("it was taken by a script, with the owner %q", source.Printable(source.Shorten(b.text, source.MaxUser)))
 }
 
 // leftBehind says whether the service that scripts know is there though nobody

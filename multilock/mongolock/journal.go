@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,10 +193,11 @@ func (s *Source) pageNumber(id string) int64 {
 }
 
 // pagesFrom finds the pages of the group from a number on. A colon comes behind all
-// digits.
+// digits. What has no number for an _id is nobody's page, wherever it comes in the order.
 func (s *Source) pagesFrom(number int64) bson.D {
 	return bson.D{{Key: idField, Value: bson.D{
 		{Key: "$gte", Value: s.pageID(number)}, {Key: "$lt", Value: s.group + separator + ":"},
+		{Key: "$regex", Value: "^" + regexp.QuoteMeta(s.group+separator) + "[0-9]+$"},
 	}}}
 }
 
