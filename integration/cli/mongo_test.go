@@ -37,6 +37,9 @@ func TestMongoSharesWithTheRecipe(t *testing.T) {
 		return err
 	}
 	require.True(t, mongo.IsDuplicateKeyError(take()))
+	freed, err := locks.UpdateOne(t.Context(), bson.M{"_id": "nightly", "locked": true}, bson.M{"$set": bson.M{"locked": false}})
+	require.NoError(t, err)
+	require.Zero(t, freed.MatchedCount, "nobody unlocks what he does not hold")
 	require.Zero(t, holder.end().code)
 	require.NoError(t, take())
 	got := s.run("run", "-n", "nightly", "--", "true")

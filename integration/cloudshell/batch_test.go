@@ -78,22 +78,3 @@ func TestBatch(t *testing.T) {
 	require.ErrorIs(t, err, multilock.ErrInvalid)
 	require.ErrorContains(t, err, "another list")
 }
-
-// Whoever follows results is told of a change by the revision.
-func TestRevision(t *testing.T) {
-	l := newLab(t, serverOptions())
-	src := l.open(t)
-	revision := func() string {
-		t.Helper()
-		now, err := src.Revision(t.Context())
-		require.NoError(t, err)
-		return now
-	}
-	lock := try(t, src, "page7", multilock.Options{})
-	require.NoError(t, lock.Commit(t.Context(), multilock.Result{By: src.Self(), Attempt: 1}))
-	before := revision()
-	require.Equal(t, before, revision())
-	require.NoError(t, lock.Forget(t.Context()))
-	release(t, lock)
-	require.NotEqual(t, before, revision())
-}

@@ -106,17 +106,3 @@ func deadIdentity(t testing.TB) process.Identity {
 
 // BenchmarkLock measures the embedded server, or the real one if it is named.
 func BenchmarkLock(b *testing.B) { locktest.Benchmark(b, fixture(mongolab.Options{}, "")) }
-
-// BenchmarkRecipe is the bare minimum: the same two commands, without anything that
-// makes a lock of them.
-func BenchmarkRecipe(b *testing.B) {
-	l := newLab(b, mongolab.Options{})
-	r := l.recipe(l.collection())
-	for b.Loop() {
-		_, err := r.lock(b.Context(), "nightly")
-		require.NoError(b, err)
-		_, err = r.unlock(b.Context(), "nightly")
-		require.NoError(b, err)
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "locks/s")
-}

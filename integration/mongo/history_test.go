@@ -221,35 +221,3 @@ func TestVacantSeesEveryHolder(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, vacant)
 }
-
-// TestRevision: whatever happens to a result, the revision tells.
-func TestRevision(t *testing.T) {
-	l := newLab(t, mongolab.Options{})
-	c := l.collection()
-	src, reader := l.open(c, "jobs"), l.open(c, "jobs")
-	seen := map[string]bool{}
-	changed := func() {
-		t.Helper()
-		revision, err := reader.Revision(within(t))
-		require.NoError(t, err)
-		require.False(t, seen[revision], "%q was the revision before", revision)
-		seen[revision] = true
-		again, err := reader.Revision(within(t))
-		require.NoError(t, err)
-		require.Equal(t, revision, again)
-	}
-	changed()
-	lock, other := try(t, src, "one", multilock.Options{TTL: long}), try(t, src, "two", multilock.Options{TTL: long})
-	for _, change := range []func() error{
-		func() error { return lock.Commit(within(t), result(lock, 1)) },
-		func() error { return lock.Commit(within(t), result(lock, 0)) },
-		func() error { return other.Commit(within(t), result(other, 0)) },
-		func() error { return lock.Forget(within(t)) },
-		func() error { return lock.Commit(within(t), result(lock, 0)) },
-	} {
-		require.NoError(t, change())
-		changed()
-	}
-	require.NoError(t, lock.Release(within(t)))
-	require.NoError(t, other.Release(within(t)))
-}

@@ -99,21 +99,6 @@ func TestZombieRisesByItself(t *testing.T) {
 	require.Eventually(t, func() bool { return len(c.names(t)) == 1 }, watchdog, time.Millisecond)
 }
 
-// One seed gives one sequence of faults, and all kinds of them occur in it.
-func TestRandomFaults(t *testing.T) {
-	odds := stalefs.Odds{Retransmitted: 0.1, Lost: 0.1, Dropped: 0.1, Zombie: 0.1, Delay: time.Second, Later: time.Second}
-	one, other := stalefs.Random(7, odds), stalefs.Random(7, odds)
-	count := map[stalefs.Outcome]int{}
-	for n := range 10000 {
-		f := one(stalefs.Call{N: n})
-		require.Equal(t, f, other(stalefs.Call{N: n}))
-		count[f.Outcome]++
-	}
-	for o := stalefs.Retransmitted; o <= stalefs.Zombie; o++ {
-		require.InDelta(t, 1000, count[o], 200)
-	}
-}
-
 // On a hard mount a call waits for the server, and is carried out then.
 func TestHardMountWaits(t *testing.T) {
 	outages := map[string]struct{ begin, end func(*cluster) }{

@@ -134,31 +134,13 @@ func TestTidyRemovesOnlyWhatIsEmpty(t *testing.T) {
 	require.Contains(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)), "in the making")
 }
 
-func TestRevisionChangesWithEveryResult(t *testing.T) {
-	base := fresh(t)
-	reader, writer := open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base})
-	var last string
-	requireRevision := func(changed bool) {
-		t.Helper()
-		now := revision(t, reader)
-		require.Equal(t, changed, now != last)
-		last = now
-		time.Sleep(20 * time.Millisecond) // a tick of the clock that stamps
-	}
-	requireRevision(false)
-	lock := acquire(t, writer, "a", multilock.Options{})
-	require.NoError(t, lock.Commit(t.Context(), source.Result{Exit: 1, Attempt: 1}))
-	requireRevision(true)
-	requireRevision(false)
-	require.NoError(t, lock.Commit(t.Context(), source.Result{Attempt: 2, Final: true}))
-	requireRevision(true)
-	require.NoError(t, lock.Forget(t.Context()))
-	requireRevision(true)
-	require.NoError(t, lock.Release(t.Context()))
-	requireRevision(false)
-	require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", "groups")))
-	requireRevision(true)
-	require.Empty(t, last)
+func TestRevisionOfNoResults(t *testing.T) {
+	src := open(t, fslock.Options{Base: fresh(t)})
+	require.Empty(t, revision(t, src))
+	commit(t, contendAndTry(t, src, sweptName, longClaim()), 1)
+	require.NotEmpty(t, revision(t, src))
+	require.NoError(t, os.RemoveAll(filepath.Join(src.Base(), ".multilock", "groups")))
+	require.Empty(t, revision(t, src))
 }
 
 // Barriers remove the group's directory again and again under contenders who

@@ -89,6 +89,7 @@ func Run(t *testing.T, f Fixture) {
 		{"CommitAfterTheRelease", testCommitAfterTheRelease},
 		{"ResultsOfOddNames", testResultsOfOddNames},
 		{"OneOfManyRuns", testOneOfManyRuns},
+		{"Revision", testRevision},
 		{"Timekeeper", testTimekeeper},
 		{"Promises", testPromises},
 	}

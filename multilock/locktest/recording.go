@@ -211,6 +211,44 @@ func (p *place) runOnce(src source.Ledger, name string) (ran bool) {
 	return ran
 }
 
+// testRevision: whatever happens to a result, the revision tells, and nothing else changes
+// it. What changes within one step of a source's clock may go unnoticed.
+func testRevision(p *place) {
+	reader, ok := p.ledger().(source.Changes)
+	if !ok {
+		p.Skip("the source does not tell whether results have changed")
+	}
+	revision := func() string {
+		p.Helper()
+		now, err := reader.Revision(p.ctx)
+		require.NoError(p, err)
+		return now
+	}
+	src, seen, last := p.ledger(), map[string]bool{}, revision()
+	one, two := p.try(src, "one", multilock.Options{}), p.try(src, "two", multilock.Options{})
+	require.Equal(p, last, revision())
+	for _, change := range []func() error{
+		func() error { return one.Commit(p.ctx, ending(one, 1, 1)) },
+		func() error { return one.Commit(p.ctx, ending(one, 2, 0)) },
+		func() error { return two.Commit(p.ctx, ending(two, 1, 0)) },
+		func() error { return one.Forget(p.ctx) },
+		func() error { return one.Commit(p.ctx, ending(one, 1, 0)) },
+	} {
+		seen[last] = true
+		p.pause(clockStep)
+		require.NoError(p, change())
+		last = revision()
+		require.False(p, seen[last], "%q was the revision before", last)
+		require.Equal(p, last, revision())
+	}
+	p.release(one)
+	p.release(two)
+	require.Equal(p, last, revision())
+}
+
+// clockStep is longer than a step of the clock by which a source dates its results.
+const clockStep = 20 * time.Millisecond
+
 // testTimekeeper: all see one clock, and it does not stand still.
 func testTimekeeper(p *place) {
 	a, ok := p.open().(source.Timekeeper)
