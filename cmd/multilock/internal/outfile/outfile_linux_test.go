@@ -91,7 +91,7 @@ func TestStrangersFiles(t *testing.T) {
 			require.ErrorContains(t, add(path), c.want)
 			logs, err := outfile.OpenDir(dir)
 			require.NoError(t, err)
-			defer logs.Close() //nolint:errcheck // a directory
+			defer logs.Close()
 			_, err = logs.Append("log")
 			require.ErrorContains(t, err, c.want)
 			requireContent(t, "precious", precious)
@@ -142,6 +142,43 @@ func TestStrangersWay(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	require.Empty(t, entries(t, elsewhere))
+}
+
+// Nor does it help a stranger to be quick: he changes file and directory for links while
+// others write.
+func TestStrangersRace(t *testing.T) {
+	dir, elsewhere := open(t), t.TempDir()
+	precious := write(t, filepath.Join(elsewhere, "log"), "precious")
+	way, file := filepath.Join(dir, "way"), filepath.Join(dir, "log")
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			_, _ = os.RemoveAll(way), os.Symlink(elsewhere, way)
+			_, _ = os.RemoveAll(file), os.Symlink(precious, file)
+			_, _ = os.Remove(way), os.Mkdir(way, 0o777) //nolint:gosec // so would a stranger
+			_ = os.Remove(file)
+		}
+	}()
+	written := 0
+	for range 200 {
+		for _, path := range []string{file, filepath.Join(way, "log")} {
+			if add(path) == nil {
+				written++
+			}
+			_ = outfile.Replace(path, []byte("page"))
+		}
+	}
+	close(done)
+	<-stopped
+	t.Logf("%d of 400 files were added to", written)
+	requireContent(t, "precious", precious)
+	require.Len(t, entries(t, elsewhere), 1)
 }
 
 // One's own file is written to wherever it lies.

@@ -28,7 +28,7 @@ func openAt(dir vfs.Dir, name string, flags int, mode uint32) (*os.File, error) 
 	path := filepath.Join(dir.Path(), name)
 	for {
 		fd, err := unix.Openat(at, name, flags|unix.O_CLOEXEC|unix.O_NOCTTY, mode)
-		if err == unix.EINTR { //nolint:errorlint // a bare error number
+		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
