@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"syscall"
 
 	"github.com/multilock/go/cmd/multilock/internal/command"
@@ -25,7 +24,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == job.GuardArg {
 		os.Exit(job.Guard(os.Stdin))
 	}
-	e := &command.Env{Env: &console.Env{Program: filepath.Base(os.Args[0]), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ}, Kinds: place.Known()}
+	e := &command.Env{Env: console.NewEnv(place.Conceal()), Kinds: place.Known()}
 	outcome := run(context.Background(), e, os.Args)
 	outcome.leave()
 	os.Exit(outcome.code)

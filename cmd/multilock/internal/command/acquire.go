@@ -154,7 +154,7 @@ func acquiredEvent(lock *multilock.Lock, opt multilock.Options, fence uint64, wa
 
 // keepOrder is what the keeper is told, on its standard input.
 type keepOrder struct {
-	Place             place.Place // with what is secret in its URL
+	Place             place.Place // with the password in its URL
 	TTL, MaxAge, Poll time.Duration
 	Wait              console.WaitLimit
 	Owner             process.Identity
@@ -171,7 +171,11 @@ type keepAnswer struct {
 // acquireKept starts a keeper, which acquires the lock itself, for the owner: the lock
 // names the process that works under it, and not the one that renews it.
 func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.Identity) (acquireReport, error) {
-	keeper, err := startKeeper(e, keepOrder{o.Place, o.ttl.Value, o.maxAge.Value, o.poll.Value, o.wait, owner})
+	where, err := o.WithPassword(e.Env)
+	if err != nil {
+		return acquireReport{}, err
+	}
+	keeper, err := startKeeper(e, keepOrder{where, o.ttl.Value, o.maxAge.Value, o.poll.Value, o.wait, owner})
 	if err != nil {
 		return acquireReport{}, err
 	}
@@ -202,7 +206,7 @@ func startKeeper(e *Env, order keepOrder) (*keeperProcess, error) {
 		return nil, fmt.Errorf("find the program itself to start the keeper: %w", err)
 	}
 	cmd := exec.Command(self, keepCommand)
-	cmd.Env = e.Environ()
+	cmd.Env = place.JobEnviron(e.Environ()) // what is secret is in the order
 	cmd.SysProcAttr = ownSession()
 	in, err := cmd.StdinPipe()
 	if err != nil {

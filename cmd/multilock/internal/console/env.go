@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +25,22 @@ type Env struct {
 	Environ               func() []string
 
 	messages messages // on their way to Stderr
+}
+
+// NewEnv is that of this process, with these variables.
+func NewEnv(environ []string) *Env {
+	return &Env{
+		Program: filepath.Base(os.Args[0]), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Getenv: func(name string) string {
+			for _, entry := range environ {
+				if value, found := strings.CutPrefix(entry, name+"="); found {
+					return value
+				}
+			}
+			return ""
+		},
+		Environ: func() []string { return slices.Clone(environ) },
+	}
 }
 
 // Output is what the user wants to be told, and how.
