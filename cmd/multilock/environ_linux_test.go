@@ -2,11 +2,13 @@ package main_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,9 +63,12 @@ func TestThePasswordOfASourceIsInNoProcessesEnvironment(t *testing.T) {
 	})
 	t.Run("acquire", func(t *testing.T) {
 		t.Parallel()
-		cmd, password := withPassword(s.command("acquire", "-n", "acquire", "-d", s.base, "--pid", strconv.Itoa(s.owner().PID())))
-		require.Zero(t, s.finish(cmd).code)
+		cmd, password := withPassword(s.command("acquire", "--json", "--ttl", "2s", "-n", "acquire", "-d", s.base, "--pid", strconv.Itoa(s.owner().PID())))
+		var a acquired
+		require.NoError(t, json.Unmarshal([]byte(s.finish(cmd).stdout), &a))
+		require.NoError(t, syscall.Kill(a.Keeper, 0))
 		requireUnshown(t, password)
-		require.NotEqual(t, "free", s.lock("acquire").State)
+		s.must("release", "-n", "acquire", "--token", a.Token)
+		s.eventually("the keeper ends", func() bool { return syscall.Kill(a.Keeper, 0) != nil })
 	})
 }

@@ -115,3 +115,27 @@ func TestSecretsOfABatchAreInItsListAlone(t *testing.T) {
 	require.Len(t, s.filesWith("w0rd"), 1)
 	require.Equal(t, "convert", s.history("-g", "G")[0].Command)
 }
+
+// The history is shortened when somebody wants it, and by itself.
+func TestCleanHistory(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("run", "--", "true")
+	old := filepath.Join(s.base, ".multilock", "groups", ".locks", "history", "2020-01-01.h.b.jsonl")
+	require.NoError(t, os.WriteFile(old, []byte(`{"time":"2020-01-01T00:00:00Z","event":"broke","name":"old","by":{}}`+"\n"), 0o600))
+	require.Len(t, s.history("old"), 1)
+	require.Equal(t, "would remove history 2020-01-01.h.b.jsonl\n", s.must("clean", "--history", "--dry-run"))
+	require.Equal(t, "no history to remove\n", s.must("clean", "--history", "--keep", "20000d"))
+	require.FileExists(t, old)
+	require.JSONEq(t, `{"dry_run":false,"removed":["2020-01-01.h.b.jsonl"]}`, s.must("clean", "--history", "--json"))
+	require.Empty(t, s.history("old"))
+	require.NotEmpty(t, s.history())
+	require.Equal(t, "no history to remove\n", s.must("clean", "--history", "--keep", "0"), "today is not over")
+	require.Equal(t, 125, s.run("clean", "--keep", "1d").code)
+	forever := s.command("clean", "--history")
+	forever.Env = append(forever.Env, "MULTILOCK_HISTORY_KEEP=0")
+	require.Contains(t, s.finish(forever).stderr, "keeps it for ever; say how much of it to leave with --keep")
+	strange := s.command("run", "--", "true")
+	strange.Env = append(strange.Env, "MULTILOCK_HISTORY_KEEP=long")
+	require.Contains(t, s.finish(strange).stderr, `MULTILOCK_HISTORY_KEEP="long": `)
+}

@@ -29,6 +29,9 @@ type Options struct {
 	FS vfs.FS
 	// User is recorded in the history with the locks that are broken, for people.
 	User string
+	// HistoryKeep is for how long the group's history is kept, DefaultHistoryKeep if 0, for
+	// ever if negative. Who begins the file of a day removes older ones, whoever wrote them.
+	HistoryKeep time.Duration
 	// Trust says whom to believe in the base directory, beside root, this user, and the
 	// group that the directory was given to.
 	Trust shareddir.Trust
@@ -43,6 +46,7 @@ type Source struct {
 	legacy bool
 	self   process.Identity
 	user   string
+	keep   time.Duration // of the history
 
 	base     *shareddir.Base
 	groupDir *shareddir.Dir // BASE/GROUP
@@ -74,6 +78,9 @@ func Open(opt Options) (*Source, error) {
 	if err := checkGroup(opt.Group); err != nil {
 		return nil, err
 	}
+	if opt.HistoryKeep == 0 {
+		opt.HistoryKeep = DefaultHistoryKeep
+	}
 	if opt.Self == (process.Identity{}) {
 		self, err := process.Self()
 		if err != nil {
@@ -85,7 +92,7 @@ func Open(opt Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, user: opt.User}
+	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, user: opt.User, keep: opt.HistoryKeep}
 	s.groupDir = shareddir.NewDir(s.openGroup)
 	s.results = shareddir.NewDir(func() (vfs.Dir, error) { return s.findGroupPrivate(doneDir) })
 	s.fences = shareddir.NewDir(func() (vfs.Dir, error) { return s.openGroupPrivate(fenceDir) })

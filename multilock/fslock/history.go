@@ -113,8 +113,12 @@ func (s *Source) Record(_ context.Context, events []source.Event) error {
 		for n < len(events) && s.historyFile(events[n].Time) == file {
 			n++
 		}
-		if err := appendEvents(dir, file, events[:n]); err != nil {
+		begun, err := appendEvents(dir, file, events[:n])
+		if err != nil {
 			return opError("write the history", events[0].Name, err)
+		}
+		if begun && file == s.historyFile(time.Now()) {
+			s.shorten(dir)
 		}
 		events = events[n:]
 	}
@@ -122,20 +126,21 @@ func (s *Source) Record(_ context.Context, events []source.Event) error {
 }
 
 // appendEvents adds the events to a file with one write: other processes of this
-// host append to it, too.
-func appendEvents(dir vfs.Dir, file string, events []source.Event) error {
+// host append to it, too. Begun says that they are its first.
+func appendEvents(dir vfs.Dir, file string, events []source.Event) (begun bool, err error) {
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	for _, e := range events {
 		e.Time = e.Time.UTC()
 		if err := encoder.Encode(e.Bounded()); err != nil {
-			return err
+			return false, err
 		}
 	}
 	f, err := dir.OpenAppend(file, shareddir.AppendMode)
 	if err != nil {
-		return err
+		return false, err
 	}
 	_, err = f.Write(lines.Bytes())
-	return errors.Join(err, f.Close())
+	info, unknown := f.StatCached()
+	return unknown == nil && info.Size == int64(lines.Len()), errors.Join(err, f.Close())
 }

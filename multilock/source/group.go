@@ -43,6 +43,16 @@ type Chronicle interface {
 	History(ctx context.Context, since time.Time) iter.Seq2[Event, error]
 }
 
+// Retention is a Chronicle of which old parts can be removed.
+type Retention interface {
+	Chronicle
+	// Expired names the parts in which nothing is younger than keep, by the source's
+	// clock.
+	Expired(ctx context.Context, keep time.Duration) ([]string, error)
+	// Expire removes them, and names those that it has removed, also with an error.
+	Expire(ctx context.Context, keep time.Duration) ([]string, error)
+}
+
 // Journal is a Chronicle that many write to at the same time, and follow.
 type Journal interface {
 	Chronicle

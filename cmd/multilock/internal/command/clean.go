@@ -20,6 +20,8 @@ type cleanOptions struct {
 	maxAge  console.Duration
 	dryRun  bool
 	results bool
+	history bool
+	keep    console.Duration
 	names   []string
 }
 
@@ -38,8 +40,8 @@ func Clean(e *Env) *cli.Command {
 	o := &cleanOptions{}
 	return &cli.Command{
 		Name:      "clean",
-		Usage:     "clear dead locks and leftovers, or forget results",
-		ArgsUsage: "[--results [NAME...]]",
+		Usage:     "clear dead locks and leftovers, or forget results or history",
+		ArgsUsage: "[--results [NAME...] | --history]",
 		Description: `Breaks every lock of the group whose holder is dead, watching the silent ones for
 as long as it takes to be sure, and removes what crashed contenders left behind.
 Living holders are left alone. Nobody needs this for correctness: whoever wants
@@ -48,9 +50,15 @@ multilock is named, and never touched.
 
 With --results it does something else: it forgets how the jobs of the NAMEs ended,
 or of all, so that "run --once" runs them again. A result is only removed under the
-lock of its name; those whose lock is held are left alone (exit code 121).`,
+lock of its name; those whose lock is held are left alone (exit code 121).
+
+With --history it removes from the group's history the days that ended longer ago than
+--keep says, by the file server's clock. Whoever is the first of its host to write there
+on a day does the same, with MULTILOCK_HISTORY_KEEP (90d; 0 keeps all for ever).`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "results", Aliases: []string{"r"}, Destination: &o.results, DisableDefaultText: true, Usage: "forget the results of jobs instead, of the NAMEs or of all"},
+			&cli.BoolFlag{Name: "history", Destination: &o.history, DisableDefaultText: true, Usage: "remove old days of the history instead"},
+			&cli.GenericFlag{Name: "keep", Value: &o.keep, Usage: "with --history: leave the last `DURATION` (default: 90d) [$" + place.EnvHistoryKeep + "]"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "only say what would be done"},
 			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge a lock without a ttl of its own by this `DURATION` without a change"},
 		},
@@ -60,6 +68,12 @@ lock of its name; those whose lock is held are left alone (exit code 121).`,
 
 func (o *cleanOptions) check(c *cli.Context) error {
 	o.names = namesAsked(c)
+	switch {
+	case o.history && o.results:
+		return console.Usagef("clean", "--history and --results are two things; do one after the other")
+	case o.keep.Given && !o.history:
+		return console.Usagef("clean", "--keep says how much of the history to leave: it needs --history")
+	}
 	if len(o.names) > 0 && !o.results {
 		return console.Usagef("clean", "unexpected %q: this is for the whole group; to clear one lock use: multilock break", o.names[0])
 	}
@@ -69,6 +83,9 @@ func (o *cleanOptions) check(c *cli.Context) error {
 func (o *cleanOptions) run(ctx context.Context, e *Env, src *place.Source) error {
 	if o.results {
 		return forgetResults(ctx, e, src, o)
+	}
+	if o.history {
+		return o.shortenHistory(ctx, e, src)
 	}
 	if err := src.Require("clean", source.TraitBreakByEvidence); err != nil {
 		return err

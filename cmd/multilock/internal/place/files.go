@@ -3,10 +3,13 @@ package place
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/internal/span"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 )
@@ -25,11 +28,31 @@ func openLocks(e *console.Env, p Place, base, group string) (*fslock.Source, err
 	if err != nil {
 		return nil, err
 	}
-	locks, err := fslock.Open(fslock.Options{Base: base, Group: group, LegacyPeers: p.LegacyPeers, User: p.User, Trust: trust})
+	keep, err := HistoryKeep(e)
+	if err != nil {
+		return nil, err
+	}
+	locks, err := fslock.Open(fslock.Options{Base: base, Group: group, LegacyPeers: p.LegacyPeers, User: p.User, Trust: trust, HistoryKeep: keep})
 	if err == nil && locks.Notice() != "" {
 		e.Say("%s", locks.Notice())
 	}
 	return locks, err
+}
+
+// HistoryKeep is for how long a history in a directory is kept; negative if for ever.
+func HistoryKeep(e *console.Env) (time.Duration, error) {
+	text := e.Getenv(EnvHistoryKeep)
+	if text == "" {
+		return fslock.DefaultHistoryKeep, nil
+	}
+	keep, err := span.Parse(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s=%q: %w", EnvHistoryKeep, text, err)
+	}
+	if keep == 0 {
+		return -1, nil
+	}
+	return keep, nil
 }
 
 var errNoDirectory = errors.New("write file:///absolute/path or file:relative/path")

@@ -23,6 +23,7 @@ const (
 	EnvSource      = "MULTILOCK_SOURCE"
 	EnvLegacyPeers = "MULTILOCK_LEGACY_PEERS"
 	EnvTrust       = "MULTILOCK_TRUST"
+	EnvHistoryKeep = "MULTILOCK_HISTORY_KEEP"
 	// The password of a source's user is nothing for a command line.
 	EnvPassword     = "MULTILOCK_PASSWORD"
 	EnvPasswordFile = "MULTILOCK_PASSWORD_FILE"
