@@ -13,7 +13,6 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
-	"github.com/multilock/go/multilock/locktest"
 	. "github.com/multilock/go/multilock/locktest"
 )
 
@@ -209,21 +208,21 @@ func TestEventsOfManyFiles(t *testing.T) {
 
 // The checker finds what no register does.
 func TestCheckSwaps(t *testing.T) {
-	begin := func(value string, at time.Duration) locktest.SwapEvent {
-		return locktest.SwapEvent{Op: "begin", Value: value, Time: at}
+	begin := func(value string, at time.Duration) SwapEvent {
+		return SwapEvent{Op: "begin", Value: value, Time: at}
 	}
-	end := func(value, old string, n uint64, at time.Duration) locktest.SwapEvent {
-		return locktest.SwapEvent{Op: "end", Value: value, Old: old, Number: n, Time: at}
+	end := func(value, old string, n uint64, at time.Duration) SwapEvent {
+		return SwapEvent{Op: "end", Value: value, Old: old, Number: n, Time: at}
 	}
-	good := []locktest.SwapEvent{begin("a", 1), end("a", "", 1, 2), begin("b", 3), begin("c", 3), end("c", "b", 3, 9)}
-	confirmed, err := locktest.CheckSwaps(good)
+	good := []SwapEvent{begin("a", 1), end("a", "", 1, 2), begin("b", 3), begin("c", 3), end("c", "b", 3, 9)}
+	confirmed, err := CheckSwaps(good)
 	require.NoError(t, err)
 	require.Equal(t, 2, confirmed)
 	open := append(slices.Clone(good), begin("d", 3), begin("e", 12), end("e", "b2", 6, 13), begin("b2", 3), begin("never", 3))
-	_, err = locktest.CheckSwaps(open)
+	_, err = CheckSwaps(open)
 	require.NoError(t, err, "whoever was not told may have taken effect, at any time after its beginning")
 
-	for name, more := range map[string][]locktest.SwapEvent{
+	for name, more := range map[string][]SwapEvent{
 		"returned twice":           {begin("d", 10), end("d", "b", 4, 11)},
 		"was never begun":          {end("x", "", 4, 11)},
 		"used twice":               {begin("a", 10)},
@@ -245,7 +244,7 @@ func TestCheckSwaps(t *testing.T) {
 		"had number 4, before \"d\"": {begin("e", 10), end("e", "d", 6, 13), begin("d", 10)},
 		"had number 4, before \"f\"": {begin("f", 10), {Op: "peek", Value: "f", Number: 5, Time: 11}, begin("late", 12)},
 	} {
-		_, err := locktest.CheckSwaps(append(append([]locktest.SwapEvent(nil), good...), more...))
+		_, err := CheckSwaps(append(append([]SwapEvent(nil), good...), more...))
 		require.ErrorContains(t, err, name)
 	}
 }
