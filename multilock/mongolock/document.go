@@ -137,9 +137,9 @@ func (d document) record() source.Record {
 	if len(d.held.Group) > 0 && fromBSON(d.held.Group, &r.Group) != nil {
 		r.Group = process.Group{} // it proves nothing
 	}
-	r.Token, r.Prepared = source.Printable(d.token()), d.held.Prepared
+	r.Token, r.Prepared = source.Printable(source.Shorten(d.token(), source.MaxUser)), d.held.Prepared
 	r.Claim = source.Claim{
-		Holder: holder.Printable(), TTL: milliseconds(d.held.TTL), Heartbeat: milliseconds(d.held.Heartbeat), Job: d.held.Job,
+		Holder: holder.Bounded().Printable(), TTL: milliseconds(d.held.TTL), Heartbeat: milliseconds(d.held.Heartbeat), Job: d.held.Job,
 	}
 	return r
 }

@@ -68,7 +68,7 @@ func (r Result) Read(version int) (Result, error) {
 	case r.Token == "" || r.By.Host == "" || r.Attempt < 1 || r.Foreign != "":
 		return Result{}, errors.New("its record lacks its token, host or attempt")
 	}
-	return r.Printable(), nil
+	return r.Bounded().Printable(), nil
 }
 
 // Timekeeper is a Source with a clock of its own. All hosts read the same one,

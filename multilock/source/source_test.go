@@ -65,8 +65,10 @@ func TestPromiseOf(t *testing.T) {
 
 func TestTextsAtTheirLimits(t *testing.T) {
 	require.Equal(t, "abc", source.Shorten("abc", 3))
-	require.Equal(t, "ab...", source.Shorten("abc", 2))
-	require.Equal(t, "a...", source.Shorten("aä", 2))
+	require.Equal(t, "ab...", source.Shorten("abcdef", 5))
+	require.Equal(t, "a...", source.Shorten("aäbcd", 5))
+	require.Equal(t, "...", source.Shorten("abcd", 0))
+	require.Equal(t, "a...", source.Shorten(source.Shorten("aäbcd", 5), 5), "what was cut stays as it is")
 	require.Equal(t, "node7 (detached)", source.Holder{Identity: process.Identity{Host: "node7"}}.String())
 	require.Equal(t, "node7 pid 1", source.Holder{Identity: process.Identity{Host: "node7", PID: 1}}.String())
 }
@@ -82,8 +84,8 @@ func TestOnlySomeTroublePasses(t *testing.T) {
 func TestHolderIsBoundedAndPrintable(t *testing.T) {
 	long := source.Holder{User: string(make([]byte, 2*source.MaxUser)), Command: string(make([]byte, 2*source.MaxCommand))}
 	short := long.Bounded()
-	require.Len(t, short.User, source.MaxUser+3)
-	require.Len(t, short.Command, source.MaxCommand+3)
+	require.Len(t, short.User, source.MaxUser)
+	require.Len(t, short.Command, source.MaxCommand)
 	h := source.Holder{User: "a\x1b[2J", Command: "ok"}.Printable()
 	require.Equal(t, "a\ufffd[2J", h.User)
 	require.Equal(t, "ok", h.Command)

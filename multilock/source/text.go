@@ -13,9 +13,9 @@ const (
 	MaxWhy     = 4 << 10
 )
 
-// Bounded is the holder with a command and a user of limited length.
+// Bounded is the holder with texts of limited length.
 func (h Holder) Bounded() Holder {
-	h.Command, h.User = Shorten(h.Command, MaxCommand), Shorten(h.User, MaxUser)
+	h.Host, h.Command, h.User = Shorten(h.Host, MaxUser), Shorten(h.Command, MaxCommand), Shorten(h.User, MaxUser)
 	return h
 }
 
@@ -27,6 +27,7 @@ func (h Holder) Printable() Holder {
 
 // Bounded is the result with texts of limited length.
 func (r Result) Bounded() Result {
+	r.Token, r.By.Host, r.Signal = Shorten(r.Token, MaxUser), Shorten(r.By.Host, MaxUser), Shorten(r.Signal, MaxUser)
 	r.Command, r.User = Shorten(r.Command, MaxCommand), Shorten(r.User, MaxUser)
 	r.Why, r.Output = Shorten(r.Why, MaxWhy), Shorten(r.Output, MaxWhy)
 	return r
@@ -51,12 +52,14 @@ func (r Result) Printable() Result {
 	return r
 }
 
-// Shorten cuts a text to limit bytes, between two characters, and says so.
+// Shorten cuts a text to limit bytes, or three if that is less, between two characters, and
+// says so.
 func Shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	return strings.ToValidUTF8(s[:limit], "") + "..."
+	const more = "..."
+	return strings.ToValidUTF8(s[:max(limit-len(more), 0)], "") + more
 }
 
 // Printable replaces what is not printable. It keeps whoever writes a record from
