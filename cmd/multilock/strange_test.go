@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -76,4 +77,26 @@ func TestCleanNamesWhatIsStrange(t *testing.T) {
 		require.Regexp(t, `^multilock: warning: left thesis alone: .*/staging/thesis is nothing that multilock puts there; move it away by hand\n$`, got.stderr)
 	}
 	require.DirExists(t, filepath.Join(s.base, ".multilock", "staging", "thesis", "years", "of work"))
+}
+
+// A job that cannot get its fencing number does not run, and its lock is free again.
+func TestNoJobWithoutItsFencingNumber(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	for name, put := range map[string]func(path string) error{
+		"forged":  func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 2<<40)) },
+		"no file": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		s.must("run", "-n", name, "--", "true")
+		counter := s.private("fence", name)
+		require.NoError(t, os.Remove(counter))
+		require.NoError(t, put(counter))
+		for _, command := range [][]string{{"run", "-n", name, "--", "echo", "ran"}, {"run", "-n", name, "--once", "--", "echo", "ran"}, {"acquire", "-n", name, "--detach", "--ttl", "1h"}, {"acquire", "-n", name}} {
+			got := s.run(command...)
+			require.NotZero(t, got.code, command)
+			require.Empty(t, got.stdout, command)
+			require.Contains(t, got.stderr, "nothing was done under the lock, for want of a fencing number: ")
+			require.Equal(t, "free", s.lock(name).State)
+		}
+	}
 }

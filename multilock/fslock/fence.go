@@ -3,6 +3,7 @@ package fslock
 import (
 	"context"
 	"errors"
+	"path/filepath"
 
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
@@ -46,6 +47,9 @@ func (s *Source) bump(name string) (uint64, error) {
 		return 0, err
 	}
 	number, err := appendByte(f)
+	if errors.Is(err, errTooLarge) {
+		err = s.absurd(name, err)
+	}
 	return number, errors.Join(err, f.Close())
 }
 
@@ -63,11 +67,30 @@ func (s *Source) openCounter(name string) (vfs.File, error) {
 	return f, err
 }
 
+// maxFence is a size that no draws can have brought about: a thousand in each second took
+// thirty years for it.
+const maxFence = 1 << 40
+
+// errTooLarge is for a counter that somebody has made so long, without its bytes.
+var errTooLarge = errors.New("it cannot have been drawn so often")
+
+func (s *Source) absurd(name string, err error) error {
+	path := filepath.Join(s.base.Path(), shareddir.PrivateDir, groupsDir, s.group, fenceDir, name)
+	return &source.InvalidError{
+		What: "fencing number", Got: path, Err: err,
+		Why: "the file is longer than any number of draws can have made it; find the largest number that was drawn (multilock history --json " + name +
+			"), and make the file as long as that: truncate -s NUMBER FILE",
+	}
+}
+
 // appendByte makes the file one byte longer and returns its size.
 func appendByte(f vfs.File) (uint64, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
+	}
+	if info.Size >= maxFence {
+		return 0, errTooLarge
 	}
 	if _, err := f.WriteAt([]byte{'.'}, info.Size); err != nil {
 		return 0, err

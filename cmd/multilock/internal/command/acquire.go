@@ -139,7 +139,9 @@ func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (acquireRep
 		return acquireReport{}, src.Close(err)
 	}
 	report := acquireReport{Name: o.Name, Group: o.Group, Token: lock.Record().Token}
-	report.Fence, _ = lock.Fence(ctx) // a source may have none
+	if report.Fence, err = fenceOf(ctx, lock); err != nil {
+		return acquireReport{}, src.Close(errors.Join(err, lock.Release(context.WithoutCancel(ctx))))
+	}
 	_ = src.Note(ctx, acquiredEvent(lock, opt, report.Fence, time.Since(start)))
 	return report, src.Close(lock.Detach())
 }

@@ -56,7 +56,10 @@ func runKeep(ctx context.Context, e *Env) error {
 		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: err})
 	}
 	opt := multilock.Options{User: order.Place.User, Command: describeOwner(order.Owner)}
-	fence, _ := lock.Fence(ctx) // a source may have none
+	fence, err := fenceOf(ctx, lock)
+	if err != nil {
+		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: errors.Join(err, lock.Release(context.WithoutCancel(ctx)))})
+	}
 	_ = src.Note(ctx, acquiredEvent(lock, opt, fence, 0))
 	start := time.Now()
 	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence}, nil); err != nil {

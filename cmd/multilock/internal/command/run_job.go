@@ -71,7 +71,9 @@ func (r *jobRun) work(ctx context.Context, a lockgroup.Attempt) (multilock.Resul
 	}
 	r.attempt = a
 	if a.First {
-		r.begin(ctx)
+		if r.why = r.begin(ctx); r.why != nil {
+			return multilock.Result{}, r.why
+		}
 	} else if !r.opt.Quiet {
 		r.env.Say("job %q failed (%s); trying again, attempt %d of %d", r.opt.Name, show.ExitWords(*a.Last), a.Attempt, r.plan.Retries+1)
 	}
@@ -90,27 +92,29 @@ func (r *jobRun) work(ctx context.Context, a lockgroup.Attempt) (multilock.Resul
 	return resultOf(*r.result, r.why), nil
 }
 
-// begin is for the first attempt.
-func (r *jobRun) begin(ctx context.Context) {
+// begin is for the first attempt. A job without the number that it is promised may do
+// what a number would have kept it from: it is not started.
+func (r *jobRun) begin(ctx context.Context) (err error) {
 	r.begun = true
 	r.warn()
-	r.drawFence(ctx)
+	r.fence, err = fenceOf(ctx, r.lock)
 	r.note(ctx, source.EventAcquired, nil, nil)
 	if r.opt.Verbose {
 		r.env.Say("took lock %q after %s", r.lockName(), console.Short(r.waited))
 	}
+	return err
 }
 
-// drawFence gets the number for the job's environment. Without one the lock is as
-// good as it is with one, so that is told and no more.
-func (r *jobRun) drawFence(ctx context.Context) {
-	fence, err := r.lock.Fence(ctx)
-	if err != nil && !errors.Is(err, multilock.ErrUnsupported) && !errors.Is(err, multilock.ErrLost) {
-		r.env.Say("warning: no MULTILOCK_FENCE for the job: %v", err)
+// fenceOf is the lock's fencing number, 0 if its source has none.
+func fenceOf(ctx context.Context, lock *multilock.Lock) (uint64, error) {
+	fence, err := lock.Fence(ctx)
+	switch {
+	case err == nil:
+		return fence, nil
+	case errors.Is(err, multilock.ErrUnsupported):
+		return 0, nil
 	}
-	if err == nil {
-		r.fence = fence
-	}
+	return 0, fmt.Errorf("nothing was done under the lock, for want of a fencing number: %w", err)
 }
 
 // runCommand starts the command and sees it to its end. The result is nil if it was not
