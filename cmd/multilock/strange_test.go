@@ -79,6 +79,19 @@ func TestCleanNamesWhatIsStrange(t *testing.T) {
 	require.DirExists(t, filepath.Join(s.base, ".multilock", "staging", "thesis", "years", "of work"))
 }
 
+// A list that is none is another one, however long it is.
+func TestManifestWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	list := s.list("true", "true")
+	s.must("batch", "-g", ".locks", list)
+	s.sparse(s.private("manifest", "list"))
+	got := s.run("batch", "-g", ".locks", list)
+	require.NotZero(t, got.code)
+	require.Contains(t, got.stderr, "another list of jobs")
+	require.Less(t, len(got.stderr), 4<<10)
+}
+
 // A job that cannot get its fencing number does not run, and its lock is free again.
 func TestNoJobWithoutItsFencingNumber(t *testing.T) {
 	t.Parallel()

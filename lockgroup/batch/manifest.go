@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"github.com/multilock/go/multilock/source"
 )
 
 // ManifestError says that another list of jobs was given to the group before.
@@ -15,13 +17,15 @@ type ManifestError struct {
 }
 
 func (e *ManifestError) Error() string {
+	const most = 300 // bytes of a job, in a message
+	ours, theirs := source.Shorten(e.Ours, most), source.Shorten(e.Theirs, most)
 	switch {
 	case e.Ours == "":
-		return fmt.Sprintf("the group was given a longer list of jobs: job %d, %q, is missing here", e.Line, e.Theirs)
+		return fmt.Sprintf("the group was given a longer list of jobs: job %d, %q, is missing here", e.Line, theirs)
 	case e.Theirs == "":
-		return fmt.Sprintf("the group was given a shorter list of jobs: job %d, %q, is not in it", e.Line, e.Ours)
+		return fmt.Sprintf("the group was given a shorter list of jobs: job %d, %q, is not in it", e.Line, ours)
 	}
-	return fmt.Sprintf("the group was given another list of jobs: job %d is %q there, and %q here", e.Line, e.Theirs, e.Ours)
+	return fmt.Sprintf("the group was given another list of jobs: job %d is %q there, and %q here", e.Line, theirs, ours)
 }
 
 // encodeManifest writes a list of jobs, one on a line.

@@ -34,7 +34,7 @@ func (s *Source) publish(manifest []byte) ([]byte, error) {
 		return nil, manifestError("open the group's files", err)
 	}
 	defer private.Close() //nolint:errcheck // a directory
-	current, err := s.manifest(private)
+	current, err := s.manifest(private, manifest)
 	if err == nil || !gone(err) {
 		return current, manifestError("read the manifest", err)
 	}
@@ -62,12 +62,12 @@ func (s *Source) placeManifest(staging *shareddir.Handle, private vfs.Dir, manif
 	if renamed != nil {
 		s.discardManifest(staging, entry)
 	}
-	current, err := s.manifest(private)
+	current, err := s.manifest(private, manifest)
 	switch {
 	case err == nil && renamed == nil:
 		err = s.settleManifest(private)
 	case gone(err) && renamed != nil:
-		return s.refusedManifest(private, renamed)
+		return s.refusedManifest(private, renamed, manifest)
 	}
 	return current, manifestError("read the manifest", err)
 }
@@ -120,7 +120,7 @@ func (s *Source) settleManifest(private vfs.Dir) error {
 // NFS client may remember that there is none: the answer of a mkdir, which is
 // always sent, ends that. Or an empty directory that a crash left is in the way,
 // where a rename replaces none.
-func (s *Source) refusedManifest(private vfs.Dir, renamed error) ([]byte, error) {
+func (s *Source) refusedManifest(private vfs.Dir, renamed error, manifest []byte) ([]byte, error) {
 	if !notEmpty(renamed) && !forbidden(renamed) {
 		return nil, manifestError("publish the manifest", renamed)
 	}
@@ -128,7 +128,7 @@ func (s *Source) refusedManifest(private vfs.Dir, renamed error) ([]byte, error)
 	if private.Rmdir(manifestDir) == nil {
 		return nil, errAgain
 	}
-	current, err := s.manifest(private)
+	current, err := s.manifest(private, manifest)
 	if gone(err) || is(err, syscall.ENOTDIR) {
 		return nil, &source.InvalidError{
 			What: "lock group", Got: s.group, Err: renamed,
@@ -138,9 +138,13 @@ func (s *Source) refusedManifest(private vfs.Dir, renamed error) ([]byte, error)
 	return current, manifestError("read the manifest", err)
 }
 
+// manifestMore is how much more than the caller's own is read of a manifest. It is enough
+// to see that they differ, and whose it is.
+const manifestMore = 4 << 10
+
 // manifest reads the manifest, past what an NFS client remembers of the names in
-// the group's directory.
-func (s *Source) manifest(private vfs.Dir) ([]byte, error) {
+// the group's directory. Of one that is longer than ours not all is read.
+func (s *Source) manifest(private vfs.Dir, ours []byte) ([]byte, error) {
 	if err := s.refresh(private); err != nil {
 		return nil, err
 	}
@@ -154,7 +158,7 @@ func (s *Source) manifest(private vfs.Dir) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // only read from
-	return io.ReadAll(f)
+	return io.ReadAll(io.LimitReader(f, int64(len(ours)+manifestMore)))
 }
 
 // Retract implements source.ManifestStore: the manifest is moved away as a whole,

@@ -122,7 +122,8 @@ func Retell(read func() ([]Event, error)) iter.Seq2[Event, error] {
 type ManifestStore interface {
 	Source
 	// Publish makes manifest the group's if it has none, in one step. It returns the
-	// one that the group has then: the caller's, or another host's.
+	// one that the group has then: the caller's, or another host's, of which only so much
+	// need be told that they are seen to differ.
 	Publish(ctx context.Context, manifest []byte) ([]byte, error)
 	// Retract removes the group's manifest. That there is none is no error.
 	Retract(ctx context.Context) error
