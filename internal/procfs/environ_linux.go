@@ -25,7 +25,7 @@ func (d Dir) ForgetEnviron(names ...string) error {
 	if err != nil {
 		return err
 	}
-	defer mem.Close() //nolint:errcheck // what was written is written
+	defer mem.Close()
 	block := make([]byte, end-start)
 	if _, err := mem.ReadAt(block, start); err != nil {
 		return err
