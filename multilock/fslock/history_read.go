@@ -149,15 +149,16 @@ func historyFiles(names []string, since time.Time) []string {
 // days are the names of files, in the order of their days, those of each together.
 func days(names []string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
-		for n := 0; len(names) > 0; names = names[n:] {
+		for len(names) > 0 {
 			day, _, _ := strings.Cut(names[0], ".")
-			n = slices.IndexFunc(names, func(name string) bool { return !strings.HasPrefix(name, day+".") })
+			n := slices.IndexFunc(names, func(name string) bool { return !strings.HasPrefix(name, day+".") })
 			if n < 0 {
 				n = len(names)
 			}
 			if !yield(names[:n]) {
 				return
 			}
+			names = names[n:]
 		}
 	}
 }
