@@ -176,6 +176,9 @@ func encodeResult(group string, r source.Result) ([]byte, error) {
 // understand becomes a result with Foreign set, whose job counts as run.
 func parseResult(name string, data []byte) source.Result {
 	r, err := decodeResult(data)
+	if err == nil && r.Name != name {
+		err = fmt.Errorf("it is that of the job %q, renamed", r.Name) // by somebody whose own would not be believed
+	}
 	if err != nil {
 		r = source.Result{Foreign: err.Error()}
 	}
