@@ -1,0 +1,276 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+)
+
+// What root's jobs print goes to no place that a link leads to.
+func TestLinksInThePlaceOfLogs(t *testing.T) {
+	amongStrangers(t, func(c *commons) {
+		c.plant(c.private("logs"), `ln -s "$OUT/new" a.log; ln -s "$OUT/shadow" b.log`)
+		got := c.run("batch", c.list("a\techo secret", "b\techo secret"))
+		c.unharmed()
+		require.Equal(c.t, 1, got.code, got.stderr)
+		require.Contains(c.t, got.stderr, "a.log")
+	})
+}
+
+// Nor to a file of somebody who is waiting for it, or to one with another name elsewhere.
+func TestLogsOfStrangers(t *testing.T) {
+	t.Parallel()
+	c := newCommons(t, false)
+	c.plant(c.private("logs"), `echo forged > a.log; chmod 666 a.log`)
+	linked := filepath.Join(c.base, c.private("logs"), "b.log")
+	require.NoError(t, os.Link(filepath.Join(c.outside, "shadow"), linked)) // where links are not protected, mallory can do so
+	got := c.run("batch", c.list("a\techo secret", "b\techo secret"))
+	c.unharmed()
+	require.Equal(t, 1, got.code, got.stderr)
+	c.named(got, `a\.log`)
+	require.Contains(t, got.stderr, "b.log")
+	forged, err := os.ReadFile(filepath.Join(c.base, c.private("logs"), "a.log"))
+	require.NoError(t, err)
+	require.Equal(t, "forged\n", string(forged))
+}
+
+// A file that is named on the command line may lie where others can write, too.
+func TestLinksInThePlaceOfOtherOutput(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"report -o":      {"report", "-q", "-o", "there"},
+		"batch --joblog": {"batch", "-q", "--joblog", "there"},
+		"batch --logs":   {"batch", "-q", "--logs", "."},
+	} {
+		for _, target := range []string{"shadow", "new"} {
+			t.Run(name+" to "+target, func(t *testing.T) {
+				t.Parallel()
+				c := newCommons(t, false)
+				require.NoError(t, os.Mkdir(filepath.Join(c.base, "pages"), 0o777))
+				c.plant("pages", `ln -s "$OUT/$TARGET" there; ln -s "$OUT/$TARGET" x.log`, "TARGET="+target)
+				c.chmodAll(0o777)
+				line := slices.Clone(args)
+				if line[0] == "batch" {
+					line = append(line, c.list("x\techo secret"))
+				}
+				cmd := c.command(line...)
+				cmd.Dir = filepath.Join(c.base, "pages")
+				got := c.finish(cmd)
+				c.unharmed()
+				require.NotContains(t, got.stderr, "panic")
+			})
+		}
+	}
+}
+
+// A contender takes back what it staged, and not the lock to which mallory has made a link
+// of it.
+func TestStagedLockThatBecameALink(t *testing.T) {
+	t.Parallel()
+	c, other := newCommons(t, true), newStation(t)
+	c.hold("x")
+	c.chmodAll(0o777)
+	holder := other.hold("x")
+	contender := c.start("run", "-n", "x", "--wait", "2s", "--", "true")
+	c.eventually("a contender waits", func() bool { return c.staged() > 0 })
+	c.plant(".multilock/staging", `for t in *; do mv "$t" ".was-$t"; ln -s "$OTHER" "$t"; done`, "OTHER="+filepath.Join(other.base, ".locks", "x"))
+	got := contender.wait()
+	require.NotZero(t, got.code)
+	require.NotEmpty(t, got.stderr)
+	require.FileExists(t, filepath.Join(other.base, ".locks", "x", "x.locked"))
+	require.Zero(t, holder.end().code)
+}
+
+// A list of jobs is removed from its place, and not from where a link leads.
+func TestLinkInThePlaceOfTheManifest(t *testing.T) {
+	amongStrangers(t, func(c *commons) {
+		c.plant(c.private(""), `ln -s "$OUT/etc" manifest`)
+		got := c.run("clean", "--results")
+		c.unharmed()
+		if got.code != 0 {
+			c.named(got, "manifest")
+		}
+	})
+}
+
+// A pipe in the place of a file keeps nobody waiting.
+func TestPipesInThePlaceOfFiles(t *testing.T) {
+	t.Parallel()
+	for name, pipe := range map[string]struct{ dir, name string }{
+		"fence":    {"fence", "x"},
+		"history":  {"history", "*"},
+		"log":      {"logs", "j.log"},
+		"result":   {"done", "x"},
+		"manifest": {"manifest", "list"},
+		"lock":     {"../../../.locks/x", "x.locked"},
+		"note":     {"../../../.locks/x", "x.job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			amongStrangers(t, func(c *commons) {
+				c.must("run", "-n", "x", "--", "true") // the history is there
+				c.plant(c.private(""), `mkdir -p "$DIR"; cd "$DIR"; for p in $NAME; do rm -f "$p"; mkfifo "$p"; chmod 666 "$p"; done`,
+					"DIR="+pipe.dir, "NAME="+pipe.name)
+				c.everyCommandEnds()
+			})
+		})
+	}
+}
+
+// everyCommandEnds requires of each command that it ends, and says why it could not do
+// what it is for.
+func (c *commons) everyCommandEnds() {
+	c.t.Helper()
+	list := c.list("j\techo done")
+	for _, args := range [][]string{
+		{"status", "x"},
+		{"run", "-n", "x", "--", "true"},
+		{"run", "-n", "x", "--once", "--", "true"},
+		{"run", "-n", "x", "--fail-after", "3", "--", "true"},
+		{"acquire", "-n", "x", "--detach", "--ttl", "1m"},
+		{"batch", "-q", list},
+		{"history"},
+		{"report", "-o", "-"},
+		{"wait", "--timeout", "2s", "--settle", "100ms"},
+		{"wait", "--timeout", "2s", "--members", "x"},
+		{"break", "x", "--force"},
+		{"clean"},
+		{"clean", "--results"},
+		{"doctor"},
+	} {
+		got := c.run(args...)
+		if got.code != 0 {
+			require.NotEmpty(c.t, got.stderr, "%v ended with %d", args, got.code)
+		}
+	}
+	c.unharmed()
+}
+
+// What a stranger says about a job is no result.
+func TestForgedResult(t *testing.T) {
+	t.Parallel()
+	c := newCommons(t, false)
+	c.must("run", "-n", "x", "--once", "--", "true")
+	c.plant(c.private("done"), `cp x y; sed -i s/\"x\"/\"y\"/ y; mv x z`)
+	for _, name := range []string{"y", "z"} {
+		got := c.run("run", "-n", name, "--once", "--", "sh", "-c", "echo it ran")
+		require.NotContains(t, got.stderr, "already ran")
+		if got.code == 0 {
+			require.Equal(t, "it ran\n", got.stdout)
+		} else {
+			c.named(got, "done/"+name+"|renamed")
+		}
+	}
+}
+
+// Nor is what he left a number, or a list of jobs.
+func TestForgedFence(t *testing.T) {
+	t.Parallel()
+	for _, size := range []string{"15T", "16T", "1000"} {
+		t.Run(size, func(t *testing.T) {
+			t.Parallel()
+			c := newCommons(t, false)
+			c.plant(c.private("fence"), `truncate -s "$SIZE" x || truncate -s 17592186040320 x; chmod 666 x`, "SIZE="+size)
+			got := c.run("run", "-n", "x", "--", "sh", "-c", `echo "$MULTILOCK_FENCE"`)
+			require.Less(t, len(strings.TrimSpace(got.stdout)), 3, "a number that mallory made")
+			c.named(got, "fence/x")
+		})
+	}
+}
+
+func TestForgedManifest(t *testing.T) {
+	t.Parallel()
+	c := newCommons(t, false)
+	c.plant(c.private(""), `mkdir manifest; printf 'a\ttrue\n' > manifest/list`)
+	got := c.run("batch", c.list("b\techo b"))
+	c.unharmed()
+	if got.code != 0 {
+		require.NotContains(t, got.stderr, "another list")
+		c.named(got, "manifest")
+	}
+}
+
+// A group that mallory made is none to take locks in.
+func TestGroupOfAStranger(t *testing.T) {
+	t.Parallel()
+	c := newCommons(t, false)
+	c.must("run", "-n", "x", "--", "true")
+	c.must("wait", "--settle", "10ms")
+	c.plant("", `mkdir .locks && chmod 755 .locks`)
+	got := c.run("run", "-n", "x", "--", "echo", "it ran")
+	require.NotZero(t, got.code)
+	c.named(got, `\.locks`)
+	require.Empty(t, got.stdout)
+}
+
+// What somebody else's rights protect is not removed by those of root.
+func TestCleanLeavesAloneWhatOthersMovedThere(t *testing.T) {
+	amongStrangers(t, func(c *commons) {
+		c.must("run", "-n", "x", "--", "true")
+		entry := uuid.NewString()
+		his := filepath.Join(c.base, ".multilock", "staging", entry)
+		c.plant(".multilock/staging", `mkdir $ENTRY; chmod 777 $ENTRY`, "ENTRY="+entry)
+		require.NoError(c.t, os.Mkdir(filepath.Join(his, "neville"), 0o700))
+		treasure := filepath.Join(his, "neville", "treasure")
+		require.NoError(c.t, os.WriteFile(treasure, []byte("his own\n"), 0o600))
+		for _, path := range []string{filepath.Dir(treasure), treasure} {
+			require.NoError(c.t, os.Chown(path, neville, neville))
+		}
+		c.plant(".multilock/staging", `touch -d '3 days ago' $ENTRY`, "ENTRY="+entry)
+		got := c.run("clean")
+		require.FileExists(c.t, c.found("treasure"), "%s%s", got.stdout, got.stderr)
+	})
+}
+
+// found is the path of the file of a name, wherever it is in the base now.
+func (c *commons) found(name string) (path string) {
+	c.t.Helper()
+	_ = filepath.WalkDir(c.base, func(at string, _ os.DirEntry, _ error) error {
+		if filepath.Base(at) == name {
+			path = at
+		}
+		return nil
+	})
+	return path
+}
+
+// What mallory has left in staging does not keep the rest from being cleaned away.
+func TestDeepTreeInStaging(t *testing.T) {
+	amongStrangers(t, func(c *commons) {
+		c.chmodAll(0o777)
+		staging, entry := filepath.Join(c.base, ".multilock", "staging"), uuid.NewString()
+		deep := filepath.Join(staging, entry)
+		require.NoError(c.t, asMallory(func() { _ = deepTree(deep, 400) }))
+		require.DirExists(c.t, filepath.Join(deep, "d"))
+		c.plant(".multilock/staging", `touch -d '3 days ago' $ENTRY`, "ENTRY="+entry)
+		mine := filepath.Join(staging, uuid.NewString())
+		require.NoError(c.t, os.Mkdir(mine, 0o755))
+		got := c.script("sh", `touch -d '3 days ago' `+mine+`; ulimit -n 256; exec multilock clean`)
+		require.NoDirExists(c.t, mine, "%s%s", got.stdout, got.stderr)
+		require.Zero(c.t, got.code, got.stderr)
+	})
+}
+
+// Of a file that takes no room on the disk nobody reads a terabyte into memory.
+func TestSparseFiles(t *testing.T) {
+	amongStrangers(t, func(c *commons) {
+		c.must("run", "-n", "x", "--", "true")
+		c.plant(c.private(""), `for f in history/*; do mv "$f" was; rm was; truncate -s 1T "$f"; done
+			truncate -s 1T done/z`)
+		list := c.list("y\techo done")
+		for _, args := range []string{
+			"history", "report -o -", "batch -q " + list, "status", "status z", "run -n z --once -- true", "clean --results", "wait --timeout 2s --settle 10ms",
+			"run -n x --fail-after 2 -- true",
+		} {
+			got := c.script("sh", `ulimit -v 4000000; exec multilock `+args)
+			require.NotContains(c.t, got.stderr, "out of memory", args)
+			if got.code != 0 {
+				require.NotEmpty(c.t, got.stderr, args)
+			}
+		}
+	})
+}
