@@ -35,7 +35,7 @@ func swapForLinks(dir, target string) {
 	if err != nil {
 		return
 	}
-	defer unix.Close(at) //nolint:errcheck // a directory
+	defer unix.Close(at)
 	for _, entry := range namesAt(at) {
 		if !strings.HasPrefix(entry, ".") && unix.Renameat(at, entry, at, "."+uuid.NewString()) == nil {
 			_ = unix.Symlinkat(target, at, entry)

@@ -56,7 +56,7 @@ func TestLogInTheWay(t *testing.T) {
 	src := open(t, fslock.Options{Base: t.TempDir()})
 	logs, err := src.OpenLogs()
 	require.NoError(t, err)
-	defer logs.Close() //nolint:errcheck // a directory
+	defer logs.Close()
 	precious := filepath.Join(t.TempDir(), "precious")
 	require.NoError(t, os.WriteFile(precious, nil, 0o600))
 	for name, put := range map[string]func(path string) error{

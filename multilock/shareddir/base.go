@@ -30,9 +30,8 @@ const (
 	PrivateDir = ".multilock"
 	StagingDir = "staging" // in PrivateDir
 
-	// ClockSuffix and TestSuffix are those of what is made in staging for a moment, to read
-	// the server's clock and to test the filesystem.
-	ClockSuffix, TestSuffix = ".clock", ".selftest"
+	ClockSuffix = ".clock"    // of what is made in staging to read the server's clock
+	TestSuffix  = ".selftest" // and to test the filesystem
 )
 
 // What is made gets these modes, as far as others may write to the base directory, and
