@@ -260,7 +260,7 @@ func TestSparseFiles(t *testing.T) {
 	amongStrangers(t, func(c *commons) {
 		c.must("run", "-n", "x", "--", "true")
 		c.plant(c.private(""), `for f in history/*; do mv "$f" was; rm was; truncate -s 1T "$f"; done
-			truncate -s 1T done/z`)
+			truncate -s 1T done/z; mkdir manifest; truncate -s 1T manifest/list`)
 		list := c.list("y\techo done")
 		for _, args := range []string{
 			"history", "report -o -", "batch -q " + list, "status", "status z", "run -n z --once -- true", "clean --results", "wait --timeout 2s --settle 10ms",

@@ -69,7 +69,10 @@ func (d Dir) append(name string) (*os.File, error) {
 		flags |= noFollow
 	}
 	f, err := openAt(d.Dir, name, flags|nonBlock, fileMode)
-	if vfs.Is(err, syscall.ENXIO) && d.look.Exclusive() == nil {
+	if vfs.Is(err, syscall.ENXIO) {
+		if why := d.strange(name); why != nil {
+			return nil, d.refuse(name, "nobody reads from this pipe, and that is not waited for, for %w", why)
+		}
 		f, err = openAt(d.Dir, name, flags, fileMode)
 	}
 	if err != nil {
@@ -79,6 +82,19 @@ func (d Dir) append(name string) (*os.File, error) {
 		return nil, errors.Join(d.refuse(name, "%w; remove it, or name a file where nobody else can write", err), f.Close())
 	}
 	return f, nil
+}
+
+// strange says why somebody may have made the entry name who is not trusted: now, or when
+// others could still write to the directory.
+func (d Dir) strange(name string) error {
+	if err := d.look.Exclusive(); err != nil {
+		return err
+	}
+	info, err := d.StatName(name)
+	if err != nil {
+		return err
+	}
+	return d.look.Admit(info)
 }
 
 // admit says why what was opened is not written to.
@@ -169,14 +185,10 @@ func (d Dir) replace(name string, content []byte) error {
 	return err
 }
 
-// explain says more of a link, or a pipe, that a stranger may have made.
+// explain says more of a link that a stranger may have made.
 func (d Dir) explain(name string, err error) error {
-	why := d.look.Exclusive()
-	switch {
-	case why != nil && isLink(err):
+	if why := d.look.Exclusive(); why != nil && isLink(err) {
 		return d.refuse(name, "a link is not followed in this directory, for %w; name the file that it leads to", why)
-	case why != nil && vfs.Is(err, syscall.ENXIO):
-		return d.refuse(name, "nobody reads from this pipe, and in this directory that is not waited for, for %w", why)
 	}
 	return err
 }

@@ -75,7 +75,7 @@ func TestStrangersFiles(t *testing.T) {
 		"a pipe": {func(t *testing.T, path, _ string) {
 			require.NoError(t, syscall.Mkfifo(path, 0o666))
 			giveAway(t, path)
-		}, "nobody reads from this pipe, and in this directory that is not waited for"},
+		}, "nobody reads from this pipe, and that is not waited for, for everybody may write to it"},
 		"a pipe that they read": {func(t *testing.T, path, _ string) {
 			require.NoError(t, syscall.Mkfifo(path, 0o666))
 			reader, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -222,6 +222,16 @@ func TestOwnPipe(t *testing.T) {
 		go func() { failed <- put() }()
 		requireContent(t, "added\n", pipe)
 		require.NoError(t, <-failed)
+	}
+}
+
+// One that a stranger left, when he could, is not.
+func TestPipeThatAStrangerLeft(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	giveAway(t, pipe)
+	for _, put := range []func() error{func() error { return add(pipe) }, func() error { return outfile.Replace(pipe, nil) }} {
+		require.ErrorContains(t, put(), "that is not waited for, for it belongs to uid 4711")
 	}
 }
 
