@@ -176,7 +176,7 @@ func encodeResult(group string, r source.Result) ([]byte, error) {
 // understand becomes a result with Foreign set, whose job counts as run.
 func parseResult(name string, data []byte) source.Result {
 	r, err := decodeResult(data)
-	if err == nil && r.Name != name {
+	if err == nil && r.Name != string([]rune(name)) { // JSON has no bytes that are not UTF-8
 		err = fmt.Errorf("it is that of the job %q, renamed", r.Name) // by somebody whose own would not be believed
 	}
 	if err != nil {

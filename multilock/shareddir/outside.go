@@ -25,9 +25,13 @@ func Look(dir vfs.Dir) (Outside, error) {
 func (o Outside) Exclusive() error { return o.circle.admit(o.info, false) }
 
 // Obey says why the content of a file is not to be acted on: somebody who is not trusted
-// owns it, or may write to it.
+// owns it, or may write to it. What is written to a device does not stay there.
 func (o Outside) Obey(info vfs.Info) error {
-	info.Mode = fs.ModeDir | info.Mode.Perm() // as for a directory, which others would fill
+	device := info.Mode&fs.ModeDevice != 0
+	info.Mode = info.Mode.Perm()
+	if !device {
+		info.Mode |= fs.ModeDir // as for a directory, which others would fill
+	}
 	return o.circle.admit(info, false)
 }
 

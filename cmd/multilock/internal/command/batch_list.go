@@ -58,7 +58,7 @@ func openList(e *Env, path string) (list io.ReadCloser, name string, err error) 
 	}
 	list, err = outfile.Open(path)
 	if errors.As(err, new(*shareddir.Refusal)) {
-		err = fmt.Errorf("%w, so root does not run what it says; take the right to write away, or give it on the standard input: batch - <%s", err, console.Quote(path))
+		err = fmt.Errorf("%w, so root does not go by what it says; take the right to write away, or give it on the standard input: - <%s", err, console.Quote(path))
 	}
 	return list, path, err
 }
