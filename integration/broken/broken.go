@@ -89,6 +89,8 @@ type dir struct {
 
 func (d dir) OpenDir(name string) (vfs.Dir, error) { return d.fs.open(d.Dir.OpenDir(name)) }
 
+func (d dir) Enter(name string) (vfs.Dir, error) { return d.fs.open(d.Dir.Enter(name)) }
+
 // byPath stands still now and then before it removes a lock, as any process may: that is
 // when it matters which one it removes.
 type byPath struct{ vfs.Dir }

@@ -116,9 +116,9 @@ func (d hopeful) Unlink(name string) error {
 
 type careless struct{ vfs.Dir }
 
-// Unlink does not remove what is staged: the only path there is.
+// Unlink does not remove what is staged.
 func (d careless) Unlink(name string) error {
-	if strings.Contains(name, "/") {
+	if strings.Contains(d.Path(), "/staging/") {
 		return nil
 	}
 	return d.Dir.Unlink(name)
