@@ -237,6 +237,8 @@ type wrappedDir struct {
 
 func (d wrappedDir) OpenDir(name string) (vfs.Dir, error) { return d.by.opened(d.Dir.OpenDir(name)) }
 
+func (d wrappedDir) Enter(name string) (vfs.Dir, error) { return d.by.opened(d.Dir.Enter(name)) }
+
 // someJob is a process group that cannot exist.
 func someJob(self process.Identity) process.Group {
 	return process.Group{Boot: self.Boot, Namespace: self.Namespace, PGID: 1 << 30, Start: 1}
