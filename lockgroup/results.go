@@ -88,12 +88,13 @@ func (r *results) read(ctx context.Context, names []string) error {
 }
 
 // EachResult reads the results of these names, as far as there are any, and gives them to
-// f, which is called side by side. The error is the first that came up.
+// f, which is called side by side; of chunks, the results of their jobs. The error is the
+// first that came up.
 func EachResult(ctx context.Context, src source.Ledger, names []string, f func(name string, r multilock.Result)) error {
 	return parallel.Do(parallel.Requests, len(names), func(i int) error {
 		r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return src.Result(ctx, names[i]) })
 		if err == nil {
-			f(names[i], r)
+			EachJob(r, f)
 		}
 		if errors.Is(err, multilock.ErrNoResult) {
 			return nil // forgotten meanwhile, or not to be seen yet

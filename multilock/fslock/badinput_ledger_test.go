@@ -33,6 +33,13 @@ func writing(content string) func(string) error {
 
 const goodResult = `{"v":1,"group":".locks","name":"lock","token":"t","by":{"host":"node7","pid":1},"exit":0,"attempt":1,"final":true,"start":"2026-01-02T03:04:05Z","duration_ns":1}`
 
+// goodChunk is the result of a chunk of four jobs, of which two have a result and one was given back.
+const goodChunk = `{"v":1,"group":".locks","name":"lock","token":"t","by":{"host":"node7","pid":1},"exit":0,"attempt":1,"final":false,"start":"2026-01-02T03:04:05Z","duration_ns":1,` +
+	`"chunk":{"from":11,"to":14,"done":1,"failed":1,"recorded":2,"returned":[{"from":14,"to":14}]}}
+{"i":11,"n":"a","a":1,"s":1,"d":1}
+{"i":12,"n":"b","x":3,"a":1,"s":1,"d":1}
+`
+
 // What cannot be understood counts as run: never as "there is none".
 func TestResultsThatCannotBeUnderstood(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -48,6 +55,13 @@ func TestResultsThatCannotBeUnderstood(t *testing.T) {
 		"a later format":     {writing(strings.Replace(goodResult, `"v":1`, `"v":2`, 1) + "\n"), "format 2"},
 		"without a token":    {writing(strings.Replace(goodResult, `"token":"t"`, `"token":""`, 1) + "\n"), "lacks its token"},
 		"without an attempt": {writing(strings.Replace(goodResult, `"attempt":1`, `"attempt":0`, 1) + "\n"), "attempt"},
+		"a line too many":    {writing(goodResult + "\n{}\n"), "not a record of multilock"},
+		"a job too few":      {writing(goodChunk[:strings.Index(goodChunk, `{"i":12`)]), "missing"},
+		"a torn job":         {writing(goodChunk[:len(goodChunk)-9] + "\n"), "the record of one of its jobs"},
+		"another's job":      {writing(strings.Replace(goodChunk, `"i":12`, `"i":15`, 1)), "impossible record"},
+		"one job twice":      {writing(strings.Replace(goodChunk, `"i":12`, `"i":11`, 1)), "impossible record"},
+		"a chunk of nothing": {writing(strings.Replace(goodChunk, `"to":14,"done"`, `"to":10,"done"`, 1)), "impossible numbers"},
+		"given back twice":   {writing(strings.Replace(goodChunk, `[{`, `[{"from":14,"to":14},{`, 1)), "gave back"},
 		"gigantic":           {func(path string) error { return errors.Join(writing(goodResult+"\n")(path), os.Truncate(path, 1<<40)) }, "larger than any"},
 		"a FIFO":             {func(path string) error { return syscall.Mkfifo(path, 0o644) }, "not a regular file"},
 		"a symbolic link":    {func(path string) error { return os.Symlink("/dev/zero", path) }, "cannot be read"},
@@ -142,10 +156,37 @@ func TestResultWithLongTexts(t *testing.T) {
 	require.Equal(t, 1, found.Exit)
 }
 
+// The result of a chunk tells of its jobs; a summary tells how many there are.
+func TestResultOfAChunk(t *testing.T) {
+	src := open(t, fslock.Options{Base: used(t)})
+	lock := acquire(t, src, sweptName, multilock.Options{})
+	result := ended(lock.Record(), 1, 0)
+	long := strings.Repeat("\x1b\xff", 1<<10)
+	chunk := &source.Chunk{From: 1, To: 4, Returned: []source.Range{{From: 3, To: 3}}, Jobs: []source.ChunkJob{
+		{Number: 1, Name: "a", Attempt: 1, Duration: 5}, {Number: 2, Name: "b", Exit: 1, Why: long, Attempt: 2}, {Number: 4, Name: "d", Exit: 1, Attempt: 1, Retry: true},
+	}}
+	chunk.Count()
+	result.Chunk, result.Final = chunk, chunk.Final()
+	require.NoError(t, lock.Commit(t.Context(), result))
+	found, err := lock.Outcome(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, found.Foreign)
+	require.False(t, found.Final)
+	require.Len(t, found.Chunk.Jobs, 3)
+	require.Equal(t, chunk.Jobs[0], found.Chunk.Jobs[0])
+	require.Less(t, len(found.Chunk.Jobs[1].Why), 1<<10)
+	require.NotContains(t, found.Chunk.Jobs[1].Why, "\x1b")
+	found.Chunk.Jobs = nil
+	summary, err := src.Summary(t.Context(), sweptName)
+	require.NoError(t, err)
+	require.Equal(t, found, summary)
+	require.Equal(t, [3]int{1, 1, 3}, [3]int{summary.Chunk.Done, summary.Chunk.Failed, summary.Chunk.Recorded})
+}
+
 // Whatever is in the file: it is a result, and one that counts as a success says
 // whose it is.
 func FuzzResult(f *testing.F) {
-	for _, seed := range []string{"", "\x00", "{}\n", goodResult, goodResult + "\n", goodResult[:40] + "\n", strings.Replace(goodResult, `"pid":1`, `"pid":"x"`, 1) + "\n"} {
+	for _, seed := range []string{"", "\x00", "{}\n", goodResult, goodResult + "\n", goodChunk, goodResult[:40] + "\n", strings.Replace(goodResult, `"pid":1`, `"pid":"x"`, 1) + "\n"} {
 		f.Add([]byte(seed))
 	}
 	base := f.TempDir()

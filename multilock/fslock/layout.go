@@ -14,6 +14,7 @@ const (
 	historyDir = "history"
 	doneDir    = "done"
 	logsDir    = "logs"
+	boardFile  = "board"
 
 	manifestDir  = "manifest"
 	manifestFile = "list" // in it

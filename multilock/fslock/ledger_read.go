@@ -129,7 +129,7 @@ func (s *Source) recorded(done vfs.Dir, name string, content []byte) (bool, erro
 	if err := s.refresh(done); err != nil {
 		return false, ignoreGone(err)
 	}
-	found, err := readAll(done, name)
+	found, err := readAll(done, name, maxChunkResult)
 	switch {
 	case err == nil:
 		return bytes.Equal(found, content), nil
@@ -140,18 +140,29 @@ func (s *Source) recorded(done vfs.Dir, name string, content []byte) (bool, erro
 }
 
 // Result implements source.Ledger.
-func (s *Source) Result(_ context.Context, name string) (r source.Result, err error) {
+func (s *Source) Result(_ context.Context, name string) (source.Result, error) {
+	return s.readWith(readResult, name)
+}
+
+// Summary implements source.Chunks.
+func (s *Source) Summary(_ context.Context, name string) (source.Result, error) {
+	return s.readWith(readSummary, name)
+}
+
+type resultReader func(done vfs.Dir, name string) (source.Result, error)
+
+func (s *Source) readWith(read resultReader, name string) (r source.Result, err error) {
 	if err := CheckName(name); err != nil {
 		return source.Result{}, err
 	}
 	err = s.amongResults("read the result", name, func() error {
-		r, err = s.result(name)
+		r, err = s.result(read, name)
 		return err
 	})
 	return r, err
 }
 
-func (s *Source) result(name string) (source.Result, error) {
+func (s *Source) result(read resultReader, name string) (source.Result, error) {
 	done, err := s.results.Present()
 	if gone(err) {
 		return source.Result{}, source.ErrNoResult
@@ -160,7 +171,7 @@ func (s *Source) result(name string) (source.Result, error) {
 		return source.Result{}, opError("open the results", name, err)
 	}
 	defer s.results.Done(done)
-	r, err := readResult(done, name)
+	r, err := read(done, name)
 	if is(err, syscall.ESTALE) {
 		return source.Result{}, errAgain
 	}
@@ -169,10 +180,20 @@ func (s *Source) result(name string) (source.Result, error) {
 
 // readResult reads a result. What cannot be understood is one, too.
 func readResult(done vfs.Dir, name string) (source.Result, error) {
-	data, err := readAll(done, name)
+	data, err := readAll(done, name, maxChunkResult)
+	return resultIn(name, data, err, parseResult)
+}
+
+// readSummary reads no more of it than the first line.
+func readSummary(done vfs.Dir, name string) (source.Result, error) {
+	data, err := readAll(done, name, maxRecord)
+	return resultIn(name, data, err, parseSummary)
+}
+
+func resultIn(name string, data []byte, err error, parse func(string, []byte) source.Result) (source.Result, error) {
 	switch {
 	case err == nil:
-		return parseResult(name, data), nil
+		return parse(name, data), nil
 	case is(err, syscall.ENOENT, syscall.EISDIR):
 		return source.Result{}, source.ErrNoResult // a directory is a probe's
 	case is(err, syscall.ELOOP, syscall.ENXIO, syscall.EACCES, syscall.EPERM):
@@ -181,14 +202,14 @@ func readResult(done vfs.Dir, name string) (source.Result, error) {
 	return source.Result{}, opError("read the result", name, err)
 }
 
-// readAll reads as much of a file as a record can have.
-func readAll(dir vfs.Dir, name string) ([]byte, error) {
+// readAll reads a file, and stops a byte after most.
+func readAll(dir vfs.Dir, name string, most int) ([]byte, error) {
 	f, err := dir.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // only read from
-	return readFile(f, nil)
+	return readFile(f, nil, most)
 }
 
 // Results implements source.Ledger.

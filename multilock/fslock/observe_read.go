@@ -68,7 +68,7 @@ func readJob(dir vfs.Dir, name string) (process.Group, error) {
 		return process.Group{}, nil
 	}
 	defer f.Close() //nolint:errcheck // only read from
-	data, err := readFile(f, nil)
+	data, err := readFile(f, nil, maxRecord)
 	if err != nil {
 		return process.Group{}, err
 	}
@@ -121,7 +121,7 @@ func readRecord(dir vfs.Dir, name string) ([]byte, error) {
 	if err != nil || n < len(content) {
 		return content[:n], err
 	}
-	return readFile(f, content)
+	return readFile(f, content, maxRecord)
 }
 
 // readLocked reads the lock file of an open lock directory. It is closed at once:
@@ -139,7 +139,7 @@ func readLocked(dir vfs.Dir, name string) ([]byte, vfs.Info, error) {
 	if !shareddir.IsRegular(info) {
 		return nil, info, errNotRegular
 	}
-	content, err := readFile(f, nil)
+	content, err := readFile(f, nil, maxRecord)
 	return content, info, err
 }
 

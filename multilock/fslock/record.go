@@ -172,14 +172,14 @@ func shownIn(body []byte, key string) float64 {
 // typicalRecord is a size that most lock files are below of.
 const typicalRecord = 2 << 10
 
-// readFile reads the rest of a file behind data, and stops a byte after maxRecord.
-func readFile(f vfs.File, data []byte) ([]byte, error) {
+// readFile reads the rest of a file behind data, and stops a byte after most.
+func readFile(f vfs.File, data []byte, most int) ([]byte, error) {
 	if data == nil {
 		data = make([]byte, 0, typicalRecord)
 	}
-	for len(data) <= maxRecord {
+	for len(data) <= most {
 		data = slices.Grow(data, 1)
-		n, err := f.Read(data[len(data):min(cap(data), maxRecord+1)])
+		n, err := f.Read(data[len(data):min(cap(data), most+1)])
 		data = data[:len(data)+n]
 		if errors.Is(err, io.EOF) {
 			return data, nil

@@ -35,6 +35,8 @@ type Result struct {
 	// Duration is how long it ran.
 	Start    time.Time     `json:"start"`
 	Duration time.Duration `json:"duration_ns"`
+	// Chunk is there if this is the result of a chunk of a list, nil if of a job.
+	Chunk *Chunk `json:"chunk,omitempty"`
 	// Foreign says why the record could not be understood; then nothing else but
 	// the name is known, and the job counts as run.
 	Foreign string `json:"foreign,omitempty"`
@@ -67,6 +69,9 @@ func (r Result) Read(version int) (Result, error) {
 		return Result{}, fmt.Errorf("it has format %d, this multilock knows %d", version, ResultVersion)
 	case r.Token == "" || r.By.Host == "" || r.Attempt < 1 || r.Foreign != "":
 		return Result{}, errors.New("its record lacks its token, host or attempt")
+	}
+	if err := r.Chunk.check(); err != nil {
+		return Result{}, err
 	}
 	return r.Bounded().Printable(), nil
 }

@@ -30,6 +30,7 @@ func (r Result) Bounded() Result {
 	r.Token, r.By.Host, r.Signal = Shorten(r.Token, MaxUser), Shorten(r.By.Host, MaxUser), Shorten(r.Signal, MaxUser)
 	r.Command, r.User = Shorten(r.Command, MaxCommand), Shorten(r.User, MaxUser)
 	r.Why, r.Output = Shorten(r.Why, MaxWhy), Shorten(r.Output, MaxWhy)
+	r.Chunk = r.Chunk.bounded()
 	return r
 }
 
@@ -49,6 +50,7 @@ func (r Result) Printable() Result {
 	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why, &r.Output} {
 		*text = Printable(*text)
 	}
+	r.Chunk = r.Chunk.printable()
 	return r
 }
 

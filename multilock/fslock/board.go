@@ -1,0 +1,100 @@
+package fslock
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/multilock/go/multilock/shareddir"
+	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// The board of a group is the file BASE/.multilock/groups/GROUP/board. Each byte is written
+// by itself, with a write that goes to the server as it is: so hosts do not overwrite what
+// others wrote beside it, which pages written back from a cache would.
+
+var _ source.Chunks = (*Source)(nil)
+
+// OpenBoard implements source.Chunks.
+func (s *Source) OpenBoard(context.Context) (source.Board, error) {
+	private, err := s.openGroupFiles()
+	if err != nil {
+		return nil, opError("open the group's files", "", err)
+	}
+	return &board{src: s, dir: private}, nil
+}
+
+// DropBoard implements source.Chunks. Who has the file open writes where nobody looks.
+func (s *Source) DropBoard(context.Context) error {
+	private, err := s.find(groupsDir, s.group)
+	if err != nil {
+		return boardError("open", err)
+	}
+	defer private.Close() //nolint:errcheck // a directory
+	return boardError("remove", private.Unlink(boardFile))
+}
+
+type board struct {
+	src *Source
+	dir vfs.Dir
+
+	mu  sync.Mutex
+	out vfs.File // nil until something is written
+}
+
+// Read implements source.Board. The file is opened anew, which makes an NFS client ask
+// whether it has changed.
+func (b *board) Read(_ context.Context, size int) ([]byte, error) {
+	data, err := readAll(b.dir, boardFile, size-1)
+	return data[:min(len(data), size)], boardError("read", err)
+}
+
+// Write implements source.Board. A file that somebody has removed meanwhile is no board any
+// more.
+func (b *board) Write(_ context.Context, at int, value byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for range shareddir.Rounds() {
+		current, err := b.write(at, value)
+		if err != nil || current {
+			return boardError("write to", err)
+		}
+	}
+	return nil // it is removed all the time, by those for whom nothing on it is true
+}
+
+func (b *board) write(at int, value byte) (current bool, err error) {
+	if b.out == nil {
+		out, err := b.dir.OpenDurable(boardFile, shareddir.AppendMode)
+		if err != nil {
+			return false, err
+		}
+		b.out = out
+	}
+	_, err = b.out.WriteAt([]byte{value}, int64(at))
+	if info, failed := b.out.StatCached(); err == nil && failed == nil && info.Links > 0 {
+		return true, nil
+	}
+	err = errors.Join(ignoreGone(err), ignoreGone(b.out.Close()))
+	b.out = nil
+	return false, err
+}
+
+// boardError passes over that there is none.
+func boardError(op string, err error) error {
+	if err == nil || gone(err) {
+		return nil
+	}
+	return opError(op+" the board", "", err)
+}
+
+// Close implements source.Board.
+func (b *board) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.out != nil {
+		_ = b.out.Close() // each byte was written for good
+	}
+	return b.dir.Close()
+}

@@ -1,0 +1,47 @@
+package fslock_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// What one host writes on the board the others read, beside what they write themselves; and
+// nobody reads on a new one what was written before.
+func TestBoard(t *testing.T) {
+	base := fresh(t)
+	host := func() *fslock.Source { return open(t, fslock.Options{Base: base}) }
+	board := func() source.Board {
+		b, err := host().OpenBoard(t.Context())
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, b.Close()) })
+		return b
+	}
+	here, there := board(), board()
+	read, err := there.Read(t.Context(), 8)
+	require.NoError(t, err)
+	require.Empty(t, read)
+
+	require.NoError(t, here.Write(t.Context(), 2, 'a'))
+	require.NoError(t, there.Write(t.Context(), 5, 'b'))
+	require.NoError(t, here.Write(t.Context(), 3, 'c'))
+	read, err = there.Read(t.Context(), 8)
+	require.NoError(t, err)
+	require.Equal(t, "\x00\x00ac\x00b", string(read))
+	read, err = there.Read(t.Context(), 3)
+	require.NoError(t, err)
+	require.Equal(t, "\x00\x00a", string(read))
+
+	require.NoError(t, host().DropBoard(t.Context()))
+	require.NoError(t, host().DropBoard(t.Context()))
+	read, err = here.Read(t.Context(), 8)
+	require.NoError(t, err)
+	require.Empty(t, read)
+	require.NoError(t, here.Write(t.Context(), 1, 'd'), "who has the old one open writes on the new one")
+	read, err = there.Read(t.Context(), 8)
+	require.NoError(t, err)
+	require.Equal(t, "\x00d", string(read))
+}

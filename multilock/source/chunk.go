@@ -1,0 +1,175 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// Chunk is what the result of a chunk has beside that of a job: a chunk is a run of
+// neighbouring jobs of a list, which were claimed with one lock and are recorded together.
+type Chunk struct {
+	// From and To are the numbers of its first and last job in the list, from 1.
+	From int `json:"from"`
+	To   int `json:"to"`
+	// Done and Failed count the jobs that nobody is to try again.
+	Done   int `json:"done"`
+	Failed int `json:"failed"`
+	// Returned are jobs that were given back before they were begun. Each range is a chunk
+	// of its own since, with a lock and a result of its own.
+	Returned []Range `json:"returned,omitempty"`
+	// Fence is the largest fencing number that its jobs were given, 0 if there was none.
+	Fence uint64 `json:"fence,omitempty"`
+	// Recorded is how many of its jobs have a result.
+	Recorded int `json:"recorded"`
+	// Jobs are those, in the list's order. Of a result that was read for its Chunk alone
+	// they are not known.
+	Jobs []ChunkJob `json:"-"`
+}
+
+// Range are neighbouring jobs of a list, by their numbers from 1.
+type Range struct {
+	From int `json:"from"`
+	To   int `json:"to"`
+}
+
+// ChunkJob is how one job of a chunk ended. It is kept short: there may be very many.
+type ChunkJob struct {
+	// Number is the job's number in the list, from 1.
+	Number int    `json:"i"`
+	Name   string `json:"n"`
+	Exit   int    `json:"x,omitempty"`
+	Signal string `json:"g,omitempty"`
+	Why    string `json:"w,omitempty"`
+	Output string `json:"o,omitempty"`
+	// Host ran it, if it was not that of the chunk's result.
+	Host string `json:"h,omitempty"`
+	// Attempt counts from 1; Retry says that there is to be one more.
+	Attempt int  `json:"a"`
+	Retry   bool `json:"r,omitempty"`
+	// Start is in milliseconds since 1970, by the clock of its host; Duration in
+	// microseconds.
+	Start    int64 `json:"s"`
+	Duration int64 `json:"d"`
+}
+
+// ChunkJobOf is the short form of the result of a job.
+func ChunkJobOf(number int, r Result) ChunkJob {
+	return ChunkJob{
+		Number: number, Name: r.Name, Exit: r.Exit, Signal: r.Signal, Why: r.Why, Output: r.Output,
+		Attempt: r.Attempt, Retry: !r.Final, Start: r.Start.UnixMilli(), Duration: r.Duration.Microseconds(),
+	}
+}
+
+// Result is the job's result, given that of its chunk.
+func (j ChunkJob) Result(of Result) Result {
+	r := Result{
+		Name: j.Name, Token: of.Token, By: of.By, User: of.User, Exit: j.Exit, Signal: j.Signal, Why: j.Why, Output: j.Output,
+		Attempt: j.Attempt, Final: !j.Retry, Start: time.UnixMilli(j.Start), Duration: time.Duration(j.Duration) * time.Microsecond,
+	}
+	if j.Host != "" {
+		r.By.Host, r.By.PID, r.By.Start, r.Token = j.Host, 0, 0, ""
+	}
+	return r
+}
+
+// Final says whether nothing of the chunk itself is left to be done.
+func (c *Chunk) Final() bool { return c.Done+c.Failed+c.GivenBack() == c.To-c.From+1 }
+
+// GivenBack is how many of its jobs are chunks of their own since.
+func (c *Chunk) GivenBack() (n int) {
+	for _, r := range c.Returned {
+		n += r.To - r.From + 1
+	}
+	return n
+}
+
+// Count sets what the Jobs say: Done, Failed and Recorded.
+func (c *Chunk) Count() {
+	c.Done, c.Failed, c.Recorded = 0, 0, len(c.Jobs)
+	for _, j := range c.Jobs {
+		switch {
+		case j.Retry:
+		case j.Exit == 0 && j.Signal == "":
+			c.Done++
+		default:
+			c.Failed++
+		}
+	}
+}
+
+// maxJobText bounds each text of a ChunkJob.
+const maxJobText = 256
+
+// bounded is the chunk with texts of limited length.
+func (c *Chunk) bounded() *Chunk {
+	return c.with(func(text string) string { return Shorten(text, maxJobText) })
+}
+
+// printable is the chunk as it can be shown.
+func (c *Chunk) printable() *Chunk { return c.with(Printable) }
+
+func (c *Chunk) with(change func(string) string) *Chunk {
+	if c == nil {
+		return nil
+	}
+	changed := *c
+	changed.Jobs = slices.Clone(c.Jobs)
+	for i := range changed.Jobs {
+		j := &changed.Jobs[i]
+		for _, text := range []*string{&j.Signal, &j.Why, &j.Output, &j.Host} {
+			*text = change(*text)
+		}
+	}
+	return &changed
+}
+
+// check finds what no chunk can be.
+func (c *Chunk) check() error {
+	if c == nil {
+		return nil
+	}
+	if c.From < 1 || c.To < c.From || c.Done < 0 || c.Failed < 0 || c.Recorded < 0 {
+		return errors.New("its jobs have impossible numbers")
+	}
+	inside := func(from, to int) bool { return c.From <= from && from <= to && to <= c.To }
+	last := 0
+	for _, j := range c.Jobs {
+		if !inside(j.Number, j.Number) || j.Number <= last || j.Attempt < 1 || j.Name == "" {
+			return errors.New("one of its jobs has an impossible record")
+		}
+		last = j.Number
+	}
+	last = 0
+	for _, r := range c.Returned {
+		if !inside(r.From, r.To) || r.From <= last {
+			return errors.New("it gave back what it did not have")
+		}
+		last = r.To
+	}
+	return nil
+}
+
+// Chunks is a Ledger that keeps results of chunks, and the board of a group.
+type Chunks interface {
+	Ledger
+	// Summary is Result without the Jobs of a chunk, at a fraction of its price.
+	Summary(ctx context.Context, name string) (Result, error)
+	// OpenBoard opens the group's board, made if it is absent.
+	OpenBoard(ctx context.Context) (Board, error)
+	// DropBoard removes it: what was written there is not true any more, and who opens
+	// the next one finds nothing on it.
+	DropBoard(ctx context.Context) error
+}
+
+// Board is where hosts tell each other what saves them work: some bytes, each of which is
+// written by itself. Nothing rests on it: it may be seen late, or be lost. Safe for
+// concurrent use.
+type Board interface {
+	// Read returns what is written, up to size bytes. What nobody wrote is 0, or missing.
+	Read(ctx context.Context, size int) ([]byte, error)
+	// Write writes one byte.
+	Write(ctx context.Context, at int, value byte) error
+	Close() error
+}
