@@ -221,3 +221,26 @@ func TestVacantSeesEveryHolder(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, vacant)
 }
+
+// However long a history is, a few pages of it are read ahead. Hosts that write a little
+// out of order are told in order.
+func TestHistoryIsReadInPieces(t *testing.T) {
+	l := newLab(t, mongolab.Options{})
+	src := l.open(l.collection(), "")
+	const pages = 12
+	events := make([]source.Event, pages*64)
+	for i := range events {
+		events[i] = numbered("x", i)
+		events[i].Time = events[i].Time.Add(time.Duration(i^127) * time.Second) // two pages at a time are turned around
+	}
+	require.NoError(t, src.Record(within(t), events))
+	before, told := l.server.Counts(), 0
+	for e, err := range src.History(within(t), time.Now().Add(-time.Hour)) {
+		require.NoError(t, err)
+		require.Equal(t, told^127, e.Attempt-1)
+		if told++; told == 1 {
+			require.Equal(t, mongolab.Counts{"find": 5}, l.server.Counts().Since(before))
+		}
+	}
+	require.Equal(t, len(events), told)
+}

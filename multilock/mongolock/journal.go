@@ -1,7 +1,6 @@
 package mongolock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,37 +200,32 @@ func (s *Source) pagesFrom(number int64) bson.D {
 	}}}
 }
 
-// History implements source.Chronicle, oldest first.
+// unordered is how many events are kept back, because hosts write a little out of order.
+const unordered = 4 * pageSize
+
+// History implements source.Chronicle, oldest first. A page is read after the other.
 func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
-	return source.Retell(func() ([]source.Event, error) { return s.history(ctx, since) })
-}
-
-func (s *Source) history(ctx context.Context, since time.Time) ([]source.Event, error) {
-	var events []source.Event
-	err := s.command(ctx, "read the history", "", func(ctx context.Context, f facts) (err error) {
-		events, err = s.pages(ctx, f, since)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	return func(yield func(source.Event, error) bool) {
+		var known []source.Event
+		pages, keep := s.Follow(since), unordered
+		for keep > 0 {
+			events, err := pages.Next(ctx)
+			if err != nil {
+				yield(source.Event{}, err)
+				return
+			}
+			if len(events) == 0 {
+				keep = 0
+			}
+			known = append(known, events...)
+			slices.SortStableFunc(known, func(a, b source.Event) int { return a.Time.Compare(b.Time) })
+			for ; len(known) > keep; known = known[1:] {
+				if !yield(known[0], nil) {
+					return
+				}
+			}
+		}
 	}
-	slices.SortStableFunc(events, func(a, b source.Event) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
-	return events, nil
-}
-
-// pages reads the events of all pages.
-func (s *Source) pages(ctx context.Context, f facts, since time.Time) ([]source.Event, error) {
-	filter := append(s.pagesFrom(1), bson.E{Key: lastField, Value: bson.D{{Key: "$gte", Value: since.Truncate(time.Millisecond)}}})
-	found, err := s.reading(historySuffix, f, settled).Find(ctx, filter, options.Find().SetSort(bson.D{{Key: idField, Value: 1}}))
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close(ctx) //nolint:errcheck // only read from
-	var events []source.Event
-	for found.Next(ctx) {
-		events = append(events, readPage(found.Current).since(0, since)...)
-	}
-	return events, found.Err()
 }
 
 // since are the page's events behind the first few, from a moment on. What cannot be
