@@ -86,11 +86,11 @@ func (f *follower) poll() error {
 	if err != nil {
 		return f.drop(err)
 	}
-	names, err := f.dir.List()
+	names, err := historyFiles(f.dir, f.since)
 	if err != nil {
 		return f.drop(err)
 	}
-	names, left := fewest(f.dir, historyFiles(names, f.since))
+	names, left := fewest(f.dir, names)
 	if left != nil && !f.crowded {
 		f.crowded, f.left = true, append(f.left, left)
 	}

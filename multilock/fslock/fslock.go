@@ -2,7 +2,6 @@ package fslock
 
 import (
 	"context"
-	"slices"
 	"syscall"
 	"time"
 
@@ -139,7 +138,7 @@ func (s *Source) Names(context.Context) ([]string, error) {
 		return nil, s.groupError(err)
 	}
 	defer s.groupDir.Done(group)
-	names, err := group.List()
+	names, err := shareddir.Names(group.List, func(string) bool { return true })
 	if gone(err) {
 		s.groupDir.Drop(group)
 		return nil, nil
@@ -147,7 +146,6 @@ func (s *Source) Names(context.Context) ([]string, error) {
 	if err != nil {
 		return nil, opError("list the lock group", "", err)
 	}
-	slices.Sort(names)
 	return names, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -121,11 +122,11 @@ func (s *Source) tell(since time.Time, yield func(source.Event, error) bool) err
 	if err := s.refresh(dir); err != nil {
 		return ignoreGone(err)
 	}
-	names, err := dir.List()
+	names, err := historyFiles(dir, since)
 	if err != nil {
 		return ignoreGone(err)
 	}
-	for day := range days(historyFiles(names, since)) {
+	for day := range days(names) {
 		files := &merged{since: since, yield: yield}
 		err := files.tell(dir, day)
 		files.close()
@@ -138,12 +139,10 @@ func (s *Source) tell(since time.Time, yield func(source.Event, error) bool) err
 
 // historyFiles are the files of a history that may tell of what was since a moment, in
 // the order of their days.
-func historyFiles(names []string, since time.Time) []string {
-	names = slices.DeleteFunc(names, func(name string) bool {
-		return !strings.HasSuffix(name, historySuffix) || endsBefore(name, since)
+func historyFiles(dir vfs.Dir, since time.Time) ([]string, error) {
+	return shareddir.Names(dir.List, func(name string) bool {
+		return strings.HasSuffix(name, historySuffix) && !endsBefore(name, since)
 	})
-	slices.Sort(names)
-	return names
 }
 
 // days are the names of files, in the order of their days, those of each together.

@@ -1,6 +1,7 @@
 package fslock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -17,8 +18,11 @@ import (
 // contender may wait for long, but hardly for a day.
 const leftoverAge = 24 * time.Hour
 
+// maxLeftovers is how many are told of at a time, of the strange ones and of the others.
+const maxLeftovers = 10_000
+
 // Leftovers implements source.Sweeper: it lists what is in the staging directory.
-func (s *Source) Leftovers(context.Context) ([]source.Leftover, error) {
+func (s *Source) Leftovers(ctx context.Context) ([]source.Leftover, error) {
 	staging, err := s.find(shareddir.StagingDir)
 	if gone(err) {
 		return nil, nil
@@ -31,15 +35,18 @@ func (s *Source) Leftovers(context.Context) ([]source.Leftover, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := staging.List()
-	if err = ignoreGone(err); err != nil {
-		return nil, opError("list the leftovers", "", err)
-	}
 	var found []source.Leftover
-	for _, entry := range entries {
-		if l, ok := s.leftover(staging, entry, now); ok {
+	told := map[bool]int{} // by whether they are strange: those keep nothing else from being found
+	err = staging.List(func(entry string) bool {
+		l, ok := s.leftover(staging, entry, now)
+		if ok && told[l.Strange] < maxLeftovers {
+			told[l.Strange]++
 			found = append(found, l)
 		}
+		return told[false] < maxLeftovers && ctx.Err() == nil
+	})
+	if err = cmp.Or(ignoreGone(err), ctx.Err()); err != nil {
+		return nil, opError("list the leftovers", "", err)
 	}
 	return found, nil
 }
@@ -87,15 +94,12 @@ func (s *Source) maker(staging vfs.Dir, entry string) process.Evidence {
 // stagedRecord reads the record in a staged directory, whatever lock it is for. It has no
 // name if there is none that can be read, ever; an error may pass.
 func stagedRecord(dir vfs.Dir) (source.Record, error) {
-	entries, err := dir.List()
+	files, err := shareddir.Names(dir.List, func(name string) bool { return strings.HasSuffix(name, lockedSuffix) })
 	if err != nil {
 		return source.Record{}, err
 	}
-	for _, e := range entries {
-		name, ok := strings.CutSuffix(e, lockedSuffix)
-		if !ok {
-			continue
-		}
+	for _, file := range files {
+		name := strings.TrimSuffix(file, lockedSuffix)
 		data, _, err := readLocked(dir, name)
 		switch {
 		case err == nil:

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"syscall"
 
 	"github.com/multilock/go/multilock/shareddir"
@@ -222,7 +221,9 @@ func (s *Source) Results(context.Context) ([]string, error) {
 		return nil, opError("open the results", "", err)
 	}
 	defer s.results.Done(done)
-	names, err := done.ListFiles()
+	names, err := shareddir.Names(done.ListFiles, func(name string) bool {
+		return s.base.Kind.Local || !isSilly(name) // a result that was replaced while somebody on that client read it
+	})
 	if gone(err) {
 		s.results.Drop(done)
 		return nil, nil
@@ -230,10 +231,6 @@ func (s *Source) Results(context.Context) ([]string, error) {
 	if err != nil {
 		return nil, opError("list the results", "", err)
 	}
-	if !s.base.Kind.Local { // a result that was replaced while somebody on that client read it
-		names = slices.DeleteFunc(names, isSilly)
-	}
-	slices.Sort(names)
 	return names, nil
 }
 

@@ -47,20 +47,19 @@ func isSilly(name string) bool {
 	return strings.HasPrefix(name, sillyPrefix) || strings.HasPrefix(name, hiddenPrefix)
 }
 
-// content lists a lock directory: whether the lock file is in it, and what else.
+// content lists a lock directory: whether the lock file is in it, and what else, as far
+// as that is needed to tell what it is.
 func content(dir vfs.Dir, name string) (locked bool, strays []string, err error) {
-	entries, err := dir.List()
-	if err != nil {
-		return false, nil, err
-	}
-	for _, e := range entries {
-		if e == name+lockedSuffix {
+	err = dir.List(func(e string) bool {
+		switch {
+		case e == name+lockedSuffix:
 			locked = true
-			continue
+		case len(strays) < residueMost:
+			strays = append(strays, e)
 		}
-		strays = append(strays, e)
-	}
-	return locked, strays, nil
+		return true
+	})
+	return locked, strays, err
 }
 
 // ours says whether a leftover in a lock directory is one that the protocol, a

@@ -63,7 +63,7 @@ func strangeIn(parent vfs.Dir, name string, depth int) string {
 	var entries []string
 	if err == nil {
 		defer dir.Close() //nolint:errcheck // a directory
-		entries, err = dir.List()
+		entries, err = few(dir)
 	}
 	switch {
 	case gone(err):
@@ -84,9 +84,18 @@ func strangeIn(parent vfs.Dir, name string, depth int) string {
 	return ""
 }
 
+// few are the entries of a directory, or one more than it may have.
+func few(dir vfs.Dir) (entries []string, err error) {
+	err = dir.List(func(name string) bool {
+		entries = append(entries, name)
+		return len(entries) <= residueMost
+	})
+	return entries, err
+}
+
 // emptyTree removes what is residue in a directory, and in its directories.
 func emptyTree(dir vfs.Dir, depth int) error {
-	entries, err := dir.List()
+	entries, err := few(dir)
 	if err != nil {
 		return err
 	}

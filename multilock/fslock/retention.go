@@ -58,32 +58,29 @@ func (s *Source) expire(dir vfs.Dir, keep time.Duration) (removed []string, err 
 
 // expired asks the server for the time if there is anything that may be old.
 func (s *Source) expired(dir vfs.Dir, keep time.Duration) ([]string, error) {
-	names, err := dir.List()
-	if err != nil {
+	here := time.Now()
+	names, err := shareddir.Names(dir.List, func(name string) bool { return ended(name, here.Add(-keep)) })
+	if err != nil || len(names) == 0 {
 		return nil, err
-	}
-	if names = ended(names, time.Now().Add(-keep)); len(names) == 0 {
-		return nil, nil
 	}
 	now, err := s.base.Now(source.ClockFresh)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(ended(names, now.Add(-keep)), func(name string) bool {
+	return slices.DeleteFunc(names, func(name string) bool {
+		if !ended(name, now.Add(-keep)) {
+			return true
+		}
 		info, err := dir.StatName(name)
 		return err != nil || !shareddir.IsRegular(info)
 	}), nil
 }
 
-// ended are those among names that are a history's, of days that ended before a moment.
-// Anything else in its directory is somebody else's.
-func ended(names []string, before time.Time) []string {
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		parts := strings.Split(name, ".") // DAY.HOST.BOOT.jsonl; a host's name may have dots
-		return len(parts) < 4 || slices.Contains(parts, "") || !strings.HasSuffix(name, historySuffix) || !endsBefore(name, before)
-	})
-	slices.Sort(names)
-	return names
+// ended says whether a name is a history's, of a day that ended before a moment. Anything
+// else in its directory is somebody else's.
+func ended(name string, before time.Time) bool {
+	parts := strings.Split(name, ".") // DAY.HOST.BOOT.jsonl; a host's name may have dots
+	return len(parts) >= 4 && !slices.Contains(parts, "") && strings.HasSuffix(name, historySuffix) && endsBefore(name, before)
 }
 
 // shorten is for who begins the file of the day: once a day for each host.

@@ -69,7 +69,8 @@ func (w *trustWalk) below(dir vfs.Dir, at, name string, depth int) {
 		return
 	}
 	defer below.Close() //nolint:errcheck // a directory
-	if names, err := below.List(); err == nil {
-		w.look(below, path.Join(at, name), names, depth)
-	}
+	_ = below.List(func(entry string) bool {
+		w.look(below, path.Join(at, name), []string{entry}, depth)
+		return w.entries > 0
+	})
 }

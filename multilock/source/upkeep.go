@@ -8,7 +8,8 @@ import (
 // Sweeper is a Source in which contenders that crash leave things behind.
 type Sweeper interface {
 	Source
-	// Leftovers lists what was left behind, and what belongs to contenders at work.
+	// Leftovers lists what was left behind, and what belongs to contenders at work: of
+	// very many some thousands, and others once those are swept.
 	Leftovers(ctx context.Context) ([]Leftover, error)
 	// Sweep removes the leftovers that Leftovers calls dead. It returns them, and those
 	// that it calls strange. It goes on after an error; the error joins all of them.

@@ -3,6 +3,7 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -220,41 +221,51 @@ func (d *osDir) Handle(name string) (Handle, error) {
 	return ask(d, "name_to_handle", name, func(fd int) (Handle, error) { return handleAt(fd, name) })
 }
 
-// List opens the directory anew, which is what makes a network file system
-// check its cached pages (close-to-open), and leaves this descriptor's offset alone.
-func (d *osDir) List() ([]string, error) {
-	f, err := d.reopen()
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return f.Readdirnames(-1)
-}
+// listed is how many entries of a directory are in memory at a time.
+const listed = 1024
 
-func (d *osDir) reopen() (*os.File, error) {
-	fd, err := d.open(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), d.path), nil
+func (d *osDir) List(visit func(name string) bool) error {
+	return d.list(func(f *os.File) ([]string, error) { return f.Readdirnames(listed) }, visit)
 }
 
 // ListFiles costs no more than List where the directory itself says what its
 // entries are, as nearly every file system's does.
-func (d *osDir) ListFiles() ([]string, error) {
-	f, err := d.reopen()
+func (d *osDir) ListFiles(visit func(name string) bool) error {
+	return d.list(func(f *os.File) ([]string, error) {
+		entries, err := f.ReadDir(listed)
+		names := make([]string, 0, len(entries))
+		for _, e := range entries {
+			if !e.IsDir() {
+				names = append(names, e.Name())
+			}
+		}
+		return names, err
+	}, visit)
+}
+
+// list opens the directory anew, which is what makes a network file system
+// check its cached pages (close-to-open), and leaves this descriptor's offset alone.
+func (d *osDir) list(piece func(*os.File) ([]string, error), visit func(name string) bool) error {
+	fd, err := d.open(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	f := os.NewFile(uintptr(fd), d.path)
 	defer f.Close()
-	entries, err := f.ReadDir(-1)
-	names := make([]string, 0, len(entries))
-	for _, e := range entries {
-		if !e.IsDir() {
-			names = append(names, e.Name())
+	for {
+		names, err := piece(f)
+		for _, name := range names {
+			if !visit(name) {
+				return nil
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
 		}
 	}
-	return names, err
 }
 
 func (d *osDir) Sync() error { return d.call("fsync", "", unix.Fsync) }

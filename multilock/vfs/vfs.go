@@ -95,10 +95,11 @@ type Descriptions interface {
 	// StatName's. The error is errors.ErrUnsupported, or what the system says, where
 	// files have none.
 	Handle(name string) (Handle, error)
-	// List returns the names in this directory in no particular order.
-	List() ([]string, error)
+	// List shows the names in this directory to visit in no particular order, until visit
+	// wants no more. A piece of them is in memory at a time, however many there are.
+	List(visit func(name string) (more bool)) error
 	// ListFiles does the same for all that is not a directory.
-	ListFiles() ([]string, error)
+	ListFiles(visit func(name string) (more bool)) error
 	// FileSystem says what file system the directory is on.
 	FileSystem() (FileSystem, error)
 }

@@ -86,10 +86,12 @@ func (d *dir) Handle(name string) (vfs.Handle, error) {
 	return ask(d.call("handle", name), func() (vfs.Handle, error) { return d.inner.Handle(name) })
 }
 
-func (d *dir) List() ([]string, error) { return ask(d.call("list", ""), d.inner.List) }
+func (d *dir) List(visit func(name string) bool) error {
+	return d.call("list", "").do(func() error { return d.inner.List(visit) })
+}
 
-func (d *dir) ListFiles() ([]string, error) {
-	return ask(d.call("listfiles", ""), d.inner.ListFiles)
+func (d *dir) ListFiles(visit func(name string) bool) error {
+	return d.call("listfiles", "").do(func() error { return d.inner.ListFiles(visit) })
 }
 
 func (d *dir) Sync() error { return d.call("syncdir", "").do(d.inner.Sync) }
