@@ -3,6 +3,7 @@ package fslock
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -22,7 +23,7 @@ type notifier struct {
 	file    *os.File
 	failed  bool
 	group   *shareddir.Handle // the directory that is being watched
-	waiting map[*waker]bool
+	waiting []*waker          // who came first is first
 }
 
 // waker is one waiter's subscription.
@@ -41,7 +42,7 @@ func (n *notifier) subscribe(group *shareddir.Handle, name string) *waker {
 		return nil
 	}
 	w := &waker{from: n, name: name, signal: make(chan struct{}, 1)}
-	n.waiting[w] = true
+	n.waiting = append(n.waiting, w)
 	return w
 }
 
@@ -77,7 +78,7 @@ func (n *notifier) start() bool {
 		n.failed = true // out of instances (fs.inotify.max_user_instances): polling will do
 		return false
 	}
-	n.file, n.waiting = os.NewFile(uintptr(fd), "inotify"), map[*waker]bool{}
+	n.file = os.NewFile(uintptr(fd), "inotify")
 	go n.run(n.file)
 	return true
 }
@@ -119,12 +120,22 @@ func (n *notifier) wake(events []byte) {
 		if e.Mask&unix.IN_IGNORED != 0 {
 			n.group = nil // the directory is gone; the next waiter watches its successor
 		}
-		for w := range n.waiting {
-			if name == "" || w.name == anyLock || name == w.name { // nameless: the group itself went, or events were dropped
-				w.wake()
-			}
-		}
+		n.tell(name)
 		events = rest[length:]
+	}
+}
+
+// tell wakes the one who has waited longest for the name, since one can have it, and all who
+// watch the group. A nameless event says that the group itself went, or that events were
+// dropped: it is for everybody.
+func (n *notifier) tell(name string) {
+	told := false
+	for _, w := range n.waiting {
+		first := w.name == name && !told
+		told = told || first
+		if first || name == "" || w.name == anyLock {
+			w.wake()
+		}
 	}
 }
 
@@ -142,14 +153,18 @@ func (w *waker) channel() <-chan struct{} {
 	return w.signal
 }
 
-// close ends the subscription.
+// close ends the subscription. News that nobody took are passed on.
 func (w *waker) close() {
 	if w == nil {
 		return
 	}
-	w.from.mu.Lock()
-	defer w.from.mu.Unlock()
-	delete(w.from.waiting, w)
+	n := w.from
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.waiting = slices.DeleteFunc(n.waiting, func(other *waker) bool { return other == w })
+	if len(w.signal) > 0 && w.name != anyLock {
+		n.tell(w.name)
+	}
 }
 
 // close ends the notifier. The kernel takes its time over that, and nobody has

@@ -11,11 +11,10 @@ import (
 
 // The kernel puts several events into one reply: each wakes those whom it names.
 func TestEventsThatComeTogether(t *testing.T) {
-	n := &notifier{waiting: map[*waker]bool{}}
+	n := &notifier{}
 	woken := map[string]*waker{}
 	for _, name := range []string{"one", "two", "three"} {
-		woken[name] = &waker{from: n, name: name, signal: make(chan struct{}, 1)}
-		n.waiting[woken[name]] = true
+		woken[name] = n.waits(name)
 	}
 	var events bytes.Buffer
 	for _, name := range []string{"one", "two"} {
@@ -26,6 +25,32 @@ func TestEventsThatComeTogether(t *testing.T) {
 	require.Len(t, woken["one"].channel(), 1)
 	require.Len(t, woken["two"].channel(), 1)
 	require.Empty(t, woken["three"].channel())
+}
+
+func (n *notifier) waits(name string) *waker {
+	w := &waker{from: n, name: name, signal: make(chan struct{}, 1)}
+	n.waiting = append(n.waiting, w)
+	return w
+}
+
+// A lock that is free is for one: the one who has waited longest. If he gave up meanwhile
+// it is the next one's. Who watches the group hears of everything.
+func TestTheOneWhoWaitedLongestIsWoken(t *testing.T) {
+	n := &notifier{}
+	watcher, first, other, second := n.waits(anyLock), n.waits("one"), n.waits("other"), n.waits("one")
+	n.tell("one")
+	require.Len(t, watcher.channel(), 1)
+	require.Len(t, first.channel(), 1)
+	require.Empty(t, second.channel())
+	first.close()
+	require.Len(t, second.channel(), 1, "what he did not use is not lost")
+	<-second.channel()
+	second.close()
+	n.tell("")
+	require.Len(t, other.channel(), 1, "the group itself went: everybody looks")
+	other.close()
+	watcher.close()
+	require.Empty(t, n.waiting)
 }
 
 // Where there are no notices, nobody waits for one.
