@@ -68,10 +68,13 @@ type contest struct {
 	contender source.Contender
 	wake      <-chan struct{}
 	pause     bounded.Pauses
-	seen      Sighting  // the last look, zero before the first
-	lookAt    time.Time // when the next look is due
-	missed    int       // looks in a row that called the lock free or dead, between attempts that found it held
-	stale     int       // times that the lock was had too late
+	seen      Sighting     // the last look, zero before the first
+	lookAt    time.Time    // when the next look is due
+	missed    int          // looks in a row that called the lock free or dead, between attempts that found it held
+	turn      *source.Turn // what this process remembers of its turns at this lock, nil if nothing
+	began     time.Time
+	refused   bool // an attempt was, before a turn of others
+	stale     int  // times that the lock was had too late
 	// trouble is what keeps the source from doing its part, and may pass; nil if it does.
 	trouble error
 }
@@ -79,6 +82,16 @@ type contest struct {
 // firstLook is how long a waiter leaves a lock alone that changes hands quickly
 // before it looks who holds it: attempts are cheap, looks are not.
 const firstLook = 50 * time.Millisecond
+
+// maxBack bounds for how many of the longest pauses one stands back; promptBack is enough
+// where others learn at once that the lock is free.
+const (
+	maxBack    = 4
+	promptBack = 200 * time.Microsecond
+	// afterYou is how much later than others one acts on such news who expects to wait
+	// for longer than he has.
+	afterYou = 500 * time.Microsecond
+)
 
 // firstPause bounds the first pause of all.
 const firstPause = 2 * time.Millisecond
@@ -106,14 +119,47 @@ func compete(ctx context.Context, src Source, name string, opt Options, m mode) 
 	if err := c.enter(ctx, src); err != nil {
 		return nil, err
 	}
-	if m == wait && pause.Least < firstLook { // otherwise a look is due by then anyhow
-		c.lookAt = time.Now().Add(firstLook)
+	if err := c.lineUp(ctx, src); err != nil {
+		return nil, c.abandon(ctx, err)
 	}
 	lease, err := c.run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return newLock(ctx, name, lease, opt), nil
+	return newLock(ctx, name, lease, opt, c.turn), nil
+}
+
+// lineUp begins a wait.
+func (c *contest) lineUp(ctx context.Context, src Source) error {
+	if c.mode != wait {
+		return nil
+	}
+	c.began = time.Now()
+	if taking, ok := src.(source.TurnTaking); ok {
+		if err := c.standBack(ctx, taking.Turns()); err != nil {
+			return err
+		}
+	}
+	if c.pause.Least < firstLook { // otherwise a look is due by then anyhow
+		c.lookAt = time.Now().Add(firstLook)
+	}
+	return nil
+}
+
+// standBack leaves the lock to others for a while, if this process had it just now.
+func (c *contest) standBack(ctx context.Context, turns *source.Turns) error {
+	c.turn = turns.Of(c.name)
+	c.pause.Expect(c.turn.Waits())
+	back := c.turn.StandBack(maxBack * c.pause.Limit)
+	if back == 0 {
+		return nil
+	}
+	if turns.Prompt {
+		if c.wake = c.contender.Wake(); c.wake != nil {
+			back = min(back, promptBack)
+		}
+	}
+	return bounded.Sleep(ctx, back)
 }
 
 // enter prepares the first attempt.
@@ -181,9 +227,13 @@ func (c *contest) round(ctx context.Context) (lease source.Lease, again bool, er
 	if err == nil && c.tooLate(lease) {
 		return nil, c.mode == ifFree, giveBack(ctx, lease)
 	}
+	if err == nil && c.turn != nil {
+		c.turn.Took(time.Since(c.began), c.refused)
+	}
 	if !errors.Is(err, ErrHeld) {
 		return lease, false, err
 	}
+	c.refused = true
 	again, err = c.afterRefusal(ctx)
 	if err == nil {
 		c.trouble = nil
@@ -279,6 +329,9 @@ func (c *contest) afterRefusal(ctx context.Context) (again bool, err error) {
 		if c.mode == ifFree {
 			return false, c.held()
 		}
+		if c.seen.Age != source.Unknown && c.seen.Age < time.Since(c.began) {
+			c.pause.Slow() // somebody has got it since, so others wait, too, or come as often
+		}
 	case StateSuspect: // both stances see it through
 	}
 	c.missed = 0
@@ -313,10 +366,11 @@ func (c *contest) breakDead(ctx context.Context) error {
 // by the next look that is due.
 func (c *contest) sleep(ctx context.Context) error {
 	woken, err := bounded.Wait(ctx, c.nextPause(), c.wake)
-	if woken {
-		c.pause.Reset()
+	if !woken || err != nil {
+		return err
 	}
-	return err
+	c.pause.Reset()
+	return bounded.Sleep(ctx, time.Duration(c.pause.Early()*float64(afterYou)))
 }
 
 func (c *contest) nextPause() time.Duration {

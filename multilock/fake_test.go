@@ -167,7 +167,7 @@ func node7(state source.State) multilock.Sighting {
 	record.Holder = multilock.Holder{
 		Identity: process.Identity{Host: "node7", PID: 4711}, User: "ada", Command: "rsync",
 	}
-	return multilock.Sighting{State: state, Record: record, Why: "its heart beats", Next: time.Second}
+	return multilock.Sighting{State: state, Record: record, Age: 24 * time.Hour, Why: "its heart beats", Next: time.Second}
 }
 
 // Contend implements multilock.Source.

@@ -23,6 +23,8 @@ type Lock struct {
 	ctx    context.Context  //nolint:containedctx // the lock's own lifetime, handed out by Context
 	cancel context.CancelCauseFunc
 	keeper *keeper
+	turn   *source.Turn // is told of the release; may be nil
+	taken  time.Time
 
 	releasing sync.Mutex // one Release at a time; guards giving
 	giving    chan error // the outcome of a release under way, nil if there is none
@@ -34,8 +36,8 @@ type Lock struct {
 	released  bool
 }
 
-func newLock(ctx context.Context, name string, lease source.Lease, opt Options) *Lock {
-	l := &Lock{name: name, lease: lease, tenure: opt.claim().Tenure(), ends: ends(lease), good: lease.Since()}
+func newLock(ctx context.Context, name string, lease source.Lease, opt Options, turn *source.Turn) *Lock {
+	l := &Lock{name: name, turn: turn, taken: time.Now(), lease: lease, tenure: opt.claim().Tenure(), ends: ends(lease), good: lease.Since()}
 	if l.ends.IsZero() {
 		l.spare = opt.TTL - l.tenure
 	}
@@ -258,6 +260,9 @@ func (l *Lock) Detach() error {
 // told even if the lock was still there to be given back: the holder had to
 // stop when its tenure ended.
 func (l *Lock) finish(err error) error {
+	if l.turn != nil {
+		l.turn.Gave(time.Since(l.taken))
+	}
 	lost := l.setReleased()
 	if err == nil && lost != nil {
 		return lost

@@ -16,22 +16,58 @@ type Pauses struct {
 	Limit time.Duration
 	Least time.Duration // if not 0, all are between this and the limit: the source is to be spared
 	bound time.Duration
+	wait  time.Duration // if not 0, what the whole wait may take: see Expect
+	began time.Time
 }
 
 // usualFirst also bounds how often one asks who resets the pauses at each answer.
 const usualFirst = 20 * time.Millisecond
+
+// leastExpected is the shortest bound in a wait of which it is known that it takes time.
+const leastExpected = 4 * time.Millisecond
 
 // Next is the next pause.
 func (p *Pauses) Next() time.Duration {
 	if p.Least > 0 {
 		return p.Least + rand.N(p.Limit-p.Least+1) //nolint:gosec // jitter needs no secrecy
 	}
+	if p.wait > 0 {
+		return upperHalf(p.expected())
+	}
 	if p.bound == p.Limit {
-		return p.Limit/2 + rand.N(p.Limit-p.Limit/2) + 1 //nolint:gosec // jitter needs no secrecy
+		return upperHalf(p.Limit)
 	}
 	p.bound = min(max(2*p.bound, cmp.Or(p.First, usualFirst)), p.Limit)
 	return rand.N(p.bound) + 1 //nolint:gosec // jitter needs no secrecy
 }
 
+// Expect begins a wait that may take so long, for many want the same: who has not waited for
+// that yet asks rarely, with up to twice the limit in between, and later as often as others
+// who have waited for long.
+func (p *Pauses) Expect(wait time.Duration) { p.wait, p.began = wait, time.Now() }
+
+// expected bounds the next pause in such a wait.
+func (p *Pauses) expected() time.Duration {
+	if age := time.Since(p.began); age >= p.wait {
+		return min(max(age/4, leastExpected), p.Limit)
+	}
+	return min(max(p.wait/2, leastExpected), 2*p.Limit)
+}
+
+// Early is the part of the expected wait that is left, from 1 to 0.
+func (p *Pauses) Early() float64 {
+	if p.wait == 0 {
+		return 0
+	}
+	return max(1-float64(time.Since(p.began))/float64(p.wait), 0)
+}
+
+func upperHalf(bound time.Duration) time.Duration {
+	return bound/2 + rand.N(bound-bound/2) + 1 //nolint:gosec // jitter needs no secrecy
+}
+
 // Reset starts anew with short pauses.
 func (p *Pauses) Reset() { p.bound = 0 }
+
+// Slow leaves out the shortest pauses, for others wait, too.
+func (p *Pauses) Slow() { p.bound = max(p.bound, p.Limit/4) }

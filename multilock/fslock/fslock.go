@@ -52,6 +52,7 @@ type Source struct {
 	results  *shareddir.Dir // BASE/.multilock/groups/GROUP/done
 	fences   *shareddir.Dir // BASE/.multilock/groups/GROUP/fence
 	notifier notifier
+	turns    source.Turns
 }
 
 // What a Source is beside that; more is said where it is implemented.
@@ -92,6 +93,7 @@ func Open(opt Options) (*Source, error) {
 		return nil, err
 	}
 	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, user: opt.User, keep: opt.HistoryKeep}
+	s.turns.Prompt = base.Kind.Local
 	s.groupDir = shareddir.NewDir(s.openGroup)
 	s.results = shareddir.NewDir(func() (vfs.Dir, error) { return s.findGroupPrivate(doneDir) })
 	s.fences = shareddir.NewDir(func() (vfs.Dir, error) { return s.openGroupPrivate(fenceDir) })
