@@ -119,7 +119,7 @@ func (b *Barrier) Wait(ctx context.Context) (Report, error) {
 	err := b.poll(inner)
 	cancel(nil)
 	looking.Wait()
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = b.lastLook(ctx, err)
 	}
 	report := b.report()

@@ -196,6 +196,19 @@ func TestBarrierEndsThoughTheSourceHangs(t *testing.T) {
 	})
 }
 
+// Where nobody could look at anything, that is said, and why.
+func TestBarrierThatNeverSawAnything(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
+		never := make(chan struct{})
+		p.Hang = never
+		defer close(never)
+		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a"}})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "could not be looked at: no answer within 2s")
+		require.Equal(t, []string{"a"}, report.Missing)
+	})
+}
+
 func TestBarrierReportsWhatTheSourceSays(t *testing.T) {
 	members := []string{"a"}
 	for call, members := range map[string][]string{"vacant": nil, "names": nil, "revision": members, "results": members, "result": members} {

@@ -3,6 +3,7 @@ package lockgroup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -195,7 +196,7 @@ func (b *Barrier) concerns(name string) bool {
 // lastLook sees how things stand when the time is over: the barrier may have
 // opened between the last poll and now. Otherwise the wait's own error stays.
 func (b *Barrier) lastLook(ctx context.Context, waited error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLooks)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastLooks, errSilent)
 	defer cancel()
 	if b.results != nil {
 		b.results.rest = time.Time{}
@@ -203,6 +204,10 @@ func (b *Barrier) lastLook(ctx context.Context, waited error) error {
 	if open, _, err := b.ask(ctx); err == nil && open {
 		return b.opened(ctx)
 	}
-	_ = b.holders.look(ctx, b.concerns) // what was seen before has to do then
-	return waited
+	if err := b.holders.look(ctx, b.concerns); err != nil && b.holders.seen() == nil {
+		return fmt.Errorf("%w, and what is held in the lock group could not be looked at: %w", waited, err)
+	}
+	return waited // what was seen before has to do
 }
+
+var errSilent = fmt.Errorf("no answer within %v", lastLooks)
