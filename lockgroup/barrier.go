@@ -202,7 +202,7 @@ func (b *Barrier) ask(ctx context.Context) (open, progress bool, err error) {
 
 func (b *Barrier) complete() bool {
 	if len(b.opt.Members) > 0 {
-		return b.results.count() == b.results.wanted()
+		return b.results.count() >= b.results.wanted()
 	}
 	return b.results.count() >= b.opt.Expect
 }

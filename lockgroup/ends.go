@@ -11,7 +11,10 @@ import (
 
 // ends is how runs ended, as the events of a history tell. They may come in any order:
 // each host writes its own, by its own clock.
-type ends struct{ runs map[acquisition]*run }
+type ends struct {
+	runs   map[acquisition]*run
+	chunks map[string][]multilock.Result // the jobs that are not done, of chunks with such
+}
 
 type acquisition struct{ name, token string }
 
@@ -27,13 +30,18 @@ type run struct {
 	since  bool          // it was found to hold its lock since the barrier opened
 }
 
-func newEnds() *ends { return &ends{runs: map[acquisition]*run{}} }
+func newEnds() *ends {
+	return &ends{runs: map[acquisition]*run{}, chunks: map[string][]multilock.Result{}}
+}
 
 // weight says how much an event tells of the end of its run. A recorded result is the
-// last word; that a lock was broken or lost outweighs what its holder believes. A script
-// whose lock somebody broke faster than its keeper gave it back has ended all the same.
+// last word, but for a chunk of which something is left to be done; that a lock was broken
+// or lost outweighs what its holder believes. A script whose lock somebody broke faster than
+// its keeper gave it back has ended all the same.
 func weight(e source.Event) int {
 	switch {
+	case e.What == source.EventCommitted && e.Chunk != nil && !e.Chunk.Final():
+		return 1
 	case e.What == source.EventCommitted:
 		return 5
 	case e.What == source.EventReleased && e.Exit == nil:
@@ -95,7 +103,7 @@ func jobOf(e source.Event) string {
 func endedWell(e source.Event) bool {
 	switch e.What {
 	case source.EventCommitted:
-		return e.OK()
+		return e.OK() && (e.Chunk == nil || e.Chunk.Recorded == e.Chunk.Done)
 	case source.EventReleased:
 		return e.Exit == nil || e.OK()
 	}
@@ -135,11 +143,13 @@ func (n *ends) open() []*run {
 // report adds what is not done.
 func (n *ends) report(r *Report) {
 	for _, last := range n.last() {
+		jobs, told := n.chunks[last.name]
+		r.Failed = append(r.Failed, jobs...)
 		switch e := last.told; {
 		case e == nil:
 		case e.What == source.EventBroke:
 			r.Crashed = append(r.Crashed, brokenHolding(*e))
-		default:
+		case !told:
 			r.Failed = append(r.Failed, failureOf(*e))
 		}
 	}
@@ -157,7 +167,7 @@ func brokenHolding(e source.Event) Holding {
 // failureOf is a run that failed, as a result.
 func failureOf(e source.Event) multilock.Result {
 	r := multilock.Result{
-		Name: e.Name, Token: e.Token, By: e.By, User: e.User, Command: e.Command, Signal: e.Signal, Why: e.Why, Attempt: e.Attempt, Final: true,
+		Name: e.Name, Chunk: e.Chunk, Token: e.Token, By: e.By, User: e.User, Command: e.Command, Signal: e.Signal, Why: e.Why, Attempt: e.Attempt, Final: true,
 		Start: e.Time.Add(-e.Held), Duration: e.Held,
 	}
 	if e.Exit != nil {

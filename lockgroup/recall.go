@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -57,8 +60,47 @@ func (b *Barrier) readEnds(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := b.readChunks(ctx, found); err != nil {
+		return err
+	}
 	b.setEnds(found, untold)
 	return follower.Close()
+}
+
+// readChunks learns which jobs of a chunk are not done: the history tells that some are not.
+func (b *Barrier) readChunks(ctx context.Context, found *ends) error {
+	ledger, ok := b.src.(source.Ledger)
+	if !ok {
+		return nil
+	}
+	last := slices.DeleteFunc(found.last(), func(r *run) bool {
+		_, chunk := ParseChunkName(r.name)
+		return !chunk || r.told == nil
+	})
+	var mu sync.Mutex
+	return parallel.Do(parallel.Requests, len(last), func(i int) error {
+		r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return ledger.Result(ctx, last[i].name) })
+		if errors.Is(err, multilock.ErrNoResult) || err == nil && r.Chunk == nil {
+			return nil // then what the history tells has to do
+		}
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		found.chunks[last[i].name] = notDone(r)
+		return nil
+	})
+}
+
+// notDone are the jobs of a chunk that did not succeed.
+func notDone(r multilock.Result) (jobs []multilock.Result) {
+	EachJob(r, func(_ string, job multilock.Result) {
+		if !job.OK() {
+			jobs = append(jobs, job)
+		}
+	})
+	return jobs
 }
 
 // follow begins to read the history.

@@ -94,19 +94,15 @@ func (b *Barrier) reportEnds(r *Report) {
 func (r *results) report(to *Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	to.Done = len(r.done)
-	to.Failed, to.Incomplete = byName(r.failed), byName(r.incomplete)
-	for name := range r.members {
-		if _, failed := r.failed[name]; !failed && !r.done[name] {
-			to.Missing = append(to.Missing, name)
-		}
+	to.Done, to.Missing = r.all.done, slices.Sorted(maps.Keys(r.missing))
+	for _, t := range r.told {
+		to.Failed, to.Incomplete = append(to.Failed, t.failed...), append(to.Incomplete, t.incomplete...)
 	}
-	slices.Sort(to.Missing)
+	slices.SortFunc(to.Failed, byName)
+	slices.SortFunc(to.Incomplete, byName)
 }
 
-func byName(results map[string]multilock.Result) []multilock.Result {
-	return slices.SortedFunc(maps.Values(results), func(a, b multilock.Result) int { return cmp.Compare(a.Name, b.Name) })
-}
+func byName(a, b multilock.Result) int { return cmp.Compare(a.Name, b.Name) }
 
 // sorted are those that count, in the order of their names.
 func sorted(seen map[string]multilock.Sighting, counts func(Holding) bool) []Holding {

@@ -13,8 +13,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// results is what is known of the results that a barrier waits for. A result that
-// is final is read once.
+// results is what is known of the results that a barrier waits for. One that is final is
+// read once, and that of a chunk in which there is nothing to be told of no further than its
+// summary: of many jobs most are successes, and of those only the number is kept.
 type results struct {
 	src     source.Changes
 	members map[string]bool // nil: any names
@@ -25,10 +26,17 @@ type results struct {
 	again    time.Time // when the results have to be listed once more, though their revision is the same
 	rest     time.Time // not before then: listing a large group often would be all that happens
 
-	mu         sync.Mutex
-	done       map[string]bool
-	incomplete map[string]multilock.Result // of those that are done
-	failed     map[string]multilock.Result
+	mu      sync.Mutex
+	settled map[string]bool  // the results that need not be read any more
+	told    map[string]tally // by the others, and by those that name jobs
+	all     tally            // what all of them told together, without names
+	missing map[string]bool  // the members without a final result
+}
+
+// tally is what one result tells of the jobs that count.
+type tally struct {
+	done, final        int
+	failed, incomplete []multilock.Result
 }
 
 const (
@@ -40,12 +48,12 @@ const (
 )
 
 func newResults(src source.Changes, members []string) *results {
-	r := &results{src: src, done: map[string]bool{}, incomplete: map[string]multilock.Result{}, failed: map[string]multilock.Result{}}
+	r := &results{src: src, settled: map[string]bool{}, told: map[string]tally{}}
 	if len(members) > 0 {
-		r.members = map[string]bool{}
+		r.members, r.missing = map[string]bool{}, map[string]bool{}
 	}
 	for _, name := range members {
-		r.members[name] = true
+		r.members[name], r.missing[name] = true, true
 	}
 	return r
 }
@@ -83,8 +91,44 @@ func (r *results) update(ctx context.Context) (progress bool, err error) {
 
 // read reads those results that are not known to be final.
 func (r *results) read(ctx context.Context, names []string) error {
-	names = slices.DeleteFunc(names, func(name string) bool { return !r.awaited(name) })
-	return EachResult(ctx, r.src, names, r.note)
+	names = slices.DeleteFunc(names, func(name string) bool { return !r.unread(name) })
+	return parallel.Do(parallel.Requests, len(names), func(i int) error {
+		result, err := r.readOne(ctx, names[i])
+		switch {
+		case errors.Is(err, multilock.ErrNoResult):
+			return nil // forgotten meanwhile, or not to be seen yet
+		case err != nil:
+			return err
+		}
+		r.note(names[i], result)
+		return nil
+	})
+}
+
+// readOne reads no more of a chunk than its summary, if only the number of its jobs counts.
+func (r *results) readOne(ctx context.Context, name string) (multilock.Result, error) {
+	if r.members == nil {
+		result, err := Summary(ctx, r.src, name)
+		if err != nil || !Telling(result) {
+			return result, err
+		}
+	}
+	return bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return r.src.Result(ctx, name) })
+}
+
+// Summary is a result without the jobs of a chunk, where the source can tell that apart.
+func Summary(ctx context.Context, src source.Ledger, name string) (multilock.Result, error) {
+	read := src.Result
+	if chunks, ok := src.(source.Chunks); ok {
+		read = chunks.Summary
+	}
+	return bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return read(ctx, name) })
+}
+
+// Telling says whether there is more to be told of the jobs of a chunk than how many of
+// them are done.
+func Telling(r multilock.Result) bool {
+	return r.Chunk != nil && (r.Chunk.Recorded > r.Chunk.Done || r.Chunk.Incomplete > 0)
 }
 
 // EachResult reads the results of these names, as far as there are any, and gives them to
@@ -103,41 +147,75 @@ func EachResult(ctx context.Context, src source.Ledger, names []string, f func(n
 	})
 }
 
-// awaited says whether a name's final result is still to come.
+// unread says whether a result may tell of a job whose final result is still to come.
+func (r *results) unread(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, chunk := ParseChunkName(name)
+	return !r.settled[name] && (r.members == nil || chunk || r.missing[name])
+}
+
+// awaited says whether a final result is still to come of the job, or the chunk, that runs
+// under a lock. Which members are in a chunk is not known.
 func (r *results) awaited(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.members != nil && !r.members[name] {
-		return false
+	if _, chunk := ParseChunkName(name); r.members != nil && !chunk {
+		return r.missing[name]
 	}
-	_, failed := r.failed[name]
-	return !failed && !r.done[name]
+	return !r.settled[name] && (r.members == nil || len(r.missing) > 0)
 }
 
-// note keeps a result if it is final. A job that may be tried once more is not
-// done, and one whose record nobody can read is not known to have succeeded.
+// note keeps what a result tells, in the place of what it told before.
 func (r *results) note(name string, result multilock.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case result.OK():
-		r.done[name] = true
-		if result.Name = name; result.Output != "" {
-			r.incomplete[name] = result
-		}
-	case result.Final, result.Foreign != "":
-		result.Name = name
-		r.failed[name] = result
+	now, before := r.tally(name, result), r.told[name]
+	r.all.done += now.done - before.done
+	r.all.final += now.final - before.final
+	r.told[name] = now
+	r.settled[name] = result.Final || result.Foreign != "" || result.Chunk == nil && result.OK()
+	if r.settled[name] && len(now.failed)+len(now.incomplete) == 0 {
+		delete(r.told, name)
 	}
+}
+
+// tally tells a result's jobs apart. One that may be tried once more is not done, and one
+// whose record nobody can read is not known to have succeeded. The caller holds the mutex.
+func (r *results) tally(name string, result multilock.Result) (t tally) {
+	result.Name = name
+	EachJob(result, func(name string, job multilock.Result) {
+		switch {
+		case r.members != nil && !r.members[name] && job.Foreign == "":
+			return
+		case job.OK():
+			if t.done++; job.Output != "" {
+				t.incomplete = append(t.incomplete, job)
+			}
+		case job.Final, job.Foreign != "":
+			t.failed = append(t.failed, job)
+		default:
+			return
+		}
+		delete(r.missing, name)
+	})
+	t.final = t.done + len(t.failed)
+	switch chunk, ok := ParseChunkName(name); {
+	case result.Chunk != nil && r.members == nil: // its jobs may not have been read
+		t.done, t.final = result.Chunk.Done, result.Chunk.Done+result.Chunk.Failed
+	case ok && result.Foreign != "": // whatever its jobs are called
+		t.final += chunk.To - chunk.From
+	}
+	return t
 }
 
 func (r *results) wanted() int { return len(r.members) }
 
-// count is how many names have a final result.
+// count is how many jobs have a final result.
 func (r *results) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.done) + len(r.failed)
+	return r.all.final
 }
 
 // Successes are the names of which a history tells successes and nothing else. A failure

@@ -16,6 +16,8 @@ type Chunk struct {
 	// Done and Failed count the jobs that nobody is to try again.
 	Done   int `json:"done"`
 	Failed int `json:"failed"`
+	// Incomplete are those of Done whose output is not kept as a whole (Result.Output).
+	Incomplete int `json:"incomplete,omitempty"`
 	// Returned are jobs that were given back before they were begun. Each range is a chunk
 	// of its own since, with a lock and a result of its own.
 	Returned []Range `json:"returned,omitempty"`
@@ -85,18 +87,31 @@ func (c *Chunk) GivenBack() (n int) {
 	return n
 }
 
-// Count sets what the Jobs say: Done, Failed and Recorded.
+// Count sets what the Jobs say: Done, Failed, Incomplete and Recorded.
 func (c *Chunk) Count() {
-	c.Done, c.Failed, c.Recorded = 0, 0, len(c.Jobs)
+	c.Done, c.Failed, c.Incomplete, c.Recorded = 0, 0, 0, len(c.Jobs)
 	for _, j := range c.Jobs {
 		switch {
 		case j.Retry:
 		case j.Exit == 0 && j.Signal == "":
 			c.Done++
+			if j.Output != "" {
+				c.Incomplete++
+			}
 		default:
 			c.Failed++
 		}
 	}
+}
+
+// summary is the chunk without the Jobs.
+func (c *Chunk) summary() *Chunk {
+	if c == nil {
+		return nil
+	}
+	short := *c
+	short.Jobs = nil
+	return &short
 }
 
 // maxJobText bounds each text of a ChunkJob.
@@ -130,7 +145,7 @@ func (c *Chunk) check() error {
 	if c == nil {
 		return nil
 	}
-	if c.From < 1 || c.To < c.From || c.Done < 0 || c.Failed < 0 || c.Recorded < 0 {
+	if c.From < 1 || c.To < c.From || c.Done < 0 || c.Failed < 0 || c.Incomplete < 0 || c.Recorded < 0 {
 		return errors.New("its jobs have impossible numbers")
 	}
 	inside := func(from, to int) bool { return c.From <= from && from <= to && to <= c.To }

@@ -35,6 +35,9 @@ type Event struct {
 	Output string `json:"output,omitempty"`
 	// Attempt counts the runs of a job whose results are recorded, from 1.
 	Attempt int `json:"attempt,omitempty"`
+	// Chunk says how far the jobs of a chunk had come when its result was recorded. Their
+	// results are not in it.
+	Chunk *Chunk `json:"chunk,omitempty"`
 }
 
 // OK says of the end of a job that there is nothing about it but that it is a success.
@@ -66,6 +69,6 @@ func BrokeEvent(r Record, by process.Identity, user, why string) Event {
 func CommittedEvent(r Result, at time.Time) Event {
 	return Event{
 		Time: at, What: EventCommitted, Name: r.Name, Token: r.Token, By: r.By, User: r.User, Command: r.Command, Why: r.Why,
-		Output: r.Output, Held: r.Duration, Exit: &r.Exit, Signal: r.Signal, Attempt: r.Attempt,
+		Output: r.Output, Held: r.Duration, Exit: &r.Exit, Signal: r.Signal, Attempt: r.Attempt, Chunk: r.Chunk.summary(),
 	}
 }
