@@ -86,7 +86,7 @@ func (l *turnLease) Close() error                { return nil }
 func (l *turnLease) Fence(context.Context) (uint64, error) {
 	return 0, multilock.ErrUnsupported
 }
-func (l *turnLease) MarkJob(context.Context, process.Group) error { return multilock.ErrUnsupported }
+func (l *turnLease) MarkJob(context.Context, ...process.Group) error { return multilock.ErrUnsupported }
 
 func (l *turnLease) Release(context.Context) error {
 	l.mu.Lock()

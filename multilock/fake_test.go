@@ -250,7 +250,7 @@ func (l *fakeLease) Fence(ctx context.Context) (uint64, error) {
 	return l.f.fence, nil
 }
 
-func (l *fakeLease) MarkJob(ctx context.Context, _ process.Group) error { return l.f.do(ctx, mark) }
+func (l *fakeLease) MarkJob(ctx context.Context, _ ...process.Group) error { return l.f.do(ctx, mark) }
 
 func (l *fakeLease) Close() error { return l.f.do(context.Background(), detach) }
 

@@ -3,6 +3,8 @@ package multilock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -155,13 +157,17 @@ func (l *Lock) Fence(ctx context.Context) (uint64, error) {
 	return number, err
 }
 
-// MarkJob records the process group that works under the lock: while one of its
-// processes lives, the holder counts as alive on this host even if this process
-// dies. The zero Group takes that back: to be done before another job is started under
-// the same lock, lest the one that is over testifies that nobody works there. The error
-// is ErrUnsupported if the source keeps no such mark, or as for Verify.
-func (l *Lock) MarkJob(ctx context.Context, job process.Group) error {
-	_, err := underLock(ctx, l, func() (struct{}, error) { return struct{}{}, l.lease.MarkJob(ctx, job) })
+// MarkJob records the process groups that work under the lock, source.MaxGroups at most, in
+// the place of those that were recorded before: while a process of one of them lives, the
+// holder counts as alive on this host even if this process dies. No group takes that back:
+// to be done before another job is started after those that are over. The error is
+// ErrUnsupported if the source keeps no such mark, or as for Verify.
+func (l *Lock) MarkJob(ctx context.Context, jobs ...process.Group) error {
+	if len(jobs) > source.MaxGroups {
+		why := fmt.Sprintf("at most %d can be noted in a lock", source.MaxGroups)
+		return &source.InvalidError{What: "number of process groups", Got: strconv.Itoa(len(jobs)), Why: why}
+	}
+	_, err := underLock(ctx, l, func() (struct{}, error) { return struct{}{}, l.lease.MarkJob(ctx, jobs...) })
 	return err
 }
 

@@ -157,7 +157,7 @@ type bareLease struct{ source.Lease }
 
 func (bareLease) Fence(context.Context) (uint64, error) { return 0, multilock.ErrUnsupported }
 
-func (bareLease) MarkJob(context.Context, process.Group) error { return multilock.ErrUnsupported }
+func (bareLease) MarkJob(context.Context, ...process.Group) error { return multilock.ErrUnsupported }
 
 // full is a source that is no directory, and can do whatever its promises do not
 // deny.

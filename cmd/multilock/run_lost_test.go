@@ -64,11 +64,11 @@ func TestLockLostBeforeTheStartWithoutAWait(t *testing.T) {
 // stickyLease is one from which the note of a job cannot be taken back.
 type stickyLease struct{ fullLease }
 
-func (l stickyLease) MarkJob(ctx context.Context, job process.Group) error {
-	if job == (process.Group{}) {
+func (l stickyLease) MarkJob(ctx context.Context, jobs ...process.Group) error {
+	if len(jobs) == 0 {
 		return errors.New("the server does not answer")
 	}
-	return l.fullLease.MarkJob(ctx, job)
+	return l.fullLease.MarkJob(ctx, jobs...)
 }
 
 // stickyAtFirst makes the first acquisition one of those, and says how many there were.

@@ -107,7 +107,7 @@ func TestUnlockedByHand(t *testing.T) {
 	requireState(t, src, "nightly", multilock.StateFree)
 	require.ErrorIs(t, lease.Renew(within(t)), multilock.ErrLost)
 	next := try(t, src, "nightly", multilock.Options{TTL: long, Job: true})
-	require.Zero(t, requireState(t, src, "nightly", multilock.StateHeld).Record.Group)
+	require.Zero(t, requireState(t, src, "nightly", multilock.StateHeld).Record.Groups)
 	require.ErrorIs(t, lease.Release(within(t)), multilock.ErrLost)
 	require.NoError(t, next.Release(within(t)))
 }

@@ -210,7 +210,7 @@ func playMark(s *stage) {
 	s.requireChanged(err, func() error { return lease.MarkJob(s.ctx, process.Group{PGID: 4711}) })
 	require.NoError(s, lease.MarkJob(s.ctx, process.Group{PGID: 4712}))
 	s.awake() // and does not name the earlier job again
-	require.Equal(s, 4712, requireState(s, s.src, "nightly", multilock.StateHeld).Record.Group.PGID)
+	require.Equal(s, 4712, requireState(s, s.src, "nightly", multilock.StateHeld).Record.Groups[0].PGID)
 	require.NoError(s, lease.Release(s.ctx))
 }
 

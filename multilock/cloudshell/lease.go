@@ -176,7 +176,7 @@ func (l *tenure) Record() source.Record { return l.record }
 func (l *tenure) Since() boottime.Instant { return l.since }
 
 // MarkJob implements source.Lease: there is no place for it.
-func (l *tenure) MarkJob(context.Context, process.Group) error { return source.ErrUnsupported }
+func (l *tenure) MarkJob(context.Context, ...process.Group) error { return source.ErrUnsupported }
 
 // during makes an operation, after the one before. Its requests are not cancelled
 // half-way: each has its own limit of time. So what it has done is always known, or

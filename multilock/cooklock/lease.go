@@ -97,7 +97,7 @@ func (l *lease) Fence(context.Context) (uint64, error) {
 }
 
 // MarkJob implements source.Lease: time alone decides.
-func (l *lease) MarkJob(context.Context, process.Group) error { return source.ErrUnsupported }
+func (l *lease) MarkJob(context.Context, ...process.Group) error { return source.ErrUnsupported }
 
 // Close implements source.Lease.
 func (l *lease) Close() error {

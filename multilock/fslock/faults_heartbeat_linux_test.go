@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock/fslock"
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 	"github.com/multilock/go/multilock/vfs/faultfs"
@@ -162,11 +161,11 @@ func TestMarkIsTakenBack(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	lease := contendAndTry(t, src, sweptName, jobClaim())
 	mark := filepath.Join(lockPath(base), sweptName+".job")
-	require.NoError(t, lease.MarkJob(t.Context(), process.Group{}), "there is none")
+	require.NoError(t, lease.MarkJob(t.Context()), "there is none")
 	for range 2 {
 		require.NoError(t, lease.MarkJob(t.Context(), someJob(self(t))))
 		require.FileExists(t, mark)
-		require.NoError(t, lease.MarkJob(t.Context(), process.Group{}))
+		require.NoError(t, lease.MarkJob(t.Context()))
 		require.NoFileExists(t, mark)
 	}
 	release(t, lease)

@@ -20,7 +20,8 @@ const (
 	manifestFile = "list" // in it
 
 	lockedSuffix = ".locked"      // the lock
-	jobSuffix    = ".job"         // the process group that works under it
+	jobSuffix    = ".job"         // the process groups that work under it
+	newJobSuffix = ".newjob"      // about to take the place of that
 	resultSuffix = ".result"      // how the job ended, about to be committed
 	forgotSuffix = ".forgot"      // a committed result, about to be removed
 	peerSuffix   = ".lock"        // what the Python MultiLock has before its own rename
@@ -63,7 +64,7 @@ func checkElement(what, name string) error {
 
 // besides are the files that a lock's directory may have beside the lock file.
 func besides(name string) []string {
-	return []string{name + jobSuffix, name + resultSuffix, name + forgotSuffix}
+	return []string{name + newJobSuffix, name + jobSuffix, name + resultSuffix, name + forgotSuffix}
 }
 
 func checkGroup(group string) error {

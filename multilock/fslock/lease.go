@@ -1,13 +1,10 @@
 package fslock
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 
 	"github.com/multilock/go/multilock/boottime"
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -34,6 +31,7 @@ type lease struct {
 	tried   bool  // a removal was answered with an error: it may have been carried out
 	proven  bool  // a look of Release found the lock file in its place
 	marked  bool  // there is a job file
+	renewed bool  // and there may be one that was to take its place
 	pending bool  // a result's file may be in the lock's directory
 	loss    error // why it is not held any more, once that is proven
 	left    sign  // of the directory, when the lock file was in it; zero if unknown
@@ -58,6 +56,8 @@ func (l *lease) Since() boottime.Instant { return l.since }
 func (l *lease) locked() string { return l.record.Name + lockedSuffix }
 
 func (l *lease) job() string { return l.record.Name + jobSuffix }
+
+func (l *lease) newJob() string { return l.record.Name + newJobSuffix }
 
 func (l *lease) result() string { return l.record.Name + resultSuffix }
 
@@ -136,42 +136,4 @@ func (l *lease) leave() {
 		l.src.groupDir.Done(l.group)
 		l.dir = nil
 	}
-}
-
-// MarkJob writes the job's process group into the lock directory, in the place
-// of the one before, if there is one.
-func (l *lease) MarkJob(_ context.Context, job process.Group) error {
-	l.marking.Lock()
-	defer l.marking.Unlock()
-	if err := l.use(); err != nil {
-		return err
-	}
-	defer l.leave()
-	none := job == process.Group{}
-	l.mu.Lock()
-	again := l.marked
-	l.marked = again || !none
-	l.mu.Unlock()
-	if again {
-		if err := l.dir.Unlink(l.job()); err != nil && !gone(err) {
-			return opError("mark the job", l.record.Name, err)
-		}
-	}
-	if none {
-		return nil
-	}
-	return l.explain("mark the job", l.writeMark(job))
-}
-
-func (l *lease) writeMark(job process.Group) error {
-	data, err := json.Marshal(job)
-	if err != nil {
-		return err
-	}
-	f, err := l.dir.Create(l.job(), shareddir.FileMode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
 }

@@ -112,9 +112,12 @@ func (l *lease) releaseLost(loss error) error {
 // clearBesides removes the files beside the lock file that this lease may have left.
 func (l *lease) clearBesides() error {
 	l.mu.Lock()
-	marked, pending := l.marked, l.pending
+	marked, renewed, pending := l.marked, l.renewed, l.pending
 	l.mu.Unlock()
 	var left []string
+	if renewed {
+		left = append(left, l.newJob())
+	}
 	if marked {
 		left = append(left, l.job())
 	}

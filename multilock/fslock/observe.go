@@ -117,7 +117,7 @@ func (o *observer) sample() error {
 // They do not tell when a mark of the job that was there by half is whole; and where
 // they have a coarse step, not even that it is there, or another one.
 func (o *observer) settled() bool {
-	return o.watch.Last().grain() == 0 && (!o.record.Job || o.record.Group.PGID != 0)
+	return o.watch.Last().grain() == 0 && (!o.record.Job || len(o.record.Groups) > 0)
 }
 
 // reread handles a change of the directory that is being judged: mostly a sign

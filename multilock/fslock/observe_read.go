@@ -1,14 +1,12 @@
 package fslock
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"syscall"
 
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -34,7 +32,7 @@ func (o *observer) read() error {
 	}
 	o.torn = o.record.Foreign == errEmptyRecord.Error() && info.Mode&fs.ModeSticky != 0
 	if o.record.Job {
-		o.record.Group, err = readJob(o.dir, o.name)
+		o.record.Groups, err = readMark(o.dir, o.name)
 	}
 	return err
 }
@@ -54,29 +52,6 @@ func (o *observer) readLimbo() error {
 	o.limbo, o.strays = true, strays
 	o.record = source.Record{Name: o.name, Foreign: "its directory has no lock file"}
 	return nil
-}
-
-// readJob reads the job's mark; a missing or torn one proves nothing, and is read again
-// at the next look. That the server did not answer is an error: the mark may be there,
-// and the job alive.
-func readJob(dir vfs.Dir, name string) (process.Group, error) {
-	f, err := dir.Open(name + jobSuffix)
-	if inDoubt(err) {
-		return process.Group{}, err
-	}
-	if err != nil {
-		return process.Group{}, nil
-	}
-	defer f.Close() //nolint:errcheck // only read from
-	data, err := readFile(f, nil, maxRecord)
-	if err != nil {
-		return process.Group{}, err
-	}
-	var g process.Group
-	if json.Unmarshal(data, &g) != nil {
-		return process.Group{}, nil
-	}
-	return g, nil
 }
 
 // errNotRegular says that a lock file is something else than a file.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -182,4 +183,47 @@ func TestMarkThatIsReplacedRightAfterItWasRead(t *testing.T) {
 	look(t, o)
 	require.ErrorIs(t, o.Break(t.Context()), source.ErrHeld)
 	require.Contains(t, look(t, o).Why, "its job lives")
+}
+
+// Of several jobs that are noted, one that lives is enough, wherever it stands, and what
+// is torn or somebody else's between them changes nothing.
+func TestMarkOfSeveralJobs(t *testing.T) {
+	living, err := process.FindGroup(syscall.Getpgrp())
+	require.NoError(t, err)
+	line := func(g process.Group) string {
+		text, err := json.Marshal(g)
+		require.NoError(t, err)
+		return string(text)
+	}
+	over := line(someJob(self(t)))
+	for name, c := range map[string]struct {
+		mark  string
+		lives bool
+	}{
+		"the last lives":           {over + "\n" + over + "\n" + line(living), true},
+		"the first lives":          {line(living) + "\n" + over, true},
+		"a torn one":               {over[:len(over)/2] + "\n" + line(living) + "\n", true},
+		"foreign bytes":            {"\x00\xff\n\n{}\nnull\n" + line(living), true},
+		"more than anybody writes": {strings.Repeat(over+"\n", source.MaxGroups+1), true},
+		"all are over":             {over + "\n" + over, false},
+		"as many as one may write": {strings.Repeat(over+"\n", source.MaxGroups), false},
+		"more, of another host":    {strings.Repeat(line(process.Group{Boot: "b", Namespace: "n", PGID: 7})+"\n", source.MaxGroups+1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := fresh(t)
+			src := open(t, fslock.Options{Base: base})
+			claim := claim(theDead(self(t)), time.Hour, time.Minute)
+			claim.Job = true
+			plant(t, src, "job", claim)
+			require.NoError(t, os.WriteFile(filepath.Join(base, fslock.DefaultGroup, "job", "job.job"), []byte(c.mark), 0o666))
+			o := observe(t, src, "job", source.Patience{})
+			if !c.lives {
+				lookUntil(t, o, source.StateDead, nil)
+				return
+			}
+			seen := look(t, o)
+			require.Equal(t, source.StateHeld.String(), seen.State.String(), seen.Why)
+			require.Contains(t, seen.Why, "its job lives")
+		})
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -214,6 +215,27 @@ func requireMarked(t *testing.T, o struck) {
 		require.Equal(t, syscall.Getpgrp(), group.PGID)
 	}
 	require.NoError(t, o.renew())
+	require.NoError(t, o.release())
+}
+
+// requireMarkedAgain checks that the job that was noted before is noted, whatever became
+// of the further note.
+func requireMarkedAgain(t *testing.T, o struck) {
+	t.Helper()
+	require.True(t, o.held(t))
+	if errors.Is(o.err, source.ErrLost) {
+		require.True(t, o.lie)
+		return
+	}
+	data, err := os.ReadFile(filepath.Join(o.base, fslock.DefaultGroup, sweptName, sweptName+".job"))
+	require.NoError(t, err)
+	lines := strings.Split(string(data), "\n")
+	require.Contains(t, lines[len(lines)-1], fmt.Sprintf(`"pgid":%d,`, syscall.Getpgrp()))
+	if o.err == nil {
+		require.Len(t, lines, 2)
+	}
+	require.NoError(t, o.renew())
+	require.NoError(t, o.markAgain())
 	require.NoError(t, o.release())
 }
 

@@ -45,6 +45,7 @@ func scenes() []scene {
 		{name: "wait then acquire with legacy peers", legacy: true, prepare: prepareWait, play: playFurtherTry, check: requireAcquired},
 		{name: "take over", prepare: prepareDead, play: playAcquire, check: requireAcquired},
 		{name: "mark", prepare: prepareHold, play: (*player).mark, check: requireMarked},
+		{name: "mark several", prepare: prepareMarked, play: (*player).markAgain, check: requireMarkedAgain},
 		{name: "heartbeat", prepare: prepareHold, play: (*player).renew, check: requireRenewed},
 		{name: "heartbeat again", prepare: prepareBeating, play: (*player).renew, check: requireRenewed},
 		{name: "fence", prepare: prepareHold, play: (*player).fence, check: requireFenced},

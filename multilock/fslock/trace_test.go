@@ -168,6 +168,9 @@ func vacant(want bool) func(*testing.T, *fslock.Source) {
 func episodes() map[string]episode {
 	renew := func(t *testing.T, l source.Lease) { require.NoError(t, l.Renew(t.Context())) }
 	mark := func(t *testing.T, l source.Lease) { require.NoError(t, l.MarkJob(t.Context(), someJob(self(t)))) }
+	markAgain := func(t *testing.T, l source.Lease) {
+		require.NoError(t, l.MarkJob(t.Context(), someJob(self(t)), someJob(self(t))))
+	}
 	draw := func(t *testing.T, l source.Lease) { fence(t, l) }
 	record := func(t *testing.T, l source.Lease) { commit(t, l, 1) }
 	learn := func(t *testing.T, l source.Lease) { outcome(t, l, nil) }
@@ -189,6 +192,7 @@ func episodes() map[string]episode {
 		"release":          keeping(release),
 		"release-with-job": keeping(mark, release),
 		"mark-job":         keeping(mark),
+		"mark-jobs":        keeping(mark, markAgain),
 		"fence":            keeping(draw),
 		"fence-again":      keeping(draw, draw),
 		"commit":           keeping(miss, record),

@@ -89,7 +89,8 @@ func testJobKeepsTheLock(p *place) {
 	require.ErrorIs(p, lease.Renew(p.ctx), source.ErrLost)
 }
 
-// testJobMark notes the group of a job that is not known by anything else.
+// testJobMark notes the groups of jobs that are not known by anything else. One that lives
+// is enough.
 func testJobMark(p *place) {
 	if !p.fixture.Marks {
 		lock := p.try(p.open(), "nightly", multilock.Options{})
@@ -97,17 +98,19 @@ func testJobMark(p *place) {
 		require.NoError(p, lock.Verify(p.ctx))
 		return
 	}
-	holder, job := startChild(p), startChild(p)
+	holder, over, job := startChild(p), startChild(p), startChild(p)
 	claim := claimOf(holder.identity)
 	claim.Job = true
 	lease := p.lease(p.open(), "nightly", claim)
-	require.NoError(p, lease.MarkJob(p.ctx, job.group))
+	require.NoError(p, lease.MarkJob(p.ctx, over.group))
+	require.NoError(p, lease.MarkJob(p.ctx, over.group, job.group))
+	over.end(p)
 	holder.end(p)
 	rival := p.open()
 	p.requireHeld(rival, "nightly", lease.Record().Token)
 	seen, err := multilock.Inspect(p.ctx, rival, "nightly", source.Patience{})
 	require.NoError(p, err)
-	require.Equal(p, job.group, seen.Record.Group)
+	require.Equal(p, []process.Group{over.group, job.group}, seen.Record.Groups)
 	require.Contains(p, seen.Why, "its job lives")
 	require.NoError(p, lease.Renew(p.ctx))
 }

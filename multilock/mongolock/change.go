@@ -81,10 +81,14 @@ func (l *lease) wasMade(ctx context.Context, done func(bson.Raw) bool) (bool, er
 }
 
 // MarkJob implements source.Lease.
-func (l *lease) MarkJob(ctx context.Context, job process.Group) error {
-	mark, err := toBSON(job)
-	if err != nil {
-		return l.src.opError(ctx, "mark the job", l.record.Name, err)
+func (l *lease) MarkJob(ctx context.Context, jobs ...process.Group) error {
+	mark := bson.A{}
+	for _, job := range jobs {
+		group, err := toBSON(job)
+		if err != nil {
+			return l.src.opError(ctx, "mark the job", l.record.Name, err)
+		}
+		mark = append(mark, group)
 	}
 	return l.change(ctx, "mark the job", unseen, bson.D{{Key: marksField, Value: mark}})
 }

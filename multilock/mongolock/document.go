@@ -39,7 +39,7 @@ const (
 	preparedField  = heldField + ".prepared" // by the holder's clock
 	beatsField     = heldField + ".beats"    // how many signs of life there were
 	stepField      = heldField + ".step"     // the number of the last change by the holder, see steps
-	marksField     = heldField + ".group"    // the process group of the job
+	marksField     = heldField + ".groups"   // the process groups of the jobs
 )
 
 // recordVersion is that of the format of "held". A reader refuses later ones.
@@ -47,15 +47,15 @@ const recordVersion = 1
 
 // held is the sub-document that says who holds a lock.
 type held struct {
-	Version   int32     `bson:"v"`
-	Holder    bson.Raw  `bson:"holder"`
-	TTL       int64     `bson:"ttl_ms"`
-	Heartbeat int64     `bson:"heartbeat_ms"`
-	Job       bool      `bson:"job"`
-	Prepared  time.Time `bson:"prepared"`
-	Beats     int64     `bson:"beats"`
-	Step      int64     `bson:"step"`
-	Group     bson.Raw  `bson:"group"`
+	Version   int32         `bson:"v"`
+	Holder    bson.Raw      `bson:"holder"`
+	TTL       int64         `bson:"ttl_ms"`
+	Heartbeat int64         `bson:"heartbeat_ms"`
+	Job       bool          `bson:"job"`
+	Prepared  time.Time     `bson:"prepared"`
+	Beats     int64         `bson:"beats"`
+	Step      int64         `bson:"step"`
+	Groups    bson.RawValue `bson:"groups"`
 }
 
 // document is a lock's document as it was read.
@@ -134,14 +134,26 @@ func (d document) record() source.Record {
 		r.Foreign = "its record does not say who holds it"
 		return r
 	}
-	if len(d.held.Group) > 0 && fromBSON(d.held.Group, &r.Group) != nil {
-		r.Group = process.Group{} // it proves nothing
-	}
+	r.Groups = groupsIn(d.held.Groups)
 	r.Token, r.Prepared = source.Printable(source.Shorten(d.token(), source.MaxUser)), d.held.Prepared
 	r.Claim = source.Claim{
 		Holder: holder.Bounded().Printable(), TTL: milliseconds(d.held.TTL), Heartbeat: milliseconds(d.held.Heartbeat), Job: d.held.Job,
 	}
 	return r
+}
+
+// groupsIn are the groups of a mark, and one more than can be if there are more. What is
+// no group proves nothing.
+func groupsIn(mark bson.RawValue) (groups []process.Group) {
+	array, _ := mark.ArrayOK()
+	values, _ := array.Values()
+	for _, value := range values[:min(len(values), source.MaxGroups+1)] {
+		var g process.Group
+		if document, ok := value.DocumentOK(); ok && fromBSON(document, &g) == nil && g.PGID != 0 {
+			groups = append(groups, g)
+		}
+	}
+	return groups
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -63,14 +63,36 @@ const (
 	clockSlack = time.Second
 )
 
-// AskHost adds what this host knows of the holder, and of its job's process group.
+// AskHost adds what this host knows of the holder, and of its jobs' process groups.
 func (e *Evidence) AskHost(self process.Identity) {
 	if e.Record.Token != "" {
 		e.Holder = e.Record.Holder.Judge(self)
 	}
 	if e.Record.Job {
-		e.Job = e.Record.Group.Judge(self)
+		e.Job = judgeGroups(e.Record.Groups, self)
 	}
+}
+
+// judgeGroups says whether any of the jobs lives. They are over if each of them is, and if
+// these are all: of more than anybody names nobody knows.
+func judgeGroups(groups []process.Group, self process.Identity) process.Evidence {
+	if len(groups) == 0 {
+		return process.Group{}.Judge(self)
+	}
+	var all process.Evidence
+	for i, g := range groups {
+		e := g.Judge(self)
+		if e.Life == process.Alive {
+			return e
+		}
+		if i == 0 || e.Life == process.Unknown {
+			all = e
+		}
+	}
+	if len(groups) > MaxGroups && all.Life == process.Gone {
+		return process.Evidence{Life: process.Alive, Why: fmt.Sprintf("more than %d process groups are noted in it", MaxGroups)}
+	}
+	return all
 }
 
 // SearchJob looks for what a job may have left outside of its group: at all processes of

@@ -63,6 +63,9 @@ func (c Claim) By(self process.Identity) Claim {
 	return c
 }
 
+// MaxGroups is how many process groups a lock can name.
+const MaxGroups = 1024
+
 // Limits of Claim.TTL.
 const (
 	MinTTL = 100 * time.Millisecond
@@ -86,8 +89,9 @@ type Record struct {
 	// Prepared is when the holder wrote the record, by the holder's own clock: for
 	// people only, nothing is decided by it.
 	Prepared time.Time
-	// Group is the process group of the job, once the holder has named it.
-	Group process.Group
+	// Groups are the process groups of the jobs, once the holder has named them. More than
+	// MaxGroups are not read, and nobody names them.
+	Groups []process.Group
 	// Foreign says why the record cannot be understood, "" if it can. Such a lock
 	// is held by somebody unknown.
 	Foreign string

@@ -69,11 +69,12 @@ type Lease interface {
 	// this name was given, and verifies afterwards that the lock is still held.
 	// The error is ErrUnsupported if the source has no such numbers.
 	Fence(ctx context.Context) (uint64, error)
-	// MarkJob records the process group of the holder's job: while one of its
-	// processes lives, the holder counts as alive on its own host. The zero Group takes
-	// that back: the job is over, and another may follow. The error is ErrUnsupported if
-	// the source keeps no such mark.
-	MarkJob(ctx context.Context, job process.Group) error
+	// MarkJob records the process groups of the holder's jobs, MaxGroups at most, in the
+	// place of those that it had recorded: while a process of one of them lives, the holder
+	// counts as alive on its own host. What lives is recorded at every moment if it was
+	// before. No group takes that back: the jobs are over, and others may follow. The error
+	// is ErrUnsupported if the source keeps no such mark.
+	MarkJob(ctx context.Context, jobs ...process.Group) error
 	// Close gives up the lease without releasing the lock, which stays held until
 	// its TTL has passed.
 	Close() error

@@ -104,7 +104,7 @@ func (l *venueLease) Record() source.Record                        { return l.re
 func (l *venueLease) Since() boottime.Instant                      { return l.since }
 func (l *venueLease) Renew(context.Context) error                  { return nil }
 func (l *venueLease) Fence(context.Context) (uint64, error)        { return 0, multilock.ErrUnsupported }
-func (l *venueLease) MarkJob(context.Context, process.Group) error { return multilock.ErrUnsupported }
+func (l *venueLease) MarkJob(context.Context, ...process.Group) error { return multilock.ErrUnsupported }
 func (l *venueLease) Close() error                                 { return nil }
 func (l *venueLease) Forget(context.Context) error                 { return multilock.ErrUnsupported }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -31,6 +32,7 @@ type batchRun struct {
 	joblog  *joblog
 	logs    *jobLogs
 	told    runner.Told
+	marks   lockMarks
 }
 
 func newBatchRun(e *Env, src *place.Source, o *batchOptions, list []batchLine) (*batchRun, error) {
@@ -109,9 +111,24 @@ func (r *batchRun) variables(ctx context.Context, a batch.Attempt) ([]string, er
 
 func (r *batchRun) spec(a batch.Attempt, what job.Spec) runner.Spec {
 	return runner.Spec{
-		Job: what, Lock: a.Lock, Name: a.Name, Again: a.Number > 1, Grace: r.opt.grace.Value, OnLost: runner.Term,
+		Job: what, Lock: a.Lock, Name: a.Name, Again: a.Number > 1, Marks: r.marks.of(a.Lock, r.env.Say), Grace: r.opt.grace.Value, OnLost: runner.Term,
 		Limit: r.opt.timeout.Value, OverLimit: errTimeout, Told: r.told, Recorded: true, Ending: r.ending, Say: r.env.Say,
 	}
+}
+
+// lockMarks are the marks of the locks that jobs share, each for as long as it is held.
+type lockMarks struct{ byLock sync.Map }
+
+// of gives those of a lock, nil if that is a single job's.
+func (m *lockMarks) of(lock *multilock.Lock, say func(string, ...any)) *runner.Marks {
+	if _, shared := lockgroup.ParseChunkName(lock.Record().Name); !shared {
+		return nil
+	}
+	marks, known := m.byLock.LoadOrStore(lock, runner.NewMarks(lock, say))
+	if !known {
+		context.AfterFunc(lock.Context(), func() { m.byLock.Delete(lock) })
+	}
+	return marks.(*runner.Marks)
 }
 
 var (

@@ -22,7 +22,10 @@ type mark struct {
 	done   chan struct{}
 }
 
-func startMark(ctx context.Context, spec Spec, group process.Group) *mark {
+func startMark(ctx context.Context, spec Spec, group process.Group) stopper {
+	if spec.Marks != nil {
+		return spec.Marks.add(group)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	m := &mark{cancel: cancel, done: make(chan struct{})}
 	m.timer = time.AfterFunc(markAfter, func() {
@@ -31,6 +34,9 @@ func startMark(ctx context.Context, spec Spec, group process.Group) *mark {
 	})
 	return m
 }
+
+// stopper is told once that a job is over.
+type stopper interface{ stop() }
 
 // stop is for when the job is over, once, and before the lock is given back: what is
 // noted after that would be in the way.
@@ -55,7 +61,7 @@ func (e *NotedError) Unwrap() error { return e.Err }
 
 // forget takes back what was noted of a command that is over.
 func forget(ctx context.Context, lock *multilock.Lock) error {
-	err := lock.MarkJob(ctx, process.Group{})
+	err := lock.MarkJob(ctx)
 	if err == nil || errors.Is(err, multilock.ErrUnsupported) {
 		return nil
 	}

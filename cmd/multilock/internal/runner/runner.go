@@ -32,8 +32,10 @@ type Spec struct {
 	// of the job, for people.
 	Lock *multilock.Lock
 	Name string
-	// Again says that another command has run under the same lock.
+	// Again says that another command has run under the same lock, which nobody else uses.
 	Again bool
+	// Marks notes the commands that run under the lock at the same time. May be nil.
+	Marks *Marks
 	// Grace is the time between TERM and KILL.
 	Grace  time.Duration
 	OnLost OnLost
@@ -57,7 +59,7 @@ type Spec struct {
 type Run struct {
 	spec Spec
 	job  *job.Job
-	mark *mark
+	mark stopper
 	told bool
 }
 
@@ -68,7 +70,7 @@ func Start(ctx context.Context, spec Spec) (*Run, error) {
 	if left, timed := r.timeLeft(); timed && left <= 0 {
 		return nil, r.overError("the job was not started")
 	}
-	if spec.Again {
+	if spec.Again && spec.Marks == nil {
 		if err := forget(ctx, spec.Lock); err != nil {
 			return nil, err
 		}

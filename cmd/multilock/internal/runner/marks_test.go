@@ -1,0 +1,123 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+// noting is a source of one lock that keeps what its holder notes in it.
+type noting struct {
+	source.Source
+	source.Contender
+	source.Lease
+
+	notes []string // when, and of whom
+	start time.Time
+	hang  chan struct{} // each note waits for its end; may be nil
+}
+
+func (n *noting) Contend(context.Context, string, source.Claim, source.Patience) (source.Contender, error) {
+	return n, nil
+}
+
+func (n *noting) Since() boottime.Instant { return boottime.Now() }
+
+func (n *noting) Try(context.Context) (source.Lease, error) { return n, nil }
+func (n *noting) Close() error                              { return nil }
+func (n *noting) Record() source.Record                     { return source.Record{Name: "x"} }
+func (n *noting) Release(context.Context) error             { return nil }
+
+func (n *noting) MarkJob(_ context.Context, jobs ...process.Group) error {
+	note := time.Since(n.start).String()
+	for _, job := range jobs {
+		note += fmt.Sprint(" ", job.PGID)
+	}
+	n.notes = append(n.notes, note)
+	if n.hang != nil {
+		<-n.hang
+	}
+	return nil
+}
+
+// marked runs a test with the marks of a lock that is held.
+func marked(t *testing.T, n *noting, test func(start func(pgid int) stopper)) {
+	synctest.Test(t, func(t *testing.T) {
+		lock, err := multilock.TryAcquire(t.Context(), n, "x", multilock.Options{TTL: time.Hour, Detached: true})
+		require.NoError(t, err)
+		m := NewMarks(lock, func(string, ...any) { t.Error("it has nothing to say") })
+		n.start = time.Now()
+		test(func(pgid int) stopper { return m.add(process.Group{PGID: pgid}) })
+		require.NoError(t, lock.Release(context.Background()))
+		time.Sleep(time.Minute)
+	})
+}
+
+// pass lets time pass until nothing more is due before its end.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestShortJobsAreNotNoted(t *testing.T) {
+	n := &noting{}
+	marked(t, n, func(start func(int) stopper) {
+		for pgid := range 100 {
+			job := start(pgid)
+			pass(markPace - time.Millisecond)
+			job.stop()
+		}
+	})
+	require.Empty(t, n.notes)
+}
+
+// Jobs that come one after the other are noted together, at most once in a second. What is
+// over goes with the next note, and is never the reason for one.
+func TestJobsOfOneLockAreNotedTogether(t *testing.T) {
+	n := &noting{}
+	marked(t, n, func(start func(int) stopper) {
+		first := start(1)
+		pass(400 * time.Millisecond)
+		second := start(2)
+		pass(100 * time.Millisecond)
+		third, short := start(3), start(4)
+		pass(900 * time.Millisecond)
+		short.stop()
+		pass(5 * time.Second)
+		first.stop()
+		pass(time.Minute)
+		fifth := start(5)
+		pass(time.Minute)
+		for _, job := range []stopper{second, third, fifth} {
+			job.stop()
+		}
+		pass(time.Minute)
+	})
+	require.Equal(t, []string{"1s 1", "2s 1 2 3", "1m7.4s 2 3 5"}, n.notes)
+}
+
+// A note that the server does not answer is in no job's way, and is made up for.
+func TestJobsEndWhileTheirNoteHangs(t *testing.T) {
+	n := &noting{}
+	marked(t, n, func(start func(int) stopper) {
+		n.hang = make(chan struct{})
+		first := start(1)
+		pass(time.Minute)
+		second := start(2)
+		first.stop()
+		pass(time.Minute)
+		close(n.hang)
+		pass(time.Minute)
+		second.stop()
+	})
+	require.Equal(t, []string{"1s 1", "2m1s 2"}, n.notes)
+}
