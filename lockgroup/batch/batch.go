@@ -5,6 +5,7 @@
 package batch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,8 +41,12 @@ type Attempt struct {
 	Seq int
 	// Number counts the job's attempts, over all hosts together, from 1.
 	Number int
-	// Lock is held while the job runs. It is not to be released by the job.
+	// Lock is held while the job runs: that of the chunk of the list in which it is, or its
+	// own. It is not to be released by the job.
 	Lock *multilock.Lock
+	// Fence is a number that is larger than any under which the job was run before, with
+	// Options.Fence; else 0.
+	Fence uint64
 }
 
 // Options say how a batch is worked through.
@@ -54,7 +59,22 @@ type Options struct {
 	Retries int
 	// Halt says when to end before all jobs have been run.
 	Halt Halt
+	// Order is in which order the jobs are begun.
+	Order Order
+	// Fence has fencing numbers drawn, one with each lock.
+	Fence bool
 }
+
+// Order is in which order the jobs of a list are begun.
+type Order int
+
+const (
+	// OrderList is the list's: exactly, where one host works alone and no attempt fails.
+	// Several hosts begin one chunk of the list each, and go on with the next that is free.
+	OrderList Order = iota
+	// OrderRandom is any.
+	OrderRandom
+)
 
 // ErrDrained says that a batch was told by Drain to take no more jobs.
 var ErrDrained = errors.New("no more jobs are taken")
@@ -67,29 +87,37 @@ type Source interface {
 }
 
 // Batch works through a list of jobs together with all others who were given the
-// same list in the same group. Each job runs once: under its lock, as often as
+// same list in the same group. Each job runs once: under a lock, as often as
 // its retries allow, and never again after its result was committed. A process
-// that ends before that has not run the job as far as anybody can know.
+// that ends before that has not run the job as far as anybody can know; of what ended in
+// its last two seconds at most the results may be lost.
 //
-// The list is taken up roughly in its order, but each job at random among the next
-// ones, so that hosts seldom meet at one. What the others have done is read from
-// the source's history; what that does not tell is learned under the job's lock.
+// Where the source keeps chunks (source.Chunks) the list is divided into them: each is
+// claimed with one lock, its jobs are recorded together, and what a host has not begun
+// when others have nothing to do it gives back. Elsewhere each job has a lock of its own.
 type Batch struct {
-	src   Source
-	jobs  []Job
-	index map[string]int
-	opt   Options
-	plan  lockgroup.Plan
-	start time.Time
-	queue *queue
-	feed  *feed
-	stops stops
+	src    Source
+	chunks source.Chunks // nil if each job has a lock of its own
+	jobs   []Job
+	opt    Options
+	plan   lockgroup.Plan
+	start  time.Time
+	stops  stops
+	board  *board         // with chunks
+	feed   *feed          // without
+	index  map[string]int // of the jobs by their names, with the feed
 
-	mu         sync.Mutex
+	taking, working context.Context //nolint:containedctx // the batch's lifetime: for taking jobs, and for those that run
+	under           sync.WaitGroup  // what is claimed, or being claimed
+
+	// hands also guards what is below.
+	hands      *hands
 	failures   map[int]multilock.Result
 	incomplete map[int]multilock.Result // done, and their output is not
 	ran        int
 	before     int
+	takenOver  int
+	trouble    error // the first with the news; the batch goes on without them
 }
 
 // Run works through a list of jobs: see Batch, New and Batch.Run.
@@ -115,13 +143,27 @@ func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 		opt.Poll = multilock.DefaultPoll
 	}
 	b := &Batch{
-		src: able, jobs: jobs, opt: opt, plan: lockgroup.Plan{Retries: opt.Retries}, index: make(map[string]int, len(jobs)),
-		queue: newQueue(len(jobs), opt.Workers), feed: newFeed(), failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{},
+		src: able, jobs: jobs, opt: opt, plan: lockgroup.Plan{Retries: opt.Retries},
+		failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{},
 	}
 	if err := b.check(); err != nil {
 		return nil, err
 	}
+	b.chunks, _ = src.(source.Chunks)
+	b.hands = newHands(len(jobs))
+	b.divide()
 	return b, nil
+}
+
+// divide decides what is claimed with one lock each.
+func (b *Batch) divide() {
+	b.hands.change(func() {
+		units := singles(len(b.jobs))
+		if b.hands.serial = b.chunks != nil; b.hands.serial {
+			units = schedule(len(b.jobs))
+		}
+		b.hands.claims = *newClaims(units, b.opt.Order == OrderRandom)
+	})
 }
 
 func (b *Batch) check() error {
@@ -134,13 +176,39 @@ func (b *Batch) check() error {
 	if err := b.plan.Check(); err != nil {
 		return err
 	}
-	for i, job := range b.jobs {
-		if first, twice := b.index[job.Name]; twice {
-			return &source.InvalidError{What: "job", Got: job.Name, Why: fmt.Sprintf("is in the list twice, as number %d and number %d", first+1, i+1)}
-		}
-		b.index[job.Name] = i
+	if err := b.checkNames(); err != nil {
+		return err
 	}
 	return b.opt.Halt.check()
+}
+
+// checkNames finds names that cannot be, or are there twice. A list whose names grow costs
+// no memory for that.
+func (b *Batch) checkNames() error {
+	grow := true
+	for i, job := range b.jobs {
+		grow = grow && (i == 0 || b.jobs[i-1].Name < job.Name)
+		if _, chunk := lockgroup.ParseChunkName(job.Name); chunk {
+			return &source.InvalidError{What: "job", Got: job.Name, Why: "chunks of the list are called so; choose another name"}
+		}
+	}
+	if grow {
+		return nil
+	}
+	_, err := b.indexed()
+	return err
+}
+
+// indexed are the places of the jobs in the list, by their names.
+func (b *Batch) indexed() (map[string]int, error) {
+	index := make(map[string]int, len(b.jobs))
+	for i, job := range b.jobs {
+		if first, twice := index[job.Name]; twice {
+			return nil, &source.InvalidError{What: "job", Got: job.Name, Why: fmt.Sprintf("is in the list twice, as number %d and number %d", first+1, i+1)}
+		}
+		index[job.Name] = i
+	}
+	return index, nil
 }
 
 // Run returns when every job of the list has a final result, whoever ran it, or
@@ -152,53 +220,99 @@ func (b *Batch) check() error {
 // was given another list before. The report is true in every case, as far as it goes.
 func (b *Batch) Run(ctx context.Context) (Report, error) {
 	b.start = time.Now()
-	working, stopWork := context.WithCancelCause(ctx)
+	var stopWork, stopTaking context.CancelCauseFunc
+	b.working, stopWork = context.WithCancelCause(ctx)
 	defer stopWork(nil)
-	taking, stopTaking := context.WithCancelCause(working)
+	b.taking, stopTaking = context.WithCancelCause(b.working)
 	defer stopTaking(nil)
 	b.stops.begin(stopTaking, stopWork)
-	if err := b.join(taking); err != nil {
+	if err := b.join(b.taking); err != nil {
 		return b.report(), err
 	}
 	b.halt()
-	b.workThrough(taking, working)
+	b.workThrough()
 	return b.report(), b.verdict(ctx)
 }
 
-// workThrough has the jobs taken and run, and exchanges news meanwhile.
-func (b *Batch) workThrough(taking, working context.Context) {
-	following, giveUp := context.WithCancel(context.WithoutCancel(working))
+// workThrough has the jobs claimed and run, and exchanges news meanwhile.
+func (b *Batch) workThrough() {
+	following, giveUp := context.WithCancel(context.WithoutCancel(b.working))
 	defer giveUp()
 	ended := make(chan struct{})
 	var follower, workers sync.WaitGroup
 	follower.Go(func() { b.follow(following, ended) })
 	for range b.opt.Workers {
-		workers.Go(func() { b.work(taking, working) })
+		workers.Go(b.work)
 	}
+	workers.Go(b.claimAll)
+	workers.Go(b.lookAfter)
 	workers.Wait()
+	b.under.Wait()
 	close(ended)
-	patience := time.AfterFunc(lastFeedPatience, giveUp)
+	patience := time.AfterFunc(lastNewsPatience, giveUp)
 	defer patience.Stop()
 	follower.Wait()
 }
 
+func (b *Batch) follow(ctx context.Context, ended <-chan struct{}) {
+	if b.chunks != nil {
+		b.followBoard(ctx, ended)
+		return
+	}
+	b.followFeed(ctx, ended)
+}
+
 // join makes sure that everybody means the same list, and learns what is done.
 func (b *Batch) join(ctx context.Context) error {
-	ours := encodeManifest(b.jobs)
+	if err := b.agree(ctx); err != nil {
+		return err
+	}
+	if err := b.catchUp(ctx); err != nil {
+		return err
+	}
+	b.hands.change(func() { b.before = b.hands.done + b.hands.failed })
+	return nil
+}
+
+// agree publishes the list, or finds that another one was. One that was published without
+// chunks is worked through without them.
+func (b *Batch) agree(ctx context.Context) error {
+	var head []byte
+	if b.chunks != nil {
+		head = chunked
+	}
+	ours := encodeManifest(head, b.jobs)
 	theirs, err := bounded.Call(ctx, func(ctx context.Context) ([]byte, error) { return b.src.Publish(ctx, ours) })
 	if err != nil {
 		return err
 	}
-	if err := compareManifests(ours, theirs); err != nil {
+	theirHead, theirs := cutHead(theirs)
+	if err := compareManifests(ours[len(head):], theirs); err != nil {
 		return err
 	}
+	switch {
+	case bytes.Equal(head, theirHead):
+	case len(theirHead) == 0:
+		b.chunks = nil
+		b.divide()
+	default:
+		return &source.InvalidError{What: "list of jobs", Got: string(theirHead), Why: "another version of multilock has divided it into chunks; go on with that one"}
+	}
+	return nil
+}
+
+// catchUp learns what is done.
+func (b *Batch) catchUp(ctx context.Context) (err error) {
+	if b.chunks != nil {
+		return b.openBoard(ctx)
+	}
+	if b.index, err = b.indexed(); err != nil {
+		return err
+	}
+	b.feed = newFeed()
 	if err := b.survey(ctx); err != nil {
 		return errors.Join(err, b.feed.close())
 	}
-	before := b.queue.count()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.before = before.done + before.failed
 	return nil
 }
 
@@ -208,7 +322,9 @@ func (b *Batch) Drain() { b.stops.drain(ErrDrained) }
 
 // verdict is the error of Run.
 func (b *Batch) verdict(ctx context.Context) error {
-	count := b.queue.count()
+	b.hands.mu.Lock()
+	count := b.hands.counts
+	b.hands.mu.Unlock()
 	switch stopped := b.stops.why(); {
 	case count.open == 0 && count.failed > 0:
 		return lockgroup.ErrNotDone

@@ -122,18 +122,19 @@ func TestBatchContinues(t *testing.T) {
 	require.Zero(t, src.read.Load())
 }
 
-// The history is for speed only.
-func TestBatchWithoutHistory(t *testing.T) {
+// The board is for speed only.
+func TestBatchWithoutBoard(t *testing.T) {
 	open, ran := grouptest.Opener(t), newRuns()
 	list := ran.jobs(20, succeeds)
 	_, err := prepare(t, open(), list, batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)
-	require.NoError(t, os.RemoveAll(filepath.Join(open().Base(), ".multilock", "groups", fslock.DefaultGroup, "history")))
+	require.NoError(t, os.Remove(filepath.Join(open().Base(), ".multilock", "groups", fslock.DefaultGroup, "board")))
 	src := &counting{Source: open()}
 	report, err := prepare(t, src, list, batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)
 	require.Equal(t, 20, report.Before)
-	require.Equal(t, int64(20), src.read.Load())
+	require.Less(t, src.read.Load(), int64(20), "one reading for each chunk")
+	require.NotZero(t, src.read.Load())
 	require.Zero(t, src.contended.Load())
 	ran.requireOnce(t, 20)
 }
@@ -208,7 +209,7 @@ func TestBatchTakesOver(t *testing.T) {
 	dead := src.Self()
 	dead.Start++ // the process that had this number before
 	crashed := fslocktest.Open(t, fslock.Options{Base: src.Base(), Self: dead})
-	lock, err := multilock.TryAcquire(t.Context(), crashed, "job002", multilock.Options{})
+	lock, err := multilock.TryAcquire(t.Context(), crashed, "#jobs-2-2", multilock.Options{})
 	require.NoError(t, err)
 	require.NoError(t, lock.Detach())
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -18,10 +19,8 @@ type feed struct {
 	hung     bool // a call of the follower may not have come back
 	urgent   chan struct{}
 
-	mu        sync.Mutex
-	pending   []source.Event
-	takenOver int
-	trouble   error // the first that came up; the batch goes on without news
+	mu      sync.Mutex
+	pending []source.Event
 }
 
 func newFeed() *feed { return &feed{urgent: make(chan struct{}, 1)} }
@@ -33,8 +32,8 @@ const (
 	feedUnasked = 10 * time.Second
 	// manyNews are told at once.
 	manyNews = 256
-	// lastFeedPatience is for a server that is away when everything else has ended.
-	lastFeedPatience = 5 * time.Second
+	// lastNewsPatience is for a server that is away when everything else has ended.
+	lastNewsPatience = 5 * time.Second
 )
 
 // add keeps an event until the next exchange, and hastens that if it is urgent.
@@ -53,14 +52,14 @@ func (f *feed) add(e source.Event, urgent bool) {
 
 // next reads on in the history, unless an earlier call hangs in there. What is left out of
 // it is news that this process does not get.
-func (f *feed) next(ctx context.Context) ([]source.Event, error) {
+func (f *feed) next(ctx context.Context, leftOut func(error)) ([]source.Event, error) {
 	for !f.hung {
 		events, err := bounded.Call(ctx, f.follower.Next)
 		f.hung = ctx.Err() != nil
 		if !errors.As(err, new(*source.LeftOutError)) {
 			return events, err
 		}
-		f.note(err)
+		leftOut(err)
 	}
 	return nil, context.Cause(ctx)
 }
@@ -82,31 +81,9 @@ func (f *feed) take() []source.Event {
 	return events
 }
 
-// note keeps the first error.
-func (f *feed) note(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.trouble == nil {
-		f.trouble = err
-	}
-}
-
-func (f *feed) countTakenOver() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.takenOver++
-}
-
-// sum is what the report tells of the news.
-func (f *feed) sum() (takenOver int, trouble error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.takenOver, f.trouble
-}
-
-// follow exchanges news until the channel is closed, and then once more. Nothing
+// followFeed exchanges news until the channel is closed, and then once more. Nothing
 // that is under way is given up before ctx ends.
-func (b *Batch) follow(ctx context.Context, ended <-chan struct{}) {
+func (b *Batch) followFeed(ctx context.Context, ended <-chan struct{}) {
 	pause, heard := bounded.Pauses{Limit: b.opt.Poll}, time.Now()
 	for b.feed.await(max(feedEvery, pause.Next()), ended) {
 		if told := b.publish(ctx); !told && !b.needsNews() && time.Since(heard) < feedUnasked {
@@ -118,17 +95,21 @@ func (b *Batch) follow(ctx context.Context, ended <-chan struct{}) {
 		heard = time.Now()
 	}
 	b.publish(ctx)
-	if b.queue.count().open == 0 {
+	if b.hands.isOver() {
 		b.listen(ctx) // for the report
 	}
-	b.feed.note(b.feed.close())
+	b.note(b.feed.close())
 }
 
 // needsNews says whether what others do decides what happens here next. Otherwise
 // news save attempts at jobs that are done, and it is enough to hear them when a job
 // of our own has ended: asking all the time while long jobs run would cost more
 // than all the rest, and the more, the more hosts there are.
-func (b *Batch) needsNews() bool { return b.opt.Halt.When != HaltNever || b.queue.waits() }
+func (b *Batch) needsNews() bool {
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	return b.opt.Halt.When != HaltNever || b.hands.waits()
+}
 
 // await pauses until the next exchange. It reports false when there is to be no other.
 func (f *feed) await(pause time.Duration, ended <-chan struct{}) bool {
@@ -150,56 +131,58 @@ func (b *Batch) publish(ctx context.Context) (told bool) {
 	if len(events) == 0 {
 		return false
 	}
-	_, err := bounded.Call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, b.src.Record(ctx, events) })
-	b.feed.note(err)
+	b.note(b.recordEvents(ctx, events))
 	return true
+}
+
+func (b *Batch) recordEvents(ctx context.Context, events []source.Event) error {
+	_, err := bounded.Call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, b.src.Record(ctx, events) })
+	return err
 }
 
 // listen reads the news until there are no more. It returns how many there were.
 func (b *Batch) listen(ctx context.Context) (count int) {
 	for ctx.Err() == nil {
-		events, err := b.feed.next(ctx)
+		events, err := b.feed.next(ctx, b.note)
 		if err != nil || len(events) == 0 {
 			if ctx.Err() == nil {
-				b.feed.note(err)
+				b.note(err)
 			}
 			return count
 		}
 		count += len(events)
-		b.hear(ctx, events)
+		b.hearEvents(ctx, events)
 	}
 	return count
 }
 
-// hear draws the conclusions. A success is taken at the word of who committed it;
+// hearEvents draws the conclusions. A success is taken at the word of who committed it;
 // of a failure the result itself tells whether it is final.
-func (b *Batch) hear(ctx context.Context, events []source.Event) {
-	var failed []string
+func (b *Batch) hearEvents(ctx context.Context, events []source.Event) {
+	var failed []int
 	for _, e := range events {
 		i, ours := b.index[e.Name]
 		switch {
-		case !ours:
-		case e.What == source.EventBroke:
-			b.feed.countTakenOver()
-		case e.What != source.EventCommitted || b.queue.isSettled(i):
+		case !ours, e.What != source.EventCommitted, b.isSettled(i):
 		case e.OK():
-			b.settle(i, multilock.Result{})
+			b.absorb(i, multilock.Result{})
 		default:
-			failed = append(failed, e.Name)
+			failed = append(failed, i)
 		}
 	}
-	if err := b.read(ctx, failed); err != nil && ctx.Err() == nil {
-		b.feed.note(err)
+	if err := b.readSingles(ctx, failed); ctx.Err() == nil {
+		b.note(err)
 	}
 }
 
-// read reads results, and settles those jobs whose result is final.
-func (b *Batch) read(ctx context.Context, names []string) error {
-	return lockgroup.EachResult(ctx, b.src, names, func(name string, r multilock.Result) {
-		if b.plan.Next(time.Time{}, &r).Step != lockgroup.StepRun {
-			b.settle(b.index[name], r)
-		}
-	})
+func (b *Batch) isSettled(job int) bool {
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	return b.hands.tally.state[job] != jobOpen
+}
+
+func (b *Batch) readSingles(ctx context.Context, jobs []int) error {
+	return parallel.Do(parallel.Requests, len(jobs), func(k int) error { return b.readResult(ctx, jobs[k], b.jobs[jobs[k]].Name) })
 }
 
 // clockSlack is how far the clocks of hosts may be apart.
@@ -218,25 +201,25 @@ func (b *Batch) survey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var unread []string
+	var unread []int
 	for _, name := range names {
 		i, ours := b.index[name]
 		switch {
 		case !ours:
 		case recent[name]:
-			b.settle(i, multilock.Result{})
+			b.absorb(i, multilock.Result{})
 		default:
-			unread = append(unread, name)
+			unread = append(unread, i)
 		}
 	}
-	return b.read(ctx, unread)
+	return b.readSingles(ctx, unread)
 }
 
 // recent reads what the history tells up to now.
 func (b *Batch) recent(ctx context.Context) (lockgroup.Successes, error) {
 	successes := lockgroup.Successes{}
 	for {
-		events, err := b.feed.next(ctx)
+		events, err := b.feed.next(ctx, b.note)
 		if err != nil || len(events) == 0 {
 			return successes, err
 		}

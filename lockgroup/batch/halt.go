@@ -89,9 +89,15 @@ func (h Halt) reached(c counts, total int) bool {
 	return n >= h.Number
 }
 
-// halt ends the batch if it is to be halted.
+// halt ends the batch if it is to be halted. What has ended here counts at once, though it
+// is about to be recorded.
 func (b *Batch) halt() {
-	c := b.queue.count()
+	if b.opt.Halt.When == HaltNever {
+		return
+	}
+	b.hands.mu.Lock()
+	c := counts{done: b.hands.done + b.hands.ended.done, failed: b.hands.failed + b.hands.ended.failed}
+	b.hands.mu.Unlock()
 	if !b.opt.Halt.reached(c, len(b.jobs)) {
 		return
 	}

@@ -28,9 +28,14 @@ func (e *ManifestError) Error() string {
 	return fmt.Sprintf("the group was given another list of jobs: job %d is %q there, and %q here", e.Line, theirs, ours)
 }
 
-// encodeManifest writes a list of jobs, one on a line.
-func encodeManifest(jobs []Job) []byte {
+// chunked is the first line of the manifest of a list that is claimed in chunks. There is no
+// tab in it, as there is in the line of a job.
+var chunked = fmt.Appendf(nil, "#chunks of %d, or a share of %d\n", maxChunk, chunkShare)
+
+// encodeManifest writes a list of jobs, one on a line, behind a head.
+func encodeManifest(head []byte, jobs []Job) []byte {
 	var list bytes.Buffer
+	list.Write(head)
 	inLine := strings.NewReplacer("\\", `\\`, "\n", `\n`)
 	for _, job := range jobs {
 		_, _ = inLine.WriteString(&list, job.Name) // a buffer takes all
@@ -39,6 +44,15 @@ func encodeManifest(jobs []Job) []byte {
 		list.WriteByte('\n')
 	}
 	return list.Bytes()
+}
+
+// cutHead takes the head off a manifest, if it has one.
+func cutHead(manifest []byte) (head, list []byte) {
+	end := bytes.IndexByte(manifest, '\n') + 1
+	if end == 0 || bytes.IndexByte(manifest[:end], '\t') >= 0 {
+		return nil, manifest
+	}
+	return manifest[:end], manifest[end:]
 }
 
 // compareManifests finds the first line in which two lists differ. Empty lines at the end, and a

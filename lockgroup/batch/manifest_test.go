@@ -21,10 +21,10 @@ func FuzzManifest(f *testing.F) {
 			return // a list has no such name
 		}
 		one, other := []Job{{Name: name, Command: command}}, []Job{{Name: otherName, Command: otherCommand}}
-		ours := encodeManifest(one)
-		require.Equal(t, one[0].Name == other[0].Name && one[0].Command == other[0].Command, compareManifests(ours, encodeManifest(other)) == nil)
+		ours := encodeManifest(nil, one)
+		require.Equal(t, one[0].Name == other[0].Name && one[0].Command == other[0].Command, compareManifests(ours, encodeManifest(nil, other)) == nil)
 		require.NoError(t, compareManifests(ours, ours))
-		require.Error(t, compareManifests(ours, encodeManifest(append(one, other...))))
+		require.Error(t, compareManifests(ours, encodeManifest(nil, append(one, other...))))
 		same := bytes.Equal(bytes.TrimRight(ours, "\n"), bytes.TrimRight(theirs, "\n"))
 		var differs *ManifestError
 		require.Equal(t, !same, errors.As(compareManifests(ours, theirs), &differs))

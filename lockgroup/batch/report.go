@@ -16,7 +16,7 @@ type Progress struct {
 	// Running is how many jobs this process has in its hands, Elsewhere how many of
 	// those that it met are in others'.
 	Running, Elsewhere int
-	// TakenOver is how many locks of the list's jobs were broken since Run began,
+	// TakenOver is how many locks of the list this process has broken since Run began,
 	// because their holders had died.
 	TakenOver int
 	// Ran counts the attempts that this process has made and recorded.
@@ -39,22 +39,26 @@ type Report struct {
 
 // Progress may be asked at any time, also while Run runs.
 func (b *Batch) Progress() Progress {
-	c := b.queue.count()
-	p := Progress{Total: len(b.jobs), Done: c.done, Failed: c.failed, Running: c.taken, Elsewhere: c.later}
-	p.TakenOver, _ = b.feed.sum()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p.Ran, p.Before = b.ran, b.before
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	return b.progress()
+}
+
+func (b *Batch) progress() Progress {
+	p := Progress{
+		Total: len(b.jobs), Done: b.hands.done, Failed: b.hands.failed, Before: b.before, Running: b.hands.running,
+		TakenOver: b.takenOver, Ran: b.ran,
+	}
+	for i := range b.hands.elsewhere {
+		p.Elsewhere += b.hands.openIn(&b.hands.units[i])
+	}
 	return p
 }
 
 func (b *Batch) report() Report {
-	r := Report{Progress: b.Progress()}
-	_, r.Trouble = b.feed.sum()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r.Failures, r.Incomplete = inOrder(b.failures), inOrder(b.incomplete)
-	return r
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	return Report{Progress: b.progress(), Trouble: b.trouble, Failures: inOrder(b.failures), Incomplete: inOrder(b.incomplete)}
 }
 
 func inOrder(kept map[int]multilock.Result) (results []multilock.Result) {

@@ -142,7 +142,7 @@ func TestBatchLosesLock(t *testing.T) {
 		if ran.of(a.Name) > 1 {
 			return nil
 		}
-		if _, err := multilock.Break(ctx, src, a.Name, multilock.Want{Alive: true}); err != nil {
+		if _, err := multilock.Break(ctx, src, a.Lock.Record().Name, multilock.Want{Alive: true}); err != nil {
 			t.Error(err)
 		}
 		if err := a.Lock.Verify(ctx); !errors.Is(err, multilock.ErrLost) {
@@ -154,9 +154,9 @@ func TestBatchLosesLock(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, ran.of("job001"))
 	require.Equal(t, 1, report.Ran)
-	last, err := src.Result(t.Context(), "job001")
+	last, err := src.Result(t.Context(), "#jobs-1-1")
 	require.NoError(t, err)
-	require.Equal(t, 1, last.Attempt)
+	require.Equal(t, 1, last.Chunk.Jobs[0].Attempt)
 }
 
 // The lock of a job that cannot be ended is not given to others.
@@ -168,10 +168,10 @@ func TestBatchLingering(t *testing.T) {
 	require.Eventually(t, func() bool { return b.Progress().Elsewhere == 1 }, generous, tick)
 	b.Drain()
 	require.ErrorIs(t, (<-end).err, batch.ErrDrained)
-	seen, err := multilock.Inspect(t.Context(), src, "job001", multilock.Patience{})
+	seen, err := multilock.Inspect(t.Context(), src, "#jobs-1-1", multilock.Patience{})
 	require.NoError(t, err)
 	require.Equal(t, multilock.StateHeld, seen.State)
-	_, err = src.Result(t.Context(), "job001")
+	_, err = src.Result(t.Context(), "#jobs-1-1")
 	require.ErrorIs(t, err, multilock.ErrNoResult)
 }
 

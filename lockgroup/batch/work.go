@@ -1,120 +1,93 @@
 package batch
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/source"
 )
 
-// work takes jobs and runs them until nothing is left or the taking ends.
-func (b *Batch) work(taking, working context.Context) {
+// work runs jobs until nothing is left or the taking ends.
+func (b *Batch) work() {
 	for {
-		t, err := b.queue.take(taking)
+		t, err := b.hands.take(b.taking)
 		if err != nil {
 			return
 		}
-		if err := b.try(taking, working, t); err != nil {
-			b.stops.drain(err)
-		}
+		b.run(t)
 	}
 }
 
-// try takes the lock of a job, and does there what is to be done. The error is one
-// for which this process cannot go on.
-func (b *Batch) try(taking, working context.Context, t task) error {
-	acquire := multilock.TryOnce
-	if t.again {
-		acquire = multilock.TryAcquire // somebody holds it, who may be dead
-	}
-	opt := b.opt.Options
-	opt.Command = cmp.Or(b.jobs[t.job].Shown, b.jobs[t.job].Command)
-	lock, err := acquire(taking, b.src, b.jobs[t.job].Name, opt)
+// run makes one attempt at a job.
+func (b *Batch) run(t task) {
+	h, start := t.holding, time.Now()
+	job := Attempt{Name: b.jobs[t.job].Name, Seq: t.job + 1, Number: t.number, Lock: h.lock, Fence: h.fence}
+	r, err := lockgroup.WhileHeld(b.working, h.lock, func(ctx context.Context) error { return b.jobs[t.job].Work(ctx, job) })
 	if err == nil {
-		err = b.under(taking, working, lock, t)
+		r = b.complete(r, t, start)
 	}
-	switch {
-	case err == nil:
-	case errors.Is(err, multilock.ErrHeld), errors.Is(err, multilock.ErrLost), errors.Is(err, multilock.ErrUnsure), errors.Is(err, lockgroup.ErrLingering):
-		b.queue.postpone(t)
-	case taking.Err() != nil && errors.Is(err, context.Cause(taking)), working.Err() != nil && errors.Is(err, context.Cause(working)):
-		b.queue.abandon(t)
-	default:
-		b.queue.abandon(t)
-		return err
-	}
-	return nil
-}
-
-// under runs a job under its lock, as often as the plan says, and gives the lock
-// back. What the release answers changes nothing: a lock that it did not free is
-// free after its TTL, and whoever takes it then finds the result.
-func (b *Batch) under(taking, working context.Context, lock *multilock.Lock, t task) error {
-	err := b.attempts(taking, working, lock, t)
-	if errors.Is(err, lockgroup.ErrLingering) {
-		return errors.Join(err, lock.Detach())
-	}
-	_ = lock.Release(context.WithoutCancel(working))
-	return err
-}
-
-func (b *Batch) attempts(taking, working context.Context, lock *multilock.Lock, t task) error {
-	work := func(ctx context.Context, a lockgroup.Attempt) (multilock.Result, error) {
-		if err := context.Cause(taking); err != nil {
-			return multilock.Result{}, err
+	b.hands.change(func() {
+		b.hands.running--
+		h.running--
+		b.hands.jobTime.add(time.Since(start))
+		if err == nil && !h.dead {
+			b.ended(h, attempt{t.job, r})
 		}
-		job := Attempt{Name: b.jobs[t.job].Name, Seq: t.job + 1, Number: a.Attempt, Lock: a.Lock}
-		return lockgroup.WhileHeld(ctx, a.Lock, func(ctx context.Context) error { return b.jobs[t.job].Work(ctx, job) })
-	}
-	out, err := lockgroup.Attempts{Source: b.src, Plan: &b.plan, Work: work, Recorded: b.tell}.Run(working, lock)
+		h.lingering = h.lingering || errors.Is(err, lockgroup.ErrLingering)
+	})
 	if err != nil {
-		return err
-	}
-	if out.Ran == 0 {
-		b.queue.collided()
-	}
-	b.settle(t.job, *out.Last)
-	return nil
-}
-
-// tell tells the others of a result.
-func (b *Batch) tell(_ context.Context, r multilock.Result) {
-	b.mu.Lock()
-	b.ran++
-	b.mu.Unlock()
-	b.feed.add(source.CommittedEvent(r, time.Now()), b.queue.idle())
-}
-
-// settle notes a result that is final for this plan.
-func (b *Batch) settle(i int, r multilock.Result) {
-	as := jobFailed
-	if r.OK() {
-		as = jobDone
-	}
-	if !b.queue.settle(i, as) {
-		return
-	}
-	switch {
-	case as == jobFailed:
-		b.keep(b.failures, i, r)
-	case r.Output != "":
-		b.keep(b.incomplete, i, r)
+		b.stopAfter(h, err)
 	}
 	b.halt()
 }
 
-// maxKept bounds how many failures are kept with all that is known of them.
-const maxKept = 1000
-
-func (b *Batch) keep(in map[int]multilock.Result, i int, r multilock.Result) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(in) < maxKept {
-		r.Name = b.jobs[i].Name
-		in[i] = r
+// complete fills in what is known of an attempt beside how it ended.
+func (b *Batch) complete(r multilock.Result, t task, start time.Time) multilock.Result {
+	if r.Start.IsZero() {
+		r.Start, r.Duration = start, time.Since(start)
 	}
+	r = b.plan.Complete(b.signed(t.holding, r), lockgroup.Decision{Attempt: t.number})
+	r.Name = b.jobs[t.job].Name
+	return r
+}
+
+// ended keeps a result until it is recorded. The caller holds the mutex.
+func (b *Batch) ended(h *holding, a attempt) {
+	if len(h.fresh)+len(h.parts) == 0 {
+		h.since = time.Now()
+	}
+	h.fresh = append(h.fresh, a)
+	h.urgent = h.urgent || b.opt.Halt.When != HaltNever && !a.result.OK()
+	b.hands.count(a.result, +1)
+}
+
+// stopAfter is for a job that was not seen to its end. What others of its unit have come to
+// is recorded all the same, if the lock is held.
+func (b *Batch) stopAfter(h *holding, why error) {
+	b.hands.change(func() {
+		h.stopped = errors.Join(h.stopped, why)
+		b.hands.takeBack(h)
+	})
+	if b.ends(why) {
+		b.stops.drain(why)
+	}
+}
+
+// ends says of an error with a unit whether this process cannot go on after it. That
+// somebody else has the lock, or may have it, is no such error, and no other is for which
+// the batch has ended by itself.
+func (b *Batch) ends(err error) bool {
+	for _, passing := range []error{multilock.ErrHeld, multilock.ErrLost, multilock.ErrUnsure, lockgroup.ErrLingering, context.Cause(b.taking), context.Cause(b.working)} {
+		if passing != nil && errors.Is(err, passing) {
+			return false
+		}
+	}
+	return true
+}
+
+func shuffle(jobs []int) {
+	rand.Shuffle(len(jobs), func(i, k int) { jobs[i], jobs[k] = jobs[k], jobs[i] })
 }

@@ -31,6 +31,7 @@ type batchOptions struct {
 	timeout console.Duration
 	grace   console.Duration
 	halt    haltPolicy
+	order   order
 	joblog  string
 	logs    string
 	output  outputPolicy
@@ -87,6 +88,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.GenericFlag{Name: "timeout", Value: &o.timeout, Usage: "end a job and all its processes after this `DURATION`; it has failed then, with code 124", Category: "JOBS"},
 			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "halt", Value: &o.halt, Usage: "end early: soon or now, then fail=N, success=N or done=N (or N%), counted over all hosts; such as `soon,fail=1` (default: never)", Category: "JOBS"},
+			&cli.GenericFlag{Name: "order", Value: &o.order, Usage: "begin the jobs in this `ORDER`: list or random (default: list)", Category: "JOBS"},
 			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Destination: &o.null, DisableDefaultText: true, Usage: "the jobs in FILE end with NUL bytes instead of newlines", Category: "JOBS"},
 			&cli.BoolFlag{Name: "fence", Destination: &o.fence, DisableDefaultText: true, Usage: "draw a fencing number for each job, in MULTILOCK_FENCE", Category: "JOBS"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "say what would be run, and what is done or held by whom", Category: "OUTPUT"},
@@ -143,7 +145,7 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	if err != nil {
 		return err
 	}
-	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt}
+	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Fence: o.fence}
 	opt.Job, opt.User = true, o.User
 	b, err := batch.New(src.Locks, r.jobs(), opt)
 	if err != nil {
@@ -200,6 +202,23 @@ func halted(err error) error {
 		return &console.CodedError{Code: console.ExitOK, Err: err}
 	}
 	return &console.CodedError{Code: console.ExitNotDone, Err: err}
+}
+
+// order is a flag's value.
+type order struct{ batch.Order }
+
+func (o *order) String() string { return "" }
+
+func (o *order) Set(text string) error {
+	switch text {
+	case "list":
+		o.Order = batch.OrderList
+	case "random":
+		o.Order = batch.OrderRandom
+	default:
+		return errors.New("write list or random")
+	}
+	return nil
 }
 
 // haltPolicy is a flag's value, in GNU parallel's words: WHEN,WHAT=HOWMANY.

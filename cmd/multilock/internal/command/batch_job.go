@@ -59,10 +59,7 @@ func (r *batchRun) jobs() []batch.Job {
 
 // work runs one command to its end.
 func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
-	vars, err := r.variables(ctx, a)
-	if err != nil {
-		return err
-	}
+	vars := r.variables(a)
 	out, err := captureTo(func() (io.WriteCloser, error) { return r.openLog(a) })
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err)
@@ -96,17 +93,13 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 }
 
 // variables is the job's environment; its token, which marks its processes, comes last.
-func (r *batchRun) variables(ctx context.Context, a batch.Attempt) ([]string, error) {
+func (r *batchRun) variables(a batch.Attempt) []string {
 	vars := append(make([]string, 0, len(r.environ)+5), r.environ...)
 	vars = append(vars, "MULTILOCK_NAME="+a.Name, "MULTILOCK_SEQ="+strconv.Itoa(a.Seq), "MULTILOCK_ATTEMPT="+strconv.Itoa(a.Number))
 	if r.opt.fence {
-		fence, err := a.Lock.Fence(ctx)
-		if err != nil {
-			return nil, errors.Join(lockgroup.ErrNotRun, err)
-		}
-		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(fence, 10))
+		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(a.Fence, 10))
 	}
-	return append(vars, process.JobMark(a.Lock.Record().Token)), nil
+	return append(vars, process.JobMark(a.Lock.Record().Token))
 }
 
 func (r *batchRun) spec(a batch.Attempt, what job.Spec) runner.Spec {

@@ -1,0 +1,87 @@
+package batch
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// absorb takes in what is recorded of a unit.
+func (b *Batch) absorb(i int, r multilock.Result) {
+	b.hands.change(func() {
+		switch u := &b.hands.units[i]; {
+		case r.Chunk == nil && (b.chunks == nil || r.Foreign != ""):
+			for job := u.From - 1; job < u.To; job++ {
+				b.learned(job, r)
+			}
+		case r.Chunk != nil:
+			b.absorbChunk(u, r)
+		}
+		u := &b.hands.units[i] // there may be more of them now
+		if b.hands.openIn(u) == 0 || r.Chunk != nil && r.Chunk.Final() {
+			b.hands.set(i, unitFinal)
+		}
+	})
+	b.halt()
+}
+
+func (b *Batch) absorbChunk(u *unit, r multilock.Result) {
+	root, fence := u.root, r.Chunk.Fence
+	for _, job := range r.Chunk.Jobs {
+		b.learned(job.Number-1, job.Result(r))
+	}
+	for _, part := range r.Chunk.Returned {
+		b.hands.add(unit{Range: part, root: root, fence: fence})
+	}
+}
+
+// learned notes a result that is recorded, if it is final for this plan.
+func (b *Batch) learned(job int, r multilock.Result) {
+	if b.plan.Next(time.Time{}, &r).Step != lockgroup.StepRun {
+		b.settle(job, r)
+	}
+}
+
+// settle notes a result that is final for this plan. The caller holds the mutex.
+func (b *Batch) settle(job int, r multilock.Result) {
+	as := jobFailed
+	if r.OK() {
+		as = jobDone
+	}
+	if !b.hands.settle(job, as) {
+		return
+	}
+	if b.chunks == nil {
+		b.hands.set(job, unitFinal)
+	}
+	switch {
+	case as == jobFailed:
+		b.retain(b.failures, job, r)
+	case r.Output != "":
+		b.retain(b.incomplete, job, r)
+	}
+}
+
+// maxKept bounds how many failures are kept with all that is known of them.
+const maxKept = 1000
+
+func (b *Batch) retain(in map[int]multilock.Result, job int, r multilock.Result) {
+	if len(in) < maxKept {
+		r.Name = b.jobs[job].Name
+		in[job] = r
+	}
+}
+
+func describeChunk(r source.Range, of int) string {
+	if r.From == r.To {
+		return fmt.Sprintf("job %d of %d", r.From, of)
+	}
+	return fmt.Sprintf("jobs %d to %d of %d", r.From, r.To, of)
+}
+
+func describeFailed(c *source.Chunk) string {
+	return fmt.Sprintf("%d of its %d jobs failed", c.Failed, c.To-c.From+1)
+}

@@ -1,0 +1,336 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/parallel"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// board is what hosts tell each other of chunks, in one byte for each chunk of the schedule
+// and one before them, whatever the number of hosts. It saves requests, and decides nothing:
+// what it does not tell is learned under the locks.
+type board struct {
+	source.Board
+
+	mu    sync.Mutex
+	seen  []byte
+	asked time.Time // when the first byte was last seen to change
+	read  time.Time
+}
+
+const (
+	// chunkDone is the byte of a chunk whose jobs have all succeeded, and of whose output
+	// nothing is missing. Any other but 0 changes when there is something new to be read.
+	chunkDone = 1
+	// boardFresh is the age up to which what was read is not read again before a claim.
+	boardFresh = 250 * time.Millisecond
+)
+
+// openBoard also finds out what was done before: of chunks that are not done as far as the
+// board knows, the results tell.
+func (b *Batch) openBoard(ctx context.Context) error {
+	opened, err := bounded.Call(ctx, b.chunks.OpenBoard)
+	if err != nil {
+		return err
+	}
+	b.board = &board{Board: opened, seen: make([]byte, 1+len(b.hands.units))}
+	names, err := bounded.Call(ctx, b.src.Results)
+	if err != nil {
+		return err
+	}
+	known, err := b.board.news(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range known {
+		b.believe(k)
+	}
+	return b.readUnits(ctx, b.unknown(names))
+}
+
+// unknown are the units of these names that are not known to be final. Parts come before
+// what they were given back from is known, or after.
+func (b *Batch) unknown(names []string) (units []int) {
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	for _, name := range names {
+		r, ok := lockgroup.ParseChunkName(name)
+		if !ok || r.To > len(b.jobs) {
+			continue
+		}
+		if i := b.hands.find(r); b.hands.units[i].Range == r && b.hands.units[i].state != unitFinal {
+			units = append(units, i)
+		}
+	}
+	return units
+}
+
+// find is the chunk of the schedule in which a range begins.
+func (c *claims) find(r source.Range) int {
+	scheduled := c.units[:len(c.units)-len(c.parts)]
+	i, _ := slices.BinarySearchFunc(scheduled, r.From, func(u unit, from int) int {
+		if u.To < from {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// news are the chunks of the schedule of which there is something new on the board.
+func (n *board) news(ctx context.Context) (changed []int, err error) {
+	now, err := bounded.Call(ctx, func(ctx context.Context) ([]byte, error) { return n.Read(ctx, len(n.seen)) })
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.read = time.Now()
+	for at, value := range now {
+		if value == n.seen[at] {
+			continue
+		}
+		if n.seen[at] = value; at == 0 {
+			n.asked = n.read
+		} else {
+			changed = append(changed, at-1)
+		}
+	}
+	return changed, nil
+}
+
+func (n *board) age() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Since(n.read)
+}
+
+// tell writes that there is something new about a chunk, or all of it.
+func (n *board) tell(ctx context.Context, root int, done bool) error {
+	return n.write(ctx, 1+root, func(last byte) byte {
+		if done {
+			return chunkDone
+		}
+		return max(last+1, chunkDone+1)
+	})
+}
+
+func (n *board) write(ctx context.Context, at int, next func(last byte) byte) error {
+	n.mu.Lock()
+	n.seen[at] = next(n.seen[at])
+	value := n.seen[at]
+	n.mu.Unlock()
+	_, err := bounded.Call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, n.Write(ctx, at, value) })
+	return err
+}
+
+// believe settles a chunk of the schedule that is done, and reports false if the results
+// have to be read.
+func (b *Batch) believe(root int) bool {
+	b.board.mu.Lock()
+	done := b.board.seen[1+root] == chunkDone
+	b.board.mu.Unlock()
+	if done {
+		b.hands.change(func() {
+			for job := b.hands.units[root].From - 1; job < b.hands.units[root].To; job++ {
+				b.settle(job, multilock.Result{})
+			}
+			b.hands.set(root, unitFinal)
+		})
+	}
+	return done
+}
+
+// hear reads the board, and what it says is to be read.
+func (b *Batch) hear(ctx context.Context) {
+	changed, err := b.board.news(ctx)
+	b.note(err)
+	changed = slices.DeleteFunc(changed, b.believe)
+	b.note(b.readUnits(ctx, b.familyOf(changed)))
+	b.halt()
+}
+
+// familyOf are chunks of the schedule and what was given back of them, as far as it is not
+// known to be final.
+func (b *Batch) familyOf(roots []int) (units []int) {
+	if len(roots) == 0 {
+		return nil
+	}
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	wanted := map[int]bool{}
+	for _, root := range roots {
+		wanted[root] = true
+		units = append(units, root)
+	}
+	for i := len(b.hands.units) - len(b.hands.parts); i < len(b.hands.units); i++ {
+		if u := &b.hands.units[i]; wanted[u.root] && u.state != unitFinal && u.state != unitTaken {
+			units = append(units, i)
+		}
+	}
+	return units
+}
+
+// readUnits reads what is recorded of units, and of what was given back of them.
+func (b *Batch) readUnits(ctx context.Context, units []int) error {
+	for len(units) > 0 {
+		known := b.countUnits()
+		err := parallel.Do(parallel.Requests, len(units), func(k int) error { return b.readUnit(ctx, units[k]) })
+		if err != nil {
+			return err
+		}
+		units = units[:0]
+		for i := known; i < b.countUnits(); i++ {
+			units = append(units, i)
+		}
+	}
+	return nil
+}
+
+func (b *Batch) countUnits() int {
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	return len(b.hands.units)
+}
+
+// giveBack gives back what will not be begun here soon, because somebody has nothing to do.
+func (b *Batch) giveBack() {
+	b.hands.change(func() {
+		for n := b.hands.surplus(); n > 0; n-- {
+			t := b.hands.ready[len(b.hands.ready)-1]
+			if _, tried := b.lastOf(t.holding, t.job); tried {
+				return
+			}
+			b.hands.ready = b.hands.ready[:len(b.hands.ready)-1]
+			t.holding.waiting--
+			t.holding.giveBack(t.job+1, b.hands.units[t.holding.unit].root)
+		}
+	})
+}
+
+// soon is the time within which a job is begun that is kept.
+const soon = 5 * time.Second
+
+// surplus is how many jobs are ready that will not be begun soon.
+func (h *hands) surplus() int {
+	took := max(h.jobTime.value, time.Since(h.lastBegun))
+	return max(0, len(h.ready)-int(soon*time.Duration(h.running+h.idle)/max(took, 1)))
+}
+
+// partsShare: what is given back is divided among so many.
+const partsShare = 8
+
+// giveBack adds a job to what is given back of a holding: to the last part, if that is
+// next to it and not large.
+func (h *holding) giveBack(number, root int) {
+	h.urgent = true
+	if len(h.fresh)+len(h.parts) == 0 {
+		h.since = time.Now()
+	}
+	if last := len(h.parts) - 1; last >= 0 && h.parts[last].From == number+1 && h.parts[last].length() < maxChunk/partsShare {
+		h.parts[last].From = number
+		return
+	}
+	h.parts = append(h.parts, unit{Range: source.Range{From: number, To: number}, root: root, fence: h.fence})
+}
+
+// readUnit reads what is recorded of a unit, if anything is.
+func (b *Batch) readUnit(ctx context.Context, i int) error {
+	b.hands.mu.Lock()
+	u := b.hands.units[i]
+	b.hands.mu.Unlock()
+	return b.readResult(ctx, i, b.name(&u))
+}
+
+func (b *Batch) readResult(ctx context.Context, i int, name string) error {
+	r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return b.src.Result(ctx, name) })
+	switch {
+	case errors.Is(err, multilock.ErrNoResult):
+		return nil
+	case err != nil:
+		return err
+	}
+	b.absorb(i, r)
+	return nil
+}
+
+const (
+	// boardEvery is how often the board is looked at where what others do decides what is
+	// done here: they may have nothing to do, or a job of theirs may end the batch.
+	boardEvery = 2 * time.Second
+	// boardUnasked is how often it is in any case, for the progress.
+	boardUnasked = 10 * time.Second
+)
+
+// followBoard looks at the board until the channel is closed.
+func (b *Batch) followBoard(ctx context.Context, ended <-chan struct{}) {
+	ticks := time.NewTicker(boardEvery)
+	defer ticks.Stop()
+	var served time.Time
+	for {
+		select {
+		case <-ended:
+			b.note(b.board.Close())
+			return
+		case <-ticks.C:
+		}
+		if b.opt.Halt.When == HaltNever && !b.laden() && b.board.age() < boardUnasked {
+			continue
+		}
+		b.hear(ctx)
+		if asked := b.board.lastAsked(); asked != served {
+			served = asked
+			b.giveBack()
+		}
+	}
+}
+
+func (n *board) lastAsked() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.asked
+}
+
+// laden says whether there is something here that could be given back.
+func (b *Batch) laden() bool {
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	return b.hands.surplus() > 0
+}
+
+// ask tells the others that there is nothing to do here, unless somebody has just done so.
+func (b *Batch) ask(ctx context.Context) {
+	if time.Since(b.board.lastAsked()) > boardEvery {
+		b.note(b.board.write(ctx, 0, func(last byte) byte { return last + 1 }))
+	}
+}
+
+func (b *Batch) rangeOf(root int) source.Range {
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	return b.hands.units[root].Range
+}
+
+// announce tells the others what was recorded of a chunk that this process held.
+func (b *Batch) announce(h *holding) {
+	if b.chunks == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.working), lastNewsPatience)
+	defer cancel()
+	b.hands.mu.Lock()
+	u, chunk := b.hands.units[h.unit], h.last.Chunk
+	b.hands.mu.Unlock()
+	done := u.Range == b.rangeOf(u.root) && chunk.Done == u.length() && !slices.ContainsFunc(chunk.Jobs, func(j source.ChunkJob) bool { return j.Output != "" })
+	b.note(b.board.tell(ctx, u.root, done))
+	event := source.CommittedEvent(h.last, time.Now())
+	b.note(b.recordEvents(ctx, []source.Event{event}))
+}

@@ -1,0 +1,216 @@
+package batch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// holding is a unit that this process holds. Its fields are guarded by the mutex of hands,
+// but for those that never change.
+type holding struct {
+	unit  int
+	lock  *multilock.Lock
+	fence uint64 // what its jobs are given; 0 if nothing
+
+	jobs     []source.ChunkJob // what is recorded of its jobs, and what is to be, in their order
+	returned []source.Range
+	parts    []unit // what is given back with the next record
+	last     multilock.Result
+	fresh    []attempt // not recorded yet
+	since    time.Time // since when the first of them is not
+	urgent   bool      // they are to be recorded at once
+	waiting  int       // jobs of it that wait for a worker
+	running  int
+	// stopped is why no more of its jobs are begun; nil as long as they are. With lingering
+	// the lock is left to its TTL.
+	stopped   error
+	lingering bool
+	dead      bool // nothing can be recorded any more
+	recorded  bool // something was
+	begun     time.Time
+}
+
+// attempt is an attempt that has ended.
+type attempt struct {
+	job    int
+	result multilock.Result
+}
+
+// claimAll claims units as they are needed, until nothing is left or the taking ends.
+func (b *Batch) claimAll() {
+	for {
+		i, err := b.hands.toClaim(b.taking)
+		if err != nil {
+			return
+		}
+		b.under.Go(func() { b.claim(i) })
+	}
+}
+
+// claim tries to take a unit, and sees it to its end.
+func (b *Batch) claim(i int) {
+	b.hands.mu.Lock()
+	u := b.hands.units[i]
+	b.hands.mu.Unlock()
+	start := time.Now()
+	h, err := b.hold(i, u)
+	b.hands.change(func() {
+		b.hands.coming -= u.length()
+		if err == nil {
+			b.hands.claimTime.add(time.Since(start))
+			b.hands.went()
+			b.begin(h)
+		}
+	})
+	switch {
+	case err == nil:
+		err = b.keep(h)
+	case errors.Is(err, multilock.ErrHeld):
+		b.meet(i)
+		return
+	}
+	b.conclude(i, err)
+}
+
+// hold takes the lock of a unit and learns what is recorded of it.
+func (b *Batch) hold(i int, u unit) (h *holding, err error) {
+	opt := b.opt.Options
+	opt.Command = b.describe(&u)
+	lock, err := multilock.TryOnce(b.taking, b.src, b.name(&u), opt)
+	if err != nil {
+		return nil, err
+	}
+	h = &holding{unit: i, lock: lock, begun: time.Now()}
+	if err = b.learn(h, u); err != nil {
+		_ = lock.Release(context.WithoutCancel(b.taking))
+		return nil, err
+	}
+	return h, nil
+}
+
+// describe says for people what a lock is held for.
+func (b *Batch) describe(u *unit) string {
+	if b.chunks == nil {
+		return cmp.Or(b.jobs[u.From-1].Shown, b.jobs[u.From-1].Command)
+	}
+	return describeChunk(u.Range, len(b.jobs))
+}
+
+// learn reads what is recorded of a unit, under its lock, and draws its fencing number.
+func (b *Batch) learn(h *holding, u unit) error {
+	last, err := h.lock.Outcome(b.taking)
+	switch {
+	case errors.Is(err, multilock.ErrNoResult):
+	case err != nil:
+		return err
+	default:
+		b.absorb(h.unit, last)
+		if h.last = last; last.Chunk != nil {
+			h.jobs, h.returned, h.fence = inherit(last, h.lock.Record().Holder.Host), last.Chunk.Returned, last.Chunk.Fence
+		}
+	}
+	if b.opt.Fence {
+		number, err := h.lock.Fence(b.taking)
+		if err != nil {
+			return errors.Join(lockgroup.ErrNotRun, err)
+		}
+		h.fence = u.fence + number
+	}
+	return nil
+}
+
+// begin makes the jobs of a holding that are left ready, behind those that are. The caller
+// holds the mutex.
+func (b *Batch) begin(h *holding) {
+	for _, job := range b.left(h) {
+		next := 1
+		if last, known := b.lastOf(h, job); known {
+			next = b.plan.Again(last).Attempt
+		}
+		b.hands.ready = append(b.hands.ready, task{job: job, number: next, holding: h})
+		h.waiting++
+	}
+}
+
+// left are the jobs of a holding that are to be run, by their places in the list.
+func (b *Batch) left(h *holding) (jobs []int) {
+	u := &b.hands.units[h.unit]
+	for i := u.From - 1; i < u.To; i++ {
+		back := slices.ContainsFunc(h.returned, func(r source.Range) bool { return r.From <= i+1 && i+1 <= r.To })
+		if b.hands.state[i] == jobOpen && !back {
+			jobs = append(jobs, i)
+		}
+	}
+	if b.opt.Order == OrderRandom {
+		shuffle(jobs)
+	}
+	return jobs
+}
+
+// lastOf is what is recorded of a job of a holding.
+func (b *Batch) lastOf(h *holding, job int) (multilock.Result, bool) {
+	if b.chunks == nil {
+		return h.last, h.last.Attempt > 0
+	}
+	at, known := slices.BinarySearchFunc(h.jobs, job+1, func(j source.ChunkJob, n int) int { return cmp.Compare(j.Number, n) })
+	if !known {
+		return multilock.Result{}, false
+	}
+	return h.jobs[at].Result(h.last), true
+}
+
+// meet is for a unit that somebody else holds. Who else is at work one listing tells.
+func (b *Batch) meet(i int) {
+	var held []string
+	if b.chunks != nil {
+		held, _ = bounded.Call(b.taking, b.src.Names) // else one is met after the other
+	}
+	b.hands.change(func() {
+		b.hands.set(i, unitElsewhere)
+		b.hands.met()
+		at := map[string]bool{}
+		for _, name := range held {
+			at[name] = true
+		}
+		if len(at) == 0 {
+			return
+		}
+		for k := b.hands.next; k < len(b.hands.units); k++ {
+			if u := &b.hands.units[k]; u.state == unitOpen && at[b.name(u)] {
+				b.hands.set(k, unitElsewhere)
+			}
+		}
+	})
+}
+
+// inherit is what an earlier holder has recorded of jobs, for the records of a host.
+func inherit(last multilock.Result, host string) []source.ChunkJob {
+	jobs := slices.Clone(last.Chunk.Jobs)
+	for i := range jobs {
+		if jobs[i].Host = cmp.Or(jobs[i].Host, last.By.Host); jobs[i].Host == host {
+			jobs[i].Host = ""
+		}
+	}
+	return jobs
+}
+
+// conclude notes what has become of a unit that was tried, and held.
+func (b *Batch) conclude(i int, err error) {
+	state := unitOpen
+	switch {
+	case err == nil:
+	case b.ends(err):
+		b.stops.drain(err)
+	case b.taking.Err() == nil:
+		state = unitElsewhere // or in doubt, and to be looked at
+	}
+	b.hands.change(func() { b.hands.set(i, state) })
+}

@@ -1,0 +1,99 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/parallel"
+	"github.com/multilock/go/multilock"
+)
+
+// What others hold is looked at in growing intervals from firstLook to lastLook: its holder
+// may have died.
+const (
+	firstLook = 250 * time.Millisecond
+	lastLook  = 15 * time.Second
+)
+
+// lookAfter looks after what others hold, as long as there is nothing else to be done
+// here, whatever the number of workers.
+func (b *Batch) lookAfter() {
+	pause := bounded.Pauses{First: firstLook, Limit: lastLook}
+	for b.idleUntil() {
+		if b.lookOnce() {
+			pause.Reset()
+		}
+		b.hands.pauseFor(b.taking, pause.Next())
+	}
+}
+
+// idleUntil waits until there is nothing to be done here but to look after others. It
+// reports false when the batch is over.
+func (b *Batch) idleUntil() bool {
+	over := false
+	err := b.hands.await(b.taking, func() bool {
+		over = b.hands.open == 0
+		return over || b.hands.waits()
+	})
+	return err == nil && !over
+}
+
+// lookOnce reports whether something can be taken now.
+func (b *Batch) lookOnce() bool {
+	width := b.opt.Workers
+	if b.board != nil {
+		b.ask(b.taking)
+		b.hear(b.taking)
+		width = 1 // a holder has many jobs
+	}
+	b.hands.mu.Lock()
+	units := b.hands.someElsewhere(width)
+	b.hands.mu.Unlock()
+	var free atomic.Bool
+	_ = parallel.Do(width, len(units), func(k int) error {
+		if b.lookAt(units[k]) {
+			free.Store(true)
+		}
+		return nil
+	})
+	return free.Load()
+}
+
+// lookAt looks at a unit that somebody else holds, and clears away a dead holder.
+func (b *Batch) lookAt(i int) (free bool) {
+	b.hands.mu.Lock()
+	name := b.name(&b.hands.units[i])
+	b.hands.mu.Unlock()
+	_, err := multilock.Break(b.taking, b.src, name, multilock.Want{Patience: b.opt.Patience})
+	switch {
+	case errors.Is(err, multilock.ErrFree):
+	case err == nil:
+		b.hands.change(func() { b.takenOver++ })
+	case errors.Is(err, multilock.ErrHeld), b.taking.Err() != nil:
+		return false
+	default:
+		b.note(err)
+		return false
+	}
+	b.hands.change(func() {
+		if b.hands.units[i].state == unitElsewhere {
+			b.hands.set(i, unitOpen)
+		}
+	})
+	return true
+}
+
+// note keeps the first error with the news.
+func (b *Batch) note(err error) {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	b.hands.change(func() {
+		if b.trouble == nil {
+			b.trouble = err
+		}
+	})
+}

@@ -1,0 +1,155 @@
+package batch
+
+import (
+	"math/rand/v2"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock/source"
+)
+
+// unit is what is claimed with one lock: a chunk of the list, or a single job where the
+// source keeps no chunks.
+type unit struct {
+	source.Range
+	// root is the number of the chunk of the schedule that it is, or of which it was given
+	// back, from 0: where there is news of it on the board.
+	root int
+	// fence is added to the fencing numbers that its lock gives: those under which its jobs
+	// ran before they were given back are smaller.
+	fence uint64
+	state unitState
+}
+
+type unitState uint8
+
+const (
+	unitOpen      unitState = iota
+	unitTaken               // in this process's hands, or tried by it
+	unitElsewhere           // somebody else held it when it was tried
+	unitFinal               // nothing of it is left to be done
+)
+
+const (
+	maxChunk = 64 // jobs: a claim costs as much as two or three commits
+	// chunkShare is the part of what is left of a list that is claimed at a time: large
+	// chunks first, and single jobs at the end, so that nobody is left with a large one.
+	chunkShare = 4
+)
+
+// schedule divides a list into chunks. Every host does it in the same way.
+func schedule(jobs int) (units []unit) {
+	for from := 1; from <= jobs; {
+		left := jobs - from + 1
+		n := max(1, min(maxChunk, left/chunkShare))
+		units = append(units, unit{Range: source.Range{From: from, To: from + n - 1}, root: len(units)})
+		from += n
+	}
+	return units
+}
+
+// singles are the jobs of a list, each claimed by itself.
+func singles(jobs int) []unit {
+	units := make([]unit, jobs)
+	for i := range units {
+		units[i] = unit{Range: source.Range{From: i + 1, To: i + 1}, root: i}
+	}
+	return units
+}
+
+func (u *unit) length() int { return u.To - u.From + 1 }
+
+// name is that of a unit's lock, and of its result.
+func (b *Batch) name(u *unit) string {
+	if b.chunks == nil {
+		return b.jobs[u.From-1].Name
+	}
+	return lockgroup.ChunkName(u.Range)
+}
+
+// claims are the units of a list, and which of them to try next. The caller sees to it that
+// one call runs at a time.
+type claims struct {
+	units []unit
+	parts map[source.Range]int // those that are not in the schedule
+	// next is the first unit that may be open. One of the width next ones is tried: the
+	// first, as long as nobody else is met there.
+	next, width int
+	random      bool
+	elsewhere   map[int]bool
+}
+
+const (
+	widening = 8
+	maxWidth = 8192
+)
+
+func newClaims(units []unit, random bool) *claims {
+	return &claims{units: units, parts: map[source.Range]int{}, width: 1, random: random, elsewhere: map[int]bool{}}
+}
+
+// pick takes an open unit.
+func (c *claims) pick() (i int, found bool) {
+	for c.next < len(c.units) && c.units[c.next].state >= unitTaken {
+		c.next++
+	}
+	width, seen := c.width, 0
+	if c.random {
+		width = len(c.units)
+	}
+	for k := c.next; k < len(c.units) && seen < width; k++ {
+		if c.units[k].state != unitOpen {
+			continue
+		}
+		if seen++; rand.IntN(seen) == 0 { //nolint:gosec // chance needs no secrecy
+			i, found = k, true
+		}
+	}
+	if found {
+		c.set(i, unitTaken)
+	}
+	return i, found
+}
+
+// set notes what has become of a unit. One that is final stays so.
+func (c *claims) set(i int, state unitState) {
+	u := &c.units[i]
+	if u.state == unitFinal {
+		return
+	}
+	u.state = state
+	delete(c.elsewhere, i)
+	switch state {
+	case unitOpen:
+		c.next = min(c.next, i)
+	case unitElsewhere:
+		c.elsewhere[i] = true
+	case unitTaken, unitFinal:
+	}
+}
+
+// met widens the choice: others are there, too. went narrows it again.
+func (c *claims) met()  { c.width = min(c.width*widening, maxWidth) }
+func (c *claims) went() { c.width = max(c.width/2, 1) }
+
+// add takes in a chunk that was given back, unless it is known.
+func (c *claims) add(u unit) (i int) {
+	if i, known := c.parts[u.Range]; known {
+		return i
+	}
+	u.state = unitOpen
+	c.units = append(c.units, u)
+	i = len(c.units) - 1
+	c.parts[u.Range] = i
+	return i
+}
+
+// someElsewhere are up to n of those that others hold.
+func (c *claims) someElsewhere(n int) (units []int) {
+	for i := range c.elsewhere { // in no order, so that hosts look at different ones
+		if len(units) == n {
+			break
+		}
+		units = append(units, i)
+	}
+	return units
+}
