@@ -244,9 +244,7 @@ func (h *holding) giveBack(number, root int) {
 
 // readUnit reads what is recorded of a unit, if anything is.
 func (b *Batch) readUnit(ctx context.Context, i int) error {
-	b.hands.mu.Lock()
-	u := b.hands.units[i]
-	b.hands.mu.Unlock()
+	u := b.unit(i)
 	return b.readResult(ctx, i, b.name(&u))
 }
 
@@ -313,12 +311,6 @@ func (b *Batch) ask(ctx context.Context) {
 	}
 }
 
-func (b *Batch) rangeOf(root int) source.Range {
-	b.hands.mu.Lock()
-	defer b.hands.mu.Unlock()
-	return b.hands.units[root].Range
-}
-
 // announce tells the others what was recorded of a chunk that this process held.
 func (b *Batch) announce(h *holding) {
 	if b.chunks == nil {
@@ -326,10 +318,8 @@ func (b *Batch) announce(h *holding) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.working), lastNewsPatience)
 	defer cancel()
-	b.hands.mu.Lock()
-	u, chunk := b.hands.units[h.unit], h.last.Chunk
-	b.hands.mu.Unlock()
-	done := u.Range == b.rangeOf(u.root) && chunk.Done == u.length() && !slices.ContainsFunc(chunk.Jobs, func(j source.ChunkJob) bool { return j.Output != "" })
+	u, chunk := b.unit(h.unit), h.last.Chunk // nobody changes what was recorded last any more
+	done := u.Range == b.unit(u.root).Range && chunk.Done == u.length() && !slices.ContainsFunc(chunk.Jobs, func(j source.ChunkJob) bool { return j.Output != "" })
 	b.note(b.board.tell(ctx, u.root, done))
 	event := source.CommittedEvent(h.last, time.Now())
 	b.note(b.recordEvents(ctx, []source.Event{event}))

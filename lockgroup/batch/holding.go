@@ -36,6 +36,7 @@ type holding struct {
 	dead      bool // nothing can be recorded any more
 	recorded  bool // something was
 	begun     time.Time
+	told      time.Time // when the others were told of it
 }
 
 // attempt is an attempt that has ended.
@@ -57,10 +58,8 @@ func (b *Batch) claimAll() {
 
 // claim tries to take a unit, and sees it to its end.
 func (b *Batch) claim(i int) {
-	b.hands.mu.Lock()
-	u := b.hands.units[i]
-	b.hands.mu.Unlock()
 	start := time.Now()
+	u := b.unit(i)
 	h, err := b.hold(i, u)
 	b.hands.change(func() {
 		b.hands.coming -= u.length()
@@ -88,7 +87,7 @@ func (b *Batch) hold(i int, u unit) (h *holding, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h = &holding{unit: i, lock: lock, begun: time.Now()}
+	h = &holding{unit: i, lock: lock, begun: time.Now(), told: time.Now()}
 	if err = b.learn(h, u); err != nil {
 		_ = lock.Release(context.WithoutCancel(b.taking))
 		return nil, err

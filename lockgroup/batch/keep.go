@@ -116,7 +116,7 @@ func (b *Batch) record(h *holding) error {
 		return &lockgroup.UnrecordedError{Result: r, Err: err}
 	}
 	b.hands.change(func() { b.committed(h, r, fresh, parts) })
-	b.tell(r)
+	b.tell(h, r, len(parts) > 0 || b.opt.Halt.When != HaltNever && !r.OK())
 	b.halt()
 	return nil
 }
@@ -181,11 +181,25 @@ func (b *Batch) committed(h *holding, r multilock.Result, fresh []attempt, parts
 	}
 }
 
-// tell tells the others of the result of a job. Of a chunk they are told when it is over.
-func (b *Batch) tell(r multilock.Result) {
-	if b.feed != nil {
+// tell tells the others of the result of a job; of a chunk that is not over, if that is
+// urgent, or was not done for long.
+func (b *Batch) tell(h *holding, r multilock.Result, urgent bool) {
+	if b.chunks == nil {
 		b.feed.add(source.CommittedEvent(r, time.Now()), b.isIdle())
+		return
 	}
+	if r.Final || !urgent && time.Since(h.told) < boardUnasked {
+		return
+	}
+	h.told = time.Now()
+	b.note(b.board.tell(context.WithoutCancel(b.working), b.unit(h.unit).root, false))
+}
+
+// unit is one of the units as it is now.
+func (b *Batch) unit(i int) unit {
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	return b.hands.units[i]
 }
 
 // forget takes results out of those that have ended and are not recorded.

@@ -64,10 +64,8 @@ func (b *Batch) lookOnce() bool {
 
 // lookAt looks at a unit that somebody else holds, and clears away a dead holder.
 func (b *Batch) lookAt(i int) (free bool) {
-	b.hands.mu.Lock()
-	name := b.name(&b.hands.units[i])
-	b.hands.mu.Unlock()
-	_, err := multilock.Break(b.taking, b.src, name, multilock.Want{Patience: b.opt.Patience})
+	u := b.unit(i)
+	_, err := multilock.Break(b.taking, b.src, b.name(&u), multilock.Want{Patience: b.opt.Patience})
 	switch {
 	case errors.Is(err, multilock.ErrFree):
 	case err == nil:

@@ -114,6 +114,7 @@ func (l *venueLease) Release(context.Context) error {
 }
 
 func (l *venueLease) Outcome(ctx context.Context) (multilock.Result, error) {
+	_ = l.v.Enter("outcome")
 	return l.v.Result(ctx, l.record.Name)
 }
 

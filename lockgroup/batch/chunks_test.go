@@ -1,0 +1,162 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
+	"github.com/multilock/go/lockgroup/internal/grouptest"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+// inChunks runs a test of a batch in a bubble of time, where chunks are kept.
+func inChunks(t *testing.T, test func(t *testing.T, v *grouptest.ChunkVenue, ran *runs)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, grouptest.NewChunkVenue(), newRuns()) })
+}
+
+func lasts(d time.Duration) func(context.Context, batch.Attempt) error {
+	return func(context.Context, batch.Attempt) error { time.Sleep(d); return nil }
+}
+
+// Short jobs are recorded together, and a chunk that is done costs nobody anything.
+func TestChunksOfShortJobs(t *testing.T) {
+	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
+		const jobs = 1000
+		list := ran.jobs(jobs, lasts(time.Millisecond))
+		report, err := prepare(t, v, list, batch.Options{Workers: 4}).Run(inTime(t))
+		require.NoError(t, err)
+		require.Equal(t, jobs, report.Ran)
+		ran.requireOnce(t, jobs)
+		claims := v.Count("outcome")
+		require.Less(t, claims, 50)
+		require.LessOrEqual(t, v.Count("commit"), claims+2, "one record for each")
+		report, err = prepare(t, v, list, batch.Options{}).Run(inTime(t))
+		require.NoError(t, err)
+		require.Equal(t, batch.Progress{Total: jobs, Done: jobs, Before: jobs}, report.Progress)
+		require.Equal(t, claims, v.Count("outcome"))
+		require.Zero(t, v.Count("result")-claims)
+	})
+}
+
+// Who comes late to long jobs gets his part of what others have not begun, and so does he
+// who is there when somebody is held up by one long job.
+func TestChunksAreGivenBack(t *testing.T) {
+	for what, c := range map[string]struct {
+		workers int
+		length  func(seq int) time.Duration
+		most    time.Duration
+	}{
+		"long jobs": {4, func(int) time.Duration { return 10 * time.Minute }, 60 * time.Minute},
+		"a very long one": {1, func(seq int) time.Duration {
+			return map[bool]time.Duration{true: time.Hour, false: time.Minute}[seq == 1]
+		}, 62 * time.Minute},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
+				const jobs = 40
+				list := ran.jobs(jobs, func(_ context.Context, a batch.Attempt) error { time.Sleep(c.length(a.Seq)); return nil })
+				start := time.Now()
+				var hosts sync.WaitGroup
+				for n := range 2 {
+					time.Sleep(time.Duration(n) * 20 * time.Second)
+					b := prepare(t, v, list, batch.Options{Workers: c.workers})
+					hosts.Go(func() {
+						report, err := b.Run(inTime(t))
+						if err != nil || report.Done != jobs || report.Trouble != nil {
+							t.Errorf("%+v %v", report, err)
+						}
+					})
+				}
+				hosts.Wait()
+				ran.requireOnce(t, jobs)
+				require.Less(t, time.Since(start), c.most)
+			})
+		})
+	}
+}
+
+// chunkOf is the record of a chunk by somebody else, with results of some of its jobs.
+func chunkOf(from, to int, jobs ...source.ChunkJob) multilock.Result {
+	c := &source.Chunk{From: from, To: to, Jobs: jobs}
+	c.Count()
+	return multilock.Result{
+		Name: lockgroup.ChunkName(source.Range{From: from, To: to}), Token: "theirs", By: process.Identity{Host: "node7"}, Attempt: 1, Final: c.Final(), Chunk: c,
+	}
+}
+
+// What a dead holder has recorded of a chunk is not run again, and stays recorded as his;
+// a failure that may be tried again is.
+func TestChunkIsGoneOnWith(t *testing.T) {
+	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
+		done := source.ChunkJob{Number: 1, Name: "job001", Attempt: 1}
+		failed := source.ChunkJob{Number: 3, Name: "job003", Attempt: 1, Exit: 1, Retry: true}
+		v.Commit(chunkOf(1, 4, done, failed))
+		v.Hold("#jobs-1-4", grouptest.Seen(multilock.StateDead, "node7"))
+		numbers := map[int]int{}
+		report, err := prepare(t, v, ran.jobs(16, func(_ context.Context, a batch.Attempt) error { numbers[a.Seq] = a.Number; return nil }), batch.Options{Retries: 1}).Run(inTime(t))
+		require.NoError(t, err)
+		require.Equal(t, batch.Progress{Total: 16, Done: 16, Before: 1, Ran: 15, TakenOver: 1}, report.Progress)
+		require.Zero(t, ran.of("job001"))
+		require.Equal(t, map[int]int{2: 1, 3: 2, 4: 1}, map[int]int{2: numbers[2], 3: numbers[3], 4: numbers[4]})
+		r, err := v.Result(t.Context(), "#jobs-1-4")
+		require.NoError(t, err)
+		require.True(t, r.Final)
+		require.Equal(t, "node7", r.Chunk.Jobs[0].Result(r).By.Host)
+		require.Equal(t, "here", r.Chunk.Jobs[2].Result(r).By.Host)
+		require.Equal(t, 2, r.Chunk.Jobs[2].Attempt)
+	})
+}
+
+// A list that was begun without chunks is finished without them.
+func TestListInTheOldForm(t *testing.T) {
+	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
+		list := ran.jobs(20, succeeds)
+		_, err := prepare(t, v.Venue, list, batch.Options{Halt: batch.Halt{When: batch.HaltSoon, What: batch.HaltDone, Number: 5}}).Run(inTime(t))
+		require.ErrorAs(t, err, new(*batch.HaltError))
+		report, err := prepare(t, v, list, batch.Options{Workers: 2}).Run(inTime(t))
+		require.NoError(t, err)
+		require.Equal(t, batch.Progress{Total: 20, Done: 20, Before: 5, Ran: 15}, report.Progress)
+		ran.requireOnce(t, 20)
+		_, err = v.Result(t.Context(), "job020")
+		require.NoError(t, err)
+	})
+}
+
+// A failure on one host ends the batch on the others, though their jobs are long.
+func TestHaltIsHeardOf(t *testing.T) {
+	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
+		opt := batch.Options{Halt: batch.Halt{When: batch.HaltNow, Number: 1}}
+		var start time.Time
+		list := ran.jobs(8, func(ctx context.Context, a batch.Attempt) error {
+			if a.Seq == 1 {
+				time.Sleep(time.Minute)
+				start = time.Now()
+				return errWork
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		var hosts sync.WaitGroup
+		for range 2 {
+			b := prepare(t, v, list, opt)
+			hosts.Go(func() {
+				report, err := b.Run(inTime(t))
+				if halted := new(batch.HaltError); err == nil || !errors.As(err, &halted) || report.Failed != 1 {
+					t.Errorf("%+v %v", report, err)
+				}
+			})
+		}
+		hosts.Wait()
+		require.Less(t, time.Since(start), 5*time.Second)
+	})
+}
