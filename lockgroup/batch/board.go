@@ -75,8 +75,7 @@ func (b *Batch) unknown(names []string) (units []int) {
 
 // find is the chunk of the schedule in which a range begins.
 func (c *claims) find(r source.Range) int {
-	scheduled := c.units[:len(c.units)-len(c.parts)]
-	i, _ := slices.BinarySearchFunc(scheduled, r.From, func(u unit, from int) int {
+	i, _ := slices.BinarySearchFunc(c.units[:c.scheduled()], r.From, func(u unit, from int) int {
 		if u.To < from {
 			return -1
 		}
@@ -84,6 +83,9 @@ func (c *claims) find(r source.Range) int {
 	})
 	return i
 }
+
+// scheduled is how many units are chunks of the schedule. They come first.
+func (c *claims) scheduled() int { return len(c.units) - len(c.parts) }
 
 // news are the chunks of the schedule of which there is something new on the board.
 func (n *board) news(ctx context.Context) (changed []int, err error) {
@@ -149,34 +151,27 @@ func (b *Batch) believe(root int) bool {
 	return done
 }
 
-// hear reads the board, and what it says is to be read.
+// hear reads the board, and what it says is to be read. Of what was given back that is only
+// what there is; how it stands is read by those who have nothing else to do.
 func (b *Batch) hear(ctx context.Context) {
 	changed, err := b.board.news(ctx)
 	b.note(err)
-	changed = slices.DeleteFunc(changed, b.believe)
-	b.note(b.readUnits(ctx, b.familyOf(changed)))
+	changed = slices.DeleteFunc(changed, func(root int) bool { return b.believe(root) || b.unit(root).state == unitFinal })
+	b.note(b.readUnits(ctx, changed))
 	b.halt()
 }
 
-// familyOf are chunks of the schedule and what was given back of them, as far as it is not
-// known to be final.
-func (b *Batch) familyOf(roots []int) (units []int) {
-	if len(roots) == 0 {
-		return nil
-	}
+// hearOfParts reads how what was given back stands, as far as others have it.
+func (b *Batch) hearOfParts(ctx context.Context) {
 	b.hands.mu.Lock()
-	defer b.hands.mu.Unlock()
-	wanted := map[int]bool{}
-	for _, root := range roots {
-		wanted[root] = true
-		units = append(units, root)
-	}
-	for i := len(b.hands.units) - len(b.hands.parts); i < len(b.hands.units); i++ {
-		if u := &b.hands.units[i]; wanted[u.root] && u.state != unitFinal && u.state != unitTaken {
-			units = append(units, i)
+	var parts []int
+	for i := range b.hands.elsewhere {
+		if i >= b.hands.scheduled() {
+			parts = append(parts, i)
 		}
 	}
-	return units
+	b.hands.mu.Unlock()
+	b.note(b.readUnits(ctx, parts))
 }
 
 // readUnits reads what is recorded of units, and of what was given back of them.
@@ -261,11 +256,15 @@ func (b *Batch) readResult(ctx context.Context, i int, name string) error {
 }
 
 const (
-	// boardEvery is how often the board is looked at where what others do decides what is
-	// done here: they may have nothing to do, or a job of theirs may end the batch.
+	// boardEvery is how often the board is looked at, at the most, where what others do
+	// decides what is done here: they may have nothing to do, or a job of theirs may end
+	// the batch. It is looked at less often where few jobs end here meanwhile.
 	boardEvery = 2 * time.Second
-	// boardUnasked is how often it is in any case, for the progress.
+	boardJobs  = 16
+	// boardUnasked is how often it is looked at in any case, for the progress.
 	boardUnasked = 10 * time.Second
+	// progressEvery is how often the others are told of a chunk that is not over.
+	progressEvery = time.Minute
 )
 
 // followBoard looks at the board until the channel is closed.
@@ -280,7 +279,7 @@ func (b *Batch) followBoard(ctx context.Context, ended <-chan struct{}) {
 			return
 		case <-ticks.C:
 		}
-		if b.opt.Halt.When == HaltNever && !b.laden() && b.board.age() < boardUnasked {
+		if b.board.age() < b.boardPause() {
 			continue
 		}
 		b.hear(ctx)
@@ -291,17 +290,23 @@ func (b *Batch) followBoard(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
+// boardPause is for how long what was read of the board will do.
+func (b *Batch) boardPause() time.Duration {
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	switch {
+	case b.opt.Halt.When != HaltNever:
+		return 0
+	case b.hands.surplus() > 0:
+		return min(boardJobs*b.hands.jobTime.value/time.Duration(b.opt.Workers), boardUnasked)
+	}
+	return boardUnasked
+}
+
 func (n *board) lastAsked() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.asked
-}
-
-// laden says whether there is something here that could be given back.
-func (b *Batch) laden() bool {
-	b.hands.mu.Lock()
-	defer b.hands.mu.Unlock()
-	return b.hands.surplus() > 0
 }
 
 // ask tells the others that there is nothing to do here, unless somebody has just done so.
@@ -319,8 +324,10 @@ func (b *Batch) announce(h *holding) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.working), lastNewsPatience)
 	defer cancel()
 	u, chunk := b.unit(h.unit), h.last.Chunk // nobody changes what was recorded last any more
-	done := u.Range == b.unit(u.root).Range && chunk.Done == u.length() && !slices.ContainsFunc(chunk.Jobs, func(j source.ChunkJob) bool { return j.Output != "" })
-	b.note(b.board.tell(ctx, u.root, done))
+	done := chunk.Done == u.length() && !slices.ContainsFunc(chunk.Jobs, func(j source.ChunkJob) bool { return j.Output != "" })
+	if u.Range == b.unit(u.root).Range {
+		b.note(b.board.tell(ctx, u.root, done))
+	}
 	event := source.CommittedEvent(h.last, time.Now())
 	b.note(b.recordEvents(ctx, []source.Event{event}))
 }

@@ -132,7 +132,9 @@ func (h *hands) takeBack(from *holding) {
 }
 
 // waits says whether nothing is left to be begun here, while others have something.
-func (h *hands) waits() bool { return h.idle > 0 && len(h.ready)+h.coming == 0 && len(h.elsewhere) > 0 }
+func (h *hands) waits() bool {
+	return h.idle > 0 && len(h.ready)+h.coming+h.free == 0 && len(h.elsewhere) > 0
+}
 
 // mean is a mean of durations that forgets the old ones.
 type mean struct{ value time.Duration }

@@ -188,11 +188,18 @@ func (b *Batch) tell(h *holding, r multilock.Result, urgent bool) {
 		b.feed.add(source.CommittedEvent(r, time.Now()), b.isIdle())
 		return
 	}
-	if r.Final || !urgent && time.Since(h.told) < boardUnasked {
+	if r.Final || !urgent && time.Since(h.told) < b.progressPause() {
 		return
 	}
 	h.told = time.Now()
 	b.note(b.board.tell(context.WithoutCancel(b.working), b.unit(h.unit).root, false))
+}
+
+// progressPause grows with the others who are told.
+func (b *Batch) progressPause() time.Duration {
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	return max(1, time.Duration(len(b.hands.elsewhere))) * progressEvery
 }
 
 // unit is one of the units as it is now.

@@ -47,6 +47,7 @@ func (b *Batch) lookOnce() bool {
 	if b.board != nil {
 		b.ask(b.taking)
 		b.hear(b.taking)
+		b.hearOfParts(b.taking)
 		width = 1 // a holder has many jobs
 	}
 	b.hands.mu.Lock()

@@ -75,6 +75,7 @@ type claims struct {
 	// first, as long as nobody else is met there.
 	next, width int
 	random      bool
+	free        int // units that are open
 	elsewhere   map[int]bool
 }
 
@@ -84,7 +85,7 @@ const (
 )
 
 func newClaims(units []unit, random bool) *claims {
-	return &claims{units: units, parts: map[source.Range]int{}, width: 1, random: random, elsewhere: map[int]bool{}}
+	return &claims{units: units, parts: map[source.Range]int{}, width: 1, random: random, free: len(units), elsewhere: map[int]bool{}}
 }
 
 // pick takes an open unit.
@@ -116,10 +117,14 @@ func (c *claims) set(i int, state unitState) {
 	if u.state == unitFinal {
 		return
 	}
+	if u.state == unitOpen {
+		c.free--
+	}
 	u.state = state
 	delete(c.elsewhere, i)
 	switch state {
 	case unitOpen:
+		c.free++
 		c.next = min(c.next, i)
 	case unitElsewhere:
 		c.elsewhere[i] = true
@@ -137,6 +142,7 @@ func (c *claims) add(u unit) (i int) {
 		return i
 	}
 	u.state = unitOpen
+	c.free++
 	c.units = append(c.units, u)
 	i = len(c.units) - 1
 	c.parts[u.Range] = i

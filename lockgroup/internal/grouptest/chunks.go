@@ -35,19 +35,21 @@ func (v *ChunkVenue) DropBoard(context.Context) error {
 type venueBoard ChunkVenue
 
 func (b *venueBoard) Read(_ context.Context, size int) ([]byte, error) {
+	err := b.Enter("read board")
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
-	return append([]byte(nil), b.board[:min(size, len(b.board))]...), b.Enter("read board")
+	return append([]byte(nil), b.board[:min(size, len(b.board))]...), err
 }
 
 func (b *venueBoard) Write(_ context.Context, at int, value byte) error {
+	err := b.Enter("write board")
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	for len(b.board) <= at {
 		b.board = append(b.board, 0)
 	}
 	b.board[at] = value
-	return b.Enter("write board")
+	return err
 }
 
 func (b *venueBoard) Close() error { return nil }

@@ -27,6 +27,7 @@ type Place struct {
 	Broken  []string
 	fail    map[string]error // what a call answers instead
 	Hang    <-chan struct{}  // calls hang until it is closed
+	Latency time.Duration    // of each call
 }
 
 var _ source.Changes = (*Place)(nil)
@@ -48,6 +49,7 @@ func (p *Place) Enter(call string) error {
 	if hang != nil {
 		<-hang
 	}
+	time.Sleep(p.Latency)
 	return err
 }
 
@@ -76,6 +78,17 @@ func (p *Place) Hold(name string, sightings ...multilock.Sighting) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	p.held[name] = sightings
+}
+
+// take holds a name that nobody holds.
+func (p *Place) take(name string) bool {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	if len(p.held[name]) > 0 {
+		return false
+	}
+	p.held[name] = []multilock.Sighting{Alive("here")}
+	return true
 }
 
 func (p *Place) Release(name string) {

@@ -30,10 +30,11 @@ func (v *Venue) Tried(name string) int {
 }
 
 func (v *Venue) Record(_ context.Context, events []source.Event) error {
+	err := v.Enter("record")
 	v.Mu.Lock()
 	defer v.Mu.Unlock()
 	v.events = append(v.events, events...)
-	return v.Enter("record")
+	return err
 }
 
 func (v *Venue) History(context.Context, time.Time) iter.Seq2[source.Event, error] {
@@ -59,12 +60,13 @@ func (f *venueFollower) Next(context.Context) ([]source.Event, error) {
 func (f *venueFollower) Close() error { return nil }
 
 func (v *Venue) Publish(_ context.Context, manifest []byte) ([]byte, error) {
+	err := v.Enter("publish")
 	v.Mu.Lock()
 	defer v.Mu.Unlock()
 	if v.manifest == nil {
 		v.manifest = manifest
 	}
-	return v.manifest, v.Enter("publish")
+	return v.manifest, err
 }
 
 func (v *Venue) Retract(context.Context) error { return nil }
@@ -83,10 +85,11 @@ func (c *venueContender) Try(context.Context) (source.Lease, error) {
 	c.v.Mu.Lock()
 	c.v.tries[c.name]++
 	c.v.Mu.Unlock()
-	if c.v.IsHeld(c.name) {
+	_ = c.v.Enter("try")
+	if !c.v.take(c.name) {
+		_ = c.v.Enter("refusal")
 		return nil, multilock.ErrHeld
 	}
-	c.v.Hold(c.name, Alive("here"))
 	record := source.Record{Name: c.name, Token: "token of " + c.name, Claim: c.claim}
 	record.Holder.Identity = process.Identity{Host: "here", PID: 1}
 	return &venueLease{v: c.v, record: record, since: boottime.Now()}, nil
@@ -102,13 +105,14 @@ type venueLease struct {
 
 func (l *venueLease) Record() source.Record                        { return l.record }
 func (l *venueLease) Since() boottime.Instant                      { return l.since }
-func (l *venueLease) Renew(context.Context) error                  { return nil }
+func (l *venueLease) Renew(context.Context) error                  { return l.v.Enter("renew") }
 func (l *venueLease) Fence(context.Context) (uint64, error)        { return 0, multilock.ErrUnsupported }
 func (l *venueLease) MarkJob(context.Context, ...process.Group) error { return multilock.ErrUnsupported }
 func (l *venueLease) Close() error                                 { return nil }
 func (l *venueLease) Forget(context.Context) error                 { return multilock.ErrUnsupported }
 
 func (l *venueLease) Release(context.Context) error {
+	_ = l.v.Enter("release")
 	l.v.Release(l.record.Name)
 	return nil
 }
