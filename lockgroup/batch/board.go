@@ -53,35 +53,31 @@ func (b *Batch) openBoard(ctx context.Context) error {
 	for _, k := range known {
 		b.believe(k)
 	}
-	return b.readUnits(ctx, b.unknown(names))
-}
-
-// unknown are the units of these names that are not known to be final. Parts come before
-// what they were given back from is known, or after.
-func (b *Batch) unknown(names []string) (units []int) {
-	b.hands.mu.Lock()
-	defer b.hands.mu.Unlock()
+	recorded := map[source.Range]bool{}
 	for _, name := range names {
-		r, ok := lockgroup.ParseChunkName(name)
-		if !ok || r.To > len(b.jobs) {
-			continue
-		}
-		if i := b.hands.find(r); b.hands.units[i].Range == r && b.hands.units[i].state != unitFinal {
-			units = append(units, i)
+		if r, ok := lockgroup.ParseChunkName(name); ok {
+			recorded[r] = true
 		}
 	}
-	return units
+	for units := b.among(recorded); len(units) > 0 && err == nil; units = b.among(recorded) {
+		err = b.readUnits(ctx, units)
+	}
+	return err
 }
 
-// find is the chunk of the schedule in which a range begins.
-func (c *claims) find(r source.Range) int {
-	i, _ := slices.BinarySearchFunc(c.units[:c.scheduled()], r.From, func(u unit, from int) int {
-		if u.To < from {
-			return -1
+// among takes the units of these ranges, unless they are known to be final. What was given
+// back comes after that of which it was.
+func (b *Batch) among(recorded map[source.Range]bool) (units []int) {
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	for i := range b.hands.units {
+		u := &b.hands.units[i]
+		if recorded[u.Range] && u.state != unitFinal {
+			units = append(units, i)
 		}
-		return 1
-	})
-	return i
+		delete(recorded, u.Range)
+	}
+	return units
 }
 
 // scheduled is how many units are chunks of the schedule. They come first.
@@ -161,39 +157,26 @@ func (b *Batch) hear(ctx context.Context) {
 	b.halt()
 }
 
-// hearOfParts reads how what was given back stands, as far as others have it.
-func (b *Batch) hearOfParts(ctx context.Context) {
+// hearOfParts reads how some of what was given back stands that others have, and reports
+// whether any of it is done. All would be too much where many wait for many.
+func (b *Batch) hearOfParts(ctx context.Context) (progress bool) {
 	b.hands.mu.Lock()
 	var parts []int
-	for i := range b.hands.elsewhere {
-		if i >= b.hands.scheduled() {
+	for i := range b.hands.elsewhere { // in no order
+		if i >= b.hands.scheduled() && len(parts) < partsRead {
 			parts = append(parts, i)
 		}
 	}
 	b.hands.mu.Unlock()
 	b.note(b.readUnits(ctx, parts))
+	return slices.ContainsFunc(parts, func(i int) bool { return b.unit(i).state == unitFinal })
 }
 
-// readUnits reads what is recorded of units, and of what was given back of them.
+const partsRead = 4
+
+// readUnits reads what is recorded of units.
 func (b *Batch) readUnits(ctx context.Context, units []int) error {
-	for len(units) > 0 {
-		known := b.countUnits()
-		err := parallel.Do(parallel.Requests, len(units), func(k int) error { return b.readUnit(ctx, units[k]) })
-		if err != nil {
-			return err
-		}
-		units = units[:0]
-		for i := known; i < b.countUnits(); i++ {
-			units = append(units, i)
-		}
-	}
-	return nil
-}
-
-func (b *Batch) countUnits() int {
-	b.hands.mu.Lock()
-	defer b.hands.mu.Unlock()
-	return len(b.hands.units)
+	return parallel.Do(parallel.Requests, len(units), func(k int) error { return b.readUnit(ctx, units[k]) })
 }
 
 // giveBack gives back what will not be begun here soon, because somebody has nothing to do.

@@ -79,7 +79,7 @@ func counted(v *grouptest.ChunkVenue) string {
 
 // A list costs the server a handful of requests for each job, whatever the number of hosts.
 func TestCostOfAList(t *testing.T) {
-	for _, c := range []cluster{{1, 4, 2000, time.Second}, {3, 4, 2000, 5 * time.Second}, {50, 32, 16000, 10 * time.Second}} {
+	for _, c := range []cluster{{1, 4, 2000, time.Second}, {3, 4, 2000, 5 * time.Second}, {50, 32, 32000, 10 * time.Second}} {
 		spent := simulate(t, c)
 		require.LessOrEqual(t, spent.requests, 8.0, "%+v", c)
 		require.LessOrEqual(t, spent.attempts, 1.2, "%+v", c)

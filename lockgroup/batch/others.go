@@ -47,7 +47,9 @@ func (b *Batch) lookOnce() bool {
 	if b.board != nil {
 		b.ask(b.taking)
 		b.hear(b.taking)
-		b.hearOfParts(b.taking)
+		if b.hearOfParts(b.taking) {
+			return true
+		}
 		width = 1 // a holder has many jobs
 	}
 	b.hands.mu.Lock()
