@@ -9,6 +9,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
 )
 
 // On a terminal a bar shows how far all hosts have come, and at what rate. Ctrl-C
@@ -57,7 +61,8 @@ func TestBatchSurvivesHost(t *testing.T) {
 	args := []string{"batch", "-j4", "--ttl", "2s", "--json", list}
 	alpha := begin(t, s.host("alpha").on(args...))
 	s.eventually("four jobs of alpha stall", func() bool { return stalling(t, proceed) == 4 })
-	committed := s.committed()
+	s.eventually("what has ended is recorded", func() bool { return len(s.committed()) == len(w.ran())-4 })
+	committed, held := s.committed(), len(s.locks())
 	require.NoError(t, alpha.Cmd.Process.Kill())
 	alpha.wait()
 	release(t, proceed)
@@ -65,7 +70,7 @@ func TestBatchSurvivesHost(t *testing.T) {
 	require.Zero(t, beta.code, beta.stderr)
 	var v batchView
 	require.NoError(t, json.Unmarshal([]byte(beta.stdout), &v))
-	require.Equal(t, []int{60, 4}, []int{v.Done, v.TakenOver})
+	require.Equal(t, []int{60, held}, []int{v.Done, v.TakenOver})
 	require.Equal(t, len(committed), v.Before)
 
 	runs := map[string]int{}
@@ -107,16 +112,18 @@ func release(t *testing.T, dir string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 }
 
-// committed are the names that have a result.
-func (s *station) committed() []string {
+// committed are the names of the jobs that have a result.
+func (s *station) committed() (names []string) {
 	s.t.Helper()
-	entries, err := os.ReadDir(filepath.Join(s.base, ".multilock", "groups", ".locks", "done"))
+	src, err := fslock.Open(fslock.Options{Base: s.base})
 	require.NoError(s.t, err)
-	names := []string{}
-	for _, e := range entries {
-		if e.Type().IsRegular() {
-			names = append(names, e.Name())
-		}
+	defer src.Close() //nolint:errcheck // it was only read
+	records, err := src.Results(s.t.Context())
+	require.NoError(s.t, err)
+	for _, record := range records {
+		r, err := src.Result(s.t.Context(), record)
+		require.NoError(s.t, err)
+		lockgroup.EachJob(r, func(name string, _ multilock.Result) { names = append(names, name) })
 	}
 	return names
 }

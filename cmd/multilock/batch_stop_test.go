@@ -198,5 +198,5 @@ func TestBatchWithoutReader(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "proceed"), nil, 0o600))
 	r.Wait()
 	require.Equal(t, "done", s.result("a").State)
-	require.Equal(t, "free", s.lock("a").State)
+	require.Equal(t, "free", s.lock(lockOf(1)).State)
 }

@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock/source"
 )
 
 // list writes a list of jobs outside of the base directory.
@@ -22,6 +25,10 @@ func (s *station) list(lines ...string) string {
 	require.NoError(s.t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	return path
 }
+
+// lockOf is the name of the lock of a job of a short list, by its number from 1: each of
+// them is a chunk by itself.
+func lockOf(number int) string { return lockgroup.ChunkName(source.Range{From: number, To: number}) }
 
 // witness is a file outside of the base directory to which jobs append a line.
 type witness struct {
@@ -111,7 +118,7 @@ func TestBatch(t *testing.T) {
 	require.Empty(t, v.Failures[0].Log)
 	require.NotEmpty(t, v.Failures[1].Log)
 	require.Equal(t, "killed", v.Failures[2].Signal)
-	require.Equal(t, "free", s.lock("first").State)
+	require.Equal(t, "free", s.lock(lockOf(1)).State)
 	require.Zero(t, s.staged())
 }
 
@@ -121,7 +128,7 @@ func TestBatchDryRun(t *testing.T) {
 	require.Regexp(t, `(?m)^1 +would run +touch x\n$`, s.must("batch", "-d", s.base, "--dry-run", s.list("touch x")))
 	s.requireUntouched()
 	s.run("batch", s.list("good\ttrue", "bad\tfalse", "held\ttrue"))
-	held := s.hold("held")
+	held := s.hold(lockOf(3))
 	foreseen := s.must("batch", "--dry-run", s.list("good\ttrue", "bad\tfalse", "held\ttrue"))
 	require.Regexp(t, `^good +done +true\nbad +failed \(exit 1 on \S+\) +false\nheld +held by \S+ +true\n$`, foreseen)
 	held.end()

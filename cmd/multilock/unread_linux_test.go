@@ -83,7 +83,7 @@ func TestBatchWhoseMessagesNobodyReads(t *testing.T) {
 		}, 0},
 		"hung up": {func(_ *station, r *running, _ string) { r.Signal(syscall.SIGHUP) }, 129},
 		"a lost lock": {func(s *station, _ *running, dir string) {
-			s.breakUnder("a")
+			s.breakUnder(lockOf(1))
 			s.eventually("the job is run again", func() bool { return s.result("a").State == "done" })
 			require.NoError(s.t, os.WriteFile(filepath.Join(dir, "proceed"), nil, 0o600))
 		}, 0},
@@ -99,8 +99,8 @@ func TestBatchWhoseMessagesNobodyReads(t *testing.T) {
 			s.eventuallyThere(dir, "a", "b")
 			one.meet(s, r, dir)
 			require.Equal(t, one.code, r.wait().code)
-			s.eventuallyFree("a")
-			s.eventuallyFree("b")
+			s.eventuallyFree(lockOf(1))
+			s.eventuallyFree(lockOf(2))
 		})
 	}
 }
@@ -163,7 +163,7 @@ func TestBatchToldToEndTheWholeTree(t *testing.T) {
 	r.Signal(syscall.SIGTERM)
 	r.Err.Expect(t, "taking no more jobs")
 	terminate(t, dir, "a")
-	s.eventuallyFree("a")
+	s.eventuallyFree(lockOf(1))
 	require.False(t, isAlive(worker))
 	require.Equal(t, 143, r.wait().code)
 }
@@ -181,9 +181,9 @@ func TestToldAfterTheJob(t *testing.T) {
 					s, dir := newStation(t), t.TempDir()
 					text := "sh -c 'echo $$ >" + dir + "/new; mv " + dir + "/new " + dir + "/child; exec sleep 1000'; code=$?; test -e " + dir + "/again || exit $code"
 					text = "echo $$ >" + dir + "/new.a; mv " + dir + "/new.a " + dir + "/a; test -e " + dir + "/again || { " + text + "; }"
-					args := []string{"run", "-n", "a", "--once", "--", "sh", "-c", text}
+					args, lock := []string{"run", "-n", "a", "--once", "--", "sh", "-c", text}, "a"
 					if command == "batch" {
-						args = []string{"batch", s.list("a\t" + text)}
+						args, lock = []string{"batch", s.list("a\t" + text)}, lockOf(1)
 					}
 					r := s.start(args...)
 					s.eventuallyThere(dir, "a", "child")
@@ -193,7 +193,7 @@ func TestToldAfterTheJob(t *testing.T) {
 					}
 					s.eventuallyGone(shell)
 					r.Signal(sig)
-					s.eventuallyFree("a")
+					s.eventuallyFree(lock)
 					require.False(t, isAlive(child))
 					got := r.wait()
 					require.Regexp(t, "will (be )?run again", got.stderr)

@@ -65,7 +65,7 @@ func TestStoppedBatchsJobsAreEnded(t *testing.T) {
 	t.Parallel()
 	s, witness := newStation(t), filepath.Join(t.TempDir(), "w")
 	r := s.start("batch", "--ttl", "3s", s.list("x\t"+fmt.Sprintf(guarded, witness)))
-	s.whileStopped(r, "x", witness)
+	s.whileStopped(r, lockOf(1), witness)
 	r.Signal(syscall.SIGTERM) // it would do the job again
 	r.wait()
 	require.Empty(t, s.committed())

@@ -76,9 +76,6 @@ func (b *Batch) retain(in map[int]multilock.Result, job int, r multilock.Result)
 }
 
 func describeChunk(r source.Range, of int) string {
-	if r.From == r.To {
-		return fmt.Sprintf("job %d of %d", r.From, of)
-	}
 	return fmt.Sprintf("jobs %d to %d of %d", r.From, r.To, of)
 }
 

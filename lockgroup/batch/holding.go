@@ -97,7 +97,7 @@ func (b *Batch) hold(i int, u unit) (h *holding, err error) {
 
 // describe says for people what a lock is held for.
 func (b *Batch) describe(u *unit) string {
-	if b.chunks == nil {
+	if u.From == u.To {
 		return cmp.Or(b.jobs[u.From-1].Shown, b.jobs[u.From-1].Command)
 	}
 	return describeChunk(u.Range, len(b.jobs))
