@@ -1,24 +1,34 @@
 package lockgroup
 
 import (
-	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
-const chunkName = "#jobs-%d-%d"
+const chunkPrefix = "#jobs-"
 
 // ChunkName is the name of the lock, and of the result, of a chunk of a list: of the jobs
 // with these numbers, from 1.
-func ChunkName(r source.Range) string { return fmt.Sprintf(chunkName, r.From, r.To) }
+func ChunkName(r source.Range) string {
+	return chunkPrefix + strconv.Itoa(r.From) + "-" + strconv.Itoa(r.To)
+}
 
 // ParseChunkName reads such a name; ok is false if it is none.
 func ParseChunkName(name string) (r source.Range, ok bool) {
-	if _, err := fmt.Sscanf(name, chunkName, &r.From, &r.To); err != nil {
+	numbers, ok := strings.CutPrefix(name, chunkPrefix)
+	if !ok {
 		return source.Range{}, false
 	}
-	return r, 1 <= r.From && r.From <= r.To && name == ChunkName(r)
+	from, to, _ := strings.Cut(numbers, "-")
+	r.From, _ = strconv.Atoi(from)
+	r.To, _ = strconv.Atoi(to)
+	if r.From < 1 || r.To < r.From || name != ChunkName(r) {
+		return source.Range{}, false
+	}
+	return r, true
 }
 
 // EachJob gives the results of the jobs of which r tells: of all that a chunk has recorded,

@@ -112,7 +112,7 @@ func TestBarriersOfSeveralHostsAgree(t *testing.T) {
 		got := s.finish(host.on("wait", "--poll", "50ms"))
 		require.Equal(t, 1, got.code, got.stderr)
 		require.Regexp(t, `job "fails" failed with exit code 3 on beta at `, got.stderr)
-		require.Regexp(t, `job "crashes" died: it was run by alpha pid \d+ .*no sign of life for`, got.stderr)
+		require.Regexp(t, `job "crashes" died, run by alpha pid \d+ .*no sign of life for`, got.stderr)
 	}
 	require.Zero(t, s.finish(gamma.on("run", "-n", "fails", "--", "true")).code)
 	require.Zero(t, s.finish(gamma.on("run", "-n", "crashes", "--", "true")).code)

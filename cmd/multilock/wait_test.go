@@ -219,5 +219,5 @@ func TestWaitFindsTheDead(t *testing.T) {
 	s.dead("b")
 	got := s.run("wait")
 	require.Equal(t, 1, got.code)
-	require.Contains(t, got.stderr, `job "b" died: it was run by `)
+	require.Contains(t, got.stderr, `job "b" died, run by `)
 }

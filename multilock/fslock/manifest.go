@@ -148,17 +148,40 @@ func (s *Source) manifest(private vfs.Dir, ours []byte) ([]byte, error) {
 	if err := s.refresh(private); err != nil {
 		return nil, err
 	}
-	dir, err := private.OpenDir(manifestDir)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close() //nolint:errcheck // a directory
-	f, err := dir.Open(manifestFile)
+	f, err := openManifest(private)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // only read from
 	return io.ReadAll(io.LimitReader(f, int64(len(ours)+manifestMore)))
+}
+
+func openManifest(private vfs.Dir) (vfs.File, error) {
+	dir, err := private.OpenDir(manifestDir)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	return dir.Open(manifestFile)
+}
+
+var _ source.ManifestReader = (*Source)(nil)
+
+// OpenManifest implements source.ManifestReader.
+func (s *Source) OpenManifest(context.Context) (io.ReadCloser, error) {
+	private, err := s.find(groupsDir, s.group)
+	if err != nil {
+		return nil, opError("open the group's files", "", err)
+	}
+	defer private.Close() //nolint:errcheck // a directory
+	if err := s.refresh(private); err != nil {
+		return nil, opError("read the manifest", "", err)
+	}
+	f, err := openManifest(private)
+	if err != nil {
+		return nil, opError("read the manifest", "", err)
+	}
+	return f, nil
 }
 
 // Retract implements source.ManifestStore: the manifest is moved away as a whole,

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"time"
 )
@@ -127,4 +128,10 @@ type ManifestStore interface {
 	Publish(ctx context.Context, manifest []byte) ([]byte, error)
 	// Retract removes the group's manifest. That there is none is no error.
 	Retract(ctx context.Context) error
+}
+
+// ManifestReader is a ManifestStore that lets its manifest be read without one's own.
+type ManifestReader interface {
+	// OpenManifest opens the group's manifest. The error is fs.ErrNotExist if it has none.
+	OpenManifest(ctx context.Context) (io.ReadCloser, error)
 }

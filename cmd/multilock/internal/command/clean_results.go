@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -34,14 +36,13 @@ func forgetResults(ctx context.Context, e *Env, src *place.Source, o *cleanOptio
 	sigs := console.CatchSignals()
 	defer sigs.Release()
 	ctx = sigs.Until(ctx)
-	names, err := namesOrAll(o.names, func() ([]string, error) { return ledger.Results(ctx) })
-	if err != nil {
-		return err
-	}
 	report := &forgetReport{DryRun: o.dryRun, Forgotten: []string{}, Held: []string{}, Failed: []string{}}
-	failed := report.forgetAll(ctx, src, ledger, names, o)
-	if len(o.names) == 0 && !o.dryRun && failed == nil && report.refusal == nil {
-		failed = src.Retract(ctx) // a batch in this group may have another list then
+	f := forgetting{cleanOptions: o, src: src, ledger: ledger, report: report}
+	var failed error
+	if len(o.names) > 0 {
+		failed = f.named(ctx)
+	} else {
+		failed = f.all(ctx)
 	}
 	slices.Sort(report.Forgotten)
 	slices.Sort(report.Held)
@@ -51,21 +52,173 @@ func forgetResults(ctx context.Context, e *Env, src *place.Source, o *cleanOptio
 	return errors.Join(failed, report.print(e, o), report.heldError())
 }
 
-func (r *forgetReport) forgetAll(ctx context.Context, src *place.Source, ledger source.Ledger, names []string, o *cleanOptions) error {
-	var mu sync.Mutex
+// forgetting removes results.
+type forgetting struct {
+	*cleanOptions
+	src    *place.Source
+	ledger source.Ledger
+	mu     sync.Mutex
+	report *forgetReport
+}
+
+// all removes every result of the group, and the list that it works through: a batch in it may
+// have another one then.
+func (f *forgetting) all(ctx context.Context) error {
+	names, err := f.ledger.Results(ctx)
+	if err != nil {
+		return err
+	}
+	levels := lockgroup.Nested(names)
+	names = slices.DeleteFunc(names, func(name string) bool { _, chunk := lockgroup.ParseChunkName(name); return chunk })
+	failed := errors.Join(f.each(ctx, names), f.chunks(ctx, levels))
+	if failed != nil || f.report.refusal != nil || f.dryRun {
+		return failed
+	}
+	return errors.Join(f.dropBoard(ctx), f.src.Retract(ctx))
+}
+
+// chunks removes the results of chunks. What was given back of one is removed before it: as
+// long as the one says so, nobody else runs the other. For the same reason all are left alone
+// while somebody is at work on the list.
+func (f *forgetting) chunks(ctx context.Context, levels [][]source.Range) error {
+	if len(levels) == 0 {
+		return nil
+	}
+	why := f.anyHeld(ctx)
+	if why == nil {
+		why = f.dropBoard(ctx)
+	}
+	for _, level := range slices.Backward(levels) {
+		names := make([]string, len(level))
+		for i, chunk := range level {
+			names[i] = lockgroup.ChunkName(chunk)
+		}
+		if why != nil {
+			_ = f.report.addAll(names, why)
+			continue
+		}
+		held := len(f.report.Held)
+		if why = f.each(ctx, names); why == nil && len(f.report.Held) > held && !f.dryRun {
+			why = f.report.refusal
+		}
+	}
+	if errors.Is(why, multilock.ErrHeld) {
+		return nil // the report says so
+	}
+	return why
+}
+
+// anyHeld is an error if somebody is at work on a list of chunks.
+func (f *forgetting) anyHeld(ctx context.Context) error {
+	held, err := f.src.Locks.Names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range held {
+		if _, chunk := lockgroup.ParseChunkName(name); !chunk {
+			continue
+		}
+		if _, err := f.wouldForget(ctx, f.src, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropBoard takes away what hosts told each other about results. It is done before they are
+// removed, because this process may end then, and after that.
+func (f *forgetting) dropBoard(ctx context.Context) error {
+	chunks, ok := f.ledger.(source.Chunks)
+	if !ok || f.dryRun {
+		return nil
+	}
+	return chunks.DropBoard(ctx)
+}
+
+// named removes the results of the names that were given.
+func (f *forgetting) named(ctx context.Context) error {
+	placed, err := findJobs(ctx, f.src, f.names)
+	if err != nil {
+		return err
+	}
+	var alone []string
+	chunks := map[source.Range]map[int]string{}
+	note := func(chunk source.Range, number int, name string) {
+		if chunks[chunk] == nil {
+			chunks[chunk] = map[int]string{}
+		}
+		chunks[chunk][number] = name
+	}
+	for _, name := range f.names {
+		at, inChunk := placed[name]
+		switch chunk, whole := lockgroup.ParseChunkName(name); {
+		case whole:
+			for number := range chunk.To - chunk.From + 1 {
+				note(chunk, chunk.From+number, name)
+			}
+		case !inChunk:
+			alone = append(alone, name)
+		case at.Chunk.From > 0 && (at.Result != nil || !f.dryRun):
+			note(at.Chunk, at.Number, name)
+		}
+	}
+	if err := f.each(ctx, alone); err != nil || len(chunks) == 0 {
+		return err
+	}
+	if err := f.dropBoard(ctx); err != nil {
+		return err
+	}
+	var failed error
+	for chunk, jobs := range chunks {
+		failed = errors.Join(failed, f.jobs(ctx, lockgroup.ChunkName(chunk), jobs))
+	}
+	return errors.Join(failed, f.dropBoard(ctx))
+}
+
+// jobs removes the results of some jobs of a chunk, under its lock.
+func (f *forgetting) jobs(ctx context.Context, chunk string, jobs map[int]string) error {
+	names := slices.Compact(slices.Sorted(maps.Values(jobs)))
+	if f.dryRun {
+		_, err := f.wouldForget(ctx, f.src, chunk)
+		return f.report.addAll(names, err)
+	}
+	lock, err := f.lock(ctx, f.src, chunk)
+	if err != nil {
+		return f.report.addAll(names, err)
+	}
+	forgotten, err := lockgroup.ForgetJobs(ctx, lock, slices.Collect(maps.Keys(jobs)))
+	if err == nil {
+		f.noteForgot(ctx, f.src, lock.Record(), forgotten...)
+	}
+	return f.report.addAll(forgotten, errors.Join(err, lock.Release(context.WithoutCancel(ctx))))
+}
+
+// each removes the results of these names.
+func (f *forgetting) each(ctx context.Context, names []string) error {
 	var failed error
 	show.InParallel(len(names), func(i int) {
 		if ctx.Err() != nil {
 			return
 		}
-		did, err := o.forgetOne(ctx, src, ledger, names[i])
-		mu.Lock()
-		defer mu.Unlock()
-		if err := r.add(names[i], did, err); err != nil && failed == nil {
+		did, err := f.forgetOne(ctx, f.src, f.ledger, names[i])
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if err := f.report.add(names[i], did, err); err != nil && failed == nil {
 			failed = err
 		}
 	})
 	return errors.Join(failed, context.Cause(ctx))
+}
+
+// addAll adds what has become of several names.
+func (r *forgetReport) addAll(names []string, err error) error {
+	for _, name := range names {
+		_ = r.add(name, true, err)
+	}
+	if errors.Is(err, multilock.ErrHeld) {
+		return nil
+	}
+	return err
 }
 
 func (r *forgetReport) add(name string, did bool, err error) error {
@@ -84,7 +237,7 @@ func (r *forgetReport) add(name string, did bool, err error) error {
 // forgetOne removes one result, under the lock of its name: nobody runs the job
 // then, or is about to commit another result.
 func (o *cleanOptions) forgetOne(ctx context.Context, src *place.Source, ledger source.Ledger, name string) (did bool, err error) {
-	switch _, err := ledger.Result(ctx, name); {
+	switch _, err := lockgroup.Summary(ctx, ledger, name); {
 	case errors.Is(err, multilock.ErrNoResult) && o.dryRun:
 		return false, nil
 	case err != nil && !errors.Is(err, multilock.ErrNoResult):
@@ -93,17 +246,21 @@ func (o *cleanOptions) forgetOne(ctx context.Context, src *place.Source, ledger 
 	if o.dryRun {
 		return o.wouldForget(ctx, src, name)
 	}
-	lock, err := multilock.TryAcquire(ctx, src.Locks, name, multilock.Options{
-		User: o.User, Command: "multilock clean --results", Patience: multilock.Patience{MaxAge: o.maxAge.Value},
-	})
+	lock, err := o.lock(ctx, src, name)
 	if err != nil {
 		return false, err
 	}
 	did, err = forgetUnder(ctx, lock)
 	if did {
-		o.noteForgot(ctx, src, lock.Record())
+		o.noteForgot(ctx, src, lock.Record(), name)
 	}
 	return did, errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
+}
+
+func (o *cleanOptions) lock(ctx context.Context, src *place.Source, name string) (*multilock.Lock, error) {
+	return multilock.TryAcquire(ctx, src.Locks, name, multilock.Options{
+		User: o.User, Command: "multilock clean --results", Patience: multilock.Patience{MaxAge: o.maxAge.Value},
+	})
 }
 
 // forgetUnder asks first, so that the answer is not a cache's.
@@ -128,10 +285,11 @@ func (o *cleanOptions) wouldForget(ctx context.Context, src *place.Source, name 
 	return err == nil, err
 }
 
-func (o *cleanOptions) noteForgot(ctx context.Context, src *place.Source, record source.Record) {
-	_ = src.Note(ctx, source.Event{ // the result is gone, written down or not
-		Time: time.Now(), What: source.EventForgot, Name: record.Name, Token: record.Token, By: src.Self, User: o.User,
-	})
+// noteForgot writes it down for people: the results are gone, written down or not.
+func (o *cleanOptions) noteForgot(ctx context.Context, src *place.Source, record source.Record, names ...string) {
+	for _, name := range names {
+		_ = src.Note(ctx, source.Event{Time: time.Now(), What: source.EventForgot, Name: name, Token: record.Token, By: src.Self, User: o.User})
+	}
 }
 
 // heldError tells of the locks that were held, in the words for one of them.
@@ -147,8 +305,14 @@ func (r *forgetReport) print(e *Env, o *cleanOptions) error {
 	if r.DryRun {
 		forgot = "would forget"
 	}
-	for _, name := range r.Forgotten {
+	names, chunks := show.JoinChunks(r.Forgotten)
+	for _, name := range names {
 		if err := e.Print("%s the result of %s\n", forgot, console.Label(name)); err != nil {
+			return err
+		}
+	}
+	for _, jobs := range chunks {
+		if err := e.Print("%s the results of %s\n", forgot, show.Jobs(jobs)); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -124,19 +126,80 @@ func watchStatus(ctx context.Context, e *Env, src *place.Source, o *statusOption
 // look inspects the locks that were asked for, or all that are held.
 func (o *statusOptions) look(ctx context.Context, src *place.Source) (statusReport, error) {
 	report := statusReport{Base: src.Place.Public(), Group: src.Place.Group, Locks: []show.Lock{}, where: src.Where()}
-	names, err := namesOrAll(o.names, func() ([]string, error) { return src.Locks.Names(ctx) })
+	if len(o.names) > 0 {
+		return report, o.lookAtNamed(ctx, src, &report)
+	}
+	names, err := src.Locks.Names(ctx)
 	if errors.Is(err, multilock.ErrUnsupported) {
 		return report, console.Usagef("status", "this source cannot list its locks; write: status NAME")
 	}
 	if err != nil {
 		return report, err
 	}
-	for _, l := range show.Inspect(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.Value}) {
-		if l.State != multilock.StateFree.String() || len(o.names) > 0 {
+	for _, l := range show.Inspect(ctx, src, names, o.patience()) {
+		if l.State != multilock.StateFree.String() {
 			report.Locks = append(report.Locks, l)
 		}
 	}
 	return report, o.lookAtResults(ctx, src, &report)
+}
+
+func (o *statusOptions) patience() multilock.Patience {
+	return multilock.Patience{MaxAge: o.maxAge.Value}
+}
+
+// lookAtNamed is for names that were asked for. A job of a list may be run under the lock of a
+// chunk, and have its result there.
+func (o *statusOptions) lookAtNamed(ctx context.Context, src *place.Source, report *statusReport) error {
+	placed, err := findJobs(ctx, src, o.names)
+	if errors.Is(err, fs.ErrPermission) {
+		report.Missing, err = append(report.Missing, console.Harmless(err.Error())), nil
+	}
+	if err != nil {
+		return err
+	}
+	locks := slices.Clone(o.names)
+	var alone []string
+	var found []multilock.Result
+	for i, name := range o.names {
+		at, inChunk := placed[name]
+		if !inChunk {
+			alone = append(alone, name)
+		}
+		if at.Result != nil {
+			found = append(found, *at.Result)
+		}
+		if at.Chunk.From > 0 && !at.Final() {
+			locks[i] = lockgroup.ChunkName(at.Chunk)
+		}
+	}
+	for i, l := range show.Inspect(ctx, src, locks, o.patience()) {
+		if locks[i] != o.names[i] {
+			l = l.For(o.names[i])
+		}
+		report.Locks = append(report.Locks, l)
+	}
+	ledger, ok := source.Ability[source.Ledger](src.Locks, source.TraitResults)
+	if !ok {
+		return nil
+	}
+	results := show.ReadResults(ctx, ledger, alone, true)
+	results.Add(found)
+	report.addResults(results)
+	return nil
+}
+
+// findJobs finds the jobs that are claimed in chunks.
+func findJobs(ctx context.Context, src *place.Source, names []string) (map[string]lockgroup.Placed, error) {
+	ledger, ok := source.Ability[source.Chunks](src.Locks, source.TraitResults)
+	if !ok {
+		return nil, nil
+	}
+	held, err := src.Locks.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return lockgroup.FindInChunks(ctx, ledger, names, held)
 }
 
 func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, report *statusReport) error {
@@ -144,7 +207,7 @@ func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, re
 	if !ok {
 		return nil
 	}
-	names, err := namesOrAll(o.names, func() ([]string, error) { return ledger.Results(ctx) })
+	names, err := ledger.Results(ctx)
 	if errors.Is(err, fs.ErrPermission) && !o.results { // it was asked for the locks
 		report.Missing = []string{console.Harmless(err.Error())}
 		return nil
@@ -152,14 +215,17 @@ func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, re
 	if err != nil {
 		return err
 	}
-	results := show.ReadResults(ctx, ledger, names, show.KeepDone(o.listsAll()))
-	report.Results = &results
+	report.addResults(show.ReadResults(ctx, ledger, names, show.KeepDone(o.results)))
+	return nil
+}
+
+func (r *statusReport) addResults(results show.Results) {
+	r.Results = &results
 	for _, v := range results.List {
 		if v.State == show.StateUnknown {
-			report.Missing = append(report.Missing, fmt.Sprintf("how %s ended cannot be read: %s", console.Label(v.Name), console.Harmless(v.Why)))
+			r.Missing = append(r.Missing, fmt.Sprintf("how %s ended cannot be read: %s", show.Label(v.Name), console.Harmless(v.Why)))
 		}
 	}
-	return nil
 }
 
 // listsAll says whether every result is shown that is asked about.
@@ -237,7 +303,7 @@ func printStatus(e *Env, o *statusOptions, report statusReport) error {
 	table.Row("NAME", "STATE", "HOST", "PID", "USER", "HELD FOR", "LAST SIGN", "COMMAND", "WHY")
 	for _, l := range report.Locks {
 		table.Row(console.Label(l.Name), l.State, show.Dash(l.Host), show.PID(l.PID), show.Dash(l.User),
-			show.Ago(l.Age), show.Ago(l.Silence), show.Dash(show.Ellipsis(l.Command, 40)), l.Why)
+			show.Ago(l.Age), show.Ago(l.Silence), show.Dash(show.Ellipsis(l.What(), 40)), l.Why)
 	}
 	return table.Print(e.Env)
 }

@@ -272,7 +272,7 @@ func (v waitView) tell(e *Env, o *waitOptions) {
 	}
 	o.output.tell(e, &o.common, v.Incomplete)
 	for _, l := range show.AtMost(e.Env, v.Crashed) {
-		e.Say("job %q died: it was run by %s (%s)", l.Name, l.Holder(), l.Why)
+		e.Say("%s died, run by %s (%s)", show.Subject(l.Name), l.Holder(), l.Why)
 	}
 	if v.Untold != "" {
 		e.Say("warning: how the jobs ended is not known, only that nothing is held any more: %s", v.Untold)
@@ -287,6 +287,6 @@ func (v waitView) tell(e *Env, o *waitOptions) {
 		e.Say("%d results are missing", v.Short)
 	}
 	for _, l := range show.AtMost(e.Env, v.Held) {
-		e.Say("lock %q is %s: %s (%s)", l.Name, l.State, l.Holder(), l.Why)
+		e.Say("%s is %s: %s (%s)", show.LockWords(l.Name), l.State, l.Holder(), l.Why)
 	}
 }

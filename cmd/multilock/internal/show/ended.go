@@ -73,12 +73,12 @@ func Listed(names []string) string {
 
 // Sentence is the failure in words.
 func (f Failure) Sentence() string {
-	text := fmt.Sprintf("job %q failed", f.Name)
+	text := Subject(f.Name) + " failed"
 	switch {
 	case f.Foreign != "" && f.Host == "":
 		return text + ": its result cannot be understood: " + f.Foreign
 	case f.Foreign != "":
-		return fmt.Sprintf("job %q is not done, run on %s%s: %s", f.Name, f.Host, f.at(), f.Foreign)
+		return fmt.Sprintf("%s is not done, run on %s%s: %s", Subject(f.Name), f.Host, f.at(), f.Foreign)
 	case f.Signal != "":
 		text += " by signal " + f.Signal
 	default:

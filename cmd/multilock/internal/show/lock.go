@@ -28,6 +28,7 @@ type Lock struct {
 	Age     *float64 `json:"age_seconds"`
 	Silence *float64 `json:"silence_seconds"`
 	Foreign string   `json:"foreign,omitempty"`
+	Chunk   *Chunk   `json:"chunk,omitempty"` // of the jobs that are run under it, if they are several
 }
 
 // LockOf is the view of a lock that was looked at.
@@ -90,5 +91,26 @@ func inspectOne(ctx context.Context, src *place.Source, name string, patience mu
 	if err != nil {
 		return Lock{Name: name, State: StateUnknown, Why: err.Error()}
 	}
-	return LockOf(name, seen)
+	l := LockOf(name, seen)
+	if seen.State != multilock.StateFree {
+		l.Chunk = chunkUnder(ctx, src, name)
+	}
+	return l
+}
+
+// What is what is done under the lock, for people.
+func (l Lock) What() string {
+	if l.Chunk != nil {
+		return l.Chunk.words()
+	}
+	return l.Command
+}
+
+// For is the lock as that of one of the jobs that are run under it.
+func (l Lock) For(job string) Lock {
+	if l.Chunk != nil {
+		l.Why = "it is one of " + l.Chunk.words() + ": " + l.Why
+	}
+	l.Name = job
+	return l
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -97,46 +99,74 @@ type Results struct {
 	List    []Result `json:"list"`
 }
 
-// ReadResults reads the results of the names. What nobody will look at is counted
-// and let go: a group may have very many.
+// ReadResults reads the results of the names, and of chunks those of their jobs. What nobody
+// will look at is counted and let go: a group may have very many.
 func ReadResults(ctx context.Context, src source.Ledger, names []string, keepAll KeepDone) Results {
-	found := make([]*Result, len(names))
+	names = inOrder(names)
+	found := make([][]Result, len(names))
 	var mu sync.Mutex
 	sum := Results{List: []Result{}}
 	InParallel(len(names), func(i int) {
-		v, ok := readOne(ctx, src, names[i])
-		if !ok {
-			return
-		}
-		if keepAll || v.State != ResultDone || v.Output != "" {
-			found[i] = &v
-		}
+		r, ok := readOne(ctx, src, names[i], keepAll)
 		mu.Lock()
 		defer mu.Unlock()
-		sum.count(v.State)
-	})
-	for _, v := range found {
-		if v != nil {
-			sum.List = append(sum.List, *v)
+		if ok {
+			found[i] = sum.add(r, keepAll)
 		}
-	}
+	})
+	sum.List = append(sum.List, slices.Concat(found...)...)
 	return sum
 }
 
 // KeepDone says whether to keep the results that are done, too.
 type KeepDone bool
 
-// readOne reports false if there is no result. One that cannot be read is shown
-// as what it is.
-func readOne(ctx context.Context, src source.Ledger, name string) (Result, bool) {
-	r, err := src.Result(ctx, name)
+// inOrder are names of results, those of chunks in the order of the list.
+func inOrder(names []string) []string {
+	others, chunks := tellChunks(names)
+	for _, chunk := range chunks {
+		others = append(others, lockgroup.ChunkName(chunk))
+	}
+	return others
+}
+
+// readOne reports false if there is no result. One that cannot be read is shown as what it
+// is. Of a chunk no more is read than its summary, if that tells all that will be shown.
+func readOne(ctx context.Context, src source.Ledger, name string, keepAll KeepDone) (multilock.Result, bool) {
+	r, err := lockgroup.Summary(ctx, src, name)
+	if err == nil && r.Chunk != nil && (bool(keepAll) || lockgroup.Telling(r)) {
+		r, err = src.Result(ctx, name)
+	}
 	switch {
 	case errors.Is(err, multilock.ErrNoResult):
-		return Result{}, false
+		return multilock.Result{}, false
 	case err != nil:
-		return Result{Name: name, State: StateUnknown, Why: err.Error()}, true
+		return multilock.Result{Name: name, Foreign: err.Error()}, true
 	}
-	return resultOf(r), true
+	return r, true
+}
+
+// add counts what a result tells, and returns the views that are to be kept.
+func (s *Results) add(r multilock.Result, keepAll KeepDone) (kept []Result) {
+	if r.Chunk != nil && len(r.Chunk.Jobs) == 0 {
+		s.Done += r.Chunk.Done
+		return nil
+	}
+	lockgroup.EachJob(r, func(_ string, job multilock.Result) {
+		v := resultOf(job)
+		s.count(v.State)
+		if bool(keepAll) || v.State != ResultDone || v.Output != "" {
+			kept = append(kept, v)
+		}
+	})
+	return kept
+}
+
+// Add adds the results of jobs that were found.
+func (s *Results) Add(found []multilock.Result) {
+	for _, r := range found {
+		s.List = append(s.List, s.add(r, true)...)
+	}
 }
 
 func (s *Results) count(state string) {
@@ -189,7 +219,7 @@ func (s *Results) named() []string {
 func (v Result) describe() string {
 	switch {
 	case v.State == StateUnknown:
-		return fmt.Sprintf("%s (%s)", console.Label(v.Name), console.Harmless(v.Why))
+		return fmt.Sprintf("%s (%s)", Label(v.Name), console.Harmless(v.Why))
 	case v.Signal != "":
 		return fmt.Sprintf("%s (signal: %s on %s, %s ago)", console.Label(v.Name), console.Harmless(v.Signal), console.Harmless(v.Host), v.endedAgo())
 	}

@@ -1,0 +1,187 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
+	"github.com/multilock/go/multilock/source"
+)
+
+// chunked is a station with a list of 12 jobs, page1 to page12, that is claimed in chunks of four.
+type chunked struct {
+	*station
+	src *fslock.Source
+}
+
+func newChunked(t *testing.T) *chunked {
+	t.Helper()
+	s := &chunked{station: newStation(t)}
+	s.src = fslocktest.Open(t, fslock.Options{Base: s.base})
+	var list bytes.Buffer
+	fmt.Fprintln(&list, "#chunks of 4")
+	for n := range 12 {
+		fmt.Fprintf(&list, "page%d\tconvert %d\n", n+1, n+1)
+	}
+	_, err := s.src.Publish(t.Context(), list.Bytes())
+	require.NoError(t, err)
+	return s
+}
+
+// take holds a chunk.
+func (s *chunked) take(from, to int) *multilock.Lock {
+	s.t.Helper()
+	lock, err := multilock.TryAcquire(s.t.Context(), s.src, lockgroup.ChunkName(source.Range{From: from, To: to}), multilock.Options{Command: "batch"})
+	require.NoError(s.t, err)
+	return lock
+}
+
+// commit records that the first jobs of a chunk have ended, those of the numbers in exits with
+// that code.
+func (s *chunked) commit(lock *multilock.Lock, ended int, exits map[int]int, returned ...source.Range) {
+	s.t.Helper()
+	jobs, ok := lockgroup.ParseChunkName(lock.Record().Name)
+	require.True(s.t, ok)
+	c := &source.Chunk{From: jobs.From, To: jobs.To, Returned: returned}
+	for n := jobs.From; n < jobs.From+ended; n++ {
+		c.Jobs = append(c.Jobs, source.ChunkJob{Number: n, Name: fmt.Sprint("page", n), Exit: exits[n], Attempt: 1, Start: time.Now().UnixMilli(), Duration: 1000})
+	}
+	c.Count()
+	r := multilock.Result{Attempt: 1, Start: time.Now(), Duration: time.Second, Chunk: c, Final: c.Final()}
+	if c.Failed > 0 {
+		r.Exit = 1
+	}
+	r.Name, r.Token, r.By = lock.Record().Name, lock.Record().Token, lock.Record().Holder.Identity
+	require.NoError(s.t, lock.Commit(s.t.Context(), r))
+	require.NoError(s.t, s.src.Record(s.t.Context(), []source.Event{source.CommittedEvent(r, time.Now())}))
+}
+
+// ran records a chunk and gives its lock back.
+func (s *chunked) ran(from, to, ended int, exits map[int]int, returned ...source.Range) {
+	s.t.Helper()
+	lock := s.take(from, to)
+	s.commit(lock, ended, exits, returned...)
+	require.NoError(s.t, lock.Release(s.t.Context()))
+}
+
+func TestStatusSeesTheJobsOfChunks(t *testing.T) {
+	t.Parallel()
+	s := newChunked(t)
+	s.ran(1, 4, 4, nil)
+	s.ran(5, 8, 2, map[int]int{6: 3}, source.Range{From: 7, To: 8})
+	s.ran(7, 8, 2, nil)
+	held := s.take(9, 12)
+	s.commit(held, 1, nil)
+
+	text := s.must("status")
+	require.Regexp(t, `(?m)^#jobs-9-12 +held .* jobs 9 to 12, 1 done `, text)
+	require.Regexp(t, `(?m)^8 done, 1 failed: page6 \(exit 3 on \S+, \S+ ago\)$`, text)
+	table := s.must("status", "--results")
+	require.Regexp(t, `(?s)page1 +done .*page5 +done .*page6 +failed +3 .*page7 +done .*page9 +done `, table)
+	require.NotContains(t, table, "page10")
+
+	one := s.must("status", "page7", "page6", "page10", "page9")
+	require.Regexp(t, `(?m)^page7 +free `, one)
+	require.Regexp(t, `(?m)^page7 +done +0 `, one)
+	require.Regexp(t, `(?m)^page6 +failed +3 `, one)
+	require.Regexp(t, `(?m)^page10 +held .* it is one of jobs 9 to 12, 1 done: `, one)
+	require.Regexp(t, `(?m)^page9 +free `, one)
+	require.NotContains(t, one, "page8")
+
+	var report struct{ Locks []map[string]any }
+	require.NoError(t, json.Unmarshal([]byte(s.must("status", "--json", "page10")), &report))
+	require.Equal(t, "page10", report.Locks[0]["name"])
+	require.Equal(t, map[string]any{"from": 9.0, "to": 12.0, "done": 1.0, "failed": 0.0}, report.Locks[0]["chunk"])
+}
+
+func TestWaitSeesTheJobsOfChunks(t *testing.T) {
+	t.Parallel()
+	s := newChunked(t)
+	s.ran(1, 4, 4, map[int]int{2: 3})
+	s.ran(5, 8, 4, nil)
+	require.Zero(t, s.run("wait", "--members", "page1,page5,page8").code)
+	for _, args := range [][]string{{"--members", "page1,page2"}, {"--expect", "8"}, {"--settle", "0"}} {
+		got := s.run(append([]string{"wait"}, args...)...)
+		require.Equal(t, 1, got.code)
+		require.Regexp(t, `job "page2" failed with exit code 3 on `, got.stderr)
+		require.NotContains(t, got.stderr, "#jobs")
+	}
+	held := s.take(9, 12)
+	s.commit(held, 3, nil)
+	got := s.run("wait", "--timeout", "1s", "--members", "page9,page12")
+	require.Equal(t, 124, got.code)
+	require.Contains(t, got.stderr, "no final result yet of 1: page12")
+	require.Regexp(t, `lock "#jobs-9-12" \(jobs 9 to 12\) is held: `, got.stderr)
+}
+
+func TestCleanForgetsOneJobOfAChunk(t *testing.T) {
+	t.Parallel()
+	s := newChunked(t)
+	s.ran(1, 4, 4, map[int]int{2: 3})
+	s.ran(5, 8, 2, nil, source.Range{From: 7, To: 8})
+	s.ran(7, 8, 2, nil)
+	board, err := s.src.OpenBoard(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, board.Write(t.Context(), 0, 'x'))
+	require.NoError(t, board.Close())
+
+	require.Equal(t, "would forget the result of page2\n", s.must("clean", "--results", "--dry-run", "page2", "page9"))
+	require.Contains(t, s.must("status"), "7 done, 1 failed")
+	require.Equal(t, "forgot the result of page2\nforgot the result of page7\n", s.must("clean", "--results", "page2", "page7", "page9"))
+	require.Contains(t, s.must("status"), "6 done\n")
+	require.NotContains(t, s.must("status", "page2"), "RESULT")
+	require.Equal(t, "no results to forget\n", s.must("clean", "--results", "page2"))
+	r, err := s.src.Result(t.Context(), "#jobs-1-4")
+	require.NoError(t, err)
+	require.False(t, r.Final)
+	require.True(t, r.OK())
+	events := s.history("page7")
+	require.Equal(t, "forgot", events[len(events)-1].What)
+	board, err = s.src.OpenBoard(t.Context())
+	require.NoError(t, err)
+	read, err := board.Read(t.Context(), 8)
+	require.NoError(t, err)
+	require.Empty(t, read, "or other hosts believe that the chunk is final")
+	require.NoError(t, board.Close())
+
+	held := s.take(1, 4)
+	got := s.run("clean", "--results", "page1", "page8")
+	require.Equal(t, 121, got.code)
+	require.Contains(t, got.stdout, "forgot the result of page8")
+	require.Contains(t, got.stderr, `lock "#jobs-1-4" is held by`)
+	require.NoError(t, held.Release(t.Context()))
+}
+
+// All results go, and the list with them: but none of a chunk as long as anybody is at work on
+// the list, and of one that was given back before those of the one which says so.
+func TestCleanForgetsChunks(t *testing.T) {
+	t.Parallel()
+	s := newChunked(t)
+	s.ran(1, 4, 4, map[int]int{2: 3})
+	s.ran(5, 8, 2, nil, source.Range{From: 7, To: 8})
+	s.ran(7, 8, 2, nil)
+	held := s.take(9, 12)
+	for _, options := range [][]string{{"--dry-run"}, nil} {
+		got := s.run(append([]string{"clean", "--results"}, options...)...)
+		require.Equal(t, 121, got.code)
+		require.Contains(t, got.stderr, `lock "#jobs-9-12" is held by`)
+		require.Contains(t, s.must("status"), "7 done, 1 failed")
+	}
+	require.NoError(t, held.Release(t.Context()))
+	require.Equal(t, "would forget the results of jobs 1 to 8\n", s.must("clean", "--results", "--dry-run"))
+	require.Equal(t, "forgot the results of jobs 1 to 8\n", s.must("clean", "--results"))
+	require.Equal(t, "no results to forget\n", s.must("clean", "--results"))
+	require.Equal(t, "nothing is held in "+s.base+"/.locks\n", s.must("status"))
+	_, err := s.src.OpenManifest(t.Context())
+	require.ErrorContains(t, err, "no such file")
+}

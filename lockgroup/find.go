@@ -1,0 +1,220 @@
+package lockgroup
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// Placed is where a job is that is one of a list which is claimed in chunks.
+type Placed struct {
+	// Number is that of the job in the list, from 1.
+	Number int
+	// Chunk is the one in which it is to be run, zero if nobody has begun with that.
+	Chunk source.Range
+	// Result is the job's; nil if it has none.
+	Result *multilock.Result
+}
+
+// Final says whether nobody is to run it any more.
+func (p Placed) Final() bool {
+	return p.Result != nil && (p.Result.Final || p.Result.Foreign != "")
+}
+
+// FindInChunks finds jobs by their names, at the price of the group's manifest and of a
+// result for each of their chunks. Held are the names of the locks that are held. Names
+// that are in no list which is claimed in chunks are left out.
+func FindInChunks(ctx context.Context, src source.Ledger, names, held []string) (map[string]Placed, error) {
+	manifests, ok := src.(source.ManifestReader)
+	if !ok || len(names) == 0 {
+		return nil, nil
+	}
+	numbers, err := numbersOf(ctx, manifests, names)
+	if err != nil || len(numbers) == 0 {
+		return nil, err
+	}
+	recorded, err := bounded.Call(ctx, src.Results)
+	if err != nil {
+		return nil, err
+	}
+	f := finder{src: src, chunks: chunksAmong(slices.Concat(recorded, held)), read: map[source.Range]multilock.Result{}}
+	found := map[string]Placed{}
+	for name, number := range numbers {
+		if found[name], err = f.place(ctx, name, number); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// numbersOf reads the numbers of jobs from the manifest, if that is of a list which is
+// claimed in chunks: there is no tab in its first line then.
+func numbersOf(ctx context.Context, src source.ManifestReader, names []string) (map[string]int, error) {
+	manifest, err := bounded.Call(ctx, src.OpenManifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer manifest.Close() //nolint:errcheck // only read from
+	inManifest, wanted := strings.NewReplacer("\\", `\\`, "\n", `\n`), map[string]string{}
+	for _, name := range names {
+		wanted[inManifest.Replace(name)] = name
+	}
+	lines, numbers := bufio.NewReaderSize(manifest, 1<<20), map[string]int{}
+	for number := 0; ctx.Err() == nil; number++ {
+		field, tab, err := firstField(lines)
+		switch {
+		case errors.Is(err, io.EOF), number == 0 && tab, len(numbers) == len(wanted):
+			return numbers, nil
+		case err != nil:
+			return nil, err
+		case number == 0:
+		default:
+			if name, ok := wanted[string(field)]; ok {
+				numbers[name] = number
+			}
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+// firstField reads a line, and keeps what is in it before the first tab.
+func firstField(lines *bufio.Reader) (field []byte, tab bool, err error) {
+	line, err := lines.ReadSlice('\n')
+	field, _, tab = bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\t'})
+	if errors.Is(err, bufio.ErrBufferFull) {
+		field = bytes.Clone(field)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = lines.ReadSlice('\n')
+		}
+	}
+	return field, tab, err
+}
+
+// chunksAmong are the chunks among names, the smallest first.
+func chunksAmong(names []string) (chunks []source.Range) {
+	for _, name := range names {
+		if r, ok := ParseChunkName(name); ok {
+			chunks = append(chunks, r)
+		}
+	}
+	slices.SortFunc(chunks, func(a, b source.Range) int { return cmp.Compare(a.To-a.From, b.To-b.From) })
+	return chunks
+}
+
+// Nested are the chunks among names by how deep they lie in others: what was given back of a
+// chunk comes after it.
+func Nested(names []string) (levels [][]source.Range) {
+	chunks := chunksAmong(names)
+	slices.SortFunc(chunks, func(a, b source.Range) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To)) })
+	var around []source.Range
+	for _, chunk := range chunks {
+		for len(around) > 0 && around[len(around)-1].To < chunk.To {
+			around = around[:len(around)-1]
+		}
+		if len(around) == len(levels) {
+			levels = append(levels, nil)
+		}
+		levels[len(around)] = append(levels[len(around)], chunk)
+		around = append(around, chunk)
+	}
+	return levels
+}
+
+// finder finds jobs in chunks, and reads the result of each chunk once.
+type finder struct {
+	src    source.Ledger
+	chunks []source.Range
+	read   map[source.Range]multilock.Result
+}
+
+func (f *finder) place(ctx context.Context, name string, number int) (Placed, error) {
+	p := Placed{Number: number}
+	in := func(r source.Range) bool { return r.From <= number && number <= r.To }
+	at := slices.IndexFunc(f.chunks, in)
+	if at < 0 {
+		return p, nil
+	}
+	p.Chunk = f.chunks[at] // what was given back of a larger one is a chunk of its own
+	r, err := f.result(ctx, p.Chunk)
+	switch {
+	case errors.Is(err, multilock.ErrNoResult):
+		return p, nil
+	case err != nil:
+		return p, err
+	case r.Chunk == nil:
+		r.Name = name
+		p.Result = &r
+		return p, nil
+	}
+	if given := slices.IndexFunc(r.Chunk.Returned, in); given >= 0 {
+		p.Chunk = r.Chunk.Returned[given]
+		return p, nil
+	}
+	for _, job := range r.Chunk.Jobs {
+		if job.Number == number && job.Name == name {
+			result := job.Result(r)
+			p.Result = &result
+		}
+	}
+	return p, nil
+}
+
+func (f *finder) result(ctx context.Context, chunk source.Range) (multilock.Result, error) {
+	if r, ok := f.read[chunk]; ok {
+		return r, nil
+	}
+	r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return f.src.Result(ctx, ChunkName(chunk)) })
+	if err == nil {
+		f.read[chunk] = r
+	}
+	return r, err
+}
+
+// ForgetJobs makes a holder of the chunk's lock forget the results of jobs, by their
+// numbers: they are to be run again. It reports which of them had one. Who has read about
+// them on the group's board does not know: see source.Chunks.
+func ForgetJobs(ctx context.Context, lock *multilock.Lock, numbers []int) (forgotten []string, err error) {
+	last, err := outcome(ctx, lock)
+	switch {
+	case err != nil || last == nil:
+		return nil, err
+	case last.Chunk == nil:
+		return nil, fmt.Errorf("the result of %s cannot be read: %s; \"clean --results\" without names removes it with all others",
+			last.Name, cmp.Or(last.Foreign, "it is that of a job"))
+	}
+	record, chunk := lock.Record(), *last.Chunk
+	chunk.Jobs = nil
+	for _, job := range last.Chunk.Jobs {
+		if slices.Contains(numbers, job.Number) {
+			forgotten = append(forgotten, job.Name)
+			continue
+		}
+		if job.Host = cmp.Or(job.Host, last.By.Host); job.Host == record.Holder.Host {
+			job.Host = ""
+		}
+		chunk.Jobs = append(chunk.Jobs, job)
+	}
+	if len(forgotten) == 0 {
+		return nil, nil
+	}
+	chunk.Count()
+	last.Token, last.By, last.Chunk, last.Final = record.Token, record.Holder.Identity, &chunk, chunk.Final()
+	if chunk.Failed == 0 {
+		last.Exit, last.Why = 0, ""
+	}
+	return forgotten, lock.Commit(ctx, *last)
+}
