@@ -35,6 +35,7 @@ var chunked = fmt.Appendf(nil, "#chunks of %d, or a share of %d\n", maxChunk, ch
 // encodeManifest writes a list of jobs, one on a line, behind a head.
 func encodeManifest(head []byte, jobs []Job) []byte {
 	var list bytes.Buffer
+	list.Grow(lengthOf(head, jobs))
 	list.Write(head)
 	inLine := strings.NewReplacer("\\", `\\`, "\n", `\n`)
 	for _, job := range jobs {
@@ -44,6 +45,15 @@ func encodeManifest(head []byte, jobs []Job) []byte {
 		list.WriteByte('\n')
 	}
 	return list.Bytes()
+}
+
+// lengthOf is how long a manifest is, where nothing in it has to be written differently.
+func lengthOf(head []byte, jobs []Job) int {
+	n := len(head)
+	for _, job := range jobs {
+		n += len(job.Name) + len("\t") + len(job.Command) + len("\n")
+	}
+	return n
 }
 
 // cutHead takes the head off a manifest, if it has one.

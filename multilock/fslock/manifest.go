@@ -1,9 +1,11 @@
 package fslock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"syscall"
 
 	"github.com/multilock/go/multilock/shareddir"
@@ -153,7 +155,27 @@ func (s *Source) manifest(private vfs.Dir, ours []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // only read from
-	return io.ReadAll(io.LimitReader(f, int64(len(ours)+manifestMore)))
+	return readLike(f, ours)
+}
+
+// readLike reads a file that may be like ours, which may be long: as long as it is, nothing
+// is kept of it.
+func readLike(f vfs.File, ours []byte) ([]byte, error) {
+	piece := make([]byte, 64<<10)
+	for same := 0; ; {
+		n, err := f.Read(piece)
+		if !bytes.HasPrefix(ours[same:], piece[:n]) {
+			rest, err := io.ReadAll(io.LimitReader(f, int64(len(ours)-same+manifestMore)))
+			return slices.Concat(ours[:same], piece[:n], rest), err
+		}
+		same += n
+		if errors.Is(err, io.EOF) {
+			return ours[:same], nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 func openManifest(private vfs.Dir) (vfs.File, error) {

@@ -103,13 +103,15 @@ type venueLease struct {
 	since  boottime.Instant
 }
 
-func (l *venueLease) Record() source.Record                        { return l.record }
-func (l *venueLease) Since() boottime.Instant                      { return l.since }
-func (l *venueLease) Renew(context.Context) error                  { return l.v.Enter("renew") }
-func (l *venueLease) Fence(context.Context) (uint64, error)        { return 0, multilock.ErrUnsupported }
-func (l *venueLease) MarkJob(context.Context, ...process.Group) error { return multilock.ErrUnsupported }
-func (l *venueLease) Close() error                                 { return nil }
-func (l *venueLease) Forget(context.Context) error                 { return multilock.ErrUnsupported }
+func (l *venueLease) Record() source.Record                 { return l.record }
+func (l *venueLease) Since() boottime.Instant               { return l.since }
+func (l *venueLease) Renew(context.Context) error           { return l.v.Enter("renew") }
+func (l *venueLease) Fence(context.Context) (uint64, error) { return 0, multilock.ErrUnsupported }
+func (l *venueLease) MarkJob(context.Context, ...process.Group) error {
+	return multilock.ErrUnsupported
+}
+func (l *venueLease) Close() error                 { return nil }
+func (l *venueLease) Forget(context.Context) error { return multilock.ErrUnsupported }
 
 func (l *venueLease) Release(context.Context) error {
 	_ = l.v.Enter("release")

@@ -27,7 +27,7 @@ type batchRun struct {
 	env     *Env
 	src     *place.Source
 	opt     *batchOptions
-	list    []batchLine
+	list    []batch.Job
 	environ []string
 	joblog  *joblog
 	logs    *jobLogs
@@ -35,7 +35,7 @@ type batchRun struct {
 	marks   lockMarks
 }
 
-func newBatchRun(e *Env, src *place.Source, o *batchOptions, list []batchLine) (*batchRun, error) {
+func newBatchRun(e *Env, src *place.Source, o *batchOptions, list []batch.Job) (*batchRun, error) {
 	r := &batchRun{env: e, src: src, opt: o, list: list, logs: logsOf(src, o.logs), environ: append(place.JobEnviron(e.Environ()), "MULTILOCK_GROUP="+o.Group)}
 	var err error
 	if o.joblog != "" {
@@ -50,11 +50,10 @@ func (r *batchRun) close() error {
 }
 
 func (r *batchRun) jobs() []batch.Job {
-	jobs := make([]batch.Job, len(r.list))
-	for i, line := range r.list {
-		jobs[i] = batch.Job{Name: line.name, Command: line.command, Shown: line.shown, Work: r.work}
+	for i := range r.list {
+		r.list[i].Work = r.work
 	}
-	return jobs
+	return r.list
 }
 
 // work runs one command to its end.
@@ -66,7 +65,7 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	}
 	line := r.list[a.Seq-1]
 	running, err := runner.Start(ctx, r.spec(a, job.Spec{
-		Args: []string{"/bin/sh", "-c", line.command}, Env: vars, Mark: vars[len(vars)-1], Stdout: out.writer, Stderr: out.writer, Self: r.src.Self,
+		Args: []string{"/bin/sh", "-c", line.Command}, Env: vars, Mark: vars[len(vars)-1], Stdout: out.writer, Stderr: out.writer, Self: r.src.Self,
 	}))
 	out.started()
 	if errors.As(err, new(*runner.NotedError)) {
@@ -82,7 +81,7 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	}
 	result := running.Result()
 	lost := out.finish()
-	if err := r.joblog.add(a.Seq, line.shown, result, out.size); err != nil {
+	if err := r.joblog.add(a.Seq, line.Shown, result, out.size); err != nil {
 		r.env.Say("warning: %v", err)
 	}
 	if running.Told() && result.Code != 0 && !errors.Is(ended, errTimeout) {

@@ -1,27 +1,26 @@
 package command
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock/shareddir"
 )
 
-// batchLine is one job of a list.
-type batchLine struct {
-	name, command string
-	shown         string // of the command, to others
-	named         bool
-	line          int // where it stands in its file
+// batchList is a list of jobs. It may have a million: all texts are parts of one.
+type batchList struct {
+	jobs []batch.Job
+	// lines are where they stand in their file: negative for those that have a name.
+	lines []int32
 }
 
 // workers is how many jobs are to be run at a time.
@@ -32,17 +31,20 @@ func (o *batchOptions) workers() int {
 	return runtime.NumCPU()
 }
 
-func readBatch(e *Env, src *place.Source, o *batchOptions) ([]batchLine, error) {
+func readBatch(e *Env, src *place.Source, o *batchOptions) ([]batch.Job, error) {
 	f, from, err := openList(e, o.list)
 	if err != nil {
 		return nil, fmt.Errorf("read the list of jobs: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // it was read
 	list, err := parseBatch(src, f, from, o.null)
-	for i := range list {
-		list[i].shown = o.line(list[i].command)
+	if err != nil {
+		return nil, err
 	}
-	return list, err
+	for i := range list.jobs {
+		list.jobs[i].Shown = o.line(list.jobs[i].Command)
+	}
+	return list.jobs, nil
 }
 
 // openList opens a file, or the standard input for "-". The name is for people. Root does
@@ -65,59 +67,54 @@ func openList(e *Env, path string) (list io.ReadCloser, name string, err error) 
 
 // parseBatch reads jobs: NAME, a tab and a command on each line, or a command
 // alone. What is wrong with the names is told of all lines at once.
-func parseBatch(src *place.Source, r io.Reader, from string, null bool) ([]batchLine, error) {
-	var list []batchLine
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxLine)
+func parseBatch(src *place.Source, r io.Reader, from string, null bool) (batchList, error) {
+	var text strings.Builder
+	if _, err := io.Copy(&text, r); err != nil {
+		return batchList{}, fmt.Errorf("read the list of jobs from %s: %w", from, err)
+	}
+	end := "\n"
 	if null {
-		lines.Split(splitNull)
+		end = "\x00"
 	}
-	for n := 1; lines.Scan(); n++ {
-		if job, ok := parseBatchLine(lines.Text(), null); ok {
-			job.line = n
-			list = append(list, job)
-		}
+	most := strings.Count(text.String(), end) + 1
+	list, n := batchList{make([]batch.Job, 0, most), make([]int32, 0, most)}, int32(0)
+	for line := range strings.SplitSeq(text.String(), end) {
+		n++
+		list.add(n, line, null)
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the list of jobs from %s: %w", from, err)
+	if len(list.jobs) == 0 {
+		return list, console.Usagef("batch", "there are no jobs in %s", from)
 	}
-	if len(list) == 0 {
-		return nil, console.Usagef("batch", "there are no jobs in %s", from)
-	}
-	nameByNumber(list)
-	return list, checkBatch(src, list, from)
+	list.nameByNumber()
+	return list, list.check(src, from)
 }
 
-func splitNull(data []byte, atEnd bool) (advance int, token []byte, err error) {
-	if i := bytes.IndexByte(data, 0); i >= 0 {
-		return i + 1, data[:i], nil
-	}
-	if atEnd && len(data) > 0 {
-		return len(data), data, nil
-	}
-	return 0, nil, nil
-}
-
-// parseBatchLine reports false for what is no job.
-func parseBatchLine(text string, null bool) (batchLine, bool) {
+// add takes in a line, if it is a job.
+func (l *batchList) add(n int32, text string, null bool) {
 	if !null {
 		text = strings.TrimSuffix(text, "\r")
 	}
 	if strings.TrimSpace(text) == "" || text[0] == '#' {
-		return batchLine{}, false
+		return
 	}
+	job := batch.Job{Command: text}
 	if name, command, named := strings.Cut(text, "\t"); named {
-		return batchLine{name: name, command: command, named: true}, true
+		job, n = batch.Job{Name: name, Command: command}, -n
 	}
-	return batchLine{command: text}, true
+	l.jobs, l.lines = append(l.jobs, job), append(l.lines, n)
 }
 
 // nameByNumber names those that were given no name, so that the names sort as the list.
-func nameByNumber(list []batchLine) {
-	width := len(fmt.Sprint(len(list)))
-	for i := range list {
-		if !list[i].named {
-			list[i].name = fmt.Sprintf("%0*d", width, i+1)
+func (l *batchList) nameByNumber() {
+	width := len(strconv.Itoa(len(l.jobs)))
+	var names strings.Builder
+	names.Grow(width * len(l.jobs))
+	for i := range l.jobs {
+		fmt.Fprintf(&names, "%0*d", width, i+1)
+	}
+	for i := range l.jobs {
+		if l.lines[i] > 0 {
+			l.jobs[i].Name = names.String()[i*width : (i+1)*width]
 		}
 	}
 }
@@ -125,24 +122,22 @@ func nameByNumber(list []batchLine) {
 // maxProblems is how many wrong lines are shown.
 const maxProblems = 10
 
-// checkBatch finds names that cannot be, or are there twice.
-func checkBatch(src *place.Source, list []batchLine, from string) error {
+// check finds names that cannot be, or are there twice.
+func (l *batchList) check(src *place.Source, from string) error {
 	var problems []string
-	first := make(map[string]int, len(list))
-	for _, job := range list {
-		problem := ""
-		if line, twice := first[job.name]; twice {
-			problem = fmt.Sprintf("line %d: the name %q is that of line %d", job.line, job.name, line)
-		} else if err := src.CheckNames([]string{job.name}); err != nil {
-			problem = fmt.Sprintf("line %d: %v", job.line, err)
-		} else if strings.ContainsRune(job.command, 0) {
-			problem = fmt.Sprintf("line %d: there is a NUL byte in the command; did you mean --null?", job.line)
-		} else if strings.TrimSpace(job.command) == "" {
-			problem = fmt.Sprintf("line %d: %q has no command", job.line, job.name)
+	first, grow := map[string]int{}, true
+	for i, job := range l.jobs {
+		// As long as the names grow, none is there twice, and nothing is kept of them.
+		if grow = grow && (i == 0 || l.jobs[i-1].Name < job.Name); !grow && len(first) == 0 {
+			for k := range i {
+				first[l.jobs[k].Name] = k
+			}
 		}
-		first[job.name] = job.line
-		if problem != "" {
-			problems = append(problems, problem)
+		if problem := l.problem(src, i, first); problem != "" {
+			problems = append(problems, fmt.Sprintf("line %d: %s", l.line(i), problem))
+		}
+		if !grow {
+			first[job.Name] = i
 		}
 	}
 	if len(problems) == 0 {
@@ -153,4 +148,24 @@ func checkBatch(src *place.Source, list []batchLine, from string) error {
 		more = fmt.Sprintf("; and %d more", n)
 	}
 	return console.Usagef("batch", "%s: %s%s", from, strings.Join(problems[:min(len(problems), maxProblems)], "; "), more)
+}
+
+func (l *batchList) line(i int) int32 { return max(l.lines[i], -l.lines[i]) }
+
+// problem is what is wrong with a job, given the first one of each name before it.
+func (l *batchList) problem(src *place.Source, i int, first map[string]int) string {
+	job := l.jobs[i]
+	if k, twice := first[job.Name]; twice {
+		return fmt.Sprintf("the name %q is that of line %d", job.Name, l.line(k))
+	}
+	if err := src.CheckNames([]string{job.Name}); err != nil {
+		return err.Error()
+	}
+	switch {
+	case strings.ContainsRune(job.Command, 0):
+		return "there is a NUL byte in the command; did you mean --null?"
+	case strings.TrimSpace(job.Command) == "":
+		return fmt.Sprintf("%q has no command", job.Name)
+	}
+	return ""
 }

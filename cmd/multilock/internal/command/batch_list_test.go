@@ -33,14 +33,14 @@ func FuzzBatchList(f *testing.F) {
 			require.ErrorContains(t, err, "there")
 			return
 		}
-		require.NotEmpty(t, list)
+		require.NotEmpty(t, list.jobs)
 		names := map[string]bool{}
-		for i, job := range list {
-			require.False(t, names[job.name])
-			names[job.name] = true
-			require.NotEmpty(t, strings.TrimSpace(job.command))
-			require.NotContains(t, job.command, "\x00")
-			require.True(t, i == 0 || list[i-1].line < job.line)
+		for i, job := range list.jobs {
+			require.False(t, names[job.Name])
+			names[job.Name] = true
+			require.NotEmpty(t, strings.TrimSpace(job.Command))
+			require.NotContains(t, job.Command, "\x00")
+			require.True(t, i == 0 || list.line(i-1) < list.line(i))
 		}
 	})
 }

@@ -109,7 +109,7 @@ func (v batchView) summary() string {
 }
 
 // foreseeBatch says what would become of each job. It changes nothing.
-func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions, list []batchLine) error {
+func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions, list []batch.Job) error {
 	ledger, err := place.Ability[source.Ledger](src, "batch", source.TraitResults)
 	if err != nil {
 		return err
@@ -134,11 +134,11 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 	}
 	var table show.Table
 	for _, job := range list {
-		verdict := verdicts[job.name]
+		verdict := verdicts[job.Name]
 		if verdict == "" {
 			verdict = "would run"
 		}
-		table.Row(console.Label(job.name), verdict, job.shown)
+		table.Row(console.Label(job.Name), verdict, job.Shown)
 	}
 	return table.Print(e.Env)
 }
