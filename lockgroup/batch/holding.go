@@ -75,12 +75,35 @@ func (b *Batch) claim(i int) {
 	case errors.Is(err, multilock.ErrHeld):
 		b.meet(i)
 		return
+	case errors.Is(err, errDone):
+		err = nil
 	}
 	b.conclude(i, err)
 }
 
+// errDone says of a unit that others have done it.
+var errDone = errors.New("it is done")
+
+// doneByOthers asks the board, if there are others.
+func (b *Batch) doneByOthers(i int) bool {
+	if b.chunks == nil || !b.hasCompany() || b.board.age() < boardFresh {
+		return false
+	}
+	b.hear(b.taking)
+	return b.unit(i).state == unitFinal
+}
+
+func (b *Batch) hasCompany() bool {
+	b.hands.mu.Lock()
+	defer b.hands.mu.Unlock()
+	return b.hands.company
+}
+
 // hold takes the lock of a unit and learns what is recorded of it.
 func (b *Batch) hold(i int, u unit) (h *holding, err error) {
+	if b.doneByOthers(i) {
+		return nil, errDone
+	}
 	opt := b.opt.Options
 	opt.Command = b.describe(&u)
 	lock, err := multilock.TryOnce(b.taking, b.src, b.name(&u), opt)
@@ -111,7 +134,9 @@ func (b *Batch) learn(h *holding, u unit) error {
 	case err != nil:
 		return err
 	default:
-		b.absorb(h.unit, last)
+		if b.absorb(h.unit, last); b.unit(h.unit).state == unitFinal {
+			b.hands.change(b.hands.met) // who was faster than the news
+		}
 		if h.last = last; last.Chunk != nil {
 			h.jobs, h.returned, h.fence = inherit(last, h.lock.Record().Holder.Host), last.Chunk.Returned, last.Chunk.Fence
 		}

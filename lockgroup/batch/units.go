@@ -77,6 +77,7 @@ type claims struct {
 	random      bool
 	free        int // units that are open
 	elsewhere   map[int]bool
+	company     bool // others were met
 }
 
 const (
@@ -133,7 +134,7 @@ func (c *claims) set(i int, state unitState) {
 }
 
 // met widens the choice: others are there, too. went narrows it again.
-func (c *claims) met()  { c.width = min(c.width*widening, maxWidth) }
+func (c *claims) met()  { c.width, c.company = min(c.width*widening, maxWidth), true }
 func (c *claims) went() { c.width = max(c.width/2, 1) }
 
 // add takes in a chunk that was given back, unless it is known.
