@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/multilock/go/lockgroup"
@@ -18,6 +19,7 @@ func (b *Batch) absorb(i int, r multilock.Result) {
 				b.learned(job, r)
 			}
 		case r.Chunk != nil:
+			r = b.ours(u, r)
 			b.absorbChunk(u, r)
 		}
 		u := &b.hands.units[i] // there may be more of them now
@@ -26,6 +28,26 @@ func (b *Batch) absorb(i int, r multilock.Result) {
 		}
 	})
 	b.halt()
+}
+
+// ours is what a record of a unit tells of the jobs of this list: somebody may be at work
+// on another one that the group had before.
+func (b *Batch) ours(u *unit, r multilock.Result) multilock.Result {
+	chunk := *r.Chunk
+	if chunk.From != u.From || chunk.To != u.To {
+		chunk = source.Chunk{From: u.From, To: u.To, Fence: chunk.Fence}
+	}
+	chunk.Jobs = slices.DeleteFunc(slices.Clone(chunk.Jobs), func(j source.ChunkJob) bool {
+		return j.Number < u.From || j.Number > u.To || !isRecordOf(j, b.jobs[j.Number-1].Name)
+	})
+	chunk.Count()
+	r.Chunk = &chunk
+	return r
+}
+
+// isRecordOf compares names as JSON keeps them, which has no bytes that are not UTF-8.
+func isRecordOf(j source.ChunkJob, name string) bool {
+	return j.Name == name || j.Name == string([]rune(name))
 }
 
 func (b *Batch) absorbChunk(u *unit, r multilock.Result) {

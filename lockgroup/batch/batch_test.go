@@ -128,7 +128,7 @@ func TestBatchWithoutBoard(t *testing.T) {
 	list := ran.jobs(20, succeeds)
 	_, err := prepare(t, open(), list, batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)
-	require.NoError(t, os.Remove(filepath.Join(open().Base(), ".multilock", "groups", fslock.DefaultGroup, "board")))
+	require.NoError(t, os.Remove(filepath.Join(open().Base(), ".multilock", "groups", fslock.DefaultGroup, "manifest", "board")))
 	src := &counting{Source: open()}
 	report, err := prepare(t, src, list, batch.Options{}).Run(grouptest.Within(t))
 	require.NoError(t, err)

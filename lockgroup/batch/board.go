@@ -42,21 +42,23 @@ func (b *Batch) openBoard(ctx context.Context) error {
 		return err
 	}
 	b.board = &board{Board: opened, seen: make([]byte, 1+len(b.hands.units))}
-	names, err := bounded.Call(ctx, b.src.Results)
-	if err != nil {
-		return err
-	}
 	known, err := b.board.news(ctx)
 	if err != nil {
 		return err
 	}
-	for _, k := range known {
-		b.believe(k)
+	names, err := bounded.Call(ctx, b.src.Results)
+	if err != nil {
+		return err
 	}
 	recorded := map[source.Range]bool{}
 	for _, name := range names {
 		if r, ok := lockgroup.ParseChunkName(name); ok {
 			recorded[r] = true
+		}
+	}
+	for _, k := range known {
+		if recorded[b.unit(k).Range] { // nobody has taken it back since
+			b.believe(k)
 		}
 	}
 	for units := b.among(recorded); len(units) > 0 && err == nil; units = b.among(recorded) {
@@ -307,7 +309,7 @@ func (b *Batch) announce(h *holding) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.working), lastNewsPatience)
 	defer cancel()
 	u, chunk := b.unit(h.unit), h.last.Chunk // nobody changes what was recorded last any more
-	done := chunk.Done == u.length() && !slices.ContainsFunc(chunk.Jobs, func(j source.ChunkJob) bool { return j.Output != "" })
+	done := h.lock.Context().Err() == nil && chunk.Done == u.length() && !slices.ContainsFunc(chunk.Jobs, func(j source.ChunkJob) bool { return j.Output != "" })
 	if u.Range == b.unit(u.root).Range {
 		b.note(b.board.tell(ctx, u.root, done))
 	}

@@ -160,3 +160,21 @@ func TestHaltIsHeardOf(t *testing.T) {
 		require.Less(t, time.Since(start), 5*time.Second)
 	})
 }
+
+// Who takes back results may die in the middle, or somebody may be at work on another list:
+// what is not recorded is not done, whatever the board says, and what is recorded of
+// others' jobs is not of ours.
+func TestWhatIsNotRecordedIsNotDone(t *testing.T) {
+	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
+		b, err := v.OpenBoard(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, b.Write(t.Context(), 1, 1))
+		theirs := func(number int) source.ChunkJob { return source.ChunkJob{Number: number, Name: "theirs", Attempt: 1} }
+		v.Commit(chunkOf(5, 7, theirs(5), theirs(6), theirs(7)))
+		v.Commit(multilock.Result{Name: "#jobs-8-9", Token: "x", Attempt: 1, Final: true, Chunk: &source.Chunk{From: 1000, To: 1000, Jobs: []source.ChunkJob{theirs(1000)}}})
+		report, err := prepare(t, v, ran.jobs(16, succeeds), batch.Options{}).Run(inTime(t))
+		require.NoError(t, err)
+		require.Equal(t, batch.Progress{Total: 16, Done: 16, Ran: 16}, report.Progress)
+		ran.requireOnce(t, 16)
+	})
+}

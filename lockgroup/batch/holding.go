@@ -137,9 +137,11 @@ func (b *Batch) learn(h *holding, u unit) error {
 		if b.absorb(h.unit, last); b.unit(h.unit).state == unitFinal {
 			b.hands.change(b.hands.met) // who was faster than the news
 		}
-		if h.last = last; last.Chunk != nil {
+		if last.Chunk != nil {
+			last = b.ours(&u, last)
 			h.jobs, h.returned, h.fence = inherit(last, h.lock.Record().Holder.Host), last.Chunk.Returned, last.Chunk.Fence
 		}
+		h.last = last
 	}
 	if b.opt.Fence {
 		number, err := h.lock.Fence(b.taking)

@@ -35,10 +35,10 @@ func (b *Batch) keep(h *holding) error {
 	if lingering {
 		return errors.Join(why, h.lock.Detach())
 	}
-	_ = h.lock.Release(context.WithoutCancel(b.working))
 	if recorded {
-		b.announce(h)
+		b.announce(h) // under the lock: who takes a result back does that after it
 	}
+	_ = h.lock.Release(context.WithoutCancel(b.working))
 	return why
 }
 

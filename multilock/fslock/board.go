@@ -10,34 +10,34 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// The board of a group is the file BASE/.multilock/groups/GROUP/board. Each byte is written
-// by itself, with a write that goes to the server as it is: so hosts do not overwrite what
-// others wrote beside it, which pages written back from a cache would.
+// The board is the file "board" beside the list, in the directory of the manifest: it goes
+// with that, and who is still at work on a list that was retracted finds no other's. Each
+// byte is written by itself, with a write that goes to the server as it is: so hosts do not
+// overwrite what others wrote beside it, which pages written back from a cache would.
 
 var _ source.Chunks = (*Source)(nil)
 
 // OpenBoard implements source.Chunks.
 func (s *Source) OpenBoard(context.Context) (source.Board, error) {
-	private, err := s.openGroupFiles()
+	manifest, err := s.findGroupPrivate(manifestDir)
 	if err != nil {
-		return nil, opError("open the group's files", "", err)
+		return nil, opError("open the board", "", err)
 	}
-	return &board{src: s, dir: private}, nil
+	return &board{dir: manifest}, nil
 }
 
-// DropBoard implements source.Chunks. Who has the file open writes where nobody looks.
+// DropBoard implements source.Chunks. Who has it open finds the next one.
 func (s *Source) DropBoard(context.Context) error {
-	private, err := s.find(groupsDir, s.group)
+	manifest, err := s.findGroupPrivate(manifestDir)
 	if err != nil {
 		return boardError("open", err)
 	}
-	defer private.Close() //nolint:errcheck // a directory
-	return boardError("remove", private.Unlink(boardFile))
+	defer manifest.Close() //nolint:errcheck // a directory
+	return boardError("remove", manifest.Unlink(boardFile))
 }
 
 type board struct {
-	src *Source
-	dir vfs.Dir
+	dir vfs.Dir // that of the manifest
 
 	mu  sync.Mutex
 	out vfs.File // nil until something is written

@@ -1,6 +1,8 @@
 package fslock_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +16,12 @@ import (
 func TestBoard(t *testing.T) {
 	base := fresh(t)
 	host := func() *fslock.Source { return open(t, fslock.Options{Base: base}) }
+	publish := func() {
+		_, err := host().Publish(t.Context(), []byte("list\n"))
+		require.NoError(t, err)
+	}
 	board := func() source.Board {
+		publish()
 		b, err := host().OpenBoard(t.Context())
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, b.Close()) })
@@ -44,4 +51,15 @@ func TestBoard(t *testing.T) {
 	read, err = there.Read(t.Context(), 8)
 	require.NoError(t, err)
 	require.Equal(t, "\x00d", string(read))
+
+	require.NoError(t, host().Retract(t.Context()))
+	of := board()
+	require.NoError(t, here.Write(t.Context(), 2, 'e'), "of a list that is not the group's any more")
+	read, err = of.Read(t.Context(), 8)
+	require.NoError(t, err)
+	require.Empty(t, read)
+	require.NoError(t, here.Write(t.Context(), 3, 'f'), "it may have been told of nothing")
+	staged, err := os.ReadDir(filepath.Join(base, ".multilock", "staging"))
+	require.NoError(t, err)
+	require.Empty(t, staged)
 }

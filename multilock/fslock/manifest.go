@@ -105,6 +105,7 @@ func (s *Source) discardManifest(staging vfs.Dir, entry string) {
 		return
 	}
 	_ = dir.Unlink(manifestFile)
+	_ = dir.Unlink(boardFile)
 	_ = dir.Close()
 	_ = staging.Rmdir(entry)
 }

@@ -32,7 +32,7 @@ func isStaged(entry string) bool {
 // isResidue says whether something in a staged directory has such a name.
 func isResidue(name string) bool {
 	suffixes := append(besides(""), lockedSuffix, peerSuffix)
-	return isSilly(name) || name == manifestFile || slices.Contains(shareddir.TestNames(), name) ||
+	return isSilly(name) || name == manifestFile || name == boardFile || slices.Contains(shareddir.TestNames(), name) ||
 		slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 

@@ -171,7 +171,8 @@ type Chunks interface {
 	Ledger
 	// Summary is Result without the Jobs of a chunk, at a fraction of its price.
 	Summary(ctx context.Context, name string) (Result, error)
-	// OpenBoard opens the group's board, made if it is absent.
+	// OpenBoard opens the board of the list that the group has now. It goes with the list,
+	// as of which it was opened: after Retract nobody sees what is written there.
 	OpenBoard(ctx context.Context) (Board, error)
 	// DropBoard removes it: what was written there is not true any more, and who opens
 	// the next one finds nothing on it.
