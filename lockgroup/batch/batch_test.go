@@ -218,3 +218,16 @@ func TestBatchTakesOver(t *testing.T) {
 	require.Equal(t, batch.Progress{Total: 3, Done: 3, Ran: 3, TakenOver: 1}, report.Progress)
 	ran.requireOnce(t, 3)
 }
+
+// A name is any bytes: its job is not run again because JSON has no such bytes.
+func TestBatchOfOddNames(t *testing.T) {
+	open, ran := grouptest.Opener(t), newRuns()
+	list := ran.jobs(9, succeeds)
+	list[0].Name, list[8].Name = "\xff\xfe", "<&>\u2028"
+	for _, want := range []int{9, 0} {
+		report, err := prepare(t, open(), list, batch.Options{}).Run(grouptest.Within(t))
+		require.NoError(t, err)
+		require.Equal(t, want, report.Ran)
+		require.NoError(t, open().DropBoard(t.Context()))
+	}
+}
