@@ -159,16 +159,23 @@ func TestCostOfEachCallOfAJob(t *testing.T) {
 	})
 }
 
-// requireAsked runs two jobs, and looks at what the second one has asked the server.
+// requireAsked runs some jobs, and looks at what those behind the first have asked the
+// server. A server that is busy with other things has a client ask once more (DELAY): one
+// job is enough.
 func (l *ledger) requireAsked(src *fslock.Source, prefix string) {
 	l.t.Helper()
-	name := prefix + "2"
-	runJob(l.t, src, prefix+"1")
-	l.clear()
-	runJob(l.t, src, name)
+	runJob(l.t, src, prefix)
 	mkdir := map[string]string{"4.2": "CREATE", "4.1": "CREATE", "3": "MKDIR"}[l.h.version]
-	require.Equal(l.t, 1, l.during("mkdir .multilock/groups/" + fslock.DefaultGroup + "/done/" + name)[mkdir], "is it done?")
-	require.Equal(l.t, 1, l.during("rename " + fslock.DefaultGroup + "/" + name + "/" + name)["RENAME"], "it is done")
+	isDone, commit := 0, 0
+	for n := 0; n < tries && isDone*commit != 1; n++ {
+		l.clear()
+		name := fmt.Sprint(prefix, n)
+		runJob(l.t, src, name)
+		isDone = l.during("mkdir .multilock/groups/" + fslock.DefaultGroup + "/done/" + name)[mkdir]
+		commit = l.during("rename " + fslock.DefaultGroup + "/" + name + "/" + name)["RENAME"]
+	}
+	require.Equal(l.t, 1, isDone, "is it done?")
+	require.Equal(l.t, 1, commit, "it is done")
 }
 
 func (l *ledger) total() (sum int) {

@@ -1,6 +1,7 @@
 package nfs_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,7 +113,8 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 
 // An export that answers before anything is on disk forgets a lock when it loses
 // its power. The holder notices at its next sign of life; nothing can keep
-// somebody else from taking the lock before that.
+// somebody else from taking the lock before that. What the server's disk has got by
+// itself within those moments shows nothing: then there is another lock.
 func TestAsyncExportForgetsALock(t *testing.T) {
 	eachVersionAtLength(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -120,15 +122,19 @@ func TestAsyncExportForgetsALock(t *testing.T) {
 		lab(t, "sync")
 		lab(t, "server", "export", "async")
 		t.Cleanup(func() { lab(t, "server", "export", "sync") })
-		holder := newActor(t, h, p)
-		holder.must(t, order{Do: "acquire", Name: "job", TTL: outageTTL})
-		lab(t, "server", "crash")
-		wakeClients()
-		require.Empty(t, p.record(t, "job").Token, "the lock is still there: nothing is shown")
-		successor := acquire(t, p.source(t, others[0]), "job", longOptions())
+		var holder remote
+		name := ""
+		for n := 0; n < tries && (n == 0 || len(p.entries(t, fslock.DefaultGroup, name)) > 0); n++ {
+			holder, name = newActor(t, h, p), fmt.Sprint("job", n)
+			holder.must(t, order{Do: "acquire", Name: name, TTL: outageTTL})
+			lab(t, "server", "crash")
+			wakeClients()
+		}
+		require.Empty(t, p.entries(t, fslock.DefaultGroup, name), "the lock is still there: nothing is shown")
+		successor := acquire(t, p.source(t, others[0]), name, longOptions())
 		require.Contains(t, holder.do(t, order{Do: "await loss"}).Error, "the lock was broken or removed")
 		require.NoError(t, successor.Verify(within(t)))
-		require.Equal(t, successor.Record().Token, p.record(t, "job").Token)
+		require.Equal(t, successor.Record().Token, p.record(t, name).Token)
 	})
 }
 
