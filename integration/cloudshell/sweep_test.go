@@ -1,9 +1,10 @@
 package cloudshell_test
 
 import (
-	"context"
-	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/multilock/go/integration/fakecloudshell"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/cloudshell"
+	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -45,153 +47,130 @@ func faults() []fault {
 	}
 }
 
-// stage is one run of a scene: a reservation of its own, the client that faults
-// strike, and one that they do not.
-type stage struct {
-	*testing.T
-	lab     *lab
-	sandbox string
-	src     *cloudshell.Source // of the user whom faults strike
-	other   *cloudshell.Source
-
-	struck   atomic.Int64 // the number of the request that was struck, -1 before
-	method   atomic.Value
-	lease    source.Lease
-	observer source.Observer
-	seen     multilock.Sighting
-}
-
 const (
 	sweptName = "MUTEX"
 	sweptTTL  = 300 * time.Millisecond
 )
 
-// longClaim is of a holder whose TTL does not pass during a test, shortClaim of one
-// that can be taken over soon.
-func longClaim() source.Claim  { return source.Claim{TTL: time.Hour, Heartbeat: time.Minute} }
-func shortClaim() source.Claim { return source.Claim{TTL: sweptTTL, Heartbeat: sweptTTL / 10} }
-
-func newStage(t *testing.T, l *lab) *stage {
-	t.Helper()
-	s := &stage{T: t, lab: l, sandbox: uuid.NewString()}
-	l.server.AddReservation(fakecloudshell.Reservation{ID: s.sandbox})
-	opt := l.opt
-	opt.Reservation = s.sandbox
-	s.src = l.openWith(t, opt)
-	opt.User, opt.Password = "ann", cloudshell.NewSecret("ann")
-	s.other = l.openWith(t, opt)
-	s.struck.Store(-1)
-	return s
-}
-
-// scene is a part of the protocol that is swept.
-type scene struct {
-	name    string
-	prepare func(*stage) error
-	play    func(*stage) error
-	check   func(*stage, error)
-}
-
 // Whatever request is lost, late, refused or the last: what the library says is
 // true of the server, and the next contender gets the lock.
 func TestFaultAtEveryRequest(t *testing.T) {
 	t.Parallel()
-	for _, sc := range scenes() {
-		t.Run(sc.name, func(t *testing.T) {
-			t.Parallel()
-			for _, f := range faults() {
-				t.Run(f.name, func(t *testing.T) {
-					for n := int64(0); sweepRequest(t, sc, f, n); n++ {
-						require.Less(t, n, int64(60), "the sweep does not end")
-					}
-				})
-			}
-		})
+	for _, op := range locktest.Operations("first acquire", "acquire", "renew", "fence", "release", "late release", "break", "force",
+		"commit", "commit again", "forget", "publish", "retract") {
+		sweepFaults(t, op.Name, op, false)
 	}
+	sweepFaults(t, "acquire what was left behind", locktest.Operations("first acquire")[0], true)
 }
 
-// sweepRequest reports false when the scene ended before its n-th request.
-func sweepRequest(t *testing.T, sc scene, f fault, n int64) bool {
+// leaveBehind leaves the service that scripts know, as a late request does.
+func (s *stage) leaveBehind() {
+	lock := try(s, s.src, sweptName, multilock.Options{})
+	left := s.services()[sweptName]
+	release(s, lock)
+	require.NoError(s, s.lab.server.PutService(s.sandbox, left))
+}
+
+func sweepFaults(t *testing.T, name string, op locktest.Operation, left bool) {
 	t.Helper()
-	s := newStage(t, newLab(t, serverOptions()))
-	if sc.prepare != nil {
-		require.NoError(t, sc.prepare(s))
-	}
-	s.strike(f, n)
-	err := sc.play(s)
-	s.lab.server.Inject(nil)
-	if s.struck.Load() < 0 {
-		require.NoError(t, err)
-		sc.check(s, nil)
-		s.requireUsable()
-		return false
-	}
-	where := fmt.Sprintf("request %d, %s: %v", n, s.method.Load(), err)
-	defer func() {
-		if t.Failed() {
-			t.Log(where)
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		for _, f := range faults() {
+			t.Run(f.name, func(t *testing.T) {
+				op.Sweep(t, func(n int) *locktest.Bench {
+					s := newStage(t)
+					b := s.bench(f, n)
+					if b.Startles = left; left { // its late removal removes that of the holder
+						s.leaveBehind()
+					}
+					return b
+				})
+			})
 		}
-	}()
-	if f.crash {
-		s.requireTakeOver()
-		return true
-	}
-	sc.check(s, err)
-	s.lab.server.Land()
-	s.requireUsable()
-	return true
+	})
 }
 
-func (s *stage) strike(f fault, n int64) {
+// stage is a server with a reservation, the client that faults strike, and one that they
+// do not.
+type stage struct {
+	*testing.T
+	lab        *lab
+	sandbox    string
+	src, other *cloudshell.Source
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{T: t, lab: newLab(t, serverOptions()), sandbox: uuid.NewString()}
+	s.lab.server.AddReservation(fakecloudshell.Reservation{ID: s.sandbox})
+	opt := s.lab.opt
+	opt.Reservation = s.sandbox
+	s.src = s.lab.openWith(t, opt)
+	opt.User, opt.Password = "ann", cloudshell.NewSecret("ann")
+	s.other = s.lab.openWith(t, opt)
+	_, err := s.src.Now(t.Context()) // makes the session, and looks at the model
+	require.NoError(t, err)
+	return s
+}
+
+func (s *stage) bench(f fault, n int) *locktest.Bench {
+	var struck atomic.Bool
+	claim := source.Claim{TTL: sweptTTL, Heartbeat: sweptTTL / 10}
+	return &locktest.Bench{
+		TB: s.T, Name: sweptName, Struck: s.src, Other: s.other, Claim: claim, Dead: claim, Early: true, Crashed: f.crash,
+		Strike: func() { s.strike(f, n, &struck) },
+		Calm: func() bool {
+			s.lab.server.Inject(nil)
+			return struck.Load()
+		},
+		Land:  func() { s.lab.server.Land() },
+		Token: s.token,
+		Taken: func(token string) {
+			require.Contains(s, strings.Split(s.services()[sweptName].Attributes[fakecloudshell.OwnerAttribute], ";"), "n="+token, "scripts take it for free")
+		},
+		Gone: func() { require.NotContains(s, s.services(), sweptName, "scripts take it for held") },
+	}
+}
+
+func (s *stage) strike(f fault, n int, struck *atomic.Bool) {
 	var count atomic.Int64
 	s.lab.server.Inject(func(c fakecloudshell.Call) fakecloudshell.Fault {
 		if c.User != "admin" {
 			return fakecloudshell.Fault{}
 		}
-		now := count.Add(1) - 1
-		if now == n {
-			s.struck.Store(n)
-			s.method.Store(string(c.Method))
+		switch now := int(count.Add(1)) - 1; {
+		case now == n:
+			struck.Store(true)
 			return f.Fault
-		}
-		if now > n && f.outage {
+		case now > n && f.outage:
 			return fakecloudshell.Fault{Execute: fakecloudshell.Never, Reply: fakecloudshell.Dropped}
 		}
 		return fakecloudshell.Fault{}
 	})
 }
 
-// requireTakeOver: what a client left that ended at any point, the next one takes
-// after the silence, and leaves nothing of it.
-func (s *stage) requireTakeOver() {
-	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
-	defer cancel()
-	if top := s.top(); top.kind == "held" && (top.command == "multilock break" || s.seen.Record.TTL == longClaim().TTL && top.token == s.seen.Record.Token) {
-		return // it has a TTL of minutes or hours
+func (s *stage) services() map[string]fakecloudshell.Service {
+	all := map[string]fakecloudshell.Service{}
+	for _, service := range s.lab.server.Services(s.sandbox) {
+		all[service.Alias] = service
 	}
-	lock, err := multilock.Acquire(ctx, s.other, sweptName, multilock.Options{})
-	require.NoError(s, err)
-	s.lab.server.Land()
-	require.NoError(s, lock.Release(ctx))
-	require.Equal(s, "free", s.top().kind)
-	require.NotContains(s, s.services(), sweptName)
+	return all
 }
 
-// requireUsable: another contender takes what is free, and forces what is not.
-func (s *stage) requireUsable() {
+// token is whose the highest turn of the lock's register is.
+func (s *stage) token() string {
 	s.Helper()
-	if s.lease != nil {
-		_ = s.lease.Release(s.Context())
+	highest, top := uint64(0), []string{"", ""}
+	for alias, service := range s.services() {
+		digits, found := strings.CutPrefix(alias, sweptName+".TURN.")
+		number, err := strconv.ParseUint(digits, 10, 64)
+		if found && err == nil && number >= highest {
+			highest, top = number, strings.Split(service.Attributes[fakecloudshell.OwnerAttribute], ";")
+		}
 	}
-	seen, err := multilock.Inspect(s.Context(), s.other, sweptName, multilock.Patience{})
-	require.NoError(s, err)
-	if seen.State != multilock.StateFree {
-		_, err := multilock.Break(s.Context(), s.other, sweptName, multilock.Want{Alive: true})
-		require.NoError(s, err)
+	if top[1] != "held" {
+		return ""
 	}
-	lock, err := multilock.TryAcquire(s.Context(), s.other, sweptName, multilock.Options{})
-	require.NoError(s, err)
-	require.NoError(s, lock.Verify(s.Context()))
-	require.NoError(s, lock.Release(s.Context()))
+	i := slices.IndexFunc(top, func(word string) bool { return strings.HasPrefix(word, "n=") })
+	return strings.TrimPrefix(top[i], "n=")
 }

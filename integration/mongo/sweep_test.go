@@ -1,24 +1,35 @@
 package mongo_test
 
 import (
-	"context"
-	"fmt"
+	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/mongolock"
+	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/source"
+)
+
+const (
+	// long is a TTL that does not pass during a test.
+	long = time.Hour
+	// eyeblink is how often a condition is looked at.
+	eyeblink = 2 * time.Millisecond
 )
 
 // TestSweep does what a holder, a breaker or a reader does, with a fault at the
 // first command, then at the second, and so on until there is no such command. What
 // was said must be true of what is in the database then.
 func TestSweep(t *testing.T) {
+	operations := locktest.Operations("first acquire", "acquire", "be refused", "renew", "release", "break", "force", "commit", "forget",
+		"mark the job", "fence", "learn the outcome", "publish", "record", "read")
 	for _, mode := range []struct {
 		name string
 		opt  mongolab.Options
@@ -26,13 +37,18 @@ func TestSweep(t *testing.T) {
 		if testing.Short() && mode.opt.ReplicaSet {
 			continue
 		}
-		for _, scene := range scenes() {
-			for name, trouble := range troubles() {
-				t.Run(mode.name+"/"+scene.name+"/"+name, func(t *testing.T) {
+		for name, trouble := range troubles() {
+			for _, op := range operations {
+				t.Run(mode.name+"/"+op.Name+"/"+name, func(t *testing.T) {
 					t.Parallel()
-					sweep(newLab(t, mode.opt), scene, trouble)
+					l := newLab(t, mode.opt)
+					op.Sweep(t, func(n int) *locktest.Bench { return newStage(l, trouble, n).bench() })
 				})
 			}
+			t.Run(mode.name+"/swap/"+name, func(t *testing.T) {
+				t.Parallel()
+				sweepSwap(newLab(t, mode.opt), trouble)
+			})
 		}
 	}
 }
@@ -58,41 +74,33 @@ func troubles() map[string]trouble {
 	}
 }
 
-// scene is an operation, and what must be true of it.
-type scene struct {
-	name string
-	play func(*stage)
-}
-
-// stage is where a scene is played once, with one fault.
+// stage is a collection of its own, and one fault.
 type stage struct {
 	*lab
 	c    *mongo.Collection
-	src  *mongolock.Source
-	ctx  context.Context //nolint:containedctx // the test's own
 	n    int
 	what trouble
 
 	hit    atomic.Bool
 	awaken chan struct{} // closed when zombies may walk
+	awake  func()
 }
 
-// maxSweep is more than any operation needs.
-const maxSweep = 40
+func newStage(l *lab, what trouble, n int) *stage {
+	s := &stage{lab: l, c: l.collection(), n: n, what: what, awaken: make(chan struct{})}
+	s.awake = sync.OnceFunc(s.land)
+	return s
+}
 
-func sweep(l *lab, s scene, what trouble) {
-	for n := range maxSweep {
-		c := l.collection()
-		st := &stage{lab: l, c: c, src: l.open(c, ""), ctx: within(l), n: n, what: what, awaken: make(chan struct{})}
-		s.play(st)
-		st.disarm()
-		if !st.hit.Load() {
-			require.Positive(l, n, "the operation sends no command")
-			l.Logf("%d commands", n)
-			return
-		}
+// bench: what the network loses, even a few times in a row, nobody notices. A server that
+// says that it is not the primary is believed, unless the driver finds out better.
+func (s *stage) bench() *locktest.Bench {
+	dead := claim(long)
+	dead.Holder.Identity = deadIdentity(s)
+	return &locktest.Bench{
+		TB: s, Name: "nightly", Struck: s.open(s.c, ""), Other: s.open(s.c, ""), Claim: claim(long), Dead: dead,
+		Strike: s.arm, Calm: s.disarm, Land: s.awake, Token: s.token, Taken: func(string) {}, Gone: func() {}, Hidden: s.what.Outcome != mongolab.Refused,
 	}
-	require.Fail(l, "the sweep does not end")
 }
 
 // arm has the n-th command from now on go wrong.
@@ -110,10 +118,13 @@ func (s *stage) arm() {
 	})
 }
 
-func (s *stage) disarm() { s.server.Inject(nil) }
+func (s *stage) disarm() bool {
+	s.server.Inject(nil)
+	return s.hit.Load()
+}
 
-// awake lets a command be carried out that was stuck, and waits for it.
-func (s *stage) awake() {
+// land lets a command be carried out that was stuck, and waits for it.
+func (s *stage) land() {
 	close(s.awaken)
 	if s.what.Outcome != mongolab.Zombie || !s.hit.Load() {
 		return
@@ -128,37 +139,11 @@ func (s *stage) awake() {
 	}, watchdog, eyeblink)
 }
 
-// requireDone: what the network loses, even a few times in a row, nobody notices. A
-// server that says that it is not the primary is believed, unless the driver finds
-// out better.
-func (s *stage) requireDone(err error) {
-	s.Helper()
-	if s.what.Outcome != mongolab.Refused {
-		require.NoError(s, err)
-	}
+// token is whose the lock is, "" if there is no document.
+func (s *stage) token() string {
+	token, _ := s.raw(s.c, "nightly")["locked"].(string)
+	return token
 }
-
-// locked is the field of a lock, false if there is no document.
-func (s *stage) locked(name string) any {
-	doc := s.raw(s.c, name)
-	if doc == nil {
-		return false
-	}
-	return doc["locked"]
-}
-
-func (s *stage) requireHeldBy(token string) { require.Equal(s, token, s.locked("nightly")) }
-
-func (s *stage) requireNobody() { require.Equal(s, false, s.locked("nightly")) }
-
-// take takes the lock before the fault.
-func (s *stage) take() *multilock.Lock {
-	lock := try(s, s.src, "nightly", multilock.Options{TTL: long, Detached: true})
-	s.Cleanup(func() { _ = lock.Detach() })
-	return lock
-}
-
-func (s *stage) String() string { return fmt.Sprintf("command %d %s", s.n, s.what.Outcome) }
 
 // result is what a job ended with.
 func result(lock interface{ Record() source.Record }, exit int) multilock.Result {
@@ -166,5 +151,42 @@ func result(lock interface{ Record() source.Record }, exit int) multilock.Result
 	return multilock.Result{Name: r.Name, Token: r.Token, By: r.Holder.Identity, Exit: exit, Attempt: 1}
 }
 
-// rival is a source that works without faults.
-func (s *stage) rival() *mongolock.Source { return s.open(s.c, "") }
+// sweepSwap: an answer is true, and one who says to be unsure, is.
+func sweepSwap(l *lab, what trouble) {
+	var s *stage
+	var register cooklock.Register
+	var old []byte
+	var first, n uint64
+	op := locktest.Operation{
+		Name: "swap",
+		Prepare: func(*locktest.Bench) {
+			var err error
+			register = s.register(s.place(s.c), "cell")
+			_, first, err = register.Swap(within(s), []byte("one"))
+			require.NoError(s, err)
+		},
+		Do: func(*locktest.Bench) (err error) {
+			old, n, err = register.Swap(within(s), []byte("two"))
+			return err
+		},
+		Check: func(_ *locktest.Bench, err error) {
+			now, count, peeked := register.Peek(within(s))
+			require.NoError(s, peeked)
+			switch {
+			case err == nil:
+				require.Equal(s, "one", string(old))
+				require.Equal(s, first+1, n)
+				require.Equal(s, "two", string(now))
+			case !errors.Is(err, multilock.ErrUnsure):
+				require.Equal(s, "one", string(now))
+				require.Equal(s, first, count)
+			}
+		},
+	}
+	op.Sweep(l, func(n int) *locktest.Bench {
+		s = newStage(l, what, n)
+		b := s.bench()
+		b.Hidden = false
+		return b
+	})
+}

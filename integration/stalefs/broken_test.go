@@ -15,6 +15,7 @@ import (
 
 	"github.com/multilock/go/integration/broken"
 	"github.com/multilock/go/integration/stalefs"
+	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -52,10 +53,10 @@ func calmFor(v broken.Variant) time.Duration {
 func TestSweepCatchesBrokenVariants(t *testing.T) {
 	t.Parallel()
 	for _, v := range []struct {
-		name  string
-		scene string
-		fault stalefs.Outcome
-		dir   func(vfs.Dir) vfs.Dir
+		name      string
+		operation string
+		fault     stalefs.Outcome
+		dir       func(vfs.Dir) vfs.Dir
 	}{
 		{"a removal without an answer counts as done", "release", stalefs.Dropped, func(d vfs.Dir) vfs.Dir { return hopeful{d} }},
 		{"an attempt that got no answer is not taken back", "acquire", stalefs.Zombie, func(d vfs.Dir) vfs.Dir { return careless{d} }},
@@ -63,21 +64,12 @@ func TestSweepCatchesBrokenVariants(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			c := newCluster(t, 3, stalefs.Options{})
 			found := judge(t, func(t testing.TB) {
-				sweepCalls(t, c, broken.FS{Broken: v.dir}, sceneNamed(v.scene), stalefs.Fault{Outcome: v.fault, Errno: syscall.EIO})
+				sweep(t, c, broken.FS{Broken: v.dir}, locktest.Operations(v.operation)[0], stalefs.Fault{Outcome: v.fault, Errno: syscall.EIO})
 			})
 			require.NotEmpty(t, found, "nobody noticed")
 			t.Log(found[0])
 		})
 	}
-}
-
-func sceneNamed(name string) scene {
-	for _, s := range scenes() {
-		if s.name == name {
-			return s
-		}
-	}
-	panic("no scene " + name)
 }
 
 // judge runs checks and gives what they found.

@@ -5,6 +5,9 @@ package stalefs_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -13,17 +16,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/integration/stalefs"
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
 const (
-	sweptName = "lock"
 	// sweptTTL is short, so that the silence of who gave up soon tells.
-	sweptTTL  = 300 * time.Millisecond
-	sweptBeat = 60 * time.Millisecond
+	sweptTTL = 300 * time.Millisecond
 	// long is a time to live that does not end during a test.
 	long = time.Hour
 )
@@ -53,108 +54,93 @@ func describe(f stalefs.Fault) string {
 // next contender, on another host, gets the lock and keeps it.
 func TestLostReplyAtEveryCall(t *testing.T) {
 	t.Parallel()
-	sweepAll(t, scenes(), vfs.OS{})
+	sweepAll(t, vfs.OS{}, "first acquire", "acquire", "renew", "fence", "release", "break", "take over")
 }
 
 // The same for a breaker who is told that this is NFS.
 func TestLostReplyAtEveryCallOfABreakOnNFS(t *testing.T) {
 	t.Parallel()
-	sweepAll(t, breaks(), asNFS(vfs.OS{}))
+	sweepAll(t, asNFS(vfs.OS{}), "break", "take over")
 }
 
-func sweepAll(t *testing.T, scenes []scene, through vfs.FS) {
+func sweepAll(t *testing.T, through vfs.FS, operations ...string) {
 	t.Helper()
 	slots := make(chan struct{}, 10) // who gets no processor for long cannot tell others' silence from its own
 	var group sync.WaitGroup
 	defer group.Wait()
-	for _, s := range scenes {
+	for _, op := range locktest.Operations(operations...) {
 		for _, f := range faults() {
 			group.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				t.Run(s.name+", "+describe(f), func(t *testing.T) { sweep(t, s, f, through) })
+				t.Run(op.Name+", "+describe(f), func(t *testing.T) {
+					t.Logf("%d calls", sweep(t, newCluster(t, 3, stalefs.Options{}), through, op, f))
+				})
 			})
 		}
 	}
 }
 
-// sweep lets a fault strike at each call of a scene in turn, until none is left.
-func sweep(t *testing.T, s scene, f stalefs.Fault, through vfs.FS) {
+// sweep lets a fault strike at each call in turn, and says how many there are.
+func sweep(t testing.TB, c *cluster, through vfs.FS, op locktest.Operation, f stalefs.Fault) int {
+	return op.Sweep(t, func(n int) *locktest.Bench { return newBench(t, c, through, f, n) })
+}
+
+// newBench is in a place of its own.
+func newBench(t testing.TB, c *cluster, through vfs.FS, f stalefs.Fault, n int) *locktest.Bench {
+	place, struck, other := c.newPlace(t), c.hosts[0], c.hosts[2]
+	src := c.open(t, struck, place, through)
+	t.Cleanup(func() { _ = src.Close() })
+	next := c.open(t, other, place, vfs.OS{})
+	t.Cleanup(func() { _ = next.Close() })
+	claim := source.Claim{TTL: sweptTTL, Heartbeat: sweptTTL / 5}
+	dir := c.there(place, fslock.DefaultGroup, "lock")
+	return &locktest.Bench{
+		TB: t, Name: "lock", Struck: src, Other: next, Claim: claim, Dead: claim,
+		Strike: func() { struck.Inject(stalefs.At(n, f)) },
+		Calm: func() bool {
+			calls := struck.Calls()
+			struck.Inject(nil)
+			ageLimbo(t, dir)
+			return calls > n
+		},
+		Land: func() {
+			c.server.Land()
+			ageLimbo(t, dir)
+		},
+		Token: func() string { return tokenIn(t, dir) },
+		Taken: func(string) {},
+		Gone:  func() { require.Empty(t, left(t, dir), "somebody's files are in the way") },
+	}
+}
+
+// tokenIn is whose the lock is on the server's disk, "" if there is none.
+func tokenIn(t testing.TB, dir string) string {
 	t.Helper()
-	c := newCluster(t, 3, stalefs.Options{})
-	calls := sweepCalls(t, c, through, s, f)
-	require.Positive(t, calls, "the scene changes nothing")
-	t.Logf("%d calls", calls)
-}
-
-// sweepCalls says how many calls were struck.
-func sweepCalls(t testing.TB, c *cluster, through vfs.FS, s scene, f stalefs.Fault) int {
-	for n := 0; ; n++ {
-		if !newStep(t, c, through).run(s, stalefs.At(n, f), n) {
-			return n
-		}
+	content, err := os.ReadFile(filepath.Join(dir, "lock.locked"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return ""
 	}
+	require.NoError(t, err)
+	return fslock.ParseRecord("lock", content).Token
 }
 
-// step is one run of a scene, in a place of its own.
-type step struct {
-	testing.TB
-	cluster *cluster
-	place   string
-	struck  *host // whose call meets the fault
-
-	src      *fslock.Source
-	lease    source.Lease
-	observer source.Observer
-	seen     multilock.Sighting
-	number   uint64
-}
-
-func newStep(t testing.TB, c *cluster, through vfs.FS) *step {
-	s := &step{TB: t, cluster: c, place: c.newPlace(t), struck: c.hosts[0]}
-	s.src = c.open(s, s.struck, s.place, through)
-	return s
-}
-
-// run plays a scene and checks the outcome. It reports whether the fault struck.
-func (s *step) run(scene scene, inject stalefs.Injector, n int) bool {
-	defer s.end()
-	scene.prepare(s)
-	s.struck.Inject(inject)
-	err := scene.play(s)
-	calls := s.struck.Calls()
-	s.struck.Inject(nil)
-	s.Logf("call %d of %d: %v", n+1, calls, err)
-	scene.check(s, err)
-	s.requireNext()
-	return calls > n
-}
-
-// requireNext demands that another host gets the lock, and keeps it whatever is
-// still carried out of what the first one sent.
-func (s *step) requireNext() {
-	s.Helper()
-	s.ageLimbo()
-	next := s.cluster.open(s, s.cluster.hosts[2], s.place, vfs.OS{})
-	defer next.Close()
-	lock, err := multilock.Acquire(within(s), next, sweptName, multilock.Options{TTL: long, Poll: 10 * time.Millisecond})
-	require.NoError(s, err, "whatever happened before, the lock is to be had")
-	s.cluster.server.Land()
-	require.Equal(s, lock.Record().Token, s.token())
-	require.NoError(s, lock.Verify(s.Context()))
-	require.NoError(s, lock.Release(s.Context()))
-	require.Empty(s, s.left(), "somebody's files are in the way")
-}
-
-// end closes whatever is open, also after a failure.
-func (s *step) end() {
-	s.struck.Inject(nil)
-	var err error
-	if s.lease != nil {
-		err = s.lease.Close()
+// left is what is in the lock's directory, if there is one.
+func left(t testing.TB, dir string) []os.DirEntry {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		require.NoError(t, err)
 	}
-	if s.observer != nil {
-		err = errors.Join(err, s.observer.Close())
+	return entries
+}
+
+// ageLimbo spares the test the ten seconds for which a directory without a lock
+// file has to be left alone.
+func ageLimbo(t testing.TB, dir string) {
+	t.Helper()
+	if len(left(t, dir)) > 0 && tokenIn(t, dir) == "" {
+		old := time.Now().Add(-time.Minute)
+		require.NoError(t, os.Chtimes(dir, old, old))
 	}
-	require.NoError(s, errors.Join(err, s.src.Close()))
 }
