@@ -148,11 +148,12 @@ func (c *contender) reserve(group *shareddir.Handle) error {
 // carried out. It is believed as any other is, and only as long: what a breaker saw
 // before it was renewed cannot have told him that its holder is dead. Later than that he
 // may be about to remove it, and no sign of life stops him any more.
-func (c *contender) acquired(group *shareddir.Handle, dir vfs.Dir) (source.Lease, error) {
+func (c *contender) acquired(group *shareddir.Handle, dir vfs.Dir, found sign) (source.Lease, error) {
 	st := c.staged
 	c.staged = nil
 	st.settle()
 	l := c.src.newLease(c.name, st, c.claim, group, dir)
+	l.found = found
 	if c.fresh(st) {
 		l.since = st.sign
 		return l, nil
@@ -239,10 +240,7 @@ func (s *Source) stirGroup() {
 	if s.base.Kind.Local {
 		return
 	}
-	if group, err := s.groupDir.Use(); err == nil {
-		_ = group.Touch() // it only helps
-		s.groupDir.Done(group)
-	}
+	_ = s.base.TouchFile(s.group) // it only helps
 }
 
 // Close takes back what is staged. An error says that a rename which is in doubt

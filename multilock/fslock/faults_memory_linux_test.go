@@ -1,6 +1,7 @@
 package fslock_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -136,4 +137,69 @@ func TestHandleThatComesLate(t *testing.T) {
 	})
 	try(t, waiter)
 	require.True(t, read)
+}
+
+// oldDir is of a client that enters the directories of these names as they were at first.
+type oldDir struct {
+	vfs.Dir
+	were map[string]vfs.Dir
+}
+
+func (d oldDir) Enter(name string) (vfs.Dir, error) {
+	was := d.were[name]
+	if was == nil {
+		return d.Dir.Enter(name)
+	}
+	number, err := was.Pin()
+	if err != nil {
+		return nil, err
+	}
+	defer was.Unpin()
+	return vfs.OS{}.OpenDir(fmt.Sprintf("/proc/self/fd/%d", number))
+}
+
+// What a client remembers of a directory may be gone, and another in its place, when a
+// process begins: what it asks of that directory tells, and it is opened anew.
+func TestDirectoryIsRememberedThatIsGone(t *testing.T) {
+	base, _, before := contested(t, scene{})
+	lease := contendAndTry(t, before, sweptName, longClaim())
+	fence(t, lease)
+	commit(t, lease, 1)
+	require.NoError(t, before.Append(t.Context(), eventAt(time.Now(), sweptName)))
+	release(t, lease)
+	were := map[string]vfs.Dir{}
+	private := filepath.Join(base, ".multilock")
+	for _, path := range []string{"staging", "groups", "groups/.locks/fence", "groups/.locks/history", "groups/.locks/done", "../.locks"} {
+		dir, err := vfs.OS{}.OpenDir(filepath.Join(private, path))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = dir.Close() })
+		were[filepath.Base(path)] = dir
+	}
+	delete(were, "groups") // of which only what is in it is looked at
+	for _, gone := range []string{"staging", "groups", "../.locks"} {
+		require.NoError(t, os.RemoveAll(filepath.Join(private, gone)))
+	}
+	faulty := faultfs.New(wrapped{vfs.OS{}, func(d vfs.Dir) vfs.Dir { return oldDir{d, were} }}, nil)
+	faulty.Describe(vfs.FileSystem{Type: "test", NFS: true})
+	opened := func() *fslock.Source { return open(t, fslock.Options{Base: base, FS: faulty}) }
+
+	_, err := opened().Now(t.Context())
+	require.NoError(t, err)
+	_, err = opened().Result(t.Context(), sweptName)
+	require.ErrorIs(t, err, source.ErrNoResult)
+	require.Equal(t, source.StateFree, look(t, observe(t, opened(), sweptName, source.Patience{})).State)
+	src := opened()
+	lease = contendAndTry(t, src, sweptName, longClaim())
+	require.Equal(t, source.StateHeld, look(t, observe(t, opened(), sweptName, source.Patience{})).State)
+	require.EqualValues(t, 1, fence(t, lease))
+	outcome(t, lease, source.ErrNoResult)
+	commit(t, lease, 1)
+	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), sweptName)))
+	events, err := source.Collect(opened().History(t.Context(), time.Time{}))
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	release(t, lease)
+	result, err := opened().Result(t.Context(), sweptName)
+	require.NoError(t, err)
+	require.True(t, result.OK())
 }

@@ -254,8 +254,8 @@ func TestAttemptMeetsAnError(t *testing.T) {
 		inject faultfs.Injector
 		told   syscall.Errno // 0 if the attempt goes on
 	}{
-		"the group was removed":            {scene{}, denyingAt("opendir", fslock.DefaultGroup, syscall.ESTALE, 1), 0},
-		"the group may not be opened":      {scene{}, denyingAt("opendir", fslock.DefaultGroup, syscall.EACCES, -1), syscall.EACCES},
+		"the group was removed":            {scene{}, denyingAt("enter", fslock.DefaultGroup, syscall.ESTALE, 1), 0},
+		"the group may not be opened":      {scene{}, denyingAt("enter", fslock.DefaultGroup, syscall.EACCES, -1), syscall.EACCES},
 		"the group was removed, legacy":    {modes()[1], denyingAt("mkdir", lock, syscall.ESTALE, 1), 0},
 		"the lock may not be made, legacy": {modes()[1], denyingAt("mkdir", lock, syscall.EACCES, -1), syscall.EACCES},
 		"the rename is forbidden":          {scene{}, denyingAt("rename", lock, syscall.EACCES, -1), syscall.EACCES},
@@ -292,7 +292,7 @@ func TestAttemptMeetsAnError(t *testing.T) {
 // What cannot be staged as a whole is not staged.
 func TestStagingMeetsAnError(t *testing.T) {
 	for _, c := range []struct{ kind, part string }{
-		{"mkdir", "/" + sweptName + ".lock"}, {"mkdir", "staging/"}, {"opendir", "/staging"},
+		{"mkdir", "/" + sweptName + ".lock"}, {"mkdir", "staging/"}, {"enter", "/staging"},
 	} {
 		base, faulty, _ := contested(t, modes()[1])
 		src := open(t, fslock.Options{Base: base, FS: faulty, LegacyPeers: true})

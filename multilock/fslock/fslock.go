@@ -47,12 +47,13 @@ type Source struct {
 	user   string
 	keep   time.Duration // of the history
 
-	base     *shareddir.Base
-	groupDir *shareddir.Dir // BASE/GROUP
-	results  *shareddir.Dir // BASE/.multilock/groups/GROUP/done
-	fences   *shareddir.Dir // BASE/.multilock/groups/GROUP/fence
-	notifier notifier
-	turns    source.Turns
+	base      *shareddir.Base
+	groupDir  *shareddir.Dir // BASE/GROUP
+	results   *shareddir.Dir // BASE/.multilock/groups/GROUP/done
+	fences    *shareddir.Dir // BASE/.multilock/groups/GROUP/fence
+	histories *shareddir.Dir // BASE/.multilock/groups/GROUP/history
+	notifier  notifier
+	turns     source.Turns
 }
 
 // What a Source is beside that; more is said where it is implemented.
@@ -94,9 +95,10 @@ func Open(opt Options) (*Source, error) {
 	}
 	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, user: opt.User, keep: opt.HistoryKeep}
 	s.turns.Prompt = base.Kind.Local
-	s.groupDir = shareddir.NewDir(s.openGroup)
-	s.results = shareddir.NewDir(func() (vfs.Dir, error) { return s.findGroupPrivate(doneDir) })
-	s.fences = shareddir.NewDir(func() (vfs.Dir, error) { return s.openGroupPrivate(fenceDir) })
+	s.groupDir = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.findDir(base, s.group, open) })
+	s.results = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.find(open, groupsDir, s.group, doneDir) })
+	s.fences = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.openGroupPrivate(fenceDir, open) })
+	s.histories = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.openGroupPrivate(historyDir, open) })
 	return s, nil
 }
 
@@ -106,6 +108,7 @@ func (s *Source) Close() error {
 	s.notifier.close()
 	s.groupDir.Close()
 	s.fences.Close()
+	s.histories.Close()
 	s.results.Close()
 	return s.base.Close()
 }
@@ -149,15 +152,6 @@ func (s *Source) Names(context.Context) ([]string, error) {
 		return nil, opError("list the lock group", "", err)
 	}
 	return names, nil
-}
-
-// openGroup opens the lock group if there is one. An NFS client may have cached
-// that there is none: fetching the parent's attributes ends that.
-func (s *Source) openGroup() (vfs.Dir, error) {
-	if err := s.refresh(s.base); err != nil {
-		return nil, err
-	}
-	return s.base.OpenDir(s.group)
 }
 
 // makeGroup is the lock group, made if it is absent. The error is gone if

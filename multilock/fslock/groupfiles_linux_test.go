@@ -157,7 +157,7 @@ func requireRetracted(t *testing.T, o struck) {
 // What keeps a list from being published or retracted is told.
 func TestManifestMeetsAnError(t *testing.T) {
 	for _, c := range []struct{ kind, part string }{
-		{"opendir", "staging"}, {"mkdir", ".manifest"}, {"create", "list"}, {"write", "list"}, {"sync", "list"}, {"rename", ".manifest"}, {"syncdir", ""},
+		{"enter", "staging"}, {"mkdir", ".manifest"}, {"create", "list"}, {"write", "list"}, {"sync", "list"}, {"rename", ".manifest"}, {"syncdir", ""},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			faulty := localFS()
@@ -172,7 +172,7 @@ func TestManifestMeetsAnError(t *testing.T) {
 			faulty.Inject(nil)
 			_, err = src.Publish(t.Context(), []byte(myManifest))
 			require.NoError(t, err)
-			if c.kind == "opendir" || c.kind == "rename" {
+			if c.kind == "enter" || c.kind == "rename" {
 				src = open(t, fslock.Options{Base: src.Base(), FS: faulty})
 				faulty.Inject(denyingAt(c.kind, c.part, syscall.EACCES, -1))
 				require.ErrorIs(t, src.Retract(t.Context()), syscall.EACCES)

@@ -35,40 +35,40 @@ func (s *Source) historyFile(at time.Time) string {
 }
 
 // openGroupPrivate opens BASE/.multilock/groups/GROUP/name, made if absent.
-func (s *Source) openGroupPrivate(name string) (vfs.Dir, error) {
-	group, err := s.openGroupFiles()
+func (s *Source) openGroupPrivate(name string, open shareddir.Opener) (vfs.Dir, error) {
+	group, err := s.openGroupFiles(open)
 	if err != nil {
 		return nil, err
 	}
 	defer group.Close() //nolint:errcheck // a directory
-	return shareddir.OpenDir(group, name)
+	return shareddir.OpenDir(group, name, open)
 }
 
 // openGroupFiles opens BASE/.multilock/groups/GROUP, made if absent.
-func (s *Source) openGroupFiles() (vfs.Dir, error) {
-	groups, err := s.base.Below(groupsDir)
+func (s *Source) openGroupFiles(open shareddir.Opener) (vfs.Dir, error) {
+	groups, err := s.base.Below(groupsDir, open)
 	if err != nil {
 		return nil, err
 	}
 	defer groups.Close() //nolint:errcheck // a directory
-	return shareddir.OpenDir(groups, s.group)
+	return shareddir.OpenDir(groups, s.group, open)
 }
 
 // findGroupPrivate opens one of the group's directories if it exists; gone(err)
 // otherwise.
 func (s *Source) findGroupPrivate(name string) (vfs.Dir, error) {
-	return s.find(groupsDir, s.group, name)
+	return s.find(vfs.Dir.OpenDir, groupsDir, s.group, name)
 }
 
 // find opens a directory of .multilock by its path if it exists; gone(err) otherwise.
-func (s *Source) find(path ...string) (vfs.Dir, error) {
-	dir, err := s.findDir(s.base, shareddir.PrivateDir)
+func (s *Source) find(open shareddir.Opener, path ...string) (vfs.Dir, error) {
+	dir, err := s.findDir(s.base, shareddir.PrivateDir, open)
 	for _, element := range path {
 		if err != nil {
 			return nil, err
 		}
 		parent := dir
-		dir, err = s.findDir(parent, element)
+		dir, err = s.findDir(parent, element, open)
 		_ = parent.Close()
 	}
 	return dir, err
@@ -76,15 +76,12 @@ func (s *Source) find(path ...string) (vfs.Dir, error) {
 
 // findDir opens the directory name if it exists. An NFS client may have cached that it
 // does not: fetching the parent's attributes ends that.
-func (s *Source) findDir(parent vfs.Dir, name string) (vfs.Dir, error) {
-	dir, err := parent.OpenDir(name)
+func (s *Source) findDir(parent vfs.Dir, name string, open shareddir.Opener) (vfs.Dir, error) {
+	dir, err := open(parent, name)
 	if s.base.Kind.Local || !is(err, syscall.ENOENT) {
 		return dir, err
 	}
-	if _, err := parent.Stat(); err != nil {
-		return nil, err
-	}
-	return parent.OpenDir(name)
+	return shareddir.Afresh(parent, name)
 }
 
 // endsBefore says whether a day's file is over before a moment.
@@ -102,43 +99,65 @@ func (s *Source) Record(_ context.Context, events []source.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	dir, err := s.openGroupPrivate(historyDir)
-	if err != nil {
-		return opError("open the history", "", err)
-	}
-	defer dir.Close() //nolint:errcheck // a directory
 	for len(events) > 0 {
 		file := s.historyFile(events[0].Time)
 		n := 1
 		for n < len(events) && s.historyFile(events[n].Time) == file {
 			n++
 		}
-		begun, err := appendEvents(dir, file, events[:n])
-		if err != nil {
+		if err := s.record(file, events[:n]); err != nil {
 			return opError("write the history", events[0].Name, err)
-		}
-		if begun && file == s.historyFile(time.Now()) {
-			s.shorten(dir)
 		}
 		events = events[n:]
 	}
 	return nil
 }
 
-// appendEvents adds the events to a file with one write: other processes of this
-// host append to it, too. Begun says that they are its first.
-func appendEvents(dir vfs.Dir, file string, events []source.Event) (begun bool, err error) {
+// record adds the events of one day.
+func (s *Source) record(file string, events []source.Event) error {
+	dir, f, err := openIn(s.histories, func(dir vfs.Dir) (vfs.File, error) { return dir.OpenAppend(file, shareddir.AppendMode) })
+	if err != nil {
+		return err
+	}
+	defer s.histories.Done(dir)
+	begun, err := appendEvents(f, events)
+	if err == nil && begun && file == s.historyFile(time.Now()) {
+		s.shorten(dir)
+	}
+	return err
+}
+
+// openIn opens a file in a directory, once more if that was removed or replaced since it
+// was opened.
+func openIn(in *shareddir.Dir, open func(vfs.Dir) (vfs.File, error)) (dir *shareddir.Handle, f vfs.File, err error) {
+	for range 2 {
+		if dir, err = in.Use(); err != nil {
+			return nil, nil, err
+		}
+		if f, err = open(dir); err == nil {
+			return dir, f, nil
+		}
+		if gone(err) {
+			in.Drop(dir)
+		}
+		in.Done(dir)
+		if !gone(err) {
+			break
+		}
+	}
+	return nil, nil, err
+}
+
+// appendEvents adds the events to a file with one write, and closes it: other processes
+// of this host append to it, too. Begun says that they are its first.
+func appendEvents(f vfs.File, events []source.Event) (begun bool, err error) {
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	for _, e := range events {
 		e.Time = e.Time.UTC()
 		if err := encoder.Encode(e.Bounded()); err != nil {
-			return false, err
+			return false, errors.Join(err, f.Close())
 		}
-	}
-	f, err := dir.OpenAppend(file, shareddir.AppendMode)
-	if err != nil {
-		return false, err
 	}
 	_, err = f.Write(lines.Bytes())
 	info, unknown := f.StatCached()

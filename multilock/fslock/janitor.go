@@ -23,7 +23,7 @@ const maxLeftovers = 10_000
 
 // Leftovers implements source.Sweeper: it lists what is in the staging directory.
 func (s *Source) Leftovers(ctx context.Context) ([]source.Leftover, error) {
-	staging, err := s.find(shareddir.StagingDir)
+	staging, err := s.find(vfs.Dir.OpenDir, shareddir.StagingDir)
 	if gone(err) {
 		return nil, nil
 	}

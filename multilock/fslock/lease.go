@@ -28,13 +28,15 @@ type lease struct {
 	mu      sync.Mutex
 	users   int // calls that are using dir
 	closed  bool
+	shut    bool  // dir is closed
 	tried   bool  // a removal was answered with an error: it may have been carried out
 	proven  bool  // a look of Release found the lock file in its place
 	marked  bool  // there is a job file
 	renewed bool  // and there may be one that was to take its place
 	pending bool  // a result's file may be in the lock's directory
 	loss    error // why it is not held any more, once that is proven
-	left    sign  // of the directory, when the lock file was in it; zero if unknown
+	left    sign  // of the directory, as the last sign of life left it; zero if unknown
+	found   sign  // of the directory, before the read-back found the lock file in it; zero if unknown
 	signs   int   // of life, that were given
 	settled error
 }
@@ -132,8 +134,16 @@ func (l *lease) leave() {
 	defer l.mu.Unlock()
 	l.users--
 	if l.closed && l.users == 0 && l.dir != nil {
-		_ = l.dir.Close()
+		l.shutDir()
 		l.src.groupDir.Done(l.group)
 		l.dir = nil
+	}
+}
+
+// shutDir closes the directory, to calls that are under way as well, once.
+func (l *lease) shutDir() {
+	if !l.shut {
+		_ = l.dir.Close()
+		l.shut = true
 	}
 }

@@ -61,8 +61,15 @@ func (l *lease) lastLook() error {
 	return nil
 }
 
-// released ends a release that was successful.
+// released ends a release that was successful. An NFS client that removes a directory
+// which nobody has open remembers that its name is absent, and need not ask before this
+// host takes the lock again.
 func (l *lease) released() error {
+	if l.src.base.Kind.NFS && !l.src.legacy {
+		l.mu.Lock()
+		l.shutDir()
+		l.mu.Unlock()
+	}
 	l.src.removeEmpty(l.group, l.dir, l.record.Name)
 	return l.settle(nil)
 }

@@ -67,6 +67,23 @@ func (l *lease) inPlace() error {
 	return l.placed()
 }
 
+// whole says that the lock is in its place, and that nothing in it was added or removed
+// since the lock file was seen there: two requests. False says nothing.
+func (l *lease) whole() bool {
+	if !l.src.base.Kind.NFS {
+		return false // a look by name costs no more, or the times may not tell
+	}
+	named, err := l.lookedUp()
+	own, failed := l.dir.StatCached()
+	if err != nil || failed != nil || !named.Same(own) {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := signOf(named)
+	return now.grain() == 0 && (now == l.left || now == l.found)
+}
+
 // untouched says whether the directory is as this lease's last sign of life left it:
 // then nothing in it was added or removed since, and the lock file is still there. To
 // look it up by name costs an NFS client two requests more, for it asks for its

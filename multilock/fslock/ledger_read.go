@@ -18,7 +18,7 @@ func (s *Source) makeResults() (*shareddir.Handle, error) {
 	if !gone(err) {
 		return done, err
 	}
-	dir, err := s.openGroupPrivate(doneDir)
+	dir, err := s.openGroupPrivate(doneDir, shareddir.Afresh)
 	if err != nil {
 		return nil, err
 	}

@@ -37,10 +37,21 @@ func (s *Source) removeEmpty(group, dir vfs.Dir, name string) {
 		if err := group.Rmdir(name); !notEmpty(err) || s.base.Kind.Local {
 			return
 		}
-		if _, strays, _ := content(dir, name); !slices.ContainsFunc(strays, isSilly) {
+		if !hasSilly(group, name) {
 			return
 		}
 	}
+}
+
+// hasSilly says whether leftovers of NFS are in the directory that has the lock's name now.
+func hasSilly(group vfs.Dir, name string) bool {
+	dir, err := group.OpenDir(name)
+	if err != nil {
+		return false
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	_, strays, _ := content(dir, name)
+	return slices.ContainsFunc(strays, isSilly)
 }
 
 func isSilly(name string) bool {

@@ -15,7 +15,9 @@ import (
 type Logs struct{ dir vfs.Dir }
 
 // OpenLogs opens the directory, and makes it if it is absent.
-func (s *Source) OpenLogs() (*Logs, error) { return logsIn(s.openGroupPrivate(logsDir)) }
+func (s *Source) OpenLogs() (*Logs, error) {
+	return logsIn(s.openGroupPrivate(logsDir, vfs.Dir.OpenDir))
+}
 
 // FindLogs opens the directory, and makes nothing: the error is fs.ErrNotExist if no job
 // has printed anything.

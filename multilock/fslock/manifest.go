@@ -31,7 +31,7 @@ func (s *Source) Publish(_ context.Context, manifest []byte) (current []byte, er
 }
 
 func (s *Source) publish(manifest []byte) ([]byte, error) {
-	private, err := s.openGroupFiles()
+	private, err := s.openGroupFiles(vfs.Dir.OpenDir)
 	if err != nil {
 		return nil, manifestError("open the group's files", err)
 	}
@@ -214,7 +214,7 @@ func (s *Source) Retract(context.Context) error {
 }
 
 func (s *Source) retract() error {
-	private, err := s.find(groupsDir, s.group)
+	private, err := s.find(vfs.Dir.OpenDir, groupsDir, s.group)
 	if err != nil {
 		return manifestError("open the group's files", ignoreGone(err))
 	}

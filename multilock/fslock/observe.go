@@ -117,7 +117,12 @@ func (o *observer) sample() error {
 // They do not tell when a mark of the job that was there by half is whole; and where
 // they have a coarse step, not even that it is there, or another one.
 func (o *observer) settled() bool {
-	return o.watch.Last().grain() == 0 && (!o.record.Job || len(o.record.Groups) > 0)
+	return o.watch.Last().grain() == 0 && (!o.telling() || len(o.record.Groups) > 0)
+}
+
+// telling says whether the mark of a job tells this host something.
+func (o *observer) telling() bool {
+	return o.record.Job && !o.record.Holder.Elsewhere(o.src.self)
 }
 
 // reread handles a change of the directory that is being judged: mostly a sign
@@ -160,7 +165,7 @@ func (o *observer) open(start boottime.Instant) error {
 // adopt makes dir the directory that is being judged.
 func (o *observer) adopt(dir vfs.Dir, start boottime.Instant) error {
 	o.dir = dir
-	info, err := dir.Stat()
+	info, err := o.asOpened(dir)
 	if err == nil {
 		err = o.read()
 	}
@@ -172,6 +177,14 @@ func (o *observer) adopt(dir vfs.Dir, start boottime.Instant) error {
 	}
 	o.watch.Add(signOf(info), start, limitsFor(o.beat()))
 	return nil
+}
+
+// asOpened describes a directory that was opened just now: an NFS client asks for that then.
+func (o *observer) asOpened(dir vfs.Dir) (vfs.Info, error) {
+	if o.src.base.Kind.NFS {
+		return dir.StatCached()
+	}
+	return dir.Stat()
 }
 
 // private describes a lock whose directory this user may not open, or does not trust.

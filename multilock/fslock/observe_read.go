@@ -31,7 +31,7 @@ func (o *observer) read() error {
 		o.strange = strangenessOf(data)
 	}
 	o.torn = o.record.Foreign == errEmptyRecord.Error() && info.Mode&fs.ModeSticky != 0
-	if o.record.Job {
+	if o.telling() {
 		o.record.Groups, err = readMark(o.dir, o.name)
 	}
 	return err
@@ -106,8 +106,8 @@ func readLocked(dir vfs.Dir, name string) ([]byte, vfs.Info, error) {
 	if err != nil {
 		return nil, vfs.Info{}, err
 	}
-	defer f.Close() //nolint:errcheck // only read from
-	info, err := f.Stat()
+	defer f.Close()             //nolint:errcheck // only read from
+	info, err := f.StatCached() // nobody writes to it
 	if err != nil {
 		return nil, info, err
 	}

@@ -19,8 +19,8 @@ import (
 // once more, fresh from the server.
 func (c *contender) readBack(group *shareddir.Handle, renamed error) (source.Lease, error) {
 	if renamed == nil && c.fresh(c.staged) {
-		if dir := c.recognized(group); dir != nil {
-			return c.acquired(group, dir)
+		if dir, found := c.recognized(group); dir != nil {
+			return c.acquired(group, dir, found)
 		}
 	}
 	dir, content, err := c.src.open(group, c.name)
@@ -31,7 +31,7 @@ func (c *contender) readBack(group *shareddir.Handle, renamed error) (source.Lea
 		dir, content, err = c.src.openFresh(group, c.name)
 	}
 	if c.isOurs(content) {
-		return c.acquired(group, dir)
+		return c.acquired(group, dir, sign{})
 	}
 	if dir != nil {
 		_ = dir.Close()
@@ -46,19 +46,25 @@ func (c *contender) readBack(group *shareddir.Handle, renamed error) (source.Lea
 // It has to be so soon after the staging that nobody can have taken this holder for
 // dead: the file may be gone otherwise, and not every server behind a server keeps the
 // promise never to give its handle to another.
-func (c *contender) recognized(group *shareddir.Handle) vfs.Dir {
+//
+// The sign is the directory's from before the look: zero if it is not known.
+func (c *contender) recognized(group *shareddir.Handle) (vfs.Dir, sign) {
 	if c.staged.file.handle == "" {
-		return nil
+		return nil, sign{}
 	}
 	dir, err := group.OpenDir(c.name)
 	if err != nil {
-		return nil
+		return nil, sign{}
+	}
+	var found sign
+	if info, err := dir.StatCached(); err == nil {
+		found = signOf(info)
 	}
 	if file, _ := dir.Handle(c.name + lockedSuffix); file != c.staged.file.handle || !c.fresh(c.staged) {
 		_ = dir.Close()
-		return nil
+		return nil, sign{}
 	}
-	return dir
+	return dir, found
 }
 
 func (c *contender) isOurs(content []byte) bool { return bytes.Equal(content, c.staged.content) }

@@ -37,6 +37,9 @@ func (id Identity) SameMachineOtherBoot(self Identity) bool {
 		id.Host == self.Host && otherBoot(id.Boot, self.Boot)
 }
 
+// Elsewhere says that numbers of processes recorded in the place of id mean nothing to self.
+func (id Identity) Elsewhere(self Identity) bool { return elsewhere(id, self) != "" }
+
 // elsewhere returns why a number recorded in the place of id means nothing to self,
 // or "" if it does mean something.
 func elsewhere(id, self Identity) string {

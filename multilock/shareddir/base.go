@@ -100,7 +100,7 @@ func newBase(opt Options, dir vfs.Dir) (*Base, error) {
 	if isForEverybody(info) && !opt.Trust.Anybody {
 		return openOwn(opt, dir)
 	}
-	kind, err := dir.FileSystem()
+	kind, err := kindOf(dir, info)
 	if err != nil {
 		return nil, opError(failed, err)
 	}
@@ -110,8 +110,8 @@ func newBase(opt Options, dir vfs.Dir) (*Base, error) {
 		return nil, b.circle.invalid(opt.Path, err)
 	}
 	dir.Guard(b.circle.rules(info))
-	b.Private = NewDir(func() (vfs.Dir, error) { return OpenDir(b, PrivateDir) })
-	b.Staging = NewDir(func() (vfs.Dir, error) { return b.Below(StagingDir) })
+	b.Private = NewDir(func(open Opener) (vfs.Dir, error) { return OpenDir(b, PrivateDir, open) })
+	b.Staging = NewDir(func(open Opener) (vfs.Dir, error) { return b.Below(StagingDir, open) })
 	return b, nil
 }
 
@@ -169,13 +169,13 @@ func (b *Base) Close() error {
 func (b *Base) InodesCount() bool { return b.Kind.Local || b.Kind.NFS }
 
 // Below opens the directory name of .multilock, made if absent.
-func (b *Base) Below(name string) (vfs.Dir, error) {
+func (b *Base) Below(name string, open Opener) (vfs.Dir, error) {
 	private, err := b.Private.Use()
 	if err != nil {
 		return nil, err
 	}
 	defer b.Private.Done(private)
-	dir, err := OpenDir(private, name)
+	dir, err := OpenDir(private, name, open)
 	if vfs.Is(err, syscall.ESTALE) || (vfs.Gone(err) && !linked(private)) {
 		b.Private.Drop(private)
 	}
@@ -192,18 +192,15 @@ func linked(dir vfs.Dir) bool {
 //
 // After the answer that it exists already, the name may still be cached as
 // absent: the parent's attributes are fetched then, which ends that.
-func OpenDir(parent vfs.Dir, name string) (vfs.Dir, error) {
-	dir, err := parent.OpenDir(name)
+func OpenDir(parent vfs.Dir, name string, open Opener) (vfs.Dir, error) {
+	dir, err := open(parent, name)
 	if !vfs.Is(err, syscall.ENOENT) {
 		return dir, err
 	}
 	if err := parent.Mkdir(name, DirMode); err != nil && !vfs.Is(err, syscall.EEXIST) {
 		return nil, err
 	}
-	if _, err := parent.Stat(); err != nil {
-		return nil, err
-	}
-	return parent.OpenDir(name)
+	return Afresh(parent, name)
 }
 
 // IsRegular tells a file from what somebody may have put in its place.

@@ -1,6 +1,7 @@
 package shareddir
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -35,26 +36,51 @@ func (c *clock) now(b *Base, age time.Duration) (time.Time, error) {
 
 // ReadClock reads the server's clock: it makes an empty directory, reads its time, and
 // removes it.
-func (b *Base) ReadClock() (time.Time, error) {
-	token := source.NewToken()
-	staging, err := b.Staging.Use()
+func (b *Base) ReadClock() (now time.Time, err error) {
+	for range Rounds() {
+		if now, err = b.readClock(); !errors.Is(err, errStagingGone) {
+			break
+		}
+	}
 	if err != nil {
 		return time.Time{}, opError("read the server's clock", err)
 	}
+	return now, nil
+}
+
+var errStagingGone = errors.New("the staging directory was removed meanwhile")
+
+func (b *Base) readClock() (time.Time, error) {
+	staging, err := b.Staging.Use()
+	if err != nil {
+		return time.Time{}, err
+	}
 	defer b.Staging.Done(staging)
-	name := token + ClockSuffix
+	name := source.NewToken() + ClockSuffix
 	if err := staging.Mkdir(name, DirMode); err != nil {
 		if vfs.Gone(err) {
 			b.Staging.Drop(staging)
+			err = errors.Join(errStagingGone, err)
 		}
-		return time.Time{}, opError("read the server's clock", err)
+		return time.Time{}, err
 	}
-	info, err := staging.StatName(name)
+	info, err := b.justMade(staging, name)
 	_ = staging.Rmdir(name) // a leftover is empty, and the janitor's
-	if err != nil {
-		return time.Time{}, opError("read the server's clock", err)
+	return info.ModTime, err
+}
+
+// justMade describes a directory that was made just now: an NFS client was told with the
+// reply.
+func (b *Base) justMade(parent vfs.Dir, name string) (vfs.Info, error) {
+	if !b.Kind.NFS {
+		return parent.StatName(name)
 	}
-	return info.ModTime, nil
+	dir, err := parent.Enter(name)
+	if err != nil {
+		return vfs.Info{}, err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	return dir.StatCached()
 }
 
 // Now is the server's time: that of a directory made just now, or a reading of at most

@@ -15,14 +15,31 @@ import (
 // last user is done with it: closed earlier, its number could come to mean
 // another directory in the middle of a call.
 type Dir struct {
-	open func() (vfs.Dir, error)
+	open func(Opener) (vfs.Dir, error)
 
 	mu  sync.Mutex
+	way Opener
 	cur *Handle
 }
 
-// NewDir is a directory that is opened as open says, when it is used.
-func NewDir(open func() (vfs.Dir, error)) *Dir { return &Dir{open: open} }
+// Opener opens the directory name in another one.
+type Opener func(parent vfs.Dir, name string) (vfs.Dir, error)
+
+// Entered opens a directory as an NFS client remembers it, which costs no request. What is
+// asked of a directory that is gone or was replaced since says so: then it is Afresh.
+func Entered(parent vfs.Dir, name string) (vfs.Dir, error) { return parent.Enter(name) }
+
+// Afresh opens the directory that has the name now, by the server's word.
+func Afresh(parent vfs.Dir, name string) (vfs.Dir, error) {
+	if _, err := parent.Stat(); err != nil {
+		return nil, err
+	}
+	return parent.OpenDir(name)
+}
+
+// NewDir is a directory that is opened as open says, when it is used: Entered, but Afresh
+// after one had to be dropped.
+func NewDir(open func(Opener) (vfs.Dir, error)) *Dir { return &Dir{open: open, way: Entered} }
 
 // Handle is one opened directory and the number of its users, guarded by the
 // mutex of its Dir.
@@ -37,7 +54,7 @@ func (d *Dir) Use() (*Handle, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.cur == nil {
-		opened, err := d.open()
+		opened, err := d.open(d.way)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +102,7 @@ func (d *Dir) Drop(h *Handle) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.cur == h {
-		d.cur = nil
+		d.cur, d.way = nil, Afresh
 	}
 	h.dropped = true
 	d.closeIfUnused(h)

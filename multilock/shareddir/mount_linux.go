@@ -8,9 +8,21 @@ import (
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 
 	"github.com/multilock/go/multilock/vfs"
 )
+
+// kindOf says what file system a directory is on. An NFS client sends a request when it is
+// asked for that; the table of mounts tells as well. What has a device of its own is not NFS.
+func kindOf(dir vfs.Dir, info vfs.Info) (vfs.FileSystem, error) {
+	if unix.Major(info.Device) == 0 {
+		if m, err := mountOf(dir); err == nil && m.isNFS() {
+			return vfs.FileSystem{Type: fmt.Sprintf("%08x", unix.NFS_SUPER_MAGIC), NFS: true}, nil
+		}
+	}
+	return dir.FileSystem()
+}
 
 // mountOf finds the mount that an open directory is on: by the mount's number, as
 // neither a path nor a device number is one mount's alone.

@@ -246,11 +246,10 @@ func (d *osDir) ListFiles(visit func(name string) bool) error {
 // list opens the directory anew, which is what makes a network file system
 // check its cached pages (close-to-open), and leaves this descriptor's offset alone.
 func (d *osDir) list(piece func(*os.File) ([]string, error), visit func(name string) bool) error {
-	fd, err := d.open(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	f, err := d.reopen()
 	if err != nil {
 		return err
 	}
-	f := os.NewFile(uintptr(fd), d.path)
 	defer f.Close()
 	for {
 		names, err := piece(f)
@@ -268,7 +267,23 @@ func (d *osDir) list(piece func(*os.File) ([]string, error), visit func(name str
 	}
 }
 
-func (d *osDir) Sync() error { return d.call("fsync", "", unix.Fsync) }
+func (d *osDir) reopen() (*os.File, error) {
+	fd, err := d.open(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), d.path), nil
+}
+
+// Sync opens the directory anew: one that was only entered has no descriptor for that.
+func (d *osDir) Sync() error {
+	f, err := d.reopen()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
 
 func (d *osDir) FileSystem() (FileSystem, error) { return ask(d, "statfs", "", fileSystem) }
 

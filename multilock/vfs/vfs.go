@@ -66,8 +66,9 @@ type Openings interface {
 	Guard(rules Rules)
 	// OpenDir opens the directory name. A symbolic link is refused.
 	OpenDir(name string) (Dir, error)
-	// Enter opens the directory name for what is done to its entries by their names. A
-	// server is not asked for it if the system can do without; it cannot be listed.
+	// Enter opens the directory name for all but Touch. A server is not asked for it if
+	// the system can do without: what is entered, and judged by the rules, is what an NFS
+	// client remembers of it, as long as it does.
 	Enter(name string) (Dir, error)
 	// Open opens the file name for reading. A symbolic link is refused.
 	Open(name string) (File, error)

@@ -131,7 +131,7 @@ func (w *way) enter(name string) (vfs.Dir, error) {
 	if !w.build || !vfs.Is(err, syscall.ENOENT) {
 		return dir, err
 	}
-	return shareddir.OpenDir(w.here(), name)
+	return shareddir.OpenDir(w.here(), name, shareddir.Entered)
 }
 
 // up goes to the directory above: the one that was passed, or that the system knows.
