@@ -112,6 +112,11 @@ func compete(ctx context.Context, src Source, name string, opt Options, m mode) 
 	if err != nil {
 		return nil, err
 	}
+	if m == ifFree && opt.LookFirst {
+		if seen, err := Inspect(ctx, src, name, opt.Patience); err == nil && seen.State == StateHeld {
+			return nil, &HeldError{Name: name, Sighting: seen} // what else there is to say, an attempt says
+		}
+	}
 	c := &contest{name: name, opt: opt, mode: m, pause: pause}
 	if m == ifFree {
 		c.pause = bounded.Pauses{First: firstPause, Limit: min(opt.Poll, maxTryPause)}

@@ -26,6 +26,9 @@ type Options struct {
 	TTL time.Duration
 	// Patience is for other holders' locks.
 	Patience Patience
+	// LookFirst has TryAcquire look whether somebody alive holds the lock before it prepares
+	// anything. That is cheaper where the lock is mostly held, and costs a look where it is free.
+	LookFirst bool
 	// Poll is the longest pause between two attempts while waiting, DefaultPoll if 0.
 	Poll time.Duration
 	// Trouble, if not nil, is called by Acquire, and before it returns, with each error that

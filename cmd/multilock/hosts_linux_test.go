@@ -98,6 +98,7 @@ func TestCrashedHost(t *testing.T) {
 	alpha, beta := s.host("alpha"), s.host("beta")
 	job := begin(t, alpha.on(append([]string{"run", "-n", "nightly", "--ttl", "2s", "--"}, clitest.WaitingJob()...)...))
 	job.Expect("ready")
+	s.awaitTold("nightly")
 	require.NoError(t, job.Cmd.Process.Kill())
 	job.wait()
 	got := s.finish(beta.on("run", "-n", "nightly", "--wait", "forever", "-q", "--", "hostname"))

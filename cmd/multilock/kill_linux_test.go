@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -56,6 +57,7 @@ func TestKilledRunner(t *testing.T) {
 	job.Expect("ready")
 	job.helper(s, "__guard")
 	s.awaitNote("x")
+	s.awaitTold("x")
 	job.Signal(syscall.SIGKILL)
 	job.wait() // for all who have its output open
 	require.Equal(t, "again\n", s.must("run", "-q", "-n", "x", "--wait", "1m", "--", "echo", "again"))
@@ -157,7 +159,9 @@ func TestChildOfAKilledRunnerKeepsTheLock(t *testing.T) {
 			require.Equal(t, 121, s.run("break", "x").code)
 			killCarriers(token)
 			s.must("run", "-n", "x", "--wait", "1m", "--", "true")
-			require.Contains(t, s.history("x")[1].Why, "no process")
+			events := s.history("x")
+			broke := slices.Index(happened(events), "broke")
+			require.Contains(t, events[broke].Why, "no process")
 		})
 	}
 }

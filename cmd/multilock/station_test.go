@@ -192,6 +192,13 @@ func (s *station) awaitNote(name string) {
 	s.eventually("the lock names the job", func() bool { return strings.Contains(s.lock(name).Why, "its job lives") })
 }
 
+// awaitTold waits until the history tells that the job has begun, which it does after a
+// while only.
+func (s *station) awaitTold(name string) {
+	s.t.Helper()
+	s.eventually("the history tells of the job", func() bool { return len(s.history(name)) > 0 })
+}
+
 // end closes the standard input and waits for the end.
 func (r *running) end() ended {
 	r.t.Helper()

@@ -104,6 +104,7 @@ func TestHostileTexts(t *testing.T) {
 	const evil = "\x1b]0;owned\a\x1b[2J\u202e\r\nfake  held\u009b\U000e0001"
 	s := newStation(t)
 	s.hold(evil, "--ttl", "1h", "-E", "3")
+	s.awaitTold(evil)
 	s.forge("forged", "evil"+"\x1b[2J"+" 1\n"+`{"v":1,"token":"\u001b[1m","host":"\u001b[31mhost","pid":7,"user":"\u001b[31m","command":"\u001b[2J\n","ttl_ms":1000000}`)
 	s.forge("\x1b[5mgarbage", "\x1b[2J")
 	require.NoError(t, os.WriteFile(filepath.Join(s.base, ".locks", "\x1b[7mfile"), nil, 0o600))

@@ -41,6 +41,7 @@ type jobRun struct {
 	started   bool        // the command was
 	told      bool        // it was told to end, as we were
 	warnings  []string    // about the plan
+	story     *story      // for the history
 }
 
 // run runs the command as often as is left to be done, keeps the lock as long as it has
@@ -98,7 +99,8 @@ func (r *jobRun) begin(ctx context.Context) (err error) {
 	r.begun = true
 	r.warn()
 	r.fence, err = fenceOf(ctx, r.lock)
-	r.note(ctx, source.EventAcquired, nil, nil)
+	r.story = r.newStory(ctx)
+	r.story.begin(r.event(source.EventAcquired, nil, nil))
 	if r.opt.Verbose {
 		r.env.Say("took lock %q after %s", r.lockName(), console.Short(r.waited))
 	}
@@ -124,8 +126,10 @@ func (r *jobRun) runCommand(ctx context.Context) (*job.Result, error) {
 		return nil, err
 	}
 	r.env.Await()
-	if err := r.lock.Verify(ctx); err != nil {
-		return nil, err
+	if !r.confirmed() {
+		if err := r.lock.Verify(ctx); err != nil {
+			return nil, err
+		}
 	}
 	running, err := runner.Start(ctx, r.spec())
 	if err != nil {
@@ -136,6 +140,13 @@ func (r *jobRun) runCommand(ctx context.Context) (*job.Result, error) {
 	r.told = running.Told()
 	result := running.Result()
 	return &result, err
+}
+
+// confirmed says whether the lock's last sign of life, or the acquisition, is so young that
+// it needs no other one before the job: half a heartbeat, by a clock that counts suspend.
+func (r *jobRun) confirmed() bool {
+	claim := r.lock.Record().Claim
+	return !r.lock.Timed() && claim.Tenure()-r.lock.Remaining() < claim.Heartbeat/2
 }
 
 var errRuntimeOut = &console.CodedError{Code: console.ExitTimeLimit, Text: "the job ran for longer than --max-runtime"}
@@ -218,9 +229,9 @@ func resultOf(ended job.Result, why error) multilock.Result {
 }
 
 // recorded tells the history of an attempt whose result is recorded.
-func (r *jobRun) recorded(ctx context.Context, _ multilock.Result) {
+func (r *jobRun) recorded(context.Context, multilock.Result) {
 	r.committed = true
-	r.note(ctx, source.EventCommitted, r.result, r.why)
+	r.story.tell(r.event(source.EventCommitted, r.result, r.why))
 }
 
 func notRecorded(e *lockgroup.UnrecordedError) error {
@@ -251,11 +262,9 @@ func (r *jobRun) holdOn(ctx context.Context) {
 
 // finish releases the lock and says how all of it ended.
 func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) error {
+	told := r.tellEnd(result, err)
 	released := r.giveUp(ctx, err)
-	what := source.EventReleased
-	if errors.Is(err, multilock.ErrLost) || errors.Is(released, multilock.ErrLost) {
-		what = source.EventLost
-	}
+	what := endOf(errors.Join(err, released))
 	var ended error
 	if result != nil && result.Code != 0 {
 		ended = &console.JobError{Result: *result}
@@ -271,7 +280,9 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 		released = nil // what the job did is done, and its exit code says how
 	}
 	err = errors.Join(err, released)
-	r.note(ctx, what, result, err)
+	if told != what || released != nil {
+		r.story.tell(r.event(what, result, err))
+	}
 	if r.opt.Verbose {
 		r.env.Say("%s lock %q after %s%s", what, r.lockName(), console.Short(time.Since(r.since)), r.staysTaken())
 	}

@@ -87,6 +87,7 @@ func (o *runOptions) settledBefore(ctx context.Context, e *Env, src *place.Sourc
 func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source, sigs *console.Signals, plan *lockgroup.Plan, start time.Time) error {
 	opt := o.options()
 	opt.Job, opt.User, opt.Command = true, o.User, o.shown
+	opt.LookFirst = src.Place.IsFiles() // of many hosts one gets it
 	for begin := time.Now(); ; {
 		lock, slot, err := o.acquire(sigs.Until(ctx), e, src, opt, o.wait.After(time.Since(begin)))
 		if err != nil {

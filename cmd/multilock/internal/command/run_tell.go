@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/source"
 )
 
 // skip tells why the job is not run.
@@ -102,33 +100,6 @@ func forTick(tick time.Time) string {
 
 // utc writes a time of the source's clock.
 func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-
-// note writes to the history. That it cannot be written stops no job.
-func (r *jobRun) note(ctx context.Context, what source.EventKind, result *job.Result, cause error) {
-	event := source.Event{
-		Time: time.Now(), What: what, Name: r.lockName(), Token: r.lock.Record().Token, By: r.src.Self,
-		User: r.opt.User, Command: r.opt.shown, Fence: r.fence, Waited: r.waited, Attempt: r.attempt.Attempt,
-	}
-	if what != source.EventAcquired {
-		event.Held = time.Since(r.since)
-	}
-	if result != nil {
-		event.Exit = &result.Code
-		if result.Signal != 0 {
-			event.Signal = result.Signal.String()
-		}
-	}
-	if cause != nil {
-		event.Why = cause.Error()
-	}
-	if result == nil && cause != nil { // the command never ran, and so its job is not done
-		code := console.ExitCode(cause)
-		event.Exit = &code
-	}
-	if err := r.src.Note(ctx, event); err != nil && r.opt.Verbose {
-		r.env.Say("warning: %v", err)
-	}
-}
 
 // runReport is what "run --json" prints, as one line on the standard error: the
 // standard output is the job's.

@@ -124,9 +124,9 @@ func (s *Source) Where() string {
 func (s *Source) Timed() bool { return source.Denies(s.Locks, source.TraitPromptRelease) }
 
 // Note writes into the history, if the source keeps one.
-func (s *Source) Note(ctx context.Context, event source.Event) error {
+func (s *Source) Note(ctx context.Context, events ...source.Event) error {
 	if journal, ok := source.Ability[source.Journal](s.Locks, source.TraitHistory); ok {
-		return journal.Record(ctx, []source.Event{event})
+		return journal.Record(ctx, events)
 	}
 	return nil
 }

@@ -1,0 +1,85 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// toldLease notes what the history tells when the lock is about to be released.
+type toldLease struct {
+	fullLease
+	p       *program
+	release error // what the release says; nil for its own answer
+	then    *[]string
+}
+
+func (l toldLease) Release(ctx context.Context) error {
+	*l.then = l.p.told()
+	return errors.Join(l.fullLease.Release(ctx), l.release)
+}
+
+// told is what happened, as the file of the history has it.
+func (p *program) told() (events []string) {
+	p.t.Helper()
+	files, err := filepath.Glob(filepath.Join(p.base, ".multilock", "groups", ".locks", "history", "*"))
+	require.NoError(p.t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(p.t, err)
+		for _, found := range regexp.MustCompile(`"event":"(\w+)"`).FindAllStringSubmatch(string(text), -1) {
+			events = append(events, found[1])
+		}
+	}
+	return events
+}
+
+// Of a short run the history is told with one write, and before its lock is free: a barrier
+// that sees it free is to find how the run ended. A longer one begins in the history while it
+// runs. On a machine that is busy with other things a run may not be short.
+func TestHistoryOfARun(t *testing.T) {
+	awaitBegin := `until cat "$0"/.multilock/groups/.locks/history/* 2>/dev/null | grep -q acquired; do sleep 0.01; done`
+	for name, c := range map[string]struct {
+		command []string
+		options []string
+		release error
+		then    []string // at the release
+		last    []string
+	}{
+		"short":    {[]string{"true"}, nil, nil, []string{"acquired", "released"}, []string{"acquired", "released"}},
+		"failed":   {[]string{"false"}, nil, nil, []string{"acquired", "released"}, []string{"acquired", "released"}},
+		"no such":  {[]string{"/nowhere/at/all"}, nil, nil, []string{"acquired", "released"}, []string{"acquired", "released"}},
+		"lost":     {[]string{"true"}, nil, multilock.ErrLost, []string{"acquired", "released"}, []string{"acquired", "released", "lost"}},
+		"recorded": {[]string{"true"}, []string{"--once"}, nil, []string{"acquired", "committed"}, []string{"acquired", "committed", "released"}},
+		"long":     {[]string{"sh", "-c", awaitBegin, "BASE"}, nil, nil, []string{"acquired"}, []string{"acquired", "released"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 100 {
+				p, then := newProgram(t), []string{}
+				p.acquired = func(l fullLease) source.Lease { return toldLease{l, p, c.release, &then} }
+				command := append([]string{}, c.command...)
+				if command[len(command)-1] == "BASE" {
+					command[len(command)-1] = p.base
+				}
+				args := append([]string{"run", "-q", "--source", p.url("full"), "-n", "x"}, c.options...)
+				p.run(append(append(args, "--"), command...)...)
+				if len(then) == len(c.then) {
+					require.Equal(t, c.then, then)
+					require.Equal(t, c.last, p.told())
+					return
+				}
+			}
+			t.Fatal("no run was short")
+		})
+	}
+}
