@@ -94,19 +94,6 @@ func requireManyLooks(t *testing.T, h host, locks int, look func()) {
 	require.LessOrEqual(t, spent.total(), perLock*locks+overhead)
 }
 
-// One job under a lock, as a whole process: with the test of the filesystem, the
-// server's clock, a fencing number and the history.
-func TestCostOfCommand(t *testing.T) {
-	needCommand(t)
-	const runs = 5
-	for i, h := range hosts() {
-		p := newPlace(t)
-		spent := h.cost(t, runs, func() { p.multilockOn(t, h, "run", "-n", "job", "--", "true") })
-		t.Logf("v%s: run -- true: %d: %s", h.version, spent.total(), spent)
-		require.LessOrEqual(t, spent.total(), [3]int{52, 52, 43}[i])
-	}
-}
-
 // examined is what the tests read of "doctor --join --json".
 type examined struct {
 	code     int
