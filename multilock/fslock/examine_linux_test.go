@@ -70,8 +70,8 @@ func TestExamineAClockThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		faulty := sharedFS()
-		faulty.Inject(at("mkdir", faultfs.After, "", func(op faultfs.Op) error {
-			if !strings.HasSuffix(op.Path, ".clock") {
+		faulty.Inject(at("touchfile", faultfs.After, "", func(op faultfs.Op) error {
+			if !strings.HasSuffix(op.Path, "/staging") {
 				return nil
 			}
 			moment := time.Now().Add(ahead)

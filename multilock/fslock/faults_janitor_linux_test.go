@@ -100,7 +100,7 @@ func TestLeftoversOfTheDeadAndOfStrangers(t *testing.T) {
 		require.Equal(t, who.Host == self(t).Host, found[0].Dead)
 		closed(t, refused)
 	}
-	faulty.Inject(denyingAt("mkdir", ".clock", syscall.EACCES, -1))
+	faulty.Inject(denyingAt("touchfile", "/staging", syscall.EACCES, -1))
 	time.Sleep(tick)
 	later := open(t, fslock.Options{Base: base, FS: faulty})
 	_, err := later.Leftovers(t.Context())

@@ -73,7 +73,7 @@ func TestOutageWhileTheClockIsReadIsNotSilence(t *testing.T) {
 			holder := contendAndTry(t, src, sweptName, slowClaim())
 			faulty := sharedFS()
 			o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
-			faulty.Inject(denyingAt("mkdir", ".clock", syscall.EIO, -1))
+			faulty.Inject(denyingAt("touchfile", "/staging", syscall.EIO, -1))
 			for range looks - 1 {
 				require.NotEqual(t, source.StateDead.String(), look(t, o).State.String())
 				time.Sleep(slowClaim().Heartbeat / 8)
@@ -94,8 +94,8 @@ func slowClaim() source.Claim {
 
 // slowClock has the server's clock read by somebody whom the server keeps waiting.
 func slowClock(delay time.Duration) faultfs.Injector {
-	return at("mkdir", faultfs.Before, "", func(op faultfs.Op) error {
-		if filepath.Ext(op.Real) == ".clock" {
+	return at("touchfile", faultfs.Before, "", func(op faultfs.Op) error {
+		if filepath.Base(op.Real) == "staging" {
 			time.Sleep(delay)
 		}
 		return nil

@@ -35,7 +35,7 @@ func (c *clock) now(b *Base, age time.Duration) (time.Time, error) {
 }
 
 // ReadClock reads the server's clock: it makes an empty directory, reads its time, and
-// removes it.
+// removes it. On NFS it touches the staging directory instead, which is one request.
 func (b *Base) ReadClock() (now time.Time, err error) {
 	for range Rounds() {
 		if now, err = b.readClock(); !errors.Is(err, errStagingGone) {
@@ -50,37 +50,60 @@ func (b *Base) ReadClock() (now time.Time, err error) {
 
 var errStagingGone = errors.New("the staging directory was removed meanwhile")
 
-func (b *Base) readClock() (time.Time, error) {
+func (b *Base) readClock() (now time.Time, err error) {
 	staging, err := b.Staging.Use()
 	if err != nil {
 		return time.Time{}, err
 	}
 	defer b.Staging.Done(staging)
+	if b.Kind.NFS {
+		now, err = b.touched(StagingDir)
+	} else {
+		now, err = justMade(staging)
+	}
+	if vfs.Gone(err) {
+		b.Staging.Drop(staging)
+		err = errors.Join(errStagingGone, err)
+	}
+	return now, err
+}
+
+func justMade(staging vfs.Dir) (time.Time, error) {
 	name := source.NewToken() + ClockSuffix
 	if err := staging.Mkdir(name, DirMode); err != nil {
-		if vfs.Gone(err) {
-			b.Staging.Drop(staging)
-			err = errors.Join(errStagingGone, err)
-		}
 		return time.Time{}, err
 	}
-	info, err := b.justMade(staging, name)
+	info, err := staging.StatName(name)
 	_ = staging.Rmdir(name) // a leftover is empty, and the janitor's
 	return info.ModTime, err
 }
 
-// justMade describes a directory that was made just now: an NFS client was told with the
-// reply.
-func (b *Base) justMade(parent vfs.Dir, name string) (vfs.Info, error) {
-	if !b.Kind.NFS {
-		return parent.StatName(name)
-	}
-	dir, err := parent.Enter(name)
+// touched is the time that the server gives a directory of .multilock: an NFS client is told
+// with the reply. If the time that it knows has not moved, it was told nothing, and is asked
+// to ask.
+func (b *Base) touched(name string) (time.Time, error) {
+	private, err := b.Private.Use()
 	if err != nil {
-		return vfs.Info{}, err
+		return time.Time{}, err
+	}
+	defer b.Private.Done(private)
+	dir, err := private.Enter(name)
+	if err != nil {
+		return time.Time{}, err
 	}
 	defer dir.Close() //nolint:errcheck // a directory
-	return dir.StatCached()
+	before, err := dir.StatCached()
+	if err != nil {
+		return time.Time{}, err
+	}
+	if err := private.TouchFile(name); err != nil {
+		return time.Time{}, err
+	}
+	after, err := dir.StatCached()
+	if err == nil && !after.ModTime.After(before.ModTime) {
+		after, err = dir.Stat()
+	}
+	return after.ModTime, err
 }
 
 // Now is the server's time: that of a directory made just now, or a reading of at most
