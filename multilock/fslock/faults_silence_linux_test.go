@@ -169,8 +169,8 @@ func TestReleaseOutlivesAReader(t *testing.T) {
 	require.NoDirExists(t, lockPath(base))
 }
 
-// Who cannot make a directory cannot read the server's clock: a full export, a mount that
-// is read-only, another user's base. His own watch has to do, and he says so.
+// Who can neither make a directory nor touch one cannot read the server's clock: on a mount
+// that is read-only, in another user's base. His own watch has to do, and he says so.
 func TestSilenceWithoutTheServersClock(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES} {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 			holder := contendAndTry(t, src, "beats", beats)
 			contendAndTry(t, src, "silent", beats)
 			faulty := sharedFS()
-			faulty.Inject(denying("mkdir", errno, -1))
+			faulty.Inject(faultfs.Chain(denying("mkdir", errno, -1), denyingAt("touchfile", "/staging", errno, -1)))
 			there := open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)})
 
 			seen, err := multilock.Inspect(t.Context(), there, "beats", source.Patience{})
