@@ -192,7 +192,7 @@ var _ source.ManifestReader = (*Source)(nil)
 
 // OpenManifest implements source.ManifestReader.
 func (s *Source) OpenManifest(context.Context) (io.ReadCloser, error) {
-	private, err := s.find(groupsDir, s.group)
+	private, err := s.find(vfs.Dir.OpenDir, groupsDir, s.group)
 	if err != nil {
 		return nil, opError("open the group's files", "", err)
 	}
