@@ -128,6 +128,7 @@ func TestBatchDryRun(t *testing.T) {
 	require.Regexp(t, `(?m)^1 +would run +touch x\n$`, s.must("batch", "-d", s.base, "--dry-run", s.list("touch x")))
 	s.requireUntouched()
 	s.run("batch", s.list("good\ttrue", "bad\tfalse", "held\ttrue"))
+	s.must("clean", "--results", "held")
 	held := s.hold(lockOf(3))
 	foreseen := s.must("batch", "--dry-run", s.list("good\ttrue", "bad\tfalse", "held\ttrue"))
 	require.Regexp(t, `^good +done +true\nbad +failed \(exit 1 on \S+\) +false\nheld +held by \S+ +true\n$`, foreseen)

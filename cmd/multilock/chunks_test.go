@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -184,4 +185,59 @@ func TestCleanForgetsChunks(t *testing.T) {
 	require.Equal(t, "nothing is held in "+s.base+"/.locks\n", s.must("status"))
 	_, err := s.src.OpenManifest(t.Context())
 	require.ErrorContains(t, err, "no such file")
+}
+
+func TestReportTakesJobsFromChunks(t *testing.T) {
+	t.Parallel()
+	s := newChunked(t)
+	s.ran(1, 4, 4, map[int]int{2: 3})
+	s.ran(5, 8, 2, nil, source.Range{From: 7, To: 8})
+	s.ran(7, 8, 2, nil)
+	held := s.take(9, 12)
+	s.commit(held, 1, nil)
+	var report struct {
+		Summary map[string]any
+		Jobs    []struct {
+			Name, State, Why string
+			Left             int
+			Runs             []map[string]any
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(s.must("report", "--json")), &report))
+	for what, n := range map[string]float64{"jobs": 12, "done": 8, "failed": 1, "running": 3, "runs": 10} {
+		require.InDelta(t, n, report.Summary[what], 0, what)
+	}
+	require.Len(t, report.Jobs, 10)
+	require.Equal(t, "#jobs-9-12", report.Jobs[0].Name)
+	require.Equal(t, "running", report.Jobs[0].State)
+	require.Equal(t, 3, report.Jobs[0].Left)
+	failed := report.Jobs[2]
+	require.Equal(t, "page2", failed.Name)
+	require.Equal(t, "failed", failed.State)
+	require.Len(t, failed.Runs, 1)
+	require.InDelta(t, 3, failed.Runs[0]["exit"], 0)
+	require.Contains(t, s.must("report", "-o", "-"), "jobs 9 to 12")
+
+	table := s.must("history")
+	require.Regexp(t, `#jobs-1-4 +committed .* 3 done, 1 failed, of jobs 1 to 4`, table)
+}
+
+func TestDryRunOfABatchSeesChunks(t *testing.T) {
+	t.Parallel()
+	s := newChunked(t)
+	s.ran(1, 4, 4, map[int]int{2: 3})
+	held := s.take(5, 8)
+	s.commit(held, 1, nil)
+	list := s.base + "/list"
+	var lines bytes.Buffer
+	for n := range 12 {
+		fmt.Fprintf(&lines, "page%d\tconvert %d\n", n+1, n+1)
+	}
+	require.NoError(t, os.WriteFile(list, lines.Bytes(), 0o600))
+	table := s.must("batch", "--dry-run", list)
+	require.Regexp(t, `(?m)^page1 +done `, table)
+	require.Regexp(t, `(?m)^page2 +failed \(exit 3 on `, table)
+	require.Regexp(t, `(?m)^page5 +done `, table)
+	require.Regexp(t, `(?m)^page6 +held by \S+ `, table)
+	require.Regexp(t, `(?m)^page9 +would run `, table)
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -34,6 +35,14 @@ type Chunk struct {
 type Range struct {
 	From int `json:"from"`
 	To   int `json:"to"`
+}
+
+// String is for people: "jobs 1 to 64".
+func (r Range) String() string {
+	if r.From == r.To {
+		return fmt.Sprintf("job %d", r.From)
+	}
+	return fmt.Sprintf("jobs %d to %d", r.From, r.To)
 }
 
 // ChunkJob is how one job of a chunk ended. It is kept short: there may be very many.

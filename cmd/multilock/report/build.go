@@ -2,8 +2,10 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/multilock/go/lockgroup"
@@ -17,7 +19,7 @@ type Input struct {
 	Made, Since        time.Time
 	Missing            []string
 	Events             []source.Event      // oldest first
-	Results            []multilock.Result  // those that were read
+	Results            []multilock.Result  // those that were read; of a chunk it may be the summary
 	Recorded           map[string]bool     // the names that have a result, read or not
 	Held               []lockgroup.Holding // the locks that are held now
 }
@@ -33,7 +35,11 @@ func Build(in Input) *Timeline {
 	}
 	b.count(t)
 	for i := range in.Results {
-		b.result(&in.Results[i])
+		if r := &in.Results[i]; r.Chunk == nil {
+			b.result(r)
+		} else {
+			b.chunk(r)
+		}
 	}
 	for _, h := range in.Held {
 		b.hold(h)
@@ -62,6 +68,9 @@ func (b *builder) job(name string) *Job {
 		j = &Job{Name: name, Runs: []Run{}}
 		if of, slot, ok := lockgroup.ParseSlotName(name); ok {
 			j.SlotOf, j.Slot = of, slot
+		}
+		if jobs, ok := lockgroup.ParseChunkName(name); ok {
+			j.chunk, j.Left = true, jobs.To-jobs.From+1
 		}
 		b.jobs[name] = j
 	}
@@ -106,8 +115,8 @@ func (b *builder) hold(h lockgroup.Holding) {
 	if n := len(job.Runs); n > 0 && job.Runs[n-1].Token == token && token != "" {
 		last = &job.Runs[n-1]
 	}
-	if last.State == Open {
-		last.State, last.Why = state, seen.Why
+	if last.State == Open || job.chunk && last.Token != "" {
+		last.State, last.Why, last.End = state, seen.Why, time.Time{}
 		return
 	}
 	holder := seen.Record.Holder
@@ -124,7 +133,7 @@ func (b *builder) hold(h lockgroup.Holding) {
 // concluded says whether nothing more is to come under a lock: its job has a result.
 func (b *builder) concluded(name, token string) bool {
 	if r := b.results[name]; r != nil {
-		return r.Token == token && (r.OK() || r.Final)
+		return r.Token == token && (r.Final || r.Chunk == nil && r.OK())
 	}
 	runs := b.jobs[name].Runs
 	return len(runs) > 0 && runs[len(runs)-1].Token == token && runs[len(runs)-1].State == Done
@@ -161,6 +170,28 @@ func (b *builder) result(r *multilock.Result) {
 	})
 }
 
+// chunk adds the jobs of a chunk whose results were read, but for those that are older than
+// what was asked for. The others are in one run together.
+func (b *builder) chunk(r *multilock.Result) {
+	b.results[r.Name] = r
+	listed := 0
+	lockgroup.EachJob(*r, func(name string, job multilock.Result) {
+		if job.OK() {
+			listed++
+		}
+		if !job.Start.Add(job.Duration).Before(b.in.Since) {
+			b.result(&job)
+		}
+	})
+	if rest := r.Chunk.Done - listed; rest > 0 {
+		job := b.job(r.Name)
+		job.Done = rest
+		job.Runs = append(job.Runs, Run{
+			Host: r.By.Host, Machine: r.By.Machine, PID: r.By.PID, User: r.User, State: Done, Start: r.Start, End: r.Start.Add(r.Duration), Token: r.Token,
+		})
+	}
+}
+
 // conclude says how a job stands: what is recorded counts, and else its last run.
 func (b *builder) conclude(job *Job, r *multilock.Result) {
 	for i := range job.Runs {
@@ -171,10 +202,18 @@ func (b *builder) conclude(job *Job, r *multilock.Result) {
 		last := job.Runs[n-1]
 		job.State, job.Attempt, job.Why, job.Output, job.Command = last.State, last.Attempt, last.Why, last.Output, last.Command
 	}
+	if r != nil && r.Chunk != nil {
+		c := r.Chunk
+		job.Left = c.To - c.From + 1 - c.Done - c.Failed - c.GivenBack()
+	}
 	switch {
 	case job.State == Running:
 	case r != nil && r.Foreign != "":
 		job.State, job.Why = Unknown, r.Foreign
+	case r != nil && r.Chunk != nil:
+		if job.Left == 0 || job.State != Crashed && job.State != Lost {
+			job.State, job.Why = Done, ""
+		}
 	case r != nil:
 		job.State, job.Attempt, job.Why, job.Output, job.Command = stateOfResult(r), r.Attempt, r.Why, r.Output, r.Command
 	case b.in.Recorded[job.Name]:
@@ -183,6 +222,9 @@ func (b *builder) conclude(job *Job, r *multilock.Result) {
 		job.State = Forgotten
 	case job.State == "":
 		job.State = Released // it was refused, and nobody has held it since
+	}
+	if job.chunk {
+		job.Why = strings.TrimSuffix(fmt.Sprintf("%d done, %d left: %s", job.Done, job.Left, job.Why), ": ")
 	}
 }
 

@@ -92,24 +92,8 @@ func (r *Run) span(made time.Time) (start, end time.Time) {
 // sumUp counts the jobs and finds the limits of time.
 func (t *Timeline) sumUp() {
 	s := &t.Summary
-	s.Jobs = len(t.Jobs)
-	for _, job := range t.Jobs {
-		switch job.State {
-		case Done:
-			s.Done++
-			if job.Output != "" {
-				s.Incomplete++
-			}
-		case Failed:
-			s.Failed++
-		case Retry:
-			s.Retry++
-		case Running:
-			s.Running++
-		default:
-			s.Other++
-		}
-		s.Runs += len(job.Runs)
+	for i := range t.Jobs {
+		s.add(&t.Jobs[i])
 	}
 	for _, h := range t.Hosts {
 		if !h.Start.IsZero() && (s.Start.IsZero() || h.Start.Before(s.Start)) {
@@ -121,6 +105,34 @@ func (t *Timeline) sumUp() {
 	s.Elapsed = s.End.Sub(s.Start).Seconds()
 	if s.Elapsed > 0 {
 		s.PerHour = float64(s.Done+s.Failed) / s.Elapsed * time.Hour.Seconds()
+	}
+}
+
+// add counts a job; of a chunk those of its jobs that are not listed.
+func (s *Summary) add(job *Job) {
+	s.Runs += len(job.Runs)
+	n := 1
+	if job.chunk {
+		s.Jobs, s.Done, n = s.Jobs+job.Done, s.Done+job.Done, job.Left
+		if job.State == Done {
+			return // nobody has begun with what is left
+		}
+	}
+	s.Jobs += n
+	switch job.State {
+	case Done:
+		s.Done++
+		if job.Output != "" {
+			s.Incomplete++
+		}
+	case Failed:
+		s.Failed++
+	case Retry:
+		s.Retry++
+	case Running:
+		s.Running += n
+	default:
+		s.Other += n
 	}
 }
 

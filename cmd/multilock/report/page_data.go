@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/lockgroup"
 )
 
 // pageData is the timeline as the page's script reads it: rows of numbers, and one
@@ -57,7 +58,7 @@ func dataOf(t *Timeline) *pageData {
 	for i := range t.Jobs {
 		job := &t.Jobs[i]
 		p.data.Jobs = append(p.data.Jobs, []any{
-			p.text(job.Name), number(job.State), job.Attempt, p.text(console.AndOutput(job.Why, job.Output)), p.text(job.Command), p.text(job.Log), job.Refused,
+			p.text(job.title()), number(job.State), job.Attempt, p.text(console.AndOutput(job.Why, job.Output)), p.text(job.Command), p.text(job.Log), job.Refused,
 		})
 		for k := range job.Runs {
 			r := &job.Runs[k]
@@ -122,6 +123,14 @@ func shown(s string, limit int) string {
 	return string([]rune(clean)[:limit]) + "…"
 }
 
+// title is how a job is called on the page.
+func (j *Job) title() string {
+	if jobs, ok := lockgroup.ParseChunkName(j.Name); ok {
+		return jobs.String()
+	}
+	return j.Name
+}
+
 // troubleRow is a job that is not done, as the page shows it without scripts.
 type troubleRow struct {
 	State                               State
@@ -151,7 +160,7 @@ func troublesOf(t *Timeline) (rows []troubleRow, more int) {
 }
 
 func troubleRowOf(job *Job) troubleRow {
-	row := troubleRow{State: job.State, Name: shown(job.Name, maxLine), Why: shown(console.AndOutput(job.Why, job.Output), maxText), Command: shown(job.Command, maxText), Log: shown(job.Log, maxText)}
+	row := troubleRow{State: job.State, Name: shown(job.title(), maxLine), Why: shown(console.AndOutput(job.Why, job.Output), maxText), Command: shown(job.Command, maxText), Log: shown(job.Log, maxText)}
 	if len(job.Runs) == 0 {
 		return row
 	}

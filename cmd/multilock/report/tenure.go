@@ -46,7 +46,9 @@ func (t *tenure) add(e *source.Event) {
 	case source.EventAcquired:
 		t.acquired = e
 	case source.EventCommitted:
-		t.committed = append(t.committed, *e)
+		if e.Chunk == nil { // the result itself tells of its jobs
+			t.committed = append(t.committed, *e)
+		}
 	case source.EventReleased, source.EventLost:
 		if t.ended == nil || e.What == source.EventLost {
 			t.ended = e

@@ -84,6 +84,12 @@ type Job struct {
 	Log     string `json:"log,omitempty"`
 	Refused int    `json:"refused,omitempty"`
 	Runs    []Run  `json:"runs"` // in the order in which they ended
+	// Done and Left are for a chunk of a list, which stands for its jobs: how many of them
+	// are done and not listed by themselves, and how many have no final result.
+	Done int `json:"done,omitempty"`
+	Left int `json:"left,omitempty"`
+
+	chunk bool
 }
 
 // Run is one span of time under a job's lock: an attempt, a command, or the time

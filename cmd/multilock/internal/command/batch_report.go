@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,8 +129,14 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 		return err
 	}
 	for _, l := range show.Inspect(ctx, src, held, multilock.Patience{MaxAge: o.maxAge.Value}) {
-		if l.State != multilock.StateFree.String() {
+		switch {
+		case l.State == multilock.StateFree.String():
+		case l.Chunk == nil:
 			verdicts[l.Name] = "held by " + l.Host
+		default:
+			for n := max(l.Chunk.From, 1); n <= min(l.Chunk.To, len(list)); n++ {
+				verdicts[list[n-1].name] = cmp.Or(verdicts[list[n-1].name], "held by "+l.Host)
+			}
 		}
 	}
 	var table show.Table

@@ -312,7 +312,7 @@ func (r *forgetReport) print(e *Env, o *cleanOptions) error {
 		}
 	}
 	for _, jobs := range chunks {
-		if err := e.Print("%s the results of %s\n", forgot, show.Jobs(jobs)); err != nil {
+		if err := e.Print("%s the results of %s\n", forgot, jobs); err != nil {
 			return err
 		}
 	}

@@ -145,6 +145,9 @@ func details(ev source.Event) string {
 	if ev.Exit != nil {
 		add("exit %d", *ev.Exit)
 	}
+	if c := ev.Chunk; c != nil {
+		add("%d done%s, of %s", c.Done, show.Some(c.Failed, "failed"), source.Range{From: c.From, To: c.To})
+	}
 	if ev.Signal != "" {
 		add("signal: %s", ev.Signal)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -57,7 +58,9 @@ func readHistory(ctx context.Context, src multilock.Source, since time.Time, in 
 		if err != nil {
 			return err
 		}
-		last.add(e)
+		if e.Chunk == nil { // the results of chunks tell more than these
+			last.add(e)
+		}
 	}
 	if last.over > 0 {
 		in.Missing = append(in.Missing, fmt.Sprintf("the history before %s is left out: there is more than a page can show; make it of less with --since", last.events[0].Time.Local().Format(time.DateTime)))
@@ -126,7 +129,7 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	in.Recorded = map[string]bool{}
 	var unread []string
 	for _, name := range names {
-		if told[name] {
+		if _, chunk := lockgroup.ParseChunkName(name); told[name] && !chunk {
 			in.Recorded[name] = true
 		} else {
 			unread = append(unread, name)
@@ -134,6 +137,15 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	}
 	found := make([]*multilock.Result, len(unread))
 	show.InParallel(len(unread), func(i int) { found[i] = readForReport(ctx, ledger, unread[i]) })
+	each := jobsIn(found) <= maxListed
+	if !each {
+		in.Missing = append(in.Missing, "there are too many jobs to list each: those that are done are shown by the parts of the list in which they ran")
+	}
+	show.InParallel(len(unread), func(i int) {
+		if r := found[i]; r != nil && r.Chunk != nil && (each || lockgroup.Telling(*r)) {
+			found[i] = readJobs(ctx, ledger, *r, each)
+		}
+	})
 	for _, r := range found {
 		if r != nil && (r.Foreign != "" || !r.Start.Add(r.Duration).Before(since)) {
 			in.Results = append(in.Results, *r)
@@ -143,10 +155,22 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	return ctx.Err()
 }
 
+// maxListed is of how many jobs of chunks each is listed. A page with more is slow to open.
+const maxListed = 20_000
+
+func jobsIn(results []*multilock.Result) (n int) {
+	for _, r := range results {
+		if r != nil && r.Chunk != nil {
+			n += r.Chunk.Recorded
+		}
+	}
+	return n
+}
+
 // readForReport returns nil if there is no result. One that cannot be read is shown
-// as what it is.
+// as what it is. Of a chunk it is the summary.
 func readForReport(ctx context.Context, src source.Ledger, name string) *multilock.Result {
-	r, err := src.Result(ctx, name)
+	r, err := lockgroup.Summary(ctx, src, name)
 	switch {
 	case errors.Is(err, multilock.ErrNoResult):
 		return nil
@@ -154,6 +178,19 @@ func readForReport(ctx context.Context, src source.Ledger, name string) *multilo
 		r = multilock.Result{Foreign: err.Error()}
 	}
 	r.Name = name
+	return &r
+}
+
+// readJobs reads the jobs of a chunk: each, or only those that are not done as they should be.
+func readJobs(ctx context.Context, src source.Ledger, summary multilock.Result, each bool) *multilock.Result {
+	r, err := src.Result(ctx, summary.Name)
+	if err != nil || r.Chunk == nil {
+		return &summary
+	}
+	if !each {
+		r.Chunk.Jobs = slices.DeleteFunc(r.Chunk.Jobs, func(j source.ChunkJob) bool { return j.Exit == 0 && j.Signal == "" && j.Output == "" })
+		r.Chunk.Jobs = slices.Clone(r.Chunk.Jobs) // the others are let go
+	}
 	return &r
 }
 

@@ -36,23 +36,17 @@ func chunkUnder(ctx context.Context, src *place.Source, name string) *Chunk {
 	return c
 }
 
+func (c *Chunk) several() bool { return c != nil && c.From < c.To }
+
 // words are how far it has come, for people.
 func (c *Chunk) words() string {
-	return Jobs(source.Range{From: c.From, To: c.To}) + fmt.Sprintf(", %d done", c.Done) + Some(c.Failed, "failed")
-}
-
-// Jobs are neighbouring jobs of a list, in words.
-func Jobs(r source.Range) string {
-	if r.From == r.To {
-		return fmt.Sprintf("job %d", r.From)
-	}
-	return fmt.Sprintf("jobs %d to %d", r.From, r.To)
+	return fmt.Sprintf("%s, %d done", source.Range{From: c.From, To: c.To}, c.Done) + Some(c.Failed, "failed")
 }
 
 // Label is how a job, or a chunk, is called in what people read.
 func Label(name string) string {
 	if jobs, ok := lockgroup.ParseChunkName(name); ok {
-		return Jobs(jobs)
+		return jobs.String()
 	}
 	return console.Label(name)
 }
@@ -60,7 +54,7 @@ func Label(name string) string {
 // Subject is the same where a sentence begins with it.
 func Subject(name string) string {
 	if jobs, ok := lockgroup.ParseChunkName(name); ok {
-		return Jobs(jobs)
+		return jobs.String()
 	}
 	return fmt.Sprintf("job %q", name)
 }
@@ -68,7 +62,7 @@ func Subject(name string) string {
 // LockWords names a lock, and the jobs that are run under it if it is that of a chunk.
 func LockWords(name string) string {
 	if jobs, ok := lockgroup.ParseChunkName(name); ok {
-		return fmt.Sprintf("lock %q (%s)", name, Jobs(jobs))
+		return fmt.Sprintf("lock %q (%s)", name, jobs)
 	}
 	return fmt.Sprintf("lock %q", name)
 }

@@ -100,7 +100,7 @@ func inspectOne(ctx context.Context, src *place.Source, name string, patience mu
 
 // What is what is done under the lock, for people.
 func (l Lock) What() string {
-	if l.Chunk != nil {
+	if l.Chunk.several() {
 		return l.Chunk.words()
 	}
 	return l.Command
@@ -108,7 +108,7 @@ func (l Lock) What() string {
 
 // For is the lock as that of one of the jobs that are run under it.
 func (l Lock) For(job string) Lock {
-	if l.Chunk != nil {
+	if l.Chunk.several() {
 		l.Why = "it is one of " + l.Chunk.words() + ": " + l.Why
 	}
 	l.Name = job
