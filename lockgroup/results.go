@@ -93,6 +93,9 @@ func (r *results) update(ctx context.Context) (progress bool, err error) {
 func (r *results) read(ctx context.Context, names []string) error {
 	names = slices.DeleteFunc(names, func(name string) bool { return !r.unread(name) })
 	return parallel.Do(parallel.Requests, len(names), func(i int) error {
+		if r.complete() {
+			return nil
+		}
 		result, err := r.readOne(ctx, names[i])
 		switch {
 		case errors.Is(err, multilock.ErrNoResult):
@@ -210,6 +213,9 @@ func (r *results) tally(name string, result multilock.Result) (t tally) {
 }
 
 func (r *results) wanted() int { return len(r.members) }
+
+// complete says whether all members have a final result.
+func (r *results) complete() bool { return r.members != nil && r.count() >= r.wanted() }
 
 // count is how many jobs have a final result.
 func (r *results) count() int {

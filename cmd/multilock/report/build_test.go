@@ -283,3 +283,28 @@ func TestUnended(t *testing.T) {
 		require.Empty(t, report.Unended(s.tell(2, end, nil).events))
 	}
 }
+
+// A chunk of which only the summary was read stands for its jobs, and those that failed are
+// listed. The events of its commits add nothing, and its lock is not a job's.
+func TestChunksStandForTheirJobs(t *testing.T) {
+	chunk := func(c source.Chunk) multilock.Result {
+		c.To = c.From + 63
+		r := multilock.Result{Name: lockgroup.ChunkName(source.Range{From: c.From, To: c.To}), Token: "t", By: process.Identity{Host: "node1"}, Start: noon, Duration: time.Minute, Chunk: &c}
+		r.Final = c.Final()
+		return r
+	}
+	failed := source.ChunkJob{Number: 70, Name: "page70", Exit: 3, Attempt: 2, Start: noon.UnixMilli(), Duration: 5e6}
+	done, bad, begun := chunk(source.Chunk{From: 1, Done: 64, Recorded: 64}), chunk(source.Chunk{From: 65, Done: 63, Failed: 1, Recorded: 64, Jobs: []source.ChunkJob{failed}}), chunk(source.Chunk{From: 129, Done: 4, Recorded: 4})
+	died := (&story{name: "#jobs-193-256", token: "x", host: "node2"}).brokenBy(9, "node1")
+	in := report.Input{Made: at(90), Results: []multilock.Result{done, bad, begun}, Events: append(died.events, source.CommittedEvent(done, at(60)))}
+	in.Held = []lockgroup.Holding{{Name: begun.Name, Sighting: multilock.Sighting{State: multilock.StateHeld, Record: source.Record{Token: "t"}}}}
+	built := report.Build(in)
+	sum := built.Summary
+	require.Equal(t, []int{64 + 64 + 64 + 64, 64 + 63 + 4, 1, 60, 64}, []int{sum.Jobs, sum.Done, sum.Failed, sum.Running, sum.Other})
+	states := map[string]report.State{}
+	for _, job := range built.Jobs {
+		states[job.Name] = job.State
+		require.Len(t, job.Runs, 1)
+	}
+	require.Equal(t, map[string]report.State{done.Name: report.Done, bad.Name: report.Done, "page70": report.Failed, begun.Name: report.Running, "#jobs-193-256": report.Crashed}, states)
+}
