@@ -135,7 +135,7 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 			verdicts[l.Name] = "held by " + l.Host
 		default:
 			for n := max(l.Chunk.From, 1); n <= min(l.Chunk.To, len(list)); n++ {
-				verdicts[list[n-1].name] = cmp.Or(verdicts[list[n-1].name], "held by "+l.Host)
+				verdicts[list[n-1].Name] = cmp.Or(verdicts[list[n-1].Name], "held by "+l.Host)
 			}
 		}
 	}
