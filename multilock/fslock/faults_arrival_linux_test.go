@@ -31,8 +31,6 @@ type arrival struct {
 	before bool
 }
 
-func (a arrival) String() string { return a.name }
-
 func arrivals() []arrival {
 	return []arrival{
 		{name: "its rename says so", heartbeat: arrivalBeat},

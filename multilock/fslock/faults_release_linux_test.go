@@ -28,8 +28,6 @@ type holding struct {
 	blind bool
 }
 
-func (h holding) String() string { return h.name }
-
 func holdings() []holding {
 	nfs, local := vfs.FileSystem{Type: "test", NFS: true}, vfs.FileSystem{Type: "test", Local: true}
 	return []holding{

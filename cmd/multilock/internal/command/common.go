@@ -116,14 +116,6 @@ func namesAsked(c *cli.Context) []string {
 	return names
 }
 
-// namesOrAll are the names that were asked for; if there are none, all.
-func namesOrAll(asked []string, all func() ([]string, error)) ([]string, error) {
-	if len(asked) > 0 {
-		return asked, nil
-	}
-	return all()
-}
-
 // commonString is nil if the option is not given.
 func commonString(c *cli.Context, name string) *string {
 	level := givenAt(c, name)
