@@ -82,13 +82,13 @@ func prices() []price {
 		{what: "a waiter's further attempt", most: [3]int{1, 1, 1}, call: costOfAttempt},
 		{what: "a sign of life", most: [3]int{2, 2, 2}, call: costOfRenew},
 		{what: "the first sign of life", most: [3]int{6, 6, 4}, call: costOfRenew, once: true},
-		{what: "refused, with the holder's name", most: [3]int{15, 15, 14}, call: costOfRefusal},
-		{what: "the first look", most: [3]int{6, 6, 5}, call: costOfFirstLook},
+		{what: "refused, with the holder's name", most: [3]int{11, 13, 12}, call: costOfRefusal},
+		{what: "the first look", most: [3]int{4, 4, 3}, call: costOfFirstLook},
 		{what: "a further look", most: [3]int{1, 1, 1}, call: costOfLook},
 		{what: "a look at whether a group is empty", most: [3]int{1, 1, 1}, call: costOfBarrier},
-		{what: "the first fencing number of a place", most: [3]int{22, 22, 22}, call: costOfFence, once: true},
-		{what: "a further fencing number", most: [3]int{7, 7, 6}, call: costOfFence},
-		{what: "a break of a dead process's lock", most: [3]int{23, 23, 24}, call: costOfBreak},
+		{what: "the first fencing number of a place", most: [3]int{21, 21, 21}, call: costOfFence, once: true},
+		{what: "a further fencing number", most: [3]int{6, 6, 5}, call: costOfFence},
+		{what: "a break of a dead process's lock", most: [3]int{18, 18, 17}, call: costOfBreak},
 	}
 }
 
@@ -204,7 +204,7 @@ func costOfSteps(t *testing.T, b bench) func() {
 func cookPrices() []price {
 	return []price{
 		{what: "a swap of a cooking lock", most: [3]int{24, 24, 24}, call: costOfSwap},
-		{what: "the same, and one of another host's before", most: [3]int{45, 45, 50}, call: costOfSwapAfterAnother},
+		{what: "the same, and one of another host's before", most: [3]int{33, 33, 31}, call: costOfSwapAfterAnother},
 		{what: "a look at a cooking lock", most: [3]int{4, 4, 3}, call: costOfPeek},
 	}
 }
