@@ -260,7 +260,8 @@ func (b *Batch) followBoard(ctx context.Context, ended <-chan struct{}) {
 	for {
 		select {
 		case <-ended:
-			b.note(b.board.Close())
+			_, err := bounded.Call(ctx, func(context.Context) (struct{}, error) { return struct{}{}, b.board.Close() })
+			b.note(err)
 			return
 		case <-ticks.C:
 		}

@@ -39,13 +39,19 @@ func (s *Source) DropBoard(context.Context) error {
 type board struct {
 	dir vfs.Dir // that of the manifest
 
-	mu  sync.Mutex
-	out vfs.File // nil until something is written
+	mu     sync.Mutex // held during each call: one that hangs may come back after the end
+	out    vfs.File   // nil until something is written
+	closed bool
 }
 
 // Read implements source.Board. The file is opened anew, which makes an NFS client ask
 // whether it has changed.
 func (b *board) Read(_ context.Context, size int) ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, nil
+	}
 	data, err := readAll(b.dir, boardFile, size-1)
 	return data[:min(len(data), size)], boardError("read", err)
 }
@@ -55,6 +61,9 @@ func (b *board) Read(_ context.Context, size int) ([]byte, error) {
 func (b *board) Write(_ context.Context, at int, value byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return nil
+	}
 	for range shareddir.Rounds() {
 		current, err := b.write(at, value)
 		if err != nil || current {
@@ -93,6 +102,10 @@ func boardError(op string, err error) error {
 func (b *board) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return nil
+	}
+	b.closed = true
 	if b.out != nil {
 		_ = b.out.Close() // each byte was written for good
 	}

@@ -63,3 +63,19 @@ func TestBoard(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, staged)
 }
+
+// A call that nobody waits for any more may come after the end: it touches nothing.
+func TestClosedBoard(t *testing.T) {
+	src := open(t, fslock.Options{Base: fresh(t)})
+	_, err := src.Publish(t.Context(), []byte("list\n"))
+	require.NoError(t, err)
+	b, err := src.OpenBoard(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.Write(t.Context(), 1, 'a'))
+	require.NoError(t, b.Close())
+	require.NoError(t, b.Write(t.Context(), 2, 'b'))
+	read, err := b.Read(t.Context(), 8)
+	require.NoError(t, err)
+	require.Empty(t, read)
+	require.NoError(t, b.Close())
+}

@@ -196,5 +196,6 @@ type Board interface {
 	Read(ctx context.Context, size int) ([]byte, error)
 	// Write writes one byte.
 	Write(ctx context.Context, at int, value byte) error
+	// Close waits for calls that hang. Those that come after it do nothing.
 	Close() error
 }
