@@ -34,6 +34,7 @@ type trial struct {
 	witness *witness
 	jobs    []string
 	width   int
+	window  int    // how many jobs may have ended that are not recorded yet
 	list    string // the file of the jobs
 
 	workers map[host]*batchWorker
@@ -147,14 +148,15 @@ func (r *trial) faults() []string {
 	src, err := fslock.Open(fslock.Options{Base: r.stored()})
 	require.NoError(r.t, err)
 	defer src.Close()
-	c := circumstances{jobs: r.jobs, width: r.width, struck: r.struck, results: map[string]multilock.Result{}, broken: map[string]bool{}}
-	for _, name := range r.jobs {
-		result, err := src.Result(r.t.Context(), name)
-		if !errors.Is(err, multilock.ErrNoResult) {
-			require.NoError(r.t, err)
-			c.results[name] = result
-		}
-	}
+	c := circumstances{jobs: r.jobs, width: r.width + r.window, struck: r.struck, results: map[string]multilock.Result{}, broken: map[string]bool{}}
+	names, err := src.Results(r.t.Context())
+	require.NoError(r.t, err)
+	var mu sync.Mutex
+	require.NoError(r.t, lockgroup.EachResult(r.t.Context(), src, names, func(name string, result multilock.Result) {
+		mu.Lock()
+		defer mu.Unlock()
+		c.results[name] = result
+	}))
 	events, err := source.Collect(src.History(r.t.Context(), time.Time{}))
 	require.NoError(r.t, err)
 	for _, e := range events {
@@ -183,6 +185,7 @@ func (r *trial) requireOpen() {
 func TestBatchCommandThroughCrashes(t *testing.T) {
 	needCommand(t)
 	r := newTrial(t, jobsAtLength(30, 600), 3)
+	r.window = 64 // those of a chunk
 	r.writeList()
 	for _, h := range hosts() {
 		r.start(h)

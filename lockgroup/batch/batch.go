@@ -117,6 +117,7 @@ type Batch struct {
 	ran        int
 	before     int
 	takenOver  int
+	unread     map[int]bool // chunks of which there is news on the board
 	trouble    error // the first with the news; the batch goes on without them
 }
 
@@ -144,7 +145,7 @@ func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 	}
 	b := &Batch{
 		src: able, jobs: jobs, opt: opt, plan: lockgroup.Plan{Retries: opt.Retries},
-		failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{},
+		failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{}, unread: map[int]bool{},
 	}
 	if err := b.check(); err != nil {
 		return nil, err

@@ -149,15 +149,38 @@ func (b *Batch) believe(root int) bool {
 	return done
 }
 
-// hear reads the board, and what it says is to be read. Of what was given back that is only
-// what there is; how it stands is read by those who have nothing else to do.
-func (b *Batch) hear(ctx context.Context) {
+// hear reads the board, and some of what it says is to be read: all of it would be too much
+// where many hosts have much to tell; unless a job of theirs may end the batch. It reports
+// whether another chunk is done.
+func (b *Batch) hear(ctx context.Context) (progress bool) {
 	changed, err := b.board.news(ctx)
 	b.note(err)
-	changed = slices.DeleteFunc(changed, func(root int) bool { return b.believe(root) || b.unit(root).state == unitFinal })
-	b.note(b.readUnits(ctx, changed))
+	changed = slices.DeleteFunc(changed, b.believe)
+	var read []int
+	b.hands.change(func() {
+		for _, root := range changed {
+			b.unread[root] = true
+		}
+		for root := range b.unread { // in no order
+			if b.opt.Halt.When == HaltNever && len(read) == mostRead {
+				break
+			}
+			if delete(b.unread, root); b.hands.units[root].state != unitFinal {
+				read = append(read, root)
+			}
+		}
+	})
+	b.note(b.readUnits(ctx, read))
 	b.halt()
+	return b.anyFinal(read)
 }
+
+func (b *Batch) anyFinal(units []int) bool {
+	return slices.ContainsFunc(units, func(i int) bool { return b.unit(i).state == unitFinal })
+}
+
+// mostRead is how many results are read with one reading of the board.
+const mostRead = 4
 
 // hearOfParts reads how some of what was given back stands that others have, and reports
 // whether any of it is done. All would be too much where many wait for many.
@@ -165,26 +188,25 @@ func (b *Batch) hearOfParts(ctx context.Context) (progress bool) {
 	b.hands.mu.Lock()
 	var parts []int
 	for i := range b.hands.elsewhere { // in no order
-		if i >= b.hands.scheduled() && len(parts) < partsRead {
+		if i >= b.hands.scheduled() && len(parts) < mostRead {
 			parts = append(parts, i)
 		}
 	}
 	b.hands.mu.Unlock()
 	b.note(b.readUnits(ctx, parts))
-	return slices.ContainsFunc(parts, func(i int) bool { return b.unit(i).state == unitFinal })
+	return b.anyFinal(parts)
 }
-
-const partsRead = 4
 
 // readUnits reads what is recorded of units.
 func (b *Batch) readUnits(ctx context.Context, units []int) error {
 	return parallel.Do(parallel.Requests, len(units), func(k int) error { return b.readUnit(ctx, units[k]) })
 }
 
-// giveBack gives back what will not be begun here soon, because somebody has nothing to do.
+// giveBack gives back half of what will not be begun here soon, because somebody has nothing
+// to do: the others who have too much do the same, and if it was too little he asks again.
 func (b *Batch) giveBack() {
 	b.hands.change(func() {
-		for n := b.hands.surplus(); n > 0; n-- {
+		for n := (b.hands.surplus() + 1) / 2; n > 0; n-- {
 			t := b.hands.ready[len(b.hands.ready)-1]
 			if _, tried := b.lastOf(t.holding, t.job); tried {
 				return

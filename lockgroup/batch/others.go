@@ -46,8 +46,8 @@ func (b *Batch) lookOnce() bool {
 	width := b.opt.Workers
 	if b.board != nil {
 		b.ask(b.taking)
-		b.hear(b.taking)
-		if b.hearOfParts(b.taking) {
+		done := b.hear(b.taking)
+		if b.hearOfParts(b.taking) || done {
 			return true
 		}
 		width = 1 // a holder has many jobs
