@@ -1,7 +1,6 @@
 package nfs_test
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"

@@ -118,7 +118,7 @@ type Batch struct {
 	before     int
 	takenOver  int
 	unread     map[int]bool // chunks of which there is news on the board
-	trouble    error // the first with the news; the batch goes on without them
+	trouble    error        // the first with the news; the batch goes on without them
 }
 
 // Run works through a list of jobs: see Batch, New and Batch.Run.
