@@ -213,7 +213,7 @@ func (b *Batch) giveBack() {
 			}
 			b.hands.ready = b.hands.ready[:len(b.hands.ready)-1]
 			t.holding.waiting--
-			t.holding.giveBack(t.job+1, b.hands.units[t.holding.unit].root)
+			t.holding.giveBack(t.job+1, &b.hands.units[t.holding.unit])
 		}
 	})
 }
@@ -223,25 +223,28 @@ const soon = 5 * time.Second
 
 // surplus is how many jobs are ready that will not be begun soon.
 func (h *hands) surplus() int {
-	took := max(h.jobTime.value, time.Since(h.lastBegun))
-	return max(0, len(h.ready)-int(soon*time.Duration(h.running+h.idle)/max(took, 1)))
+	return max(0, len(h.ready)-int(soon*time.Duration(h.running+h.idle)/max(h.took(), 1)))
 }
 
 // partsShare: what is given back is divided among so many.
 const partsShare = 8
 
 // giveBack adds a job to what is given back of a holding: to the last part, if that is
-// next to it and not large.
-func (h *holding) giveBack(number, root int) {
+// next to it and not large. A unit as a whole is given back with its lock: as a part it
+// would have the name that it has.
+func (h *holding) giveBack(number int, of *unit) {
 	h.urgent = true
 	if len(h.fresh)+len(h.parts) == 0 {
 		h.since = time.Now()
 	}
 	if last := len(h.parts) - 1; last >= 0 && h.parts[last].From == number+1 && h.parts[last].length() < maxChunk/partsShare {
 		h.parts[last].From = number
-		return
+	} else {
+		h.parts = append(h.parts, unit{Range: source.Range{From: number, To: number}, root: of.root, fence: h.fence})
 	}
-	h.parts = append(h.parts, unit{Range: source.Range{From: number, To: number}, root: root, fence: h.fence})
+	if h.parts[0].Range == of.Range {
+		h.parts = nil
+	}
 }
 
 // readUnit reads what is recorded of a unit, if anything is.

@@ -1,7 +1,9 @@
 package batch_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"testing"
@@ -176,5 +178,86 @@ func TestWhatIsNotRecordedIsNotDone(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, batch.Progress{Total: 16, Done: 16, Ran: 16}, report.Progress)
 		ran.requireOnce(t, 16)
+	})
+}
+
+// Small chunks that were claimed ahead of long jobs go to others as they are.
+func TestWholeChunksAreGivenBack(t *testing.T) {
+	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
+		const jobs = 64
+		v.Latency = 5 * time.Millisecond
+		list := ran.jobs(jobs, func(_ context.Context, a batch.Attempt) error {
+			length := time.Millisecond
+			if a.Seq > jobs/2 {
+				length = 10 * time.Minute
+			}
+			time.Sleep(length)
+			return nil
+		})
+		start := time.Now()
+		var hosts sync.WaitGroup
+		for n := range 2 {
+			time.Sleep(time.Duration(n) * time.Minute)
+			b := prepare(t, v, list, batch.Options{Workers: 4})
+			hosts.Go(func() {
+				report, err := b.Run(inTime(t))
+				if err != nil || report.Done != jobs || report.Trouble != nil {
+					t.Errorf("%+v %v", report, err)
+				}
+			})
+		}
+		hosts.Wait()
+		ran.requireOnce(t, jobs)
+		require.Less(t, time.Since(start), 60*time.Minute)
+	})
+}
+
+// Whatever is in the record of a chunk and on the board, but that this chunk is done, the batch
+// comes to its end, and runs each job once, unless it is recorded that it was.
+func FuzzRecord(f *testing.F) {
+	for _, record := range []string{
+		``, `{"from":1,"to":4,"returned":[{"from":2,"to":3}]}`, `{"from":1,"to":4,"returned":[{"from":1,"to":2},{"from":3,"to":4}]}`, `{"from":1,"to":64}`,
+		`{"from":1,"to":4}` + "\n" + `{"i":1,"n":"job001","a":1}` + "\n" + `{"i":3,"n":"job003","x":1,"a":1,"r":true}` + "\n" + `{"i":4,"n":"job003","g":"killed","a":7}`,
+	} {
+		f.Add([]byte{1, 1, 2, 255, 0, 1}, []byte(record))
+	}
+	f.Fuzz(func(t *testing.T, onBoard, record []byte) {
+		lines := bytes.Split(record, []byte("\n"))
+		chunk := new(source.Chunk)
+		if json.Unmarshal(lines[0], chunk) != nil {
+			chunk = nil
+		}
+		for i := 1; chunk != nil && i < len(lines); i++ {
+			var job source.ChunkJob
+			if json.Unmarshal(lines[i], &job) == nil {
+				chunk.Jobs = append(chunk.Jobs, job)
+			}
+		}
+		r, err := multilock.Result{Name: "#jobs-1-4", Token: "theirs", By: process.Identity{Host: "node7"}, Attempt: 1, Chunk: chunk}.Read(source.ResultVersion)
+		if err != nil {
+			return // no source shows it
+		}
+		inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
+			const jobs = 16
+			b, err := v.OpenBoard(t.Context())
+			require.NoError(t, err)
+			for at, value := range onBoard[:min(len(onBoard), jobs)] {
+				if at != 1 || value != 1 || chunk == nil {
+					require.NoError(t, b.Write(t.Context(), at, value))
+				}
+			}
+			recorded := map[string]bool{}
+			if chunk != nil {
+				v.Commit(r)
+				lockgroup.EachJob(r, func(name string, r multilock.Result) { recorded[name] = recorded[name] || r.Final || r.OK() })
+			}
+			report, err := prepare(t, v, ran.jobs(jobs, succeeds), batch.Options{Workers: 2}).Run(inTime(t))
+			require.True(t, err == nil || errors.Is(err, lockgroup.ErrNotDone), err)
+			require.Equal(t, jobs, report.Done+report.Failed)
+			for name, count := range ran.count {
+				require.Equal(t, 1, count, name)
+			}
+			require.LessOrEqual(t, jobs-len(ran.count), len(recorded))
+		})
 	})
 }

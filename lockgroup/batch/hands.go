@@ -116,8 +116,11 @@ func (h *hands) ahead() int {
 		return 0
 	}
 	workers := h.idle + h.running
-	return min(int(2*h.claimTime.value*time.Duration(workers)/h.jobTime.value), 4*maxChunk)
+	return min(int(2*h.claimTime.value*time.Duration(workers)/h.took()), 4*maxChunk)
 }
+
+// took is how long a job takes, as far as those tell that have ended, and those that have not.
+func (h *hands) took() time.Duration { return max(h.jobTime.value, time.Since(h.lastBegun)) }
 
 // takeBack takes the jobs of a holding away from the workers.
 func (h *hands) takeBack(from *holding) {

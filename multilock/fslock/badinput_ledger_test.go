@@ -62,6 +62,7 @@ func TestResultsThatCannotBeUnderstood(t *testing.T) {
 		"one job twice":      {writing(strings.Replace(goodChunk, `"i":12`, `"i":11`, 1)), "impossible record"},
 		"a chunk of nothing": {writing(strings.Replace(goodChunk, `"to":14,"done"`, `"to":10,"done"`, 1)), "impossible numbers"},
 		"given back twice":   {writing(strings.Replace(goodChunk, `[{`, `[{"from":14,"to":14},{`, 1)), "gave back"},
+		"given to itself":    {writing(strings.Replace(goodChunk, `[{"from":14`, `[{"from":11`, 1)), "gave back"},
 		"gigantic":           {func(path string) error { return errors.Join(writing(goodResult+"\n")(path), os.Truncate(path, 1<<40)) }, "larger than any"},
 		"a FIFO":             {func(path string) error { return syscall.Mkfifo(path, 0o644) }, "not a regular file"},
 		"a symbolic link":    {func(path string) error { return os.Symlink("/dev/zero", path) }, "cannot be read"},
@@ -184,7 +185,7 @@ func TestResultOfAChunk(t *testing.T) {
 }
 
 // Whatever is in the file: it is a result, and one that counts as a success says
-// whose it is.
+// whose it is. What its summary says it says, too, and it tells of jobs of its own only.
 func FuzzResult(f *testing.F) {
 	for _, seed := range []string{"", "\x00", "{}\n", goodResult, goodResult + "\n", goodChunk, goodResult[:40] + "\n", strings.Replace(goodResult, `"pid":1`, `"pid":"x"`, 1) + "\n"} {
 		f.Add([]byte(seed))
@@ -202,5 +203,18 @@ func FuzzResult(f *testing.F) {
 			require.NotEmpty(t, found.By.Host)
 			require.Positive(t, found.Attempt)
 		}
+		if found.Foreign != "" {
+			return
+		}
+		if c := found.Chunk; c != nil {
+			require.Len(t, c.Jobs, c.Recorded)
+			for _, job := range c.Jobs {
+				require.True(t, c.From <= job.Number && job.Number <= c.To)
+			}
+			c.Jobs = nil
+		}
+		summary, err := src.Summary(t.Context(), sweptName)
+		require.NoError(t, err)
+		require.Equal(t, found, summary)
 	})
 }

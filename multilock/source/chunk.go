@@ -167,7 +167,7 @@ func (c *Chunk) check() error {
 	}
 	last = 0
 	for _, r := range c.Returned {
-		if !inside(r.From, r.To) || r.From <= last {
+		if !inside(r.From, r.To) || r.From <= last || r == (Range{From: c.From, To: c.To}) {
 			return errors.New("it gave back what it did not have")
 		}
 		last = r.To
