@@ -28,6 +28,19 @@ func FuzzSlotName(f *testing.F) {
 	})
 }
 
+// So has a chunk's.
+func FuzzChunkName(f *testing.F) {
+	for _, name := range []string{"#jobs-1-1", "#jobs-01-1", "#jobs-2-1", "#jobs-0-1", "#jobs-1", "#jobs-1-9223372036854775807", "#jobs-1-9223372036854775808", "#jobs-+1-2", "#jobs--1-2", "#jobs-1-2-3", "a"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if r, ok := ParseChunkName(name); ok {
+			require.Equal(t, name, ChunkName(r))
+			require.True(t, 1 <= r.From && r.From <= r.To)
+		}
+	})
+}
+
 // Whatever a history tells, each job has one last run, and is reported once at most.
 func FuzzEnds(f *testing.F) {
 	const acquired = `{"time":"2026-03-01T12:00:00Z","event":"acquired","name":"a#slot-1","token":"t","command":"make"}` + "\n"
