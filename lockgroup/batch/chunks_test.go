@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -260,4 +262,43 @@ func FuzzRecord(f *testing.F) {
 			require.LessOrEqual(t, jobs-len(ran.count), len(recorded))
 		})
 	})
+}
+
+// Jobs of any length, on hosts that come and go, run once each, and the list comes to its end.
+func TestAnyListEnds(t *testing.T) {
+	seed := rand.Uint64() //nolint:gosec // chance needs no secrecy
+	for n := range uint64(50) {
+		t.Run(fmt.Sprint(seed+n), func(t *testing.T) {
+			inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
+				dice := rand.New(rand.NewPCG(seed+n, 0)) //nolint:gosec // the same
+				chance := func(of ...time.Duration) time.Duration { return of[dice.IntN(len(of))] }
+				jobs := 1 + dice.IntN(300)
+				v.Latency = chance(0, time.Millisecond, 20*time.Millisecond, 300*time.Millisecond)
+				lengths := make([]time.Duration, jobs)
+				for i := range lengths {
+					lengths[i] = chance(0, time.Millisecond, time.Millisecond, 30*time.Second, 10*time.Minute)
+					if i > 0 && dice.IntN(4) > 0 {
+						lengths[i] = lengths[i-1]
+					}
+				}
+				list := ran.jobs(jobs, func(_ context.Context, a batch.Attempt) error { time.Sleep(lengths[a.Seq-1]); return nil })
+				var hosts sync.WaitGroup
+				for host := range 1 + dice.IntN(5) {
+					time.Sleep(chance(0, time.Second, time.Minute, 30*time.Minute))
+					b := prepare(t, v, list, batch.Options{Workers: 1 + dice.IntN(8)})
+					if host > 0 && dice.IntN(3) == 0 {
+						time.AfterFunc(chance(time.Second, time.Minute, 20*time.Minute), b.Drain)
+					}
+					hosts.Go(func() {
+						if report, err := b.Run(inTime(t)); err != nil && !errors.Is(err, batch.ErrDrained) || report.Trouble != nil {
+							t.Errorf("host %d: %+v %v", host, report, err)
+						}
+					})
+				}
+				hosts.Wait()
+				ran.requireOnce(t, jobs)
+				time.Sleep(time.Minute) // for calls that nobody waits for any more
+			})
+		})
+	}
 }

@@ -89,7 +89,7 @@ func (b *Batch) lookAt(i int) (free bool) {
 
 // note keeps the first error with the news.
 func (b *Batch) note(err error) {
-	if err == nil || errors.Is(err, context.Canceled) {
+	if err == nil || errors.Is(err, context.Canceled) || b.isEnd(err) {
 		return
 	}
 	b.hands.change(func() {

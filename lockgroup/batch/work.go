@@ -77,15 +77,24 @@ func (b *Batch) stopAfter(h *holding, why error) {
 }
 
 // ends says of an error with a unit whether this process cannot go on after it. That
-// somebody else has the lock, or may have it, is no such error, and no other is for which
-// the batch has ended by itself.
+// somebody else has the lock, or may have it, is no such error.
 func (b *Batch) ends(err error) bool {
-	for _, passing := range []error{multilock.ErrHeld, multilock.ErrLost, multilock.ErrUnsure, lockgroup.ErrLingering, context.Cause(b.taking), context.Cause(b.working)} {
-		if passing != nil && errors.Is(err, passing) {
+	for _, passing := range []error{multilock.ErrHeld, multilock.ErrLost, multilock.ErrUnsure, lockgroup.ErrLingering} {
+		if errors.Is(err, passing) {
 			return false
 		}
 	}
-	return true
+	return !b.isEnd(err)
+}
+
+// isEnd says whether an error is no other than that the batch has ended by itself.
+func (b *Batch) isEnd(err error) bool {
+	for _, why := range []error{context.Cause(b.taking), context.Cause(b.working)} {
+		if why != nil && errors.Is(err, why) {
+			return true
+		}
+	}
+	return false
 }
 
 func shuffle(jobs []int) {
