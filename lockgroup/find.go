@@ -184,10 +184,10 @@ func (f *finder) result(ctx context.Context, chunk source.Range) (multilock.Resu
 	return r, err
 }
 
-// ForgetJobs makes a holder of the chunk's lock forget the results of jobs, by their
-// numbers: they are to be run again. It reports which of them had one. Who has read about
-// them on the group's board does not know: see source.Chunks.
-func ForgetJobs(ctx context.Context, lock *multilock.Lock, numbers []int) (forgotten []string, err error) {
+// ForgetJobs makes a holder of a chunk's lock forget the results of some of its jobs: they
+// are to be run again. It names those that had one. Who has read about them on the group's
+// board does not know: see source.Chunks.
+func ForgetJobs(ctx context.Context, lock *multilock.Lock, asked func(number int) bool) (forgotten []string, err error) {
 	last, err := outcome(ctx, lock)
 	switch {
 	case err != nil || last == nil:
@@ -199,7 +199,7 @@ func ForgetJobs(ctx context.Context, lock *multilock.Lock, numbers []int) (forgo
 	record, chunk := lock.Record(), *last.Chunk
 	chunk.Jobs = nil
 	for _, job := range last.Chunk.Jobs {
-		if slices.Contains(numbers, job.Number) {
+		if asked(job.Number) {
 			forgotten = append(forgotten, job.Name)
 			continue
 		}

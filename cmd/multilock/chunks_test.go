@@ -155,6 +155,10 @@ func TestCleanForgetsOneJobOfAChunk(t *testing.T) {
 	require.Empty(t, read, "or other hosts believe that the chunk is final")
 	require.NoError(t, board.Close())
 
+	require.Equal(t, "forgot the result of page5\nforgot the result of page6\n", s.must("clean", "--results", "#jobs-5-8"))
+	r, err = s.src.Result(t.Context(), "#jobs-5-8")
+	require.NoError(t, err)
+	require.Equal(t, []source.Range{{From: 7, To: 8}}, r.Chunk.Returned, "somebody else may be at work on those")
 	held := s.take(1, 4)
 	got := s.run("clean", "--results", "page1", "page8")
 	require.Equal(t, 121, got.code)

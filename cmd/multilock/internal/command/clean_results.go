@@ -85,9 +85,6 @@ func (f *forgetting) chunks(ctx context.Context, levels [][]source.Range) error 
 		return nil
 	}
 	why := f.anyHeld(ctx)
-	if why == nil {
-		why = f.dropBoard(ctx)
-	}
 	for _, level := range slices.Backward(levels) {
 		names := make([]string, len(level))
 		for i, chunk := range level {
@@ -125,8 +122,9 @@ func (f *forgetting) anyHeld(ctx context.Context) error {
 	return nil
 }
 
-// dropBoard takes away what hosts told each other about results. It is done before they are
-// removed, because this process may end then, and after that.
+// dropBoard takes away what hosts told each other about results: before those of jobs of a
+// chunk are removed, because this process may end then, and under the chunk's lock, so that
+// nobody writes there in between that they are done.
 func (f *forgetting) dropBoard(ctx context.Context) error {
 	chunks, ok := f.ledger.(source.Chunks)
 	if !ok || f.dryRun {
@@ -142,42 +140,42 @@ func (f *forgetting) named(ctx context.Context) error {
 		return err
 	}
 	var alone []string
-	chunks := map[source.Range]map[int]string{}
-	note := func(chunk source.Range, number int, name string) {
-		if chunks[chunk] == nil {
-			chunks[chunk] = map[int]string{}
-		}
-		chunks[chunk][number] = name
-	}
+	chunks := map[string]jobsAsked{}
 	for _, name := range f.names {
 		at, inChunk := placed[name]
-		switch chunk, whole := lockgroup.ParseChunkName(name); {
+		switch _, whole := lockgroup.ParseChunkName(name); {
 		case whole:
-			for number := range chunk.To - chunk.From + 1 {
-				note(chunk, chunk.From+number, name)
-			}
+			chunks[name] = nil
 		case !inChunk:
 			alone = append(alone, name)
 		case at.Chunk.From > 0 && (at.Result != nil || !f.dryRun):
-			note(at.Chunk, at.Number, name)
+			chunk := lockgroup.ChunkName(at.Chunk)
+			if jobs, known := chunks[chunk]; !known {
+				chunks[chunk] = jobsAsked{at.Number: name}
+			} else if jobs != nil {
+				jobs[at.Number] = name
+			}
 		}
 	}
-	if err := f.each(ctx, alone); err != nil || len(chunks) == 0 {
-		return err
-	}
-	if err := f.dropBoard(ctx); err != nil {
-		return err
-	}
-	var failed error
+	failed := f.each(ctx, alone)
 	for chunk, jobs := range chunks {
-		failed = errors.Join(failed, f.jobs(ctx, lockgroup.ChunkName(chunk), jobs))
+		failed = errors.Join(failed, f.jobs(ctx, chunk, jobs))
 	}
-	return errors.Join(failed, f.dropBoard(ctx))
+	return failed
 }
 
-// jobs removes the results of some jobs of a chunk, under its lock.
-func (f *forgetting) jobs(ctx context.Context, chunk string, jobs map[int]string) error {
-	names := slices.Compact(slices.Sorted(maps.Values(jobs)))
+// jobsAsked are jobs of a chunk, by their numbers; nil for all that have a result there. What
+// was given back of a chunk stays so in any case, for its jobs may be in others' hands.
+type jobsAsked map[int]string
+
+func (j jobsAsked) has(number int) bool { return j == nil || j[number] != "" }
+
+// jobs removes the results of jobs of a chunk, under its lock.
+func (f *forgetting) jobs(ctx context.Context, chunk string, jobs jobsAsked) error {
+	names := slices.Sorted(maps.Values(jobs))
+	if jobs == nil {
+		names = []string{chunk}
+	}
 	if f.dryRun {
 		_, err := f.wouldForget(ctx, f.src, chunk)
 		return f.report.addAll(names, err)
@@ -186,11 +184,15 @@ func (f *forgetting) jobs(ctx context.Context, chunk string, jobs map[int]string
 	if err != nil {
 		return f.report.addAll(names, err)
 	}
-	forgotten, err := lockgroup.ForgetJobs(ctx, lock, slices.Collect(maps.Keys(jobs)))
+	var forgotten []string
+	if err = f.dropBoard(ctx); err == nil {
+		forgotten, err = lockgroup.ForgetJobs(ctx, lock, jobs.has)
+	}
 	if err == nil {
 		f.noteForgot(ctx, f.src, lock.Record(), forgotten...)
+		names = forgotten
 	}
-	return f.report.addAll(forgotten, errors.Join(err, lock.Release(context.WithoutCancel(ctx))))
+	return f.report.addAll(names, errors.Join(err, lock.Release(context.WithoutCancel(ctx))))
 }
 
 // each removes the results of these names.
