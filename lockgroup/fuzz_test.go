@@ -2,7 +2,10 @@ package lockgroup
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,6 +67,33 @@ func FuzzEnds(f *testing.F) {
 		require.LessOrEqual(t, len(report.Failed)+len(report.Crashed), len(last))
 		for _, r := range report.Failed {
 			require.False(t, r.OK(), r)
+		}
+	})
+}
+
+// manifestOf is a manifest that anybody may have written.
+type manifestOf []byte
+
+func (m manifestOf) Publish(context.Context, []byte) ([]byte, error) { return m, nil }
+func (m manifestOf) Retract(context.Context) error                   { return nil }
+func (m manifestOf) OpenManifest(context.Context) (io.ReadCloser, error) {
+	return io.NopCloser(bytes.NewReader(m)), nil
+}
+
+// A job's number in a list is that of the line with its name, behind a first line without a tab.
+func FuzzNumbers(f *testing.F) {
+	for _, manifest := range []string{"", "#chunks\na\tmake\nb\n", "a\tmake\n", "#\n\\\\\tx\n\\n\ty\n\n", "#\n" + strings.Repeat("x", 1<<20) + "\n" + strings.Repeat("y", 1<<20) + "\tz\na\t\n"} {
+		f.Add([]byte(manifest), "a", "b\n")
+	}
+	f.Fuzz(func(t *testing.T, manifest []byte, one, other string) {
+		numbers, err := numbersOf(t.Context(), manifestOf(manifest), []string{one, other})
+		require.NoError(t, err)
+		lines := bytes.Split(manifest, []byte("\n"))
+		for name, number := range numbers {
+			require.Contains(t, []string{one, other}, name)
+			require.NotContains(t, string(lines[0]), "\t")
+			field, _, _ := bytes.Cut(lines[number], []byte("\t"))
+			require.Equal(t, strings.NewReplacer("\\", `\\`, "\n", `\n`).Replace(name), string(field))
 		}
 	})
 }
