@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
-	"io"
 	"strconv"
 	"time"
 
@@ -54,13 +53,13 @@ type page struct {
 	Clocks       []clockRow
 }
 
-// WritePage writes the timeline as one HTML page that loads nothing. Names,
+// Page is the timeline as one HTML page that loads nothing. Names,
 // commands and whatever else comes from others is shown as text: the template and
 // the script escape it, and the page's own policy forbids any script but its own.
-func WritePage(w io.Writer, t *Timeline) error {
+func Page(t *Timeline) ([]byte, error) {
 	parsed, err := template.New("page").Parse(pageHTML)
 	if err != nil {
-		return fmt.Errorf("make the page: %w", err)
+		return nil, fmt.Errorf("make the page: %w", err)
 	}
 	script := modelScript + chartScript + overviewScript + viewScript + tableScript + mainScript
 	p := page{
@@ -81,10 +80,9 @@ func WritePage(w io.Writer, t *Timeline) error {
 	}
 	var out bytes.Buffer
 	if err := parsed.Execute(&out, p); err != nil {
-		return fmt.Errorf("make the page: %w", err)
+		return nil, fmt.Errorf("make the page: %w", err)
 	}
-	_, err = w.Write(out.Bytes())
-	return err
+	return out.Bytes(), nil
 }
 
 // hashOf names a text in a content security policy.

@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -19,9 +18,9 @@ import (
 
 func pageOf(t *testing.T, timeline *report.Timeline) string {
 	t.Helper()
-	var out bytes.Buffer
-	require.NoError(t, report.WritePage(&out, timeline))
-	return out.String()
+	page, err := report.Page(timeline)
+	require.NoError(t, err)
+	return string(page)
 }
 
 // dataIn is what the page's script reads.

@@ -85,7 +85,7 @@ func (o *historyOptions) asked(history iter.Seq2[source.Event, error]) iter.Seq2
 				return
 			}
 		}
-		for _, ev := range last.events {
+		for _, ev := range last.events() {
 			if !yield(ev, nil) {
 				return
 			}
@@ -99,10 +99,14 @@ type historyPrinter struct {
 	env  *Env
 	json bool
 	rows show.Table
+	size int // of their events
 }
 
-// maxRows is how many rows have columns of one width.
-const maxRows = 10000
+// maxRows is how many rows have columns of one width, unless their texts are very long.
+const (
+	maxRows     = 10_000
+	maxRowsSize = 16 << 20
+)
 
 func (o *historyOptions) printer(e *Env) *historyPrinter {
 	p := &historyPrinter{env: e, json: o.JSON}
@@ -118,7 +122,7 @@ func (p *historyPrinter) event(ev source.Event) error {
 	}
 	p.rows.Row(ev.Time.Local().Format("2006-01-02 15:04:05"), console.Label(ev.Name), ev.What,
 		show.Dash(ev.By.Host), show.PID(ev.By.PID), show.Dash(ev.User), details(ev))
-	if len(p.rows) < maxRows {
+	if p.size += sizeOf(ev); len(p.rows) < maxRows && p.size < maxRowsSize {
 		return nil
 	}
 	return p.flush()
@@ -126,7 +130,7 @@ func (p *historyPrinter) event(ev source.Event) error {
 
 func (p *historyPrinter) flush() error {
 	rows := p.rows
-	if p.rows = nil; len(rows) == 0 {
+	if p.rows, p.size = nil, 0; len(rows) == 0 {
 		return nil
 	}
 	return rows.Print(p.env.Env)

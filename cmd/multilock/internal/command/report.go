@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -93,8 +92,8 @@ func (o *reportOptions) run(ctx context.Context, e *Env, src *place.Source) erro
 
 // tell writes the report, and says in a line what is in it.
 func (o *reportOptions) tell(e *Env, t *report.Timeline) error {
-	var out bytes.Buffer
-	if err := o.render(&out, t); err != nil {
+	out, err := o.render(t)
+	if err != nil {
 		return err
 	}
 	for _, what := range t.Missing {
@@ -104,12 +103,12 @@ func (o *reportOptions) tell(e *Env, t *report.Timeline) error {
 		e.Say("nothing has happened in group %q of %s%s; check -d and -g if you expected jobs there", t.Group, t.Base, o.within())
 	}
 	if o.output == "" || o.output == "-" || o.output == "/dev/stdout" {
-		if _, err := e.Stdout.Write(out.Bytes()); err != nil {
+		if _, err := e.Stdout.Write(out); err != nil {
 			return fmt.Errorf("print the report: %w", err)
 		}
 		return nil
 	}
-	if err := outfile.Replace(o.output, out.Bytes()); err != nil {
+	if err := outfile.Replace(o.output, out); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	if o.Quiet || o.JSON {
@@ -125,16 +124,15 @@ func (o *reportOptions) within() string {
 	return " in the last " + console.Short(o.since.Value)
 }
 
-func (o *reportOptions) render(out *bytes.Buffer, t *report.Timeline) error {
+func (o *reportOptions) render(t *report.Timeline) ([]byte, error) {
 	if !o.JSON {
-		return report.WritePage(out, t)
+		return report.Page(t)
 	}
 	text, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
-		return errors.Join(errors.New("make the report"), err)
+		return nil, errors.Join(errors.New("make the report"), err)
 	}
-	out.Write(console.Escaped(append(text, '\n')))
-	return nil
+	return console.Escaped(append(text, '\n')), nil
 }
 
 func sumOf(s report.Summary) string {

@@ -63,9 +63,9 @@ func readHistory(ctx context.Context, src multilock.Source, since time.Time, in 
 		}
 	}
 	if last.over > 0 {
-		in.Missing = append(in.Missing, fmt.Sprintf("the history before %s is left out: there is more than a page can show; make it of less with --since", last.events[0].Time.Local().Format(time.DateTime)))
+		in.Missing = append(in.Missing, fmt.Sprintf("the history before %s is left out: there is more than a page can show; make it of less with --since", last.events()[0].Time.Local().Format(time.DateTime)))
 	}
-	in.Events = last.events
+	in.Events = last.events()
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -78,10 +79,14 @@ func lines(s string) string {
 // Escaped makes JSON harmless: package json leaves the control characters beyond
 // ASCII as they are, and those that turn the direction of writing.
 func Escaped(text []byte) []byte {
+	harmful := func(r rune) bool { return r != '\n' && unprintable(r) }
+	if utf8.Valid(text) && !bytes.ContainsFunc(text, harmful) {
+		return text
+	}
 	var out []byte
 	for _, r := range string(text) {
 		switch {
-		case r == '\n' || !unprintable(r):
+		case !harmful(r):
 			out = utf8.AppendRune(out, r)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

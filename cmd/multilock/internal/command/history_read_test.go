@@ -1,0 +1,44 @@
+package command
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+// Whatever in an event is long, and whoever wrote it: the last ones are kept, and no more than fit.
+func TestLatestFit(t *testing.T) {
+	const long = 1 << 20
+	text := strings.Repeat("x", long)
+	for what, e := range map[string]source.Event{
+		"command": {Command: text},
+		"host":    {By: process.Identity{Host: text}},
+		"boot":    {By: process.Identity{Boot: text}},
+		"holder":  {Holder: &source.Holder{Identity: process.Identity{Machine: text}}},
+		"chunk":   {Chunk: &source.Chunk{Returned: make([]source.Range, long/16)}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var last latest
+			for n := range 1000 {
+				e.Name = strconv.Itoa(n)
+				last.add(e)
+			}
+			kept := last.events()
+			require.LessOrEqual(t, len(kept), maxLatest/long)
+			require.Greater(t, len(kept), maxLatest/long/2)
+			require.Equal(t, "999", kept[len(kept)-1].Name)
+			require.Equal(t, 1000, len(kept)+last.over)
+		})
+	}
+	last := latest{most: 3}
+	for n := range 1000 {
+		last.add(source.Event{Name: strconv.Itoa(n)})
+	}
+	require.Len(t, last.events(), 3)
+	require.Equal(t, "997", last.events()[0].Name)
+}
