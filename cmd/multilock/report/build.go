@@ -22,6 +22,7 @@ type Input struct {
 	Results            []multilock.Result  // those that were read; of a chunk it may be the summary
 	Recorded           map[string]bool     // the names that have a result, read or not
 	Held               []lockgroup.Holding // the locks that are held now
+	Unlisted           int                 // jobs that are done, and in none of these
 }
 
 // Build makes the timeline. What the history does not tell the results do, and the
@@ -44,12 +45,14 @@ func Build(in Input) *Timeline {
 	for _, h := range in.Held {
 		b.hold(h)
 	}
+	t.Jobs = slices.Grow(t.Jobs, len(b.jobs))
 	for _, name := range slices.Sorted(maps.Keys(b.jobs)) {
 		b.conclude(b.jobs[name], b.results[name])
 		t.Jobs = append(t.Jobs, *b.jobs[name])
 	}
 	t.Clocks = append(t.Clocks, clockGaps(all)...)
 	t.layOut()
+	t.Summary.Jobs, t.Summary.Done = in.Unlisted, in.Unlisted
 	t.sumUp()
 	return t
 }

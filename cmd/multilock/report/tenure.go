@@ -15,8 +15,8 @@ import (
 type tenure struct {
 	name, token string
 	acquired    *source.Event
-	committed   []source.Event // one for each attempt
-	ended       *source.Event  // released or lost
+	committed   []*source.Event // one for each attempt
+	ended       *source.Event   // released or lost
 	broke       *source.Event
 }
 
@@ -47,7 +47,7 @@ func (t *tenure) add(e *source.Event) {
 		t.acquired = e
 	case source.EventCommitted:
 		if e.Chunk == nil { // the result itself tells of its jobs
-			t.committed = append(t.committed, *e)
+			t.committed = append(t.committed, e)
 		}
 	case source.EventReleased, source.EventLost:
 		if t.ended == nil || e.What == source.EventLost {
@@ -69,7 +69,7 @@ func (t *tenure) empty() bool {
 func (t *tenure) runs() []Run {
 	var runs []Run
 	from := t.start()
-	slices.SortStableFunc(t.committed, func(a, b source.Event) int { return cmp.Compare(a.Attempt, b.Attempt) })
+	slices.SortStableFunc(t.committed, func(a, b *source.Event) int { return cmp.Compare(a.Attempt, b.Attempt) })
 	for _, e := range t.committed {
 		r := runOf(e)
 		r.State, r.Start, r.End = stateOfExit(e.Exit), later(from, e.Time.Add(-e.Held)), e.Time
@@ -108,13 +108,13 @@ func (t *tenure) rest(from time.Time) Run {
 	var r Run
 	switch {
 	case t.ended != nil:
-		r = runOf(*t.ended)
+		r = runOf(t.ended)
 		r.State, r.Start, r.End = t.stateOfEnd(), from, t.end()
 	case t.broke != nil:
 		r = t.crashed()
 		r.Start = from
 	default:
-		r = runOf(*t.acquired)
+		r = runOf(t.acquired)
 		r.State, r.Start = Open, from
 	}
 	if t.acquired != nil { // who gives a lock back with its token may be somebody else
@@ -179,7 +179,7 @@ func (t *tenure) complete(first, last *Run) {
 	}
 }
 
-func runOf(e source.Event) Run {
+func runOf(e *source.Event) Run {
 	return Run{
 		Host: e.By.Host, Machine: e.By.Machine, PID: e.By.PID, User: e.User, Attempt: e.Attempt, Exit: e.Exit, Signal: e.Signal,
 		Why: e.Why, Output: e.Output, Command: e.Command, Fence: e.Fence, Token: e.Token,

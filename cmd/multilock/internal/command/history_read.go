@@ -34,10 +34,10 @@ type latest struct {
 	over    int // how many did not fit
 }
 
-// maxLatest bounds what is kept of events, in bytes of their texts. It is some 100,000
+// maxLatest bounds what is kept of events, in bytes of their texts. It is some 75,000
 // events. What is made of them takes up to three times as much, and the collector its share:
 // together less than 300 MB.
-const maxLatest = 64 << 20
+const maxLatest = 48 << 20
 
 // events are those that were kept.
 func (l *latest) events() []source.Event { return l.kept[l.dropped:] }

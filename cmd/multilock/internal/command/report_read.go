@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -122,21 +123,24 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	if err != nil {
 		return err
 	}
-	told := lockgroup.Successes{}
-	for _, e := range in.Events {
-		told.Add(e)
-	}
 	in.Recorded = map[string]bool{}
-	var unread []string
-	for _, name := range names {
-		if _, chunk := lockgroup.ParseChunkName(name); told[name] && !chunk {
-			in.Recorded[name] = true
-		} else {
-			unread = append(unread, name)
-		}
-	}
+	unread, singles := unreadOf(names, in)
 	found := make([]*multilock.Result, len(unread))
-	show.InParallel(len(unread), func(i int) { found[i] = readForReport(ctx, ledger, unread[i]) })
+	shown, brief := shownOf(in), singles > maxListed
+	var unlisted atomic.Int64
+	show.InParallel(len(unread), func(i int) {
+		r := readForReport(ctx, ledger, unread[i])
+		switch {
+		case r == nil, r.Foreign == "" && r.Start.Add(r.Duration).Before(since):
+		case brief && r.Chunk == nil && r.OK() && r.Output == "" && !shown[r.Name]:
+			unlisted.Add(1)
+		default:
+			found[i] = r
+		}
+	})
+	if in.Unlisted = int(unlisted.Load()); in.Unlisted > 0 {
+		in.Missing = append(in.Missing, fmt.Sprintf("there are too many jobs to list each: %d that are done are only counted", in.Unlisted))
+	}
 	each := jobsIn(found) <= maxListed
 	if !each {
 		in.Missing = append(in.Missing, "there are too many jobs to list each: those that are done are shown by the parts of the list in which they ran")
@@ -147,7 +151,7 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 		}
 	})
 	for _, r := range found {
-		if r != nil && (r.Foreign != "" || !r.Start.Add(r.Duration).Before(since)) {
+		if r != nil {
 			in.Results = append(in.Results, *r)
 			in.Recorded[r.Name] = true
 		}
@@ -155,7 +159,40 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	return ctx.Err()
 }
 
-// maxListed is of how many jobs of chunks each is listed. A page with more is slow to open.
+// unreadOf are the names of results that are to be read, and how many of them are not those
+// of chunks. That the others are there is noted.
+func unreadOf(names []string, in *report.Input) (unread []string, singles int) {
+	told := lockgroup.Successes{}
+	for _, e := range in.Events {
+		told.Add(e)
+	}
+	for _, name := range names {
+		_, chunk := lockgroup.ParseChunkName(name)
+		if told[name] && !chunk {
+			in.Recorded[name] = true
+			continue
+		}
+		if unread = append(unread, name); !chunk {
+			singles++
+		}
+	}
+	return unread, singles
+}
+
+// shownOf are the jobs that are listed whatever their results say.
+func shownOf(in *report.Input) map[string]bool {
+	shown := map[string]bool{}
+	for _, e := range in.Events {
+		shown[e.Name] = true
+	}
+	for _, h := range in.Held {
+		shown[h.Name] = true
+	}
+	return shown
+}
+
+// maxListed is of how many jobs each is listed, of those in chunks and of the others. A page
+// with more is slow to open.
 const maxListed = 20_000
 
 func jobsIn(results []*multilock.Result) (n int) {
