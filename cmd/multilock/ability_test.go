@@ -157,7 +157,7 @@ func TestLogsOfABatch(t *testing.T) {
 	require.Equal(t, 1, p.run("-d", p.base, "-g", "I", "batch", "--logs", "those", "list").code)
 	requireContent(t, "quiet\n", "those", "a.log")
 	require.Equal(t, 1, p.run("-d", p.base, "-g", "J", "batch", "list").code)
-	requireContent(t, "quiet\n", p.base, ".multilock", "groups", "J", "logs", "a.log")
+	require.Equal(t, "quiet\n", p.must("-d", p.base, "-g", "J", "logs", "a"))
 }
 
 func requireContent(t *testing.T, want string, path ...string) {

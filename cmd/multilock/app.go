@@ -64,7 +64,7 @@ func newApp(e *command.Env) *cli.App {
 		Flags:           append(command.Flags(), &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}),
 		Commands: []*cli.Command{
 			command.Run(e), command.Batch(e), command.Wait(e), command.Status(e), command.Acquire(e), command.Release(e), command.Break(e),
-			command.Clean(e), command.History(e), command.Report(e), command.Doctor(e), command.Keep(e),
+			command.Clean(e), command.History(e), command.Logs(e), command.Report(e), command.Doctor(e), command.Keep(e),
 		},
 		// Errors come back to run, which alone decides about the exit code.
 		ExitErrHandler: func(*cli.Context, error) {},

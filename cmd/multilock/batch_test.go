@@ -68,11 +68,7 @@ func (w *witness) ran() []string {
 
 func (s *station) logOf(name string) string {
 	s.t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.base, ".multilock", "groups", ".locks", "logs", name+".log"))
-	if !os.IsNotExist(err) {
-		require.NoError(s.t, err)
-	}
-	return string(text)
+	return s.run("logs", name).stdout
 }
 
 // batchView is what the tests read of the JSON of a batch.
@@ -103,20 +99,19 @@ func TestBatch(t *testing.T) {
 	require.Equal(t, 1, got.code)
 	require.Regexp(t, `^5 jobs: 2 done, 3 failed, 8 run here, in \S+\n$`, got.stdout)
 	require.Contains(t, got.stderr, `job "3" failed with exit code 3 on `)
-	require.Regexp(t, `job "with a space" failed with exit code 4 on \S+ \(attempt 2\); its output: \S+/logs/with a space.log`, got.stderr)
+	require.Regexp(t, `job "with a space" failed with exit code 4 on \S+ \(attempt 2\); its output: multilock -d \S+ logs 'with a space'`, got.stderr)
 	require.Contains(t, got.stderr, `job "killed" failed by signal killed on `)
 	require.Equal(t, "first .locks 1 1\n", s.logOf("first"))
 	require.Regexp(t, `^to stderr\n=== attempt 2 on \S+ at \S+\nto stderr\n$`, s.logOf("with a space"))
 	require.Empty(t, s.logOf("3"), "a silent job has no log")
-	require.NoFileExists(t, filepath.Join(s.base, ".multilock", "groups", ".locks", "logs", "3.log"))
+	require.Equal(t, 1, s.run("logs", "3").code)
 
 	v, again := s.batch("--retries", "1", list)
 	require.Equal(t, 1, again.code)
 	require.Equal(t, []int{5, 2, 3, 0, 5, 0}, []int{v.Total, v.Done, v.Failed, v.Left, v.Before, v.Ran})
 	require.Equal(t, "3", v.Failures[0].Name)
 	require.Equal(t, 2, v.Failures[0].Attempt)
-	require.Empty(t, v.Failures[0].Log)
-	require.NotEmpty(t, v.Failures[1].Log)
+	require.Contains(t, v.Failures[0].Log, " logs 3")
 	require.Equal(t, "killed", v.Failures[2].Signal)
 	require.Equal(t, "free", s.lock(lockOf(1)).State)
 	require.Zero(t, s.staged())
@@ -148,9 +143,7 @@ func TestBatchFromStdin(t *testing.T) {
 	cmd = s.command("batch", "-q", "-g", "other", "-0", "-")
 	cmd.Stdin = strings.NewReader("x\techo a\necho b\x00# no job\x00y\ttrue\x00")
 	require.Equal(t, ended{0, "", ""}, s.finish(cmd))
-	log, err := os.ReadFile(filepath.Join(s.base, ".multilock", "groups", "other", "logs", "x.log"))
-	require.NoError(t, err)
-	require.Equal(t, "a\nb\n", string(log))
+	require.Equal(t, "a\nb\n", s.must("-g", "other", "logs", "x"))
 }
 
 func TestBatchRefusesABadList(t *testing.T) {
@@ -205,11 +198,13 @@ func TestBatchOutput(t *testing.T) {
 func TestBatchLogInTheWay(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	require.NoError(t, os.MkdirAll(filepath.Join(s.base, ".multilock", "groups", ".locks", "logs", "a.log"), 0o700))
+	group := filepath.Join(s.base, ".multilock", "groups", ".locks")
+	require.NoError(t, os.MkdirAll(group, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(group, "logs"), nil, 0o600))
 	v, got := s.batch(s.list("a\techo hello"))
 	require.Equal(t, 1, got.code)
 	require.Equal(t, []int{1, 0}, []int{v.Done, v.Failed})
-	require.Regexp(t, `is not complete: .*is a directory`, s.run("batch", s.list("a\techo hello")).stderr)
+	require.Regexp(t, `is not complete: .*not a directory`, s.run("batch", s.list("a\techo hello")).stderr)
 }
 
 // What a job leaves in the background is not waited for.

@@ -51,37 +51,40 @@ func strangersOwn(t *testing.T, path string) {
 	require.NoError(t, os.Lchown(path, 4711, 4711))
 }
 
-// What a job prints goes to its log among the locks and nowhere else, whatever a stranger
-// has put in its place. The job suffers nothing by that.
+// What is found among the files of what jobs have printed, and is none, is not read, is not
+// written to, and keeps nobody from the others.
 func TestLogsAmongStrangers(t *testing.T) {
 	t.Parallel()
 	for name, put := range map[string]func(log, precious string) error{
 		"a link":                 func(log, precious string) error { return os.Symlink(precious, log) },
 		"a link to what is not":  func(log, precious string) error { return os.Symlink(filepath.Join(filepath.Dir(precious), "new"), log) },
 		"a hard link":            func(log, precious string) error { return os.Link(precious, log) },
-		"a file of the stranger": func(log, _ string) error { return os.WriteFile(log, nil, 0o666) },
+		"a file of the stranger": func(log, _ string) error { return os.WriteFile(log, []byte(forgedLog), 0o666) },
 		"a pipe":                 func(log, _ string) error { return syscall.Mkfifo(log, 0o666) },
+		"a directory":            func(log, _ string) error { return os.Mkdir(log, 0o777) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, precious := newStation(t), victim(t)
-			s.must("batch", s.list("first\techo first"))
-			log := filepath.Join(s.base, ".multilock", "groups", ".locks", "logs", "x.log")
+			s.must("batch", s.list("x\techo secret"))
+			log := filepath.Join(s.base, ".multilock", "groups", ".locks", "logs", "0.out")
 			require.NoError(t, put(log, precious))
 			if name != "a hard link" { // its owner is that of the file
 				strangersOwn(t, log)
 			}
-			s.must("clean", "--results") // and the list
-			v, got := s.batch(s.list("x\techo secret"))
-			require.Equal(t, 1, got.code, got.stderr)
-			require.Equal(t, []int{1, 0}, []int{v.Done, v.Failed})
-			requireUnharmed(t, precious)
-			if name == "a file of the stranger" {
-				requireText(t, "", log)
+			got := s.run("logs", "x")
+			require.Equal(t, "secret\n", got.stdout)
+			if name != "a hard link" { // it is empty, as one is that was just begun
+				require.Contains(t, got.stderr, "0.out")
 			}
+			s.must("clean", "--results") // and the list
+			s.must("batch", s.list("x\techo secret"))
+			requireUnharmed(t, precious)
 		})
 	}
 }
+
+const forgedLog = "=== multilock 1 \"h\"\n=== #1 attempt 1 at 2026-01-02T03:04:05Z out 7 \"x\"\nforged\n\n"
 
 // What the user names in a directory where others may write is not written through a link.
 func TestOutputAmongStrangers(t *testing.T) {

@@ -64,9 +64,8 @@ func TestReportTells(t *testing.T) {
 	require.Len(t, bad.Runs, 1, "of several attempts the last one is recorded")
 	require.Equal(t, 2, bad.Runs[0].Attempt)
 	require.Equal(t, 3, *bad.Runs[0].Exit)
-	text, err := os.ReadFile(bad.Log)
-	require.NoError(t, err)
-	require.Contains(t, string(text), "oops")
+	require.Equal(t, "multilock -d "+s.base+" logs bad", bad.Log)
+	require.Contains(t, s.script("sh", "exec "+bad.Log).stdout, "oops")
 }
 
 // A job whose history was lost is shown by its result, and one whose result cannot

@@ -29,7 +29,7 @@ const (
 	hiddenPrefix = ".fuse_hidden" // the same on a FUSE mount
 	trashPrefix  = ".trash-"
 	listSuffix   = ".manifest" // a manifest being prepared, or taken away
-	logSuffix    = ".log"
+	logSuffix    = ".out"
 
 	// DefaultGroup and DefaultName are those of the Python MultiLock.
 	DefaultGroup = ".locks"

@@ -1,56 +1,73 @@
 package fslock
 
 import (
-	"errors"
-	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/multilock/go/multilock/shareddir"
+	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
 // Logs is the directory with what the jobs of a group have printed:
-// BASE/.multilock/groups/GROUP/logs, with a file NAME.log for each. Nothing is decided by
-// what is in it.
-type Logs struct{ dir vfs.Dir }
+// BASE/.multilock/groups/GROUP/logs, with files HOST.TOKEN.NUMBER.out, each of one process
+// and written by nobody else. Nothing is decided by what is in it.
+type Logs struct {
+	src *Source
+	dir vfs.Dir
+}
 
 // OpenLogs opens the directory, and makes it if it is absent.
 func (s *Source) OpenLogs() (*Logs, error) {
-	return logsIn(s.openGroupPrivate(logsDir, vfs.Dir.OpenDir))
+	return s.logsIn(s.openGroupPrivate(logsDir, vfs.Dir.OpenDir))
 }
 
 // FindLogs opens the directory, and makes nothing: the error is fs.ErrNotExist if no job
 // has printed anything.
-func (s *Source) FindLogs() (*Logs, error) { return logsIn(s.findGroupPrivate(logsDir)) }
+func (s *Source) FindLogs() (*Logs, error) { return s.logsIn(s.findGroupPrivate(logsDir)) }
 
-func logsIn(dir vfs.Dir, err error) (*Logs, error) {
+func (s *Source) logsIn(dir vfs.Dir, err error) (*Logs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Logs{dir}, nil
+	return &Logs{s, dir}, nil
 }
 
-// Append opens the log of a name for appending, made if it is absent. It has size bytes.
-func (l *Logs) Append(name string) (log io.WriteCloser, size int64, err error) {
-	f, err := l.dir.OpenAppend(name+logSuffix, shareddir.AppendMode)
-	if err != nil {
-		return nil, 0, err
+// Create makes a file of a name that nobody else uses, such as one with a token.
+func (l *Logs) Create(name string) (vfs.File, error) {
+	return l.dir.Create(l.prefix()+name+logSuffix, shareddir.AppendMode)
+}
+
+func (l *Logs) prefix() string {
+	return strings.ReplaceAll(source.Shorten(l.src.self.Host, 64), "/", "_") + "."
+}
+
+// Cached says whether what was written stays on this host, and may be lost, until the file
+// is synced.
+func (l *Logs) Cached() bool { return !l.src.base.Kind.Local }
+
+// Names are the files that are there now, sorted.
+func (l *Logs) Names() ([]string, error) {
+	if err := l.src.refresh(l.dir); err != nil {
+		return nil, err
 	}
-	info, err := f.StatCached()
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	return f, info.Size, nil
+	var names []string
+	err := l.dir.List(func(name string) bool {
+		if strings.HasSuffix(name, logSuffix) {
+			names = append(names, name)
+		}
+		return true
+	})
+	slices.Sort(names)
+	return names, err
 }
 
-// Has says whether a name has a log.
-func (l *Logs) Has(name string) bool {
-	_, err := l.dir.StatName(name + logSuffix)
-	return err == nil
-}
+// Open opens one of them for reading.
+func (l *Logs) Open(name string) (vfs.File, error) { return l.dir.Open(name) }
 
-// Path is where the log of a name is, for people.
-func (l *Logs) Path(name string) string { return filepath.Join(l.dir.Path(), name+logSuffix) }
+// Path is where one of them is, for people.
+func (l *Logs) Path(name string) string { return filepath.Join(l.dir.Path(), name) }
 
-// Close closes the directory. Logs that are open stay so.
+// Close closes the directory. Files that are open stay so.
 func (l *Logs) Close() error { return l.dir.Close() }

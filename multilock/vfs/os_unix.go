@@ -298,7 +298,11 @@ type osFile struct {
 }
 
 func (f *osFile) Read(p []byte) (int, error) {
-	n, err := retry(func() (int, error) { return unix.Read(f.fd, p) })
+	return f.read(p, func() (int, error) { return unix.Read(f.fd, p) })
+}
+
+func (f *osFile) read(p []byte, read func() (int, error)) (int, error) {
+	n, err := retry(read)
 	if err != nil {
 		return 0, f.dir.fail("read", f.name, err)
 	}
@@ -306,6 +310,10 @@ func (f *osFile) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return n, nil
+}
+
+func (f *osFile) ReadAt(p []byte, off int64) (int, error) {
+	return f.read(p, func() (int, error) { return unix.Pread(f.fd, p, off) })
 }
 
 func (f *osFile) Write(p []byte) (int, error) {

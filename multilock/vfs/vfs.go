@@ -107,7 +107,11 @@ type Descriptions interface {
 
 // File is an open file.
 type File interface {
+	// Read reads on. The error is io.EOF at the end.
 	Read(p []byte) (int, error)
+	// ReadAt does so from a place in the file, with one call of the system: it may read
+	// less than there is.
+	ReadAt(p []byte, off int64) (int, error)
 	Write(p []byte) (int, error)
 	WriteAt(p []byte, off int64) (int, error)
 	// Stat describes the open file as the server sees it now.

@@ -131,6 +131,14 @@ func (f *file) Read(p []byte) (n int, err error) {
 	return transferred(n, err)
 }
 
+func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
+	err = f.call("read").do(func() error {
+		n, err = f.inner.ReadAt(p, off)
+		return err
+	})
+	return transferred(n, err)
+}
+
 func (f *file) Write(p []byte) (int, error) {
 	n := len(p)
 	err := f.call("write").do(func() error {

@@ -27,19 +27,21 @@ type batchOptions struct {
 	common
 	holding
 	disclosure
-	jobs    console.Number
-	retries console.Number
-	timeout console.Duration
-	grace   console.Duration
-	halt    haltPolicy
-	order   order
-	joblog  string
-	logs    string
-	output  outputPolicy
-	null    bool
-	fence   bool
-	dryRun  bool
-	list    string
+	jobs     console.Number
+	retries  console.Number
+	timeout  console.Duration
+	grace    console.Duration
+	halt     haltPolicy
+	order    order
+	joblog   string
+	logs     string
+	results  string
+	separate bool
+	output   outputPolicy
+	null     bool
+	fence    bool
+	dryRun   bool
+	list     string
 }
 
 // Batch runs a list of jobs.
@@ -62,17 +64,21 @@ goes on where it stopped: what is done is not run again, until
 given first is refused.
 
 A job finds MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_SEQ (its number in the list),
-MULTILOCK_ATTEMPT and MULTILOCK_TOKEN in its environment. What it prints is kept in
-BASE/.multilock/groups/GROUP/logs/NAME.log, or in NAME.log of the directory that --logs
-names; its standard input is empty. It ends with its shell: what that leaves in the
-background cannot print any more, and mostly dies of SIGPIPE when it tries. Give a
-process that is to outlive its job an output of its own: serve >serve.log 2>&1 &
+MULTILOCK_ATTEMPT and MULTILOCK_TOKEN in its environment; its standard input is empty.
+
+What it prints is kept with the locks, of many jobs in one file, and "multilock logs NAME"
+shows it, --follow while it runs. Or it is in NAME.log of the directory that --logs names;
+or, standard output and error apart, in NAME/stdout and NAME/stderr of that of --results.
+A job ends with its shell: what that leaves in the background cannot print any more, and
+mostly dies of SIGPIPE when it tries. Give a process that is to outlive its job an output
+of its own: serve >serve.log 2>&1 &
 A job that succeeded, but of whose output a part could not be written, is done, is not
 run again, and makes the exit code 1, now and in later runs (--output).
 
-The directory of --logs, and the file of --joblog, may be where others can write, too:
-no link is followed there, and only a file of yours is written to. Where nobody else can
-write, a link, a pipe or a device does as well. Root runs no FILE that others may write to.
+The directory of --logs or --results, and the file of --joblog, may be where others can
+write, too: no link is followed there, and only a file of yours is written to. Where nobody
+else can write, a link, a pipe or a device does as well. Root runs no FILE that others may
+write to.
 
 Interrupted once it takes no more jobs and waits for those that run; twice it ends
 them, and they will be run again. So will one that fails after a SIGTERM, for schedulers
@@ -94,6 +100,8 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.BoolFlag{Name: "fence", Destination: &o.fence, DisableDefaultText: true, Usage: "draw a fencing number for each job, in MULTILOCK_FENCE", Category: "JOBS"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "say what would be run, and what is done or held by whom", Category: "OUTPUT"},
 			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "keep what the jobs print in this `DIRECTORY` (default: with the locks if those live in a directory, else multilock-logs/GROUP here)", Category: "OUTPUT"},
+			&cli.StringFlag{Name: "results", Destination: &o.results, Usage: "keep it in this `DIRECTORY`, in NAME/stdout and NAME/stderr, with the job's number in NAME/seq", Category: "OUTPUT"},
+			&cli.BoolFlag{Name: "separate", Destination: &o.separate, DisableDefaultText: true, Usage: "keep standard output and error apart: \"multilock logs NAME\" prints each to its own", Category: "OUTPUT"},
 			o.output.flag(),
 			&cli.StringFlag{Name: "joblog", Destination: &o.joblog, Usage: "append a line for each job that ends on this host to `FILE`, in GNU parallel's format", Category: "OUTPUT"},
 		),
@@ -122,6 +130,10 @@ func (o *batchOptions) read(c *cli.Context, e *Env) error {
 		return console.Usagef(name, "--retries %d: must not be negative", o.retries.Value)
 	case o.timeout.Given && o.timeout.Value == 0:
 		return console.Usagef(name, "--timeout 0: leave the option out for no limit")
+	case o.logs != "" && o.results != "":
+		return console.Usagef(name, "--logs and --results are two places for the same")
+	case o.logs != "" && o.separate:
+		return console.Usagef(name, "--separate: a file of --logs has both; use --results")
 	}
 	return o.check(name)
 }

@@ -3,8 +3,8 @@ package command
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,15 +12,16 @@ import (
 // byte: a silent job costs nothing on the shared filesystem.
 type capture struct {
 	reader, writer *os.File
-	open           func() (io.WriteCloser, error)
+	open           func() (jobLog, error)
 	done           chan struct{}
+	ending         atomic.Bool
 
-	log  io.WriteCloser
+	log  jobLog
 	size int64
 	err  error // why the log is not complete; the job is not to suffer from that
 }
 
-func captureTo(open func() (io.WriteCloser, error)) (*capture, error) {
+func captureTo(open func() (jobLog, error)) (*capture, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make a pipe for the output: %w", err)
@@ -37,20 +38,42 @@ func (c *capture) started() {
 	}()
 }
 
+// flushAfter is when others see what a job has printed that goes on.
+const flushAfter = 2 * time.Second
+
 func (c *capture) copy() {
 	buffer := make([]byte, 16<<10)
-	for {
+	for due := false; ; {
 		n, err := c.reader.Read(buffer)
 		c.keep(buffer[:n])
-		if err != nil {
+		switch {
+		case err == nil && due:
+			continue
+		case err == nil:
+			due = c.reader.SetReadDeadline(time.Now().Add(flushAfter)) == nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return
+		default:
+			due = false
+			c.flush()
+			_ = c.reader.SetReadDeadline(time.Time{}) // there was one
 		}
+		if c.ending.Load() {
+			return // its deadline may have been ours
+		}
+	}
+}
+
+func (c *capture) flush() {
+	if c.log != nil && c.err == nil {
+		c.err = c.log.Flush()
 	}
 }
 
 // finish ends the capture when the job has ended. Somebody in the background may
 // still have the pipe open: what is in it now is kept, and the rest is not.
 func (c *capture) finish() error {
+	c.ending.Store(true)
 	if err := c.reader.SetReadDeadline(time.Now()); err == nil {
 		<-c.done
 		c.drain()
@@ -91,4 +114,30 @@ func (c *capture) keep(data []byte) {
 	if c.err == nil {
 		_, c.err = c.log.Write(data)
 	}
+}
+
+// captures are those of an attempt: one of both streams, or one of each.
+type captures []*capture
+
+func (all captures) first() *capture { return all[0] }
+func (all captures) last() *capture  { return all[len(all)-1] }
+
+func (all captures) started() {
+	for _, c := range all {
+		c.started()
+	}
+}
+
+func (all captures) finish() (err error) {
+	for _, c := range all {
+		err = errors.Join(err, c.finish())
+	}
+	return err
+}
+
+func (all captures) size() (n int64) {
+	for _, c := range all {
+		n += c.size
+	}
+	return n
 }

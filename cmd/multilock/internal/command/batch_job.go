@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/printed"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
@@ -30,13 +30,13 @@ type batchRun struct {
 	list    []batch.Job
 	environ []string
 	joblog  *joblog
-	logs    *jobLogs
+	outputs outputs
 	told    runner.Told
 	marks   lockMarks
 }
 
 func newBatchRun(e *Env, src *place.Source, o *batchOptions, list []batch.Job) (*batchRun, error) {
-	r := &batchRun{env: e, src: src, opt: o, list: list, logs: logsOf(src, o.logs), environ: append(place.JobEnviron(e.Environ()), "MULTILOCK_GROUP="+o.Group)}
+	r := &batchRun{env: e, src: src, opt: o, list: list, outputs: outputsOf(src, o), environ: append(place.JobEnviron(e.Environ()), "MULTILOCK_GROUP="+o.Group)}
 	var err error
 	if o.joblog != "" {
 		r.joblog, err = openJoblog(o.joblog, src.Self.Host)
@@ -45,8 +45,7 @@ func newBatchRun(e *Env, src *place.Source, o *batchOptions, list []batch.Job) (
 }
 
 func (r *batchRun) close() error {
-	r.logs.close()
-	return r.joblog.close()
+	return errors.Join(r.outputs.close(), r.joblog.close())
 }
 
 func (r *batchRun) jobs() []batch.Job {
@@ -59,13 +58,13 @@ func (r *batchRun) jobs() []batch.Job {
 // work runs one command to its end.
 func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	vars := r.variables(a)
-	out, err := captureTo(func() (io.WriteCloser, error) { return r.openLog(a) })
+	out, err := r.capture(a)
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err)
 	}
 	line := r.list[a.Seq-1]
 	running, err := runner.Start(ctx, r.spec(a, job.Spec{
-		Args: []string{"/bin/sh", "-c", line.Command}, Env: vars, Mark: vars[len(vars)-1], Stdout: out.writer, Stderr: out.writer, Self: r.src.Self,
+		Args: []string{"/bin/sh", "-c", line.Command}, Env: vars, Mark: vars[len(vars)-1], Stdout: out.first().writer, Stderr: out.last().writer, Self: r.src.Self,
 	}))
 	out.started()
 	if errors.As(err, new(*runner.NotedError)) {
@@ -81,7 +80,7 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	}
 	result := running.Result()
 	lost := out.finish()
-	if err := r.joblog.add(a.Seq, line.Shown, result, out.size); err != nil {
+	if err := r.joblog.add(a.Seq, line.Shown, result, out.size()); err != nil {
 		r.env.Say("warning: %v", err)
 	}
 	if running.Told() && result.Code != 0 && !errors.Is(ended, errTimeout) {
@@ -89,6 +88,25 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 		return errors.Join(lockgroup.ErrNotRun, errToldToEnd)
 	}
 	return exitError(result, ended, lost)
+}
+
+// capture takes the output of an attempt, of both streams as one if they are not to be kept
+// apart.
+func (r *batchRun) capture(a batch.Attempt) (captures, error) {
+	began, streams := time.Now(), []printed.Stream{printed.Out}
+	if r.opt.separate || r.opt.results != "" {
+		streams = append(streams, printed.Err)
+	}
+	var all captures
+	for _, stream := range streams {
+		c, err := captureTo(func() (jobLog, error) { return r.outputs.begin(a, began, stream) })
+		if err != nil {
+			all.started()
+			return nil, errors.Join(err, all.finish())
+		}
+		all = append(all, c)
+	}
+	return all, nil
 }
 
 // variables is the job's environment; its token, which marks its processes, comes last.
@@ -156,24 +174,6 @@ func exitError(result job.Result, ended, lost error) error {
 	return exit
 }
 
-// openLog opens a job's log for appending, with a header where there is something in it
-// already.
-func (r *batchRun) openLog(a batch.Attempt) (io.WriteCloser, error) {
-	log, size, err := r.logs.append(a.Name)
-	if err != nil || size == 0 {
-		return log, err
-	}
-	if _, err := io.WriteString(log, logHeader(r.src.Self.Host, a)); err != nil {
-		return nil, errors.Join(err, log.Close())
-	}
-	return log, nil
-}
-
-// logHeader separates the attempts in a job's log.
-func logHeader(host string, a batch.Attempt) string {
-	return fmt.Sprintf("=== attempt %d on %s at %s\n", a.Number, host, time.Now().Format(time.RFC3339))
-}
-
 // joblog writes a line for each attempt that ended here, as GNU parallel's --joblog.
 type joblog struct {
 	host string
@@ -198,24 +198,27 @@ func openJoblog(path, host string) (*joblog, error) {
 	return &joblog{host, f}, nil
 }
 
-// add writes one line with one call, so that those of several jobs do not mix. As
-// there, a newline in a command becomes a NUL, and a job that a signal killed has
-// exit value 0.
+// add writes one line with one call, so that those of several jobs do not mix.
 func (l *joblog) add(seq int, command string, r job.Result, received int64) error {
 	if l == nil {
 		return nil
 	}
+	if _, err := l.file.WriteString(joblogLine(seq, l.host, command, r, received)); err != nil {
+		return fmt.Errorf("write the job log: %w", err)
+	}
+	return nil
+}
+
+// joblogLine is GNU parallel's. As there, a newline in a command becomes a NUL, and a job
+// that a signal killed has exit value 0.
+func joblogLine(seq int, host, command string, r job.Result, received int64) string {
 	code := r.Code
 	if r.Signal != 0 {
 		code = 0
 	}
 	started := float64(r.Started.UnixNano()) / float64(time.Second)
-	_, err := fmt.Fprintf(l.file, "%d\t%s\t%.3f\t%10.3f\t0\t%d\t%d\t%d\t%s\n",
-		seq, l.host, started, r.Elapsed.Seconds(), received, code, int(r.Signal), strings.ReplaceAll(command, "\n", "\x00"))
-	if err != nil {
-		return fmt.Errorf("write the job log: %w", err)
-	}
-	return nil
+	return fmt.Sprintf("%d\t%s\t%.3f\t%10.3f\t0\t%d\t%d\t%d\t%s\n",
+		seq, host, started, r.Elapsed.Seconds(), received, code, int(r.Signal), strings.ReplaceAll(command, "\n", "\x00"))
 }
 
 func (l *joblog) close() error {

@@ -2,89 +2,137 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/printed"
+	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// logDir is an open directory with what the jobs have printed, in a file for each name.
-type logDir interface {
-	Append(name string) (log io.WriteCloser, size int64, err error)
-	Has(name string) bool
-	Path(name string) string // for people
-	Close() error
+// jobLog is where one stream of one attempt goes.
+type jobLog interface {
+	io.WriteCloser
+	Flush() error // shows others what was written so far
 }
 
-// jobLogs is where the output of a batch's jobs is kept.
-type jobLogs struct {
-	open, find func() (logDir, error) // makes the directory if it is absent, or makes nothing
-
-	mu  sync.Mutex
-	dir logDir // opened once for many jobs
+// outputs are where all that the jobs of a batch print goes.
+type outputs interface {
+	begin(a batch.Attempt, began time.Time, stream printed.Stream) (jobLog, error)
+	close() error
 }
 
-// logsOf are in the directory of --logs, with the locks if those live in a directory, and
-// here otherwise.
-func logsOf(src *place.Source, dir string) *jobLogs {
-	keeper, with := src.Locks.(interface {
-		OpenLogs() (*fslock.Logs, error)
-		FindLogs() (*fslock.Logs, error)
-	})
-	if dir == "" && with {
-		return &jobLogs{
-			open: func() (logDir, error) { return keeper.OpenLogs() },
-			find: func() (logDir, error) { return keeper.FindLogs() },
-		}
+// keeper is a source that has a place for it.
+type keeper interface {
+	OpenLogs() (*fslock.Logs, error)
+	FindLogs() (*fslock.Logs, error)
+}
+
+// outputsOf are in the directory of --logs or --results, with the locks if those live in a
+// directory, and here otherwise.
+func outputsOf(src *place.Source, o *batchOptions) outputs {
+	if o.results != "" {
+		return &resultTree{host: src.Self.Host, top: place.Absolute(o.results)}
 	}
+	if k, with := src.Locks.(keeper); with && o.logs == "" {
+		return &groupLogs{printed.NewLog(k.OpenLogs, src.Self.Host)}
+	}
+	return &jobLogs{host: src.Self.Host, path: logsPath(src, o.logs)}
+}
+
+func logsPath(src *place.Source, dir string) string {
 	if dir == "" {
 		dir = filepath.Join("multilock-logs", fileName(src.Place.Group))
 	}
-	return &jobLogs{
-		open: func() (logDir, error) { return plainLogsIn(outfile.MakeDir(place.Absolute(dir))) },
-		find: func() (logDir, error) { return plainLogsIn(outfile.OpenDir(place.Absolute(dir))) },
-	}
+	return place.Absolute(dir)
 }
 
-// append opens the log of a job. If somebody has removed the directory, it is made again.
-func (l *jobLogs) append(name string) (log io.WriteCloser, size int64, err error) {
+// findOutput returns a function that says where a person finds the output of a job, "" if
+// there is none. For what is with the locks, that is a command: which jobs have printed
+// anything is not looked up.
+func findOutput(src *place.Source, dir string) (where func(name string) string, stop func(), err error) {
+	if k, with := src.Locks.(keeper); with && dir == "" {
+		logs, err := k.FindLogs()
+		if err != nil {
+			return nil, nil, err
+		}
+		return src.Place.Printed, func() { _ = logs.Close() }, nil
+	}
+	logs, err := outfile.OpenDir(logsPath(src, dir))
+	if err != nil {
+		return nil, nil, err
+	}
+	where = func(name string) string {
+		for _, has := range []string{logName(name), fileName(name)} { // of --logs, of --results
+			if logs.Has(has) {
+				return filepath.Join(logs.Path(), has)
+			}
+		}
+		return ""
+	}
+	return where, func() { _ = logs.Close() }, nil
+}
+
+// groupLogs are with the locks.
+type groupLogs struct{ log *printed.Log }
+
+func (g *groupLogs) begin(a batch.Attempt, began time.Time, stream printed.Stream) (jobLog, error) {
+	return g.log.Begin(printed.Head{Seq: a.Seq, Attempt: a.Number, Began: began, Stream: stream, Name: a.Name}), nil
+}
+
+func (g *groupLogs) close() error { return g.log.Close() }
+
+// jobLogs are in a directory that the user named, a file for each job.
+type jobLogs struct {
+	host, path string
+
+	mu  sync.Mutex
+	dir *outfile.Dir // opened once for many jobs
+}
+
+// begin opens the log of a job. If somebody has removed the directory, it is made again.
+func (l *jobLogs) begin(a batch.Attempt, began time.Time, _ printed.Stream) (jobLog, error) {
 	for range 2 {
 		dir, err := l.use()
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		log, size, err = dir.Append(name)
+		log, err := appendTo(*dir, logName(a.Name), logHeader(l.host, a.Number, began))
 		if !vfs.Gone(err) && !errors.Is(err, fs.ErrClosed) {
-			return log, size, err
+			return log, err
 		}
 		l.drop(dir)
 	}
-	return nil, 0, syscall.ENOENT
+	return nil, syscall.ENOENT
 }
 
-func (l *jobLogs) use() (dir logDir, err error) {
+func (l *jobLogs) use() (*outfile.Dir, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dir == nil {
-		dir, err = l.open()
+		dir, err := outfile.MakeDir(l.path)
 		if err != nil {
 			return nil, err
 		}
-		l.dir = dir
+		l.dir = &dir
 	}
 	return l.dir, nil
 }
 
 // drop has the directory opened anew. Another job may be about to use it, and is told that
 // it is closed.
-func (l *jobLogs) drop(dir logDir) {
+func (l *jobLogs) drop(dir *outfile.Dir) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dir == dir {
@@ -93,40 +141,58 @@ func (l *jobLogs) drop(dir logDir) {
 	}
 }
 
-func (l *jobLogs) close() {
+func (l *jobLogs) close() error {
 	if l.dir != nil {
 		_ = l.dir.Close() // a directory
 	}
+	return nil
 }
 
-// printed is where the output of a job is, "" if there is none.
-func printed(dir logDir, name string) string {
-	if !dir.Has(name) {
-		return ""
-	}
-	return dir.Path(name)
-}
+// resultTree is GNU parallel's: a directory for each job, with a file for each stream.
+type resultTree struct{ host, top string }
 
-// plainLogs are in a directory that the user named.
-type plainLogs struct{ dir outfile.Dir }
-
-func plainLogsIn(dir outfile.Dir, err error) (logDir, error) { return plainLogs{dir}, err }
-
-func (l plainLogs) Append(name string) (io.WriteCloser, int64, error) {
-	f, err := l.dir.Append(logName(name))
+func (t *resultTree) begin(a batch.Attempt, began time.Time, stream printed.Stream) (jobLog, error) {
+	dir, err := outfile.MakeDir(filepath.Join(t.top, fileName(a.Name)))
 	if err != nil {
-		return nil, 0, err
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	if !dir.Has("seq") {
+		if err := outfile.Replace(filepath.Join(dir.Path(), "seq"), []byte(strconv.Itoa(a.Seq)+"\n")); err != nil {
+			return nil, err
+		}
+	}
+	return appendTo(dir, "std"+string(stream), logHeader(t.host, a.Number, began))
+}
+
+func (t *resultTree) close() error { return nil }
+
+// plainLog is a file that others see as it grows.
+type plainLog struct{ *os.File }
+
+// Flush implements jobLog.
+func (plainLog) Flush() error { return nil }
+
+// appendTo opens a file for appending, with a header where there is something in it already.
+func appendTo(dir outfile.Dir, name, header string) (jobLog, error) {
+	f, err := dir.Append(name)
+	if err != nil {
+		return nil, err
 	}
 	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
+	if err == nil && info.Size() > 0 {
+		_, err = f.WriteString(header)
 	}
-	return f, info.Size(), nil
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return plainLog{f}, nil
 }
 
-func (l plainLogs) Has(name string) bool    { return l.dir.Has(logName(name)) }
-func (l plainLogs) Path(name string) string { return filepath.Join(l.dir.Path(), logName(name)) }
-func (l plainLogs) Close() error            { return l.dir.Close() }
+// logHeader separates the attempts at a job.
+func logHeader(host string, attempt int, began time.Time) string {
+	return fmt.Sprintf("=== attempt %d on %s at %s\n", attempt, host, began.Format(time.RFC3339))
+}
 
 func logName(name string) string { return fileName(name) + ".log" }
 

@@ -40,7 +40,7 @@ type batchView struct {
 
 type batchFailedView struct {
 	show.Failure
-	Log string `json:"log,omitempty"` // if it has printed anything
+	Log string `json:"log,omitempty"` // where its output is: a path, or the command that shows it
 }
 
 func viewOfBatch(o *batchOptions, src *place.Source, r batch.Report, elapsed time.Duration, err error) batchView {
@@ -51,21 +51,21 @@ func viewOfBatch(o *batchOptions, src *place.Source, r batch.Report, elapsed tim
 	if r.Trouble != nil {
 		v.Trouble = r.Trouble.Error()
 	}
-	v.addFailures(r.Failures, logsOf(src, o.logs))
+	v.addFailures(r.Failures, src, o)
 	return v
 }
 
-func (v *batchView) addFailures(failures []multilock.Result, logs *jobLogs) {
+func (v *batchView) addFailures(failures []multilock.Result, src *place.Source, o *batchOptions) {
 	if len(failures) == 0 {
 		return
 	}
-	path := func(string) string { return "" }
-	if dir, err := logs.find(); err == nil {
-		defer dir.Close() //nolint:errcheck // a directory
-		path = func(name string) string { return printed(dir, name) }
+	where := func(name string) string { return "" }
+	if found, stop, err := findOutput(src, cmp.Or(o.logs, o.results)); err == nil {
+		defer stop()
+		where = found
 	}
 	for _, f := range failures {
-		v.Failures = append(v.Failures, batchFailedView{show.FailureOf(f), path(f.Name)})
+		v.Failures = append(v.Failures, batchFailedView{show.FailureOf(f), where(f.Name)})
 	}
 }
 

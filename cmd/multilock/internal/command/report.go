@@ -47,7 +47,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &o.output, Usage: "write to `FILE`; - is the standard output (default: that, unless it is a terminal)"},
 			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "only the last `DURATION`, such as 2h or 7d"},
-			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "the `DIRECTORY` that batch was given with --logs"},
+			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "the `DIRECTORY` that batch was given with --logs or --results"},
 			&cli.StringFlag{Name: "title", Destination: &o.title, Usage: "the page's `TITLE` (default: the group's name)"},
 		},
 		Action: action(e, &o.common, func(c *cli.Context) error { return o.check(c, e) },

@@ -233,7 +233,7 @@ func readJobs(ctx context.Context, src source.Ledger, summary multilock.Result, 
 
 // findLogs finds the output of the jobs that somebody will want to look at.
 func (o *reportOptions) findLogs(src *place.Source, t *report.Timeline) {
-	dir, err := logsOf(src, o.logs).find()
+	where, stop, err := findOutput(src, o.logs)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -241,10 +241,10 @@ func (o *reportOptions) findLogs(src *place.Source, t *report.Timeline) {
 		t.Missing = append(t.Missing, fmt.Sprintf("what the jobs have printed could not be looked at: %v", err))
 		return
 	}
-	defer dir.Close() //nolint:errcheck // a directory
+	defer stop()
 	show.InParallel(len(t.Jobs), func(i int) {
 		if job := &t.Jobs[i]; job.Trouble() {
-			job.Log = printed(dir, job.Name)
+			job.Log = where(job.Name)
 		}
 	})
 }

@@ -54,6 +54,9 @@ func (p *Place) Forgetting(name string) string {
 	return p.Command("clean", "--results", argument(name))
 }
 
+// Printed is the command that shows what a job has printed.
+func (p *Place) Printed(name string) string { return p.Command("logs", argument(name)) }
+
 // argument is a name that is not taken for an option.
 func argument(name string) string {
 	if name[0] == '-' {
