@@ -31,6 +31,11 @@ func ParseChunkName(name string) (r source.Range, ok bool) {
 	return r, true
 }
 
+func isChunk(name string) bool {
+	_, ok := ParseChunkName(name)
+	return ok
+}
+
 // EachJob gives the results of the jobs of which r tells: of all that a chunk has recorded,
 // or r itself.
 func EachJob(r multilock.Result, f func(name string, r multilock.Result)) {

@@ -3,6 +3,9 @@ package lockgroup_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,4 +232,73 @@ func TestBarrierAsksHowTheJobsOfChunksEnded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// listedPlace is a chunkPlace with a list of jobs, by their names.
+type listedPlace struct {
+	chunkPlace
+	names *[]string
+}
+
+func (p listedPlace) Publish(context.Context, []byte) ([]byte, error) {
+	return nil, multilock.ErrUnsupported
+}
+
+func (p listedPlace) Retract(context.Context) error { return multilock.ErrUnsupported }
+
+func (p listedPlace) OpenManifest(context.Context) (io.ReadCloser, error) {
+	list := "#chunks of 4\n" + strings.Join(*p.names, "\twork\n") + "\twork\n"
+	return io.NopCloser(strings.NewReader(list)), p.Enter("manifest")
+}
+
+func newListedPlace(p chunkPlace, jobs int) listedPlace {
+	listed := listedPlace{chunkPlace: p, names: new([]string)}
+	for n := range jobs {
+		*listed.names = append(*listed.names, fmt.Sprint("job-", n+1))
+	}
+	return listed
+}
+
+// Where the list says which chunks members are in, only these are read, and waited for.
+func TestBarrierForMembersKnowsTheirChunks(t *testing.T) {
+	inChunkPlace(t, func(t *testing.T, chunks chunkPlace) {
+		p := newListedPlace(chunks, 400)
+		for from := 1; from < 397; from += 4 {
+			p.Commit(chunkOf(from, from+3, 4, nil))
+		}
+		p.Commit(multilock.Result{Name: "#jobs-9-12", Foreign: "torn"})
+		p.Hold("#jobs-5-8", grouptest.Seen(multilock.StateDead, "node1"))
+		returned := chunkOf(1, 4, 2, nil)
+		returned.Chunk.Returned, returned.Final = []source.Range{{From: 3, To: 4}}, true
+		p.Commit(returned)
+		time.AfterFunc(time.Minute, func() { p.Commit(chunkOf(3, 4, 2, nil)) })
+		time.AfterFunc(2*time.Minute, func() { p.Commit(multilock.Result{Name: "#jobs-397-400", Foreign: "torn"}) })
+		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"job-2", "job-4", "job-398", "job-400"}})
+		require.ErrorIs(t, err, lockgroup.ErrNotDone)
+		require.Empty(t, p.Broken, "no member is in that one's chunk")
+		require.Empty(t, report.Crashed)
+		require.Equal(t, 2, report.Done)
+		require.Len(t, report.Failed, 1)
+		require.Equal(t, "#jobs-397-400", report.Failed[0].Name)
+		require.Less(t, p.whole(), 8)
+	})
+}
+
+// Another list that came in the place of the first one has the members elsewhere.
+func TestBarrierForMembersLooksThemUpAnew(t *testing.T) {
+	inChunkPlace(t, func(t *testing.T, chunks chunkPlace) {
+		p := newListedPlace(chunks, 8)
+		p.Commit(chunkOf(1, 4, 4, nil))
+		time.AfterFunc(time.Minute, func() {
+			slices.Reverse(*p.names)
+			other := chunkOf(1, 4, 4, nil)
+			for i := range other.Chunk.Jobs {
+				other.Chunk.Jobs[i].Name = (*p.names)[i]
+			}
+			p.Commit(other)
+		})
+		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"job-1", "job-7", "job-8"}})
+		require.NoError(t, err)
+		require.Equal(t, 3, report.Done)
+	})
 }

@@ -73,10 +73,7 @@ func (b *Barrier) readChunks(ctx context.Context, found *ends) error {
 	if !ok {
 		return nil
 	}
-	last := slices.DeleteFunc(found.last(), func(r *run) bool {
-		_, chunk := ParseChunkName(r.name)
-		return !chunk || r.told == nil
-	})
+	last := slices.DeleteFunc(found.last(), func(r *run) bool { return !isChunk(r.name) || r.told == nil })
 	var mu sync.Mutex
 	return parallel.Do(parallel.Requests, len(last), func(i int) error {
 		r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return ledger.Result(ctx, last[i].name) })

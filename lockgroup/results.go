@@ -1,8 +1,10 @@
 package lockgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,8 +31,17 @@ type results struct {
 	mu      sync.Mutex
 	settled map[string]bool  // the results that need not be read any more
 	told    map[string]tally // by the others, and by those that name jobs
+	asked   bool             // the group's list was asked for the members
+	listed  []listed         // those that it has, in its order
+	placed  bool             // it has all of which there is no final result
 	all     tally            // what all of them told together, without names
 	missing map[string]bool  // the members without a final result
+}
+
+// listed is a member, with its number in the group's list.
+type listed struct {
+	number int
+	name   string
 }
 
 // tally is what one result tells of the jobs that count.
@@ -73,7 +84,10 @@ func (r *results) update(ctx context.Context) (progress bool, err error) {
 	}
 	before := r.count()
 	names, err := bounded.Call(ctx, r.src.Results)
-	listed := time.Since(now)
+	if r.members != nil {
+		r.place(ctx, names)
+	}
+	took := time.Since(now)
 	if err == nil {
 		err = r.read(ctx, names)
 	}
@@ -85,13 +99,51 @@ func (r *results) update(ctx context.Context) (progress bool, err error) {
 		r.again = now.Add(sameStamp)
 	}
 	r.revision, r.seen = revision, true
-	r.rest = time.Now().Add(min(leisure*listed, maxRest))
+	r.rest = time.Now().Add(min(leisure*took, maxRest))
 	return r.count() > before, nil
+}
+
+// place learns from the group's list which chunks the members are in: each time anew, for
+// another list may have come. Where nobody can tell, any chunk may have them.
+func (r *results) place(ctx context.Context, names []string) {
+	missing := r.missed()
+	var numbers map[string]int
+	if list, ok := r.src.(source.ManifestReader); ok && slices.ContainsFunc(names, isChunk) {
+		numbers, _ = bounded.Call(ctx, func(ctx context.Context) (map[string]int, error) { return numbersOf(ctx, list, missing) })
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked, r.placed, r.listed = true, len(numbers) == len(missing), nil
+	for name, number := range numbers {
+		r.listed = append(r.listed, listed{number, name})
+	}
+	slices.SortFunc(r.listed, func(a, b listed) int { return cmp.Compare(a.number, b.number) })
+}
+
+// missed are the members without a final result.
+func (r *results) missed() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.missing))
+}
+
+// missingIn are the members of a chunk without a final result. The caller holds the mutex.
+func (r *results) missingIn(chunk source.Range) (names []string) {
+	at, _ := slices.BinarySearchFunc(r.listed, chunk.From, func(l listed, from int) int { return cmp.Compare(l.number, from) })
+	for _, l := range r.listed[at:] {
+		if l.number > chunk.To {
+			break
+		}
+		if r.missing[l.name] {
+			names = append(names, l.name)
+		}
+	}
+	return names
 }
 
 // read reads those results that are not known to be final.
 func (r *results) read(ctx context.Context, names []string) error {
-	names = slices.DeleteFunc(names, func(name string) bool { return !r.unread(name) })
+	names = slices.DeleteFunc(names, func(name string) bool { return !r.awaited(name) })
 	return parallel.Do(parallel.Requests, len(names), func(i int) error {
 		if r.complete() {
 			return nil
@@ -150,66 +202,92 @@ func EachResult(ctx context.Context, src source.Ledger, names []string, f func(n
 	})
 }
 
-// unread says whether a result may tell of a job whose final result is still to come.
-func (r *results) unread(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, chunk := ParseChunkName(name)
-	return !r.settled[name] && (r.members == nil || chunk || r.missing[name])
-}
-
-// awaited says whether a final result is still to come of the job, or the chunk, that runs
-// under a lock. Which members are in a chunk is not known.
+// awaited says whether a result may tell of a job whose final result is still to come, and
+// so may the holder of its lock.
 func (r *results) awaited(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, chunk := ParseChunkName(name); r.members != nil && !chunk {
+	chunk, ok := ParseChunkName(name)
+	switch {
+	case r.members == nil:
+		return !r.settled[name]
+	case !ok:
 		return r.missing[name]
+	case r.placed:
+		return len(r.missingIn(chunk)) > 0
 	}
-	return !r.settled[name] && (r.members == nil || len(r.missing) > 0)
+	return r.asked && !r.settled[name] && len(r.missing) > 0
 }
 
-// note keeps what a result tells, in the place of what it told before.
+// note keeps what a result tells. Members are kept by their own names: they may come to be in
+// another chunk.
 func (r *results) note(name string, result multilock.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, before := r.tally(name, result), r.told[name]
+	result.Name = name
+	r.settled[name] = result.Final || result.Foreign != "" || result.Chunk == nil && result.OK()
+	chunk, ok := ParseChunkName(name)
+	switch {
+	case ok && result.Foreign != "":
+		r.keep(name, tally{final: r.unreadable(chunk), failed: []multilock.Result{result}})
+	case r.members == nil:
+		r.keep(name, tallyOf(result))
+	default:
+		EachJob(result, func(name string, job multilock.Result) {
+			if !r.members[name] {
+				return
+			}
+			if t := tallyOf(job); t.final > 0 {
+				r.keep(name, t)
+			}
+		})
+	}
+}
+
+// keep keeps a tally in the place of the one of that name before. The caller holds the mutex.
+func (r *results) keep(name string, now tally) {
+	before := r.told[name]
 	r.all.done += now.done - before.done
 	r.all.final += now.final - before.final
 	r.told[name] = now
-	r.settled[name] = result.Final || result.Foreign != "" || result.Chunk == nil && result.OK()
-	if r.settled[name] && len(now.failed)+len(now.incomplete) == 0 {
+	delete(r.missing, name)
+	if r.members == nil && r.settled[name] && len(now.failed)+len(now.incomplete) == 0 {
 		delete(r.told, name)
 	}
 }
 
-// tally tells a result's jobs apart. One that may be tried once more is not done, and one
-// whose record nobody can read is not known to have succeeded. The caller holds the mutex.
-func (r *results) tally(name string, result multilock.Result) (t tally) {
-	result.Name = name
-	EachJob(result, func(name string, job multilock.Result) {
+// tallyOf tells a result's jobs apart. One that may be tried once more is not done, and one
+// whose record nobody can read is not known to have succeeded.
+func tallyOf(result multilock.Result) (t tally) {
+	EachJob(result, func(_ string, job multilock.Result) {
 		switch {
-		case r.members != nil && !r.members[name] && job.Foreign == "":
-			return
 		case job.OK():
 			if t.done++; job.Output != "" {
 				t.incomplete = append(t.incomplete, job)
 			}
 		case job.Final, job.Foreign != "":
 			t.failed = append(t.failed, job)
-		default:
-			return
 		}
-		delete(r.missing, name)
 	})
-	t.final = t.done + len(t.failed)
-	switch chunk, ok := ParseChunkName(name); {
-	case result.Chunk != nil && r.members == nil: // its jobs may not have been read
+	if result.Chunk != nil { // its jobs may not have been read
 		t.done, t.final = result.Chunk.Done, result.Chunk.Done+result.Chunk.Failed
-	case ok && result.Foreign != "": // whatever its jobs are called
-		t.final += chunk.To - chunk.From
+		return t
 	}
+	t.final = t.done + len(t.failed)
 	return t
+}
+
+// unreadable is how many of the jobs in a chunk count whose result cannot be understood: all,
+// if nobody knows what they are called. They are not waited for. The caller holds the mutex.
+func (r *results) unreadable(chunk source.Range) int {
+	if !r.placed {
+		return chunk.To - chunk.From + 1
+	}
+	names := r.missingIn(chunk)
+	for _, name := range names {
+		delete(r.missing, name)
+	}
+	return len(names)
 }
 
 func (r *results) wanted() int { return len(r.members) }
