@@ -239,22 +239,31 @@ func (r *forgetReport) add(name string, did bool, err error) error {
 // forgetOne removes one result, under the lock of its name: nobody runs the job
 // then, or is about to commit another result.
 func (o *cleanOptions) forgetOne(ctx context.Context, src *place.Source, ledger source.Ledger, name string) (did bool, err error) {
-	switch _, err := lockgroup.Summary(ctx, ledger, name); {
-	case errors.Is(err, multilock.ErrNoResult) && o.dryRun:
+	_, err = lockgroup.Summary(ctx, ledger, name)
+	absent := errors.Is(err, multilock.ErrNoResult)
+	switch {
+	case absent && o.dryRun:
 		return false, nil
-	case err != nil && !errors.Is(err, multilock.ErrNoResult):
+	case err != nil && !absent:
 		return false, err
-	}
-	if o.dryRun {
+	case o.dryRun:
 		return o.wouldForget(ctx, src, name)
 	}
 	lock, err := o.lock(ctx, src, name)
 	if err != nil {
 		return false, err
 	}
-	did, err = forgetUnder(ctx, lock)
-	if did {
+	if absent { // as far as a cache knows
+		_, err = lock.Outcome(ctx)
+	}
+	if err == nil {
+		err = lock.Forget(ctx)
+	}
+	if did = err == nil; did {
 		o.noteForgot(ctx, src, lock.Record(), name)
+	}
+	if errors.Is(err, multilock.ErrNoResult) {
+		err = nil
 	}
 	return did, errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 }
@@ -263,19 +272,6 @@ func (o *cleanOptions) lock(ctx context.Context, src *place.Source, name string)
 	return multilock.TryAcquire(ctx, src.Locks, name, multilock.Options{
 		User: o.User, Command: "multilock clean --results", Patience: multilock.Patience{MaxAge: o.maxAge.Value},
 	})
-}
-
-// forgetUnder asks first, so that the answer is not a cache's.
-func forgetUnder(ctx context.Context, lock *multilock.Lock) (did bool, err error) {
-	_, err = lock.Outcome(ctx)
-	if errors.Is(err, multilock.ErrNoResult) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	err = lock.Forget(ctx)
-	return err == nil, err
 }
 
 // wouldForget looks whether the lock is in somebody's hands.
