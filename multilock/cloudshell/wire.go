@@ -19,6 +19,10 @@ const namespace = "http://schemas.qualisystems.com/ResourceManagement/ApiCommand
 // reservation's details are, in the schema, about a dozen deep.
 const maxDepth = 64
 
+// maxElements is how many there may be: what is kept of an element is ten times as large as the
+// smallest of them. Those of a reservation are longer, and fewer in the largest answer.
+const maxElements = 1_000_000
+
 // response is the envelope of every answer.
 type response struct {
 	XMLName xml.Name
@@ -78,8 +82,9 @@ func decode(method string, body []byte) (*response, error) {
 // as it is read, so what it costs is bounded by its size times a small factor.
 type checkedTokens struct {
 	*xml.Decoder
-	root  xml.Name // none before it
-	depth int
+	root     xml.Name // none before it
+	depth    int
+	elements int
 }
 
 // Token implements xml.TokenReader.
@@ -94,7 +99,7 @@ func (c *checkedTokens) Token() (xml.Token, error) {
 		if c.root.Local == "" {
 			c.root = token.Name
 		}
-		c.depth++
+		c.depth, c.elements = c.depth+1, c.elements+1
 		err = c.checkElement(token.Name)
 	case xml.EndElement:
 		c.depth--
@@ -113,8 +118,8 @@ func (c *checkedTokens) Token() (xml.Token, error) {
 }
 
 func (c *checkedTokens) checkElement(name xml.Name) error {
-	if c.depth > maxDepth {
-		return fmt.Errorf("elements are nested more than %d deep", maxDepth)
+	if c.depth > maxDepth || c.elements > maxElements {
+		return fmt.Errorf("it has more than %d elements, or they are nested more than %d deep", maxElements, maxDepth)
 	}
 	switch name.Local {
 	case "ResponseInfo", "Token", "ReservationDescription", "Services", "Service", "Attributes", "Attribute":

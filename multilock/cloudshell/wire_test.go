@@ -68,6 +68,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"text behind":       whole + "and more",
 		"document type":     strings.Replace(whole, "?>", `?><!DOCTYPE Response [<!ENTITY a "b">]>`, 1),
 		"deep":              listing(strings.Repeat("<a>", maxDepth) + strings.Repeat("</a>", maxDepth)),
+		"many elements":     listing("<Services>" + strings.Repeat("<Service/>", maxElements) + "</Services>"),
 		"really utf-16":     string(sixteen),
 		"unknown encoding":  strings.Replace(whole, "utf-8", "ebcdic", 1),
 		"nul":               strings.Replace(whole, "OWNER", "OW\x00NER", 1),
