@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,20 @@ type root struct {
 	list    string
 }
 
+// slow is for how long no command runs that passes: one that does tells what it waits for.
+const slow = watchdog * 2 / 3
+
+// hurry ends a command that is slow. The binary, which timeout(1) may have started, tells on
+// its standard error where each of its goroutines is, for judge to see.
+func hurry(shell *os.Process) {
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", shell.Pid))
+	for _, pid := range strings.Fields(string(children)) {
+		child, _ := strconv.Atoi(pid)
+		_ = unix.Kill(child, unix.SIGABRT)
+	}
+	_ = shell.Signal(unix.SIGABRT)
+}
+
 // job is one that tells if it does not run alone.
 func (r *root) job() string {
 	return fmt.Sprintf(`flock -n %[1]s-"$MULTILOCK_NAME" sleep 0.02 || echo "$MULTILOCK_NAME" >> %[1]s.twice`, r.witness)
@@ -133,6 +148,7 @@ func (r *root) turn() {
 		umask := []string{"000", "002", "022", "077"}[r.rng.IntN(4)]
 		cmd := clitest.Shell(r.t, r.command(), "sh", "umask "+umask+"; "+line)
 		running[line] = begin(r.t, cmd)
+		defer time.AfterFunc(slow, func() { hurry(cmd.Process) }).Stop()
 	}
 	for line, each := range running {
 		r.judge(line, each.end())
