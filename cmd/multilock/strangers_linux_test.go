@@ -3,7 +3,6 @@ package main_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,35 +25,6 @@ func TestLogsOfStrangers(t *testing.T) {
 		require.Equal(c.t, "secret\n", got.stdout)
 		c.named(got, `c\.out`)
 	})
-}
-
-// A file that is named on the command line may lie where others can write, too.
-func TestLinksInThePlaceOfOtherOutput(t *testing.T) {
-	t.Parallel()
-	for name, args := range map[string][]string{
-		"report -o":      {"report", "-q", "-o", "there"},
-		"batch --joblog": {"batch", "-q", "--joblog", "there"},
-		"batch --logs":   {"batch", "-q", "--logs", "."},
-	} {
-		for _, target := range []string{"shadow", "new"} {
-			t.Run(name+" to "+target, func(t *testing.T) {
-				t.Parallel()
-				c := newCommons(t, false)
-				require.NoError(t, os.Mkdir(filepath.Join(c.base, "pages"), 0o777))
-				c.plant("pages", `ln -s "$OUT/$TARGET" there; ln -s "$OUT/$TARGET" x.log`, "TARGET="+target)
-				c.chmodAll(0o777)
-				line := slices.Clone(args)
-				if line[0] == "batch" {
-					line = append(line, c.list("x\techo secret"))
-				}
-				cmd := c.command(line...)
-				cmd.Dir = filepath.Join(c.base, "pages")
-				got := c.finish(cmd)
-				c.unharmed()
-				require.NotContains(t, got.stderr, "panic")
-			})
-		}
-	}
 }
 
 // A contender takes back what it staged, and not the lock to which mallory has made a link
