@@ -264,41 +264,61 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// Jobs of any length, on hosts that come and go, run once each, and the list comes to its end.
+// Jobs of any length, some of which fail at first, on hosts that come and go: each succeeds
+// once, and the list comes to its end.
 func TestAnyListEnds(t *testing.T) {
 	seed := rand.Uint64() //nolint:gosec // chance needs no secrecy
 	for n := range uint64(50) {
 		t.Run(fmt.Sprint(seed+n), func(t *testing.T) {
-			inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
-				dice := rand.New(rand.NewPCG(seed+n, 0)) //nolint:gosec // the same
-				chance := func(of ...time.Duration) time.Duration { return of[dice.IntN(len(of))] }
-				jobs := 1 + dice.IntN(300)
-				v.Latency = chance(0, time.Millisecond, 20*time.Millisecond, 300*time.Millisecond)
-				lengths := make([]time.Duration, jobs)
-				for i := range lengths {
-					lengths[i] = chance(0, time.Millisecond, time.Millisecond, 30*time.Second, 10*time.Minute)
-					if i > 0 && dice.IntN(4) > 0 {
-						lengths[i] = lengths[i-1]
-					}
-				}
-				list := ran.jobs(jobs, func(_ context.Context, a batch.Attempt) error { time.Sleep(lengths[a.Seq-1]); return nil })
-				var hosts sync.WaitGroup
-				for host := range 1 + dice.IntN(5) {
-					time.Sleep(chance(0, time.Second, time.Minute, 30*time.Minute))
-					b := prepare(t, v, list, batch.Options{Workers: 1 + dice.IntN(8)})
-					if host > 0 && dice.IntN(3) == 0 {
-						time.AfterFunc(chance(time.Second, time.Minute, 20*time.Minute), b.Drain)
-					}
-					hosts.Go(func() {
-						if report, err := b.Run(inTime(t)); err != nil && !errors.Is(err, batch.ErrDrained) || report.Trouble != nil {
-							t.Errorf("host %d: %+v %v", host, report, err)
-						}
-					})
-				}
-				hosts.Wait()
-				ran.requireOnce(t, jobs)
-				time.Sleep(time.Minute) // for calls that nobody waits for any more
-			})
+			inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) { anyList(t, v, ran, seed+n) })
 		})
 	}
+}
+
+func anyList(t *testing.T, v *grouptest.ChunkVenue, ran *runs, seed uint64) {
+	t.Helper()
+	dice := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // the same
+	chance := func(of ...time.Duration) time.Duration { return of[dice.IntN(len(of))] }
+	v.Latency = chance(0, time.Millisecond, 20*time.Millisecond, 300*time.Millisecond)
+	list := make([]batch.Job, 1+dice.IntN(300))
+	order := []batch.Order{batch.OrderList, batch.OrderRandom}[dice.IntN(2)]
+	length := time.Duration(0)
+	for i := range list {
+		if dice.IntN(4) == 0 {
+			length = chance(0, time.Millisecond, time.Millisecond, 30*time.Second, 10*time.Minute)
+		}
+		fails := dice.IntN(9) == 0
+		name, length := fmt.Sprint("job", i), length
+		list[i] = batch.Job{Name: name, Work: func(ctx context.Context, a batch.Attempt) error {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(length):
+			}
+			if fails && a.Number == 1 {
+				return errWork
+			}
+			ran.add(name)
+			return nil
+		}}
+	}
+	var hosts sync.WaitGroup
+	for host := range 1 + dice.IntN(5) {
+		time.Sleep(chance(0, time.Second, time.Minute, 30*time.Minute))
+		b := prepare(t, v, list, batch.Options{Workers: 1 + dice.IntN(8), Retries: 1, Order: order})
+		ctx, end := context.WithCancel(inTime(t))
+		defer end()
+		if leaves := chance(time.Second, time.Minute, 20*time.Minute); host > 0 && dice.IntN(2) == 0 {
+			time.AfterFunc(leaves, []func(){end, b.Drain}[dice.IntN(2)])
+		}
+		hosts.Go(func() {
+			report, err := b.Run(ctx)
+			if left := errors.Is(err, batch.ErrDrained) || errors.Is(err, context.Canceled); err != nil && !left || report.Trouble != nil {
+				t.Errorf("host %d: %+v %v", host, report, err)
+			}
+		})
+	}
+	hosts.Wait()
+	ran.requireOnce(t, len(list))
+	time.Sleep(time.Minute) // for calls that nobody waits for any more
 }
