@@ -117,7 +117,7 @@ func (s *station) committed() (names []string) {
 	s.t.Helper()
 	src, err := fslock.Open(fslock.Options{Base: s.base})
 	require.NoError(s.t, err)
-	defer src.Close() //nolint:errcheck // it was only read
+	defer src.Close()
 	records, err := src.Results(s.t.Context())
 	require.NoError(s.t, err)
 	for _, record := range records {

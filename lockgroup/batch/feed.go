@@ -178,7 +178,7 @@ func (b *Batch) hearEvents(ctx context.Context, events []source.Event) {
 func (b *Batch) isSettled(job int) bool {
 	b.hands.mu.Lock()
 	defer b.hands.mu.Unlock()
-	return b.hands.tally.state[job] != jobOpen
+	return b.hands.state[job] != jobOpen
 }
 
 func (b *Batch) readSingles(ctx context.Context, jobs []int) error {

@@ -70,7 +70,7 @@ func (b *Batch) name(u *unit) string {
 // one call runs at a time.
 type claims struct {
 	units []unit
-	parts map[source.Range]int // those that are not in the schedule
+	parts map[source.Range]bool // those that are not in the schedule
 	// next is the first unit that may be open. One of the width next ones is tried: the
 	// first, as long as nobody else is met there.
 	next, width int
@@ -86,7 +86,7 @@ const (
 )
 
 func newClaims(units []unit, random bool) *claims {
-	return &claims{units: units, parts: map[source.Range]int{}, width: 1, random: random, free: len(units), elsewhere: map[int]bool{}}
+	return &claims{units: units, parts: map[source.Range]bool{}, width: 1, random: random, free: len(units), elsewhere: map[int]bool{}}
 }
 
 // pick takes an open unit.
@@ -138,16 +138,14 @@ func (c *claims) met()  { c.width, c.company = min(c.width*widening, maxWidth), 
 func (c *claims) went() { c.width = max(c.width/2, 1) }
 
 // add takes in a chunk that was given back, unless it is known.
-func (c *claims) add(u unit) (i int) {
-	if i, known := c.parts[u.Range]; known {
-		return i
+func (c *claims) add(u unit) {
+	if c.parts[u.Range] {
+		return
 	}
 	u.state = unitOpen
 	c.free++
+	c.parts[u.Range] = true
 	c.units = append(c.units, u)
-	i = len(c.units) - 1
-	c.parts[u.Range] = i
-	return i
 }
 
 // someElsewhere are up to n of those that others hold.
