@@ -59,7 +59,7 @@ func (c *command) argument(word string) {
 	if p := programOf(path.Base(word)); p != (program{}) {
 		c.program = p
 	}
-	if name, isField := strings.CutSuffix(word, ":"); isField && !strings.ContainsFunc(name, notInName) && IsSecret(name) {
+	if name, isField := strings.CutSuffix(word, ":"); isField && !strings.ContainsFunc(name, notInName) && isSecret(name) {
 		c.expected = aScheme
 	}
 }
@@ -68,7 +68,7 @@ func (c *command) argument(word string) {
 func (c *command) option(t text) {
 	long, isLong := strings.CutPrefix(t.plain, "--")
 	switch {
-	case IsSecret(t.plain):
+	case isSecret(t.plain):
 		c.expected = aSecret
 	case isLong && (long == "auth" || long == "basic-auth" || c.program.login && (long == "user" || long == "proxy-user")):
 		c.expected = aLogin

@@ -26,7 +26,7 @@ func (c *command) fields(t text) {
 // isField says whether a secret stands behind the place i. A colon alone may belong to
 // anything: -v secret:/run/secret.
 func isField(s string, i int, name string) bool {
-	if !IsSecret(name) {
+	if !isSecret(name) {
 		return false
 	}
 	last := s[i-1]

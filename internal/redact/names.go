@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// IsSecret says whether the name of an option, a variable, a field or a header is that of
+// isSecret says whether the name of an option, a variable, a field or a header is that of
 // a secret. "tokens" are counted, and a "password-file" is named.
-func IsSecret(name string) bool {
+func isSecret(name string) bool {
 	parts := partsOf(name)
 	if len(parts) == 0 || slices.Contains(notIf, parts[0]) || slices.Contains(notIn, parts[len(parts)-1]) {
 		return false
