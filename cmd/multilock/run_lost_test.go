@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
@@ -101,12 +103,16 @@ func TestNoteThatCannotBeTakenBack(t *testing.T) {
 	require.Equal(t, 4, got.code)
 }
 
-// In a batch it is made a little later, under another lock.
+// In a batch in the old form, where each job has its own lock, it is made a little later,
+// under another lock.
 func TestNoteThatCannotBeTakenBackInABatch(t *testing.T) {
 	p := newProgram(t)
 	locks := p.stickyAtFirst()
 	list, dir := filepath.Join(t.TempDir(), "jobs"), t.TempDir()
-	require.NoError(t, os.WriteFile(list, []byte("a\techo $MULTILOCK_ATTEMPT >>"+dir+"/ran; test $MULTILOCK_ATTEMPT = 2\n"), 0o600))
+	jobs := []byte("a\techo $MULTILOCK_ATTEMPT >>" + dir + "/ran; test $MULTILOCK_ATTEMPT = 2\n")
+	require.NoError(t, os.WriteFile(list, jobs, 0o600))
+	_, err := fslocktest.Open(t, fslock.Options{Base: p.base}).Publish(t.Context(), jobs)
+	require.NoError(t, err)
 	got := p.run("batch", "--source", p.url("full"), "--retries", "1", list)
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stderr, "the server does not answer")
