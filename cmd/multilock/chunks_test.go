@@ -231,7 +231,9 @@ func TestDryRunOfABatchSeesChunks(t *testing.T) {
 	s := newChunked(t)
 	s.ran(1, 4, 4, map[int]int{2: 3})
 	held := s.take(5, 8)
-	s.commit(held, 1, nil)
+	s.commit(held, 1, nil, source.Range{From: 7, To: 8})
+	s.ran(9, 10, 2, nil)
+	s.spoil("#jobs-9-10", "torn")
 	list := s.base + "/list"
 	var lines bytes.Buffer
 	for n := range 12 {
@@ -243,5 +245,7 @@ func TestDryRunOfABatchSeesChunks(t *testing.T) {
 	require.Regexp(t, `(?m)^page2 +failed \(exit 3 on `, table)
 	require.Regexp(t, `(?m)^page5 +done `, table)
 	require.Regexp(t, `(?m)^page6 +held by \S+ `, table)
-	require.Regexp(t, `(?m)^page9 +would run `, table)
+	require.Regexp(t, `(?m)^page7 +would run `, table, "it was given back")
+	require.Regexp(t, `(?m)^page9 +unknown result `, table)
+	require.Regexp(t, `(?m)^page11 +would run `, table)
 }

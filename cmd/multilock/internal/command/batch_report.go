@@ -2,7 +2,6 @@ package command
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -10,10 +9,8 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
-	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/source"
 )
 
 // batchView is what "batch --json" prints.
@@ -107,58 +104,4 @@ func (v batchView) summary() string {
 		show.Some(v.Failed, "failed") + show.Some(len(v.Incomplete), "with incomplete output") + show.Some(v.Left, "left") +
 		show.Some(v.TakenOver, "taken over from the dead") + show.Some(v.Before, "before") + show.Some(v.Ran, "run here")
 	return fmt.Sprintf("%s, in %s", sum, console.Short(time.Duration(v.Elapsed*float64(time.Second))))
-}
-
-// foreseeBatch says what would become of each job. It changes nothing.
-func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions, list []batch.Job) error {
-	ledger, err := place.Ability[source.Ledger](src, "batch", source.TraitResults)
-	if err != nil {
-		return err
-	}
-	names, err := ledger.Results(ctx)
-	if err != nil {
-		return err
-	}
-	verdicts := map[string]string{}
-	plan := lockgroup.Plan{Retries: o.retries.Value}
-	for _, r := range show.ReadResults(ctx, ledger, names, true).List {
-		verdicts[r.Name] = verdict(r, plan)
-	}
-	held, err := src.Locks.Names(ctx)
-	if err != nil {
-		return err
-	}
-	for _, l := range show.Inspect(ctx, src, held, multilock.Patience{MaxAge: o.maxAge.Value}) {
-		switch {
-		case l.State == multilock.StateFree.String():
-		case l.Chunk == nil:
-			verdicts[l.Name] = "held by " + l.Host
-		default:
-			for n := max(l.Chunk.From, 1); n <= min(l.Chunk.To, len(list)); n++ {
-				verdicts[list[n-1].Name] = cmp.Or(verdicts[list[n-1].Name], "held by "+l.Host)
-			}
-		}
-	}
-	var table show.Table
-	for _, job := range list {
-		verdict := verdicts[job.Name]
-		if verdict == "" {
-			verdict = "would run"
-		}
-		table.Row(console.Label(job.Name), verdict, job.Shown)
-	}
-	return table.Print(e.Env)
-}
-
-// verdict is what a result means for a batch.
-func verdict(v show.Result, plan lockgroup.Plan) string {
-	switch {
-	case v.State == show.ResultDone:
-		return "done"
-	case v.State == show.ResultRetry && v.Attempt <= plan.Retries:
-		return fmt.Sprintf("would run again, attempt %d", v.Attempt+1)
-	case v.State == show.StateUnknown:
-		return "unknown result"
-	}
-	return fmt.Sprintf("failed (exit %s on %s)", v.ExitCell(), v.Host)
 }

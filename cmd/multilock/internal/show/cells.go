@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -56,13 +57,21 @@ func (t *Table) Row(cells ...any) {
 	*t = append(*t, strings.Join(texts, "\t"))
 }
 
-// Print prints the table.
+// maxRows is how many rows of a table have columns of one width.
+const maxRows = 10_000
+
+// Print prints the table; in a long one the columns may move.
 func (t Table) Print(e *console.Env) error {
-	var out strings.Builder
-	columns := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(columns, strings.Join(t, "\n")) // memory takes it all
-	_ = columns.Flush()
-	return e.Print("%s", out.String())
+	for rows := range slices.Chunk(t, maxRows) {
+		var out strings.Builder
+		columns := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintln(columns, strings.Join(rows, "\n")) // memory takes it all
+		_ = columns.Flush()
+		if err := e.Print("%s", out.String()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Some adds to a sum how many there are of something, if there are any.

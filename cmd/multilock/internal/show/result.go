@@ -42,7 +42,8 @@ const (
 	ResultRetry  = "retry" // it failed, and may be tried again
 )
 
-func resultOf(r multilock.Result) Result {
+// ResultOf shows a result.
+func ResultOf(r multilock.Result) Result {
 	v := Result{
 		Name: r.Name, State: resultState(r), Exit: r.Exit, Signal: r.Signal, Why: r.Why, Output: r.Output, Attempt: r.Attempt, Tick: r.Tick, Token: r.Token,
 		Host: r.By.Host, PID: r.By.PID, User: r.User, Command: r.Command, Start: r.Start, Duration: r.Duration.Seconds(),
@@ -153,7 +154,7 @@ func (s *Results) add(r multilock.Result, keepAll KeepDone) (kept []Result) {
 		return nil
 	}
 	lockgroup.EachJob(r, func(_ string, job multilock.Result) {
-		v := resultOf(job)
+		v := ResultOf(job)
 		s.count(v.State)
 		if bool(keepAll) || v.State != ResultDone || v.Output != "" {
 			kept = append(kept, v)
