@@ -38,6 +38,21 @@ func TestLogsOfAGroup(t *testing.T) {
 	require.Equal(t, []string{"a 2 16\n", "-x 1 2\n", "3 1 6\n"}, listed)
 }
 
+// What the failed ones have printed is shown under how they failed, without naming them.
+func TestLogsOfTheFailed(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	require.Empty(t, s.must("logs", "--failed"))
+	s.run("batch", "-q", "-j2", s.list("a\tprintf oops; exit 3", "b\techo fine", "c\texit 4", "d\techo late; kill -9 $$"))
+	require.Regexp(t, `^==> a: failed \(exit 3 on \S+\) <==\noops\n==> c: failed \(exit 4 on \S+\) <==\n==> d: failed \(exit \S+ on \S+\) <==\nlate\n$`, s.must("logs", "--failed"))
+	got := s.run("logs", "b", "c", "a")
+	require.Equal(t, ended{1, "==> b <==\nfine\n==> a <==\noops", got.stderr}, got)
+	require.Contains(t, got.stderr, `"c"`)
+	for _, wrong := range [][]string{{"--failed", "a"}, {"--failed", "--follow"}, {"--follow"}, {"-f", "a", "b"}, {"--json", "a"}, {"--json", "--failed"}} {
+		require.Equal(t, 125, s.run(append([]string{"logs"}, wrong...)...).code, "%q", wrong)
+	}
+}
+
 // Many jobs leave few files.
 func TestLogsAreInFewFiles(t *testing.T) {
 	t.Parallel()

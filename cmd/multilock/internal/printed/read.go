@@ -21,7 +21,7 @@ type Frame struct {
 
 // Reader reads the files of a directory, and reads on in them.
 type Reader struct {
-	Dir *fslock.Logs
+	Dir *fslock.Logs // nil if no job has printed anything
 	// LeftOut is told of a file in which something else stands, or which cannot be read:
 	// once, with a *source.LeftOutError.
 	LeftOut func(error)
@@ -39,6 +39,9 @@ type place struct {
 // Each shows the frames to visit that it has not shown yet, of each file in their order. One
 // that is not there as a whole is left for the next time. An error of visit ends it.
 func (r *Reader) Each(visit func(Frame) error) error {
+	if r.Dir == nil {
+		return nil
+	}
 	names, err := r.Dir.Names()
 	if err != nil {
 		return err

@@ -1,0 +1,251 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/printed"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// show prints what jobs have printed. More than one of them get a line before that.
+func (o *logsOptions) show(e *Env, r *printed.Reader, jobs []shownJob) error {
+	frames := map[string][]printed.Frame{}
+	for _, job := range jobs {
+		frames[job.name] = nil
+	}
+	err := r.Each(func(f printed.Frame) error {
+		if all, asked := frames[f.Name]; asked {
+			frames[f.Name] = append(all, f)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	p, none := newFramePrinter(e, r), []error(nil)
+	for _, job := range jobs {
+		of := frames[job.name]
+		if len(of) == 0 && !o.failed {
+			none = append(none, nothingOf(job.name))
+			continue
+		}
+		if o.failed || len(jobs) > 1 {
+			if err := p.begin(job.title); err != nil {
+				return err
+			}
+		}
+		if err := p.printAll(of); err != nil {
+			return err
+		}
+	}
+	return errors.Join(none...)
+}
+
+// shownJob is one whose output is shown, and what it is shown under.
+type shownJob struct{ name, title string }
+
+func shownByName(names []string) (jobs []shownJob) {
+	for _, name := range names {
+		jobs = append(jobs, shownJob{name, console.Label(name)})
+	}
+	return jobs
+}
+
+// shownFailed are the jobs whose last attempt failed, in the list's order.
+func shownFailed(ctx context.Context, src *place.Source) (jobs []shownJob, err error) {
+	ledger, err := place.Ability[source.Ledger](src, "logs --failed", source.TraitResults)
+	if err != nil {
+		return nil, err
+	}
+	names, err := ledger.Results(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range show.ReadResults(ctx, ledger, names, false).List {
+		if r.State != show.ResultDone && r.State != show.StateUnknown {
+			jobs = append(jobs, shownJob{r.Name, fmt.Sprintf("%s: failed (exit %s on %s)", console.Label(r.Name), r.ExitCell(), r.Host)})
+		}
+	}
+	return jobs, nil
+}
+
+func nothingOf(name string) error {
+	return &console.CodedError{Code: console.ExitNotDone, Text: fmt.Sprintf("nothing is kept of what a job %q has printed", name)}
+}
+
+// printAll prints the attempts at one job, the older first, as far as the clocks of their
+// hosts tell.
+func (p *framePrinter) printAll(frames []printed.Frame) error {
+	slices.SortStableFunc(frames, func(a, b printed.Frame) int {
+		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Host, b.Host))
+	})
+	for _, f := range frames {
+		if err := p.print(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// framePrinter prints frames as they were printed, and separates the attempts.
+type framePrinter struct {
+	env    *Env
+	reader *printed.Reader
+	last   printed.Frame
+	rest   bool // the last one ended within a line
+}
+
+func newFramePrinter(e *Env, r *printed.Reader) *framePrinter {
+	return &framePrinter{env: e, reader: r}
+}
+
+// begin begins with another job.
+func (p *framePrinter) begin(title string) error {
+	err := p.header("==> " + title + " <==\n")
+	p.last, p.rest = printed.Frame{}, false
+	return err
+}
+
+// header stands on a line of its own.
+func (p *framePrinter) header(text string) error {
+	if p.rest {
+		text = "\n" + text
+	}
+	return p.write(p.env.Stdout, []byte(text))
+}
+
+func (p *framePrinter) print(f printed.Frame) error {
+	data, err := p.reader.Content(f)
+	if err != nil {
+		return err
+	}
+	p.env.Await()
+	if p.last.Seq > 0 && !sameAttempt(p.last, f) {
+		if err := p.header(logHeader(f.Host, f.Attempt, f.Began.Local())); err != nil {
+			return err
+		}
+	}
+	p.last, p.rest = f, data[len(data)-1] != '\n'
+	to := p.env.Stdout
+	if f.Stream == printed.Err {
+		to = p.env.Stderr
+	}
+	return p.write(to, data)
+}
+
+func (p *framePrinter) write(to io.Writer, data []byte) error {
+	if _, err := to.Write(data); err != nil {
+		return fmt.Errorf("print the output of the job: %w", err)
+	}
+	return nil
+}
+
+func sameAttempt(a, b printed.Frame) bool {
+	return a.Attempt == b.Attempt && a.Host == b.Host && a.Began.Equal(b.Began)
+}
+
+const (
+	// followPace is how often is looked for more, and followShare how many times as long
+	// as it took to ask for the result that is left alone.
+	followPace  = time.Second
+	followShare = 10
+)
+
+// followJob prints what comes until the job has a final result, and what came before that.
+func (o *logsOptions) followJob(ctx context.Context, e *Env, src *place.Source, k keeper) error {
+	ledger, err := place.Ability[source.Ledger](src, "logs --follow", source.TraitResults)
+	if err != nil {
+		return err
+	}
+	ctx, stop := interrupted(ctx)
+	defer stop()
+	f := &following{options: o, env: e, keeper: k}
+	defer f.close()
+	var rest time.Time
+	for {
+		final := false
+		if start := time.Now(); !start.Before(rest) {
+			if final, err = isFinal(ctx, ledger, o.names[0]); err != nil {
+				return err
+			}
+			rest = time.Now().Add(followShare * time.Since(start))
+		}
+		if err := f.more(); err != nil || final {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(followPace):
+		}
+	}
+}
+
+// interrupted ends a context with a signal.
+func interrupted(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := console.Listen(func(sig os.Signal) {
+		if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP {
+			cancel(console.Signalled(sig))
+		}
+	})
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// following is what was seen of a job's output so far.
+type following struct {
+	options *logsOptions
+	env     *Env
+	keeper  keeper
+	dir     *fslock.Logs // nil as long as no job has printed
+	printer *framePrinter
+}
+
+func (f *following) more() error {
+	if f.dir == nil {
+		dir, err := f.keeper.FindLogs()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f.dir, f.printer = dir, newFramePrinter(f.env, logsReader(f.env, dir))
+	}
+	return f.printer.reader.Each(func(frame printed.Frame) error {
+		if frame.Name != f.options.names[0] {
+			return nil
+		}
+		return f.printer.print(frame)
+	})
+}
+
+func (f *following) close() {
+	if f.dir != nil {
+		_ = f.dir.Close() // a directory
+	}
+}
+
+// isFinal says whether a job has a result that is final.
+func isFinal(ctx context.Context, ledger source.Ledger, name string) (bool, error) {
+	found, err := lockgroup.FindInChunks(ctx, ledger, []string{name}, nil)
+	if placed, listed := found[name]; listed || err != nil {
+		return placed.Final(), err
+	}
+	r, err := ledger.Result(ctx, name)
+	return r.Final || r.Foreign != "", ignoreNoResult(err)
+}
