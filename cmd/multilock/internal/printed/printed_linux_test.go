@@ -329,3 +329,53 @@ func TestReadingOn(t *testing.T) {
 	g.print(g.log("other"), job("d", 1), "five\n")
 	require.Equal(t, []string{"five\n"}, more())
 }
+
+// Two processes of one host have a file each.
+func TestProcessesOfOneHost(t *testing.T) {
+	g := newGroup(t)
+	first, second := g.log("h"), g.log("h")
+	for n := range 3 {
+		g.print(first, job(fmt.Sprint("a", n), 1), "of the first\n")
+		g.print(second, job(fmt.Sprint("b", n), 1), "of the second\n")
+	}
+	require.Len(t, g.files(), 2)
+	require.Len(t, g.read(), 6)
+}
+
+// What somebody puts there that is no file is named, once, and not waited for.
+func TestNoFile(t *testing.T) {
+	g := newGroup(t)
+	g.print(g.log("h"), job("a", 1), "kept\n")
+	dir, precious := filepath.Dir(g.files()[0]), filepath.Join(t.TempDir(), "precious")
+	require.NoError(t, os.WriteFile(precious, []byte("=== multilock 1 \"h\"\n"), 0o600))
+	require.NoError(t, os.Symlink(precious, filepath.Join(dir, "link.out")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe.out"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "dir.out"), 0o700))
+	require.Equal(t, map[string]string{"a 1 h": "kept\n"}, g.read())
+	require.Len(t, g.told, 3)
+	for _, name := range []string{"link.out", "pipe.out", "dir.out"} {
+		require.Contains(t, strings.Join(g.told, "\n"), name)
+	}
+}
+
+// A disk that is full spoils the output of the job that prints then, and of no other, and
+// leaves what was printed before.
+func TestFullDisk(t *testing.T) {
+	g := newGroup(t)
+	l := g.log("h")
+	g.print(l, job("before", 1), "before\n")
+	g.fs.Inject(func(op faultfs.Op) error {
+		if op.Phase == faultfs.Before && op.Kind == "write" {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	j := l.Begin(job("a", 1))
+	_, err := j.Write([]byte("lost\n"))
+	require.NoError(t, err)
+	require.ErrorIs(t, j.Close(), syscall.ENOSPC)
+	g.fs.Inject(nil)
+	g.print(l, job("after", 1), "after\n")
+	require.Equal(t, map[string]string{"before 1 h": "before\n", "after 1 h": "after\n"}, g.read())
+	require.Empty(t, g.told, "an empty file is one that was just begun")
+}
