@@ -207,7 +207,7 @@ func (b *builder) conclude(job *Job, r *multilock.Result) {
 	}
 	if r != nil && r.Chunk != nil {
 		c := r.Chunk
-		job.Left = c.To - c.From + 1 - c.Done - c.Failed - c.GivenBack()
+		job.Left = c.To - c.From + 1 - c.Recorded - c.GivenBack()
 	}
 	switch {
 	case job.State == Running:

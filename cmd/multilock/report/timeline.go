@@ -85,7 +85,7 @@ type Job struct {
 	Refused int    `json:"refused,omitempty"`
 	Runs    []Run  `json:"runs"` // in the order in which they ended
 	// Done and Left are for a chunk of a list, which stands for its jobs: how many of them
-	// are done and not listed by themselves, and how many have no final result.
+	// are done and not listed by themselves, and how many have no result.
 	Done int `json:"done,omitempty"`
 	Left int `json:"left,omitempty"`
 
