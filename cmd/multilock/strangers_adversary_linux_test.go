@@ -121,7 +121,7 @@ func (r *root) lines() []string {
 	lines := []string{
 		"run -n x" + job, "run -n y --once" + job, "run -n x --every 1h" + job, "run -n y --fail-after 9 -- true", "run -n y --slots 2 -- true",
 		"run -n x --wait 1s" + job, "acquire -n y --detach --ttl 1m", "release -n y --token \"$(cat " + r.witness + ".token)\"", "batch -q -j2 " + r.list,
-		"batch --logs logs --joblog jobs " + r.list, "status x held", "status --results", "history", "logs a", "logs", "report -o page.html",
+		"batch --logs logs --joblog jobs " + r.list, "status x held", "status --results", "history", "logs a", "logs", "logs --joblog", "report -o page.html",
 		"wait --timeout 500ms --settle 10ms", "wait --timeout 500ms --members x", "clean", "clean --results", "doctor", "break x", "break y",
 	}
 	for i, line := range lines {
@@ -215,7 +215,7 @@ func (m *adversary) somewhere() string {
 func (m *adversary) target() string {
 	targets := []string{
 		".locks/x", ".locks/y", ".locks/x/x.locked", ".locks/held/held.job", ".multilock/staging/*",
-		"fence/x", "fence/y", "fence/a", "done/x", "done/y", "done/a", "history/*", "logs/*", "logs/a.out", "manifest", "manifest/list",
+		"fence/x", "fence/y", "fence/a", "done/x", "done/y", "done/*", "done/#jobs-1-1", "history/*", "logs/*", "logs/a.out", "manifest", "manifest/list", "manifest/board",
 	}
 	at := targets[m.rng.IntN(len(targets))]
 	if !strings.HasPrefix(at, ".") {

@@ -59,6 +59,15 @@ func Subject(name string) string {
 	return fmt.Sprintf("job %q", name)
 }
 
+// nameOfChunk is the name of a chunk's lock and result, behind words that do not have it;
+// "" for a job.
+func nameOfChunk(name string) string {
+	if _, ok := lockgroup.ParseChunkName(name); ok {
+		return fmt.Sprintf(" %q", name)
+	}
+	return ""
+}
+
 // LockWords names a lock, and the jobs that are run under it if it is that of a chunk.
 func LockWords(name string) string {
 	if jobs, ok := lockgroup.ParseChunkName(name); ok {

@@ -76,7 +76,7 @@ func (f Failure) Sentence() string {
 	text := Subject(f.Name) + " failed"
 	switch {
 	case f.Foreign != "" && f.Host == "":
-		return text + ": its result cannot be understood: " + f.Foreign
+		return fmt.Sprintf("%s: its result%s cannot be understood: %s", text, nameOfChunk(f.Name), f.Foreign)
 	case f.Foreign != "":
 		return fmt.Sprintf("%s is not done, run on %s%s: %s", Subject(f.Name), f.Host, f.at(), f.Foreign)
 	case f.Signal != "":

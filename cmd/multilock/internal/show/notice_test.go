@@ -37,3 +37,13 @@ func TestNoticeTellsOfTrouble(t *testing.T) {
 	way.Met(errors.New("the disk is full"))
 	require.Equal(t, `waiting for lock "x", 5s so far, and for this to pass: the disk is full`, way.Tell(t.Context(), 5*time.Second))
 }
+
+// Who has to see to a result that nobody can read is told what it is called.
+func TestFailureThatCannotBeRead(t *testing.T) {
+	for name, want := range map[string]string{
+		"page7":     `job "page7" failed: its result cannot be understood: its end is missing`,
+		"#jobs-1-4": `jobs 1 to 4 failed: its result "#jobs-1-4" cannot be understood: its end is missing`,
+	} {
+		require.Equal(t, want, Failure{Name: name, Foreign: "its end is missing"}.Sentence())
+	}
+}
