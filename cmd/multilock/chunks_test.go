@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -29,12 +28,7 @@ func newChunked(t *testing.T) *chunked {
 	t.Helper()
 	s := &chunked{station: newStation(t)}
 	s.src = fslocktest.Open(t, fslock.Options{Base: s.base})
-	var list bytes.Buffer
-	fmt.Fprintln(&list, "#chunks of 4")
-	for n := range 12 {
-		fmt.Fprintf(&list, "page%d\tconvert %d\n", n+1, n+1)
-	}
-	_, err := s.src.Publish(t.Context(), list.Bytes())
+	_, err := s.src.Publish(t.Context(), append([]byte("#chunks of 4\n"), pages()...))
 	require.NoError(t, err)
 	return s
 }
@@ -235,11 +229,7 @@ func TestDryRunOfABatchSeesChunks(t *testing.T) {
 	s.ran(9, 10, 2, nil)
 	s.spoil("#jobs-9-10", "torn")
 	list := s.base + "/list"
-	var lines bytes.Buffer
-	for n := range 12 {
-		fmt.Fprintf(&lines, "page%d\tconvert %d\n", n+1, n+1)
-	}
-	require.NoError(t, os.WriteFile(list, lines.Bytes(), 0o600))
+	require.NoError(t, os.WriteFile(list, pages(), 0o600))
 	table := s.must("batch", "--dry-run", list)
 	require.Regexp(t, `(?m)^page1 +done `, table)
 	require.Regexp(t, `(?m)^page2 +failed \(exit 3 on `, table)

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -135,6 +136,15 @@ func (w *workers) forget(u *workedUnit) {
 	}
 }
 
+// pages is the list.
+func pages() []byte {
+	var list bytes.Buffer
+	for n := range 12 {
+		fmt.Fprintf(&list, "page%d\tconvert %d\n", n+1, n+1)
+	}
+	return list.Bytes()
+}
+
 func pageName(n int) string { return fmt.Sprint("page", n) }
 
 // sums are how many jobs are in each state; "running" are those that others hold and that
@@ -220,11 +230,7 @@ func (w *workers) requireTold() {
 
 // requireForeseen asks what a batch would do.
 func (w *workers) requireForeseen() {
-	var list strings.Builder
-	for n := range 12 {
-		fmt.Fprintf(&list, "page%d\tconvert %d\n", n+1, n+1)
-	}
-	require.NoError(w.t, os.WriteFile(w.base+"/list", []byte(list.String()), 0o600))
+	require.NoError(w.t, os.WriteFile(w.base+"/list", pages(), 0o600))
 	rows := regexp.MustCompile(`(?m)^(page\d+) +(done|failed|would run again|would run|held)`).FindAllStringSubmatch(w.must("batch", "--dry-run", "--retries", "1", w.base+"/list"), -1)
 	require.Len(w.t, rows, 12)
 	for i, row := range rows {
@@ -293,5 +299,67 @@ func TestReadersTellOfEachJobOnce(t *testing.T) {
 			}
 			w.requireTold()
 		})
+	}
+}
+
+// beside asks a reader while the others go on.
+func (w *workers) beside(args ...string) ended {
+	told := make(chan ended, 1)
+	go func() { told <- w.run(args...) }()
+	for {
+		select {
+		case got := <-told:
+			return got
+		default:
+			w.step()
+		}
+	}
+}
+
+// What is told while all goes on need not be of one moment. But what is there all the time is
+// told of, and no job twice.
+func TestReadersBesideAtWork(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64() //nolint:gosec // chance needs no secrecy
+	t.Logf("seed %d", seed)
+	w := newWorkers(t, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // the same
+	w.ran(1, 4, 4, map[int]int{3: 3})
+	w.units = w.units[1:]
+	list := w.base + "/list"
+	require.NoError(t, os.WriteFile(list, pages(), 0o600))
+	for range 4 {
+		var status struct {
+			Results struct {
+				List []struct{ Name, State string }
+			}
+		}
+		got := w.beside("status", "--results", "--json")
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &status), got.stderr)
+		states := map[string]string{}
+		for _, r := range status.Results.List {
+			require.NotContains(t, states, r.Name)
+			states[r.Name] = r.State
+		}
+		for n := 1; n <= 4; n++ {
+			require.Equal(t, map[bool]string{true: "failed", false: "done"}[n == 3], states[pageName(n)])
+		}
+
+		var report struct {
+			Summary struct{ Jobs, Done, Failed, Retry, Running, Other int }
+		}
+		got = w.beside("report", "--json")
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &report), got.stderr)
+		sum := report.Summary
+		require.LessOrEqual(t, sum.Jobs, 12)
+		require.Equal(t, sum.Jobs, sum.Done+sum.Failed+sum.Retry+sum.Running+sum.Other)
+		require.GreaterOrEqual(t, sum.Done, 3)
+
+		got = w.beside("batch", "--dry-run", list)
+		require.Zero(t, got.code, got.stderr)
+		require.Len(t, regexp.MustCompile(`(?m)^page\d+ +(done|failed|would run|held) `).FindAllString(got.stdout, -1), 12)
+		require.Regexp(t, `(?s)page1 +done .*page3 +failed .*page4 +done `, got.stdout)
+
+		require.Zero(t, w.beside("wait", "--members", "page1,page4", "--timeout", "1m").code)
+		require.Equal(t, 1, w.beside("wait", "--members", "page1,page3", "--timeout", "1m").code)
 	}
 }
