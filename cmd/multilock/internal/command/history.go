@@ -60,8 +60,8 @@ func (o *historyOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	if o.since.Given {
 		since = time.Now().Add(-o.since.Value)
 	}
-	shown := o.printer(e)
-	for ev, err := range o.asked(toldOf(chronicle.History(ctx, since), func(what string) { e.Say("warning: %s", what) })) {
+	shown, left := o.printer(e), func(what string) { e.Say("warning: %s", what) }
+	for ev, err := range o.asked(toldOf(chronicle.History(ctx, since), left), left) {
 		if err == nil {
 			err = shown.event(ev)
 		}
@@ -72,8 +72,9 @@ func (o *historyOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	return shown.flush()
 }
 
-// asked are the events that were asked for.
-func (o *historyOptions) asked(history iter.Seq2[source.Event, error]) iter.Seq2[source.Event, error] {
+// asked are the events that were asked for. Those that do not fit into memory are given to
+// left, in words.
+func (o *historyOptions) asked(history iter.Seq2[source.Event, error], left func(string)) iter.Seq2[source.Event, error] {
 	return func(yield func(source.Event, error) bool) {
 		last := latest{most: o.limit.Value} // none are kept without a limit
 		for ev, err := range history {
@@ -84,6 +85,9 @@ func (o *historyOptions) asked(history iter.Seq2[source.Event, error]) iter.Seq2
 			case !yield(ev, err):
 				return
 			}
+		}
+		if last.over > 0 {
+			left(fmt.Sprintf("these are the last %d events, for more do not fit into memory; without --limit all are shown", len(last.events())))
 		}
 		for _, ev := range last.events() {
 			if !yield(ev, nil) {

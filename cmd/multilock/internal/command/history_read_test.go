@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,4 +42,24 @@ func TestLatestFit(t *testing.T) {
 	}
 	require.Len(t, last.events(), 3)
 	require.Equal(t, "997", last.events()[0].Name)
+}
+
+// That fewer are shown than were asked for is said.
+func TestLimitThatDoesNotFit(t *testing.T) {
+	o := &historyOptions{}
+	require.NoError(t, o.limit.Set("1000"))
+	text := strings.Repeat("x", 1<<20)
+	history := func(yield func(source.Event, error) bool) {
+		for range 1000 {
+			yield(source.Event{Command: text}, nil)
+		}
+	}
+	var left []string
+	shown := 0
+	for range o.asked(history, func(what string) { left = append(left, what) }) {
+		shown++
+	}
+	require.Less(t, shown, 1000)
+	require.Len(t, left, 1)
+	require.Contains(t, left[0], fmt.Sprintf("the last %d events", shown))
 }
