@@ -84,7 +84,7 @@ func shownFailed(ctx context.Context, src *place.Source) (jobs []shownJob, err e
 }
 
 func nothingOf(name string) error {
-	return &console.CodedError{Code: console.ExitNotDone, Text: fmt.Sprintf("nothing is kept of what a job %q has printed", name)}
+	return &console.CodedError{Code: console.ExitNotDone, Text: fmt.Sprintf("nothing is kept of what a job %q has printed; without a name, those are listed that printed anything", name)}
 }
 
 // printAll prints the attempts at one job, the older first, as far as the clocks of their

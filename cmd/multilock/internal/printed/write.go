@@ -192,9 +192,9 @@ func (j *Job) write(n int) {
 // Close writes down the rest, and waits until all is safe. An error that was told is not
 // told again.
 func (j *Job) Close() error {
-	if j.err != nil {
-		return nil
+	if j.err == nil {
+		j.write(len(j.buffer))
+		return j.settle()
 	}
-	j.write(len(j.buffer))
-	return j.settle()
+	return nil
 }
