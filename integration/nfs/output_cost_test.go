@@ -1,0 +1,45 @@
+package nfs_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What jobs print costs the server little more than they do themselves, and no file for each:
+// they print a line, on one host, and the same list is run in silence, and with a file for
+// each job. How often results are committed meanwhile depends on how long jobs take: only what
+// is written is held to.
+func TestCostOfOutput(t *testing.T) {
+	needCommand(t)
+	const jobs = 40 // an emulated machine takes its time for a process
+	for _, h := range hosts() {
+		t.Run("v"+h.version, func(t *testing.T) {
+			written := map[string]int{}
+			for _, c := range []struct{ what, job, logs string }{
+				{"silent", "true", ""}, {"together", "echo this is a line", ""}, {"a file each", "echo this is a line", "there"},
+			} {
+				p := newPlace(t)
+				require.NoError(t, os.WriteFile(p.stored("list"), []byte(strings.Repeat(c.job+"\n", jobs)), 0o644))
+				args := []string{"batch", "-q", "-j4"}
+				if c.logs != "" {
+					args = append(args, "--logs", p.on(h, c.logs))
+				}
+				start := time.Now()
+				spent := h.spends(t, func() { p.multilockOn(t, h, append(args, p.on(h, "list"))...) })
+				took := time.Since(start)
+				files := len(p.entries(t, ".multilock", "groups", ".locks", "logs")) + len(p.entries(t, "there"))
+				written[c.what] = spent["WRITE"]
+				t.Logf("%s: %.2f requests for each job, %d files, %s: %s", c.what, float64(spent.total())/jobs, files, took.Round(time.Millisecond), spent)
+				if c.what == "together" {
+					require.Equal(t, 1, files)
+					require.Equal(t, "this is a line\n", string(p.multilockOn(t, hosts()[0], "logs", "07")))
+				}
+			}
+			require.LessOrEqual(t, written["together"], written["silent"]+3*jobs)
+		})
+	}
+}
