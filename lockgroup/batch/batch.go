@@ -1,7 +1,8 @@
 // Package batch works through a list of jobs, on any number of hosts, without anybody who
-// hands them out: each job is run by the loop of package lockgroup, under its own lock and
-// at most once, and what is known of the others only decides which job comes next. The
-// queue is what is left to be done, the feed what hosts tell each other.
+// hands them out: neighbouring jobs are claimed together, as a chunk, with one lock, and each
+// is run to a final result once. What is known of the others only decides which chunk comes
+// next: the board is what hosts tell each other of chunks, the feed what they tell of jobs
+// where the source keeps no chunks.
 package batch
 
 import (

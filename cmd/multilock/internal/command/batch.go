@@ -58,13 +58,14 @@ that are given the same list in the same group, at the same time or later:
 
 A line is NAME<TAB>COMMAND, or a command alone, which is then called by its number.
 Empty lines and lines that begin with # are skipped. Hosts can join and leave at any
-time, and the jobs of one that dies are taken over by the others. Started again it
-goes on where it stopped: what is done is not run again, until
-"multilock clean --results". A list that differs from the one that the group was
-given first is refused.
+time, and the jobs of one that dies are taken over by the others; those that ended there
+in its last two seconds may run again. Started again it goes on where it stopped: what
+is done is not run again, until "multilock clean --results". A list that differs from
+the one that the group was given first is refused.
 
 A job finds MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_SEQ (its number in the list),
 MULTILOCK_ATTEMPT and MULTILOCK_TOKEN in its environment; its standard input is empty.
+Neighbouring jobs, 64 at most, are claimed with one lock, and share its token.
 
 What it prints is kept with the locks, of many jobs in one file, and "multilock logs NAME"
 shows it, --follow while it runs. Or it is in NAME.log of the directory that --logs names;
@@ -97,7 +98,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.GenericFlag{Name: "halt", Value: &o.halt, Usage: "end early: soon or now, then fail=N, success=N or done=N (or N%), counted over all hosts; such as `soon,fail=1` (default: never)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "order", Value: &o.order, Usage: "begin the jobs in this `ORDER`: list or random (default: list)", Category: "JOBS"},
 			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Destination: &o.null, DisableDefaultText: true, Usage: "the jobs in FILE end with NUL bytes instead of newlines", Category: "JOBS"},
-			&cli.BoolFlag{Name: "fence", Destination: &o.fence, DisableDefaultText: true, Usage: "draw a fencing number for each job, in MULTILOCK_FENCE", Category: "JOBS"},
+			&cli.BoolFlag{Name: "fence", Destination: &o.fence, DisableDefaultText: true, Usage: "give each job, in MULTILOCK_FENCE, a number above those of its attempts under earlier locks; jobs that are claimed together share one", Category: "JOBS"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "say what would be run, and what is done or held by whom", Category: "OUTPUT"},
 			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "keep what the jobs print in this `DIRECTORY` (default: with the locks if those live in a directory, else multilock-logs/GROUP here)", Category: "OUTPUT"},
 			&cli.StringFlag{Name: "results", Destination: &o.results, Usage: "keep it in this `DIRECTORY`, in NAME/stdout and NAME/stderr, with the job's number in NAME/seq", Category: "OUTPUT"},
