@@ -77,10 +77,10 @@ func numbersOf(ctx context.Context, src source.ManifestReader, names []string) (
 	for number := 0; ctx.Err() == nil; number++ {
 		field, tab, err := firstField(lines)
 		switch {
-		case errors.Is(err, io.EOF), number == 0 && tab, len(numbers) == len(wanted):
+		case errors.Is(err, io.EOF), number == 0 && (tab || errors.Is(err, bufio.ErrBufferFull)), len(numbers) == len(wanted):
 			return numbers, nil
 		case err != nil:
-			return nil, err
+			return nil, fmt.Errorf("line %d of the group's list of jobs: %w", number+1, err)
 		case number == 0:
 		default:
 			if name, ok := wanted[string(field)]; ok {
@@ -91,13 +91,17 @@ func numbersOf(ctx context.Context, src source.ManifestReader, names []string) (
 	return nil, context.Cause(ctx)
 }
 
+// mostOfLine is how much of a line is read, in buffers: what is longer, nobody wrote for a
+// job, and a file that is nothing but a hole would be read for hours.
+const mostOfLine = 64
+
 // firstField reads a line, and keeps what is in it before the first tab.
 func firstField(lines *bufio.Reader) (field []byte, tab bool, err error) {
 	line, err := lines.ReadSlice('\n')
 	field, _, tab = bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\t'})
 	if errors.Is(err, bufio.ErrBufferFull) {
 		field = bytes.Clone(field)
-		for errors.Is(err, bufio.ErrBufferFull) {
+		for n := 1; n < mostOfLine && errors.Is(err, bufio.ErrBufferFull); n++ {
 			_, err = lines.ReadSlice('\n')
 		}
 	}
