@@ -66,7 +66,10 @@ func TestStoppedBatchsJobsAreEnded(t *testing.T) {
 	s, witness := newStation(t), filepath.Join(t.TempDir(), "w")
 	r := s.start("batch", "--ttl", "3s", s.list("x\t"+fmt.Sprintf(guarded, witness)))
 	s.whileStopped(r, lockOf(1), witness)
-	r.Signal(syscall.SIGTERM) // it would do the job again
+	s.eventually("it does the job again", func() bool { return s.besides(witness) })
+	r.Signal(syscall.SIGTERM)
+	r.Err.Expect(t, "once more ends them")
+	r.Signal(syscall.SIGTERM)
 	r.wait()
 	require.Empty(t, s.committed())
 	s.eventually("nobody is left", func() bool { return !s.besides(witness) })
