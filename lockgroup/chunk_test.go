@@ -31,6 +31,10 @@ func (p chunkPlace) Summary(ctx context.Context, name string) (multilock.Result,
 	return r, err
 }
 
+func (p chunkPlace) Current(ctx context.Context, name string) (multilock.Result, error) {
+	return p.Result(ctx, name)
+}
+
 func (p chunkPlace) OpenBoard(context.Context) (source.Board, error) {
 	return nil, multilock.ErrUnsupported
 }

@@ -119,23 +119,39 @@ func chunksAmong(names []string) (chunks []source.Range) {
 	return chunks
 }
 
-// Nested are the chunks among names by how deep they lie in others: what was given back of a
-// chunk comes after it.
-func Nested(names []string) (levels [][]source.Range) {
+// Nest is a chunk with those that lie in it: what was given back of it.
+type Nest struct {
+	source.Range
+	Parts []*Nest
+}
+
+// Nests are the chunks among names that lie in no other.
+func Nests(names []string) (outermost []*Nest) {
 	chunks := chunksAmong(names)
 	slices.SortFunc(chunks, func(a, b source.Range) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To)) })
-	var around []source.Range
+	var around []*Nest
 	for _, chunk := range chunks {
 		for len(around) > 0 && around[len(around)-1].To < chunk.To {
 			around = around[:len(around)-1]
 		}
-		if len(around) == len(levels) {
-			levels = append(levels, nil)
+		n := &Nest{Range: chunk}
+		if last := len(around) - 1; last >= 0 {
+			around[last].Parts = append(around[last].Parts, n)
+		} else {
+			outermost = append(outermost, n)
 		}
-		levels[len(around)] = append(levels[len(around)], chunk)
-		around = append(around, chunk)
+		around = append(around, n)
 	}
-	return levels
+	return outermost
+}
+
+// Names are those of the results of a chunk, and of all that lie in it.
+func (n *Nest) Names() []string {
+	names := []string{ChunkName(n.Range)}
+	for _, part := range n.Parts {
+		names = append(names, part.Names()...)
+	}
+	return names
 }
 
 // finder finds jobs in chunks, and reads the result of each chunk once.

@@ -64,6 +64,28 @@ func TestLaterResultIsLearned(t *testing.T) {
 	require.Equal(t, done.By, result.By)
 }
 
+// What another host has forgotten, or committed anew, is asked of the server, under any lock.
+func TestCurrentResult(t *testing.T) {
+	c := newCluster(t, 2, patient)
+	place := c.newPlace(t)
+	writer, reader := c.results(t, c.hosts[0], place), c.results(t, c.hosts[1], place)
+	lock, err := multilock.TryAcquire(t.Context(), writer, "job", multilock.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = lock.Release(context.WithoutCancel(t.Context())) })
+	for attempt := 1; attempt < 4; attempt++ {
+		done := multilock.Result{By: lock.Record().Holder.Identity, Attempt: attempt, Final: true, Start: time.Now()}
+		require.NoError(t, lock.Commit(t.Context(), done))
+		result, err := reader.Current(t.Context(), "job")
+		require.NoError(t, err)
+		require.Equal(t, attempt, result.Attempt)
+		_, err = reader.Result(t.Context(), "job")
+		require.NoError(t, err)
+		require.NoError(t, lock.Forget(t.Context()))
+		_, err = reader.Current(t.Context(), "job")
+		require.ErrorIs(t, err, multilock.ErrNoResult)
+	}
+}
+
 // results opens the results in a place on a host, as a process there would.
 func (c *cluster) results(t testing.TB, h *host, place string) *fslock.Source {
 	t.Helper()

@@ -51,12 +51,12 @@ func isRecordOf(j source.ChunkJob, name string) bool {
 }
 
 func (b *Batch) absorbChunk(u *unit, r multilock.Result) {
-	root, fence := u.root, r.Chunk.Fence
+	of, root, fence := u.Range, u.root, r.Chunk.Fence // u moves when there are more of them
 	for _, job := range r.Chunk.Jobs {
 		b.learned(job.Number-1, job.Result(r))
 	}
 	for _, part := range r.Chunk.Returned {
-		b.hands.add(unit{Range: part, root: root, fence: fence})
+		b.hands.add(unit{Range: part, of: of, root: root, fence: fence})
 	}
 }
 

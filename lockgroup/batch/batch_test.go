@@ -43,6 +43,13 @@ func (r *runs) of(name string) int {
 	return r.count[name]
 }
 
+// names is how many jobs were run.
+func (r *runs) names() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.count)
+}
+
 // requireOnce requires that each of n jobs ran once.
 func (r *runs) requireOnce(t *testing.T, n int) {
 	t.Helper()

@@ -240,7 +240,7 @@ func (h *holding) giveBack(number int, of *unit) {
 	if last := len(h.parts) - 1; last >= 0 && h.parts[last].From == number+1 && h.parts[last].length() < maxChunk/partsShare {
 		h.parts[last].From = number
 	} else {
-		h.parts = append(h.parts, unit{Range: source.Range{From: number, To: number}, root: of.root, fence: h.fence})
+		h.parts = append(h.parts, unit{Range: source.Range{From: number, To: number}, of: of.Range, root: of.root, fence: h.fence})
 	}
 	if h.parts[0].Range == of.Range {
 		h.parts = nil

@@ -27,8 +27,11 @@ type holding struct {
 	fresh    []attempt // not recorded yet
 	since    time.Time // since when the first of them is not
 	urgent   bool      // they are to be recorded at once
-	waiting  int       // jobs of it that wait for a worker
-	running  int
+	// inherited says that the record is still that of the holder before: who has a part of it
+	// goes by whose it is.
+	inherited bool
+	waiting   int // jobs of it that wait for a worker
+	running   int
 	// stopped is why no more of its jobs are begun; nil as long as they are. With lingering
 	// the lock is left to its TTL.
 	stopped   error
@@ -75,14 +78,22 @@ func (b *Batch) claim(i int) {
 	case errors.Is(err, multilock.ErrHeld):
 		b.meet(i)
 		return
+	case errors.Is(err, errTakenBack):
+		b.takenBack(i)
+		return
 	case errors.Is(err, errDone):
 		err = nil
 	}
 	b.conclude(i, err)
 }
 
-// errDone says of a unit that others have done it.
-var errDone = errors.New("it is done")
+var (
+	// errDone says of a unit that others have done it.
+	errDone = errors.New("it is done")
+	// errTakenBack says of a part that the record by which it was given back is forgotten, or
+	// may be: its jobs are to be done under the lock of the whole again.
+	errTakenBack = errors.New("it is not given back any more")
+)
 
 // doneByOthers asks the board, if there are others.
 func (b *Batch) doneByOthers(i int) bool {
@@ -128,7 +139,10 @@ func (b *Batch) describe(u *unit) string {
 
 // learn reads what is recorded of a unit, under its lock, and draws its fencing number.
 func (b *Batch) learn(h *holding, u unit) error {
-	last, err := h.lock.Outcome(b.taking)
+	if err := b.checkPart(u); err != nil {
+		return err
+	}
+	last, err := h.lock.Outcome(b.taking) // which finds that the lock is held, also since that
 	switch {
 	case errors.Is(err, multilock.ErrNoResult):
 	case err != nil:
@@ -153,6 +167,42 @@ func (b *Batch) learn(h *holding, u unit) error {
 	return nil
 }
 
+// checkPart asks whether a part is still said to be given back, by a record that nobody is
+// about to forget: he would have the lock of the whole, which he took before that of the
+// part, and that of the part, which is ours now. A holder who works on the whole has
+// written the record himself.
+func (b *Batch) checkPart(u unit) error {
+	if u.of.From == 0 {
+		return nil
+	}
+	whole := lockgroup.ChunkName(u.of)
+	seen, err := multilock.Inspect(b.taking, b.src, whole, b.opt.Patience)
+	if err != nil {
+		return err
+	}
+	r, err := bounded.Call(b.taking, func(ctx context.Context) (multilock.Result, error) { return b.chunks.Current(ctx, whole) })
+	switch {
+	case errors.Is(err, multilock.ErrNoResult), err == nil && (r.Chunk == nil || !slices.Contains(r.Chunk.Returned, u.Range)):
+		return errTakenBack
+	case err == nil && seen.State != multilock.StateFree && seen.Record.Token != r.Token:
+		return errTakenBack
+	}
+	return err
+}
+
+// takenBack leaves a part to the unit of which it was given back, for now.
+func (b *Batch) takenBack(i int) {
+	b.hands.change(func() {
+		u := b.hands.units[i]
+		if b.hands.openIn(&u) == 0 {
+			b.hands.set(i, unitFinal)
+			return
+		}
+		b.hands.set(i, unitElsewhere) // it may be one again
+		b.hands.reopen(u.of, u.root)
+	})
+}
+
 // begin makes the jobs of a holding that are left ready, behind those that are. The caller
 // holds the mutex.
 func (b *Batch) begin(h *holding) {
@@ -164,6 +214,7 @@ func (b *Batch) begin(h *holding) {
 		b.hands.ready = append(b.hands.ready, task{job: job, number: next, holding: h})
 		h.waiting++
 	}
+	h.inherited = len(h.returned) > 0 && h.waiting > 0
 }
 
 // left are the jobs of a holding that are to be run, by their places in the list.

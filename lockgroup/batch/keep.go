@@ -78,6 +78,8 @@ func (h *hands) window() time.Duration {
 // due says whether something is to be recorded now, or in how long to ask again.
 func (h *holding) due(window time.Duration) (now bool, wait time.Duration) {
 	switch {
+	case h.inherited:
+		return true, 0
 	case len(h.fresh)+len(h.parts) == 0:
 		return false, time.Hour // something will change
 	case h.urgent, h.running+h.waiting == 0:
@@ -105,7 +107,7 @@ func (b *Batch) stop(h *holding, why error) {
 func (b *Batch) record(h *holding) error {
 	b.hands.mu.Lock()
 	fresh, parts := h.fresh, h.parts
-	h.fresh, h.parts, h.urgent = nil, nil, false
+	h.fresh, h.parts, h.urgent, h.inherited = nil, nil, false, false
 	r := b.recordOf(h, fresh, parts)
 	b.hands.mu.Unlock()
 	if err := h.lock.Commit(context.WithoutCancel(b.working), r); err != nil {

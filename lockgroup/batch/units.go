@@ -14,6 +14,9 @@ type unit struct {
 	// root is the number of the chunk of the schedule that it is, or of which it was given
 	// back, from 0: where there is news of it on the board.
 	root int
+	// of is the unit of which it was given back, whose record says so; the zero Range for a
+	// chunk of the schedule.
+	of source.Range
 	// fence is added to the fencing numbers that its lock gives: those under which its jobs
 	// ran before they were given back are smaller.
 	fence uint64
@@ -70,7 +73,7 @@ func (b *Batch) name(u *unit) string {
 // one call runs at a time.
 type claims struct {
 	units []unit
-	parts map[source.Range]bool // those that are not in the schedule
+	parts map[source.Range]int // those that are not in the schedule, by their numbers
 	// next is the first unit that may be open. One of the width next ones is tried: the
 	// first, as long as nobody else is met there.
 	next, width int
@@ -86,7 +89,7 @@ const (
 )
 
 func newClaims(units []unit, random bool) *claims {
-	return &claims{units: units, parts: map[source.Range]bool{}, width: 1, random: random, free: len(units), elsewhere: map[int]bool{}}
+	return &claims{units: units, parts: map[source.Range]int{}, width: 1, random: random, free: len(units), elsewhere: map[int]bool{}}
 }
 
 // pick takes an open unit.
@@ -139,13 +142,25 @@ func (c *claims) went() { c.width = max(c.width/2, 1) }
 
 // add takes in a chunk that was given back, unless it is known.
 func (c *claims) add(u unit) {
-	if c.parts[u.Range] {
+	if _, known := c.parts[u.Range]; known {
 		return
 	}
 	u.state = unitOpen
 	c.free++
-	c.parts[u.Range] = true
+	c.parts[u.Range] = len(c.units)
 	c.units = append(c.units, u)
+}
+
+// reopen takes back that a unit is final of which another was said to be given back.
+func (c *claims) reopen(of source.Range, root int) {
+	i, part := c.parts[of]
+	if !part {
+		i = root
+	}
+	if u := &c.units[i]; u.state == unitFinal {
+		u.state = unitTaken
+		c.set(i, unitOpen)
+	}
 }
 
 // someElsewhere are up to n of those that others hold.

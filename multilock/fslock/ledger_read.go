@@ -148,6 +148,18 @@ func (s *Source) Summary(_ context.Context, name string) (source.Result, error) 
 	return s.readWith(readSummary, name)
 }
 
+// Current implements source.Chunks.
+func (s *Source) Current(_ context.Context, name string) (r source.Result, err error) {
+	if err := CheckName(name); err != nil {
+		return source.Result{}, err
+	}
+	err = s.amongResults("read the result", name, func() error {
+		r, err = s.outcome(name)
+		return err
+	})
+	return r, err
+}
+
 type resultReader func(done vfs.Dir, name string) (source.Result, error)
 
 func (s *Source) readWith(read resultReader, name string) (r source.Result, err error) {

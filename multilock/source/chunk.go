@@ -180,6 +180,9 @@ type Chunks interface {
 	Ledger
 	// Summary is Result without the Jobs of a chunk, at a fraction of its price.
 	Summary(ctx context.Context, name string) (Result, error)
+	// Current is Result as the source itself has it at that moment, and never a cache, at
+	// the price of Outcome: what was forgotten before the call is not there any more.
+	Current(ctx context.Context, name string) (Result, error)
 	// OpenBoard opens the board of the list that the group has now. It goes with the list,
 	// as of which it was opened: after Retract nobody sees what is written there.
 	OpenBoard(ctx context.Context) (Board, error)

@@ -21,6 +21,10 @@ func (v *ChunkVenue) Summary(ctx context.Context, name string) (multilock.Result
 	return v.Result(ctx, name)
 }
 
+func (v *ChunkVenue) Current(ctx context.Context, name string) (multilock.Result, error) {
+	return v.Result(ctx, name)
+}
+
 func (v *ChunkVenue) OpenBoard(context.Context) (source.Board, error) {
 	return (*venueBoard)(v), v.Enter("open board")
 }

@@ -80,14 +80,14 @@ func (p *Place) Hold(name string, sightings ...multilock.Sighting) {
 	p.held[name] = sightings
 }
 
-// take holds a name that nobody holds.
-func (p *Place) take(name string) bool {
+// take holds a name that nobody holds, as one sees then.
+func (p *Place) take(name string, seen multilock.Sighting) bool {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	if len(p.held[name]) > 0 {
 		return false
 	}
-	p.held[name] = []multilock.Sighting{Alive("here")}
+	p.held[name] = []multilock.Sighting{seen}
 	return true
 }
 
@@ -102,6 +102,13 @@ func (p *Place) Commit(r multilock.Result) {
 	defer p.Mu.Unlock()
 	p.results[r.Name] = r
 	p.Rev++
+}
+
+// Forget removes a result.
+func (p *Place) Forget(name string) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	delete(p.results, name)
 }
 
 func (p *Place) IsHeld(name string) bool {

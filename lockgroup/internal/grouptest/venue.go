@@ -86,12 +86,14 @@ func (c *venueContender) Try(context.Context) (source.Lease, error) {
 	c.v.tries[c.name]++
 	c.v.Mu.Unlock()
 	_ = c.v.Enter("try")
-	if !c.v.take(c.name) {
+	record := source.Record{Name: c.name, Token: "token of " + c.name, Claim: c.claim}
+	record.Holder.Identity = process.Identity{Host: "here", PID: 1}
+	seen := Alive("here")
+	seen.Record = record
+	if !c.v.take(c.name, seen) {
 		_ = c.v.Enter("refusal")
 		return nil, multilock.ErrHeld
 	}
-	record := source.Record{Name: c.name, Token: "token of " + c.name, Claim: c.claim}
-	record.Holder.Identity = process.Identity{Host: "here", PID: 1}
 	return &venueLease{v: c.v, record: record, since: boottime.Now()}, nil
 }
 

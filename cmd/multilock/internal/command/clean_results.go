@@ -68,58 +68,13 @@ func (f *forgetting) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	levels := lockgroup.Nested(names)
+	chunks := lockgroup.Nests(names)
 	names = slices.DeleteFunc(names, func(name string) bool { _, chunk := lockgroup.ParseChunkName(name); return chunk })
-	failed := errors.Join(f.each(ctx, names), f.chunks(ctx, levels))
+	failed := errors.Join(f.each(ctx, names), f.chunks(ctx, chunks))
 	if failed != nil || f.report.refusal != nil || f.dryRun {
 		return failed
 	}
 	return errors.Join(f.dropBoard(ctx), f.src.Retract(ctx))
-}
-
-// chunks removes the results of chunks. What was given back of one is removed before it: as
-// long as the one says so, nobody else runs the other. For the same reason all are left alone
-// while somebody is at work on the list.
-func (f *forgetting) chunks(ctx context.Context, levels [][]source.Range) error {
-	if len(levels) == 0 {
-		return nil
-	}
-	why := f.anyHeld(ctx)
-	for _, level := range slices.Backward(levels) {
-		names := make([]string, len(level))
-		for i, chunk := range level {
-			names[i] = lockgroup.ChunkName(chunk)
-		}
-		if why != nil {
-			_ = f.report.addAll(names, why)
-			continue
-		}
-		held := len(f.report.Held)
-		if why = f.each(ctx, names); why == nil && len(f.report.Held) > held && !f.dryRun {
-			why = f.report.refusal
-		}
-	}
-	if errors.Is(why, multilock.ErrHeld) {
-		return nil // the report says so
-	}
-	return why
-}
-
-// anyHeld is an error if somebody is at work on a list of chunks.
-func (f *forgetting) anyHeld(ctx context.Context) error {
-	held, err := f.src.Locks.Names(ctx)
-	if err != nil {
-		return err
-	}
-	for _, name := range held {
-		if _, chunk := lockgroup.ParseChunkName(name); !chunk {
-			continue
-		}
-		if _, err := f.wouldForget(ctx, f.src, name); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // dropBoard takes away what hosts told each other about results: before those of jobs of a

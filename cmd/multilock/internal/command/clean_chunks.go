@@ -1,0 +1,107 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+)
+
+// chunks removes the results of chunks. All are left alone while somebody is at work on the
+// list.
+func (f *forgetting) chunks(ctx context.Context, outermost []*lockgroup.Nest) error {
+	if len(outermost) == 0 {
+		return nil
+	}
+	why := f.anyHeld(ctx)
+	failed := make([]error, len(outermost))
+	show.InParallel(len(outermost), func(i int) {
+		names, err := outermost[i].Names(), why
+		if err = errors.Join(err, context.Cause(ctx)); err == nil && !f.dryRun {
+			names, err = f.chunk(ctx, outermost[i])
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		failed[i] = f.report.addAll(names, err)
+	})
+	return errors.Join(failed...)
+}
+
+// anyHeld is an error if somebody is at work on a list of chunks.
+func (f *forgetting) anyHeld(ctx context.Context) error {
+	held, err := f.src.Locks.Names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range held {
+		if _, chunk := lockgroup.ParseChunkName(name); !chunk {
+			continue
+		}
+		if _, err := f.wouldForget(ctx, f.src, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunk removes the results of a chunk and of all that was given back of it, under the
+// locks of all: whoever has that of a part relies on the record which says that it was given
+// back. The names are those that were removed, or all if it cannot be done now.
+func (f *forgetting) chunk(ctx context.Context, n *lockgroup.Nest) (names []string, err error) {
+	var held nestLocks
+	defer func() { err = errors.Join(err, held.release(ctx)) }()
+	if err = f.lockNest(ctx, n, &held); err != nil {
+		return n.Names(), err
+	}
+	for _, lock := range slices.Backward(held.recorded) { // so that what is left of it is as it was, whenever this ends
+		if err = lock.Forget(ctx); err != nil {
+			return names, err
+		}
+		names = append(names, lock.Record().Name)
+		f.noteForgot(ctx, f.src, lock.Record(), lock.Record().Name)
+	}
+	return names, nil
+}
+
+// nestLocks are the locks of a chunk and of what was given back of it, in that order.
+type nestLocks struct{ all, recorded []*multilock.Lock } // of those that have a result
+
+// lockNest takes the lock of the chunk first: whoever takes that of a part then sees it.
+func (f *forgetting) lockNest(ctx context.Context, n *lockgroup.Nest, held *nestLocks) error {
+	lock, err := f.lock(ctx, f.src, lockgroup.ChunkName(n.Range))
+	if err != nil {
+		return err
+	}
+	held.all = append(held.all, lock)
+	last, err := lock.Outcome(ctx)
+	switch {
+	case err == nil:
+		held.recorded = append(held.recorded, lock)
+	case !errors.Is(err, multilock.ErrNoResult):
+		return err
+	}
+	parts := slices.Clone(n.Parts)
+	if last.Chunk != nil {
+		for _, part := range last.Chunk.Returned {
+			if !slices.ContainsFunc(parts, func(known *lockgroup.Nest) bool { return known.Range == part }) {
+				parts = append(parts, &lockgroup.Nest{Range: part})
+			}
+		}
+	}
+	for _, part := range parts {
+		if err := f.lockNest(ctx, part, held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *nestLocks) release(ctx context.Context) (err error) {
+	for _, lock := range l.all {
+		err = errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
+	}
+	return err
+}
