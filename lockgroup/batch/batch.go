@@ -160,11 +160,11 @@ func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 // divide decides what is claimed with one lock each.
 func (b *Batch) divide() {
 	b.hands.change(func() {
-		units := singles(len(b.jobs))
+		divided := singles
 		if b.hands.serial = b.chunks != nil; b.hands.serial {
-			units = schedule(len(b.jobs))
+			divided = schedule
 		}
-		b.hands.claims = *newClaims(units, b.opt.Order == OrderRandom)
+		b.hands.claims = *newClaims(divided(len(b.jobs)), b.opt.Order == OrderRandom)
 	})
 }
 

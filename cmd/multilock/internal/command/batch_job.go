@@ -49,8 +49,9 @@ func (r *batchRun) close() error {
 }
 
 func (r *batchRun) jobs() []batch.Job {
+	work := r.work // one for all
 	for i := range r.list {
-		r.list[i].Work = r.work
+		r.list[i].Work = work
 	}
 	return r.list
 }
