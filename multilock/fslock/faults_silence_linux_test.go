@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/internal/testkit/sweep"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
@@ -50,7 +51,7 @@ func disturbances() []disturbance {
 // in the server's queue must not be broken by somebody whose looks are slow, or
 // fail, or who slept in between, however long that goes on.
 func TestOutageIsNotSilence(t *testing.T) {
-	sideBySide(t, disturbances(), func(t *testing.T, d disturbance) {
+	sweep.SideBySide(t, disturbances(), func(t *testing.T, d disturbance) {
 		base, _, src := contested(t, scene{})
 		holder := contendAndTry(t, src, sweptName, sweptClaim())
 		faulty := sharedFS()

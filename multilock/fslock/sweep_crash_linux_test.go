@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/internal/testkit/actor"
+	"github.com/multilock/go/internal/testkit/sweep"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/vfs/faultfs"
@@ -110,24 +111,15 @@ func (v *victim) goOn(t *testing.T) (told account) {
 	return told
 }
 
-// phases are when to strike. What is on disk after one operation is what is there
-// before the next, so that the second way is for those who do not believe it.
-func phases() []faultfs.Phase {
-	if *exhaustive {
-		return []faultfs.Phase{faultfs.Before, faultfs.After}
-	}
-	return []faultfs.Phase{faultfs.Before}
-}
-
 // A holder, contender, breaker or janitor that is killed leaves nothing that a
 // later contender could not take, and nothing that anybody has to clean up by
 // hand: on the same host at once, on others when the TTL has passed.
 func TestCrashAtEveryOperation(t *testing.T) {
-	slots := make(slots, 24)
-	sideBySide(t, scenes(), func(t *testing.T, s scene) {
-		for _, phase := range phases() {
-			sweepOperations(t, 8, func(t *testing.T, n int) bool {
-				defer slots.enter()()
+	slots := make(sweep.Slots, 24)
+	sweep.SideBySide(t, scenes(), func(t *testing.T, s scene) {
+		for _, phase := range sweep.Phases() {
+			sweep.Operations(t, 8, func(t *testing.T, n int) bool {
+				defer slots.Enter()()
 				return runAndCrash(t, s, n, phase)
 			})
 		}
@@ -192,11 +184,11 @@ func copyTree(t *testing.T, from, to string) {
 // has lost its lock to a contender on another host. When it goes on it must
 // neither believe that it holds the lock, nor do any harm to the new holder's.
 func TestStopAtEveryOperation(t *testing.T) {
-	slots := make(slots, 24)
-	sideBySide(t, stoppable(), func(t *testing.T, s scene) {
-		for _, phase := range phases() {
-			sweepOperations(t, 8, func(t *testing.T, n int) bool {
-				defer slots.enter()()
+	slots := make(sweep.Slots, 24)
+	sweep.SideBySide(t, stoppable(), func(t *testing.T, s scene) {
+		for _, phase := range sweep.Phases() {
+			sweep.Operations(t, 8, func(t *testing.T, n int) bool {
+				defer slots.Enter()()
 				return runAndStop(t, s, n, phase)
 			})
 		}
@@ -207,7 +199,7 @@ func TestStopAtEveryOperation(t *testing.T) {
 // time. In the first use of a base directory there is none until its last steps,
 // which are those of every other acquisition. Manifests need none.
 func stoppable() []scene {
-	return slices.DeleteFunc(scenes(), func(s scene) bool { return !*exhaustive && (s.name == "first acquire" || s.lists != nil) })
+	return slices.DeleteFunc(scenes(), func(s scene) bool { return !sweep.Exhaustive() && (s.name == "first acquire" || s.lists != nil) })
 }
 
 func runAndStop(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool) {

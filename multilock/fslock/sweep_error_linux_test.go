@@ -3,7 +3,6 @@ package fslock_test
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,49 +12,24 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
+	"github.com/multilock/go/internal/testkit/sweep"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// fault is what strikes at an operation.
-type fault struct {
-	phase faultfs.Phase
-	errno syscall.Errno
-}
-
-// faultsAt are what a client of a network file system may answer: nothing was
-// done, or it was done and the reply is lost; with the errors of a mount that
-// gives up (EIO, ETIMEDOUT), of a signal (EINTR), and of a call that was carried
-// out twice or met a handle that is gone (ENOENT, ESTALE). The errors of each
-// kind take turns, unless all are wanted.
-func faultsAt(n int) []fault {
-	doubt := []syscall.Errno{syscall.EIO, syscall.ETIMEDOUT, syscall.EINTR}
-	gone := []syscall.Errno{syscall.ENOENT, syscall.ESTALE}
-	numbers := append(doubt, gone...)
-	if !*exhaustive {
-		numbers = []syscall.Errno{doubt[n%len(doubt)], gone[n%len(gone)]}
-	}
-	var all []fault
-	for _, errno := range numbers {
-		all = append(all, fault{faultfs.Before, errno}, fault{faultfs.After, errno})
-	}
-	return all
-}
-
 // An error is an answer only if it is true: whichever operation fails or loses
 // its reply, what the library says must agree with what is on disk, and the
 // next contender must get the lock.
 func TestErrorAtEveryOperation(t *testing.T) {
-	slots := make(slots, 40)
-	sideBySide(t, scenes(), func(t *testing.T, s scene) {
-		sweepOperations(t, 16, func(t *testing.T, n int) bool {
+	slots := make(sweep.Slots, 40)
+	sweep.SideBySide(t, scenes(), func(t *testing.T, s scene) {
+		sweep.Operations(t, 16, func(t *testing.T, n int) bool {
 			var ended atomic.Bool
-			sideBySide(t, faultsAt(n), func(t *testing.T, f fault) {
-				defer slots.enter()()
+			sweep.SideBySide(t, sweep.FaultsAt(n), func(t *testing.T, f sweep.Fault) {
+				defer slots.Enter()()
 				if runWithFault(t, s, f, n) {
 					ended.Store(true)
 				}
@@ -64,8 +38,6 @@ func TestErrorAtEveryOperation(t *testing.T) {
 		})
 	})
 }
-
-func (f fault) String() string { return fmt.Sprintf("%s %s", f.phase, unix.ErrnoName(f.errno)) }
 
 // struck is an operation at which a fault struck, and what came of it.
 type struck struct {
@@ -79,22 +51,18 @@ type struck struct {
 	lie bool
 }
 
-// exhaustive makes the sweeps meet every error at every operation, and crash or
-// stop after each operation as well as before the next one.
-var exhaustive = flag.Bool("exhaustive", false, "sweep with all errors, before and after each operation")
-
-func runWithFault(t *testing.T, s scene, f fault, n int) (ended bool) {
+func runWithFault(t *testing.T, s scene, f sweep.Fault, n int) (ended bool) {
 	base := fresh(t)
 	p, err := newPlayer(base, s)
 	require.NoError(t, err)
 	require.NoError(t, s.prepare(p))
 	var op atomic.Pointer[faultfs.Op]
 	p.faulty.Inject(func(now faultfs.Op) error {
-		if now.N != n || now.Phase != f.phase {
+		if now.N != n || now.Phase != f.Phase {
 			return nil
 		}
 		op.Store(&now)
-		return f.errno
+		return f.Errno
 	})
 	err = s.play(p)
 	p.faulty.Inject(nil)
@@ -105,23 +73,12 @@ func runWithFault(t *testing.T, s scene, f fault, n int) (ended bool) {
 		return true
 	}
 	t.Logf("%s %s: %v", op.Load().Kind, op.Load().Path, err)
-	s.check(t, struck{player: p, base: base, op: *op.Load(), err: err, lie: isLie(f, *op.Load())})
+	s.check(t, struck{player: p, base: base, op: *op.Load(), err: err, lie: f.IsLie(op.Load().Kind)})
 	require.NoError(t, p.end())
 	requireClosed(t, base)
 	giveBack(t, take(t, base, s, elsewhere(t)))
 	requireTidy(t, base)
 	return false
-}
-
-func isLie(f fault, op faultfs.Op) bool {
-	if f.errno != syscall.ENOENT && f.errno != syscall.ESTALE {
-		return false
-	}
-	switch op.Kind {
-	case "rename", "unlink", "rmdir": // carried out twice, they find nothing the second time
-		return f.phase == faultfs.Before
-	}
-	return true
 }
 
 // requireAcquired: acquired means ours, an error means not ours, unless it says

@@ -2,72 +2,21 @@ package fslock_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/testkit/sweep"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
 )
-
-// sweepOperations calls run for each operation of a scene in turn, as many at a
-// time as width says, until a run ended without having met its fault: the scene
-// has no operation of that number. It also ends with a failure, wherever that was:
-// under -failfast nothing is run after one.
-func sweepOperations(t *testing.T, width int, run func(t *testing.T, n int) (ended bool)) {
-	t.Helper()
-	for first := 0; ; first += width {
-		ended := make([]bool, width)
-		numbers := make([]int, width)
-		for i := range numbers {
-			numbers[i] = first + i
-		}
-		ran := sideBySide(t, numbers, func(t *testing.T, n int) { ended[n-first] = run(t, n) })
-		if ran < width || t.Failed() || slices.Contains(ended, true) {
-			require.False(t, ended[0] && first == 0, "the scene has no operations")
-			return
-		}
-	}
-}
-
-// sideBySide runs a subtest for each case, all at the same time: most of the
-// time they wait for somebody's TTL, which has nothing to do with how many
-// processors there are. It returns how many were run.
-func sideBySide[T any](t *testing.T, cases []T, run func(*testing.T, T)) (ran int) {
-	t.Helper()
-	var group sync.WaitGroup
-	var count atomic.Int64
-	for _, c := range cases {
-		group.Go(func() {
-			t.Run(fmt.Sprint(c), func(t *testing.T) {
-				count.Add(1)
-				run(t, c)
-			})
-		})
-	}
-	group.Wait()
-	return int(count.Load())
-}
-
-// slots bounds how much goes on at a time: observers that do not get a processor
-// for long cannot tell a holder's silence from their own.
-type slots chan struct{}
-
-// enter waits for a slot, and returns what gives it back.
-func (s slots) enter() (leave func()) {
-	s <- struct{}{}
-	return func() { <-s }
-}
 
 // take acquires the lock with all patience. What others hold is as short-lived
 // as all that is swept; this lock is not.
@@ -184,8 +133,8 @@ const failingSweep = "MULTILOCK_TEST_FAILING_SWEEP"
 // says that it has come to its end. It ends all the same, in all scenes.
 func TestFailingSweepEnds(t *testing.T) {
 	if os.Getenv(failingSweep) != "" {
-		sideBySide(t, []string{"a scene that fails", "a scene without an end"}, func(t *testing.T, scene string) {
-			sweepOperations(t, 2, func(t *testing.T, n int) (ended bool) {
+		sweep.SideBySide(t, []string{"a scene that fails", "a scene without an end"}, func(t *testing.T, scene string) {
+			sweep.Operations(t, 2, func(t *testing.T, n int) (ended bool) {
 				require.False(t, scene == "a scene that fails" && n == 3)
 				return false
 			})
