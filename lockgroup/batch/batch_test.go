@@ -201,9 +201,13 @@ type batchEnd struct {
 
 func running(t *testing.T, b *batch.Batch) <-chan batchEnd {
 	t.Helper()
+	return runningIn(grouptest.Within(t), b)
+}
+
+func runningIn(ctx context.Context, b *batch.Batch) <-chan batchEnd {
 	end := make(chan batchEnd, 1)
 	go func() {
-		report, err := b.Run(grouptest.Within(t))
+		report, err := b.Run(ctx)
 		end <- batchEnd{report, err}
 	}()
 	return end
