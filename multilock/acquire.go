@@ -117,6 +117,13 @@ func compete(ctx context.Context, src Source, name string, opt Options, m mode) 
 			return nil, &HeldError{Name: name, Sighting: seen} // what else there is to say, an attempt says
 		}
 	}
+	if m == wait && opt.Fair {
+		place, err := Queue(ctx, src, name, opt)
+		if err != nil {
+			return nil, err
+		}
+		defer place.leave(ctx)
+	}
 	c := &contest{name: name, opt: opt, mode: m, pause: pause}
 	if m == ifFree {
 		c.pause = bounded.Pauses{First: firstPause, Limit: min(opt.Poll, maxTryPause)}
@@ -140,7 +147,7 @@ func (c *contest) lineUp(ctx context.Context, src Source) error {
 		return nil
 	}
 	c.began = time.Now()
-	if taking, ok := src.(source.TurnTaking); ok {
+	if taking, ok := src.(source.TurnTaking); ok && !c.opt.Fair {
 		if err := c.standBack(ctx, taking.Turns()); err != nil {
 			return err
 		}

@@ -2,8 +2,8 @@ package multilock_test
 
 import (
 	"context"
+	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,56 +17,81 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// oneLock is a lock in memory that excludes, and tells nobody that it is free. Each of its
-// users is a process of its own, with its own memory of its turns.
-type oneLock struct {
-	mu    sync.Mutex
-	taken int // how often
-	held  bool
-	since time.Time
-	asked int // attempts and looks
+// memory is a group of locks in memory that exclude, and tell nobody that they are free.
+type memory struct {
+	mu     sync.Mutex
+	held   map[string]time.Time // since when
+	taken  int                  // how often
+	asked  int                  // attempts, looks and listings
+	queues map[string]*memory
 }
 
-type userOf struct {
-	*oneLock
+func newMemory() *memory { return &memory{held: map[string]time.Time{}, queues: map[string]*memory{}} }
+
+// member is one who uses it, like a process of its own, with its own memory of its turns.
+type member struct {
+	*memory
 	turns source.Turns
 }
 
-func (u *userOf) Turns() *source.Turns { return &u.turns }
+func (m *member) Turns() *source.Turns { return &m.turns }
 
-func (u *userOf) Contend(context.Context, string, source.Claim, multilock.Patience) (source.Contender, error) {
-	return &attempt{u.oneLock}, nil
+func (m *memory) Contend(_ context.Context, name string, _ source.Claim, _ multilock.Patience) (source.Contender, error) {
+	return &attempt{m, name}, nil
 }
 
-func (u *userOf) Observe(context.Context, string, multilock.Patience) (source.Observer, error) {
-	return &attempt{u.oneLock}, nil
+func (m *memory) Observe(_ context.Context, name string, _ multilock.Patience) (source.Observer, error) {
+	return &attempt{m, name}, nil
 }
 
-func (u *userOf) Names(context.Context) ([]string, error) { return nil, nil }
+func (m *memory) Names(context.Context) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked++
+	return slices.Collect(maps.Keys(m.held)), nil
+}
 
-type attempt struct{ *oneLock }
+func (m *memory) Queue(name string) (source.Queue, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.queues[name] == nil {
+		m.queues[name] = newMemory()
+	}
+	return m.queues[name], nil
+}
+
+func (m *memory) Vacant(context.Context) (bool, error)  { return false, nil }
+func (m *memory) Wake() (<-chan struct{}, func())       { return nil, func() {} }
+func (m *memory) Left(string) (<-chan struct{}, func()) { return nil, func() {} }
+func (m *memory) Tidy(context.Context, string) error    { return nil }
+func (m *memory) Close() error                          { return nil }
+
+type attempt struct {
+	of   *memory
+	name string
+}
 
 func (a *attempt) Try(context.Context) (source.Lease, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.asked++
-	if a.held {
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	a.of.asked++
+	if _, held := a.of.held[a.name]; held {
 		return nil, multilock.ErrHeld
 	}
-	a.held, a.since = true, time.Now()
-	a.taken++
-	return &turnLease{oneLock: a.oneLock, since: boottime.Now()}, nil
+	a.of.held[a.name] = time.Now()
+	a.of.taken++
+	return &turnLease{*a, boottime.Now()}, nil
 }
 
 func (a *attempt) Look(context.Context) (multilock.Sighting, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.asked++
-	if !a.held {
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	a.of.asked++
+	since, held := a.of.held[a.name]
+	if !held {
 		return multilock.Sighting{State: multilock.StateFree}, nil
 	}
-	record := source.Record{Token: strconv.Itoa(a.taken)}
-	return multilock.Sighting{State: multilock.StateHeld, Record: record, Age: time.Since(a.since), Next: 5 * time.Second}, nil
+	return multilock.Sighting{State: multilock.StateHeld, Age: time.Since(since), Next: 5 * time.Second}, nil
 }
 
 func (a *attempt) Wake() <-chan struct{}       { return nil }
@@ -75,23 +100,22 @@ func (a *attempt) Force(context.Context) error { return multilock.ErrHeld }
 func (a *attempt) Close() error                { return nil }
 
 type turnLease struct {
-	*oneLock
+	attempt
 	since boottime.Instant
 }
 
 func (l *turnLease) Record() source.Record       { return source.Record{Token: "mine"} }
 func (l *turnLease) Since() boottime.Instant     { return l.since }
 func (l *turnLease) Renew(context.Context) error { return nil }
-func (l *turnLease) Close() error                { return nil }
 func (l *turnLease) Fence(context.Context) (uint64, error) {
 	return 0, multilock.ErrUnsupported
 }
 func (l *turnLease) MarkJob(context.Context, ...process.Group) error { return multilock.ErrUnsupported }
 
 func (l *turnLease) Release(context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held = false
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	delete(l.of.held, l.name)
 	return nil
 }
 
@@ -101,16 +125,17 @@ type aTurn struct{ came, got time.Time }
 func (w aTurn) waited() time.Duration { return w.got.Sub(w.came) }
 
 // loop lets many take the lock again and again, and hold it for a while each time.
-func loop(t *testing.T, lock *oneLock, loopers, cycles int, hold time.Duration) (turns []aTurn) {
+func loop(t *testing.T, group *memory, loopers, cycles int, hold time.Duration, opt multilock.Options) (turns []aTurn) {
 	t.Helper()
 	var mu sync.Mutex
-	var group sync.WaitGroup
+	var all sync.WaitGroup
+	opt.TTL = ttl
 	for range loopers {
-		src := &userOf{oneLock: lock}
-		group.Go(func() {
+		src := &member{memory: group}
+		all.Go(func() {
 			for range cycles {
 				turn := aTurn{came: time.Now()}
-				held, err := multilock.Acquire(t.Context(), src, "busy", multilock.Options{TTL: ttl})
+				held, err := multilock.Acquire(t.Context(), src, "busy", opt)
 				if err != nil {
 					t.Error(err)
 					return
@@ -126,7 +151,7 @@ func loop(t *testing.T, lock *oneLock, loopers, cycles int, hold time.Duration) 
 			}
 		})
 	}
-	group.Wait()
+	all.Wait()
 	return turns
 }
 
@@ -152,15 +177,15 @@ func TestManyLoopersTakeTurns(t *testing.T) {
 	for _, hold := range []time.Duration{30 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {
 		t.Run(hold.String(), func(t *testing.T) {
 			ratio := median(t, func(t *testing.T) float64 {
-				lock, start := &oneLock{}, time.Now()
-				turns := loop(t, lock, loopers, cycles, hold)
+				group, start := newMemory(), time.Now()
+				turns := loop(t, group, loopers, cycles, hold, multilock.Options{})
 				waits, sum := waitsOf(turns)
 				middle, longest := waits[len(waits)/2], waits[len(waits)-1]
 				t.Logf("median %v, longest %v; at most %d times overtaken; %.2f requests a second and waiter; all in %v",
-					middle, longest, slices.Max(overtaken(turns)), float64(lock.asked)/sum.Seconds(), time.Since(start))
+					middle, longest, slices.Max(overtaken(turns)), float64(group.asked)/sum.Seconds(), time.Since(start))
 				require.Less(t, time.Since(start), 6*loopers*cycles*hold, "fairness is not idleness")
 				if sum > loopers*cycles*10*time.Second {
-					require.Less(t, float64(lock.asked)/sum.Seconds(), 1.33)
+					require.Less(t, float64(group.asked)/sum.Seconds(), 1.33)
 				}
 				return float64(longest) / float64(max(middle, 1))
 			})
@@ -193,8 +218,8 @@ func waitsOf(turns []aTurn) (waits []time.Duration, sum time.Duration) {
 func TestTwoLoopersTakeTurns(t *testing.T) {
 	const cycles, hold = 200, 10 * time.Millisecond
 	passed := median(t, func(t *testing.T) (sum float64) {
-		lock, start := &oneLock{}, time.Now()
-		for _, n := range overtaken(loop(t, lock, 2, cycles, hold)) {
+		group, start := newMemory(), time.Now()
+		for _, n := range overtaken(loop(t, group, 2, cycles, hold, multilock.Options{})) {
 			sum += float64(n)
 		}
 		t.Logf("%.0f times overtaken in all; all in %v", sum, time.Since(start))
@@ -207,9 +232,31 @@ func TestTwoLoopersTakeTurns(t *testing.T) {
 func TestLoneLooperIsNotKeptWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const cycles, hold = 1000, 10 * time.Millisecond
-		lock, start := &oneLock{}, time.Now()
-		loop(t, lock, 1, cycles, hold)
-		require.Equal(t, cycles, lock.asked)
+		group, start := newMemory(), time.Now()
+		loop(t, group, 1, cycles, hold, multilock.Options{})
+		require.Equal(t, cycles, group.asked)
 		require.Less(t, time.Since(start), cycles*hold*11/10)
 	})
+}
+
+// Who stands in line is overtaken by nobody who came later; the line moves without standing
+// still for long, and asks less than those who do not stand in one.
+func TestTheFairComeInTheirOrder(t *testing.T) {
+	const loopers, cycles = 30, 10
+	for _, hold := range []time.Duration{30 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {
+		t.Run(hold.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				group, start := newMemory(), time.Now()
+				turns := loop(t, group, loopers, cycles, hold, multilock.Options{Fair: true})
+				waits, sum := waitsOf(turns)
+				asked := group.asked + group.queues["busy"].asked
+				middle, longest := waits[len(waits)/2], waits[len(waits)-1]
+				t.Logf("median %v, longest %v; at most %d times overtaken; %.2f requests a second and waiter, %d for a turn; all in %v",
+					middle, longest, slices.Max(overtaken(turns)), float64(asked)/sum.Seconds(), asked/len(turns), time.Since(start))
+				require.Zero(t, slices.Max(overtaken(turns)))
+				require.Less(t, longest, 3*middle)
+				require.Less(t, time.Since(start), 2*loopers*cycles*hold)
+			})
+		})
+	}
 }

@@ -31,6 +31,9 @@ type Options struct {
 	LookFirst bool
 	// Poll is the longest pause between two attempts while waiting, DefaultPoll if 0.
 	Poll time.Duration
+	// Fair has Acquire stand in line with all others who do: who came first is first. It
+	// costs some 20 requests more for each turn, and less while many wait: see Queue.
+	Fair bool
 	// Trouble, if not nil, is called by Acquire, and before it returns, with each error that
 	// may pass by itself (ErrPassing), which it then waits out.
 	Trouble func(error)

@@ -54,6 +54,7 @@ func alike() []source.Promise {
 		source.Keeps(source.TraitOneClock, "the CloudShell server's, by GetServerDateAndTime"),
 		source.Keeps(source.TraitCheapBarrier, "one listing of the reservation's services, past the server's cache"),
 		source.Keeps(source.TraitPromptRelease, "its service is removed, and the next attempt takes it"),
+		source.Lacks(source.TraitQueue, "whoever asks first has it"),
 		source.Lacks(source.TraitRunHistory, "there is no place for it: of jobs that leave a result (run --once, batch) the last one is known, of others nothing"),
 		source.Lacks(source.TraitJobMark, "there is no room for a process group in the owner's attribute; a job's processes are known by their environment alone"),
 	}

@@ -11,6 +11,7 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitNamedHolder, "who took it last, and until when the lock is that one's"),
 		source.Lacks(source.TraitPromptRelease, "a lock that is released stays taken until its period is over"),
 		source.Lacks(source.TraitJobMark, "what works under the lock has to be ended when its time is over"),
+		source.Lacks(source.TraitQueue, "a lock is free at a moment that all know, and whoever asks first has it"),
 		source.Lacks(source.TraitOneClock, "hosts compare no clocks, and a register has none"),
 		source.Lacks(source.TraitCheapBarrier, "each register has to be asked for itself"),
 		source.Lacks(source.TraitResults, "a register holds one value and no results"),

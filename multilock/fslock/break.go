@@ -28,7 +28,7 @@ func (o *observer) Break(ctx context.Context) error {
 	}
 	dead, why := o.record, o.verdict.Why
 	removed, err := o.remove()
-	if removed {
+	if removed && o.src.above == nil {
 		// The lock is broken; that the history could not be written is no reason to
 		// say anything else.
 		_ = o.src.Append(ctx, source.BrokeEvent(dead, o.src.self, o.src.user, why))

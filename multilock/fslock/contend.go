@@ -240,7 +240,7 @@ func (s *Source) stirGroup() {
 	if s.base.Kind.Local {
 		return
 	}
-	_ = s.base.TouchFile(s.group) // it only helps
+	_ = s.inParent(func(parent vfs.Dir) error { return parent.TouchFile(s.group) }) // it only helps
 }
 
 // Close takes back what is staged. An error says that a rename which is in doubt

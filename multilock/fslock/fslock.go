@@ -48,6 +48,7 @@ type Source struct {
 	keep   time.Duration // of the history
 
 	base      *shareddir.Base
+	above     *shareddir.Dir // where the group's directory is, if that is not the base: see Queue
 	groupDir  *shareddir.Dir // BASE/GROUP
 	results   *shareddir.Dir // BASE/.multilock/groups/GROUP/done
 	fences    *shareddir.Dir // BASE/.multilock/groups/GROUP/fence
@@ -95,7 +96,7 @@ func Open(opt Options) (*Source, error) {
 	}
 	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, user: opt.User, keep: opt.HistoryKeep}
 	s.turns.Prompt = base.Kind.Local
-	s.groupDir = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.findDir(base, s.group, open) })
+	s.groupDir = shareddir.NewDir(s.openGroup)
 	s.results = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.find(open, groupsDir, s.group, doneDir) })
 	s.fences = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.openGroupPrivate(fenceDir, open) })
 	s.histories = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.openGroupPrivate(historyDir, open) })
@@ -154,6 +155,25 @@ func (s *Source) Names(context.Context) ([]string, error) {
 	return names, nil
 }
 
+// openGroup opens the lock group if there is one.
+func (s *Source) openGroup(open shareddir.Opener) (dir vfs.Dir, err error) {
+	err = s.inParent(func(parent vfs.Dir) error {
+		dir, err = s.findDir(parent, s.group, open)
+		return err
+	})
+	return dir, err
+}
+
+// makeGroupDir makes the lock group's directory.
+func (s *Source) makeGroupDir() error {
+	return s.inParent(func(parent vfs.Dir) error { return parent.Mkdir(s.group, shareddir.DirMode) })
+}
+
+// removeGroupDir removes it, if it is empty.
+func (s *Source) removeGroupDir() error {
+	return s.inParent(func(parent vfs.Dir) error { return parent.Rmdir(s.group) })
+}
+
 // makeGroup is the lock group, made if it is absent. The error is gone if
 // somebody removed it meanwhile, as a barrier does.
 func (s *Source) makeGroup() (*shareddir.Handle, error) {
@@ -161,7 +181,7 @@ func (s *Source) makeGroup() (*shareddir.Handle, error) {
 	if !is(err, syscall.ENOENT) {
 		return group, err
 	}
-	if err := s.base.Mkdir(s.group, shareddir.DirMode); err != nil && !is(err, syscall.EEXIST) {
+	if err := s.makeGroupDir(); err != nil && !is(err, syscall.EEXIST) {
 		return nil, err
 	}
 	return s.groupDir.Use()
@@ -188,6 +208,7 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitPromptRelease, "its directory is empty then, and the next rename takes it"),
 		source.Keeps(source.TraitFenceNumbers, "the length of a file that every draw appends to, given only while the lock is in its place; not across a crash of a server that exports async"),
 		source.Keeps(source.TraitOneClock, "the file server's, read from a directory that was made just now"),
+		source.Keeps(source.TraitQueue, "tickets that are locks of their own; who waits without one may overtake"),
 		source.Keeps(source.TraitCheapBarrier, "the group's directory is empty exactly when nothing in it is held"),
 		source.Keeps(source.TraitResults, "a file for each job, renamed into place by the lock's holder alone"),
 		source.Keeps(source.TraitManifest, "a directory with the list, renamed into place by the first host"),

@@ -14,6 +14,7 @@ const (
 	historyDir = "history"
 	doneDir    = "done"
 	logsDir    = "logs"
+	queueDir   = "queue"
 	boardFile  = "board"
 
 	manifestDir  = "manifest"

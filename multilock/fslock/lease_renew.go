@@ -35,7 +35,7 @@ func (l *lease) renew() error {
 			return err
 		}
 	}
-	if every {
+	if every && l.src.above == nil {
 		if moved := l.src.base.Moved(l.group, l.src.group); moved != "" {
 			return l.lost("its " + moved + " was moved, and others who come there find another or none")
 		}

@@ -24,7 +24,7 @@ func take(t *testing.T, base string, s scene, as process.Identity) *multilock.Lo
 	t.Helper()
 	ageLimbo(t, base)
 	src := open(t, fslock.Options{Base: base, FS: sharedFS(), Self: as, LegacyPeers: s.legacy})
-	opt := multilock.Options{TTL: long, Poll: 10 * time.Millisecond}
+	opt := multilock.Options{TTL: long, Poll: 10 * time.Millisecond, Fair: s.queues}
 	lock, err := multilock.Acquire(within(t), src, sweptName, opt)
 	require.NoError(t, err, "whatever happened before, the lock is to be had")
 	require.Equal(t, lock.Record().Token, tokenOnDisk(t, base))
@@ -76,6 +76,7 @@ func tokenOnDisk(t *testing.T, base string) string {
 func requireTidy(t *testing.T, base string) {
 	t.Helper()
 	require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)), "the group is not empty")
+	require.Empty(t, namesIn(t, filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "queue")), "there is still a queue")
 	for _, name := range namesIn(t, filepath.Join(base, ".multilock")) {
 		require.Regexp(t, `^(staging|groups|fs-[a-z0-9.]+-[0-9a-f]{12}\.replaces)$`, name)
 	}
@@ -113,17 +114,24 @@ func namesIn(t *testing.T, dir string) []string {
 	return names
 }
 
-// requireClosed checks that this process has nothing open below base.
+// requireClosed checks that this process has nothing open below base, once a sign of life
+// that may be on its way has come out.
 func requireClosed(t *testing.T, base string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(openBelow(t, base)) == 0 }, watchdog, time.Millisecond, "%v", openBelow(t, base))
+}
+
+func openBelow(t *testing.T, base string) (open []string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
 	for _, e := range entries {
 		target, err := os.Readlink(filepath.Join("/proc/self/fd", e.Name()))
-		if err == nil {
-			require.False(t, strings.HasPrefix(target, base+"/") || target == base, "%s is still open", target)
+		if err == nil && (strings.HasPrefix(target, base+"/") || target == base) {
+			open = append(open, target)
 		}
 	}
+	return open
 }
 
 // failingSweep makes the test play the sweep that fails.

@@ -26,6 +26,8 @@ type scene struct {
 	play    func(*player) error
 	// check says whether what was answered is true of what is there.
 	check func(*testing.T, struck)
+	// queues says that the scene is about a place in the queue for the lock.
+	queues bool
 	// records says that the scene is about the result of the lock's job.
 	records bool
 	// lists are the manifests that others may find afterwards, if the scene is about that;
@@ -48,6 +50,8 @@ func scenes() []scene {
 		{name: "mark several", prepare: prepareMarked, play: (*player).markAgain, check: requireMarkedAgain},
 		{name: "heartbeat", prepare: prepareHold, play: (*player).renew, check: requireRenewed},
 		{name: "heartbeat again", prepare: prepareBeating, play: (*player).renew, check: requireRenewed},
+		{name: "queue up", prepare: prepareBase, play: playQueue, check: requireQueued, queues: true},
+		{name: "queue up behind the dead", prepare: prepareDeadTicket, play: playQueue, check: requireQueued, queues: true},
 		{name: "fence", prepare: prepareHold, play: (*player).fence, check: requireFenced},
 		{name: "release", prepare: prepareMarked, play: (*player).release, check: requireReleased},
 		{name: "release with legacy peers", legacy: true, prepare: prepareHold, play: (*player).release, check: requireReleased},

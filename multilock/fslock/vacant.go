@@ -28,7 +28,7 @@ func (s *Source) Vacant(ctx context.Context) (bool, error) {
 }
 
 func (s *Source) vacate(ctx context.Context) (bool, error) {
-	switch err := s.base.Rmdir(s.group); {
+	switch err := s.removeGroupDir(); {
 	case err == nil:
 		s.groupDir.Close() // what is open is not the group any more
 		return true, nil
@@ -48,7 +48,7 @@ func (s *Source) vacate(ctx context.Context) (bool, error) {
 // mkdir it always sends. That it succeeds is the proof; the rmdir cleans up, and
 // its answer is newer.
 func (s *Source) confirmAbsence(ctx context.Context) (bool, error) {
-	switch err := s.base.Mkdir(s.group, shareddir.DirMode); {
+	switch err := s.makeGroupDir(); {
 	case is(err, syscall.EEXIST):
 		return false, errAgain // the memory was wrong, and is mended now
 	case forbidden(err), is(err, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT):
@@ -56,7 +56,7 @@ func (s *Source) confirmAbsence(ctx context.Context) (bool, error) {
 	case err != nil:
 		return false, s.vacantError(err)
 	}
-	switch err := s.base.Rmdir(s.group); {
+	switch err := s.removeGroupDir(); {
 	case err == nil, is(err, syscall.ENOENT): // another barrier removes what is empty, too
 		s.groupDir.Close()
 		return true, nil
@@ -109,12 +109,15 @@ func (s *Source) vacantError(err error) error {
 const anyLock = ""
 
 // Wake implements source.Group.
-func (s *Source) Wake() (news <-chan struct{}, stop func()) {
+func (s *Source) Wake() (news <-chan struct{}, stop func()) { return s.newsOf(anyLock) }
+
+// newsOf subscribes to the news of a lock.
+func (s *Source) newsOf(name string) (news <-chan struct{}, stop func()) {
 	group, err := s.groupDir.Present()
 	if err != nil {
 		return nil, func() {}
 	}
 	defer s.groupDir.Done(group)
-	w := s.notifier.subscribe(group, anyLock)
+	w := s.notifier.subscribe(group, name)
 	return w.channel(), w.close
 }

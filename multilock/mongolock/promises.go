@@ -24,6 +24,7 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's document; what other programs lock names nobody"),
 		source.Keeps(source.TraitPromptRelease, "one write frees the document; those who wait ask again within a second"),
 		source.Keeps(source.TraitFenceNumbers, "a counter in the lock's document, which must not be removed"),
+		source.Lacks(source.TraitQueue, "whoever asks first has it"),
 		source.Keeps(source.TraitOneClock, "the primary's, so the servers of a replica set need clocks that agree"),
 		source.Keeps(source.TraitCheapBarrier, "one query of an index, answered by the primary after the majority has confirmed that it still is"),
 		source.Keeps(source.TraitResults, "a field of the lock's own document, written by the lock's holder alone"),

@@ -38,6 +38,8 @@ const (
 	TraitBreakByForce Trait = "break by force"
 	// TraitPromptRelease: a lock is free for others as soon as it is released.
 	TraitPromptRelease Trait = "prompt release"
+	// TraitQueue: those who wait for a lock can stand in line.
+	TraitQueue Trait = "queue"
 	// TraitSafeSilence: a holder that was cut off from the source knows that it lost before
 	// others may have the lock.
 	TraitSafeSilence Trait = "safe silence"
@@ -47,7 +49,7 @@ const (
 func Traits() []Trait {
 	return []Trait{
 		TraitSafeSilence, TraitNamedHolder, TraitDeadProcess, TraitBreakByEvidence, TraitBreakByForce,
-		TraitPromptRelease, TraitJobMark, TraitFenceNumbers, TraitOneClock, TraitCheapBarrier,
+		TraitPromptRelease, TraitJobMark, TraitFenceNumbers, TraitQueue, TraitOneClock, TraitCheapBarrier,
 		TraitResults, TraitManifest, TraitHistory, TraitRunHistory,
 	}
 }

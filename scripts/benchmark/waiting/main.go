@@ -2,8 +2,8 @@
 //
 //	waiting DIR WAY LOOPERS CYCLES HOLD
 //
-// WAY is bare (polling, and nothing else), polling (as on a network filesystem) or woken (as
-// on a filesystem of this host alone). It prints one line: the waits' median, 99th
+// WAY is bare (polling, and nothing else), polling (as on a network filesystem), woken (as
+// on a filesystem of this host alone) or fair (in a queue). It prints one line: the waits' median, 99th
 // percentile and longest, how often the one who was overtaken most was, and the time of all.
 package main
 
@@ -92,7 +92,7 @@ func (t *trial) cycle() error {
 	}
 	for range t.cycles {
 		came := time.Now()
-		lock, err := multilock.Acquire(context.Background(), src, "busy", multilock.Options{})
+		lock, err := multilock.Acquire(context.Background(), src, "busy", multilock.Options{Fair: t.way == "fair"})
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (t *trial) as(src *fslock.Source) (multilock.Source, error) {
 	case "polling":
 		src.Turns().Prompt = false
 		return remembering{quiet{src}, src}, nil
-	case "woken":
+	case "woken", "fair":
 		return src, nil
 	}
 	return nil, fmt.Errorf("unknown way %q", t.way)

@@ -209,6 +209,8 @@ func lack(trait source.Trait) string {
 		return "has no fencing numbers"
 	case source.TraitPromptRelease:
 		return "frees no lock before its time is over"
+	case source.TraitQueue:
+		return "has no queue"
 	case source.TraitRunHistory:
 		return "does not keep how each run ended"
 	case source.TraitNamedHolder:

@@ -1,0 +1,150 @@
+package fslock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+// queueOf is where the tickets for the swept lock are.
+func queueOf(base string) string {
+	return filepath.Join(base, ".multilock", "groups", fslock.DefaultGroup, "queue", sweptName)
+}
+
+// playQueue stands in line until nobody is ahead, and leaves.
+func playQueue(p *player) error {
+	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
+	defer cancel()
+	place, err := multilock.Queue(ctx, p.src, sweptName, multilock.Options{TTL: sweptTTL, Poll: 10 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	return place.Leave(ctx)
+}
+
+// prepareDeadTicket leaves the ticket of a process that is gone.
+func prepareDeadTicket(p *player) error {
+	if err := prepareBase(p); err != nil {
+		return err
+	}
+	return drawFor(p.plain, theDead(p.self), 1)
+}
+
+// drawFor draws a ticket in the name of somebody who does nothing any more.
+func drawFor(src *fslock.Source, who process.Identity, number int) error {
+	queue, err := src.Queue(sweptName)
+	if err != nil {
+		return err
+	}
+	claim := sweptClaim()
+	claim.Holder.Identity = who
+	c, err := queue.Contend(context.Background(), fmt.Sprintf("%020d-%s", number, source.NewToken()), claim, source.Patience{})
+	if err != nil {
+		return err
+	}
+	lease, err := c.Try(context.Background())
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Close(), lease.Close(), queue.Close())
+}
+
+// requireQueued: whatever failed, the next one in line gets through, as the sweep goes on to
+// show; the lock itself is none of the queue's business.
+func requireQueued(t *testing.T, o struck) {
+	t.Helper()
+	require.Empty(t, tokenOnDisk(t, o.base))
+	require.NotErrorIs(t, o.err, source.ErrUnsure, "a ticket that is in doubt is not the lock")
+}
+
+// The dead ahead are not waited for one after the other, and leave nothing.
+func TestTicketsOfTheDeadArePassedOver(t *testing.T) {
+	for view, who := range views(t) {
+		t.Run(view, func(t *testing.T) {
+			base := fresh(t)
+			src := open(t, fslock.Options{Base: base, FS: sharedFS(), Self: who})
+			for n := range 5 {
+				require.NoError(t, drawFor(src, theDead(self(t)), n+1))
+			}
+			require.Len(t, namesIn(t, queueOf(base)), 5)
+			lock := acquire(t, src, sweptName, multilock.Options{TTL: long, Poll: 10 * time.Millisecond, Fair: true})
+			require.NoDirExists(t, queueOf(base))
+			require.NoError(t, lock.Release(t.Context()))
+			require.NoDirExists(t, filepath.Join(base, ".multilock", "groups", sweptName), "no history tells of tickets")
+		})
+	}
+}
+
+// Nobody is behind a ticket for good that is none: what is foreign there, or cannot be read.
+func TestWhatIsNoTicketIsInNobodysWay(t *testing.T) {
+	base := fresh(t)
+	src := open(t, fslock.Options{Base: base})
+	ticket := func(number int) string {
+		return filepath.Join(queueOf(base), fmt.Sprintf("%020d-%s", number, source.NewToken()))
+	}
+	require.NoError(t, os.MkdirAll(queueOf(base), 0o777))
+	require.NoError(t, os.WriteFile(ticket(1), nil, 0o666), "a file")
+	require.NoError(t, os.Mkdir(ticket(2), 0o777), "what a crash leaves of a release")
+	foreign := ticket(3)
+	require.NoError(t, os.Mkdir(foreign, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(foreign, filepath.Base(foreign)+".locked"), []byte("node7 4711\nnonsense"), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(queueOf(base), "99999999999999999999-notes.txt"), nil, 0o666))
+	lock := acquire(t, src, sweptName, multilock.Options{Poll: 10 * time.Millisecond, Fair: true})
+	require.NoError(t, lock.Release(t.Context()))
+}
+
+// Who gives up tells who is ahead, and blocks nobody.
+func TestGivingUpInTheQueue(t *testing.T) {
+	base := fresh(t)
+	src := open(t, fslock.Options{Base: base})
+	first, err := multilock.Queue(within(t), src, sweptName, multilock.Options{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err = multilock.Acquire(ctx, src, sweptName, multilock.Options{Fair: true})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, multilock.ErrHeld)
+	var queued *multilock.QueuedError
+	require.ErrorAs(t, err, &queued)
+	require.Equal(t, 1, queued.Ahead)
+	require.Len(t, namesIn(t, queueOf(base)), 1)
+	require.NoError(t, first.Leave(t.Context()))
+	require.NoDirExists(t, queueOf(base))
+}
+
+// A waiter whose ticket was taken away stands in line again, at its end.
+func TestTicketThatIsLost(t *testing.T) {
+	base := fresh(t)
+	src := open(t, fslock.Options{Base: base})
+	first, err := multilock.Queue(within(t), src, sweptName, multilock.Options{})
+	require.NoError(t, err)
+	got := make(chan error, 1)
+	ctx := within(t)
+	go func() {
+		second, err := multilock.Queue(ctx, src, sweptName, multilock.Options{TTL: sweptTTL, Poll: 10 * time.Millisecond})
+		if err == nil {
+			err = second.Leave(ctx)
+		}
+		got <- err
+	}()
+	require.Eventually(t, func() bool { return len(namesIn(t, queueOf(base))) == 2 }, watchdog, time.Millisecond)
+	lost := namesIn(t, queueOf(base))[1]
+	require.NoError(t, os.RemoveAll(filepath.Join(queueOf(base), lost)))
+	require.Eventually(t, func() bool {
+		names := namesIn(t, queueOf(base))
+		return len(names) == 2 && names[1] >= lost
+	}, watchdog, time.Millisecond)
+	require.NoError(t, first.Leave(t.Context()))
+	require.NoError(t, <-got)
+}

@@ -1,0 +1,362 @@
+package multilock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/multilock/source"
+)
+
+// Place is a place in the queue for a lock, with nobody ahead.
+type Place struct {
+	queue  source.Queue
+	ticket *Lock
+	alone  bool
+}
+
+// Queue stands in line for the lock name, as long as ctx allows, until nobody who came
+// before is there any more. It takes no lock: that is what to do next, and then Leave.
+// Acquire does all of it if Options.Fair says so.
+//
+// Those who wait without a place in the queue may be faster. Whoever is ahead and dies is
+// passed over on the evidence on which a dead holder's lock is broken. The error is
+// ErrUnsupported if the source has no queues; a *QueuedError joined to context.Cause(ctx)
+// says who was ahead.
+func Queue(ctx context.Context, src Source, name string, opt Options) (*Place, error) {
+	able, ok := source.Ability[source.Queueing](src, source.TraitQueue)
+	if !ok {
+		return nil, fmt.Errorf("stand in line for lock %q: %w", name, ErrUnsupported)
+	}
+	opt, err := opt.check()
+	if err != nil {
+		return nil, err
+	}
+	queue, err := able.Queue(name)
+	if err != nil {
+		return nil, err
+	}
+	w := &waiter{name: name, queue: queue, opt: opt, mark: source.NewToken(), watched: map[string]*watched{}, stop: func() {}}
+	defer w.forget()
+	if err := w.wait(ctx); err != nil {
+		(&Place{queue, w.ticket, w.alone}).leave(ctx)
+		return nil, w.explain(ctx, err)
+	}
+	return &Place{queue, w.ticket, w.alone}, nil
+}
+
+// giveUp releases a ticket, and tries that once more: those behind would wait for its TTL.
+func giveUp(ctx context.Context, ticket *Lock) {
+	if errors.Is(ticket.Release(ctx), ErrUnsure) && errors.Is(ticket.Release(ctx), ErrUnsure) {
+		_ = ticket.Detach()
+	}
+}
+
+// leave is Leave for one who has no time for a source that does not answer.
+func (p *Place) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaving)
+	defer cancel()
+	_ = p.Leave(ctx)
+}
+
+// Leave gives the place up: who is next in line may ask for the lock. That it could not be
+// told to the source is no error: then the others learn it as they learn of a death.
+func (p *Place) Leave(ctx context.Context) error {
+	if p.ticket != nil {
+		giveUp(ctx, p.ticket)
+	}
+	if p.alone {
+		_, _ = bounded.Call(ctx, p.queue.Vacant)
+	}
+	return p.queue.Close()
+}
+
+// QueuedError says that others were ahead in the queue for a lock.
+type QueuedError struct {
+	Name  string
+	Ahead int
+	// Next is the ticket of the one right ahead, as far as it was looked at.
+	Next Sighting
+}
+
+func (e *QueuedError) Error() string {
+	return fmt.Sprintf("in the queue for lock %q %d are ahead, the last of them %s", e.Name, e.Ahead, e.Next.Record.Holder)
+}
+
+// Is makes errors.Is(err, ErrHeld) true: somebody else is to have the lock.
+func (e *QueuedError) Is(target error) bool { return target == ErrHeld }
+
+// ticketName orders tickets by their numbers. Who draws one takes the number after the
+// largest that he sees; of two who do so at the same time, the mark decides.
+func ticketName(number uint64, mark string) string { return fmt.Sprintf("%020d-%s", number, mark) }
+
+// numberOf is the number of a ticket; ok is false for what is none.
+func numberOf(ticket string) (number uint64, ok bool) {
+	digits, mark, _ := strings.Cut(ticket, "-")
+	number, err := strconv.ParseUint(digits, 10, 64)
+	return number, err == nil && ticketName(number, mark) == ticket && source.IsToken(mark)
+}
+
+// waiter is one who stands in line.
+type waiter struct {
+	name   string
+	queue  source.Queue
+	opt    Options
+	mark   string // of its tickets
+	own    string // the ticket's name
+	ticket *Lock
+	since  time.Time // when it was drawn
+	first  int       // how many were ahead then
+	ahead  []string  // the tickets that are, the next one last
+	alone  bool      // nobody was behind at the last look
+	// watched are those ahead that are looked at.
+	watched map[string]*watched
+	told    Sighting // the last one of them
+	behind  string   // of whom there is news if he leaves
+	news    <-chan struct{}
+	stop    func()
+}
+
+// watched is one who is ahead, and counts as alive before the first look.
+type watched struct {
+	source.Observer
+	seen Sighting
+	at   time.Time // when the next look is due
+}
+
+// wait returns when nobody is ahead.
+func (w *waiter) wait(ctx context.Context) error {
+	trouble := bounded.Pauses{First: firstPause, Limit: w.opt.Poll}
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		pause, err := w.step(ctx)
+		switch {
+		case err != nil && w.bears(err):
+			pause = trouble.Next()
+		case err != nil:
+			return err
+		case pause == 0:
+			return nil
+		case w.behindAnother():
+			continue // that one may have left before there was news of it
+		}
+		if _, err := bounded.Wait(ctx, pause, w.news); err != nil {
+			return err
+		}
+	}
+}
+
+// behindAnother asks for news of the one right ahead, if that is another one than before,
+// and reports whether there will be any.
+func (w *waiter) behindAnother() bool {
+	if len(w.ahead) == 0 || w.ahead[len(w.ahead)-1] == w.behind {
+		return false
+	}
+	w.behind = w.ahead[len(w.ahead)-1]
+	w.stop()
+	w.news, w.stop = w.queue.Left(w.behind)
+	return w.news != nil
+}
+
+// bears says whether an error is waited out. That a ticket is in doubt is one of those: it
+// is not the lock.
+func (w *waiter) bears(err error) bool {
+	if !errors.Is(err, ErrPassing) && !errors.Is(err, ErrUnsure) && !errors.Is(err, ErrHeld) {
+		return false
+	}
+	if w.opt.Trouble != nil && !errors.Is(err, ErrHeld) {
+		w.opt.Trouble(err)
+	}
+	return true
+}
+
+// step draws a ticket if there is none, looks who is ahead, and says how long to leave them
+// in peace; 0 if there is nobody.
+func (w *waiter) step(ctx context.Context) (pause time.Duration, err error) {
+	names, err := bounded.Call(ctx, w.queue.Names)
+	if err != nil {
+		return 0, err
+	}
+	if w.ticket == nil || w.ticket.Context().Err() != nil {
+		if err := w.draw(ctx, names); err != nil {
+			return 0, err
+		}
+		names = append(names, w.own)
+	}
+	if !slices.Contains(names, w.own) { // a cache's memory of the queue; or the ticket is lost, and another is drawn
+		if err := w.ticket.Verify(ctx); err != nil && !errors.Is(err, ErrLost) {
+			return 0, err
+		}
+		return leastQueued, nil
+	}
+	w.rank(names)
+	next, err := w.watch(ctx)
+	if err != nil || len(w.ahead) == 0 {
+		return 0, err
+	}
+	return max(min(next, w.pace()), leastQueued), nil
+}
+
+// draw takes the ticket after the last one.
+func (w *waiter) draw(ctx context.Context, names []string) error {
+	var last uint64
+	for _, name := range names {
+		if number, ok := numberOf(name); ok {
+			last = max(last, number)
+		}
+	}
+	if w.ticket != nil {
+		giveUp(ctx, w.ticket) // it is lost
+	}
+	w.own = ticketName(last+1, w.mark)
+	opt := Options{TTL: w.opt.TTL, User: w.opt.User, Command: w.opt.Command, Owner: w.opt.Owner}
+	ticket, err := TryOnce(ctx, w.queue, w.own, opt)
+	if err != nil {
+		return err
+	}
+	w.ticket, w.since, w.first = ticket, time.Now(), 0
+	return nil
+}
+
+// rank finds who is ahead: those with smaller tickets, but for what an earlier attempt to
+// draw one may have left.
+func (w *waiter) rank(names []string) {
+	w.ahead, w.alone = w.ahead[:0], true
+	for _, name := range names {
+		_, ok := numberOf(name)
+		mine := strings.HasSuffix(name, w.mark)
+		if ok && !mine && name < w.own {
+			w.ahead = append(w.ahead, name)
+			continue
+		}
+		w.alone = w.alone && mine
+	}
+	slices.Sort(w.ahead)
+	w.first = cmp.Or(w.first, len(w.ahead))
+	for name, one := range w.watched {
+		if !slices.Contains(w.ahead, name) {
+			_ = one.Close()
+			delete(w.watched, name)
+		}
+	}
+}
+
+// watch looks at the one right ahead, and at those before as far as all behind them seem to
+// be dead: so their silence is watched at the same time, and not one after the other. Who is
+// dead or gone is ahead no more. It says when another look is due.
+func (w *waiter) watch(ctx context.Context) (next time.Duration, err error) {
+	next = farNext
+	silent := 0 // of those right ahead
+	for silent < len(w.ahead) {
+		i := len(w.ahead) - 1 - silent
+		one, err := w.lookAt(ctx, w.ahead[i])
+		if errors.Is(err, ErrInvalid) {
+			w.ahead = slices.Delete(w.ahead, i, i+1) // something that is nobody's ticket is in the way
+			continue
+		}
+		if err != nil {
+			return next, err
+		}
+		next, w.told = min(next, time.Until(one.at)), one.seen
+		switch {
+		case one.seen.State == StateHeld && one.seen.Record.Foreign == "":
+			return next, nil
+		case one.seen.State == StateSuspect && one.seen.Record.Foreign == "":
+			silent++
+			continue
+		}
+		if cleared, err := w.clear(ctx, w.ahead[i], one); !cleared || err != nil {
+			return 0, err
+		}
+		w.ahead = slices.Delete(w.ahead, i, i+1)
+	}
+	return next, nil
+}
+
+// clear removes what is left of a ticket that nobody waits with. What cannot be understood
+// is left alone, and in nobody's way.
+func (w *waiter) clear(ctx context.Context, ticket string, one *watched) (cleared bool, err error) {
+	switch one.seen.State {
+	case StateDead:
+		err = tell(ctx, one, one.Break)
+		one.at = time.Time{}
+		if errors.Is(err, ErrHeld) {
+			return false, nil // it has come back to life
+		}
+	case StateFree:
+		err = w.queue.Tidy(ctx, ticket)
+	case StateHeld, StateSuspect:
+	}
+	return err == nil, err
+}
+
+// lookAt looks at a ticket, if that is due. One that is new here is left in peace for a
+// while: mostly it leaves by itself.
+func (w *waiter) lookAt(ctx context.Context, name string) (*watched, error) {
+	one := w.watched[name]
+	if one == nil {
+		observer, err := observe(ctx, w.queue, name, w.opt.Patience)
+		if err != nil {
+			return nil, err
+		}
+		one = &watched{Observer: observer, seen: Sighting{State: StateHeld}, at: time.Now().Add(firstGlance)}
+		w.watched[name] = one
+	}
+	if time.Now().Before(one.at) {
+		return one, nil
+	}
+	seen, err := ask(ctx, one, one.Look)
+	if err != nil {
+		return nil, err
+	}
+	one.seen, one.at = seen, time.Now().Add(seen.Next)
+	return one, nil
+}
+
+const (
+	// leaving is how long a source may take to hear of it.
+	leaving = 5 * time.Second
+	// farBack is from which place on all ask equally rarely: each place ahead takes a
+	// while, and nobody but the next one is to notice at once when it is empty.
+	farBack = 10
+	// leastQueued is the shortest pause of one who stands in line.
+	leastQueued = 5 * time.Millisecond
+	// firstGlance is when somebody ahead is looked at for the first time, and farNext later
+	// than any look.
+	firstGlance = time.Second
+	farNext     = time.Hour
+)
+
+// pace is how long to leave those ahead in peace: most of the time that it takes until they
+// have had their turns, if those take as long as others did since the ticket was drawn.
+func (w *waiter) pace() time.Duration {
+	ahead := len(w.ahead)
+	each := time.Since(w.since) / time.Duration(max(w.first-ahead, 0)+1)
+	bound := min(each*time.Duration(ahead), w.opt.Poll*time.Duration(min(ahead, farBack)))
+	return bound/2 + rand.N(bound/2+1) //nolint:gosec // jitter needs no secrecy
+}
+
+// forget ends all watches.
+func (w *waiter) forget() {
+	w.stop()
+	for _, one := range w.watched {
+		_ = one.Close()
+	}
+}
+
+// explain adds to the end of ctx who was ahead.
+func (w *waiter) explain(ctx context.Context, cause error) error {
+	if ctx.Err() == nil || !errors.Is(cause, context.Cause(ctx)) || len(w.ahead) == 0 {
+		return cause
+	}
+	return errors.Join(cause, &QueuedError{Name: w.name, Ahead: len(w.ahead), Next: w.told})
+}
