@@ -83,10 +83,18 @@ func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n in
 // AcquireSlot waits for one of the n slots of name as long as ctx allows. Each
 // attempt costs a request for every slot that it waits at, and it waits at a few
 // of them at a time. Who comes first is not promised, but every waiter's chances
-// are the same.
+// are the same; with opt.Fair they stand in line, in the queue for the lock name.
 func AcquireSlot(ctx context.Context, src multilock.Source, name string, n int, opt multilock.Options) (*Slot, error) {
 	if err := checkSlots(n); err != nil {
 		return nil, err
+	}
+	if opt.Fair {
+		place, err := multilock.Queue(ctx, src, name, opt)
+		if err != nil {
+			return nil, err
+		}
+		defer place.Leave()
+		opt.Fair = false
 	}
 	for {
 		slot, err := queue(ctx, src, name, n, opt)

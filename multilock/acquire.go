@@ -122,7 +122,7 @@ func compete(ctx context.Context, src Source, name string, opt Options, m mode) 
 		if err != nil {
 			return nil, err
 		}
-		defer place.leave(ctx)
+		defer place.Leave()
 	}
 	c := &contest{name: name, opt: opt, mode: m, pause: pause}
 	if m == ifFree {

@@ -46,10 +46,24 @@ func Queue(ctx context.Context, src Source, name string, opt Options) (*Place, e
 	w := &waiter{name: name, queue: queue, opt: opt, mark: source.NewToken(), watched: map[string]*watched{}, stop: func() {}}
 	defer w.forget()
 	if err := w.wait(ctx); err != nil {
-		(&Place{queue, w.ticket, w.alone}).leave(ctx)
+		(&Place{queue, w.ticket, w.alone}).Leave()
 		return nil, w.explain(ctx, err)
 	}
 	return &Place{queue, w.ticket, w.alone}, nil
+}
+
+// Leave gives the place up: who is next in line may ask for the lock. A source that does not
+// answer is not waited for; then the others learn it as they learn of a death.
+func (p *Place) Leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaving)
+	defer cancel()
+	if p.ticket != nil {
+		giveUp(ctx, p.ticket)
+	}
+	if p.alone {
+		_, _ = bounded.Call(ctx, p.queue.Vacant)
+	}
+	_ = p.queue.Close() // it is of no use to anybody any more
 }
 
 // giveUp releases a ticket, and tries that once more: those behind would wait for its TTL.
@@ -57,25 +71,6 @@ func giveUp(ctx context.Context, ticket *Lock) {
 	if errors.Is(ticket.Release(ctx), ErrUnsure) && errors.Is(ticket.Release(ctx), ErrUnsure) {
 		_ = ticket.Detach()
 	}
-}
-
-// leave is Leave for one who has no time for a source that does not answer.
-func (p *Place) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaving)
-	defer cancel()
-	_ = p.Leave(ctx)
-}
-
-// Leave gives the place up: who is next in line may ask for the lock. That it could not be
-// told to the source is no error: then the others learn it as they learn of a death.
-func (p *Place) Leave(ctx context.Context) error {
-	if p.ticket != nil {
-		giveUp(ctx, p.ticket)
-	}
-	if p.alone {
-		_, _ = bounded.Call(ctx, p.queue.Vacant)
-	}
-	return p.queue.Close()
 }
 
 // QueuedError says that others were ahead in the queue for a lock.

@@ -80,6 +80,10 @@ func prices() []price {
 		{what: "acquire and release", most: [3]int{11, 11, 11}, call: costOfCycle},
 		{what: "the same steps, without a read-back", most: [3]int{10, 10, 10}, call: costOfSteps},
 		{what: "a waiter's further attempt", most: [3]int{1, 1, 1}, call: costOfAttempt},
+		{what: "a place in an empty queue, and out of it", most: [3]int{40, 40, 40}, call: costOfPlace},
+		{what: "a place behind another, and out of it", most: [3]int{40, 40, 40}, call: costOfPlaceBehind},
+		{what: "a look at the queue", most: [3]int{1, 1, 1}, call: costOfStanding},
+		{what: "a look at the queue that has moved", most: [3]int{10, 10, 10}, call: costOfMoving},
 		{what: "a sign of life", most: [3]int{2, 2, 2}, call: costOfRenew},
 		{what: "the first sign of life", most: [3]int{6, 6, 4}, call: costOfRenew, once: true},
 		{what: "refused, with the holder's name", most: [3]int{11, 13, 12}, call: costOfRefusal},
@@ -109,6 +113,66 @@ func costOfAttempt(t *testing.T, b bench) func() {
 		_, err := contender.Try(context.Background())
 		require.ErrorIs(t, err, multilock.ErrHeld)
 	}
+}
+
+// costOfPlace is that of one who is alone: the queue is made for him, and removed.
+func costOfPlace(t *testing.T, b bench) func() {
+	return func() {
+		place, err := multilock.Queue(context.Background(), b.src, "job", multilock.Options{TTL: long})
+		require.NoError(t, err)
+		place.Leave()
+	}
+}
+
+// costOfPlaceBehind is without what he asks while he waits.
+func costOfPlaceBehind(t *testing.T, b bench) func() {
+	inLine(t, b.source(t, b.other))
+	return func() {
+		queue, err := b.src.Queue("job")
+		require.NoError(t, err)
+		names, err := queue.Names(context.Background())
+		require.NoError(t, err)
+		require.Len(t, names, 1)
+		ticket, err := multilock.TryOnce(context.Background(), queue, "2", multilock.Options{TTL: long})
+		require.NoError(t, err)
+		require.NoError(t, ticket.Release(context.Background()))
+		require.NoError(t, queue.Close())
+	}
+}
+
+func costOfStanding(t *testing.T, b bench) func() {
+	inLine(t, b.source(t, b.other))
+	return looking(t, b.src)
+}
+
+func costOfMoving(t *testing.T, b bench) func() {
+	other := b.source(t, b.other)
+	inLine(t, other)
+	look := looking(t, b.src)
+	return func() {
+		inLine(t, other)
+		look()
+	}
+}
+
+func looking(t *testing.T, src *fslock.Source) func() {
+	queue, err := src.Queue("job")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = queue.Close() })
+	return func() {
+		_, err := queue.Names(context.Background())
+		require.NoError(t, err)
+	}
+}
+
+// inLine draws a ticket, whatever it is called.
+func inLine(t *testing.T, src *fslock.Source) {
+	queue, err := src.Queue("job")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = queue.Close() })
+	ticket, err := multilock.TryOnce(context.Background(), queue, source.NewToken(), multilock.Options{TTL: long})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = ticket.Release(context.Background()) })
 }
 
 func costOfRenew(t *testing.T, b bench) func() {

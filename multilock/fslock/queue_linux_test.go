@@ -30,7 +30,8 @@ func playQueue(p *player) error {
 	if err != nil {
 		return err
 	}
-	return place.Leave(ctx)
+	place.Leave()
+	return nil
 }
 
 // prepareDeadTicket leaves the ticket of a process that is gone.
@@ -119,7 +120,7 @@ func TestGivingUpInTheQueue(t *testing.T) {
 	require.ErrorAs(t, err, &queued)
 	require.Equal(t, 1, queued.Ahead)
 	require.Len(t, namesIn(t, queueOf(base)), 1)
-	require.NoError(t, first.Leave(t.Context()))
+	first.Leave()
 	require.NoDirExists(t, queueOf(base))
 }
 
@@ -134,7 +135,7 @@ func TestTicketThatIsLost(t *testing.T) {
 	go func() {
 		second, err := multilock.Queue(ctx, src, sweptName, multilock.Options{TTL: sweptTTL, Poll: 10 * time.Millisecond})
 		if err == nil {
-			err = second.Leave(ctx)
+			second.Leave()
 		}
 		got <- err
 	}()
@@ -145,6 +146,6 @@ func TestTicketThatIsLost(t *testing.T) {
 		names := namesIn(t, queueOf(base))
 		return len(names) == 2 && names[1] >= lost
 	}, watchdog, time.Millisecond)
-	require.NoError(t, first.Leave(t.Context()))
+	first.Leave()
 	require.NoError(t, <-got)
 }

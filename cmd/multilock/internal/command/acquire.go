@@ -57,8 +57,10 @@ it is released, or --ttl has passed.
    multilock -d /shared release -n deploy --token "$token"
 
 With --detach nobody renews the lock: it is held for --ttl, or until it is
-released, on whatever host. See multilock --help for the exit codes.`,
-		Flags: append(o.flags(),
+released, on whatever host. See multilock --help for the exit codes.
+
+` + fairHelp,
+		Flags: append(o.flags(), o.queueFlag(),
 			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait this `DURATION` for the lock, or forever (default: do not wait)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "pid", Value: &o.pid, Usage: "hold the lock as long as this `PROCESS` lives (default: the calling shell)", Category: "HOLDING"},
 			&cli.BoolFlag{Name: "detach", Destination: &o.detach, DisableDefaultText: true, Usage: "hold the lock for --ttl, whatever lives", Category: "HOLDING"},
@@ -87,6 +89,9 @@ func (o *acquireOptions) check(c *cli.Context) error {
 		return console.Usagef(name, "--detach and --pid contradict each other: a detached lock depends on no process")
 	case o.pid.Given && o.pid.Value < 1:
 		return console.Usagef(name, "--pid %d: not the number of a process", o.pid.Value)
+	}
+	if err := o.checkQueue(name, o.wait); err != nil {
+		return err
 	}
 	return o.holding.check(name)
 }
@@ -159,6 +164,7 @@ type keepOrder struct {
 	Place             place.Place // with the password in its URL
 	TTL, MaxAge, Poll time.Duration
 	Wait              console.WaitLimit
+	Fair              bool
 	Owner             process.Identity
 }
 
@@ -177,7 +183,7 @@ func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.I
 	if err != nil {
 		return acquireReport{}, err
 	}
-	keeper, err := startKeeper(e, keepOrder{where, o.ttl.Value, o.maxAge.Value, o.poll.Value, o.wait, owner})
+	keeper, err := startKeeper(e, keepOrder{where, o.ttl.Value, o.maxAge.Value, o.poll.Value, o.wait, o.fair, owner})
 	if err != nil {
 		return acquireReport{}, err
 	}

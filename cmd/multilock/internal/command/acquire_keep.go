@@ -85,7 +85,7 @@ func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, in io
 		cancel(errParentGone)
 	}()
 	opt := multilock.Options{
-		TTL: k.TTL, Poll: k.Poll, Patience: multilock.Patience{MaxAge: k.MaxAge}, Owner: k.Owner, User: k.Place.User, Command: describeOwner(k.Owner),
+		TTL: k.TTL, Poll: k.Poll, Fair: k.Fair, Patience: multilock.Patience{MaxAge: k.MaxAge}, Owner: k.Owner, User: k.Place.User, Command: describeOwner(k.Owner),
 	}
 	return take(ctx, e, src, k.Place.Name, opt, k.Wait, console.Output{Quiet: true})
 }

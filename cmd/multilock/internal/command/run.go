@@ -67,10 +67,12 @@ For cron on many hosts: -q -E 0 keeps quiet where another host runs the job, and
 
 ` + timeHelp + `
 
+` + fairHelp + `
+
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 ` + console.ExitTable,
-		Flags: append(slices.Concat(o.holding.flags(), o.recording.flags(), o.disclosure.flags()),
+		Flags: append(slices.Concat(o.holding.flags(), []cli.Flag{o.queueFlag()}, o.recording.flags(), o.disclosure.flags()),
 			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait this `DURATION` for the lock, or forever (default: do not wait)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Value: &o.heldCode, Usage: "the exit `CODE` if somebody else holds the lock; 0 makes a refusal a success (default: 121)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "slots", Value: &o.slots, Usage: "let `N` holders in at a time, in the whole cluster; the job finds its own number in MULTILOCK_SLOT (default: 1, without a number)", Category: "TAKING"},
@@ -158,6 +160,9 @@ func (o *runOptions) check() error {
 	}
 	if o.slots.Given && o.recorded() {
 		return console.Usagef(name, "--slots and a recorded result (--once, --every) contradict each other: a job that runs once needs one slot")
+	}
+	if err := o.checkQueue(name, o.wait); err != nil {
+		return err
 	}
 	return o.holding.check(name)
 }

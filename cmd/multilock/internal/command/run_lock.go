@@ -49,6 +49,11 @@ func (o *runOptions) checkAbilities(src *place.Source) error {
 			return err
 		}
 	}
+	if o.fair {
+		if err := src.Require("run: --fair", source.TraitQueue); err != nil {
+			return err
+		}
+	}
 	return o.checkTimed(src)
 }
 
