@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
@@ -153,6 +154,15 @@ func theirs(t *testing.T, r *recorder) { contendAndTry(t, r.rival, "lock", longC
 // crashed leaves what a crash between the two removals of a release does.
 func crashed(t *testing.T, r *recorder) { emptyDirectory(t, r.base, "lock") }
 
+// queued is a place in the queue that was left again; one more is what is done in any queue.
+func queued(t *testing.T, r *recorder) { inLine(t, r.src) }
+
+func inLine(t *testing.T, src *fslock.Source) {
+	place, err := multilock.Queue(t.Context(), src, "lock", multilock.Options{TTL: long})
+	require.NoError(t, err)
+	place.Leave()
+}
+
 func committed(t *testing.T, r *recorder) {
 	commit(t, contendAndTry(t, r.rival, "lock", longClaim()), 1)
 }
@@ -227,6 +237,22 @@ func episodes() map[string]episode {
 			require.NoError(t, err)
 			require.Equal(t, []string{"lock"}, names)
 		}),
+		"queue": asking(queued, inLine),
+		// Who stands in line asks one request, as long as nothing moves.
+		"queue-again": func(t *testing.T, r *recorder) func() {
+			place, err := multilock.Queue(t.Context(), r.rival, "lock", multilock.Options{TTL: long})
+			require.NoError(t, err)
+			t.Cleanup(place.Leave)
+			queue, err := r.src.Queue("lock")
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = queue.Close() })
+			look := func() {
+				_, err := queue.Names(t.Context())
+				require.NoError(t, err)
+			}
+			look()
+			return look
+		},
 		"vacant": asking(nothing, vacant(true)),
 		// An answer that there is no group may come from a cache.
 		"vacant-again": asking(func(t *testing.T, r *recorder) { requireVacant(t, r.src, true) }, vacant(true)),
