@@ -82,7 +82,11 @@ type QueuedError struct {
 }
 
 func (e *QueuedError) Error() string {
-	return fmt.Sprintf("in the queue for lock %q %d are ahead, the last of them %s", e.Name, e.Ahead, e.Next.Record.Holder)
+	text := fmt.Sprintf("number %d in the queue for lock %q", e.Ahead+1, e.Name)
+	if e.Next.Record.Token == "" {
+		return text
+	}
+	return text + ", behind " + e.Next.Record.Holder.String()
 }
 
 // Is makes errors.Is(err, ErrHeld) true: somebody else is to have the lock.
@@ -113,7 +117,7 @@ type waiter struct {
 	alone  bool      // nobody was behind at the last look
 	// watched are those ahead that are looked at.
 	watched map[string]*watched
-	told    Sighting // the last one of them
+	told    Sighting // the next one of them
 	behind  string   // of whom there is news if he leaves
 	news    <-chan struct{}
 	stop    func()
@@ -122,8 +126,9 @@ type waiter struct {
 // watched is one who is ahead, and counts as alive before the first look.
 type watched struct {
 	source.Observer
-	seen Sighting
-	at   time.Time // when the next look is due
+	seen   Sighting
+	passed bool      // nobody waits with it, or nobody can tell
+	at     time.Time // when the next look is due
 }
 
 // wait returns when nobody is ahead.
@@ -135,14 +140,16 @@ func (w *waiter) wait(ctx context.Context) error {
 		}
 		pause, err := w.step(ctx)
 		switch {
-		case err != nil && w.bears(err):
-			pause = trouble.Next()
-		case err != nil:
+		case err != nil && !w.bears(err):
 			return err
+		case err != nil:
+			pause = trouble.Next()
 		case pause == 0:
 			return nil
 		case w.behindAnother():
 			continue // that one may have left before there was news of it
+		default:
+			trouble.Reset()
 		}
 		if _, err := bounded.Wait(ctx, pause, w.news); err != nil {
 			return err
@@ -162,16 +169,23 @@ func (w *waiter) behindAnother() bool {
 	return w.news != nil
 }
 
-// bears says whether an error is waited out. That a ticket is in doubt is one of those: it
-// is not the lock.
+// errUnlisted says that the own ticket is not in the listing: that is a cache's memory of the
+// queue, or the ticket is lost, and another is drawn.
+var errUnlisted = errors.New("the own ticket is not in the queue")
+
+// isBorne says that an error is waited out. That a ticket is in doubt is one of those: it is
+// not the lock.
+func isBorne(err error) bool {
+	return errors.Is(err, ErrPassing) || errors.Is(err, ErrUnsure) || errors.Is(err, ErrHeld) || errors.Is(err, errUnlisted)
+}
+
+// bears says whether an error is waited out, and tells of what keeps the source from doing
+// its part.
 func (w *waiter) bears(err error) bool {
-	if !errors.Is(err, ErrPassing) && !errors.Is(err, ErrUnsure) && !errors.Is(err, ErrHeld) {
-		return false
-	}
-	if w.opt.Trouble != nil && !errors.Is(err, ErrHeld) {
+	if w.opt.Trouble != nil && (errors.Is(err, ErrPassing) || errors.Is(err, ErrUnsure)) {
 		w.opt.Trouble(err)
 	}
-	return true
+	return isBorne(err)
 }
 
 // step draws a ticket if there is none, looks who is ahead, and says how long to leave them
@@ -187,11 +201,11 @@ func (w *waiter) step(ctx context.Context) (pause time.Duration, err error) {
 		}
 		names = append(names, w.own)
 	}
-	if !slices.Contains(names, w.own) { // a cache's memory of the queue; or the ticket is lost, and another is drawn
+	if !slices.Contains(names, w.own) {
 		if err := w.ticket.Verify(ctx); err != nil && !errors.Is(err, ErrLost) {
 			return 0, err
 		}
-		return leastQueued, nil
+		return 0, errUnlisted
 	}
 	w.rank(names)
 	next, err := w.watch(ctx)
@@ -201,7 +215,8 @@ func (w *waiter) step(ctx context.Context) (pause time.Duration, err error) {
 	return max(min(next, w.pace()), leastQueued), nil
 }
 
-// draw takes the ticket after the last one.
+// draw takes the ticket after the last one. However long the lock may be silent, nobody is
+// to wait for a dead waiter for longer than by default: all that a ticket loses is its place.
 func (w *waiter) draw(ctx context.Context, names []string) error {
 	var last uint64
 	for _, name := range names {
@@ -211,9 +226,10 @@ func (w *waiter) draw(ctx context.Context, names []string) error {
 	}
 	if w.ticket != nil {
 		giveUp(ctx, w.ticket) // it is lost
+		w.ticket = nil
 	}
 	w.own = ticketName(last+1, w.mark)
-	opt := Options{TTL: w.opt.TTL, User: w.opt.User, Command: w.opt.Command, Owner: w.opt.Owner}
+	opt := Options{TTL: min(w.opt.TTL, DefaultTTL), User: w.opt.User, Command: w.opt.Command, Owner: w.opt.Owner}
 	ticket, err := TryOnce(ctx, w.queue, w.own, opt)
 	if err != nil {
 		return err
@@ -247,74 +263,92 @@ func (w *waiter) rank(names []string) {
 
 // watch looks at the one right ahead, and at those before as far as all behind them seem to
 // be dead: so their silence is watched at the same time, and not one after the other. Who is
-// dead or gone is ahead no more. It says when another look is due.
+// passed over is ahead no more. It says when another look is due.
 func (w *waiter) watch(ctx context.Context) (next time.Duration, err error) {
-	next = farNext
-	silent := 0 // of those right ahead
-	for silent < len(w.ahead) {
+	next, w.told = farNext, Sighting{}
+	for silent := 0; silent < len(w.ahead); {
 		i := len(w.ahead) - 1 - silent
 		one, err := w.lookAt(ctx, w.ahead[i])
-		if errors.Is(err, ErrInvalid) {
-			w.ahead = slices.Delete(w.ahead, i, i+1) // something that is nobody's ticket is in the way
-			continue
-		}
 		if err != nil {
-			return next, err
-		}
-		next, w.told = min(next, time.Until(one.at)), one.seen
-		switch {
-		case one.seen.State == StateHeld && one.seen.Record.Foreign == "":
-			return next, nil
-		case one.seen.State == StateSuspect && one.seen.Record.Foreign == "":
-			silent++
-			continue
-		}
-		if cleared, err := w.clear(ctx, w.ahead[i], one); !cleared || err != nil {
 			return 0, err
 		}
-		w.ahead = slices.Delete(w.ahead, i, i+1)
+		next = min(next, time.Until(one.at))
+		if one.passed {
+			w.ahead = slices.Delete(w.ahead, i, i+1)
+			continue
+		}
+		if silent == 0 {
+			w.told = one.seen
+		}
+		if one.seen.State == StateHeld {
+			return next, nil
+		}
+		silent++
 	}
 	return next, nil
 }
 
-// clear removes what is left of a ticket that nobody waits with. What cannot be understood
-// is left alone, and in nobody's way.
-func (w *waiter) clear(ctx context.Context, ticket string, one *watched) (cleared bool, err error) {
-	switch one.seen.State {
-	case StateDead:
-		err = tell(ctx, one, one.Break)
-		one.at = time.Time{}
-		if errors.Is(err, ErrHeld) {
-			return false, nil // it has come back to life
-		}
-	case StateFree:
-		err = w.queue.Tidy(ctx, ticket)
-	case StateHeld, StateSuspect:
+// lookAt looks at a ticket, if that is due. What cannot be judged, or not be removed, is in
+// nobody's way: a ticket excludes nobody.
+func (w *waiter) lookAt(ctx context.Context, name string) (*watched, error) {
+	one, err := w.watcher(ctx, name)
+	if err != nil || time.Now().Before(one.at) {
+		return one, err
 	}
-	return err == nil, err
+	one.passed, err = w.judge(ctx, name, one)
+	switch {
+	case err != nil && (ctx.Err() != nil || isBorne(err)):
+		one.at = time.Time{}
+		return nil, err
+	case err != nil:
+		one.passed, one.at = true, time.Now().Add(nextGlance)
+	}
+	return one, nil
 }
 
-// lookAt looks at a ticket, if that is due. One that is new here is left in peace for a
-// while: mostly it leaves by itself.
-func (w *waiter) lookAt(ctx context.Context, name string) (*watched, error) {
-	one := w.watched[name]
-	if one == nil {
-		observer, err := observe(ctx, w.queue, name, w.opt.Patience)
-		if err != nil {
-			return nil, err
-		}
-		one = &watched{Observer: observer, seen: Sighting{State: StateHeld}, at: time.Now().Add(firstGlance)}
-		w.watched[name] = one
-	}
-	if time.Now().Before(one.at) {
+// watcher is who looks at a ticket. One that is new here is left in peace for a while: mostly
+// it leaves by itself.
+func (w *waiter) watcher(ctx context.Context, name string) (*watched, error) {
+	if one := w.watched[name]; one != nil {
 		return one, nil
 	}
-	seen, err := ask(ctx, one, one.Look)
+	observer, err := observe(ctx, w.queue, name, w.opt.Patience)
 	if err != nil {
 		return nil, err
 	}
-	one.seen, one.at = seen, time.Now().Add(seen.Next)
+	one := &watched{Observer: observer, seen: Sighting{State: StateHeld}, at: time.Now().Add(firstGlance)}
+	w.watched[name] = one
 	return one, nil
+}
+
+// judge looks at a ticket, removes what is left of one that nobody waits with, and reports
+// whether it is passed over. What cannot be understood is left alone.
+func (w *waiter) judge(ctx context.Context, name string, one *watched) (passed bool, err error) {
+	one.seen, err = ask(ctx, one, one.Look)
+	if err != nil {
+		return false, w.leftHanging(name, err)
+	}
+	one.at = time.Now().Add(one.seen.Next)
+	switch one.seen.State {
+	case StateDead:
+		return true, w.leftHanging(name, tell(ctx, one, one.Break))
+	case StateFree:
+		_, err := bounded.Call(ctx, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, w.queue.Tidy(ctx, name)
+		})
+		return true, err
+	case StateHeld, StateSuspect:
+	}
+	return one.seen.Record.Foreign != "", nil
+}
+
+// leftHanging passes an error on. An observer that hangs is closed by the call in which it
+// does, when that ends.
+func (w *waiter) leftHanging(name string, err error) error {
+	if errors.As(err, new(*hungError)) {
+		delete(w.watched, name)
+	}
+	return err
 }
 
 const (
@@ -325,9 +359,10 @@ const (
 	farBack = 10
 	// leastQueued is the shortest pause of one who stands in line.
 	leastQueued = 5 * time.Millisecond
-	// firstGlance is when somebody ahead is looked at for the first time, and farNext later
-	// than any look.
+	// firstGlance is when somebody ahead is looked at for the first time, nextGlance when
+	// what could not be judged is looked at again, and farNext later than any look.
 	firstGlance = time.Second
+	nextGlance  = 5 * time.Second
 	farNext     = time.Hour
 )
 

@@ -29,6 +29,8 @@ func TestCommandsThatNeedMore(t *testing.T) {
 		"run --once -- true":                   "run: --once: this source keeps no results of jobs",
 		"run --every 1m -- true":               "run: --every: this source keeps no results of jobs",
 		"run --fail-after 2 -- true":           "run: --fail-after: this source keeps no history",
+		"run --fair --wait 9 -- true":          "run: --fair: this source has no queue",
+		"acquire --detach --fair --wait 9":     "acquire: --fair: this source has no queue",
 		"wait":                                 "wait: this source cannot tell whether anything in it is held",
 		"wait --members a":                     "wait: this source keeps no results of jobs",
 		"wait --expect 1":                      "wait: this source keeps no results of jobs",
@@ -61,6 +63,7 @@ func TestPromisesThatAreNotKept(t *testing.T) {
 		"run --once -- true":    {source.TraitResults, "run: --once: this source keeps no results of jobs"},
 		"run --every 9 -- true": {source.TraitOneClock, "run: --every: this source has no clock that all hosts read"},
 		"wait":                  {source.TraitCheapBarrier, "wait: this source cannot tell whether anything in it is held"},
+		"run --fair -w 9 true":  {source.TraitQueue, "run: --fair: this source has no queue"},
 		"history":               {source.TraitHistory, "history: this source keeps no history"},
 	} {
 		t.Run(args, func(t *testing.T) {

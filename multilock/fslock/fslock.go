@@ -42,6 +42,7 @@ type Options struct {
 // the jobs that ran under them.
 type Source struct {
 	group  string
+	queued string // if this is a queue: the group in which the lock is
 	legacy bool
 	self   process.Identity
 	user   string
@@ -189,7 +190,8 @@ func (s *Source) makeGroup() (*shareddir.Handle, error) {
 
 func (s *Source) groupError(err error) error {
 	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
-		return &source.InvalidError{What: "lock group", Got: s.group, Why: "is not a directory (nor may it be a symbolic link to one)", Err: err}
+		what, which := s.called()
+		return &source.InvalidError{What: what, Got: which, Why: "is not a directory (nor may it be a symbolic link to one)", Err: err}
 	}
 	return opError("open the lock group", "", err)
 }

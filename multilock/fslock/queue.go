@@ -1,6 +1,8 @@
 package fslock
 
 import (
+	"path/filepath"
+
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -15,7 +17,7 @@ func (s *Source) Queue(name string) (source.Queue, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	q := &Source{base: s.base, group: name, self: s.self, user: s.user}
+	q := &Source{base: s.base, group: name, queued: s.group, self: s.self, user: s.user}
 	q.above = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.openGroupPrivate(queueDir, open) })
 	q.groupDir = shareddir.NewDir(q.openGroup)
 	return queue{q, q}, nil
@@ -42,6 +44,14 @@ func (q queue) Close() error {
 	q.src.groupDir.Close()
 	q.src.above.Close()
 	return nil
+}
+
+// called is what the user knows the group by.
+func (s *Source) called() (what, name string) {
+	if s.above == nil {
+		return "lock group", s.group
+	}
+	return "queue", filepath.Join(s.base.Path(), shareddir.PrivateDir, groupsDir, s.queued, queueDir, s.group)
 }
 
 // inParent does something in the directory that the group's is in: the base, or for a queue

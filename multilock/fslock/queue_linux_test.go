@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
 // queueOf is where the tickets for the swept lock are.
@@ -148,4 +151,76 @@ func TestTicketThatIsLost(t *testing.T) {
 	}, watchdog, time.Millisecond)
 	first.Leave()
 	require.NoError(t, <-got)
+}
+
+// A dead waiter holds up those behind for no longer than by default, however long the lock
+// may be silent.
+func TestTicketDoesNotLastAsLongAsTheLock(t *testing.T) {
+	src := open(t, fslock.Options{Base: fresh(t)})
+	place, err := multilock.Queue(within(t), src, sweptName, multilock.Options{TTL: 24 * time.Hour})
+	require.NoError(t, err)
+	defer place.Leave()
+	queue, err := src.Queue(sweptName)
+	require.NoError(t, err)
+	defer queue.Close() //nolint:errcheck // a directory
+	names, err := queue.Names(t.Context())
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+	seen, err := multilock.Inspect(t.Context(), queue, names[0], multilock.Patience{})
+	require.NoError(t, err)
+	require.Equal(t, multilock.DefaultTTL, seen.Record.TTL)
+}
+
+// Whose ticket cannot be judged, or is dead and cannot be removed by this user, holds up nobody.
+func TestTicketsOutOfReach(t *testing.T) {
+	for name, deny := range map[string]faultfs.Injector{
+		"may not be opened":  denyingAt("opendir", "/queue/"+sweptName+"/00000000000000000001-", syscall.EACCES, -1),
+		"may not be read":    denyingAt("open", "/queue/"+sweptName+"/00000000000000000001-", syscall.EACCES, -1),
+		"may not be removed": denyingAt("unlink", "/queue/"+sweptName+"/00000000000000000001-", syscall.EPERM, -1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, faulty := fresh(t), faultfs.New(vfs.OS{}, nil)
+			require.NoError(t, drawFor(open(t, fslock.Options{Base: base}), theDead(self(t)), 1))
+			src := open(t, fslock.Options{Base: base, FS: faulty})
+			faulty.Inject(deny)
+			acquire(t, src, sweptName, multilock.Options{Poll: 10 * time.Millisecond, Fair: true})
+		})
+	}
+}
+
+// Nobody who looks at the group sees those who stand in line for a lock in it.
+func TestTicketsAreNoLocksOfTheGroup(t *testing.T) {
+	src := open(t, fslock.Options{Base: fresh(t)})
+	place, err := multilock.Queue(within(t), src, sweptName, multilock.Options{})
+	require.NoError(t, err)
+	vacant, err := src.Vacant(t.Context())
+	require.NoError(t, err)
+	require.True(t, vacant, "a barrier waits for what runs, not for who wants to")
+	names, err := src.Names(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, names)
+	leftovers, err := src.Leftovers(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, leftovers)
+	place.Leave()
+	events, err := source.Collect(src.History(t.Context(), time.Time{}))
+	require.NoError(t, err)
+	require.Empty(t, events)
+}
+
+// What is in the way of a queue is named, and not the group.
+func TestWhatIsInTheWayOfAQueue(t *testing.T) {
+	for name, path := range map[string]func(base string) string{
+		"of all":  func(base string) string { return filepath.Dir(queueOf(base)) },
+		"of this": queueOf,
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := fresh(t)
+			require.NoError(t, os.MkdirAll(filepath.Dir(path(base)), 0o777))
+			require.NoError(t, os.WriteFile(path(base), nil, 0o666))
+			_, err := multilock.Queue(within(t), open(t, fslock.Options{Base: base}), sweptName, multilock.Options{})
+			require.ErrorIs(t, err, source.ErrInvalid)
+			require.ErrorContains(t, err, queueOf(base))
+		})
+	}
 }

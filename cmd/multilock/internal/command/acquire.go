@@ -133,7 +133,7 @@ func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (acquireRep
 	if err != nil {
 		return acquireReport{}, err
 	}
-	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), src.Require("acquire: --detach", source.TraitBreakByEvidence)); err != nil {
+	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), src.Require("acquire: --detach", source.TraitBreakByEvidence), requireQueue(src, "acquire", o.fair)); err != nil {
 		return acquireReport{}, src.Close(err)
 	}
 	opt := o.options()

@@ -48,7 +48,7 @@ func runKeep(ctx context.Context, e *Env) error {
 		return answer(e, keepAnswer{}, err)
 	}
 	defer func() { _ = src.Close(nil) }() // the end of the process
-	if err := src.Require("acquire", source.TraitPromptRelease); err != nil {
+	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), requireQueue(src, "acquire", order.Fair)); err != nil {
 		return answer(e, keepAnswer{}, err)
 	}
 	lock, err := order.acquire(ctx, e, src, in)

@@ -164,6 +164,14 @@ func (h *holding) checkQueue(command string, wait console.WaitLimit) error {
 	return nil
 }
 
+// requireQueue refuses a source in which nobody can stand in line.
+func requireQueue(src *place.Source, command string, fair bool) error {
+	if !fair {
+		return nil
+	}
+	return src.Require(command+": --fair", source.TraitQueue)
+}
+
 const fairHelp = `With --fair those who wait stand in line, and who came first is first; a dead waiter
 is passed over as a dead holder is. Who waits without it may overtake, so all should
 say so. Without it nobody starves, but the order is by chance. On NFS a place in the
@@ -182,11 +190,6 @@ func (h *holding) check(command string) error {
 
 // take acquires a lock as --wait says, and tells who is in the way meanwhile.
 func take(ctx context.Context, e *Env, src *place.Source, name string, opt multilock.Options, limit console.WaitLimit, o console.Output) (*multilock.Lock, error) {
-	if opt.Fair {
-		if err := src.Require("--fair", source.TraitQueue); err != nil {
-			return nil, err
-		}
-	}
 	if !limit.Waits() {
 		lock, err := multilock.TryAcquire(ctx, src.Locks, name, opt)
 		return lock, src.IfLasting(err)

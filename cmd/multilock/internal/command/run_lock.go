@@ -49,10 +49,8 @@ func (o *runOptions) checkAbilities(src *place.Source) error {
 			return err
 		}
 	}
-	if o.fair {
-		if err := src.Require("run: --fair", source.TraitQueue); err != nil {
-			return err
-		}
+	if err := requireQueue(src, "run", o.fair); err != nil {
+		return err
 	}
 	return o.checkTimed(src)
 }
