@@ -68,9 +68,12 @@ func (p *Place) Leave() {
 
 // giveUp releases a ticket, and tries that once more: those behind would wait for its TTL.
 func giveUp(ctx context.Context, ticket *Lock) {
-	if errors.Is(ticket.Release(ctx), ErrUnsure) && errors.Is(ticket.Release(ctx), ErrUnsure) {
-		_ = ticket.Detach()
+	for range 2 {
+		if !errors.Is(ticket.Release(ctx), ErrUnsure) {
+			return
+		}
 	}
+	_ = ticket.Detach()
 }
 
 // QueuedError says that others were ahead in the queue for a lock.

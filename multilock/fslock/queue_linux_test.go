@@ -162,7 +162,7 @@ func TestTicketDoesNotLastAsLongAsTheLock(t *testing.T) {
 	defer place.Leave()
 	queue, err := src.Queue(sweptName)
 	require.NoError(t, err)
-	defer queue.Close() //nolint:errcheck // a directory
+	t.Cleanup(func() { require.NoError(t, queue.Close()) })
 	names, err := queue.Names(t.Context())
 	require.NoError(t, err)
 	require.Len(t, names, 1)

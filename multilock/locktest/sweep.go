@@ -47,7 +47,7 @@ type Bench struct {
 	number   uint64
 	before   string // whose the lock was before the operation
 	revision string // of the results then
-	ctx      context.Context
+	ctx      context.Context //nolint:containedctx // the scene's own
 }
 
 // Operation is a part of a source's protocol that is swept.
