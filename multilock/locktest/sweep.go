@@ -45,8 +45,8 @@ type Bench struct {
 	dead     source.Lease
 	observer source.Observer
 	number   uint64
-	before   string // whose the lock was before the operation
-	revision string // of the results then
+	before   string          // whose the lock was before the operation
+	revision string          // of the results then
 	ctx      context.Context //nolint:containedctx // the scene's own
 }
 
