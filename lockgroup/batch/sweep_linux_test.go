@@ -79,7 +79,7 @@ func newHost(t *testing.T, base string) *host {
 		h.end()
 		h.fs.Inject(nil)
 		h.goOn()
-		_ = h.Source.Close()
+		_ = h.Close()
 	})
 	return h
 }
