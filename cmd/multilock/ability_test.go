@@ -30,7 +30,7 @@ func TestCommandsThatNeedMore(t *testing.T) {
 		"run --every 1m -- true":               "run: --every: this source keeps no results of jobs",
 		"run --fail-after 2 -- true":           "run: --fail-after: this source keeps no history",
 		"run --fair --wait 9 -- true":          "run: --fair: this source has no queue",
-		"acquire --detach --fair --wait 9":     "acquire: --fair: this source has no queue",
+		"acquire --detach --ttl 9 --fair -w 9": "acquire: --fair: this source has no queue",
 		"wait":                                 "wait: this source cannot tell whether anything in it is held",
 		"wait --members a":                     "wait: this source keeps no results of jobs",
 		"wait --expect 1":                      "wait: this source keeps no results of jobs",

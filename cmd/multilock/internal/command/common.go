@@ -169,7 +169,8 @@ func requireQueue(src *place.Source, command string, fair bool) error {
 	if !fair {
 		return nil
 	}
-	return src.Require(command+": --fair", source.TraitQueue)
+	_, err := place.Ability[source.Queueing](src, command+": --fair", source.TraitQueue)
+	return err
 }
 
 const fairHelp = `With --fair those who wait stand in line, and who came first is first; a dead waiter
