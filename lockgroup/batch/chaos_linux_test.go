@@ -29,7 +29,7 @@ import (
 )
 
 var (
-	longChaos = flag.Bool("long", false, "chaos: 10,000 jobs instead of 300")
+	long      = flag.Bool("long", false, "chaos: 10,000 jobs instead of 300; sweep: each operation")
 	seedChaos = flag.Uint64("seed", 0, "chaos: the seed of what happens to whom, 0 for a new one")
 )
 
@@ -71,7 +71,7 @@ type chaosPart struct {
 // two run it at a time, and none runs again when it has one.
 func TestChaosOfABatch(t *testing.T) {
 	c := &chaos{T: t, base: t.TempDir(), jobs: 300, history: worker.NewHistory(t, io.Discard), struck: map[string]int{}}
-	if *longChaos {
+	if *long {
 		c.jobs = 10000
 	}
 	seed := *seedChaos
