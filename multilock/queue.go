@@ -1,7 +1,6 @@
 package multilock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +114,7 @@ type waiter struct {
 	own    string // the ticket's name
 	ticket *Lock
 	since  time.Time // when it was drawn
-	first  int       // how many were ahead then
+	first  int       // how many were ahead at most: those who drew at the same time show later
 	ahead  []string  // the tickets that are, the next one last
 	alone  bool      // nobody was behind at the last look
 	// watched are those ahead that are looked at.
@@ -202,7 +201,10 @@ func (w *waiter) step(ctx context.Context) (pause time.Duration, err error) {
 		if err := w.draw(ctx, names); err != nil {
 			return 0, err
 		}
-		names = append(names, w.own)
+		names, err = bounded.Call(ctx, w.queue.Names) // others may have drawn the same number meanwhile
+		if err != nil {
+			return 0, err
+		}
 	}
 	if !slices.Contains(names, w.own) {
 		if err := w.ticket.Verify(ctx); err != nil && !errors.Is(err, ErrLost) {
@@ -255,7 +257,7 @@ func (w *waiter) rank(names []string) {
 		w.alone = w.alone && mine
 	}
 	slices.Sort(w.ahead)
-	w.first = cmp.Or(w.first, len(w.ahead))
+	w.first = max(w.first, len(w.ahead))
 	for name, one := range w.watched {
 		if !slices.Contains(w.ahead, name) {
 			_ = one.Close()
@@ -369,13 +371,15 @@ const (
 	farNext     = time.Hour
 )
 
-// pace is how long to leave those ahead in peace: most of the time that it takes until they
-// have had their turns, if those take as long as others did since the ticket was drawn.
+// pace is how long to leave those ahead in peace: half of the time that it takes until they
+// have had their turns, if those take as long as others did since the ticket was drawn. Not
+// more: after a turn that took long, as when two thought that they were first, others would
+// sleep through their own, and that makes theirs seem long to those behind them.
 func (w *waiter) pace() time.Duration {
 	ahead := len(w.ahead)
 	each := time.Since(w.since) / time.Duration(max(w.first-ahead, 0)+1)
 	bound := min(each*time.Duration(ahead), w.opt.Poll*time.Duration(min(ahead, farBack)))
-	return bound/2 + rand.N(bound/2+1) //nolint:gosec // jitter needs no secrecy
+	return bound/3 + rand.N(bound/3+1) //nolint:gosec // jitter needs no secrecy
 }
 
 // forget ends all watches.
