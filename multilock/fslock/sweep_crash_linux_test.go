@@ -116,7 +116,7 @@ func (v *victim) goOn(t *testing.T) (told account) {
 // hand: on the same host at once, on others when the TTL has passed.
 func TestCrashAtEveryOperation(t *testing.T) {
 	slots := make(sweep.Slots, 24)
-	sweep.SideBySide(t, scenes(), func(t *testing.T, s scene) {
+	sweep.SideBySide(t, swept(), func(t *testing.T, s scene) {
 		for _, phase := range sweep.Phases() {
 			sweep.Operations(t, 8, func(t *testing.T, n int) bool {
 				defer slots.Enter()()
@@ -199,7 +199,7 @@ func TestStopAtEveryOperation(t *testing.T) {
 // time. In the first use of a base directory there is none until its last steps,
 // which are those of every other acquisition. Manifests need none.
 func stoppable() []scene {
-	return slices.DeleteFunc(scenes(), func(s scene) bool { return !sweep.Exhaustive() && (s.name == "first acquire" || s.lists != nil) })
+	return slices.DeleteFunc(swept(), func(s scene) bool { return !sweep.Exhaustive() && (s.name == "first acquire" || s.lists != nil) })
 }
 
 func runAndStop(t *testing.T, s scene, n int, phase faultfs.Phase) (ended bool) {

@@ -25,7 +25,7 @@ import (
 // next contender must get the lock.
 func TestErrorAtEveryOperation(t *testing.T) {
 	slots := make(sweep.Slots, 40)
-	sweep.SideBySide(t, scenes(), func(t *testing.T, s scene) {
+	sweep.SideBySide(t, swept(), func(t *testing.T, s scene) {
 		sweep.Operations(t, 16, func(t *testing.T, n int) bool {
 			var ended atomic.Bool
 			sweep.SideBySide(t, sweep.FaultsAt(n), func(t *testing.T, f sweep.Fault) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/testkit/sweep"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -28,6 +29,8 @@ type scene struct {
 	check func(*testing.T, struck)
 	// queues says that the scene is about a place in the queue for the lock.
 	queues bool
+	// waits says that the scene has hundreds of operations, for it watches somebody's silence.
+	waits bool
 	// records says that the scene is about the result of the lock's job.
 	records bool
 	// lists are the manifests that others may find afterwards, if the scene is about that;
@@ -36,6 +39,11 @@ type scene struct {
 }
 
 func (s scene) String() string { return s.name }
+
+// swept are the scenes that are swept, unless all are wanted.
+func swept() []scene {
+	return slices.DeleteFunc(scenes(), func(s scene) bool { return s.waits && !sweep.Exhaustive() })
+}
 
 // scenes are all parts of the protocol that change something.
 func scenes() []scene {
@@ -51,7 +59,7 @@ func scenes() []scene {
 		{name: "heartbeat", prepare: prepareHold, play: (*player).renew, check: requireRenewed},
 		{name: "heartbeat again", prepare: prepareBeating, play: (*player).renew, check: requireRenewed},
 		{name: "queue up", prepare: prepareBase, play: playQueue, check: requireQueued, queues: true},
-		{name: "queue up behind the dead", prepare: prepareDeadTicket, play: playQueue, check: requireQueued, queues: true},
+		{name: "queue up behind the dead", prepare: prepareDeadTicket, play: playQueue, check: requireQueued, queues: true, waits: true},
 		{name: "fence", prepare: prepareHold, play: (*player).fence, check: requireFenced},
 		{name: "release", prepare: prepareMarked, play: (*player).release, check: requireReleased},
 		{name: "release with legacy peers", legacy: true, prepare: prepareHold, play: (*player).release, check: requireReleased},
