@@ -82,7 +82,7 @@ func prices() []price {
 		{what: "a waiter's further attempt", most: [3]int{1, 1, 1}, call: costOfAttempt},
 		{what: "a place in an empty queue, and out of it", most: [3]int{40, 40, 40}, call: costOfPlace},
 		{what: "a place behind another, and out of it", most: [3]int{40, 40, 40}, call: costOfPlaceBehind},
-		{what: "a look at the queue", most: [3]int{1, 1, 1}, call: costOfStanding},
+		{what: "a look at the queue", most: [3]int{2, 2, 2}, call: costOfStanding},
 		{what: "a look at the queue that has moved", most: [3]int{10, 10, 10}, call: costOfMoving},
 		{what: "a sign of life", most: [3]int{2, 2, 2}, call: costOfRenew},
 		{what: "the first sign of life", most: [3]int{6, 6, 4}, call: costOfRenew, once: true},
@@ -92,7 +92,7 @@ func prices() []price {
 		{what: "a look at whether a group is empty", most: [3]int{1, 1, 1}, call: costOfBarrier},
 		{what: "the first fencing number of a place", most: [3]int{21, 21, 21}, call: costOfFence, once: true},
 		{what: "a further fencing number", most: [3]int{6, 6, 5}, call: costOfFence},
-		{what: "a break of a dead process's lock", most: [3]int{18, 18, 17}, call: costOfBreak},
+		{what: "a break of a dead process's lock", most: [3]int{19, 19, 18}, call: costOfBreak},
 	}
 }
 
