@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/multilock/go/multilock/boottime"
@@ -20,8 +21,11 @@ type contender struct {
 	replaces bool
 	staged   *staged
 	inPlace  bool // a look found the staged lock in place: an earlier reply was lost
-	unseen   int  // looks in a row that found no lock
-	waker    *waker
+	// abandoned are the tokens of what was given up because it was not to be seen: where a
+	// client remembers for long that a name is absent, it may be in place.
+	abandoned []string
+	unseen    int // looks in a row that found no lock
+	waker     *waker
 }
 
 // Contend implements source.Source.
@@ -212,7 +216,8 @@ func (c *contender) Wake() <-chan struct{} {
 }
 
 // Look implements source.Observer. Finding its own lock in place it reports
-// it as free: the next Try will verify and take it.
+// it as free: the next Try will verify and take it. One that was given up is removed: nobody
+// holds it, and its time may have run out.
 func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
 	seen, err := c.observer.Look(ctx)
 	if err != nil || seen.State != source.StateFree {
@@ -224,7 +229,20 @@ func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
 		c.inPlace = true
 		return source.Sighting{State: source.StateFree}, nil
 	}
+	if err == nil && seen.State != source.StateFree && slices.Contains(c.abandoned, seen.Record.Token) {
+		if _, err := c.remove(); err == nil {
+			return source.Sighting{State: source.StateFree}, nil
+		}
+	}
 	return seen, err
+}
+
+// abandon takes back what is staged, and remembers it.
+func (c *contender) abandon() error {
+	err := c.staged.discard()
+	c.abandoned = append(c.abandoned, c.staged.token)
+	c.staged = nil
+	return err
 }
 
 // unseenEnough is how often in a row a lock that is in the way of the attempts may be
@@ -248,8 +266,7 @@ func (s *Source) stirGroup() {
 func (c *contender) Close() error {
 	var err error
 	if c.staged != nil {
-		err = c.staged.discard()
-		c.staged = nil
+		err = c.abandon()
 	}
 	c.waker.close()
 	return errors.Join(err, c.observer.Close())

@@ -302,3 +302,20 @@ func TestStagingMeetsAnError(t *testing.T) {
 		requireTidy(t, base)
 	}
 }
+
+// The rename took effect, and everybody who looks is shown for a while that nobody has the
+// lock. What was given up then is in place: a contender that meets it later takes it away,
+// and does not wait for itself.
+func TestOwnLockThatWasGivenUp(t *testing.T) {
+	for _, s := range modes() {
+		t.Run(s.name, func(t *testing.T) {
+			base, faulty, src := contested(t, s)
+			faulty.Inject(denyingAt("opendir", filepath.Join(fslock.DefaultGroup, sweptName), syscall.ENOENT, 4))
+			lock, err := multilock.Acquire(within(t), src, sweptName, multilock.Options{TTL: long, Poll: 10 * time.Millisecond})
+			require.NoError(t, err)
+			require.Equal(t, lock.Record().Token, tokenOnDisk(t, base))
+			giveBack(t, lock)
+			require.Empty(t, namesIn(t, filepath.Join(base, fslock.DefaultGroup)))
+		})
+	}
+}

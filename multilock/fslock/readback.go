@@ -91,13 +91,11 @@ func (c *contender) notOurs(group *shareddir.Handle, renamed error, content []by
 // directory, which is somebody's lock now or was swept away.
 func (c *contender) moved(group *shareddir.Handle, held bool) error {
 	if held {
-		_ = c.staged.discard()
-		c.staged = nil
+		_ = c.abandon()
 		return source.ErrHeld
 	}
 	if present, err := c.staged.present(); err != nil || !present {
-		_ = c.staged.discard()
-		c.staged = nil
+		_ = c.abandon()
 	}
 	c.src.groupDir.Drop(group)
 	return errAgain
@@ -120,9 +118,7 @@ func (c *contender) forbidden(group *shareddir.Handle, renamed error, content []
 
 // giveUp takes back an attempt whose outcome cannot be learned.
 func (c *contender) giveUp(cause error) error {
-	err := c.staged.discard()
-	c.staged = nil
-	if err != nil {
+	if err := c.abandon(); err != nil {
 		return errors.Join(source.ErrUnsure, opError("take the attempt back", c.name, errors.Join(cause, err)))
 	}
 	return opError("rename", c.name, cause)
