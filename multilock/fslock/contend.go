@@ -24,6 +24,7 @@ type contender struct {
 	// abandoned are the tokens of what was given up because it was not to be seen: where a
 	// client remembers for long that a name is absent, it may be in place.
 	abandoned []string
+	denied    int // renames in a row that were forbidden, by nobody who could be seen
 	unseen    int // looks in a row that found no lock
 	waker     *waker
 }

@@ -259,6 +259,9 @@ func TestAttemptMeetsAnError(t *testing.T) {
 		"the group was removed, legacy":    {modes()[1], denyingAt("mkdir", lock, syscall.ESTALE, 1), 0},
 		"the lock may not be made, legacy": {modes()[1], denyingAt("mkdir", lock, syscall.EACCES, -1), syscall.EACCES},
 		"the rename is forbidden":          {scene{}, denyingAt("rename", lock, syscall.EACCES, -1), syscall.EACCES},
+		"a holder was in the way":          {scene{}, denyingAt("rename", lock, syscall.EPERM, 3), 0},
+		"holders take turns in the way": {scene{}, faultfs.Chain(
+			denyingAt("rename", lock, syscall.EPERM, 3), denyingAt("rmdir", lock, syscall.EPERM, 3)), 0},
 		"no room for what is staged anew": {scene{}, faultfs.Chain(
 			denyingAt("rename", lock, syscall.EIO, 1), denyingAt("mkdir", "staging/", syscall.ENOSPC, -1)), syscall.ENOSPC},
 	} {

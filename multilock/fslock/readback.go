@@ -102,19 +102,29 @@ func (c *contender) moved(group *shareddir.Handle, held bool) error {
 }
 
 // forbidden tells a directory that is in the way from permissions that are
-// missing: some servers say the same for both.
+// missing: some servers say the same for both. Who was in the way may have left since, and
+// another have come: so it is tried a few times more before permissions are blamed.
 func (c *contender) forbidden(group *shareddir.Handle, renamed error, content []byte) error {
-	if content != nil {
-		return source.ErrHeld
+	removed := error(nil)
+	if content == nil {
+		removed = group.Rmdir(c.name)
 	}
-	switch err := group.Rmdir(c.name); {
-	case err == nil:
+	switch {
+	case content != nil, notEmpty(removed):
+		c.denied = 0
+		return source.ErrHeld
+	case removed == nil:
 		return errAgain
-	case notEmpty(err):
-		return source.ErrHeld
+	case (gone(removed) || forbidden(removed)) && c.denied < maxDenied:
+		c.denied++
+		return errAgain
 	}
+	c.denied = 0
 	return opError("rename", c.name, renamed)
 }
+
+// maxDenied is more often than holders come and go between a rename and the look that follows.
+const maxDenied = 20
 
 // giveUp takes back an attempt whose outcome cannot be learned.
 func (c *contender) giveUp(cause error) error {
