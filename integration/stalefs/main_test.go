@@ -68,6 +68,8 @@ func runInside() (code int, err error) {
 	if cmd.ProcessState.Success() {
 		return 0, nil
 	}
+	// Without this, nothing says why, if it was a signal or an exit in the middle.
+	fmt.Fprintln(os.Stderr, "the tests inside the namespace ended with", cmd.ProcessState)
 	return max(cmd.ProcessState.ExitCode(), 1), nil // -1 is the end by a signal
 }
 
