@@ -183,7 +183,7 @@ func (r *trial) requireOpen() {
 // gets one result, and is never run again once that is in place.
 func TestBatchCommandThroughCrashes(t *testing.T) {
 	needCommand(t)
-	r := newTrial(t, jobsAtLength(30, 600), 3)
+	r := newTrial(t, jobsAtLength(30, 2000), 3)
 	r.window = 64 // those of a chunk
 	r.writeList()
 	for _, h := range hosts() {

@@ -98,13 +98,21 @@ func chunkOf(from, to int, jobs ...source.ChunkJob) multilock.Result {
 	}
 }
 
-// What a dead holder has recorded of a chunk is not run again, and stays recorded as his;
-// a failure that may be tried again is.
+// What a dead holder has recorded of a chunk is not run again, and stays recorded as his,
+// also if he was on this very host; a failure that may be tried again is.
 func TestChunkIsGoneOnWith(t *testing.T) {
+	for _, host := range []string{"node7", "here"} {
+		t.Run(host, func(t *testing.T) { testChunkIsGoneOnWith(t, process.Identity{Host: host, Boot: "then", PID: 7}) })
+	}
+}
+
+func testChunkIsGoneOnWith(t *testing.T, before process.Identity) {
 	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
 		done := source.ChunkJob{Number: 1, Name: "job001", Attempt: 1}
 		failed := source.ChunkJob{Number: 3, Name: "job003", Attempt: 1, Exit: 1, Retry: true}
-		v.Commit(chunkOf(1, 4, done, failed))
+		theirs := chunkOf(1, 4, done, failed)
+		theirs.By = before
+		v.Commit(theirs)
 		v.Hold("#jobs-1-4", grouptest.Seen(multilock.StateDead, "node7"))
 		numbers := map[int]int{}
 		report, err := prepare(t, v, ran.jobs(16, func(_ context.Context, a batch.Attempt) error { numbers[a.Seq] = a.Number; return nil }), batch.Options{Retries: 1}).Run(inTime(t))
@@ -115,8 +123,11 @@ func TestChunkIsGoneOnWith(t *testing.T) {
 		r, err := v.Result(t.Context(), "#jobs-1-4")
 		require.NoError(t, err)
 		require.True(t, r.Final)
-		require.Equal(t, "node7", r.Chunk.Jobs[0].Result(r).By.Host)
-		require.Equal(t, "here", r.Chunk.Jobs[2].Result(r).By.Host)
+		inherited, own := r.Chunk.Jobs[0].Result(r), r.Chunk.Jobs[2].Result(r)
+		require.Equal(t, process.Identity{Host: before.Host}, inherited.By, "no more is kept of him")
+		require.Empty(t, inherited.Token, "it ran under another lock than the last")
+		require.Equal(t, r.By, own.By)
+		require.Equal(t, r.Token, own.Token)
 		require.Equal(t, 2, r.Chunk.Jobs[2].Attempt)
 	})
 }

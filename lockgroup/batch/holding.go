@@ -153,7 +153,7 @@ func (b *Batch) learn(h *holding, u unit) error {
 		}
 		if last.Chunk != nil {
 			last = b.ours(&u, last)
-			h.jobs, h.returned, h.fence = inherit(last, h.lock.Record().Holder.Host), last.Chunk.Returned, last.Chunk.Fence
+			h.jobs, h.returned, h.fence = inherit(last), last.Chunk.Returned, last.Chunk.Fence
 		}
 		h.last = last
 	}
@@ -268,13 +268,11 @@ func (b *Batch) meet(i int) {
 	})
 }
 
-// inherit is what an earlier holder has recorded of jobs, for the records of a host.
-func inherit(last multilock.Result, host string) []source.ChunkJob {
+// inherit is what an earlier holder has recorded of jobs, for the records of another.
+func inherit(last multilock.Result) []source.ChunkJob {
 	jobs := slices.Clone(last.Chunk.Jobs)
 	for i := range jobs {
-		if jobs[i].Host = cmp.Or(jobs[i].Host, last.By.Host); jobs[i].Host == host {
-			jobs[i].Host = ""
-		}
+		jobs[i].Host = cmp.Or(jobs[i].Host, last.By.Host)
 	}
 	return jobs
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/multilock/go/multilock/process"
 )
 
 // Chunk is what the result of a chunk has beside that of a job: a chunk is a run of
@@ -54,7 +56,7 @@ type ChunkJob struct {
 	Signal string `json:"g,omitempty"`
 	Why    string `json:"w,omitempty"`
 	Output string `json:"o,omitempty"`
-	// Host ran it, if it was not that of the chunk's result.
+	// Host ran it, if that was under an earlier lock than the one of the chunk's result.
 	Host string `json:"h,omitempty"`
 	// Attempt counts from 1; Retry says that there is to be one more.
 	Attempt int  `json:"a"`
@@ -73,14 +75,15 @@ func ChunkJobOf(number int, r Result) ChunkJob {
 	}
 }
 
-// Result is the job's result, given that of its chunk.
+// Result is the job's result, given that of its chunk. Of one that ran under an earlier lock
+// it is only known on which host that was.
 func (j ChunkJob) Result(of Result) Result {
 	r := Result{
 		Name: j.Name, Token: of.Token, By: of.By, User: of.User, Exit: j.Exit, Signal: j.Signal, Why: j.Why, Output: j.Output,
 		Attempt: j.Attempt, Final: !j.Retry, Start: time.UnixMilli(j.Start), Duration: time.Duration(j.Duration) * time.Microsecond,
 	}
 	if j.Host != "" {
-		r.By.Host, r.By.PID, r.By.Start, r.Token = j.Host, 0, 0, ""
+		r.By, r.User, r.Token = process.Identity{Host: j.Host}, "", ""
 	}
 	return r
 }
