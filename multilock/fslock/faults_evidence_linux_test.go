@@ -201,7 +201,7 @@ func TestFenceWhoseDirectoryIsGone(t *testing.T) {
 		require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", part)))
 		require.EqualValues(t, 1, fence(t, lease))
 	}
-	faulty.Inject(denyingAt("opendurable", "fence/"+sweptName, syscall.EIO, 1))
+	faulty.Inject(denyingAt("openappenddurable", "fence/"+sweptName, syscall.EIO, 1))
 	_, err := lease.Fence(t.Context())
 	require.ErrorIs(t, err, syscall.EIO, "it was not tried again")
 	fence(t, lease)

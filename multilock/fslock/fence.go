@@ -12,13 +12,13 @@ import (
 
 // Fence implements source.Lease: the number is the size of a file.
 //
-// The holder writes one byte at the end of BASE/.multilock/groups/GROUP/fence/NAME
-// and then verifies that it still holds the lock. A write never shrinks a file:
-// a holder that was suspended between reading the size and writing, and writes
-// after it lost the lock, can only repeat a byte that is there already (setting
-// the size, which would need no block, could take numbers back). Whoever gets a
-// number verified the lock after the write, and whoever holds the lock later
-// reads the size later: so the numbers grow. It is verified that the lock is in
+// The holder appends one byte to BASE/.multilock/groups/GROUP/fence/NAME, reads the size
+// through the same descriptor, and then verifies that it still holds the lock. A write
+// never shrinks a file: a holder that was suspended, and writes after it lost the lock,
+// can only skip a number, or repeat a byte on NFS, whose clients choose the place of an
+// append themselves (setting the size, which would need no block, could take numbers
+// back). Whoever gets a number verified the lock after the write, and whoever holds the
+// lock later writes later: so the numbers grow. It is verified that the lock is in
 // its place, too: one that was moved, or that its server has forgotten, is whole, but
 // there may be another. The write is on stable storage before the number is used.
 func (l *lease) Fence(context.Context) (uint64, error) {
@@ -42,12 +42,12 @@ func (l *lease) Fence(context.Context) (uint64, error) {
 }
 
 func (s *Source) bump(name string) (uint64, error) {
-	dir, f, err := openIn(s.fences, func(dir vfs.Dir) (vfs.File, error) { return dir.OpenDurable(name, shareddir.AppendMode) })
+	dir, f, err := openIn(s.fences, func(dir vfs.Dir) (vfs.File, error) { return dir.OpenAppendDurable(name, shareddir.AppendMode) })
 	if err != nil {
 		return 0, err
 	}
 	defer s.fences.Done(dir)
-	number, err := appendByte(f)
+	number, err := s.appendByte(f)
 	if errors.Is(err, errTooLarge) {
 		err = s.absurd(name, err)
 	}
@@ -72,20 +72,33 @@ func (s *Source) absurd(name string, err error) error {
 
 // appendByte makes the file one byte longer and returns its size.
 //
-// The server is asked for that, though the file was opened just now: as long as a holder that
-// was stopped before its write has it open on this host, an NFS client goes by what it knows.
-func appendByte(f vfs.File) (uint64, error) {
-	info, err := f.Stat()
+// The server is asked for that before, though the file was opened just now: as long as a
+// holder that was stopped before its write has it open on this host, an NFS client goes by
+// what it knows, and appends there. Afterwards it knows the size by its own write. Any other
+// file system is asked again, for its server has found the end: GlusterFS tells a size late.
+func (s *Source) appendByte(f vfs.File) (uint64, error) {
+	before, err := f.Stat()
 	if err != nil {
 		return 0, err
 	}
-	if info.Size >= maxFence {
+	if before.Size >= maxFence {
 		return 0, errTooLarge
 	}
-	if _, err := f.WriteAt([]byte{'.'}, info.Size); err != nil {
+	if _, err := f.Write([]byte{'.'}); err != nil {
 		return 0, err
 	}
-	return uint64(info.Size) + 1, nil //nolint:gosec // a size is not negative
+	size := f.Stat
+	if s.base.Kind.NFS {
+		size = f.StatCached
+	}
+	after, err := size()
+	if err == nil && after.Size <= before.Size {
+		err = errNoGrowth
+	}
+	return uint64(after.Size), err //nolint:gosec // a size is not negative
 }
+
+// errNoGrowth is for a file system that does not show what was written to it.
+var errNoGrowth = errors.New("the file is not longer after a byte was appended to it; this file system cannot give fencing numbers")
 
 var _ source.Lease = (*lease)(nil)

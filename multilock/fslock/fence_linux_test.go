@@ -9,6 +9,7 @@ import (
 
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs"
 )
 
 // A counter that somebody has made longer than draws can is no source of numbers, until it
@@ -30,4 +31,43 @@ func TestFenceOfAnAbsurdSize(t *testing.T) {
 	}
 	require.NoError(t, os.Truncate(counter, 1))
 	require.Equal(t, uint64(2), fence(t, lease))
+}
+
+// lateDir is of a client that answers for a counter with the size that it had before the
+// last draw of another host, until it has written to it.
+type lateDir struct{ vfs.Dir }
+
+func (d lateDir) OpenAppendDurable(name string, mode uint32) (vfs.File, error) {
+	f, err := d.Dir.OpenAppendDurable(name, mode)
+	return &lateFile{File: f}, err
+}
+
+type lateFile struct {
+	vfs.File
+	wrote bool
+}
+
+func (f *lateFile) Stat() (vfs.Info, error) {
+	info, err := f.File.Stat()
+	if !f.wrote && info.Size > 0 {
+		info.Size--
+	}
+	return info, err
+}
+
+func (f *lateFile) Write(p []byte) (int, error) {
+	f.wrote = true
+	return f.File.Write(p)
+}
+
+// A size may be told late, as GlusterFS does: the numbers grow nevertheless, for the
+// server itself finds the end of the file.
+func TestFenceWhereSizesComeLate(t *testing.T) {
+	base := fresh(t)
+	late := open(t, fslock.Options{Base: base, FS: wrapped{vfs.OS{}, func(d vfs.Dir) vfs.Dir { return lateDir{d} }}})
+	for n := range uint64(5) {
+		lease := contendAndTry(t, late, sweptName, longClaim())
+		require.Equal(t, n+1, fence(t, lease))
+		release(t, lease)
+	}
 }

@@ -145,6 +145,10 @@ func (d *osDir) OpenDurable(name string, mode uint32) (File, error) {
 	return d.openFile(name, unix.O_WRONLY|unix.O_CREAT|durable, mode)
 }
 
+func (d *osDir) OpenAppendDurable(name string, mode uint32) (File, error) {
+	return d.openFile(name, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|durable, mode)
+}
+
 func (d *osDir) openFile(name string, flags int, mode uint32) (File, error) {
 	fd, err := d.open(name, flags|unix.O_NONBLOCK, mode)
 	if err != nil {

@@ -79,6 +79,9 @@ type Openings interface {
 	// OpenDurable opens the file name for writes that are on stable storage
 	// when they return, and makes it if it is absent.
 	OpenDurable(name string, mode uint32) (File, error)
+	// OpenAppendDurable does both: a write goes to where the server finds the end, if the
+	// file system leaves that to it (NFS does not), and is on stable storage.
+	OpenAppendDurable(name string, mode uint32) (File, error)
 }
 
 // Descriptions are what a directory tells about itself and its entries.

@@ -43,6 +43,10 @@ func (d *dir) OpenDurable(name string, mode uint32) (vfs.File, error) {
 	return openFile(d.call("opendurable", name), func() (vfs.File, error) { return d.inner.OpenDurable(name, mode) })
 }
 
+func (d *dir) OpenAppendDurable(name string, mode uint32) (vfs.File, error) {
+	return openFile(d.call("openappenddurable", name), func() (vfs.File, error) { return d.inner.OpenAppendDurable(name, mode) })
+}
+
 func (d *dir) Mkdir(name string, mode uint32) error {
 	return d.call("mkdir", name).do(func() error { return d.inner.Mkdir(name, mode) })
 }
