@@ -204,12 +204,12 @@ func (s *Source) Promises() []source.Promise {
 		source.PromiseOfDeath(s.self),
 		source.PromiseOfJobs("a second file in the lock's directory"),
 		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a confirmed sign of life; that somebody moved the lock, its group or its base it learns from a sign of life, at the latest the eighth"),
-		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or after its TTL in silence by the server's clock and a while of watching"),
+		s.promiseOfBreaks(),
 		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's file"),
 		source.Keeps(source.TraitPromptRelease, "its directory is empty then, and the next rename takes it"),
 		source.Keeps(source.TraitFenceNumbers, "the length of a file that every draw appends to, given only while the lock is in its place; not across a crash of a server that exports async"),
-		source.Keeps(source.TraitOneClock, "the file server's, read from a directory that was made just now"),
+		s.promiseOfClock(),
 		source.Keeps(source.TraitQueue, "tickets that are locks of their own; who waits without one may overtake"),
 		source.Keeps(source.TraitCheapBarrier, "the group's directory is empty exactly when nothing in it is held"),
 		source.Keeps(source.TraitResults, "a file for each job, renamed into place by the lock's holder alone"),
@@ -217,6 +217,21 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitHistory, "a file for each host and day; what cannot be written is not in it"),
 		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
 	}
+}
+
+func (s *Source) promiseOfBreaks() source.Promise {
+	why := "when its process is gone, or after its TTL in silence by the server's clock and a while of watching"
+	if s.base.Kind.ManyClocks {
+		why = "when its process is gone, or after its whole TTL without a sign of life while somebody watched: no clock is believed here"
+	}
+	return source.Keeps(source.TraitBreakByEvidence, why)
+}
+
+func (s *Source) promiseOfClock() source.Promise {
+	if s.base.Kind.ManyClocks {
+		return source.Lacks(source.TraitOneClock, "hosts may date what they write here, each by its own clock: keep them in step (NTP) for --every and for ages that are told")
+	}
+	return source.Keeps(source.TraitOneClock, "the file server's, read from a directory that was made just now")
 }
 
 // refusal classifies what a file system can answer to the rename, and to the

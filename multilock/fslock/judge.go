@@ -27,6 +27,8 @@ type evidence struct {
 	clock error
 	// shown says that this observer has seen a sign of life come.
 	shown bool
+	// clocks says that hosts may date signs of life, each by its own clock.
+	clocks bool
 }
 
 const (
@@ -43,12 +45,14 @@ const (
 	strangeLimit = time.Hour
 )
 
-// pace is how soon another look at a lock makes sense.
-func pace() source.Rules { return source.Rules{Near: glance, Far: 5 * glance} }
+// rules are how soon another look at a lock makes sense, and what a clock proves.
+func (e evidence) rules() source.Rules {
+	return source.Rules{Near: glance, Far: 5 * glance, NoClock: e.clocks}
+}
 
 // judge decides whether a lock's holder counts as alive. It is a pure function.
 func judge(e evidence) source.Verdict {
-	if v, certain := e.JudgeProcesses(pace()); certain {
+	if v, certain := e.JudgeProcesses(e.rules()); certain {
 		return v
 	}
 	if v, certain := judgePeer(e); certain {
@@ -103,7 +107,7 @@ func strangeWhy(s strange, limit time.Duration) string {
 
 // judgeSilence decides by the time without a sign of life, or without knowing it.
 func judgeSilence(e evidence, limit source.Limit) source.Verdict {
-	v := e.JudgeSilence(limit, pace())
+	v := e.JudgeSilence(limit, e.rules())
 	if v.State == source.StateHeld && e.blind() {
 		return source.Verdict{State: source.StateSuspect, Why: blindWhy(e, limit.Silence+e.Grain), Next: limit.Window / 6}
 	}

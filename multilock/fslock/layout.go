@@ -20,14 +20,13 @@ const (
 	manifestDir  = "manifest"
 	manifestFile = "list" // in it
 
-	lockedSuffix = ".locked"      // the lock
-	jobSuffix    = ".job"         // the process groups that work under it
-	newJobSuffix = ".newjob"      // about to take the place of that
-	resultSuffix = ".result"      // how the job ended, about to be committed
-	forgotSuffix = ".forgot"      // a committed result, about to be removed
-	peerSuffix   = ".lock"        // what the Python MultiLock has before its own rename
-	sillyPrefix  = ".nfs"         // a file that was removed while somebody on that NFS client had it open
-	hiddenPrefix = ".fuse_hidden" // the same on a FUSE mount
+	lockedSuffix = ".locked" // the lock
+	jobSuffix    = ".job"    // the process groups that work under it
+	newJobSuffix = ".newjob" // about to take the place of that
+	resultSuffix = ".result" // how the job ended, about to be committed
+	forgotSuffix = ".forgot" // a committed result, about to be removed
+	peerSuffix   = ".lock"   // what the Python MultiLock has before its own rename
+	sillyPrefix  = ".nfs"    // a file that was removed while somebody on that NFS client had it open
 	trashPrefix  = ".trash-"
 	listSuffix   = ".manifest" // a manifest being prepared, or taken away
 	logSuffix    = ".out"

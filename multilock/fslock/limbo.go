@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -55,7 +56,7 @@ func hasSilly(group vfs.Dir, name string) bool {
 }
 
 func isSilly(name string) bool {
-	return strings.HasPrefix(name, sillyPrefix) || strings.HasPrefix(name, hiddenPrefix)
+	return strings.HasPrefix(name, sillyPrefix) || strings.HasPrefix(name, shareddir.HiddenPrefix)
 }
 
 // content lists a lock directory: whether the lock file is in it, and what else, as far

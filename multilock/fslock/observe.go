@@ -224,7 +224,7 @@ func (o *observer) evidence() evidence {
 		},
 		torn: o.torn, strange: o.strange, peer: findPeer(o.record, self), legacy: o.src.legacy,
 	}
-	e.clock, e.shown = o.clock, o.watch.Shown()
+	e.clock, e.shown, e.clocks = o.clock, o.watch.Shown(), o.src.base.Kind.ManyClocks
 	if o.dir == nil {
 		e.MaxAge = 0 // what may not be opened cannot be broken either
 	}

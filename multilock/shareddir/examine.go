@@ -33,6 +33,9 @@ func (b *Base) examineMount() []source.Finding {
 func (b *Base) examineRules() source.Finding {
 	f := source.Finding{Subject: "rules", Severity: source.SeverityFine}
 	found, err := b.testRepeatedly()
+	if err == nil && found.ByPath {
+		err = b.alone()
+	}
 	switch {
 	case err != nil:
 		f.Severity, f.Text = source.SeverityUnusable, err.Error()
@@ -41,6 +44,11 @@ func (b *Base) examineRules() source.Finding {
 		f.Text = "directories and files that are there are not replaced, an empty directory is: all that locks need"
 	default:
 		f.Text = "directories and files that are there are not replaced, not even an empty directory: safe, with one more request to take a lock"
+	}
+	if found.ByPath {
+		f.Severity = source.SeverityWarning
+		f.Text += "; what is open is found by its path, so it is safe for one mount on one host only"
+		f.Advice = "where several hosts are to share locks, use another filesystem: see docs/filesystems.md"
 	}
 	if found.Grain > 0 {
 		f.Text += fmt.Sprintf("; times have steps of %s, so the ttl of a lock has to be %s or more", found.Grain, 10*found.Grain)

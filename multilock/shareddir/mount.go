@@ -38,7 +38,22 @@ func (m mount) findings() []source.Finding {
 	if m.isNFS() {
 		return append(found, m.nfsFindings()...)
 	}
+	if !slices.Contains(triedTypes(), m.kind) {
+		found = append(found, source.Finding{
+			Subject: "mount", Severity: source.SeverityWarning, Text: "nobody has tried locks on the type " + m.kind + " for multilock's table of filesystems",
+			Advice: "see docs/filesystems.md; let doctor --join try it from two hosts at least",
+		})
+	}
 	return found
+}
+
+// triedTypes are those that the table of docs/filesystems.md is about; bindfs has no name of
+// its own.
+func triedTypes() []string {
+	return []string{
+		"tmpfs", "ramfs", "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay", "fuse", "cifs", "smb3",
+		"fuse.gocryptfs", "fuse.fuse-overlayfs", "fuse.unionfs-fuse", "fuse.sshfs", "fuse.mergerfs", "fuse.encfs",
+	}
 }
 
 func (m mount) describe() string {

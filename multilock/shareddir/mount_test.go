@@ -53,12 +53,15 @@ func TestMarksOfMounts(t *testing.T) {
 	sshfs := mount{kind: "fuse.sshfs", from: "server:/export"}
 	usual := markOf(fuse, sshfs, host)
 	require.Regexp(t, `^fs-fuse\.sshfs-[0-9a-f]{12}$`, usual)
-	require.Equal(t, usual, markOf(fuse, mount{point: "/elsewhere", kind: sshfs.kind, from: sshfs.from, options: []string{"ro"}}, host))
+	require.Equal(t, usual, markOf(fuse, mount{kind: sshfs.kind, from: sshfs.from, options: []string{"ro"}}, host))
+	nfs := mount{kind: "nfs4", from: "server:/export"}
+	require.Equal(t, markOf(fuse, nfs, host), markOf(fuse, mount{point: "/elsewhere", kind: nfs.kind, from: nfs.from}, host))
 	require.Equal(t, usual, markOf(fuse, sshfs, process.Identity{Host: "renamed", Machine: "m", Boot: "rebooted", PID: 7}))
 
 	container := process.Identity{Host: "2f1c", Boot: "b"}
 	for what, other := range map[string]string{
 		"subtype":   markOf(fuse, mount{kind: "fuse.cryfs", from: sshfs.from}, host),
+		"mount":     markOf(fuse, mount{point: "/elsewhere", kind: sshfs.kind, from: sshfs.from}, host), // a client of its own
 		"source":    markOf(fuse, mount{kind: sshfs.kind, from: "other:/export"}, host),
 		"type":      markOf(vfs.FileSystem{Type: "6969"}, sshfs, host),
 		"machine":   markOf(fuse, sshfs, process.Identity{Host: "a", Machine: "n", Boot: "b"}),

@@ -1,6 +1,7 @@
 package shareddir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -26,6 +27,8 @@ type Traits struct {
 	Replaces bool
 	// Grain is the step of the times of directories, zero if it is less than a second.
 	Grain time.Duration
+	// ByPath says that what is open is found by its path: see alone.
+	ByPath bool
 }
 
 // requirement is one rule that the file system must keep.
@@ -57,14 +60,16 @@ func (b *Base) loadOrTest() (Traits, error) {
 	}
 	defer b.Private.Done(private)
 	name := b.markName()
-	if found, ok := findMark(private, name); ok {
-		return found, nil
+	found, ok := b.findMark(private, name)
+	if !ok {
+		if found, err = b.testRepeatedly(); err == nil {
+			err = putMark(private, name, found)
+		}
 	}
-	found, err := b.testRepeatedly()
-	if err != nil {
-		return Traits{}, err
+	if err == nil && found.ByPath {
+		err = b.alone()
 	}
-	return found, putMark(private, name, found)
+	return found, err
 }
 
 // testAttempts bounds how often the test is made while replies get lost.
@@ -107,7 +112,7 @@ func (b *Base) test() (found Traits, err error) {
 	if err := prepareTest(dir); err != nil {
 		return Traits{}, opError("test the filesystem", err)
 	}
-	if err := b.require(dir); err != nil {
+	if err := cmp.Or(b.requireKind(), b.require(dir)); err != nil {
 		return Traits{}, err
 	}
 	return b.explore(dir)
@@ -127,6 +132,9 @@ func (b *Base) explore(dir vfs.Dir) (found Traits, err error) {
 		return Traits{}, opError("test the filesystem", err)
 	}
 	found.Replaces = err == nil
+	if found.ByPath, err = b.findsByPath(dir); err != nil {
+		return Traits{}, opError("test the filesystem", err)
+	}
 	return found, nil
 }
 
@@ -151,13 +159,21 @@ func (b *Base) require(dir vfs.Dir) error {
 func (b *Base) unfit(rule string, err error) error {
 	return &source.InvalidError{
 		What: "base directory", Got: b.Path(), Err: err,
-		Why: fmt.Sprintf("its filesystem (type %s) breaks the rule %q, so no lock on it would be safe: %v", b.Kind.Type, rule, err),
+		Why: fmt.Sprintf("its filesystem (type %s) breaks the rule %q, so no lock on it would be safe: %v", b.typeName(), rule, err),
 	}
+}
+
+// typeName is how people call the file system's type, if the table of mounts tells.
+func (b *Base) typeName() string {
+	if m, err := mountOf(b.Dir); err == nil {
+		return m.kind
+	}
+	return b.Kind.Type
 }
 
 // TestNames are what the filesystem's test has in its directory, and in the directories
 // of that.
-func TestNames() []string { return []string{"full", "other", "empty", "file"} }
+func TestNames() []string { return []string{"full", "other", "empty", hidingDir, "file"} }
 
 func prepareTest(dir vfs.Dir) error {
 	for _, name := range []string{"full", "other", "empty"} {

@@ -22,6 +22,9 @@ import (
 // tries, and what is behind FUSE or the network is named by its mount: all that is FUSE
 // has one number.
 
+// markPrefix is how the names of all marks begin.
+const markPrefix = "fs-"
+
 // suffix is how the name of a mark ends.
 func (t Traits) suffix() string {
 	suffix := ".refuses"
@@ -31,18 +34,29 @@ func (t Traits) suffix() string {
 	if t.Grain > 0 {
 		suffix += fmt.Sprintf("-%ds", t.Grain/time.Second)
 	}
+	if t.ByPath {
+		suffix += "-by-path"
+	}
 	return suffix
 }
 
 // possible are all Traits that a mark can tell of, the usual ones first.
-func possible() []Traits {
-	return []Traits{{true, 0}, {false, 0}, {true, time.Second}, {false, time.Second}, {true, Coarsest}, {false, Coarsest}}
+func (b *Base) possible() (all []Traits) {
+	for _, byPath := range []bool{false, true} {
+		for _, grain := range []time.Duration{0, time.Second, Coarsest} {
+			all = append(all, Traits{true, grain, byPath}, Traits{false, grain, byPath})
+		}
+		if b.Kind.Local || b.Kind.NFS {
+			break
+		}
+	}
+	return all
 }
 
 // findMark looks for what an earlier test has found. Nobody removes a mark, so one that an
 // NFS client remembers is there.
-func findMark(private vfs.Dir, name string) (Traits, bool) {
-	for _, t := range possible() {
+func (b *Base) findMark(private vfs.Dir, name string) (Traits, bool) {
+	for _, t := range b.possible() {
 		if mark, err := private.Enter(name + t.suffix()); err == nil {
 			_ = mark.Close()
 			return t, true
@@ -71,11 +85,15 @@ func (b *Base) markName() string {
 
 // markOf names a file system, as a host has it mounted. Containers may have a name each
 // and no machine id; what they have in common with their host, and keep until it is
-// rebooted, is its boot: there are not to be more marks than that.
+// rebooted, is its boot: there are not to be more marks than that. Below FUSE each mount is
+// a client of its own: see alone.
 func markOf(kind vfs.FileSystem, m mount, host process.Identity) string {
 	about := []string{kind.Type, m.kind, m.from, cmp.Or(host.Machine, host.Boot, host.Host)}
+	if strings.HasPrefix(m.kind, "fuse") {
+		about = append(about, m.point)
+	}
 	hash := sha256.Sum256([]byte(strings.Join(about, "\x00")))
-	return fmt.Sprintf("fs-%s-%x", plain(cmp.Or(m.kind, kind.Type)), hash[:6])
+	return fmt.Sprintf("%s%s-%x", markPrefix, plain(cmp.Or(m.kind, kind.Type)), hash[:6])
 }
 
 // plain is a type of file system as a part of a name.

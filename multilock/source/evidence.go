@@ -43,6 +43,9 @@ type Rules struct {
 	// observer has to see a renewed lock's whole limit pass by its own: for servers that
 	// have a clock each, and take each other's place.
 	OwnClock bool
+	// NoClock says that of every lock, for where the clock of some host dates the signs of
+	// life: it may be off by hours.
+	NoClock bool
 }
 
 // Limit is the silence that a holder is allowed.
@@ -157,7 +160,7 @@ func (e Evidence) JudgeSilence(l Limit, rules Rules) Verdict {
 	limit, window := l.Silence+e.Grain, l.Window+e.Grain
 	silent := max(e.Silence, e.Unchanged)
 	proven, unrenewed := silent, e.Record.TTL > 0 && e.Record.Heartbeat == 0 // whose time nobody watches as a whole
-	if rules.OwnClock && !unrenewed {
+	if rules.NoClock || rules.OwnClock && !unrenewed {
 		proven = e.Unchanged
 	}
 	told := fmt.Sprintf("no sign of life for %s, with a limit of %s", silent.Round(time.Millisecond), limit)
@@ -166,6 +169,8 @@ func (e Evidence) JudgeSilence(l Limit, rules Rules) Verdict {
 		return Verdict{State: StateDead, Why: fmt.Sprintf("%s, and none while it was watched for %s", told, e.Watched.Round(time.Millisecond))}
 	case e.Silence < -clockSlack && silent < limit && !unrenewed:
 		return Verdict{StateSuspect, fmt.Sprintf("its last sign of life lies in the future: the server's clock was set back; watching it for %s", limit), again}
+	case rules.NoClock && unrenewed && proven < limit: // only who waits for the lock sees it end
+		return Verdict{StateHeld, l.Why, e.heldNext(limit-proven, rules)}
 	case silent < limit:
 		return Verdict{StateHeld, l.Why, e.heldNext(limit-silent, rules)}
 	case proven < limit:

@@ -194,6 +194,24 @@ func TestJudgeByTheObserversClock(t *testing.T) {
 	}
 }
 
+// Where any host's clock may have dated a sign of life, no time that it tells proves
+// anything, of no lock: the observer has to see the limit pass.
+func TestSilenceWhereHostsDateIt(t *testing.T) {
+	for _, heartbeat := range []time.Duration{0, 6 * time.Second} {
+		for _, told := range []time.Duration{-time.Hour, 0, time.Hour} {
+			e := known(func(e *source.Evidence) { e.Record.Heartbeat, e.Silence = heartbeat, told })
+			e.Unchanged, e.Watched = 59*time.Second, 59*time.Second
+			want := source.StateHeld // nobody is to watch for the time of a lock that is not renewed
+			if heartbeat > 0 && told != 0 {
+				want = source.StateSuspect
+			}
+			require.Equal(t, want, e.Judge(source.Rules{NoClock: true}).State, "told %s", told)
+			e.Unchanged, e.Watched = time.Minute, time.Minute
+			require.Equal(t, source.StateDead, e.Judge(source.Rules{NoClock: true}).State, "told %s", told)
+		}
+	}
+}
+
 // A lock that nobody renews gives no sign of life that would tell the time anew: it is
 // held, and not worth a watch of its whole time.
 func TestUnrenewedWhenTheClockWasSetBack(t *testing.T) {

@@ -88,7 +88,8 @@ func fileSystem(fd int) (FileSystem, error) {
 		return FileSystem{}, err
 	}
 	kind := uint32(s.Type) //nolint:gosec // the magic numbers have 32 bits; the field's width differs by platform
-	return FileSystem{Type: fmt.Sprintf("%08x", kind), Local: isLocal(kind), NFS: kind == unix.NFS_SUPER_MAGIC, Ordered: isOrdered(kind)}, nil
+	local, nfs := isLocal(kind), kind == unix.NFS_SUPER_MAGIC
+	return FileSystem{Type: fmt.Sprintf("%08x", kind), Local: local, NFS: nfs, ManyClocks: !local && !nfs, Ordered: isOrdered(kind)}, nil
 }
 
 // isLocal knows the file systems that one kernel mounts for itself. Anything

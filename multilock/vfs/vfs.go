@@ -178,6 +178,9 @@ type FileSystem struct {
 	// change of a directory's entries, whoever makes it, changes the times that Stat
 	// tells; so does a move of the directory itself, on the file systems that servers use.
 	NFS bool
+	// ManyClocks is true unless one kernel or server is known to date all changes. Clients
+	// of SMB, SFTP, GlusterFS and CephFS give some times by their own clocks.
+	ManyClocks bool
 	// Ordered is true if a local file system is known to write down its changes in
 	// their order: a file that was flushed before it was renamed is whole wherever its
 	// new name is, also after a power loss.

@@ -1,0 +1,173 @@
+package filesystems_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/fslock/fslocktest"
+	"github.com/multilock/go/multilock/locktest"
+	"github.com/multilock/go/multilock/source"
+)
+
+// verdict is what docs/filesystems.md says of a filesystem.
+type verdict struct {
+	// oneMount says that locks are safe on one mount of one host alone, refused that they
+	// are on none; the text is what people are told then.
+	oneMount bool
+	refused  string
+	// byPath says that an open directory is found by its path, so that what another host
+	// puts in its place is in its place here, too.
+	byPath bool
+}
+
+func verdicts() map[string]verdict {
+	return map[string]verdict{
+		"tmpfs": {}, "ext4": {}, "xfs": {}, "btrfs": {}, "overlay": {}, "fuse-overlayfs": {}, "gocryptfs": {},
+		"bindfs":   {oneMount: true, byPath: true},
+		"unionfs":  {oneMount: true, byPath: true},
+		"encfs":    {refused: "encfs shows what was there before", byPath: true},
+		"mergerfs": {refused: "mergerfs cannot where they are on different branches"},
+		"sshfs":    {refused: "SFTP asks for everything by its path", byPath: true},
+	}
+}
+
+const oneMountOnly = "safe for one mount on one host only"
+
+// mounted is what scripts/lab has mounted: the verdict, and the two mounts.
+func mounted(t *testing.T) (v verdict, mounts []string) {
+	t.Helper()
+	name := os.Getenv("MULTILOCK_FILESYSTEM")
+	if name == "" {
+		t.Skip("scripts/lab mounts the filesystems that are tried here")
+	}
+	v, known := verdicts()[name]
+	require.True(t, known, "no verdict on %s", name)
+	return v, strings.Split(os.Getenv("MULTILOCK_MOUNTS"), ":")
+}
+
+// place makes a base directory, as each of the mounts shows it.
+func place(t *testing.T, mounts []string) (bases []string) {
+	t.Helper()
+	first, err := os.MkdirTemp(mounts[0], "place-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(first, 0o755))
+	for _, m := range mounts {
+		bases = append(bases, filepath.Join(m, filepath.Base(first)))
+	}
+	return bases
+}
+
+// try takes a lock and gives it back.
+func try(t *testing.T, base string) error {
+	t.Helper()
+	src := fslocktest.Open(t, fslock.Options{Base: base})
+	lock, err := multilock.TryAcquire(t.Context(), src, "lock", multilock.Options{})
+	if err == nil {
+		err = lock.Release(t.Context())
+	}
+	return err
+}
+
+// Where locks are safe there is one, and where they are not nobody gets one.
+func TestVerdict(t *testing.T) {
+	v, mounts := mounted(t)
+	bases := place(t, mounts)
+	switch {
+	case v.refused != "":
+		err := try(t, bases[0])
+		require.ErrorIs(t, err, source.ErrInvalid)
+		require.ErrorContains(t, err, v.refused)
+		require.ErrorContains(t, err, "docs/filesystems.md")
+	case v.oneMount:
+		require.NoError(t, try(t, bases[0]))
+		for _, base := range []string{bases[1], bases[0], bases[1]} {
+			err := try(t, base)
+			require.ErrorIs(t, err, source.ErrInvalid)
+			require.ErrorContains(t, err, oneMountOnly)
+		}
+	default:
+		require.NoError(t, try(t, bases[0]))
+		require.NoError(t, try(t, bases[1]))
+	}
+}
+
+// What doctor says is what happens.
+func TestFindings(t *testing.T) {
+	v, mounts := mounted(t)
+	src := fslocktest.Open(t, fslock.Options{Base: place(t, mounts)[0]})
+	worst := source.SeverityFine
+	var said strings.Builder
+	for _, f := range src.Examine(t.Context()) {
+		if f.Subject == "rules" {
+			worst = f.Severity
+		}
+		said.WriteString(f.Text + f.Advice + "\n")
+	}
+	switch {
+	case v.refused != "":
+		require.Equal(t, source.SeverityUnusable, worst)
+		require.Contains(t, said.String(), v.refused)
+	case v.oneMount:
+		require.Equal(t, source.SeverityWarning, worst)
+		require.Contains(t, said.String(), oneMountOnly)
+	default:
+		require.Equal(t, source.SeverityFine, worst, said.String())
+	}
+}
+
+// Why those are refused that are: a file is removed through a directory that was opened
+// before another host put a new one in its place.
+func TestWhatIsOpenStaysWhatItIs(t *testing.T) {
+	v, mounts := mounted(t)
+	bases := place(t, mounts)
+	if v.refused != "" && !v.byPath {
+		t.Skip("it is refused for another reason")
+	}
+	lock := func(base string) string { return filepath.Join(base, "lock") }
+	require.NoError(t, os.Mkdir(lock(bases[0]), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(lock(bases[0]), "file"), nil, 0o644))
+	open, err := os.OpenRoot(lock(bases[0]))
+	require.NoError(t, err)
+	defer open.Close()
+
+	require.NoError(t, os.Rename(lock(bases[1]), filepath.Join(bases[1], "old")))
+	require.NoError(t, os.Mkdir(lock(bases[1]), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(lock(bases[1]), "file"), nil, 0o644))
+	require.NoError(t, open.Remove("file"))
+	time.Sleep(2 * time.Second) // FUSE keeps names for a second
+	_, err = os.Stat(filepath.Join(lock(bases[1]), "file"))
+	require.Equal(t, v.byPath, os.IsNotExist(err), "the other host's file: %v", err)
+}
+
+// conformanceTTL is short: where hosts may date what they write, a dead holder is watched
+// for all of it.
+const conformanceTTL = 2 * time.Second
+
+// The suite that every source of locks passes: each source that is opened goes through
+// another mount, where that is safe.
+func TestConformance(t *testing.T) {
+	v, mounts := mounted(t)
+	if v.refused != "" || testing.Short() {
+		t.Skip("nobody gets a lock there, or the short form was asked for")
+	}
+	if v.oneMount {
+		mounts = mounts[:1]
+	}
+	f := fslocktest.Fixture(func(t testing.TB) func() fslock.Options {
+		bases := place(t.(*testing.T), mounts)
+		var opened atomic.Int64
+		return func() fslock.Options {
+			return fslock.Options{Base: bases[opened.Add(1)%int64(len(bases))]}
+		}
+	})
+	f.TTL = conformanceTTL
+	locktest.Run(t, f)
+}

@@ -1,0 +1,66 @@
+package fslock_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs"
+	"github.com/multilock/go/multilock/vfs/faultfs"
+)
+
+// byPath is a file system that finds what is open by its path, as libfuse does: a file that
+// is removed while it is open gets another name until it is closed.
+func byPath() *faultfs.FS {
+	fs := faultfs.New(vfs.OS{}, nil)
+	fs.Describe(vfs.FileSystem{Type: "test", ManyClocks: true})
+	fs.Inject(func(op faultfs.Op) error {
+		dir := filepath.Dir(op.Real)
+		hidden := filepath.Join(dir, ".fuse_hidden0001")
+		switch {
+		case filepath.Base(dir) != "hiding":
+		case op.Kind == "unlink" && op.Phase == faultfs.Before:
+			return errors.Join(os.Rename(op.Real, hidden), faultfs.ErrPretend)
+		case op.Kind == "file.close" && op.Phase == faultfs.After:
+			return os.Remove(hidden)
+		}
+		return nil
+	})
+	return fs
+}
+
+// What goes by paths is safe for one host. The second one is refused, and from then on the
+// first, which cannot know whether the second was; until somebody says that it is gone.
+func TestOneHostWherePathsFindWhatIsOpen(t *testing.T) {
+	base := fresh(t)
+	try := func(self process.Identity) error {
+		src := open(t, fslock.Options{Base: base, FS: byPath(), Self: self})
+		lock, err := multilock.TryAcquire(within(t), src, sweptName, multilock.Options{})
+		if err == nil {
+			giveBack(t, lock)
+		}
+		return err
+	}
+	here, there := process.Identity{}, elsewhere(t)
+	require.NoError(t, try(here))
+	require.NoError(t, try(here), "also by what its mark tells")
+	own := markIn(t, base)
+	for _, self := range []process.Identity{there, here, there} {
+		err := try(self)
+		require.ErrorIs(t, err, source.ErrInvalid)
+		require.ErrorContains(t, err, "safe for one mount on one host only")
+	}
+	for _, mark := range namesIn(t, filepath.Join(base, ".multilock")) {
+		if mark != own && mark != "staging" {
+			require.NoError(t, os.Remove(filepath.Join(base, ".multilock", mark)))
+		}
+	}
+	require.NoError(t, try(here))
+}
