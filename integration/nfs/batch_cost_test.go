@@ -195,7 +195,7 @@ func TestCostOfSharedBatch(t *testing.T) {
 		most   int // requests for each job
 	}{
 		{jobsAtLength(300, 2000), 0, jobsAtLength(9, 6)}, // the chunks of a short list are short
-		{jobsAtLength(60, 240), 5 * time.Second, jobsAtLength(30, 10)},
+		{jobsAtLength(60, 600), 5 * time.Second, jobsAtLength(30, 10)},
 	} {
 		for many := 1; many <= len(hosts()); many++ {
 			if many == 1 && testing.Short() {
