@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,4 +65,23 @@ func TestOneHostWherePathsFindWhatIsOpen(t *testing.T) {
 		}
 	}
 	require.NoError(t, try(here))
+}
+
+// Where hosts date what they write, a time that lies hours back says only whom to suspect:
+// a holder is watched for its whole TTL.
+func TestAgesProveNothingWhereHostsDateThem(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			base := fresh(t)
+			fs := faultfs.New(vfs.OS{}, nil)
+			fs.Describe(vfs.FileSystem{Type: "test", ManyClocks: true})
+			claim := minuteClaim()
+			contendAndTry(t, open(t, fslock.Options{Base: base, FS: fs}), sweptName, claim)
+			ageLock(t, base, ahead)
+			o := observe(t, open(t, fslock.Options{Base: base, FS: fs, Self: elsewhere(t)}), sweptName, source.Patience{})
+			start := time.Now()
+			lookUntil(t, o, source.StateDead, nil)
+			require.GreaterOrEqual(t, time.Since(start), claim.TTL)
+		})
+	}
 }
