@@ -1,0 +1,181 @@
+package simnfs
+
+import (
+	"io"
+	"io/fs"
+	"syscall"
+
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// file is an open file.
+type file struct {
+	client *Client
+	object *object
+	path   string
+	offset int64
+	appends,
+	closed bool
+}
+
+func (d *dir) OpenDir(name string) (opened vfs.Dir, err error) {
+	err = d.reach("opendir", name, func(o *object) error {
+		opened, err = d.enter(name, o)
+		if err == nil {
+			_, err = d.client.describe(o)
+		}
+		return firstOf(err, d.client.gone(o))
+	})
+	if err != nil {
+		return nil, failed("open", d.at(name), err)
+	}
+	return opened, nil
+}
+
+func (d *dir) Enter(name string) (vfs.Dir, error) {
+	at, last, err := d.walk(name)
+	if err != nil {
+		return nil, failed("enter", d.at(name), err)
+	}
+	found, err := d.client.lookup(at, last, d.at(name))
+	if err != nil {
+		return nil, failed("enter", d.at(name), err)
+	}
+	return d.enter(name, found)
+}
+
+func (d *dir) enter(name string, o *object) (vfs.Dir, error) {
+	if !o.mode.IsDir() {
+		return nil, failed("enter", d.at(name), syscall.ENOTDIR)
+	}
+	return &dir{client: d.client, object: o, path: d.at(name)}, nil
+}
+
+func (d *dir) Open(name string) (opened vfs.File, err error) {
+	err = d.reach("open", name, func(o *object) error {
+		if err := d.client.gone(o); err != nil {
+			return err
+		}
+		d.client.seen[o] = o.info()
+		opened = d.file(name, o)
+		return nil
+	})
+	if err != nil {
+		return nil, failed("open", d.at(name), err)
+	}
+	return opened, nil
+}
+
+func (d *dir) Create(name string, mode uint32) (vfs.File, error) {
+	return d.make("create", name, mode, func(found *object) error {
+		if found != nil {
+			return syscall.EEXIST
+		}
+		return nil
+	})
+}
+
+func (d *dir) OpenAppend(name string, mode uint32) (vfs.File, error) {
+	opened, err := d.OpenDurable(name, mode)
+	if err == nil {
+		opened.(*file).appends = true
+	}
+	return opened, err
+}
+
+func (d *dir) OpenDurable(name string, mode uint32) (vfs.File, error) {
+	return d.make("make", name, mode, func(*object) error { return nil })
+}
+
+// make opens a file by the server's word, and makes it if it is absent.
+func (d *dir) make(kind, name string, mode uint32, admit func(found *object) error) (vfs.File, error) {
+	var opened *object
+	err := d.change(kind, name, func(at *object, last string) (*object, error) {
+		opened = at.entries[last]
+		if err := admit(opened); err != nil {
+			return nil, err
+		}
+		if opened == nil {
+			opened = d.put(at, last, fs.FileMode(mode)&0o755)
+		}
+		return opened, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.file(name, opened), nil
+}
+
+func (d *dir) file(name string, o *object) *file {
+	d.client.opens[o]++
+	return &file{client: d.client, object: o, path: d.at(name)}
+}
+
+func (f *file) Read(p []byte) (int, error) {
+	n, err := f.ReadAt(p, f.offset)
+	f.offset += int64(n)
+	return n, err
+}
+
+func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
+	err = f.client.ask("read", f.path, func() error {
+		if err := f.client.gone(f.object); err == syscall.ESTALE {
+			return err
+		}
+		if off >= int64(len(f.object.content)) {
+			return io.EOF
+		}
+		n = copy(p, f.object.content[off:])
+		return nil
+	})
+	if err == io.EOF { //nolint:errorlint // the very value
+		return n, io.EOF
+	}
+	return n, failed("read", f.path, err)
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	n, err := f.WriteAt(p, f.offset)
+	f.offset += int64(n)
+	return n, err
+}
+
+func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
+	err = f.client.tell("write", f.path, func() error {
+		if err := f.client.gone(f.object); err == syscall.ESTALE {
+			return err
+		}
+		if f.appends {
+			off = int64(len(f.object.content))
+		}
+		missing := max(int(off)+len(p)-len(f.object.content), 0)
+		f.object.content = append(f.object.content, make([]byte, missing)...)
+		n = copy(f.object.content[off:], p)
+		f.client.server.touch(f.object)
+		f.client.seen[f.object] = f.object.info()
+		return nil
+	})
+	return n, failed("write", f.path, err)
+}
+
+func (f *file) Stat() (info vfs.Info, err error) {
+	err = f.client.ask("stat", f.path, func() error {
+		info, err = f.client.describe(f.object)
+		return err
+	})
+	return info, failed("stat", f.path, err)
+}
+
+func (f *file) StatCached() (vfs.Info, error) { return f.client.cached(f.object), nil }
+func (f *file) Handle() (vfs.Handle, error)   { return f.object.handle(), nil }
+func (f *file) Sync() error                   { return nil }
+func (f *file) Flush() error                  { return nil }
+
+func (f *file) Close() error {
+	if f.closed {
+		return fs.ErrClosed
+	}
+	f.closed = true
+	f.client.closed(f.object)
+	return nil
+}

@@ -1,0 +1,142 @@
+package simnfs
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// Server has the directory that its clients share. It and its clients are for one
+// goroutine at a time.
+type Server struct {
+	// Clock is the server's own. It may step.
+	Clock func() time.Time
+	// Tick is the step of the times that it keeps; 0 is none, and a change attribute that
+	// counts.
+	Tick time.Duration
+
+	root *object
+	made uint64
+	pins []*object // by the numbers that directories are pinned as
+}
+
+// object is a file or directory, and the handle to it.
+type object struct {
+	id       uint64
+	mode     fs.FileMode
+	entries  map[string]*object // of a directory
+	content  []byte
+	modified time.Time
+	changed  time.Time
+	changes  uint64
+	links    uint64
+	remover  *Client
+}
+
+// Serve is a server with an empty directory.
+func Serve(clock func() time.Time) *Server {
+	s := &Server{Clock: clock}
+	s.root = s.create(fs.ModeDir | 0o755)
+	return s
+}
+
+func (s *Server) create(mode fs.FileMode) *object {
+	s.made++
+	o := &object{id: s.made, mode: mode, links: 1}
+	if mode.IsDir() {
+		o.entries, o.links = map[string]*object{}, 2
+	}
+	s.touch(o)
+	return o
+}
+
+func (s *Server) now() time.Time {
+	now := s.Clock()
+	if s.Tick > 0 {
+		now = now.Truncate(s.Tick)
+	}
+	return now
+}
+
+// touch sets both times of an object, as a change of its entries or its content does.
+func (s *Server) touch(o *object) {
+	o.modified = s.now()
+	s.note(o)
+}
+
+// note sets the time of the last change of anything.
+func (s *Server) note(o *object) {
+	o.changed = s.now()
+	o.changes++
+}
+
+// change tells one state of an object from another.
+func (s *Server) change(o *object) uint64 {
+	if s.Tick > 0 {
+		return uint64(o.changed.UnixNano()) //nolint:gosec // after 1970
+	}
+	return o.changes
+}
+
+func (s *Server) remove(o *object, by *Client) {
+	o.remover = by
+	if o.links--; o.mode.IsDir() {
+		o.links = 0
+	}
+	s.note(o)
+}
+
+func (s *Server) rename(from *object, oldname string, to *object, newname string, by *Client) error {
+	moved, there := from.entries[oldname], to.entries[newname]
+	switch {
+	case moved == nil:
+		return syscall.ENOENT
+	case moved == there:
+		return nil
+	case there == nil:
+	case moved.mode.IsDir() && !there.mode.IsDir():
+		return syscall.ENOTDIR
+	case !moved.mode.IsDir() && there.mode.IsDir():
+		return syscall.EISDIR
+	case len(there.entries) > 0:
+		return syscall.ENOTEMPTY
+	}
+	if there != nil {
+		s.remove(there, by)
+	}
+	delete(from.entries, oldname)
+	to.entries[newname] = moved
+	s.touch(from)
+	if to != from {
+		s.touch(to)
+	}
+	s.note(moved)
+	return nil
+}
+
+func (o *object) info() vfs.Info {
+	return vfs.Info{
+		Mode: o.mode, Size: int64(len(o.content)), ModTime: o.modified, ChangeTime: o.changed,
+		Device: 1, Inode: o.id, Links: o.links,
+		UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), //nolint:gosec // ids fit
+	}
+}
+
+// Names are the paths of all that is there, for checks: nobody's request.
+func (s *Server) Names() []string { return s.root.names("") }
+
+func (o *object) names(above string) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(o.entries)) {
+		all = append(all, above+name)
+		all = append(all, o.entries[name].names(above+name+"/")...)
+	}
+	return all
+}
+
+func (o *object) handle() vfs.Handle { return vfs.Handle(fmt.Sprint(o.id)) }

@@ -1,0 +1,188 @@
+package simnfs_test
+
+import (
+	"io"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/internal/simnfs"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+var cached = simnfs.Options{MinAge: 30 * time.Second, MaxAge: time.Minute}
+
+// two are the same directory as two hosts have it.
+func two(t *testing.T, s *simnfs.Server, opt simnfs.Options) (a, b vfs.Dir) {
+	t.Helper()
+	a, err := s.Mount(opt).OpenDir("/")
+	require.NoError(t, err)
+	b, err = s.Mount(opt).OpenDir("/")
+	require.NoError(t, err)
+	return a, b
+}
+
+func absent(t *testing.T, d vfs.Dir, name string) {
+	t.Helper()
+	_, err := d.StatName(name)
+	require.ErrorIs(t, err, syscall.ENOENT)
+}
+
+// in runs in a bubble, whose clock is the server's, too.
+func in(t *testing.T, f func(t *testing.T, s *simnfs.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, simnfs.Serve(time.Now)) })
+}
+
+func TestAbsentNameIsRememberedUntilTheDirectoryIsAskedFor(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		a, b := two(t, s, cached)
+		absent(t, a, "x")
+		require.NoError(t, b.Mkdir("x", 0o755))
+		absent(t, a, "x")
+		require.ErrorIs(t, a.Rmdir("x"), syscall.ENOENT) // believed
+		_, err := a.Stat()
+		require.NoError(t, err)
+		_, err = a.StatName("x")
+		require.NoError(t, err)
+	})
+}
+
+func TestAbsentNameIsForgottenInTime(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		a, b := two(t, s, cached)
+		absent(t, a, "x")
+		require.NoError(t, b.Mkdir("x", 0o755))
+		time.Sleep(time.Minute)
+		_, err := a.StatName("x")
+		require.NoError(t, err)
+	})
+}
+
+func TestMkdirAsks(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		a, b := two(t, s, cached)
+		absent(t, a, "x")
+		require.NoError(t, b.Mkdir("x", 0o755))
+		require.ErrorIs(t, a.Mkdir("x", 0o755), syscall.EEXIST)
+	})
+}
+
+func TestPresentNameIsEnteredFromMemory(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		a, b := two(t, s, cached)
+		require.NoError(t, a.Mkdir("x", 0o755))
+		require.NoError(t, b.Rmdir("x"))
+		old, err := a.Enter("x")
+		require.NoError(t, err)
+		_, err = old.Stat()
+		require.ErrorIs(t, err, syscall.ESTALE)
+		_, err = a.OpenDir("x")
+		require.ErrorIs(t, err, syscall.ENOENT) // walked to once more
+	})
+}
+
+func TestOwnRemovalLeavesADirectoryWithoutLinks(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		a, _ := two(t, s, cached)
+		require.NoError(t, a.Mkdir("x", 0o755))
+		x, err := a.OpenDir("x")
+		require.NoError(t, err)
+		require.NoError(t, a.Rmdir("x"))
+		info, err := x.Stat()
+		require.NoError(t, err)
+		require.Zero(t, info.Links)
+		require.ErrorIs(t, x.Mkdir("y", 0o755), syscall.ENOENT)
+	})
+}
+
+func TestOpenFileIsRenamedWhenItsOwnHostRemovesIt(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		a, b := two(t, s, cached)
+		f, err := a.Create("x", 0o644)
+		require.NoError(t, err)
+		_, err = f.Write([]byte("text"))
+		require.NoError(t, err)
+		require.NoError(t, a.Unlink("x"))
+		require.Len(t, s.Names(), 1)
+		require.Contains(t, s.Names()[0], ".nfs")
+		absent(t, b, "x")
+		text, err := io.ReadAll(io.NewSectionReader(f, 0, 4))
+		require.NoError(t, err)
+		require.Equal(t, "text", string(text))
+		require.NoError(t, f.Close())
+		require.Empty(t, s.Names())
+	})
+}
+
+func TestReaderOfWhatAnotherHostRemovedGetsESTALE(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		a, b := two(t, s, cached)
+		f, err := a.Create("x", 0o644)
+		require.NoError(t, err)
+		require.NoError(t, b.Unlink("x"))
+		_, err = f.Write([]byte("text"))
+		require.ErrorIs(t, err, syscall.ESTALE)
+		require.NoError(t, f.Close())
+	})
+}
+
+func TestRenameReplacesAnEmptyDirectoryAlone(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		a, _ := two(t, s, cached)
+		for _, name := range []string{"full", "full/file", "empty", "other"} {
+			require.NoError(t, a.Mkdir(name, 0o755))
+		}
+		require.ErrorIs(t, a.Rename("empty", a, "full"), syscall.ENOTEMPTY)
+		require.NoError(t, a.Rename("full", a, "empty"))
+		require.Equal(t, []string{"empty", "empty/file", "other"}, s.Names())
+	})
+}
+
+// Two changes within a step of the server's clock leave one change attribute.
+func TestChangesWithinATickLookLikeOne(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		s.Tick = time.Second
+		a, b := two(t, s, cached)
+		require.NoError(t, b.Mkdir("other", 0o755))
+		absent(t, a, "x")
+		require.NoError(t, b.Mkdir("x", 0o755))
+		_, err := a.Stat()
+		require.NoError(t, err)
+		absent(t, a, "x")
+		time.Sleep(time.Second)
+		require.NoError(t, b.Touch())
+		_, err = a.Stat()
+		require.NoError(t, err)
+		_, err = a.StatName("x")
+		require.NoError(t, err)
+	})
+}
+
+func TestLocalFilesystemRemembersNothing(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		a, b := two(t, s, simnfs.Options{Local: true})
+		absent(t, a, "x")
+		require.NoError(t, b.Mkdir("x", 0o755))
+		_, err := a.StatName("x")
+		require.NoError(t, err)
+	})
+}
+
+func TestTransportDecidesWhatBecomesOfARequest(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		twice := s.Mount(simnfs.Options{Transport: func(r simnfs.Request, execute func() error) error {
+			if r.Changes {
+				_ = execute()
+			}
+			return execute()
+		}})
+		d, err := twice.OpenDir("/")
+		require.NoError(t, err)
+		require.ErrorIs(t, d.Mkdir("x", 0o755), syscall.EEXIST)
+		require.Equal(t, []string{"x"}, s.Names())
+	})
+}
