@@ -1,0 +1,351 @@
+// Package explore runs real code against a simulated NFS server in every order, for tests.
+//
+// Actors are goroutines in a bubble of testing/synctest that stop before each request; one
+// at a time goes on, as a schedule says. So no time passes but what an actor sleeps, an
+// hour costs nothing, and the code under test needs no seams: its clocks are the bubble's.
+//
+// A schedule is a list of choices: who goes on, and what becomes of his request. The
+// default, 0, is that the same actor goes on and nothing happens, so a schedule is told by
+// the few choices that differ, which is what a failure prints, and what [Scenario.Replay]
+// takes.
+package explore
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/multilock/go/internal/simnfs"
+)
+
+// Scenario is who does what, and how far it is explored.
+type Scenario struct {
+	Actors []Program
+	Mount  simnfs.Options
+	// Prepare is what each actor has done before: no request of it is a choice. May be nil.
+	Prepare func(a *Actor)
+	// Preemptions are how often an actor may be left for another that could have gone on;
+	// Faults, of the given Kinds, how often a request may meet one.
+	Preemptions, Faults int
+	Kinds               []Fate
+	// Pause is how long somebody stands still who does: longer than any TTL.
+	Pause time.Duration
+	// Grid is what wake-ups are rounded up to: those who could meet do.
+	Grid time.Duration
+	// Private says of which requests nobody else learns; nil: of none. There is no choice.
+	Private func(simnfs.Request) bool
+	// Most bounds one schedule: what takes more requests is stuck.
+	Most int
+	// AtEnd checks what is left when all have ended; nil: nothing.
+	AtEnd func(w *World)
+}
+
+// Program is what an actor does, on a host of its own.
+type Program struct {
+	Name string
+	Run  func(a *Actor)
+}
+
+// Fate is what becomes of a request.
+type Fate int
+
+// The fates.
+const (
+	Answered Fate = iota
+	Crash         // the actor ends before it
+	Pause         // it stands still before it
+	Slow          // it stands still after it
+	Jump          // the server's clock is set forward before it, by ten pauses
+	Lost          // carried out, and answered EIO
+	Failed        // not carried out, and answered EIO
+	Twice         // carried out twice, and answered the second time
+	Late          // answered EIO, and carried out after a pause
+)
+
+func (f Fate) String() string {
+	return [...]string{"", "CRASH", "PAUSE", "SLOW", "JUMP", "LOST", "FAILED", "TWICE", "LATE"}[f]
+}
+
+// onlyChanges says of which fates only requests can tell that change something.
+func (f Fate) onlyChanges() bool { return f >= Lost }
+
+// World is one run of a scenario.
+type World struct {
+	Server *simnfs.Server
+
+	scenario  *Scenario
+	schedule  schedule
+	actors    []*Actor
+	last      *Actor
+	arrived   chan struct{}
+	began     time.Time
+	ahead     time.Duration // of the server's clock
+	lines     []line
+	violation string
+	over      bool
+}
+
+// Actor is one process on one host.
+type Actor struct {
+	*simnfs.Client
+	Name string
+	// Crashed says that it ended in the middle.
+	Crashed bool
+
+	world   *World
+	column  int
+	request simnfs.Request
+	started bool
+	waits   bool
+	ended   bool
+	resume  chan Fate
+	until   time.Time // its belief
+}
+
+// World is the one that the actor is in.
+func (a *Actor) World() *World { return a.world }
+
+// Sleep lets time pass.
+func (a *Actor) Sleep(d time.Duration) {
+	grid := max(a.world.scenario.Grid, 1)
+	passed := time.Since(a.world.began) + d
+	time.Sleep((passed+grid-1)/grid*grid - time.Since(a.world.began))
+}
+
+// Believe notes that the actor believes until then, a violation if another does.
+func (a *Actor) Believe(until time.Time) {
+	a.until = until
+	if !a.Believes() {
+		return
+	}
+	for _, b := range a.world.actors {
+		if b != a && b.Believes() {
+			a.world.Violate("I1: %s and %s believe at the same time", b.Name, a.Name)
+		}
+	}
+}
+
+// Believes says whether it does now. Who has crashed does nothing any more.
+func (a *Actor) Believes() bool { return !a.Crashed && time.Now().Before(a.until) }
+
+// Note adds to the trace what an actor did or found.
+func (a *Actor) Note(format string, args ...any) { a.world.note(a, fmt.Sprintf(format, args...)) }
+
+// Disturbed says whether anything but the order was out of the ordinary so far.
+func (w *World) Disturbed() bool { return w.schedule.faults > 0 }
+
+// Actors are all of them.
+func (w *World) Actors() []*Actor { return w.actors }
+
+// Violate notes that something that must hold does not. The first counts.
+func (w *World) Violate(format string, args ...any) {
+	if w.violation == "" && !w.over {
+		w.violation = fmt.Sprintf(format, args...)
+		w.lines = append(w.lines, line{time.Since(w.began), 0, "VIOLATION " + w.violation})
+	}
+}
+
+func (w *World) note(a *Actor, text string) {
+	if !w.over {
+		w.lines = append(w.lines, line{time.Since(w.began), a.column, text})
+	}
+}
+
+// play runs a scenario by a schedule.
+func (sc *Scenario) play(t *testing.T, s schedule) (w *World) {
+	synctest.Test(t, func(*testing.T) {
+		w = &World{scenario: sc, schedule: s, arrived: make(chan struct{}, 1), began: time.Now()}
+		w.Server = simnfs.Serve(func() time.Time { return time.Now().Add(w.ahead) })
+		for i, program := range sc.Actors {
+			w.mount(i, program.Name)
+		}
+		for i, program := range sc.Actors {
+			w.start(w.actors[i], program.Run)
+		}
+		for n := 0; w.violation == "" && w.step(); n++ {
+			if n > sc.Most {
+				w.Violate("stuck: %d requests, and no end", n)
+			}
+		}
+		if w.violation == "" && sc.AtEnd != nil {
+			sc.AtEnd(w)
+		}
+		w.end()
+	})
+	return w
+}
+
+func (w *World) mount(column int, name string) {
+	a := &Actor{Name: name, world: w, column: column, resume: make(chan Fate)}
+	mount := w.scenario.Mount
+	mount.Transport = a.transport
+	a.Client = w.Server.Mount(mount)
+	w.actors = append(w.actors, a)
+	if w.scenario.Prepare != nil {
+		w.scenario.Prepare(a)
+	}
+}
+
+func (w *World) start(a *Actor, run func(*Actor)) {
+	a.started = true
+	go func() {
+		defer func() { a.ended = true; w.arrive() }()
+		a.gate(simnfs.Request{Kind: "start"})
+		run(a)
+	}()
+}
+
+func (w *World) arrive() {
+	select {
+	case w.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// gate waits for its turn.
+func (a *Actor) gate(r simnfs.Request) Fate {
+	a.request, a.waits = r, true
+	a.world.arrive()
+	fate := <-a.resume
+	if fate == Crash {
+		a.Crashed = true
+		runtime.Goexit()
+	}
+	return fate
+}
+
+// transport is the actor's way to the server.
+func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
+	if !a.started {
+		return execute()
+	}
+	if a.Crashed {
+		return syscall.EIO // what is deferred does not happen any more
+	}
+	fate := a.gate(r)
+	if fate == Pause {
+		time.Sleep(a.world.scenario.Pause)
+		a.gate(simnfs.Request{Kind: "goes on with", Path: r.String()})
+	}
+	defer func() { a.Note("%s %s = %v", fate, r, err) }()
+	switch fate {
+	case Failed:
+		return syscall.EIO
+	case Lost:
+		_ = execute()
+		return syscall.EIO
+	case Twice:
+		_ = execute()
+	case Late:
+		time.AfterFunc(a.world.scenario.Pause, func() { a.Note("carried out late: %s = %v", r, execute()) })
+		return syscall.EIO
+	}
+	err = execute()
+	if fate == Slow {
+		time.Sleep(a.world.scenario.Pause)
+		a.gate(simnfs.Request{Kind: "has the reply to", Path: r.String()})
+	}
+	return err
+}
+
+// step lets one actor go on to its next request. It is false if all have ended.
+func (w *World) step() bool {
+	synctest.Wait()
+	ready, living := w.ready()
+	for len(ready) == 0 {
+		if !living {
+			return false
+		}
+		<-w.arrived // time passes
+		synctest.Wait()
+		ready, living = w.ready()
+	}
+	next := ready[0]
+	if next != w.last || !w.private(next) {
+		next = w.choose(ready)
+	}
+	fate := w.fate(next)
+	w.last, next.waits = next, false
+	if fate == Jump {
+		w.ahead += 10 * w.scenario.Pause
+	}
+	if fate == Crash {
+		w.note(next, "CRASH before "+next.request.String())
+	}
+	next.resume <- fate
+	return true
+}
+
+// ready are those who stand before a request, the last one first, and the others in turn.
+func (w *World) ready() (ready []*Actor, living bool) {
+	first := 0
+	if w.last != nil {
+		first = w.last.column
+	}
+	for i := range w.actors {
+		a := w.actors[(first+i)%len(w.actors)]
+		living = living || !a.ended
+		if a.waits && !a.ended {
+			ready = append(ready, a)
+		}
+	}
+	return ready, living
+}
+
+func (w *World) private(a *Actor) bool {
+	return w.scenario.Private != nil && w.scenario.Private(a.request)
+}
+
+func (w *World) choose(ready []*Actor) *Actor {
+	cost := 0
+	if ready[0] == w.last {
+		cost = 1
+		if w.schedule.preemptions >= w.scenario.Preemptions {
+			return ready[0]
+		}
+	}
+	pick := w.schedule.choose(len(ready))
+	if pick > 0 {
+		w.schedule.preemptions += cost
+	}
+	return ready[pick]
+}
+
+func (w *World) fate(a *Actor) Fate {
+	if w.schedule.faults >= w.scenario.Faults || w.private(a) || a.request.Path == "" {
+		return Answered
+	}
+	fates := []Fate{Answered}
+	for _, kind := range w.scenario.Kinds {
+		if a.request.Changes || !kind.onlyChanges() {
+			fates = append(fates, kind)
+		}
+	}
+	pick := w.schedule.choose(len(fates))
+	if pick > 0 {
+		w.schedule.faults++
+	}
+	return fates[pick]
+}
+
+// end lets everybody crash who has not ended.
+func (w *World) end() {
+	w.over = true
+	for {
+		synctest.Wait()
+		ready, living := w.ready()
+		if !living {
+			return
+		}
+		for _, a := range ready {
+			a.waits = false
+			a.resume <- Crash
+		}
+		if len(ready) == 0 {
+			<-w.arrived
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package explore
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// line is one of a trace.
+type line struct {
+	at     time.Duration
+	column int
+	text   string
+}
+
+const width = 60
+
+// long are the parts of tokens that a reader does not need.
+var long = regexp.MustCompile(`-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// table is the trace: one column an actor, one line a request.
+func (w *World) table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%10s", "")
+	for _, a := range w.actors {
+		fmt.Fprintf(&b, "  %-*s", width, a.Name)
+	}
+	for _, l := range w.lines {
+		fmt.Fprintf(&b, "\n%10s%s  %s", l.at, strings.Repeat(" ", l.column*(width+2)), long.ReplaceAllString(strings.TrimSpace(l.text), ""))
+	}
+	return b.String()
+}
