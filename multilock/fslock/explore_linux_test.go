@@ -1,0 +1,174 @@
+package fslock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/simnfs"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+const (
+	exploreTTL  = 40 * time.Second
+	exploreBeat = 4 * time.Second
+)
+
+// contest is a scenario in which some want one lock, and break it if it is dead.
+func contest(contenders int) *explore.Scenario {
+	sc := &explore.Scenario{
+		Mount:       simnfs.Options{MinAge: 30 * time.Second, MaxAge: time.Minute},
+		Preemptions: 1, Kinds: []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Lost, explore.Failed, explore.Twice, explore.Late},
+		Pause: 3 * exploreTTL, Grid: exploreBeat / 2, Most: 5000,
+		Private: func(r simnfs.Request) bool {
+			return strings.HasPrefix(r.Path, "/.multilock") && r.Kind != "rename"
+		},
+		Prepare: hadItBefore, AtEnd: nothingIsLeft,
+	}
+	for i := range contenders {
+		sc.Actors = append(sc.Actors, explore.Program{Name: string(rune('A' + i)), Run: contends})
+	}
+	return sc
+}
+
+// nothingIsLeft says that the lock is free in the end, if nobody crashed. That it was not
+// stuck before is shown by the others: they end when they have had it.
+func nothingIsLeft(w *explore.World) {
+	for _, name := range w.Server.Names() {
+		if strings.HasSuffix(name, ".locked") && strings.HasPrefix(name, ".locks/") && !w.Disturbed() {
+			w.Violate("I3: %s is left, and nobody crashed", name)
+		}
+	}
+}
+
+var exploreClaim = source.Claim{TTL: exploreTTL, Heartbeat: exploreBeat}
+
+// contender is one on the actor's host.
+func contender(a *explore.Actor) (source.Contender, error) {
+	host := "host" + a.Name
+	src, err := fslock.Open(fslock.Options{Base: "/", FS: a, Self: process.Identity{
+		Host: host, Machine: "machine of " + host, Boot: "boot of " + host, Namespace: "pid:[1]", PID: 4711, Start: 1,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return src.Contend(context.Background(), "lock", exploreClaim, source.Patience{})
+}
+
+// hadItBefore has the host's file system tested, and its client remember the names.
+func hadItBefore(a *explore.Actor) {
+	c, err := contender(a)
+	if err != nil {
+		a.World().Violate("prepare: %v", err)
+		return
+	}
+	lease, err := c.Try(context.Background())
+	if err == nil {
+		err = lease.Release(context.Background())
+	}
+	if err != nil {
+		a.World().Violate("prepare: %v", err)
+	}
+}
+
+func contends(a *explore.Actor) {
+	c, err := contender(a)
+	for err != nil {
+		a.Note("contend: %v", err)
+		a.Sleep(exploreBeat)
+		c, err = contender(a)
+	}
+	for {
+		lease, err := c.Try(context.Background())
+		switch {
+		case err == nil:
+			a.Note("ACQUIRED")
+			holds(a, lease)
+			return
+		case errors.Is(err, source.ErrHeld):
+			breaks(a, c)
+		default:
+			a.Note("try: %v", err)
+			a.Sleep(exploreBeat / 2)
+		}
+	}
+}
+
+// breaks looks at the holder, and breaks a lock that is dead.
+func breaks(a *explore.Actor, c source.Contender) {
+	seen, err := c.Look(context.Background())
+	switch {
+	case err != nil:
+		a.Note("look: %v", err)
+		a.Sleep(exploreBeat / 2)
+	case seen.State == source.StateDead:
+		a.Note("BREAKS: %s", seen.Why)
+		if err := c.Break(context.Background()); err != nil {
+			a.Note("break: %v", err)
+			a.Sleep(exploreBeat / 2)
+		}
+	case seen.State == source.StateFree:
+		a.Sleep(time.Millisecond)
+	default:
+		a.Sleep(min(max(seen.Next, time.Second), exploreBeat))
+	}
+}
+
+// holds gives a sign of life, and releases the lock.
+func holds(a *explore.Actor, lease source.Lease) {
+	believe := func(since boottime.Instant) { a.Believe(time.Now().Add(exploreClaim.Tenure() - since.Elapsed())) }
+	believe(lease.Since())
+	a.Sleep(exploreBeat)
+	if start := boottime.Now(); a.Believes() {
+		err := lease.Renew(context.Background())
+		a.Note("renewed: %v", err)
+		if err == nil && a.Believes() {
+			believe(start)
+		}
+	}
+	a.Believe(time.Time{})
+	for range 5 {
+		err := lease.Release(context.Background())
+		a.Note("released: %v", err)
+		if err == nil || errors.Is(err, source.ErrLost) || errors.Is(err, source.ErrReleased) || errors.Is(err, source.ErrUnsure) {
+			return
+		}
+		a.Sleep(exploreBeat / 2)
+	}
+}
+
+func proven(t *testing.T, r explore.Report) {
+	t.Helper()
+	t.Log(r)
+	if r.Violation != "" {
+		require.Fail(t, r.Violation, "replay with %s\n%s", r.Choices, r.Trace)
+	}
+}
+
+// Each actor may break the other's lock: two contenders are two breakers.
+func TestTwoContendersInEveryOrder(t *testing.T) {
+	sc := contest(2)
+	sc.Preemptions = 3
+	proven(t, sc.Exhaust(t, time.Minute))
+}
+
+func TestTwoContendersAndAFault(t *testing.T) {
+	sc := contest(2)
+	sc.Preemptions, sc.Faults = 1, 1
+	sc.Kinds = append(sc.Kinds, explore.Jump)
+	proven(t, sc.Exhaust(t, time.Minute))
+}
+
+func TestContendersAtRandom(t *testing.T) {
+	sc := contest(3)
+	sc.Preemptions, sc.Faults = 5, 2
+	proven(t, sc.Sample(t, 1, 2000))
+}
