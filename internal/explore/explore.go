@@ -13,6 +13,7 @@ package explore
 import (
 	"fmt"
 	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -80,7 +81,9 @@ type World struct {
 	schedule  schedule
 	actors    []*Actor
 	last      *Actor
+	mu        sync.Mutex // guards what actors write when they come to a gate
 	arrived   chan struct{}
+	late      chan func() // requests that are carried out now
 	began     time.Time
 	ahead     time.Duration // of the server's clock
 	lines     []line
@@ -113,6 +116,7 @@ func (a *Actor) Sleep(d time.Duration) {
 	grid := max(a.world.scenario.Grid, 1)
 	passed := time.Since(a.world.began) + d
 	time.Sleep((passed+grid-1)/grid*grid - time.Since(a.world.began))
+	a.gate(simnfs.Request{Kind: "wakes"}) // who wakes at the same time goes on one after the other
 }
 
 // Believe notes that the actor believes until then, a violation if another does.
@@ -157,7 +161,7 @@ func (w *World) note(a *Actor, text string) {
 // play runs a scenario by a schedule.
 func (sc *Scenario) play(t *testing.T, s schedule) (w *World) {
 	synctest.Test(t, func(*testing.T) {
-		w = &World{scenario: sc, schedule: s, arrived: make(chan struct{}, 1), began: time.Now()}
+		w = &World{scenario: sc, schedule: s, arrived: make(chan struct{}, 1), late: make(chan func(), 100), began: time.Now()}
 		w.Server = simnfs.Serve(func() time.Time { return time.Now().Add(w.ahead) })
 		for i, program := range sc.Actors {
 			w.mount(i, program.Name)
@@ -192,7 +196,12 @@ func (w *World) mount(column int, name string) {
 func (w *World) start(a *Actor, run func(*Actor)) {
 	a.started = true
 	go func() {
-		defer func() { a.ended = true; w.arrive() }()
+		defer func() {
+			w.mu.Lock()
+			a.ended = true
+			w.mu.Unlock()
+			w.arrive()
+		}()
 		a.gate(simnfs.Request{Kind: "start"})
 		run(a)
 	}()
@@ -207,7 +216,9 @@ func (w *World) arrive() {
 
 // gate waits for its turn.
 func (a *Actor) gate(r simnfs.Request) Fate {
+	a.world.mu.Lock()
 	a.request, a.waits = r, true
+	a.world.mu.Unlock()
 	a.world.arrive()
 	fate := <-a.resume
 	if fate == Crash {
@@ -240,7 +251,10 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	case Twice:
 		_ = execute()
 	case Late:
-		time.AfterFunc(a.world.scenario.Pause, func() { a.Note("carried out late: %s = %v", r, execute()) })
+		time.AfterFunc(a.world.scenario.Pause, func() {
+			a.world.late <- func() { a.Note("carried out late: %s = %v", r, execute()) }
+			a.world.arrive()
+		})
 		return syscall.EIO
 	}
 	err = execute()
@@ -254,6 +268,7 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 // step lets one actor go on to its next request. It is false if all have ended.
 func (w *World) step() bool {
 	synctest.Wait()
+	w.carryOut()
 	ready, living := w.ready()
 	for len(ready) == 0 {
 		if !living {
@@ -261,6 +276,7 @@ func (w *World) step() bool {
 		}
 		<-w.arrived // time passes
 		synctest.Wait()
+		w.carryOut()
 		ready, living = w.ready()
 	}
 	next := ready[0]
@@ -279,8 +295,17 @@ func (w *World) step() bool {
 	return true
 }
 
+// carryOut carries out the late requests whose time has come.
+func (w *World) carryOut() {
+	for len(w.late) > 0 {
+		(<-w.late)()
+	}
+}
+
 // ready are those who stand before a request, the last one first, and the others in turn.
 func (w *World) ready() (ready []*Actor, living bool) {
+	w.mu.Lock() // an actor that wakes has not heard of the scheduler since it fell asleep
+	defer w.mu.Unlock()
 	first := 0
 	if w.last != nil {
 		first = w.last.column
