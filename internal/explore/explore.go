@@ -13,6 +13,7 @@ package explore
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -40,6 +41,9 @@ type Scenario struct {
 	Private func(simnfs.Request) bool
 	// Most bounds one schedule: what takes more requests is stuck.
 	Most int
+	// Owns says whether the server has what an actor believes to have, as it must after each
+	// request that changes something; nil: it is not asked. What it gives tells what is wrong.
+	Owns func(w *World, a *Actor) (wrong string)
 	// AtEnd checks what is left when all have ended; nil: nothing.
 	AtEnd func(w *World)
 }
@@ -87,6 +91,7 @@ type World struct {
 	began     time.Time
 	ahead     time.Duration // of the server's clock
 	lines     []line
+	order     strings.Builder
 	violation string
 	over      bool
 }
@@ -135,6 +140,21 @@ func (a *Actor) Believe(until time.Time) {
 // Believes says whether it does now. Who has crashed does nothing any more.
 func (a *Actor) Believes() bool { return !a.Crashed && time.Now().Before(a.until) }
 
+// owned checks what others believe to have, when an actor has changed something.
+func (w *World) owned(by *Actor, r simnfs.Request) {
+	if w.scenario.Owns == nil || !r.Changes {
+		return
+	}
+	for _, a := range w.actors {
+		if !a.Believes() {
+			continue
+		}
+		if wrong := w.scenario.Owns(w, a); wrong != "" {
+			w.Violate("I2: %s, since %s did: %s", wrong, by.Name, r)
+		}
+	}
+}
+
 // Note adds to the trace what an actor did or found.
 func (a *Actor) Note(format string, args ...any) { a.world.note(a, fmt.Sprintf(format, args...)) }
 
@@ -143,6 +163,9 @@ func (w *World) Disturbed() bool { return w.schedule.faults > 0 }
 
 // Actors are all of them.
 func (w *World) Actors() []*Actor { return w.actors }
+
+// Order is who went on, in turn.
+func (w *World) Order() string { return w.order.String() }
 
 // Violate notes that something that must hold does not. The first counts.
 func (w *World) Violate(format string, args ...any) {
@@ -252,12 +275,16 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 		_ = execute()
 	case Late:
 		time.AfterFunc(a.world.scenario.Pause, func() {
-			a.world.late <- func() { a.Note("carried out late: %s = %v", r, execute()) }
+			a.world.late <- func() {
+				a.Note("carried out late: %s = %v", r, execute())
+				a.world.owned(a, r)
+			}
 			a.world.arrive()
 		})
 		return syscall.EIO
 	}
 	err = execute()
+	a.world.owned(a, r)
 	if fate == Slow {
 		time.Sleep(a.world.scenario.Pause)
 		a.gate(simnfs.Request{Kind: "has the reply to", Path: r.String()})
@@ -285,6 +312,7 @@ func (w *World) step() bool {
 	}
 	fate := w.fate(next)
 	w.last, next.waits = next, false
+	w.order.WriteString(next.Name)
 	if fate == Jump {
 		w.ahead += 10 * w.scenario.Pause
 	}

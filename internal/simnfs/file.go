@@ -75,6 +75,10 @@ func (d *dir) Create(name string, mode uint32) (vfs.File, error) {
 	})
 }
 
+func (d *dir) OpenAppendDurable(name string, mode uint32) (vfs.File, error) {
+	return d.OpenAppend(name, mode) // all that is written is written through
+}
+
 func (d *dir) OpenAppend(name string, mode uint32) (vfs.File, error) {
 	opened, err := d.OpenDurable(name, mode)
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -130,6 +131,17 @@ func (o *object) info() vfs.Info {
 
 // Names are the paths of all that is there, for checks: nobody's request.
 func (s *Server) Names() []string { return s.root.names("") }
+
+// Content is that of a file, nil if there is none, for checks: nobody's request.
+func (s *Server) Content(path string) []byte {
+	at := s.root
+	for name := range strings.SplitSeq(path, "/") {
+		if at = at.entries[name]; at == nil {
+			return nil
+		}
+	}
+	return at.content
+}
 
 func (o *object) names(above string) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(o.entries)) {

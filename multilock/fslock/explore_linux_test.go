@@ -31,12 +31,20 @@ func contest(contenders int) *explore.Scenario {
 		Private: func(r simnfs.Request) bool {
 			return strings.HasPrefix(r.Path, "/.multilock") && r.Kind != "rename"
 		},
-		Prepare: hadItBefore, AtEnd: nothingIsLeft,
+		Prepare: hadItBefore, Owns: ownsTheLock, AtEnd: nothingIsLeft,
 	}
 	for i := range contenders {
 		sc.Actors = append(sc.Actors, explore.Program{Name: string(rune('A' + i)), Run: contends})
 	}
 	return sc
+}
+
+// ownsTheLock says that the lock on the server is that of who believes to have it.
+func ownsTheLock(w *explore.World, a *explore.Actor) string {
+	if found := w.Server.Content(".locks/lock/lock.locked"); !strings.Contains(string(found), `"host`+a.Name+`"`) {
+		return a.Name + " believes to have the lock, and the server has " + strings.TrimSpace(string(found))
+	}
+	return ""
 }
 
 // nothingIsLeft says that the lock is free in the end, if nobody crashed. That it was not

@@ -1,0 +1,137 @@
+package explore_test
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+const tenure = 10 * time.Second
+
+// toy is a scenario in which two do the same.
+func toy(run func(*explore.Actor, vfs.Dir)) *explore.Scenario {
+	program := func(a *explore.Actor) {
+		dir, err := a.OpenDir("/")
+		if err != nil {
+			a.World().Violate("open: %v", err)
+			return
+		}
+		run(a, dir)
+	}
+	return &explore.Scenario{
+		Actors:      []explore.Program{{Name: "A", Run: program}, {Name: "B", Run: program}},
+		Preemptions: 1, Pause: 2 * tenure, Grid: time.Second, Most: 100,
+	}
+}
+
+// lookBeforeMake is a lock that is wrong: somebody else may make it after the look.
+func lookBeforeMake(a *explore.Actor, dir vfs.Dir) {
+	if _, err := dir.StatName("lock"); !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if _, err := dir.OpenDurable("lock", 0o666); err == nil {
+		a.Believe(time.Now().Add(tenure))
+	}
+}
+
+// makeOnce is one that is right, as long as nobody stands still.
+func makeOnce(a *explore.Actor, dir vfs.Dir) {
+	if dir.Mkdir("lock", 0o777) == nil {
+		a.Believe(time.Now().Add(tenure))
+	}
+}
+
+// breakByAge is right in every order, and wrong if a holder stands still: it believes from
+// when the answer came.
+func breakByAge(a *explore.Actor, dir vfs.Dir) {
+	for dir.Mkdir("lock", 0o777) != nil {
+		if info, err := dir.StatName("lock"); err == nil && !time.Now().Before(info.ModTime.Add(tenure)) {
+			_ = dir.Rmdir("lock")
+		}
+		a.Sleep(tenure / 2)
+	}
+	a.Believe(time.Now().Add(tenure))
+	a.Sleep(tenure / 2)
+	a.Believe(time.Time{})
+	_ = dir.Rmdir("lock")
+}
+
+// What is wrong is found, told by the one choice that it takes, and found again by that.
+func TestWrongLockIsFoundAndShrunk(t *testing.T) {
+	sc := toy(lookBeforeMake)
+	found := sc.Exhaust(t, time.Minute)
+	require.Contains(t, found.Violation, "I1: ")
+	require.Len(t, found.Choices, 1)
+	require.Contains(t, found.Trace, "VIOLATION I1")
+
+	again := sc.Replay(t, found.Choices)
+	require.Equal(t, found.Violation, again.Violation)
+	require.Equal(t, found.Trace, again.Trace, "the same choices are the same schedule")
+	require.Empty(t, sc.Replay(t, nil).Violation, "without them nothing is wrong")
+
+	drawn := sc.Sample(t, 1, 1000)
+	require.Contains(t, drawn.Violation, "I1: ")
+	require.Len(t, drawn.Choices, 1)
+	require.Equal(t, drawn.Trace, sc.Sample(t, 1, 1000).Trace, "the same seed draws the same")
+}
+
+func TestRightLockIsShownRight(t *testing.T) {
+	sc := toy(makeOnce)
+	sc.Preemptions, sc.Faults = 2, 2
+	sc.Kinds = []explore.Fate{explore.Crash, explore.Lost, explore.Failed, explore.Twice, explore.Late}
+	r := sc.Exhaust(t, time.Minute)
+	require.Empty(t, r.Violation, r.Trace)
+	require.True(t, r.Complete)
+}
+
+// Some mistakes need somebody who stands still for long enough.
+func TestFaultsAreTried(t *testing.T) {
+	sc := toy(breakByAge)
+	r := sc.Exhaust(t, time.Minute)
+	require.Empty(t, r.Violation, r.Trace)
+	require.True(t, r.Complete)
+	sc.Faults, sc.Kinds = 1, []explore.Fate{explore.Slow}
+	require.Contains(t, sc.Exhaust(t, time.Minute).Violation, "I1: ")
+}
+
+// Each schedule within the bounds is played, and none twice: those of two who make three
+// requests each, and may be left for the other whenever that can go on.
+func TestEveryOrderOnce(t *testing.T) {
+	sc := toy(func(_ *explore.Actor, dir vfs.Dir) {
+		for range 3 {
+			_, _ = dir.Stat()
+		}
+	})
+	sc.Preemptions = 100
+	orders := map[string]bool{}
+	sc.AtEnd = func(w *explore.World) { orders[w.Order()] = true }
+	r := sc.Exhaust(t, time.Minute)
+	require.True(t, r.Complete)
+	require.Len(t, orders, r.Schedules)
+	require.Equal(t, choose(8, 4), r.Schedules, "each begins, and makes three requests")
+}
+
+// choose is the number of ways to take k of n.
+func choose(n, k int) int {
+	if k == 0 || k == n {
+		return 1
+	}
+	return choose(n-1, k-1) + choose(n-1, k)
+}
+
+// What does not end is told.
+func TestStuck(t *testing.T) {
+	sc := toy(func(a *explore.Actor, dir vfs.Dir) {
+		for dir.Mkdir("lock", 0o777) != nil { // and nobody removes it
+			a.Sleep(time.Second)
+		}
+	})
+	require.True(t, strings.HasPrefix(sc.Exhaust(t, time.Minute).Violation, "stuck: "))
+}
