@@ -91,6 +91,7 @@ type World struct {
 	began     time.Time
 	ahead     time.Duration // of the server's clock
 	lines     []line
+	met       []Fate
 	order     strings.Builder
 	violation string
 	over      bool
@@ -158,8 +159,14 @@ func (w *World) owned(by *Actor, r simnfs.Request) {
 // Note adds to the trace what an actor did or found.
 func (a *Actor) Note(format string, args ...any) { a.world.note(a, fmt.Sprintf(format, args...)) }
 
-// Disturbed says whether anything but the order was out of the ordinary so far.
-func (w *World) Disturbed() bool { return w.schedule.faults > 0 }
+// Met are the faults that requests have met so far.
+func (w *World) Met() []Fate { return w.met }
+
+// Pause is how long who stands still does.
+func (w *World) Pause() time.Duration { return w.scenario.Pause }
+
+// Elapsed is the time since everything began.
+func (w *World) Elapsed() time.Duration { return time.Since(w.began) }
 
 // Actors are all of them.
 func (w *World) Actors() []*Actor { return w.actors }
@@ -380,6 +387,7 @@ func (w *World) fate(a *Actor) Fate {
 	pick := w.schedule.choose(len(fates))
 	if pick > 0 {
 		w.schedule.faults++
+		w.met = append(w.met, fates[pick])
 	}
 	return fates[pick]
 }
