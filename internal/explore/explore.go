@@ -33,8 +33,8 @@ type Scenario struct {
 	// Faults, of the given Kinds, how often a request may meet one.
 	Preemptions, Faults int
 	Kinds               []Fate
-	// Pause is how long somebody stands still who does: longer than any TTL.
-	Pause time.Duration
+	// Pause is how long somebody stands still who does: longer than any TTL. Nap is shorter.
+	Pause, Nap time.Duration
 	// Grid is what wake-ups are rounded up to: those who could meet do.
 	Grid time.Duration
 	// Private says of which requests nobody else learns; nil: of none. There is no choice.
@@ -63,6 +63,8 @@ const (
 	Crash         // the actor ends before it
 	Pause         // it stands still before it
 	Slow          // it stands still after it
+	Nap           // it naps before it
+	Doze          // it naps after it
 	Jump          // the server's clock is set forward before it, by ten pauses
 	Lost          // carried out, and answered EIO
 	Failed        // not carried out, and answered EIO
@@ -71,7 +73,7 @@ const (
 )
 
 func (f Fate) String() string {
-	return [...]string{"", "CRASH", "PAUSE", "SLOW", "JUMP", "LOST", "FAILED", "TWICE", "LATE"}[f]
+	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "LOST", "FAILED", "TWICE", "LATE"}[f]
 }
 
 // onlyChanges says of which fates only requests can tell that change something.
@@ -267,9 +269,11 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 		return syscall.EIO // what is deferred does not happen any more
 	}
 	fate := a.gate(r)
-	if fate == Pause {
-		time.Sleep(a.world.scenario.Pause)
-		a.gate(simnfs.Request{Kind: "goes on with", Path: r.String()})
+	switch fate {
+	case Pause:
+		a.stand(a.world.scenario.Pause, "goes on with", r)
+	case Nap:
+		a.stand(a.world.scenario.Nap, "goes on with", r)
 	}
 	defer func() { a.Note("%s %s = %v", fate, r, err) }()
 	switch fate {
@@ -292,11 +296,19 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	}
 	err = execute()
 	a.world.owned(a, r)
-	if fate == Slow {
-		time.Sleep(a.world.scenario.Pause)
-		a.gate(simnfs.Request{Kind: "has the reply to", Path: r.String()})
+	switch fate {
+	case Slow:
+		a.stand(a.world.scenario.Pause, "has the reply to", r)
+	case Doze:
+		a.stand(a.world.scenario.Nap, "has the reply to", r)
 	}
 	return err
+}
+
+// stand is to stand still.
+func (a *Actor) stand(d time.Duration, then string, r simnfs.Request) {
+	time.Sleep(d)
+	a.gate(simnfs.Request{Kind: then, Path: r.String()})
 }
 
 // step lets one actor go on to its next request. It is false if all have ended.

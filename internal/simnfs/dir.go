@@ -1,6 +1,7 @@
 package simnfs
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"path"
@@ -209,7 +210,7 @@ func (d *dir) Stat() (info vfs.Info, err error) {
 
 // describe is carried out on the server. A directory that this client removed has no links.
 func (c *Client) describe(o *object) (vfs.Info, error) {
-	if err := c.gone(o); err == syscall.ESTALE {
+	if err := c.gone(o); errors.Is(err, syscall.ESTALE) {
 		return vfs.Info{}, err
 	}
 	if o.mode.IsDir() {

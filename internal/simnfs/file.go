@@ -1,6 +1,7 @@
 package simnfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"syscall"
@@ -123,7 +124,7 @@ func (f *file) Read(p []byte) (int, error) {
 
 func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
 	err = f.client.ask("read", f.path, func() error {
-		if err := f.client.gone(f.object); err == syscall.ESTALE {
+		if err := f.client.gone(f.object); errors.Is(err, syscall.ESTALE) {
 			return err
 		}
 		if off >= int64(len(f.object.content)) {
@@ -146,7 +147,7 @@ func (f *file) Write(p []byte) (int, error) {
 
 func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
 	err = f.client.tell("write", f.path, func() error {
-		if err := f.client.gone(f.object); err == syscall.ESTALE {
+		if err := f.client.gone(f.object); errors.Is(err, syscall.ESTALE) {
 			return err
 		}
 		if f.appends {

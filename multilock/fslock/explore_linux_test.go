@@ -24,18 +24,18 @@ const (
 )
 
 // contest is a scenario in which some want one lock, and break it if it is dead.
-func contest(contenders int) *explore.Scenario {
+func contest(contenders ...func(*explore.Actor)) *explore.Scenario {
 	sc := &explore.Scenario{
 		Mount:       simnfs.Options{MinAge: 30 * time.Second, MaxAge: time.Minute},
-		Preemptions: 1, Kinds: []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Lost, explore.Failed, explore.Twice, explore.Late},
-		Pause: 3 * exploreTTL, Grid: exploreBeat / 2, Most: 5000,
+		Preemptions: 1, Kinds: []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze, explore.Lost, explore.Failed, explore.Twice, explore.Late},
+		Pause: 3 * exploreTTL, Nap: exploreTTL - exploreBeat, Grid: exploreBeat / 2, Most: 5000,
 		Private: func(r simnfs.Request) bool {
 			return strings.HasPrefix(r.Path, "/.multilock") && r.Kind != "rename"
 		},
 		Prepare: hadItBefore, Owns: ownsTheLock, AtEnd: nothingIsLeft,
 	}
-	for i := range contenders {
-		sc.Actors = append(sc.Actors, explore.Program{Name: string(rune('A' + i)), Run: contends})
+	for i, run := range contenders {
+		sc.Actors = append(sc.Actors, explore.Program{Name: string(rune('A' + i)), Run: run})
 	}
 	return sc
 }
@@ -64,7 +64,7 @@ func nothingIsLeft(w *explore.World) {
 // fault the TTL and the window after which a lock is free again, and the pause of who stands
 // still. A reply that is lost once costs no more than a moment.
 func longest(w *explore.World) time.Duration {
-	const turn, mended = 2 * exploreBeat, exploreTTL + 3*exploreBeat
+	const turn, mended = 14 * exploreBeat, exploreTTL + 3*exploreBeat
 	longest := time.Duration(len(w.Actors())) * turn
 	for _, fate := range w.Met() {
 		switch {
@@ -109,7 +109,11 @@ func hadItBefore(a *explore.Actor) {
 	}
 }
 
-func contends(a *explore.Actor) {
+// contends takes the lock and holds it for a moment, and stays for longer than a TTL.
+func contends(a *explore.Actor) { contendsFor(a, 1) }
+func stays(a *explore.Actor)    { contendsFor(a, 12) }
+
+func contendsFor(a *explore.Actor, signs int) {
 	c, err := contender(a)
 	for err != nil {
 		a.Note("contend: %v", err)
@@ -121,7 +125,7 @@ func contends(a *explore.Actor) {
 		switch {
 		case err == nil:
 			a.Note("ACQUIRED")
-			holds(a, lease)
+			holds(a, lease, signs)
 			return
 		case errors.Is(err, source.ErrHeld):
 			breaks(a, c)
@@ -152,12 +156,16 @@ func breaks(a *explore.Actor, c source.Contender) {
 	}
 }
 
-// holds gives a sign of life, and releases the lock.
-func holds(a *explore.Actor, lease source.Lease) {
+// holds gives some signs of life, and releases the lock.
+func holds(a *explore.Actor, lease source.Lease, signs int) {
 	believe := func(since boottime.Instant) { a.Believe(time.Now().Add(exploreClaim.Tenure() - since.Elapsed())) }
 	believe(lease.Since())
-	a.Sleep(exploreBeat)
-	if start := boottime.Now(); a.Believes() {
+	for range signs {
+		a.Sleep(exploreBeat)
+		start := boottime.Now()
+		if !a.Believes() {
+			break // the core's keeper calls it lost then
+		}
 		err := lease.Renew(context.Background())
 		a.Note("renewed: %v", err)
 		if err == nil && a.Believes() {
@@ -184,21 +192,39 @@ func proven(t *testing.T, r explore.Report) {
 }
 
 // Each actor may break the other's lock: two contenders are two breakers.
-func TestTwoContendersInEveryOrder(t *testing.T) {
-	sc := contest(2)
+func TestExploreEveryOrder(t *testing.T) {
+	sc := contest(contends, contends)
 	sc.Preemptions = 3
 	proven(t, sc.Exhaust(t, time.Minute))
 }
 
-func TestTwoContendersAndAFault(t *testing.T) {
-	sc := contest(2)
+func TestExploreAFault(t *testing.T) {
+	sc := contest(contends, contends)
 	sc.Preemptions, sc.Faults = 1, 1
+	if *longStress {
+		sc.Preemptions, sc.Faults = 2, 2
+	}
 	sc.Kinds = append(sc.Kinds, explore.Jump)
-	proven(t, sc.Exhaust(t, time.Minute))
+	proven(t, sc.Exhaust(t, 20*time.Minute))
 }
 
-func TestContendersAtRandom(t *testing.T) {
-	sc := contest(3)
+func TestExploreAtRandom(t *testing.T) {
+	sc := contest(contends, contends, contends)
 	sc.Preemptions, sc.Faults = 5, 2
-	proven(t, sc.Sample(t, 1, 2000))
+	proven(t, sample(t, sc, 2000))
+}
+
+// Who watches sees each sign of life, whatever he misses, and whoever naps.
+func TestExploreStays(t *testing.T) {
+	sc := contest(stays, contends)
+	sc.Preemptions, sc.Faults = 5, 2
+	proven(t, sample(t, sc, 1000))
+}
+
+// sample draws schedules; in the long form a hundred times as many.
+func sample(t *testing.T, sc *explore.Scenario, schedules int) explore.Report {
+	if *longStress {
+		schedules *= 100
+	}
+	return sc.Sample(t, 1, schedules)
 }
