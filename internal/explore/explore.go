@@ -94,6 +94,7 @@ type World struct {
 	ahead     time.Duration // of the server's clock
 	lines     []line
 	met       []Fate
+	steps     int
 	order     strings.Builder
 	violation string
 	over      bool
@@ -201,10 +202,7 @@ func (sc *Scenario) play(t *testing.T, s schedule) (w *World) {
 		for i, program := range sc.Actors {
 			w.start(w.actors[i], program.Run)
 		}
-		for n := 0; w.violation == "" && w.step(); n++ {
-			if n > sc.Most {
-				w.Violate("stuck: %d requests, and no end", n)
-			}
+		for w.step() {
 		}
 		if w.violation == "" && sc.AtEnd != nil {
 			sc.AtEnd(w)
@@ -311,12 +309,16 @@ func (a *Actor) stand(d time.Duration, then string, r simnfs.Request) {
 	a.gate(simnfs.Request{Kind: then, Path: r.String()})
 }
 
-// step lets one actor go on to its next request. It is false if all have ended.
+// step lets one actor go on to its next request. It is false if all have ended, or something
+// is wrong. Only while all stand still may it look at what they write.
 func (w *World) step() bool {
 	synctest.Wait()
 	w.carryOut()
+	if w.steps++; w.steps > w.scenario.Most {
+		w.Violate("stuck: %d requests, and no end", w.steps)
+	}
 	ready, living := w.ready()
-	for len(ready) == 0 {
+	for w.violation == "" && len(ready) == 0 {
 		if !living {
 			return false
 		}
@@ -324,6 +326,9 @@ func (w *World) step() bool {
 		synctest.Wait()
 		w.carryOut()
 		ready, living = w.ready()
+	}
+	if w.violation != "" {
+		return false
 	}
 	next := ready[0]
 	if next != w.last || !w.private(next) {
