@@ -193,12 +193,14 @@ func proven(t *testing.T, r explore.Report) {
 
 // Each actor may break the other's lock: two contenders are two breakers.
 func TestExploreEveryOrder(t *testing.T) {
+	t.Parallel()
 	sc := contest(contends, contends)
 	sc.Preemptions = 3
 	proven(t, sc.Exhaust(t, time.Minute))
 }
 
 func TestExploreAFault(t *testing.T) {
+	t.Parallel()
 	sc := contest(contends, contends)
 	sc.Preemptions, sc.Faults = 1, 1
 	if *longStress {
@@ -209,6 +211,7 @@ func TestExploreAFault(t *testing.T) {
 }
 
 func TestExploreAtRandom(t *testing.T) {
+	t.Parallel()
 	sc := contest(contends, contends, contends)
 	sc.Preemptions, sc.Faults = 5, 2
 	proven(t, sample(t, sc, 2000))
@@ -216,6 +219,7 @@ func TestExploreAtRandom(t *testing.T) {
 
 // Who watches sees each sign of life, whatever he misses, and whoever naps.
 func TestExploreStays(t *testing.T) {
+	t.Parallel()
 	sc := contest(stays, contends)
 	sc.Preemptions, sc.Faults = 5, 2
 	proven(t, sample(t, sc, 1000))
