@@ -19,6 +19,8 @@ import (
 
 // verdict is what docs/filesystems.md says of a filesystem.
 type verdict struct {
+	// oneHost says that no other host can see it, which doctor warns of.
+	oneHost bool
 	// oneMount says that locks are safe on one mount of one host alone, refused that they
 	// are on none; the text is what people are told then.
 	oneMount bool
@@ -30,7 +32,8 @@ type verdict struct {
 
 func verdicts() map[string]verdict {
 	return map[string]verdict{
-		"tmpfs": {}, "ext4": {}, "xfs": {}, "btrfs": {}, "overlay": {}, "fuse-overlayfs": {}, "gocryptfs": {},
+		"tmpfs": {oneHost: true}, "ext4": {oneHost: true}, "xfs": {oneHost: true}, "btrfs": {oneHost: true},
+		"overlay": {oneHost: true}, "fuse-overlayfs": {oneHost: true}, "gocryptfs": {},
 		"bindfs":   {oneMount: true, byPath: true},
 		"unionfs":  {oneMount: true, byPath: true},
 		"encfs":    {refused: "encfs shows what was there before", byPath: true},
@@ -111,6 +114,7 @@ func TestFindings(t *testing.T) {
 		}
 		said.WriteString(f.Text + f.Advice + "\n")
 	}
+	require.Equal(t, v.oneHost, strings.Contains(said.String(), "no other host sees this filesystem"), said.String())
 	switch {
 	case v.refused != "":
 		require.Equal(t, source.SeverityUnusable, worst)

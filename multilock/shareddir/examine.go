@@ -20,7 +20,7 @@ func (b *Base) examineMount() []source.Finding {
 		return []source.Finding{{Subject: "mount", Severity: source.SeverityFine, Text: fmt.Sprintf("filesystem type %s; %v", b.Kind.Type, err)}}
 	}
 	found := m.findings()
-	if b.Kind.Local {
+	if b.Kind.Local || m.kind == "overlay" || m.kind == "fuse.fuse-overlayfs" { // whatever those lie over
 		found = append(found, source.Finding{
 			Subject: "mount", Severity: source.SeverityWarning, Text: fmt.Sprintf("no other host sees this filesystem (%s): locks on it keep nobody out there", m.kind),
 			Advice: "if hosts are to share the locks, see whether the shared filesystem is mounted, and give a directory on it with -d",
