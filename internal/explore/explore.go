@@ -11,8 +11,11 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,18 +42,29 @@ type Scenario struct {
 	Grid time.Duration
 	// Private says of which requests nobody else learns; nil: of none. There is no choice.
 	Private func(simnfs.Request) bool
+	// Remember goes on from no state twice: from one that was come to in another way, with
+	// the same faults and no more preemptions, all that can follow has been or will be seen.
+	Remember bool
 	// Most bounds one schedule: what takes more requests is stuck.
 	Most int
 	// Owns says whether the server has what an actor believes to have, as it must after each
 	// request that changes something; nil: it is not asked. What it gives tells what is wrong.
 	Owns func(w *World, a *Actor) (wrong string)
+	// Always is asked the same of the world as a whole; nil: nothing.
+	Always func(w *World) (wrong string)
+	// Facts makes what a run notes for such questions; nil: nothing.
+	Facts func() any
+	// Lax lets two believe at the same time.
+	Lax bool
 	// AtEnd checks what is left when all have ended; nil: nothing.
 	AtEnd func(w *World)
 }
 
-// Program is what an actor does, on a host of its own.
+// Program is what an actor does, on a host of its own or, if it is named, on one that it shares
+// with others.
 type Program struct {
 	Name string
+	Host string
 	Run  func(a *Actor)
 }
 
@@ -66,6 +80,7 @@ const (
 	Nap           // it naps before it
 	Doze          // it naps after it
 	Jump          // the server's clock is set forward before it, by ten pauses
+	Forgets       // the server crashes before it, and forgets what was done lately, as with async
 	Lost          // carried out, and answered EIO
 	Failed        // not carried out, and answered EIO
 	Twice         // carried out twice, and answered the second time
@@ -73,7 +88,7 @@ const (
 )
 
 func (f Fate) String() string {
-	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "LOST", "FAILED", "TWICE", "LATE"}[f]
+	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "FORGETS", "LOST", "FAILED", "TWICE", "LATE"}[f]
 }
 
 // onlyChanges says of which fates only requests can tell that change something.
@@ -82,6 +97,7 @@ func (f Fate) onlyChanges() bool { return f >= Lost }
 // World is one run of a scenario.
 type World struct {
 	Server *simnfs.Server
+	Facts  any // of the scenario
 
 	scenario  *Scenario
 	schedule  schedule
@@ -94,6 +110,10 @@ type World struct {
 	ahead     time.Duration // of the server's clock
 	lines     []line
 	met       []Fate
+	delayed   map[*time.Timer]simnfs.Sum // requests that are carried out late
+	labels    map[string]string          // of tokens
+	states    states
+	known     bool // it has come to a state that was seen before
 	steps     int
 	order     strings.Builder
 	violation string
@@ -103,7 +123,9 @@ type World struct {
 // Actor is one process on one host.
 type Actor struct {
 	*simnfs.Client
-	Name string
+	Name, Host string
+	// Has is what it believes to have, for [Scenario.Owns].
+	Has string
 	// Crashed says that it ended in the middle.
 	Crashed bool
 
@@ -115,6 +137,8 @@ type Actor struct {
 	ended   bool
 	resume  chan Fate
 	until   time.Time // its belief
+	learnt  simnfs.Sum
+	tokens  int
 }
 
 // World is the one that the actor is in.
@@ -135,7 +159,7 @@ func (a *Actor) Believe(until time.Time) {
 		return
 	}
 	for _, b := range a.world.actors {
-		if b != a && b.Believes() {
+		if b != a && b.Believes() && !a.world.scenario.Lax {
 			a.world.Violate("I1: %s and %s believe at the same time", b.Name, a.Name)
 		}
 	}
@@ -146,7 +170,15 @@ func (a *Actor) Believes() bool { return !a.Crashed && time.Now().Before(a.until
 
 // owned checks what others believe to have, when an actor has changed something.
 func (w *World) owned(by *Actor, r simnfs.Request) {
-	if w.scenario.Owns == nil || !r.Changes {
+	if !r.Changes {
+		return
+	}
+	if w.scenario.Always != nil {
+		if wrong := w.scenario.Always(w); wrong != "" {
+			w.Violate("%s, since %s did: %s", wrong, by.Name, r)
+		}
+	}
+	if w.scenario.Owns == nil {
 		return
 	}
 	for _, a := range w.actors {
@@ -174,6 +206,9 @@ func (w *World) Elapsed() time.Duration { return time.Since(w.began) }
 // Actors are all of them.
 func (w *World) Actors() []*Actor { return w.actors }
 
+// State tells states apart, as Remember does.
+func (w *World) State() string { return strconv.FormatUint(uint64(w.state()), 16) }
+
 // Order is who went on, in turn.
 func (w *World) Order() string { return w.order.String() }
 
@@ -192,19 +227,26 @@ func (w *World) note(a *Actor, text string) {
 }
 
 // play runs a scenario by a schedule.
-func (sc *Scenario) play(t *testing.T, s schedule) (w *World) {
+func (sc *Scenario) play(t *testing.T, s schedule, seen states) (w *World) {
 	synctest.Test(t, func(*testing.T) {
-		w = &World{scenario: sc, schedule: s, arrived: make(chan struct{}, 1), late: make(chan func(), 100), began: time.Now()}
+		w = &World{
+			scenario: sc, schedule: s, states: seen, arrived: make(chan struct{}, 1), late: make(chan func(), 100),
+			delayed: map[*time.Timer]simnfs.Sum{}, labels: map[string]string{}, began: time.Now(),
+		}
 		w.Server = simnfs.Serve(func() time.Time { return time.Now().Add(w.ahead) })
+		w.Server.Forgets = slices.Contains(sc.Kinds, Forgets)
+		if sc.Facts != nil {
+			w.Facts = sc.Facts()
+		}
 		for i, program := range sc.Actors {
-			w.mount(i, program.Name)
+			w.mount(i, program)
 		}
 		for i, program := range sc.Actors {
 			w.start(w.actors[i], program.Run)
 		}
 		for w.step() {
 		}
-		if w.violation == "" && sc.AtEnd != nil {
+		if w.violation == "" && !w.known && sc.AtEnd != nil {
 			sc.AtEnd(w)
 		}
 		w.end()
@@ -212,14 +254,24 @@ func (sc *Scenario) play(t *testing.T, s schedule) (w *World) {
 	return w
 }
 
-func (w *World) mount(column int, name string) {
-	a := &Actor{Name: name, world: w, column: column, resume: make(chan Fate)}
-	mount := w.scenario.Mount
-	mount.Transport = a.transport
-	a.Client = w.Server.Mount(mount)
+func (w *World) mount(column int, p Program) {
+	a := &Actor{Name: p.Name, Host: cmp.Or(p.Host, p.Name), world: w, column: column, resume: make(chan Fate)}
+	for _, b := range w.actors {
+		if b.Host == a.Host {
+			a.Client = b.Client
+		}
+	}
+	if a.Client == nil {
+		mount := w.scenario.Mount
+		mount.Transport = w.transport
+		a.Client = w.Server.Mount(mount)
+	}
+	a.learnt = simnfs.Sum(column) //nolint:gosec // a hash
 	w.actors = append(w.actors, a)
 	if w.scenario.Prepare != nil {
+		w.last = a
 		w.scenario.Prepare(a)
+		w.last = nil
 	}
 }
 
@@ -251,6 +303,8 @@ func (a *Actor) gate(r simnfs.Request) Fate {
 	a.world.mu.Unlock()
 	a.world.arrive()
 	fate := <-a.resume
+	a.learnt.AddTime(time.Now())
+	a.learnt.Add(uint64(fate)) //nolint:gosec // a hash
 	if fate == Crash {
 		a.Crashed = true
 		runtime.Goexit()
@@ -258,13 +312,19 @@ func (a *Actor) gate(r simnfs.Request) Fate {
 	return fate
 }
 
+// transport is the way to the server of who goes on now: clients are those of hosts.
+func (w *World) transport(r simnfs.Request, execute func() error) error {
+	return w.last.transport(r, execute)
+}
+
 // transport is the actor's way to the server.
 func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
-	if !a.started {
-		return execute()
-	}
 	if a.Crashed {
 		return syscall.EIO // what is deferred does not happen any more
+	}
+	a.sees(r)
+	if !a.started {
+		return execute()
 	}
 	fate := a.gate(r)
 	switch fate {
@@ -283,13 +343,7 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	case Twice:
 		_ = execute()
 	case Late:
-		time.AfterFunc(a.world.scenario.Pause, func() {
-			a.world.late <- func() {
-				a.Note("carried out late: %s = %v", r, execute())
-				a.world.owned(a, r)
-			}
-			a.world.arrive()
-		})
+		a.delay(r, execute)
 		return syscall.EIO
 	}
 	err = execute()
@@ -301,6 +355,21 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 		a.stand(a.world.scenario.Nap, "has the reply to", r)
 	}
 	return err
+}
+
+// delay has a request carried out after a pause.
+func (a *Actor) delay(r simnfs.Request, execute func() error) {
+	w, sent := a.world, a.learnt
+	var timer *time.Timer
+	timer = time.AfterFunc(w.scenario.Pause, func() {
+		w.late <- func() {
+			delete(w.delayed, timer)
+			a.Note("carried out late: %s = %v", r, execute())
+			w.owned(a, r)
+		}
+		w.arrive()
+	})
+	w.delayed[timer] = sent
 }
 
 // stand is to stand still.
@@ -327,7 +396,7 @@ func (w *World) step() bool {
 		w.carryOut()
 		ready, living = w.ready()
 	}
-	if w.violation != "" {
+	if w.violation != "" || w.seenBefore(len(ready)) {
 		return false
 	}
 	next := ready[0]
@@ -337,14 +406,26 @@ func (w *World) step() bool {
 	fate := w.fate(next)
 	w.last, next.waits = next, false
 	w.order.WriteString(next.Name)
-	if fate == Jump {
+	switch fate {
+	case Jump:
 		w.ahead += 10 * w.scenario.Pause
+	case Forgets:
+		w.Server.Forget()
 	}
 	if fate == Crash {
 		w.note(next, "CRASH before "+next.request.String())
 	}
 	next.resume <- fate
 	return true
+}
+
+// seenBefore says that the schedule has come to a state from which another one goes on.
+func (w *World) seenBefore(ready int) bool {
+	if w.states == nil || w.schedule.repeats() || ready == 1 && w.schedule.faults >= w.scenario.Faults {
+		return false
+	}
+	w.known = !w.states.comes(w.state(), w.schedule.preemptions)
+	return w.known
 }
 
 // carryOut carries out the late requests whose time has come.
@@ -418,12 +499,11 @@ func (w *World) end() {
 		if !living {
 			return
 		}
-		for _, a := range ready {
-			a.waits = false
-			a.resume <- Crash
-		}
 		if len(ready) == 0 {
 			<-w.arrived
+			continue
 		}
+		ready[0].waits = false // one after the other: who crashes closes files that others know
+		ready[0].resume <- Crash
 	}
 }

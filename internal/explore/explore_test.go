@@ -135,3 +135,24 @@ func TestStuck(t *testing.T) {
 	})
 	require.True(t, strings.HasPrefix(sc.Exhaust(t, time.Minute).Violation, "stuck: "))
 }
+
+// What is not gone on from leaves out no end: with and without it, the same is found, and the
+// schedules come to the same states in the end.
+func TestWhatIsRememberedLeavesOutNoEnd(t *testing.T) {
+	ends := func(remember bool) (ends map[string]bool, r explore.Report) {
+		sc := toy(breakByAge)
+		sc.Preemptions, sc.Faults, sc.Remember = 2, 1, remember
+		sc.Kinds = []explore.Fate{explore.Crash, explore.Nap, explore.Lost, explore.Failed, explore.Twice, explore.Late}
+		ends = map[string]bool{}
+		sc.AtEnd = func(w *explore.World) { ends[w.State()] = true }
+		r = sc.Exhaust(t, time.Minute)
+		require.Empty(t, r.Violation, r.Trace)
+		require.True(t, r.Complete)
+		return ends, r
+	}
+	every, slow := ends(false)
+	remembered, quick := ends(true)
+	require.Equal(t, every, remembered)
+	require.Less(t, quick.Schedules, slow.Schedules)
+	t.Log(slow, "; ", quick)
+}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/multilock/go/internal/simnfs"
 )
 
 // Choices are those of a schedule that are not 0, by their place.
@@ -48,6 +50,28 @@ func (s *schedule) choose(n int) int {
 	return pick
 }
 
+// repeats says that what was chosen so far is not all that is given.
+func (s *schedule) repeats() bool {
+	for at := range s.given {
+		if at >= len(s.taken) {
+			return true
+		}
+	}
+	return false
+}
+
+// states are those that were come to, with the fewest preemptions.
+type states map[simnfs.Sum]int
+
+// comes says whether a state is to be gone on from.
+func (s states) comes(state simnfs.Sum, preemptions int) bool {
+	if least, known := s[state]; known && least <= preemptions {
+		return false
+	}
+	s[state] = preemptions
+	return true
+}
+
 func (s *schedule) choices() Choices {
 	c := Choices{}
 	for at, pick := range s.taken {
@@ -61,6 +85,7 @@ func (s *schedule) choices() Choices {
 // Report is what a search found.
 type Report struct {
 	Schedules, Requests int
+	States              int  // that were told apart
 	Complete            bool // there are no others within the bounds
 	Took                time.Duration
 	Violation           string // "" if there is none
@@ -69,16 +94,21 @@ type Report struct {
 }
 
 func (r Report) String() string {
-	return fmt.Sprintf("%d schedules, %d steps, %s, complete: %v", r.Schedules, r.Requests, r.Took.Round(time.Millisecond), r.Complete)
+	return fmt.Sprintf("%d schedules, %d states, %d steps, %s, complete: %v", r.Schedules, r.States, r.Requests, r.Took.Round(time.Millisecond), r.Complete)
 }
 
 // Exhaust plays every schedule within the bounds, as long as limit lasts.
 func (sc *Scenario) Exhaust(t *testing.T, limit time.Duration) (r Report) {
 	begin := time.Now()
 	given := Choices{}
+	var seen states
+	if sc.Remember {
+		seen = states{}
+	}
 	for {
-		w := sc.play(t, schedule{given: given})
+		w := sc.play(t, schedule{given: given}, seen)
 		r.count(w)
+		r.States = len(seen)
 		r.Took = time.Since(begin)
 		if w.violation != "" {
 			return sc.found(t, r, w)
@@ -110,7 +140,7 @@ func (sc *Scenario) Sample(t *testing.T, seed uint64, schedules int) (r Report) 
 	begin := time.Now()
 	for n := range schedules {
 		random := rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // to be repeated
-		w := sc.play(t, schedule{random: random, odds: 4 << random.IntN(5)})
+		w := sc.play(t, schedule{random: random, odds: 4 << random.IntN(5)}, nil)
 		r.count(w)
 		r.Took = time.Since(begin)
 		if w.violation != "" {
@@ -122,7 +152,7 @@ func (sc *Scenario) Sample(t *testing.T, seed uint64, schedules int) (r Report) 
 
 // Replay plays one schedule.
 func (sc *Scenario) Replay(t *testing.T, c Choices) (r Report) {
-	w := sc.play(t, schedule{given: c})
+	w := sc.play(t, schedule{given: c}, nil)
 	r.count(w)
 	r.Violation, r.Choices, r.Trace = w.violation, w.schedule.choices(), w.table()
 	return r

@@ -2,6 +2,7 @@ package simnfs
 
 import (
 	"fmt"
+	"io/fs"
 	"syscall"
 	"time"
 
@@ -26,8 +27,14 @@ type Options struct {
 	// MinAge and MaxAge bound for how long what was told of a directory is believed.
 	// Without them only what was asked just now is.
 	MinAge, MaxAge time.Duration
+	// V4 is NFS version 4: a reply tells of what it was asked for alone, not of the directory
+	// in which that was done; and what is open stays when another client removes it.
+	V4 bool
 	// Local is a directory that this kernel has to itself.
 	Local bool
+	// Forgot is asked before anything that is remembered is used, and says whether it has
+	// been forgotten, as it may be at any time; nil: never.
+	Forgot func() bool
 	// Transport carries every request out at once if nil.
 	Transport Transport
 }
@@ -35,12 +42,15 @@ type Options struct {
 // Client is the kernel of one host. It implements vfs.FS, for the one path "/".
 type Client struct {
 	server *Server
+	number uint64
+	made   uint64
 	opt    Options
 	dirs   map[*object]*memory
 	seen   map[*object]vfs.Info // as the last reply described it
+	before map[*object]vfs.Info // and as it was described before a change by this client
 	opens  map[*object]int
 	silly  map[*object]hidden
-	hides  int
+	hidden int
 }
 
 // memory is what a client remembers of a directory.
@@ -62,7 +72,8 @@ func (s *Server) Mount(opt Options) *Client {
 	if opt.Transport == nil {
 		opt.Transport = func(_ Request, execute func() error) error { return execute() }
 	}
-	return &Client{server: s, opt: opt, dirs: map[*object]*memory{}, seen: map[*object]vfs.Info{}, opens: map[*object]int{}, silly: map[*object]hidden{}}
+	s.mounts++
+	return &Client{server: s, number: s.mounts, opt: opt, dirs: map[*object]*memory{}, seen: map[*object]vfs.Info{}, before: map[*object]vfs.Info{}, opens: map[*object]int{}, silly: map[*object]hidden{}}
 }
 
 // OpenDir implements vfs.FS.
@@ -70,7 +81,14 @@ func (c *Client) OpenDir(path string) (vfs.Dir, error) {
 	if path != "/" {
 		return nil, failed("open", path, syscall.ENOENT)
 	}
+	c.learn(c.server.root)
 	return &dir{client: c, object: c.server.root, path: "/"}, nil
+}
+
+// create makes what has a number that does not depend on what others make.
+func (c *Client) create(mode fs.FileMode) *object {
+	c.made++
+	return c.server.create(c.number<<32|c.made, mode)
 }
 
 func (c *Client) ask(kind, path string, execute func() error) error {
@@ -78,15 +96,18 @@ func (c *Client) ask(kind, path string, execute func() error) error {
 }
 
 func (c *Client) tell(kind, path string, execute func() error) error {
-	return c.opt.Transport(Request{kind, path, true}, execute)
+	return c.opt.Transport(Request{kind, path, true}, func() error {
+		c.server.save()
+		return execute()
+	})
 }
 
 // gone is what is said of a handle to what has no name any more.
 func (c *Client) gone(o *object) error {
 	switch {
-	case o.links > 0:
+	case o.links > 0, o.held > 0 && !c.forgot():
 		return nil
-	case o.remover == c || c.opt.Local:
+	case c.opt.Local, o.remover == c && !c.forgot():
 		return syscall.ENOENT
 	}
 	return syscall.ESTALE
@@ -111,21 +132,30 @@ func (c *Client) learn(o *object) {
 		m.age = min(2*m.age, c.opt.MaxAge)
 	}
 	m.change, m.asked = change, time.Now()
+	c.told(o)
+}
+
+// told takes in what a reply says of an object.
+func (c *Client) told(o *object) {
 	c.seen[o] = o.info()
+	delete(c.before, o)
 }
 
 // did takes in a change by this client itself, of a directory that was as before: what else
-// is remembered of it stays true.
+// is remembered of it stays true. Its times the reply may not tell.
 func (c *Client) did(o *object, before uint64, name string, now *object) {
-	m := c.memory(o)
+	m, was := c.memory(o), c.cached(o)
 	if m.change != before {
 		c.learn(o)
 	}
 	m.change, m.asked = c.server.change(o), time.Now()
 	m.names[name] = now
-	c.seen[o] = o.info()
-	if now != nil {
-		c.seen[now] = now.info()
+	c.told(o)
+	if c.opt.V4 {
+		c.before[o] = was
+	}
+	if now != nil && now.mode.IsDir() {
+		c.learn(now)
 	}
 }
 
@@ -133,7 +163,14 @@ func (c *Client) did(o *object, before uint64, name string, now *object) {
 func (c *Client) recall(o *object, name string) (found *object, known bool) {
 	m := c.memory(o)
 	found, known = m.names[name]
-	return found, known && !c.opt.Local && !m.asked.IsZero() && time.Since(m.asked) < m.age
+	if !known || c.opt.Local || m.asked.IsZero() || time.Since(m.asked) >= m.age {
+		return nil, false
+	}
+	if c.forgot() {
+		delete(m.names, name)
+		return nil, false
+	}
+	return found, true
 }
 
 // lookup finds a name, on the server only if it is not remembered. What is remembered for
@@ -158,36 +195,62 @@ func (c *Client) lookup(o *object, name, path string) (*object, error) {
 // cached describes an object as this client knows it.
 func (c *Client) cached(o *object) vfs.Info {
 	if _, known := c.seen[o]; !known || c.opt.Local {
-		c.seen[o] = o.info()
+		c.told(o)
+	}
+	if was, untold := c.before[o]; untold && !c.forgot() {
+		return was
+	}
+	if c.forgot() {
+		c.told(o) // it has been asked for again
 	}
 	return c.seen[o]
 }
+
+// end is where a client appends: where the file ends as far as it knows.
+func (c *Client) end(o *object) int64 { return c.cached(o).Size }
+
+// forgot is whether this client has forgotten what it could remember.
+func (c *Client) forgot() bool { return c.opt.Forgot != nil && c.opt.Forgot() }
 
 // find is carried out on the server.
 func (c *Client) find(o *object, name string) (*object, error) {
 	if err := c.gone(o); err != nil {
 		return nil, err
 	}
-	c.learn(o)
 	m := c.memory(o)
+	if !c.opt.V4 || m.asked.IsZero() || c.forgot() {
+		c.learn(o)
+	}
 	found, known := m.names[name]
-	if !known || c.server.Tick == 0 || (found != nil && found.links == 0) {
+	if !known || c.opt.V4 || c.server.Tick == 0 || (found != nil && found.links == 0) {
 		found = o.entries[name]
 		m.names[name] = found
+	}
+	if found != nil && found.mode.IsDir() {
+		c.learn(found)
 	}
 	return found, nil
 }
 
-// hide gives a file that this client has open another name, instead of removing it.
+// hides says that a file is to be hidden instead of being removed.
+func (c *Client) hides(file *object) bool {
+	return !file.mode.IsDir() && c.opens[file] > 0 && !c.opt.Local && c.silly[file] == (hidden{}) && !c.forgot()
+}
+
+// hide gives a file that this client has open another name, instead of removing it: whatever
+// has the name by now is renamed.
 func (c *Client) hide(o *object, name string, file *object) {
-	c.hides++
-	h := hidden{o, fmt.Sprintf(".nfs%016x%08x", file.id, c.hides)}
+	c.hidden++
+	h := hidden{o, fmt.Sprintf(".nfs%016x%08x", file.id, c.hidden)}
 	_ = c.server.rename(o, name, o, h.name, c) // both are there
 	c.silly[file] = h
 }
 
 // closed ends one use of a file, and removes what was hidden with the last.
 func (c *Client) closed(file *object) {
+	if c.opt.V4 && !file.mode.IsDir() {
+		file.held--
+	}
 	if c.opens[file]--; c.opens[file] > 0 {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -15,9 +16,10 @@ import (
 // dir is an open directory. Names of more than one element are walked from it, as those of
 // a lock that is being staged are.
 type dir struct {
-	client *Client
-	object *object
-	path   string
+	client    *Client
+	object    *object
+	path      string
+	searches, // it was entered, and not opened
 	closed bool
 }
 
@@ -50,6 +52,20 @@ func (d *dir) walk(name string) (*object, string, error) {
 	}
 }
 
+// changeUnless believes what is remembered if that is in the way.
+func (d *dir) changeUnless(kind, name string, admit func(found *object) error, change func(at *object, last string) (*object, error)) error {
+	at, last, err := d.walk(name)
+	if err == nil {
+		if found, known := d.client.recall(at, last); known {
+			err = admit(found)
+		}
+	}
+	if err != nil {
+		return failed(kind, d.at(name), err)
+	}
+	return d.change(kind, name, change)
+}
+
 // change has the server change the entry name of a directory that is there.
 func (d *dir) change(kind, name string, change func(at *object, last string) (now *object, err error)) error {
 	at, last, err := d.walk(name)
@@ -63,7 +79,9 @@ func (d *dir) change(kind, name string, change func(at *object, last string) (no
 		before := d.client.server.change(at)
 		now, err := change(at, last)
 		if err != nil {
-			delete(d.client.memory(at).names, last)
+			if !d.client.forgot() { // who makes or removes a name looks it up
+				_, _ = d.client.find(at, last)
+			}
 			return err
 		}
 		d.client.did(at, before, last, now)
@@ -73,7 +91,7 @@ func (d *dir) change(kind, name string, change func(at *object, last string) (no
 }
 
 func (d *dir) Mkdir(name string, mode uint32) error {
-	return d.change("mkdir", name, func(at *object, last string) (*object, error) {
+	return d.changeUnless("mkdir", name, absent, func(at *object, last string) (*object, error) {
 		if at.entries[last] != nil {
 			return nil, syscall.EEXIST
 		}
@@ -82,7 +100,7 @@ func (d *dir) Mkdir(name string, mode uint32) error {
 }
 
 func (d *dir) put(at *object, name string, mode fs.FileMode) *object {
-	made := d.client.server.create(mode)
+	made := d.client.create(mode)
 	at.entries[name] = made
 	d.client.server.touch(at)
 	return made
@@ -97,23 +115,81 @@ func (d *dir) Rename(oldname string, to vfs.Dir, newname string) error {
 	defer to.Unpin()
 	c, target := d.client, d.client.server.pins[number-firstPin]
 	shown := d.at(oldname) + " to " + path.Join(to.Path(), newname)
-	err = c.tell("rename", shown, func() error {
-		if err := firstOf(c.gone(d.object), c.gone(target)); err != nil {
+	moved, known := c.recall(d.object, oldname)
+	if done, err := c.renamed(moved, known, target, newname); done {
+		return failed("rename", shown, err)
+	}
+	return failed("rename", shown, c.tell("rename", shown, func() error { return c.rename(d.object, oldname, target, newname) }))
+}
+
+// renamed is what a rename comes to without a request.
+func (c *Client) renamed(moved *object, known bool, to *object, newname string) (done bool, err error) {
+	if !known {
+		return false, nil
+	}
+	if moved == nil {
+		return true, syscall.ENOENT
+	}
+	there, known := c.recall(to, newname)
+	if !known || there == nil {
+		return false, nil
+	}
+	err = mismatch(moved, there)
+	return moved == there || err != nil, err
+}
+
+// replaces makes way for what is moved to the name of what is remembered there.
+func (c *Client) replaces(to *object, newname string, moved, there *object) error {
+	if err := mismatch(moved, there); err != nil || !c.hides(there) {
+		return err
+	}
+	if to.entries[newname] == nil {
+		return syscall.ETXTBSY
+	}
+	c.hide(to, newname, there)
+	return nil
+}
+
+func mismatch(moved, there *object) error {
+	switch {
+	case moved.mode.IsDir() && !there.mode.IsDir():
+		return syscall.ENOTDIR
+	case !moved.mode.IsDir() && there.mode.IsDir():
+		return syscall.EISDIR
+	}
+	return nil
+}
+
+// rename is carried out on the server.
+func (c *Client) rename(from *object, oldname string, to *object, newname string) error {
+	if err := firstOf(c.gone(from), c.gone(to)); err != nil {
+		return err
+	}
+	source, into := c.server.change(from), c.server.change(to)
+	if _, known := c.recall(from, oldname); !known {
+		_, _ = c.find(from, oldname) // who moves a name looks it up
+	}
+	moved := from.entries[oldname]
+	if there, known := c.recall(to, newname); known && there != nil && moved != nil {
+		if moved == there {
+			return nil
+		}
+		if err := c.replaces(to, newname, moved, there); err != nil {
 			return err
 		}
-		source, into := c.server.change(d.object), c.server.change(target)
-		moved := d.object.entries[oldname]
-		if err := c.server.rename(d.object, oldname, target, newname, c); err != nil {
-			return err
-		}
-		c.did(d.object, source, oldname, nil)
-		if target == d.object {
-			into = c.server.change(target)
-		}
-		c.did(target, into, newname, moved)
-		return nil
-	})
-	return failed("rename", shown, err)
+	}
+	if err := c.server.rename(from, oldname, to, newname, c); err != nil {
+		return err
+	}
+	if from.entries[oldname] == moved {
+		return nil // it was moved to itself
+	}
+	c.did(from, source, oldname, nil)
+	if to == from {
+		into = c.server.change(to)
+	}
+	c.did(to, into, newname, moved)
+	return nil
 }
 
 func firstOf(errs ...error) error {
@@ -125,57 +201,60 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-func (d *dir) Unlink(name string) error { return d.remove("unlink", name, d.unlink) }
-func (d *dir) Rmdir(name string) error  { return d.remove("rmdir", name, d.rmdir) }
+func (d *dir) Unlink(name string) error { return d.remove("unlink", name, noDirectory) }
+func (d *dir) Rmdir(name string) error  { return d.remove("rmdir", name, noFile) }
 
-// remove believes that a name is absent.
-func (d *dir) remove(kind, name string, remove func(at *object, last string) (*object, error)) error {
+// remove removes what is remembered, or looked up before the request is sent: with version 4
+// the request does not say what it is for, and whatever has the name by then is removed.
+func (d *dir) remove(kind, name string, admit func(found *object) error) error {
 	at, last, err := d.walk(name)
-	if err == nil {
-		if found, known := d.client.recall(at, last); known && found == nil {
-			err = syscall.ENOENT
-		}
-	}
 	if err != nil {
 		return failed(kind, d.at(name), err)
 	}
-	return d.change(kind, name, remove)
-}
-
-func (d *dir) unlink(at *object, last string) (*object, error) {
-	c, file := d.client, at.entries[last]
-	switch {
-	case file == nil:
-		return nil, syscall.ENOENT
-	case file.mode.IsDir():
-		return nil, syscall.EISDIR
-	case c.opens[file] > 0 && !c.opt.Local && c.silly[file] == (hidden{}):
-		c.hide(at, last, file)
-		return nil, nil
+	c := d.client
+	taken, known := c.recall(at, last)
+	if !known {
+		taken = at.entries[last]
+	} else if err := firstOf(thereIs(taken), admit(taken)); err != nil {
+		return failed(kind, d.at(name), err)
 	}
-	delete(at.entries, last)
-	c.server.remove(file, c)
-	c.server.touch(at)
-	return nil, nil
+	return d.change(kind, name, func(at *object, last string) (*object, error) {
+		there := at.entries[last]
+		if err := firstOf(thereIs(taken), thereIs(there), admit(taken)); err != nil {
+			return nil, err
+		}
+		if c.hides(taken) {
+			c.hide(at, last, taken)
+			return nil, nil
+		}
+		if err := admit(there); err != nil && !c.opt.V4 {
+			return nil, err
+		}
+		return nil, d.removed(at, last, there)
+	})
 }
 
-func (d *dir) rmdir(at *object, last string) (*object, error) {
-	there := at.entries[last]
-	switch {
-	case there == nil:
-		return nil, syscall.ENOENT
-	case !there.mode.IsDir():
-		return nil, syscall.ENOTDIR
-	case len(there.entries) > 0:
-		return nil, syscall.ENOTEMPTY
+func thereIs(found *object) error {
+	if found == nil {
+		return syscall.ENOENT
+	}
+	return nil
+}
+
+func (d *dir) removed(at *object, last string, there *object) error {
+	if len(there.entries) > 0 {
+		return syscall.ENOTEMPTY
 	}
 	delete(at.entries, last)
 	d.client.server.remove(there, d.client)
 	d.client.server.touch(at)
-	return nil, nil
+	return nil
 }
 
 func (d *dir) Touch() error {
+	if d.searches {
+		return failed("touch", d.path, syscall.EBADF)
+	}
 	return failed("touch", d.path, d.client.tell("touch", d.path, func() error { return d.client.touch(d.object) }))
 }
 
@@ -195,8 +274,12 @@ func (c *Client) touch(o *object) error {
 	if err := c.gone(o); err != nil {
 		return err
 	}
+	before := c.server.change(o)
 	c.server.touch(o)
-	c.seen[o] = o.info()
+	c.told(o)
+	if m := c.dirs[o]; m != nil && m.change == before && !c.opt.V4 {
+		m.change, m.asked = c.server.change(o), time.Now() // nobody else has changed it
+	}
 	return nil
 }
 
@@ -216,12 +299,12 @@ func (c *Client) describe(o *object) (vfs.Info, error) {
 	if o.mode.IsDir() {
 		c.learn(o)
 	}
-	c.seen[o] = o.info()
+	c.told(o)
 	return o.info(), nil
 }
 
 func (d *dir) StatName(name string) (info vfs.Info, err error) {
-	err = d.reach("stat", name, func(o *object) error {
+	err = d.reach("stat", name, anything, func(o *object) error {
 		info, err = d.client.describe(o)
 		return err
 	})
@@ -230,14 +313,16 @@ func (d *dir) StatName(name string) (info vfs.Info, err error) {
 
 // reach finds a name in memory or on the server, and then asks the server about what it
 // found. If that is gone, the kernel walks to it once more, and asks for the name.
-func (d *dir) reach(kind, name string, use func(*object) error) error {
+func (d *dir) reach(kind, name string, admit, use func(*object) error) error {
 	at, last, err := d.walk(name)
 	if err != nil {
 		return err
 	}
 	found, known := d.client.recall(at, last)
-	if known && found == nil {
-		return syscall.ENOENT
+	if known {
+		if err := firstOf(thereIs(found), admit(found)); err != nil {
+			return err
+		}
 	}
 	return d.client.ask(kind, d.at(name), func() error {
 		if known && use(found) == nil {
@@ -254,7 +339,12 @@ func (d *dir) reach(kind, name string, use func(*object) error) error {
 	})
 }
 
-func (d *dir) StatCached() (vfs.Info, error) { return d.client.cached(d.object), nil }
+func (d *dir) StatCached() (vfs.Info, error) {
+	if d.object.links == 0 && d.client.forgot() {
+		return vfs.Info{}, failed("stat", d.path, syscall.ESTALE)
+	}
+	return d.client.cached(d.object), nil
+}
 
 func (d *dir) Handle(name string) (vfs.Handle, error) {
 	at, last, err := d.walk(name)
@@ -283,7 +373,11 @@ func (d *dir) list(visit func(name string) bool, wanted func(*object) bool) erro
 			return err
 		}
 		d.client.learn(d.object)
+		plus := d.client.forgot() // a listing may come with what is listed
 		for _, name := range slices.Sorted(maps.Keys(d.object.entries)) {
+			if plus {
+				d.client.memory(d.object).names[name] = d.object.entries[name]
+			}
 			if wanted(d.object.entries[name]) {
 				names = append(names, name)
 			}

@@ -7,25 +7,53 @@
 //
 // # What is modelled
 //
+// All of it was compared with Linux 6.1's clients of versions 3, 4.1 and 4.2 by programs that
+// are drawn (package conform; TestClientsAnswerAsSimulated in integration/nfs). Behind each
+// claim is the test that shows it alone, here or on real clients.
+//
 //   - A client remembers names, absent ones too, as long as the directory's change
 //     attribute is the one with which they were true. It asks for that again when what it
 //     knows of the directory is older than MinAge, and up to MaxAge if it has found it
-//     unchanged. Stat and StatName ask always.
+//     unchanged. Stat and StatName ask always. (TestAbsentNameIsRememberedUntilTheDirectoryIsAskedFor,
+//     TestAbsentNameIsForgottenInTime)
+//   - A reply of version 3 tells of the directory, too; one of version 4 does not, so what
+//     else is remembered of it goes on being believed. (TestV4LearnsOfTheNameAlone)
 //   - Opening a file or directory asks for its attributes (close-to-open). If it is gone,
-//     the name is looked up once more, on the server.
-//   - unlink and rmdir believe that a name is absent; mkdir, create and rename ask.
-//   - What a client changes itself goes into its memory.
+//     the name is looked up once more, on the server. (TestPresentNameIsEnteredFromMemory)
+//   - What is remembered is believed where it is in the way: unlink and rmdir say that a name
+//     is absent or of the other kind, mkdir and create that it exists, rename that its source
+//     is absent or the target itself. An absent name mkdir, create and rename's target ask
+//     for. (TestMkdirAsks, TestBarrierFromACache)
+//   - With version 4 a removal reaches whatever has the name by then, file or empty directory.
+//     (TestRemovalOfADirectoryThatIsAFileByNow, TestRmdirOfWhatIsAFileByNow)
+//   - What a client changes itself goes into its memory; version 4 does not learn the
+//     directory's times by it.
 //   - A handle is one object for good. Of one that another client removed the server says
-//     ESTALE; of a directory that this client removed, its kernel says ENOENT.
-//   - A file that a client removes while it has it open becomes .nfs… until it is closed.
+//     ESTALE, unless a client of version 4 has the file open; of a directory that this client
+//     removed, its kernel says ENOENT. (TestReaderOfWhatAnotherHostRemovedGetsESTALE,
+//     TestOwnRemovalLeavesADirectoryWithoutLinks)
+//   - A file that a client removes or replaces while it has it open becomes .nfs… until it is
+//     closed. (TestOpenFileIsRenamedWhenItsOwnHostRemovesIt, TestSillyRename… on real clients)
+//   - An append goes to where the client knows the end.
 //   - With a Tick, changes within one step of the server's clock leave one change attribute.
+//     (TestChangesWithinATickLookLikeOne)
+//   - A server with an async export forgets what was done lately. (TestForgetfulServer,
+//     TestAsyncExportForgetsALock)
 //   - A local file system is a client without a memory, and with Local set.
+//     (TestLocalFilesystemAnswersAsSimulated)
+//
+// With Forgot, a client may also have forgotten anything, have taken in a listing's entries,
+// or say ESTALE where it mostly says ENOENT: real ones do, now and then.
 //
 // # What is not
 //
 //   - A call is one request. The kernel sends two for some, LOOKUP and GETATTR for an open,
 //     and others can come in between.
-//   - Opens, delegations and sessions of NFSv4, reply caches, grace periods.
-//   - Content is read from the server each time, and written through.
+//   - Delegations and sessions of NFSv4, reply caches, grace periods: a request that is carried
+//     out twice, or late, or not at all is what they come to.
+//   - Content is read from the server each time, and written through: what is written without
+//     O_DSYNC, and not synced, a real client keeps for a while.
+//   - A directory that has the name of a file that its client has open is renamed with that
+//     name, as by the kernel, and stays when the file is closed.
 //   - Users and modes: everything belongs to the caller. Links, sockets, pipes.
 package simnfs

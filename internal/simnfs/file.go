@@ -15,16 +15,19 @@ type file struct {
 	object *object
 	path   string
 	offset int64
+	writes,
 	appends,
 	closed bool
 }
 
 func (d *dir) OpenDir(name string) (opened vfs.Dir, err error) {
-	err = d.reach("opendir", name, func(o *object) error {
-		opened, err = d.enter(name, o)
-		if err == nil {
-			_, err = d.client.describe(o)
+	err = d.reach("opendir", name, noFile, func(o *object) error {
+		entered, err := d.enter(name, o)
+		if err != nil {
+			return err
 		}
+		opened = entered
+		_, err = d.client.describe(o)
 		return firstOf(err, d.client.gone(o))
 	})
 	if err != nil {
@@ -42,22 +45,36 @@ func (d *dir) Enter(name string) (vfs.Dir, error) {
 	if err != nil {
 		return nil, failed("enter", d.at(name), err)
 	}
-	return d.enter(name, found)
+	entered, err := d.enter(name, found)
+	if err != nil {
+		return nil, err
+	}
+	entered.searches = true
+	return entered, nil
 }
 
-func (d *dir) enter(name string, o *object) (vfs.Dir, error) {
+func (d *dir) enter(name string, o *object) (*dir, error) {
 	if !o.mode.IsDir() {
 		return nil, failed("enter", d.at(name), syscall.ENOTDIR)
 	}
 	return &dir{client: d.client, object: o, path: d.at(name)}, nil
 }
 
+func anything(*object) error { return nil }
+
+func noFile(found *object) error {
+	if found != nil && !found.mode.IsDir() {
+		return syscall.ENOTDIR
+	}
+	return nil
+}
+
 func (d *dir) Open(name string) (opened vfs.File, err error) {
-	err = d.reach("open", name, func(o *object) error {
+	err = d.reach("open", name, anything, func(o *object) error {
 		if err := d.client.gone(o); err != nil {
 			return err
 		}
-		d.client.seen[o] = o.info()
+		d.client.told(o)
 		opened = d.file(name, o)
 		return nil
 	})
@@ -68,12 +85,7 @@ func (d *dir) Open(name string) (opened vfs.File, err error) {
 }
 
 func (d *dir) Create(name string, mode uint32) (vfs.File, error) {
-	return d.make("create", name, mode, func(found *object) error {
-		if found != nil {
-			return syscall.EEXIST
-		}
-		return nil
-	})
+	return d.make("create", name, mode, absent)
 }
 
 func (d *dir) OpenAppendDurable(name string, mode uint32) (vfs.File, error) {
@@ -89,13 +101,31 @@ func (d *dir) OpenAppend(name string, mode uint32) (vfs.File, error) {
 }
 
 func (d *dir) OpenDurable(name string, mode uint32) (vfs.File, error) {
-	return d.make("make", name, mode, func(*object) error { return nil })
+	return d.make("make", name, mode, noDirectory)
 }
 
-// make opens a file by the server's word, and makes it if it is absent.
+func absent(found *object) error {
+	if found != nil {
+		return syscall.EEXIST
+	}
+	return nil
+}
+
+func noDirectory(found *object) error {
+	if found != nil && found.mode.IsDir() {
+		return syscall.EISDIR
+	}
+	return nil
+}
+
+// make opens a file by the server's word, and makes it if it is absent. What is remembered is
+// believed if it is in the way.
 func (d *dir) make(kind, name string, mode uint32, admit func(found *object) error) (vfs.File, error) {
 	var opened *object
-	err := d.change(kind, name, func(at *object, last string) (*object, error) {
+	if opened, err := d.remade(kind, name, admit); opened != nil || err != nil {
+		return opened, err
+	}
+	err := d.changeUnless(kind, name, admit, func(at *object, last string) (*object, error) {
 		opened = at.entries[last]
 		if err := admit(opened); err != nil {
 			return nil, err
@@ -108,11 +138,41 @@ func (d *dir) make(kind, name string, mode uint32, admit func(found *object) err
 	if err != nil {
 		return nil, err
 	}
-	return d.file(name, opened), nil
+	f := d.file(name, opened)
+	f.writes = true
+	return f, nil
+}
+
+// remade opens what is remembered, if it is still there under whatever name: then nothing is
+// made. That is a request, too, but changes nothing.
+func (d *dir) remade(kind, name string, admit func(found *object) error) (opened vfs.File, err error) {
+	at, last, err := d.walk(name)
+	if err != nil {
+		return nil, failed(kind, d.at(name), err)
+	}
+	found, known := d.client.recall(at, last)
+	if !known || found == nil || d.client.opt.Local {
+		return nil, nil
+	}
+	if err := admit(found); err != nil {
+		return nil, failed(kind, d.at(name), err)
+	}
+	err = d.client.ask(kind, d.at(name), func() error {
+		if d.client.gone(found) == nil {
+			f := d.file(name, found)
+			d.client.told(found)
+			f.writes, opened = true, f
+		}
+		return nil
+	})
+	return opened, failed(kind, d.at(name), err)
 }
 
 func (d *dir) file(name string, o *object) *file {
 	d.client.opens[o]++
+	if d.client.opt.V4 && !o.mode.IsDir() {
+		o.held++
+	}
 	return &file{client: d.client, object: o, path: d.at(name)}
 }
 
@@ -123,6 +183,12 @@ func (f *file) Read(p []byte) (int, error) {
 }
 
 func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
+	switch {
+	case f.writes:
+		return 0, failed("read", f.path, syscall.EBADF)
+	case f.object.mode.IsDir():
+		return 0, failed("read", f.path, syscall.EISDIR)
+	}
 	err = f.client.ask("read", f.path, func() error {
 		if err := f.client.gone(f.object); errors.Is(err, syscall.ESTALE) {
 			return err
@@ -146,18 +212,21 @@ func (f *file) Write(p []byte) (int, error) {
 }
 
 func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
+	if !f.writes {
+		return 0, failed("write", f.path, syscall.EBADF)
+	}
 	err = f.client.tell("write", f.path, func() error {
 		if err := f.client.gone(f.object); errors.Is(err, syscall.ESTALE) {
 			return err
 		}
 		if f.appends {
-			off = int64(len(f.object.content))
+			off = f.client.end(f.object)
 		}
 		missing := max(int(off)+len(p)-len(f.object.content), 0)
 		f.object.content = append(f.object.content, make([]byte, missing)...)
 		n = copy(f.object.content[off:], p)
 		f.client.server.touch(f.object)
-		f.client.seen[f.object] = f.object.info()
+		f.client.told(f.object)
 		return nil
 	})
 	return n, failed("write", f.path, err)
@@ -172,9 +241,15 @@ func (f *file) Stat() (info vfs.Info, err error) {
 }
 
 func (f *file) StatCached() (vfs.Info, error) { return f.client.cached(f.object), nil }
-func (f *file) Handle() (vfs.Handle, error)   { return f.object.handle(), nil }
 func (f *file) Sync() error                   { return nil }
 func (f *file) Flush() error                  { return nil }
+
+func (f *file) Handle() (vfs.Handle, error) {
+	if f.object.links == 0 && f.client.forgot() {
+		return "", failed("handle", f.path, syscall.ESTALE)
+	}
+	return f.object.handle(), nil
+}
 
 func (f *file) Close() error {
 	if f.closed {

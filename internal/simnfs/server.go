@@ -21,14 +21,21 @@ type Server struct {
 	// Tick is the step of the times that it keeps; 0 is none, and a change attribute that
 	// counts.
 	Tick time.Duration
+	// Forgets has the server keep in mind what Forget goes back to.
+	Forgets bool
 
-	root *object
-	made uint64
-	pins []*object // by the numbers that directories are pinned as
+	root   *object
+	mounts uint64
+	uid    uint32
+	gid    uint32
+	ghosts Sum       // what became of objects that have no name any more
+	pins   []*object // by the numbers that directories are pinned as
+	saved  [2]saved
 }
 
 // object is a file or directory, and the handle to it.
 type object struct {
+	server   *Server
 	id       uint64
 	mode     fs.FileMode
 	entries  map[string]*object // of a directory
@@ -37,19 +44,19 @@ type object struct {
 	changed  time.Time
 	changes  uint64
 	links    uint64
+	held     int // by clients of version 4 that have it open
 	remover  *Client
 }
 
 // Serve is a server with an empty directory.
 func Serve(clock func() time.Time) *Server {
-	s := &Server{Clock: clock}
-	s.root = s.create(fs.ModeDir | 0o755)
+	s := &Server{Clock: clock, uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())} //nolint:gosec // ids fit
+	s.root = s.create(1, fs.ModeDir|0o755)
 	return s
 }
 
-func (s *Server) create(mode fs.FileMode) *object {
-	s.made++
-	o := &object{id: s.made, mode: mode, links: 1}
+func (s *Server) create(id uint64, mode fs.FileMode) *object {
+	o := &object{server: s, id: id, mode: mode, links: 1}
 	if mode.IsDir() {
 		o.entries, o.links = map[string]*object{}, 2
 	}
@@ -75,6 +82,12 @@ func (s *Server) touch(o *object) {
 func (s *Server) note(o *object) {
 	o.changed = s.now()
 	o.changes++
+	if o.links == 0 {
+		ghost := Sum(o.id)
+		ghost.AddTime(o.changed)
+		ghost.Add(o.changes)
+		s.ghosts += ghost
+	}
 }
 
 // change tells one state of an object from another.
@@ -100,7 +113,11 @@ func (s *Server) rename(from *object, oldname string, to *object, newname string
 		return syscall.ENOENT
 	case moved == there:
 		return nil
+	case moved.has(to):
+		return syscall.EINVAL
 	case there == nil:
+	case there.has(from):
+		return syscall.ENOTEMPTY
 	case moved.mode.IsDir() && !there.mode.IsDir():
 		return syscall.ENOTDIR
 	case !moved.mode.IsDir() && there.mode.IsDir():
@@ -121,11 +138,21 @@ func (s *Server) rename(from *object, oldname string, to *object, newname string
 	return nil
 }
 
+// has says that a directory is this object, or somewhere in it.
+func (o *object) has(at *object) bool {
+	for _, entry := range o.entries {
+		if entry.has(at) {
+			return true
+		}
+	}
+	return o == at
+}
+
 func (o *object) info() vfs.Info {
 	return vfs.Info{
 		Mode: o.mode, Size: int64(len(o.content)), ModTime: o.modified, ChangeTime: o.changed,
 		Device: 1, Inode: o.id, Links: o.links,
-		UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), //nolint:gosec // ids fit
+		UID: o.server.uid, GID: o.server.gid,
 	}
 }
 

@@ -106,14 +106,18 @@ func TestOpenFileIsRenamedWhenItsOwnHostRemovesIt(t *testing.T) {
 		require.NoError(t, err)
 		_, err = f.Write([]byte("text"))
 		require.NoError(t, err)
+		reader, err := a.Open("x")
+		require.NoError(t, err)
 		require.NoError(t, a.Unlink("x"))
 		require.Len(t, s.Names(), 1)
 		require.Contains(t, s.Names()[0], ".nfs")
 		absent(t, b, "x")
-		text, err := io.ReadAll(io.NewSectionReader(f, 0, 4))
+		text, err := io.ReadAll(io.NewSectionReader(reader, 0, 4))
 		require.NoError(t, err)
 		require.Equal(t, "text", string(text))
 		require.NoError(t, f.Close())
+		require.Len(t, s.Names(), 1)
+		require.NoError(t, reader.Close())
 		require.Empty(t, s.Names())
 	})
 }
@@ -184,5 +188,63 @@ func TestTransportDecidesWhatBecomesOfARequest(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorIs(t, d.Mkdir("x", 0o755), syscall.EEXIST)
 		require.Equal(t, []string{"x"}, s.Names())
+	})
+}
+
+// A removal by a client of version 4 reaches whatever has the name by the time that it arrives.
+func TestRemovalOfADirectoryThatIsAFileByNow(t *testing.T) {
+	for _, v4 := range []bool{true, false} {
+		in(t, func(t *testing.T, s *simnfs.Server) {
+			opt := cached
+			opt.V4 = v4
+			a, b := two(t, s, opt)
+			require.NoError(t, a.Mkdir("x", 0o755))
+			require.NoError(t, b.Rmdir("x"))
+			_, err := b.Create("x", 0o644)
+			require.NoError(t, err)
+			if err := a.Rmdir("x"); v4 {
+				require.NoError(t, err)
+				require.Empty(t, s.Names())
+			} else {
+				require.ErrorIs(t, err, syscall.ENOTDIR)
+			}
+		})
+	}
+}
+
+// A lookup by version 4 brings nothing but the name: another one is absent as before.
+func TestV4LearnsOfTheNameAlone(t *testing.T) {
+	for _, v4 := range []bool{true, false} {
+		in(t, func(t *testing.T, s *simnfs.Server) {
+			opt := cached
+			opt.V4 = v4
+			a, b := two(t, s, opt)
+			absent(t, a, "x")
+			require.NoError(t, b.Mkdir("x", 0o755))
+			absent(t, a, "y")
+			if err := a.Rmdir("x"); v4 {
+				require.ErrorIs(t, err, syscall.ENOENT)
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+// An async export forgets what was done at the last two times, with what came to be then.
+func TestForgetfulServer(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		s.Forgets = true
+		a, b := two(t, s, cached)
+		for _, name := range []string{"x", "y", "z"} {
+			require.NoError(t, a.Mkdir(name, 0o755))
+			time.Sleep(time.Second)
+		}
+		z, err := b.OpenDir("z")
+		require.NoError(t, err)
+		s.Forget()
+		require.Equal(t, []string{"x"}, s.Names())
+		_, err = z.Stat()
+		require.ErrorIs(t, err, syscall.ESTALE)
 	})
 }

@@ -1,0 +1,83 @@
+// Package conform compares the clients of package simnfs with a real kernel's: the same
+// small programs, drawn from a seed, are run by both. Whatever the kernel answers must be
+// among what simnfs allows.
+//
+// A program is a list of steps, one after the other, each by one of some clients of a
+// directory. A simulated client may have forgotten something whenever it could remember it, and
+// so may a real one; which of both it was at each place is searched for, until the answers of
+// all steps are those of the kernel. Times and the numbers of files are compared, too, by who
+// has the same, and which is later.
+package conform
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// Step is one call of one client. Directories and files that it has open it has in places;
+// directory 0 is the one in which everything happens.
+type Step struct {
+	Client   int
+	Do       string
+	Dir      int
+	Name     string
+	To       int // of a rename
+	NewName  string
+	File     int
+	OpensDir int
+}
+
+func (s Step) String() string {
+	host := string(rune('A' + s.Client))
+	switch s.Do {
+	case "rename":
+		return fmt.Sprintf("%s: rename %d/%s to %d/%s", host, s.Dir, s.Name, s.To, s.NewName)
+	case "opendir", "enter":
+		return fmt.Sprintf("%s: %s %d/%s as %d", host, s.Do, s.Dir, s.Name, s.OpensDir)
+	case "open", "make", "append", "create":
+		return fmt.Sprintf("%s: %s %d/%s as file %d", host, s.Do, s.Dir, s.Name, s.File)
+	case "read", "write", "statfile", "filehandle", "close":
+		return fmt.Sprintf("%s: %s file %d", host, s.Do, s.File)
+	case "stat", "cached", "touch", "list":
+		return fmt.Sprintf("%s: %s %d", host, s.Do, s.Dir)
+	}
+	return fmt.Sprintf("%s: %s %d/%s", host, s.Do, s.Dir, s.Name)
+}
+
+// weights are how often each call is drawn.
+var weights = map[string]int{
+	"mkdir": 6, "rename": 7, "unlink": 5, "rmdir": 5, "touch": 2, "touchfile": 1, "stat": 4, "statname": 6, "cached": 2,
+	"handle": 2, "list": 2, "opendir": 6, "enter": 4, "open": 4, "make": 6, "append": 1, "create": 2, "read": 3, "write": 2,
+	"statfile": 2, "filehandle": 1, "close": 3,
+}
+
+// calls are those, each as often as it is to be drawn.
+func calls() (all []string) {
+	for _, call := range strings.Fields("mkdir rename unlink rmdir touch touchfile stat statname cached handle list opendir enter open make append create read write statfile filehandle close") {
+		for range weights[call] {
+			all = append(all, call)
+		}
+	}
+	return all
+}
+
+const (
+	dirs  = 3
+	files = 2
+)
+
+// Draw draws a program.
+func Draw(seed uint64, clients, steps int) (program []Step) {
+	random := rand.New(rand.NewPCG(seed, uint64(clients))) //nolint:gosec // to be repeated
+	all := calls()
+	name := func() string { return []string{"x", "x", "y"}[random.IntN(3)] }
+	for range steps {
+		program = append(program, Step{
+			Client: random.IntN(clients), Do: all[random.IntN(len(all))],
+			Dir: random.IntN(dirs+1) % dirs, Name: name(), To: random.IntN(dirs), NewName: name(),
+			File: random.IntN(files), OpensDir: 1 + random.IntN(dirs-1),
+		})
+	}
+	return program
+}

@@ -1,0 +1,54 @@
+package simnfs
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// saved is how all objects were before the first change at a time.
+type saved struct {
+	at      time.Time
+	objects map[*object]object
+	sum     Sum
+}
+
+// save keeps how all is before the first change at each time, twice.
+func (s *Server) save() {
+	if !s.Forgets || s.root == nil || s.saved[1].at.Equal(s.now()) {
+		return
+	}
+	now := saved{at: s.now(), objects: map[*object]object{}, sum: s.root.state(func(text string) string { return text[:min(len(text), 1)] })}
+	now.keep(s.root)
+	s.saved[0], s.saved[1] = s.saved[1], now
+}
+
+func (s *saved) keep(o *object) {
+	copied := *o
+	copied.entries, copied.content = maps.Clone(o.entries), slices.Clone(o.content)
+	s.objects[o] = copied
+	for _, entry := range o.entries {
+		s.keep(entry)
+	}
+}
+
+// Forget is a crash of a server with an async export: what was changed at the last times at
+// which anything was is as it was before. What it made then is gone, with its handles.
+func (s *Server) Forget() {
+	to := s.saved[0]
+	if to.objects == nil {
+		return
+	}
+	now := saved{objects: map[*object]object{}}
+	now.keep(s.root)
+	for o := range now.objects {
+		if _, kept := to.objects[o]; !kept {
+			o.links, o.remover = 0, nil
+		}
+	}
+	for o, was := range to.objects {
+		was.entries, was.content = maps.Clone(was.entries), slices.Clone(was.content)
+		*o = was
+	}
+	s.saved[1] = to
+}
