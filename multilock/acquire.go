@@ -106,7 +106,8 @@ const (
 	maxTryPause = 20 * time.Millisecond
 )
 
-func compete(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
+// contend takes the lock name, whoever may share it.
+func contend(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
 	pause := paceOf(src, opt)
 	opt, err := opt.check()
 	if err != nil {
@@ -118,15 +119,17 @@ func compete(ctx context.Context, src Source, name string, opt Options, m mode) 
 		}
 	}
 	if m == wait && opt.Fair {
-		place, err := Queue(ctx, src, name, opt)
-		if err != nil {
-			return nil, err
-		}
-		defer place.Leave()
+		return InTurn(ctx, src, name, opt, func(ctx context.Context) (*Lock, error) {
+			return fight(ctx, src, &contest{name: name, opt: opt, mode: m, pause: pause})
+		})
 	}
-	c := &contest{name: name, opt: opt, mode: m, pause: pause}
-	if m == ifFree {
-		c.pause = bounded.Pauses{First: firstPause, Limit: min(opt.Poll, maxTryPause)}
+	return fight(ctx, src, &contest{name: name, opt: opt, mode: m, pause: pause})
+}
+
+// fight sees a contest to its end.
+func fight(ctx context.Context, src Source, c *contest) (*Lock, error) {
+	if c.mode == ifFree {
+		c.pause = bounded.Pauses{First: firstPause, Limit: min(c.opt.Poll, maxTryPause)}
 	}
 	if err := c.enter(ctx, src); err != nil {
 		return nil, err
@@ -138,7 +141,7 @@ func compete(ctx context.Context, src Source, name string, opt Options, m mode) 
 	if err != nil {
 		return nil, err
 	}
-	return newLock(ctx, name, lease, opt, c.turn), nil
+	return newLock(ctx, c.name, lease, c.opt, c.turn), nil
 }
 
 // lineUp begins a wait.
@@ -209,7 +212,7 @@ func (o Options) claim() source.Claim {
 	if o.Command == "" {
 		o.Command = filepath.Base(os.Args[0])
 	}
-	return source.Claim{Holder: Holder{Identity: o.Owner, User: o.User, Command: o.Command}, TTL: o.TTL, Heartbeat: o.heartbeat(), Job: o.Job}
+	return source.Claim{Holder: Holder{Identity: o.Owner, User: o.User, Command: o.Command, Batch: o.Batch}, TTL: o.TTL, Heartbeat: o.heartbeat(), Job: o.Job}
 }
 
 // run tries until the lock is taken, is held by somebody alive (unless this

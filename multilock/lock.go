@@ -25,6 +25,7 @@ type Lock struct {
 	ctx    context.Context  //nolint:containedctx // the lock's own lifetime, handed out by Context
 	cancel context.CancelCauseFunc
 	keeper *keeper
+	shared bool         // it is a part in a lock that others share
 	turn   *source.Turn // is told of the release; may be nil
 	taken  time.Time
 
@@ -148,8 +149,12 @@ func (l *Lock) Verify(ctx context.Context) error {
 
 // Fence returns this acquisition's fencing token: a number larger than any that
 // an earlier holder of this name was given. Each call gives a larger one. The
-// error is ErrUnsupported if the source has none, or as for Verify.
+// error is ErrUnsupported if the source has none, or for a part in a lock that is shared,
+// whose numbers would not be those of the lock; or as for Verify.
 func (l *Lock) Fence(ctx context.Context) (uint64, error) {
+	if l.shared {
+		return 0, ErrUnsupported
+	}
 	number, err := underLock(ctx, l, func() (uint64, error) { return l.lease.Fence(ctx) })
 	if ended := l.usable(); ended != nil {
 		return 0, ended // it took so long that the number may be a successor's business by now

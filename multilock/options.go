@@ -39,6 +39,8 @@ type Options struct {
 	Trouble func(error)
 	// User and Command are recorded for people.
 	User, Command string
+	// Batch is recorded for people, and for a Patience's Probe: see source.BatchJobOf.
+	Batch source.BatchJob
 	// Job says that other processes work under the lock. While one of them lives, the
 	// holder counts as alive on this host even if this process dies: each that has
 	// process.JobMark of the record's token in its environment, which is for whoever

@@ -234,7 +234,7 @@ func (w *waiter) draw(ctx context.Context, names []string) error {
 		w.ticket = nil
 	}
 	w.own = ticketName(last+1, w.mark)
-	opt := Options{TTL: min(w.opt.TTL, DefaultTTL), User: w.opt.User, Command: w.opt.Command, Owner: w.opt.Owner}
+	opt := Options{TTL: min(w.opt.TTL, DefaultTTL), User: w.opt.User, Command: w.opt.Command, Batch: w.opt.Batch, Owner: w.opt.Owner}
 	ticket, err := TryOnce(ctx, w.queue, w.own, opt)
 	if err != nil {
 		return err
@@ -277,17 +277,19 @@ func (w *waiter) watch(ctx context.Context) (next time.Duration, err error) {
 		if err != nil {
 			return 0, err
 		}
-		next = min(next, time.Until(one.at))
+		due := time.Until(one.at)
 		if one.passed {
 			w.ahead = slices.Delete(w.ahead, i, i+1)
+			next = min(next, due)
 			continue
 		}
 		if silent == 0 {
 			w.told = one.seen
 		}
 		if one.seen.State == StateHeld {
-			return next, nil
+			return min(next, due+lateGlance), nil
 		}
+		next = min(next, due)
 		silent++
 	}
 	return next, nil
@@ -365,9 +367,11 @@ const (
 	// leastQueued is the shortest pause of one who stands in line.
 	leastQueued = 5 * time.Millisecond
 	// firstGlance is when somebody ahead is looked at for the first time, nextGlance when
-	// what could not be judged is looked at again, and farNext later than any look.
+	// what could not be judged is looked at again, and farNext later than any look. A look
+	// at one who showed life may come later by lateGlance: it waits for a listing.
 	firstGlance = time.Second
 	nextGlance  = 5 * time.Second
+	lateGlance  = 5 * time.Second
 	farNext     = time.Hour
 )
 

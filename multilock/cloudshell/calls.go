@@ -35,7 +35,7 @@ func (s *Source) add(ctx context.Context, alias, owner string) error {
 	}
 	_, err := s.call(ctx, "AddServiceToReservation", leaf("reservationId", s.opt.Reservation), leaf("serviceName", s.opt.Model),
 		leaf("alias", alias), attributes)
-	return err
+	return s.explainModel(err)
 }
 
 // remove removes the service that has an alias now, whoever added it.
@@ -99,8 +99,9 @@ func (s *Source) ownerOf(i serviceInfo) (owner string, has bool) {
 }
 
 // hasOwners asks whether the locks' model has the owner's attribute. A model that
-// this user cannot see is taken for one that has.
+// this user cannot see is taken for one that has; it is noted. Called with s.mu.
 func (s *Source) hasOwners(ctx context.Context) (bool, error) {
+	s.unseen = true
 	r, err := s.ask(ctx, "GetServices", leaf("categoryName", ""), leaf("serviceName", s.opt.Model))
 	if apiFailure(err) {
 		return true, nil // not for this user to ask
@@ -111,6 +112,7 @@ func (s *Source) hasOwners(ctx context.Context) (bool, error) {
 	for _, i := range r.Info {
 		for _, model := range i.Models {
 			if model.Name == s.opt.Model {
+				s.unseen = false
 				_, has := s.ownerOf(model)
 				return has, nil
 			}

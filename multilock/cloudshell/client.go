@@ -143,7 +143,7 @@ func (c *client) post(ctx context.Context, token Secret, method string, paramete
 		return nil, err
 	}
 	if status != http.StatusOK {
-		return nil, &CallError{Method: method, Status: status}
+		return nil, &CallError{Method: method, Status: status, Err: c.wantsTLS(status, body)}
 	}
 	r, err := decode(method, body)
 	if err != nil {
@@ -173,7 +173,7 @@ func (c *client) exchange(ctx context.Context, token Secret, method, text string
 	}
 	answer, err := c.http.Do(request)
 	if err != nil {
-		return nil, 0, &CallError{Method: method, Err: withAdvice(err), Unsent: !connected.Load()}
+		return nil, 0, &CallError{Method: method, Err: c.withAdvice(err), Unsent: !connected.Load()}
 	}
 	defer answer.Body.Close() //nolint:errcheck // only read from
 	body, err := io.ReadAll(io.LimitReader(answer.Body, c.opt.MaxResponse+1))
@@ -184,17 +184,6 @@ func (c *client) exchange(ctx context.Context, token Secret, method, text string
 		return nil, 0, &CallError{Method: method, Status: answer.StatusCode, Err: err}
 	}
 	return body, answer.StatusCode, nil
-}
-
-// withAdvice says what to do about a server that TLS cannot reach.
-func withAdvice(err error) error {
-	switch {
-	case errors.Is(err, http.ErrSchemeMismatch):
-		return fmt.Errorf("%w; have HTTPS set up there, or add scheme=http to the URL: then whoever is in between can read the password", err)
-	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return fmt.Errorf("%w; name the certificate that vouches for the server with cafile=FILE", err)
-	}
-	return err
 }
 
 // scrub removes secrets from what the server says.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +26,9 @@ type Location struct {
 //
 // What it leaves out comes, within a script or driver that CloudShell runs, from
 // the contexts in environ (see os.Environ): there "cloudshell:" is enough. A user or
-// token is taken from there only for the context's own server. Parameters are
+// token is taken from there only for the context's own server. A URL that names no user
+// gets the token that EnvToken is in environ, which goes to whatever server is meant: so
+// a driver, which has no contexts in its environment, hands on its own. Parameters are
 // domain, alias, model, attribute, group, scheme (http or https), cafile, proxy,
 // insecure=true, olddetails=true, timeout and pause (2s-5s, or one duration).
 //
@@ -156,6 +159,9 @@ func fromContexts(opt Options, environ []string) (Options, error) {
 			return opt, err
 		}
 	}
+	if token := lookup(environ, EnvToken); opt.User == "" && opt.Token.IsZero() {
+		opt.Token = NewSecret(token)
+	}
 	if server.Server == "" || opt.Server != "" && hostOf(opt.Server) != hostOf(server.Server) {
 		return opt, nil // its token is nothing for another server
 	}
@@ -170,6 +176,19 @@ func fromContexts(opt Options, environ []string) (Options, error) {
 	opt.Reservation = cmp.Or(opt.Reservation, here.ID, cycle.Reservation)
 	opt.Domain = cmp.Or(opt.Domain, here.Domain)
 	return opt, nil
+}
+
+// EnvToken is the variable with the token of a running command, for who has no contexts.
+const EnvToken = "MULTILOCK_CLOUDSHELL_TOKEN"
+
+// lookup is the value of a variable; the last one of a name counts.
+func lookup(environ []string, name string) string {
+	for _, entry := range slices.Backward(environ) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 // readContext finds a variable, in whatever case its name is written.

@@ -98,3 +98,24 @@ func TestOptions(t *testing.T) {
 		require.NotContains(t, err.Error(), "secret", name)
 	}
 }
+
+// The token of the environment is for a URL without a user, whatever its server; it
+// counts more than that of the contexts.
+func TestTokenOfTheEnvironment(t *testing.T) {
+	own := EnvToken + "=own=="
+	for _, test := range []struct{ url, token, user string }{
+		{"cloudshell://quali/7b3c", "own==", ""},
+		{"cloudshell://other/7b3c", "own==", ""},
+		{"cloudshell://ann@quali/7b3c", "", "ann"},
+		{"cloudshell:", "own==", ""},
+	} {
+		l, err := Locate(test.url, []string{script, own})
+		require.NoError(t, err)
+		require.Equal(t, test.token, l.Token.reveal(), test.url)
+		require.Equal(t, test.user, l.User, test.url)
+	}
+	l, err := Locate("cloudshell://quali/7b3c", []string{EnvToken + "="})
+	require.NoError(t, err)
+	_, err = Open(l.Options)
+	require.ErrorContains(t, err, EnvToken)
+}

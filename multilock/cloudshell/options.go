@@ -94,7 +94,7 @@ func (o Options) check() (Options, error) {
 	case o.Reservation == "":
 		return o, invalid("reservation", "", "must not be empty; it is the id that the portal shows in the sandbox's address")
 	case o.Token.IsZero() && o.User == "":
-		return o, invalid("user", "", "must not be empty without a token: CloudShell has to know who asks")
+		return o, invalid("user", "", "must not be empty without a token: CloudShell has to know who asks; write USER@ before the host, or put the token of a running command into "+EnvToken)
 	case o.Timeout < 0 || o.MaxResponse < 0 || o.Pause.Least < 0 || o.Pause.Most < o.Pause.Least:
 		return o, invalid("option", "timeout, size or pause", "must be positive, and the least pause not above the most")
 	}

@@ -68,7 +68,25 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 		return append(findings, source.Finding{Subject: "reservation", Severity: source.SeverityUnusable, Text: err.Error()})
 	}
 	findings = append(findings, source.Finding{Subject: "reservation", Severity: source.SeverityFine, Text: fmt.Sprintf("it is there, with %d services", len(services))})
-	return append(findings, s.examineModel(ctx), s.examineClock(ctx))
+	findings = append(findings, s.examineModel(ctx), s.examineClock(ctx))
+	if s.known() != unknownMode {
+		findings = append(findings, s.examineDeath())
+	}
+	return append(findings, source.Finding{Subject: "scripts", Severity: source.SeverityFine, Text: scriptsNever})
+}
+
+// scriptsNever says what to expect of those who keep to the published convention.
+const scriptsNever = "those of the published convention never break a lock: they try for 200 to 500 seconds, and then go on WITHOUT it, " +
+	"and remove whatever has its alias in the end; a holder here notices that at its next sign of life"
+
+// examineDeath says what a killed holder costs.
+func (s *Source) examineDeath() source.Finding {
+	f := source.Finding{Subject: "killed holder", Severity: source.SeverityFine, Text: "its lock is taken over at once on its own host, and by other hosts when its TTL has passed (run --ttl, 2m)"}
+	if s.known() == plainMode {
+		f.Severity, f.Text = source.SeverityWarning, "its lock stays until somebody removes it: nobody can tell that its holder is dead"
+		f.Advice = "break --force NAME, or delete the service in the portal; with the attribute in the model this is done by itself"
+	}
+	return f
 }
 
 func (s *Source) examineConnection() source.Finding {
@@ -84,13 +102,15 @@ func (s *Source) examineConnection() source.Finding {
 
 func (s *Source) examineModel(ctx context.Context) source.Finding {
 	plain, err := s.plain(ctx)
-	f := source.Finding{Subject: "service model", Severity: source.SeverityFine, Text: fmt.Sprintf("%q has the attribute %q, or this user cannot see it", s.opt.Model, s.opt.Attribute)}
+	f := source.Finding{Subject: "service model", Severity: source.SeverityFine, Text: fmt.Sprintf("%q has the attribute %q", s.opt.Model, s.opt.Attribute)}
 	switch {
 	case err != nil:
 		f.Severity, f.Text = source.SeverityUnusable, err.Error()
+	case s.isUnseen():
+		f.Text = s.noModel() + "; users who are no administrators may not see it, and can use it all the same"
 	case plain:
 		f.Severity, f.Text = source.SeverityWarning, s.noOwner()+": nobody can tell whose a lock is, and whether its holder lives"
-		f.Advice = "add that attribute to the model; scripts that keep to the convention do not mind"
+		f.Advice = "add that attribute to the model (docs/cloudshell.md has it as a package); scripts that keep to the convention do not mind"
 	}
 	return f
 }

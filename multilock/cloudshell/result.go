@@ -30,6 +30,9 @@ const (
 	keyStarted  = "w"
 	keyDuration = "d"
 	keyOutput   = "z"
+	keyEvery    = "v"
+	keyMissed   = "V"
+	keyWell     = "W" // when the last success ended
 	keyPiece    = "i" // which piece of how many
 )
 
@@ -39,6 +42,7 @@ const (
 	maxResultCommand = 400
 	maxResultWhy     = 400
 	maxResultOutput  = 180
+	maxResultEvery   = 60
 )
 
 // encodeResult gives the values of the pieces.
@@ -48,6 +52,13 @@ func encodeResult(brand string, r source.Result) ([]string, error) {
 		{keyExit, number(int64(r.Exit))}, {keySignal, r.Signal}, {keyWhy, cut(r.Why, maxResultWhy)}, {keyAttempt, number(int64(r.Attempt))},
 		{keyTick, number(nanoseconds(r.Tick))}, {keyBegan, number(nanoseconds(r.Began))}, {keyStarted, number(nanoseconds(r.Start))},
 		{keyDuration, number(int64(r.Duration))}, {keyOutput, cut(r.Output, maxResultOutput)},
+		{keyEvery, cut(r.Every, maxResultEvery)},
+	}
+	if r.Missed > 0 {
+		fields = append(fields, field{keyMissed, number(int64(r.Missed))})
+	}
+	if !r.Succeeded.IsZero() {
+		fields = append(fields, field{keyWell, number(nanoseconds(r.Succeeded))})
 	}
 	if r.Final {
 		fields = append(fields, field{keyFinal, "1"})
@@ -106,6 +117,7 @@ func decodeResult(pieces map[int]string) (source.Result, error) {
 		Exit: int(n.get(keyExit)), Signal: v.fields[keySignal], Why: v.fields[keyWhy], Output: v.fields[keyOutput], Attempt: int(n.get(keyAttempt)),
 		Final: v.fields[keyFinal] != "", Duration: time.Duration(n.get(keyDuration)),
 		Tick: fromNanoseconds(n.get(keyTick)), Began: fromNanoseconds(n.get(keyBegan)), Start: fromNanoseconds(n.get(keyStarted)),
+		Every: v.fields[keyEvery], Missed: int(n.get(keyMissed)), Succeeded: fromNanoseconds(n.get(keyWell)),
 	}
 	if err := errors.Join(err, n.err); err != nil || r.Token == "" || r.Attempt < 1 {
 		return source.Result{}, errors.New("it is not a whole result")

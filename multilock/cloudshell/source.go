@@ -23,8 +23,9 @@ type Source struct {
 	// clockless is when the server did not tell the time, zero if it did; guarded by clock.
 	clockless boottime.Instant
 
-	mu   sync.Mutex
-	mode mode
+	mu     sync.Mutex
+	mode   mode
+	unseen bool // the server shows this user no such model
 }
 
 // mode says whether the model has owners, as far as that was asked.

@@ -58,7 +58,7 @@ func (o *observer) remove() (removed bool, err error) {
 		return false, o.clearLimbo()
 	}
 	for _, entry := range besides(o.name) {
-		if err := o.dir.Unlink(entry); err != nil && !gone(err) {
+		if err := removeEntry(o.dir, entry); err != nil && !gone(err) {
 			return false, opError("break", o.name, err)
 		}
 	}

@@ -176,3 +176,20 @@ func TestMarkIsOfTheMount(t *testing.T) {
 	}
 	require.NotContains(t, markIn(t, base), "fs-test-")
 }
+
+// NFS servers know a client by its host's name: two of one name are told of each other.
+func TestExamineFindsAHostOfTheSameName(t *testing.T) {
+	t.Parallel()
+	base, fs := t.TempDir(), sharedFS()
+	on := func(host, machine string) map[string]source.Finding {
+		return examined(t, fslock.Options{Base: base, FS: fs, Self: process.Identity{Host: host, Machine: machine, PID: 1}})
+	}
+	require.NotContains(t, on("web", "1111111111111111"), "host warning")
+	require.NotContains(t, on("web", "1111111111111111"), "host warning", "the same host again")
+	require.NotContains(t, on("db", "2222222222222222"), "host warning")
+	for _, machine := range []string{"3333333333333333", "1111111111111111"} {
+		found := on("web", machine)["host warning"]
+		require.Contains(t, found.Text, "another host has the name web, too")
+		require.Contains(t, found.Advice, "docs/filesystems.md")
+	}
+}

@@ -26,11 +26,11 @@ const (
 // contest is a scenario in which some want one lock, and break it if it is dead.
 func contest(contenders ...func(*explore.Actor)) *explore.Scenario {
 	sc := &explore.Scenario{
-		Mount:       simnfs.Options{MinAge: 30 * time.Second, MaxAge: time.Minute},
-		Preemptions: 1, Kinds: []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze, explore.Lost, explore.Failed, explore.Twice, explore.Late},
+		Mount:       simnfs.Options{V4: true, MinAge: 30 * time.Second, MaxAge: time.Minute},
+		Preemptions: 1, Remember: true, Kinds: []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze, explore.Lost, explore.Failed, explore.Twice, explore.Late},
 		Pause: 3 * exploreTTL, Nap: exploreTTL - exploreBeat, Grid: exploreBeat / 2, Most: 5000,
 		Private: func(r simnfs.Request) bool {
-			return strings.HasPrefix(r.Path, "/.multilock") && r.Kind != "rename"
+			return strings.HasPrefix(r.Path, "/.multilock") && !strings.HasPrefix(r.Path, "/.multilock/groups/.locks/") && r.Kind != "rename"
 		},
 		Prepare: hadItBefore, Owns: ownsTheLock, AtEnd: nothingIsLeft,
 	}
@@ -42,7 +42,7 @@ func contest(contenders ...func(*explore.Actor)) *explore.Scenario {
 
 // ownsTheLock says that the lock on the server is that of who believes to have it.
 func ownsTheLock(w *explore.World, a *explore.Actor) string {
-	if found := w.Server.Content(".locks/lock/lock.locked"); !strings.Contains(string(found), `"host`+a.Name+`"`) {
+	if found := w.Server.Content(".locks/lock/lock.locked"); tokenIn(found) != a.Has {
 		return a.Name + " believes to have the lock, and the server has " + strings.TrimSpace(string(found))
 	}
 	return ""
@@ -81,12 +81,20 @@ func longest(w *explore.World) time.Duration {
 
 var exploreClaim = source.Claim{TTL: exploreTTL, Heartbeat: exploreBeat}
 
-// contender is one on the actor's host.
+// sourceOf is the locks as the actor's host has them.
+func sourceOf(a *explore.Actor) (*fslock.Source, error) {
+	self, err := process.Self()
+	if err != nil {
+		return nil, err
+	}
+	host := "host" + a.Host
+	self.Host, self.Machine, self.Boot = host, "machine of "+host, "boot of "+host
+	return fslock.Open(fslock.Options{Base: "/", FS: a, Self: self})
+}
+
+// contender is one on the actor's host. Processes of one host live, whatever becomes of them.
 func contender(a *explore.Actor) (source.Contender, error) {
-	host := "host" + a.Name
-	src, err := fslock.Open(fslock.Options{Base: "/", FS: a, Self: process.Identity{
-		Host: host, Machine: "machine of " + host, Boot: "boot of " + host, Namespace: "pid:[1]", PID: 4711, Start: 1,
-	}})
+	src, err := sourceOf(a)
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +122,11 @@ func contends(a *explore.Actor) { contendsFor(a, 1) }
 func stays(a *explore.Actor)    { contendsFor(a, 12) }
 
 func contendsFor(a *explore.Actor, signs int) {
+	contendsDoing(a, func(lease source.Lease) { givesSigns(a, lease, signs) })
+}
+
+// contendsDoing takes the lock, does something with it, and releases it.
+func contendsDoing(a *explore.Actor, during func(source.Lease)) {
 	c, err := contender(a)
 	for err != nil {
 		a.Note("contend: %v", err)
@@ -125,7 +138,7 @@ func contendsFor(a *explore.Actor, signs int) {
 		switch {
 		case err == nil:
 			a.Note("ACQUIRED")
-			holds(a, lease, signs)
+			holds(a, lease, during)
 			return
 		case errors.Is(err, source.ErrHeld):
 			breaks(a, c)
@@ -156,22 +169,38 @@ func breaks(a *explore.Actor, c source.Contender) {
 	}
 }
 
-// holds gives some signs of life, and releases the lock.
-func holds(a *explore.Actor, lease source.Lease, signs int) {
-	believe := func(since boottime.Instant) { a.Believe(time.Now().Add(exploreClaim.Tenure() - since.Elapsed())) }
-	believe(lease.Since())
+// believes until its tenure ends.
+func believes(a *explore.Actor, since boottime.Instant) {
+	a.Believe(time.Now().Add(exploreClaim.Tenure() - since.Elapsed()))
+}
+
+// givesSigns of life, as long as it believes: the core's keeper calls a lock lost after that.
+func givesSigns(a *explore.Actor, lease source.Lease, signs int) {
 	for range signs {
 		a.Sleep(exploreBeat)
-		start := boottime.Now()
+		start, forgot := boottime.Now(), slices.Contains(a.World().Met(), explore.Forgets)
 		if !a.Believes() {
-			break // the core's keeper calls it lost then
+			return
 		}
 		err := lease.Renew(context.Background())
 		a.Note("renewed: %v", err)
+		if wrong := ownsTheLock(a.World(), a); forgot && err == nil && wrong != "" {
+			a.World().Violate("I1: a sign of life is confirmed, and %s", wrong)
+		}
+		if errors.Is(err, source.ErrLost) {
+			return
+		}
 		if err == nil && a.Believes() {
-			believe(start)
+			believes(a, start)
 		}
 	}
+}
+
+// holds does something with the lock, gives signs of life, and releases it.
+func holds(a *explore.Actor, lease source.Lease, during func(source.Lease)) {
+	a.Has = lease.Record().Token
+	believes(a, lease.Since())
+	during(lease)
 	a.Believe(time.Time{})
 	for range 5 {
 		err := lease.Release(context.Background())

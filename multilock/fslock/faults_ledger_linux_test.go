@@ -326,7 +326,7 @@ func TestFalseSuccessOfForgetting(t *testing.T) {
 
 // Who may not ask for a result is told that, and not that there is none.
 func TestOutcomeMeetsAnError(t *testing.T) {
-	for _, kind := range []string{"mkdir", "rmdir", "open"} {
+	for _, kind := range []string{"mkdir", "open"} {
 		_, faulty, lease := held(t, scene{})
 		commit(t, lease, 1)
 		faulty.Inject(denyingAt(kind, "done/"+sweptName, syscall.EMFILE, -1))
@@ -334,4 +334,41 @@ func TestOutcomeMeetsAnError(t *testing.T) {
 		faulty.Inject(nil)
 		require.Equal(t, 1, outcome(t, lease, nil).Attempt)
 	}
+}
+
+// What may yet move a probe's directory away would take along what is committed in its place:
+// then there is no answer, and the job is not run.
+func TestOutcomeIsInDoubtIfItsProbeIs(t *testing.T) {
+	_, faulty, lease := held(t, scene{})
+	faulty.Inject(denyingAt("rename", "done/"+sweptName, syscall.EIO, 1))
+	outcome(t, lease, syscall.EIO)
+	outcome(t, lease, source.ErrNoResult)
+	commit(t, lease, 1)
+	require.Equal(t, 1, outcome(t, lease, nil).Attempt)
+	require.NoError(t, lease.Release(t.Context()))
+}
+
+// One that stays where it is would be in the way of the result: the job is not run then, either.
+func TestOutcomeIfItsProbeStays(t *testing.T) {
+	_, faulty, lease := held(t, scene{})
+	faulty.Inject(denyingAt("rename", "done/"+sweptName, syscall.EACCES, 1))
+	_, err := committer(lease).Outcome(t.Context())
+	require.ErrorContains(t, err, "move an earlier question's directory away")
+	require.NotErrorIs(t, err, source.ErrNoResult)
+	outcome(t, lease, source.ErrNoResult)
+	require.NoError(t, lease.Release(t.Context()))
+}
+
+// A directory that a probe left in the lock's is removed with the lock, by a release and by a
+// breaker.
+func TestProbeThatIsLeftInTheLock(t *testing.T) {
+	_, faulty, lease := held(t, scene{})
+	faulty.Inject(denyingAt("rmdir", sweptName+".forgot", syscall.EIO, 1))
+	outcome(t, lease, source.ErrNoResult)
+	require.NoError(t, lease.Release(t.Context()))
+	base, faulty, lease := held(t, scene{})
+	faulty.Inject(denyingAt("rmdir", sweptName+".forgot", syscall.EIO, 1))
+	outcome(t, lease, source.ErrNoResult)
+	breakByForce(t, scene{}, base)
+	require.NoDirExists(t, filepath.Join(base, fslock.DefaultGroup, sweptName))
 }

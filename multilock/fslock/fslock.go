@@ -135,6 +135,11 @@ func (s *Source) Base() string { return s.base.Path() }
 // Notice is what the user should be told once, "" if there is nothing.
 func (s *Source) Notice() string { return s.base.Notice }
 
+// FirstOnOneHost is the type of the filesystem if no other host sees that, so that locks on it
+// keep nobody out there, and nobody has taken one in the base directory yet. It is "" in all
+// other cases, and asks no file server.
+func (s *Source) FirstOnOneHost() string { return s.base.FirstOnOneHost() }
+
 // Names implements source.Source: the entries of the group's directory.
 func (s *Source) Names(context.Context) ([]string, error) {
 	group, err := s.groupDir.Present()

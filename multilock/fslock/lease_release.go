@@ -132,7 +132,7 @@ func (l *lease) clearBesides() error {
 		left = append(left, l.result(), l.forgot())
 	}
 	for _, entry := range left {
-		if err := l.dir.Unlink(entry); err != nil && !gone(err) {
+		if err := removeEntry(l.dir, entry); err != nil && !gone(err) {
 			return opError("remove "+entry, l.record.Name, err)
 		}
 	}

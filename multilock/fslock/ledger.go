@@ -107,7 +107,7 @@ func (l *lease) forget() error {
 		return resultsError(l.record.Name, err)
 	}
 	defer l.src.results.Done(done)
-	switch err := l.src.probe(done, l.record.Name); {
+	switch err := l.probe(done); {
 	case errors.Is(err, source.ErrNoResult):
 		return l.renew() // another holder's, if we lost meanwhile
 	case errors.Is(err, errOccupied):
@@ -122,7 +122,7 @@ func (l *lease) forget() error {
 // forgotten removes what was moved. That this succeeds proves that it was; if
 // there is nothing, the next round sees whether there is a result at all.
 func (l *lease) forgotten(renamed error) error {
-	removed := l.dir.Unlink(l.forgot())
+	removed := removeEntry(l.dir, l.forgot())
 	switch {
 	case removed == nil:
 		l.setPending(false)

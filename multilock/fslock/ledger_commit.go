@@ -110,7 +110,7 @@ func (c *commitment) confirm(renamed error) error {
 
 // clearTheWay removes an empty directory that a crashed Outcome left.
 func (c *commitment) clearTheWay() error {
-	err := c.done.Rmdir(c.record.Name)
+	err := c.removeProbe()
 	if err == nil || gone(err) || is(err, syscall.ENOTDIR) {
 		return errAgain
 	}
@@ -119,6 +119,16 @@ func (c *commitment) clearTheWay() error {
 		return occupied(c.done, c.record.Name)
 	}
 	return opError("commit the result", c.record.Name, err)
+}
+
+func (c *commitment) removeProbe() error {
+	if !c.src.base.Kind.NFS {
+		return c.done.Rmdir(c.record.Name)
+	}
+	if err := c.src.mustBeProbe(c.done, c.record.Name); err != nil {
+		return err
+	}
+	return c.moveAway(c.done)
 }
 
 // withdraw takes back a result whose rename is in doubt. That it can be removed

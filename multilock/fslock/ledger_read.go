@@ -35,7 +35,7 @@ func (l *lease) Outcome(context.Context) (result source.Result, err error) {
 	}
 	defer l.leave()
 	err = l.src.amongResults("learn the result", l.record.Name, func() error {
-		result, err = l.src.outcome(l.record.Name)
+		result, err = l.src.outcome(l.record.Name, l.moveAway)
 		return err
 	})
 	if err == nil || errors.Is(err, source.ErrNoResult) {
@@ -59,58 +59,40 @@ func (l *lease) verified(learned error) error {
 }
 
 // outcome asks the server whether there is a result, and reads it.
-func (s *Source) outcome(name string) (source.Result, error) {
+func (s *Source) outcome(name string, moveAway away) (source.Result, error) {
 	done, err := s.makeResults()
 	if err != nil {
 		return source.Result{}, resultsError(name, err)
 	}
 	defer s.results.Done(done)
-	switch err := s.probe(done, name); {
+	made, err := s.ask(done, name)
+	if err != nil {
+		return source.Result{}, err
+	}
+	if !made && s.base.Kind.NFS { // mostly a result: no need to look at what it is first
+		if r, err := s.readFresh(done, name); err == nil {
+			return r, nil
+		}
+	}
+	switch err := s.settle(done, name, made, moveAway); {
 	case errors.Is(err, errOccupied):
 		return source.Result{Name: name, Foreign: "a directory with files in it is in its place"}, nil
 	case err != nil:
 		return source.Result{}, err
 	}
-	if err := s.refresh(done); err != nil {
-		return source.Result{}, resultsError(name, err)
-	}
-	r, err := readResult(done, name)
+	r, err := s.readFresh(done, name)
 	if errors.Is(err, source.ErrNoResult) || is(err, syscall.ESTALE) {
 		return source.Result{}, errAgain // the client remembered what is there no more
 	}
 	return r, err
 }
 
-// errOccupied says that there is a directory with something in it.
-var errOccupied = errors.New("a directory is in the way")
-
-// probe finds out whether a name has a result: nil if it has, ErrNoResult if not.
-//
-// It tries to make a directory in its place. That it can be made is the server's
-// own word that there is none, whatever this client's cache holds; no look at the
-// name is. The directory is removed at once; if a crash leaves it, it is in
-// nobody's way, and the next probe tells it from a result by removing it.
-func (s *Source) probe(done *shareddir.Handle, name string) error {
-	made := done.Mkdir(name, shareddir.DirMode)
-	if gone(made) {
-		s.results.Drop(done)
-		return errAgain
+// readFresh reads a result as the server has it.
+func (s *Source) readFresh(done vfs.Dir, name string) (source.Result, error) {
+	if err := s.refresh(done); err != nil {
+		return source.Result{}, resultsError(name, err)
 	}
-	if made != nil && !is(made, syscall.EEXIST) {
-		return opError("learn the result", name, made)
-	}
-	removed := done.Rmdir(name)
-	switch {
-	case made == nil, removed == nil:
-		return source.ErrNoResult
-	case is(removed, syscall.ENOTDIR):
-		return nil
-	case gone(removed):
-		return errAgain
-	case notEmpty(removed):
-		return errOccupied
-	}
-	return opError("learn the result", name, removed)
+	return readResult(done, name)
 }
 
 // refresh makes an NFS client forget the names in a directory that has changed.
@@ -154,7 +136,7 @@ func (s *Source) Current(_ context.Context, name string) (r source.Result, err e
 		return source.Result{}, err
 	}
 	err = s.amongResults("read the result", name, func() error {
-		r, err = s.outcome(name)
+		r, err = s.outcome(name, leave)
 		return err
 	})
 	return r, err

@@ -100,7 +100,7 @@ type order struct {
 	// for "acquire", "try" and "look"
 	Name        string
 	TTL, MaxAge time.Duration
-	Job         bool
+	Job, Fair   bool
 
 	// for "count"
 	Counter worker.Counter
@@ -185,7 +185,7 @@ func (d *doer) take(ctx context.Context, o order, take taker) error {
 	ctx, cancel := context.WithTimeout(ctx, watchdog)
 	defer cancel()
 	lock, err := take(ctx, d.src, o.Name, multilock.Options{
-		TTL: o.TTL, Job: o.Job, Patience: source.Patience{MaxAge: o.MaxAge}, Poll: 100 * time.Millisecond,
+		TTL: o.TTL, Job: o.Job, Patience: source.Patience{MaxAge: o.MaxAge}, Poll: 100 * time.Millisecond, Fair: o.Fair,
 	})
 	if err == nil {
 		d.lock = lock

@@ -20,6 +20,7 @@ type observer struct {
 	src    *Source
 	name   string
 	maxAge time.Duration
+	probe  source.Probe // nil if nobody is asked
 	own    func(token string) bool
 
 	dir     vfs.Dir // the directory that is being judged, nil if it cannot be opened
@@ -46,14 +47,14 @@ func (s *Source) Observe(_ context.Context, name string, patience source.Patienc
 }
 
 func (s *Source) newObserver(name string, patience source.Patience) observer {
-	return observer{src: s, name: name, maxAge: patience.MaxAge}
+	return observer{src: s, name: name, maxAge: patience.MaxAge, probe: patience.Probe}
 }
 
 // errFree says that nothing holds the lock.
 var errFree = errors.New("free")
 
 // Look implements source.Observer.
-func (o *observer) Look(context.Context) (source.Sighting, error) {
+func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	err := o.sample()
 	switch {
 	case errors.Is(err, errFree):
@@ -71,6 +72,9 @@ func (o *observer) Look(context.Context) (source.Sighting, error) {
 		e.clock = o.clock
 		o.verdict = o.judge(e)
 	}
+	if o.verdict.State != source.StateDead && o.ask(ctx, &e) {
+		o.verdict = o.judge(e)
+	}
 	if o.verdict.State != source.StateHeld || e.Holder.Life == process.Gone {
 		if e.SearchJob(&o.jobs, o.src.self) {
 			o.verdict = o.judge(e)
@@ -81,6 +85,24 @@ func (o *observer) Look(context.Context) (source.Sighting, error) {
 		Why: o.verdict.Why, Limbo: o.limbo, Next: o.verdict.Next,
 	}, nil
 }
+
+// ask adds the answer of the probe, if it is to be asked. By the clock that is carried
+// forward a holder may seem to be late that is not, so the server is asked first.
+func (o *observer) ask(ctx context.Context, e *evidence) bool {
+	if o.probe == nil || o.limbo || o.dir == nil || !e.Overdue(e.rules()) {
+		return false
+	}
+	e.Silence = o.silence(source.ClockFresh)
+	e.clock = o.clock
+	if !e.Overdue(e.rules()) {
+		return false
+	}
+	e.Probed = o.probe(ctx, o.record)
+	return true
+}
+
+// Probes implements source.Probing.
+func (s *Source) Probes() {}
 
 func (o *observer) judge(e evidence) source.Verdict {
 	if !o.limbo {
@@ -272,7 +294,7 @@ func (o *observer) forget() {
 	if o.dir != nil {
 		_ = o.dir.Close()
 	}
-	*o = observer{src: o.src, name: o.name, maxAge: o.maxAge, own: o.own, jobs: o.jobs}
+	*o = observer{src: o.src, name: o.name, maxAge: o.maxAge, probe: o.probe, own: o.own, jobs: o.jobs}
 }
 
 // Close implements source.Observer.

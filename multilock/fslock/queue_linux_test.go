@@ -47,12 +47,14 @@ func prepareDeadTicket(p *player) error {
 
 // drawFor draws a ticket in the name of somebody who does nothing any more.
 func drawFor(src *fslock.Source, who process.Identity, number int) error {
+	return drawAs(src, claim(who, sweptTTL, sweptBeat), number)
+}
+
+func drawAs(src *fslock.Source, claim source.Claim, number int) error {
 	queue, err := src.Queue(sweptName)
 	if err != nil {
 		return err
 	}
-	claim := sweptClaim()
-	claim.Holder.Identity = who
 	c, err := queue.Contend(context.Background(), fmt.Sprintf("%020d-%s", number, source.NewToken()), claim, source.Patience{})
 	if err != nil {
 		return err

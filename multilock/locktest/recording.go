@@ -30,6 +30,7 @@ func ending(lock *multilock.Lock, attempt, exit int) source.Result {
 	return source.Result{
 		Name: record.Name, Token: record.Token, By: record.Holder.Identity, User: "ada", Command: "make all",
 		Exit: exit, Why: "because", Output: "the disk was full", Attempt: attempt, Tick: time.Date(2026, 1, 2, 12, 0, 0, 1, time.UTC), Began: time.Date(2026, 1, 2, 11, 59, 58, 987654321, time.UTC),
+		Every: "1d@12:00[Europe/Berlin]", Missed: 3, Succeeded: time.Date(2026, 1, 1, 12, 1, 33, 21, time.UTC),
 		Start: time.Date(2026, 1, 2, 12, 0, 3, 0, time.UTC), Duration: 90 * time.Second,
 	}
 }

@@ -123,7 +123,7 @@ func (u *unreachable) Unwrap() error { return u.err }
 
 func explained(err error) error {
 	var none topology.ServerSelectionError
-	if !errors.As(err, &none) {
+	if errors.As(err, new(*unreachable)) || !errors.As(err, &none) {
 		return err
 	}
 	var hosts []string

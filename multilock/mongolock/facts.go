@@ -16,8 +16,9 @@ type facts struct {
 	version    string
 	replicated bool   // a replica set, or a sharded cluster of them
 	kind       string // for people
-	indexed    bool   // the index was asked for
-	unindexed  error  // why there is none
+	sharded    bool
+	indexed    bool  // the index was asked for
+	unindexed  error // why there is none
 }
 
 // ready finds out whether the server can hold locks, before anything is entrusted
@@ -56,7 +57,9 @@ func (s *server) ask(ctx context.Context) (facts, error) {
 		FerretDB string `bson:"ferretdbVersion"`
 	}
 	err := s.repeat(ctx, s.timeout, func(ctx context.Context) error {
-		return s.database.RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Decode(&build)
+		return s.unlessRefused(ctx, func(ctx context.Context) error {
+			return s.database.RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Decode(&build)
+		})
 	})
 	if err != nil {
 		return facts{}, s.opError(ctx, "ask the server who it is", "", err)
@@ -93,7 +96,7 @@ func (s *server) hello(ctx context.Context) (g greeting, err error) {
 func (g greeting) facts() facts {
 	switch {
 	case g.Message == "isdbgrid":
-		return facts{kind: "a sharded cluster", replicated: true}
+		return facts{kind: "a sharded cluster", replicated: true, sharded: true}
 	case g.SetName != "":
 		return facts{kind: fmt.Sprintf("the replica set %q", g.SetName), replicated: true}
 	}

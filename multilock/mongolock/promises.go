@@ -40,7 +40,11 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 	if err != nil {
 		return []source.Finding{{Subject: "server", Severity: source.SeverityUnusable, Text: err.Error()}}
 	}
-	return []source.Finding{s.findServer(f), s.findIndex(f), s.findClock(ctx)}
+	findings := []source.Finding{s.findServer(f), s.findIndex(f), findExpiry(s.indexes(ctx))}
+	if f.sharded {
+		findings = append(findings, findSharding(s.shardKey(ctx)))
+	}
+	return append(findings, s.findClock(ctx))
 }
 
 func (s *Source) findServer(f facts) source.Finding {

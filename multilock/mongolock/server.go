@@ -20,7 +20,8 @@ type server struct {
 	own      *mongo.Client // to be disconnected in the end, nil if it is the caller's
 	public   string        // for people
 	timeout  time.Duration
-	serial   bool // Place.BehindSerialisingProxy
+	serial   bool   // Place.BehindSerialisingProxy
+	reach    *reach // nil if the client is the caller's
 
 	asking chan struct{} // holds a token while nobody asks for the facts
 	facts  facts         // guarded by asking
@@ -55,7 +56,8 @@ func connect(at Place) (*server, error) {
 	if opt.AppName == nil {
 		opt.SetAppName("multilock") // for who looks at the server's connections
 	}
-	if s.own, err = mongo.Connect(opt); err != nil {
+	s.reach = &reach{hosts: len(opt.Hosts), refused: map[string]error{}}
+	if s.own, err = mongo.Connect(opt.SetDialer(s.reach)); err != nil {
 		return nil, invalidURL(address.public, "the driver cannot use it: check the options behind the ?")
 	}
 	s.name, s.public = address.collection, address.public

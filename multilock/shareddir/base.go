@@ -138,8 +138,12 @@ func openOwn(opt Options, shared vfs.Dir) (*Base, error) {
 		return nil, errors.Join(err, dir.Close())
 	}
 	if made == nil {
-		b.Notice = fmt.Sprintf("everybody may write to %s, so your locks and files are in %s, for you alone; "+
-			"give a directory that you share with a group, or --trust any if everybody is to share this one", common, dir.Path())
+		alone := ""
+		if b.OneHost() != "" {
+			alone = ", and no other host sees them"
+		}
+		b.Notice = fmt.Sprintf("everybody may write to %s, so your locks and files are in %s, for you alone%s; "+
+			"give a directory that you share with a group, or --trust any if everybody is to share this one", common, dir.Path(), alone)
 	}
 	return b, shared.Close()
 }

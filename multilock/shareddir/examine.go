@@ -11,6 +11,7 @@ import (
 // looks whose the files are in .multilock and in the group. It writes in .multilock alone.
 func (b *Base) Examine(group string) []source.Finding {
 	found := append(b.examineMount(), b.examineRules(), b.examineClock())
+	found = append(found, b.examineName()...)
 	return append(found, b.examineTrust([]string{PrivateDir, group})...)
 }
 
@@ -20,7 +21,7 @@ func (b *Base) examineMount() []source.Finding {
 		return []source.Finding{{Subject: "mount", Severity: source.SeverityFine, Text: fmt.Sprintf("filesystem type %s; %v", b.Kind.Type, err)}}
 	}
 	found := m.findings()
-	if b.Kind.Local || m.kind == "overlay" || m.kind == "fuse.fuse-overlayfs" { // whatever those lie over
+	if b.OneHost() != "" {
 		found = append(found, source.Finding{
 			Subject: "mount", Severity: source.SeverityWarning, Text: fmt.Sprintf("no other host sees this filesystem (%s): locks on it keep nobody out there", m.kind),
 			Advice: "if hosts are to share the locks, see whether the shared filesystem is mounted, and give a directory on it with -d",

@@ -53,6 +53,7 @@ func triedTypes() []string {
 	return []string{
 		"tmpfs", "ramfs", "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay", "fuse", "cifs", "smb3",
 		"fuse.gocryptfs", "fuse.fuse-overlayfs", "fuse.unionfs-fuse", "fuse.sshfs", "fuse.mergerfs", "fuse.encfs",
+		"fuse.glusterfs", "fuse.ceph-fuse", "fuse.cryfs", "fuseblk",
 	}
 }
 

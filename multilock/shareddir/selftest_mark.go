@@ -86,10 +86,10 @@ func (b *Base) markName() string {
 // markOf names a file system, as a host has it mounted. Containers may have a name each
 // and no machine id; what they have in common with their host, and keep until it is
 // rebooted, is its boot: there are not to be more marks than that. Below FUSE each mount is
-// a client of its own: see alone.
+// a client of its own, and may be with SMB: see alone.
 func markOf(kind vfs.FileSystem, m mount, host process.Identity) string {
 	about := []string{kind.Type, m.kind, m.from, cmp.Or(host.Machine, host.Boot, host.Host)}
-	if strings.HasPrefix(m.kind, "fuse") {
+	if strings.HasPrefix(m.kind, "fuse") || m.pathNamed() {
 		about = append(about, m.point)
 	}
 	hash := sha256.Sum256([]byte(strings.Join(about, "\x00")))

@@ -99,12 +99,17 @@ func (b *Base) requireKind() error {
 	if b.Kind.Local || b.Kind.NFS {
 		return nil
 	}
-	m, _ := mountOf(b.Dir) // unknown, it is judged by the test
+	m, _ := mountOf(b.Dir)                 // unknown, it is judged by the test
+	if strings.HasPrefix(m.from, "mfs#") { // its type is plain fuse
+		return b.unfit("whose lock another host has broken learns of it", errMooseFS)
+	}
 	switch m.kind {
 	case "fuse.sshfs":
 		return b.unfit("what is open stays what it is, whatever another host puts in its place", errSFTP)
 	case "fuse.mergerfs":
 		return b.unfit("a directory can be moved from one directory to another", errBranches)
+	case "fuse.glusterfs":
+		return b.unfit("each lock has a fencing number of its own", errGluster)
 	case "fuse.encfs":
 		return b.unfit("what was renamed is found at once where it is now", errEncFS)
 	}
@@ -112,7 +117,9 @@ func (b *Base) requireKind() error {
 }
 
 var (
-	errSFTP     = errors.New("SFTP asks for everything by its path, and sshfs answers from a cache; mount the directory by NFS, or run multilock on the host that has it: see docs/filesystems.md")
-	errBranches = errors.New("mergerfs cannot where they are on different branches (EXDEV), and chooses those by itself; give a directory of one branch with -d: see docs/filesystems.md")
-	errEncFS    = errors.New("encfs shows what was there before, so that somebody waits for ever; gocryptfs can be used: see docs/filesystems.md")
+	errSFTP     = errors.New("SFTP asks for everything by its path, and sshfs answers from a cache; mount the directory by NFS, or run multilock on the host that has it")
+	errBranches = errors.New("mergerfs cannot where they are on different branches (EXDEV), and chooses those by itself; give a directory of one branch with -d")
+	errGluster  = errors.New("while servers of a GlusterFS volume fail, numbers repeat and go back, and a holder may not see that his lock is gone; choose a directory on another filesystem with -d")
+	errMooseFS  = errors.New("with MooseFS a holder gives back what is not his any more, and is told that all is well; choose a directory on another filesystem with -d")
+	errEncFS    = errors.New("encfs shows what was there before, so that somebody waits for ever; gocryptfs can be used")
 )

@@ -24,7 +24,8 @@ type Event struct {
 	Why string `json:"why,omitempty"`
 	// Fence is the acquisition's fencing token, 0 if none was drawn.
 	Fence uint64 `json:"fence,omitempty"`
-	// Waited is how long the acquisition took, Held how long the lock was held.
+	// Waited is how long the acquisition took, Held how long the lock was held; with a
+	// result that was recorded, how long its job ran.
 	Waited time.Duration `json:"waited_ns,omitempty"`
 	Held   time.Duration `json:"held_ns,omitempty"`
 	// Exit is the exit code of the command, Signal the signal that ended it. Of a command
@@ -35,6 +36,10 @@ type Event struct {
 	Output string `json:"output,omitempty"`
 	// Attempt counts the runs of a job whose results are recorded, from 1.
 	Attempt int `json:"attempt,omitempty"`
+	// Tick is the one that the job ran for, by the source's clock, and Missed how many had
+	// gone without a run just before it: see Result.
+	Tick   time.Time `json:"tick,omitzero"`
+	Missed int       `json:"missed,omitempty"`
 	// Chunk says how far the jobs of a chunk had come when its result was recorded. Their
 	// results are not in it.
 	Chunk *Chunk `json:"chunk,omitempty"`
@@ -60,6 +65,11 @@ const (
 	EventForgot    EventKind = "forgot"
 )
 
+// EventKinds are all of them.
+func EventKinds() []EventKind {
+	return []EventKind{EventAcquired, EventReleased, EventLost, EventBroke, EventRefused, EventCommitted, EventForgot}
+}
+
 // BrokeEvent says that by broke the lock of a record, and why.
 func BrokeEvent(r Record, by process.Identity, user, why string) Event {
 	return Event{Time: time.Now(), What: EventBroke, Name: r.Name, Token: r.Token, By: by, User: user, Holder: &r.Holder, Why: why}
@@ -69,6 +79,6 @@ func BrokeEvent(r Record, by process.Identity, user, why string) Event {
 func CommittedEvent(r Result, at time.Time) Event {
 	return Event{
 		Time: at, What: EventCommitted, Name: r.Name, Token: r.Token, By: r.By, User: r.User, Command: r.Command, Why: r.Why,
-		Output: r.Output, Held: r.Duration, Exit: &r.Exit, Signal: r.Signal, Attempt: r.Attempt, Chunk: r.Chunk.summary(),
+		Output: r.Output, Held: r.Duration, Exit: &r.Exit, Signal: r.Signal, Attempt: r.Attempt, Tick: r.Tick, Missed: r.Missed, Chunk: r.Chunk.summary(),
 	}
 }

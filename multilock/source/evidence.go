@@ -14,6 +14,8 @@ type Evidence struct {
 	// Holder and Job are what this host knows of the processes. That a job is Gone is
 	// said only of all that carries the lock's token, not of its process group alone.
 	Holder, Job process.Evidence
+	// Probed is the answer of a Probe.
+	Probed process.Evidence
 	// Silence is the time since the last sign of life by the source's clock, or Unknown.
 	// It is negative if that clock was set back.
 	Silence time.Duration
@@ -126,8 +128,24 @@ func (e Evidence) JudgeProcesses(rules Rules) (v Verdict, certain bool) {
 		return Verdict{StateHeld, "its job lives: " + e.Job.Why, rules.Near}, true
 	case e.Holder.Life == process.Gone && (!e.Record.Job || e.Job.Life == process.Gone):
 		return Verdict{State: StateDead, Why: e.Processes()}, true
+	case e.Probed.Life == process.Gone && e.Overdue(rules):
+		return Verdict{State: StateDead, Why: fmt.Sprintf("%s, and it has missed a sign of life", e.Probed.Why)}, true
 	}
 	return Verdict{}, false // something of its job may live on
+}
+
+// Overdue says that a sign of life has not come that should have, from a holder of which this
+// host knows nothing: a Probe may be asked about it. Without that second witness its answer
+// is not believed, for a number may be that of another job by now, or of another cluster.
+func (e Evidence) Overdue(rules Rules) bool {
+	if e.Record.Token == "" || e.Record.Heartbeat == 0 || e.Holder.Life != process.Unknown || e.Job.Life == process.Alive {
+		return false
+	}
+	silent := e.Unchanged
+	if !rules.NoClock && !rules.OwnClock {
+		silent = max(silent, e.Silence)
+	}
+	return silent >= e.Record.Heartbeat*3/2+e.Grain
 }
 
 // Processes is what is known of a holder that does not run here, and of its job.

@@ -228,3 +228,57 @@ func TestWatchingLooks(t *testing.T) {
 	require.Equal(t, source.StateSuspect, e.Judge(source.Rules{OwnClock: true}).State)
 	require.GreaterOrEqual(t, e.Judge(source.Rules{OwnClock: true}).Next, 10*time.Millisecond)
 }
+
+// A probe's yes is believed of a holder that is nobody this host knows, and that has missed a
+// sign of life; nothing else of it is.
+func TestJudgeByAProbe(t *testing.T) {
+	const late, quiet = 9 * time.Second, 8 * time.Second
+	yes := process.Evidence{Life: process.Gone, Why: "its batch job is over"}
+	cases := map[string]struct {
+		source.Evidence
+		rules source.Rules
+		dead  bool
+	}{
+		"by the server's clock":       {source.Evidence{Record: written(withJob), Holder: unknown, Silence: late}, source.Rules{}, true},
+		"by the observer's own":       {source.Evidence{Record: written(nil), Holder: unknown, Silence: source.Unknown, Unchanged: late}, source.Rules{}, true},
+		"not silent":                  {source.Evidence{Record: written(withJob), Holder: unknown, Silence: quiet}, source.Rules{}, false},
+		"by a clock that is not one":  {source.Evidence{Record: written(nil), Holder: unknown, Silence: late}, source.Rules{NoClock: true}, false},
+		"by one of several clocks":    {source.Evidence{Record: written(nil), Holder: unknown, Silence: late}, source.Rules{OwnClock: true}, false},
+		"and times with a step":       {source.Evidence{Record: written(nil), Holder: unknown, Silence: late, Grain: time.Second}, source.Rules{}, false},
+		"of a holder that lives here": {source.Evidence{Record: written(nil), Holder: alive, Silence: late}, source.Rules{}, false},
+		"of a job that lives here":    {source.Evidence{Record: written(withJob), Holder: unknown, Job: alive, Silence: late}, source.Rules{}, false},
+		"of one that nobody renews":   {source.Evidence{Record: written(detached), Holder: unknown, Silence: late}, source.Rules{}, false},
+		"of no record of ours":        {source.Evidence{Holder: unknown, Silence: late}, source.Rules{}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			c.Probed = yes
+			got, certain := c.JudgeProcesses(c.rules)
+			require.Equal(t, c.dead, certain && got.State == source.StateDead, got.Why)
+			for _, life := range []process.Life{process.Unknown, process.Alive} {
+				c.Probed.Life = life
+				got, _ = c.JudgeProcesses(c.rules)
+				require.NotEqual(t, source.StateDead, got.State)
+			}
+		})
+	}
+}
+
+func TestBatchJobOf(t *testing.T) {
+	cases := map[string]struct {
+		environ map[string]string
+		want    source.BatchJob
+	}{
+		"none":                             {nil, source.BatchJob{}},
+		"slurm":                            {map[string]string{"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c", "SLURMD_NODENAME": "n1"}, source.BatchJob{System: "slurm", ID: "7", Cluster: "c", Node: "n1"}},
+		"pbs":                              {map[string]string{"PBS_JOBID": "7.server"}, source.BatchJob{System: "pbs", ID: "7.server"}},
+		"lsf":                              {map[string]string{"LSB_JOBID": "7"}, source.BatchJob{System: "lsf", ID: "7"}},
+		"sge":                              {map[string]string{"JOB_ID": "7", "SGE_ROOT": "/sge"}, source.BatchJob{System: "sge", ID: "7"}},
+		"a variable that others have, too": {map[string]string{"JOB_ID": "7"}, source.BatchJob{}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, source.BatchJobOf(func(name string) string { return c.environ[name] }))
+		})
+	}
+}

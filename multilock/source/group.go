@@ -26,6 +26,14 @@ type Group interface {
 	Tidy(ctx context.Context, name string) error
 }
 
+// Known is a Source that can tell whether its group was ever used.
+type Known interface {
+	Source
+	// Known says whether anything was ever held or recorded in the group, whoever did it and
+	// whatever is left of it. A name that nobody has used is mostly a mistake.
+	Known(ctx context.Context) (bool, error)
+}
+
 // Changes is a Ledger that tells cheaply whether its results have changed.
 type Changes interface {
 	Ledger
@@ -134,4 +142,19 @@ type ManifestStore interface {
 type ManifestReader interface {
 	// OpenManifest opens the group's manifest. The error is fs.ErrNotExist if it has none.
 	OpenManifest(ctx context.Context) (io.ReadCloser, error)
+}
+
+// GroupLister is a Source in a place where there may be other groups.
+type GroupLister interface {
+	Source
+	// Groups lists the groups of the place that are known to have been used, also if nothing
+	// is held there, sorted by their names.
+	Groups(ctx context.Context) ([]GroupSummary, error)
+}
+
+// GroupSummary is a group as one sees it from outside.
+type GroupSummary struct {
+	Name string `json:"group"`
+	// Held is how many locks are, or may be, held there.
+	Held int `json:"held"`
 }

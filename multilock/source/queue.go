@@ -1,5 +1,7 @@
 package source
 
+import "context"
+
 // Queueing is a Source in which those who wait for a lock can stand in line.
 type Queueing interface {
 	Source
@@ -18,4 +20,12 @@ type Queue interface {
 	Left(ticket string) (news <-chan struct{}, stop func())
 	// Close frees what the queue uses. Tickets stay held until they are released.
 	Close() error
+}
+
+// QueueLister is a source with queues that tells for which locks there are any.
+type QueueLister interface {
+	Queueing
+	// Queues names the locks for which somebody stands in line, or did before a crash,
+	// sorted.
+	Queues(ctx context.Context) ([]string, error)
 }

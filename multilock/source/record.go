@@ -12,6 +12,8 @@ type Holder struct {
 	process.Identity
 	User    string `json:"user,omitempty"`
 	Command string `json:"command,omitempty"`
+	// Batch is the batch system's job in which it runs, zero if that is none.
+	Batch BatchJob `json:"batch,omitzero"`
 }
 
 // String names the holder in one line: host, pid, user and command.

@@ -31,6 +31,14 @@ type Result struct {
 	// began, both by the source's clock; zero for a job that runs once and for all.
 	Tick  time.Time `json:"tick,omitzero"`
 	Began time.Time `json:"began,omitzero"`
+	// Every says how often the job is to run, in the words in which that was asked for;
+	// "" for a job that runs once and for all. Missed is how many ticks went without a run
+	// between the last one that had one and this. Succeeded is when the last success of all
+	// ended, by the source's clock: this attempt's, or one of an earlier tick; zero if there
+	// was none, or nobody knows.
+	Every     string    `json:"every,omitempty"`
+	Missed    int       `json:"missed,omitempty"`
+	Succeeded time.Time `json:"succeeded,omitzero"`
 	// Start is when the job was started, by the clock of the host that ran it;
 	// Duration is how long it ran.
 	Start    time.Time     `json:"start"`

@@ -96,4 +96,14 @@ type Patience struct {
 	// understood); 0 means never. For a lock that has a TTL it can only prolong
 	// that: a holder trusts its TTL.
 	MaxAge time.Duration
+	// Probe may prove a holder dead before its TTL has passed; nil asks nobody. A source
+	// that does not say so (Probing) never asks.
+	Probe Probe
+}
+
+// Probing is a Source whose observers ask a Patience's Probe.
+type Probing interface {
+	Source
+	// Probes does nothing: it says that they do.
+	Probes()
 }

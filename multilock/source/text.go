@@ -16,12 +16,14 @@ const (
 // Bounded is the holder with texts of limited length.
 func (h Holder) Bounded() Holder {
 	h.Host, h.Command, h.User = Shorten(h.Host, MaxUser), Shorten(h.Command, MaxCommand), Shorten(h.User, MaxUser)
+	h.Batch = h.Batch.change(func(text string) string { return Shorten(text, MaxUser) })
 	return h
 }
 
 // Printable is the holder as it can be shown, whoever wrote it: see Printable.
 func (h Holder) Printable() Holder {
 	h.Host, h.User, h.Command = Printable(h.Host), Printable(h.User), Printable(h.Command)
+	h.Batch = h.Batch.change(Printable)
 	return h
 }
 
@@ -29,7 +31,7 @@ func (h Holder) Printable() Holder {
 func (r Result) Bounded() Result {
 	r.Token, r.By.Host, r.Signal = Shorten(r.Token, MaxUser), Shorten(r.By.Host, MaxUser), Shorten(r.Signal, MaxUser)
 	r.Command, r.User = Shorten(r.Command, MaxCommand), Shorten(r.User, MaxUser)
-	r.Why, r.Output = Shorten(r.Why, MaxWhy), Shorten(r.Output, MaxWhy)
+	r.Why, r.Output, r.Every = Shorten(r.Why, MaxWhy), Shorten(r.Output, MaxWhy), Shorten(r.Every, MaxUser)
 	r.Chunk = r.Chunk.bounded()
 	return r
 }
@@ -47,7 +49,7 @@ func (e Event) Bounded() Event {
 
 // Printable is the result as it can be shown, whoever wrote it: see Printable.
 func (r Result) Printable() Result {
-	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why, &r.Output} {
+	for _, text := range []*string{&r.Token, &r.By.Host, &r.User, &r.Command, &r.Signal, &r.Why, &r.Output, &r.Every} {
 		*text = Printable(*text)
 	}
 	r.Chunk = r.Chunk.printable()

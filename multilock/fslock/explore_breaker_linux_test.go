@@ -1,0 +1,41 @@
+package fslock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/multilock/source"
+)
+
+// looksOn watches the lock, breaks it if it is dead, and wants nothing itself.
+func looksOn(a *explore.Actor) {
+	c, err := contender(a)
+	if err != nil {
+		a.Note("contend: %v", err)
+		return
+	}
+	for free := 0; free < 2; {
+		seen, err := c.Look(context.Background())
+		if err == nil && seen.State == source.StateFree {
+			free++
+			a.Sleep(exploreBeat)
+			continue
+		}
+		breaks(a, c)
+	}
+}
+
+// Two contenders and one who only breaks: in the long form, each schedule with 3 preemptions and
+// 2 faults that an hour allows.
+func TestExploreBreaker(t *testing.T) {
+	t.Parallel()
+	sc := contest(contends, contends, looksOn)
+	sc.Preemptions, sc.Faults = 1, 0
+	limit := time.Minute
+	if *longStress {
+		sc.Preemptions, sc.Faults, limit = 3, 2, time.Hour
+	}
+	proven(t, sc.Exhaust(t, limit))
+}

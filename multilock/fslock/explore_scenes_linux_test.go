@@ -1,0 +1,251 @@
+package fslock_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/multilock/source"
+)
+
+// facts are what a run of a scene notes as it happens, to be compared with what actors are
+// told.
+type facts struct {
+	order     []string // tokens, as their locks came into place on the server
+	drawn     map[string]uint64
+	committed string          // the last of those that were told so
+	refused   map[string]bool // were told that nothing is recorded
+	forgets   map[string]bool // have begun to forget
+}
+
+func newFacts() any {
+	return &facts{drawn: map[string]uint64{}, refused: map[string]bool{}, forgets: map[string]bool{}}
+}
+
+func factsOf(w *explore.World) *facts { return w.Facts.(*facts) }
+
+// tokenIn is that of a record or a result.
+func tokenIn(text []byte) string {
+	var told struct{ Token string }
+	if at := strings.IndexByte(string(text), '{'); at >= 0 {
+		_ = json.Unmarshal(text[at:], &told) // what is torn has none
+	}
+	return told.Token
+}
+
+// notesOrder has the facts know whose lock is in place.
+func notesOrder(w *explore.World) string {
+	f := factsOf(w)
+	if token := tokenIn(w.Server.Content(".locks/lock/lock.locked")); token != "" && !slices.Contains(f.order, token) {
+		f.order = append(f.order, token)
+	}
+	return ""
+}
+
+// later says that a lock was in place after another.
+func (f *facts) later(token, than string) bool {
+	return slices.Index(f.order, token) > slices.Index(f.order, than)
+}
+
+// keepsResults says whether what was committed is there, until a later holder replaces or
+// forgets it, and whether nothing is of which it was said that it is not.
+func keepsResults(w *explore.World) string {
+	notesOrder(w)
+	f := factsOf(w)
+	there := tokenIn(w.Server.Content(".multilock/groups/.locks/done/lock"))
+	switch {
+	case f.refused[there]:
+		return "I7: a result is there of which it was said that it is not recorded"
+	case f.committed == "" || there == f.committed:
+		return ""
+	case there != "" && f.later(there, f.committed):
+		return ""
+	case there == "" && slices.ContainsFunc(f.order, func(token string) bool { return f.forgets[token] && f.later(token, f.committed) }):
+		return ""
+	}
+	return "I7: what was committed is not there any more"
+}
+
+// sceneOf is a contest in which each does something with the lock.
+func sceneOf(work ...func(*explore.Actor, source.Lease)) *explore.Scenario {
+	sc := contest()
+	for i, during := range work {
+		sc.Actors = append(sc.Actors, explore.Program{Name: string(rune('A' + i)), Run: func(a *explore.Actor) {
+			reads(a)
+			contendsDoing(a, func(lease source.Lease) { during(a, lease) })
+		}})
+	}
+	sc.Facts, sc.Always = newFacts, notesOrder
+	return sc
+}
+
+// reads looks for the result without the lock, as a run does first. It may be late.
+func reads(a *explore.Actor) {
+	src, err := sourceOf(a)
+	if err != nil {
+		a.Note("open: %v", err)
+		return
+	}
+	found, err := src.Result(context.Background(), "lock")
+	a.Note("read: %s %v", found.Token, err)
+	if err == nil && factsOf(a.World()).refused[found.Token] {
+		a.World().Violate("I7: %s reads a result that is not recorded", a.Name)
+	}
+}
+
+// commits runs the job if it has not been run, and records that.
+func commits(a *explore.Actor, lease source.Lease) {
+	f, ledger := factsOf(a.World()), lease.(source.Committer)
+	token, before := lease.Record().Token, f.committed
+	found, err := ledger.Outcome(context.Background())
+	a.Note("outcome: %s %v", found.Token, err)
+	switch {
+	case err == nil && f.refused[found.Token]:
+		a.World().Violate("I7: %s is told of a result that is not recorded", a.Name)
+	case errors.Is(err, source.ErrNoResult) && before != "" && len(f.forgets) == 0:
+		a.World().Violate("I7: %s sees no result, and one was committed", a.Name)
+	}
+	if !errors.Is(err, source.ErrNoResult) || !a.Believes() {
+		return
+	}
+	err = ledger.Commit(context.Background(), source.Result{Name: "lock", Token: token, Attempt: 1, Final: true})
+	a.Note("commit: %v", err)
+	switch {
+	case err == nil && (f.committed == "" || f.later(token, f.committed)):
+		f.committed = token
+	case err != nil && !errors.Is(err, source.ErrUnsure):
+		f.refused[token] = true
+	}
+}
+
+// forgets removes the result.
+func forgets(a *explore.Actor, lease source.Lease) {
+	f := factsOf(a.World())
+	f.forgets[lease.Record().Token] = true
+	before := f.committed
+	err := lease.(source.Committer).Forget(context.Background())
+	a.Note("forget: %v", err)
+	there := tokenIn(a.World().Server.Content(".multilock/groups/.locks/done/lock"))
+	if err == nil && there != "" && !f.later(there, lease.Record().Token) {
+		a.World().Violate("I7: %s has forgotten a result, and it is there", a.Name)
+	}
+	if err == nil && f.committed == before {
+		f.committed = ""
+	}
+}
+
+// draws draws two fencing numbers: larger than those of all before, and smaller than those of
+// all after.
+func draws(a *explore.Actor, lease source.Lease) {
+	f, token := factsOf(a.World()), lease.Record().Token
+	for range 2 {
+		number, err := lease.Fence(context.Background())
+		a.Note("fence: %d %v", number, err)
+		if err != nil {
+			return
+		}
+		for other, drawn := range f.drawn {
+			if (drawn < number) != f.later(token, other) && token != other || drawn == number {
+				a.World().Violate("fence: %s drew %d, and %s had drawn %d", a.Name, number, other, drawn)
+			}
+		}
+		f.drawn[token] = max(f.drawn[token], number)
+	}
+}
+
+// waits asks a few times whether nothing is held, as a barrier does. Whoever believes all the
+// while that it asks is there.
+func waits(a *explore.Actor) {
+	src, err := sourceOf(a)
+	for err != nil {
+		a.Note("open: %v", err)
+		a.Sleep(exploreBeat)
+		src, err = sourceOf(a)
+	}
+	for range 4 {
+		held := believers(a.World())
+		vacant, err := src.Vacant(context.Background())
+		a.Note("vacant: %v %v", vacant, err)
+		for _, b := range held {
+			if vacant && err == nil && b.Believes() {
+				a.World().Violate("barrier: nothing is held, and %s believes", b.Name)
+			}
+		}
+		a.Sleep(exploreBeat / 2)
+	}
+}
+
+func believers(w *explore.World) (all []*explore.Actor) {
+	for _, a := range w.Actors() {
+		if a.Believes() {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// explored looks at each schedule within two bounds: of preemptions, and of a fault as well. In
+// the long form both have one preemption more, and as many are drawn of two faults.
+func explored(t *testing.T, sc *explore.Scenario, preemptions, withFault int) {
+	t.Helper()
+	more := 0
+	if *longStress {
+		more = 1
+	}
+	sc.Preemptions, sc.Faults = preemptions+more, 0
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	sc.Preemptions, sc.Faults = withFault+more, 1
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	sc.Preemptions, sc.Faults = 5, 2
+	proven(t, sample(t, sc, 300))
+}
+
+// A job that runs once: its result is seen by all who come later, whatever crashes or is lost.
+func TestExploreLedger(t *testing.T) {
+	t.Parallel()
+	sc := sceneOf(commits, commits)
+	sc.Always = keepsResults
+	explored(t, sc, 2, 0)
+}
+
+// A result is forgotten by one, while another runs the job again.
+func TestExploreForget(t *testing.T) {
+	t.Parallel()
+	sc := sceneOf(commits, forgets)
+	sc.Always = keepsResults
+	explored(t, sc, 2, 0)
+}
+
+func TestExploreFence(t *testing.T) {
+	t.Parallel()
+	explored(t, sceneOf(draws, draws), 2, 0)
+}
+
+func TestExploreBarrier(t *testing.T) {
+	t.Parallel()
+	explored(t, contest(contends, waits), 2, 0)
+}
+
+// Two processes of one host share what its kernel remembers.
+func TestExploreOneHost(t *testing.T) {
+	t.Parallel()
+	sc := contest(contends, contends)
+	for i := range sc.Actors {
+		sc.Actors[i].Host = "one"
+	}
+	explored(t, sc, 2, 0)
+}
+
+// A server with an async export forgets what it had acknowledged. Then there may be two, until
+// the next sign of life: that one says so.
+func TestExploreForgetfulServer(t *testing.T) {
+	t.Parallel()
+	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
+	sc.Kinds, sc.Owns, sc.AtEnd, sc.Lax = []explore.Fate{explore.Forgets}, nil, nil, true
+	explored(t, sc, 2, 1)
+}

@@ -1,0 +1,71 @@
+package fslock
+
+import (
+	"context"
+
+	"github.com/multilock/go/internal/parallel"
+	"github.com/multilock/go/multilock/shareddir"
+	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/vfs"
+)
+
+var (
+	_ source.GroupLister = (*Source)(nil)
+	_ source.QueueLister = (*Source)(nil)
+)
+
+// Groups implements source.GroupLister: they are those with files in .multilock/groups. The
+// base itself is not listed, for anything may be in it.
+func (s *Source) Groups(ctx context.Context) ([]source.GroupSummary, error) {
+	names, err := s.namesBelow(groupsDir)
+	if err != nil {
+		return nil, err
+	}
+	groups := make([]source.GroupSummary, len(names))
+	err = parallel.Do(parallel.Requests, len(names), func(i int) error {
+		held, err := s.heldIn(ctx, names[i])
+		groups[i] = source.GroupSummary{Name: names[i], Held: held}
+		return err
+	})
+	return groups, err
+}
+
+// heldIn counts the entries of a group's directory. One that cannot be looked into is not
+// counted: it is somebody else's.
+func (s *Source) heldIn(ctx context.Context, group string) (held int, err error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	dir, err := s.findDir(s.base, group, vfs.Dir.OpenDir)
+	if gone(err) || forbidden(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, opError("look into the lock group "+group, "", err)
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	err = dir.List(func(string) bool { held++; return true })
+	return held, ignoreGone(err)
+}
+
+// Queues implements source.QueueLister: each queue is a directory.
+func (s *Source) Queues(context.Context) ([]string, error) {
+	return s.namesBelow(groupsDir, s.group, queueDir)
+}
+
+// namesBelow lists a directory of .multilock, none if it is absent.
+func (s *Source) namesBelow(path ...string) ([]string, error) {
+	dir, err := s.find(vfs.Dir.OpenDir, path...)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, opError("open multilock's own directory", "", err)
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	names, err := shareddir.Names(dir.List, func(string) bool { return true })
+	if ignoreGone(err) != nil {
+		return nil, opError("list multilock's own directory", "", err)
+	}
+	return names, nil
+}

@@ -1,0 +1,291 @@
+package multilock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+// A lock whose name ends in ".shared" can be held by one alone, or by many together. It is
+// made of ordinary locks of the same group, and of nothing else: NAME, which whoever holds
+// it alone has all the time, and who comes to share it has for a moment; and a lock for
+// each who shares it, NAME#reader-1 and so on. See docs/decisions/0015-shared-locks.md.
+
+// sharedSuffix is the end of the names of locks that can be shared. It is in the name, so
+// that nobody takes such a lock without looking for those who share it, and nobody looks in
+// vain.
+const sharedSuffix = ".shared"
+
+// readerMark stands between a name and the number of one who shares it, lookMark between a
+// name and the token of one who looks for those.
+const (
+	readerMark = "#reader-"
+	lookMark   = "#look-"
+)
+
+// MaxReaders bounds how many can share a lock at a time.
+const MaxReaders = 1000
+
+// Shareable says whether a lock of that name can be shared: whether it ends in ".shared".
+func Shareable(name string) bool {
+	return len(name) > len(sharedSuffix) && strings.HasSuffix(name, sharedSuffix)
+}
+
+// ReaderName is the name of the lock that reader number i of a lock holds.
+func ReaderName(name string, i int) string { return name + readerMark + strconv.Itoa(i) }
+
+// ParseReaderName takes a reader's name apart. ok is false for any other name.
+func ParseReaderName(lock string) (name string, i int, ok bool) {
+	at := strings.LastIndex(lock, readerMark)
+	if at < 0 || !Shareable(lock[:at]) {
+		return "", 0, false
+	}
+	i, err := strconv.Atoi(lock[at+len(readerMark):])
+	if err != nil || i < 1 || ReaderName(lock[:at], i) != lock {
+		return "", 0, false
+	}
+	return lock[:at], i, true
+}
+
+// AcquireShared takes a part in the lock name, beside others who share it, and waits as
+// long as ctx allows until nobody holds it alone, or waits to. The name must end in
+// ".shared".
+//
+// Whoever calls Acquire or TryAcquire with such a name wants it alone. From the moment at
+// which he is next nobody else gets a part; he waits for those who have one, or is refused.
+// So a steady stream of readers keeps no writer out. Each reader lives and dies by himself:
+// a dead one's part is broken on the evidence on which any lock is.
+//
+// What a Lock promises it promises here, with the difference that Fence is ErrUnsupported.
+// The error is source.ErrInvalid for another name, and for a source whose locks cannot be
+// broken by evidence, or are over by time alone. Whoever asks for the lock alone while he
+// shares it waits for himself.
+func AcquireShared(ctx context.Context, src Source, name string, opt Options) (*Lock, error) {
+	return share(ctx, src, name, opt, wait)
+}
+
+// TryAcquireShared takes a part in the lock name if nobody alive holds it alone at this
+// moment, were it only to find that others share it; the error is then a *HeldError. See
+// AcquireShared.
+func TryAcquireShared(ctx context.Context, src Source, name string, opt Options) (*Lock, error) {
+	return share(ctx, src, name, opt, ifFree)
+}
+
+func share(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
+	if err := checkShared(src, name); err != nil {
+		return nil, err
+	}
+	pause := paceOf(src, opt)
+	if _, err := opt.check(); err != nil {
+		return nil, err
+	}
+	for {
+		lock, err := enter(ctx, src, name, opt, m)
+		if err == nil || !errors.Is(err, errEnteredLate) && !passes(err, opt, m) {
+			return lock, err
+		}
+		if err := bounded.Sleep(ctx, pause.Next()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// passes says whether an error is waited out, and tells of it.
+func passes(err error, opt Options, m mode) bool {
+	c := contest{mode: m, opt: opt}
+	return c.bears(err)
+}
+
+func checkShared(src Source, name string) error {
+	var why string
+	switch {
+	case !Shareable(name):
+		why = fmt.Sprintf("a lock that can be shared has a name that ends in %q, for whoever takes it alone to know", sharedSuffix)
+	case source.Denies(src, source.TraitPromptRelease):
+		why = "locks of this source are over by time, and cannot be shared"
+	case source.Denies(src, source.TraitBreakByEvidence):
+		why = "this source cannot tell whether a holder is dead: a reader that dies would keep all others out"
+	default:
+		return nil
+	}
+	return &source.InvalidError{What: "shared lock", Got: name, Why: why}
+}
+
+// errEnteredLate says that the gate was lost before the part in the lock was there.
+var errEnteredLate = errors.New("it took so long to enter that others may have come in between")
+
+// enter takes the gate, a part in the lock under it, and gives the gate back. That the gate
+// is confirmed after the part is there makes all who get it later find that part.
+func enter(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
+	gate, err := openGate(ctx, src, name, opt, m)
+	if err != nil {
+		return nil, err
+	}
+	defer dismiss(ctx, gate)
+	lock, err := register(ctx, src, name, opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := gate.Verify(ctx); err != nil {
+		dismiss(ctx, lock)
+		if errors.Is(err, ErrLost) {
+			err = errEnteredLate
+		}
+		return nil, err
+	}
+	lock.shared = true
+	return lock, nil
+}
+
+// dismiss releases a lock that is not needed any more. If that fails its TTL frees it.
+func dismiss(ctx context.Context, lock *Lock) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaving)
+	defer cancel()
+	giveUp(ctx, lock)
+}
+
+// entering begins the command of the holder of a gate who is there for a moment.
+const entering = "to share the lock: "
+
+// openGate takes the lock itself, for a moment. One who does not wait for a writer does
+// wait for others who enter: but not for longer than they may need.
+func openGate(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
+	opt.Command = entering + opt.claim().Holder.Command
+	opt.Job, opt.Detached, opt.Owner, opt.LookFirst = false, false, process.Identity{}, false
+	pause := bounded.Pauses{First: firstPause, Limit: DefaultPoll / 2}
+	for began := time.Now(); ; {
+		gate, err := contend(ctx, src, name, opt, m)
+		var held *HeldError
+		if m != ifFree || !errors.As(err, &held) || !isEntering(held.Sighting) || time.Since(began) > DefaultTTL {
+			return gate, err
+		}
+		if err := bounded.Sleep(ctx, pause.Next()); err != nil {
+			return nil, errors.Join(err, held)
+		}
+	}
+}
+
+// isEntering is a hint: nothing is decided by it but for how long one is asked again.
+func isEntering(seen Sighting) bool {
+	return strings.HasPrefix(seen.Record.Holder.Command, entering)
+}
+
+// register takes the first part that is free, under the gate: nobody else does at the time.
+// Parts of the dead are passed over, as long as there are others.
+func register(ctx context.Context, src Source, name string, opt Options) (*Lock, error) {
+	names, err := bounded.Call(ctx, src.Names)
+	if err != nil {
+		return nil, err
+	}
+	taken := map[string]bool{}
+	for _, lock := range names {
+		taken[lock] = true
+	}
+	opt.Fair, opt.LookFirst = false, false
+	for _, m := range []mode{blindly, ifFree} {
+		for i := 1; i <= MaxReaders; i++ {
+			part := ReaderName(name, i)
+			if taken[part] != (m == ifFree) {
+				continue
+			}
+			if lock, err := contend(ctx, src, part, opt, m); !errors.Is(err, ErrHeld) {
+				return lock, err
+			}
+		}
+	}
+	return nil, &source.InvalidError{What: "shared lock", Got: name, Why: fmt.Sprintf("is shared by %d already, and more cannot", MaxReaders)}
+}
+
+// compete takes the lock name, alone: of a lock that can be shared, when nobody shares it.
+func compete(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
+	for {
+		lock, err := contend(ctx, src, name, opt, m)
+		if err != nil || !Shareable(name) || lock.Timed() {
+			return lock, err
+		}
+		err = awaitReaders(ctx, src, name, opt, m, lock)
+		if err == nil {
+			return lock, nil
+		}
+		lost := lock.Context().Err() != nil
+		dismiss(ctx, lock)
+		again := lost && m == wait || passes(err, opt, m)
+		if !again || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitReaders returns when nobody shares the lock any more. The gate is held, so nobody
+// comes in; whoever is in is one whose part the listing shows.
+func awaitReaders(ctx context.Context, src Source, name string, opt Options, m mode, gate *Lock) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(gate.Context(), func() { cancel(context.Cause(gate.Context())) })()
+	readers, err := listReaders(ctx, src, name, opt)
+	if err != nil {
+		return err
+	}
+	opt.Command = "waiting for the readers of " + name
+	opt.Job, opt.Detached, opt.Owner, opt.Fair, opt.LookFirst = false, false, process.Identity{}, false, false
+	if m == blindly {
+		m = ifFree // a dead reader would be in the way for ever
+	}
+	if gate.keeper == nil && len(readers) > 0 { // a detached lock has none, but may have to wait here
+		defer startKeeper(gate, max(gate.Record().TTL/10, time.Millisecond)).halt()
+	}
+	for _, reader := range readers {
+		part, err := contend(ctx, src, reader, opt, m)
+		if err != nil {
+			return err
+		}
+		dismiss(ctx, part)
+	}
+	if len(readers) == 0 {
+		return gate.usable()
+	}
+	return gate.Verify(ctx) // by a clock that sleep does not stop; and the whole TTL begins here
+}
+
+// listReaders lists the parts in a lock. A listing may be a cache's memory: it counts when
+// it shows a lock that was taken for that, after the gate.
+func listReaders(ctx context.Context, src Source, name string, opt Options) ([]string, error) {
+	mark := name + lookMark + source.NewToken()
+	probe, err := contend(ctx, src, mark, Options{TTL: opt.TTL, Poll: opt.Poll, User: opt.User, Command: "looking for the readers of " + name}, blindly)
+	if err != nil {
+		return nil, err
+	}
+	defer dismiss(ctx, probe)
+	pause := bounded.Pauses{First: firstPause, Limit: DefaultPoll}
+	for began := time.Now(); time.Since(began) < probe.Record().TTL; {
+		names, err := bounded.Call(ctx, src.Names)
+		if err != nil {
+			return nil, err
+		}
+		if readers, fresh := readersIn(names, name, mark); fresh {
+			return readers, nil
+		}
+		if err := bounded.Sleep(ctx, pause.Next()); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.Join(ErrUnsure, fmt.Errorf("lock %q: the list of locks does not show what was just taken, so who shares it cannot be told", name))
+}
+
+// readersIn are the parts in a lock that a listing shows; fresh says that it shows the mark.
+func readersIn(names []string, name, mark string) (readers []string, fresh bool) {
+	for _, lock := range names {
+		if of, _, ok := ParseReaderName(lock); ok && of == name {
+			readers = append(readers, lock)
+		}
+		fresh = fresh || lock == mark
+	}
+	return readers, fresh
+}

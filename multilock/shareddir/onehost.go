@@ -1,0 +1,55 @@
+package shareddir
+
+import (
+	"slices"
+
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// OneHost is the type of the filesystem if no other host sees that, so that locks on it keep
+// nobody out there. It is "" if others may, or if that is not known. It asks no server.
+func (b *Base) OneHost() string {
+	if b.Kind.NFS {
+		return ""
+	}
+	m, err := mountOf(b.Dir)
+	switch {
+	case err != nil && b.Kind.Local:
+		return b.Kind.Type
+	case err == nil && (b.Kind.Local || m.oneHosts()):
+		return m.kind
+	}
+	return ""
+}
+
+// oneHosts knows the types that are one host's, beside those of the kernel that vfs knows: an overlay, whatever it lies
+// over, and what lies on a disk.
+func (m mount) oneHosts() bool {
+	return slices.Contains([]string{"overlay", "fuse.fuse-overlayfs", "fuseblk", "vfat", "msdos", "exfat", "ntfs3"}, m.kind)
+}
+
+// overlayType is how the kernel calls overlayfs.
+const overlayType = "794c7630"
+
+// FirstOnOneHost is OneHost if nobody has taken a lock here yet, and "" ever after. For who
+// comes later it is one look by name, and none where a server would be asked.
+func (b *Base) FirstOnOneHost() string {
+	seenByOne := b.Kind.Local || b.Kind.Type == overlayType
+	if b.Kind.NFS || seenByOne && !b.unused() {
+		return ""
+	}
+	kind := b.OneHost()
+	if kind == "" || !seenByOne && !b.unused() {
+		return ""
+	}
+	return kind
+}
+
+// unused says whether multilock has made nothing here yet.
+func (b *Base) unused() bool {
+	private, err := b.Enter(PrivateDir)
+	if err == nil {
+		_ = private.Close()
+	}
+	return vfs.Gone(err)
+}
