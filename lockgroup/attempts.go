@@ -42,6 +42,8 @@ type Attempt struct {
 	Last *multilock.Result
 	// Now is the source's time at which it was decided; zero without Every.
 	Now time.Time
+
+	read time.Time // this host's, when Now was read
 }
 
 // Outcome is how things stand with a job.
@@ -97,7 +99,7 @@ func (a Attempts) Run(ctx context.Context, lock *multilock.Lock) (Outcome, error
 			return Outcome{Step: StepDone, Ran: 1}, nil
 		}
 		out = Outcome{Last: &result, Ran: out.Ran + 1}
-		next.Decision, next.Last = a.Plan.Again(result), &result
+		next.Decision, next.Last = a.Plan.afterwards(next.Now, result), &result
 	}
 	out.Step = next.Step
 	return out, nil
@@ -113,6 +115,7 @@ func (a Attempts) look(ctx context.Context, lock *multilock.Lock) (_ Attempt, er
 		return first, err
 	}
 	first.Now, err = a.Plan.Now(ctx, a.Source) // after the wait for the lock
+	first.read = time.Now()
 	first.Decision = a.Plan.Next(first.Now, first.Last)
 	return first, err
 }
@@ -143,6 +146,7 @@ func (a Attempts) attempt(ctx context.Context, next Attempt) (multilock.Result, 
 	r.Name, r.Token, r.By = record.Name, record.Token, record.Holder.Identity
 	r.User, r.Command = record.Holder.User, record.Holder.Command
 	r = a.Plan.Complete(r, next.Decision)
+	r.Succeeded = next.succeeded(r)
 	if err := next.Lock.Commit(context.WithoutCancel(ctx), r); err != nil {
 		return r, &UnrecordedError{r, err}
 	}
@@ -150,6 +154,20 @@ func (a Attempts) attempt(ctx context.Context, next Attempt) (multilock.Result, 
 		a.Recorded(ctx, r)
 	}
 	return r, nil
+}
+
+// succeeded is when the last success ended, that of this result or one before, by the
+// source's clock. Of a job that runs once and for all its result says enough.
+func (a Attempt) succeeded(r multilock.Result) time.Time {
+	switch {
+	case a.Now.IsZero():
+		return time.Time{}
+	case r.OK():
+		return a.Now.Add(time.Since(a.read)).UTC()
+	case a.Last == nil || a.Disbelieved:
+		return time.Time{}
+	}
+	return a.Last.Succeeded
 }
 
 // UnrecordedError says that a job has ended, and that how it ended is not recorded:

@@ -110,6 +110,10 @@ func endedWell(e source.Event) bool {
 	return false
 }
 
+// EndedWell says whether an event of a history tells that somebody was done with a lock, and
+// that nothing is wrong with that; so it is of a recorded success.
+func EndedWell(e source.Event) bool { return endedWell(e) }
+
 // last is the last run of each job, in the order of their names.
 func (n *ends) last() []*run {
 	last := map[string]*run{}

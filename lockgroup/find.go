@@ -207,7 +207,7 @@ func (f *finder) result(ctx context.Context, chunk source.Range) (multilock.Resu
 // ForgetJobs makes a holder of a chunk's lock forget the results of some of its jobs: they
 // are to be run again. It names those that had one. Who has read about them on the group's
 // board does not know: see source.Chunks.
-func ForgetJobs(ctx context.Context, lock *multilock.Lock, asked func(number int) bool) (forgotten []string, err error) {
+func ForgetJobs(ctx context.Context, lock *multilock.Lock, asked func(number int, r multilock.Result) bool) (forgotten []string, err error) {
 	last, err := outcome(ctx, lock)
 	switch {
 	case err != nil || last == nil:
@@ -219,7 +219,7 @@ func ForgetJobs(ctx context.Context, lock *multilock.Lock, asked func(number int
 	record, chunk := lock.Record(), *last.Chunk
 	chunk.Jobs = nil
 	for _, job := range last.Chunk.Jobs {
-		if asked(job.Number) {
+		if asked(job.Number, job.Result(*last)) {
 			forgotten = append(forgotten, job.Name)
 			continue
 		}

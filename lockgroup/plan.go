@@ -17,6 +17,8 @@ type Plan struct {
 	Retries int
 	// Every, if not zero, makes the job run once per tick.
 	Every Every
+	// CatchUp says what becomes of ticks that went without a run.
+	CatchUp CatchUp
 }
 
 // Step is what a Plan says is to be done next.
@@ -43,6 +45,8 @@ type Decision struct {
 	// Tick and Began are those of the attempt's result, see multilock.Result; zero
 	// for a job that runs once and for all.
 	Tick, Began time.Time
+	// Missed is how many ticks since the last run go without one.
+	Missed int
 	// Disbelieved means that the last result is for a tick that cannot have been meant
 	// yet: the source's clock was wrong, or Every was changed. It counts as none.
 	Disbelieved bool
@@ -78,6 +82,8 @@ func (p Plan) Next(now time.Time, last *multilock.Result) Decision {
 		return p.first(now, time.Time{})
 	case last.Foreign != "":
 		return Decision{Step: StepUnclear}
+	case p.catchesUp() && !last.Tick.IsZero() && !p.Every.disbelieves(now, last):
+		return p.catchUp(now, last)
 	case p.Every.IsZero() || !last.Tick.IsZero() && !p.Every.due(now, last):
 		return p.Again(*last)
 	case p.Every.disbelieves(now, last):
@@ -93,8 +99,11 @@ func (p Plan) first(now, last time.Time) Decision {
 	if p.Every.IsZero() {
 		return Decision{Attempt: 1}
 	}
+	if p.catchesUp() && p.Every.phased {
+		return Decision{Attempt: 1, Tick: p.Every.come(now), Began: now.UTC()}
+	}
 	tick := p.Every.tick(now, last)
-	return Decision{Attempt: 1, Tick: tick, Began: now.UTC(), Better: p.Every.better(now, tick)}
+	return Decision{Attempt: 1, Tick: tick, Began: now.UTC(), Missed: p.Every.missed(last, tick), Better: p.Every.better(now, tick)}
 }
 
 // Again decides whether another attempt follows this one, for the same tick.
@@ -105,13 +114,13 @@ func (p Plan) Again(last multilock.Result) Decision {
 	case last.Final, last.Attempt > p.Retries:
 		return Decision{Step: StepFailed}
 	}
-	return Decision{Attempt: last.Attempt + 1, Tick: last.Tick, Began: last.Began}
+	return Decision{Attempt: last.Attempt + 1, Tick: last.Tick, Began: last.Began, Missed: last.Missed}
 }
 
 // Complete fills in what was decided about the result of an attempt: its number, its
 // tick, and whether it is final.
 func (p Plan) Complete(r multilock.Result, d Decision) multilock.Result {
-	r.Attempt, r.Tick, r.Began = d.Attempt, d.Tick, d.Began
+	r.Attempt, r.Tick, r.Began, r.Missed, r.Every = d.Attempt, d.Tick, d.Began, d.Missed, p.Every.String()
 	r.Final = r.OK() || d.Attempt > p.Retries
 	return r
 }

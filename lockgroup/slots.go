@@ -52,7 +52,7 @@ func ParseSlotName(lock string) (name string, i int, ok bool) {
 // slot is a lock. Hosts should agree about n: one that is told a larger number
 // also uses the slots beyond the others' n, and does not count against those.
 func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n int, opt multilock.Options) (*Slot, error) {
-	if err := checkSlots(n); err != nil {
+	if err := checkSlots(name, n); err != nil {
 		return nil, err
 	}
 	free, held, err := survey(ctx, src, name, n)
@@ -85,21 +85,27 @@ func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n in
 // of them at a time. Who comes first is not promised, but every waiter's chances
 // are the same; with opt.Fair they stand in line, in the queue for the lock name.
 func AcquireSlot(ctx context.Context, src multilock.Source, name string, n int, opt multilock.Options) (*Slot, error) {
-	if err := checkSlots(n); err != nil {
+	if err := checkSlots(name, n); err != nil {
 		return nil, err
 	}
 	if opt.Fair {
-		place, err := multilock.Queue(ctx, src, name, opt)
-		if err != nil {
-			return nil, err
-		}
-		defer place.Leave()
 		opt.Fair = false
+		return multilock.InTurn(ctx, src, name, opt, func(ctx context.Context) (*Slot, error) {
+			return waitForSlot(ctx, src, name, n, opt)
+		})
 	}
+	return waitForSlot(ctx, src, name, n, opt)
+}
+
+// waitForSlot waits at some slots after the other.
+func waitForSlot(ctx context.Context, src multilock.Source, name string, n int, opt multilock.Options) (*Slot, error) {
 	for {
 		slot, err := queue(ctx, src, name, n, opt)
-		if !errors.Is(err, errShiftOver) || ctx.Err() != nil {
+		if slot != nil || !errors.Is(err, errShiftOver) {
 			return slot, err
+		}
+		if ctx.Err() != nil { // that says more than the end of a shift
+			return nil, full(ctx, name, n, errors.Join(context.Cause(ctx), err))
 		}
 	}
 }
@@ -137,7 +143,10 @@ func queue(ctx context.Context, src multilock.Source, name string, n int, opt mu
 	return slot, err
 }
 
-func checkSlots(n int) error {
+func checkSlots(name string, n int) error {
+	if multilock.Shareable(name) {
+		return &source.InvalidError{What: "name with slots", Got: name, Why: "is that of a lock which readers share: its slots would not see them"}
+	}
 	if n < 1 || n > MaxSlots {
 		return &source.InvalidError{What: "number of slots", Got: strconv.Itoa(n), Why: fmt.Sprintf("must be between 1 and %d", MaxSlots)}
 	}

@@ -48,8 +48,7 @@ func (e Every) disbelieves(now time.Time, last *multilock.Result) bool {
 // nearest is the tick nearest to a moment; of two, the later one.
 func (e Every) nearest(now time.Time) time.Time {
 	if e.zone == nil {
-		epoch := time.Unix(0, 0)
-		shift := epoch.Sub(epoch.Truncate(e.span)) + e.phase // Round counts from the year 1
+		shift := e.shift()
 		return now.UTC().Add(-shift).Round(e.span).Add(shift)
 	}
 	today := dayOf(now.In(e.zone))

@@ -97,16 +97,17 @@ type Source interface {
 // claimed with one lock, its jobs are recorded together, and what a host has not begun
 // when others have nothing to do it gives back. Elsewhere each job has a lock of its own.
 type Batch struct {
-	src    Source
-	chunks source.Chunks // nil if each job has a lock of its own
-	jobs   []Job
-	opt    Options
-	plan   lockgroup.Plan
-	start  time.Time
-	stops  stops
-	board  *board         // with chunks
-	feed   *feed          // without
-	index  map[string]int // of the jobs by their names, with the feed
+	src      Source
+	chunks   source.Chunks // nil if each job has a lock of its own
+	jobs     []Job
+	opt      Options
+	plan     lockgroup.Plan
+	start    time.Time
+	stops    stops
+	board    *board         // with chunks
+	recorded *recorded      // with chunks
+	feed     *feed          // without
+	index    map[string]int // of the jobs by their names, with the feed
 
 	taking, working context.Context //nolint:containedctx // the batch's lifetime: for taking jobs, and for those that run
 	under           sync.WaitGroup  // what is claimed, or being claimed
@@ -146,7 +147,7 @@ func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 	}
 	b := &Batch{
 		src: able, jobs: jobs, opt: opt, plan: lockgroup.Plan{Retries: opt.Retries},
-		failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{}, unread: map[int]bool{},
+		failures: map[int]multilock.Result{}, incomplete: map[int]multilock.Result{}, unread: map[int]bool{}, recorded: newRecorded(),
 	}
 	if err := b.check(); err != nil {
 		return nil, err

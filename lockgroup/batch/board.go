@@ -185,16 +185,29 @@ const mostRead = 4
 // hearOfParts reads how some of what was given back stands that others have, and reports
 // whether any of it is done. All would be too much where many wait for many.
 func (b *Batch) hearOfParts(ctx context.Context) (progress bool) {
+	parts := b.partsElsewhere()
+	if len(parts) == 0 {
+		return false
+	}
+	parts = slices.DeleteFunc(parts, func(i int) bool {
+		u := b.unit(i)
+		return !b.recorded.has(ctx, b.src, b.name(&u))
+	})
+	parts = parts[:min(len(parts), mostRead)]
+	b.note(b.readUnits(ctx, parts))
+	return b.anyFinal(parts)
+}
+
+// partsElsewhere are those parts that others have, in no order.
+func (b *Batch) partsElsewhere() (parts []int) {
 	b.hands.mu.Lock()
-	var parts []int
-	for i := range b.hands.elsewhere { // in no order
-		if i >= b.hands.scheduled() && len(parts) < mostRead {
+	defer b.hands.mu.Unlock()
+	for i := range b.hands.elsewhere {
+		if i >= b.hands.scheduled() {
 			parts = append(parts, i)
 		}
 	}
-	b.hands.mu.Unlock()
-	b.note(b.readUnits(ctx, parts))
-	return b.anyFinal(parts)
+	return parts
 }
 
 // readUnits reads what is recorded of units.

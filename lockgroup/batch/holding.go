@@ -95,12 +95,19 @@ var (
 	errTakenBack = errors.New("it is not given back any more")
 )
 
-// doneByOthers asks the board, if there are others.
-func (b *Batch) doneByOthers(i int) bool {
-	if b.chunks == nil || !b.hasCompany() || b.board.age() < boardFresh {
+// doneByOthers asks the board, if there are others; of a part, of which it does not tell,
+// whether it is recorded, and then the record.
+func (b *Batch) doneByOthers(i int, u unit) bool {
+	switch {
+	case b.chunks == nil || !b.hasCompany():
 		return false
+	case u.of.From > 0:
+		if b.recorded.has(b.taking, b.src, b.name(&u)) {
+			b.note(b.readUnit(b.taking, i))
+		}
+	case b.board.age() >= boardFresh:
+		b.hear(b.taking)
 	}
-	b.hear(b.taking)
 	return b.unit(i).state == unitFinal
 }
 
@@ -112,7 +119,7 @@ func (b *Batch) hasCompany() bool {
 
 // hold takes the lock of a unit and learns what is recorded of it.
 func (b *Batch) hold(i int, u unit) (h *holding, err error) {
-	if b.doneByOthers(i) {
+	if b.doneByOthers(i, u) {
 		return nil, errDone
 	}
 	opt := b.opt.Options

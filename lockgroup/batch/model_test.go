@@ -19,7 +19,10 @@ import (
 	"github.com/multilock/go/lockgroup/internal/grouptest"
 )
 
-var model = flag.String("model", "", "print what lists of jobs cost with these numbers of `HOSTS`, separated by commas")
+var (
+	model   = flag.String("model", "", "print what lists of jobs cost with these numbers of `HOSTS`, separated by commas")
+	lengths = flag.String("lengths", "100ms,1s,10s,1m,10m", "for -model: how long the jobs take, separated by commas")
+)
 
 // prices are the requests that each call on the source sends to an NFS server, where others
 // change the directories that all share: as integration/nfs measures them (TestCost and
@@ -79,7 +82,7 @@ func counted(v *grouptest.ChunkVenue) string {
 
 // A list costs the server a handful of requests for each job, whatever the number of hosts.
 func TestCostOfAList(t *testing.T) {
-	for _, c := range []cluster{{1, 4, 2000, time.Second}, {3, 4, 2000, 5 * time.Second}, {50, 32, 32000, 10 * time.Second}} {
+	for _, c := range []cluster{{1, 4, 2000, time.Second}, {3, 4, 2000, 5 * time.Second}, {50, 32, 32000, 10 * time.Second}, {50, 32, 16000, 10 * time.Second}} {
 		spent := simulate(t, c)
 		require.LessOrEqual(t, spent.requests, 8.0, "%+v", c)
 		require.LessOrEqual(t, spent.attempts, 1.2, "%+v", c)
@@ -97,10 +100,27 @@ func TestModel(t *testing.T) {
 	for text := range strings.SplitSeq(*model, ",") {
 		hosts, err := strconv.Atoi(text)
 		require.NoError(t, err)
-		for _, length := range []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute} {
+		for text := range strings.SplitSeq(*lengths, ",") {
+			length, err := time.ParseDuration(text)
+			require.NoError(t, err)
 			const workers, each = 32, 10
 			spent := simulate(t, cluster{hosts, workers, hosts * workers * each, length})
 			fmt.Fprintf(table, "%d x %d\t%s\t%.1f\t%.2f\t%.2f\n", hosts, workers, length, spent.requests, spent.attempts, spent.records)
+		}
+	}
+}
+
+// TestModelOfTheLab prints the model's word on the lists that TestCostOfSharedBatch of
+// integration/nfs counts: scripts/bench-batch --model.
+func TestModelOfTheLab(t *testing.T) {
+	if *model == "" {
+		t.Skip("for -model")
+	}
+	for _, c := range []cluster{{jobs: 2000, length: time.Millisecond}, {jobs: 240, length: 5 * time.Second}, {jobs: 600, length: 5 * time.Second}} {
+		for hosts := range 3 {
+			c.hosts, c.workers = hosts+1, 4
+			spent := simulate(t, c)
+			fmt.Printf("like the lab: %d hosts x %d, %d jobs of %s: %.1f requests per job\n", c.hosts, c.workers, c.jobs, c.length, spent.requests)
 		}
 	}
 }

@@ -46,8 +46,7 @@ func (b *Batch) lookOnce() bool {
 	width := b.opt.Workers
 	if b.board != nil {
 		b.ask(b.taking)
-		done := b.hear(b.taking)
-		if b.hearOfParts(b.taking) || done {
+		if b.hear(b.taking) || b.hearOfParts(b.taking) {
 			return true
 		}
 		width = 1 // a holder has many jobs
