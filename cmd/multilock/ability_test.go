@@ -62,7 +62,7 @@ func TestPromisesThatAreNotKept(t *testing.T) {
 		"batch " + list:         {source.TraitManifest, "batch: this source keeps no list of jobs about which hosts could agree"},
 		"run --once -- true":    {source.TraitResults, "run: --once: this source keeps no results of jobs"},
 		"run --every 9 -- true": {source.TraitOneClock, "run: --every: this source has no clock that all hosts read"},
-		"wait":                  {source.TraitCheapBarrier, "wait: this source cannot tell whether anything in it is held"},
+		"wait --allow-empty":    {source.TraitCheapBarrier, "wait: this source cannot tell whether anything in it is held"},
 		"run --fair -w 9 true":  {source.TraitQueue, "run: --fair: this source has no queue"},
 		"history":               {source.TraitHistory, "history: this source keeps no history"},
 	} {
@@ -97,12 +97,12 @@ func TestCommandsThatDegrade(t *testing.T) {
 	p.vars[place.EnvGroup], p.vars[place.EnvLegacyPeers] = "meant-for-others", "1"
 	require.Equal(t, ran{0, "", ""}, p.run("run", "--", "sh", "-c", `test -z "$MULTILOCK_FENCE$MULTILOCK_GROUP" && test -n "$MULTILOCK_TOKEN"`))
 	require.Equal(t, ran{0, "nothing is held in " + p.url("bare") + "\n", ""}, p.run("status"))
-	require.JSONEq(t, `{"base": "`+p.url("bare")+`", "group": "", "locks": [], "results": null}`, p.must("status", "--json"))
+	require.JSONEq(t, `{"schema": 1, "base": "`+p.url("bare")+`", "group": "", "locks": [], "queues": [], "results": null}`, p.must("status", "--json"))
 	require.Equal(t, "nothing to clean\n", p.must("clean"))
 	require.Equal(t, "nothing to clean\n", p.must("clean", "--dry-run"))
 
 	token := strings.TrimSpace(p.must("acquire", "--detach", "--ttl", "1h", "-n", "x"))
-	require.Contains(t, p.must("status", "x"), "held")
+	require.Contains(t, p.run("status", "x").stdout, "held")
 	got := p.run("run", "-n", "x", "--", "true")
 	require.Equal(t, 121, got.code)
 	require.Contains(t, got.stderr, "clear it with: multilock --source "+p.url("bare")+" break x --token "+token+" --force")

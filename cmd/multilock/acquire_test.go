@@ -89,7 +89,7 @@ func TestReleaseLeavesOthersAlone(t *testing.T) {
 	cmd.Env = append(cmd.Env, "MULTILOCK_TOKEN="+second.Token)
 	got := s.finish(cmd)
 	require.Zero(t, got.code, got.stderr)
-	require.JSONEq(t, `{"name": "x", "group": ".locks", "released": "`+second.Token+`"}`, got.stdout)
+	require.JSONEq(t, `{"schema": 1, "name": "x", "group": ".locks", "released": "`+second.Token+`"}`, got.stdout)
 }
 
 // The keeper renews the lock far beyond its TTL.

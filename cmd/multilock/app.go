@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -36,7 +34,15 @@ Hosts that share something else than a filesystem name it with --source:
 
 The password of USER is never part of a command line: put it into MULTILOCK_PASSWORD,
 or into a file that MULTILOCK_PASSWORD_FILE names, or the whole URL into
-MULTILOCK_SOURCE. "multilock doctor" tells what can be relied on there.
+MULTILOCK_SOURCE. A driver in CloudShell puts its token into
+MULTILOCK_CLOUDSHELL_TOKEN, and no user into the URL. "multilock doctor" tells what can be relied on there.
+
+Options may stand before the command's name or after it, and after its arguments; short
+ones may be glued and combined: -qE0 -w10 is -q -E 0 -w 10. "run" reads
+options up to its COMMAND, whose own are left alone; -- ends the options everywhere.
+
+"multilock COMMAND -h" is a command on one screen, "multilock help TOPIC" explains what
+several have in common: exit-codes, environment, locks, batch.
 
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
@@ -45,11 +51,23 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 // run is the program: it parses, runs one command, and says how to end.
 func run(ctx context.Context, e *command.Env, args []string) outcome {
 	app := newApp(e)
-	spare(app, args)
-	args = permute(app, args)
-	outcome := conclude(e, app.RunContext(ctx, args))
+	e.SpeakJSON = console.AsksForJSON(args) // until the options are read
+	outcome := conclude(e, serve(ctx, e, app, args))
 	e.Flush()
 	return outcome
+}
+
+// serve does what a command line asks for.
+func serve(ctx context.Context, e *command.Env, app *cli.App, args []string) error {
+	args, short, err := arrange(app, args)
+	if err != nil {
+		return err
+	}
+	if short != "" {
+		return command.ShowShort(e, app, short)
+	}
+	spare(app, args)
+	return app.RunContext(ctx, args)
 }
 
 func newApp(e *command.Env) *cli.App {
@@ -57,30 +75,32 @@ func newApp(e *command.Env) *cli.App {
 		Name:            "multilock",
 		Usage:           "a lock and a job runner for hosts that share a filesystem, or something else",
 		Description:     description,
-		HideHelpCommand: false,
+		HideHelpCommand: true, // there is one of ours
 		HideVersion:     true,
 		Writer:          e.Stdout,
 		ErrWriter:       e.Stderr,
-		Flags:           append(command.Flags(), &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}),
+		Flags: append(command.Flags(), &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true},
+			cli.HelpFlag), // the library adds it only with its own command
 		Commands: []*cli.Command{
 			command.Run(e), command.Batch(e), command.Wait(e), command.Status(e), command.Acquire(e), command.Release(e), command.Break(e),
-			command.Clean(e), command.History(e), command.Logs(e), command.Report(e), command.Doctor(e), command.Keep(e),
+			command.Clean(e), command.History(e), command.Overdue(e), command.Metrics(e), command.Logs(e), command.Report(e), command.Doctor(e),
+			command.Completion(e), command.Config(e), command.Version(e, version()), command.Help(e), command.Keep(e),
 		},
 		// Errors come back to run, which alone decides about the exit code.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   usageError,
 		Action: func(c *cli.Context) error {
 			if c.Bool("version") {
-				return e.Print("multilock %s\n", version())
+				return e.Print("multilock %s\n", version().Version)
 			}
 			if c.Args().Present() {
 				return &console.UsageError{Command: c.Args().First(), Err: errors.New("there is no such command; see multilock --help")}
 			}
-			return cli.ShowAppHelp(c)
+			return command.Begin(e)
 		},
-		EnableBashCompletion: true,
-		Suggest:              true,
+		Suggest: true,
 	}
+	app.Commands = append(app.Commands, forRelease(e)...)
 	for _, each := range app.Commands {
 		each.Flags = append(each.Flags, command.Flags()...)
 		each.OnUsageError = usageError
@@ -95,7 +115,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	if c.Command != nil && c.Command.Name != "multilock" {
 		name = c.Command.Name
 	}
-	return &console.UsageError{Command: name, Err: inOurWords(err)}
+	return &console.UsageError{Command: name, Err: inOurWords(err), Code: command.UsageCode(name)}
 }
 
 // inOurWords makes a sentence for people of what package flag says.
@@ -122,20 +142,6 @@ func dashes(option string) string {
 	return option
 }
 
-// stamp is the version of what scripts/build has built, which sets it: the tag and the commit.
-var stamp string
-
-func version() string {
-	if stamp != "" {
-		return stamp
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(development)"
-	}
-	return info.Main.Version
-}
-
 // A short job is over sooner than the library is ready: it writes the help of every
 // option that it is given, and for each of them it looks all others up, whose names
 // it works out with a regular expression every time. What is here spares it both.
@@ -144,14 +150,17 @@ func version() string {
 // spare leaves away the options of all commands but the one that is called. If none
 // is, as for help, there is time enough.
 func spare(app *cli.App, args []string) {
-	_, called := findCommand(app, args)
+	called := findCommand(app, args)
+	if called != nil && called.Name == command.HelpCommand {
+		called = nil // it shows any of them
+	}
 	helped := called == nil || slices.ContainsFunc(args, asksForHelp)
 	app.Flags = named(app.Flags, helped)
-	for _, command := range app.Commands {
-		if called != nil && command != called {
-			command.Flags = nil
+	for _, each := range app.Commands {
+		if called != nil && each != called {
+			each.Flags = nil
 		}
-		command.Flags = named(command.Flags, helped)
+		each.Flags = named(each.Flags, helped)
 	}
 }
 
@@ -164,99 +173,20 @@ func asksForHelp(arg string) bool {
 // named makes options that know their names, and have a category if help is asked for.
 func named(flags []cli.Flag, helped bool) []cli.Flag {
 	for i, f := range flags {
-		one := namedFlag{flag: f.(flag), names: f.Names()} //nolint:forcetypeassert // all of the library's are
+		one := namedFlag{Flag: f.(command.Flag), names: f.Names()} //nolint:forcetypeassert // all of the library's are
 		if helped {
-			one.category = one.flag.GetCategory()
+			one.category = one.Flag.GetCategory()
 		}
 		flags[i] = &one
 	}
 	return flags
 }
 
-// flag is what the library asks of its options.
-type flag interface {
-	cli.DocGenerationFlag
-	cli.VisibleFlag
-	cli.CategorizableFlag
-	cli.RequiredFlag
-	cli.ActionableFlag
-}
-
 type namedFlag struct {
-	flag
+	command.Flag
 	names    []string
 	category string
 }
 
 func (f *namedFlag) Names() []string     { return f.names }
 func (f *namedFlag) GetCategory() string { return f.category }
-
-// permute lets options follow a command's arguments ("break NAME --force"), and drops
-// those where help is asked for: they are no topics of help. It leaves alone what
-// belongs to a job, and everything after "--".
-func permute(app *cli.App, args []string) []string {
-	at, command := findCommand(app, args)
-	if command == nil {
-		return args
-	}
-	var options, rest []string
-	for i := at + 1; i < len(args); i++ {
-		arg := args[i]
-		isOption := len(arg) > 1 && arg[0] == '-'
-		if arg == "--" || !isOption && command.Name == "run" {
-			rest = append(rest, args[i:]...)
-			break
-		}
-		if !isOption {
-			rest = append(rest, arg)
-			continue
-		}
-		if name := strings.TrimLeft(arg, "-"); name == "help" || name == "h" {
-			return append(slices.Clone(args[:at+1]), arg)
-		}
-		if number, short := strings.CutPrefix(arg, "-j"); short && command.Name == "batch" && isNumber(number) {
-			options = append(options, "-j", number) // as everybody writes it
-			continue
-		}
-		options = append(options, arg)
-		if takesValue(command.Flags, arg) && i+1 < len(args) {
-			i++
-			options = append(options, args[i])
-		}
-	}
-	return slices.Concat(args[:at+1], options, rest)
-}
-
-// findCommand finds the command's name among the arguments.
-func findCommand(app *cli.App, args []string) (int, *cli.Command) {
-	for i := 1; i < len(args); i++ {
-		if strings.HasPrefix(args[i], "-") {
-			if takesValue(app.Flags, args[i]) {
-				i++
-			}
-			continue
-		}
-		return i, app.Command(args[i])
-	}
-	return 0, nil
-}
-
-// takesValue says whether the argument after an option is its value.
-func takesValue(flags []cli.Flag, arg string) bool {
-	name := strings.TrimLeft(arg, "-")
-	if strings.Contains(name, "=") {
-		return false
-	}
-	for _, flag := range flags {
-		if slices.Contains(flag.Names(), name) {
-			documented, ok := flag.(cli.DocGenerationFlag)
-			return ok && documented.TakesValue()
-		}
-	}
-	return false
-}
-
-func isNumber(s string) bool {
-	_, err := strconv.Atoi(s)
-	return err == nil
-}

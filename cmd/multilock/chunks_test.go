@@ -85,7 +85,7 @@ func TestStatusSeesTheJobsOfChunks(t *testing.T) {
 	require.Regexp(t, `(?s)page1 +done .*page5 +done .*page6 +failed +3 .*page7 +done .*page9 +done `, table)
 	require.NotContains(t, table, "page10")
 
-	one := s.must("status", "page7", "page6", "page10", "page9")
+	one := s.run("status", "page7", "page6", "page10", "page9").stdout
 	require.Regexp(t, `(?m)^page7 +free `, one)
 	require.Regexp(t, `(?m)^page7 +done +0 `, one)
 	require.Regexp(t, `(?m)^page6 +failed +3 `, one)
@@ -94,7 +94,7 @@ func TestStatusSeesTheJobsOfChunks(t *testing.T) {
 	require.NotContains(t, one, "page8")
 
 	var report struct{ Locks []map[string]any }
-	require.NoError(t, json.Unmarshal([]byte(s.must("status", "--json", "page10")), &report))
+	require.NoError(t, json.Unmarshal([]byte(s.run("status", "--json", "page10").stdout), &report))
 	require.Equal(t, "page10", report.Locks[0]["name"])
 	require.Equal(t, map[string]any{"from": 9.0, "to": 12.0, "done": 1.0, "failed": 0.0}, report.Locks[0]["chunk"])
 }

@@ -25,6 +25,10 @@ func main() {
 		os.Exit(job.Guard(os.Stdin))
 	}
 	e := &command.Env{Env: console.NewEnv(place.Conceal()), Kinds: place.Known()}
+	if len(os.Args) > 1 && os.Args[1] == completeCommand {
+		complete(context.Background(), e, os.Args[2:])
+		return
+	}
 	outcome := run(context.Background(), e, os.Args)
 	outcome.leave()
 	os.Exit(outcome.code)
@@ -60,7 +64,12 @@ func conclude(e *command.Env, err error) outcome {
 	if refused && errors.As(err, &located) && located.Quiet {
 		return o
 	}
-	if text := show.Explain(err); text != "" {
+	text := show.Explain(err)
+	switch {
+	case text == "":
+	case e.SpeakJSON:
+		e.SayObject(show.Refusal(err, text, o.code))
+	default:
 		e.Say("%s", text)
 	}
 	return o

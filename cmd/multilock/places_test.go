@@ -41,8 +41,8 @@ func TestDoctorOfADirectory(t *testing.T) {
 	require.Equal(t, p.base, report.Base)
 	require.Equal(t, ".locks", report.Group)
 	require.NotEmpty(t, report.Host)
-	require.Subset(t, subjects(report.Findings), []string{"fine mount", "fine rules", "fine clock", "fine trial"})
-	require.Equal(t, code == 1, len(report.Findings) > 4, "whether it warns depends on where the tests run")
+	require.Subset(t, subjects(report.Findings), []string{"fine mount", "fine rules", "fine clock", "fine trial", "fine run"})
+	require.Equal(t, code == 1, len(report.Findings) > 5, "whether it warns depends on where the tests run")
 	require.Len(t, report.Promises, len(source.Traits()))
 	for _, promise := range report.Promises {
 		require.NotNil(t, promise.Kept, promise.Trait)
@@ -90,7 +90,7 @@ func TestDoctorOfASilentSource(t *testing.T) {
 	p := newProgram(t)
 	code, report := p.doctor("--source", p.url("bare"))
 	require.Zero(t, code)
-	require.Equal(t, []string{"fine trial"}, subjects(report.Findings))
+	require.Equal(t, []string{"fine trial", "fine run"}, subjects(report.Findings))
 	for _, promise := range report.Promises {
 		require.Nil(t, promise.Kept)
 	}

@@ -3,6 +3,7 @@ package main_test
 import (
 	"fmt"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -96,11 +97,32 @@ func TestWatchOnATerminal(t *testing.T) {
 	s := newStation(t)
 	s.hold("x")
 	user, watch := onTerminal(t, s.command("status", "--watch", "--every", "50ms"))
-	watch.Expect("\x1b[H\x1b[2J")
-	watch.Expect("WHY")
+	watch.Expect("\x1b[H")
+	watch.Expect("COMMAND")
+	watch.Expect("\n    process ")
 	s.hold("y")
 	watch.Expect("\ny  ")
 	user.Type(ctrlC)
 	watch.wait()
 	require.True(t, diedOf(watch, syscall.SIGINT))
+}
+
+// What is waited for stands in one line, however narrow the terminal is or becomes, and
+// however wide the characters are.
+func TestNoticeFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	holder := s.hold("夜間の仕事夜間の仕事夜間の仕事")
+	user, waiter := onTerminalOf(t, 40, s.command("run", "-n", "夜間の仕事夜間の仕事夜間の仕事", "--wait", "forever", "--", "echo", "my turn"))
+	const clear = "\r\x1b[K"
+	user.Screen.Take(t, clear)
+	user.Screen.Expect(t, "…")
+	first, _, _ := strings.Cut(user.Screen.Take(t, "…"), "\n")
+	require.Equal(t, `multilock: waiting for lock "夜間の仕`, first, "38 columns, and the mark")
+	user.Resize(20)
+	user.Screen.Take(t, clear)
+	require.Equal(t, `multilock: waiting`, user.Screen.Take(t, "…"))
+	require.Zero(t, holder.end().code)
+	waiter.Expect(clear + "my turn")
+	require.Zero(t, waiter.wait().code)
 }

@@ -47,7 +47,7 @@ func TestLockLostBeforeTheStart(t *testing.T) {
 			require.Equal(t, "ran as x\n", got.stdout)
 			require.Contains(t, got.stderr, "before the job was started; waiting on")
 			if name == "in JSON" {
-				require.Regexp(t, `(?s)^[^{]*\n\{[^{]*"ran":true,[^{]*\}\n$`, got.stderr, "one report, of the run")
+				require.Regexp(t, `(?s)^\{[^{]*"level":"info"[^{]*\}\n\{[^{]*"ran":true,[^{]*\}\n$`, got.stderr, "one report, of the run")
 			}
 		})
 	}

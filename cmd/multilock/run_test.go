@@ -120,14 +120,16 @@ func TestRunJSON(t *testing.T) {
 	}
 }
 
-// jsonLine finds the one line of JSON among messages.
+// jsonLine finds the one report among messages.
 func jsonLine(t *testing.T, text string) map[string]any {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "{") {
 			var value map[string]any
 			require.NoError(t, json.Unmarshal([]byte(line), &value))
-			return value
+			if _, message := value["level"]; !message {
+				return value
+			}
 		}
 	}
 	t.Fatalf("no JSON in %q", text)

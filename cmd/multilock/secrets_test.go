@@ -127,7 +127,7 @@ func TestCleanHistory(t *testing.T) {
 	require.Equal(t, "would remove history 2020-01-01.h.b.jsonl\n", s.must("clean", "--history", "--dry-run"))
 	require.Equal(t, "no history to remove\n", s.must("clean", "--history", "--keep", "20000d"))
 	require.FileExists(t, old)
-	require.JSONEq(t, `{"dry_run":false,"removed":["2020-01-01.h.b.jsonl"]}`, s.must("clean", "--history", "--json"))
+	require.JSONEq(t, `{"schema":1,"dry_run":false,"removed":["2020-01-01.h.b.jsonl"]}`, s.must("clean", "--history", "--json"))
 	require.Empty(t, s.history("old"))
 	require.NotEmpty(t, s.history())
 	require.Equal(t, "no history to remove\n", s.must("clean", "--history", "--keep", "0"), "today is not over")

@@ -30,7 +30,7 @@ func (p programAs) runIt(args ...string) ended {
 func TestSmallBuild(t *testing.T) {
 	t.Parallel()
 	small := programAs{newStation(t), filepath.Join(t.TempDir(), "multilock")}
-	require.NoError(t, clitest.Build(".", small.binary, "no_mongodb", "no_cloudshell"))
+	require.NoError(t, clitest.Build(".", small.binary, "no_mongodb", "no_cloudshell", "no_ping"))
 	beside := filepath.Join(filepath.Dir(small.binary), "multilock-full")
 	require.NoError(t, os.WriteFile(beside, []byte("#!/bin/sh\necho ran; exit 7\n"), 0o700)) //nolint:gosec // it could be run
 
@@ -43,6 +43,8 @@ func TestSmallBuild(t *testing.T) {
 		require.Empty(t, got.stdout, url)
 		require.Contains(t, got.stderr, "this multilock has no "+lacked+"; call multilock-full instead", url)
 	}
+	pinging := small.runIt("-d", small.base, "run", "--ping", "http://localhost/x", "--", "true")
+	require.Equal(t, ended{125, "", "multilock: run: --ping: this multilock has no HTTP; call multilock-full instead, which has\n"}, pinging)
 	for _, place := range [][]string{{"-d", small.base}, {"--source", "cook+file://" + small.base + "?period=5m"}} {
 		require.Equal(t, ended{0, "done\n", ""}, small.runIt(append(place, "run", "--", "echo", "done")...))
 	}

@@ -29,27 +29,27 @@ func TestStatus(t *testing.T) {
 	s.awaitNote("nightly")
 	lines := strings.Split(strings.TrimSpace(s.must("ls")), "\n")
 	require.Len(t, lines, 4)
-	require.Equal(t, []string{"NAME", "STATE", "HOST", "PID", "USER", "HELD", "FOR", "LAST", "SIGN", "COMMAND", "WHY"}, strings.Fields(lines[0]))
-	require.Regexp(t, `^nightly +held +\S+ +\d+ +\S+ +\S+ +\S+ +sh -c 'echo ready; exec cat' +its job lives: `, lines[1])
-	require.Regexp(t, `^old +dead .* acquire for pid \d+ `, lines[2])
+	require.Equal(t, []string{"NAME", "STATE", "HOST", "PID", "USER", "HELD", "FOR", "LAST", "SIGN", "EXPIRES", "COMMAND", "WHY"}, strings.Fields(lines[0]))
+	require.Regexp(t, `^nightly +held +\S+ +\d+ +\S+ +\S+ +\S+ +1m\d\ds +sh -c 'echo ready; exec cat' +its job lives: `, lines[1])
+	require.Regexp(t, `^old +dead .* now .* acquire for pid \d+ `, lines[2])
 	require.Regexp(t, `^"two words" +held `, lines[3])
 
 	some := s.must("status", "old", "never")
 	require.NotContains(t, some, "nightly")
-	require.Regexp(t, `(?m)^never +free +- +- +- +\? +\? +- +nobody holds it$`, some)
+	require.Regexp(t, `(?m)^never +free +- +- +- +\? +\? +- +- +nobody holds it$`, some)
 }
 
 func TestStatusJSON(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	require.JSONEq(t, `{"base": "`+s.base+`", "group": "G", "locks": [],
+	require.JSONEq(t, `{"schema": 1, "base": "`+s.base+`", "group": "G", "locks": [], "queues": [],
 		"results": {"done": 0, "failed": 0, "retry": 0, "unknown": 0, "list": []}}`, s.must("status", "--json", "-g", "G"))
 	s.hold("x", "-g", "G", "--ttl", "90s")
 	var report map[string]any
 	require.NoError(t, json.Unmarshal([]byte(s.must("status", "--json", "-g", "G")), &report))
 	require.Equal(t, "G", report["group"])
 	lock := report["locks"].([]any)[0].(map[string]any)
-	for _, field := range []string{"name", "state", "why", "token", "host", "pid", "user", "command", "job", "ttl_seconds", "age_seconds", "silence_seconds"} {
+	for _, field := range []string{"name", "state", "why", "token", "host", "pid", "user", "command", "job", "ttl_seconds", "age_seconds", "silence_seconds", "expires_seconds"} {
 		require.Contains(t, lock, field)
 	}
 	require.Equal(t, "x", lock["name"])
@@ -183,9 +183,15 @@ func TestHistory(t *testing.T) {
 	require.Equal(t, events[5:], s.history("--limit", "3"))
 	require.Empty(t, s.history("--since", "0"))
 	require.Empty(t, s.history("c"))
+	require.Equal(t, []string{"acquired", "acquired"}, happened(s.history("b", "--event", "acquired")))
+	require.Equal(t, events, s.history("--event", "acquired,released,lost", "--until", "2999-01-01", "--since", "2026-01-01 00:00"))
+	require.Empty(t, s.history("--until", "2026-01-01T00:00:00Z"))
+	require.Contains(t, s.run("history", "--event", "held").stderr, `there is no event "held"; choose of acquired, released,`)
+	require.Contains(t, s.run("history", "--since", "1h", "--until", "2h").stderr, "is before --since")
+	require.Contains(t, s.run("history", "--since", "yesterday").stderr, `"yesterday" is no time; write 2h or 7d ago, `)
 
 	table := s.must("history", "b")
-	require.Regexp(t, `^TIME +NAME +EVENT +HOST +PID +USER +DETAILS\n`, table)
+	require.Regexp(t, `^TIME \(\S+ [+-]\d\d:\d\d\) +NAME +EVENT +HOST +PID +USER +DETAILS\n`, table)
 	require.Regexp(t, `\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +b +released +\S+ +\d+ +\S+ +exit 5, held \S+, fence 1, sh -c 'exit 5'\n`, table)
 	require.Contains(t, table, "exit 137, signal: killed")
 }

@@ -104,7 +104,7 @@ func (c *commons) everyCommandEnds() {
 		{"doctor"},
 	} {
 		got := c.run(args...)
-		if got.code != 0 {
+		if isHeld := args[0] == "status" && got.code == 121; got.code != 0 && !isHeld {
 			require.NotEmpty(c.t, got.stderr, "%v ended with %d", args, got.code)
 		}
 	}

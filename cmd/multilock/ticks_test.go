@@ -38,7 +38,7 @@ func TestEveryNearTheEdge(t *testing.T) {
 	report := tickReportOf(t, got)
 	require.True(t, report.Ran)
 	require.Len(t, report.Warnings, 1)
-	require.Contains(t, got.stderr, "multilock: warning: "+report.Warnings[0]+"\n")
+	require.Contains(t, got.stderr, `"level":"warning","message":"job \"x\" runs `)
 	require.Contains(t, report.Warnings[0], "near to the middle between two ticks")
 	better := regexp.MustCompile(`write (--every) (1d@\d\d:\d\d);`).FindStringSubmatch(report.Warnings[0])
 	require.NotNil(t, better, report.Warnings[0])

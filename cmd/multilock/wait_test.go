@@ -128,8 +128,46 @@ func (s *station) waitJSON(args ...string) waitView {
 func TestWaitPassesIfNothingIsHeld(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
+	s.must("run", "--", "true")
 	require.Equal(t, ended{}, s.run("wait", "--settle", "0"))
 	require.Equal(t, ended{}, s.run("wait"))
+}
+
+// Nothing was ever begun in a group of that name: a barrier there must not open by itself.
+func TestWaitForAGroupThatNeverWas(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("run", "-g", "stage1", "--", "true")
+	got := s.run("wait", "-g", "stage2", "--settle", "0")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "multilock: wait: nobody has ever used "+s.base+"/stage2, so there was nothing to wait for")
+	view := s.waitJSON("-g", "stage2", "--settle", "0")
+	require.Equal(t, 125, view.Exit)
+	require.False(t, view.OK || view.Open)
+	require.Equal(t, ended{}, s.run("wait", "-g", "stage2", "--settle", "0", "--allow-empty"))
+	require.Equal(t, ended{}, s.run("wait", "-g", "stage1", "--settle", "0"))
+	require.Equal(t, 124, s.run("wait", "-g", "stage2", "--members", "a", "--timeout", "50ms").code)
+	require.Equal(t, 125, s.run("wait", "-g", "stage2", "--members", "a", "--allow-empty").code)
+
+	token := s.acquire(s.owner(), "x", "-g", "stage3").Token
+	s.must("release", "x", "-g", "stage3", "--token", token)
+	require.Equal(t, ended{}, s.run("wait", "-g", "stage3", "--settle", "0"))
+}
+
+// The example of README and of "wait --help", with an ssh that takes longer than a barrier looks.
+func TestBarrierAndSlowSSH(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	const script = `
+		day=2026-01-01
+		start() { until [ -e "$MULTILOCK_DIR/waiting" ]; do sleep 0.05; done; sleep 1.5; "$@"; }
+		for i in 1 2 3; do start multilock -g $day run -n job$i --once -- sh -c "echo $i >>$MULTILOCK_DIR/done" & done
+		touch $MULTILOCK_DIR/waiting
+		multilock -g $day wait --members job1,job2,job3 --timeout 60s && wc -l <$MULTILOCK_DIR/done
+		wait`
+	got := s.script("sh", script)
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Equal(t, "3", strings.TrimSpace(got.stdout), got.stderr)
 }
 
 func TestWaitForMembersThatHaveNotBegun(t *testing.T) {

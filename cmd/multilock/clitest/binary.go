@@ -92,13 +92,13 @@ func Shell(t testing.TB, cmd *exec.Cmd, shell, script string) *exec.Cmd {
 	return cmd
 }
 
-// Environ is that of the tests without any variable of ours, and with the binary's
-// directory in its PATH.
+// Environ is that of the tests without any variable of ours but one (their locks are for this
+// host alone), and with the binary's directory in its PATH.
 func Environ() []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "MULTILOCK_") || strings.HasPrefix(entry, "PATH=")
 	})
-	return append(env, "PATH="+filepath.Dir(Binary())+":"+os.Getenv("PATH"))
+	return append(env, "MULTILOCK_LOCAL=1", "PATH="+filepath.Dir(Binary())+":"+os.Getenv("PATH"))
 }
 
 // Lock is what tests read of a lock in the JSON of several commands.

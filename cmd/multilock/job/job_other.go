@@ -52,3 +52,9 @@ func (j *Job) Forward(ctx context.Context, _ <-chan os.Signal) { <-ctx.Done() }
 
 // Reraise does nothing.
 func (r Result) Reraise() {}
+
+// Reach says, for people, why nothing can be run here.
+const Reach = "run and batch cannot start a job on " + runtime.GOOS + ", which has no process groups as unix has"
+
+// Starts says whether jobs can be started here at all.
+const Starts = false

@@ -48,6 +48,8 @@ func Build(in Input) *Timeline {
 	t.Jobs = slices.Grow(t.Jobs, len(b.jobs))
 	for _, name := range slices.Sorted(maps.Keys(b.jobs)) {
 		b.conclude(b.jobs[name], b.results[name])
+		b.jobs[name].Missed = missedOf(b.jobs[name].Runs)
+		t.Summary.Missed += b.jobs[name].Missed
 		t.Jobs = append(t.Jobs, *b.jobs[name])
 	}
 	t.Clocks = append(t.Clocks, clockGaps(all)...)
@@ -100,6 +102,19 @@ func (b *builder) count(t *Timeline) {
 			b.forgot[e.Name] = false
 		}
 	}
+}
+
+// missedOf is how many ticks went without a run before one of these. Each attempt for a tick
+// tells of the same.
+func missedOf(runs []Run) (n int) {
+	told := map[time.Time]bool{}
+	for i := range runs {
+		if tick := runs[i].Tick.UTC(); runs[i].Missed > 0 && !told[tick] {
+			told[tick] = true
+			n += runs[i].Missed
+		}
+	}
+	return n
 }
 
 // hold adds a lock that is held to what is known of it. The history, or the result,
@@ -161,7 +176,7 @@ func (b *builder) result(r *multilock.Result) {
 		return
 	}
 	for i := range job.Runs {
-		if run := &job.Runs[i]; run.Token == r.Token && run.Attempt == r.Attempt && run.Exit != nil {
+		if run := &job.Runs[i]; run.Token == r.Token && run.Attempt == r.Attempt && run.Exit != nil && (run.Tick.IsZero() || run.Tick.Equal(r.Tick)) {
 			run.Output = r.Output
 			return
 		}
@@ -170,6 +185,7 @@ func (b *builder) result(r *multilock.Result) {
 	job.Runs = append(job.Runs, Run{
 		Host: r.By.Host, Machine: r.By.Machine, PID: r.By.PID, User: r.User, State: stateOfExit(&exit), Start: r.Start, End: r.Start.Add(r.Duration),
 		Attempt: r.Attempt, Exit: &exit, Signal: r.Signal, Why: r.Why, Output: r.Output, Command: r.Command, Token: r.Token,
+		Tick: r.Tick, Missed: r.Missed,
 	})
 }
 

@@ -119,6 +119,7 @@ func tilesOf(t *Timeline) []tile {
 	}{
 		{s.Incomplete, "Output incomplete", "", Failed}, {s.Retry, "To be retried", "", Failed}, {s.Running, "Running", "", Running}, {s.Other, "Others", "see the list", ""},
 		{s.TakenOver, "Locks cleared", "broken by others", Crashed}, {s.Lost, "Locks lost", "", Lost}, {s.Refused, "Refused", "held by others", ""},
+		{s.Missed, "Ticks missed", "without a run", Failed},
 	} {
 		if one.n > 0 {
 			tiles = append(tiles, tile{one.label, count(one.n), one.note, one.state})

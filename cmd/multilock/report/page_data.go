@@ -58,7 +58,7 @@ func dataOf(t *Timeline) *pageData {
 	for i := range t.Jobs {
 		job := &t.Jobs[i]
 		p.data.Jobs = append(p.data.Jobs, []any{
-			p.text(job.title()), number(job.State), job.Attempt, p.text(console.AndOutput(job.Why, job.Output)), p.text(job.Command), p.text(job.Log), job.Refused,
+			p.text(job.title()), number(job.State), job.Attempt, p.text(console.AndOutput(job.Why, job.Output)), p.text(job.Command), p.text(job.Log), job.Refused, job.Missed,
 		})
 		for k := range job.Runs {
 			r := &job.Runs[k]
@@ -75,7 +75,7 @@ func (p *packer) run(job, host int, r *Run) []any {
 	}
 	return []any{
 		job, host, r.Row, p.time(r.Start), p.time(r.End), milliseconds(r.Waited), number(r.State), r.Attempt, r.Exit, p.text(r.Signal),
-		p.text(console.AndOutput(r.Why, r.Output)), p.text(r.Command), p.text(r.User), r.PID, r.Fence, broken,
+		p.text(console.AndOutput(r.Why, r.Output)), p.text(r.Command), p.text(r.User), r.PID, r.Fence, broken, p.time(r.Tick), r.Missed,
 	}
 }
 

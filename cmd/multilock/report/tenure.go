@@ -69,7 +69,7 @@ func (t *tenure) empty() bool {
 func (t *tenure) runs() []Run {
 	var runs []Run
 	from := t.start()
-	slices.SortStableFunc(t.committed, func(a, b *source.Event) int { return cmp.Compare(a.Attempt, b.Attempt) })
+	slices.SortStableFunc(t.committed, func(a, b *source.Event) int { return cmp.Or(a.Tick.Compare(b.Tick), cmp.Compare(a.Attempt, b.Attempt)) })
 	for _, e := range t.committed {
 		r := runOf(e)
 		r.State, r.Start, r.End = stateOfExit(e.Exit), later(from, e.Time.Add(-e.Held)), e.Time
@@ -100,7 +100,8 @@ func (t *tenure) unrecorded() bool {
 	if len(t.committed) == 0 {
 		return true
 	}
-	return t.ended != nil && t.ended.Attempt > t.committed[len(t.committed)-1].Attempt
+	last := t.committed[len(t.committed)-1]
+	return t.ended != nil && (t.ended.Attempt > last.Attempt || t.ended.Tick.After(last.Tick))
 }
 
 // rest is the run that has no recorded result.
@@ -183,6 +184,7 @@ func runOf(e *source.Event) Run {
 	return Run{
 		Host: e.By.Host, Machine: e.By.Machine, PID: e.By.PID, User: e.User, Attempt: e.Attempt, Exit: e.Exit, Signal: e.Signal,
 		Why: e.Why, Output: e.Output, Command: e.Command, Fence: e.Fence, Token: e.Token,
+		Tick: e.Tick, Missed: e.Missed,
 	}
 }
 

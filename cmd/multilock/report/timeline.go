@@ -38,6 +38,7 @@ type Summary struct {
 	TakenOver int `json:"taken_over"`
 	Lost      int `json:"lost"`
 	Refused   int `json:"refused"`
+	Missed    int `json:"missed"` // ticks of --every that went without a run
 
 	Start   time.Time `json:"start,omitzero"`
 	End     time.Time `json:"end,omitzero"`
@@ -83,7 +84,8 @@ type Job struct {
 	// Log is the file with the job's output, for jobs in trouble.
 	Log     string `json:"log,omitempty"`
 	Refused int    `json:"refused,omitempty"`
-	Runs    []Run  `json:"runs"` // in the order in which they ended
+	Missed  int    `json:"missed,omitempty"` // ticks that went without a run
+	Runs    []Run  `json:"runs"`             // in the order in which they ended
 	// Done and Left are for a chunk of a list, which stands for its jobs: how many of them
 	// are done and not listed by themselves, and how many have no result.
 	Done int `json:"done,omitempty"`
@@ -114,7 +116,11 @@ type Run struct {
 	Waited  float64   `json:"waited_seconds,omitempty"` // for the lock, before Start
 	Fence   uint64    `json:"fence,omitempty"`
 	Token   string    `json:"token,omitempty"`
-	Broken  *Breaking `json:"broken,omitempty"`
+	// Tick is the one that it was for, by the source's clock, and Missed how many just
+	// before went without a run.
+	Tick   time.Time `json:"tick,omitzero"`
+	Missed int       `json:"missed,omitempty"`
+	Broken *Breaking `json:"broken,omitempty"`
 }
 
 // Breaking says who cleared a run's lock, and on what evidence.

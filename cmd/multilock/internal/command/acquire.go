@@ -44,8 +44,9 @@ type acquireReport struct {
 func Acquire(e *Env) *cli.Command {
 	o := &acquireOptions{}
 	return &cli.Command{
-		Name:  "acquire",
-		Usage: "take the lock for a shell script, and print its token",
+		Name:      "acquire",
+		Usage:     "take the lock for a shell script, and print its token",
+		ArgsUsage: "[NAME]",
 		Description: `Takes the lock and prints a token, with which "multilock release" gives it back.
 A keeper in the background renews the lock while the process --pid lives (the
 calling shell, unless said otherwise) and releases it when that ends. The lock
@@ -81,8 +82,6 @@ released, on whatever host. See multilock --help for the exit codes.
 func (o *acquireOptions) check(c *cli.Context) error {
 	const name = "acquire"
 	switch {
-	case c.Args().Present():
-		return console.Usagef(name, "unexpected %q; the lock's name is given with -n, and a command is run with: multilock run", c.Args().First())
 	case o.detach && !o.ttl.Given:
 		return console.Usagef(name, "--detach needs --ttl: it is the time after which the lock is free again")
 	case o.detach && o.pid.Given:
@@ -90,10 +89,13 @@ func (o *acquireOptions) check(c *cli.Context) error {
 	case o.pid.Given && o.pid.Value < 1:
 		return console.Usagef(name, "--pid %d: not the number of a process", o.pid.Value)
 	}
+	if err := o.readName(c, "a command is run with: multilock run -n NAME -- COMMAND"); err != nil {
+		return err
+	}
 	if err := o.checkQueue(name, o.wait); err != nil {
 		return err
 	}
-	return o.holding.check(name)
+	return o.holding.check(name, o.UsualTTL())
 }
 
 func runAcquire(ctx context.Context, e *Env, o *acquireOptions) error {
@@ -136,6 +138,7 @@ func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (acquireRep
 	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), src.Require("acquire: --detach", source.TraitBreakByEvidence), requireQueue(src, "acquire", o.fair)); err != nil {
 		return acquireReport{}, src.Close(err)
 	}
+	o.tellOneHost(e, src)
 	opt := o.options()
 	opt.Detached, opt.User, opt.Command = true, o.User, "acquire --detach"
 	start := time.Now()
@@ -170,10 +173,11 @@ type keepOrder struct {
 
 // keepAnswer is what the keeper says, on its standard output, once.
 type keepAnswer struct {
-	Token string
-	Fence uint64
-	Code  int
-	Error string
+	Token   string
+	Fence   uint64
+	OneHost string
+	Code    int
+	Error   string
 }
 
 // acquireKept starts a keeper, which acquires the lock itself, for the owner: the lock
@@ -197,6 +201,9 @@ func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.I
 	answer, err := keeper.answer(ctx)
 	if err != nil {
 		return acquireReport{}, err
+	}
+	if answer.OneHost != "" && !o.Quiet && !o.JSON {
+		e.Say("warning: %s", answer.OneHost)
 	}
 	return acquireReport{Name: o.Name, Group: o.Group, Token: answer.Token, Fence: answer.Fence, Keeper: keeper.pid, For: owner.PID}, nil
 }

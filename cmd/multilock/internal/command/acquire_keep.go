@@ -51,6 +51,7 @@ func runKeep(ctx context.Context, e *Env) error {
 	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), requireQueue(src, "acquire", order.Fair)); err != nil {
 		return answer(e, keepAnswer{}, err)
 	}
+	oneHost := src.OneHost()
 	lock, err := order.acquire(ctx, e, src, in)
 	if err != nil {
 		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: err})
@@ -62,7 +63,7 @@ func runKeep(ctx context.Context, e *Env) error {
 	}
 	_ = src.Note(ctx, acquiredEvent(lock, opt, fence, 0))
 	start := time.Now()
-	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence}, nil); err != nil {
+	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence, OneHost: oneHost}, nil); err != nil {
 		return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 	}
 	why := hold(ctx, lock, order.Owner, src.Self)
@@ -86,6 +87,7 @@ func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, in io
 	}()
 	opt := multilock.Options{
 		TTL: k.TTL, Poll: k.Poll, Fair: k.Fair, Patience: multilock.Patience{MaxAge: k.MaxAge}, Owner: k.Owner, User: k.Place.User, Command: describeOwner(k.Owner),
+		Batch: source.BatchJobOf(e.Getenv),
 	}
 	return take(ctx, e, src, k.Place.Name, opt, k.Wait, console.Output{Quiet: true})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +28,7 @@ type batchOptions struct {
 	common
 	holding
 	disclosure
+	probing
 	jobs     console.Number
 	retries  console.Number
 	timeout  console.Duration
@@ -37,11 +39,15 @@ type batchOptions struct {
 	logs     string
 	results  string
 	separate bool
+	print    bool
+	tag      bool
 	output   outputPolicy
 	null     bool
 	fence    bool
 	dryRun   bool
 	list     string
+	args     []string // the list itself, if it stands on the command line
+	again    bool     // --retry-failed
 }
 
 // Batch runs a list of jobs.
@@ -50,17 +56,27 @@ func Batch(e *Env) *cli.Command {
 	return &cli.Command{
 		Name:      "batch",
 		Usage:     "run a list of jobs, each once, on any number of hosts",
-		ArgsUsage: "FILE",
+		ArgsUsage: "FILE | COMMAND ::: VALUE...",
 		Description: `Runs every line of FILE (- is the standard input) with sh, each once over all hosts
 that are given the same list in the same group, at the same time or later:
 
    multilock -d /shared -g convert batch -j 8 jobs.txt
 
 A line is NAME<TAB>COMMAND, or a command alone, which is then called by its number.
-Empty lines and lines that begin with # are skipped. Hosts can join and leave at any
+Empty lines and lines that begin with # are skipped; a CR at a line's end is taken away.
+Or the list is made of a command and values:
+
+   multilock -d /shared -g convert batch -j 8 'convert {} {}.png' ::: *.gif
+
+{} stands for the value, quoted for the shell (so write no quotes around it), {#} for the
+job's number; with several lists of values after ::: for all their combinations, {1} for
+the first one's value, {2} for the second's. Without any of them it comes last.
+
+Hosts can join and leave at any
 time, and the jobs of one that dies are taken over by the others; those that ended there
 in its last two seconds may run again. Started again it goes on where it stopped: what
-is done is not run again, until "multilock clean --results". A list that differs from
+is done is not run again, until "multilock clean --results", and what has failed for
+good neither, until --retry-failed. A list that differs from
 the one that the group was given first is refused.
 
 A job finds MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_SEQ (its number in the list),
@@ -90,11 +106,12 @@ ended before its lock is released if it was told to end; else it is left alone.
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 ` + console.ExitTable,
-		Flags: append(append(o.holding.flags(), o.disclosure.flags()...),
+		Flags: append(append(append(o.holding.flags(), o.disclosure.flags()...), o.probeFlag()),
 			&cli.GenericFlag{Name: "jobs", Aliases: []string{"j"}, Value: &o.jobs, Usage: "run `N` jobs at a time on this host (default: one per processor)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "retries", Value: &o.retries, Usage: "try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "JOBS"},
-			&cli.GenericFlag{Name: "timeout", Value: &o.timeout, Usage: "end a job and all its processes after this `DURATION`; it has failed then, with code 124", Category: "JOBS"},
+			&cli.GenericFlag{Name: "timeout", Aliases: []string{"max-runtime"}, Value: &o.timeout, Usage: "end a job and all its processes after this `DURATION`; it has failed then, with code 124", Category: "JOBS"},
 			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOBS"},
+			&cli.BoolFlag{Name: "retry-failed", Destination: &o.again, DisableDefaultText: true, Usage: "first forget the results of all jobs that have failed for good, so that they run again; say it on one host", Category: "JOBS"},
 			&cli.GenericFlag{Name: "halt", Value: &o.halt, Usage: "end early: soon or now, then fail=N, success=N or done=N (or N%), counted over all hosts; such as `soon,fail=1` (default: never)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "order", Value: &o.order, Usage: "begin the jobs in this `ORDER`: list or random (default: list)", Category: "JOBS"},
 			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Destination: &o.null, DisableDefaultText: true, Usage: "the jobs in FILE end with NUL bytes instead of newlines", Category: "JOBS"},
@@ -103,6 +120,8 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "keep what the jobs print in this `DIRECTORY` (default: with the locks if those live in a directory, else multilock-logs/GROUP here)", Category: "OUTPUT"},
 			&cli.StringFlag{Name: "results", Destination: &o.results, Usage: "keep it in this `DIRECTORY`, in NAME/stdout and NAME/stderr, with the job's number in NAME/seq", Category: "OUTPUT"},
 			&cli.BoolFlag{Name: "separate", Destination: &o.separate, DisableDefaultText: true, Usage: "keep standard output and error apart: \"multilock logs NAME\" prints each to its own", Category: "OUTPUT"},
+			&cli.BoolFlag{Name: "print", Destination: &o.print, DisableDefaultText: true, Usage: "print here, too, what the jobs of this host print, line by line; the summary goes to the standard error then", Category: "OUTPUT"},
+			&cli.BoolFlag{Name: "tag", Destination: &o.tag, DisableDefaultText: true, Usage: "do so with the job's name and a tab before each line", Category: "OUTPUT"},
 			o.output.flag(),
 			&cli.StringFlag{Name: "joblog", Destination: &o.joblog, Usage: "append a line for each job that ends on this host to `FILE`, in GNU parallel's format", Category: "OUTPUT"},
 		),
@@ -117,12 +136,17 @@ func (o *batchOptions) read(c *cli.Context, e *Env) error {
 		return err
 	}
 	o.list = c.Args().First()
+	if slices.Contains(c.Args().Slice(), argsMark) {
+		o.args = c.Args().Slice()
+	}
 	if !o.grace.Given {
 		o.grace.Value = defaultGrace
 	}
 	switch {
-	case c.Args().Len() != 1:
-		return console.Usagef(name, "name one file with the jobs, or - for the standard input")
+	case len(o.args) > 0 && o.null:
+		return console.Usagef(name, "--null is for a list in a file")
+	case len(o.args) == 0 && c.Args().Len() != 1:
+		return console.Usagef(name, "name one file with the jobs, or - for the standard input; or write: COMMAND ::: VALUE...")
 	case givenAt(c, "name") != nil:
 		return console.Usagef(name, "the names of the jobs come from the list; use -g for the group")
 	case o.jobs.Given && o.jobs.Value < 1:
@@ -133,10 +157,12 @@ func (o *batchOptions) read(c *cli.Context, e *Env) error {
 		return console.Usagef(name, "--timeout 0: leave the option out for no limit")
 	case o.logs != "" && o.results != "":
 		return console.Usagef(name, "--logs and --results are two places for the same")
+	case (o.print || o.tag) && o.JSON:
+		return console.Usagef(name, "--print and --tag print what jobs print where the JSON is to be: leave one of them out")
 	case o.logs != "" && o.separate:
 		return console.Usagef(name, "--separate: a file of --logs has both; use --results")
 	}
-	return o.check(name)
+	return o.check(name, o.UsualTTL())
 }
 
 // run reads the list and works through it.
@@ -144,10 +170,16 @@ func (o *batchOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	if err := o.checkAbilities(src); err != nil {
 		return err
 	}
+	o.tellOneHost(e, src)
 	debug.SetGCPercent(listGC)
 	list, err := readBatch(e, src, o)
 	if err != nil {
 		return err
+	}
+	if o.again {
+		if err := o.forgetFailed(ctx, e, src, list); err != nil {
+			return err
+		}
 	}
 	if o.dryRun {
 		return foreseeBatch(ctx, e, src, o, list)
@@ -166,6 +198,9 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	}
 	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Fence: o.fence}
 	opt.Job, opt.User = true, o.User
+	if err := o.prepareProbe(e, src, "batch", &opt.Options); err != nil {
+		return errors.Join(err, r.close())
+	}
 	b, err := batch.New(src.Locks, r.jobs(), opt)
 	if err != nil {
 		return errors.Join(err, r.close())
@@ -173,13 +208,20 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	start := time.Now()
 	sigs := catchStops(ctx, e, b.Drain)
 	r.told = sigs.jobsTold()
-	stop := show.StartBatchProgress(ctx, e.Env, o.Output, b)
+	stop := show.StartBatchProgress(ctx, e.Env, o.progress(), b)
 	report, err := b.Run(sigs.ctx)
 	stop()
 	err = sigs.release(err)
 	err = halted(o.output.join(errors.Join(o.hinted(err), r.close()), report.Incomplete))
 	view := viewOfBatch(o, src, report, time.Since(start), err)
 	return view.print(e, o)
+}
+
+// progress is none where the jobs' own lines are to be seen.
+func (o *batchOptions) progress() console.Output {
+	out := o.Output
+	out.Quiet = out.Quiet || o.print || o.tag
+	return out
 }
 
 // checkAbilities finds what the source cannot do that a batch needs.

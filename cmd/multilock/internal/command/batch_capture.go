@@ -15,6 +15,7 @@ type capture struct {
 	open           func() (jobLog, error)
 	done           chan struct{}
 	ending         atomic.Bool
+	shown          *printedLines // for people who watch; nil for none
 
 	log  jobLog
 	size int64
@@ -78,12 +79,16 @@ func (c *capture) finish() error {
 		<-c.done
 		c.drain()
 	}
+	c.shown.finish()
 	c.err = errors.Join(c.err, c.reader.Close())
 	if c.log != nil {
 		c.err = errors.Join(c.err, c.log.Close())
 	}
 	return c.err
 }
+
+// mostDrained is more than a pipe holds: who still writes into it could keep us for ever.
+const mostDrained = 1 << 20
 
 // drain reads what is in the pipe without waiting for more.
 func (c *capture) drain() {
@@ -92,7 +97,7 @@ func (c *capture) drain() {
 		return
 	}
 	buffer := make([]byte, 16<<10)
-	for n := 1; n > 0; {
+	for n, left := 1, mostDrained; n > 0 && left > 0; left -= n {
 		if conn.Read(func(fd uintptr) bool { n = readNow(fd, buffer); return true }) != nil {
 			return
 		}
@@ -108,6 +113,7 @@ func (c *capture) keep(data []byte) {
 		return
 	}
 	c.size += int64(len(data))
+	c.shown.add(data)
 	if c.log == nil && c.err == nil {
 		c.log, c.err = c.open()
 	}

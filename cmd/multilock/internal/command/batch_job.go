@@ -31,12 +31,16 @@ type batchRun struct {
 	environ []string
 	joblog  *joblog
 	outputs outputs
+	shown   *printing
 	told    runner.Told
 	marks   lockMarks
 }
 
 func newBatchRun(e *Env, src *place.Source, o *batchOptions, list []batch.Job) (*batchRun, error) {
 	r := &batchRun{env: e, src: src, opt: o, list: list, outputs: outputsOf(src, o), environ: append(place.JobEnviron(e.Environ()), "MULTILOCK_GROUP="+o.Group)}
+	if o.print || o.tag {
+		r.shown = &printing{tag: o.tag, out: e.Stdout, err: e.Stderr}
+	}
 	var err error
 	if o.joblog != "" {
 		r.joblog, err = openJoblog(o.joblog, src.Self.Host)
@@ -105,6 +109,7 @@ func (r *batchRun) capture(a batch.Attempt) (captures, error) {
 			all.started()
 			return nil, errors.Join(err, all.finish())
 		}
+		c.shown = r.shown.of(a, stream)
 		all = append(all, c)
 	}
 	return all, nil

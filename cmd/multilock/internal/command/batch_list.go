@@ -21,6 +21,8 @@ type batchList struct {
 	jobs []batch.Job
 	// lines are where they stand in their file: negative for those that have a name.
 	lines []int32
+	// returns counts the lines that ended with CR LF.
+	returns int
 }
 
 // workers is how many jobs are to be run at a time.
@@ -32,19 +34,30 @@ func (o *batchOptions) workers() int {
 }
 
 func readBatch(e *Env, src *place.Source, o *batchOptions) ([]batch.Job, error) {
-	f, from, err := openList(e, o.list)
-	if err != nil {
-		return nil, fmt.Errorf("read the list of jobs: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // it was read
-	list, err := parseBatch(src, f, from, o.null)
+	list, err := o.readList(e, src)
 	if err != nil {
 		return nil, err
+	}
+	if list.returns > 0 && !o.Quiet {
+		e.Say("%s of the list ended with CR LF, as Windows writes them: the CR is no part of the command", plural(list.returns, "line"))
 	}
 	for i := range list.jobs {
 		list.jobs[i].Shown = o.line(list.jobs[i].Command)
 	}
 	return list.jobs, nil
+}
+
+// readList reads the list from a file, or makes it of what stands on the command line.
+func (o *batchOptions) readList(e *Env, src *place.Source) (batchList, error) {
+	if len(o.args) > 0 {
+		return listOfArgs(o.args)
+	}
+	f, from, err := openList(e, o.list)
+	if err != nil {
+		return batchList{}, fmt.Errorf("read the list of jobs: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // it was read
+	return parseBatch(src, f, from, o.null)
 }
 
 // openList opens a file, or the standard input for "-". The name is for people. Root does
@@ -77,7 +90,7 @@ func parseBatch(src *place.Source, r io.Reader, from string, null bool) (batchLi
 		end = "\x00"
 	}
 	most := strings.Count(text.String(), end) + 1
-	list, n := batchList{make([]batch.Job, 0, most), make([]int32, 0, most)}, int32(0)
+	list, n := batchList{jobs: make([]batch.Job, 0, most), lines: make([]int32, 0, most)}, int32(0)
 	for line := range strings.SplitSeq(text.String(), end) {
 		n++
 		list.add(n, line, null)
@@ -92,7 +105,10 @@ func parseBatch(src *place.Source, r io.Reader, from string, null bool) (batchLi
 // add takes in a line, if it is a job.
 func (l *batchList) add(n int32, text string, null bool) {
 	if !null {
-		text = strings.TrimSuffix(text, "\r")
+		line, hasReturn := strings.CutSuffix(text, "\r")
+		if text = line; hasReturn {
+			l.returns++
+		}
 	}
 	if strings.TrimSpace(text) == "" || text[0] == '#' {
 		return

@@ -95,6 +95,10 @@ func (v batchView) print(e *Env, o *batchOptions) error {
 	if o.Quiet {
 		return v.err
 	}
+	if o.print || o.tag {
+		e.Say("%s", v.summary())
+		return v.err
+	}
 	return errors.Join(v.err, e.Print("%s\n", v.summary()))
 }
 

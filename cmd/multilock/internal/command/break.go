@@ -39,23 +39,16 @@ be sure. A living holder's lock is left alone (exit code 121), unless --force is
 given: then the holder notices at its next renewal, and "multilock run" ends its
 job. With --token, only that one acquisition is broken, none that came after it.`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Destination: &o.force, DisableDefaultText: true, Usage: "break it even if the holder lives"},
-			&cli.StringFlag{Name: "token", Aliases: []string{"t"}, Destination: &o.token, Usage: "break it only if it has this `TOKEN` (see status --json)"},
-			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge a lock without a ttl of its own by this `DURATION` without a change"},
+			formerly(&cli.BoolFlag{Name: "force", Destination: &o.force, DisableDefaultText: true, Usage: "break it even if the holder lives"}, "f"),
+			formerly(&cli.StringFlag{Name: "token", Destination: &o.token, Usage: "break it only if it has this `TOKEN` (see status --json)"}, "t"),
+			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "judge a lock without a ttl of its own by this `DURATION` without a change"}, "maxage"),
 		},
 		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
 }
 
 func (o *breakOptions) check(c *cli.Context) error {
-	names := namesAsked(c)
-	switch {
-	case len(names) > 1:
-		return console.Usagef("break", "one lock at a time; \"multilock clean\" clears all that are dead")
-	case len(names) == 1:
-		o.Name = names[0]
-	}
-	return nil
+	return o.readName(c, `"multilock clean" clears all that are dead`)
 }
 
 func (o *breakOptions) run(ctx context.Context, e *Env, src *place.Source) error {

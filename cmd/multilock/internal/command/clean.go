@@ -21,18 +21,21 @@ type cleanOptions struct {
 	dryRun  bool
 	results bool
 	history bool
-	keep    console.Duration
-	names   []string
+	// failedOnly leaves all results alone but those of jobs that have failed for good.
+	failedOnly bool
+	keep       console.Duration
+	names      []string
 }
 
 // cleanReport is what "clean --json" prints.
 type cleanReport struct {
-	DryRun    bool              `json:"dry_run"`
-	Broken    []show.Lock       `json:"broken"`    // dead locks
-	Held      []show.Lock       `json:"held"`      // left alone
-	Leftovers []source.Leftover `json:"leftovers"` // removed
-	Strange   []source.Leftover `json:"strange"`   // left alone: nobody left them behind who contended for a lock
-	Failed    []string          `json:"failed"`
+	DryRun    bool            `json:"dry_run"`
+	Broken    []show.Lock     `json:"broken"`    // dead locks
+	Held      []show.Lock     `json:"held"`      // left alone
+	Tickets   []show.Lock     `json:"tickets"`   // of waiters (--fair) that are dead
+	Leftovers []show.Leftover `json:"leftovers"` // removed
+	Strange   []show.Leftover `json:"strange"`   // left alone: nobody left them behind who contended for a lock
+	Failed    []string        `json:"failed"`
 }
 
 // Clean clears dead locks and leftovers, or forgets results.
@@ -43,24 +46,27 @@ func Clean(e *Env) *cli.Command {
 		Usage:     "clear dead locks and leftovers, or forget results or history",
 		ArgsUsage: "[--results [NAME...] | --history]",
 		Description: `Breaks every lock of the group whose holder is dead, watching the silent ones for
-as long as it takes to be sure, and removes what crashed contenders left behind.
+as long as it takes to be sure, and removes what crashed contenders left behind: also
+the tickets of those who died while they stood in line (--fair).
 Living holders are left alone. Nobody needs this for correctness: whoever wants
 a dead lock takes it. What lies among the leftovers and was not put there by
 multilock is named, and never touched.
 
 With --results it does something else: it forgets how the jobs of the NAMEs ended,
 or of all, so that "run --once" runs them again. A result is only removed under the
-lock of its name; those whose lock is held are left alone (exit code 121).
+lock of its name; those whose lock is held are left alone (exit code 121). With --failed only
+results of jobs that have failed for good are forgotten.
 
 With --history it removes from the group's history the days that ended longer ago than
 --keep says, by the file server's clock. Whoever is the first of its host to write there
 on a day does the same, with MULTILOCK_HISTORY_KEEP (90d; 0 keeps all for ever).`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "results", Aliases: []string{"r"}, Destination: &o.results, DisableDefaultText: true, Usage: "forget the results of jobs instead, of the NAMEs or of all"},
+			formerly(&cli.BoolFlag{Name: "results", Destination: &o.results, DisableDefaultText: true, Usage: "forget the results of jobs instead, of the NAMEs or of all"}, "r"),
+			&cli.BoolFlag{Name: "failed", Destination: &o.failedOnly, DisableDefaultText: true, Usage: "with --results: only of jobs that have failed for good"},
 			&cli.BoolFlag{Name: "history", Destination: &o.history, DisableDefaultText: true, Usage: "remove old days of the history instead"},
 			&cli.GenericFlag{Name: "keep", Value: &o.keep, Usage: "with --history: leave the last `DURATION` (default: 90d) [$" + place.EnvHistoryKeep + "]"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "only say what would be done"},
-			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge a lock without a ttl of its own by this `DURATION` without a change"},
+			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "judge a lock without a ttl of its own by this `DURATION` without a change"}, "maxage"),
 		},
 		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
@@ -71,6 +77,8 @@ func (o *cleanOptions) check(c *cli.Context) error {
 	switch {
 	case o.history && o.results:
 		return console.Usagef("clean", "--history and --results are two things; do one after the other")
+	case o.failedOnly && !o.results:
+		return console.Usagef("clean", "--failed says which results to forget: it needs --results")
 	case o.keep.Given && !o.history:
 		return console.Usagef("clean", "--keep says how much of the history to leave: it needs --history")
 	}
@@ -97,7 +105,7 @@ func (o *cleanOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	if err != nil {
 		return err
 	}
-	report := cleanReport{DryRun: o.dryRun, Broken: []show.Lock{}, Held: []show.Lock{}, Leftovers: []source.Leftover{}, Strange: []source.Leftover{}, Failed: []string{}}
+	report := cleanReport{DryRun: o.dryRun, Broken: []show.Lock{}, Held: []show.Lock{}, Tickets: []show.Lock{}, Leftovers: []show.Leftover{}, Strange: []show.Leftover{}, Failed: []string{}}
 	var failed error
 	if o.dryRun {
 		failed = report.foresee(ctx, src, names, o)
@@ -121,18 +129,19 @@ func (r *cleanReport) foresee(ctx context.Context, src *place.Source, names []st
 			r.Held = append(r.Held, l)
 		}
 	}
+	failed := r.foreseeTickets(ctx, src)
 	sweeper, ok := src.Locks.(source.Sweeper)
 	if !ok {
-		return nil
+		return failed
 	}
 	all, err := sweeper.Leftovers(ctx)
 	r.sort(all)
-	return err
+	return errors.Join(failed, err)
 }
 
 // sort tells leftovers from what is strange; those of contenders at work are neither.
 func (r *cleanReport) sort(found []source.Leftover) {
-	for _, l := range found {
+	for _, l := range show.LeftoversOf(found) {
 		switch {
 		case l.Dead:
 			r.Leftovers = append(r.Leftovers, l)
@@ -169,6 +178,7 @@ func (r *cleanReport) clear(ctx context.Context, src *place.Source, names []stri
 		})
 	}
 	group.Wait()
+	failed = errors.Join(failed, r.clearTickets(ctx, src))
 	sweeper, ok := src.Locks.(source.Sweeper)
 	if !ok {
 		return failed
@@ -213,8 +223,13 @@ func (r *cleanReport) print(e *Env, o *cleanOptions) error {
 			return err
 		}
 	}
+	for _, l := range r.Tickets {
+		if err := e.Print("%s the place of %s in the line for %s: %s\n", removed, console.Harmless(l.Holder()), console.Label(l.Queue), console.Harmless(l.Why)); err != nil {
+			return err
+		}
+	}
 	for _, l := range r.Leftovers {
-		if err := e.Print("%s leftover %s, %s old: %s\n", removed, console.Label(l.Entry), console.Short(l.Age), console.Harmless(l.Why)); err != nil {
+		if err := e.Print("%s leftover %s, %s old: %s\n", removed, console.Label(l.Entry), console.Short(l.Leftover.Age), console.Harmless(l.Why)); err != nil {
 			return err
 		}
 	}
@@ -225,7 +240,7 @@ func (r *cleanReport) print(e *Env, o *cleanOptions) error {
 			}
 		}
 	}
-	if o.Quiet || len(r.Broken)+len(r.Leftovers) > 0 {
+	if o.Quiet || len(r.Broken)+len(r.Tickets)+len(r.Leftovers) > 0 {
 		return nil
 	}
 	return e.Print("nothing to clean\n")

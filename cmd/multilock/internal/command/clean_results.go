@@ -39,9 +39,12 @@ func forgetResults(ctx context.Context, e *Env, src *place.Source, o *cleanOptio
 	report := &forgetReport{DryRun: o.dryRun, Forgotten: []string{}, Held: []string{}, Failed: []string{}}
 	f := forgetting{cleanOptions: o, src: src, ledger: ledger, report: report}
 	var failed error
-	if len(o.names) > 0 {
+	switch {
+	case o.failedOnly:
+		failed = f.failed(ctx)
+	case len(o.names) > 0:
 		failed = f.named(ctx)
-	} else {
+	default:
 		failed = f.all(ctx)
 	}
 	slices.Sort(report.Forgotten)
@@ -141,7 +144,9 @@ func (f *forgetting) jobs(ctx context.Context, chunk string, jobs jobsAsked) err
 	}
 	var forgotten []string
 	if err = f.dropBoard(ctx); err == nil {
-		forgotten, err = lockgroup.ForgetJobs(ctx, lock, jobs.has)
+		forgotten, err = lockgroup.ForgetJobs(ctx, lock, func(number int, r multilock.Result) bool {
+			return jobs.has(number) && (!f.failedOnly || hasFailed(r))
+		})
 	}
 	if err == nil {
 		f.noteForgot(ctx, f.src, lock.Record(), forgotten...)
@@ -211,10 +216,11 @@ func (o *cleanOptions) forgetOne(ctx context.Context, src *place.Source, ledger 
 	if absent { // as far as a cache knows
 		_, err = lock.Outcome(ctx)
 	}
-	if err == nil {
+	spared := err == nil && o.failedOnly && !stillFailed(ctx, lock)
+	if err == nil && !spared {
 		err = lock.Forget(ctx)
 	}
-	if did = err == nil; did {
+	if did = err == nil && !spared; did {
 		o.noteForgot(ctx, src, lock.Record(), name)
 	}
 	if errors.Is(err, multilock.ErrNoResult) {

@@ -34,9 +34,9 @@ type common struct {
 // over it wherever it stands, and an empty variable counts as none.
 func Flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "dir", Aliases: []string{"d"}, Usage: "the shared `DIRECTORY` with the locks (default: .) [$" + place.EnvDir + "]", Category: "LOCK"},
+		&cli.StringFlag{Name: "dir", Aliases: []string{"d"}, Usage: "the shared `DIRECTORY` with the locks; this or --source is needed [$" + place.EnvDir + "]", Category: "LOCK"},
 		&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "the lock `GROUP`, a directory in it (default: .locks; of another source, what has no group) [$" + place.EnvGroup + "]", Category: "LOCK"},
-		&cli.StringFlag{Name: "name", Aliases: []string{"n", "lockname", "l"}, Usage: "the lock's `NAME` (default: lock; of a CloudShell reservation, MUTEX)", Category: "LOCK"},
+		formerly(&cli.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "the lock's `NAME` (default: lock; of a CloudShell reservation, MUTEX)", Category: "LOCK"}, "lockname", "l"),
 		&cli.StringFlag{Name: "source", Usage: "where the locks live, as a `URL`; -d DIRECTORY stands for file:DIRECTORY; see multilock --help [$" + place.EnvSource + "]", Category: "LOCK"},
 		toggle("legacy-peers", "hosts with the Python MultiLock use the same group; all hosts must say so [$"+place.EnvLegacyPeers+"]", "LOCK"),
 		&cli.StringFlag{Name: "trust", Usage: "believe these `USERS`, too (names with commas between them), or any: what they left in the directory, and what others may do to it (default: root, you, and a group whose directory it is) [$" + place.EnvTrust + "]", Category: "LOCK"},
@@ -53,12 +53,9 @@ func toggle(name, usage, category string, aliases ...string) *cli.BoolFlag {
 
 // readCommon reads the options that every command has.
 func readCommon(c *cli.Context, e *Env) (common, error) {
-	asked := place.Asked{Dir: commonString(c, "dir"), Source: commonString(c, "source"), Group: commonString(c, "group"), Name: commonString(c, "name"), Trust: commonString(c, "trust")}
-	if level := givenAt(c, "legacy-peers"); level != nil {
-		said := level.Bool("legacy-peers")
-		asked.LegacyPeers = &said
-	}
+	asked := askedOf(c)
 	quiet := commonBool(c, "quiet")
+	e.SpeakJSON = commonBool(c, "json")
 	place, err := e.Kinds.Find(asked, e.Env)
 	switch {
 	case err != nil:
@@ -67,6 +64,16 @@ func readCommon(c *cli.Context, e *Env) (common, error) {
 		e.Say("warning: %s", place.Exposed)
 	}
 	return common{place, console.Output{JSON: commonBool(c, "json"), Quiet: quiet, Verbose: commonBool(c, "verbose")}}, err
+}
+
+// askedOf is what a command line says of where locks live.
+func askedOf(c *cli.Context) place.Asked {
+	asked := place.Asked{Dir: commonString(c, "dir"), Source: commonString(c, "source"), Group: commonString(c, "group"), Name: commonString(c, "name"), Trust: commonString(c, "trust")}
+	if level := givenAt(c, "legacy-peers"); level != nil {
+		said := level.Bool("legacy-peers")
+		asked.LegacyPeers = &said
+	}
+	return asked
 }
 
 // action is a command's: the options that every command has are read, the others are
@@ -84,6 +91,16 @@ func action(e *Env, o *common, check func(*cli.Context) error, do func(context.C
 			err = src.Close(do(c.Context, src))
 		}
 		return o.locate(err)
+	}
+}
+
+// tellOneHost warns who takes a lock that other hosts do not see.
+func (o *common) tellOneHost(e *Env, src *place.Source) {
+	if o.Quiet || o.JSON {
+		return
+	}
+	if warning := src.OneHost(); warning != "" {
+		e.Say("warning: %s", warning)
 	}
 }
 
@@ -116,6 +133,27 @@ func namesAsked(c *cli.Context) []string {
 	return names
 }
 
+// noArguments is for commands that take none.
+func noArguments(c *cli.Context) error {
+	if c.Args().Present() {
+		return console.Usagef(c.Command.Name, "unexpected %q: there is nothing to name", c.Args().First())
+	}
+	return nil
+}
+
+// readName takes the one lock's name that a command is to deal with, if there is any, from its
+// arguments or from -n.
+func (o *common) readName(c *cli.Context, instead string) error {
+	names := namesAsked(c)
+	switch {
+	case len(names) > 1:
+		return console.Usagef(c.Command.Name, "one lock at a time; %s", instead)
+	case len(names) == 1:
+		o.Name = names[0]
+	}
+	return nil
+}
+
 // commonString is nil if the option is not given.
 func commonString(c *cli.Context, name string) *string {
 	level := givenAt(c, name)
@@ -140,7 +178,7 @@ type holding struct {
 func (h *holding) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.GenericFlag{Name: "ttl", Value: &h.ttl, Usage: "the `DURATION` for which the lock stays held without a sign of life from this host; longer than the file server may be away (default: 2m)", Category: "HOLDING"},
-		&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &h.maxAge, Usage: "break a lock that has no ttl of its own (a Python peer's, a damaged one) after this `DURATION` without a change", Category: "TAKING"},
+		formerly(&cli.GenericFlag{Name: "max-age", Value: &h.maxAge, Usage: "break a lock that has no ttl of its own (a Python peer's, a damaged one) after this `DURATION` without a change", Category: "TAKING"}, "maxage"),
 		&cli.GenericFlag{Name: "poll", Value: &h.poll, Usage: "the longest `DURATION` between two attempts while waiting (default: 1s)", Category: "TAKING"},
 	}
 }
@@ -178,8 +216,12 @@ is passed over as a dead holder is. Who waits without it may overtake, so all sh
 say so. Without it nobody starves, but the order is by chance. On NFS a place in the
 queue costs some 25 requests, and while many wait it costs less than to do without.`
 
-// check finds what contradicts itself, before anything is touched.
-func (h *holding) check(command string) error {
+// check finds what contradicts itself, before anything is touched. Usual is the ttl if none is
+// given.
+func (h *holding) check(command string, usual time.Duration) error {
+	if !h.ttl.Given {
+		h.ttl.Value = usual
+	}
 	if h.ttl.Given && h.ttl.Value == 0 {
 		return console.Usagef(command, "--ttl 0: a lock without a time to live could never be taken over; use at least %s", source.MinTTL)
 	}
@@ -191,8 +233,16 @@ func (h *holding) check(command string) error {
 
 // take acquires a lock as --wait says, and tells who is in the way meanwhile.
 func take(ctx context.Context, e *Env, src *place.Source, name string, opt multilock.Options, limit console.WaitLimit, o console.Output) (*multilock.Lock, error) {
+	return takeBy(ctx, e, src, name, opt, limit, o, multilock.TryAcquire, multilock.Acquire)
+}
+
+// taking is a way to take a lock.
+type taking func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error)
+
+// takeBy takes the lock in one of two ways, as limit says.
+func takeBy(ctx context.Context, e *Env, src *place.Source, name string, opt multilock.Options, limit console.WaitLimit, o console.Output, try, wait taking) (*multilock.Lock, error) {
 	if !limit.Waits() {
-		lock, err := multilock.TryAcquire(ctx, src.Locks, name, opt)
+		lock, err := try(ctx, src.Locks, name, opt)
 		return lock, src.IfLasting(err)
 	}
 	ctx, cancel := limit.Limited(ctx)
@@ -200,7 +250,7 @@ func take(ctx context.Context, e *Env, src *place.Source, name string, opt multi
 	way := &show.Obstacle{Src: src, Name: name, Self: src.Self}
 	opt.Trouble = way.Met
 	defer show.StartNotice(ctx, e.Env, o, way.Tell)()
-	lock, err := multilock.Acquire(ctx, src.Locks, name, opt)
+	lock, err := wait(ctx, src.Locks, name, opt)
 	return lock, src.IfLasting(err)
 }
 

@@ -117,6 +117,7 @@ func (r *DoctorReport) examine(ctx context.Context, e *Env, o *doctorOptions) er
 	if err := r.examineAlone(limited, spec); err != nil {
 		return err
 	}
+	r.examineQueues(limited, src)
 	if o.join && !slices.ContainsFunc(r.Findings, isUnusable) {
 		spec.Where = r.whereabouts(limited, src)
 		if err := r.tryTogether(ctx, e, src, spec, o); err != nil {
@@ -142,7 +143,7 @@ func (r *DoctorReport) examineAlone(ctx context.Context, spec trial.Spec) error 
 	if err != nil {
 		return err
 	}
-	r.Findings = append(r.Findings, tried)
+	r.Findings = append(r.Findings, tried, findRun())
 	return nil
 }
 

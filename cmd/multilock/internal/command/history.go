@@ -19,9 +19,33 @@ import (
 
 type historyOptions struct {
 	common
-	since console.Duration
-	limit console.Number
-	names []string
+	since, until console.Moment
+	limit        console.Number
+	events       eventKinds
+	names        []string
+}
+
+// eventKinds is a flag's value: kinds of events with commas between them.
+type eventKinds []source.EventKind
+
+func (k *eventKinds) String() string { return "" }
+
+func (k *eventKinds) Set(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		if !slices.Contains(source.EventKinds(), source.EventKind(name)) {
+			return fmt.Errorf("there is no event %q; choose of %s", name, joined(source.EventKinds()))
+		}
+		*k = append(*k, source.EventKind(name))
+	}
+	return nil
+}
+
+func joined(kinds []source.EventKind) string {
+	names := make([]string, len(kinds))
+	for i, kind := range kinds {
+		names[i] = string(kind)
+	}
+	return strings.Join(names, ", ")
 }
 
 // History lists what happened.
@@ -33,10 +57,20 @@ func History(e *Env) *cli.Command {
 		ArgsUsage: "[NAME...]",
 		Description: `Lists what happened to the locks of the group, oldest first: who acquired,
 released, lost or broke what, when and on what evidence; runs with their exit
-codes and durations. Times are those of the hosts that wrote them. With --json,
-one object per line.`,
+codes and durations. Times are those of the hosts that wrote them, shown in the time
+zone of this one, which the heading names (TZ chooses another); with --json, one object
+per line, they are in UTC.
+
+--since and --until take a TIME: a duration before now (2h, 7d), a day (2026-05-31), a
+day and a time of day ("2026-05-31 14:30"), a time of today (14:30), or one with its
+zone (2026-05-31T14:30:00Z).
+
+The history of a group in a directory is kept for 90 days (MULTILOCK_HISTORY_KEEP), in
+files of a day each; "clean --history" removes older ones at once. MongoDB keeps all.`,
 		Flags: []cli.Flag{
-			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "only the last `DURATION`, such as 2h or 7d"},
+			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "only from this `TIME` on: a duration before now such as 2h or 7d, or a date"},
+			&cli.GenericFlag{Name: "until", Value: &o.until, Usage: "only up to this `TIME`"},
+			&cli.GenericFlag{Name: "event", Value: &o.events, Usage: "only these `KINDS` of events, with commas between them: acquired, released, lost, broke, refused, committed, forgot"},
 			&cli.GenericFlag{Name: "limit", Value: &o.limit, Usage: "only the last `N` events"},
 		},
 		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
@@ -45,6 +79,9 @@ one object per line.`,
 
 func (o *historyOptions) check(c *cli.Context) error {
 	o.names = namesAsked(c)
+	if o.since.Given && o.until.Given && o.until.Value.Before(o.since.Value) {
+		return console.Usagef("history", "--until %s is before --since %s", &o.until, &o.since)
+	}
 	if o.limit.Given && o.limit.Value < 1 {
 		return console.Usagef("history", "--limit %d: must be at least 1", o.limit.Value)
 	}
@@ -56,12 +93,8 @@ func (o *historyOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	if err = errors.Join(err, src.CheckNames(o.names)); err != nil {
 		return err
 	}
-	var since time.Time
-	if o.since.Given {
-		since = time.Now().Add(-o.since.Value)
-	}
 	shown, left := o.printer(e), func(what string) { e.Say("warning: %s", what) }
-	for ev, err := range o.asked(toldOf(chronicle.History(ctx, since), left), left) {
+	for ev, err := range o.asked(toldOf(chronicle.History(ctx, o.since.Value), left), left) {
 		if err == nil {
 			err = shown.event(ev)
 		}
@@ -72,6 +105,13 @@ func (o *historyOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	return shown.flush()
 }
 
+// wants says whether an event was asked for. That it is not too old its source sees to.
+func (o *historyOptions) wants(ev source.Event) bool {
+	return (len(o.names) == 0 || slices.Contains(o.names, ev.Name)) &&
+		(len(o.events) == 0 || slices.Contains(o.events, ev.What)) &&
+		(!o.until.Given || !ev.Time.After(o.until.Value))
+}
+
 // asked are the events that were asked for. Those that do not fit into memory are given to
 // left, in words.
 func (o *historyOptions) asked(history iter.Seq2[source.Event, error], left func(string)) iter.Seq2[source.Event, error] {
@@ -79,7 +119,7 @@ func (o *historyOptions) asked(history iter.Seq2[source.Event, error], left func
 		last := latest{most: o.limit.Value} // none are kept without a limit
 		for ev, err := range history {
 			switch {
-			case err == nil && len(o.names) > 0 && !slices.Contains(o.names, ev.Name):
+			case err == nil && !o.wants(ev):
 			case err == nil && o.limit.Given:
 				last.add(ev)
 			case !yield(ev, err):
@@ -115,14 +155,14 @@ const (
 func (o *historyOptions) printer(e *Env) *historyPrinter {
 	p := &historyPrinter{env: e, json: o.JSON}
 	if !p.json {
-		p.rows.Row("TIME", "NAME", "EVENT", "HOST", "PID", "USER", "DETAILS")
+		p.rows.Row("TIME ("+time.Now().Format("MST -07:00")+")", "NAME", "EVENT", "HOST", "PID", "USER", "DETAILS")
 	}
 	return p
 }
 
 func (p *historyPrinter) event(ev source.Event) error {
 	if p.json {
-		return p.env.PrintLine(ev)
+		return p.env.PrintLine(show.EventOf(ev))
 	}
 	p.rows.Row(ev.Time.Local().Format("2006-01-02 15:04:05"), console.Label(ev.Name), ev.What,
 		show.Dash(ev.By.Host), show.PID(ev.By.PID), show.Dash(ev.User), details(ev))
@@ -140,6 +180,14 @@ func (p *historyPrinter) flush() error {
 	return rows.Print(p.env.Env)
 }
 
+// missedBefore says how many ticks went without a run just before one, if any did.
+func missedBefore(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s missed before it)", plural(n, "tick"))
+}
+
 // details puts what is known beyond the columns into words.
 func details(ev source.Event) string {
 	var parts []string
@@ -149,6 +197,9 @@ func details(ev source.Event) string {
 	}
 	if ev.Attempt > 0 {
 		add("attempt %d", ev.Attempt)
+	}
+	if ev.What == source.EventCommitted && !ev.Tick.IsZero() {
+		add("tick %s%s", utc(ev.Tick), missedBefore(ev.Missed))
 	}
 	if ev.Exit != nil {
 		add("exit %d", *ev.Exit)

@@ -161,7 +161,7 @@ func (j *loggedJob) add(f printed.Frame) {
 		j.Attempts++
 	}
 	if j.last = f; !f.Began.Before(j.Began) {
-		j.Host, j.Began = f.Host, f.Began
+		j.Host, j.Began = f.Host, f.Began.UTC()
 	}
 }
 

@@ -23,25 +23,23 @@ type releaseOptions struct {
 func Release(e *Env) *cli.Command {
 	o := &releaseOptions{}
 	return &cli.Command{
-		Name:  "release",
-		Usage: "give back a lock that acquire took",
+		Name:      "release",
+		Usage:     "give back a lock that acquire took",
+		ArgsUsage: "[NAME]",
 		Description: `Releases the lock that has this token, from whatever host. If it has not that
 token (any more), nothing is changed and the exit code is 122: the lock was lost.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "token", Aliases: []string{"t"}, Destination: &o.token, EnvVars: []string{"MULTILOCK_TOKEN"}, Usage: "the `TOKEN` that acquire printed"},
+			formerly(&cli.StringFlag{Name: "token", Destination: &o.token, EnvVars: []string{"MULTILOCK_TOKEN"}, Usage: "the `TOKEN` that acquire printed"}, "t"),
 		},
 		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
 }
 
 func (o *releaseOptions) check(c *cli.Context) error {
-	if c.Args().Present() {
-		return console.Usagef("release", "unexpected %q; the lock's name is given with -n", c.Args().First())
-	}
 	if o.token == "" {
 		return console.Usagef("release", "--token is missing: it is what acquire printed")
 	}
-	return nil
+	return o.readName(c, "each has a token of its own")
 }
 
 func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) error {

@@ -80,7 +80,7 @@ func (o *reportOptions) run(ctx context.Context, e *Env, src *place.Source) erro
 	if err != nil {
 		return err
 	}
-	in.Base, in.Group, in.Made, in.Since = o.Public(), o.Group, now, since
+	in.Base, in.Group, in.Made, in.Since = o.Public(), o.Group, now.UTC(), since.UTC()
 	if o.IsFiles() {
 		in.Base = place.Absolute(o.Base)
 	}
@@ -132,7 +132,7 @@ func (o *reportOptions) render(t *report.Timeline) ([]byte, error) {
 	if err != nil {
 		return nil, errors.Join(errors.New("make the report"), err)
 	}
-	return console.Escaped(append(text, '\n')), nil
+	return console.Escaped(append(console.Stamped(text), '\n')), nil
 }
 
 func sumOf(s report.Summary) string {

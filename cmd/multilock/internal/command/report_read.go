@@ -67,6 +67,9 @@ func readHistory(ctx context.Context, src multilock.Source, since time.Time, in 
 		in.Missing = append(in.Missing, fmt.Sprintf("the history before %s is left out: there is more than a page can show; make it of less with --since", last.events()[0].Time.Local().Format(time.DateTime)))
 	}
 	in.Events = last.events()
+	for i := range in.Events { // hosts write their own zones
+		in.Events[i].Time = in.Events[i].Time.UTC()
+	}
 	return nil
 }
 
@@ -106,6 +109,7 @@ func readEnds(ctx context.Context, src multilock.Source, since time.Time, in *re
 			return err
 		}
 		if open[[2]string{e.Name, e.Token}] && report.Ends(e) {
+			e.Time = e.Time.UTC()
 			in.Events = append(in.Events, e)
 		}
 	}
@@ -152,6 +156,7 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	})
 	for _, r := range found {
 		if r != nil {
+			r.Start = r.Start.UTC()
 			in.Results = append(in.Results, *r)
 			in.Recorded[r.Name] = true
 		}

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -10,6 +11,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
+	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock/source"
 )
@@ -20,6 +22,11 @@ type runOptions struct {
 	holding
 	recording
 	disclosure
+	probing
+	keeping
+	hooks
+	pinging
+	sharing
 	slots      console.Number
 	wait       console.WaitLimit
 	minHold    console.Duration
@@ -69,20 +76,30 @@ For cron on many hosts: -q -E 0 keeps quiet where another host runs the job, and
 
 ` + fairHelp + `
 
+` + probeHelp + `
+
+` + sharedHelp + `
+
+` + keepingHelp + `
+
+` + hooksHelp + `
+
+` + pingHelp + `
+
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 ` + console.ExitTable,
-		Flags: append(slices.Concat(o.holding.flags(), []cli.Flag{o.queueFlag()}, o.recording.flags(), o.disclosure.flags()),
+		Flags: append(slices.Concat(o.holding.flags(), []cli.Flag{o.queueFlag(), o.probeFlag()}, o.recording.flags(), o.disclosure.flags(), o.keeping.flags(), o.hooks.flags(), o.pinging.flags(), o.sharing.flags()),
 			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait this `DURATION` for the lock, or forever (default: do not wait)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Value: &o.heldCode, Usage: "the exit `CODE` if somebody else holds the lock; 0 makes a refusal a success (default: 121)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "slots", Value: &o.slots, Usage: "let `N` holders in at a time, in the whole cluster; the job finds its own number in MULTILOCK_SLOT (default: 1, without a number)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "fail-after", Value: &o.failAfter, Usage: "exit with 120 if this host was refused `N` times in a row by the same holder: that one hangs (default: never)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "min-hold", Value: &o.minHold, Usage: "keep the lock at least this `DURATION`, so that hosts whose clocks are late do not run the job again", Category: "HOLDING"},
-			&cli.GenericFlag{Name: "max-runtime", Value: &o.maxRuntime, Usage: "end the command and all its processes after this `DURATION`", Category: "JOB"},
+			&cli.GenericFlag{Name: "max-runtime", Aliases: []string{"timeout"}, Value: &o.maxRuntime, Usage: "end the command and all its processes after this `DURATION`", Category: "JOB"},
 			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOB"},
 			&cli.StringFlag{Name: "on-lost", Destination: &o.onLost, Value: string(runner.Term), DefaultText: string(runner.Term), Usage: "`WHAT` to do to the command if the lock is lost: term (and kill before others can have the lock), kill or ignore", Category: "JOB"},
 		),
-		Action: action(e, &o.common, func(c *cli.Context) error { return o.read(c, e) }, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+		Action: action(e, &o.common, func(c *cli.Context) error { return o.read(c, e) }, func(ctx context.Context, src *place.Source) error { return o.hinted(o.run(ctx, e, src)) }),
 	}
 }
 
@@ -109,7 +126,21 @@ by up to two fifths of the time between two ticks:
 A run is for the tick that is nearest; the command finds it in MULTILOCK_TICK. Two
 runs never start within half the time between two ticks, but for --retries. A line
 that fires more often, so that a job whose host died is not left until the next
-tick, needs the form without "@".`
+tick, needs the form without "@", or --catch-up.
+
+Where no host ran the job at a tick, that tick is missed; "overdue", "history" and
+"report" tell of it. --catch-up makes up for it, once over all hosts:
+
+   --catch-up none     the next tick is run, and nothing else (this is the default)
+   --catch-up latest   the last tick that has come is run, however late; a host that
+                       comes back at nine runs the job of two o'clock then
+   --catch-up all:24   and the 24 last that were missed before it, oldest first, each
+                       with its own MULTILOCK_TICK and its own --retries
+
+With "@" and --catch-up a tick is never run more than half a minute before it comes
+(a tenth of the time between two, if that is less), so the line may fire as often as
+you like. Without "@" only all:N makes a difference. When a tick fails for good, those
+after it are left to the next time the line fires.`
 
 const timeHelp = `Under a lock that ends by time (cook+...) the command also gets MULTILOCK_REMAINING,
 the seconds that it has, and MULTILOCK_UNTIL, when they are over by this host's clock
@@ -124,7 +155,18 @@ func (o *runOptions) read(c *cli.Context, e *Env) error {
 	}
 	o.command = c.Args().Slice()
 	o.shown = o.words(o.command)
-	return o.check()
+	if err := o.check(); err != nil {
+		return err
+	}
+	return o.pinging.read(e, "run")
+}
+
+// hinted is for who wrote the lock's name where other commands take it.
+func (o *runOptions) hinted(err error) error {
+	if len(o.command) > 1 && o.command[1] == "--" && errors.As(err, new(*job.NotFoundError)) {
+		return fmt.Errorf("%w; if that is the lock's name, write: run -n %s %s", err, o.command[0], console.CommandLine(o.command[1:]))
+	}
+	return err
 }
 
 func (o *runOptions) check() error {
@@ -139,7 +181,7 @@ func (o *runOptions) check() error {
 	case len(o.command) == 0:
 		return console.Usagef(name, "no command; write: multilock run [options] -- COMMAND [ARGUMENT...]")
 	case !slices.Contains([]runner.OnLost{runner.Term, runner.Kill, runner.Ignore}, runner.OnLost(o.onLost)):
-		return console.Usagef(name, "--on-lost %q: choose term, kill or ignore", o.onLost)
+		return console.Usagef(name, "--on-lost %q: choose term, kill or ignore; a command goes to --on-loss", o.onLost)
 	case o.heldCode.Value < 0 || o.heldCode.Value > 255:
 		return console.Usagef(name, "-E %d: an exit code is between 0 and 255", o.heldCode.Value)
 	case o.failAfter.Given && o.failAfter.Value < 1:
@@ -152,7 +194,13 @@ func (o *runOptions) check() error {
 		return console.Usagef(name, "--min-hold %s is longer than --max-runtime %s with its grace of %s; the lock would be kept long after the job was ended",
 			o.minHold.Value, o.maxRuntime.Value, o.grace.Value)
 	}
-	if err := o.checkSlots(name); err != nil {
+	if err := errors.Join(o.checkSlots(name), o.sharing.check(name, o)); err != nil {
+		return err
+	}
+	if err := o.keeping.check(name, o.slots.Given || o.shared); err != nil {
+		return err
+	}
+	if err := o.hooks.check(name, o.every.set); err != nil {
 		return err
 	}
 	if err := o.recording.check(name); err != nil {
@@ -164,7 +212,7 @@ func (o *runOptions) check() error {
 	if err := o.checkQueue(name, o.wait); err != nil {
 		return err
 	}
-	return o.holding.check(name)
+	return o.holding.check(name, o.UsualTTL())
 }
 
 func (o *runOptions) checkSlots(command string) error {
@@ -183,6 +231,7 @@ func (o *runOptions) checkSlots(command string) error {
 type recording struct {
 	once    bool
 	every   everyTick
+	catchUp catchUp
 	retries console.Number
 }
 
@@ -190,6 +239,7 @@ func (r *recording) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "once", Destination: &r.once, DisableDefaultText: true, Usage: "run the job once and for all, on whichever host: do nothing if its success is recorded", Category: "ONCE"},
 		&cli.GenericFlag{Name: "every", Value: &r.every, Usage: "run the job once per `TICK` over all hosts, such as 1h, 1h@30m or 1d@07:30[Europe/Berlin]; see above", Category: "ONCE"},
+		&cli.GenericFlag{Name: "catch-up", Value: &r.catchUp, Usage: "with --every: `WHAT` to do about ticks without a run: none, latest (run the last one, however late), all:N (and the last N before it); see above", DefaultText: "none", Category: "ONCE"},
 		&cli.GenericFlag{Name: "retries", Value: &r.retries, Usage: "with --once or --every: try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "ONCE"},
 	}
 }
@@ -209,6 +259,8 @@ func (r *recording) check(command string) error {
 	switch {
 	case r.once && r.every.set:
 		return console.Usagef(command, "--once and --every contradict each other: choose once and for all, or once per tick")
+	case r.catchUp.given && !r.every.set:
+		return console.Usagef(command, "--catch-up is about the ticks of --every: it needs that")
 	case r.retries.Given && !r.recorded():
 		return console.Usagef(command, "--retries counts recorded attempts: it needs --once or --every")
 	case r.retries.Value < 0:
@@ -222,7 +274,7 @@ func (r *recording) plan() *lockgroup.Plan {
 	if !r.recorded() {
 		return nil
 	}
-	return &lockgroup.Plan{Retries: r.retries.Value, Every: r.every.value}
+	return &lockgroup.Plan{Retries: r.retries.Value, Every: r.every.value, CatchUp: r.catchUp.value}
 }
 
 // everyTick is the value of --every.
@@ -240,6 +292,24 @@ func (t *everyTick) Set(text string) error {
 	t.value, t.set = value, true
 	return err
 }
+
+// catchUp is the value of --catch-up.
+type catchUp struct {
+	value lockgroup.CatchUp
+	given bool
+}
+
+func (c *catchUp) Set(text string) error {
+	value, err := lockgroup.ParseCatchUp(text)
+	var invalid *source.InvalidError
+	if errors.As(err, &invalid) {
+		return errors.New(invalid.Why)
+	}
+	c.value, c.given = value, true
+	return err
+}
+
+func (c *catchUp) String() string { return "" }
 
 func (t *everyTick) String() string {
 	if t == nil {

@@ -84,9 +84,13 @@ func (r *jobRun) event(what source.EventKind, result *job.Result, cause error) s
 	event := source.Event{
 		Time: time.Now(), What: what, Name: r.lockName(), Token: r.lock.Record().Token, By: r.src.Self,
 		User: r.opt.User, Command: r.opt.shown, Fence: r.fence, Waited: r.waited, Attempt: r.attempt.Attempt,
+		Tick: r.attempt.Tick, Missed: r.attempt.Missed,
 	}
 	if what != source.EventAcquired {
 		event.Held = time.Since(r.since)
+	}
+	if what == source.EventCommitted && result != nil {
+		event.Held = result.Elapsed // that of the attempt
 	}
 	if result != nil {
 		event.Exit = &result.Code

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,23 +35,28 @@ type jobRun struct {
 
 	plan      *lockgroup.Plan // nil if the result is not to be recorded
 	attempt   lockgroup.Attempt
-	begun     bool        // there was an attempt
-	result    *job.Result // of the command, nil if it was not started
-	why       error       // it was not, or was ended
-	committed bool        // the result of an attempt is recorded
-	started   bool        // the command was
-	told      bool        // it was told to end, as we were
-	warnings  []string    // about the plan
-	story     *story      // for the history
+	begun     bool            // there was an attempt
+	result    *job.Result     // of the command, nil if it was not started
+	why       error           // it was not, or was ended
+	committed bool            // the result of an attempt is recorded
+	started   bool            // the command was
+	told      bool            // it was told to end, as we were
+	warnings  []string        // about the plan
+	story     *story          // for the history
+	printed   *kept           // what the command has printed
+	overrun   *overrunWatch   // nil without a limit
+	skipped   bool            // nothing was left to be done
+	next      <-chan struct{} // closed by a signal to end that comes after the command's end
 }
 
 // run runs the command as often as is left to be done, keeps the lock as long as it has
 // to, and releases it.
 func (r *jobRun) run(ctx context.Context) error {
-	r.since, r.grace = time.Now(), r.graceInTime()
+	r.since, r.grace, r.next = time.Now(), r.graceInTime(), r.signals.Next()
 	out, err := lockgroup.Attempts{Source: r.src.Locks, Plan: r.plan, Work: r.work, Recorded: r.recorded}.Run(ctx, r.lock)
+	r.overrun.stop()
 	if !r.begun {
-		if err == nil {
+		if r.skipped = err == nil; r.skipped {
 			err = r.opt.skip(r.env, out)
 		}
 		return errors.Join(err, r.lock.Release(ctx))
@@ -75,6 +81,10 @@ func (r *jobRun) work(ctx context.Context, a lockgroup.Attempt) (multilock.Resul
 		if r.why = r.begin(ctx); r.why != nil {
 			return multilock.Result{}, r.why
 		}
+		r.overrun = r.watchOverrun()
+		r.opt.pingStart(context.WithoutCancel(ctx))
+	} else if a.Attempt == 1 {
+		r.tellCatchUp(a)
 	} else if !r.opt.Quiet {
 		r.env.Say("job %q failed (%s); trying again, attempt %d of %d", r.opt.Name, show.ExitWords(*a.Last), a.Attempt, r.plan.Retries+1)
 	}
@@ -104,6 +114,9 @@ func (r *jobRun) begin(ctx context.Context) (err error) {
 	if r.opt.Verbose {
 		r.env.Say("took lock %q after %s", r.lockName(), console.Short(r.waited))
 	}
+	if err == nil {
+		err = r.printed.open(r.env, r.opt.keeping, logOf{r.opt.Name, r.src.Self.Host, r.since})
+	}
 	return err
 }
 
@@ -131,14 +144,21 @@ func (r *jobRun) runCommand(ctx context.Context) (*job.Result, error) {
 			return nil, err
 		}
 	}
-	running, err := runner.Start(ctx, r.spec())
+	out, err := r.printed.capture()
 	if err != nil {
+		return nil, err
+	}
+	running, err := runner.Start(ctx, r.spec(out))
+	out.started()
+	if err != nil {
+		_ = out.finish() // nothing came
 		return nil, err
 	}
 	r.started = true
 	err = running.Wait(ctx)
-	r.told = running.Told()
+	r.told, r.next = running.Told(), r.signals.Next()
 	result := running.Result()
+	_ = out.finish() // what could not be kept is told at the end
 	return &result, err
 }
 
@@ -151,16 +171,20 @@ func (r *jobRun) confirmed() bool {
 
 var errRuntimeOut = &console.CodedError{Code: console.ExitTimeLimit, Text: "the job ran for longer than --max-runtime"}
 
-func (r *jobRun) spec() runner.Spec {
+func (r *jobRun) spec(out captures) runner.Spec {
 	signals := r.signals.ForJob() // before the start, lest one gets lost in between
 	told := r.signals.Until(context.Background()).Done()
 	mark := process.JobMark(r.lock.Record().Token)
+	stdout, stderr := r.env.Stdout, r.env.Stderr
+	if len(out) > 0 {
+		stdout, stderr = out.first().writer, out.last().writer
+	}
 	return runner.Spec{
 		Job: job.Spec{
 			Args: r.opt.command, Env: append(place.JobEnviron(r.env.Environ()), r.variables(mark)...), Mark: mark,
-			Stdin: r.env.Stdin, Stdout: r.env.Stdout, Stderr: r.env.Stderr, JobControl: true, Self: r.src.Self,
+			Stdin: r.env.Stdin, Stdout: stdout, Stderr: stderr, JobControl: true, Self: r.src.Self,
 		},
-		Lock: r.lock, Name: r.opt.Name, Again: r.attempt.Attempt > 1, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
+		Lock: r.lock, Name: r.opt.Name, Again: r.attempt.Attempt > 1 || !r.attempt.First, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
 		Limit: r.opt.maxRuntime.Value, OverLimit: errRuntimeOut, Ending: r.ending, Say: r.env.Say,
 		Signals: signals, Told: runner.Told{Any: told, Job: told}, Recorded: r.plan != nil,
 	}
@@ -176,7 +200,12 @@ func (r *jobRun) graceInTime() time.Duration {
 }
 
 func (r *jobRun) variables(mark string) []string {
-	vars := []string{mark, "MULTILOCK_NAME=" + r.opt.Name, "MULTILOCK_GROUP=" + r.opt.Group}
+	return slices.Concat([]string{mark}, r.ownVariables(), r.timeVariables())
+}
+
+// ownVariables say what this run is.
+func (r *jobRun) ownVariables() []string {
+	vars := []string{"MULTILOCK_NAME=" + r.opt.Name, "MULTILOCK_GROUP=" + r.opt.Group}
 	if r.slot > 0 {
 		vars = append(vars, "MULTILOCK_SLOT="+strconv.Itoa(r.slot))
 	}
@@ -189,7 +218,7 @@ func (r *jobRun) variables(mark string) []string {
 	if r.fence > 0 {
 		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(r.fence, 10))
 	}
-	return append(vars, r.timeVariables()...)
+	return vars
 }
 
 // timeVariables tell the job how much time it has. A lock that ends by time is over for its

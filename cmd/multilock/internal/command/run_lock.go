@@ -21,13 +21,17 @@ func (o *runOptions) run(ctx context.Context, e *Env, src *place.Source) error {
 	if err := o.checkAbilities(src); err != nil {
 		return err
 	}
+	o.tellOneHost(e, src)
 	sigs := console.CatchSignals()
 	console.OutliveReaders()
 	defer sigs.Release()
 	start := time.Now()
 	plan := o.plan()
-	if settled, err := o.settledBefore(ctx, e, src, plan); settled || err != nil {
+	switch settled, err := o.settledBefore(ctx, e, src, plan); {
+	case settled:
 		return err
+	case err != nil:
+		return o.tellUnrun(e, sigs, err)
 	}
 	return o.runUnderLock(ctx, e, src, sigs, plan, start)
 }
@@ -91,16 +95,21 @@ func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source
 	opt := o.options()
 	opt.Job, opt.User, opt.Command = true, o.User, o.shown
 	opt.LookFirst = src.Place.IsFiles() // of many hosts one gets it
+	if err := o.prepareProbe(e, src, "run", &opt); err != nil {
+		return err
+	}
 	for begin := time.Now(); ; {
 		lock, slot, err := o.acquire(sigs.Until(ctx), e, src, opt, o.wait.After(time.Since(begin)))
 		if err != nil {
-			return o.refused(ctx, e, src, err)
+			return o.tellUnrun(e, sigs, o.refused(ctx, e, src, err))
 		}
 		r := &jobRun{
-			env: e, opt: o, src: src, lock: lock, slot: slot, signals: sigs, plan: plan,
+			env: e, opt: o, src: src, lock: lock, slot: slot, signals: sigs, plan: plan, printed: &kept{},
 			waited: time.Since(start), limit: o.wait.After(time.Since(begin)),
 		}
-		if err := r.run(ctx); err == nil || !r.waitsOn(err) {
+		err = r.run(ctx)
+		if err == nil || !r.waitsOn(err) {
+			r.after(err)
 			return err
 		}
 		e.Say("lock %q was lost before the job was started; waiting on", r.lockName())
@@ -110,6 +119,10 @@ func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source
 // acquire takes the lock, or one of the slots, and waits for it as long as it may. The
 // number is that of the slot, 0 for the lock.
 func (o *runOptions) acquire(ctx context.Context, e *Env, src *place.Source, opt multilock.Options, limit console.WaitLimit) (*multilock.Lock, int, error) {
+	if o.shared {
+		lock, err := takeBy(ctx, e, src, o.Name, opt, limit, o.Output, multilock.TryAcquireShared, multilock.AcquireShared)
+		return lock, 0, err
+	}
 	if !o.slots.Given {
 		lock, err := take(ctx, e, src, o.Name, opt, limit, o.Output)
 		return lock, 0, err

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -15,11 +14,12 @@ import (
 // skip tells why the job is not run.
 func (o *runOptions) skip(e *Env, seen lockgroup.Outcome) error {
 	last, err := *seen.Last, o.skipError(seen)
-	if err == nil && !o.Quiet {
+	if err == nil && !o.Quiet && !o.JSON { // the report has it
 		e.Say("job %q already ran%s: %s", last.Name, forTick(last.Tick), show.Ending(last))
 	}
 	if o.JSON {
-		printReport(e, runReport{Name: o.Name, Group: o.Group, Exit: console.ExitCode(err), Error: show.Explain(err), Result: &last})
+		result := show.ResultOf(last)
+		printReport(e, runReport{Name: o.Name, Group: o.Group, Exit: console.ExitCode(err), Error: show.Explain(err), Result: &result})
 	}
 	return err
 }
@@ -49,6 +49,13 @@ func (o *runOptions) failedBefore(last multilock.Result) error {
 
 // lockName is the lock's, which is not the job's if it is one of several slots.
 func (r *jobRun) lockName() string { return r.lock.Record().Name }
+
+// tellCatchUp tells of another tick that is run under the same lock.
+func (r *jobRun) tellCatchUp(a lockgroup.Attempt) {
+	if !r.opt.Quiet {
+		r.env.Say("job %q is done%s; now%s", r.opt.Name, forTick(a.Last.Tick), forTick(a.Tick))
+	}
+}
 
 // takenUntil is about when anybody else can have the lock, by this host's clock. The
 // record's TTL is the lock's whole period.
@@ -117,12 +124,13 @@ type runReport struct {
 	Error   string  `json:"error,omitempty"`
 	// Attempt is that of a job whose result is recorded; Result is the one that
 	// was there already, if that is why the job was not run.
-	Attempt int               `json:"attempt,omitempty"`
-	Result  *multilock.Result `json:"result,omitempty"`
+	Attempt int          `json:"attempt,omitempty"`
+	Result  *show.Result `json:"result,omitempty"`
 	// Tick and Began are those of the result of --every, and Warnings what is to be
 	// said about them.
 	Tick     time.Time `json:"tick,omitzero"`
 	Began    time.Time `json:"began,omitzero"`
+	Missed   int       `json:"missed,omitempty"`
 	Warnings []string  `json:"warnings,omitempty"`
 }
 
@@ -130,7 +138,7 @@ func (r *jobRun) report(result *job.Result, err error) {
 	report := runReport{
 		Name: r.lockName(), Group: r.opt.Group, Slot: r.slot, Token: r.lock.Record().Token, Fence: r.fence,
 		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: console.ExitCode(err), Error: show.Explain(err), Attempt: r.attempt.Attempt,
-		Tick: r.attempt.Tick, Began: r.attempt.Began, Warnings: r.warnings,
+		Tick: r.attempt.Tick.UTC(), Began: r.attempt.Began.UTC(), Missed: r.attempt.Missed, Warnings: r.warnings,
 	}
 	if result != nil {
 		report.JobExit = &result.Code
@@ -140,8 +148,5 @@ func (r *jobRun) report(result *job.Result, err error) {
 
 // printReport prints the line of "run --json".
 func printReport(e *Env, report runReport) {
-	line, err := json.Marshal(report)
-	if err == nil {
-		e.Tell(string(console.Escaped(line)) + "\n")
-	}
+	e.SayObject(report)
 }

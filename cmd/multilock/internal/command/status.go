@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -25,6 +24,7 @@ type statusOptions struct {
 	watch   bool
 	every   console.Duration
 	results bool
+	all     bool
 	names   []string
 }
 
@@ -34,10 +34,14 @@ type statusReport struct {
 	Group   string        `json:"group"`
 	Locks   []show.Lock   `json:"locks"`
 	Results *show.Results `json:"results"` // null for a source that keeps none
+	Queues  []show.Queue  `json:"queues"`  // of those who wait with --fair
+	// Groups are all that the place is known to have, this one among them.
+	Groups []source.GroupSummary `json:"groups,omitempty"`
 	// Missing says which results cannot be read, and why.
 	Missing []string `json:"missing,omitempty"`
 
 	where string // the source and its group, for people
+	place place.Place
 }
 
 // Status shows who holds what.
@@ -57,14 +61,31 @@ of life, and the verdict with its reason. STATE is
    dead      provably: whoever comes next takes it
    free      shown for a NAME that was asked for
    unknown   it could not be looked at; the exit code is 123 then
-Below that it sums up the results that were recorded (run --once, run --every),
-lists them all with --results, and shows those of the NAMEs that were asked for.
-Looking changes nothing.`,
+EXPIRES is when a holder may be taken for dead if it gives no sign of life any more:
+"now" for a dead one, "due" for one that has to be watched first, "-" for one that no
+silence proves dead (its job lives on this host, or it has no ttl).
+
+Below that it tells who stands in line (--fair), sums up the results that were recorded
+(run --once, run --every), lists them all with --results, and shows those of the NAMEs
+that were asked for. Other groups of the place are named, with how many locks are held
+there; --all shows them all. Looking changes nothing.
+
+On a terminal lines are cut to its width, and what finds no room stands below its row;
+into a pipe or a file all is written. With --watch a list that is longer than the screen
+is shown in pages: space or n for the next one, b or p for the one before, q to end.
+Without a keyboard each look shows the next page.
+
+With NAMEs the exit code tells of them, also with -q, which prints nothing:
+     0  all are free, or their holders are dead: whoever comes next takes them
+   121  one is held, or suspect
+   123  one could not be looked at
+Without NAMEs it is 0, whatever is held.`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Destination: &o.watch, DisableDefaultText: true, Usage: "show it again and again, until interrupted"},
+			formerly(&cli.BoolFlag{Name: "watch", Destination: &o.watch, DisableDefaultText: true, Usage: "show it again and again, until interrupted"}, "w"),
+			&cli.BoolFlag{Name: "all", Destination: &o.all, DisableDefaultText: true, Usage: "show all groups of the place"},
 			&cli.BoolFlag{Name: "results", Aliases: []string{"r"}, Destination: &o.results, DisableDefaultText: true, Usage: "list every result that is recorded, not only their sum"},
 			&cli.GenericFlag{Name: "every", Value: &o.every, Usage: "the `DURATION` between two looks of --watch (default: 2s)"},
-			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "judge locks without a ttl of their own by this `DURATION` without a change"},
+			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "judge locks without a ttl of their own by this `DURATION` without a change"}, "maxage"),
 		},
 		Action: action(e, &o.common, func(c *cli.Context) error { o.names = namesAsked(c); return nil },
 			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
@@ -78,16 +99,39 @@ func (o *statusOptions) run(ctx context.Context, e *Env, src *place.Source) erro
 	if o.watch {
 		return watchStatus(ctx, e, src, o)
 	}
-	report, err := o.look(ctx, src)
+	seen, err := o.look(ctx, e, src)
 	if err != nil {
 		return err
 	}
-	return errors.Join(report.show(e, o), report.unsure())
+	return errors.Join(o.show(e, seen), seen.verdict(o))
+}
+
+// seen is what a look at one group or at all of them has shown.
+type seen interface {
+	screen(o *statusOptions) screen
+	missing() []string
+	verdict(o *statusOptions) error // what the exit code says
+}
+
+func (o *statusOptions) look(ctx context.Context, e *Env, src *place.Source) (seen, error) {
+	if o.all {
+		return o.lookAtAll(ctx, e, src)
+	}
+	report, err := o.lookAtLocks(ctx, src)
+	if err == nil && len(o.names) == 0 {
+		report.lookAtGroups(ctx, src)
+	}
+	return report, err
 }
 
 // check finds what cannot be asked of the source. Results are an extra, unless it is
 // those that were asked for.
 func (o *statusOptions) check(src *place.Source) error {
+	if o.all {
+		if _, ok := src.Locks.(source.GroupLister); !ok || len(o.names) > 0 {
+			return console.Usagef("status", "--all shows all groups of a source that can list them, and takes no names")
+		}
+	}
 	if o.results {
 		if _, err := place.Ability[source.Ledger](src, "status: --results", source.TraitResults); err != nil {
 			return err
@@ -96,36 +140,10 @@ func (o *statusOptions) check(src *place.Source) error {
 	return src.CheckNames(o.names)
 }
 
-// watchStatus goes on when a look fails: somebody who watches wants to see the
-// file server come back, too.
-func watchStatus(ctx context.Context, e *Env, src *place.Source, o *statusOptions) error {
-	if !o.every.Given || o.every.Value == 0 {
-		o.every.Value = 2 * time.Second
-	}
-	sigs := console.CatchSignals()
-	defer sigs.Release()
-	ctx = sigs.Until(ctx)
-	for {
-		report, err := o.look(ctx, src)
-		if err != nil && ctx.Err() == nil {
-			e.Say("%v", err)
-		}
-		if err == nil {
-			if err := report.refresh(e, o); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(o.every.Value):
-		}
-	}
-}
-
-// look inspects the locks that were asked for, or all that are held.
-func (o *statusOptions) look(ctx context.Context, src *place.Source) (statusReport, error) {
-	report := statusReport{Base: src.Place.Public(), Group: src.Place.Group, Locks: []show.Lock{}, where: src.Where()}
+// lookAtLocks inspects the locks that were asked for, or all that are held.
+func (o *statusOptions) lookAtLocks(ctx context.Context, src *place.Source) (statusReport, error) {
+	report := statusReport{Base: src.Place.Public(), Group: src.Place.Group, Locks: []show.Lock{}, Queues: []show.Queue{}, where: src.Where(), place: src.Place}
+	report.lookAtQueues(ctx, src, o.names)
 	if len(o.names) > 0 {
 		return report, o.lookAtNamed(ctx, src, &report)
 	}
@@ -136,12 +154,23 @@ func (o *statusOptions) look(ctx context.Context, src *place.Source) (statusRepo
 	if err != nil {
 		return report, err
 	}
+	slices.SortFunc(names, show.Natural)
 	for _, l := range show.Inspect(ctx, src, names, o.patience()) {
 		if l.State != multilock.StateFree.String() {
 			report.Locks = append(report.Locks, l)
 		}
 	}
 	return report, o.lookAtResults(ctx, src, &report)
+}
+
+// lookAtQueues finds who stands in line. It is an extra, as results are.
+func (r *statusReport) lookAtQueues(ctx context.Context, src *place.Source, names []string) {
+	queues, err := show.Queues(ctx, src, names)
+	if err != nil {
+		r.Missing = append(r.Missing, "who stands in line: "+console.Harmless(err.Error()))
+	}
+	r.Queues = append(r.Queues, queues...)
+	slices.SortFunc(r.Queues, func(a, b show.Queue) int { return show.Natural(a.Name, b.Name) })
 }
 
 func (o *statusOptions) patience() multilock.Patience {
@@ -209,7 +238,7 @@ func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, re
 	}
 	names, err := ledger.Results(ctx)
 	if errors.Is(err, fs.ErrPermission) && !o.results { // it was asked for the locks
-		report.Missing = []string{console.Harmless(err.Error())}
+		report.Missing = append(report.Missing, console.Harmless(err.Error()))
 		return nil
 	}
 	if err != nil {
@@ -231,38 +260,59 @@ func (r *statusReport) addResults(results show.Results) {
 // listsAll says whether every result is shown that is asked about.
 func (o *statusOptions) listsAll() bool { return o.results || len(o.names) > 0 }
 
-// refresh shows the report in the place of the one before.
-func (r statusReport) refresh(e *Env, o *statusOptions) error {
-	if console.IsTerminal(e.Stdout) && !o.JSON {
-		if err := errors.Join(e.Clear(), e.Print("%s  every %s\n\n", time.Now().Format(time.TimeOnly), o.every.Value)); err != nil {
-			return err
-		}
-	}
-	return r.show(e, o)
-}
-
-func (r statusReport) show(e *Env, o *statusOptions) error {
-	warnOf(e, len(r.Missing), func(i int) string { return r.Missing[i] })
+// show prints what was seen.
+func (o *statusOptions) show(e *Env, s seen) error {
+	missing := s.missing()
+	warnOf(e, len(missing), func(i int) string { return missing[i] })
 	if o.JSON {
-		return e.PrintJSON(r)
+		return e.PrintJSON(s)
 	}
-	if err := printStatus(e, o, r); err != nil || r.Results == nil || r.Results.Total() == 0 {
-		return err
-	}
-	return printResults(e, o, *r.Results)
+	return s.screen(o).print(e, o.Quiet)
 }
 
-func printResults(e *Env, o *statusOptions, r show.Results) error {
-	if !o.listsAll() {
-		if o.Quiet {
-			return nil
-		}
-		return e.Print("%s\n", r.Summary())
+func (r statusReport) missing() []string { return r.Missing }
+
+func (r statusReport) screen(o *statusOptions) screen {
+	s := screen{remarks: r.remarks(o)}
+	if o.Quiet && len(o.names) > 0 {
+		return s // the exit code says it
 	}
-	if err := e.Print("\n"); err != nil {
-		return err
+	for _, row := range r.rows() {
+		s.table.Row(row...)
 	}
-	return r.PrintTable(e.Env)
+	if len(r.Locks) == 0 {
+		s.table, s.empty = nil, "nothing is held in "+r.where
+	}
+	if o.listsAll() && r.Results != nil && r.Results.Total() > 0 {
+		s.results = r.Results.Table()
+	}
+	return s
+}
+
+// rows are the locks for people, below a heading.
+func (r statusReport) rows() [][]any {
+	rows := [][]any{{"NAME", "STATE", "HOST", "PID", "USER", "HELD FOR", "LAST SIGN", "EXPIRES", "COMMAND", "WHY"}}
+	for _, l := range r.Locks {
+		rows = append(rows, []any{
+			console.Label(l.Name), l.State, show.Dash(l.Host), show.PID(l.PID), show.Dash(l.User),
+			show.Ago(l.Age), show.Ago(l.Silence), l.ExpiresCell(), show.Dash(show.Ellipsis(l.What(), 40)), l.Why,
+		})
+	}
+	return rows
+}
+
+// remarks are what there is to say below the table.
+func (r statusReport) remarks(o *statusOptions) (lines []string) {
+	for _, q := range r.Queues {
+		lines = append(lines, console.Harmless(q.Sentence()))
+	}
+	if !o.listsAll() && r.Results != nil && r.Results.Total() > 0 {
+		lines = append(lines, r.Results.Summary())
+	}
+	if text := r.others(); text != "" {
+		lines = append(lines, text)
+	}
+	return lines
 }
 
 // maxWarnings is how many of many things are named.
@@ -278,7 +328,20 @@ func warnOf(e *Env, n int, what func(i int) string) {
 	}
 }
 
-// unsure makes a script notice that the report does not tell everything.
+// verdict makes a script notice that the report does not tell everything, or that what it
+// asked for is held.
+func (r statusReport) verdict(o *statusOptions) error {
+	if err := r.unsure(); err != nil || len(o.names) == 0 {
+		return err
+	}
+	for _, l := range r.Locks {
+		if l.State == multilock.StateHeld.String() || l.State == multilock.StateSuspect.String() {
+			return &console.ToldError{Code: console.ExitHeld}
+		}
+	}
+	return nil
+}
+
 func (r statusReport) unsure() error {
 	var names []string
 	for _, l := range r.Locks {
@@ -290,20 +353,4 @@ func (r statusReport) unsure() error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s", multilock.ErrUnsure, strings.Join(names, ", "))
-}
-
-func printStatus(e *Env, o *statusOptions, report statusReport) error {
-	if len(report.Locks) == 0 {
-		if o.Quiet {
-			return nil
-		}
-		return e.Print("nothing is held in %s\n", report.where)
-	}
-	var table show.Table
-	table.Row("NAME", "STATE", "HOST", "PID", "USER", "HELD FOR", "LAST SIGN", "COMMAND", "WHY")
-	for _, l := range report.Locks {
-		table.Row(console.Label(l.Name), l.State, show.Dash(l.Host), show.PID(l.PID), show.Dash(l.User),
-			show.Ago(l.Age), show.Ago(l.Silence), show.Dash(show.Ellipsis(l.What(), 40)), l.Why)
-	}
-	return table.Print(e.Env)
 }

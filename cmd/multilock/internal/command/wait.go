@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type waitOptions struct {
 	expect                               console.Number
 	named                                nameList
 	members                              []string
+	allowEmpty                           bool
 	output                               outputPolicy
 }
 
@@ -40,13 +42,20 @@ func Wait(e *Env) *cli.Command {
 		Usage: "wait until nothing in the group is held, or until jobs are done",
 		Description: `A barrier: starts the next step when the jobs of the last one have ended.
 
-   for i in 1 2 3; do ssh host$i multilock -d /shared run -n job$i -- work $i & done
-   multilock -d /shared wait && next-step
+   day=$(date +%F)
+   for i in 1 2 3; do ssh host$i multilock -d /shared -g $day run -n job$i --once -- work $i & done
+   multilock -d /shared -g $day wait --members job1,job2,job3 --timeout 6h && next-step
 
-Without --expect and --members it returns when nothing in the group is held, at one
-moment. It cannot know of jobs that have not taken their lock yet: start them
-first. A group in which nothing is held from the start is watched for a second
-(--settle) before it is believed.
+With --members or --expect it returns when those jobs have a final result, and may
+be started before them, on any host, however long that takes. Only "run --once" and
+its like leave results. A group of its own for each round (here: the day's) keeps the
+results of the last one apart.
+
+Without them it returns when nothing in the group is held, at one moment. It cannot
+know of jobs that have not taken their lock yet, which ssh may take its time for:
+start them first. A group in which nothing is held from the start is watched for a
+second (--settle) before it is believed, and one that nobody has ever used is an error
+(125) unless --allow-empty is given.
 
 Then it asks the group's history how the last run of each name ended: a job whose
 last run failed, lost its lock, or died and was cleared away by anybody, is not done,
@@ -56,9 +65,6 @@ does not count, by the clocks of the hosts that ran it: they may be wrong by as 
 as you leave room for. A script's "acquire" and "release" have no exit code, and do not
 fail. Under --slots a job is known by its command. A source that keeps no such history
 says so, and 0 means then that nothing is held any more.
-
-With --members or --expect it returns when those jobs have a final result, and may
-be started before them, on any host. Only "run --once" and its like leave results.
 
 A holder that died is not waited for: its lock is cleared on the same evidence as
 by whoever wants the lock, and it is reported. Its job counts as not done, unless
@@ -77,9 +83,10 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.StringFlag{Name: "members-from", Usage: "read the names of the jobs from a `FILE`, one a line; - is the standard input. Of NAME<TAB>COMMAND the name counts, # begins a comment"},
 			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` jobs have a result, whatever their names, and nothing is held"},
 			o.output.flag(),
+			&cli.BoolFlag{Name: "allow-empty", Destination: &o.allowEmpty, DisableDefaultText: true, Usage: "succeed also if nobody has ever used the group"},
 			&cli.GenericFlag{Name: "settle", Value: &o.settle, Usage: "the `DURATION` for which a group that is vacant from the start must stay so (default: 1s)"},
 			&cli.GenericFlag{Name: "poll", Value: &o.poll, Usage: "the longest `DURATION` between two polls (default: 1s)"},
-			&cli.GenericFlag{Name: "max-age", Aliases: []string{"maxage"}, Value: &o.maxAge, Usage: "take a holder without a ttl of its own for dead after this `DURATION` without a change"},
+			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "take a holder without a ttl of its own for dead after this `DURATION` without a change"}, "maxage"),
 		},
 		Action: action(e, &o.common, func(c *cli.Context) error { return o.read(c, e) },
 			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
@@ -107,6 +114,8 @@ func (o *waitOptions) read(c *cli.Context, e *Env) (err error) {
 		return console.Usagef(name, "--expect %d: must be at least 1", o.expect.Value)
 	case o.settle.Given && (named || o.expect.Given):
 		return console.Usagef(name, "--settle is for a wait without --members and --expect, which wait for jobs that are not there yet")
+	case o.allowEmpty && (named || o.expect.Given):
+		return console.Usagef(name, "--allow-empty is for a wait without --members and --expect, which wait for jobs that are not there yet")
 	case o.since.Given && (named || o.expect.Given):
 		return console.Usagef(name, "--since is for a wait without --members and --expect, whose results count however old they are")
 	case o.since.Given && o.since.Value == 0:
@@ -133,6 +142,7 @@ func (o *waitOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 	if err != nil {
 		return err
 	}
+	o.tellOneHost(e, src)
 	return waitAt(ctx, e, o, src, barrier)
 }
 
@@ -161,6 +171,9 @@ func waitAt(ctx context.Context, e *Env, o *waitOptions, src *place.Source, barr
 	report, err := barrier.Wait(ctx)
 	stop()
 	err = o.output.join(err, report.Incomplete)
+	if err == nil {
+		err = o.checkKnown(ctx, src)
+	}
 	view := viewOfWait(src, report, time.Since(start), err)
 	if o.JSON {
 		return errors.Join(err, e.PrintJSON(view))
@@ -172,6 +185,24 @@ func waitAt(ctx context.Context, e *Env, o *waitOptions, src *place.Source, barr
 		e.Say("nothing is left to wait for, after %s", console.Short(time.Since(start)))
 	}
 	return err
+}
+
+// checkKnown refuses to call it done where nothing has ever been begun: the group's name is
+// wrong, or the jobs that a script has sent off are not there yet.
+func (o *waitOptions) checkKnown(ctx context.Context, src *place.Source) error {
+	asked, ok := src.Locks.(source.Known)
+	if !ok || o.allowEmpty || len(o.members) > 0 || o.expect.Given {
+		return nil
+	}
+	known, err := asked.Known(ctx)
+	if known || errors.Is(err, fs.ErrPermission) { // who may not look has been told already
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return console.Usagef("wait", "nobody has ever used %s, so there was nothing to wait for: is that the group (-g), have its jobs begun? "+
+		"To wait for jobs that are still to come, name them with --members; if all is well, say --allow-empty", src.Where())
 }
 
 // nameList is a flag's value: names with commas between them. A name with a comma

@@ -24,6 +24,9 @@ type Env struct {
 	Getenv                func(string) string
 	Environ               func() []string
 
+	// SpeakJSON has messages written as JSON, an object a line.
+	SpeakJSON bool
+
 	messages messages // on their way to Stderr
 }
 
@@ -49,6 +52,10 @@ type Output struct{ JSON, Quiet, Verbose bool }
 // Say prints a line of our own on the standard error, which keeps it apart from
 // results and from a job's output. Names in it may be anybody's. It waits for nobody.
 func (e *Env) Say(format string, args ...any) {
+	if e.SpeakJSON {
+		e.SayObject(messageOf(fmt.Sprintf(format, args...)))
+		return
+	}
 	e.Tell("multilock: " + Harmless(fmt.Sprintf(format, args...)) + "\n")
 }
 
@@ -69,7 +76,7 @@ func (e *Env) PrintJSON(value any) error {
 	if err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
-	return e.Print("%s\n", Escaped(text))
+	return e.Print("%s\n", Escaped(Stamped(text)))
 }
 
 // Print prints a result, after the messages that came before it. What is in it may be
@@ -77,9 +84,6 @@ func (e *Env) PrintJSON(value any) error {
 func (e *Env) Print(format string, args ...any) error {
 	return e.print(lines(fmt.Sprintf(format, args...)))
 }
-
-// Clear empties the screen (ECMA-48, CUP and ED) of a terminal that is the standard output.
-func (e *Env) Clear() error { return e.print("\x1b[H\x1b[2J") }
 
 func (e *Env) print(text string) error {
 	e.messages.await(patienceAfter)
@@ -95,7 +99,7 @@ func (e *Env) PrintLine(value any) error {
 	if err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
-	return e.Print("%s\n", Escaped(text))
+	return e.Print("%s\n", Escaped(Stamped(text)))
 }
 
 // Await returns when all that was said so far has been written, or after a while: a job

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,14 +34,15 @@ const ExitTable = `Exit codes:
      1  "wait", "batch": a job failed or died, its output could not be kept, or "batch"
         was halted by failures; "doctor": there is a warning
    120  held by somebody, for the N-th time in a row (run --fail-after N)
-   121  held by somebody (or the code of -E)
+   121  held by somebody (or the code of -E); "status NAME" says so, too
    122  the lock was lost while it was held
    123  cannot tell: the lock's state, or whether a result was recorded, could not be learned
    124  a time limit passed (--wait, --max-runtime, or that of a lock that ends by time)
    125  a failure of multilock itself, wrong usage included
    126  the command cannot be run
    127  the command was not found
- 128+n  killed by signal n`
+ 128+n  killed by signal n
+"overdue" alone ends as monitoring expects it: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.`
 
 // CodedError is an error that says itself which exit code it means.
 type CodedError struct {
@@ -85,11 +87,28 @@ func Signalled(s os.Signal) *SignalError {
 	return &SignalError{number}
 }
 
+// Exit codes of what monitors other programs, as Nagios and its kin understand them.
+const (
+	ExitMonitorOK = iota
+	ExitMonitorWarning
+	ExitMonitorCritical
+	ExitMonitorUnknown
+)
+
+// ToldError is the end of a command that has told all there is to say.
+type ToldError struct{ Code int }
+
+func (e *ToldError) Error() string { return fmt.Sprintf("ended with code %d", e.Code) }
+func (e *ToldError) exitCode() int { return e.Code }
+
 // UsageError is a wrong command line.
 type UsageError struct {
 	Command string // "" for the program itself
 	Err     error
+	Code    int // the exit code, if it is another one than for other commands
 }
+
+func (u *UsageError) exitCode() int { return cmp.Or(u.Code, ExitFailure) }
 
 func (u *UsageError) Error() string {
 	if u.Command == "" {

@@ -89,6 +89,16 @@ func (s *Signals) Until(ctx context.Context) context.Context {
 	return ctx
 }
 
+// Next is closed when a signal to end comes after this call. It is for what is left to be
+// done when a job is over, which an earlier signal may have ended.
+func (s *Signals) Next() <-chan struct{} {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancels = append(s.cancels, cancel)
+	return ctx.Done()
+}
+
 // ForJob hands the signals over to a job.
 func (s *Signals) ForJob() <-chan os.Signal {
 	s.mu.Lock()

@@ -100,9 +100,15 @@ func (d Dir) strange(name string) error {
 // admit says why what was opened is not written to.
 func (d Dir) admit(f *os.File) error {
 	info, err := infoOf(f)
-	if err == nil {
-		err = d.look.Admit(info)
+	if err != nil {
+		return err
 	}
+	return d.foreign(info)
+}
+
+// foreign says why a file may be that of somebody who is not trusted.
+func (d Dir) foreign(info vfs.Info) error {
+	err := d.look.Admit(info)
 	if err != nil && d.look.Exclusive() == nil {
 		return nil
 	}

@@ -289,3 +289,92 @@ func TestMakeDir(t *testing.T) {
 	_, err := outfile.OpenDir(filepath.Join(base, "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+func begin(t *testing.T, path, content string, keep int) {
+	t.Helper()
+	f, err := outfile.Begin(path, keep)
+	require.NoError(t, err)
+	_, err = f.WriteString(content)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+// names are those of the entries of a directory.
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func TestBeginKeepsTheLastFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "log")
+	for i := range 5 {
+		begin(t, path, fmt.Sprint(i), 3)
+	}
+	requireContent(t, "4", path)
+	requireContent(t, "3", path+".1")
+	requireContent(t, "2", path+".2")
+	require.Equal(t, []string{"log", "log.1", "log.2"}, names(t, dir))
+
+	begin(t, path, "5", 2)
+	requireContent(t, "4", path+".1")
+	require.Equal(t, []string{"log", "log.1"}, names(t, dir))
+	begin(t, path, "6", 1)
+	requireContent(t, "6", path)
+	require.Equal(t, []string{"log"}, names(t, dir))
+}
+
+// A link of the user's own leads to the file that is turned; a device is none.
+func TestBeginMovesFilesOnly(t *testing.T) {
+	dir, real := t.TempDir(), t.TempDir()
+	path := filepath.Join(dir, "log")
+	require.NoError(t, os.Symlink(filepath.Join(real, "log"), path))
+	begin(t, path, "1", 2)
+	begin(t, path, "2", 2)
+	require.Equal(t, []string{"log"}, names(t, dir))
+	require.Equal(t, []string{"log", "log.1"}, names(t, real))
+
+	null := filepath.Join(dir, "null")
+	require.NoError(t, os.Symlink("/dev/null", null))
+	begin(t, null, "nothing", 2)
+	begin(t, null, "nothing", 2)
+	info, err := os.Stat("/dev/null")
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&os.ModeCharDevice)
+}
+
+// Among strangers their files are neither moved nor written to, and not counted.
+func TestBeginAmongStrangers(t *testing.T) {
+	dir := open(t)
+	path := filepath.Join(dir, "log")
+	begin(t, path, "mine", 3)
+	begin(t, path, "mine, too", 3)
+	giveAway(t, path)
+	_, err := outfile.Begin(path, 3)
+	require.ErrorContains(t, err, "remove it, or name a file where nobody else can write")
+	requireContent(t, "mine, too", path)
+
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(write(t, filepath.Join(t.TempDir(), "target"), "kept"), link))
+	_, err = outfile.Begin(link, 3)
+	require.ErrorContains(t, err, "a link is not followed in this directory")
+
+	d, err := outfile.OpenDir(dir)
+	require.NoError(t, err)
+	defer d.Close()
+	for _, name := range []string{"a.1", "a.2", "a.3", "a.4"} {
+		write(t, filepath.Join(dir, name), "")
+	}
+	giveAway(t, filepath.Join(dir, "a.1"))
+	giveAway(t, filepath.Join(dir, "a.4"))
+	require.NoError(t, d.Keep(1, func(name string) bool { return name[:2] == "a." }))
+	require.Equal(t, []string{"a.1", "a.3", "a.4", "link", "log", "log.1"}, names(t, dir))
+	_, err = d.Make("a.3")
+	require.ErrorIs(t, err, os.ErrExist)
+}

@@ -41,7 +41,11 @@ func locateCloudshell(e *console.Env, p *Place) (cloudshell.Location, error) {
 	if err != nil {
 		return cloudshell.Location{}, err
 	}
-	return cloudshell.Locate(full, e.Environ())
+	environ := e.Environ()
+	if p.Token != "" {
+		environ = append(slices.Clip(environ), cloudshell.EnvToken+"="+p.Token)
+	}
+	return cloudshell.Locate(full, environ)
 }
 
 // completeCloudshell makes of "cloudshell:" a URL that says which reservation is

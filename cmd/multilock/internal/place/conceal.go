@@ -15,16 +15,16 @@ func Conceal() (environ []string) {
 	if !slices.ContainsFunc(environ, isSecretEntry) {
 		return environ
 	}
-	for _, name := range []string{EnvPassword, EnvSource} {
+	for _, name := range []string{EnvPassword, EnvCloudshellToken, EnvPing, EnvSource} {
 		_ = os.Unsetenv(name) // it is a name
 	}
-	_ = forgetEnviron(EnvPassword, EnvSource) // a file where only we, and who may look into our memory, could read it
+	_ = forgetEnviron(EnvPassword, EnvCloudshellToken, EnvPing, EnvSource) // a file where only we, and who may look into our memory, could read it
 	return environ
 }
 
 func isSecretEntry(entry string) bool {
 	name, value, _ := strings.Cut(entry, "=")
-	return name == EnvPassword || name == EnvSource && publicURL(value) != value
+	return name == EnvPassword || name == EnvCloudshellToken || name == EnvPing || name == EnvSource && publicURL(value) != value
 }
 
 // WithPassword is the place with the password of its user, wherever that is kept: for a
@@ -32,5 +32,6 @@ func isSecretEntry(entry string) bool {
 func (p Place) WithPassword(e *console.Env) (Place, error) {
 	full, err := p.FullURL(e)
 	p.URL, _ = parseAddress(full) // zero for a directory
+	p.Token = e.Getenv(EnvCloudshellToken)
 	return p, err
 }

@@ -44,6 +44,13 @@ func (p *Place) Command(args ...string) string {
 	return console.CommandLine(slices.Concat([]string{p.Program}, p.selector(), args))
 }
 
+// CommandForAll is the same for all groups of the source.
+func (p *Place) CommandForAll(args ...string) string {
+	all := *p
+	all.Group = all.UsualGroup
+	return all.Command(args...)
+}
+
 // Clearing is the command that breaks a lock, whoever holds it.
 func (p *Place) Clearing(name, token string) string {
 	return p.Command("break", argument(name), "--token", token, "--force")

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock/fslock"
@@ -27,6 +28,9 @@ const (
 	// The password of a source's user is nothing for a command line.
 	EnvPassword     = "MULTILOCK_PASSWORD"
 	EnvPasswordFile = "MULTILOCK_PASSWORD_FILE"
+	EnvPing         = "MULTILOCK_PING"
+	// The token of a running command of CloudShell's, likewise.
+	EnvCloudshellToken = "MULTILOCK_CLOUDSHELL_TOKEN"
 )
 
 // passwordPlaces says where a password belongs: what stands on a command line,
@@ -44,8 +48,11 @@ type Place struct {
 	User        string // who asks, for people
 	Program     string // by which name it is to be called
 	LegacyPeers bool
-	Exposed     string // what others could do on the way to it, for people; nothing if it is ""
-	Trust       string // as --trust says it
+	TTL         time.Duration // as a configuration says it; see UsualTTL
+	Local       bool          // locks are meant for this host alone
+	Exposed     string        // what others could do on the way to it, for people; nothing if it is ""
+	Trust       string        // as --trust says it
+	Token       string        // of EnvCloudshellToken, in a place WithPassword
 }
 
 // Asked is what the command line says of a place; nil is what it does not say.
@@ -59,7 +66,7 @@ type Asked struct {
 // shell variable that was never set: to put the default in its place would lock somewhere
 // else than was meant.
 func (k Kinds) Find(a Asked, e *console.Env) (Place, error) {
-	p := Place{Program: cmp.Or(e.Program, "multilock"), Base: cmp.Or(e.Getenv(EnvDir), "."), Group: e.Getenv(EnvGroup), User: userName(e)}
+	p := Place{Program: cmp.Or(e.Program, "multilock"), Base: e.Getenv(EnvDir), Group: e.Getenv(EnvGroup), User: userName(e)}
 	for _, option := range []struct {
 		name  string
 		value *string
@@ -74,14 +81,19 @@ func (k Kinds) Find(a Asked, e *console.Env) (Place, error) {
 	if a.Name != nil {
 		p.Name = *a.Name
 	}
+	usual, err := readConfig(e)
+	if err != nil {
+		return p, err
+	}
 	p.Trust = e.Getenv(EnvTrust)
 	if a.Trust != nil {
 		p.Trust = *a.Trust
 	}
-	if err := p.readLegacyPeers(a, e); err != nil {
+	if err := errors.Join(p.readLegacyPeers(a, e), p.readLocal(e)); err != nil {
 		return p, err
 	}
-	if err := p.readSource(k, a, e); err != nil {
+	usual.apply(&p)
+	if err := p.readSource(k, a, usual, e); err != nil {
 		return p, err
 	}
 	return p, p.complete(k, a, e)
@@ -100,7 +112,7 @@ func (p *Place) readLegacyPeers(a Asked, e *console.Env) (err error) {
 	return nil
 }
 
-func (p *Place) readSource(k Kinds, a Asked, e *console.Env) error {
+func (p *Place) readSource(k Kinds, a Asked, usual config, e *console.Env) error {
 	fromEnv := e.Getenv(EnvSource)
 	switch {
 	case a.Dir != nil && a.Source != nil:
@@ -116,9 +128,19 @@ func (p *Place) readSource(k Kinds, a Asked, e *console.Env) error {
 		}
 	case fromEnv != "":
 		return p.useURL(k, EnvSource, fromEnv)
+	case p.Base != "":
+	case usual.Source.value != "":
+		return p.useURL(k, usual.Source.from+": source", usual.Source.value)
+	case usual.Dir.value == "":
+		return errNowhere
+	default:
+		p.Base = usual.Dir.value
 	}
 	return nil
 }
+
+// errNowhere keeps a lock from being taken in whatever directory cron has started in.
+var errNowhere = errors.New("where are the locks? Write -d DIRECTORY, one that all hosts have mounted (-d . if this one is meant), or set " + EnvDir + "; see: multilock help locks")
 
 // withSecretsOf is the URL of a command line, or the one of the environment if that
 // is the same and has the secrets, too: so a command from a message can be pasted.
@@ -253,7 +275,7 @@ func JobEnviron(environ []string) []string {
 	var vars []string
 	for _, entry := range environ {
 		switch name, value, _ := strings.Cut(entry, "="); name {
-		case EnvPassword:
+		case EnvPassword, EnvCloudshellToken, EnvPing:
 		case EnvSource:
 			vars = append(vars, name+"="+publicURL(value))
 		default:

@@ -2,10 +2,7 @@ package show
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -43,35 +40,6 @@ func Ellipsis(s string, limit int) string {
 		return s
 	}
 	return string(runes[:limit-1]) + "…"
-}
-
-// Table is rows of cells in columns.
-type Table []string
-
-// Row adds one. What stands in a cell may be anybody's.
-func (t *Table) Row(cells ...any) {
-	texts := make([]string, len(cells))
-	for i, cell := range cells {
-		texts[i] = console.Harmless(fmt.Sprint(cell))
-	}
-	*t = append(*t, strings.Join(texts, "\t"))
-}
-
-// maxRows is how many rows of a table have columns of one width.
-const maxRows = 10_000
-
-// Print prints the table; in a long one the columns may move.
-func (t Table) Print(e *console.Env) error {
-	for rows := range slices.Chunk(t, maxRows) {
-		var out strings.Builder
-		columns := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-		_, _ = fmt.Fprintln(columns, strings.Join(rows, "\n")) // memory takes it all
-		_ = columns.Flush()
-		if err := e.Print("%s", out.String()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Some adds to a sum how many there are of something, if there are any.

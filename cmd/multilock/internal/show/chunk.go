@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -22,13 +22,13 @@ type Chunk struct {
 
 // chunkUnder is the chunk whose jobs are run under the lock of a name; nil if that is a job's
 // own. What cannot be read of it is not told: somebody may be at work there all the same.
-func chunkUnder(ctx context.Context, src *place.Source, name string) *Chunk {
+func chunkUnder(ctx context.Context, locks multilock.Source, name string) *Chunk {
 	jobs, ok := lockgroup.ParseChunkName(name)
 	if !ok {
 		return nil
 	}
 	c := &Chunk{From: jobs.From, To: jobs.To}
-	if ledger, ok := src.Locks.(source.Ledger); ok {
+	if ledger, ok := locks.(source.Ledger); ok {
 		if r, err := lockgroup.Summary(ctx, ledger, name); err == nil && r.Chunk != nil {
 			c.Done, c.Failed = r.Chunk.Done, r.Chunk.Failed
 		}

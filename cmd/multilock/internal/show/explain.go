@@ -20,7 +20,7 @@ func Explain(err error) string {
 		usage  *console.UsageError
 	)
 	switch {
-	case err == nil:
+	case err == nil, errors.As(err, new(*console.ToldError)):
 		return ""
 	case errors.As(err, &jobEnd) && !errors.Is(err, multilock.ErrLost) && !errors.As(err, new(*console.CodedError)) && !errors.Is(err, multilock.ErrOver):
 		return remainder(err)
@@ -73,4 +73,14 @@ func explainHeld(err error, held *multilock.HeldError) string {
 		return text // why it counts as held says what can clear it
 	}
 	return text + "; if it hangs, clear it with: " + located.Place.Clearing(held.Name, token)
+}
+
+// Refusal is the error with which a command ends, for programs.
+func Refusal(err error, text string, exit int) console.Message {
+	m := console.Message{Level: "error", Message: text, Exit: &exit}
+	var held *multilock.HeldError
+	if errors.As(err, &held) {
+		m.Lock = LockOf(held.Name, held.Sighting)
+	}
+	return m
 }

@@ -27,7 +27,11 @@ type Lock struct {
 	TTL     float64  `json:"ttl_seconds,omitempty"`
 	Age     *float64 `json:"age_seconds"`
 	Silence *float64 `json:"silence_seconds"`
+	// Expires is the time until a holder that stays silent may be taken for dead; null if
+	// that is not known, or will not happen by itself.
+	Expires *float64 `json:"expires_seconds"`
 	Foreign string   `json:"foreign,omitempty"`
+	Queue   string   `json:"queue,omitempty"` // of a ticket: the lock for which it stands in line
 	Chunk   *Chunk   `json:"chunk,omitempty"` // of the jobs that are run under it, if they are several
 }
 
@@ -37,8 +41,37 @@ func LockOf(name string, s multilock.Sighting) Lock {
 	return Lock{
 		Name: name, State: s.State.String(), Why: s.Why, Token: r.Token,
 		Host: r.Holder.Host, PID: r.Holder.PID, User: r.Holder.User, Command: r.Holder.Command,
-		Job: r.Job, TTL: r.TTL.Seconds(), Age: seconds(s.Age), Silence: seconds(s.Silence), Foreign: r.Foreign,
+		Job: r.Job, TTL: r.TTL.Seconds(), Age: seconds(s.Age), Silence: seconds(s.Silence), Expires: expires(s, multilock.Patience{}), Foreign: r.Foreign,
 	}
+}
+
+// expires is when a holder may be taken for dead if there is no sign of life of him any more.
+// One that counts as alive after that has a job that lives.
+func expires(s multilock.Sighting, patience multilock.Patience) *float64 {
+	limit := max(s.Record.TTL, patience.MaxAge)
+	switch left := limit - s.Silence; {
+	case s.State == multilock.StateFree, s.State == multilock.StateHeld && left <= 0:
+		return nil
+	case s.State == multilock.StateDead:
+		return new(float64)
+	case limit <= 0 || s.Silence == source.Unknown:
+		return nil
+	default:
+		return seconds(max(left, 0))
+	}
+}
+
+// ExpiresCell is that for people.
+func (l Lock) ExpiresCell() string {
+	switch {
+	case l.State == multilock.StateDead.String():
+		return "now"
+	case l.Expires == nil:
+		return "-"
+	case *l.Expires == 0:
+		return "due"
+	}
+	return Ago(l.Expires)
 }
 
 func seconds(d time.Duration) *float64 {
@@ -73,7 +106,7 @@ func Holdings(holdings []lockgroup.Holding) []Lock {
 // Inspect looks at the locks of these names.
 func Inspect(ctx context.Context, src *place.Source, names []string, patience multilock.Patience) []Lock {
 	views := make([]Lock, len(names))
-	InParallel(len(names), func(i int) { views[i] = inspectOne(ctx, src, names[i], patience) })
+	InParallel(len(names), func(i int) { views[i] = inspectOne(ctx, src.Locks, names[i], patience) })
 	return views
 }
 
@@ -86,14 +119,15 @@ func InParallel(n int, f func(i int)) {
 const StateUnknown = "unknown"
 
 // inspectOne shows an error as what it is: a lock whose state is unknown.
-func inspectOne(ctx context.Context, src *place.Source, name string, patience multilock.Patience) Lock {
-	seen, err := multilock.Inspect(ctx, src.Locks, name, patience)
+func inspectOne(ctx context.Context, locks multilock.Source, name string, patience multilock.Patience) Lock {
+	seen, err := multilock.Inspect(ctx, locks, name, patience)
 	if err != nil {
 		return Lock{Name: name, State: StateUnknown, Why: err.Error()}
 	}
 	l := LockOf(name, seen)
+	l.Expires = expires(seen, patience)
 	if seen.State != multilock.StateFree {
-		l.Chunk = chunkUnder(ctx, src, name)
+		l.Chunk = chunkUnder(ctx, locks, name)
 	}
 	return l
 }

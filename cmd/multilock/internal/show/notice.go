@@ -3,13 +3,9 @@ package show
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-
-	"golang.org/x/term"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
@@ -33,6 +29,9 @@ func StartNotice(ctx context.Context, e *console.Env, o console.Output, text Not
 	if o.Quiet {
 		return func() {}
 	}
+	if console.IsTerminal(e.Stderr) && !o.JSON {
+		return inBackground(ctx, func(ctx context.Context) { noticeLine(ctx, e, text) })
+	}
 	return inBackground(ctx, func(ctx context.Context) { notice(ctx, e, text) })
 }
 
@@ -44,36 +43,57 @@ func inBackground(ctx context.Context, do func(context.Context)) (stop func()) {
 	return func() { cancel(); done.Wait() }
 }
 
+// notice tells it in a log, ever more rarely.
 func notice(ctx context.Context, e *console.Env, text NoticeText) {
 	start := time.Now()
-	onTerminal := console.IsTerminal(e.Stderr)
-	pause, log := noticeAfter, time.Minute
-	for {
+	for pause, log := noticeAfter, time.Minute; ; pause, log = log, min(2*log, time.Hour) {
 		select {
 		case <-ctx.Done():
-			if onTerminal && pause != noticeAfter {
-				e.Tell(clearLine)
-			}
 			return
 		case <-time.After(pause):
 		}
 		if now := text(ctx, time.Since(start)); now != "" {
-			tell(e, now, onTerminal)
-		}
-		pause = noticeEvery
-		if !onTerminal {
-			pause, log = log, min(2*log, time.Hour)
+			e.Say("%s", now)
 		}
 	}
 }
 
-func tell(e *console.Env, text string, onTerminal bool) {
-	if onTerminal {
-		e.Show(clearLine + "multilock: " + console.Harmless(text))
-		return
+// resizeEvery is how soon a line follows the width of its terminal.
+const resizeEvery = 250 * time.Millisecond
+
+// noticeLine shows it in one line of a terminal, which is written anew when there is something
+// else to tell, or when the terminal has another width.
+func noticeLine(ctx context.Context, e *console.Env, text NoticeText) {
+	start := time.Now()
+	due := time.NewTimer(noticeAfter)
+	defer due.Stop()
+	widths := time.NewTicker(resizeEvery)
+	defer widths.Stop()
+	for shown, wide := "", 0; ; {
+		select {
+		case <-ctx.Done():
+			if shown != "" {
+				e.Tell(clearLine)
+			}
+			return
+		case <-due.C:
+			if now := text(ctx, time.Since(start)); now != "" {
+				shown, wide = now, Columns(e.Stderr)
+				e.Show(clearLine + lineIn("multilock: "+console.Harmless(now), wide))
+			}
+			due.Reset(noticeEvery)
+		case <-widths.C:
+			if columns := Columns(e.Stderr); shown != "" && columns != wide {
+				wide = columns
+				e.Show(clearLine + lineIn("multilock: "+console.Harmless(shown), wide))
+			}
+		}
 	}
-	e.Say("%s", text)
 }
+
+// lineIn is as much of a text as stands in one line of a terminal. The last column stays
+// free: a line that fills it would go on in the next one, where it cannot be removed.
+func lineIn(text string, columns int) string { return cut(text, max(columns-1, 1)) }
 
 // Obstacle is what is in the way of one who waits for a lock.
 type Obstacle struct {
@@ -117,8 +137,12 @@ func (b *Obstacle) Tell(ctx context.Context, waited time.Duration) string {
 	if err != nil {
 		return ""
 	}
-	if seen.State != multilock.StateFree && !b.isOwn(seen.Record.Holder.Identity) {
+	switch own := b.isOwn(seen.Record.Holder.Identity); {
+	case seen.State == multilock.StateFree:
+	case !own:
 		text += "; it is " + console.HeldBy(seen)
+	case multilock.Shareable(b.Name):
+		text += "; no reader comes in any more, and those who are there are waited for"
 	}
 	return text
 }
@@ -142,7 +166,7 @@ func StartWaitProgress(ctx context.Context, e *console.Env, o console.Output, ba
 
 // startProgress shows an amount on a terminal, and a line elsewhere.
 func startProgress(ctx context.Context, e *console.Env, o console.Output, line func(time.Duration) string, read func() amount) (stop func()) {
-	if o.Quiet || !console.IsTerminal(e.Stderr) {
+	if o.Quiet || o.JSON || !console.IsTerminal(e.Stderr) {
 		return StartNotice(ctx, e, o, func(_ context.Context, waited time.Duration) string { return line(waited) })
 	}
 	return inBackground(ctx, func(ctx context.Context) { meter(ctx, e, read) })
@@ -223,7 +247,7 @@ func meter(ctx context.Context, e *console.Env, read func() amount) {
 	ticks := time.NewTicker(meterEvery)
 	defer ticks.Stop()
 	for turn := 0; ; turn++ {
-		e.Show(clearLine + read().line(turn, time.Since(start), columns(e.Stderr)))
+		e.Show(clearLine + read().line(turn, time.Since(start), Columns(e.Stderr)))
 		select {
 		case <-ctx.Done():
 			return
@@ -234,15 +258,6 @@ func meter(ctx context.Context, e *console.Env, read func() amount) {
 
 // clearLine empties the line of a terminal (ECMA-48, EL), to be written anew.
 const clearLine = "\r\x1b[K"
-
-// columns is how wide a terminal is at present: windows are resized.
-func columns(terminal *os.File) int {
-	width, _, err := term.GetSize(int(terminal.Fd())) //nolint:gosec // a descriptor fits
-	if err != nil || width <= 0 {
-		return 80 // a serial line does not know
-	}
-	return width
-}
 
 const (
 	gaugeWidth = 24
@@ -263,26 +278,11 @@ func (a amount) line(turn int, elapsed time.Duration, columns int) string {
 	default:
 		begin = fmt.Sprintf("(%d/%d)", a.done, a.total)
 	}
-	return fitting(begin+" "+a.what+a.pace(elapsed), columns-1)
+	return Fitting(begin+" "+a.what+a.pace(elapsed), columns-1)
 }
 
 // gauge is the bar. It is plain ASCII, which every terminal can show.
 func (a amount) gauge() string {
 	full := min(max(gaugeWidth*a.done/a.total, 0), gaugeWidth)
 	return strings.Repeat("#", full) + strings.Repeat(".", gaugeWidth-full)
-}
-
-// fitting is as much of a text as surely fits. What is no ASCII may be wide, and
-// counts for two columns.
-func fitting(text string, columns int) string {
-	for i, r := range text {
-		columns--
-		if r > unicode.MaxASCII {
-			columns--
-		}
-		if columns < 0 {
-			return text[:i]
-		}
-	}
-	return text
 }

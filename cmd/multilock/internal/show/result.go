@@ -18,35 +18,39 @@ import (
 
 // Result is a result as --json shows it.
 type Result struct {
-	Name     string    `json:"name"`
-	State    string    `json:"state"` // done, failed, retry, unknown
-	Exit     int       `json:"exit"`
-	Signal   string    `json:"signal,omitempty"`
-	Why      string    `json:"why,omitempty"`
-	Output   string    `json:"output,omitempty"` // why what it printed is not kept as a whole
-	Attempt  int       `json:"attempt,omitempty"`
-	Tick     time.Time `json:"tick,omitzero"`
-	Token    string    `json:"token,omitempty"`
-	Host     string    `json:"host,omitempty"`
-	PID      int       `json:"pid,omitempty"`
-	User     string    `json:"user,omitempty"`
-	Command  string    `json:"command,omitempty"`
-	Start    time.Time `json:"start,omitzero"`
-	Duration float64   `json:"duration_seconds"`
+	Name    string    `json:"name"`
+	State   string    `json:"state"` // done, failed, retry, unknown
+	Exit    int       `json:"exit"`
+	Signal  string    `json:"signal,omitempty"`
+	Why     string    `json:"why,omitempty"`
+	Output  string    `json:"output,omitempty"` // why what it printed is not kept as a whole
+	Attempt int       `json:"attempt,omitempty"`
+	Tick    time.Time `json:"tick,omitzero"`
+	Every   string    `json:"every,omitempty"`
+	Missed  int       `json:"missed,omitempty"`
+	// Succeeded is when the last success ended, by the source's clock.
+	Succeeded time.Time `json:"succeeded,omitzero"`
+	Token     string    `json:"token,omitempty"`
+	Host      string    `json:"host,omitempty"`
+	PID       int       `json:"pid,omitempty"`
+	User      string    `json:"user,omitempty"`
+	Command   string    `json:"command,omitempty"`
+	Start     time.Time `json:"start,omitzero"`
+	Duration  float64   `json:"duration_seconds"`
 }
 
 // The states of a result.
 const (
 	ResultDone   = "done"
-	resultFailed = "failed"
+	ResultFailed = "failed"
 	ResultRetry  = "retry" // it failed, and may be tried again
 )
 
 // ResultOf shows a result.
 func ResultOf(r multilock.Result) Result {
 	v := Result{
-		Name: r.Name, State: resultState(r), Exit: r.Exit, Signal: r.Signal, Why: r.Why, Output: r.Output, Attempt: r.Attempt, Tick: r.Tick, Token: r.Token,
-		Host: r.By.Host, PID: r.By.PID, User: r.User, Command: r.Command, Start: r.Start, Duration: r.Duration.Seconds(),
+		Name: r.Name, State: resultState(r), Exit: r.Exit, Signal: r.Signal, Why: r.Why, Output: r.Output, Attempt: r.Attempt, Tick: r.Tick.UTC(), Every: r.Every, Missed: r.Missed, Succeeded: r.Succeeded.UTC(), Token: r.Token,
+		Host: r.By.Host, PID: r.By.PID, User: r.User, Command: r.Command, Start: r.Start.UTC(), Duration: r.Duration.Seconds(),
 	}
 	if r.Foreign != "" {
 		v.Why = r.Foreign
@@ -61,7 +65,7 @@ func resultState(r multilock.Result) string {
 	case r.OK():
 		return ResultDone
 	case r.Final:
-		return resultFailed
+		return ResultFailed
 	}
 	return ResultRetry
 }
@@ -125,6 +129,7 @@ type KeepDone bool
 // inOrder are names of results, those of chunks in the order of the list.
 func inOrder(names []string) []string {
 	others, chunks := tellChunks(names)
+	slices.SortFunc(others, Natural)
 	for _, chunk := range chunks {
 		others = append(others, lockgroup.ChunkName(chunk))
 	}
@@ -174,7 +179,7 @@ func (s *Results) count(state string) {
 	switch state {
 	case ResultDone:
 		s.Done++
-	case resultFailed:
+	case ResultFailed:
 		s.Failed++
 	case ResultRetry:
 		s.Retry++
@@ -227,13 +232,12 @@ func (v Result) describe() string {
 	return fmt.Sprintf("%s (exit %d on %s, %s ago)", console.Label(v.Name), v.Exit, console.Harmless(v.Host), v.endedAgo())
 }
 
-// PrintTable lists the results.
-func (s *Results) PrintTable(e *console.Env) error {
-	var table Table
+// Table lists the results.
+func (s *Results) Table() (table Table) {
 	table.Row("NAME", "RESULT", "EXIT", "ATTEMPT", "HOST", "USER", "ENDED", "TOOK", "COMMAND", "WHY")
 	for _, v := range s.List {
 		table.Row(console.Label(v.Name), v.State, v.ExitCell(), v.Attempt, Dash(v.Host), Dash(v.User),
 			v.endedAgo()+" ago", console.Short(time.Duration(v.Duration*float64(time.Second))), Dash(Ellipsis(v.Command, 40)), v.whyCell())
 	}
-	return table.Print(e)
+	return table
 }

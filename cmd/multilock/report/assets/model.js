@@ -12,17 +12,17 @@ const WORDS = {
   interrupted: "interrupted", open: "end unknown", retry: "to be retried", unknown: "unreadable", forgotten: "forgotten",
 };
 
-const jobs = data.jobs.map(([name, state, attempt, why, command, log, refused], index) => ({
-  index, name: text(name), state: STATES[state], attempt, why: text(why), command: text(command), log: text(log), refused, runs: [],
+const jobs = data.jobs.map(([name, state, attempt, why, command, log, refused, missed], index) => ({
+  index, name: text(name), state: STATES[state], attempt, why: text(why), command: text(command), log: text(log), refused, missed, runs: [],
 }));
 
-const runs = data.runs.map(([job, host, row, start, end, waited, state, attempt, exit, signal, why, command, user, pid, fence, broken], index) => {
+const runs = data.runs.map(([job, host, row, start, end, waited, state, attempt, exit, signal, why, command, user, pid, fence, broken, tick, missed], index) => {
   const known = start !== null;
   const to = state === STATES.indexOf("running") ? data.made : end;
   const from = known ? start : to;
   const run = {
     index, job: jobs[job], host, row, known, end, from, to: to === null ? from : Math.max(from, to), waited, state: STATES[state], attempt, exit,
-    signal: text(signal), why: text(why), command: text(command), user: text(user), pid, fence,
+    signal: text(signal), why: text(why), command: text(command), user: text(user), pid, fence, tick, missed,
     broken: broken && { time: broken[0], host: text(broken[1]), pid: broken[2], user: text(broken[3]), why: text(broken[4]) },
   };
   jobs[job].runs.push(run);

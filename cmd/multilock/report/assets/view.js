@@ -76,6 +76,7 @@ function describe(run) {
   close.setAttribute("aria-label", "Close");
   details.replaceChildren(close, element("h3", {}, foreign(job.name), ` — ${WORDS[job.state]}`), listOf([
     ["Command", job.command], ["Why", job.why], ["Output", job.log], ["Refused", job.refused ? plural(job.refused, "time") : ""],
+    ["Missed", job.missed ? plural(job.missed, "tick") : ""],
   ]));
   const most = 20, first = Math.max(Math.min(job.runs.indexOf(run) - most / 2, job.runs.length - most), 0);
   const some = job.runs.slice(first, first + most);
@@ -93,6 +94,7 @@ function factsOf(run, job) {
     ["Started", run.known ? moment(run.from) : "not written down"],
     ["Ended", run.state === "running" || run.state === "crashed" ? "" : run.end === null ? "not written down" : moment(run.end)],
     ["Took", duration(took(run))], ["Waited", run.waited >= 1 ? duration(run.waited) + " for the lock" : ""],
+    ["Tick", run.tick === null ? "" : moment(run.tick) + (run.missed ? `, after ${plural(run.missed, "tick")} without a run` : "")],
     ["Fence", run.fence || ""], ["Command", run.command === job.command ? "" : run.command], ["Why", run.why === job.why && job.runs.length === 1 ? "" : run.why],
     ["Cleared", broken ? `${moment(broken.time)} by ${broken.host}${broken.pid > 0 ? ` pid ${broken.pid}` : ""}${broken.user ? ` (${broken.user})` : ""}` : ""],
     ["Evidence", broken && broken.why !== run.why ? broken.why : ""],

@@ -1,0 +1,98 @@
+//go:build unix
+
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What has failed for good is run again when somebody says so, and what is done is not.
+func TestBatchRetriesWhatHasFailed(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+	list := s.list("good\techo good >>"+ran, "bad\techo bad >>"+ran+"; test -e "+ran+".fixed", "worse\techo worse >>"+ran+"; false")
+	require.Equal(t, 1, s.run("batch", "-j1", list).code)
+	require.Contains(t, s.run("batch", "-j1", list).stdout, "3 before", "nothing runs again by itself")
+	require.Contains(t, s.run("batch", "-j1", "--retry-failed", "--dry-run", list).stderr, "2 jobs that had failed: to be run again")
+	require.NoError(t, os.WriteFile(ran+".fixed", nil, 0o600))
+	got := s.run("batch", "-j1", "--retry-failed", list)
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stderr, "2 jobs that had failed: to be run again")
+	require.Regexp(t, `^3 jobs: 2 done, 1 failed, 1 before, 2 run here, `, got.stdout)
+
+	require.Equal(t, "forgot the result of worse\n", s.must("clean", "--results", "--failed"))
+	require.Equal(t, "no results to forget\n", s.must("clean", "--results", "--failed"))
+	require.Equal(t, 1, s.run("batch", "-j1", list).code)
+	require.Equal(t, "no results to forget\n", s.must("clean", "--results", "--failed", "good"))
+	require.Equal(t, 125, s.run("clean", "--failed").code)
+	text, err := os.ReadFile(ran)
+	require.NoError(t, err)
+	require.Equal(t, "good\nbad\nworse\nbad\nworse\nworse\n", string(text))
+}
+
+func TestCleanForgetsFailuresOfRuns(t *testing.T) {
+	t.Parallel()
+	s := recorded(t)
+	require.Equal(t, "forgot the result of bad\n", s.must("clean", "--results", "--failed"))
+	require.Contains(t, s.must("status"), "3 done\n")
+}
+
+// A list on the command line is the same list wherever it is given, whatever the values are.
+func TestBatchOfValues(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("batch", "-j1", `printf '<%s>\n' {} {#}`, ":::", "a b", "it's", "-n", "$(id)")
+	require.Equal(t, "<a b>\n<1>\n", s.logOf("1"))
+	require.Equal(t, "<it's>\n<2>\n", s.logOf("2"))
+	require.Equal(t, "<-n>\n<3>\n", s.logOf("3"))
+	require.Equal(t, "<$(id)>\n<4>\n", s.logOf("4"))
+	require.Contains(t, s.must("batch", "-j7", `printf '<%s>\n' {} {#}`, ":::", "a b", "it's", "-n", "$(id)"), "4 before")
+	other := s.run("batch", `printf '<%s>\n' {} {#}`, ":::", "another")
+	require.Equal(t, 125, other.code)
+	require.Contains(t, other.stderr, "choose another group with -g")
+	require.Equal(t, 125, s.run("batch", "echo {}", ":::").code)
+}
+
+// A list with the ends of lines of Windows is the same as one without.
+func TestBatchOfWindowsLines(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	list := s.list("a\techo a\r", "echo b\r", "echo c")
+	got := s.run("batch", list)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stderr, "2 lines of the list ended with CR LF")
+	require.Equal(t, "a\n", s.logOf("a"))
+	require.Equal(t, "b\n", s.logOf("2"))
+	require.Contains(t, s.must("batch", s.list("a\techo a", "echo b", "echo c")), "3 before")
+	require.NotContains(t, s.run("batch", "-q", list).stderr, "CR LF")
+}
+
+// What jobs print is seen where that is asked for, and kept all the same.
+func TestBatchPrints(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	list := s.list("a\techo one; echo two >&2", "b\tprintf 'no end'")
+	got := s.run("batch", "-j1", "--tag", list)
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, "a\tone\na\ttwo\nb\tno end\n", got.stdout)
+	require.Regexp(t, `^multilock: 2 jobs: 2 done, 2 run here, in \S+\n$`, got.stderr)
+	require.Equal(t, "one\ntwo\n", s.logOf("a"))
+	require.Equal(t, "no end", s.logOf("b"))
+	apart := s.run("batch", "-g", "apart", "-j1", "--print", "--separate", "-q", list)
+	require.Equal(t, ended{0, "one\nno end\n", "two\n"}, apart)
+	require.Equal(t, 125, s.run("batch", "--tag", "--json", list).code)
+}
+
+// A job that failed, and is in no list, is not the batch's to run again.
+func TestBatchRetriesItsOwn(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	require.Equal(t, 1, s.run("run", "--once", "-n", "migrate", "--", "false").code)
+	require.Zero(t, s.run("batch", "--retry-failed", s.list("good\ttrue")).code)
+	require.Equal(t, 1, s.run("run", "--once", "-n", "migrate", "--", "true").code, "its failure is final")
+}

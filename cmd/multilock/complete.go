@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/command"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/multilock/source"
+)
+
+// completeCommand is called by the completions of shells (scripts/package/files/completions)
+// with the words of a command line up to the cursor. It prints a candidate a line, or one of
+// the two below. It changes nothing, never waits for long, and says nothing of what goes wrong:
+// a person is in the middle of typing.
+//
+// The library's own completion knows no values of options, and so no names of locks.
+const completeCommand = "__complete"
+
+const (
+	filesAsWell  = ":files"   // names of files are to be completed
+	commandsHere = ":command" // a job's command line begins here
+)
+
+// completionPatience is how long somebody who pressed a key waits for a file server.
+const completionPatience = 2 * time.Second
+
+// complete prints what could stand where the last word is.
+func complete(ctx context.Context, e *command.Env, words []string) {
+	line := &typed{app: newApp(e), said: map[string]string{}}
+	last := ""
+	if len(words) > 0 {
+		last, words = words[len(words)-1], words[:len(words)-1]
+	}
+	line.read(words)
+	for _, candidate := range line.candidates(ctx, e, last) {
+		_ = e.Print("%s\n", candidate)
+	}
+	e.Flush()
+}
+
+// typed is a command line that is not finished.
+type typed struct {
+	app     *cli.App
+	command *cli.Command
+	said    map[string]string // the values of options, by their first name
+	open    cli.Flag          // the option whose value comes next
+	job     bool              // what comes next belongs to a job
+	plain   bool              // after --: no options any more
+	args    int               // how many arguments there are
+}
+
+func (t *typed) flags() []cli.Flag {
+	if t.command != nil {
+		return t.command.Flags
+	}
+	return t.app.Flags
+}
+
+func (t *typed) read(words []string) {
+	for _, word := range words {
+		switch {
+		case t.job:
+			return
+		case t.open != nil:
+			t.said[t.open.Names()[0]], t.open = word, nil
+		case word == "--" && !t.plain:
+			t.plain, t.job = true, t.runs()
+		case isOption(word) && !t.plain:
+			t.option(word)
+		case t.command == nil:
+			if t.command = t.app.Command(word); t.command == nil {
+				t.job = true // nothing is known of what follows
+			}
+		default:
+			t.args++
+			t.job = t.runs()
+		}
+	}
+}
+
+func (t *typed) runs() bool { return t.command != nil && t.command.Name == "run" }
+
+// option reads one word with options: the last of them may take its value from the next word.
+func (t *typed) option(word string) {
+	name, value, assigned := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	flag := findFlag(t.flags(), name)
+	if flag == nil && !strings.HasPrefix(word, "--") && len(name) > 1 { // -qn
+		at := strings.IndexFunc(name, func(r rune) bool {
+			one := findFlag(t.flags(), string(r))
+			return one == nil || takesValue(one)
+		})
+		if at < 0 {
+			return
+		}
+		flag, value, assigned = findFlag(t.flags(), name[at:at+1]), name[at+1:], at+1 < len(name)
+	}
+	switch {
+	case flag == nil || !takesValue(flag):
+	case assigned:
+		t.said[flag.Names()[0]] = value
+	default:
+		t.open = flag
+	}
+}
+
+func (t *typed) candidates(ctx context.Context, e *command.Env, last string) []string {
+	option, value, assigned := strings.Cut(last, "=")
+	switch {
+	case t.job:
+		return []string{commandsHere}
+	case t.open != nil:
+		return matching(t.values(ctx, e, t.open.Names()[0]), last, "")
+	case assigned && strings.HasPrefix(last, "--") && !t.plain:
+		return matching(t.values(ctx, e, strings.TrimPrefix(option, "--")), value, option+"=")
+	case strings.HasPrefix(last, "-") && !t.plain:
+		return matching(t.options(), last, "")
+	case t.command == nil:
+		return matching(t.commands(), last, "")
+	default:
+		return matching(t.arguments(ctx, e), last, "")
+	}
+}
+
+// matching are the candidates that begin as what is typed; what is no candidate but a word to
+// the shell always is one.
+func matching(candidates []string, begin, before string) (all []string) {
+	for _, each := range candidates {
+		switch {
+		case strings.HasPrefix(each, ":"):
+			all = append(all, each)
+		case strings.HasPrefix(each, begin):
+			all = append(all, before+each)
+		}
+	}
+	return all
+}
+
+func (t *typed) commands() (names []string) {
+	for _, each := range t.app.Commands {
+		if !each.Hidden {
+			names = append(names, each.Name)
+		}
+	}
+	return names
+}
+
+func (t *typed) options() (names []string) {
+	for _, flag := range t.flags() {
+		if visible, ok := flag.(cli.VisibleFlag); !ok || !visible.IsVisible() {
+			continue
+		}
+		for _, name := range flag.Names() {
+			if len(name) > 1 {
+				names = append(names, "--"+name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return append(names, "--help")
+}
+
+func (t *typed) values(ctx context.Context, e *command.Env, option string) []string {
+	switch option {
+	case "name", "members":
+		return t.names(ctx, e)
+	case "on-lost":
+		return []string{"term", "kill", "ignore"}
+	case "wait", "timeout":
+		return []string{"forever"}
+	default:
+		return []string{filesAsWell}
+	}
+}
+
+func (t *typed) arguments(ctx context.Context, e *command.Env) []string {
+	switch t.command.Name {
+	case "run":
+		return []string{commandsHere}
+	case "batch":
+		return []string{filesAsWell}
+	default:
+		return t.names(ctx, e)
+	}
+}
+
+// names are those of the group's locks that are held, and of the jobs that have a result.
+func (t *typed) names(ctx context.Context, e *command.Env) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionPatience)
+	defer cancel()
+	found := make(chan []string, 1) // a file server that is away does not look at ctx
+	go func() { found <- t.ask(ctx, e) }()
+	select {
+	case names := <-found:
+		return names
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func (t *typed) ask(ctx context.Context, e *command.Env) []string {
+	where, err := e.Kinds.Find(t.asked(), e.Env)
+	if err != nil {
+		return nil
+	}
+	src, err := e.Kinds.Open(ctx, e.Env, where)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = src.Close(nil) }() // the end of the process
+	names, _ := src.Locks.Names(ctx)      // what there is, is shown
+	if ledger, ok := source.Ability[source.Ledger](src.Locks, source.TraitResults); ok {
+		done, _ := ledger.Results(ctx)
+		names = append(names, done...)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { // not a person's, or not to be taken for a name
+		return strings.ContainsAny(name, "#\n") || strings.HasPrefix(name, "-") || strings.HasPrefix(name, ":")
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (t *typed) asked() place.Asked {
+	given := func(option string) *string {
+		if value, ok := t.said[option]; ok {
+			return &value
+		}
+		return nil
+	}
+	return place.Asked{Dir: given("dir"), Source: given("source"), Group: given("group"), Trust: given("trust")}
+}

@@ -1,0 +1,116 @@
+//go:build unix
+
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCandidates is what the program says to shells, whichever they are.
+func TestCandidates(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.hold("nightly")
+	s.must("run", "--once", "-n", "page7", "--", "true")
+	other := newStation(t)
+	other.hold("elsewhere")
+	for _, c := range []struct {
+		typed string
+		want  string
+	}{
+		{"sta", "status"},
+		{"nonsense x", ":command"},
+		{"status --res", "--results"},
+		{"status ", "nightly page7"},
+		{"break nig", "nightly"},
+		{"status -- -", ""},
+		{"acquire -n p", "page7"},
+		{"acquire -qn ", "nightly page7"},
+		{"acquire --name=", "--name=nightly --name=page7"},
+		{"-d " + other.base + " status ", "elsewhere"},
+		{"status -d" + other.base + " ", "elsewhere"},
+		{"status -d /no/such/directory ", ""},
+		{"status -g none ", ""},
+		{"-d ", ":files"},
+		{"batch ", ":files"},
+		{"run --on-lost k", "kill"},
+		{"run -n nightly ", ":command"},
+		{"run -n nightly -- status --res", ":command"},
+		{"run make --fo", ":command"},
+	} {
+		words := strings.Split(c.typed, " ")
+		require.Equal(t, c.want, strings.Join(strings.Fields(s.must(append([]string{"__complete"}, words...)...)), " "), c.typed)
+	}
+	for _, command := range commands {
+		require.Contains(t, strings.Split(s.must("__complete", ""), "\n"), command)
+		require.Contains(t, s.must("__complete", command, "--so"), "--source")
+	}
+}
+
+func TestCompletionInShells(t *testing.T) {
+	t.Parallel()
+	for shell, script := range map[string]string{
+		"bash": `source <(multilock completion bash)
+			try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _multilock 2>/dev/null; echo "${COMPREPLY[*]}"; }
+			try multilock sta
+			try multilock status ""
+			try multilock acquire --name = ni
+			try multilock -d /de`,
+		"fish": `multilock completion fish | source
+			complete -C "multilock sta"
+			complete -C "multilock status "
+			complete -C "multilock acquire --name=ni" | string replace -- --name= ""
+			complete -C "multilock -d /de" | string trim -r -c /`,
+	} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t)
+			s.hold("nightly")
+			require.Equal(t, ended{0, "status\nnightly\nnightly\n/dev\n", ""}, s.script(shell, script))
+		})
+	}
+}
+
+// TestCompletionOfStrangersNames: a lock's name is whatever somebody chose who may write there.
+func TestCompletionOfStrangersNames(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.hold("a$(touch pwned)")
+	for _, name := range []string{"--force", ":command"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(s.base, ".locks", name), 0o755)) //nolint:gosec // as locks are
+	}
+	got := s.script("bash", `source <(multilock completion bash)
+		COMP_WORDS=(multilock status --name = a); COMP_CWORD=4; _multilock 2>/dev/null; printf '%s\n' "${COMPREPLY[@]}"`)
+	require.Equal(t, ended{0, `a\$\(touch\ pwned\)` + "\n", ""}, got)
+	require.Equal(t, "a$(touch pwned)\n", s.must("__complete", "status", ""))
+}
+
+// TestCompletionInZsh types into a shell with a terminal: zsh completes nowhere else.
+func TestCompletionInZsh(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.hold("nightly")
+	typed := s.script("zsh", `zmodload zsh/zpty; zpty z zsh -f -i
+		zpty -w z 'PS1=; autoload -U compinit; compinit -u -D; source <(multilock completion zsh); bindkey "^I" complete-word; echo rea""dy'
+		while zpty -r z line && [[ $line != *ready* ]]; do :; done
+		zpty -w -n z $'multilock sta\tni\t; echo to the e""nd\n'
+		while zpty -r z line; do print -r -- $line; [[ $line == *to\ the\ end* ]] && break; done
+		zpty -d z`)
+	require.Equal(t, 0, typed.code)
+	require.Regexp(t, `(?m)^nightly +held `, typed.stdout)
+}
+
+func TestCompletionOfWhat(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	for _, words := range [][]string{{}, {"tcsh"}, {"bash", "zsh"}, {"../completion.go"}} {
+		got := s.run(append([]string{"completion"}, words...)...)
+		require.Equal(t, 125, got.code)
+		require.Contains(t, got.stderr, "bash, zsh or fish")
+	}
+}

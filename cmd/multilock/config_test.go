@@ -1,0 +1,109 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
+)
+
+// configured runs the binary without any variable of ours but those given, with a home.
+func (s *station) configured(home string, vars []string, words ...string) ended {
+	s.t.Helper()
+	cmd := s.command(words...)
+	cmd.Env = append(append(clitest.Environ(), "HOME="+home, "XDG_CONFIG_HOME="), vars...)
+	return s.finish(cmd)
+}
+
+func writeConfig(t *testing.T, home, text string) string {
+	t.Helper()
+	path := filepath.Join(home, ".config", "multilock", "config")
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// A file says what neither an option nor a variable does.
+func TestConfigIsTheLastToBeAsked(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	home, other := t.TempDir(), t.TempDir()
+	path := writeConfig(t, home, "dir = \""+s.base+"\" # ours\ngroup = \"G\"\nttl = \"7m\"\n")
+	require.Equal(t, "G\n", s.configured(home, nil, "run", "-n", "x", "--", "sh", "-c", "echo $MULTILOCK_GROUP").stdout)
+	require.DirExists(t, filepath.Join(s.base, ".multilock", "groups", "G"))
+	require.Equal(t, "H\n", s.configured(home, []string{"MULTILOCK_GROUP=H"}, "run", "--", "sh", "-c", "echo $MULTILOCK_GROUP").stdout)
+	require.Equal(t, "I\n", s.configured(home, []string{"MULTILOCK_GROUP=H"}, "run", "-g", "I", "--", "sh", "-c", "echo $MULTILOCK_GROUP").stdout)
+	require.Zero(t, s.configured(home, nil, "-d", other, "run", "--", "true").code)
+	require.DirExists(t, filepath.Join(other, ".multilock"))
+
+	got := s.configured(home, nil, "acquire", "y", "--detach", "--ttl", "3m")
+	require.Zero(t, got.code, got.stderr)
+	ttls := s.configured(home, nil, "run", "-n", "z", "--", "multilock", "status", "--json")
+	byName := map[string]float64{}
+	for _, l := range clitest.Locks(t, ttls.stdout) {
+		byName[l.Name] = l.TTL
+	}
+	require.Equal(t, map[string]float64{"y": 180, "z": 420}, byName)
+
+	var report struct {
+		Settings []struct{ Name, Value, From string }
+		Files    []string
+	}
+	got = s.configured(home, []string{"MULTILOCK_TRUST=root"}, "config", "--json", "-g", "I")
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report), got.stderr)
+	from := map[string]string{}
+	for _, one := range report.Settings {
+		from[one.Name] = one.Value + " " + one.From
+	}
+	require.Equal(t, map[string]string{"source": s.base + " " + path, "group": "I --group", "ttl": "7m " + path, "trust": "root $MULTILOCK_TRUST", "local": "1 $MULTILOCK_LOCAL"}, from)
+	require.Equal(t, []string{"/etc/multilock.conf", path}, report.Files)
+	require.Regexp(t, `(?m)^source +`+s.base+` +`+path+`$`, s.configured(home, nil, "config").stdout)
+	require.Contains(t, s.configured(home, []string{"MULTILOCK_CONFIG=none"}, "run", "--", "true").stderr, "where are the locks?")
+}
+
+// A file that is wrong, or that somebody else can write, locks nothing somewhere else.
+func TestConfigThatIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	for text, want := range map[string]string{
+		"dri = \"/x\"":                       `"dri" is unknown; there are dir, source, group, ttl, trust and local`,
+		"dir = /x":                           "line 1: ",
+		"dir = \"x\"":                        "write the whole path",
+		"dir = \"\\u0000":                    "line 1: ",
+		"dir = \"/x\"\nsource = \"file:/x\"": "dir and source contradict each other",
+		"source = \"mongodb://ada:secret@h/d.c\"": "there is a secret in it",
+		"ttl = \"soon\"":       `ttl: "soon" is no duration`,
+		"ttl = \"0\"":          "ttl: must not be 0",
+		"source = \"bogus:x\"": "unknown kind of source",
+	} {
+		home := t.TempDir()
+		path := writeConfig(t, home, text)
+		if want == "there is a secret in it" {
+			want = "source has a secret in it"
+		}
+		got := s.configured(home, nil, "run", "--", "true")
+		require.Equal(t, 125, got.code, text)
+		require.Contains(t, got.stderr, want)
+		require.Contains(t, got.stderr, path)
+		require.NotContains(t, got.stderr, "secret@")
+	}
+	home := t.TempDir()
+	path := writeConfig(t, home, "dir = \""+s.base+"\"\n")
+	require.NoError(t, os.Chmod(path, 0o666))
+	got := s.configured(home, nil, "run", "--", "true")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "others may write to it (mode 0666); mend that, or leave it out with MULTILOCK_CONFIG=none")
+	if os.Geteuid() == 0 {
+		require.NoError(t, os.Chmod(path, 0o600))
+		require.NoError(t, os.Chown(path, 4711, 4711))
+		require.Contains(t, s.configured(home, nil, "run", "--", "true").stderr, "it belongs to user 4711, whom this user (0) does not believe")
+	}
+	require.Equal(t, 125, s.configured(t.TempDir(), []string{"MULTILOCK_CONFIG=" + s.base + "/absent"}, "run", "--", "true").code, "it was named")
+	s.requireUntouched()
+}

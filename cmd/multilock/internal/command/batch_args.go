@@ -1,0 +1,100 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/lockgroup/batch"
+)
+
+// argsMark stands before the values of a list that is given on the command line.
+const argsMark = ":::"
+
+// maxCombined bounds the jobs that are made of several lists of values.
+const maxCombined = 1_000_000
+
+// listOfArgs makes jobs of a template and values, as GNU parallel does: {} stands for the value,
+// quoted for the shell, {1}, {2}, ... for that of each list where there are several, {#} for the
+// job's number. A template without any of them gets the values at its end.
+func listOfArgs(args []string) (batchList, error) {
+	at := slices.Index(args, argsMark)
+	template := strings.Join(args[:at], " ")
+	if strings.TrimSpace(template) == "" {
+		return batchList{}, console.Usagef("batch", "write the command before %s, such as: batch 'convert {}' %s a.png b.png", argsMark, argsMark)
+	}
+	lists, err := splitArgs(args[at+1:])
+	if err != nil {
+		return batchList{}, err
+	}
+	total := 1
+	for _, values := range lists {
+		if total *= len(values); total > maxCombined {
+			return batchList{}, console.Usagef("batch", "the lists of values make more than %d jobs together", maxCombined)
+		}
+	}
+	var list batchList
+	for n := range total {
+		list.jobs = append(list.jobs, batch.Job{Command: filled(template, chosen(lists, n), n+1)})
+		list.lines = append(list.lines, int32(n+1)) //nolint:gosec // bounded above
+	}
+	list.nameByNumber()
+	return list, nil
+}
+
+// splitArgs are the lists of values between the marks.
+func splitArgs(args []string) (lists [][]string, err error) {
+	lists = [][]string{nil}
+	for _, arg := range args {
+		if arg == argsMark {
+			lists = append(lists, nil)
+			continue
+		}
+		lists[len(lists)-1] = append(lists[len(lists)-1], arg)
+	}
+	for _, values := range lists {
+		if len(values) == 0 {
+			return nil, console.Usagef("batch", "there are no values after %s", argsMark)
+		}
+	}
+	return lists, nil
+}
+
+// chosen are the values of job number n, of which the last list turns fastest.
+func chosen(lists [][]string, n int) []string {
+	values := make([]string, len(lists))
+	for i, list := range slices.Backward(lists) {
+		values[i], n = list[n%len(list)], n/len(list)
+	}
+	return values
+}
+
+// filled puts values into a template, all in one go: what looks like a place in a value is none.
+func filled(template string, values []string, number int) string {
+	quoted := make([]string, len(values))
+	for i, value := range values {
+		quoted[i] = shellWord(value)
+	}
+	all := strings.Join(quoted, " ")
+	places := []string{"{}", all, "{#}", strconv.Itoa(number)}
+	for i, value := range quoted {
+		places = append(places, fmt.Sprintf("{%d}", i+1), value)
+	}
+	if out := strings.NewReplacer(places...).Replace(template); out != template {
+		return out
+	}
+	return template + " " + all
+}
+
+// shellWord quotes a value for every shell of POSIX, whatever is in it.
+func shellWord(value string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,+@%=", r)
+	}
+	if value != "" && strings.IndexFunc(value, func(r rune) bool { return !plain(r) }) < 0 {
+		return value
+	}
+	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+}

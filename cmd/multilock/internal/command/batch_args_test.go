@@ -1,0 +1,56 @@
+//go:build unix
+
+package command
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func commandsOf(t *testing.T, args ...string) (commands []string) {
+	t.Helper()
+	list, err := listOfArgs(args)
+	require.NoError(t, err)
+	for _, job := range list.jobs {
+		commands = append(commands, job.Name+" "+job.Command)
+	}
+	return commands
+}
+
+func TestListOfArgs(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"1 convert a.png", "2 convert 'b c.png'"}, commandsOf(t, "convert {}", ":::", "a.png", "b c.png"))
+	require.Equal(t, []string{"1 gzip -9 a"}, commandsOf(t, "gzip", "-9", ":::", "a"))
+	require.Equal(t, []string{"1 x a 1 a 1", "2 x a 2 a 2", "3 x b 1 b 3", "4 x b 2 b 4"}, commandsOf(t, "x {} {1} {#}", ":::", "a", "b", ":::", "1", "2"))
+	require.Equal(t, []string{"1 echo '{}' '{#}'"}, commandsOf(t, "echo {1} {2}", ":::", "{}", ":::", "{#}"))
+	for _, wrong := range [][]string{{":::", "a"}, {"x", ":::"}, {"x", ":::", "a", ":::"}, {" ", ":::", "a"}} {
+		_, err := listOfArgs(wrong)
+		require.Error(t, err, "%q", wrong)
+	}
+}
+
+// Whatever a value is, the shell gets it as one word, and runs nothing in it.
+func TestArgsAreQuoted(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"", " ", "a b", "it's", `"$HOME"`, "$(touch x)", "`id`", "a\nb", ";rm -rf /", "*", "~", "\\", "-n", "{}", "\x9b\xff", "é☃", "a&b|c>d", "'", "''", "#"} {
+		list, err := listOfArgs([]string{"printf '<%s>' {}", ":::", value})
+		require.NoError(t, err)
+		out, err := exec.Command("sh", "-c", list.jobs[0].Command).Output()
+		require.NoError(t, err)
+		require.Equal(t, "<"+value+">", string(out), "%s", list.jobs[0].Command)
+	}
+}
+
+// The values of a list of CRLF lines have no CR, and that is said.
+func TestCRLFIsTakenAway(t *testing.T) {
+	t.Parallel()
+	list := batchList{}
+	for i, line := range strings.Split("make a\r\nb\tmake b\r\nmake c\n", "\n") {
+		list.add(int32(i+1), line, false)
+	}
+	require.Equal(t, []string{"make a", "make b", "make c"}, []string{list.jobs[0].Command, list.jobs[1].Command, list.jobs[2].Command})
+	require.Equal(t, 2, list.returns)
+}

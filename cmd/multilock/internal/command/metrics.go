@@ -1,0 +1,199 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/outfile"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock/source"
+)
+
+type metricsOptions struct {
+	common
+	within   console.Duration
+	textfile string
+}
+
+const metricsName = "metrics"
+
+// Metrics tells a monitoring system in numbers what happened.
+func Metrics(e *Env) *cli.Command {
+	o := &metricsOptions{}
+	return &cli.Command{
+		Name:  metricsName,
+		Usage: "print numbers about the group's jobs for Prometheus, or write them for node_exporter",
+		Description: `Prints in the text format of Prometheus what the group's history and results tell:
+runs, failures, durations, waits, locks that were lost, broken or refused, missed
+ticks, when each job last succeeded, and whether it is overdue.
+
+   * * * * *  multilock -d /shared metrics --textfile /var/lib/node_exporter/multilock.prom
+
+FILE is replaced in one step, so node_exporter never reads half of it. One host is
+enough, for all tell the same; if several do it, add them up nowhere. If it cannot be
+written anew, the old one stays, and its age shows (node_textfile_mtime_seconds).
+
+Each job is told by its name; all lists of "batch" together have the name "#jobs", and
+what is beyond 1000 names has "#others". The counters start with the history: they
+are set back when "clean --history" removes some, which Prometheus takes as a restart.
+The whole history is read each time.
+
+A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "textfile", Destination: &o.textfile, Usage: "replace `FILE`, whose name should end in .prom, instead of printing"},
+			&cli.GenericFlag{Name: "within", Value: &o.within, Usage: "how long after its tick a job is not overdue yet, as a `DURATION` (default: half the time between two ticks)"},
+		},
+		Action: action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
+	}
+}
+
+func (o *metricsOptions) check(c *cli.Context) error {
+	switch {
+	case c.Args().Present():
+		return console.Usagef(metricsName, "%q: there is nothing to name; the numbers are of a whole group, which -g chooses", c.Args().First())
+	case givenAt(c, "name") != nil:
+		return console.Usagef(metricsName, "the numbers are of a whole group; use -g for the group")
+	case o.JSON:
+		return console.Usagef(metricsName, "the numbers have one form, that of Prometheus; as JSON there are: overdue --json, report --json")
+	case c.IsSet("textfile") && o.textfile == "":
+		return console.Usagef(metricsName, "--textfile is empty")
+	}
+	return nil
+}
+
+func (o *metricsOptions) run(ctx context.Context, e *Env, src *place.Source) error {
+	m := meter{src: src, counts: newCounts(src.Place.Group), expected: lockgroup.Expectation{Within: o.within.Value}}
+	if err := m.read(ctx); err != nil {
+		return err
+	}
+	for _, what := range m.missing {
+		e.Say("warning: %s", what)
+	}
+	text := show.Exposition(m.families(time.Now()))
+	if o.textfile == "" {
+		if _, err := e.Stdout.Write(text); err != nil {
+			return fmt.Errorf("print the metrics: %w", err)
+		}
+		return nil
+	}
+	if err := outfile.Replace(o.textfile, text); err != nil {
+		return fmt.Errorf("write the metrics: %w", err)
+	}
+	return nil
+}
+
+// meter reads what there are numbers about.
+type meter struct {
+	src      *place.Source
+	expected lockgroup.Expectation
+	counts   *counts
+	jobs     []show.OverdueJob
+	held     int
+	locks    bool // how many are held is known
+	missing  []string
+}
+
+// read reads the history, the results, and the names of the locks that are held. A source
+// that has none of these is asked in vain.
+func (m *meter) read(ctx context.Context) error {
+	chronicle, told := source.Ability[source.Chronicle](m.src.Locks, source.TraitHistory)
+	if told {
+		if err := m.count(ctx, chronicle); err != nil {
+			return err
+		}
+	}
+	_, recorded := source.Ability[source.Ledger](m.src.Locks, source.TraitResults)
+	switch {
+	case recorded:
+		w := watcher{src: m.src, expected: m.expected}
+		if err := w.look(ctx); err != nil {
+			return err
+		}
+		m.jobs, m.missing = w.jobs, append(m.missing, w.missing...)
+	case !told:
+		return m.src.Lacking(metricsName, source.TraitHistory)
+	}
+	names, err := bounded.Call(ctx, m.src.Locks.Names)
+	m.held, m.locks = len(names), err == nil
+	return nil
+}
+
+func (m *meter) count(ctx context.Context, chronicle source.Chronicle) error {
+	left := func(what string) { m.missing = append(m.missing, what) }
+	for e, err := range toldOf(chronicle.History(ctx, time.Time{}), left) {
+		if err != nil {
+			return err
+		}
+		m.counts.add(e)
+	}
+	if m.counts.crowded {
+		m.missing = append(m.missing, fmt.Sprintf("there are more than %d names of jobs: the others are added up under the name %s", maxNames, otherNames))
+	}
+	return nil
+}
+
+// families are all metrics.
+func (m *meter) families(now time.Time) []show.Family {
+	families := m.counts.families()
+	group := map[string]string{"group": m.src.Place.Group}
+	if m.locks {
+		families = append(families, show.Family{
+			Name: "multilock_locks_held", Type: "gauge", Help: "Locks of the group that are held, or were by somebody who is dead.",
+			Samples: []show.Sample{{Labels: group, Value: float64(m.held)}},
+		})
+	}
+	return append(append(families, m.standing()...),
+		show.Family{
+			Name: "multilock_incomplete", Type: "gauge", Help: "How many things could not be read, so that these numbers lack them.",
+			Samples: []show.Sample{{Labels: group, Value: float64(len(m.missing))}},
+		},
+		show.Family{
+			Name: "multilock_metrics_timestamp_seconds", Type: "gauge", Help: "When these numbers were made, by the clock of the host that made them.",
+			Samples: []show.Sample{{Labels: group, Value: unixSeconds(now)}},
+		})
+}
+
+// standing are the metrics of jobs that run by --every or --once. Of those that run once and
+// for all only the ones that have not ended well are there.
+func (m *meter) standing() []show.Family {
+	alarm := show.Family{Name: "multilock_alarm", Type: "gauge", Help: "What multilock overdue says of a job: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."}
+	late := show.Family{Name: "multilock_overdue", Type: "gauge", Help: "1 if a job should have ended well by now, and has not; else 0."}
+	due := show.Family{Name: "multilock_due_timestamp_seconds", Type: "gauge", Help: "When a job is to run next, or should have."}
+	well := show.Family{Name: "multilock_last_success_timestamp_seconds", Type: "gauge", Help: "When a job last ended well."}
+	for _, job := range m.jobs {
+		labels := m.counts.labels(m.counts.label(job.Name))
+		if labels["name"] == otherNames {
+			continue // one number for several would tell of none
+		}
+		add := func(f *show.Family, value float64) {
+			f.Samples = append(f.Samples, show.Sample{Labels: labels, Value: value})
+		}
+		add(&alarm, float64(job.Alarm.Code()))
+		add(&late, job.IsLate())
+		if !job.Due.IsZero() {
+			add(&due, unixSeconds(job.Due))
+		}
+		if !job.Succeeded.IsZero() {
+			add(&well, unixSeconds(job.Succeeded))
+		}
+	}
+	return []show.Family{alarm, late, due, well}
+}
+
+func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+// jobLabel is under which name the jobs of a lock are counted: a slot's is that of all, and a
+// chunk's that of all lists.
+func jobLabel(lock string) string {
+	if _, chunk := lockgroup.ParseChunkName(lock); chunk {
+		return chunkNames
+	}
+	return jobNamed(lock)
+}

@@ -1,0 +1,170 @@
+package command
+
+import (
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/multilock/source"
+)
+
+// Each name makes a dozen series in a monitoring system, which is to bear that.
+const (
+	maxNames   = 1000
+	chunkNames = "#jobs"   // of all lists of batch together
+	otherNames = "#others" // of what is beyond maxNames
+)
+
+// counts adds up what a history tells, event by event: it may be very long, and is not kept.
+type counts struct {
+	group   string
+	jobs    map[string]*count
+	crowded bool // there were more names than are told apart
+	// recorded are the acquisitions of which a result was, until they end: their end is no
+	// run of its own.
+	recorded map[[2]string]bool
+	chunks   map[string]source.Chunk // what was counted of each chunk, whoever had it
+}
+
+// count is what is counted of one name.
+type count struct {
+	runs, failures, losses, breaks, refusals, missed, waits int
+	ran, waited                                             time.Duration
+	timed                                                   int           // of the runs, those whose duration is known
+	last                                                    time.Duration // of the last of them
+	any                                                     bool          // there was one
+}
+
+func newCounts(group string) *counts {
+	return &counts{group: group, jobs: map[string]*count{}, recorded: map[[2]string]bool{}, chunks: map[string]source.Chunk{}}
+}
+
+// label is the name under which a lock's jobs are counted.
+func (c *counts) label(lock string) string {
+	name := jobLabel(lock)
+	if c.jobs[name] == nil && len(c.jobs) >= maxNames {
+		c.crowded = true
+		return otherNames
+	}
+	return name
+}
+
+func (c *counts) of(lock string) *count {
+	name := c.label(lock)
+	if c.jobs[name] == nil {
+		c.jobs[name] = &count{}
+	}
+	return c.jobs[name]
+}
+
+// add takes the next event into account. One run is told by several: a job whose result is
+// recorded by each such result, any other by the end of its lock.
+func (c *counts) add(e source.Event) {
+	n, key := c.of(e.Name), [2]string{e.Name, e.Token}
+	switch e.What {
+	case source.EventAcquired:
+		n.waits++
+		n.waited += e.Waited
+	case source.EventCommitted:
+		c.recorded[key] = true
+		c.commit(n, e)
+	case source.EventReleased:
+		if !c.recorded[key] && e.Attempt == 0 {
+			n.run(e.Exit == nil || *e.Exit == 0 && e.Signal == "", e.Held)
+		}
+		delete(c.recorded, key)
+	case source.EventLost:
+		n.losses++
+		if !c.recorded[key] {
+			n.run(false, e.Held)
+		}
+		delete(c.recorded, key)
+	case source.EventBroke:
+		n.breaks++
+		delete(c.recorded, key)
+	case source.EventRefused:
+		n.refusals++
+	case source.EventForgot:
+	}
+}
+
+// commit counts a recorded attempt. The result of a chunk is recorded again and again, and
+// tells each time how many of its jobs are done by then.
+func (c *counts) commit(n *count, e source.Event) {
+	if e.Chunk == nil {
+		n.run(e.Exit != nil && *e.Exit == 0 && e.Signal == "", e.Held)
+		n.missed += missedOf(e)
+		return
+	}
+	before := c.chunks[e.Name]
+	failed := max(e.Chunk.Failed-before.Failed, 0)
+	n.runs += max(e.Chunk.Done-before.Done, 0) + failed
+	n.failures += failed
+	c.chunks[e.Name] = source.Chunk{Done: e.Chunk.Done, Failed: e.Chunk.Failed}
+}
+
+// missedOf counts the ticks before a run with its first attempt: further ones tell of the same.
+func missedOf(e source.Event) int {
+	if e.Attempt > 1 {
+		return 0
+	}
+	return e.Missed
+}
+
+func (n *count) run(well bool, took time.Duration) {
+	n.runs++
+	if !well {
+		n.failures++
+	}
+	n.ran += took
+	n.timed++
+	n.last, n.any = took, true
+}
+
+func (c *counts) labels(name string) map[string]string {
+	return map[string]string{"group": c.group, "name": name}
+}
+
+// families are the metrics that are counted. A counter that is 0 is told, too: what grows from
+// there is seen.
+func (c *counts) families() []show.Family {
+	families := make([]show.Family, 0, 10)
+	counter := func(name, help string, value func(*count) int) {
+		f := show.Family{Name: name, Help: help, Type: "counter"}
+		for job, n := range c.jobs {
+			f.Samples = append(f.Samples, show.Sample{Labels: c.labels(job), Value: float64(value(n))})
+		}
+		families = append(families, f)
+	}
+	counter("multilock_runs_total", "Runs that came to an end: attempts at jobs, commands, and scripts under a lock.", func(n *count) int { return n.runs })
+	counter("multilock_failures_total", "Of these, those that failed, or whose lock was lost.", func(n *count) int { return n.failures })
+	counter("multilock_losses_total", "Locks that were lost while they were held.", func(n *count) int { return n.losses })
+	counter("multilock_breaks_total", "Locks that somebody else broke, mostly because their holder had died.", func(n *count) int { return n.breaks })
+	counter("multilock_refusals_total", "Refusals that are in the history (run --fail-after).", func(n *count) int { return n.refusals })
+	counter("multilock_missed_ticks_total", "Ticks of --every that went without a run.", func(n *count) int { return n.missed })
+	return append(families,
+		c.summary("multilock_run_duration_seconds", "How long runs took.", func(n *count) (time.Duration, int) { return n.ran, n.timed }),
+		c.summary("multilock_wait_seconds", "How long locks were waited for.", func(n *count) (time.Duration, int) { return n.waited, n.waits }),
+		c.lastDuration())
+}
+
+// summary is a sum and a count, without quantiles.
+func (c *counts) summary(name, help string, value func(*count) (time.Duration, int)) show.Family {
+	f := show.Family{Name: name, Help: help, Type: "summary"}
+	for job, n := range c.jobs {
+		sum, count := value(n)
+		f.Samples = append(f.Samples,
+			show.Sample{Suffix: "_sum", Labels: c.labels(job), Value: sum.Seconds()},
+			show.Sample{Suffix: "_count", Labels: c.labels(job), Value: float64(count)})
+	}
+	return f
+}
+
+func (c *counts) lastDuration() show.Family {
+	f := show.Family{Name: "multilock_last_run_duration_seconds", Help: "How long the last run took.", Type: "gauge"}
+	for job, n := range c.jobs {
+		if n.any {
+			f.Samples = append(f.Samples, show.Sample{Labels: c.labels(job), Value: n.last.Seconds()})
+		}
+	}
+	return f
+}

@@ -1,0 +1,99 @@
+package command
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/source"
+)
+
+func code(n int) *int { return &n }
+
+// One run is counted once, however many events tell of it.
+func TestCountsOfRuns(t *testing.T) {
+	const held = 3 * time.Second
+	acquired := source.Event{What: source.EventAcquired, Name: "x", Token: "t", Waited: time.Second}
+	for name, c := range map[string]struct {
+		events []source.Event
+		want   count
+	}{
+		"a command": {
+			[]source.Event{acquired, {What: source.EventReleased, Name: "x", Token: "t", Exit: code(0), Held: held}},
+			count{runs: 1, waits: 1, waited: time.Second, ran: held, timed: 1, last: held, any: true},
+		},
+		"one that failed": {
+			[]source.Event{{What: source.EventReleased, Name: "x", Token: "t", Exit: code(0), Signal: "killed", Held: held}},
+			count{runs: 1, failures: 1, ran: held, timed: 1, last: held, any: true},
+		},
+		"a script": {
+			[]source.Event{{What: source.EventReleased, Name: "x", Token: "t", Held: held}},
+			count{runs: 1, ran: held, timed: 1, last: held, any: true},
+		},
+		"two attempts, after ticks that were missed": {
+			[]source.Event{
+				{What: source.EventCommitted, Name: "x", Token: "t", Attempt: 1, Exit: code(3), Held: held, Missed: 4},
+				{What: source.EventCommitted, Name: "x", Token: "t", Attempt: 2, Exit: code(0), Held: held, Missed: 4},
+				{What: source.EventReleased, Name: "x", Token: "t", Attempt: 2, Exit: code(0), Held: 9 * held, Missed: 4},
+			},
+			count{runs: 2, failures: 1, missed: 4, ran: 2 * held, timed: 2, last: held, any: true},
+		},
+		"told to end: it will run again": {
+			[]source.Event{{What: source.EventReleased, Name: "x", Token: "t", Attempt: 1, Exit: code(143), Held: held}},
+			count{},
+		},
+		"lost": {
+			[]source.Event{{What: source.EventLost, Name: "x", Token: "t", Exit: code(0), Held: held}},
+			count{runs: 1, failures: 1, losses: 1, ran: held, timed: 1, last: held, any: true},
+		},
+		"lost after its result was recorded": {
+			[]source.Event{
+				{What: source.EventCommitted, Name: "x", Token: "t", Attempt: 1, Exit: code(0), Held: held},
+				{What: source.EventLost, Name: "x", Token: "t", Attempt: 1, Exit: code(0), Held: held},
+			},
+			count{runs: 1, losses: 1, ran: held, timed: 1, last: held, any: true},
+		},
+		"broken, refused": {
+			[]source.Event{{What: source.EventBroke, Name: "x", Token: "t"}, {What: source.EventRefused, Name: "x", Token: "u"}, {What: source.EventForgot, Name: "x"}},
+			count{breaks: 1, refusals: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			counts := newCounts("g")
+			for _, e := range c.events {
+				counts.add(e)
+			}
+			require.Equal(t, c.want, *counts.jobs["x"])
+			require.Empty(t, counts.recorded)
+		})
+	}
+}
+
+// The result of a chunk is recorded again and again, also by who takes it over.
+func TestCountsOfChunks(t *testing.T) {
+	counts := newCounts("g")
+	for _, c := range []struct {
+		name, token  string
+		done, failed int
+	}{{"#jobs-1-9", "t", 3, 0}, {"#jobs-1-9", "t", 5, 1}, {"#jobs-1-9", "u", 8, 1}, {"#jobs-10-12", "t", 3, 0}} {
+		counts.add(source.Event{What: source.EventCommitted, Name: c.name, Token: c.token, Exit: code(0), Attempt: 1, Chunk: &source.Chunk{Done: c.done, Failed: c.failed}})
+	}
+	require.Len(t, counts.jobs, 1)
+	require.Equal(t, 12, counts.jobs["#jobs"].runs)
+	require.Equal(t, 1, counts.jobs["#jobs"].failures)
+}
+
+// Slots are of one name, and more names than a monitoring system bears are of none.
+func TestCountsOfManyNames(t *testing.T) {
+	counts := newCounts("g")
+	for i := range 2000 {
+		counts.add(source.Event{What: source.EventReleased, Name: fmt.Sprintf("x%d#slot-1", i), Exit: code(0)})
+		counts.add(source.Event{What: source.EventReleased, Name: fmt.Sprintf("x%d#slot-2", i), Exit: code(0)})
+	}
+	require.Len(t, counts.jobs, maxNames+1)
+	require.Equal(t, 2, counts.jobs["x0"].runs)
+	require.Equal(t, 2*(2000-maxNames), counts.jobs[otherNames].runs)
+	require.True(t, counts.crowded)
+}

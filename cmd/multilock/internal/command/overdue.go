@@ -1,0 +1,191 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock/source"
+)
+
+type overdueOptions struct {
+	common
+	within   console.Duration
+	expected console.Duration
+	names    []string
+}
+
+const overdueName = "overdue"
+
+// UsageCode is the exit code for a wrong command line of a command.
+func UsageCode(command string) int {
+	if command == overdueName {
+		return console.ExitMonitorUnknown
+	}
+	return console.ExitFailure
+}
+
+// Overdue tells which jobs have not run as they should.
+func Overdue(e *Env) *cli.Command {
+	o := &overdueOptions{}
+	asked := action(e, &o.common, o.check, func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) })
+	return &cli.Command{
+		Name:      overdueName,
+		Usage:     "tell which jobs of --every and --once are late or have failed; for Nagios and cron",
+		ArgsUsage: "[NAME...]",
+		Description: `Looks at the jobs of the group that ran by "run --every" or "run --once", or at the
+NAMEs: when each last ended well, when it should have, and what is late or failed.
+Any host can ask, also one on which no job runs: so the watcher does not die with
+the cron that it watches. Looking changes nothing.
+
+   multilock -d /shared overdue                     all jobs of the group
+   multilock -d /shared overdue nightly --within 2h
+   multilock -d /shared overdue -q                  says something only if not all is well
+   multilock -d /shared overdue backup --expect-every 1d
+
+How often a job runs its results tell. It is late when its next run has not ended
+well --within so long after its tick; without --within that is half the time between
+two ticks, after which a tick without a run is missed for good. A job that is
+running, and began in time, has until the tick after. Times are by the clock of the
+file server; who may not write there, and so cannot ask it, goes by his own.
+
+NAME is for a job that must exist: if it never ran, or never came to its end, there
+is nothing else to know it by. --expect-every is for jobs that run without --every,
+and for "acquire": such a job is to end well once in a DURATION, as the history tells.
+A job that was given up is late for ever, until "multilock clean --results NAME".
+The jobs of "batch" are not looked at; it says itself which have failed.
+
+Who watches as another user (nagios) says whose records to believe: --trust USER.
+
+A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
+
+Exit codes, which are those of Nagios plugins, and NOT those of other commands:
+     0  OK: all have ended well, are not due, or are running in time
+     1  WARNING: a job failed and is to be tried again; or it is late, and running
+     2  CRITICAL: a job is late, or has failed for good
+     3  UNKNOWN: it cannot be told (no such job, nothing readable, usage included)
+Of several jobs the worst counts: 2, then 3, then 1. The first line says it all.`,
+		Flags: []cli.Flag{
+			&cli.GenericFlag{Name: "within", Value: &o.within, Usage: "how long after its tick a job may have ended well, as a `DURATION` (default: half the time between two ticks)"},
+			&cli.GenericFlag{Name: "expect-every", Value: &o.expected, Usage: "the NAMEs are to end well once in each `DURATION`, whatever is recorded of their ticks"},
+		},
+		Action: func(c *cli.Context) error { return o.conclude(e, asked(c)) },
+	}
+}
+
+func (o *overdueOptions) check(c *cli.Context) error {
+	o.names = namesAsked(c)
+	switch {
+	case o.expected.Given && o.expected.Value == 0:
+		return console.Usagef(overdueName, "--expect-every 0: choose the time in which the job is to end well, such as 1d")
+	case o.expected.Given && len(o.names) == 0:
+		return console.Usagef(overdueName, "--expect-every is for the jobs that are named; write: overdue NAME --expect-every %s", o.expected.Value)
+	}
+	return nil
+}
+
+// overdueReport is what "overdue --json" prints.
+type overdueReport struct {
+	Base  string            `json:"base"`
+	Group string            `json:"group"`
+	Alarm show.Alarm        `json:"alarm"`
+	Exit  int               `json:"exit"`
+	Jobs  []show.OverdueJob `json:"jobs"`
+	// Done counts the jobs of --once that have ended well; they are not in Jobs unless they
+	// were asked for.
+	Done int `json:"done"`
+	// OwnClock says that the times were judged by this host's clock, for the source's could
+	// not be read.
+	OwnClock bool     `json:"own_clock,omitempty"`
+	Missing  []string `json:"missing,omitempty"`
+	Error    string   `json:"error,omitempty"`
+}
+
+func (o *overdueOptions) run(ctx context.Context, e *Env, src *place.Source) error {
+	if err := src.CheckNames(o.names); err != nil {
+		return err
+	}
+	if len(o.names) == 0 || !o.expected.Given {
+		if _, err := place.Ability[source.Ledger](src, overdueName, source.TraitResults); err != nil {
+			return err
+		}
+	}
+	w := watcher{src: src, names: o.names, expected: lockgroup.Expectation{Within: o.within.Value, Every: o.expected.Value}}
+	if err := w.look(ctx); err != nil {
+		return err
+	}
+	if len(w.jobs)+w.done == 0 {
+		return fmt.Errorf("no job has run by --every or --once in %s; check -d and -g, or name the jobs that should have", src.Where())
+	}
+	alarm := show.Worst(w.jobs)
+	report := overdueReport{
+		Base: src.Place.Public(), Group: src.Place.Group, Alarm: alarm, Exit: alarm.Code(), Jobs: w.jobs, Done: w.done, OwnClock: w.ownClock, Missing: w.missing,
+	}
+	if err := o.tell(e, report); err != nil {
+		return err
+	}
+	if alarm == show.AlarmOK {
+		return nil
+	}
+	return &console.ToldError{Code: alarm.Code()}
+}
+
+func (o *overdueOptions) tell(e *Env, r overdueReport) error {
+	switch {
+	case o.JSON:
+		return e.PrintJSON(r)
+	case o.Quiet && r.Alarm == show.AlarmOK:
+		return nil
+	}
+	if err := e.Print("%s\n", r.line()); err != nil || o.Quiet {
+		return err
+	}
+	warnOf(e, len(r.Missing), func(i int) string { return r.Missing[i] })
+	if len(r.Jobs) == 0 {
+		return nil
+	}
+	return show.OverdueTable(e.Env, r.Jobs)
+}
+
+// line is what a monitor shows, with the numbers behind a bar that it may draw. A bar in a
+// name would begin the numbers.
+func (r overdueReport) line() string {
+	late, failed, unknown := show.OverdueSum(r.Jobs)
+	text := plural(len(r.Jobs)+r.Done, "job")
+	if troubled := show.Troubled(r.Jobs); troubled != "" {
+		text += ": " + troubled
+	}
+	return monitorLine(r.Alarm, text) + fmt.Sprintf(" | jobs=%d late=%d failed=%d unknown=%d", len(r.Jobs)+r.Done, late, failed, unknown)
+}
+
+func monitorLine(alarm show.Alarm, text string) string {
+	return "OVERDUE " + strings.ToUpper(string(alarm)) + " - " + strings.ReplaceAll(text, "|", "/")
+}
+
+// conclude makes of whatever went wrong what a monitor understands: that nobody knows.
+func (o *overdueOptions) conclude(e *Env, err error) error {
+	if err == nil || errors.As(err, new(*console.ToldError)) || errors.As(err, new(*console.SignalError)) {
+		return err
+	}
+	told := &console.ToldError{Code: console.ExitMonitorUnknown}
+	text := show.Explain(err)
+	var printed error
+	if o.JSON {
+		printed = e.PrintJSON(overdueReport{
+			Base: o.Public(), Group: o.Group, Alarm: show.AlarmUnknown, Exit: told.Code, Jobs: []show.OverdueJob{}, Error: text,
+		})
+	} else {
+		printed = e.Print("%s\n", monitorLine(show.AlarmUnknown, text))
+	}
+	if printed != nil {
+		return &console.CodedError{Code: told.Code, Text: text, Err: err}
+	}
+	return told
+}

@@ -1,0 +1,186 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// watcher finds out how it stands with the jobs of a group, or with those of some names.
+type watcher struct {
+	src      *place.Source
+	names    []string // none: all that have a result
+	expected lockgroup.Expectation
+
+	jobs     []show.OverdueJob
+	ownClock bool // this host's clock was believed, for the source's could not be read
+	done     int  // jobs that run once and for all and have ended well, and were not named
+
+	mu      sync.Mutex
+	missing []string // what could not be learned, in words
+}
+
+// misses says what could not be learned.
+func (w *watcher) misses(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.missing = append(w.missing, console.Harmless(fmt.Sprintf(format, args...)))
+}
+
+// look reads the results, asks for the time, and looks at the locks of the jobs with which
+// not all seems well.
+func (w *watcher) look(ctx context.Context) error {
+	names, err := w.toRead(ctx)
+	if err != nil {
+		return err
+	}
+	results, err := w.read(ctx, names)
+	if err != nil {
+		return err
+	}
+	now := w.now(ctx, results)
+	standing := make([]lockgroup.Standing, len(names))
+	for i := range names {
+		standing[i] = w.expected.Judge(now, results[i])
+	}
+	if err := w.recall(ctx, now, names, standing); err != nil {
+		return err
+	}
+	return w.tell(ctx, names, standing)
+}
+
+// toRead are the names of the jobs, sorted. What is in chunks is the list of a batch.
+func (w *watcher) toRead(ctx context.Context) ([]string, error) {
+	if len(w.names) > 0 {
+		return w.names, nil
+	}
+	ledger, err := place.Ability[source.Ledger](w.src, overdueName, source.TraitResults)
+	if err != nil {
+		return nil, err
+	}
+	names, err := bounded.Call(ctx, ledger.Results)
+	return slices.DeleteFunc(names, func(name string) bool { _, chunk := lockgroup.ParseChunkName(name); return chunk }), err
+}
+
+// read reads the results of these names, nil where there is none. One that cannot be read
+// is shown as what it is.
+func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result, error) {
+	found := make([]*multilock.Result, len(names))
+	ledger, ok := source.Ability[source.Ledger](w.src.Locks, source.TraitResults)
+	if !ok {
+		return found, nil
+	}
+	show.InParallel(len(names), func(i int) { found[i] = readForReport(ctx, ledger, names[i]) })
+	return found, ctx.Err()
+}
+
+// now is the source's time, if there are ticks to be judged by it. Who may not ask for it, for
+// he may not write, goes by his own clock.
+func (w *watcher) now(ctx context.Context, results []*multilock.Result) time.Time {
+	clock, ok := source.Ability[source.Timekeeper](w.src.Locks, source.TraitOneClock)
+	if !ok || !slices.ContainsFunc(results, func(r *multilock.Result) bool { return r != nil && !r.Tick.IsZero() }) {
+		return time.Now()
+	}
+	now, err := bounded.Call(ctx, clock.Now)
+	w.ownClock = err != nil
+	if w.ownClock && !errors.Is(err, fs.ErrPermission) {
+		w.misses("the clock of the file server cannot be read, this host's is believed: %v", err)
+	}
+	if w.ownClock {
+		return time.Now()
+	}
+	return now
+}
+
+// recall asks the history about the jobs that are expected, and whose results tell of no
+// success in time: those that run without --every have none.
+func (w *watcher) recall(ctx context.Context, now time.Time, names []string, standing []lockgroup.Standing) error {
+	if w.expected.Every == 0 || !slices.ContainsFunc(standing, unlikeWell) {
+		return nil
+	}
+	chronicle, ok := source.Ability[source.Chronicle](w.src.Locks, source.TraitHistory)
+	if !ok {
+		return nil
+	}
+	last, told := map[string]time.Time{}, map[string]bool{}
+	left := func(what string) { w.misses("%s", what) }
+	for e, err := range toldOf(chronicle.History(ctx, now.Add(-w.memory())), left) {
+		if err != nil {
+			return err
+		}
+		name := jobNamed(e.Name)
+		told[name] = true
+		if lockgroup.EndedWell(e) && e.Time.After(last[name]) {
+			last[name] = e.Time
+		}
+	}
+	for i, name := range names {
+		if s := standing[i]; unlikeWell(s) && last[name].After(s.Succeeded) || s.Last == nil && told[name] {
+			standing[i] = w.expected.JudgeEnd(now, last[name])
+			standing[i].Last = s.Last
+		}
+	}
+	return nil
+}
+
+// memory is for how long the history is asked: for twice what is expected, and a week at
+// least, so that a job that is late can be told to have run at all.
+func (w *watcher) memory() time.Duration {
+	const week = 7 * 24 * time.Hour
+	return max(2*(w.expected.Every+w.expected.Within), week)
+}
+
+func unlikeWell(s lockgroup.Standing) bool { return s.State != lockgroup.StandingWell }
+
+// jobNamed is the name of the job that runs under a lock, which may be one of several slots.
+func jobNamed(lock string) string {
+	if name, _, slotted := lockgroup.ParseSlotName(lock); slotted {
+		return name
+	}
+	return lock
+}
+
+// tell looks who has the locks of the jobs, and keeps what is to be shown.
+func (w *watcher) tell(ctx context.Context, names []string, standing []lockgroup.Standing) error {
+	running := make([]*show.Lock, len(names))
+	show.InParallel(len(names), func(i int) {
+		if s := standing[i]; unlikeWell(s) || len(w.names) > 0 {
+			running[i] = w.holder(ctx, names[i])
+		}
+	})
+	w.jobs = []show.OverdueJob{}
+	for i, name := range names {
+		s := standing[i]
+		if once := s.Due.IsZero(); once && s.State == lockgroup.StandingWell && len(w.names) == 0 {
+			w.done++
+			continue
+		}
+		w.jobs = append(w.jobs, show.OverdueOf(name, s, running[i]))
+	}
+	return ctx.Err()
+}
+
+// holder is who runs the job now, nil if nobody does who counts as alive.
+func (w *watcher) holder(ctx context.Context, name string) *show.Lock {
+	seen, err := multilock.Inspect(ctx, w.src.Locks, name, multilock.Patience{})
+	if err != nil || seen.State != multilock.StateHeld {
+		if err != nil && !errors.Is(err, multilock.ErrUnsupported) {
+			w.misses("the lock %q could not be looked at: %v", name, err)
+		}
+		return nil
+	}
+	lock := show.LockOf(name, seen)
+	return &lock
+}

@@ -1,0 +1,44 @@
+package command
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/cmd/multilock/internal/probe"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// probing is the option of commands that take locks which others may have left behind.
+type probing struct{ probe string }
+
+const probeHelp = `With --probe a silent holder may be found dead before its time to live has passed:
+when it has missed a sign of life, and the probe says that it is gone. "--probe slurm"
+asks Slurm about the job that the holder's record names: it has to be over, on the
+holder's node, and that node up and in touch with Slurm. Anything else is a COMMAND
+for /bin/sh: it ends with 0 and prints nothing but "gone" if it is certain that nothing
+of the holder runs or will run again, and "alive" if it is not. In its environment are
+MULTILOCK_NAME, MULTILOCK_HOLDER_HOST, _PID, _USER and _COMMAND, and
+MULTILOCK_BATCH_SYSTEM (slurm, pbs, lsf or sge), _JOB, _CLUSTER and _NODE, as the
+holder has recorded them. An error, another answer, or none within ten seconds proves nothing.
+A process that gets away from its batch job, as where Slurm tracks no cgroups, lives on
+unseen: with --probe another one may then run beside it.`
+
+func (p *probing) probeFlag() cli.Flag {
+	return &cli.StringFlag{Name: "probe", Destination: &p.probe, Usage: "ask slurm, or this `COMMAND`, whether a silent holder is gone", Category: "TAKING"}
+}
+
+// prepareProbe adds to the options of a lock what a probe has to do with it: who we are for those
+// of others, and ours.
+func (p *probing) prepareProbe(e *Env, src *place.Source, command string, opt *multilock.Options) error {
+	opt.Batch = source.BatchJobOf(e.Getenv)
+	if p.probe == "" {
+		return nil
+	}
+	if _, asks := src.Locks.(source.Probing); !asks {
+		return console.Usagef(command, "--probe: this source asks nobody about a silent holder; locks in a directory do")
+	}
+	opt.Patience.Probe = probe.New(p.probe, place.JobEnviron(e.Environ()), src.Self, e.Say).Ask
+	return nil
+}

@@ -1,0 +1,240 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+)
+
+// keeping is the options of "run" that keep what the job prints from our own streams.
+type keeping struct {
+	quietSuccess bool
+	log          string
+	logKeep      console.Number
+}
+
+const keepingHelp = `With --quiet-success the command's output is kept in a file without a name below
+$TMPDIR (or /tmp), and is shown, when the lock has been released, only if the run
+failed: the command did, or was ended, or could not be started, or the lock was
+lost. Both streams keep their order if they lead to the same place, as in cron;
+otherwise the standard output comes first. With --retries it is that of all attempts,
+and none if the last one succeeds. What the command leaves in the background is not
+heard any more. If this process is killed, what was kept is gone.
+
+With --log the output of each run goes to a file of its own: to FILE, while that of
+the run before becomes FILE.1, and so on; or to DIR/NAME.TIME.HOST.log (DIR exists, or
+ends with a slash). The last ten are kept, or as many as --log-keep says; a run that
+was refused makes none. If the file cannot be made, the command is not started. With
+--quiet-success the output of a run that failed is shown beside.`
+
+func (k *keeping) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "quiet-success", Destination: &k.quietSuccess, DisableDefaultText: true, Usage: "show the command's output only if the run failed, as chronic(1) does", Category: "OUTPUT"},
+		&cli.StringFlag{Name: "log", Destination: &k.log, Usage: "write the command's output to this `FILE`, or to a new file in this directory, and not to ours", Category: "OUTPUT"},
+		&cli.GenericFlag{Name: "log-keep", Value: &k.logKeep, Usage: "keep the output of the last `N` runs (default: 10)", Category: "OUTPUT"},
+	}
+}
+
+const (
+	defaultLogKeep = 10
+	maxLogKeep     = 10_000
+)
+
+func (k *keeping) check(command string, slots bool) error {
+	if !k.logKeep.Given {
+		k.logKeep.Value = defaultLogKeep
+	}
+	switch {
+	case k.logKeep.Given && k.log == "":
+		return console.Usagef(command, "--log-keep says how many files of --log are kept: it needs --log")
+	case k.logKeep.Value < 1 || k.logKeep.Value > maxLogKeep:
+		return console.Usagef(command, "--log-keep %d: choose a number from 1 to %d", k.logKeep.Value, maxLogKeep)
+	case k.log != "" && slots && !isDirectory(k.log):
+		return console.Usagef(command, "--log %s: with --slots or --shared several runs write at the same time; name a directory, with a slash at its end", k.log)
+	}
+	return nil
+}
+
+// kept is what the job prints, over all its attempts, if that does not go straight to our
+// own streams.
+type kept struct {
+	streams []*keptStream // both of the job's as one, or one each; none if it has ours
+
+	log  *os.File // nil without one
+	path string   // of the log
+	show bool     // if the run fails
+
+	mu   sync.Mutex
+	lost error  // why not all of it is in the log
+	tail []byte // with what was printed last
+}
+
+// maxTail is how much of a job's output a hook gets.
+const maxTail = 10_000
+
+// last is what the job has printed last.
+func (k *kept) last() []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return bytes.Clone(k.tail[max(len(k.tail)-maxTail, 0):])
+}
+
+// remember keeps the end of what comes, in little memory.
+func (k *kept) remember(data []byte) {
+	if len(k.tail) > 4*maxTail {
+		k.tail = append(k.tail[:0], k.tail[len(k.tail)-maxTail:]...)
+	}
+	k.tail = append(k.tail, data...)
+}
+
+// keptStream is one of the job's streams.
+type keptStream struct {
+	all *kept
+	to  *os.File // of ours, where it is shown
+
+	spool *os.File // nil if it is not to be shown
+	lost  error    // why not all of it is there
+}
+
+// open prepares what is asked for. What can fail fails here, before the job is started, and
+// not in its middle.
+func (k *kept) open(e *Env, opt keeping, run logOf) (err error) {
+	if k.show = opt.quietSuccess; k.show || opt.log != "" {
+		k.streams = k.streamsOf(e)
+	}
+	if opt.log != "" {
+		if k.log, k.path, err = run.open(opt.log, opt.logKeep.Value); err != nil {
+			return fmt.Errorf("--log: %w", err)
+		}
+	}
+	for _, s := range k.streams {
+		if k.show {
+			err = errors.Join(err, s.makeSpool())
+		}
+	}
+	return err
+}
+
+// streamsOf are those that the job is given: one for both if nobody tells them apart.
+func (k *kept) streamsOf(e *Env) []*keptStream {
+	out, err := &keptStream{all: k, to: e.Stdout}, &keptStream{all: k, to: e.Stderr}
+	if !k.show || sameFile(e.Stdout, e.Stderr) {
+		return []*keptStream{out}
+	}
+	return []*keptStream{out, err}
+}
+
+// sameFile says that two streams lead to the same place, so that what comes through them
+// has one order.
+func sameFile(a, b *os.File) bool {
+	first, err := a.Stat()
+	if err != nil {
+		return false
+	}
+	second, err := b.Stat()
+	return err == nil && os.SameFile(first, second)
+}
+
+// makeSpool makes the file that nobody else finds, and that is gone when we are.
+func (s *keptStream) makeSpool() error {
+	file, err := os.CreateTemp("", "multilock-")
+	if err == nil {
+		s.spool, err = file, os.Remove(file.Name())
+	}
+	if err != nil {
+		return fmt.Errorf("--quiet-success: the output cannot be kept back (another directory can be named with TMPDIR): %w", err)
+	}
+	return nil
+}
+
+// capture is for one attempt at the job. There is nothing to it if the job has our own
+// streams.
+func (k *kept) capture() (captures, error) {
+	var all captures
+	for _, s := range k.streams {
+		c, err := captureTo(func() (jobLog, error) { return s, nil })
+		if err != nil {
+			all.started()
+			return nil, errors.Join(err, all.finish())
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// Write never fails: the job, and what else is written, is not to suffer.
+func (s *keptStream) Write(data []byte) (int, error) {
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	s.all.remember(data)
+	if s.all.log != nil && s.all.lost == nil {
+		_, s.all.lost = s.all.log.Write(data)
+	}
+	if s.spool != nil && s.lost == nil {
+		_, s.lost = s.spool.Write(data)
+	}
+	return len(data), nil
+}
+
+// Flush has nothing to do: what is written is there.
+func (s *keptStream) Flush() error { return nil }
+
+// Close is the end of an attempt. Others may follow.
+func (s *keptStream) Close() error { return nil }
+
+// end is for when the run is over, and the lock is released: nothing waits for a reader, or
+// for the server of a log, with the lock in its hands. What is shown ends with stop.
+func (k *kept) end(stop <-chan struct{}, e *Env, failed error) {
+	if k.show && failed != nil {
+		k.showAll(stop, e)
+	}
+	if k.log == nil {
+		return
+	}
+	if err := errors.Join(k.lost, k.log.Close()); err != nil {
+		e.Say("warning: the log of the command's output is not complete: %v", err)
+	}
+	if failed != nil {
+		e.Say("the command's output is in %s", k.path)
+	}
+}
+
+// showAll brings what was kept back to our own streams.
+func (k *kept) showAll(stop <-chan struct{}, e *Env) {
+	e.Flush()
+	shown := make(chan error, 1)
+	go func() {
+		var all error
+		for _, s := range k.streams {
+			all = errors.Join(all, s.show())
+		}
+		shown <- all
+	}()
+	select {
+	case err := <-shown:
+		if err != nil {
+			e.Say("warning: the command's output is not shown as a whole: %v", err)
+		}
+	case <-stop:
+		e.Say("the command's output was not shown to its end, for we are to end")
+	}
+}
+
+// show is once for each stream; the system closes the file.
+func (s *keptStream) show() error {
+	if s.spool == nil {
+		return nil
+	}
+	if _, err := s.spool.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err := io.Copy(s.to, s.spool)
+	return errors.Join(s.lost, err)
+}

@@ -1,0 +1,120 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/ping"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+)
+
+// pinging is the options of "run" that tell a watcher on the web.
+type pinging struct {
+	url     string
+	timeout console.Duration
+
+	check *ping.Check // nil without one
+}
+
+const pingHelp = `--ping tells a watcher that understands what healthchecks.io does, and that sends an
+alarm, too, when nothing comes: URL/start when the command is started (not if it ends
+before that is through), URL when all went well, URL/CODE when the command failed with
+that code, and URL/fail when anything else has gone wrong. With the end goes what
+there is to say about it, and with --quiet-success or --log the end of the output. The
+host that runs the job pings, and no other. What fails on the way is tried again; the
+last ping is given up after --ping-timeout, when the lock has long been released. That
+is told, and changes no exit code. Whoever knows the URL can ping in your name: in a
+command line others of this host can read it, in MULTILOCK_PING they cannot. The job
+does not get it. This takes multilock-full: the small program has no HTTP.`
+
+const defaultPingTimeout = 30 * time.Second
+
+func (p *pinging) flags() []cli.Flag {
+	const category = "HOOKS"
+	return []cli.Flag{
+		&cli.StringFlag{Name: "ping", Destination: &p.url, Usage: "tell the watcher at this `URL` that the job begins, and how it ended [$" + place.EnvPing + "]", Category: category},
+		&cli.GenericFlag{Name: "ping-timeout", Value: &p.timeout, Usage: "try to tell the end for this `DURATION` (default: 30s)", Category: category},
+	}
+}
+
+// read finds out what is to be pinged.
+func (p *pinging) read(e *Env, command string) (err error) {
+	if p.url == "" {
+		p.url = e.Getenv(place.EnvPing)
+	}
+	if !p.timeout.Given {
+		p.timeout.Value = defaultPingTimeout
+	}
+	switch {
+	case p.timeout.Value == 0:
+		return console.Usagef(command, "--ping-timeout 0: it takes some time to tell; the default is %s", defaultPingTimeout)
+	case p.url == "":
+		return nil
+	}
+	if p.check, err = ping.New(p.url); err != nil {
+		return console.Usagef(command, "--ping: %w", err)
+	}
+	return nil
+}
+
+// pingStart tells that the job begins, and waits for nothing.
+func (p *pinging) pingStart(ctx context.Context) {
+	if p.check != nil {
+		p.check.Start(ctx)
+	}
+}
+
+// pingEnd tells how a run ended, in the background, until stop is closed.
+func (p *pinging) pingEnd(e *Env, what happening, err error, printed []byte, stop <-chan struct{}) (wait func()) {
+	if p.check == nil || what == nothing {
+		return func() {}
+	}
+	cause := fmt.Errorf("given up after %s, the limit of --ping-timeout", console.Short(p.timeout.Value))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), p.timeout.Value, cause)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if failed := p.check.End(ctx, endOfPing(what, err, printed)); failed != nil {
+			e.Say("warning: --ping: %s", strings.ReplaceAll(failed.Error(), "\n", ": "))
+		}
+	}()
+	return func() {
+		defer cancel()
+		select {
+		case <-over:
+		case <-stop:
+			cancel()
+			<-over
+		}
+	}
+}
+
+// endOfPing is what a watcher hears of an end. The job's code is one only if nothing else went
+// wrong.
+func endOfPing(what happening, err error, printed []byte) ping.End {
+	end := ping.End{OK: what == succeeded, Body: append([]byte(pingText(err)), printed...)}
+	var ended *console.JobError
+	if code := console.ExitCode(err); what == failed && errors.As(err, &ended) && code == ended.JobCode() && code < 256 {
+		end.Code = code
+	}
+	return end
+}
+
+// pingText are the lines before the output.
+func pingText(err error) string {
+	host, unknown := os.Hostname()
+	if unknown != nil {
+		host = "?"
+	}
+	if why := whyWords(err); why != "" {
+		return host + ": " + why + "\n"
+	}
+	return host + "\n"
+}

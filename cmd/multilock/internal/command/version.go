@@ -1,0 +1,41 @@
+package command
+
+import (
+	"cmp"
+	"runtime"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Build is which program this is, and what made it.
+type Build struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"` // "" if it is not known
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+// Complete fills in what the program itself knows.
+func (b Build) Complete() Build {
+	b.Version = cmp.Or(b.Version, "(development)")
+	b.Go, b.OS, b.Arch = runtime.Version(), runtime.GOOS, runtime.GOARCH
+	return b
+}
+
+// Version says which program this is.
+func Version(e *Env, b Build) *cli.Command {
+	return &cli.Command{
+		Name:  "version",
+		Usage: "print the version, the commit it was built from, and the version of Go",
+		Action: func(c *cli.Context) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			if commonBool(c, "json") {
+				return e.PrintJSON(b)
+			}
+			return e.Print("multilock %s\ncommit %s\n%s %s/%s\n", b.Version, cmp.Or(b.Commit, "unknown"), b.Go, b.OS, b.Arch)
+		},
+	}
+}

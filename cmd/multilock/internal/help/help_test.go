@@ -1,0 +1,80 @@
+package help_test
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/internal/help"
+)
+
+// A short text is one screen: a window of 80 columns and 24 lines, of which the prompt has one.
+func TestShortIsOneScreen(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("short/*.txt")
+	require.NoError(t, err)
+	require.Greater(t, len(files), 12)
+	for _, file := range files {
+		text := help.Short(strings.TrimSuffix(filepath.Base(file), ".txt"))
+		require.LessOrEqual(t, strings.Count(text, "\n"), 23, file)
+		require.True(t, strings.HasSuffix(text, "\n"), file)
+		requireNarrow(t, file, text, 80)
+	}
+	require.Empty(t, help.Short("no-such-command"))
+}
+
+func requireNarrow(t *testing.T, file, text string, columns int) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		require.LessOrEqual(t, len(line), columns, "%s: %s", file, line)
+		require.Equal(t, strings.TrimRight(line, " "), line, file)
+		require.NotContains(t, line, "\t", file)
+	}
+}
+
+func TestTopics(t *testing.T) {
+	t.Parallel()
+	require.Subset(t, help.Topics(), []string{"batch", "environment", "exit-codes", "locks"})
+	for _, topic := range help.Topics() {
+		text := help.Topic(topic)
+		requireNarrow(t, topic, text, 100)
+		require.Contains(t, help.Short("help"), "  "+topic+" ", "it is listed")
+		for _, doc := range regexp.MustCompile(`docs/[a-z/]+\.md`).FindAllString(text, -1) {
+			require.FileExists(t, filepath.Join("../../../..", doc))
+		}
+	}
+	require.Regexp(t, `(?m)^ +121  held`, help.Topic("exit-codes"))
+	require.NotContains(t, help.Topic("exit-codes"), "CODES\n")
+	require.Empty(t, help.Topic("no-such-topic"))
+}
+
+// Every variable that the program knows is told of, and none that it does not know.
+func TestEnvironmentIsComplete(t *testing.T) {
+	t.Parallel()
+	variable := regexp.MustCompile(`MULTILOCK_[A-Z_]*[A-Z]`)
+	known := map[string]bool{}
+	require.NoError(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "clitest") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, name := range variable.FindAllString(string(text), -1) {
+			known[name] = true
+		}
+		return err
+	}))
+	told := map[string]bool{}
+	for _, name := range variable.FindAllString(help.Topic("environment"), -1) {
+		told[name] = true
+	}
+	require.Greater(t, len(known), 15)
+	require.Equal(t, slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(told)))
+}

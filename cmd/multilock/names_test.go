@@ -1,0 +1,47 @@
+//go:build unix
+
+package main_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A lock's name is an argument or follows -n, in every command that is about one.
+func TestNameIsArgumentOrOption(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	owner := s.owner()
+	for _, name := range [][]string{{"x"}, {"-n", "x"}, {"-nx"}, {"x", "-n", "x"}, {"--", "x"}} {
+		a := s.acquire(owner, name...)
+		require.Equal(t, "x", a.Name, "acquire %v", name)
+		require.Contains(t, s.run(append([]string{"status", "--json"}, name...)...).stdout, a.Token, "status %v", name)
+		require.Equal(t, ended{0, "", ""}, s.run(append([]string{"release", "--token", a.Token}, name...)...), "release %v", name)
+		require.Contains(t, s.must(append([]string{"break"}, name...)...), `lock "x" is free`, "break %v", name)
+		require.Contains(t, s.must(append([]string{"history"}, name...)...), "released", "history %v", name)
+		require.Contains(t, s.must(append([]string{"clean", "--results"}, name...)...), "no results to forget", "clean %v", name)
+	}
+}
+
+// Who writes a lock's name where the other commands take it is told where "run" does.
+func TestNameThatIsTakenForACommand(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	got := s.run("run", "no-such-command", "--", "echo", "a b")
+	require.Equal(t, 127, got.code)
+	require.Contains(t, got.stderr, "no-such-command: command not found; if that is the lock's name, write: run -n no-such-command -- echo 'a b'")
+	require.Equal(t, "-- x\n", s.must("run", "echo", "--", "x"), "a command's own words")
+	require.NotContains(t, s.run("run", "no-such-command", "x").stderr, "-n")
+}
+
+// A time limit of a job is --max-runtime or --timeout.
+func TestTimeLimitOfAJob(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	for _, option := range []string{"--max-runtime", "--timeout"} {
+		require.Equal(t, 124, s.run("run", option, "0.1", "--", "sleep", "60").code)
+		require.Equal(t, 1, s.run("batch", "-g", strings.Trim(option, "-"), option, "0.1", s.list("a\tsleep 60")).code)
+	}
+}

@@ -1,0 +1,157 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// overdueReport is what the tests read of "overdue --json".
+type overdueReport struct {
+	Alarm, Error string
+	Exit, Done   int
+	Jobs         []overdueJob
+}
+
+type overdueJob struct {
+	Name, Alarm, State, Why, Every string
+	Tick, Succeeded, Due           time.Time
+	Late                           float64 `json:"late_seconds"`
+	Missed                         int
+	Running                        *struct{ Host string }
+}
+
+// overdue asks, and requires that the exit code is the one that is told.
+func (s *station) overdue(args ...string) overdueReport {
+	s.t.Helper()
+	got := s.run(append([]string{"overdue", "--json"}, args...)...)
+	var report overdueReport
+	require.NoError(s.t, json.Unmarshal([]byte(got.stdout), &report), got)
+	require.Equal(s.t, report.Exit, got.code)
+	require.Empty(s.t, got.stderr)
+	return report
+}
+
+// alarms are the names of the jobs with their alarms and states.
+func (r overdueReport) alarms() map[string]string {
+	found := map[string]string{}
+	for _, job := range r.Jobs {
+		found[job.Name] = job.Alarm + ", " + job.State
+	}
+	return found
+}
+
+// ran leaves the result of a job that ran by --every so long ago.
+func (s *station) ran(name, every string, ago time.Duration, exit int) {
+	s.t.Helper()
+	tick := time.Now().Add(-ago).UTC()
+	succeeded := ""
+	if exit == 0 {
+		succeeded = fmt.Sprintf(`"succeeded":%q,`, tick.Format(time.RFC3339Nano))
+	}
+	s.spoil(name, fmt.Sprintf(`{"v":1,"group":".locks","name":%q,"token":"t","by":{"host":"alpha"},"exit":%d,"attempt":1,"final":true,`+
+		`"tick":%[3]q,"began":%[3]q,"every":%[4]q,%[5]s"start":%[3]q,"duration_ns":1}`+"\n", name, exit, tick.Format(time.RFC3339Nano), every, succeeded))
+}
+
+func TestOverdue(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("run", "-n", "hourly", "--every", "1h", "--", "true")
+	s.must("run", "-n", "page7", "--once", "--", "true")
+	got := s.run("overdue")
+	require.Zero(t, got.code)
+	require.Regexp(t, `^OVERDUE OK - 2 jobs \| jobs=2 late=0 failed=0 unknown=0\nNAME .*\nhourly +ok +on time .* 1h *\n$`, got.stdout)
+	require.Equal(t, ended{0, "", ""}, s.run("overdue", "-q"))
+
+	s.ran("nightly", "1d", 30*time.Hour, 0)
+	require.Equal(t, "ok, on time", s.overdue().alarms()["nightly"], "half a day is not over")
+	require.Equal(t, "critical, late", s.overdue("--within", "2h").alarms()["nightly"])
+	s.ran("broken", "1h", time.Minute, 3)
+	s.ran("dead", "10m", 5*time.Hour, 0)
+	report := s.overdue()
+	require.Equal(t, 2, report.Exit)
+	require.Equal(t, 1, report.Done, "what runs once and for all is counted alone")
+	require.Equal(t, map[string]string{"hourly": "ok, on time", "nightly": "ok, on time", "broken": "critical, failed", "dead": "critical, late"}, report.alarms())
+	got = s.run("overdue", "-q")
+	require.Regexp(t, `^OVERDUE CRITICAL - 5 jobs: broken failed, dead is late by 4h50m \| jobs=5 late=1 failed=1 unknown=0\n$`, got.stdout)
+	require.Equal(t, 2, got.code)
+	require.Equal(t, map[string]string{"hourly": "ok, on time", "page7": "ok, done"}, s.overdue("hourly", "page7").alarms())
+	require.Regexp(t, `dead .* critical +late .* it should have run; \d\d missed`, s.run("overdue", "dead").stdout)
+}
+
+// Whatever cannot be told is told so, in the code that a monitor understands, on the standard
+// output, which is all that it shows.
+func TestOverdueUnknown(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	for _, args := range [][]string{
+		{}, {"-g", "nowhere"}, {"-d", "/nowhere/at/all"}, {"nightly"}, {"--expect-every", "1d"}, {"nightly", "--expect-every", "0"}, {"a/b"}, {"--source", "gopher://x"},
+	} {
+		got := s.run(append([]string{"overdue"}, args...)...)
+		require.Equal(t, 3, got.code, args)
+		require.Regexp(t, `^OVERDUE UNKNOWN - .*\n`, got.stdout, args)
+		require.Empty(t, got.stderr, args)
+	}
+	for _, args := range [][]string{{"--within", "soon"}, {"--nonsense"}} {
+		require.Equal(t, 3, s.run(append([]string{"overdue"}, args...)...).code, args)
+	}
+	require.Equal(t, 125, s.run("status", "--nonsense").code)
+	s.requireUntouched()
+
+	s.spoil("torn", `{"v":1,"name":"torn","ex`)
+	s.ran("tomorrow", "1h", -24*time.Hour, 0)
+	s.ran("dead", "1h", 5*time.Hour, 0)
+	require.Equal(t, map[string]string{"torn": "unknown, unknown", "tomorrow": "unknown, unknown"}, s.overdue("torn", "tomorrow").alarms())
+	require.Equal(t, 2, s.overdue().Exit, "that one is late is known")
+	require.Contains(t, s.overdue("-d", "/nowhere/at/all").Error, "does not exist")
+}
+
+// A job that is at work, and began in time, is not late; one that began too late, or is still
+// at it when the next should have run, is.
+func TestOverdueWhileItRuns(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.ran("intime", "1h", 91*time.Minute, 0)
+	s.ran("toolate", "1h", 110*time.Minute, 0)
+	s.ran("endless", "1h", 10*time.Hour, 0)
+	s.ran("again", "1h", 40*time.Minute, 3)
+	for _, name := range []string{"toolate", "endless", "again", "first"} {
+		defer s.hold(name).end()
+	}
+	require.Equal(t, map[string]string{
+		"intime": "critical, late", "toolate": "warning, late", "endless": "critical, late", "again": "warning, failed", "first": "ok, running",
+	}, s.overdue("intime", "toolate", "endless", "again", "first").alarms())
+
+	defer s.hold("intime").end()
+	require.Equal(t, "warning, late", s.overdue("intime").alarms()["intime"])
+	s.ran("intime", "1h", 90*time.Minute, 0) // so it began before it was late
+	report := s.overdue("intime")
+	require.Equal(t, "ok, running", report.alarms()["intime"])
+	require.NotNil(t, report.Jobs[0].Running)
+}
+
+// A job without ticks is judged by its history, if it is said how often it is to run.
+func TestOverdueExpected(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("run", "-n", "plain", "--", "true")
+	require.Equal(t, 1, s.run("run", "-n", "failing", "--", "false").code)
+	s.must("run", "-n", "slotted", "--slots", "2", "--", "true")
+	token := strings.TrimSpace(s.must("acquire", "-n", "script", "--detach", "--ttl", "1m"))
+	s.must("release", "-n", "script", "--token", token)
+	require.Equal(t, map[string]string{
+		"plain": "ok, on time", "slotted": "ok, on time", "script": "ok, on time", "failing": "critical, late", "unheard": "unknown, unknown",
+	}, s.overdue("plain", "slotted", "script", "failing", "unheard", "--expect-every", "1h").alarms())
+	require.Equal(t, "unknown, unknown", s.overdue("plain").alarms()["plain"])
+	s.eventually("a second is over", func() bool {
+		return s.overdue("plain", "--expect-every", "1s").alarms()["plain"] == "critical, late"
+	})
+	s.ran("nightly", "1h", 20*time.Hour, 0)
+	require.Equal(t, "ok, on time", s.overdue("nightly", "--expect-every", "1d").alarms()["nightly"], "it is said to be enough")
+}

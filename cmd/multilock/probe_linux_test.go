@@ -1,0 +1,88 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
+)
+
+// slurm is a directory with Slurm's commands, which know one job.
+func slurm(t *testing.T, state string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"squeue": "echo 4711 " + state + " alpha", "scontrol": "echo alpha", "sinfo": "echo alpha idle",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755)) //nolint:gosec // it is to be run
+	}
+	return "PATH=" + dir + ":" + filepath.Dir(clitest.Binary()) + ":" + os.Getenv("PATH")
+}
+
+// crashed is a host that held a lock in a job of Slurm's when it went down.
+func (s *station) crashed(name string) {
+	s.t.Helper()
+	cmd := s.host("alpha").on(append([]string{"run", "-n", name, "--ttl", "20s", "--"}, clitest.WaitingJob()...)...)
+	cmd.Env = append(cmd.Env, "SLURM_JOB_ID=4711", "SLURM_CLUSTER_NAME=c", "SLURMD_NODENAME=alpha")
+	r := begin(s.t, cmd)
+	r.Expect("ready")
+	s.awaitTold(name)
+	require.NoError(s.t, r.Cmd.Process.Kill())
+	r.wait()
+}
+
+// With Slurm's word a lock is taken over before its TTL, and the history tells why.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.crashed("x")
+	cmd := s.host("beta").on("run", "-n", "x", "--probe", "slurm", "--wait", "forever", "-q", "--", "hostname")
+	cmd.Env = append(cmd.Env, slurm(t, "CANCELLED"))
+	require.Equal(t, ended{0, "beta\n", ""}, s.finish(cmd))
+	events := s.history("x")
+	require.Equal(t, []string{"acquired", "broke", "acquired", "released"}, happened(events))
+	require.Equal(t, "its Slurm job 4711 is over (CANCELLED), and it has missed a sign of life", events[1].Why)
+}
+
+// A job that is not over keeps its lock; so does one of which nothing can be learned, which is
+// told. The TTL decides as ever.
+func TestProbeWithoutProof(t *testing.T) {
+	t.Parallel()
+	for probe, said := range map[string]string{"slurm": "", "echo perhaps": `--probe tells nothing about the holder of "x": its command said "perhaps"`} {
+		t.Run(probe, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t)
+			s.crashed("x")
+			cmd := s.host("beta").on("run", "-n", "x", "--probe", probe, "--wait", "5s", "--", "hostname")
+			cmd.Env = append(cmd.Env, slurm(t, "RUNNING"))
+			got := s.finish(cmd)
+			require.Equal(t, 124, got.code, got.stderr)
+			require.Equal(t, []string{"acquired"}, happened(s.history("x")))
+			require.Contains(t, got.stderr, said)
+		})
+	}
+}
+
+// A living holder is never asked about.
+func TestProbeOfTheLiving(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	asked := filepath.Join(t.TempDir(), "asked")
+	holder := begin(t, s.host("alpha").on(append([]string{"run", "-n", "x", "--"}, clitest.WaitingJob()...)...))
+	holder.Expect("ready")
+	got := s.finish(s.host("beta").on("run", "-n", "x", "--probe", "touch "+asked+"; echo gone", "--", "hostname"))
+	require.Equal(t, 121, got.code, got.stderr)
+	require.NoFileExists(t, asked)
+	require.Equal(t, ended{0, "ready\n", ""}, holder.end())
+}
+
+func TestProbeNeedsASourceThatAsks(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	got := s.run("--source", "cook+file://"+s.base+"?period=5m", "run", "--probe", "slurm", "--", "true")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "--probe: this source asks nobody about a silent holder")
+}

@@ -1,0 +1,75 @@
+//go:build unix
+
+package main_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
+)
+
+// Nothing is locked, or looked at, in the directory where somebody happens to be.
+func TestNoPlaceIsNoPlace(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	for _, words := range [][]string{
+		{"run", "--", "true"}, {"run", "-n", "x", "true"}, {"batch", "jobs"}, {"wait"}, {"status"}, {"acquire", "x"}, {"release", "x", "--token", "t"},
+		{"break", "x"}, {"clean"}, {"history"}, {"logs"}, {"report"}, {"doctor"},
+	} {
+		cmd := s.command(words...)
+		cmd.Env, cmd.Dir = clitest.Environ(), s.base
+		got := s.finish(cmd)
+		require.Equal(t, 125, got.code, "%v", words)
+		require.Empty(t, got.stdout)
+		require.Equal(t, "multilock: "+words[0]+": where are the locks? Write -d DIRECTORY, one that all hosts have mounted (-d . if this one is meant), "+
+			"or set MULTILOCK_DIR; see: multilock help locks\n", got.stderr)
+	}
+	s.requireUntouched()
+	for _, words := range [][]string{{"run", "-d", ".", "--", "true"}, {"-d.", "status"}, {"status", "--source", "file:."}} {
+		cmd := s.command(words...)
+		cmd.Env, cmd.Dir = clitest.Environ(), s.base
+		require.Zero(t, s.finish(cmd).code, "%v", words)
+	}
+}
+
+// Who takes the first lock in a directory that no other host sees is told so, once.
+func TestOneHostIsToldOnce(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("it is not known elsewhere which filesystems other hosts see")
+	}
+	const told = "is on a filesystem of this host alone ("
+	probe := newStation(t)
+	probe.env = []string{"MULTILOCK_LOCAL="}
+	first := probe.run("run", "--", "true")
+	if first.stderr == "" {
+		t.Skip("other hosts may see the directory for temporary files here")
+	}
+	require.Equal(t, 0, first.code)
+	require.Contains(t, first.stderr, "multilock: warning: "+probe.base+" "+told)
+	require.Equal(t, ended{0, "", ""}, probe.run("run", "--", "true"))
+	require.Equal(t, ended{0, "", ""}, probe.run("run", "-n", "other", "-g", "other", "--", "true"))
+
+	for name, words := range map[string][]string{
+		"quiet": {"run", "-q", "--", "true"}, "JSON": {"run", "--json", "--", "true"}, "looking": {"status"},
+	} {
+		s := newStation(t)
+		s.env = []string{"MULTILOCK_LOCAL=0"}
+		require.NotContains(t, s.run(words...).stderr, told, name)
+	}
+	for name, words := range map[string][]string{
+		"batch": {"batch", "/dev/null"}, "wait": {"wait", "--settle", "0", "--allow-empty"}, "acquire": {"acquire", "x"}, "detached": {"acquire", "x", "--detach", "--ttl", "1m"},
+	} {
+		s := newStation(t)
+		s.env = []string{"MULTILOCK_LOCAL=0"}
+		require.Contains(t, s.run(words...).stderr, told, name)
+		s = newStation(t)
+		require.NotContains(t, s.run(words...).stderr, told, "%s, meant so", name)
+	}
+	s := newStation(t)
+	s.env = []string{"MULTILOCK_LOCAL=perhaps"}
+	require.Equal(t, ended{125, "", "multilock: run: MULTILOCK_LOCAL=\"perhaps\": write 1 or 0\n"}, s.run("run", "--", "true"))
+}
