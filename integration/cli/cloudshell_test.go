@@ -171,7 +171,7 @@ func (s *station) requireTrouble(want string) {
 	for _, command := range [][]string{{"run", "--json", "-v", "--", "echo", "never"}, {"status", "--json"}, {"doctor"}, {"doctor", "--json"}} {
 		got := s.run(command...)
 		require.Equal(s, 125, got.code, "%v: %s%s", command, got.stdout, got.stderr)
-		require.Contains(s, got.stdout+got.stderr, want, command)
+		require.Contains(s, strings.ReplaceAll(got.stdout+got.stderr, `\"`, `"`), want, command) // with --json, too
 		require.NotContains(s, got.stdout, "never")
 	}
 }

@@ -40,9 +40,15 @@ func (l lab) run(ctx context.Context, opts options, job wire.Job) (int, error) {
 	if err != nil {
 		return 0, cause(ctx, err)
 	}
-	accel, err := vm.BestAccel(ctx, l.cache.Dir, base.Kernel)
-	if err != nil {
-		return 0, cause(ctx, err)
+	accel := opts.accel
+	if accel == "" {
+		if accel, err = vm.BestAccel(ctx, l.cache.Dir, base.Kernel); err != nil {
+			return 0, cause(ctx, err)
+		}
+	}
+	kernel := base.Kernel
+	if accel == vm.UML {
+		kernel = base.Program
 	}
 	initrd, err := l.makeInitrd(base.Initrd, opts, job)
 	if err != nil {
@@ -50,7 +56,7 @@ func (l lab) run(ctx context.Context, opts options, job wire.Job) (int, error) {
 	}
 	defer initrd.Close()
 	return l.boot(ctx, opts, job, vm.Config{
-		Kernel: base.Kernel, Initrd: initrd, Accel: accel, CPUs: 2, MemoryMB: opts.memoryMB,
+		Kernel: kernel, Initrd: initrd, Accel: accel, CPUs: 2, MemoryMB: opts.memoryMB,
 		Terminal: job.Terminal, ControlPort: wire.ControlPort, ConsoleCopy: consoleCopy(opts),
 	})
 }

@@ -23,7 +23,7 @@ import (
 )
 
 const usage = `usage: nfslab build
-       nfslab run [--files F...] [--out DIR] [--timeout S] [--env NAME=VALUE] [--memory MB] [--stdin] [--verbose] -- CMD...
+       nfslab run [--files F...] [--out DIR] [--timeout S] [--env NAME=VALUE] [--memory MB] [--accel kvm|uml|tcg] [--stdin] [--verbose] -- CMD...
        nfslab shell [HOST]
        nfslab test [options of run] [PACKAGE] [go test flags]
        nfslab clean

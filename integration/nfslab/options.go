@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/multilock/go/integration/nfslab/vm"
 )
 
 // options are what run and test have in common.
@@ -16,6 +18,7 @@ type options struct {
 	timeout  time.Duration // for all of it, boot included; zero means none
 	env      []string
 	memoryMB int
+	accel    vm.Accel // empty: the best one
 	stdin    bool
 	verbose  bool
 }
@@ -80,6 +83,8 @@ func (o *options) set(name, value string) error {
 		o.out = value
 	case "--env":
 		o.env = append(o.env, value)
+	case "--accel":
+		o.accel, err = vm.ParseAccel(value)
 	case "--memory":
 		o.memoryMB, err = strconv.Atoi(value)
 	case "--timeout":

@@ -15,7 +15,7 @@ import (
 
 // assemble makes an image in a directory below work and returns it.
 func (c Cache) assemble(ctx context.Context, packages packageSet, work string) (string, error) {
-	tree, kernel := filepath.Join(work, "tree"), filepath.Join(work, "kernel")
+	tree, kernel, program := filepath.Join(work, "tree"), filepath.Join(work, "kernel"), filepath.Join(work, "program")
 	if err := c.download(ctx, filepath.Join(work, "debs"), tree, packages.root...); err != nil {
 		return "", err
 	}
@@ -28,25 +28,45 @@ func (c Cache) assemble(ctx context.Context, packages packageSet, work string) (
 	if err := checkComplete(tree); err != nil {
 		return "", err
 	}
-	if err := addModules(ctx, kernel, tree); err != nil {
+	if err := addModules(ctx, kernel, tree, append(kernelModules(), portModules()...)); err != nil {
 		return "", err
 	}
-	return finish(kernel, tree, filepath.Join(work, "finished"))
+	finished := filepath.Join(work, "finished")
+	if err := os.Mkdir(finished, 0o755); err != nil {
+		return "", err
+	}
+	if packages.program != "" {
+		if err := c.addProgram(ctx, packages.program, program, tree, imageIn(finished).Program); err != nil {
+			return "", err
+		}
+	}
+	return finished, finish(kernel, tree, imageIn(finished))
 }
 
-func finish(kernel, tree, dir string) (string, error) {
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return "", err
+// addProgram downloads the kernel that is a program, and puts it at to, and its modules into tree.
+func (c Cache) addProgram(ctx context.Context, name, dir, tree, to string) error {
+	if err := c.download(ctx, dir+"-deb", dir, name); err != nil {
+		return err
 	}
+	// Debian has its modules where no other kernel looks for its own.
+	if err := os.Rename(filepath.Join(dir, "usr/lib/uml"), filepath.Join(dir, "lib")); err != nil {
+		return err
+	}
+	if err := addModules(ctx, dir, tree, kernelModules()); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(dir, "usr/bin/linux.uml"), to)
+}
+
+func finish(kernel, tree string, image Image) error {
 	kernels, err := filepath.Glob(filepath.Join(kernel, "boot/vmlinuz-*"))
 	if err != nil || len(kernels) != 1 {
-		return "", fmt.Errorf("kernel package holds %d kernels: %w", len(kernels), err)
+		return fmt.Errorf("kernel package holds %d kernels: %w", len(kernels), err)
 	}
-	image := imageIn(dir)
 	if err := os.Rename(kernels[0], image.Kernel); err != nil {
-		return "", err
+		return err
 	}
-	return dir, writeRoot(tree, image.Initrd)
+	return writeRoot(tree, image.Initrd)
 }
 
 func writeRoot(tree, initrd string) error {

@@ -30,10 +30,12 @@ type Cache struct {
 	Log io.Writer // progress of a build
 }
 
-// Image is a kernel and an uncompressed initramfs; both are files that never change.
+// Image is a kernel, the same as a program (user-mode Linux), and an uncompressed initramfs for either; all are files
+// that never change.
 type Image struct {
-	Kernel string
-	Initrd string
+	Kernel  string
+	Program string
+	Initrd  string
 }
 
 // Current returns the image of this recipe, building it if there is none. It asks no package archive when there is one;
@@ -103,7 +105,7 @@ func (c Cache) ensure(ctx context.Context, packages packageSet) (string, error) 
 		return "", err
 	}
 	defer os.RemoveAll(work)
-	fmt.Fprintf(c.Log, "building image %s from %d packages\n", key, len(packages.root)+1)
+	fmt.Fprintf(c.Log, "building image %s from %d packages\n", key, len(packages.root)+2)
 	finished, err := c.assemble(ctx, packages, work)
 	if err != nil {
 		return "", fmt.Errorf("build image: %w", err)
@@ -134,7 +136,9 @@ func (c Cache) currentLink() (string, error) {
 }
 
 func imageIn(dir string) Image {
-	return Image{Kernel: filepath.Join(dir, "vmlinuz"), Initrd: filepath.Join(dir, "root.cpio")}
+	return Image{
+		Kernel: filepath.Join(dir, "vmlinuz"), Program: filepath.Join(dir, "linux.uml"), Initrd: filepath.Join(dir, "root.cpio"),
+	}
 }
 
 func contentKey(packages packageSet) (string, error) {
@@ -153,6 +157,6 @@ func contentKey(packages packageSet) (string, error) {
 		}
 		fmt.Fprintf(hash, "%s %d\n%s", entry.Name(), len(content), content)
 	}
-	fmt.Fprintf(hash, "%s\n%s\n", packages.kernel, strings.Join(packages.root, "\n"))
+	fmt.Fprintf(hash, "%s\n%s\n%s\n", packages.kernel, packages.program, strings.Join(packages.root, "\n"))
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }

@@ -14,7 +14,6 @@ import (
 // kernelModules are those the machine loads or the kernel asks for by itself; their dependencies come along.
 func kernelModules() []string {
 	return []string{
-		"virtio_pci", "virtio_console", // the serial port to the launcher
 		"nfsd", "nfs", "nfsv3", "nfsv4", "nfs_layout_nfsv41_files", "nfs_layout_flexfiles",
 		"ext4", "crc32c_generic", "loop", // the exported file system
 		"veth", "bridge", "sch_netem", "sch_ingress", "cls_matchall", "cls_u32", "act_gact", // the network and its faults
@@ -23,8 +22,11 @@ func kernelModules() []string {
 	}
 }
 
-// addModules puts the modules of the unpacked kernel package into tree, with the indexes that modprobe reads.
-func addModules(ctx context.Context, kernel, tree string) error {
+// portModules are for the serial port to the launcher, where the machine is an emulated one.
+func portModules() []string { return []string{"virtio_pci", "virtio_console"} }
+
+// addModules puts those modules of the unpacked kernel package into tree, with the indexes that modprobe reads.
+func addModules(ctx context.Context, kernel, tree string, modules []string) error {
 	version, err := kernelVersion(kernel)
 	if err != nil {
 		return err
@@ -33,7 +35,7 @@ func addModules(ctx context.Context, kernel, tree string) error {
 		return err
 	}
 	from, to := filepath.Join(kernel, "lib/modules", version), filepath.Join(tree, "lib/modules", version)
-	files, err := moduleFiles(from)
+	files, err := moduleFiles(from, modules)
 	if err != nil {
 		return err
 	}
@@ -58,8 +60,8 @@ func kernelVersion(kernel string) (string, error) {
 	return versions[0].Name(), nil
 }
 
-// moduleFiles returns the files of kernelModules and of all they depend on, relative to dir.
-func moduleFiles(dir string) ([]string, error) {
+// moduleFiles returns the files of modules and of all they depend on, relative to dir.
+func moduleFiles(dir string, modules []string) ([]string, error) {
 	loadable, err := loadableModules(filepath.Join(dir, "modules.dep"))
 	if err != nil {
 		return nil, err
@@ -69,7 +71,7 @@ func moduleFiles(dir string) ([]string, error) {
 		return nil, err
 	}
 	var files []string
-	for _, name := range kernelModules() {
+	for _, name := range modules {
 		needed, ok := loadable[name]
 		if !ok && !strings.Contains(string(builtin), "/"+name+".ko\n") {
 			return nil, fmt.Errorf("the kernel has no module %s", name)

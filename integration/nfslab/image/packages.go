@@ -18,8 +18,9 @@ import (
 
 // packageSet names packages as NAME=VERSION.
 type packageSet struct {
-	kernel string
-	root   []string
+	kernel  string
+	program string // the kernel as a program; may be empty
+	root    []string
 }
 
 // rootPackages are what the machine needs; apt adds what they depend on. Real tools rather than busybox: its applets
@@ -40,7 +41,10 @@ func leftOut() *regexp.Regexp {
 		`python3.*|libpython3.*)$`)
 }
 
-const kernelPackage = "linux-image-cloud-amd64"
+const (
+	kernelPackage  = "linux-image-cloud-amd64"
+	programPackage = "user-mode-linux"
+)
 
 // hostTools maps the programs a build and a run need to the packages that bring them.
 func hostTools() map[string]string {
@@ -84,6 +88,14 @@ func (c Cache) resolve(ctx context.Context) (packageSet, error) {
 		set, err = choose(root, kernel)
 		return err
 	})
+	if err != nil {
+		return set, err
+	}
+	set.program, err = candidate(ctx, programPackage)
+	if err != nil && ctx.Err() == nil { // the machine can be emulated all the same
+		fmt.Fprintf(c.Log, "no %s: %v\n", programPackage, err)
+		err = nil
+	}
 	return set, err
 }
 
@@ -98,6 +110,19 @@ func choose(root, kernel []string) (packageSet, error) {
 		return skip.MatchString(name)
 	})
 	return packageSet{kernel: kernel[at], root: root}, nil
+}
+
+// candidate returns NAME=VERSION of what apt would install of a package, without what it depends on.
+func candidate(ctx context.Context, name string) (string, error) {
+	packages, err := simulateInstall(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(packages, func(p string) bool { return strings.HasPrefix(p, name+"=") })
+	if at < 0 {
+		return "", fmt.Errorf("apt would not install %s", name)
+	}
+	return packages[at], nil
 }
 
 func simulateInstall(ctx context.Context, names ...string) ([]string, error) {

@@ -17,11 +17,21 @@ import (
 // Accel is how the machine's processor is made.
 type Accel string
 
-// The two ways that qemu offers on Linux.
+// The two ways that qemu offers on Linux, and one without qemu.
 const (
 	KVM Accel = "kvm" // the host's processor
+	UML Accel = "uml" // the host's processor, and a kernel that is one of its programs
 	TCG Accel = "tcg" // emulation, some ten times slower
 )
+
+// ParseAccel returns the Accel of that name.
+func ParseAccel(name string) (Accel, error) {
+	switch accel := Accel(name); accel {
+	case KVM, UML, TCG:
+		return accel, nil
+	}
+	return "", fmt.Errorf("%q is none of kvm, uml and tcg", name)
+}
 
 func (a Accel) option() string {
 	if a == TCG {
@@ -37,13 +47,11 @@ func (a Accel) cpu() string {
 	return "max"
 }
 
-// BestAccel returns KVM if a kernel really runs on it here, else TCG. That /dev/kvm opens and runs a boot sector proves
+// BestAccel returns KVM if a kernel really runs on it here, else TCG. UML has to be asked for: its clock ticks every 10 ms, and
+// it is fast enough for changes that its NFS clients cannot tell apart. That /dev/kvm opens and runs a boot sector proves
 // little: inside some virtual machines a Linux kernel then hangs. So this boots kernel without a root file system and waits for
 // its panic. The answer is kept in dir until the host boots again.
 func BestAccel(ctx context.Context, dir, kernel string) (Accel, error) {
-	if !canOpen("/dev/kvm") {
-		return TCG, nil
-	}
 	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fmt.Errorf("boot id: %w", err)
@@ -53,14 +61,17 @@ func BestAccel(ctx context.Context, dir, kernel string) (Accel, error) {
 	case KVM, TCG:
 		return Accel(known), nil
 	}
-	accel := tryKVM(ctx, kernel)
+	accel := TCG
+	if canOpen("/dev/kvm") && tryKVM(ctx, kernel) {
+		accel = KVM
+	}
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
 	return accel, replaceFile(verdict, string(accel))
 }
 
-func tryKVM(ctx context.Context, kernel string) Accel {
+func tryKVM(ctx context.Context, kernel string) bool {
 	const patience = 10 * time.Second // a kernel on KVM panics within one
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -68,10 +79,8 @@ func tryKVM(ctx context.Context, kernel string) Accel {
 	cmd := exec.CommandContext(ctx, Program, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	// A processor that resets instead of running the kernel ends the machine too, but without a word.
-	if console, err := cmd.Output(); err == nil && bytes.Contains(console, []byte("Kernel panic")) {
-		return KVM
-	}
-	return TCG
+	console, err := cmd.Output()
+	return err == nil && bytes.Contains(console, []byte("Kernel panic"))
 }
 
 // replaceFile lets readers see all of the content or none.

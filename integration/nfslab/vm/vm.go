@@ -20,7 +20,7 @@ const Program = "qemu-system-x86_64"
 
 // Config describes a machine. All fields but Terminal are required.
 type Config struct {
-	Kernel   string
+	Kernel   string   // for UML, the program
 	Initrd   *os.File // need not have a name
 	Accel    Accel
 	CPUs     int
@@ -37,9 +37,10 @@ type Machine struct {
 	Control net.Conn // the control port; reads end when the machine does
 	Console *Console
 
-	cmd    *exec.Cmd
-	exited chan struct{}
-	err    error
+	cmd     *exec.Cmd
+	scratch string // what is left to remove, if not empty
+	exited  chan struct{}
+	err     error
 }
 
 // Start boots a machine. The machine dies with the calling thread: callers lock their goroutine to its thread for as long
@@ -58,12 +59,27 @@ func Start(config Config) (*Machine, error) {
 	defer consoleFile.Close()
 
 	machine := &Machine{Control: control, Console: newConsole(config.ConsoleCopy), exited: make(chan struct{})}
-	machine.cmd = command(config, controlFile, consoleFile, machine.Console)
-	if err := machine.cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start emulator: %w", err), control.Close(), console.Close())
+	if err := machine.start(config, controlFile, consoleFile); err != nil {
+		return nil, errors.Join(fmt.Errorf("start machine: %w", err), control.Close(), console.Close())
 	}
 	go machine.watch(console)
 	return machine, nil
+}
+
+func (m *Machine) start(config Config, control, console *os.File) error {
+	m.cmd = command(config, control, console, m.Console)
+	if config.Accel == UML {
+		var err error
+		if m.scratch, err = os.MkdirTemp("", "nfslab-uml-"); err != nil {
+			return err
+		}
+		m.cmd = program(config, m.cmd, m.scratch)
+	}
+	err := m.cmd.Start()
+	if err != nil {
+		os.RemoveAll(m.scratch)
+	}
+	return err
 }
 
 func command(config Config, control, console *os.File, messages io.Writer) *exec.Cmd {
@@ -107,6 +123,7 @@ func (m *Machine) watch(console net.Conn) {
 	}()
 	m.err = m.cmd.Wait()
 	<-drained
+	os.RemoveAll(m.scratch) // empty for an emulator, which is no path
 	console.Close()
 	close(m.exited)
 }

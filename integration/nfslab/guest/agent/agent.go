@@ -66,8 +66,12 @@ func readJob() (wire.Job, error) {
 	return job, nil
 }
 
-// openPort finds the device of a virtio serial port. There is no udev to make a link of its name.
+// openPort finds the device of a virtio serial port. There is no udev to make a link of its name. User-mode Linux has none,
+// but a terminal in its place, which the kernel's command line names.
 func openPort(name string) (*os.File, error) {
+	if terminal, err := kernelOption("lab.port"); err != nil || terminal != "" {
+		return openRaw("/dev/"+terminal, err)
+	}
 	names, err := filepath.Glob("/sys/class/virtio-ports/*/name")
 	if err != nil {
 		return nil, err

@@ -1,0 +1,198 @@
+package cli_test
+
+import (
+	"archive/zip"
+	"encoding/xml"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/clitest"
+	"github.com/multilock/go/integration/fakecloudshell"
+	"github.com/multilock/go/multilock/cloudshell"
+)
+
+// driverDir is what the documentation gives to people who write drivers.
+const driverDir = "../../docs/cloudshell"
+
+// driver is a station whose user has the token of a running command, and nothing else.
+func driver(t *testing.T) (*station, *fakecloudshell.Server, *fakecloudshell.Command) {
+	t.Helper()
+	server := newCloudshell(t, fakecloudshell.HTTP)
+	command, err := server.RunCommand("admin")
+	require.NoError(t, err)
+	s := newStation(t, cloudshell.EnvToken+"="+command.Token(),
+		fmt.Sprintf("MULTILOCK_SOURCE=cloudshell://%s/%s?scheme=http%s", server.Address(), sandbox, quick))
+	s.secrets = append(s.secrets, command.Token())
+	return s, server, command
+}
+
+// Whoever has no contexts in its environment hands on the token alone; host and
+// reservation are in the URL. No job gets the token.
+func TestCloudshellTokenOfADriver(t *testing.T) {
+	t.Parallel()
+	s, server, command := driver(t)
+	require.NotContains(t, s.must("run", "--", "env"), cloudshell.EnvToken)
+	token := strings.TrimSpace(s.must("acquire", "--pid", fmt.Sprint(os.Getpid())))
+	require.Contains(t, aliases(server), "MUTEX")
+	s.must("release", "--token", token)
+	require.NotContains(t, aliases(server), "MUTEX")
+	command.End()
+	got := s.run("status")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "the token ends with the command that got it")
+
+	got = s.with(cloudshell.EnvToken + "=").run("status")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "put the token of a running command into "+cloudshell.EnvToken)
+}
+
+// script runs Python code with a driver's context, as CloudShell hands it over.
+func (s *station) script(server *fakecloudshell.Server, token, code string) *exec.Cmd {
+	head := fmt.Sprintf(`
+import os, signal, sys
+from types import SimpleNamespace as Object
+from multilock_driver import sandbox_lock, LockError, HELD
+context = Object(
+    connectivity=Object(server_address=%q, cloudshell_api_scheme="http", admin_auth_token=%q),
+    reservation=Object(reservation_id=%q, domain="Global"))
+`, server.Address(), token, sandbox)
+	cmd := s.shell("exec python3 -c \"$CODE\"")
+	path, err := filepath.Abs(driverDir)
+	require.NoError(s, err)
+	cmd.Env = append(cmd.Env, "CODE="+head+code, "PYTHONPATH="+path, "PYTHONDONTWRITEBYTECODE=1", "MULTILOCK_BINARY="+clitest.Binary())
+	return cmd
+}
+
+// The code that the documentation gives to drivers does what it says.
+func TestCloudshellDriverInPython(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("there is no python3")
+	}
+	s, server, command := driver(t)
+	script := func(code string) *exec.Cmd { return s.script(server, command.Token(), code) }
+	got := s.begin(script(`
+with sandbox_lock(context, name="PORTS", pause="20ms-100ms"):
+    try:
+        with sandbox_lock(context, name="PORTS", wait="100ms", pause="20ms-100ms"):
+            print("two are in here")
+    except LockError as error:
+        print("code %d" % error.code)
+    print("working")
+`)).end()
+	require.Equal(t, ended{0, "code 124\nworking\n", ""}, got)
+	require.NotContains(t, aliases(server), "PORTS", "it was given back")
+
+	got = s.begin(script(`
+with sandbox_lock(context, pause="20ms-100ms"):
+    raise ValueError("the block's own")
+`)).end()
+	require.Contains(t, got.stderr, "ValueError: the block's own")
+	require.NotContains(t, aliases(server), "MUTEX")
+
+	killed := s.holding(script(`
+with sandbox_lock(context, pause="20ms-100ms"):
+    print("ready", flush=True)
+    sys.stdin.read()
+`))
+	require.Contains(t, aliases(server), "MUTEX")
+	killed.Kill()
+	s.eventually("the keeper gives it back", func() bool { return !slices.Contains(aliases(server), "MUTEX") })
+}
+
+// The package has the model that the program asks for, and becomes an archive by the line
+// that the documentation has.
+func TestCloudshellPackage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(driverDir+"/package")))
+	text, err := os.ReadFile(driverDir + "/../cloudshell.md")
+	require.NoError(t, err)
+	const line = "python3 -m zipfile -c mutex-service.zip metadata.xml DataModel"
+	require.Contains(t, string(text), line)
+	if _, err := exec.LookPath("python3"); err == nil {
+		pack := exec.Command("sh", "-c", line)
+		pack.Dir = dir
+		out, err := pack.CombinedOutput()
+		require.NoError(t, err, string(out))
+		archive, err := zip.OpenReader(filepath.Join(dir, "mutex-service.zip"))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, archive.Close()) }()
+		for _, name := range []string{"metadata.xml", "DataModel/datamodel.xml"} {
+			_, err := archive.Open(name)
+			require.NoError(t, err)
+		}
+	}
+	var model struct {
+		Attributes []named    `xml:"Attributes>AttributeInfo"`
+		Families   []families `xml:"ResourceFamilies>ResourceFamily"`
+	}
+	text, err = os.ReadFile(filepath.Join(dir, "DataModel/datamodel.xml"))
+	require.NoError(t, err)
+	require.NoError(t, xml.Unmarshal(text, &model))
+	owner := []named{{cloudshell.DefaultAttribute}}
+	require.Equal(t, owner, model.Attributes)
+	require.Len(t, model.Families, 1)
+	require.True(t, model.Families[0].IsService)
+	require.Len(t, model.Families[0].Models, 1)
+	require.Equal(t, cloudshell.DefaultModel, model.Families[0].Models[0].Name)
+	require.Equal(t, owner, model.Families[0].Models[0].Attached)
+	require.NoError(t, xml.Unmarshal(must(os.ReadFile(filepath.Join(dir, "metadata.xml"))), new(struct{ XMLName xml.Name })))
+}
+
+type named struct {
+	Name string `xml:"Name,attr"`
+}
+
+type families struct {
+	IsService bool `xml:"IsService,attr"`
+	Models    []struct {
+		Name     string  `xml:"Name,attr"`
+		Attached []named `xml:"AttachedAttributes>AttachedAttribute"`
+	} `xml:"Models>ResourceModel"`
+}
+
+// must is for what cannot fail in a test that has come so far.
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// doctor says what a killed holder costs in each mode, what scripts do, and what run can
+// do on this system.
+func TestDoctorOfCloudshell(t *testing.T) {
+	t.Parallel()
+	owned, _ := cloudshellStation(t)
+	got := owned.run("doctor")
+	require.Zero(t, got.code, got.stdout)
+	require.Contains(t, got.stdout, "killed holder: its lock is taken over at once on its own host")
+	require.Contains(t, got.stdout, "scripts: those of the published convention never break a lock")
+	require.Contains(t, got.stdout, "run: a job is ended with")
+	plain, _ := plainStation(t)
+	got = plain.run("doctor")
+	require.Equal(t, 1, got.code, got.stdout)
+	require.Contains(t, got.stdout, "killed holder: its lock stays until somebody removes it")
+	require.Contains(t, got.stdout, "break --force NAME")
+}
+
+// A server without the model: what to do is said, by doctor and by who wants a lock.
+func TestCloudshellWithoutTheModel(t *testing.T) {
+	t.Parallel()
+	server := newCloudshellWith(t, fakecloudshell.Options{Models: []fakecloudshell.Model{{Name: "Chiller"}}})
+	s := newStation(t, "MULTILOCK_SOURCE="+cloudshellURL(server), "MULTILOCK_PASSWORD="+password)
+	for _, command := range [][]string{{"run", "--", "true"}, {"doctor"}} {
+		got := s.run(command...)
+		require.Equal(t, 125, got.code, got.stdout+got.stderr)
+		require.Contains(t, got.stdout+got.stderr, `this user sees no service model "Mutex Service": if the server has none, an administrator imports it`)
+		require.Contains(t, got.stdout+got.stderr, "name another one with model= in the URL")
+	}
+}
