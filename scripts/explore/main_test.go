@@ -31,10 +31,9 @@ func TestReadRefuses(t *testing.T) {
 
 // What a test's output tells.
 func TestResult(t *testing.T) {
-	const out = "=== RUN   TestA\n    x_test.go:1: 12 schedules, 3 steps\n        \tError:      \tI2: B believes\n--- FAIL: TestA\n" +
-		"=== RUN   TestB\n    x_test.go:1: 99 schedules, 3 steps\n--- PASS: TestB\n=== RUN   TestC\npanic: no\n"
-	for test, want := range map[string][2]string{"TestA": {"12", "I2"}, "TestB": {"", ""}, "TestC": {"panic", "panic"}, "TestD": {"-", ""}} {
-		cell, why := result(out, test)
-		require.Equal(t, want, [2]string{cell, why}, test)
-	}
+	const out = "=== CONT  TestExploreA\n    x_test.go:1: 7 schedules, 3 steps\n    x_test.go:1: 12 schedules, 3 steps\n" +
+		"        \tError:      \tI2: B believes\n        \tMessages: replay with explore.Choices{3: 1, 9: 2}\n--- FAIL: TestExploreA (1.20s)\n"
+	require.Equal(t, "| A | 2 | 12 | 1.20s | I2", result(out))
+	require.Empty(t, result("--- PASS: TestExploreA (1.20s)\nok"))
+	require.Equal(t, "| | | | | panic", result("panic: no"))
 }

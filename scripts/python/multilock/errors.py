@@ -1,0 +1,50 @@
+"""What can go wrong. The program's exit codes become these."""
+
+from __future__ import annotations
+
+import json
+
+
+class Error(Exception):
+    """multilock could not do what it was asked for; the message says why, and what to do."""
+
+    code: int
+    """The program's exit code; see ``multilock --help``."""
+
+    def __init__(self, message: str, code: int = 125) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Held(Error):
+    """Somebody else has the lock, and counts as alive."""
+
+
+class Lost(Error):
+    """The lock was lost while it was held: somebody else may have it."""
+
+
+class Unknown(Error):
+    """It could not be learned whether the lock is held, or whether a result was recorded."""
+
+
+class TimedOut(Error, TimeoutError):
+    """The time limit passed."""
+
+
+_KINDS = {120: Held, 121: Held, 122: Lost, 123: Unknown, 124: TimedOut}
+
+
+def of(code: int, told: str) -> Error:
+    """The error that an exit code of the program stands for; told is its standard error."""
+    lines = [_message(line) for line in told.splitlines()]
+    return _KINDS.get(code, Error)("\n".join(lines).strip() or f"multilock ended with code {code}", code)
+
+
+def _message(line: str) -> str:
+    """With --json, messages are objects."""
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return line
+    return str(said["message"]) if isinstance(said, dict) and "message" in said else line

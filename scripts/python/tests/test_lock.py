@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Callable
+
+import pytest
+
+import multilock
+
+Start = Callable[[str], "subprocess.Popen[str]"]
+
+
+def take_away(name: str) -> None:
+    subprocess.run([multilock.program(), "break", "--force", name], check=True, capture_output=True)
+
+
+def test_one_at_a_time(shared: Path) -> None:
+    with multilock.Lock("one") as first:
+        assert first.held and first.token
+        with pytest.raises(multilock.Held, match='^lock "one" is held by '):
+            multilock.Lock("one", wait=0).acquire()
+        with pytest.raises(multilock.TimedOut):
+            multilock.Lock("one", wait=0.2).acquire()
+    assert not first.held
+    with multilock.Lock("one", wait=0) as second:
+        assert second.token != first.token
+        assert first.fence is not None and second.fence is not None and second.fence > first.fence
+
+
+def test_threads_take_turns(shared: Path) -> None:
+    inside: list[int] = []
+    most = []
+
+    def work(number: int) -> None:
+        for _ in range(3):
+            with multilock.Lock("turns", wait=60):
+                inside.append(number)
+                most.append(len(inside))
+                inside.remove(number)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert most == [1] * 9
+
+
+def test_a_killed_interpreter_frees_the_lock(shared: Path, python: Start) -> None:
+    other = python("import multilock; multilock.Lock('dead').acquire(); print('held', flush=True); input()")
+    assert other.stdout and other.stdout.readline() == "held\n"
+    with pytest.raises(multilock.Held):
+        multilock.Lock("dead", wait=0).acquire()
+    other.kill()
+    with multilock.Lock("dead", wait=60) as lock:
+        assert lock.held
+
+
+def test_loss_interrupts_the_main_thread(shared: Path) -> None:
+    lock = multilock.Lock("lost", ttl=4)
+    with pytest.raises(multilock.Lost):
+        with lock:
+            threading.Timer(0.1, take_away, ["lost"]).start()
+            time.sleep(60)
+    assert lock.lost.is_set() and not lock.held
+
+
+def test_loss_interrupts_another_thread(shared: Path) -> None:
+    told = []
+
+    def work() -> None:
+        try:
+            with multilock.Lock("lost", ttl=4):
+                take_away("lost")
+                for _ in range(6000):
+                    time.sleep(0.01)
+        except multilock.Lost as lost:
+            told.append(lost.code)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(60)
+    assert told == [122]
+
+
+def test_loss_calls_a_function(shared: Path) -> None:
+    called = threading.Event()
+    lock = multilock.Lock("lost", ttl=4, on_lost=lambda lost: called.set())
+    with pytest.raises(multilock.Lost):
+        with lock:
+            take_away("lost")
+            assert called.wait(60)
+            assert not lock.held
+
+
+def test_loss_is_seen_by_a_check(shared: Path) -> None:
+    with pytest.raises(multilock.Lost):
+        with multilock.Lock("lost", on_lost="ignore", ttl=60) as lock:
+            assert 50 < lock.check() <= 60
+            take_away("lost")
+            with pytest.raises(multilock.Lost):
+                lock.check()
+
+
+def test_the_blocks_own_error_is_kept(shared: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        with multilock.Lock("mine") as lock:
+            print(1 // 0)
+    assert not lock.held
+    multilock.Lock("mine", wait=0).acquire().release()
+
+
+def test_interrupts_of_the_user_stay_interrupts(shared: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        with multilock.Lock("mine"):
+            raise KeyboardInterrupt
+
+
+def test_it_is_not_reentrant(shared: Path) -> None:
+    with multilock.Lock("mine") as lock:
+        with pytest.raises(RuntimeError, match="not reentrant"):
+            lock.acquire()
+    with pytest.raises(RuntimeError, match="not held"):
+        lock.release()
+
+
+def test_wrong_use_says_what_is_wrong(shared: Path) -> None:
+    with pytest.raises(ValueError, match="on_lost"):
+        multilock.Lock("x", on_lost="scream")
+    with pytest.raises(multilock.Error) as error:
+        multilock.Lock("x", dir=shared / "nowhere" / "at all").acquire()
+    assert error.value.code == 125 and "nowhere" in str(error.value)
+
+
+def test_async_one_at_a_time(shared: Path) -> None:
+    inside = 0
+
+    async def work() -> None:
+        nonlocal inside
+        async with multilock.AsyncLock("turns", wait=60):
+            inside += 1
+            assert inside == 1
+            await asyncio.sleep(0.01)
+            inside -= 1
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(work() for _ in range(4)))
+
+    asyncio.run(all_of_them())
+
+
+def test_async_loss_ends_the_block(shared: Path) -> None:
+    async def work() -> str:
+        try:
+            async with multilock.AsyncLock("lost", ttl=4):
+                await asyncio.get_running_loop().run_in_executor(None, take_away, "lost")
+                await asyncio.sleep(60)
+        except multilock.Lost:
+            await asyncio.sleep(0)  # the task goes on
+            return "lost"
+        return "kept"
+
+    assert asyncio.run(work()) == "lost"
+
+
+def test_async_cancellation_takes_no_lock(shared: Path) -> None:
+    async def work() -> None:
+        with multilock.Lock("mine"):
+            waiting = asyncio.create_task(multilock.AsyncLock("mine").acquire())
+            await asyncio.sleep(0.3)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+
+    asyncio.run(work())
+    with multilock.Lock("mine", wait=60):
+        pass
