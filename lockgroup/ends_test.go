@@ -214,3 +214,28 @@ func TestBarrierFollowsAJournal(t *testing.T) {
 		require.Equal(t, "node1", report.Failed[0].By.Host)
 	})
 }
+
+// A history that does not answer is named when the time is over, and the wait has not opened.
+func TestBarrierWhoseHistoryHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never := make(chan struct{})
+		defer close(never)
+		_, err := wait(t, silentHistory{grouptest.NewVenue(), never}, lockgroup.BarrierOptions{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "how the runs of the lock group ended could not be read: no answer within 2s")
+	})
+}
+
+type silentHistory struct {
+	*grouptest.Venue
+	never chan struct{}
+}
+
+func (s silentHistory) Follow(time.Time) source.Follower { return s }
+
+func (s silentHistory) Next(context.Context) ([]source.Event, error) {
+	<-s.never
+	return nil, nil
+}
+
+func (s silentHistory) Close() error { return nil }

@@ -202,7 +202,10 @@ func (b *Barrier) lastLook(ctx context.Context, waited error) error {
 		b.results.rest = time.Time{}
 	}
 	if open, _, err := b.ask(ctx); err == nil && open {
-		return b.opened(ctx)
+		if err := b.opened(ctx); err != nil {
+			return fmt.Errorf("%w, and how the runs of the lock group ended could not be read: %w", waited, err)
+		}
+		return nil
 	}
 	if err := b.holders.look(ctx, b.concerns); err != nil && b.holders.seen() == nil {
 		return fmt.Errorf("%w, and what is held in the lock group could not be looked at: %w", waited, err)
