@@ -27,8 +27,9 @@ type board struct {
 }
 
 const (
-	// chunkDone is the byte of a chunk whose jobs have all succeeded, and of whose output
-	// nothing is missing. Any other but 0 changes when there is something new to be read.
+	// chunkDone is the byte of a chunk whose jobs have all succeeded, those that were given
+	// back as well, and of whose output nothing is missing. Any other but 0 changes when there
+	// is something new to be read.
 	chunkDone = 1
 	// boardFresh is the age up to which what was read is not read again before a claim.
 	boardFresh = 250 * time.Millisecond
@@ -113,14 +114,25 @@ func (n *board) age() time.Duration {
 	return time.Since(n.read)
 }
 
-// tell writes that there is something new about a chunk, or all of it.
-func (n *board) tell(ctx context.Context, root int, done bool) error {
-	return n.write(ctx, 1+root, func(last byte) byte {
-		if done {
-			return chunkDone
-		}
-		return max(last+1, chunkDone+1)
+// tell writes that there is something new about a chunk.
+func (n *board) tell(ctx context.Context, root int) error {
+	return n.write(ctx, 1+root, func(last byte) byte { return max(last+1, chunkDone+1) })
+}
+
+// confirm writes that a chunk is done, if sure says so. This process may stand still before the
+// byte is written: who forgets a result drops the board, and the byte with it.
+func (n *board) confirm(ctx context.Context, root int, sure func(context.Context) bool) error {
+	_, err := bounded.Call(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, n.Confirm(ctx, 1+root, chunkDone, sure)
 	})
+	return err
+}
+
+// saysDone is what was last read of a chunk.
+func (n *board) saysDone(root int) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.seen[1+root] == chunkDone
 }
 
 func (n *board) write(ctx context.Context, at int, next func(last byte) byte) error {
@@ -135,15 +147,13 @@ func (n *board) write(ctx context.Context, at int, next func(last byte) byte) er
 // believe settles a chunk of the schedule that is done, and reports false if the results
 // have to be read.
 func (b *Batch) believe(root int) bool {
-	b.board.mu.Lock()
-	done := b.board.seen[1+root] == chunkDone
-	b.board.mu.Unlock()
+	done := b.board.saysDone(root)
 	if done {
 		b.hands.change(func() {
 			for job := b.hands.units[root].From - 1; job < b.hands.units[root].To; job++ {
 				b.settle(job, multilock.Result{})
 			}
-			b.hands.set(root, unitFinal)
+			b.hands.finish(root)
 		})
 	}
 	return done
@@ -340,18 +350,25 @@ func (b *Batch) ask(ctx context.Context) {
 	}
 }
 
-// announce tells the others what was recorded of a chunk that this process held.
+// announce tells the others what was recorded of a chunk that this process holds.
 func (b *Batch) announce(h *holding) {
 	if b.chunks == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.working), lastNewsPatience)
+	ctx, cancel := b.lastNews()
 	defer cancel()
-	u, chunk := b.unit(h.unit), h.last.Chunk // nobody changes what was recorded last any more
-	done := h.lock.Context().Err() == nil && chunk.Done == u.length() && !slices.ContainsFunc(chunk.Jobs, func(j source.ChunkJob) bool { return j.Output != "" })
-	if u.Range == b.unit(u.root).Range {
-		b.note(b.board.tell(ctx, u.root, done))
+	u := b.unit(h.unit)
+	switch {
+	case u.Range != b.unit(u.root).Range:
+	case len(h.last.Chunk.Returned) == 0 && succeeded(h.last):
+		b.note(b.board.confirm(ctx, u.root, func(ctx context.Context) bool { return h.lock.Verify(ctx) == nil }))
+	default:
+		b.note(b.board.tell(ctx, u.root))
 	}
 	event := source.CommittedEvent(h.last, time.Now())
 	b.note(b.recordEvents(ctx, []source.Event{event}))
+}
+
+func (b *Batch) lastNews() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(b.working), lastNewsPatience)
 }

@@ -84,6 +84,58 @@ func TestChunksAreGivenBack(t *testing.T) {
 				hosts.Wait()
 				ran.requireOnce(t, jobs)
 				require.Less(t, time.Since(start), c.most)
+				require.Equal(t, bytes.Repeat([]byte{1}, len(onBoard(t, v))), onBoard(t, v), "all of each chunk, with its parts")
+				read := v.Count("result")
+				report, err := prepare(t, v, list, batch.Options{}).Run(inTime(t))
+				require.NoError(t, err)
+				require.Equal(t, jobs, report.Before)
+				require.Equal(t, read, v.Count("result"), "who comes later reads nothing but the board")
+			})
+		})
+	}
+}
+
+// onBoard is what the board says of the chunks.
+func onBoard(t *testing.T, v *grouptest.ChunkVenue) []byte {
+	t.Helper()
+	b, err := v.OpenBoard(t.Context())
+	require.NoError(t, err)
+	read, err := b.Read(t.Context(), 100)
+	require.NoError(t, err)
+	return read[1:]
+}
+
+// Who ends the last piece of a chunk tells that all is done; but not as long as somebody has
+// another piece, who may be about to forget what is recorded of it, or if one has failed.
+func TestLastPieceOfAChunk(t *testing.T) {
+	for what, c := range map[string]struct {
+		held  string
+		exit  int
+		there byte
+	}{
+		"all are done":            {there: 1},
+		"somebody has a piece":    {held: "#jobs-3-3"},
+		"somebody has the whole":  {held: "#jobs-1-4"},
+		"a job of one has failed": {exit: 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
+				done := func(number, exit int) source.ChunkJob {
+					return source.ChunkJob{Number: number, Name: fmt.Sprintf("job%03d", number), Attempt: 1, Exit: exit}
+				}
+				whole := chunkOf(1, 4, done(1, 0), done(2, 0))
+				whole.Chunk.Returned = []source.Range{{From: 3, To: 3}, {From: 4, To: 4}}
+				v.Commit(whole)
+				v.Commit(chunkOf(3, 3, done(3, c.exit)))
+				if c.held != "" {
+					theirs := grouptest.Alive("node7")
+					theirs.Record.Token = whole.Token // who has the whole wrote that record
+					v.Hold(c.held, theirs)
+				}
+				report, err := prepare(t, v, ran.jobs(16, succeeds), batch.Options{}).Run(inTime(t))
+				require.True(t, err == nil || errors.Is(err, lockgroup.ErrNotDone), err)
+				require.Equal(t, batch.Progress{Total: 16, Done: 16 - c.exit, Failed: c.exit, Before: 3, Ran: 13}, report.Progress)
+				require.Equal(t, append([]byte{c.there}, bytes.Repeat([]byte{1}, 9)...), onBoard(t, v))
 			})
 		})
 	}
@@ -281,7 +333,13 @@ func TestWhatIsNotRecordedIsNotDone(t *testing.T) {
 		theirs := func(number int) source.ChunkJob { return source.ChunkJob{Number: number, Name: "theirs", Attempt: 1} }
 		v.Commit(chunkOf(5, 7, theirs(5), theirs(6), theirs(7)))
 		v.Commit(multilock.Result{Name: "#jobs-8-9", Token: "x", Attempt: 1, Final: true, Chunk: &source.Chunk{From: 1000, To: 1000, Jobs: []source.ChunkJob{theirs(1000)}}})
-		report, err := prepare(t, v, ran.jobs(16, succeeds), batch.Options{}).Run(inTime(t))
+		list := ran.jobs(16, func(_ context.Context, a batch.Attempt) error {
+			if a.Seq == 1 {
+				require.NotEqual(t, byte(1), onBoard(t, v)[0], "others would believe it as soon as there is a result")
+			}
+			return nil
+		})
+		report, err := prepare(t, v, list, batch.Options{}).Run(inTime(t))
 		require.NoError(t, err)
 		require.Equal(t, batch.Progress{Total: 16, Done: 16, Ran: 16}, report.Progress)
 		ran.requireOnce(t, 16)

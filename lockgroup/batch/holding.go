@@ -81,6 +81,9 @@ func (b *Batch) claim(i int) {
 	case errors.Is(err, errTakenBack):
 		b.takenBack(i)
 		return
+	case errors.Is(err, errRecorded):
+		b.hands.change(func() { b.hands.set(i, unitElsewhere) })
+		return
 	case errors.Is(err, errDone):
 		err = nil
 	}
@@ -90,25 +93,29 @@ func (b *Batch) claim(i int) {
 var (
 	// errDone says of a unit that others have done it.
 	errDone = errors.New("it is done")
+	// errRecorded says of a part that it has a result: somebody has it, or had it.
+	errRecorded = errors.New("somebody has recorded something of it")
 	// errTakenBack says of a part that the record by which it was given back is forgotten, or
 	// may be: its jobs are to be done under the lock of the whole again.
 	errTakenBack = errors.New("it is not given back any more")
 )
 
-// doneByOthers asks the board, if there are others; of a part, of which it does not tell,
-// whether it is recorded, and then the record.
-func (b *Batch) doneByOthers(i int, u unit) bool {
+// takenByOthers asks the board whether a unit is done, if there are others; of a part, of which
+// that does not tell until all are done, whether it is recorded. One whose record was read, and
+// which nobody held then, is to be had.
+func (b *Batch) takenByOthers(i int, u unit) error {
 	switch {
 	case b.chunks == nil || !b.hasCompany():
-		return false
-	case u.of.From > 0:
-		if b.recorded.has(b.taking, b.src, b.name(&u)) {
-			b.note(b.readUnit(b.taking, i))
-		}
-	case b.board.age() >= boardFresh:
+		return nil
+	case u.of.From > 0 && !u.left && b.recorded.has(b.taking, b.src, b.name(&u)):
+		return errRecorded
+	case u.of.From == 0 && b.board.age() >= boardFresh:
 		b.hear(b.taking)
 	}
-	return b.unit(i).state == unitFinal
+	if b.unit(i).state == unitFinal {
+		return errDone
+	}
+	return nil
 }
 
 func (b *Batch) hasCompany() bool {
@@ -119,8 +126,8 @@ func (b *Batch) hasCompany() bool {
 
 // hold takes the lock of a unit and learns what is recorded of it.
 func (b *Batch) hold(i int, u unit) (h *holding, err error) {
-	if b.doneByOthers(i, u) {
-		return nil, errDone
+	if err := b.takenByOthers(i, u); err != nil {
+		return nil, err
 	}
 	opt := b.opt.Options
 	opt.Command = b.describe(&u)
@@ -132,6 +139,9 @@ func (b *Batch) hold(i int, u unit) (h *holding, err error) {
 	if err = b.learn(h, u); err != nil {
 		_ = lock.Release(context.WithoutCancel(b.taking))
 		return nil, err
+	}
+	if b.board != nil && b.board.saysDone(u.root) && b.unit(i).state != unitFinal {
+		b.note(b.board.tell(b.taking, u.root)) // what it says is left of a result that was forgotten
 	}
 	return h, nil
 }

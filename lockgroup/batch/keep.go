@@ -39,6 +39,9 @@ func (b *Batch) keep(h *holding) error {
 		b.announce(h) // under the lock: who takes a result back does that after it
 	}
 	_ = h.lock.Release(context.WithoutCancel(b.working))
+	if recorded {
+		b.announceWhole(h) // not under the lock: who does the same would take it for somebody at work
+	}
 	return why
 }
 
@@ -194,7 +197,7 @@ func (b *Batch) tell(h *holding, r multilock.Result, urgent bool) {
 		return
 	}
 	h.told = time.Now()
-	b.note(b.board.tell(context.WithoutCancel(b.working), b.unit(h.unit).root, false))
+	b.note(b.board.tell(context.WithoutCancel(b.working), b.unit(h.unit).root))
 }
 
 // progressPause grows with the others who are told.

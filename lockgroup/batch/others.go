@@ -78,8 +78,12 @@ func (b *Batch) lookAt(i int) (free bool) {
 		b.note(err)
 		return false
 	}
+	if u.of.From > 0 && b.recorded.has(b.taking, b.src, b.name(&u)) {
+		b.note(b.readUnit(b.taking, i))
+	}
 	b.hands.change(func() {
-		if b.hands.units[i].state == unitElsewhere {
+		if u := &b.hands.units[i]; u.state == unitElsewhere {
+			u.left = true
 			b.hands.set(i, unitOpen)
 		}
 	})

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
@@ -31,6 +32,18 @@ func (r *recorded) has(ctx context.Context, src Source, name string) bool {
 		r.list(ctx, src)
 	}
 	return r.names[name]
+}
+
+// all says whether all of these have a result now.
+func (r *recorded) all(ctx context.Context, src Source, names []string) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case r.turn <- struct{}{}:
+	}
+	defer func() { <-r.turn }()
+	r.list(ctx, src)
+	return !slices.ContainsFunc(names, func(name string) bool { return !r.names[name] })
 }
 
 func (r *recorded) list(ctx context.Context, src Source) {

@@ -166,6 +166,11 @@ func (b *boardInTurns) Write(ctx context.Context, at int, value byte) error {
 	return b.Board.Write(ctx, at, value)
 }
 
+func (b *boardInTurns) Confirm(ctx context.Context, at int, value byte, sure func(context.Context) bool) error {
+	defer b.turn.Enter()()
+	return b.Board.Confirm(ctx, at, value, sure)
+}
+
 func (h *host) isDead() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,6 +21,8 @@ type unit struct {
 	// ran before they were given back are smaller.
 	fence uint64
 	state unitState
+	// left says of a part that its holder has left it, though something of it is recorded.
+	left bool
 }
 
 type unitState uint8
@@ -149,6 +151,17 @@ func (c *claims) add(u unit) {
 	c.free++
 	c.parts[u.Range] = len(c.units)
 	c.units = append(c.units, u)
+}
+
+// finish notes that nothing is left to be done of a chunk of the schedule, and of what was given
+// back of it.
+func (c *claims) finish(root int) {
+	c.set(root, unitFinal)
+	for _, i := range c.parts {
+		if c.units[i].root == root {
+			c.set(i, unitFinal)
+		}
+	}
 }
 
 // reopen takes back that a unit is final of which another was said to be given back.

@@ -56,16 +56,20 @@ func (b *board) Read(_ context.Context, size int) ([]byte, error) {
 	return data[:min(len(data), size)], boardError("read", err)
 }
 
-// Write implements source.Board. A file that somebody has removed meanwhile is no board any
-// more.
-func (b *board) Write(_ context.Context, at int, value byte) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil
-	}
+// Write implements source.Board.
+func (b *board) Write(ctx context.Context, at int, value byte) error {
+	return b.Confirm(ctx, at, value, func(context.Context) bool { return true })
+}
+
+// Confirm implements source.Board. A file that somebody has removed meanwhile is no board any
+// more: on the next one it is written if sure says so again.
+func (b *board) Confirm(ctx context.Context, at int, value byte, sure func(context.Context) bool) error {
 	for range shareddir.Rounds() {
-		current, err := b.write(at, value)
+		out, err := b.opened()
+		if err != nil || out == nil || !sure(ctx) {
+			return boardError("write to", err)
+		}
+		current, err := b.write(out, at, value)
 		if err != nil || current {
 			return boardError("write to", err)
 		}
@@ -73,13 +77,21 @@ func (b *board) Write(_ context.Context, at int, value byte) error {
 	return nil // it is removed all the time, by those for whom nothing on it is true
 }
 
-func (b *board) write(at int, value byte) (current bool, err error) {
-	if b.out == nil {
-		out, err := b.dir.OpenDurable(boardFile, shareddir.AppendMode)
-		if err != nil {
-			return false, err
-		}
-		b.out = out
+// opened is the file to write to; nil after the end.
+func (b *board) opened() (_ vfs.File, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.out == nil && !b.closed {
+		b.out, err = b.dir.OpenDurable(boardFile, shareddir.AppendMode)
+	}
+	return b.out, err
+}
+
+func (b *board) write(out vfs.File, at int, value byte) (current bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || b.out != out {
+		return b.closed, nil
 	}
 	_, err = b.out.WriteAt([]byte{value}, int64(at))
 	if info, failed := b.out.StatCached(); err == nil && failed == nil && info.Links > 0 {
@@ -108,6 +120,7 @@ func (b *board) Close() error {
 	b.closed = true
 	if b.out != nil {
 		_ = b.out.Close() // each byte was written for good
+		b.out = nil
 	}
 	return b.dir.Close()
 }

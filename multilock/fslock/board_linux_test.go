@@ -1,6 +1,7 @@
 package fslock_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,6 +52,22 @@ func TestBoard(t *testing.T) {
 	read, err = there.Read(t.Context(), 8)
 	require.NoError(t, err)
 	require.Equal(t, "\x00d", string(read))
+
+	asked := 0
+	require.NoError(t, here.Confirm(t.Context(), 4, 'x', func(context.Context) bool {
+		if asked++; asked == 1 {
+			require.NoError(t, host().DropBoard(t.Context()))
+		}
+		return asked == 1
+	}))
+	read, err = there.Read(t.Context(), 8)
+	require.NoError(t, err)
+	require.Empty(t, read, "who was sure before it was dropped writes on no other")
+	require.Equal(t, 2, asked)
+	require.NoError(t, here.Confirm(t.Context(), 2, 'y', func(context.Context) bool { return true }))
+	read, err = there.Read(t.Context(), 8)
+	require.NoError(t, err)
+	require.Equal(t, "\x00\x00y", string(read))
 
 	require.NoError(t, host().Retract(t.Context()))
 	of := board()

@@ -202,6 +202,9 @@ type Board interface {
 	Read(ctx context.Context, size int) ([]byte, error)
 	// Write writes one byte.
 	Write(ctx context.Context, at int, value byte) error
+	// Confirm is Write if sure says true, on the board that there was before sure was asked:
+	// if that was dropped since, nobody reads it, however late the byte is written.
+	Confirm(ctx context.Context, at int, value byte, sure func(context.Context) bool) error
 	// Close waits for calls that hang. Those that come after it do nothing.
 	Close() error
 }

@@ -10,7 +10,8 @@ import (
 // ChunkVenue is a Venue that keeps chunks.
 type ChunkVenue struct {
 	*Venue
-	board []byte
+	board   []byte
+	dropped int
 }
 
 var _ source.Chunks = (*ChunkVenue)(nil)
@@ -33,6 +34,7 @@ func (v *ChunkVenue) DropBoard(context.Context) error {
 	v.Mu.Lock()
 	defer v.Mu.Unlock()
 	v.board = nil
+	v.dropped++
 	return nil
 }
 
@@ -45,10 +47,23 @@ func (b *venueBoard) Read(_ context.Context, size int) ([]byte, error) {
 	return append([]byte(nil), b.board[:min(size, len(b.board))]...), err
 }
 
-func (b *venueBoard) Write(_ context.Context, at int, value byte) error {
+func (b *venueBoard) Write(ctx context.Context, at int, value byte) error {
+	return b.Confirm(ctx, at, value, func(context.Context) bool { return true })
+}
+
+func (b *venueBoard) Confirm(ctx context.Context, at int, value byte, sure func(context.Context) bool) error {
+	b.Mu.Lock()
+	dropped := b.dropped
+	b.Mu.Unlock()
+	if !sure(ctx) {
+		return nil
+	}
 	err := b.Enter("write board")
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
+	if b.dropped != dropped {
+		return err
+	}
 	for len(b.board) <= at {
 		b.board = append(b.board, 0)
 	}

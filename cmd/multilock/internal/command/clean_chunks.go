@@ -56,6 +56,9 @@ func (f *forgetting) chunk(ctx context.Context, n *lockgroup.Nest) (names []stri
 	if err = f.lockNest(ctx, n, &held); err != nil {
 		return n.Names(), err
 	}
+	if err = f.dropBoard(ctx); err != nil {
+		return n.Names(), err
+	}
 	for _, lock := range slices.Backward(held.recorded) { // so that what is left of it is as it was, whenever this ends
 		if err = lock.Forget(ctx); err != nil {
 			return names, err

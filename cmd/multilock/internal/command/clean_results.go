@@ -143,10 +143,13 @@ func (f *forgetting) jobs(ctx context.Context, chunk string, jobs jobsAsked) err
 		return f.report.addAll(names, err)
 	}
 	var forgotten []string
-	if err = f.dropBoard(ctx); err == nil {
+	if err = f.dropBoard(ctx); err == nil { // once more after it, for a host whose look at this lock came from a cache
 		forgotten, err = lockgroup.ForgetJobs(ctx, lock, func(number int, r multilock.Result) bool {
 			return jobs.has(number) && (!f.failedOnly || hasFailed(r))
 		})
+	}
+	if len(forgotten) > 0 {
+		err = errors.Join(err, f.dropBoard(ctx))
 	}
 	if err == nil {
 		f.noteForgot(ctx, f.src, lock.Record(), forgotten...)
