@@ -287,7 +287,7 @@ func (w *waiter) watch(ctx context.Context) (next time.Duration, err error) {
 			w.told = one.seen
 		}
 		if one.seen.State == StateHeld {
-			return min(next, due+lateGlance), nil
+			return next, nil
 		}
 		next = min(next, due)
 		silent++
@@ -361,17 +361,18 @@ func (w *waiter) leftHanging(name string, err error) error {
 const (
 	// leaving is how long a source may take to hear of it.
 	leaving = 5 * time.Second
-	// farBack is from which place on all ask equally rarely: each place ahead takes a
-	// while, and nobody but the next one is to notice at once when it is empty.
-	farBack = 10
+	// farBack is from which place on it counts how long turns take: each place ahead takes a
+	// while, and nobody but the next one is to notice at once when it is empty. farthest bounds
+	// that: if all those ahead leave, the lock is idle until somebody asks.
+	farBack  = 10
+	farthest = time.Minute
 	// leastQueued is the shortest pause of one who stands in line.
 	leastQueued = 5 * time.Millisecond
 	// firstGlance is when somebody ahead is looked at for the first time, nextGlance when
 	// what could not be judged is looked at again, and farNext later than any look. A look
-	// at one who showed life may come later by lateGlance: it waits for a listing.
+	// at one who showed life waits for a listing.
 	firstGlance = time.Second
 	nextGlance  = 5 * time.Second
-	lateGlance  = 5 * time.Second
 	farNext     = time.Hour
 )
 
@@ -382,7 +383,9 @@ const (
 func (w *waiter) pace() time.Duration {
 	ahead := len(w.ahead)
 	each := time.Since(w.since) / time.Duration(max(w.first-ahead, 0)+1)
-	bound := min(each*time.Duration(ahead), w.opt.Poll*time.Duration(min(ahead, farBack)))
+	near := w.opt.Poll * time.Duration(min(ahead, farBack))
+	far := min(each*time.Duration(max(ahead-farBack, 0))/2, farthest)
+	bound := min(each*time.Duration(ahead), max(near, far))
 	return bound/3 + rand.N(bound/3+1) //nolint:gosec // jitter needs no secrecy
 }
 

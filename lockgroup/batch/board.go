@@ -294,8 +294,10 @@ const (
 	// the batch. It is looked at less often where few jobs end here meanwhile.
 	boardEvery = 2 * time.Second
 	boardJobs  = 16
-	// boardUnasked is how often it is looked at in any case, for the progress.
+	// boardUnasked is how often it is looked at in any case, for the progress; less often
+	// where a job takes long, and at least every boardAnyway.
 	boardUnasked = 10 * time.Second
+	boardAnyway  = time.Minute
 	// progressEvery is how often the others are told of a chunk that is not over.
 	progressEvery = time.Minute
 )
@@ -334,7 +336,7 @@ func (b *Batch) boardPause() time.Duration {
 	case b.hands.surplus() > 0:
 		return min(boardJobs*b.hands.jobTime.value/time.Duration(b.opt.Workers), boardUnasked)
 	}
-	return boardUnasked
+	return max(boardUnasked, min(b.hands.jobTime.value/boardJobs, boardAnyway))
 }
 
 func (n *board) lastAsked() time.Time {
