@@ -48,7 +48,7 @@ func TestChunksOfShortJobs(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, batch.Progress{Total: jobs, Done: jobs, Before: jobs}, report.Progress)
 		require.Equal(t, claims, v.Count("outcome"))
-		require.Zero(t, v.Count("result")-claims)
+		require.Zero(t, v.Count("result"))
 	})
 }
 

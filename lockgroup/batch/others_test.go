@@ -66,7 +66,7 @@ func TestBatchHearsOfOthers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, report.Done)
 		require.LessOrEqual(t, time.Since(start), time.Minute+2*multilock.DefaultPoll)
-		require.Zero(t, v.Count("result")-v.Tried("job002"), "a success is taken at its word")
+		require.Zero(t, v.Count("result"), "a success is taken at its word")
 	})
 }
 

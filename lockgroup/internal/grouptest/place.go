@@ -168,13 +168,18 @@ func (p *Place) Results(context.Context) ([]string, error) {
 
 func (p *Place) Result(_ context.Context, name string) (multilock.Result, error) {
 	err := p.Enter("result")
+	r, none := p.recorded(name)
+	return r, errors.Join(err, none)
+}
+
+func (p *Place) recorded(name string) (multilock.Result, error) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	r, ok := p.results[name]
 	if !ok {
-		err = errors.Join(err, multilock.ErrNoResult)
+		return r, multilock.ErrNoResult
 	}
-	return r, err
+	return r, nil
 }
 
 func (p *Place) Contend(context.Context, string, source.Claim, multilock.Patience) (source.Contender, error) {

@@ -121,9 +121,9 @@ func (l *venueLease) Release(context.Context) error {
 	return nil
 }
 
-func (l *venueLease) Outcome(ctx context.Context) (multilock.Result, error) {
+func (l *venueLease) Outcome(context.Context) (multilock.Result, error) {
 	_ = l.v.Enter("outcome")
-	return l.v.Result(ctx, l.record.Name)
+	return l.v.recorded(l.record.Name)
 }
 
 func (l *venueLease) Commit(ctx context.Context, r multilock.Result) error {
