@@ -194,7 +194,7 @@ func TestCostOfSharedBatch(t *testing.T) {
 		length time.Duration
 		most   int // requests for each job
 	}{
-		{jobsAtLength(300, 2000), 0, jobsAtLength(9, 6)},               // the chunks of a short list are short
+		{jobsAtLength(300, 2000), 0, jobsAtLength(9, 6)}, // the chunks of a short list are short
 		// The short one is mostly its end, and waiting: it took 22 with 2 hosts and 33 with 3 on a machine
 		// that did more than it could, where a list of 38 s took 47 to 170. The model counts 19 and 21 with
 		// calls of 5 to 500 ms: the others are what a client asks anew, with time, and beside others.
