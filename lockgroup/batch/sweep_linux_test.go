@@ -416,15 +416,23 @@ func (s sweptScene) run(t *testing.T, b blow) (ended bool) {
 // through lets the blow come and all come to their ends.
 func (p *play) through(b blow) (ended bool) {
 	var end batchEnd
+	came := false
 	select {
 	case <-p.struck.struck:
-		p.t.Logf("%s %s", p.struck.op.Kind, p.struck.op.Path)
 	case end = <-p.end:
+		came = true
+	}
+	select { // a host that is struck at its first call may have ended as well
+	case <-p.struck.struck:
+		p.t.Logf("%s %s", p.struck.op.Kind, p.struck.op.Path)
+	default:
 		require.NoError(p.t, end.err, "%+v", end.report.Progress)
 		ended = true
 	}
 	if !ended && b.how != "stop" {
-		end = <-p.end
+		if !came {
+			end = <-p.end
+		}
 		p.t.Logf("%+v %v", end.report, end.err)
 	}
 	if !ended && b.how == "stop" {
@@ -438,7 +446,9 @@ func (p *play) through(b blow) (ended bool) {
 	require.NoError(p.t, next.err, "%+v", next.report.Progress)
 	if !ended && b.how == "stop" {
 		p.struck.goOn()
-		end = <-p.end
+		if !came {
+			end = <-p.end
+		}
 		require.NoError(p.t, end.err, "%+v", end.report.Progress)
 	}
 	p.requireDone()
