@@ -279,6 +279,26 @@ func listReaders(ctx context.Context, src Source, name string, opt Options) ([]s
 	return nil, errors.Join(ErrUnsure, fmt.Errorf("lock %q: the list of locks does not show what was just taken, so who shares it cannot be told", name))
 }
 
+// ReleaseShared gives back the part in the lock name that has this token, for who has nothing
+// else of it any more: a script whose lock somebody keeps. The sighting is the last one before.
+// The error is ErrFree if nobody shares the lock with this token (any more).
+func ReleaseShared(ctx context.Context, src Source, name, token string) (Sighting, error) {
+	if err := checkShared(src, name); err != nil {
+		return Sighting{}, err
+	}
+	readers, err := listReaders(ctx, src, name, Options{})
+	if err != nil {
+		return Sighting{}, err
+	}
+	for _, reader := range readers {
+		seen, err := Break(ctx, src, reader, Want{Token: token, Alive: true})
+		if err == nil || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrFree) {
+			return seen, err
+		}
+	}
+	return Sighting{}, ErrFree
+}
+
 // readersIn are the parts in a lock that a listing shows; fresh says that it shows the mark.
 func readersIn(names []string, name, mark string) (readers []string, fresh bool) {
 	for _, lock := range names {

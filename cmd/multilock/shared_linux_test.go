@@ -60,3 +60,37 @@ func TestSharedOptions(t *testing.T) {
 		require.Contains(t, got.stderr, test.want)
 	}
 }
+
+// A script is a reader, too: its token is its own, and with its end its part is given back. A
+// writer is refused as long as one is left.
+func TestSharedAcquire(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	owner := s.owner()
+	one := s.acquire(owner, "--shared", "-n", "db.shared", "--ttl", "2s")
+	two := s.acquire(owner, "--shared", "-n", "db.shared", "--ttl", "2s")
+	require.Equal(t, "db.shared", one.Name)
+	require.NotEqual(t, one.Token, two.Token)
+	require.Zero(t, one.Fence)
+	require.Equal(t, owner.PID(), s.lock(multilock.ReaderName("db.shared", 2)).PID)
+
+	release := []string{"release", "-n", "db.shared", "--token"}
+	got := s.run(append(release, "wrong")...)
+	require.Equal(t, 122, got.code, got.stderr)
+	require.Equal(t, ended{0, "", ""}, s.run(append(release, one.Token)...))
+	require.Equal(t, 122, s.run(append(release, one.Token)...).code)
+	require.Equal(t, 121, s.run("run", "-n", "db.shared", "--", "true").code)
+	require.Equal(t, two.Token, s.lock(multilock.ReaderName("db.shared", 2)).Token)
+
+	owner.end()
+	s.must("run", "-n", "db.shared", "--wait", "30s", "--", "true")
+	detached := s.must("acquire", "--shared", "-n", "db.shared", "--detach", "--ttl", "1h")
+	require.Equal(t, 121, s.run("run", "-n", "db.shared", "--", "true").code)
+	require.Equal(t, ended{0, "", ""}, s.run(append(release, detached[:len(detached)-1])...))
+	alone := s.acquire(s.owner(), "-n", "db.shared")
+	require.Equal(t, 121, s.run("acquire", "--shared", "-n", "db.shared").code)
+	require.Equal(t, ended{0, "", ""}, s.run(append(release, alone.Token)...), "a writer's lock has the name itself")
+	got = s.run("acquire", "--shared", "-n", "db")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "write -n db.shared, there and here")
+}

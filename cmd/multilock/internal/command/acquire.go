@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 type acquireOptions struct {
 	common
 	holding
+	probing
+	sharing
 	wait   console.WaitLimit
 	pid    console.Number
 	detach bool
@@ -60,8 +63,15 @@ it is released, or --ttl has passed.
 With --detach nobody renews the lock: it is held for --ttl, or until it is
 released, on whatever host. See multilock --help for the exit codes.
 
-` + fairHelp,
-		Flags: append(o.flags(), o.queueFlag(),
+With --shared many hold the lock together, each with a token of its own, and keep out
+whoever wants it alone; the name ends in ".shared" (multilock run --help):
+
+   token=$(multilock -d /shared acquire --shared -n db.shared --wait 1h) || exit
+
+` + fairHelp + `
+
+` + probeHelp,
+		Flags: append(slices.Concat(o.holding.flags(), []cli.Flag{o.queueFlag(), o.probeFlag()}, o.sharing.flags()),
 			&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.wait, Usage: "wait this `DURATION` for the lock, or forever (default: do not wait)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "pid", Value: &o.pid, Usage: "hold the lock as long as this `PROCESS` lives (default: the calling shell)", Category: "HOLDING"},
 			&cli.BoolFlag{Name: "detach", Destination: &o.detach, DisableDefaultText: true, Usage: "hold the lock for --ttl, whatever lives", Category: "HOLDING"},
@@ -92,7 +102,7 @@ func (o *acquireOptions) check(c *cli.Context) error {
 	if err := o.readName(c, "a command is run with: multilock run -n NAME -- COMMAND"); err != nil {
 		return err
 	}
-	if err := o.checkQueue(name, o.wait); err != nil {
+	if err := errors.Join(o.checkName(name, o.Name), o.checkQueue(name, o.wait)); err != nil {
 		return err
 	}
 	return o.holding.check(name, o.UsualTTL())
@@ -141,8 +151,11 @@ func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (acquireRep
 	o.tellOneHost(e, src)
 	opt := o.options()
 	opt.Detached, opt.User, opt.Command = true, o.User, "acquire --detach"
+	if err := o.prepareProbe(e, src, "acquire", &opt); err != nil {
+		return acquireReport{}, src.Close(err)
+	}
 	start := time.Now()
-	lock, err := take(ctx, e, src, o.Name, opt, o.wait, o.Output)
+	lock, err := o.take(ctx, e, src, o.Name, opt, o.wait, o.Output)
 	if err != nil {
 		return acquireReport{}, src.Close(err)
 	}
@@ -168,11 +181,15 @@ type keepOrder struct {
 	TTL, MaxAge, Poll time.Duration
 	Wait              console.WaitLimit
 	Fair              bool
+	Shared            bool
+	Probe             string
 	Owner             process.Identity
 }
 
-// keepAnswer is what the keeper says, on its standard output, once.
+// keepAnswer is what the keeper says, on its standard output, once; before it there may be some
+// that have only something to Say.
 type keepAnswer struct {
+	Say     string `json:",omitempty"`
 	Token   string
 	Fence   uint64
 	OneHost string
@@ -187,7 +204,7 @@ func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.I
 	if err != nil {
 		return acquireReport{}, err
 	}
-	keeper, err := startKeeper(e, keepOrder{where, o.ttl.Value, o.maxAge.Value, o.poll.Value, o.wait, o.fair, owner})
+	keeper, err := startKeeper(e, keepOrder{where, o.ttl.Value, o.maxAge.Value, o.poll.Value, o.wait, o.fair, o.shared, o.probe, owner})
 	if err != nil {
 		return acquireReport{}, err
 	}
@@ -198,7 +215,7 @@ func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.I
 			defer func() { stop(); _ = src.Close(nil) }()
 		}
 	}
-	answer, err := keeper.answer(ctx)
+	answer, err := keeper.answer(ctx, e.Say)
 	if err != nil {
 		return acquireReport{}, err
 	}
@@ -242,19 +259,24 @@ func startKeeper(e *Env, order keepOrder) (*keeperProcess, error) {
 
 // answer waits for what the keeper says. When ctx ends, the keeper is made to
 // give up, and what it says to that is the answer.
-func (k *keeperProcess) answer(ctx context.Context) (keepAnswer, error) {
+func (k *keeperProcess) answer(ctx context.Context, say func(string, ...any)) (keepAnswer, error) {
 	stop := context.AfterFunc(ctx, func() { _ = k.life.Close() })
 	defer stop()
-	line, err := bufio.NewReader(k.out).ReadBytes('\n')
-	if cause := context.Cause(ctx); cause != nil {
-		return keepAnswer{}, cause
-	}
+	lines := json.NewDecoder(k.out)
 	var a keepAnswer
-	if err == nil {
-		err = json.Unmarshal(line, &a)
-	}
-	if err != nil {
-		return keepAnswer{}, fmt.Errorf("the keeper ended without an answer: %w", err)
+	for {
+		err := lines.Decode(&a)
+		if cause := context.Cause(ctx); cause != nil {
+			return keepAnswer{}, cause
+		}
+		if err != nil {
+			return keepAnswer{}, fmt.Errorf("the keeper ended without an answer: %w", err)
+		}
+		if a.Say == "" {
+			break
+		}
+		say("%s", a.Say)
+		a = keepAnswer{}
 	}
 	if a.Code != console.ExitOK {
 		return keepAnswer{}, &console.CodedError{Code: a.Code, Text: a.Error} // the keeper has put it into words

@@ -89,7 +89,12 @@ func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, in io
 		TTL: k.TTL, Poll: k.Poll, Fair: k.Fair, Patience: multilock.Patience{MaxAge: k.MaxAge}, Owner: k.Owner, User: k.Place.User, Command: describeOwner(k.Owner),
 		Batch: source.BatchJobOf(e.Getenv),
 	}
-	return take(ctx, e, src, k.Place.Name, opt, k.Wait, console.Output{Quiet: true})
+	say := func(format string, args ...any) { _ = answerLine(e, keepAnswer{Say: fmt.Sprintf(format, args...)}) }
+	var err error
+	if opt.Patience.Probe, err = (&probing{k.Probe}).prober(e, src, "acquire", say); err != nil {
+		return nil, err
+	}
+	return (&sharing{k.Shared}).take(ctx, e, src, k.Place.Name, opt, k.Wait, console.Output{Quiet: true})
 }
 
 // answer tells acquire how it went, and lets go of it: nobody should have to wait
@@ -98,12 +103,14 @@ func answer(e *Env, a keepAnswer, err error) error {
 	if err != nil {
 		a.Code, a.Error = console.ExitCode(err), show.Explain(err)
 	}
-	line, failed := json.Marshal(a)
-	if failed != nil {
-		return fmt.Errorf("answer: %w", failed)
+	return errors.Join(answerLine(e, a), e.Stdout.Close())
+}
+
+func answerLine(e *Env, a keepAnswer) error {
+	if err := json.NewEncoder(e.Stdout).Encode(a); err != nil {
+		return fmt.Errorf("answer: %w", err)
 	}
-	_, failed = e.Stdout.Write(append(line, '\n'))
-	return errors.Join(failed, e.Stdout.Close())
+	return nil
 }
 
 // hold returns when the lock is to be released, or is lost.

@@ -31,14 +31,20 @@ func (p *probing) probeFlag() cli.Flag {
 
 // prepareProbe adds to the options of a lock what a probe has to do with it: who we are for those
 // of others, and ours.
-func (p *probing) prepareProbe(e *Env, src *place.Source, command string, opt *multilock.Options) error {
+func (p *probing) prepareProbe(e *Env, src *place.Source, command string, opt *multilock.Options) (err error) {
 	opt.Batch = source.BatchJobOf(e.Getenv)
+	opt.Patience.Probe, err = p.prober(e, src, command, e.Say)
+	return err
+}
+
+// prober asks about silent holders; it is nil if nobody is to be asked. To say is why an answer
+// tells nothing.
+func (p *probing) prober(e *Env, src *place.Source, command string, say func(string, ...any)) (source.Probe, error) {
 	if p.probe == "" {
-		return nil
+		return nil, nil
 	}
 	if _, asks := src.Locks.(source.Probing); !asks {
-		return console.Usagef(command, "--probe: this source asks nobody about a silent holder; locks in a directory do")
+		return nil, console.Usagef(command, "--probe: this source asks nobody about a silent holder; locks in a directory do")
 	}
-	opt.Patience.Probe = probe.New(p.probe, place.JobEnviron(e.Environ()), src.Self, e.Say).Ask
-	return nil
+	return probe.New(p.probe, place.JobEnviron(e.Environ()), src.Self, say).Ask, nil
 }

@@ -26,7 +26,8 @@ func Release(e *Env) *cli.Command {
 		Name:      "release",
 		Usage:     "give back a lock that acquire took",
 		ArgsUsage: "[NAME]",
-		Description: `Releases the lock that has this token, from whatever host. If it has not that
+		Description: `Releases the lock, or the part in a shared one, that has this token, from
+whatever host. If it has not that
 token (any more), nothing is changed and the exit code is 122: the lock was lost.`,
 		Flags: []cli.Flag{
 			formerly(&cli.StringFlag{Name: "token", Destination: &o.token, EnvVars: []string{"MULTILOCK_TOKEN"}, Usage: "the `TOKEN` that acquire printed"}, "t"),
@@ -46,7 +47,7 @@ func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	if err := src.Require("release", source.TraitPromptRelease, source.TraitNamedHolder); err != nil {
 		return err
 	}
-	seen, err := multilock.Break(ctx, src.Locks, o.Name, multilock.Want{Token: o.token, Alive: true})
+	seen, err := o.release(ctx, src)
 	switch {
 	case errors.Is(err, multilock.ErrFree):
 		return &multilock.LostError{Name: o.Name, Err: errors.New("nobody holds it any more")}
@@ -56,7 +57,7 @@ func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) err
 		return err
 	}
 	_ = src.Note(ctx, source.Event{ // the lock is released, written down or not
-		Time: time.Now(), What: source.EventReleased, Name: o.Name, Token: o.token, By: src.Self, User: o.User,
+		Time: time.Now(), What: source.EventReleased, Name: seen.Record.Name, Token: o.token, By: src.Self, User: o.User,
 		Held: max(seen.Age, 0), Why: "released with its token",
 	})
 	if o.JSON {
@@ -66,4 +67,16 @@ func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) err
 		e.Say("released lock %q", o.Name)
 	}
 	return nil
+}
+
+// release frees the lock that has the token. In one that can be shared it may be a reader's.
+func (o *releaseOptions) release(ctx context.Context, src *place.Source) (multilock.Sighting, error) {
+	seen, err := multilock.Break(ctx, src.Locks, o.Name, multilock.Want{Token: o.token, Alive: true})
+	if !multilock.Shareable(o.Name) || !errors.Is(err, multilock.ErrFree) && !errors.Is(err, multilock.ErrHeld) {
+		return seen, err
+	}
+	if part, shared := multilock.ReleaseShared(ctx, src.Locks, o.Name, o.token); !errors.Is(shared, multilock.ErrFree) {
+		return part, shared
+	}
+	return seen, err
 }

@@ -119,12 +119,8 @@ func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source
 // acquire takes the lock, or one of the slots, and waits for it as long as it may. The
 // number is that of the slot, 0 for the lock.
 func (o *runOptions) acquire(ctx context.Context, e *Env, src *place.Source, opt multilock.Options, limit console.WaitLimit) (*multilock.Lock, int, error) {
-	if o.shared {
-		lock, err := takeBy(ctx, e, src, o.Name, opt, limit, o.Output, multilock.TryAcquireShared, multilock.AcquireShared)
-		return lock, 0, err
-	}
 	if !o.slots.Given {
-		lock, err := take(ctx, e, src, o.Name, opt, limit, o.Output)
+		lock, err := o.take(ctx, e, src, o.Name, opt, limit, o.Output)
 		return lock, 0, err
 	}
 	acquire := lockgroup.TryAcquireSlot

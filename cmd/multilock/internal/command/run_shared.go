@@ -1,11 +1,13 @@
 package command
 
 import (
+	"context"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/multilock"
 )
 
@@ -25,16 +27,26 @@ begins when the last one has ended, or is found dead as any holder is:
    multilock -d /shared run          -n db.shared --wait 1h      -- ./load`
 
 func (s *sharing) check(command string, o *runOptions) error {
-	shareable := multilock.Shareable(o.Name)
 	switch {
-	case o.slots.Given && shareable:
+	case o.slots.Given && multilock.Shareable(o.Name):
 		return console.Usagef(command, "--slots: the name %q is that of a lock which readers share, and they would not be seen; choose another", o.Name)
-	case !s.shared:
-		return nil
-	case !shareable:
-		return console.Usagef(command, "--shared: the name must end in .shared, so that whoever takes the lock alone looks for readers; write -n %s.shared, there and here", strings.TrimSuffix(o.Name, "."))
-	case o.slots.Given || o.recorded() || o.failAfter.Given:
+	case s.shared && (o.slots.Given || o.recorded() || o.failAfter.Given):
 		return console.Usagef(command, "--shared is for many at a time; --slots, --once, --every and --fail-after are not: leave them out")
 	}
-	return nil
+	return s.checkName(command, o.Name)
+}
+
+func (s *sharing) checkName(command, name string) error {
+	if !s.shared || multilock.Shareable(name) {
+		return nil
+	}
+	return console.Usagef(command, "--shared: the name must end in .shared, so that whoever takes the lock alone looks for readers; write -n %s.shared, there and here", strings.TrimSuffix(name, "."))
+}
+
+// take takes a part in the lock, or all of it.
+func (s *sharing) take(ctx context.Context, e *Env, src *place.Source, name string, opt multilock.Options, limit console.WaitLimit, o console.Output) (*multilock.Lock, error) {
+	if s.shared {
+		return takeBy(ctx, e, src, name, opt, limit, o, multilock.TryAcquireShared, multilock.AcquireShared)
+	}
+	return take(ctx, e, src, name, opt, limit, o)
 }
