@@ -3,6 +3,7 @@ package main_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -85,4 +86,38 @@ func TestProbeNeedsASourceThatAsks(t *testing.T) {
 	got := s.run("--source", "cook+file://"+s.base+"?period=5m", "run", "--probe", "slurm", "--", "true")
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, "--probe: this source asks nobody about a silent holder")
+}
+
+// status tells what the probe says and changes nothing; a barrier clears the dead away; a script
+// takes their lock, and hears why a probe tells nothing.
+func TestProbeOfOtherCommands(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.crashed("x")
+	s.crashed("y")
+	beta := s.host("beta")
+	on := func(args ...string) ended {
+		cmd := beta.on(args...)
+		cmd.Env = append(cmd.Env, slurm(t, "CANCELLED"))
+		return s.finish(cmd)
+	}
+	const why = "its Slurm job 4711 is over (CANCELLED), and it has missed a sign of life"
+	s.eventually("the probe is asked", func() bool {
+		got := on("status", "x", "--json", "--probe", "slurm")
+		return clitest.Locks(t, got.stdout)[0].Why == why
+	})
+	require.Zero(t, on("status", "-q", "x", "--probe", "slurm").code)
+	got := on("acquire", "-n", "x", "--probe", "echo perhaps")
+	require.Equal(t, 121, got.code)
+	require.Contains(t, got.stderr, `--probe tells nothing about the holder of "x": its command said "perhaps"`)
+	require.Equal(t, []string{"acquired"}, happened(s.history("x")), "nothing has changed")
+
+	got = on("acquire", "-n", "x", "--probe", "slurm", "--pid", "1")
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, why, s.history("x")[1].Why)
+	s.must("release", "-n", "x", "--token", strings.TrimSpace(got.stdout))
+	got = on("wait", "--probe", "slurm")
+	require.Equal(t, 1, got.code, got.stderr)
+	require.Contains(t, got.stderr, why)
+	require.Empty(t, s.locks())
 }

@@ -20,12 +20,14 @@ import (
 
 type statusOptions struct {
 	common
+	probing
 	maxAge  console.Duration
 	watch   bool
 	every   console.Duration
 	results bool
 	all     bool
 	names   []string
+	asked   source.Probe // --probe, nil if nobody is to be asked
 }
 
 // statusReport is what "status --json" prints.
@@ -68,7 +70,10 @@ silence proves dead (its job lives on this host, or it has no ttl).
 Below that it tells who stands in line (--fair), sums up the results that were recorded
 (run --once, run --every), lists them all with --results, and shows those of the NAMEs
 that were asked for. Other groups of the place are named, with how many locks are held
-there; --all shows them all. Looking changes nothing.
+there; --all shows them all. Looking changes nothing; nor does --probe, with which Slurm,
+or a COMMAND, is asked about a holder that has missed a sign of life: one that is said to
+be gone is shown as dead, and whoever wants its lock with the same --probe takes it. An
+error proves nothing ("multilock run --help" tells what is asked).
 
 On a terminal lines are cut to its width, and what finds no room stands below its row;
 into a pipe or a file all is written. With --watch a list that is longer than the screen
@@ -86,6 +91,7 @@ Without NAMEs it is 0, whatever is held.`,
 			&cli.BoolFlag{Name: "results", Aliases: []string{"r"}, Destination: &o.results, DisableDefaultText: true, Usage: "list every result that is recorded, not only their sum"},
 			&cli.GenericFlag{Name: "every", Value: &o.every, Usage: "the `DURATION` between two looks of --watch (default: 2s)"},
 			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "judge locks without a ttl of their own by this `DURATION` without a change"}, "maxage"),
+			o.probeFlag(),
 		},
 		Action: action(e, &o.common, func(c *cli.Context) error { o.names = namesAsked(c); return nil },
 			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
@@ -93,7 +99,11 @@ Without NAMEs it is 0, whatever is held.`,
 }
 
 func (o *statusOptions) run(ctx context.Context, e *Env, src *place.Source) error {
-	if err := o.check(src); err != nil {
+	err := o.check(src)
+	if err == nil {
+		o.asked, err = o.prober(e, src, "status", e.Say)
+	}
+	if err != nil {
 		return err
 	}
 	if o.watch {
@@ -174,7 +184,7 @@ func (r *statusReport) lookAtQueues(ctx context.Context, src *place.Source, name
 }
 
 func (o *statusOptions) patience() multilock.Patience {
-	return multilock.Patience{MaxAge: o.maxAge.Value}
+	return multilock.Patience{MaxAge: o.maxAge.Value, Probe: o.asked}
 }
 
 // lookAtNamed is for names that were asked for. A job of a list may be run under the lock of a

@@ -22,6 +22,7 @@ import (
 
 type waitOptions struct {
 	common
+	probing
 	timeout, settle, since, poll, maxAge console.Duration
 	expect                               console.Number
 	named                                nameList
@@ -68,7 +69,10 @@ says so, and 0 means then that nothing is held any more.
 
 A holder that died is not waited for: its lock is cleared on the same evidence as
 by whoever wants the lock, and it is reported. Its job counts as not done, unless
-somebody else has done it since (--members, --expect).
+somebody else has done it since (--members, --expect). With --probe it may be cleared
+before its time to live has passed: if it has missed a sign of life, and Slurm, or the
+COMMAND, says that it is gone. An error never clears anything; "multilock run --help"
+tells what is asked, and what a COMMAND has to answer.
 
 Exits with 0 if everything is done, 1 if a job failed or died, and 124 if --timeout
 passed; then it says who is missing, and who holds what.
@@ -83,6 +87,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.StringFlag{Name: "members-from", Usage: "read the names of the jobs from a `FILE`, one a line; - is the standard input. Of NAME<TAB>COMMAND the name counts, # begins a comment"},
 			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` jobs have a result, whatever their names, and nothing is held"},
 			o.output.flag(),
+			o.probeFlag(),
 			&cli.BoolFlag{Name: "allow-empty", Destination: &o.allowEmpty, DisableDefaultText: true, Usage: "succeed also if nobody has ever used the group"},
 			&cli.GenericFlag{Name: "settle", Value: &o.settle, Usage: "the `DURATION` for which a group that is vacant from the start must stay so (default: 1s)"},
 			&cli.GenericFlag{Name: "poll", Value: &o.poll, Usage: "the longest `DURATION` between two polls (default: 1s)"},
@@ -126,10 +131,10 @@ func (o *waitOptions) read(c *cli.Context, e *Env) (err error) {
 	return nil
 }
 
-func (o *waitOptions) barrier() lockgroup.BarrierOptions {
+func (o *waitOptions) barrier(probe source.Probe) lockgroup.BarrierOptions {
 	return lockgroup.BarrierOptions{
 		Members: o.members, Expect: o.expect.Value, Settle: o.settle.Value, Since: o.since.Value, Poll: o.poll.Value,
-		Patience: multilock.Patience{MaxAge: o.maxAge.Value},
+		Patience: multilock.Patience{MaxAge: o.maxAge.Value, Probe: probe},
 	}
 }
 
@@ -138,7 +143,11 @@ func (o *waitOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 	if err != nil {
 		return err
 	}
-	barrier, err := lockgroup.NewBarrier(group, o.barrier())
+	probe, err := o.prober(e, src, "wait", e.Say)
+	if err != nil {
+		return err
+	}
+	barrier, err := lockgroup.NewBarrier(group, o.barrier(probe))
 	if err != nil {
 		return err
 	}
