@@ -248,3 +248,24 @@ func TestBatchFence(t *testing.T) {
 	s.must("batch", "--fence", s.list("echo $MULTILOCK_FENCE"))
 	require.Equal(t, "1\n", s.logOf("1"))
 }
+
+// Nothing below a barrier runs while something above it is not done; a job of that name is one.
+func TestBatchBarrier(t *testing.T) {
+	t.Parallel()
+	s, w := newStation(t), newWitness(t)
+	broken := filepath.Join(t.TempDir(), "broken")
+	require.NoError(t, os.WriteFile(broken, nil, 0o600))
+	list := s.list(w.job("a", "sleep 0.3"), w.job("b", "! test -e "+broken), "BARRIER", w.job("BARRIER", ""), w.job("c", ""))
+	got := s.run("batch", "-j8", list)
+	require.Equal(t, 1, got.code, got.stderr)
+	require.Contains(t, got.stderr, "2 jobs behind the barrier after job 2 were not run, because 1 before it failed")
+	require.Equal(t, []string{"a", "b"}, w.ran())
+	require.Contains(t, s.must("batch", "--dry-run", list), "what is above is done before anything below begins")
+
+	require.NoError(t, os.Remove(broken))
+	v, got := s.batch("-j8", "--retry-failed", list)
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, 4, v.Done)
+	require.Equal(t, []string{"BARRIER", "a", "b", "b", "c"}, w.ran())
+	s.must("wait", "--members-from", list)
+}

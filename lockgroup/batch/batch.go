@@ -64,6 +64,9 @@ type Options struct {
 	Order Order
 	// Fence has fencing numbers drawn, one with each lock.
 	Fence bool
+	// Barriers are the numbers of jobs after which one stands: no job behind it is begun, on
+	// any host, before all up to that number have succeeded. All hosts must agree about them.
+	Barriers []int
 }
 
 // Order is in which order the jobs of a list are begun.
@@ -153,7 +156,7 @@ func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 		return nil, err
 	}
 	b.chunks, _ = src.(source.Chunks)
-	b.hands = newHands(len(jobs))
+	b.hands = newHands(len(jobs), opt.Barriers)
 	b.divide()
 	return b, nil
 }
@@ -165,7 +168,7 @@ func (b *Batch) divide() {
 		if b.hands.serial = b.chunks != nil; b.hands.serial {
 			divided = schedule
 		}
-		b.hands.claims = *newClaims(divided(len(b.jobs)), b.opt.Order == OrderRandom)
+		b.hands.claims = *newClaims(b.hands.stages.divided(divided), b.hands.stages.upTo(), b.opt.Order == OrderRandom)
 	})
 }
 
@@ -180,6 +183,9 @@ func (b *Batch) check() error {
 		return err
 	}
 	if err := b.checkNames(); err != nil {
+		return err
+	}
+	if err := b.checkBarriers(); err != nil {
 		return err
 	}
 	return b.opt.Halt.check()
@@ -220,7 +226,8 @@ func (b *Batch) indexed() (map[string]int, error) {
 // The error is nil if every job has succeeded, and lockgroup.ErrNotDone if some have
 // failed. If not every job has a final result, it is a *HaltError, ErrDrained,
 // context.Cause(ctx), or what the source answered; a *ManifestError if the group
-// was given another list before. The report is true in every case, as far as it goes.
+// was given another list before; a *BarrierError, which is a lockgroup.ErrNotDone, if
+// failures keep jobs behind a barrier from being run. The report is true in every case, as far as it goes.
 func (b *Batch) Run(ctx context.Context) (Report, error) {
 	b.start = time.Now()
 	var stopWork, stopTaking context.CancelCauseFunc
@@ -280,10 +287,7 @@ func (b *Batch) join(ctx context.Context) error {
 // agree publishes the list, or finds that another one was. One that was published without
 // chunks is worked through without them.
 func (b *Batch) agree(ctx context.Context) error {
-	var head []byte
-	if b.chunks != nil {
-		head = chunked
-	}
+	head := headOf(b.chunks != nil, b.opt.Barriers)
 	ours := encodeManifest(head, b.jobs)
 	theirs, err := bounded.Call(ctx, func(ctx context.Context) ([]byte, error) { return b.src.Publish(ctx, ours) })
 	if err != nil {
@@ -293,9 +297,12 @@ func (b *Batch) agree(ctx context.Context) error {
 	if err := compareManifests(ours[len(head):], theirs); err != nil {
 		return err
 	}
+	ourBarriers, theirBarriers := barriersIn(head), barriersIn(theirHead)
 	switch {
 	case bytes.Equal(head, theirHead):
-	case len(theirHead) == 0:
+	case ourBarriers != theirBarriers:
+		return &ManifestError{Ours: ourBarriers, Theirs: theirBarriers}
+	case bytes.Equal(theirHead, headOf(false, b.opt.Barriers)):
 		b.chunks = nil
 		b.divide()
 	default:
@@ -326,13 +333,16 @@ func (b *Batch) Drain() { b.stops.drain(ErrDrained) }
 // verdict is the error of Run.
 func (b *Batch) verdict(ctx context.Context) error {
 	b.hands.mu.Lock()
-	count := b.hands.counts
+	count, blocked := b.hands.counts, b.hands.stages.blocked()
+	behind := b.hands.stages.error()
 	b.hands.mu.Unlock()
 	switch stopped := b.stops.why(); {
 	case count.open == 0 && count.failed > 0:
 		return lockgroup.ErrNotDone
 	case count.open == 0:
 		return nil
+	case blocked:
+		return behind
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	default:

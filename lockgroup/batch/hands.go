@@ -12,6 +12,7 @@ type hands struct {
 	mu sync.Mutex
 	claims
 	tally
+	stages  stages
 	ready   []task // jobs that wait for a worker, in the order in which they are to be begun
 	idle    int    // workers that wait for a job
 	coming  int    // jobs that the claims under way may bring
@@ -33,7 +34,9 @@ type task struct {
 	holding *holding
 }
 
-func newHands(jobs int) *hands { return &hands{tally: newTally(jobs), changed: make(chan struct{})} }
+func newHands(jobs int, barriers []int) *hands {
+	return &hands{tally: newTally(jobs), stages: newStages(jobs, barriers), changed: make(chan struct{})}
+}
 
 // wake has all those look again who wait. The caller holds the mutex.
 func (h *hands) wake() {
@@ -64,7 +67,7 @@ func (h *hands) take(ctx context.Context) (t task, err error) {
 	defer h.change(func() { h.idle-- })
 	var over bool
 	err = h.await(ctx, func() bool {
-		over = h.open == 0
+		over = h.over()
 		if over || len(h.ready) == 0 || ctx.Err() != nil {
 			return over
 		}
@@ -94,7 +97,7 @@ func (h *hands) change(f func()) {
 func (h *hands) toClaim(ctx context.Context) (i int, err error) {
 	var over bool
 	err = h.await(ctx, func() (found bool) {
-		over = h.open == 0
+		over = h.over()
 		if over || ctx.Err() != nil || h.idle+h.ahead() <= len(h.ready)+h.coming || h.serial && h.coming > 0 {
 			return over
 		}
@@ -160,12 +163,12 @@ func (b *Batch) isIdle() bool {
 func (h *hands) pauseFor(ctx context.Context, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	_ = h.await(ctx, func() bool { return h.open == 0 })
+	_ = h.await(ctx, h.over)
 }
 
-// isOver says whether every job has a final result.
+// isOver says whether nothing is left to be begun, by anybody.
 func (h *hands) isOver() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.open == 0
+	return h.over()
 }

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -11,7 +12,8 @@ import (
 // ManifestError says that another list of jobs was given to the group before.
 type ManifestError struct {
 	// Line is the number of the first line that differs, from 1. Ours and Theirs are
-	// that line of both lists, as NAME, a tab and COMMAND; "" behind the end of one.
+	// that line of both lists, as NAME, a tab and COMMAND; "" behind the end of one. With
+	// Line 0 the jobs are the same, and these are the barriers of both.
 	Line         int
 	Ours, Theirs string
 }
@@ -20,6 +22,8 @@ func (e *ManifestError) Error() string {
 	const most = 300 // bytes of a job, in a message
 	ours, theirs := source.Shorten(e.Ours, most), source.Shorten(e.Theirs, most)
 	switch {
+	case e.Line == 0:
+		return fmt.Sprintf("the group was given the same jobs with %s, and here there are %s", cmp.Or(theirs, "no barriers"), cmp.Or(ours, "none"))
 	case e.Ours == "":
 		return fmt.Sprintf("the group was given a longer list of jobs: job %d, %q, is missing here", e.Line, theirs)
 	case e.Theirs == "":
@@ -28,9 +32,38 @@ func (e *ManifestError) Error() string {
 	return fmt.Sprintf("the group was given another list of jobs: job %d is %q there, and %q here", e.Line, theirs, ours)
 }
 
-// chunked is the first line of the manifest of a list that is claimed in chunks. There is no
-// tab in it, as there is in the line of a job.
-var chunked = fmt.Appendf(nil, "#chunks of %d, or a share of %d\n", maxChunk, chunkShare)
+// What the first line of a manifest says, which has no tab, as the line of a job has one: that
+// the list is claimed in chunks, and after which jobs barriers stand.
+var chunkedHead = fmt.Sprintf("#chunks of %d, or a share of %d", maxChunk, chunkShare)
+
+const barriersHead = "#barriers after"
+
+// headOf is the first line; nothing if there is nothing to say.
+func headOf(chunked bool, barriers []int) []byte {
+	var head []byte
+	if chunked {
+		head = append(head, chunkedHead...)
+	}
+	if len(barriers) > 0 {
+		head = append(head, barriersHead...)
+	}
+	for _, after := range barriers {
+		head = fmt.Appendf(head, " %d", after)
+	}
+	if len(head) == 0 {
+		return nil
+	}
+	return append(head, '\n')
+}
+
+// barriersIn is what a first line says of barriers.
+func barriersIn(head []byte) string {
+	_, after, found := strings.Cut(strings.TrimSuffix(string(head), "\n"), barriersHead)
+	if !found {
+		return ""
+	}
+	return "barriers after" + after
+}
 
 // encodeManifest writes a list of jobs, one on a line, behind a head.
 func encodeManifest(head []byte, jobs []Job) []byte {

@@ -35,7 +35,7 @@ func (b *Batch) lookAfter() {
 func (b *Batch) idleUntil() bool {
 	over := false
 	err := b.hands.await(b.taking, func() bool {
-		over = b.hands.open == 0
+		over = b.hands.over()
 		return over || b.hands.waits()
 	})
 	return err == nil && !over

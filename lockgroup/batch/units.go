@@ -29,6 +29,7 @@ type unitState uint8
 
 const (
 	unitOpen      unitState = iota
+	unitBehind              // a barrier stands before it
 	unitTaken               // in this process's hands, or tried by it
 	unitElsewhere           // somebody else held it when it was tried
 	unitFinal               // nothing of it is left to be done
@@ -80,6 +81,7 @@ type claims struct {
 	// first, as long as nobody else is met there.
 	next, width int
 	random      bool
+	upTo        int // the number of the last job before the barrier that stands
 	free        int // units that are open
 	elsewhere   map[int]bool
 	company     bool // others were met
@@ -90,13 +92,17 @@ const (
 	maxWidth = 8192
 )
 
-func newClaims(units []unit, random bool) *claims {
-	return &claims{units: units, parts: map[source.Range]int{}, width: 1, random: random, free: len(units), elsewhere: map[int]bool{}}
+func newClaims(units []unit, upTo int, random bool) *claims {
+	c := &claims{units: units, parts: map[source.Range]int{}, width: 1, random: random, upTo: upTo, elsewhere: map[int]bool{}}
+	for i := range units {
+		c.admit(&units[i])
+	}
+	return c
 }
 
 // pick takes an open unit.
 func (c *claims) pick() (i int, found bool) {
-	for c.next < len(c.units) && c.units[c.next].state >= unitTaken {
+	for c.next < len(c.units) && c.units[c.next].state != unitOpen {
 		c.next++
 	}
 	width, seen := c.width, 0
@@ -134,7 +140,7 @@ func (c *claims) set(i int, state unitState) {
 		c.next = min(c.next, i)
 	case unitElsewhere:
 		c.elsewhere[i] = true
-	case unitTaken, unitFinal:
+	case unitBehind, unitTaken, unitFinal:
 	}
 }
 
@@ -147,8 +153,7 @@ func (c *claims) add(u unit) {
 	if _, known := c.parts[u.Range]; known {
 		return
 	}
-	u.state = unitOpen
-	c.free++
+	c.admit(&u)
 	c.parts[u.Range] = len(c.units)
 	c.units = append(c.units, u)
 }

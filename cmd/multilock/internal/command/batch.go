@@ -64,6 +64,9 @@ that are given the same list in the same group, at the same time or later:
 
 A line is NAME<TAB>COMMAND, or a command alone, which is then called by its number.
 Empty lines and lines that begin with # are skipped; a CR at a line's end is taken away.
+A line BARRIER divides the list: no job behind it is begun, on any host, before all jobs
+above it have succeeded. If one of them fails for good, what stands behind is not run, and
+the exit code is 1. (A program of that name is called with a space before it.)
 Or the list is made of a command and values:
 
    multilock -d /shared -g convert batch -j 8 'convert {} {}.png' ::: *.gif
@@ -177,7 +180,7 @@ func (o *batchOptions) run(ctx context.Context, e *Env, src *place.Source) error
 		return err
 	}
 	if o.again {
-		if err := o.forgetFailed(ctx, e, src, list); err != nil {
+		if err := o.forgetFailed(ctx, e, src, list.jobs); err != nil {
 			return err
 		}
 	}
@@ -191,12 +194,12 @@ func (o *batchOptions) run(ctx context.Context, e *Env, src *place.Source) error
 // them. Memory that is collected sooner costs hardly any time then, and much less room.
 const listGC = 25
 
-func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions, list []batch.Job) error {
-	r, err := newBatchRun(e, src, o, list)
+func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions, list batchList) error {
+	r, err := newBatchRun(e, src, o, list.jobs)
 	if err != nil {
 		return err
 	}
-	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Fence: o.fence}
+	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Fence: o.fence, Barriers: list.barriers}
 	opt.Job, opt.User = true, o.User
 	if err := o.prepareProbe(e, src, "batch", &opt.Options); err != nil {
 		return errors.Join(err, r.close())
@@ -245,7 +248,9 @@ func (o *batchOptions) checkAbilities(src *place.Source) error {
 func (o *batchOptions) hinted(err error) error {
 	var differs *batch.ManifestError
 	if errors.As(err, &differs) {
-		differs.Theirs, differs.Ours = o.differ(differs.Theirs, differs.Ours)
+		if differs.Line > 0 {
+			differs.Theirs, differs.Ours = o.differ(differs.Theirs, differs.Ours)
+		}
 		return fmt.Errorf("%w; choose another group with -g, or forget that list and what was done of it: %s",
 			err, o.Command("clean", "--results"))
 	}

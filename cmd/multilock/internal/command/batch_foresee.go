@@ -12,13 +12,13 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/lockgroup"
-	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
 // foreseeBatch says what would become of each job. It changes nothing.
-func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions, list []batch.Job) error {
+func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions, all batchList) error {
+	list := all.jobs
 	ledger, err := place.Ability[source.Ledger](src, "batch", source.TraitResults)
 	if err != nil {
 		return err
@@ -44,6 +44,9 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 	var table show.Table
 	for i, job := range list {
 		table.Row(console.Label(job.Name), cmp.Or(f.verdicts[i], "would run"), job.Shown)
+		if slices.Contains(all.barriers, i+1) {
+			table.Row(barrierLine, "-", "what is above is done before anything below begins")
+		}
 	}
 	return table.Print(e.Env)
 }

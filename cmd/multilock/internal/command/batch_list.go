@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,8 @@ type batchList struct {
 	jobs []batch.Job
 	// lines are where they stand in their file: negative for those that have a name.
 	lines []int32
+	// barriers are the numbers of the jobs after which one stands.
+	barriers []int
 	// returns counts the lines that ended with CR LF.
 	returns int
 }
@@ -33,10 +36,10 @@ func (o *batchOptions) workers() int {
 	return runtime.NumCPU()
 }
 
-func readBatch(e *Env, src *place.Source, o *batchOptions) ([]batch.Job, error) {
+func readBatch(e *Env, src *place.Source, o *batchOptions) (batchList, error) {
 	list, err := o.readList(e, src)
 	if err != nil {
-		return nil, err
+		return list, err
 	}
 	if list.returns > 0 && !o.Quiet {
 		e.Say("%s of the list ended with CR LF, as Windows writes them: the CR is no part of the command", plural(list.returns, "line"))
@@ -44,7 +47,7 @@ func readBatch(e *Env, src *place.Source, o *batchOptions) ([]batch.Job, error) 
 	for i := range list.jobs {
 		list.jobs[i].Shown = o.line(list.jobs[i].Command)
 	}
-	return list.jobs, nil
+	return list, nil
 }
 
 // readList reads the list from a file, or makes it of what stands on the command line.
@@ -98,6 +101,7 @@ func parseBatch(src *place.Source, r io.Reader, from string, null bool) (batchLi
 	if len(list.jobs) == 0 {
 		return list, console.Usagef("batch", "there are no jobs in %s", from)
 	}
+	list.endBarriers()
 	list.nameByNumber()
 	return list, list.check(src, from)
 }
@@ -113,11 +117,34 @@ func (l *batchList) add(n int32, text string, null bool) {
 	if strings.TrimSpace(text) == "" || text[0] == '#' {
 		return
 	}
+	if text == barrierLine {
+		l.addBarrier()
+		return
+	}
 	job := batch.Job{Command: text}
 	if name, command, named := strings.Cut(text, "\t"); named {
 		job, n = batch.Job{Name: name, Command: command}, -n
 	}
 	l.jobs, l.lines = append(l.jobs, job), append(l.lines, n)
+}
+
+// barrierLine divides a list: what stands before it is done before anything behind it begins.
+// A job with that name has a tab in its line, and a program of that name a space or a path
+// before it.
+const barrierLine = "BARRIER"
+
+// addBarrier leaves out barriers with no job before them, or none in between.
+func (l *batchList) addBarrier() {
+	if n := len(l.jobs); n > 0 && !slices.Contains(l.barriers[max(len(l.barriers)-1, 0):], n) {
+		l.barriers = append(l.barriers, n)
+	}
+}
+
+// endBarriers leaves out one with no job behind it.
+func (l *batchList) endBarriers() {
+	if last := len(l.barriers) - 1; last >= 0 && l.barriers[last] == len(l.jobs) {
+		l.barriers = l.barriers[:last]
+	}
 }
 
 // nameByNumber names those that were given no name, so that the names sort as the list.

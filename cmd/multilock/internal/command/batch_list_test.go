@@ -15,7 +15,7 @@ import (
 // is refused. Names of members are read from the same lines.
 func FuzzBatchList(f *testing.F) {
 	for _, list := range []string{
-		"make a\nmake b\n", "a\tmake a\r\nb\tmake b\n", "# no job\n\n \n", "a\tx\na\ty\n", "a\t\n", "\tx\n", "x\x00y\n", "a\tx\n1\n2\n", "a\x00\x00b", strings.Repeat("true\n", 11), "2\ttrue\ntrue\n",
+		"make a\nmake b\n", "a\tmake a\r\nb\tmake b\n", "# no job\n\n \n", "a\tx\na\ty\n", "a\t\n", "\tx\n", "x\x00y\n", "a\tx\n1\n2\n", "a\x00\x00b", strings.Repeat("true\n", 11), "BARRIER\na\tx\nBARRIER\nBARRIER\r\nBARRIER\ty\n BARRIER\nBARRIER\n", "2\ttrue\ntrue\n",
 	} {
 		f.Add(list, false)
 		f.Add(list, true)
@@ -34,6 +34,9 @@ func FuzzBatchList(f *testing.F) {
 			return
 		}
 		require.NotEmpty(t, list.jobs)
+		for i, after := range list.barriers {
+			require.True(t, after > 0 && after < len(list.jobs) && (i == 0 || list.barriers[i-1] < after), list.barriers)
+		}
 		names := map[string]bool{}
 		for i, job := range list.jobs {
 			require.False(t, names[job.Name])

@@ -84,7 +84,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "count jobs that ended up to this `DURATION` before the wait began (default: 1d)"},
 			&cli.GenericFlag{Name: "timeout", Aliases: []string{"t"}, Value: &o.timeout, Usage: "give up after this `DURATION` (default: never)"},
 			&cli.GenericFlag{Name: "members", Value: &o.named, Usage: "wait for the results of these jobs, `NAME`[,NAME...]; may be given several times"},
-			&cli.StringFlag{Name: "members-from", Usage: "read the names of the jobs from a `FILE`, one a line; - is the standard input. Of NAME<TAB>COMMAND the name counts, # begins a comment"},
+			&cli.StringFlag{Name: "members-from", Usage: "read the names of the jobs from a `FILE`, one a line; - is the standard input. Of NAME<TAB>COMMAND the name counts, # begins a comment, and BARRIER is no name"},
 			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` jobs have a result, whatever their names, and nothing is held"},
 			o.output.flag(),
 			o.probeFlag(),
@@ -247,14 +247,15 @@ func readMembers(e *Env, named []string, path string) ([]string, error) {
 const maxLine = 4 << 20
 
 // parseMembers takes the names from lines: all of a line, or what stands before
-// the first tab. Empty lines and comments are skipped.
+// the first tab. Empty lines, comments and the barriers of a list are skipped.
 func parseMembers(r io.Reader, from string) ([]string, error) {
 	var names []string
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
-		name, _, _ := strings.Cut(strings.TrimSuffix(lines.Text(), "\r"), "\t")
-		if strings.TrimSpace(name) == "" || strings.HasPrefix(name, "#") {
+		line := strings.TrimSuffix(lines.Text(), "\r")
+		name, _, _ := strings.Cut(line, "\t")
+		if strings.TrimSpace(name) == "" || strings.HasPrefix(name, "#") || line == barrierLine {
 			continue
 		}
 		names = append(names, name)
