@@ -122,13 +122,17 @@ func (e Every) owedAt(now time.Time, last *multilock.Result, n int, open bool) (
 // would have followed the last one; that of now is, as ever, a span after the last, or now.
 func (e Every) owedAfter(now time.Time, last *multilock.Result, n int, open bool) (tick time.Time, missed int, due bool) {
 	all := e.missed(last.Tick, now)
-	switch late := last.Began.Sub(last.Tick) >= e.span/2; {
+	late, from := last.Began.Sub(last.Tick) >= e.span/2, last.Tick.Add(e.span/2)
+	if late { // it was caught up with: the next one is run when it may be meant, not half a span before
+		from = last.Tick.Add(e.span / 5 * 3)
+	}
+	switch {
 	case open && all < n:
 		return time.Time{}, 0, false
 	case all > 0:
 		missed = max(all-n, 0)
 		return e.step(last.Tick, missed+1), missed, true
-	case now.Before(last.Tick.Add(e.span / 2)), !late && now.Sub(last.Began).Abs() < e.span/2:
+	case now.Before(from), !late && now.Sub(last.Began).Abs() < e.span/2:
 		return time.Time{}, 0, false
 	}
 	return e.tick(now, last.Tick), 0, true

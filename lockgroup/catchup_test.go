@@ -59,6 +59,7 @@ func TestCatchUp(t *testing.T) {
 		"no phase, in time":            {"1h", "all:3", time.Hour + 5*time.Minute, []time.Duration{time.Hour + 5*time.Minute}, 0},
 		"no phase, early":              {"1h", "all:3", 31 * time.Minute, []time.Duration{time.Hour}, 0},
 		"no phase, too soon":           {"1h", "all:3", 29 * time.Minute, nil, 0},
+		"no phase, half a span late":   {"1h", "all:3", 95 * time.Minute, []time.Duration{time.Hour}, 0},
 		"no phase, some were missed":   {"1h", "all:3", 3*time.Hour + 5*time.Minute, []time.Duration{time.Hour, 2 * time.Hour, 3*time.Hour + 5*time.Minute}, 0},
 		"no phase, before the next":    {"1h", "all:3", 2*time.Hour + 40*time.Minute, []time.Duration{time.Hour, 2 * time.Hour, 3 * time.Hour}, 0},
 		"no phase, more were missed":   {"1h", "all:2", 6 * time.Hour, []time.Duration{4 * time.Hour, 5 * time.Hour, 6 * time.Hour}, 3},

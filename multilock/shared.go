@@ -33,9 +33,13 @@ const (
 // MaxReaders bounds how many can share a lock at a time.
 const MaxReaders = 1000
 
-// Shareable says whether a lock of that name can be shared: whether it ends in ".shared".
+// Shareable says whether a lock of that name can be shared: whether it ends in ".shared". Small
+// and capital letters are not told apart, here and among readers, for there are filesystems
+// that do not: whoever takes db.Shared there has the same lock.
 func Shareable(name string) bool {
-	return len(name) > len(sharedSuffix) && strings.HasSuffix(name, sharedSuffix)
+	runes := []rune(name)
+	at := len(runes) - len(sharedSuffix)
+	return at > 0 && strings.EqualFold(string(runes[at:]), sharedSuffix)
 }
 
 // ReaderName is the name of the lock that reader number i of a lock holds.
@@ -302,7 +306,7 @@ func ReleaseShared(ctx context.Context, src Source, name, token string) (Sightin
 // readersIn are the parts in a lock that a listing shows; fresh says that it shows the mark.
 func readersIn(names []string, name, mark string) (readers []string, fresh bool) {
 	for _, lock := range names {
-		if of, _, ok := ParseReaderName(lock); ok && of == name {
+		if of, _, ok := ParseReaderName(lock); ok && strings.EqualFold(of, name) {
 			readers = append(readers, lock)
 		}
 		fresh = fresh || lock == mark

@@ -98,7 +98,9 @@ func TestConfigThatIsRefused(t *testing.T) {
 	require.NoError(t, os.Chmod(path, 0o666))
 	got := s.configured(home, nil, "run", "--", "true")
 	require.Equal(t, 125, got.code)
-	require.Contains(t, got.stderr, "others may write to it (mode 0666); mend that, or leave it out with MULTILOCK_CONFIG=none")
+	require.Contains(t, got.stderr, "others may write to it (mode 0666; chmod go-w); mend that, or leave it out with MULTILOCK_CONFIG=none")
+	require.NoError(t, os.Chmod(path, 0o620))
+	require.Contains(t, s.configured(home, nil, "run", "--", "true").stderr, "others may write to it (mode 0620", "a group can be anybody")
 	if os.Geteuid() == 0 {
 		require.NoError(t, os.Chmod(path, 0o600))
 		require.NoError(t, os.Chown(path, 4711, 4711))

@@ -115,6 +115,8 @@ func TestPingOfNothing(t *testing.T) {
 	require.Equal(t, 120, s.run("run", "--ping", w.URL, "--fail-after", "1", "--", "true").code)
 	require.Equal(t, []string{"/fail"}, w.paths())
 	holder.end()
+	require.Equal(t, 127, s.run("run", "--ping", w.URL, "--", "/nonexistent/command").code)
+	require.Equal(t, []string{"/fail", "/fail"}, w.paths(), "what was never started did not begin")
 }
 
 // A server that is away for a moment is asked again.

@@ -6,7 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -60,7 +63,7 @@ func TestRunLogDirectory(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 2)
 	requireLogged(t, "hello\n", found[0])
-	found, err = filepath.Glob(logs + "a.2*.log")
+	found, err = filepath.Glob(logs + "a#slot-?.2*.log")
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 }
@@ -108,4 +111,52 @@ func TestRunLogOfManyAtATime(t *testing.T) {
 	got := s.run("run", "-n", "x.shared", "--shared", "--log", filepath.Join(t.TempDir(), "log"), "--", "true")
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, "name a directory")
+}
+
+// Each slot keeps logs of its own: one that is being written is not removed for the others.
+func TestRunLogOfSlotsInUse(t *testing.T) {
+	t.Parallel()
+	s, logs := newStation(t), filepath.Join(t.TempDir(), "logs")+"/"
+	run := []string{"run", "-n", "a", "--slots", "2", "--log", logs, "--log-keep", "1", "--"}
+	first := s.start(append(run, "sh", "-c", "echo first; cat")...)
+	s.eventually("it has its slot", func() bool { return len(s.locks()) == 1 })
+	for range 3 {
+		s.must(append(run, "echo", "other")...)
+	}
+	require.Zero(t, first.end().code)
+	found, err := filepath.Glob(logs + "a#slot-?.*.log")
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+	all := ""
+	for _, path := range found {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		all += string(text)
+	}
+	require.ElementsMatch(t, []string{"first", "other"}, strings.Fields(all))
+}
+
+// A reader who does not read, and one who does not come, keep the lock for a while only; that
+// the log is not complete is told, and changes no exit code.
+func TestRunLogThatHangs(t *testing.T) {
+	t.Parallel()
+	s, pipe := newStation(t), filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	got := s.run("run", "--log", pipe, "--", "true")
+	require.Equal(t, 125, got.code, got.stderr)
+	require.Contains(t, got.stderr, "it cannot be opened; if it is a pipe, nobody reads from it")
+	require.Empty(t, s.locks())
+
+	reader, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	require.NoError(t, err)
+	defer reader.Close() //nolint:errcheck // a pipe
+	full := reader.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	require.NoError(t, full)
+	for full == nil {
+		_, full = reader.Write(make([]byte, 4096))
+	}
+	got = s.run("run", "--log", pipe, "--", "sh", "-c", "echo one; echo two; exit 3")
+	require.Equal(t, 3, got.code, got.stderr)
+	require.Contains(t, got.stderr, "warning: the log of the command's output is not complete: it was still being written 10s after the command's end")
+	require.Empty(t, s.locks())
 }

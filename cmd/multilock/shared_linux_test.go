@@ -43,6 +43,18 @@ func TestSharedRuns(t *testing.T) {
 	require.Empty(t, s.locks(), "nothing is left")
 }
 
+// There are filesystems that take both names for one.
+func TestSharedByCapitalLetters(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	r := s.reader()
+	got := s.run("run", "-n", "DB.Shared", "--", "true")
+	require.Equal(t, 121, got.code, got.stderr)
+	require.Contains(t, got.stderr, `lock "db.shared#reader-1" is held by`)
+	r.end()
+	s.must("run", "-n", "DB.Shared", "--", "true")
+}
+
 // What does not go together is said before anything is done.
 func TestSharedOptions(t *testing.T) {
 	t.Parallel()

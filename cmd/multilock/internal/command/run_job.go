@@ -82,7 +82,6 @@ func (r *jobRun) work(ctx context.Context, a lockgroup.Attempt) (multilock.Resul
 			return multilock.Result{}, r.why
 		}
 		r.overrun = r.watchOverrun()
-		r.opt.pingStart(context.WithoutCancel(ctx))
 	} else if a.Attempt == 1 {
 		r.tellCatchUp(a)
 	} else if !r.opt.Quiet {
@@ -115,7 +114,7 @@ func (r *jobRun) begin(ctx context.Context) (err error) {
 		r.env.Say("took lock %q after %s", r.lockName(), console.Short(r.waited))
 	}
 	if err == nil {
-		err = r.printed.open(r.env, r.opt.keeping, logOf{r.opt.Name, r.src.Self.Host, r.since})
+		err = r.printed.open(r.env, r.opt.keeping, logOf{r.lock.Record().Name, r.src.Self.Host, r.since})
 	}
 	return err
 }
@@ -154,11 +153,14 @@ func (r *jobRun) runCommand(ctx context.Context) (*job.Result, error) {
 		_ = out.finish() // nothing came
 		return nil, err
 	}
+	if !r.started {
+		r.opt.pingStart(context.WithoutCancel(ctx))
+	}
 	r.started = true
 	err = running.Wait(ctx)
 	r.told, r.next = running.Told(), r.signals.Next()
 	result := running.Result()
-	_ = out.finish() // what could not be kept is told at the end
+	r.printed.finish(out, keepPatience)
 	return &result, err
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/internal/bounded"
 )
 
 // logOf is the run whose output a log has.
@@ -29,8 +31,24 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// openInTime does not wait for ever, with the lock in its hands, for a reader of a pipe or for a
+// server.
+func (l logOf) openInTime(path string, keep int) (*os.File, string, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), keepPatience, fmt.Errorf("%s: it cannot be opened; if it is a pipe, nobody reads from it", path))
+	defer cancel()
+	type opened struct {
+		file *os.File
+		path string
+	}
+	log, err := bounded.Call(ctx, func(context.Context) (o opened, err error) {
+		o.file, o.path, err = l.open(path, keep)
+		return o, err
+	})
+	return log.file, log.path, err
+}
+
 // open begins the log of a run. It is the one holder of the lock that moves and removes those
-// of earlier runs.
+// of earlier runs: of slots and readers each has his own, which are not those of the others.
 func (l logOf) open(path string, keep int) (*os.File, string, error) {
 	if !isDirectory(path) {
 		file, err := outfile.Begin(path, keep)

@@ -2,11 +2,13 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,8 +32,9 @@ heard any more. If this process is killed, what was kept is gone.
 
 With --log the output of each run goes to a file of its own: to FILE, while that of
 the run before becomes FILE.1, and so on; or to DIR/NAME.TIME.HOST.log (DIR exists, or
-ends with a slash). The last ten are kept, or as many as --log-keep says; a run that
-was refused makes none. If the file cannot be made, the command is not started. With
+ends with a slash). The last ten are kept, or as many as --log-keep says, of each slot or
+place of a reader; a run that was refused makes none. What cannot be written within ten
+seconds of the command's end, as to a pipe that nobody reads, is lost, and told. If the file cannot be made, the command is not started. With
 --quiet-success the output of a run that failed is shown beside.`
 
 func (k *keeping) flags() []cli.Flag {
@@ -74,6 +77,36 @@ type kept struct {
 	mu   sync.Mutex
 	lost error  // why not all of it is in the log
 	tail []byte // with what was printed last
+	over error  // why nothing is kept any more, nil as long as it is
+}
+
+// keepPatience is how long the lock waits, when the job has ended, for what the job has printed
+// to be written down: a pipe may have a reader who does not read, a log a server that is away.
+const keepPatience = 10 * time.Second
+
+// finish ends an attempt's captures. What takes too long is left behind, and told at the end.
+func (k *kept) finish(out captures, patience time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = out.finish() // what could not be kept is told at the end
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.over = fmt.Errorf("it was still being written %s after the command's end, and the lock does not wait for that", console.Short(patience))
+	}
+}
+
+// missing is why not all is in the log.
+func (k *kept) missing() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return cmp.Or(k.over, k.lost)
 }
 
 // maxTail is how much of a job's output a hook gets.
@@ -110,7 +143,7 @@ func (k *kept) open(e *Env, opt keeping, run logOf) (err error) {
 		k.streams = k.streamsOf(e)
 	}
 	if opt.log != "" {
-		if k.log, k.path, err = run.open(opt.log, opt.logKeep.Value); err != nil {
+		if k.log, k.path, err = run.openInTime(opt.log, opt.logKeep.Value); err != nil {
 			return fmt.Errorf("--log: %w", err)
 		}
 	}
@@ -172,15 +205,30 @@ func (k *kept) capture() (captures, error) {
 // Write never fails: the job, and what else is written, is not to suffer.
 func (s *keptStream) Write(data []byte) (int, error) {
 	s.all.mu.Lock()
-	defer s.all.mu.Unlock()
 	s.all.remember(data)
-	if s.all.log != nil && s.all.lost == nil {
-		_, s.all.lost = s.all.log.Write(data)
+	s.all.mu.Unlock()
+	if s.spool != nil {
+		s.put(s.spool, &s.lost, data)
 	}
-	if s.spool != nil && s.lost == nil {
-		_, s.lost = s.spool.Write(data)
+	if s.all.log != nil {
+		s.put(s.all.log, &s.all.lost, data)
 	}
 	return len(data), nil
+}
+
+// put writes to one of the files, up to the first error. It may take for ever, and keeps nobody
+// but this stream.
+func (s *keptStream) put(to *os.File, lost *error, data []byte) {
+	s.all.mu.Lock()
+	no := cmp.Or(*lost, s.all.over)
+	s.all.mu.Unlock()
+	if no != nil {
+		return
+	}
+	_, err := to.Write(data)
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	*lost = cmp.Or(*lost, err)
 }
 
 // Flush has nothing to do: what is written is there.
@@ -198,7 +246,7 @@ func (k *kept) end(stop <-chan struct{}, e *Env, failed error) {
 	if k.log == nil {
 		return
 	}
-	if err := errors.Join(k.lost, k.log.Close()); err != nil {
+	if err := errors.Join(k.missing(), k.log.Close()); err != nil {
 		e.Say("warning: the log of the command's output is not complete: %v", err)
 	}
 	if failed != nil {
@@ -236,5 +284,7 @@ func (s *keptStream) show() error {
 		return err
 	}
 	_, err := io.Copy(s.to, s.spool)
-	return errors.Join(s.lost, err)
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	return errors.Join(cmp.Or(s.lost, s.all.over), err)
 }

@@ -20,21 +20,17 @@ func isOwn(dir string) bool {
 }
 
 // checkConfigOwner refuses a file that is somebody else's, or that somebody else may write to.
-// What a group may write to is refused to root alone: everybody else has it so by his umask.
 func checkConfigOwner(info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return nil
 	}
-	self, writable := os.Geteuid(), fs.FileMode(0o002)
-	if self == 0 {
-		writable = 0o022
-	}
+	self := os.Geteuid()
 	switch {
 	case stat.Uid != 0 && int(stat.Uid) != self:
 		return fmt.Errorf("it belongs to user %d, whom this user (%d) does not believe", stat.Uid, self)
-	case info.Mode().Perm()&writable != 0:
-		return fmt.Errorf("others may write to it (mode %#o)", info.Mode().Perm())
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("others may write to it (mode %#o; chmod go-w)", info.Mode().Perm())
 	}
 	return nil
 }
