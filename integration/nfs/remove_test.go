@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -34,8 +35,8 @@ func TestRmdirOfWhatIsAFileByNow(t *testing.T) {
 	})
 }
 
-// A host that has seen the directory of another's question in the place of a result finds that
-// there is a result all the same. It may not be able to read it: that is not a reason to run the job.
+// A host that has seen the directory of another's question in the place of a result reads the
+// result all the same.
 func TestResultInThePlaceOfARememberedDirectory(t *testing.T) {
 	eachVersion(t, func(t *testing.T, h host, others []host) {
 		p := newPlace(t)
@@ -50,12 +51,14 @@ func TestResultInThePlaceOfARememberedDirectory(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, elsewhere.Rmdir("job"))
 		lease := first.(source.Lease)
-		require.NoError(t, first.Commit(within(t), source.Result{Name: "job", Token: lease.Record().Token, Attempt: 1, Final: true}))
+		job := source.Result{Name: "job", Token: lease.Record().Token, By: process.Identity{Host: others[0].name}, Attempt: 1, Final: true}
+		require.NoError(t, first.Commit(within(t), job))
 		require.NoError(t, lease.Release(within(t)))
 
 		next := plant(t, here, "job", long)
-		_, err = next.(source.Committer).Outcome(within(t))
+		result, err := next.(source.Committer).Outcome(within(t))
 		require.NoError(t, err)
+		require.Equal(t, lease.Record().Token, result.Token, result.Foreign)
 		_ = next.Release(within(t)) // it is not what this is about
 	})
 }
