@@ -29,6 +29,8 @@ type verdict struct {
 	// byPath says that an open directory is found by its path, so that what another host
 	// puts in its place is in its place here, too.
 	byPath bool
+	// impossible are names that no lock can have there.
+	impossible []string
 }
 
 func verdicts() map[string]verdict {
@@ -43,8 +45,14 @@ func verdicts() map[string]verdict {
 		"encfs":    {refused: "encfs shows what was there before", byPath: true},
 		"cryfs":    {refused: "a rename onto a directory that is not empty fails and changes nothing"},
 		"mergerfs": {refused: "mergerfs cannot where they are on different branches"},
-		"sshfs":    {refused: "SFTP asks for everything by its path", byPath: true},
+		"ganesha":  {}, "ganesha-4.1": {}, "ganesha-4.0": {}, "ganesha-3": {},
+		"smb": smb(), "smb-nobrl": smb(),
+		"sshfs": {refused: "SFTP asks for everything by its path", byPath: true},
 	}
+}
+
+func smb() verdict {
+	return verdict{oneMount: true, byPath: true, impossible: []string{`back\slash`}}
 }
 
 const oneMountOnly = "safe for one mount on one host only"
@@ -191,6 +199,6 @@ func TestConformance(t *testing.T) {
 			return fslock.Options{Base: bases[opened.Add(1)%int64(len(bases))]}
 		}
 	})
-	f.TTL = conformanceTTL
+	f.TTL, f.Impossible = conformanceTTL, v.impossible
 	locktest.Run(t, f)
 }

@@ -37,6 +37,8 @@ type Fixture struct {
 	// Odd are names that this source must keep apart, Refused those that it must
 	// refuse, beyond those that every source must.
 	Odd, Refused []string
+	// Impossible are odd names that cannot be where the source is.
+	Impossible []string
 }
 
 // DefaultTTL is the time to live in tests that wait for its end: short enough for

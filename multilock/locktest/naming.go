@@ -21,7 +21,7 @@ func oddNames() []string {
 
 // odd are the names that are tried with this source.
 func (f Fixture) odd() []string {
-	names := append(oddNames(), f.Odd...)
+	names := slices.DeleteFunc(append(oddNames(), f.Odd...), func(name string) bool { return slices.Contains(f.Impossible, name) })
 	if f.Distant {
 		return names[len(names)-3:]
 	}

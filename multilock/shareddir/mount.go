@@ -38,7 +38,7 @@ func (m mount) findings() []source.Finding {
 	if m.isNFS() {
 		return append(found, m.nfsFindings()...)
 	}
-	if !slices.Contains(triedTypes(), m.kind) {
+	if m.row() == "" {
 		found = append(found, source.Finding{
 			Subject: "mount", Severity: source.SeverityWarning, Text: "nobody has tried locks on the type " + m.kind + " for multilock's table of filesystems",
 			Advice: "see docs/filesystems.md; let doctor --join try it from two hosts at least",
@@ -47,15 +47,35 @@ func (m mount) findings() []source.Finding {
 	return found
 }
 
-// triedTypes are those that the table of docs/filesystems.md is about; bindfs has no name of
-// its own.
-func triedTypes() []string {
-	return []string{
-		"tmpfs", "ramfs", "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay", "fuse", "cifs", "smb3",
-		"fuse.gocryptfs", "fuse.fuse-overlayfs", "fuse.unionfs-fuse", "fuse.sshfs", "fuse.mergerfs", "fuse.encfs",
-		"fuse.glusterfs", "fuse.ceph-fuse", "fuse.cryfs", "fuseblk",
+// row names the row that the mount is on in the table of docs/filesystems.md, "" if nobody has
+// tried it. bindfs has no name of its own, and MooseFS one in its source alone.
+func (m mount) row() string {
+	switch kind := strings.TrimPrefix(m.kind, "fuse."); kind {
+	case "nfs", "nfs4":
+		return "NFS"
+	case "tmpfs", "ramfs", "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay":
+		return "ext4, XFS, Btrfs, tmpfs, overlay"
+	case "cifs", "smb3":
+		return "SMB"
+	case "fuseblk":
+		return "exFAT by FUSE"
+	case "glusterfs":
+		return "GlusterFS"
+	case "ceph-fuse":
+		return "CephFS"
+	case "gocryptfs", "fuse-overlayfs", "unionfs-fuse", "sshfs", "mergerfs", "encfs", "cryfs":
+		return kind
+	case "fuse":
+		if strings.HasPrefix(m.from, moosePrefix) {
+			return "MooseFS"
+		}
+		return "bindfs"
 	}
+	return ""
 }
+
+// moosePrefix is how the sources of MooseFS begin; its type is plain fuse.
+const moosePrefix = "mfs#"
 
 func (m mount) describe() string {
 	text := fmt.Sprintf("%s, type %s, from %s", m.point, m.kind, m.from)
@@ -64,6 +84,9 @@ func (m mount) describe() string {
 	}
 	if told := m.telling(); len(told) > 0 {
 		text += ": " + strings.Join(told, ",")
+	}
+	if row := m.row(); row != "" {
+		text += fmt.Sprintf("; see the row %q of docs/filesystems.md", row)
 	}
 	return text
 }

@@ -1,6 +1,8 @@
 package shareddir
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -72,4 +74,21 @@ func TestMarksOfMounts(t *testing.T) {
 	require.Equal(t, markOf(fuse, sshfs, container), markOf(fuse, sshfs, process.Identity{Host: "77aa", Boot: "b"}), "all containers of one boot")
 	require.Regexp(t, `^fs-fuse\.a_b_\.\._-[0-9a-f]{12}$`, markOf(fuse, mount{kind: "fuse.a/b\n../"}, host))
 	require.Regexp(t, `^fs-65735546-[0-9a-f]{12}$`, markOf(fuse, mount{}, host), "where the table of mounts cannot be read")
+}
+
+// Each row that doctor names is there.
+func TestRowsAreInTheTable(t *testing.T) {
+	table, err := os.ReadFile("../../docs/filesystems.md")
+	require.NoError(t, err)
+	for _, kind := range []string{
+		"nfs4", "xfs", "cifs", "fuseblk", "fuse.glusterfs", "fuse.ceph-fuse", "fuse.gocryptfs", "fuse.fuse-overlayfs",
+		"fuse.unionfs-fuse", "fuse.sshfs", "fuse.mergerfs", "fuse.encfs", "fuse.cryfs", "fuse",
+	} {
+		row := mount{kind: kind}.row()
+		require.NotEmpty(t, row, kind)
+		require.Regexp(t, `(?m)^\| `+regexp.QuoteMeta(row)+`[ ,(]`, string(table), kind)
+	}
+	require.Regexp(t, `(?m)^\| MooseFS `, string(table))
+	require.Equal(t, "MooseFS", mount{kind: "fuse", from: "mfs#there:9421"}.row())
+	require.Empty(t, mount{kind: "9p"}.row())
 }

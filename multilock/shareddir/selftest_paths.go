@@ -99,8 +99,8 @@ func (b *Base) requireKind() error {
 	if b.Kind.Local || b.Kind.NFS {
 		return nil
 	}
-	m, _ := mountOf(b.Dir)                 // unknown, it is judged by the test
-	if strings.HasPrefix(m.from, "mfs#") { // its type is plain fuse
+	m, _ := mountOf(b.Dir) // unknown, it is judged by the test
+	if strings.HasPrefix(m.from, moosePrefix) {
 		return b.unfit("whose lock another host has broken learns of it", errMooseFS)
 	}
 	switch m.kind {

@@ -33,8 +33,9 @@ type Crew struct {
 	testing.TB
 	Place   string // where the lock is: what the test's Play understands
 	TTL     time.Duration
-	Seed    uint64 // of what happens to whom, 0 for a new one
-	Disturb func() // what else goes wrong now and then, nil for nothing
+	Seed    uint64        // of what happens to whom, 0 for a new one
+	Lasts   time.Duration // for how long it works at least
+	Disturb func()        // what else goes wrong now and then, nil for nothing
 
 	rng          *rand.Rand
 	history      *History
@@ -116,7 +117,8 @@ func (c *Crew) begin(m *member) {
 // trouble lasts until there were so many turns. The lock is stuck if there is none for
 // so long that its holder must be dead several times over.
 func (c *Crew) trouble(turns int) {
-	for had, since := 0, time.Now(); had < turns; Pause(c.Context(), UpTo(c.rng, c.TTL/2)) {
+	began := time.Now()
+	for had, since := 0, began; had < turns || time.Since(began) < c.Lasts; Pause(c.Context(), UpTo(c.rng, c.TTL/2)) {
 		c.round()
 		if now := locktest.Finished(c.history.All()); now > had {
 			had, since = now, time.Now()
