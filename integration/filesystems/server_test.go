@@ -176,7 +176,7 @@ func TestCampaign(t *testing.T) {
 
 const campaignTTL = 5 * time.Second
 
-// playWorker goes through the other mount if it plays to be on another host.
+// playWorker goes through the other mount if it plays to be on another host. It comes back until the server is there.
 func playWorker() error {
 	return worker.Play(func(place string, self process.Identity) (source.Source, error) {
 		bases := strings.Split(place, ":")
@@ -184,9 +184,15 @@ func playWorker() error {
 		if err != nil {
 			return nil, err
 		}
-		if len(bases) == 1 || self.Host == here.Host {
-			return fslock.Open(fslock.Options{Base: bases[0]})
+		opt := fslock.Options{Base: bases[0]}
+		if len(bases) > 1 && self.Host != here.Host {
+			opt = fslock.Options{Base: bases[1], Self: self}
 		}
-		return fslock.Open(fslock.Options{Base: bases[1], Self: self})
+		for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+			src, err := fslock.Open(opt)
+			if err == nil || time.Now().After(end) {
+				return src, err
+			}
+		}
 	})
 }
