@@ -14,6 +14,7 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/help"
 )
 
 // forRelease are the commands of a program that makes a release (go run -tags manual), and of
@@ -44,14 +45,25 @@ func writeManual(app *cli.App, dir, protocol string) error {
 			return err
 		}
 	}
-	if protocol == "" {
-		return nil
+	if err := writePage(filepath.Join(dir, "multilock.7"), concepts()); err != nil || protocol == "" {
+		return err
 	}
 	text, err := os.ReadFile(protocol)
 	if err != nil {
 		return fmt.Errorf("the protocol: %w", err)
 	}
-	return writePage(filepath.Join(dir, "multilock-protocol.7"), "% multilock-protocol 7\n\n"+string(text))
+	return writePage(filepath.Join(dir, "multilock-protocol.7"), "% multilock-protocol 7\n\n# NAME\n\nmultilock-protocol - the bytes on disk, and the steps\n\n"+string(text))
+}
+
+// concepts has what several commands have in common: the topics of multilock help.
+func concepts() string {
+	var b strings.Builder
+	b.WriteString("% multilock 7\n\n# NAME\n\nmultilock - locks, lists of jobs, variables and exit codes of multilock(1)\n\n")
+	for _, topic := range help.Topics() {
+		fmt.Fprintf(&b, "# %s\n\n%s\n", strings.ToUpper(strings.ReplaceAll(topic, "-", " ")), paragraphs(help.Topic(topic)))
+	}
+	b.WriteString("# SEE ALSO\n\nmultilock(1), multilock-protocol(7)\n")
+	return b.String()
 }
 
 func writePage(path, markdown string) error {
@@ -98,7 +110,7 @@ func (p page) markdown(app *cli.App) string {
 			fmt.Fprintf(&b, ", multilock-%s(1)", each.Name)
 		}
 	}
-	b.WriteString(", multilock-protocol(7)\n")
+	b.WriteString(", multilock(7), multilock-protocol(7)\n")
 	return b.String()
 }
 
@@ -123,7 +135,7 @@ func paragraphs(text string) string {
 
 // plain keeps Markdown from reading anything into a text.
 func plain(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", "&lt;", ">", "&gt;", "[", `\[`, "]", `\]`, "`", "\\`", "#", `\#`).Replace(text)
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "`", "\\`", "#", `\#`).Replace(text)
 }
 
 // option is an entry in the list of options.

@@ -39,4 +39,9 @@ func TestManualPages(t *testing.T) {
 	protocol, err := os.ReadFile(filepath.Join(dir, "multilock-protocol.7")) //nolint:gosec // ours
 	require.NoError(t, err)
 	require.Contains(t, string(protocol), "What must hold")
+	concepts, err := os.ReadFile(filepath.Join(dir, "multilock.7")) //nolint:gosec // ours
+	require.NoError(t, err)
+	for _, topic := range []string{"BATCH", "ENVIRONMENT", "EXIT CODES", "LOCKS"} {
+		require.Contains(t, string(concepts), ".SH "+topic)
+	}
 }

@@ -1,6 +1,7 @@
-// Command package writes an OCI image with one static binary in it, as a layout on disk, without a daemon.
+// Command package writes an OCI image with one static binary in it, for several architectures, as a layout on
+// disk, without a daemon.
 //
-//	go run . BINARY ARCHITECTURE VERSION DIRECTORY
+//	go run . VERSION DIRECTORY ARCHITECTURE=BINARY...
 package main
 
 import (
@@ -20,31 +21,35 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 5 {
-		fmt.Fprintln(os.Stderr, "usage: package BINARY ARCHITECTURE VERSION DIRECTORY")
+	if len(os.Args) < 4 {
+		fmt.Fprintln(os.Stderr, "usage: package VERSION DIRECTORY ARCHITECTURE=BINARY...")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
+	if err := write(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// write adds the image to the layout in the directory, which is made if it is not there.
-func write(binary, arch, version, directory string) error {
-	image, err := imageOf(binary, arch, version)
-	if err != nil {
-		return fmt.Errorf("image of %s: %w", binary, err)
+// write makes the layout. Its one name, the version, is that of a list of the images, of
+// which whoever runs one takes that of his machine.
+func write(version, directory string, binaries []string) error {
+	index := v1.ImageIndex(empty.Index)
+	for _, each := range binaries {
+		arch, binary, _ := strings.Cut(each, "=")
+		image, err := imageOf(binary, arch, version)
+		if err != nil {
+			return fmt.Errorf("image of %s: %w", each, err)
+		}
+		platform := &v1.Platform{OS: "linux", Architecture: arch}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
 	}
-	path, err := layout.FromPath(directory)
-	if err != nil {
-		path, err = layout.Write(directory, empty.Index)
-	}
+	path, err := layout.Write(directory, empty.Index)
 	if err != nil {
 		return fmt.Errorf("layout %s: %w", directory, err)
 	}
-	platform := v1.Platform{OS: "linux", Architecture: arch}
-	if err := path.AppendImage(image, layout.WithPlatform(platform), layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": version})); err != nil {
+	named := layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": version})
+	if err := path.AppendIndex(index, named); err != nil {
 		return fmt.Errorf("layout %s: %w", directory, err)
 	}
 	return nil
