@@ -1,0 +1,142 @@
+package guides_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// scene is how one block of a document is run: as it stands there.
+type scene struct {
+	doc, has string // the document, and what only this block has in it
+	play     func(t *testing.T, b block)
+}
+
+// TestGuides runs every block of the README and of the guides. One that has no scene fails, so
+// what is added or changed is run, or somebody says here why not.
+func TestGuides(t *testing.T) {
+	require.NoError(t, os.WriteFile("/usr/local/bin/...", []byte("#!/bin/sh\n"), 0o755)) // what you do there
+	for _, name := range []string{"nightly.sh", "sync.sh", "hourly.sh", "report.sh", "import.sh", "work", "next-step", "convert", "job", "task", "mail", "logger", "update-if-newer"} {
+		require.NoError(t, os.WriteFile("/usr/local/bin/"+name, []byte(standIn), 0o755))
+	}
+	played := map[string]bool{}
+	for _, b := range allBlocks(t) {
+		var found []scene
+		for _, s := range scenes() {
+			if s.doc == b.doc && strings.Contains(b.text, s.has) {
+				found = append(found, s)
+				played[s.doc+s.has] = true
+			}
+		}
+		first, _, _ := strings.Cut(b.text, "\n")
+		t.Run(b.doc+"/"+first, func(t *testing.T) {
+			require.Len(t, found, 1, "%s:%d: what runs this block? Give it a scene:\n%s", b.doc, b.line, b.text)
+			found[0].play(t, b)
+		})
+	}
+	for _, s := range scenes() {
+		require.True(t, played[s.doc+s.has], "no block of %s has %q in it any more", s.doc, s.has)
+	}
+}
+
+func scenes() []scene {
+	var all []scene
+	for doc, of := range map[string][]scene{
+		"README.md": readme(), "cluster.md": cluster(), "coming-from.md": comingFrom(), "cron.md": cronGuide(),
+		"go.md": goGuide(), "monitoring.md": monitoring(), "pipeline.md": pipeline(), "timers.md": timers(), "users.md": users(),
+	} {
+		for _, s := range of {
+			s.doc = doc
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// notCommands is for what is shown, and not typed.
+func notCommands(why string) func(*testing.T, block) {
+	return func(t *testing.T, _ block) { t.Log(why) }
+}
+
+// commands is a block that is typed into a shell, line by line.
+type commands struct {
+	here   []string          // programs beside you
+	before string            // what you have done already
+	codes  map[string]int    // exit codes other than 0, by a part of the line
+	says   map[string]string // what a line says has to match
+	skip   map[string]string // lines that are not run, and why
+	calls  []string          // what ran, in any order
+	after  string            // ends with 0 if it worked
+	hosts  bool
+	each   bool // every line in a shell of its own
+}
+
+func (c commands) play(t *testing.T, b block) {
+	if c.hosts {
+		hosts(t)
+	}
+	p := newPlace(t, c.here...)
+	if c.before != "" {
+		p.must(c.before)
+	}
+	var lines []string
+	for line := range strings.Lines(b.text) {
+		if why, found := entry(c.skip, line); found {
+			t.Logf("not run: %s: %s", strings.TrimSpace(line), why)
+			continue
+		}
+		lines = append(lines, line)
+	}
+	typed := []string{strings.Join(lines, "")}
+	if c.each {
+		typed = lines
+	}
+	for _, text := range typed {
+		for _, s := range p.follow(text) {
+			t.Logf("$ %s\n%s", s.text, s.said)
+			code, _ := entry(c.codes, s.text)
+			require.Equal(t, code, s.code, "%s\n%s", s.text, s.said)
+			if pattern, found := entry(c.says, s.text); found {
+				require.Regexp(t, pattern, s.said, s.text)
+			}
+		}
+	}
+	if c.after != "" {
+		p.must(c.after)
+	}
+	if c.calls != nil {
+		require.ElementsMatch(t, c.calls, p.calls())
+	}
+}
+
+// checkout is the directory of this source.
+func checkout(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	return dir
+}
+
+// entry finds what is said of the lines with a key in them.
+func entry[V any](of map[string]V, line string) (found V, is bool) {
+	for part, value := range of {
+		if strings.Contains(line, part) {
+			return value, true
+		}
+	}
+	return found, false
+}
+
+// goCode is compiled: what a program needs around it is written around it.
+func goCode(before, after string) func(*testing.T, block) {
+	return func(t *testing.T, b block) {
+		p := newPlace(t)
+		text := regexp.MustCompile(`(?m)^(\s*)\.\.\.$`).ReplaceAllString(b.text, "${1}_ = err")
+		p.write(p.work+"/main.go", before+text+after+"\nreturn nil\n}\n")
+		p.must("cd " + checkout(t) + " && GOFLAGS=-mod=readonly GOPROXY=off GOTOOLCHAIN=local go vet " + p.work + "/main.go")
+	}
+}

@@ -1,0 +1,106 @@
+package guides_test
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// slurm starts Slurm, which lives as long as this world does.
+func slurm(t *testing.T) {
+	t.Helper()
+	hosts(t)
+	require.NoError(t, startSlurm())
+}
+
+//nolint:gochecknoglobals // one Slurm in one world
+var startSlurm = sync.OnceValue(func() error {
+	out, err := exec.Command("bash", "-e", "testdata/slurm").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("start Slurm: %w: %s", err, out)
+	}
+	return nil
+})
+
+// array is the guide's script, which a test adds to the directory that it is for.
+func array(t *testing.T) string {
+	t.Helper()
+	for _, b := range allBlocks(t) {
+		if strings.Contains(b.text, "#SBATCH --array") {
+			return b.text
+		}
+	}
+	t.Fatal("no guide has a job array")
+	return ""
+}
+
+const ended20 = `test -z "$(squeue -h)"`
+
+func slurmArray(t *testing.T, b block) {
+	slurm(t)
+	p := newPlace(t)
+	p.must(convert)
+	p.write("/shared/convert/convert.sbatch", array(t))
+	p.must(b.text)
+	p.eventually(ended20)
+	require.ElementsMatch(t, parts(), p.calls(), p.sh("cat /shared/convert/*.log; tail -n 20 /var/log/slurm*").out)
+	p.must(`test "$(squeue -h -t all -n convert -r -o %T | sort | uniq -c | tr -d ' ')" = 20COMPLETED`)
+	p.must("multilock -d /shared/convert -g convert wait --expect 2")
+}
+
+func slurmNext(t *testing.T, b block) {
+	slurm(t)
+	p := newPlace(t)
+	p.must(convert + "cd /shared/convert; multilock -d /shared/convert -g convert batch -q jobs.txt")
+	p.calls()
+	p.write("/shared/convert/next-step.sbatch", "#!/bin/sh\nexec next-step\n")
+	p.must("cd /shared/convert && " + b.text)
+	p.eventually("grep -q next-step " + ran)
+}
+
+// What Slurm does to a task, the job survives: nothing is recorded, and it runs elsewhere.
+func TestSlurmEndsATask(t *testing.T) {
+	for name, end := range map[string]string{"requeue": "scontrol requeue", "scancel": "scancel"} {
+		t.Run(name, func(t *testing.T) {
+			slurm(t)
+			p := newPlace(t)
+			p.must("mkdir /shared/convert; echo 'echo >>begun; test -e go || sleep 50' >/shared/convert/jobs.txt")
+			p.write("/shared/convert/convert.sbatch", array(t))
+			p.must("cd /shared/convert && sbatch convert.sbatch")
+			p.eventually("test -e /shared/convert/begun")
+			holder := strings.TrimSpace(p.must(`for i in 1 2 3; do ssh -n host$i 'for p in $(pgrep -f "test -e go"); do tr "\0" "\n" </proc/$p/environ; done'; done | sed -n 's/^SLURM_JOB_ID=//p' | head -n 1`))
+			require.NotEmpty(t, holder)
+			p.must("touch /shared/convert/go; " + end + " " + holder)
+			p.eventually(ended20)
+			p.must("multilock -d /shared/convert -g convert wait --expect 1")
+			require.Equal(t, "2\n", p.must("wc -l </shared/convert/begun"), "it ran twice: once to its end")
+		})
+	}
+}
+
+// Only a job that Slurm knows to be over is a reason to take its lock early.
+func TestProbeAsksSlurm(t *testing.T) {
+	slurm(t)
+	p := newPlace(t)
+	p.write("/shared/hold.sbatch", "#!/bin/sh\nmultilock -d /shared run -n p --ttl 60s -- sleep 300\n")
+	job := strings.TrimSpace(p.must("cd /shared && sbatch --parsable hold.sbatch"))
+	p.eventually("multilock -d /shared status p; test $? = 121")
+
+	const try = "multilock -d /shared run -n p --probe slurm --wait "
+	require.Equal(t, 121, p.sh(try+"2 -- true").code, "the job runs")
+
+	p.must("kill -STOP $(cat /run/slurmctld.pid)")
+	// Its processes are gone, and Slurm is not there to say so.
+	p.must(`for i in 1 2 3; do ssh -n host$i 'pkill -KILL -f "^multilock -d /shared run -n p" ; pkill -KILL -f "^sleep 300"; true'; done`)
+	got := p.sh(try + "20 -- true")
+	require.Equal(t, 121, got.code, "%s%s", got.out, got.errout)
+	p.must("kill -CONT $(cat /run/slurmctld.pid)")
+
+	p.eventually(`test "$(squeue -h -t all -j ` + job + ` -o %T)" = FAILED`)
+	p.must(try + "forever -- true")
+	require.Contains(t, p.must("multilock -d /shared history p"), "its Slurm job "+job+" is over (failed)")
+}
