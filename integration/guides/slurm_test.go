@@ -68,15 +68,16 @@ func TestSlurmEndsATask(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			slurm(t)
 			p := newPlace(t)
-			p.must("mkdir /shared/convert; echo 'echo >>begun; test -e go || sleep 50' >/shared/convert/jobs.txt")
+			p.must("mkdir /shared/convert; echo 'echo ${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID >>begun; test -e go || sleep 50' >/shared/convert/jobs.txt")
 			p.write("/shared/convert/convert.sbatch", array(t))
 			p.must("cd /shared/convert && sbatch convert.sbatch")
-			p.eventually("test -e /shared/convert/begun")
-			holder := strings.TrimSpace(p.must(`for i in 1 2 3; do ssh -n host$i 'for p in $(pgrep -f "test -e go"); do tr "\0" "\n" </proc/$p/environ; done'; done | sed -n 's/^SLURM_JOB_ID=//p' | head -n 1`))
+			p.eventually("test -s /shared/convert/begun")
+			holder := strings.TrimSpace(p.must("cat /shared/convert/begun"))
 			require.NotEmpty(t, holder)
 			p.must("touch /shared/convert/go; " + end + " " + holder)
+			p.must("multilock -d /shared/convert -g convert wait --expect 1 --timeout 50")
+			p.must("scancel -u root")
 			p.eventually(ended20)
-			p.must("multilock -d /shared/convert -g convert wait --expect 1")
 			require.Equal(t, "2\n", p.must("wc -l </shared/convert/begun"), "it ran twice: once to its end")
 		})
 	}
@@ -91,13 +92,13 @@ func TestProbeAsksSlurm(t *testing.T) {
 	p.eventually("multilock -d /shared status p; test $? = 121")
 
 	const try = "multilock -d /shared run -n p --probe slurm --wait "
-	require.Equal(t, 121, p.sh(try+"2 -- true").code, "the job runs")
+	require.Equal(t, 124, p.sh(try+"2 -- true").code, "the job runs")
 
 	p.must("kill -STOP $(cat /run/slurmctld.pid)")
 	// Its processes are gone, and Slurm is not there to say so.
 	p.must(`for i in 1 2 3; do ssh -n host$i 'pkill -KILL -f "^multilock -d /shared run -n p" ; pkill -KILL -f "^sleep 300"; true'; done`)
 	got := p.sh(try + "20 -- true")
-	require.Equal(t, 121, got.code, "%s%s", got.out, got.errout)
+	require.Equal(t, 124, got.code, "%s%s", got.out, got.errout)
 	p.must("kill -CONT $(cat /run/slurmctld.pid)")
 
 	p.eventually(`test "$(squeue -h -t all -j ` + job + ` -o %T)" = FAILED`)

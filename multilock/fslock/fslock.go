@@ -196,7 +196,7 @@ func (s *Source) makeGroup() (*shareddir.Handle, error) {
 func (s *Source) groupError(err error) error {
 	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
 		what, which := s.called()
-		return &source.InvalidError{What: what, Got: which, Why: "is not a directory (nor may it be a symbolic link to one), and its locks would be in it: take another name, or move what is there", Err: err}
+		return &source.InvalidError{What: what, Got: which, Why: "is not a directory (nor may it be a symbolic link to one)", Err: err}
 	}
 	return opError("open the lock group", "", err)
 }
