@@ -366,6 +366,8 @@ const (
 	// that: if all those ahead leave, the lock is idle until somebody asks.
 	farBack  = 10
 	farthest = time.Minute
+	// patientFor times what one has waited is how far ahead one looks.
+	patientFor = 4
 	// leastQueued is the shortest pause of one who stands in line.
 	leastQueued = 5 * time.Millisecond
 	// firstGlance is when somebody ahead is looked at for the first time, nextGlance when
@@ -379,13 +381,16 @@ const (
 // pace is how long to leave those ahead in peace: half of the time that it takes until they
 // have had their turns, if those take as long as others did since the ticket was drawn. Not
 // more: after a turn that took long, as when two thought that they were first, others would
-// sleep through their own, and that makes theirs seem long to those behind them.
+// sleep through their own, and that makes theirs seem long to those behind them. For the same
+// reason nobody sleeps for many times as long as he has waited: who draws a ticket while one
+// turn takes long knows no other.
 func (w *waiter) pace() time.Duration {
 	ahead := len(w.ahead)
-	each := time.Since(w.since) / time.Duration(max(w.first-ahead, 0)+1)
+	waited := time.Since(w.since)
+	each := waited / time.Duration(max(w.first-ahead, 0)+1)
 	near := w.opt.Poll * time.Duration(min(ahead, farBack))
 	far := min(each*time.Duration(max(ahead-farBack, 0))/2, farthest)
-	bound := min(each*time.Duration(ahead), max(near, far))
+	bound := min(each*time.Duration(ahead), patientFor*waited, max(near, far))
 	return bound/3 + rand.N(bound/3+1) //nolint:gosec // jitter needs no secrecy
 }
 
