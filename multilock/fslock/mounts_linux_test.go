@@ -195,9 +195,9 @@ func TestResultsThroughPowerLosses(t *testing.T) {
 	if *longStress {
 		losses = 200
 	}
-	for round := range losses {
+	for round := 0; round < losses || len(committed) == 0; round++ { // on a busy machine nothing may be answered in time
 		base, unmount := d.mount()
-		answered := commitUntilPowerLoss(t, base, round)
+		answered := commitUntilPowerLoss(t, base, round, 40*time.Millisecond<<(round/losses))
 		unmount()
 		for _, name := range answered {
 			committed[name] = true
@@ -206,13 +206,12 @@ func TestResultsThroughPowerLosses(t *testing.T) {
 		seen = requireResults(t, base, committed)
 		unmount()
 	}
-	require.NotEmpty(t, committed)
 	t.Logf("%d results were answered, %d are there", len(committed), seen)
 }
 
 // commitUntilPowerLoss has several committers at work when the power goes off, and
 // returns the names of what they were answered to be recorded.
-func commitUntilPowerLoss(t *testing.T, base string, round int) (answered []string) {
+func commitUntilPowerLoss(t *testing.T, base string, round int, within time.Duration) (answered []string) {
 	t.Helper()
 	const committers = 4
 	src, err := fslock.Open(fslock.Options{Base: base})
@@ -232,7 +231,7 @@ func commitUntilPowerLoss(t *testing.T, base string, round int) (answered []stri
 			}
 		})
 	}
-	time.Sleep(rand.N(40 * time.Millisecond)) // when it happens is what this is about
+	time.Sleep(rand.N(within)) // when it happens is what this is about
 	powerOff(t, base)
 	group.Wait()
 	_ = src.Close() // closing what is on a dead disk may say so
