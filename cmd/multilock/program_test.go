@@ -25,7 +25,7 @@ import (
 
 // Nothing that passes comes near the watchdog.
 const (
-	watchdog = 30 * time.Second
+	watchdog = 2 * time.Minute
 	poll     = 5 * time.Millisecond
 )
 

@@ -21,7 +21,7 @@ import (
 )
 
 // watchdog ends what would hang for ever. Nothing depends on it.
-const watchdog = time.Minute
+const watchdog = 2 * time.Minute
 
 // cluster is a server and its hosts.
 type cluster struct {

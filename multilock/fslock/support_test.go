@@ -21,7 +21,7 @@ import (
 )
 
 // watchdog ends what hangs. Nothing that works comes near it, on any machine.
-const watchdog = time.Minute
+const watchdog = 2 * time.Minute
 
 // long is a TTL that does not end during a test.
 const long = time.Hour

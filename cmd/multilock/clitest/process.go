@@ -14,7 +14,7 @@ import (
 )
 
 // Watchdog bounds what would otherwise hang. Nothing that passes comes near it.
-const Watchdog = time.Minute
+const Watchdog = 2 * time.Minute
 
 // Process is a command that was started. It lives no longer than the test.
 type Process struct {

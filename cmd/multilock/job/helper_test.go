@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	watchdog = 60 * time.Second
+	watchdog = 2 * time.Minute
 	tick     = 5 * time.Millisecond
 )
 
@@ -181,7 +181,7 @@ func TestMain(m *testing.M) {
 			os.Exit(traceRunner(os.Args[2]))
 		}
 	}
-	locktest.HearHangups()
+	locktest.HearSignals()
 	os.Exit(m.Run())
 }
 
