@@ -17,8 +17,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/multilock/go/multilock/locktest"
 )
 
 // binaryVariable tells the tests where the binary is.
@@ -27,7 +25,6 @@ const binaryVariable = "MULTILOCK_TEST_BINARY"
 // Main builds the command as it is shipped, from its source directory, and runs the
 // tests. It returns the exit code.
 func Main(m *testing.M, source string) int {
-	locktest.HearSignals()
 	code, err := testWithBinary(m, source)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -181,7 +181,7 @@ func TestMain(m *testing.M) {
 			os.Exit(traceRunner(os.Args[2]))
 		}
 	}
-	locktest.HearSignals()
+	locktest.HearHangups()
 	os.Exit(m.Run())
 }
 

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// HearSignals is for a TestMain whose tests send SIGHUP or SIGINT to processes that
+// HearHangups is for a TestMain whose tests send SIGHUP or SIGINT to processes that
 // they start. It undoes what nohup, and a shell that runs the tests in the background,
 // did to them: a child inherits that a signal is ignored, but not that it is caught.
-func HearSignals() {
+func HearHangups() {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
