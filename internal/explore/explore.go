@@ -45,6 +45,8 @@ type Scenario struct {
 	// Remember goes on from no state twice: from one that was come to in another way, with
 	// the same faults and no more preemptions, all that can follow has been or will be seen.
 	Remember bool
+	// Workers play at the same time; 0 is one.
+	Workers int
 	// Most bounds one schedule: what takes more requests is stuck.
 	Most int
 	// Owns says whether the server has what an actor believes to have, as it must after each
@@ -112,7 +114,7 @@ type World struct {
 	met       []Fate
 	delayed   map[*time.Timer]simnfs.Sum // requests that are carried out late
 	labels    map[string]string          // of tokens
-	states    states
+	states    *states
 	known     bool // it has come to a state that was seen before
 	steps     int
 	order     strings.Builder
@@ -227,7 +229,7 @@ func (w *World) note(a *Actor, text string) {
 }
 
 // play runs a scenario by a schedule.
-func (sc *Scenario) play(t *testing.T, s schedule, seen states) (w *World) {
+func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
 	synctest.Test(t, func(*testing.T) {
 		w = &World{
 			scenario: sc, schedule: s, states: seen, arrived: make(chan struct{}, 1), late: make(chan func(), 100),
@@ -304,7 +306,9 @@ func (a *Actor) gate(r simnfs.Request) Fate {
 	a.world.arrive()
 	fate := <-a.resume
 	a.learnt.AddTime(time.Now())
-	a.learnt.Add(uint64(fate)) //nolint:gosec // a hash
+	if fate == Pause || fate == Slow || fate == Nap || fate == Doze { // of others the answer tells
+		a.learnt.Add(uint64(fate)) //nolint:gosec // a hash
+	}
 	if fate == Crash {
 		a.Crashed = true
 		runtime.Goexit()
@@ -465,10 +469,7 @@ func (w *World) choose(ready []*Actor) *Actor {
 			return ready[0]
 		}
 	}
-	pick := w.schedule.choose(len(ready))
-	if pick > 0 {
-		w.schedule.preemptions += cost
-	}
+	pick := w.schedule.choose(len(ready), cost, 0)
 	return ready[pick]
 }
 
@@ -482,9 +483,8 @@ func (w *World) fate(a *Actor) Fate {
 			fates = append(fates, kind)
 		}
 	}
-	pick := w.schedule.choose(len(fates))
+	pick := w.schedule.choose(len(fates), 0, 1)
 	if pick > 0 {
-		w.schedule.faults++
 		w.met = append(w.met, fates[pick])
 	}
 	return fates[pick]

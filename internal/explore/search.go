@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,53 +31,58 @@ func (c Choices) String() string {
 // schedule answers choices, and keeps what they were.
 type schedule struct {
 	given               Choices
+	length              int        // of what is given
 	random              *rand.Rand // draws what is not given; nil: 0
 	odds                int        // one choice in so many is not 0
-	taken, of           []int
+	taken               []taken
 	preemptions, faults int
 }
 
-func (s *schedule) choose(n int) int {
+// taken is one choice, of how many, and what it costs not to take the default.
+type taken struct{ pick, of, preemptions, faults int }
+
+func (s *schedule) choose(n, preemptions, faults int) int {
 	pick := 0
 	if n > 1 {
-		at := len(s.taken)
-		pick = s.given[at]
+		pick = s.given[len(s.taken)]
 		if s.random != nil && s.random.IntN(s.odds) == 0 {
 			pick = s.random.IntN(n)
 		}
 	}
 	pick = min(pick, n-1)
-	s.taken, s.of = append(s.taken, pick), append(s.of, n)
+	s.taken = append(s.taken, taken{pick, n, preemptions, faults})
+	if pick > 0 {
+		s.preemptions += preemptions
+		s.faults += faults
+	}
 	return pick
 }
 
 // repeats says that what was chosen so far is not all that is given.
-func (s *schedule) repeats() bool {
-	for at := range s.given {
-		if at >= len(s.taken) {
-			return true
-		}
-	}
-	return false
-}
+func (s *schedule) repeats() bool { return len(s.taken) < s.length }
 
 // states are those that were come to, with the fewest preemptions.
-type states map[simnfs.Sum]int
+type states struct {
+	mu   sync.Mutex
+	seen map[simnfs.Sum]int8
+}
 
 // comes says whether a state is to be gone on from.
-func (s states) comes(state simnfs.Sum, preemptions int) bool {
-	if least, known := s[state]; known && least <= preemptions {
+func (s *states) comes(state simnfs.Sum, preemptions int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if least, known := s.seen[state]; known && int(least) <= preemptions {
 		return false
 	}
-	s[state] = preemptions
+	s.seen[state] = int8(preemptions) //nolint:gosec // a few
 	return true
 }
 
 func (s *schedule) choices() Choices {
 	c := Choices{}
-	for at, pick := range s.taken {
-		if pick > 0 {
-			c[at] = pick
+	for at, taken := range s.taken {
+		if taken.pick > 0 {
+			c[at] = taken.pick
 		}
 	}
 	return c
@@ -85,8 +91,9 @@ func (s *schedule) choices() Choices {
 // Report is what a search found.
 type Report struct {
 	Schedules, Requests int
-	States              int  // that were told apart
-	Complete            bool // there are no others within the bounds
+	States              int     // that were told apart
+	Complete            bool    // there are no others within the bounds
+	Covered             []Level // what was played, by the bounds of it
 	Took                time.Duration
 	Violation           string // "" if there is none
 	Choices             Choices
@@ -94,45 +101,11 @@ type Report struct {
 }
 
 func (r Report) String() string {
-	return fmt.Sprintf("%d schedules, %d states, %d steps, %s, complete: %v", r.Schedules, r.States, r.Requests, r.Took.Round(time.Millisecond), r.Complete)
-}
-
-// Exhaust plays every schedule within the bounds, as long as limit lasts.
-func (sc *Scenario) Exhaust(t *testing.T, limit time.Duration) (r Report) {
-	begin := time.Now()
-	given := Choices{}
-	var seen states
-	if sc.Remember {
-		seen = states{}
+	text := fmt.Sprintf("%d schedules, %d states, %d steps, %s, complete: %v", r.Schedules, r.States, r.Requests, r.Took.Round(time.Millisecond), r.Complete)
+	if !r.Complete {
+		text += fmt.Sprint(", ", r.Covered)
 	}
-	for {
-		w := sc.play(t, schedule{given: given}, seen)
-		r.count(w)
-		r.States = len(seen)
-		r.Took = time.Since(begin)
-		if w.violation != "" {
-			return sc.found(t, r, w)
-		}
-		if given = following(w.schedule); given == nil {
-			r.Complete = true
-			return r
-		}
-		if r.Took > limit {
-			return r
-		}
-	}
-}
-
-// following is the next schedule in order: the last choice that can be another one is.
-func following(s schedule) Choices {
-	for at := len(s.taken) - 1; at >= 0; at-- {
-		if s.taken[at]+1 < s.of[at] {
-			s.taken[at]++
-			s.taken = s.taken[:at+1]
-			return s.choices()
-		}
-	}
-	return nil
+	return text
 }
 
 // Sample plays schedules that are drawn from a seed.

@@ -2,6 +2,7 @@ package fslock_test
 
 import (
 	"context"
+	"flag"
 	"testing"
 	"time"
 
@@ -27,15 +28,21 @@ func looksOn(a *explore.Actor) {
 	}
 }
 
+var (
+	preemptions = flag.Int("preemptions", 1, "of TestExploreBreaker")
+	faults      = flag.Int("faults", 0, "of TestExploreBreaker")
+	limit       = flag.Duration("limit", time.Hour, "for TestExploreBreaker")
+	workers     = flag.Int("workers", 1, "how many schedules of TestExploreBreaker are played at a time")
+)
+
 // Two contenders and one who only breaks: in the long form, each schedule with 3 preemptions and
 // 2 faults that an hour allows.
 func TestExploreBreaker(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends, looksOn)
-	sc.Preemptions, sc.Faults = 1, 0
-	limit := time.Minute
+	sc.Preemptions, sc.Faults, sc.Workers = *preemptions, *faults, *workers
 	if *longStress {
-		sc.Preemptions, sc.Faults, limit = 3, 2, time.Hour
+		sc.Preemptions, sc.Faults = 3, 2
 	}
-	proven(t, sc.Exhaust(t, limit))
+	proven(t, sc.Exhaust(t, *limit))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,9 +82,12 @@ func longest(w *explore.World) time.Duration {
 
 var exploreClaim = source.Claim{TTL: exploreTTL, Heartbeat: exploreBeat}
 
+// whoWeAre costs more than a schedule.
+var whoWeAre = sync.OnceValues(process.Self)
+
 // sourceOf is the locks as the actor's host has them.
 func sourceOf(a *explore.Actor) (*fslock.Source, error) {
-	self, err := process.Self()
+	self, err := whoWeAre()
 	if err != nil {
 		return nil, err
 	}
