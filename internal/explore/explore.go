@@ -38,6 +38,9 @@ type Scenario struct {
 	Kinds               []Fate
 	// Pause is how long somebody stands still who does: longer than any TTL. Nap is shorter.
 	Pause, Nap time.Duration
+	// Delay is how late a late request is carried out; 0 is a pause. Grace is for how long a
+	// server that comes back lets nobody open, rename or remove anything.
+	Delay, Grace time.Duration
 	// Grid is what wake-ups are rounded up to: those who could meet do.
 	Grid time.Duration
 	// Private says of which requests nobody else learns; nil: of none. There is no choice.
@@ -75,22 +78,24 @@ type Fate int
 
 // The fates.
 const (
-	Answered Fate = iota
-	Crash         // the actor ends before it
-	Pause         // it stands still before it
-	Slow          // it stands still after it
-	Nap           // it naps before it
-	Doze          // it naps after it
-	Jump          // the server's clock is set forward before it, by ten pauses
-	Forgets       // the server crashes before it, and forgets what was done lately, as with async
-	Lost          // carried out, and answered EIO
-	Failed        // not carried out, and answered EIO
-	Twice         // carried out twice, and answered the second time
-	Late          // answered EIO, and carried out after a pause
+	Answered  Fate = iota
+	Crash          // the actor ends before it
+	Pause          // it stands still before it
+	Slow           // it stands still after it
+	Nap            // it naps before it
+	Doze           // it naps after it
+	Jump           // the server's clock is set forward before it, by ten pauses
+	Forgets        // the server crashes before it, and forgets what was done lately, as with async
+	Away           // the server is away for a nap from here on, and then has its grace period
+	AwayAhead      // the same, and when it is back its clock has been set forward by ten pauses
+	Lost           // carried out, and answered EIO
+	Failed         // not carried out, and answered EIO
+	Twice          // carried out twice, and answered the second time
+	Late           // answered EIO, and carried out after a pause
 )
 
 func (f Fate) String() string {
-	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "FORGETS", "LOST", "FAILED", "TWICE", "LATE"}[f]
+	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "FORGETS", "AWAY", "AWAY", "LOST", "FAILED", "TWICE", "LATE"}[f]
 }
 
 // onlyChanges says of which fates only requests can tell that change something.
@@ -110,6 +115,8 @@ type World struct {
 	late      chan func() // requests that are carried out now
 	began     time.Time
 	ahead     time.Duration // of the server's clock
+	back      time.Time     // when the server is, if it is away
+	fell      time.Time     // when somebody crashed last
 	lines     []line
 	met       []Fate
 	delayed   map[*time.Timer]simnfs.Sum // requests that are carried out late
@@ -201,6 +208,9 @@ func (w *World) Met() []Fate { return w.met }
 
 // Pause is how long who stands still does.
 func (w *World) Pause() time.Duration { return w.scenario.Pause }
+
+// SinceCrash is the time since somebody crashed last.
+func (w *World) SinceCrash() time.Duration { return time.Since(w.fell) }
 
 // Elapsed is the time since everything began.
 func (w *World) Elapsed() time.Duration { return time.Since(w.began) }
@@ -337,15 +347,16 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	case Nap:
 		a.stand(a.world.scenario.Nap, "goes on with", r)
 	}
+	a.waitForServer(r)
 	defer func() { a.Note("%s %s = %v", fate, r, err) }()
 	switch fate {
 	case Failed:
 		return syscall.EIO
 	case Lost:
-		_ = execute()
+		_ = a.Unheard(execute)
 		return syscall.EIO
 	case Twice:
-		_ = execute()
+		_ = a.Unheard(execute)
 	case Late:
 		a.delay(r, execute)
 		return syscall.EIO
@@ -361,14 +372,28 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	return err
 }
 
+// waitForServer stands still while it is away, or in its grace period.
+func (a *Actor) waitForServer(r simnfs.Request) {
+	for {
+		until := a.world.back
+		if slices.Contains([]string{"make", "create", "open", "rename", "unlink", "rmdir"}, r.Kind) {
+			until = until.Add(a.world.scenario.Grace)
+		}
+		if !time.Now().Before(until) {
+			return
+		}
+		a.stand(time.Until(until), "is let through with", r)
+	}
+}
+
 // delay has a request carried out after a pause.
 func (a *Actor) delay(r simnfs.Request, execute func() error) {
 	w, sent := a.world, a.learnt
 	var timer *time.Timer
-	timer = time.AfterFunc(w.scenario.Pause, func() {
+	timer = time.AfterFunc(cmp.Or(w.scenario.Delay, w.scenario.Pause), func() {
 		w.late <- func() {
 			delete(w.delayed, timer)
-			a.Note("carried out late: %s = %v", r, execute())
+			a.Note("carried out late: %s = %v", r, a.Unheard(execute))
 			w.owned(a, r)
 		}
 		w.arrive()
@@ -379,7 +404,7 @@ func (a *Actor) delay(r simnfs.Request, execute func() error) {
 // stand is to stand still.
 func (a *Actor) stand(d time.Duration, then string, r simnfs.Request) {
 	time.Sleep(d)
-	a.gate(simnfs.Request{Kind: then, Path: r.String()})
+	a.gate(simnfs.Request{Kind: then + " " + r.String()})
 }
 
 // step lets one actor go on to its next request. It is false if all have ended, or something
@@ -415,8 +440,14 @@ func (w *World) step() bool {
 		w.ahead += 10 * w.scenario.Pause
 	case Forgets:
 		w.Server.Forget()
+	case AwayAhead:
+		w.ahead += 10 * w.scenario.Pause
+		fallthrough
+	case Away:
+		w.back = time.Now().Add(w.scenario.Nap)
 	}
 	if fate == Crash {
+		w.fell = time.Now()
 		w.note(next, "CRASH before "+next.request.String())
 	}
 	next.resume <- fate

@@ -172,6 +172,8 @@ func (w *World) state() simnfs.Sum {
 	sum := w.Server.State(w.labelled)
 	sum.Add(uint64(w.ahead))
 	sum.AddTime(time.Now())
+	sum.AddTime(w.back)
+	sum.AddTime(w.fell)
 	if w.last != nil {
 		sum.Add(uint64(w.last.column) + 1) //nolint:gosec // a hash
 	}

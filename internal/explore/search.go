@@ -102,7 +102,7 @@ type Report struct {
 
 func (r Report) String() string {
 	text := fmt.Sprintf("%d schedules, %d states, %d steps, %s, complete: %v", r.Schedules, r.States, r.Requests, r.Took.Round(time.Millisecond), r.Complete)
-	if !r.Complete {
+	if !r.Complete && len(r.Covered) > 0 {
 		text += fmt.Sprint(", ", r.Covered)
 	}
 	return text

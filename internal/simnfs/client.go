@@ -3,6 +3,7 @@ package simnfs
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"syscall"
 	"time"
 
@@ -100,6 +101,19 @@ func (c *Client) tell(kind, path string, execute func() error) error {
 		c.server.save()
 		return execute()
 	})
+}
+
+// Unheard carries a request out whose reply the client does not get: what it remembers stays.
+func (c *Client) Unheard(execute func() error) error {
+	seen, before, dirs := maps.Clone(c.seen), maps.Clone(c.before), map[*object]*memory{}
+	for o, m := range c.dirs {
+		was := *m
+		was.names = maps.Clone(m.names)
+		dirs[o] = &was
+	}
+	err := execute()
+	c.seen, c.before, c.dirs = seen, before, dirs
+	return err
 }
 
 // gone is what is said of a handle to what has no name any more.

@@ -53,8 +53,9 @@ func ownsTheLock(w *explore.World, a *explore.Actor) string {
 // to mend a fault met another; and that everybody had it in time.
 func nothingIsLeft(w *explore.World) {
 	crashed := slices.Contains(w.Met(), explore.Crash)
-	if !crashed && len(w.Met()) < 2 && w.Server.Content(".locks/lock/lock.locked") != nil {
-		w.Violate("I3: a lock is left, and nobody crashed")
+	left := slices.ContainsFunc(w.Server.Names(), func(path string) bool { return strings.HasPrefix(path, ".locks/lock/") })
+	if !crashed && len(w.Met()) < 2 && left {
+		w.Violate("I3: something is left of a lock, and nobody crashed")
 	}
 	if late := w.Elapsed() - longest(w); late > 0 {
 		w.Violate("I3: it took %s too long", late)
@@ -142,6 +143,7 @@ func contendsDoing(a *explore.Actor, during func(source.Lease)) {
 		switch {
 		case err == nil:
 			a.Note("ACQUIRED")
+			inTime(a)
 			holds(a, lease, during)
 			return
 		case errors.Is(err, source.ErrHeld):
@@ -153,6 +155,21 @@ func contendsDoing(a *explore.Actor, during func(source.Lease)) {
 	}
 }
 
+// inTime says that the lock of who crashed was free after a TTL and a window. What was left in
+// its directory is nobody's to wait for.
+func inTime(a *explore.Actor) {
+	w := a.World()
+	if len(w.Actors()) == 2 && slices.Equal(w.Met(), []explore.Fate{explore.Crash}) && w.SinceCrash() > exploreTTL+3*exploreBeat {
+		w.Violate("I3: it took %s until the lock of who crashed was free", w.SinceCrash())
+	}
+}
+
+// someoneWasSilent says that a lock may have to be broken: one reply that is lost is no reason.
+func someoneWasSilent(w *explore.World) bool {
+	brief := []explore.Fate{explore.Lost, explore.Failed, explore.Twice, explore.Late}
+	return len(w.Met()) > 1 || len(w.Met()) == 1 && !slices.Contains(brief, w.Met()[0])
+}
+
 // breaks looks at the holder, and breaks a lock that is dead.
 func breaks(a *explore.Actor, c source.Contender) {
 	seen, err := c.Look(context.Background())
@@ -162,6 +179,9 @@ func breaks(a *explore.Actor, c source.Contender) {
 		a.Sleep(exploreBeat / 2)
 	case seen.State == source.StateDead:
 		a.Note("BREAKS: %s", seen.Why)
+		if !someoneWasSilent(a.World()) {
+			a.World().Violate("I3: %s breaks a lock, and nobody was silent", a.Name)
+		}
 		if err := c.Break(context.Background()); err != nil {
 			a.Note("break: %v", err)
 			a.Sleep(exploreBeat / 2)
@@ -206,9 +226,16 @@ func holds(a *explore.Actor, lease source.Lease, during func(source.Lease)) {
 	believes(a, lease.Since())
 	during(lease)
 	a.Believe(time.Time{})
+	wrong := ownsTheLock(a.World(), a)
+	if slices.Contains(a.World().Met(), explore.Forgets) {
+		wrong = "" // it may be where it was staged again
+	}
 	for range 5 {
 		err := lease.Release(context.Background())
 		a.Note("released: %v", err)
+		if err == nil && wrong != "" {
+			a.World().Violate("I4: a release says that the lock was held, and %s", wrong)
+		}
 		if err == nil || errors.Is(err, source.ErrLost) || errors.Is(err, source.ErrReleased) || errors.Is(err, source.ErrUnsure) {
 			return
 		}
@@ -241,6 +268,14 @@ func TestExploreAFault(t *testing.T) {
 	}
 	sc.Kinds = append(sc.Kinds, explore.Jump)
 	proven(t, sc.Exhaust(t, 20*time.Minute))
+}
+
+// What is staged is nobody else's business, but a fault in it may be.
+func TestExploreStaging(t *testing.T) {
+	t.Parallel()
+	sc := contest(contends, contends)
+	sc.Private, sc.Preemptions, sc.Faults = nil, 0, 1
+	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
 func TestExploreAtRandom(t *testing.T) {

@@ -249,3 +249,77 @@ func TestExploreForgetfulServer(t *testing.T) {
 	sc.Kinds, sc.Owns, sc.AtEnd, sc.Lax = []explore.Fate{explore.Forgets}, nil, nil, true
 	explored(t, sc, 2, 1)
 }
+
+// A server that restarts is away for a while, in which a holder's belief does not end, and then
+// lets nobody open, rename or remove anything for a while; its clock may have been wrong before.
+// Who was cut off with all others is not dead.
+func TestExploreRestart(t *testing.T) {
+	t.Parallel()
+	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
+	sc.Kinds, sc.Nap, sc.Grace = []explore.Fate{explore.Away, explore.AwayAhead}, 5*exploreBeat, 2*exploreBeat
+	explored(t, sc, 2, 1)
+}
+
+// A rename that is carried out late comes while the holder is still there, and must not record
+// what was said not to be recorded.
+func TestExploreLate(t *testing.T) {
+	t.Parallel()
+	sc := sceneOf(commitsAndStays, commits)
+	sc.Always = keepsResults
+	sc.Kinds, sc.Delay = []explore.Fate{explore.Late, explore.Lost, explore.Failed, explore.Twice}, exploreBeat+exploreBeat/2
+	explored(t, sc, 2, 0)
+}
+
+func commitsAndStays(a *explore.Actor, lease source.Lease) {
+	commits(a, lease)
+	givesSigns(a, lease, 3)
+}
+
+// forces breaks what lives, as a person may, who knows better or not.
+func forces(a *explore.Actor) {
+	c, err := contender(a)
+	for forced := 0; err == nil && forced < 2; {
+		seen, err := c.Look(context.Background())
+		if err != nil || seen.State == source.StateFree {
+			forced++
+			continue
+		}
+		a.Note("FORCES: %v", c.Force(context.Background()))
+		forced++
+	}
+}
+
+// Who is told that he has the lock had it, and who is told that he has released it had it until
+// then, even where somebody breaks it by force.
+func TestExploreForce(t *testing.T) {
+	t.Parallel()
+	sc := contest(acquiresOnly, acquiresOnly, forces)
+	sc.Owns, sc.AtEnd, sc.Lax, sc.Faults = nil, nil, true, 0
+	sc.Preemptions = 2
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+}
+
+// acquiresOnly tries once, and says whether another's lock is in place when it is told that its own is.
+func acquiresOnly(a *explore.Actor) {
+	c, err := contender(a)
+	if err != nil {
+		a.Note("contend: %v", err)
+		return
+	}
+	lease, err := c.Try(context.Background())
+	a.Note("try: %v", err)
+	if err != nil {
+		return
+	}
+	a.Has = lease.Record().Token
+	if there := tokenIn(a.World().Server.Content(".locks/lock/lock.locked")); there != "" && there != a.Has {
+		a.World().Violate("I4: %s is told that it has the lock, and another's is in place", a.Name)
+	}
+	a.Sleep(exploreBeat)
+	wrong := ownsTheLock(a.World(), a)
+	err = lease.Release(context.Background())
+	a.Note("released: %v", err)
+	if err == nil && wrong != "" {
+		a.World().Violate("I4: a release says that the lock was held, and %s", wrong)
+	}
+}

@@ -34,6 +34,7 @@ type lease struct {
 	marked  bool  // there is a job file
 	renewed bool  // and there may be one that was to take its place
 	pending bool  // a result's file may be in the lock's directory
+	moved   bool  // and so may what was moved there from among the results
 	loss    error // why it is not held any more, once that is proven
 	left    sign  // of the directory, as the last sign of life left it; zero if unknown
 	found   sign  // of the directory, before the read-back found the lock file in it; zero if unknown

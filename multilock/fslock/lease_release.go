@@ -119,7 +119,7 @@ func (l *lease) releaseLost(loss error) error {
 // clearBesides removes the files beside the lock file that this lease may have left.
 func (l *lease) clearBesides() error {
 	l.mu.Lock()
-	marked, renewed, pending := l.marked, l.renewed, l.pending
+	marked, renewed, pending, moved := l.marked, l.renewed, l.pending, l.moved
 	l.mu.Unlock()
 	var left []string
 	if renewed {
@@ -129,7 +129,10 @@ func (l *lease) clearBesides() error {
 		left = append(left, l.job())
 	}
 	if pending {
-		left = append(left, l.result(), l.forgot())
+		left = append(left, l.result())
+	}
+	if moved {
+		left = append(left, l.forgot())
 	}
 	for _, entry := range left {
 		if err := removeEntry(l.dir, entry); err != nil && !gone(err) {

@@ -80,6 +80,12 @@ func (l *lease) setPending(pending bool) {
 	l.pending = pending
 }
 
+func (l *lease) setMoved(moved bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.moved = moved
+}
+
 // verdict turns the error of a call on the lock's directory into what it means:
 // whether the lock is lost, the lock file says.
 func (l *lease) verdict(op string, err error) error {
@@ -115,7 +121,7 @@ func (l *lease) forget() error {
 	case err != nil:
 		return err
 	}
-	l.setPending(true)
+	l.setMoved(true)
 	return l.forgotten(done.Rename(l.record.Name, l.dir, l.forgot()))
 }
 
@@ -125,7 +131,7 @@ func (l *lease) forgotten(renamed error) error {
 	removed := removeEntry(l.dir, l.forgot())
 	switch {
 	case removed == nil:
-		l.setPending(false)
+		l.setMoved(false)
 		return nil
 	case inDoubt(renamed), !gone(removed):
 		return l.unsure("learn whether the result was removed", errors.Join(renamed, removed))

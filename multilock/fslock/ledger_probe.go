@@ -132,7 +132,7 @@ func (l *lease) moveAway(done *shareddir.Handle) error {
 		renamed = done.Rename(l.record.Name, l.dir, l.forgot())
 	}
 	if inDoubt(renamed) {
-		l.setPending(true)
+		l.setMoved(true)
 		return renamed
 	}
 	if renamed != nil && !gone(renamed) {
@@ -141,7 +141,7 @@ func (l *lease) moveAway(done *shareddir.Handle) error {
 	}
 	removed := l.dir.Rmdir(l.forgot())
 	if removed != nil && !gone(removed) {
-		l.setPending(true)
+		l.setMoved(true)
 	}
 	return nil
 }
