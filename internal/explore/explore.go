@@ -92,10 +92,11 @@ const (
 	Failed         // not carried out, and answered EIO
 	Twice          // carried out twice, and answered the second time
 	Late           // answered EIO, and carried out after a pause
+	Refused        // a rename is carried out, and its repetition refused by a server that looks at the target first
 )
 
 func (f Fate) String() string {
-	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "FORGETS", "AWAY", "AWAY", "LOST", "FAILED", "TWICE", "LATE"}[f]
+	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "FORGETS", "AWAY", "AWAY", "LOST", "FAILED", "TWICE", "LATE", "REFUSED"}[f]
 }
 
 // onlyChanges says of which fates only requests can tell that change something.
@@ -357,6 +358,10 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 		return syscall.EIO
 	case Twice:
 		_ = a.Unheard(execute)
+	case Refused:
+		if r.Kind == "rename" && a.Unheard(execute) == nil {
+			return syscall.ENOTEMPTY
+		}
 	case Late:
 		a.delay(r, execute)
 		return syscall.EIO

@@ -130,6 +130,9 @@ func (c *Client) renamed(moved *object, known bool, to *object, newname string) 
 	if moved == nil {
 		return true, syscall.ENOENT
 	}
+	if moved.has(to) {
+		return true, syscall.EINVAL
+	}
 	there, known := c.recall(to, newname)
 	if !known || there == nil {
 		return false, nil
@@ -160,21 +163,27 @@ func mismatch(moved, there *object) error {
 	return nil
 }
 
-// rename is carried out on the server.
+// rename is carried out on the server. Who moves a name looks it up first, and makes way for what
+// he knows, before anybody asks whether it is still so.
 func (c *Client) rename(from *object, oldname string, to *object, newname string) error {
-	if err := firstOf(c.gone(from), c.gone(to)); err != nil {
+	if err := c.gone(from); err != nil {
 		return err
 	}
 	source, into := c.server.change(from), c.server.change(to)
-	if _, known := c.recall(from, oldname); !known {
-		_, _ = c.find(from, oldname) // who moves a name looks it up
-	}
 	moved := from.entries[oldname]
-	if there, known := c.recall(to, newname); known && there != nil && moved != nil {
-		if moved == there {
+	taken, known := c.recall(from, oldname)
+	if !known {
+		taken = moved
+		_, _ = c.find(from, oldname)
+	}
+	if err := firstOf(thereIs(taken), c.gone(to)); err != nil {
+		return err
+	}
+	if there, known := c.recall(to, newname); known && there != nil {
+		if taken == there {
 			return nil
 		}
-		if err := c.replaces(to, newname, moved, there); err != nil {
+		if err := c.replaces(to, newname, taken, there); err != nil {
 			return err
 		}
 	}

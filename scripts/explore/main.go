@@ -110,7 +110,7 @@ func try(m mutant) (caught bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	cmd := exec.CommandContext(context.Background(), "go", "test", "-count", "1", "-vet", "off", "-overlay", overlay, "-timeout", "10m", "-failfast", "-parallel", "1", "-v", "-run", "^"+m.tests, "./multilock/fslock") //nolint:gosec // a path of ours
+	cmd := exec.CommandContext(context.Background(), "go", "test", "-count", "1", "-vet", "off", "-ldflags", "-s -w", "-overlay", overlay, "-timeout", "10m", "-failfast", "-parallel", "1", "-v", "-run", "^"+m.tests, "./internal/explore/scenes") //nolint:gosec // a path of ours
 	out, err := cmd.CombinedOutput()
 	if errors.As(err, new(*exec.ExitError)) {
 		err = nil
@@ -157,7 +157,7 @@ var (
 	failed    = regexp.MustCompile(`--- FAIL: TestExplore(\w+) \(([0-9.]+s)\)`)
 	schedules = regexp.MustCompile(`(\d+) schedules`)
 	choices   = regexp.MustCompile(`explore\.Choices\{(.*)\}`)
-	violation = regexp.MustCompile(`Error:\s+(I\d|stuck|fence|barrier|prepare)`)
+	violation = regexp.MustCompile(`Error:\s+(I\d|stuck|fence|barrier|job|prepare)`)
 )
 
 // result is what became of the tests: which failed, told by how many choices that are not the

@@ -1,4 +1,4 @@
-package fslock_test
+package scenes_test
 
 import (
 	"context"
@@ -29,6 +29,7 @@ func looksOn(a *explore.Actor) {
 }
 
 var (
+	long        = flag.Bool("long", false, "play more schedules, for up to an hour")
 	preemptions = flag.Int("preemptions", 1, "of TestExploreBreaker")
 	faults      = flag.Int("faults", 0, "of TestExploreBreaker")
 	limit       = flag.Duration("limit", time.Hour, "for TestExploreBreaker")
@@ -41,7 +42,7 @@ func TestExploreBreaker(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends, looksOn)
 	sc.Preemptions, sc.Faults, sc.Workers = *preemptions, *faults, *workers
-	if *longStress {
+	if *long {
 		sc.Preemptions, sc.Faults = 3, 2
 	}
 	proven(t, sc.Exhaust(t, *limit))

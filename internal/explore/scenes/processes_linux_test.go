@@ -1,0 +1,181 @@
+package scenes_test
+
+import (
+	"context"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+// aClone is a contender on a host that was copied while it ran, or booted anew: some of what
+// tells hosts apart is as on the other one, and the process that it names does not run here.
+func aClone(change func(self *process.Identity, name string)) func(*explore.Actor) {
+	return func(a *explore.Actor) {
+		self, err := whoWeAre()
+		if err == nil {
+			self = onHost(self, "clone")
+			self.PID = noProcess + int(a.Name[0])
+			change(&self, a.Name)
+		}
+		src, err := fslock.Open(fslock.Options{Base: "/", FS: a, Self: self})
+		if err != nil {
+			a.World().Violate("open: %v", err)
+			return
+		}
+		c, err := contenderOf(src)
+		if err != nil {
+			a.World().Violate("contend: %v", err)
+			return
+		}
+		contendsWith(a, c, 0, func(lease source.Lease) { givesSigns(a, lease, 3) })
+	}
+}
+
+// noProcess is larger than any number of a process.
+const noProcess = 1 << 22
+
+// Machines that were copied agree in much, and one that was booted anew may still live elsewhere:
+// of the processes of another nobody knows anything.
+func TestExploreClones(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*process.Identity, string){
+		"booted":  func(self *process.Identity, name string) { self.Boot = "boot " + name },
+		"renamed": func(self *process.Identity, name string) { self.Host = "host " + name },
+		"copied":  func(self *process.Identity, name string) { self.Machine = "machine " + name },
+		"jailed":  func(self *process.Identity, name string) { self.Namespace = "pid:[" + name + "]" },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			sc := contest(aClone(change), aClone(change))
+			sc.Kinds = []explore.Fate{explore.Crash}
+			explored(t, sc, 1, 0)
+		})
+	}
+}
+
+// standIn is a real process, which proves to live until it is ended.
+type standIn struct{ cmd *exec.Cmd }
+
+func startStandIn(a *explore.Actor, env ...string) *standIn {
+	cmd := exec.CommandContext(context.Background(), "sleep", "1000")
+	cmd.Env = env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		a.World().Violate("prepare: %v", err)
+		return nil
+	}
+	return &standIn{cmd}
+}
+
+func (s *standIn) end() {
+	if s != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+	}
+}
+
+// jobFacts are what runs in a schedule.
+type jobFacts struct {
+	token string
+	job   *standIn
+	shown bool // by its mark or its environment
+}
+
+// runsJob takes the lock with a process of its own, starts a job and marks it. It crashes at last,
+// if not before, and its job lives on.
+func runsJob(tell string) func(*explore.Actor) {
+	return func(a *explore.Actor) {
+		f := a.World().Facts.(*jobFacts)
+		runner := startStandIn(a)
+		defer runner.end()
+		self, err := process.Find(runner.cmd.Process.Pid)
+		if err != nil {
+			a.World().Violate("prepare: %v", err)
+			return
+		}
+		src, err := fslock.Open(fslock.Options{Base: "/", FS: a, Self: onHost(self, a.Host)})
+		if err != nil {
+			a.World().Violate("open: %v", err)
+			return
+		}
+		claim := exploreClaim
+		claim.Job = true
+		c, err := src.Contend(context.Background(), "lock", claim, source.Patience{})
+		if err != nil {
+			a.Note("contend: %v", err)
+			return
+		}
+		lease, err := c.Try(context.Background())
+		if a.Note("try: %v", err); err != nil {
+			return
+		}
+		f.token = lease.Record().Token
+		var env []string
+		if tell != "mark" {
+			env = append(env, process.JobMark(f.token))
+		}
+		f.job, f.shown = startStandIn(a, env...), tell != "mark"
+		if tell != "environment" {
+			group, err := onHost(self, a.Host).FindGroup(f.job.cmd.Process.Pid)
+			marked := lease.MarkJob(context.Background(), group)
+			a.Note("mark: %v %v", err, marked)
+			f.shown = f.shown || err == nil && marked == nil
+		}
+		a.Sleep(exploreBeat)
+	}
+}
+
+// mayBreak breaks what is dead, and must not while the job of this host lives.
+func mayBreak(a *explore.Actor) {
+	c, err := contender(a)
+	if err != nil {
+		a.Note("contend: %v", err)
+		return
+	}
+	f := a.World().Facts.(*jobFacts)
+	for range 24 {
+		seen, err := c.Look(context.Background())
+		a.Note("look: %v %s %v", seen.State, seen.Why, err)
+		switch {
+		case err == nil && seen.State == source.StateDead && seen.Record.Token == f.token && f.shown:
+			a.World().Violate("job: it lives on this host, and its lock counts as dead: %s", seen.Why)
+			return
+		case err == nil && seen.State == source.StateDead:
+			_ = c.Break(context.Background())
+		}
+		a.Sleep(exploreBeat)
+	}
+}
+
+// A job outlives its runner. Its host does not take the lock as long as it lives, though the runner
+// is gone and the lock silent for longer than its TTL: whether the job is marked, or shows by its
+// environment alone.
+func TestExploreJob(t *testing.T) {
+	if _, err := exec.LookPath("sleep"); err != nil {
+		t.Skip("there is no sleep(1) to play a job")
+	}
+	t.Parallel()
+	for _, tell := range []string{"mark", "environment"} {
+		t.Run(tell, func(t *testing.T) {
+			t.Parallel()
+			sc := contest(runsJob(tell), mayBreak)
+			sc.Actors[0].Host, sc.Actors[1].Host = "one", "one"
+			last := &jobFacts{}
+			sc.Facts = func() any {
+				last.job.end()
+				last = &jobFacts{}
+				return last
+			}
+			t.Cleanup(func() { last.job.end() })
+			sc.Owns, sc.AtEnd, sc.Remember = nil, nil, false
+			sc.Kinds, sc.Preemptions, sc.Faults = []explore.Fate{explore.Crash}, 0, 1
+			r := sc.Exhaust(t, exploreTTL)
+			proven(t, r)
+		})
+	}
+}
