@@ -422,7 +422,7 @@ func (w *World) step() bool {
 	}
 	ready, living := w.ready()
 	for w.violation == "" && len(ready) == 0 {
-		if !living {
+		if !living && len(w.delayed) == 0 {
 			return false
 		}
 		<-w.arrived // time passes

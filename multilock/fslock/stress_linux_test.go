@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	longStress = flag.Bool("long", false, "stress: 16 processes that take the lock 32,000 times, instead of 8 and 100 times; more schedules are explored")
+	longStress = flag.Bool("long", false, "stress: 16 processes that take the lock 32,000 times, instead of 8 and 100 times")
 	seedStress = flag.Uint64("seed", 0, "stress: the seed of what happens to whom, 0 for a new one")
 )
 

@@ -123,6 +123,23 @@ func commits(a *explore.Actor, lease source.Lease) {
 	}
 }
 
+// replaces records a result whatever there is, as who knows that there is none or that it is his
+// to replace. Who crashed before cannot keep him from it.
+func replaces(a *explore.Actor, lease source.Lease) {
+	f, token := factsOf(a.World()), lease.Record().Token
+	err := lease.(source.Committer).Commit(context.Background(), source.Result{Name: "lock", Token: token, Attempt: 1})
+	a.Note("commit: %v", err)
+	switch {
+	case err == nil && (f.committed == "" || f.later(token, f.committed)):
+		f.committed = token
+	case err != nil && !errors.Is(err, source.ErrUnsure):
+		f.refused[token] = true
+		if !slices.ContainsFunc(a.World().Met(), func(fate explore.Fate) bool { return fate != explore.Crash }) {
+			a.World().Violate("I7: %s cannot record a result: %v", a.Name, err)
+		}
+	}
+}
+
 // forgets removes the result.
 func forgets(a *explore.Actor, lease source.Lease) {
 	f := factsOf(a.World())
@@ -221,6 +238,16 @@ func TestExploreForget(t *testing.T) {
 	explored(t, sc, 2, 0)
 }
 
+// Results take each other's place in the order of the locks.
+func TestExploreReplace(t *testing.T) {
+	t.Parallel()
+	for _, first := range []func(*explore.Actor, source.Lease){replaces, commits} {
+		sc := sceneOf(first, replaces)
+		sc.Always = keepsResults
+		explored(t, sc, 1, 0)
+	}
+}
+
 func TestExploreFence(t *testing.T) {
 	t.Parallel()
 	explored(t, sceneOf(draws, draws), 2, 0)
@@ -258,8 +285,11 @@ func TestExploreRestart(t *testing.T) {
 	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
 	sc.Kinds, sc.Nap, sc.Grace = []explore.Fate{explore.Away, explore.AwayAhead}, 5*exploreBeat, 2*exploreBeat
 	explored(t, sc, 2, 1)
-	sc.Actors[1].Run, sc.Nap = drowses, 4*exploreBeat
-	explored(t, sc, 1, 1)
+	sc.Nap, sc.Grace, sc.Preemptions, sc.Faults = 4*exploreBeat, 0, 0, 1
+	sc.Actors[0].Run = func(a *explore.Actor) { contendsFor(a, 16) } // until the clock is read anew
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	sc.Actors[1].Run = drowses
+	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
 // drowses looks at the holder more rarely than that gives signs of life: what it saw of him
@@ -270,7 +300,7 @@ func drowses(a *explore.Actor) {
 		a.World().Violate("contend: %v", err)
 		return
 	}
-	contendsWith(a, c, 5*exploreBeat+time.Second, func(lease source.Lease) { givesSigns(a, lease, 1) })
+	contendsWith(a, c, 4*exploreBeat-time.Second/2, func(lease source.Lease) { givesSigns(a, lease, 1) })
 }
 
 // A rename that is carried out late comes while the holder is still there, and must not record
