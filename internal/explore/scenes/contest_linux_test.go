@@ -305,7 +305,11 @@ func TestExploreStaging(t *testing.T) {
 	sc.Kinds = append(sc.Kinds, explore.Refused)
 	sc.Private, sc.Preemptions, sc.Faults = nil, 0, 1
 	proven(t, sc.Exhaust(t, 10*time.Minute))
-	sc.Kinds, sc.Faults = []explore.Fate{explore.Pause}, 2
+	sc.Kinds, sc.Faults, sc.AtEnd = []explore.Fate{explore.Pause}, 2, nil
+	sc.Actors[1].Run = func(a *explore.Actor) { // comes when who stood still goes on
+		a.Sleep(sc.Pause)
+		contends(a)
+	}
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 

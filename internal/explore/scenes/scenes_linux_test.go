@@ -285,7 +285,7 @@ func TestExploreRestart(t *testing.T) {
 	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
 	sc.Kinds, sc.Nap, sc.Grace = []explore.Fate{explore.Away, explore.AwayAhead}, 5*exploreBeat, 2*exploreBeat
 	explored(t, sc, 2, 1)
-	sc.Nap, sc.Grace, sc.Preemptions, sc.Faults = 4*exploreBeat, 0, 0, 1
+	sc.Nap, sc.Grace, sc.Private, sc.Preemptions, sc.Faults = 4*exploreBeat, 0, nil, 0, 1
 	sc.Actors[0].Run = func(a *explore.Actor) { contendsFor(a, 16) } // until the clock is read anew
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 	sc.Actors[1].Run = drowses
