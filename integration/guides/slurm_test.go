@@ -103,5 +103,5 @@ func TestProbeAsksSlurm(t *testing.T) {
 
 	p.eventually(`test "$(squeue -h -t all -j ` + job + ` -o %T)" = FAILED`)
 	p.must(try + "forever -- true")
-	require.Contains(t, p.must("multilock -d /shared history p"), "its Slurm job "+job+" is over (failed)")
+	require.Contains(t, p.must("multilock -d /shared history p"), "its Slurm job "+job+" is over (FAILED)")
 }
