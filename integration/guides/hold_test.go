@@ -1,8 +1,0 @@
-package guides_test
-
-import (
-	"testing"
-	"time"
-)
-
-func TestHold(t *testing.T) { time.Sleep(2 * time.Hour) }
