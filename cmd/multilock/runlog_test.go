@@ -149,7 +149,7 @@ func TestRunLogThatHangs(t *testing.T) {
 
 	reader, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0)
 	require.NoError(t, err)
-	defer reader.Close() //nolint:errcheck // a pipe
+	defer reader.Close()
 	full := reader.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 	require.NoError(t, full)
 	for full == nil {
