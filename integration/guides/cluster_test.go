@@ -23,6 +23,14 @@ func cluster() []scene {
 			p.must("cd /shared/convert && multilock -d /shared/convert batch jobs.txt")
 			require.ElementsMatch(t, parts(), p.calls())
 		}},
+		{has: "BARRIER", play: func(t *testing.T, b block) {
+			p := newPlace(t, "fetch", "render", "join")
+			p.write(p.work+"/jobs.txt", b.text)
+			p.must("multilock -d /shared -g steps batch -j 4 jobs.txt")
+			calls := p.calls()
+			require.Len(t, calls, 4)
+			require.Equal(t, []string{"fetch all", "join"}, []string{calls[0], calls[3]}, "each step after the one before it")
+		}},
 		{has: "doctor --join", play: commands{hosts: true, before: convert, says: map[string]string{"doctor": "join: 3 participants"}}.play},
 		{has: "fine      host: node2", play: notCommands("it is what doctor prints")},
 		{has: "# convert.sh", play: func(t *testing.T, b block) {

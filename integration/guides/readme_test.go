@@ -10,7 +10,7 @@ func readme() []scene {
 	return []scene{
 		{has: "go run ./cmd/multilock", play: func(t *testing.T, b block) {
 			commands{
-				skip: map[string]string{"scripts/test": "it is what runs this test", "scripts/build": "scripts/check builds with it"},
+				skip: map[string]string{"scripts/test": "it is what runs this test", "scripts/build": "scripts/check builds with it", "go install": "it needs a release that is published"},
 				says: map[string]string{"go run": "only one of us says this\n$"},
 			}.play(t, block{b.doc, b.line, "cd " + checkout(t) + "\n" + b.text})
 		}},
