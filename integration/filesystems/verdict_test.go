@@ -154,13 +154,14 @@ func TestWhatIsOpenStaysWhatItIs(t *testing.T) {
 	}
 	hit := false
 	for n := 0; n < attempts && !hit; n++ {
-		hit = hitsTheNext(t, bases, fmt.Sprintf("lock-%d", n))
+		hit = hitsTheNext(t, bases, fmt.Sprintf("lock-%d", n), time.Duration(n)*time.Second)
 	}
 	require.Equal(t, v.byPath, hit, "whether the other host's file is gone")
 }
 
-// hitsTheNext says whether a file is removed that another host has put in the place of one that was there before.
-func hitsTheNext(t *testing.T, bases []string, name string) bool {
+// hitsTheNext says whether a file is removed that another host has put, a while ago, in the place of one that was there
+// before.
+func hitsTheNext(t *testing.T, bases []string, name string, while time.Duration) bool {
 	t.Helper()
 	lock := func(base string) string { return filepath.Join(base, name) }
 	require.NoError(t, os.Mkdir(lock(bases[0]), 0o755))
@@ -172,6 +173,7 @@ func hitsTheNext(t *testing.T, bases []string, name string) bool {
 	require.NoError(t, os.Rename(lock(bases[1]), filepath.Join(bases[1], "old-"+name)))
 	require.NoError(t, os.Mkdir(lock(bases[1]), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(lock(bases[1]), "file"), nil, 0o644))
+	time.Sleep(while)
 	require.NoError(t, open.Remove("file"))
 	time.Sleep(2 * time.Second) // FUSE keeps names for a second
 	_, err = os.Stat(filepath.Join(lock(bases[1]), "file"))
