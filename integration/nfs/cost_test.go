@@ -32,7 +32,7 @@ type bench struct {
 
 const (
 	samples = 5 // are enough for a median
-	tries   = 3 // are enough on a busy machine
+	tries   = 8 // are enough on a busy machine
 )
 
 // TestCost holds what the lock does to the number of requests that it costs. On
