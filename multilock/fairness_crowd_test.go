@@ -38,7 +38,8 @@ func TestTwoHundredInLine(t *testing.T) {
 	for _, hold := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {
 		few, _ := crowd(t, 10, hold, fair)
 		many, _ := crowd(t, 200, hold, fair)
-		require.Less(t, many, 2*few)
+		// Twenty times as many: 19 to 28 calls for a turn instead of 9 to 18, of which the few vary with chance.
+		require.Less(t, many, 3*few)
 	}
 	for hold, most := range map[time.Duration]float64{time.Second: 0.45, 10 * time.Second: 0.25} {
 		_, inSecond := crowd(t, 200, hold, fair)
