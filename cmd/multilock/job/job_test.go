@@ -125,6 +125,13 @@ func TestGroupOfAJobOfAKnownRunner(t *testing.T) {
 	require.NotZero(t, group.Start)
 }
 
+// The number of a job that has been reaped may be somebody else's.
+func TestGroupOfAJobThatIsOver(t *testing.T) {
+	j := start(t, job.Spec{Args: []string{"true"}})
+	await(t, j)
+	require.Zero(t, j.Group())
+}
+
 func TestSignalMaskAndDispositionsAreDefault(t *testing.T) {
 	text, _ := output(t, job.Spec{Args: []string{"grep", "-E", "Sig(Blk|Ign|Cgt)", "/proc/self/status"}, JobControl: true})
 	plain, err := exec.Command("grep", "-E", "Sig(Blk|Ign|Cgt)", "/proc/self/status").Output()

@@ -17,7 +17,7 @@ import (
 type Job struct {
 	spec    Spec
 	pid     int
-	group   process.Group
+	group   process.Group // once it was asked for, under the lock of the tree
 	started time.Time
 	tree    *tree
 	control *control // nil without job control
@@ -33,8 +33,20 @@ type Job struct {
 }
 
 // Group identifies the job's process group, for a record that says who lives.
-// What the system could not tell is left empty.
-func (j *Job) Group() process.Group { return j.group }
+// What the system could not tell is left empty, as is everything if the command had been
+// reaped when this was called first: short jobs do not pay for what nobody asks.
+func (j *Job) Group() process.Group {
+	j.tree.mu.Lock()
+	defer j.tree.mu.Unlock()
+	if j.group.PGID == 0 && j.tree.alive {
+		group, err := j.spec.findGroup(j.pid)
+		if err != nil {
+			group = process.Group{PGID: j.pid}
+		}
+		j.group = group
+	}
+	return j.group
+}
 
 // Done is closed when the command has ended and has been reaped, the terminal is
 // ours again and the guard is gone. Processes that the command left behind in

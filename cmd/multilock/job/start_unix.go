@@ -77,13 +77,6 @@ func (j *Job) begin(path string) error {
 		return err
 	}
 	j.tree = newTree(j.pid, j.spec.Mark)
-	// The command has not been reaped, so it is there to be found. A system
-	// that cannot tell must not keep a job from running.
-	group, err := j.spec.findGroup(j.pid)
-	if err != nil {
-		group = process.Group{PGID: j.pid}
-	}
-	j.group = group
 	j.expectGuard()
 	if j.control != nil {
 		j.help(j.control.serve)

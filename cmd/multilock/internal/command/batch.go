@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -174,11 +175,12 @@ func (o *batchOptions) run(ctx context.Context, e *Env, src *place.Source) error
 		return err
 	}
 	o.tellOneHost(e, src)
-	debug.SetGCPercent(listGC)
+	debug.SetGCPercent(leastGC)
 	list, err := readBatch(e, src, o)
 	if err != nil {
 		return err
 	}
+	debug.SetGCPercent(listGC())
 	if o.again {
 		if err := o.forgetFailed(ctx, e, src, list.jobs); err != nil {
 			return err
@@ -190,9 +192,19 @@ func (o *batchOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	return workThrough(ctx, e, src, o, list)
 }
 
-// listGC is for long lists: of them nothing becomes garbage, and little is allocated beside
-// them. Memory that is collected sooner costs hardly any time then, and much less room.
-const listGC = 25
+// Of a list nothing becomes garbage, and little is allocated beside it. Beside a long one
+// memory is collected early, which costs hardly any time then, and much less room; beside
+// a short one so seldom that the jobs do not wait for it.
+const (
+	leastGC, mostGC = 25, 400 // percent
+	garbage         = 16 << 20
+)
+
+func listGC() int {
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	return int(min(max(100*garbage/max(now.HeapAlloc, 1), leastGC), mostGC))
+}
 
 func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions, list batchList) error {
 	r, err := newBatchRun(e, src, o, list.jobs)

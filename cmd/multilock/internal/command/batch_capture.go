@@ -17,6 +17,7 @@ type capture struct {
 	ending         atomic.Bool
 	shown          *printedLines // for people who watch; nil for none
 
+	room []byte // what is read into
 	log  jobLog
 	size int64
 	err  error // why the log is not complete; the job is not to suffer from that
@@ -27,7 +28,7 @@ func captureTo(open func() (jobLog, error)) (*capture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a pipe for the output: %w", err)
 	}
-	return &capture{reader: reader, writer: writer, open: open, done: make(chan struct{})}, nil
+	return &capture{reader: reader, writer: writer, open: open, done: make(chan struct{}), room: make([]byte, leastRoom)}, nil
 }
 
 // started is called when the job has its end of the pipe.
@@ -43,10 +44,9 @@ func (c *capture) started() {
 const flushAfter = 2 * time.Second
 
 func (c *capture) copy() {
-	buffer := make([]byte, 16<<10)
 	for due := false; ; {
-		n, err := c.reader.Read(buffer)
-		c.keep(buffer[:n])
+		n, err := c.reader.Read(c.room)
+		c.keep(n)
 		switch {
 		case err == nil && due:
 			continue
@@ -96,23 +96,30 @@ func (c *capture) drain() {
 	if err != nil || c.reader.SetReadDeadline(time.Time{}) != nil {
 		return
 	}
-	buffer := make([]byte, 16<<10)
 	for n, left := 1, mostDrained; n > 0 && left > 0; left -= n {
-		if conn.Read(func(fd uintptr) bool { n = readNow(fd, buffer); return true }) != nil {
+		if conn.Read(func(fd uintptr) bool { n = readNow(fd, c.room); return true }) != nil {
 			return
 		}
-		if n > 0 {
-			c.keep(buffer[:n])
-		}
+		c.keep(n)
 	}
 }
 
-// keep adds to the log.
-func (c *capture) keep(data []byte) {
-	if len(data) == 0 {
+// The room for what is read grows with a job that fills it: most print little, or nothing.
+const (
+	leastRoom = 1 << 10
+	mostRoom  = 64 << 10
+)
+
+// keep adds to the log what has been read, if anything was.
+func (c *capture) keep(n int) {
+	if n <= 0 {
 		return
 	}
-	c.size += int64(len(data))
+	data := c.room[:n]
+	if n == len(c.room) && n < mostRoom {
+		c.room = make([]byte, 2*n)
+	}
+	c.size += int64(n)
 	c.shown.add(data)
 	if c.log == nil && c.err == nil {
 		c.log, c.err = c.open()

@@ -29,6 +29,7 @@ type batchRun struct {
 	opt     *batchOptions
 	list    []batch.Job
 	environ []string
+	nothing *os.File // the null device, which the jobs read
 	joblog  *joblog
 	outputs outputs
 	shown   *printing
@@ -42,6 +43,9 @@ func newBatchRun(e *Env, src *place.Source, o *batchOptions, list []batch.Job) (
 		r.shown = &printing{tag: o.tag, out: e.Stdout, err: e.Stderr}
 	}
 	var err error
+	if r.nothing, err = os.Open(os.DevNull); err != nil {
+		return r, err
+	}
 	if o.joblog != "" {
 		r.joblog, err = openJoblog(o.joblog, src.Self.Host)
 	}
@@ -49,7 +53,7 @@ func newBatchRun(e *Env, src *place.Source, o *batchOptions, list []batch.Job) (
 }
 
 func (r *batchRun) close() error {
-	return errors.Join(r.outputs.close(), r.joblog.close())
+	return errors.Join(r.outputs.close(), r.joblog.close(), r.nothing.Close())
 }
 
 func (r *batchRun) jobs() []batch.Job {
@@ -69,7 +73,7 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	}
 	line := r.list[a.Seq-1]
 	running, err := runner.Start(ctx, r.spec(a, job.Spec{
-		Args: []string{"/bin/sh", "-c", line.Command}, Env: vars, Mark: vars[len(vars)-1], Stdout: out.first().writer, Stderr: out.last().writer, Self: r.src.Self,
+		Args: []string{"/bin/sh", "-c", line.Command}, Env: vars, Mark: vars[len(vars)-1], Stdin: r.nothing, Stdout: out.first().writer, Stderr: out.last().writer, Self: r.src.Self,
 	}))
 	out.started()
 	if errors.As(err, new(*runner.NotedError)) {

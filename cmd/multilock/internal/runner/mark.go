@@ -22,7 +22,7 @@ type mark struct {
 	done   chan struct{}
 }
 
-func startMark(ctx context.Context, spec Spec, group process.Group) stopper {
+func startMark(ctx context.Context, spec Spec, group func() process.Group) stopper {
 	if spec.Marks != nil {
 		return spec.Marks.add(group)
 	}
@@ -70,8 +70,12 @@ func forget(ctx context.Context, lock *multilock.Lock) error {
 
 // note writes a job's processes into its lock. That a source keeps no such note was
 // known before, and that the lock is lost those are told who end the job.
-func note(ctx context.Context, spec Spec, group process.Group) {
-	err := spec.Lock.MarkJob(ctx, group)
+func note(ctx context.Context, spec Spec, group func() process.Group) {
+	job := group()
+	if job.PGID == 0 {
+		return // it has just ended
+	}
+	err := spec.Lock.MarkJob(ctx, job)
 	if err == nil || ctx.Err() != nil || errors.Is(err, multilock.ErrUnsupported) || errors.Is(err, multilock.ErrLost) {
 		return
 	}

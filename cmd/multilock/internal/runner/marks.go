@@ -30,7 +30,7 @@ type Marks struct {
 
 type markedJob struct {
 	marks *Marks
-	group process.Group
+	group func() process.Group
 	timer *time.Timer
 	over  bool
 }
@@ -40,7 +40,7 @@ func NewMarks(lock *multilock.Lock, say func(format string, args ...any)) *Marks
 	return &Marks{lock: lock, say: say}
 }
 
-func (m *Marks) add(group process.Group) *markedJob {
+func (m *Marks) add(group func() process.Group) *markedJob {
 	j := &markedJob{marks: m, group: group}
 	j.timer = time.AfterFunc(markPace, func() { m.note(j) })
 	return j
@@ -93,9 +93,11 @@ func (m *Marks) living() []process.Group {
 	defer m.mu.Unlock()
 	m.missed = false
 	m.jobs = slices.DeleteFunc(m.jobs, func(j *markedJob) bool { return j.over })
-	groups := make([]process.Group, len(m.jobs))
-	for i, j := range m.jobs {
-		groups[i] = j.group
+	groups := make([]process.Group, 0, len(m.jobs))
+	for _, j := range m.jobs {
+		if group := j.group(); group.PGID != 0 { // else it has just ended
+			groups = append(groups, group)
+		}
 	}
 	return groups
 }

@@ -56,7 +56,7 @@ func marked(t *testing.T, n *noting, test func(start func(pgid int) stopper)) {
 		require.NoError(t, err)
 		m := NewMarks(lock, func(string, ...any) { t.Error("it has nothing to say") })
 		n.start = time.Now()
-		test(func(pgid int) stopper { return m.add(process.Group{PGID: pgid}) })
+		test(func(pgid int) stopper { return m.add(func() process.Group { return process.Group{PGID: pgid} }) })
 		require.NoError(t, lock.Release(context.Background()))
 		time.Sleep(time.Minute)
 	})
@@ -103,6 +103,18 @@ func TestJobsOfOneLockAreNotedTogether(t *testing.T) {
 		pass(time.Minute)
 	})
 	require.Equal(t, []string{"1s 1", "2s 1 2 3", "1m7.4s 2 3 5"}, n.notes)
+}
+
+// A job that is over before anybody asked who it was is nothing to be noted.
+func TestJobsThatHaveJustEndedAreNotNoted(t *testing.T) {
+	n := &noting{}
+	marked(t, n, func(start func(int) stopper) {
+		start(0)
+		pass(time.Minute)
+		start(1)
+		pass(time.Minute)
+	})
+	require.Equal(t, []string{"1m1s 1"}, n.notes)
 }
 
 // A note that the server does not answer is in no job's way, and is made up for.
