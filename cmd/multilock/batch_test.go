@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/cmd/multilock/internal/strain"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock/source"
 )
@@ -268,4 +270,24 @@ func TestBatchBarrier(t *testing.T) {
 	require.Equal(t, 4, v.Done)
 	require.Equal(t, []string{"BARRIER", "a", "b", "b", "c"}, w.ran())
 	s.must("wait", "--members-from", list)
+}
+
+// A busy host begins no job, says so, and is ended by others; one that is not begins them.
+func TestBatchOnABusyHost(t *testing.T) {
+	t.Parallel()
+	s, w := newStation(t), newWitness(t)
+	list := s.list(w.jobs(3, "")...)
+	for words, says := range map[string]string{"--memfree 1000T": "would never begin a job", "--memfree 8X": "write a size", "--load none": "write a number"} {
+		got := s.run(slices.Concat([]string{"batch"}, strings.Fields(words), []string{list})...)
+		require.Equal(t, 125, got.code)
+		require.Contains(t, got.stderr, says)
+	}
+	memory, err := strain.ReadMemory()
+	require.NoError(t, err)
+	busy := s.start("batch", "--memfree", strconv.FormatUint(memory.Total-1, 10), list)
+	busy.Err.Expect(t, "0 running here, too busy for more (")
+	require.Empty(t, w.ran())
+	s.must("batch", "--load", "100000", "--memfree", "1K", list)
+	require.Len(t, w.ran(), 3)
+	require.Zero(t, busy.wait().code)
 }

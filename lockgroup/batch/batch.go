@@ -58,6 +58,10 @@ type Options struct {
 	Workers int
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
+	// Busy, if not nil, is asked once a second why this process is to begin no job now, and says
+	// "" if it may. As long as there is a reason those that run go on, and what was claimed is
+	// given back to others who have nothing to do.
+	Busy func() string
 	// Halt says when to end before all jobs have been run.
 	Halt Halt
 	// Order is in which order the jobs are begun.
@@ -250,6 +254,10 @@ func (b *Batch) workThrough() {
 	defer giveUp()
 	ended := make(chan struct{})
 	var follower, workers sync.WaitGroup
+	if b.opt.Busy != nil {
+		b.askBusy()
+		follower.Go(func() { b.keepGate(ended) })
+	}
 	follower.Go(func() { b.follow(following, ended) })
 	for range b.opt.Workers {
 		workers.Go(b.work)

@@ -83,9 +83,6 @@ func (b *Batch) among(recorded map[source.Range]bool) (units []int) {
 	return units
 }
 
-// scheduled is how many units are chunks of the schedule. They come first.
-func (c *claims) scheduled() int { return len(c.units) - len(c.parts) }
-
 // news are the chunks of the schedule of which there is something new on the board.
 func (n *board) news(ctx context.Context) (changed []int, err error) {
 	now, err := bounded.Call(ctx, func(ctx context.Context) ([]byte, error) { return n.Read(ctx, len(n.seen)) })
@@ -195,7 +192,7 @@ const mostRead = 4
 // hearOfParts reads how some of what was given back stands that others have, and reports
 // whether any of it is done. All would be too much where many wait for many.
 func (b *Batch) hearOfParts(ctx context.Context) (progress bool) {
-	parts := b.partsElsewhere()
+	parts := b.othersParts()
 	if len(parts) == 0 {
 		return false
 	}
@@ -208,12 +205,13 @@ func (b *Batch) hearOfParts(ctx context.Context) (progress bool) {
 	return b.anyFinal(parts)
 }
 
-// partsElsewhere are those parts that others have, in no order.
-func (b *Batch) partsElsewhere() (parts []int) {
+// othersParts are those parts that others have, or, as far as a busy host knows, may have, in
+// no order.
+func (b *Batch) othersParts() (parts []int) {
 	b.hands.mu.Lock()
 	defer b.hands.mu.Unlock()
-	for i := range b.hands.elsewhere {
-		if i >= b.hands.scheduled() {
+	for _, i := range b.hands.parts {
+		if state := b.hands.units[i].state; state == unitElsewhere || state == unitOpen && b.hands.gate.busy != "" {
 			parts = append(parts, i)
 		}
 	}
@@ -229,6 +227,10 @@ func (b *Batch) readUnits(ctx context.Context, units []int) error {
 // to do: the others who have too much do the same, and if it was too little he asks again.
 func (b *Batch) giveBack() {
 	b.hands.change(func() {
+		if b.hands.gate.busy != "" {
+			b.giveAllBack()
+			return
+		}
 		for n := (b.hands.surplus() + 1) / 2; n > 0; n-- {
 			t := b.hands.ready[len(b.hands.ready)-1]
 			if _, tried := b.lastOf(t.holding, t.job); tried {
@@ -246,6 +248,9 @@ const soon = 5 * time.Second
 
 // surplus is how many jobs are ready that will not be begun soon.
 func (h *hands) surplus() int {
+	if h.gate.busy != "" {
+		return len(h.ready)
+	}
 	return max(0, len(h.ready)-int(soon*time.Duration(h.running+h.idle)/max(h.took(), 1)))
 }
 

@@ -427,8 +427,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// Jobs of any length, some of which fail at first, on hosts that come and go: each succeeds
-// once, and the list comes to its end.
+// Jobs of any length, some of which fail at first, on hosts that come and go, or are busy, now and
+// then or all the time: each succeeds once, and the list comes to its end on all of them.
 func TestAnyListEnds(t *testing.T) {
 	seed := rand.Uint64() //nolint:gosec // chance needs no secrecy
 	for n := range uint64(50) {
@@ -468,7 +468,7 @@ func anyList(t *testing.T, v *grouptest.ChunkVenue, ran *runs, seed uint64) {
 	var hosts sync.WaitGroup
 	for host := range 1 + dice.IntN(5) {
 		time.Sleep(chance(0, time.Second, time.Minute, 30*time.Minute))
-		b := prepare(t, v, list, batch.Options{Workers: 1 + dice.IntN(8), Retries: 1, Order: order})
+		b := prepare(t, v, list, batch.Options{Workers: 1 + dice.IntN(8), Retries: 1, Order: order, Busy: busyTimes(chance, host)})
 		ctx, end := context.WithCancel(inTime(t))
 		defer end()
 		if leaves := chance(time.Second, time.Minute, 20*time.Minute); host > 0 && dice.IntN(2) == 0 {
@@ -484,4 +484,16 @@ func anyList(t *testing.T, v *grouptest.ChunkVenue, ran *runs, seed uint64) {
 	hosts.Wait()
 	ran.requireOnce(t, len(list))
 	time.Sleep(time.Minute) // for calls that nobody waits for any more
+}
+
+// busyTimes are those of a host: never, all the time unless it is the first, or by turns.
+func busyTimes(chance func(of ...time.Duration) time.Duration, host int) func() string {
+	turn, offset := chance(0, 0, time.Hour, 20*time.Second, 3*time.Minute), chance(0, 1)
+	if turn == 0 {
+		return nil
+	}
+	start := time.Now()
+	return ifBusy(func() bool {
+		return turn == time.Hour && host > 0 || (time.Since(start)/turn+offset)%2 == 0 && turn < time.Hour
+	})
 }

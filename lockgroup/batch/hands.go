@@ -15,7 +15,8 @@ type hands struct {
 	stages  stages
 	ready   []task // jobs that wait for a worker, in the order in which they are to be begun
 	idle    int    // workers that wait for a job
-	coming  int    // jobs that the claims under way may bring
+	gate    gate
+	coming  int // jobs that the claims under way may bring
 	running int
 	serial  bool // one claim is made after the other: each brings many jobs, and these are in order
 	// ended are results of this process that are not recorded yet, as far as they are final.
@@ -68,11 +69,12 @@ func (h *hands) take(ctx context.Context) (t task, err error) {
 	var over bool
 	err = h.await(ctx, func() bool {
 		over = h.over()
-		if over || len(h.ready) == 0 || ctx.Err() != nil {
+		if over || len(h.ready) == 0 || !h.gate.open() || ctx.Err() != nil {
 			return over
 		}
 		t = h.ready[0]
 		h.ready = h.ready[1:]
+		h.gate.pass()
 		t.holding.waiting--
 		t.holding.running++
 		h.running++
@@ -98,7 +100,7 @@ func (h *hands) toClaim(ctx context.Context) (i int, err error) {
 	var over bool
 	err = h.await(ctx, func() (found bool) {
 		over = h.over()
-		if over || ctx.Err() != nil || h.idle+h.ahead() <= len(h.ready)+h.coming || h.serial && h.coming > 0 {
+		if over || h.gate.busy != "" || ctx.Err() != nil || h.idle+h.ahead() <= len(h.ready)+h.coming || h.serial && h.coming > 0 {
 			return over
 		}
 		if i, found = h.pick(); found {
@@ -137,8 +139,11 @@ func (h *hands) takeBack(from *holding) {
 	from.waiting = 0
 }
 
-// waits says whether nothing is left to be begun here, while others have something.
+// waits says whether nothing is to be begun here, while others have something, or may have.
 func (h *hands) waits() bool {
+	if h.gate.busy != "" {
+		return h.idle > 0
+	}
 	return h.idle > 0 && len(h.ready)+h.coming+h.free == 0 && len(h.elsewhere) > 0
 }
 

@@ -45,7 +45,9 @@ func (b *Batch) idleUntil() bool {
 func (b *Batch) lookOnce() bool {
 	width := b.opt.Workers
 	if b.board != nil {
-		b.ask(b.taking)
+		if !b.isBusy() {
+			b.ask(b.taking)
+		}
 		if b.hear(b.taking) || b.hearOfParts(b.taking) {
 			return true
 		}

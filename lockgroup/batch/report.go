@@ -21,6 +21,8 @@ type Progress struct {
 	TakenOver int
 	// Ran counts the attempts that this process has made and recorded.
 	Ran int
+	// Busy is why this process begins no job now: see Options.Busy.
+	Busy string
 }
 
 // Report is how things stood when Run returned.
@@ -47,7 +49,7 @@ func (b *Batch) Progress() Progress {
 func (b *Batch) progress() Progress {
 	p := Progress{
 		Total: len(b.jobs), Done: b.hands.done, Failed: b.hands.failed, Before: b.before, Running: b.hands.running,
-		TakenOver: b.takenOver, Ran: b.ran,
+		TakenOver: b.takenOver, Ran: b.ran, Busy: b.hands.gate.busy,
 	}
 	for i := range b.hands.elsewhere {
 		p.Elsewhere += b.hands.openIn(&b.hands.units[i])

@@ -30,6 +30,7 @@ type batchOptions struct {
 	holding
 	disclosure
 	probing
+	limits
 	jobs     console.Number
 	retries  console.Number
 	timeout  console.Duration
@@ -107,10 +108,14 @@ send that to the jobs, too, or that dies of a signal to end (or exits with its c
 128+n) up to a second before multilock gets one. What a job leaves in the background is
 ended before its lock is released if it was told to end; else it is left alone.
 
+With --load and --memfree this host begins no job while others, or what runs already, keep
+it busy, and then one, a second later two, and so on. A job that runs is left alone; what
+this host has claimed and does not begin goes to hosts that have nothing to do.
+
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 ` + console.ExitTable,
-		Flags: append(append(append(o.holding.flags(), o.disclosure.flags()...), o.probeFlag()),
+		Flags: append(slices.Concat(o.holding.flags(), o.disclosure.flags(), []cli.Flag{o.probeFlag()}, o.limits.flags()),
 			&cli.GenericFlag{Name: "jobs", Aliases: []string{"j"}, Value: &o.jobs, Usage: "run `N` jobs at a time on this host (default: one per processor)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "retries", Value: &o.retries, Usage: "try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "timeout", Aliases: []string{"max-runtime"}, Value: &o.timeout, Usage: "end a job and all its processes after this `DURATION`; it has failed then, with code 124", Category: "JOBS"},
@@ -166,6 +171,9 @@ func (o *batchOptions) read(c *cli.Context, e *Env) error {
 	case o.logs != "" && o.separate:
 		return console.Usagef(name, "--separate: a file of --logs has both; use --results")
 	}
+	if err := o.checkHost(name); err != nil {
+		return err
+	}
 	return o.check(name, o.UsualTTL())
 }
 
@@ -211,7 +219,7 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	if err != nil {
 		return err
 	}
-	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Fence: o.fence, Barriers: list.barriers}
+	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Busy: o.busy(e.Say), Fence: o.fence, Barriers: list.barriers}
 	opt.Job, opt.User = true, o.User
 	if err := o.prepareProbe(e, src, "batch", &opt.Options); err != nil {
 		return errors.Join(err, r.close())

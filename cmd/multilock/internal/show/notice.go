@@ -209,7 +209,11 @@ func batchText(p batch.Progress, elapsed time.Duration) string {
 
 // batchTrouble is what there is to tell beside the numbers of a bar.
 func batchTrouble(p batch.Progress) string {
-	return fmt.Sprintf("%d running here", p.Running) +
+	text := fmt.Sprintf("%d running here", p.Running)
+	if p.Busy != "" {
+		text += ", too busy for more (" + p.Busy + ")"
+	}
+	return text +
 		Some(p.Elsewhere, "held elsewhere") + Some(p.Failed, "failed") + Some(p.TakenOver, "taken over") + Some(p.Before, "done before")
 }
 

@@ -1,0 +1,139 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/strain"
+)
+
+// limits are the options that keep a batch from beginning jobs where there is too much to do.
+type limits struct {
+	load    loadLimit
+	memFree memorySize
+}
+
+func (l *limits) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.GenericFlag{Name: "load", Value: &l.load, Usage: "begin no job while this host's load average (of one minute) is above `N`, or N% of its processors", Category: "JOBS"},
+		&cli.GenericFlag{Name: "memfree", Value: &l.memFree, Usage: "begin no job while less than this `SIZE` of memory is available on this host, such as 500M or 8G", Category: "JOBS"},
+	}
+}
+
+// checkHost finds what this host cannot tell, or never has.
+func (l *limits) checkHost(command string) error {
+	if l.load > 0 {
+		if _, err := strain.Load(); err != nil {
+			return console.Usagef(command, "--load: this host does not tell its load: %w", err)
+		}
+	}
+	if l.memFree > 0 {
+		memory, err := strain.ReadMemory()
+		switch {
+		case err != nil:
+			return console.Usagef(command, "--memfree: this host does not tell how much memory is available: %w", err)
+		case memory.Total <= uint64(l.memFree):
+			return console.Usagef(command, "--memfree %s: this host has no more than %s in all, and would never begin a job", l.memFree, memorySize(memory.Total))
+		}
+	}
+	return nil
+}
+
+// busy says why no job may be begun now; it is nil without limits. What cannot be asked any more
+// limits nothing, and is told once.
+func (l *limits) busy(say func(string, ...any)) func() string {
+	if *l == (limits{}) {
+		return nil
+	}
+	var once sync.Once
+	return func() string {
+		load, err := l.overload()
+		memory, bad := l.shortage()
+		if err = errors.Join(err, bad); err != nil {
+			once.Do(func() { say("warning: --load or --memfree cannot be kept: %v", err) })
+		}
+		return load + memory
+	}
+}
+
+func (l *limits) overload() (string, error) {
+	if l.load == 0 {
+		return "", nil
+	}
+	now, err := strain.Load()
+	if err != nil || now <= float64(l.load) {
+		return "", err
+	}
+	return fmt.Sprintf("load %.1f", now), nil
+}
+
+func (l *limits) shortage() (string, error) {
+	if l.memFree == 0 {
+		return "", nil
+	}
+	now, err := strain.ReadMemory()
+	if err != nil || now.Available >= uint64(l.memFree) {
+		return "", err
+	}
+	return fmt.Sprintf("%s of memory free", memorySize(now.Available)), nil
+}
+
+// loadLimit is the value of --load; 0 if it is not given.
+type loadLimit float64
+
+func (l *loadLimit) String() string { return "" }
+
+func (l *loadLimit) Set(text string) error {
+	number, percent := strings.CutSuffix(text, "%")
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(n > 0) || math.IsInf(n, 0) {
+		return errors.New("write a number above 0, such as 16, or a percentage of the processors, such as 80%")
+	}
+	if percent {
+		n *= float64(runtime.NumCPU()) / 100
+	}
+	*l = loadLimit(n)
+	return nil
+}
+
+// memorySize is a number of bytes, and the value of an option; 0 if it is not given.
+type memorySize uint64
+
+// memoryUnits are those of 1024, the largest first.
+const memoryUnits = "TGMK"
+
+// String is short: not more than three digits before the point.
+func (m memorySize) String() string {
+	for i, unit := range memoryUnits {
+		if size := uint64(1) << (10 * (len(memoryUnits) - i)); uint64(m) >= size {
+			return strconv.FormatFloat(math.Trunc(10*float64(m)/float64(size))/10, 'f', -1, 64) + string(unit)
+		}
+	}
+	return strconv.FormatUint(uint64(m), 10)
+}
+
+// Set reads 500M, 1.5G, 8GiB or a number of bytes.
+func (m *memorySize) Set(text string) error {
+	errSize := errors.New("write a size such as 500M or 8G")
+	number := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(text), "B"), "I")
+	unit := 1.0
+	if last := len(number) - 1; last >= 0 {
+		if at := strings.IndexByte(memoryUnits, number[last]); at >= 0 {
+			number, unit = number[:last], math.Pow(1024, float64(len(memoryUnits)-at))
+		}
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if n *= unit; err != nil || !(n >= 1 && n < math.MaxInt64) {
+		return errSize
+	}
+	*m = memorySize(n)
+	return nil
+}

@@ -1,0 +1,50 @@
+package strain
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// Load is the load average of the last minute.
+func Load() (float64, error) {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := bytes.Cut(text, []byte(" "))
+	load, err := strconv.ParseFloat(string(first), 64)
+	if err != nil {
+		return 0, fmt.Errorf("/proc/loadavg: %w", err)
+	}
+	return load, nil
+}
+
+// ReadMemory asks the kernel (3.14 or newer).
+func ReadMemory() (Memory, error) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return Memory{}, err
+	}
+	var m Memory
+	var bad, alsoBad error
+	m.Total, bad = meminfo(text, "MemTotal:")
+	m.Available, alsoBad = meminfo(text, "MemAvailable:")
+	return m, errors.Join(bad, alsoBad)
+}
+
+// meminfo is the line "NAME:  NUMBER kB".
+func meminfo(text []byte, name string) (uint64, error) {
+	for line := range bytes.Lines(text) {
+		if fields := bytes.Fields(line); len(fields) > 1 && string(fields[0]) == name {
+			n, err := strconv.ParseUint(string(fields[1]), 10, 50)
+			if err != nil {
+				return 0, fmt.Errorf("/proc/meminfo: %w", err)
+			}
+			return n << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("/proc/meminfo has no %s", name)
+}

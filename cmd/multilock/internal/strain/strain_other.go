@@ -1,0 +1,32 @@
+//go:build !linux
+
+package strain
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/shirou/gopsutil/v3/load"
+	"github.com/shirou/gopsutil/v3/mem"
+)
+
+// Load is the load average of the last minute.
+func Load() (float64, error) {
+	if runtime.GOOS == "windows" {
+		return 0, errors.New("Windows keeps no load average") //nolint:staticcheck // a name
+	}
+	avg, err := load.Avg()
+	if err != nil {
+		return 0, err
+	}
+	return avg.Load1, nil
+}
+
+// ReadMemory asks the system.
+func ReadMemory() (Memory, error) {
+	m, err := mem.VirtualMemory()
+	if err != nil {
+		return Memory{}, err
+	}
+	return Memory{Total: m.Total, Available: m.Available}, nil
+}
