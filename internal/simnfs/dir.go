@@ -115,11 +115,20 @@ func (d *dir) Rename(oldname string, to vfs.Dir, newname string) error {
 	defer to.Unpin()
 	c, target := d.client, d.client.server.pins[number-firstPin]
 	shown := d.at(oldname) + " to " + path.Join(to.Path(), newname)
+	if c.finds(target) {
+		return failed("rename", shown, syscall.ESTALE)
+	}
 	moved, known := c.recall(d.object, oldname)
 	if done, err := c.renamed(moved, known, target, newname); done {
 		return failed("rename", shown, err)
 	}
 	return failed("rename", shown, c.tell("rename", shown, func() error { return c.rename(d.object, oldname, target, newname) }))
+}
+
+// finds says whether a client finds that a directory is not there any more, as it may before
+// it asks or thinks about what is to be moved into it.
+func (c *Client) finds(gone *object) bool {
+	return gone.links == 0 && !c.opt.Local && c.forgot()
 }
 
 // renamed is what a rename comes to without a request.
@@ -139,6 +148,16 @@ func (c *Client) renamed(moved *object, known bool, to *object, newname string) 
 	}
 	err = mismatch(moved, there)
 	return moved == there || err != nil, err
+}
+
+// inTheWay is what a client knows to be at a name: it remembers that, or has it open, whose
+// name may be kept with it.
+func (c *Client) inTheWay(to *object, name string) *object {
+	there, known := c.recall(to, name)
+	if now := to.entries[name]; !known && c.opens[now] > 0 && c.forgot() {
+		return now
+	}
+	return there
 }
 
 // replaces makes way for what is moved to the name of what is remembered there.
@@ -179,7 +198,7 @@ func (c *Client) rename(from *object, oldname string, to *object, newname string
 	if err := firstOf(thereIs(taken), c.gone(to)); err != nil {
 		return err
 	}
-	if there, known := c.recall(to, newname); known && there != nil {
+	if there := c.inTheWay(to, newname); there != nil {
 		if taken == there {
 			return nil
 		}

@@ -305,7 +305,7 @@ func (r statusReport) rows() [][]any {
 	for _, l := range r.Locks {
 		rows = append(rows, []any{
 			console.Label(l.Name), l.State, show.Dash(l.Host), show.PID(l.PID), show.Dash(l.User),
-			show.Ago(l.Age), show.Ago(l.Silence), l.ExpiresCell(), show.Dash(show.Ellipsis(l.What(), 40)), l.Why,
+			l.AgoCell(l.Age), l.AgoCell(l.Silence), l.ExpiresCell(), show.Dash(show.Ellipsis(l.What(), 40)), l.Why,
 		})
 	}
 	return rows

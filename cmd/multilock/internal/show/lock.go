@@ -61,7 +61,15 @@ func expires(s multilock.Sighting, patience multilock.Patience) *float64 {
 	}
 }
 
-// ExpiresCell is that for people.
+// AgoCell is one of the times of a lock for people: of one that is free there are none.
+func (l Lock) AgoCell(s *float64) string {
+	if l.State == multilock.StateFree.String() {
+		return "-"
+	}
+	return Ago(s)
+}
+
+// ExpiresCell is Expires for people.
 func (l Lock) ExpiresCell() string {
 	switch {
 	case l.State == multilock.StateDead.String():
