@@ -71,6 +71,11 @@ type Options struct {
 	// Barriers are the numbers of jobs after which one stands: no job behind it is begun, on
 	// any host, before all up to that number have succeeded. All hosts must agree about them.
 	Barriers []int
+	// Needs are what jobs take of what this host has for them, in the order of the list: of its
+	// Workers, and of its Memory. All hosts must agree about them.
+	Needs []Needs
+	// Memory is how many bytes this host has for jobs; 0 does not limit them.
+	Memory int64
 }
 
 // Order is in which order the jobs of a list are begun.
@@ -161,6 +166,7 @@ func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 	}
 	b.chunks, _ = src.(source.Chunks)
 	b.hands = newHands(len(jobs), opt.Barriers)
+	b.hands.budget = budget{needs: b.opt.Needs, cpus: opt.Workers, memory: opt.Memory}
 	b.divide()
 	return b, nil
 }
@@ -189,7 +195,7 @@ func (b *Batch) check() error {
 	if err := b.checkNames(); err != nil {
 		return err
 	}
-	if err := b.checkBarriers(); err != nil {
+	if err := errors.Join(b.checkBarriers(), b.checkNeeds()); err != nil {
 		return err
 	}
 	return b.opt.Halt.check()
@@ -295,7 +301,7 @@ func (b *Batch) join(ctx context.Context) error {
 // agree publishes the list, or finds that another one was. One that was published without
 // chunks is worked through without them.
 func (b *Batch) agree(ctx context.Context) error {
-	head := headOf(b.chunks != nil, b.opt.Barriers)
+	head := headOf(b.chunks != nil, b.opt.Barriers, b.opt.Needs)
 	ours := encodeManifest(head, b.jobs)
 	theirs, err := bounded.Call(ctx, func(ctx context.Context) ([]byte, error) { return b.src.Publish(ctx, ours) })
 	if err != nil {
@@ -305,12 +311,12 @@ func (b *Batch) agree(ctx context.Context) error {
 	if err := compareManifests(ours[len(head):], theirs); err != nil {
 		return err
 	}
-	ourBarriers, theirBarriers := barriersIn(head), barriersIn(theirHead)
+	ourRules, theirRules := rulesIn(head), rulesIn(theirHead)
 	switch {
 	case bytes.Equal(head, theirHead):
-	case ourBarriers != theirBarriers:
-		return &ManifestError{Ours: ourBarriers, Theirs: theirBarriers}
-	case bytes.Equal(theirHead, headOf(false, b.opt.Barriers)):
+	case ourRules != theirRules:
+		return &ManifestError{Ours: ourRules, Theirs: theirRules}
+	case bytes.Equal(theirHead, headOf(false, b.opt.Barriers, b.opt.Needs)):
 		b.chunks = nil
 		b.divide()
 	default:

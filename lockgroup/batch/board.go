@@ -251,7 +251,7 @@ func (h *hands) surplus() int {
 	if h.gate.busy != "" {
 		return len(h.ready)
 	}
-	return max(0, len(h.ready)-int(soon*time.Duration(h.running+h.idle)/max(h.took(), 1)))
+	return max(0, len(h.ready)-int(soon*time.Duration(h.running+h.wanting())/max(h.took(), 1)))
 }
 
 // partsShare: what is given back is divided among so many.

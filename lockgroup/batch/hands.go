@@ -16,6 +16,7 @@ type hands struct {
 	ready   []task // jobs that wait for a worker, in the order in which they are to be begun
 	idle    int    // workers that wait for a job
 	gate    gate
+	budget  budget
 	coming  int // jobs that the claims under way may bring
 	running int
 	serial  bool // one claim is made after the other: each brings many jobs, and these are in order
@@ -69,12 +70,13 @@ func (h *hands) take(ctx context.Context) (t task, err error) {
 	var over bool
 	err = h.await(ctx, func() bool {
 		over = h.over()
-		if over || len(h.ready) == 0 || !h.gate.open() || ctx.Err() != nil {
+		if over || len(h.ready) == 0 || !h.gate.open() || !h.budget.fits(h.ready[0].job) || ctx.Err() != nil {
 			return over
 		}
 		t = h.ready[0]
 		h.ready = h.ready[1:]
 		h.gate.pass()
+		h.budget.spend(t.job)
 		t.holding.waiting--
 		t.holding.running++
 		h.running++
@@ -100,7 +102,7 @@ func (h *hands) toClaim(ctx context.Context) (i int, err error) {
 	var over bool
 	err = h.await(ctx, func() (found bool) {
 		over = h.over()
-		if over || h.gate.busy != "" || ctx.Err() != nil || h.idle+h.ahead() <= len(h.ready)+h.coming || h.serial && h.coming > 0 {
+		if over || h.gate.busy != "" || ctx.Err() != nil || h.wanting()+h.ahead() <= len(h.ready)+h.coming || h.serial && h.coming > 0 {
 			return over
 		}
 		if i, found = h.pick(); found {
@@ -120,7 +122,7 @@ func (h *hands) ahead() int {
 	if h.jobTime.value == 0 {
 		return 0
 	}
-	workers := h.idle + h.running
+	workers := h.wanting() + h.running
 	return min(int(2*h.claimTime.value*time.Duration(workers)/h.took()), 4*maxChunk)
 }
 
@@ -144,7 +146,7 @@ func (h *hands) waits() bool {
 	if h.gate.busy != "" {
 		return h.idle > 0
 	}
-	return h.idle > 0 && len(h.ready)+h.coming+h.free == 0 && len(h.elsewhere) > 0
+	return h.wanting() > 0 && len(h.ready)+h.coming+h.free == 0 && len(h.elsewhere) > 0
 }
 
 // mean is a mean of durations that forgets the old ones.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/multilock/go/multilock/source"
@@ -13,7 +14,7 @@ import (
 type ManifestError struct {
 	// Line is the number of the first line that differs, from 1. Ours and Theirs are
 	// that line of both lists, as NAME, a tab and COMMAND; "" behind the end of one. With
-	// Line 0 the jobs are the same, and these are the barriers of both.
+	// Line 0 the jobs are the same, and these are the barriers and needs of both.
 	Line         int
 	Ours, Theirs string
 }
@@ -23,7 +24,7 @@ func (e *ManifestError) Error() string {
 	ours, theirs := source.Shorten(e.Ours, most), source.Shorten(e.Theirs, most)
 	switch {
 	case e.Line == 0:
-		return fmt.Sprintf("the group was given the same jobs with %s, and here there are %s", cmp.Or(theirs, "no barriers"), cmp.Or(ours, "none"))
+		return fmt.Sprintf("the group was given the same jobs with %s, and here there are %s", cmp.Or(theirs, "no barriers and needs"), cmp.Or(ours, "none"))
 	case e.Ours == "":
 		return fmt.Sprintf("the group was given a longer list of jobs: job %d, %q, is missing here", e.Line, theirs)
 	case e.Theirs == "":
@@ -33,13 +34,13 @@ func (e *ManifestError) Error() string {
 }
 
 // What the first line of a manifest says, which has no tab, as the line of a job has one: that
-// the list is claimed in chunks, and after which jobs barriers stand.
+// the list is claimed in chunks, after which jobs barriers stand, and what jobs need.
 var chunkedHead = fmt.Sprintf("#chunks of %d, or a share of %d", maxChunk, chunkShare)
 
 const barriersHead = "#barriers after"
 
 // headOf is the first line; nothing if there is nothing to say.
-func headOf(chunked bool, barriers []int) []byte {
+func headOf(chunked bool, barriers []int, needs []Needs) []byte {
 	var head []byte
 	if chunked {
 		head = append(head, chunkedHead...)
@@ -50,19 +51,19 @@ func headOf(chunked bool, barriers []int) []byte {
 	for _, after := range barriers {
 		head = fmt.Appendf(head, " %d", after)
 	}
+	head = append(head, needsText(needs)...)
 	if len(head) == 0 {
 		return nil
 	}
 	return append(head, '\n')
 }
 
-// barriersIn is what a first line says of barriers.
-func barriersIn(head []byte) string {
-	_, after, found := strings.Cut(strings.TrimSuffix(string(head), "\n"), barriersHead)
-	if !found {
-		return ""
-	}
-	return "barriers after" + after
+// rulesIn is what a first line says of barriers and needs, for people.
+func rulesIn(head []byte) string {
+	rules := slices.DeleteFunc(strings.Split(strings.TrimSuffix(string(head), "\n"), "#"), func(rule string) bool {
+		return rule == "" || strings.HasPrefix(rule, "chunks")
+	})
+	return strings.Join(rules, ", ")
 }
 
 // encodeManifest writes a list of jobs, one on a line, behind a head.

@@ -31,6 +31,7 @@ func (b *Batch) run(t task) {
 	}
 	b.hands.change(func() {
 		b.hands.running--
+		b.hands.budget.regain(t.job)
 		h.running--
 		b.hands.jobTime.add(time.Since(start))
 		if err == nil && !h.dead {

@@ -32,6 +32,8 @@ type batchOptions struct {
 	probing
 	limits
 	jobs     console.Number
+	memory   memorySize
+	needs    needs
 	retries  console.Number
 	timeout  console.Duration
 	grace    console.Duration
@@ -108,6 +110,9 @@ send that to the jobs, too, or that dies of a signal to end (or exits with its c
 128+n) up to a second before multilock gets one. What a job leaves in the background is
 ended before its lock is released if it was told to end; else it is left alone.
 
+A line NEEDS cpus=4 mem=8G says what each of the jobs below it takes: of the N of -j, of
+which a job takes one otherwise, and of --mem. As long as there is not enough of it for the
+job whose turn it is, no other begins on this host. (NEEDS alone: one again, and no memory.)
 With --load and --memfree this host begins no job while others, or what runs already, keep
 it busy, and then one, a second later two, and so on. A job that runs is left alone; what
 this host has claimed and does not begin goes to hosts that have nothing to do.
@@ -117,6 +122,8 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 ` + console.ExitTable,
 		Flags: append(slices.Concat(o.holding.flags(), o.disclosure.flags(), []cli.Flag{o.probeFlag()}, o.limits.flags()),
 			&cli.GenericFlag{Name: "jobs", Aliases: []string{"j"}, Value: &o.jobs, Usage: "run `N` jobs at a time on this host (default: one per processor)", Category: "JOBS"},
+			&cli.GenericFlag{Name: "mem", Value: &o.memory, Usage: "give jobs that say what they need this `SIZE` of memory, all of them here together, such as 60G (default: all that this host has)", Category: "JOBS"},
+			&cli.GenericFlag{Name: "needs", Value: &o.needs, Usage: "what each job needs, as in a line `NEEDS` above the list, such as 'cpus=4 mem=8G'; to be the same on all hosts", Category: "JOBS"},
 			&cli.GenericFlag{Name: "retries", Value: &o.retries, Usage: "try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "timeout", Aliases: []string{"max-runtime"}, Value: &o.timeout, Usage: "end a job and all its processes after this `DURATION`; it has failed then, with code 124", Category: "JOBS"},
 			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOBS"},
@@ -219,7 +226,7 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	if err != nil {
 		return err
 	}
-	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Busy: o.busy(e.Say), Fence: o.fence, Barriers: list.barriers}
+	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Busy: o.busy(e.Say), Fence: o.fence, Barriers: list.barriers, Needs: list.needs.needs, Memory: int64(list.memory)} //nolint:gosec // no host has more
 	opt.Job, opt.User = true, o.User
 	if err := o.prepareProbe(e, src, "batch", &opt.Options); err != nil {
 		return errors.Join(err, r.close())

@@ -24,6 +24,8 @@ type batchList struct {
 	lines []int32
 	// barriers are the numbers of the jobs after which one stands.
 	barriers []int
+	needs    listNeeds
+	memory   memorySize // what this host has for them; 0 if it does not matter
 	// returns counts the lines that ended with CR LF.
 	returns int
 }
@@ -41,6 +43,12 @@ func readBatch(e *Env, src *place.Source, o *batchOptions) (batchList, error) {
 	if err != nil {
 		return list, err
 	}
+	if list.memory, err = o.memoryForJobs(&list); err == nil {
+		err = o.checkNeeds(&list, list.memory)
+	}
+	if err != nil {
+		return list, err
+	}
 	if list.returns > 0 && !o.Quiet {
 		e.Say("%s of the list ended with CR LF, as Windows writes them: the CR is no part of the command", plural(list.returns, "line"))
 	}
@@ -52,15 +60,21 @@ func readBatch(e *Env, src *place.Source, o *batchOptions) (batchList, error) {
 
 // readList reads the list from a file, or makes it of what stands on the command line.
 func (o *batchOptions) readList(e *Env, src *place.Source) (batchList, error) {
+	var needs listNeeds
+	if o.needs.CPUs > 0 {
+		needs = listNeeds{needs: []batch.Needs{{From: 1, CPUs: o.needs.CPUs, Memory: o.needs.Memory}}, lines: []int32{0}}
+	}
 	if len(o.args) > 0 {
-		return listOfArgs(o.args)
+		list, err := listOfArgs(o.args)
+		list.needs = needs
+		return list, err
 	}
 	f, from, err := openList(e, o.list)
 	if err != nil {
 		return batchList{}, fmt.Errorf("read the list of jobs: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // it was read
-	return parseBatch(src, f, from, o.null)
+	return parseBatch(src, f, from, o.null, needs)
 }
 
 // openList opens a file, or the standard input for "-". The name is for people. Root does
@@ -82,8 +96,8 @@ func openList(e *Env, path string) (list io.ReadCloser, name string, err error) 
 }
 
 // parseBatch reads jobs: NAME, a tab and a command on each line, or a command
-// alone. What is wrong with the names is told of all lines at once.
-func parseBatch(src *place.Source, r io.Reader, from string, null bool) (batchList, error) {
+// alone. What is wrong is told of all lines at once.
+func parseBatch(src *place.Source, r io.Reader, from string, null bool, needs listNeeds) (batchList, error) {
 	var text strings.Builder
 	if _, err := io.Copy(&text, r); err != nil {
 		return batchList{}, fmt.Errorf("read the list of jobs from %s: %w", from, err)
@@ -93,7 +107,7 @@ func parseBatch(src *place.Source, r io.Reader, from string, null bool) (batchLi
 		end = "\x00"
 	}
 	most := strings.Count(text.String(), end) + 1
-	list, n := batchList{jobs: make([]batch.Job, 0, most), lines: make([]int32, 0, most)}, int32(0)
+	list, n := batchList{needs: needs, jobs: make([]batch.Job, 0, most), lines: make([]int32, 0, most)}, int32(0)
 	for line := range strings.SplitSeq(text.String(), end) {
 		n++
 		list.add(n, line, null)
@@ -117,8 +131,12 @@ func (l *batchList) add(n int32, text string, null bool) {
 	if strings.TrimSpace(text) == "" || text[0] == '#' {
 		return
 	}
-	if text == barrierLine {
+	switch {
+	case text == barrierLine:
 		l.addBarrier()
+		return
+	case isNeedsLine(text):
+		l.needs.add(n, text, len(l.jobs)+1)
 		return
 	}
 	job := batch.Job{Command: text}
@@ -165,9 +183,9 @@ func (l *batchList) nameByNumber() {
 // maxProblems is how many wrong lines are shown.
 const maxProblems = 10
 
-// check finds names that cannot be, or are there twice.
+// check finds names that cannot be, or are there twice, and wrong lines NEEDS.
 func (l *batchList) check(src *place.Source, from string) error {
-	var problems []string
+	problems := l.needs.wrong
 	first, grow := map[string]int{}, true
 	for i, job := range l.jobs {
 		// As long as the names grow, none is there twice, and nothing is kept of them.

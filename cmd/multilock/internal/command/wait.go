@@ -247,7 +247,7 @@ func readMembers(e *Env, named []string, path string) ([]string, error) {
 const maxLine = 4 << 20
 
 // parseMembers takes the names from lines: all of a line, or what stands before
-// the first tab. Empty lines, comments and the barriers of a list are skipped.
+// the first tab. Empty lines, comments, and the barriers and needs of a list are skipped.
 func parseMembers(r io.Reader, from string) ([]string, error) {
 	var names []string
 	lines := bufio.NewScanner(r)
@@ -255,7 +255,7 @@ func parseMembers(r io.Reader, from string) ([]string, error) {
 	for lines.Scan() {
 		line := strings.TrimSuffix(lines.Text(), "\r")
 		name, _, _ := strings.Cut(line, "\t")
-		if strings.TrimSpace(name) == "" || strings.HasPrefix(name, "#") || line == barrierLine {
+		if strings.TrimSpace(name) == "" || strings.HasPrefix(name, "#") || line == barrierLine || isNeedsLine(line) {
 			continue
 		}
 		names = append(names, name)

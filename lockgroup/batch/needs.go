@@ -1,0 +1,101 @@
+package batch
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/multilock/go/multilock/source"
+)
+
+// Needs is what each job takes of the budget of the host on which it runs, from one job of the
+// list on. Those before the first Needs take one processor and no memory.
+type Needs struct {
+	From   int   // the number of the first job
+	CPUs   int   // of Options.Workers; 1 if 0
+	Memory int64 // of Options.Memory, in bytes
+}
+
+// budget is what a host has for jobs, and what of it is in use. A job takes what it needs
+// when it begins, and the first one that waits is the next that does: while there is not
+// enough for it, smaller ones behind it wait, too. Otherwise they could keep it waiting for ever.
+type budget struct {
+	needs  []Needs
+	cpus   int
+	memory int64 // 0 if that is not limited
+
+	usedCPUs   int
+	usedMemory int64
+}
+
+// needsOf is what a job takes.
+func (g *budget) needsOf(job int) Needs {
+	after, _ := slices.BinarySearchFunc(g.needs, job+2, func(n Needs, number int) int { return n.From - number })
+	if after == 0 {
+		return Needs{CPUs: 1}
+	}
+	return g.needs[after-1]
+}
+
+// fits says whether a job could begin now.
+func (g *budget) fits(job int) bool {
+	n := g.needsOf(job)
+	return g.usedCPUs+n.CPUs <= g.cpus && (g.memory == 0 || g.usedMemory+n.Memory <= g.memory)
+}
+
+func (g *budget) spend(job int) {
+	n := g.needsOf(job)
+	g.usedCPUs, g.usedMemory = g.usedCPUs+n.CPUs, g.usedMemory+n.Memory
+}
+
+func (g *budget) regain(job int) {
+	n := g.needsOf(job)
+	g.usedCPUs, g.usedMemory = g.usedCPUs-n.CPUs, g.usedMemory-n.Memory
+}
+
+// wanting is for how many more jobs there is room, if they are small.
+func (h *hands) wanting() int {
+	if len(h.ready) > 0 && !h.budget.fits(h.ready[0].job) {
+		return 0
+	}
+	return min(h.idle, h.budget.cpus-h.budget.usedCPUs)
+}
+
+// checkNeeds finds jobs that could never run here, and leaves out what says nothing.
+func (b *Batch) checkNeeds() error {
+	last, kept := Needs{CPUs: 1}, []Needs(nil)
+	before := 0
+	for i, n := range b.opt.Needs {
+		n.CPUs = max(n.CPUs, 1)
+		switch {
+		case n.From <= before || n.Memory < 0 || b.opt.Needs[i].CPUs < 0:
+			return &source.InvalidError{What: "needs", Got: fmt.Sprintf("%+v", n), Why: "must not be negative, and each begins behind the one before"}
+		case n.From > len(b.jobs):
+			continue
+		case n.CPUs > b.opt.Workers || b.opt.Memory > 0 && n.Memory > b.opt.Memory:
+			return &source.InvalidError{What: "job", Got: b.jobs[n.From-1].Name, Why: "it needs more than there is here: " + n.text()}
+		}
+		before = n.From
+		if n.CPUs != last.CPUs || n.Memory != last.Memory {
+			kept, last = append(kept, n), n
+		}
+	}
+	b.opt.Needs = kept
+	return nil
+}
+
+func (n Needs) text() string {
+	return "cpus=" + strconv.Itoa(n.CPUs) + " mem=" + strconv.FormatInt(n.Memory, 10)
+}
+
+// needsText is what a manifest's first line says of them.
+func needsText(needs []Needs) string {
+	var text strings.Builder
+	for _, n := range needs {
+		fmt.Fprintf(&text, "%s %d %s", needsHead, n.From, n.text())
+	}
+	return text.String()
+}
+
+const needsHead = "#needs from"
