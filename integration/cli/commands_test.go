@@ -15,6 +15,7 @@ import (
 // The sources that can do what a directory can.
 var sources = map[string]func(*testing.T) *station{
 	"cloudshell": func(t *testing.T) *station { s, _ := cloudshellStation(t); return s },
+	"etcd":       etcdStation,
 	"mongodb":    func(t *testing.T) *station { s, _ := mongoStation(t); return s },
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/integration/etcdlab"
 	"github.com/multilock/go/integration/fakecloudshell"
 	"github.com/multilock/go/integration/mongolab"
 )
@@ -86,6 +87,12 @@ func mongoStation(t *testing.T) (*station, *mongolab.Server) {
 	t.Helper()
 	server := newMongo(t)
 	return newStation(t, "MULTILOCK_SOURCE="+mongoURL(server, "locks")), server
+}
+
+// etcdStation is hosts that share a prefix in etcd.
+func etcdStation(t *testing.T) *station {
+	t.Helper()
+	return newStation(t, "MULTILOCK_SOURCE="+etcdlab.Start(t, 1).URL("locks"))
 }
 
 // deaf is an address where nobody listens.

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/cmd/multilock/clitest"
+	"github.com/multilock/go/integration/etcdlab"
+	"github.com/multilock/go/internal/testkit/actor"
 )
 
 const (
@@ -148,5 +150,6 @@ func (s *station) write(content string) string {
 }
 
 func TestMain(m *testing.M) {
+	actor.Play(map[string]func() error{etcdlab.Role: etcdlab.PlayMember})
 	os.Exit(clitest.Main(m, "../../cmd/multilock"))
 }

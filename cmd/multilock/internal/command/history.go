@@ -66,7 +66,8 @@ day and a time of day ("2026-05-31 14:30"), a time of today (14:30), or one with
 zone (2026-05-31T14:30:00Z).
 
 The history of a group in a directory is kept for 90 days (MULTILOCK_HISTORY_KEEP), in
-files of a day each; "clean --history" removes older ones at once. MongoDB keeps all.`,
+files of a day each; "clean --history" removes older ones at once. In etcd it
+is 90 days, too; MongoDB keeps all.`,
 		Flags: []cli.Flag{
 			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "only from this `TIME` on: a duration before now such as 2h or 7d, or a date"},
 			&cli.GenericFlag{Name: "until", Value: &o.until, Usage: "only up to this `TIME`"},

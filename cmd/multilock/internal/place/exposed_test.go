@@ -1,4 +1,4 @@
-//go:build unix && !no_mongodb && !no_cloudshell
+//go:build unix && !no_mongodb && !no_cloudshell && !no_etcd
 
 package place
 
@@ -35,6 +35,11 @@ func TestExposed(t *testing.T) {
 		"cook+mongodb://ada@db/a.b?period=5m":                      "nothing is encrypted on the way to db:",
 		"cook+mongodb+srv://ada@db/a.b?period=5m&tlsInsecure=true": "any certificate will do for db:",
 		"mongodb://ada@db/a.b?tls=perhaps":                         "",
+		"etcd://ada@db,127.0.0.1:2379/jobs":                        "nothing is encrypted on the way to db:",
+		"etcd://db/jobs":                                           "",
+		"etcd://ada@db/jobs?tls=true":                              "",
+		"etcd://ada@db/jobs?cafile=%2Fca.pem":                      "",
+		"etcd://ada@127.0.0.1:2379,[::1]:2/jobs":                   "",
 	} {
 		p, err := Known().Find(Asked{Source: &url}, e)
 		require.NoError(t, err, url)

@@ -1,4 +1,4 @@
-//go:build no_mongodb || no_cloudshell
+//go:build no_mongodb || no_cloudshell || no_etcd
 
 package place
 

@@ -1,0 +1,124 @@
+package etcd_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/etcdlab"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// TestCost counts requests.
+func TestCost(t *testing.T) {
+	c := etcdlab.Start(t, 1)
+	proxy := etcdlab.NewProxy(t, c.Members[0].Client, 0)
+	src := open(t, proxy.Address, prefix(), "")
+	ctx := within(t)
+	opt := multilock.Options{TTL: time.Minute, Detached: true} // no heartbeats in between
+	var lock *multilock.Lock
+	for _, step := range []struct {
+		name string
+		want etcdlab.Counts
+		run  func() error
+	}{
+		{"acquire again", etcdlab.Counts{"Txn": 1}, func() (err error) {
+			lock, err = multilock.TryAcquire(ctx, src, "nightly", opt)
+			return err
+		}},
+		{"heartbeat", etcdlab.Counts{"Txn": 1, "LeaseKeepAlive": 1}, func() error { return lock.Verify(ctx) }}, // side by side
+		{"fence", etcdlab.Counts{"Txn": 1}, func() error {
+			_, err := lock.Fence(ctx)
+			return err
+		}},
+		{"be refused", etcdlab.Counts{"Txn": 1, "LeaseGrant": 1}, func() error {
+			_, err := multilock.TryAcquire(ctx, src, "nightly", opt)
+			require.ErrorIs(t, err, source.ErrHeld)
+			return nil
+		}},
+		{"release", etcdlab.Counts{"Txn": 1}, func() error { return lock.Release(ctx) }},
+		{"ask whether the group is empty", etcdlab.Counts{"Txn": 1}, func() error {
+			vacant, err := src.Vacant(ctx)
+			require.True(t, vacant)
+			return err
+		}},
+	} {
+		if lock == nil { // the first of all asks for a lease, beside the attempt
+			require.NoError(t, multilock.Do(ctx, src, "nightly", opt, func(context.Context) error { return nil }))
+		}
+		before := proxy.Counts()
+		require.NoError(t, step.run(), step.name)
+		require.Equal(t, step.want, proxy.Counts().Since(before), step.name)
+	}
+}
+
+// TestFarAwayCycle: a lock costs two answers' time, the first of all as well.
+func TestFarAwayCycle(t *testing.T) {
+	const latency = 200 * time.Millisecond
+	c := etcdlab.Start(t, 1)
+	src := open(t, etcdlab.NewProxy(t, c.Members[0].Client, latency).Address, prefix(), "")
+	_, err := src.Names(within(t)) // connects
+	require.NoError(t, err)
+	quickest := time.Hour
+	for range 5 {
+		start := time.Now()
+		require.NoError(t, multilock.Do(within(t), src, "nightly", multilock.Options{}, func(context.Context) error { return nil }))
+		quickest = min(quickest, time.Since(start))
+	}
+	require.GreaterOrEqual(t, quickest, 2*latency)
+	require.Less(t, quickest, 3*latency)
+}
+
+// TestWaiters has many wait for one lock: they are served in the order in which they came, none
+// asks for anything as long as nothing happens, and a hand-over costs the same however many wait.
+func TestWaiters(t *testing.T) {
+	cost := map[int]float64{}
+	many := 200
+	if testing.Short() {
+		many = 50
+	}
+	for _, size := range []int{5, many} {
+		c := etcdlab.Start(t, 1)
+		proxy := etcdlab.NewProxy(t, c.Members[0].Client, 0)
+		place := prefix()
+		src := open(t, proxy.Address, place, "")
+		ctx := within(t)
+		opt := multilock.Options{TTL: 10 * time.Minute}
+		lock, err := multilock.TryAcquire(ctx, src, "nightly", opt)
+		require.NoError(t, err)
+		var mu sync.Mutex
+		var served []int
+		var all sync.WaitGroup
+		for i := range size {
+			all.Go(func() {
+				mine, err := multilock.Acquire(ctx, src, "nightly", opt)
+				if err == nil {
+					mu.Lock()
+					served = append(served, i)
+					mu.Unlock()
+					err = mine.Release(ctx)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			require.Eventually(t, func() bool { return c.Count(t, place+"/wait/") == i+1 }, watchdog, time.Millisecond)
+		}
+		time.Sleep(500 * time.Millisecond) // the last watches begin
+		before := proxy.Counts()
+		time.Sleep(3 * time.Second)
+		require.Zero(t, proxy.Counts().Since(before).All(), "who waits asks for nothing")
+		require.NoError(t, lock.Release(ctx))
+		all.Wait()
+		for i := range served {
+			require.Equal(t, i, served[i], "the order of arrival")
+		}
+		cost[size] = float64(proxy.Counts().Since(before).All()) / float64(size)
+		t.Logf("%d waiters: %.1f requests for each hand-over, watches included", size, cost[size])
+	}
+	require.InDelta(t, cost[5], cost[many], 4)
+}

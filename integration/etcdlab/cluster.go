@@ -1,0 +1,193 @@
+package etcdlab
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/multilock/go/internal/testkit/actor"
+)
+
+// Cluster is members of etcd on the loopback interface.
+type Cluster struct {
+	testing.TB
+	Members []*Member
+	Client  *clientv3.Client // for looking behind the scenes
+}
+
+// Member is one of them, and the process that plays it.
+type Member struct {
+	part
+	*actor.Actor
+	id uint64
+}
+
+// Start starts a cluster. The test's TestMain has to play Role.
+func Start(t testing.TB, size int) *Cluster {
+	t.Helper()
+	return start(t, size, nil)
+}
+
+// StartSecure starts one that talks TLS to its clients, and to those alone who have a
+// certificate: that of certs.
+func StartSecure(t testing.TB, size int, certs *Certs) *Cluster {
+	t.Helper()
+	return start(t, size, certs)
+}
+
+func start(t testing.TB, size int, certs *Certs) *Cluster {
+	t.Helper()
+	c := &Cluster{TB: t}
+	var cluster []string
+	for i := range size {
+		m := &Member{part: part{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: free(t), Peer: free(t)}}
+		cluster = append(cluster, m.Name+"=http://"+m.Peer)
+		c.Members = append(c.Members, m)
+	}
+	behind := clientv3.Config{Endpoints: strings.Split(c.Hosts(), ","), Logger: zap.NewNop()}
+	if certs != nil {
+		behind.TLS = certs.config()
+	}
+	for _, m := range c.Members {
+		m.Cluster = strings.Join(cluster, ",")
+		if certs != nil {
+			m.Certs = certs.Dir
+		}
+		c.begin(m)
+	}
+	for _, m := range c.Members {
+		c.identify(m)
+	}
+	var err error
+	c.Client, err = clientv3.New(behind)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Client.Close() })
+	c.Ready()
+	return c
+}
+
+// begin starts a member's process; identify waits until it works.
+func (c *Cluster) begin(m *Member) {
+	m.Actor = actor.Prepare(c, Role, m.part)
+	m.Start(c)
+}
+
+func (c *Cluster) identify(m *Member) {
+	c.Helper()
+	m.id = m.tell(c, order{}).ID
+}
+
+// Ready waits until the cluster works.
+func (c *Cluster) Ready() {
+	c.Helper()
+	require.Eventually(c, func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := c.Client.Get(clientv3.WithRequireLeader(ctx), "ready")
+		return err == nil
+	}, time.Minute, 20*time.Millisecond)
+}
+
+// free is an address where nobody listens.
+func free(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	return listener.Addr().String()
+}
+
+// Hosts are those of all members.
+func (c *Cluster) Hosts() string {
+	var hosts []string
+	for _, m := range c.Members {
+		hosts = append(hosts, m.Client)
+	}
+	return strings.Join(hosts, ",")
+}
+
+// URL is that of a source.
+func (c *Cluster) URL(prefix string) string { return "etcd://" + c.Hosts() + "/" + prefix }
+
+// Leader is the member that leads, as one of those says that work.
+func (c *Cluster) Leader() *Member {
+	c.Helper()
+	var leader *Member
+	require.Eventually(c, func() bool {
+		for _, m := range c.Members {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			status, err := c.Client.Status(ctx, m.Client)
+			cancel()
+			if err == nil && status.Leader == status.Header.MemberId {
+				leader = m
+				return true
+			}
+		}
+		return false
+	}, time.Minute, 50*time.Millisecond)
+	return leader
+}
+
+// Kill ends a member as a crash would, and Restart brings it back.
+func (c *Cluster) Kill(m *Member) { m.End() }
+
+// Restart starts members that were killed, and waits for them: most have to work then.
+func (c *Cluster) Restart(members ...*Member) {
+	c.Helper()
+	for _, m := range members {
+		c.begin(m)
+	}
+	for _, m := range members {
+		c.identify(m)
+	}
+}
+
+// Pause stops a member for a while.
+func (c *Cluster) Pause(m *Member, pause time.Duration) {
+	c.Helper()
+	m.Signal(c, syscall.SIGSTOP)
+	time.Sleep(pause)
+	m.Signal(c, syscall.SIGCONT)
+}
+
+// Isolate cuts a member off from all others, and Mend ends that.
+func (c *Cluster) Isolate(m *Member) { c.cut(m, func(ids ...uint64) order { return order{Cut: ids} }) }
+
+// Mend ends what Isolate began.
+func (c *Cluster) Mend(m *Member) { c.cut(m, func(ids ...uint64) order { return order{Mend: ids} }) }
+
+func (c *Cluster) cut(m *Member, what func(ids ...uint64) order) {
+	c.Helper()
+	var others []uint64
+	for _, other := range c.Members {
+		if other != m {
+			others = append(others, other.id)
+			other.tell(c, what(m.id))
+		}
+	}
+	m.tell(c, what(others...))
+}
+
+// tell gives a member an order, and hears who it is.
+func (m *Member) tell(t testing.TB, o order) (a answer) {
+	t.Helper()
+	m.Tell(t, o)
+	m.Hear(t, &a)
+	return a
+}
+
+// Count says how many keys begin with a prefix.
+func (c *Cluster) Count(t testing.TB, prefix string) int {
+	t.Helper()
+	resp, err := c.Client.Get(context.Background(), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	require.NoError(t, err)
+	return int(resp.Count)
+}

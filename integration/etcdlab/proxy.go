@@ -1,0 +1,293 @@
+package etcdlab
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"path"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// Outcome is what becomes of a request.
+type Outcome int
+
+// The outcomes.
+const (
+	Done    Outcome = iota
+	Dropped         // it never arrives
+	Lost            // its answer does not
+	Zombie          // it arrives when Land is called, long after it was given up
+	Hung            // nobody answers
+	Broken          // it is carried out, and all connections break before the answer
+	Denied          // it is carried out, and the answer is that it was canceled
+)
+
+// Counts says how often a method was called.
+type Counts map[string]int
+
+// All is how many requests there were.
+func (c Counts) All() (n int) {
+	for _, each := range c {
+		n += each
+	}
+	return n
+}
+
+// Since is what came after an earlier count.
+func (c Counts) Since(before Counts) Counts {
+	diff := Counts{}
+	for method, n := range c {
+		if n -= before[method]; n > 0 {
+			diff[method] = n
+		}
+	}
+	return diff
+}
+
+// Proxy stands before a member. It knows the requests, and not what is in them.
+type Proxy struct {
+	testing.TB
+	Address string
+	// Latency is how long an answer takes.
+	Latency time.Duration
+	back    *grpc.ClientConn
+
+	mu      sync.Mutex
+	counts  Counts
+	fault   func(n int, method string) Outcome
+	n       int
+	zombies []func()
+	conns   []net.Conn
+	hears   chan struct{} // open while watches are cut off; nil otherwise
+}
+
+// NewProxy stands before a server.
+func NewProxy(t testing.TB, server string, latency time.Duration) *Proxy {
+	t.Helper()
+	p := &Proxy{TB: t, Latency: latency, counts: Counts{}}
+	var err error
+	p.back, err = grpc.NewClient("passthrough:///"+server, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{})))
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p.Address = listener.Addr().String()
+	front := grpc.NewServer(grpc.ForceServerCodec(raw{}), grpc.UnknownServiceHandler(p.handle))
+	go front.Serve(kept{listener, p})
+	t.Cleanup(func() {
+		front.Stop()
+		_ = p.back.Close()
+	})
+	return p
+}
+
+// Counts are the requests until now. A watch is one, whatever it tells.
+func (p *Proxy) Counts() Counts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.counts)
+}
+
+// Inject has requests from now on go wrong, which are numbered from 0.
+func (p *Proxy) Inject(fault func(n int, method string) Outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault, p.n = fault, 0
+}
+
+// Land has all zombies be carried out.
+func (p *Proxy) Land() {
+	p.mu.Lock()
+	zombies := p.zombies
+	p.zombies = nil
+	p.mu.Unlock()
+	for _, walk := range zombies {
+		walk()
+	}
+}
+
+// Break breaks all connections.
+func (p *Proxy) Break() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.conns = nil
+}
+
+// Deafen breaks all connections, and lets no watch begin until hear is called.
+func (p *Proxy) Deafen() (hear func()) {
+	p.mu.Lock()
+	hears := make(chan struct{})
+	p.hears = hears
+	p.mu.Unlock()
+	p.Break()
+	return func() { close(hears) }
+}
+
+func (p *Proxy) hearing(ctx context.Context) error {
+	p.mu.Lock()
+	hears := p.hears
+	p.mu.Unlock()
+	if hears == nil {
+		return nil
+	}
+	select {
+	case <-hears:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// kept is a listener whose connections can be broken.
+type kept struct {
+	net.Listener
+	*Proxy
+}
+
+// Accept implements net.Listener.
+func (k kept) Accept() (net.Conn, error) {
+	conn, err := k.Listener.Accept()
+	if err == nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.conns = append(k.conns, conn)
+	}
+	return conn, err
+}
+
+// begin counts a request, and says what becomes of it.
+func (p *Proxy) begin(method string) Outcome {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts[method]++
+	if p.fault == nil {
+		return Done
+	}
+	p.n++
+	return p.fault(p.n-1, method)
+}
+
+func (p *Proxy) handle(_ any, front grpc.ServerStream) error {
+	full, _ := grpc.MethodFromServerStream(front)
+	method := path.Base(full)
+	told, _ := metadata.FromIncomingContext(front.Context())
+	ctx := metadata.NewOutgoingContext(front.Context(), told)
+	if method == "Watch" {
+		if err := p.hearing(ctx); err != nil {
+			return err
+		}
+		return p.pump(ctx, full, front)
+	}
+	var request frame
+	if err := front.RecvMsg(&request); err != nil {
+		return err
+	}
+	outcome := p.begin(method)
+	pass := func(ctx context.Context) (answer frame, err error) {
+		return answer, p.back.Invoke(ctx, full, &request, &answer)
+	}
+	lost := status.Error(codes.Unavailable, "the proxy has lost it")
+	switch outcome {
+	case Dropped:
+		return lost
+	case Hung:
+		<-front.Context().Done()
+		return lost
+	case Lost:
+		_, _ = pass(context.WithoutCancel(ctx))
+		return lost
+	case Denied:
+		_, _ = pass(context.WithoutCancel(ctx))
+		return status.Error(codes.Canceled, "the proxy says that it was canceled")
+	case Broken:
+		_, _ = pass(context.WithoutCancel(ctx))
+		p.Break()
+		return lost
+	case Zombie:
+		p.mu.Lock()
+		p.zombies = append(p.zombies, func() { _, _ = pass(context.WithoutCancel(ctx)) })
+		p.mu.Unlock()
+		return lost
+	case Done:
+	}
+	time.Sleep(p.Latency)
+	answer, err := pass(ctx)
+	if err != nil {
+		return err
+	}
+	return front.SendMsg(&answer)
+}
+
+// pump passes both directions of a stream on. What is asked for on it is counted, and meets no
+// faults.
+func (p *Proxy) pump(ctx context.Context, method string, front grpc.ServerStream) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	back, err := p.back.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer cancel()
+		for {
+			var f frame
+			if front.RecvMsg(&f) != nil {
+				return
+			}
+			p.mu.Lock()
+			p.counts[path.Base(method)]++
+			p.mu.Unlock()
+			time.Sleep(p.Latency / 2)
+			if back.SendMsg(&f) != nil {
+				return
+			}
+		}
+	}()
+	for {
+		var f frame
+		if err := back.RecvMsg(&f); err != nil {
+			return err
+		}
+		time.Sleep(p.Latency / 2)
+		if err := front.SendMsg(&f); err != nil {
+			return err
+		}
+	}
+}
+
+// frame is a message, as it is.
+type frame struct{ bytes []byte }
+
+// raw is a codec that leaves messages alone.
+type raw struct{}
+
+func (raw) Marshal(v any) ([]byte, error) {
+	f, ok := v.(*frame)
+	if !ok {
+		return nil, fmt.Errorf("%T is no message", v)
+	}
+	return f.bytes, nil
+}
+
+func (raw) Unmarshal(data []byte, v any) error {
+	f, ok := v.(*frame)
+	if !ok {
+		return fmt.Errorf("%T is no message", v)
+	}
+	f.bytes = append([]byte(nil), data...)
+	return nil
+}
+
+func (raw) Name() string { return "proto" }

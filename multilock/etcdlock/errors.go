@@ -1,0 +1,110 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/multilock/go/multilock/source"
+)
+
+var errClosed = errors.New("the source was closed")
+
+// codeOf is what the server, or the way to it, said of a request.
+func codeOf(err error) codes.Code {
+	var told rpctypes.EtcdError
+	switch {
+	case err == nil:
+		return codes.OK
+	case errors.As(err, &told):
+		return told.Code()
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled
+	}
+	return status.Code(err)
+}
+
+// inDoubt says that a request may have been carried out, may be later on, or was not sent: it
+// is worth another try. What the server refused is none of that.
+func inDoubt(err error) bool {
+	if errors.Is(err, errClosed) || errors.Is(err, source.ErrInvalid) {
+		return false
+	}
+	switch codeOf(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Unknown, codes.Aborted:
+		return true
+	}
+	return false
+}
+
+// misdialed says that a connection was made, and both ends do not speak of the same: TLS and
+// none, or certificates that one of them does not take.
+func (s *server) misdialed(err error) bool {
+	if !s.unreachable(err) {
+		return false
+	}
+	text := err.Error()
+	says := func(part string) bool { return strings.Contains(text, part) }
+	stands := says("deadline") || says("timeout") // it does not speak at all, for now
+	return !stands && slices.ContainsFunc([]string{"tls: ", "x509: ", "handshake failed: EOF", "server preface"}, says)
+}
+
+// leaseGone says that a lease has ended, or was never granted.
+func leaseGone(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
+
+// opError names the step in which err came up, and what to do about it. If the caller's time
+// was over, that is a cause, too.
+func (s *server) opError(ctx context.Context, op, name string, err error) error {
+	if err == nil || errors.Is(err, source.ErrInvalid) {
+		return err
+	}
+	plain := err
+	if over := context.Cause(ctx); over != nil && !errors.Is(err, over) {
+		plain = fmt.Errorf("%w: %w", over, err)
+	}
+	passing := inDoubt(err) && !s.misdialed(err) || errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, rpctypes.ErrNoSpace)
+	return &source.OpError{Source: "etcdlock", Op: op, Name: name, Err: plain, Hint: s.hint(err), Passing: passing}
+}
+
+func (s *server) hint(err error) string {
+	switch {
+	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrInvalidAuthToken):
+		return "check the user and the password; a password belongs into the environment or a file"
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		return "the user needs a role that may read and write all keys with the prefix " + s.at.prefix + "/"
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return "the store is full: compact and defragment it, then disarm its alarm (etcdctl alarm disarm)"
+	case errors.Is(err, rpctypes.ErrRequestTooLarge):
+		return "it is more than etcd takes in one request (--max-request-bytes)"
+	case s.misdialed(err):
+		return s.tlsHint(err.Error())
+	case inDoubt(err):
+		return "are its members running, most of them, and can this host reach them?"
+	}
+	return ""
+}
+
+// tlsHint says what to write into the URL.
+func (s *server) tlsHint(text string) string {
+	switch {
+	case !s.at.secure:
+		return "the server may want TLS: add ?tls=true to the URL, or cafile=FILE for a certificate of your own"
+	case strings.Contains(text, "does not look like a TLS handshake"), strings.Contains(text, "handshake failed: EOF"):
+		return "the server speaks no TLS: leave tls, cafile, certfile and keyfile out of the URL"
+	case strings.Contains(text, "unknown authority"):
+		return "name the certificate of whoever signed the server's with cafile=FILE"
+	case strings.Contains(text, "x509: certificate is"), strings.Contains(text, "x509: cannot validate"):
+		return "the server's certificate is for another name: call it by that, or add servername=NAME"
+	case strings.Contains(text, "remote error"), strings.Contains(text, "server preface"):
+		return "the server does not take this client's certificate: name one with certfile=FILE and keyfile=FILE that its authority has signed"
+	}
+	return "check tls, cafile, certfile and keyfile in the URL"
+}

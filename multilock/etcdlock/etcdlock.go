@@ -1,0 +1,160 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+// Options say where the locks live.
+type Options struct {
+	Place
+	// Group is the lock group; "" is one like any other.
+	Group string
+	// User is recorded in the history with the locks that are broken, for people.
+	User string
+	// Self is who the calling process is; found out if zero. For tests.
+	Self process.Identity
+}
+
+// Source is the locks of one group below one prefix, and the results of the jobs that ran
+// under them.
+type Source struct {
+	*server
+	leases *leases
+	root   string // of all keys, with a slash
+	group  string
+	user   string
+	self   process.Identity
+	silent bool // no history tells of its locks
+}
+
+type keyValue = mvccpb.KeyValue
+
+var _ source.NameChecker = (*Source)(nil)
+
+// Open prepares to use the locks of a group. It does not talk to the servers: the first call
+// that needs them does. The error is source.ErrInvalid for a place or a group that cannot be
+// used.
+func Open(opt Options) (*Source, error) {
+	if opt.Group != "" {
+		if err := checkElement("lock group", opt.Group); err != nil {
+			return nil, err
+		}
+	}
+	if opt.Self == (process.Identity{}) {
+		self, err := process.Self()
+		if err != nil {
+			return nil, &source.OpError{Source: "etcdlock", Op: "find out who this process is", Err: err}
+		}
+		opt.Self = self
+	}
+	server, err := newServer(opt.Place)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{
+		server: server, leases: &leases{server: server}, root: server.at.prefix + "/", group: opt.Group, user: opt.User, self: opt.Self,
+	}, nil
+}
+
+// Close ends the connections. Locks that were acquired through the source stay held, and can be
+// neither renewed nor released any more.
+func (s *Source) Close() error {
+	s.leases.close()
+	return s.disconnect()
+}
+
+// Self is who the calling process is.
+func (s *Source) Self() process.Identity { return s.self }
+
+// Group is the name of the lock group.
+func (s *Source) Group() string { return s.group }
+
+// The kinds of keys: ROOT/KIND/GROUP/NAME.
+const (
+	lockKind     = "lock"   // the record of who holds the lock
+	lifeKind     = "life"   // the holder's sign of life, under its lease
+	waitKind     = "wait"   // the tickets of those who wait, each under a lease
+	brokeKind    = "broke"  // the token of the last acquisition that was broken
+	resultKind   = "result" // how the last job ended
+	changesKind  = "changes"
+	manifestKind = "manifest"
+	historyKind  = "history"
+	queueKind    = "queue" // of those who stand in line with --fair
+)
+
+const separator = "/"
+
+// all is the beginning of all keys of a kind in the group.
+func (s *Source) all(kind string) string { return s.root + kind + separator + s.group + separator }
+
+func (s *Source) key(kind, name string) string { return s.all(kind) + name }
+
+// maxName is the longest name of a lock or a group, in bytes.
+const maxName = 500
+
+// CheckName says whether name can be the name of a lock or a group.
+func CheckName(name string) error { return checkElement("lock name", name) }
+
+// CheckName implements source.NameChecker.
+func (s *Source) CheckName(name string) error { return CheckName(name) }
+
+func checkElement(what, name string) error {
+	var why string
+	switch {
+	case name == "":
+		why = "must not be empty"
+	case strings.Contains(name, separator):
+		why = "must not contain a slash; use -g for the group"
+	case strings.ContainsRune(name, 0):
+		why = "must not contain a NUL byte"
+	case !utf8.ValidString(name):
+		why = "is not valid UTF-8"
+	case len(name) > maxName:
+		why = fmt.Sprintf("is %d bytes long; at most %d fit", len(name), maxName)
+	default:
+		return nil
+	}
+	return &source.InvalidError{What: what, Got: name, Why: why}
+}
+
+// Names implements source.Source.
+func (s *Source) Names(ctx context.Context) ([]string, error) {
+	return s.list(ctx, "list the locks", lockKind)
+}
+
+// list gives the names for which the group has a key of a kind, sorted.
+func (s *Source) list(ctx context.Context, op, kind string) ([]string, error) {
+	resp, err := s.read(ctx, op, "", clientv3.OpGet(s.all(kind), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, kv := range got(resp, 0) {
+		if name := strings.TrimPrefix(string(kv.Key), s.all(kind)); CheckName(name) == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// held compares the acquisition that a lock's key was created by.
+func held(key string, created int64) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(key), "=", created)
+}
+
+// absent compares that there is no such key.
+func absent(key string) clientv3.Cmp { return held(key, 0) }
+
+var errGone = errors.New("its key is not there any more: the lock was broken or removed")
