@@ -29,16 +29,19 @@ type verdict struct {
 	// byPath says that an open directory is found by its path, so that what another host
 	// puts in its place is in its place here, too.
 	byPath bool
+	// notices says that inotify tells of what is done through the other mount, seconds that
+	// times are whole ones.
+	notices, seconds bool
 	// impossible are names that no lock can have there.
 	impossible []string
 }
 
 func verdicts() map[string]verdict {
+	local := verdict{oneHost: true, notices: true}
 	return map[string]verdict{
-		"tmpfs": {oneHost: true}, "ext4": {oneHost: true}, "xfs": {oneHost: true}, "btrfs": {oneHost: true},
-		"overlay": {oneHost: true}, "fuse-overlayfs": {oneHost: true}, "gocryptfs": {},
-		"exfat-fuse": {oneHost: true, oneMount: true},
-		"moosefs":    {refused: "MooseFS a holder gives back what is not his any more"}, "ceph": {},
+		"tmpfs": local, "ext4": local, "xfs": local, "btrfs": local, "overlay": local, "fuse-overlayfs": local, "gocryptfs": {},
+		"exfat-fuse": {oneHost: true, oneMount: true, notices: true, seconds: true},
+		"moosefs":    {refused: "MooseFS a holder gives back what is not his any more", seconds: true}, "ceph": {},
 		"gluster":  {refused: "while servers of a GlusterFS volume fail, numbers repeat"},
 		"bindfs":   {oneMount: true, byPath: true},
 		"unionfs":  {oneMount: true, byPath: true},
@@ -47,7 +50,7 @@ func verdicts() map[string]verdict {
 		"mergerfs": {refused: "mergerfs cannot where they are on different branches"},
 		"ganesha":  {}, "ganesha-4.1": {}, "ganesha-4.0": {}, "ganesha-3": {},
 		"smb": smb(), "smb-nobrl": smb(),
-		"sshfs": {refused: "SFTP asks for everything by its path", byPath: true},
+		"sshfs": {refused: "SFTP asks for everything by its path", byPath: true, seconds: true},
 	}
 }
 
