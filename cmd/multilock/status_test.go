@@ -36,7 +36,7 @@ func TestStatus(t *testing.T) {
 
 	some := s.must("status", "old", "never")
 	require.NotContains(t, some, "nightly")
-	require.Regexp(t, `(?m)^never +free +- +- +- +\? +\? +- +- +nobody holds it$`, some)
+	require.Regexp(t, `(?m)^never +free +- +- +- +- +- +- +- +nobody holds it$`, some)
 }
 
 func TestStatusJSON(t *testing.T) {

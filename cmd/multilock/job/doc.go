@@ -2,6 +2,8 @@
 // terminal or not, that can be signalled, stopped and, on Linux, does not
 // outlive a killed runner. It knows nothing of locks.
 //
+// What follows is about Unix; for Windows see job_windows.go.
+//
 // # What the job sees
 //
 // The job gets the three open files it is given, not copies through pipes, and

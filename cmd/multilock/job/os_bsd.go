@@ -93,6 +93,3 @@ func ignored(sig syscall.Signal) bool { return signal.Ignored(sig) }
 
 // Reach says, for people, which processes of a job are ended with it here, and when.
 const Reach = "a job is ended with its process group, also when run itself is killed; a process that leaves the group is not found on this system"
-
-// Starts says whether jobs can be started here at all.
-const Starts = true

@@ -120,6 +120,3 @@ func ignored(sig syscall.Signal) bool {
 
 // Reach says, for people, which processes of a job are ended with it here, and when.
 const Reach = "a job is ended with all its processes, also those that left its process group, and when run itself is killed"
-
-// Starts says whether jobs can be started here at all.
-const Starts = true

@@ -147,3 +147,6 @@ func forkExec(path string, args []string, attr *syscall.ProcAttr) (int, error) {
 	script := append([]string{"/bin/sh", path}, args[1:]...)
 	return syscall.ForkExec("/bin/sh", script, attr)
 }
+
+// Shell is the command that has the system's shell run a line.
+func Shell(line string) []string { return []string{"/bin/sh", "-c", line} }

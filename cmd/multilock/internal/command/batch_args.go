@@ -31,6 +31,9 @@ func listOfArgs(args []string) (batchList, error) {
 	}
 	total := 1
 	for _, values := range lists {
+		if i := slices.IndexFunc(values, func(value string) bool { return !quotable(value) }); i >= 0 {
+			return batchList{}, console.Usagef("batch", "no quotes keep cmd.exe from reading %s as more than a value; rename it, or write the job into a list", console.Quote(values[i]))
+		}
 		if total *= len(values); total > maxCombined {
 			return batchList{}, console.Usagef("batch", "the lists of values make more than %d jobs together", maxCombined)
 		}
@@ -88,13 +91,10 @@ func filled(template string, values []string, number int) string {
 	return template + " " + all
 }
 
-// shellWord quotes a value for every shell of POSIX, whatever is in it.
-func shellWord(value string) string {
+// isPlain says that a value needs no quotes.
+func isPlain(value string) bool {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,+@%=", r)
 	}
-	if value != "" && strings.IndexFunc(value, func(r rune) bool { return !plain(r) }) < 0 {
-		return value
-	}
-	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+	return value != "" && strings.IndexFunc(value, func(r rune) bool { return !plain(r) }) < 0
 }

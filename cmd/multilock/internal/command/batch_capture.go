@@ -24,7 +24,7 @@ type capture struct {
 }
 
 func captureTo(open func() (jobLog, error)) (*capture, error) {
-	reader, writer, err := os.Pipe()
+	reader, writer, err := outputPipe()
 	if err != nil {
 		return nil, fmt.Errorf("make a pipe for the output: %w", err)
 	}
@@ -92,14 +92,8 @@ const mostDrained = 1 << 20
 
 // drain reads what is in the pipe without waiting for more.
 func (c *capture) drain() {
-	conn, err := c.reader.SyscallConn()
-	if err != nil || c.reader.SetReadDeadline(time.Time{}) != nil {
-		return
-	}
 	for n, left := 1, mostDrained; n > 0 && left > 0; left -= n {
-		if conn.Read(func(fd uintptr) bool { n = readNow(fd, c.room); return true }) != nil {
-			return
-		}
+		n = readNow(c.reader, c.room)
 		c.keep(n)
 	}
 }

@@ -73,7 +73,7 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	}
 	line := r.list[a.Seq-1]
 	running, err := runner.Start(ctx, r.spec(a, job.Spec{
-		Args: []string{"/bin/sh", "-c", line.Command}, Env: vars, Mark: vars[len(vars)-1], Stdin: r.nothing, Stdout: out.first().writer, Stderr: out.last().writer, Self: r.src.Self,
+		Args: job.Shell(line.Command), Env: vars, Mark: vars[len(vars)-1], Stdin: r.nothing, Stdout: out.first().writer, Stderr: out.last().writer, Self: r.src.Self,
 	}))
 	out.started()
 	if errors.As(err, new(*runner.NotedError)) {

@@ -201,5 +201,5 @@ func fileName(name string) string {
 	if name == "." || name == ".." {
 		return strings.ReplaceAll(name, ".", "%2E")
 	}
-	return strings.NewReplacer("%", "%25", "/", "%2F", "\x00", "%00").Replace(name)
+	return forbidden.Replace(name)
 }

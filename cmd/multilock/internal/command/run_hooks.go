@@ -182,7 +182,7 @@ func (h *hook) try(stop <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	j, err := job.Start(job.Spec{Args: []string{"/bin/sh", "-c", h.command}, Env: h.vars, Stdin: input, Stdout: h.env.Stderr, Stderr: h.env.Stderr})
+	j, err := job.Start(job.Spec{Args: job.Shell(h.command), Env: h.vars, Stdin: input, Stdout: h.env.Stderr, Stderr: h.env.Stderr})
 	if input != nil {
 		_ = input.Close() // the hook has its own
 	}

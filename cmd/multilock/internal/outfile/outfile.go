@@ -1,3 +1,5 @@
+//go:build !windows
+
 // Package outfile writes the files that the user names, wherever that is: perhaps in a
 // directory where others can write, too, and have put a link to some other file.
 //

@@ -1,0 +1,136 @@
+// Package outfile writes the files that the user names. On Windows it goes by the rights
+// that the system gives: to make a link takes a right of its own there.
+package outfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/multilock/go/multilock/source"
+)
+
+const (
+	fileMode = 0o666
+	dirMode  = 0o777
+)
+
+// Dir is a directory for such files.
+type Dir struct{ path string }
+
+// OpenDir is for the directory at path.
+func OpenDir(path string) (Dir, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("it is not a directory")}
+	}
+	return Dir{path}, err
+}
+
+// MakeDir is for the directory at path; it is made, with those above it, if it is absent.
+func MakeDir(path string) (Dir, error) { return Dir{path}, os.MkdirAll(path, dirMode) }
+
+// Path is where it is.
+func (d Dir) Path() string { return d.path }
+
+// Close does nothing: nothing is held open.
+func (d Dir) Close() error { return nil }
+
+func (d Dir) file(name string) string { return filepath.Join(d.path, name) }
+
+// Append opens the file at path for appending, and makes it if it is absent.
+func Append(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, fileMode)
+}
+
+// Append opens the file name for appending, and makes it if it is absent.
+func (d Dir) Append(name string) (*os.File, error) { return Append(d.file(name)) }
+
+// Has says whether there is a file of that name.
+func (d Dir) Has(name string) bool {
+	_, err := os.Lstat(d.file(name))
+	return err == nil
+}
+
+// Make makes the file name, which must not exist, for writing.
+func (d Dir) Make(name string) (*os.File, error) {
+	return os.OpenFile(d.file(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, fileMode)
+}
+
+// Open opens the file at path for reading.
+func Open(path string) (*os.File, error) { return os.Open(path) }
+
+// Replace puts a file in the place of the one at path in one step.
+func Replace(path string, content []byte) error {
+	next := filepath.Join(filepath.Dir(path), ".multilock-"+source.NewToken()+".tmp")
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		_ = os.Remove(next)
+	}
+	return err
+}
+
+// Begin begins the file at path anew. The one that is there becomes path.1, and so on, until
+// there are keep files with the new one; what is left over is removed.
+func Begin(path string, keep int) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		if err := turn(path, keep); err != nil {
+			return nil, err
+		}
+	}
+	return Append(path)
+}
+
+func turn(path string, keep int) error {
+	if keep <= 1 {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	for i := keep - 1; i > 0; i-- {
+		if err := os.Rename(numbered(path, i-1), numbered(path, i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for i := max(keep, 1); ; i++ { // of a time when more were kept
+		err := os.Remove(numbered(path, i))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func numbered(path string, i int) string {
+	if i == 0 {
+		return path
+	}
+	return path + "." + strconv.Itoa(i)
+}
+
+// Keep removes all files of a kind but the last ones by their names.
+func (d Dir) Keep(last int, ofKind func(name string) bool) error {
+	entries, err := os.ReadDir(d.path)
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !e.Type().IsRegular() || !ofKind(e.Name()) })
+	for _, e := range entries[:max(len(entries)-last, 0)] { // they are in order
+		if gone := os.Remove(d.file(e.Name())); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			return gone
+		}
+	}
+	return err
+}
