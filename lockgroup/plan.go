@@ -1,6 +1,7 @@
 package lockgroup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -20,6 +21,9 @@ type Plan struct {
 	// CatchUp says what becomes of ticks that went without a run.
 	CatchUp CatchUp
 }
+
+// Period is what is to be recorded of it in the lock: see multilock.Options.Every.
+func (p Plan) Period() string { return cmp.Or(p.Every.String(), source.EveryOnce) }
 
 // Step is what a Plan says is to be done next.
 type Step int

@@ -1,10 +1,12 @@
 package lockgroup
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Standing is how it stands with a job that is to run again and again, or once and for all,
@@ -82,6 +84,29 @@ func (x Expectation) Judge(now time.Time, last *multilock.Result) Standing {
 		return x.judgeFrom(s, now)
 	}
 	return x.judgeTicks(s, now)
+}
+
+// JudgeFirst does the same for a job that has no result because its first run has not ended, as
+// far as the record of its lock tells: it says how often the job is to run, and the lock was
+// taken so long ago.
+func (x Expectation) JudgeFirst(now time.Time, every string, age time.Duration) Standing {
+	s, within := Standing{}, x.Within
+	began := now.Add(-age)
+	switch parsed, err := ParseEvery(every); {
+	case age < 0 || x.Every > 0:
+		return x.Judge(now, nil)
+	case every == source.EveryOnce && within > 0:
+		s.Due = began
+	case err != nil:
+		return x.Judge(now, nil)
+	default:
+		s.Every, s.Due = parsed, parsed.tick(began, time.Time{})
+		within = cmp.Or(within, parsed.span/2)
+	}
+	if s = s.lateAfter(now, within); s.State == StandingLate {
+		s.Why = "its first run should have ended"
+	}
+	return s
 }
 
 // succeeded is when a job last ended well. Results of older versions tell that of their own

@@ -9,6 +9,7 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // How it stands with an hourly job that ran at noon and succeeded two minutes later, or has
@@ -61,6 +62,37 @@ func TestStandingOfTicks(t *testing.T) {
 			require.Equal(t, c.late, s.Late)
 			require.Equal(t, c.missed, s.Missed)
 			require.Equal(t, c.state == lockgroup.StandingWell, s.Why == "", s.Why)
+		})
+	}
+}
+
+// How it stands with a job whose first run has lasted so long, and has not ended.
+func TestStandingInTheFirstRun(t *testing.T) {
+	now := at(t, "2026-01-02T12:10:00Z")
+	for name, c := range map[string]struct {
+		every       string
+		age, within time.Duration
+		state       lockgroup.StandingState
+		late        time.Duration
+		overran     bool
+	}{
+		"it has begun":                  {"1h", time.Minute, 0, lockgroup.StandingWell, time.Minute, false},
+		"late, but the next is not":     {"1h", 40 * time.Minute, 0, lockgroup.StandingLate, 40 * time.Minute, false},
+		"the next is, too":              {"1h", 91 * time.Minute, 0, lockgroup.StandingLate, 91 * time.Minute, true},
+		"late within less":              {"1d", 2 * time.Hour, time.Hour, lockgroup.StandingLate, 2 * time.Hour, false},
+		"begun before its tick":         {"1h@0m", 12 * time.Minute, 0, lockgroup.StandingWell, 10 * time.Minute, false},
+		"long before, as to others":     {"1h@0m", 101*time.Minute + time.Second, 0, lockgroup.StandingLate, 130 * time.Minute, true},
+		"once and for all":              {source.EveryOnce, 1000 * time.Hour, 0, lockgroup.StandingUnknown, 0, false},
+		"once, and it is given so long": {source.EveryOnce, 2 * time.Hour, time.Hour, lockgroup.StandingLate, 2 * time.Hour, true},
+		"once, and that is not over":    {source.EveryOnce, 2 * time.Hour, 3 * time.Hour, lockgroup.StandingWell, 2 * time.Hour, false},
+		"not to be understood":          {"every full moon", time.Hour, 0, lockgroup.StandingUnknown, 0, false},
+		"nobody knows since when":       {"1h", source.Unknown, 0, lockgroup.StandingUnknown, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := lockgroup.Expectation{Within: c.within}.JudgeFirst(now, c.every, c.age)
+			require.Equal(t, c.state, s.State, s.Why)
+			require.Equal(t, c.late, s.Late)
+			require.Equal(t, c.overran, s.Overran)
 		})
 	}
 }

@@ -212,7 +212,7 @@ func (o Options) claim() source.Claim {
 	if o.Command == "" {
 		o.Command = filepath.Base(os.Args[0])
 	}
-	return source.Claim{Holder: Holder{Identity: o.Owner, User: o.User, Command: o.Command, Batch: o.Batch}, TTL: o.TTL, Heartbeat: o.heartbeat(), Job: o.Job}
+	return source.Claim{Holder: Holder{Identity: o.Owner, User: o.User, Command: o.Command, Batch: o.Batch, Every: o.Every}, TTL: o.TTL, Heartbeat: o.heartbeat(), Job: o.Job}
 }
 
 // run tries until the lock is taken, is held by somebody alive (unless this

@@ -41,6 +41,9 @@ type Options struct {
 	User, Command string
 	// Batch is recorded for people, and for a Patience's Probe: see source.BatchJobOf.
 	Batch source.BatchJob
+	// Every is recorded for who looks whether a job is late whose first run has not ended: how
+	// often it is to run, in the words of lockgroup.ParseEvery, or source.EveryOnce.
+	Every string
 	// Job says that other processes work under the lock. While one of them lives, the
 	// holder counts as alive on this host even if this process dies: each that has
 	// process.JobMark of the record's token in its environment, which is for whoever

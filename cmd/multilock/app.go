@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
 
 	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -95,11 +96,10 @@ func newApp(e *command.Env) *cli.App {
 				return e.Print("multilock %s\n", version().Version)
 			}
 			if c.Args().Present() {
-				return &console.UsageError{Command: c.Args().First(), Err: errors.New("there is no such command; see multilock --help")}
+				return &console.UsageError{Command: c.Args().First(), Err: noCommand(c)}
 			}
 			return command.Begin(e)
 		},
-		Suggest: true,
 	}
 	app.Commands = append(app.Commands, forRelease(e)...)
 	for _, each := range app.Commands {
@@ -108,6 +108,21 @@ func newApp(e *command.Env) *cli.App {
 		each.HideHelpCommand = true // or its first argument, if it is "help" or "h", would ask for help
 	}
 	return app
+}
+
+// noCommand says what may have been meant.
+func noCommand(c *cli.Context) error {
+	const most = 2 // letters that are wrong
+	typed, nearest, least := c.Args().First(), "", most+1
+	for _, each := range c.App.VisibleCommands() {
+		if wrong := smetrics.WagnerFischer(typed, each.Name, 1, 1, 1); wrong < least && wrong < len(typed) {
+			nearest, least = each.Name, wrong
+		}
+	}
+	if nearest == "" {
+		return errors.New("there is no such command; see multilock --help")
+	}
+	return fmt.Errorf("there is no such command; did you mean %q? See multilock --help", nearest)
 }
 
 // usageError keeps the library from printing the whole help text over the error.

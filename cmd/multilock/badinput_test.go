@@ -24,6 +24,9 @@ func TestBadInput(t *testing.T) {
 		{"run --", "run: no command"},
 		{"frobnicate", "frobnicate: there is no such command; see multilock --help"},
 		{"-n x frobnicate y", "frobnicate: there is no such command"},
+		{"rnu -- true", `rnu: there is no such command; did you mean "run"? See multilock --help`},
+		{"histroy", `did you mean "history"?`},
+		{"x", "x: there is no such command; see multilock --help"},
 		{"--frobnicate", "there is no option --frobnicate; see --help"},
 		{"run --frobnicate -- true", "run: there is no option --frobnicate; see --help"},
 		{"run -x -- true", "run: there is no option -x; see --help"},
@@ -153,7 +156,8 @@ func TestNamesThatAreNoLocks(t *testing.T) {
 	require.Contains(t, got.stderr, "is a file, not a lock's directory")
 	got = s.run("run", "-g", "group", "--", "true")
 	require.Equal(t, 125, got.code)
-	require.Contains(t, got.stderr, `lock group "group": is not a directory`)
+	require.Contains(t, got.stderr, `lock group "`+s.base+`/group": is not a directory`)
+	require.Contains(t, got.stderr, "choose another group, or move away what is there")
 
 	listed := s.run("status")
 	require.Equal(t, 123, listed.code)

@@ -16,7 +16,12 @@ import (
 func TestLogsOfAGroup(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	require.Empty(t, s.must("logs"))
+	for _, args := range [][]string{nil, {"--failed"}, {"--json"}} {
+		got := s.run(append([]string{"logs"}, args...)...)
+		require.Equal(t, ended{0, "", got.stderr}, got)
+		require.Contains(t, got.stderr, "nothing has run in "+s.base+"/.locks, as far as results tell")
+	}
+	require.Equal(t, ended{0, "", ""}, s.run("logs", "-q"))
 	require.Equal(t, 1, s.run("logs", "a").code)
 	s.run("batch", "-q", "-j3", "--retries", "1", s.list("a\techo out; echo err >&2; exit 3", "-x\tprintf '\\000\\377'", "silent\ttrue", "3\techo three"))
 	require.Regexp(t, `^out\nerr\n=== attempt 2 on \S+ at \S+\nout\nerr\n$`, s.must("logs", "a"))

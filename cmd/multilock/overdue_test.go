@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -154,4 +155,31 @@ func TestOverdueExpected(t *testing.T) {
 	})
 	s.ran("nightly", "1h", 20*time.Hour, 0)
 	require.Equal(t, "ok, on time", s.overdue("nightly", "--expect-every", "1d").alarms()["nightly"], "it is said to be enough")
+}
+
+// A job whose first run hangs, or died, is late, though there is no result of it: its lock tells
+// how often it is to run.
+func TestOverdueInItsFirstRun(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	defer s.hold("plain").end()
+	require.Equal(t, 3, s.overdue().Exit, "nobody expects it again")
+	defer s.hold("nightly", "--every", "1d").end()
+	defer s.hold("page7", "--once").end()
+	require.Equal(t, map[string]string{"nightly": "ok, running", "page7": "ok, running"}, s.overdue().alarms())
+	hang := s.hold("hang", "--every", "1s")
+	isLate := func(args ...string) func() bool {
+		return func() bool { return s.overdue(args...).alarms()["hang"] == "critical, late" }
+	}
+	s.eventually("it should have ended", isLate())
+	require.True(t, isLate("hang")())
+	require.Regexp(t, `hang .* its first run should have ended; it has been running on `, s.run("overdue").stdout)
+	require.Equal(t, map[string]string{"nightly": "ok, running", "page7": "ok, running"}, s.overdue("--within", "1h", "nightly", "page7").alarms())
+	s.eventually("so long it was given", func() bool { return s.overdue("--within", "1s").alarms()["page7"] == "critical, late" })
+	require.Contains(t, s.must("metrics", "-q"), `multilock_overdue{group=".locks",name="hang"} 1`)
+	hang.Signal(syscall.SIGKILL)
+	hang.Wait()
+	require.True(t, isLate()())
+	s.must("break", "--force", "hang")
+	require.NotContains(t, s.overdue().alarms(), "hang")
 }

@@ -145,7 +145,7 @@ func TestForeignThingsInOurPlaces(t *testing.T) {
 		why  []string
 	}{
 		"the lock":    {"group/job", source.ErrInvalid, []string{"lock name", "group/job is ", "move it away"}},
-		"the group":   {"group", source.ErrInvalid, []string{"lock group", "is not a directory"}},
+		"the group":   {"group", source.ErrInvalid, []string{"lock group", "/group\": is not a directory", "choose another group"}},
 		".multilock":  {".multilock", source.ErrInvalid, []string{"base directory", ".multilock", "move it away"}},
 		"the staging": {".multilock/staging", source.ErrInvalid, []string{"base directory", ".multilock", "move it away"}},
 	} {

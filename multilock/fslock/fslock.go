@@ -2,6 +2,7 @@ package fslock
 
 import (
 	"context"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -196,7 +197,10 @@ func (s *Source) makeGroup() (*shareddir.Handle, error) {
 func (s *Source) groupError(err error) error {
 	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
 		what, which := s.called()
-		return &source.InvalidError{What: what, Got: which, Why: "is not a directory (nor may it be a symbolic link to one)", Err: err}
+		if s.above == nil {
+			which = filepath.Join(s.base.Path(), which)
+		}
+		return &source.InvalidError{What: what, Got: which, Why: "is not a directory (nor may it be a symbolic link to one); choose another group, or move away what is there", Err: err}
 	}
 	return opError("open the lock group", "", err)
 }

@@ -14,7 +14,13 @@ type Holder struct {
 	Command string `json:"command,omitempty"`
 	// Batch is the batch system's job in which it runs, zero if that is none.
 	Batch BatchJob `json:"batch,omitzero"`
+	// Every says how often the job under the lock is to run, as Result.Every does, or EveryOnce;
+	// "" if nobody expects it again.
+	Every string `json:"every,omitempty"`
 }
+
+// EveryOnce is the Holder.Every of a job that is to run once and for all.
+const EveryOnce = "once"
 
 // String names the holder in one line: host, pid, user and command.
 func (h Holder) String() string {

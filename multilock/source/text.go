@@ -16,13 +16,14 @@ const (
 // Bounded is the holder with texts of limited length.
 func (h Holder) Bounded() Holder {
 	h.Host, h.Command, h.User = Shorten(h.Host, MaxUser), Shorten(h.Command, MaxCommand), Shorten(h.User, MaxUser)
+	h.Every = Shorten(h.Every, MaxUser)
 	h.Batch = h.Batch.change(func(text string) string { return Shorten(text, MaxUser) })
 	return h
 }
 
 // Printable is the holder as it can be shown, whoever wrote it: see Printable.
 func (h Holder) Printable() Holder {
-	h.Host, h.User, h.Command = Printable(h.Host), Printable(h.User), Printable(h.Command)
+	h.Host, h.User, h.Command, h.Every = Printable(h.Host), Printable(h.User), Printable(h.Command), Printable(h.Every)
 	h.Batch = h.Batch.change(Printable)
 	return h
 }

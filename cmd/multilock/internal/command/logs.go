@@ -17,6 +17,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/printed"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 type logsOptions struct {
@@ -102,9 +103,32 @@ func (o *logsOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 		defer dir.Close() //nolint:errcheck // a directory
 	}
 	if len(o.names) == 0 && !o.failed {
-		return o.list(e, r)
+		return o.list(ctx, e, src, r)
+	}
+	if len(jobs) == 0 {
+		return o.tellNone(ctx, e, src, "no job in %s has failed")
 	}
 	return o.show(e, r, jobs)
+}
+
+// tellNone says why nothing is listed: nothing has run there, or what else there is to say.
+func (o *logsOptions) tellNone(ctx context.Context, e *Env, src *place.Source, otherwise string) error {
+	if o.Quiet {
+		return nil
+	}
+	ledger, err := place.Ability[source.Ledger](src, "logs", source.TraitResults)
+	if err != nil {
+		return err
+	}
+	names, err := ledger.Results(ctx)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		otherwise = "nothing has run in %s, as far as results tell; check -d and -g if you expected jobs there"
+	}
+	e.Say(otherwise, src.Where())
+	return nil
 }
 
 func logsReader(e *Env, dir *fslock.Logs) *printed.Reader {
@@ -124,7 +148,7 @@ type loggedJob struct {
 }
 
 // list lists the jobs that have printed anything, in the order of their list.
-func (o *logsOptions) list(e *Env, r *printed.Reader) error {
+func (o *logsOptions) list(ctx context.Context, e *Env, src *place.Source, r *printed.Reader) error {
 	jobs := map[string]*loggedJob{}
 	err := r.Each(func(f printed.Frame) error {
 		job := jobs[f.Name]
@@ -149,7 +173,10 @@ func (o *logsOptions) list(e *Env, r *printed.Reader) error {
 		}
 		table.Row(fmt.Sprint(job.Number), console.Label(job.Name), fmt.Sprint(job.Attempts), fmt.Sprint(job.Bytes), job.Host, job.Began.Local().Format(time.DateTime))
 	}
-	if o.JSON || len(jobs) == 0 {
+	switch {
+	case len(jobs) == 0:
+		return o.tellNone(ctx, e, src, "no job of a batch in %s has printed anything that is kept here")
+	case o.JSON:
 		return nil
 	}
 	return table.Print(e.Env)

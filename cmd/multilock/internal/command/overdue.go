@@ -56,10 +56,12 @@ two ticks, after which a tick without a run is missed for good. A job that is
 running, and began in time, has until the tick after. Times are by the clock of the
 file server; who may not write there, and so cannot ask it, goes by his own.
 
-NAME is for a job that must exist: if it never ran, or never came to its end, there
-is nothing else to know it by. --expect-every is for jobs that run without --every,
+A job whose first run has not ended is known by its lock, and late in the same way; one
+of --once if it runs for longer than --within. NAME is for a job that must exist: if it
+never ran, there is nothing else to know it by. --expect-every is for jobs that run without --every,
 and for "acquire": such a job is to end well once in a DURATION, as the history tells.
-A job that was given up is late for ever, until "multilock clean --results NAME".
+A job that was given up is late for ever, until "multilock clean --results NAME". Who
+does that with the last one takes the check away, too: with no job left that is UNKNOWN.
 The jobs of "batch" are not looked at; it says itself which have failed.
 
 Who watches as another user (nagios) says whose records to believe: --trust USER.
@@ -122,7 +124,7 @@ func (o *overdueOptions) run(ctx context.Context, e *Env, src *place.Source) err
 		return err
 	}
 	if len(w.jobs)+w.done == 0 {
-		return fmt.Errorf("no job has run by --every or --once in %s; check -d and -g, or name the jobs that should have", src.Where())
+		return fmt.Errorf("no job has run by --every or --once in %s, or the results of all are forgotten; check -d and -g, name the jobs that should have run, or take this check away with the last job", src.Where())
 	}
 	alarm := show.Worst(w.jobs)
 	report := overdueReport{

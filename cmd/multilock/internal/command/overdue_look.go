@@ -30,6 +30,8 @@ type watcher struct {
 
 	mu      sync.Mutex
 	missing []string // what could not be learned, in words
+	// held are the locks of jobs whose first run has not ended, by their names.
+	held map[string]multilock.Sighting
 }
 
 // misses says what could not be learned.
@@ -42,18 +44,29 @@ func (w *watcher) misses(format string, args ...any) {
 // look reads the results, asks for the time, and looks at the locks of the jobs with which
 // not all seems well.
 func (w *watcher) look(ctx context.Context) error {
+	held, err := bounded.Call(ctx, w.src.Locks.Names) // before the results: who is in neither has not begun
+	if err != nil {
+		w.misses("which locks are held cannot be read: %v", err)
+	}
 	names, err := w.toRead(ctx)
 	if err != nil {
 		return err
 	}
+	names = w.addFirst(ctx, names, held)
 	results, err := w.read(ctx, names)
 	if err != nil {
 		return err
 	}
+	names, results = w.dropUnknown(names, results)
 	now := w.now(ctx, results)
 	standing := make([]lockgroup.Standing, len(names))
-	for i := range names {
-		standing[i] = w.expected.Judge(now, results[i])
+	for i, name := range names {
+		first := w.held[name]
+		if results[i] == nil && first.Record.Holder.Every != "" {
+			standing[i] = w.expected.JudgeFirst(now, first.Record.Holder.Every, first.Age)
+		} else {
+			standing[i] = w.expected.Judge(now, results[i])
+		}
 	}
 	if err := w.recall(ctx, now, names, standing); err != nil {
 		return err
@@ -74,6 +87,49 @@ func (w *watcher) toRead(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(names, func(name string) bool { _, chunk := lockgroup.ParseChunkName(name); return chunk }), err
 }
 
+// addFirst adds the jobs that are held, and of which there is no result: their first run has
+// not ended, if their locks tell that they are to run again and again, or once. One that is
+// free by now has a result, or is dropped.
+func (w *watcher) addFirst(ctx context.Context, names, held []string) []string {
+	all := len(w.names) == 0
+	held = slices.DeleteFunc(held, func(name string) bool {
+		_, chunk := lockgroup.ParseChunkName(name)
+		return chunk || slices.Contains(names, name) == all
+	})
+	seen := make([]multilock.Sighting, len(held))
+	show.InParallel(len(held), func(i int) {
+		seen[i], _ = multilock.Inspect(ctx, w.src.Locks, held[i], multilock.Patience{}) // else it is as if it were free
+	})
+	w.held = map[string]multilock.Sighting{}
+	for i, name := range held {
+		every, state := seen[i].Record.Holder.Every, seen[i].State
+		switch {
+		case state == multilock.StateFree:
+		case every == "", every == source.EveryOnce && state != multilock.StateHeld:
+			continue
+		default:
+			w.held[name] = seen[i]
+		}
+		if all {
+			names = append(names, name)
+		}
+	}
+	if all {
+		slices.Sort(names)
+	}
+	return names
+}
+
+// dropUnknown leaves away what nobody has named, and of which nothing is known.
+func (w *watcher) dropUnknown(names []string, results []*multilock.Result) (kept []string, of []*multilock.Result) {
+	for i, name := range names {
+		if _, first := w.held[name]; first || results[i] != nil || len(w.names) > 0 {
+			kept, of = append(kept, name), append(of, results[i])
+		}
+	}
+	return kept, of
+}
+
 // read reads the results of these names, nil where there is none. One that cannot be read
 // is shown as what it is.
 func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result, error) {
@@ -90,7 +146,7 @@ func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result
 // he may not write, goes by his own clock.
 func (w *watcher) now(ctx context.Context, results []*multilock.Result) time.Time {
 	clock, ok := source.Ability[source.Timekeeper](w.src.Locks, source.TraitOneClock)
-	if !ok || !slices.ContainsFunc(results, func(r *multilock.Result) bool { return r != nil && !r.Tick.IsZero() }) {
+	if !ok || len(w.held) == 0 && !slices.ContainsFunc(results, func(r *multilock.Result) bool { return r != nil && !r.Tick.IsZero() }) {
 		return time.Now()
 	}
 	now, err := bounded.Call(ctx, clock.Now)
@@ -156,7 +212,7 @@ func jobNamed(lock string) string {
 func (w *watcher) tell(ctx context.Context, names []string, standing []lockgroup.Standing) error {
 	running := make([]*show.Lock, len(names))
 	show.InParallel(len(names), func(i int) {
-		if s := standing[i]; unlikeWell(s) || len(w.names) > 0 {
+		if _, first := w.held[names[i]]; first || unlikeWell(standing[i]) || len(w.names) > 0 {
 			running[i] = w.holder(ctx, names[i])
 		}
 	})

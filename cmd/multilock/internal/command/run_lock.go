@@ -94,6 +94,9 @@ func (o *runOptions) settledBefore(ctx context.Context, e *Env, src *place.Sourc
 func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source, sigs *console.Signals, plan *lockgroup.Plan, start time.Time) error {
 	opt := o.options()
 	opt.Job, opt.User, opt.Command = true, o.User, o.shown
+	if plan != nil {
+		opt.Every = plan.Period()
+	}
 	opt.LookFirst = src.Place.IsFiles() // of many hosts one gets it
 	if err := o.prepareProbe(e, src, "run", &opt); err != nil {
 		return err
