@@ -263,6 +263,16 @@ func newListedPlace(p chunkPlace, jobs int) listedPlace {
 	return listed
 }
 
+func TestListLength(t *testing.T) {
+	inChunkPlace(t, func(t *testing.T, p chunkPlace) {
+		for _, jobs := range []int{1, 7} {
+			n, err := lockgroup.ListLength(t.Context(), newListedPlace(p, jobs))
+			require.NoError(t, err)
+			require.Equal(t, jobs, n)
+		}
+	})
+}
+
 // Where the list says which chunks members are in, only these are read, and waited for.
 func TestBarrierForMembersKnowsTheirChunks(t *testing.T) {
 	inChunkPlace(t, func(t *testing.T, chunks chunkPlace) {

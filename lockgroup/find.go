@@ -91,6 +91,31 @@ func numbersOf(ctx context.Context, src source.ManifestReader, names []string) (
 	return nil, context.Cause(ctx)
 }
 
+// ListLength is how many jobs there are in the list of the group; 0 if it has none.
+func ListLength(ctx context.Context, src source.ManifestReader) (int, error) {
+	manifest, err := bounded.Call(ctx, src.OpenManifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer manifest.Close() //nolint:errcheck // only read from
+	lines := bufio.NewReaderSize(manifest, 1<<20)
+	for jobs, first := 0, true; ctx.Err() == nil; first = false {
+		_, tab, err := firstField(lines)
+		switch {
+		case errors.Is(err, io.EOF):
+			return jobs, nil
+		case err != nil:
+			return 0, fmt.Errorf("the group's list of jobs, behind job %d: %w", jobs, err)
+		case tab || !first: // else it is the head
+			jobs++
+		}
+	}
+	return 0, context.Cause(ctx)
+}
+
 // mostOfLine is how much of a line is read, in buffers: what is longer, nobody wrote for a
 // job, and a file that is nothing but a hole would be read for hours.
 const mostOfLine = 64

@@ -89,6 +89,9 @@ func FuzzNumbers(f *testing.F) {
 		numbers, err := numbersOf(t.Context(), manifestOf(manifest), []string{one, other})
 		require.NoError(t, err)
 		lines := bytes.Split(manifest, []byte("\n"))
+		length, err := ListLength(t.Context(), manifestOf(manifest))
+		require.NoError(t, err)
+		require.LessOrEqual(t, length, len(lines))
 		for name, number := range numbers {
 			require.Contains(t, []string{one, other}, name)
 			require.NotContains(t, string(lines[0]), "\t")

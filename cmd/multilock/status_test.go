@@ -98,6 +98,17 @@ func TestWatch(t *testing.T) {
 	require.Equal(t, 143, watch.wait().code)
 }
 
+// Who watches a list is told how fast it is worked through.
+func TestWatchOfAList(t *testing.T) {
+	t.Parallel()
+	s, w := newStation(t), newWitness(t)
+	watch := s.start("status", "--watch", "--every", "20ms")
+	watch.Expect("nothing is held")
+	s.must("batch", "-q", "-j2", s.list(append(w.jobs(8, "sleep 0.5"), "BARRIER", "NEEDS cpus=2", "true")...))
+	watch.Expect("9 of 9 jobs of the list have ended")
+	require.Regexp(t, `\d of 9 jobs of the list have ended, [0-9.]+ jobs/s, \S+ left\n`, watch.Out.String())
+}
+
 // What others have written must not reach the terminal of somebody who looks.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,7 @@ type statusReport struct {
 
 	where string // the source and its group, for people
 	place place.Place
+	pace  string // of the list of a batch, where it is looked at again and again
 }
 
 // Status shows who holds what.
@@ -76,7 +77,8 @@ be gone is shown as dead, and whoever wants its lock with the same --probe takes
 error proves nothing ("multilock run --help" tells what is asked).
 
 On a terminal lines are cut to its width, and what finds no room stands below its row;
-into a pipe or a file all is written. With --watch a list that is longer than the screen
+into a pipe or a file all is written. With --watch it tells how fast the list of a batch is
+worked through, and how long that will take at this rate; and a list that is longer than the screen
 is shown in pages: space or n for the next one, b or p for the one before, q to end.
 Without a keyboard each look shows the next page.
 
@@ -318,6 +320,9 @@ func (r statusReport) remarks(o *statusOptions) (lines []string) {
 	}
 	if !o.listsAll() && r.Results != nil && r.Results.Total() > 0 {
 		lines = append(lines, r.Results.Summary())
+	}
+	if r.pace != "" {
+		lines = append(lines, r.pace)
 	}
 	if text := r.others(); text != "" {
 		lines = append(lines, text)

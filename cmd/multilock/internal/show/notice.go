@@ -234,6 +234,12 @@ func (a amount) pace(elapsed time.Duration) string {
 	return fmt.Sprintf(", %.3g jobs/s, %s left", rate, console.Short(left))
 }
 
+// Pace is how much of a list is done, the rate since the first look at it, and the time that is
+// left at that rate.
+func Pace(done, before, total int, elapsed time.Duration) string {
+	return fmt.Sprintf("%d of %d jobs of the list have ended", done, total) + amount{done: done, before: before, total: total}.pace(elapsed)
+}
+
 const (
 	meterAfter = time.Second
 	meterEvery = 250 * time.Millisecond
