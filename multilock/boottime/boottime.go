@@ -43,8 +43,8 @@ func (i Instant) Add(d time.Duration) Instant {
 }
 
 // Shared is the moment on a clock that all processes of this boot and time namespace
-// read alike, for telling it to another one: CLOCK_BOOTTIME on Linux. Elsewhere it is
-// the wall clock, whose steps move it.
+// read alike, for telling it to another one: CLOCK_BOOTTIME on Linux, the time since the
+// boot on Windows. Elsewhere it is the wall clock, whose steps move it.
 func (i Instant) Shared() time.Duration { return i.boot }
 
 // IsZero reports whether i is the zero Instant.
