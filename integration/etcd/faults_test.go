@@ -15,8 +15,8 @@ var longStress = flag.Bool("long", false, "the long form of the stress tests: th
 const stressTTL = 3 * time.Second
 
 // TestStress has processes fight for one lock. They are killed and stopped at any moment, and a
-// member is killed, stands still, or is cut off. Nobody holds what another holds, numbers grow,
-// and the lock is never stuck.
+// member is killed, stands still, or is cut off, the leader with few or one that follows, or all
+// start anew. Nobody holds what another holds, numbers grow, and the lock is never stuck.
 func TestStress(t *testing.T) {
 	turns := 25
 	if testing.Short() {
@@ -36,6 +36,21 @@ func TestStress(t *testing.T) {
 			c.Isolate(m)
 			time.Sleep(stressTTL)
 			c.Mend(m)
+		},
+		"follower cut off": func(c *etcdlab.Cluster, leader *etcdlab.Member) {
+			m := c.Members[0]
+			if m == leader {
+				m = c.Members[1]
+			}
+			c.Isolate(m)
+			time.Sleep(stressTTL)
+			c.Mend(m)
+		},
+		"all start anew": func(c *etcdlab.Cluster, _ *etcdlab.Member) {
+			for _, m := range c.Members {
+				c.Kill(m)
+			}
+			c.Restart(c.Members...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

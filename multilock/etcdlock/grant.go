@@ -48,7 +48,7 @@ type leases struct {
 }
 
 const (
-	mostSpare = 16
+	mostSpare = 128 // a list of short jobs gives back many at once
 	// longSpare is the longest lease that is kept for others: nobody gives it back in the end.
 	longSpare = 10 * 60
 )

@@ -20,7 +20,8 @@ import (
 // time of their latest event by the clock of the host that wrote them, and a few events each.
 
 const (
-	// Of one key: a request may have 1.5 MB, and an event 10 KB.
+	// mostEvents are those of one key, and fewer if they are so long that they are more than a part:
+	// a request may have 1.5 MB.
 	mostEvents = 64
 	// kept is for how long the history is kept; one write of sweepOneIn removes what is older.
 	kept       = 90 * 24 * time.Hour
@@ -51,6 +52,15 @@ func (s *Source) Record(ctx context.Context, events []source.Event) error {
 		text, err := json.Marshal(list)
 		if err != nil {
 			return s.opError(ctx, "write the history", chunk[0].Name, err)
+		}
+		if half := len(chunk) / 2; len(text) > partSize && half > 0 {
+			if err := s.Record(ctx, chunk[:half]); err != nil {
+				return err
+			}
+			if err := s.Record(ctx, chunk[half:]); err != nil {
+				return err
+			}
+			continue
 		}
 		t := transaction{then: []clientv3.Op{clientv3.OpPut(s.historyKey(last)+"-"+source.NewToken(), string(text))}}
 		old := time.Now().Add(-kept)
