@@ -1,6 +1,8 @@
 package etcd_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,4 +67,41 @@ func TestLimits(t *testing.T) {
 	require.NoError(t, err)
 	_, err = src.Publish(ctx, []byte("another"))
 	require.ErrorContains(t, err, "is not what was published")
+}
+
+// TestFullStore: what is held can be kept and given back, nothing new is locked, and that is
+// said; who waits goes on once there is room.
+func TestFullStore(t *testing.T) {
+	t.Parallel()
+	c := etcdlab.StartSmall(t, 8<<20)
+	ctx := within(t)
+	src := open(t, c.Hosts(), prefix(), "")
+	lock, other := hold(t, src, "nightly", multilock.Options{}), hold(t, src, "other", multilock.Options{})
+	for i := 0; ; i++ {
+		_, err := c.Client.Put(ctx, fmt.Sprint("junk/", i), strings.Repeat("x", 1<<20))
+		if err != nil {
+			require.ErrorContains(t, err, "space exceeded")
+			break
+		}
+	}
+	require.NoError(t, lock.Verify(ctx))
+	require.NoError(t, lock.Release(ctx))
+	_, err := multilock.TryAcquire(ctx, src, "nightly", multilock.Options{})
+	require.ErrorIs(t, err, source.ErrPassing)
+	require.ErrorContains(t, err, "the store is full")
+	unusable := slices.ContainsFunc(src.Examine(ctx), func(f source.Finding) bool { return f.Severity == source.SeverityUnusable })
+	require.True(t, unusable)
+
+	done, troubles := make(chan error, 1), make(chan error, 1000)
+	go func() {
+		next, err := multilock.Acquire(ctx, src, "nightly", multilock.Options{Trouble: func(err error) { troubles <- err }})
+		if err == nil {
+			err = next.Release(ctx)
+		}
+		done <- err
+	}()
+	require.ErrorContains(t, <-troubles, "the store is full")
+	c.Empty("junk/")
+	require.NoError(t, <-done)
+	require.NoError(t, other.Release(ctx))
 }

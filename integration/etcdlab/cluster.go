@@ -33,22 +33,45 @@ type Member struct {
 // Start starts a cluster. The test's TestMain has to play Role.
 func Start(t testing.TB, size int) *Cluster {
 	t.Helper()
-	return start(t, size, nil)
+	return start(t, size, nil, 0)
+}
+
+// StartSmall starts one member, whose store is full with so many bytes.
+func StartSmall(t testing.TB, quota int64) *Cluster {
+	t.Helper()
+	return start(t, 1, nil, quota)
+}
+
+// Empty makes room in the store of a cluster that is full: it removes all keys with a prefix.
+func (c *Cluster) Empty(prefix string) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	resp, err := c.Client.Delete(ctx, prefix, clientv3.WithPrefix())
+	require.NoError(c, err)
+	_, err = c.Client.Compact(ctx, resp.Header.Revision, clientv3.WithCompactPhysical())
+	require.NoError(c, err)
+	for _, m := range c.Members {
+		_, err = c.Client.Defragment(ctx, m.Client)
+		require.NoError(c, err)
+	}
+	_, err = c.Client.AlarmDisarm(ctx, &clientv3.AlarmMember{})
+	require.NoError(c, err)
 }
 
 // StartSecure starts one that talks TLS to its clients, and to those alone who have a
 // certificate: that of certs.
 func StartSecure(t testing.TB, size int, certs *Certs) *Cluster {
 	t.Helper()
-	return start(t, size, certs)
+	return start(t, size, certs, 0)
 }
 
-func start(t testing.TB, size int, certs *Certs) *Cluster {
+func start(t testing.TB, size int, certs *Certs, quota int64) *Cluster {
 	t.Helper()
 	c := &Cluster{TB: t}
 	var cluster []string
 	for i := range size {
-		m := &Member{part: part{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: free(t), Peer: free(t)}}
+		m := &Member{part: part{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: free(t), Peer: free(t), Quota: quota}}
 		cluster = append(cluster, m.Name+"=http://"+m.Peer)
 		c.Members = append(c.Members, m)
 	}

@@ -21,6 +21,7 @@ type part struct {
 	Name, Dir, Client, Peer, Cluster string
 	// Certs is the folder of the certificates that clients need, "" if they need none.
 	Certs string
+	Quota int64 // how many bytes the store may have, 0 for the usual limit
 }
 
 // order cuts a member off from others, by their numbers, or mends that.
@@ -55,6 +56,7 @@ func (p part) start() (*embed.Etcd, error) {
 	config.Name, config.Dir, config.InitialCluster = p.Name, p.Dir, p.Cluster
 	config.LogLevel, config.LogOutputs = "fatal", []string{os.DevNull}
 	config.UnsafeNoFsync = true // a process is killed, and no machine
+	config.QuotaBackendBytes = p.Quota
 	config.ListenClientUrls, config.AdvertiseClientUrls = urls(p.Client), urls(p.Client)
 	if p.Certs != "" {
 		config.ListenClientUrls[0].Scheme, config.AdvertiseClientUrls[0].Scheme = "https", "https"
