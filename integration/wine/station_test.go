@@ -139,7 +139,12 @@ type program struct {
 
 func (s *station) start(args ...string) *program {
 	s.t.Helper()
-	p := &program{Cmd: exec.Command(loader, append([]string{"multilock.exe"}, args...)...), t: s.t}
+	return s.begin(append([]string{"multilock.exe"}, args...)...)
+}
+
+func (s *station) begin(args ...string) *program {
+	s.t.Helper()
+	p := &program{Cmd: exec.Command(loader, args...), t: s.t}
 	s.t.Cleanup(func() {
 		if s.t.Failed() {
 			s.t.Logf("%v: %s%s", args, p.stdout.String(), p.stderr.String())

@@ -140,3 +140,16 @@ func TestBatchTimeout(t *testing.T) {
 		s.still("one.parent")
 	})
 }
+
+// A script takes a lock for itself, and gives it back; a keeper renews it in between.
+func TestAcquire(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *station) {
+		script := "@echo off\r\nmultilock acquire -n kept --ttl 6s >token.txt\r\nif not %ERRORLEVEL%==0 exit /b 90\r\n" +
+			"set /p token=<token.txt\r\nworker sleep 9s\r\nmultilock status kept\r\nif not %ERRORLEVEL%==121 exit /b 91\r\n" +
+			"multilock release -n kept --token %token%\r\nif not %ERRORLEVEL%==0 exit /b 92\r\n" +
+			"multilock status kept\r\nif not %ERRORLEVEL%==0 exit /b 93\r\n"
+		require.NoError(t, os.WriteFile(filepath.Join(s.dir, "script.bat"), []byte(script), 0o644))
+		p := s.begin("cmd.exe", "/c", "script.bat")
+		require.Zero(t, p.end(), p.stdout.String()+p.stderr.String())
+	})
+}

@@ -22,6 +22,10 @@ func main() {
 		}
 	case "env":
 		fmt.Println(os.Getenv(rest[0]))
+	case "sleep":
+		d, err := time.ParseDuration(rest[0])
+		check(err)
+		time.Sleep(d)
 	case "beat":
 		beat(rest[0], nil)
 	case "polite": // ends when it is asked to
