@@ -20,7 +20,7 @@ const stressTTL = 3 * time.Second
 func TestStress(t *testing.T) {
 	turns := 25
 	if testing.Short() {
-		turns = 8
+		turns = 6
 	}
 	if *longStress {
 		turns = 3000

@@ -3,6 +3,7 @@ package etcdlab
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"syscall"
@@ -71,7 +72,11 @@ func start(t testing.TB, size int, certs *Certs, quota int64) *Cluster {
 	c := &Cluster{TB: t}
 	var cluster []string
 	for i := range size {
-		m := &Member{part: part{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: free(t), Peer: free(t), Quota: quota}}
+		host := "127.0.0.1" // which the certificate is for
+		if certs == nil {
+			host = ownHost()
+		}
+		m := &Member{part: part{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: free(t, host), Peer: free(t, host), Quota: quota}}
 		cluster = append(cluster, m.Name+"=http://"+m.Peer)
 		c.Members = append(c.Members, m)
 	}
@@ -119,10 +124,22 @@ func (c *Cluster) Ready() {
 	}, time.Minute, 20*time.Millisecond)
 }
 
+// ownHost is an address of this host's that no other test uses, where there are so many: from
+// 127.0.0.1 connections are made as well, which may take a port that was free just now.
+func ownHost() string {
+	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.N(254), rand.N(256), 1+rand.N(254)) //nolint:gosec // no secret
+	listener, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		return "127.0.0.1"
+	}
+	_ = listener.Close()
+	return host
+}
+
 // free is an address where nobody listens.
-func free(t testing.TB) string {
+func free(t testing.TB, host string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", host+":0")
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
 	return listener.Addr().String()
