@@ -146,7 +146,8 @@ func TestAcquireIsForTheCallingShell(t *testing.T) {
 				_, err := script.In.Write([]byte("\n"))
 				require.NoError(t, err)
 				s.eventuallyFree("x")
-				script.end() // the release may still be writing the history
+				script.end()
+				s.eventually("nobody writes there any more", func() bool { return os.RemoveAll(s.base) == nil }) // the keeper ends by itself
 			})
 		}
 	}

@@ -16,7 +16,6 @@ func TestOtherMounts(t *testing.T) {
 	needLab(t)
 	one := addHost(t, "mounts", "4.2", "hard,nosharecache")
 	lab(t, "host", "mount", one.name, "/second", "vers=4.2,hard,nosharecache")
-	t.Cleanup(func() { lab(t, "host", "umount", one.name, "/second") })
 	two := host{one.name, one.version, "/second"}
 	for name, pair := range map[string][2]host{
 		"v4.0":                  {addHost(t, "old", "4.0", "hard"), hosts()[0]},
