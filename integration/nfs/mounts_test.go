@@ -14,6 +14,9 @@ import (
 // two mounts on one host, each of which has caches of its own.
 func TestOtherMounts(t *testing.T) {
 	needLab(t)
+	if testing.Short() {
+		t.Skip("boots two hosts more")
+	}
 	one := addHost(t, "mounts", "4.2", "hard,nosharecache")
 	lab(t, "host", "mount", one.name, "/second", "vers=4.2,hard,nosharecache")
 	two := host{one.name, one.version, "/second"}
