@@ -112,32 +112,44 @@ func newApp(e *command.Env) *cli.App {
 
 // noCommand says what may have been meant.
 func noCommand(c *cli.Context) error {
-	const most = 2 // letters that are wrong
-	typed, nearest, least := c.Args().First(), "", most+1
+	var names []string
 	for _, each := range c.App.VisibleCommands() {
-		if wrong := smetrics.WagnerFischer(typed, each.Name, 1, 1, 1); wrong < least && wrong < len(typed) {
-			nearest, least = each.Name, wrong
+		names = append(names, each.Name)
+	}
+	if meant := nearest(c.Args().First(), names); meant != "" {
+		return fmt.Errorf("there is no such command; did you mean %q? See multilock --help", meant)
+	}
+	return errors.New("there is no such command; see multilock --help")
+}
+
+// nearest is the name that is most like what was typed; "" if none is.
+func nearest(typed string, names []string) (name string) {
+	const most = 2 // letters that are wrong
+	least := most + 1
+	for _, each := range names {
+		if wrong := smetrics.WagnerFischer(typed, each, 1, 1, 1); wrong < least && wrong < len(typed) {
+			name, least = each, wrong
 		}
 	}
-	if nearest == "" {
-		return errors.New("there is no such command; see multilock --help")
-	}
-	return fmt.Errorf("there is no such command; did you mean %q? See multilock --help", nearest)
+	return name
 }
 
 // usageError keeps the library from printing the whole help text over the error.
 func usageError(c *cli.Context, err error, _ bool) error {
-	name := ""
+	name, flags := "", c.App.VisibleFlags()
 	if c.Command != nil && c.Command.Name != "multilock" {
-		name = c.Command.Name
+		name, flags = c.Command.Name, c.Command.VisibleFlags()
 	}
-	return &console.UsageError{Command: name, Err: inOurWords(err), Code: command.UsageCode(name)}
+	return &console.UsageError{Command: name, Err: inOurWords(err, flags), Code: command.UsageCode(name)}
 }
 
 // inOurWords makes a sentence for people of what package flag says.
-func inOurWords(err error) error {
+func inOurWords(err error, flags []cli.Flag) error {
 	text := err.Error()
 	if option, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
+		if meant := nearest(strings.TrimLeft(option, "-"), longNames(flags)); meant != "" {
+			return fmt.Errorf("there is no option %s; did you mean --%s? See --help", dashes(option), meant)
+		}
 		return fmt.Errorf("there is no option %s; see --help", dashes(option))
 	}
 	if option, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
@@ -148,6 +160,13 @@ func inOurWords(err error) error {
 		return fmt.Errorf("%s: %s", dashes(found[1]), found[2])
 	}
 	return err
+}
+
+func longNames(flags []cli.Flag) (names []string) {
+	for _, each := range flags {
+		names = append(names, slices.DeleteFunc(slices.Clone(each.Names()), func(name string) bool { return len(name) == 1 })...)
+	}
+	return names
 }
 
 // dashes gives a long option both of its dashes.
