@@ -3,6 +3,8 @@ package batch
 import (
 	"cmp"
 	"context"
+	"errors"
+	"time"
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/internal/parallel"
@@ -27,11 +29,29 @@ func (b *Batch) announceWhole(h *holding) {
 	if !b.piecesRecorded(ctx, u.root) {
 		return
 	}
-	err := b.board.confirm(ctx, u.root, func(ctx context.Context) bool { return b.pieceDone(ctx, root) == nil })
-	if ctx.Err() == nil { // else the others read the records
-		b.note(err)
+	for pause := boardFresh; ; pause *= 2 {
+		var undone error
+		err := b.board.confirm(ctx, u.root, func(ctx context.Context) bool {
+			undone = b.pieceDone(ctx, root)
+			return undone == nil
+		})
+		if ctx.Err() == nil { // else the others read the records
+			b.note(err)
+		}
+		if err != nil || !errors.Is(undone, errLooked) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
 	}
 }
+
+// errLooked is for a piece that is done and whose lock somebody has all the same: he only looks
+// whether it is, and tells nobody, or he forgets it.
+var errLooked = errors.New("somebody looks at it")
 
 // piecesRecorded says whether all pieces of a chunk that are known here have a result, as far
 // as one listing tells.
@@ -53,8 +73,8 @@ func (b *Batch) piecesRecorded(ctx context.Context, root int) bool {
 func (b *Batch) pieceDone(ctx context.Context, u unit) error {
 	name := b.name(&u)
 	seen, err := multilock.Inspect(ctx, b.src, name, b.opt.Patience)
-	if err != nil || seen.State != multilock.StateFree {
-		return cmp.Or(err, multilock.ErrHeld)
+	if err != nil {
+		return err
 	}
 	r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return b.chunks.Current(ctx, name) })
 	if err != nil || r.Chunk == nil {
@@ -62,6 +82,9 @@ func (b *Batch) pieceDone(ctx context.Context, u unit) error {
 	}
 	if r = b.ours(&u, r); !succeeded(r) {
 		return lockgroup.ErrNotDone
+	}
+	if seen.State != multilock.StateFree {
+		return errLooked
 	}
 	parts := r.Chunk.Returned
 	return parallel.Do(parallel.Requests, len(parts), func(k int) error {
