@@ -171,6 +171,11 @@ func (b *boardInTurns) Confirm(ctx context.Context, at int, value byte, sure fun
 	return b.Board.Confirm(ctx, at, value, sure)
 }
 
+func (b *boardInTurns) Close() error {
+	defer b.turn.Enter()()
+	return b.Board.Close()
+}
+
 func (h *host) isDead() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
