@@ -3,10 +3,8 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -47,7 +45,7 @@ var _ source.NameChecker = (*Source)(nil)
 // used.
 func Open(opt Options) (*Source, error) {
 	if opt.Group != "" {
-		if err := checkElement("lock group", opt.Group); err != nil {
+		if err := source.CheckElement("lock group", opt.Group); err != nil {
 			return nil, err
 		}
 	}
@@ -100,33 +98,11 @@ func (s *Source) all(kind string) string { return s.root + kind + separator + s.
 
 func (s *Source) key(kind, name string) string { return s.all(kind) + name }
 
-// maxName is the longest name of a lock or a group, in bytes.
-const maxName = 500
-
 // CheckName says whether name can be the name of a lock or a group.
-func CheckName(name string) error { return checkElement("lock name", name) }
+func CheckName(name string) error { return source.CheckElement("lock name", name) }
 
 // CheckName implements source.NameChecker.
 func (s *Source) CheckName(name string) error { return CheckName(name) }
-
-func checkElement(what, name string) error {
-	var why string
-	switch {
-	case name == "":
-		why = "must not be empty"
-	case strings.Contains(name, separator):
-		why = "must not contain a slash; use -g for the group"
-	case strings.ContainsRune(name, 0):
-		why = "must not contain a NUL byte"
-	case !utf8.ValidString(name):
-		why = "is not valid UTF-8"
-	case len(name) > maxName:
-		why = fmt.Sprintf("is %d bytes long; at most %d fit", len(name), maxName)
-	default:
-		return nil
-	}
-	return &source.InvalidError{What: what, Got: name, Why: why}
-}
 
 // Names implements source.Source.
 func (s *Source) Names(ctx context.Context) ([]string, error) {

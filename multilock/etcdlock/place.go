@@ -75,7 +75,7 @@ func parseURL(text string) (address, error) {
 }
 
 func isPrefix(text string) bool {
-	return text != "" && len(text) <= maxName && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+	return text != "" && len(text) <= source.MaxElement && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 func (a *address) readUser(text string) (err error) {

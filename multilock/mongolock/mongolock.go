@@ -46,7 +46,7 @@ var (
 // group that cannot be used.
 func Open(opt Options) (*Source, error) {
 	if opt.Group != "" {
-		if err := checkElement("lock group", opt.Group); err != nil {
+		if err := source.CheckElement("lock group", opt.Group); err != nil {
 			return nil, err
 		}
 	}

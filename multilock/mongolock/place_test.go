@@ -68,7 +68,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	for name, opt := range map[string]Options{
 		"no place":          {},
 		"a group in two":    {Place: Place{URL: url}, Group: "a/b"},
-		"a long group":      {Place: Place{URL: url}, Group: strings.Repeat("x", maxName+1)},
+		"a long group":      {Place: Place{URL: url}, Group: strings.Repeat("x", source.MaxElement+1)},
 		"a negative time":   {Place: Place{URL: url, Timeout: -1}},
 		"a URL of no place": {Place: Place{URL: "mongodb://127.0.0.1:1"}},
 	} {

@@ -31,7 +31,7 @@ func (r *Registers) Close() error { return r.disconnect() }
 // Register is the one of a name. It asks nobody. The error is source.ErrInvalid for a
 // name that cannot be used.
 func (r *Registers) Register(name string) (*Register, error) {
-	if err := checkElement("register", name); err != nil {
+	if err := source.CheckElement("register", name); err != nil {
 		return nil, err
 	}
 	return &Register{server: r.server, name: name}, nil

@@ -48,17 +48,6 @@ func (j *Job) Group() process.Group {
 	return j.group
 }
 
-// Done is closed when the command has ended and has been reaped, the terminal is
-// ours again and the guard is gone. Processes that the command left behind in
-// its group or elsewhere may still live.
-func (j *Job) Done() <-chan struct{} { return j.done }
-
-// Result waits for Done and returns how the command ended.
-func (j *Job) Result() Result {
-	<-j.done
-	return j.result
-}
-
 // Signal sends sig to every process of the job's group. After the command has
 // been reaped it returns os.ErrProcessDone and sends nothing, because the number
 // of the group may belong to others by then.
@@ -84,18 +73,6 @@ func (j *Job) Stop(ctx context.Context, grace time.Duration) error {
 	}
 	<-j.done
 	return nil
-}
-
-// isStopping reports that somebody is ending the job.
-func (j *Job) isStopping() bool { return isClosed(j.stopping) }
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // watch sees the job through to its end.

@@ -106,19 +106,8 @@ func (j *Job) resultOf(code uint32) Result {
 	return r
 }
 
-func (j *Job) isStopping() bool { return isClosed(j.stopping) }
-
 // Group names the command's process, which nobody else can judge: there are no process groups.
 func (j *Job) Group() process.Group { return process.Group{PGID: int(j.object.pid)} }
-
-// Done is closed when the command has ended. Processes that it left behind may still live.
-func (j *Job) Done() <-chan struct{} { return j.done }
-
-// Result waits for Done and returns how the command ended.
-func (j *Job) Result() Result {
-	<-j.done
-	return j.result
-}
 
 // Signal sends Ctrl-Break for a signal that asks to end. After the command has ended it
 // returns os.ErrProcessDone.
@@ -149,35 +138,11 @@ func (j *Job) Stop(ctx context.Context, grace time.Duration) error {
 // the console is closed or the user logs off.
 func Signals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
-// Forward passes each of them on, until the job is over, the channel is closed or ctx is done.
-func (j *Job) Forward(ctx context.Context, signals <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-j.done:
-			return
-		case sig, open := <-signals:
-			if !open {
-				return
-			}
-			number, _ := sig.(syscall.Signal)
-			_ = j.Signal(number) // fails only when the job is over, or has no console
-		}
-	}
-}
+// pass sends what Forward has got. It fails only when the job is over, or has no console.
+func (j *Job) pass(sig syscall.Signal) { _ = j.Signal(sig) }
 
 // Reraise does nothing: an exit code is all that a parent sees.
 func (r Result) Reraise() {}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
 
 // Reach says, for people, what a job is here.
 const Reach = "a job is ended with all its processes, also when multilock is killed: they are in a job object of Windows"

@@ -3,7 +3,6 @@
 package job
 
 import (
-	"context"
 	"os"
 	"os/signal"
 	"slices"
@@ -27,32 +26,12 @@ func Signals() []os.Signal {
 	return slices.DeleteFunc(all, signal.Ignored)
 }
 
-// Forward passes every signal that arrives on the channel on to the job's group,
-// until the job is over, the channel is closed or ctx is done. One that asks to end goes
-// to all processes of the job, wherever they are: see the package comment. A caller
-// that wants to act on some of them itself keeps them off this channel and uses
-// Signal or Stop.
-//
-// Ctrl-C is not doubled: the terminal sends it to its foreground group, which is
-// either the job's or ours.
-func (j *Job) Forward(ctx context.Context, signals <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-j.done:
-			return
-		case sig, open := <-signals:
-			if !open {
-				return
-			}
-			number, _ := sig.(syscall.Signal) // 0 reaches nobody
-			if Asks(sig) {
-				j.tree.send(number)
-			} else {
-				_ = j.Signal(number) // fails only when the job is over
-			}
-		}
+// pass sends what Forward has got.
+func (j *Job) pass(sig syscall.Signal) {
+	if Asks(sig) {
+		j.tree.send(sig)
+	} else {
+		_ = j.Signal(sig) // fails only when the job is over
 	}
 }
 
