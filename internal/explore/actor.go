@@ -1,0 +1,161 @@
+package explore
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/multilock/go/internal/simnfs"
+)
+
+// Actor is one process on one host.
+type Actor struct {
+	*simnfs.Client
+	Name, Host string
+	// Has is what it believes to have, for [Scenario.Owns].
+	Has string
+	// Crashed says that it ended in the middle.
+	Crashed bool
+
+	world   *World
+	column  int
+	request simnfs.Request
+	started bool
+	waits   bool
+	ended   bool
+	resume  chan Fate
+	until   time.Time // its belief
+	learnt  simnfs.Sum
+	tokens  int
+}
+
+// World is the one that the actor is in.
+func (a *Actor) World() *World { return a.world }
+
+// Sleep lets time pass.
+func (a *Actor) Sleep(d time.Duration) {
+	grid := max(a.world.scenario.Grid, 1)
+	passed := time.Since(a.world.began) + d
+	time.Sleep((passed+grid-1)/grid*grid - time.Since(a.world.began))
+	a.gate(simnfs.Request{Kind: "wakes"}) // who wakes at the same time goes on one after the other
+}
+
+// Believe notes that the actor believes until then, a violation if another does.
+func (a *Actor) Believe(until time.Time) {
+	a.until = until
+	if !a.Believes() {
+		return
+	}
+	for _, b := range a.world.actors {
+		if b != a && b.Believes() && !a.world.scenario.Lax {
+			a.world.Violate("I1: %s and %s believe at the same time", b.Name, a.Name)
+		}
+	}
+}
+
+// Believes says whether it does now. Who has crashed does nothing any more.
+func (a *Actor) Believes() bool { return !a.Crashed && time.Now().Before(a.until) }
+
+// Note adds to the trace what an actor did or found.
+func (a *Actor) Note(format string, args ...any) { a.world.note(a, fmt.Sprintf(format, args...)) }
+
+// gate waits for its turn.
+func (a *Actor) gate(r simnfs.Request) Fate {
+	a.world.mu.Lock()
+	a.request, a.waits = r, true
+	a.world.mu.Unlock()
+	a.world.arrive()
+	fate := <-a.resume
+	a.learnt.AddTime(time.Now())
+	if fate == Pause || fate == Slow || fate == Nap || fate == Doze { // of others the answer tells
+		a.learnt.Add(uint64(fate)) //nolint:gosec // a hash
+	}
+	if fate == Crash {
+		a.Crashed = true
+		runtime.Goexit()
+	}
+	return fate
+}
+
+// transport is the actor's way to the server.
+func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
+	if a.Crashed {
+		return syscall.EIO // what is deferred does not happen any more
+	}
+	a.sees(r)
+	if !a.started {
+		return execute()
+	}
+	fate := a.gate(r)
+	switch fate {
+	case Pause:
+		a.stand(a.world.scenario.Pause, "goes on with", r)
+	case Nap:
+		a.stand(a.world.scenario.Nap, "goes on with", r)
+	}
+	a.waitForServer(r)
+	defer func() { a.Note("%s %s = %v", fate, r, err) }()
+	switch fate {
+	case Failed:
+		return syscall.EIO
+	case Lost:
+		_ = a.Unheard(execute)
+		return syscall.EIO
+	case Twice:
+		_ = a.Unheard(execute)
+	case Refused:
+		if r.Kind == "rename" && a.Unheard(execute) == nil {
+			return syscall.ENOTEMPTY
+		}
+	case Late:
+		a.delay(r, execute)
+		return syscall.EIO
+	}
+	err = execute()
+	a.world.owned(a, r)
+	switch fate {
+	case Slow:
+		a.stand(a.world.scenario.Pause, "has the reply to", r)
+	case Doze:
+		a.stand(a.world.scenario.Nap, "has the reply to", r)
+	}
+	return err
+}
+
+// waitForServer stands still while it is away, or in its grace period.
+func (a *Actor) waitForServer(r simnfs.Request) {
+	for {
+		until := a.world.back
+		if slices.Contains([]string{"make", "create", "open", "rename", "unlink", "rmdir"}, r.Kind) {
+			until = until.Add(a.world.scenario.Grace)
+		}
+		if !time.Now().Before(until) {
+			return
+		}
+		a.stand(time.Until(until), "is let through with", r)
+	}
+}
+
+// delay has a request carried out after a pause.
+func (a *Actor) delay(r simnfs.Request, execute func() error) {
+	w, sent := a.world, a.learnt
+	var timer *time.Timer
+	timer = time.AfterFunc(cmp.Or(w.scenario.Delay, w.scenario.Pause), func() {
+		w.late <- func() {
+			delete(w.delayed, timer)
+			a.Note("carried out late: %s = %v", r, a.Unheard(execute))
+			w.owned(a, r)
+		}
+		w.arrive()
+	})
+	w.delayed[timer] = sent
+}
+
+// stand is to stand still.
+func (a *Actor) stand(d time.Duration, then string, r simnfs.Request) {
+	time.Sleep(d)
+	a.gate(simnfs.Request{Kind: then + " " + r.String()})
+}
