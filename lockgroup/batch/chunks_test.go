@@ -110,12 +110,14 @@ func onBoard(t *testing.T, v *grouptest.ChunkVenue) []byte {
 func TestLastPieceOfAChunk(t *testing.T) {
 	for what, c := range map[string]struct {
 		held  string
+		looks bool // he who holds it goes a second after the last job
 		exit  int
 		there byte
 	}{
 		"all are done":            {there: 1},
 		"somebody has a piece":    {held: "#jobs-3-3"},
 		"somebody has the whole":  {held: "#jobs-1-4"},
+		"somebody looks at it":    {held: "#jobs-1-4", looks: true, there: 1},
 		"a job of one has failed": {exit: 1},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -132,7 +134,13 @@ func TestLastPieceOfAChunk(t *testing.T) {
 					theirs.Record.Token = whole.Token // who has the whole wrote that record
 					v.Hold(c.held, theirs)
 				}
-				report, err := prepare(t, v, ran.jobs(16, succeeds), batch.Options{}).Run(inTime(t))
+				list := ran.jobs(16, func(_ context.Context, a batch.Attempt) error {
+					if a.Seq == 4 && c.looks {
+						time.AfterFunc(time.Second, func() { v.Release(c.held) })
+					}
+					return nil
+				})
+				report, err := prepare(t, v, list, batch.Options{}).Run(inTime(t))
 				require.True(t, err == nil || errors.Is(err, lockgroup.ErrNotDone), err)
 				require.Equal(t, batch.Progress{Total: 16, Done: 16 - c.exit, Failed: c.exit, Before: 3, Ran: 13}, report.Progress)
 				require.Equal(t, append([]byte{c.there}, bytes.Repeat([]byte{1}, 9)...), onBoard(t, v))
