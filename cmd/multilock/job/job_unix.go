@@ -17,6 +17,7 @@ import (
 type Job struct {
 	spec    Spec
 	pid     int
+	pidfd   int           // of Linux, until the command's end is awaited
 	group   process.Group // once it was asked for, under the lock of the tree
 	started time.Time
 	tree    *tree

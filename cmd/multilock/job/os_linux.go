@@ -14,8 +14,12 @@ import (
 // sysProcAttr asks for a group of its own and for death along with us. Go closes
 // the race of a parent that dies before the child's prctl by comparing getppid
 // with what it was before the fork (forkAndExecInChild1 in syscall/exec_linux.go).
-func sysProcAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+func (j *Job) sysProcAttr() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if j.pidfd = -1; j.control == nil { // job control wants to see stops as well
+		attr.PidFD = &j.pidfd // nothing is put there before Linux 5.2
+	}
+	return attr
 }
 
 // next waits until the command has ended or stopped. It looks first and reaps
@@ -23,6 +27,9 @@ func sysProcAttr() *syscall.SysProcAttr {
 // kernel gives its number to nobody, so that no signal of ours can hit a
 // stranger between the reaping and the moment everybody here knows of it.
 func (j *Job) next() syscall.WaitStatus {
+	if status, ok := j.awaitEnd(); ok {
+		return status
+	}
 	for {
 		err := unix.Waitid(unix.P_PID, j.pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
 		if err == unix.EINTR {
@@ -32,6 +39,31 @@ func (j *Job) next() syscall.WaitStatus {
 			return status
 		}
 	}
+}
+
+// awaitEnd waits with the runtime's poller: a thread that waits in the kernel for each job
+// keeps the runtime looking after it. It has no answer where that cannot be done, or where
+// somebody (a debugger) has to hear of the end before us.
+func (j *Job) awaitEnd() (status syscall.WaitStatus, ok bool) {
+	if j.pidfd < 0 {
+		return 0, false
+	}
+	_ = unix.SetNonblock(j.pidfd, true) // or it is not polled, which the file says
+	file := os.NewFile(uintptr(j.pidfd), "pidfd")
+	j.pidfd = -1
+	defer file.Close()
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	looks := 0
+	_ = conn.Read(func(uintptr) bool {
+		status, ok = j.collect()
+		ok = ok && !status.Stopped() // which nobody asked for
+		looks++
+		return ok || looks > 1
+	})
+	return status, ok
 }
 
 // collect returns false when what was to be seen is over: a stopped command has

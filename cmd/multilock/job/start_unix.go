@@ -106,7 +106,7 @@ func (j *Job) fork(path string) error {
 		return fmt.Errorf("start job: %w", err)
 	}
 	defer done()
-	attr := &syscall.ProcAttr{Env: j.spec.Env, Files: files, Sys: sysProcAttr()}
+	attr := &syscall.ProcAttr{Env: j.spec.Env, Files: files, Sys: j.sysProcAttr()}
 	if j.control != nil {
 		j.control.prepare(attr.Sys)
 	}
