@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/multilock/go/internal/bounded"
@@ -59,75 +60,87 @@ func FindInChunks(ctx context.Context, src source.Ledger, names, held []string) 
 }
 
 // numbersOf reads the numbers of jobs from the manifest, if that is of a list which is
-// claimed in chunks: there is no tab in its first line then.
+// claimed in chunks.
 func numbersOf(ctx context.Context, src source.ManifestReader, names []string) (map[string]int, error) {
-	manifest, err := bounded.Call(ctx, src.OpenManifest)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer manifest.Close() //nolint:errcheck // only read from
 	inManifest, wanted := strings.NewReplacer("\\", `\\`, "\n", `\n`), map[string]string{}
 	for _, name := range names {
 		wanted[inManifest.Replace(name)] = name
 	}
-	lines, numbers := bufio.NewReaderSize(manifest, 1<<20), map[string]int{}
-	for number := 0; ctx.Err() == nil; number++ {
-		field, tab, err := firstField(lines)
-		switch {
-		case errors.Is(err, io.EOF), number == 0 && (tab || errors.Is(err, bufio.ErrBufferFull)), len(numbers) == len(wanted):
-			return numbers, nil
-		case err != nil:
-			return nil, fmt.Errorf("line %d of the group's list of jobs: %w", number+1, err)
-		case number == 0:
-		default:
-			if name, ok := wanted[string(field)]; ok {
-				numbers[name] = number
-			}
+	numbers := map[string]int{}
+	err := eachJobOfList(ctx, src, func(number int, field []byte, chunked bool) bool {
+		if name, ok := wanted[string(field)]; ok && chunked {
+			numbers[name] = number
 		}
-	}
-	return nil, context.Cause(ctx)
+		return chunked && len(numbers) < len(wanted)
+	})
+	return numbers, err
 }
 
 // ListLength is how many jobs there are in the list of the group; 0 if it has none.
-func ListLength(ctx context.Context, src source.ManifestReader) (int, error) {
+func ListLength(ctx context.Context, src source.ManifestReader) (jobs int, err error) {
+	err = eachJobOfList(ctx, src, func(number int, _ []byte, _ bool) bool {
+		jobs = number
+		return true
+	})
+	return jobs, err
+}
+
+// NumberWidth is how many digits the names have at least that jobs of the group's list were
+// given by their numbers; 0 if there are none.
+func NumberWidth(ctx context.Context, src source.ManifestReader) (digits int, err error) {
+	err = eachJobOfList(ctx, src, func(number int, name []byte, _ bool) bool {
+		if n, wrong := strconv.Atoi(string(name)); wrong == nil && n == number {
+			digits = len(name)
+		}
+		return digits == 0
+	})
+	return digits, err
+}
+
+// eachJobOfList tells of the jobs of the group's list, one after the other, with their names as
+// they stand there, until it is told not to go on. A line without a tab is a head, of the list
+// or of what continues it; one of the list, as its first line, says that it is claimed in chunks.
+func eachJobOfList(ctx context.Context, src source.ManifestReader, tell func(number int, name []byte, chunked bool) bool) error {
 	manifest, err := bounded.Call(ctx, src.OpenManifest)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return nil
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer manifest.Close() //nolint:errcheck // only read from
-	lines := bufio.NewReaderSize(manifest, 1<<20)
-	for jobs, first := 0, true; ctx.Err() == nil; first = false {
-		_, tab, err := firstField(lines)
+	lines, chunked, number := bufio.NewReaderSize(manifest, 1<<20), false, 0
+	for first := true; ctx.Err() == nil; first = false {
+		name, tab, err := firstField(lines)
 		switch {
-		case errors.Is(err, io.EOF):
-			return jobs, nil
+		case errors.Is(err, io.EOF), first && errors.Is(err, bufio.ErrBufferFull):
+			return nil
 		case err != nil:
-			return 0, fmt.Errorf("the group's list of jobs, behind job %d: %w", jobs, err)
-		case tab || !first: // else it is the head
-			jobs++
+			return fmt.Errorf("the group's list of jobs, behind job %d: %w", number, err)
+		case !tab:
+			chunked = chunked || first
+			continue
+		}
+		if number++; !tell(number, name, chunked) {
+			return nil
 		}
 	}
-	return 0, context.Cause(ctx)
+	return context.Cause(ctx)
 }
 
 // mostOfLine is how much of a line is read, in buffers: what is longer, nobody wrote for a
 // job, and a file that is nothing but a hole would be read for hours.
 const mostOfLine = 64
 
-// firstField reads a line, and keeps what is in it before the first tab.
+// firstField reads a line, and keeps what is in it before the first tab, of a long one its beginning.
 func firstField(lines *bufio.Reader) (field []byte, tab bool, err error) {
 	line, err := lines.ReadSlice('\n')
 	field, _, tab = bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\t'})
 	if errors.Is(err, bufio.ErrBufferFull) {
 		field = bytes.Clone(field)
 		for n := 1; n < mostOfLine && errors.Is(err, bufio.ErrBufferFull); n++ {
-			_, err = lines.ReadSlice('\n')
+			line, err = lines.ReadSlice('\n')
+			tab = tab || bytes.IndexByte(line, '\t') >= 0
 		}
 	}
 	return field, tab, err

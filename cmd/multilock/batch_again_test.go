@@ -58,6 +58,36 @@ func TestBatchOfValues(t *testing.T) {
 	require.Equal(t, 125, s.run("batch", "echo {}", ":::").code)
 }
 
+// A list grows where that is said: what is done of it stays done, and its jobs keep their names.
+func TestBatchAddsToAList(t *testing.T) {
+	t.Parallel()
+	s, jobs := newStation(t), []string{"echo a", "echo b", "three\techo c"}
+	first := s.list(jobs...)
+	s.must("batch", "-j1", first)
+	for len(jobs) < 12 {
+		jobs = append(jobs, "echo more")
+	}
+	longer := s.list(append(jobs, "BARRIER", "NEEDS cpus=2", "echo last")...)
+	got := s.run("batch", "-j2", longer)
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "say --add")
+	require.Regexp(t, `three +done`, s.must("batch", "-j2", "--add", "--dry-run", longer))
+	require.Regexp(t, `^13 jobs: 13 done, 3 before, 10 run here, `, s.must("batch", "-j2", "--add", longer))
+	require.Equal(t, "more\n", s.logOf("9"))
+	require.Equal(t, "last\n", s.logOf("13"))
+	require.Contains(t, s.must("batch", "-j2", "--add", longer), "13 before")
+	require.Contains(t, s.must("batch", "-j1", first), "3 before")
+	require.Contains(t, s.must("status", "13"), "done")
+
+	got = s.run("batch", "-j2", "--add", s.list(append(jobs, "echo another")...))
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "another list of jobs: job 13")
+	s.must("clean", "--results", "13")
+	require.Contains(t, s.must("batch", "-j2", "--add", longer), "12 before, 1 run here")
+	s.must("clean", "--results")
+	require.Contains(t, s.must("batch", "-j2", longer), "13 run here")
+}
+
 // A list with the ends of lines of Windows is the same as one without.
 func TestBatchOfWindowsLines(t *testing.T) {
 	t.Parallel()

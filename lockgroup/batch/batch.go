@@ -6,7 +6,6 @@
 package batch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -76,6 +74,10 @@ type Options struct {
 	Needs []Needs
 	// Memory is how many bytes this host has for jobs; 0 does not limit them.
 	Memory int64
+	// Add lets the list continue the one that the group has: jobs that come behind those are added
+	// to it, for whoever is given that list with Add. A host that was given the beginning goes
+	// on with that. It needs a source.ManifestGrower.
+	Add bool
 }
 
 // Order is in which order the jobs of a list are begun.
@@ -113,6 +115,8 @@ type Batch struct {
 	chunks   source.Chunks // nil if each job has a lock of its own
 	jobs     []Job
 	opt      Options
+	grower   source.ManifestGrower // with Options.Add
+	sections []int                 // the number of the last job of each section of a list that has grown
 	plan     lockgroup.Plan
 	start    time.Time
 	stops    stops
@@ -164,6 +168,9 @@ func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
+	if b.grower, ok = src.(source.ManifestGrower); opt.Add && !ok {
+		return nil, fmt.Errorf("adding to a list of jobs: %w: the source keeps lists as they are", multilock.ErrUnsupported)
+	}
 	b.chunks, _ = src.(source.Chunks)
 	b.hands = newHands(len(jobs), opt.Barriers)
 	b.hands.budget = budget{needs: b.opt.Needs, cpus: opt.Workers, memory: opt.Memory}
@@ -178,7 +185,7 @@ func (b *Batch) divide() {
 		if b.hands.serial = b.chunks != nil; b.hands.serial {
 			divided = schedule
 		}
-		b.hands.claims = *newClaims(b.hands.stages.divided(divided), b.hands.stages.upTo(), b.opt.Order == OrderRandom)
+		b.hands.claims = *newClaims(b.hands.stages.divided(divided, b.sections), b.hands.stages.upTo(), b.opt.Order == OrderRandom)
 	})
 }
 
@@ -295,33 +302,6 @@ func (b *Batch) join(ctx context.Context) error {
 		return err
 	}
 	b.hands.change(func() { b.before = b.hands.done + b.hands.failed })
-	return nil
-}
-
-// agree publishes the list, or finds that another one was. One that was published without
-// chunks is worked through without them.
-func (b *Batch) agree(ctx context.Context) error {
-	head := headOf(b.chunks != nil, b.opt.Barriers, b.opt.Needs)
-	ours := encodeManifest(head, b.jobs)
-	theirs, err := bounded.Call(ctx, func(ctx context.Context) ([]byte, error) { return b.src.Publish(ctx, ours) })
-	if err != nil {
-		return err
-	}
-	theirHead, theirs := cutHead(theirs)
-	if err := compareManifests(ours[len(head):], theirs); err != nil {
-		return err
-	}
-	ourRules, theirRules := rulesIn(head), rulesIn(theirHead)
-	switch {
-	case bytes.Equal(head, theirHead):
-	case ourRules != theirRules:
-		return &ManifestError{Ours: ourRules, Theirs: theirRules}
-	case bytes.Equal(theirHead, headOf(false, b.opt.Barriers, b.opt.Needs)):
-		b.chunks = nil
-		b.divide()
-	default:
-		return &source.InvalidError{What: "list of jobs", Got: string(theirHead), Why: "another version of multilock has divided it into chunks; go on with that one"}
-	}
 	return nil
 }
 

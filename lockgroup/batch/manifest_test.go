@@ -22,12 +22,12 @@ func FuzzManifest(f *testing.F) {
 		}
 		one, other := []Job{{Name: name, Command: command}}, []Job{{Name: otherName, Command: otherCommand}}
 		ours := encodeManifest(nil, one)
-		require.Equal(t, one[0].Name == other[0].Name && one[0].Command == other[0].Command, compareManifests(ours, encodeManifest(nil, other)) == nil)
-		require.NoError(t, compareManifests(ours, ours))
-		require.Error(t, compareManifests(ours, encodeManifest(nil, append(one, other...))))
+		require.Equal(t, one[0].Name == other[0].Name && one[0].Command == other[0].Command, compareManifests(ours, encodeManifest(nil, other), 0) == nil)
+		require.NoError(t, compareManifests(ours, ours, 0))
+		require.Error(t, compareManifests(ours, encodeManifest(nil, append(one, other...)), 0))
 		same := bytes.Equal(bytes.TrimRight(ours, "\n"), bytes.TrimRight(theirs, "\n"))
 		var differs *ManifestError
-		require.Equal(t, !same, errors.As(compareManifests(ours, theirs), &differs))
+		require.Equal(t, !same, errors.As(compareManifests(ours, theirs, 0), &differs))
 		if !same {
 			require.LessOrEqual(t, differs.Line, bytes.Count(theirs, []byte("\n"))+2)
 			require.NotEqual(t, differs.Ours, differs.Theirs)

@@ -112,10 +112,13 @@ func (c *claims) admit(u *unit) {
 	c.free++
 }
 
-// divided divides each stage of a list by itself: no unit lies on both sides of a barrier.
-func (s *stages) divided(divide func(jobs int) []unit) (units []unit) {
+// divided divides each stage of a list by itself, and each section: no unit lies on both sides
+// of a barrier, and those of a list stay what they are when more is added to it.
+func (s *stages) divided(divide func(jobs int) []unit, sections []int) (units []unit) {
+	ends := slices.Concat(s.last, sections)
+	slices.Sort(ends)
 	before := 0
-	for _, last := range s.last {
+	for _, last := range slices.Compact(ends) {
 		for _, u := range divide(last - before) {
 			u.Range = source.Range{From: u.From + before, To: u.To + before}
 			u.root = len(units)

@@ -18,7 +18,8 @@ const (
 	boardFile  = "board"
 
 	manifestDir  = "manifest"
-	manifestFile = "list" // in it
+	manifestFile = "list"  // in it
+	morePrefix   = "more-" // directories there that continue it, each with such a file, from more-1 on
 
 	lockedSuffix = ".locked" // the lock
 	jobSuffix    = ".job"    // the process groups that work under it

@@ -16,7 +16,8 @@ import (
 // The manifest of a group is the file "list" in the directory
 // BASE/.multilock/groups/GROUP/manifest. The directory is prepared in staging and
 // renamed to its place, which succeeds only where there is none, or an empty one:
-// so a manifest is there as a whole or not at all, and is never replaced.
+// so a manifest is there as a whole or not at all, and is never replaced. Its
+// sections (manifest_sections.go) come into their places in the same way.
 
 var _ source.ManifestStore = (*Source)(nil)
 
@@ -36,46 +37,46 @@ func (s *Source) publish(manifest []byte) ([]byte, error) {
 		return nil, manifestError("open the group's files", err)
 	}
 	defer private.Close() //nolint:errcheck // a directory
-	current, err := s.manifest(private, manifest)
+	current, err := s.list(private, manifestDir, manifest)
 	if err == nil || !gone(err) {
 		return current, manifestError("read the manifest", err)
 	}
+	return s.placeList(private, manifestDir, manifest)
+}
+
+// placeList stages a list and renames it to its place. Whatever that answers, the list that
+// is there afterwards is the one that counts.
+func (s *Source) placeList(parent vfs.Dir, name string, list []byte) ([]byte, error) {
 	staging, err := s.base.Staging.Use()
 	if err != nil {
 		return nil, s.base.StagingError(err)
 	}
 	defer s.base.Staging.Done(staging)
-	return s.placeManifest(staging, private, manifest)
-}
-
-// placeManifest stages the manifest and renames it to its place. Whatever that
-// answers, the manifest that is there afterwards is the group's.
-func (s *Source) placeManifest(staging *shareddir.Handle, private vfs.Dir, manifest []byte) ([]byte, error) {
 	token := source.NewToken()
 	entry := token + listSuffix
-	if err := s.stageManifest(staging, entry, manifest); err != nil {
-		s.discardManifest(staging, entry)
+	if err := s.stageList(staging, entry, list); err != nil {
+		s.discardList(staging, entry)
 		if is(err, syscall.EEXIST) {
 			return nil, errAgain // the repetition of a request whose reply was lost
 		}
 		return nil, manifestError("prepare the manifest", err)
 	}
-	renamed := staging.Rename(entry, private, manifestDir)
+	renamed := staging.Rename(entry, parent, name)
 	if renamed != nil {
-		s.discardManifest(staging, entry)
+		s.discardList(staging, entry)
 	}
-	current, err := s.manifest(private, manifest)
+	current, err := s.list(parent, name, list)
 	switch {
 	case err == nil && renamed == nil:
-		err = s.settleManifest(private)
+		err = s.settleList(parent)
 	case gone(err) && renamed != nil:
-		return s.refusedManifest(private, renamed, manifest)
+		return s.refusedList(parent, name, renamed, list)
 	}
 	return current, manifestError("read the manifest", err)
 }
 
-// stageManifest writes the file. It is synced: it is to outlive the machine.
-func (s *Source) stageManifest(staging vfs.Dir, entry string, manifest []byte) error {
+// stageList writes the file. It is synced: it is to outlive the machine.
+func (s *Source) stageList(staging vfs.Dir, entry string, list []byte) error {
 	if err := staging.Mkdir(entry, shareddir.DirMode); err != nil {
 		return err
 	}
@@ -88,54 +89,52 @@ func (s *Source) stageManifest(staging vfs.Dir, entry string, manifest []byte) e
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(manifest)
+	_, err = f.Write(list)
 	if err == nil {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
 }
 
-// discardManifest takes a staged one back. The file goes first: a rename that is
+// discardList takes a staged one back. The file goes first: a rename that is
 // carried out afterwards places an empty directory, which is no manifest. What is
 // no directory goes as it is: a link is not followed. What is left is the janitor's.
-func (s *Source) discardManifest(staging vfs.Dir, entry string) {
+func (s *Source) discardList(staging vfs.Dir, entry string) {
 	dir, err := staging.Enter(entry)
 	if err != nil {
 		_ = staging.Unlink(entry)
 		return
 	}
 	_ = dir.Unlink(manifestFile)
-	_ = dir.Unlink(boardFile)
 	_ = dir.Close()
 	_ = staging.Rmdir(entry)
 }
 
-// settleManifest brings the name of a new manifest to stable storage; an NFS
-// server has done that when it answers.
-func (s *Source) settleManifest(private vfs.Dir) error {
+// settleList brings the name of a new list to stable storage; an NFS server has done that
+// when it answers.
+func (s *Source) settleList(parent vfs.Dir) error {
 	if !s.base.Kind.Local {
 		return nil
 	}
-	return private.Sync()
+	return parent.Sync()
 }
 
-// refusedManifest is for a rename that failed though no manifest is to be seen. An
-// NFS client may remember that there is none: the answer of a mkdir, which is
-// always sent, ends that. Or an empty directory that a crash left is in the way,
-// where a rename replaces none.
-func (s *Source) refusedManifest(private vfs.Dir, renamed error, manifest []byte) ([]byte, error) {
+// refusedList is for a rename that failed though no list is to be seen. An NFS client may
+// remember that there is none: the answer of a mkdir, which is always sent, ends that. Or
+// an empty directory that a crash left is in the way, where a rename replaces none.
+func (s *Source) refusedList(parent vfs.Dir, name string, renamed error, list []byte) ([]byte, error) {
 	if !notEmpty(renamed) && !forbidden(renamed) {
 		return nil, manifestError("publish the manifest", renamed)
 	}
-	_ = private.Mkdir(manifestDir, shareddir.DirMode)
-	if private.Rmdir(manifestDir) == nil {
+	_ = parent.Mkdir(name, shareddir.DirMode)
+	if parent.Rmdir(name) == nil {
 		return nil, errAgain
 	}
-	current, err := s.manifest(private, manifest)
+	current, err := s.list(parent, name, list)
 	if gone(err) || is(err, syscall.ENOTDIR) {
 		return nil, &source.InvalidError{
 			What: "lock group", Got: s.group, Err: renamed,
-			Why: private.Path() + "/" + manifestDir + " is not the directory of a manifest; move it away",
+			Why: parent.Path() + "/" + name + " is not the directory of a manifest; move it away",
 		}
 	}
 	return current, manifestError("read the manifest", err)
@@ -145,13 +144,10 @@ func (s *Source) refusedManifest(private vfs.Dir, renamed error, manifest []byte
 // to see that they differ, and whose it is.
 const manifestMore = 4 << 10
 
-// manifest reads the manifest, past what an NFS client remembers of the names in
-// the group's directory. Of one that is longer than ours not all is read.
-func (s *Source) manifest(private vfs.Dir, ours []byte) ([]byte, error) {
-	if err := s.refresh(private); err != nil {
-		return nil, err
-	}
-	f, err := openManifest(private)
+// list reads a list, past what an NFS client remembers of the names in its parent. Of one
+// that is longer than ours not all is read.
+func (s *Source) list(parent vfs.Dir, name string, ours []byte) ([]byte, error) {
+	f, err := s.openList(parent, name)
 	if err != nil {
 		return nil, err
 	}
@@ -179,32 +175,16 @@ func readLike(f vfs.File, ours []byte) ([]byte, error) {
 	}
 }
 
-func openManifest(private vfs.Dir) (vfs.File, error) {
-	dir, err := private.OpenDir(manifestDir)
+func (s *Source) openList(parent vfs.Dir, name string) (vfs.File, error) {
+	if err := s.refresh(parent); err != nil {
+		return nil, err
+	}
+	dir, err := parent.OpenDir(name)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close() //nolint:errcheck // a directory
 	return dir.Open(manifestFile)
-}
-
-var _ source.ManifestReader = (*Source)(nil)
-
-// OpenManifest implements source.ManifestReader.
-func (s *Source) OpenManifest(context.Context) (io.ReadCloser, error) {
-	private, err := s.find(vfs.Dir.OpenDir, groupsDir, s.group)
-	if err != nil {
-		return nil, opError("open the group's files", "", err)
-	}
-	defer private.Close() //nolint:errcheck // a directory
-	if err := s.refresh(private); err != nil {
-		return nil, opError("read the manifest", "", err)
-	}
-	f, err := openManifest(private)
-	if err != nil {
-		return nil, opError("read the manifest", "", err)
-	}
-	return f, nil
 }
 
 // Retract implements source.ManifestStore: the manifest is moved away as a whole,
@@ -230,8 +210,22 @@ func (s *Source) retract() error {
 	if inDoubt(err) {
 		return manifestError("retract the manifest", err)
 	}
-	s.discardManifest(staging, entry) // also after the repetition of a rename whose reply was lost
+	s.discardRetracted(staging, entry) // also after the repetition of a rename whose reply was lost
 	return manifestError("retract the manifest", ignoreGone(err))
+}
+
+// discardRetracted removes what was the group's manifest, with its sections and its board, or
+// what was there for it: a link is not followed.
+func (s *Source) discardRetracted(staging vfs.Dir, entry string) {
+	dir, err := staging.Enter(entry)
+	if err != nil {
+		_ = staging.Unlink(entry)
+		return
+	}
+	_ = dir.Unlink(manifestFile) // first, for those who are about to continue it
+	_ = emptyTree(dir, 1)
+	_ = dir.Close()
+	_ = staging.Rmdir(entry)
 }
 
 // manifestError starts over where the directories were removed meanwhile.

@@ -16,8 +16,8 @@ import (
 // more rights removes it for him.
 
 const (
-	residueDepth = 2  // the filesystem's test has directories in its directory
-	residueMost  = 64 // entries of one directory; files that NFS clients keep are among them
+	residueDepth = 2                // the filesystem's test has directories in its directory
+	residueMost  = 64 + maxSections // entries of one directory; files that NFS clients keep are among them
 )
 
 // isStaged says whether an entry of staging has a name that the protocol gives.
@@ -32,7 +32,7 @@ func isStaged(entry string) bool {
 // isResidue says whether something in a staged directory has such a name.
 func isResidue(name string) bool {
 	suffixes := append(besides(""), lockedSuffix, peerSuffix)
-	return isSilly(name) || name == manifestFile || name == boardFile || slices.Contains(shareddir.TestNames(), name) ||
+	return isSilly(name) || name == manifestFile || name == boardFile || isSection(name) || slices.Contains(shareddir.TestNames(), name) ||
 		slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 

@@ -80,7 +80,9 @@ func scenes() []scene {
 		{name: "forget", prepare: prepareSuccess, play: (*player).forget, check: requireForgotten, records: true},
 		{name: "publish", prepare: prepareNothing, play: (*player).publish, check: requirePublished, lists: []string{myManifest, nextManifest}},
 		{name: "publish where there is one", prepare: prepareManifest, play: (*player).publish, check: requirePublished, lists: []string{theirManifest}},
+		{name: "continue a list", prepare: prepareManifest, play: (*player).grow, check: requireGrown, lists: []string{theirManifest, theirManifest + myManifest}},
 		{name: "retract", prepare: prepareManifest, play: (*player).retract, check: requireRetracted, lists: []string{theirManifest, nextManifest}},
+		{name: "retract what has grown", prepare: prepareGrown, play: (*player).retract, check: requireRetracted, lists: []string{theirManifest, nextManifest}},
 	}
 }
 

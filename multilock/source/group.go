@@ -140,8 +140,22 @@ type ManifestStore interface {
 
 // ManifestReader is a ManifestStore that lets its manifest be read without one's own.
 type ManifestReader interface {
-	// OpenManifest opens the group's manifest. The error is fs.ErrNotExist if it has none.
+	// OpenManifest opens the group's manifest, with all that continues it. The error is
+	// fs.ErrNotExist if it has none.
 	OpenManifest(ctx context.Context) (io.ReadCloser, error)
+}
+
+// ManifestGrower is a ManifestStore whose manifest can be continued by sections. What is there
+// stays as it is; Retract removes all of it.
+type ManifestGrower interface {
+	ManifestStore
+	// Sections reads the group's manifest, and what continues it, up to a number of bytes
+	// in all. The error is fs.ErrNotExist if it has none.
+	Sections(ctx context.Context, most int) ([][]byte, error)
+	// Continue places a section behind the known ones, in one step, if the group's manifest
+	// consists of them. It is false if the manifest does not begin with all of that
+	// afterwards, because others have changed it.
+	Continue(ctx context.Context, known [][]byte, more []byte) (bool, error)
 }
 
 // GroupLister is a Source in a place where there may be other groups.

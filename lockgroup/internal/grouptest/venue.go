@@ -1,8 +1,10 @@
 package grouptest
 
 import (
+	"bytes"
 	"context"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +19,7 @@ type Venue struct {
 	*Place
 	Mu       sync.Mutex
 	events   []source.Event
-	manifest []byte
+	manifest [][]byte // its sections
 	tries    map[string]int
 }
 
@@ -64,9 +66,26 @@ func (v *Venue) Publish(_ context.Context, manifest []byte) ([]byte, error) {
 	v.Mu.Lock()
 	defer v.Mu.Unlock()
 	if v.manifest == nil {
-		v.manifest = manifest
+		v.manifest = [][]byte{manifest}
 	}
-	return v.manifest, err
+	return v.manifest[0], err
+}
+
+func (v *Venue) Sections(context.Context, int) ([][]byte, error) {
+	err := v.Enter("read the manifest")
+	v.Mu.Lock()
+	defer v.Mu.Unlock()
+	return slices.Clone(v.manifest), err
+}
+
+func (v *Venue) Continue(_ context.Context, known [][]byte, more []byte) (bool, error) {
+	err := v.Enter("continue the manifest")
+	v.Mu.Lock()
+	defer v.Mu.Unlock()
+	if len(v.manifest) == len(known) {
+		v.manifest = append(v.manifest, more)
+	}
+	return bytes.Equal(v.manifest[len(known)], more), err
 }
 
 func (v *Venue) Retract(context.Context) error { return nil }

@@ -52,6 +52,7 @@ type batchOptions struct {
 	list     string
 	args     []string // the list itself, if it stands on the command line
 	again    bool     // --retry-failed
+	add      bool
 }
 
 // Batch runs a list of jobs.
@@ -84,7 +85,11 @@ time, and the jobs of one that dies are taken over by the others; those that end
 in its last two seconds may run again. Started again it goes on where it stopped: what
 is done is not run again, until "multilock clean --results", and what has failed for
 good neither, until --retry-failed. A list that differs from
-the one that the group was given first is refused.
+the one that the group was given first is refused. With --add it may continue that one:
+
+   multilock -d /shared -g convert batch -j 8 --add longer.txt
+
+Hosts that were given the shorter one go on with that.
 
 A job finds MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_SEQ (its number in the list),
 MULTILOCK_ATTEMPT and MULTILOCK_TOKEN in its environment; its standard input is empty.
@@ -128,6 +133,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.GenericFlag{Name: "timeout", Aliases: []string{"max-runtime"}, Value: &o.timeout, Usage: "end a job and all its processes after this `DURATION`; it has failed then, with code 124", Category: "JOBS"},
 			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOBS"},
 			&cli.BoolFlag{Name: "retry-failed", Destination: &o.again, DisableDefaultText: true, Usage: "first forget the results of all jobs that have failed for good, so that they run again; say it on one host", Category: "JOBS"},
+			&cli.BoolFlag{Name: "add", Destination: &o.add, DisableDefaultText: true, Usage: "the list may begin with the one that the group was given, and adds to it what is behind that; say it on each host that is given the longer list", Category: "JOBS"},
 			&cli.GenericFlag{Name: "halt", Value: &o.halt, Usage: "end early: soon or now, then fail=N, success=N or done=N (or N%), counted over all hosts; such as `soon,fail=1` (default: never)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "order", Value: &o.order, Usage: "begin the jobs in this `ORDER`: list or random (default: list)", Category: "JOBS"},
 			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Destination: &o.null, DisableDefaultText: true, Usage: "the jobs in FILE end with NUL bytes instead of newlines", Category: "JOBS"},
@@ -191,7 +197,7 @@ func (o *batchOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	}
 	o.tellOneHost(e, src)
 	debug.SetGCPercent(leastGC)
-	list, err := readBatch(e, src, o)
+	list, err := readBatch(ctx, e, src, o)
 	if err != nil {
 		return err
 	}
@@ -226,7 +232,7 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	if err != nil {
 		return err
 	}
-	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Busy: o.busy(e.Say), Fence: o.fence, Barriers: list.barriers, Needs: list.needs.needs, Memory: int64(list.memory)} //nolint:gosec // no host has more
+	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Busy: o.busy(e.Say), Fence: o.fence, Barriers: list.barriers, Needs: list.needs.needs, Memory: int64(list.memory), Add: o.add} //nolint:gosec // no host has more
 	opt.Job, opt.User = true, o.User
 	if err := o.prepareProbe(e, src, "batch", &opt.Options); err != nil {
 		return errors.Join(err, r.close())
@@ -275,13 +281,25 @@ func (o *batchOptions) checkAbilities(src *place.Source) error {
 func (o *batchOptions) hinted(err error) error {
 	var differs *batch.ManifestError
 	if errors.As(err, &differs) {
+		continued := !o.add && mayContinue(differs)
 		if differs.Line > 0 {
 			differs.Theirs, differs.Ours = o.differ(differs.Theirs, differs.Ours)
+		}
+		if continued {
+			return fmt.Errorf("%w; if this list is to continue that one, say --add", err)
 		}
 		return fmt.Errorf("%w; choose another group with -g, or forget that list and what was done of it: %s",
 			err, o.Command("clean", "--results"))
 	}
 	return err
+}
+
+// mayContinue says of another list that it could be the beginning of this one: it ends sooner, or
+// its jobs have the same numbers with fewer digits.
+func mayContinue(differs *batch.ManifestError) bool {
+	theirs, theirCommand, _ := strings.Cut(differs.Theirs, "\t")
+	ours, command, _ := strings.Cut(differs.Ours, "\t")
+	return differs.Line > 0 && (differs.Theirs == "" || len(ours) > len(theirs) && command == theirCommand && strings.TrimLeft(ours, "0") == strings.TrimLeft(theirs, "0"))
 }
 
 // halted gives the end of a batch its exit code if that was halted: what it was to wait

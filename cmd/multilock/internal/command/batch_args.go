@@ -43,7 +43,6 @@ func listOfArgs(args []string) (batchList, error) {
 		list.jobs = append(list.jobs, batch.Job{Command: filled(template, chosen(lists, n), n+1)})
 		list.lines = append(list.lines, int32(n+1)) //nolint:gosec // bounded above
 	}
-	list.nameByNumber()
 	return list, nil
 }
 

@@ -14,6 +14,7 @@ func commandsOf(t *testing.T, args ...string) (commands []string) {
 	t.Helper()
 	list, err := listOfArgs(args)
 	require.NoError(t, err)
+	list.nameByNumber(0)
 	for _, job := range list.jobs {
 		commands = append(commands, job.Name+" "+job.Command)
 	}

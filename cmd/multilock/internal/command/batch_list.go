@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,12 +14,15 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock/shareddir"
+	"github.com/multilock/go/multilock/source"
 )
 
 // batchList is a list of jobs. It may have a million: all texts are parts of one.
 type batchList struct {
+	from string // where it was read, for people; "" if it stands on the command line
 	jobs []batch.Job
 	// lines are where they stand in their file: negative for those that have a name.
 	lines []int32
@@ -38,8 +42,11 @@ func (o *batchOptions) workers() int {
 	return runtime.NumCPU()
 }
 
-func readBatch(e *Env, src *place.Source, o *batchOptions) (batchList, error) {
+func readBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions) (batchList, error) {
 	list, err := o.readList(e, src)
+	if err == nil {
+		err = o.nameList(ctx, src, &list)
+	}
 	if err != nil {
 		return list, err
 	}
@@ -74,7 +81,23 @@ func (o *batchOptions) readList(e *Env, src *place.Source) (batchList, error) {
 		return batchList{}, fmt.Errorf("read the list of jobs: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // it was read
-	return parseBatch(src, f, from, o.null, needs)
+	return parseBatch(f, from, o.null, needs)
+}
+
+// nameList names the jobs that have no name, and finds what is wrong with the names. In a list
+// that is added to, names that are numbers stay as wide as they were.
+func (o *batchOptions) nameList(ctx context.Context, src *place.Source, list *batchList) error {
+	width := 0
+	if manifests, ok := src.Locks.(source.ManifestReader); ok && o.add {
+		var err error
+		if width, err = lockgroup.NumberWidth(ctx, manifests); err != nil {
+			return err
+		}
+	}
+	if list.nameByNumber(width); list.from == "" {
+		return nil // there are no other names, and each command has been looked at
+	}
+	return list.check(src)
 }
 
 // openList opens a file, or the standard input for "-". The name is for people. Root does
@@ -97,7 +120,7 @@ func openList(e *Env, path string) (list io.ReadCloser, name string, err error) 
 
 // parseBatch reads jobs: NAME, a tab and a command on each line, or a command
 // alone. What is wrong is told of all lines at once.
-func parseBatch(src *place.Source, r io.Reader, from string, null bool, needs listNeeds) (batchList, error) {
+func parseBatch(r io.Reader, from string, null bool, needs listNeeds) (batchList, error) {
 	var text strings.Builder
 	if _, err := io.Copy(&text, r); err != nil {
 		return batchList{}, fmt.Errorf("read the list of jobs from %s: %w", from, err)
@@ -107,7 +130,7 @@ func parseBatch(src *place.Source, r io.Reader, from string, null bool, needs li
 		end = "\x00"
 	}
 	most := strings.Count(text.String(), end) + 1
-	list, n := batchList{needs: needs, jobs: make([]batch.Job, 0, most), lines: make([]int32, 0, most)}, int32(0)
+	list, n := batchList{from: from, needs: needs, jobs: make([]batch.Job, 0, most), lines: make([]int32, 0, most)}, int32(0)
 	for line := range strings.SplitSeq(text.String(), end) {
 		n++
 		list.add(n, line, null)
@@ -116,8 +139,7 @@ func parseBatch(src *place.Source, r io.Reader, from string, null bool, needs li
 		return list, console.Usagef("batch", "there are no jobs in %s", from)
 	}
 	list.endBarriers()
-	list.nameByNumber()
-	return list, list.check(src, from)
+	return list, nil
 }
 
 // add takes in a line, if it is a job.
@@ -165,18 +187,24 @@ func (l *batchList) endBarriers() {
 	}
 }
 
-// nameByNumber names those that were given no name, so that the names sort as the list.
-func (l *batchList) nameByNumber() {
-	width := len(strconv.Itoa(len(l.jobs)))
+// nameByNumber names those that were given no name, with so many digits at least; with 0, so that
+// the names sort as the list.
+func (l *batchList) nameByNumber(width int) {
+	if width == 0 {
+		width = len(strconv.Itoa(len(l.jobs)))
+	}
 	var names strings.Builder
 	names.Grow(width * len(l.jobs))
 	for i := range l.jobs {
 		fmt.Fprintf(&names, "%0*d", width, i+1)
 	}
+	left := names.String()
 	for i := range l.jobs {
+		digits := max(width, len(strconv.Itoa(i+1)))
 		if l.lines[i] > 0 {
-			l.jobs[i].Name = names.String()[i*width : (i+1)*width]
+			l.jobs[i].Name = left[:digits]
 		}
+		left = left[digits:]
 	}
 }
 
@@ -184,7 +212,7 @@ func (l *batchList) nameByNumber() {
 const maxProblems = 10
 
 // check finds names that cannot be, or are there twice, and wrong lines NEEDS.
-func (l *batchList) check(src *place.Source, from string) error {
+func (l *batchList) check(src *place.Source) error {
 	problems := l.needs.wrong
 	first, grow := map[string]int{}, true
 	for i, job := range l.jobs {
@@ -208,7 +236,7 @@ func (l *batchList) check(src *place.Source, from string) error {
 	if n := len(problems) - maxProblems; n > 0 {
 		more = fmt.Sprintf("; and %d more", n)
 	}
-	return console.Usagef("batch", "%s: %s%s", from, strings.Join(problems[:min(len(problems), maxProblems)], "; "), more)
+	return console.Usagef("batch", "%s: %s%s", l.from, strings.Join(problems[:min(len(problems), maxProblems)], "; "), more)
 }
 
 func (l *batchList) line(i int) int32 { return max(l.lines[i], -l.lines[i]) }

@@ -12,6 +12,15 @@ import (
 	"github.com/multilock/go/lockgroup/batch"
 )
 
+func listIn(t *testing.T, text string, null bool) (batchList, error) {
+	t.Helper()
+	list, err := parseBatch(strings.NewReader(text), "there", null, listNeeds{})
+	if err != nil {
+		return list, err
+	}
+	return list, (&batchOptions{}).nameList(t.Context(), &place.Source{}, &list)
+}
+
 // Each job of a list has a name of its own and a command, in the order of the lines; or the list
 // is refused. Names of members are read from the same lines.
 func FuzzBatchList(f *testing.F) {
@@ -30,7 +39,7 @@ func FuzzBatchList(f *testing.F) {
 			require.NotContains(t, name, "\n")
 			require.NotContains(t, name, "\t")
 		}
-		list, err := parseBatch(&place.Source{}, strings.NewReader(text), "there", null, listNeeds{})
+		list, err := listIn(t, text, null)
 		if err != nil {
 			require.ErrorContains(t, err, "there")
 			return
@@ -55,13 +64,13 @@ func FuzzBatchList(f *testing.F) {
 
 func TestNeedsInAList(t *testing.T) {
 	const text = "1st\tx\nNEEDS cpus=2\nNEEDS cpus=4 mem=1.5G\n2nd\tx\nNEEDS\tx\n NEEDS cpus=2\nBARRIER\nNEEDS\n5th\tx\nNEEDS mem=7\n"
-	list, err := parseBatch(&place.Source{}, strings.NewReader(text), "there", false, listNeeds{})
+	list, err := listIn(t, text, false)
 	require.NoError(t, err)
 	require.Len(t, list.jobs, 5)
 	require.Equal(t, []batch.Needs{{From: 2, CPUs: 4, Memory: 3 << 29}, {From: 5, CPUs: 1}, {From: 6, CPUs: 1, Memory: 7}}, list.needs.needs)
 	require.Equal(t, []int{4}, list.barriers)
 	for _, wrong := range []string{"NEEDS cpu=4", "NEEDS cpus=0", "NEEDS cpus=", "NEEDS mem=8X", "NEEDS 4", "NEEDS cpus=4\tx"} {
-		_, err := parseBatch(&place.Source{}, strings.NewReader("a\tx\n"+wrong+"\nb\tx\n"), "there", false, listNeeds{})
+		_, err := listIn(t, "a\tx\n"+wrong+"\nb\tx\n", false)
 		require.ErrorContains(t, err, "there: line 2: ", wrong)
 		require.ErrorContains(t, err, "write NEEDS cpus=4 mem=8G", wrong)
 	}
