@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // contender is one contender's attempts at one lock. They have one token and one lease, so
@@ -15,26 +16,28 @@ import (
 // revoked, none is any more.
 type contender struct {
 	observer
-	claim source.Claim
-	wire  wire
-	grant *grant // nil if there is none yet, or if it is a lock's
-	line  *line  // nil as long as nobody waits
+	claim  source.Claim
+	stored remote.Record
+	grant  *grant // nil if there is none yet, or if it is a lock's
+	line   line
 }
 
 // Contend implements source.Source.
 func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
-	if err := CheckName(name); err != nil {
+	if err := s.CheckName(name); err != nil {
 		return nil, err
 	}
-	return &contender{observer: s.newObserver(name, patience), claim: claim.By(s.self)}, nil
+	return &contender{observer: s.newObserver(name, patience), claim: claim.By(s.Self())}, nil
 }
 
 // maxAgain bounds how often an attempt is made anew whose lease was not there.
 const maxAgain = 4
 
+var errAgain = fmt.Errorf("its lease, or the lock, changes again and again: %w", source.ErrPassing)
+
 // Try implements source.Contender. While it waits and hears nothing, it asks nobody.
 func (c *contender) Try(ctx context.Context) (source.Lease, error) {
-	if c.line.quiet() {
+	if c.line.Quiet(unheard) {
 		return nil, source.ErrHeld
 	}
 	var err error
@@ -47,19 +50,17 @@ func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 			return nil, over
 		}
 	}
-	return nil, c.src.opError(ctx, "acquire", c.name, err)
+	return nil, c.src.opError(ctx, "acquire", c.Name, err)
 }
-
-var errAgain = fmt.Errorf("its lease, or the lock, changes again and again: %w", source.ErrPassing)
 
 // attempt is one transaction, which takes the lock if it is free and nobody is ahead.
 // Otherwise it tells who is in the way, and gets a ticket for who waits.
 func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
 	if c.grant == nil {
 		c.grant = c.src.leases.take(ctx, c.claim.TTL)
-		c.wire = newWire(source.NewToken(), c.claim)
+		c.stored = remote.NewRecord(source.NewToken(), c.claim)
 	}
-	c.line.settle()
+	c.line.Begin()
 	resp, doubt, err := c.src.commit(ctx, c.transaction())
 	if doubt {
 		c.grant.tainted.Store(true)
@@ -67,10 +68,10 @@ func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
 	switch {
 	case leaseGone(err):
 		return nil, c.renewGrant(ctx)
-	case inDoubt(err) && doubt && c.line == nil: // who waits finds out with the next attempt
-		return nil, errors.Join(source.ErrUnsure, c.src.opError(ctx, "acquire", c.name, err))
+	case inDoubt(err) && doubt && c.line.News == nil: // who waits finds out with the next attempt
+		return nil, errors.Join(source.ErrUnsure, c.src.opError(ctx, "acquire", c.Name, err))
 	case err != nil:
-		return nil, c.src.opError(ctx, "acquire", c.name, err)
+		return nil, c.src.opError(ctx, "acquire", c.Name, err)
 	case resp.Succeeded:
 		return c.acquired(resp.Header.Revision, resp.Header.Revision), nil
 	}
@@ -82,8 +83,8 @@ func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
 }
 
 func (c *contender) ours(kv *keyValue) bool {
-	_, w := readRecord(c.name, kv.Value)
-	return c.grant != nil && w.Token == c.wire.Token
+	_, stored := remote.DecodeRecord(c.Name, kv.Value)
+	return c.grant != nil && stored.Token == c.stored.Token
 }
 
 // transaction takes the lock, in the order of the tickets: who has none is behind all.
@@ -92,17 +93,17 @@ func (c *contender) transaction() transaction {
 	turn := clientv3.Compare(clientv3.CreateRevision(tickets), "=", 0)
 	lease := clientv3.WithLease(c.grant.id)
 	t := transaction{
-		then: []clientv3.Op{clientv3.OpPut(lock, c.wire.encode()), clientv3.OpPut(life, "", lease)},
+		then: []clientv3.Op{clientv3.OpPut(lock, c.stored.Encode()), clientv3.OpPut(life, "", lease)},
 		or:   c.looks(),
 	}
-	if c.line != nil {
+	if c.line.News != nil {
 		own := c.ticketKey()
 		if c.line.ticket > 0 {
 			turn = clientv3.Compare(clientv3.CreateRevision(tickets), ">", c.line.ticket-1)
 			t.then = append(t.then, clientv3.OpDelete(own))
 			t.or = append(t.or, clientv3.OpGet(own, clientv3.WithKeysOnly()), c.ahead(c.line.ticket))
 		} else {
-			t.or = append(t.or, clientv3.OpPut(own, c.wire.encode(), lease), clientv3.OpGet(own, clientv3.WithKeysOnly()))
+			t.or = append(t.or, clientv3.OpPut(own, c.stored.Encode(), lease), clientv3.OpGet(own, clientv3.WithKeysOnly()))
 		}
 	}
 	t.when = []clientv3.Cmp{absent(lock), turn.WithPrefix()}
@@ -113,23 +114,21 @@ func (c *contender) transaction() transaction {
 func (c *contender) acquired(created, changed int64) source.Lease {
 	c.line.leave()
 	g := c.grant
-	c.grant, c.line = nil, nil
-	return c.src.newLease(c.name, c.wire, c.claim, g, created, changed)
+	c.grant, c.line.News = nil, nil
+	return c.src.newLease(c.Name, c.stored, c.claim, g, created, changed)
 }
 
 // renewGrant finds out why the server knows no such lease: the attempt was faster than the
 // grant, or the lease has ended.
 func (c *contender) renewGrant(ctx context.Context) error {
 	pending, err := c.grant.wait(ctx)
-	switch {
-	case err != nil:
-		c.forget()
-		return c.src.opError(ctx, "acquire", c.name, err)
-	case !pending && c.grant.waited:
+	seen := c.grant.waited
+	c.grant.waited = true
+	if err != nil || !pending && seen {
 		c.forget()
 	}
-	if c.grant != nil {
-		c.grant.waited = true
+	if err != nil {
+		return c.src.opError(ctx, "acquire", c.Name, err)
 	}
 	return errAgain
 }
@@ -141,16 +140,13 @@ func (c *contender) forget() {
 	if c.grant.tainted.Load() {
 		c.withdraw()
 	}
-	if c.line != nil {
-		c.line.ticket = 0
-	}
 	c.grant = nil
 }
 
 // Look implements source.Observer. What the attempt just before has shown need not be asked
 // for again, and nobody is asked as long as there is no news of a holder who gives signs of life.
 func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
-	if known := c.snap.fresh() || c.line.quiet(); known && (c.snap.lock == nil || c.snap.alive) {
+	if known := c.snap.fresh() || c.line.Quiet(unheard); known && (c.snap.lock == nil || c.snap.alive) {
 		if seen := c.sight(); seen.State == source.StateHeld {
 			return seen, nil
 		}
@@ -167,8 +163,7 @@ func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
 func (c *contender) sight() source.Sighting {
 	switch {
 	case c.snap.lock != nil && c.ours(c.snap.lock):
-		c.verdict = source.Verdict{}
-		return source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown}
+		return c.Free()
 	case c.snap.lock == nil && c.snap.waiter != nil && (c.grant == nil || string(c.snap.waiter.Key) != c.ticketKey()):
 		return c.sightOfWaiter()
 	}
@@ -180,10 +175,10 @@ func (c *contender) Close() error {
 	if c.grant == nil {
 		return nil
 	}
+	g, waits := c.grant, c.line.ticket > 0
 	c.line.leave()
-	g := c.grant
 	c.grant = nil
-	if !g.tainted.Load() && (c.line == nil || c.line.ticket == 0) {
+	if !g.tainted.Load() && !waits {
 		c.src.leases.give(g)
 		return nil
 	}
@@ -200,7 +195,7 @@ func (c *contender) withdraw() {
 	defer cancel()
 	lock, life, _ := c.keys()
 	_, _, _ = c.src.commit(ctx, transaction{
-		onlyWithin: leaving, when: []clientv3.Cmp{clientv3.Compare(clientv3.Value(lock), "=", c.wire.encode())},
+		onlyWithin: leaving, when: []clientv3.Cmp{clientv3.Compare(clientv3.Value(lock), "=", c.stored.Encode())},
 		then: []clientv3.Op{clientv3.OpDelete(lock), clientv3.OpDelete(life)},
 	})
 }

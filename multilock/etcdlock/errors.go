@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 var errClosed = errors.New("the source was closed")
@@ -60,18 +60,13 @@ func (s *server) misdialed(err error) bool {
 // leaseGone says that a lease has ended, or was never granted.
 func leaseGone(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
 
-// opError names the step in which err came up, and what to do about it. If the caller's time
-// was over, that is a cause, too.
+// opError names the step in which err came up, and what to do about it.
 func (s *server) opError(ctx context.Context, op, name string, err error) error {
-	if err == nil || errors.Is(err, source.ErrInvalid) {
-		return err
-	}
-	plain := err
-	if over := context.Cause(ctx); over != nil && !errors.Is(err, over) {
-		plain = fmt.Errorf("%w: %w", over, err)
+	if err == nil {
+		return nil
 	}
 	passing := inDoubt(err) && !s.misdialed(err) || errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, rpctypes.ErrNoSpace)
-	return &source.OpError{Source: "etcdlock", Op: op, Name: name, Err: plain, Hint: s.hint(err), Passing: passing}
+	return remote.OpError(ctx, source.OpError{Source: pkg, Op: op, Name: name, Err: err, Hint: s.hint(err), Passing: passing})
 }
 
 func (s *server) hint(err error) string {
@@ -85,26 +80,9 @@ func (s *server) hint(err error) string {
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return "it is more than etcd takes in one request (--max-request-bytes)"
 	case s.misdialed(err):
-		return s.tlsHint(err.Error())
+		return remote.AdviceOnTLS(s.at.tls != nil, err.Error())
 	case inDoubt(err):
 		return "are its members running, most of them, and can this host reach them?"
 	}
 	return ""
-}
-
-// tlsHint says what to write into the URL.
-func (s *server) tlsHint(text string) string {
-	switch {
-	case !s.at.secure:
-		return "the server may want TLS: add ?tls=true to the URL, or cafile=FILE for a certificate of your own"
-	case strings.Contains(text, "does not look like a TLS handshake"), strings.Contains(text, "handshake failed: EOF"):
-		return "the server speaks no TLS: leave tls, cafile, certfile and keyfile out of the URL"
-	case strings.Contains(text, "unknown authority"):
-		return "name the certificate of whoever signed the server's with cafile=FILE"
-	case strings.Contains(text, "x509: certificate is"), strings.Contains(text, "x509: cannot validate"):
-		return "the server's certificate is for another name: call it by that, or add servername=NAME"
-	case strings.Contains(text, "remote error"), strings.Contains(text, "server preface"):
-		return "the server does not take this client's certificate: name one with certfile=FILE and keyfile=FILE that its authority has signed"
-	}
-	return "check tls, cafile, certfile and keyfile in the URL"
 }

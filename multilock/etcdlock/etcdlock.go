@@ -11,7 +11,10 @@ import (
 
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
+
+const pkg = "etcdlock"
 
 // Options say where the locks live.
 type Options struct {
@@ -27,13 +30,11 @@ type Options struct {
 // Source is the locks of one group below one prefix, and the results of the jobs that ran
 // under them.
 type Source struct {
+	remote.Member
 	*server
 	leases *leases
 	root   string // of all keys, with a slash
-	group  string
-	user   string
-	self   process.Identity
-	silent bool // no history tells of its locks
+	silent bool   // no history tells of its locks
 }
 
 type keyValue = mvccpb.KeyValue
@@ -44,25 +45,15 @@ var _ source.NameChecker = (*Source)(nil)
 // that needs them does. The error is source.ErrInvalid for a place or a group that cannot be
 // used.
 func Open(opt Options) (*Source, error) {
-	if opt.Group != "" {
-		if err := source.CheckElement("lock group", opt.Group); err != nil {
-			return nil, err
-		}
-	}
-	if opt.Self == (process.Identity{}) {
-		self, err := process.Self()
-		if err != nil {
-			return nil, &source.OpError{Source: "etcdlock", Op: "find out who this process is", Err: err}
-		}
-		opt.Self = self
+	member, err := remote.Join(pkg, opt.Group, opt.User, opt.Self)
+	if err != nil {
+		return nil, err
 	}
 	server, err := newServer(opt.Place)
 	if err != nil {
 		return nil, err
 	}
-	return &Source{
-		server: server, leases: &leases{server: server}, root: server.at.prefix + "/", group: opt.Group, user: opt.User, self: opt.Self,
-	}, nil
+	return &Source{Member: member, server: server, leases: &leases{server: server}, root: server.at.prefix + "/"}, nil
 }
 
 // Close ends the connections. Locks that were acquired through the source stay held, and can be
@@ -71,12 +62,6 @@ func (s *Source) Close() error {
 	s.leases.close()
 	return s.disconnect()
 }
-
-// Self is who the calling process is.
-func (s *Source) Self() process.Identity { return s.self }
-
-// Group is the name of the lock group.
-func (s *Source) Group() string { return s.group }
 
 // The kinds of keys: ROOT/KIND/GROUP/NAME.
 const (
@@ -94,15 +79,9 @@ const (
 const separator = "/"
 
 // all is the beginning of all keys of a kind in the group.
-func (s *Source) all(kind string) string { return s.root + kind + separator + s.group + separator }
+func (s *Source) all(kind string) string { return s.root + kind + separator + s.Group() + separator }
 
 func (s *Source) key(kind, name string) string { return s.all(kind) + name }
-
-// CheckName says whether name can be the name of a lock or a group.
-func CheckName(name string) error { return source.CheckElement("lock name", name) }
-
-// CheckName implements source.NameChecker.
-func (s *Source) CheckName(name string) error { return CheckName(name) }
 
 // Names implements source.Source.
 func (s *Source) Names(ctx context.Context) ([]string, error) {
@@ -117,7 +96,7 @@ func (s *Source) list(ctx context.Context, op, kind string) ([]string, error) {
 	}
 	var names []string
 	for _, kv := range got(resp, 0) {
-		if name := strings.TrimPrefix(string(kv.Key), s.all(kind)); CheckName(name) == nil {
+		if name := strings.TrimPrefix(string(kv.Key), s.all(kind)); s.CheckName(name) == nil {
 			names = append(names, name)
 		}
 	}

@@ -1,14 +1,13 @@
 package etcdlock
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 var (
@@ -54,20 +53,12 @@ func (s *Source) Wake() (news <-chan struct{}, stop func()) {
 // news tells of what is removed.
 func (s *Source) news(key string, opts ...clientv3.OpOption) (<-chan struct{}, func()) {
 	ctx, stop := context.WithCancel(context.Background())
-	told := make(chan struct{}, 1)
-	go s.watch(ctx, func() {
-		select {
-		case told <- struct{}{}:
-		default:
-		}
-	}, key, opts...)
-	return told, stop
+	told := remote.NewNews()
+	go s.watch(ctx, told.Tell, key, opts...)
+	return told.Wake(), stop
 }
 
-// Tidy implements source.Group: what a crash leaves beside a lock hangs on a lease.
-func (s *Source) Tidy(_ context.Context, name string) error { return CheckName(name) }
-
-// Groups implements source.GroupLister: those of which there are locks, results or a history.
+// Groups implements source.GroupLister: those of which there are locks, or were results.
 func (s *Source) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 	below := func(kind string) clientv3.Op {
 		return clientv3.OpGet(s.root+kind+separator, clientv3.WithPrefix(), clientv3.WithKeysOnly())
@@ -84,22 +75,16 @@ func (s *Source) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 			held[group] += 1 - i // a group's changes are not held
 		}
 	}
-	var groups []source.GroupSummary
-	for name, n := range held {
-		groups = append(groups, source.GroupSummary{Name: name, Held: n})
-	}
-	slices.SortFunc(groups, func(a, b source.GroupSummary) int { return cmp.Compare(a.Name, b.Name) })
-	return groups, nil
+	return remote.Summaries(held), nil
 }
 
 // Queue implements source.Queueing: tickets are the locks of a source of their own. (Who waits
 // for one lock is served in order anyhow; a queue may be the line for several.)
 func (s *Source) Queue(name string) (source.Queue, error) {
-	if err := CheckName(name); err != nil {
+	if err := s.CheckName(name); err != nil {
 		return nil, err
 	}
-	line := &Source{server: s.server, leases: s.leases, root: s.key(queueKind, name) + separator, user: s.user, self: s.self, silent: true}
-	return queue{line}, nil
+	return queue{&Source{Member: s.Ungrouped(), server: s.server, leases: s.leases, root: s.key(queueKind, name) + separator, silent: true}}, nil
 }
 
 // queue is a source of tickets.

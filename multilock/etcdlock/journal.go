@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // The history of a group is keys that are never changed: HISTORY/MILLISECONDS-TOKEN, with the
@@ -37,41 +38,46 @@ var (
 
 // Record implements source.Journal. However often it has to be sent, it is there once.
 func (s *Source) Record(ctx context.Context, events []source.Event) error {
-	if s.silent {
-		return nil
-	}
 	for chunk := range slices.Chunk(events, mostEvents) {
-		last := time.UnixMilli(0)
-		list := make([]source.Event, len(chunk))
-		for i, e := range chunk {
-			list[i] = e.Bounded()
-			if e.Time.After(last) {
-				last = e.Time
-			}
-		}
-		text, err := json.Marshal(list)
-		if err != nil {
-			return s.opError(ctx, "write the history", chunk[0].Name, err)
-		}
-		if half := len(chunk) / 2; len(text) > partSize && half > 0 {
-			if err := s.Record(ctx, chunk[:half]); err != nil {
-				return err
-			}
-			if err := s.Record(ctx, chunk[half:]); err != nil {
-				return err
-			}
-			continue
-		}
-		t := transaction{then: []clientv3.Op{clientv3.OpPut(s.historyKey(last)+"-"+source.NewToken(), string(text))}}
-		old := time.Now().Add(-kept)
-		if last.After(old) && rand.N(sweepOneIn) == 0 { //nolint:gosec // who does it needs no secrecy
-			t.then = append(t.then, clientv3.OpDelete(s.historyKey(time.UnixMilli(0)), clientv3.WithRange(s.historyKey(old))))
-		}
-		if _, _, err := s.commit(ctx, t); err != nil {
-			return s.opError(ctx, "write the history", chunk[0].Name, err)
+		if err := s.record(ctx, chunk); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// record writes the events of a key, or of two if they are too long for one.
+func (s *Source) record(ctx context.Context, events []source.Event) error {
+	const op = "write the history"
+	bounded := make([]source.Event, len(events))
+	for i, e := range events {
+		bounded[i] = e.Bounded()
+	}
+	text, err := json.Marshal(bounded)
+	switch half := len(events) / 2; {
+	case err != nil:
+		return s.opError(ctx, op, events[0].Name, err)
+	case s.silent:
+		return nil
+	case len(text) > partSize && half > 0:
+		if err := s.record(ctx, events[:half]); err != nil {
+			return err
+		}
+		return s.record(ctx, events[half:])
+	}
+	last := remote.Latest(events)
+	t := transaction{then: []clientv3.Op{clientv3.OpPut(s.historyKey(last)+"-"+source.NewToken(), string(text))}}
+	old := time.Now().Add(-kept)
+	if last.After(old) && rand.N(sweepOneIn) == 0 { //nolint:gosec // who does it needs no secrecy
+		t.then = append(t.then, s.dropHistory(old))
+	}
+	_, _, err = s.commit(ctx, t)
+	return s.opError(ctx, op, events[0].Name, err)
+}
+
+// dropHistory removes what was before a moment.
+func (s *Source) dropHistory(before time.Time) clientv3.Op {
+	return clientv3.OpDelete(s.historyKey(time.UnixMilli(0)), clientv3.WithRange(s.historyKey(before)))
 }
 
 // historyKey is what the keys of a moment begin with, and of later ones are behind.
@@ -82,42 +88,11 @@ func (s *Source) historyKey(moment time.Time) string {
 // historyEnd is behind all of them.
 func (s *Source) historyEnd() string { return clientv3.GetPrefixRangeEnd(s.all(historyKind)) }
 
-// eventsIn are those of a key since a moment. What cannot be understood is left out.
-func eventsIn(kv *keyValue, since time.Time) []source.Event {
-	var events []source.Event
-	if json.Unmarshal(kv.Value, &events) != nil {
-		return nil
-	}
-	return slices.DeleteFunc(events, func(e source.Event) bool { return e.Time.Before(since) })
-}
-
 // History implements source.Chronicle. The keys are in the order of their times, and a page is
 // read after the other.
 func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
-	return func(yield func(source.Event, error) bool) {
-		var known []source.Event
-		for from, keep := s.historyKey(since), mostEvents; keep > 0; {
-			resp, err := s.read(ctx, "read the history", "", clientv3.OpGet(from, clientv3.WithRange(s.historyEnd()), clientv3.WithLimit(pageSize)))
-			if err != nil {
-				yield(source.Event{}, err)
-				return
-			}
-			page := got(resp, 0)
-			for _, kv := range page {
-				known = append(known, eventsIn(kv, since)...)
-				from = string(kv.Key) + "\x00"
-			}
-			if len(page) < pageSize {
-				keep = 0
-			}
-			slices.SortStableFunc(known, func(a, b source.Event) int { return a.Time.Compare(b.Time) })
-			for ; len(known) > keep; known = known[1:] {
-				if !yield(known[0], nil) {
-					return
-				}
-			}
-		}
-	}
+	f := follower{src: s, since: since, from: s.historyKey(since)}
+	return remote.InOrder(func() ([]source.Event, error) { return f.past(ctx) })
 }
 
 // follower reads what is there, and then what a watch tells.
@@ -137,10 +112,8 @@ func (s *Source) Follow(since time.Time) source.Follower {
 
 // Next implements source.Follower. If there is nothing new, nobody is asked.
 func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
-	for f.from != "" {
-		if events, err := f.page(ctx); err != nil || len(events) > 0 {
-			return events, err
-		}
+	if events, err := f.past(ctx); err != nil || len(events) > 0 {
+		return events, err
 	}
 	if f.told == nil {
 		f.watch()
@@ -156,7 +129,7 @@ func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
 			var events []source.Event
 			for _, e := range resp.Events {
 				if f.at = max(f.at, e.Kv.ModRevision); e.IsCreate() {
-					events = append(events, eventsIn(e.Kv, f.since)...)
+					events = append(events, remote.DecodeEvents(e.Kv.Value, f.since)...)
 				}
 			}
 			if len(events) > 0 {
@@ -166,6 +139,14 @@ func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// past reads what was there in the beginning, until something is found.
+func (f *follower) past(ctx context.Context) (events []source.Event, err error) {
+	for f.from != "" && len(events) == 0 && err == nil {
+		events, err = f.page(ctx)
+	}
+	return events, err
 }
 
 // page reads some of what was there in the beginning, all as of one revision.
@@ -184,7 +165,7 @@ func (f *follower) page(ctx context.Context) ([]source.Event, error) {
 	}
 	var events []source.Event
 	for _, kv := range resp.Kvs {
-		events = append(events, eventsIn(kv, f.since)...)
+		events = append(events, remote.DecodeEvents(kv.Value, f.since)...)
 		f.from = string(kv.Key) + "\x00"
 	}
 	if !resp.More {
@@ -202,7 +183,7 @@ func (f *follower) catchUp(ctx context.Context) ([]source.Event, error) {
 	}
 	var events []source.Event
 	for _, kv := range got(resp, 0) {
-		events = append(events, eventsIn(kv, f.since)...)
+		events = append(events, remote.DecodeEvents(kv.Value, f.since)...)
 	}
 	f.at = resp.Header.Revision
 	return events, nil
@@ -260,10 +241,7 @@ func (s *Source) Expire(ctx context.Context, keep time.Duration) ([]string, erro
 	if err != nil || len(days) == 0 {
 		return nil, err
 	}
-	_, _, err = s.commit(ctx, transaction{then: []clientv3.Op{
-		clientv3.OpDelete(s.historyKey(time.UnixMilli(0)), clientv3.WithRange(s.historyKey(time.Now().Add(-keep)))),
-	}})
-	if err != nil {
+	if _, _, err = s.commit(ctx, transaction{then: []clientv3.Op{s.dropHistory(time.Now().Add(-keep))}}); err != nil {
 		return nil, s.opError(ctx, "remove old history", "", err)
 	}
 	return days, nil

@@ -9,83 +9,78 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // lease is a lock that is held. Every write asks for the revision that created it.
 type lease struct {
+	*remote.Holding
 	src     *Source
-	record  source.Record
-	since   boottime.Instant
 	created int64
 
 	changing sync.Mutex // one change at a time; guards these
-	wire     wire
+	stored   remote.Record
 	drawn    int64 // the number of the last change
 	changed  int64 // the revision of the last one, as far as is known
 
 	tried atomic.Bool // a release was not answered: it may have been carried out
 
 	renewing sync.Mutex // one sign of life at a time: two would give the lock a new lease each
-
-	mu      sync.Mutex
-	grant   *grant
-	settled error // why the lease has ended, nil if it has not
+	grant    atomic.Pointer[grant]
 }
 
-func (s *Source) newLease(name string, w wire, claim source.Claim, g *grant, created, changed int64) *lease {
-	return &lease{
-		src: s, record: source.Record{Name: name, Token: w.Token, Claim: claim, Prepared: w.Prepared}, since: g.since(),
-		created: created, wire: w, changed: changed, grant: g,
-	}
+// newLease is that of a lock which was created, and changed last, at these revisions.
+func (s *Source) newLease(name string, stored remote.Record, claim source.Claim, g *grant, created, changed int64) *lease {
+	record := source.Record{Name: name, Token: stored.Token, Claim: claim, Prepared: stored.Prepared}
+	l := &lease{Holding: remote.NewHolding(record, g.since()), src: s, created: created, stored: stored, changed: changed}
+	l.grant.Store(g)
+	return l
 }
 
 var _ source.Lease = (*lease)(nil)
 
-// Record implements source.Lease.
-func (l *lease) Record() source.Record { return l.record }
-
-// Since implements source.Lease.
-func (l *lease) Since() boottime.Instant { return l.since }
-
-func (l *lease) key(kind string) string { return l.src.key(kind, l.record.Name) }
+func (l *lease) key(kind string) string { return l.src.key(kind, l.Record().Name) }
 
 // mine compares that the lock is this lease's.
 func (l *lease) mine() clientv3.Cmp { return held(l.key(lockKind), l.created) }
 
-// minRenewal is the least time that a renewal is given: a busy server, or host, takes some
-// hundred milliseconds.
-const minRenewal = time.Second
+func (l *lease) isMine(kv *keyValue) bool { return kv != nil && kv.CreateRevision == l.created }
+
+// fail names the step in which an error came up.
+func (l *lease) fail(ctx context.Context, op string, err error) error {
+	return l.src.opError(ctx, op, l.Record().Name, err)
+}
 
 // Renew implements source.Lease: a sign of life and a look at the lock, side by side.
 func (l *lease) Renew(ctx context.Context) error {
-	if err := l.ended(); err != nil {
+	if err := l.Ended(); err != nil {
 		return err
 	}
 	l.renewing.Lock()
 	defer l.renewing.Unlock()
-	limit := max(l.record.TTL/4, minRenewal)
-	g := l.leased()
+	limit := remote.RenewalLimit(l.Record().TTL)
+	g := l.grant.Load()
 	beaten := make(chan error, 1)
 	go func() { beaten <- g.renew(ctx, limit) }()
-	resp, _, err := l.src.commit(ctx, transaction{onlyWithin: limit, then: []clientv3.Op{
-		clientv3.OpGet(l.key(lockKind), clientv3.WithKeysOnly()), clientv3.OpGet(l.key(lifeKind), clientv3.WithKeysOnly()),
-	}})
+	resp, _, err := l.src.commit(ctx, transaction{onlyWithin: limit, then: l.signs()})
 	beat := <-beaten
 	switch {
 	case err != nil:
-		return l.src.opError(ctx, "renew", l.record.Name, err)
+		return l.fail(ctx, "renew", err)
 	case !l.isMine(first(resp, 0)):
-		return l.lost()
+		return l.Lost(errGone)
 	case leaseGone(beat), beat == nil && !g.carries(first(resp, 1)):
 		return l.revive(ctx, limit, first(resp, 1))
 	}
-	return l.src.opError(ctx, "renew", l.record.Name, beat)
+	return l.fail(ctx, "renew", beat)
 }
 
-func (l *lease) isMine(kv *keyValue) bool { return kv != nil && kv.CreateRevision == l.created }
+// signs reads the lock and its sign of life.
+func (l *lease) signs() []clientv3.Op {
+	return []clientv3.Op{clientv3.OpGet(l.key(lockKind), clientv3.WithKeysOnly()), clientv3.OpGet(l.key(lifeKind), clientv3.WithKeysOnly())}
+}
 
 // revive gives a lock that nobody has broken yet a new lease: a server that was restored, or
 // lost its leases in another way, takes nobody's lock away. The lease is granted now, for the
@@ -94,9 +89,9 @@ func (l *lease) isMine(kv *keyValue) bool { return kv != nil && kv.CreateRevisio
 func (l *lease) revive(ctx context.Context, limit time.Duration, seen *keyValue) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	g := l.src.leases.grant(ctx, l.record.TTL)
+	g := l.src.leases.grant(ctx, l.Record().TTL)
 	if _, err := g.wait(limited); err != nil {
-		return l.src.opError(ctx, "renew", l.record.Name, err)
+		return l.fail(ctx, "renew", err)
 	}
 	life, before := l.key(lifeKind), int64(0)
 	if seen != nil {
@@ -104,42 +99,30 @@ func (l *lease) revive(ctx context.Context, limit time.Duration, seen *keyValue)
 	}
 	resp, doubt, err := l.src.commit(ctx, transaction{
 		onlyWithin: limit, when: []clientv3.Cmp{l.mine(), clientv3.Compare(clientv3.ModRevision(life), "=", before)},
-		then: []clientv3.Op{clientv3.OpPut(life, "", clientv3.WithLease(g.id))},
-		or:   []clientv3.Op{clientv3.OpGet(l.key(lockKind), clientv3.WithKeysOnly()), clientv3.OpGet(life, clientv3.WithKeysOnly())},
+		then: []clientv3.Op{clientv3.OpPut(life, "", clientv3.WithLease(g.id))}, or: l.signs(),
 	})
 	if doubt {
 		g.tainted.Store(true)
 	}
 	switch {
 	case err != nil:
+		return l.fail(ctx, "renew", err)
 	case resp.Succeeded, l.isMine(first(resp, 0)) && g.carries(first(resp, 1)):
+		l.grant.Store(g)
+		return nil
 	case l.isMine(first(resp, 0)):
-		err = errAgain
-	default:
-		return l.lost()
+		return l.fail(ctx, "renew", errAgain)
 	}
-	if err != nil {
-		return l.src.opError(ctx, "renew", l.record.Name, err)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.grant = g
-	return nil
-}
-
-func (l *lease) leased() *grant {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.grant
+	return l.Lost(errGone)
 }
 
 // Release implements source.Lease. After an answer that was lost, nothing to be released is
 // what the first try has left, unless the lock was broken: whoever does that leaves its token.
 func (l *lease) Release(ctx context.Context) error {
-	if err := l.ended(); err != nil {
+	if err := l.Ended(); err != nil {
 		return err
 	}
-	g := l.leased()
+	g := l.grant.Load()
 	if g.tainted.Load() {
 		g.revoke() // what may still come finds no lease then
 	}
@@ -152,11 +135,11 @@ func (l *lease) Release(ctx context.Context) error {
 	}
 	switch {
 	case err != nil:
-		return l.src.opError(ctx, "release", l.record.Name, err)
-	case !resp.Succeeded && (!l.tried.Load() || isMark(first(resp, 0), l.record.Token)):
-		return l.end(l.lost())
+		return l.fail(ctx, "release", err)
+	case !resp.Succeeded && (!l.tried.Load() || isMark(first(resp, 0), l.Record().Token)):
+		return l.End(l.Lost(errGone))
 	}
-	_ = l.end(source.ErrReleased)
+	_ = l.End(source.ErrReleased)
 	if !g.tainted.Load() && resp.Succeeded {
 		l.src.leases.give(g)
 	}
@@ -167,71 +150,69 @@ func (l *lease) Release(ctx context.Context) error {
 // and asks for the revision of the one before: it is made once, however often it has to be
 // sent, and one that was delayed cannot undo a later one. done says whether other keys show
 // that it was made before the lock was lost.
-func (l *lease) change(ctx context.Context, op string, set func(*wire), done func(*clientv3.TxnResponse) bool, t transaction) (revision int64, err error) {
-	if err := l.ended(); err != nil {
+func (l *lease) change(ctx context.Context, op string, set func(*remote.Record), done func(*clientv3.TxnResponse) bool, t transaction) (revision int64, err error) {
+	if err := l.Ended(); err != nil {
 		return 0, err
 	}
 	l.changing.Lock()
 	defer l.changing.Unlock()
 	l.drawn++
-	next := l.wire
+	next := l.stored
 	next.Step = l.drawn
 	set(&next)
-	t.then = append(t.then, clientv3.OpPut(l.key(lockKind), next.encode()))
+	t.then = append(t.then, clientv3.OpPut(l.key(lockKind), next.Encode()))
 	t.or = append([]clientv3.Op{clientv3.OpGet(l.key(lockKind))}, t.or...)
+	err = errAgain
 	unanswered := false
-	for range maxAgain {
+	for try := 0; try < maxAgain && errors.Is(err, errAgain); try++ {
 		t.when = []clientv3.Cmp{l.mine(), clientv3.Compare(clientv3.ModRevision(l.key(lockKind)), "=", l.changed)}
-		resp, doubt, err := l.src.commit(ctx, t)
+		resp, doubt, failed := l.src.commit(ctx, t)
 		unanswered = unanswered || doubt
-		if err != nil {
-			return 0, l.unless(unanswered && inDoubt(err), ctx, op, err)
-		}
-		if made, err := l.made(resp, unanswered, done); made || err != nil {
-			if made {
-				l.wire = next
-			}
-			return l.changed, err
+		if err = failed; err == nil {
+			err = l.made(resp, unanswered, done)
 		}
 	}
-	return 0, l.unless(unanswered, ctx, op, errAgain)
-}
-
-// unless is an error that leaves it open whether the change was made, if that is so.
-func (l *lease) unless(unsure bool, ctx context.Context, op string, err error) error { //nolint:revive // the context is a detail here
-	err = l.src.opError(ctx, op, l.record.Name, err)
-	if unsure {
-		return errors.Join(source.ErrUnsure, err)
+	switch {
+	case err == nil:
+		l.stored = next
+		return l.changed, nil
+	case errors.Is(err, source.ErrLost):
+		return 0, err
+	case unanswered && inDoubt(err): // it may have been made
+		return 0, errors.Join(source.ErrUnsure, l.fail(ctx, op, err))
 	}
-	return err
+	return 0, l.fail(ctx, op, err)
 }
 
-// made reads what became of a change, and notes the revision that the lock has.
-func (l *lease) made(resp *clientv3.TxnResponse, unanswered bool, done func(*clientv3.TxnResponse) bool) (bool, error) {
+// made reads what became of a change, and notes the revision that the lock has. The error is
+// errAgain if it was not made, and may be.
+func (l *lease) made(resp *clientv3.TxnResponse, unanswered bool, done func(*clientv3.TxnResponse) bool) error {
 	if resp.Succeeded {
 		l.changed = resp.Header.Revision
-		return true, nil
+		return nil
 	}
 	now := first(resp, 0)
-	if !l.isMine(now) {
-		if unanswered && done(resp) {
-			return true, nil
-		}
-		return false, l.lost()
+	switch {
+	case !l.isMine(now) && unanswered && done(resp):
+		return nil
+	case !l.isMine(now):
+		return l.Lost(errGone)
 	}
 	l.changed = now.ModRevision
-	_, w := readRecord(l.record.Name, now.Value)
-	return w.Step == l.drawn, nil
+	if _, stored := remote.DecodeRecord(l.Record().Name, now.Value); stored.Step != l.drawn {
+		return errAgain
+	}
+	return nil
 }
 
-func nothing(*wire) {}
+func nothing(*remote.Record) {}
 
 // unseen is for a change that leaves nothing behind when the lock is another's.
 func unseen(*clientv3.TxnResponse) bool { return false }
 
 // MarkJob implements source.Lease.
 func (l *lease) MarkJob(ctx context.Context, jobs ...process.Group) error {
-	_, err := l.change(ctx, "mark the job", func(w *wire) { w.Groups = jobs }, unseen, transaction{})
+	_, err := l.change(ctx, "mark the job", func(r *remote.Record) { r.Groups = jobs }, unseen, transaction{})
 	return err
 }
 
@@ -240,31 +221,4 @@ func (l *lease) MarkJob(ctx context.Context, jobs ...process.Group) error {
 func (l *lease) Fence(ctx context.Context) (uint64, error) {
 	revision, err := l.change(ctx, "draw a fence number", nothing, unseen, transaction{})
 	return uint64(max(revision, 0)), err
-}
-
-func (l *lease) lost() error {
-	return &source.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errGone}
-}
-
-// ended says why the lease has ended.
-func (l *lease) ended() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.settled
-}
-
-// end ends the lease, and returns why.
-func (l *lease) end(why error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.settled = why
-	return why
-}
-
-// Close implements source.Lease: the sign of life goes when its time is over.
-func (l *lease) Close() error {
-	if l.ended() == nil {
-		_ = l.end(source.ErrReleased)
-	}
-	return nil
 }

@@ -3,12 +3,12 @@ package etcdlock
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"strconv"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // The last result of a name is a key beside its lock, and is written in a transaction that asks
@@ -19,18 +19,12 @@ var (
 	_ source.Changes   = (*Source)(nil)
 )
 
-// resultWire is what is stored of a result.
-type resultWire struct {
-	Version int `json:"v"`
-	source.Result
-}
-
 // Commit implements source.Committer.
 func (l *lease) Commit(ctx context.Context, r source.Result) error {
 	const op = "commit the result"
-	content, err := json.Marshal(resultWire{Version: source.ResultVersion, Result: r.Bounded()})
+	content, err := remote.EncodeResult(r)
 	if err != nil {
-		return l.src.opError(ctx, op, l.record.Name, err)
+		return l.src.opError(ctx, op, l.Record().Name, err)
 	}
 	made := func(resp *clientv3.TxnResponse) bool {
 		stored := first(resp, 1)
@@ -56,23 +50,23 @@ func (s *Source) touch() clientv3.Op { return clientv3.OpPut(s.all(changesKind),
 
 // Outcome implements source.Committer: one instant shows the result, and that the lock is held.
 func (l *lease) Outcome(ctx context.Context) (source.Result, error) {
-	if err := l.ended(); err != nil {
+	if err := l.Ended(); err != nil {
 		return source.Result{}, err
 	}
-	resp, err := l.src.read(ctx, "ask for the result", l.record.Name,
-		clientv3.OpGet(l.key(lockKind), clientv3.WithKeysOnly()), clientv3.OpGet(l.key(resultKind)))
+	name := l.Record().Name
+	resp, err := l.src.read(ctx, "ask for the result", name, clientv3.OpGet(l.key(lockKind), clientv3.WithKeysOnly()), clientv3.OpGet(l.key(resultKind)))
 	switch {
 	case err != nil:
 		return source.Result{}, err
 	case !l.isMine(first(resp, 0)):
-		return source.Result{}, l.lost()
+		return source.Result{}, l.Lost(errGone)
 	}
-	return readResult(l.record.Name, first(resp, 1))
+	return readResult(name, first(resp, 1))
 }
 
 // Result implements source.Ledger.
 func (s *Source) Result(ctx context.Context, name string) (source.Result, error) {
-	if err := CheckName(name); err != nil {
+	if err := s.CheckName(name); err != nil {
 		return source.Result{}, err
 	}
 	resp, err := s.read(ctx, "read the result", name, clientv3.OpGet(s.key(resultKind, name)))
@@ -97,20 +91,9 @@ func (s *Source) Revision(ctx context.Context) (string, error) {
 	return strconv.FormatInt(first(resp, 0).ModRevision, 10), nil
 }
 
-// readResult understands a result's key. What it does not becomes a result with Foreign set,
-// whose job counts as run.
 func readResult(name string, kv *keyValue) (source.Result, error) {
 	if kv == nil {
 		return source.Result{}, source.ErrNoResult
 	}
-	var w resultWire
-	r := source.Result{Foreign: "it is not a record of multilock"}
-	if json.Unmarshal(kv.Value, &w) == nil {
-		var err error
-		if r, err = w.Read(w.Version); err != nil {
-			r = source.Result{Foreign: err.Error()}
-		}
-	}
-	r.Name = name
-	return r, nil
+	return remote.DecodeResult(name, kv.Value), nil
 }

@@ -12,18 +12,17 @@ import (
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // line is a contender's place among those who wait. It watches the ticket right before its own,
-// or the lock: each release wakes one. The zero pointer is nobody's.
+// or the lock: each release wakes one.
 type line struct {
-	ticket int64 // the revision in which it was created, 0 if there is none
-	wake   chan struct{}
+	*remote.News       // nil as long as nobody waits
+	ticket       int64 // the revision in which it was created, 0 if there is none
 
 	mu     sync.Mutex
-	news   bool      // something has happened since the last attempt
-	asked  time.Time // the last attempt that was refused, zero if there was another since, or none
-	target []string  // the keys that are watched
+	target []string // the keys that are watched
 	stop   context.CancelFunc
 	quit   context.CancelFunc // of the signs of life
 }
@@ -33,48 +32,14 @@ const unheard = time.Minute
 
 // Wake implements source.Contender: from now on this contender waits.
 func (c *contender) Wake() <-chan struct{} {
-	if c.line == nil {
-		c.line = &line{wake: make(chan struct{}, 1)}
+	if c.line.News == nil {
+		c.line.News = remote.NewNews()
 	}
-	return c.line.wake
+	return c.line.Wake()
 }
 
-// quiet says that an attempt would be refused once more.
-func (l *line) quiet() bool {
-	if l == nil {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.news && time.Since(l.asked) < unheard
-}
-
-// settle is called before an attempt: what happens from now on is news, and nothing is known
-// until it is refused.
-func (l *line) settle() {
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.news, l.asked = false, time.Time{}
-}
-
-func (l *line) stir() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.news = true
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-// leave ends the watch and the signs of life.
+// leave ends the watch, and the signs of life of the ticket.
 func (l *line) leave() {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, end := range []context.CancelFunc{l.stop, l.quit} {
@@ -82,12 +47,7 @@ func (l *line) leave() {
 			end()
 		}
 	}
-	l.stop, l.quit, l.target = nil, nil, nil
-}
-
-// keys are the lock's, its holder's sign of life, and what all tickets begin with.
-func (o *observer) keys() (lock, life, tickets string) {
-	return o.src.key(lockKind, o.name), o.src.key(lifeKind, o.name), o.src.key(waitKind, o.name) + separator
+	l.stop, l.quit, l.target, l.ticket = nil, nil, nil, 0
 }
 
 func (c *contender) ticketKey() string {
@@ -103,7 +63,7 @@ func (c *contender) ahead(ticket int64) clientv3.Op {
 
 // refused finds out whom to wait for, and watches that.
 func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) error {
-	if c.line == nil {
+	if c.line.News == nil {
 		return source.ErrHeld
 	}
 	revision := resp.Header.Revision
@@ -111,7 +71,7 @@ func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) err
 	if c.line.ticket == 0 {
 		c.line.ticket = first(resp, len(c.looks())+1).CreateRevision
 		c.keepAlive(ctx)
-		again, err := c.src.read(ctx, "stand in line", c.name, c.ahead(c.line.ticket), clientv3.OpGet(c.src.key(lockKind, c.name)))
+		again, err := c.src.read(ctx, "stand in line", c.Name, c.ahead(c.line.ticket), clientv3.OpGet(c.src.key(lockKind, c.Name)))
 		if err != nil {
 			return err
 		}
@@ -137,10 +97,10 @@ func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) err
 
 // watch tells of the removal of one of the keys, from a revision on.
 func (c *contender) watch(ctx context.Context, target []string, from int64) {
-	l := c.line
+	l := &c.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked = time.Now()
+	l.Refused()
 	if slices.Equal(target, l.target) && l.stop != nil {
 		return
 	}
@@ -150,36 +110,24 @@ func (c *contender) watch(ctx context.Context, target []string, from int64) {
 	var watching context.Context
 	watching, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	l.target = target
+	tell := l.Tell // the contender may have the lock, and wait no more, when it comes to that
 	for _, key := range target {
 		go func() {
-			c.src.watch(watching, l.stir, key, clientv3.WithRev(from))
+			c.src.watch(watching, tell, key, clientv3.WithRev(from))
 			// It has ended by itself: there is no leader, or what it was to begin with was compacted.
 			if bounded.Sleep(watching, lastPause) == nil {
 				l.mu.Lock()
-				l.target, l.asked = nil, time.Time{} // nobody is watching any more
+				l.target = nil // nobody is watching any more
 				l.mu.Unlock()
-				l.stir()
+				tell()
 			}
 		}()
 	}
 }
 
-// watch tells of each removal of a key, or of what else the options say, until that is over.
-func (s *server) watch(ctx context.Context, tell func(), key string, opts ...clientv3.OpOption) {
-	client, err := s.connect()
-	if err != nil {
-		return
-	}
-	for resp := range client.Watch(clientv3.WithRequireLeader(ctx), key, append(opts, clientv3.WithFilterPut())...) {
-		if len(resp.Events) > 0 {
-			tell()
-		}
-	}
-}
-
 // keepAlive gives signs of life for the ticket.
 func (c *contender) keepAlive(ctx context.Context) {
-	l, g := c.line, c.grant
+	l, g, tell := &c.line, c.grant, c.line.Tell
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.quit != nil {
@@ -189,8 +137,8 @@ func (c *contender) keepAlive(ctx context.Context) {
 	every := c.claim.TTL / 4
 	go func() {
 		for bounded.Sleep(ctx, every) == nil {
-			if err := g.renew(ctx, max(every, minRenewal)); leaseGone(err) && ctx.Err() == nil {
-				l.stir()
+			if err := g.renew(ctx, remote.RenewalLimit(c.claim.TTL)); leaseGone(err) && ctx.Err() == nil {
+				tell()
 				return
 			}
 		}

@@ -117,7 +117,7 @@ func (s *Source) readContents(kv *keyValue) (*contents, error) {
 	}
 	var c contents
 	if json.Unmarshal(kv.Value, &c) != nil || c.Version != 1 || c.Parts < 0 || c.Parts > maxManifest/partSize {
-		return nil, invalidURL(s.at.public, "the key "+s.manifestKey()+" is not a manifest of this multilock; remove it")
+		return nil, s.at.Invalid("the key " + s.manifestKey() + " is not a manifest of this multilock; remove it")
 	}
 	return &c, nil
 }
@@ -137,7 +137,7 @@ func (s *Source) parts(ctx context.Context, c contents) ([]byte, error) {
 		manifest = append(manifest, part.Value...)
 	}
 	if sum := sha256.Sum256(manifest); !bytes.Equal(sum[:], c.Sum) {
-		return nil, invalidURL(s.at.public, "the manifest below "+s.manifestKey()+" is not what was published; remove it")
+		return nil, s.at.Invalid("the manifest below " + s.manifestKey() + " is not what was published; remove it")
 	}
 	return manifest, nil
 }

@@ -10,19 +10,14 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
-// observer watches one lock. What it breaks is what it saw last, and nothing else.
+// observer watches one lock; while it has no sign of life, by the revision that created it.
 type observer struct {
-	src    *Source
-	name   string
-	maxAge time.Duration
-
-	snap    snapshot // of the last look
-	record  source.Record
-	watch   source.Watch[int64] // of a lock without a sign of life, by the revision that created it
-	verdict source.Verdict
-	jobs    process.JobWatch
+	remote.Observer[int64]
+	src  *Source
+	snap snapshot // of the last look
 }
 
 // snapshot is a lock at one instant.
@@ -37,6 +32,11 @@ type snapshot struct {
 const justNow = 20 * time.Millisecond
 
 func (s snapshot) fresh() bool { return !s.at.IsZero() && s.at.Elapsed() < justNow }
+
+// keys are the lock's, its holder's sign of life, and what all tickets begin with.
+func (o *observer) keys() (lock, life, tickets string) {
+	return o.src.key(lockKind, o.Name), o.src.key(lifeKind, o.Name), o.src.key(waitKind, o.Name) + separator
+}
 
 // looks are the reads that make a snapshot.
 func (o *observer) looks() []clientv3.Op {
@@ -53,7 +53,7 @@ func snapshotOf(resp *clientv3.TxnResponse) snapshot {
 
 // Observe implements source.Source.
 func (s *Source) Observe(_ context.Context, name string, patience source.Patience) (source.Observer, error) {
-	if err := CheckName(name); err != nil {
+	if err := s.CheckName(name); err != nil {
 		return nil, err
 	}
 	o := s.newObserver(name, patience)
@@ -61,7 +61,7 @@ func (s *Source) Observe(_ context.Context, name string, patience source.Patienc
 }
 
 func (s *Source) newObserver(name string, patience source.Patience) observer {
-	return observer{src: s, name: name, maxAge: patience.MaxAge}
+	return observer{Observer: remote.NewObserver[int64](s.Self(), name, patience), src: s}
 }
 
 // Look implements source.Observer.
@@ -74,70 +74,41 @@ func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 
 func (o *observer) ask(ctx context.Context) error {
 	start := boottime.Now()
-	resp, err := o.src.read(ctx, "look", o.name, o.looks()...)
+	resp, err := o.src.read(ctx, "look", o.Name, o.looks()...)
 	if err != nil {
-		o.watch.Interrupt()
+		o.Watch.Interrupt()
 		return err
 	}
 	o.snap = snapshotOf(resp)
 	if o.snap.lock == nil || o.snap.alive {
-		o.watch = source.Watch[int64]{}
+		o.Watch = source.Watch[int64]{}
 	} else {
-		o.watch.Add(o.snap.lock.CreateRevision, start, source.WatchLimits{Gap: time.Hour})
+		o.Watch.Add(o.snap.lock.CreateRevision, start, source.WatchLimits{Gap: time.Hour})
 	}
 	return nil
 }
 
-// sight is what the snapshot shows.
+// sight is what the snapshot shows. That the sign of life is gone says that there was none for the
+// TTL at least, by the server's clock: the lease does not end before.
 func (o *observer) sight() source.Sighting {
 	if o.snap.lock == nil {
-		o.record, o.verdict = source.Record{}, source.Verdict{}
-		return source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown, Why: "nobody holds it"}
+		return o.Free()
 	}
-	o.record, _ = readRecord(o.name, o.snap.lock.Value)
-	e := o.evidence()
-	if o.verdict = judge(e); o.verdict.State != source.StateHeld || e.Holder.Life == process.Gone {
-		if e.SearchJob(&o.jobs, o.src.self) {
-			o.verdict = judge(e)
-		}
-	}
-	return source.Sighting{
-		State: o.verdict.State, Record: o.record, Age: source.Unknown, Silence: e.Silence, Why: o.verdict.Why, Next: o.verdict.Next,
-	}
-}
-
-// evidence gathers what the verdict rests on. That the sign of life is gone says that there was
-// none for the TTL at least, by the server's clock: the lease does not end before.
-func (o *observer) evidence() source.Evidence {
-	e := source.Evidence{Record: o.record, MaxAge: o.maxAge, Silence: source.Unknown}
+	o.Record, _ = remote.DecodeRecord(o.Name, o.snap.lock.Value)
+	e := o.Evidence()
 	if !o.snap.alive {
-		silent := o.record.TTL + o.watch.Unchanged()
+		silent := o.Record.TTL + o.Watch.Unchanged()
 		e.Silence, e.Unchanged, e.Watched = silent, silent, silent
 	}
-	e.AskHost(o.src.self)
-	return e
-}
-
-// near is how soon a process of this host may end, far how soon a lock may have passed on.
-const (
-	near = time.Second
-	far  = 5 * time.Second
-)
-
-// judge decides whether a lock's holder counts as alive. It is a pure function.
-func judge(e source.Evidence) source.Verdict {
-	if e.Record.Foreign != "" {
-		return source.Verdict{State: source.StateHeld, Why: e.Record.Foreign + "; only break --force can clear it", Next: far}
-	}
-	return e.Judge(source.Rules{Near: near, Far: far, OwnClock: true})
+	return o.Conclude(e, remote.Judge)
 }
 
 // sightOfWaiter is a free lock that the first who waits is about to take. One that died here is
 // taken out of the line; elsewhere its lease has to end.
 func (c *contender) sightOfWaiter() source.Sighting {
-	c.verdict = source.Verdict{}
-	r, _ := readRecord(c.name, c.snap.waiter.Value)
-	if r.Foreign == "" && r.Holder.Judge(c.src.self).Life == process.Gone {
+	c.Verdict = source.Verdict{}
+	r, _ := remote.DecodeRecord(c.Name, c.snap.waiter.Value)
+	if r.Foreign == "" && r.Holder.Judge(c.src.Self()).Life == process.Gone {
 		(&grant{server: c.src.server, id: clientv3.LeaseID(c.snap.waiter.Lease)}).revoke()
 	}
 	r.Token = ""
@@ -145,13 +116,13 @@ func (c *contender) sightOfWaiter() source.Sighting {
 	if c.snap.waiter.Lease == 0 { // it would stay there for ever
 		why = fmt.Sprintf("it is free, and a key is in the way that multilock has not made: remove %q", c.snap.waiter.Key)
 	}
-	return source.Sighting{State: source.StateHeld, Record: r, Age: source.Unknown, Silence: source.Unknown, Why: why, Next: near}
+	return source.Sighting{State: source.StateHeld, Record: r, Age: source.Unknown, Silence: source.Unknown, Why: why, Next: remote.Near}
 }
 
 // Break implements source.Observer. It asks for the acquisition that was seen; and if that is
 // dead for its silence, for the silence to last.
 func (o *observer) Break(ctx context.Context) error {
-	if o.verdict.State != source.StateDead {
+	if o.Verdict.State != source.StateDead {
 		return source.ErrHeld
 	}
 	_, life, _ := o.keys()
@@ -159,11 +130,10 @@ func (o *observer) Break(ctx context.Context) error {
 	if !o.snap.alive {
 		still = append(still, absent(life))
 	}
-	dead, why := o.record, o.verdict.Why
 	broken, err := o.remove(ctx, still...)
 	if broken {
 		// That the history could not be written is no reason to say anything else.
-		_ = o.src.Record(ctx, []source.Event{source.BrokeEvent(dead, o.src.self, o.src.user, why)})
+		_ = o.src.Record(ctx, o.src.Broke(o.Record, o.Verdict.Why))
 	}
 	return err
 }
@@ -181,33 +151,30 @@ func (o *observer) Force(ctx context.Context) error {
 // it even if the answer to his own release was lost.
 func (o *observer) remove(ctx context.Context, still ...clientv3.Cmp) (broken bool, err error) {
 	lock, life, _ := o.keys()
-	broke := o.src.key(brokeKind, o.name)
-	_, w := readRecord(o.name, o.snap.lock.Value)
+	broke := o.src.key(brokeKind, o.Name)
+	_, stored := remote.DecodeRecord(o.Name, o.snap.lock.Value)
 	t := transaction{
 		when: append([]clientv3.Cmp{held(lock, o.snap.lock.CreateRevision)}, still...),
 		then: []clientv3.Op{clientv3.OpDelete(lock), clientv3.OpDelete(life)},
 		or:   []clientv3.Op{clientv3.OpGet(lock), clientv3.OpGet(broke)},
 	}
-	if w.Token != "" {
-		t.then = append(t.then, clientv3.OpPut(broke, w.Token))
+	if stored.Token != "" {
+		t.then = append(t.then, clientv3.OpPut(broke, stored.Token))
 	}
 	resp, doubt, err := o.src.commit(ctx, t)
 	switch {
 	case err != nil:
-		return false, o.src.opError(ctx, "break", o.name, err)
+		return false, o.src.opError(ctx, "break", o.Name, err)
 	case resp.Succeeded:
 		return true, nil
 	}
 	if now := first(resp, 0); now != nil && now.CreateRevision == o.snap.lock.CreateRevision {
 		return false, source.ErrHeld // the holder has shown life since
 	}
-	return doubt && isMark(first(resp, 1), w.Token), nil
+	return doubt && isMark(first(resp, 1), stored.Token), nil
 }
 
 // isMark says whether the mark of a break is that of an acquisition.
 func isMark(mark *keyValue, token string) bool {
 	return mark != nil && token != "" && string(mark.Value) == token
 }
-
-// Close implements source.Observer.
-func (o *observer) Close() error { return nil }

@@ -12,7 +12,10 @@ import (
 )
 
 func TestParseURL(t *testing.T) {
-	for text, want := range map[string]address{
+	for text, want := range map[string]struct {
+		endpoints                      []string
+		prefix, user, password, public string
+	}{
 		"etcd://db1/jobs": {endpoints: []string{"http://db1:2379"}, prefix: "jobs", public: "etcd://db1/jobs"},
 		"etcd://db1:12,db2,[::1],[::1]:3,10.0.0.1/a/b%2Fc%20d/": {
 			endpoints: []string{"http://db1:12", "http://db2:2379", "http://[::1]:2379", "http://[::1]:3", "http://10.0.0.1:2379"},
@@ -25,7 +28,9 @@ func TestParseURL(t *testing.T) {
 	} {
 		got, err := parseURL(text)
 		require.NoError(t, err, text)
-		require.Equal(t, want, got, text)
+		require.Equal(t, want.endpoints, got.endpoints, text)
+		require.Equal(t, []string{want.prefix, want.user, want.password, want.public}, []string{got.prefix, got.user, got.password, got.Public}, text)
+		require.Nil(t, got.tls, text)
 	}
 	for _, query := range []string{"tls=true", "servername=db", "tls=true&servername=db"} {
 		got, err := parseURL("etcd://ada:s@db1,db2/jobs?" + query)
@@ -108,13 +113,26 @@ func FuzzURL(f *testing.F) {
 			require.NotContains(t, err.Error(), secret[:3])
 			return
 		}
-		require.NotContains(t, a.public, secret[:3])
+		require.NotContains(t, a.Public, secret[:3])
 		require.True(t, strings.HasPrefix(a.user+a.password, "ada"+secret))
 		require.NotEmpty(t, a.endpoints)
 		require.True(t, isPrefix(a.prefix))
-		again, err := parseURL(a.public)
+		again, err := parseURL(a.Public)
 		require.NoError(t, err)
 		require.Equal(t, a.prefix, again.prefix)
 		require.Len(t, again.endpoints, len(a.endpoints))
+	})
+}
+
+// FuzzContents: whatever is where a manifest should be, no more parts are read than a manifest has.
+func FuzzContents(f *testing.F) {
+	for _, seed := range []string{"", "{}", `{"v":1,"id":"x","parts":-1}`, `{"v":1,"id":"x","parts":1e9}`, `{"v":1,"id":"x","parts":64}`} {
+		f.Add([]byte(seed))
+	}
+	s := &Source{server: &server{}}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		if c, err := s.readContents(&keyValue{Value: value}); err == nil {
+			require.LessOrEqual(t, c.Parts*partSize, maxManifest)
+		}
 	})
 }

@@ -20,7 +20,7 @@ var (
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
 	return []source.Promise{
-		source.PromiseOfDeath(s.self),
+		source.PromiseOfDeath(s.Self()),
 		source.PromiseOfJobs("in the lock's record"),
 		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a sign of life that most members have acknowledged; its lease lasts a second longer than the TTL"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when the server has ended its lease"),

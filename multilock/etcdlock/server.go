@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/multilock/go/internal/bounded"
-	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // server is the cluster behind a source.
@@ -33,10 +33,8 @@ func newServer(at Place) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if at.Timeout < 0 {
-		return nil, &source.InvalidError{What: "timeout", Got: at.Timeout.String(), Why: "must be positive"}
-	}
-	return &server{at: a, timeout: cmp.Or(at.Timeout, DefaultTimeout)}, nil
+	timeout, err := remote.Timeout(at.Timeout, DefaultTimeout)
+	return &server{at: a, timeout: timeout}, err
 }
 
 const (
@@ -45,9 +43,6 @@ const (
 	pinged      = 10 * time.Second
 	pingAnswers = 4 * time.Second
 	dialTimeout = 4 * time.Second
-	// grace is how much longer than its caller a request may live. Nearly every one that is
-	// under way comes back in that time, and its outcome is known then.
-	grace = 700 * time.Millisecond
 	// leaving is how long the end of a source or a contender may take.
 	leaving = 1300 * time.Millisecond
 )
@@ -56,14 +51,14 @@ const (
 func (s *server) connect() (*clientv3.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.client != nil || s.closed {
-		if s.closed {
-			return nil, errClosed
-		}
+	switch {
+	case s.closed:
+		return nil, errClosed
+	case s.client != nil:
 		return s.client, nil
 	}
 	options := []grpc.DialOption{grpc.WithStatsHandler(&s.wire), grpc.WithChainUnaryInterceptor(s.wire.invoke)}
-	if s.at.secure && s.at.tls.ServerName != "" {
+	if s.at.tls != nil && s.at.tls.ServerName != "" {
 		options = append(options, grpc.WithTransportCredentials(named{credentials.NewTLS(s.at.tls), s.at.tls.ServerName}))
 	}
 	client, err := clientv3.New(clientv3.Config{
@@ -89,17 +84,6 @@ func (s *server) disconnect() error {
 	return nil
 }
 
-// within gives a request its time. The end of ctx does not cut it off at once. A member that
-// has no leader says so at once, instead of waiting for one.
-func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	own, cancel := context.WithTimeout(clientv3.WithRequireLeader(context.WithoutCancel(ctx)), limit)
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
-	return own, func() {
-		stop()
-		cancel()
-	}
-}
-
 const (
 	tries      = 4 // that the time of an operation is enough for, at least
 	leastTry   = 500 * time.Millisecond
@@ -110,10 +94,11 @@ const (
 
 // repeat sends what may be carried out more than once, until it is answered. It reports
 // whether one that got no answer may still be carried out, however late. Where no member has
-// ever answered, that none can be talked to is told at once: time does not mend a wrong URL.
+// ever answered, that none can be talked to is told at once: time does not mend a wrong URL; and
+// a member that has no leader says so at once, instead of waiting for one.
 func (s *server) repeat(ctx context.Context, limit time.Duration, ask func(context.Context, *clientv3.Client) error) (doubt bool, err error) {
 	limit = min(limit, s.timeout)
-	limited, cancel := within(ctx, limit)
+	limited, cancel := remote.Outlive(clientv3.WithRequireLeader(ctx), limit)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		var sent int32
@@ -167,6 +152,19 @@ func (s *server) commit(ctx context.Context, t transaction) (resp *clientv3.TxnR
 func (s *server) read(ctx context.Context, op, name string, gets ...clientv3.Op) (*clientv3.TxnResponse, error) {
 	resp, _, err := s.commit(ctx, transaction{then: gets})
 	return resp, s.opError(ctx, op, name, err)
+}
+
+// watch tells of each removal of a key, or of what else the options say, until that is over.
+func (s *server) watch(ctx context.Context, tell func(), key string, opts ...clientv3.OpOption) {
+	client, err := s.connect()
+	if err != nil {
+		return
+	}
+	for resp := range client.Watch(clientv3.WithRequireLeader(ctx), key, append(opts, clientv3.WithFilterPut())...) {
+		if len(resp.Events) > 0 {
+			tell()
+		}
+	}
 }
 
 // got is what the i-th read of a transaction has found.

@@ -26,7 +26,7 @@ type steps struct {
 // change makes one change: the fields to be set, and more. done says whether a document
 // in which the lock is not this lease's any more shows that it was made before.
 func (l *lease) change(ctx context.Context, op string, done func(bson.Raw) bool, set bson.D, more ...bson.E) error {
-	if err := l.ended(); err != nil {
+	if err := l.Ended(); err != nil {
 		return err
 	}
 	l.changing.Lock()
@@ -56,22 +56,22 @@ func (l *lease) carryOut(ctx context.Context, op string, update bson.D, done fun
 			}
 			doubt = errors.Join(doubt, err)
 		case !inDoubt(err) && doubt == nil:
-			return l.src.opError(ctx, op, l.record.Name, err)
+			return l.src.opError(ctx, op, l.Record().Name, err)
 		default:
 			doubt, l.steps.blur = err, true
 		}
 	}
-	return errors.Join(source.ErrUnsure, l.src.opError(ctx, op, l.record.Name, doubt))
+	return errors.Join(source.ErrUnsure, l.src.opError(ctx, op, l.Record().Name, doubt))
 }
 
 // wasMade reads what became of a change that found nothing to change. It notes the
 // number that the document has, for the next attempt.
 func (l *lease) wasMade(ctx context.Context, done func(bson.Raw) bool) (bool, error) {
-	doc, err := l.src.read(ctx, l.record.Name, newest)
+	doc, err := l.src.read(ctx, l.Record().Name, newest)
 	switch {
 	case err != nil:
 		return false, err
-	case doc.token() == l.record.Token:
+	case doc.token() == l.Record().Token:
 		l.steps.known = doc.held.Step
 		return l.steps.known == l.steps.drawn, nil
 	case doc.raw != nil && done(doc.raw):
@@ -86,7 +86,7 @@ func (l *lease) MarkJob(ctx context.Context, jobs ...process.Group) error {
 	for _, job := range jobs {
 		group, err := toBSON(job)
 		if err != nil {
-			return l.src.opError(ctx, "mark the job", l.record.Name, err)
+			return l.src.opError(ctx, "mark the job", l.Record().Name, err)
 		}
 		mark = append(mark, group)
 	}
@@ -105,7 +105,7 @@ func (l *lease) Fence(ctx context.Context) (uint64, error) {
 	number, ok := doc.Lookup(fenceField).AsInt64OK()
 	if !ok || number <= 0 {
 		return 0, &source.OpError{
-			Source: "mongolock", Op: op, Name: l.record.Name, Err: errNoNumber,
+			Source: "mongolock", Op: op, Name: l.Record().Name, Err: errNoNumber,
 			Hint: "somebody else has written there; set it to a number larger than any that was used",
 		}
 	}
@@ -118,7 +118,7 @@ var errNoNumber = errors.New("the field " + fenceField + " of its document is no
 // document after it. That the majority acknowledged it proves that this was the
 // newest state: a primary that was replaced without knowing gets no such answer.
 func (l *lease) fetch(ctx context.Context, op string, update bson.D) (bson.Raw, error) {
-	if err := l.ended(); err != nil {
+	if err := l.Ended(); err != nil {
 		return nil, err
 	}
 	after := options.FindOneAndUpdate().SetReturnDocument(options.After)
@@ -130,5 +130,5 @@ func (l *lease) fetch(ctx context.Context, op string, update bson.D) (bson.Raw, 
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return nil, l.lost()
 	}
-	return doc, l.src.opError(ctx, op, l.record.Name, err)
+	return doc, l.src.opError(ctx, op, l.Record().Name, err)
 }

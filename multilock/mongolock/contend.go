@@ -11,6 +11,7 @@ import (
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // contender is one contender's attempts at one lock. Each attempt has a token of
@@ -25,13 +26,13 @@ type contender struct {
 
 // Contend implements source.Source.
 func (s *Source) Contend(ctx context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
-	if err := CheckName(name); err != nil {
+	if err := s.CheckName(name); err != nil {
 		return nil, err
 	}
 	if _, err := s.readyToWrite(ctx); err != nil {
 		return nil, err
 	}
-	claim = claim.By(s.self)
+	claim = claim.By(s.Self())
 	return &contender{observer: s.newObserver(name, patience), claim: claim}, nil
 }
 
@@ -53,7 +54,7 @@ func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 			return nil, over
 		}
 	}
-	return nil, c.src.opError(ctx, "acquire", c.name, err)
+	return nil, c.src.opError(ctx, "acquire", c.Name, err)
 }
 
 // errAgain says that an attempt was not carried out, as far as can be seen.
@@ -65,20 +66,20 @@ func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
 	token := source.NewToken()
 	update, err := c.acquisition(token)
 	if err != nil {
-		return nil, c.src.opError(ctx, "acquire", c.name, err)
+		return nil, c.src.opError(ctx, "acquire", c.Name, err)
 	}
 	start := boottime.Now()
 	limited, cancel := c.src.within(ctx, c.src.timeout)
 	defer cancel()
-	filter := bson.D{{Key: idField, Value: c.src.id(c.name)}, {Key: lockedField, Value: false}}
+	filter := bson.D{{Key: idField, Value: c.src.id(c.Name)}, {Key: lockedField, Value: false}}
 	_, err = c.src.collection(locksSuffix).UpdateOne(limited, filter, update, options.UpdateOne().SetUpsert(true))
 	switch {
 	case err == nil:
-		return c.src.newLease(c.name, token, c.claim, start), nil
+		return c.src.newLease(c.Name, token, c.claim, start), nil
 	case taken(err):
 		return nil, source.ErrHeld
 	case !inDoubt(err):
-		return nil, c.src.opError(ctx, "acquire", c.name, err)
+		return nil, c.src.opError(ctx, "acquire", c.Name, err)
 	}
 	c.doubted = append(c.doubted, token)
 	return c.adopt(ctx, token, err)
@@ -89,8 +90,8 @@ func (c *contender) acquisition(token string) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.src.group != "" {
-		set = append(set, bson.E{Key: groupField, Value: c.src.group})
+	if c.src.Group() != "" {
+		set = append(set, bson.E{Key: groupField, Value: c.src.Group()})
 	}
 	return bson.D{
 		{Key: "$set", Value: set},
@@ -103,7 +104,7 @@ func (c *contender) acquisition(token string) (bson.D, error) {
 // life under the attempt's token: if that finds the lock, it is held, and silence
 // counts from now on. The error is errAgain if the attempt is not in place.
 func (c *contender) adopt(ctx context.Context, token string, cause error) (source.Lease, error) {
-	lease := c.src.newLease(c.name, token, c.claim, boottime.Now())
+	lease := c.src.newLease(c.Name, token, c.claim, boottime.Now())
 	err := lease.beat(ctx, c.src.timeout)
 	switch {
 	case err == nil:
@@ -112,7 +113,7 @@ func (c *contender) adopt(ctx context.Context, token string, cause error) (sourc
 	case errors.Is(err, source.ErrLost):
 		return nil, errAgain
 	}
-	return nil, errors.Join(source.ErrUnsure, c.src.opError(ctx, "acquire", c.name, errors.Join(cause, err)))
+	return nil, errors.Join(source.ErrUnsure, c.src.opError(ctx, "acquire", c.Name, errors.Join(cause, err)))
 }
 
 func (c *contender) settle(token string) {
@@ -128,7 +129,7 @@ func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
 	seen, err := c.observer.Look(ctx)
 	if err == nil && seen.State != source.StateFree && slices.Contains(c.doubted, c.doc.token()) {
 		c.inPlace = c.doc.token()
-		return source.Sighting{State: source.StateFree, Age: source.Unknown, Silence: source.Unknown}, nil
+		return c.Free(), nil
 	}
 	return seen, err
 }
@@ -139,11 +140,11 @@ const withdrawal = 2 * time.Second
 // Close takes back what is in doubt. One that is carried out even later is free
 // after its TTL.
 func (c *contender) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), withdrawal-grace)
+	ctx, cancel := context.WithTimeout(context.Background(), withdrawal-remote.Grace)
 	defer cancel()
 	var left error
 	for _, token := range c.doubted {
-		lease := c.src.newLease(c.name, token, c.claim, boottime.Now())
+		lease := c.src.newLease(c.Name, token, c.claim, boottime.Now())
 		if _, err := lease.free(ctx, withdrawal); err != nil {
 			left = err
 			break // no server, for all of them

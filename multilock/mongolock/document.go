@@ -10,6 +10,7 @@ import (
 
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // The fields of a lock's document. _id and locked are those of the recipe that
@@ -41,9 +42,6 @@ const (
 	stepField      = heldField + ".step"     // the number of the last change by the holder, see steps
 	marksField     = heldField + ".groups"   // the process groups of the jobs
 )
-
-// recordVersion is that of the format of "held". A reader refuses later ones.
-const recordVersion = 1
 
 // held is the sub-document that says who holds a lock.
 type held struct {
@@ -82,7 +80,9 @@ func readDocument(name string, raw bson.Raw) document {
 		d.why = "its record is not one of multilock"
 		return d
 	}
-	d.why = d.held.check()
+	if d.held.Beats <= 0 {
+		d.why = "its record counts no sign of life"
+	}
 	return d
 }
 
@@ -94,18 +94,6 @@ func unknownWhy(locked bson.RawValue) string {
 		return "a document of that name is in the collection, and is not a lock"
 	}
 	return fmt.Sprintf("its field locked is %s, which says nothing", source.Printable(source.Shorten(locked.String(), source.MaxUser)))
-}
-
-func (h held) check() string {
-	switch limit := source.MaxTTL.Milliseconds(); {
-	case h.Version != recordVersion:
-		return fmt.Sprintf("its record has format %d, this multilock knows %d", h.Version, recordVersion)
-	case h.TTL <= 0 || h.TTL > limit || h.Heartbeat < 0 || h.Heartbeat > h.TTL:
-		return "its record has an impossible ttl"
-	case h.Beats <= 0:
-		return "its record counts no sign of life"
-	}
-	return ""
 }
 
 // free says that anybody may take the lock. It is what the filter of an
@@ -125,38 +113,27 @@ func (d document) token() string {
 }
 
 func (d document) record() source.Record {
-	r := source.Record{Name: d.name, Foreign: d.why}
-	if r.Foreign != "" {
-		return r
+	if d.why != "" {
+		return source.Record{Name: d.name, Foreign: d.why}
 	}
-	var holder source.Holder
-	if err := fromBSON(d.held.Holder, &holder); err != nil || holder.Host == "" {
-		r.Foreign = "its record does not say who holds it"
-		return r
-	}
-	r.Groups = groupsIn(d.held.Groups)
-	r.Token, r.Prepared = source.Printable(source.Shorten(d.token(), source.MaxUser)), d.held.Prepared
-	r.Claim = source.Claim{
-		Holder: holder.Bounded().Printable(), TTL: milliseconds(d.held.TTL), Heartbeat: milliseconds(d.held.Heartbeat), Job: d.held.Job,
-	}
-	return r
+	h := d.held
+	r := remote.Record{Version: int(h.Version), Token: d.token(), TTL: h.TTL, Heartbeat: h.Heartbeat, Job: h.Job, Prepared: h.Prepared, Groups: groupsIn(h.Groups)}
+	_ = fromBSON(h.Holder, &r.Holder) // who is not told is nobody whom multilock has written
+	return r.Read(d.name)
 }
 
-// groupsIn are the groups of a mark, and one more than can be if there are more. What is
-// no group proves nothing.
+// groupsIn are the groups of a mark, and one more than can be if there are more.
 func groupsIn(mark bson.RawValue) (groups []process.Group) {
 	array, _ := mark.ArrayOK()
 	values, _ := array.Values()
 	for _, value := range values[:min(len(values), source.MaxGroups+1)] {
 		var g process.Group
-		if document, ok := value.DocumentOK(); ok && fromBSON(document, &g) == nil && g.PGID != 0 {
+		if document, ok := value.DocumentOK(); ok && fromBSON(document, &g) == nil {
 			groups = append(groups, g)
 		}
 	}
 	return groups
 }
-
-func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // claimed is what an acquisition sets.
 func claimed(token string, claim source.Claim) (bson.D, error) {
@@ -166,7 +143,7 @@ func claimed(token string, claim source.Claim) (bson.D, error) {
 	}
 	return bson.D{
 		{Key: lockedField, Value: token},
-		{Key: versionField, Value: int32(recordVersion)},
+		{Key: versionField, Value: int32(remote.RecordVersion)},
 		{Key: holderField, Value: holder},
 		{Key: ttlField, Value: claim.TTL.Milliseconds()},
 		{Key: heartbeatField, Value: claim.Heartbeat.Milliseconds()},
@@ -201,14 +178,23 @@ func toBSON(value any) (bson.D, error) {
 
 var errNoDocument = errors.New("it is not a document")
 
-// fromBSON is the way back.
-func fromBSON(raw bson.Raw, value any) error {
+// toJSON is the way back.
+func toJSON(raw bson.Raw) ([]byte, error) {
 	if raw.Validate() != nil {
-		return errNoDocument
+		return nil, errNoDocument
 	}
 	text, err := bson.MarshalExtJSON(raw, false, false)
 	if err != nil {
-		return fmt.Errorf("decode: %w", err)
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	return text, nil
+}
+
+// fromBSON reads what toBSON wrote.
+func fromBSON(raw bson.Raw, value any) error {
+	text, err := toJSON(raw)
+	if err != nil {
+		return err
 	}
 	if err := json.Unmarshal(text, value); err != nil {
 		return fmt.Errorf("decode: %w", err)

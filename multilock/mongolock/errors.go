@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // Error codes of the server
@@ -98,17 +99,12 @@ func taken(err error) bool {
 	return !strings.Contains(text, "index: ") || strings.Contains(text, "index: _id_")
 }
 
-// opError names the step in which err came up, and what to do about it. If the
-// caller's time was over, that is a cause, too.
+// opError names the step in which err came up, and what to do about it.
 func (s *server) opError(ctx context.Context, op, name string, err error) error {
-	if err == nil || errors.Is(err, source.ErrInvalid) {
-		return err
+	if err == nil {
+		return nil
 	}
-	plain := explained(err)
-	if over := context.Cause(ctx); over != nil && !errors.Is(err, over) {
-		plain = fmt.Errorf("%w: %w", over, plain)
-	}
-	return &source.OpError{Source: "mongolock", Op: op, Name: name, Err: plain, Hint: s.hint(err)}
+	return remote.OpError(ctx, source.OpError{Source: pkg, Op: op, Name: name, Err: explained(err), Hint: s.hint(err)})
 }
 
 // unreachable is a server selection error in words for people: the hosts, and what

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -50,23 +49,6 @@ func TestKindsOfServers(t *testing.T) {
 		require.Equal(t, replicated, f.replicated)
 		require.NotEmpty(t, f.kind)
 	}
-}
-
-// Of somebody unknown no silence proves anything, and patience says nothing.
-func TestJudgeSomebodyUnknown(t *testing.T) {
-	for _, patience := range []time.Duration{0, 1} {
-		got := judge(source.Evidence{Record: source.Record{Foreign: "who?"}, Unchanged: time.Hour, Watched: time.Hour, MaxAge: patience})
-		require.Equal(t, source.StateHeld, got.State)
-		require.Contains(t, got.Why, "who?")
-		require.Positive(t, got.Next)
-	}
-}
-
-// The server's clock alone kills nobody.
-func TestJudgeByTheServersClock(t *testing.T) {
-	r := source.Record{Token: "t", Claim: source.Claim{TTL: time.Minute, Heartbeat: 6 * time.Second}}
-	got := judge(source.Evidence{Record: r, Silence: 24 * time.Hour, Unchanged: 59 * time.Second, Watched: 59 * time.Second})
-	require.Equal(t, source.StateSuspect, got.State, got.Why)
 }
 
 func TestInDoubt(t *testing.T) {

@@ -12,16 +12,12 @@ import (
 // separator stands between group and name in an _id. Neither can have one.
 const separator = "/"
 
-// CheckName says whether name can be the name of a lock or a group: it is UTF-8,
-// and has no slash, which separates the two in an _id.
-func CheckName(name string) error { return source.CheckElement("lock name", name) }
-
 // id is the _id of a lock. In the default group it is the name.
 func (s *Source) id(name string) string {
-	if s.group == "" {
+	if s.Group() == "" {
 		return name
 	}
-	return s.group + separator + name
+	return s.Group() + separator + name
 }
 
 // nameOf is the name of the lock with this _id; ok is false for what cannot be a
@@ -31,20 +27,20 @@ func (s *Source) nameOf(id bson.RawValue) (name string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	if s.group != "" {
-		if text, ok = strings.CutPrefix(text, s.group+separator); !ok {
+	if s.Group() != "" {
+		if text, ok = strings.CutPrefix(text, s.Group()+separator); !ok {
 			return "", false
 		}
 	}
-	return text, CheckName(text) == nil
+	return text, s.CheckName(text) == nil
 }
 
 // ofGroup is the filter for the documents of the group. null also finds those
 // without the field.
 func (s *Source) ofGroup(more ...bson.E) bson.D {
 	group := bson.E{Key: groupField}
-	if s.group != "" {
-		group.Value = s.group
+	if s.Group() != "" {
+		group.Value = s.Group()
 	}
 	return append(bson.D{group}, more...)
 }
@@ -70,10 +66,6 @@ func (s *Source) Vacant(ctx context.Context) (bool, error) {
 
 // Wake implements source.Group: nobody tells.
 func (s *Source) Wake() (news <-chan struct{}, stop func()) { return nil, func() {} }
-
-// Tidy implements source.Group: a lock is one document, so that a crash leaves
-// nothing beside it.
-func (s *Source) Tidy(_ context.Context, name string) error { return CheckName(name) }
 
 var _ source.Changes = (*Source)(nil)
 

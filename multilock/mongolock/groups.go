@@ -1,13 +1,12 @@
 package mongolock
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 var _ source.GroupLister = (*Source)(nil)
@@ -38,12 +37,7 @@ func (s *Source) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 		}
 		return nil
 	})
-	var groups []source.GroupSummary
-	for name, n := range held {
-		groups = append(groups, source.GroupSummary{Name: name, Held: n})
-	}
-	slices.SortFunc(groups, func(a, b source.GroupSummary) int { return cmp.Compare(a.Name, b.Name) })
-	return groups, err
+	return remote.Summaries(held), err
 }
 
 func countByGroup(filter bson.D) bson.A {

@@ -17,6 +17,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // The history of a group is a row of pages, documents of the collection
@@ -118,21 +119,17 @@ func (s *Source) append(ctx context.Context, events []source.Event) error {
 // addition is the update that adds events to a page.
 func addition(events []source.Event) (bson.D, error) {
 	var list bson.A
-	var last time.Time
 	for _, e := range events {
 		document, err := toBSON(e.Bounded())
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, document)
-		if e.Time.After(last) {
-			last = e.Time
-		}
 	}
 	return bson.D{
 		{Key: "$push", Value: bson.D{{Key: eventsField, Value: bson.D{{Key: "$each", Value: list}}}}},
 		{Key: "$inc", Value: bson.D{{Key: countField, Value: int64(len(events))}}},
-		{Key: "$max", Value: bson.D{{Key: lastField, Value: last}}},
+		{Key: "$max", Value: bson.D{{Key: lastField, Value: remote.Latest(events)}}},
 		{Key: "$currentDate", Value: bson.D{{Key: touchField, Value: true}}},
 	}, nil
 }
@@ -180,11 +177,11 @@ func (s *Source) lastPage(ctx context.Context) (int64, error) {
 
 // pageID orders like the numbers do.
 func (s *Source) pageID(number int64) string {
-	return fmt.Sprintf("%s%s%012d", s.group, separator, number)
+	return fmt.Sprintf("%s%s%012d", s.Group(), separator, number)
 }
 
 func (s *Source) pageNumber(id string) int64 {
-	number, err := strconv.ParseInt(strings.TrimPrefix(id, s.group+separator), 10, 64)
+	number, err := strconv.ParseInt(strings.TrimPrefix(id, s.Group()+separator), 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -195,37 +192,15 @@ func (s *Source) pageNumber(id string) int64 {
 // digits. What has no number for an _id is nobody's page, wherever it comes in the order.
 func (s *Source) pagesFrom(number int64) bson.D {
 	return bson.D{{Key: idField, Value: bson.D{
-		{Key: "$gte", Value: s.pageID(number)}, {Key: "$lt", Value: s.group + separator + ":"},
-		{Key: "$regex", Value: "^" + regexp.QuoteMeta(s.group+separator) + "[0-9]+$"},
+		{Key: "$gte", Value: s.pageID(number)}, {Key: "$lt", Value: s.Group() + separator + ":"},
+		{Key: "$regex", Value: "^" + regexp.QuoteMeta(s.Group()+separator) + "[0-9]+$"},
 	}}}
 }
 
-// unordered is how many events are kept back, because hosts write a little out of order.
-const unordered = 4 * pageSize
-
 // History implements source.Chronicle, oldest first. A page is read after the other.
 func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
-	return func(yield func(source.Event, error) bool) {
-		var known []source.Event
-		pages, keep := s.Follow(since), unordered
-		for keep > 0 {
-			events, err := pages.Next(ctx)
-			if err != nil {
-				yield(source.Event{}, err)
-				return
-			}
-			if len(events) == 0 {
-				keep = 0
-			}
-			known = append(known, events...)
-			slices.SortStableFunc(known, func(a, b source.Event) int { return a.Time.Compare(b.Time) })
-			for ; len(known) > keep; known = known[1:] {
-				if !yield(known[0], nil) {
-					return
-				}
-			}
-		}
-	}
+	pages := s.Follow(since)
+	return remote.InOrder(func() ([]source.Event, error) { return pages.Next(ctx) })
 }
 
 // since are the page's events behind the first few, from a moment on. What cannot be

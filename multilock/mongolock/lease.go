@@ -11,51 +11,37 @@ import (
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // lease is a lock that is held. Every write has its token in the filter.
 type lease struct {
-	src    *Source
-	record source.Record
-	since  boottime.Instant
+	*remote.Holding
+	src *Source
 
 	changing sync.Mutex // one change at a time; guards steps
 	steps    steps
 
 	tried atomic.Bool // a release was not answered: it may have been carried out
-
-	mu      sync.Mutex
-	settled error // why the lease has ended, nil if it has not
 }
 
 func (s *Source) newLease(name, token string, claim source.Claim, since boottime.Instant) *lease {
-	return &lease{src: s, record: source.Record{Name: name, Token: token, Claim: claim}, since: since}
+	return &lease{Holding: remote.NewHolding(source.Record{Name: name, Token: token, Claim: claim}, since), src: s}
 }
 
 var _ source.Lease = (*lease)(nil)
 
-// Record implements source.Lease.
-func (l *lease) Record() source.Record { return l.record }
-
-// Since implements source.Lease.
-func (l *lease) Since() boottime.Instant { return l.since }
-
 // mine finds the document while this lease holds the lock.
 func (l *lease) mine(more ...bson.E) bson.D {
-	return append(bson.D{{Key: idField, Value: l.src.id(l.record.Name)}, {Key: lockedField, Value: l.record.Token}}, more...)
+	return append(bson.D{{Key: idField, Value: l.src.id(l.Record().Name)}, {Key: lockedField, Value: l.Record().Token}}, more...)
 }
 
-// minRenewal is the least time that a renewal is given: a busy server, or host, takes
-// some hundred milliseconds. A lock whose TTL is below four seconds has fewer tries.
-const minRenewal = time.Second
-
-// Renew implements source.Lease. A renewal that takes long is given up, so that
-// the next one can be tried on another connection before the tenure is over.
+// Renew implements source.Lease. A lock whose TTL is below four seconds has fewer tries.
 func (l *lease) Renew(ctx context.Context) error {
-	if err := l.ended(); err != nil {
+	if err := l.Ended(); err != nil {
 		return err
 	}
-	return l.beat(ctx, max(l.record.TTL/4, minRenewal))
+	return l.beat(ctx, remote.RenewalLimit(l.Record().TTL))
 }
 
 // living is a sign of life, and perhaps other numbers that grow.
@@ -74,7 +60,7 @@ func (l *lease) beat(ctx context.Context, limit time.Duration) error {
 	})
 	switch {
 	case err != nil:
-		return l.src.opError(ctx, "renew", l.record.Name, err)
+		return l.src.opError(ctx, "renew", l.Record().Name, err)
 	case !matched:
 		return l.lost()
 	}
@@ -99,17 +85,17 @@ func (s *server) updateWithin(ctx context.Context, limit time.Duration, filter, 
 
 // Release implements source.Lease.
 func (l *lease) Release(ctx context.Context) error {
-	if err := l.ended(); err != nil {
+	if err := l.Ended(); err != nil {
 		return err
 	}
 	freed, err := l.free(ctx, l.src.timeout)
 	switch {
 	case err != nil:
-		return l.src.opError(ctx, "release", l.record.Name, err)
+		return l.src.opError(ctx, "release", l.Record().Name, err)
 	case !freed:
-		return l.end(l.lost())
+		return l.End(l.lost())
 	}
-	_ = l.end(source.ErrReleased)
+	_ = l.End(source.ErrReleased)
 	return nil
 }
 
@@ -141,39 +127,14 @@ func (l *lease) free(ctx context.Context, limit time.Duration) (freed bool, err 
 
 // wasFreed tells a release from a break: whoever breaks a lock leaves its token.
 func (l *lease) wasFreed(ctx context.Context) (bool, error) {
-	doc, err := l.src.read(ctx, l.record.Name, newest)
+	doc, err := l.src.read(ctx, l.Record().Name, newest)
 	if err != nil {
 		return false, err
 	}
 	broken, _ := doc.raw.Lookup(brokenField).StringValueOK()
-	return broken != l.record.Token, nil
+	return broken != l.Record().Token, nil
 }
 
 var errGone = errors.New("its token is not in the document any more: the lock was broken or removed")
 
-func (l *lease) lost() error {
-	return &source.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errGone}
-}
-
-// ended says why the lease has ended.
-func (l *lease) ended() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.settled
-}
-
-// end ends the lease, and returns why.
-func (l *lease) end(why error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.settled = why
-	return why
-}
-
-// Close implements source.Lease.
-func (l *lease) Close() error {
-	if l.ended() == nil {
-		_ = l.end(source.ErrReleased)
-	}
-	return nil
-}
+func (l *lease) lost() error { return l.Lost(errGone) }

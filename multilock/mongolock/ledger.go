@@ -3,11 +3,12 @@ package mongolock
 import (
 	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // The last result of a name is a field of the lock's own document, and is written
@@ -16,28 +17,31 @@ import (
 
 var _ source.Committer = (*lease)(nil)
 
-// resultWire is what is stored of a result.
-type resultWire struct {
-	Version int `json:"v"`
-	source.Result
-}
-
 // Commit implements source.Committer.
 func (l *lease) Commit(ctx context.Context, r source.Result) error {
 	const op = "commit the result"
-	document, err := toBSON(resultWire{Version: source.ResultVersion, Result: r.Bounded()})
+	content, err := resultToBSON(r)
 	if err != nil {
-		return l.src.opError(ctx, op, l.record.Name, err)
-	}
-	content, err := bson.Marshal(document)
-	if err != nil {
-		return l.src.opError(ctx, op, l.record.Name, err)
+		return l.src.opError(ctx, op, l.Record().Name, err)
 	}
 	made := func(doc bson.Raw) bool {
 		stored, ok := doc.Lookup(resultField).DocumentOK()
 		return ok && bytes.Equal(stored, content)
 	}
-	return l.change(ctx, op, made, bson.D{{Key: resultField, Value: bson.Raw(content)}}, counted())
+	return l.change(ctx, op, made, bson.D{{Key: resultField, Value: content}}, counted())
+}
+
+// resultToBSON gives a result the shape that it has in JSON.
+func resultToBSON(r source.Result) (bson.Raw, error) {
+	text, err := remote.EncodeResult(r)
+	if err != nil {
+		return nil, err
+	}
+	document, err := toBSON(json.RawMessage(text))
+	if err != nil {
+		return nil, err
+	}
+	return bson.Marshal(document)
 }
 
 // counted counts a change of the result.
@@ -57,12 +61,12 @@ func (l *lease) Outcome(ctx context.Context) (source.Result, error) {
 	if err != nil {
 		return source.Result{}, err
 	}
-	return readResult(l.record.Name, doc)
+	return readResult(l.Record().Name, doc)
 }
 
 // Result implements source.Ledger.
 func (s *Source) Result(ctx context.Context, name string) (source.Result, error) {
-	if err := CheckName(name); err != nil {
+	if err := s.CheckName(name); err != nil {
 		return source.Result{}, err
 	}
 	doc, err := s.read(ctx, name, settled)
@@ -90,18 +94,6 @@ func readResult(name string, doc bson.Raw) (source.Result, error) {
 		return source.Result{}, source.ErrNoResult
 	}
 	raw, _ := value.DocumentOK()
-	r, err := decodeResult(raw)
-	if err != nil {
-		r = source.Result{Foreign: err.Error()}
-	}
-	r.Name = name
-	return r, nil
-}
-
-func decodeResult(raw bson.Raw) (source.Result, error) {
-	var w resultWire
-	if err := fromBSON(raw, &w); err != nil {
-		return source.Result{}, errors.New("it is not a record of multilock")
-	}
-	return w.Read(w.Version)
+	text, _ := toJSON(raw) // none is no record
+	return remote.DecodeResult(name, text), nil
 }

@@ -65,8 +65,8 @@ func (s *Source) Retract(ctx context.Context) error {
 
 // ofManifest finds the group's manifest. A slash cannot be the name of a group.
 func (s *Source) ofManifest() bson.D {
-	if s.group == "" {
+	if s.Group() == "" {
 		return bson.D{{Key: idField, Value: separator}}
 	}
-	return bson.D{{Key: idField, Value: s.group}}
+	return bson.D{{Key: idField, Value: s.Group()}}
 }

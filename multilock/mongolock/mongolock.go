@@ -11,7 +11,10 @@ import (
 
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
+
+const pkg = "mongolock"
 
 // Options say where the locks live.
 type Options struct {
@@ -28,10 +31,8 @@ type Options struct {
 // Source is the locks of one group in one collection, and the results of the jobs
 // that ran under them.
 type Source struct {
+	remote.Member
 	*server
-	group  string
-	user   string
-	self   process.Identity
 	clock  source.Clock
 	writer writer
 }
@@ -45,37 +46,20 @@ var (
 // first call that needs it does. The error is source.ErrInvalid for a place or a
 // group that cannot be used.
 func Open(opt Options) (*Source, error) {
-	if opt.Group != "" {
-		if err := source.CheckElement("lock group", opt.Group); err != nil {
-			return nil, err
-		}
-	}
-	if opt.Self == (process.Identity{}) {
-		self, err := process.Self()
-		if err != nil {
-			return nil, &source.OpError{Source: "mongolock", Op: "find out who this process is", Err: err}
-		}
-		opt.Self = self
+	member, err := remote.Join(pkg, opt.Group, opt.User, opt.Self)
+	if err != nil {
+		return nil, err
 	}
 	server, err := connect(opt.Place)
 	if err != nil {
 		return nil, err
 	}
-	return &Source{server: server, group: opt.Group, user: opt.User, self: opt.Self}, nil
+	return &Source{Member: member, server: server}, nil
 }
 
 // Close ends the connections that Open has made. Locks that were acquired through
 // the source stay held, and can be neither renewed nor released any more.
 func (s *Source) Close() error { return s.disconnect() }
-
-// Self is who the calling process is.
-func (s *Source) Self() process.Identity { return s.self }
-
-// Group is the name of the lock group, "" for the default one.
-func (s *Source) Group() string { return s.group }
-
-// CheckName implements source.NameChecker.
-func (s *Source) CheckName(name string) error { return CheckName(name) }
 
 // Names implements source.Source.
 func (s *Source) Names(ctx context.Context) ([]string, error) {

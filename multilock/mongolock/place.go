@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // DefaultTimeout is how long one command may take, the search for a primary
@@ -34,8 +35,8 @@ type Place struct {
 
 // address is a URL taken apart.
 type address struct {
+	remote.URL
 	driver     string // what the driver understands: the path is the database alone
-	public     string // for people: without user, password and options
 	bare       string // for checking: like driver, without user and password
 	database   string
 	collection string
@@ -43,30 +44,20 @@ type address struct {
 
 // parseURL finds the collection in a URL. Everything else is the driver's business.
 func parseURL(text string) (address, error) {
-	scheme, rest, found := strings.Cut(text, "://")
-	if !found || (scheme != "mongodb" && scheme != "mongodb+srv") {
-		return address{}, invalidURL("", "write mongodb://HOST[:PORT]/DATABASE.COLLECTION, or mongodb+srv://...")
+	u, err := remote.CutURL(text, "mongodb://HOST[:PORT]/DATABASE.COLLECTION, or mongodb+srv://...", "mongodb", "mongodb+srv")
+	if err != nil {
+		return address{}, err
 	}
-	rest, query, _ := strings.Cut(rest, "?")
-	authority, path, _ := strings.Cut(rest, "/")
-	at := strings.LastIndex(authority, "@") + 1
-	user, hosts := authority[:at], authority[at:]
-	public := scheme + "://" + hosts + "/" + path
-	torn := at == 0 && strings.Contains(query, "@") // a password with a question mark in it
-	if hosts == "" || strings.Contains(path, "@") || torn {
-		return address{}, invalidURL(scheme+"://...", "it has no host, or its password is not percent-encoded (write %2F for a slash, %3F for a question mark, %40 for an @)")
-	}
-	database, collection, ok := namespace(path)
+	database, collection, ok := namespace(u.Path)
 	if !ok {
-		return address{}, invalidURL(public, "it must name the database and the collection, as in /jobs.locks")
+		return address{}, u.Invalid("it must name the database and the collection, as in /jobs.locks")
 	}
-	tail := hosts + "/" + url.PathEscape(database)
-	if query != "" {
-		tail += "?" + query
+	tail := u.Hosts + "/" + url.PathEscape(database)
+	if u.Query != "" {
+		tail += "?" + u.Query
 	}
 	return address{
-		driver: scheme + "://" + user + tail, public: public, bare: scheme + "://" + tail,
-		database: database, collection: collection,
+		URL: u, driver: u.Scheme + "://" + u.Login + tail, bare: u.Scheme + "://" + tail, database: database, collection: collection,
 	}, nil
 }
 
@@ -89,11 +80,7 @@ func (a address) clientOptions() (*options.ClientOptions, error) {
 	}
 	err := options.Client().ApplyURI(a.bare).Validate()
 	if strings.Contains(a.bare, "?") || err == nil {
-		return nil, invalidURL(a.public, "the driver cannot use it: check that user and password are percent-encoded, and the options behind the ?")
+		return nil, a.Invalid("the driver cannot use it: check that user and password are percent-encoded, and the options behind the ?")
 	}
-	return nil, &source.InvalidError{What: "source", Got: a.public, Why: err.Error(), Err: err}
-}
-
-func invalidURL(got, why string) error {
-	return &source.InvalidError{What: "source", Got: got, Why: why}
+	return nil, &source.InvalidError{What: "source", Got: a.Public, Why: err.Error(), Err: err}
 }

@@ -23,10 +23,10 @@ func FuzzURL(f *testing.F) {
 			require.NotContains(t, err.Error(), secret[:3])
 			return
 		}
-		require.NotContains(t, a.public+a.bare, secret[:3])
+		require.NotContains(t, a.Public+a.bare, secret[:3])
 		require.NotEmpty(t, a.database)
 		require.NotEmpty(t, a.collection)
-		again, err := parseURL(a.public)
+		again, err := parseURL(a.Public)
 		require.NoError(t, err)
 		require.Equal(t, []string{a.database, a.collection}, []string{again.database, again.collection})
 		if _, err := a.clientOptions(); err != nil {

@@ -16,7 +16,7 @@ var (
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
 	return []source.Promise{
-		source.PromiseOfDeath(s.self),
+		source.PromiseOfDeath(s.Self()),
 		source.PromiseOfJobs("a field of the lock's document"),
 		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a sign of life that the majority of the replica set has acknowledged; a standalone server that loses its disk loses its locks"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when whoever waits has seen no sign of life for the whole TTL, by its own clock"),

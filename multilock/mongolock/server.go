@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // server is the deployment behind a source, with the database that it uses.
@@ -29,17 +30,15 @@ type server struct {
 }
 
 func connect(at Place) (*server, error) {
-	s := &server{timeout: at.Timeout, serial: at.BehindSerialisingProxy, asking: make(chan struct{}, 1)}
+	timeout, err := remote.Timeout(at.Timeout, DefaultTimeout)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{timeout: timeout, serial: at.BehindSerialisingProxy, asking: make(chan struct{}, 1)}
 	s.asking <- struct{}{}
 	switch {
-	case at.Timeout < 0:
-		return nil, &source.InvalidError{What: "timeout", Got: at.Timeout.String(), Why: "must be positive"}
-	case at.Timeout == 0:
-		s.timeout = DefaultTimeout
-	}
-	switch {
 	case (at.URL == "") == (at.Collection == nil):
-		return nil, invalidURL("", "either a URL or a collection is needed")
+		return nil, remote.URL{}.Invalid("either a URL or a collection is needed")
 	case at.Collection != nil:
 		s.name, s.public = at.Collection.Name(), "the collection "+at.Collection.Database().Name()+"."+at.Collection.Name()
 		s.use(at.Collection.Database().Client(), at.Collection.Database().Name())
@@ -58,9 +57,9 @@ func connect(at Place) (*server, error) {
 	}
 	s.reach = &reach{hosts: len(opt.Hosts), refused: map[string]error{}}
 	if s.own, err = mongo.Connect(opt.SetDialer(s.reach)); err != nil {
-		return nil, invalidURL(address.public, "the driver cannot use it: check the options behind the ?")
+		return nil, address.Invalid("the driver cannot use it: check the options behind the ?")
 	}
-	s.name, s.public = address.collection, address.public
+	s.name, s.public = address.collection, address.Public
 	s.use(s.own, address.database)
 	return s, nil
 }
@@ -84,26 +83,14 @@ func (s *server) disconnect() error {
 	return s.own.Disconnect(ctx)
 }
 
-const (
-	// leaving is how long the end of a source may wait for its connections.
-	leaving = 2 * time.Second
-	// grace is how much longer than its caller a command may live. Nearly every one
-	// that is under way comes back in that time, and its outcome is known then; the
-	// core waits a second.
-	grace = 700 * time.Millisecond
-)
+// leaving is how long the end of a source may wait for its connections.
+const leaving = 2 * time.Second
 
-// within gives a command its time. The end of ctx does not cut it off at once. A
-// session that the caller has put into ctx does not count: a lock that was taken in
-// a transaction would be nobody's for all others, and gone with an abort.
+// within gives a command its time. A session that the caller has put into ctx does not
+// count: a lock that was taken in a transaction would be nobody's for all others, and gone
+// with an abort.
 func (s *server) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	outside := mongo.NewSessionContext(context.WithoutCancel(ctx), nil)
-	own, cancel := context.WithTimeout(outside, min(limit, s.timeout))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
-	return own, func() {
-		stop()
-		cancel()
-	}
+	return remote.Outlive(mongo.NewSessionContext(ctx, nil), min(limit, s.timeout))
 }
 
 // maxDoubts bounds how often a command is sent whose reply is lost.

@@ -1,0 +1,57 @@
+package remote
+
+import (
+	"sync"
+
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
+)
+
+// Holding is the part of a lease that asks nobody, for embedding: whose it is, and how it ended.
+type Holding struct {
+	record source.Record
+	since  boottime.Instant
+
+	mu    sync.Mutex
+	ended error
+}
+
+// NewHolding is that of a lock which was acquired with a record. Silence counts from a moment
+// before.
+func NewHolding(r source.Record, since boottime.Instant) *Holding {
+	return &Holding{record: r, since: since}
+}
+
+// Record implements source.Lease.
+func (h *Holding) Record() source.Record { return h.record }
+
+// Since implements source.Lease.
+func (h *Holding) Since() boottime.Instant { return h.since }
+
+// Ended is why the lease has ended, nil if it has not.
+func (h *Holding) Ended() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended
+}
+
+// End ends the lease, and returns why. The first reason stays.
+func (h *Holding) End(why error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended == nil {
+		h.ended = why
+	}
+	return why
+}
+
+// Lost is the error that the lock is not this lease's any more.
+func (h *Holding) Lost(why error) error {
+	return &source.LostError{Name: h.record.Name, Silence: h.since.Elapsed(), Err: why}
+}
+
+// Close implements source.Lease: the lock stays held until its TTL has passed.
+func (h *Holding) Close() error {
+	_ = h.End(source.ErrReleased)
+	return nil
+}

@@ -1,0 +1,33 @@
+package remote
+
+import (
+	"encoding/json"
+
+	"github.com/multilock/go/multilock/source"
+)
+
+// result is what is stored of one.
+type result struct {
+	Version int `json:"v"`
+	source.Result
+}
+
+// EncodeResult gives a result as JSON.
+func EncodeResult(r source.Result) ([]byte, error) {
+	return json.Marshal(result{Version: source.ResultVersion, Result: r.Bounded()})
+}
+
+// DecodeResult never fails: what it does not understand becomes a result with Foreign set, whose
+// job counts as run.
+func DecodeResult(name string, text []byte) source.Result {
+	var stored result
+	r := source.Result{Foreign: "it is not a record of multilock"}
+	if json.Unmarshal(text, &stored) == nil {
+		var err error
+		if r, err = stored.Read(stored.Version); err != nil {
+			r = source.Result{Foreign: err.Error()}
+		}
+	}
+	r.Name = name
+	return r
+}

@@ -1,0 +1,97 @@
+package remote
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/multilock/go/multilock/source"
+)
+
+// TLS reads the parameters of a URL that has no other ones than these: tls, cafile, certfile,
+// keyfile and servername. It is nil without TLS. One that is unknown could be a misspelt tls.
+func (u URL) TLS() (*tls.Config, error) {
+	values, err := url.ParseQuery(u.Query)
+	if err != nil {
+		return nil, u.Invalid("its parameters cannot be read")
+	}
+	secure := false
+	for key := range values {
+		switch value := values.Get(key); {
+		case slices.Contains([]string{"cafile", "certfile", "keyfile", "servername"}, key):
+			secure = true
+		case key != "tls":
+			return nil, u.Invalid(fmt.Sprintf("the parameter %q is unknown; there are tls, cafile, certfile, keyfile and servername", key))
+		case value != "true" && value != "false":
+			return nil, u.Invalid("write tls=true or tls=false")
+		}
+	}
+	if secure && values.Get("tls") == "false" {
+		return nil, u.Invalid("tls=false contradicts the certificates that it names")
+	}
+	if !secure && values.Get("tls") != "true" {
+		return nil, nil //nolint:nilnil // as the drivers want it
+	}
+	config, err := readTLS(values)
+	if err != nil {
+		return nil, &source.InvalidError{What: "source", Got: u.Public, Why: err.Error(), Err: err}
+	}
+	return config, nil
+}
+
+func readTLS(values url.Values) (_ *tls.Config, err error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: values.Get("servername")}
+	if file := values.Get("cafile"); file != "" {
+		if config.RootCAs, err = Authorities(file); err != nil {
+			return nil, err
+		}
+	}
+	cert, key := values.Get("certfile"), values.Get("keyfile")
+	if cert == "" && key == "" {
+		return config, nil
+	}
+	if cert == "" || key == "" {
+		return nil, errors.New("certfile and keyfile are needed together")
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the client's certificate: %w", err)
+	}
+	config.Certificates = []tls.Certificate{pair}
+	return config, nil
+}
+
+// Authorities are the certificates of a file, which vouch for a server.
+func Authorities(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file) //nolint:gosec // the user names it
+	if err != nil {
+		return nil, fmt.Errorf("read cafile: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("there is no certificate in %s", file)
+	}
+	return pool, nil
+}
+
+// AdviceOnTLS says what to write into such a URL, for what came of the greeting.
+func AdviceOnTLS(secure bool, trouble string) string {
+	switch {
+	case !secure:
+		return "the server may want TLS: add ?tls=true to the URL, or cafile=FILE for a certificate of your own"
+	case strings.Contains(trouble, "does not look like a TLS handshake"), strings.Contains(trouble, "handshake failed: EOF"):
+		return "the server speaks no TLS: leave tls, cafile, certfile and keyfile out of the URL"
+	case strings.Contains(trouble, "unknown authority"):
+		return "name the certificate of whoever signed the server's with cafile=FILE"
+	case strings.Contains(trouble, "x509: certificate is"), strings.Contains(trouble, "x509: cannot validate"):
+		return "the server's certificate is for another name: call it by that, or add servername=NAME"
+	case strings.Contains(trouble, "remote error"), strings.Contains(trouble, "server preface"):
+		return "the server does not take this client's certificate: name one with certfile=FILE and keyfile=FILE that its authority has signed"
+	}
+	return "check tls, cafile, certfile and keyfile in the URL"
+}
