@@ -43,7 +43,7 @@ func (o *batchOptions) workers() int {
 }
 
 func readBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions) (batchList, error) {
-	list, err := o.readList(e, src)
+	list, err := o.readList(e)
 	if err == nil {
 		err = o.nameList(ctx, src, &list)
 	}
@@ -66,7 +66,7 @@ func readBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions) 
 }
 
 // readList reads the list from a file, or makes it of what stands on the command line.
-func (o *batchOptions) readList(e *Env, src *place.Source) (batchList, error) {
+func (o *batchOptions) readList(e *Env) (batchList, error) {
 	var needs listNeeds
 	if o.needs.CPUs > 0 {
 		needs = listNeeds{needs: []batch.Needs{{From: 1, CPUs: o.needs.CPUs, Memory: o.needs.Memory}}, lines: []int32{0}}
