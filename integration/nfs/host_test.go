@@ -79,6 +79,13 @@ func (h host) inside(f func() error) error {
 	result := make(chan error)
 	go func() {
 		runtime.LockOSThread() // for good: the thread ends with this goroutine
+		if unix.Gettid() == os.Getpid() {
+			// All but the first, which would keep the host's mounts until the process ends, when nobody answers there any more.
+			// As long as it is this goroutine's, another one has another thread.
+			result <- h.inside(f)
+			runtime.UnlockOSThread()
+			return
+		}
 		err := h.enter()
 		if err == nil {
 			err = f()
