@@ -82,7 +82,7 @@ func command(ctx context.Context, args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	lab := lab{cache: image.Cache{Dir: cacheDir, Log: os.Stderr}}
+	lab := lab{cache: image.Cache{Dir: cacheDir, Kernel: os.Getenv("MULTILOCK_LAB_KERNEL"), Log: os.Stderr}}
 	switch args[0] {
 	case "build":
 		_, err := lab.cache.Build(ctx)

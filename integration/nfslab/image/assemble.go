@@ -16,10 +16,10 @@ import (
 // assemble makes an image in a directory below work and returns it.
 func (c Cache) assemble(ctx context.Context, packages packageSet, work string) (string, error) {
 	tree, kernel, program := filepath.Join(work, "tree"), filepath.Join(work, "kernel"), filepath.Join(work, "program")
-	if err := c.download(ctx, filepath.Join(work, "debs"), tree, packages.root...); err != nil {
+	if err := c.download(ctx, nil, filepath.Join(work, "debs"), tree, packages.root...); err != nil {
 		return "", err
 	}
-	if err := c.download(ctx, filepath.Join(work, "kernel-deb"), kernel, packages.kernel); err != nil {
+	if err := c.download(ctx, packages.from, filepath.Join(work, "kernel-deb"), kernel, packages.kernel...); err != nil {
 		return "", err
 	}
 	if err := dropUnlinkable(tree); err != nil {
@@ -45,7 +45,7 @@ func (c Cache) assemble(ctx context.Context, packages packageSet, work string) (
 
 // addProgram downloads the kernel that is a program, and puts it at to, and its modules into tree.
 func (c Cache) addProgram(ctx context.Context, name, dir, tree, to string) error {
-	if err := c.download(ctx, dir+"-deb", dir, name); err != nil {
+	if err := c.download(ctx, nil, dir+"-deb", dir, name); err != nil {
 		return err
 	}
 	// Debian has its modules where no other kernel looks for its own.
@@ -59,9 +59,16 @@ func (c Cache) addProgram(ctx context.Context, name, dir, tree, to string) error
 }
 
 func finish(kernel, tree string, image Image) error {
-	kernels, err := filepath.Glob(filepath.Join(kernel, "boot/vmlinuz-*"))
-	if err != nil || len(kernels) != 1 {
-		return fmt.Errorf("kernel package holds %d kernels: %w", len(kernels), err)
+	var kernels []string
+	for _, place := range []string{"boot/vmlinuz-*", "lib/modules/*/vmlinuz"} {
+		found, err := filepath.Glob(filepath.Join(kernel, place))
+		if err != nil {
+			return err
+		}
+		kernels = append(kernels, found...)
+	}
+	if len(kernels) != 1 {
+		return fmt.Errorf("the kernel's packages hold %d kernels", len(kernels))
 	}
 	if err := os.Rename(kernels[0], image.Kernel); err != nil {
 		return err

@@ -21,7 +21,7 @@ func (c Cache) Clean() error {
 		return err
 	}
 	defer unlock()
-	for _, pattern := range []string{"image-*", "current-*", "build-*", "accel-*", "bin-*", RunPrefix + "*"} {
+	for _, pattern := range []string{"image-*", "current-*", "build-*", "accel-*", "apt-*", "bin-*", RunPrefix + "*"} {
 		if err := removeAll(filepath.Join(c.Dir, pattern)); err != nil {
 			return fmt.Errorf("clean: %w", err)
 		}

@@ -14,9 +14,9 @@ import (
 // requiredPrograms are those that the scripts in the machine call and that a wrong guess in leftOut could remove.
 func requiredPrograms() []string {
 	return []string{
-		"bash", "blockdev", "exportfs", "ip", "losetup", "mawk", "mkfs.ext4", "modprobe", "mount", "mount.nfs", "nfsdcld",
-		"nsenter", "pidof", "rpc.mountd", "rpc.nfsd", "rpc.statd", "rpcbind", "setpriv", "ss", "strace", "sysctl", "tar", "tc",
-		"umount", "unshare",
+		"bash", "blockdev", "exportfs", "ip", "kadmin.local", "kdb5_util", "kinit", "krb5kdc", "losetup", "mawk",
+		"mkfs.ext4", "modprobe", "mount", "mount.nfs", "nfsdcld", "nsenter", "pidof", "rpc.gssd", "rpc.mountd", "rpc.nfsd",
+		"rpc.statd", "rpc.svcgssd", "rpcbind", "setpriv", "ss", "strace", "sysctl", "tar", "tc", "umount", "unshare",
 	}
 }
 

@@ -26,8 +26,9 @@ var sources embed.FS
 
 // Cache keeps built images in Dir, one directory per content hash, so that a build never changes an image in use.
 type Cache struct {
-	Dir string
-	Log io.Writer // progress of a build
+	Dir    string
+	Kernel string    // the suite of Debian that it is of; empty: what this machine installs
+	Log    io.Writer // progress of a build
 }
 
 // Image is a kernel, the same as a program (user-mode Linux), and an uncompressed initramfs for either; all are files
@@ -105,7 +106,7 @@ func (c Cache) ensure(ctx context.Context, packages packageSet) (string, error) 
 		return "", err
 	}
 	defer os.RemoveAll(work)
-	fmt.Fprintf(c.Log, "building image %s from %d packages\n", key, len(packages.root)+2)
+	fmt.Fprintf(c.Log, "building image %s from %d packages\n", key, len(packages.root)+len(packages.kernel)+1)
 	finished, err := c.assemble(ctx, packages, work)
 	if err != nil {
 		return "", fmt.Errorf("build image: %w", err)
@@ -131,7 +132,7 @@ func (c Cache) point(dir string) error {
 
 // CurrentLink is named after the recipe alone, which is known without asking the package archive for versions.
 func (c Cache) currentLink() (string, error) {
-	key, err := contentKey(packageSet{})
+	key, err := contentKey(packageSet{suite: c.Kernel})
 	return filepath.Join(c.Dir, "current-"+key), err
 }
 
@@ -157,6 +158,6 @@ func contentKey(packages packageSet) (string, error) {
 		}
 		fmt.Fprintf(hash, "%s %d\n%s", entry.Name(), len(content), content)
 	}
-	fmt.Fprintf(hash, "%s\n%s\n%s\n", packages.kernel, packages.program, strings.Join(packages.root, "\n"))
+	fmt.Fprintf(hash, "%s\n%s\n%s\n%s\n", packages.suite, strings.Join(packages.kernel, "\n"), packages.program, strings.Join(packages.root, "\n"))
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }

@@ -4,10 +4,13 @@ package image
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -18,9 +21,13 @@ func kernelModules() []string {
 		"ext4", "crc32c_generic", "loop", // the exported file system
 		"veth", "bridge", "sch_netem", "sch_ingress", "cls_matchall", "cls_u32", "act_gact", // the network and its faults
 		"tcp_diag", "inet_diag", // ss
+		"rpcsec_gss_krb5", "cts", // Kerberos
 		"overlay",
 	}
 }
+
+// formerModules are those that newer kernels have as a part of something else.
+func formerModules() []string { return []string{"crc32c_generic"} }
 
 // portModules are for the serial port to the launcher, where the machine is an emulated one.
 func portModules() []string { return []string{"virtio_pci", "virtio_console"} }
@@ -50,6 +57,10 @@ func addModules(ctx context.Context, kernel, tree string, modules []string) erro
 }
 
 func kernelVersion(kernel string) (string, error) {
+	// Newer packages have nothing but usr; depmod wants it here.
+	if err := os.Symlink("usr/lib", filepath.Join(kernel, "lib")); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
 	versions, err := os.ReadDir(filepath.Join(kernel, "lib/modules"))
 	if err != nil {
 		return "", err
@@ -73,7 +84,7 @@ func moduleFiles(dir string, modules []string) ([]string, error) {
 	var files []string
 	for _, name := range modules {
 		needed, ok := loadable[name]
-		if !ok && !strings.Contains(string(builtin), "/"+name+".ko\n") {
+		if !ok && !strings.Contains(string(builtin), "/"+name+".ko\n") && !slices.Contains(formerModules(), name) {
 			return nil, fmt.Errorf("the kernel has no module %s", name)
 		}
 		files = append(files, needed...)
@@ -90,7 +101,7 @@ func loadableModules(modulesDep string) (map[string][]string, error) {
 	files := map[string][]string{}
 	for line := range strings.Lines(string(index)) {
 		file, needs, _ := strings.Cut(strings.TrimSpace(line), ":")
-		name := strings.TrimSuffix(filepath.Base(file), ".ko")
+		name, _, _ := strings.Cut(filepath.Base(file), ".ko") // newer kernels have them compressed
 		files[strings.ReplaceAll(name, "-", "_")] = append([]string{file}, strings.Fields(needs)...)
 	}
 	return files, nil

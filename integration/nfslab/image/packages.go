@@ -18,7 +18,9 @@ import (
 
 // packageSet names packages as NAME=VERSION.
 type packageSet struct {
-	kernel  string
+	suite   string  // that the kernel is of; empty: this machine's own
+	from    archive // where that suite is
+	kernel  []string
 	program string // the kernel as a program; may be empty
 	root    []string
 }
@@ -27,7 +29,8 @@ type packageSet struct {
 // differ in options, and win over programs of the same name.
 func rootPackages() []string {
 	return []string{
-		"bash", "coreutils", "e2fsprogs", "findutils", "grep", "hostname", "iproute2", "kmod", "mawk", "mount",
+		"bash", "coreutils", "e2fsprogs", "findutils", "grep", "hostname", "iproute2", "kmod",
+		"krb5-admin-server", "krb5-kdc", "krb5-user", "mawk", "mount",
 		"ncurses-base", "netbase", "nfs-common", "nfs-kernel-server", "procps", "rpcbind", "sed", "strace", "sysvinit-utils",
 		"tar", "util-linux",
 	}
@@ -75,13 +78,17 @@ func (c Cache) ensureHostTools(ctx context.Context) error {
 
 // resolve asks apt what it would install on an empty system.
 func (c Cache) resolve(ctx context.Context) (packageSet, error) {
+	from, err := c.kernelArchive(ctx)
+	if err != nil {
+		return packageSet{}, err
+	}
 	var set packageSet
-	err := c.withFreshLists(ctx, func() error {
-		root, err := simulateInstall(ctx, rootPackages()...)
+	err = c.withFreshLists(ctx, func() error {
+		root, err := simulateInstall(ctx, nil, rootPackages()...)
 		if err != nil {
 			return err
 		}
-		kernel, err := simulateInstall(ctx, kernelPackage)
+		kernel, err := simulateInstall(ctx, from, kernelPackage)
 		if err != nil {
 			return err
 		}
@@ -91,6 +98,7 @@ func (c Cache) resolve(ctx context.Context) (packageSet, error) {
 	if err != nil {
 		return set, err
 	}
+	set.suite, set.from = c.Kernel, from
 	set.program, err = candidate(ctx, programPackage)
 	if err != nil && ctx.Err() == nil { // the machine can be emulated all the same
 		fmt.Fprintf(c.Log, "no %s: %v\n", programPackage, err)
@@ -100,21 +108,22 @@ func (c Cache) resolve(ctx context.Context) (packageSet, error) {
 }
 
 func choose(root, kernel []string) (packageSet, error) {
-	at := slices.IndexFunc(kernel, regexp.MustCompile(`^linux-image-[0-9]`).MatchString)
-	if at < 0 {
-		return packageSet{}, fmt.Errorf("%s depends on no linux-image package", kernelPackage)
+	parts := regexp.MustCompile(`^linux-(image|base|binary|modules)-[0-9]`) // newer ones come in pieces
+	kernel = slices.DeleteFunc(kernel, func(pkg string) bool { return !parts.MatchString(pkg) })
+	if len(kernel) == 0 {
+		return packageSet{}, fmt.Errorf("%s depends on no kernel", kernelPackage)
 	}
 	skip := leftOut()
 	root = slices.DeleteFunc(root, func(pkg string) bool {
 		name, _, _ := strings.Cut(pkg, "=")
 		return skip.MatchString(name)
 	})
-	return packageSet{kernel: kernel[at], root: root}, nil
+	return packageSet{kernel: kernel, root: root}, nil
 }
 
 // candidate returns NAME=VERSION of what apt would install of a package, without what it depends on.
 func candidate(ctx context.Context, name string) (string, error) {
-	packages, err := simulateInstall(ctx, name)
+	packages, err := simulateInstall(ctx, nil, name)
 	if err != nil {
 		return "", err
 	}
@@ -125,8 +134,8 @@ func candidate(ctx context.Context, name string) (string, error) {
 	return packages[at], nil
 }
 
-func simulateInstall(ctx context.Context, names ...string) ([]string, error) {
-	args := append([]string{"-s", "-qq", "-o", "Dir::State::status=/dev/null", "--no-install-recommends", "install"}, names...)
+func simulateInstall(ctx context.Context, from archive, names ...string) ([]string, error) {
+	args := slices.Concat(from, []string{"-s", "-qq", "-o", "Dir::State::status=/dev/null", "--no-install-recommends", "install"}, names)
 	out, err := run(ctx, "", "apt-get", args...)
 	if err != nil {
 		return nil, err
@@ -140,12 +149,12 @@ func simulateInstall(ctx context.Context, names ...string) ([]string, error) {
 }
 
 // download fetches packages into dir and unpacks them all into root.
-func (c Cache) download(ctx context.Context, dir, root string, packages ...string) error {
+func (c Cache) download(ctx context.Context, from archive, dir, root string, packages ...string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	// The sandbox user of apt may not be able to enter the cache directory.
-	args := append([]string{"-qq", "-o", "APT::Sandbox::User=root", "download"}, packages...)
+	args := slices.Concat(from, []string{"-qq", "-o", "APT::Sandbox::User=root", "download"}, packages)
 	err := c.withFreshLists(ctx, func() error {
 		_, err := run(ctx, dir, "apt-get", args...)
 		return err
