@@ -43,11 +43,11 @@ func (l *lease) Release(context.Context) error {
 // lastLook makes sure that the lock file is there and ours before it is removed. Then the
 // lock was held until this release, whatever happens after.
 //
-// Where a look costs a request, a lock that was held for a moment only goes without.
+// On NFS, where a look costs a request, a lock that was held for a moment only goes without.
 func (l *lease) lastLook() error {
 	l.mu.Lock()
 	loss := l.loss
-	blind := l.tried || !l.src.base.Kind.Local && l.signs == 0 && recent(l.since, l.record.Claim)
+	blind := l.tried || l.src.base.Kind.NFS && l.signs == 0 && recent(l.since, l.record.Claim)
 	l.mu.Unlock()
 	if loss != nil || blind {
 		return loss
@@ -94,10 +94,11 @@ var errVanished = errors.New("its lock file was gone already, and somebody may h
 
 // untaken says whether the lock's directory is still there, without the lock file. Who
 // takes the lock replaces it, and who breaks the lock removes it: so nobody has had the
-// lock since.
+// lock since. Where inode numbers do not count, links mostly do not either: fuse-overlayfs
+// and MooseFS show a directory that was removed as if it was there.
 func (l *lease) untaken() bool {
 	info, err := l.dir.Stat()
-	if err != nil || info.Links == 0 {
+	if err != nil || info.Links == 0 || !l.src.base.InodesCount() {
 		return false
 	}
 	_, err = l.dir.StatName(l.locked())

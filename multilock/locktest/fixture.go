@@ -39,11 +39,16 @@ type Fixture struct {
 	Odd, Refused []string
 	// Impossible are odd names that cannot be where the source is.
 	Impossible []string
+	// Step is longer than a step of the clock by which the source dates its results; zero: DefaultStep.
+	Step time.Duration
 }
 
 // DefaultTTL is the time to live in tests that wait for its end: short enough for
 // a test, and long enough for a loaded machine to give signs of life in between.
 const DefaultTTL = time.Second
+
+// DefaultStep is longer than a step of most clocks.
+const DefaultStep = 20 * time.Millisecond
 
 // Run tests a source. The tests are independent of each other and run in
 // parallel; none of them depends on anything being fast.

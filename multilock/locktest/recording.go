@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -236,7 +237,7 @@ func testRevision(p *place) {
 		func() error { return one.Commit(p.ctx, ending(one, 1, 0)) },
 	} {
 		seen[last] = true
-		p.pause(clockStep)
+		p.pause(cmp.Or(p.fixture.Step, DefaultStep))
 		require.NoError(p, change())
 		last = revision()
 		require.False(p, seen[last], "%q was the revision before", last)
@@ -246,9 +247,6 @@ func testRevision(p *place) {
 	p.release(two)
 	require.Equal(p, last, revision())
 }
-
-// clockStep is longer than a step of the clock by which a source dates its results.
-const clockStep = 20 * time.Millisecond
 
 // testTimekeeper: all see one clock, and it does not stand still.
 func testTimekeeper(p *place) {
