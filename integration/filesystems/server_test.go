@@ -117,7 +117,7 @@ func TestCostOfACycle(t *testing.T) {
 	cycles(times)
 	perCycle := float64(requests(t)-before) / times
 	t.Logf("%.1f requests for a cycle", perCycle)
-	require.Less(t, perCycle, 40.0)
+	require.Less(t, perCycle, 50.0) // where NFS is exported again, those of both are counted
 	require.Greater(t, perCycle, 5.0)
 }
 

@@ -32,16 +32,21 @@ type verdict struct {
 	// notices says that inotify tells of what is done through the other mount, seconds that
 	// times are whole ones.
 	notices, seconds bool
+	// deaf says that it does not even tell of what is done through the same one.
+	deaf bool
 	// impossible are names that no lock can have there.
 	impossible []string
 }
 
 func verdicts() map[string]verdict {
 	local := verdict{oneHost: true, notices: true}
+	fat := verdict{oneHost: true, notices: true, seconds: true, refused: "differ in upper and lower case alone are one"}
+	sftp := verdict{refused: "SFTP asks for everything by its path", byPath: true, seconds: true}
 	return map[string]verdict{
-		"tmpfs": local, "ext4": local, "xfs": local, "btrfs": local, "overlay": local, "fuse-overlayfs": local, "gocryptfs": {},
-		"exfat-fuse": {oneHost: true, oneMount: true, notices: true, seconds: true},
-		"moosefs":    {refused: "MooseFS a holder gives back what is not his any more", seconds: true}, "ceph": {},
+		"tmpfs": local, "ext4": local, "xfs": local, "btrfs": local, "overlay": local, "gocryptfs": {},
+		"fuse-overlayfs": {oneHost: true, notices: true, impossible: []string{strings.Repeat("\u20ac", 82)}},
+		"exfat-fuse":     fat,
+		"moosefs":        {refused: "MooseFS a holder gives back what is not his any more", seconds: true}, "ceph": {},
 		"gluster":  {refused: "while servers of a GlusterFS volume fail, numbers repeat"},
 		"bindfs":   {oneMount: true, byPath: true},
 		"unionfs":  {oneMount: true, byPath: true},
@@ -50,7 +55,8 @@ func verdicts() map[string]verdict {
 		"mergerfs": {refused: "mergerfs cannot where they are on different branches"},
 		"ganesha":  {}, "ganesha-4.1": {}, "ganesha-4.0": {}, "ganesha-3": {},
 		"smb": smb(), "smb-nobrl": smb(),
-		"sshfs": {refused: "SFTP asks for everything by its path", byPath: true, seconds: true},
+		"vfat": fat, "9p": {refused: "servers of 9p ask for everything by its path", byPath: true, deaf: true}, "reexport": {},
+		"sshfs": sftp, "sshfs-rename": sftp,
 	}
 }
 
@@ -205,5 +211,8 @@ func TestConformance(t *testing.T) {
 		}
 	})
 	f.TTL, f.Impossible = conformanceTTL, v.impossible
+	if v.seconds {
+		f.TTL, f.Step = 10*time.Second, 1100*time.Millisecond
+	}
 	locktest.Run(t, f)
 }

@@ -57,8 +57,10 @@ func (m mount) row() string {
 		return "ext4, XFS, Btrfs, tmpfs, overlay"
 	case "cifs", "smb3":
 		return "SMB"
-	case "fuseblk":
-		return "exFAT by FUSE"
+	case "9p":
+		return "9p"
+	case "vfat", "msdos", "exfat", "fuseblk":
+		return "FAT, exFAT"
 	case "glusterfs":
 		return "GlusterFS"
 	case "ceph-fuse":

@@ -81,7 +81,7 @@ func TestRowsAreInTheTable(t *testing.T) {
 	table, err := os.ReadFile("../../docs/filesystems.md")
 	require.NoError(t, err)
 	for _, kind := range []string{
-		"nfs4", "xfs", "cifs", "fuseblk", "fuse.glusterfs", "fuse.ceph-fuse", "fuse.gocryptfs", "fuse.fuse-overlayfs",
+		"nfs4", "xfs", "cifs", "9p", "vfat", "fuseblk", "fuse.glusterfs", "fuse.ceph-fuse", "fuse.gocryptfs", "fuse.fuse-overlayfs",
 		"fuse.unionfs-fuse", "fuse.sshfs", "fuse.mergerfs", "fuse.encfs", "fuse.cryfs", "fuse",
 	} {
 		row := mount{kind: kind}.row()
@@ -90,5 +90,5 @@ func TestRowsAreInTheTable(t *testing.T) {
 	}
 	require.Regexp(t, `(?m)^\| MooseFS `, string(table))
 	require.Equal(t, "MooseFS", mount{kind: "fuse", from: "mfs#there:9421"}.row())
-	require.Empty(t, mount{kind: "9p"}.row())
+	require.Empty(t, mount{kind: "virtiofs"}.row())
 }

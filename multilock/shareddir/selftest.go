@@ -112,7 +112,7 @@ func (b *Base) test() (found Traits, err error) {
 	if err := prepareTest(dir); err != nil {
 		return Traits{}, opError("test the filesystem", err)
 	}
-	if err := cmp.Or(b.requireKind(), b.require(dir)); err != nil {
+	if err := cmp.Or(b.requireKind(), b.require(dir), b.requireCase(dir)); err != nil {
 		return Traits{}, err
 	}
 	return b.explore(dir)

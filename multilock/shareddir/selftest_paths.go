@@ -104,6 +104,8 @@ func (b *Base) requireKind() error {
 		return b.unfit("whose lock another host has broken learns of it", errMooseFS)
 	}
 	switch m.kind {
+	case "9p":
+		return b.unfit("what is open stays what it is, whatever another host puts in its place", errNineP)
 	case "fuse.sshfs":
 		return b.unfit("what is open stays what it is, whatever another host puts in its place", errSFTP)
 	case "fuse.mergerfs":
@@ -116,8 +118,27 @@ func (b *Base) requireKind() error {
 	return nil
 }
 
+// requireCase refuses where two names may be one: then two jobs have one result, and one of them never runs. Only what may
+// be FAT or exFAT is asked. (All disks of macOS do that, too, unless one says otherwise, and people there know it.)
+func (b *Base) requireCase(dir vfs.Dir) error {
+	m, _ := mountOf(b.Dir)
+	if !slices.Contains([]string{"vfat", "msdos", "exfat", "fuseblk"}, m.kind) {
+		return nil
+	}
+	switch _, err := dir.StatName("FULL"); {
+	case err == nil:
+		return b.unfit("two names are two locks, and have two results", errFAT)
+	case vfs.Gone(err):
+		return nil
+	default:
+		return opError("test the filesystem", err)
+	}
+}
+
 var (
+	errFAT      = errors.New("names that differ in upper and lower case alone are one there, as on all of FAT; choose a directory on another filesystem with -d")
 	errSFTP     = errors.New("SFTP asks for everything by its path, and sshfs answers from a cache; mount the directory by NFS, or run multilock on the host that has it")
+	errNineP    = errors.New("servers of 9p ask for everything by its path, so that a holder does not learn that his lock is gone; mount the directory by NFS, or run multilock on the host that has it")
 	errBranches = errors.New("mergerfs cannot where they are on different branches (EXDEV), and chooses those by itself; give a directory of one branch with -d")
 	errGluster  = errors.New("while servers of a GlusterFS volume fail, numbers repeat and go back, and a holder may not see that his lock is gone; choose a directory on another filesystem with -d")
 	errMooseFS  = errors.New("with MooseFS a holder gives back what is not his any more, and is told that all is well; choose a directory on another filesystem with -d")
