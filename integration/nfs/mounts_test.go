@@ -26,14 +26,13 @@ func TestOtherMounts(t *testing.T) {
 		"two mounts of a host":  {one, two},
 		"the same, other order": {two, one},
 	} {
-		t.Run(name, func(t *testing.T) { handOver(t, pair[0], pair[1]) })
+		t.Run(name, func(t *testing.T) { handOver(t, newPlace(t), pair[0], pair[1]) })
 	}
 }
 
 // handOver has a lock, its number and its result go from one mount to the other and back.
-func handOver(t *testing.T, a, b host) {
+func handOver(t *testing.T, p place, a, b host) {
 	t.Helper()
-	p := newPlace(t)
 	sources := []multilock.Source{p.source(t, a), p.source(t, b)}
 	var last uint64
 	for attempt := 1; attempt <= 4; attempt++ {
