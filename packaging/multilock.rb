@@ -16,8 +16,14 @@ class Multilock < Formula
     end
   end
   on_linux do
-    url "https://github.com/multilock/go/releases/download/v@VERSION@/multilock-@VERSION@-linux-amd64.tar.gz"
-    sha256 "@SHA_linux-amd64@"
+    on_arm do
+      url "https://github.com/multilock/go/releases/download/v@VERSION@/multilock-@VERSION@-linux-arm64.tar.gz"
+      sha256 "@SHA_linux-arm64@"
+    end
+    on_intel do
+      url "https://github.com/multilock/go/releases/download/v@VERSION@/multilock-@VERSION@-linux-amd64.tar.gz"
+      sha256 "@SHA_linux-amd64@"
+    end
   end
 
   def install

@@ -167,6 +167,13 @@ func TestOverdueInItsFirstRun(t *testing.T) {
 	defer s.hold("nightly", "--every", "1d").end()
 	defer s.hold("page7", "--once").end()
 	require.Equal(t, map[string]string{"nightly": "ok, running", "page7": "ok, running"}, s.overdue().alarms())
+	dies := s.hold("page8", "--once")
+	dies.Signal(syscall.SIGKILL)
+	dies.Wait()
+	s.eventually("its job has ended, too", func() bool { return s.overdue().alarms()["page8"] == "warning, retry" })
+	require.Contains(t, s.run("overdue", "page8").stdout, "its first run died; whoever comes next runs it again")
+	require.Equal(t, 1, s.overdue().Exit)
+	s.must("run", "-n", "page8", "--once", "--", "true")
 	hang := s.hold("hang", "--every", "1s")
 	isLate := func(args ...string) func() bool {
 		return func() bool { return s.overdue(args...).alarms()["hang"] == "critical, late" }

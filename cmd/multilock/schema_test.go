@@ -80,6 +80,7 @@ func TestJSONFitsItsSchema(t *testing.T) {
 		{"history", "history", 0},
 		{"doctor", "doctor", 1},
 		{"version", "version", 0},
+		{"config", "config", 0},
 	} {
 		got := s.run(append(strings.Fields(c.args), "--json")...)
 		require.Equal(t, c.code, got.code, "%s: %s", c.args, got.stderr)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -104,4 +105,28 @@ func TestProbeAsksSlurm(t *testing.T) {
 	p.eventually(`test "$(squeue -h -t all -j ` + job + ` -o %T)" = FAILED`)
 	p.must(try + "forever -- true")
 	require.Contains(t, p.must("multilock -d /shared history p"), "its Slurm job "+job+" is over (FAILED)")
+}
+
+// A job that comes to its time limit is told in time, whether Slurm tells multilock alone (--signal) or all of
+// its processes at the limit itself: it ends, the lock is given back, and who waits takes it.
+func TestSlurmTimeLimit(t *testing.T) {
+	slurm(t)
+	p := newPlace(t)
+	for name, signal := range map[string]string{"signal": "#SBATCH --signal=B:TERM@55\n", "limit": ""} {
+		p.write("/shared/"+name+".sbatch", "#!/bin/sh\n#SBATCH --time=1 --output=/shared/%x.log\n"+signal+
+			"exec multilock -d /shared run -n "+name+` -- sh -c 'trap "echo told >>/shared/told.$MULTILOCK_NAME; exit 0" TERM; sleep 300 & wait'`+"\n")
+		p.must("cd /shared && sbatch " + name + ".sbatch")
+	}
+	for _, name := range []string{"signal", "limit"} {
+		p.eventually("multilock -d /shared status " + name + "; test $? = 121")
+		p.must("sbatch --output=/shared/next." + name + " --wrap 'multilock -d /shared run -n " + name + " --wait forever -- echo next'")
+	}
+	// A limit is of minutes, and Slurm looks at it every half a minute.
+	require.Eventually(t, func() bool { return p.sh(ended20).code == 0 }, 4*limit, time.Second)
+	for name, state := range map[string]string{"signal": "FAILED", "limit": "TIMEOUT"} {
+		require.Equal(t, "told\n", p.must("cat /shared/told."+name), p.sh("cat /shared/"+name+".sbatch.log").out)
+		require.Contains(t, p.must("cat /shared/next."+name), "next\n")
+		require.Equal(t, state+"\n", p.must("squeue -h -t all -n "+name+".sbatch -o %T"))
+		require.Equal(t, "acquired\nreleased\nacquired\nreleased\n", p.must("multilock -d /shared history --json "+name+` | sed 's/.*"event":"\([a-z]*\)".*/\1/'`))
+	}
 }

@@ -34,12 +34,13 @@ type batchList struct {
 	returns int
 }
 
-// workers is how many jobs are to be run at a time.
+// workers is how many jobs are to be run at a time: by itself as many as there are processors that
+// this process may use, and as its cgroup (cpu.max) leaves to it.
 func (o *batchOptions) workers() int {
 	if o.jobs.Given {
 		return o.jobs.Value
 	}
-	return runtime.NumCPU()
+	return runtime.GOMAXPROCS(0)
 }
 
 func readBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions) (batchList, error) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,7 +97,7 @@ func (l *loadLimit) Set(text string) error {
 		return errors.New("write a number above 0, such as 16, or a percentage of the processors, such as 80%")
 	}
 	if percent {
-		n *= float64(runtime.NumCPU()) / 100
+		n *= float64(strain.Processors()) / 100
 	}
 	*l = loadLimit(n)
 	return nil

@@ -57,9 +57,10 @@ running, and began in time, has until the tick after. Times are by the clock of 
 file server; who may not write there, and so cannot ask it, goes by his own.
 
 A job whose first run has not ended is known by its lock, and late in the same way; one
-of --once if it runs for longer than --within. NAME is for a job that must exist: if it
-never ran, there is nothing else to know it by. --expect-every is for jobs that run without --every,
-and for "acquire": such a job is to end well once in a DURATION, as the history tells.
+of --once if it runs for longer than --within, and without that when its holder has died.
+NAME is for a job that must exist: if it never ran, there is nothing else to know it by.
+--expect-every is for jobs that run without --every, and for "acquire": such a job is to
+end well once in a DURATION, as the history tells.
 A job that was given up is late for ever, until "multilock clean --results NAME". Who
 does that with the last one takes the check away, too: with no job left that is UNKNOWN.
 The jobs of "batch" are not looked at; it says itself which have failed.

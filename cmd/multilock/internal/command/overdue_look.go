@@ -61,17 +61,32 @@ func (w *watcher) look(ctx context.Context) error {
 	now := w.now(ctx, results)
 	standing := make([]lockgroup.Standing, len(names))
 	for i, name := range names {
-		first := w.held[name]
-		if results[i] == nil && first.Record.Holder.Every != "" {
-			standing[i] = w.expected.JudgeFirst(now, first.Record.Holder.Every, first.Age)
-		} else {
-			standing[i] = w.expected.Judge(now, results[i])
-		}
+		standing[i] = w.judge(now, name, results[i])
 	}
 	if err := w.recall(ctx, now, names, standing); err != nil {
 		return err
 	}
 	return w.tell(ctx, names, standing)
+}
+
+// judge says how it stands with a job by its last result, or by the lock of its first run. One that
+// runs once and for all, and for as long as it likes, has failed when its holder is dead; of a
+// silent one nobody can tell that from here.
+func (w *watcher) judge(now time.Time, name string, last *multilock.Result) lockgroup.Standing {
+	first := w.held[name]
+	every := first.Record.Holder.Every
+	if last != nil || every == "" {
+		return w.expected.Judge(now, last)
+	}
+	s := w.expected.JudgeFirst(now, every, first.Age)
+	switch {
+	case every != source.EveryOnce || s.State == lockgroup.StandingLate:
+	case first.State == multilock.StateDead:
+		s.State, s.Why = lockgroup.StandingRetry, "its first run died; whoever comes next runs it again"
+	case first.State != multilock.StateHeld:
+		s.State, s.Why = lockgroup.StandingUnknown, "its first run is silent: it died, or is cut off; \"multilock break\" finds out"
+	}
+	return s
 }
 
 // toRead are the names of the jobs, sorted. What is in chunks is the list of a batch.
@@ -102,10 +117,9 @@ func (w *watcher) addFirst(ctx context.Context, names, held []string) []string {
 	})
 	w.held = map[string]multilock.Sighting{}
 	for i, name := range held {
-		every, state := seen[i].Record.Holder.Every, seen[i].State
 		switch {
-		case state == multilock.StateFree:
-		case every == "", every == source.EveryOnce && state != multilock.StateHeld:
+		case seen[i].State == multilock.StateFree:
+		case seen[i].Record.Holder.Every == "":
 			continue
 		default:
 			w.held[name] = seen[i]

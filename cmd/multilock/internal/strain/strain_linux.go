@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 )
 
-// Load is the load average of the last minute.
+// Load is the load average of the last minute, of the whole host: no cgroup has one of its own.
 func Load() (float64, error) {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -22,6 +23,16 @@ func Load() (float64, error) {
 	return load, nil
 }
 
+// Processors is how many the host has that its load is to be compared with, whichever of them this
+// process may use.
+func Processors() int {
+	text, err := os.ReadFile("/proc/stat")
+	if n := bytes.Count(text, []byte("\ncpu")); err == nil && n > 0 {
+		return n
+	}
+	return runtime.NumCPU()
+}
+
 // ReadMemory asks the kernel (3.14 or newer).
 func ReadMemory() (Memory, error) {
 	text, err := os.ReadFile("/proc/meminfo")
@@ -32,7 +43,7 @@ func ReadMemory() (Memory, error) {
 	var bad, alsoBad error
 	m.Total, bad = meminfo(text, "MemTotal:")
 	m.Available, alsoBad = meminfo(text, "MemAvailable:")
-	return m, errors.Join(bad, alsoBad)
+	return confined(m, "/sys/fs/cgroup", ownCgroup()), errors.Join(bad, alsoBad)
 }
 
 // meminfo is the line "NAME:  NUMBER kB".

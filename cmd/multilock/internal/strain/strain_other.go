@@ -22,6 +22,9 @@ func Load() (float64, error) {
 	return avg.Load1, nil
 }
 
+// Processors is how many the host has.
+func Processors() int { return runtime.NumCPU() }
+
 // ReadMemory asks the system.
 func ReadMemory() (Memory, error) {
 	m, err := mem.VirtualMemory()

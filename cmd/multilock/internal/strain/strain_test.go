@@ -1,6 +1,7 @@
 package strain_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,7 @@ func TestThisHost(t *testing.T) {
 	load, err := strain.Load()
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, load, 0.0)
+	require.GreaterOrEqual(t, strain.Processors(), runtime.NumCPU())
 	memory, err := strain.ReadMemory()
 	require.NoError(t, err)
 	require.Greater(t, memory.Total, uint64(64<<20))

@@ -1,0 +1,71 @@
+package strain
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// ownCgroup is the path of this process' cgroup (v2), as it sees it; "" if it is in none.
+func ownCgroup() string {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	for line := range bytes.Lines(text) {
+		if path, ok := bytes.CutPrefix(line, []byte("0::")); ok {
+			return filepath.Join("/", string(bytes.TrimSpace(path)))
+		}
+	}
+	return ""
+}
+
+// confined is what of the host's memory a cgroup below a directory, and all above it, leave to their
+// processes. What a cgroup keeps of files that nobody uses just now counts as available, as on the
+// host. A level that cannot be read limits nothing.
+func confined(m Memory, top, cgroup string) Memory {
+	for at := cgroup; at != ""; at = parent(at) {
+		dir := filepath.Join(top, at)
+		most, limited := number(filepath.Join(dir, "memory.max"))
+		used, known := number(filepath.Join(dir, "memory.current"))
+		if !limited || !known {
+			continue
+		}
+		used -= min(used, inactive(filepath.Join(dir, "memory.stat")))
+		m.Total = min(m.Total, most)
+		m.Available = min(m.Available, most-min(most, used))
+	}
+	return m
+}
+
+func parent(cgroup string) string {
+	if cgroup == "/" {
+		return ""
+	}
+	return filepath.Dir(cgroup)
+}
+
+// number is the one in a file, if there is one; "max" is none.
+func number(path string) (uint64, bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64)
+	return n, err == nil
+}
+
+func inactive(stat string) uint64 {
+	text, err := os.ReadFile(stat)
+	if err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(text) {
+		if of, ok := bytes.CutPrefix(line, []byte("inactive_file ")); ok {
+			n, _ := strconv.ParseUint(string(bytes.TrimSpace(of)), 10, 64) // 0 is the careful answer
+			return n
+		}
+	}
+	return 0
+}
