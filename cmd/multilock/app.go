@@ -52,7 +52,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 
 // run is the program: it parses, runs one command, and says how to end.
 func run(ctx context.Context, e *command.Env, args []string) outcome {
-	app := newApp(e)
+	app := appFor(e, args)
 	e.SpeakJSON = console.AsksForJSON(args) // until the options are read
 	outcome := conclude(e, serve(ctx, e, app, args))
 	e.Flush()
@@ -72,8 +72,53 @@ func serve(ctx context.Context, e *command.Env, app *cli.App, args []string) err
 	return app.RunContext(ctx, args)
 }
 
-func newApp(e *command.Env) *cli.App {
-	app := &cli.App{
+// newApp is the program with all of its commands.
+func newApp(e *command.Env) *cli.App { return withCommands(bareApp(e), e, commands()) }
+
+// appFor is the program for one command line: with the command that it calls, and with help. To make
+// all of them costs what a tenth of a short job does. All are there where none is called by its own
+// name, and for help.
+func appFor(e *command.Env, args []string) *cli.App {
+	app, all := bareApp(e), commands()
+	called := findCommand(app, args)
+	if i := slices.IndexFunc(all, func(one maker) bool { return one.name == called }); i >= 0 && called != command.HelpCommand {
+		all = []maker{all[i], {command.HelpCommand, command.Help}} // without help the library adds its own options
+	}
+	return withCommands(app, e, all)
+}
+
+// maker makes the command of a name.
+type maker struct {
+	name string
+	make func(*command.Env) *cli.Command
+}
+
+func commands() []maker {
+	return append([]maker{
+		{"run", command.Run},
+		{"batch", command.Batch},
+		{"wait", command.Wait},
+		{"status", command.Status},
+		{"acquire", command.Acquire},
+		{"release", command.Release},
+		{"break", command.Break},
+		{"clean", command.Clean},
+		{"history", command.History},
+		{"overdue", command.Overdue},
+		{"metrics", command.Metrics},
+		{"logs", command.Logs},
+		{"report", command.Report},
+		{"doctor", command.Doctor},
+		{"completion", command.Completion},
+		{"config", command.Config},
+		{"version", func(e *command.Env) *cli.Command { return command.Version(e, version()) }},
+		{command.HelpCommand, command.Help},
+		{command.KeepCommand, command.Keep},
+	}, forRelease()...)
+}
+
+func bareApp(e *command.Env) *cli.App {
+	return &cli.App{
 		Name:            "multilock",
 		Usage:           "a lock and a job runner for hosts that share a filesystem, or something else",
 		Description:     description,
@@ -83,11 +128,6 @@ func newApp(e *command.Env) *cli.App {
 		ErrWriter:       e.Stderr,
 		Flags: append(command.Flags(), &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true},
 			cli.HelpFlag), // the library adds it only with its own command
-		Commands: []*cli.Command{
-			command.Run(e), command.Batch(e), command.Wait(e), command.Status(e), command.Acquire(e), command.Release(e), command.Break(e),
-			command.Clean(e), command.History(e), command.Overdue(e), command.Metrics(e), command.Logs(e), command.Report(e), command.Doctor(e),
-			command.Completion(e), command.Config(e), command.Version(e, version()), command.Help(e), command.Keep(e),
-		},
 		// Errors come back to run, which alone decides about the exit code.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   usageError,
@@ -101,11 +141,15 @@ func newApp(e *command.Env) *cli.App {
 			return command.Begin(e)
 		},
 	}
-	app.Commands = append(app.Commands, forRelease(e)...)
-	for _, each := range app.Commands {
+}
+
+func withCommands(app *cli.App, e *command.Env, makers []maker) *cli.App {
+	for _, one := range makers {
+		each := one.make(e)
 		each.Flags = append(each.Flags, command.Flags()...)
 		each.OnUsageError = usageError
 		each.HideHelpCommand = true // or its first argument, if it is "help" or "h", would ask for help
+		app.Commands = append(app.Commands, each)
 	}
 	return app
 }
@@ -182,19 +226,12 @@ func dashes(option string) string {
 // it works out with a regular expression every time. What is here spares it both.
 // The help is written for options that have a category.
 
-// spare leaves away the options of all commands but the one that is called. If none
-// is, as for help, there is time enough.
+// spare makes all options know their names, and leaves away their categories where one command is
+// called, and not for help.
 func spare(app *cli.App, args []string) {
-	called := findCommand(app, args)
-	if called != nil && called.Name == command.HelpCommand {
-		called = nil // it shows any of them
-	}
-	helped := called == nil || slices.ContainsFunc(args, asksForHelp)
+	helped := len(app.Commands) > 2 || slices.ContainsFunc(args, asksForHelp)
 	app.Flags = named(app.Flags, helped)
 	for _, each := range app.Commands {
-		if called != nil && each != called {
-			each.Flags = nil
-		}
 		each.Flags = named(each.Flags, helped)
 	}
 }

@@ -198,11 +198,11 @@ func takesValue(f cli.Flag) bool {
 	return ok && documented.TakesValue()
 }
 
-// findCommand finds the command that is called.
-func findCommand(app *cli.App, args []string) *cli.Command {
+// findCommand is the name of the command that is called; "" if none is.
+func findCommand(app *cli.App, args []string) string {
 	line := &commandLine{words: args, next: 1}
 	if _, err := line.program(app); err != nil || line.over() {
-		return nil
+		return ""
 	}
-	return app.Command(line.peek())
+	return line.peek()
 }

@@ -19,16 +19,19 @@ import (
 
 // forRelease are the commands of a program that makes a release (go run -tags manual), and of
 // no other: the formatter is half a megabyte that no user needs.
-func forRelease(e *command.Env) []*cli.Command {
-	return []*cli.Command{{
-		Name: "__manual", Hidden: true, Usage: "write the manual pages into a directory", ArgsUsage: "DIRECTORY [PROTOCOL.MD]",
-		Action: func(c *cli.Context) error {
-			if c.Args().Len() < 1 {
-				return console.Usagef("__manual", "into which directory?")
-			}
-			return writeManual(newApp(e), c.Args().First(), c.Args().Get(1))
-		},
-	}}
+func forRelease() []maker {
+	const name = "__manual"
+	return []maker{{name, func(e *command.Env) *cli.Command {
+		return &cli.Command{
+			Name: name, Hidden: true, Usage: "write the manual pages into a directory", ArgsUsage: "DIRECTORY [PROTOCOL.MD]",
+			Action: func(c *cli.Context) error {
+				if c.Args().Len() < 1 {
+					return console.Usagef(name, "into which directory?")
+				}
+				return writeManual(newApp(e), c.Args().First(), c.Args().Get(1))
+			},
+		}
+	}}}
 }
 
 // writeManual writes a page for the program, one for each command, and one for the protocol,

@@ -237,7 +237,7 @@ func startKeeper(e *Env, order keepOrder) (*keeperProcess, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the program itself to start the keeper: %w", err)
 	}
-	cmd := exec.Command(self, keepCommand)
+	cmd := exec.Command(self, KeepCommand)
 	cmd.Env = place.JobEnviron(e.Environ()) // what is secret is in the order
 	cmd.SysProcAttr = ownSession()
 	in, err := cmd.StdinPipe()

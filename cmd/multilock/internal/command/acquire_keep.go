@@ -19,13 +19,13 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// keepCommand is the keeper of "acquire", which starts it; people do not.
-const keepCommand = "__keep"
+// KeepCommand is the keeper of "acquire", which starts it; people do not.
+const KeepCommand = "__keep"
 
 // Keep is the keeper of acquire, which starts it; people do not.
 func Keep(e *Env) *cli.Command {
 	return &cli.Command{
-		Name: keepCommand, Hidden: true, Usage: "hold a lock for acquire",
+		Name: KeepCommand, Hidden: true, Usage: "hold a lock for acquire",
 		Action: func(c *cli.Context) error { return runKeep(c.Context, e) },
 	}
 }
