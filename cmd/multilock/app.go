@@ -37,11 +37,12 @@ Hosts that share something else than a filesystem name it with --source:
 The password of USER is never part of a command line: put it into MULTILOCK_PASSWORD,
 or into a file that MULTILOCK_PASSWORD_FILE names, or the whole URL into
 MULTILOCK_SOURCE. A driver in CloudShell puts its token into
-MULTILOCK_CLOUDSHELL_TOKEN, and no user into the URL. "multilock doctor" tells what can be relied on there.
+MULTILOCK_CLOUDSHELL_TOKEN, and no user into the URL. "multilock doctor" tells what can
+be relied on there.
 
 Options may stand before the command's name or after it, and after its arguments; short
-ones may be glued and combined: -qE0 -w10 is -q -E 0 -w 10. "run" reads
-options up to its COMMAND, whose own are left alone; -- ends the options everywhere.
+ones may be glued and combined: -qE0 -w10 is -q -E 0 -w 10. "run" reads options up to its
+COMMAND, whose own are left alone; -- ends the options everywhere.
 
 "multilock COMMAND -h" is a command on one screen, "multilock help TOPIC" explains what
 several have in common: exit-codes, environment, locks, batch.
@@ -66,7 +67,7 @@ func serve(ctx context.Context, e *command.Env, app *cli.App, args []string) err
 		return err
 	}
 	if short != "" {
-		return command.ShowShort(e, app, short)
+		return command.ShowShort(e, short)
 	}
 	spare(app, args)
 	return app.RunContext(ctx, args)

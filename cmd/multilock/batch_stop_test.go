@@ -22,7 +22,7 @@ func TestBatchHalt(t *testing.T) {
 	require.Equal(t, 1, got.code)
 	require.Equal(t, []int{0, 2, 18, 2}, []int{v.Done, v.Failed, v.Left, v.Ran})
 	require.Len(t, w.ran(), 2)
-	require.Contains(t, got.stderr, "halted after 0 successes and 2 failures")
+	require.Contains(t, got.stderr, "halted: 0 done, 2 failed")
 
 	ready := filepath.Join(t.TempDir(), "ready")
 	require.NoError(t, syscall.Mkfifo(ready, 0o600))

@@ -75,6 +75,7 @@ func TestJSONFitsItsSchema(t *testing.T) {
 		{"clean", "clean", 0},
 		{"wait", "wait --timeout 10ms", 124},
 		{"acquire", "acquire --detach --ttl 1h -n d", 0},
+		{"status", "status d", 121},
 		{"clean-results", "clean -g list --results", 0},
 		{"clean-history", "clean -g list --history", 0},
 		{"history", "history", 0},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/help"
 )
 
 func appForTests() *cli.App {
@@ -112,5 +113,12 @@ func TestFormerSpellingsWork(t *testing.T) {
 		for name, value := range want {
 			require.Equal(t, value, got.options[name], "%s of %s", name, line)
 		}
+	}
+}
+
+// -h shows each command that is listed on one screen, which is written for it.
+func TestEachCommandHasAScreen(t *testing.T) {
+	for _, c := range appForTests().VisibleCommands() {
+		require.NotEmpty(t, help.Short(c.Name), c.Name)
 	}
 }

@@ -53,7 +53,7 @@ type HaltError struct {
 }
 
 func (e *HaltError) Error() string {
-	return fmt.Sprintf("halted after %d successes and %d failures", e.Done, e.Failed)
+	return fmt.Sprintf("halted: %d done, %d failed", e.Done, e.Failed)
 }
 
 func (h Halt) check() error {

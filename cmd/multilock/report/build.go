@@ -139,7 +139,7 @@ func (b *builder) hold(h lockgroup.Holding) {
 	}
 	holder := seen.Record.Holder
 	r := Run{
-		Host: holder.Host, Machine: holder.Machine, PID: holder.PID, User: holder.User, Command: holder.Command, Token: token,
+		Host: holder.Host, Machine: holder.Machine, PID: max(holder.PID, 0), User: holder.User, Command: holder.Command, Token: token,
 		State: state, Why: seen.Why, Start: b.takenAt(seen),
 	}
 	if last.Attempt > 0 { // that was under the same lock

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -52,13 +51,7 @@ func explain(c *cli.Context, e *Env, what string) error {
 }
 
 // ShowShort shows a command, or the program, on one screen.
-func ShowShort(e *Env, app *cli.App, name string) error {
-	text, command := help.Short(name), app.Command(name)
-	if text == "" && command != nil {
-		text = fmt.Sprintf("usage: multilock %s [options] %s\n%s.\n\nmultilock %s --help says everything\n", name, command.ArgsUsage, command.Usage, name)
-	}
-	return e.Print("%s", text)
-}
+func ShowShort(e *Env, name string) error { return e.Print("%s", help.Short(name)) }
 
 // Begin is for who has typed the program's name alone, or a script whose variable is empty.
 func Begin(e *Env) error {

@@ -40,7 +40,7 @@ func LockOf(name string, s multilock.Sighting) Lock {
 	r := s.Record
 	return Lock{
 		Name: name, State: s.State.String(), Why: s.Why, Token: r.Token,
-		Host: r.Holder.Host, PID: r.Holder.PID, User: r.Holder.User, Command: r.Holder.Command,
+		Host: r.Holder.Host, PID: max(r.Holder.PID, 0), User: r.Holder.User, Command: r.Holder.Command,
 		Job: r.Job, TTL: r.TTL.Seconds(), Age: seconds(s.Age), Silence: seconds(s.Silence), Expires: expires(s, multilock.Patience{}), Foreign: r.Foreign,
 	}
 }
