@@ -23,20 +23,20 @@ func forRelease() []maker {
 	const name = "__manual"
 	return []maker{{name, func(e *command.Env) *cli.Command {
 		return &cli.Command{
-			Name: name, Hidden: true, Usage: "write the manual pages into a directory", ArgsUsage: "DIRECTORY [PROTOCOL.MD]",
+			Name: name, Hidden: true, Usage: "write the manual pages into a directory", ArgsUsage: "DIRECTORY [PROTOCOL.MD ['DATE VERSION']]",
 			Action: func(c *cli.Context) error {
 				if c.Args().Len() < 1 {
 					return console.Usagef(name, "into which directory?")
 				}
-				return writeManual(newApp(e), c.Args().First(), c.Args().Get(1))
+				return writeManual(newApp(e), c.Args().Get(0), c.Args().Get(1), c.Args().Get(2))
 			},
 		}
 	}}}
 }
 
 // writeManual writes a page for the program, one for each command, and one for the protocol,
-// all from the texts that --help and docs/ show.
-func writeManual(app *cli.App, dir, protocol string) error {
+// all from the texts that --help and docs/ show. The edition stands at their feet.
+func writeManual(app *cli.App, dir, protocol, edition string) error {
 	pages := map[string]page{"multilock.1": ofProgram(app)}
 	for _, each := range app.Commands {
 		if !each.Hidden && each.Name != "help" {
@@ -44,18 +44,18 @@ func writeManual(app *cli.App, dir, protocol string) error {
 		}
 	}
 	for name, p := range pages {
-		if err := writePage(filepath.Join(dir, name), p.markdown(app)); err != nil {
+		if err := writePage(filepath.Join(dir, name), edition, p.markdown(app)); err != nil {
 			return err
 		}
 	}
-	if err := writePage(filepath.Join(dir, "multilock.7"), concepts()); err != nil || protocol == "" {
+	if err := writePage(filepath.Join(dir, "multilock.7"), edition, concepts()); err != nil || protocol == "" {
 		return err
 	}
 	text, err := os.ReadFile(protocol)
 	if err != nil {
 		return fmt.Errorf("the protocol: %w", err)
 	}
-	return writePage(filepath.Join(dir, "multilock-protocol.7"), "% multilock-protocol 7\n\n# NAME\n\nmultilock-protocol - the bytes on disk, and the steps\n\n"+string(text))
+	return writePage(filepath.Join(dir, "multilock-protocol.7"), edition, "% multilock-protocol 7\n\n# NAME\n\nmultilock-protocol - the bytes on disk, and the steps\n\n"+string(text))
 }
 
 // concepts has what several commands have in common: the topics of multilock help.
@@ -69,8 +69,10 @@ func concepts() string {
 	return b.String()
 }
 
-func writePage(path, markdown string) error {
-	if err := os.WriteFile(path, md2man.Render([]byte(markdown)), 0o644); err != nil { //nolint:gosec // all may read it
+// writePage writes Markdown whose first line is the title.
+func writePage(path, edition, markdown string) error {
+	title, text, _ := strings.Cut(markdown, "\n")
+	if err := os.WriteFile(path, md2man.Render([]byte(strings.TrimSpace(title+" "+edition)+"\n"+text)), 0o644); err != nil { //nolint:gosec // all may read it
 		return fmt.Errorf("manual page: %w", err)
 	}
 	return nil

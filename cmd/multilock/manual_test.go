@@ -21,11 +21,12 @@ func TestManualPages(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "with-manual")
 	require.NoError(t, clitest.Build(".", binary, "manual"))
-	out, err := exec.Command(binary, "__manual", dir, "../../docs/protocol.md").CombinedOutput() //nolint:gosec // ours
+	out, err := exec.Command(binary, "__manual", dir, "../../docs/protocol.md", "2026-05-31 v1.2.3").CombinedOutput() //nolint:gosec // ours
 	require.NoError(t, err, "%s", out)
 	for _, name := range commands {
 		text, err := os.ReadFile(filepath.Join(dir, "multilock-"+name+".1")) //nolint:gosec // ours
 		require.NoError(t, err)
+		require.Contains(t, string(text), ".TH multilock-"+name+" 1 2026-05-31 v1.2.3\n")
 		page := regexp.MustCompile(`\\`).ReplaceAllString(string(text), "")
 		for _, heading := range []string{"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "SEE ALSO"} {
 			require.Contains(t, page, ".SH "+heading, name)
