@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"github.com/xrash/smetrics"
 
 	"github.com/multilock/go/cmd/multilock/internal/command"
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -157,26 +156,10 @@ func withCommands(app *cli.App, e *command.Env, makers []maker) *cli.App {
 
 // noCommand says what may have been meant.
 func noCommand(c *cli.Context) error {
-	var names []string
-	for _, each := range c.App.VisibleCommands() {
-		names = append(names, each.Name)
-	}
-	if meant := nearest(c.Args().First(), names); meant != "" {
+	if meant := console.Nearest(c.Args().First(), command.Names(c.App)); meant != "" {
 		return fmt.Errorf("there is no such command; did you mean %q? See multilock --help", meant)
 	}
 	return errors.New("there is no such command; see multilock --help")
-}
-
-// nearest is the name that is most like what was typed; "" if none is.
-func nearest(typed string, names []string) (name string) {
-	const most = 2 // letters that are wrong
-	least := most + 1
-	for _, each := range names {
-		if wrong := smetrics.WagnerFischer(typed, each, 1, 1, 1); wrong < least && wrong < len(typed) {
-			name, least = each, wrong
-		}
-	}
-	return name
 }
 
 // usageError keeps the library from printing the whole help text over the error.
@@ -192,7 +175,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 func inOurWords(err error, flags []cli.Flag) error {
 	text := err.Error()
 	if option, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
-		if meant := nearest(strings.TrimLeft(option, "-"), longNames(flags)); meant != "" {
+		if meant := console.Nearest(strings.TrimLeft(option, "-"), longNames(flags)); meant != "" {
 			return fmt.Errorf("there is no option %s; did you mean --%s? See --help", dashes(option), meant)
 		}
 		return fmt.Errorf("there is no option %s; see --help", dashes(option))

@@ -26,6 +26,8 @@ func TestBadInput(t *testing.T) {
 		{"-n x frobnicate y", "frobnicate: there is no such command"},
 		{"rnu -- true", `rnu: there is no such command; did you mean "run"? See multilock --help`},
 		{"histroy", `did you mean "history"?`},
+		{"help lokcs", `there is no command and no topic "lokcs"; did you mean "locks"?`},
+		{"help nonsense", "the topics are batch, environment, "},
 		{"run --wiat 3s -- true", "run: there is no option --wiat; did you mean --wait? See --help"},
 		{"--sorce x status", "there is no option --sorce; did you mean --source? See --help"},
 		{"x", "x: there is no such command; see multilock --help"},

@@ -33,12 +33,23 @@ func Help(e *Env) *cli.Command {
 	}
 }
 
+// Names are those of the commands that are listed.
+func Names(app *cli.App) (names []string) {
+	for _, each := range app.VisibleCommands() {
+		names = append(names, each.Name)
+	}
+	return names
+}
+
 func explain(c *cli.Context, e *Env, what string) error {
 	if text := help.Topic(what); text != "" && c.App.Command(what) == nil {
 		return e.Print("%s", text)
 	}
 	command := c.App.Command(what)
 	if command == nil || command.Hidden {
+		if meant := console.Nearest(what, append(help.Topics(), Names(c.App)...)); meant != "" {
+			return console.Usagef(HelpCommand, "there is no command and no topic %q; did you mean %q?", what, meant)
+		}
 		return console.Usagef(HelpCommand, "there is no command and no topic %q; the topics are %s, and multilock -h lists the commands", what, strings.Join(help.Topics(), ", "))
 	}
 	if err := cli.ShowCommandHelp(c, what); err != nil {
