@@ -30,7 +30,19 @@ func TestCost(t *testing.T) {
 			lock, err = multilock.TryAcquire(ctx, src, "nightly", opt)
 			return err
 		}},
-		{"heartbeat", etcdlab.Counts{"Txn": 1, "LeaseKeepAlive": 1}, func() error { return lock.Verify(ctx) }}, // side by side
+		{"the first heartbeat", etcdlab.Counts{"LeaseKeepAlive": 1, "Watch": 1}, func() error {
+			err := lock.Verify(ctx)
+			require.Eventually(t, func() bool { return proxy.Counts()["Watch"] == 1 }, watchdog, time.Millisecond)
+			return err
+		}},
+		{"heartbeats", etcdlab.Counts{"LeaseKeepAlive": 20}, func() error {
+			for range 20 {
+				if err := lock.Verify(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
 		{"fence", etcdlab.Counts{"Txn": 1}, func() error {
 			_, err := lock.Fence(ctx)
 			return err
@@ -40,7 +52,11 @@ func TestCost(t *testing.T) {
 			require.ErrorIs(t, err, source.ErrHeld)
 			return nil
 		}},
-		{"release", etcdlab.Counts{"Txn": 1}, func() error { return lock.Release(ctx) }},
+		{"release", etcdlab.Counts{"Txn": 1, "Watch": 1}, func() error { // which ends the watch
+			err := lock.Release(ctx)
+			require.Eventually(t, func() bool { return proxy.Counts()["Watch"] == 2 }, watchdog, time.Millisecond)
+			return err
+		}},
 		{"ask whether the group is empty", etcdlab.Counts{"Txn": 1}, func() error {
 			vacant, err := src.Vacant(ctx)
 			require.True(t, vacant)

@@ -6,70 +6,112 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/multilock/go/integration/etcdlab"
 	"github.com/multilock/go/internal/testkit/worker"
 )
 
-var longStress = flag.Bool("long", false, "the long form of the stress tests: thousands of turns for each fault")
+var longStress = flag.Bool("long", false, "the long form of the stress tests: ten minutes for each fault")
 
 const stressTTL = 3 * time.Second
 
-// TestStress has processes fight for one lock. They are killed and stopped at any moment, and a
-// member is killed, stands still, or is cut off, the leader with few or one that follows, or all
-// start anew. Nobody holds what another holds, numbers grow, and the lock is never stuck.
-func TestStress(t *testing.T) {
-	turns := 25
-	if testing.Short() {
-		turns = 6
+// fault happens to a cluster again and again.
+type fault struct {
+	strike func(*etcdlab.Cluster)
+	quota  int64                         // of the first member's store, 0 for the usual one
+	place  func(*etcdlab.Cluster) string // of the workers, nil for all members
+}
+
+// faults are those of the engine: each lasts longer than an election, or than a lock may be silent.
+func faults() map[string]fault {
+	leader := func(do func(*etcdlab.Cluster, *etcdlab.Member)) fault {
+		return fault{strike: func(c *etcdlab.Cluster) { do(c, c.Leader()) }}
 	}
-	if *longStress {
-		turns = 3000
-	}
-	for name, fault := range map[string]func(*etcdlab.Cluster, *etcdlab.Member){
-		"leader killed": func(c *etcdlab.Cluster, m *etcdlab.Member) {
+	return map[string]fault{
+		"leader killed": leader(func(c *etcdlab.Cluster, m *etcdlab.Member) {
 			c.Kill(m)
 			time.Sleep(stressTTL / 2)
 			c.Restart(m)
-		},
-		"leader paused": func(c *etcdlab.Cluster, m *etcdlab.Member) { c.Pause(m, stressTTL) },
-		"leader cut off": func(c *etcdlab.Cluster, m *etcdlab.Member) {
-			c.Isolate(m)
-			time.Sleep(stressTTL)
-			c.Mend(m)
-		},
-		"follower cut off": func(c *etcdlab.Cluster, leader *etcdlab.Member) {
+		}),
+		"leader paused":  leader(func(c *etcdlab.Cluster, m *etcdlab.Member) { c.Pause(m, stressTTL) }),
+		"leader cut off": leader(cutOff),
+		"follower cut off": leader(func(c *etcdlab.Cluster, leader *etcdlab.Member) {
 			m := c.Members[0]
 			if m == leader {
 				m = c.Members[1]
 			}
-			c.Isolate(m)
-			time.Sleep(stressTTL)
-			c.Mend(m)
+			cutOff(c, m)
+		}),
+		// Every other worker knows nobody but the member that is cut off, the others all but that one.
+		"workers on both sides": {
+			strike: func(c *etcdlab.Cluster) { cutOff(c, c.Members[0]) },
+			place: func(c *etcdlab.Cluster) string {
+				m := c.Members
+				return "etcd://" + m[0].Client + "/stress etcd://" + m[1].Client + "," + m[2].Client + "/stress"
+			},
 		},
-		"all start anew": func(c *etcdlab.Cluster, _ *etcdlab.Member) {
+		"disk full": {quota: 32 << 20, strike: func(c *etcdlab.Cluster) {
+			c.Fill("junk/")
+			time.Sleep(stressTTL)
+			c.Empty("junk/")
+		}},
+		"clock stepped": leader(func(c *etcdlab.Cluster, m *etcdlab.Member) {
+			const months = 100 * 24 * time.Hour
+			for _, beside := range []time.Duration{months, -months, time.Hour, 0} {
+				c.Step(m, beside)
+				time.Sleep(stressTTL / 4)
+			}
+		}),
+		"all start anew": {strike: func(c *etcdlab.Cluster) {
 			for _, m := range c.Members {
 				c.Kill(m)
 			}
 			c.Restart(c.Members...)
-		},
-	} {
+		}},
+	}
+}
+
+func cutOff(c *etcdlab.Cluster, m *etcdlab.Member) {
+	c.Isolate(m)
+	time.Sleep(stressTTL)
+	c.Mend(m)
+}
+
+// TestStress has processes fight for one lock. They are killed and stopped at any moment, and
+// now and then something happens to the cluster. Nobody holds what another holds, numbers grow, and
+// the lock is never stuck: the one who watches is none of them, and asks no member.
+func TestStress(t *testing.T) {
+	turns, lasts := 25, time.Duration(0)
+	if testing.Short() {
+		turns = 6
+	}
+	if *longStress {
+		lasts = 10 * time.Minute
+	}
+	for name, f := range faults() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := etcdlab.Start(t, 3)
-			var faults atomic.Int64
-			quiet := time.Now()
-			crew := worker.Crew{TB: t, Place: c.URL("stress"), TTL: stressTTL, Disturb: func() {
+			c := etcdlab.StartSmall(t, 3, f.quota)
+			place := c.URL("stress")
+			if f.place != nil {
+				place = f.place(c)
+			}
+			var struck atomic.Int64
+			var quiet time.Time
+			crew := worker.Crew{TB: t, Place: place, TTL: stressTTL, Lasts: lasts, Disturb: func() {
 				if time.Since(quiet) < 2*stressTTL {
 					return // it is to work in between
 				}
-				fault(c, c.Leader())
-				faults.Add(1)
+				f.strike(c)
+				struck.Add(1)
 				quiet = time.Now()
 			}}
 			crew.Work(4, turns)
+			require.Positive(t, struck.Load())
 			c.Ready()
 			crew.Judge(open(t, c.Hosts(), "stress", ""))
-			t.Logf("%d faults", faults.Load())
+			t.Logf("%d faults", struck.Load())
 		})
 	}
 }

@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -68,6 +69,8 @@ func TestRevival(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Client.Put(ctx, place+"/life//nightly", "", clientv3.WithLease(foreign.ID))
 	require.NoError(t, err)
+	_, err = c.Client.Revoke(ctx, second)
+	require.NoError(t, err)
 	require.NoError(t, lock.Verify(ctx))
 	third, _ := lifeOf(t, c, place, "nightly")
 	require.NotEqual(t, foreign.ID, third)
@@ -76,6 +79,44 @@ func TestRevival(t *testing.T) {
 	require.NoError(t, force(ctx, src, "nightly"))
 	require.ErrorIs(t, lock.Verify(ctx), source.ErrLost)
 	require.ErrorIs(t, lock.Release(ctx), source.ErrLost)
+}
+
+// TestHalfBroken: who breaks a lock by force may die, or stand still, before he ends the lease of
+// its holder, and a person may remove its key. The holder is told of it, also when he could not
+// hear; and whenever the lease is ended then, no other lock hangs on it.
+func TestHalfBroken(t *testing.T) {
+	t.Parallel()
+	c := etcdlab.Start(t, 1)
+	proxy := etcdlab.NewProxy(t, c.Members[0].Client, 0)
+	place := prefix()
+	src := open(t, proxy.Address, place, "")
+	ctx := within(t)
+	for _, deaf := range []bool{false, true} {
+		lock := hold(t, src, "nightly", multilock.Options{TTL: time.Hour})
+		old, _ := lifeOf(t, c, place, "nightly")
+		require.NoError(t, lock.Verify(ctx))
+		hear := func() {}
+		if deaf {
+			hear = proxy.Deafen()
+		}
+		resp, err := c.Client.Txn(ctx).Then(clientv3.OpDelete(place+"/lock//nightly"), clientv3.OpDelete(place+"/life//nightly")).Commit()
+		require.NoError(t, err)
+		if deaf { // nor can he be told what was compacted
+			_, err = c.Client.Compact(ctx, resp.Header.Revision)
+			require.NoError(t, err)
+		}
+		hear()
+		require.Eventually(t, func() bool { return errors.Is(lock.Verify(ctx), source.ErrLost) }, watchdog, 10*time.Millisecond)
+		require.ErrorIs(t, lock.Release(ctx), source.ErrLost)
+
+		next := hold(t, src, "nightly", multilock.Options{TTL: time.Hour})
+		_, err = c.Client.Revoke(ctx, old) // the one that stood still goes on
+		require.NoError(t, err)
+		require.NoError(t, next.Verify(ctx))
+		_, there := lifeOf(t, c, place, "nightly")
+		require.True(t, there)
+		require.NoError(t, next.Release(ctx))
+	}
 }
 
 func force(ctx context.Context, src *etcdlock.Source, name string) error {

@@ -2,7 +2,6 @@ package etcd_test
 
 import (
 	"crypto/sha256"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -74,17 +73,11 @@ func TestLimits(t *testing.T) {
 // said; who waits goes on once there is room.
 func TestFullStore(t *testing.T) {
 	t.Parallel()
-	c := etcdlab.StartSmall(t, 8<<20)
+	c := etcdlab.StartSmall(t, 1, 8<<20)
 	ctx := within(t)
 	src := open(t, c.Hosts(), prefix(), "")
 	lock, other := hold(t, src, "nightly", multilock.Options{}), hold(t, src, "other", multilock.Options{})
-	for i := 0; ; i++ {
-		_, err := c.Client.Put(ctx, fmt.Sprint("junk/", i), strings.Repeat("x", 1<<20))
-		if err != nil {
-			require.ErrorContains(t, err, "space exceeded")
-			break
-		}
-	}
+	c.Fill("junk/")
 	require.NoError(t, lock.Verify(ctx))
 	require.NoError(t, lock.Release(ctx))
 	_, err := multilock.TryAcquire(ctx, src, "nightly", multilock.Options{})

@@ -37,10 +37,26 @@ func Start(t testing.TB, size int) *Cluster {
 	return start(t, size, nil, 0)
 }
 
-// StartSmall starts one member, whose store is full with so many bytes.
-func StartSmall(t testing.TB, quota int64) *Cluster {
+// StartSmall starts a cluster, the store of whose first member is full with so many bytes.
+func StartSmall(t testing.TB, size int, quota int64) *Cluster {
 	t.Helper()
-	return start(t, 1, nil, quota)
+	return start(t, size, nil, quota)
+}
+
+// Fill fills the store of a small cluster's first member, with keys that begin with a prefix.
+func (c *Cluster) Fill(prefix string) {
+	c.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{c.Members[0].Client}, Logger: zap.NewNop()})
+	require.NoError(c, err)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for i := 0; ; i++ {
+		if _, err := client.Put(ctx, fmt.Sprint(prefix, i), strings.Repeat("x", 1<<20)); err != nil {
+			require.ErrorContains(c, err, "space exceeded")
+			return
+		}
+	}
 }
 
 // Empty makes room in the store of a cluster that is full: it removes all keys with a prefix.
@@ -76,10 +92,11 @@ func start(t testing.TB, size int, certs *Certs, quota int64) *Cluster {
 		if certs == nil {
 			host = ownHost()
 		}
-		m := &Member{part: part{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: free(t, host), Peer: free(t, host), Quota: quota}}
+		m := &Member{part: part{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: free(t, host), Peer: free(t, host)}}
 		cluster = append(cluster, m.Name+"=http://"+m.Peer)
 		c.Members = append(c.Members, m)
 	}
+	c.Members[0].Quota = quota
 	behind := clientv3.Config{Endpoints: strings.Split(c.Hosts(), ","), Logger: zap.NewNop()}
 	if certs != nil {
 		behind.TLS = certs.config()
@@ -196,6 +213,14 @@ func (c *Cluster) Pause(m *Member, pause time.Duration) {
 	m.Signal(c, syscall.SIGSTOP)
 	time.Sleep(pause)
 	m.Signal(c, syscall.SIGCONT)
+}
+
+// Step steps a member's clock to so far beside the right time. The machine's is left alone.
+func (c *Cluster) Step(m *Member, beside time.Duration) {
+	c.Helper()
+	seconds := int64(beside / time.Second)
+	there := m.tell(c, order{Clock: &seconds}).Time
+	require.WithinDuration(c, time.Now().Add(beside), there, time.Minute, "the clock of a member")
 }
 
 // Isolate cuts a member off from all others, and Mend ends that.

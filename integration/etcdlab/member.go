@@ -24,10 +24,18 @@ type part struct {
 	Quota int64 // how many bytes the store may have, 0 for the usual limit
 }
 
-// order cuts a member off from others, by their numbers, or mends that.
-type order struct{ Cut, Mend []uint64 }
+// order cuts a member off from others, by their numbers, or mends that; or steps its clock to so many
+// seconds beside the right time.
+type order struct {
+	Cut, Mend []uint64
+	Clock     *int64
+}
 
-type answer struct{ ID uint64 }
+// answer says who the member is, by etcd's number and by its clock.
+type answer struct {
+	ID   uint64
+	Time time.Time
+}
 
 // PlayMember is a member of a cluster, until its input ends.
 func PlayMember() error {
@@ -40,6 +48,7 @@ func PlayMember() error {
 		return err
 	}
 	defer member.Close()
+	step, err := stepClock()
 	return actor.Obey(os.Stdin, os.Stdout, func(o order) answer {
 		for _, id := range o.Cut {
 			member.Server.CutPeer(types.ID(id))
@@ -47,7 +56,10 @@ func PlayMember() error {
 		for _, id := range o.Mend {
 			member.Server.MendPeer(types.ID(id))
 		}
-		return answer{uint64(member.Server.MemberID())}
+		if o.Clock != nil && err == nil {
+			step(*o.Clock)
+		}
+		return answer{uint64(member.Server.MemberID()), time.Now()}
 	})
 }
 

@@ -146,7 +146,7 @@ func (c *contender) forget() {
 // Look implements source.Observer. What the attempt just before has shown need not be asked
 // for again, and nobody is asked as long as there is no news of a holder who gives signs of life.
 func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
-	if known := c.snap.fresh() || c.line.Quiet(unheard); known && (c.snap.lock == nil || c.snap.alive) {
+	if known := c.snap.fresh() || c.line.Quiet(unheard); known && (c.snap.lock == nil || c.snap.life != nil) {
 		if seen := c.sight(); seen.State == source.StateHeld {
 			return seen, nil
 		}

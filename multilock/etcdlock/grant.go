@@ -180,13 +180,15 @@ func (g *grant) beat(ctx context.Context, c *clientv3.Client) error {
 	return stream.CloseSend()
 }
 
-// revoke ends the lease, and with it all keys that hang on it. If that cannot be done now, it
+func (g *grant) revoke() { g.server.revoke(g.id) }
+
+// revoke ends a lease, and with it all keys that hang on it. If that cannot be done now, it
 // ends by itself.
-func (g *grant) revoke() {
+func (s *server) revoke(id clientv3.LeaseID) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
-	_, _ = g.repeat(ctx, leaving, func(ctx context.Context, c *clientv3.Client) error {
-		_, err := c.Revoke(ctx, g.id)
+	_, _ = s.repeat(ctx, leaving, func(ctx context.Context, c *clientv3.Client) error {
+		_, err := c.Revoke(ctx, id)
 		return err
 	})
 }

@@ -28,13 +28,16 @@ type lease struct {
 	tried atomic.Bool // a release was not answered: it may have been carried out
 
 	renewing sync.Mutex // one sign of life at a time: two would give the lock a new lease each
+	looked   int64      // the last revision in which the lock was seen, 0 before the first; guarded by it
 	grant    atomic.Pointer[grant]
+	news     *remote.News // of the lock's removal
+	watched  atomic.Bool
 }
 
 // newLease is that of a lock which was created, and changed last, at these revisions.
 func (s *Source) newLease(name string, stored remote.Record, claim source.Claim, g *grant, created, changed int64) *lease {
 	record := source.Record{Name: name, Token: stored.Token, Claim: claim, Prepared: stored.Prepared}
-	l := &lease{Holding: remote.NewHolding(record, g.since()), src: s, created: created, stored: stored, changed: changed}
+	l := &lease{Holding: remote.NewHolding(record, g.since()), src: s, created: created, stored: stored, changed: changed, news: remote.NewNews()}
 	l.grant.Store(g)
 	return l
 }
@@ -53,7 +56,12 @@ func (l *lease) fail(ctx context.Context, op string, err error) error {
 	return l.src.opError(ctx, op, l.Record().Name, err)
 }
 
-// Renew implements source.Lease: a sign of life and a look at the lock, side by side.
+// unlooked is how long a watch is believed that tells nothing of the lock.
+const unlooked = 10 * time.Minute
+
+// Renew implements source.Lease: one sign of life. That it is accepted shows that the lock was not
+// broken for silence, and whoever breaks it by force ends the lease, too. He may die in between,
+// or the key be removed by hand: of that a watch tells, and then the lock is looked at.
 func (l *lease) Renew(ctx context.Context) error {
 	if err := l.Ended(); err != nil {
 		return err
@@ -62,19 +70,42 @@ func (l *lease) Renew(ctx context.Context) error {
 	defer l.renewing.Unlock()
 	limit := remote.RenewalLimit(l.Record().TTL)
 	g := l.grant.Load()
-	beaten := make(chan error, 1)
-	go func() { beaten <- g.renew(ctx, limit) }()
+	beat := g.renew(ctx, limit)
+	if beat == nil && l.looked == 0 {
+		l.guard(l.created)
+	}
+	if beat == nil && l.news.Quiet(unlooked) || beat != nil && !leaseGone(beat) {
+		return l.fail(ctx, "renew", beat)
+	}
+	l.news.Begin()
 	resp, _, err := l.src.commit(ctx, transaction{onlyWithin: limit, then: l.signs()})
-	beat := <-beaten
 	switch {
 	case err != nil:
 		return l.fail(ctx, "renew", err)
 	case !l.isMine(first(resp, 0)):
 		return l.Lost(errGone)
-	case leaseGone(beat), beat == nil && !g.carries(first(resp, 1)):
-		return l.revive(ctx, limit, first(resp, 1))
 	}
-	return l.fail(ctx, "renew", beat)
+	l.guard(resp.Header.Revision)
+	if beat == nil && g.carries(first(resp, 1)) {
+		return nil
+	}
+	return l.revive(ctx, limit, first(resp, 1))
+}
+
+// guard watches the lock, which was there at a revision.
+func (l *lease) guard(revision int64) {
+	l.looked = revision
+	l.news.Refused()
+	if l.watched.Swap(true) {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	l.OnEnd(stop)
+	go func() {
+		l.src.watch(ctx, l.news.Tell, l.key(lockKind), clientv3.WithRev(revision+1))
+		l.watched.Store(false) // there is no leader, or the revision was compacted
+		l.news.Tell()
+	}()
 }
 
 // signs reads the lock and its sign of life.

@@ -23,7 +23,7 @@ type observer struct {
 // snapshot is a lock at one instant.
 type snapshot struct {
 	lock   *keyValue // nil if nobody holds it
-	alive  bool      // its holder's sign of life is there
+	life   *keyValue // its holder's sign of life, nil if there is none
 	waiter *keyValue // the first who waits, nil if there is none
 	at     boottime.Instant
 }
@@ -48,7 +48,7 @@ func (o *observer) looks() []clientv3.Op {
 }
 
 func snapshotOf(resp *clientv3.TxnResponse) snapshot {
-	return snapshot{lock: first(resp, 0), alive: first(resp, 1) != nil, waiter: first(resp, 2), at: boottime.Now()}
+	return snapshot{lock: first(resp, 0), life: first(resp, 1), waiter: first(resp, 2), at: boottime.Now()}
 }
 
 // Observe implements source.Source.
@@ -80,7 +80,7 @@ func (o *observer) ask(ctx context.Context) error {
 		return err
 	}
 	o.snap = snapshotOf(resp)
-	if o.snap.lock == nil || o.snap.alive {
+	if o.snap.lock == nil || o.snap.life != nil {
 		o.Watch = source.Watch[int64]{}
 	} else {
 		o.Watch.Add(o.snap.lock.CreateRevision, start, source.WatchLimits{Gap: time.Hour})
@@ -96,7 +96,7 @@ func (o *observer) sight() source.Sighting {
 	}
 	o.Record, _ = remote.DecodeRecord(o.Name, o.snap.lock.Value)
 	e := o.Evidence()
-	if !o.snap.alive {
+	if o.snap.life == nil {
 		silent := o.Record.TTL + o.Watch.Unchanged()
 		e.Silence, e.Unchanged, e.Watched = silent, silent, silent
 	}
@@ -109,7 +109,7 @@ func (c *contender) sightOfWaiter() source.Sighting {
 	c.Verdict = source.Verdict{}
 	r, _ := remote.DecodeRecord(c.Name, c.snap.waiter.Value)
 	if r.Foreign == "" && r.Holder.Judge(c.src.Self()).Life == process.Gone {
-		(&grant{server: c.src.server, id: clientv3.LeaseID(c.snap.waiter.Lease)}).revoke()
+		c.src.revoke(clientv3.LeaseID(c.snap.waiter.Lease))
 	}
 	r.Token = ""
 	why := "it is free, and who waits for it comes first"
@@ -127,7 +127,7 @@ func (o *observer) Break(ctx context.Context) error {
 	}
 	_, life, _ := o.keys()
 	var still []clientv3.Cmp
-	if !o.snap.alive {
+	if o.snap.life == nil {
 		still = append(still, absent(life))
 	}
 	broken, err := o.remove(ctx, still...)
@@ -148,8 +148,16 @@ func (o *observer) Force(ctx context.Context) error {
 }
 
 // remove frees the lock that the last look saw, and leaves its token, so that its holder learns
-// it even if the answer to his own release was lost.
+// it even if the answer to his own release was lost. Then it ends his lease, on which he will not
+// hold any other lock: so he learns it at his next sign of life, however late that request is.
 func (o *observer) remove(ctx context.Context, still ...clientv3.Cmp) (broken bool, err error) {
+	if broken, err = o.clear(ctx, still...); broken && o.snap.life != nil {
+		o.src.revoke(clientv3.LeaseID(o.snap.life.Lease))
+	}
+	return broken, err
+}
+
+func (o *observer) clear(ctx context.Context, still ...clientv3.Cmp) (broken bool, err error) {
 	lock, life, _ := o.keys()
 	broke := o.src.key(brokeKind, o.Name)
 	_, stored := remote.DecodeRecord(o.Name, o.snap.lock.Value)

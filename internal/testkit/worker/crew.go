@@ -35,12 +35,13 @@ type Crew struct {
 	TTL     time.Duration
 	Seed    uint64        // of what happens to whom, 0 for a new one
 	Lasts   time.Duration // for how long it works at least
-	Disturb func()        // what else goes wrong now and then, nil for nothing
+	Disturb func()        // what else goes wrong, at first and now and then; nil for nothing
 
 	rng          *rand.Rand
 	history      *History
 	members      []*member
 	kills, stops int
+	disturbed    bool
 }
 
 // member is a place in the crew; several processes fill it one after another.
@@ -137,7 +138,8 @@ func (c *Crew) round() {
 	}
 	m := c.pick()
 	switch {
-	case c.Disturb != nil && c.rng.IntN(4) == 0:
+	case c.Disturb != nil && (!c.disturbed || c.rng.IntN(4) == 0):
+		c.disturbed = true
 		c.Disturb()
 	case c.rng.IntN(2) == 0:
 		c.kill(m)

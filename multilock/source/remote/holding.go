@@ -14,6 +14,7 @@ type Holding struct {
 
 	mu    sync.Mutex
 	ended error
+	ends  []func()
 }
 
 // NewHolding is that of a lock which was acquired with a record. Silence counts from a moment
@@ -41,8 +42,21 @@ func (h *Holding) End(why error) error {
 	defer h.mu.Unlock()
 	if h.ended == nil {
 		h.ended = why
+		for _, end := range h.ends {
+			end()
+		}
 	}
 	return why
+}
+
+// OnEnd has something ended together with the lease.
+func (h *Holding) OnEnd(end func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended != nil {
+		end()
+	}
+	h.ends = append(h.ends, end)
 }
 
 // Lost is the error that the lock is not this lease's any more.
