@@ -73,6 +73,7 @@ const (
 	changesKind  = "changes"
 	manifestKind = "manifest"
 	historyKind  = "history"
+	dayKind      = "day"   // how many days the history has: see journal.go
 	queueKind    = "queue" // of those who stand in line with --fair
 )
 

@@ -19,6 +19,36 @@ func DecodeEvents(text []byte, since time.Time) []source.Event {
 	return slices.DeleteFunc(events, func(e source.Event) bool { return e.Time.Before(since) })
 }
 
+// EventList is some events that are stored together.
+type EventList struct {
+	Text []byte // as JSON
+	Last time.Time
+	n    int
+}
+
+// EncodeEvents gives events in lists of a number at most, and fewer if they are longer than a size.
+func EncodeEvents(events []source.Event, most, size int) (lists []EventList, err error) {
+	for _, e := range events {
+		text, err := json.Marshal(e.Bounded())
+		if err != nil {
+			return nil, err
+		}
+		last := len(lists) - 1
+		if last < 0 || lists[last].n == most || len(lists[last].Text)+len(text) > size {
+			lists = append(lists, EventList{Text: []byte("[]"), Last: time.UnixMilli(0)})
+			last++
+		}
+		l := &lists[last]
+		if l.Text = l.Text[:len(l.Text)-1]; l.n > 0 {
+			l.Text = append(l.Text, ',')
+		}
+		l.Text = append(append(l.Text, text...), ']')
+		l.n++
+		l.Last = Latest([]source.Event{{Time: l.Last}, e})
+	}
+	return lists, nil
+}
+
 // Latest is the time of the last of some events, 1970 if there are none.
 func Latest(events []source.Event) time.Time {
 	last := time.UnixMilli(0)
