@@ -57,9 +57,9 @@ func (o *Observer[S]) Conclude(e source.Evidence, judge func(source.Evidence) so
 // Close implements source.Observer.
 func (o *Observer[S]) Close() error { return nil }
 
+// Near is how soon a process of this host may end, Far how soon a lock may have passed on: looks
+// cost a server little, and more than a filesystem's.
 const (
-	// Near is how soon a process of this host may end, Far how soon a lock may have passed on:
-	// looks cost a server little, and more than a filesystem's.
 	Near = time.Second
 	Far  = 5 * time.Second
 )
