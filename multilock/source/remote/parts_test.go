@@ -1,0 +1,212 @@
+package remote_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
+)
+
+func eventsAt(minutes ...int) (events []source.Event) {
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, m := range minutes {
+		events = append(events, source.Event{Time: start.Add(time.Duration(m) * time.Minute), What: source.EventBroke, Name: fmt.Sprint("job", m)})
+	}
+	return events
+}
+
+// Lists are cut at a number of events and at a size, lose none, and tell the time of their last.
+func TestEventsAreCutIntoLists(t *testing.T) {
+	events := eventsAt(3, 1, 2, 9, 8)
+	for most, want := range map[int][]int{1: {1, 1, 1, 1, 1}, 2: {2, 2, 1}, 5: {5}, 64: {5}} {
+		lists, err := remote.EncodeEvents(events, most, 1<<20)
+		require.NoError(t, err)
+		var sizes []int
+		var all []source.Event
+		for _, l := range lists {
+			some := remote.DecodeEvents(l.Text, time.Time{})
+			require.True(t, remote.Latest(some).Equal(l.Last))
+			whole, err := json.Marshal(some)
+			require.NoError(t, err)
+			require.JSONEq(t, string(whole), string(l.Text))
+			sizes, all = append(sizes, len(some)), append(all, some...)
+		}
+		require.Equal(t, want, sizes)
+		require.Equal(t, events, all)
+	}
+	one, err := json.Marshal(events[0])
+	require.NoError(t, err)
+	lists, err := remote.EncodeEvents(events, 64, 2*len(one)+4)
+	require.NoError(t, err)
+	require.Len(t, lists, 3)
+	lists, err = remote.EncodeEvents(events, 64, 1)
+	require.NoError(t, err)
+	require.Len(t, lists, 5, "one that is too long stands alone")
+}
+
+// A history is told in the order of time, though its pages are not quite, up to an error, and as far as
+// somebody wants to hear it.
+func TestHistoryInOrder(t *testing.T) {
+	pages := [][]source.Event{eventsAt(5, 1), eventsAt(4, 2), eventsAt(3)}
+	next := func(failing error) func() ([]source.Event, error) {
+		n := -1
+		return func() ([]source.Event, error) {
+			if n++; n == len(pages) {
+				return nil, failing
+			}
+			return pages[n], nil
+		}
+	}
+	told, err := source.Collect(remote.InOrder(next(nil)))
+	require.NoError(t, err)
+	require.Equal(t, eventsAt(1, 2, 3, 4, 5), told)
+	trouble := errors.New("no answer")
+	_, err = source.Collect(remote.InOrder(next(trouble)))
+	require.ErrorIs(t, err, trouble)
+	for e := range remote.InOrder(next(nil)) {
+		require.Equal(t, "job1", e.Name)
+		break
+	}
+}
+
+// A manifest comes back from its parts, or is not what was published.
+func TestManifestInParts(t *testing.T) {
+	manifest := []byte(strings.Repeat("a line\n", 100))
+	for _, size := range []int{1, 7, 64, 699, 700, 701} {
+		c, parts := remote.Cut(manifest, size)
+		require.Len(t, parts, (len(manifest)+size-1)/size)
+		read, err := remote.DecodeContents([]byte(c.Encode()), len(parts))
+		require.NoError(t, err)
+		require.True(t, read.Same(c))
+		whole, err := read.Join(func(n int) ([]byte, error) { return parts[n], nil })
+		require.NoError(t, err)
+		require.Equal(t, manifest, whole)
+		_, err = remote.DecodeContents([]byte(c.Encode()), len(parts)-1)
+		require.Error(t, err, "more parts than can be")
+		_, err = read.Join(func(int) ([]byte, error) { return []byte("x"), nil })
+		require.ErrorIs(t, err, remote.ErrOtherParts)
+		trouble := errors.New("no answer")
+		_, err = read.Join(func(int) ([]byte, error) { return nil, trouble })
+		require.ErrorIs(t, err, trouble)
+	}
+	empty, parts := remote.Cut(nil, 10)
+	require.Empty(t, parts)
+	whole, err := empty.Join(nil)
+	require.NoError(t, err)
+	require.Empty(t, whole)
+}
+
+// Who was refused, and hears nothing, asks nobody; what happens after the attempt was begun is news.
+func TestNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var nobody *remote.News
+		nobody.Begin()
+		require.False(t, nobody.Quiet(time.Hour))
+		n := remote.NewNews()
+		require.False(t, n.Quiet(time.Minute), "nothing was tried yet")
+		n.Begin()
+		n.Refused()
+		require.True(t, n.Quiet(time.Minute))
+		time.Sleep(time.Minute)
+		require.False(t, n.Quiet(time.Minute), "so long no news are believed")
+		n.Begin()
+		n.Tell()
+		n.Tell()
+		n.Refused()
+		require.False(t, n.Quiet(time.Minute), "it was told meanwhile")
+		<-n.Wake()
+		require.Empty(t, n.Wake())
+		n.Begin()
+		n.Refused()
+		require.True(t, n.Quiet(time.Minute))
+	})
+}
+
+// A lease ends once, for the first reason, and with it all that was to end.
+func TestHolding(t *testing.T) {
+	h := remote.NewHolding(source.Record{Name: "nightly", Token: "t"}, boottime.Now())
+	var ended []string
+	h.OnEnd(func() { ended = append(ended, "before") })
+	require.NoError(t, h.Ended())
+	lost := h.Lost(errors.New("gone"))
+	require.ErrorIs(t, lost, source.ErrLost)
+	require.Equal(t, lost, h.End(lost))
+	require.NoError(t, h.Close())
+	require.Equal(t, lost, h.Ended())
+	h.OnEnd(func() { ended = append(ended, "after") })
+	require.Equal(t, []string{"before", "after"}, ended)
+}
+
+func TestJoin(t *testing.T) {
+	self := process.Identity{Host: "h", PID: 7}
+	m, err := remote.Join("pkg", "night", "ada", self)
+	require.NoError(t, err)
+	require.Equal(t, "night", m.Group())
+	require.Empty(t, m.Ungrouped().Group())
+	require.Equal(t, self, m.Self())
+	e := m.Broke(source.Record{Name: "x", Claim: source.Claim{Holder: source.Holder{User: "bob"}}}, "silent")[0]
+	require.Equal(t, []string{"x", "ada", "bob", "silent"}, []string{e.Name, e.User, e.Holder.User, e.Why})
+	_, err = remote.Join("pkg", "a/b", "", self)
+	require.ErrorIs(t, err, source.ErrInvalid)
+	m, err = remote.Join("pkg", "", "", process.Identity{})
+	require.NoError(t, err)
+	require.NotZero(t, m.Self().PID)
+}
+
+// An error says the step, and that the caller's time was over; what is invalid says so itself.
+func TestOpError(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	trouble, over := errors.New("no answer"), errors.New("time is over")
+	require.NoError(t, remote.OpError(ctx, source.OpError{Op: "look"}))
+	invalid := &source.InvalidError{What: "name"}
+	require.Equal(t, error(invalid), remote.OpError(ctx, source.OpError{Op: "look", Err: invalid}))
+	require.NotErrorIs(t, remote.OpError(ctx, source.OpError{Op: "look", Err: trouble}), over)
+	cancel(over)
+	err := remote.OpError(ctx, source.OpError{Source: "pkg", Op: "look", Err: trouble, Passing: true})
+	require.ErrorIs(t, err, over)
+	require.ErrorIs(t, err, trouble)
+	require.ErrorIs(t, err, source.ErrPassing)
+}
+
+// A request lives a while longer than its caller, and no longer than its limit.
+func TestOutlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		request, done := remote.Outlive(ctx, time.Minute)
+		cancel()
+		<-request.Done()
+		require.Equal(t, remote.Grace, time.Since(start))
+		done()
+		request, done = remote.Outlive(t.Context(), time.Minute)
+		defer done()
+		<-request.Done()
+		require.Equal(t, remote.Grace+time.Minute, time.Since(start))
+	})
+	for _, given := range []time.Duration{0, time.Second} {
+		timeout, err := remote.Timeout(given, time.Hour)
+		require.NoError(t, err)
+		require.Equal(t, max(given, time.Hour*time.Duration(1-min(given, 1))), timeout)
+	}
+	_, err := remote.Timeout(-1, time.Hour)
+	require.ErrorIs(t, err, source.ErrInvalid)
+	require.Equal(t, []time.Duration{time.Second, 5 * time.Second}, []time.Duration{remote.RenewalLimit(time.Second), remote.RenewalLimit(20 * time.Second)})
+}
+
+func TestSummaries(t *testing.T) {
+	got := remote.Summaries(map[string]int{"b": 1, "": 0, "a": 2})
+	require.True(t, slices.IsSortedFunc(got, func(a, b source.GroupSummary) int { return strings.Compare(a.Name, b.Name) }))
+	require.Equal(t, source.GroupSummary{Name: "a", Held: 2}, got[1])
+}
