@@ -7,76 +7,98 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
-	"sync/atomic"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
+	"syscall"
+	"time"
 )
 
-// stepClock has a clock of the day of this process' own, which can be stepped without touching
-// the machine's. Go reads the time through a function that the kernel maps into each process. (What
-// takes the place of the C library's function is not called by Go; and a time namespace has the day of
-// the machine.) In its place comes one that asks the kernel, and adds what is in a page of memory. The
-// clock that no step moves is left alone.
-func stepClock() (step func(seconds int64), err error) {
-	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		return nil, err
-	}
-	offset := (*atomic.Int64)(unsafe.Pointer(&page[0]))
+// stepClock steps the clock of the day of one process, so far beside the right time, and leaves the
+// machine's alone, and the clock that no step moves. Go reads the time through a function that the
+// kernel maps into each process. (What takes the place of the C library's function is not called by Go,
+// and a time namespace has the day of the machine.) In its place comes one that asks the kernel, and adds
+// something. The process stands still meanwhile, with none of its threads in there.
+func stepClock(process *os.Process, beside time.Duration) error {
 	code := []byte{
-		0xb8, unix.SYS_CLOCK_GETTIME, 0, 0, 0, 0x0f, 0x05, // mov eax, clock_gettime; syscall
-		0x85, 0xff, 0x75, 16, // test edi, edi; jne to the end: not the clock of the day
-		0x48, 0xba, // movabs rdx, the page
+		0xb8, 228, 0, 0, 0, 0x0f, 0x05, // mov eax, clock_gettime; syscall
+		0x85, 0xff, 0x75, 13, // test edi, edi; jne to the end: not the clock of the day
+		0x48, 0xba, // movabs rdx, the seconds
 	}
-	code = binary.LittleEndian.AppendUint64(code, uint64(uintptr(unsafe.Pointer(offset))))
-	code = append(code, 0x48, 0x8b, 0x12, 0x48, 0x01, 0x16, 0xc3) // mov rdx, [rdx]; add [rsi], rdx; ret
-	return offset.Store, patchVDSO("__vdso_clock_gettime", code)
-}
-
-// patchVDSO puts code in the place of a function.
-func patchVDSO(function string, code []byte) error {
-	from, to, err := findVDSO()
-	if err != nil {
-		return err
-	}
-	memory, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
+	code = binary.LittleEndian.AppendUint64(code, uint64(beside/time.Second)) //nolint:gosec // negative ones wrap around, as they should
+	code = append(code, 0x48, 0x01, 0x16, 0xc3)                               // add [rsi], rdx; ret
+	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", process.Pid), os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer memory.Close()
-	image := make([]byte, to-from)
-	if _, err := memory.ReadAt(image, from); err != nil {
-		return err
-	}
-	file, err := elf.NewFile(bytes.NewReader(image))
+	from, size, err := timeFunction(process.Pid, memory)
 	if err != nil {
 		return err
 	}
-	symbols, err := file.DynamicSymbols()
-	if err != nil {
-		return err
+	if size < len(code) {
+		return errors.New("the kernel's function is too short")
 	}
-	for _, s := range symbols {
-		if s.Name == function && s.Size >= uint64(len(code)) {
-			_, err := memory.WriteAt(code, from+int64(s.Value))
+	for range 1000 {
+		if err := process.Signal(syscall.SIGSTOP); err != nil {
 			return err
 		}
+		still, err := standsOutside(process.Pid, from, from+int64(size))
+		if still && err == nil {
+			_, err = memory.WriteAt(code, from)
+		}
+		if err := errors.Join(err, process.Signal(syscall.SIGCONT)); err != nil || still {
+			return err
+		}
+		time.Sleep(time.Millisecond)
 	}
-	return fmt.Errorf("the kernel maps no %s", function)
+	return errors.New("the process does not stand still")
 }
 
-func findVDSO() (from, to int64, err error) {
-	maps, err := os.ReadFile("/proc/self/maps")
+// timeFunction finds the kernel's function in a process.
+func timeFunction(pid int, memory *os.File) (at int64, size int, err error) {
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
 		return 0, 0, err
 	}
+	var from, to int64
 	for line := range strings.SplitSeq(string(maps), "\n") {
 		if strings.HasSuffix(line, "[vdso]") {
-			_, err := fmt.Sscanf(line, "%x-%x", &from, &to)
-			return from, to, err
+			if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err != nil {
+				return 0, 0, err
+			}
 		}
 	}
-	return 0, 0, errors.New("the kernel maps nothing for the time")
+	image := make([]byte, to-from)
+	if _, err := memory.ReadAt(image, from); err != nil {
+		return 0, 0, err
+	}
+	file, err := elf.NewFile(bytes.NewReader(image))
+	if err != nil {
+		return 0, 0, err
+	}
+	symbols, err := file.DynamicSymbols()
+	for _, s := range symbols {
+		if s.Name == "__vdso_clock_gettime" {
+			return from + int64(s.Value), int(s.Size), nil //nolint:gosec // both are small
+		}
+	}
+	return 0, 0, errors.Join(err, errors.New("the kernel maps no function for the time"))
+}
+
+// standsOutside says that all threads of a process are stopped, none of them between two addresses. (A
+// thread that is in a call of the kernel has its place there, as well.)
+func standsOutside(pid int, from, to int64) (bool, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
+	for _, thread := range threads {
+		text, failed := os.ReadFile(thread)
+		if failed != nil {
+			return false, failed
+		}
+		words := strings.Fields(string(text)) // the number, perhaps the arguments, the stack, the place
+		var place int64
+		if _, failed := fmt.Sscanf(words[len(words)-1], "0x%x", &place); failed != nil || from <= place && place < to {
+			return false, nil //nolint:nilerr // it runs
+		}
+	}
+	return len(threads) > 0, err
 }

@@ -2,8 +2,12 @@
 
 package etcdlab
 
-import "errors"
+import (
+	"errors"
+	"os"
+	"time"
+)
 
-func stepClock() (step func(seconds int64), err error) {
-	return nil, errors.New("on this system the clock of a process cannot be stepped")
+func stepClock(*os.Process, time.Duration) error {
+	return errors.New("on this system the clock of a process cannot be stepped")
 }

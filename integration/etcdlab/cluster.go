@@ -218,9 +218,8 @@ func (c *Cluster) Pause(m *Member, pause time.Duration) {
 // Step steps a member's clock to so far beside the right time. The machine's is left alone.
 func (c *Cluster) Step(m *Member, beside time.Duration) {
 	c.Helper()
-	seconds := int64(beside / time.Second)
-	there := m.tell(c, order{Clock: &seconds}).Time
-	require.WithinDuration(c, time.Now().Add(beside), there, time.Minute, "the clock of a member")
+	require.NoError(c, stepClock(m.Process, beside))
+	require.WithinDuration(c, time.Now().Add(beside), m.tell(c, order{}).Time, time.Minute, "the clock of a member")
 }
 
 // Isolate cuts a member off from all others, and Mend ends that.

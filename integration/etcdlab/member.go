@@ -24,12 +24,8 @@ type part struct {
 	Quota int64 // how many bytes the store may have, 0 for the usual limit
 }
 
-// order cuts a member off from others, by their numbers, or mends that; or steps its clock to so many
-// seconds beside the right time.
-type order struct {
-	Cut, Mend []uint64
-	Clock     *int64
-}
+// order cuts a member off from others, by their numbers, or mends that.
+type order struct{ Cut, Mend []uint64 }
 
 // answer says who the member is, by etcd's number and by its clock.
 type answer struct {
@@ -48,16 +44,12 @@ func PlayMember() error {
 		return err
 	}
 	defer member.Close()
-	step, err := stepClock()
 	return actor.Obey(os.Stdin, os.Stdout, func(o order) answer {
 		for _, id := range o.Cut {
 			member.Server.CutPeer(types.ID(id))
 		}
 		for _, id := range o.Mend {
 			member.Server.MendPeer(types.ID(id))
-		}
-		if o.Clock != nil && err == nil {
-			step(*o.Clock)
 		}
 		return answer{uint64(member.Server.MemberID()), time.Now()}
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // contender is one standing attempt at a lock.
@@ -42,7 +43,7 @@ func (c *contender) Wake() <-chan struct{} { return nil }
 func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 	found, err := c.list(ctx)
 	if err != nil {
-		return nil, opError("look", c.name, err)
+		return nil, opError("look", c.Name, err)
 	}
 	if c.src.read(found.view).state != freeHere {
 		c.recent = found
@@ -50,7 +51,7 @@ func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 	}
 	// From here on the requests are seen through whatever becomes of ctx.
 	ctx = context.WithoutCancel(ctx)
-	l, v, err := c.src.takeTurn(ctx, c.base, c.name, c.claim, found.view.top())
+	l, v, err := c.src.takeTurn(ctx, c.base, c.Name, c.claim, found.view.top())
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 		return nil, l.giveBack(ctx, err)
 	}
 	l.tidy(ctx, v)
-	l.since = l.sign
+	l.Holding = remote.NewHolding(l.Record(), l.sign)
 	return l, nil
 }
 
@@ -99,8 +100,8 @@ func (l *lease) readBack(name, text string) error {
 	if t.why != "" {
 		return opError("write the record", name, errors.New(t.why))
 	}
-	l.record = t.held.record
-	l.record.Name = name
+	t.held.record.Name = name
+	l.Holding = remote.NewHolding(t.held.record, l.sign)
 	return nil
 }
 
@@ -112,7 +113,7 @@ func (l *lease) withdraw(ctx context.Context, cause error) error {
 	if err == nil || errors.Is(err, errTaken) && !l.ours(v.top()) {
 		cause = notUnsure(cause)
 	}
-	return opError("take the register", l.record.Name, cause)
+	return opError("take the register", l.Record().Name, cause)
 }
 
 // leave makes a last step, to a value of nobody's, also from a step of this lease's that
@@ -137,7 +138,7 @@ func (l *lease) free() string {
 // fresh makes sure that the register is this lease's for long enough to make
 // another request under it.
 func (l *lease) fresh(ctx context.Context) error {
-	if !l.doubt && l.sign.Elapsed() < l.record.TTL/2 {
+	if !l.doubt && l.sign.Elapsed() < l.Record().TTL/2 {
 		return nil
 	}
 	_, err := l.step(ctx, l.result)
@@ -186,7 +187,7 @@ func (l *lease) place(ctx context.Context, v *view) error {
 }
 
 func (l *lease) holds(b *bare) bool {
-	return b != nil && b.why == "" && b.held.record.Token == l.record.Token
+	return b != nil && b.why == "" && b.held.record.Token == l.Record().Token
 }
 
 // clear removes the service that scripts know, which v shows to be ours or left
@@ -197,7 +198,7 @@ func (l *lease) clear(ctx context.Context, v *view) error {
 		if err := l.fresh(ctx); err != nil {
 			return err
 		}
-		within, cancel := context.WithTimeout(ctx, max(l.record.TTL-l.sign.Elapsed(), 0))
+		within, cancel := context.WithTimeout(ctx, max(l.Record().TTL-l.sign.Elapsed(), 0))
 		removed := l.src.remove(within, l.base)
 		cancel()
 		if removed == nil {
@@ -228,10 +229,10 @@ func (l *lease) giveBack(ctx context.Context, cause error) error {
 		_ = l.clear(ctx, v) // a request that seemed to have failed; the next holder removes it otherwise
 	}
 	if err := l.part(ctx); err != nil {
-		return errors.Join(source.ErrUnsure, opError("take the lock", l.record.Name, cause), opError("give the register back", l.record.Name, err))
+		return errors.Join(source.ErrUnsure, opError("take the lock", l.Record().Name, cause), opError("give the register back", l.Record().Name, err))
 	}
 	if errors.Is(cause, source.ErrHeld) {
 		return source.ErrHeld
 	}
-	return opError("take the lock", l.record.Name, cause)
+	return opError("take the lock", l.Record().Name, cause)
 }

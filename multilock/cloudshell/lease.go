@@ -3,12 +3,12 @@ package cloudshell
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // lease is a lock that is held: the top of its register, and the service that
@@ -72,7 +72,7 @@ func (l *lease) guarded(v *view) error {
 
 // value is what the register says while this lease has it.
 func (l *lease) value(ctx context.Context, result string) string {
-	return held{record: l.record, brand: l.src.brand, result: result, sign: l.src.now(ctx), taken: l.taken}.encode()
+	return held{record: l.Record(), brand: l.src.brand, result: result, sign: l.src.now(ctx), taken: l.taken}.encode()
 }
 
 // errGone says that the register has passed on.
@@ -125,7 +125,7 @@ func (l *lease) look(ctx context.Context) (*view, error) {
 }
 
 func (l *lease) ours(t turn) bool {
-	return t.kind == kindHeld && t.why == "" && t.brand == l.src.brand && t.held.record.Token == l.record.Token
+	return t.kind == kindHeld && t.why == "" && t.brand == l.src.brand && t.held.record.Token == l.Record().Token
 }
 
 // adopt takes a turn of ours for the present one. That one may have been made long
@@ -154,26 +154,16 @@ func (l *lease) tidy(ctx context.Context, v *view) {
 
 // tenure is what all kinds of leases have in common: one operation at a time, and an end.
 type tenure struct {
-	src    *Source
-	base   string
-	record source.Record
-	since  boottime.Instant
-	sign   boottime.Instant // before the last confirmed sign of life; of the operation at work
-	turn   chan struct{}    // taken by the operation at work
-
-	end     sync.Mutex
-	settled error // what all calls answer after the end, nil before
+	*remote.Holding
+	src  *Source
+	base string
+	sign boottime.Instant // before the last confirmed sign of life; of the operation at work
+	turn chan struct{}    // taken by the operation at work
 }
 
 func newTenure(s *Source, base string, record source.Record, sign boottime.Instant) *tenure {
-	return &tenure{src: s, base: base, record: record, since: sign, sign: sign, turn: make(chan struct{}, 1)}
+	return &tenure{Holding: remote.NewHolding(record, sign), src: s, base: base, sign: sign, turn: make(chan struct{}, 1)}
 }
-
-// Record implements source.Lease.
-func (l *tenure) Record() source.Record { return l.record }
-
-// Since implements source.Lease.
-func (l *tenure) Since() boottime.Instant { return l.since }
 
 // MarkJob implements source.Lease: there is no place for it.
 func (l *tenure) MarkJob(context.Context, ...process.Group) error { return source.ErrUnsupported }
@@ -188,7 +178,7 @@ func (l *tenure) during(ctx context.Context, operate func(context.Context) error
 		return context.Cause(ctx)
 	}
 	defer func() { <-l.turn }()
-	if err := l.outcome(); err != nil {
+	if err := l.Ended(); err != nil {
 		return err
 	}
 	return operate(context.WithoutCancel(ctx))
@@ -198,34 +188,14 @@ func (l *tenure) during(ctx context.Context, operate func(context.Context) error
 func (l *tenure) released(ctx context.Context, free func(context.Context) error) error {
 	return l.during(ctx, func(ctx context.Context) error {
 		err := free(ctx)
-		l.settle(err)
+		switch {
+		case err == nil:
+			_ = l.End(source.ErrReleased)
+		case errors.Is(err, source.ErrLost):
+			_ = l.End(err)
+		}
 		return err
 	})
-}
-
-func (l *tenure) outcome() error {
-	l.end.Lock()
-	defer l.end.Unlock()
-	return l.settled
-}
-
-// settle ends the lease, if err is the end of it; later calls answer with that.
-func (l *tenure) settle(err error) {
-	l.end.Lock()
-	defer l.end.Unlock()
-	switch {
-	case l.settled != nil:
-	case err == nil:
-		l.settled = source.ErrReleased
-	case errors.Is(err, source.ErrLost):
-		l.settled = err
-	}
-}
-
-// Close implements source.Lease.
-func (l *tenure) Close() error {
-	l.settle(nil)
-	return nil
 }
 
 // explain turns an error into what it means for the holder.
@@ -234,7 +204,7 @@ func (l *tenure) explain(op string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, errGone), errors.Is(err, errMissing), errors.Is(err, errEnded):
-		return &source.LostError{Name: l.record.Name, Silence: l.sign.Elapsed(), Err: err}
+		return &source.LostError{Name: l.Record().Name, Silence: l.sign.Elapsed(), Err: err}
 	}
-	return opError(op, l.record.Name, err)
+	return opError(op, l.Record().Name, err)
 }

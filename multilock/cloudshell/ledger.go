@@ -106,7 +106,7 @@ func (l *lease) Outcome(ctx context.Context) (r source.Result, err error) {
 			return l.explain("learn the result", err)
 		}
 		var there bool
-		if r, there = l.src.resultIn(l.record.Name, v); !there {
+		if r, there = l.src.resultIn(l.Record().Name, v); !there {
 			return source.ErrNoResult
 		}
 		return nil

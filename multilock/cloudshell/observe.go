@@ -6,24 +6,19 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock/boottime"
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // observer watches one lock.
 type observer struct {
-	src    *Source
-	name   string
-	base   string
-	maxAge time.Duration
-
-	watch   source.Watch[string] // of the keys of its signs of life
-	last    standing             // at the last look
-	looked  bool
-	verdict source.Verdict
-	jobs    process.JobWatch
-	usual   time.Duration // what the quickest listing took, 0 before the first
-	recent  *listed       // what an attempt has just seen, for the look that follows
+	remote.Observer[string] // of the keys of its signs of life
+	src                     *Source
+	base                    string
+	last                    standing // at the last look
+	looked                  bool
+	usual                   time.Duration // what the quickest listing took, 0 before the first
+	recent                  *listed       // what an attempt has just seen, for the look that follows
 }
 
 // listed is a look at the lock.
@@ -53,7 +48,7 @@ func (s *Source) Observe(_ context.Context, name string, patience source.Patienc
 }
 
 func (s *Source) newObserver(name string, patience source.Patience) observer {
-	return observer{src: s, name: name, base: s.aliasOf(name), maxAge: patience.MaxAge}
+	return observer{Observer: remote.NewObserver[string](s.opt.Self, name, patience), src: s, base: s.aliasOf(name)}
 }
 
 // list asks for the lock as it is now.
@@ -84,40 +79,29 @@ func (o *observer) sample(ctx context.Context) (*listed, error) {
 func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	found, err := o.sample(ctx)
 	if err != nil {
-		o.watch.Interrupt()
-		return source.Sighting{}, opError("look", o.name, err)
+		o.Watch.Interrupt()
+		return source.Sighting{}, opError("look", o.Name, err)
 	}
 	o.last, o.looked = o.src.read(found.view), true
-	o.last.record.Name = o.name
+	o.Record = o.last.record
+	if o.last.state != freeHere {
+		o.Record.Name = o.Name
+	}
 	if o.last.state == heldByOther {
-		o.last.record.Foreign = o.last.why
+		o.Record.Foreign = o.last.why
 	}
-	o.watch.Add(o.last.key, found.start, limitsFor(o.beat(), o.distance()))
+	o.Watch.Add(o.last.key, found.start, limitsFor(o.beat(), o.distance()))
 	e := o.evidence(ctx, source.ClockCarried)
-	if o.verdict = o.judge(e); o.verdict.State == source.StateSuspect || o.verdict.State == source.StateDead {
+	if state := o.judge(e).State; state == source.StateSuspect || state == source.StateDead {
 		e = o.evidence(ctx, source.ClockFresh)
-		o.verdict = o.judge(e)
 	}
-	if o.verdict.State != source.StateHeld || e.Holder.Life == process.Gone {
-		if e.SearchJob(&o.jobs, o.src.opt.Self) {
-			o.verdict = o.judge(e)
-		}
-	}
-	return o.sighting(ctx, e), nil
-}
-
-func (o *observer) sighting(ctx context.Context, e source.Evidence) source.Sighting {
-	seen := source.Sighting{State: o.verdict.State, Record: o.last.record, Why: o.verdict.Why, Next: o.verdict.Next, Age: source.Unknown, Silence: e.Silence}
-	if o.verdict.State == source.StateFree {
-		seen.Record = source.Record{}
-		return seen
-	}
-	if taken := o.last.held.taken; !taken.IsZero() {
+	seen := o.Conclude(e, o.judge)
+	if taken := o.last.held.taken; !taken.IsZero() && seen.State != source.StateFree {
 		if early, _, ok := o.src.around(ctx, source.ClockCarried); ok {
 			seen.Age = max(early.Sub(taken), 0)
 		}
 	}
-	return seen
+	return seen, nil
 }
 
 // beat is the time between two signs of life that is to be expected.
@@ -133,14 +117,10 @@ func (o *observer) beat() time.Duration {
 func (o *observer) distance() time.Duration { return min(o.usual, o.last.record.TTL/4) }
 
 func (o *observer) evidence(ctx context.Context, age time.Duration) source.Evidence {
-	e := source.Evidence{
-		Record: o.last.record, MaxAge: o.maxAge, Silence: source.Unknown,
-		Unchanged: o.watch.Unchanged(), Watched: o.watch.Watched(),
-	}
-	e.AskHost(o.src.opt.Self)
+	e := o.Evidence()
 	if sign := o.last.held.sign; !sign.IsZero() {
 		if early, _, ok := o.src.around(ctx, age); ok {
-			e.Silence = max(early.Sub(sign)-o.watch.Stale(), 0) // nobody was watched while the clock was read
+			e.Silence = max(early.Sub(sign)-o.Watch.Stale(), 0) // nobody was watched while the clock was read
 		}
 	}
 	return e
@@ -161,13 +141,10 @@ func (o *observer) judge(e source.Evidence) source.Verdict {
 	return e.Judge(source.Rules{Near: glance, Far: glance})
 }
 
-// Close implements source.Observer.
-func (o *observer) Close() error { return nil }
-
 // Break implements source.Observer. It takes the register's next turn, which is
 // refused if the holder has shown life since or somebody else was faster.
 func (o *observer) Break(ctx context.Context) error {
-	if o.verdict.State != source.StateDead {
+	if o.Verdict.State != source.StateDead {
 		return source.ErrHeld
 	}
 	return o.clear(ctx, func(now standing) bool { return now.key == o.last.key })
@@ -201,7 +178,7 @@ func (o *observer) clear(ctx context.Context, meant func(standing) bool) error {
 	o.src.now(through) // lest it be asked for between the listing and the step
 	v, err := o.src.view(through, o.base)
 	if err != nil {
-		return opError("break", o.name, err)
+		return opError("break", o.Name, err)
 	}
 	for {
 		if gone, held := o.passed(o.src.read(v), meant); gone || held != nil {
@@ -214,7 +191,7 @@ func (o *observer) clear(ctx context.Context, meant func(standing) bool) error {
 			return over
 		}
 		if v, err = o.breakFrom(through, v.top()); !errors.Is(err, source.ErrHeld) {
-			return opError("break", o.name, err)
+			return opError("break", o.Name, err)
 		}
 	}
 }
@@ -222,7 +199,7 @@ func (o *observer) clear(ctx context.Context, meant func(standing) bool) error {
 // breakFrom breaks the lock whose register has the state top. With ErrHeld somebody
 // was faster, and the view shows who.
 func (o *observer) breakFrom(ctx context.Context, top turn) (*view, error) {
-	l, v, err := o.src.takeTurn(ctx, o.base, o.name, o.src.breaker(), top)
+	l, v, err := o.src.takeTurn(ctx, o.base, o.Name, o.src.breaker(), top)
 	if err != nil {
 		return v, err
 	}
@@ -261,7 +238,7 @@ func (o *observer) removePlain(ctx context.Context) error {
 	if looked == nil && v.bare == nil {
 		return nil
 	}
-	return opError("break", o.name, errors.Join(err, looked))
+	return opError("break", o.Name, errors.Join(err, looked))
 }
 
 // clearBare removes the service that scripts know, if it is the one of the lock that

@@ -32,24 +32,24 @@ func (c *plainContender) Try(ctx context.Context) (source.Lease, error) {
 		case aliasTaken(added):
 			return nil, source.ErrHeld
 		case inDoubt(added):
-			return nil, errors.Join(source.ErrUnsure, opError("take the lock", c.name, errors.Join(errWhose, added)))
+			return nil, errors.Join(source.ErrUnsure, opError("take the lock", c.Name, errors.Join(errWhose, added)))
 		case !apiFailure(added):
-			return nil, opError("take the lock", c.name, added)
+			return nil, opError("take the lock", c.Name, added)
 		}
 		v, err := c.src.view(ctx, c.base)
 		switch {
 		case err != nil:
-			return nil, opError("take the lock", c.name, errors.Join(added, err))
+			return nil, opError("take the lock", c.Name, errors.Join(added, err))
 		case c.src.read(v).state != freeHere:
 			return nil, source.ErrHeld
 		case try > 1:
-			return nil, opError("take the lock", c.name, added)
+			return nil, opError("take the lock", c.Name, added)
 		}
 	}
 }
 
 func (c *plainContender) lease(token string, start boottime.Instant) *plainLease {
-	record := source.Record{Name: c.name, Token: token, Claim: c.claim}
+	record := source.Record{Name: c.Name, Token: token, Claim: c.claim}
 	return &plainLease{tenure: newTenure(c.src, c.base, record, start)}
 }
 
@@ -97,7 +97,7 @@ func (l *plainLease) release(ctx context.Context) error {
 	case err != nil:
 		return l.explain("release", err)
 	case l.removing:
-		return opError("release", l.record.Name, errWhose)
+		return opError("release", l.Record().Name, errWhose)
 	}
 	removed := l.src.remove(ctx, l.base)
 	if removed == nil {
@@ -111,5 +111,5 @@ func (l *plainLease) release(ctx context.Context) error {
 	if l.removing {
 		removed = errors.Join(removed, errWhose)
 	}
-	return opError("release", l.record.Name, removed)
+	return opError("release", l.Record().Name, removed)
 }

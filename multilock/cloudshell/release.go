@@ -21,7 +21,7 @@ func (l *lease) release(ctx context.Context) error {
 		return l.explain("release", err)
 	}
 	if err := l.part(ctx); err != nil {
-		return opError("release", l.record.Name, err)
+		return opError("release", l.Record().Name, err)
 	}
 	if l.exposed {
 		return l.explain("release", errMissing)
@@ -33,7 +33,7 @@ func (l *lease) release(ctx context.Context) error {
 // to come. A holder that was silent for long takes a step: that tells, and nobody
 // then takes it for dead. Who has begun to free the register looks whether that is done.
 func (l *lease) hold(ctx context.Context) (*view, error) {
-	if l.parting == "" && (l.doubt || l.sign.Elapsed() >= l.record.TTL/2) {
+	if l.parting == "" && (l.doubt || l.sign.Elapsed() >= l.Record().TTL/2) {
 		return l.step(ctx, l.result)
 	}
 	return l.look(ctx)
