@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -30,20 +29,15 @@ func (s *Source) Contend(_ context.Context, name string, claim source.Claim, pat
 	return &contender{observer: s.newObserver(name, patience), claim: claim.By(s.Self())}, nil
 }
 
-// maxAgain bounds how often an attempt is made anew whose lease was not there.
-const maxAgain = 4
-
-var errAgain = fmt.Errorf("its lease, or the lock, changes again and again: %w", source.ErrPassing)
-
 // Try implements source.Contender. While it waits and hears nothing, it asks nobody.
 func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 	if c.line.Quiet(unheard) {
 		return nil, source.ErrHeld
 	}
 	var err error
-	for range maxAgain {
+	for range remote.MaxAgain {
 		var lease source.Lease
-		if lease, err = c.attempt(ctx); !errors.Is(err, errAgain) {
+		if lease, err = c.attempt(ctx); !errors.Is(err, remote.ErrAgain) {
 			return lease, err
 		}
 		if over := context.Cause(ctx); over != nil {
@@ -130,7 +124,7 @@ func (c *contender) renewGrant(ctx context.Context) error {
 	if err != nil {
 		return c.src.opError(ctx, "acquire", c.Name, err)
 	}
-	return errAgain
+	return remote.ErrAgain
 }
 
 // forget gives up a lease that has ended, with all that hung on it. What an attempt without an

@@ -19,11 +19,7 @@ type lease struct {
 	*remote.Holding
 	src     *Source
 	created int64
-
-	changing sync.Mutex // one change at a time; guards these
-	stored   remote.Record
-	drawn    int64 // the number of the last change
-	changed  int64 // the revision of the last one, as far as is known
+	changes *remote.Changes // each leaves the revision in which it was made
 
 	tried atomic.Bool // a release was not answered: it may have been carried out
 
@@ -37,7 +33,7 @@ type lease struct {
 // newLease is that of a lock which was created, and changed last, at these revisions.
 func (s *Source) newLease(name string, stored remote.Record, claim source.Claim, g *grant, created, changed int64) *lease {
 	record := source.Record{Name: name, Token: stored.Token, Claim: claim, Prepared: stored.Prepared}
-	l := &lease{Holding: remote.NewHolding(record, g.since()), src: s, created: created, stored: stored, changed: changed, news: remote.NewNews()}
+	l := &lease{Holding: remote.NewHolding(record, g.since()), src: s, created: created, changes: remote.NewChanges(stored, changed), news: remote.NewNews()}
 	l.grant.Store(g)
 	return l
 }
@@ -142,7 +138,7 @@ func (l *lease) revive(ctx context.Context, limit time.Duration, seen *keyValue)
 		l.grant.Store(g)
 		return nil
 	case l.isMine(first(resp, 0)):
-		return l.fail(ctx, "renew", errAgain)
+		return l.fail(ctx, "renew", remote.ErrAgain)
 	}
 	return l.Lost(errGone)
 }
@@ -177,63 +173,31 @@ func (l *lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// change writes the record anew, and with it what else is to be done. Each change has a number,
-// and asks for the revision of the one before: it is made once, however often it has to be
-// sent, and one that was delayed cannot undo a later one. done says whether other keys show
-// that it was made before the lock was lost.
-func (l *lease) change(ctx context.Context, op string, set func(*remote.Record), done func(*clientv3.TxnResponse) bool, t transaction) (revision int64, err error) {
-	if err := l.Ended(); err != nil {
-		return 0, err
-	}
-	l.changing.Lock()
-	defer l.changing.Unlock()
-	l.drawn++
-	next := l.stored
-	next.Step = l.drawn
-	set(&next)
-	t.then = append(t.then, clientv3.OpPut(l.key(lockKind), next.Encode()))
-	t.or = append([]clientv3.Op{clientv3.OpGet(l.key(lockKind))}, t.or...)
-	err = errAgain
-	unanswered := false
-	for try := 0; try < maxAgain && errors.Is(err, errAgain); try++ {
-		t.when = []clientv3.Cmp{l.mine(), clientv3.Compare(clientv3.ModRevision(l.key(lockKind)), "=", l.changed)}
-		resp, doubt, failed := l.src.commit(ctx, t)
-		unanswered = unanswered || doubt
-		if err = failed; err == nil {
-			err = l.made(resp, unanswered, done)
+// change writes the record anew, and with it what else is to be done. done says whether other keys
+// show that it was made before the lock was lost.
+func (l *lease) change(ctx context.Context, op string, set func(*remote.Record), done func(*clientv3.TxnResponse) bool, more transaction) (revision int64, err error) {
+	key := l.key(lockKind)
+	revision, err = l.changes.Make(l.Holding, errGone, set, func(next remote.Record, before int64) (remote.Shown, error) {
+		resp, doubt, err := l.src.commit(ctx, transaction{
+			when: []clientv3.Cmp{l.mine(), clientv3.Compare(clientv3.ModRevision(key), "=", before)},
+			then: append([]clientv3.Op{clientv3.OpPut(key, next.Encode())}, more.then...),
+			or:   append([]clientv3.Op{clientv3.OpGet(key)}, more.or...),
+		})
+		switch {
+		case err != nil:
+			return remote.Shown{Doubt: doubt}, l.fail(ctx, op, err)
+		case resp.Succeeded:
+			return remote.Shown{Mine: true, Step: next.Step, Left: resp.Header.Revision}, nil
+		case !l.isMine(first(resp, 0)):
+			return remote.Shown{Done: done(resp), Doubt: doubt}, nil
 		}
+		_, stored := remote.DecodeRecord(next.Token, first(resp, 0).Value)
+		return remote.Shown{Mine: true, Step: stored.Step, Left: first(resp, 0).ModRevision, Doubt: doubt}, nil
+	})
+	if errors.Is(err, remote.ErrAgain) {
+		err = l.fail(ctx, op, err)
 	}
-	switch {
-	case err == nil:
-		l.stored = next
-		return l.changed, nil
-	case errors.Is(err, source.ErrLost):
-		return 0, err
-	case unanswered && inDoubt(err): // it may have been made
-		return 0, errors.Join(source.ErrUnsure, l.fail(ctx, op, err))
-	}
-	return 0, l.fail(ctx, op, err)
-}
-
-// made reads what became of a change, and notes the revision that the lock has. The error is
-// errAgain if it was not made, and may be.
-func (l *lease) made(resp *clientv3.TxnResponse, unanswered bool, done func(*clientv3.TxnResponse) bool) error {
-	if resp.Succeeded {
-		l.changed = resp.Header.Revision
-		return nil
-	}
-	now := first(resp, 0)
-	switch {
-	case !l.isMine(now) && unanswered && done(resp):
-		return nil
-	case !l.isMine(now):
-		return l.Lost(errGone)
-	}
-	l.changed = now.ModRevision
-	if _, stored := remote.DecodeRecord(l.Record().Name, now.Value); stored.Step != l.drawn {
-		return errAgain
-	}
-	return nil
+	return revision, err
 }
 
 func nothing(*remote.Record) {}

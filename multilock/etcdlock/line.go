@@ -77,12 +77,12 @@ func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) err
 		}
 		before, revision = first(again, 0), again.Header.Revision
 		if before == nil && first(again, 1) == nil {
-			return errAgain // it became free in between
+			return remote.ErrAgain // it became free in between
 		}
 	} else {
 		if first(resp, len(c.looks())) == nil { // the ticket is gone, and with it the lease
 			c.forget()
-			return errAgain
+			return remote.ErrAgain
 		}
 		before = first(resp, len(c.looks())+1)
 	}

@@ -10,75 +10,40 @@ import (
 
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
-
-// steps numbers the changes that a holder makes under its lock. Each has a number
-// of its own, which it leaves in the document, and is conditional on the number of
-// the one before. So it is made once, however often it has to be sent: one that was
-// carried out without an answer finds its own number when it comes again, and one
-// that was delayed on the way cannot undo a later one.
-type steps struct {
-	drawn int64 // the last number that was given to a change
-	known int64 // the number that the document has, as far as is known
-	blur  bool  // a change ended without an answer, and may have set its number since
-}
 
 // change makes one change: the fields to be set, and more. done says whether a document
 // in which the lock is not this lease's any more shows that it was made before.
 func (l *lease) change(ctx context.Context, op string, done func(bson.Raw) bool, set bson.D, more ...bson.E) error {
-	if err := l.Ended(); err != nil {
-		return err
+	_, err := l.changes.Make(l.Holding, errGone, func(*remote.Record) {}, func(next remote.Record, before int64) (shown remote.Shown, err error) {
+		fields := append(set[:len(set):len(set)], bson.E{Key: stepField, Value: next.Step})
+		matched := false
+		err = l.src.repeat(ctx, l.src.timeout, func(ctx context.Context) (err error) {
+			matched, err = l.src.update(ctx, l.mine(bson.E{Key: stepField, Value: before}), append(bson.D{{Key: "$set", Value: fields}}, more...))
+			shown.Doubt = shown.Doubt || inDoubt(err)
+			return err
+		})
+		if err == nil && matched {
+			shown.Mine, shown.Step, shown.Left = true, next.Step, next.Step
+			return shown, nil
+		}
+		doc := document{}
+		if err == nil {
+			doc, err = l.src.read(ctx, l.Record().Name, newest)
+		}
+		shown.Mine, shown.Step, shown.Left = doc.token() == l.Record().Token, doc.held.Step, doc.held.Step
+		shown.Done = err == nil && doc.raw != nil && done(doc.raw)
+		return shown, l.src.opError(ctx, op, l.Record().Name, err)
+	})
+	if errors.Is(err, remote.ErrAgain) {
+		err = l.src.opError(ctx, op, l.Record().Name, err)
 	}
-	l.changing.Lock()
-	defer l.changing.Unlock()
-	l.steps.drawn++
-	update := bson.D{{Key: "$set", Value: append(set, bson.E{Key: stepField, Value: l.steps.drawn})}}
-	return l.carryOut(ctx, op, append(update, more...), done)
+	return err
 }
 
 // unseen is for a change that leaves nothing behind when the lock is another's.
 func unseen(bson.Raw) bool { return false }
-
-func (l *lease) carryOut(ctx context.Context, op string, update bson.D, done func(bson.Raw) bool) error {
-	var doubt error // of this change
-	for range maxDoubts {
-		matched, err := l.src.updateWithin(ctx, l.src.timeout, l.mine(bson.E{Key: stepField, Value: l.steps.known}), update)
-		switch {
-		case matched:
-			l.steps.known = l.steps.drawn
-			return nil
-		case err == nil && doubt == nil && !l.steps.blur:
-			return l.lost()
-		case err == nil:
-			made, err := l.wasMade(ctx, done)
-			if made || errors.Is(err, source.ErrLost) {
-				return err
-			}
-			doubt = errors.Join(doubt, err)
-		case !inDoubt(err) && doubt == nil:
-			return l.src.opError(ctx, op, l.Record().Name, err)
-		default:
-			doubt, l.steps.blur = err, true
-		}
-	}
-	return errors.Join(source.ErrUnsure, l.src.opError(ctx, op, l.Record().Name, doubt))
-}
-
-// wasMade reads what became of a change that found nothing to change. It notes the
-// number that the document has, for the next attempt.
-func (l *lease) wasMade(ctx context.Context, done func(bson.Raw) bool) (bool, error) {
-	doc, err := l.src.read(ctx, l.Record().Name, newest)
-	switch {
-	case err != nil:
-		return false, err
-	case doc.token() == l.Record().Token:
-		l.steps.known = doc.held.Step
-		return l.steps.known == l.steps.drawn, nil
-	case doc.raw != nil && done(doc.raw):
-		return true, nil
-	}
-	return false, l.lost()
-}
 
 // MarkJob implements source.Lease.
 func (l *lease) MarkJob(ctx context.Context, jobs ...process.Group) error {

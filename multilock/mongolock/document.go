@@ -39,7 +39,7 @@ const (
 	jobField       = heldField + ".job"
 	preparedField  = heldField + ".prepared" // by the holder's clock
 	beatsField     = heldField + ".beats"    // how many signs of life there were
-	stepField      = heldField + ".step"     // the number of the last change by the holder, see steps
+	stepField      = heldField + ".step"     // the number of the last change by the holder: see remote.Changes
 	marksField     = heldField + ".groups"   // the process groups of the jobs
 )
 

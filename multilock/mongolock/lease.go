@@ -3,7 +3,6 @@ package mongolock
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,14 +18,13 @@ type lease struct {
 	*remote.Holding
 	src *Source
 
-	changing sync.Mutex // one change at a time; guards steps
-	steps    steps
+	changes *remote.Changes // each leaves its number
 
 	tried atomic.Bool // a release was not answered: it may have been carried out
 }
 
 func (s *Source) newLease(name, token string, claim source.Claim, since boottime.Instant) *lease {
-	return &lease{Holding: remote.NewHolding(source.Record{Name: name, Token: token, Claim: claim}, since), src: s}
+	return &lease{Holding: remote.NewHolding(source.Record{Name: name, Token: token, Claim: claim}, since), src: s, changes: remote.NewChanges(remote.Record{}, 0)}
 }
 
 var _ source.Lease = (*lease)(nil)
