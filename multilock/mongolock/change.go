@@ -18,12 +18,14 @@ import (
 func (l *lease) change(ctx context.Context, op string, done func(bson.Raw) bool, set bson.D, more ...bson.E) error {
 	_, err := l.changes.Make(l.Holding, errGone, func(*remote.Record) {}, func(next remote.Record, before int64) (shown remote.Shown, err error) {
 		fields := append(set[:len(set):len(set)], bson.E{Key: stepField, Value: next.Step})
+		update := append(bson.D{{Key: "$set", Value: fields}}, more...)
 		matched := false
-		err = l.src.repeat(ctx, l.src.timeout, func(ctx context.Context) (err error) {
-			matched, err = l.src.update(ctx, l.mine(bson.E{Key: stepField, Value: before}), append(bson.D{{Key: "$set", Value: fields}}, more...))
-			shown.Doubt = shown.Doubt || inDoubt(err)
-			return err
-		})
+		for range maxDoubts { // each has its own time, for the driver may use up all of it
+			if matched, err = l.src.updateWithin(ctx, l.src.timeout, l.mine(bson.E{Key: stepField, Value: before}), update); !inDoubt(err) {
+				break
+			}
+			shown.Doubt = true
+		}
 		if err == nil && matched {
 			shown.Mine, shown.Step, shown.Left = true, next.Step, next.Step
 			return shown, nil

@@ -195,10 +195,10 @@ func TestOutlive(t *testing.T) {
 		<-request.Done()
 		require.Equal(t, remote.Grace+time.Minute, time.Since(start))
 	})
-	for _, given := range []time.Duration{0, time.Second} {
+	for given, want := range map[time.Duration]time.Duration{0: time.Hour, time.Second: time.Second} {
 		timeout, err := remote.Timeout(given, time.Hour)
 		require.NoError(t, err)
-		require.Equal(t, max(given, time.Hour*time.Duration(1-min(given, 1))), timeout)
+		require.Equal(t, want, timeout)
 	}
 	_, err := remote.Timeout(-1, time.Hour)
 	require.ErrorIs(t, err, source.ErrInvalid)
