@@ -1,0 +1,169 @@
+package pglock
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
+)
+
+var (
+	errClosed  = errors.New("the source was closed")
+	errStandby = errors.New("this server is a standby, which takes no writes")
+	errReading = errors.New("this server takes no writes from this user, or from anybody (default_transaction_read_only)")
+)
+
+// The codes of PostgreSQL's errors (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+const (
+	readOnly       = "25006"
+	badUser        = "28000"
+	badPassword    = "28P01"
+	noDatabase     = "3D000"
+	noSchema       = "3F000"
+	notAllowed     = "42501"
+	noTable        = "42P01"
+	noColumn       = "42703"
+	tooMany        = "53300"
+	canceled       = "57014"
+	noListenBehind = "0A000" // a feature that a pooler does not have
+)
+
+// codeOf is what the server said, "" if it was not the server.
+func codeOf(err error) string {
+	var told *pgconn.PgError
+	if errors.As(err, &told) {
+		return told.Code
+	}
+	return ""
+}
+
+func has(err error, codes ...string) bool {
+	code := codeOf(err)
+	return code != "" && slices.Contains(codes, code)
+}
+
+// inDoubt says that what was sent may have been carried out, or may be later on. What the server
+// refused was not; but one that is told to end may say so after it has committed.
+func inDoubt(err error) bool {
+	if err == nil || errors.Is(err, errClosed) || errors.Is(err, source.ErrInvalid) || errors.As(err, new(*pgconn.ConnectError)) {
+		return false
+	}
+	code := codeOf(err)
+	return code == "" || strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "08")
+}
+
+// passes says that another try makes sense: nothing of it was refused for good. Two transactions
+// that were in each other's way, a server that has no room, or is not the primary any more, are
+// what passes.
+func passes(err error) bool {
+	var unconnected *pgconn.ConnectError
+	code := codeOf(err)
+	switch {
+	case err == nil || errors.Is(err, errClosed) || errors.Is(err, source.ErrInvalid):
+		return false
+	case code == "":
+		return !errors.As(err, &unconnected) || !isMisdialed(err)
+	case has(err, readOnly, canceled):
+		return true
+	}
+	return slices.ContainsFunc([]string{"08", "40", "53", "57P", "58"}, func(class string) bool { return strings.HasPrefix(code, class) })
+}
+
+// isElsewhere says that the connection is of no use, though it stands.
+func isElsewhere(err error) bool { return has(err, readOnly) }
+
+// unreachable says that the server could not be talked to, nor could it before.
+func (s *server) unreachable(err error) bool {
+	return !s.answered.Load() && (errors.As(err, new(*pgconn.ConnectError)) || errors.Is(err, context.DeadlineExceeded))
+}
+
+// isMisdialed says that there is somebody, and both ends do not speak of the same: TLS and none,
+// or certificates that one of them does not take.
+func isMisdialed(err error) bool {
+	return errors.Is(err, errReading) || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) ||
+		errors.As(err, new(tls.RecordHeaderError)) || errors.As(err, new(tls.AlertError)) || saysOfTLS(err.Error())
+}
+
+func saysOfTLS(text string) bool {
+	return strings.Contains(text, "server refused TLS") || strings.Contains(text, "tls: ") || strings.Contains(text, "x509: ")
+}
+
+// opError names the step in which err came up, and what to do about it.
+func (s *server) opError(ctx context.Context, op, name string, err error) error {
+	hint := s.hint(err)
+	passing := passes(err)
+	if errors.As(err, new(*pgconn.ConnectError)) {
+		err = &unconnected{err}
+	}
+	return remote.OpError(ctx, source.OpError{Source: "pglock", Op: op, Name: name, Err: err, Hint: hint, Passing: passing})
+}
+
+// unconnected is why there is no connection, in one line: the driver has one for each way that it
+// has tried, and each has its own.
+type unconnected struct{ err error }
+
+func (u *unconnected) Unwrap() error { return u.err }
+
+func (u *unconnected) Error() string {
+	_, text, _ := strings.Cut(u.err.Error(), "`: ")
+	if text == "" {
+		_, text, _ = strings.Cut(u.err.Error(), "`:\n")
+	}
+	var ways []string
+	for way := range strings.SplitSeq(text, "\n") {
+		if way = strings.TrimSpace(way); way != "" && !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
+	}
+	return "no server to talk to: " + strings.Join(ways, "; ")
+}
+
+func (s *server) hint(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, errStandby):
+		return "name the primary; or all servers of the cluster, with commas in between: the one that takes writes is found"
+	case has(err, badPassword):
+		return "check the user and the password; a password belongs into the environment or a file"
+	case has(err, badUser):
+		return "the server lets nobody in like that: check the user, sslmode, and its pg_hba.conf"
+	case has(err, noDatabase):
+		return "the database has to be there; the tables are made"
+	case has(err, notAllowed):
+		return "the user needs these: " + strings.Join(s.grants(), " ")
+	case has(err, noTable, noColumn, noSchema):
+		return "the schema is not as this multilock has made it: see docs/postgres.md"
+	case has(err, tooMany):
+		return "the server has no room for more connections: raise max_connections, or put PgBouncer in between"
+	case has(err, canceled):
+		return "the server gives a statement too little time (statement_timeout)"
+	case saysOfTLS(err.Error()):
+		return adviceOnTLS(err.Error())
+	case passes(err):
+		return "is the server running, and can this host reach it?"
+	}
+	return ""
+}
+
+// adviceOnTLS says what to write into the URL.
+func adviceOnTLS(text string) string {
+	switch {
+	case strings.Contains(text, "server refused TLS"):
+		return "the server speaks no TLS: turn it on there (ssl), or write sslmode=disable"
+	case strings.Contains(text, "unknown authority"):
+		return "name the certificate of whoever signed the server's with sslrootcert=FILE"
+	case strings.Contains(text, "x509: certificate is"), strings.Contains(text, "x509: cannot validate"):
+		return "the server's certificate is for another name: call it by that, or write sslmode=verify-ca"
+	case strings.Contains(text, "remote error"):
+		return "the server does not take this client's certificate: name one with sslcert=FILE and sslkey=FILE that its authority has signed"
+	}
+	return "check sslmode, sslrootcert, sslcert and sslkey in the URL"
+}

@@ -1,0 +1,244 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
+)
+
+const (
+	// glance is how often one request gives signs of life for all who wait through a source, and
+	// looks whether it is somebody's turn: that is what is left if nobody tells. It is deaf where a
+	// pooler is in between, so that nobody can.
+	glance = 4 * time.Second
+	deaf   = time.Second
+	// patience is for how many seconds a place in the line is kept without a sign of life.
+	patience = 12
+	justNow  = 20 * time.Millisecond
+	unheard  = time.Minute
+)
+
+// waits finds who waits and has given a sign of life.
+var waits = `w.seen > clock_timestamp() - interval '` + strconv.Itoa(patience) + ` seconds'`
+
+// tellNext tells the first who waits, if the lock is free.
+func (s *Source) tellNext(name string) statement {
+	return s.sql(`SELECT pg_notify(w.channel, w.mark) FROM (SELECT channel, mark FROM @wait w WHERE w.grp = $1 AND w.name = $2 AND `+waits+` ORDER BY id LIMIT 1) w
+		WHERE NOT EXISTS (SELECT FROM @lock WHERE grp = $1 AND name = $2)`, s.group, name)
+}
+
+// leave takes somebody out of the line.
+func (s *server) leave(mark string) statement {
+	return s.sql(`DELETE FROM @wait WHERE mark = $1`, mark)
+}
+
+// line is a contender's place among those who wait. Of the nil pointer nobody waits.
+type line struct {
+	*remote.News
+	crowd *crowd
+	mark  string
+
+	mu    sync.Mutex
+	token string // whose the lock was when it was refused last
+}
+
+func (l *line) quiet() bool { return l != nil && l.Quiet(unheard) }
+
+func (l *line) begin() {
+	if l != nil {
+		l.Begin()
+	}
+}
+
+func (l *line) refused(by snapshot) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	l.token = by.token
+	l.mu.Unlock()
+	l.crowd.add(l)
+	l.Refused()
+}
+
+func (l *line) leave() {
+	if l != nil {
+		l.crowd.remove(l)
+	}
+}
+
+// Wake implements source.Contender: from now on this contender waits.
+func (c *contender) Wake() <-chan struct{} {
+	if c.waiting == nil {
+		c.waiting = &line{News: remote.NewNews(), crowd: c.src.crowd, mark: source.NewToken()}
+		c.src.crowd.add(c.waiting) // it begins to listen
+	}
+	return c.waiting.Wake()
+}
+
+// crowd is all who wait through a source. One connection listens for them.
+type crowd struct {
+	*server
+	channel string
+
+	mu     sync.Mutex
+	lines  map[string]*line // by their marks
+	begun  bool
+	direct bool // somebody can tell
+	ctx    context.Context
+	stop   context.CancelFunc
+}
+
+func newCrowd(s *server) *crowd {
+	c := &crowd{server: s, channel: "multilock_" + source.NewToken(), lines: map[string]*line{}}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	return c
+}
+
+func (c *crowd) close() { c.stop() }
+
+func (c *crowd) add(l *line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines[l.mark] = l
+	if !c.begun {
+		c.begun = true
+		go c.listen()
+		go c.watch()
+	}
+}
+
+func (c *crowd) remove(l *line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.lines, l.mark)
+}
+
+// all are those who wait now.
+func (c *crowd) all() []*line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var lines []*line
+	for _, l := range c.lines {
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+func (c *crowd) tell(mark string) {
+	c.mu.Lock()
+	l := c.lines[mark]
+	c.mu.Unlock()
+	if l != nil {
+		l.Tell()
+	}
+}
+
+func (c *crowd) hears(yes bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.direct = yes
+}
+
+// listen hears who is told. What it may have missed each finds out by asking.
+func (c *crowd) listen() {
+	for pause := lastPause; c.ctx.Err() == nil; pause = min(2*pause, time.Minute) {
+		if c.attend() {
+			pause = lastPause
+		}
+		c.hears(false)
+		_ = bounded.Sleep(c.ctx, pause)
+	}
+}
+
+// attend listens until the connection breaks, and reports whether it did listen.
+func (c *crowd) attend() (listened bool) {
+	conn, err := c.hear(c.ctx)
+	if err != nil {
+		return false
+	}
+	defer hangUp(conn)
+	c.hears(true)
+	for _, l := range c.all() {
+		l.Tell()
+	}
+	for err == nil {
+		err = conn.WaitForNotification(c.ctx)
+	}
+	return true
+}
+
+var errPooled = errors.New("a pooler is in between, behind which one cannot listen")
+
+// hear makes a connection that listens. A pooler gives the one behind it to others in between, and
+// is known by that this is not the one that the server names.
+func (c *crowd) hear(ctx context.Context) (*pgconn.PgConn, error) {
+	config := c.config.Copy()
+	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { c.tell(n.Payload) }
+	conn, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := send(ctx, conn, []statement{{text: `SELECT pg_backend_pid()`}})
+	if err == nil && answers[0].rows[0].number(0) != int64(conn.PID()) {
+		err = errPooled
+	}
+	if err == nil {
+		_, err = send(ctx, conn, []statement{{text: `LISTEN ` + quoted(c.channel)}})
+	}
+	if err != nil {
+		hangUp(conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// watch gives signs of life for all who wait, and looks whether somebody was not told.
+func (c *crowd) watch() {
+	for {
+		c.mu.Lock()
+		pause := deaf
+		if c.direct {
+			pause = glance
+		}
+		c.mu.Unlock()
+		if bounded.Sleep(c.ctx, pause) != nil {
+			return
+		}
+		if lines := c.all(); len(lines) > 0 {
+			c.check(lines)
+		}
+	}
+}
+
+// check tells those who have lost their place, and the first if the lock has passed on.
+func (c *crowd) check(lines []*line) {
+	answers, err := c.do(c.ctx, "wait", "",
+		c.sql(`UPDATE @wait SET seen = clock_timestamp() WHERE channel = $1`, c.channel),
+		c.sql(`DELETE FROM @wait WHERE mark IN (SELECT mark FROM @wait w WHERE NOT `+waits+` FOR UPDATE SKIP LOCKED)`),
+		c.sql(`SELECT w.mark, l.token, NOT EXISTS (SELECT FROM @wait a WHERE a.grp = w.grp AND a.name = w.name AND a.id < w.id)
+			FROM @wait w LEFT JOIN @lock l ON l.grp = w.grp AND l.name = w.name WHERE w.channel = $1`, c.channel))
+	if err != nil {
+		return
+	}
+	places := map[string]row{}
+	for _, r := range answers[2].rows {
+		places[r.text(0)] = r
+	}
+	for _, l := range lines {
+		l.mu.Lock()
+		seen := l.token
+		l.mu.Unlock()
+		if place, there := places[l.mark]; !there || place.is(2) && place.text(1) != seen {
+			l.Tell()
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package pglock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/multilock/go/multilock/source"
+)
+
+// schemaVersion is that of the tables. One of another version is refused.
+const schemaVersion = 1
+
+// tables are what the schema consists of. Times are by the server's clock, but for those in
+// records and events. All of a lock that changes often is in one small table.
+var tables = []string{
+	`CREATE TABLE IF NOT EXISTS @meta (only boolean PRIMARY KEY DEFAULT true CHECK (only), version int NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS @lock (
+		grp text COLLATE "C", name text COLLATE "C", token text NOT NULL, record text NOT NULL,
+		step bigint NOT NULL DEFAULT 0, beats bigint NOT NULL DEFAULT 1, acquired timestamptz NOT NULL, seen timestamptz NOT NULL,
+		server timestamptz NOT NULL, PRIMARY KEY (grp, name)
+	) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500)`,
+	`CREATE TABLE IF NOT EXISTS @wait (
+		mark text PRIMARY KEY, id bigint GENERATED ALWAYS AS IDENTITY, grp text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,
+		channel text NOT NULL, record text NOT NULL, seen timestamptz NOT NULL, UNIQUE (grp, name, id)
+	) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500)`,
+	`CREATE INDEX IF NOT EXISTS wait_channel ON @wait (channel)`,
+	`CREATE TABLE IF NOT EXISTS @broken (grp text COLLATE "C", name text COLLATE "C", token text NOT NULL, PRIMARY KEY (grp, name))`,
+	`CREATE TABLE IF NOT EXISTS @result (
+		grp text COLLATE "C", name text COLLATE "C", result text, commits bigint NOT NULL, PRIMARY KEY (grp, name) INCLUDE (commits)
+	)`,
+	`CREATE TABLE IF NOT EXISTS @list (grp text COLLATE "C" PRIMARY KEY, id text NOT NULL, sum text NOT NULL, content bytea NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS @history (
+		grp text COLLATE "C", xid xid8 DEFAULT pg_current_xact_id(), id text COLLATE "C", at timestamptz NOT NULL, event text NOT NULL,
+		PRIMARY KEY (grp, id), UNIQUE (grp, xid, id)
+	)`,
+	`CREATE INDEX IF NOT EXISTS history_at ON @history (grp, at, id)`,
+	`CREATE TABLE IF NOT EXISTS @register (name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, n bigint NOT NULL, at timestamptz NOT NULL)`,
+	`CREATE SEQUENCE IF NOT EXISTS @fence`,
+}
+
+// grants are what another user needs than the one who has made them.
+func (s *server) grants() []string {
+	schema := quoted(s.named)
+	user := quoted(s.config.User)
+	return []string{
+		fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;", schema, user),
+		fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %s;", schema, user),
+		fmt.Sprintf("GRANT USAGE ON ALL SEQUENCES IN SCHEMA %s TO %s;", schema, user),
+	}
+}
+
+// script is what somebody may run who may make the schema.
+func (s *server) script() string {
+	lines := []string{"CREATE SCHEMA IF NOT EXISTS " + quoted(s.named) + ";"}
+	for _, text := range s.making() {
+		lines = append(lines, text+";")
+	}
+	return strings.Join(append(lines, s.grants()...), "\n")
+}
+
+func (s *server) making() (texts []string) {
+	for _, text := range tables {
+		texts = append(texts, strings.NewReplacer("@", s.schema, "\n\t\t", " ", "\n\t", " ").Replace(text))
+	}
+	return append(texts, fmt.Sprintf(`INSERT INTO %smeta (version) VALUES (%d) ON CONFLICT DO NOTHING`, s.schema, schemaVersion))
+}
+
+// facts are what the server says about itself. They are asked for once.
+type facts struct {
+	version    int64 // as 150004
+	encoding   string
+	committing string // synchronous_commit
+	isolation  string
+}
+
+// ready finds out whether the server can hold locks, before anything is entrusted to it.
+func (s *server) ready(ctx context.Context) (facts, error) {
+	select {
+	case <-s.asking:
+	case <-ctx.Done():
+		return facts{}, context.Cause(ctx)
+	}
+	defer func() { s.asking <- struct{}{} }()
+	if s.asked {
+		return s.facts, nil
+	}
+	found, err := s.learn(ctx)
+	if has(err, noTable, noSchema) {
+		if err = s.create(ctx); err == nil {
+			found, err = s.learn(ctx)
+		}
+	}
+	if err != nil {
+		return facts{}, s.opError(ctx, "ask the server who it is", "", err)
+	}
+	s.facts, s.asked = found, true
+	return found, nil
+}
+
+func (s *server) learn(ctx context.Context) (f facts, err error) {
+	answers, _, err := s.carryOut(ctx, s.timeout, func() []statement {
+		return []statement{s.sql(`SELECT ` + micros + `, current_setting('server_version_num'), current_setting('server_encoding'),
+			current_setting('synchronous_commit'), current_setting('default_transaction_isolation'), max(version) FROM @meta`)}
+	})
+	if err != nil {
+		return f, err
+	}
+	r := answers[0].rows[0]
+	s.clock.set(r.number(0))
+	f = facts{version: r.number(1), encoding: r.text(2), committing: r.text(3), isolation: r.text(4)}
+	switch {
+	case f.encoding != "UTF8":
+		return f, s.refuse("the database is encoded in " + f.encoding + ", which not every name fits into: use one in UTF8")
+	case r.number(5) != schemaVersion:
+		return f, s.refuse(fmt.Sprintf("the schema %s has version %d, and this multilock knows %d", s.named, r.number(5), schemaVersion))
+	}
+	return f, nil
+}
+
+func (s *server) refuse(why string) error {
+	return &source.InvalidError{What: "source", Got: s.public, Why: why}
+}
+
+// oldest is the first version that tells apart which transactions one has seen.
+const oldest = 130000
+
+// create makes the schema, in one transaction: it is there as a whole, or not. Others who do so at
+// the same time wait for each other.
+func (s *server) create(ctx context.Context) error {
+	answers, _, err := s.carryOut(ctx, s.timeout, func() []statement {
+		return []statement{s.sql(`SELECT to_regnamespace($1) IS NOT NULL, current_setting('server_version_num')`, quoted(s.named))}
+	})
+	if err != nil {
+		return err
+	}
+	there := answers[0].rows[0]
+	if there.number(1) < oldest {
+		return s.refuse("PostgreSQL before 13 cannot be used")
+	}
+	_, _, err = s.carryOut(ctx, s.timeout, func() []statement {
+		steps := []statement{s.sql(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, "multilock "+s.named)}
+		if !there.is(0) {
+			steps = append(steps, s.sql("CREATE SCHEMA IF NOT EXISTS "+quoted(s.named)))
+		}
+		for _, text := range s.making() {
+			steps = append(steps, statement{text: text})
+		}
+		return steps
+	})
+	if has(err, notAllowed) {
+		return s.refuse(fmt.Sprintf("the user %s may not make its schema; have somebody run this who may, in the database %s:\n%s\n", s.config.User, s.config.Database, s.script()))
+	}
+	return err
+}
+
+// writable refuses a server that takes no writes, so that the next host of the URL is tried. Newer
+// ones have said so already.
+func writable(ctx context.Context, conn *pgconn.PgConn) error {
+	switch {
+	case conn.ParameterStatus("in_hot_standby") == "on":
+		return errStandby
+	case conn.ParameterStatus("default_transaction_read_only") == "on":
+		return errReading
+	case conn.ParameterStatus("in_hot_standby") != "":
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, connecting)
+	defer cancel()
+	results, err := conn.Exec(ctx, "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')").ReadAll()
+	switch {
+	case err != nil:
+		return err
+	case string(results[0].Rows[0][0]) == "t":
+		return errStandby
+	case string(results[0].Rows[0][1]) == "on":
+		return errReading
+	}
+	return nil
+}

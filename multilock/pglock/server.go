@@ -1,0 +1,302 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/puddle/v2"
+
+	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source/remote"
+)
+
+// server is the database behind a source.
+type server struct {
+	config   *pgconn.Config
+	schema   string // quoted, with a dot
+	named    string // as it was given
+	public   string
+	timeout  time.Duration
+	pool     *puddle.Pool[*pgconn.PgConn]
+	answered atomic.Bool // it was there once
+
+	asking chan struct{} // holds a token while nobody asks for the facts
+	facts  facts         // guarded by asking
+	asked  bool
+	clock  clock
+}
+
+const (
+	connecting = 4 * time.Second
+	// mostConnections are those of a source, and one more to listen.
+	mostConnections = 8
+	// leaving is how long the end of a source or a contender may take.
+	leaving = 1300 * time.Millisecond
+)
+
+func newServer(at Place) (*server, error) {
+	config, schema, public, err := Parse(at.URL)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{config: config, named: schema, schema: quoted(schema) + ".", public: public, asking: make(chan struct{}, 1)}
+	s.asking <- struct{}{}
+	if s.timeout, err = remote.Timeout(at.Timeout, DefaultTimeout); err != nil {
+		return nil, err
+	}
+	config.ValidateConnect = writable
+	s.pool, err = puddle.NewPool(&puddle.Config[*pgconn.PgConn]{
+		MaxSize: mostConnections,
+		Constructor: func(ctx context.Context) (*pgconn.PgConn, error) {
+			return pgconn.ConnectConfig(ctx, config)
+		},
+		Destructor: hangUp,
+	})
+	return s, err
+}
+
+func hangUp(conn *pgconn.PgConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaving/2)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
+func quoted(identifier string) string { return `"` + strings.ReplaceAll(identifier, `"`, `""`) + `"` }
+
+// disconnect ends the connections. One that hangs is left to end by itself.
+func (s *server) disconnect() {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.pool.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(leaving):
+	}
+}
+
+// statement is one with its parameters. In its text @ stands for the schema.
+type statement struct {
+	text   string
+	values [][]byte
+	binary []int16
+}
+
+// sql prepares a statement. Each parameter is a text, a number, bytes, several texts, or nil.
+func (s *server) sql(text string, values ...any) statement {
+	st := statement{text: strings.ReplaceAll(text, "@", s.schema)}
+	for _, value := range values {
+		var encoded []byte
+		binary := int16(0)
+		switch v := value.(type) {
+		case string:
+			encoded = []byte(v)
+		case int64:
+			encoded = strconv.AppendInt(nil, v, 10)
+		case []byte:
+			encoded, binary = append([]byte{}, v...), 1
+		case []string:
+			encoded = array(v)
+		}
+		st.values, st.binary = append(st.values, encoded), append(st.binary, binary)
+	}
+	return st
+}
+
+// array is how PostgreSQL writes several texts.
+func array(texts []string) []byte {
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	b := []byte("{")
+	for i, text := range texts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `"`+escape.Replace(text)+`"`...)
+	}
+	return append(b, '}')
+}
+
+// row is one of an answer, as texts; nil for no value.
+type row [][]byte
+
+func (r row) text(i int) string { return string(r[i]) }
+func (r row) isNull(i int) bool { return r[i] == nil }
+func (r row) is(i int) bool     { return string(r[i]) == "t" }
+
+func (r row) number(i int) int64 {
+	n, _ := strconv.ParseInt(string(r[i]), 10, 64) // the query has made it one
+	return n
+}
+
+func (r row) micros(i int) time.Duration { return time.Duration(r.number(i)) * time.Microsecond }
+
+// answer is what came of one statement.
+type answer struct {
+	rows    []row
+	changed int64 // how many rows were
+}
+
+const (
+	tries      = 4 // that the time of an operation is enough for, at least
+	leastTry   = 500 * time.Millisecond
+	longestTry = 5 * time.Second
+	firstPause = 20 * time.Millisecond
+	lastPause  = 500 * time.Millisecond
+)
+
+// carryOut has statements carried out as one transaction, until that is answered. They are made
+// anew for each try, which is told until when it counts. It reports whether a try that got no
+// answer may still be carried out. Where the server was never there, that it is not is told at once.
+func (s *server) carryOut(ctx context.Context, limit time.Duration, make func() []statement) (answers []answer, doubt bool, err error) {
+	limit = min(limit, s.timeout)
+	limited, cancel := remote.Outlive(ctx, limit)
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		var sent bool
+		answers, sent, err = s.once(limited, min(max(limit/tries, leastTry), longestTry), make)
+		doubt = doubt || sent && inDoubt(err)
+		if !passes(err) || limited.Err() != nil || ctx.Err() != nil || !doubt && s.unreachable(err) {
+			return answers, doubt, err
+		}
+		_ = bounded.Sleep(limited, pause/2+rand.N(pause)) //nolint:gosec // jitter needs no secrecy
+	}
+}
+
+// once sends statements, and reports whether they may have left this host.
+func (s *server) once(ctx context.Context, limit time.Duration, make func() []statement) (answers []answer, sent bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, err := s.connection(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() {
+		if conn.Value().IsClosed() || isElsewhere(err) {
+			conn.Destroy()
+		} else {
+			conn.Release()
+		}
+	}()
+	answers, err = send(ctx, conn.Value(), make())
+	return answers, !pgconn.SafeToRetry(err), err
+}
+
+// idle is how long a connection may have lain before one looks whether it still is one.
+const idle = time.Second
+
+func (s *server) connection(ctx context.Context) (*puddle.Resource[*pgconn.PgConn], error) {
+	for {
+		conn, err := s.pool.Acquire(ctx)
+		if errors.Is(err, puddle.ErrClosedPool) {
+			err = errClosed
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.answered.Store(true)
+		if conn.IdleDuration() < idle || conn.Value().CheckConn() == nil { //nolint:staticcheck // a ping costs an answer's time
+			return conn, nil
+		}
+		conn.Destroy()
+	}
+}
+
+// send sends statements at once, without anything that the server would keep.
+func send(ctx context.Context, conn *pgconn.PgConn, statements []statement) (answers []answer, err error) {
+	var batch pgconn.Batch
+	for _, st := range statements {
+		batch.ExecParams(st.text, st.values, nil, st.binary, nil)
+	}
+	results, err := conn.ExecBatch(ctx, &batch).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	for _, result := range results {
+		a := answer{changed: result.CommandTag.RowsAffected()}
+		for _, values := range result.Rows {
+			a.rows = append(a.rows, values)
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
+}
+
+// repeat is carryOut for what may be carried out more than once. The answers are those to these
+// statements.
+func (s *server) repeat(ctx context.Context, limit time.Duration, statements ...statement) (answers []answer, doubt bool, err error) {
+	if _, err := s.ready(ctx); err != nil {
+		return nil, false, err
+	}
+	answers, doubt, err = s.carryOut(ctx, limit, func() []statement { return s.safe(statements) })
+	return answers[max(len(answers)-len(statements), 0):], doubt, err
+}
+
+// safe has what is committed be on disk, and on the standbys that are waited for, whatever is
+// usual for this user.
+func (s *server) safe(statements []statement) []statement {
+	if s.facts.committing == "on" || s.facts.committing == "remote_apply" {
+		return statements
+	}
+	return append([]statement{{text: `SELECT set_config('synchronous_commit', 'on', true)`}}, statements...)
+}
+
+// ask is repeat for one query.
+func (s *server) ask(ctx context.Context, op, name string, query statement) ([]row, error) {
+	answers, err := s.do(ctx, op, name, query)
+	if err != nil {
+		return nil, err
+	}
+	return answers[0].rows, nil
+}
+
+// do is repeat for statements of which nobody has to know how often they were carried out.
+func (s *server) do(ctx context.Context, op, name string, statements ...statement) ([]answer, error) {
+	answers, _, err := s.repeat(ctx, s.timeout, statements...)
+	if err != nil {
+		return nil, s.opError(ctx, op, name, err)
+	}
+	return answers, nil
+}
+
+// clock is a reading of the server's clock, carried on by this host's.
+type clock struct {
+	mu   sync.Mutex
+	read time.Time
+	at   boottime.Instant
+}
+
+// micros is the server's time as a number. It may be compared.
+const micros = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+
+// set is for a reading that an answer has brought.
+func (c *clock) set(reading int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.read, c.at = time.UnixMicro(reading), boottime.Now()
+}
+
+// after is what the server's clock shows after a while, as such a number: what is carried out
+// later is not to count any more.
+func (c *clock) after(d time.Duration) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.read.Add(c.at.Elapsed() + d).UnixMicro()
+}
+
+// Now implements source.Timekeeper.
+func (s *Source) Now(ctx context.Context) (time.Time, error) {
+	rows, err := s.ask(ctx, "read the server's clock", "", s.sql(`SELECT `+micros))
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.UnixMicro(rows[0].number(0)), nil
+}
