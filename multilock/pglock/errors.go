@@ -97,6 +97,9 @@ func saysOfTLS(text string) bool {
 
 // opError names the step in which err came up, and what to do about it.
 func (s *server) opError(ctx context.Context, op, name string, err error) error {
+	if errors.As(err, new(*source.OpError)) {
+		return err
+	}
 	hint := s.hint(err)
 	passing := passes(err)
 	if errors.As(err, new(*pgconn.ConnectError)) {

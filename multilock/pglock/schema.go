@@ -16,7 +16,7 @@ const schemaVersion = 1
 // tables are what the schema consists of. Times are by the server's clock, but for those in
 // records and events. All of a lock that changes often is in one small table.
 var tables = []string{
-	`CREATE TABLE IF NOT EXISTS @meta (only boolean PRIMARY KEY DEFAULT true CHECK (only), version int NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS @meta (version int PRIMARY KEY)`,
 	`CREATE TABLE IF NOT EXISTS @lock (
 		grp text COLLATE "C", name text COLLATE "C", token text NOT NULL, record text NOT NULL,
 		step bigint NOT NULL DEFAULT 0, beats bigint NOT NULL DEFAULT 1, acquired timestamptz NOT NULL, seen timestamptz NOT NULL,

@@ -1,0 +1,310 @@
+package pglab
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Outcome is what becomes of a request.
+type Outcome int
+
+// The outcomes.
+const (
+	Done    Outcome = iota
+	Dropped         // it never arrives
+	Lost            // its answer does not
+	Zombie          // it arrives when Land is called, long after it was given up
+	Hung            // nobody answers
+	Cut             // the connection is cut when half of it has arrived
+	Torn            // the connection is cut when half of its answer was sent
+	Broken          // it is carried out, and all connections break before the answer
+)
+
+// Proxy stands before a server. It knows requests, which are all that is sent until an answer is
+// waited for, and not what is in them. Connecting meets no faults, and is counted apart.
+type Proxy struct {
+	testing.TB
+	Address string
+	// Latency is how long an answer takes.
+	Latency time.Duration
+	server  atomic.Value
+
+	requests, connections atomic.Int64
+
+	mu      sync.Mutex
+	fault   func(n int) Outcome
+	n       int
+	zombies []func()
+	conns   map[net.Conn]bool
+}
+
+// NewProxy stands before a server.
+func NewProxy(t testing.TB, server string, latency time.Duration) *Proxy {
+	t.Helper()
+	p := &Proxy{TB: t, Latency: latency, conns: map[net.Conn]bool{}}
+	p.server.Store(server)
+	listener, err := net.Listen("tcp", free(t))
+	require.NoError(t, err)
+	p.Address = listener.Addr().String()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go p.serve(conn)
+		}
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.Break()
+	})
+	return p
+}
+
+// Redirect has new connections go to another server.
+func (p *Proxy) Redirect(server string) { p.server.Store(server) }
+
+// Requests are how many there were until now, Connections how many connections.
+func (p *Proxy) Requests() int { return int(p.requests.Load()) }
+
+// Connections are how many connections there were until now.
+func (p *Proxy) Connections() int { return int(p.connections.Load()) }
+
+// Inject has requests from now on go wrong, which are numbered from 0.
+func (p *Proxy) Inject(fault func(n int) Outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault, p.n = fault, 0
+}
+
+// Land has all zombies be carried out.
+func (p *Proxy) Land() {
+	p.mu.Lock()
+	zombies := p.zombies
+	p.zombies = nil
+	p.mu.Unlock()
+	for _, walk := range zombies {
+		walk()
+	}
+}
+
+// Break breaks all connections.
+func (p *Proxy) Break() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+}
+
+func (p *Proxy) keep(conn net.Conn) (drop func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conns[conn] = true
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, conn)
+		_ = conn.Close()
+	}
+}
+
+// begin counts a request, and says what becomes of it.
+func (p *Proxy) begin() Outcome {
+	p.requests.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fault == nil {
+		return Done
+	}
+	p.n++
+	return p.fault(p.n - 1)
+}
+
+// link is a connection with both of its ends.
+type link struct {
+	*Proxy
+	client, server net.Conn
+	requests       chan []byte
+	answers        chan message
+}
+
+// message is one of the protocol's, as it is.
+type message struct {
+	kind  byte
+	bytes []byte
+}
+
+const (
+	ready     = 'Z'
+	terminate = 'X'
+)
+
+func (p *Proxy) serve(client net.Conn) {
+	drop := p.keep(client)
+	defer drop()
+	server, err := net.Dial("tcp", p.server.Load().(string))
+	if err != nil {
+		return
+	}
+	l := &link{Proxy: p, client: client, server: server, requests: make(chan []byte), answers: make(chan message, 1000)}
+	in := bufio.NewReader(client)
+	first, err := l.greet(in)
+	if err != nil || !first {
+		_ = server.Close()
+		return
+	}
+	p.connections.Add(1)
+	go l.readRequests(in)
+	go l.readAnswers()
+	if !l.pass() {
+		_ = server.Close()
+	}
+}
+
+// greet passes on what a client begins with: a few bytes without a kind. One that only wants a
+// request to be canceled is not answered.
+func (l *link) greet(in *bufio.Reader) (begins bool, err error) {
+	head := make([]byte, 8)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return false, err
+	}
+	rest := make([]byte, binary.BigEndian.Uint32(head)-8)
+	if _, err := io.ReadFull(in, rest); err != nil {
+		return false, err
+	}
+	const cancel = 80877102
+	_, err = l.server.Write(append(head, rest...))
+	return binary.BigEndian.Uint32(head[4:]) != cancel, err
+}
+
+// read reads one message.
+func read(in *bufio.Reader) (m message, err error) {
+	head := make([]byte, 5)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return m, err
+	}
+	body := make([]byte, binary.BigEndian.Uint32(head[1:])-4)
+	_, err = io.ReadFull(in, body)
+	return message{head[0], append(head, body...)}, err
+}
+
+// readRequests gathers what belongs together: all until the client waits for an answer.
+func (l *link) readRequests(in *bufio.Reader) {
+	defer close(l.requests)
+	var gathered []byte
+	for {
+		m, err := read(in)
+		if err != nil {
+			return
+		}
+		gathered = append(gathered, m.bytes...)
+		switch m.kind {
+		case 'S', 'Q', 'p', terminate:
+			l.requests <- gathered
+			gathered = nil
+		}
+	}
+}
+
+func (l *link) readAnswers() {
+	defer close(l.answers)
+	in := bufio.NewReader(l.server)
+	for {
+		m, err := read(in)
+		if err != nil {
+			return
+		}
+		l.answers <- m
+	}
+}
+
+// pass passes both directions on. It reports whether somebody else has the server's end now.
+func (l *link) pass() (taken bool) {
+	connected := false // until the server is ready for the first time it is about who one is
+	for {
+		select {
+		case m, open := <-l.answers:
+			if !open {
+				return false
+			}
+			if !connected {
+				connected = m.kind == ready
+			} else if l.Latency > 0 {
+				time.Sleep(l.Latency / 2) // it tells by itself
+			}
+			if _, err := l.client.Write(m.bytes); err != nil {
+				return false
+			}
+		case request, open := <-l.requests:
+			if !open || request[0] == terminate {
+				_, _ = l.server.Write(request)
+				return false
+			}
+			if !connected {
+				_, _ = l.server.Write(request)
+				continue
+			}
+			if again, taken := l.carryOut(request, l.begin()); !again {
+				return taken
+			}
+		}
+	}
+}
+
+// carryOut lets a request meet its fate, and says whether the connection still stands.
+func (l *link) carryOut(request []byte, fate Outcome) (again, taken bool) {
+	switch fate {
+	case Dropped:
+	case Hung:
+		for range l.requests { // until the client gives it up
+		}
+	case Cut:
+		_, _ = l.server.Write(request[:len(request)/2])
+	case Zombie:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.zombies = append(l.zombies, func() {
+			_, _ = l.server.Write(request)
+			l.collect()
+			_ = l.server.Close()
+		})
+		return false, true
+	case Lost, Broken, Torn:
+		_, _ = l.server.Write(request)
+		answer := l.collect()
+		if fate == Torn {
+			_, _ = l.client.Write(answer[:len(answer)/2])
+		}
+		if fate == Broken {
+			l.Break()
+		}
+	case Done:
+		time.Sleep(l.Latency)
+		_, _ = l.server.Write(request)
+		answer := l.collect()
+		_, err := l.client.Write(answer)
+		return err == nil, false
+	}
+	return false, false
+}
+
+// collect is the answer to a request, with what the server tells by itself meanwhile.
+func (l *link) collect() (answer []byte) {
+	for m := range l.answers {
+		answer = append(answer, m.bytes...)
+		if m.kind == ready {
+			break
+		}
+	}
+	return answer
+}

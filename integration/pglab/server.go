@@ -1,0 +1,381 @@
+package pglab
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+)
+
+// User owns everything in the servers, and DB is the database of each.
+const (
+	User = "ada"
+	DB   = "work"
+)
+
+// Options say what a server is like.
+type Options struct {
+	// Settings are those of postgresql.conf.
+	Settings map[string]string
+	// Access is pg_hba.conf, "" for one that lets in everybody from this host.
+	Access string
+}
+
+// Server is a server on the loopback interface, in a directory of its own.
+type Server struct {
+	testing.TB
+	Address string
+	dir     string
+	args    []string
+	cmd     *exec.Cmd
+	input   *os.File
+	pid     int // of the postmaster, 0 if there is none
+}
+
+const (
+	trusting = "local all all trust\nhost all all 127.0.0.0/8 trust\nhost replication all 127.0.0.0/8 trust\n"
+	patience = time.Minute
+)
+
+// Installed says where Debian's package is, "" if it is nowhere.
+var Installed = sync.OnceValue(func() string {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if len(found) == 0 {
+		return ""
+	}
+	return filepath.Dir(slices.Max(found))
+})
+
+// Start starts a server.
+func Start(t testing.TB, opt Options) *Server {
+	t.Helper()
+	s := prepare(t)
+	copied := asServer("cp", "-a", template(t)+"/.", s.dir)
+	out, err := copied.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	if opt.Access != "" {
+		s.Write("pg_hba.conf", opt.Access)
+	}
+	s.set(opt.Settings)
+	s.Begin()
+	return s
+}
+
+// prepare is a server without any data.
+func prepare(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{TB: t, dir: filepath.Join(folder(t), "data"), Address: free(t)}
+	require.NoError(t, os.Mkdir(s.dir, 0o700))
+	own(t, s.dir)
+	host, port, err := net.SplitHostPort(s.Address)
+	require.NoError(t, err)
+	s.args = []string{"-D", s.dir, "-h", host, "-p", port, "-k", ""}
+	s.set(map[string]string{"max_connections": "300", "fsync": "off", "shared_buffers": "32MB", "log_min_messages": "fatal", "restart_after_crash": "on"})
+	return s
+}
+
+// set adds settings, in the order of their names.
+func (s *Server) set(settings map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		s.args = append(s.args, "-c", name+"="+settings[name])
+	}
+}
+
+// Set has settings hold from the next start on.
+func (s *Server) Set(settings map[string]string) { s.set(settings) }
+
+// Write writes a file of the server's directory.
+func (s *Server) Write(name, content string) {
+	s.Helper()
+	path := filepath.Join(s.dir, name)
+	require.NoError(s, os.WriteFile(path, []byte(content), 0o600))
+	own(s, path)
+}
+
+// File is the path of one.
+func (s *Server) File(name string) string { return filepath.Join(s.dir, name) }
+
+// guarded has a server end with whoever started it: when the input ends.
+const guarded = `"$@" & pid=$!; echo $pid; read -r line; kill -QUIT $pid 2>/dev/null; wait $pid`
+
+// Begin starts the server, and waits until it answers.
+func (s *Server) Begin() {
+	s.Helper()
+	s.spawn()
+	s.Ready()
+}
+
+func (s *Server) spawn() {
+	s.Helper()
+	s.cmd = asServer("sh", slices.Concat([]string{"-c", guarded, "sh", filepath.Join(Installed(), "postgres")}, s.args)...)
+	log, err := os.OpenFile(filepath.Join(filepath.Dir(s.dir), "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(s, err)
+	defer log.Close()
+	s.cmd.Stderr = log
+	theirs, input, err := os.Pipe()
+	require.NoError(s, err)
+	s.cmd.Stdin, s.input = theirs, input
+	out, err := s.cmd.StdoutPipe()
+	require.NoError(s, err)
+	require.NoError(s, s.cmd.Start())
+	_ = theirs.Close()
+	s.Cleanup(s.End)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(s, err)
+	s.pid, err = strconv.Atoi(strings.TrimSpace(line))
+	require.NoError(s, err)
+}
+
+// Ready waits until the server answers.
+func (s *Server) Ready() {
+	s.Helper()
+	require.Eventually(s, func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		conn, err := pgconn.Connect(ctx, s.URL(""))
+		if err == nil {
+			_ = conn.Close(ctx)
+		}
+		return err == nil
+	}, patience, 50*time.Millisecond, "the server does not get ready: %s", s.log())
+}
+
+func (s *Server) log() string {
+	text, _ := os.ReadFile(filepath.Join(filepath.Dir(s.dir), "log"))
+	return string(text)
+}
+
+// Kill ends the server as a crash would, with all its processes, and End waits for them.
+func (s *Server) Kill() {
+	s.Helper()
+	if s.pid == 0 {
+		return
+	}
+	processes := append([]int{s.pid}, children(s.pid)...)
+	for _, pid := range processes {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	s.End()
+	for _, pid := range processes {
+		require.Eventually(s, func() bool { return syscall.Kill(pid, 0) != nil }, patience, 10*time.Millisecond)
+	}
+}
+
+// End ends the server, as a crash would, too.
+func (s *Server) End() {
+	if s.pid == 0 {
+		return
+	}
+	s.pid = 0
+	_ = s.input.Close()
+	_ = s.cmd.Wait()
+}
+
+// Pause stops all processes of the server for a while.
+func (s *Server) Pause(pause time.Duration) {
+	s.Helper()
+	processes := append([]int{s.pid}, children(s.pid)...)
+	for _, pid := range processes {
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	time.Sleep(pause)
+	for _, pid := range processes {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+	}
+}
+
+// children are the processes that one has started.
+func children(of int) (pids []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(text), ") ") // the name of a program has no such end here
+		fields := strings.Fields(rest)
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if parent, _ := strconv.Atoi(fields[1]); parent == of {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// URL is that of a source, or of the driver's, with parameters of which none is about TLS.
+func (s *Server) URL(query string) string { return URL(s.Address, query) }
+
+// URL is that of servers at addresses, with commas in between.
+func URL(addresses, query string) string {
+	if query != "" {
+		query = "&" + query
+	}
+	return "postgres://" + User + "@" + addresses + "/" + DB + "?sslmode=disable" + query
+}
+
+// Connect connects to the server, for looking behind the scenes.
+func (s *Server) Connect() *pgconn.PgConn {
+	s.Helper()
+	conn, err := pgconn.Connect(context.Background(), s.URL(""))
+	require.NoError(s, err)
+	s.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// SQL runs statements, and returns the rows of the last one.
+func (s *Server) SQL(text string) (rows [][]string) {
+	s.Helper()
+	rows, err := Query(s.URL(""), text)
+	require.NoError(s, err)
+	return rows
+}
+
+// Query does so at a URL.
+func Query(url, text string) (rows [][]string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgconn.Connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	results, err := conn.Exec(ctx, text).ReadAll()
+	if err != nil || len(results) == 0 {
+		return nil, err
+	}
+	for _, values := range results[len(results)-1].Rows {
+		var texts []string
+		for _, value := range values {
+			texts = append(texts, string(value))
+		}
+		rows = append(rows, texts)
+	}
+	return rows, nil
+}
+
+// Value is the first one of what SQL returns, "" if there is none.
+func (s *Server) Value(text string) string {
+	s.Helper()
+	rows := s.SQL(text)
+	if len(rows) == 0 {
+		return ""
+	}
+	return rows[0][0]
+}
+
+// template is a directory of data that servers begin with. It is made once.
+var templates struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func template(t testing.TB) string {
+	t.Helper()
+	require.NotEmpty(t, Installed(), "Debian's package postgresql is not installed; scripts/test installs it")
+	templates.Do(func() {
+		if templates.dir, templates.err = os.MkdirTemp("", "multilock-pg-template-"); templates.err != nil {
+			return
+		}
+		own(t, templates.dir)
+		data := filepath.Join(templates.dir, "data")
+		out, err := asServer(filepath.Join(Installed(), "initdb"), "-D", data, "-A", "trust", "-U", User, "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput()
+		if err == nil {
+			err = os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte(trusting), 0o600)
+			own(t, filepath.Join(data, "pg_hba.conf"))
+		}
+		if err == nil {
+			single := asServer(filepath.Join(Installed(), "postgres"), "--single", "-D", data, "postgres")
+			single.Stdin = strings.NewReader("CREATE DATABASE " + DB + "\n")
+			out, err = single.CombinedOutput()
+		}
+		if templates.dir, templates.err = data, err; err != nil {
+			templates.err = fmt.Errorf("%w: %s", err, out)
+		}
+	})
+	require.NoError(t, templates.err)
+	return templates.dir
+}
+
+// RemoveTemplate is for the end of all tests of a package.
+func RemoveTemplate() {
+	if templates.dir != "" {
+		_ = os.RemoveAll(filepath.Dir(templates.dir))
+	}
+}
+
+// folder is one of the test's own, that the server's user can get at.
+func folder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "multilock-pg-")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	own(t, dir)
+	return dir
+}
+
+// own gives a file to the server's user: a server does not run as root.
+func own(t testing.TB, path string) {
+	t.Helper()
+	if uid, gid, ok := servers(); ok {
+		require.NoError(t, os.Chown(path, uid, gid))
+	}
+}
+
+// servers is the user for servers; ok is false if it is this one.
+func servers() (uid, gid int, ok bool) {
+	if os.Getuid() != 0 {
+		return 0, 0, false
+	}
+	who, err := user.Lookup("postgres")
+	if err != nil {
+		who, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		return 0, 0, false
+	}
+	uid, _ = strconv.Atoi(who.Uid)
+	gid, _ = strconv.Atoi(who.Gid)
+	return uid, gid, true
+}
+
+// asServer prepares a command as that user.
+func asServer(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
+	if uid, gid, ok := servers(); ok {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}} //nolint:gosec // small
+	}
+	return cmd
+}
+
+// free is an address where nobody listens: on a host of this one's that no other test uses, where
+// there are so many.
+func free(t testing.TB) string {
+	t.Helper()
+	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.N(254), rand.N(256), 1+rand.N(254)) //nolint:gosec // no secret
+	listener, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		listener, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}

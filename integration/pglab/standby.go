@@ -1,0 +1,53 @@
+package pglab
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Standby starts one of a server, which streams what that commits.
+func (s *Server) Standby(t testing.TB) *Server {
+	t.Helper()
+	standby := prepare(t)
+	host, port, err := net.SplitHostPort(s.Address)
+	require.NoError(t, err)
+	copied := asServer(filepath.Join(Installed(), "pg_basebackup"), "-D", standby.dir, "-h", host, "-p", port, "-U", User, "-X", "stream", "-c", "fast", "--no-sync", "-R")
+	out, err := copied.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	standby.Begin()
+	require.Eventually(t, func() bool { return s.Value("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") != "0" }, patience, 50*time.Millisecond)
+	return standby
+}
+
+// WaitFor has commits wait for any standby, "" for none.
+func (s *Server) WaitFor(standbys string) {
+	s.Helper()
+	s.SQL("ALTER SYSTEM SET synchronous_standby_names = '" + standbys + "'")
+	s.SQL("SELECT pg_reload_conf()")
+	require.Eventually(s, func() bool { return s.Value("SHOW synchronous_standby_names") == standbys }, patience, 20*time.Millisecond)
+	if standbys != "" {
+		require.Eventually(s, func() bool { return s.Value("SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')") != "0" }, patience, 20*time.Millisecond)
+	}
+}
+
+// Promote has a standby become a primary.
+func (s *Server) Promote() {
+	s.Helper()
+	s.SQL("SELECT pg_promote(true, 60)")
+	require.Equal(s, "f", s.Value("SELECT pg_is_in_recovery()"))
+}
+
+// Follow has a standby lag behind, or catch up again.
+func (s *Server) Follow(yes bool) {
+	s.Helper()
+	if yes {
+		s.SQL("SELECT pg_wal_replay_resume()")
+		return
+	}
+	s.SQL("SELECT pg_wal_replay_pause()")
+	require.Eventually(s, func() bool { return s.Value("SELECT pg_get_wal_replay_pause_state()") == "paused" }, patience, 10*time.Millisecond)
+}
