@@ -187,8 +187,10 @@ func (s *server) once(ctx context.Context, limit time.Duration, make func() []st
 		}
 	}()
 	answers, err = send(ctx, conn.Value(), make())
-	return answers, !pgconn.SafeToRetry(err), err
+	return answers, true, err
 }
+
+var errBroken = errors.New("the connection broke before the answer came")
 
 // idle is how long a connection may have lain before one looks whether it still is one.
 const idle = time.Second
@@ -203,7 +205,7 @@ func (s *server) connection(ctx context.Context) (*puddle.Resource[*pgconn.PgCon
 			return nil, err
 		}
 		s.answered.Store(true)
-		if conn.IdleDuration() < idle || conn.Value().CheckConn() == nil { //nolint:staticcheck // a ping costs an answer's time
+		if !conn.Value().IsClosed() && conn.IdleDuration() < idle || conn.Value().CheckConn() == nil { //nolint:staticcheck // a ping costs an answer's time
 			return conn, nil
 		}
 		conn.Destroy()
@@ -217,6 +219,9 @@ func send(ctx context.Context, conn *pgconn.PgConn, statements []statement) (ans
 		batch.ExecParams(st.text, st.values, nil, st.binary, nil)
 	}
 	results, err := conn.ExecBatch(ctx, &batch).ReadAll()
+	if errors.Is(err, pgconn.ErrConnClosed) { // as which the driver tells of the end of a connection that stood until now
+		err = errBroken
+	}
 	if err != nil {
 		return nil, err
 	}

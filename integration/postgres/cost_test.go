@@ -1,0 +1,128 @@
+package postgres_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/pglab"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// TestCost counts requests, each of which takes one answer's time.
+func TestCost(t *testing.T) {
+	s := pglab.Start(t, pglab.Options{})
+	proxy := pglab.NewProxy(t, s.Address, 0)
+	src := open(t, proxy.Address, schema(), "")
+	ctx := within(t)
+	opt := multilock.Options{TTL: time.Minute, Detached: true} // no heartbeats in between
+	require.NoError(t, multilock.Do(ctx, src, "nightly", opt, func(context.Context) error { return nil }))
+	var lock *multilock.Lock
+	for _, step := range []struct {
+		name string
+		run  func() error
+	}{
+		{"acquire", func() (err error) {
+			lock, err = multilock.TryAcquire(ctx, src, "nightly", opt)
+			return err
+		}},
+		{"heartbeat", func() error { return lock.Verify(ctx) }},
+		{"fence", func() error {
+			_, err := lock.Fence(ctx)
+			return err
+		}},
+		{"be refused", func() error {
+			_, err := multilock.TryAcquire(ctx, src, "nightly", opt)
+			require.ErrorIs(t, err, source.ErrHeld)
+			return nil
+		}},
+		{"ask for the result", func() error {
+			_, err := lock.Outcome(ctx)
+			require.ErrorIs(t, err, source.ErrNoResult)
+			return nil
+		}},
+		{"commit", func() error { return lock.Commit(ctx, source.Result{Name: "nightly", Attempt: 1}) }},
+		{"release", func() error { return lock.Release(ctx) }},
+		{"ask whether the group is empty", func() error {
+			vacant, err := src.Vacant(ctx)
+			require.True(t, vacant)
+			return err
+		}},
+	} {
+		before := proxy.Requests()
+		require.NoError(t, step.run(), step.name)
+		require.Equal(t, 1, proxy.Requests()-before, step.name)
+	}
+	require.Equal(t, 1, proxy.Connections(), "one at a time needs one connection")
+}
+
+// TestFirstCycle: who comes for the first time learns about the server and the schema, and then
+// needs two requests like anybody.
+func TestFirstCycle(t *testing.T) {
+	s := pglab.Start(t, pglab.Options{})
+	place := schema()
+	_, err := open(t, s.Address, place, "").Names(within(t)) // makes the schema
+	require.NoError(t, err)
+	proxy := pglab.NewProxy(t, s.Address, 0)
+	require.NoError(t, multilock.Do(within(t), open(t, proxy.Address, place, ""), "nightly", multilock.Options{}, func(context.Context) error { return nil }))
+	require.Equal(t, 3, proxy.Requests())
+}
+
+// TestWaiters has many wait for one lock: they are served in the order in which they came, none asks
+// for anything as long as nothing happens but for one request of all of them together now and then,
+// and a hand-over costs the same however many wait.
+func TestWaiters(t *testing.T) {
+	cost := map[int]float64{}
+	many := 200
+	if testing.Short() {
+		many = 50
+	}
+	s := pglab.Start(t, pglab.Options{})
+	for _, size := range []int{5, many} {
+		proxy := pglab.NewProxy(t, s.Address, 0)
+		place := schema()
+		src := open(t, proxy.Address, place, "")
+		ctx := within(t)
+		opt := multilock.Options{TTL: 10 * time.Minute}
+		lock, err := multilock.TryAcquire(ctx, src, "nightly", opt)
+		require.NoError(t, err)
+		var mu sync.Mutex
+		var served []int
+		var all sync.WaitGroup
+		for i := range size {
+			all.Go(func() {
+				mine, err := multilock.Acquire(ctx, src, "nightly", opt)
+				if err == nil {
+					mu.Lock()
+					served = append(served, i)
+					mu.Unlock()
+					err = mine.Release(ctx)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			require.Eventually(t, func() bool { return s.Value("SELECT count(*) FROM "+place+".wait") == strconv.Itoa(i+1) }, watchdog, time.Millisecond)
+		}
+		time.Sleep(500 * time.Millisecond) // the connection that listens is there
+		before, start := proxy.Requests(), time.Now()
+		time.Sleep(9 * time.Second)
+		idle := proxy.Requests() - before
+		require.LessOrEqual(t, idle, 1+int(time.Since(start)/(4*time.Second)), "who waits asks for nothing")
+		before = proxy.Requests()
+		require.NoError(t, lock.Release(ctx))
+		all.Wait()
+		for i := range served {
+			require.Equal(t, i, served[i], "the order of arrival")
+		}
+		cost[size] = float64(proxy.Requests()-before) / float64(size)
+		t.Logf("%d waiters: %d requests in 9 s while nothing happens, %.2f for each hand-over and release", size, idle, cost[size])
+	}
+	require.InDelta(t, cost[5], cost[many], 0.8)
+	require.Less(t, cost[many], 2.5)
+}
