@@ -16,6 +16,7 @@ import (
 var sources = map[string]func(*testing.T) *station{
 	"cloudshell": func(t *testing.T) *station { s, _ := cloudshellStation(t); return s },
 	"etcd":       etcdStation,
+	"postgres":   postgresStation,
 	"mongodb":    func(t *testing.T) *station { s, _ := mongoStation(t); return s },
 }
 

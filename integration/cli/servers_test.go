@@ -16,6 +16,7 @@ import (
 	"github.com/multilock/go/integration/etcdlab"
 	"github.com/multilock/go/integration/fakecloudshell"
 	"github.com/multilock/go/integration/mongolab"
+	"github.com/multilock/go/integration/pglab"
 )
 
 const sandbox = "5c1e0b3a-77f2-4c0d-9c56-0f0d4a9b2e11"
@@ -93,6 +94,12 @@ func mongoStation(t *testing.T) (*station, *mongolab.Server) {
 func etcdStation(t *testing.T) *station {
 	t.Helper()
 	return newStation(t, "MULTILOCK_SOURCE="+etcdlab.Start(t, 1).URL("locks"))
+}
+
+// postgresStation is hosts that share a schema in PostgreSQL.
+func postgresStation(t *testing.T) *station {
+	t.Helper()
+	return newStation(t, "MULTILOCK_SOURCE="+pglab.Start(t, pglab.Options{}).URL("schema=locks"))
 }
 
 // deaf is an address where nobody listens.

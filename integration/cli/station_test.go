@@ -12,6 +12,7 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/clitest"
 	"github.com/multilock/go/integration/etcdlab"
+	"github.com/multilock/go/integration/pglab"
 	"github.com/multilock/go/internal/testkit/actor"
 )
 
@@ -151,5 +152,7 @@ func (s *station) write(content string) string {
 
 func TestMain(m *testing.M) {
 	actor.Play(map[string]func() error{etcdlab.Role: etcdlab.PlayMember})
-	os.Exit(clitest.Main(m, "../../cmd/multilock"))
+	code := clitest.Main(m, "../../cmd/multilock")
+	pglab.RemoveTemplate()
+	os.Exit(code)
 }

@@ -43,7 +43,7 @@ logfile = %s/log
 `, DB, behind, theirs, User, host, port, connections, dir)
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 	own(t, config)
-	cmd := asServer("sh", "-c", guarded, "sh", "pgbouncer", "-q", config)
+	cmd := asServer("sh", "-c", guarded, "sh", "TERM", "pgbouncer", "-q", config)
 	cmd.Env = append(cmd.Env, "PATH=/usr/sbin:"+os.Getenv("PATH"))
 	input, err := cmd.StdinPipe()
 	require.NoError(t, err)

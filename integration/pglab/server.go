@@ -111,8 +111,8 @@ func (s *Server) Write(name, content string) {
 // File is the path of one.
 func (s *Server) File(name string) string { return filepath.Join(s.dir, name) }
 
-// guarded has a server end with whoever started it: when the input ends.
-const guarded = `"$@" & pid=$!; echo $pid; read -r line; kill -QUIT $pid 2>/dev/null; wait $pid`
+// guarded has a server end with whoever started it, by a signal, when the input ends.
+const guarded = `signal=$1; shift; "$@" & pid=$!; echo $pid; read -r line; kill -$signal $pid 2>/dev/null; wait $pid`
 
 // Begin starts the server, and waits until it answers.
 func (s *Server) Begin() {
@@ -123,7 +123,7 @@ func (s *Server) Begin() {
 
 func (s *Server) spawn() {
 	s.Helper()
-	s.cmd = asServer("sh", slices.Concat([]string{"-c", guarded, "sh", filepath.Join(Installed(), "postgres")}, s.args)...)
+	s.cmd = asServer("sh", slices.Concat([]string{"-c", guarded, "sh", "QUIT", filepath.Join(Installed(), "postgres")}, s.args)...)
 	log, err := os.OpenFile(filepath.Join(filepath.Dir(s.dir), "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(s, err)
 	defer log.Close()

@@ -2,6 +2,7 @@ package pglab
 
 import (
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,14 +14,21 @@ import (
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	standby := prepare(t)
-	host, port, err := net.SplitHostPort(s.Address)
-	require.NoError(t, err)
-	copied := asServer(filepath.Join(Installed(), "pg_basebackup"), "-D", standby.dir, "-h", host, "-p", port, "-U", User, "-X", "stream", "-c", "fast", "--no-sync", "-R")
-	out, err := copied.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	standby.Begin()
-	require.Eventually(t, func() bool { return s.Value("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") != "0" }, patience, 50*time.Millisecond)
+	standby.Rebuild(s)
 	return standby
+}
+
+// Rebuild has a server that does not run be a standby of another one, with what that has.
+func (s *Server) Rebuild(of *Server) {
+	s.Helper()
+	require.NoError(s, os.RemoveAll(s.dir))
+	host, port, err := net.SplitHostPort(of.Address)
+	require.NoError(s, err)
+	copied := asServer(filepath.Join(Installed(), "pg_basebackup"), "-D", s.dir, "-h", host, "-p", port, "-U", User, "-X", "stream", "-c", "fast", "--no-sync", "-R")
+	out, err := copied.CombinedOutput()
+	require.NoError(s, err, "%s", out)
+	s.Begin()
+	require.Eventually(s, func() bool { return of.Value("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") != "0" }, patience, 50*time.Millisecond)
 }
 
 // WaitFor has commits wait for any standby, "" for none.

@@ -53,7 +53,17 @@ func schema() string { return fmt.Sprint("locks", places.Add(1)) }
 
 func open(tb testing.TB, hosts, schema, group string) *pglock.Source {
 	tb.Helper()
-	src, err := pglock.Open(pglock.Options{Place: pglock.Place{URL: pglab.URL(hosts, "schema="+schema)}, Group: group})
+	return openWith(tb, pglock.Options{Place: pglock.Place{URL: pglab.URL(hosts, "schema="+schema)}, Group: group})
+}
+
+func openURL(tb testing.TB, url string) *pglock.Source {
+	tb.Helper()
+	return openWith(tb, pglock.Options{Place: pglock.Place{URL: url}})
+}
+
+func openWith(tb testing.TB, opt pglock.Options) *pglock.Source {
+	tb.Helper()
+	src, err := pglock.Open(opt)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = src.Close() })
 	return src

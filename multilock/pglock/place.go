@@ -42,7 +42,7 @@ const (
 // parameters are those of which a URL may have some, besides schema. What is unknown could be a
 // misspelt sslmode.
 var parameters = []string{
-	"application_name", "channel_binding", "connect_timeout", "host", "passfile", "port", "require_auth",
+	"application_name", "channel_binding", "connect_timeout", "host", "port", "require_auth",
 	"sslcert", "sslkey", "sslmode", "sslnegotiation", "sslrootcert", "sslsni", "target_session_attrs",
 }
 

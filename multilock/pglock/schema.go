@@ -52,13 +52,13 @@ func (s *server) grants() []string {
 	}
 }
 
-// script is what somebody may run who may make the schema.
+// script is what somebody may run who may make the schema, in one line, as messages are.
 func (s *server) script() string {
 	lines := []string{"CREATE SCHEMA IF NOT EXISTS " + quoted(s.named) + ";"}
 	for _, text := range s.making() {
 		lines = append(lines, text+";")
 	}
-	return strings.Join(append(lines, s.grants()...), "\n")
+	return strings.Join(append(lines, s.grants()...), " ")
 }
 
 func (s *server) making() (texts []string) {
@@ -151,7 +151,7 @@ func (s *server) create(ctx context.Context) error {
 		return steps
 	})
 	if has(err, notAllowed) {
-		return s.refuse(fmt.Sprintf("the user %s may not make its schema; have somebody run this who may, in the database %s:\n%s\n", s.config.User, s.config.Database, s.script()))
+		return s.refuse(fmt.Sprintf("the user %s may not make its schema; have somebody run this who may, in the database %s: %s", s.config.User, s.config.Database, s.script()))
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-//go:build unix && !no_mongodb && !no_cloudshell && !no_etcd
+//go:build unix && !no_mongodb && !no_cloudshell && !no_etcd && !no_postgres
 
 package place
 
@@ -40,6 +40,13 @@ func TestExposed(t *testing.T) {
 		"etcd://ada@db/jobs?tls=true":                              "",
 		"etcd://ada@db/jobs?cafile=%2Fca.pem":                      "",
 		"etcd://ada@127.0.0.1:2379,[::1]:2/jobs":                   "",
+		"postgres://ada@127.0.0.1,db:5433/work":                    "nothing is encrypted on the way to db:5433:",
+		"postgres://ada@db/work?sslmode=disable":                   "nothing is encrypted on the way to db:5432:",
+		"postgresql://ada@db/work?sslmode=require":                 "any certificate will do for db:5432:",
+		"postgres://ada@db/work?sslmode=verify-ca":                 "",
+		"postgres://ada@db/work?sslmode=verify-full":               "",
+		"postgres://ada@localhost,[::1]:2/work":                    "",
+		"postgres:///work?host=%2Frun%2Fpostgresql":                "",
 	} {
 		p, err := Known().Find(Asked{Source: &url}, e)
 		require.NoError(t, err, url)

@@ -40,6 +40,8 @@ func Known() Kinds {
 		{"mongodb", "mongodb://HOST/DATABASE.COLLECTION", true, "", openMongo, completeMongo},
 		{"mongodb+srv", "mongodb+srv://HOST/DATABASE.COLLECTION", true, "", openMongo, completeMongo},
 		{"etcd", "etcd://HOST,HOST/PREFIX", true, "", openEtcd, completeEtcd},
+		{"postgres", "postgres://USER@HOST/DATABASE", true, "", openPostgres, completePostgres},
+		{"postgresql", "postgresql://USER@HOST/DATABASE", true, "", openPostgres, completePostgres},
 		{"cook+file", "cook+file:///DIRECTORY?period=5m", true, fslock.DefaultGroup, openCookFiles, completeCookFiles},
 		{"cook+mongodb", "cook+mongodb://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, completeMongo},
 		{"cook+mongodb+srv", "cook+mongodb+srv://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, completeMongo},

@@ -1,4 +1,4 @@
-//go:build no_mongodb || no_cloudshell || no_etcd
+//go:build no_mongodb || no_cloudshell || no_etcd || no_postgres
 
 package place
 

@@ -1,0 +1,43 @@
+//go:build !no_postgres
+
+package place
+
+import (
+	"context"
+	"net"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/pglock"
+)
+
+// openPostgres asks for no password: many servers need none of those that they let in, and the
+// driver finds those that other programs use.
+func openPostgres(_ context.Context, e *console.Env, p Place) (multilock.Source, error) {
+	full, err := p.FullURL(e)
+	if err != nil {
+		return nil, err
+	}
+	return opened(pglock.Open(pglock.Options{Place: pglock.Place{URL: full}, Group: p.Group, User: p.User}))
+}
+
+// completePostgres has nothing to fill in: the driver does that, by the rules of all programs that
+// talk to PostgreSQL.
+func completePostgres(_ *console.Env, p *Place) error {
+	config, _, _, err := pglock.Parse(p.URL.String())
+	if err != nil {
+		return nil //nolint:nilerr // pglock says what is wrong with it
+	}
+	w := way{encrypted: true, verified: true, toEncrypt: "add sslmode=verify-full to the URL", toVerify: "write sslmode=verify-full, with sslrootcert=FILE for a certificate of your own"}
+	ways := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
+	for _, each := range ways { // one without TLS may follow one with it
+		w.hosts = append(w.hosts, net.JoinHostPort(each.Host, strconv.Itoa(int(each.Port))))
+		w.encrypted = w.encrypted && each.TLSConfig != nil
+		w.verified = w.verified && (each.TLSConfig == nil || !each.TLSConfig.InsecureSkipVerify || each.TLSConfig.VerifyPeerCertificate != nil)
+	}
+	p.Exposed = w.exposed()
+	return nil
+}

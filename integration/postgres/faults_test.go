@@ -1,0 +1,112 @@
+package postgres_test
+
+import (
+	"flag"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/multilock/go/integration/pglab"
+	"github.com/multilock/go/internal/testkit/worker"
+)
+
+var longStress = flag.Bool("long", false, "the long form of the stress tests: ten minutes for each fault")
+
+const stressTTL = 3 * time.Second
+
+// TestStress has processes fight for one lock. They are killed and stopped at any moment, and the
+// server is killed and started again, or stands still, or connections are cut in the middle of
+// statements and of answers, or a standby takes the server's place that commits have waited for.
+// Nobody holds what another holds, numbers grow, and the lock is never stuck.
+func TestStress(t *testing.T) {
+	turns, lasts := 25, time.Duration(0)
+	if testing.Short() {
+		turns = 6
+	}
+	if *longStress {
+		lasts = 10 * time.Minute
+	}
+	for name, scene := range map[string]func(*testing.T) (url string, fault func()){
+		"server killed": func(t *testing.T) (string, func()) {
+			s := pglab.Start(t, pglab.Options{})
+			return s.URL("schema=stress"), func() {
+				s.Kill()
+				time.Sleep(stressTTL / 2)
+				s.Begin()
+			}
+		},
+		"server paused": func(t *testing.T) (string, func()) {
+			s := pglab.Start(t, pglab.Options{})
+			return s.URL("schema=stress"), func() { s.Pause(stressTTL) }
+		},
+		"connections cut": func(t *testing.T) (string, func()) {
+			s := pglab.Start(t, pglab.Options{})
+			proxy := pglab.NewProxy(t, s.Address, 0)
+			return pglab.URL(proxy.Address, "schema=stress"), func() {
+				proxy.Inject(func(int) pglab.Outcome {
+					return []pglab.Outcome{pglab.Done, pglab.Done, pglab.Cut, pglab.Torn, pglab.Lost, pglab.Broken}[rand.N(6)] //nolint:gosec // no secret
+				})
+				time.Sleep(stressTTL / 2)
+				proxy.Inject(nil)
+			}
+		},
+		"behind a pooler": func(t *testing.T) (string, func()) {
+			s := pglab.Start(t, pglab.Options{})
+			return pglab.URL(s.Pooler(t, 3), "schema=stress"), func() {
+				s.Kill()
+				s.Begin()
+			}
+		},
+		"failover": func(t *testing.T) (string, func()) {
+			p := newPair(t)
+			return pglab.URL(p.first.Address+","+p.second.Address, "schema=stress"), p.failOver
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, fault := scene(t)
+			var faults atomic.Int64
+			quiet := time.Now()
+			crew := worker.Crew{TB: t, Place: url, TTL: stressTTL, Lasts: lasts, Disturb: func() {
+				if time.Since(quiet) < 2*stressTTL {
+					return // it is to work in between
+				}
+				fault()
+				faults.Add(1)
+				quiet = time.Now()
+			}}
+			crew.Work(4, turns)
+			crew.Judge(openURL(t, url))
+			t.Logf("%d faults", faults.Load())
+		})
+	}
+}
+
+// pair is a primary and a standby that it waits for.
+type pair struct {
+	*testing.T
+	first, second *pglab.Server
+	primary       *pglab.Server
+}
+
+func newPair(t *testing.T) *pair {
+	p := &pair{T: t, first: pglab.Start(t, pglab.Options{})}
+	p.primary, p.second = p.first, p.first.Standby(t)
+	p.first.WaitFor("*")
+	return p
+}
+
+// failOver kills the primary, and promotes the standby; the other one becomes its standby.
+func (p *pair) failOver() {
+	old, next := p.primary, p.second
+	if old == p.second {
+		next = p.first
+	}
+	old.Kill()
+	next.Promote()
+	next.WaitFor("")
+	old.Rebuild(next)
+	next.WaitFor("*")
+	p.primary = next
+}
