@@ -49,13 +49,10 @@ func (s *Server) Promote() {
 	require.Equal(s, "f", s.Value("SELECT pg_is_in_recovery()"))
 }
 
-// Follow has a standby lag behind, or catch up again.
-func (s *Server) Follow(yes bool) {
+// Cut has a primary send nothing more to its standby.
+func (s *Server) Cut(standby *Server) {
 	s.Helper()
-	if yes {
-		s.SQL("SELECT pg_wal_replay_resume()")
-		return
-	}
-	s.SQL("SELECT pg_wal_replay_pause()")
-	require.Eventually(s, func() bool { return s.Value("SELECT pg_get_wal_replay_pause_state()") == "paused" }, patience, 10*time.Millisecond)
+	standby.SQL("ALTER SYSTEM SET primary_conninfo = ''")
+	standby.SQL("SELECT pg_reload_conf()")
+	require.Eventually(s, func() bool { return s.Value("SELECT count(*) FROM pg_stat_replication") == "0" }, patience, 20*time.Millisecond)
 }

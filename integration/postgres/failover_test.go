@@ -1,0 +1,87 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/pglab"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/pglock"
+	"github.com/multilock/go/multilock/source"
+)
+
+func hold(t *testing.T, src *pglock.Source, name string, ttl time.Duration) *multilock.Lock {
+	t.Helper()
+	lock, err := multilock.TryAcquire(within(t), src, name, multilock.Options{TTL: ttl, Detached: true}) // no signs of life but those that the test asks for
+	require.NoError(t, err)
+	return lock
+}
+
+// TestStandby: a server that takes no writes is told of at once, and passed over where there is another.
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	_, err := multilock.TryAcquire(within(t), open(t, p.second.Address, schema(), ""), "nightly", multilock.Options{})
+	require.ErrorContains(t, err, "this server is a standby, which takes no writes (name the primary; or all servers")
+	src := open(t, p.second.Address+","+p.first.Address, schema(), "")
+	require.NoError(t, hold(t, src, "nightly", long).Release(within(t)))
+}
+
+// TestSynchronousStandby: what was told is there after a failover to a standby that commits waited
+// for, and the holder goes on with its lock.
+func TestSynchronousStandby(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	both, place := p.first.Address+","+p.second.Address, schema()
+	lock := hold(t, open(t, both, place, ""), "nightly", long)
+	require.NoError(t, lock.Commit(within(t), source.Result{Name: "nightly", Attempt: 1}))
+	before, err := lock.Fence(within(t))
+	require.NoError(t, err)
+	p.first.Kill()
+	p.second.Promote()
+	p.second.WaitFor("")
+	require.NoError(t, lock.Verify(within(t)))
+	other := open(t, both, place, "")
+	_, err = multilock.TryAcquire(within(t), other, "nightly", multilock.Options{})
+	require.ErrorIs(t, err, source.ErrHeld)
+	_, err = lock.Outcome(within(t))
+	require.NoError(t, err)
+	after, err := lock.Fence(within(t))
+	require.NoError(t, err)
+	require.Greater(t, after, before)
+	require.NoError(t, lock.Release(within(t)))
+}
+
+// TestLaggingStandby is the limit that is declared: a standby that nobody waited for does not know
+// the last moments. Somebody else may have the lock then; its holder learns it with the next sign of
+// life, and cannot record anything.
+func TestLaggingStandby(t *testing.T) {
+	t.Parallel()
+	first := pglab.Start(t, pglab.Options{})
+	place := schema()
+	early := hold(t, open(t, first.Address, place, ""), "early", long)
+	second := first.Standby(t)
+	both := first.Address + "," + second.Address
+	src := open(t, both, place, "")
+	require.Eventually(t, func() bool { return second.Value("SELECT count(*) FROM "+place+".lock") == "1" }, watchdog, 20*time.Millisecond)
+	findings := map[string]source.Severity{}
+	for _, f := range src.Examine(within(t)) {
+		findings[f.Subject] = f.Severity
+	}
+	require.Equal(t, source.SeverityWarning, findings["standbys"], "doctor warns of it")
+	first.Cut(second)
+	late := hold(t, src, "late", long)
+	first.Kill()
+	second.Promote()
+
+	next, err := multilock.TryAcquire(within(t), open(t, both, place, ""), "late", multilock.Options{TTL: long})
+	require.NoError(t, err)
+	require.ErrorIs(t, late.Commit(within(t), source.Result{Name: "late", Attempt: 1}), source.ErrLost)
+	require.ErrorIs(t, late.Verify(within(t)), source.ErrLost)
+	require.NoError(t, next.Release(within(t)))
+	_, err = multilock.TryAcquire(within(t), open(t, both, place, ""), "early", multilock.Options{})
+	require.ErrorIs(t, err, source.ErrHeld)
+	_ = early
+}

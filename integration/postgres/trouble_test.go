@@ -1,0 +1,232 @@
+package postgres_test
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/etcdlab"
+	"github.com/multilock/go/integration/pglab"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/pglock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// TestRestart: a holder keeps its lock while the server is killed and started again, who waits goes
+// on waiting, and keeps his place.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	s := pglab.Start(t, pglab.Options{})
+	place := schema()
+	src := open(t, s.Address, place, "")
+	lock := hold(t, src, "nightly", long)
+	waiting := openWith(t, pglock.Options{Place: pglock.Place{URL: pglab.URL(s.Address, "schema="+place), Timeout: time.Second}})
+	passing, done := make(chan error, 1000), make(chan error, 1)
+	go func() {
+		next, err := multilock.Acquire(within(t), waiting, "nightly", multilock.Options{TTL: time.Minute, Trouble: func(err error) { passing <- err }})
+		if err == nil {
+			err = next.Release(within(t))
+		}
+		done <- err
+	}()
+	waits := func() bool { return s.Value("SELECT count(*) FROM "+place+".wait") == "1" }
+	require.Eventually(t, waits, watchdog, 10*time.Millisecond)
+	s.Kill()
+	_, err := multilock.TryAcquire(within(t), waiting, "other", multilock.Options{})
+	require.ErrorIs(t, err, source.ErrPassing)
+	s.Begin()
+	require.True(t, waits())
+	require.NoError(t, lock.Verify(within(t)))
+	require.NoError(t, lock.Release(within(t)))
+	require.NoError(t, <-done)
+}
+
+// TestServerClock: that the server's clock was set back or forward takes nobody's lock away who gives
+// signs of life, and keeps nobody from getting one whose holder gives none.
+func TestServerClock(t *testing.T) {
+	t.Parallel()
+	s := pglab.Start(t, pglab.Options{})
+	for name, step := range map[string]string{"set back": "+ interval '1 hour'", "set forward": "- interval '1 hour'"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			place := schema()
+			const ttl = 2 * time.Second
+			holder := open(t, s.Address, place, "")
+			lock, err := multilock.TryAcquire(within(t), holder, "nightly", multilock.Options{TTL: ttl})
+			require.NoError(t, err)
+			s.SQL("UPDATE " + place + ".lock SET seen = seen " + step + ", acquired = acquired " + step)
+			ctx, cancel := context.WithTimeout(within(t), 3*ttl)
+			defer cancel()
+			_, err = multilock.Acquire(ctx, open(t, s.Address, place, ""), "nightly", multilock.Options{})
+			require.ErrorIs(t, err, source.ErrHeld)
+			require.NoError(t, lock.Release(within(t)))
+
+			contender, err := holder.Contend(within(t), "weekly", claim(ttl), source.Patience{})
+			require.NoError(t, err)
+			silent, err := contender.Try(within(t))
+			require.NoError(t, err)
+			require.NoError(t, contender.Close())
+			s.SQL("UPDATE " + place + ".lock SET seen = seen " + step)
+			next, err := multilock.Acquire(within(t), open(t, s.Address, place, ""), "weekly", multilock.Options{})
+			require.NoError(t, err)
+			require.ErrorIs(t, silent.Renew(within(t)), source.ErrLost)
+			require.NoError(t, next.Release(within(t)))
+		})
+	}
+}
+
+// TestLateAttempt: an attempt that reaches the server long after it was given up takes no lock, and
+// no place in the line.
+func TestLateAttempt(t *testing.T) {
+	t.Parallel()
+	s := pglab.Start(t, pglab.Options{})
+	proxy, place := pglab.NewProxy(t, s.Address, 0), schema()
+	src := open(t, proxy.Address, place, "")
+	lock := hold(t, src, "nightly", long)
+	proxy.Inject(func(int) pglab.Outcome { return pglab.Zombie })
+	ctx, cancel := context.WithTimeout(within(t), 2*time.Second)
+	defer cancel()
+	_, err := multilock.TryAcquire(ctx, src, "weekly", multilock.Options{})
+	require.Error(t, err)
+	proxy.Inject(nil)
+	require.NoError(t, lock.Verify(within(t)))
+	time.Sleep(6 * time.Second)
+	proxy.Land()
+	require.Equal(t, "nightly", s.Value("SELECT string_agg(name, ' ') FROM "+place+".lock"))
+	require.Equal(t, "0", s.Value("SELECT count(*) FROM "+place+".wait"))
+	require.NoError(t, lock.Release(within(t)))
+}
+
+// TestSchemas: one of another version is refused, and of many who come first at the same time all
+// find it.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	s := pglab.Start(t, pglab.Options{})
+	place := schema()
+	done := make(chan error)
+	for range 10 {
+		go func() {
+			_, err := open(t, s.Address, place, "").Names(within(t))
+			done <- err
+		}()
+	}
+	for range 10 {
+		require.NoError(t, <-done)
+	}
+	s.SQL("INSERT INTO " + place + ".meta VALUES (2)")
+	_, err := open(t, s.Address, place, "").Names(within(t))
+	require.ErrorIs(t, err, source.ErrInvalid)
+	require.ErrorContains(t, err, "has version 2, and this multilock knows 1")
+	s.SQL("CREATE DATABASE latin ENCODING LATIN1 TEMPLATE template0")
+	_, err = openURL(t, "postgres://ada@"+s.Address+"/latin").Names(within(t))
+	require.ErrorContains(t, err, "use one in UTF8")
+}
+
+// TestPooler: behind PgBouncer in transaction mode all works; who waits asks once a second.
+func TestPooler(t *testing.T) {
+	t.Parallel()
+	s := pglab.Start(t, pglab.Options{})
+	pooler, place := s.Pooler(t, 2), schema()
+	src := open(t, pooler, place, "")
+	lock := hold(t, src, "nightly", long)
+	done := make(chan error, 1)
+	go func() {
+		next, err := multilock.Acquire(within(t), src, "nightly", multilock.Options{})
+		if err == nil {
+			err = next.Release(within(t))
+		}
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return s.Value("SELECT count(*) FROM "+place+".wait") == "1" }, watchdog, 10*time.Millisecond)
+	require.NoError(t, lock.Verify(within(t)))
+	require.NoError(t, lock.Release(within(t)))
+	require.NoError(t, <-done)
+	for _, f := range src.Examine(within(t)) {
+		if f.Subject == "waiting" {
+			require.Contains(t, f.Text, "a pooler is in between")
+			require.Equal(t, source.SeverityWarning, f.Severity)
+		}
+	}
+	require.Equal(t, "0", s.Value("SELECT count(*) FROM pg_prepared_statements"))
+}
+
+// TestForeignRow: what multilock has not written is held by somebody unknown, whom force alone clears.
+func TestForeignRow(t *testing.T) {
+	t.Parallel()
+	s := pglab.Start(t, pglab.Options{})
+	place := schema()
+	src := open(t, s.Address, place, "")
+	_, err := src.Names(within(t))
+	require.NoError(t, err)
+	s.SQL("INSERT INTO " + place + ".lock (grp, name, token, record, acquired, seen, server) VALUES ('', 'nightly', 'x', 'mine', now(), now() - interval '1 year', now())")
+	_, err = multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
+	require.ErrorIs(t, err, source.ErrHeld)
+	require.ErrorContains(t, err, "its record is not one of multilock")
+	_, err = multilock.Break(within(t), src, "nightly", multilock.Want{})
+	require.ErrorIs(t, err, source.ErrHeld)
+	_, err = multilock.Break(within(t), src, "nightly", multilock.Want{Alive: true})
+	require.NoError(t, err)
+	require.NoError(t, hold(t, src, "nightly", long).Release(within(t)))
+}
+
+// atOnce is how long it may take to tell what no time mends.
+const atOnce = 10 * time.Second
+
+// use does what a run does with the locks of a URL.
+func use(t *testing.T, url string) error {
+	t.Helper()
+	src := openURL(t, url)
+	ctx, cancel := context.WithTimeout(within(t), atOnce)
+	defer cancel()
+	return multilock.Do(ctx, src, "nightly", multilock.Options{}, func(context.Context) error { return nil })
+}
+
+// TestCertificates: TLS on both sides works, and what does not fit is told at once, with what to
+// write; Acquire does not wait for it to pass.
+func TestCertificates(t *testing.T) {
+	t.Parallel()
+	certs, others := etcdlab.NewCerts(t), etcdlab.NewCerts(t)
+	s := pglab.Start(t, pglab.Options{Access: "hostssl all ada 127.0.0.1/32 cert\nhost all ada 127.0.0.0/8 trust\n"})
+	for _, file := range []string{"ca.pem", "server.pem", "server.key"} {
+		text, err := os.ReadFile(certs.File(file))
+		require.NoError(t, err)
+		s.Write(file, string(text))
+	}
+	s.Kill()
+	s.Set(map[string]string{"listen_addresses": "127.0.0.1," + host(t, s.Address), "ssl": "on", "ssl_ca_file": s.File("ca.pem"), "ssl_cert_file": s.File("server.pem"), "ssl_key_file": s.File("server.key")})
+	s.Begin()
+	_, port, err := net.SplitHostPort(s.Address)
+	require.NoError(t, err)
+	at := func(c *etcdlab.Certs, mode string, files map[string]string) string {
+		query := url.Values{"sslmode": {mode}}
+		for key, file := range files {
+			query.Set(key, c.File(file))
+		}
+		return "postgres://ada@127.0.0.1:" + port + "/work?" + query.Encode()
+	}
+	right := map[string]string{"sslrootcert": "ca.pem", "sslcert": "client.pem", "sslkey": "client.key"}
+	require.NoError(t, use(t, at(certs, "verify-full", right)))
+	for name, c := range map[string]struct{ url, want string }{
+		"another authority": {at(others, "verify-full", right), "sslrootcert=FILE"},
+		"no certificate":    {at(certs, "verify-full", map[string]string{"sslrootcert": "ca.pem"}), "the server lets nobody in like that"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := use(t, c.url)
+			require.ErrorContains(t, err, c.want)
+			require.NotErrorIs(t, err, source.ErrPassing)
+			require.NotErrorIs(t, err, source.ErrUnsure)
+		})
+	}
+}
+
+func host(t *testing.T, address string) string {
+	t.Helper()
+	host, _, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	return host
+}
