@@ -67,7 +67,7 @@ func TestStress(t *testing.T) {
 			t.Parallel()
 			url, fault := scene(t)
 			var faults atomic.Int64
-			quiet := time.Now()
+			quiet := time.Time{}
 			crew := worker.Crew{TB: t, Place: url, TTL: stressTTL, Lasts: lasts, Disturb: func() {
 				if time.Since(quiet) < 2*stressTTL {
 					return // it is to work in between

@@ -100,9 +100,10 @@ func (c *contender) statements() []statement {
 	if c.waiting != nil {
 		// The row is locked by who finds it: its holder's release then comes after this, and tells.
 		mark, taking, otherwise = c.waiting.mark, ``, `(grp, name) DO UPDATE SET token = l.token WHERE false`
-		all = append(all, c.src.sql(`INSERT INTO @wait (mark, grp, name, channel, record, seen) SELECT $1, $2, $3, $4, $5, clock_timestamp()
-			WHERE `+micros+` < $6::bigint ON CONFLICT (mark) DO UPDATE SET seen = excluded.seen`,
-			mark, group, c.Name, c.src.crowd.channel, stored.Encode(), until))
+		all = append(all, c.src.sql(`INSERT INTO @wait (mark, grp, name, channel, listener, record, seen)
+			SELECT $1, $2, $3, $4, $5::int, $6, clock_timestamp() WHERE `+micros+` < $7::bigint
+			ON CONFLICT (mark) DO UPDATE SET seen = excluded.seen, listener = excluded.listener`,
+			mark, group, c.Name, c.src.crowd.channel, c.src.crowd.listener.Load(), stored.Encode(), until))
 	}
 	all = append(all, c.src.sql(`INSERT INTO @lock AS l (grp, name, token, record, acquired, seen, server)
 		SELECT $1, $2, $3, $4, clock_timestamp(), clock_timestamp(), pg_postmaster_start_time() WHERE `+micros+` < $5::bigint`+taking+`

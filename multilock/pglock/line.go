@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,8 +27,12 @@ const (
 	unheard  = time.Minute
 )
 
-// waits finds who waits and has given a sign of life.
-var waits = `w.seen > clock_timestamp() - interval '` + strconv.Itoa(patience) + ` seconds'`
+// waits finds who waits and has given a sign of life; if he listens, that connection has to stand:
+// with a process that ends its connections end.
+var (
+	recent = `w.seen > clock_timestamp() - interval '` + strconv.Itoa(patience) + ` seconds'`
+	waits  = recent + ` AND (w.listener = 0 OR EXISTS (SELECT FROM pg_stat_get_activity(w.listener)))`
+)
 
 // tellNext tells the first who waits, if the lock is free.
 func (s *Source) tellNext(name string) statement {
@@ -89,12 +94,13 @@ type crowd struct {
 	*server
 	channel string
 
-	mu     sync.Mutex
-	lines  map[string]*line // by their marks
-	begun  bool
-	direct bool // somebody can tell
-	ctx    context.Context
-	stop   context.CancelFunc
+	mu    sync.Mutex
+	lines map[string]*line // by their marks
+	begun bool
+	ctx   context.Context
+	stop  context.CancelFunc
+
+	listener atomic.Int64 // the server's number for the connection that listens, 0 if nobody can tell
 }
 
 func newCrowd(s *server) *crowd {
@@ -142,19 +148,13 @@ func (c *crowd) tell(mark string) {
 	}
 }
 
-func (c *crowd) hears(yes bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.direct = yes
-}
-
 // listen hears who is told. What it may have missed each finds out by asking.
 func (c *crowd) listen() {
 	for pause := lastPause; c.ctx.Err() == nil; pause = min(2*pause, time.Minute) {
 		if c.attend() {
 			pause = lastPause
 		}
-		c.hears(false)
+		c.listener.Store(0)
 		_ = bounded.Sleep(c.ctx, pause)
 	}
 }
@@ -166,7 +166,7 @@ func (c *crowd) attend() (listened bool) {
 		return false
 	}
 	defer hangUp(conn)
-	c.hears(true)
+	c.listener.Store(int64(conn.PID()))
 	for _, l := range c.all() {
 		l.Tell()
 	}
@@ -204,12 +204,10 @@ func (c *crowd) hear(ctx context.Context) (*pgconn.PgConn, error) {
 // watch gives signs of life for all who wait, and looks whether somebody was not told.
 func (c *crowd) watch() {
 	for {
-		c.mu.Lock()
 		pause := deaf
-		if c.direct {
+		if c.listener.Load() != 0 {
 			pause = glance
 		}
-		c.mu.Unlock()
 		if bounded.Sleep(c.ctx, pause) != nil {
 			return
 		}
@@ -222,10 +220,10 @@ func (c *crowd) watch() {
 // check tells those who have lost their place, and the first if the lock has passed on.
 func (c *crowd) check(lines []*line) {
 	answers, err := c.do(c.ctx, "wait", "",
-		c.sql(`UPDATE @wait SET seen = clock_timestamp() WHERE channel = $1`, c.channel),
-		c.sql(`DELETE FROM @wait WHERE mark IN (SELECT mark FROM @wait w WHERE NOT `+waits+` FOR UPDATE SKIP LOCKED)`),
-		c.sql(`SELECT w.mark, l.token, NOT EXISTS (SELECT FROM @wait a WHERE a.grp = w.grp AND a.name = w.name AND a.id < w.id)
-			FROM @wait w LEFT JOIN @lock l ON l.grp = w.grp AND l.name = w.name WHERE w.channel = $1`, c.channel))
+		c.sql(`UPDATE @wait SET seen = clock_timestamp(), listener = $2::int WHERE channel = $1`, c.channel, c.listener.Load()),
+		c.sql(`DELETE FROM @wait WHERE mark IN (SELECT mark FROM @wait w WHERE NOT `+recent+` FOR UPDATE SKIP LOCKED)`),
+		c.sql(`SELECT me.mark, l.token, NOT EXISTS (SELECT FROM @wait w WHERE w.grp = me.grp AND w.name = me.name AND w.id < me.id AND `+waits+`)
+			FROM @wait me LEFT JOIN @lock l ON l.grp = me.grp AND l.name = me.name WHERE me.channel = $1`, c.channel))
 	if err != nil {
 		return
 	}

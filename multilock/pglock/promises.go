@@ -38,7 +38,7 @@ func (s *Source) Promises() []source.Promise {
 func (s *Source) Examine(ctx context.Context) []source.Finding {
 	f, err := s.ready(ctx)
 	if err == nil {
-		_, err = s.do(ctx, "write and read a row", "", s.sql(`INSERT INTO @wait (mark, grp, name, channel, record, seen) VALUES ($1, 'trial/', '', '', '', clock_timestamp())`, source.NewToken()),
+		_, err = s.do(ctx, "write and read a row", "", s.sql(`INSERT INTO @wait (mark, grp, name, channel, listener, record, seen) VALUES ($1, 'trial/', '', '', 0, '', clock_timestamp())`, source.NewToken()),
 			s.sql(`DELETE FROM @wait WHERE grp = 'trial/'`))
 	}
 	var rows []row

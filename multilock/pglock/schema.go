@@ -24,7 +24,7 @@ var tables = []string{
 	) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500)`,
 	`CREATE TABLE IF NOT EXISTS @wait (
 		mark text PRIMARY KEY, id bigint GENERATED ALWAYS AS IDENTITY, grp text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,
-		channel text NOT NULL, record text NOT NULL, seen timestamptz NOT NULL, UNIQUE (grp, name, id)
+		channel text NOT NULL, listener int NOT NULL, record text NOT NULL, seen timestamptz NOT NULL, UNIQUE (grp, name, id)
 	) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500)`,
 	`CREATE INDEX IF NOT EXISTS wait_channel ON @wait (channel)`,
 	`CREATE TABLE IF NOT EXISTS @broken (grp text COLLATE "C", name text COLLATE "C", token text NOT NULL, PRIMARY KEY (grp, name))`,
