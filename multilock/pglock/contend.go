@@ -73,7 +73,7 @@ func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
 	case err != nil:
 		return nil, c.src.opError(ctx, "acquire", c.Name, err)
 	}
-	c.note(answers[len(answers)-1].rows[0], start)
+	c.note(answers, start)
 	if a, ours := c.sent[c.snap.token]; ours {
 		return c.acquired(a), nil // perhaps by an earlier attempt, whose answer was lost
 	}
@@ -114,7 +114,7 @@ func (c *contender) statements() []statement {
 		all = append(all, c.src.sql(`DELETE FROM @wait WHERE mark = $1 AND EXISTS (SELECT FROM @lock WHERE grp = $2 AND name = $3 AND token = $4)`,
 			mark, group, c.Name, stored.Token))
 	}
-	return append(all, c.look())
+	return append(all, c.look()...)
 }
 
 // acquired makes the lease of an attempt.

@@ -70,15 +70,18 @@ func (l *lease) Release(ctx context.Context) error {
 		return err
 	}
 	r := l.Record()
-	answers, doubt, err := l.src.repeat(ctx, l.src.timeout, l.sql(`DELETE FROM @lock WHERE`+mine), l.src.tellNext(r.Name),
-		l.sql(`SELECT EXISTS (SELECT FROM @broken WHERE`+mine+`)`))
+	answers, doubt, err := l.src.repeat(ctx, l.src.timeout, l.sql(`DELETE FROM @lock WHERE`+mine), l.src.tellNext(r.Name))
 	if doubt {
 		l.tried.Store(true)
+	}
+	var broken []row
+	if err == nil && answers[0].changed == 0 && l.tried.Load() {
+		broken, err = l.src.ask(ctx, "release", r.Name, l.sql(`SELECT FROM @broken WHERE`+mine))
 	}
 	switch {
 	case err != nil:
 		return l.fail(ctx, "release", err)
-	case answers[0].changed == 0 && (!l.tried.Load() || answers[2].rows[0].is(0)):
+	case answers[0].changed == 0 && (!l.tried.Load() || len(broken) > 0):
 		return l.End(l.lost())
 	}
 	_ = l.End(source.ErrReleased)

@@ -33,31 +33,33 @@ type snapshot struct {
 	age     time.Duration // since the acquisition, by the server's clock
 	silence time.Duration // since the last sign of life, likewise
 	same    bool          // the server has not been started anew since
-	broken  string        // the token of the last acquisition that was broken
 	first   string        // the mark of the first who waits, "" if nobody does
 	waiter  string        // his record
 }
 
-// look is the statement that makes a snapshot.
-func (o *observer) look() statement {
-	return o.src.sql(`SELECT `+micros+`, l.token, l.beats, l.record, l.age, l.silence, l.server = pg_postmaster_start_time(), b.token, w.mark, w.record
-		FROM (SELECT $1::text AS grp, $2::text AS name) t
-		LEFT JOIN LATERAL (SELECT *, (extract(epoch FROM clock_timestamp() - acquired) * 1000000)::bigint AS age,
-			(extract(epoch FROM clock_timestamp() - seen) * 1000000)::bigint AS silence FROM @lock l WHERE l.grp = t.grp AND l.name = t.name) l ON true
-		LEFT JOIN @broken b ON b.grp = t.grp AND b.name = t.name
-		LEFT JOIN LATERAL (SELECT mark, record FROM @wait w WHERE w.grp = t.grp AND w.name = t.name AND `+waits+` ORDER BY id LIMIT 1) w ON true`,
-		o.src.group, o.Name)
+// look are the statements that make a snapshot. They are simple: planning them costs more than
+// anything else.
+func (o *observer) look() []statement {
+	return []statement{
+		o.src.sql(`SELECT `+micros+`, token, beats, record, (extract(epoch FROM clock_timestamp() - acquired) * 1000000)::bigint,
+			(extract(epoch FROM clock_timestamp() - seen) * 1000000)::bigint, server = pg_postmaster_start_time()
+			FROM (SELECT) AS now LEFT JOIN @lock ON grp = $1 AND name = $2`, o.src.group, o.Name),
+		o.src.sql(`SELECT mark, record FROM @wait w WHERE grp = $1 AND name = $2 AND `+waits+` ORDER BY id LIMIT 1`, o.src.group, o.Name),
+	}
 }
 
-// note takes in what a look has shown, which was begun at start.
-func (o *observer) note(r row, start boottime.Instant) {
+// note takes in what the answers have shown that end with those to a look, which was begun at start.
+func (o *observer) note(answers []answer, start boottime.Instant) {
+	r, waiters := answers[len(answers)-2].rows[0], answers[len(answers)-1].rows
 	o.src.clock.set(r.number(0))
 	if took := start.Elapsed(); o.usual == 0 || took < o.usual {
 		o.usual = took
 	}
 	o.snap = snapshot{
 		sign: sign{r.text(1), r.number(2)}, at: start, held: !r.isNull(1), record: r.text(3), age: r.micros(4), silence: r.micros(5), same: r.is(6),
-		broken: r.text(7), first: r.text(8), waiter: r.text(9),
+	}
+	if len(waiters) > 0 {
+		o.snap.first, o.snap.waiter = waiters[0].text(0), waiters[0].text(1)
 	}
 	if !o.snap.held {
 		o.Free()
@@ -100,12 +102,12 @@ func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 
 func (o *observer) ask(ctx context.Context) error {
 	start := boottime.Now()
-	rows, err := o.src.ask(ctx, "look", o.Name, o.look())
+	answers, err := o.src.do(ctx, "look", o.Name, o.look()...)
 	if err != nil {
 		o.Watch.Interrupt()
 		return err
 	}
-	o.note(rows[0], start)
+	o.note(answers, start)
 	return nil
 }
 

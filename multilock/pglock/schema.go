@@ -37,7 +37,6 @@ var tables = []string{
 		PRIMARY KEY (grp, id), UNIQUE (grp, xid, id)
 	)`,
 	`CREATE INDEX IF NOT EXISTS history_at ON @history (grp, at, id)`,
-	`CREATE TABLE IF NOT EXISTS @register (name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, n bigint NOT NULL, at timestamptz NOT NULL)`,
 	`CREATE SEQUENCE IF NOT EXISTS @fence`,
 }
 
