@@ -32,7 +32,9 @@ func TestPostgresTroubles(t *testing.T) {
 	access := "host all postgres 127.0.0.0/8 trust\nhost all ada 127.0.0.0/8 trust\nhost all all 127.0.0.0/8 scram-sha-256\n"
 	server := pglab.Start(t, pglab.Options{Access: access})
 	server.SQL("CREATE USER bob PASSWORD '" + password + "'; CREATE USER eve; CREATE TABLE important (x int)")
-	at := func(user, rest string) string { return "MULTILOCK_SOURCE=postgres://" + user + "@" + server.Address + "/" + rest }
+	at := func(user, rest string) string {
+		return "MULTILOCK_SOURCE=postgres://" + user + "@" + server.Address + "/" + rest
+	}
 	for name, c := range map[string]struct {
 		vars []string
 		want string

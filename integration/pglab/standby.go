@@ -28,7 +28,9 @@ func (s *Server) Rebuild(of *Server) {
 	out, err := copied.CombinedOutput()
 	require.NoError(s, err, "%s", out)
 	s.Begin()
-	require.Eventually(s, func() bool { return of.Value("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") != "0" }, patience, 50*time.Millisecond)
+	require.Eventually(s, func() bool {
+		return of.Value("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") != "0"
+	}, patience, 50*time.Millisecond)
 }
 
 // WaitFor has commits wait for any standby, "" for none.
@@ -38,7 +40,9 @@ func (s *Server) WaitFor(standbys string) {
 	s.SQL("SELECT pg_reload_conf()")
 	require.Eventually(s, func() bool { return s.Value("SHOW synchronous_standby_names") == standbys }, patience, 20*time.Millisecond)
 	if standbys != "" {
-		require.Eventually(s, func() bool { return s.Value("SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')") != "0" }, patience, 20*time.Millisecond)
+		require.Eventually(s, func() bool {
+			return s.Value("SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')") != "0"
+		}, patience, 20*time.Millisecond)
 	}
 }
 

@@ -110,8 +110,9 @@ func TestSchemas(t *testing.T) {
 	place := schema()
 	done := make(chan error)
 	for range 10 {
+		src := open(t, s.Address, place, "")
 		go func() {
-			_, err := open(t, s.Address, place, "").Names(within(t))
+			_, err := src.Names(within(t))
 			done <- err
 		}()
 	}

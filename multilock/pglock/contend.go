@@ -77,11 +77,10 @@ func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
 	if a, ours := c.sent[c.snap.token]; ours {
 		return c.acquired(a), nil // perhaps by an earlier attempt, whose answer was lost
 	}
-	if !doubt {
-		clear(c.sent)
-	}
-	switch {
-	case c.waiting == nil && (c.snap.held || c.snap.first != ""), c.waiting != nil && c.snap.held, c.waiting != nil && c.snap.first != c.waiting.mark && c.snap.first != "":
+	maps.DeleteFunc(c.sent, func(_ string, a attempt) bool { // those that cannot be carried out any more
+		return !doubt && a.at.Since(start) >= 0 || a.at.Elapsed() > 2*longestTry
+	})
+	if c.snap.held || c.snap.first != "" && (c.waiting == nil || c.snap.first != c.waiting.mark) {
 		c.waiting.refused(c.snap)
 		return nil, source.ErrHeld
 	}

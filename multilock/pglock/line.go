@@ -97,19 +97,18 @@ type crowd struct {
 	mu    sync.Mutex
 	lines map[string]*line // by their marks
 	begun bool
-	ctx   context.Context
-	stop  context.CancelFunc
+
+	closed chan struct{}
+	close  func()
 
 	listener atomic.Int64 // the server's number for the connection that listens, 0 if nobody can tell
 }
 
 func newCrowd(s *server) *crowd {
-	c := &crowd{server: s, channel: "multilock_" + source.NewToken(), lines: map[string]*line{}}
-	c.ctx, c.stop = context.WithCancel(context.Background())
+	c := &crowd{server: s, channel: "multilock_" + source.NewToken(), lines: map[string]*line{}, closed: make(chan struct{})}
+	c.close = sync.OnceFunc(func() { close(c.closed) })
 	return c
 }
-
-func (c *crowd) close() { c.stop() }
 
 func (c *crowd) add(l *line) {
 	c.mu.Lock()
@@ -117,8 +116,13 @@ func (c *crowd) add(l *line) {
 	c.lines[l.mark] = l
 	if !c.begun {
 		c.begun = true
-		go c.listen()
-		go c.watch()
+		ctx, stop := context.WithCancel(context.Background())
+		go func() {
+			<-c.closed
+			stop()
+		}()
+		go c.listen(ctx)
+		go c.watch(ctx)
 	}
 }
 
@@ -149,19 +153,19 @@ func (c *crowd) tell(mark string) {
 }
 
 // listen hears who is told. What it may have missed each finds out by asking.
-func (c *crowd) listen() {
-	for pause := lastPause; c.ctx.Err() == nil; pause = min(2*pause, time.Minute) {
-		if c.attend() {
+func (c *crowd) listen(ctx context.Context) {
+	for pause := lastPause; ctx.Err() == nil; pause = min(2*pause, time.Minute) {
+		if c.attend(ctx) {
 			pause = lastPause
 		}
 		c.listener.Store(0)
-		_ = bounded.Sleep(c.ctx, pause)
+		_ = bounded.Sleep(ctx, pause)
 	}
 }
 
 // attend listens until the connection breaks, and reports whether it did listen.
-func (c *crowd) attend() (listened bool) {
-	conn, err := c.hear(c.ctx)
+func (c *crowd) attend(ctx context.Context) (listened bool) {
+	conn, err := c.hear(ctx)
 	if err != nil {
 		return false
 	}
@@ -171,7 +175,7 @@ func (c *crowd) attend() (listened bool) {
 		l.Tell()
 	}
 	for err == nil {
-		err = conn.WaitForNotification(c.ctx)
+		err = conn.WaitForNotification(ctx)
 	}
 	return true
 }
@@ -202,24 +206,24 @@ func (c *crowd) hear(ctx context.Context) (*pgconn.PgConn, error) {
 }
 
 // watch gives signs of life for all who wait, and looks whether somebody was not told.
-func (c *crowd) watch() {
+func (c *crowd) watch(ctx context.Context) {
 	for {
 		pause := deaf
 		if c.listener.Load() != 0 {
 			pause = glance
 		}
-		if bounded.Sleep(c.ctx, pause) != nil {
+		if bounded.Sleep(ctx, pause) != nil {
 			return
 		}
 		if lines := c.all(); len(lines) > 0 {
-			c.check(lines)
+			c.check(ctx, lines)
 		}
 	}
 }
 
 // check tells those who have lost their place, and the first if the lock has passed on.
-func (c *crowd) check(lines []*line) {
-	answers, err := c.do(c.ctx, "wait", "",
+func (c *crowd) check(ctx context.Context, lines []*line) {
+	answers, err := c.do(ctx, "wait", "",
 		c.sql(`UPDATE @wait SET seen = clock_timestamp(), listener = $2::int WHERE channel = $1`, c.channel, c.listener.Load()),
 		c.sql(`DELETE FROM @wait WHERE mark IN (SELECT mark FROM @wait w WHERE NOT `+recent+` FOR UPDATE SKIP LOCKED)`),
 		c.sql(`SELECT me.mark, l.token, NOT EXISTS (SELECT FROM @wait w WHERE w.grp = me.grp AND w.name = me.name AND w.id < me.id AND `+waits+`)

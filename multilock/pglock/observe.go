@@ -27,7 +27,7 @@ type observer struct {
 // snapshot is a lock at one instant.
 type snapshot struct {
 	sign
-	at      boottime.Instant // when it was there at the earliest
+	at      boottime.Instant // when it was there at the latest: what is doubtful counts for the holder
 	held    bool
 	record  string
 	age     time.Duration // since the acquisition, by the server's clock
@@ -56,7 +56,7 @@ func (o *observer) note(answers []answer, start boottime.Instant) {
 		o.usual = took
 	}
 	o.snap = snapshot{
-		sign: sign{r.text(1), r.number(2)}, at: start, held: !r.isNull(1), record: r.text(3), age: r.micros(4), silence: r.micros(5), same: r.is(6),
+		sign: sign{r.text(1), r.number(2)}, at: boottime.Now(), held: !r.isNull(1), record: r.text(3), age: r.micros(4), silence: r.micros(5), same: r.is(6),
 	}
 	if len(waiters) > 0 {
 		o.snap.first, o.snap.waiter = waiters[0].text(0), waiters[0].text(1)
