@@ -24,7 +24,7 @@ const (
 	// patience is for how many seconds a place in the line is kept without a sign of life.
 	patience = 12
 	justNow  = 20 * time.Millisecond
-	unheard  = time.Minute
+	unheard  = 10 * time.Minute
 )
 
 // waits finds who waits and has given a sign of life; if he listens, that connection has to stand:
