@@ -17,7 +17,7 @@ var longBatch = flag.Bool("long", false, "a list of 2,000 jobs on servers that a
 func TestEtcdBatch(t *testing.T) {
 	t.Parallel()
 	c := etcdlab.Start(t, 3)
-	newStation(t, "MULTILOCK_SOURCE="+c.URL("locks")).batchUnderFire(func(n int, pace time.Duration) {
+	newStation(t, "MULTILOCK_SOURCE="+c.URL("locks")).batchUnderFire("-j2", func(n int, pace time.Duration) {
 		victim := c.Leader()
 		if n%2 == 1 {
 			victim = c.Members[n%3]

@@ -14,7 +14,7 @@ import (
 func TestPostgresBatch(t *testing.T) {
 	t.Parallel()
 	server := pglab.Start(t, pglab.Options{})
-	newStation(t, "MULTILOCK_SOURCE="+server.URL("schema=locks")).batchUnderFire(func(_ int, pace time.Duration) {
+	newStation(t, "MULTILOCK_SOURCE="+server.URL("schema=locks")).batchUnderFire("-j3", func(_ int, pace time.Duration) {
 		server.Kill()
 		time.Sleep(pace / 10)
 		server.Begin()

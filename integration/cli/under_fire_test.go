@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// batchUnderFire has three runners work through a list while something happens to the servers again
+// batchUnderFire has three runners, with so many slots each, work through a list while something happens to the servers again
 // and again: each job runs once. With -long there are 2,000 jobs.
-func (s *station) batchUnderFire(strike func(n int, pace time.Duration)) {
+func (s *station) batchUnderFire(slots string, strike func(n int, pace time.Duration)) {
 	s.Helper()
 	jobs, pace := 60, 2*time.Second
 	if *longBatch {
@@ -27,7 +27,7 @@ func (s *station) batchUnderFire(strike func(n int, pace time.Duration)) {
 	start := time.Now()
 	var runners []*running
 	for range 3 {
-		runners = append(runners, s.begin(s.command("-g", "night", "batch", "-j2", s.write(list.String()))))
+		runners = append(runners, s.begin(s.command("-g", "night", "batch", slots, s.write(list.String()))))
 	}
 	over, stopped := make(chan struct{}), make(chan int)
 	go func() {
