@@ -2,6 +2,7 @@ package explore
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -22,14 +23,26 @@ type Actor struct {
 
 	world   *World
 	column  int
-	request simnfs.Request
 	started bool
-	waits   bool
+	threads bool      // see Program.Threads
+	waits   []*call   // what its goroutines stand before
+	stands  time.Time // until when all of them do
 	ended   bool
-	resume  chan Fate
 	until   time.Time // its belief
+	relies  func() time.Duration
+	ctx     context.Context //nolint:containedctx // the actor's lifetime
+	cancel  context.CancelFunc
 	learnt  simnfs.Sum
 	tokens  int
+}
+
+// call is what a goroutine of an actor stands before.
+type call struct {
+	actor   *Actor
+	request simnfs.Request
+	entry   bool // nothing is asked of anybody yet: see threads.go
+	since   int  // the step at which it came
+	resume  chan Fate
 }
 
 // World is the one that the actor is in.
@@ -57,32 +70,48 @@ func (a *Actor) Believe(until time.Time) {
 }
 
 // Believes says whether it does now. Who has crashed does nothing any more.
-func (a *Actor) Believes() bool { return !a.Crashed && time.Now().Before(a.until) }
+func (a *Actor) Believes() bool {
+	return !a.Crashed && (time.Now().Before(a.until) || a.relies != nil && a.relies() > 0)
+}
 
 // Note adds to the trace what an actor did or found.
 func (a *Actor) Note(format string, args ...any) { a.world.note(a, fmt.Sprintf(format, args...)) }
 
 // gate waits for its turn.
 func (a *Actor) gate(r simnfs.Request) Fate {
-	a.world.mu.Lock()
-	a.request, a.waits = r, true
-	a.world.mu.Unlock()
-	a.world.arrive()
-	fate := <-a.resume
+	fate := a.waitAt(&call{request: r})
+	switch {
+	case fate == Crash && a.threads:
+		return Crash
+	case fate == Crash:
+		runtime.Goexit()
+	case a.threads:
+		a.learnt.AddText(a.world.labelled(r.String()))
+	}
 	a.learnt.AddTime(time.Now())
 	if fate == Pause || fate == Slow || fate == Nap || fate == Doze { // of others the answer tells
 		a.learnt.Add(uint64(fate)) //nolint:gosec // a hash
 	}
-	if fate == Crash {
-		a.Crashed = true
-		runtime.Goexit()
-	}
 	return fate
+}
+
+func (a *Actor) waitAt(c *call) Fate {
+	c.actor, c.resume = a, make(chan Fate)
+	a.world.mu.Lock()
+	if a.threads && (a.Crashed || a.ended) {
+		a.world.mu.Unlock()
+		return Crash
+	}
+	c.since = a.world.steps
+	a.waits = append(a.waits, c)
+	a.world.mu.Unlock()
+	a.world.arrive()
+	return <-c.resume
 }
 
 // transport is the actor's way to the server.
 func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
-	if a.Crashed {
+	if a.Gone() {
 		return syscall.EIO // what is deferred does not happen any more
 	}
 	a.sees(r)
@@ -91,6 +120,8 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	}
 	fate := a.gate(r)
 	switch fate {
+	case Crash:
+		return syscall.EIO
 	case Pause:
 		a.stand(a.world.scenario.Pause, "goes on with", r)
 	case Nap:

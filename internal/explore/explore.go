@@ -61,6 +61,9 @@ type Program struct {
 	Name string
 	Host string
 	Run  func(a *Actor)
+	// Threads says that several goroutines of it make requests, which it does through
+	// [Actor.FS]. Its host is its own.
+	Threads bool
 }
 
 // Fate is what becomes of a request.

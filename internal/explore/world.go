@@ -2,6 +2,7 @@ package explore
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ type World struct {
 	actors    []*Actor
 	last      *Actor
 	mu        sync.Mutex // guards what actors write when they come to a gate
+	closed    []func()   // what is to be closed before anybody goes on: see threads.go
 	arrived   chan struct{}
 	late      chan func() // requests that are carried out now
 	began     time.Time
@@ -88,6 +90,8 @@ func (w *World) Order() string { return w.order.String() }
 
 // Violate notes that something that must hold does not. The first counts.
 func (w *World) Violate(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.violation == "" && !w.over {
 		w.violation = fmt.Sprintf(format, args...)
 		w.lines = append(w.lines, line{time.Since(w.began), 0, "VIOLATION " + w.violation})
@@ -95,6 +99,8 @@ func (w *World) Violate(format string, args ...any) {
 }
 
 func (w *World) note(a *Actor, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !w.over {
 		w.lines = append(w.lines, line{time.Since(w.began), a.column, text})
 	}
@@ -116,7 +122,7 @@ func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
 			w.mount(i, program)
 		}
 		for i, program := range sc.Actors {
-			w.start(w.actors[i], program.Run)
+			w.start(w.actors[i], program)
 		}
 		for w.step() {
 		}
@@ -129,7 +135,7 @@ func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
 }
 
 func (w *World) mount(column int, p Program) {
-	a := &Actor{Name: p.Name, Host: cmp.Or(p.Host, p.Name), world: w, column: column, resume: make(chan Fate)}
+	a := &Actor{Name: p.Name, Host: cmp.Or(p.Host, p.Name), world: w, column: column, threads: p.Threads}
 	for _, b := range w.actors {
 		if b.Host == a.Host {
 			a.Client = b.Client
@@ -138,9 +144,13 @@ func (w *World) mount(column int, p Program) {
 	if a.Client == nil {
 		mount := w.scenario.Mount
 		mount.Transport = w.transport
+		if p.Threads {
+			mount.Transport = a.transport // the host is its own
+		}
 		a.Client = w.Server.Mount(mount)
 	}
 	a.learnt = simnfs.Sum(column) //nolint:gosec // a hash
+	a.ctx, a.cancel = context.WithCancel(context.Background())
 	w.actors = append(w.actors, a)
 	if w.scenario.Prepare != nil {
 		w.last = a
@@ -149,17 +159,18 @@ func (w *World) mount(column int, p Program) {
 	}
 }
 
-func (w *World) start(a *Actor, run func(*Actor)) {
+func (w *World) start(a *Actor, p Program) {
 	a.started = true
 	go func() {
 		defer func() {
 			w.mu.Lock()
 			a.ended = true
 			w.mu.Unlock()
+			a.cancel()
 			w.arrive()
 		}()
 		a.gate(simnfs.Request{Kind: "start"})
-		run(a)
+		p.Run(a)
 	}()
 }
 
@@ -196,14 +207,18 @@ func (w *World) step() bool {
 	if w.violation != "" || w.seenBefore(len(ready)) {
 		return false
 	}
-	next := ready[0]
-	if next != w.last || !w.private(next) {
-		next = w.choose(ready)
+	c := ready[0]
+	if c.actor != w.last || !w.private(c) {
+		c = w.choose(ready)
 	}
-	fate := w.fate(next)
-	w.last, next.waits = next, false
+	fate, next := w.fate(c), c.actor
+	w.last = next
 	w.order.WriteString(next.Name)
 	switch fate {
+	case Pause:
+		w.hold(next, w.scenario.Pause)
+	case Nap:
+		w.hold(next, w.scenario.Nap)
 	case Jump:
 		w.ahead += 10 * w.scenario.Pause
 	case Forgets:
@@ -216,10 +231,25 @@ func (w *World) step() bool {
 	}
 	if fate == Crash {
 		w.fell = time.Now()
-		w.note(next, "CRASH before "+next.request.String())
+		w.note(next, "CRASH before "+c.request.String())
 	}
-	next.resume <- fate
+	w.resume(c, fate)
 	return true
+}
+
+// resume lets a goroutine go on. A crash is that of its whole process.
+func (w *World) resume(c *call, fate Fate) {
+	w.mu.Lock()
+	a := c.actor
+	a.waits = slices.DeleteFunc(a.waits, func(waits *call) bool { return waits == c })
+	if fate == Crash && !a.ended {
+		a.Crashed = true
+	}
+	w.mu.Unlock()
+	if a.Crashed {
+		a.cancel()
+	}
+	c.resume <- fate
 }
 
 // seenBefore says that the schedule has come to a state from which another one goes on.
@@ -238,8 +268,9 @@ func (w *World) carryOut() {
 	}
 }
 
-// ready are those who stand before a request, the last one first, and the others in turn.
-func (w *World) ready() (ready []*Actor, living bool) {
+// ready is before what somebody stands, that of the last one first, and that of the others in turn.
+func (w *World) ready() (ready []*call, living bool) {
+	w.admit()
 	w.mu.Lock() // an actor that wakes has not heard of the scheduler since it fell asleep
 	defer w.mu.Unlock()
 	first := 0
@@ -248,21 +279,21 @@ func (w *World) ready() (ready []*Actor, living bool) {
 	}
 	for i := range w.actors {
 		a := w.actors[(first+i)%len(w.actors)]
-		living = living || !a.ended
-		if a.waits && !a.ended {
-			ready = append(ready, a)
+		living = living || !a.ended || len(a.waits) > 0
+		if !time.Now().Before(a.stands) {
+			ready = append(ready, a.inTurn()...)
 		}
 	}
 	return ready, living
 }
 
-func (w *World) private(a *Actor) bool {
-	return w.scenario.Private != nil && w.scenario.Private(a.request)
+func (w *World) private(c *call) bool {
+	return w.scenario.Private != nil && w.scenario.Private(c.request)
 }
 
-func (w *World) choose(ready []*Actor) *Actor {
+func (w *World) choose(ready []*call) *call {
 	cost := 0
-	if ready[0] == w.last {
+	if ready[0].actor == w.last {
 		cost = 1
 		if w.schedule.preemptions >= w.scenario.Preemptions {
 			return ready[0]
@@ -272,13 +303,13 @@ func (w *World) choose(ready []*Actor) *Actor {
 	return ready[pick]
 }
 
-func (w *World) fate(a *Actor) Fate {
-	if w.schedule.faults >= w.scenario.Faults || w.private(a) || a.request.Path == "" {
+func (w *World) fate(c *call) Fate {
+	if w.schedule.faults >= w.scenario.Faults || w.private(c) || c.request.Path == "" {
 		return Answered
 	}
 	fates := []Fate{Answered}
 	for _, kind := range w.scenario.Kinds {
-		if a.request.Changes || !kind.onlyChanges() {
+		if c.request.Changes || !kind.onlyChanges() {
 			fates = append(fates, kind)
 		}
 	}
@@ -302,7 +333,6 @@ func (w *World) end() {
 			<-w.arrived
 			continue
 		}
-		ready[0].waits = false // one after the other: who crashes closes files that others know
-		ready[0].resume <- Crash
+		w.resume(ready[0], Crash) // one after the other: who crashes closes files that others know
 	}
 }

@@ -5,46 +5,34 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/internal/explore"
-	"github.com/multilock/go/internal/simnfs"
+	"github.com/multilock/go/internal/explore/locks"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
 const (
-	exploreTTL  = 40 * time.Second
-	exploreBeat = 4 * time.Second
+	exploreTTL  = locks.TTL
+	exploreBeat = locks.Beat
 )
 
 // contest is a scenario in which some want one lock, and break it if it is dead.
 func contest(contenders ...func(*explore.Actor)) *explore.Scenario {
-	sc := &explore.Scenario{
-		Mount:       simnfs.Options{V4: true, MinAge: 30 * time.Second, MaxAge: time.Minute},
-		Preemptions: 1, Remember: true, Kinds: []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze, explore.Lost, explore.Failed, explore.Twice, explore.Late},
-		Pause: 3 * exploreTTL, Nap: exploreTTL - exploreBeat, Grid: exploreBeat / 2, Most: 5000,
-		Private: func(r simnfs.Request) bool {
-			return strings.HasPrefix(r.Path, "/.multilock") && !strings.HasPrefix(r.Path, "/.multilock/groups/.locks/") && r.Kind != "rename"
-		},
-		Prepare: hadItBefore, Owns: ownsTheLock, AtEnd: nothingIsLeft,
-	}
-	for i, run := range contenders {
-		sc.Actors = append(sc.Actors, explore.Program{Name: string(rune('A' + i)), Run: run})
-	}
+	sc := locks.Scenario(contenders...)
+	sc.Owns, sc.AtEnd = ownsTheLock, nothingIsLeft
 	return sc
 }
 
 // ownsTheLock says that the lock on the server is that of who believes to have it.
 func ownsTheLock(w *explore.World, a *explore.Actor) string {
-	if found := w.Server.Content(".locks/lock/lock.locked"); tokenIn(found) != a.Has {
-		return a.Name + " believes to have the lock, and the server has " + strings.TrimSpace(string(found))
+	if found := locks.Holder(w, "lock"); found != a.Has {
+		return a.Name + " believes to have the lock, and the server has that of " + found
 	}
 	return ""
 }
@@ -81,29 +69,9 @@ func allowed(w *explore.World) time.Duration {
 	return allowed
 }
 
-var exploreClaim = source.Claim{TTL: exploreTTL, Heartbeat: exploreBeat}
-
-// whoWeAre costs more than a schedule.
-var whoWeAre = sync.OnceValues(process.Self)
-
-// sourceOf is the locks as the actor's host has them.
-func sourceOf(a *explore.Actor) (*fslock.Source, error) {
-	self, err := whoWeAre()
-	if err != nil {
-		return nil, err
-	}
-	return fslock.Open(fslock.Options{Base: "/", FS: a, Self: onHost(self, a.Host)})
-}
-
-func onHost(self process.Identity, name string) process.Identity {
-	host := "host" + name
-	self.Host, self.Machine, self.Boot = host, "machine of "+host, "boot of "+host
-	return self
-}
-
 // contender is one on the actor's host. Processes of one host live, whatever becomes of them.
 func contender(a *explore.Actor) (source.Contender, error) {
-	src, err := sourceOf(a)
+	src, err := locks.Source(a)
 	if err != nil {
 		return nil, err
 	}
@@ -111,23 +79,7 @@ func contender(a *explore.Actor) (source.Contender, error) {
 }
 
 func contenderOf(src *fslock.Source) (source.Contender, error) {
-	return src.Contend(context.Background(), "lock", exploreClaim, source.Patience{})
-}
-
-// hadItBefore has the host's file system tested, and its client remember the names.
-func hadItBefore(a *explore.Actor) {
-	c, err := contender(a)
-	if err != nil {
-		a.World().Violate("prepare: %v", err)
-		return
-	}
-	lease, err := c.Try(context.Background())
-	if err == nil {
-		err = lease.Release(context.Background())
-	}
-	if err != nil {
-		a.World().Violate("prepare: %v", err)
-	}
+	return src.Contend(context.Background(), "lock", locks.Claim, source.Patience{})
 }
 
 // contends takes the lock and holds it for a moment, and stays for longer than a TTL.
@@ -211,7 +163,7 @@ func breaks(a *explore.Actor, c source.Contender) {
 
 // believes until its tenure ends.
 func believes(a *explore.Actor, since boottime.Instant) {
-	a.Believe(time.Now().Add(exploreClaim.Tenure() - since.Elapsed()))
+	a.Believe(time.Now().Add(locks.Claim.Tenure() - since.Elapsed()))
 }
 
 // givesSigns of life, as long as it believes: the core's keeper calls a lock lost after that.
