@@ -323,11 +323,16 @@ func (w *World) fate(c *call) Fate {
 // end lets everybody crash who has not ended.
 func (w *World) end() {
 	w.over = true
-	for {
+	for waited := false; ; {
 		synctest.Wait()
 		ready, living := w.ready()
-		if !living {
+		if !living && waited {
 			return
+		}
+		if !living { // but for goroutines that wait for a reply
+			time.Sleep(10 * w.scenario.Pause)
+			waited = true
+			continue
 		}
 		if len(ready) == 0 {
 			<-w.arrived
