@@ -291,16 +291,23 @@ func (w *World) private(c *call) bool {
 	return w.scenario.Private != nil && w.scenario.Private(c.request)
 }
 
+// choose decides who goes on, and with which of his calls. Not to go on with what came first is a
+// preemption, of an actor or of one of its goroutines.
 func (w *World) choose(ready []*call) *call {
+	firsts := slices.CompactFunc(slices.Clone(ready), func(b, c *call) bool { return b.actor == c.actor })
 	cost := 0
-	if ready[0].actor == w.last {
+	if firsts[0].actor == w.last {
 		cost = 1
-		if w.schedule.preemptions >= w.scenario.Preemptions {
-			return ready[0]
-		}
 	}
-	pick := w.schedule.choose(len(ready), cost, 0)
-	return ready[pick]
+	first := w.oneOf(firsts, cost)
+	return w.oneOf(slices.DeleteFunc(slices.Clone(ready), func(c *call) bool { return c.actor != first.actor }), 1)
+}
+
+func (w *World) oneOf(calls []*call, cost int) *call {
+	if len(calls) == 1 && cost > 0 || cost > 0 && w.schedule.preemptions >= w.scenario.Preemptions {
+		return calls[0]
+	}
+	return calls[w.schedule.choose(len(calls), cost, 0)]
 }
 
 func (w *World) fate(c *call) Fate {

@@ -62,7 +62,7 @@ func OnHost(self process.Identity, name string) process.Identity {
 
 // hadItBefore has the host's file system tested, and its client remember the names.
 func hadItBefore(a *explore.Actor) {
-	lease, err := tryOnce(a)
+	lease, err := TryOnce(a, "lock")
 	if err == nil {
 		err = lease.Release(context.Background())
 	}
@@ -71,12 +71,13 @@ func hadItBefore(a *explore.Actor) {
 	}
 }
 
-func tryOnce(a *explore.Actor) (source.Lease, error) {
+// TryOnce makes one attempt at a lock.
+func TryOnce(a *explore.Actor, name string) (source.Lease, error) {
 	src, err := Source(a)
 	if err != nil {
 		return nil, err
 	}
-	c, err := src.Contend(context.Background(), "lock", Claim, source.Patience{})
+	c, err := src.Contend(context.Background(), name, Claim, source.Patience{})
 	if err != nil {
 		return nil, err
 	}
