@@ -20,6 +20,8 @@ type facts struct {
 	committed string          // the last of those that were told so
 	refused   map[string]bool // were told that nothing is recorded
 	forgets   map[string]bool // have begun to forget
+	runs      context.Context //nolint:containedctx // of the job that was begun last; nil: none
+	runner    *explore.Actor
 }
 
 func newFacts() any {
