@@ -26,7 +26,7 @@ type Actor struct {
 	started bool
 	threads bool      // see Program.Threads
 	waits   []*call   // what its goroutines stand before
-	stands  time.Time // until when all of them do
+	stopped time.Time // until when all of them are
 	ended   bool
 	until   time.Time // its belief
 	relies  func() time.Duration

@@ -72,7 +72,7 @@ func unmarked(path string) string {
 // hold has all goroutines of an actor stand still. One that is alone does so by itself.
 func (w *World) hold(a *Actor, d time.Duration) {
 	if a.threads {
-		a.stands = time.Now().Add(d)
+		a.stopped = time.Now().Add(d)
 		time.AfterFunc(d, w.arrive)
 	}
 }
@@ -101,7 +101,7 @@ func (w *World) admit() {
 func (w *World) entry() (c *call, fate Fate) {
 	for _, a := range w.actors {
 		gone := a.Crashed || a.ended
-		if !a.threads || !gone && time.Now().Before(a.stands) {
+		if !a.threads || !gone && time.Now().Before(a.stopped) {
 			continue
 		}
 		for _, c := range a.inTurn() {

@@ -280,7 +280,7 @@ func (w *World) ready() (ready []*call, living bool) {
 	for i := range w.actors {
 		a := w.actors[(first+i)%len(w.actors)]
 		living = living || !a.ended || len(a.waits) > 0
-		if !time.Now().Before(a.stands) {
+		if !time.Now().Before(a.stopped) {
 			ready = append(ready, a.inTurn()...)
 		}
 	}
