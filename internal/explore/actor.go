@@ -109,6 +109,12 @@ func (a *Actor) waitAt(c *call) Fate {
 	return <-c.resume
 }
 
+// Ask brings a request to what is not a file system: what becomes of it is decided as of any, and
+// what went wrong on the way is EIO.
+func (a *Actor) Ask(kind, about string, changes bool, execute func() error) error {
+	return a.transport(simnfs.Request{Kind: kind, Path: about, Changes: changes}, execute)
+}
+
 // transport is the actor's way to the server.
 func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	if a.Gone() {

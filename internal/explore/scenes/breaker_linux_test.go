@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/explore/locks"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -24,7 +25,7 @@ func looksOn(a *explore.Actor) {
 			a.Sleep(exploreBeat)
 			continue
 		}
-		breaks(a, c)
+		locks.Breaks(a, c)
 	}
 }
 

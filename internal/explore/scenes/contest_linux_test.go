@@ -2,7 +2,6 @@ package scenes_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/multilock/go/internal/explore"
 	"github.com/multilock/go/internal/explore/locks"
-	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -103,24 +101,11 @@ func contendsDoing(a *explore.Actor, during func(source.Lease)) {
 
 // contendsWith rests after each look at the holder, if it is to.
 func contendsWith(a *explore.Actor, c source.Contender, rest time.Duration, during func(source.Lease)) {
-	for {
-		lease, err := c.Try(context.Background())
-		switch {
-		case err == nil:
-			a.Note("ACQUIRED")
-			inTime(a)
-			holds(a, lease, during)
-			return
-		case errors.Is(err, source.ErrHeld):
-			breaks(a, c)
-			if rest > 0 {
-				a.Sleep(rest)
-			}
-		default:
-			a.Note("try: %v", err)
-			a.Sleep(exploreBeat / 2)
-		}
-	}
+	locks.Owner(ownsTheLock).Contends(a, c, rest, func(lease source.Lease) { inTime(a); during(lease) })
+}
+
+func givesSigns(a *explore.Actor, lease source.Lease, signs int) {
+	locks.Owner(ownsTheLock).GivesSigns(a, lease, signs)
 }
 
 // inTime says that the lock of who crashed was free after a TTL and a window. What was left in
@@ -129,97 +114,6 @@ func inTime(a *explore.Actor) {
 	w := a.World()
 	if len(w.Actors()) == 2 && slices.Equal(w.Met(), []explore.Fate{explore.Crash}) && w.SinceCrash() > exploreTTL+3*exploreBeat {
 		w.Violate("I3: it took %s until the lock of who crashed was free", w.SinceCrash())
-	}
-}
-
-// someoneWasSilent says that a lock may have to be broken: one reply that is lost is no reason.
-func someoneWasSilent(w *explore.World) bool {
-	brief := []explore.Fate{explore.Lost, explore.Failed, explore.Twice, explore.Late}
-	return len(w.Met()) > 1 || len(w.Met()) == 1 && !slices.Contains(brief, w.Met()[0])
-}
-
-// breaks looks at the holder, and breaks a lock that is dead.
-func breaks(a *explore.Actor, c source.Contender) {
-	seen, err := c.Look(context.Background())
-	switch {
-	case err != nil:
-		a.Note("look: %v", err)
-		a.Sleep(exploreBeat / 2)
-	case seen.State == source.StateDead:
-		a.Note("BREAKS: %s", seen.Why)
-		if !someoneWasSilent(a.World()) {
-			a.World().Violate("I3: %s breaks a lock, and nobody was silent: %s", a.Name, seen.Why)
-		}
-		if err := c.Break(context.Background()); err != nil {
-			a.Note("break: %v", err)
-			a.Sleep(exploreBeat / 2)
-		}
-	case seen.State == source.StateFree:
-		a.Sleep(time.Millisecond)
-	default:
-		a.Sleep(min(max(seen.Next, time.Second), exploreBeat))
-	}
-}
-
-// believes until its tenure ends.
-func believes(a *explore.Actor, since boottime.Instant) {
-	a.Believe(time.Now().Add(locks.Claim.Tenure() - since.Elapsed()))
-}
-
-// givesSigns of life, as long as it believes: the core's keeper calls a lock lost after that.
-func givesSigns(a *explore.Actor, lease source.Lease, signs int) {
-	for range signs {
-		a.Sleep(exploreBeat)
-		start, forgot := boottime.Now(), slices.Contains(a.World().Met(), explore.Forgets)
-		if !a.Believes() {
-			return
-		}
-		err := lease.Renew(context.Background())
-		a.Note("renewed: %v", err)
-		if wrong := ownsTheLock(a.World(), a); forgot && err == nil && wrong != "" {
-			a.World().Violate("I1: a sign of life is confirmed, and %s", wrong)
-		}
-		if errors.Is(err, source.ErrLost) {
-			return
-		}
-		if err == nil && a.Believes() {
-			believes(a, start)
-		}
-	}
-}
-
-// holds does something with the lock, gives signs of life, and releases it.
-func holds(a *explore.Actor, lease source.Lease, during func(source.Lease)) {
-	a.Has = lease.Record().Token
-	since := time.Now()
-	believes(a, lease.Since())
-	during(lease)
-	a.Believe(time.Time{})
-	wrong := ownsTheLock(a.World(), a)
-	if slices.Contains(a.World().Met(), explore.Forgets) {
-		wrong = "" // it may be where it was staged again
-	}
-	for range 5 {
-		err := lease.Release(context.Background())
-		a.Note("released: %v", err)
-		released(a, wrong, time.Since(since), err)
-		if err == nil || errors.Is(err, source.ErrLost) || errors.Is(err, source.ErrReleased) || errors.Is(err, source.ErrUnsure) {
-			return
-		}
-		a.Sleep(exploreBeat / 2)
-	}
-}
-
-// released compares what a release says with what was wrong before it. Only of a lock that was held
-// for a moment it need not know.
-func released(a *explore.Actor, wrong string, held time.Duration, err error) {
-	unheard := func(f explore.Fate) bool { return f >= explore.Lost }
-	switch {
-	case wrong == "":
-	case err == nil:
-		a.World().Violate("I4: a release says that the lock was held, and %s", wrong)
-	case errors.Is(err, source.ErrUnsure) && held >= exploreBeat && !slices.ContainsFunc(a.World().Met(), unheard):
-		a.World().Violate("I4: a release cannot tell, and could: %s", wrong)
 	}
 }
 

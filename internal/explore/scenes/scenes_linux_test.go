@@ -362,5 +362,5 @@ func acquires(a *explore.Actor, held time.Duration) {
 	wrong := ownsTheLock(a.World(), a)
 	err = lease.Release(context.Background())
 	a.Note("released: %v", err)
-	released(a, wrong, held, err)
+	locks.Released(a, wrong, held, err)
 }
