@@ -18,7 +18,7 @@ type Owner func(w *explore.World, a *explore.Actor) (wrong string)
 // Contends takes the lock, breaking it where it is dead, does something with it, and releases it. It
 // rests after each look at the holder, if it is to.
 func (owns Owner) Contends(a *explore.Actor, c source.Contender, rest time.Duration, during func(source.Lease)) {
-	for {
+	for !a.Gone() {
 		lease, err := c.Try(context.Background())
 		switch {
 		case err == nil:

@@ -86,6 +86,9 @@ func threaded(programs ...func(*explore.Actor)) *explore.Scenario {
 	for i := range sc.Actors {
 		sc.Actors[i].Threads = true
 	}
+	if !*long {
+		sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Lost}
+	}
 	sc.Pause, sc.Nap, sc.Grid = sc.Pause+730*time.Millisecond, sc.Nap-590*time.Millisecond, 0
 	return sc
 }
