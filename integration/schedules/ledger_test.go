@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,6 +65,15 @@ func (l *ledger) compares(w *explore.World, src source.Ledger, failed error, nam
 		w.Violate("I7: the result is that of %q, and %s was told that it is his", found.Token, l.committed)
 	case l.refused[found.Token]:
 		w.Violate("I7: a result is there of which it was said that it is not recorded")
+	}
+}
+
+// isFree says that a lock is in the end, unless somebody crashed, an attempt was carried out that its
+// contender had given up, or what was to mend a fault met another.
+func isFree(w *explore.World, holder string) {
+	left := func(f explore.Fate) bool { return f == explore.Crash || f == explore.Late }
+	if holder != "" && len(w.Met()) < 2 && !slices.ContainsFunc(w.Met(), left) {
+		w.Violate("I3: the lock is still that of %s, and nobody crashed", holder)
 	}
 }
 
