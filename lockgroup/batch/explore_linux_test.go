@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -243,11 +242,6 @@ func listOf(jobs int, hosts ...func(*explore.Actor)) *explore.Scenario {
 	return sc
 }
 
-var (
-	exploreAll   = flag.Bool("explore", false, "play more schedules of lists, for as long as -explore-limit")
-	exploreLimit = flag.Duration("explore-limit", time.Hour, "for -explore")
-)
-
 func proven(t *testing.T, r explore.Report) {
 	t.Helper()
 	t.Log(r)
@@ -257,23 +251,23 @@ func proven(t *testing.T, r explore.Report) {
 }
 
 // playedThrough is each order with one preemption, and one of these faults; or, in the long form,
-// any fault, and then both, as far as it goes.
+// any fault, and then both, as far as twenty minutes go.
 func playedThrough(t *testing.T, sc *explore.Scenario, kinds ...explore.Fate) {
 	t.Helper()
 	sc.Preemptions, sc.Faults = 1, 0
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 	all := sc.Kinds
 	sc.Kinds, sc.Preemptions, sc.Faults = kinds, 0, 1
-	if !*exploreAll {
+	if !*long {
 		proven(t, sc.Exhaust(t, 10*time.Minute))
 		sc.Kinds, sc.Preemptions, sc.Faults = all, 5, 2
 		proven(t, sc.Sample(t, 1, 100))
 		return
 	}
 	sc.Kinds = all
-	proven(t, sc.Exhaust(t, *exploreLimit))
+	proven(t, sc.Exhaust(t, 20*time.Minute))
 	sc.Preemptions = 1
-	proven(t, sc.Exhaust(t, *exploreLimit))
+	proven(t, sc.Exhaust(t, 20*time.Minute))
 	sc.Preemptions, sc.Faults = 5, 2
 	proven(t, sc.Sample(t, 1, 10_000))
 }

@@ -144,5 +144,5 @@ func TestExploreCookOnLedger(t *testing.T) {
 	}
 	sc := threaded(cooks(onLedger, true), cooks(onLedger, false))
 	sc.Owns, sc.AtEnd = nil, cookedInTime
-	explored(t, sc, 1, 0)
+	playedThreads(t, sc)
 }

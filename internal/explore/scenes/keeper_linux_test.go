@@ -30,7 +30,7 @@ func keeps(during func(*explore.Actor, *multilock.Lock)) func(*explore.Actor) {
 				givesUp(a, lock)
 				return
 			}
-			a.Sleep(exploreBeat / 2)
+			a.Sleep(2 * exploreBeat)
 		}
 	}
 }
@@ -80,6 +80,22 @@ func staysUnder(a *explore.Actor, lock *multilock.Lock) {
 	}
 }
 
+// playedThreads is each order with one preemption, each with one fault, and some with two. In the long
+// form the faults are of all kinds, and both bounds are one larger.
+func playedThreads(t *testing.T, sc *explore.Scenario) {
+	t.Helper()
+	more, drawn := 0, 100
+	if *long {
+		more, drawn = 1, 10_000
+	}
+	sc.Preemptions, sc.Faults = 1+more, 0
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	sc.Preemptions, sc.Faults = more, 1
+	proven(t, sc.Exhaust(t, 20*time.Minute))
+	sc.Preemptions, sc.Faults = 5, 2
+	proven(t, sc.Sample(t, 1, drawn))
+}
+
 // threaded are scenes of actors with several goroutines.
 func threaded(programs ...func(*explore.Actor)) *explore.Scenario {
 	sc := contest(programs...)
@@ -87,7 +103,7 @@ func threaded(programs ...func(*explore.Actor)) *explore.Scenario {
 		sc.Actors[i].Threads = true
 	}
 	if !*long {
-		sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Lost}
+		sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow}
 	}
 	sc.Pause, sc.Nap, sc.Grid = sc.Pause+730*time.Millisecond, sc.Nap-590*time.Millisecond, 0
 	return sc
@@ -99,7 +115,7 @@ func TestExploreKeeper(t *testing.T) {
 	t.Parallel()
 	sc := threaded(keeps(staysUnder), keeps(func(*explore.Actor, *multilock.Lock) {}))
 	sc.AtEnd = nil
-	explored(t, sc, 1, 0)
+	playedThreads(t, sc)
 }
 
 // onceUnder runs a job at most once, as run --once does under its lock.
@@ -129,7 +145,7 @@ func onceUnder(a *explore.Actor, lock *multilock.Lock) {
 	}
 }
 
-// runsOnce is the job: nobody else runs it, and it is not recorded.
+// runsOnce is the job, which takes longer than a TTL: nobody else runs it, and it is not recorded.
 func runsOnce(ctx context.Context, a *explore.Actor, f *facts) error {
 	if !a.Gate("begins the job") || ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -147,7 +163,7 @@ func runsOnce(ctx context.Context, a *explore.Actor, f *facts) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(6170 * time.Millisecond):
+	case <-time.After(57170 * time.Millisecond):
 		return nil
 	}
 }
@@ -158,7 +174,7 @@ func TestExploreOnce(t *testing.T) {
 	t.Parallel()
 	sc := threaded(keeps(onceUnder), keeps(onceUnder))
 	sc.Facts, sc.Always, sc.AtEnd = newFacts, keepsResults, isRecorded
-	explored(t, sc, 1, 0)
+	playedThreads(t, sc)
 }
 
 // isRecorded says that a job is, if anybody is left.
