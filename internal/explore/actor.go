@@ -40,8 +40,9 @@ type Actor struct {
 type call struct {
 	actor   *Actor
 	request simnfs.Request
-	entry   bool // nothing is asked of anybody yet: see threads.go
-	since   int  // the step at which it came
+	entry   bool       // nothing is asked of anybody yet: see threads.go
+	since   int        // the step at which it came
+	where   simnfs.Sum // in the code it was made; of actors with threads
 	resume  chan Fate
 }
 
@@ -97,6 +98,9 @@ func (a *Actor) gate(r simnfs.Request) Fate {
 
 func (a *Actor) waitAt(c *call) Fate {
 	c.actor, c.resume = a, make(chan Fate)
+	if a.threads {
+		c.where = caller()
+	}
 	a.world.mu.Lock()
 	if a.threads && (a.Crashed || a.ended) {
 		a.world.mu.Unlock()

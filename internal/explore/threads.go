@@ -5,6 +5,7 @@ import (
 	"context"
 	"io/fs"
 	"path"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing/synctest"
@@ -54,9 +55,18 @@ func (a *Actor) Rely(remaining func() time.Duration) {
 // inTurn is before what an actor stands, in the order in which it came to that.
 func (a *Actor) inTurn() []*call {
 	slices.SortStableFunc(a.waits, func(b, c *call) int {
-		return cmp.Or(b.since-c.since, cmp.Compare(b.request.Kind, c.request.Kind), cmp.Compare(unmarked(b.request.Path), unmarked(c.request.Path)))
+		return cmp.Or(b.since-c.since, cmp.Compare(b.request.Kind, c.request.Kind), cmp.Compare(unmarked(b.request.Path), unmarked(c.request.Path)), cmp.Compare(b.where, c.where))
 	})
 	return a.waits
+}
+
+// caller tells goroutines apart that make the same call, by the way on which they came to it.
+func caller() (sum simnfs.Sum) {
+	var at [64]uintptr
+	for _, pc := range at[:runtime.Callers(3, at[:])] {
+		sum.Add(uint64(pc))
+	}
+	return sum
 }
 
 // unmarked is a path without its tokens, which are drawn.
