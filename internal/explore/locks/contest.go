@@ -37,8 +37,8 @@ func (owns Owner) Contends(a *explore.Actor, c source.Contender, rest time.Durat
 	}
 }
 
-// someoneWasSilent says that a lock may have to be broken: one reply that is lost is no reason.
-func someoneWasSilent(w *explore.World) bool {
+// SomeoneWasSilent says that a lock may have to be broken: one reply that is lost is no reason.
+func SomeoneWasSilent(w *explore.World) bool {
 	brief := []explore.Fate{explore.Lost, explore.Failed, explore.Twice, explore.Late}
 	return len(w.Met()) > 1 || len(w.Met()) == 1 && !slices.Contains(brief, w.Met()[0])
 }
@@ -52,7 +52,7 @@ func Breaks(a *explore.Actor, c source.Contender) {
 		a.Sleep(Beat / 2)
 	case seen.State == source.StateDead:
 		a.Note("BREAKS: %s", seen.Why)
-		if !someoneWasSilent(a.World()) {
+		if !SomeoneWasSilent(a.World()) {
 			a.World().Violate("I3: %s breaks a lock, and nobody was silent: %s", a.Name, seen.Why)
 		}
 		if err := c.Break(context.Background()); err != nil {

@@ -43,8 +43,11 @@ func keptLock(a *explore.Actor) (*multilock.Lock, error) {
 	}
 	lock, err := multilock.TryOnce(a.Context(), src, "lock", multilock.Options{TTL: locks.TTL})
 	if errors.Is(err, multilock.ErrHeld) {
-		_, broken := multilock.Break(a.Context(), src, "lock", multilock.Want{})
-		return nil, errors.Join(err, broken)
+		_, alive := multilock.Break(a.Context(), src, "lock", multilock.Want{})
+		if alive == nil && !locks.SomeoneWasSilent(a.World()) {
+			a.World().Violate("I3: %s breaks a lock, and nobody was silent", a.Name)
+		}
+		return nil, errors.Join(err, alive)
 	}
 	return lock, err
 }
@@ -74,7 +77,12 @@ func givesUp(a *explore.Actor, lock *multilock.Lock) {
 // staysUnder stays for longer than a TTL, as long as it has the lock.
 func staysUnder(a *explore.Actor, lock *multilock.Lock) {
 	for range 11 {
-		if a.Sleep(exploreBeat + 170*time.Millisecond); a.Gone() || lock.Context().Err() != nil {
+		a.Sleep(exploreBeat + 170*time.Millisecond)
+		switch lost := lock.Context().Err() != nil; {
+		case lost && !a.Gone() && !locks.SomeoneWasSilent(a.World()):
+			a.World().Violate("I3: %s has lost its lock, and nobody was silent", a.Name)
+			return
+		case lost || a.Gone():
 			return
 		}
 	}
