@@ -117,7 +117,7 @@ func try(m mutant) (caught bool, err error) {
 		return false, err
 	}
 	cmd := exec.CommandContext(context.Background(), "go", "test", "-count", "1", "-vet", "off", "-ldflags", "-s -w", "-overlay", overlay, "-timeout", "10m", "-failfast", "-parallel", "1", "-v", "-run", "^"+m.tests) //nolint:gosec // a path of ours
-	cmd.Dir = m.where // it may be of another module
+	cmd.Dir = m.where                                                                                                                                                                                                   // it may be of another module
 	out, err := cmd.CombinedOutput()
 	if errors.As(err, new(*exec.ExitError)) {
 		err = nil

@@ -16,11 +16,8 @@ import (
 // he naps.
 const period = locks.TTL
 
-// cell is a register that all share, and what is true of the lock that it makes.
-type cell struct {
-	values [][]byte // all that it ever held
-	cooked int      // how often the lock was had
-}
+// cell is a register that all share: all that it ever held.
+type cell struct{ values [][]byte }
 
 // cellOf is the register as an actor has it. What went wrong on the way is in doubt.
 type cellOf struct{ actor *explore.Actor }

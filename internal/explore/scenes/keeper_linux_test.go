@@ -18,7 +18,7 @@ func keeps(during func(*explore.Actor, *multilock.Lock)) func(*explore.Actor) {
 		for !a.Gone() {
 			lock, err := keptLock(a)
 			if err == nil {
-				defer lock.Detach() //nolint:errcheck // the keeper of a crashed actor ends, too
+				defer lock.Detach() // the keeper of a crashed actor ends, too
 			}
 			if !a.Gate("has asked") {
 				return
