@@ -31,7 +31,7 @@ type Ask func(name, about string, changes bool, execute func() error) error
 
 // Serve answers a client until its connection ends. What the driver sends by itself is not asked about.
 func (m *Memory) Serve(client net.Conn, ask Ask) {
-	defer client.Close() //nolint:errcheck // nothing is left to be said
+	defer client.Close()
 	for {
 		request, err := readMessage(client)
 		if err != nil {

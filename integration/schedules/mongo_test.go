@@ -87,7 +87,7 @@ func inDocument(w *explore.World) string {
 func inDatabase(during func(*explore.Actor, source.Lease)) func(*explore.Actor) {
 	return func(a *explore.Actor) {
 		d := databaseOf(a.World())
-		defer d.clients[a.Name].Disconnect(context.Background()) //nolint:errcheck // nothing is left to be done
+		defer d.clients[a.Name].Disconnect(context.Background())
 		c, err := d.sources[a.Name].Contend(context.Background(), "lock", locks.Claim, source.Patience{})
 		if err != nil {
 			a.World().Violate("contend: %v", err)
@@ -119,7 +119,7 @@ func TestExploreMongoLedger(t *testing.T) {
 	sc.AtEnd = func(w *explore.World) {
 		client, src, err := openDatabase("reader", pipes{databaseOf(w).server, undisturbed})
 		if err == nil {
-			defer client.Disconnect(context.Background()) //nolint:errcheck // only read from
+			defer client.Disconnect(context.Background())
 		}
 		databaseOf(w).compares(w, src, err, "lock")
 	}
