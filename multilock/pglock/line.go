@@ -239,7 +239,9 @@ func (c *crowd) check(ctx context.Context, lines []*line) {
 		l.mu.Lock()
 		seen := l.token
 		l.mu.Unlock()
-		if place, there := places[l.mark]; !there || place.is(2) && place.text(1) != seen {
+		place, there := places[l.mark]
+		free := place.text(1) == "" // and perhaps was: somebody was ahead, and is no more
+		if !there || place.is(2) && (free || place.text(1) != seen) {
 			l.Tell()
 		}
 	}
