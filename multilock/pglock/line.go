@@ -240,8 +240,8 @@ func (c *crowd) check(ctx context.Context, lines []*line) {
 		seen := l.token
 		l.mu.Unlock()
 		place, there := places[l.mark]
-		free := place.text(1) == "" // and perhaps was: somebody was ahead, and is no more
-		if !there || place.is(2) && (free || place.text(1) != seen) {
+		// The lock has passed on; or it is free, and was, for whoever was ahead is no more.
+		if !there || place.is(2) && (place.isNull(1) || place.text(1) != seen) {
 			l.Tell()
 		}
 	}
