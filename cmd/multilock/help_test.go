@@ -53,7 +53,8 @@ func TestHelpTopics(t *testing.T) {
 		require.Equal(t, 125, got.code)
 		require.Empty(t, got.stdout)
 	}
-	require.Contains(t, s.run("help", "exitcodes").stderr, "the topics are batch, environment, exit-codes, locks")
+	require.Contains(t, s.run("help", "exitcodes").stderr, `did you mean "exit-codes"?`)
+	require.Contains(t, s.run("help", "no-such-thing").stderr, "the topics are batch, environment, exit-codes, locks")
 	s.requireUntouched()
 }
 
