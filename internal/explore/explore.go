@@ -28,9 +28,13 @@ type Scenario struct {
 	Kinds               []Fate
 	// Pause is how long somebody stands still who does: longer than any TTL. Nap is shorter.
 	Pause, Nap time.Duration
+	// Down is for how long a server that forgets is away.
+	Down time.Duration
 	// Delay is how late a late request is carried out; 0 is a pause. Grace is for how long a
 	// server that comes back lets nobody open, rename or remove anything.
 	Delay, Grace time.Duration
+	// Tick is the step of the times that the server keeps; 0 is none.
+	Tick time.Duration
 	// Grid is what wake-ups are rounded up to: those who could meet do.
 	Grid time.Duration
 	// Private says of which requests nobody else learns; nil: of none. There is no choice.
@@ -38,6 +42,8 @@ type Scenario struct {
 	// Remember goes on from no state twice: from one that was come to in another way, with
 	// the same faults and no more preemptions, all that can follow has been or will be seen.
 	Remember bool
+	// EveryOrder plays also what only comes to the same in another order, which Remember leaves out.
+	EveryOrder bool
 	// Workers play at the same time; 0 is one.
 	Workers int
 	// Most bounds one schedule: what takes more requests is stuck.

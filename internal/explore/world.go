@@ -29,12 +29,15 @@ type World struct {
 	began     time.Time
 	ahead     time.Duration // of the server's clock
 	back      time.Time     // when the server is, if it is away
-	fell      time.Time     // when somebody crashed last
+	fell      time.Time     // when whoever crashed last had changed something last
 	lines     []line
 	met       []Fate
 	delayed   map[*time.Timer]simnfs.Sum // requests that are carried out late
 	labels    map[string]string          // of tokens
 	states    *states
+	at        *node // the last state at this time in which there was something to choose
+	now       time.Time
+	facts     simnfs.Sum
 	known     bool // it has come to a state that was seen before
 	steps     int
 	order     strings.Builder
@@ -43,9 +46,13 @@ type World struct {
 }
 
 // owned checks what others believe to have, when an actor has changed something.
-func (w *World) owned(by *Actor, r simnfs.Request) {
+func (w *World) owned(by *Actor, r simnfs.Request, err error) {
 	if !r.Changes {
 		return
+	}
+	by.changed = time.Now()
+	if err == nil && !w.isPrivate(r) {
+		w.affects(by.column)
 	}
 	if w.scenario.Always != nil {
 		if wrong := w.scenario.Always(w); wrong != "" {
@@ -71,7 +78,7 @@ func (w *World) Met() []Fate { return w.met }
 // Pause is how long who stands still does.
 func (w *World) Pause() time.Duration { return w.scenario.Pause }
 
-// SinceCrash is the time since somebody crashed last.
+// SinceCrash is the time since who crashed last changed something.
 func (w *World) SinceCrash() time.Duration { return time.Since(w.fell) }
 
 // Elapsed is the time since everything began.
@@ -100,6 +107,9 @@ func (w *World) note(a *Actor, text string) {
 	}
 }
 
+// fraction has no time of a server without a tick look as if it had one.
+const fraction = 3 * time.Millisecond
+
 // play runs a scenario by a schedule.
 func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
 	synctest.Test(t, func(*testing.T) {
@@ -107,7 +117,8 @@ func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
 			scenario: sc, schedule: s, states: seen, arrived: make(chan struct{}, 1), late: make(chan func(), 100),
 			delayed: map[*time.Timer]simnfs.Sum{}, labels: map[string]string{}, began: time.Now(),
 		}
-		w.Server = simnfs.Serve(func() time.Time { return time.Now().Add(w.ahead) })
+		w.Server = simnfs.Serve(func() time.Time { return time.Now().Add(w.ahead + fraction) })
+		w.Server.Tick = sc.Tick
 		w.Server.Forgets = slices.Contains(sc.Kinds, Forgets)
 		if sc.Facts != nil {
 			w.Facts = sc.Facts()
@@ -140,7 +151,7 @@ func (w *World) mount(column int, p Program) {
 		mount.Transport = w.transport
 		a.Client = w.Server.Mount(mount)
 	}
-	a.learnt = simnfs.Sum(column) //nolint:gosec // a hash
+	a.learnt, a.changed = simnfs.Sum(column), time.Now() //nolint:gosec // a hash
 	w.actors = append(w.actors, a)
 	if w.scenario.Prepare != nil {
 		w.last = a
@@ -193,7 +204,10 @@ func (w *World) step() bool {
 		w.carryOut()
 		ready, living = w.ready()
 	}
-	if w.violation != "" || w.seenBefore(len(ready)) {
+	if now := time.Now(); now != w.now {
+		w.now, w.at = now, nil
+	}
+	if w.violation != "" || w.seenBefore(ready) {
 		return false
 	}
 	next := ready[0]
@@ -203,11 +217,15 @@ func (w *World) step() bool {
 	fate := w.fate(next)
 	w.last, next.waits = next, false
 	w.order.WriteString(next.Name)
+	if fate == Jump || fate == Forgets || fate == Away || fate == AwayAhead {
+		w.affects(all)
+	}
 	switch fate {
 	case Jump:
 		w.ahead += 10 * w.scenario.Pause
 	case Forgets:
 		w.Server.Forget()
+		w.back = time.Now().Add(w.scenario.Down)
 	case AwayAhead:
 		w.ahead += 10 * w.scenario.Pause
 		fallthrough
@@ -215,7 +233,7 @@ func (w *World) step() bool {
 		w.back = time.Now().Add(w.scenario.Nap)
 	}
 	if fate == Crash {
-		w.fell = time.Now()
+		w.fell = next.changed
 		w.note(next, "CRASH before "+next.request.String())
 	}
 	next.resume <- fate
@@ -223,11 +241,30 @@ func (w *World) step() bool {
 }
 
 // seenBefore says that the schedule has come to a state from which another one goes on.
-func (w *World) seenBefore(ready int) bool {
-	if w.states == nil || w.schedule.repeats() || ready == 1 && w.schedule.faults >= w.scenario.Faults {
+func (w *World) seenBefore(ready []*Actor) bool {
+	if w.states == nil || w.schedule.repeats() {
 		return false
 	}
-	w.known = !w.states.comes(w.state(), w.schedule.preemptions)
+	first, stays := ready[0], ready[0] == w.last
+	others := len(ready) > 1 && !(stays && (w.private(first) || w.schedule.preemptions >= w.scenario.Preemptions))
+	fates := w.schedule.faults < w.scenario.Faults && !(stays && w.private(first))
+	if !others && !fates {
+		return false // there is nothing to choose here
+	}
+	if facts := w.digest(w.Facts); facts != w.facts {
+		w.facts = facts
+		w.affects(all)
+	}
+	at := arrival{state: w.state(), met: w.met, last: -1, preemptions: w.schedule.preemptions}
+	for _, a := range ready {
+		at.ready = append(at.ready, a.column)
+	}
+	if stays {
+		at.last = first.column
+	}
+	n, more := w.states.comes(at)
+	w.states.leads(w.at, n)
+	w.at, w.known = n, !more
 	return w.known
 }
 
@@ -256,9 +293,21 @@ func (w *World) ready() (ready []*Actor, living bool) {
 	return ready, living
 }
 
-func (w *World) private(a *Actor) bool {
-	return w.scenario.Private != nil && w.scenario.Private(a.request)
+func (w *World) private(a *Actor) bool { return w.isPrivate(a.request) }
+
+func (w *World) isPrivate(r simnfs.Request) bool {
+	return w.scenario.Private != nil && w.scenario.Private(r)
 }
+
+// affects notes that an actor has changed something that another may see, or all have.
+func (w *World) affects(column int) {
+	if w.states != nil {
+		w.states.changed(w.at, column)
+	}
+}
+
+// all is who changes something if that is the server's fate.
+const all = -1
 
 func (w *World) choose(ready []*Actor) *Actor {
 	cost := 0
@@ -268,8 +317,20 @@ func (w *World) choose(ready []*Actor) *Actor {
 			return ready[0]
 		}
 	}
-	pick := w.schedule.choose(len(ready), cost, 0)
-	return ready[pick]
+	return ready[w.pick(len(ready), cost, 0)]
+}
+
+// pick is a choice in a state. One that was made before leads here from that state.
+func (w *World) pick(of, preemptions, faults int) int {
+	s := &w.schedule
+	if len(s.taken) == s.length-1 {
+		w.at = s.from
+	}
+	picked := s.choose(of, preemptions, faults)
+	if !s.repeats() && len(s.taken) > s.length {
+		s.taken[len(s.taken)-1].at = w.at
+	}
+	return picked
 }
 
 func (w *World) fate(a *Actor) Fate {
@@ -282,7 +343,7 @@ func (w *World) fate(a *Actor) Fate {
 			fates = append(fates, kind)
 		}
 	}
-	pick := w.schedule.choose(len(fates), 0, 1)
+	pick := w.pick(len(fates), 0, 1)
 	if pick > 0 {
 		w.met = append(w.met, fates[pick])
 	}

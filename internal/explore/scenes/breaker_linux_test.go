@@ -19,28 +19,41 @@ func looksOn(a *explore.Actor) {
 	}
 	for free := 0; free < 2; {
 		seen, err := c.Look(context.Background())
+		rest := exploreBeat
 		if err == nil && seen.State == source.StateFree {
 			free++
-			a.Sleep(exploreBeat)
-			continue
+		} else {
+			rest = breaks(a, c)
 		}
-		breaks(a, c)
+		if rest > 0 {
+			a.Rest(rest, "looks on", c, free)
+		}
 	}
 }
 
 var (
 	long        = flag.Bool("long", false, "play more schedules, for up to an hour")
-	preemptions = flag.Int("preemptions", 1, "of TestExploreBreaker")
-	faults      = flag.Int("faults", 0, "of TestExploreBreaker")
-	limit       = flag.Duration("limit", time.Hour, "for TestExploreBreaker")
-	workers     = flag.Int("workers", 1, "how many schedules of TestExploreBreaker are played at a time")
+	preemptions = flag.Int("preemptions", 1, "of TestExploreBreaker and TestExplorePair")
+	faults      = flag.Int("faults", 1, "of TestExploreBreaker and TestExplorePair")
+	limit       = flag.Duration("limit", time.Hour, "for each of the two")
+	workers     = flag.Int("workers", 1, "how many schedules of them are played at a time")
 )
 
 // Two contenders and one who only breaks: in the long form, each schedule with 3 preemptions and
 // 2 faults that an hour allows.
 func TestExploreBreaker(t *testing.T) {
 	t.Parallel()
-	sc := contest(contends, contends, looksOn)
+	bounded(t, contest(contends, contends, looksOn))
+}
+
+// Two contenders, who are breakers as well: the same.
+func TestExplorePair(t *testing.T) {
+	t.Parallel()
+	bounded(t, contest(contends, contends))
+}
+
+func bounded(t *testing.T, sc *explore.Scenario) {
+	t.Helper()
 	sc.Preemptions, sc.Faults, sc.Workers = *preemptions, *faults, *workers
 	if *long {
 		sc.Preemptions, sc.Faults = 3, 2

@@ -160,13 +160,12 @@ func contendsWith(a *explore.Actor, c source.Contender, rest time.Duration, duri
 			holds(a, lease, during)
 			return
 		case errors.Is(err, source.ErrHeld):
-			breaks(a, c)
-			if rest > 0 {
-				a.Sleep(rest)
+			if pause := breaks(a, c); pause+rest > 0 {
+				a.Rest(pause+rest, "contends", c)
 			}
 		default:
 			a.Note("try: %v", err)
-			a.Sleep(exploreBeat / 2)
+			a.Rest(exploreBeat/2, "contends", c)
 		}
 	}
 }
@@ -186,27 +185,27 @@ func someoneWasSilent(w *explore.World) bool {
 	return len(w.Met()) > 1 || len(w.Met()) == 1 && !slices.Contains(brief, w.Met()[0])
 }
 
-// breaks looks at the holder, and breaks a lock that is dead.
-func breaks(a *explore.Actor, c source.Contender) {
+// breaks looks at the holder, breaks a lock that is dead, and says how long to rest then.
+func breaks(a *explore.Actor, c source.Contender) time.Duration {
 	seen, err := c.Look(context.Background())
 	switch {
 	case err != nil:
 		a.Note("look: %v", err)
-		a.Sleep(exploreBeat / 2)
+		return exploreBeat / 2
 	case seen.State == source.StateDead:
 		a.Note("BREAKS: %s", seen.Why)
-		if !someoneWasSilent(a.World()) {
+		if there := a.World().Server.Content(".locks/lock/lock.locked"); len(there) > 0 && !someoneWasSilent(a.World()) {
 			a.World().Violate("I3: %s breaks a lock, and nobody was silent: %s", a.Name, seen.Why)
 		}
 		if err := c.Break(context.Background()); err != nil {
 			a.Note("break: %v", err)
-			a.Sleep(exploreBeat / 2)
+			return exploreBeat / 2
 		}
+		return 0
 	case seen.State == source.StateFree:
-		a.Sleep(time.Millisecond)
-	default:
-		a.Sleep(min(max(seen.Next, time.Second), exploreBeat))
+		return time.Millisecond
 	}
+	return min(max(seen.Next, time.Second), exploreBeat)
 }
 
 // believes until its tenure ends.

@@ -268,12 +268,12 @@ func TestExploreOneHost(t *testing.T) {
 	explored(t, sc, 2, 0)
 }
 
-// A server with an async export forgets what it had acknowledged. Then there may be two, until
-// the next sign of life: that one says so.
+// A server with an async export forgets what it had acknowledged, when it crashes and comes back.
+// Then there may be two, until the next sign of life: that one says so.
 func TestExploreForgetfulServer(t *testing.T) {
 	t.Parallel()
 	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
-	sc.Kinds, sc.Owns, sc.AtEnd, sc.Lax = []explore.Fate{explore.Forgets}, nil, nil, true
+	sc.Kinds, sc.Owns, sc.AtEnd, sc.Lax, sc.Down = []explore.Fate{explore.Forgets}, nil, nil, true, exploreBeat/2
 	explored(t, sc, 2, 1)
 }
 
