@@ -19,6 +19,8 @@ type Actor struct {
 	Has string
 	// Crashed says that it ended in the middle.
 	Crashed bool
+	// Unsaid is the request that was carried out and of which the reply was lost, the last one.
+	Unsaid string
 
 	world   *World
 	column  int
@@ -112,7 +114,10 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	case Failed:
 		return syscall.EIO
 	case Lost:
-		a.world.owned(a, r, a.Unheard(execute))
+		done := a.Unheard(execute)
+		if a.world.owned(a, r, done); done == nil {
+			a.Unsaid = r.Kind
+		}
 		return syscall.EIO
 	case Twice:
 		a.world.owned(a, r, a.Unheard(execute))

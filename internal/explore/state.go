@@ -50,6 +50,7 @@ func (a *Actor) state() (sum simnfs.Sum) {
 	sum.Add(uint64(a.learnt))
 	sum.Add(uint64(a.reply))
 	sum.AddTime(a.stands)
+	sum.AddText(a.Unsaid)
 	if a.waits {
 		sum.Add(a.request.Means)
 	}

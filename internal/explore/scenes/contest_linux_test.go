@@ -165,6 +165,9 @@ func contendsWith(a *explore.Actor, c source.Contender, rest time.Duration, duri
 			}
 		default:
 			a.Note("try: %v", err)
+			if a.Unsaid == "rename" && len(a.World().Met()) == 1 && a.World().Server.Tick == 0 {
+				a.World().Violate("I4: %s is not told that it has the lock, for one reply was lost: %v", a.Name, err)
+			}
 			a.Rest(exploreBeat/2, "contends", c)
 		}
 	}

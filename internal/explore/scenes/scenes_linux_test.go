@@ -277,6 +277,15 @@ func TestExploreForgetfulServer(t *testing.T) {
 	explored(t, sc, 2, 1)
 }
 
+// A server that keeps times in whole seconds shows no change that comes within one of them: what a
+// client remembers of a name it goes on believing.
+func TestExploreCoarse(t *testing.T) {
+	t.Parallel()
+	sc := contest(contends, contends)
+	sc.Tick = time.Second
+	explored(t, sc, 2, 0)
+}
+
 // A server that restarts is away for a while, in which a holder's belief does not end, and then
 // lets nobody open, rename or remove anything for a while; its clock may have been wrong before.
 // Who was cut off with all others is not dead.
