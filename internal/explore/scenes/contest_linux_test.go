@@ -200,6 +200,9 @@ func breaks(a *explore.Actor, c source.Contender) time.Duration {
 		if there := a.World().Server.Content(".locks/lock/lock.locked"); len(there) > 0 && !someoneWasSilent(a.World()) {
 			a.World().Violate("I3: %s breaks a lock, and nobody was silent: %s", a.Name, seen.Why)
 		}
+		if len(a.World().Actors()) == 1 {
+			a.World().Violate("I3: %s takes itself for a holder that is dead: %s", a.Name, seen.Why)
+		}
 		if err := c.Break(context.Background()); err != nil {
 			a.Note("break: %v", err)
 			return exploreBeat / 2
@@ -285,7 +288,7 @@ func proven(t *testing.T, r explore.Report) {
 func TestExploreEveryOrder(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends)
-	sc.Preemptions = 3
+	sc.Preemptions = 5
 	proven(t, sc.Exhaust(t, time.Minute))
 }
 

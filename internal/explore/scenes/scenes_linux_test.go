@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/simnfs"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -284,6 +285,10 @@ func TestExploreCoarse(t *testing.T) {
 	sc := contest(contends, contends)
 	sc.Tick = time.Second
 	explored(t, sc, 2, 0)
+	alone := contest(contends)
+	alone.Tick, alone.Private, alone.Preemptions, alone.Faults = time.Second, nil, 0, 2
+	alone.Kinds = []explore.Fate{explore.Lost, explore.Failed}
+	proven(t, alone.Exhaust(t, 10*time.Minute))
 }
 
 // A server that restarts is away for a while, in which a holder's belief does not end, and then
@@ -294,9 +299,15 @@ func TestExploreRestart(t *testing.T) {
 	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
 	sc.Kinds, sc.Nap, sc.Grace = []explore.Fate{explore.Away, explore.AwayAhead}, 5*exploreBeat, 2*exploreBeat
 	explored(t, sc, 2, 1)
+	private := sc.Private
 	sc.Nap, sc.Grace, sc.Private, sc.Preemptions, sc.Faults = 4*exploreBeat, 0, nil, 0, 1
 	sc.Actors[0].Run = func(a *explore.Actor) { contendsFor(a, 16) } // until the clock is read anew
 	proven(t, sc.Exhaust(t, 10*time.Minute))
+	whole := sc.Kinds
+	sc.Kinds, sc.Preemptions = []explore.Fate{explore.AwayAhead}, 1
+	sc.Private = func(r simnfs.Request) bool { return r.Path != "/.multilock/staging" && (private(r) || !r.Changes) }
+	proven(t, sc.Exhaust(t, 10*time.Minute)) // it is away while its clock is read
+	sc.Kinds, sc.Private, sc.Preemptions = whole, nil, 0
 	sc.Actors[1].Run = drowses
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
@@ -380,4 +391,48 @@ func acquires(a *explore.Actor, held time.Duration) {
 	err = lease.Release(context.Background())
 	a.Note("released: %v", err)
 	released(a, wrong, held, err)
+}
+
+// movesTheGroup is what a person may do who tidies up.
+func movesTheGroup(a *explore.Actor) {
+	a.Sleep(exploreBeat)
+	base, err := a.OpenDir("/")
+	if err == nil {
+		err = base.Rename(".locks", base, ".moved")
+	}
+	a.Note("moved: %v", err)
+	a.World().Facts.(*moves).moved = err == nil
+}
+
+// moves are how many signs of life were confirmed after the group was moved.
+type moves struct {
+	moved     bool
+	confirmed int
+}
+
+func staysWhere(a *explore.Actor) {
+	contendsDoing(a, func(lease source.Lease) {
+		for range 12 {
+			a.Sleep(exploreBeat)
+			f := a.World().Facts.(*moves)
+			moved := f.moved
+			err := lease.Renew(context.Background())
+			if a.Note("renewed: %v", err); err == nil && moved {
+				f.confirmed++
+			}
+			if f.confirmed > 7 {
+				a.World().Violate("I1: eight signs of life are confirmed after the group was moved")
+			}
+		}
+	})
+}
+
+// Who moves a group with a lock in it: others who come there find another, so its holder learns it
+// by the eighth sign of life.
+func TestExploreMovedGroup(t *testing.T) {
+	t.Parallel()
+	sc := contest(staysWhere, movesTheGroup)
+	sc.Owns, sc.AtEnd, sc.Lax = nil, nil, true
+	sc.Facts = func() any { return &moves{} }
+	explored(t, sc, 1, 0)
 }
