@@ -410,21 +410,27 @@ type moves struct {
 	confirmed int
 }
 
+// staysWhere gives signs of life, and counts those that are confirmed.
 func staysWhere(a *explore.Actor) {
-	contendsDoing(a, func(lease source.Lease) {
-		for range 12 {
-			a.Sleep(exploreBeat)
-			f := a.World().Facts.(*moves)
-			moved := f.moved
-			err := lease.Renew(context.Background())
-			if a.Note("renewed: %v", err); err == nil && moved {
+	c, err := contender(a)
+	if err != nil {
+		a.Note("contend: %v", err)
+		return
+	}
+	lease, err := c.Try(context.Background())
+	a.Note("try: %v", err)
+	for range 12 {
+		a.Sleep(exploreBeat)
+		f := a.World().Facts.(*moves)
+		if moved := f.moved; err == nil {
+			if err = lease.Renew(context.Background()); err == nil && moved {
 				f.confirmed++
 			}
-			if f.confirmed > 7 {
-				a.World().Violate("I1: eight signs of life are confirmed after the group was moved")
-			}
 		}
-	})
+		if a.Note("renewed: %v", err); f.confirmed > 7 {
+			a.World().Violate("I1: eight signs of life are confirmed after the group was moved")
+		}
+	}
 }
 
 // Who moves a group with a lock in it: others who come there find another, so its holder learns it
