@@ -119,8 +119,11 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 			a.Unsaid = r.Kind
 		}
 		return syscall.EIO
-	case Twice:
+	case Twice, Again:
 		a.world.owned(a, r, a.Unheard(execute))
+		if fate == Again {
+			a.stand(a.world.scenario.Nap, "repeats", r)
+		}
 	case Refused:
 		if r.Kind == "rename" {
 			done := a.Unheard(execute)

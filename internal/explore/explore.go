@@ -33,8 +33,9 @@ type Scenario struct {
 	// Delay is how late a late request is carried out; 0 is a pause. Grace is for how long a
 	// server that comes back lets nobody open, rename or remove anything.
 	Delay, Grace time.Duration
-	// Tick is the step of the times that the server keeps; 0 is none.
-	Tick time.Duration
+	// Serves says what kind of a server it is; nil: one that keeps fine times, and has a rename
+	// replace an empty directory.
+	Serves func(*simnfs.Server)
 	// Grid is what wake-ups are rounded up to: those who could meet do.
 	Grid time.Duration
 	// Private says of which requests nobody else learns; nil: of none. There is no choice.
@@ -87,12 +88,13 @@ const (
 	Lost           // carried out, and answered EIO
 	Failed         // not carried out, and answered EIO
 	Twice          // carried out twice, and answered the second time
+	Again          // the same, with a nap in between: a server that restarted has forgotten what it answered
 	Late           // answered EIO, and carried out after a pause
 	Refused        // a rename is carried out, and its repetition refused by a server that looks at the target first
 )
 
 func (f Fate) String() string {
-	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "FORGETS", "AWAY", "AWAY", "LOST", "FAILED", "TWICE", "LATE", "REFUSED"}[f]
+	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "FORGETS", "AWAY", "AWAY", "LOST", "FAILED", "TWICE", "AGAIN", "LATE", "REFUSED"}[f]
 }
 
 // onlyChanges says of which fates only requests can tell that change something.

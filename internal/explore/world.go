@@ -118,7 +118,9 @@ func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
 			delayed: map[*time.Timer]simnfs.Sum{}, labels: map[string]string{}, began: time.Now(),
 		}
 		w.Server = simnfs.Serve(func() time.Time { return time.Now().Add(w.ahead + fraction) })
-		w.Server.Tick = sc.Tick
+		if sc.Serves != nil {
+			sc.Serves(w.Server)
+		}
 		w.Server.Forgets = slices.Contains(sc.Kinds, Forgets)
 		if sc.Facts != nil {
 			w.Facts = sc.Facts()

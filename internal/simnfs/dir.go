@@ -247,6 +247,9 @@ func (d *dir) remove(kind, name string, admit func(found *object) error) error {
 	} else if err := firstOf(thereIs(taken), admit(taken)); err != nil {
 		return failed(kind, d.at(name), err)
 	}
+	if taken != nil && c.silly[taken] == (hidden{at, last}) && !c.forgot() {
+		return failed(kind, d.at(name), syscall.EBUSY) // it goes with the last who has it open
+	}
 	return d.change(kind, name, taken, func(at *object, last string) (*object, error) {
 		there := at.entries[last]
 		if err := firstOf(thereIs(taken), thereIs(there), admit(taken)); err != nil {

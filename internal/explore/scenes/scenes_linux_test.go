@@ -282,11 +282,12 @@ func TestExploreForgetfulServer(t *testing.T) {
 // client remembers of a name it goes on believing.
 func TestExploreCoarse(t *testing.T) {
 	t.Parallel()
+	coarse := func(s *simnfs.Server) { s.Tick = time.Second }
 	sc := contest(contends, contends)
-	sc.Tick = time.Second
+	sc.Serves = coarse
 	explored(t, sc, 2, 0)
 	alone := contest(contends)
-	alone.Tick, alone.Private, alone.Preemptions, alone.Faults = time.Second, nil, 0, 2
+	alone.Serves, alone.Private, alone.Preemptions, alone.Faults = coarse, nil, 0, 2
 	alone.Kinds = []explore.Fate{explore.Lost, explore.Failed}
 	proven(t, alone.Exhaust(t, 10*time.Minute))
 }
@@ -391,6 +392,74 @@ func acquires(a *explore.Actor, held time.Duration) {
 	err = lease.Release(context.Background())
 	a.Note("released: %v", err)
 	released(a, wrong, held, err)
+}
+
+// A server that restarts forgets what it has answered: a request of which the reply was lost is
+// carried out once more, a while later, when others may have come.
+func TestExploreAgain(t *testing.T) {
+	t.Parallel()
+	again := []explore.Fate{explore.Again}
+	sc := contest(contends, contends)
+	sc.Kinds, sc.Preemptions, sc.Faults = again, 1, 1
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	for _, second := range []func(*explore.Actor, source.Lease){commits, forgets, replaces} {
+		sc := sceneOf(commits, second)
+		sc.Kinds, sc.Always, sc.Preemptions, sc.Faults = again, keepsResults, 0, 1
+		proven(t, sc.Exhaust(t, 10*time.Minute))
+	}
+}
+
+// On a filesystem that one kernel has to itself nothing is remembered, and no reply lost.
+func TestExploreLocal(t *testing.T) {
+	t.Parallel()
+	sc := contest(contends, contends, looksOn)
+	for i := range sc.Actors {
+		sc.Actors[i].Host = "one"
+	}
+	sc.Mount = simnfs.Options{Local: true}
+	sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze}
+	sc.Preemptions, sc.Faults = 1, 0
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	sc.Actors = sc.Actors[:2]
+	explored(t, sc, 2, 0)
+}
+
+// BeeGFS and SMB replace no directory, not even an empty one: that is removed first.
+func TestExploreReplacesNothing(t *testing.T) {
+	t.Parallel()
+	sc := contest(contends, contends)
+	sc.Serves = func(s *simnfs.Server) { s.ReplacesNothing = true }
+	explored(t, sc, 2, 0)
+}
+
+// readsOn keeps the lock's file open for long, as somebody may who looks at it by hand.
+func readsOn(a *explore.Actor) {
+	a.Sleep(exploreBeat / 2)
+	base, err := a.OpenDir("/")
+	if err != nil {
+		return
+	}
+	file, err := base.Open(".locks/lock/lock.locked")
+	a.Note("reads: %v", err)
+	a.Sleep(a.World().Pause())
+	if err == nil {
+		_ = file.Close()
+	}
+}
+
+// Somebody on the host of a waiter has the file of a dead lock open: the lock is free in time.
+func TestExploreReader(t *testing.T) {
+	t.Parallel()
+	sc := contest(stays, func(a *explore.Actor) {
+		contendsDoing(a, func(source.Lease) {
+			if w := a.World(); w.Actors()[0].Crashed && w.SinceCrash() > exploreTTL+3*exploreBeat {
+				w.Violate("I3: it took %s until the lock of who crashed was free", w.SinceCrash())
+			}
+		})
+	}, readsOn)
+	sc.Actors[1].Host, sc.Actors[2].Host = "two", "two"
+	sc.Kinds, sc.Preemptions, sc.Faults = []explore.Fate{explore.Crash}, 0, 1
+	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
 // movesTheGroup is what a person may do who tidies up.
