@@ -40,8 +40,9 @@ type Scenario struct {
 	Grid time.Duration
 	// Private says of which requests nobody else learns; nil: of none. There is no choice.
 	Private func(simnfs.Request) bool
-	// Remember goes on from no state twice: from one that was come to in another way, with
-	// the same faults and no more preemptions, all that can follow has been or will be seen.
+	// Remember goes on from no state twice, and leaves out orders that come to the same: see the
+	// comments at arrival and at node. What the scenario checks may excuse more after more faults,
+	// and no less.
 	Remember bool
 	// EveryOrder plays also what only comes to the same in another order, which Remember leaves out.
 	EveryOrder bool

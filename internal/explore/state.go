@@ -43,7 +43,7 @@ func (a *Actor) state() (sum simnfs.Sum) {
 	if a.gone() {
 		return 0
 	}
-	sum.Add(uint64(a.Client.State(a.world.labelled)))
+	sum.Add(uint64(a.State(a.world.labelled)))
 	if a.ended {
 		return sum // another of the same host uses it
 	}

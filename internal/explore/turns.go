@@ -67,8 +67,13 @@ func (w *World) seenBefore(ready []*Actor) bool {
 		return false
 	}
 	first, stays := ready[0], ready[0] == w.last
-	others := len(ready) > 1 && !(stays && (w.private(first) || w.schedule.preemptions >= w.scenario.Preemptions))
-	fates := w.schedule.faults < w.scenario.Faults && !(stays && w.private(first))
+	others, fates := len(ready) > 1, w.schedule.faults < w.scenario.Faults
+	switch {
+	case stays && w.private(first):
+		others, fates = false, false
+	case stays && w.schedule.preemptions >= w.scenario.Preemptions:
+		others = false
+	}
 	if !others && !fates {
 		return false // there is nothing to choose here
 	}

@@ -40,13 +40,7 @@ func acquiresFor(held time.Duration) func(*explore.Actor) {
 }
 
 func acquires(a *explore.Actor, held time.Duration) {
-	c, err := contender(a)
-	if err != nil {
-		a.Note("contend: %v", err)
-		return
-	}
-	lease, err := c.Try(context.Background())
-	a.Note("try: %v", err)
+	lease, err := triesOnce(a)
 	if err != nil {
 		return
 	}
@@ -110,13 +104,7 @@ type moves struct {
 
 // staysWhere gives signs of life, and counts those that are confirmed.
 func staysWhere(a *explore.Actor) {
-	c, err := contender(a)
-	if err != nil {
-		a.Note("contend: %v", err)
-		return
-	}
-	lease, err := c.Try(context.Background())
-	a.Note("try: %v", err)
+	lease, err := triesOnce(a)
 	for range 12 {
 		a.Sleep(exploreBeat)
 		f := a.World().Facts.(*moves)
@@ -139,4 +127,14 @@ func TestExploreMovedGroup(t *testing.T) {
 	sc.Owns, sc.AtEnd, sc.Lax = nil, nil, true
 	sc.Facts = func() any { return &moves{} }
 	explored(t, sc, 1, 0)
+}
+
+// triesOnce asks for the lock, and does not wait for it.
+func triesOnce(a *explore.Actor) (lease source.Lease, err error) {
+	c, err := contender(a)
+	if err == nil {
+		lease, err = c.Try(context.Background())
+	}
+	a.Note("try: %v", err)
+	return lease, err
 }
