@@ -36,6 +36,8 @@ type Scenario struct {
 	// Serves says what kind of a server it is; nil: one that keeps fine times, and has a rename
 	// replace an empty directory.
 	Serves func(*simnfs.Server)
+	// Whole has the server's times look as if they had a step of seconds, at the times of the grid.
+	Whole bool
 	// Grid is what wake-ups are rounded up to: those who could meet do.
 	Grid time.Duration
 	// Private says of which requests nobody else learns; nil: of none. There is no choice.

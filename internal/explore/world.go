@@ -117,7 +117,10 @@ func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
 			scenario: sc, schedule: s, states: seen, arrived: make(chan struct{}, 1), late: make(chan func(), 100),
 			delayed: map[*time.Timer]simnfs.Sum{}, labels: map[string]string{}, began: time.Now(),
 		}
-		w.Server = simnfs.Serve(func() time.Time { return time.Now().Add(w.ahead + fraction) })
+		if !sc.Whole {
+			w.ahead = fraction
+		}
+		w.Server = simnfs.Serve(func() time.Time { return time.Now().Add(w.ahead) })
 		if sc.Serves != nil {
 			sc.Serves(w.Server)
 		}

@@ -53,13 +53,17 @@ func ownsTheLock(w *explore.World, a *explore.Actor) string {
 // to mend a fault met another; and that everybody had it in time.
 func nothingIsLeft(w *explore.World) {
 	crashed := slices.Contains(w.Met(), explore.Crash)
-	left := slices.ContainsFunc(w.Server.Names(), func(path string) bool { return strings.HasPrefix(path, ".locks/lock/") })
-	if !crashed && len(w.Met()) < 2 && left {
+	if !crashed && len(w.Met()) < 2 && leftOfALock(w) {
 		w.Violate("I3: something is left of a lock, and nobody crashed")
 	}
 	if late := w.Elapsed() - allowed(w); late > 0 {
 		w.Violate("I3: it took %s too long", late)
 	}
+}
+
+// leftOfALock says that there is more than an empty directory.
+func leftOfALock(w *explore.World) bool {
+	return slices.ContainsFunc(w.Server.Names(), func(path string) bool { return strings.HasPrefix(path, ".locks/lock/") })
 }
 
 // allowed is what all of a contest may take: the turns of those who contend, and for each
@@ -197,7 +201,7 @@ func breaks(a *explore.Actor, c source.Contender) time.Duration {
 		return exploreBeat / 2
 	case seen.State == source.StateDead:
 		a.Note("BREAKS: %s", seen.Why)
-		if there := a.World().Server.Content(".locks/lock/lock.locked"); len(there) > 0 && !someoneWasSilent(a.World()) {
+		if leftOfALock(a.World()) && !someoneWasSilent(a.World()) {
 			a.World().Violate("I3: %s breaks a lock, and nobody was silent: %s", a.Name, seen.Why)
 		}
 		if len(a.World().Actors()) == 1 {
@@ -322,7 +326,9 @@ func TestExploreAtRandom(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends, contends)
 	sc.Preemptions, sc.Faults = 5, 2
-	proven(t, sample(t, sc, 2000))
+	for _, sc.Whole = range []bool{false, true} {
+		proven(t, sample(t, sc, 2000))
+	}
 }
 
 // Who watches sees each sign of life, whatever he misses, and whoever naps.

@@ -30,7 +30,9 @@ func TestExploreForce(t *testing.T) {
 	sc := contest(acquiresFor(exploreBeat), acquiresFor(time.Millisecond), forces)
 	sc.Owns, sc.AtEnd, sc.Lax, sc.Faults = nil, nil, true, 0
 	sc.Preemptions = 2
-	proven(t, sc.Exhaust(t, 10*time.Minute))
+	for _, sc.Whole = range []bool{false, true} {
+		proven(t, sc.Exhaust(t, 10*time.Minute))
+	}
 }
 
 // acquiresFor tries once, and says whether another's lock is in place when it is told that its own

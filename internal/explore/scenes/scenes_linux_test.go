@@ -227,7 +227,9 @@ func TestExploreLedger(t *testing.T) {
 	t.Parallel()
 	sc := sceneOf(commits, commits)
 	sc.Always = keepsResults
-	explored(t, sc, 2, 0)
+	for _, sc.Whole = range []bool{false, true} {
+		explored(t, sc, 2, 0)
+	}
 }
 
 // A result is forgotten by one, while another runs the job again.
