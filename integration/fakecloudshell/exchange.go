@@ -27,7 +27,8 @@ type answer struct {
 	body   []byte
 }
 
-func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // a request that breaks off is none

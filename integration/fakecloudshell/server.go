@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -16,7 +15,7 @@ import (
 
 // Server is a running server. Its methods are safe for concurrent use.
 type Server struct {
-	web     *httptest.Server
+	web     *httptest.Server // nil if it is asked by [Server.ServeHTTP] alone
 	latency time.Duration
 	world   *world
 
@@ -30,8 +29,8 @@ type Server struct {
 // Start starts a server on the loopback interface, until the test ends.
 func Start(t testing.TB, opt Options) *Server {
 	t.Helper()
-	s := &Server{latency: opt.Latency, world: newWorld(opt), inject: At("", 0, Fault{}), counts: map[Method]int{}, closing: make(chan struct{})}
-	s.web = httptest.NewUnstartedServer(http.HandlerFunc(s.handle))
+	s := New(opt)
+	s.web = httptest.NewUnstartedServer(s)
 	s.web.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it, and answers that break off
 	s.web.Config.SetKeepAlivesEnabled(!opt.Policy.CloseConnections)
 	if opt.Scheme == HTTPS {
@@ -41,6 +40,11 @@ func Start(t testing.TB, opt Options) *Server {
 	}
 	t.Cleanup(s.close)
 	return s
+}
+
+// New is a server that listens nowhere. Its connections break off with a panic, as net/http has it.
+func New(opt Options) *Server {
+	return &Server{latency: opt.Latency, world: newWorld(opt), inject: At("", 0, Fault{}), counts: map[Method]int{}, closing: make(chan struct{})}
 }
 
 // close ends all that waits. What was not yet carried out never will be.

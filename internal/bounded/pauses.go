@@ -15,9 +15,11 @@ type Pauses struct {
 	First time.Duration // the bound of the first, 20 ms if 0
 	Limit time.Duration
 	Least time.Duration // if not 0, all are between this and the limit: the source is to be spared
-	bound time.Duration
-	wait  time.Duration // if not 0, what the whole wait may take: see Expect
-	began time.Time
+	// Chance draws a number below n; nil: as it comes.
+	Chance func(n int64) int64
+	bound  time.Duration
+	wait   time.Duration // if not 0, what the whole wait may take: see Expect
+	began  time.Time
 }
 
 // usualFirst also bounds how often one asks who resets the pauses at each answer.
@@ -29,16 +31,16 @@ const leastExpected = 4 * time.Millisecond
 // Next is the next pause.
 func (p *Pauses) Next() time.Duration {
 	if p.Least > 0 {
-		return p.Least + rand.N(p.Limit-p.Least+1) //nolint:gosec // jitter needs no secrecy
+		return p.Least + p.below(p.Limit-p.Least+1)
 	}
 	if p.wait > 0 {
-		return upperHalf(p.expected())
+		return p.upperHalf(p.expected())
 	}
 	if p.bound == p.Limit {
-		return upperHalf(p.Limit)
+		return p.upperHalf(p.Limit)
 	}
 	p.bound = min(max(2*p.bound, cmp.Or(p.First, usualFirst)), p.Limit)
-	return rand.N(p.bound) + 1 //nolint:gosec // jitter needs no secrecy
+	return p.below(p.bound) + 1
 }
 
 // Expect begins a wait that may take so long, for many want the same: who has not waited for
@@ -62,8 +64,15 @@ func (p *Pauses) Early() float64 {
 	return max(1-float64(time.Since(p.began))/float64(p.wait), 0)
 }
 
-func upperHalf(bound time.Duration) time.Duration {
-	return bound/2 + rand.N(bound-bound/2) + 1 //nolint:gosec // jitter needs no secrecy
+func (p *Pauses) upperHalf(bound time.Duration) time.Duration {
+	return bound/2 + p.below(bound-bound/2) + 1
+}
+
+func (p *Pauses) below(d time.Duration) time.Duration {
+	if p.Chance == nil {
+		return rand.N(d) //nolint:gosec // jitter needs no secrecy
+	}
+	return time.Duration(p.Chance(int64(d)))
 }
 
 // Reset starts anew with short pauses.

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -24,18 +25,31 @@ type Actor struct {
 
 	world   *World
 	column  int
-	request simnfs.Request
 	started bool
-	waits   bool
+	threads bool      // see Program.Threads
+	waits   []*call   // what its goroutines stand before
+	stopped time.Time // until when all of them are
 	ended   bool
-	resume  chan Fate
 	until   time.Time // its belief
+	relies  func() time.Duration
+	ctx     context.Context //nolint:containedctx // the actor's lifetime
+	cancel  context.CancelFunc
 	learnt  simnfs.Sum
 	reply   simnfs.Sum // to what it stands still behind
 	stands  time.Time  // until when it stands still
 	late    int        // requests that are yet to be carried out
 	changed time.Time  // when it changed something last
 	tokens  int
+}
+
+// call is what a goroutine of an actor stands before.
+type call struct {
+	actor   *Actor
+	request simnfs.Request
+	entry   bool       // nothing is asked of anybody yet: see threads.go
+	since   int        // the step at which it came
+	where   simnfs.Sum // in the code it was made; of actors with threads
+	resume  chan Fate
 }
 
 // World is the one that the actor is in.
@@ -71,30 +85,58 @@ func (a *Actor) Believe(until time.Time) {
 }
 
 // Believes says whether it does now. Who has crashed does nothing any more.
-func (a *Actor) Believes() bool { return !a.Crashed && time.Now().Before(a.until) }
+func (a *Actor) Believes() bool {
+	return !a.Crashed && (time.Now().Before(a.until) || a.relies != nil && a.relies() > 0)
+}
 
 // Note adds to the trace what an actor did or found.
 func (a *Actor) Note(format string, args ...any) { a.world.note(a, fmt.Sprintf(format, args...)) }
 
 // gate waits for its turn.
 func (a *Actor) gate(r simnfs.Request) Fate {
+	fate := a.waitAt(&call{request: r})
+	switch {
+	case fate == Crash && a.threads:
+		return Crash
+	case fate == Crash:
+		runtime.Goexit()
+	case a.threads:
+		a.learnt.AddText(a.world.labelled(r.String()))
+	}
+	a.learnt.AddTime(time.Now())
+	if a.world.threads && slices.Contains([]Fate{Pause, Slow, Nap, Doze}, fate) { // of others the answer tells
+		a.learnt.Add(uint64(fate)) //nolint:gosec // a hash
+	}
+	a.reply, a.stands = 0, time.Time{}
+	return fate
+}
+
+func (a *Actor) waitAt(c *call) Fate {
+	c.actor, c.resume = a, make(chan Fate)
+	if a.threads {
+		c.where = caller()
+	}
 	a.world.mu.Lock()
-	a.request, a.waits = r, true
+	if a.threads && (a.Crashed || a.ended) {
+		a.world.mu.Unlock()
+		return Crash
+	}
+	c.since = a.world.steps
+	a.waits = append(a.waits, c)
 	a.world.mu.Unlock()
 	a.world.arrive()
-	fate := <-a.resume
-	a.learnt.AddTime(time.Now())
-	a.reply, a.stands = 0, time.Time{}
-	if fate == Crash {
-		a.Crashed = true
-		runtime.Goexit()
-	}
-	return fate
+	return <-c.resume
+}
+
+// Ask brings a request to what is not a file system: what becomes of it is decided as of any, and
+// what went wrong on the way is EIO.
+func (a *Actor) Ask(kind, about string, changes bool, execute func() error) error {
+	return a.transport(simnfs.Request{Kind: kind, Path: about, Changes: changes}, execute)
 }
 
 // transport is the actor's way to the server.
 func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
-	if a.Crashed {
+	if a.Gone() {
 		return syscall.EIO // what is deferred does not happen any more
 	}
 	a.sees(r)
@@ -103,6 +145,8 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	}
 	fate := a.gate(r)
 	switch fate {
+	case Crash:
+		return syscall.EIO
 	case Pause:
 		a.stand(a.world.scenario.Pause, "goes on with", r)
 	case Nap:
@@ -149,7 +193,7 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 
 // standBehind is to stand still with a reply that is not looked at: it says how the server was.
 func (a *Actor) standBehind(d time.Duration, r simnfs.Request, err error) {
-	if a.world.states != nil {
+	if a.world.states != nil && !a.world.threads {
 		a.reply = a.world.Server.State(a.world.labelled)
 		a.reply.AddText(fmt.Sprint(err))
 	}

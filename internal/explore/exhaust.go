@@ -139,12 +139,13 @@ func (s *search) played(w *World, p prefix, at *level) {
 // order is held until it may make a difference.
 func (s *search) branch(all []taken, p prefix) {
 	faults, preemptions := 0, 0
+	everyOrder := s.scenario.EveryOrder || s.scenario.threads()
 	for at, c := range all {
 		if at >= p.length {
 			for choice := 1; choice < c.of; choice++ {
 				picks := append(slices.Clip(p.picks), pick{int32(at), int8(choice)}) //nolint:gosec // a few thousand
 				h := held{prefix{picks, at + 1, c.at}, [2]int{faults + c.faults, preemptions + c.preemptions}}
-				if c.faults == 0 && c.at != nil && !s.scenario.EveryOrder && !c.at.differs() {
+				if c.faults == 0 && c.at != nil && !everyOrder && !c.at.differs() {
 					c.at.held = append(c.at.held, h)
 					continue
 				}

@@ -11,6 +11,7 @@
 package explore
 
 import (
+	"slices"
 	"time"
 
 	"github.com/multilock/go/internal/simnfs"
@@ -46,7 +47,8 @@ type Scenario struct {
 	// comments at arrival and at node. What the scenario checks may excuse more after more faults,
 	// and no less.
 	Remember bool
-	// EveryOrder plays also what only comes to the same in another order, which Remember leaves out.
+	// EveryOrder plays also what only comes to the same in another order, which Remember leaves out
+	// but where somebody has Threads.
 	EveryOrder bool
 	// Workers play at the same time; 0 is one.
 	Workers int
@@ -71,6 +73,14 @@ type Program struct {
 	Name string
 	Host string
 	Run  func(a *Actor)
+	// Threads says that several goroutines of it make requests, which it does through
+	// [Actor.FS]. Its host is its own.
+	Threads bool
+}
+
+// threads says that somebody has several goroutines.
+func (sc *Scenario) threads() bool {
+	return slices.ContainsFunc(sc.Actors, func(p Program) bool { return p.Threads })
 }
 
 // Fate is what becomes of a request.

@@ -15,6 +15,9 @@ import (
 // the client remembers that nobody else uses. (A request of his that is yet to be carried out has
 // a sum of its own.)
 func (w *World) state() simnfs.Sum {
+	if w.threads {
+		return w.stateOfThreads()
+	}
 	sum := w.Server.State(w.labelled)
 	sum.Add(uint64(w.ahead))
 	sum.AddTime(time.Now())
@@ -26,16 +29,44 @@ func (w *World) state() simnfs.Sum {
 			sum.AddTime(w.fell)
 		}
 	}
-	var late simnfs.Sum
-	for _, at := range w.delayed {
-		late += at
-	}
-	sum.Add(uint64(late))
+	sum.Add(uint64(w.isDelayed()))
 	sum.Add(uint64(w.digest(w.Facts)))
 	for _, a := range w.actors {
 		sum.Add(uint64(a.state()))
 	}
 	return sum
+}
+
+// stateOfThreads tells states apart where an actor has several goroutines: by all that anybody was
+// ever told, for what a goroutine still knows of that is on its stack; by who went on last, and by
+// the faults that were met. What the scenario notes leads to contexts and the like, and is not looked at.
+func (w *World) stateOfThreads() simnfs.Sum {
+	sum := w.Server.State(w.labelled)
+	sum.Add(uint64(w.ahead))
+	for _, at := range []time.Time{time.Now(), w.back, w.fell} {
+		sum.AddTime(at)
+	}
+	if w.last != nil {
+		sum.Add(uint64(w.last.column) + 1) //nolint:gosec // a hash
+	}
+	sum.Add(uint64(sumOf(w.met)))
+	sum.Add(uint64(w.isDelayed()))
+	for _, a := range w.actors {
+		sum.Add(uint64(a.State(w.labelled)))
+		sum.Add(uint64(a.learnt))
+		for _, c := range a.inTurn() {
+			sum.Add(c.request.Means)
+		}
+	}
+	return sum
+}
+
+// isDelayed is what is yet to be carried out, in any order.
+func (w *World) isDelayed() (late simnfs.Sum) {
+	for _, at := range w.delayed {
+		late += at
+	}
+	return late
 }
 
 // state is what an actor knows, and at what it stands.
@@ -51,8 +82,8 @@ func (a *Actor) state() (sum simnfs.Sum) {
 	sum.Add(uint64(a.reply))
 	sum.AddTime(a.stands)
 	sum.AddText(a.Unsaid)
-	if a.waits {
-		sum.Add(a.request.Means)
+	for _, c := range a.waits {
+		sum.Add(c.request.Means)
 	}
 	if a.Believes() {
 		sum.AddTime(a.until)
@@ -74,7 +105,7 @@ func (a *Actor) gone() bool {
 // ways are in one state.
 func (a *Actor) Rest(d time.Duration, place string, knows ...any) {
 	until := a.wakes(d)
-	if a.world.scenario.Remember {
+	if a.world.scenario.Remember && !a.world.threads {
 		a.learnt = simnfs.Sum(a.column) //nolint:gosec // a hash
 		a.learnt.AddText(place)
 		a.learnt.AddTime(until)

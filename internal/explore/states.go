@@ -71,14 +71,19 @@ func (s *states) known(at arrival) *node {
 }
 
 func (at arrival) key(met []Fate, last int) simnfs.Sum {
-	sum, faults := at.state, simnfs.Sum(0)
-	for _, fate := range met { // in any order
+	sum := at.state
+	sum.Add(uint64(sumOf(met)))
+	sum.Add(uint64(last + 1)) //nolint:gosec // a hash
+	return sum
+}
+
+// sumOf is that of faults, in any order.
+func sumOf(met []Fate) (sum simnfs.Sum) {
+	for _, fate := range met {
 		one := simnfs.Sum(fate) //nolint:gosec // a hash
 		one.Add(1)
-		faults += one
+		sum += one
 	}
-	sum.Add(uint64(faults))
-	sum.Add(uint64(last + 1)) //nolint:gosec // a hash
 	return sum
 }
 

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"slices"
 	"testing/synctest"
 	"time"
 
@@ -31,17 +32,21 @@ func (w *World) step() bool {
 	if w.violation != "" || w.seenBefore(ready) {
 		return false
 	}
-	next := ready[0]
-	if next != w.last || !w.private(next) {
-		next = w.choose(ready)
+	c := ready[0]
+	if c.actor != w.last || !w.private(c) {
+		c = w.choose(ready)
 	}
-	fate := w.fate(next)
-	w.last, next.waits = next, false
+	fate, next := w.fate(c), c.actor
+	w.last = next
 	w.order.WriteString(next.Name)
 	if fate == Jump || fate == Forgets || fate == Away || fate == AwayAhead {
 		w.affects(all)
 	}
 	switch fate {
+	case Pause:
+		w.hold(next, w.scenario.Pause)
+	case Nap:
+		w.hold(next, w.scenario.Nap)
 	case Jump:
 		w.ahead += 10 * w.scenario.Pause
 	case Forgets:
@@ -55,43 +60,65 @@ func (w *World) step() bool {
 	}
 	if fate == Crash {
 		w.fell = next.changed
-		w.note(next, "CRASH before "+next.request.String())
+		w.note(next, "CRASH before "+c.request.String())
 	}
-	next.resume <- fate
+	w.resume(c, fate)
 	return true
 }
 
+// resume lets a goroutine go on. A crash is that of its whole process.
+func (w *World) resume(c *call, fate Fate) {
+	w.mu.Lock()
+	a := c.actor
+	a.waits = slices.DeleteFunc(a.waits, func(waits *call) bool { return waits == c })
+	if fate == Crash && !a.ended {
+		a.Crashed = true
+	}
+	w.mu.Unlock()
+	if a.Crashed {
+		a.cancel()
+	}
+	c.resume <- fate
+}
+
 // seenBefore says that the schedule has come to a state from which another one goes on.
-func (w *World) seenBefore(ready []*Actor) bool {
-	if w.states == nil || w.schedule.repeats() {
+func (w *World) seenBefore(ready []*call) bool {
+	if w.states == nil || w.schedule.repeats() || !w.chooses(ready) {
 		return false
 	}
-	first, stays := ready[0], ready[0] == w.last
-	others, fates := len(ready) > 1, w.schedule.faults < w.scenario.Faults
-	switch {
-	case stays && w.private(first):
-		others, fates = false, false
-	case stays && w.schedule.preemptions >= w.scenario.Preemptions:
-		others = false
-	}
-	if !others && !fates {
-		return false // there is nothing to choose here
+	if w.threads {
+		_, more := w.states.comes(arrival{state: w.state(), last: -1, preemptions: w.schedule.preemptions})
+		w.known = !more
+		return w.known
 	}
 	if facts := w.digest(w.Facts); facts != w.facts {
 		w.facts = facts
 		w.affects(all)
 	}
 	at := arrival{state: w.state(), met: w.met, last: -1, preemptions: w.schedule.preemptions}
-	for _, a := range ready {
-		at.ready = append(at.ready, a.column)
+	for _, c := range ready {
+		at.ready = append(at.ready, c.actor.column)
 	}
-	if stays {
+	if first := ready[0].actor; first == w.last {
 		at.last = first.column
 	}
 	n, more := w.states.comes(at)
 	w.states.leads(w.at, n)
 	w.at, w.known = n, !more
 	return w.known
+}
+
+// chooses says whether there is something to choose here.
+func (w *World) chooses(ready []*call) bool {
+	others, fates := len(ready) > 1, w.schedule.faults < w.scenario.Faults
+	switch stays := ready[0].actor == w.last; {
+	case w.threads:
+	case stays && w.private(ready[0]):
+		return false
+	case stays && w.schedule.preemptions >= w.scenario.Preemptions:
+		others = false
+	}
+	return others || fates
 }
 
 // carryOut carries out the late requests whose time has come.
@@ -101,8 +128,9 @@ func (w *World) carryOut() {
 	}
 }
 
-// ready are those who stand before a request, the last one first, and the others in turn.
-func (w *World) ready() (ready []*Actor, living bool) {
+// ready is before what somebody stands, that of the last one first, and that of the others in turn.
+func (w *World) ready() (ready []*call, living bool) {
+	w.admit()
 	w.mu.Lock() // an actor that wakes has not heard of the scheduler since it fell asleep
 	defer w.mu.Unlock()
 	first := 0
@@ -111,15 +139,15 @@ func (w *World) ready() (ready []*Actor, living bool) {
 	}
 	for i := range w.actors {
 		a := w.actors[(first+i)%len(w.actors)]
-		living = living || !a.ended
-		if a.waits && !a.ended {
-			ready = append(ready, a)
+		living = living || !a.ended || len(a.waits) > 0
+		if !time.Now().Before(a.stopped) {
+			ready = append(ready, a.inTurn()...)
 		}
 	}
 	return ready, living
 }
 
-func (w *World) private(a *Actor) bool { return w.isPrivate(a.request) }
+func (w *World) private(c *call) bool { return w.isPrivate(c.request) }
 
 func (w *World) isPrivate(r simnfs.Request) bool {
 	return w.scenario.Private != nil && w.scenario.Private(r)
@@ -135,15 +163,23 @@ func (w *World) affects(column int) {
 // all is who changes something if that is the server's fate.
 const all = -1
 
-func (w *World) choose(ready []*Actor) *Actor {
+// choose decides who goes on, and with which of his calls. Not to go on with what came first is a
+// preemption, of an actor or of one of its goroutines.
+func (w *World) choose(ready []*call) *call {
+	firsts := slices.CompactFunc(slices.Clone(ready), func(b, c *call) bool { return b.actor == c.actor })
 	cost := 0
-	if ready[0] == w.last {
+	if firsts[0].actor == w.last {
 		cost = 1
-		if w.schedule.preemptions >= w.scenario.Preemptions {
-			return ready[0]
-		}
 	}
-	return ready[w.pick(len(ready), cost, 0)]
+	first := w.oneOf(firsts, cost)
+	return w.oneOf(slices.DeleteFunc(slices.Clone(ready), func(c *call) bool { return c.actor != first.actor }), 1)
+}
+
+func (w *World) oneOf(calls []*call, cost int) *call {
+	if len(calls) == 1 && cost > 0 || cost > 0 && w.schedule.preemptions >= w.scenario.Preemptions {
+		return calls[0]
+	}
+	return calls[w.pick(len(calls), cost, 0)]
 }
 
 // pick is a choice in a state. One that was made before leads here from that state.
@@ -159,13 +195,13 @@ func (w *World) pick(of, preemptions, faults int) int {
 	return picked
 }
 
-func (w *World) fate(a *Actor) Fate {
-	if w.schedule.faults >= w.scenario.Faults || w.private(a) || a.request.Path == "" {
+func (w *World) fate(c *call) Fate {
+	if w.schedule.faults >= w.scenario.Faults || w.private(c) || c.request.Path == "" {
 		return Answered
 	}
 	fates := []Fate{Answered}
 	for _, kind := range w.scenario.Kinds {
-		if a.request.Changes || !kind.onlyChanges() {
+		if c.request.Changes || !kind.onlyChanges() {
 			fates = append(fates, kind)
 		}
 	}

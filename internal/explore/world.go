@@ -2,6 +2,7 @@ package explore
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,10 +21,12 @@ type World struct {
 	Facts  any // of the scenario
 
 	scenario  *Scenario
+	threads   bool // see Program.Threads
 	schedule  schedule
 	actors    []*Actor
 	last      *Actor
 	mu        sync.Mutex // guards what actors write when they come to a gate
+	closed    []func()   // what is to be closed before anybody goes on: see threads.go
 	arrived   chan struct{}
 	late      chan func() // requests that are carried out now
 	began     time.Time
@@ -95,6 +98,8 @@ func (w *World) Order() string { return w.order.String() }
 
 // Violate notes that something that must hold does not. The first counts.
 func (w *World) Violate(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.violation == "" && !w.over {
 		w.violation = fmt.Sprintf(format, args...)
 		w.lines = append(w.lines, line{time.Since(w.began), 0, "VIOLATION " + w.violation})
@@ -102,6 +107,8 @@ func (w *World) Violate(format string, args ...any) {
 }
 
 func (w *World) note(a *Actor, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !w.over {
 		w.lines = append(w.lines, line{time.Since(w.began), a.column, text})
 	}
@@ -114,7 +121,7 @@ const fraction = 3 * time.Millisecond
 func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
 	synctest.Test(t, func(*testing.T) {
 		w = &World{
-			scenario: sc, schedule: s, states: seen, arrived: make(chan struct{}, 1), late: make(chan func(), 100),
+			scenario: sc, threads: sc.threads(), schedule: s, states: seen, arrived: make(chan struct{}, 1), late: make(chan func(), 100),
 			delayed: map[*time.Timer]simnfs.Sum{}, labels: map[string]string{}, began: time.Now(),
 		}
 		if !sc.Whole {
@@ -132,7 +139,7 @@ func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
 			w.mount(i, program)
 		}
 		for i, program := range sc.Actors {
-			w.start(w.actors[i], program.Run)
+			w.start(w.actors[i], program)
 		}
 		for w.step() {
 		}
@@ -145,7 +152,7 @@ func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
 }
 
 func (w *World) mount(column int, p Program) {
-	a := &Actor{Name: p.Name, Host: cmp.Or(p.Host, p.Name), world: w, column: column, resume: make(chan Fate)}
+	a := &Actor{Name: p.Name, Host: cmp.Or(p.Host, p.Name), world: w, column: column, threads: p.Threads}
 	for _, b := range w.actors {
 		if b.Host == a.Host {
 			a.Client = b.Client
@@ -154,9 +161,13 @@ func (w *World) mount(column int, p Program) {
 	if a.Client == nil {
 		mount := w.scenario.Mount
 		mount.Transport = w.transport
+		if p.Threads {
+			mount.Transport = a.transport // the host is its own
+		}
 		a.Client = w.Server.Mount(mount)
 	}
 	a.learnt, a.changed = simnfs.Sum(column), time.Now() //nolint:gosec // a hash
+	a.ctx, a.cancel = context.WithCancel(context.Background())
 	w.actors = append(w.actors, a)
 	if w.scenario.Prepare != nil {
 		w.last = a
@@ -165,17 +176,18 @@ func (w *World) mount(column int, p Program) {
 	}
 }
 
-func (w *World) start(a *Actor, run func(*Actor)) {
+func (w *World) start(a *Actor, p Program) {
 	a.started = true
 	go func() {
 		defer func() {
 			w.mu.Lock()
 			a.ended = true
 			w.mu.Unlock()
+			a.cancel()
 			w.arrive()
 		}()
 		a.gate(simnfs.Request{Kind: "start"})
-		run(a)
+		p.Run(a)
 	}()
 }
 
@@ -194,17 +206,21 @@ func (w *World) transport(r simnfs.Request, execute func() error) error {
 // end lets everybody crash who has not ended.
 func (w *World) end() {
 	w.over = true
-	for {
+	for waited := false; ; {
 		synctest.Wait()
 		ready, living := w.ready()
-		if !living {
+		if !living && waited {
 			return
+		}
+		if !living { // but for goroutines that wait for a reply
+			time.Sleep(10 * w.scenario.Pause)
+			waited = true
+			continue
 		}
 		if len(ready) == 0 {
 			<-w.arrived
 			continue
 		}
-		ready[0].waits = false // one after the other: who crashes closes files that others know
-		ready[0].resume <- Crash
+		w.resume(ready[0], Crash) // one after the other: who crashes closes files that others know
 	}
 }

@@ -21,7 +21,7 @@ const (
 // lookAfter looks after what others hold, as long as there is nothing else to be done
 // here, whatever the number of workers.
 func (b *Batch) lookAfter() {
-	pause := bounded.Pauses{First: firstLook, Limit: lastLook}
+	pause := bounded.Pauses{First: firstLook, Limit: lastLook, Chance: b.hands.chance}
 	for b.idleUntil() {
 		if b.lookOnce() {
 			pause.Reset()

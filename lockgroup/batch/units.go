@@ -1,7 +1,9 @@
 package batch
 
 import (
+	"maps"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock/source"
@@ -81,8 +83,9 @@ type claims struct {
 	// first, as long as nobody else is met there.
 	next, width int
 	random      bool
-	upTo        int // the number of the last job before the barrier that stands
-	free        int // units that are open
+	chance      func(n int64) int64 // draws a number below n
+	upTo        int                 // the number of the last job before the barrier that stands
+	free        int                 // units that are open
 	elsewhere   map[int]bool
 	company     bool // others were met
 }
@@ -93,7 +96,7 @@ const (
 )
 
 func newClaims(units []unit, upTo int, random bool) *claims {
-	c := &claims{units: units, parts: map[source.Range]int{}, width: 1, random: random, upTo: upTo, elsewhere: map[int]bool{}}
+	c := &claims{units: units, parts: map[source.Range]int{}, width: 1, random: random, upTo: upTo, chance: rand.Int64N, elsewhere: map[int]bool{}}
 	for i := range units {
 		c.admit(&units[i])
 	}
@@ -113,7 +116,7 @@ func (c *claims) pick() (i int, found bool) {
 		if c.units[k].state != unitOpen {
 			continue
 		}
-		if seen++; rand.IntN(seen) == 0 { //nolint:gosec // chance needs no secrecy
+		if seen++; c.chance(int64(seen)) == 0 {
 			i, found = k, true
 		}
 	}
@@ -181,13 +184,13 @@ func (c *claims) reopen(of source.Range, root int) {
 	}
 }
 
-// someElsewhere are up to n of those that others hold.
-func (c *claims) someElsewhere(n int) (units []int) {
-	for i := range c.elsewhere { // in no order, so that hosts look at different ones
-		if len(units) == n {
-			break
-		}
-		units = append(units, i)
+// someElsewhere are up to n of those that others hold, from one that is drawn on, so that hosts
+// look at different ones.
+func (c *claims) someElsewhere(n int) []int {
+	all := slices.Sorted(maps.Keys(c.elsewhere))
+	if len(all) == 0 {
+		return nil
 	}
-	return units
+	first := c.chance(int64(len(all)))
+	return slices.Concat(all[first:], all[:first])[:min(n, len(all))]
 }

@@ -44,7 +44,10 @@ func newClient(opt Options) (*client, error) {
 func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // newTransport is one that no proxy of the environment is part of: it would get the password.
-func newTransport(opt Options) (*http.Transport, error) {
+func newTransport(opt Options) (http.RoundTripper, error) {
+	if opt.Transport != nil {
+		return opt.Transport, nil
+	}
 	proxy, err := opt.proxy()
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -60,6 +61,8 @@ type Options struct {
 	OldDetails bool
 	// Self is who the calling process is; found out if zero. For tests.
 	Self process.Identity
+	// Transport is the way to the server, instead of connections of its own. For tests.
+	Transport http.RoundTripper
 }
 
 // Pause is a time drawn evenly from Least to Most. The zero value stands for 2 to

@@ -3,8 +3,8 @@ package fslock
 import (
 	"context"
 	"errors"
-	"sync"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -39,8 +39,8 @@ func (s *Source) DropBoard(context.Context) error {
 type board struct {
 	dir vfs.Dir // that of the manifest
 
-	mu     sync.Mutex // held during each call: one that hangs may come back after the end
-	out    vfs.File   // nil until something is written
+	mu     bounded.Turn // held during each call: one that hangs may come back after the end
+	out    vfs.File     // nil until something is written
 	closed bool
 }
 

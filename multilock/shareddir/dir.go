@@ -3,10 +3,10 @@ package shareddir
 import (
 	"iter"
 	"math/rand/v2"
-	"sync"
 	"syscall"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -17,7 +17,7 @@ import (
 type Dir struct {
 	open func(Opener) (vfs.Dir, error)
 
-	mu  sync.Mutex
+	mu  bounded.Turn
 	way Opener
 	cur *Handle
 }

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"sync"
 	"syscall"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
@@ -15,7 +15,7 @@ import (
 // selfTest is the proof that the file system refuses what the protocol needs it
 // to refuse. It is made once per base directory and host; a mark keeps the result.
 type selfTest struct {
-	mu    sync.Mutex
+	mu    bounded.Turn
 	done  bool
 	found Traits
 }

@@ -1,9 +1,9 @@
 package source
 
 import (
-	"sync"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/boottime"
 )
 
@@ -11,7 +11,7 @@ import (
 // at a thousand locks, or at one for hours, does not read it every time. It is safe for
 // concurrent use; one reading is made at a time.
 type Clock struct {
-	mu         sync.Mutex
+	mu         bounded.Turn
 	time       time.Time
 	start, end boottime.Instant // of the request
 }

@@ -27,6 +27,7 @@ var mutants string
 type mutant struct {
 	name, uncaught string
 	tests          string // the one that is to catch it, or all
+	where          string // the package that they are in
 	edits          []edit
 }
 
@@ -65,7 +66,8 @@ func run(names []string) error {
 }
 
 // read takes the list apart: a line "== NAME", "= why nothing catches it" or "@ the test that does",
-// the path of a file, and the lines of it, with "-" and "+" before what changes.
+// with its package before it if that is not scenes, the path of a file, and the lines of it, with
+// "-" and "+" before what changes.
 func read(text string) (all []mutant, err error) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -73,14 +75,18 @@ func read(text string) (all []mutant, err error) {
 		name, begins := strings.CutPrefix(line, "== ")
 		switch {
 		case begins:
-			all = append(all, mutant{name: name, tests: "TestExplore"})
+			all = append(all, mutant{name: name, tests: "TestExplore", where: "internal/explore/scenes"})
 		case line == "" || strings.HasPrefix(line, "#"):
 		case last < 0:
 			return nil, fmt.Errorf("%q is before all mutants", line)
 		case strings.HasPrefix(line, "= "):
 			all[last].uncaught = line[2:]
 		case strings.HasPrefix(line, "@ "):
-			all[last].tests = "(" + line[2:] + ")$"
+			where, tests, apart := strings.Cut(line[2:], " ")
+			if !apart {
+				where, tests = all[last].where, where
+			}
+			all[last].where, all[last].tests = where, "("+tests+")$"
 		case line[0] == '-' || line[0] == '+':
 			edits := all[last].edits
 			if len(edits) == 0 {
@@ -110,7 +116,8 @@ func try(m mutant) (caught bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	cmd := exec.CommandContext(context.Background(), "go", "test", "-count", "1", "-vet", "off", "-ldflags", "-s -w", "-overlay", overlay, "-timeout", "10m", "-failfast", "-parallel", "1", "-v", "-run", "^"+m.tests, "./internal/explore/scenes") //nolint:gosec // a path of ours
+	cmd := exec.CommandContext(context.Background(), "go", "test", "-count", "1", "-vet", "off", "-ldflags", "-s -w", "-overlay", overlay, "-timeout", "10m", "-failfast", "-parallel", "1", "-v", "-run", "^"+m.tests) //nolint:gosec // a path of ours
+	cmd.Dir = m.where                                                                                                                                                                                                   // it may be of another module
 	out, err := cmd.CombinedOutput()
 	if errors.As(err, new(*exec.ExitError)) {
 		err = nil

@@ -22,6 +22,16 @@ func TestMutantsFit(t *testing.T) {
 	require.NotEmpty(t, names)
 }
 
+func TestReadWhere(t *testing.T) {
+	all, err := read("== one\n== two\n@ TestA\n== three\n@ a/b TestB|TestC\n")
+	require.NoError(t, err)
+	require.Equal(t, []mutant{
+		{name: "one", tests: "TestExplore", where: "internal/explore/scenes"},
+		{name: "two", tests: "(TestA)$", where: "internal/explore/scenes"},
+		{name: "three", tests: "(TestB|TestC)$", where: "a/b"},
+	}, all)
+}
+
 func TestReadRefuses(t *testing.T) {
 	for _, text := range []string{"- code\n", "== name\n-code\n"} {
 		_, err := read(text)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/explore/locks"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -23,7 +24,7 @@ func looksOn(a *explore.Actor) {
 		if err == nil && seen.State == source.StateFree {
 			free++
 		} else {
-			rest = breaks(a, c)
+			rest = locks.Breaks(a, c)
 		}
 		if rest > 0 {
 			a.Rest(rest, "looks on", c, free)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/explore/locks"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -47,14 +48,14 @@ func acquires(a *explore.Actor, held time.Duration) {
 		return
 	}
 	a.Has = lease.Record().Token
-	if there := tokenIn(a.World().Server.Content(".locks/lock/lock.locked")); there != "" && there != a.Has {
+	if there := locks.Holder(a.World(), "lock"); there != "" && there != a.Has {
 		a.World().Violate("I4: %s is told that it has the lock, and another's is in place", a.Name)
 	}
 	a.Sleep(held)
 	wrong := ownsTheLock(a.World(), a)
 	err = lease.Release(context.Background())
 	a.Note("released: %v", err)
-	released(a, wrong, held, err)
+	locks.Released(a, wrong, held, err)
 }
 
 // readsOn keeps the lock's file open for long, as somebody may who looks at it by hand.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/explore/locks"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
@@ -17,9 +18,9 @@ import (
 // tells hosts apart is as on the other one, and the process that it names does not run here.
 func aClone(change func(self *process.Identity, name string)) func(*explore.Actor) {
 	return func(a *explore.Actor) {
-		self, err := whoWeAre()
+		self, err := locks.WhoWeAre()
 		if err == nil {
-			self = onHost(self, "clone")
+			self = locks.OnHost(self, "clone")
 			self.PID = noProcess + int(a.Name[0])
 			change(&self, a.Name)
 		}
@@ -99,12 +100,12 @@ func runsJob(tell string) func(*explore.Actor) {
 			a.World().Violate("prepare: %v", err)
 			return
 		}
-		src, err := fslock.Open(fslock.Options{Base: "/", FS: a, Self: onHost(self, a.Host)})
+		src, err := fslock.Open(fslock.Options{Base: "/", FS: a, Self: locks.OnHost(self, a.Host)})
 		if err != nil {
 			a.World().Violate("open: %v", err)
 			return
 		}
-		claim := exploreClaim
+		claim := locks.Claim
 		claim.Job = true
 		c, err := src.Contend(context.Background(), "lock", claim, source.Patience{})
 		if err != nil {
@@ -122,7 +123,7 @@ func runsJob(tell string) func(*explore.Actor) {
 		}
 		f.job, f.shown = startStandIn(a, env...), tell != "mark"
 		if tell != "environment" {
-			group, err := onHost(self, a.Host).FindGroup(f.job.cmd.Process.Pid)
+			group, err := locks.OnHost(self, a.Host).FindGroup(f.job.cmd.Process.Pid)
 			marked := lease.MarkJob(context.Background(), group)
 			a.Note("mark: %v %v", err, marked)
 			f.shown = f.shown || err == nil && marked == nil

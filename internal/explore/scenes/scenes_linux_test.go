@@ -2,14 +2,13 @@ package scenes_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/explore/locks"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -21,6 +20,8 @@ type facts struct {
 	committed string          // the last of those that were told so
 	refused   map[string]bool // were told that nothing is recorded
 	forgets   map[string]bool // have begun to forget
+	runs      context.Context //nolint:containedctx // of the job that was begun last; nil: none
+	runner    *explore.Actor
 }
 
 func newFacts() any {
@@ -29,19 +30,10 @@ func newFacts() any {
 
 func factsOf(w *explore.World) *facts { return w.Facts.(*facts) }
 
-// tokenIn is that of a record or a result.
-func tokenIn(text []byte) string {
-	var told struct{ Token string }
-	if at := strings.IndexByte(string(text), '{'); at >= 0 {
-		_ = json.Unmarshal(text[at:], &told) // what is torn has none
-	}
-	return told.Token
-}
-
 // notesOrder has the facts know whose lock is in place.
 func notesOrder(w *explore.World) string {
 	f := factsOf(w)
-	if token := tokenIn(w.Server.Content(".locks/lock/lock.locked")); token != "" && !slices.Contains(f.order, token) {
+	if token := locks.Holder(w, "lock"); token != "" && !slices.Contains(f.order, token) {
 		f.order = append(f.order, token)
 	}
 	return ""
@@ -57,7 +49,7 @@ func (f *facts) later(token, than string) bool {
 func keepsResults(w *explore.World) string {
 	notesOrder(w)
 	f := factsOf(w)
-	there := tokenIn(w.Server.Content(".multilock/groups/.locks/done/lock"))
+	there := locks.TokenIn(locks.Result(w, "lock"))
 	switch {
 	case f.refused[there]:
 		return "I7: a result is there of which it was said that it is not recorded"
@@ -86,7 +78,7 @@ func sceneOf(work ...func(*explore.Actor, source.Lease)) *explore.Scenario {
 
 // reads looks for the result without the lock, as a run does first. It may be late.
 func reads(a *explore.Actor) {
-	src, err := sourceOf(a)
+	src, err := locks.Source(a)
 	if err != nil {
 		a.Note("open: %v", err)
 		return
@@ -147,7 +139,7 @@ func forgets(a *explore.Actor, lease source.Lease) {
 	before := f.committed
 	err := lease.(source.Committer).Forget(context.Background())
 	a.Note("forget: %v", err)
-	there := tokenIn(a.World().Server.Content(".multilock/groups/.locks/done/lock"))
+	there := locks.TokenIn(locks.Result(a.World(), "lock"))
 	if err == nil && there != "" && !f.later(there, lease.Record().Token) {
 		a.World().Violate("I7: %s has forgotten a result, and it is there", a.Name)
 	}
@@ -178,11 +170,11 @@ func draws(a *explore.Actor, lease source.Lease) {
 // waits asks a few times whether nothing is held, as a barrier does. Whoever believes all the
 // while that it asks is there.
 func waits(a *explore.Actor) {
-	src, err := sourceOf(a)
+	src, err := locks.Source(a)
 	for err != nil {
 		a.Note("open: %v", err)
 		a.Sleep(exploreBeat)
-		src, err = sourceOf(a)
+		src, err = locks.Source(a)
 	}
 	for range 4 {
 		held := believers(a.World())

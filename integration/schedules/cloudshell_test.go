@@ -1,0 +1,179 @@
+package schedules_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/multilock/go/integration/fakecloudshell"
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/explore/locks"
+	"github.com/multilock/go/multilock/cloudshell"
+	"github.com/multilock/go/multilock/source"
+)
+
+const sandbox = "5c1e0b3a-77f2-4c0d-9c56-0f0d4a9b2e11"
+
+// portal is a CloudShell server, and what its clients have opened.
+type portal struct {
+	ledger
+	server  *fakecloudshell.Server
+	sources map[string]source.Source
+}
+
+func newPortal() any {
+	return &portal{ledger: newLedger(), sources: map[string]source.Source{}, server: fakecloudshell.New(fakecloudshell.Options{
+		Users:        []fakecloudshell.User{{Name: "admin", Password: "secret", Admin: true}},
+		Models:       []fakecloudshell.Model{fakecloudshell.OwnedMutex()},
+		Reservations: []fakecloudshell.Reservation{{ID: sandbox}},
+		Policy:       fakecloudshell.Policy{UnknownAliases: fakecloudshell.RemoveNone},
+	})}
+}
+
+func portalOf(w *explore.World) *portal { return w.Facts.(*portal) }
+
+// wire is a way to the server, instead of a connection: an actor's, or one on which nothing happens.
+// A request that was sent is carried out as it is, whatever becomes of who sent it.
+type wire struct {
+	world *explore.World
+	ask   func(kind, about string, changes bool, execute func() error) error
+}
+
+func (c wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil && trace.GotConn != nil {
+		trace.GotConn(httptrace.GotConnInfo{})
+	}
+	method := path.Base(r.URL.Path)
+	answer := httptest.NewRecorder()
+	err = c.ask(method, about(body), strings.HasSuffix(method, "Reservation"), func() error {
+		sent := r.Clone(context.Background())
+		sent.Body = io.NopCloser(bytes.NewReader(body))
+		answer = httptest.NewRecorder()
+		portalOf(c.world).server.ServeHTTP(answer, sent)
+		return nil
+	})
+	if err == nil {
+		err = r.Context().Err() // it came too late
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer.Result(), nil
+}
+
+// about is the alias that a request names.
+func about(body []byte) string {
+	for _, tag := range []string{"alias", "string"} {
+		if _, rest, found := strings.Cut(string(body), "<"+tag+">"); found {
+			alias, _, _ := strings.Cut(rest, "<")
+			return alias
+		}
+	}
+	return "-"
+}
+
+// logsOn opens the actor's source, and has it ask what the server can do.
+func logsOn(a *explore.Actor) {
+	src, err := openPortal(a.Host, wire{a.World(), a.Ask})
+	if err == nil {
+		err = src.Ready(context.Background())
+	}
+	if err != nil {
+		a.World().Violate("prepare: %v", err)
+		return
+	}
+	portalOf(a.World()).sources[a.Name] = src
+}
+
+func openPortal(host string, way http.RoundTripper) (*cloudshell.Source, error) {
+	self, err := locks.WhoWeAre()
+	if err != nil {
+		return nil, err
+	}
+	return cloudshell.Open(cloudshell.Options{
+		Server: "portal", Scheme: "http", User: "admin", Password: cloudshell.NewSecret("secret"), Reservation: sandbox,
+		Self: locks.OnHost(self, host), Transport: way,
+	})
+}
+
+// registered is whose the lock's register is; "" if it is free.
+func registered(w *explore.World) (token string) {
+	top := 0
+	for _, s := range portalOf(w).server.Services(sandbox) {
+		mark, number, found := strings.Cut(s.Alias, ".TURN.")
+		n, err := strconv.Atoi(number)
+		if !found || err != nil || mark != cloudshell.DefaultName || n < top {
+			continue
+		}
+		top, token = n, ""
+		fields := strings.Split(s.Attributes[fakecloudshell.OwnerAttribute], ";")
+		for _, field := range fields {
+			if value, found := strings.CutPrefix(field, "n="); found && slices.Contains(fields, "held") {
+				token = value
+			}
+		}
+	}
+	return token
+}
+
+// hasTheRegister says that the register is that of who believes.
+func hasTheRegister(w *explore.World, a *explore.Actor) string {
+	if token := registered(w); token != a.Has {
+		return a.Name + " believes to have the lock, and its register has " + token
+	}
+	return ""
+}
+
+func onPortal(during func(*explore.Actor, source.Lease)) func(*explore.Actor) {
+	return func(a *explore.Actor) {
+		c, err := portalOf(a.World()).sources[a.Name].Contend(context.Background(), cloudshell.DefaultName, locks.Claim, source.Patience{})
+		if err != nil {
+			a.World().Violate("contend: %v", err)
+			return
+		}
+		locks.Owner(hasTheRegister).Contends(a, c, 0, func(lease source.Lease) { during(a, lease) })
+	}
+}
+
+func staysOnPortal(a *explore.Actor, lease source.Lease) {
+	locks.Owner(hasTheRegister).GivesSigns(a, lease, 2)
+}
+
+// onServer is a scenario of two that contend for a lock on a server. Nothing is sent twice.
+func onServer(facts func() any, prepare func(*explore.Actor), actors ...func(*explore.Actor)) *explore.Scenario {
+	sc := locks.Scenario(actors...)
+	sc.Facts, sc.Prepare, sc.Private, sc.Remember = facts, prepare, nil, false
+	sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze, explore.Lost, explore.Failed, explore.Late}
+	return sc
+}
+
+func TestExploreCloudShell(t *testing.T) {
+	t.Parallel()
+	sc := onServer(newPortal, logsOn, onPortal(staysOnPortal), onPortal(staysOnPortal))
+	sc.Owns, sc.AtEnd = hasTheRegister, func(w *explore.World) { isFree(w, registered(w)) }
+	explored(t, sc)
+}
+
+// A job that runs once: its result is seen by who has the lock later, whatever is lost.
+func TestExploreCloudShellLedger(t *testing.T) {
+	t.Parallel()
+	commits := func(a *explore.Actor, lease source.Lease) { portalOf(a.World()).commits(a, lease) }
+	sc := onServer(newPortal, logsOn, onPortal(commits), onPortal(commits))
+	sc.Owns, sc.AtEnd = hasTheRegister, func(w *explore.World) {
+		src, err := openPortal("reader", wire{w, undisturbed})
+		portalOf(w).compares(w, src, err, cloudshell.DefaultName)
+	}
+	explored(t, sc)
+}

@@ -1,0 +1,106 @@
+package schedules_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/multilock/source"
+)
+
+// ledger is what those were told who recorded the result of a job that runs once.
+type ledger struct {
+	committed string          // the token of who was told first that it is recorded
+	refused   map[string]bool // were told that nothing is recorded
+}
+
+func newLedger() ledger { return ledger{refused: map[string]bool{}} }
+
+// commits records a result if there is none, as run --once does.
+func (l *ledger) commits(a *explore.Actor, lease source.Lease) {
+	token, before := lease.Record().Token, l.committed
+	found, err := lease.(source.Committer).Outcome(context.Background())
+	a.Note("outcome: %s %v", found.Token, err)
+	switch {
+	case err == nil && l.refused[found.Token]:
+		a.World().Violate("I7: %s is told of a result that is not recorded", a.Name)
+	case errors.Is(err, source.ErrNoResult) && before != "":
+		a.World().Violate("I7: %s sees no result, and one was committed", a.Name)
+	}
+	if !errors.Is(err, source.ErrNoResult) || !a.Believes() {
+		return
+	}
+	err = lease.(source.Committer).Commit(context.Background(), source.Result{
+		Name: lease.Record().Name, Token: token, By: lease.Record().Holder.Identity, Attempt: 1, Final: true, Start: time.Now(),
+	})
+	a.Note("commit: %v", err)
+	switch {
+	case err == nil && l.committed == "":
+		l.committed = token
+	case err == nil:
+		a.World().Violate("I7: %s has recorded a result in the place of another", a.Name)
+	case !errors.Is(err, source.ErrUnsure):
+		l.refused[token] = true
+	}
+}
+
+// compares reads the result at last.
+func (l *ledger) compares(w *explore.World, src source.Ledger, failed error, name string) {
+	if failed != nil {
+		w.Violate("I7: the result cannot be read: %v", failed)
+		return
+	}
+	found, err := src.Result(context.Background(), name)
+	switch {
+	case errors.Is(err, source.ErrNoResult) && l.committed == "":
+	case err != nil:
+		w.Violate("I7: the result cannot be read: %v", err)
+	case l.committed != "" && found.Token != l.committed:
+		w.Violate("I7: the result is that of %q, and %s was told that it is his", found.Token, l.committed)
+	case l.refused[found.Token]:
+		w.Violate("I7: a result is there of which it was said that it is not recorded")
+	}
+}
+
+// isFree says that a lock is in the end, unless somebody crashed, an attempt was carried out that its
+// contender had given up, or what was to mend a fault met another.
+func isFree(w *explore.World, holder string) {
+	left := func(f explore.Fate) bool { return f == explore.Crash || f == explore.Late }
+	if holder != "" && len(w.Met()) < 2 && !slices.ContainsFunc(w.Met(), left) {
+		w.Violate("I3: the lock is still that of %s, and nobody crashed", holder)
+	}
+}
+
+// undisturbed is a way to a server on which nothing happens.
+func undisturbed(_, _ string, _ bool, execute func() error) error { return execute() }
+
+func proven(t *testing.T, r explore.Report) {
+	t.Helper()
+	t.Log(r)
+	if r.Violation != "" {
+		require.Fail(t, r.Violation, "replay with %s\n%s", r.Choices, r.Trace)
+	}
+}
+
+// explored is each order with two preemptions, each with one and a fault, and some of two faults.
+func explored(t *testing.T, sc *explore.Scenario) {
+	t.Helper()
+	sc.Preemptions, sc.Faults = 2, 0
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	sc.Preemptions, sc.Faults = 0, 1
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	if *long {
+		sc.Preemptions = 1
+		proven(t, sc.Exhaust(t, 10*time.Minute))
+	}
+	sc.Preemptions, sc.Faults = 5, 2
+	proven(t, sc.Sample(t, 1, 300))
+}
+
+var long = flag.Bool("long", false, "play more schedules, for ten minutes each")

@@ -1,0 +1,142 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
+)
+
+// Owner says what is wrong with the belief of an actor that it has the lock: what the server has
+// instead. It is "" if the lock is the actor's.
+type Owner func(w *explore.World, a *explore.Actor) (wrong string)
+
+// Contends takes the lock, breaking it where it is dead, does something with it, and releases it. It
+// rests after each look at the holder, if it is to.
+func (owns Owner) Contends(a *explore.Actor, c source.Contender, rest time.Duration, during func(source.Lease)) {
+	for !a.Gone() {
+		lease, err := c.Try(context.Background())
+		switch {
+		case err == nil:
+			a.Note("ACQUIRED")
+			owns.Holds(a, lease, during)
+			return
+		case errors.Is(err, source.ErrHeld):
+			if pause := Breaks(a, c); pause+rest > 0 {
+				a.Rest(pause+rest, "contends", c)
+			}
+		default:
+			a.Note("try: %v", err)
+			if a.Unsaid == "rename" && len(a.World().Met()) == 1 && a.World().Server.Tick == 0 {
+				a.World().Violate("I4: %s is not told that it has the lock, for one reply was lost: %v", a.Name, err)
+			}
+			a.Rest(Beat/2, "contends", c)
+		}
+	}
+}
+
+// SomeoneWasSilent says that a lock may have to be broken: one reply that is lost is no reason.
+func SomeoneWasSilent(w *explore.World) bool {
+	brief := []explore.Fate{explore.Lost, explore.Failed, explore.Twice, explore.Late}
+	return len(w.Met()) > 1 || len(w.Met()) == 1 && !slices.Contains(brief, w.Met()[0])
+}
+
+// Left says that there is more of a lock than an empty directory. A lock that is on no file system
+// is there as a whole.
+func Left(w *explore.World) bool {
+	names := w.Server.Names()
+	return len(names) == 0 || slices.ContainsFunc(names, func(path string) bool { return strings.HasPrefix(path, ".locks/lock/") })
+}
+
+// Breaks looks at the holder, breaks a lock that is dead, and says how long to rest then.
+func Breaks(a *explore.Actor, c source.Contender) time.Duration {
+	seen, err := c.Look(context.Background())
+	switch {
+	case err != nil:
+		a.Note("look: %v", err)
+		return Beat / 2
+	case seen.State == source.StateDead:
+		a.Note("BREAKS: %s", seen.Why)
+		if Left(a.World()) && !SomeoneWasSilent(a.World()) {
+			a.World().Violate("I3: %s breaks a lock, and nobody was silent: %s", a.Name, seen.Why)
+		}
+		if len(a.World().Actors()) == 1 {
+			a.World().Violate("I3: %s takes itself for a holder that is dead: %s", a.Name, seen.Why)
+		}
+		if err := c.Break(context.Background()); err != nil {
+			a.Note("break: %v", err)
+			return Beat / 2
+		}
+		return 0
+	case seen.State == source.StateFree:
+		return time.Millisecond
+	}
+	return min(max(seen.Next, time.Second), Beat)
+}
+
+// believes until its tenure ends.
+func believes(a *explore.Actor, since boottime.Instant) {
+	a.Believe(time.Now().Add(Claim.Tenure() - since.Elapsed()))
+}
+
+// GivesSigns of life, as long as it believes: the core's keeper calls a lock lost after that.
+func (owns Owner) GivesSigns(a *explore.Actor, lease source.Lease, signs int) {
+	for range signs {
+		a.Sleep(Beat)
+		start, forgot := boottime.Now(), slices.Contains(a.World().Met(), explore.Forgets)
+		if !a.Believes() {
+			return
+		}
+		err := lease.Renew(context.Background())
+		a.Note("renewed: %v", err)
+		if wrong := owns(a.World(), a); forgot && err == nil && wrong != "" {
+			a.World().Violate("I1: a sign of life is confirmed, and %s", wrong)
+		}
+		if errors.Is(err, source.ErrLost) {
+			return
+		}
+		if err == nil && a.Believes() {
+			believes(a, start)
+		}
+	}
+}
+
+// Holds does something with the lock, gives signs of life, and releases it.
+func (owns Owner) Holds(a *explore.Actor, lease source.Lease, during func(source.Lease)) {
+	a.Has = lease.Record().Token
+	since := time.Now()
+	believes(a, lease.Since())
+	during(lease)
+	a.Believe(time.Time{})
+	wrong := owns(a.World(), a)
+	if slices.Contains(a.World().Met(), explore.Forgets) {
+		wrong = "" // it may be where it was staged again
+	}
+	for range 5 {
+		err := lease.Release(context.Background())
+		a.Note("released: %v", err)
+		Released(a, wrong, time.Since(since), err)
+		if err == nil || errors.Is(err, source.ErrLost) || errors.Is(err, source.ErrReleased) || errors.Is(err, source.ErrUnsure) {
+			return
+		}
+		a.Sleep(Beat / 2)
+	}
+}
+
+// Released compares what a release says with what was wrong before it. Only of a lock that was held
+// for a moment it need not know.
+func Released(a *explore.Actor, wrong string, held time.Duration, err error) {
+	unheard := func(f explore.Fate) bool { return f >= explore.Lost }
+	switch {
+	case wrong == "":
+	case err == nil:
+		a.World().Violate("I4: a release says that the lock was held, and %s", wrong)
+	case errors.Is(err, source.ErrUnsure) && held >= Beat && !slices.ContainsFunc(a.World().Met(), unheard):
+		a.World().Violate("I4: a release cannot tell, and could: %s", wrong)
+	}
+}

@@ -1,0 +1,104 @@
+// Package locks is how hosts of package explore have their locks: on the simulated server.
+package locks
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/simnfs"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+// What all claim.
+const (
+	TTL  = 40 * time.Second
+	Beat = 4 * time.Second
+)
+
+// Claim is that.
+var Claim = source.Claim{TTL: TTL, Heartbeat: Beat}
+
+// Scenario is one of hosts that all have had the lock called "lock" before.
+func Scenario(actors ...func(*explore.Actor)) *explore.Scenario {
+	sc := &explore.Scenario{
+		Mount:       simnfs.Options{V4: true, MinAge: 30 * time.Second, MaxAge: time.Minute},
+		Preemptions: 1, Remember: true, Kinds: []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze, explore.Lost, explore.Failed, explore.Twice, explore.Late},
+		Pause: 3 * TTL, Nap: TTL - Beat, Grid: Beat / 2, Most: 5000,
+		Private: func(r simnfs.Request) bool {
+			return strings.HasPrefix(r.Path, "/.multilock") && !strings.HasPrefix(r.Path, "/.multilock/groups/.locks/") && r.Kind != "rename"
+		},
+		Prepare: hadItBefore,
+	}
+	for i, run := range actors {
+		sc.Actors = append(sc.Actors, explore.Program{Name: string(rune('A' + i)), Run: run})
+	}
+	return sc
+}
+
+// WhoWeAre costs more than a schedule.
+var WhoWeAre = sync.OnceValues(process.Self)
+
+// Source is the locks as the actor's host has them.
+func Source(a *explore.Actor) (*fslock.Source, error) {
+	self, err := WhoWeAre()
+	if err != nil {
+		return nil, err
+	}
+	return fslock.Open(fslock.Options{Base: "/", FS: a.FS(), Self: OnHost(self, a.Host)})
+}
+
+// OnHost is a process of the same number on another host.
+func OnHost(self process.Identity, name string) process.Identity {
+	host := "host" + name
+	self.Host, self.Machine, self.Boot = host, "machine of "+host, "boot of "+host
+	return self
+}
+
+// hadItBefore has the host's file system tested, and its client remember the names.
+func hadItBefore(a *explore.Actor) {
+	lease, err := TryOnce(a, "lock")
+	if err == nil {
+		err = lease.Release(context.Background())
+	}
+	if err != nil {
+		a.World().Violate("prepare: %v", err)
+	}
+}
+
+// TryOnce makes one attempt at a lock.
+func TryOnce(a *explore.Actor, name string) (source.Lease, error) {
+	src, err := Source(a)
+	if err != nil {
+		return nil, err
+	}
+	c, err := src.Contend(context.Background(), name, Claim, source.Patience{})
+	if err != nil {
+		return nil, err
+	}
+	return c.Try(context.Background())
+}
+
+// TokenIn is that of a record or a result.
+func TokenIn(text []byte) string {
+	var told struct{ Token string }
+	if at := strings.IndexByte(string(text), '{'); at >= 0 {
+		_ = json.Unmarshal(text[at:], &told) // what is torn has none
+	}
+	return told.Token
+}
+
+// Holder is whose lock the server has: his token, "" if it is free.
+func Holder(w *explore.World, name string) string {
+	return TokenIn(w.Server.Content(".locks/" + name + "/" + name + ".locked"))
+}
+
+// Result is what the server has as the result of a name.
+func Result(w *explore.World, name string) []byte {
+	return w.Server.Content(".multilock/groups/.locks/done/" + name)
+}

@@ -1,0 +1,145 @@
+package scenes_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/explore/locks"
+	"github.com/multilock/go/multilock/cooklock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// period is that of the cooking locks: shorter than somebody stands still who does, and longer than
+// he naps.
+const period = locks.TTL
+
+// cell is a register that all share: all that it ever held.
+type cell struct{ values [][]byte }
+
+// cellOf is the register as an actor has it. What went wrong on the way is in doubt.
+type cellOf struct{ actor *explore.Actor }
+
+func (c cellOf) Swap(_ context.Context, v []byte) (old []byte, n uint64, err error) {
+	cell := c.actor.World().Facts.(*cell)
+	err = c.actor.Ask("swap", "register", true, func() error {
+		old, n = cell.now()
+		cell.values = append(cell.values, v)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, errors.Join(source.ErrUnsure, err)
+	}
+	return old, n + 1, nil
+}
+
+func (c cellOf) Peek(context.Context) (v []byte, n uint64, err error) {
+	err = c.actor.Ask("peek", "register", false, func() error {
+		v, n = c.actor.World().Facts.(*cell).now()
+		return nil
+	})
+	return v, n, err
+}
+
+func (c *cell) now() ([]byte, uint64) {
+	if len(c.values) == 0 {
+		return nil, 0
+	}
+	return c.values[len(c.values)-1], uint64(len(c.values))
+}
+
+// cooks takes a cooking lock on some register, and works until the end of it, or for a moment.
+func cooks(open func(*explore.Actor) cooklock.Options, stays bool) func(*explore.Actor) {
+	return func(a *explore.Actor) {
+		opt := open(a)
+		opt.Period = period
+		opt.Self, _ = locks.WhoWeAre()
+		src, err := cooklock.New(opt)
+		if err != nil {
+			a.World().Violate("open: %v", err)
+			return
+		}
+		c, err := src.Contend(context.Background(), "lock", locks.Claim, source.Patience{})
+		if err != nil {
+			a.World().Violate("contend: %v", err)
+			return
+		}
+		for !a.Gone() {
+			lease, err := c.Try(context.Background())
+			if a.Note("try: %v", err); err == nil {
+				hasCooked(a, lease.(source.Timed), stays)
+				return
+			}
+			seen, err := c.Look(context.Background())
+			a.Note("look: %v, %s: %v", seen.State, seen.Why, err)
+			a.Sleep(max(seen.Next, exploreBeat))
+		}
+	}
+}
+
+// hasCooked believes until its time is over, or it has given the lock back.
+func hasCooked(a *explore.Actor, lease source.Timed, stays bool) {
+	left := -lease.Ends().Elapsed()
+	a.Believe(time.Now().Add(left))
+	if stays {
+		a.Sleep(max(left, 0))
+	}
+	a.Believe(time.Time{})
+	err := lease.Release(context.Background())
+	a.Note("released: %v", err)
+}
+
+// onCells are registers in memory, which do what a register promises and nothing more: a swap takes
+// effect at most once, if late.
+func onCells(stays ...bool) *explore.Scenario {
+	sc := contest()
+	for i, stays := range stays {
+		sc.Actors = append(sc.Actors, explore.Program{Name: string(rune('A' + i)), Run: cooks(func(a *explore.Actor) cooklock.Options {
+			return cooklock.Options{Open: func(string) (cooklock.Register, error) { return cellOf{a}, nil }}
+		}, stays)})
+	}
+	sc.Facts, sc.Prepare, sc.Owns, sc.AtEnd, sc.Remember = func() any { return &cell{} }, nil, nil, cookedInTime, false
+	sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze, explore.Lost, explore.Failed, explore.Late}
+	sc.Delay = period + exploreBeat // when others may have watched for long enough
+	return sc
+}
+
+// cookedInTime says that nobody waits for longer than each lock and each fault takes.
+func cookedInTime(w *explore.World) {
+	turns := len(w.Actors()) + len(w.Met())
+	if late := w.Elapsed() - time.Duration(turns)*(2*period+2*exploreBeat) - time.Duration(len(w.Met()))*w.Pause(); late > 0 {
+		w.Violate("I3: it took %s too long", late)
+	}
+}
+
+// Nobody works under a cooking lock while another does, whoever stands still, and whatever becomes of
+// his swap.
+func TestExploreCook(t *testing.T) {
+	t.Parallel()
+	sc := onCells(true, true)
+	sc.Preemptions, sc.Faults = 1, 1
+	if *long {
+		sc.Preemptions, sc.Faults = 2, 2
+	}
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	sc = onCells(true, false, true)
+	sc.Preemptions, sc.Faults = 5, 3
+	proven(t, sample(t, sc, 500))
+}
+
+// The same on results in a directory: a swap is a lock, and a result that is recorded under it.
+func TestExploreCookOnLedger(t *testing.T) {
+	t.Parallel()
+	onLedger := func(a *explore.Actor) cooklock.Options {
+		src, err := locks.Source(a)
+		if err != nil {
+			a.World().Violate("open: %v", err)
+		}
+		return cooklock.Options{Ledger: src}
+	}
+	sc := threaded(cooks(onLedger, true), cooks(onLedger, false))
+	sc.Owns, sc.AtEnd = nil, cookedInTime
+	playedThreads(t, sc)
+}

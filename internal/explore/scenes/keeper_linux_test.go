@@ -1,0 +1,195 @@
+package scenes_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/explore/locks"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+)
+
+// keeps has the lock with the keeper of the core, which renews it while something is done.
+func keeps(during func(*explore.Actor, *multilock.Lock)) func(*explore.Actor) {
+	return func(a *explore.Actor) {
+		for !a.Gone() {
+			lock, err := keptLock(a)
+			if err == nil {
+				defer lock.Detach() // the keeper of a crashed actor ends, too
+			}
+			if !a.Gate("has asked") {
+				return
+			}
+			if a.Note("try: %v", err); err == nil {
+				a.Has = lock.Record().Token
+				a.Rely(lock.Remaining)
+				during(a, lock)
+				givesUp(a, lock)
+				return
+			}
+			a.Sleep(2 * exploreBeat)
+		}
+	}
+}
+
+// keptLock tries once, and looks after a dead holder if that fails.
+func keptLock(a *explore.Actor) (*multilock.Lock, error) {
+	src, err := locks.Source(a)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := multilock.TryOnce(a.Context(), src, "lock", multilock.Options{TTL: locks.TTL})
+	if errors.Is(err, multilock.ErrHeld) {
+		_, alive := multilock.Break(a.Context(), src, "lock", multilock.Want{})
+		if alive == nil && !locks.SomeoneWasSilent(a.World()) {
+			a.World().Violate("I3: %s breaks a lock, and nobody was silent", a.Name)
+		}
+		return nil, errors.Join(err, alive)
+	}
+	return lock, err
+}
+
+// givesUp releases the lock. Whoever is told that he had it until then had it.
+func givesUp(a *explore.Actor, lock *multilock.Lock) {
+	for tries := 0; a.Gate("releases") && tries < 5; tries++ {
+		wrong := ownsTheLock(a.World(), a)
+		if lock.Remaining() == 0 && wrong == "" {
+			wrong = "its time was over"
+		}
+		a.Rely(nil)
+		err := lock.Release(context.WithoutCancel(a.Context()))
+		if !a.Gate("has released") {
+			return
+		}
+		if a.Note("released: %v", err); err == nil && wrong != "" && tries == 0 {
+			a.World().Violate("I4: a release says that the lock was held, and %s", wrong)
+		}
+		if !errors.Is(err, multilock.ErrUnsure) {
+			return
+		}
+		a.Sleep(exploreBeat / 2)
+	}
+}
+
+// staysUnder stays for longer than a TTL, as long as it has the lock.
+func staysUnder(a *explore.Actor, lock *multilock.Lock) {
+	for range 11 {
+		a.Sleep(exploreBeat + 170*time.Millisecond)
+		switch lost := lock.Context().Err() != nil; {
+		case lost && !a.Gone() && !locks.SomeoneWasSilent(a.World()):
+			a.World().Violate("I3: %s has lost its lock, and nobody was silent", a.Name)
+			return
+		case lost || a.Gone():
+			return
+		}
+	}
+}
+
+// playedThreads is each order with one preemption, each with one fault, and some with two. In the long
+// form the faults are of all kinds, and both bounds are one larger.
+func playedThreads(t *testing.T, sc *explore.Scenario) {
+	t.Helper()
+	more, drawn := 0, 100
+	if *long {
+		more, drawn = 1, 10_000
+	}
+	sc.Preemptions, sc.Faults = 1+more, 0
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	sc.Preemptions, sc.Faults = more, 1
+	proven(t, sc.Exhaust(t, 20*time.Minute))
+	sc.Preemptions, sc.Faults = 5, 2
+	proven(t, sc.Sample(t, 1, drawn))
+}
+
+// threaded are scenes of actors with several goroutines.
+func threaded(programs ...func(*explore.Actor)) *explore.Scenario {
+	sc := contest(programs...)
+	for i := range sc.Actors {
+		sc.Actors[i].Threads = true
+	}
+	if !*long {
+		sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow}
+	}
+	sc.Pause, sc.Nap, sc.Grid = sc.Pause+730*time.Millisecond, sc.Nap-590*time.Millisecond, 0
+	return sc
+}
+
+// The keeper renews in the background while a call hangs or the host stands still, and ends the
+// belief when that is over.
+func TestExploreKeeper(t *testing.T) {
+	t.Parallel()
+	sc := threaded(keeps(staysUnder), keeps(func(*explore.Actor, *multilock.Lock) {}))
+	sc.AtEnd = nil
+	playedThreads(t, sc)
+}
+
+// onceUnder runs a job at most once, as run --once does under its lock.
+func onceUnder(a *explore.Actor, lock *multilock.Lock) {
+	f := factsOf(a.World())
+	src, err := locks.Source(a)
+	if err != nil {
+		return
+	}
+	attempts := lockgroup.Attempts{Source: src, Plan: &lockgroup.Plan{}, Work: func(ctx context.Context, under lockgroup.Attempt) (multilock.Result, error) {
+		return lockgroup.WhileHeld(ctx, under.Lock, func(ctx context.Context) error { return runsOnce(ctx, a, f) })
+	}}
+	out, err := attempts.Run(a.Context(), lock)
+	if !a.Gate("has run") {
+		return
+	}
+	a.Note("ran: %d %v", out.Ran, err)
+	token := lock.Record().Token
+	unrecorded := &lockgroup.UnrecordedError{}
+	switch {
+	case err == nil && locks.Result(a.World(), "lock") == nil:
+		a.World().Violate("I7: %s is told that it is done, and nothing is recorded", a.Name)
+	case err == nil && out.Ran > 0 && f.committed == "":
+		f.committed = token
+	case errors.As(err, &unrecorded) && !errors.Is(err, multilock.ErrUnsure):
+		f.refused[token] = true
+	}
+}
+
+// runsOnce is the job, which takes longer than a TTL: nobody else runs it, and it is not recorded.
+func runsOnce(ctx context.Context, a *explore.Actor, f *facts) error {
+	if !a.Gate("begins the job") || ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	a.Note("begins the job")
+	if there := locks.Result(a.World(), "lock"); there != nil {
+		a.World().Violate("I7: %s begins the job, and it is recorded", a.Name)
+	}
+	if f.runs != nil && f.runs.Err() == nil && !f.runner.Gone() {
+		a.World().Violate("I1: %s begins the job, and %s runs it", a.Name, f.runner.Name)
+	}
+	running, end := context.WithCancel(ctx)
+	defer end()
+	f.runs, f.runner = running, a
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(57170 * time.Millisecond):
+		return nil
+	}
+}
+
+// A job that runs once, under a lock with its keeper: it does not begin when it is recorded, nor
+// while another runs it who believes.
+func TestExploreOnce(t *testing.T) {
+	t.Parallel()
+	sc := threaded(keeps(onceUnder), keeps(onceUnder))
+	sc.Facts, sc.Always, sc.AtEnd = newFacts, keepsResults, isRecorded
+	playedThreads(t, sc)
+}
+
+// isRecorded says that a job is, if anybody is left.
+func isRecorded(w *explore.World) {
+	for _, a := range w.Actors() {
+		if !a.Crashed && locks.Result(w, "lock") == nil && len(w.Met()) < 2 {
+			w.Violate("I3: all have ended, and nothing is recorded")
+		}
+	}
+}

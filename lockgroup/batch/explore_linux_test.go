@@ -1,0 +1,409 @@
+package batch_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/explore/locks"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/lockgroup/batch"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// The real scheduler of a list on the simulated server, in every order: a short list that is one
+// chunk, of which parts are given back.
+
+// playedLength is so long that what is not begun is given back to who has nothing to do. No times of
+// these scenes are multiples of each other: what two goroutines of one host do at the very same
+// moment has no order.
+const playedLength = 6170 * time.Millisecond
+
+// listFacts are what is true of a list, whatever hosts believe.
+type listFacts struct {
+	jobs int
+
+	mu       sync.Mutex
+	running  map[*explore.Actor]atWork
+	recorded map[int]source.ChunkJob // what the server has
+	read     map[string]string       // the results, as they were last
+	forgets  bool                    // somebody has begun to forget
+}
+
+type atWork struct {
+	job int
+	ctx context.Context //nolint:containedctx // whether it believes
+}
+
+func listFactsOf(w *explore.World) *listFacts { return w.Facts.(*listFacts) }
+
+// done says whether a job is recorded as a success.
+func (f *listFacts) done(job int) bool {
+	r, known := f.recorded[job]
+	return known && r.Exit == 0 && r.Signal == ""
+}
+
+func (f *listFacts) allDone() bool {
+	for job := range f.jobs {
+		if !f.done(job + 1) {
+			return false
+		}
+	}
+	return true
+}
+
+// learn reads the results that are on the server. None may be gone that was there.
+func (f *listFacts) learn(w *explore.World) (wrong string) {
+	news := false
+	for from := range f.jobs {
+		for to := from; to < f.jobs; to++ {
+			name := lockgroup.ChunkName(source.Range{From: from + 1, To: to + 1})
+			if text := string(locks.Result(w, name)); text != f.read[name] {
+				f.read[name], news = text, true
+			}
+		}
+	}
+	if !news {
+		return ""
+	}
+	before := f.recorded
+	f.recorded = map[int]source.ChunkJob{}
+	for _, text := range f.read {
+		for line := range bytes.Lines([]byte(text)) {
+			var job source.ChunkJob
+			if json.Unmarshal(line, &job) == nil && job.Number > 0 {
+				f.recorded[job.Number] = job
+			}
+		}
+	}
+	for job := range before {
+		if _, kept := f.recorded[job]; !kept && !f.forgets {
+			wrong = fmt.Sprintf("I7: the result of job %d is gone", job)
+		}
+	}
+	return wrong
+}
+
+// keepsWhatEnded is asked after each change.
+func keepsWhatEnded(w *explore.World) string {
+	f := listFactsOf(w)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.learn(w)
+}
+
+// begins notes that an attempt at a job begins, and says what is wrong with that.
+func (f *listFacts) begins(ctx context.Context, a *explore.Actor, t batch.Attempt) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.learn(a.World())
+	a.Note("begins job %d, attempt %d", t.Seq, t.Number)
+	last, known := f.recorded[t.Seq]
+	switch {
+	case f.done(t.Seq):
+		a.World().Violate("I7: %s begins job %d, and its result is recorded", a.Name, t.Seq)
+	case !f.forgets && (t.Number > 1) != known || known && last.Attempt >= t.Number:
+		a.World().Violate("I7: %s begins attempt %d at job %d, and %d is recorded", a.Name, t.Number, t.Seq, last.Attempt)
+	}
+	for other, r := range f.running {
+		if other != a && r.job == t.Seq && !other.Gone() && r.ctx.Err() == nil {
+			a.World().Violate("I1: %s begins job %d, and %s runs it", a.Name, t.Seq, other.Name)
+		}
+	}
+	f.running[a] = atWork{t.Seq, ctx}
+}
+
+func (f *listFacts) ends(a *explore.Actor) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.running, a)
+}
+
+var errFirst = errors.New("the first attempt fails")
+
+// playedList are the jobs as an actor runs them. The second one fails at first.
+func playedList(a *explore.Actor) []batch.Job {
+	f := listFactsOf(a.World())
+	list := make([]batch.Job, f.jobs)
+	for i := range list {
+		list[i] = batch.Job{Name: strconv.Itoa(100 + i), Command: "work", Work: func(ctx context.Context, t batch.Attempt) error {
+			if !a.Gate("begins a job") || ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			f.begins(ctx, a, t)
+			defer f.ends(a)
+			if err := lasts(playedLength)(ctx, t); err != nil || t.Seq != 2 || t.Number > 1 {
+				return err
+			}
+			return errFirst
+		}}
+	}
+	return list
+}
+
+// worksThrough is a host that works through the list, as often as it takes.
+func worksThrough(a *explore.Actor) {
+	for !a.Gone() {
+		report, err := worksOnce(a)
+		if !a.Gate("has run") {
+			return
+		}
+		a.Note("%d done, %d before, %d taken over: %v", report.Done, report.Before, report.TakenOver, err)
+		if err == nil {
+			toldRight(a, report)
+			return
+		}
+		a.Sleep(locks.Beat)
+	}
+}
+
+func worksOnce(a *explore.Actor) (batch.Report, error) {
+	src, err := locks.Source(a)
+	if err != nil {
+		return batch.Report{}, err
+	}
+	b, err := batch.New(src, playedList(a), batch.Options{Options: multilock.Options{TTL: locks.TTL}, Retries: 1})
+	if err != nil {
+		return batch.Report{}, err
+	}
+	b.InOneChunk(drawn())
+	return b.Run(a.Context())
+}
+
+// drawn stands for chance: the same each time, and all pauses are long ones.
+func drawn() func(n int64) int64 {
+	var mu sync.Mutex
+	draws := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // to be repeated
+	return func(n int64) int64 {
+		if n > int64(time.Millisecond) || n == 1 {
+			return n - 1 - n/7
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return draws.Int64N(n)
+	}
+}
+
+// toldRight compares what a host is told with what is recorded.
+func toldRight(a *explore.Actor, report batch.Report) {
+	f := listFactsOf(a.World())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.learn(a.World())
+	if !f.forgets && (report.Done != f.jobs || !f.allDone()) {
+		a.World().Violate("I7: %s is told that %d jobs are done, and recorded is %v", a.Name, report.Done, f.recorded)
+	}
+}
+
+// allIsDone says that nothing of the list is lost if anybody is left, and that it took no longer
+// than faults keep others waiting.
+func allIsDone(w *explore.World) {
+	f := listFactsOf(w)
+	f.learn(w)
+	living := slices.ContainsFunc(w.Actors(), func(a *explore.Actor) bool { return !a.Crashed })
+	if living && !f.allDone() {
+		w.Violate("I3: all have ended, and recorded is %v", f.recorded)
+	}
+	allowed := time.Duration(f.jobs+1)*(playedLength+locks.Beat) + lastLookOfAll
+	allowed += time.Duration(len(w.Met())) * (w.Pause() + locks.TTL + 3*locks.Beat + lastLookOfAll)
+	if late := w.Elapsed() - allowed; late > 0 {
+		w.Violate("I3: it took %s too long", late)
+	}
+}
+
+// lastLookOfAll is how rarely those who have nothing to do look at others in the end.
+const lastLookOfAll = 15 * time.Second
+
+// listOf is a scenario in which hosts work through one list.
+func listOf(jobs int, hosts ...func(*explore.Actor)) *explore.Scenario {
+	sc := locks.Scenario(hosts...)
+	for i := range sc.Actors {
+		sc.Actors[i].Threads = true
+	}
+	sc.Mount.MinAge, sc.Mount.MaxAge = 3*time.Second, 6*time.Second // or nobody learns of the board in time
+	sc.Pause, sc.Nap = sc.Pause+730*time.Millisecond, sc.Nap-590*time.Millisecond
+	sc.Facts = func() any {
+		return &listFacts{jobs: jobs, running: map[*explore.Actor]atWork{}, recorded: map[int]source.ChunkJob{}, read: map[string]string{}}
+	}
+	sc.Always, sc.AtEnd = keepsWhatEnded, allIsDone
+	return sc
+}
+
+func proven(t *testing.T, r explore.Report) {
+	t.Helper()
+	t.Log(r)
+	if r.Violation != "" {
+		require.Fail(t, r.Violation, "replay with %s\n%s", r.Choices, r.Trace)
+	}
+}
+
+// playedThrough is each order with one preemption, and one of these faults; or, in the long form,
+// any fault, and then both, as far as twenty minutes go.
+func playedThrough(t *testing.T, sc *explore.Scenario, kinds ...explore.Fate) {
+	t.Helper()
+	sc.Preemptions, sc.Faults = 1, 0
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	all := sc.Kinds
+	sc.Kinds, sc.Preemptions, sc.Faults = kinds, 0, 1
+	if !*long {
+		proven(t, sc.Exhaust(t, 10*time.Minute))
+		sc.Kinds, sc.Preemptions, sc.Faults = all, 5, 2
+		proven(t, sc.Sample(t, 1, 100))
+		return
+	}
+	sc.Kinds = all
+	proven(t, sc.Exhaust(t, 20*time.Minute))
+	sc.Preemptions = 1
+	proven(t, sc.Exhaust(t, 20*time.Minute))
+	sc.Preemptions, sc.Faults = 5, 2
+	proven(t, sc.Sample(t, 1, 10_000))
+}
+
+// Two hosts, of which one gives jobs back to the other, and either may die or stand still.
+func TestExploreList(t *testing.T) {
+	t.Parallel()
+	playedThrough(t, listOf(3, worksThrough, worksThrough), explore.Crash, explore.Pause)
+}
+
+// The same schedule comes to the same, though goroutines wake each other: but for what Go's own
+// scheduler decides where two are woken at once and ask for one mutex, which is seen once in a
+// thousand times.
+func TestExploreListAgain(t *testing.T) {
+	t.Parallel()
+	sc := listOf(3, worksThrough, worksThrough)
+	sc.Preemptions, sc.Faults = 5, 2
+	var ends map[string]int
+	sc.AtEnd = func(w *explore.World) { ends[w.State()]++ }
+	for n := range 12 {
+		c := explore.Choices{21*n + 3: 1 + n%5, 33*n + 5: 1 + n%9, 240 - 15*n: 1 + n%7}
+		ends = map[string]int{}
+		for range 5 {
+			sc.Replay(t, c)
+		}
+		require.GreaterOrEqual(t, slices.Max(slices.Collect(maps.Values(ends))), 3, "%s", c)
+	}
+}
+
+// forgetsThenWorks removes the results of the list, as "clean --results" does, and works through it.
+func forgetsThenWorks(a *explore.Actor) {
+	for done := false; !done && !a.Gone(); {
+		err := forgetsAll(a)
+		if !a.Gate("has forgotten") {
+			return
+		}
+		a.Note("forget: %v", err)
+		if done = err == nil; !done {
+			a.Sleep(locks.Beat)
+		}
+	}
+	worksThrough(a)
+}
+
+// forgetsAll takes the lock of the chunk, then those of all that was given back of it, drops the
+// board, and removes the results, that of the whole last.
+func forgetsAll(a *explore.Actor) error {
+	src, err := locks.Source(a)
+	if err != nil {
+		return err
+	}
+	var held []*multilock.Lock
+	defer func() {
+		for _, lock := range held {
+			_ = lock.Release(context.WithoutCancel(a.Context()))
+		}
+	}()
+	if err := locksNest(a, src, source.Range{From: 1, To: listFactsOf(a.World()).jobs}, &held); err != nil {
+		return err
+	}
+	if err := src.DropBoard(a.Context()); err != nil {
+		return err
+	}
+	for _, lock := range slices.Backward(held) {
+		listFactsOf(a.World()).forget()
+		if err := lock.Forget(a.Context()); err != nil && !errors.Is(err, multilock.ErrNoResult) {
+			return err
+		}
+	}
+	return nil
+}
+
+func locksNest(a *explore.Actor, src *fslock.Source, chunk source.Range, held *[]*multilock.Lock) error {
+	name := lockgroup.ChunkName(chunk)
+	lock, err := multilock.TryOnce(a.Context(), src, name, multilock.Options{TTL: locks.TTL})
+	if errors.Is(err, multilock.ErrHeld) {
+		_, _ = multilock.Break(a.Context(), src, name, multilock.Want{}) // if it is dead
+	}
+	if err != nil {
+		return err
+	}
+	*held = append(*held, lock)
+	last, err := lock.Outcome(a.Context())
+	if errors.Is(err, multilock.ErrNoResult) || err == nil && last.Chunk == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, part := range last.Chunk.Returned {
+		if err := locksNest(a, src, part, held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *listFacts) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgets = true
+}
+
+// givenBackBefore has a chunk of two jobs on the server, one of which is done, and the other was
+// given back.
+func givenBackBefore(prepare func(*explore.Actor)) func(*explore.Actor) {
+	return func(a *explore.Actor) {
+		if prepare(a); a.Name != "A" {
+			return
+		}
+		whole := lockgroup.ChunkName(source.Range{From: 1, To: 2})
+		chunk := source.Chunk{From: 1, To: 2, Returned: []source.Range{{From: 2, To: 2}}, Jobs: []source.ChunkJob{{Number: 1, Name: "100", Attempt: 1}}}
+		chunk.Count()
+		lease, err := locks.TryOnce(a, whole)
+		if err == nil {
+			err = lease.(source.Committer).Commit(context.Background(), source.Result{Name: whole, Token: lease.Record().Token, By: lease.Record().Holder.Identity, Attempt: 1, Final: true, Chunk: &chunk})
+		}
+		if err == nil {
+			err = lease.Release(context.Background())
+		}
+		if err != nil {
+			a.World().Violate("prepare: %v", err)
+		}
+	}
+}
+
+// Who begins with a part, while others forget the record by which it is one.
+func TestExploreListForgotten(t *testing.T) {
+	t.Parallel()
+	sc := listOf(2, worksThrough, forgetsThenWorks)
+	sc.Prepare = givenBackBefore(sc.Prepare)
+	sc.AtEnd = func(w *explore.World) {
+		if !w.Actors()[1].Crashed {
+			allIsDone(w)
+		}
+	}
+	playedThrough(t, sc, explore.Pause)
+}
