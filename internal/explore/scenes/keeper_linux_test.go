@@ -183,6 +183,8 @@ func TestExploreOnce(t *testing.T) {
 	sc := threaded(keeps(onceUnder), keeps(onceUnder))
 	sc.Facts, sc.Always, sc.AtEnd = newFacts, keepsResults, isRecorded
 	playedThreads(t, sc)
+	sc.Kinds, sc.Preemptions, sc.Faults = []explore.Fate{explore.Failed}, 0, 1 // what cannot be recorded
+	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
 // isRecorded says that a job is, if anybody is left.
