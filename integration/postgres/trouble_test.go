@@ -46,6 +46,26 @@ func TestRestart(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
+// TestDeadFirst: who comes to a lock that is free, and finds somebody first in line who is dead, has it when that
+// one's time is over: nobody tells him, for nobody releases anything.
+func TestDeadFirst(t *testing.T) {
+	t.Parallel()
+	s := pglab.Start(t, pglab.Options{})
+	for name, address := range map[string]string{"direct": s.Address, "behind a pooler": s.Pooler(t, 2)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			place := schema()
+			src := open(t, address, place, "")
+			lock := hold(t, src, "nightly", long)
+			s.SQL("INSERT INTO " + place + ".wait (mark, grp, name, channel, listener, record, seen) SELECT 'dead', grp, name, 'nobody', 0, '{}', clock_timestamp() - interval '9 seconds' FROM " + place + ".lock")
+			require.NoError(t, lock.Release(within(t)))
+			next, err := multilock.Acquire(within(t), src, "nightly", multilock.Options{TTL: time.Minute})
+			require.NoError(t, err)
+			require.NoError(t, next.Release(within(t)))
+		})
+	}
+}
+
 // TestServerClock: that the server's clock was set back or forward takes nobody's lock away who gives
 // signs of life, and keeps nobody from getting one whose holder gives none.
 func TestServerClock(t *testing.T) {

@@ -3,7 +3,6 @@ package pglock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -36,10 +35,6 @@ func (s *Source) Contend(_ context.Context, name string, claim source.Claim, pat
 	return &contender{observer: s.newObserver(name, patience), claim: claim.By(s.Self()), sent: map[string]attempt{}}, nil
 }
 
-const maxAgain = 4
-
-var errAgain = fmt.Errorf("the lock changes again and again: %w", source.ErrPassing)
-
 // Try implements source.Contender. While it waits and hears nothing, it asks nobody.
 func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 	if c.waiting.quiet() {
@@ -49,9 +44,9 @@ func (c *contender) Try(ctx context.Context) (source.Lease, error) {
 		return nil, err
 	}
 	var err error
-	for range maxAgain {
+	for range remote.MaxAgain {
 		var lease source.Lease
-		if lease, err = c.attempt(ctx); !errors.Is(err, errAgain) {
+		if lease, err = c.attempt(ctx); !errors.Is(err, remote.ErrAgain) {
 			return lease, err
 		}
 		if over := context.Cause(ctx); over != nil {
@@ -84,7 +79,7 @@ func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
 		c.waiting.refused(c.snap)
 		return nil, source.ErrHeld
 	}
-	return nil, errAgain // it became free in between, or the server's clock was set forward
+	return nil, remote.ErrAgain // it became free in between, or the server's clock was set forward
 }
 
 // statements are an attempt. What is carried out when nobody waits for the answer any more counts

@@ -3,7 +3,6 @@ package pglock
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 
 	"github.com/multilock/go/multilock/process"
@@ -16,17 +15,13 @@ type lease struct {
 	*remote.Holding
 	src *Source
 
-	changing sync.Mutex // one change at a time; guards these
-	stored   remote.Record
-	drawn    int64 // the number of the last change
-	known    int64 // the number that the row has, as far as is known
-
-	tried atomic.Bool // a release was not answered: it may have been carried out
+	changes *remote.Changes
+	tried   atomic.Bool // a release was not answered: it may have been carried out
 }
 
 func (s *Source) newLease(name string, a attempt, claim source.Claim) *lease {
 	record := source.Record{Name: name, Token: a.stored.Token, Claim: claim, Prepared: a.stored.Prepared}
-	return &lease{Holding: remote.NewHolding(record, a.at), src: s, stored: a.stored}
+	return &lease{Holding: remote.NewHolding(record, a.at), src: s, changes: remote.NewChanges(a.stored, 0)}
 }
 
 var errGone = errors.New("its row is not there any more: the lock was broken or removed, or the server has lost it")
@@ -95,43 +90,22 @@ const step = `UPDATE @lock SET step = $4::bigint, record = $5 WHERE` + mine + `A
 // change makes one, and with it what else a statement does that begins with it. done finds out of
 // a result whether it was made before the lock was lost.
 func (l *lease) change(ctx context.Context, op string, set func(*remote.Record), text string, done func(result row) bool, more ...any) error {
-	if err := l.Ended(); err != nil {
-		return err
-	}
-	l.changing.Lock()
-	defer l.changing.Unlock()
-	l.drawn++
-	next := l.stored
-	set(&next)
-	unanswered := false
-	for range maxAgain {
+	_, err := l.changes.Make(l.Holding, errGone, set, func(next remote.Record, before int64) (remote.Shown, error) {
 		answers, doubt, err := l.src.repeat(ctx, l.src.timeout,
-			l.sql(text, append([]any{l.drawn, next.Encode(), l.known}, more...)...),
+			l.sql(text, append([]any{next.Step, next.Encode(), before}, more...)...),
 			l.src.sql(`SELECT l.token, l.step, r.result FROM (SELECT $1::text AS grp, $2::text AS name) t
 				LEFT JOIN @lock l ON l.grp = t.grp AND l.name = t.name LEFT JOIN @result r ON r.grp = t.grp AND r.name = t.name`, l.src.group, l.Record().Name))
-		unanswered = unanswered || doubt
 		if err != nil {
-			return l.unless(unanswered, l.fail(ctx, op, err))
+			return remote.Shown{Doubt: doubt}, l.fail(ctx, op, err)
 		}
 		now := answers[1].rows[0]
-		switch {
-		case now.text(0) != l.Record().Token && unanswered && done(now):
-			return nil
-		case now.text(0) != l.Record().Token:
-			return l.lost()
+		if now.text(0) != l.Record().Token {
+			return remote.Shown{Done: done(now), Doubt: doubt}, nil
 		}
-		if l.known = now.number(1); l.known == l.drawn {
-			l.stored = next
-			return nil
-		}
-	}
-	return l.unless(unanswered, l.fail(ctx, op, errAgain))
-}
-
-// unless is an error that leaves it open whether a change was made, if that is so.
-func (l *lease) unless(unsure bool, err error) error {
-	if unsure {
-		return errors.Join(source.ErrUnsure, err)
+		return remote.Shown{Mine: true, Step: now.number(1), Left: now.number(1), Doubt: doubt}, nil
+	})
+	if errors.Is(err, remote.ErrAgain) {
+		err = l.fail(ctx, op, err)
 	}
 	return err
 }

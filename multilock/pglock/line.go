@@ -239,7 +239,9 @@ func (c *crowd) check(ctx context.Context, lines []*line) {
 		l.mu.Lock()
 		seen := l.token
 		l.mu.Unlock()
-		if place, there := places[l.mark]; !there || place.is(2) && place.text(1) != seen {
+		place, there := places[l.mark]
+		// The lock has passed on; or it is free, and was, for whoever was ahead is no more.
+		if !there || place.is(2) && (place.isNull(1) || place.text(1) != seen) {
 			l.Tell()
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 var (
@@ -42,7 +43,7 @@ func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(rows) == 0:
-		return nil, s.opError(ctx, "publish the list", "", errAgain)
+		return nil, s.opError(ctx, "publish the list", "", remote.ErrAgain)
 	case rows[0].is(0):
 		return manifest, nil
 	}
