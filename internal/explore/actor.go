@@ -20,6 +20,8 @@ type Actor struct {
 	Has string
 	// Crashed says that it ended in the middle.
 	Crashed bool
+	// Unsaid is the request that was carried out and of which the reply was lost, the last one.
+	Unsaid string
 
 	world   *World
 	column  int
@@ -33,6 +35,10 @@ type Actor struct {
 	ctx     context.Context //nolint:containedctx // the actor's lifetime
 	cancel  context.CancelFunc
 	learnt  simnfs.Sum
+	reply   simnfs.Sum // to what it stands still behind
+	stands  time.Time  // until when it stands still
+	late    int        // requests that are yet to be carried out
+	changed time.Time  // when it changed something last
 	tokens  int
 }
 
@@ -50,16 +56,24 @@ type call struct {
 func (a *Actor) World() *World { return a.world }
 
 // Sleep lets time pass.
-func (a *Actor) Sleep(d time.Duration) {
+func (a *Actor) Sleep(d time.Duration) { a.sleep(a.wakes(d)) }
+
+// wakes is when who sleeps for so long wakes.
+func (a *Actor) wakes(d time.Duration) time.Time {
 	grid := max(a.world.scenario.Grid, 1)
 	passed := time.Since(a.world.began) + d
-	time.Sleep((passed+grid-1)/grid*grid - time.Since(a.world.began))
+	return a.world.began.Add((passed + grid - 1) / grid * grid)
+}
+
+func (a *Actor) sleep(until time.Time) {
+	time.Sleep(time.Until(until))
 	a.gate(simnfs.Request{Kind: "wakes"}) // who wakes at the same time goes on one after the other
 }
 
 // Believe notes that the actor believes until then, a violation if another does.
 func (a *Actor) Believe(until time.Time) {
 	a.until = until
+	a.world.affects(a.column)
 	if !a.Believes() {
 		return
 	}
@@ -90,9 +104,10 @@ func (a *Actor) gate(r simnfs.Request) Fate {
 		a.learnt.AddText(a.world.labelled(r.String()))
 	}
 	a.learnt.AddTime(time.Now())
-	if fate == Pause || fate == Slow || fate == Nap || fate == Doze { // of others the answer tells
+	if a.world.threads && slices.Contains([]Fate{Pause, Slow, Nap, Doze}, fate) { // of others the answer tells
 		a.learnt.Add(uint64(fate)) //nolint:gosec // a hash
 	}
+	a.reply, a.stands = 0, time.Time{}
 	return fate
 }
 
@@ -143,27 +158,46 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	case Failed:
 		return syscall.EIO
 	case Lost:
-		_ = a.Unheard(execute)
+		done := a.Unheard(execute)
+		if a.world.owned(a, r, done); done == nil {
+			a.Unsaid = r.Kind
+		}
 		return syscall.EIO
-	case Twice:
-		_ = a.Unheard(execute)
+	case Twice, Again:
+		a.world.owned(a, r, a.Unheard(execute))
+		if fate == Again {
+			a.stand(a.world.scenario.Nap, "repeats", r)
+		}
 	case Refused:
-		if r.Kind == "rename" && a.Unheard(execute) == nil {
-			return syscall.ENOTEMPTY
+		if r.Kind == "rename" {
+			done := a.Unheard(execute)
+			a.world.owned(a, r, done)
+			if done == nil {
+				return syscall.ENOTEMPTY
+			}
 		}
 	case Late:
 		a.delay(r, execute)
 		return syscall.EIO
 	}
 	err = execute()
-	a.world.owned(a, r)
+	a.world.owned(a, r, err)
 	switch fate {
 	case Slow:
-		a.stand(a.world.scenario.Pause, "has the reply to", r)
+		a.standBehind(a.world.scenario.Pause, r, err)
 	case Doze:
-		a.stand(a.world.scenario.Nap, "has the reply to", r)
+		a.standBehind(a.world.scenario.Nap, r, err)
 	}
 	return err
+}
+
+// standBehind is to stand still with a reply that is not looked at: it says how the server was.
+func (a *Actor) standBehind(d time.Duration, r simnfs.Request, err error) {
+	if a.world.states != nil && !a.world.threads {
+		a.reply = a.world.Server.State(a.world.labelled)
+		a.reply.AddText(fmt.Sprint(err))
+	}
+	a.stand(d, "has the reply to", r)
 }
 
 // waitForServer stands still while it is away, or in its grace period.
@@ -183,12 +217,16 @@ func (a *Actor) waitForServer(r simnfs.Request) {
 // delay has a request carried out after a pause.
 func (a *Actor) delay(r simnfs.Request, execute func() error) {
 	w, sent := a.world, a.learnt
+	sent.Add(r.Means)
+	a.late++
 	var timer *time.Timer
 	timer = time.AfterFunc(cmp.Or(w.scenario.Delay, w.scenario.Pause), func() {
 		w.late <- func() {
 			delete(w.delayed, timer)
-			a.Note("carried out late: %s = %v", r, a.Unheard(execute))
-			w.owned(a, r)
+			a.late--
+			err := a.Unheard(execute)
+			a.Note("carried out late: %s = %v", r, err)
+			w.owned(a, r, err)
 		}
 		w.arrive()
 	})
@@ -197,6 +235,7 @@ func (a *Actor) delay(r simnfs.Request, execute func() error) {
 
 // stand is to stand still.
 func (a *Actor) stand(d time.Duration, then string, r simnfs.Request) {
+	a.stands = time.Now().Add(d)
 	time.Sleep(d)
 	a.gate(simnfs.Request{Kind: then + " " + r.String()})
 }

@@ -26,7 +26,7 @@ func (l Level) String() string {
 func (sc *Scenario) Exhaust(t *testing.T, limit time.Duration) Report {
 	s := search{scenario: sc, begin: time.Now(), limit: limit, levels: map[[2]int]*level{}}
 	if sc.Remember {
-		s.seen = &states{seen: map[simnfs.Sum]int8{}}
+		s.seen = &states{mu: &s.mu, seen: map[simnfs.Sum]*node{}, opens: s.opens}
 	}
 	s.idle = sync.NewCond(&s.mu)
 	for cost := range sc.Faults + sc.Preemptions + 1 {
@@ -73,6 +73,7 @@ type level struct {
 type prefix struct {
 	picks  []pick
 	length int
+	from   *node // the state in which its last choice is made, if that is known
 }
 
 type pick struct {
@@ -90,7 +91,7 @@ func (s *search) work(t *testing.T) {
 		for _, p := range next.picks {
 			given[int(p.at)] = int(p.choice)
 		}
-		w := s.scenario.play(t, schedule{given: given, length: next.length}, s.seen)
+		w := s.scenario.play(t, schedule{given: given, length: next.length, from: next.from}, s.seen)
 		s.played(w, next, at)
 	}
 }
@@ -134,15 +135,21 @@ func (s *search) played(w *World, p prefix, at *level) {
 	s.branch(w.schedule.taken, p)
 }
 
-// branch opens all that differs from what was played in one choice behind what was given.
+// branch opens all that differs from what was played in one choice behind what was given. Another
+// order is held until it may make a difference.
 func (s *search) branch(all []taken, p prefix) {
 	faults, preemptions := 0, 0
+	everyOrder := s.scenario.EveryOrder || s.scenario.threads()
 	for at, c := range all {
 		if at >= p.length {
 			for choice := 1; choice < c.of; choice++ {
-				to := s.levels[[2]int{faults + c.faults, preemptions + c.preemptions}]
 				picks := append(slices.Clip(p.picks), pick{int32(at), int8(choice)}) //nolint:gosec // a few thousand
-				to.open = append(to.open, prefix{picks, at + 1})
+				h := held{prefix{picks, at + 1, c.at}, [2]int{faults + c.faults, preemptions + c.preemptions}}
+				if c.faults == 0 && c.at != nil && !everyOrder && !c.at.differs() {
+					c.at.held = append(c.at.held, h)
+					continue
+				}
+				s.opens(h)
 			}
 		}
 		if c.pick > 0 {
@@ -150,6 +157,11 @@ func (s *search) branch(all []taken, p prefix) {
 			preemptions += c.preemptions
 		}
 	}
+}
+
+func (s *search) opens(h held) {
+	to := s.levels[h.costs]
+	to.open = append(to.open, h.prefix)
 }
 
 func (s *search) told(t *testing.T) Report {

@@ -11,6 +11,7 @@
 package explore
 
 import (
+	"slices"
 	"time"
 
 	"github.com/multilock/go/internal/simnfs"
@@ -28,16 +29,27 @@ type Scenario struct {
 	Kinds               []Fate
 	// Pause is how long somebody stands still who does: longer than any TTL. Nap is shorter.
 	Pause, Nap time.Duration
+	// Down is for how long a server that forgets is away.
+	Down time.Duration
 	// Delay is how late a late request is carried out; 0 is a pause. Grace is for how long a
 	// server that comes back lets nobody open, rename or remove anything.
 	Delay, Grace time.Duration
+	// Serves says what kind of a server it is; nil: one that keeps fine times, and has a rename
+	// replace an empty directory.
+	Serves func(*simnfs.Server)
+	// Whole has the server's times look as if they had a step of seconds, at the times of the grid.
+	Whole bool
 	// Grid is what wake-ups are rounded up to: those who could meet do.
 	Grid time.Duration
 	// Private says of which requests nobody else learns; nil: of none. There is no choice.
 	Private func(simnfs.Request) bool
-	// Remember goes on from no state twice: from one that was come to in another way, with
-	// the same faults and no more preemptions, all that can follow has been or will be seen.
+	// Remember goes on from no state twice, and leaves out orders that come to the same: see the
+	// comments at arrival and at node. What the scenario checks may excuse more after more faults,
+	// and no less.
 	Remember bool
+	// EveryOrder plays also what only comes to the same in another order, which Remember leaves out
+	// but where somebody has Threads.
+	EveryOrder bool
 	// Workers play at the same time; 0 is one.
 	Workers int
 	// Most bounds one schedule: what takes more requests is stuck.
@@ -66,6 +78,11 @@ type Program struct {
 	Threads bool
 }
 
+// threads says that somebody has several goroutines.
+func (sc *Scenario) threads() bool {
+	return slices.ContainsFunc(sc.Actors, func(p Program) bool { return p.Threads })
+}
+
 // Fate is what becomes of a request.
 type Fate int
 
@@ -84,12 +101,13 @@ const (
 	Lost           // carried out, and answered EIO
 	Failed         // not carried out, and answered EIO
 	Twice          // carried out twice, and answered the second time
+	Again          // the same, with a nap in between: a server that restarted has forgotten what it answered
 	Late           // answered EIO, and carried out after a pause
 	Refused        // a rename is carried out, and its repetition refused by a server that looks at the target first
 )
 
 func (f Fate) String() string {
-	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "FORGETS", "AWAY", "AWAY", "LOST", "FAILED", "TWICE", "LATE", "REFUSED"}[f]
+	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "FORGETS", "AWAY", "AWAY", "LOST", "FAILED", "TWICE", "AGAIN", "LATE", "REFUSED"}[f]
 }
 
 // onlyChanges says of which fates only requests can tell that change something.

@@ -6,7 +6,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/multilock/go/internal/simnfs"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -53,14 +52,14 @@ func (a *Actor) observeDir(opened vfs.Dir, err error) (vfs.Dir, error) {
 		return nil, err
 	}
 	_, _ = a.learnInfo(opened.StatCached())
-	return observed{opened, a}, nil
+	return &observed{opened, a}, nil
 }
 
 func (a *Actor) observeFile(opened vfs.File, err error) (vfs.File, error) {
 	if a.learn(err) != nil {
 		return nil, err
 	}
-	return observedFile{opened, a}, nil
+	return &observedFile{opened, a}, nil
 }
 
 // observed is a directory.
@@ -69,59 +68,59 @@ type observed struct {
 	actor *Actor
 }
 
-func (o observed) OpenDir(name string) (vfs.Dir, error) {
+func (o *observed) OpenDir(name string) (vfs.Dir, error) {
 	return o.actor.observeDir(o.Dir.OpenDir(name))
 }
-func (o observed) Enter(name string) (vfs.Dir, error) { return o.actor.observeDir(o.Dir.Enter(name)) }
-func (o observed) Open(name string) (vfs.File, error) { return o.actor.observeFile(o.Dir.Open(name)) }
+func (o *observed) Enter(name string) (vfs.Dir, error) { return o.actor.observeDir(o.Dir.Enter(name)) }
+func (o *observed) Open(name string) (vfs.File, error) { return o.actor.observeFile(o.Dir.Open(name)) }
 
-func (o observed) Create(name string, mode uint32) (vfs.File, error) {
+func (o *observed) Create(name string, mode uint32) (vfs.File, error) {
 	return o.actor.observeFile(o.Dir.Create(name, mode))
 }
 
-func (o observed) OpenAppend(name string, mode uint32) (vfs.File, error) {
+func (o *observed) OpenAppend(name string, mode uint32) (vfs.File, error) {
 	return o.actor.observeFile(o.Dir.OpenAppend(name, mode))
 }
 
-func (o observed) OpenDurable(name string, mode uint32) (vfs.File, error) {
+func (o *observed) OpenDurable(name string, mode uint32) (vfs.File, error) {
 	return o.actor.observeFile(o.Dir.OpenDurable(name, mode))
 }
 
-func (o observed) OpenAppendDurable(name string, mode uint32) (vfs.File, error) {
+func (o *observed) OpenAppendDurable(name string, mode uint32) (vfs.File, error) {
 	return o.actor.observeFile(o.Dir.OpenAppendDurable(name, mode))
 }
 
-func (o observed) Mkdir(name string, mode uint32) error {
+func (o *observed) Mkdir(name string, mode uint32) error {
 	return o.actor.learn(o.Dir.Mkdir(name, mode))
 }
-func (o observed) Unlink(name string) error    { return o.actor.learn(o.Dir.Unlink(name)) }
-func (o observed) Rmdir(name string) error     { return o.actor.learn(o.Dir.Rmdir(name)) }
-func (o observed) Touch() error                { return o.actor.learn(o.Dir.Touch()) }
-func (o observed) TouchFile(name string) error { return o.actor.learn(o.Dir.TouchFile(name)) }
+func (o *observed) Unlink(name string) error    { return o.actor.learn(o.Dir.Unlink(name)) }
+func (o *observed) Rmdir(name string) error     { return o.actor.learn(o.Dir.Rmdir(name)) }
+func (o *observed) Touch() error                { return o.actor.learn(o.Dir.Touch()) }
+func (o *observed) TouchFile(name string) error { return o.actor.learn(o.Dir.TouchFile(name)) }
 
-func (o observed) Rename(oldname string, to vfs.Dir, newname string) error {
+func (o *observed) Rename(oldname string, to vfs.Dir, newname string) error {
 	return o.actor.learn(o.Dir.Rename(oldname, to, newname))
 }
 
-func (o observed) Stat() (vfs.Info, error)       { return o.actor.learnInfo(o.Dir.Stat()) }
-func (o observed) StatCached() (vfs.Info, error) { return o.actor.learnInfo(o.Dir.StatCached()) }
+func (o *observed) Stat() (vfs.Info, error)       { return o.actor.learnInfo(o.Dir.Stat()) }
+func (o *observed) StatCached() (vfs.Info, error) { return o.actor.learnInfo(o.Dir.StatCached()) }
 
-func (o observed) StatName(name string) (vfs.Info, error) {
+func (o *observed) StatName(name string) (vfs.Info, error) {
 	return o.actor.learnInfo(o.Dir.StatName(name))
 }
 
-func (o observed) Handle(name string) (vfs.Handle, error) {
+func (o *observed) Handle(name string) (vfs.Handle, error) {
 	handle, err := o.Dir.Handle(name)
 	return handle, o.actor.learnText(string(handle), err)
 }
 
-func (o observed) List(visit func(name string) bool) error { return o.listed(o.Dir.List, visit) }
+func (o *observed) List(visit func(name string) bool) error { return o.listed(o.Dir.List, visit) }
 
-func (o observed) ListFiles(visit func(name string) bool) error {
+func (o *observed) ListFiles(visit func(name string) bool) error {
 	return o.listed(o.Dir.ListFiles, visit)
 }
 
-func (o observed) listed(list func(func(string) bool) error, visit func(string) bool) error {
+func (o *observed) listed(list func(func(string) bool) error, visit func(string) bool) error {
 	var names []string
 	err := list(func(name string) bool { names = append(names, name); return true })
 	err = o.actor.learnText(strings.Join(names, "/"), err)
@@ -139,111 +138,30 @@ type observedFile struct {
 	actor *Actor
 }
 
-func (o observedFile) Read(p []byte) (int, error) {
+func (o *observedFile) Read(p []byte) (int, error) {
 	n, err := o.File.Read(p)
 	return n, o.actor.learnText(string(p[:n]), err)
 }
 
-func (o observedFile) ReadAt(p []byte, off int64) (int, error) {
+func (o *observedFile) ReadAt(p []byte, off int64) (int, error) {
 	n, err := o.File.ReadAt(p, off)
 	return n, o.actor.learnText(string(p[:n]), err)
 }
 
-func (o observedFile) Write(p []byte) (int, error) {
+func (o *observedFile) Write(p []byte) (int, error) {
 	n, err := o.File.Write(p)
 	return n, o.actor.learn(err)
 }
 
-func (o observedFile) WriteAt(p []byte, off int64) (int, error) {
+func (o *observedFile) WriteAt(p []byte, off int64) (int, error) {
 	n, err := o.File.WriteAt(p, off)
 	return n, o.actor.learn(err)
 }
 
-func (o observedFile) Stat() (vfs.Info, error)       { return o.actor.learnInfo(o.File.Stat()) }
-func (o observedFile) StatCached() (vfs.Info, error) { return o.actor.learnInfo(o.File.StatCached()) }
+func (o *observedFile) Stat() (vfs.Info, error)       { return o.actor.learnInfo(o.File.Stat()) }
+func (o *observedFile) StatCached() (vfs.Info, error) { return o.actor.learnInfo(o.File.StatCached()) }
 
-func (o observedFile) Handle() (vfs.Handle, error) {
+func (o *observedFile) Handle() (vfs.Handle, error) {
 	handle, err := o.File.Handle()
 	return handle, o.actor.learnText(string(handle), err)
-}
-
-// state tells states of the world apart: those that are the same go on in the same ways.
-func (w *World) state() simnfs.Sum {
-	sum := w.Server.State(w.labelled)
-	sum.Add(uint64(w.ahead))
-	sum.AddTime(time.Now())
-	sum.AddTime(w.back)
-	sum.AddTime(w.fell)
-	if w.last != nil {
-		sum.Add(uint64(w.last.column) + 1) //nolint:gosec // a hash
-	}
-	var met, late simnfs.Sum
-	for _, fate := range w.met {
-		one := simnfs.Sum(fate) //nolint:gosec // a hash
-		one.Add(1)
-		met += one
-	}
-	for _, at := range w.delayed {
-		late += at
-	}
-	sum.Add(uint64(met))
-	sum.Add(uint64(late))
-	for _, a := range w.actors {
-		sum.Add(uint64(a.State(w.labelled)))
-		sum.Add(uint64(a.learnt))
-	}
-	return sum
-}
-
-// tokenLength is that of a token, which is drawn, and differs each time.
-const tokenLength = 36
-
-// labelled gives a text with each token replaced by who came with it first, and its number.
-func (w *World) labelled(text string) string {
-	if len(text) < tokenLength {
-		return text
-	}
-	var b strings.Builder
-	for len(text) >= tokenLength {
-		next := strings.IndexByte(text, '-')
-		if next < 0 {
-			break
-		}
-		begin := next - 8
-		if begin < 0 || !isToken(text[begin:]) {
-			b.WriteString(text[:next+1])
-			text = text[next+1:]
-			continue
-		}
-		b.WriteString(text[:begin])
-		b.WriteString(w.label(text[begin : begin+tokenLength]))
-		text = text[begin+tokenLength:]
-	}
-	b.WriteString(text)
-	return b.String()
-}
-
-func isToken(text string) bool {
-	return len(text) >= tokenLength && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-'
-}
-
-func (w *World) label(token string) string {
-	if _, known := w.labels[token]; !known {
-		w.labels[token] = "token " + string(rune('0'+len(w.labels)))
-	}
-	return w.labels[token]
-}
-
-// sees gives names to the tokens of an actor that makes a request: those that are new are its.
-func (a *Actor) sees(r simnfs.Request) {
-	for text := r.Path; len(text) >= tokenLength; text = text[1:] {
-		if !isToken(text) {
-			continue
-		}
-		token := text[:tokenLength]
-		if _, known := a.world.labels[token]; !known {
-			a.tokens++
-			a.world.labels[token] = "token " + a.Name + string(rune('0'+a.tokens))
-		}
-	}
 }

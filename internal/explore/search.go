@@ -6,11 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/multilock/go/internal/simnfs"
 )
 
 // Choices are those of a schedule that are not 0, by their place.
@@ -32,6 +29,7 @@ func (c Choices) String() string {
 type schedule struct {
 	given               Choices
 	length              int        // of what is given
+	from                *node      // the state in which its last choice is made
 	random              *rand.Rand // draws what is not given; nil: 0
 	odds                int        // one choice in so many is not 0
 	taken               []taken
@@ -39,7 +37,10 @@ type schedule struct {
 }
 
 // taken is one choice, of how many, and what it costs not to take the default.
-type taken struct{ pick, of, preemptions, faults int }
+type taken struct {
+	pick, of, preemptions, faults int
+	at                            *node // the state in which it is made, if it was looked at
+}
 
 func (s *schedule) choose(n, preemptions, faults int) int {
 	pick := 0
@@ -50,7 +51,7 @@ func (s *schedule) choose(n, preemptions, faults int) int {
 		}
 	}
 	pick = min(pick, n-1)
-	s.taken = append(s.taken, taken{pick, n, preemptions, faults})
+	s.taken = append(s.taken, taken{pick, n, preemptions, faults, nil})
 	if pick > 0 {
 		s.preemptions += preemptions
 		s.faults += faults
@@ -60,23 +61,6 @@ func (s *schedule) choose(n, preemptions, faults int) int {
 
 // repeats says that what was chosen so far is not all that is given.
 func (s *schedule) repeats() bool { return len(s.taken) < s.length }
-
-// states are those that were come to, with the fewest preemptions.
-type states struct {
-	mu   sync.Mutex
-	seen map[simnfs.Sum]int8
-}
-
-// comes says whether a state is to be gone on from.
-func (s *states) comes(state simnfs.Sum, preemptions int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if least, known := s.seen[state]; known && int(least) <= preemptions {
-		return false
-	}
-	s.seen[state] = int8(preemptions) //nolint:gosec // a few
-	return true
-}
 
 func (s *schedule) choices() Choices {
 	c := Choices{}

@@ -21,6 +21,7 @@ type World struct {
 	Facts  any // of the scenario
 
 	scenario  *Scenario
+	threads   bool // see Program.Threads
 	schedule  schedule
 	actors    []*Actor
 	last      *Actor
@@ -31,12 +32,15 @@ type World struct {
 	began     time.Time
 	ahead     time.Duration // of the server's clock
 	back      time.Time     // when the server is, if it is away
-	fell      time.Time     // when somebody crashed last
+	fell      time.Time     // when whoever crashed last had changed something last
 	lines     []line
 	met       []Fate
 	delayed   map[*time.Timer]simnfs.Sum // requests that are carried out late
 	labels    map[string]string          // of tokens
 	states    *states
+	at        *node // the last state at this time in which there was something to choose
+	now       time.Time
+	facts     simnfs.Sum
 	known     bool // it has come to a state that was seen before
 	steps     int
 	order     strings.Builder
@@ -45,9 +49,13 @@ type World struct {
 }
 
 // owned checks what others believe to have, when an actor has changed something.
-func (w *World) owned(by *Actor, r simnfs.Request) {
+func (w *World) owned(by *Actor, r simnfs.Request, err error) {
 	if !r.Changes {
 		return
+	}
+	by.changed = time.Now()
+	if err == nil && !w.isPrivate(r) {
+		w.affects(by.column)
 	}
 	if w.scenario.Always != nil {
 		if wrong := w.scenario.Always(w); wrong != "" {
@@ -73,7 +81,7 @@ func (w *World) Met() []Fate { return w.met }
 // Pause is how long who stands still does.
 func (w *World) Pause() time.Duration { return w.scenario.Pause }
 
-// SinceCrash is the time since somebody crashed last.
+// SinceCrash is the time since who crashed last changed something.
 func (w *World) SinceCrash() time.Duration { return time.Since(w.fell) }
 
 // Elapsed is the time since everything began.
@@ -106,14 +114,23 @@ func (w *World) note(a *Actor, text string) {
 	}
 }
 
+// fraction has no time of a server without a tick look as if it had one.
+const fraction = 3 * time.Millisecond
+
 // play runs a scenario by a schedule.
 func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
 	synctest.Test(t, func(*testing.T) {
 		w = &World{
-			scenario: sc, schedule: s, states: seen, arrived: make(chan struct{}, 1), late: make(chan func(), 100),
+			scenario: sc, threads: sc.threads(), schedule: s, states: seen, arrived: make(chan struct{}, 1), late: make(chan func(), 100),
 			delayed: map[*time.Timer]simnfs.Sum{}, labels: map[string]string{}, began: time.Now(),
 		}
+		if !sc.Whole {
+			w.ahead = fraction
+		}
 		w.Server = simnfs.Serve(func() time.Time { return time.Now().Add(w.ahead) })
+		if sc.Serves != nil {
+			sc.Serves(w.Server)
+		}
 		w.Server.Forgets = slices.Contains(sc.Kinds, Forgets)
 		if sc.Facts != nil {
 			w.Facts = sc.Facts()
@@ -149,7 +166,7 @@ func (w *World) mount(column int, p Program) {
 		}
 		a.Client = w.Server.Mount(mount)
 	}
-	a.learnt = simnfs.Sum(column) //nolint:gosec // a hash
+	a.learnt, a.changed = simnfs.Sum(column), time.Now() //nolint:gosec // a hash
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	w.actors = append(w.actors, a)
 	if w.scenario.Prepare != nil {
@@ -184,147 +201,6 @@ func (w *World) arrive() {
 // transport is the way to the server of who goes on now: clients are those of hosts.
 func (w *World) transport(r simnfs.Request, execute func() error) error {
 	return w.last.transport(r, execute)
-}
-
-// step lets one actor go on to its next request. It is false if all have ended, or something
-// is wrong. Only while all stand still may it look at what they write.
-func (w *World) step() bool {
-	synctest.Wait()
-	w.carryOut()
-	if w.steps++; w.steps > w.scenario.Most {
-		w.Violate("stuck: %d requests, and no end", w.steps)
-	}
-	ready, living := w.ready()
-	for w.violation == "" && len(ready) == 0 {
-		if !living && len(w.delayed) == 0 {
-			return false
-		}
-		<-w.arrived // time passes
-		synctest.Wait()
-		w.carryOut()
-		ready, living = w.ready()
-	}
-	if w.violation != "" || w.seenBefore(len(ready)) {
-		return false
-	}
-	c := ready[0]
-	if c.actor != w.last || !w.private(c) {
-		c = w.choose(ready)
-	}
-	fate, next := w.fate(c), c.actor
-	w.last = next
-	w.order.WriteString(next.Name)
-	switch fate {
-	case Pause:
-		w.hold(next, w.scenario.Pause)
-	case Nap:
-		w.hold(next, w.scenario.Nap)
-	case Jump:
-		w.ahead += 10 * w.scenario.Pause
-	case Forgets:
-		w.Server.Forget()
-	case AwayAhead:
-		w.ahead += 10 * w.scenario.Pause
-		fallthrough
-	case Away:
-		w.back = time.Now().Add(w.scenario.Nap)
-	}
-	if fate == Crash {
-		w.fell = time.Now()
-		w.note(next, "CRASH before "+c.request.String())
-	}
-	w.resume(c, fate)
-	return true
-}
-
-// resume lets a goroutine go on. A crash is that of its whole process.
-func (w *World) resume(c *call, fate Fate) {
-	w.mu.Lock()
-	a := c.actor
-	a.waits = slices.DeleteFunc(a.waits, func(waits *call) bool { return waits == c })
-	if fate == Crash && !a.ended {
-		a.Crashed = true
-	}
-	w.mu.Unlock()
-	if a.Crashed {
-		a.cancel()
-	}
-	c.resume <- fate
-}
-
-// seenBefore says that the schedule has come to a state from which another one goes on.
-func (w *World) seenBefore(ready int) bool {
-	if w.states == nil || w.schedule.repeats() || ready == 1 && w.schedule.faults >= w.scenario.Faults {
-		return false
-	}
-	w.known = !w.states.comes(w.state(), w.schedule.preemptions)
-	return w.known
-}
-
-// carryOut carries out the late requests whose time has come.
-func (w *World) carryOut() {
-	for len(w.late) > 0 {
-		(<-w.late)()
-	}
-}
-
-// ready is before what somebody stands, that of the last one first, and that of the others in turn.
-func (w *World) ready() (ready []*call, living bool) {
-	w.admit()
-	w.mu.Lock() // an actor that wakes has not heard of the scheduler since it fell asleep
-	defer w.mu.Unlock()
-	first := 0
-	if w.last != nil {
-		first = w.last.column
-	}
-	for i := range w.actors {
-		a := w.actors[(first+i)%len(w.actors)]
-		living = living || !a.ended || len(a.waits) > 0
-		if !time.Now().Before(a.stopped) {
-			ready = append(ready, a.inTurn()...)
-		}
-	}
-	return ready, living
-}
-
-func (w *World) private(c *call) bool {
-	return w.scenario.Private != nil && w.scenario.Private(c.request)
-}
-
-// choose decides who goes on, and with which of his calls. Not to go on with what came first is a
-// preemption, of an actor or of one of its goroutines.
-func (w *World) choose(ready []*call) *call {
-	firsts := slices.CompactFunc(slices.Clone(ready), func(b, c *call) bool { return b.actor == c.actor })
-	cost := 0
-	if firsts[0].actor == w.last {
-		cost = 1
-	}
-	first := w.oneOf(firsts, cost)
-	return w.oneOf(slices.DeleteFunc(slices.Clone(ready), func(c *call) bool { return c.actor != first.actor }), 1)
-}
-
-func (w *World) oneOf(calls []*call, cost int) *call {
-	if len(calls) == 1 && cost > 0 || cost > 0 && w.schedule.preemptions >= w.scenario.Preemptions {
-		return calls[0]
-	}
-	return calls[w.schedule.choose(len(calls), cost, 0)]
-}
-
-func (w *World) fate(c *call) Fate {
-	if w.schedule.faults >= w.scenario.Faults || w.private(c) || c.request.Path == "" {
-		return Answered
-	}
-	fates := []Fate{Answered}
-	for _, kind := range w.scenario.Kinds {
-		if c.request.Changes || !kind.onlyChanges() {
-			fates = append(fates, kind)
-		}
-	}
-	pick := w.schedule.choose(len(fates), 0, 1)
-	if pick > 0 {
-		w.met = append(w.met, fates[pick])
-	}
-	return fates[pick]
 }
 
 // end lets everybody crash who has not ended.

@@ -14,7 +14,8 @@ import (
 type Request struct {
 	Kind    string // the system's call: mkdir, rename, stat, …
 	Path    string
-	Changes bool // it changes something on the server
+	Changes bool   // it changes something on the server
+	Means   uint64 // what the client takes the name for, by what it knew before the request
 }
 
 func (r Request) String() string { return r.Kind + " " + r.Path }
@@ -50,6 +51,7 @@ type Client struct {
 	seen   map[*object]vfs.Info // as the last reply described it
 	before map[*object]vfs.Info // and as it was described before a change by this client
 	opens  map[*object]int
+	uses   map[*object]int // of directories
 	silly  map[*object]hidden
 	hidden int
 }
@@ -74,7 +76,7 @@ func (s *Server) Mount(opt Options) *Client {
 		opt.Transport = func(_ Request, execute func() error) error { return execute() }
 	}
 	s.mounts++
-	return &Client{server: s, number: s.mounts, opt: opt, dirs: map[*object]*memory{}, seen: map[*object]vfs.Info{}, before: map[*object]vfs.Info{}, opens: map[*object]int{}, silly: map[*object]hidden{}}
+	return &Client{server: s, number: s.mounts, opt: opt, dirs: map[*object]*memory{}, seen: map[*object]vfs.Info{}, before: map[*object]vfs.Info{}, opens: map[*object]int{}, uses: map[*object]int{}, silly: map[*object]hidden{}}
 }
 
 // OpenDir implements vfs.FS.
@@ -83,7 +85,7 @@ func (c *Client) OpenDir(path string) (vfs.Dir, error) {
 		return nil, failed("open", path, syscall.ENOENT)
 	}
 	c.learn(c.server.root)
-	return &dir{client: c, object: c.server.root, path: "/"}, nil
+	return (&dir{client: c, object: c.server.root, path: "/"}).used(), nil
 }
 
 // create makes what has a number that does not depend on what others make.
@@ -93,11 +95,20 @@ func (c *Client) create(mode fs.FileMode) *object {
 }
 
 func (c *Client) ask(kind, path string, execute func() error) error {
-	return c.opt.Transport(Request{kind, path, false}, execute)
+	return c.opt.Transport(Request{Kind: kind, Path: path}, execute)
 }
 
 func (c *Client) tell(kind, path string, execute func() error) error {
-	return c.opt.Transport(Request{kind, path, true}, func() error {
+	return c.tellOf(kind, path, nil, execute)
+}
+
+// tellOf is tell for what the client has found before it sends the request.
+func (c *Client) tellOf(kind, path string, found *object, execute func() error) error {
+	r := Request{Kind: kind, Path: path, Changes: true}
+	if found != nil {
+		r.Means = found.id
+	}
+	return c.opt.Transport(r, func() error {
 		c.server.save()
 		return execute()
 	})

@@ -63,16 +63,17 @@ func (d *dir) changeUnless(kind, name string, admit func(found *object) error, c
 	if err != nil {
 		return failed(kind, d.at(name), err)
 	}
-	return d.change(kind, name, change)
+	return d.change(kind, name, nil, change)
 }
 
-// change has the server change the entry name of a directory that is there.
-func (d *dir) change(kind, name string, change func(at *object, last string) (now *object, err error)) error {
+// change has the server change the entry name of a directory that is there, which the client
+// takes for what it has found.
+func (d *dir) change(kind, name string, found *object, change func(at *object, last string) (now *object, err error)) error {
 	at, last, err := d.walk(name)
 	if err != nil {
 		return failed(kind, d.at(name), err)
 	}
-	err = d.client.tell(kind, d.at(name), func() error {
+	err = d.client.tellOf(kind, d.at(name), found, func() error {
 		if err := d.client.gone(at); err != nil {
 			return err
 		}
@@ -246,7 +247,10 @@ func (d *dir) remove(kind, name string, admit func(found *object) error) error {
 	} else if err := firstOf(thereIs(taken), admit(taken)); err != nil {
 		return failed(kind, d.at(name), err)
 	}
-	return d.change(kind, name, func(at *object, last string) (*object, error) {
+	if taken != nil && c.silly[taken] == (hidden{at, last}) && !c.forgot() {
+		return failed(kind, d.at(name), syscall.EBUSY) // it goes with the last who has it open
+	}
+	return d.change(kind, name, taken, func(at *object, last string) (*object, error) {
 		there := at.entries[last]
 		if err := firstOf(thereIs(taken), thereIs(there), admit(taken)); err != nil {
 			return nil, err
@@ -449,6 +453,12 @@ func (d *dir) Pin() (int, error) {
 }
 
 func (d *dir) Close() error {
+	if d.closed {
+		return nil
+	}
 	d.closed = true
+	if d.client.uses[d.object]--; d.client.uses[d.object] == 0 {
+		delete(d.client.uses, d.object)
+	}
 	return nil
 }

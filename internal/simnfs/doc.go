@@ -33,12 +33,14 @@
 //     removed, its kernel says ENOENT. (TestReaderOfWhatAnotherHostRemovedGetsESTALE,
 //     TestOwnRemovalLeavesADirectoryWithoutLinks)
 //   - A file that a client removes or replaces while it has it open becomes .nfs… until it is
-//     closed. (TestOpenFileIsRenamedWhenItsOwnHostRemovesIt, TestSillyRename… on real clients)
+//     closed, and this client removes it no sooner. (TestOpenFileIsRenamedWhenItsOwnHostRemovesIt, TestSillyRename… on real clients)
 //   - An append goes to where the client knows the end.
 //   - With a Tick, changes within one step of the server's clock leave one change attribute.
 //     (TestChangesWithinATickLookLikeOne)
 //   - A server with an async export forgets what was done lately. (TestForgetfulServer,
 //     TestAsyncExportForgetsALock)
+//   - A server that replaces no directory by a rename, as BeeGFS and SMB.
+//     (TestServerThatReplacesNothing)
 //   - A local file system is a client without a memory, and with Local set.
 //     (TestLocalFilesystemAnswersAsSimulated)
 //
@@ -49,8 +51,9 @@
 //
 //   - A call is one request. The kernel sends two for some, LOOKUP and GETATTR for an open,
 //     and others can come in between.
-//   - Delegations and sessions of NFSv4, reply caches, grace periods: a request that is carried
-//     out twice, or late, or not at all is what they come to.
+//   - Delegations and sessions of NFSv4, and the server's cache of replies: a request that is
+//     carried out twice, at once or a while later, or late, or not at all is what they come to.
+//     That, how long a server is away, and its grace period, the Transport decides.
 //   - Content is read from the server each time, and written through: what is written without
 //     O_DSYNC, and not synced, a real client keeps for a while.
 //   - A directory that has the name of a file that its client has open is renamed with that

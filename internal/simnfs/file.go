@@ -33,7 +33,13 @@ func (d *dir) OpenDir(name string) (opened vfs.Dir, err error) {
 	if err != nil {
 		return nil, failed("open", d.at(name), err)
 	}
-	return opened, nil
+	return opened.(*dir).used(), nil
+}
+
+// used counts the uses of a directory, until they are closed.
+func (d *dir) used() *dir {
+	d.client.uses[d.object]++
+	return d
 }
 
 func (d *dir) Enter(name string) (vfs.Dir, error) {
@@ -50,7 +56,7 @@ func (d *dir) Enter(name string) (vfs.Dir, error) {
 		return nil, err
 	}
 	entered.searches = true
-	return entered, nil
+	return entered.used(), nil
 }
 
 func (d *dir) enter(name string, o *object) (*dir, error) {

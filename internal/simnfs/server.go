@@ -21,6 +21,8 @@ type Server struct {
 	// Tick is the step of the times that it keeps; 0 is none, and a change attribute that
 	// counts.
 	Tick time.Duration
+	// ReplacesNothing has it refuse to rename a directory to one that is there, an empty one, too.
+	ReplacesNothing bool
 	// Forgets has the server keep in mind what Forget goes back to.
 	Forgets bool
 
@@ -124,6 +126,8 @@ func (s *Server) rename(from *object, oldname string, to *object, newname string
 		return syscall.EISDIR
 	case len(there.entries) > 0:
 		return syscall.ENOTEMPTY
+	case s.ReplacesNothing && there.mode.IsDir():
+		return syscall.EEXIST
 	}
 	if there != nil {
 		s.remove(there, by)

@@ -112,6 +112,7 @@ func TestOpenFileIsRenamedWhenItsOwnHostRemovesIt(t *testing.T) {
 		require.Len(t, s.Names(), 1)
 		require.Contains(t, s.Names()[0], ".nfs")
 		absent(t, b, "x")
+		require.ErrorIs(t, a.Unlink(s.Names()[0]), syscall.EBUSY)
 		text, err := io.ReadAll(io.NewSectionReader(reader, 0, 4))
 		require.NoError(t, err)
 		require.Equal(t, "text", string(text))
@@ -246,5 +247,24 @@ func TestForgetfulServer(t *testing.T) {
 		require.Equal(t, []string{"x"}, s.Names())
 		_, err = z.Stat()
 		require.ErrorIs(t, err, syscall.ESTALE)
+	})
+}
+
+// A server that replaces no directory refuses to rename one to an empty one; files it does replace.
+func TestServerThatReplacesNothing(t *testing.T) {
+	in(t, func(t *testing.T, s *simnfs.Server) {
+		s.ReplacesNothing = true
+		a, _ := two(t, s, cached)
+		require.NoError(t, a.Mkdir("x", 0o755))
+		require.NoError(t, a.Mkdir("y", 0o755))
+		require.ErrorIs(t, a.Rename("x", a, "y"), syscall.EEXIST)
+		require.NoError(t, a.Rename("x", a, "z"))
+		for _, name := range []string{"f", "g"} {
+			f, err := a.Create(name, 0o644)
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+		}
+		require.NoError(t, a.Rename("f", a, "g"))
+		require.Equal(t, []string{"g", "y", "z"}, s.Names())
 	})
 }

@@ -2,7 +2,9 @@ package fslock
 
 import (
 	"context"
+	"time"
 
+	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -18,7 +20,7 @@ func (l *lease) Renew(context.Context) error {
 }
 
 func (l *lease) renew() error {
-	every := l.looksAtAll()
+	begun, every := boottime.Now(), l.looksAtAll()
 	untouched := false
 	if !every {
 		var err error
@@ -30,7 +32,7 @@ func (l *lease) renew() error {
 		return l.explain("touch", err)
 	}
 	left := l.leaves()
-	if !untouched || left == (sign{}) {
+	if !untouched || left == (sign{}) || begun.Elapsed() >= prompt {
 		if err := l.inPlace(); err != nil {
 			return err
 		}
@@ -46,6 +48,11 @@ func (l *lease) renew() error {
 	l.left = left
 	return nil
 }
+
+// prompt is less than it takes a server to crash and to come back. One that exports async may
+// have forgotten the lock's rename then: if that came between the look at the directory's times
+// and the touch, the times that the touch left would never tell.
+const prompt = time.Second
 
 // looksAtAllEvery is how often a sign of life comes with all looks in any case: for the
 // lock file and the directory, so that what the directory's times did not tell comes to

@@ -78,7 +78,7 @@ func (c *contender) notOurs(group *shareddir.Handle, renamed error, content []by
 	case is(renamed, syscall.ENOTDIR), is(err, syscall.ENOTDIR, syscall.ELOOP):
 		return nil, c.src.inTheWay(c.name)
 	case renamed == nil || gone(renamed):
-		return nil, c.moved(group, err == nil)
+		return nil, c.moved(group, renamed, err == nil)
 	case forbidden(renamed):
 		return nil, c.forbidden(group, renamed, content)
 	default:
@@ -89,10 +89,18 @@ func (c *contender) notOurs(group *shareddir.Handle, renamed error, content []by
 // moved handles a rename that succeeded without effect, or found something
 // missing: the group, which a barrier may have removed; or the staged
 // directory, which is somebody's lock now or was swept away.
-func (c *contender) moved(group *shareddir.Handle, held bool) error {
+//
+// Where the group is there, it is the staged directory that the rename did not find. A client may
+// go on finding that by name: where times are coarse, it remembers the name as long as nothing
+// else changes, and reaches the directory by its handle, wherever that is by now.
+func (c *contender) moved(group *shareddir.Handle, renamed error, held bool) error {
 	if held {
 		_ = c.abandon()
 		return source.ErrHeld
+	}
+	if info, err := group.Stat(); gone(renamed) && err == nil && info.Links > 0 {
+		_ = c.abandon()
+		return errAgain
 	}
 	if present, err := c.staged.present(); err != nil || !present {
 		_ = c.abandon()

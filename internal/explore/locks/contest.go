@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/multilock/go/internal/explore"
@@ -26,13 +27,15 @@ func (owns Owner) Contends(a *explore.Actor, c source.Contender, rest time.Durat
 			owns.Holds(a, lease, during)
 			return
 		case errors.Is(err, source.ErrHeld):
-			Breaks(a, c)
-			if rest > 0 {
-				a.Sleep(rest)
+			if pause := Breaks(a, c); pause+rest > 0 {
+				a.Rest(pause+rest, "contends", c)
 			}
 		default:
 			a.Note("try: %v", err)
-			a.Sleep(Beat / 2)
+			if a.Unsaid == "rename" && len(a.World().Met()) == 1 && a.World().Server.Tick == 0 {
+				a.World().Violate("I4: %s is not told that it has the lock, for one reply was lost: %v", a.Name, err)
+			}
+			a.Rest(Beat/2, "contends", c)
 		}
 	}
 }
@@ -43,27 +46,37 @@ func SomeoneWasSilent(w *explore.World) bool {
 	return len(w.Met()) > 1 || len(w.Met()) == 1 && !slices.Contains(brief, w.Met()[0])
 }
 
-// Breaks looks at the holder, and breaks a lock that is dead.
-func Breaks(a *explore.Actor, c source.Contender) {
+// Left says that there is more of a lock than an empty directory. A lock that is on no file system
+// is there as a whole.
+func Left(w *explore.World) bool {
+	names := w.Server.Names()
+	return len(names) == 0 || slices.ContainsFunc(names, func(path string) bool { return strings.HasPrefix(path, ".locks/lock/") })
+}
+
+// Breaks looks at the holder, breaks a lock that is dead, and says how long to rest then.
+func Breaks(a *explore.Actor, c source.Contender) time.Duration {
 	seen, err := c.Look(context.Background())
 	switch {
 	case err != nil:
 		a.Note("look: %v", err)
-		a.Sleep(Beat / 2)
+		return Beat / 2
 	case seen.State == source.StateDead:
 		a.Note("BREAKS: %s", seen.Why)
-		if !SomeoneWasSilent(a.World()) {
+		if Left(a.World()) && !SomeoneWasSilent(a.World()) {
 			a.World().Violate("I3: %s breaks a lock, and nobody was silent: %s", a.Name, seen.Why)
+		}
+		if len(a.World().Actors()) == 1 {
+			a.World().Violate("I3: %s takes itself for a holder that is dead: %s", a.Name, seen.Why)
 		}
 		if err := c.Break(context.Background()); err != nil {
 			a.Note("break: %v", err)
-			a.Sleep(Beat / 2)
+			return Beat / 2
 		}
+		return 0
 	case seen.State == source.StateFree:
-		a.Sleep(time.Millisecond)
-	default:
-		a.Sleep(min(max(seen.Next, time.Second), Beat))
+		return time.Millisecond
 	}
+	return min(max(seen.Next, time.Second), Beat)
 }
 
 // believes until its tenure ends.

@@ -20,31 +20,51 @@ func looksOn(a *explore.Actor) {
 	}
 	for free := 0; free < 2; {
 		seen, err := c.Look(context.Background())
+		rest := exploreBeat
 		if err == nil && seen.State == source.StateFree {
 			free++
-			a.Sleep(exploreBeat)
-			continue
+		} else {
+			rest = locks.Breaks(a, c)
 		}
-		locks.Breaks(a, c)
+		if rest > 0 {
+			a.Rest(rest, "looks on", c, free)
+		}
 	}
 }
 
 var (
 	long        = flag.Bool("long", false, "play more schedules, for up to an hour")
-	preemptions = flag.Int("preemptions", 1, "of TestExploreBreaker")
-	faults      = flag.Int("faults", 0, "of TestExploreBreaker")
-	limit       = flag.Duration("limit", time.Hour, "for TestExploreBreaker")
-	workers     = flag.Int("workers", 1, "how many schedules of TestExploreBreaker are played at a time")
+	preemptions = flag.Int("preemptions", -1, "of TestExploreBreaker and TestExplorePair, with -faults")
+	faults      = flag.Int("faults", 0, "of TestExploreBreaker and TestExplorePair, with -preemptions")
+	limit       = flag.Duration("limit", time.Hour, "for each of the two")
+	workers     = flag.Int("workers", 1, "how many schedules of them are played at a time")
 )
 
 // Two contenders and one who only breaks: in the long form, each schedule with 3 preemptions and
 // 2 faults that an hour allows.
 func TestExploreBreaker(t *testing.T) {
 	t.Parallel()
-	sc := contest(contends, contends, looksOn)
-	sc.Preemptions, sc.Faults, sc.Workers = *preemptions, *faults, *workers
-	if *long {
-		sc.Preemptions, sc.Faults = 3, 2
+	bounded(t, contest(contends, contends, looksOn), [2]int{2, 0}, [2]int{0, 1})
+}
+
+// Two contenders, who are breakers as well: the same.
+func TestExplorePair(t *testing.T) {
+	t.Parallel()
+	bounded(t, contest(contends, contends), [2]int{1, 1})
+}
+
+// bounded looks at each schedule within the bounds that are asked for, or else within some that
+// take little time.
+func bounded(t *testing.T, sc *explore.Scenario, short ...[2]int) {
+	t.Helper()
+	switch {
+	case *preemptions >= 0:
+		short = [][2]int{{*preemptions, *faults}}
+	case *long:
+		short = [][2]int{{3, 2}}
 	}
-	proven(t, sc.Exhaust(t, *limit))
+	for _, bounds := range short {
+		sc.Preemptions, sc.Faults, sc.Workers = bounds[0], bounds[1], *workers
+		proven(t, sc.Exhaust(t, *limit))
+	}
 }

@@ -3,7 +3,6 @@ package scenes_test
 import (
 	"context"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -39,8 +38,7 @@ func ownsTheLock(w *explore.World, a *explore.Actor) string {
 // to mend a fault met another; and that everybody had it in time.
 func nothingIsLeft(w *explore.World) {
 	crashed := slices.Contains(w.Met(), explore.Crash)
-	left := slices.ContainsFunc(w.Server.Names(), func(path string) bool { return strings.HasPrefix(path, ".locks/lock/") })
-	if !crashed && len(w.Met()) < 2 && left {
+	if !crashed && len(w.Met()) < 2 && locks.Left(w) {
 		w.Violate("I3: something is left of a lock, and nobody crashed")
 	}
 	if late := w.Elapsed() - allowed(w); late > 0 {
@@ -129,7 +127,7 @@ func proven(t *testing.T, r explore.Report) {
 func TestExploreEveryOrder(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends)
-	sc.Preemptions = 3
+	sc.Preemptions = 5
 	proven(t, sc.Exhaust(t, time.Minute))
 }
 
@@ -163,7 +161,9 @@ func TestExploreAtRandom(t *testing.T) {
 	t.Parallel()
 	sc := contest(contends, contends, contends)
 	sc.Preemptions, sc.Faults = 5, 2
-	proven(t, sample(t, sc, 2000))
+	for _, sc.Whole = range []bool{false, true} {
+		proven(t, sample(t, sc, 2000))
+	}
 }
 
 // Who watches sees each sign of life, whatever he misses, and whoever naps.

@@ -111,7 +111,7 @@ func threaded(programs ...func(*explore.Actor)) *explore.Scenario {
 		sc.Actors[i].Threads = true
 	}
 	if !*long {
-		sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow}
+		sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Failed}
 	}
 	sc.Pause, sc.Nap, sc.Grid = sc.Pause+730*time.Millisecond, sc.Nap-590*time.Millisecond, 0
 	return sc

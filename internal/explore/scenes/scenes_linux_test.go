@@ -219,7 +219,9 @@ func TestExploreLedger(t *testing.T) {
 	t.Parallel()
 	sc := sceneOf(commits, commits)
 	sc.Always = keepsResults
-	explored(t, sc, 2, 0)
+	for _, sc.Whole = range []bool{false, true} {
+		explored(t, sc, 2, 0)
+	}
 }
 
 // A result is forgotten by one, while another runs the job again.
@@ -260,41 +262,6 @@ func TestExploreOneHost(t *testing.T) {
 	explored(t, sc, 2, 0)
 }
 
-// A server with an async export forgets what it had acknowledged. Then there may be two, until
-// the next sign of life: that one says so.
-func TestExploreForgetfulServer(t *testing.T) {
-	t.Parallel()
-	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
-	sc.Kinds, sc.Owns, sc.AtEnd, sc.Lax = []explore.Fate{explore.Forgets}, nil, nil, true
-	explored(t, sc, 2, 1)
-}
-
-// A server that restarts is away for a while, in which a holder's belief does not end, and then
-// lets nobody open, rename or remove anything for a while; its clock may have been wrong before.
-// Who was cut off with all others is not dead.
-func TestExploreRestart(t *testing.T) {
-	t.Parallel()
-	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
-	sc.Kinds, sc.Nap, sc.Grace = []explore.Fate{explore.Away, explore.AwayAhead}, 5*exploreBeat, 2*exploreBeat
-	explored(t, sc, 2, 1)
-	sc.Nap, sc.Grace, sc.Private, sc.Preemptions, sc.Faults = 4*exploreBeat, 0, nil, 0, 1
-	sc.Actors[0].Run = func(a *explore.Actor) { contendsFor(a, 16) } // until the clock is read anew
-	proven(t, sc.Exhaust(t, 10*time.Minute))
-	sc.Actors[1].Run = drowses
-	proven(t, sc.Exhaust(t, 10*time.Minute))
-}
-
-// drowses looks at the holder more rarely than that gives signs of life: what it saw of him
-// it has not watched.
-func drowses(a *explore.Actor) {
-	c, err := contender(a)
-	if err != nil {
-		a.World().Violate("contend: %v", err)
-		return
-	}
-	contendsWith(a, c, 4*exploreBeat-time.Second/2, func(lease source.Lease) { givesSigns(a, lease, 1) })
-}
-
 // A rename that is carried out late comes while the holder is still there, and must not record
 // what was said not to be recorded.
 func TestExploreLate(t *testing.T) {
@@ -311,56 +278,4 @@ func TestExploreLate(t *testing.T) {
 func commitsAndStays(a *explore.Actor, lease source.Lease) {
 	commits(a, lease)
 	givesSigns(a, lease, 3)
-}
-
-// forces breaks what lives, as a person may, who knows better or not.
-func forces(a *explore.Actor) {
-	c, err := contender(a)
-	for forced := 0; err == nil && forced < 2; {
-		seen, err := c.Look(context.Background())
-		if err != nil || seen.State == source.StateFree {
-			forced++
-			continue
-		}
-		a.Note("FORCES: %v", c.Force(context.Background()))
-		forced++
-	}
-}
-
-// Who is told that he has the lock had it, and who is told that he has released it had it until
-// then, even where somebody breaks it by force.
-func TestExploreForce(t *testing.T) {
-	t.Parallel()
-	sc := contest(acquiresFor(exploreBeat), acquiresFor(time.Millisecond), forces)
-	sc.Owns, sc.AtEnd, sc.Lax, sc.Faults = nil, nil, true, 0
-	sc.Preemptions = 2
-	proven(t, sc.Exhaust(t, 10*time.Minute))
-}
-
-// acquiresFor tries once, and says whether another's lock is in place when it is told that its own
-// is. Who has had a lock for a moment only releases it without a look.
-func acquiresFor(held time.Duration) func(*explore.Actor) {
-	return func(a *explore.Actor) { acquires(a, held) }
-}
-
-func acquires(a *explore.Actor, held time.Duration) {
-	c, err := contender(a)
-	if err != nil {
-		a.Note("contend: %v", err)
-		return
-	}
-	lease, err := c.Try(context.Background())
-	a.Note("try: %v", err)
-	if err != nil {
-		return
-	}
-	a.Has = lease.Record().Token
-	if there := locks.Holder(a.World(), "lock"); there != "" && there != a.Has {
-		a.World().Violate("I4: %s is told that it has the lock, and another's is in place", a.Name)
-	}
-	a.Sleep(held)
-	wrong := ownsTheLock(a.World(), a)
-	err = lease.Release(context.Background())
-	a.Note("released: %v", err)
-	locks.Released(a, wrong, held, err)
 }

@@ -1,0 +1,168 @@
+package explore
+
+import (
+	"reflect"
+	"time"
+	"unsafe"
+
+	"github.com/multilock/go/internal/simnfs"
+	"github.com/multilock/go/multilock/boottime"
+)
+
+// digester adds up what can be reached from a value, whatever it is: numbers, texts (in which
+// tokens have the names that the world gives them), moments, what pointers and interfaces lead to.
+// Durations count to a tenth of a second: what the machine itself takes is in them.
+//
+// Of a function there is only which it is: what it closes over has to be in reach otherwise, or
+// the same for all. Of what is open there is what the client knows it as; the actor is not
+// followed, nor is the world.
+type digester struct {
+	world *World
+	sum   simnfs.Sum
+	met   map[reach]uint64
+}
+
+// reach is what a pointer leads to. The first field of a struct has the address of the whole.
+type reach struct {
+	at   unsafe.Pointer
+	kind reflect.Type
+}
+
+var (
+	spanType    = reflect.TypeFor[time.Duration]()
+	momentType  = reflect.TypeFor[time.Time]()
+	instantType = reflect.TypeFor[boottime.Instant]()
+)
+
+func (d *digester) add(v reflect.Value) {
+	if v.Type() == spanType {
+		d.sum.Add(uint64(time.Duration(v.Int()).Round(100 * time.Millisecond))) //nolint:gosec // a hash
+		return
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		d.mark(v.Bool())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		d.sum.Add(uint64(v.Int())) //nolint:gosec // a hash
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		d.sum.Add(v.Uint())
+	case reflect.String:
+		d.sum.AddText(d.world.labelled(v.String()))
+	case reflect.Pointer:
+		d.follow(v)
+	case reflect.Interface:
+		d.mark(!v.IsNil())
+		if !v.IsNil() {
+			d.sum.Add(uint64(reflect.ValueOf(v.Elem().Type()).Pointer()))
+			d.add(v.Elem())
+		}
+	case reflect.Struct:
+		d.addStruct(v)
+	case reflect.Slice, reflect.Array:
+		d.addList(v)
+	case reflect.Map:
+		d.addMap(v)
+	case reflect.Func:
+		d.sum.Add(uint64(v.Pointer()))
+	default:
+		d.mark(!v.IsZero()) // a channel is there or not
+	}
+}
+
+func (d *digester) mark(is bool) {
+	if is {
+		d.sum.Add(1)
+	} else {
+		d.sum.Add(0)
+	}
+}
+
+func (d *digester) follow(v reflect.Value) {
+	d.mark(!v.IsNil())
+	if v.IsNil() {
+		return
+	}
+	at := v.UnsafePointer()
+	switch v.Type() {
+	case reflect.TypeFor[*Actor](), reflect.TypeFor[*World]():
+		return
+	case reflect.TypeFor[*observed]():
+		d.addOpen((*observed)(at).Dir)
+		return
+	case reflect.TypeFor[*observedFile]():
+		d.addOpen((*observedFile)(at).File)
+		return
+	}
+	key := reach{at, v.Type()}
+	number, known := d.met[key]
+	if !known {
+		number = uint64(len(d.met))
+		d.met[key] = number
+	}
+	d.sum.Add(number)
+	if !known {
+		d.add(v.Elem())
+	}
+}
+
+func (d *digester) addOpen(opened any) {
+	state, known := simnfs.StateOf(opened)
+	d.mark(known)
+	d.sum.Add(uint64(state))
+}
+
+func (d *digester) addStruct(v reflect.Value) {
+	switch v.Type() {
+	case momentType:
+		d.addMoment(v)
+		return
+	case instantType: // the other clock is the machine's own, which stands still here
+		d.addMoment(v.Field(0))
+		return
+	}
+	for i := range v.NumField() {
+		if v.Type().Field(i).Name == "verdict" {
+			continue
+		}
+		d.add(v.Field(i))
+	}
+}
+
+// addMoment adds a time, or where that may not be read, its parts.
+func (d *digester) addMoment(v reflect.Value) {
+	switch {
+	case v.CanInterface():
+		d.sum.AddTime(v.Interface().(time.Time))
+	case v.CanAddr():
+		d.sum.AddTime(*(*time.Time)(v.Addr().UnsafePointer()))
+	default:
+		d.sum.Add(v.Field(0).Uint())
+		d.sum.Add(uint64(v.Field(1).Int())) //nolint:gosec // a hash
+	}
+}
+
+func (d *digester) addList(v reflect.Value) {
+	d.sum.Add(uint64(v.Len())) //nolint:gosec // a hash
+	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
+		d.sum.AddText(d.world.labelled(string(v.Bytes())))
+		return
+	}
+	for i := range v.Len() {
+		d.add(v.Index(i))
+	}
+}
+
+// addMap adds entries in any order.
+func (d *digester) addMap(v reflect.Value) {
+	var all simnfs.Sum
+	whole := d.sum
+	for entries := v.MapRange(); entries.Next(); {
+		d.sum = 0
+		d.add(entries.Key())
+		d.add(entries.Value())
+		all += d.sum
+	}
+	d.sum = whole
+	d.sum.Add(uint64(v.Len())) //nolint:gosec // a hash
+	d.sum.Add(uint64(all))
+}

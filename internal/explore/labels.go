@@ -1,0 +1,68 @@
+package explore
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/multilock/go/internal/simnfs"
+)
+
+// duration is one in a text for people.
+var duration = regexp.MustCompile(` for [0-9][0-9a-z.µ]*`)
+
+// tokenLength is that of a token, which is drawn, and differs each time.
+const tokenLength = 36
+
+// labelled gives a text with each token replaced by who came with it first, and its number, and
+// without durations: what this machine itself took is in them.
+func (w *World) labelled(text string) string {
+	if len(text) < tokenLength {
+		return text
+	}
+	if strings.Contains(text, " for ") {
+		text = duration.ReplaceAllString(text, " for")
+	}
+	var b strings.Builder
+	for len(text) >= tokenLength {
+		next := strings.IndexByte(text, '-')
+		if next < 0 {
+			break
+		}
+		begin := next - 8
+		if begin < 0 || !isToken(text[begin:]) {
+			b.WriteString(text[:next+1])
+			text = text[next+1:]
+			continue
+		}
+		b.WriteString(text[:begin])
+		b.WriteString(w.label(text[begin : begin+tokenLength]))
+		text = text[begin+tokenLength:]
+	}
+	b.WriteString(text)
+	return b.String()
+}
+
+func isToken(text string) bool {
+	return len(text) >= tokenLength && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-'
+}
+
+func (w *World) label(token string) string {
+	if _, known := w.labels[token]; !known {
+		w.labels[token] = "token " + string(rune('0'+len(w.labels)))
+	}
+	return w.labels[token]
+}
+
+// sees gives names to the tokens of an actor that makes a request: those that are new are its.
+func (a *Actor) sees(r simnfs.Request) {
+	for text := r.Path; len(text) >= tokenLength; text = text[1:] {
+		if !isToken(text) {
+			continue
+		}
+		token := text[:tokenLength]
+		if _, known := a.world.labels[token]; !known {
+			a.tokens++
+			a.world.labels[token] = "token " + a.Name + string(rune('0'+a.tokens))
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package scenes_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/multilock/source"
+)
+
+// events are what happens to the lock in a schedule, in order.
+type events struct{ all []string }
+
+// tells takes the lock for a moment, and has everything that happens to it noted.
+func tells(a *explore.Actor) {
+	note := func(what string, err error) {
+		f := a.World().Facts.(*events)
+		f.all = append(f.all, fmt.Sprint(a.World().Elapsed(), a.Name, what, err))
+	}
+	contendsDoing(a, func(lease source.Lease) {
+		note("acquired", nil)
+		a.Sleep(exploreBeat)
+		note("renewed", lease.Renew(context.Background()))
+	})
+	note("ended", nil)
+}
+
+// What is not played comes to nothing else: with every schedule, and with those that are left
+// after what is remembered, all that can happen to the lock happens, and the server is left alike.
+func TestExploreLeavesOutNoEnd(t *testing.T) {
+	t.Parallel()
+	for name, sc := range map[string]func() *explore.Scenario{
+		"silent": func() *explore.Scenario { return contest(contends, contends) },
+		"told":   func() *explore.Scenario { return contest(tells, tells) },
+		"three":  func() *explore.Scenario { return contest(contends, contends, looksOn) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bounds := [][2]int{{2, 0}, {0, 1}}
+			if name == "three" {
+				bounds = [][2]int{{1, 0}}
+			}
+			if *long {
+				bounds = append(bounds, [2]int{1, 1})
+			}
+			for _, bound := range bounds {
+				sameEnds(t, sc, bound[0], bound[1])
+			}
+		})
+	}
+}
+
+func sameEnds(t *testing.T, scene func() *explore.Scenario, preemptions, faults int) {
+	t.Helper()
+	ends := func(remember, everyOrder bool) (map[string]bool, explore.Report) {
+		sc, ends := scene(), map[string]bool{}
+		sc.Preemptions, sc.Faults, sc.Remember, sc.EveryOrder = preemptions, faults, remember, everyOrder
+		sc.Facts = func() any { return &events{} }
+		sc.AtEnd = func(w *explore.World) {
+			nothingIsLeft(w)
+			ends[fmt.Sprint(w.State(), w.Facts.(*events).all)] = true
+		}
+		r := sc.Exhaust(t, time.Hour)
+		require.Empty(t, r.Violation, r.Trace)
+		require.True(t, r.Complete)
+		return ends, r
+	}
+	all, every := ends(false, true)
+	orders, some := ends(true, true)
+	least, few := ends(true, false)
+	t.Logf("%d preemptions and %d faults: %s; %s; %s", preemptions, faults, every, some, few)
+	require.Equal(t, all, orders)
+	require.Equal(t, all, least)
+}

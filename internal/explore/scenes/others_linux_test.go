@@ -1,0 +1,143 @@
+package scenes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/explore/locks"
+	"github.com/multilock/go/multilock/source"
+)
+
+// forces breaks what lives, as a person may, who knows better or not.
+func forces(a *explore.Actor) {
+	c, err := contender(a)
+	for forced := 0; err == nil && forced < 2; {
+		seen, err := c.Look(context.Background())
+		if err != nil || seen.State == source.StateFree {
+			forced++
+			continue
+		}
+		a.Note("FORCES: %v", c.Force(context.Background()))
+		forced++
+	}
+}
+
+// Who is told that he has the lock had it, and who is told that he has released it had it until
+// then, even where somebody breaks it by force.
+func TestExploreForce(t *testing.T) {
+	t.Parallel()
+	sc := contest(acquiresFor(exploreBeat), acquiresFor(time.Millisecond), forces)
+	sc.Owns, sc.AtEnd, sc.Lax, sc.Faults = nil, nil, true, 0
+	sc.Preemptions = 2
+	for _, sc.Whole = range []bool{false, true} {
+		proven(t, sc.Exhaust(t, 10*time.Minute))
+	}
+}
+
+// acquiresFor tries once, and says whether another's lock is in place when it is told that its own
+// is. Who has had a lock for a moment only releases it without a look.
+func acquiresFor(held time.Duration) func(*explore.Actor) {
+	return func(a *explore.Actor) { acquires(a, held) }
+}
+
+func acquires(a *explore.Actor, held time.Duration) {
+	lease, err := triesOnce(a)
+	if err != nil {
+		return
+	}
+	a.Has = lease.Record().Token
+	if there := locks.Holder(a.World(), "lock"); there != "" && there != a.Has {
+		a.World().Violate("I4: %s is told that it has the lock, and another's is in place", a.Name)
+	}
+	a.Sleep(held)
+	wrong := ownsTheLock(a.World(), a)
+	err = lease.Release(context.Background())
+	a.Note("released: %v", err)
+	locks.Released(a, wrong, held, err)
+}
+
+// readsOn keeps the lock's file open for long, as somebody may who looks at it by hand.
+func readsOn(a *explore.Actor) {
+	a.Sleep(exploreBeat / 2)
+	base, err := a.OpenDir("/")
+	if err != nil {
+		return
+	}
+	file, err := base.Open(".locks/lock/lock.locked")
+	a.Note("reads: %v", err)
+	a.Sleep(a.World().Pause())
+	if err == nil {
+		_ = file.Close()
+	}
+}
+
+// Somebody on the host of a waiter has the file of a dead lock open: the lock is free in time.
+func TestExploreReader(t *testing.T) {
+	t.Parallel()
+	sc := contest(stays, func(a *explore.Actor) {
+		contendsDoing(a, func(source.Lease) {
+			if w := a.World(); w.Actors()[0].Crashed && w.SinceCrash() > exploreTTL+3*exploreBeat {
+				w.Violate("I3: it took %s until the lock of who crashed was free", w.SinceCrash())
+			}
+		})
+	}, readsOn)
+	sc.Actors[1].Host, sc.Actors[2].Host = "two", "two"
+	sc.Kinds, sc.Preemptions, sc.Faults = []explore.Fate{explore.Crash}, 0, 1
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+}
+
+// movesTheGroup is what a person may do who tidies up.
+func movesTheGroup(a *explore.Actor) {
+	a.Sleep(exploreBeat)
+	base, err := a.OpenDir("/")
+	if err == nil {
+		err = base.Rename(".locks", base, ".moved")
+	}
+	a.Note("moved: %v", err)
+	a.World().Facts.(*moves).moved = err == nil
+}
+
+// moves are how many signs of life were confirmed after the group was moved.
+type moves struct {
+	moved     bool
+	confirmed int
+}
+
+// staysWhere gives signs of life, and counts those that are confirmed.
+func staysWhere(a *explore.Actor) {
+	lease, err := triesOnce(a)
+	for range 12 {
+		a.Sleep(exploreBeat)
+		f := a.World().Facts.(*moves)
+		if moved := f.moved; err == nil {
+			if err = lease.Renew(context.Background()); err == nil && moved {
+				f.confirmed++
+			}
+		}
+		if a.Note("renewed: %v", err); f.confirmed > 7 {
+			a.World().Violate("I1: eight signs of life are confirmed after the group was moved")
+		}
+	}
+}
+
+// Who moves a group with a lock in it: others who come there find another, so its holder learns it
+// by the eighth sign of life.
+func TestExploreMovedGroup(t *testing.T) {
+	t.Parallel()
+	sc := contest(staysWhere, movesTheGroup)
+	sc.Owns, sc.AtEnd, sc.Lax = nil, nil, true
+	sc.Facts = func() any { return &moves{} }
+	explored(t, sc, 1, 0)
+}
+
+// triesOnce asks for the lock, and does not wait for it.
+func triesOnce(a *explore.Actor) (lease source.Lease, err error) {
+	c, err := contender(a)
+	if err == nil {
+		lease, err = c.Try(context.Background())
+	}
+	a.Note("try: %v", err)
+	return lease, err
+}

@@ -1,0 +1,103 @@
+package scenes_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/simnfs"
+	"github.com/multilock/go/multilock/source"
+)
+
+// A server with an async export forgets what it had acknowledged, when it crashes and comes back.
+// Then there may be two, until the next sign of life: that one says so.
+func TestExploreForgetfulServer(t *testing.T) {
+	t.Parallel()
+	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
+	sc.Kinds, sc.Owns, sc.AtEnd, sc.Lax, sc.Down = []explore.Fate{explore.Forgets}, nil, nil, true, exploreBeat/2
+	explored(t, sc, 2, 1)
+}
+
+// A server that keeps times in whole seconds shows no change that comes within one of them: what a
+// client remembers of a name it goes on believing.
+func TestExploreCoarse(t *testing.T) {
+	t.Parallel()
+	coarse := func(s *simnfs.Server) { s.Tick = time.Second }
+	sc := contest(contends, contends)
+	sc.Serves = coarse
+	explored(t, sc, 2, 0)
+	alone := contest(contends)
+	alone.Serves, alone.Private, alone.Preemptions, alone.Faults = coarse, nil, 0, 2
+	alone.Kinds = []explore.Fate{explore.Lost, explore.Failed}
+	proven(t, alone.Exhaust(t, 10*time.Minute))
+}
+
+// A server that restarts is away for a while, in which a holder's belief does not end, and then
+// lets nobody open, rename or remove anything for a while; its clock may have been wrong before.
+// Who was cut off with all others is not dead.
+func TestExploreRestart(t *testing.T) {
+	t.Parallel()
+	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
+	sc.Kinds, sc.Nap, sc.Grace = []explore.Fate{explore.Away, explore.AwayAhead}, 5*exploreBeat, 2*exploreBeat
+	explored(t, sc, 2, 1)
+	private := sc.Private
+	sc.Nap, sc.Grace, sc.Private, sc.Preemptions, sc.Faults = 4*exploreBeat, 0, nil, 0, 1
+	sc.Actors[0].Run = func(a *explore.Actor) { contendsFor(a, 16) } // until the clock is read anew
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	whole := sc.Kinds
+	sc.Kinds, sc.Preemptions = []explore.Fate{explore.AwayAhead}, 1
+	sc.Private = func(r simnfs.Request) bool { return r.Path != "/.multilock/staging" && (private(r) || !r.Changes) }
+	proven(t, sc.Exhaust(t, 10*time.Minute)) // it is away while its clock is read
+	sc.Kinds, sc.Private, sc.Preemptions = whole, nil, 0
+	sc.Actors[1].Run = drowses
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+}
+
+// drowses looks at the holder more rarely than that gives signs of life: what it saw of him
+// it has not watched.
+func drowses(a *explore.Actor) {
+	c, err := contender(a)
+	if err != nil {
+		a.World().Violate("contend: %v", err)
+		return
+	}
+	contendsWith(a, c, 4*exploreBeat-time.Second/2, func(lease source.Lease) { givesSigns(a, lease, 1) })
+}
+
+// A server that restarts forgets what it has answered: a request of which the reply was lost is
+// carried out once more, a while later, when others may have come.
+func TestExploreAgain(t *testing.T) {
+	t.Parallel()
+	again := []explore.Fate{explore.Again}
+	sc := contest(contends, contends)
+	sc.Kinds, sc.Preemptions, sc.Faults = again, 1, 1
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	for _, second := range []func(*explore.Actor, source.Lease){commits, forgets, replaces} {
+		sc := sceneOf(commits, second)
+		sc.Kinds, sc.Always, sc.Preemptions, sc.Faults = again, keepsResults, 0, 1
+		proven(t, sc.Exhaust(t, 10*time.Minute))
+	}
+}
+
+// On a filesystem that one kernel has to itself nothing is remembered, and no reply lost.
+func TestExploreLocal(t *testing.T) {
+	t.Parallel()
+	sc := contest(contends, contends, looksOn)
+	for i := range sc.Actors {
+		sc.Actors[i].Host = "one"
+	}
+	sc.Mount = simnfs.Options{Local: true}
+	sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze}
+	sc.Preemptions, sc.Faults = 1, 0
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+	sc.Actors = sc.Actors[:2]
+	explored(t, sc, 2, 0)
+}
+
+// BeeGFS and SMB replace no directory, not even an empty one: that is removed first.
+func TestExploreReplacesNothing(t *testing.T) {
+	t.Parallel()
+	sc := contest(contends, contends)
+	sc.Serves = func(s *simnfs.Server) { s.ReplacesNothing = true }
+	explored(t, sc, 2, 0)
+}

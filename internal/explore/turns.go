@@ -1,0 +1,213 @@
+package explore
+
+import (
+	"slices"
+	"testing/synctest"
+	"time"
+
+	"github.com/multilock/go/internal/simnfs"
+)
+
+// step lets one actor go on to its next request. It is false if all have ended, or something
+// is wrong. Only while all stand still may it look at what they write.
+func (w *World) step() bool {
+	synctest.Wait()
+	w.carryOut()
+	if w.steps++; w.steps > w.scenario.Most {
+		w.Violate("stuck: %d requests, and no end", w.steps)
+	}
+	ready, living := w.ready()
+	for w.violation == "" && len(ready) == 0 {
+		if !living && len(w.delayed) == 0 {
+			return false
+		}
+		<-w.arrived // time passes
+		synctest.Wait()
+		w.carryOut()
+		ready, living = w.ready()
+	}
+	if now := time.Now(); now != w.now {
+		w.now, w.at = now, nil
+	}
+	if w.violation != "" || w.seenBefore(ready) {
+		return false
+	}
+	c := ready[0]
+	if c.actor != w.last || !w.private(c) {
+		c = w.choose(ready)
+	}
+	fate, next := w.fate(c), c.actor
+	w.last = next
+	w.order.WriteString(next.Name)
+	if fate == Jump || fate == Forgets || fate == Away || fate == AwayAhead {
+		w.affects(all)
+	}
+	switch fate {
+	case Pause:
+		w.hold(next, w.scenario.Pause)
+	case Nap:
+		w.hold(next, w.scenario.Nap)
+	case Jump:
+		w.ahead += 10 * w.scenario.Pause
+	case Forgets:
+		w.Server.Forget()
+		w.back = time.Now().Add(w.scenario.Down)
+	case AwayAhead:
+		w.ahead += 10 * w.scenario.Pause
+		fallthrough
+	case Away:
+		w.back = time.Now().Add(w.scenario.Nap)
+	}
+	if fate == Crash {
+		w.fell = next.changed
+		w.note(next, "CRASH before "+c.request.String())
+	}
+	w.resume(c, fate)
+	return true
+}
+
+// resume lets a goroutine go on. A crash is that of its whole process.
+func (w *World) resume(c *call, fate Fate) {
+	w.mu.Lock()
+	a := c.actor
+	a.waits = slices.DeleteFunc(a.waits, func(waits *call) bool { return waits == c })
+	if fate == Crash && !a.ended {
+		a.Crashed = true
+	}
+	w.mu.Unlock()
+	if a.Crashed {
+		a.cancel()
+	}
+	c.resume <- fate
+}
+
+// seenBefore says that the schedule has come to a state from which another one goes on.
+func (w *World) seenBefore(ready []*call) bool {
+	if w.states == nil || w.schedule.repeats() || !w.chooses(ready) {
+		return false
+	}
+	if w.threads {
+		_, more := w.states.comes(arrival{state: w.state(), last: -1, preemptions: w.schedule.preemptions})
+		w.known = !more
+		return w.known
+	}
+	if facts := w.digest(w.Facts); facts != w.facts {
+		w.facts = facts
+		w.affects(all)
+	}
+	at := arrival{state: w.state(), met: w.met, last: -1, preemptions: w.schedule.preemptions}
+	for _, c := range ready {
+		at.ready = append(at.ready, c.actor.column)
+	}
+	if first := ready[0].actor; first == w.last {
+		at.last = first.column
+	}
+	n, more := w.states.comes(at)
+	w.states.leads(w.at, n)
+	w.at, w.known = n, !more
+	return w.known
+}
+
+// chooses says whether there is something to choose here.
+func (w *World) chooses(ready []*call) bool {
+	others, fates := len(ready) > 1, w.schedule.faults < w.scenario.Faults
+	switch stays := ready[0].actor == w.last; {
+	case w.threads:
+	case stays && w.private(ready[0]):
+		return false
+	case stays && w.schedule.preemptions >= w.scenario.Preemptions:
+		others = false
+	}
+	return others || fates
+}
+
+// carryOut carries out the late requests whose time has come.
+func (w *World) carryOut() {
+	for len(w.late) > 0 {
+		(<-w.late)()
+	}
+}
+
+// ready is before what somebody stands, that of the last one first, and that of the others in turn.
+func (w *World) ready() (ready []*call, living bool) {
+	w.admit()
+	w.mu.Lock() // an actor that wakes has not heard of the scheduler since it fell asleep
+	defer w.mu.Unlock()
+	first := 0
+	if w.last != nil {
+		first = w.last.column
+	}
+	for i := range w.actors {
+		a := w.actors[(first+i)%len(w.actors)]
+		living = living || !a.ended || len(a.waits) > 0
+		if !time.Now().Before(a.stopped) {
+			ready = append(ready, a.inTurn()...)
+		}
+	}
+	return ready, living
+}
+
+func (w *World) private(c *call) bool { return w.isPrivate(c.request) }
+
+func (w *World) isPrivate(r simnfs.Request) bool {
+	return w.scenario.Private != nil && w.scenario.Private(r)
+}
+
+// affects notes that an actor has changed something that another may see, or all have.
+func (w *World) affects(column int) {
+	if w.states != nil {
+		w.states.changed(w.at, column)
+	}
+}
+
+// all is who changes something if that is the server's fate.
+const all = -1
+
+// choose decides who goes on, and with which of his calls. Not to go on with what came first is a
+// preemption, of an actor or of one of its goroutines.
+func (w *World) choose(ready []*call) *call {
+	firsts := slices.CompactFunc(slices.Clone(ready), func(b, c *call) bool { return b.actor == c.actor })
+	cost := 0
+	if firsts[0].actor == w.last {
+		cost = 1
+	}
+	first := w.oneOf(firsts, cost)
+	return w.oneOf(slices.DeleteFunc(slices.Clone(ready), func(c *call) bool { return c.actor != first.actor }), 1)
+}
+
+func (w *World) oneOf(calls []*call, cost int) *call {
+	if len(calls) == 1 && cost > 0 || cost > 0 && w.schedule.preemptions >= w.scenario.Preemptions {
+		return calls[0]
+	}
+	return calls[w.pick(len(calls), cost, 0)]
+}
+
+// pick is a choice in a state. One that was made before leads here from that state.
+func (w *World) pick(of, preemptions, faults int) int {
+	s := &w.schedule
+	if len(s.taken) == s.length-1 {
+		w.at = s.from
+	}
+	picked := s.choose(of, preemptions, faults)
+	if !s.repeats() && len(s.taken) > s.length {
+		s.taken[len(s.taken)-1].at = w.at
+	}
+	return picked
+}
+
+func (w *World) fate(c *call) Fate {
+	if w.schedule.faults >= w.scenario.Faults || w.private(c) || c.request.Path == "" {
+		return Answered
+	}
+	fates := []Fate{Answered}
+	for _, kind := range w.scenario.Kinds {
+		if c.request.Changes || !kind.onlyChanges() {
+			fates = append(fates, kind)
+		}
+	}
+	pick := w.pick(len(fates), 0, 1)
+	if pick > 0 {
+		w.met = append(w.met, fates[pick])
+	}
+	return fates[pick]
+}
