@@ -183,4 +183,3 @@ func requireGrown(t *testing.T, o struck) {
 	require.True(t, grown)
 	require.Equal(t, found+nextManifest, readManifest(t, o.plain))
 }
-
