@@ -25,6 +25,7 @@ func kerberized(t *testing.T, owner int, flavors ...string) (p place, all []host
 		t.Skip("boots hosts of its own, and a KDC")
 	}
 	lab(t, "kerberos", "start")
+	t.Cleanup(func() { lab(t, "server", "security", "sys") })
 	for _, flavor := range flavors {
 		all = append(all, addHost(t, flavor, "4.2", "hard,sec="+flavor))
 	}
