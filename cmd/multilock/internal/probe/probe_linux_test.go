@@ -29,7 +29,7 @@ func (c cluster) prober(t *testing.T, said *[]string) *Prober {
 	for name, script := range map[string]string{"squeue": c.squeue, "scontrol": c.hostnames, "sinfo": c.sinfo} {
 		if script != "" {
 			text := "#!/bin/sh\necho " + name + " \"$@\" >> " + dir + "/calls\n" + script + "\n"
-			syscall.ForkLock.RLock() // a process that starts meanwhile would have it open, and it could not be run
+			syscall.ForkLock.RLock()                                           // a process that starts meanwhile would have it open, and it could not be run
 			err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700) //nolint:gosec // it is to be run
 			syscall.ForkLock.RUnlock()
 			require.NoError(t, err)
