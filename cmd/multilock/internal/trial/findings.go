@@ -35,12 +35,13 @@ type Host struct {
 	Refused  int    `json:"refused"` // how often its lock kept this host out
 	Account
 	Stale float64 `json:"stale_seconds"` // how old a list was in which its locks were missing
+	Late  float64 `json:"late_seconds"`  // how late its signs of life were seen
 }
 
 func (h *host) report() Report {
 	r := Report{Expect: h.Hosts, Account: h.account(), Hosts: []Host{}}
 	for _, p := range h.others.peers {
-		p.SameHost, p.End, p.Stale = h.isHere(p), p.end(), p.stale.Seconds()
+		p.SameHost, p.End, p.Stale, p.Late = h.isHere(p), p.end(), p.stale.Seconds(), p.signs.late.Round(time.Millisecond).Seconds()
 		r.Hosts = append(r.Hosts, p.Host)
 	}
 	r.Findings, r.Open = h.findings(), !h.harmKnown() && (h.problem != nil || h.completed() == 0)
@@ -147,7 +148,7 @@ func (h *host) judge(p *peer) source.Finding {
 		f.Severity, f.Text = source.SeverityUnusable, "it has seen that locks are NOT SAFE here"
 		f.Advice = "read what doctor says on that host"
 	case p.away != "":
-		f.Text, f.Advice = "it went away in the middle: "+p.away, "run it again on all hosts; if nobody ended it there, see whether that host loses the server"
+		f.Text, f.Advice = "it went away in the middle: "+p.away, "run it again on all hosts; if nobody ended it there, see whether that host loses the server, or its signs of life come late to this one (caches of attributes)"
 	case p.left && !p.heard:
 		f.Text, f.Advice = "it left before it had its turns", "see what doctor says on that host, and run it again on all hosts"
 	case p.garbled:
@@ -165,6 +166,8 @@ func (h *host) judge(p *peer) source.Finding {
 		f.Text, f.Advice = "it has the name and the machine id of this host, as clones have", "give each host a name and an /etc/machine-id of its own (systemd-machine-id-setup): nobody can tell from a lock which of the two holds it"
 	case p.Clock != nil && math.Abs(*p.Clock) > clockAmiss.Seconds():
 		f.Text, f.Advice = "its clock is wrong", "set it (NTP): no lock depends on it, but cron starts jobs by it, and the history is written by it"
+	case p.signs.areLate(p.beat):
+		f.Advice = p.signs.advice()
 	default:
 		f.Severity = source.SeverityFine
 	}
@@ -186,6 +189,9 @@ func (p *peer) facts() string {
 	}
 	if p.stale >= defaultPause && !p.SameHost {
 		facts = append(facts, fmt.Sprintf("lists in which its locks were missing were up to %s old", console.Short(p.stale)))
+	}
+	if late := p.signs.fact(p.beat); late != "" {
+		facts = append(facts, late)
 	}
 	return strings.Join(facts, "; ")
 }

@@ -148,7 +148,7 @@ func (h *host) hadEnough() bool {
 	if h.harmKnown() || len(active) == 0 {
 		return true // the others should know soon, or nobody is left to try it with
 	}
-	return h.turns.had >= h.pace.turns && !slices.ContainsFunc(active, func(p *peer) bool { return p.Refused == 0 })
+	return h.turns.had >= h.pace.turns && !slices.ContainsFunc(active, func(p *peer) bool { return p.Refused == 0 || !p.signs.enough(h.ttl) })
 }
 
 // harmKnown says whether anybody has seen that locks are not safe.

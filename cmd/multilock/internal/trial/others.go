@@ -30,13 +30,15 @@ type peer struct {
 	holder multilock.Holder
 
 	stale   time.Duration // the age of a list in which its locks were missing
-	heard   bool          // it has told how its turns were
-	garbled bool          // another version did, or the source has cut it
-	unsafe  bool          // it has seen that locks are not safe
-	read    bool          // it has read what all others told
-	left    bool          // it gave its seat back
-	away    string        // why it counts as gone without a word, "" if it does not
+	signs   signs
+	heard   bool   // it has told how its turns were
+	garbled bool   // another version did, or the source has cut it
+	unsafe  bool   // it has seen that locks are not safe
+	read    bool   // it has read what all others told
+	left    bool   // it gave its seat back
+	away    string // why it counts as gone without a word, "" if it does not
 	looked  time.Time
+	beat    time.Duration // between two signs of life of its seat
 }
 
 func (p *peer) isActive() bool { return !p.left && p.away == "" }
@@ -94,16 +96,23 @@ func (o *others) greet(ctx context.Context, p *peer, names []string) error {
 		}
 		return nil
 	}
-	p.token, p.holder = seen.Record.Token, seen.Record.Holder
+	p.token, p.holder, p.beat = seen.Record.Token, seen.Record.Holder, seen.Record.Heartbeat
 	p.Host = Host{Host: p.holder.Host, PID: p.holder.PID, User: p.holder.User, Account: Account{Fences: []uint64{}}}
 	if slices.ContainsFunc(o.peers, func(q *peer) bool { return q.token == p.token }) {
 		return nil
 	}
 	told, err := o.hasMark(ctx, p, names, toldMark)
-	if told == nil && err == nil { // else it is about to end, with others
+	if err == nil && (told == nil || o.tellsOfHarm(told)) { // else it is about to end, with others
 		o.peers = append(o.peers, p)
 	}
 	return err
+}
+
+// tellsOfHarm says whether a participant who has told its account has seen that locks are not
+// safe, of which nobody hears too late.
+func (o *others) tellsOfHarm(told *multilock.Sighting) bool {
+	_, harm, _ := parseAccount(told.Record.Holder.Command, o.Command)
+	return harm
 }
 
 // follow notices what has become of a participant.
@@ -128,17 +137,15 @@ func (o *others) follow(ctx context.Context, p *peer, names []string) error {
 	return err
 }
 
-// lookAfter is the time between two looks at whether a participant lives. Each look
-// costs several requests, and a list of all of them only one.
-const lookAfter = time.Second
-
-// checkLife looks at the seat of a participant now and then, and when it is not
-// listed any more.
+// checkLife looks at the seat of a participant now and then, as often as that gives signs of
+// life, and when it is not listed any more. Each look costs several requests, and a list of all
+// of them only one.
 func (o *others) checkLife(ctx context.Context, p *peer, listed bool) error {
-	if listed && time.Since(p.looked) < lookAfter {
+	if listed && time.Since(p.looked) < p.beat {
 		return nil
 	}
 	p.looked = time.Now()
+	start := p.looked
 	seen, err := o.sight(ctx, p, o.seatName(p.seat))
 	switch {
 	case err != nil:
@@ -147,6 +154,8 @@ func (o *others) checkLife(ctx context.Context, p *peer, listed bool) error {
 		p.left = true
 	case seen.State != multilock.StateHeld:
 		p.away = seen.Why
+	default:
+		p.signs.note(seen, start)
 	}
 	return nil
 }

@@ -194,6 +194,52 @@ func TestJoinWhereLocksGetLost(t *testing.T) {
 	requireUnsafe(t, all, "the lock was taken away from this host while it held it")
 }
 
+// remembering is a source whose client shows a lock as it was when it was first looked at, as one
+// that remembers attributes does.
+type remembering struct {
+	multilock.Source
+	self  string
+	given map[string]time.Duration // when the last sign of life that is shown was, after the acquisition
+}
+
+func (r remembering) Observe(ctx context.Context, name string, patience multilock.Patience) (source.Observer, error) {
+	o, err := r.Source.Observe(ctx, name, patience)
+	return remembered{o, r}, err
+}
+
+type remembered struct {
+	source.Observer
+	remembering
+}
+
+func (o remembered) Look(ctx context.Context) (source.Sighting, error) {
+	seen, err := o.Observer.Look(ctx)
+	if err == nil && seen.State == source.StateHeld && seen.Record.Holder.Host != o.self {
+		if _, known := o.given[seen.Record.Token]; !known {
+			o.given[seen.Record.Token] = seen.Age - seen.Silence
+		}
+		seen.Silence = seen.Age - o.given[seen.Record.Token]
+	}
+	return seen, err
+}
+
+// A host that sees the others' signs of life too late would take their locks.
+func TestJoinWhereSignsOfLifeComeLate(t *testing.T) {
+	t.Parallel()
+	hosts := hostsIn(t, t.TempDir(), "alpha", "beta")
+	hosts[1].locks = remembering{hosts[1].locks, "beta", map[string]time.Duration{}}
+	pace := quickly(2)
+	all := gather(t.Context(), pace, hosts...)
+	for _, a := range all {
+		require.NoError(t, a.err)
+	}
+	require.Equal(t, []string{"fine host", "fine join"}, all[0].severities(), all[0].text())
+	require.Equal(t, []string{"warning host", "fine join"}, all[1].severities(), all[1].text())
+	require.Contains(t, all[1].text(), "its signs of life were seen up to ")
+	require.Contains(t, all[1].text(), "give all locks a --ttl of ")
+	require.GreaterOrEqual(t, all[1].report().Hosts[0].Late, (pace.ttl - 2*pace.ttl/10).Seconds())
+}
+
 // private is a source in which some locks are another user's: they can be seen, and
 // neither taken nor broken, as in a directory with the sticky bit.
 type private struct {
