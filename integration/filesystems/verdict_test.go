@@ -40,7 +40,7 @@ type verdict struct {
 
 func verdicts() map[string]verdict {
 	local := verdict{oneHost: true, notices: true}
-	fat := verdict{oneHost: true, notices: true, seconds: true, refused: "differ in upper and lower case alone are one"}
+	fat := verdict{oneHost: true, notices: true, seconds: true, refused: oneCase}
 	sftp := verdict{refused: "SFTP asks for everything by its path", byPath: true, seconds: true}
 	return map[string]verdict{
 		"tmpfs": local, "ext4": local, "xfs": local, "btrfs": local, "overlay": local, "gocryptfs": {},
@@ -54,12 +54,16 @@ func verdicts() map[string]verdict {
 		"cryfs":    {refused: "a rename onto a directory that is not empty fails and changes nothing"},
 		"mergerfs": {refused: "mergerfs cannot where they are on different branches"},
 		"ganesha":  {}, "ganesha-4.1": {}, "ganesha-4.0": {}, "ganesha-3": {},
-		"smb": smb(), "smb-nobrl": smb(),
+		"smb":      {refused: oneCase, byPath: true},
+		"smb-case": smb(), "smb-nobrl": smb(),
 		"vfat": fat, "9p": {refused: "servers of 9p ask for everything by its path", byPath: true, deaf: true}, "reexport": {},
 		"sshfs": sftp, "sshfs-rename": sftp,
 	}
 }
 
+const oneCase = "differ in upper and lower case alone are one"
+
+// smb is a share whose server tells upper and lower case apart.
 func smb() verdict {
 	return verdict{oneMount: true, byPath: true, impossible: []string{`back\slash`}}
 }

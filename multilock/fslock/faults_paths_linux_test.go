@@ -67,6 +67,24 @@ func TestOneHostWherePathsFindWhatIsOpen(t *testing.T) {
 	require.NoError(t, try(here))
 }
 
+// Where two names are one, two jobs would have one result, and one of them would never run.
+func TestNamesThatAreOneAreRefused(t *testing.T) {
+	fs := faultfs.New(vfs.OS{}, func(op faultfs.Op) error {
+		switch {
+		case op.Kind != "statname" || filepath.Base(op.Real) != "FULL":
+		case op.Phase == faultfs.Before:
+			return os.Mkdir(op.Real, 0o755)
+		default:
+			return os.Remove(op.Real)
+		}
+		return nil
+	})
+	_, err := multilock.TryAcquire(within(t), open(t, fslock.Options{Base: fresh(t), FS: fs}), sweptName, multilock.Options{})
+	require.ErrorIs(t, err, source.ErrInvalid)
+	require.ErrorContains(t, err, "names that differ in upper and lower case alone are one there")
+	require.ErrorContains(t, err, "docs/filesystems.md")
+}
+
 // Where hosts date what they write, a time that lies hours back says only whom to suspect:
 // a holder is watched for its whole TTL.
 func TestAgesProveNothingWhereHostsDateThem(t *testing.T) {

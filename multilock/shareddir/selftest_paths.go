@@ -3,6 +3,7 @@ package shareddir
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -118,16 +119,16 @@ func (b *Base) requireKind() error {
 	return nil
 }
 
-// requireCase refuses where two names may be one: then two jobs have one result, and one of them never runs. Only what may
-// be FAT or exFAT is asked. (All disks of macOS do that, too, unless one says otherwise, and people there know it.)
+// requireCase refuses where two names may be one: then two jobs have one result, and one of them never runs. FAT does that,
+// servers of SMB and some of NFS, and directories of ext4 and ZFS that were told to. (All disks of macOS do, too, unless one says
+// otherwise, and people there know it.)
 func (b *Base) requireCase(dir vfs.Dir) error {
-	m, _ := mountOf(b.Dir)
-	if !slices.Contains([]string{"vfat", "msdos", "exfat", "fuseblk"}, m.kind) {
+	if runtime.GOOS == "darwin" && b.Kind.Local {
 		return nil
 	}
 	switch _, err := dir.StatName("FULL"); {
 	case err == nil:
-		return b.unfit("two names are two locks, and have two results", errFAT)
+		return b.unfit("two names are two locks, and have two results", errCase)
 	case vfs.Gone(err):
 		return nil
 	default:
@@ -136,7 +137,7 @@ func (b *Base) requireCase(dir vfs.Dir) error {
 }
 
 var (
-	errFAT      = errors.New("names that differ in upper and lower case alone are one there, as on all of FAT; choose a directory on another filesystem with -d")
+	errCase     = errors.New("names that differ in upper and lower case alone are one there; choose a directory on another filesystem with -d, or have the server tell them apart (Samba: case sensitive = yes)")
 	errSFTP     = errors.New("SFTP asks for everything by its path, and sshfs answers from a cache; mount the directory by NFS, or run multilock on the host that has it")
 	errNineP    = errors.New("servers of 9p ask for everything by its path, so that a holder does not learn that his lock is gone; mount the directory by NFS, or run multilock on the host that has it")
 	errBranches = errors.New("mergerfs cannot where they are on different branches (EXDEV), and chooses those by itself; give a directory of one branch with -d")
