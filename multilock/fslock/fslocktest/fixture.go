@@ -4,6 +4,8 @@ package fslocktest
 
 import (
 	"context"
+	"io/fs"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,11 +44,21 @@ func Open(t testing.TB, opt fslock.Options) *fslock.Source {
 // requireNoLeftovers looks when the test has closed its sources.
 func requireNoLeftovers(t testing.TB, next func() fslock.Options) {
 	t.Cleanup(func() {
-		src, err := fslock.Open(next())
+		opt := next()
+		src, err := fslock.Open(opt)
 		require.NoError(t, err)
 		left, err := src.Leftovers(context.Background())
 		require.NoError(t, err)
 		require.NoError(t, src.Close())
-		require.Empty(t, left)
+		require.Empty(t, left, "in %s: %q", opt.Base, tree(opt.Base))
 	})
+}
+
+// tree is all that is below a directory, for people.
+func tree(dir string) (names []string) {
+	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error {
+		names = append(names, strings.TrimPrefix(path, dir))
+		return nil
+	})
+	return names
 }
