@@ -32,7 +32,7 @@ Hosts that share something else than a filesystem name it with --source:
    cloudshell://USER@HOST:PORT/RESERVATION       a lock is a service with its alias;
                                                  just "cloudshell:" in a script there
    cook+file:///DIRECTORY?period=5m              once in a period, released by time alone
-   cook+mongodb://HOST/DATABASE.COLLECTION?period=5m
+   cook+mongodb://..., cook+etcd://..., cook+postgres://...&period=5m
 
 The password of USER is never part of a command line: put it into MULTILOCK_PASSWORD,
 or into a file that MULTILOCK_PASSWORD_FILE names, or the whole URL into

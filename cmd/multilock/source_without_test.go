@@ -38,6 +38,7 @@ func TestSmallBuild(t *testing.T) {
 		"mongodb://h/d.c": "MongoDB", "mongodb+srv://h/d.c": "MongoDB", "cook+mongodb://h/d.c?period=5m": "MongoDB",
 		"cook+mongodb+srv://h/d.c?period=5m": "MongoDB", "cloudshell://u@h/4711": "CloudShell", "cloudshell:": "CloudShell",
 		"etcd://h1,h2/jobs": "etcd", "postgres://u@h/d": "PostgreSQL", "postgresql://u@h/d": "PostgreSQL",
+		"cook+etcd://h1,h2/jobs?period=5m": "etcd", "cook+postgres://u@h/d?period=5m": "PostgreSQL", "cook+postgresql://u@h/d?period=5m": "PostgreSQL",
 	} {
 		got := small.runIt("--source", url, "run", "--", "true")
 		require.Equal(t, 125, got.code, url)

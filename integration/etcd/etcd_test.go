@@ -115,6 +115,11 @@ func TestSweep(t *testing.T) {
 				op.Sweep(t, func(n int) *locktest.Bench { return newStage(t, c, trouble, n).bench() })
 			})
 		}
+		t.Run("swap/"+name, func(t *testing.T) {
+			t.Parallel()
+			swap := locktest.Swapping(func(b *locktest.Bench) source.Register { return register(b.TB, b.Struck.(*etcdlock.Source), "cell") })
+			swap.Sweep(t, func(n int) *locktest.Bench { return newStage(t, c, trouble, n).bench() })
+		})
 	}
 }
 

@@ -1,7 +1,6 @@
 package mongo_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,12 +8,10 @@ import (
 
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/mongolock"
+	"github.com/multilock/go/multilock/source"
 )
-
-var _ cooklock.Register = (*mongolock.Register)(nil)
 
 func (l *lab) register(place mongolock.Place, name string) *mongolock.Register {
 	registers, err := mongolock.OpenRegisters(place)
@@ -28,61 +25,7 @@ func (l *lab) register(place mongolock.Place, name string) *mongolock.Register {
 func TestRegister(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	place := l.place(l.collection())
-	a, b, other := l.register(place, "a"), l.register(place, "a"), l.register(place, "b")
-	value, n, err := a.Peek(t.Context())
-	require.NoError(t, err)
-	require.Nil(t, value)
-	require.Zero(t, n)
-
-	old, n, err := a.Swap(t.Context(), []byte("one"))
-	require.NoError(t, err)
-	require.Nil(t, old)
-	require.EqualValues(t, 1, n)
-	old, n, err = b.Swap(t.Context(), nil)
-	require.NoError(t, err)
-	require.Equal(t, "one", string(old))
-	require.EqualValues(t, 2, n)
-	value, n, err = a.Peek(t.Context())
-	require.NoError(t, err)
-	require.NotNil(t, value, "no bytes are not nothing")
-	require.Empty(t, value)
-	require.EqualValues(t, 2, n)
-	old, _, err = a.Swap(t.Context(), make([]byte, cooklock.MaxValue))
-	require.NoError(t, err)
-	require.NotNil(t, old)
-
-	value, _, err = other.Peek(t.Context())
-	require.NoError(t, err)
-	require.Nil(t, value)
-}
-
-// TestSwapsFormOneChain: what hosts that swap at the same time tell is the history of one
-// register.
-func TestSwapsFormOneChain(t *testing.T) {
-	l := newLab(t, mongolab.Options{})
-	place := l.place(l.collection())
-	const hosts, each = 6, 20
-	told := make(chan []locktest.SwapEvent)
-	for h := range hosts {
-		register := l.register(place, "cell")
-		go func() {
-			var events []locktest.SwapEvent
-			for i := range each {
-				value := fmt.Sprintf("%d.%d", h, i)
-				events = append(events, locktest.SwapEvent{Op: "begin", Value: value, Time: locktest.Now()})
-				old, n, err := register.Swap(within(t), []byte(value))
-				events = append(events, locktest.SwapAnswer(value, old, n, err))
-			}
-			told <- events
-		}()
-	}
-	var events []locktest.SwapEvent
-	for range hosts {
-		events = append(events, <-told...)
-	}
-	confirmed, err := locktest.CheckSwaps(events)
-	require.NoError(t, err)
-	require.Equal(t, hosts*each, confirmed)
+	locktest.RunRegister(t, func(_ testing.TB, name string) source.Register { return l.register(place, name) })
 }
 
 func TestRegisterOfSomebodyElse(t *testing.T) {

@@ -1,7 +1,6 @@
 package mongo_test
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/cooklock"
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/source"
 )
@@ -151,38 +149,9 @@ func result(lock interface{ Record() source.Record }, exit int) multilock.Result
 	return multilock.Result{Name: r.Name, Token: r.Token, By: r.Holder.Identity, Exit: exit, Attempt: 1}
 }
 
-// sweepSwap: an answer is true, and one who says to be unsure, is.
 func sweepSwap(l *lab, what trouble) {
 	var s *stage
-	var register cooklock.Register
-	var old []byte
-	var first, n uint64
-	op := locktest.Operation{
-		Name: "swap",
-		Prepare: func(*locktest.Bench) {
-			var err error
-			register = s.register(s.place(s.c), "cell")
-			_, first, err = register.Swap(within(s), []byte("one"))
-			require.NoError(s, err)
-		},
-		Do: func(*locktest.Bench) (err error) {
-			old, n, err = register.Swap(within(s), []byte("two"))
-			return err
-		},
-		Check: func(_ *locktest.Bench, err error) {
-			now, count, peeked := register.Peek(within(s))
-			require.NoError(s, peeked)
-			switch {
-			case err == nil:
-				require.Equal(s, "one", string(old))
-				require.Equal(s, first+1, n)
-				require.Equal(s, "two", string(now))
-			case !errors.Is(err, multilock.ErrUnsure):
-				require.Equal(s, "one", string(now))
-				require.Equal(s, first, count)
-			}
-		},
-	}
+	op := locktest.Swapping(func(*locktest.Bench) source.Register { return s.register(s.place(s.c), "cell") })
 	op.Sweep(l, func(n int) *locktest.Bench {
 		s = newStage(l, what, n)
 		b := s.bench()

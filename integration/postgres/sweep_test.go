@@ -12,6 +12,7 @@ import (
 	"github.com/multilock/go/multilock/locktest"
 	"github.com/multilock/go/multilock/pglock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // TestSweep does what a holder, a breaker or a reader does, with a fault at the first request, then
@@ -31,6 +32,11 @@ func TestSweep(t *testing.T) {
 				op.Sweep(t, func(n int) *locktest.Bench { return newStage(t, s, trouble, n).bench() })
 			})
 		}
+		t.Run("swap/"+name, func(t *testing.T) {
+			t.Parallel()
+			swap := locktest.Swapping(func(b *locktest.Bench) source.Register { return register(b.TB, b.Struck.(*pglock.Source), "cell") })
+			swap.Sweep(t, func(n int) *locktest.Bench { return newStage(t, s, trouble, n).bench() })
+		})
 	}
 }
 

@@ -75,6 +75,7 @@ const (
 	historyKind  = "history"
 	dayKind      = "day"   // how many days the history has: see journal.go
 	queueKind    = "queue" // of those who stand in line with --fair
+	registerKind = "register"
 )
 
 const separator = "/"

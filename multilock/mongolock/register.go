@@ -15,6 +15,8 @@ import (
 // concurrent use.
 type Registers struct{ *server }
 
+var _ source.Register = (*Register)(nil)
+
 // OpenRegisters prepares to use them. It does not talk to the server. The error is
 // source.ErrInvalid for a place that cannot be used.
 func OpenRegisters(at Place) (*Registers, error) {

@@ -37,6 +37,10 @@ var tables = []string{
 		PRIMARY KEY (grp, id), UNIQUE (grp, xid, id)
 	)`,
 	`CREATE INDEX IF NOT EXISTS history_at ON @history (grp, at, id)`,
+	`CREATE TABLE IF NOT EXISTS @register (
+		grp text COLLATE "C", name text COLLATE "C", value bytea NOT NULL, number bigint NOT NULL CHECK (number > 0),
+		at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (grp, name)
+	)`,
 	`CREATE SEQUENCE IF NOT EXISTS @fence`,
 }
 

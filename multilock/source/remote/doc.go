@@ -6,7 +6,7 @@
 // is who holds a lock, [EncodeResult] how a job ended, [DecodeEvents] and [InOrder] are for the
 // history, as JSON, and [Cut] for a manifest. [Observer] judges what was seen of a lock, [Holding] is the
 // end of a lease, [Changes] has what is changed under it be made once, [News] is what a waiter has
-// heard. [OpError] and [Outlive] are for each request.
+// heard. [Register] is that of a cooking lock. [OpError] and [Outlive] are for each request.
 //
 // docs/sources.md tells how to write a source.
 package remote

@@ -14,7 +14,7 @@ import (
 
 	"github.com/multilock/go/internal/span"
 	"github.com/multilock/go/multilock/cooklock"
-	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/process"
 )
 
 // cooking is a source of cooking locks, and what its registers lie in.
@@ -72,14 +72,63 @@ func readPeriod(text string) (time.Duration, error) {
 	return period, err
 }
 
-// cookingFiles are cooking locks in a directory.
-type cookingFiles struct {
+// cookingOn are cooking locks whose registers lie in a source of other locks, which can be examined.
+type cookingOn struct {
 	*cooking
-	files *fslock.Source // their registers
+	under source.Examiner
 }
 
 // Examine implements source.Examiner.
-func (c *cookingFiles) Examine(ctx context.Context) []source.Finding { return c.files.Examine(ctx) }
+func (c *cookingOn) Examine(ctx context.Context) []source.Finding { return c.under.Examine(ctx) }
+
+// kitchen is such a source: one that keeps registers of its own.
+type kitchen interface {
+	source.Examiner
+	source.Registrar
+	io.Closer
+	Self() process.Identity
+}
+
+// openCookOn is for URLs of a source, opened by open, that is to keep registers.
+func openCookOn(open openFunc) openFunc {
+	return func(ctx context.Context, e *console.Env, p Place) (source.Source, error) {
+		cook, err := readCooking(p.URL)
+		if err != nil {
+			return nil, err
+		}
+		place := p.URL.public() + "\x00" + p.Group
+		p.URL = p.URL.uncooked(cook)
+		locks, err := open(ctx, e, p)
+		if err != nil {
+			return nil, err
+		}
+		on := locks.(kitchen)
+		made, err := newCooking(cook, cooklock.Options{Open: on.Register, Names: on.Registers, Place: place, Self: on.Self()}, on)
+		if err != nil {
+			return nil, err
+		}
+		return &cookingOn{made, on}, nil
+	}
+}
+
+// completeCookOn is for such URLs, where complete is for those of the source.
+func completeCookOn(complete completeFunc) completeFunc {
+	return func(e *console.Env, p *Place) error {
+		cook, _ := readCooking(p.URL) // what is wrong with it is told when it is opened
+		under := *p
+		under.URL = p.URL.uncooked(cook)
+		err := complete(e, &under)
+		p.Exposed = under.Exposed
+		return err
+	}
+}
+
+// uncooked is the URL of what the registers lie in.
+func (a Address) uncooked(cook cookParameters) Address {
+	a.scheme = strings.TrimPrefix(a.scheme, "cook+")
+	a.query = strings.Join(cook.others, "&")
+	return a
+}
 
 // cookSuffix tells the group that keeps the registers of cooking locks from that of
 // other locks: a lock and a cooking lock of one name have nothing to do with each other.
@@ -106,7 +155,7 @@ func openCookFiles(_ context.Context, e *console.Env, p Place) (source.Source, e
 	if err != nil {
 		return nil, err
 	}
-	return &cookingFiles{locks, files}, nil
+	return &cookingOn{locks, files}, nil
 }
 
 // cookDirectory is the directory of a URL: cook+file:///PATH or cook+file:PATH.

@@ -46,6 +46,10 @@ func TestExposed(t *testing.T) {
 		"postgres://ada@db/work?sslmode=verify-ca":                 "",
 		"postgres://ada@db/work?sslmode=verify-full":               "",
 		"postgres://ada@localhost,[::1]:2/work":                    "",
+		"cook+etcd://ada@db/jobs?period=5m":                        "nothing is encrypted on the way to db:",
+		"cook+etcd://ada@db/jobs?period=5m&tls=true":               "",
+		"cook+postgres://ada@db/work?period=5m&sslmode=disable":    "nothing is encrypted on the way to db:5432:",
+		"cook+postgres://ada@db/work?period=5m&sslmode=verify-ca":  "",
 		"postgres:///work?host=%2Frun%2Fpostgresql":                "",
 	} {
 		p, err := Known().Find(Asked{Source: &url}, e)

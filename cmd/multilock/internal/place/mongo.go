@@ -71,8 +71,7 @@ func openCookMongo(_ context.Context, e *console.Env, p Place) (multilock.Source
 	if err != nil {
 		return nil, err
 	}
-	p.URL.scheme = strings.TrimPrefix(p.URL.scheme, "cook+")
-	p.URL.query = strings.Join(cook.others, "&")
+	p.URL = p.URL.uncooked(cook)
 	if err := checkMongoParameters(p.URL.query); err != nil {
 		return nil, err
 	}

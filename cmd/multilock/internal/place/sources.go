@@ -22,11 +22,16 @@ type Kind struct {
 	Form   string // how its URLs look, for people
 	Groups bool   // a source has several groups: -g means something
 	Group  string // the group that is meant if none is named
-	Open   func(context.Context, *console.Env, Place) (multilock.Source, error)
+	Open   openFunc
 	// Complete fills in what the URL leaves out, before anything is opened; nil if
 	// nothing can be left out. In a program without the source it says so.
-	Complete func(*console.Env, *Place) error
+	Complete completeFunc
 }
+
+type (
+	openFunc     func(context.Context, *console.Env, Place) (multilock.Source, error)
+	completeFunc func(*console.Env, *Place) error
+)
 
 // Kinds are those that a program knows.
 type Kinds []Kind
@@ -45,6 +50,9 @@ func Known() Kinds {
 		{"cook+file", "cook+file:///DIRECTORY?period=5m", true, fslock.DefaultGroup, openCookFiles, completeCookFiles},
 		{"cook+mongodb", "cook+mongodb://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, completeMongo},
 		{"cook+mongodb+srv", "cook+mongodb+srv://HOST/DATABASE.COLLECTION?period=5m", false, "", openCookMongo, completeMongo},
+		{"cook+etcd", "cook+etcd://HOST,HOST/PREFIX?period=5m", true, "", openCookOn(openEtcd), completeCookOn(completeEtcd)},
+		{"cook+postgres", "cook+postgres://USER@HOST/DATABASE?period=5m", true, "", openCookOn(openPostgres), completeCookOn(completePostgres)},
+		{"cook+postgresql", "cook+postgresql://USER@HOST/DATABASE?period=5m", true, "", openCookOn(openPostgres), completeCookOn(completePostgres)},
 	}
 }
 
