@@ -23,7 +23,7 @@ func TestEtcdBatch(t *testing.T) {
 			victim = c.Members[n%3]
 		}
 		c.Kill(victim)
-		time.Sleep(pace / 2)
+		time.Sleep(pace / 3)
 		c.Restart(victim)
 	})
 	require.Zero(t, c.Count(t, "locks/lock/"), "no lock is left")

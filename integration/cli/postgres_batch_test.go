@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -18,6 +19,28 @@ func TestPostgresBatch(t *testing.T) {
 		server.Kill()
 		time.Sleep(pace / 10)
 		server.Begin()
+	})
+	require.Equal(t, "0", server.Value("SELECT count(*) FROM locks.lock"), "no lock is left")
+}
+
+// TestPostgresBatchFullDisk does so while the server's disk is full again and again, and every other time so full that the
+// server ends: who runs a list says it, and goes on once there is room.
+func TestPostgresBatchFullDisk(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to mount a small file system")
+	}
+	server := pglab.StartSmall(t, 128)
+	newStation(t, "MULTILOCK_SOURCE="+server.URL("schema=locks")).batchUnderFire("-j3", func(n int, pace time.Duration) {
+		server.Fill()
+		if n%2 == 1 {
+			server.Exhaust()
+		}
+		time.Sleep(pace / 2)
+		server.Empty()
+		if n%2 == 1 {
+			server.Begin()
+		}
 	})
 	require.Equal(t, "0", server.Value("SELECT count(*) FROM locks.lock"), "no lock is left")
 }

@@ -66,15 +66,21 @@ var Installed = sync.OnceValue(func() string {
 func Start(t testing.TB, opt Options) *Server {
 	t.Helper()
 	s := prepare(t)
-	copied := asServer("cp", "-a", template(t)+"/.", s.dir)
+	s.furnish(opt)
+	s.Begin()
+	return s
+}
+
+// furnish gives the server its data, and settings.
+func (s *Server) furnish(opt Options) {
+	s.Helper()
+	copied := asServer("cp", "-a", template(s)+"/.", s.dir)
 	out, err := copied.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	require.NoError(s, err, "%s", out)
 	if opt.Access != "" {
 		s.Write("pg_hba.conf", opt.Access)
 	}
 	s.set(opt.Settings)
-	s.Begin()
-	return s
 }
 
 // prepare is a server without any data.

@@ -17,7 +17,7 @@ const stressTTL = 3 * time.Second
 
 // TestStress has processes fight for one lock. They are killed and stopped at any moment, and the
 // server is killed and started again, or stands still, or connections are cut in the middle of
-// statements and of answers, or a standby takes the server's place that commits have waited for.
+// statements and of answers, or its disk is full, or a standby takes the server's place that commits have waited for.
 // Nobody holds what another holds, numbers grow, and the lock is never stuck.
 func TestStress(t *testing.T) {
 	turns, lasts := 25, time.Duration(0)
@@ -49,6 +49,22 @@ func TestStress(t *testing.T) {
 				})
 				time.Sleep(stressTTL / 2)
 				proxy.Inject(nil)
+			}
+		},
+		"disk full": func(t *testing.T) (string, func()) {
+			s := startSmall(t)
+			dies := false
+			return s.URL("schema=stress"), func() {
+				s.Fill()
+				if dies {
+					s.Exhaust()
+				}
+				time.Sleep(stressTTL / 2)
+				s.Empty()
+				if dies {
+					s.Begin()
+				}
+				dies = !dies
 			}
 		},
 		"behind a pooler": func(t *testing.T) (string, func()) {

@@ -30,6 +30,7 @@ const (
 	notAllowed     = "42501"
 	noTable        = "42P01"
 	noColumn       = "42703"
+	diskFull       = "53100"
 	tooMany        = "53300"
 	canceled       = "57014"
 	noListenBehind = "0A000" // a feature that a pooler does not have
@@ -144,6 +145,8 @@ func (s *server) hint(err error) string {
 		return "the user needs these: " + strings.Join(s.grants(), " ")
 	case has(err, noTable, noColumn, noSchema):
 		return "the schema is not as this multilock has made it: see docs/postgres.md"
+	case has(err, diskFull):
+		return "the server's disk is full: make room there; who waits goes on then"
 	case has(err, tooMany):
 		return "the server has no room for more connections: raise max_connections, or put PgBouncer in between"
 	case has(err, canceled):

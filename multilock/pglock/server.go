@@ -160,10 +160,17 @@ func (s *server) carryOut(ctx context.Context, limit time.Duration, make func() 
 	limit = min(limit, s.timeout)
 	limited, cancel := remote.Outlive(ctx, limit)
 	defer cancel()
+	var told error
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		var sent bool
 		answers, sent, err = s.once(limited, min(max(limit/tries, leastTry), longestTry), make)
 		doubt = doubt || sent && inDoubt(err)
+		switch {
+		case codeOf(err) != "":
+			told = err
+		case told != nil && errors.Is(err, context.DeadlineExceeded):
+			err = told // why the time was over
+		}
 		if !passes(err) || limited.Err() != nil || ctx.Err() != nil || !doubt && s.unreachable(err) {
 			return answers, doubt, err
 		}

@@ -1,0 +1,90 @@
+package postgres_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/pglab"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/pglock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// smallDisk is room enough for the server, in MiB, and some more.
+const smallDisk = 128
+
+func startSmall(t *testing.T) *pglab.Server {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to mount a small file system")
+	}
+	return pglab.StartSmall(t, smallDisk)
+}
+
+// TestFullDisk: while the server has no room left, what is held can be renewed and given back; who
+// wants a lock is told of it, or goes on waiting, and has it once there is room.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	s := startSmall(t)
+	place := schema()
+	impatient := openWith(t, pglock.Options{Place: pglock.Place{URL: pglab.URL(s.Address, "schema="+place), Timeout: time.Second}})
+	lock := hold(t, impatient, "nightly", long)
+	s.Fill()
+	var err error
+	names := 0
+	for ; err == nil && names < 10000; names++ { // until the table has to grow
+		_, err = multilock.TryAcquire(within(t), impatient, fmt.Sprint("x", names), multilock.Options{TTL: long, Detached: true})
+	}
+	require.ErrorIs(t, err, source.ErrPassing)
+	require.NotErrorIs(t, err, source.ErrUnsure)
+	require.ErrorContains(t, err, "the server's disk is full")
+	t.Logf("after %d locks: %v", names, err)
+
+	troubles, done := make(chan error, 1000), make(chan error, 1)
+	go func() {
+		next, err := multilock.Acquire(within(t), impatient, "one more", multilock.Options{TTL: time.Minute, Trouble: func(err error) { troubles <- err }})
+		if err == nil {
+			err = next.Release(within(t))
+		}
+		done <- err
+	}()
+	require.ErrorContains(t, <-troubles, "the server's disk is full")
+	require.NoError(t, lock.Verify(within(t)))
+	require.NoError(t, lock.Release(within(t)))
+	s.Empty()
+	require.NoError(t, <-done)
+	require.NoError(t, hold(t, impatient, "nightly", long).Release(within(t)))
+}
+
+// TestFullJournal: a server that has no room for its journal ends, and does not begin again before
+// there is some. Nobody has lost a lock then who would not have lost it otherwise, and who waits goes
+// on waiting.
+func TestFullJournal(t *testing.T) {
+	t.Parallel()
+	s := startSmall(t)
+	place := schema()
+	impatient := openWith(t, pglock.Options{Place: pglock.Place{URL: pglab.URL(s.Address, "schema="+place), Timeout: time.Second}})
+	lock := hold(t, impatient, "nightly", long)
+	done := make(chan error, 1)
+	go func() {
+		next, err := multilock.Acquire(within(t), impatient, "nightly", multilock.Options{TTL: time.Minute})
+		if err == nil {
+			err = next.Release(within(t))
+		}
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return s.Value("SELECT count(*) FROM "+place+".wait") == "1" }, watchdog, 10*time.Millisecond)
+	s.Fill()
+	s.Exhaust()
+	_, err := multilock.TryAcquire(within(t), impatient, "other", multilock.Options{})
+	require.ErrorIs(t, err, source.ErrPassing)
+	require.Error(t, lock.Release(within(t)))
+	s.Empty()
+	s.Begin()
+	require.NoError(t, lock.Release(within(t)))
+	require.NoError(t, <-done)
+}
