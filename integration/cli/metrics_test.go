@@ -41,7 +41,7 @@ func TestPrometheusReadsTheMetrics(t *testing.T) {
 
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
-		return
+		t.Skip("needs promtool, from Debian's prometheus")
 	}
 	check := exec.CommandContext(t.Context(), promtool, "check", "metrics")
 	check.Stdin = bytes.NewReader([]byte(got.stdout))
