@@ -2,12 +2,12 @@ package etcd_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/integration/engine"
 	"github.com/multilock/go/integration/etcdlab"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -99,41 +99,16 @@ func TestWaiters(t *testing.T) {
 	}
 	for _, size := range []int{5, many} {
 		c := etcdlab.Start(t, 1)
-		proxy := etcdlab.NewProxy(t, c.Members[0].Client, 0)
-		place := prefix()
-		src := open(t, proxy.Address, place, "")
-		ctx := within(t)
-		opt := multilock.Options{TTL: 10 * time.Minute}
-		lock, err := multilock.TryAcquire(ctx, src, "nightly", opt)
-		require.NoError(t, err)
-		var mu sync.Mutex
-		var served []int
-		var all sync.WaitGroup
-		for i := range size {
-			all.Go(func() {
-				mine, err := multilock.Acquire(ctx, src, "nightly", opt)
-				if err == nil {
-					mu.Lock()
-					served = append(served, i)
-					mu.Unlock()
-					err = mine.Release(ctx)
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			})
-			require.Eventually(t, func() bool { return c.Count(t, place+"/wait/") == i+1 }, watchdog, time.Millisecond)
+		proxy, place := etcdlab.NewProxy(t, c.Members[0].Client, 0), prefix()
+		idle := func() {
+			before := proxy.Counts()
+			time.Sleep(3 * time.Second)
+			require.Zero(t, proxy.Counts().Since(before).All(), "who waits asks for nothing")
 		}
-		time.Sleep(500 * time.Millisecond) // the last watches begin
-		before := proxy.Counts()
-		time.Sleep(3 * time.Second)
-		require.Zero(t, proxy.Counts().Since(before).All(), "who waits asks for nothing")
-		require.NoError(t, lock.Release(ctx))
-		all.Wait()
-		for i := range served {
-			require.Equal(t, i, served[i], "the order of arrival")
-		}
-		cost[size] = float64(proxy.Counts().Since(before).All()) / float64(size)
+		cost[size] = engine.Crowd{
+			Source: open(t, proxy.Address, place, ""), Waiting: func() int { return c.Count(t, place+"/wait/") },
+			Requests: func() int { return proxy.Counts().All() }, Idle: idle,
+		}.Serve(t, size)
 		t.Logf("%d waiters: %.1f requests for each hand-over, watches included", size, cost[size])
 	}
 	require.InDelta(t, cost[5], cost[many], 4)

@@ -2,19 +2,15 @@ package etcd_test
 
 import (
 	"flag"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/multilock/go/integration/engine"
 	"github.com/multilock/go/integration/etcdlab"
-	"github.com/multilock/go/internal/testkit/worker"
+	"github.com/multilock/go/multilock/source"
 )
 
 var longStress = flag.Bool("long", false, "the long form of the stress tests: ten minutes for each fault")
-
-const stressTTL = 3 * time.Second
 
 // fault happens to a cluster again and again.
 type fault struct {
@@ -31,10 +27,10 @@ func faults() map[string]fault {
 	return map[string]fault{
 		"leader killed": leader(func(c *etcdlab.Cluster, m *etcdlab.Member) {
 			c.Kill(m)
-			time.Sleep(stressTTL / 2)
+			time.Sleep(engine.StressTTL / 2)
 			c.Restart(m)
 		}),
-		"leader paused":  leader(func(c *etcdlab.Cluster, m *etcdlab.Member) { c.Pause(m, stressTTL) }),
+		"leader paused":  leader(func(c *etcdlab.Cluster, m *etcdlab.Member) { c.Pause(m, engine.StressTTL) }),
 		"leader cut off": leader(cutOff),
 		"follower cut off": leader(func(c *etcdlab.Cluster, leader *etcdlab.Member) {
 			m := c.Members[0]
@@ -53,14 +49,14 @@ func faults() map[string]fault {
 		},
 		"disk full": {quota: 32 << 20, strike: func(c *etcdlab.Cluster) {
 			c.Fill("junk/")
-			time.Sleep(stressTTL)
+			time.Sleep(engine.StressTTL)
 			c.Empty("junk/")
 		}},
 		"clock stepped": leader(func(c *etcdlab.Cluster, m *etcdlab.Member) {
 			const months = 100 * 24 * time.Hour
 			for _, beside := range []time.Duration{months, -months, time.Hour, 0} {
 				c.Step(m, beside)
-				time.Sleep(stressTTL / 4)
+				time.Sleep(engine.StressTTL / 4)
 			}
 		}),
 		"all start anew": {strike: func(c *etcdlab.Cluster) {
@@ -74,21 +70,12 @@ func faults() map[string]fault {
 
 func cutOff(c *etcdlab.Cluster, m *etcdlab.Member) {
 	c.Isolate(m)
-	time.Sleep(stressTTL)
+	time.Sleep(engine.StressTTL)
 	c.Mend(m)
 }
 
-// TestStress has processes fight for one lock. They are killed and stopped at any moment, and
-// now and then something happens to the cluster. Nobody holds what another holds, numbers grow, and
-// the lock is never stuck: the one who watches is none of them, and asks no member.
+// TestStress has processes fight for one lock while something happens to the cluster now and then.
 func TestStress(t *testing.T) {
-	turns, lasts := 25, time.Duration(0)
-	if testing.Short() {
-		turns = 6
-	}
-	if *longStress {
-		lasts = 10 * time.Minute
-	}
 	for name, f := range faults() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,21 +84,10 @@ func TestStress(t *testing.T) {
 			if f.place != nil {
 				place = f.place(c)
 			}
-			var struck atomic.Int64
-			var quiet time.Time
-			crew := worker.Crew{TB: t, Place: place, TTL: stressTTL, Lasts: lasts, Disturb: func() {
-				if time.Since(quiet) < 2*stressTTL {
-					return // it is to work in between
-				}
-				f.strike(c)
-				struck.Add(1)
-				quiet = time.Now()
-			}}
-			crew.Work(4, turns)
-			require.Positive(t, struck.Load())
-			c.Ready()
-			crew.Judge(open(t, c.Hosts(), "stress", ""))
-			t.Logf("%d faults", struck.Load())
+			engine.Stress(t, place, *longStress, func() { f.strike(c) }, func() source.Source {
+				c.Ready()
+				return open(t, c.Hosts(), "stress", "")
+			})
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/multilock/go/integration/engine"
 	"github.com/multilock/go/integration/etcdlab"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/etcdlock"
@@ -138,13 +139,13 @@ func TestAnswersThatSayNothing(t *testing.T) {
 	c := etcdlab.Start(t, 1)
 	proxy := etcdlab.NewProxy(t, c.Members[0].Client, 0)
 	src := open(t, proxy.Address, prefix(), "")
-	for _, what := range []etcdlab.Outcome{etcdlab.Broken, etcdlab.Denied, etcdlab.Lost} {
+	for _, what := range []engine.Outcome{engine.Broken, engine.Denied, engine.Lost} {
 		lock := hold(t, src, "nightly", multilock.Options{})
-		proxy.Inject(func(n int, _ string) etcdlab.Outcome {
+		proxy.Inject(func(n int, _ string) engine.Outcome {
 			if n == 0 {
 				return what
 			}
-			return etcdlab.Done
+			return engine.Done
 		})
 		require.NoError(t, lock.Release(within(t)))
 		proxy.Inject(nil)

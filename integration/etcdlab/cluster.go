@@ -3,8 +3,6 @@ package etcdlab
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/multilock/go/integration/engine"
 	"github.com/multilock/go/internal/testkit/actor"
 )
 
@@ -90,9 +89,9 @@ func start(t testing.TB, size int, certs *Certs, quota int64) *Cluster {
 	for i := range size {
 		host := "127.0.0.1" // which the certificate is for
 		if certs == nil {
-			host = ownHost()
+			host = engine.OwnHost()
 		}
-		m := &Member{part: part{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: free(t, host), Peer: free(t, host)}}
+		m := &Member{part: part{Name: fmt.Sprint("m", i), Dir: t.TempDir(), Client: engine.Free(t, host), Peer: engine.Free(t, host)}}
 		cluster = append(cluster, m.Name+"=http://"+m.Peer)
 		c.Members = append(c.Members, m)
 	}
@@ -139,27 +138,6 @@ func (c *Cluster) Ready() {
 		_, err := c.Client.Get(clientv3.WithRequireLeader(ctx), "ready")
 		return err == nil
 	}, time.Minute, 20*time.Millisecond)
-}
-
-// ownHost is an address of this host's that no other test uses, where there are so many: from
-// 127.0.0.1 connections are made as well, which may take a port that was free just now.
-func ownHost() string {
-	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.N(254), rand.N(256), 1+rand.N(254)) //nolint:gosec // no secret
-	listener, err := net.Listen("tcp", host+":0")
-	if err != nil {
-		return "127.0.0.1"
-	}
-	_ = listener.Close()
-	return host
-}
-
-// free is an address where nobody listens.
-func free(t testing.TB, host string) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", host+":0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
 }
 
 // Hosts are those of all members.

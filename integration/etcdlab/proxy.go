@@ -16,20 +16,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-)
 
-// Outcome is what becomes of a request.
-type Outcome int
-
-// The outcomes.
-const (
-	Done    Outcome = iota
-	Dropped         // it never arrives
-	Lost            // its answer does not
-	Zombie          // it arrives when Land is called, long after it was given up
-	Hung            // nobody answers
-	Broken          // it is carried out, and all connections break before the answer
-	Denied          // it is carried out, and the answer is that it was canceled
+	"github.com/multilock/go/integration/engine"
 )
 
 // Counts says how often a method was called.
@@ -60,15 +48,12 @@ type Proxy struct {
 	Address string
 	// Latency is how long an answer takes.
 	Latency time.Duration
-	back    *grpc.ClientConn
+	engine.Faults
+	back *grpc.ClientConn
 
-	mu      sync.Mutex
-	counts  Counts
-	fault   func(n int, method string) Outcome
-	n       int
-	zombies []func()
-	conns   []net.Conn
-	hears   chan struct{} // open while watches are cut off; nil otherwise
+	mu     sync.Mutex
+	counts Counts
+	hears  chan struct{} // open while watches are cut off; nil otherwise
 }
 
 // NewProxy stands before a server.
@@ -95,34 +80,6 @@ func (p *Proxy) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.counts)
-}
-
-// Inject has requests from now on go wrong, which are numbered from 0.
-func (p *Proxy) Inject(fault func(n int, method string) Outcome) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fault, p.n = fault, 0
-}
-
-// Land has all zombies be carried out.
-func (p *Proxy) Land() {
-	p.mu.Lock()
-	zombies := p.zombies
-	p.zombies = nil
-	p.mu.Unlock()
-	for _, walk := range zombies {
-		walk()
-	}
-}
-
-// Break breaks all connections.
-func (p *Proxy) Break() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, conn := range p.conns {
-		_ = conn.Close()
-	}
-	p.conns = nil
 }
 
 // Deafen breaks all connections, and lets no watch begin until hear is called.
@@ -160,23 +117,21 @@ type kept struct {
 func (k kept) Accept() (net.Conn, error) {
 	conn, err := k.Listener.Accept()
 	if err == nil {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.conns = append(k.conns, conn)
+		k.Keep(conn)
 	}
 	return conn, err
 }
 
 // begin counts a request, and says what becomes of it.
-func (p *Proxy) begin(method string) Outcome {
+func (p *Proxy) begin(method string) engine.Outcome {
+	p.count(method)
+	return p.Begin(method)
+}
+
+func (p *Proxy) count(method string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts[method]++
-	if p.fault == nil {
-		return Done
-	}
-	p.n++
-	return p.fault(p.n-1, method)
 }
 
 func (p *Proxy) handle(_ any, front grpc.ServerStream) error {
@@ -200,27 +155,25 @@ func (p *Proxy) handle(_ any, front grpc.ServerStream) error {
 	}
 	lost := status.Error(codes.Unavailable, "the proxy has lost it")
 	switch outcome {
-	case Dropped:
+	case engine.Dropped, engine.Cut, engine.Torn:
 		return lost
-	case Hung:
+	case engine.Hung:
 		<-front.Context().Done()
 		return lost
-	case Lost:
+	case engine.Lost:
 		_, _ = pass(context.WithoutCancel(ctx))
 		return lost
-	case Denied:
+	case engine.Denied:
 		_, _ = pass(context.WithoutCancel(ctx))
 		return status.Error(codes.Canceled, "the proxy says that it was canceled")
-	case Broken:
+	case engine.Broken:
 		_, _ = pass(context.WithoutCancel(ctx))
 		p.Break()
 		return lost
-	case Zombie:
-		p.mu.Lock()
-		p.zombies = append(p.zombies, func() { _, _ = pass(context.WithoutCancel(ctx)) })
-		p.mu.Unlock()
+	case engine.Zombie:
+		p.Delay(func() { _, _ = pass(context.WithoutCancel(ctx)) })
 		return lost
-	case Done:
+	case engine.Done:
 	}
 	time.Sleep(p.Latency)
 	answer, err := pass(ctx)
@@ -246,9 +199,7 @@ func (p *Proxy) pump(ctx context.Context, method string, front grpc.ServerStream
 			if front.RecvMsg(&f) != nil {
 				return
 			}
-			p.mu.Lock()
-			p.counts[path.Base(method)]++
-			p.mu.Unlock()
+			p.count(path.Base(method))
 			time.Sleep(p.Latency / 2)
 			if back.SendMsg(&f) != nil {
 				return

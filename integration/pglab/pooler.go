@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/engine"
 )
 
 // HasPooler says whether PgBouncer is installed.
@@ -23,7 +25,7 @@ func HasPooler() bool {
 // Pooler starts PgBouncer before a server, in transaction mode, and returns its address.
 func (s *Server) Pooler(t testing.TB, connections int) string {
 	t.Helper()
-	dir, address := folder(t), free(t)
+	dir, address := folder(t), engine.Free(t, engine.OwnHost())
 	host, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
 	behind, theirs, err := net.SplitHostPort(s.Address)

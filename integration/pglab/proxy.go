@@ -5,27 +5,13 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-// Outcome is what becomes of a request.
-type Outcome int
-
-// The outcomes.
-const (
-	Done    Outcome = iota
-	Dropped         // it never arrives
-	Lost            // its answer does not
-	Zombie          // it arrives when Land is called, long after it was given up
-	Hung            // nobody answers
-	Cut             // the connection is cut when half of it has arrived
-	Torn            // the connection is cut when half of its answer was sent
-	Broken          // it is carried out, and all connections break before the answer
+	"github.com/multilock/go/integration/engine"
 )
 
 // Proxy stands before a server. It knows requests, which are all that is sent until an answer is
@@ -37,21 +23,16 @@ type Proxy struct {
 	Latency time.Duration
 	server  atomic.Value
 
+	engine.Faults
 	requests, connections atomic.Int64
-
-	mu      sync.Mutex
-	fault   func(n int) Outcome
-	n       int
-	zombies []func()
-	conns   map[net.Conn]bool
 }
 
 // NewProxy stands before a server.
 func NewProxy(t testing.TB, server string, latency time.Duration) *Proxy {
 	t.Helper()
-	p := &Proxy{TB: t, Latency: latency, conns: map[net.Conn]bool{}}
+	p := &Proxy{TB: t, Latency: latency}
 	p.server.Store(server)
-	listener, err := net.Listen("tcp", free(t))
+	listener, err := net.Listen("tcp", engine.Free(t, engine.OwnHost()))
 	require.NoError(t, err)
 	p.Address = listener.Addr().String()
 	go func() {
@@ -79,55 +60,10 @@ func (p *Proxy) Requests() int { return int(p.requests.Load()) }
 // Connections are how many connections there were until now.
 func (p *Proxy) Connections() int { return int(p.connections.Load()) }
 
-// Inject has requests from now on go wrong, which are numbered from 0.
-func (p *Proxy) Inject(fault func(n int) Outcome) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fault, p.n = fault, 0
-}
-
-// Land has all zombies be carried out.
-func (p *Proxy) Land() {
-	p.mu.Lock()
-	zombies := p.zombies
-	p.zombies = nil
-	p.mu.Unlock()
-	for _, walk := range zombies {
-		walk()
-	}
-}
-
-// Break breaks all connections.
-func (p *Proxy) Break() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for conn := range p.conns {
-		_ = conn.Close()
-	}
-}
-
-func (p *Proxy) keep(conn net.Conn) (drop func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.conns[conn] = true
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.conns, conn)
-		_ = conn.Close()
-	}
-}
-
 // begin counts a request, and says what becomes of it.
-func (p *Proxy) begin() Outcome {
+func (p *Proxy) begin() engine.Outcome {
 	p.requests.Add(1)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.fault == nil {
-		return Done
-	}
-	p.n++
-	return p.fault(p.n - 1)
+	return p.Begin("")
 }
 
 // link is a connection with both of its ends.
@@ -150,7 +86,7 @@ const (
 )
 
 func (p *Proxy) serve(client net.Conn) {
-	drop := p.keep(client)
+	drop := p.Keep(client)
 	defer drop()
 	server, err := net.Dial("tcp", p.server.Load().(string))
 	if err != nil {
@@ -262,33 +198,31 @@ func (l *link) pass() (taken bool) {
 }
 
 // carryOut lets a request meet its fate, and says whether the connection still stands.
-func (l *link) carryOut(request []byte, fate Outcome) (again, taken bool) {
+func (l *link) carryOut(request []byte, fate engine.Outcome) (again, taken bool) {
 	switch fate {
-	case Dropped:
-	case Hung:
+	case engine.Dropped, engine.Denied:
+	case engine.Hung:
 		for range l.requests { // until the client gives it up
 		}
-	case Cut:
+	case engine.Cut:
 		_, _ = l.server.Write(request[:len(request)/2])
-	case Zombie:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.zombies = append(l.zombies, func() {
+	case engine.Zombie:
+		l.Delay(func() {
 			_, _ = l.server.Write(request)
 			l.collect()
 			_ = l.server.Close()
 		})
 		return false, true
-	case Lost, Broken, Torn:
+	case engine.Lost, engine.Broken, engine.Torn:
 		_, _ = l.server.Write(request)
 		answer := l.collect()
-		if fate == Torn {
+		if fate == engine.Torn {
 			_, _ = l.client.Write(answer[:len(answer)/2])
 		}
-		if fate == Broken {
+		if fate == engine.Broken {
 			l.Break()
 		}
-	case Done:
+	case engine.Done:
 		time.Sleep(l.Latency)
 		_, _ = l.server.Write(request)
 		answer := l.collect()

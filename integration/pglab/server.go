@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -21,6 +20,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/integration/engine"
 )
 
 // User owns everything in the servers, and DB is the database of each.
@@ -86,7 +87,7 @@ func (s *Server) furnish(opt Options) {
 // prepare is a server without any data.
 func prepare(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{TB: t, dir: filepath.Join(folder(t), "data"), Address: free(t)}
+	s := &Server{TB: t, dir: filepath.Join(folder(t), "data"), Address: engine.Free(t, engine.OwnHost())}
 	require.NoError(t, os.Mkdir(s.dir, 0o700))
 	own(t, s.dir)
 	host, port, err := net.SplitHostPort(s.Address)
@@ -370,18 +371,4 @@ func asServer(name string, args ...string) *exec.Cmd {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}} //nolint:gosec // small
 	}
 	return cmd
-}
-
-// free is an address where nobody listens: on a host of this one's that no other test uses, where
-// there are so many.
-func free(t testing.TB) string {
-	t.Helper()
-	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.N(254), rand.N(256), 1+rand.N(254)) //nolint:gosec // no secret
-	listener, err := net.Listen("tcp", host+":0")
-	if err != nil {
-		listener, err = net.Listen("tcp", "127.0.0.1:0")
-	}
-	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
 }

@@ -3,12 +3,12 @@ package postgres_test
 import (
 	"context"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/integration/engine"
 	"github.com/multilock/go/integration/pglab"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -84,44 +84,18 @@ func TestWaiters(t *testing.T) {
 	}
 	s := pglab.Start(t, pglab.Options{})
 	for _, size := range []int{5, many} {
-		proxy := pglab.NewProxy(t, s.Address, 0)
-		place := schema()
-		src := open(t, proxy.Address, place, "")
-		ctx := within(t)
-		opt := multilock.Options{TTL: 10 * time.Minute}
-		lock, err := multilock.TryAcquire(ctx, src, "nightly", opt)
-		require.NoError(t, err)
-		var mu sync.Mutex
-		var served []int
-		var all sync.WaitGroup
-		for i := range size {
-			all.Go(func() {
-				mine, err := multilock.Acquire(ctx, src, "nightly", opt)
-				if err == nil {
-					mu.Lock()
-					served = append(served, i)
-					mu.Unlock()
-					err = mine.Release(ctx)
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			})
-			require.Eventually(t, func() bool { return s.Value("SELECT count(*) FROM "+place+".wait") == strconv.Itoa(i+1) }, watchdog, time.Millisecond)
+		proxy, place := pglab.NewProxy(t, s.Address, 0), schema()
+		waiting := func() int {
+			n, _ := strconv.Atoi(s.Value("SELECT count(*) FROM " + place + ".wait"))
+			return n
 		}
-		time.Sleep(500 * time.Millisecond) // the connection that listens is there
-		before, start := proxy.Requests(), time.Now()
-		time.Sleep(9 * time.Second)
-		idle := proxy.Requests() - before
-		require.LessOrEqual(t, idle, 1+int(time.Since(start)/(4*time.Second)), "who waits asks for nothing")
-		before = proxy.Requests()
-		require.NoError(t, lock.Release(ctx))
-		all.Wait()
-		for i := range served {
-			require.Equal(t, i, served[i], "the order of arrival")
+		idle := func() {
+			before, start := proxy.Requests(), time.Now()
+			time.Sleep(9 * time.Second)
+			require.LessOrEqual(t, proxy.Requests()-before, 1+int(time.Since(start)/(4*time.Second)), "who waits asks for nothing")
 		}
-		cost[size] = float64(proxy.Requests()-before) / float64(size)
-		t.Logf("%d waiters: %d requests in 9 s while nothing happens, %.2f for each hand-over and release", size, idle, cost[size])
+		cost[size] = engine.Crowd{Source: open(t, proxy.Address, place, ""), Waiting: waiting, Requests: proxy.Requests, Idle: idle}.Serve(t, size)
+		t.Logf("%d waiters: %.2f requests for each hand-over and release", size, cost[size])
 	}
 	require.InDelta(t, cost[5], cost[many], 0.8)
 	require.Less(t, cost[many], 2.5)

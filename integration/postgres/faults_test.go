@@ -3,51 +3,41 @@ package postgres_test
 import (
 	"flag"
 	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/multilock/go/integration/engine"
 	"github.com/multilock/go/integration/pglab"
-	"github.com/multilock/go/internal/testkit/worker"
+	"github.com/multilock/go/multilock/source"
 )
 
 var longStress = flag.Bool("long", false, "the long form of the stress tests: ten minutes for each fault")
 
-const stressTTL = 3 * time.Second
-
-// TestStress has processes fight for one lock. They are killed and stopped at any moment, and the
-// server is killed and started again, or stands still, or connections are cut in the middle of
-// statements and of answers, or its disk is full, or a standby takes the server's place that commits have waited for.
-// Nobody holds what another holds, numbers grow, and the lock is never stuck.
+// TestStress has processes fight for one lock while the server is killed and started again, or stands
+// still, or connections are cut in the middle of statements and of answers, or its disk is full, or a
+// standby takes the server's place that commits have waited for.
 func TestStress(t *testing.T) {
-	turns, lasts := 25, time.Duration(0)
-	if testing.Short() {
-		turns = 6
-	}
-	if *longStress {
-		lasts = 10 * time.Minute
-	}
 	for name, scene := range map[string]func(*testing.T) (url string, fault func()){
 		"server killed": func(t *testing.T) (string, func()) {
 			s := pglab.Start(t, pglab.Options{})
 			return s.URL("schema=stress"), func() {
 				s.Kill()
-				time.Sleep(stressTTL / 2)
+				time.Sleep(engine.StressTTL / 2)
 				s.Begin()
 			}
 		},
 		"server paused": func(t *testing.T) (string, func()) {
 			s := pglab.Start(t, pglab.Options{})
-			return s.URL("schema=stress"), func() { s.Pause(stressTTL) }
+			return s.URL("schema=stress"), func() { s.Pause(engine.StressTTL) }
 		},
 		"connections cut": func(t *testing.T) (string, func()) {
 			s := pglab.Start(t, pglab.Options{})
 			proxy := pglab.NewProxy(t, s.Address, 0)
 			return pglab.URL(proxy.Address, "schema=stress"), func() {
-				proxy.Inject(func(int) pglab.Outcome {
-					return []pglab.Outcome{pglab.Done, pglab.Done, pglab.Cut, pglab.Torn, pglab.Lost, pglab.Broken}[rand.N(6)] //nolint:gosec // no secret
+				proxy.Inject(func(int, string) engine.Outcome {
+					return []engine.Outcome{engine.Done, engine.Done, engine.Cut, engine.Torn, engine.Lost, engine.Broken}[rand.N(6)] //nolint:gosec // no secret
 				})
-				time.Sleep(stressTTL / 2)
+				time.Sleep(engine.StressTTL / 2)
 				proxy.Inject(nil)
 			}
 		},
@@ -59,7 +49,7 @@ func TestStress(t *testing.T) {
 				if dies {
 					s.Exhaust()
 				}
-				time.Sleep(stressTTL / 2)
+				time.Sleep(engine.StressTTL / 2)
 				s.Empty()
 				if dies {
 					s.Begin()
@@ -82,19 +72,7 @@ func TestStress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, fault := scene(t)
-			var faults atomic.Int64
-			quiet := time.Time{}
-			crew := worker.Crew{TB: t, Place: url, TTL: stressTTL, Lasts: lasts, Disturb: func() {
-				if time.Since(quiet) < 2*stressTTL {
-					return // it is to work in between
-				}
-				fault()
-				faults.Add(1)
-				quiet = time.Now()
-			}}
-			crew.Work(4, turns)
-			crew.Judge(openURL(t, url))
-			t.Logf("%d faults", faults.Load())
+			engine.Stress(t, url, *longStress, fault, func() source.Source { return openURL(t, url) })
 		})
 	}
 }

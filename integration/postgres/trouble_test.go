@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/integration/engine"
 	"github.com/multilock/go/integration/etcdlab"
 	"github.com/multilock/go/integration/pglab"
 	"github.com/multilock/go/multilock"
@@ -108,7 +109,7 @@ func TestLateAttempt(t *testing.T) {
 	proxy, place := pglab.NewProxy(t, s.Address, 0), schema()
 	src := open(t, proxy.Address, place, "")
 	lock := hold(t, src, "nightly", long)
-	proxy.Inject(func(int) pglab.Outcome { return pglab.Zombie })
+	proxy.Inject(func(int, string) engine.Outcome { return engine.Zombie })
 	ctx, cancel := context.WithTimeout(within(t), 2*time.Second)
 	defer cancel()
 	_, err := multilock.TryAcquire(ctx, src, "weekly", multilock.Options{})
