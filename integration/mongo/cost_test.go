@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/integration/engine"
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/locktest"
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -71,7 +71,7 @@ func TestCost(t *testing.T) {
 		}},
 		{"release", mongolab.Counts{"update": 1}, func() error { return lock.Release(ctx) }},
 		{"a lock of the dead", mongolab.Counts{"update": 1}, func() error {
-			dead := deadIdentity(t)
+			dead := engine.Dead(t)
 			c := claim(long)
 			c.Holder.Identity = dead
 			lease = leased(t, src, "nightly", c)
@@ -95,14 +95,6 @@ func TestCost(t *testing.T) {
 }
 
 func ignore(context.Context) error { return nil }
-
-// deadIdentity is that of a process of this host that does not exist any more.
-func deadIdentity(t testing.TB) process.Identity {
-	self, err := process.Self()
-	require.NoError(t, err)
-	self.Start++ // its number belongs to somebody else now: to us
-	return self
-}
 
 // BenchmarkLock measures the embedded server, or the real one if it is named.
 func BenchmarkLock(b *testing.B) { locktest.Benchmark(b, fixture(mongolab.Options{}, "")) }

@@ -16,6 +16,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/multilock/go/integration/engine"
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/multilock"
@@ -23,8 +24,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// watchdog ends what would otherwise hang for ever. No test depends on it.
-const watchdog = 2 * time.Minute
+const watchdog = engine.Watchdog
 
 // lab is one server, and collections in it.
 type lab struct {
@@ -96,11 +96,7 @@ func (l *lab) raw(c *mongo.Collection, id string) bson.M {
 }
 
 // within bounds a test.
-func within(tb testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
-	tb.Cleanup(cancel)
-	return ctx
-}
+func within(tb testing.TB) context.Context { return engine.Within(tb) }
 
 func try(tb testing.TB, src multilock.Source, name string, opt multilock.Options) *multilock.Lock {
 	tb.Helper()
@@ -110,9 +106,7 @@ func try(tb testing.TB, src multilock.Source, name string, opt multilock.Options
 }
 
 // claim is what a holder with a short TTL writes, whose process is nobody's.
-func claim(ttl time.Duration) source.Claim {
-	return source.Claim{TTL: ttl, Heartbeat: ttl / 10}
-}
+func claim(ttl time.Duration) source.Claim { return engine.Claim(ttl) }
 
 // leased takes a free lock that nothing renews.
 func leased(tb testing.TB, src multilock.Source, name string, c source.Claim) source.Lease {

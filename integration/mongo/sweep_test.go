@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/multilock/go/integration/engine"
 	"github.com/multilock/go/integration/mongolab"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/locktest"
@@ -94,7 +95,7 @@ func newStage(l *lab, what trouble, n int) *stage {
 // says that it is not the primary is believed, unless the driver finds out better.
 func (s *stage) bench() *locktest.Bench {
 	dead := claim(long)
-	dead.Holder.Identity = deadIdentity(s)
+	dead.Holder.Identity = engine.Dead(s)
 	return &locktest.Bench{
 		TB: s, Name: "nightly", Struck: s.open(s.c, ""), Other: s.open(s.c, ""), Claim: claim(long), Dead: dead,
 		Strike: s.arm, Calm: s.disarm, Land: s.awake, Token: s.token, Taken: func(string) {}, Gone: func() {}, Hidden: s.what.Outcome != mongolab.Refused,
