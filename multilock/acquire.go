@@ -249,6 +249,9 @@ func (c *contest) round(ctx context.Context) (lease source.Lease, again bool, er
 		return lease, false, err
 	}
 	c.refused = true
+	if errors.Is(err, source.ErrSilent) {
+		c.lookAt = time.Time{}
+	}
 	again, err = c.afterRefusal(ctx)
 	if err == nil {
 		c.trouble = nil

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 func TestAcquireTakesAFreeLock(t *testing.T) {
@@ -70,6 +71,28 @@ func TestTryAcquireSeesASuspectThrough(t *testing.T) {
 		require.Equal(t, 3*suspect.Next, time.Since(start), "it looks when the source says so")
 		require.Equal(t, 1, f.count(breaks))
 		require.NoError(t, lock.Release(t.Context()))
+	})
+}
+
+// Who is told that the holder's signs of life have ended looks at once, and not when he had meant to.
+func TestNewsOfSilenceAreLookedInto(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		f.wake = make(chan struct{}, 1)
+		f.on(try, fails(multilock.ErrHeld))
+		f.show(multilock.Sighting{State: multilock.StateHeld, Next: time.Hour})
+		const ends = 10 * time.Second
+		go func() {
+			time.Sleep(ends)
+			f.show(multilock.Sighting{State: multilock.StateDead})
+			f.on(try, inTurn(fails(source.ErrSilent), succeeds))
+			f.wake <- struct{}{}
+		}()
+		start := time.Now()
+		lock, err := multilock.Acquire(t.Context(), f, "nightly", multilock.Options{Poll: time.Hour})
+		require.NoError(t, err)
+		require.NoError(t, lock.Release(t.Context()))
+		require.Less(t, time.Since(start), ends+time.Second, "by the bubble's clock")
+		require.Equal(t, 1, f.count(breaks))
 	})
 }
 

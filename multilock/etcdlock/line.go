@@ -92,6 +92,9 @@ func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) err
 		target = []string{string(before.Key)}
 	}
 	c.watch(ctx, target, revision+1)
+	if before == nil && c.snap.lock != nil && c.snap.life == nil {
+		return source.ErrSilent
+	}
 	return source.ErrHeld
 }
 

@@ -11,6 +11,9 @@ var (
 	// ErrHeld says that somebody holds the lock. The error in which it is
 	// wrapped is a *HeldError wherever the holder is known.
 	ErrHeld = errors.New("lock is held")
+	// ErrSilent is an ErrHeld of Try which has also seen that the holder's signs of life
+	// have ended. A waiter looks at once then, and not when the last look thought.
+	ErrSilent = fmt.Errorf("%w, and gives no signs of life any more", ErrHeld)
 	// ErrFree says that nobody holds the lock.
 	ErrFree = errors.New("lock is free")
 	// ErrLost says that this holder does not hold the lock any more, though it
