@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,26 +23,44 @@ type toldLease struct {
 	p       *program
 	release error // what the release says; nil for its own answer
 	then    *[]string
+	at      *time.Time // when it was released
 }
 
 func (l toldLease) Release(ctx context.Context) error {
-	*l.then = l.p.told()
+	*l.then, *l.at = l.p.told(), time.Now()
 	return errors.Join(l.fullLease.Release(ctx), l.release)
 }
 
-// told is what happened, as the file of the history has it.
-func (p *program) told() (events []string) {
+// history is what a pattern finds in the files of the history.
+func (p *program) history(pattern string) (found [][]string) {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.base, ".multilock", "groups", ".locks", "history", "*"))
 	require.NoError(p.t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(p.t, err)
-		for _, found := range regexp.MustCompile(`"event":"(\w+)"`).FindAllStringSubmatch(string(text), -1) {
-			events = append(events, found[1])
-		}
+		found = append(found, regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1)...)
+	}
+	return found
+}
+
+// told is what happened.
+func (p *program) told() (events []string) {
+	p.t.Helper()
+	for _, event := range p.history(`"event":"(\w+)"`) {
+		events = append(events, event[1])
 	}
 	return events
+}
+
+// toldTime is when something happened.
+func (p *program) toldTime(what string) time.Time {
+	p.t.Helper()
+	found := p.history(`"time":"([^"]+)","event":"` + what + `"`)
+	require.Len(p.t, found, 1)
+	at, err := time.Parse(time.RFC3339Nano, found[0][1])
+	require.NoError(p.t, err)
+	return at
 }
 
 // Of a short run the history is told with one write, and before its lock is free: a barrier
@@ -65,8 +84,8 @@ func TestHistoryOfARun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 100 {
-				p, then := newProgram(t), []string{}
-				p.acquired = func(l fullLease) source.Lease { return toldLease{l, p, c.release, &then} }
+				p, then, released := newProgram(t), []string{}, time.Time{}
+				p.acquired = func(l fullLease) source.Lease { return toldLease{l, p, c.release, &then, &released} }
 				command := append([]string{}, c.command...)
 				if command[len(command)-1] == "BASE" {
 					command[len(command)-1] = p.base
@@ -76,6 +95,7 @@ func TestHistoryOfARun(t *testing.T) {
 				if len(then) == len(c.then) {
 					require.Equal(t, c.then, then)
 					require.Equal(t, c.last, p.told())
+					require.False(t, p.toldTime("released").After(released), "the next one may acquire it from then on")
 					return
 				}
 			}

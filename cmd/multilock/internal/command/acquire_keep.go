@@ -66,12 +66,12 @@ func runKeep(ctx context.Context, e *Env) error {
 	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence, OneHost: oneHost}, nil); err != nil {
 		return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 	}
-	why := hold(ctx, lock, order.Owner, src.Self)
+	why, before := hold(ctx, lock, order.Owner, src.Self), time.Now()
 	err = lock.Release(context.WithoutCancel(ctx))
 	if err == nil || errors.Is(err, multilock.ErrLost) && order.Owner.Judge(src.Self).Life == process.Gone {
 		// It was given back, or somebody was faster to see that the script has ended.
 		event := acquiredEvent(lock, opt, fence, 0)
-		event.What, event.Held, event.Why = source.EventReleased, time.Since(start), why
+		event.Time, event.What, event.Held, event.Why = before, source.EventReleased, before.Sub(start), why
 		_ = src.Note(context.WithoutCancel(ctx), event)
 	}
 	return nil // whoever could be told anything is gone

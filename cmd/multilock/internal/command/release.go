@@ -47,6 +47,7 @@ func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	if err := src.Require("release", source.TraitPromptRelease, source.TraitNamedHolder); err != nil {
 		return err
 	}
+	before := time.Now() // when nobody else could have it yet
 	seen, err := o.release(ctx, src)
 	switch {
 	case errors.Is(err, multilock.ErrFree):
@@ -57,7 +58,7 @@ func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) err
 		return err
 	}
 	_ = src.Note(ctx, source.Event{ // the lock is released, written down or not
-		Time: time.Now(), What: source.EventReleased, Name: seen.Record.Name, Token: o.token, By: src.Self, User: o.User,
+		Time: before, What: source.EventReleased, Name: seen.Record.Name, Token: o.token, By: src.Self, User: o.User,
 		Held: max(seen.Age, 0), Why: "released with its token",
 	})
 	if o.JSON {

@@ -293,7 +293,7 @@ func (r *jobRun) holdOn(ctx context.Context) {
 
 // finish releases the lock and says how all of it ended.
 func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) error {
-	told := r.tellEnd(result, err)
+	told, before := r.tellEnd(result, err), time.Now()
 	released := r.giveUp(ctx, err)
 	what := endOf(errors.Join(err, released))
 	var ended error
@@ -312,7 +312,11 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 	}
 	err = errors.Join(err, released)
 	if told != what || released != nil {
-		r.story.tell(r.event(what, result, err))
+		end := r.event(what, result, err)
+		if what == source.EventReleased {
+			end.Time = before // when nobody could have acquired it yet
+		}
+		r.story.tell(end)
 	}
 	if r.opt.Verbose {
 		r.env.Say("%s lock %q after %s%s", what, r.lockName(), console.Short(time.Since(r.since)), r.staysTaken())
