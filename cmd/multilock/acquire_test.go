@@ -34,13 +34,19 @@ func (s *station) owner() *running {
 	return begin(s.t, exec.Command(path))
 }
 
-// acquire takes a lock for the lifetime of an owner. Whatever keeper there is
-// ends with the test, because the owner does.
+// acquire takes a lock for the lifetime of an owner. Whatever keeper there is ends
+// with the test, because the owner does; and before the base, in which it writes then.
 func (s *station) acquire(owner *running, args ...string) acquired {
 	s.t.Helper()
 	var a acquired
 	out := s.must(append([]string{"acquire", "--json", "--pid", strconv.Itoa(owner.PID())}, args...)...)
 	require.NoError(s.t, json.Unmarshal([]byte(out), &a))
+	s.t.Cleanup(func() {
+		_ = owner.In.Close()
+		if a.Keeper > 0 {
+			s.eventually("the keeper ends", func() bool { return syscall.Kill(a.Keeper, 0) != nil })
+		}
+	})
 	return a
 }
 
