@@ -25,39 +25,51 @@ func startSmall(t *testing.T) *pglab.Server {
 	return pglab.StartSmall(t, smallDisk)
 }
 
+// impatient does not wait long for a server.
+func impatient(t *testing.T, s *pglab.Server, place string) *pglock.Source {
+	t.Helper()
+	return openWith(t, pglock.Options{Place: pglock.Place{URL: pglab.URL(s.Address, "schema="+place), Timeout: time.Second}})
+}
+
+// wait waits for a lock and gives it back, in the background. What keeps it from that meanwhile it tells.
+func wait(t *testing.T, src *pglock.Source, name string) (trouble, done chan error) {
+	t.Helper()
+	trouble, done = make(chan error, 1000), make(chan error, 1)
+	go func() {
+		next, err := multilock.Acquire(within(t), src, name, multilock.Options{TTL: time.Minute, Trouble: func(err error) { trouble <- err }})
+		if err == nil {
+			err = next.Release(within(t))
+		}
+		done <- err
+	}()
+	return trouble, done
+}
+
 // TestFullDisk: while the server has no room left, what is held can be renewed and given back; who
 // wants a lock is told of it, or goes on waiting, and has it once there is room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	s := startSmall(t)
-	place := schema()
-	impatient := openWith(t, pglock.Options{Place: pglock.Place{URL: pglab.URL(s.Address, "schema="+place), Timeout: time.Second}})
-	lock := hold(t, impatient, "nightly", long)
+	src := impatient(t, s, schema())
+	lock := hold(t, src, "nightly", long)
 	s.Fill()
 	var err error
 	names := 0
 	for ; err == nil && names < 10000; names++ { // until the table has to grow
-		_, err = multilock.TryAcquire(within(t), impatient, fmt.Sprint("x", names), multilock.Options{TTL: long, Detached: true})
+		_, err = multilock.TryAcquire(within(t), src, fmt.Sprint("x", names), multilock.Options{TTL: long, Detached: true})
 	}
 	require.ErrorIs(t, err, source.ErrPassing)
 	require.NotErrorIs(t, err, source.ErrUnsure)
 	require.ErrorContains(t, err, "the server's disk is full")
 	t.Logf("after %d locks: %v", names, err)
 
-	troubles, done := make(chan error, 1000), make(chan error, 1)
-	go func() {
-		next, err := multilock.Acquire(within(t), impatient, "one more", multilock.Options{TTL: time.Minute, Trouble: func(err error) { troubles <- err }})
-		if err == nil {
-			err = next.Release(within(t))
-		}
-		done <- err
-	}()
+	troubles, done := wait(t, src, "one more")
 	require.ErrorContains(t, <-troubles, "the server's disk is full")
 	require.NoError(t, lock.Verify(within(t)))
 	require.NoError(t, lock.Release(within(t)))
 	s.Empty()
 	require.NoError(t, <-done)
-	require.NoError(t, hold(t, impatient, "nightly", long).Release(within(t)))
+	require.NoError(t, hold(t, src, "nightly", long).Release(within(t)))
 }
 
 // TestFullJournal: a server that has no room for its journal ends, and does not begin again before
@@ -67,20 +79,13 @@ func TestFullJournal(t *testing.T) {
 	t.Parallel()
 	s := startSmall(t)
 	place := schema()
-	impatient := openWith(t, pglock.Options{Place: pglock.Place{URL: pglab.URL(s.Address, "schema="+place), Timeout: time.Second}})
-	lock := hold(t, impatient, "nightly", long)
-	done := make(chan error, 1)
-	go func() {
-		next, err := multilock.Acquire(within(t), impatient, "nightly", multilock.Options{TTL: time.Minute})
-		if err == nil {
-			err = next.Release(within(t))
-		}
-		done <- err
-	}()
+	src := impatient(t, s, place)
+	lock := hold(t, src, "nightly", long)
+	_, done := wait(t, src, "nightly")
 	require.Eventually(t, func() bool { return s.Value("SELECT count(*) FROM "+place+".wait") == "1" }, watchdog, 10*time.Millisecond)
 	s.Fill()
 	s.Exhaust()
-	_, err := multilock.TryAcquire(within(t), impatient, "other", multilock.Options{})
+	_, err := multilock.TryAcquire(within(t), src, "other", multilock.Options{})
 	require.ErrorIs(t, err, source.ErrPassing)
 	require.Error(t, lock.Release(within(t)))
 	s.Empty()

@@ -14,7 +14,6 @@ import (
 	"github.com/multilock/go/integration/etcdlab"
 	"github.com/multilock/go/integration/pglab"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/pglock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -26,15 +25,8 @@ func TestRestart(t *testing.T) {
 	place := schema()
 	src := open(t, s.Address, place, "")
 	lock := hold(t, src, "nightly", long)
-	waiting := openWith(t, pglock.Options{Place: pglock.Place{URL: pglab.URL(s.Address, "schema="+place), Timeout: time.Second}})
-	passing, done := make(chan error, 1000), make(chan error, 1)
-	go func() {
-		next, err := multilock.Acquire(within(t), waiting, "nightly", multilock.Options{TTL: time.Minute, Trouble: func(err error) { passing <- err }})
-		if err == nil {
-			err = next.Release(within(t))
-		}
-		done <- err
-	}()
+	waiting := impatient(t, s, place)
+	_, done := wait(t, waiting, "nightly")
 	waits := func() bool { return s.Value("SELECT count(*) FROM "+place+".wait") == "1" }
 	require.Eventually(t, waits, watchdog, 10*time.Millisecond)
 	s.Kill()
@@ -156,14 +148,7 @@ func TestPooler(t *testing.T) {
 	pooler, place := s.Pooler(t, 2), schema()
 	src := open(t, pooler, place, "")
 	lock := hold(t, src, "nightly", long)
-	done := make(chan error, 1)
-	go func() {
-		next, err := multilock.Acquire(within(t), src, "nightly", multilock.Options{})
-		if err == nil {
-			err = next.Release(within(t))
-		}
-		done <- err
-	}()
+	_, done := wait(t, src, "nightly")
 	require.Eventually(t, func() bool { return s.Value("SELECT count(*) FROM "+place+".wait") == "1" }, watchdog, 10*time.Millisecond)
 	require.NoError(t, lock.Verify(within(t)))
 	require.NoError(t, lock.Release(within(t)))
