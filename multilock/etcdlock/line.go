@@ -18,8 +18,7 @@ import (
 // line is a contender's place among those who wait. It watches the ticket right before its own,
 // or the lock: each release wakes one.
 type line struct {
-	*remote.News       // nil as long as nobody waits
-	ticket       int64 // the revision in which it was created, 0 if there is none
+	ticket int64 // the revision in which it was created, 0 if there is none
 
 	mu     sync.Mutex
 	target []string // the keys that are watched
@@ -32,10 +31,10 @@ const unheard = time.Minute
 
 // Wake implements source.Contender: from now on this contender waits.
 func (c *contender) Wake() <-chan struct{} {
-	if c.line.News == nil {
-		c.line.News = remote.NewNews()
+	if c.News == nil {
+		c.News = remote.NewNews(unheard)
 	}
-	return c.line.Wake()
+	return c.News.Wake()
 }
 
 // leave ends the watch, and the signs of life of the ticket.
@@ -51,19 +50,17 @@ func (l *line) leave() {
 }
 
 func (c *contender) ticketKey() string {
-	_, _, tickets := c.keys()
-	return tickets + hex.EncodeToString(fmt.Appendf(nil, "%016x", int64(c.grant.id)))
+	return c.tickets() + hex.EncodeToString(fmt.Appendf(nil, "%016x", int64(c.grant.id)))
 }
 
 // ahead finds the ticket right before one.
 func (c *contender) ahead(ticket int64) clientv3.Op {
-	_, _, tickets := c.keys()
-	return clientv3.OpGet(tickets, append(clientv3.WithLastCreate(), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMaxCreateRev(ticket-1))...)
+	return clientv3.OpGet(c.tickets(), append(clientv3.WithLastCreate(), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMaxCreateRev(ticket-1))...)
 }
 
 // refused finds out whom to wait for, and watches that.
 func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) error {
-	if c.line.News == nil {
+	if c.News == nil {
 		return source.ErrHeld
 	}
 	revision := resp.Header.Revision
@@ -71,7 +68,7 @@ func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) err
 	if c.line.ticket == 0 {
 		c.line.ticket = first(resp, len(c.looks())+1).CreateRevision
 		c.keepAlive(ctx)
-		again, err := c.src.read(ctx, "stand in line", c.Name, c.ahead(c.line.ticket), clientv3.OpGet(c.src.key(lockKind, c.Name)))
+		again, err := c.src.read(ctx, "stand in line", c.name, c.ahead(c.line.ticket), clientv3.OpGet(c.key(lockKind)))
 		if err != nil {
 			return err
 		}
@@ -86,8 +83,7 @@ func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) err
 		}
 		before = first(resp, len(c.looks())+1)
 	}
-	lock, life, _ := c.keys()
-	target := []string{lock, life}
+	target := []string{c.key(lockKind), c.key(lifeKind)}
 	if before != nil {
 		target = []string{string(before.Key)}
 	}
@@ -100,7 +96,7 @@ func (c *contender) watch(ctx context.Context, target []string, from int64) {
 	l := &c.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.Refused()
+	c.News.Refused()
 	if slices.Equal(target, l.target) && l.stop != nil {
 		return
 	}
@@ -110,12 +106,12 @@ func (c *contender) watch(ctx context.Context, target []string, from int64) {
 	var watching context.Context
 	watching, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	l.target = target
-	tell := l.Tell // the contender may have the lock, and wait no more, when it comes to that
+	tell := c.News.Tell // the contender may have the lock, and wait no more, when it comes to that
 	for _, key := range target {
 		go func() {
 			c.src.watch(watching, tell, key, clientv3.WithRev(from))
 			// It has ended by itself: there is no leader, or what it was to begin with was compacted.
-			if bounded.Sleep(watching, lastPause) == nil {
+			if bounded.Sleep(watching, remote.LongestPause) == nil {
 				l.mu.Lock()
 				l.target = nil // nobody is watching any more
 				l.mu.Unlock()
@@ -127,17 +123,17 @@ func (c *contender) watch(ctx context.Context, target []string, from int64) {
 
 // keepAlive gives signs of life for the ticket.
 func (c *contender) keepAlive(ctx context.Context) {
-	l, g, tell := &c.line, c.grant, c.line.Tell
+	l, g, tell := &c.line, c.grant, c.News.Tell
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.quit != nil {
 		return
 	}
 	ctx, l.quit = context.WithCancel(context.WithoutCancel(ctx))
-	every := c.claim.TTL / 4
+	every := c.Claim.TTL / 4
 	go func() {
 		for bounded.Sleep(ctx, every) == nil {
-			if err := g.renew(ctx, remote.RenewalLimit(c.claim.TTL)); leaseGone(err) && ctx.Err() == nil {
+			if err := g.renew(ctx, remote.RenewalLimit(c.Claim.TTL)); leaseGone(err) && ctx.Err() == nil {
 				tell()
 				return
 			}

@@ -19,12 +19,9 @@ var (
 
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
-	return []source.Promise{
-		source.PromiseOfDeath(s.Self()),
-		source.PromiseOfJobs("in the lock's record"),
+	return append(s.Alike(),
 		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a sign of life that most members have acknowledged; its lease lasts a second longer than the TTL"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when the server has ended its lease"),
-		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's record"),
 		source.Keeps(source.TraitPromptRelease, "one transaction removes it, and wakes the first of those who wait"),
 		source.Keeps(source.TraitFenceNumbers, "the store's revision; they begin anew if the store is restored without --bump-revision"),
@@ -33,9 +30,8 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitCheapBarrier, "a count at one revision, which most members have acknowledged"),
 		source.Keeps(source.TraitResults, "keys beside the locks, written by the lock's holder alone"),
 		source.Keeps(source.TraitManifest, "parts of 1 MiB, 64 MiB at most, which the first host publishes in one step"),
-		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
 		source.Keeps(source.TraitHistory, "keys that are kept for 90 days; what cannot be written is not in it"),
-	}
+	)
 }
 
 // Examine implements source.Examiner.

@@ -15,12 +15,9 @@ var (
 
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
-	return []source.Promise{
-		source.PromiseOfDeath(s.Self()),
-		source.PromiseOfJobs("a field of the lock's document"),
+	return append(s.Alike(),
 		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a sign of life that the majority of the replica set has acknowledged; a standalone server that loses its disk loses its locks"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when whoever waits has seen no sign of life for the whole TTL, by its own clock"),
-		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's document; what other programs lock names nobody"),
 		source.Keeps(source.TraitPromptRelease, "one write frees the document; those who wait ask again within a second"),
 		source.Keeps(source.TraitFenceNumbers, "a counter in the lock's document, which must not be removed"),
@@ -29,9 +26,8 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitCheapBarrier, "one query of an index, answered by the primary after the majority has confirmed that it still is"),
 		source.Keeps(source.TraitResults, "a field of the lock's own document, written by the lock's holder alone"),
 		source.Keeps(source.TraitManifest, "a document that the first host inserts"),
-		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
 		source.Keeps(source.TraitHistory, "documents of a collection beside the locks; what cannot be written is not in it"),
-	}
+	)
 }
 
 // Examine implements source.Examiner. It makes the index, if there is none.

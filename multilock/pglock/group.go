@@ -30,9 +30,6 @@ func (s *Source) holds(ctx context.Context, op, query string) (bool, error) {
 	return err == nil && answers[0] == "t", err
 }
 
-// Wake implements source.Group: those are told who wait for a lock, and nobody else.
-func (s *Source) Wake() (news <-chan struct{}, stop func()) { return nil, func() {} }
-
 // Groups implements source.GroupLister. Those of queues have a slash, which no other has.
 func (s *Source) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 	rows, err := s.ask(ctx, "list the lock groups", "", s.sql(`SELECT grp, (SELECT count(*) FROM @lock l WHERE l.grp = g.grp)
@@ -70,7 +67,7 @@ func (s *Source) Queues(ctx context.Context) ([]string, error) {
 type queue struct{ *Source }
 
 // Left implements source.Queue: nobody tells.
-func (q queue) Left(string) (news <-chan struct{}, stop func()) { return nil, func() {} }
+func (q queue) Left(string) (news <-chan struct{}, stop func()) { return q.Wake() }
 
 // Close implements source.Queue. The connections are the source's.
 func (q queue) Close() error { return nil }

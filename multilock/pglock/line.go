@@ -23,7 +23,6 @@ const (
 	deaf   = time.Second
 	// patience is for how many seconds a place in the line is kept without a sign of life.
 	patience = 12
-	justNow  = 20 * time.Millisecond
 	unheard  = 10 * time.Minute
 )
 
@@ -55,20 +54,12 @@ type line struct {
 	token string // whose the lock was when it was refused last
 }
 
-func (l *line) quiet() bool { return l != nil && l.Quiet(unheard) }
-
-func (l *line) begin() {
-	if l != nil {
-		l.Begin()
-	}
-}
-
-func (l *line) refused(by snapshot) {
+func (l *line) refused(token string) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
-	l.token = by.token
+	l.token = token
 	l.mu.Unlock()
 	l.crowd.add(l)
 	l.Refused()
@@ -83,7 +74,8 @@ func (l *line) leave() {
 // Wake implements source.Contender: from now on this contender waits.
 func (c *contender) Wake() <-chan struct{} {
 	if c.waiting == nil {
-		c.waiting = &line{News: remote.NewNews(), crowd: c.src.crowd, mark: source.NewToken()}
+		c.waiting = &line{News: remote.NewNews(unheard), crowd: c.src.crowd, mark: source.NewToken()}
+		c.News = c.waiting.News
 		c.src.crowd.add(c.waiting) // it begins to listen
 	}
 	return c.waiting.Wake()
@@ -154,9 +146,9 @@ func (c *crowd) tell(mark string) {
 
 // listen hears who is told. What it may have missed each finds out by asking.
 func (c *crowd) listen(ctx context.Context) {
-	for pause := lastPause; ctx.Err() == nil; pause = min(2*pause, time.Minute) {
+	for pause := remote.LongestPause; ctx.Err() == nil; pause = min(2*pause, time.Minute) {
 		if c.attend(ctx) {
-			pause = lastPause
+			pause = remote.LongestPause
 		}
 		c.listener.Store(0)
 		_ = bounded.Sleep(ctx, pause)

@@ -15,12 +15,9 @@ var (
 
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
-	return []source.Promise{
-		source.PromiseOfDeath(s.Self()),
-		source.PromiseOfJobs("in the lock's record"),
+	return append(s.Alike(),
 		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a sign of life that the server has committed; a standby that was not waited for may not have it when it is promoted"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when it was silent for the whole TTL by the server's clock, and none came while somebody watched"),
-		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's record"),
 		source.Keeps(source.TraitPromptRelease, "one transaction removes its row, and tells the first of those who wait; behind a pooler he asks once a second"),
 		source.Keeps(source.TraitFenceNumbers, "a sequence, which a standby that was not waited for may have to repeat"),
@@ -29,9 +26,8 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitCheapBarrier, "one query of an index, at one instant of the primary"),
 		source.Keeps(source.TraitResults, "rows beside the locks, written by the lock's holder alone"),
 		source.Keeps(source.TraitManifest, "a row of 64 MiB at most, which the first host inserts"),
-		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
 		source.Keeps(source.TraitHistory, fmt.Sprintf("rows that are kept for %d days; what cannot be written is not in it", kept)),
-	}
+	)
 }
 
 // Examine implements source.Examiner. It makes the schema, if there is none, and tries to write.
@@ -51,7 +47,7 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 	set := rows[0]
 	return []source.Finding{
 		{Subject: "server", Severity: source.SeverityFine, Text: fmt.Sprintf("PostgreSQL %d.%d, the schema %s", f.version/10000, f.version%10000, s.named)},
-		findDisk(set.text(0)), findCommit(f.committing), findStandbys(set.text(1), set.number(2)), s.findListening(ctx), findClock(set.number(3)),
+		findDisk(set.text(0)), findCommit(f), findStandbys(set.text(1), set.number(2)), s.findListening(ctx), findClock(set.number(3)),
 	}
 }
 
@@ -63,9 +59,9 @@ func findDisk(fsync string) source.Finding {
 	return found
 }
 
-func findCommit(committing string) source.Finding {
-	found := source.Finding{Subject: "commit", Severity: source.SeverityFine, Text: "synchronous_commit is " + committing}
-	if committing != "on" && committing != "remote_apply" {
+func findCommit(f facts) source.Finding {
+	found := source.Finding{Subject: "commit", Severity: source.SeverityFine, Text: "synchronous_commit is " + f.committing}
+	if !f.waits() {
 		found.Severity = source.SeverityWarning
 		found.Text += " for this user: here it is turned on in each transaction, but what other programs write may be lost in a crash"
 		found.Advice = "set it to on, at least for this user"

@@ -11,8 +11,8 @@ import (
 
 // Member is who uses the locks of a group, for embedding in a source.
 type Member struct {
-	group, user string
-	self        process.Identity
+	pkg, group, user string
+	self             process.Identity
 }
 
 // Join is a member of a group; "" is a group like any other. user is for people. A zero self is
@@ -29,7 +29,7 @@ func Join(pkg, group, user string, self process.Identity) (Member, error) {
 			return Member{}, &source.OpError{Source: pkg, Op: "find out who this process is", Err: err}
 		}
 	}
-	return Member{group: group, user: user, self: self}, nil
+	return Member{pkg: pkg, group: group, user: user, self: self}, nil
 }
 
 // Self is who the calling process is.
@@ -51,6 +51,39 @@ func (m Member) CheckName(name string) error { return source.CheckElement("lock 
 func (m Member) Broke(r source.Record, why string) []source.Event {
 	return []source.Event{source.BrokeEvent(r, m.self, m.user, why)}
 }
+
+// Record records nothing, for sources without a history.
+func (m Member) Record(context.Context, []source.Event) error { return nil }
+
+// Named is an error of a step that is not the server's.
+func (m Member) Named(ctx context.Context, op, name string, err error) error {
+	return OpError(ctx, source.OpError{Source: m.pkg, Op: op, Name: name, Err: err})
+}
+
+// ReadResult is the last result of a name, of which read reads the text.
+func (m Member) ReadResult(name string, read func() ([]byte, error)) (source.Result, error) {
+	if err := m.CheckName(name); err != nil {
+		return source.Result{}, err
+	}
+	text, err := read()
+	if err != nil {
+		return source.Result{}, err
+	}
+	return resultOf(name, text)
+}
+
+// Alike are the promises that sources on servers keep alike.
+func (m Member) Alike() []source.Promise {
+	return []source.Promise{
+		source.PromiseOfDeath(m.self),
+		source.PromiseOfJobs("in the lock's record"),
+		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
+		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
+	}
+}
+
+// Wake implements source.Group where nobody tells.
+func (m Member) Wake() (news <-chan struct{}, stop func()) { return nil, func() {} }
 
 // Tidy implements source.Group for sources where a crash leaves nothing beside a lock.
 func (m Member) Tidy(_ context.Context, name string) error { return m.CheckName(name) }
