@@ -3,9 +3,9 @@ package mongolock
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 var (
@@ -34,7 +34,7 @@ func (s *Source) Promises() []source.Promise {
 func (s *Source) Examine(ctx context.Context) []source.Finding {
 	f, err := s.readyToWrite(ctx)
 	if err != nil {
-		return []source.Finding{{Subject: "server", Severity: source.SeverityUnusable, Text: err.Error()}}
+		return []source.Finding{source.Unusable("server", err.Error(), "")}
 	}
 	findings := []source.Finding{s.findServer(f), s.findIndex(f), findExpiry(s.indexes(ctx))}
 	if f.sharded {
@@ -44,34 +44,25 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 }
 
 func (s *Source) findServer(f facts) source.Finding {
-	found := source.Finding{Subject: "server", Severity: source.SeverityFine, Text: fmt.Sprintf("MongoDB %s, %s", f.version, f.kind)}
+	text := fmt.Sprintf("MongoDB %s, %s", f.version, f.kind)
 	if !f.replicated {
-		found.Severity = source.SeverityWarning
-		found.Text += ": when it is down nobody can lock, and a disk that is lost takes the locks along, also those that are held"
-		found.Advice = "use a replica set of three"
+		return source.Warning("server", text+": when it is down nobody can lock, and a disk that is lost takes the locks along, also those that are held", "use a replica set of three")
 	}
-	return found
+	return source.Fine("server", text)
 }
 
 func (s *Source) findIndex(f facts) source.Finding {
 	if f.unindexed == nil {
-		return source.Finding{Subject: "index", Severity: source.SeverityFine, Text: "there is one for what is held, and for results"}
+		return source.Fine("index", "there is one for what is held, and for results")
 	}
-	return source.Finding{
-		Subject: "index", Severity: source.SeverityWarning, Text: "there may be none: " + f.unindexed.Error(),
-		Advice: "have an administrator make one on {group: 1, locked: 1, commits: 1}: without it lists and barriers read the whole collection, and a barrier does not see one instant",
-	}
+	return source.Warning("index", "there may be none: "+f.unindexed.Error(),
+		"have an administrator make one on {group: 1, locked: 1, commits: 1}: without it lists and barriers read the whole collection, and a barrier does not see one instant")
 }
 
-// findClock compares the server's clock with this host's. Nothing depends on it;
-// people who compare logs want to know.
 func (s *Source) findClock(ctx context.Context) source.Finding {
 	now, err := s.now(ctx, 0)
 	if err != nil {
-		return source.Finding{Subject: "clock", Severity: source.SeverityWarning, Text: err.Error()}
+		return source.Warning("clock", err.Error(), "")
 	}
-	differ := time.Since(now).Round(time.Millisecond)
-	return source.Finding{
-		Subject: "clock", Severity: source.SeverityFine, Text: fmt.Sprintf("this host's clock and the server's differ by %s; locks do not depend on it", differ.Abs()),
-	}
+	return remote.FindClock(now)
 }

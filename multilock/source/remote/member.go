@@ -3,7 +3,9 @@ package remote
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
@@ -80,6 +82,13 @@ func (m Member) Alike() []source.Promise {
 		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
 		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
 	}
+}
+
+// FindClock compares the server's clock with this host's. Nothing depends on it; people who compare
+// logs want to know.
+func FindClock(now time.Time) source.Finding {
+	differ := time.Since(now).Round(time.Millisecond)
+	return source.Fine("clock", fmt.Sprintf("this host's clock and the server's differ by %s; locks do not depend on it", differ.Abs()))
 }
 
 // Wake implements source.Group where nobody tells.
