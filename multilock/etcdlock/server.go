@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/multilock/go/multilock/source/remote"
 )
@@ -57,7 +56,7 @@ func (s *server) connect() (*clientv3.Client, error) {
 	}
 	options := []grpc.DialOption{grpc.WithStatsHandler(&s.wire), grpc.WithChainUnaryInterceptor(s.wire.invoke)}
 	if s.at.tls != nil && s.at.tls.ServerName != "" {
-		options = append(options, grpc.WithTransportCredentials(named{credentials.NewTLS(s.at.tls), s.at.tls.ServerName}))
+		options = append(options, grpc.WithAuthority(s.at.tls.ServerName))
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: s.at.endpoints, TLS: s.at.tls, Username: s.at.user, Password: s.at.password,
