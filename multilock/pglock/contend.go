@@ -3,7 +3,6 @@ package pglock
 import (
 	"context"
 	"maps"
-	"slices"
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source"
@@ -131,9 +130,11 @@ func (c *contender) Close() error {
 	c.leaveLine()
 	ctx, cancel := context.WithTimeout(context.Background(), leaving-remote.Grace)
 	defer cancel()
-	_, err := c.src.do(ctx, "withdraw", c.name, c.src.leave(mark),
-		c.src.sql(`DELETE FROM @lock WHERE grp = $1 AND name = $2 AND token = ANY ($3::text[])`, c.src.group, c.name, slices.Collect(maps.Keys(c.sent))),
-		c.src.tellNext(c.name))
+	all := []statement{c.src.leave(mark)}
+	for token := range c.sent {
+		all = append(all, c.src.sql(`DELETE FROM @lock WHERE`+mine, c.src.group, c.name, token))
+	}
 	clear(c.sent)
+	_, err := c.src.do(ctx, "withdraw", c.name, append(all, c.src.tellNext(c.name))...)
 	return err
 }

@@ -26,7 +26,7 @@ func (s *Source) Known(ctx context.Context) (bool, error) {
 }
 
 func (s *Source) holds(ctx context.Context, op, query string) (bool, error) {
-	answers, err := s.list(ctx, op, query)
+	answers, err := s.list(ctx, op, query, s.group)
 	return err == nil && answers[0] == "t", err
 }
 
@@ -55,12 +55,7 @@ func (s *Source) Queue(name string) (source.Queue, error) {
 
 // Queues implements source.QueueLister.
 func (s *Source) Queues(ctx context.Context) ([]string, error) {
-	rows, err := s.ask(ctx, "list the queues", "", s.sql(`SELECT DISTINCT substr(grp, length($1) + 1) AS name FROM @lock WHERE starts_with(grp, $1) ORDER BY 1`, s.ofQueues()))
-	var names []string
-	for _, r := range rows {
-		names = append(names, r.text(0))
-	}
-	return names, err
+	return s.list(ctx, "list the queues", `SELECT DISTINCT substr(grp, length($1) + 1) FROM @lock WHERE starts_with(grp, $1) ORDER BY 1`, s.ofQueues())
 }
 
 // queue is a source of tickets.

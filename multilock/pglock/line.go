@@ -3,6 +3,8 @@ package pglock
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -88,17 +90,21 @@ type crowd struct {
 
 	mu    sync.Mutex
 	lines map[string]*line // by their marks
-	begun bool
 
-	closed chan struct{}
-	close  func()
+	begin func() // to listen, with the first who waits
+	close func()
 
 	listener atomic.Int64 // the server's number for the connection that listens, 0 if nobody can tell
 }
 
 func newCrowd(s *server) *crowd {
-	c := &crowd{server: s, channel: "multilock_" + source.NewToken(), lines: map[string]*line{}, closed: make(chan struct{})}
-	c.close = sync.OnceFunc(func() { close(c.closed) })
+	c := &crowd{server: s, channel: "multilock_" + source.NewToken(), lines: map[string]*line{}}
+	ctx, stop := context.WithCancel(context.Background())
+	c.close = stop
+	c.begin = sync.OnceFunc(func() {
+		go c.listen(ctx)
+		go c.watch(ctx)
+	})
 	return c
 }
 
@@ -106,16 +112,7 @@ func (c *crowd) add(l *line) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lines[l.mark] = l
-	if !c.begun {
-		c.begun = true
-		ctx, stop := context.WithCancel(context.Background())
-		go func() {
-			<-c.closed
-			stop()
-		}()
-		go c.listen(ctx)
-		go c.watch(ctx)
-	}
+	c.begin()
 }
 
 func (c *crowd) remove(l *line) {
@@ -128,11 +125,7 @@ func (c *crowd) remove(l *line) {
 func (c *crowd) all() []*line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var lines []*line
-	for _, l := range c.lines {
-		lines = append(lines, l)
-	}
-	return lines
+	return slices.Collect(maps.Values(c.lines))
 }
 
 func (c *crowd) tell(mark string) {

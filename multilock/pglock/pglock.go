@@ -8,6 +8,8 @@ import (
 	"github.com/multilock/go/multilock/source/remote"
 )
 
+const pkg = "pglock"
+
 // Options say where the locks live.
 type Options struct {
 	Place
@@ -37,7 +39,7 @@ var (
 // Open prepares to use the locks of a group. It does not talk to the server: the first call that
 // needs it does. The error is source.ErrInvalid for a place or a group that cannot be used.
 func Open(opt Options) (*Source, error) {
-	member, err := remote.Join("pglock", opt.Group, opt.User, opt.Self)
+	member, err := remote.Join(pkg, opt.Group, opt.User, opt.Self)
 	if err != nil {
 		return nil, err
 	}
@@ -58,12 +60,12 @@ func (s *Source) Close() error {
 
 // Names implements source.Source.
 func (s *Source) Names(ctx context.Context) ([]string, error) {
-	return s.list(ctx, "list the locks", `SELECT name FROM @lock WHERE grp = $1 ORDER BY name`)
+	return s.list(ctx, "list the locks", `SELECT name FROM @lock WHERE grp = $1 ORDER BY name`, s.group)
 }
 
-// list gives the texts that a query finds, of which the group is the only parameter.
-func (s *Source) list(ctx context.Context, op, query string) (texts []string, err error) {
-	rows, err := s.ask(ctx, op, "", s.sql(query, s.group))
+// list gives the texts that a query finds.
+func (s *Source) list(ctx context.Context, op, query string, values ...any) (texts []string, err error) {
+	rows, err := s.ask(ctx, op, "", s.sql(query, values...))
 	for _, row := range rows {
 		texts = append(texts, row.text(0))
 	}

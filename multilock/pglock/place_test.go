@@ -49,8 +49,3 @@ func TestParseRefuses(t *testing.T) {
 		require.NotContains(t, err.Error(), "ecret", text)
 	}
 }
-
-func TestArray(t *testing.T) {
-	require.Equal(t, `{"a","{b,c}","d\"e","f\\g",""}`, string(array([]string{"a", "{b,c}", `d"e`, `f\g`, ""})))
-	require.Equal(t, "{}", string(array(nil)))
-}

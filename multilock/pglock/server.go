@@ -87,7 +87,7 @@ type statement struct {
 	binary []int16
 }
 
-// sql prepares a statement. Each parameter is a text, a number, bytes, several texts, or nil.
+// sql prepares a statement. Each parameter is a text, a number, bytes, or nil.
 func (s *server) sql(text string, values ...any) statement {
 	st := statement{text: strings.ReplaceAll(text, "@", s.schema)}
 	for _, value := range values {
@@ -100,25 +100,10 @@ func (s *server) sql(text string, values ...any) statement {
 			encoded = strconv.AppendInt(nil, v, 10)
 		case []byte:
 			encoded, binary = append([]byte{}, v...), 1
-		case []string:
-			encoded = array(v)
 		}
 		st.values, st.binary = append(st.values, encoded), append(st.binary, binary)
 	}
 	return st
-}
-
-// array is how PostgreSQL writes several texts.
-func array(texts []string) []byte {
-	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-	b := []byte("{")
-	for i, text := range texts {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `"`+escape.Replace(text)+`"`...)
-	}
-	return append(b, '}')
 }
 
 // row is one of an answer, as texts; nil for no value.
