@@ -58,10 +58,7 @@ func Open(opt Options) (*Source, error) {
 
 // Close ends the connections. Locks that were acquired through the source stay held, and can be
 // neither renewed nor released any more.
-func (s *Source) Close() error {
-	s.leases.close()
-	return s.disconnect()
-}
+func (s *Source) Close() error { return s.disconnect() }
 
 // The kinds of keys: ROOT/KIND/GROUP/NAME.
 const (

@@ -54,7 +54,7 @@ func (s *Source) Wake() (news <-chan struct{}, stop func()) {
 func (s *Source) news(key string, opts ...clientv3.OpOption) (<-chan struct{}, func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	told := remote.NewNews(0)
-	go s.watch(ctx, told.Tell, key, opts...)
+	go s.removals(ctx, told.Tell, key, opts...)
 	return told.Wake(), stop
 }
 

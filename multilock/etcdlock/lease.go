@@ -77,7 +77,7 @@ func (l *lease) guard(revision int64) {
 	ctx, stop := context.WithCancel(context.Background())
 	l.OnEnd(stop)
 	go func() {
-		l.src.watch(ctx, l.news.Tell, l.key(lockKind), clientv3.WithRev(revision+1))
+		l.src.removals(ctx, l.news.Tell, l.key(lockKind), clientv3.WithRev(revision+1))
 		l.watched.Store(false) // there is no leader, or the revision was compacted
 		l.news.Tell()
 	}()

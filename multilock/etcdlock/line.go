@@ -109,7 +109,7 @@ func (c *contender) watch(ctx context.Context, target []string, from int64) {
 	tell := c.News.Tell // the contender may have the lock, and wait no more, when it comes to that
 	for _, key := range target {
 		go func() {
-			c.src.watch(watching, tell, key, clientv3.WithRev(from))
+			c.src.removals(watching, tell, key, clientv3.WithRev(from))
 			// It has ended by itself: there is no leader, or what it was to begin with was compacted.
 			if bounded.Sleep(watching, remote.LongestPause) == nil {
 				l.mu.Lock()

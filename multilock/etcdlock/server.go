@@ -142,17 +142,22 @@ func valueOf(kv *keyValue) []byte {
 	return kv.Value
 }
 
-// watch tells of each removal of a key, or of what else the options say, until that is over.
-func (s *server) watch(ctx context.Context, tell func(), key string, opts ...clientv3.OpOption) {
+// watch tells what happens to a key, or to what else the options say, until that is over.
+func (s *server) watch(ctx context.Context, tell func([]*clientv3.Event), key string, opts ...clientv3.OpOption) {
 	client, err := s.connect()
 	if err != nil {
 		return
 	}
-	for resp := range client.Watch(clientv3.WithRequireLeader(ctx), key, append(opts, clientv3.WithFilterPut())...) {
+	for resp := range client.Watch(clientv3.WithRequireLeader(ctx), key, opts...) {
 		if len(resp.Events) > 0 {
-			tell()
+			tell(resp.Events)
 		}
 	}
+}
+
+// removals tells of removals alone.
+func (s *server) removals(ctx context.Context, tell func(), key string, opts ...clientv3.OpOption) {
+	s.watch(ctx, func([]*clientv3.Event) { tell() }, key, append(opts, clientv3.WithFilterPut())...)
 }
 
 // got is what the i-th read of a transaction has found.
