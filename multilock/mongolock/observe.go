@@ -42,11 +42,12 @@ func (l *lock) See(ctx context.Context) (remote.Seen, error) {
 	if l.doc = doc; doc.free() {
 		return remote.Seen{}, nil
 	}
-	seen := remote.Seen{
-		Held: true, Record: doc.record(), Sign: doc.sign(),
-		Age: l.src.since(ctx, doc.acquired, source.ClockCarried), Silence: l.src.since(ctx, doc.seen, source.ClockCarried),
+	seen := remote.Seen{Held: true, Record: doc.record(), Sign: doc.sign(), Age: source.Unknown, Silence: source.Unknown}
+	if seen.Record.Foreign != "" {
+		return seen, nil
 	}
-	if seen.Record.Foreign == "" && (seen.Silence < 0 || seen.Silence >= seen.Record.TTL) {
+	seen.Age, seen.Silence = l.src.since(ctx, doc.acquired, source.ClockCarried), l.src.since(ctx, doc.seen, source.ClockCarried)
+	if seen.Silence < 0 || seen.Silence >= seen.Record.TTL {
 		seen.Silence = l.src.since(ctx, doc.seen, source.ClockFresh)
 	}
 	return seen, nil

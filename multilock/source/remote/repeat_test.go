@@ -45,20 +45,16 @@ func TestRepeat(t *testing.T) {
 
 // What was refused for good, what nobody is there for, and what nobody waits for any more, is tried once.
 func TestRepeatNoMore(t *testing.T) {
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	for name, c := range map[string]struct {
-		ctx   context.Context
-		tried remote.Tried
-	}{
-		"refused": {t.Context(), remote.Tried{}},
-		"nobody":  {t.Context(), remote.Tried{Again: true, Nobody: true}},
-		"over":    {over, remote.Tried{Again: true}},
-	} {
+	for name, tried := range map[string]remote.Tried{"refused": {}, "nobody": {Again: true, Nobody: true}, "over": {Again: true}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if name == "over" {
+			cancel()
+		}
 		tries := 0
-		_, err := remote.Repeat(c.ctx, time.Minute, time.Second, func(context.Context) (remote.Tried, error) {
+		_, err := remote.Repeat(ctx, time.Minute, time.Second, func(context.Context) (remote.Tried, error) {
 			tries++
-			return c.tried, errNoAnswer
+			return tried, errNoAnswer
 		})
 		require.Equal(t, errNoAnswer, err, name)
 		require.Equal(t, 1, tries, name)
