@@ -134,17 +134,12 @@ func (c *contender) Close() error {
 	if c.grant == nil {
 		return nil
 	}
-	g, waits := c.grant, c.line.ticket > 0
-	c.line.leave()
-	c.grant = nil
-	if !g.tainted.Load() && !waits {
-		c.src.leases.give(g)
-		return nil
+	if c.line.ticket > 0 {
+		c.grant.revoke()
+	} else {
+		c.src.leases.give(c.grant)
 	}
-	g.revoke()
-	if g.tainted.Load() {
-		c.withdraw()
-	}
+	c.forget()
 	return nil
 }
 

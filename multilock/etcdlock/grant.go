@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,22 +60,16 @@ const (
 func (l *leases) take(ctx context.Context, ttl time.Duration) *grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var usable *grant
-	kept := l.spare[:0]
-	for _, g := range l.spare {
-		switch {
-		case g.since().Elapsed() > time.Duration(g.seconds)*time.Second/4 || g.answered() && g.err != nil: // it ends by itself
-		case usable == nil && g.seconds == secondsOf(ttl):
-			usable = g
-		default:
-			kept = append(kept, g)
-		}
+	l.spare = slices.DeleteFunc(l.spare, func(g *grant) bool { // it ends by itself
+		return g.since().Elapsed() > time.Duration(g.seconds)*time.Second/4 || g.answered() && g.err != nil
+	})
+	i := slices.IndexFunc(l.spare, func(g *grant) bool { return g.seconds == secondsOf(ttl) })
+	if i < 0 {
+		return l.grant(ctx, ttl)
 	}
-	l.spare = kept
-	if usable != nil {
-		return usable
-	}
-	return l.grant(ctx, ttl)
+	usable := l.spare[i]
+	l.spare = slices.Delete(l.spare, i, i+1)
+	return usable
 }
 
 // grant is a lease that is being granted.

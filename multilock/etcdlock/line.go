@@ -2,7 +2,6 @@ package etcdlock
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"sync"
@@ -50,7 +49,7 @@ func (l *line) leave() {
 }
 
 func (c *contender) ticketKey() string {
-	return c.tickets() + hex.EncodeToString(fmt.Appendf(nil, "%016x", int64(c.grant.id)))
+	return fmt.Sprintf("%s%016x", c.tickets(), int64(c.grant.id))
 }
 
 // ahead finds the ticket right before one.
@@ -63,31 +62,21 @@ func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) err
 	if c.News == nil {
 		return source.ErrHeld
 	}
-	revision := resp.Header.Revision
-	var before *keyValue
-	if c.line.ticket == 0 {
-		c.line.ticket = first(resp, len(c.looks())+1).CreateRevision
+	own, other := first(resp, len(c.looks())), first(resp, len(c.looks())+1)
+	switch {
+	case c.line.ticket == 0: // the next attempt tells who is ahead of it
+		c.line.ticket = other.CreateRevision
 		c.keepAlive(ctx)
-		again, err := c.src.read(ctx, "stand in line", c.name, c.ahead(c.line.ticket), clientv3.OpGet(c.key(lockKind)))
-		if err != nil {
-			return err
-		}
-		before, revision = first(again, 0), again.Header.Revision
-		if before == nil && first(again, 1) == nil {
-			return remote.ErrAgain // it became free in between
-		}
-	} else {
-		if first(resp, len(c.looks())) == nil { // the ticket is gone, and with it the lease
-			c.forget()
-			return remote.ErrAgain
-		}
-		before = first(resp, len(c.looks())+1)
+		return remote.ErrAgain
+	case own == nil: // the ticket is gone, and with it the lease
+		c.forget()
+		return remote.ErrAgain
 	}
 	target := []string{c.key(lockKind), c.key(lifeKind)}
-	if before != nil {
-		target = []string{string(before.Key)}
+	if other != nil {
+		target = []string{string(other.Key)}
 	}
-	c.watch(ctx, target, revision+1)
+	c.watch(ctx, target, resp.Header.Revision+1)
 	return source.ErrHeld
 }
 

@@ -45,23 +45,21 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 	if err != nil {
 		return []source.Finding{source.Unusable("server", s.opError(ctx, "write and read a key", "", err).Error(), "")}
 	}
-	findings := []source.Finding{s.findMembers(ctx)}
+	members := func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
+		return c.MemberList(ctx)
+	}
+	findings := []source.Finding{find(ctx, s, "members", members, findMembers)}
 	for _, endpoint := range s.at.endpoints {
 		findings = append(findings, s.findMember(ctx, endpoint))
 	}
-	return append(findings, s.findAlarms(ctx))
+	alarms := func(ctx context.Context, c *clientv3.Client) (*clientv3.AlarmResponse, error) {
+		return c.AlarmList(ctx)
+	}
+	return append(findings, find(ctx, s, "alarms", alarms, findAlarms))
 }
 
 // findMembers looks how many there are.
-func (s *Source) findMembers(ctx context.Context) source.Finding {
-	const subject = "members"
-	var members *clientv3.MemberListResponse
-	if err := s.question(ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
-		members, err = c.MemberList(ctx)
-		return err
-	}); err != nil {
-		return unasked(subject, err)
-	}
+func findMembers(members *clientv3.MemberListResponse) source.Finding {
 	voters := 0
 	for _, m := range members.Members {
 		if !m.IsLearner {
@@ -69,9 +67,9 @@ func (s *Source) findMembers(ctx context.Context) source.Finding {
 		}
 	}
 	if voters < 3 {
-		return source.Warning(subject, fmt.Sprintf("%d member(s) that vote: if one is down nobody can lock", voters), "use three members, on three machines")
+		return source.Warning("members", fmt.Sprintf("%d member(s) that vote: if one is down nobody can lock", voters), "use three members, on three machines")
 	}
-	return source.Fine(subject, fmt.Sprintf("%d members that vote; all goes on while %d of them work", voters, voters/2+1))
+	return source.Fine("members", fmt.Sprintf("%d members that vote; all goes on while %d of them work", voters, voters/2+1))
 }
 
 // crowded is the size of a store that is near the usual limit of 2 GB.
@@ -106,32 +104,27 @@ func oldVersion(version string) bool {
 	return n == 3 && slices.Compare([]int{major, minor, patch}, []int{3, 5, 9}) < 0
 }
 
-func (s *Source) findAlarms(ctx context.Context) source.Finding {
-	const subject = "alarms"
-	var alarms *clientv3.AlarmResponse
-	if err := s.question(ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
-		alarms, err = c.AlarmList(ctx)
-		return err
-	}); err != nil {
-		return unasked(subject, err)
-	}
+func findAlarms(alarms *clientv3.AlarmResponse) source.Finding {
 	for _, a := range alarms.Alarms {
 		if a.Alarm != etcdserverpb.AlarmType_NONE {
-			return source.Unusable(subject, "a member has raised the alarm "+a.Alarm.String(), "see: etcdctl alarm list")
+			return source.Unusable("alarms", "a member has raised the alarm "+a.Alarm.String(), "see: etcdctl alarm list")
 		}
 	}
-	return source.Fine(subject, "there are none")
+	return source.Fine("alarms", "there are none")
 }
 
-func (s *Source) question(ctx context.Context, ask func(context.Context, *clientv3.Client) error) error {
-	_, err := s.repeat(ctx, s.timeout, ask)
-	return err
-}
-
-// unasked is what only some may ask, and nothing depends on.
-func unasked(subject string, err error) source.Finding {
-	if errors.Is(err, rpctypes.ErrPermissionDenied) {
+// find asks what only some may ask, and nothing depends on.
+func find[A any](ctx context.Context, s *Source, subject string, ask func(context.Context, *clientv3.Client) (A, error), judge func(A) source.Finding) source.Finding {
+	var answer A
+	_, err := s.repeat(ctx, s.timeout, func(ctx context.Context, c *clientv3.Client) (err error) {
+		answer, err = ask(ctx, c)
+		return err
+	})
+	switch {
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
 		return source.Fine(subject, "this user may not ask for them")
+	case err != nil:
+		return source.Warning(subject, err.Error(), "")
 	}
-	return source.Warning(subject, err.Error(), "")
+	return judge(answer)
 }

@@ -26,7 +26,7 @@ func (s *Source) Known(ctx context.Context) (bool, error) {
 }
 
 func (s *Source) holds(ctx context.Context, op, query string) (bool, error) {
-	answers, err := s.list(ctx, op, query, s.group)
+	answers, err := s.list(ctx, op, query)
 	return err == nil && answers[0] == "t", err
 }
 
@@ -41,21 +41,19 @@ func (s *Source) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 	return remote.Summaries(held), err
 }
 
-// ofQueues is what the groups of all queues begin with, whose tickets are locks.
-func (s *Source) ofQueues() string { return "queue/" + s.group + "/" }
-
 // Queue implements source.Queueing. (Who waits for one lock is served in order anyhow; a queue may
-// be the line for several.)
+// be the line for several.) Its tickets are locks of a group of their own.
 func (s *Source) Queue(name string) (source.Queue, error) {
 	if err := s.CheckName(name); err != nil {
 		return nil, err
 	}
-	return queue{&Source{Member: s.Member, server: s.server, crowd: s.crowd, group: s.ofQueues() + name, quiet: true}}, nil
+	return queue{&Source{Member: s.Member, server: s.server, crowd: s.crowd, group: "queue/" + s.group + "/" + name, quiet: true}}, nil
 }
 
 // Queues implements source.QueueLister.
 func (s *Source) Queues(ctx context.Context) ([]string, error) {
-	return s.list(ctx, "list the queues", `SELECT DISTINCT substr(grp, length($1) + 1) FROM @lock WHERE starts_with(grp, $1) ORDER BY 1`, s.ofQueues())
+	return s.list(ctx, "list the queues", `SELECT DISTINCT substr(grp, length(q.prefix) + 1)
+		FROM @lock, (SELECT 'queue/' || $1 || '/' AS prefix) q WHERE starts_with(grp, q.prefix) ORDER BY 1`)
 }
 
 // queue is a source of tickets.

@@ -136,7 +136,7 @@ func (f *follower) Close() error { return nil }
 // Expired implements source.Retention: the parts are days.
 func (s *Source) Expired(ctx context.Context, keep time.Duration) ([]string, error) {
 	return s.list(ctx, "look for old history",
-		`SELECT DISTINCT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM @history WHERE grp = $1 AND `+older+` ORDER BY 1`, s.group, int64(keep/time.Second))
+		`SELECT DISTINCT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM @history WHERE grp = $1 AND `+older+` ORDER BY 1`, int64(keep/time.Second))
 }
 
 // Expire implements source.Retention.

@@ -35,14 +35,14 @@ const living = `UPDATE @lock SET seen = clock_timestamp(), beats = beats + 1, se
 
 // Beat implements remote.Hold.
 func (l *lease) Beat(ctx context.Context, limit time.Duration) (mine bool, err error) {
-	answers, _, err := l.src.repeat(ctx, "renew", l.name, limit, l.sql(living))
+	answers, _, err := l.src.request(ctx, "renew", l.name, limit, l.sql(living))
 	return err == nil && answers[0].changed > 0, err
 }
 
 // Free implements remote.Hold.
 func (l *lease) Free(ctx context.Context) (freed remote.Freed, err error) {
 	const op = "release"
-	answers, doubt, err := l.src.repeat(ctx, op, l.name, l.src.timeout, l.sql(`DELETE FROM @lock WHERE`+mine), l.src.tellNext(l.name))
+	answers, doubt, err := l.src.request(ctx, op, l.name, l.src.timeout, l.sql(`DELETE FROM @lock WHERE`+mine), l.src.tellNext(l.name))
 	freed.Doubt, freed.Done = doubt, err == nil && answers[0].changed > 0
 	if err == nil && !freed.Done {
 		var broken []row
@@ -74,7 +74,7 @@ func (l *lease) Write(ctx context.Context, op string, c remote.Change) (remote.S
 	case c.Result != nil:
 		text, values = commit, append(values, string(c.Result))
 	}
-	answers, doubt, err := l.src.repeat(ctx, op, l.name, l.src.timeout, l.sql(text, values...),
+	answers, doubt, err := l.src.request(ctx, op, l.name, l.src.timeout, l.sql(text, values...),
 		l.src.sql(`SELECT l.token, l.step, r.result FROM (SELECT $1::text AS grp, $2::text AS name) t
 			LEFT JOIN @lock l ON l.grp = t.grp AND l.name = t.name LEFT JOIN @result r ON r.grp = t.grp AND r.name = t.name`, l.src.group, l.name))
 	if err != nil {

@@ -30,13 +30,13 @@ func (s *Source) Result(ctx context.Context, name string) (source.Result, error)
 
 // Results implements source.Ledger.
 func (s *Source) Results(ctx context.Context) ([]string, error) {
-	return s.list(ctx, "list the results", `SELECT name FROM @result WHERE grp = $1 AND result IS NOT NULL ORDER BY name`, s.group)
+	return s.list(ctx, "list the results", `SELECT name FROM @result WHERE grp = $1 AND result IS NOT NULL ORDER BY name`)
 }
 
 // Revision implements source.Changes: how often the results were changed. It needs no clock, and an
 // index has it.
 func (s *Source) Revision(ctx context.Context) (string, error) {
-	rows, err := s.list(ctx, "look at the results", `SELECT coalesce(sum(commits), 0) FROM @result WHERE grp = $1`, s.group)
+	rows, err := s.list(ctx, "look at the results", `SELECT coalesce(sum(commits), 0) FROM @result WHERE grp = $1`)
 	if err != nil {
 		return "", err
 	}

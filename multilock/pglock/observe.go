@@ -64,7 +64,7 @@ func (l lock) Remove(ctx context.Context, seen remote.Seen, still bool) (remote.
 	if still {
 		beats = seen.Sign.Count
 	}
-	answers, doubt, err := l.src.repeat(ctx, "break", l.name, l.src.timeout,
+	answers, doubt, err := l.src.request(ctx, "break", l.name, l.src.timeout,
 		l.src.sql(`WITH gone AS (DELETE FROM @lock WHERE grp = $1 AND name = $2 AND token = $3 AND (beats = $4::bigint OR $4::bigint < 0) RETURNING token)
 			INSERT INTO @broken (grp, name, token) SELECT $1, $2, token FROM gone ON CONFLICT (grp, name) DO UPDATE SET token = excluded.token`,
 			l.src.group, l.name, token, beats),

@@ -202,13 +202,19 @@ func send(ctx context.Context, conn *pgconn.PgConn, statements []statement) (ans
 }
 
 // repeat is carryOut for what may be carried out more than once. The answers are those to these
-// statements, and the error names the step.
-func (s *server) repeat(ctx context.Context, op, name string, limit time.Duration, statements ...statement) (answers []answer, doubt bool, err error) {
+// statements.
+func (s *server) repeat(ctx context.Context, limit time.Duration, statements ...statement) (answers []answer, doubt bool, err error) {
 	if _, err := s.ready(ctx); err != nil {
 		return nil, false, err
 	}
 	answers, doubt, err = s.carryOut(ctx, limit, func() []statement { return s.safe(statements) })
-	return answers[max(len(answers)-len(statements), 0):], doubt, s.opError(ctx, op, name, err)
+	return answers[max(len(answers)-len(statements), 0):], doubt, err
+}
+
+// request is repeat with an error that names the step.
+func (s *server) request(ctx context.Context, op, name string, limit time.Duration, statements ...statement) (answers []answer, doubt bool, err error) {
+	answers, doubt, err = s.repeat(ctx, limit, statements...)
+	return answers, doubt, s.opError(ctx, op, name, err)
 }
 
 // safe has what is committed be on disk, and on the standbys that are waited for, whatever is
@@ -220,7 +226,7 @@ func (s *server) safe(statements []statement) []statement {
 	return append([]statement{{text: `SELECT set_config('synchronous_commit', 'on', true)`}}, statements...)
 }
 
-// ask is repeat for one query.
+// ask is request for one query.
 func (s *server) ask(ctx context.Context, op, name string, query statement) ([]row, error) {
 	answers, err := s.do(ctx, op, name, query)
 	if err != nil {
@@ -229,9 +235,9 @@ func (s *server) ask(ctx context.Context, op, name string, query statement) ([]r
 	return answers[0].rows, nil
 }
 
-// do is repeat for statements of which nobody has to know how often they were carried out.
+// do is request for statements of which nobody has to know how often they were carried out.
 func (s *server) do(ctx context.Context, op, name string, statements ...statement) ([]answer, error) {
-	answers, _, err := s.repeat(ctx, op, name, s.timeout, statements...)
+	answers, _, err := s.request(ctx, op, name, s.timeout, statements...)
 	return answers, err
 }
 

@@ -46,7 +46,7 @@ func (s *server) Record(_ context.Context, events []source.Event) error {
 }
 
 func newServer(t *testing.T) *server {
-	member, err := remote.Join("memory", "", "", process.Identity{})
+	member, err := remote.Options[string]{}.Join("memory")
 	require.NoError(t, err)
 	s := &server{Member: member}
 	s.self, err = remote.NewContender(s, s, "nightly", source.Claim{TTL: time.Minute, Heartbeat: 6 * time.Second}, source.Patience{})

@@ -16,7 +16,6 @@ import (
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/locktest"
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
@@ -78,7 +77,7 @@ type Source struct {
 
 // Open opens a store.
 func Open(store *Store) (*Source, error) {
-	member, err := remote.Join("memory", "", "", process.Identity{})
+	member, err := remote.Options[*Store]{Place: store}.Join("memory")
 	return &Source{member, store}, err
 }
 

@@ -17,9 +17,20 @@ type Member struct {
 	self             process.Identity
 }
 
-// Join is a member of a group; "" is a group like any other. user is for people. A zero self is
-// the calling process. The error is source.ErrInvalid for a group that cannot be one.
-func Join(pkg, group, user string, self process.Identity) (Member, error) {
+// Options say which locks are meant, and who uses them. P says where they live.
+type Options[P any] struct {
+	Place P
+	// Group is the lock group; "" is one like any other.
+	Group string
+	// User is recorded in the history with the locks that are broken, for people.
+	User string
+	// Self is who the calling process is; found out if zero. For tests.
+	Self process.Identity
+}
+
+// Join is who uses them. The error is source.ErrInvalid for a group that cannot be one.
+func (o Options[P]) Join(pkg string) (Member, error) {
+	group, self := o.Group, o.Self
 	if group != "" {
 		if err := source.CheckElement("lock group", group); err != nil {
 			return Member{}, err
@@ -31,7 +42,7 @@ func Join(pkg, group, user string, self process.Identity) (Member, error) {
 			return Member{}, &source.OpError{Source: pkg, Op: "find out who this process is", Err: err}
 		}
 	}
-	return Member{pkg: pkg, group: group, user: user, self: self}, nil
+	return Member{pkg: pkg, group: group, user: o.User, self: self}, nil
 }
 
 // Self is who the calling process is.

@@ -151,16 +151,16 @@ func TestHolding(t *testing.T) {
 
 func TestJoin(t *testing.T) {
 	self := process.Identity{Host: "h", PID: 7}
-	m, err := remote.Join("pkg", "night", "ada", self)
+	m, err := remote.Options[string]{Group: "night", User: "ada", Self: self}.Join("pkg")
 	require.NoError(t, err)
 	require.Equal(t, "night", m.Group())
 	require.Empty(t, m.Ungrouped().Group())
 	require.Equal(t, self, m.Self())
 	e := m.Broke(source.Record{Name: "x", Claim: source.Claim{Holder: source.Holder{User: "bob"}}}, "silent")[0]
 	require.Equal(t, []string{"x", "ada", "bob", "silent"}, []string{e.Name, e.User, e.Holder.User, e.Why})
-	_, err = remote.Join("pkg", "a/b", "", self)
+	_, err = remote.Options[string]{Group: "a/b"}.Join("pkg")
 	require.ErrorIs(t, err, source.ErrInvalid)
-	m, err = remote.Join("pkg", "", "", process.Identity{})
+	m, err = remote.Options[string]{}.Join("pkg")
 	require.NoError(t, err)
 	require.NotZero(t, m.Self().PID)
 }
