@@ -3,8 +3,6 @@ package etcdlock
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -17,11 +15,8 @@ import (
 // line is a contender's place among those who wait. It watches the ticket right before its own,
 // or the lock: each release wakes one.
 type line struct {
-	ticket int64 // the revision in which it was created, 0 if there is none
-
-	mu     sync.Mutex
-	target []string // the keys that are watched
-	stop   context.CancelFunc
+	ticket int64              // the revision in which it was created, 0 if there is none
+	stop   context.CancelFunc // of the watch
 	quit   context.CancelFunc // of the signs of life
 }
 
@@ -38,14 +33,12 @@ func (c *contender) Wake() <-chan struct{} {
 
 // leave ends the watch, and the signs of life of the ticket.
 func (l *line) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, end := range []context.CancelFunc{l.stop, l.quit} {
 		if end != nil {
 			end()
 		}
 	}
-	l.stop, l.quit, l.target, l.ticket = nil, nil, nil, 0
+	*l = line{}
 }
 
 func (c *contender) ticketKey() string {
@@ -62,19 +55,19 @@ func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) err
 	if c.News == nil {
 		return source.ErrHeld
 	}
-	own, other := first(resp, len(c.looks())), first(resp, len(c.looks())+1)
+	found := first(resp, len(c.looks())+1) // the new ticket, or the one ahead
 	switch {
 	case c.line.ticket == 0: // the next attempt tells who is ahead of it
-		c.line.ticket = other.CreateRevision
+		c.line.ticket = found.CreateRevision
 		c.keepAlive(ctx)
 		return remote.ErrAgain
-	case own == nil: // the ticket is gone, and with it the lease
+	case first(resp, len(c.looks())) == nil: // the ticket is gone, and with it the lease
 		c.forget()
 		return remote.ErrAgain
 	}
 	target := []string{c.key(lockKind), c.key(lifeKind)}
-	if other != nil {
-		target = []string{string(other.Key)}
+	if found != nil {
+		target = []string{string(found.Key)}
 	}
 	c.watch(ctx, target, resp.Header.Revision+1)
 	return source.ErrHeld
@@ -82,47 +75,30 @@ func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) err
 
 // watch tells of the removal of one of the keys, from a revision on.
 func (c *contender) watch(ctx context.Context, target []string, from int64) {
-	l := &c.line
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c.News.Refused()
-	if slices.Equal(target, l.target) && l.stop != nil {
-		return
+	if c.line.stop != nil {
+		c.line.stop()
 	}
-	if l.stop != nil {
-		l.stop()
-	}
-	var watching context.Context
-	watching, l.stop = context.WithCancel(context.WithoutCancel(ctx))
-	l.target = target
+	ctx, c.line.stop = context.WithCancel(context.WithoutCancel(ctx))
 	tell := c.News.Tell // the contender may have the lock, and wait no more, when it comes to that
 	for _, key := range target {
 		go func() {
-			c.src.removals(watching, tell, key, clientv3.WithRev(from))
+			c.src.removals(ctx, tell, key, clientv3.WithRev(from))
 			// It has ended by itself: there is no leader, or what it was to begin with was compacted.
-			if bounded.Sleep(watching, remote.LongestPause) == nil {
-				l.mu.Lock()
-				l.target = nil // nobody is watching any more
-				l.mu.Unlock()
+			if bounded.Sleep(ctx, remote.LongestPause) == nil {
 				tell()
 			}
 		}()
 	}
+	c.News.Refused()
 }
 
 // keepAlive gives signs of life for the ticket.
 func (c *contender) keepAlive(ctx context.Context) {
-	l, g, tell := &c.line, c.grant, c.News.Tell
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.quit != nil {
-		return
-	}
-	ctx, l.quit = context.WithCancel(context.WithoutCancel(ctx))
-	every := c.Claim.TTL / 4
+	g, tell, ttl := c.grant, c.News.Tell, c.Claim.TTL
+	ctx, c.line.quit = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
-		for bounded.Sleep(ctx, every) == nil {
-			if err := g.renew(ctx, remote.RenewalLimit(c.Claim.TTL)); leaseGone(err) && ctx.Err() == nil {
+		for bounded.Sleep(ctx, ttl/4) == nil {
+			if err := g.renew(ctx, remote.RenewalLimit(ttl)); leaseGone(err) && ctx.Err() == nil {
 				tell()
 				return
 			}
