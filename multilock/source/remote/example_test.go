@@ -126,8 +126,8 @@ type lock struct {
 func (l lock) See(context.Context) (remote.Seen, error) {
 	e := l.store.read(l.name)
 	return remote.Seen{
-		Held: e.record.Token != "", Record: e.record.Read(l.name), Sign: remote.Sign{Token: e.record.Token, Count: e.beats},
-		Age: source.Unknown, Silence: source.Unknown,
+		Held: e.record.Token != "", Record: e.record.Read(l.name), Age: source.Unknown, Silence: source.Unknown,
+		Sign: remote.Sign{Token: e.record.Token, Count: e.beats},
 	}, nil
 }
 
