@@ -94,7 +94,7 @@ func (s *server) repeat(ctx context.Context, limit time.Duration, ask func(conte
 			err = ask(ctx, client)
 		}
 		sent := out.Load() // how often it has left this host
-		return remote.Tried{Doubt: sent > 1 || sent == 1 && inDoubt(err), Again: inDoubt(err), Nobody: s.unreachable(err)}, err
+		return remote.Tried{Doubt: sent > 1 || sent == 1 && inDoubt(err), Again: inDoubt(err), Told: told(err), Nobody: s.unreachable(err)}, err
 	})
 }
 

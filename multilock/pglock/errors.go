@@ -2,8 +2,6 @@ package pglock
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"slices"
 	"strings"
@@ -86,12 +84,7 @@ func (s *server) unreachable(err error) bool {
 // isMisdialed says that there is somebody, and both ends do not speak of the same: TLS and none,
 // or certificates that one of them does not take.
 func isMisdialed(err error) bool {
-	return errors.Is(err, errReading) || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) ||
-		errors.As(err, new(tls.RecordHeaderError)) || errors.As(err, new(tls.AlertError)) || saysOfTLS(err.Error())
-}
-
-func saysOfTLS(text string) bool {
-	return strings.Contains(text, "server refused TLS") || strings.Contains(text, "tls: ") || strings.Contains(text, "x509: ")
+	return errors.Is(err, errReading) || remote.SaysOfTLS(err.Error())
 }
 
 // opError names the step in which err came up, and what to do about it.
@@ -138,7 +131,7 @@ func (s *server) hint(err error) string {
 		return "the server has no room for more connections: raise max_connections, or put PgBouncer in between"
 	case has(err, canceled):
 		return "the server gives a statement too little time (statement_timeout)"
-	case saysOfTLS(err.Error()):
+	case remote.SaysOfTLS(err.Error()):
 		return remote.TLSWords{
 			Off: "turn it on there (ssl), or write sslmode=disable", Authority: "sslrootcert=FILE", Name: "write sslmode=verify-ca",
 			Client: "sslcert=FILE and sslkey=FILE", All: "sslmode, sslrootcert, sslcert and sslkey",

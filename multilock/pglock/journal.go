@@ -54,26 +54,20 @@ const older = `at < clock_timestamp() - $2::bigint * interval '1 second'`
 
 // History implements source.Chronicle, oldest first. A page is read after the other.
 func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
-	return func(yield func(source.Event, error) bool) {
-		at, id := since.UnixMicro(), ""
-		for n := pageSize; n == pageSize; {
-			rows, err := s.ask(ctx, "read the history", "", s.sql(`SELECT (extract(epoch FROM at) * 1000000)::bigint, id, event FROM @history
+	at, id, n := since.UnixMicro(), "", pageSize
+	return remote.InOrder(func() (events []source.Event, err error) {
+		for n == pageSize && len(events) == 0 && err == nil {
+			var rows []row
+			rows, err = s.ask(ctx, "read the history", "", s.sql(`SELECT (extract(epoch FROM at) * 1000000)::bigint, id, event FROM @history
 				WHERE grp = $1 AND (at, id) > (to_timestamp($2::bigint / 1000000.0), $3) ORDER BY at, id LIMIT `+strconv.Itoa(pageSize), s.group, at, id))
-			if err != nil {
-				yield(source.Event{}, err)
-				return
-			}
 			for _, r := range rows {
 				at, id = r.number(0), r.text(1)
-				for _, e := range event(r[2], since) {
-					if !yield(e, nil) {
-						return
-					}
-				}
+				events = append(events, event(r[2], since)...)
 			}
 			n = len(rows)
 		}
-	}
+		return events, err
+	})
 }
 
 // event is the one of a text, unless it cannot be understood, or was before a moment.

@@ -134,7 +134,7 @@ func (s *server) carryOut(ctx context.Context, limit time.Duration, make func() 
 	doubt, err = remote.Repeat(ctx, min(limit, s.timeout), longestTry, func(ctx context.Context) (_ remote.Tried, err error) {
 		var sent bool
 		answers, sent, err = s.once(ctx, make)
-		return remote.Tried{Doubt: sent && inDoubt(err), Again: passes(err), Nobody: s.unreachable(err)}, err
+		return remote.Tried{Doubt: sent && inDoubt(err), Again: passes(err), Told: codeOf(err) != "", Nobody: s.unreachable(err)}, err
 	})
 	return answers, doubt, err
 }

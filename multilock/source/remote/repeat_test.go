@@ -40,6 +40,16 @@ func TestRepeat(t *testing.T) {
 		require.False(t, doubt)
 		require.GreaterOrEqual(t, time.Since(start), 10*time.Second)
 		require.Less(t, tries, 60, "there are pauses in between")
+
+		tries = 0
+		_, err = remote.Repeat(t.Context(), 10*time.Second, time.Second, func(ctx context.Context) (remote.Tried, error) {
+			if tries++; tries == 1 {
+				return remote.Tried{Again: true, Told: true}, errNoAnswer
+			}
+			<-ctx.Done()
+			return remote.Tried{Again: true}, ctx.Err()
+		})
+		require.Equal(t, errNoAnswer, err, "why the time was over")
 	})
 }
 

@@ -90,6 +90,12 @@ func AdviceOnTLS(secure bool, trouble string) string {
 	}.Advice(trouble)
 }
 
+// SaysOfTLS says whether the trouble with a connection is one of its greeting.
+func SaysOfTLS(trouble string) bool {
+	return slices.ContainsFunc([]string{"tls: ", "x509: ", "handshake failed: EOF", "server preface", "server refused TLS"},
+		func(part string) bool { return strings.Contains(trouble, part) })
+}
+
 // TLSWords are how the parameters of a URL are called, for people.
 type TLSWords struct{ Off, Authority, Name, Client, All string }
 
