@@ -100,28 +100,28 @@ func TestFacts(t *testing.T) {
 	require.Equal(t, errNoAnswer, err)
 }
 
-// shelf is in memory; meanwhile happens between a look at it and what follows.
-type shelf struct {
+// cabinet is in memory; meanwhile happens between a look at it and what follows.
+type cabinet struct {
 	there     *remote.Contents
 	parts     [][]byte
 	meanwhile func()
 	looks     int
 }
 
-func (s *shelf) Contents(context.Context, string) (*remote.Contents, error) {
+func (s *cabinet) Contents(context.Context, string) (*remote.Contents, error) {
 	s.looks++
 	defer s.meanwhile()
 	return s.there, nil
 }
 
-func (s *shelf) Put(_ context.Context, _ string, mine remote.Contents, parts [][]byte) (*remote.Contents, error) {
+func (s *cabinet) Put(_ context.Context, _ string, mine remote.Contents, parts [][]byte) (*remote.Contents, error) {
 	if s.there == nil {
 		s.there, s.parts = &mine, parts
 	}
 	return s.there, nil
 }
 
-func (s *shelf) Part(_ context.Context, _ string, of remote.Contents, n int) ([]byte, error) {
+func (s *cabinet) Part(_ context.Context, _ string, of remote.Contents, n int) ([]byte, error) {
 	if s.there == nil || s.there.ID != of.ID {
 		return nil, remote.ErrRetracted
 	}
@@ -131,7 +131,7 @@ func (s *shelf) Part(_ context.Context, _ string, of remote.Contents, n int) ([]
 // A group has one manifest: that of the first who has published, whenever that was.
 func TestPublish(t *testing.T) {
 	limits := remote.ManifestLimits{Part: 3, Most: 10, Server: "memory"}
-	empty := func() *shelf { return &shelf{meanwhile: func() {}} }
+	empty := func() *cabinet { return &cabinet{meanwhile: func() {}} }
 	s := empty()
 	_, err := remote.OpenManifest(t.Context(), s)
 	require.ErrorIs(t, err, fs.ErrNotExist)
