@@ -12,13 +12,13 @@ import (
 
 // observer watches one lock.
 type observer struct {
-	remote.Observer[string] // of the keys of its signs of life
-	src                     *Source
-	base                    string
-	last                    standing // at the last look
-	looked                  bool
-	usual                   time.Duration // what the quickest listing took, 0 before the first
-	recent                  *listed       // what an attempt has just seen, for the look that follows
+	remote.Witness
+	src    *Source
+	base   string
+	last   standing // at the last look
+	looked bool
+	usual  time.Duration // what the quickest listing took, 0 before the first
+	recent *listed       // what an attempt has just seen, for the look that follows
 }
 
 // listed is a look at the lock.
@@ -48,7 +48,7 @@ func (s *Source) Observe(_ context.Context, name string, patience source.Patienc
 }
 
 func (s *Source) newObserver(name string, patience source.Patience) observer {
-	return observer{Observer: remote.NewObserver[string](s.opt.Self, name, patience), src: s, base: s.aliasOf(name)}
+	return observer{Witness: remote.NewWitness(s.opt.Self, name, patience), src: s, base: s.aliasOf(name)}
 }
 
 // list asks for the lock as it is now.
@@ -90,7 +90,7 @@ func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	if o.last.state == heldByOther {
 		o.Record.Foreign = o.last.why
 	}
-	o.Watch.Add(o.last.key, found.start, limitsFor(o.beat(), o.distance()))
+	o.Watch.Add(remote.Sign{Token: o.last.key}, found.start, limitsFor(o.beat(), o.distance()))
 	e := o.evidence(ctx, source.ClockCarried)
 	if state := o.judge(e).State; state == source.StateSuspect || state == source.StateDead {
 		e = o.evidence(ctx, source.ClockFresh)

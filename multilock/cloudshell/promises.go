@@ -65,14 +65,13 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 	findings := []source.Finding{s.examineConnection()}
 	services, err := s.list(ctx)
 	if err != nil {
-		return append(findings, source.Finding{Subject: "reservation", Severity: source.SeverityUnusable, Text: err.Error()})
+		return append(findings, source.Unusable("reservation", err.Error(), ""))
 	}
-	findings = append(findings, source.Finding{Subject: "reservation", Severity: source.SeverityFine, Text: fmt.Sprintf("it is there, with %d services", len(services))})
-	findings = append(findings, s.examineModel(ctx), s.examineClock(ctx))
+	findings = append(findings, source.Fine("reservation", fmt.Sprintf("it is there, with %d services", len(services))), s.examineModel(ctx), s.examineClock(ctx))
 	if s.known() != unknownMode {
 		findings = append(findings, s.examineDeath())
 	}
-	return append(findings, source.Finding{Subject: "scripts", Severity: source.SeverityFine, Text: scriptsNever})
+	return append(findings, source.Fine("scripts", scriptsNever))
 }
 
 // scriptsNever says what to expect of those who keep to the published convention.
@@ -81,46 +80,42 @@ const scriptsNever = "those of the published convention never break a lock: they
 
 // examineDeath says what a killed holder costs.
 func (s *Source) examineDeath() source.Finding {
-	f := source.Finding{Subject: "killed holder", Severity: source.SeverityFine, Text: "its lock is taken over at once on its own host, and by other hosts when its TTL has passed (run --ttl, 2m)"}
 	if s.known() == plainMode {
-		f.Severity, f.Text = source.SeverityWarning, "its lock stays until somebody removes it: nobody can tell that its holder is dead"
-		f.Advice = "break --force NAME, or delete the service in the portal; with the attribute in the model this is done by itself"
+		return source.Warning("killed holder", "its lock stays until somebody removes it: nobody can tell that its holder is dead",
+			"break --force NAME, or delete the service in the portal; with the attribute in the model this is done by itself")
 	}
-	return f
+	return source.Fine("killed holder", "its lock is taken over at once on its own host, and by other hosts when its TTL has passed (run --ttl, 2m)")
 }
 
 func (s *Source) examineConnection() source.Finding {
-	f := source.Finding{Subject: "connection", Severity: source.SeverityFine, Text: "HTTPS, and the server's certificate is verified"}
 	switch {
 	case s.opt.Scheme == schemeHTTP:
-		f = source.Finding{Subject: f.Subject, Severity: source.SeverityWarning, Text: "HTTP: whoever is in between can read the password and the token", Advice: "have HTTPS set up on the server, and leave scheme=http out of the URL"}
+		return source.Warning("connection", "HTTP: whoever is in between can read the password and the token", "have HTTPS set up on the server, and leave scheme=http out of the URL")
 	case s.opt.Insecure:
-		f = source.Finding{Subject: f.Subject, Severity: source.SeverityWarning, Text: "HTTPS, but any certificate is accepted", Advice: "name the server's certificate with cafile=FILE instead of insecure=true"}
+		return source.Warning("connection", "HTTPS, but any certificate is accepted", "name the server's certificate with cafile=FILE instead of insecure=true")
 	}
-	return f
+	return source.Fine("connection", "HTTPS, and the server's certificate is verified")
 }
 
 func (s *Source) examineModel(ctx context.Context) source.Finding {
+	const subject = "service model"
 	plain, err := s.plain(ctx)
-	f := source.Finding{Subject: "service model", Severity: source.SeverityFine, Text: fmt.Sprintf("%q has the attribute %q", s.opt.Model, s.opt.Attribute)}
 	switch {
 	case err != nil:
-		f.Severity, f.Text = source.SeverityUnusable, err.Error()
+		return source.Unusable(subject, err.Error(), "")
 	case s.isUnseen():
-		f.Text = s.noModel() + "; users who are no administrators may not see it, and can use it all the same"
+		return source.Fine(subject, s.noModel()+"; users who are no administrators may not see it, and can use it all the same")
 	case plain:
-		f.Severity, f.Text = source.SeverityWarning, s.noOwner()+": nobody can tell whose a lock is, and whether its holder lives"
-		f.Advice = "add that attribute to the model (docs/cloudshell.md has it as a package); scripts that keep to the convention do not mind"
+		return source.Warning(subject, s.noOwner()+": nobody can tell whose a lock is, and whether its holder lives",
+			"add that attribute to the model (docs/cloudshell.md has it as a package); scripts that keep to the convention do not mind")
 	}
-	return f
+	return source.Fine(subject, fmt.Sprintf("%q has the attribute %q", s.opt.Model, s.opt.Attribute))
 }
 
 func (s *Source) examineClock(ctx context.Context) source.Finding {
 	if _, err := s.Now(ctx); err != nil {
-		return source.Finding{
-			Subject: "clock", Severity: source.SeverityWarning, Text: "the server does not tell the time: " + err.Error(),
-			Advice: "a dead holder on another host is noticed by those who wait for its whole TTL, and by nobody else",
-		}
+		return source.Warning("clock", "the server does not tell the time: "+err.Error(),
+			"a dead holder on another host is noticed by those who wait for its whole TTL, and by nobody else")
 	}
-	return source.Finding{Subject: "clock", Severity: source.SeverityFine, Text: "the server tells the time"}
+	return source.Fine("clock", "the server tells the time")
 }

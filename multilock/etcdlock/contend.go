@@ -2,10 +2,10 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
@@ -14,47 +14,29 @@ import (
 // that one of them that is carried out late is known for its own; and when the lease is
 // revoked, none is any more.
 type contender struct {
-	observer
-	claim  source.Claim
+	*remote.Contender
+	lock
 	stored remote.Record
 	grant  *grant // nil if there is none yet, or if it is a lock's
 	line   line
 }
 
 // Contend implements source.Source.
-func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
-	if err := s.CheckName(name); err != nil {
-		return nil, err
-	}
-	return &contender{observer: s.newObserver(name, patience), claim: claim.By(s.Self())}, nil
+func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (_ source.Contender, err error) {
+	c := &contender{lock: lock{src: s, name: name}}
+	c.Contender, err = remote.NewContender(s, c, name, claim, patience)
+	return c, err
 }
 
-// Try implements source.Contender. While it waits and hears nothing, it asks nobody.
-func (c *contender) Try(ctx context.Context) (source.Lease, error) {
-	if c.line.Quiet(unheard) {
-		return nil, source.ErrHeld
-	}
-	var err error
-	for range remote.MaxAgain {
-		var lease source.Lease
-		if lease, err = c.attempt(ctx); !errors.Is(err, remote.ErrAgain) {
-			return lease, err
-		}
-		if over := context.Cause(ctx); over != nil {
-			return nil, over
-		}
-	}
-	return nil, c.src.opError(ctx, "acquire", c.Name, err)
-}
-
-// attempt is one transaction, which takes the lock if it is free and nobody is ahead.
-// Otherwise it tells who is in the way, and gets a ticket for who waits.
-func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
+// Attempt implements remote.Attempts: one transaction, which takes the lock if it is free and nobody is
+// ahead. Otherwise it tells who is in the way, and gets a ticket for who waits.
+func (c *contender) Attempt(ctx context.Context) (source.Lease, error) {
 	if c.grant == nil {
-		c.grant = c.src.leases.take(ctx, c.claim.TTL)
-		c.stored = remote.NewRecord(source.NewToken(), c.claim)
+		c.grant = c.src.leases.take(ctx, c.Claim.TTL)
+		c.stored = remote.NewRecord(source.NewToken(), c.Claim)
 	}
-	c.line.Begin()
+	c.News.Begin()
+	start := boottime.Now()
 	resp, doubt, err := c.src.commit(ctx, c.transaction())
 	if doubt {
 		c.grant.tainted.Store(true)
@@ -62,54 +44,64 @@ func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
 	switch {
 	case leaseGone(err):
 		return nil, c.renewGrant(ctx)
-	case inDoubt(err) && doubt && c.line.News == nil: // who waits finds out with the next attempt
-		return nil, errors.Join(source.ErrUnsure, c.src.opError(ctx, "acquire", c.Name, err))
 	case err != nil:
-		return nil, c.src.opError(ctx, "acquire", c.Name, err)
+		return nil, c.Failed(c.src.opError(ctx, remote.Acquire, c.name, err), doubt && inDoubt(err))
 	case resp.Succeeded:
 		return c.acquired(resp.Header.Revision, resp.Header.Revision), nil
 	}
-	c.snap = snapshotOf(resp)
-	if kv := c.snap.lock; kv != nil && c.ours(kv) {
-		return c.acquired(kv.CreateRevision, kv.ModRevision), nil // the answer to an earlier attempt was lost
+	seen := c.own(c.seen(resp))
+	c.Note(start, seen)
+	if seen.Ours { // the answer to an earlier attempt was lost
+		return c.acquired(seen.Sign.Count, first(resp, 0).ModRevision), nil
 	}
 	return nil, c.refused(ctx, resp)
 }
 
-func (c *contender) ours(kv *keyValue) bool {
-	_, stored := remote.DecodeRecord(c.Name, kv.Value)
-	return c.grant != nil && stored.Token == c.stored.Token
+// See implements remote.Lock.
+func (c *contender) See(ctx context.Context) (remote.Seen, error) {
+	seen, err := c.lock.See(ctx)
+	return c.own(seen), err
+}
+
+// own finds the contender's own in what was seen.
+func (c *contender) own(seen remote.Seen) remote.Seen {
+	seen.Ours = c.grant != nil && seen.Held && seen.Sign.Token == c.stored.Token
+	if seen.Waiter != nil && c.grant != nil && seen.Waiter.ID == c.ticketKey() {
+		seen.Waiter = nil
+	}
+	return seen
 }
 
 // transaction takes the lock, in the order of the tickets: who has none is behind all.
 func (c *contender) transaction() transaction {
-	lock, life, tickets := c.keys()
-	turn := clientv3.Compare(clientv3.CreateRevision(tickets), "=", 0)
+	turn := clientv3.Compare(clientv3.CreateRevision(c.tickets()), "=", 0)
 	lease := clientv3.WithLease(c.grant.id)
 	t := transaction{
-		then: []clientv3.Op{clientv3.OpPut(lock, c.stored.Encode()), clientv3.OpPut(life, "", lease)},
+		then: []clientv3.Op{clientv3.OpPut(c.key(lockKind), c.stored.Encode()), clientv3.OpPut(c.key(lifeKind), "", lease)},
 		or:   c.looks(),
 	}
-	if c.line.News != nil {
+	if c.News != nil {
 		own := c.ticketKey()
 		if c.line.ticket > 0 {
-			turn = clientv3.Compare(clientv3.CreateRevision(tickets), ">", c.line.ticket-1)
+			turn = clientv3.Compare(clientv3.CreateRevision(c.tickets()), ">", c.line.ticket-1)
 			t.then = append(t.then, clientv3.OpDelete(own))
 			t.or = append(t.or, clientv3.OpGet(own, clientv3.WithKeysOnly()), c.ahead(c.line.ticket))
 		} else {
 			t.or = append(t.or, clientv3.OpPut(own, c.stored.Encode(), lease), clientv3.OpGet(own, clientv3.WithKeysOnly()))
 		}
 	}
-	t.when = []clientv3.Cmp{absent(lock), turn.WithPrefix()}
+	t.when = []clientv3.Cmp{absent(c.key(lockKind)), turn.WithPrefix()}
 	return t
 }
 
 // acquired makes the lease of a lock that was created, and changed last, at these revisions.
 func (c *contender) acquired(created, changed int64) source.Lease {
 	c.line.leave()
-	g := c.grant
-	c.grant, c.line.News = nil, nil
-	return c.src.newLease(c.Name, c.stored, c.claim, g, created, changed)
+	l := &lease{lock: lock{src: c.src, name: c.name}, acquired: remote.Sign{Token: c.stored.Token, Count: created}, news: remote.NewNews(unlooked)}
+	l.Lease = c.Acquired(l, c.stored, c.grant.since(), changed)
+	l.grant.Store(c.grant)
+	c.grant, c.News = nil, nil
+	return l
 }
 
 // renewGrant finds out why the server knows no such lease: the attempt was faster than the
@@ -122,7 +114,7 @@ func (c *contender) renewGrant(ctx context.Context) error {
 		c.forget()
 	}
 	if err != nil {
-		return c.src.opError(ctx, "acquire", c.Name, err)
+		return c.src.opError(ctx, remote.Acquire, c.name, err)
 	}
 	return remote.ErrAgain
 }
@@ -137,49 +129,17 @@ func (c *contender) forget() {
 	c.grant = nil
 }
 
-// Look implements source.Observer. What the attempt just before has shown need not be asked
-// for again, and nobody is asked as long as there is no news of a holder who gives signs of life.
-func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
-	if known := c.snap.fresh() || c.line.Quiet(unheard); known && (c.snap.lock == nil || c.snap.life != nil) {
-		if seen := c.sight(); seen.State == source.StateHeld {
-			return seen, nil
-		}
-	}
-	if err := c.ask(ctx); err != nil {
-		return source.Sighting{}, err
-	}
-	return c.sight(), nil
-}
-
-// sight is what a snapshot shows to a contender: finding an attempt of its own in place it
-// reports the lock as free, and the next Try takes it. One that is free is not had by who is
-// not the first.
-func (c *contender) sight() source.Sighting {
-	switch {
-	case c.snap.lock != nil && c.ours(c.snap.lock):
-		return c.Free()
-	case c.snap.lock == nil && c.snap.waiter != nil && (c.grant == nil || string(c.snap.waiter.Key) != c.ticketKey()):
-		return c.sightOfWaiter()
-	}
-	return c.observer.sight()
-}
-
 // Close takes back what is in doubt, or waits: it ends with the lease.
 func (c *contender) Close() error {
 	if c.grant == nil {
 		return nil
 	}
-	g, waits := c.grant, c.line.ticket > 0
-	c.line.leave()
-	c.grant = nil
-	if !g.tainted.Load() && !waits {
-		c.src.leases.give(g)
-		return nil
+	if c.line.ticket > 0 {
+		c.grant.revoke()
+	} else {
+		c.src.leases.give(c.grant)
 	}
-	g.revoke()
-	if g.tainted.Load() {
-		c.withdraw()
-	}
+	c.forget()
 	return nil
 }
 
@@ -187,9 +147,8 @@ func (c *contender) Close() error {
 func (c *contender) withdraw() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
-	lock, life, _ := c.keys()
 	_, _, _ = c.src.commit(ctx, transaction{
-		onlyWithin: leaving, when: []clientv3.Cmp{clientv3.Compare(clientv3.Value(lock), "=", c.stored.Encode())},
-		then: []clientv3.Op{clientv3.OpDelete(lock), clientv3.OpDelete(life)},
+		onlyWithin: leaving, when: []clientv3.Cmp{clientv3.Compare(clientv3.Value(c.key(lockKind)), "=", c.stored.Encode())},
+		then: []clientv3.Op{clientv3.OpDelete(c.key(lockKind)), clientv3.OpDelete(c.key(lifeKind))},
 	})
 }

@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -16,14 +15,17 @@ import (
 
 var errClosed = errors.New("the source was closed")
 
+// told says that it was a server that has refused something.
+func told(err error) bool { return errors.As(err, new(rpctypes.EtcdError)) }
+
 // codeOf is what the server, or the way to it, said of a request.
 func codeOf(err error) codes.Code {
-	var told rpctypes.EtcdError
+	var refused rpctypes.EtcdError
 	switch {
 	case err == nil:
 		return codes.OK
-	case errors.As(err, &told):
-		return told.Code()
+	case errors.As(err, &refused):
+		return refused.Code()
 	case errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded
 	case errors.Is(err, context.Canceled):
@@ -52,9 +54,8 @@ func (s *server) misdialed(err error) bool {
 		return false
 	}
 	text := err.Error()
-	says := func(part string) bool { return strings.Contains(text, part) }
-	stands := says("deadline") || says("timeout") // it does not speak at all, for now
-	return !stands && slices.ContainsFunc([]string{"tls: ", "x509: ", "handshake failed: EOF", "server preface"}, says)
+	stands := strings.Contains(text, "deadline") || strings.Contains(text, "timeout") // it does not speak at all, for now
+	return !stands && remote.SaysOfTLS(text)
 }
 
 // leaseGone says that a lease has ended, or was never granted.

@@ -3,29 +3,19 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
 
 const pkg = "etcdlock"
 
-// Options say where the locks live.
-type Options struct {
-	Place
-	// Group is the lock group; "" is one like any other.
-	Group string
-	// User is recorded in the history with the locks that are broken, for people.
-	User string
-	// Self is who the calling process is; found out if zero. For tests.
-	Self process.Identity
-}
+// Options say where the locks live, and which are meant.
+type Options = remote.Options[Place]
 
 // Source is the locks of one group below one prefix, and the results of the jobs that ran
 // under them.
@@ -45,7 +35,7 @@ var _ source.NameChecker = (*Source)(nil)
 // that needs them does. The error is source.ErrInvalid for a place or a group that cannot be
 // used.
 func Open(opt Options) (*Source, error) {
-	member, err := remote.Join(pkg, opt.Group, opt.User, opt.Self)
+	member, err := opt.Join(pkg)
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +48,7 @@ func Open(opt Options) (*Source, error) {
 
 // Close ends the connections. Locks that were acquired through the source stay held, and can be
 // neither renewed nor released any more.
-func (s *Source) Close() error {
-	s.leases.close()
-	return s.disconnect()
-}
+func (s *Source) Close() error { return s.disconnect() }
 
 // The kinds of keys: ROOT/KIND/GROUP/NAME.
 const (
@@ -90,7 +77,7 @@ func (s *Source) Names(ctx context.Context) ([]string, error) {
 	return s.list(ctx, "list the locks", lockKind)
 }
 
-// list gives the names for which the group has a key of a kind, sorted.
+// list gives the names for which the group has a key of a kind, sorted, as the server does.
 func (s *Source) list(ctx context.Context, op, kind string) ([]string, error) {
 	resp, err := s.read(ctx, op, "", clientv3.OpGet(s.all(kind), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
 	if err != nil {
@@ -102,7 +89,6 @@ func (s *Source) list(ctx context.Context, op, kind string) ([]string, error) {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
 	return names, nil
 }
 

@@ -17,7 +17,7 @@ type follower struct {
 	from  string // where to read on, "" once all that was there was read
 	at    int64  // the revision as of which it is read, 0 before; what comes later a watch tells
 	seen  int64  // what was read before this reading began, 0 for nothing
-	told  chan clientv3.WatchResponse
+	told  chan []*clientv3.Event
 	stop  context.CancelFunc
 }
 
@@ -36,14 +36,14 @@ func (f *follower) Next(ctx context.Context) ([]source.Event, error) {
 	}
 	for {
 		select {
-		case resp, open := <-f.told:
+		case told, open := <-f.told:
 			if !open { // the watch has ended: what came since is read anew
 				f.stop()
 				f.told, f.from, f.seen, f.at = nil, f.src.historyKey(f.since), f.at, 0
 				return f.past(ctx)
 			}
 			var events []source.Event
-			for _, e := range resp.Events {
+			for _, e := range told {
 				if f.at = max(f.at, e.Kv.ModRevision); e.IsCreate() {
 					events = append(events, remote.DecodeEvents(e.Kv.Value, f.since)...)
 				}
@@ -87,21 +87,16 @@ func (f *follower) page(ctx context.Context) (events []source.Event, err error) 
 
 func (f *follower) watch() {
 	ctx, stop := context.WithCancel(context.Background())
-	told := make(chan clientv3.WatchResponse, pageSize)
+	told := make(chan []*clientv3.Event, pageSize)
 	f.told, f.stop = told, stop
 	go func(from int64) {
 		defer close(told)
-		client, err := f.src.connect()
-		if err != nil {
-			return
-		}
-		for resp := range client.Watch(clientv3.WithRequireLeader(ctx), f.src.all(historyKind), clientv3.WithPrefix(), clientv3.WithRev(from)) {
+		f.src.watch(ctx, func(events []*clientv3.Event) {
 			select {
-			case told <- resp:
+			case told <- events:
 			case <-ctx.Done():
-				return
 			}
-		}
+		}, f.src.all(historyKind), clientv3.WithPrefix(), clientv3.WithRev(from))
 	}(f.at + 1)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +41,8 @@ func secondsOf(ttl time.Duration) int64 {
 	return int64((ttl+time.Second-1)/time.Second) + spareSecond
 }
 
-// leases are those of a source: what was held with them may change, they are kept for the next.
+// leases are those of a source: what was held with them may change, they are kept for the next. In
+// the end they end by themselves, and cost the server next to nothing.
 type leases struct {
 	*server
 	mu    sync.Mutex
@@ -58,22 +60,16 @@ const (
 func (l *leases) take(ctx context.Context, ttl time.Duration) *grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var usable *grant
-	kept := l.spare[:0]
-	for _, g := range l.spare {
-		switch {
-		case g.age() > time.Duration(g.seconds)*time.Second/4 || g.failed(): // it ends by itself
-		case usable == nil && g.seconds == secondsOf(ttl):
-			usable = g
-		default:
-			kept = append(kept, g)
-		}
+	l.spare = slices.DeleteFunc(l.spare, func(g *grant) bool { // it ends by itself
+		return g.since().Elapsed() > time.Duration(g.seconds)*time.Second/4 || g.answered() && g.err != nil
+	})
+	i := slices.IndexFunc(l.spare, func(g *grant) bool { return g.seconds == secondsOf(ttl) })
+	if i < 0 {
+		return l.grant(ctx, ttl)
 	}
-	l.spare = kept
-	if usable != nil {
-		return usable
-	}
-	return l.grant(ctx, ttl)
+	usable := l.spare[i]
+	l.spare = slices.Delete(l.spare, i, i+1)
+	return usable
 }
 
 // grant is a lease that is being granted.
@@ -96,13 +92,6 @@ func (l *leases) give(g *grant) {
 	}
 }
 
-// close forgets the spare ones: they end by themselves, and cost the server next to nothing.
-func (l *leases) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.spare = nil
-}
-
 func (g *grant) ask(ctx context.Context) {
 	defer close(g.granted)
 	_, g.err = g.repeat(ctx, g.timeout, func(ctx context.Context, c *clientv3.Client) error {
@@ -116,23 +105,20 @@ func (g *grant) ask(ctx context.Context) {
 
 // wait gives the answer to the grant; pending says that it was not there yet.
 func (g *grant) wait(ctx context.Context) (pending bool, err error) {
+	pending = !g.answered()
 	select {
 	case <-g.granted:
-		return false, g.err
-	default:
-	}
-	select {
-	case <-g.granted:
-		return true, g.err
+		return pending, g.err
 	case <-ctx.Done():
-		return true, context.Cause(ctx)
+		return pending, context.Cause(ctx)
 	}
 }
 
-func (g *grant) failed() bool {
+// answered says whether err is known.
+func (g *grant) answered() bool {
 	select {
 	case <-g.granted:
-		return g.err != nil
+		return true
 	default:
 		return false
 	}
@@ -146,8 +132,6 @@ func (g *grant) since() boottime.Instant {
 
 // carries says whether a key hangs on this very lease.
 func (g *grant) carries(kv *keyValue) bool { return kv != nil && kv.Lease == int64(g.id) }
-
-func (g *grant) age() time.Duration { return g.since().Elapsed() }
 
 // renew gives a sign of life. The error is rpctypes.ErrLeaseNotFound if the lease has ended.
 func (g *grant) renew(ctx context.Context, limit time.Duration) error {

@@ -53,8 +53,8 @@ func (s *Source) Wake() (news <-chan struct{}, stop func()) {
 // news tells of what is removed.
 func (s *Source) news(key string, opts ...clientv3.OpOption) (<-chan struct{}, func()) {
 	ctx, stop := context.WithCancel(context.Background())
-	told := remote.NewNews()
-	go s.watch(ctx, told.Tell, key, opts...)
+	told := remote.NewNews(0)
+	go s.removals(ctx, told.Tell, key, opts...)
 	return told.Wake(), stop
 }
 

@@ -2,26 +2,21 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
 
 // lease is a lock that is held. Every write asks for the revision that created it.
 type lease struct {
-	*remote.Holding
-	src     *Source
-	created int64
-	changes *remote.Changes // each leaves the revision in which it was made
-
-	tried atomic.Bool // a release was not answered: it may have been carried out
+	*remote.Lease
+	lock
+	acquired remote.Sign
 
 	renewing sync.Mutex // one sign of life at a time: two would give the lock a new lease each
 	looked   int64      // the last revision in which the lock was seen, 0 before the first; guarded by it
@@ -30,60 +25,44 @@ type lease struct {
 	watched  atomic.Bool
 }
 
-// newLease is that of a lock which was created, and changed last, at these revisions.
-func (s *Source) newLease(name string, stored remote.Record, claim source.Claim, g *grant, created, changed int64) *lease {
-	record := source.Record{Name: name, Token: stored.Token, Claim: claim, Prepared: stored.Prepared}
-	l := &lease{Holding: remote.NewHolding(record, g.since()), src: s, created: created, changes: remote.NewChanges(stored, changed), news: remote.NewNews()}
-	l.grant.Store(g)
-	return l
-}
+var _ source.Committer = (*lease)(nil)
 
-var _ source.Lease = (*lease)(nil)
-
-func (l *lease) key(kind string) string { return l.src.key(kind, l.Record().Name) }
+// Gone implements remote.Hold.
+func (l *lease) Gone() error { return errGone }
 
 // mine compares that the lock is this lease's.
-func (l *lease) mine() clientv3.Cmp { return held(l.key(lockKind), l.created) }
+func (l *lease) mine() clientv3.Cmp { return held(l.key(lockKind), l.acquired.Count) }
 
-func (l *lease) isMine(kv *keyValue) bool { return kv != nil && kv.CreateRevision == l.created }
+func (l *lease) isMine(kv *keyValue) bool { return kv != nil && kv.CreateRevision == l.acquired.Count }
 
-// fail names the step in which an error came up.
-func (l *lease) fail(ctx context.Context, op string, err error) error {
-	return l.src.opError(ctx, op, l.Record().Name, err)
-}
+const (
+	renew = "renew"
+	// unlooked is how long a watch is believed that tells nothing of the lock.
+	unlooked = 10 * time.Minute
+)
 
-// unlooked is how long a watch is believed that tells nothing of the lock.
-const unlooked = 10 * time.Minute
-
-// Renew implements source.Lease: one sign of life. That it is accepted shows that the lock was not
-// broken for silence, and whoever breaks it by force ends the lease, too. He may die in between,
-// or the key be removed by hand: of that a watch tells, and then the lock is looked at.
-func (l *lease) Renew(ctx context.Context) error {
-	if err := l.Ended(); err != nil {
-		return err
-	}
+// Beat implements remote.Hold. That it is accepted shows that the lock was not broken for silence,
+// and whoever breaks it by force ends the lease, too. He may die in between, or the key be removed
+// by hand: of that a watch tells, and then the lock is looked at.
+func (l *lease) Beat(ctx context.Context, limit time.Duration) (mine bool, err error) {
 	l.renewing.Lock()
 	defer l.renewing.Unlock()
-	limit := remote.RenewalLimit(l.Record().TTL)
 	g := l.grant.Load()
 	beat := g.renew(ctx, limit)
 	if beat == nil && l.looked == 0 {
-		l.guard(l.created)
+		l.guard(l.acquired.Count)
 	}
-	if beat == nil && l.news.Quiet(unlooked) || beat != nil && !leaseGone(beat) {
-		return l.fail(ctx, "renew", beat)
+	if beat == nil && l.news.Quiet() || beat != nil && !leaseGone(beat) {
+		return beat == nil, l.src.opError(ctx, renew, l.name, beat)
 	}
 	l.news.Begin()
 	resp, _, err := l.src.commit(ctx, transaction{onlyWithin: limit, then: l.signs()})
-	switch {
-	case err != nil:
-		return l.fail(ctx, "renew", err)
-	case !l.isMine(first(resp, 0)):
-		return l.Lost(errGone)
+	if err != nil || !l.isMine(first(resp, 0)) {
+		return false, l.src.opError(ctx, renew, l.name, err)
 	}
 	l.guard(resp.Header.Revision)
 	if beat == nil && g.carries(first(resp, 1)) {
-		return nil
+		return true, nil
 	}
 	return l.revive(ctx, limit, first(resp, 1))
 }
@@ -98,7 +77,7 @@ func (l *lease) guard(revision int64) {
 	ctx, stop := context.WithCancel(context.Background())
 	l.OnEnd(stop)
 	go func() {
-		l.src.watch(ctx, l.news.Tell, l.key(lockKind), clientv3.WithRev(revision+1))
+		l.src.removals(ctx, l.news.Tell, l.key(lockKind), clientv3.WithRev(revision+1))
 		l.watched.Store(false) // there is no leader, or the revision was compacted
 		l.news.Tell()
 	}()
@@ -113,12 +92,12 @@ func (l *lease) signs() []clientv3.Op {
 // lost its leases in another way, takes nobody's lock away. The lease is granted now, for the
 // belief in the lock counts from now; and the sign of life is the one that was seen, so that
 // what is carried out late does not take the place of a later one.
-func (l *lease) revive(ctx context.Context, limit time.Duration, seen *keyValue) error {
+func (l *lease) revive(ctx context.Context, limit time.Duration, seen *keyValue) (mine bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	g := l.src.leases.grant(ctx, l.Record().TTL)
 	if _, err := g.wait(limited); err != nil {
-		return l.fail(ctx, "renew", err)
+		return false, l.src.opError(ctx, renew, l.name, err)
 	}
 	life, before := l.key(lifeKind), int64(0)
 	if seen != nil {
@@ -133,87 +112,69 @@ func (l *lease) revive(ctx context.Context, limit time.Duration, seen *keyValue)
 	}
 	switch {
 	case err != nil:
-		return l.fail(ctx, "renew", err)
 	case resp.Succeeded, l.isMine(first(resp, 0)) && g.carries(first(resp, 1)):
 		l.grant.Store(g)
-		return nil
+		return true, nil
 	case l.isMine(first(resp, 0)):
-		return l.fail(ctx, "renew", remote.ErrAgain)
+		err = remote.ErrAgain
 	}
-	return l.Lost(errGone)
+	return false, l.src.opError(ctx, renew, l.name, err)
 }
 
-// Release implements source.Lease. After an answer that was lost, nothing to be released is
-// what the first try has left, unless the lock was broken: whoever does that leaves its token.
-func (l *lease) Release(ctx context.Context) error {
-	if err := l.Ended(); err != nil {
-		return err
-	}
+// Free implements remote.Hold.
+func (l *lease) Free(ctx context.Context) (remote.Freed, error) {
 	g := l.grant.Load()
 	if g.tainted.Load() {
 		g.revoke() // what may still come finds no lease then
 	}
-	resp, doubt, err := l.src.commit(ctx, transaction{
-		when: []clientv3.Cmp{l.mine()}, then: []clientv3.Op{clientv3.OpDelete(l.key(lockKind)), clientv3.OpDelete(l.key(lifeKind))},
-		or: []clientv3.Op{clientv3.OpGet(l.key(brokeKind))},
-	})
-	if doubt {
-		l.tried.Store(true)
-	}
-	switch {
-	case err != nil:
-		return l.fail(ctx, "release", err)
-	case !resp.Succeeded && (!l.tried.Load() || isMark(first(resp, 0), l.Record().Token)):
-		return l.End(l.Lost(errGone))
-	}
-	_ = l.End(source.ErrReleased)
-	if !g.tainted.Load() && resp.Succeeded {
+	freed, err := l.free(ctx, "release", l.freeing(l.acquired.Count), l.acquired)
+	if freed.Done && !g.tainted.Load() {
 		l.src.leases.give(g)
 	}
-	return nil
+	return freed, err
 }
 
-// change writes the record anew, and with it what else is to be done. done says whether other keys
-// show that it was made before the lock was lost.
-func (l *lease) change(ctx context.Context, op string, set func(*remote.Record), done func(*clientv3.TxnResponse) bool, more transaction) (revision int64, err error) {
-	key := l.key(lockKind)
-	revision, err = l.changes.Make(l.Holding, errGone, set, func(next remote.Record, before int64) (remote.Shown, error) {
-		resp, doubt, err := l.src.commit(ctx, transaction{
-			when: []clientv3.Cmp{l.mine(), clientv3.Compare(clientv3.ModRevision(key), "=", before)},
-			then: append([]clientv3.Op{clientv3.OpPut(key, next.Encode())}, more.then...),
-			or:   append([]clientv3.Op{clientv3.OpGet(key)}, more.or...),
-		})
-		switch {
-		case err != nil:
-			return remote.Shown{Doubt: doubt}, l.fail(ctx, op, err)
-		case resp.Succeeded:
-			return remote.Shown{Mine: true, Step: next.Step, Left: resp.Header.Revision}, nil
-		case !l.isMine(first(resp, 0)):
-			return remote.Shown{Done: done(resp), Doubt: doubt}, nil
-		}
-		_, stored := remote.DecodeRecord(next.Token, first(resp, 0).Value)
-		return remote.Shown{Mine: true, Step: stored.Step, Left: first(resp, 0).ModRevision, Doubt: doubt}, nil
-	})
-	if errors.Is(err, remote.ErrAgain) {
-		err = l.fail(ctx, op, err)
+// Write implements remote.Hold. The last result of a name is a key beside its lock: nobody can take the
+// lock and not see it.
+func (l *lease) Write(ctx context.Context, op string, c remote.Change) (remote.Shown, error) {
+	key, result := l.key(lockKind), l.key(resultKind)
+	t := transaction{
+		when: []clientv3.Cmp{l.mine(), clientv3.Compare(clientv3.ModRevision(key), "=", c.Before)},
+		then: []clientv3.Op{clientv3.OpPut(key, c.Record.Encode())},
+		or:   []clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(result)},
 	}
-	return revision, err
+	switch {
+	case c.Forget:
+		t.then = append(t.then, clientv3.OpDelete(result), l.src.touch())
+	case c.Result != nil:
+		t.then = append(t.then, clientv3.OpPut(result, string(c.Result)), l.src.touch())
+	}
+	resp, doubt, err := l.src.commit(ctx, t)
+	switch {
+	case err != nil:
+		return remote.Shown{Doubt: doubt}, l.src.opError(ctx, op, l.name, err)
+	case resp.Succeeded:
+		return remote.Shown{Mine: true, Step: c.Record.Step, Left: resp.Header.Revision}, nil
+	case l.isMine(first(resp, 0)):
+		_, stored := remote.DecodeRecord(l.name, first(resp, 0).Value)
+		return remote.Shown{Mine: true, Step: stored.Step, Left: first(resp, 0).ModRevision, Doubt: doubt}, nil
+	}
+	there := valueOf(first(resp, 1))
+	return remote.Shown{Done: c.Result != nil && string(there) == string(c.Result), Doubt: doubt}, nil
 }
 
-func nothing(*remote.Record) {}
-
-// unseen is for a change that leaves nothing behind when the lock is another's.
-func unseen(*clientv3.TxnResponse) bool { return false }
-
-// MarkJob implements source.Lease.
-func (l *lease) MarkJob(ctx context.Context, jobs ...process.Group) error {
-	_, err := l.change(ctx, "mark the job", func(r *remote.Record) { r.Groups = jobs }, unseen, transaction{})
-	return err
+// ReadResult implements remote.Hold.
+func (l *lease) ReadResult(ctx context.Context) (result []byte, mine bool, err error) {
+	resp, err := l.src.read(ctx, "ask for the result", l.name, clientv3.OpGet(l.key(lockKind), clientv3.WithKeysOnly()), clientv3.OpGet(l.key(resultKind)))
+	if err != nil {
+		return nil, false, err
+	}
+	return valueOf(first(resp, 1)), l.isMine(first(resp, 0)), nil
 }
 
 // Fence implements source.Lease: the number is the revision of the store in which the record
 // was written for it. No other write has it, and all that come later have larger ones.
 func (l *lease) Fence(ctx context.Context) (uint64, error) {
-	revision, err := l.change(ctx, "draw a fence number", nothing, unseen, transaction{})
+	revision, err := l.Change(ctx, "draw a fence number", func(*remote.Change) {})
 	return uint64(max(revision, 0)), err
 }

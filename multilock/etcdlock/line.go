@@ -2,15 +2,13 @@ package etcdlock
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
@@ -18,12 +16,8 @@ import (
 // line is a contender's place among those who wait. It watches the ticket right before its own,
 // or the lock: each release wakes one.
 type line struct {
-	*remote.News       // nil as long as nobody waits
-	ticket       int64 // the revision in which it was created, 0 if there is none
-
-	mu     sync.Mutex
-	target []string // the keys that are watched
-	stop   context.CancelFunc
+	ticket int64              // the revision in which it was created, 0 if there is none
+	stop   context.CancelFunc // of the watch
 	quit   context.CancelFunc // of the signs of life
 }
 
@@ -32,67 +26,52 @@ const unheard = time.Minute
 
 // Wake implements source.Contender: from now on this contender waits.
 func (c *contender) Wake() <-chan struct{} {
-	if c.line.News == nil {
-		c.line.News = remote.NewNews()
+	if c.News == nil {
+		c.News = remote.NewNews(unheard)
 	}
-	return c.line.Wake()
+	return c.News.Wake()
 }
 
 // leave ends the watch, and the signs of life of the ticket.
 func (l *line) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, end := range []context.CancelFunc{l.stop, l.quit} {
 		if end != nil {
 			end()
 		}
 	}
-	l.stop, l.quit, l.target, l.ticket = nil, nil, nil, 0
+	*l = line{}
 }
 
 func (c *contender) ticketKey() string {
-	_, _, tickets := c.keys()
-	return tickets + hex.EncodeToString(fmt.Appendf(nil, "%016x", int64(c.grant.id)))
+	return fmt.Sprintf("%s%016x", c.tickets(), int64(c.grant.id))
 }
 
 // ahead finds the ticket right before one.
 func (c *contender) ahead(ticket int64) clientv3.Op {
-	_, _, tickets := c.keys()
-	return clientv3.OpGet(tickets, append(clientv3.WithLastCreate(), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMaxCreateRev(ticket-1))...)
+	return clientv3.OpGet(c.tickets(), append(clientv3.WithLastCreate(), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMaxCreateRev(ticket-1))...)
 }
 
 // refused finds out whom to wait for, and watches that.
 func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) error {
-	if c.line.News == nil {
+	if c.News == nil {
 		return source.ErrHeld
 	}
-	revision := resp.Header.Revision
-	var before *keyValue
-	if c.line.ticket == 0 {
-		c.line.ticket = first(resp, len(c.looks())+1).CreateRevision
+	found := first(resp, len(c.looks())+1) // the new ticket, or the one ahead
+	switch {
+	case c.line.ticket == 0: // the next attempt tells who is ahead of it
+		c.line.ticket = found.CreateRevision
 		c.keepAlive(ctx)
-		again, err := c.src.read(ctx, "stand in line", c.Name, c.ahead(c.line.ticket), clientv3.OpGet(c.src.key(lockKind, c.Name)))
-		if err != nil {
-			return err
-		}
-		before, revision = first(again, 0), again.Header.Revision
-		if before == nil && first(again, 1) == nil {
-			return remote.ErrAgain // it became free in between
-		}
-	} else {
-		if first(resp, len(c.looks())) == nil { // the ticket is gone, and with it the lease
-			c.forget()
-			return remote.ErrAgain
-		}
-		before = first(resp, len(c.looks())+1)
+		return remote.ErrAgain
+	case first(resp, len(c.looks())) == nil: // the ticket is gone, and with it the lease
+		c.forget()
+		return remote.ErrAgain
 	}
-	lock, life, _ := c.keys()
-	target := []string{lock, life}
-	if before != nil {
-		target = []string{string(before.Key)}
+	target := []string{c.key(lockKind), c.key(lifeKind)}
+	if found != nil {
+		target = []string{string(found.Key)}
 	}
-	c.watch(ctx, target, revision+1)
-	if before == nil && c.snap.lock != nil && c.snap.life == nil {
+	c.watch(ctx, target, resp.Header.Revision+1)
+	if found == nil && c.Seen.Lease == process.Gone {
 		return source.ErrSilent
 	}
 	return source.ErrHeld
@@ -100,47 +79,30 @@ func (c *contender) refused(ctx context.Context, resp *clientv3.TxnResponse) err
 
 // watch tells of the removal of one of the keys, from a revision on.
 func (c *contender) watch(ctx context.Context, target []string, from int64) {
-	l := &c.line
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.Refused()
-	if slices.Equal(target, l.target) && l.stop != nil {
-		return
+	if c.line.stop != nil {
+		c.line.stop()
 	}
-	if l.stop != nil {
-		l.stop()
-	}
-	var watching context.Context
-	watching, l.stop = context.WithCancel(context.WithoutCancel(ctx))
-	l.target = target
-	tell := l.Tell // the contender may have the lock, and wait no more, when it comes to that
+	ctx, c.line.stop = context.WithCancel(context.WithoutCancel(ctx))
+	tell := c.News.Tell // the contender may have the lock, and wait no more, when it comes to that
 	for _, key := range target {
 		go func() {
-			c.src.watch(watching, tell, key, clientv3.WithRev(from))
+			c.src.removals(ctx, tell, key, clientv3.WithRev(from))
 			// It has ended by itself: there is no leader, or what it was to begin with was compacted.
-			if bounded.Sleep(watching, lastPause) == nil {
-				l.mu.Lock()
-				l.target = nil // nobody is watching any more
-				l.mu.Unlock()
+			if bounded.Sleep(ctx, remote.LongestPause) == nil {
 				tell()
 			}
 		}()
 	}
+	c.News.Refused()
 }
 
 // keepAlive gives signs of life for the ticket.
 func (c *contender) keepAlive(ctx context.Context) {
-	l, g, tell := &c.line, c.grant, c.line.Tell
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.quit != nil {
-		return
-	}
-	ctx, l.quit = context.WithCancel(context.WithoutCancel(ctx))
-	every := c.claim.TTL / 4
+	g, tell, ttl := c.grant, c.News.Tell, c.Claim.TTL
+	ctx, c.line.quit = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
-		for bounded.Sleep(ctx, every) == nil {
-			if err := g.renew(ctx, remote.RenewalLimit(c.claim.TTL)); leaseGone(err) && ctx.Err() == nil {
+		for bounded.Sleep(ctx, ttl/4) == nil {
+			if err := g.renew(ctx, remote.RenewalLimit(ttl)); leaseGone(err) && ctx.Err() == nil {
 				tell()
 				return
 			}

@@ -1,12 +1,9 @@
 package etcdlock
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -25,133 +22,93 @@ const (
 	mostParts = 64
 )
 
-func (s *Source) manifestKey() string { return s.key(manifestKind, "list") }
+// shelf is where the group's manifest is.
+type shelf struct{ *Source }
 
-func (s *Source) partKey(id string, n int) string {
-	return s.key(manifestKind, fmt.Sprintf("%s/%03d", id, n))
-}
+func (s shelf) contentsKey() string { return s.key(manifestKind, "list") }
+
+// of is what the keys of somebody's parts begin with.
+func (s shelf) of(id string) string { return s.key(manifestKind, id) + separator }
+
+func (s shelf) partKey(id string, n int) string { return fmt.Sprintf("%s%03d", s.of(id), n) }
 
 // Publish implements source.ManifestStore.
 func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
-	if len(manifest) > mostParts*partSize {
-		return nil, &source.InvalidError{What: "list", Got: fmt.Sprintf("%d bytes", len(manifest)), Why: fmt.Sprintf("at most %d are kept in etcd; cut it into several, each in a group of its own (-g)", mostParts*partSize)}
-	}
-	mine, parts := remote.Cut(manifest, partSize)
-	there, err := s.contents(ctx, "publish the manifest")
-	if err == nil && there == nil {
-		there, err = s.publish(ctx, mine, parts)
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case there.Same(mine):
-		return manifest, nil
-	}
-	return s.join(ctx, *there)
-}
-
-// publish writes the parts, and names them if nobody has published meanwhile, or retracted: that
-// removes all parts.
-func (s *Source) publish(ctx context.Context, mine remote.Contents, parts [][]byte) (*remote.Contents, error) {
-	const op = "publish the manifest"
-	t := transaction{
-		when: []clientv3.Cmp{absent(s.manifestKey())}, then: []clientv3.Op{clientv3.OpPut(s.manifestKey(), mine.Encode())},
-		or: []clientv3.Op{clientv3.OpGet(s.manifestKey())},
-	}
-	for n, part := range parts {
-		key := s.partKey(mine.ID, n)
-		if _, _, err := s.commit(ctx, transaction{then: []clientv3.Op{clientv3.OpPut(key, string(part))}}); err != nil {
-			return nil, s.opError(ctx, op, "", err)
-		}
-		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(key), ">", 0))
-	}
-	resp, _, err := s.commit(ctx, t)
-	if err != nil {
-		return nil, s.opError(ctx, op, "", err)
-	}
-	if resp.Succeeded {
-		return &mine, nil
-	}
-	there, err := s.readContents(first(resp, 0))
-	switch {
-	case err != nil:
-		return nil, err
-	case there == nil:
-		return nil, s.opError(ctx, op, "", errRetracted)
-	case there.ID != mine.ID:
-		_, _, _ = s.commit(ctx, transaction{then: []clientv3.Op{clientv3.OpDelete(s.key(manifestKind, mine.ID)+separator, clientv3.WithPrefix())}})
-	}
-	return there, nil
-}
-
-var errRetracted = fmt.Errorf("it was retracted meanwhile: %w", source.ErrPassing)
-
-// contents reads the group's, nil if there is no manifest.
-func (s *Source) contents(ctx context.Context, op string) (*remote.Contents, error) {
-	resp, err := s.read(ctx, op, "", clientv3.OpGet(s.manifestKey()))
-	if err != nil {
-		return nil, err
-	}
-	return s.readContents(first(resp, 0))
-}
-
-func (s *Source) readContents(kv *keyValue) (*remote.Contents, error) {
-	if kv == nil {
-		return nil, nil
-	}
-	c, err := remote.DecodeContents(kv.Value, mostParts)
-	if err != nil {
-		return nil, s.spoilt(err)
-	}
-	return &c, nil
-}
-
-func (s *Source) spoilt(why error) error {
-	return s.at.Invalid(fmt.Sprintf("remove the manifest, %s: %v", s.manifestKey(), why))
-}
-
-// join reads the parts of a manifest.
-func (s *Source) join(ctx context.Context, c remote.Contents) ([]byte, error) {
-	const op = "read the manifest"
-	manifest, err := c.Join(func(n int) ([]byte, error) {
-		resp, err := s.read(ctx, op, "", clientv3.OpGet(s.partKey(c.ID, n)))
-		switch {
-		case err != nil:
-			return nil, err
-		case first(resp, 0) == nil:
-			return nil, s.opError(ctx, op, "", errRetracted)
-		}
-		return first(resp, 0).Value, nil
-	})
-	if errors.Is(err, remote.ErrOtherParts) {
-		err = s.spoilt(err)
-	}
-	return manifest, err
+	return remote.ManifestLimits{Part: partSize, Most: mostParts * partSize, Server: "etcd"}.Publish(ctx, shelf{s}, manifest)
 }
 
 // OpenManifest implements source.ManifestReader.
 func (s *Source) OpenManifest(ctx context.Context) (io.ReadCloser, error) {
-	c, err := s.contents(ctx, "read the manifest")
+	return remote.OpenManifest(ctx, shelf{s})
+}
+
+// Contents implements remote.Shelf.
+func (s shelf) Contents(ctx context.Context, op string) (*remote.Contents, error) {
+	kv, err := s.get(ctx, op, "", s.contentsKey())
+	if kv == nil {
+		return nil, err
+	}
+	return s.decode(kv)
+}
+
+func (s shelf) decode(kv *keyValue) (*remote.Contents, error) {
+	c, err := remote.DecodeContents(kv.Value, mostParts)
+	if err != nil {
+		return nil, s.at.Invalid(fmt.Sprintf("remove the manifest, %s: %v", kv.Key, err))
+	}
+	return &c, nil
+}
+
+// Put implements remote.Shelf. It names the parts if nobody has published meanwhile, or retracted: that
+// removes all parts.
+func (s shelf) Put(ctx context.Context, op string, mine remote.Contents, parts [][]byte) (*remote.Contents, error) {
+	t := transaction{
+		when: []clientv3.Cmp{absent(s.contentsKey())}, then: []clientv3.Op{clientv3.OpPut(s.contentsKey(), mine.Encode())},
+		or: []clientv3.Op{clientv3.OpGet(s.contentsKey())},
+	}
+	for n, part := range parts {
+		key := s.partKey(mine.ID, n)
+		if _, err := s.read(ctx, op, "", clientv3.OpPut(key, string(part))); err != nil {
+			return nil, err
+		}
+		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(key), ">", 0))
+	}
+	resp, _, err := s.commit(ctx, t)
 	switch {
 	case err != nil:
-		return nil, err
-	case c == nil:
-		return nil, fs.ErrNotExist
+		return nil, s.opError(ctx, op, "", err)
+	case resp.Succeeded:
+		return &mine, nil
+	case first(resp, 0) == nil:
+		return nil, s.opError(ctx, op, "", remote.ErrRetracted)
 	}
-	manifest, err := s.join(ctx, *c)
-	return io.NopCloser(bytes.NewReader(manifest)), err
+	there, err := s.decode(first(resp, 0))
+	if err == nil && there.ID != mine.ID {
+		_, _ = s.read(ctx, op, "", clientv3.OpDelete(s.of(mine.ID), clientv3.WithPrefix()))
+	}
+	return there, err
+}
+
+// Part implements remote.Shelf.
+func (s shelf) Part(ctx context.Context, op string, of remote.Contents, n int) ([]byte, error) {
+	kv, err := s.get(ctx, op, "", s.partKey(of.ID, n))
+	if err == nil && kv == nil {
+		err = s.opError(ctx, op, "", remote.ErrRetracted)
+	}
+	return valueOf(kv), err
 }
 
 // Retract implements source.ManifestStore. It asks for the manifest that is there now: carried
 // out late, it does not remove a later one. The parts of those who are about to publish go, too.
 func (s *Source) Retract(ctx context.Context) error {
-	const op = "retract the manifest"
-	resp, err := s.read(ctx, op, "", clientv3.OpGet(s.manifestKey()))
-	if err != nil || first(resp, 0) == nil {
+	const op = "retract the list"
+	key := shelf{s}.contentsKey()
+	there, err := s.get(ctx, op, "", key)
+	if there == nil {
 		return err
 	}
 	_, _, err = s.commit(ctx, transaction{
-		when: []clientv3.Cmp{held(s.manifestKey(), first(resp, 0).CreateRevision)},
+		when: []clientv3.Cmp{held(key, there.CreateRevision)},
 		then: []clientv3.Op{clientv3.OpDelete(s.all(manifestKind), clientv3.WithPrefix())},
 	})
 	return s.opError(ctx, op, "", err)

@@ -131,7 +131,7 @@ func FuzzContents(f *testing.F) {
 	}
 	s := &Source{server: &server{}}
 	f.Fuzz(func(t *testing.T, value []byte) {
-		if c, err := s.readContents(&keyValue{Value: value}); err == nil {
+		if c, err := (shelf{s}).decode(&keyValue{Value: value}); err == nil {
 			require.LessOrEqual(t, c.Parts, mostParts)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -19,12 +20,9 @@ var (
 
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
-	return []source.Promise{
-		source.PromiseOfDeath(s.Self()),
-		source.PromiseOfJobs("in the lock's record"),
+	return append(s.Alike(),
 		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a sign of life that most members have acknowledged; its lease lasts a second longer than the TTL"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when the server has ended its lease"),
-		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's record"),
 		source.Keeps(source.TraitPromptRelease, "one transaction removes it, and wakes the first of those who wait"),
 		source.Keeps(source.TraitFenceNumbers, "the store's revision; they begin anew if the store is restored without --bump-revision"),
@@ -33,9 +31,8 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitCheapBarrier, "a count at one revision, which most members have acknowledged"),
 		source.Keeps(source.TraitResults, "keys beside the locks, written by the lock's holder alone"),
 		source.Keeps(source.TraitManifest, "parts of 1 MiB, 64 MiB at most, which the first host publishes in one step"),
-		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
 		source.Keeps(source.TraitHistory, "keys that are kept for 90 days; what cannot be written is not in it"),
-	}
+	)
 }
 
 // Examine implements source.Examiner.
@@ -46,43 +43,40 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 		_, _, err = s.commit(ctx, transaction{then: []clientv3.Op{clientv3.OpDelete(key)}})
 	}
 	if err != nil {
-		return []source.Finding{{Subject: "server", Severity: source.SeverityUnusable, Text: s.opError(ctx, "write and read a key", "", err).Error()}}
+		return []source.Finding{source.Unusable("server", s.opError(ctx, "write and read a key", "", err).Error(), "")}
 	}
-	return append(s.findMembers(ctx), s.findAlarms(ctx)...)
+	members := func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
+		return c.MemberList(ctx)
+	}
+	findings := []source.Finding{find(ctx, s, "members", members, findMembers)}
+	for _, endpoint := range s.at.endpoints {
+		findings = append(findings, s.findMember(ctx, endpoint))
+	}
+	alarms := func(ctx context.Context, c *clientv3.Client) (*clientv3.AlarmResponse, error) {
+		return c.AlarmList(ctx)
+	}
+	return append(findings, find(ctx, s, "alarms", alarms, findAlarms))
 }
 
-// findMembers looks how many there are, and asks each.
-func (s *Source) findMembers(ctx context.Context) []source.Finding {
-	var members *clientv3.MemberListResponse
-	_, err := s.repeat(ctx, s.timeout, func(ctx context.Context, c *clientv3.Client) (err error) {
-		members, err = c.MemberList(ctx)
-		return err
-	})
-	if err != nil {
-		return []source.Finding{s.unasked("members", err)}
-	}
+// findMembers looks how many there are.
+func findMembers(members *clientv3.MemberListResponse) source.Finding {
 	voters := 0
 	for _, m := range members.Members {
 		if !m.IsLearner {
 			voters++
 		}
 	}
-	found := source.Finding{Subject: "members", Severity: source.SeverityFine, Text: fmt.Sprintf("%d members that vote; all goes on while %d of them work", voters, voters/2+1)}
 	if voters < 3 {
-		found.Severity, found.Advice = source.SeverityWarning, "use three members, on three machines"
-		found.Text = fmt.Sprintf("%d member(s) that vote: if one is down nobody can lock", voters)
+		return source.Warning("members", fmt.Sprintf("%d member(s) that vote: if one is down nobody can lock", voters), "use three members, on three machines")
 	}
-	findings := []source.Finding{found}
-	for _, endpoint := range s.at.endpoints {
-		findings = append(findings, s.findMember(ctx, endpoint))
-	}
-	return findings
+	return source.Fine("members", fmt.Sprintf("%d members that vote; all goes on while %d of them work", voters, voters/2+1))
 }
 
 // crowded is the size of a store that is near the usual limit of 2 GB.
 const crowded = 1500 << 20
 
 func (s *Source) findMember(ctx context.Context, endpoint string) source.Finding {
+	const subject = "server"
 	var status *clientv3.StatusResponse
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -90,50 +84,47 @@ func (s *Source) findMember(ctx context.Context, endpoint string) source.Finding
 	if err == nil {
 		status, err = client.Status(ctx, endpoint)
 	}
-	found := source.Finding{Subject: "server", Severity: source.SeverityFine}
-	switch {
-	case err != nil:
-		found.Severity, found.Text, found.Advice = source.SeverityWarning, fmt.Sprintf("%s does not answer: %v", endpoint, err), "locks go on without it, but not without one more"
-		return found
-	case status.DbSize > crowded:
-		found.Severity, found.Advice = source.SeverityWarning, "compact and defragment it (--auto-compaction-retention does the first by itself), or raise --quota-backend-bytes"
-	case oldVersion(status.Version):
-		found.Severity, found.Advice = source.SeverityWarning, "use 3.5.9 or later: in older ones a leader that stood still may end the leases of holders that are alive"
+	if err != nil {
+		return source.Warning(subject, fmt.Sprintf("%s does not answer: %v", endpoint, err), "locks go on without it, but not without one more")
 	}
-	found.Text = fmt.Sprintf("%s is etcd %s, with %d MB", endpoint, status.Version, status.DbSize>>20)
-	return found
+	text := fmt.Sprintf("%s is etcd %s, with %d MB", endpoint, status.Version, status.DbSize>>20)
+	switch {
+	case status.DbSize > crowded:
+		return source.Warning(subject, text, "compact and defragment it (--auto-compaction-retention does the first by itself), or raise --quota-backend-bytes")
+	case oldVersion(status.Version):
+		return source.Warning(subject, text, "use 3.5.9 or later: in older ones a leader that stood still may end the leases of holders that are alive")
+	}
+	return source.Fine(subject, text)
 }
 
 // oldVersion says that a leader may end leases without asking whether it still is the leader.
 func oldVersion(version string) bool {
 	var major, minor, patch int
-	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); n < 3 {
-		return false
-	}
-	return major < 3 || major == 3 && (minor < 5 || minor == 5 && patch < 9)
+	n, _ := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch)
+	return n == 3 && slices.Compare([]int{major, minor, patch}, []int{3, 5, 9}) < 0
 }
 
-func (s *Source) findAlarms(ctx context.Context) []source.Finding {
-	var alarms *clientv3.AlarmResponse
-	_, err := s.repeat(ctx, s.timeout, func(ctx context.Context, c *clientv3.Client) (err error) {
-		alarms, err = c.AlarmList(ctx)
-		return err
-	})
-	if err != nil {
-		return []source.Finding{s.unasked("alarms", err)}
-	}
+func findAlarms(alarms *clientv3.AlarmResponse) source.Finding {
 	for _, a := range alarms.Alarms {
 		if a.Alarm != etcdserverpb.AlarmType_NONE {
-			return []source.Finding{{Subject: "alarms", Severity: source.SeverityUnusable, Text: "a member has raised the alarm " + a.Alarm.String(), Advice: "see: etcdctl alarm list"}}
+			return source.Unusable("alarms", "a member has raised the alarm "+a.Alarm.String(), "see: etcdctl alarm list")
 		}
 	}
-	return []source.Finding{{Subject: "alarms", Severity: source.SeverityFine, Text: "there are none"}}
+	return source.Fine("alarms", "there are none")
 }
 
-// unasked is what only some may ask, and nothing depends on.
-func (s *Source) unasked(subject string, err error) source.Finding {
-	if errors.Is(err, rpctypes.ErrPermissionDenied) {
-		return source.Finding{Subject: subject, Severity: source.SeverityFine, Text: "this user may not ask for them"}
+// find asks what only some may ask, and nothing depends on.
+func find[A any](ctx context.Context, s *Source, subject string, ask func(context.Context, *clientv3.Client) (A, error), judge func(A) source.Finding) source.Finding {
+	var answer A
+	_, err := s.repeat(ctx, s.timeout, func(ctx context.Context, c *clientv3.Client) (err error) {
+		answer, err = ask(ctx, c)
+		return err
+	})
+	switch {
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		return source.Fine(subject, "this user may not ask for them")
+	case err != nil:
+		return source.Warning(subject, err.Error(), "")
 	}
-	return source.Finding{Subject: subject, Severity: source.SeverityWarning, Text: err.Error()}
+	return judge(answer)
 }

@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"cmp"
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -11,9 +10,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 
-	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/source/remote"
 )
 
@@ -59,7 +56,7 @@ func (s *server) connect() (*clientv3.Client, error) {
 	}
 	options := []grpc.DialOption{grpc.WithStatsHandler(&s.wire), grpc.WithChainUnaryInterceptor(s.wire.invoke)}
 	if s.at.tls != nil && s.at.tls.ServerName != "" {
-		options = append(options, grpc.WithTransportCredentials(named{credentials.NewTLS(s.at.tls), s.at.tls.ServerName}))
+		options = append(options, grpc.WithAuthority(s.at.tls.ServerName))
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: s.at.endpoints, TLS: s.at.tls, Username: s.at.user, Password: s.at.password,
@@ -84,47 +81,21 @@ func (s *server) disconnect() error {
 	return nil
 }
 
-const (
-	tries      = 4 // that the time of an operation is enough for, at least
-	leastTry   = 500 * time.Millisecond
-	longestTry = 3 * time.Second // a member that stands still is left for another one
-	firstPause = 20 * time.Millisecond
-	lastPause  = 500 * time.Millisecond
-)
+// longestTry is for a member that stands still: it is left for another one.
+const longestTry = 3 * time.Second
 
-// repeat sends what may be carried out more than once, until it is answered. It reports
-// whether one that got no answer may still be carried out, however late. Where no member has
-// ever answered, that none can be talked to is told at once: time does not mend a wrong URL; and
-// a member that has no leader says so at once, instead of waiting for one.
+// repeat sends what may be carried out more than once, until it is answered: see remote.Repeat. A
+// member that has no leader says so at once, instead of waiting for one.
 func (s *server) repeat(ctx context.Context, limit time.Duration, ask func(context.Context, *clientv3.Client) error) (doubt bool, err error) {
-	limit = min(limit, s.timeout)
-	limited, cancel := remote.Outlive(clientv3.WithRequireLeader(ctx), limit)
-	defer cancel()
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		var sent int32
-		sent, err = s.once(limited, min(max(limit/tries, leastTry), longestTry), ask)
-		doubt = doubt || sent > 1 || sent == 1 && inDoubt(err)
-		if !inDoubt(err) {
-			return doubt, err
+	return remote.Repeat(clientv3.WithRequireLeader(ctx), min(limit, s.timeout), longestTry, func(ctx context.Context) (remote.Tried, error) {
+		client, err := s.connect()
+		ctx, out := watched(ctx)
+		if err == nil {
+			err = ask(ctx, client)
 		}
-		if limited.Err() != nil || ctx.Err() != nil || !doubt && s.unreachable(err) {
-			return doubt, err
-		}
-		_ = bounded.Sleep(limited, pause/2+rand.N(pause)) //nolint:gosec // jitter needs no secrecy
-	}
-}
-
-// once sends a request, and reports how often it left this host.
-func (s *server) once(ctx context.Context, limit time.Duration, ask func(context.Context, *clientv3.Client) error) (sent int32, err error) {
-	client, err := s.connect()
-	if err != nil {
-		return 0, err
-	}
-	ctx, out := watched(ctx)
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	err = ask(ctx, client)
-	return out.Load(), err
+		sent := out.Load() // how often it has left this host
+		return remote.Tried{Doubt: sent > 1 || sent == 1 && inDoubt(err), Again: inDoubt(err), Told: told(err), Nobody: s.unreachable(err)}, err
+	})
 }
 
 // unreachable says that no member could be talked to, nor could any before.
@@ -154,17 +125,39 @@ func (s *server) read(ctx context.Context, op, name string, gets ...clientv3.Op)
 	return resp, s.opError(ctx, op, name, err)
 }
 
-// watch tells of each removal of a key, or of what else the options say, until that is over.
-func (s *server) watch(ctx context.Context, tell func(), key string, opts ...clientv3.OpOption) {
+// get reads one key, nil if there is none.
+func (s *server) get(ctx context.Context, op, name, key string) (*keyValue, error) {
+	resp, err := s.read(ctx, op, name, clientv3.OpGet(key))
+	if err != nil {
+		return nil, err
+	}
+	return first(resp, 0), nil
+}
+
+// valueOf is what is there, nil for nothing.
+func valueOf(kv *keyValue) []byte {
+	if kv == nil {
+		return nil
+	}
+	return kv.Value
+}
+
+// watch tells what happens to a key, or to what else the options say, until that is over.
+func (s *server) watch(ctx context.Context, tell func([]*clientv3.Event), key string, opts ...clientv3.OpOption) {
 	client, err := s.connect()
 	if err != nil {
 		return
 	}
-	for resp := range client.Watch(clientv3.WithRequireLeader(ctx), key, append(opts, clientv3.WithFilterPut())...) {
+	for resp := range client.Watch(clientv3.WithRequireLeader(ctx), key, opts...) {
 		if len(resp.Events) > 0 {
-			tell()
+			tell(resp.Events)
 		}
 	}
+}
+
+// removals tells of removals alone.
+func (s *server) removals(ctx context.Context, tell func(), key string, opts ...clientv3.OpOption) {
+	s.watch(ctx, func([]*clientv3.Event) { tell() }, key, append(opts, clientv3.WithFilterPut())...)
 }
 
 // got is what the i-th read of a transaction has found.

@@ -2,11 +2,9 @@ package etcdlock
 
 import (
 	"context"
-	"net"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/stats"
 )
 
@@ -48,19 +46,3 @@ func (w *wiretap) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Con
 
 // HandleConn implements stats.Handler.
 func (w *wiretap) HandleConn(context.Context, stats.ConnStats) {}
-
-// named are credentials for servers whose certificates are for another name than theirs.
-type named struct {
-	credentials.TransportCredentials
-	name string
-}
-
-// ClientHandshake implements credentials.TransportCredentials.
-func (n named) ClientHandshake(ctx context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return n.TransportCredentials.ClientHandshake(ctx, n.name, conn)
-}
-
-// Clone implements credentials.TransportCredentials.
-func (n named) Clone() credentials.TransportCredentials {
-	return named{n.TransportCredentials.Clone(), n.name}
-}

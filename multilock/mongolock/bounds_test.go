@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // Whatever somebody has put into a document, what is shown of it has a bounded length.
@@ -25,8 +27,7 @@ func TestStrangersTextsAreBounded(t *testing.T) {
 	record := readDocument("x", raw).record()
 	require.Empty(t, record.Foreign)
 	require.Less(t, len(record.Token)+len(record.Holder.String()), most)
-	result, err := readResult("x", raw)
-	require.NoError(t, err)
+	result := remote.DecodeResult("x", resultIn(raw))
 	require.Empty(t, result.Foreign)
 	require.Less(t, len(result.Token)+len(result.By.Host)+len(result.Signal)+len(result.Why)+len(result.Command), most)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // FuzzDocument: whatever is in the collection, a document is free, or it is held: by
@@ -32,7 +33,7 @@ func FuzzDocument(f *testing.F) {
 			t.Skip("the driver gives us documents only")
 		}
 		doc := readDocument("nightly", raw)
-		_, _ = readResult("nightly", raw)
+		_ = remote.DecodeResult("nightly", resultIn(raw))
 		if doc.free() {
 			return
 		}

@@ -107,19 +107,11 @@ func (s *server) opError(ctx context.Context, op, name string, err error) error 
 	return remote.OpError(ctx, source.OpError{Source: pkg, Op: op, Name: name, Err: explained(err), Hint: s.hint(err)})
 }
 
-// unreachable is a server selection error in words for people: the hosts, and what
-// each of them had to say.
-type unreachable struct {
-	hosts string
-	err   error
-}
-
-func (u *unreachable) Error() string { return "no server to talk to: " + u.hosts }
-func (u *unreachable) Unwrap() error { return u.err }
-
+// explained is a server selection error in words for people: the hosts, and what each of them
+// had to say.
 func explained(err error) error {
 	var none topology.ServerSelectionError
-	if errors.As(err, new(*unreachable)) || !errors.As(err, &none) {
+	if errors.As(err, new(*remote.Unreachable)) || !errors.As(err, &none) {
 		return err
 	}
 	var hosts []string
@@ -133,7 +125,7 @@ func explained(err error) error {
 	if len(hosts) == 0 {
 		hosts = []string{"no host is known"}
 	}
-	return &unreachable{hosts: strings.Join(hosts, "; "), err: err}
+	return &remote.Unreachable{Ways: strings.Join(hosts, "; "), Err: err}
 }
 
 func (s *server) hint(err error) string {

@@ -24,31 +24,13 @@ type facts struct {
 // ready finds out whether the server can hold locks, before anything is entrusted
 // to it.
 func (s *server) ready(ctx context.Context) (facts, error) {
-	return s.learn(ctx, func(context.Context) error { return nil })
+	return s.facts.Learn(ctx, func() (facts, error) { return s.ask(ctx) })
 }
 
 // readyToWrite also sees to the index. It is made by who needs a lock: looking
 // leaves no traces.
 func (s *server) readyToWrite(ctx context.Context) (facts, error) {
-	return s.learn(ctx, s.makeIndex)
-}
-
-func (s *server) learn(ctx context.Context, more func(context.Context) error) (facts, error) {
-	select {
-	case <-s.asking:
-	case <-ctx.Done():
-		return facts{}, context.Cause(ctx)
-	}
-	defer func() { s.asking <- struct{}{} }()
-	if !s.asked {
-		found, err := s.ask(ctx)
-		if err != nil {
-			return facts{}, err
-		}
-		s.facts, s.asked = found, true
-	}
-	err := more(ctx)
-	return s.facts, err
+	return s.facts.Learn(ctx, func() (facts, error) { return s.ask(ctx) }, func(f *facts) error { return s.makeIndex(ctx, f) })
 }
 
 func (s *server) ask(ctx context.Context) (facts, error) {
@@ -144,8 +126,8 @@ func (s *server) refuse(why string) error {
 // server that refuses, only makes looking slower. The same goes for one that does not
 // answer: where there are documents already, a replica set waits for all its members
 // with that answer, those that are down as well.
-func (s *server) makeIndex(ctx context.Context) error {
-	if s.facts.indexed {
+func (s *server) makeIndex(ctx context.Context, f *facts) error {
+	if f.indexed {
 		return nil
 	}
 	keys := bson.D{{Key: groupField, Value: 1}, {Key: lockedField, Value: 1}, {Key: commitsField, Value: 1}}
@@ -156,6 +138,6 @@ func (s *server) makeIndex(ctx context.Context) error {
 	if unsent(err) || ctx.Err() != nil {
 		return s.opError(ctx, "make the index", "", err)
 	}
-	s.facts.indexed, s.facts.unindexed = true, err
+	f.indexed, f.unindexed = true, err
 	return nil
 }

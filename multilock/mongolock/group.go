@@ -64,9 +64,6 @@ func (s *Source) Vacant(ctx context.Context) (bool, error) {
 	return vacant && err == nil, err
 }
 
-// Wake implements source.Group: nobody tells.
-func (s *Source) Wake() (news <-chan struct{}, stop func()) { return nil, func() {} }
-
 var _ source.Changes = (*Source)(nil)
 
 // Revision implements source.Changes: the sum of counters that every commit and

@@ -1,46 +1,34 @@
 package mongolock
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
 
 // lease is a lock that is held. Every write has its token in the filter.
 type lease struct {
-	*remote.Holding
-	src *Source
-
-	changes *remote.Changes // each leaves its number
-
-	tried atomic.Bool // a release was not answered: it may have been carried out
+	*remote.Lease
+	lock
+	token string
 }
 
-func (s *Source) newLease(name, token string, claim source.Claim, since boottime.Instant) *lease {
-	return &lease{Holding: remote.NewHolding(source.Record{Name: name, Token: token, Claim: claim}, since), src: s, changes: remote.NewChanges(remote.Record{}, 0)}
-}
+var _ source.Committer = (*lease)(nil)
 
-var _ source.Lease = (*lease)(nil)
+var errGone = errors.New("its token is not in the document any more: the lock was broken or removed")
 
-// mine finds the document while this lease holds the lock.
-func (l *lease) mine(more ...bson.E) bson.D {
-	return append(bson.D{{Key: idField, Value: l.src.id(l.Record().Name)}, {Key: lockedField, Value: l.Record().Token}}, more...)
-}
-
-// Renew implements source.Lease. A lock whose TTL is below four seconds has fewer tries.
-func (l *lease) Renew(ctx context.Context) error {
-	if err := l.Ended(); err != nil {
-		return err
-	}
-	return l.beat(ctx, remote.RenewalLimit(l.Record().TTL))
-}
+// Gone implements remote.Hold.
+func (l *lease) Gone() error { return errGone }
 
 // living is a sign of life, and perhaps other numbers that grow.
 func living(more ...bson.E) bson.D {
@@ -50,19 +38,18 @@ func living(more ...bson.E) bson.D {
 	}
 }
 
-func (l *lease) beat(ctx context.Context, limit time.Duration) error {
-	matched := false
-	err := l.src.repeat(ctx, limit, func(ctx context.Context) (err error) {
-		matched, err = l.src.update(ctx, l.mine(), living())
+// Beat implements remote.Hold. A lock whose TTL is below four seconds has fewer tries.
+func (l *lease) Beat(ctx context.Context, limit time.Duration) (mine bool, err error) {
+	err = l.src.repeat(ctx, limit, func(ctx context.Context) (err error) {
+		mine, err = l.src.update(ctx, l.by(l.token), living())
 		return err
 	})
-	switch {
-	case err != nil:
-		return l.src.opError(ctx, "renew", l.Record().Name, err)
-	case !matched:
-		return l.lost()
-	}
-	return nil
+	return mine, l.src.opError(ctx, "renew", l.name, err)
+}
+
+// Free implements remote.Hold.
+func (l *lease) Free(ctx context.Context) (remote.Freed, error) {
+	return l.free(ctx, "release", l.token, l.by(l.token), freeing())
 }
 
 // update changes the document that a filter finds, and says whether there was one.
@@ -81,58 +68,119 @@ func (s *server) updateWithin(ctx context.Context, limit time.Duration, filter, 
 	return s.update(limited, filter, change)
 }
 
-// Release implements source.Lease.
-func (l *lease) Release(ctx context.Context) error {
-	if err := l.Ended(); err != nil {
-		return err
+// Write implements remote.Hold. The last result of a name is a field of the lock's own document: nobody
+// can take the lock and not see it.
+func (l *lease) Write(ctx context.Context, op string, c remote.Change) (shown remote.Shown, err error) {
+	update, content, err := writing(c)
+	if err != nil {
+		return shown, l.src.opError(ctx, op, l.name, err)
 	}
-	freed, err := l.free(ctx, l.src.timeout)
-	switch {
-	case err != nil:
-		return l.src.opError(ctx, "release", l.Record().Name, err)
-	case !freed:
-		return l.End(l.lost())
-	}
-	_ = l.End(source.ErrReleased)
-	return nil
-}
-
-// free gives the lock back, and reports false if it was not this lease's. After a
-// reply that was lost it does so once more, and if nothing is there to be given
-// back any more the first one has done it, unless the lock was broken. Once ctx has
-// ended nothing is sent again.
-func (l *lease) free(ctx context.Context, limit time.Duration) (freed bool, err error) {
-	for range maxDoubts {
-		var matched bool
-		matched, err = l.src.updateWithin(ctx, limit, l.mine(), freeing())
-		switch {
-		case matched:
-			return true, nil
-		case err == nil && !l.tried.Load():
-			return false, nil
-		case err == nil:
-			return l.wasFreed(ctx)
-		case !inDoubt(err):
-			return false, err
-		}
-		l.tried.Store(true)
-		if ctx.Err() != nil {
+	filter, matched := l.by(l.token, bson.E{Key: stepField, Value: c.Before}), false
+	for range maxDoubts { // each has its own time, for the driver may use up all of it
+		if matched, err = l.src.updateWithin(ctx, l.src.timeout, filter, update); !inDoubt(err) {
 			break
 		}
+		shown.Doubt = true
 	}
-	return false, err
+	if err == nil && matched {
+		shown.Mine, shown.Step, shown.Left = true, c.Record.Step, c.Record.Step
+		return shown, nil
+	}
+	doc := document{}
+	if err == nil {
+		doc, err = l.src.read(ctx, l.name, newest)
+	}
+	shown.Mine, shown.Step, shown.Left = doc.token() == l.token, doc.held.Step, doc.held.Step
+	if stored, ok := doc.raw.Lookup(resultField).DocumentOK(); ok {
+		shown.Done = content != nil && bytes.Equal(stored, content)
+	}
+	return shown, l.src.opError(ctx, op, l.name, err)
 }
 
-// wasFreed tells a release from a break: whoever breaks a lock leaves its token.
-func (l *lease) wasFreed(ctx context.Context) (bool, error) {
-	doc, err := l.src.read(ctx, l.Record().Name, newest)
+// writing is the update that makes a change, and the result that it stores, nil for none.
+func writing(c remote.Change) (update bson.D, content bson.Raw, err error) {
+	set, count := bson.D{{Key: stepField, Value: c.Record.Step}}, bson.E{Key: "$inc", Value: bson.D{{Key: commitsField, Value: int64(1)}}}
+	groups, err := marks(c.Record.Groups)
 	if err != nil {
-		return false, err
+		return nil, nil, err
 	}
-	broken, _ := doc.raw.Lookup(brokenField).StringValueOK()
-	return broken != l.Record().Token, nil
+	set = append(set, bson.E{Key: marksField, Value: groups})
+	switch {
+	case c.Forget:
+		update = bson.D{{Key: "$unset", Value: bson.D{{Key: resultField, Value: ""}}}, count}
+	case c.Result != nil:
+		if content, err = resultToBSON(c.Result); err != nil {
+			return nil, nil, err
+		}
+		set, update = append(set, bson.E{Key: resultField, Value: content}), bson.D{count}
+	}
+	return append(update, bson.E{Key: "$set", Value: set}), content, nil
 }
 
-var errGone = errors.New("its token is not in the document any more: the lock was broken or removed")
+func marks(groups []process.Group) (bson.A, error) {
+	list := bson.A{}
+	for _, g := range groups {
+		mark, err := toBSON(g)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, mark)
+	}
+	return list, nil
+}
 
-func (l *lease) lost() error { return l.Lost(errGone) }
+// resultToBSON gives a result the shape that it has in JSON.
+func resultToBSON(text []byte) (bson.Raw, error) {
+	document, err := toBSON(json.RawMessage(text))
+	if err != nil {
+		return nil, err
+	}
+	return bson.Marshal(document)
+}
+
+// ReadResult implements remote.Hold. It is a sign of life that brings the document along: one
+// command shows the result, and that the lock is still held.
+func (l *lease) ReadResult(ctx context.Context) (result []byte, mine bool, err error) {
+	doc, mine, err := l.fetch(ctx, "ask for the result", living())
+	return resultIn(doc), mine, err
+}
+
+// Fence implements source.Lease: the number is a counter in the lock's document,
+// which stays when the lock is released or broken. Drawing one is a sign of life. A
+// number whose reply was lost is nobody's.
+func (l *lease) Fence(ctx context.Context) (number uint64, err error) {
+	const op = "draw a fence number"
+	err = l.While(func() (mine bool, err error) {
+		doc, mine, err := l.fetch(ctx, op, living(bson.E{Key: fenceField, Value: int64(1)}))
+		if err != nil || !mine {
+			return mine, err
+		}
+		drawn, ok := doc.Lookup(fenceField).AsInt64OK()
+		if !ok || drawn <= 0 {
+			return true, &source.OpError{
+				Source: pkg, Op: op, Name: l.name, Err: errNoNumber,
+				Hint: "somebody else has written there; set it to a number larger than any that was used",
+			}
+		}
+		number = uint64(drawn)
+		return true, nil
+	})
+	return number, err
+}
+
+var errNoNumber = errors.New("the field " + fenceField + " of its document is not a positive number")
+
+// fetch makes a change that does no harm if it is made twice, and returns the whole
+// document after it. That the majority acknowledged it proves that this was the
+// newest state: a primary that was replaced without knowing gets no such answer.
+func (l *lease) fetch(ctx context.Context, op string, update bson.D) (doc bson.Raw, mine bool, err error) {
+	after := options.FindOneAndUpdate().SetReturnDocument(options.After)
+	err = l.src.repeat(ctx, l.src.timeout, func(ctx context.Context) (err error) {
+		doc, err = l.src.collection(locksSuffix).FindOneAndUpdate(ctx, l.by(l.token), update, after).Raw()
+		return err
+	})
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil, false, nil
+	}
+	return doc, err == nil, l.src.opError(ctx, op, l.name, err)
+}

@@ -2,13 +2,13 @@ package mongolock
 
 import (
 	"context"
-	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // The manifest of a group is a document of the collection COLLECTION.groups, which
@@ -24,11 +24,8 @@ const maxManifest = 16<<20 - 4<<10
 // Publish implements source.ManifestStore. The one command that inserts the manifest
 // where there is none returns the one that is there then.
 func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
-	if len(manifest) > maxManifest {
-		return nil, &source.InvalidError{
-			What: "manifest", Got: fmt.Sprintf("%d bytes", len(manifest)),
-			Why: "a MongoDB document holds 16 MB; split the list, one group for each part",
-		}
+	if err := (remote.ManifestLimits{Most: maxManifest, Server: "a document of MongoDB"}).Check(manifest); err != nil {
+		return nil, err
 	}
 	var current []byte
 	err := s.command(ctx, "publish the manifest", "", func(ctx context.Context, _ facts) (err error) {

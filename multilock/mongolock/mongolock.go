@@ -9,24 +9,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
 
 const pkg = "mongolock"
 
-// Options say where the locks live.
-type Options struct {
-	Place
-	// Group is the lock group. The default group, "", is the one that it shares with
-	// programs which know no groups.
-	Group string
-	// User is recorded in the history with the locks that are broken, for people.
-	User string
-	// Self is who the calling process is; found out if zero. For tests.
-	Self process.Identity
-}
+// Options say where the locks live, and which are meant. The default group, "", is the one
+// that they share with programs which know no groups.
+type Options = remote.Options[Place]
 
 // Source is the locks of one group in one collection, and the results of the jobs
 // that ran under them.
@@ -46,7 +37,7 @@ var (
 // first call that needs it does. The error is source.ErrInvalid for a place or a
 // group that cannot be used.
 func Open(opt Options) (*Source, error) {
-	member, err := remote.Join(pkg, opt.Group, opt.User, opt.Self)
+	member, err := opt.Join(pkg)
 	if err != nil {
 		return nil, err
 	}

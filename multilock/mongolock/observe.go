@@ -6,96 +6,60 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// observer watches one lock.
-type observer struct {
-	remote.Observer[sign]
-	src   *Source
-	doc   document      // of the last look
-	usual time.Duration // what the quickest look took, 0 before the first
-}
-
-// sign is what a sign of life changes: each acquisition has a token of its own, and
-// counts its signs.
-type sign struct {
-	token string
-	beats int64
-}
-
-func (d document) sign() sign { return sign{token: d.locked.String(), beats: d.held.Beats} }
-
-// shortestGap is how late a sample may be on a loaded machine.
-const shortestGap = 500 * time.Millisecond
-
-// limitsFor says how samples have to come of a holder that gives a sign of life every
-// beat. They may take as long as they like: an answer counts up to when it was asked for. But
-// between two of them a waiter makes an attempt, and asks for the server's clock; each
-// takes as long as it is far to the server.
-func limitsFor(beat, distance time.Duration) source.WatchLimits {
-	return source.WatchLimits{Gap: max(beat, shortestGap) + 3*distance}
+// lock is one lock in the collection.
+type lock struct {
+	src  *Source
+	name string
+	doc  document // of the last look
 }
 
 // Observe implements source.Source.
 func (s *Source) Observe(ctx context.Context, name string, patience source.Patience) (source.Observer, error) {
-	if err := s.CheckName(name); err != nil {
-		return nil, err
+	o, err := remote.NewObserver(s, &lock{src: s, name: name}, name, patience)
+	if err == nil {
+		_, err = s.ready(ctx)
 	}
-	if _, err := s.ready(ctx); err != nil {
-		return nil, err
-	}
-	o := s.newObserver(name, patience)
-	return &o, nil
+	return o, err
 }
 
-func (s *Source) newObserver(name string, patience source.Patience) observer {
-	return observer{Observer: remote.NewObserver[sign](s.Self(), name, patience), src: s, doc: document{name: name}}
+// sign is what a sign of life changes: each acquisition has a token of its own, and
+// counts its signs.
+func (d document) sign() remote.Sign {
+	return remote.Sign{Token: d.locked.String(), Count: d.held.Beats}
 }
 
-// Look implements source.Observer.
-func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
-	start := boottime.Now()
-	doc, err := o.src.read(ctx, o.Name, settled)
+// See implements remote.Lock. What looks like a silence is checked against the server's
+// clock as it is now.
+func (l *lock) See(ctx context.Context) (remote.Seen, error) {
+	doc, err := l.src.read(ctx, l.name, settled)
 	if err != nil {
-		o.Watch.Interrupt()
-		return source.Sighting{}, o.src.opError(ctx, "look", o.Name, err)
+		return remote.Seen{}, l.src.opError(ctx, "look", l.name, err)
 	}
-	if took := start.Elapsed(); o.usual == 0 || took < o.usual {
-		o.usual = took
+	if l.doc = doc; doc.free() {
+		return remote.Seen{}, nil
 	}
-	o.doc = doc
-	if doc.free() {
-		return o.Free(), nil
+	seen := remote.Seen{Held: true, Record: doc.record(), Sign: doc.sign(), Age: source.Unknown, Silence: source.Unknown}
+	if seen.Record.Foreign != "" {
+		return seen, nil
 	}
-	o.Record = doc.record()
-	o.Watch.Add(doc.sign(), start, limitsFor(o.Record.Heartbeat, min(o.usual, o.Record.TTL/4)))
-	e := o.evidence(ctx, source.ClockCarried)
-	if remote.Judge(e).State == source.StateSuspect {
-		e = o.evidence(ctx, source.ClockFresh)
+	seen.Age, seen.Silence = l.src.since(ctx, doc.acquired, source.ClockCarried), l.src.since(ctx, doc.seen, source.ClockCarried)
+	if seen.Silence < 0 || seen.Silence >= seen.Record.TTL {
+		seen.Silence = l.src.since(ctx, doc.seen, source.ClockFresh)
 	}
-	seen := o.Conclude(e, remote.Judge)
-	seen.Age, seen.Silence = told(o.sinceServer(ctx, o.doc.acquired, source.ClockCarried)), told(e.Silence)
 	return seen, nil
 }
 
-// evidence gathers what the verdict rests on, with a reading of the server's clock
-// of at most the given age.
-func (o *observer) evidence(ctx context.Context, age time.Duration) source.Evidence {
-	e := o.Evidence()
-	e.Silence = o.sinceServer(ctx, o.doc.seen, age)
-	return e
-}
-
-// sinceServer is the time since a moment, both by the server's clock. If that cannot
-// be read the observer's own has to do.
-func (o *observer) sinceServer(ctx context.Context, moment time.Time, age time.Duration) time.Duration {
-	if o.Record.Foreign != "" || moment.IsZero() {
+// since is the time since a moment, both by the server's clock, of which a reading may have
+// an age. If that cannot be read the observer's own has to do.
+func (s *Source) since(ctx context.Context, moment time.Time, age time.Duration) time.Duration {
+	if moment.IsZero() {
 		return source.Unknown
 	}
-	now, err := o.src.now(ctx, age)
+	now, err := s.now(ctx, age)
 	if err != nil {
 		return source.Unknown
 	}
@@ -106,77 +70,50 @@ func (o *observer) sinceServer(ctx context.Context, moment time.Time, age time.D
 	return passed
 }
 
-// told is a time as people are told it: the server's clock may have been set back.
-func told(passed time.Duration) time.Duration {
-	if passed == source.Unknown {
-		return source.Unknown
+// Remove implements remote.Lock. The filter has the token, and perhaps the count, of the last
+// look. A document without a field locked is somebody's data, and stays.
+func (l *lock) Remove(ctx context.Context, _ remote.Seen, still bool) (remote.Freed, error) {
+	if l.doc.locked.Type == 0 {
+		return remote.Freed{}, &source.InvalidError{What: "lock name", Got: l.name, Why: l.doc.why + "; choose another name, or another collection"}
 	}
-	return max(passed, 0)
-}
-
-// Break implements source.Observer. The filter has the token and the count of
-// the last look: another holder, or one that has shown life since, is out of reach.
-func (o *observer) Break(ctx context.Context) error {
-	if o.Verdict.State != source.StateDead {
-		return source.ErrHeld
+	filter := l.by(l.doc.locked)
+	if still {
+		filter = append(filter, bson.E{Key: beatsField, Value: l.doc.held.Beats})
 	}
-	broken, err := o.remove(ctx, bson.E{Key: beatsField, Value: o.Watch.Last().beats})
-	if broken {
-		// The lock is broken; that the history could not be written is no reason to say
-		// anything else.
-		_ = o.src.Record(ctx, o.src.Broke(o.Record, o.Verdict.Why))
-	}
-	return err
-}
-
-// Force implements source.Observer. It leaves the history to its caller, who
-// knows why. A document without a field locked is somebody's data, and stays.
-func (o *observer) Force(ctx context.Context) error {
-	if o.doc.free() {
-		return source.ErrFree
-	}
-	if o.doc.locked.Type == 0 {
-		return &source.InvalidError{What: "lock name", Got: o.Name, Why: o.Record.Foreign + "; choose another name, or another collection"}
-	}
-	_, err := o.remove(ctx)
-	return err
-}
-
-// remove frees the lock that the last look saw, in one conditional write. After a
-// reply that was lost it does so once more: whoever finds nothing then has broken
-// the lock, or somebody else has.
-func (o *observer) remove(ctx context.Context, seen ...bson.E) (broken bool, err error) {
-	filter := append(bson.D{{Key: idField, Value: o.src.id(o.Name)}, {Key: lockedField, Value: o.doc.locked}}, seen...)
 	var mark []bson.E
-	if token := o.doc.token(); token != "" {
+	if token := l.doc.token(); token != "" {
 		mark = append(mark, bson.E{Key: brokenField, Value: token})
 	}
-	doubted := false
-	for range maxDoubts {
-		broken, err = o.src.updateWithin(ctx, o.src.timeout, filter, freeing(mark...))
-		switch {
-		case broken:
-			return true, nil
-		case err == nil:
-			return o.missed(ctx, doubted)
-		case !inDoubt(err):
-			return false, o.src.opError(ctx, "break", o.Name, err)
-		}
-		doubted = true
-	}
-	return false, o.src.opError(ctx, "break", o.Name, err)
+	return l.free(ctx, "break", l.doc.token(), filter, freeing(mark...))
 }
 
-// missed explains a break that found nothing to break: the holder has shown life
-// since, or the lock went away, perhaps by a break that was not answered.
-func (o *observer) missed(ctx context.Context, doubted bool) (broken bool, err error) {
-	now, err := o.src.read(ctx, o.Name, newest)
-	if err != nil {
-		return false, o.src.opError(ctx, "break", o.Name, err)
+// by finds the document while somebody holds the lock.
+func (l *lock) by(holder any, more ...bson.E) bson.D {
+	return append(bson.D{{Key: idField, Value: l.src.id(l.name)}, {Key: lockedField, Value: holder}}, more...)
+}
+
+// free makes the update that ends the holding of a lock. If there was nothing to be freed, what is
+// there now tells why: the holder has shown life since, or whose lock was broken last.
+func (l *lock) free(ctx context.Context, op, token string, filter, update bson.D) (freed remote.Freed, err error) {
+	freed.Done, freed.Doubt, err = l.unlock(ctx, l.src.timeout, filter, update)
+	if err == nil && !freed.Done {
+		var now document
+		now, err = l.src.read(ctx, l.name, newest)
+		mark, _ := now.raw.Lookup(brokenField).StringValueOK()
+		freed.Held, freed.Marked = !now.free() && now.locked.Equal(l.doc.locked), token != "" && mark == token
 	}
-	if !now.free() && now.locked.Equal(o.doc.locked) {
-		return false, source.ErrHeld
+	return freed, l.src.opError(ctx, op, l.name, err)
+}
+
+// unlock does so once more after a reply that was lost, but nothing is sent again once ctx has ended.
+func (l *lock) unlock(ctx context.Context, limit time.Duration, filter, update bson.D) (done, doubt bool, err error) {
+	for range maxDoubts {
+		if done, err = l.src.updateWithin(ctx, limit, filter, update); !inDoubt(err) {
+			break
+		}
+		if doubt = true; ctx.Err() != nil {
+			break
+		}
 	}
-	mark, _ := now.raw.Lookup(brokenField).StringValueOK()
-	return doubted && mark != "" && mark == o.doc.token(), nil
+	return done, doubt, err
 }

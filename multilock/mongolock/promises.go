@@ -3,9 +3,9 @@ package mongolock
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 var (
@@ -15,12 +15,9 @@ var (
 
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
-	return []source.Promise{
-		source.PromiseOfDeath(s.Self()),
-		source.PromiseOfJobs("a field of the lock's document"),
+	return append(s.Alike(),
 		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a sign of life that the majority of the replica set has acknowledged; a standalone server that loses its disk loses its locks"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when whoever waits has seen no sign of life for the whole TTL, by its own clock"),
-		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's document; what other programs lock names nobody"),
 		source.Keeps(source.TraitPromptRelease, "one write frees the document; those who wait ask again within a second"),
 		source.Keeps(source.TraitFenceNumbers, "a counter in the lock's document, which must not be removed"),
@@ -29,16 +26,15 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitCheapBarrier, "one query of an index, answered by the primary after the majority has confirmed that it still is"),
 		source.Keeps(source.TraitResults, "a field of the lock's own document, written by the lock's holder alone"),
 		source.Keeps(source.TraitManifest, "a document that the first host inserts"),
-		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
 		source.Keeps(source.TraitHistory, "documents of a collection beside the locks; what cannot be written is not in it"),
-	}
+	)
 }
 
 // Examine implements source.Examiner. It makes the index, if there is none.
 func (s *Source) Examine(ctx context.Context) []source.Finding {
 	f, err := s.readyToWrite(ctx)
 	if err != nil {
-		return []source.Finding{{Subject: "server", Severity: source.SeverityUnusable, Text: err.Error()}}
+		return []source.Finding{source.Unusable("server", err.Error(), "")}
 	}
 	findings := []source.Finding{s.findServer(f), s.findIndex(f), findExpiry(s.indexes(ctx))}
 	if f.sharded {
@@ -48,34 +44,25 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 }
 
 func (s *Source) findServer(f facts) source.Finding {
-	found := source.Finding{Subject: "server", Severity: source.SeverityFine, Text: fmt.Sprintf("MongoDB %s, %s", f.version, f.kind)}
+	text := fmt.Sprintf("MongoDB %s, %s", f.version, f.kind)
 	if !f.replicated {
-		found.Severity = source.SeverityWarning
-		found.Text += ": when it is down nobody can lock, and a disk that is lost takes the locks along, also those that are held"
-		found.Advice = "use a replica set of three"
+		return source.Warning("server", text+": when it is down nobody can lock, and a disk that is lost takes the locks along, also those that are held", "use a replica set of three")
 	}
-	return found
+	return source.Fine("server", text)
 }
 
 func (s *Source) findIndex(f facts) source.Finding {
 	if f.unindexed == nil {
-		return source.Finding{Subject: "index", Severity: source.SeverityFine, Text: "there is one for what is held, and for results"}
+		return source.Fine("index", "there is one for what is held, and for results")
 	}
-	return source.Finding{
-		Subject: "index", Severity: source.SeverityWarning, Text: "there may be none: " + f.unindexed.Error(),
-		Advice: "have an administrator make one on {group: 1, locked: 1, commits: 1}: without it lists and barriers read the whole collection, and a barrier does not see one instant",
-	}
+	return source.Warning("index", "there may be none: "+f.unindexed.Error(),
+		"have an administrator make one on {group: 1, locked: 1, commits: 1}: without it lists and barriers read the whole collection, and a barrier does not see one instant")
 }
 
-// findClock compares the server's clock with this host's. Nothing depends on it;
-// people who compare logs want to know.
 func (s *Source) findClock(ctx context.Context) source.Finding {
 	now, err := s.now(ctx, 0)
 	if err != nil {
-		return source.Finding{Subject: "clock", Severity: source.SeverityWarning, Text: err.Error()}
+		return source.Warning("clock", err.Error(), "")
 	}
-	differ := time.Since(now).Round(time.Millisecond)
-	return source.Finding{
-		Subject: "clock", Severity: source.SeverityFine, Text: fmt.Sprintf("this host's clock and the server's differ by %s; locks do not depend on it", differ.Abs()),
-	}
+	return remote.FindClock(now)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // The driver looks for a server until its time is over, whatever the hosts say. Where
@@ -106,7 +108,7 @@ func (s *server) unlessRefused(ctx context.Context, command func(context.Context
 	hosts := s.reach.what()
 	cancel()
 	if err := <-answered; err != nil {
-		return &unreachable{hosts: hosts, err: err}
+		return &remote.Unreachable{Ways: hosts, Err: err}
 	}
 	return nil
 }

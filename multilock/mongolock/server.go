@@ -24,9 +24,7 @@ type server struct {
 	serial   bool   // Place.BehindSerialisingProxy
 	reach    *reach // nil if the client is the caller's
 
-	asking chan struct{} // holds a token while nobody asks for the facts
-	facts  facts         // guarded by asking
-	asked  bool
+	facts *remote.Facts[facts]
 }
 
 func connect(at Place) (*server, error) {
@@ -34,8 +32,7 @@ func connect(at Place) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{timeout: timeout, serial: at.BehindSerialisingProxy, asking: make(chan struct{}, 1)}
-	s.asking <- struct{}{}
+	s := &server{timeout: timeout, serial: at.BehindSerialisingProxy, facts: remote.NewFacts[facts]()}
 	switch {
 	case (at.URL == "") == (at.Collection == nil):
 		return nil, remote.URL{}.Invalid("either a URL or a collection is needed")

@@ -28,24 +28,23 @@ func (s *Source) indexes(ctx context.Context) (specs []mongo.IndexSpecification,
 
 // findExpiry looks for an index by which the server removes documents when they are old.
 func findExpiry(specs []mongo.IndexSpecification, err error) source.Finding {
-	f := source.Finding{Subject: "TTL index", Severity: source.SeverityFine, Text: "there is none: nothing removes locks and results but their users"}
+	const subject = "TTL index"
 	if err != nil {
-		f.Severity, f.Text = source.SeverityWarning, "the indexes cannot be listed: "+err.Error()
-		f.Advice = "have an administrator look whether one of them has expireAfterSeconds"
+		return source.Warning(subject, "the indexes cannot be listed: "+err.Error(), "have an administrator look whether one of them has expireAfterSeconds")
 	}
+	found := source.Fine(subject, "there is none: nothing removes locks and results but their users")
 	for _, i := range specs {
-		if i.ExpireAfterSeconds == nil || f.Severity == source.SeverityUnusable {
+		if i.ExpireAfterSeconds == nil {
 			continue
 		}
-		f.Severity = source.SeverityWarning
-		lost := "results and fencing numbers would go with them"
+		text := fmt.Sprintf("the index %q removes documents %d s after the time in %s: ", i.Name, *i.ExpireAfterSeconds, fields(i.KeysDocument))
+		advice := fmt.Sprintf("drop it: dropIndex(%q)", i.Name)
 		if touchesLock(i.KeysDocument) {
-			f.Severity, lost = source.SeverityUnusable, "also those of locks that are held"
+			return source.Unusable(subject, text+"also those of locks that are held", advice)
 		}
-		f.Text = fmt.Sprintf("the index %q removes documents %d s after the time in %s: %s", i.Name, *i.ExpireAfterSeconds, fields(i.KeysDocument), lost)
-		f.Advice = fmt.Sprintf("drop it: dropIndex(%q)", i.Name)
+		found = source.Warning(subject, text+"results and fencing numbers would go with them", advice)
 	}
-	return f
+	return found
 }
 
 // fields names the fields of an index or a shard key.
@@ -84,17 +83,16 @@ func (s *Source) shardKey(ctx context.Context) (bson.Raw, error) {
 
 // findSharding judges the key of a collection in a sharded cluster.
 func findSharding(key bson.Raw, err error) source.Finding {
-	f := source.Finding{Subject: "shard key", Severity: source.SeverityFine, Text: "the collection is not sharded"}
+	const subject = "shard key"
 	switch {
 	case err != nil:
-		f.Severity, f.Text = source.SeverityWarning, "the cluster does not tell the collection's shard key: "+err.Error()
-		f.Advice = "have an administrator look that it is _id: with another one a name can have two locks"
+		return source.Warning(subject, "the cluster does not tell the collection's shard key: "+err.Error(),
+			"have an administrator look that it is _id: with another one a name can have two locks")
 	case key == nil:
+		return source.Fine(subject, "the collection is not sharded")
 	case fields(key) == idField:
-		f.Text = "the collection is sharded by _id"
-	default:
-		f.Severity, f.Text = source.SeverityUnusable, fmt.Sprintf("the collection is sharded by %s: a name can have a document, and a holder, on each shard", fields(key))
-		f.Advice = "use a collection that is not sharded, or sharded by _id"
+		return source.Fine(subject, "the collection is sharded by _id")
 	}
-	return f
+	return source.Unusable(subject, fmt.Sprintf("the collection is sharded by %s: a name can have a document, and a holder, on each shard", fields(key)),
+		"use a collection that is not sharded, or sharded by _id")
 }

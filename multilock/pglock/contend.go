@@ -2,9 +2,7 @@ package pglock
 
 import (
 	"context"
-	"errors"
 	"maps"
-	"slices"
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source"
@@ -15,8 +13,8 @@ import (
 // may be carried out long after its connection was lost, and must not bring a lock back to life
 // that was broken since.
 type contender struct {
-	observer
-	claim   source.Claim
+	*remote.Contender
+	lock
 	sent    map[string]attempt // those of which it is not known what became of them
 	waiting *line              // nil as long as nobody waits
 }
@@ -28,55 +26,34 @@ type attempt struct {
 }
 
 // Contend implements source.Source.
-func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
-	if err := s.CheckName(name); err != nil {
-		return nil, err
-	}
-	return &contender{observer: s.newObserver(name, patience), claim: claim.By(s.Self()), sent: map[string]attempt{}}, nil
+func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (_ source.Contender, err error) {
+	c := &contender{lock: lock{s, name}, sent: map[string]attempt{}}
+	c.Contender, err = remote.NewContender(s, c, name, claim, patience)
+	return c, err
 }
 
-// Try implements source.Contender. While it waits and hears nothing, it asks nobody.
-func (c *contender) Try(ctx context.Context) (source.Lease, error) {
-	if c.waiting.quiet() {
-		return nil, source.ErrHeld
-	}
+// Attempt implements remote.Attempts: one transaction that takes the lock if it is free and nobody is
+// ahead; otherwise it shows who is in the way, and who waits has his place in the line then.
+func (c *contender) Attempt(ctx context.Context) (source.Lease, error) {
 	if _, err := c.src.ready(ctx); err != nil {
 		return nil, err
 	}
-	var err error
-	for range remote.MaxAgain {
-		var lease source.Lease
-		if lease, err = c.attempt(ctx); !errors.Is(err, remote.ErrAgain) {
-			return lease, err
-		}
-		if over := context.Cause(ctx); over != nil {
-			return nil, over
-		}
-	}
-	return nil, c.src.opError(ctx, "acquire", c.Name, err)
-}
-
-// attempt is one transaction that takes the lock if it is free and nobody is ahead; otherwise it
-// shows who is in the way, and who waits has his place in the line then.
-func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
-	c.waiting.begin()
+	c.News.Begin()
 	start := boottime.Now()
 	answers, doubt, err := c.src.carryOut(ctx, c.src.timeout, func() []statement { return c.src.safe(c.statements()) })
-	switch {
-	case err != nil && doubt && c.waiting == nil: // who waits finds out with the next attempt
-		return nil, errors.Join(source.ErrUnsure, c.src.opError(ctx, "acquire", c.Name, err))
-	case err != nil:
-		return nil, c.src.opError(ctx, "acquire", c.Name, err)
+	if err != nil {
+		return nil, c.Failed(c.src.opError(ctx, remote.Acquire, c.name, err), doubt)
 	}
-	c.note(answers, start)
-	if a, ours := c.sent[c.snap.token]; ours {
-		return c.acquired(a), nil // perhaps by an earlier attempt, whose answer was lost
+	seen := c.own(c.seen(answers))
+	c.Note(start, seen)
+	if seen.Ours { // perhaps by an earlier attempt, whose answer was lost
+		return c.acquired(c.sent[seen.Sign.Token]), nil
 	}
 	maps.DeleteFunc(c.sent, func(_ string, a attempt) bool { // those that cannot be carried out any more
 		return !doubt && a.at.Since(start) >= 0 || a.at.Elapsed() > 2*longestTry
 	})
-	if c.snap.held || c.snap.first != "" && (c.waiting == nil || c.snap.first != c.waiting.mark) {
-		c.waiting.refused(c.snap)
+	if seen.Held || seen.Waiter != nil {
+		c.waiting.refused(seen.Sign.Token)
 		return nil, source.ErrHeld
 	}
 	return nil, remote.ErrAgain // it became free in between, or the server's clock was set forward
@@ -85,7 +62,7 @@ func (c *contender) attempt(ctx context.Context) (source.Lease, error) {
 // statements are an attempt. What is carried out when nobody waits for the answer any more counts
 // for nothing: the server's clock tells.
 func (c *contender) statements() []statement {
-	stored := remote.NewRecord(source.NewToken(), c.claim)
+	stored := remote.NewRecord(source.NewToken(), c.Claim)
 	c.sent[stored.Token] = attempt{boottime.Now(), stored}
 	until, group, mark := c.src.clock.after(longestTry), c.src.group, ""
 	taking := ` AND NOT EXISTS (SELECT FROM @lock WHERE grp = $1 AND name = $2)` // what is seen to be held need not be written to
@@ -97,52 +74,47 @@ func (c *contender) statements() []statement {
 		all = append(all, c.src.sql(`INSERT INTO @wait (mark, grp, name, channel, listener, record, seen)
 			SELECT $1, $2, $3, $4, $5::int, $6, clock_timestamp() WHERE `+micros+` < $7::bigint
 			ON CONFLICT (mark) DO UPDATE SET seen = excluded.seen, listener = excluded.listener`,
-			mark, group, c.Name, c.src.crowd.channel, c.src.crowd.listener.Load(), stored.Encode(), until))
+			mark, group, c.name, c.src.crowd.channel, c.src.crowd.listener.Load(), stored.Encode(), until))
 	}
 	all = append(all, c.src.sql(`INSERT INTO @lock AS l (grp, name, token, record, acquired, seen, server)
 		SELECT $1, $2, $3, $4, clock_timestamp(), clock_timestamp(), pg_postmaster_start_time() WHERE `+micros+` < $5::bigint`+taking+`
 		AND NOT EXISTS (SELECT FROM @wait w WHERE w.grp = $1 AND w.name = $2 AND `+waits+` AND w.mark <> $6
 			AND (w.id < (SELECT id FROM @wait WHERE mark = $6) OR $6 = ''))
-		ON CONFLICT `+otherwise, group, c.Name, stored.Token, stored.Encode(), until, mark))
+		ON CONFLICT `+otherwise, group, c.name, stored.Token, stored.Encode(), until, mark))
 	if c.waiting != nil {
 		all = append(all, c.src.sql(`DELETE FROM @wait WHERE mark = $1 AND EXISTS (SELECT FROM @lock WHERE grp = $2 AND name = $3 AND token = $4)`,
-			mark, group, c.Name, stored.Token))
+			mark, group, c.name, stored.Token))
 	}
 	return append(all, c.look()...)
 }
 
 // acquired makes the lease of an attempt.
 func (c *contender) acquired(a attempt) source.Lease {
-	c.waiting.leave()
-	c.waiting = nil
+	c.leaveLine()
 	clear(c.sent)
-	return c.src.newLease(c.Name, a, c.claim)
+	l := &lease{lock: c.lock, token: a.stored.Token}
+	l.Lease = c.Acquired(l, a.stored, a.at, 0)
+	return l
 }
 
-// Look implements source.Observer. What the attempt just before has shown need not be asked for
-// again, and nobody is asked as long as there is no news of a holder who may be alive.
-func (c *contender) Look(ctx context.Context) (source.Sighting, error) {
-	if fresh := !c.snap.at.IsZero() && c.snap.at.Elapsed() < justNow+c.usual; fresh || c.waiting.quiet() {
-		if seen := c.sight(ctx); seen.State == source.StateHeld {
-			return seen, nil
-		}
-	}
-	if err := c.ask(ctx); err != nil {
-		return source.Sighting{}, err
-	}
-	return c.sight(ctx), nil
+func (c *contender) leaveLine() {
+	c.waiting.leave()
+	c.waiting, c.News = nil, nil
 }
 
-// sight is what a snapshot shows to a contender: finding an attempt of its own in place it reports
-// the lock as free, and the next Try takes it. One that is free is not had by who is not the first.
-func (c *contender) sight(ctx context.Context) source.Sighting {
-	if _, ours := c.sent[c.snap.token]; c.snap.held && ours {
-		return c.Free()
+// See implements remote.Lock.
+func (c *contender) See(ctx context.Context) (remote.Seen, error) {
+	seen, err := c.lock.See(ctx)
+	return c.own(seen), err
+}
+
+// own finds the contender's own in what was seen.
+func (c *contender) own(seen remote.Seen) remote.Seen {
+	_, seen.Ours = c.sent[seen.Sign.Token]
+	if w := seen.Waiter; w != nil && c.waiting != nil && w.ID == c.waiting.mark {
+		seen.Waiter = nil
 	}
-	if !c.snap.held && c.snap.first != "" && (c.waiting == nil || c.snap.first != c.waiting.mark) {
-		return c.sightOfWaiter(ctx)
-	}
-	return c.observer.sight()
+	return seen
 }
 
 // Close takes back what is in doubt, and the place in the line. What is carried out even later has
@@ -154,14 +126,15 @@ func (c *contender) Close() error {
 	mark := ""
 	if c.waiting != nil {
 		mark = c.waiting.mark
-		c.waiting.leave()
 	}
+	c.leaveLine()
 	ctx, cancel := context.WithTimeout(context.Background(), leaving-remote.Grace)
 	defer cancel()
-	_, err := c.src.do(ctx, "withdraw", c.Name, c.src.leave(mark),
-		c.src.sql(`DELETE FROM @lock WHERE grp = $1 AND name = $2 AND token = ANY ($3::text[])`, c.src.group, c.Name, slices.Collect(maps.Keys(c.sent))),
-		c.src.tellNext(c.Name))
-	c.waiting = nil
+	all := []statement{c.src.leave(mark)}
+	for token := range c.sent {
+		all = append(all, c.src.sql(`DELETE FROM @lock WHERE`+mine, c.src.group, c.name, token))
+	}
 	clear(c.sent)
+	_, err := c.src.do(ctx, "withdraw", c.name, append(all, c.src.tellNext(c.name))...)
 	return err
 }

@@ -2,8 +2,6 @@ package pglock
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"slices"
 	"strings"
@@ -22,18 +20,17 @@ var (
 
 // The codes of PostgreSQL's errors (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 const (
-	readOnly       = "25006"
-	badUser        = "28000"
-	badPassword    = "28P01"
-	noDatabase     = "3D000"
-	noSchema       = "3F000"
-	notAllowed     = "42501"
-	noTable        = "42P01"
-	noColumn       = "42703"
-	diskFull       = "53100"
-	tooMany        = "53300"
-	canceled       = "57014"
-	noListenBehind = "0A000" // a feature that a pooler does not have
+	readOnly    = "25006"
+	badUser     = "28000"
+	badPassword = "28P01"
+	noDatabase  = "3D000"
+	noSchema    = "3F000"
+	notAllowed  = "42501"
+	noTable     = "42P01"
+	noColumn    = "42703"
+	diskFull    = "53100"
+	tooMany     = "53300"
+	canceled    = "57014"
 )
 
 // codeOf is what the server said, "" if it was not the server.
@@ -88,12 +85,7 @@ func (s *server) unreachable(err error) bool {
 // isMisdialed says that there is somebody, and both ends do not speak of the same: TLS and none,
 // or certificates that one of them does not take.
 func isMisdialed(err error) bool {
-	return errors.Is(err, errReading) || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) ||
-		errors.As(err, new(tls.RecordHeaderError)) || errors.As(err, new(tls.AlertError)) || saysOfTLS(err.Error())
-}
-
-func saysOfTLS(text string) bool {
-	return strings.Contains(text, "server refused TLS") || strings.Contains(text, "tls: ") || strings.Contains(text, "x509: ")
+	return errors.Is(err, errReading) || remote.SaysOfTLS(err.Error())
 }
 
 // opError names the step in which err came up, and what to do about it.
@@ -101,32 +93,23 @@ func (s *server) opError(ctx context.Context, op, name string, err error) error 
 	if errors.As(err, new(*source.OpError)) {
 		return err
 	}
-	hint := s.hint(err)
-	passing := passes(err)
+	hint, passing := s.hint(err), passes(err)
 	if errors.As(err, new(*pgconn.ConnectError)) {
-		err = &unconnected{err}
+		err = &remote.Unreachable{Ways: ways(err), Err: err}
 	}
-	return remote.OpError(ctx, source.OpError{Source: "pglock", Op: op, Name: name, Err: err, Hint: hint, Passing: passing})
+	return remote.OpError(ctx, source.OpError{Source: pkg, Op: op, Name: name, Err: err, Hint: hint, Passing: passing})
 }
 
-// unconnected is why there is no connection, in one line: the driver has one for each way that it
-// has tried, and each has its own.
-type unconnected struct{ err error }
-
-func (u *unconnected) Unwrap() error { return u.err }
-
-func (u *unconnected) Error() string {
-	_, text, _ := strings.Cut(u.err.Error(), "`: ")
-	if text == "" {
-		_, text, _ = strings.Cut(u.err.Error(), "`:\n")
-	}
+// ways are those in which the driver has tried to connect, each once: it has a line for each.
+func ways(err error) string {
+	_, text, _ := strings.Cut(err.Error(), "`:")
 	var ways []string
 	for way := range strings.SplitSeq(text, "\n") {
 		if way = strings.TrimSpace(way); way != "" && !slices.Contains(ways, way) {
 			ways = append(ways, way)
 		}
 	}
-	return "no server to talk to: " + strings.Join(ways, "; ")
+	return strings.Join(ways, "; ")
 }
 
 func (s *server) hint(err error) string {
@@ -151,25 +134,13 @@ func (s *server) hint(err error) string {
 		return "the server has no room for more connections: raise max_connections, or put PgBouncer in between"
 	case has(err, canceled):
 		return "the server gives a statement too little time (statement_timeout)"
-	case saysOfTLS(err.Error()):
-		return adviceOnTLS(err.Error())
+	case remote.SaysOfTLS(err.Error()):
+		return remote.TLSWords{
+			Off: "turn it on there (ssl), or write sslmode=disable", Authority: "sslrootcert=FILE", Name: "write sslmode=verify-ca",
+			Client: "sslcert=FILE and sslkey=FILE", All: "sslmode, sslrootcert, sslcert and sslkey",
+		}.Advice(err.Error())
 	case passes(err):
 		return "is the server running, and can this host reach it?"
 	}
 	return ""
-}
-
-// adviceOnTLS says what to write into the URL.
-func adviceOnTLS(text string) string {
-	switch {
-	case strings.Contains(text, "server refused TLS"):
-		return "the server speaks no TLS: turn it on there (ssl), or write sslmode=disable"
-	case strings.Contains(text, "unknown authority"):
-		return "name the certificate of whoever signed the server's with sslrootcert=FILE"
-	case strings.Contains(text, "x509: certificate is"), strings.Contains(text, "x509: cannot validate"):
-		return "the server's certificate is for another name: call it by that, or write sslmode=verify-ca"
-	case strings.Contains(text, "remote error"):
-		return "the server does not take this client's certificate: name one with sslcert=FILE and sslkey=FILE that its authority has signed"
-	}
-	return "check sslmode, sslrootcert, sslcert and sslkey in the URL"
 }

@@ -30,9 +30,6 @@ func (s *Source) holds(ctx context.Context, op, query string) (bool, error) {
 	return err == nil && answers[0] == "t", err
 }
 
-// Wake implements source.Group: those are told who wait for a lock, and nobody else.
-func (s *Source) Wake() (news <-chan struct{}, stop func()) { return nil, func() {} }
-
 // Groups implements source.GroupLister. Those of queues have a slash, which no other has.
 func (s *Source) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 	rows, err := s.ask(ctx, "list the lock groups", "", s.sql(`SELECT grp, (SELECT count(*) FROM @lock l WHERE l.grp = g.grp)
@@ -44,33 +41,26 @@ func (s *Source) Groups(ctx context.Context) ([]source.GroupSummary, error) {
 	return remote.Summaries(held), err
 }
 
-// ofQueues is what the groups of all queues begin with, whose tickets are locks.
-func (s *Source) ofQueues() string { return "queue/" + s.group + "/" }
-
 // Queue implements source.Queueing. (Who waits for one lock is served in order anyhow; a queue may
-// be the line for several.)
+// be the line for several.) Its tickets are locks of a group of their own.
 func (s *Source) Queue(name string) (source.Queue, error) {
 	if err := s.CheckName(name); err != nil {
 		return nil, err
 	}
-	return queue{&Source{Member: s.Member, server: s.server, crowd: s.crowd, group: s.ofQueues() + name, quiet: true}}, nil
+	return queue{&Source{Member: s.Member, server: s.server, crowd: s.crowd, group: "queue/" + s.group + "/" + name, quiet: true}}, nil
 }
 
 // Queues implements source.QueueLister.
 func (s *Source) Queues(ctx context.Context) ([]string, error) {
-	rows, err := s.ask(ctx, "list the queues", "", s.sql(`SELECT DISTINCT substr(grp, length($1) + 1) AS name FROM @lock WHERE starts_with(grp, $1) ORDER BY 1`, s.ofQueues()))
-	var names []string
-	for _, r := range rows {
-		names = append(names, r.text(0))
-	}
-	return names, err
+	return s.list(ctx, "list the queues", `SELECT DISTINCT substr(grp, length(q.prefix) + 1)
+		FROM @lock, (SELECT 'queue/' || $1 || '/' AS prefix) q WHERE starts_with(grp, q.prefix) ORDER BY 1`)
 }
 
 // queue is a source of tickets.
 type queue struct{ *Source }
 
 // Left implements source.Queue: nobody tells.
-func (q queue) Left(string) (news <-chan struct{}, stop func()) { return nil, func() {} }
+func (q queue) Left(string) (news <-chan struct{}, stop func()) { return q.Wake() }
 
 // Close implements source.Queue. The connections are the source's.
 func (q queue) Close() error { return nil }

@@ -31,21 +31,21 @@ func (s *Source) Record(ctx context.Context, events []source.Event) error {
 	if s.quiet || len(events) == 0 {
 		return nil
 	}
-	var texts, times, ids []string
+	const op = "write the history"
+	var statements []statement
 	write := source.NewToken()
 	for i, e := range events {
 		text, err := json.Marshal(e.Bounded())
 		if err != nil {
-			return s.opError(ctx, "write the history", e.Name, err)
+			return s.opError(ctx, op, e.Name, err)
 		}
-		texts, times, ids = append(texts, string(text)), append(times, strconv.FormatInt(e.Time.UnixMicro(), 10)), append(ids, fmt.Sprintf("%s-%06d", write, i))
+		statements = append(statements, s.sql(`INSERT INTO @history (grp, id, at, event) VALUES ($1, $2, to_timestamp($3::bigint / 1000000.0), $4)
+			ON CONFLICT (grp, id) DO NOTHING`, s.group, fmt.Sprintf("%s-%06d", write, i), e.Time.UnixMicro(), string(text)))
 	}
-	statements := []statement{s.sql(`INSERT INTO @history (grp, id, at, event) SELECT $1, e.id, to_timestamp(e.at / 1000000.0), e.event
-		FROM unnest($2::text[], $3::bigint[], $4::text[]) AS e (id, at, event) ON CONFLICT (grp, id) DO NOTHING`, s.group, ids, times, texts)}
 	if rand.N(sweepOneIn) == 0 { //nolint:gosec // who does it needs no secrecy
 		statements = append(statements, s.sql(`DELETE FROM @history WHERE grp = $1 AND `+older, s.group, int64(kept*24*3600)))
 	}
-	_, err := s.do(ctx, "write the history", events[0].Name, statements...)
+	_, err := s.do(ctx, op, events[0].Name, statements...)
 	return err
 }
 
@@ -54,26 +54,20 @@ const older = `at < clock_timestamp() - $2::bigint * interval '1 second'`
 
 // History implements source.Chronicle, oldest first. A page is read after the other.
 func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
-	return func(yield func(source.Event, error) bool) {
-		at, id := since.UnixMicro(), ""
-		for n := pageSize; n == pageSize; {
-			rows, err := s.ask(ctx, "read the history", "", s.sql(`SELECT (extract(epoch FROM at) * 1000000)::bigint, id, event FROM @history
+	at, id, n := since.UnixMicro(), "", pageSize
+	return remote.InOrder(func() (events []source.Event, err error) {
+		for n == pageSize && len(events) == 0 && err == nil {
+			var rows []row
+			rows, err = s.ask(ctx, "read the history", "", s.sql(`SELECT (extract(epoch FROM at) * 1000000)::bigint, id, event FROM @history
 				WHERE grp = $1 AND (at, id) > (to_timestamp($2::bigint / 1000000.0), $3) ORDER BY at, id LIMIT `+strconv.Itoa(pageSize), s.group, at, id))
-			if err != nil {
-				yield(source.Event{}, err)
-				return
-			}
 			for _, r := range rows {
 				at, id = r.number(0), r.text(1)
-				for _, e := range event(r[2], since) {
-					if !yield(e, nil) {
-						return
-					}
-				}
+				events = append(events, event(r[2], since)...)
 			}
 			n = len(rows)
 		}
-	}
+		return events, err
+	})
 }
 
 // event is the one of a text, unless it cannot be understood, or was before a moment.
@@ -135,13 +129,8 @@ func (f *follower) Close() error { return nil }
 
 // Expired implements source.Retention: the parts are days.
 func (s *Source) Expired(ctx context.Context, keep time.Duration) ([]string, error) {
-	rows, err := s.ask(ctx, "look for old history", "",
-		s.sql(`SELECT DISTINCT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM @history WHERE grp = $1 AND `+older+` ORDER BY 1`, s.group, int64(keep/time.Second)))
-	var days []string
-	for _, r := range rows {
-		days = append(days, r.text(0))
-	}
-	return days, err
+	return s.list(ctx, "look for old history",
+		`SELECT DISTINCT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM @history WHERE grp = $1 AND `+older+` ORDER BY 1`, int64(keep/time.Second))
 }
 
 // Expire implements source.Retention.

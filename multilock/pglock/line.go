@@ -3,6 +3,8 @@ package pglock
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -23,7 +25,6 @@ const (
 	deaf   = time.Second
 	// patience is for how many seconds a place in the line is kept without a sign of life.
 	patience = 12
-	justNow  = 20 * time.Millisecond
 	unheard  = 10 * time.Minute
 )
 
@@ -55,20 +56,12 @@ type line struct {
 	token string // whose the lock was when it was refused last
 }
 
-func (l *line) quiet() bool { return l != nil && l.Quiet(unheard) }
-
-func (l *line) begin() {
-	if l != nil {
-		l.Begin()
-	}
-}
-
-func (l *line) refused(by snapshot) {
+func (l *line) refused(token string) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
-	l.token = by.token
+	l.token = token
 	l.mu.Unlock()
 	l.crowd.add(l)
 	l.Refused()
@@ -83,7 +76,8 @@ func (l *line) leave() {
 // Wake implements source.Contender: from now on this contender waits.
 func (c *contender) Wake() <-chan struct{} {
 	if c.waiting == nil {
-		c.waiting = &line{News: remote.NewNews(), crowd: c.src.crowd, mark: source.NewToken()}
+		c.waiting = &line{News: remote.NewNews(unheard), crowd: c.src.crowd, mark: source.NewToken()}
+		c.News = c.waiting.News
 		c.src.crowd.add(c.waiting) // it begins to listen
 	}
 	return c.waiting.Wake()
@@ -96,17 +90,21 @@ type crowd struct {
 
 	mu    sync.Mutex
 	lines map[string]*line // by their marks
-	begun bool
 
-	closed chan struct{}
-	close  func()
+	begin func() // to listen, with the first who waits
+	close func()
 
 	listener atomic.Int64 // the server's number for the connection that listens, 0 if nobody can tell
 }
 
 func newCrowd(s *server) *crowd {
-	c := &crowd{server: s, channel: "multilock_" + source.NewToken(), lines: map[string]*line{}, closed: make(chan struct{})}
-	c.close = sync.OnceFunc(func() { close(c.closed) })
+	c := &crowd{server: s, channel: "multilock_" + source.NewToken(), lines: map[string]*line{}}
+	ctx, stop := context.WithCancel(context.Background())
+	c.close = stop
+	c.begin = sync.OnceFunc(func() {
+		go c.listen(ctx)
+		go c.watch(ctx)
+	})
 	return c
 }
 
@@ -114,16 +112,7 @@ func (c *crowd) add(l *line) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lines[l.mark] = l
-	if !c.begun {
-		c.begun = true
-		ctx, stop := context.WithCancel(context.Background())
-		go func() {
-			<-c.closed
-			stop()
-		}()
-		go c.listen(ctx)
-		go c.watch(ctx)
-	}
+	c.begin()
 }
 
 func (c *crowd) remove(l *line) {
@@ -136,11 +125,7 @@ func (c *crowd) remove(l *line) {
 func (c *crowd) all() []*line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var lines []*line
-	for _, l := range c.lines {
-		lines = append(lines, l)
-	}
-	return lines
+	return slices.Collect(maps.Values(c.lines))
 }
 
 func (c *crowd) tell(mark string) {
@@ -154,9 +139,9 @@ func (c *crowd) tell(mark string) {
 
 // listen hears who is told. What it may have missed each finds out by asking.
 func (c *crowd) listen(ctx context.Context) {
-	for pause := lastPause; ctx.Err() == nil; pause = min(2*pause, time.Minute) {
+	for pause := remote.LongestPause; ctx.Err() == nil; pause = min(2*pause, time.Minute) {
 		if c.attend(ctx) {
-			pause = lastPause
+			pause = remote.LongestPause
 		}
 		c.listener.Store(0)
 		_ = bounded.Sleep(ctx, pause)

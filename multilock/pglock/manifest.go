@@ -3,11 +3,8 @@ package pglock
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
-	"io/fs"
 
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
@@ -21,55 +18,72 @@ var (
 // maxManifest is the largest manifest: it is sent at once.
 const maxManifest = 64 << 20
 
+// shelf is where the group's manifest is: a row, in one part.
+type shelf struct{ *Source }
+
 // Publish implements source.ManifestStore. It sends the manifest only where there seems to be none.
 func (s *Source) Publish(ctx context.Context, manifest []byte) ([]byte, error) {
-	if len(manifest) > maxManifest {
-		return nil, &source.InvalidError{What: "list", Got: fmt.Sprintf("%d bytes", len(manifest)), Why: fmt.Sprintf("at most %d are kept in PostgreSQL; cut it into several, each in a group of its own (-g)", maxManifest)}
-	}
-	hash := sha256.Sum256(manifest)
-	sum := hex.EncodeToString(hash[:])
-	found := s.sql(`SELECT sum = $2, CASE WHEN sum <> $2 THEN encode(content, 'hex') END FROM @list WHERE grp = $1`, s.group, sum)
-	rows, err := s.ask(ctx, "publish the list", "", found)
-	if err == nil && len(rows) == 0 {
-		until := s.clock.after(s.timeout) // what comes later would bring a list back that was retracted
-		var answers []answer
-		answers, err = s.do(ctx, "publish the list", "", s.sql(`INSERT INTO @list (grp, id, sum, content) SELECT $1, $2, $3, $4::bytea
-			WHERE `+micros+` < $5::bigint ON CONFLICT (grp) DO NOTHING`, s.group, source.NewToken(), sum, manifest, until), found)
-		if err == nil {
-			rows = answers[1].rows
-		}
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case len(rows) == 0:
-		return nil, s.opError(ctx, "publish the list", "", remote.ErrAgain)
-	case rows[0].is(0):
-		return manifest, nil
-	}
-	return hex.DecodeString(rows[0].text(1))
+	return remote.ManifestLimits{Part: maxManifest, Most: maxManifest, Server: "PostgreSQL"}.Publish(ctx, shelf{s}, manifest)
 }
 
 // OpenManifest implements source.ManifestReader.
 func (s *Source) OpenManifest(ctx context.Context) (io.ReadCloser, error) {
-	texts, err := s.list(ctx, "read the list", `SELECT encode(content, 'hex') FROM @list WHERE grp = $1`)
+	return remote.OpenManifest(ctx, shelf{s})
+}
+
+func (s shelf) contents() statement {
+	return s.sql(`SELECT id, sum FROM @list WHERE grp = $1`, s.group)
+}
+
+func contentsIn(found []row) *remote.Contents {
+	if len(found) == 0 {
+		return nil
+	}
+	sum, _ := hex.DecodeString(found[0].text(1)) // what is none is no manifest's
+	return &remote.Contents{ID: found[0].text(0), Parts: 1, Sum: sum}
+}
+
+// Contents implements remote.Shelf.
+func (s shelf) Contents(ctx context.Context, op string) (*remote.Contents, error) {
+	found, err := s.ask(ctx, op, "", s.contents())
+	return contentsIn(found), err
+}
+
+// Put implements remote.Shelf.
+func (s shelf) Put(ctx context.Context, op string, mine remote.Contents, parts [][]byte) (*remote.Contents, error) {
+	until := s.clock.after(s.timeout) // what comes later would bring a list back that was retracted
+	answers, err := s.do(ctx, op, "", s.sql(`INSERT INTO @list (grp, id, sum, content) SELECT $1, $2, $3, $4::bytea
+		WHERE `+micros+` < $5::bigint ON CONFLICT (grp) DO NOTHING`, s.group, mine.ID, hex.EncodeToString(mine.Sum), bytes.Join(parts, nil), until), s.contents())
 	if err != nil {
 		return nil, err
 	}
-	if len(texts) == 0 {
-		return nil, fs.ErrNotExist
+	there := contentsIn(answers[1].rows)
+	if there == nil {
+		err = s.opError(ctx, op, "", remote.ErrRetracted)
 	}
-	content, err := hex.DecodeString(texts[0])
-	return io.NopCloser(bytes.NewReader(content)), err
+	return there, err
+}
+
+// Part implements remote.Shelf.
+func (s shelf) Part(ctx context.Context, op string, of remote.Contents, _ int) ([]byte, error) {
+	found, err := s.ask(ctx, op, "", s.sql(`SELECT encode(content, 'hex') FROM @list WHERE grp = $1 AND id = $2`, s.group, of.ID))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, s.opError(ctx, op, "", remote.ErrRetracted)
+	}
+	return hex.DecodeString(found[0].text(0))
 }
 
 // Retract implements source.ManifestStore. It names the one that is there now: carried out late, it
 // does not remove a later one.
 func (s *Source) Retract(ctx context.Context) error {
-	ids, err := s.list(ctx, "retract the list", `SELECT id FROM @list WHERE grp = $1`)
-	if err != nil || len(ids) == 0 {
+	const op = "retract the list"
+	there, err := shelf{s}.Contents(ctx, op)
+	if there == nil {
 		return err
 	}
-	_, err = s.do(ctx, "retract the list", "", s.sql(`DELETE FROM @list WHERE grp = $1 AND id = $2`, s.group, ids[0]))
+	_, err = s.do(ctx, op, "", s.sql(`DELETE FROM @list WHERE grp = $1 AND id = $2`, s.group, there.ID))
 	return err
 }

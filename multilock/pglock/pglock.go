@@ -3,21 +3,14 @@ package pglock
 import (
 	"context"
 
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// Options say where the locks live.
-type Options struct {
-	Place
-	// Group is the lock group; "" is one like any other.
-	Group string
-	// User is recorded in the history with the locks that are broken, for people.
-	User string
-	// Self is who the calling process is; found out if zero. For tests.
-	Self process.Identity
-}
+const pkg = "pglock"
+
+// Options say where the locks live, and which are meant.
+type Options = remote.Options[Place]
 
 // Source is the locks of one group in one schema, and the results of the jobs that ran under
 // them.
@@ -37,7 +30,7 @@ var (
 // Open prepares to use the locks of a group. It does not talk to the server: the first call that
 // needs it does. The error is source.ErrInvalid for a place or a group that cannot be used.
 func Open(opt Options) (*Source, error) {
-	member, err := remote.Join("pglock", opt.Group, opt.User, opt.Self)
+	member, err := opt.Join(pkg)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +54,9 @@ func (s *Source) Names(ctx context.Context) ([]string, error) {
 	return s.list(ctx, "list the locks", `SELECT name FROM @lock WHERE grp = $1 ORDER BY name`)
 }
 
-// list gives the texts that a query finds, of which the group is the only parameter.
-func (s *Source) list(ctx context.Context, op, query string) (texts []string, err error) {
-	rows, err := s.ask(ctx, op, "", s.sql(query, s.group))
+// list gives the texts that a query finds, of which the group is the first parameter.
+func (s *Source) list(ctx context.Context, op, query string, more ...any) (texts []string, err error) {
+	rows, err := s.ask(ctx, op, "", s.sql(query, append([]any{s.group}, more...)...))
 	for _, row := range rows {
 		texts = append(texts, row.text(0))
 	}

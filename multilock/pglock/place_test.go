@@ -3,11 +3,9 @@ package pglock
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -50,32 +48,4 @@ func TestParseRefuses(t *testing.T) {
 		require.ErrorContains(t, err, want, text)
 		require.NotContains(t, err.Error(), "ecret", text)
 	}
-}
-
-func TestArray(t *testing.T) {
-	require.Equal(t, `{"a","{b,c}","d\"e","f\\g",""}`, string(array([]string{"a", "{b,c}", `d"e`, `f\g`, ""})))
-	require.Equal(t, "{}", string(array(nil)))
-}
-
-// TestJudge: the server's clock decides where it is the one that has dated the last sign of life,
-// but not alone; otherwise the observer's own.
-func TestJudge(t *testing.T) {
-	record := source.Record{Token: "t", Claim: source.Claim{Holder: source.Holder{Identity: process.Identity{Host: "far"}}, TTL: 10 * time.Second, Heartbeat: time.Second}}
-	for name, c := range map[string]struct {
-		silence, unchanged, watched time.Duration
-		same                        bool
-		want                        source.State
-	}{
-		"lively":                       {time.Second, 0, 0, true, source.StateHeld},
-		"silent, and not watched":      {20 * time.Second, 0, 0, true, source.StateSuspect},
-		"silent, and watched":          {20 * time.Second, 2 * time.Second, 2 * time.Second, true, source.StateDead},
-		"of another server":            {20 * time.Second, 2 * time.Second, 2 * time.Second, false, source.StateSuspect},
-		"of another server, long":      {20 * time.Second, 10 * time.Second, 10 * time.Second, false, source.StateDead},
-		"the clock was set back":       {-time.Hour, 2 * time.Second, 2 * time.Second, true, source.StateSuspect},
-		"the clock was set back, long": {-time.Hour, 10 * time.Second, 10 * time.Second, true, source.StateDead},
-	} {
-		e := source.Evidence{Record: record, Silence: c.silence, Unchanged: c.unchanged, Watched: c.watched}
-		require.Equal(t, c.want, judge(e, c.same).State, name)
-	}
-	require.Equal(t, source.StateHeld, judge(source.Evidence{Record: source.Record{Foreign: "x"}, Silence: time.Hour, Unchanged: time.Hour, Watched: time.Hour}, true).State)
 }

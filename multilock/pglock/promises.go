@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 var (
@@ -15,12 +16,9 @@ var (
 
 // Promises implements source.Describer.
 func (s *Source) Promises() []source.Promise {
-	return []source.Promise{
-		source.PromiseOfDeath(s.Self()),
-		source.PromiseOfJobs("in the lock's record"),
+	return append(s.Alike(),
 		source.Keeps(source.TraitSafeSilence, "a holder stops believing in its lock after four fifths of its TTL without a sign of life that the server has committed; a standby that was not waited for may not have it when it is promoted"),
 		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or when it was silent for the whole TTL by the server's clock, and none came while somebody watched"),
-		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
 		source.Keeps(source.TraitNamedHolder, "host, process, user and command, in the lock's record"),
 		source.Keeps(source.TraitPromptRelease, "one transaction removes its row, and tells the first of those who wait; behind a pooler he asks once a second"),
 		source.Keeps(source.TraitFenceNumbers, "a sequence, which a standby that was not waited for may have to repeat"),
@@ -29,9 +27,8 @@ func (s *Source) Promises() []source.Promise {
 		source.Keeps(source.TraitCheapBarrier, "one query of an index, at one instant of the primary"),
 		source.Keeps(source.TraitResults, "rows beside the locks, written by the lock's holder alone"),
 		source.Keeps(source.TraitManifest, "a row of 64 MiB at most, which the first host inserts"),
-		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
 		source.Keeps(source.TraitHistory, fmt.Sprintf("rows that are kept for %d days; what cannot be written is not in it", kept)),
-	}
+	)
 }
 
 // Examine implements source.Examiner. It makes the schema, if there is none, and tries to write.
@@ -46,63 +43,53 @@ func (s *Source) Examine(ctx context.Context) []source.Finding {
 		rows, err = s.ask(ctx, "look at its settings", "", s.sql(`SELECT current_setting('fsync'), current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication), `+micros))
 	}
 	if err != nil {
-		return []source.Finding{{Subject: "server", Severity: source.SeverityUnusable, Text: err.Error()}}
+		return []source.Finding{source.Unusable("server", err.Error(), "")}
 	}
 	set := rows[0]
 	return []source.Finding{
-		{Subject: "server", Severity: source.SeverityFine, Text: fmt.Sprintf("PostgreSQL %d.%d, the schema %s", f.version/10000, f.version%10000, s.named)},
-		findDisk(set.text(0)), findCommit(f.committing), findStandbys(set.text(1), set.number(2)), s.findListening(ctx), findClock(set.number(3)),
+		source.Fine("server", fmt.Sprintf("PostgreSQL %d.%d, the schema %s", f.version/10000, f.version%10000, s.named)),
+		findDisk(set.text(0)), findCommit(f), findStandbys(set.text(1), set.number(2)), s.findListening(ctx), remote.FindClock(time.UnixMicro(set.number(3))),
 	}
 }
 
 func findDisk(fsync string) source.Finding {
-	found := source.Finding{Subject: "fsync", Severity: source.SeverityFine, Text: "what is committed is on disk"}
 	if fsync != "on" {
-		found.Severity, found.Text, found.Advice = source.SeverityWarning, "fsync is off: a machine that crashes may lose locks that are held, or all of the database", "turn it on"
+		return source.Warning("fsync", "fsync is off: a machine that crashes may lose locks that are held, or all of the database", "turn it on")
 	}
-	return found
+	return source.Fine("fsync", "what is committed is on disk")
 }
 
-func findCommit(committing string) source.Finding {
-	found := source.Finding{Subject: "commit", Severity: source.SeverityFine, Text: "synchronous_commit is " + committing}
-	if committing != "on" && committing != "remote_apply" {
-		found.Severity = source.SeverityWarning
-		found.Text += " for this user: here it is turned on in each transaction, but what other programs write may be lost in a crash"
-		found.Advice = "set it to on, at least for this user"
+func findCommit(f facts) source.Finding {
+	const subject = "commit"
+	text := "synchronous_commit is " + f.committing
+	if f.waits() {
+		return source.Fine(subject, text)
 	}
-	return found
+	return source.Warning(subject, text+" for this user: here it is turned on in each transaction, but what other programs write may be lost in a crash",
+		"set it to on, at least for this user")
 }
 
 func findStandbys(waited string, attached int64) source.Finding {
-	found := source.Finding{Subject: "standbys", Severity: source.SeverityFine, Text: "commits wait for " + waited}
+	const subject = "standbys"
 	switch {
 	case waited == "" && attached > 0:
-		found.Severity = source.SeverityWarning
-		found.Text = fmt.Sprintf("%d standby(s) that commits do not wait for: one that is promoted may not know the locks of the last moments, so that two hold one, nor the last results", attached)
-		found.Advice = "set synchronous_standby_names"
+		return source.Warning(subject, fmt.Sprintf("%d standby(s) that commits do not wait for: one that is promoted may not know the locks of the last moments, so that two hold one, nor the last results", attached),
+			"set synchronous_standby_names")
 	case waited == "":
-		found.Severity, found.Text = source.SeverityWarning, "there are none: while this server is down nobody can lock, and a disk that is lost takes the locks along, also those that are held"
-		found.Advice = "have a standby, with synchronous_standby_names"
+		return source.Warning(subject, "there are none: while this server is down nobody can lock, and a disk that is lost takes the locks along, also those that are held",
+			"have a standby, with synchronous_standby_names")
 	case attached == 0:
-		found.Severity, found.Text, found.Advice = source.SeverityWarning, "commits wait for "+waited+", and no standby is attached", "look after the standby: without it nothing can be committed"
+		return source.Warning(subject, "commits wait for "+waited+", and no standby is attached", "look after the standby: without it nothing can be committed")
 	}
-	return found
+	return source.Fine(subject, "commits wait for "+waited)
 }
 
 // findListening says whether somebody can tell those who wait.
 func (s *Source) findListening(ctx context.Context) source.Finding {
-	found := source.Finding{Subject: "waiting", Severity: source.SeverityFine, Text: "a release is told to who waits"}
-	if conn, err := s.crowd.hear(ctx); err == nil {
-		hangUp(conn)
-	} else {
-		found.Severity, found.Text, found.Advice = source.SeverityWarning, err.Error()+": who waits asks once a second", "for waits of less, talk to the server itself"
+	conn, err := s.crowd.hear(ctx)
+	if err != nil {
+		return source.Warning("waiting", err.Error()+": who waits asks once a second", "for waits of less, talk to the server itself")
 	}
-	return found
-}
-
-// findClock compares the server's clock with this host's. Nothing depends on it; people who compare
-// logs want to know.
-func findClock(now int64) source.Finding {
-	differ := time.Since(time.UnixMicro(now)).Round(time.Millisecond)
-	return source.Finding{Subject: "clock", Severity: source.SeverityFine, Text: fmt.Sprintf("this host's clock and the server's differ by %s; locks do not depend on it", differ.Abs())}
+	hangUp(conn)
+	return source.Fine("waiting", "a release is told to who waits")
 }

@@ -71,54 +71,46 @@ func (s *server) making() (texts []string) {
 	return append(texts, fmt.Sprintf(`INSERT INTO %smeta (version) VALUES (%d) ON CONFLICT DO NOTHING`, s.schema, schemaVersion))
 }
 
-// facts are what the server says about itself. They are asked for once.
+// facts are what the server says about itself.
 type facts struct {
 	version    int64 // as 150004
 	encoding   string
 	committing string // synchronous_commit
-	isolation  string
 }
+
+// waits says whether a commit waits for the disk, and for the standbys.
+func (f facts) waits() bool { return f.committing == "on" || f.committing == "remote_apply" }
 
 // ready finds out whether the server can hold locks, before anything is entrusted to it.
 func (s *server) ready(ctx context.Context) (facts, error) {
-	select {
-	case <-s.asking:
-	case <-ctx.Done():
-		return facts{}, context.Cause(ctx)
-	}
-	defer func() { s.asking <- struct{}{} }()
-	if s.asked {
-		return s.facts, nil
-	}
-	found, err := s.learn(ctx)
-	if has(err, noTable, noSchema) {
-		if err = s.create(ctx); err == nil {
-			found, err = s.learn(ctx)
+	return s.facts.Learn(ctx, func() (facts, error) {
+		found, err := s.learn(ctx)
+		if has(err, noTable, noSchema) {
+			if err = s.create(ctx); err == nil {
+				found, err = s.learn(ctx)
+			}
 		}
-	}
-	if err != nil {
-		return facts{}, s.opError(ctx, "ask the server who it is", "", err)
-	}
-	s.facts, s.asked = found, true
-	return found, nil
+		s.lax.Store(!found.waits())
+		return found, s.opError(ctx, "ask the server who it is", "", err)
+	})
 }
 
 func (s *server) learn(ctx context.Context) (f facts, err error) {
 	answers, _, err := s.carryOut(ctx, s.timeout, func() []statement {
 		return []statement{s.sql(`SELECT ` + micros + `, current_setting('server_version_num'), current_setting('server_encoding'),
-			current_setting('synchronous_commit'), current_setting('default_transaction_isolation'), max(version) FROM @meta`)}
+			current_setting('synchronous_commit'), max(version) FROM @meta`)}
 	})
 	if err != nil {
 		return f, err
 	}
 	r := answers[0].rows[0]
 	s.clock.set(r.number(0))
-	f = facts{version: r.number(1), encoding: r.text(2), committing: r.text(3), isolation: r.text(4)}
+	f = facts{version: r.number(1), encoding: r.text(2), committing: r.text(3)}
 	switch {
 	case f.encoding != "UTF8":
 		return f, s.refuse("the database is encoded in " + f.encoding + ", which not every name fits into: use one in UTF8")
-	case r.number(5) != schemaVersion:
-		return f, s.refuse(fmt.Sprintf("the schema %s has version %d, and this multilock knows %d", s.named, r.number(5), schemaVersion))
+	case r.number(4) != schemaVersion:
+		return f, s.refuse(fmt.Sprintf("the schema %s has version %d, and this multilock knows %d", s.named, r.number(4), schemaVersion))
 	}
 	return f, nil
 }

@@ -3,7 +3,6 @@ package pglock
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
 
-	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/source/remote"
 )
@@ -28,10 +26,9 @@ type server struct {
 	pool     *puddle.Pool[*pgconn.PgConn]
 	answered atomic.Bool // it was there once
 
-	asking chan struct{} // holds a token while nobody asks for the facts
-	facts  facts         // guarded by asking
-	asked  bool
-	clock  clock
+	facts *remote.Facts[facts]
+	lax   atomic.Bool // commits do not wait, as is usual for this user: see safe
+	clock clock
 }
 
 const (
@@ -47,8 +44,7 @@ func newServer(at Place) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{config: config, named: schema, schema: quoted(schema) + ".", public: public, asking: make(chan struct{}, 1)}
-	s.asking <- struct{}{}
+	s := &server{config: config, named: schema, schema: quoted(schema) + ".", public: public, facts: remote.NewFacts[facts]()}
 	if s.timeout, err = remote.Timeout(at.Timeout, DefaultTimeout); err != nil {
 		return nil, err
 	}
@@ -91,7 +87,7 @@ type statement struct {
 	binary []int16
 }
 
-// sql prepares a statement. Each parameter is a text, a number, bytes, several texts, or nil.
+// sql prepares a statement. Each parameter is a text, a number, bytes, or nil.
 func (s *server) sql(text string, values ...any) statement {
 	st := statement{text: strings.ReplaceAll(text, "@", s.schema)}
 	for _, value := range values {
@@ -104,25 +100,10 @@ func (s *server) sql(text string, values ...any) statement {
 			encoded = strconv.AppendInt(nil, v, 10)
 		case []byte:
 			encoded, binary = append([]byte{}, v...), 1
-		case []string:
-			encoded = array(v)
 		}
 		st.values, st.binary = append(st.values, encoded), append(st.binary, binary)
 	}
 	return st
-}
-
-// array is how PostgreSQL writes several texts.
-func array(texts []string) []byte {
-	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-	b := []byte("{")
-	for i, text := range texts {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `"`+escape.Replace(text)+`"`...)
-	}
-	return append(b, '}')
 }
 
 // row is one of an answer, as texts; nil for no value.
@@ -145,43 +126,21 @@ type answer struct {
 	changed int64 // how many rows were
 }
 
-const (
-	tries      = 4 // that the time of an operation is enough for, at least
-	leastTry   = 500 * time.Millisecond
-	longestTry = 5 * time.Second
-	firstPause = 20 * time.Millisecond
-	lastPause  = 500 * time.Millisecond
-)
+const longestTry = 5 * time.Second
 
 // carryOut has statements carried out as one transaction, until that is answered. They are made
-// anew for each try, which is told until when it counts. It reports whether a try that got no
-// answer may still be carried out. Where the server was never there, that it is not is told at once.
+// anew for each try.
 func (s *server) carryOut(ctx context.Context, limit time.Duration, make func() []statement) (answers []answer, doubt bool, err error) {
-	limit = min(limit, s.timeout)
-	limited, cancel := remote.Outlive(ctx, limit)
-	defer cancel()
-	var told error
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	doubt, err = remote.Repeat(ctx, min(limit, s.timeout), longestTry, func(ctx context.Context) (_ remote.Tried, err error) {
 		var sent bool
-		answers, sent, err = s.once(limited, min(max(limit/tries, leastTry), longestTry), make)
-		doubt = doubt || sent && inDoubt(err)
-		switch {
-		case codeOf(err) != "":
-			told = err
-		case told != nil && errors.Is(err, context.DeadlineExceeded):
-			err = told // why the time was over
-		}
-		if !passes(err) || limited.Err() != nil || ctx.Err() != nil || !doubt && s.unreachable(err) {
-			return answers, doubt, err
-		}
-		_ = bounded.Sleep(limited, pause/2+rand.N(pause)) //nolint:gosec // jitter needs no secrecy
-	}
+		answers, sent, err = s.once(ctx, make)
+		return remote.Tried{Doubt: sent && inDoubt(err), Again: passes(err), Told: codeOf(err) != "", Nobody: s.unreachable(err)}, err
+	})
+	return answers, doubt, err
 }
 
 // once sends statements, and reports whether they may have left this host.
-func (s *server) once(ctx context.Context, limit time.Duration, make func() []statement) (answers []answer, sent bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+func (s *server) once(ctx context.Context, make func() []statement) (answers []answer, sent bool, err error) {
 	conn, err := s.connection(ctx)
 	if err != nil {
 		return nil, false, err
@@ -252,16 +211,22 @@ func (s *server) repeat(ctx context.Context, limit time.Duration, statements ...
 	return answers[max(len(answers)-len(statements), 0):], doubt, err
 }
 
+// request is repeat with an error that names the step.
+func (s *server) request(ctx context.Context, op, name string, limit time.Duration, statements ...statement) (answers []answer, doubt bool, err error) {
+	answers, doubt, err = s.repeat(ctx, limit, statements...)
+	return answers, doubt, s.opError(ctx, op, name, err)
+}
+
 // safe has what is committed be on disk, and on the standbys that are waited for, whatever is
 // usual for this user.
 func (s *server) safe(statements []statement) []statement {
-	if s.facts.committing == "on" || s.facts.committing == "remote_apply" {
+	if !s.lax.Load() {
 		return statements
 	}
 	return append([]statement{{text: `SELECT set_config('synchronous_commit', 'on', true)`}}, statements...)
 }
 
-// ask is repeat for one query.
+// ask is request for one query.
 func (s *server) ask(ctx context.Context, op, name string, query statement) ([]row, error) {
 	answers, err := s.do(ctx, op, name, query)
 	if err != nil {
@@ -270,13 +235,10 @@ func (s *server) ask(ctx context.Context, op, name string, query statement) ([]r
 	return answers[0].rows, nil
 }
 
-// do is repeat for statements of which nobody has to know how often they were carried out.
+// do is request for statements of which nobody has to know how often they were carried out.
 func (s *server) do(ctx context.Context, op, name string, statements ...statement) ([]answer, error) {
-	answers, _, err := s.repeat(ctx, s.timeout, statements...)
-	if err != nil {
-		return nil, s.opError(ctx, op, name, err)
-	}
-	return answers, nil
+	answers, _, err := s.request(ctx, op, name, s.timeout, statements...)
+	return answers, err
 }
 
 // clock is a reading of the server's clock, carried on by this host's.

@@ -142,6 +142,21 @@ type Finding struct {
 	Advice string `json:"advice,omitempty"`
 }
 
+// Fine is a finding that nothing has to be done about.
+func Fine(subject, text string) Finding {
+	return Finding{Subject: subject, Severity: SeverityFine, Text: text}
+}
+
+// Warning is a finding that something should be done about.
+func Warning(subject, text, advice string) Finding {
+	return Finding{Subject: subject, Severity: SeverityWarning, Text: text, Advice: advice}
+}
+
+// Unusable is a finding that locks cannot be had.
+func Unusable(subject, text, advice string) Finding {
+	return Finding{Subject: subject, Severity: SeverityUnusable, Text: text, Advice: advice}
+}
+
 // Examiner is a Source that can be examined: by somebody who wants to know what it
 // is, and whether all that it relies on is there.
 type Examiner interface {

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrAgain says that something was not carried out because things had changed, and is worth another try.
-var ErrAgain = fmt.Errorf("the lock changes again and again: %w", source.ErrPassing)
+var ErrAgain = fmt.Errorf("it was tried again and again, in vain: %w", source.ErrPassing)
 
 // MaxAgain bounds how often that is made.
 const MaxAgain = 4
@@ -28,6 +28,14 @@ type Changes struct {
 // NewChanges are those of a record that was stored, and has left something.
 func NewChanges(stored Record, left int64) *Changes { return &Changes{stored: stored, left: left} }
 
+// Change is one of them.
+type Change struct {
+	Record Record // as it is then: its Step is the number of the change
+	Before int64  // what the change before has left, which this one asks for
+	Result []byte // the result that is stored with it, nil for none
+	Forget bool   // the result that there is goes with it
+}
+
 // Shown is what one try to make a change has shown of the lock.
 type Shown struct {
 	Mine  bool  // it is this lease's
@@ -37,22 +45,23 @@ type Shown struct {
 	Doubt bool  // this try may have been carried out without an answer, or may still be
 }
 
-// Make makes a change, of the record by set, and whatever else try does if it finds what the change
-// before has left. It returns what this one has left. The error is that of the end of the lease,
+// Make makes a change, which set describes, and try makes if it finds what the change before has
+// left. It returns what this one has left. The error is that of the end of the lease,
 // source.ErrLost because of gone, or try's: with source.ErrUnsure if the change may have been made.
-func (c *Changes) Make(h *Holding, gone error, set func(*Record), try func(next Record, before int64) (Shown, error)) (left int64, err error) {
+func (c *Changes) Make(h *Holding, gone error, set func(*Change), try func(Change) (Shown, error)) (left int64, err error) {
 	if err := h.Ended(); err != nil {
 		return 0, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drawn++
-	next, doubt := c.stored, false
-	next.Step = c.drawn
+	next, doubt := Change{Record: c.stored}, false
+	next.Record.Step = c.drawn
 	set(&next)
 	for again := 0; again < MaxAgain && err == nil; again++ {
 		var shown Shown
-		shown, err = try(next, c.left)
+		next.Before = c.left
+		shown, err = try(next)
 		doubt = doubt || shown.Doubt
 		switch {
 		case err != nil:
@@ -64,7 +73,7 @@ func (c *Changes) Make(h *Holding, gone error, set func(*Record), try func(next 
 			c.left = shown.Left
 		}
 		if err == nil && shown.Step == c.drawn {
-			c.stored = next
+			c.stored = next.Record
 			return c.left, nil
 		}
 	}

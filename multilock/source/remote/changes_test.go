@@ -21,7 +21,7 @@ type store struct {
 
 var errNoAnswer = errors.New("no answer")
 
-func (s *store) try(next remote.Record, before int64) (remote.Shown, error) {
+func (s *store) try(next remote.Change) (remote.Shown, error) {
 	fate := ""
 	if len(s.fate) > 0 {
 		fate, s.fate = s.fate[0], s.fate[1:]
@@ -29,8 +29,8 @@ func (s *store) try(next remote.Record, before int64) (remote.Shown, error) {
 	if fate == "refused" {
 		return remote.Shown{}, errNoAnswer
 	}
-	if fate != "dropped" && s.mine && s.step == before {
-		s.step, s.done = next.Step, true
+	if fate != "dropped" && s.mine && s.step == next.Before {
+		s.step, s.done = next.Record.Step, true
 	}
 	if fate != "" {
 		return remote.Shown{Doubt: true}, errNoAnswer
@@ -42,7 +42,7 @@ func (s *store) holder() (change func() error, h *remote.Holding) {
 	h = remote.NewHolding(source.Record{Name: "x", Token: "t"}, boottime.Now())
 	changes := remote.NewChanges(remote.NewRecord("t", example), 0)
 	return func() error {
-		_, err := changes.Make(h, errors.New("gone"), func(*remote.Record) {}, s.try)
+		_, err := changes.Make(h, errors.New("gone"), func(*remote.Change) {}, s.try)
 		return err
 	}, h
 }
@@ -76,8 +76,8 @@ func TestChangeMadeBeforeTheLoss(t *testing.T) {
 	h := remote.NewHolding(source.Record{Name: "x", Token: "t"}, boottime.Now())
 	changes := remote.NewChanges(remote.Record{}, 7)
 	for _, shown := range []remote.Shown{{Done: true, Doubt: true}, {Done: true}, {Doubt: true}} {
-		_, err := changes.Make(h, errors.New("gone"), func(*remote.Record) {}, func(_ remote.Record, before int64) (remote.Shown, error) {
-			require.EqualValues(t, 7, before)
+		_, err := changes.Make(h, errors.New("gone"), func(*remote.Change) {}, func(next remote.Change) (remote.Shown, error) {
+			require.EqualValues(t, 7, next.Before)
 			return shown, nil
 		})
 		require.Equal(t, !shown.Done || !shown.Doubt, errors.Is(err, source.ErrLost), shown)
@@ -88,8 +88,8 @@ func TestChangeMadeBeforeTheLoss(t *testing.T) {
 func TestChangesAgainAndAgain(t *testing.T) {
 	h := remote.NewHolding(source.Record{Name: "x", Token: "t"}, boottime.Now())
 	tries := int64(0)
-	_, err := remote.NewChanges(remote.Record{}, 0).Make(h, nil, func(*remote.Record) {}, func(_ remote.Record, before int64) (remote.Shown, error) {
-		require.Equal(t, tries, before)
+	_, err := remote.NewChanges(remote.Record{}, 0).Make(h, nil, func(*remote.Change) {}, func(next remote.Change) (remote.Shown, error) {
+		require.Equal(t, tries, next.Before)
 		tries++
 		return remote.Shown{Mine: true, Step: -1, Left: tries}, nil
 	})

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/locktest"
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
@@ -24,15 +24,16 @@ import (
 
 // Store is the server.
 type Store struct {
-	mu    sync.Mutex
-	locks map[string]entry // who holds each lock
-	fence uint64
+	mu      sync.Mutex
+	locks   map[string]entry  // who holds each lock
+	results map[string][]byte // how the last job of a name ended
+	fence   uint64
 }
 
 // entry is a lock that is held: a record, and how many signs of life there were.
 type entry struct {
 	record remote.Record
-	beats  int
+	beats  int64
 }
 
 // change is the one operation of the server, and atomic: what it does, it does to the acquisition
@@ -58,6 +59,16 @@ func (s *Store) read(name string) entry {
 	return s.locks[name]
 }
 
+// keep keeps what a change says of the result. It is part of a change.
+func (s *Store) keep(name string, c remote.Change) {
+	switch {
+	case c.Forget:
+		delete(s.results, name)
+	case c.Result != nil:
+		s.results[name] = c.Result
+	}
+}
+
 // Source is the locks of a store.
 type Source struct {
 	remote.Member
@@ -66,7 +77,7 @@ type Source struct {
 
 // Open opens a store.
 func Open(store *Store) (*Source, error) {
-	member, err := remote.Join("memory", "", "", process.Identity{})
+	member, err := remote.Options[*Store]{Place: store}.Join("memory")
 	return &Source{member, store}, err
 }
 
@@ -77,135 +88,127 @@ func (s *Source) Names(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(s.store.locks)), nil
 }
 
+// Result implements source.Ledger.
+func (s *Source) Result(_ context.Context, name string) (source.Result, error) {
+	return s.ReadResult(name, func() ([]byte, error) {
+		s.store.mu.Lock()
+		defer s.store.mu.Unlock()
+		return s.store.results[name], nil
+	})
+}
+
+// Results implements source.Ledger.
+func (s *Source) Results(context.Context) ([]string, error) {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.store.results)), nil
+}
+
 // Observe implements source.Source.
 func (s *Source) Observe(_ context.Context, name string, patience source.Patience) (source.Observer, error) {
-	if err := s.CheckName(name); err != nil {
-		return nil, err
-	}
-	return &observer{remote.NewObserver[sign](s.Self(), name, patience), s}, nil
+	return remote.NewObserver(s, lock{name, s.store}, name, patience)
 }
 
 // Contend implements source.Source.
-func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
-	if err := s.CheckName(name); err != nil {
-		return nil, err
-	}
-	return &contender{observer{remote.NewObserver[sign](s.Self(), name, patience), s}, claim.By(s.Self())}, nil
+func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (_ source.Contender, err error) {
+	c := &contender{lock: lock{name, s.store}}
+	c.Contender, err = remote.NewContender(s, c, name, claim, patience)
+	return c, err
 }
 
-// observer watches one lock.
-type observer struct {
-	remote.Observer[sign]
-	src *Source
+// lock is one lock of the store.
+type lock struct {
+	name  string
+	store *Store
 }
 
-// sign is what a sign of life changes: no two holders, and no two signs, have the same.
-type sign struct {
-	token string
-	beats int
+// See implements remote.Lock.
+func (l lock) See(context.Context) (remote.Seen, error) {
+	e := l.store.read(l.name)
+	return remote.Seen{
+		Held: e.record.Token != "", Record: e.record.Read(l.name), Age: source.Unknown, Silence: source.Unknown,
+		Sign: remote.Sign{Token: e.record.Token, Count: e.beats},
+	}, nil
 }
 
-// Look implements source.Observer.
-func (o *observer) Look(context.Context) (source.Sighting, error) {
-	start := boottime.Now()
-	e := o.src.store.read(o.Name)
-	if e.record.Token == "" {
-		return o.Free(), nil
-	}
-	o.Record = e.record.Read(o.Name)
-	o.Watch.Add(sign{e.record.Token, e.beats}, start, source.WatchLimits{Gap: 2 * remote.Far})
-	return o.Conclude(o.Evidence(), remote.Judge), nil
-}
-
-// Break implements source.Observer. It breaks what the last look saw, and not one that has shown
-// life since.
-func (o *observer) Break(context.Context) error {
-	seen := o.Watch.Last()
-	if o.Verdict.State != source.StateDead {
-		return source.ErrHeld
-	}
-	err := error(nil)
-	o.src.store.change(o.Name, seen.token, func(e *entry) {
-		if e.beats != seen.beats {
-			err = source.ErrHeld
+// Remove implements remote.Lock.
+func (l lock) Remove(_ context.Context, seen remote.Seen, still bool) (freed remote.Freed, err error) {
+	l.store.change(l.name, seen.Sign.Token, func(e *entry) {
+		if freed.Held = still && e.beats != seen.Sign.Count; freed.Held {
 			return
 		}
-		*e = entry{}
+		*e, freed.Done = entry{}, true
 	})
-	return err
-}
-
-// Force implements source.Observer.
-func (o *observer) Force(context.Context) error {
-	if o.Record.Token == "" {
-		return source.ErrFree
-	}
-	o.src.store.change(o.Name, o.Record.Token, func(e *entry) { *e = entry{} })
-	return nil
+	return freed, nil
 }
 
 // contender wants one lock.
 type contender struct {
-	observer
-	claim source.Claim
+	*remote.Contender
+	lock
 }
 
-// Try implements source.Contender.
-func (c *contender) Try(context.Context) (source.Lease, error) {
-	start, record := boottime.Now(), remote.NewRecord(source.NewToken(), c.claim)
-	if !c.src.store.change(c.Name, "", func(e *entry) { *e = entry{record: record} }) {
+// Attempt implements remote.Attempts.
+func (c *contender) Attempt(context.Context) (source.Lease, error) {
+	start, record := boottime.Now(), remote.NewRecord(source.NewToken(), c.Claim)
+	if !c.store.change(c.name, "", func(e *entry) { *e = entry{record: record} }) {
 		return nil, source.ErrHeld
 	}
-	return &lease{remote.NewHolding(record.Read(c.Name), start), c.src.store}, nil
+	l := &lease{lock: c.lock, token: record.Token}
+	l.Lease = c.Acquired(l, record, start, 0)
+	return l, nil
 }
-
-// Wake implements source.Contender: nobody tells.
-func (c *contender) Wake() <-chan struct{} { return nil }
 
 // lease is a lock that is held.
 type lease struct {
-	*remote.Holding
-	store *Store
+	*remote.Lease
+	lock
+	token string
 }
-
-var errGone = errors.New("its record is not there any more")
 
 // change does something to the lock while it is this lease's.
-func (l *lease) change(do func(*entry)) error {
-	switch ended := l.Ended(); {
-	case ended != nil:
-		return ended
-	case !l.store.change(l.Record().Name, l.Record().Token, do):
-		return l.Lost(errGone)
-	}
-	return nil
+func (l *lease) change(do func(*entry)) (mine bool) { return l.store.change(l.name, l.token, do) }
+
+// Gone implements remote.Hold.
+func (l *lease) Gone() error { return errors.New("its record is not there any more") }
+
+// Beat implements remote.Hold.
+func (l *lease) Beat(context.Context, time.Duration) (mine bool, err error) {
+	return l.change(func(e *entry) { e.beats++ }), nil
 }
 
-// Renew implements source.Lease.
-func (l *lease) Renew(context.Context) error { return l.change(func(e *entry) { e.beats++ }) }
+// Free implements remote.Hold.
+func (l *lease) Free(context.Context) (remote.Freed, error) {
+	return remote.Freed{Done: l.change(func(e *entry) { *e = entry{} })}, nil
+}
 
-// Release implements source.Lease.
-func (l *lease) Release(context.Context) error {
-	err := l.change(func(e *entry) { *e = entry{} })
-	if err == nil {
-		_ = l.End(source.ErrReleased)
-		return nil
-	}
-	return l.End(err)
+// Write implements remote.Hold.
+func (l *lease) Write(_ context.Context, _ string, c remote.Change) (shown remote.Shown, err error) {
+	shown.Mine = l.change(func(e *entry) {
+		if e.record.Step == c.Before {
+			e.record = c.Record
+			l.store.keep(l.name, c)
+		}
+		shown.Step, shown.Left = e.record.Step, e.record.Step
+	})
+	return shown, nil
+}
+
+// ReadResult implements remote.Hold.
+func (l *lease) ReadResult(context.Context) (result []byte, mine bool, err error) {
+	mine = l.change(func(*entry) { result = l.store.results[l.name] })
+	return result, mine, nil
 }
 
 // Fence implements source.Lease.
 func (l *lease) Fence(context.Context) (number uint64, err error) {
-	err = l.change(func(*entry) {
-		l.store.fence++
-		number = l.store.fence
+	err = l.While(func() (mine bool, err error) {
+		return l.change(func(*entry) {
+			l.store.fence++
+			number = l.store.fence
+		}), nil
 	})
 	return number, err
-}
-
-// MarkJob implements source.Lease.
-func (l *lease) MarkJob(_ context.Context, jobs ...process.Group) error {
-	return l.change(func(e *entry) { e.record.Groups = jobs })
 }
 
 // TestExample has the source pass what each has to pass.
@@ -214,7 +217,7 @@ func TestExample(t *testing.T) {
 		Fences: true, Marks: true, Deaths: true,
 		Refused: []string{"a/b", "nul\x00byte", "\xff\xfe not utf-8"},
 		Place: func(t testing.TB) func() source.Source {
-			store := &Store{locks: map[string]entry{}}
+			store := &Store{locks: map[string]entry{}, results: map[string][]byte{}}
 			return func() source.Source {
 				src, err := Open(store)
 				require.NoError(t, err)

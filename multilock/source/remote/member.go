@@ -3,7 +3,9 @@ package remote
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
@@ -11,13 +13,24 @@ import (
 
 // Member is who uses the locks of a group, for embedding in a source.
 type Member struct {
-	group, user string
-	self        process.Identity
+	pkg, group, user string
+	self             process.Identity
 }
 
-// Join is a member of a group; "" is a group like any other. user is for people. A zero self is
-// the calling process. The error is source.ErrInvalid for a group that cannot be one.
-func Join(pkg, group, user string, self process.Identity) (Member, error) {
+// Options say which locks are meant, and who uses them. P says where they live.
+type Options[P any] struct {
+	Place P
+	// Group is the lock group; "" is one like any other.
+	Group string
+	// User is recorded in the history with the locks that are broken, for people.
+	User string
+	// Self is who the calling process is; found out if zero. For tests.
+	Self process.Identity
+}
+
+// Join is who uses them. The error is source.ErrInvalid for a group that cannot be one.
+func (o Options[P]) Join(pkg string) (Member, error) {
+	group, self := o.Group, o.Self
 	if group != "" {
 		if err := source.CheckElement("lock group", group); err != nil {
 			return Member{}, err
@@ -29,7 +42,7 @@ func Join(pkg, group, user string, self process.Identity) (Member, error) {
 			return Member{}, &source.OpError{Source: pkg, Op: "find out who this process is", Err: err}
 		}
 	}
-	return Member{group: group, user: user, self: self}, nil
+	return Member{pkg: pkg, group: group, user: o.User, self: self}, nil
 }
 
 // Self is who the calling process is.
@@ -51,6 +64,46 @@ func (m Member) CheckName(name string) error { return source.CheckElement("lock 
 func (m Member) Broke(r source.Record, why string) []source.Event {
 	return []source.Event{source.BrokeEvent(r, m.self, m.user, why)}
 }
+
+// Record records nothing, for sources without a history.
+func (m Member) Record(context.Context, []source.Event) error { return nil }
+
+// Named is an error of a step that is not the server's.
+func (m Member) Named(ctx context.Context, op, name string, err error) error {
+	return OpError(ctx, source.OpError{Source: m.pkg, Op: op, Name: name, Err: err})
+}
+
+// ReadResult is the last result of a name, of which read reads the text.
+func (m Member) ReadResult(name string, read func() ([]byte, error)) (source.Result, error) {
+	if err := m.CheckName(name); err != nil {
+		return source.Result{}, err
+	}
+	text, err := read()
+	if err != nil {
+		return source.Result{}, err
+	}
+	return resultOf(name, text)
+}
+
+// Alike are the promises that sources on servers keep alike.
+func (m Member) Alike() []source.Promise {
+	return []source.Promise{
+		source.PromiseOfDeath(m.self),
+		source.PromiseOfJobs("in the lock's record"),
+		source.Keeps(source.TraitBreakByForce, "by its name, or by one acquisition's token; the holder learns it at its next sign of life"),
+		source.Keeps(source.TraitRunHistory, "how each run ended, and whose lock was broken"),
+	}
+}
+
+// FindClock compares the server's clock with this host's. Nothing depends on it; people who compare
+// logs want to know.
+func FindClock(now time.Time) source.Finding {
+	differ := time.Since(now).Round(time.Millisecond)
+	return source.Fine("clock", fmt.Sprintf("this host's clock and the server's differ by %s; locks do not depend on it", differ.Abs()))
+}
+
+// Wake implements source.Group where nobody tells.
+func (m Member) Wake() (news <-chan struct{}, stop func()) { return nil, func() {} }
 
 // Tidy implements source.Group for sources where a crash leaves nothing beside a lock.
 func (m Member) Tidy(_ context.Context, name string) error { return m.CheckName(name) }

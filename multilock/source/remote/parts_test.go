@@ -113,24 +113,24 @@ func TestNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var nobody *remote.News
 		nobody.Begin()
-		require.False(t, nobody.Quiet(time.Hour))
-		n := remote.NewNews()
-		require.False(t, n.Quiet(time.Minute), "nothing was tried yet")
+		require.False(t, nobody.Quiet())
+		n := remote.NewNews(time.Minute)
+		require.False(t, n.Quiet(), "nothing was tried yet")
 		n.Begin()
 		n.Refused()
-		require.True(t, n.Quiet(time.Minute))
+		require.True(t, n.Quiet())
 		time.Sleep(time.Minute)
-		require.False(t, n.Quiet(time.Minute), "so long no news are believed")
+		require.False(t, n.Quiet(), "so long no news are believed")
 		n.Begin()
 		n.Tell()
 		n.Tell()
 		n.Refused()
-		require.False(t, n.Quiet(time.Minute), "it was told meanwhile")
+		require.False(t, n.Quiet(), "it was told meanwhile")
 		<-n.Wake()
 		require.Empty(t, n.Wake())
 		n.Begin()
 		n.Refused()
-		require.True(t, n.Quiet(time.Minute))
+		require.True(t, n.Quiet())
 	})
 }
 
@@ -151,16 +151,16 @@ func TestHolding(t *testing.T) {
 
 func TestJoin(t *testing.T) {
 	self := process.Identity{Host: "h", PID: 7}
-	m, err := remote.Join("pkg", "night", "ada", self)
+	m, err := remote.Options[string]{Group: "night", User: "ada", Self: self}.Join("pkg")
 	require.NoError(t, err)
 	require.Equal(t, "night", m.Group())
 	require.Empty(t, m.Ungrouped().Group())
 	require.Equal(t, self, m.Self())
 	e := m.Broke(source.Record{Name: "x", Claim: source.Claim{Holder: source.Holder{User: "bob"}}}, "silent")[0]
 	require.Equal(t, []string{"x", "ada", "bob", "silent"}, []string{e.Name, e.User, e.Holder.User, e.Why})
-	_, err = remote.Join("pkg", "a/b", "", self)
+	_, err = remote.Options[string]{Group: "a/b"}.Join("pkg")
 	require.ErrorIs(t, err, source.ErrInvalid)
-	m, err = remote.Join("pkg", "", "", process.Identity{})
+	m, err = remote.Options[string]{}.Join("pkg")
 	require.NoError(t, err)
 	require.NotZero(t, m.Self().PID)
 }

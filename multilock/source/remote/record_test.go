@@ -59,7 +59,7 @@ func TestForeignRecords(t *testing.T) {
 		require.Contains(t, r.Foreign, want, value)
 		require.Equal(t, remote.Record{}, w, value)
 		e := source.Evidence{Record: r, Silence: time.Hour, Unchanged: time.Hour, Watched: time.Hour, MaxAge: time.Second}
-		require.Equal(t, source.StateHeld, remote.Judge(e).State, value)
+		require.Equal(t, source.StateHeld, remote.Judge(e, false).State, value)
 		require.NotEmpty(t, remote.DecodeResult("nightly", []byte(value)).Foreign, value)
 	}
 }

@@ -21,6 +21,17 @@ func OpError(ctx context.Context, e source.OpError) error {
 	return &e
 }
 
+// Unreachable is an error of a driver that found no server, in one line for people.
+type Unreachable struct {
+	Ways string // in which it was tried, and what came of each
+	Err  error
+}
+
+func (u *Unreachable) Error() string { return "no server to talk to: " + u.Ways }
+
+// Unwrap gives the cause.
+func (u *Unreachable) Unwrap() error { return u.Err }
+
 // Grace is how much longer than its caller a request may live. Nearly every one that is under way
 // comes back in that time, and its outcome is known then; the core waits a second.
 const Grace = 700 * time.Millisecond

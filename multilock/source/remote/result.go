@@ -17,6 +17,14 @@ func EncodeResult(r source.Result) ([]byte, error) {
 	return json.Marshal(result{Version: source.ResultVersion, Result: r.Bounded()})
 }
 
+// resultOf is the result of a name whose text was read, nil if there is none.
+func resultOf(name string, text []byte) (source.Result, error) {
+	if text == nil {
+		return source.Result{}, source.ErrNoResult
+	}
+	return DecodeResult(name, text), nil
+}
+
 // DecodeResult never fails: what it does not understand becomes a result with Foreign set, whose
 // job counts as run.
 func DecodeResult(name string, text []byte) source.Result {

@@ -81,17 +81,38 @@ func Authorities(file string) (*x509.CertPool, error) {
 
 // AdviceOnTLS says what to write into such a URL, for what came of the greeting.
 func AdviceOnTLS(secure bool, trouble string) string {
-	switch {
-	case !secure:
+	if !secure {
 		return "the server may want TLS: add ?tls=true to the URL, or cafile=FILE for a certificate of your own"
-	case strings.Contains(trouble, "does not look like a TLS handshake"), strings.Contains(trouble, "handshake failed: EOF"):
-		return "the server speaks no TLS: leave tls, cafile, certfile and keyfile out of the URL"
-	case strings.Contains(trouble, "unknown authority"):
-		return "name the certificate of whoever signed the server's with cafile=FILE"
-	case strings.Contains(trouble, "x509: certificate is"), strings.Contains(trouble, "x509: cannot validate"):
-		return "the server's certificate is for another name: call it by that, or add servername=NAME"
-	case strings.Contains(trouble, "remote error"), strings.Contains(trouble, "server preface"):
-		return "the server does not take this client's certificate: name one with certfile=FILE and keyfile=FILE that its authority has signed"
 	}
-	return "check tls, cafile, certfile and keyfile in the URL"
+	return TLSWords{
+		Off: "leave tls, cafile, certfile and keyfile out of the URL", Authority: "cafile=FILE", Name: "add servername=NAME",
+		Client: "certfile=FILE and keyfile=FILE", All: "tls, cafile, certfile and keyfile",
+	}.Advice(trouble)
+}
+
+// SaysOfTLS says whether the trouble with a connection is one of its greeting.
+func SaysOfTLS(trouble string) bool {
+	return slices.ContainsFunc([]string{"tls: ", "x509: ", "handshake failed: EOF", "server preface", "server refused TLS"},
+		func(part string) bool { return strings.Contains(trouble, part) })
+}
+
+// TLSWords are how the parameters of a URL are called, for people.
+type TLSWords struct{ Off, Authority, Name, Client, All string }
+
+// Advice says which of them to change, for what came of the greeting.
+func (w TLSWords) Advice(trouble string) string {
+	says := func(parts ...string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(trouble, part) })
+	}
+	switch {
+	case says("does not look like a TLS handshake", "handshake failed: EOF", "server refused TLS"):
+		return "the server speaks no TLS: " + w.Off
+	case says("unknown authority"):
+		return "name the certificate of whoever signed the server's with " + w.Authority
+	case says("x509: certificate is", "x509: cannot validate"):
+		return "the server's certificate is for another name: call it by that, or " + w.Name
+	case says("remote error", "server preface"):
+		return "the server does not take this client's certificate: name one with " + w.Client + " that its authority has signed"
+	}
+	return "check " + w.All + " in the URL"
 }

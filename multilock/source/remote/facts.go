@@ -1,0 +1,42 @@
+package remote
+
+import "context"
+
+// Facts are what a server says about itself. They are asked for once, before anything is entrusted to
+// it, by one at a time.
+type Facts[F any] struct {
+	asking chan struct{} // holds a token while nobody asks
+	facts  F
+	known  bool
+}
+
+// NewFacts are not known yet.
+func NewFacts[F any]() *Facts[F] {
+	f := &Facts[F]{asking: make(chan struct{}, 1)}
+	f.asking <- struct{}{}
+	return f
+}
+
+// Learn asks for the facts if they are not known, and then has more done with them.
+func (f *Facts[F]) Learn(ctx context.Context, ask func() (F, error), more ...func(*F) error) (F, error) {
+	var none F
+	select {
+	case <-f.asking:
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+	defer func() { f.asking <- struct{}{} }()
+	if !f.known {
+		found, err := ask()
+		if err != nil {
+			return none, err
+		}
+		f.facts, f.known = found, true
+	}
+	for _, do := range more {
+		if err := do(&f.facts); err != nil {
+			return f.facts, err
+		}
+	}
+	return f.facts, nil
+}
