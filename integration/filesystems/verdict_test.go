@@ -65,7 +65,7 @@ const oneCase = "differ in upper and lower case alone are one"
 
 // smb is a share whose server tells upper and lower case apart.
 func smb() verdict {
-	return verdict{oneMount: true, byPath: true, impossible: []string{`back\slash`}}
+	return verdict{oneMount: true, byPath: true, impossible: []string{`back\slash`, "\xff\xfe not utf-8"}}
 }
 
 const oneMountOnly = "safe for one mount on one host only"

@@ -39,7 +39,8 @@ func (s *Source) stage(name string, claim source.Claim) (st *staged, err error) 
 	return st, err
 }
 
-var errStagingGone = errors.New("the staging directory was removed meanwhile")
+// errStagingGone: that something is not there is what a server of SMB says of a name, too, that no file can have.
+var errStagingGone = errors.New("the staging directory was removed meanwhile; or, if that is said again and again, no file there can have this name")
 
 func (s *Source) stageOnce(name string, claim source.Claim) (*staged, error) {
 	token := source.NewToken()
