@@ -35,10 +35,13 @@ type Actor struct {
 	ctx     context.Context //nolint:containedctx // the actor's lifetime
 	cancel  context.CancelFunc
 	learnt  simnfs.Sum
-	reply   simnfs.Sum // to what it stands still behind
-	stands  time.Time  // until when it stands still
-	late    int        // requests that are yet to be carried out
-	changed time.Time  // when it changed something last
+	since   time.Time     // from when on times count in that
+	reply   simnfs.Sum    // to what it stands still behind
+	stands  time.Time     // until when it stands still
+	late    int           // requests that are yet to be carried out
+	changed time.Time     // when it changed something last
+	changes int           // how often it did, or may have
+	trails  map[trail]int // what it had left at which steps
 	tokens  int
 }
 
@@ -90,7 +93,7 @@ func (a *Actor) Believes() bool {
 }
 
 // Note adds to the trace what an actor did or found.
-func (a *Actor) Note(format string, args ...any) { a.world.note(a, fmt.Sprintf(format, args...)) }
+func (a *Actor) Note(format string, args ...any) { a.world.note(a, format, args...) }
 
 // gate waits for its turn.
 func (a *Actor) gate(r simnfs.Request) Fate {
@@ -103,7 +106,7 @@ func (a *Actor) gate(r simnfs.Request) Fate {
 	case a.threads:
 		a.learnt.AddText(a.world.labelled(r.String()))
 	}
-	a.learnt.AddTime(time.Now())
+	a.learns(time.Now())
 	if a.world.threads && slices.Contains([]Fate{Pause, Slow, Nap, Doze}, fate) { // of others the answer tells
 		a.learnt.Add(uint64(fate)) //nolint:gosec // a hash
 	}
@@ -153,6 +156,9 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 		a.stand(a.world.scenario.Nap, "goes on with", r)
 	}
 	a.waitForServer(r)
+	if r.Changes {
+		a.changes++
+	}
 	defer func() { a.Note("%s %s = %v", fate, r, err) }()
 	switch fate {
 	case Failed:
@@ -194,7 +200,8 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 // standBehind is to stand still with a reply that is not looked at: it says how the server was.
 func (a *Actor) standBehind(d time.Duration, r simnfs.Request, err error) {
 	if a.world.states != nil && !a.world.threads {
-		a.reply = a.world.Server.State(a.world.labelled)
+		a.reply = a.world.Server.State(a.world.view())
+		a.reply.Add(uint64(d)) //nolint:gosec // a hash
 		a.reply.AddText(fmt.Sprint(err))
 	}
 	a.stand(d, "has the reply to", r)
@@ -220,7 +227,8 @@ func (a *Actor) delay(r simnfs.Request, execute func() error) {
 	sent.Add(r.Means)
 	a.late++
 	var timer *time.Timer
-	timer = time.AfterFunc(cmp.Or(w.scenario.Delay, w.scenario.Pause), func() {
+	delay := cmp.Or(w.scenario.Delay, w.scenario.Pause)
+	timer = time.AfterFunc(delay, func() {
 		w.late <- func() {
 			delete(w.delayed, timer)
 			a.late--
@@ -230,7 +238,13 @@ func (a *Actor) delay(r simnfs.Request, execute func() error) {
 		}
 		w.arrive()
 	})
-	w.delayed[timer] = sent
+	w.delayed[timer] = late{sent, time.Now().Add(delay)}
+}
+
+// late is a request that is carried out late.
+type late struct {
+	sent simnfs.Sum
+	due  time.Time
 }
 
 // stand is to stand still.

@@ -5,8 +5,10 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/internal/simnfs"
 	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
 )
 
 // digester adds up what can be reached from a value, whatever it is: numbers, texts (in which
@@ -32,6 +34,8 @@ var (
 	spanType    = reflect.TypeFor[time.Duration]()
 	momentType  = reflect.TypeFor[time.Time]()
 	instantType = reflect.TypeFor[boottime.Instant]()
+	turnType    = reflect.TypeFor[bounded.Turn]()
+	clockType   = reflect.TypeFor[source.Clock]()
 )
 
 func (d *digester) add(v reflect.Value) {
@@ -119,26 +123,49 @@ func (d *digester) addStruct(v reflect.Value) {
 	case instantType: // the other clock is the machine's own, which stands still here
 		d.addMoment(v.Field(0))
 		return
-	}
-	for i := range v.NumField() {
-		if v.Type().Field(i).Name == "verdict" {
-			continue
+	case turnType: // how often it was somebody's is forgotten, but not that it is
+		d.mark(v.FieldByName("came").Int() != v.FieldByName("ended").Int())
+		return
+	case clockType: // a reading that is too old is like none
+		if d.world.relative && time.Since(timeOf(v.FieldByName("end").Field(0))) >= source.ClockCarried {
+			return
 		}
+	}
+	for _, i := range d.world.scenario.fieldsOf(v.Type(), d.world.relative) {
 		d.add(v.Field(i))
 	}
 }
 
-// addMoment adds a time, or where that may not be read, its parts.
-func (d *digester) addMoment(v reflect.Value) {
-	switch {
-	case v.CanInterface():
-		d.sum.AddTime(v.Interface().(time.Time))
-	case v.CanAddr():
-		d.sum.AddTime(*(*time.Time)(v.Addr().UnsafePointer()))
-	default:
-		d.sum.Add(v.Field(0).Uint())
-		d.sum.Add(uint64(v.Field(1).Int())) //nolint:gosec // a hash
+// fieldsOf are those that somebody decides by, and not only shows to people.
+func (sc *Scenario) fieldsOf(t reflect.Type, relative bool) []int {
+	if known, ok := sc.fields.Load(t); ok {
+		return known.([]int)
 	}
+	var fields []int
+	for i := range t.NumField() {
+		switch name := t.Field(i).Name; {
+		case name == "verdict", relative && (name == "Prepared" || name == "taken"):
+		default:
+			fields = append(fields, i)
+		}
+	}
+	sc.fields.Store(t, fields)
+	return fields
+}
+
+func (d *digester) addMoment(v reflect.Value) { d.world.view().Time(&d.sum, timeOf(v)) }
+
+// timeOf is a time, made of its parts where it may not be read.
+func timeOf(v reflect.Value) time.Time {
+	if v.CanInterface() {
+		return v.Interface().(time.Time)
+	}
+	parts := struct {
+		wall uint64
+		ext  int64
+		zone *time.Location
+	}{v.Field(0).Uint(), v.Field(1).Int(), nil}
+	return *(*time.Time)(unsafe.Pointer(&parts))
 }
 
 func (d *digester) addList(v reflect.Value) {

@@ -24,9 +24,9 @@ func (l Level) String() string {
 // or a preemption first, then those with one, and so on. So what is left when the limit ends is
 // the most far-fetched, and few states are come to in a worse way first.
 func (sc *Scenario) Exhaust(t *testing.T, limit time.Duration) Report {
-	s := search{scenario: sc, begin: time.Now(), limit: limit, levels: map[[2]int]*level{}}
+	s := search{scenario: sc, begin: time.Now(), limit: limit, levels: map[[2]int]*level{}, from: sc.prepare(t)}
 	if sc.Remember {
-		s.seen = &states{mu: &s.mu, seen: map[simnfs.Sum]*node{}, opens: s.opens}
+		s.seen = &states{mu: &s.mu, seen: map[simnfs.Sum][]*node{}, ended: map[simnfs.Sum]bool{}, opens: s.opens}
 	}
 	s.idle = sync.NewCond(&s.mu)
 	for cost := range sc.Faults + sc.Preemptions + 1 {
@@ -52,6 +52,7 @@ type search struct {
 	begin    time.Time
 	limit    time.Duration
 	seen     *states
+	from     *prepared
 
 	mu     sync.Mutex
 	idle   *sync.Cond
@@ -73,7 +74,8 @@ type level struct {
 type prefix struct {
 	picks  []pick
 	length int
-	from   *node // the state in which its last choice is made, if that is known
+	from   *node        // the state in which its last choice is made, if that is known
+	rests  []simnfs.Sum // what those who rested before it knew
 }
 
 type pick struct {
@@ -91,7 +93,7 @@ func (s *search) work(t *testing.T) {
 		for _, p := range next.picks {
 			given[int(p.at)] = int(p.choice)
 		}
-		w := s.scenario.play(t, schedule{given: given, length: next.length, from: next.from}, s.seen)
+		w := s.scenario.play(t, schedule{given: given, length: next.length, from: next.from, rests: next.rests}, s.seen, s.from)
 		s.played(w, next, at)
 	}
 }
@@ -132,19 +134,19 @@ func (s *search) played(w *World, p prefix, at *level) {
 		s.over = true
 		return
 	}
-	s.branch(w.schedule.taken, p)
+	s.branch(w, p)
 }
 
 // branch opens all that differs from what was played in one choice behind what was given. Another
 // order is held until it may make a difference.
-func (s *search) branch(all []taken, p prefix) {
+func (s *search) branch(w *World, p prefix) {
 	faults, preemptions := 0, 0
 	everyOrder := s.scenario.EveryOrder || s.scenario.threads()
-	for at, c := range all {
+	for at, c := range w.schedule.taken {
 		if at >= p.length {
 			for choice := 1; choice < c.of; choice++ {
 				picks := append(slices.Clip(p.picks), pick{int32(at), int8(choice)}) //nolint:gosec // a few thousand
-				h := held{prefix{picks, at + 1, c.at}, [2]int{faults + c.faults, preemptions + c.preemptions}}
+				h := held{prefix{picks, at + 1, c.at, w.rests[:c.rests:c.rests]}, [2]int{faults + c.faults, preemptions + c.preemptions}}
 				if c.faults == 0 && c.at != nil && !everyOrder && !c.at.differs() {
 					c.at.held = append(c.at.held, h)
 					continue
@@ -168,7 +170,7 @@ func (s *search) told(t *testing.T) Report {
 	r := s.report
 	r.Took = time.Since(s.begin)
 	if s.seen != nil {
-		r.States = len(s.seen.seen)
+		r.States = s.seen.count
 	}
 	if s.wrong != nil {
 		return s.scenario.found(t, r, s.wrong)

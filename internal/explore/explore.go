@@ -12,6 +12,7 @@ package explore
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/multilock/go/internal/simnfs"
@@ -59,12 +60,22 @@ type Scenario struct {
 	Owns func(w *World, a *Actor) (wrong string)
 	// Always is asked the same of the world as a whole; nil: nothing.
 	Always func(w *World) (wrong string)
+	// Excuses says what the checks make of the past: see [Past]. With it, what happened when counts only
+	// as how long ago that is, and states that differ in nothing else are one. The checks, and what
+	// actors do, must then depend on nothing else that was, and on no time of day. nil: on the faults that
+	// were met, whatever they were, and on how late it is.
+	Excuses func(w *World) Past
+	// Ages says of what is made at a path whether anybody asks for its times, but right when he changes it;
+	// nil: of everything. It counts with Excuses.
+	Ages func(made string) bool
 	// Facts makes what a run notes for such questions; nil: nothing.
 	Facts func() any
 	// Lax lets two believe at the same time.
 	Lax bool
 	// AtEnd checks what is left when all have ended; nil: nothing.
 	AtEnd func(w *World)
+
+	fields sync.Map // of types, as digests are made of them
 }
 
 // Program is what an actor does, on a host of its own or, if it is named, on one that it shares

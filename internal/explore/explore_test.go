@@ -144,7 +144,7 @@ func TestWhatIsRememberedLeavesOutNoEnd(t *testing.T) {
 		sc.Preemptions, sc.Faults, sc.Remember = 2, 1, remember
 		sc.Kinds = []explore.Fate{explore.Crash, explore.Nap, explore.Lost, explore.Failed, explore.Twice, explore.Late}
 		ends = map[string]bool{}
-		sc.AtEnd = func(w *explore.World) { ends[w.State()] = true }
+		sc.AtEnd = func(w *explore.World) { ends[w.End()] = true }
 		r = sc.Exhaust(t, time.Minute)
 		require.Empty(t, r.Violation, r.Trace)
 		require.True(t, r.Complete)

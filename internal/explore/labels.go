@@ -10,6 +10,9 @@ import (
 // duration is one in a text for people.
 var duration = regexp.MustCompile(` for [0-9][0-9a-z.µ]*`)
 
+// written begins what a record says of when it was written, for people.
+const written = `"prepared":"`
+
 // tokenLength is that of a token, which is drawn, and differs each time.
 const tokenLength = 36
 
@@ -19,8 +22,22 @@ func (w *World) labelled(text string) string {
 	if len(text) < tokenLength {
 		return text
 	}
+	label, known := w.texts[text]
+	if !known {
+		label = w.relabelled(text)
+		w.texts[text] = label
+	}
+	return label
+}
+
+func (w *World) relabelled(text string) string {
 	if strings.Contains(text, " for ") {
 		text = duration.ReplaceAllString(text, " for")
+	}
+	if w.relative && strings.Contains(text, written) {
+		head, rest, _ := strings.Cut(text, written)
+		_, tail, _ := strings.Cut(rest, `"`)
+		text = head + tail
 	}
 	var b strings.Builder
 	for len(text) >= tokenLength {

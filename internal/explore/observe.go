@@ -20,7 +20,7 @@ func (a *Actor) OpenDir(path string) (vfs.Dir, error) {
 
 // learn adds an error, and the moment, and says what it was given.
 func (a *Actor) learn(err error) error {
-	a.learnt.AddTime(time.Now())
+	a.learns(time.Now())
 	number := syscall.Errno(0)
 	switch {
 	case err == nil:
@@ -34,8 +34,8 @@ func (a *Actor) learn(err error) error {
 }
 
 func (a *Actor) learnInfo(info vfs.Info, err error) (vfs.Info, error) {
-	a.learnt.AddTime(info.ModTime)
-	a.learnt.AddTime(info.ChangeTime)
+	a.learns(info.ModTime)
+	a.learns(info.ChangeTime)
 	for _, number := range []uint64{info.Inode, info.Links, uint64(info.Size), uint64(info.Mode)} { //nolint:gosec // a hash
 		a.learnt.Add(number)
 	}

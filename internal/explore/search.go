@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/multilock/go/internal/simnfs"
 )
 
 // Choices are those of a schedule that are not 0, by their place.
@@ -28,10 +30,11 @@ func (c Choices) String() string {
 // schedule answers choices, and keeps what they were.
 type schedule struct {
 	given               Choices
-	length              int        // of what is given
-	from                *node      // the state in which its last choice is made
-	random              *rand.Rand // draws what is not given; nil: 0
-	odds                int        // one choice in so many is not 0
+	length              int          // of what is given
+	from                *node        // the state in which its last choice is made
+	rests               []simnfs.Sum // what those who rested before that knew
+	random              *rand.Rand   // draws what is not given; nil: 0
+	odds                int          // one choice in so many is not 0
 	taken               []taken
 	preemptions, faults int
 }
@@ -40,6 +43,7 @@ type schedule struct {
 type taken struct {
 	pick, of, preemptions, faults int
 	at                            *node // the state in which it is made, if it was looked at
+	rests                         int   // how often somebody had rested before
 }
 
 func (s *schedule) choose(n, preemptions, faults int) int {
@@ -51,7 +55,7 @@ func (s *schedule) choose(n, preemptions, faults int) int {
 		}
 	}
 	pick = min(pick, n-1)
-	s.taken = append(s.taken, taken{pick, n, preemptions, faults, nil})
+	s.taken = append(s.taken, taken{pick, n, preemptions, faults, nil, 0})
 	if pick > 0 {
 		s.preemptions += preemptions
 		s.faults += faults
@@ -95,9 +99,10 @@ func (r Report) String() string {
 // Sample plays schedules that are drawn from a seed.
 func (sc *Scenario) Sample(t *testing.T, seed uint64, schedules int) (r Report) {
 	begin := time.Now()
+	from := sc.prepare(t)
 	for n := range schedules {
 		random := rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // to be repeated
-		w := sc.play(t, schedule{random: random, odds: 4 << random.IntN(5)}, nil)
+		w := sc.play(t, schedule{random: random, odds: 4 << random.IntN(5)}, nil, from)
 		r.count(w)
 		r.Took = time.Since(begin)
 		if w.violation != "" {
@@ -109,7 +114,7 @@ func (sc *Scenario) Sample(t *testing.T, seed uint64, schedules int) (r Report) 
 
 // Replay plays one schedule.
 func (sc *Scenario) Replay(t *testing.T, c Choices) (r Report) {
-	w := sc.play(t, schedule{given: c}, nil)
+	w := sc.play(t, schedule{given: c}, nil, nil)
 	r.count(w)
 	r.Violation, r.Choices, r.Trace = w.violation, w.schedule.choices(), w.table()
 	return r

@@ -18,16 +18,12 @@ func (w *World) state() simnfs.Sum {
 	if w.threads {
 		return w.stateOfThreads()
 	}
-	sum := w.Server.State(w.labelled)
+	view := w.view()
+	sum := w.Server.State(view)
 	sum.Add(uint64(w.ahead))
-	sum.AddTime(time.Now())
+	w.addNow(&sum)
 	if w.back.After(time.Now().Add(-w.scenario.Grace)) {
-		sum.AddTime(w.back)
-	}
-	for _, a := range w.actors {
-		if a.Crashed {
-			sum.AddTime(w.fell)
-		}
+		view.Time(&sum, w.back)
 	}
 	sum.Add(uint64(w.isDelayed()))
 	sum.Add(uint64(w.digest(w.Facts)))
@@ -41,7 +37,7 @@ func (w *World) state() simnfs.Sum {
 // ever told, for what a goroutine still knows of that is on its stack; by who went on last, and by
 // the faults that were met. What the scenario notes leads to contexts and the like, and is not looked at.
 func (w *World) stateOfThreads() simnfs.Sum {
-	sum := w.Server.State(w.labelled)
+	sum := w.Server.State(w.view())
 	sum.Add(uint64(w.ahead))
 	for _, at := range []time.Time{time.Now(), w.back, w.fell} {
 		sum.AddTime(at)
@@ -52,7 +48,7 @@ func (w *World) stateOfThreads() simnfs.Sum {
 	sum.Add(uint64(sumOf(w.met)))
 	sum.Add(uint64(w.isDelayed()))
 	for _, a := range w.actors {
-		sum.Add(uint64(a.State(w.labelled)))
+		sum.Add(uint64(a.State(w.view())))
 		sum.Add(uint64(a.learnt))
 		for _, c := range a.inTurn() {
 			sum.Add(c.request.Means)
@@ -64,7 +60,9 @@ func (w *World) stateOfThreads() simnfs.Sum {
 // isDelayed is what is yet to be carried out, in any order.
 func (w *World) isDelayed() (late simnfs.Sum) {
 	for _, at := range w.delayed {
-		late += at
+		sum := at.sent
+		w.view().Time(&sum, at.due)
+		late += sum
 	}
 	return late
 }
@@ -74,19 +72,21 @@ func (a *Actor) state() (sum simnfs.Sum) {
 	if a.gone() {
 		return 0
 	}
-	sum.Add(uint64(a.State(a.world.labelled)))
+	view := a.world.view()
+	sum.Add(uint64(a.State(view)))
 	if a.ended {
 		return sum // another of the same host uses it
 	}
 	sum.Add(uint64(a.learnt))
+	view.Time(&sum, a.since)
 	sum.Add(uint64(a.reply))
-	sum.AddTime(a.stands)
+	view.Time(&sum, a.stands)
 	sum.AddText(a.Unsaid)
 	for _, c := range a.waits {
 		sum.Add(c.request.Means)
 	}
 	if a.Believes() {
-		sum.AddTime(a.until)
+		view.Time(&sum, a.until)
 		sum.AddText(a.world.labelled(a.Has))
 	}
 	return sum
@@ -106,14 +106,87 @@ func (a *Actor) gone() bool {
 func (a *Actor) Rest(d time.Duration, place string, knows ...any) {
 	until := a.wakes(d)
 	if a.world.scenario.Remember && !a.world.threads {
-		a.learnt = simnfs.Sum(a.column) //nolint:gosec // a hash
+		a.forget()
 		a.learnt.AddText(place)
-		a.learnt.AddTime(until)
-		for _, value := range knows {
-			a.learnt.Add(uint64(a.world.digest(value)))
-		}
+		a.learns(until)
+		a.learnt.Add(uint64(a.world.rest(knows)))
 	}
 	a.sleep(until)
+}
+
+// rest is what somebody knows who rests. Where a schedule repeats another, it is what it was.
+func (w *World) rest(knows []any) (sum simnfs.Sum) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.rested++; w.rested <= len(w.rests) {
+		return w.rests[w.rested-1]
+	}
+	for _, value := range knows {
+		sum.Add(uint64(w.digest(value)))
+	}
+	w.rests = append(w.rests, sum)
+	return sum
+}
+
+// forget has what an actor knows begin anew.
+func (a *Actor) forget() {
+	a.learnt, a.since = simnfs.Sum(a.column), time.Now() //nolint:gosec // a hash
+}
+
+// learns adds a time to what an actor knows.
+func (a *Actor) learns(t time.Time) {
+	view := a.world.view()
+	if a.world.relative {
+		view.Now = a.since
+	}
+	view.Time(&a.learnt, t)
+}
+
+// view is how states are told apart now.
+//
+// Where times are relative, so is what everybody does: a program that runs an hour later does the same an
+// hour later. (Wake-ups are rounded, and times may have a step: what now is by these counts.) What was
+// prepared is older than all that an actor makes, and than any limit: no lock is left of it, the
+// base's directories have no age that anybody asks for, and the client's memory of them has one
+// of its own.
+func (w *World) view() simnfs.View {
+	view := simnfs.View{Label: w.labelled}
+	if w.relative {
+		view.Now, view.Old = time.Now(), w.started
+		view.Ages, view.Just = w.scenario.Ages, w.serverTime().Truncate(max(w.Server.Tick, 1))
+	}
+	return view
+}
+
+// end is how a schedule left the server, and who crashed. How long that was ago makes no difference then.
+func (w *World) end() (sum simnfs.Sum) {
+	view := w.view()
+	if w.relative {
+		view.Now, view.Just = w.changed, time.Time{}
+	}
+	sum = w.Server.State(view)
+	for _, a := range w.actors {
+		if a.Crashed {
+			sum.Add(uint64(a.column)) //nolint:gosec // a hash
+		}
+	}
+	return sum
+}
+
+// addNow adds what time it is.
+func (w *World) addNow(sum *simnfs.Sum) {
+	if !w.relative {
+		sum.AddTime(time.Now())
+		for _, a := range w.actors {
+			if a.Crashed {
+				sum.AddTime(w.fell)
+			}
+		}
+		return
+	}
+	for _, step := range []time.Duration{max(w.scenario.Grid, 1), time.Second, max(w.Server.Tick, 1)} {
+		sum.Add(uint64(time.Since(w.began) % step)) //nolint:gosec // a hash
+	}
 }
 
 // digest is a hash of all that can be reached from a value.

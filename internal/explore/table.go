@@ -11,7 +11,8 @@ import (
 type line struct {
 	at     time.Duration
 	column int
-	text   string
+	format string // with its args a text, for those lines that are looked at
+	args   []any
 }
 
 const width = 60
@@ -27,7 +28,7 @@ func (w *World) table() string {
 		fmt.Fprintf(&b, "  %-*s", width, a.Name)
 	}
 	for _, l := range w.lines {
-		fmt.Fprintf(&b, "\n%10s%s  %s", l.at, strings.Repeat(" ", l.column*(width+2)), long.ReplaceAllString(strings.TrimSpace(l.text), ""))
+		fmt.Fprintf(&b, "\n%10s%s  %s", l.at, strings.Repeat(" ", l.column*(width+2)), long.ReplaceAllString(strings.TrimSpace(fmt.Sprintf(l.format, l.args...)), ""))
 	}
 	return b.String()
 }

@@ -27,7 +27,7 @@ func (w *World) step() bool {
 		ready, living = w.ready()
 	}
 	if now := time.Now(); now != w.now {
-		w.now, w.at = now, nil
+		w.now, w.at, w.later = now, nil, true
 	}
 	if w.violation != "" || w.seenBefore(ready) {
 		return false
@@ -60,7 +60,7 @@ func (w *World) step() bool {
 	}
 	if fate == Crash {
 		w.fell = next.changed
-		w.note(next, "CRASH before "+c.request.String())
+		w.note(next, "CRASH before %s", c.request)
 	}
 	w.resume(c, fate)
 	return true
@@ -83,11 +83,14 @@ func (w *World) resume(c *call, fate Fate) {
 
 // seenBefore says that the schedule has come to a state from which another one goes on.
 func (w *World) seenBefore(ready []*call) bool {
-	if w.states == nil || w.schedule.repeats() || !w.chooses(ready) {
+	if w.states == nil || w.schedule.repeats() {
 		return false
 	}
+	if !w.chooses(ready) {
+		return w.endsAsBefore(ready)
+	}
 	if w.threads {
-		_, more := w.states.comes(arrival{state: w.state(), last: -1, preemptions: w.schedule.preemptions})
+		_, more := w.states.comes(arrival{state: w.state(), faults: w.schedule.faults, last: -1, preemptions: w.schedule.preemptions})
 		w.known = !more
 		return w.known
 	}
@@ -95,17 +98,37 @@ func (w *World) seenBefore(ready []*call) bool {
 		w.facts = facts
 		w.affects(all)
 	}
-	at := arrival{state: w.state(), met: w.met, last: -1, preemptions: w.schedule.preemptions}
-	for _, c := range ready {
-		at.ready = append(at.ready, c.actor.column)
+	w.later = false
+	n, more := w.states.comes(w.arrival(ready))
+	w.states.leads(w.at, n)
+	w.at, w.known = n, !more
+	return w.known
+}
+
+// endsAsBefore says that nothing can follow but what has followed from the same state already. It is asked
+// when time has passed, and there is nothing to choose.
+func (w *World) endsAsBefore(ready []*call) bool {
+	later := w.later
+	w.later = false
+	if !later || w.threads || w.schedule.faults < w.scenario.Faults {
+		return false
+	}
+	w.known = w.states.ends(w.arrival(ready))
+	return w.known
+}
+
+// arrival is how the schedule has come to a state.
+func (w *World) arrival(ready []*call) arrival {
+	at := arrival{state: w.state(), faults: w.schedule.faults, last: -1, preemptions: w.schedule.preemptions}
+	if w.relative {
+		at.past = w.scenario.Excuses(w)
+	} else {
+		at.met = slices.Sorted(slices.Values(w.met))
 	}
 	if first := ready[0].actor; first == w.last {
 		at.last = first.column
 	}
-	n, more := w.states.comes(at)
-	w.states.leads(w.at, n)
-	w.at, w.known = n, !more
-	return w.known
+	return at
 }
 
 // chooses says whether there is something to choose here.
@@ -189,6 +212,7 @@ func (w *World) pick(of, preemptions, faults int) int {
 		w.at = s.from
 	}
 	picked := s.choose(of, preemptions, faults)
+	s.taken[len(s.taken)-1].rests = w.rested
 	if !s.repeats() && len(s.taken) > s.length {
 		s.taken[len(s.taken)-1].at = w.at
 	}
@@ -201,7 +225,7 @@ func (w *World) fate(c *call) Fate {
 	}
 	fates := []Fate{Answered}
 	for _, kind := range w.scenario.Kinds {
-		if c.request.Changes || !kind.onlyChanges() {
+		if (c.request.Changes || !kind.onlyChanges()) && !w.sameAs(c, kind) {
 			fates = append(fates, kind)
 		}
 	}

@@ -1,10 +1,7 @@
 package explore
 
 import (
-	"cmp"
-	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +19,7 @@ type World struct {
 
 	scenario  *Scenario
 	threads   bool // see Program.Threads
+	relative  bool // times count from now: see Scenario.Excuses
 	schedule  schedule
 	actors    []*Actor
 	last      *Actor
@@ -30,17 +28,23 @@ type World struct {
 	arrived   chan struct{}
 	late      chan func() // requests that are carried out now
 	began     time.Time
+	started   time.Time     // when all was prepared
 	ahead     time.Duration // of the server's clock
 	back      time.Time     // when the server is, if it is away
 	fell      time.Time     // when whoever crashed last had changed something last
 	lines     []line
 	met       []Fate
-	delayed   map[*time.Timer]simnfs.Sum // requests that are carried out late
-	labels    map[string]string          // of tokens
+	delayed   map[*time.Timer]late // requests that are carried out late
+	labels    map[string]string    // of tokens
+	texts     map[string]string    // as they were labelled
 	states    *states
 	at        *node // the last state at this time in which there was something to choose
 	now       time.Time
 	facts     simnfs.Sum
+	changed   time.Time // when anybody changed something last
+	later     bool      // time has passed since a state was looked at
+	rested    int       // how often somebody has
+	rests     []simnfs.Sum
 	known     bool // it has come to a state that was seen before
 	steps     int
 	order     strings.Builder
@@ -55,6 +59,7 @@ func (w *World) owned(by *Actor, r simnfs.Request, err error) {
 	}
 	by.changed = time.Now()
 	if err == nil && !w.isPrivate(r) {
+		w.changed = time.Now()
 		w.affects(by.column)
 	}
 	if w.scenario.Always != nil {
@@ -85,13 +90,16 @@ func (w *World) Pause() time.Duration { return w.scenario.Pause }
 func (w *World) SinceCrash() time.Duration { return time.Since(w.fell) }
 
 // Elapsed is the time since everything began.
-func (w *World) Elapsed() time.Duration { return time.Since(w.began) }
+func (w *World) Elapsed() time.Duration { return time.Since(w.started) }
 
 // Actors are all of them.
 func (w *World) Actors() []*Actor { return w.actors }
 
 // State tells states apart, as Remember does.
 func (w *World) State() string { return strconv.FormatUint(uint64(w.state()), 16) }
+
+// End tells apart how schedules leave the server: the past is forgotten as Remember does.
+func (w *World) End() string { return strconv.FormatUint(uint64(w.end()), 16) }
 
 // Order is who went on, in turn.
 func (w *World) Order() string { return w.order.String() }
@@ -102,42 +110,30 @@ func (w *World) Violate(format string, args ...any) {
 	defer w.mu.Unlock()
 	if w.violation == "" && !w.over {
 		w.violation = fmt.Sprintf(format, args...)
-		w.lines = append(w.lines, line{time.Since(w.began), 0, "VIOLATION " + w.violation})
+		w.lines = append(w.lines, line{time.Since(w.began), 0, "VIOLATION %s", []any{w.violation}})
 	}
 }
 
-func (w *World) note(a *Actor, text string) {
+func (w *World) note(a *Actor, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.over {
-		w.lines = append(w.lines, line{time.Since(w.began), a.column, text})
+		w.lines = append(w.lines, line{time.Since(w.began), a.column, format, args})
 	}
 }
 
 // fraction has no time of a server without a tick look as if it had one.
 const fraction = 3 * time.Millisecond
 
-// play runs a scenario by a schedule.
-func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
+// play runs a scenario by a schedule, from what was prepared, if it was.
+func (sc *Scenario) play(t *testing.T, s schedule, seen *states, from *prepared) (w *World) {
 	synctest.Test(t, func(*testing.T) {
-		w = &World{
-			scenario: sc, threads: sc.threads(), schedule: s, states: seen, arrived: make(chan struct{}, 1), late: make(chan func(), 100),
-			delayed: map[*time.Timer]simnfs.Sum{}, labels: map[string]string{}, began: time.Now(),
+		w = sc.world(from)
+		w.schedule, w.states, w.rests = s, seen, s.rests
+		if w.relative {
+			time.Sleep(max(sc.Grid, time.Second)) // what was prepared is older than all else
 		}
-		if !sc.Whole {
-			w.ahead = fraction
-		}
-		w.Server = simnfs.Serve(func() time.Time { return time.Now().Add(w.ahead) })
-		if sc.Serves != nil {
-			sc.Serves(w.Server)
-		}
-		w.Server.Forgets = slices.Contains(sc.Kinds, Forgets)
-		if sc.Facts != nil {
-			w.Facts = sc.Facts()
-		}
-		for i, program := range sc.Actors {
-			w.mount(i, program)
-		}
+		w.started = time.Now()
 		for i, program := range sc.Actors {
 			w.start(w.actors[i], program)
 		}
@@ -146,38 +142,14 @@ func (sc *Scenario) play(t *testing.T, s schedule, seen *states) (w *World) {
 		if w.violation == "" && !w.known && sc.AtEnd != nil {
 			sc.AtEnd(w)
 		}
-		w.end()
+		w.stop()
 	})
 	return w
 }
 
-func (w *World) mount(column int, p Program) {
-	a := &Actor{Name: p.Name, Host: cmp.Or(p.Host, p.Name), world: w, column: column, threads: p.Threads}
-	for _, b := range w.actors {
-		if b.Host == a.Host {
-			a.Client = b.Client
-		}
-	}
-	if a.Client == nil {
-		mount := w.scenario.Mount
-		mount.Transport = w.transport
-		if p.Threads {
-			mount.Transport = a.transport // the host is its own
-		}
-		a.Client = w.Server.Mount(mount)
-	}
-	a.learnt, a.changed = simnfs.Sum(column), time.Now() //nolint:gosec // a hash
-	a.ctx, a.cancel = context.WithCancel(context.Background())
-	w.actors = append(w.actors, a)
-	if w.scenario.Prepare != nil {
-		w.last = a
-		w.scenario.Prepare(a)
-		w.last = nil
-	}
-}
-
 func (w *World) start(a *Actor, p Program) {
 	a.started = true
+	a.forget()
 	go func() {
 		defer func() {
 			w.mu.Lock()
@@ -203,8 +175,8 @@ func (w *World) transport(r simnfs.Request, execute func() error) error {
 	return w.last.transport(r, execute)
 }
 
-// end lets everybody crash who has not ended.
-func (w *World) end() {
+// stop lets everybody crash who has not ended.
+func (w *World) stop() {
 	w.over = true
 	for waited := false; ; {
 		synctest.Wait()

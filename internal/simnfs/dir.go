@@ -102,6 +102,7 @@ func (d *dir) Mkdir(name string, mode uint32) error {
 
 func (d *dir) put(at *object, name string, mode fs.FileMode) *object {
 	made := d.client.create(mode)
+	made.made = d.at(name)
 	at.entries[name] = made
 	d.client.server.touch(at)
 	return made

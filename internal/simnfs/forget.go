@@ -18,7 +18,7 @@ func (s *Server) save() {
 	if !s.Forgets || s.root == nil || s.saved[1].at.Equal(s.now()) {
 		return
 	}
-	now := saved{at: s.now(), objects: map[*object]object{}, sum: s.root.state(func(text string) string { return text[:min(len(text), 1)] })}
+	now := saved{at: s.now(), objects: map[*object]object{}, sum: s.root.state(View{Label: func(text string) string { return text[:min(len(text), 1)] }})}
 	now.keep(s.root)
 	s.saved[0], s.saved[1] = s.saved[1], now
 }

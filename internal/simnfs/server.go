@@ -48,6 +48,7 @@ type object struct {
 	links    uint64
 	held     int // by clients of version 4 that have it open
 	remover  *Client
+	made     string // at which path
 }
 
 // Serve is a server with an empty directory.

@@ -29,10 +29,51 @@ func (s *Sum) AddText(text string) {
 // AddTime adds a time.
 func (s *Sum) AddTime(t time.Time) { s.Add(uint64(t.UnixNano())) } //nolint:gosec // a hash
 
-// State tells states of the server apart, in which texts read as the given function says. What
-// has no name any more is in the states of the clients that can still come to it.
-func (s *Server) State(label func(string) string) Sum {
-	sum := s.root.state(label)
+// View is how states are told apart.
+type View struct {
+	// Label is how a text reads.
+	Label func(string) string
+	// Now is what times count from; zero: from nothing. Those before Old are all alike then.
+	Now, Old time.Time
+	// Ages says, by the path at which it was made, whether anybody asks for the times of something later than
+	// he changes it; nil: of all. Of others only counts whether they are of just now.
+	Ages func(made string) bool
+	// Just is what the server's clock shows.
+	Just time.Time
+}
+
+// times adds those of an object, as somebody knows it.
+func (v View) times(sum *Sum, o *object, info vfs.Info) {
+	if !v.Now.IsZero() && v.Ages != nil && !v.Ages(o.made) {
+		for _, t := range []time.Time{info.ModTime, info.ChangeTime} {
+			if t.Equal(v.Just) {
+				sum.Add(1)
+			} else {
+				sum.Add(0)
+			}
+		}
+		return
+	}
+	v.Time(sum, info.ModTime)
+	v.Time(sum, info.ChangeTime)
+}
+
+// Time adds a time to a sum.
+func (v View) Time(sum *Sum, t time.Time) {
+	switch {
+	case v.Now.IsZero():
+		sum.AddTime(t)
+	case t.Before(v.Old):
+		sum.Add(1)
+	default:
+		sum.Add(uint64(v.Now.Sub(t))) //nolint:gosec // a hash
+	}
+}
+
+// State tells states of the server apart. What has no name any more is in the states of the clients
+// that can still come to it.
+func (s *Server) State(v View) Sum {
+	sum := s.root.state(v)
 	if s.Forgets {
 		sum.Add(uint64(s.ghosts)) // it may come back
 	}
@@ -42,12 +83,12 @@ func (s *Server) State(label func(string) string) Sum {
 	return sum
 }
 
-func (o *object) state(label func(string) string) Sum {
+func (o *object) state(v View) Sum {
 	var entries Sum
-	sum := o.itself(label)
+	sum := o.itself(v)
 	for name, entry := range o.entries {
-		one := entry.state(label)
-		one.AddText(label(name))
+		one := entry.state(v)
+		one.AddText(v.Label(name))
 		entries += one // in any order
 	}
 	sum.Add(uint64(entries))
@@ -55,14 +96,13 @@ func (o *object) state(label func(string) string) Sum {
 }
 
 // itself is an object without its entries.
-func (o *object) itself(label func(string) string) (sum Sum) {
+func (o *object) itself(v View) (sum Sum) {
 	for _, number := range []uint64{o.id, uint64(o.mode), o.links, uint64(o.held)} { //nolint:gosec // a hash
 		sum.Add(number)
 	}
-	sum.AddTime(o.modified)
-	sum.AddTime(o.changed)
+	v.times(&sum, o, vfs.Info{ModTime: o.modified, ChangeTime: o.changed})
 	if !o.mode.IsDir() {
-		sum.AddText(label(string(o.content)))
+		sum.AddText(v.Label(string(o.content)))
 	}
 	return sum
 }
@@ -70,12 +110,12 @@ func (o *object) itself(label func(string) string) (sum Sum) {
 // State tells states of a client apart: what it remembers, and what it has open. What it
 // remembers of an object that has no name any more nobody asks for, unless it is open or
 // remembered by a name: no object gets a name twice, but on a server that forgets.
-func (c *Client) State(label func(string) string) Sum {
+func (c *Client) State(v View) Sum {
 	var all Sum
 	met := map[*object]bool{}
 	for o, m := range c.dirs {
 		if c.counts(o) {
-			all += m.state(o, c.server.change(o), label)
+			all += c.remembers(o, m, v)
 			for _, found := range m.names {
 				met[found] = true
 			}
@@ -89,17 +129,17 @@ func (c *Client) State(label func(string) string) Sum {
 	}
 	for o, info := range c.seen {
 		if c.counts(o) || met[o] {
-			all += stateOf(o, 2, info)
+			all += stateOf(o, 2, info, v)
 		}
 	}
 	for o, info := range c.before {
 		if c.counts(o) || met[o] {
-			all += stateOf(o, 3, info)
+			all += stateOf(o, 3, info, v)
 		}
 	}
 	for o := range met {
 		if o != nil && o.links == 0 {
-			one := o.itself(label)
+			one := o.itself(v)
 			if o.remover == c {
 				one.Add(1)
 			}
@@ -121,11 +161,10 @@ func (c *Client) counts(o *object) bool {
 	return o.links > 0 || c.server.Forgets || c.opens[o] > 0 || c.uses[o] > 0
 }
 
-func stateOf(o *object, kind uint64, info vfs.Info) Sum {
+func stateOf(o *object, kind uint64, info vfs.Info, v View) Sum {
 	sum := Sum(o.id)
 	sum.Add(kind)
-	sum.AddTime(info.ModTime)
-	sum.AddTime(info.ChangeTime)
+	v.times(&sum, o, info)
 	sum.Add(info.Links)
 	sum.Add(uint64(info.Size)) //nolint:gosec // a hash
 	return sum
@@ -156,21 +195,47 @@ func StateOf(opened any) (Sum, bool) {
 	return sum, true
 }
 
-func (m *memory) state(of *object, change uint64, label func(string) string) Sum {
+// remembers is what a client remembers of a directory.
+func (c *Client) remembers(of *object, m *memory, v View) Sum {
 	sum, names := Sum(of.id), Sum(0)
-	if m.change == change {
+	same := m.change == c.server.change(of)
+	if same {
 		sum.Add(1)
 	}
-	sum.AddTime(m.asked)
+	if !m.since(&sum, v) && !same && !c.server.Forgets {
+		return sum // it is not believed, and will be forgotten when the directory is asked for
+	}
 	sum.Add(uint64(m.age)) //nolint:gosec // a hash
 	for name, found := range m.names {
 		one := Sum(1)
 		if found != nil {
 			one.Add(found.id)
 		}
-		one.AddText(label(name))
+		one.AddText(v.Label(name))
 		names += one
 	}
 	sum.Add(uint64(names))
 	return sum
+}
+
+// since adds how long ago the directory was asked for, and says whether names may still be believed: after
+// the age to which they are, the time makes no difference any more.
+func (m *memory) since(sum *Sum, v View) (believed bool) {
+	if v.Now.IsZero() || m.asked.IsZero() {
+		sum.AddTime(m.asked)
+		return true
+	}
+	since := min(v.Now.Sub(m.asked), m.age+1)
+	sum.Add(uint64(since)) //nolint:gosec // a hash
+	return since < m.age
+}
+
+// Opened tells apart what a client has open.
+func (c *Client) Opened() (all Sum) {
+	for o, uses := range c.opens {
+		one := Sum(o.id)
+		one.Add(uint64(uses)) //nolint:gosec // a hash
+		all += one
+	}
+	return all
 }

@@ -86,8 +86,8 @@ func believes(a *explore.Actor, since boottime.Instant) {
 
 // GivesSigns of life, as long as it believes: the core's keeper calls a lock lost after that.
 func (owns Owner) GivesSigns(a *explore.Actor, lease source.Lease, signs int) {
-	for range signs {
-		a.Sleep(Beat)
+	for left := range signs {
+		a.Rest(Beat, "holds", lease, signs-left)
 		start, forgot := boottime.Now(), slices.Contains(a.World().Met(), explore.Forgets)
 		if !a.Believes() {
 			return

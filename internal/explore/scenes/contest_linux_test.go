@@ -2,6 +2,7 @@ package scenes_test
 
 import (
 	"context"
+	"path"
 	"slices"
 	"testing"
 	"time"
@@ -45,6 +46,44 @@ func nothingIsLeft(w *explore.World) {
 		w.Violate("I3: it took %s too long", late)
 	}
 }
+
+// What is excused after faults: see excuses.
+const (
+	silence  = 1 << iota // somebody was silent: a lock may be broken
+	unheard              // a request may have been carried out unknown to who made it
+	crashed              // something may be left
+	several              // and anything may
+	mendable             // it costs no more than a moment, as long as it is alone
+)
+
+// excuses says what the checks of a contest make of the past: nothingIsLeft, inTime, and those of package locks.
+func excuses(w *explore.World) explore.Past {
+	past := explore.Past{Late: w.Elapsed() - allowed(w)}
+	for _, fate := range w.Met() {
+		switch fate {
+		case explore.Crash:
+			past.Excused |= silence | crashed
+			if len(w.Actors()) == 2 && len(w.Met()) == 1 {
+				past.Asked = uint64(w.SinceCrash()) //nolint:gosec // a hash
+			}
+		case explore.Lost, explore.Failed, explore.Twice:
+			past.Excused |= unheard | mendable
+		case explore.Late, explore.Again, explore.Refused:
+			past.Excused |= unheard
+		default:
+			past.Excused |= silence
+		}
+	}
+	if len(w.Met()) > 1 {
+		past.Excused = past.Excused&unheard | silence | crashed | several
+	}
+	return past
+}
+
+// ages says of what anybody asks for the times: of a lock's directory, which is made in staging, for its signs of
+// life. What the base's directories say is only compared with what it was right before a touch,
+// for the server's clock; and the lock file's are for people.
+func ages(made string) bool { return path.Dir(made) == "/.multilock/staging" }
 
 // allowed is what all of a contest may take: the turns of those who contend, and for each
 // fault the TTL and the window after which a lock is free again, and the pause of who stands

@@ -45,7 +45,7 @@ func TestExploreLeavesOutNoEnd(t *testing.T) {
 				bounds = [][2]int{{1, 0}}
 			}
 			if *long {
-				bounds = append(bounds, [2]int{1, 1})
+				bounds = append(bounds, [2]int{1, 1}, [2]int{0, 2})
 			}
 			for _, bound := range bounds {
 				sameEnds(t, sc, bound[0], bound[1])
@@ -59,10 +59,11 @@ func sameEnds(t *testing.T, scene func() *explore.Scenario, preemptions, faults 
 	ends := func(remember, everyOrder bool) (map[string]bool, explore.Report) {
 		sc, ends := scene(), map[string]bool{}
 		sc.Preemptions, sc.Faults, sc.Remember, sc.EveryOrder = preemptions, faults, remember, everyOrder
+		sc.Excuses, sc.Ages = excuses, ages
 		sc.Facts = func() any { return &events{} }
 		sc.AtEnd = func(w *explore.World) {
 			nothingIsLeft(w)
-			ends[fmt.Sprint(w.State(), w.Facts.(*events).all)] = true
+			ends[fmt.Sprint(w.End(), w.Facts.(*events).all)] = true
 		}
 		r := sc.Exhaust(t, time.Hour)
 		require.Empty(t, r.Violation, r.Trace)

@@ -1,0 +1,124 @@
+package explore
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/multilock/go/internal/simnfs"
+)
+
+// prepared is a world in which nobody has begun: all that schedules have in common. They go on from a
+// copy of it, for nothing of it is in anybody's hands.
+type prepared struct {
+	*World
+	took time.Duration
+}
+
+// prepare plays what comes before all schedules. It is nil if each has to do that for itself: where the
+// server keeps what it was, or something may be noted.
+func (sc *Scenario) prepare(t *testing.T) *prepared {
+	if sc.Prepare == nil || sc.Facts != nil || sc.threads() || slices.Contains(sc.Kinds, Forgets) {
+		return nil
+	}
+	p := &prepared{}
+	synctest.Test(t, func(*testing.T) {
+		p.World = sc.world(nil)
+		p.took = time.Since(p.began)
+	})
+	if p.violation != "" {
+		return nil
+	}
+	return p
+}
+
+// world is one in which all is prepared, from scratch or as it was before.
+func (sc *Scenario) world(from *prepared) *World {
+	w := &World{
+		scenario: sc, threads: sc.threads(), arrived: make(chan struct{}, 1), late: make(chan func(), 100),
+		relative: sc.Excuses != nil && !sc.threads(),
+		delayed:  map[*time.Timer]late{}, labels: map[string]string{}, texts: map[string]string{}, began: time.Now(),
+	}
+	if !sc.Whole {
+		w.ahead = fraction
+	}
+	if sc.Facts != nil {
+		w.Facts = sc.Facts()
+	}
+	if from != nil {
+		w.copies(from)
+		return w
+	}
+	w.Server = simnfs.Serve(w.serverTime)
+	if sc.Serves != nil {
+		sc.Serves(w.Server)
+	}
+	w.Server.Forgets = slices.Contains(sc.Kinds, Forgets)
+	for i, program := range sc.Actors {
+		w.mount(i, program)
+	}
+	return w
+}
+
+func (w *World) serverTime() time.Time { return time.Now().Add(w.ahead) }
+
+// copies takes over what was prepared.
+func (w *World) copies(from *prepared) {
+	time.Sleep(from.took)
+	w.labels = maps.Clone(from.labels)
+	var clients []*simnfs.Client
+	var transports []simnfs.Transport
+	for i, program := range w.scenario.Actors {
+		a := w.actor(i, program)
+		a.tokens = from.actors[i].tokens
+		clients = append(clients, from.actors[i].Client)
+		transports = append(transports, w.transportOf(a, program))
+	}
+	server, copied := from.Server.Copy(w.serverTime, clients, transports)
+	w.Server = server
+	for i, a := range w.actors {
+		a.Client = copied[i]
+	}
+}
+
+// actor is one that has not begun.
+func (w *World) actor(column int, p Program) *Actor {
+	a := &Actor{Name: p.Name, Host: cmp.Or(p.Host, p.Name), world: w, column: column, threads: p.Threads, trails: map[trail]int{}}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	a.forget()
+	a.changed = time.Now()
+	w.actors = append(w.actors, a)
+	return a
+}
+
+// transportOf is the way to the server of an actor's host.
+func (w *World) transportOf(a *Actor, p Program) simnfs.Transport {
+	if p.Threads {
+		return a.transport // the host is its own
+	}
+	return w.transport
+}
+
+// mount has an actor on its host, and what it has done before done.
+func (w *World) mount(column int, p Program) {
+	a := w.actor(column, p)
+	for _, b := range w.actors[:column] {
+		if b.Host == a.Host {
+			a.Client = b.Client
+		}
+	}
+	if a.Client == nil {
+		mount := w.scenario.Mount
+		mount.Transport = w.transportOf(a, p)
+		a.Client = w.Server.Mount(mount)
+	}
+	if w.scenario.Prepare != nil {
+		w.last = a
+		w.scenario.Prepare(a)
+		w.last = nil
+	}
+}
