@@ -37,8 +37,8 @@
 //   - An append goes to where the client knows the end.
 //   - With a Tick, changes within one step of the server's clock leave one change attribute.
 //     (TestChangesWithinATickLookLikeOne)
-//   - A server with an async export forgets what was done lately. (TestForgetfulServer,
-//     TestAsyncExportForgetsALock)
+//   - A server with an async export forgets what was done lately. No change attribute comes twice
+//     then: Linux adds the time to what it counts. (TestForgetfulServer…, TestAsyncExportForgetsALock)
 //   - A server that replaces no directory by a rename, as BeeGFS and SMB.
 //     (TestServerThatReplacesNothing)
 //   - A local file system is a client without a memory, and with Local set.

@@ -48,6 +48,7 @@ func (s *Server) Forget() {
 	}
 	for o, was := range to.objects {
 		was.entries, was.content = maps.Clone(was.entries), slices.Clone(was.content)
+		was.most = o.most
 		*o = was
 	}
 	s.saved[1] = to

@@ -45,6 +45,7 @@ type object struct {
 	modified time.Time
 	changed  time.Time
 	changes  uint64
+	most     uint64 // that it ever had: a server that forgets gives no number twice, for it goes by the time, too
 	links    uint64
 	held     int // by clients of version 4 that have it open
 	remover  *Client
@@ -84,7 +85,8 @@ func (s *Server) touch(o *object) {
 // note sets the time of the last change of anything.
 func (s *Server) note(o *object) {
 	o.changed = s.now()
-	o.changes++
+	o.most++
+	o.changes = o.most
 	if o.links == 0 {
 		ghost := Sum(o.id)
 		ghost.AddTime(o.changed)

@@ -250,6 +250,32 @@ func TestForgetfulServer(t *testing.T) {
 	})
 }
 
+// After a crash no change attribute comes again, however many changes there are: who remembers that a name
+// is absent finds it.
+func TestForgetfulServerGivesNoChangeAttributeTwice(t *testing.T) {
+	for changes := range 4 {
+		in(t, func(t *testing.T, s *simnfs.Server) {
+			s.Forgets = true
+			a, b := two(t, s, cached)
+			for _, name := range []string{"x", "y", "z"} {
+				require.NoError(t, a.Mkdir(name, 0o755))
+				time.Sleep(time.Second)
+			}
+			_, err := b.OpenDir("lock")
+			require.ErrorIs(t, err, syscall.ENOENT)
+			s.Forget()
+			for n := range changes {
+				require.NoError(t, a.Mkdir(string(rune('1'+n)), 0o755))
+			}
+			require.NoError(t, a.Mkdir("lock", 0o755))
+			_, err = b.Stat()
+			require.NoError(t, err)
+			_, err = b.OpenDir("lock")
+			require.NoError(t, err)
+		})
+	}
+}
+
 // A server that replaces no directory refuses to rename one to an empty one; files it does replace.
 func TestServerThatReplacesNothing(t *testing.T) {
 	in(t, func(t *testing.T, s *simnfs.Server) {

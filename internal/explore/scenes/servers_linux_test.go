@@ -10,12 +10,18 @@ import (
 )
 
 // A server with an async export forgets what it had acknowledged, when it crashes and comes back.
-// Then there may be two, until the next sign of life: that one says so.
+// Then there may be two, until the next sign of life that is begun after that: that one says so.
 func TestExploreForgetfulServer(t *testing.T) {
 	t.Parallel()
 	sc := contest(func(a *explore.Actor) { contendsFor(a, 3) }, contends)
 	sc.Kinds, sc.Owns, sc.AtEnd, sc.Lax, sc.Down = []explore.Fate{explore.Forgets}, nil, nil, true, exploreBeat/2
-	explored(t, sc, 2, 1)
+	for _, sc.Whole = range []bool{false, true} {
+		explored(t, sc, 2, 1)
+		if *long {
+			sc.Preemptions, sc.Faults = 1, 2
+			proven(t, sc.Exhaust(t, 10*time.Minute))
+		}
+	}
 }
 
 // A server that keeps times in whole seconds shows no change that comes within one of them: what a
