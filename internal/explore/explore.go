@@ -24,6 +24,12 @@ type Scenario struct {
 	Mount  simnfs.Options
 	// Prepare is what each actor has done before: no request of it is a choice. May be nil.
 	Prepare func(a *Actor)
+	// Alike says that the first so many actors differ in nothing but their names. Then each schedule in
+	// which they change places is the same, and of those that have not begun only the first
+	// begins. They must have the same memory for that, so after Prepare all mount the directory
+	// anew, and Remembers is what they do before they begin: it changes nothing.
+	Alike     int
+	Remembers func(a *Actor)
 	// Preemptions are how often an actor may be left for another that could have gone on;
 	// Faults, of the given Kinds, how often a request may meet one.
 	Preemptions, Faults int

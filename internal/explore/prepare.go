@@ -61,7 +61,45 @@ func (sc *Scenario) world(from *prepared) *World {
 	for i, program := range sc.Actors {
 		w.mount(i, program)
 	}
+	if sc.Alike > 0 {
+		w.remount()
+	}
 	return w
+}
+
+// tokensBefore is more than anybody has made before all begin.
+const tokensBefore = 20
+
+// remount has all begin with the same memory.
+func (w *World) remount() {
+	for i, a := range w.actors {
+		mount := w.scenario.Mount
+		mount.Transport = w.transportOf(a, w.scenario.Actors[i])
+		a.Client, w.last = w.Server.Mount(mount), a
+		a.tokens = tokensBefore
+		w.scenario.Remembers(a)
+	}
+	w.last = nil
+	for _, a := range w.actors[:w.scenario.Alike] {
+		if first := w.actors[0]; a.Client.State(w.view()) != first.Client.State(w.view()) {
+			w.Violate("%s and %s are not alike: they remember not the same", first.Name, a.Name)
+		}
+	}
+}
+
+// begins leaves those out who begin as one does who is ready, too.
+func (w *World) begins(ready []*call) []*call {
+	if w.states == nil || w.scenario.EveryOrder {
+		return ready
+	}
+	return slices.DeleteFunc(ready, func(c *call) bool {
+		return c.beginsAs() && slices.ContainsFunc(ready, func(d *call) bool { return d.beginsAs() && d.actor.column < c.actor.column })
+	})
+}
+
+// beginsAs says that an actor has not begun, and is like others.
+func (c *call) beginsAs() bool {
+	return c.request.Kind == start && c.actor.column < c.actor.world.scenario.Alike
 }
 
 func (w *World) serverTime() time.Time { return time.Now().Add(w.ahead) }

@@ -159,17 +159,22 @@ func (w *World) view() simnfs.View {
 }
 
 // end is how a schedule left the server, and who crashed. How long that was ago makes no difference then.
-func (w *World) end() (sum simnfs.Sum) {
+func (w *World) end(ident func(uint64) uint64, rename func(string) string) (sum simnfs.Sum) {
 	view := w.view()
+	view.Ident, view.Label = ident, func(text string) string { return rename(w.labelled(text)) }
 	if w.relative {
 		view.Now, view.Just = w.changed, time.Time{}
 	}
 	sum = w.Server.State(view)
+	var crashed simnfs.Sum
 	for _, a := range w.actors {
 		if a.Crashed {
-			sum.Add(uint64(a.column)) //nolint:gosec // a hash
+			var one simnfs.Sum
+			one.AddText(rename("host" + a.Host))
+			crashed += one
 		}
 	}
+	sum.Add(uint64(crashed))
 	return sum
 }
 

@@ -29,6 +29,7 @@ func (w *World) step() bool {
 	if now := time.Now(); now != w.now {
 		w.now, w.at, w.later = now, nil, true
 	}
+	ready = w.begins(ready)
 	if w.violation != "" || w.seenBefore(ready) {
 		return false
 	}

@@ -99,7 +99,13 @@ func (w *World) Actors() []*Actor { return w.actors }
 func (w *World) State() string { return strconv.FormatUint(uint64(w.state()), 16) }
 
 // End tells apart how schedules leave the server: the past is forgotten as Remember does.
-func (w *World) End() string { return strconv.FormatUint(uint64(w.end()), 16) }
+func (w *World) End() string { return w.EndAs(nil, func(text string) string { return text }) }
+
+// EndAs is End with other names for texts, and for what was made: the client's number is the upper half of
+// those.
+func (w *World) EndAs(ident func(id uint64) uint64, rename func(string) string) string {
+	return strconv.FormatUint(uint64(w.end(ident, rename)), 16)
+}
 
 // Order is who went on, in turn.
 func (w *World) Order() string { return w.order.String() }
@@ -147,6 +153,9 @@ func (sc *Scenario) play(t *testing.T, s schedule, seen *states, from *prepared)
 	return w
 }
 
+// start is the request of who has not begun.
+const start = "start"
+
 func (w *World) start(a *Actor, p Program) {
 	a.started = true
 	a.forget()
@@ -158,7 +167,7 @@ func (w *World) start(a *Actor, p Program) {
 			a.cancel()
 			w.arrive()
 		}()
-		a.gate(simnfs.Request{Kind: "start"})
+		a.gate(simnfs.Request{Kind: start})
 		p.Run(a)
 	}()
 }

@@ -88,6 +88,9 @@ func (c *Client) OpenDir(path string) (vfs.Dir, error) {
 	return (&dir{client: c, object: c.server.root, path: "/"}).used(), nil
 }
 
+// Number is the client's own: what it makes has it in the upper half of its inode.
+func (c *Client) Number() uint64 { return c.number }
+
 // create makes what has a number that does not depend on what others make.
 func (c *Client) create(mode fs.FileMode) *object {
 	c.made++

@@ -57,7 +57,7 @@ func TestExplorePair(t *testing.T) {
 // take little time.
 func bounded(t *testing.T, sc *explore.Scenario, short ...[2]int) {
 	t.Helper()
-	sc.Excuses, sc.Ages = excuses, ages
+	alike(sc)
 	switch {
 	case *preemptions >= 0:
 		short = [][2]int{{*preemptions, *faults}}

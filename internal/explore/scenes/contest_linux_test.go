@@ -85,6 +85,26 @@ func excuses(w *explore.World) explore.Past {
 // for the server's clock; and the lock file's are for people.
 func ages(made string) bool { return path.Dir(made) == "/.multilock/staging" }
 
+// alike has states of a contest told apart by what still counts. Of its first two actors, which are the
+// same, only one begins.
+func alike(sc *explore.Scenario) {
+	sc.Excuses, sc.Ages, sc.Alike, sc.Remembers = excuses, ages, 2, remembers
+}
+
+// remembers looks at the lock, which nobody has.
+func remembers(a *explore.Actor) {
+	src, err := locks.Source(a)
+	if err == nil {
+		var o source.Observer
+		if o, err = src.Observe(context.Background(), "lock", source.Patience{}); err == nil {
+			_, err = o.Look(context.Background())
+		}
+	}
+	if err != nil {
+		a.World().Violate("remember: %v", err)
+	}
+}
+
 // allowed is what all of a contest may take: the turns of those who contend, and for each
 // fault the TTL and the window after which a lock is free again, and the pause of who stands
 // still. A reply that is lost once costs no more than a moment.
