@@ -52,7 +52,7 @@ func (w *World) relabelled(text string) string {
 			continue
 		}
 		b.WriteString(text[:begin])
-		b.WriteString(w.label(text[begin : begin+tokenLength]))
+		b.WriteString(w.tokenName(text[begin : begin+tokenLength]))
 		text = text[begin+tokenLength:]
 	}
 	b.WriteString(text)
@@ -63,7 +63,7 @@ func isToken(text string) bool {
 	return len(text) >= tokenLength && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-'
 }
 
-func (w *World) label(token string) string {
+func (w *World) tokenName(token string) string {
 	if _, known := w.labels[token]; !known {
 		w.labels[token] = "token " + string(rune('0'+len(w.labels)))
 	}

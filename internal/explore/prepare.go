@@ -43,6 +43,7 @@ func (sc *Scenario) world(from *prepared) *World {
 		relative: sc.Excuses != nil && !sc.threads(),
 		delayed:  map[*time.Timer]late{}, labels: map[string]string{}, texts: map[string]string{}, began: time.Now(),
 	}
+	w.label = w.labelled
 	if !sc.Whole {
 		w.ahead = fraction
 	}

@@ -135,9 +135,9 @@ func (a *Actor) forget() {
 
 // learns adds a time to what an actor knows.
 func (a *Actor) learns(t time.Time) {
-	view := a.world.view()
+	view := simnfs.View{}
 	if a.world.relative {
-		view.Now = a.since
+		view.Now, view.Old = a.since, a.world.started
 	}
 	view.Time(&a.learnt, t)
 }
@@ -150,7 +150,7 @@ func (a *Actor) learns(t time.Time) {
 // base's directories have no age that anybody asks for, and the client's memory of them has one
 // of its own.
 func (w *World) view() simnfs.View {
-	view := simnfs.View{Label: w.labelled}
+	view := simnfs.View{Label: w.label}
 	if w.relative {
 		view.Now, view.Old = time.Now(), w.started
 		view.Ages, view.Just = w.scenario.Ages, w.serverTime().Truncate(max(w.Server.Tick, 1))

@@ -37,6 +37,7 @@ type World struct {
 	delayed   map[*time.Timer]late // requests that are carried out late
 	labels    map[string]string    // of tokens
 	texts     map[string]string    // as they were labelled
+	label     func(string) string  // labelled
 	states    *states
 	at        *node // the last state at this time in which there was something to choose
 	now       time.Time

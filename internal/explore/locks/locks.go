@@ -2,6 +2,7 @@
 package locks
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -87,9 +88,15 @@ func TryOnce(a *explore.Actor, name string) (source.Lease, error) {
 // TokenIn is that of a record or a result.
 func TokenIn(text []byte) string {
 	var told struct{ Token string }
-	if at := strings.IndexByte(string(text), '{'); at >= 0 {
-		_ = json.Unmarshal(text[at:], &told) // what is torn has none
+	at := bytes.IndexByte(text, '{')
+	if at < 0 {
+		return ""
 	}
+	if _, rest, written := bytes.Cut(text[at:], []byte(`"token":"`)); written && bytes.HasSuffix(text, []byte("}\n")) {
+		token, _, _ := bytes.Cut(rest, []byte(`"`))
+		return string(token)
+	}
+	_ = json.Unmarshal(text[at:], &told) // what is torn has none
 	return told.Token
 }
 
