@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/internal/explore"
 	"github.com/multilock/go/internal/explore/locks"
+	"github.com/multilock/go/internal/simnfs"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 )
@@ -60,12 +61,16 @@ func givesUp(a *explore.Actor, lock *multilock.Lock) {
 			wrong = "its time was over"
 		}
 		a.Rely(nil)
+		ends := time.Now().Add(lock.Remaining())
 		err := lock.Release(context.WithoutCancel(a.Context()))
 		if !a.Gate("has released") {
 			return
 		}
 		if a.Note("released: %v", err); err == nil && wrong != "" && tries == 0 {
 			a.World().Violate("I4: a release says that the lock was held, and %s", wrong)
+		}
+		if err == nil && time.Now().After(ends) {
+			a.World().Violate("I4: a release says that the lock was held, and its time was over when it had an answer")
 		}
 		if !errors.Is(err, multilock.ErrUnsure) {
 			return
@@ -192,4 +197,15 @@ func isRecorded(w *explore.World) {
 			w.Violate("I3: all have ended, and nothing is recorded")
 		}
 	}
+}
+
+// Two faults of signs of life: one that was long under way counts from when it was begun, for who is silent
+// after it. All else goes as usual.
+func TestExploreKeeperSigns(t *testing.T) {
+	t.Parallel()
+	sc := threaded(keeps(staysUnder), keeps(func(*explore.Actor, *multilock.Lock) {}))
+	sc.AtEnd, sc.Kinds, sc.Preemptions, sc.Faults = nil, []explore.Fate{explore.Pause, explore.Doze}, 0, 2
+	sc.Nap = 6*exploreBeat - 590*time.Millisecond // within its tenure
+	sc.Private = func(r simnfs.Request) bool { return r.Kind != "touch" || r.Path != "/.locks/lock" }
+	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
