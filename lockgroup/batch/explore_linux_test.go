@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/multilock/go/internal/explore"
 	"github.com/multilock/go/internal/explore/locks"
+	"github.com/multilock/go/internal/simnfs"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
@@ -277,6 +279,18 @@ func playedThrough(t *testing.T, sc *explore.Scenario, kinds ...explore.Fate) {
 func TestExploreList(t *testing.T) {
 	t.Parallel()
 	playedThrough(t, listOf(3, worksThrough, worksThrough), explore.Crash, explore.Pause)
+}
+
+// Two requests fail by which results are recorded, or others told that they are: who could not record one
+// begins no job more, and leaves the list to those who can.
+func TestExploreListWrites(t *testing.T) {
+	t.Parallel()
+	sc := listOf(3, worksThrough, worksThrough)
+	sc.AtEnd, sc.Kinds, sc.Preemptions, sc.Faults = nil, []explore.Fate{explore.Failed}, 0, 2
+	sc.Private = func(r simnfs.Request) bool {
+		return !strings.HasSuffix(r.Path, ".result") && !strings.HasSuffix(r.Path, "/board")
+	}
+	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
 // The same schedule comes to the same, though goroutines wake each other: but for what Go's own
