@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync"
 	"testing"
@@ -37,7 +38,6 @@ func (sc *Scenario) Exhaust(t *testing.T, limit time.Duration) Report {
 			}
 		}
 	}
-	s.order[0].open = []prefix{{}}
 	var wg sync.WaitGroup
 	for range max(sc.Workers, 1) {
 		wg.Go(func() { s.work(t) })
@@ -67,20 +67,49 @@ type search struct {
 // level are the schedules of some cost.
 type level struct {
 	Level
-	open []prefix // to be played
+	open []fork // to be played
+}
+
+// trunk is what schedules have in common that differ from one that was played in one choice: what that
+// was given, and what those who rested knew.
+type trunk struct {
+	picks []pick
+	rests []simnfs.Sum
+}
+
+// fork are the choices at one place in a schedule that were not made there, and cost the same. There are
+// many, so a fork is small.
+type fork struct {
+	trunk     *trunk
+	from      *node // the state in which the choice is made, if that is known
+	choices   uint32
+	at, rests uint16 // the place, and how often somebody had rested before
+}
+
+type pick struct {
+	at     uint16
+	choice uint8
 }
 
 // prefix is how a schedule begins, and of which the rest is the default.
 type prefix struct {
-	picks  []pick
-	length int
-	from   *node        // the state in which its last choice is made, if that is known
-	rests  []simnfs.Sum // what those who rested before it knew
+	picks []pick
+	fork
 }
 
-type pick struct {
-	at     int32
-	choice int8
+// length is that of what is given.
+func (p *prefix) length() int {
+	if len(p.picks) == 0 {
+		return 0
+	}
+	return int(p.at) + 1
+}
+
+// take takes one choice off a fork.
+func (f *fork) take() prefix {
+	choice := bits.TrailingZeros32(f.choices)
+	f.choices &^= 1 << choice
+	return prefix{append(slices.Clip(f.trunk.picks), pick{f.at, uint8(choice)}), *f} //nolint:gosec // a few
 }
 
 func (s *search) work(t *testing.T) {
@@ -89,12 +118,14 @@ func (s *search) work(t *testing.T) {
 		if !more {
 			return
 		}
-		given := Choices{}
+		given, from := Choices{}, schedule{length: next.length(), from: next.from}
 		for _, p := range next.picks {
 			given[int(p.at)] = int(p.choice)
 		}
-		w := s.scenario.play(t, schedule{given: given, length: next.length, from: next.from, rests: next.rests}, s.seen, s.from)
-		s.played(w, next, at)
+		if from.given = given; next.trunk != nil {
+			from.rests = next.trunk.rests[:next.rests:next.rests]
+		}
+		s.played(s.scenario.play(t, from, s.seen, s.from), next, at)
 	}
 }
 
@@ -102,13 +133,16 @@ func (s *search) work(t *testing.T) {
 func (s *search) next() (next prefix, at *level, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.report.Schedules == 0 && s.busy == 0 {
+		s.busy++
+		return next, s.order[0], true
+	}
 	for {
 		if s.over || time.Since(s.begin) > s.limit {
 			return next, nil, false
 		}
 		for _, at := range s.order {
-			if last := len(at.open) - 1; last >= 0 {
-				next, at.open = at.open[last], at.open[:last]
+			if next, more = at.pop(); more {
 				s.busy++
 				return next, at, true
 			}
@@ -118,6 +152,20 @@ func (s *search) next() (next prefix, at *level, more bool) {
 		}
 		s.idle.Wait()
 	}
+}
+
+// pop is the latest that is open.
+func (l *level) pop() (next prefix, more bool) {
+	last := len(l.open) - 1
+	if last < 0 {
+		return next, false
+	}
+	next = l.open[last].take()
+	if l.Left--; l.open[last].choices == 0 {
+		l.open[last] = fork{}
+		l.open = l.open[:last]
+	}
+	return next, true
 }
 
 func (s *search) played(w *World, p prefix, at *level) {
@@ -142,15 +190,14 @@ func (s *search) played(w *World, p prefix, at *level) {
 func (s *search) branch(w *World, p prefix) {
 	faults, preemptions := 0, 0
 	everyOrder := s.scenario.EveryOrder || s.scenario.threads()
+	trunk := &trunk{p.picks, w.rests}
 	for at, c := range w.schedule.taken {
-		if at >= p.length {
-			for choice := 1; choice < c.of; choice++ {
-				picks := append(slices.Clip(p.picks), pick{int32(at), int8(choice)}) //nolint:gosec // a few thousand
-				h := held{prefix{picks, at + 1, c.at, w.rests[:c.rests:c.rests]}, [2]int{faults + c.faults, preemptions + c.preemptions}}
-				if c.faults == 0 && c.at != nil && !everyOrder && !c.at.differs() {
-					c.at.held = append(c.at.held, h)
-					continue
-				}
+		if at >= p.length() && c.of > 1 {
+			f := fork{trunk, c.at, 1<<c.of - 2, uint16(at), uint16(c.rests)} //nolint:gosec // a few thousand
+			h := held{f, [2]int{faults + c.faults, preemptions + c.preemptions}}
+			if c.faults == 0 && c.at != nil && !everyOrder && !c.at.differs() {
+				c.at.held = append(c.at.held, h)
+			} else {
 				s.opens(h)
 			}
 		}
@@ -163,7 +210,8 @@ func (s *search) branch(w *World, p prefix) {
 
 func (s *search) opens(h held) {
 	to := s.levels[h.costs]
-	to.open = append(to.open, h.prefix)
+	to.open = append(to.open, h.fork)
+	to.Left += bits.OnesCount32(h.fork.choices)
 }
 
 func (s *search) told(t *testing.T) Report {
@@ -177,7 +225,6 @@ func (s *search) told(t *testing.T) Report {
 	}
 	r.Complete = true
 	for _, at := range s.order {
-		at.Left = len(at.open)
 		r.Complete = r.Complete && at.Left == 0
 		r.Covered = append(r.Covered, at.Level)
 	}

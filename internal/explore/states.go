@@ -153,10 +153,10 @@ type node struct {
 	held    []held
 }
 
-// held is a schedule that is not known to make a difference.
+// held are schedules that are not known to make a difference.
 type held struct {
-	prefix prefix
-	costs  [2]int // faults and preemptions
+	fork  fork
+	costs [2]int // faults and preemptions
 }
 
 // differs says whether another order may make a difference.
