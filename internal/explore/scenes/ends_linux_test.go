@@ -41,12 +41,12 @@ func TestExploreLeavesOutNoEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bounds := [][2]int{{2, 0}, {0, 1}}
+			bounds, more := [][2]int{{2, 0}, {0, 1}}, [][2]int{{1, 1}, {0, 2}}
 			if name == "three" {
-				bounds = [][2]int{{1, 0}}
+				bounds, more = [][2]int{{1, 0}}, [][2]int{{0, 1}, {2, 0}}
 			}
 			if *long {
-				bounds = append(bounds, [2]int{1, 1}, [2]int{0, 2})
+				bounds = append(bounds, more...)
 			}
 			for _, bound := range bounds {
 				sameEnds(t, sc, bound[0], bound[1])
