@@ -82,7 +82,7 @@ func (w *World) remount() {
 	}
 	w.last = nil
 	for _, a := range w.actors[:w.scenario.Alike] {
-		if first := w.actors[0]; a.Client.State(w.view()) != first.Client.State(w.view()) {
+		if first := w.actors[0]; a.State(w.view()) != first.State(w.view()) {
 			w.Violate("%s and %s are not alike: they remember not the same", first.Name, a.Name)
 		}
 	}

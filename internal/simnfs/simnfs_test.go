@@ -232,8 +232,8 @@ func TestV4LearnsOfTheNameAlone(t *testing.T) {
 	}
 }
 
-// An async export forgets what was done at the last two times, with what came to be then.
-func TestForgetfulServer(t *testing.T) {
+// forgetful is a server that forgets, and has made three directories at three times.
+func forgetful(t *testing.T, test func(s *simnfs.Server, a, b vfs.Dir)) {
 	in(t, func(t *testing.T, s *simnfs.Server) {
 		s.Forgets = true
 		a, b := two(t, s, cached)
@@ -241,6 +241,13 @@ func TestForgetfulServer(t *testing.T) {
 			require.NoError(t, a.Mkdir(name, 0o755))
 			time.Sleep(time.Second)
 		}
+		test(s, a, b)
+	})
+}
+
+// An async export forgets what was done at the last two times, with what came to be then.
+func TestForgetfulServer(t *testing.T) {
+	forgetful(t, func(s *simnfs.Server, _, b vfs.Dir) {
 		z, err := b.OpenDir("z")
 		require.NoError(t, err)
 		s.Forget()
@@ -254,13 +261,7 @@ func TestForgetfulServer(t *testing.T) {
 // is absent finds it.
 func TestForgetfulServerGivesNoChangeAttributeTwice(t *testing.T) {
 	for changes := range 4 {
-		in(t, func(t *testing.T, s *simnfs.Server) {
-			s.Forgets = true
-			a, b := two(t, s, cached)
-			for _, name := range []string{"x", "y", "z"} {
-				require.NoError(t, a.Mkdir(name, 0o755))
-				time.Sleep(time.Second)
-			}
+		forgetful(t, func(s *simnfs.Server, a, b vfs.Dir) {
 			_, err := b.OpenDir("lock")
 			require.ErrorIs(t, err, syscall.ENOENT)
 			s.Forget()
