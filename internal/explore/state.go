@@ -86,11 +86,15 @@ func (a *Actor) state() (sum simnfs.Sum) {
 		sum.Add(c.request.Means)
 	}
 	if a.Believes() {
-		view.Time(&sum, a.until)
+		view.Time(&sum, a.until.Round(jitter))
 		sum.AddText(a.world.labelled(a.Has))
 	}
 	return sum
 }
+
+// jitter is more than the machine itself takes between two looks at the clocks, of which one is not the bubble's:
+// a belief is shorter by that.
+const jitter = 100 * time.Millisecond
 
 // gone says that an actor does nothing more, and that nobody uses what its client knows.
 func (a *Actor) gone() bool {
