@@ -54,7 +54,7 @@ func Left(w *explore.World) bool {
 }
 
 // Breaks looks at the holder, breaks a lock that is dead, and says how long to rest then.
-func Breaks(a *explore.Actor, c source.Contender) time.Duration {
+func Breaks(a *explore.Actor, c source.Observer) time.Duration {
 	seen, err := c.Look(context.Background())
 	switch {
 	case err != nil:

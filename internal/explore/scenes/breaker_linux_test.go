@@ -13,9 +13,9 @@ import (
 
 // looksOn watches the lock, breaks it if it is dead, and wants nothing itself.
 func looksOn(a *explore.Actor) {
-	c, err := contender(a)
+	c, err := observer(a)
 	if err != nil {
-		a.Note("contend: %v", err)
+		a.World().Violate("observe: %v", err)
 		return
 	}
 	for free := 0; free < 2; {

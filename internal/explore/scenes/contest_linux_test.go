@@ -93,16 +93,22 @@ func alike(sc *explore.Scenario) {
 
 // remembers looks at the lock, which nobody has.
 func remembers(a *explore.Actor) {
-	src, err := locks.Source(a)
+	o, err := observer(a)
 	if err == nil {
-		var o source.Observer
-		if o, err = src.Observe(context.Background(), "lock", source.Patience{}); err == nil {
-			_, err = o.Look(context.Background())
-		}
+		_, err = o.Look(context.Background())
 	}
 	if err != nil {
 		a.World().Violate("remember: %v", err)
 	}
+}
+
+// observer is who only looks, on the actor's host.
+func observer(a *explore.Actor) (source.Observer, error) {
+	src, err := locks.Source(a)
+	if err != nil {
+		return nil, err
+	}
+	return src.Observe(context.Background(), "lock", source.Patience{})
 }
 
 // allowed is what all of a contest may take: the turns of those who contend, and for each
