@@ -127,5 +127,6 @@ func (f Fate) String() string {
 	return [...]string{"", "CRASH", "PAUSE", "SLOW", "NAP", "DOZE", "JUMP", "FORGETS", "AWAY", "AWAY", "LOST", "FAILED", "TWICE", "AGAIN", "LATE", "REFUSED"}[f]
 }
 
-// onlyChanges says of which fates only requests can tell that change something.
+// onlyChanges says of which fates only requests can tell that change something: of others the client asks
+// again, and what it remembers is the answer to that, as after a pause. That they fail for good is not played.
 func (f Fate) onlyChanges() bool { return f >= Lost }
