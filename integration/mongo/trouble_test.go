@@ -135,7 +135,7 @@ func TestIndexThatIsNotFinished(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
 	place := l.place(c)
-	place.Timeout = 500 * time.Millisecond
+	place.Timeout = 3 * time.Second // enough for all else on a busy machine
 	src := l.openWith(mongolock.Options{Place: place})
 	l.server.Inject(mongolab.Every("createIndexes", mongolab.Fault{Outcome: mongolab.Hung}))
 	lock := try(t, src, "nightly", multilock.Options{})
