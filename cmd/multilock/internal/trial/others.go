@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -96,7 +97,7 @@ func (o *others) greet(ctx context.Context, p *peer, names []string) error {
 		}
 		return nil
 	}
-	p.token, p.holder, p.beat = seen.Record.Token, seen.Record.Holder, seen.Record.Heartbeat
+	p.token, p.holder, p.beat = seen.Record.Token, seen.Record.Holder, cmp.Or(seen.Record.Heartbeat, untoldBeat)
 	p.Host = Host{Host: p.holder.Host, PID: p.holder.PID, User: p.holder.User, Account: Account{Fences: []uint64{}}}
 	if slices.ContainsFunc(o.peers, func(q *peer) bool { return q.token == p.token }) {
 		return nil
@@ -136,6 +137,9 @@ func (o *others) follow(ctx context.Context, p *peer, names []string) error {
 	}
 	return err
 }
+
+// untoldBeat is that of a source that does not say how often a holder gives signs of life.
+const untoldBeat = time.Second
 
 // checkLife looks at the seat of a participant now and then, as often as that gives signs of
 // life, and when it is not listed any more. Each look costs several requests, and a list of all

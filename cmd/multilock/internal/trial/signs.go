@@ -17,12 +17,12 @@ type signs struct {
 	first time.Time     // when the first look that showed it was over
 	seen  int           // how many came while this host watched
 	late  time.Duration // by how much a next one was missing, at worst
-	dumb  bool          // the source does not tell when the last one was
+	dumb  bool          // the source does not tell when the last one was, or the next is due
 }
 
 // note takes into account what a look showed that began at start.
 func (s *signs) note(seen multilock.Sighting, start time.Time) {
-	if seen.Age == source.Unknown || seen.Silence == source.Unknown {
+	if seen.Age == source.Unknown || seen.Silence == source.Unknown || seen.Record.Heartbeat == 0 {
 		s.dumb = true
 		return
 	}
@@ -60,7 +60,7 @@ func (s *signs) fact(beat time.Duration) string {
 }
 
 // areLate says whether hosts may take the lock of a holder who lives.
-func (s *signs) areLate(beat time.Duration) bool { return s.late >= max(tooLate*beat, 1) }
+func (s *signs) areLate(beat time.Duration) bool { return s.late >= tooLate*beat }
 
 // advice is what to do about late ones.
 func (s *signs) advice() string {
