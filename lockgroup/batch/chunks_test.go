@@ -192,69 +192,6 @@ func testChunkIsGoneOnWith(t *testing.T, before process.Identity) {
 	})
 }
 
-// A host that knows of a part, and is stopped while all results are forgotten and others
-// begin anew, does not run what is theirs now; when they have died, it runs the whole.
-func TestPartOfAForgottenChunk(t *testing.T) {
-	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
-		theirs := chunkOf(1, 4, source.ChunkJob{Number: 1, Name: "job001", Attempt: 1})
-		theirs.Chunk.Returned = []source.Range{{From: 2, To: 4}}
-		v.Commit(theirs)
-		part := chunkOf(2, 4, source.ChunkJob{Number: 2, Name: "job002", Attempt: 1})
-		part.Chunk.Returned = []source.Range{{From: 3, To: 4}}
-		v.Commit(part)
-		under := map[int]string{}
-		b := prepare(t, v, ran.jobs(16, func(_ context.Context, a batch.Attempt) error {
-			time.Sleep(time.Minute)
-			under[a.Seq] = a.Lock.Record().Name
-			return nil
-		}), batch.Options{Workers: 1})
-		end := make(chan batchEnd, 1)
-		go func() {
-			report, err := b.Run(inTime(t))
-			end <- batchEnd{report, err}
-		}()
-		time.Sleep(5 * time.Minute)
-		v.Forget("#jobs-2-4")
-		v.Forget("#jobs-1-4")
-		v.Hold("#jobs-1-4", grouptest.Alive("node7"))
-		time.Sleep(20 * time.Minute)
-		require.Equal(t, 12, ran.names())
-		v.Release("#jobs-1-4")
-		got := <-end
-		require.NoError(t, got.err)
-		require.Equal(t, batch.Progress{Total: 16, Done: 16, Before: 2, Ran: 14}, got.report.Progress)
-		ran.requireOnce(t, 14)
-		require.Equal(t, []string{"#jobs-1-4", "#jobs-1-4"}, []string{under[3], under[4]})
-	})
-}
-
-// Nobody begins with a part while somebody has the whole who has not written that it is given
-// back: he may be about to forget it. If he is dead, it is taken from him first.
-func TestPartOfWhatSomebodyMayForget(t *testing.T) {
-	for what, state := range map[string]source.State{"held": multilock.StateHeld, "dead": multilock.StateDead} {
-		t.Run(what, func(t *testing.T) {
-			inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
-				theirs := chunkOf(1, 4, source.ChunkJob{Number: 1, Name: "job001", Attempt: 1})
-				theirs.Chunk.Returned = []source.Range{{From: 2, To: 4}}
-				theirs.Chunk.Count()
-				theirs.Final = true
-				v.Commit(theirs)
-				v.Hold("#jobs-1-4", grouptest.Seen(state, "node7"))
-				b, end := prepare(t, v, ran.jobs(16, succeeds), batch.Options{Workers: 2}), make(chan batchEnd, 1)
-				go func() {
-					report, err := b.Run(inTime(t))
-					end <- batchEnd{report, err}
-				}()
-				time.Sleep(time.Hour)
-				require.Equal(t, map[source.State]int{multilock.StateHeld: 12, multilock.StateDead: 15}[state], ran.names())
-				v.Release("#jobs-1-4")
-				require.NoError(t, (<-end).err)
-				ran.requireOnce(t, 15)
-			})
-		})
-	}
-}
-
 // Who takes a chunk over from a dead host writes at once that it is his, so that others get
 // on with what was given back of it.
 func TestChunkWithPartsIsTakenOver(t *testing.T) {

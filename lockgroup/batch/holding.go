@@ -215,6 +215,7 @@ func (b *Batch) takenBack(i int) {
 			b.hands.set(i, unitFinal)
 			return
 		}
+		b.hands.units[i].retracted = true
 		b.hands.set(i, unitElsewhere) // it may be one again
 		b.hands.reopen(u.of, u.root)
 	})
@@ -232,6 +233,9 @@ func (b *Batch) begin(h *holding) {
 		h.waiting++
 	}
 	h.inherited = len(h.returned) > 0 && h.waiting > 0
+	if h.waiting == 0 {
+		b.hands.set(h.unit, unitFinal) // also where a result was forgotten that was learned before
+	}
 }
 
 // left are the jobs of a holding that are to be run, by their places in the list.

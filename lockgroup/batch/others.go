@@ -66,7 +66,8 @@ func (b *Batch) lookOnce() bool {
 	return free.Load()
 }
 
-// lookAt looks at a unit that somebody else holds, and clears away a dead holder.
+// lookAt looks at a unit that somebody else holds, and clears away a dead holder. It reports
+// whether it is free that was not.
 func (b *Batch) lookAt(i int) (free bool) {
 	u := b.unit(i)
 	_, err := multilock.Break(b.taking, b.src, b.name(&u), multilock.Want{Patience: b.opt.Patience})
@@ -89,7 +90,7 @@ func (b *Batch) lookAt(i int) (free bool) {
 			b.hands.set(i, unitOpen)
 		}
 	})
-	return true
+	return !u.retracted
 }
 
 // note keeps the first error with the news.

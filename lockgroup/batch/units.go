@@ -25,6 +25,9 @@ type unit struct {
 	state unitState
 	// left says of a part that its holder has left it, though something of it is recorded.
 	left bool
+	// retracted says of a part that it was none any more when it was tried: that its lock is free
+	// is no news.
+	retracted bool
 }
 
 type unitState uint8

@@ -1,0 +1,128 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/explore/locks"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// forgetsThenWorks removes the results of the list, as "clean --results" does, and works through it.
+func forgetsThenWorks(a *explore.Actor) {
+	for done := false; !done && !a.Gone(); {
+		err := forgetsAll(a)
+		if !a.Gate("has forgotten") {
+			return
+		}
+		a.Note("forget: %v", err)
+		if done = err == nil; !done {
+			a.Sleep(locks.Beat)
+		}
+	}
+	worksThrough(a)
+}
+
+// forgetsAll takes the lock of the chunk, then those of all that was given back of it, drops the
+// board, and removes the results, that of the whole last.
+func forgetsAll(a *explore.Actor) error {
+	src, err := locks.Source(a)
+	if err != nil {
+		return err
+	}
+	var held []*multilock.Lock
+	defer func() {
+		for _, lock := range held {
+			_ = lock.Release(context.WithoutCancel(a.Context()))
+		}
+	}()
+	if err := locksNest(a, src, source.Range{From: 1, To: listFactsOf(a.World()).jobs}, &held); err != nil {
+		return err
+	}
+	if err := src.DropBoard(a.Context()); err != nil {
+		return err
+	}
+	for _, lock := range slices.Backward(held) {
+		listFactsOf(a.World()).forget()
+		if err := lock.Forget(a.Context()); err != nil && !errors.Is(err, multilock.ErrNoResult) {
+			return err
+		}
+	}
+	return nil
+}
+
+func locksNest(a *explore.Actor, src *fslock.Source, chunk source.Range, held *[]*multilock.Lock) error {
+	name := lockgroup.ChunkName(chunk)
+	lock, err := multilock.TryOnce(a.Context(), src, name, multilock.Options{TTL: locks.TTL})
+	if errors.Is(err, multilock.ErrHeld) {
+		_, _ = multilock.Break(a.Context(), src, name, multilock.Want{}) // if it is dead
+	}
+	if err != nil {
+		return err
+	}
+	*held = append(*held, lock)
+	last, err := lock.Outcome(a.Context())
+	if errors.Is(err, multilock.ErrNoResult) || err == nil && last.Chunk == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, part := range last.Chunk.Returned {
+		if err := locksNest(a, src, part, held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *listFacts) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgets = true
+}
+
+// givenBackBefore has a chunk of two jobs on the server, of which the second is done, and the first was
+// given back: that is what who begins anew begins with.
+func givenBackBefore(prepare func(*explore.Actor)) func(*explore.Actor) {
+	return func(a *explore.Actor) {
+		if prepare(a); a.Name != "A" {
+			return
+		}
+		whole := lockgroup.ChunkName(source.Range{From: 1, To: 2})
+		chunk := source.Chunk{From: 1, To: 2, Returned: []source.Range{{From: 1, To: 1}}, Jobs: []source.ChunkJob{{Number: 2, Name: "101", Attempt: 1}}}
+		chunk.Count()
+		lease, err := locks.TryOnce(a, whole)
+		if err == nil {
+			err = lease.(source.Committer).Commit(context.Background(), source.Result{Name: whole, Token: lease.Record().Token, By: lease.Record().Holder.Identity, Attempt: 1, Final: true, Chunk: &chunk})
+		}
+		if err == nil {
+			err = lease.Release(context.Background())
+		}
+		if err != nil {
+			a.World().Violate("prepare: %v", err)
+		}
+	}
+}
+
+// Who begins with a part, while others forget the record by which it is one. Who stands still at that for
+// longer than a TTL is back when the other one runs the job.
+func TestExploreListForgotten(t *testing.T) {
+	t.Parallel()
+	sc := listOf(2, worksThrough, forgetsThenWorks)
+	sc.Prepare = givenBackBefore(sc.Prepare)
+	sc.Pause = locks.TTL + 8730*time.Millisecond
+	sc.AtEnd = func(w *explore.World) {
+		if !w.Actors()[1].Crashed {
+			allIsDone(w)
+		}
+	}
+	playedThrough(t, sc, explore.Pause)
+}
