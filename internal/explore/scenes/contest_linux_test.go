@@ -42,6 +42,11 @@ func nothingIsLeft(w *explore.World) {
 	if !crashed && len(w.Met()) < 2 && locks.Left(w) {
 		w.Violate("I3: something is left of a lock, and nobody crashed")
 	}
+	allInTime(w)
+}
+
+// allInTime says that all have ended as soon as they must.
+func allInTime(w *explore.World) {
 	if late := w.Elapsed() - allowed(w); late > 0 {
 		w.Violate("I3: it took %s too long", late)
 	}

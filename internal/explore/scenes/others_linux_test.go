@@ -7,6 +7,7 @@ import (
 
 	"github.com/multilock/go/internal/explore"
 	"github.com/multilock/go/internal/explore/locks"
+	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -140,4 +141,23 @@ func triesOnce(a *explore.Actor) (lease source.Lease, err error) {
 	}
 	a.Note("try: %v", err)
 	return lease, err
+}
+
+// Where Python peers contend, a lock's directory is made before the rename. Also there who is told that the
+// lock is held finds that it is his. (The guard that is left of a release which fails half way is cleared
+// after ten seconds: no such request fails here.)
+func TestExploreLegacyPeers(t *testing.T) {
+	t.Parallel()
+	beside := func(a *explore.Actor) {
+		self, err := locks.WhoWeAre()
+		if err != nil {
+			a.World().Violate("who: %v", err)
+			return
+		}
+		contendsAs(a, fslock.Options{Self: locks.OnHost(self, a.Host), LegacyPeers: true}, 1)
+	}
+	sc := contest(beside, beside)
+	sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze, explore.Lost, explore.Twice, explore.Refused}
+	sc.AtEnd = allInTime
+	explored(t, sc, 1, 0)
 }

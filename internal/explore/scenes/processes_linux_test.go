@@ -24,18 +24,24 @@ func aClone(change func(self *process.Identity, name string)) func(*explore.Acto
 			self.PID = noProcess + int(a.Name[0])
 			change(&self, a.Name)
 		}
-		src, err := fslock.Open(fslock.Options{Base: "/", FS: a, Self: self})
-		if err != nil {
-			a.World().Violate("open: %v", err)
-			return
-		}
-		c, err := contenderOf(src)
-		if err != nil {
-			a.World().Violate("contend: %v", err)
-			return
-		}
-		contendsWith(a, c, 0, func(lease source.Lease) { givesSigns(a, lease, 3) })
+		contendsAs(a, fslock.Options{Self: self}, 3)
 	}
+}
+
+// contendsAs contends from a source of its own.
+func contendsAs(a *explore.Actor, opt fslock.Options, signs int) {
+	opt.Base, opt.FS = "/", a
+	src, err := fslock.Open(opt)
+	if err != nil {
+		a.World().Violate("open: %v", err)
+		return
+	}
+	c, err := contenderOf(src)
+	if err != nil {
+		a.World().Violate("contend: %v", err)
+		return
+	}
+	contendsWith(a, c, 0, func(lease source.Lease) { givesSigns(a, lease, signs) })
 }
 
 // noProcess is larger than any number of a process.
@@ -58,6 +64,45 @@ func TestExploreClones(t *testing.T) {
 			explored(t, sc, 1, 0)
 		})
 	}
+}
+
+// asksAProbe that calls everybody gone, and comes to break a while after it has asked.
+func asksAProbe(a *explore.Actor) {
+	src, err := locks.Source(a)
+	if err != nil {
+		a.World().Violate("open: %v", err)
+		return
+	}
+	gone := func(context.Context, source.Record) process.Evidence {
+		return process.Evidence{Life: process.Gone, Why: "no such job"}
+	}
+	o, err := src.Observe(context.Background(), "lock", source.Patience{Probe: gone})
+	for range 12 {
+		a.Sleep(exploreBeat / 2)
+		var seen source.Sighting
+		if err == nil {
+			seen, err = o.Look(context.Background())
+		}
+		if a.Note("look: %s %v", seen.Why, err); seen.State == source.StateDead {
+			a.Sleep(2 * exploreBeat)
+			a.Note("break: %v", o.Break(context.Background()))
+			return
+		}
+	}
+}
+
+// A holder that misses a sign of life, and that a probe calls gone, keeps its lock if it gives one before
+// that is broken.
+func TestExploreProbe(t *testing.T) {
+	t.Parallel()
+	sc := contest(func(a *explore.Actor) {
+		contendsDoing(a, func(lease source.Lease) {
+			a.Sleep(2 * exploreBeat)
+			givesSigns(a, lease, 4)
+		})
+	}, asksAProbe)
+	sc.Preemptions, sc.Faults = 0, 0
+	proven(t, sc.Exhaust(t, time.Minute))
 }
 
 // standIn is a real process, which proves to live until it is ended.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/explore"
+	"github.com/multilock/go/internal/explore/locks"
 	"github.com/multilock/go/internal/simnfs"
 	"github.com/multilock/go/multilock/source"
 )
@@ -68,6 +69,28 @@ func drowses(a *explore.Actor) {
 		return
 	}
 	contendsWith(a, c, 4*exploreBeat-time.Second/2, func(lease source.Lease) { givesSigns(a, lease, 1) })
+}
+
+// looksOften watches the lock, twice for each sign of life.
+func looksOften(a *explore.Actor) {
+	o, err := observer(a)
+	for range 36 {
+		a.Sleep(exploreBeat / 2)
+		if err == nil {
+			locks.Breaks(a, o)
+		}
+	}
+}
+
+// A server is away for less than a heartbeat, just when its clock is to be read anew, and comes back with
+// one that is ahead: a holder who was cut off with all others is not dead, though nobody has missed more than
+// one sample, and that is not missing but slow.
+func TestExploreSlowSample(t *testing.T) {
+	t.Parallel()
+	sc := contest(func(a *explore.Actor) { contendsFor(a, 16) }, looksOften)
+	sc.Kinds, sc.Nap, sc.Preemptions, sc.Faults = []explore.Fate{explore.AwayAhead}, exploreBeat - exploreBeat/16, 1, 1
+	sc.Private = func(r simnfs.Request) bool { return r.Path != "/.locks/lock" }
+	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
 
 // A server that restarts forgets what it has answered: a request of which the reply was lost is
