@@ -89,35 +89,13 @@ func (f *listFacts) forget() {
 	f.forgets = true
 }
 
-// givenBackBefore has a chunk of two jobs on the server, of which the second is done, and the first was
-// given back: that is what who begins anew begins with.
-func givenBackBefore(prepare func(*explore.Actor)) func(*explore.Actor) {
-	return func(a *explore.Actor) {
-		if prepare(a); a.Name != "A" {
-			return
-		}
-		whole := lockgroup.ChunkName(source.Range{From: 1, To: 2})
-		chunk := source.Chunk{From: 1, To: 2, Returned: []source.Range{{From: 1, To: 1}}, Jobs: []source.ChunkJob{{Number: 2, Name: "101", Attempt: 1}}}
-		chunk.Count()
-		lease, err := locks.TryOnce(a, whole)
-		if err == nil {
-			err = lease.(source.Committer).Commit(context.Background(), source.Result{Name: whole, Token: lease.Record().Token, By: lease.Record().Holder.Identity, Attempt: 1, Final: true, Chunk: &chunk})
-		}
-		if err == nil {
-			err = lease.Release(context.Background())
-		}
-		if err != nil {
-			a.World().Violate("prepare: %v", err)
-		}
-	}
-}
-
 // Who begins with a part, while others forget the record by which it is one. Who stands still at that for
-// longer than a TTL is back when the other one runs the job.
+// longer than a TTL is back when the other one runs the job, which is what he begins anew with.
 func TestExploreListForgotten(t *testing.T) {
 	t.Parallel()
 	sc := listOf(2, worksThrough, forgetsThenWorks)
-	sc.Prepare = givenBackBefore(sc.Prepare)
+	done := source.ChunkJob{Number: 2, Name: "101", Attempt: 1}
+	recordedBefore(sc, source.Chunk{From: 1, To: 2, Returned: []source.Range{{From: 1, To: 1}}, Jobs: []source.ChunkJob{done}})
 	sc.Pause = locks.TTL + 8730*time.Millisecond
 	sc.AtEnd = func(w *explore.World) {
 		if !w.Actors()[1].Crashed {

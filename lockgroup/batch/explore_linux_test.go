@@ -36,7 +36,8 @@ const playedLength = 6170 * time.Millisecond
 
 // listFacts are what is true of a list, whatever hosts believe.
 type listFacts struct {
-	jobs int
+	jobs  int
+	lasts time.Duration // each of them
 
 	mu       sync.Mutex
 	running  map[*explore.Actor]atWork
@@ -147,7 +148,7 @@ func playedList(a *explore.Actor) []batch.Job {
 			}
 			f.begins(ctx, a, t)
 			defer f.ends(a)
-			if err := lasts(playedLength)(ctx, t); err != nil || t.Seq != 2 || t.Number > 1 {
+			if err := lasts(f.lasts)(ctx, t); err != nil || t.Seq != 2 || t.Number > 1 {
 				return err
 			}
 			return errFirst
@@ -219,7 +220,7 @@ func allIsDone(w *explore.World) {
 	if living && !f.allDone() {
 		w.Violate("I3: all have ended, and recorded is %v", f.recorded)
 	}
-	allowed := time.Duration(f.jobs+1)*(playedLength+locks.Beat) + lastLookOfAll
+	allowed := time.Duration(f.jobs+1)*(f.lasts+locks.Beat) + lastLookOfAll
 	allowed += time.Duration(len(w.Met())) * (w.Pause() + locks.TTL + 3*locks.Beat + lastLookOfAll)
 	if late := w.Elapsed() - allowed; late > 0 {
 		w.Violate("I3: it took %s too long", late)
@@ -238,7 +239,7 @@ func listOf(jobs int, hosts ...func(*explore.Actor)) *explore.Scenario {
 	sc.Mount.MinAge, sc.Mount.MaxAge = 3*time.Second, 6*time.Second // or nobody learns of the board in time
 	sc.Pause, sc.Nap = sc.Pause+730*time.Millisecond, sc.Nap-590*time.Millisecond
 	sc.Facts = func() any {
-		return &listFacts{jobs: jobs, running: map[*explore.Actor]atWork{}, recorded: map[int]source.ChunkJob{}, read: map[string]string{}}
+		return &listFacts{jobs: jobs, lasts: playedLength, running: map[*explore.Actor]atWork{}, recorded: map[int]source.ChunkJob{}, read: map[string]string{}}
 	}
 	sc.Always, sc.AtEnd = keepsWhatEnded, allIsDone
 	return sc
@@ -310,4 +311,47 @@ func TestExploreListAgain(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, slices.Max(slices.Collect(maps.Values(ends))), 3, "%s", c)
 	}
+}
+
+// recordedBefore has the record of a chunk on the server, by somebody who has left it.
+func recordedBefore(sc *explore.Scenario, chunk source.Chunk) {
+	prepare, name := sc.Prepare, lockgroup.ChunkName(source.Range{From: chunk.From, To: chunk.To})
+	chunk.Count()
+	sc.Prepare = func(a *explore.Actor) {
+		if prepare(a); a.Name != "A" {
+			return
+		}
+		lease, err := locks.TryOnce(a, name)
+		if err == nil {
+			r := source.Result{Name: name, Token: lease.Record().Token, By: lease.Record().Holder.Identity, Attempt: 1, Final: chunk.Final(), Chunk: &chunk}
+			err = errors.Join(lease.(source.Committer).Commit(context.Background(), r), lease.Release(context.Background()))
+		}
+		if err != nil {
+			a.World().Violate("prepare: %v", err)
+		}
+	}
+}
+
+// Who takes over a chunk of which a part was given back keeps nobody from that: two attempts at the one
+// job take as long as it takes until all is done, however long the other one lasts.
+func TestExploreListTakenOver(t *testing.T) {
+	t.Parallel()
+	sc := listOf(2, worksThrough, worksThrough)
+	recordedBefore(sc, source.Chunk{From: 1, To: 2, Returned: []source.Range{{From: 2, To: 2}}})
+	facts := sc.Facts
+	sc.Facts = func() any {
+		f := facts().(*listFacts)
+		f.lasts *= 10
+		return f
+	}
+	sc.AtEnd = func(w *explore.World) {
+		allIsDone(w)
+		if late := w.Elapsed() - 2*listFactsOf(w).lasts - lastLookOfAll; late > 0 {
+			w.Violate("I3: a part was waited for %s too long", late)
+		}
+	}
+	if sc.Preemptions = 0; *long {
+		sc.Preemptions = 2
+	}
+	proven(t, sc.Exhaust(t, 10*time.Minute))
 }

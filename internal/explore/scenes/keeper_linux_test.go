@@ -17,7 +17,7 @@ import (
 func keeps(during func(*explore.Actor, *multilock.Lock)) func(*explore.Actor) {
 	return func(a *explore.Actor) {
 		for !a.Gone() {
-			lock, err := keptLock(a)
+			lock, err := triesWith(a, multilock.Options{TTL: locks.TTL})
 			if err == nil {
 				defer lock.Detach() // the keeper of a crashed actor ends, too
 			}
@@ -36,13 +36,13 @@ func keeps(during func(*explore.Actor, *multilock.Lock)) func(*explore.Actor) {
 	}
 }
 
-// keptLock tries once, and looks after a dead holder if that fails.
-func keptLock(a *explore.Actor) (*multilock.Lock, error) {
+// triesWith tries once, and looks after a dead holder if that fails.
+func triesWith(a *explore.Actor, opt multilock.Options) (*multilock.Lock, error) {
 	src, err := locks.Source(a)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := multilock.TryOnce(a.Context(), src, "lock", multilock.Options{TTL: locks.TTL})
+	lock, err := multilock.TryOnce(a.Context(), src, "lock", opt)
 	if errors.Is(err, multilock.ErrHeld) {
 		_, alive := multilock.Break(a.Context(), src, "lock", multilock.Want{})
 		if alive == nil && !locks.SomeoneWasSilent(a.World()) {
@@ -208,4 +208,33 @@ func TestExploreKeeperSigns(t *testing.T) {
 	sc.Nap = 6*exploreBeat - 590*time.Millisecond // within its tenure
 	sc.Private = func(r simnfs.Request) bool { return r.Kind != "touch" || r.Path != "/.locks/lock" }
 	proven(t, sc.Exhaust(t, 10*time.Minute))
+}
+
+// verifies asks now and then whether a lock is held that nobody renews.
+func verifies(a *explore.Actor) {
+	lock, err := triesWith(a, multilock.Options{TTL: locks.TTL, Detached: true})
+	for range 3 {
+		if !a.Gate("goes on") || lock == nil {
+			return
+		}
+		a.Sleep(exploreBeat + 170*time.Millisecond)
+		err = lock.Verify(a.Context())
+		a.Note("verified: %v", err)
+		if there := locks.Holder(a.World(), "lock"); err == nil && there != lock.Record().Token {
+			a.World().Violate("I4: it is verified that %s has the lock, and the server has that of %s", a.Name, there)
+		}
+	}
+	for err = multilock.ErrUnsure; errors.Is(err, multilock.ErrUnsure) && a.Gate("releases"); {
+		err = lock.Release(context.WithoutCancel(a.Context()))
+		a.Note("released: %v", err)
+	}
+}
+
+// No keeper ends the belief in a lock that nobody renews. Who asks whether it is held is not told so when
+// its time is over, though it was held when the server was asked.
+func TestExploreVerify(t *testing.T) {
+	t.Parallel()
+	sc := threaded(verifies, keeps(func(*explore.Actor, *multilock.Lock) {}))
+	sc.AtEnd = nil
+	playedThreads(t, sc)
 }

@@ -88,7 +88,7 @@ func looksOften(a *explore.Actor) {
 func TestExploreSlowSample(t *testing.T) {
 	t.Parallel()
 	sc := contest(func(a *explore.Actor) { contendsFor(a, 16) }, looksOften)
-	sc.Kinds, sc.Nap, sc.Preemptions, sc.Faults = []explore.Fate{explore.AwayAhead}, exploreBeat - exploreBeat/16, 1, 1
+	sc.Kinds, sc.Nap, sc.Preemptions, sc.Faults = []explore.Fate{explore.AwayAhead}, exploreBeat-exploreBeat/16, 1, 1
 	sc.Private = func(r simnfs.Request) bool { return r.Path != "/.locks/lock" }
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 }
