@@ -332,18 +332,22 @@ func recordedBefore(sc *explore.Scenario, chunk source.Chunk) {
 	}
 }
 
+func longerJobs(sc *explore.Scenario, times time.Duration) {
+	facts := sc.Facts
+	sc.Facts = func() any {
+		f := facts().(*listFacts)
+		f.lasts *= times
+		return f
+	}
+}
+
 // Who takes over a chunk of which a part was given back keeps nobody from that: two attempts at the one
 // job take as long as it takes until all is done, however long the other one lasts.
 func TestExploreListTakenOver(t *testing.T) {
 	t.Parallel()
 	sc := listOf(2, worksThrough, worksThrough)
 	recordedBefore(sc, source.Chunk{From: 1, To: 2, Returned: []source.Range{{From: 2, To: 2}}})
-	facts := sc.Facts
-	sc.Facts = func() any {
-		f := facts().(*listFacts)
-		f.lasts *= 10
-		return f
-	}
+	longerJobs(sc, 10)
 	sc.AtEnd = func(w *explore.World) {
 		allIsDone(w)
 		if late := w.Elapsed() - 2*listFactsOf(w).lasts - lastLookOfAll; late > 0 {
