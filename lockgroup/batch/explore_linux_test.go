@@ -220,7 +220,11 @@ func allIsDone(w *explore.World) {
 	if living && !f.allDone() {
 		w.Violate("I3: all have ended, and recorded is %v", f.recorded)
 	}
-	allowed := time.Duration(f.jobs+1)*(f.lasts+locks.Beat) + lastLookOfAll
+	runs := time.Duration(f.jobs + 1)
+	if f.forgets {
+		runs *= 2
+	}
+	allowed := runs*(f.lasts+locks.Beat) + lastLookOfAll
 	allowed += time.Duration(len(w.Met())) * (w.Pause() + locks.TTL + 3*locks.Beat + lastLookOfAll)
 	if late := w.Elapsed() - allowed; late > 0 {
 		w.Violate("I3: it took %s too long", late)

@@ -71,13 +71,17 @@ func drowses(a *explore.Actor) {
 	contendsWith(a, c, 4*exploreBeat-time.Second/2, func(lease source.Lease) { givesSigns(a, lease, 1) })
 }
 
-// looksOften watches the lock, twice for each sign of life.
+// looksOften looks at the lock, and then, when the server's clock is soon to be read anew, twice for each sign
+// of life.
 func looksOften(a *explore.Actor) {
 	o, err := observer(a)
-	for range 36 {
+	for looks := range 10 {
 		a.Sleep(exploreBeat / 2)
 		if err == nil {
 			locks.Breaks(a, o)
+		}
+		if looks == 0 {
+			a.Sleep(12 * exploreBeat)
 		}
 	}
 }
