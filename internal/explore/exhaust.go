@@ -3,7 +3,6 @@ package explore
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -25,16 +24,19 @@ func (l Level) String() string {
 // or a preemption first, then those with one, and so on. So what is left when the limit ends is
 // the most far-fetched, and few states are come to in a worse way first.
 func (sc *Scenario) Exhaust(t *testing.T, limit time.Duration) Report {
-	s := search{scenario: sc, begin: time.Now(), limit: limit, levels: map[[2]int]*level{}, from: sc.prepare(t)}
+	if sc.Faults > mostFaults {
+		t.Fatalf("more than %d faults", mostFaults)
+	}
+	s := search{scenario: sc, begin: time.Now(), limit: limit, levels: map[[2]int8]*level{}, from: sc.prepare(t)}
 	if sc.Remember {
-		s.seen = &states{mu: &s.mu, seen: map[simnfs.Sum][]*node{}, ended: map[simnfs.Sum]bool{}, opens: s.opens}
+		s.seen = &states{mu: &s.mu, seen: map[simnfs.Sum]uint32{}, ended: map[simnfs.Sum]struct{}{}, forks: &s.forks, opens: s.opens}
 	}
 	s.idle = sync.NewCond(&s.mu)
 	for cost := range sc.Faults + sc.Preemptions + 1 {
 		for faults := range min(cost, sc.Faults) + 1 {
 			if cost-faults <= sc.Preemptions {
 				at := &level{Level: Level{Faults: faults, Preemptions: cost - faults}}
-				s.order, s.levels[[2]int{faults, cost - faults}] = append(s.order, at), at
+				s.order, s.levels[[2]int8{int8(faults), int8(cost - faults)}] = append(s.order, at), at
 			}
 		}
 	}
@@ -57,8 +59,9 @@ type search struct {
 	mu     sync.Mutex
 	idle   *sync.Cond
 	busy   int
-	levels map[[2]int]*level // by faults and preemptions
-	order  []*level          // the cheapest first
+	forks  forks
+	levels map[[2]int8]*level // by faults and preemptions
+	order  []*level           // the cheapest first
 	report Report
 	wrong  *World
 	over   bool
@@ -67,49 +70,7 @@ type search struct {
 // level are the schedules of some cost.
 type level struct {
 	Level
-	open []fork // to be played
-}
-
-// trunk is what schedules have in common that differ from one that was played in one choice: what that
-// was given, and what those who rested knew.
-type trunk struct {
-	picks []pick
-	rests []simnfs.Sum
-}
-
-// fork are the choices at one place in a schedule that were not made there, and cost the same. There are
-// many, so a fork is small.
-type fork struct {
-	trunk     *trunk
-	from      *node // the state in which the choice is made, if that is known
-	choices   uint32
-	at, rests uint16 // the place, and how often somebody had rested before
-}
-
-type pick struct {
-	at     uint16
-	choice uint8
-}
-
-// prefix is how a schedule begins, and of which the rest is the default.
-type prefix struct {
-	picks []pick
-	fork
-}
-
-// length is that of what is given.
-func (p *prefix) length() int {
-	if len(p.picks) == 0 {
-		return 0
-	}
-	return int(p.at) + 1
-}
-
-// take takes one choice off a fork.
-func (f *fork) take() prefix {
-	choice := bits.TrailingZeros32(f.choices)
-	f.choices &^= 1 << choice
-	return prefix{append(slices.Clip(f.trunk.picks), pick{f.at, uint8(choice)}), *f} //nolint:gosec // a few
+	open uint32 // the forks that are to be played
 }
 
 func (s *search) work(t *testing.T) {
@@ -118,14 +79,7 @@ func (s *search) work(t *testing.T) {
 		if !more {
 			return
 		}
-		given, from := Choices{}, schedule{length: next.length(), from: next.from}
-		for _, p := range next.picks {
-			given[int(p.at)] = int(p.choice)
-		}
-		if from.given = given; next.trunk != nil {
-			from.rests = next.trunk.rests[:next.rests:next.rests]
-		}
-		s.played(s.scenario.play(t, from, s.seen, s.from), next, at)
+		s.played(s.scenario.play(t, next.schedule(), s.seen, s.from), next, at)
 	}
 }
 
@@ -142,9 +96,9 @@ func (s *search) next() (next prefix, at *level, more bool) {
 			return next, nil, false
 		}
 		for _, at := range s.order {
-			if next, more = at.pop(); more {
+			if at.Left > 0 {
 				s.busy++
-				return next, at, true
+				return s.latest(at), at, true
 			}
 		}
 		if s.busy == 0 {
@@ -154,18 +108,13 @@ func (s *search) next() (next prefix, at *level, more bool) {
 	}
 }
 
-// pop is the latest that is open.
-func (l *level) pop() (next prefix, more bool) {
-	last := len(l.open) - 1
-	if last < 0 {
-		return next, false
+// latest is that of a level that is open.
+func (s *search) latest(at *level) prefix {
+	next := s.forks.at(at.open).take()
+	if at.Left--; next.choices == 0 {
+		s.forks.pop(&at.open)
 	}
-	next = l.open[last].take()
-	if l.Left--; l.open[last].choices == 0 {
-		l.open[last] = fork{}
-		l.open = l.open[:last]
-	}
-	return next, true
+	return next
 }
 
 func (s *search) played(w *World, p prefix, at *level) {
@@ -188,17 +137,16 @@ func (s *search) played(w *World, p prefix, at *level) {
 // branch opens all that differs from what was played in one choice behind what was given. Another
 // order is held until it may make a difference.
 func (s *search) branch(w *World, p prefix) {
-	faults, preemptions := 0, 0
+	faults, preemptions := int8(0), int8(0)
 	everyOrder := s.scenario.EveryOrder || s.scenario.threads()
-	trunk := &trunk{p.picks, w.rests}
+	trunk := p.grows(w.rests)
 	for at, c := range w.schedule.taken {
 		if at >= p.length() && c.of > 1 {
-			f := fork{trunk, c.at, 1<<c.of - 2, uint16(at), uint16(c.rests)} //nolint:gosec // a few thousand
-			h := held{f, [2]int{faults + c.faults, preemptions + c.preemptions}}
-			if c.faults == 0 && c.at != nil && !everyOrder && !c.at.differs() {
-				c.at.held = append(c.at.held, h)
+			f := fork{trunk: trunk, from: c.at, choices: 1<<c.of - 2, at: uint16(at), rests: c.rests, faults: faults + c.faults, preemptions: preemptions + c.preemptions} //nolint:gosec // a few thousand
+			if c.faults == 0 && c.at != 0 && !everyOrder && !s.seen.differs(c.at) {
+				s.seen.holds(f)
 			} else {
-				s.opens(h)
+				s.opens(f)
 			}
 		}
 		if c.pick > 0 {
@@ -208,17 +156,17 @@ func (s *search) branch(w *World, p prefix) {
 	}
 }
 
-func (s *search) opens(h held) {
-	to := s.levels[h.costs]
-	to.open = append(to.open, h.fork)
-	to.Left += bits.OnesCount32(h.fork.choices)
+func (s *search) opens(f fork) {
+	to := s.levels[[2]int8{f.faults, f.preemptions}]
+	s.forks.push(&to.open, f)
+	to.Left += bits.OnesCount16(f.choices)
 }
 
 func (s *search) told(t *testing.T) Report {
 	r := s.report
 	r.Took = time.Since(s.begin)
 	if s.seen != nil {
-		r.States = s.seen.count
+		r.States = int(s.seen.nodes.count)
 	}
 	if s.wrong != nil {
 		return s.scenario.found(t, r, s.wrong)

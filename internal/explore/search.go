@@ -31,7 +31,7 @@ func (c Choices) String() string {
 type schedule struct {
 	given               Choices
 	length              int          // of what is given
-	from                *node        // the state in which its last choice is made
+	from                uint32       // the state in which its last choice is made
 	rests               []simnfs.Sum // what those who rested before that knew
 	random              *rand.Rand   // draws what is not given; nil: 0
 	odds                int          // one choice in so many is not 0
@@ -41,9 +41,10 @@ type schedule struct {
 
 // taken is one choice, of how many, and what it costs not to take the default.
 type taken struct {
-	pick, of, preemptions, faults int
-	at                            *node // the state in which it is made, if it was looked at
-	rests                         int   // how often somebody had rested before
+	pick, of            uint8
+	preemptions, faults int8
+	rests               uint16 // how often somebody had rested before
+	at                  uint32 // the state in which it is made, if it was looked at
 }
 
 func (s *schedule) choose(n, preemptions, faults int) int {
@@ -55,7 +56,7 @@ func (s *schedule) choose(n, preemptions, faults int) int {
 		}
 	}
 	pick = min(pick, n-1)
-	s.taken = append(s.taken, taken{pick, n, preemptions, faults, nil, 0})
+	s.taken = append(s.taken, taken{pick: uint8(pick), of: uint8(n), preemptions: int8(preemptions), faults: int8(faults)})
 	if pick > 0 {
 		s.preemptions += preemptions
 		s.faults += faults
@@ -70,7 +71,7 @@ func (s *schedule) choices() Choices {
 	c := Choices{}
 	for at, taken := range s.taken {
 		if taken.pick > 0 {
-			c[at] = taken.pick
+			c[at] = int(taken.pick)
 		}
 	}
 	return c

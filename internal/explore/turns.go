@@ -27,7 +27,7 @@ func (w *World) step() bool {
 		ready, living = w.ready()
 	}
 	if now := time.Now(); now != w.now {
-		w.now, w.at, w.later = now, nil, true
+		w.now, w.at, w.later = now, 0, true
 	}
 	ready = w.begins(ready)
 	if w.violation != "" || w.seenBefore(ready) {
@@ -101,7 +101,7 @@ func (w *World) seenBefore(ready []*call) bool {
 	}
 	w.later = false
 	n, more := w.states.comes(w.arrival(ready))
-	w.states.leads(w.at, n)
+	w.states.leadsTo(w.at, n)
 	w.at, w.known = n, !more
 	return w.known
 }
@@ -124,7 +124,7 @@ func (w *World) arrival(ready []*call) arrival {
 	if w.relative {
 		at.past = w.scenario.Excuses(w)
 	} else {
-		at.met = slices.Sorted(slices.Values(w.met))
+		at.met = inOrder(w.met)
 	}
 	if first := ready[0].actor; first == w.last {
 		at.last = first.column
@@ -213,7 +213,7 @@ func (w *World) pick(of, preemptions, faults int) int {
 		w.at = s.from
 	}
 	picked := s.choose(of, preemptions, faults)
-	s.taken[len(s.taken)-1].rests = w.rested
+	s.taken[len(s.taken)-1].rests = uint16(w.rested)
 	if !s.repeats() && len(s.taken) > s.length {
 		s.taken[len(s.taken)-1].at = w.at
 	}

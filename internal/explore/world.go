@@ -39,7 +39,7 @@ type World struct {
 	texts     map[string]string    // as they were labelled
 	label     func(string) string  // labelled
 	states    *states
-	at        *node // the last state at this time in which there was something to choose
+	at        uint32 // the last state at this time in which there was something to choose
 	now       time.Time
 	facts     simnfs.Sum
 	changed   time.Time // when anybody changed something last
