@@ -28,6 +28,7 @@ type Actor struct {
 	started bool
 	threads bool      // see Program.Threads
 	waits   []*call   // what its goroutines stand before
+	call    *call     // its only one, if it has no threads
 	stopped time.Time // until when all of them are
 	ended   bool
 	until   time.Time // its belief
@@ -95,9 +96,16 @@ func (a *Actor) Believes() bool {
 // Note adds to the trace what an actor did or found.
 func (a *Actor) Note(format string, args ...any) { a.world.note(a, format, args...) }
 
+// noteReply has the arguments made only if they are looked at.
+func (a *Actor) noteReply(fate Fate, r simnfs.Request, err error) {
+	if a.world.schedule.traced {
+		a.Note("%s %s = %v", fate, r, err)
+	}
+}
+
 // gate waits for its turn.
 func (a *Actor) gate(r simnfs.Request) Fate {
-	fate := a.waitAt(&call{request: r})
+	fate := a.waitAt(a.before(r))
 	switch {
 	case fate == Crash && a.threads:
 		return Crash
@@ -114,8 +122,20 @@ func (a *Actor) gate(r simnfs.Request) Fate {
 	return fate
 }
 
+// before is what it stands before with a request. An actor that is alone stands before one thing at a time.
+func (a *Actor) before(r simnfs.Request) *call {
+	if a.threads {
+		return a.newCall(r)
+	}
+	a.call.request = r
+	return a.call
+}
+
+func (a *Actor) newCall(r simnfs.Request) *call {
+	return &call{actor: a, request: r, resume: make(chan Fate)}
+}
+
 func (a *Actor) waitAt(c *call) Fate {
-	c.actor, c.resume = a, make(chan Fate)
 	if a.threads {
 		c.where = caller()
 	}
@@ -159,7 +179,7 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	if r.Changes {
 		a.changes++
 	}
-	defer func() { a.Note("%s %s = %v", fate, r, err) }()
+	defer func() { a.noteReply(fate, r, err) }()
 	switch fate {
 	case Failed:
 		return syscall.EIO

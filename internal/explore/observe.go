@@ -21,13 +21,13 @@ func (a *Actor) OpenDir(path string) (vfs.Dir, error) {
 // learn adds an error, and the moment, and says what it was given.
 func (a *Actor) learn(err error) error {
 	a.learns(time.Now())
-	number := syscall.Errno(0)
-	switch {
-	case err == nil:
+	if err == nil {
 		a.learnt.Add(0)
-	case errors.As(err, &number):
+		return nil
+	}
+	if number := syscall.Errno(0); errors.As(err, &number) {
 		a.learnt.Add(uint64(number))
-	default:
+	} else {
 		a.learnt.AddText(err.Error())
 	}
 	return err

@@ -128,6 +128,7 @@ func (w *World) copies(from *prepared) {
 func (w *World) actor(column int, p Program) *Actor {
 	a := &Actor{Name: p.Name, Host: cmp.Or(p.Host, p.Name), world: w, column: column, threads: p.Threads, trails: map[trail]int{}}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
+	a.call = a.newCall(simnfs.Request{})
 	a.forget()
 	a.changed = time.Now()
 	w.actors = append(w.actors, a)

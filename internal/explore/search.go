@@ -35,6 +35,7 @@ type schedule struct {
 	rests               []simnfs.Sum // what those who rested before that knew
 	random              *rand.Rand   // draws what is not given; nil: 0
 	odds                int          // one choice in so many is not 0
+	traced              bool         // it is played for its trace
 	taken               []taken
 	preemptions, faults int
 }
@@ -115,7 +116,7 @@ func (sc *Scenario) Sample(t *testing.T, seed uint64, schedules int) (r Report) 
 
 // Replay plays one schedule.
 func (sc *Scenario) Replay(t *testing.T, c Choices) (r Report) {
-	w := sc.play(t, schedule{given: c}, nil, nil)
+	w := sc.play(t, schedule{given: c, traced: true}, nil, nil)
 	r.count(w)
 	r.Violation, r.Choices, r.Trace = w.violation, w.schedule.choices(), w.table()
 	return r
@@ -123,10 +124,11 @@ func (sc *Scenario) Replay(t *testing.T, c Choices) (r Report) {
 
 func (r *Report) count(w *World) {
 	r.Schedules++
-	r.Requests += len(w.lines)
+	r.Requests += w.steps
 }
 
-// found shrinks what failed: each choice is left out without which it still fails so.
+// found shrinks what failed: each choice is left out without which it still fails so. It is played again for
+// its trace.
 func (sc *Scenario) found(t *testing.T, r Report, w *World) Report {
 	least := sc.Replay(t, w.schedule.choices())
 	for smaller := true; smaller; {
@@ -143,7 +145,7 @@ func (sc *Scenario) found(t *testing.T, r Report, w *World) Report {
 	}
 	r.Violation, r.Choices, r.Trace = least.Violation, least.Choices, least.Trace
 	if r.Violation == "" {
-		r.Violation, r.Choices, r.Trace = w.violation+" (and not again, when it was repeated)", w.schedule.choices(), w.table()
+		r.Violation, r.Choices = w.violation+" (and not again, when it was repeated)", w.schedule.choices()
 	}
 	return r
 }

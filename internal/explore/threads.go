@@ -131,7 +131,9 @@ func (a *Actor) enters(kind, path string) error {
 	if !a.started {
 		return nil
 	}
-	if a.waitAt(&call{request: simnfs.Request{Kind: kind, Path: path}, entry: true}) == Crash {
+	c := a.newCall(simnfs.Request{Kind: kind, Path: path})
+	c.entry = true
+	if a.waitAt(c) == Crash {
 		return &fs.PathError{Op: kind, Path: path, Err: syscall.EIO}
 	}
 	a.learnt.AddText(a.world.labelled(kind + " " + path))

@@ -158,6 +158,7 @@ func (w *World) ready() (ready []*call, living bool) {
 	w.mu.Lock() // an actor that wakes has not heard of the scheduler since it fell asleep
 	defer w.mu.Unlock()
 	first := 0
+	ready = w.calls[:0]
 	if w.last != nil {
 		first = w.last.column
 	}
@@ -168,6 +169,7 @@ func (w *World) ready() (ready []*call, living bool) {
 			ready = append(ready, a.inTurn()...)
 		}
 	}
+	w.calls = ready
 	return ready, living
 }
 
@@ -190,11 +192,14 @@ const all = -1
 // choose decides who goes on, and with which of his calls. Not to go on with what came first is a
 // preemption, of an actor or of one of its goroutines.
 func (w *World) choose(ready []*call) *call {
-	firsts := slices.CompactFunc(slices.Clone(ready), func(b, c *call) bool { return b.actor == c.actor })
 	cost := 0
-	if firsts[0].actor == w.last {
+	if ready[0].actor == w.last {
 		cost = 1
 	}
+	if !w.threads {
+		return w.oneOf(ready, cost)
+	}
+	firsts := slices.CompactFunc(slices.Clone(ready), func(b, c *call) bool { return b.actor == c.actor })
 	first := w.oneOf(firsts, cost)
 	return w.oneOf(slices.DeleteFunc(slices.Clone(ready), func(c *call) bool { return c.actor != first.actor }), 1)
 }
@@ -224,7 +229,8 @@ func (w *World) fate(c *call) Fate {
 	if w.schedule.faults >= w.scenario.Faults || w.private(c) || c.request.Path == "" {
 		return Answered
 	}
-	fates := []Fate{Answered}
+	var room [Refused + 1]Fate
+	fates := append(room[:0], Answered)
 	for _, kind := range w.scenario.Kinds {
 		if (c.request.Changes || !kind.onlyChanges()) && !w.sameAs(c, kind) {
 			fates = append(fates, kind)

@@ -48,6 +48,7 @@ type World struct {
 	rests     []simnfs.Sum
 	known     bool // it has come to a state that was seen before
 	steps     int
+	calls     []*call // before which somebody stands now
 	order     strings.Builder
 	violation string
 	over      bool
@@ -124,7 +125,7 @@ func (w *World) Violate(format string, args ...any) {
 func (w *World) note(a *Actor, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.over {
+	if w.schedule.traced && !w.over {
 		w.lines = append(w.lines, line{time.Since(w.began), a.column, format, args})
 	}
 }
@@ -132,11 +133,15 @@ func (w *World) note(a *Actor, format string, args ...any) {
 // fraction has no time of a server without a tick look as if it had one.
 const fraction = 3 * time.Millisecond
 
+// choicesBehind are more than most schedules have behind what is given.
+const choicesBehind = 64
+
 // play runs a scenario by a schedule, from what was prepared, if it was.
 func (sc *Scenario) play(t *testing.T, s schedule, seen *states, from *prepared) (w *World) {
 	synctest.Test(t, func(*testing.T) {
 		w = sc.world(from)
 		w.schedule, w.states, w.rests = s, seen, s.rests
+		w.schedule.taken = make([]taken, 0, s.length+choicesBehind)
 		if w.relative {
 			time.Sleep(max(sc.Grid, time.Second)) // what was prepared is older than all else
 		}
