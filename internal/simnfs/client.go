@@ -201,25 +201,6 @@ func (c *Client) recall(o *object, name string) (found *object, known bool) {
 	return found, true
 }
 
-// lookup finds a name, on the server only if it is not remembered. What is remembered for
-// too long counts if the directory is as it was.
-func (c *Client) lookup(o *object, name, path string) (*object, error) {
-	found, known := c.recall(o, name)
-	if !known {
-		err := c.ask("lookup", path, func() (err error) {
-			found, err = c.find(o, name)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	if found == nil {
-		return nil, syscall.ENOENT
-	}
-	return found, nil
-}
-
 // cached describes an object as this client knows it.
 func (c *Client) cached(o *object) vfs.Info {
 	if _, known := c.seen[o]; !known || c.opt.Local {

@@ -30,26 +30,53 @@ func failed(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-func (d *dir) at(name string) string { return path.Join(d.path, name) }
+// at is the path of a name, which may be that of a directory, with a slash behind it.
+func (d *dir) at(name string) string { return strings.TrimSuffix(d.path, "/") + "/" + strings.TrimSuffix(name, "/") }
+
+// failed tells what went wrong with a name, if it did.
+func (d *dir) failed(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return failed(op, d.at(name), err)
+}
 
 // walk comes to the directory of the last element.
 func (d *dir) walk(name string) (*object, string, error) {
 	if d.closed {
 		return nil, "", fs.ErrClosed
 	}
-	at, prefix := d.object, ""
+	at, rest := d.object, name
 	for {
-		head, rest, more := strings.Cut(name, "/")
+		head, behind, more := strings.Cut(rest, "/")
 		if !more {
-			return at, name, nil
+			return at, rest, nil
 		}
-		prefix += head + "/"
-		next, err := d.client.lookup(at, head, d.at(prefix))
+		next, err := d.lookup(at, head, name[:len(name)-len(behind)])
 		if err != nil {
 			return nil, "", err
 		}
-		at, name = next, rest
+		at, rest = next, behind
 	}
+}
+
+// lookup finds the last element of a name, on the server only if it is not remembered. What is remembered
+// for too long counts if the directory is as it was.
+func (d *dir) lookup(at *object, last, name string) (*object, error) {
+	found, known := d.client.recall(at, last)
+	if !known {
+		err := d.client.ask("lookup", d.at(name), func() (err error) {
+			found, err = d.client.find(at, last)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if found == nil {
+		return nil, syscall.ENOENT
+	}
+	return found, nil
 }
 
 // changeUnless believes what is remembered if that is in the way.
@@ -61,7 +88,7 @@ func (d *dir) changeUnless(kind, name string, admit func(found *object) error, c
 		}
 	}
 	if err != nil {
-		return failed(kind, d.at(name), err)
+		return d.failed(kind, name, err)
 	}
 	return d.change(kind, name, nil, change)
 }
@@ -71,7 +98,7 @@ func (d *dir) changeUnless(kind, name string, admit func(found *object) error, c
 func (d *dir) change(kind, name string, found *object, change func(at *object, last string) (now *object, err error)) error {
 	at, last, err := d.walk(name)
 	if err != nil {
-		return failed(kind, d.at(name), err)
+		return d.failed(kind, name, err)
 	}
 	err = d.client.tellOf(kind, d.at(name), found, func() error {
 		if err := d.client.gone(at); err != nil {
@@ -88,7 +115,7 @@ func (d *dir) change(kind, name string, found *object, change func(at *object, l
 		d.client.did(at, before, last, now)
 		return nil
 	})
-	return failed(kind, d.at(name), err)
+	return d.failed(kind, name, err)
 }
 
 func (d *dir) Mkdir(name string, mode uint32) error {
@@ -239,17 +266,17 @@ func (d *dir) Rmdir(name string) error  { return d.remove("rmdir", name, noFile)
 func (d *dir) remove(kind, name string, admit func(found *object) error) error {
 	at, last, err := d.walk(name)
 	if err != nil {
-		return failed(kind, d.at(name), err)
+		return d.failed(kind, name, err)
 	}
 	c := d.client
 	taken, known := c.recall(at, last)
 	if !known {
 		taken = at.entries[last]
 	} else if err := firstOf(thereIs(taken), admit(taken)); err != nil {
-		return failed(kind, d.at(name), err)
+		return d.failed(kind, name, err)
 	}
 	if taken != nil && c.silly[taken] == (hidden{at, last}) && !c.forgot() {
-		return failed(kind, d.at(name), syscall.EBUSY) // it goes with the last who has it open
+		return d.failed(kind, name, syscall.EBUSY) // it goes with the last who has it open
 	}
 	return d.change(kind, name, taken, func(at *object, last string) (*object, error) {
 		there := at.entries[last]
@@ -294,13 +321,13 @@ func (d *dir) Touch() error {
 func (d *dir) TouchFile(name string) error {
 	at, last, err := d.walk(name)
 	if err != nil {
-		return failed("touch", d.at(name), err)
+		return d.failed("touch", name, err)
 	}
-	found, err := d.client.lookup(at, last, d.at(name))
+	found, err := d.lookup(at, last, name)
 	if err != nil {
-		return failed("touch", d.at(name), err)
+		return d.failed("touch", name, err)
 	}
-	return failed("touch", d.at(name), d.client.tell("touch", d.at(name), func() error { return d.client.touch(found) }))
+	return d.failed("touch", name, d.client.tell("touch", d.at(name), func() error { return d.client.touch(found) }))
 }
 
 func (c *Client) touch(o *object) error {
@@ -341,7 +368,7 @@ func (d *dir) StatName(name string) (info vfs.Info, err error) {
 		info, err = d.client.describe(o)
 		return err
 	})
-	return info, failed("stat", d.at(name), err)
+	return info, d.failed("stat", name, err)
 }
 
 // reach finds a name in memory or on the server, and then asks the server about what it
@@ -382,11 +409,11 @@ func (d *dir) StatCached() (vfs.Info, error) {
 func (d *dir) Handle(name string) (vfs.Handle, error) {
 	at, last, err := d.walk(name)
 	if err != nil {
-		return "", failed("handle", d.at(name), err)
+		return "", d.failed("handle", name, err)
 	}
-	found, err := d.client.lookup(at, last, d.at(name))
+	found, err := d.lookup(at, last, name)
 	if err != nil {
-		return "", failed("handle", d.at(name), err)
+		return "", d.failed("handle", name, err)
 	}
 	return found.handle(), nil
 }

@@ -31,7 +31,7 @@ func (d *dir) OpenDir(name string) (opened vfs.Dir, err error) {
 		return firstOf(err, d.client.gone(o))
 	})
 	if err != nil {
-		return nil, failed("open", d.at(name), err)
+		return nil, d.failed("open", name, err)
 	}
 	return opened.(*dir).used(), nil
 }
@@ -45,11 +45,11 @@ func (d *dir) used() *dir {
 func (d *dir) Enter(name string) (vfs.Dir, error) {
 	at, last, err := d.walk(name)
 	if err != nil {
-		return nil, failed("enter", d.at(name), err)
+		return nil, d.failed("enter", name, err)
 	}
-	found, err := d.client.lookup(at, last, d.at(name))
+	found, err := d.lookup(at, last, name)
 	if err != nil {
-		return nil, failed("enter", d.at(name), err)
+		return nil, d.failed("enter", name, err)
 	}
 	entered, err := d.enter(name, found)
 	if err != nil {
@@ -61,7 +61,7 @@ func (d *dir) Enter(name string) (vfs.Dir, error) {
 
 func (d *dir) enter(name string, o *object) (*dir, error) {
 	if !o.mode.IsDir() {
-		return nil, failed("enter", d.at(name), syscall.ENOTDIR)
+		return nil, d.failed("enter", name, syscall.ENOTDIR)
 	}
 	return &dir{client: d.client, object: o, path: d.at(name)}, nil
 }
@@ -85,7 +85,7 @@ func (d *dir) Open(name string) (opened vfs.File, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, failed("open", d.at(name), err)
+		return nil, d.failed("open", name, err)
 	}
 	return opened, nil
 }
@@ -154,14 +154,14 @@ func (d *dir) make(kind, name string, mode uint32, admit func(found *object) err
 func (d *dir) remade(kind, name string, admit func(found *object) error) (opened vfs.File, err error) {
 	at, last, err := d.walk(name)
 	if err != nil {
-		return nil, failed(kind, d.at(name), err)
+		return nil, d.failed(kind, name, err)
 	}
 	found, known := d.client.recall(at, last)
 	if !known || found == nil || d.client.opt.Local {
 		return nil, nil
 	}
 	if err := admit(found); err != nil {
-		return nil, failed(kind, d.at(name), err)
+		return nil, d.failed(kind, name, err)
 	}
 	err = d.client.ask(kind, d.at(name), func() error {
 		if d.client.gone(found) == nil {
@@ -171,7 +171,7 @@ func (d *dir) remade(kind, name string, admit func(found *object) error) (opened
 		}
 		return nil
 	})
-	return opened, failed(kind, d.at(name), err)
+	return opened, d.failed(kind, name, err)
 }
 
 func (d *dir) file(name string, o *object) *file {
