@@ -154,7 +154,7 @@ func staysOnPortal(a *explore.Actor, lease source.Lease) {
 // onServer is a scenario of two that contend for a lock on a server. Nothing is sent twice.
 func onServer(facts func() any, prepare func(*explore.Actor), actors ...func(*explore.Actor)) *explore.Scenario {
 	sc := locks.Scenario(actors...)
-	sc.Facts, sc.Prepare, sc.Private, sc.Remember = facts, prepare, nil, false
+	sc.Facts, sc.Prepare, sc.Private, sc.Remember, sc.Looks, sc.InTurn = facts, prepare, nil, false, false, true
 	sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze, explore.Lost, explore.Failed, explore.Late}
 	return sc
 }

@@ -99,7 +99,7 @@ func explored(t *testing.T, sc *explore.Scenario) {
 		sc.Preemptions = 1
 		proven(t, sc.Exhaust(t, 10*time.Minute))
 	}
-	sc.Preemptions, sc.Faults = 5, 2
+	sc.Preemptions, sc.Faults, sc.InTurn = 5, 2, false
 	proven(t, sc.Sample(t, 1, 300))
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/simnfs"
+	"github.com/multilock/go/multilock/boottime"
 )
 
 // Actor is one process on one host.
@@ -44,6 +45,8 @@ type Actor struct {
 	changes int           // how often it did, or may have
 	trails  map[trail]int // what it had left at which steps
 	tokens  int
+	behind  int // the choice that was made of the last request, and one more; 0: none, or it has looked at a clock since
+	recalls int // by its client, before it had the reply
 }
 
 // call is what a goroutine of an actor stands before.
@@ -62,8 +65,31 @@ func (a *Actor) World() *World { return a.world }
 // Sleep lets time pass.
 func (a *Actor) Sleep(d time.Duration) { a.sleep(a.wakes(d)) }
 
+// Now is what the clock of the actor's host says.
+func (a *Actor) Now() boottime.Instant {
+	a.Looks()
+	return boottime.Now()
+}
+
+// Looks notes that an actor looks at a clock.
+func (a *Actor) Looks() {
+	if a.world.scenario.Looks && !a.threads {
+		a.learns(time.Now())
+		a.looked()
+	}
+}
+
+// looked notes that it makes a difference to stand still behind the last request.
+func (a *Actor) looked() {
+	if a.behind > 0 {
+		a.world.schedule.taken[a.behind-1].looked = true
+		a.behind = 0
+	}
+}
+
 // wakes is when who sleeps for so long wakes.
 func (a *Actor) wakes(d time.Duration) time.Time {
+	a.Looks()
 	grid := max(a.world.scenario.Grid, 1)
 	passed := time.Since(a.world.began) + d
 	return a.world.began.Add((passed + grid - 1) / grid * grid)
@@ -114,7 +140,9 @@ func (a *Actor) gate(r simnfs.Request) Fate {
 	case a.threads:
 		a.learnt.AddText(a.world.labelled(r.String()))
 	}
-	a.learns(time.Now())
+	if !a.world.scenario.Looks || a.world.threads {
+		a.learns(time.Now())
+	}
 	if a.world.threads && slices.Contains([]Fate{Pause, Slow, Nap, Doze}, fate) { // of others the answer tells
 		a.learnt.Add(uint64(fate)) //nolint:gosec // a hash
 	}
@@ -136,6 +164,10 @@ func (a *Actor) newCall(r simnfs.Request) *call {
 }
 
 func (a *Actor) waitAt(c *call) Fate {
+	if a.recalls != a.Recalled() || !a.world.isFateful(c.request) {
+		a.looked()
+	}
+	a.behind = 0
 	if a.threads {
 		c.where = caller()
 	}
@@ -208,6 +240,7 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	}
 	err = execute()
 	a.world.owned(a, r, err)
+	a.behind, a.recalls = a.world.answered, a.Recalled()
 	switch fate {
 	case Slow:
 		a.standBehind(a.world.scenario.Pause, r, err)

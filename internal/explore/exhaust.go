@@ -141,8 +141,12 @@ func (s *search) branch(w *World, p prefix) {
 	everyOrder := s.scenario.EveryOrder || s.scenario.threads()
 	trunk := p.grows(w.rests)
 	for at, c := range w.schedule.taken {
-		if at >= p.length() && c.of > 1 {
-			f := fork{trunk: trunk, from: c.at, choices: 1<<c.of - 2, at: uint16(at), rests: c.rests, faults: faults + c.faults, preemptions: preemptions + c.preemptions} //nolint:gosec // a few thousand
+		choices := uint16(1)<<c.of - 2
+		if s.seen != nil && !everyOrder && !c.looked {
+			choices &^= c.behind
+		}
+		if at >= p.length() && choices != 0 {
+			f := fork{trunk: trunk, from: c.at, choices: choices, at: uint16(at), rests: c.rests, faults: faults + c.faults, preemptions: preemptions + c.preemptions} //nolint:gosec // a few thousand
 			if c.faults == 0 && c.at != 0 && !everyOrder && !s.seen.differs(c.at) {
 				s.seen.holds(f)
 			} else {

@@ -31,8 +31,11 @@ type Scenario struct {
 	Alike     int
 	Remembers func(a *Actor)
 	// Preemptions are how often an actor may be left for another that could have gone on;
-	// Faults, of the given Kinds, how often a request may meet one.
+	// Faults, of the given Kinds, how often a request may meet one. Who wakes, or begins, at the same time as others
+	// may go on first or last for nothing; with InTurn the first of the Actors does, and it is a preemption,
+	// too, if another does.
 	Preemptions, Faults int
+	InTurn              bool
 	Kinds               []Fate
 	// Pause is how long somebody stands still who does: longer than any TTL. Nap is shorter.
 	Pause, Nap time.Duration
@@ -48,6 +51,11 @@ type Scenario struct {
 	Whole bool
 	// Grid is what wake-ups are rounded up to: those who could meet do.
 	Grid time.Duration
+	// Looks says that actors look at clocks only by [Actor.Now] and [Actor.Looks], in this package, and by what their
+	// clients remember. Then of those who stand still behind a request only those are played that
+	// look at one before the next: others may as well stand still before that. It does not count where
+	// somebody has Threads.
+	Looks bool
 	// Private says of which requests nobody else learns; nil: of none. There is no choice.
 	Private func(simnfs.Request) bool
 	// Remember goes on from no state twice, and leaves out orders that come to the same: see the

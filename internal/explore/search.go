@@ -46,6 +46,8 @@ type taken struct {
 	preemptions, faults int8
 	rests               uint16 // how often somebody had rested before
 	at                  uint32 // the state in which it is made, if it was looked at
+	behind              uint16 // the choices to stand still behind the request
+	looked              bool   // and they make a difference: the actor looked at a clock before its next one
 }
 
 func (s *schedule) choose(n, preemptions, faults int) int {

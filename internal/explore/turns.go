@@ -28,6 +28,7 @@ func (w *World) step() bool {
 	}
 	if now := time.Now(); now != w.now {
 		w.now, w.at, w.later = now, 0, true
+		ready = w.wakes()
 	}
 	ready = w.begins(ready)
 	if w.violation != "" || w.seenBefore(ready) {
@@ -173,7 +174,21 @@ func (w *World) ready() (ready []*call, living bool) {
 	return ready, living
 }
 
+// wakes is before what somebody stands when time has passed. Who went on last before that counts no
+// more: it may be the outcome of an order that makes no other difference, and is not played (see [node]).
+func (w *World) wakes() (ready []*call) {
+	w.last = nil
+	ready, _ = w.ready()
+	if w.scenario.InTurn {
+		w.last = ready[0].actor
+	}
+	return ready
+}
+
 func (w *World) private(c *call) bool { return w.isPrivate(c.request) }
+
+// isFateful says that a request may have another fate than to be answered.
+func (w *World) isFateful(r simnfs.Request) bool { return r.Path != "" && !w.isPrivate(r) }
 
 func (w *World) isPrivate(r simnfs.Request) bool {
 	return w.scenario.Private != nil && w.scenario.Private(r)
@@ -226,17 +241,26 @@ func (w *World) pick(of, preemptions, faults int) int {
 }
 
 func (w *World) fate(c *call) Fate {
-	if w.schedule.faults >= w.scenario.Faults || w.private(c) || c.request.Path == "" {
+	w.answered = 0
+	if w.schedule.faults >= w.scenario.Faults || !w.isFateful(c.request) {
 		return Answered
 	}
 	var room [Refused + 1]Fate
 	fates := append(room[:0], Answered)
+	behind := uint16(0)
 	for _, kind := range w.scenario.Kinds {
 		if (c.request.Changes || !kind.onlyChanges()) && !w.sameAs(c, kind) {
+			if kind == Slow || kind == Doze {
+				behind |= 1 << len(fates)
+			}
 			fates = append(fates, kind)
 		}
 	}
 	pick := w.pick(len(fates), 0, 1)
+	if w.scenario.Looks && !w.threads {
+		w.answered = len(w.schedule.taken)
+		w.schedule.taken[w.answered-1].behind = behind
+	}
 	if pick > 0 {
 		w.met = append(w.met, fates[pick])
 	}

@@ -44,6 +44,7 @@ type World struct {
 	facts     simnfs.Sum
 	changed   time.Time // when anybody changed something last
 	later     bool      // time has passed since a state was looked at
+	answered  int       // the choice of what becomes of the request that goes on, and one more; 0: there was none
 	rested    int       // how often somebody has
 	rests     []simnfs.Sum
 	known     bool // it has come to a state that was seen before

@@ -43,17 +43,18 @@ type Options struct {
 
 // Client is the kernel of one host. It implements vfs.FS, for the one path "/".
 type Client struct {
-	server *Server
-	number uint64
-	made   uint64
-	opt    Options
-	dirs   map[*object]*memory
-	seen   map[*object]vfs.Info // as the last reply described it
-	before map[*object]vfs.Info // and as it was described before a change by this client
-	opens  map[*object]int
-	uses   map[*object]int // of directories
-	silly  map[*object]hidden
-	hidden int
+	server   *Server
+	number   uint64
+	made     uint64
+	opt      Options
+	dirs     map[*object]*memory
+	seen     map[*object]vfs.Info // as the last reply described it
+	before   map[*object]vfs.Info // and as it was described before a change by this client
+	opens    map[*object]int
+	uses     map[*object]int // of directories
+	silly    map[*object]hidden
+	hidden   int
+	recalled int
 }
 
 // memory is what a client remembers of a directory.
@@ -198,8 +199,12 @@ func (c *Client) recall(o *object, name string) (found *object, known bool) {
 		delete(m.names, name)
 		return nil, false
 	}
+	c.recalled++
 	return found, true
 }
+
+// Recalled is how often a name was found without a request, because what is remembered of it was not old.
+func (c *Client) Recalled() int { return c.recalled }
 
 // cached describes an object as this client knows it.
 func (c *Client) cached(o *object) vfs.Info {

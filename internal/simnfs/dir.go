@@ -31,7 +31,9 @@ func failed(op, path string, err error) error {
 }
 
 // at is the path of a name, which may be that of a directory, with a slash behind it.
-func (d *dir) at(name string) string { return strings.TrimSuffix(d.path, "/") + "/" + strings.TrimSuffix(name, "/") }
+func (d *dir) at(name string) string {
+	return strings.TrimSuffix(d.path, "/") + "/" + strings.TrimSuffix(name, "/")
+}
 
 // failed tells what went wrong with a name, if it did.
 func (d *dir) failed(op, name string, err error) error {

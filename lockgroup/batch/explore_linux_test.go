@@ -240,6 +240,7 @@ func listOf(jobs int, hosts ...func(*explore.Actor)) *explore.Scenario {
 	for i := range sc.Actors {
 		sc.Actors[i].Threads = true
 	}
+	sc.InTurn = true
 	sc.Mount.MinAge, sc.Mount.MaxAge = 3*time.Second, 6*time.Second // or nobody learns of the board in time
 	sc.Pause, sc.Nap = sc.Pause+730*time.Millisecond, sc.Nap-590*time.Millisecond
 	sc.Facts = func() any {
@@ -267,7 +268,7 @@ func playedThrough(t *testing.T, sc *explore.Scenario, kinds ...explore.Fate) {
 	sc.Kinds, sc.Preemptions, sc.Faults = kinds, 0, 1
 	if !*long {
 		proven(t, sc.Exhaust(t, 10*time.Minute))
-		sc.Kinds, sc.Preemptions, sc.Faults = all, 5, 2
+		sc.Kinds, sc.Preemptions, sc.Faults, sc.InTurn = all, 5, 2, false
 		proven(t, sc.Sample(t, 1, 100))
 		return
 	}
@@ -275,7 +276,7 @@ func playedThrough(t *testing.T, sc *explore.Scenario, kinds ...explore.Fate) {
 	proven(t, sc.Exhaust(t, 20*time.Minute))
 	sc.Preemptions = 1
 	proven(t, sc.Exhaust(t, 20*time.Minute))
-	sc.Preemptions, sc.Faults = 5, 2
+	sc.Preemptions, sc.Faults, sc.InTurn = 5, 2, false
 	proven(t, sc.Sample(t, 1, 10_000))
 }
 

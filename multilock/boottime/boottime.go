@@ -20,6 +20,21 @@ func Now() Instant {
 	return Instant{mono: time.Now(), boot: sinceBoot()}
 }
 
+// Clock is what moments are read from, where a test wants to know of each look. The zero Clock is
+// this machine's own.
+type Clock func() Instant
+
+// Now looks at the clock.
+func (c Clock) Now() Instant {
+	if c == nil {
+		return Now()
+	}
+	return c()
+}
+
+// Elapsed looks at the clock, and returns the time since i, as Instant.Elapsed does.
+func (c Clock) Elapsed(i Instant) time.Duration { return c.Now().Since(i) }
+
 // Elapsed returns the time since i, suspended time included. It takes the
 // larger of two clocks, so that an error of either one can only make something
 // expire too early, never too late.

@@ -90,7 +90,7 @@ func (o *observer) Look(ctx context.Context) (source.Sighting, error) {
 	if o.last.state == heldByOther {
 		o.Record.Foreign = o.last.why
 	}
-	o.Watch.Add(remote.Sign{Token: o.last.key}, found.start, limitsFor(o.beat(), o.distance()))
+	o.Watch.Add(remote.Sign{Token: o.last.key}, found.start, boottime.Now(), limitsFor(o.beat(), o.distance()))
 	e := o.evidence(ctx, source.ClockCarried)
 	if state := o.judge(e).State; state == source.StateSuspect || state == source.StateDead {
 		e = o.evidence(ctx, source.ClockFresh)
@@ -120,7 +120,7 @@ func (o *observer) evidence(ctx context.Context, age time.Duration) source.Evide
 	e := o.Evidence()
 	if sign := o.last.held.sign; !sign.IsZero() {
 		if early, _, ok := o.src.around(ctx, age); ok {
-			e.Silence = max(early.Sub(sign)-o.Watch.Stale(), 0) // nobody was watched while the clock was read
+			e.Silence = max(early.Sub(sign)-o.Watch.Stale(boottime.Now()), 0) // nobody was watched while the clock was read
 		}
 	}
 	return e

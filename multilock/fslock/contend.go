@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"syscall"
+	"time"
 
-	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -163,10 +163,10 @@ func (c *contender) acquired(group *shareddir.Handle, dir vfs.Dir, found sign) (
 		l.since = st.sign
 		return l, nil
 	}
-	l.since = boottime.Now()
+	l.since = l.src.clock.Now()
 	_ = dir.TouchFile(c.name + lockedSuffix) // when the lock was acquired, for people
 	err := l.Renew(context.Background())
-	if err == nil && st.sign.Elapsed() >= c.claim.Tenure() {
+	if err == nil && l.src.clock.Elapsed(st.sign) >= c.claim.Tenure() {
 		err = errLate
 	}
 	if err != nil {
@@ -192,15 +192,15 @@ func (l *lease) takeBack(cause error) error {
 
 // fresh says whether the time that the staged directory got is so young that the lock
 // needs no further sign of life.
-func (c *contender) fresh(st *staged) bool { return recent(st.sign, c.claim) }
+func (c *contender) fresh(st *staged) bool { return recent(c.src.clock.Elapsed(st.sign), c.claim) }
 
 // recent says whether a sign of life is younger than half a heartbeat.
-func recent(sign boottime.Instant, claim source.Claim) bool {
+func recent(age time.Duration, claim source.Claim) bool {
 	beat := claim.Heartbeat
 	if beat == 0 {
 		beat = claim.TTL / 10
 	}
-	return sign.Elapsed() < beat/2
+	return age < beat/2
 }
 
 // Wake implements source.Contender.

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
@@ -37,6 +38,8 @@ type Options struct {
 	Trust shareddir.Trust
 	// Self is who the calling process is; found out if zero. For tests.
 	Self process.Identity
+	// Clock is this host's own, for tests.
+	Clock boottime.Clock
 }
 
 // Source is the locks of one group in one base directory, and the results of
@@ -46,6 +49,7 @@ type Source struct {
 	queued string // if this is a queue: the group in which the lock is
 	legacy bool
 	self   process.Identity
+	clock  boottime.Clock // of this host
 	user   string
 	keep   time.Duration // of the history
 
@@ -92,11 +96,11 @@ func Open(opt Options) (*Source, error) {
 		}
 		opt.Self = self
 	}
-	base, err := shareddir.Open(shareddir.Options{Path: opt.Base, FS: opt.FS, Self: opt.Self, Trust: opt.Trust})
+	base, err := shareddir.Open(shareddir.Options{Path: opt.Base, FS: opt.FS, Self: opt.Self, Trust: opt.Trust, Clock: opt.Clock})
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, user: opt.User, keep: opt.HistoryKeep}
+	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, clock: opt.Clock, user: opt.User, keep: opt.HistoryKeep}
 	s.turns.Prompt = base.Kind.Local
 	s.groupDir = shareddir.NewDir(s.openGroup)
 	s.results = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.find(open, groupsDir, s.group, doneDir) })

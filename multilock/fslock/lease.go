@@ -80,7 +80,7 @@ func (l *lease) explain(op string, err error) error {
 func (l *lease) lost(why string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.loss = &source.LostError{Name: l.record.Name, Silence: l.since.Elapsed(), Err: errors.New(why)}
+	l.loss = &source.LostError{Name: l.record.Name, Silence: l.src.clock.Elapsed(l.since), Err: errors.New(why)}
 	return l.loss
 }
 

@@ -47,7 +47,7 @@ func (l *lease) Release(context.Context) error {
 func (l *lease) lastLook() error {
 	l.mu.Lock()
 	loss := l.loss
-	blind := l.tried || l.src.base.Kind.NFS && l.signs == 0 && recent(l.since, l.record.Claim)
+	blind := l.tried || l.src.base.Kind.NFS && l.signs == 0 && recent(l.src.clock.Elapsed(l.since), l.record.Claim)
 	l.mu.Unlock()
 	if loss != nil || blind {
 		return loss

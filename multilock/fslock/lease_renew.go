@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/vfs"
 )
 
@@ -20,7 +19,7 @@ func (l *lease) Renew(context.Context) error {
 }
 
 func (l *lease) renew() error {
-	begun, every := boottime.Now(), l.looksAtAll()
+	begun, every := l.src.clock.Now(), l.looksAtAll()
 	untouched := false
 	if !every {
 		var err error
@@ -32,7 +31,7 @@ func (l *lease) renew() error {
 		return l.explain("touch", err)
 	}
 	left := l.leaves()
-	if !untouched || left == (sign{}) || begun.Elapsed() >= prompt {
+	if !untouched || left == (sign{}) || l.src.clock.Elapsed(begun) >= prompt {
 		if err := l.inPlace(); err != nil {
 			return err
 		}

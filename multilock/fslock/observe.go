@@ -115,11 +115,11 @@ func (o *observer) judge(e evidence) source.Verdict {
 // directory is new to this observer or has changed. Whatever is read is read after the
 // directory was asked for its times: a change that comes in between shows at the next look.
 func (o *observer) sample() error {
-	start := boottime.Now()
+	start := o.src.clock.Now()
 	if o.dir != nil {
 		info, err := o.dir.Stat()
 		if err == nil && info.Links > 0 && signOf(info) == o.watch.Last() && o.settled() {
-			o.watch.Add(signOf(info), start, limitsFor(o.beat()))
+			o.sampled(info, start, o.beat())
 			return nil
 		}
 		if err != nil && !gone(err) {
@@ -133,6 +133,11 @@ func (o *observer) sample() error {
 		o.forget()
 	}
 	return o.open(start)
+}
+
+// sampled takes what was seen into account.
+func (o *observer) sampled(info vfs.Info, start boottime.Instant, beat time.Duration) {
+	o.watch.Add(signOf(info), start, o.src.clock.Now(), limitsFor(beat))
 }
 
 // settled says whether what was read still holds if the directory's times are the same.
@@ -156,7 +161,7 @@ func (o *observer) reread(start boottime.Instant, info vfs.Info) (bool, error) {
 		}
 		return false, err
 	}
-	o.watch.Add(signOf(info), start, limitsFor(o.beat()))
+	o.sampled(info, start, o.beat())
 	return true, nil
 }
 
@@ -197,7 +202,7 @@ func (o *observer) adopt(dir vfs.Dir, start boottime.Instant) error {
 	case err != nil:
 		return err
 	}
-	o.watch.Add(signOf(info), start, limitsFor(o.beat()))
+	o.sampled(info, start, o.beat())
 	return nil
 }
 
@@ -224,7 +229,7 @@ func (o *observer) private(group vfs.Dir, start boottime.Instant, denied error) 
 		why = "its directory is not to be believed: " + refused.Why
 	}
 	o.record = source.Record{Name: o.name, Foreign: why}
-	o.watch.Add(signOf(info), start, limitsFor(tornBeat))
+	o.sampled(info, start, tornBeat)
 	return nil
 }
 
@@ -263,7 +268,7 @@ func (o *observer) silence(age time.Duration) time.Duration {
 	if o.clock = err; err != nil {
 		return source.Unknown
 	}
-	silent := now.Sub(o.watch.Last().modified) - o.watch.Stale()
+	silent := now.Sub(o.watch.Last().modified) - o.watch.Stale(o.src.clock.Now())
 	if silent < 0 && silent > -futureSlack {
 		return 0 // the clock was read before the sign of life, and carried forward
 	}

@@ -53,7 +53,7 @@ func (s *Source) stageOnce(name string, claim source.Claim) (*staged, error) {
 	if err != nil {
 		return nil, s.base.StagingError(err)
 	}
-	st := &staged{src: s, token: token, name: name, content: content, parent: parent, sign: boottime.Now()}
+	st := &staged{src: s, token: token, name: name, content: content, parent: parent, sign: s.clock.Now()}
 	if err := st.prepare(claim); err != nil {
 		_ = st.discard() // what cannot be removed is a leftover, and in nobody's way
 		if gone(err) {
@@ -149,10 +149,10 @@ var errForeign = errors.New("somebody has put a file into the directory that was
 // freshen gives a lock that was staged a while ago a new time, so that it does not look
 // silent as soon as it is in its place. If that fails it only stays old.
 func (st *staged) freshen(limit time.Duration) {
-	if st.sign.Elapsed() < limit {
+	if st.src.clock.Elapsed(st.sign) < limit {
 		return
 	}
-	start := boottime.Now()
+	start := st.src.clock.Now()
 	if st.parent.TouchFile(st.token) == nil {
 		st.sign = start
 	}

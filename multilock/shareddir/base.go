@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -50,6 +51,8 @@ type Options struct {
 	FS vfs.FS
 	// Self is who the calling process is: each host tries its own mount.
 	Self process.Identity
+	// Clock is this host's own, for tests.
+	Clock boottime.Clock
 	// Trust says whom to believe. Where everybody may write, and only the owner of an
 	// entry may remove it (/tmp), each user gets a directory of his own in this one,
 	// unless everybody is trusted.
@@ -105,6 +108,7 @@ func newBase(opt Options, dir vfs.Dir) (*Base, error) {
 		return nil, opError(failed, err)
 	}
 	b := &Base{Dir: dir, Kind: kind, self: opt.Self, way: newWay(opt.FS, opt.Path, info)}
+	b.clock.Host = opt.Clock
 	b.circle = newCircle(opt.Trust, info, b.way.ownerHere)
 	if err := b.circle.admit(info, false); err != nil {
 		return nil, b.circle.invalid(opt.Path, err)

@@ -22,12 +22,12 @@ type clock struct {
 // directory is not told so three times in one look.
 func (c *clock) now(b *Base, age time.Duration) (time.Time, error) {
 	now, _, err := c.Read(age, func() (time.Time, error) {
-		if !c.refused.IsZero() && c.refused.Elapsed() < source.ClockFresh {
+		if !c.refused.IsZero() && c.Host.Elapsed(c.refused) < source.ClockFresh {
 			return time.Time{}, c.why
 		}
 		read, err := b.ReadClock()
 		if err != nil && !vfs.InDoubt(err) && !vfs.Gone(err) { // what is gone is made again
-			c.refused, c.why = boottime.Now(), err
+			c.refused, c.why = c.Host.Now(), err
 		}
 		return read, err
 	})

@@ -11,6 +11,7 @@ import (
 // at a thousand locks, or at one for hours, does not read it every time. It is safe for
 // concurrent use; one reading is made at a time.
 type Clock struct {
+	Host       boottime.Clock // this host's own
 	mu         bounded.Turn
 	time       time.Time
 	start, end boottime.Instant // of the request
@@ -28,13 +29,15 @@ const (
 func (c *Clock) Read(age time.Duration, ask func() (time.Time, error)) (early, late time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.time.IsZero() || c.end.Elapsed() >= age {
-		start := boottime.Now()
+	now := c.Host.Now()
+	if c.time.IsZero() || now.Since(c.end) >= age {
+		start := now
 		read, err := ask()
 		if err != nil {
 			return time.Time{}, time.Time{}, err
 		}
-		c.time, c.start, c.end = read, start, boottime.Now()
+		now = c.Host.Now()
+		c.time, c.start, c.end = read, start, now
 	}
-	return c.time.Add(c.end.Elapsed()), c.time.Add(c.start.Elapsed()), nil
+	return c.time.Add(now.Since(c.end)), c.time.Add(now.Since(c.start)), nil
 }

@@ -35,11 +35,10 @@ type WatchLimits struct {
 	Gap time.Duration
 }
 
-// Add takes a sample into account that is complete now, and was begun at start.
-func (w *Watch[S]) Add(sign S, start boottime.Instant, limits WatchLimits) {
-	now := boottime.Now()
-	slow := limits.Slow > 0 && start.Elapsed() > limits.Slow
-	gap := !w.prior.IsZero() && w.prior.Elapsed() > limits.Gap
+// Add takes a sample into account that was begun at start, and is complete now.
+func (w *Watch[S]) Add(sign S, start, now boottime.Instant, limits WatchLimits) {
+	slow := limits.Slow > 0 && now.Since(start) > limits.Slow
+	gap := !w.prior.IsZero() && now.Since(w.prior) > limits.Gap
 	switch {
 	case w.seen.IsZero() || sign != w.last:
 		w.shown = !w.seen.IsZero()
@@ -67,12 +66,12 @@ func (w *Watch[S]) Unchanged() time.Duration { return w.since(w.seen) }
 // with the last sample, too.
 func (w *Watch[S]) Watched() time.Duration { return w.since(w.steady) }
 
-// Stale is how old the last sample is that came: what it showed was so then.
-func (w *Watch[S]) Stale() time.Duration {
+// Stale is how old the last sample is now that came: what it showed was so then.
+func (w *Watch[S]) Stale(now boottime.Instant) time.Duration {
 	if w.asked.IsZero() {
 		return 0
 	}
-	return w.asked.Elapsed()
+	return now.Since(w.asked)
 }
 
 func (w *Watch[S]) since(i boottime.Instant) time.Duration {

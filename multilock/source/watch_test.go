@@ -22,10 +22,10 @@ func TestCountsFromTheFirstSample(t *testing.T) {
 		require.Zero(t, w.Unchanged())
 		require.Zero(t, w.Watched())
 		for range 10 {
-			w.Add("one", boottime.Now(), everySecond)
+			w.Add("one", boottime.Now(), boottime.Now(), everySecond)
 			time.Sleep(time.Second)
 		}
-		w.Add("one", boottime.Now(), everySecond)
+		w.Add("one", boottime.Now(), boottime.Now(), everySecond)
 		require.Equal(t, "one", w.Last())
 		require.GreaterOrEqual(t, w.Unchanged(), 10*time.Second)
 		require.GreaterOrEqual(t, w.Watched(), 10*time.Second)
@@ -35,11 +35,11 @@ func TestCountsFromTheFirstSample(t *testing.T) {
 func TestASignBeginsItAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w source.Watch[string]
-		w.Add("one", boottime.Now(), everySecond)
+		w.Add("one", boottime.Now(), boottime.Now(), everySecond)
 		time.Sleep(time.Second)
-		w.Add("one", boottime.Now(), everySecond)
+		w.Add("one", boottime.Now(), boottime.Now(), everySecond)
 		require.False(t, w.Shown())
-		w.Add("two", boottime.Now(), everySecond)
+		w.Add("two", boottime.Now(), boottime.Now(), everySecond)
 		require.True(t, w.Shown())
 		require.Less(t, w.Unchanged(), time.Second)
 		require.Less(t, w.Watched(), time.Second)
@@ -68,9 +68,9 @@ func TestTroubleBeginsTheSteadyPartAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var w source.Watch[string]
-				w.Add("one", boottime.Now(), everySecond)
+				w.Add("one", boottime.Now(), boottime.Now(), everySecond)
 				time.Sleep(500 * time.Millisecond)
-				w.Add("one", happens(&w), everySecond)
+				w.Add("one", happens(&w), boottime.Now(), everySecond)
 				require.Less(t, w.Watched(), 100*time.Millisecond)
 				require.GreaterOrEqual(t, w.Unchanged(), 500*time.Millisecond, "that there was no sign is known all the same")
 			})
@@ -81,11 +81,11 @@ func TestTroubleBeginsTheSteadyPartAnew(t *testing.T) {
 func TestSlowSamplesCountWhereTimeHasNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w source.Watch[string]
-		w.Add("one", boottime.Now(), source.WatchLimits{Gap: time.Second})
+		w.Add("one", boottime.Now(), boottime.Now(), source.WatchLimits{Gap: time.Second})
 		start := boottime.Now()
 		time.Sleep(time.Second)
-		w.Add("one", start, source.WatchLimits{Gap: time.Second})
-		w.Add("one", boottime.Now(), source.WatchLimits{Gap: time.Second})
+		w.Add("one", start, boottime.Now(), source.WatchLimits{Gap: time.Second})
+		w.Add("one", boottime.Now(), boottime.Now(), source.WatchLimits{Gap: time.Second})
 		require.GreaterOrEqual(t, w.Watched(), time.Second)
 	})
 }
@@ -95,15 +95,15 @@ func TestSlowSamplesCountWhereTimeHasNoLimit(t *testing.T) {
 func TestCountsUpToTheLastSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w source.Watch[string]
-		w.Add("one", boottime.Now(), everySecond)
+		w.Add("one", boottime.Now(), boottime.Now(), everySecond)
 		time.Sleep(time.Second)
 		start := boottime.Now()
 		time.Sleep(100 * time.Millisecond)
-		w.Add("one", start, everySecond)
+		w.Add("one", start, boottime.Now(), everySecond)
 		time.Sleep(time.Hour)
 		require.Less(t, w.Unchanged(), 1050*time.Millisecond)
 		require.Less(t, w.Watched(), 1050*time.Millisecond)
-		require.GreaterOrEqual(t, w.Stale(), time.Hour+100*time.Millisecond)
+		require.GreaterOrEqual(t, w.Stale(boottime.Now()), time.Hour+100*time.Millisecond)
 		w.Interrupt()
 		require.GreaterOrEqual(t, w.Unchanged(), time.Second, "a sample that failed takes nothing back")
 		require.Less(t, w.Unchanged(), 1050*time.Millisecond)
@@ -114,10 +114,10 @@ func TestCountsUpToTheLastSample(t *testing.T) {
 func TestWatchesOnAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w source.Watch[string]
-		w.Add("one", boottime.Now(), everySecond)
+		w.Add("one", boottime.Now(), boottime.Now(), everySecond)
 		w.Interrupt()
 		for range 3 {
-			w.Add("one", boottime.Now(), everySecond)
+			w.Add("one", boottime.Now(), boottime.Now(), everySecond)
 			time.Sleep(time.Second / 2)
 		}
 		require.GreaterOrEqual(t, w.Watched(), time.Second)
@@ -129,10 +129,10 @@ func TestWatchesOnAfterAFailure(t *testing.T) {
 func TestZeroSign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w source.Watch[int]
-		require.Zero(t, w.Stale())
-		w.Add(0, boottime.Now(), everySecond)
+		require.Zero(t, w.Stale(boottime.Now()))
+		w.Add(0, boottime.Now(), boottime.Now(), everySecond)
 		time.Sleep(time.Second / 2)
-		w.Add(0, boottime.Now(), everySecond)
+		w.Add(0, boottime.Now(), boottime.Now(), everySecond)
 		require.GreaterOrEqual(t, w.Unchanged(), time.Second/2)
 	})
 }

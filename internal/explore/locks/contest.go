@@ -92,7 +92,7 @@ func believes(a *explore.Actor, since boottime.Instant) {
 func (owns Owner) GivesSigns(a *explore.Actor, lease source.Lease, signs int) {
 	for left := range signs {
 		a.Rest(Beat, "holds", lease, signs-left)
-		start, forgot := boottime.Now(), forgotten(a.World())
+		start, forgot := a.Now(), forgotten(a.World())
 		if !a.Believes() {
 			return
 		}
@@ -104,6 +104,7 @@ func (owns Owner) GivesSigns(a *explore.Actor, lease source.Lease, signs int) {
 		if errors.Is(err, source.ErrLost) {
 			return
 		}
+		a.Looks()
 		if err == nil && a.Believes() {
 			believes(a, start)
 		}

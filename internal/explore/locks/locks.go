@@ -30,7 +30,7 @@ func Scenario(actors ...func(*explore.Actor)) *explore.Scenario {
 	sc := &explore.Scenario{
 		Mount:       simnfs.Options{V4: true, MinAge: 30 * time.Second, MaxAge: time.Minute},
 		Preemptions: 1, Remember: true, Kinds: []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Nap, explore.Doze, explore.Lost, explore.Failed, explore.Twice, explore.Late},
-		Pause: 3 * TTL, Nap: TTL - Beat, Grid: Beat / 2, Most: 5000,
+		Looks: true, Pause: 3 * TTL, Nap: TTL - Beat, Grid: Beat / 2, Most: 5000,
 		Private: func(r simnfs.Request) bool {
 			return strings.HasPrefix(r.Path, "/.multilock") && !strings.HasPrefix(r.Path, "/.multilock/groups/.locks/") && r.Kind != "rename"
 		},
@@ -51,7 +51,7 @@ func Source(a *explore.Actor) (*fslock.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fslock.Open(fslock.Options{Base: "/", FS: a.FS(), Self: OnHost(self, a.Host)})
+	return fslock.Open(fslock.Options{Base: "/", FS: a.FS(), Self: OnHost(self, a.Host), Clock: a.Now})
 }
 
 // OnHost is a process of the same number on another host.

@@ -36,36 +36,43 @@ var (
 	long        = flag.Bool("long", false, "play more schedules, for up to an hour")
 	preemptions = flag.Int("preemptions", -1, "of TestExploreBreaker and TestExplorePair, with -faults")
 	faults      = flag.Int("faults", 0, "of TestExploreBreaker and TestExplorePair, with -preemptions")
+	inTurn      = flag.Bool("in-turn", false, "of TestExploreBreaker and TestExplorePair: who wakes goes on in turn")
 	limit       = flag.Duration("limit", time.Hour, "for each of the two")
 	workers     = flag.Int("workers", 1, "how many schedules of them are played at a time")
 )
 
 // Two contenders and one who only breaks: in the long form, each schedule with 3 preemptions and
-// 2 faults that an hour allows.
+// 2 faults, in turn, that an hour allows.
 func TestExploreBreaker(t *testing.T) {
 	t.Parallel()
-	bounded(t, contest(contends, contends, looksOn), [2]int{2, 0}, [2]int{0, 1})
+	bounded(t, contest(contends, contends, looksOn), bounds{2, 0, false}, bounds{0, 1, false}, bounds{1, 1, true})
 }
 
 // Two contenders, who are breakers as well: the same.
 func TestExplorePair(t *testing.T) {
 	t.Parallel()
-	bounded(t, contest(contends, contends), [2]int{1, 1})
+	bounded(t, contest(contends, contends), bounds{1, 1, false})
+}
+
+// bounds are how far a scene is played.
+type bounds struct {
+	preemptions, faults int
+	inTurn              bool
 }
 
 // bounded looks at each schedule within the bounds that are asked for, or else within some that
 // take little time.
-func bounded(t *testing.T, sc *explore.Scenario, short ...[2]int) {
+func bounded(t *testing.T, sc *explore.Scenario, within ...bounds) {
 	t.Helper()
 	alike(sc)
 	switch {
 	case *preemptions >= 0:
-		short = [][2]int{{*preemptions, *faults}}
+		within = []bounds{{*preemptions, *faults, *inTurn}}
 	case *long:
-		short = [][2]int{{3, 2}}
+		within = []bounds{{3, 2, true}}
 	}
-	for _, bounds := range short {
-		sc.Preemptions, sc.Faults, sc.Workers = bounds[0], bounds[1], *workers
+	for _, b := range within {
+		sc.Preemptions, sc.Faults, sc.InTurn, sc.Workers = b.preemptions, b.faults, b.inTurn, *workers
 		proven(t, sc.Exhaust(t, *limit))
 	}
 }

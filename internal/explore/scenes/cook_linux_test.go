@@ -95,6 +95,7 @@ func hasCooked(a *explore.Actor, lease source.Timed, stays bool) {
 // effect at most once, if late.
 func onCells(stays ...bool) *explore.Scenario {
 	sc := contest()
+	sc.Looks, sc.InTurn = false, true
 	for i, stays := range stays {
 		sc.Actors = append(sc.Actors, explore.Program{Name: string(rune('A' + i)), Run: cooks(func(a *explore.Actor) cooklock.Options {
 			return cooklock.Options{Open: func(string) (cooklock.Register, error) { return cellOf{a}, nil }}

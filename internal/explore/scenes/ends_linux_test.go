@@ -19,6 +19,7 @@ type events struct{ all []string }
 // tells takes the lock for a moment, and has everything that happens to it noted.
 func tells(a *explore.Actor) {
 	note := func(what string, err error) {
+		a.Looks()
 		f := a.World().Facts.(*events)
 		f.all = append(f.all, fmt.Sprintf("%s %s %s %v", a.World().Elapsed(), a.Name, what, err))
 	}
@@ -41,15 +42,16 @@ func TestExploreLeavesOutNoEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bounds, more := [][2]int{{2, 0}, {0, 1}}, [][2]int{{1, 1}, {0, 2}}
+			within := []bounds{{2, 0, false}, {0, 1, false}, {1, 1, true}}
+			more := []bounds{{1, 1, false}, {0, 2, true}}
 			if name == "three" {
-				bounds, more = [][2]int{{1, 0}}, [][2]int{{0, 1}, {2, 0}}
+				within, more = []bounds{{1, 0, false}, {0, 1, true}}, []bounds{{2, 0, true}, {1, 1, true}}
 			}
 			if *long {
-				bounds = append(bounds, more...)
+				within = append(within, more...)
 			}
-			for _, bound := range bounds {
-				sameEnds(t, sc, bound[0], bound[1])
+			for _, b := range within {
+				sameEnds(t, sc, b)
 			}
 		})
 	}
@@ -73,11 +75,12 @@ func endOf(w *explore.World) string {
 	return min(w.End()+events, swapped)
 }
 
-func sameEnds(t *testing.T, scene func() *explore.Scenario, preemptions, faults int) {
+func sameEnds(t *testing.T, scene func() *explore.Scenario, b bounds) {
 	t.Helper()
 	ends := func(remember, everyOrder bool) (map[string]bool, explore.Report) {
 		sc, ends := scene(), map[string]bool{}
-		sc.Preemptions, sc.Faults, sc.Remember, sc.EveryOrder = preemptions, faults, remember, everyOrder
+		sc.Preemptions, sc.Faults, sc.InTurn = b.preemptions, b.faults, b.inTurn
+		sc.Remember, sc.EveryOrder = remember, everyOrder
 		alike(sc)
 		sc.Facts = func() any { return &events{} }
 		sc.AtEnd = func(w *explore.World) {
@@ -92,7 +95,7 @@ func sameEnds(t *testing.T, scene func() *explore.Scenario, preemptions, faults 
 	all, every := ends(false, true)
 	orders, some := ends(true, true)
 	least, few := ends(true, false)
-	t.Logf("%d preemptions and %d faults: %s; %s; %s", preemptions, faults, every, some, few)
+	t.Logf("%+v: %s; %s; %s", b, every, some, few)
 	require.Equal(t, all, orders)
 	require.Equal(t, all, least)
 }

@@ -105,7 +105,7 @@ func playedThreads(t *testing.T, sc *explore.Scenario) {
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 	sc.Preemptions, sc.Faults = more, 1
 	proven(t, sc.Exhaust(t, 20*time.Minute))
-	sc.Preemptions, sc.Faults = 5, 2
+	sc.Preemptions, sc.Faults, sc.InTurn = 5, 2, false
 	proven(t, sc.Sample(t, 1, drawn))
 }
 
@@ -115,6 +115,7 @@ func threaded(programs ...func(*explore.Actor)) *explore.Scenario {
 	for i := range sc.Actors {
 		sc.Actors[i].Threads = true
 	}
+	sc.InTurn = true
 	if !*long {
 		sc.Kinds = []explore.Fate{explore.Crash, explore.Pause, explore.Slow, explore.Failed}
 	}

@@ -30,7 +30,7 @@ func aClone(change func(self *process.Identity, name string)) func(*explore.Acto
 
 // contendsAs contends from a source of its own.
 func contendsAs(a *explore.Actor, opt fslock.Options, signs int) {
-	opt.Base, opt.FS = "/", a
+	opt.Base, opt.FS, opt.Clock = "/", a, a.Now
 	src, err := fslock.Open(opt)
 	if err != nil {
 		a.World().Violate("open: %v", err)
@@ -145,7 +145,7 @@ func runsJob(tell string) func(*explore.Actor) {
 			a.World().Violate("prepare: %v", err)
 			return
 		}
-		src, err := fslock.Open(fslock.Options{Base: "/", FS: a, Self: locks.OnHost(self, a.Host)})
+		src, err := fslock.Open(fslock.Options{Base: "/", FS: a, Self: locks.OnHost(self, a.Host), Clock: a.Now})
 		if err != nil {
 			a.World().Violate("open: %v", err)
 			return

@@ -103,20 +103,21 @@ const shortestGap = 500 * time.Millisecond
 // asks for the server's clock, perhaps; each takes as long as it is far to the server. What takes half a
 // TTL is wrong in any case.
 func (o *Observer) note(start boottime.Instant, seen Seen) {
-	if took := start.Elapsed(); o.usual == 0 || took < o.usual {
+	now := boottime.Now()
+	if took := now.Since(start); o.usual == 0 || took < o.usual {
 		o.usual = took
 	}
 	if seen.Sign != o.Seen.Sign { // Break is for what the last look has called dead
 		o.Verdict = source.Verdict{}
 	}
 	o.Seen = seen
-	o.Seen.at = boottime.Now()
+	o.Seen.at = now
 	if !seen.Held || seen.Lease == process.Alive {
 		o.Free()
 	}
 	if o.Record = seen.Record; seen.Held && seen.Lease != process.Alive {
 		distance := min(o.usual, o.Record.TTL/4)
-		o.Watch.Add(seen.Sign, start, source.WatchLimits{Gap: max(o.Record.Heartbeat, shortestGap) + 3*distance})
+		o.Watch.Add(seen.Sign, start, now, source.WatchLimits{Gap: max(o.Record.Heartbeat, shortestGap) + 3*distance})
 	}
 }
 
