@@ -258,11 +258,11 @@ func proven(t *testing.T, r explore.Report) {
 	}
 }
 
-// playedThrough is each order with one preemption, and one of these faults; or, in the long form,
+// playedThrough is each order with two preemptions, and one of these faults; or, in the long form,
 // any fault, and then both, as far as twenty minutes go.
 func playedThrough(t *testing.T, sc *explore.Scenario, kinds ...explore.Fate) {
 	t.Helper()
-	sc.Preemptions, sc.Faults = 1, 0
+	sc.Preemptions, sc.Faults = 2, 0
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 	all := sc.Kinds
 	sc.Kinds, sc.Preemptions, sc.Faults = kinds, 0, 1

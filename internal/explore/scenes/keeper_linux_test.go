@@ -101,7 +101,7 @@ func playedThreads(t *testing.T, sc *explore.Scenario) {
 	if *long {
 		more, drawn = 1, 10_000
 	}
-	sc.Preemptions, sc.Faults = 1+more, 0
+	sc.Preemptions, sc.Faults = 2+more, 0
 	proven(t, sc.Exhaust(t, 10*time.Minute))
 	sc.Preemptions, sc.Faults = more, 1
 	proven(t, sc.Exhaust(t, 20*time.Minute))
