@@ -20,6 +20,11 @@ func Now() Instant {
 	return Instant{mono: time.Now(), boot: sinceBoot()}
 }
 
+// At is the moment at which both clocks of a machine show t, for tests that have a clock of their own.
+func At(t time.Time) Instant {
+	return Instant{mono: t, boot: time.Duration(t.UnixNano())}
+}
+
 // Clock is what moments are read from, where a test wants to know of each look. The zero Clock is
 // this machine's own.
 type Clock func() Instant

@@ -81,7 +81,7 @@ func Breaks(a *explore.Actor, c source.Observer) time.Duration {
 
 // believes until its tenure ends.
 func believes(a *explore.Actor, since boottime.Instant) {
-	a.Believe(time.Now().Add(Claim.Tenure() - since.Elapsed()))
+	a.Believe(time.Now().Add(Claim.Tenure() - a.Now().Since(since)))
 }
 
 // GivesSigns of life, as long as it believes: the core's keeper calls a lock lost after that.
