@@ -93,13 +93,13 @@ func (f *listFacts) forget() {
 // longer than a TTL is back when the other one runs the job, which is what he begins anew with.
 func TestExploreListForgotten(t *testing.T) {
 	t.Parallel()
-	sc := listOf(2, worksThrough, forgetsThenWorks)
+	sc := listOf(2, forgetsThenWorks, worksThrough)
 	done := source.ChunkJob{Number: 2, Name: "101", Attempt: 1}
 	recordedBefore(sc, source.Chunk{From: 1, To: 2, Returned: []source.Range{{From: 1, To: 1}}, Jobs: []source.ChunkJob{done}})
 	sc.Pause = locks.TTL + 8730*time.Millisecond
 	longerJobs(sc, 3)
 	sc.AtEnd = func(w *explore.World) {
-		if !w.Actors()[1].Crashed {
+		if !w.Actors()[0].Crashed {
 			allIsDone(w)
 		}
 	}
