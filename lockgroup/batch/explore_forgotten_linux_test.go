@@ -97,7 +97,7 @@ func TestExploreListForgotten(t *testing.T) {
 	done := source.ChunkJob{Number: 2, Name: "101", Attempt: 1}
 	recordedBefore(sc, source.Chunk{From: 1, To: 2, Returned: []source.Range{{From: 1, To: 1}}, Jobs: []source.ChunkJob{done}})
 	sc.Pause = locks.TTL + 8730*time.Millisecond
-	longerJobs(sc, 3)
+	longerJobs(sc, 2)
 	sc.AtEnd = func(w *explore.World) {
 		if !w.Actors()[0].Crashed {
 			allIsDone(w)
