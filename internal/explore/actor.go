@@ -46,7 +46,6 @@ type Actor struct {
 	trails  map[trail]int // what it had left at which steps
 	tokens  int
 	behind  int // the choice that was made of the last request, and one more; 0: none, or it has looked at a clock since
-	looks   int // at a clock
 	recalls int // by its client, before it had the reply
 }
 
@@ -67,18 +66,14 @@ func (a *Actor) World() *World { return a.world }
 func (a *Actor) Sleep(d time.Duration) { a.sleep(a.wakes(d)) }
 
 // Now is what the clock of the actor's host says. With [Scenario.Looks] no time passes there but the
-// bubble's, and a little with each look, always the same, so that a schedule comes to the same again.
+// bubble's, so that a schedule comes to the same again.
 func (a *Actor) Now() boottime.Instant {
 	if !a.world.scenario.Looks || a.threads {
 		return boottime.Now()
 	}
 	a.Looks()
-	a.looks++
-	return boottime.At(time.Now().Add(time.Duration(a.looks) * aLook))
+	return boottime.At(time.Now())
 }
-
-// aLook is what it takes to look at a clock.
-const aLook = time.Microsecond
 
 // Looks notes that an actor looks at a clock.
 func (a *Actor) Looks() {

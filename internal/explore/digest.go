@@ -120,8 +120,8 @@ func (d *digester) addStruct(v reflect.Value) {
 	case momentType:
 		d.addMoment(v)
 		return
-	case instantType: // the other clock says the same
-		d.world.view().Time(&d.sum, timeOf(v.Field(0)).Round(jitter))
+	case instantType: // the other clock is the machine's own, or says the same
+		d.addMoment(v.Field(0))
 		return
 	case turnType: // how often it was somebody's is forgotten, but not that it is
 		d.mark(v.FieldByName("came").Int() != v.FieldByName("ended").Int())
