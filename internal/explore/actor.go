@@ -207,9 +207,9 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	case Crash:
 		return syscall.EIO
 	case Pause:
-		a.stand(a.world.scenario.Pause, "goes on with", r)
+		a.stand(a.world.scenario.Pause, "goes on")
 	case Nap:
-		a.stand(a.world.scenario.Nap, "goes on with", r)
+		a.stand(a.world.scenario.Nap, "goes on")
 	}
 	a.waitForServer(r)
 	if r.Changes {
@@ -228,7 +228,7 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	case Twice, Again:
 		a.world.owned(a, r, a.Unheard(execute))
 		if fate == Again {
-			a.stand(a.world.scenario.Nap, "repeats", r)
+			a.stand(a.world.scenario.Nap, "repeats")
 		}
 	case Refused:
 		if r.Kind == "rename" {
@@ -247,21 +247,21 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	a.behind, a.recalls = a.world.answered, a.Recalled()
 	switch fate {
 	case Slow:
-		a.standBehind(a.world.scenario.Pause, r, err)
+		a.standBehind(a.world.scenario.Pause, err)
 	case Doze:
-		a.standBehind(a.world.scenario.Nap, r, err)
+		a.standBehind(a.world.scenario.Nap, err)
 	}
 	return err
 }
 
 // standBehind is to stand still with a reply that is not looked at: it says how the server was.
-func (a *Actor) standBehind(d time.Duration, r simnfs.Request, err error) {
+func (a *Actor) standBehind(d time.Duration, err error) {
 	if a.world.states != nil && !a.world.threads {
 		a.reply = a.world.Server.State(a.world.view())
 		a.reply.Add(uint64(d)) //nolint:gosec // a hash
 		a.reply.AddText(fmt.Sprint(err))
 	}
-	a.stand(d, "has the reply to", r)
+	a.stand(d, "has the reply")
 }
 
 // waitForServer stands still while it is away, or in its grace period.
@@ -274,7 +274,7 @@ func (a *Actor) waitForServer(r simnfs.Request) {
 		if !time.Now().Before(until) {
 			return
 		}
-		a.stand(time.Until(until), "is let through with", r)
+		a.stand(time.Until(until), "is let through")
 	}
 }
 
@@ -305,8 +305,8 @@ type late struct {
 }
 
 // stand is to stand still.
-func (a *Actor) stand(d time.Duration, then string, r simnfs.Request) {
+func (a *Actor) stand(d time.Duration, then string) {
 	a.stands = time.Now().Add(d)
 	time.Sleep(d)
-	a.gate(simnfs.Request{Kind: then + " " + r.String()})
+	a.gate(simnfs.Request{Kind: then})
 }

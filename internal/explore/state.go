@@ -84,6 +84,7 @@ func (a *Actor) state() (sum simnfs.Sum) {
 	sum.AddText(a.Unsaid)
 	for _, c := range a.waits {
 		sum.Add(c.request.Means)
+		sum.AddText(c.request.Kind)
 	}
 	if a.Believes() {
 		view.Time(&sum, a.until.Round(jitter))

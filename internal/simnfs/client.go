@@ -15,7 +15,7 @@ type Request struct {
 	Kind    string // the system's call: mkdir, rename, stat, …
 	Path    string
 	Changes bool   // it changes something on the server
-	Means   uint64 // what the client takes the name for, by what it knew before the request
+	Means   uint64 // what the client takes names for, by what it knew before the request
 }
 
 func (r Request) String() string { return r.Kind + " " + r.Path }
@@ -55,6 +55,7 @@ type Client struct {
 	silly    map[*object]hidden
 	hidden   int
 	recalled int
+	found    Sum // by its names, since the last request
 }
 
 // memory is what a client remembers of a directory.
@@ -99,7 +100,21 @@ func (c *Client) create(mode fs.FileMode) *object {
 }
 
 func (c *Client) ask(kind, path string, execute func() error) error {
-	return c.opt.Transport(Request{Kind: kind, Path: path}, execute)
+	return c.opt.Transport(Request{Kind: kind, Path: path, Means: c.means()}, execute)
+}
+
+// finds notes what a name is taken for in the call that is under way.
+func (c *Client) finds(found *object) {
+	if c.found.Add(1); found != nil {
+		c.found.Add(found.id)
+	}
+}
+
+// means is what was found for the next request.
+func (c *Client) means() uint64 {
+	found := c.found
+	c.found = 0
+	return uint64(found)
 }
 
 func (c *Client) tell(kind, path string, execute func() error) error {
@@ -108,10 +123,10 @@ func (c *Client) tell(kind, path string, execute func() error) error {
 
 // tellOf is tell for what the client has found before it sends the request.
 func (c *Client) tellOf(kind, path string, found *object, execute func() error) error {
-	r := Request{Kind: kind, Path: path, Changes: true}
 	if found != nil {
-		r.Means = found.id
+		c.finds(found)
 	}
+	r := Request{Kind: kind, Path: path, Changes: true, Means: c.means()}
 	return c.opt.Transport(r, func() error {
 		c.server.save()
 		return execute()
@@ -200,6 +215,7 @@ func (c *Client) recall(o *object, name string) (found *object, known bool) {
 		return nil, false
 	}
 	c.recalled++
+	c.finds(found)
 	return found, true
 }
 

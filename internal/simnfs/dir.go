@@ -74,6 +74,7 @@ func (d *dir) lookup(at *object, last, name string) (*object, error) {
 		if err != nil {
 			return nil, err
 		}
+		d.client.finds(found)
 	}
 	if found == nil {
 		return nil, syscall.ENOENT
@@ -146,7 +147,7 @@ func (d *dir) Rename(oldname string, to vfs.Dir, newname string) error {
 	defer to.Unpin()
 	c, target := d.client, d.client.server.pins[number-firstPin]
 	shown := d.at(oldname) + " to " + path.Join(to.Path(), newname)
-	if c.finds(target) {
+	if c.findsGone(target) {
 		return failed("rename", shown, syscall.ESTALE)
 	}
 	moved, known := c.recall(d.object, oldname)
@@ -156,9 +157,9 @@ func (d *dir) Rename(oldname string, to vfs.Dir, newname string) error {
 	return failed("rename", shown, c.tell("rename", shown, func() error { return c.rename(d.object, oldname, target, newname) }))
 }
 
-// finds says whether a client finds that a directory is not there any more, as it may before
+// findsGone says whether a client finds that a directory is not there any more, as it may before
 // it asks or thinks about what is to be moved into it.
-func (c *Client) finds(gone *object) bool {
+func (c *Client) findsGone(gone *object) bool {
 	return gone.links == 0 && !c.opt.Local && c.forgot()
 }
 
