@@ -236,6 +236,15 @@ func TestExploreAtRandom(t *testing.T) {
 	}
 }
 
+// Two wait, one for long: what he has staged is old when he comes to have the lock, and he stands still then.
+func TestExploreWaiters(t *testing.T) {
+	t.Parallel()
+	sc := contest(contends, contends, contends)
+	alike(sc)
+	sc.Kinds, sc.Preemptions, sc.Faults, sc.InTurn = []explore.Fate{explore.Nap, explore.Doze}, 1, 1, true
+	proven(t, sc.Exhaust(t, 10*time.Minute))
+}
+
 // Who watches sees each sign of life, whatever he misses, and whoever naps.
 func TestExploreStays(t *testing.T) {
 	t.Parallel()
