@@ -168,12 +168,13 @@ func (a *Actor) newCall(r simnfs.Request) *call {
 }
 
 func (a *Actor) waitAt(c *call) Fate {
-	if a.recalls != a.Recalled() || !a.world.isFateful(c.request) {
-		a.looked()
-	}
-	a.behind = 0
 	if a.threads {
 		c.where = caller()
+	} else {
+		if a.recalls != a.Recalled() || !a.world.isFateful(c.request) {
+			a.looked()
+		}
+		a.behind = 0
 	}
 	a.world.mu.Lock()
 	if a.threads && (a.Crashed || a.ended) {
@@ -244,7 +245,9 @@ func (a *Actor) transport(r simnfs.Request, execute func() error) (err error) {
 	}
 	err = execute()
 	a.world.owned(a, r, err)
-	a.behind, a.recalls = a.world.answered, a.Recalled()
+	if fate == Answered && !a.threads { // of its goroutines others may be under way
+		a.behind, a.recalls = a.world.answered, a.Recalled()
+	}
 	switch fate {
 	case Slow:
 		a.standBehind(a.world.scenario.Pause, err)

@@ -147,7 +147,7 @@ func (sc *Scenario) found(t *testing.T, r Report, w *World) Report {
 	}
 	r.Violation, r.Choices, r.Trace = least.Violation, least.Choices, least.Trace
 	if r.Violation == "" {
-		r.Violation, r.Choices = w.violation+" (and not again, when it was repeated)", w.schedule.choices()
+		r.Violation, r.Choices, r.Trace = w.violation+" (and not again, when it was repeated)", w.schedule.choices(), w.table()
 	}
 	return r
 }

@@ -142,6 +142,7 @@ func (sc *Scenario) play(t *testing.T, s schedule, seen *states, from *prepared)
 	synctest.Test(t, func(*testing.T) {
 		w = sc.world(from)
 		w.schedule, w.states, w.rests = s, seen, s.rests
+		w.schedule.traced = s.traced || w.threads // of those the same schedule may come to something else
 		w.schedule.taken = make([]taken, 0, s.length+choicesBehind)
 		if w.relative {
 			time.Sleep(max(sc.Grid, time.Second)) // what was prepared is older than all else
