@@ -267,7 +267,9 @@ func costOfSteps(t *testing.T, b bench) func() {
 
 func cookPrices() []price {
 	return []price{
-		{what: "a swap of a cooking lock", most: [3]int{24, 24, 24}, call: costOfSwap},
+		// With v4 one less when the server has handed out a delegation with what is read back,
+		// which on a busy machine it does not: see total.
+		{what: "a swap of a cooking lock", most: [3]int{25, 25, 24}, call: costOfSwap},
 		{what: "the same, and one of another host's before", most: [3]int{33, 33, 31}, call: costOfSwapAfterAnother},
 		{what: "a look at a cooking lock", most: [3]int{4, 4, 3}, call: costOfPeek},
 	}
