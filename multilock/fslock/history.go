@@ -121,7 +121,7 @@ func (s *Source) record(file string, events []source.Event) error {
 	}
 	defer s.histories.Done(dir)
 	begun, err := appendEvents(f, events)
-	if err == nil && begun && file == s.historyFile(time.Now()) {
+	if err == nil && begun && file == s.historyFile(time.Now()) { //nolint:forbidigo // a day, not a duration
 		s.shorten(dir)
 	}
 	return err

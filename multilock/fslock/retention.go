@@ -58,7 +58,7 @@ func (s *Source) expire(dir vfs.Dir, keep time.Duration) (removed []string, err 
 
 // expired asks the server for the time if there is anything that may be old.
 func (s *Source) expired(dir vfs.Dir, keep time.Duration) ([]string, error) {
-	here := time.Now()
+	here := time.Now() //nolint:forbidigo // only for whether the server is asked
 	names, err := shareddir.Names(dir.List, func(name string) bool { return ended(name, here.Add(-keep)) })
 	if err != nil || len(names) == 0 {
 		return nil, err

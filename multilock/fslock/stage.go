@@ -44,7 +44,7 @@ var errStagingGone = errors.New("the staging directory was removed meanwhile; or
 
 func (s *Source) stageOnce(name string, claim source.Claim) (*staged, error) {
 	token := source.NewToken()
-	record := source.Record{Name: name, Token: token, Claim: claim, Prepared: time.Now()}
+	record := source.Record{Name: name, Token: token, Claim: claim, Prepared: time.Now()} //nolint:forbidigo // for people
 	content, err := encodeRecord(s.group, record)
 	if err != nil {
 		return nil, opError("stage", name, err)

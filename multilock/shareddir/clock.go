@@ -139,6 +139,7 @@ func learnGrain(dir vfs.Dir) (time.Duration, error) {
 		return 0, err
 	}
 	even := 0 // steps from one even second to another: on a busy machine an odd one may have been missed
+	//nolint:forbidigo // of who opens the directory, before there is a lock
 	for start := boottime.Now(); start.Elapsed() < grainPatience; time.Sleep(grainPause) {
 		if err := dir.Touch(); err != nil {
 			return 0, err

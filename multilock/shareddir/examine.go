@@ -62,9 +62,9 @@ const clockAmiss = time.Minute
 
 func (b *Base) examineClock() source.Finding {
 	f := source.Finding{Subject: "clock", Severity: source.SeverityFine}
-	before := time.Now()
+	before := time.Now() //nolint:forbidigo // a wall clock against another
 	read, err := b.ReadClock()
-	took := time.Since(before)
+	took := time.Since(before) //nolint:forbidigo // likewise
 	if err != nil {
 		f.Severity, f.Text = source.SeverityUnusable, err.Error()
 		return f
