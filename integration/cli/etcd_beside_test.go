@@ -42,14 +42,16 @@ func TestBesideEtcdctl(t *testing.T) {
 			before, start := proxy.Counts(), time.Now()
 			require.NoError(t, way("10s", "true").Run(), name)
 			took[name] = append(took[name], time.Since(start))
-			asked[name] = proxy.Counts().Since(before)
+			if spent := proxy.Counts().Since(before); asked[name] == nil || spent.All() < asked[name].All() {
+				asked[name] = spent // on a busy machine a command that takes long looks once more
+			}
 		}
 	}
 	for name, times := range took {
 		slices.Sort(times)
 		t.Logf("%s: %s for a command, with %v", name, times[len(times)/2].Round(100*time.Microsecond), asked[name])
 	}
-	require.LessOrEqual(t, asked["multilock"].All(), 6)
+	require.LessOrEqual(t, asked["multilock"].All(), 5)
 	for name, way := range ways {
 		holder := way("10s", "sleep", "60")
 		require.NoError(t, holder.Start())
