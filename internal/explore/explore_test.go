@@ -3,6 +3,7 @@ package explore_test
 import (
 	"errors"
 	"io/fs"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,42 @@ func choose(n, k int) int {
 		return 1
 	}
 	return choose(n-1, k-1) + choose(n-1, k)
+}
+
+// What takes many choices of which each shows something is come to step by step, where it is hardly ever drawn at once.
+func TestGuideGoesOnFromWhatIsNew(t *testing.T) {
+	const steps = 8
+	sc := toy(nil)
+	sc.Actors[0].Run = func(a *explore.Actor) {
+		dir, _ := a.OpenDir("/")
+		for n := range steps {
+			_ = dir.Mkdir(strconv.Itoa(n), 0o777)
+			a.Sleep(time.Second)
+			_ = dir.Rmdir(strconv.Itoa(n))
+			a.Sleep(time.Second)
+		}
+	}
+	sc.Actors[1].Run = func(a *explore.Actor) {
+		dir, _ := a.OpenDir("/")
+		seen := 0
+		a.Sleep(time.Second)
+		for range steps {
+			if _, err := dir.StatName(strconv.Itoa(seen)); err == nil {
+				seen++ // for which it has to go on before it is removed, at that very time
+				_ = dir.Mkdir("seen "+strconv.Itoa(seen), 0o777)
+			}
+			a.Sleep(2 * time.Second)
+		}
+		if seen == steps {
+			a.World().Violate("I0: it saw each of them")
+		}
+	}
+	sc.Preemptions, sc.Most = 0, 1000
+	require.Empty(t, sc.Sample(t, 1, 2000).Violation)
+	found := sc.Guide(t, 1, 2000)
+	require.Contains(t, found.Violation, "I0: ")
+	require.Len(t, found.Choices, steps)
+	require.Equal(t, found.Schedules, sc.Guide(t, 1, 2000).Schedules, "the same seed draws the same")
 }
 
 // What does not end is told.

@@ -34,10 +34,8 @@ func (w *World) relabelled(text string) string {
 	if strings.Contains(text, " for ") {
 		text = duration.ReplaceAllString(text, " for")
 	}
-	if w.relative && strings.Contains(text, written) {
-		head, rest, _ := strings.Cut(text, written)
-		_, tail, _ := strings.Cut(rest, `"`)
-		text = head + tail
+	if w.relative {
+		text = withoutDate(text)
 	}
 	var b strings.Builder
 	for len(text) >= tokenLength {
@@ -57,6 +55,23 @@ func (w *World) relabelled(text string) string {
 	}
 	b.WriteString(text)
 	return b.String()
+}
+
+// numbered is a token as it is labelled.
+var numbered = regexp.MustCompile(`(token [A-Za-z]*).`)
+
+// likened is a text as it is labelled, without when it was written, and with all tokens of an actor alike.
+func (w *World) likened(text string) string {
+	return numbered.ReplaceAllString(withoutDate(w.labelled(text)), "$1")
+}
+
+func withoutDate(text string) string {
+	head, rest, dated := strings.Cut(text, written)
+	if !dated {
+		return text
+	}
+	_, tail, _ := strings.Cut(rest, `"`)
+	return head + tail
 }
 
 func isToken(text string) bool {

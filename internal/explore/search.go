@@ -35,6 +35,7 @@ type schedule struct {
 	rests               []simnfs.Sum // what those who rested before that knew
 	random              *rand.Rand   // draws what is not given; nil: 0
 	odds                int          // one choice in so many is not 0
+	repeated            int          // so many are as given
 	traced              bool         // it is played for its trace
 	taken               []taken
 	preemptions, faults int
@@ -54,7 +55,7 @@ func (s *schedule) choose(n, preemptions, faults int) int {
 	pick := 0
 	if n > 1 {
 		pick = s.given[len(s.taken)]
-		if s.random != nil && s.random.IntN(s.odds) == 0 {
+		if s.random != nil && len(s.taken) >= s.repeated && s.random.IntN(s.odds) == 0 {
 			pick = s.random.IntN(n)
 		}
 	}
@@ -84,6 +85,7 @@ func (s *schedule) choices() Choices {
 type Report struct {
 	Schedules, Requests int
 	States              int     // that were told apart
+	Sights              int     // that schedules which were drawn have shown: see [World.sight]
 	Complete            bool    // there are no others within the bounds
 	Covered             []Level // what was played, by the bounds of it
 	Took                time.Duration
@@ -93,27 +95,14 @@ type Report struct {
 }
 
 func (r Report) String() string {
+	if r.Sights > 0 {
+		return fmt.Sprintf("%d schedules, %d sights, %d steps, %s", r.Schedules, r.Sights, r.Requests, r.Took.Round(time.Millisecond))
+	}
 	text := fmt.Sprintf("%d schedules, %d states, %d steps, %s, complete: %v", r.Schedules, r.States, r.Requests, r.Took.Round(time.Millisecond), r.Complete)
 	if !r.Complete && len(r.Covered) > 0 {
 		text += fmt.Sprint(", ", r.Covered)
 	}
 	return text
-}
-
-// Sample plays schedules that are drawn from a seed.
-func (sc *Scenario) Sample(t *testing.T, seed uint64, schedules int) (r Report) {
-	begin := time.Now()
-	from := sc.prepare(t)
-	for n := range schedules {
-		random := rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // to be repeated
-		w := sc.play(t, schedule{random: random, odds: 4 << random.IntN(5)}, nil, from)
-		r.count(w)
-		r.Took = time.Since(begin)
-		if w.violation != "" {
-			return sc.found(t, r, w)
-		}
-	}
-	return r
 }
 
 // Replay plays one schedule.

@@ -34,6 +34,7 @@ func (w *World) step() bool {
 	if w.violation != "" || w.seenBefore(ready) {
 		return false
 	}
+	w.looks()
 	c := ready[0]
 	if c.actor != w.last || !w.private(c) {
 		c = w.choose(ready)
@@ -53,6 +54,7 @@ func (w *World) step() bool {
 		w.ahead += 10 * w.scenario.Pause
 	case Forgets:
 		w.Server.Forget()
+		w.shape = 0
 		w.back = time.Now().Add(w.scenario.Down)
 	case AwayAhead:
 		w.ahead += 10 * w.scenario.Pause

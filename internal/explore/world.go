@@ -42,10 +42,12 @@ type World struct {
 	at        uint32 // the last state at this time in which there was something to choose
 	now       time.Time
 	facts     simnfs.Sum
-	changed   time.Time // when anybody changed something last
-	later     bool      // time has passed since a state was looked at
-	answered  int       // the choice of what becomes of the request that goes on, and one more; 0: there was none
-	rested    int       // how often somebody has
+	sights    map[simnfs.Sum]int // see looks
+	shape     simnfs.Sum         // of what is on the server, for these; 0: it may have changed
+	changed   time.Time          // when anybody changed something last
+	later     bool               // time has passed since a state was looked at
+	answered  int                // the choice of what becomes of the request that goes on, and one more; 0: there was none
+	rested    int                // how often somebody has
 	rests     []simnfs.Sum
 	known     bool // it has come to a state that was seen before
 	steps     int
@@ -60,7 +62,7 @@ func (w *World) owned(by *Actor, r simnfs.Request, err error) {
 	if !r.Changes {
 		return
 	}
-	by.changed = time.Now()
+	by.changed, w.shape = time.Now(), 0
 	if err == nil && !w.isPrivate(r) {
 		w.changed = time.Now()
 		w.affects(by.column)

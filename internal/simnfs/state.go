@@ -75,7 +75,7 @@ func (v View) Time(sum *Sum, t time.Time) {
 // State tells states of the server apart. What has no name any more is in the states of the clients
 // that can still come to it.
 func (s *Server) State(v View) Sum {
-	sum := s.root.state(v)
+	sum := s.Named(v)
 	if s.Forgets {
 		sum.Add(uint64(s.ghosts)) // it may come back
 	}
@@ -84,6 +84,9 @@ func (s *Server) State(v View) Sum {
 	}
 	return sum
 }
+
+// Named tells apart what has a name on the server.
+func (s *Server) Named(v View) Sum { return s.root.state(v) }
 
 func (o *object) state(v View) Sum {
 	var entries Sum

@@ -236,6 +236,14 @@ func TestExploreAtRandom(t *testing.T) {
 	}
 }
 
+// Far beyond what is played whole: half of the schedules are made of those that have shown something new.
+func TestExploreGuided(t *testing.T) {
+	t.Parallel()
+	sc := contest(contends, contends, looksOn)
+	sc.Preemptions, sc.Faults = 8, 4
+	proven(t, sc.Guide(t, 1, drawn(2000)))
+}
+
 // Two wait, one for long: what he has staged is old when he comes to have the lock, and he stands still then.
 func TestExploreWaiters(t *testing.T) {
 	t.Parallel()
@@ -253,10 +261,15 @@ func TestExploreStays(t *testing.T) {
 	proven(t, sample(t, sc, 1000))
 }
 
-// sample draws schedules; in the long form a hundred times as many.
+// sample draws schedules.
 func sample(t *testing.T, sc *explore.Scenario, schedules int) explore.Report {
+	return sc.Sample(t, 1, drawn(schedules))
+}
+
+// drawn are so many schedules; in the long form a hundred times as many.
+func drawn(schedules int) int {
 	if *long {
 		schedules *= 100
 	}
-	return sc.Sample(t, 1, schedules)
+	return schedules
 }
