@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// batchUnderFire has three runners, with so many slots each, work through a list while something happens to the servers at
-// each beat of a clock, and is over before the next one: each job ends once, and none begins after that. With -long there
-// are 2,000 jobs.
+// batchUnderFire has three runners, with so many slots each, work through a list while something happens to the servers again
+// and again, for so long after the one before was over: each job ends once, and none begins after that. With -long there are
+// 2,000 jobs.
 func (s *station) batchUnderFire(slots string, strike func(n int, pace time.Duration)) {
 	s.Helper()
 	jobs, lasts, pace := 60, 0.3, 2*time.Second
@@ -33,13 +33,11 @@ func (s *station) batchUnderFire(slots string, strike func(n int, pace time.Dura
 	go func() {
 		strikes := 0
 		defer func() { stopped <- strikes }()
-		beat := time.NewTicker(pace)
-		defer beat.Stop()
 		for {
 			select {
 			case <-over:
 				return
-			case <-beat.C:
+			case <-time.After(pace): // a server that begins slowly has that time, too, before the next strike
 			}
 			strike(strikes, pace)
 			strikes++
