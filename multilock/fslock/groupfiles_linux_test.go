@@ -110,6 +110,32 @@ func TestPublishThroughALink(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(src.Base(), ".multilock", "staging")))
 }
 
+// What is in the way and stays there is told.
+func TestPublishWhereSomethingElseIs(t *testing.T) {
+	src := open(t, fslock.Options{Base: t.TempDir()})
+	require.NoError(t, os.MkdirAll(filepath.Join(manifestPath(src.Base()), "notes"), 0o777))
+	_, err := src.Publish(t.Context(), []byte("one\n"))
+	require.ErrorIs(t, err, source.ErrInvalid)
+	require.ErrorContains(t, err, manifestPath(src.Base())+" is not the directory of a manifest; move it away")
+}
+
+// Others' manifests come and go right before each look and after each attempt: none of these is taken for
+// what is in the way for good.
+func TestPublishWhileOthersComeAndGo(t *testing.T) {
+	faulty, base := localFS(), t.TempDir()
+	src, other := open(t, fslock.Options{Base: base, FS: faulty}), open(t, fslock.Options{Base: base})
+	publishes := func(faultfs.Op) error { _, err := other.Publish(t.Context(), []byte("theirs\n")); return err }
+	retracts := func(faultfs.Op) error { return other.Retract(t.Context()) }
+	manifest := manifestPath(base)
+	faulty.Inject(faultfs.Chain(
+		at("rename", faultfs.Before, manifest, times(1, publishes)), at("rename", faultfs.After, manifest, times(1, retracts)),
+		at("mkdir", faultfs.Before, manifest, times(1, publishes)), at("rmdir", faultfs.After, manifest, times(1, retracts)),
+	))
+	current, err := src.Publish(t.Context(), []byte("mine\n"))
+	require.NoError(t, err)
+	require.Equal(t, "mine\n", string(current))
+}
+
 const theirManifest, myManifest, nextManifest = "theirs\n", "mine\n", "next\n"
 
 func prepareManifest(p *player) error {

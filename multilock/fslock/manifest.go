@@ -131,13 +131,34 @@ func (s *Source) refusedList(parent vfs.Dir, name string, renamed error, list []
 		return nil, errAgain
 	}
 	current, err := s.list(parent, name, list)
-	if gone(err) || is(err, syscall.ENOTDIR) {
+	if is(err, syscall.ENOTDIR) || gone(err) && s.hasNoList(parent, name) {
 		return nil, &source.InvalidError{
 			What: "lock group", Got: s.group, Err: renamed,
 			Why: parent.Path() + "/" + name + " is not the directory of a manifest; move it away",
 		}
 	}
 	return current, manifestError("read the manifest", err)
+}
+
+// hasNoList says of what is in the place of a list that it has none, and is still there after that: others may have
+// placed theirs, and have taken it away again.
+func (s *Source) hasNoList(parent vfs.Dir, name string) bool {
+	dir, err := parent.OpenDir(name)
+	if err != nil {
+		return false
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	f, err := dir.Open(manifestFile)
+	if err == nil {
+		_ = f.Close()
+		return false
+	}
+	own, err := dir.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := parent.StatName(name)
+	return err == nil && there.Same(own)
 }
 
 // manifestMore is how much more than the caller's own is read of a manifest. It is enough

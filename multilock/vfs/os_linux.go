@@ -15,11 +15,20 @@ const (
 // openBelow opens what is in a directory itself, not through a link, whatever the name
 // says. A kernel before 5.6, or one that is told to hide the call from a container, keeps
 // to flags alone: enough for a name without a slash.
-func openBelow(dir int, name string, flags int, mode uint32) (int, error) {
-	fd, err := unix.Openat2(dir, name, &unix.OpenHow{
-		Flags: uint64(flags | unix.O_LARGEFILE), Mode: uint64(mode), //nolint:gosec // flags are not negative
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
+//
+// Of what is moved to another directory meanwhile openat2 says EXDEV: it is not below any more
+// when that is looked at (complete_walk in Linux fs/namei.c). To look again tells what is there now.
+func openBelow(dir int, name string, flags int, mode uint32) (fd int, err error) {
+	const looks = 100
+	for range looks {
+		fd, err = unix.Openat2(dir, name, &unix.OpenHow{
+			Flags: uint64(flags | unix.O_LARGEFILE), Mode: uint64(mode), //nolint:gosec // flags are not negative
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+		})
+		if err != unix.EXDEV {
+			break
+		}
+	}
 	if err == unix.ENOSYS || err == unix.EPERM {
 		return unix.Openat(dir, name, flags, mode)
 	}
