@@ -143,6 +143,8 @@ func TestFileSystemsTestMeetsAnError(t *testing.T) {
 		"the base does not answer":  {denyingAt("stat", ".", syscall.EACCES, 1), syscall.EACCES},
 		"a reply was lost":          {denyingAt("mkdir", ".selftest", syscall.EEXIST, 1), 0},
 		"another made the mark":     {denyingAt("mkdir", "fs-", syscall.EEXIST, 1), 0},
+		"late news of absence":      {denyingAt("opendir", ".multilock", syscall.ENOENT, 3), 0},
+		"a slow close":              {denyingAt("rmdir", ".selftest", syscall.ENOTEMPTY, 3), 0},
 		"staging may not be opened": {denyingAt("opendir", "/staging", syscall.EACCES, -1), syscall.EACCES},
 		"no mark may be made":       {denyingAt("mkdir", "fs-", syscall.EACCES, 1), syscall.EACCES},
 	} {
@@ -155,6 +157,9 @@ func TestFileSystemsTestMeetsAnError(t *testing.T) {
 			if c.told == 0 {
 				require.NoError(t, err)
 				closed(t, waiter)
+				left, err := filepath.Glob(filepath.Join(base, ".multilock", "staging", "*.selftest"))
+				require.NoError(t, err)
+				require.Empty(t, left)
 				return
 			}
 			require.ErrorIs(t, err, c.told)

@@ -198,17 +198,22 @@ func linked(dir vfs.Dir) bool {
 
 // OpenDir opens the directory name, made if it is absent.
 //
-// After the answer that it exists already, the name may still be cached as
-// absent: the parent's attributes are fetched then, which ends that.
-func OpenDir(parent vfs.Dir, name string, open Opener) (vfs.Dir, error) {
-	dir, err := open(parent, name)
-	if !vfs.Is(err, syscall.ENOENT) {
-		return dir, err
+// Mkdir may answer that the name exists, made by another host, while this client still
+// remembers it as absent. Then only the server's answer counts, which Afresh fetches. An
+// answer of absence that was under way meanwhile can arrive even after that, so absence
+// starts the step over.
+func OpenDir(parent vfs.Dir, name string, open Opener) (dir vfs.Dir, err error) {
+	for range Rounds() {
+		dir, err = open(parent, name)
+		if !vfs.Is(err, syscall.ENOENT) {
+			return dir, err
+		}
+		if err := parent.Mkdir(name, DirMode); err != nil && !vfs.Is(err, syscall.EEXIST) {
+			return nil, err
+		}
+		open = Afresh
 	}
-	if err := parent.Mkdir(name, DirMode); err != nil && !vfs.Is(err, syscall.EEXIST) {
-		return nil, err
-	}
-	return Afresh(parent, name)
+	return nil, err
 }
 
 // IsRegular tells a file from what somebody may have put in its place.

@@ -97,6 +97,7 @@ func (b *Base) test() (found Traits, err error) {
 	}
 	defer b.Staging.Done(staging)
 	name := token + TestSuffix
+	defer removeTest(staging, name) // also after a mkdir that failed: it may have been carried out
 	if err := staging.Mkdir(name, DirMode); err != nil {
 		return Traits{}, opError("test the filesystem", err)
 	}
@@ -104,11 +105,7 @@ func (b *Base) test() (found Traits, err error) {
 	if err != nil {
 		return Traits{}, opError("test the filesystem", err)
 	}
-	defer func() {
-		cleanTest(dir)
-		_ = dir.Close()
-		_ = staging.Rmdir(name)
-	}()
+	defer dir.Close() //nolint:errcheck // a directory
 	if err := prepareTest(dir); err != nil {
 		return Traits{}, opError("test the filesystem", err)
 	}
@@ -266,10 +263,26 @@ func undamaged(dir vfs.Dir, name string) error {
 	return unproved{err}
 }
 
-// cleanTest empties the test's directory; a leftover is the janitor's.
-func cleanTest(dir vfs.Dir) {
+// removeTest removes the test's directory. It starts over while the client has not
+// finished closing a file: until then it keeps a removed file under another name. What
+// stays after all is left to clean.
+func removeTest(staging vfs.Dir, name string) {
+	open := Opener(vfs.Dir.OpenDir)
+	for range Rounds() {
+		if dir, err := open(staging, name); err == nil {
+			cleanTest(dir, open)
+			_ = dir.Close()
+		}
+		if !vfs.NotEmpty(staging.Rmdir(name)) {
+			return
+		}
+		open = Afresh
+	}
+}
+
+func cleanTest(dir vfs.Dir, open Opener) {
 	for _, name := range []string{"full", "other", "empty"} {
-		if sub, err := dir.OpenDir(name); err == nil {
+		if sub, err := open(dir, name); err == nil {
 			_ = sub.Unlink("file")
 			_ = sub.Close()
 		}
