@@ -28,6 +28,15 @@ func layer(packages []string) (string, error) {
 		return "", err
 	}
 	defer unlock()
+	dir, err := ensure(cache, packages)
+	if err != nil { // the archive no longer has a version that old lists name; apt has fetched new lists
+		dir, err = ensure(cache, packages)
+	}
+	return dir, err
+}
+
+// ensure makes the layer of the versions that apt names, unless the cache has it.
+func ensure(cache string, packages []string) (string, error) {
 	wanted, err := resolve(packages)
 	if err != nil {
 		return "", err

@@ -67,15 +67,24 @@ func (c Cache) Build(ctx context.Context) (Image, error) {
 	if err := c.ensureHostTools(ctx); err != nil {
 		return Image{}, err
 	}
-	packages, err := c.resolve(ctx)
-	if err != nil {
-		return Image{}, err
+	dir, err := c.resolved(ctx)
+	if err != nil && ctx.Err() == nil { // the archive no longer has a version that old lists name; the lists are new now
+		fmt.Fprintf(c.Log, "once more: %v\n", err)
+		dir, err = c.resolved(ctx)
 	}
-	dir, err := c.ensure(ctx, packages)
 	if err != nil {
 		return Image{}, err
 	}
 	return imageIn(dir), c.point(dir)
+}
+
+// resolved makes the image of the versions that apt names, unless the cache has it.
+func (c Cache) resolved(ctx context.Context) (dir string, err error) {
+	packages, err := c.resolve(ctx)
+	if err != nil {
+		return "", err
+	}
+	return c.ensure(ctx, packages)
 }
 
 // Lock keeps builds out until the returned function is called. It waits for one that runs.
