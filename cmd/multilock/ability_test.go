@@ -129,7 +129,7 @@ func TestKeeperOfAnotherSource(t *testing.T) {
 	order := fmt.Appendf(nil, `{"Place": {"URL": %q, "Name": "x", "User": "ada"}, "Owner": %s}`, p.vars[place.EnvSource], owned)
 	in, out, err := os.Pipe()
 	require.NoError(t, err)
-	_, err = out.Write(append(order, '\n'))
+	_, err = out.Write(append(order, "\ndelivered\n"...))
 	require.NoError(t, err)
 	require.NoError(t, life.Close())
 	require.NoError(t, owner.Wait())

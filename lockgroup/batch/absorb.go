@@ -45,7 +45,8 @@ func (b *Batch) ours(u *unit, r multilock.Result) multilock.Result {
 	return r
 }
 
-// isRecordOf compares names as JSON keeps them, which has no bytes that are not UTF-8.
+// isRecordOf compares names. Sources on servers keep them as JSON does, which has no bytes
+// that are not UTF-8.
 func isRecordOf(j source.ChunkJob, name string) bool {
 	return j.Name == name || j.Name == string([]rune(name))
 }

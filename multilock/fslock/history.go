@@ -155,6 +155,7 @@ func appendEvents(f vfs.File, events []source.Event) (begun bool, err error) {
 	encoder := json.NewEncoder(&lines)
 	for _, e := range events {
 		e.Time = e.Time.UTC()
+		e.Name = source.EncodeName(e.Name)
 		if err := encoder.Encode(e.Bounded()); err != nil {
 			return false, errors.Join(err, f.Close())
 		}

@@ -94,6 +94,7 @@ func eventsIn(lines []byte, since time.Time) (events []source.Event) {
 	for line := range bytes.Lines(lines) {
 		var e source.Event
 		if json.Unmarshal(line, &e) == nil && !e.Time.Before(since) {
+			e.Name = source.DecodeName(e.Name)
 			events = append(events, e.Bounded()) // as ours are, whoever wrote it
 		}
 	}

@@ -27,11 +27,13 @@ const maxChunkResult = 1 << 20
 // times of its jobs the results that a holder records of a chunk one after the other.
 func encodeResult(group string, r source.Result) ([]byte, error) {
 	r = r.Bounded()
+	r.Name = source.EncodeName(r.Name)
 	var file bytes.Buffer
 	lines := json.NewEncoder(&file)
 	err := lines.Encode(resultWire{Version: source.ResultVersion, Group: group, Result: r})
 	if r.Chunk != nil {
 		for _, job := range r.Chunk.Jobs {
+			job.Name = source.EncodeName(job.Name)
 			err = errors.Join(err, lines.Encode(job))
 		}
 	}
@@ -54,7 +56,7 @@ func parseSummary(name string, data []byte) source.Result {
 
 func resultOf(name string, data []byte, decode func([]byte) (source.Result, error)) source.Result {
 	r, err := decode(data)
-	if err == nil && r.Name != string([]rune(name)) { // JSON has no bytes that are not UTF-8
+	if err == nil && source.DecodeName(r.Name) != name {
 		err = fmt.Errorf("it is that of the job %q, renamed", r.Name) // by somebody whose own would not be believed
 	}
 	if err != nil {
@@ -109,6 +111,7 @@ func decodeJobs(chunk *source.Chunk, rest []byte) error {
 		if json.Unmarshal(line, &job) != nil {
 			return errors.New("the record of one of its jobs is none of multilock")
 		}
+		job.Name = source.DecodeName(job.Name)
 		chunk.Jobs = append(chunk.Jobs, job)
 	}
 	if chunk.Recorded != len(chunk.Jobs) {

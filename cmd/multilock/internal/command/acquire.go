@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -109,12 +110,31 @@ func (o *acquireOptions) check(c *cli.Context) error {
 }
 
 func runAcquire(ctx context.Context, e *Env, o *acquireOptions) error {
-	report, err := o.acquire(ctx, e)
+	sigs := console.CatchSignals()
+	console.OutliveReaders() // a reader that has left gets an error instead, and the lock is released
+	defer sigs.Release()
+	ctx = sigs.Until(ctx)
+	granted, err := o.acquire(ctx, e)
 	if err != nil {
 		return err
 	}
+	err = o.deliver(e, granted.report)
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, granted.withdraw())
+	}
+	return granted.keep()
+}
+
+// deliver writes the report to the standard output.
+func (o *acquireOptions) deliver(e *Env, report acquireReport) error {
 	if o.Verbose {
 		e.Say("took lock %q", o.Name)
+	}
+	if closedOutput(e.Stdout) {
+		return errors.New("print the token: the standard output is closed; send it to a file, or to /dev/null if the lock is to be released with the process --pid")
 	}
 	if o.JSON {
 		return e.PrintJSON(report)
@@ -122,49 +142,73 @@ func runAcquire(ctx context.Context, e *Env, o *acquireOptions) error {
 	return e.Print("%s\n", report.Token)
 }
 
-func (o *acquireOptions) acquire(ctx context.Context, e *Env) (acquireReport, error) {
-	sigs := console.CatchSignals()
-	defer sigs.Release()
-	ctx = sigs.Until(ctx)
+// grant is a lock that was acquired, but not yet delivered: it counts only if its token has
+// been written. A token that no process has received would keep the lock for nothing.
+type grant struct {
+	report   acquireReport
+	keep     func() error
+	withdraw func() error
+}
+
+// callingScript is the process for whose lifetime a lock is acquired without --pid.
+func callingScript(parent int) (int, error) {
+	pid := callingShell(parent)
+	if name, yes := isWrapper(pid); yes {
+		return 0, console.Usagef("acquire", "the calling process, %s (pid %d), ends with this command, and the lock would be released then; give the script's own process: --pid $$", name, pid)
+	}
+	return pid, nil
+}
+
+func (o *acquireOptions) acquire(ctx context.Context, e *Env) (grant, error) {
 	if o.detach {
 		return acquireDetached(ctx, e, o)
 	}
 	if !o.pid.Given {
-		o.pid.Value = callingShell(os.Getppid())
+		var err error
+		if o.pid.Value, err = callingScript(os.Getppid()); err != nil {
+			return grant{}, err
+		}
 	}
 	owner, err := process.Find(o.pid.Value)
 	if err != nil {
-		return acquireReport{}, console.Usagef("acquire", "--pid %d: %v", o.pid.Value, err)
+		return grant{}, console.Usagef("acquire", "--pid %d: %v", o.pid.Value, err)
 	}
 	return acquireKept(ctx, e, o, owner)
 }
 
 // acquireDetached takes a lock that nobody renews.
-func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (acquireReport, error) {
+func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (grant, error) {
 	src, err := e.Kinds.Open(ctx, e.Env, o.Place)
 	if err != nil {
-		return acquireReport{}, err
+		return grant{}, err
 	}
 	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), src.Require("acquire: --detach", source.TraitBreakByEvidence), requireQueue(src, "acquire", o.fair)); err != nil {
-		return acquireReport{}, src.Close(err)
+		return grant{}, src.Close(err)
 	}
 	o.tellOneHost(e, src)
 	opt := o.options()
 	opt.Detached, opt.User, opt.Command = true, o.User, "acquire --detach"
 	if err := o.prepareProbe(e, src, "acquire", &opt); err != nil {
-		return acquireReport{}, src.Close(err)
+		return grant{}, src.Close(err)
 	}
 	start := time.Now()
 	lock, err := o.take(ctx, e, src, o.Name, opt, o.wait, o.Output)
 	if err != nil {
-		return acquireReport{}, src.Close(err)
+		return grant{}, src.Close(err)
 	}
 	report := acquireReport{Name: o.Name, Group: o.Group, Token: lock.Record().Token}
 	if report.Fence, err = fenceOf(ctx, lock); err != nil {
-		return acquireReport{}, src.Close(errors.Join(err, lock.Release(context.WithoutCancel(ctx))))
+		return grant{}, src.Close(errors.Join(err, lock.Release(context.WithoutCancel(ctx))))
 	}
-	_ = src.Note(ctx, acquiredEvent(lock, opt, report.Fence, time.Since(start)))
-	return report, src.Close(lock.Detach())
+	waited := time.Since(start)
+	return grant{
+		report: report,
+		keep: func() error {
+			_ = src.Note(context.WithoutCancel(ctx), acquiredEvent(lock, opt, report.Fence, waited))
+			return src.Close(lock.Detach())
+		},
+		withdraw: func() error { return src.Close(lock.Release(context.WithoutCancel(ctx))) },
+	}, nil
 }
 
 func acquiredEvent(lock *multilock.Lock, opt multilock.Options, fence uint64, waited time.Duration) source.Event {
@@ -199,14 +243,14 @@ type keepAnswer struct {
 
 // acquireKept starts a keeper, which acquires the lock itself, for the owner: the lock
 // names the process that works under it, and not the one that renews it.
-func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.Identity) (acquireReport, error) {
+func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.Identity) (grant, error) {
 	where, err := o.WithPassword(e.Env)
 	if err != nil {
-		return acquireReport{}, err
+		return grant{}, err
 	}
 	keeper, err := startKeeper(e, keepOrder{where, o.ttl.Value, o.maxAge.Value, o.poll.Value, o.wait, o.fair, o.shared, o.probe, owner})
 	if err != nil {
-		return acquireReport{}, err
+		return grant{}, err
 	}
 	if o.wait.Waits() {
 		src, err := e.Kinds.Open(ctx, e.Env, o.Place)
@@ -217,19 +261,39 @@ func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.I
 	}
 	answer, err := keeper.answer(ctx, e.Say)
 	if err != nil {
-		return acquireReport{}, err
+		return grant{}, errors.Join(err, keeper.dismiss())
 	}
 	if answer.OneHost != "" && !o.Quiet && !o.JSON {
 		e.Say("warning: %s", answer.OneHost)
 	}
-	return acquireReport{Name: o.Name, Group: o.Group, Token: answer.Token, Fence: answer.Fence, Keeper: keeper.pid, For: owner.PID}, nil
+	report := acquireReport{Name: o.Name, Group: o.Group, Token: answer.Token, Fence: answer.Fence, Keeper: keeper.pid, For: owner.PID}
+	return grant{report: report, keep: keeper.confirm, withdraw: keeper.dismiss}, nil
 }
 
 // keeperProcess is the keeper as its parent sees it.
 type keeperProcess struct {
 	pid  int
-	life io.Closer // closed before the answer, it makes the keeper give up
-	out  io.ReadCloser
+	life io.WriteCloser // closed without a confirmation, it makes the keeper give up
+	out  io.ReadCloser  // ends when the keeper holds the lock for good, or has given up
+}
+
+// confirm makes the keeper hold the lock from now on.
+func (k *keeperProcess) confirm() error {
+	if _, err := io.WriteString(k.life, delivered); err != nil {
+		return fmt.Errorf("the keeper has ended: %w", err)
+	}
+	return k.end()
+}
+
+// dismiss returns when the keeper has released the lock.
+func (k *keeperProcess) dismiss() error {
+	_ = k.life.Close()
+	return k.end()
+}
+
+func (k *keeperProcess) end() error {
+	_, err := io.Copy(io.Discard, k.out)
+	return err
 }
 
 func startKeeper(e *Env, order keepOrder) (*keeperProcess, error) {
@@ -240,6 +304,12 @@ func startKeeper(e *Env, order keepOrder) (*keeperProcess, error) {
 	cmd := exec.Command(self, KeepCommand)
 	cmd.Env = place.JobEnviron(e.Environ()) // what is secret is in the order
 	cmd.SysProcAttr = ownSession()
+	if order.Place.URL == (place.Address{}) && order.Probe == "" { // which may name files from here
+		cmd.Dir = "/" // the script's directory can be unmounted
+		if order.Place.Base, err = filepath.Abs(order.Place.Base); err != nil {
+			return nil, fmt.Errorf("start the keeper: %w", err)
+		}
+	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start the keeper: %w", err)
@@ -248,10 +318,11 @@ func startKeeper(e *Env, order keepOrder) (*keeperProcess, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the keeper: %w", err)
 	}
+	keepDescriptors()
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the keeper: %w", err)
 	}
-	if err := json.NewEncoder(in).Encode(order); err != nil {
+	if err := json.NewEncoder(in).Encode(console.MapTexts(order, source.EncodeName)); err != nil {
 		return nil, fmt.Errorf("tell the keeper what to do: %w", err)
 	}
 	return &keeperProcess{pid: cmd.Process.Pid, life: in, out: out}, nil
@@ -294,7 +365,7 @@ func readOrder(in *bufio.Reader) (keepOrder, error) {
 	if err != nil {
 		return order, errors.New("this command is for multilock's own use; see: multilock acquire")
 	}
-	return order, nil
+	return console.MapTexts(order, source.DecodeName), nil
 }
 
 var errParentGone = fmt.Errorf("whoever asked for the lock is gone: %w", console.Signalled(syscall.SIGTERM))

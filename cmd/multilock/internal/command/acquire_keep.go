@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -30,9 +29,9 @@ func Keep(e *Env) *cli.Command {
 	}
 }
 
-// runKeep acquires the lock it is told to, answers, and holds it until its owner
-// ends, it is asked to end, or somebody took the lock away: released it with
-// its token, mostly.
+// runKeep acquires the lock that its order names, answers, and holds it until the owner
+// ends, a signal asks it to end, or the lock is lost: mostly by a release with its token.
+// It holds nothing before acquire has confirmed that the token was delivered.
 func runKeep(ctx context.Context, e *Env) error {
 	in := bufio.NewReader(e.Stdin)
 	order, err := readOrder(in)
@@ -52,7 +51,8 @@ func runKeep(ctx context.Context, e *Env) error {
 		return answer(e, keepAnswer{}, err)
 	}
 	oneHost := src.OneHost()
-	lock, err := order.acquire(ctx, e, src, in)
+	said := listen(in)
+	lock, err := order.acquire(ctx, e, src, said)
 	if err != nil {
 		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: err})
 	}
@@ -61,29 +61,75 @@ func runKeep(ctx context.Context, e *Env) error {
 	if err != nil {
 		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: errors.Join(err, lock.Release(context.WithoutCancel(ctx)))})
 	}
-	_ = src.Note(ctx, acquiredEvent(lock, opt, fence, 0))
 	start := time.Now()
-	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence, OneHost: oneHost}, nil); err != nil {
+	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence, OneHost: oneHost}, nil); err != nil || !<-said.delivered {
 		return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 	}
+	_ = src.Note(ctx, acquiredEvent(lock, opt, fence, 0))
+	_ = e.Stdout.Close() // acquire waits for that
 	why, before := hold(ctx, lock, order.Owner, src.Self), time.Now()
 	err = lock.Release(context.WithoutCancel(ctx))
-	if err == nil || errors.Is(err, multilock.ErrLost) && order.Owner.Judge(src.Self).Life == process.Gone {
-		// It was given back, or somebody was faster to see that the script has ended.
+	if err == nil || errors.Is(err, multilock.ErrLost) && order.Owner.Judge(src.Self).Life == process.Gone && !releaseNoted(src, lock.Record(), start) {
+		// The keeper released the lock, or another process broke it because the script had ended.
 		event := acquiredEvent(lock, opt, fence, 0)
 		event.Time, event.What, event.Held, event.Why = before, source.EventReleased, before.Sub(start), why
 		_ = src.Note(context.WithoutCancel(ctx), event)
 	}
-	return nil // whoever could be told anything is gone
+	return nil // acquire has ended: nothing reads an error
 }
 
-// acquire gives up when the standard input ends before there is an answer.
-func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, in io.Reader) (*multilock.Lock, error) {
+// settling is how long "multilock release" may take from the release to its event.
+const settling = 2 * time.Second
+
+// releaseNoted reports whether "multilock release" has noted the release already, which
+// happens just before a script ends.
+func releaseNoted(src *place.Source, r source.Record, start time.Time) bool {
+	chronicle, ok := src.Locks.(source.Chronicle)
+	if !ok {
+		return false
+	}
+	time.Sleep(settling)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for e := range chronicle.History(ctx, start.Add(-time.Hour)) { // by the clocks of other hosts
+		if e.What == source.EventReleased && e.Name == r.Name && e.Token == r.Token {
+			return true
+		}
+	}
+	return false
+}
+
+// delivered is the line by which acquire confirms that the token was delivered.
+const delivered = "delivered\n"
+
+// parent is what acquire says after its order.
+type parent struct {
+	gone      chan struct{} // closed when the input ends without a confirmation
+	delivered chan bool     // whether the token was delivered
+}
+
+func listen(in *bufio.Reader) parent {
+	p := parent{make(chan struct{}), make(chan bool, 1)}
+	go func() {
+		line, _ := in.ReadString('\n')
+		p.delivered <- line == delivered
+		if line != delivered {
+			close(p.gone)
+		}
+	}()
+	return p
+}
+
+// acquire gives up when its parent has gone.
+func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, said parent) (*multilock.Lock, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
-		_, _ = io.Copy(io.Discard, in)
-		cancel(errParentGone)
+		select {
+		case <-said.gone:
+			cancel(errParentGone)
+		case <-ctx.Done():
+		}
 	}()
 	opt := multilock.Options{
 		TTL: k.TTL, Poll: k.Poll, Fair: k.Fair, Patience: multilock.Patience{MaxAge: k.MaxAge}, Owner: k.Owner, User: k.Place.User, Command: describeOwner(k.Owner),
@@ -97,13 +143,12 @@ func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, in io
 	return (&sharing{k.Shared}).take(ctx, e, src, k.Place.Name, opt, k.Wait, console.Output{Quiet: true})
 }
 
-// answer tells acquire how it went, and lets go of it: nobody should have to wait
-// for the end of a pipe that a keeper holds.
+// answer reports the outcome to acquire.
 func answer(e *Env, a keepAnswer, err error) error {
 	if err != nil {
 		a.Code, a.Error = console.ExitCode(err), show.Explain(err)
 	}
-	return errors.Join(answerLine(e, a), e.Stdout.Close())
+	return answerLine(e, a)
 }
 
 func answerLine(e *Env, a keepAnswer) error {

@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -128,7 +127,7 @@ func (o *reportOptions) render(t *report.Timeline) ([]byte, error) {
 	if !o.JSON {
 		return report.Page(t)
 	}
-	text, err := json.MarshalIndent(t, "", "  ")
+	text, err := console.Lossless(t, "  ")
 	if err != nil {
 		return nil, errors.Join(errors.New("make the report"), err)
 	}

@@ -3,7 +3,9 @@ package command
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // callingShell finds the shell whose script is running, given our parent. In
@@ -52,4 +54,28 @@ func readFork(pid int) (fork, bool) {
 	command, unreadable := os.ReadFile(dir + "/cmdline")
 	ok := badParent == nil && badStack == nil && unreadable == nil && stack != 0 && parent > 0
 	return fork{parent, stack, command}, ok
+}
+
+// isWrapper reports whether a process only runs our command and ends with it, as timeout
+// or sudo do: its arguments have our command line in them, as separate words. It also
+// knows programs that get a command line as one word, and start a shell that our program
+// has replaced.
+func isWrapper(pid int) (name string, yes bool) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	line, err := os.ReadFile(dir + "/cmdline")
+	if err != nil {
+		return "", false
+	}
+	comm, _ := os.ReadFile(dir + "/comm")
+	name = strings.TrimSpace(string(comm))
+	if slices.Contains([]string{"su", "runuser", "sudo", "doas", "sshd", "sshd-session", "dropbear"}, name) {
+		return name, true
+	}
+	words, ours := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), os.Args[:min(len(os.Args), 2)]
+	for i := 1; i+len(ours) <= len(words); i++ {
+		if slices.Equal(words[i:i+len(ours)], ours) {
+			return name, true
+		}
+	}
+	return name, false
 }

@@ -4,13 +4,44 @@ package command
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ownSession keeps a keeper out of reach of its caller's terminal.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// closedOutput reports whether the caller has closed a standard descriptor. Go's runtime
+// opens the null device in its place, for reading and writing, which no shell's redirection
+// does.
+func closedOutput(f *os.File) bool {
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	if err != nil {
+		return true
+	}
+	null, failed := os.Stat(os.DevNull)
+	info, err := f.Stat()
+	return failed == nil && err == nil && flags&unix.O_ACCMODE == unix.O_RDWR && os.SameFile(null, info)
+}
+
+// keepDescriptors keeps the caller's descriptors from programs that are started from now
+// on: a keeper that has them would hold the script's flock, or the end of a pipe.
+func keepDescriptors() {
+	const usual = 1024 // where the system does not list them
+	names, _ := os.ReadDir("/dev/fd")
+	for fd := 3; fd < usual; fd++ {
+		unix.CloseOnExec(fd)
+	}
+	for _, entry := range names {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= usual {
+			unix.CloseOnExec(fd)
+		}
+	}
+}
 
 // outputPipe is a pipe whose reader need not wait.
 func outputPipe() (reader, writer *os.File, err error) { return os.Pipe() }

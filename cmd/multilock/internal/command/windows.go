@@ -21,6 +21,12 @@ func ownSession() *syscall.SysProcAttr {
 
 const pipeSize = 64 << 10
 
+// closedOutput finds out nothing here: a write to a closed handle fails.
+func closedOutput(*os.File) bool { return false }
+
+// keepDescriptors has nothing to do: handles are inherited one by one.
+func keepDescriptors() {}
+
 // outputPipe is a pipe whose reader need not wait, which those of os.Pipe must here: it has
 // a name, which nobody can guess, and one end of each kind.
 func outputPipe() (reader, writer *os.File, err error) {

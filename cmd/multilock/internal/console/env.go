@@ -4,7 +4,6 @@
 package console
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -72,7 +71,7 @@ func (e *Env) Show(text string) {
 
 // PrintJSON prints one value as indented JSON on the standard output.
 func (e *Env) PrintJSON(value any) error {
-	text, err := json.MarshalIndent(value, "", "  ")
+	text, err := Lossless(value, "  ")
 	if err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
@@ -95,7 +94,7 @@ func (e *Env) print(text string) error {
 
 // PrintLine prints one value as a line of JSON on the standard output.
 func (e *Env) PrintLine(value any) error {
-	text, err := json.Marshal(value)
+	text, err := Lossless(value, "")
 	if err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}

@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -47,7 +46,7 @@ func messageOf(text string) Message {
 
 // SayObject writes an object as a line of JSON on the standard error.
 func (e *Env) SayObject(object any) {
-	if text, err := json.Marshal(object); err == nil {
+	if text, err := Lossless(object, ""); err == nil {
 		e.Tell(string(Escaped(Stamped(text))) + "\n")
 	}
 }
