@@ -55,6 +55,7 @@ type Source struct {
 
 	base      *shareddir.Base
 	above     *shareddir.Dir // where the group's directory is, if that is not the base: see Queue
+	makeAbove func() error   // makes that
 	groupDir  *shareddir.Dir // BASE/GROUP
 	results   *shareddir.Dir // BASE/.multilock/groups/GROUP/done
 	fences    *shareddir.Dir // BASE/.multilock/groups/GROUP/fence
@@ -177,7 +178,17 @@ func (s *Source) openGroup(open shareddir.Opener) (dir vfs.Dir, err error) {
 
 // makeGroupDir makes the lock group's directory.
 func (s *Source) makeGroupDir() error {
-	return s.inParent(func(parent vfs.Dir) error { return parent.Mkdir(s.group, shareddir.DirMode) })
+	mkdir := func() error {
+		return s.inParent(func(parent vfs.Dir) error { return parent.Mkdir(s.group, shareddir.DirMode) })
+	}
+	err := mkdir()
+	if s.makeAbove == nil || !is(err, syscall.ENOENT) {
+		return err
+	}
+	if err := s.makeAbove(); err != nil {
+		return err
+	}
+	return mkdir()
 }
 
 // removeGroupDir removes it, if it is empty.

@@ -18,7 +18,14 @@ func (s *Source) Queue(name string) (source.Queue, error) {
 		return nil, err
 	}
 	q := &Source{base: s.base, group: name, queued: s.group, self: s.self, user: s.user}
-	q.above = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.openGroupPrivate(queueDir, open) })
+	q.above = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.find(open, groupsDir, s.group, queueDir) })
+	q.makeAbove = func() error { // by a ticket; a look makes nothing
+		dir, err := s.openGroupPrivate(queueDir, shareddir.Afresh)
+		if err != nil {
+			return err
+		}
+		return dir.Close()
+	}
 	q.groupDir = shareddir.NewDir(q.openGroup)
 	return queue{q, q}, nil
 }

@@ -91,7 +91,10 @@ func releaseNoted(src *place.Source, r source.Record, start time.Time) bool {
 	time.Sleep(settling)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for e := range chronicle.History(ctx, start.Add(-time.Hour)) { // by the clocks of other hosts
+	for e, err := range chronicle.History(ctx, start.Add(-time.Hour)) { // by the clocks of other hosts
+		if err != nil {
+			return false
+		}
 		if e.What == source.EventReleased && e.Name == r.Name && e.Token == r.Token {
 			return true
 		}

@@ -1,0 +1,81 @@
+package main_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A command that only looks leaves nothing behind and changes nothing, whatever was there before.
+func TestLooksChangeNothing(t *testing.T) {
+	t.Parallel()
+	for scene, prepare := range map[string]func(s *station){
+		"a new base": func(*station) {},
+		"another group was used": func(s *station) {
+			s.must("run", "-n", "x", "-g", "other", "--", "true")
+		},
+		"a group with all there is": func(s *station) {
+			s.must("run", "--once", "-n", "x", "-g", "G", "--", "true")
+			s.must("run", "--every", "1h", "-n", "y", "-g", "G", "--", "true")
+			s.must("run", "--fair", "-w", "1m", "-n", "f", "-g", "G", "--", "true")
+			s.must("acquire", "--detach", "--ttl", "1h", "-n", "held", "-g", "G")
+			list := filepath.Join(s.t.TempDir(), "list")
+			require.NoError(s.t, os.WriteFile(list, []byte("a\ttrue\nb\tfalse\n"), 0o600))
+			require.Equal(s.t, 1, s.run("batch", "-g", "G", list).code)
+		},
+	} {
+		t.Run(scene, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t)
+			prepare(s)
+			for _, look := range looks() {
+				before := listing(t, s.base)
+				got := s.run(strings.Fields(look)...)
+				require.NotContains(t, got.stderr, "no option", "%s: %s", look, got.stderr)
+				require.Equal(t, before, listing(t, s.base), "after %s (code %d): %s", look, got.code, got.stderr)
+			}
+			s.run("status", "-g", "unheard", "x")
+			require.Equal(t, 125, s.run("wait", "-g", "unheard", "--timeout", "1s").code, "a look must not open the barrier")
+		})
+	}
+}
+
+// looks are the commands that only look, with what makes them look further.
+func looks() []string {
+	return []string{
+		"status", "status -g G", "status -g G x", "status -g G held --json", "status -g G nothing", "status -r -g G", "status --all",
+		"history", "history -g G", "history -g G x", "overdue -g G", "overdue -g G --json", "metrics -g G", "metrics",
+		"logs -g G", "logs -g G b", "logs -g G --joblog", "report -g G -o -", "report -g G --json", "wait -g G --timeout 1s", "wait -g new --timeout 1s",
+		"wait -g G --members x --timeout 1s", "clean -g G --dry-run", "clean -g G --history --dry-run", "clean --dry-run", "config", "completion bash",
+		"version", "help",
+	}
+}
+
+// listing describes all that is in a directory.
+func listing(t *testing.T, base string) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, filepath.WalkDir(base, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		// A directory is made and removed again: in staging, to read the server's clock, and in
+		// the base by a barrier, to ask the server whether there is no group.
+		if path == base || filepath.Base(path) == "staging" {
+			_, err := fmt.Fprintln(&b, path, info.Mode())
+			return err
+		}
+		fmt.Fprintf(&b, "%s %s %d %s\n", path, info.Mode(), info.Size(), info.ModTime())
+		return nil
+	}))
+	return b.String()
+}
