@@ -116,6 +116,8 @@ func TestBadInput(t *testing.T) {
 		{"report page.html", "write to a file with -o FILE"},
 		{"report -n x", "report: the report is of a whole group"},
 		{"report -o %", "report: -o is empty"},
+		{"run --once -- true", "run: --once records the result under the lock's name, and all jobs without a name would share one: add -n NAME"},
+		{"run --every 1d -- true", "run: --every records the result under the lock's name"},
 		{"batch", "batch: name one file with the jobs"},
 		{"batch a b", "batch: name one file with the jobs"},
 		{"batch /nonexistent", "read the list of jobs: open /nonexistent: no such file or directory"},

@@ -67,6 +67,22 @@ func TestConfigIsTheLastToBeAsked(t *testing.T) {
 	require.Contains(t, s.configured(home, []string{"MULTILOCK_CONFIG=none"}, "run", "--", "true").stderr, "where are the locks?")
 }
 
+// A batch needs a group, and a file or a variable names it as well as an option does.
+func TestBatchNeedsAGroup(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	dir, list := "MULTILOCK_DIR="+s.base, s.list("true")
+	refused := s.configured(t.TempDir(), []string{dir}, "batch", list)
+	require.Equal(t, 125, refused.code)
+	require.Equal(t, "multilock: batch: a group has one list of jobs: name it with -g GROUP, one for each list\n", refused.stderr)
+	s.requireUntouched()
+
+	home := t.TempDir()
+	require.Zero(t, s.configured(home, []string{dir, "MULTILOCK_GROUP=G"}, "batch", "-q", list).code)
+	writeConfig(t, home, "group = \"H\"\n")
+	require.Zero(t, s.configured(home, []string{dir}, "batch", "-q", list).code)
+}
+
 // A file that is wrong, or that somebody else can write, locks nothing somewhere else.
 func TestConfigThatIsRefused(t *testing.T) {
 	t.Parallel()

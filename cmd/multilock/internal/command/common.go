@@ -35,8 +35,8 @@ type common struct {
 func Flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "dir", Aliases: []string{"d"}, Usage: "the shared `DIRECTORY` with the locks; this or --source is needed [$" + place.EnvDir + "]", Category: "LOCK"},
-		&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "the lock `GROUP`, a directory in it (default: .locks; of another source, what has no group) [$" + place.EnvGroup + "]", Category: "LOCK"},
-		formerly(&cli.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "the lock's `NAME` (default: lock; of a CloudShell reservation, MUTEX)", Category: "LOCK"}, "lockname", "l"),
+		&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "the lock `GROUP`, a directory in it (default: .locks; of another source, what has no group; batch has no default) [$" + place.EnvGroup + "]", Category: "LOCK"},
+		formerly(&cli.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "the lock's `NAME` (default: lock; of a CloudShell reservation, MUTEX; for --once and --every there is no default)", Category: "LOCK"}, "lockname", "l"),
 		&cli.StringFlag{Name: "source", Usage: "where the locks live, as a `URL`; -d DIRECTORY stands for file:DIRECTORY; see multilock --help [$" + place.EnvSource + "]", Category: "LOCK"},
 		toggle("legacy-peers", "hosts with the Python MultiLock use the same group; all hosts must say so [$"+place.EnvLegacyPeers+"]", "LOCK"),
 		&cli.StringFlag{Name: "trust", Usage: "believe these `USERS`, too (names with commas between them), or any: what they left in the directory, and what others may do to it (default: root, you, and a group whose directory it is) [$" + place.EnvTrust + "]", Category: "LOCK"},

@@ -209,6 +209,9 @@ func (o *runOptions) check() error {
 	if o.slots.Given && o.recorded() {
 		return console.Usagef(name, "--slots and a recorded result (--once, --every) contradict each other: a job that runs once needs one slot")
 	}
+	if o.recorded() && !o.NameGiven {
+		return console.Usagef(name, "%s records the result under the lock's name, and all jobs without a name would share one: add -n NAME", o.option())
+	}
 	if err := o.checkQueue(name, o.wait); err != nil {
 		return err
 	}
@@ -237,8 +240,8 @@ type recording struct {
 
 func (r *recording) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "once", Destination: &r.once, DisableDefaultText: true, Usage: "run the job once and for all, on whichever host: do nothing if its success is recorded", Category: "ONCE"},
-		&cli.GenericFlag{Name: "every", Value: &r.every, Usage: "run the job once per `TICK` over all hosts, such as 1h, 1h@30m or 1d@07:30[Europe/Berlin]; see above", Category: "ONCE"},
+		&cli.BoolFlag{Name: "once", Destination: &r.once, DisableDefaultText: true, Usage: "run the job once and for all, on whichever host: do nothing if its success is recorded; needs -n", Category: "ONCE"},
+		&cli.GenericFlag{Name: "every", Value: &r.every, Usage: "run the job once per `TICK` over all hosts, such as 1h, 1h@30m or 1d@07:30[Europe/Berlin]; needs -n; see above", Category: "ONCE"},
 		&cli.GenericFlag{Name: "catch-up", Value: &r.catchUp, Usage: "with --every: `WHAT` to do about ticks without a run: none, latest (run the last one, however late), all:N (and the last N before it); see above", DefaultText: "none", Category: "ONCE"},
 		&cli.GenericFlag{Name: "retries", Value: &r.retries, Usage: "with --once or --every: try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "ONCE"},
 	}
