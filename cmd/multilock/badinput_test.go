@@ -80,6 +80,7 @@ func TestBadInput(t *testing.T) {
 		{"release x y --token z", `release: one lock at a time; each has a token of its own`},
 		{"release % --token z", `lock name "": `},
 		{"acquire %", `lock name "": `},
+		{"break a --now", "break: --now leaves out the wait after --force: it needs --force"},
 		{"break a b", "break: one lock at a time"},
 		{"break a -n b", "break: one lock at a time"},
 		{"clean x", `clean: unexpected "x": this is for the whole group`},

@@ -139,7 +139,7 @@ func TestHookOfALostLock(t *testing.T) {
 			options = append(options, "--on-loss", "")
 		}
 		r := h.hold("x", append(options, "--ttl", "2s")...)
-		h.must("break", "--force", "x")
+		h.must("break", "--force", "--now", "x")
 		require.Equal(t, 122, r.wait().code)
 		what := map[bool]string{true: "loss", false: "failure"}[own]
 		h.requireOnly(what)

@@ -44,8 +44,8 @@ type Place struct {
 	Base        string  // the directory with the locks, if they live in one
 	URL         Address // of a source that is something else
 	Group, Name string
-	GroupGiven  bool    // an option, the environment, a file or the URL names the group, or the source has none
-	NameGiven   bool    // an option names the lock
+	GroupGiven  bool   // an option, the environment, a file or the URL names the group, or the source has none
+	NameGiven   bool   // an option names the lock
 	UsualGroup  string // the group that the source means if none is named
 	User        string // who asks, for people
 	Program     string // by which name it is to be called
