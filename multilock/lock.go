@@ -39,12 +39,12 @@ type Lock struct {
 	released  bool
 }
 
-func newLock(ctx context.Context, name string, lease source.Lease, opt Options, turn *source.Turn) *Lock {
+func newLock(ctx context.Context, src Source, name string, lease source.Lease, opt Options, turn *source.Turn) *Lock {
 	l := &Lock{name: name, turn: turn, taken: time.Now(), lease: lease, tenure: opt.claim().Tenure(), ends: ends(lease), good: lease.Since()}
 	if l.ends.IsZero() {
 		l.spare = opt.TTL - l.tenure
 	}
-	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	l.ctx, l.cancel = context.WithCancelCause(withHeld(context.WithoutCancel(ctx), src, l))
 	beat := opt.heartbeat()
 	if !l.ends.IsZero() {
 		beat = min(beat, max(l.left()/10, time.Millisecond)) // the time is the source's, not the options'

@@ -5,6 +5,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -243,7 +245,17 @@ type taking func(context.Context, multilock.Source, string, multilock.Options) (
 func takeBy(ctx context.Context, e *Env, src *place.Source, name string, opt multilock.Options, limit console.WaitLimit, o console.Output, try, wait taking) (*multilock.Lock, error) {
 	if !limit.Waits() {
 		lock, err := try(ctx, src.Locks, name, opt)
+		var held *multilock.HeldError
+		if errors.As(err, &held) && isOurs(e, src, held.Sighting.Record) {
+			held.Sighting.Why += "; this command runs under that lock"
+		}
 		return lock, src.IfLasting(err)
+	}
+	opt.Refuse = func(r source.Record) error {
+		if isOurs(e, src, r) {
+			return &console.CodedError{Code: console.ExitFailure, Text: fmt.Sprintf("lock %q is held by %s, and this command runs under that lock: the wait would never end; leave the lock out here, or choose another name", name, r.Holder)}
+		}
+		return nil
 	}
 	ctx, cancel := limit.Limited(ctx)
 	defer cancel()
@@ -252,6 +264,15 @@ func takeBy(ctx context.Context, e *Env, src *place.Source, name string, opt mul
 	defer show.StartNotice(ctx, e.Env, o, way.Tell)()
 	lock, err := wait(ctx, src.Locks, name, opt)
 	return lock, src.IfLasting(err)
+}
+
+// isOurs says whether this command runs under a lock: its holder is an ancestor of this process, or
+// has given us its token, as a job gets it.
+func isOurs(e *Env, src *place.Source, r source.Record) bool {
+	if token := e.Getenv("MULTILOCK_TOKEN"); token != "" && token == r.Token {
+		return true
+	}
+	return r.Holder.PID > 0 && r.Holder.Judge(src.Self).Life == process.Alive && isAncestor(r.Holder.PID)
 }
 
 const defaultGrace = 10 * time.Second
