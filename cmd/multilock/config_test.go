@@ -61,7 +61,7 @@ func TestConfigIsTheLastToBeAsked(t *testing.T) {
 	for _, one := range report.Settings {
 		from[one.Name] = one.Value + " " + one.From
 	}
-	require.Equal(t, map[string]string{"source": s.base + " " + path, "group": "I --group", "ttl": "7m " + path, "trust": "root $MULTILOCK_TRUST", "local": "1 $MULTILOCK_LOCAL"}, from)
+	require.Equal(t, map[string]string{"source": s.base + " " + path, "group": "I --group", "ttl": "7m " + path, "trust": "root $MULTILOCK_TRUST", "local": "1 $MULTILOCK_LOCAL", "require_shared": " built in"}, from)
 	require.Equal(t, []string{"/etc/multilock.conf", path}, report.Files)
 	require.Regexp(t, `(?m)^source +`+s.base+` +`+path+`$`, s.configured(home, nil, "config").stdout)
 	require.Contains(t, s.configured(home, []string{"MULTILOCK_CONFIG=none"}, "run", "--", "true").stderr, "where are the locks?")
@@ -88,7 +88,7 @@ func TestConfigThatIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	for text, want := range map[string]string{
-		"dri = \"/x\"":                       `"dri" is unknown; there are dir, source, group, ttl, trust and local`,
+		"dri = \"/x\"":                       `"dri" is unknown; there are dir, source, group, ttl, trust, local and require_shared`,
 		"dir = /x":                           "line 1: ",
 		"dir = \"x\"":                        "write the whole path",
 		"dir = \"\\u0000":                    "line 1: ",

@@ -51,7 +51,9 @@ func runKeep(ctx context.Context, e *Env) error {
 	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), requireQueue(src, "acquire", order.Fair)); err != nil {
 		return answer(e, keepAnswer{}, err)
 	}
-	oneHost := src.OneHost()
+	if !order.Silent {
+		src.TellOneHost(func(format string, args ...any) { _ = answerLine(e, keepAnswer{Say: fmt.Sprintf(format, args...)}) })
+	}
 	lock, err := order.acquire(ctx, e, src, in)
 	if err != nil {
 		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: err})
@@ -63,7 +65,7 @@ func runKeep(ctx context.Context, e *Env) error {
 	}
 	_ = src.Note(ctx, acquiredEvent(lock, opt, fence, 0))
 	start := time.Now()
-	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence, OneHost: oneHost}, nil); err != nil {
+	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence}, nil); err != nil {
 		return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 	}
 	why, before := hold(ctx, lock, order.Owner, src.Self), time.Now()

@@ -41,6 +41,7 @@ func Flags() []cli.Flag {
 		formerly(&cli.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "the lock's `NAME` (default: lock; of a CloudShell reservation, MUTEX; for --once and --every there is no default)", Category: "LOCK"}, "lockname", "l"),
 		&cli.StringFlag{Name: "source", Usage: "where the locks live, as a `URL`; -d DIRECTORY stands for file:DIRECTORY; see multilock --help [$" + place.EnvSource + "]", Category: "LOCK"},
 		toggle("legacy-peers", "hosts with the Python MultiLock use the same group; all hosts must say so [$"+place.EnvLegacyPeers+"]", "LOCK"),
+		toggle("require-shared", "use a directory only if \"doctor --mark\" has marked it, so that nothing is locked where the share is not mounted [$"+place.EnvRequireShared+"]", "LOCK"),
 		&cli.StringFlag{Name: "trust", Usage: "believe these `USERS`, too (names with commas between them), or any: what they left in the directory, and what others may do to it (default: root, you, and a group whose directory it is) [$" + place.EnvTrust + "]", Category: "LOCK"},
 		toggle("json", "print the result as JSON", "OUTPUT"),
 		toggle("quiet", "print errors only; a refusal is none, its exit code says enough", "OUTPUT", "q"),
@@ -71,10 +72,7 @@ func readCommon(c *cli.Context, e *Env) (common, error) {
 // askedOf is what a command line says of where locks live.
 func askedOf(c *cli.Context) place.Asked {
 	asked := place.Asked{Dir: commonString(c, "dir"), Source: commonString(c, "source"), Group: commonString(c, "group"), Name: commonString(c, "name"), Trust: commonString(c, "trust")}
-	if level := givenAt(c, "legacy-peers"); level != nil {
-		said := level.Bool("legacy-peers")
-		asked.LegacyPeers = &said
-	}
+	asked.LegacyPeers, asked.RequireShared = commonSwitch(c, "legacy-peers"), commonSwitch(c, "require-shared")
 	return asked
 }
 
@@ -96,13 +94,10 @@ func action(e *Env, o *common, check func(*cli.Context) error, do func(context.C
 	}
 }
 
-// tellOneHost warns who takes a lock that other hosts do not see.
+// tellOneHost warns of locks that other hosts do not see.
 func (o *common) tellOneHost(e *Env, src *place.Source) {
-	if o.Quiet || o.JSON {
-		return
-	}
-	if warning := src.OneHost(); warning != "" {
-		e.Say("warning: %s", warning)
+	if !o.Quiet && !o.JSON {
+		src.TellOneHost(e.Say)
 	}
 }
 
@@ -163,6 +158,16 @@ func commonString(c *cli.Context, name string) *string {
 		return nil
 	}
 	value := level.String(name)
+	return &value
+}
+
+// commonSwitch is nil if the option is not given.
+func commonSwitch(c *cli.Context, name string) *bool {
+	level := givenAt(c, name)
+	if level == nil {
+		return nil
+	}
+	value := level.Bool(name)
 	return &value
 }
 

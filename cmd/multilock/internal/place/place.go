@@ -52,15 +52,17 @@ type Place struct {
 	LegacyPeers bool
 	TTL         time.Duration // as a configuration says it; see UsualTTL
 	Local       bool          // locks are meant for this host alone
-	Exposed     string        // what others could do on the way to it, for people; nothing if it is ""
-	Trust       string        // as --trust says it
-	Token       string        // of EnvCloudshellToken, in a place WithPassword
+	// RequireShared refuses a directory that doctor --mark has not marked.
+	RequireShared bool
+	Exposed       string // what others could do on the way to it, for people; nothing if it is ""
+	Trust         string // as --trust says it
+	Token         string // of EnvCloudshellToken, in a place WithPassword
 }
 
 // Asked is what the command line says of a place; nil is what it does not say.
 type Asked struct {
 	Dir, Source, Group, Name, Trust *string
-	LegacyPeers                     *bool
+	LegacyPeers, RequireShared      *bool
 }
 
 // Find finds where the locks are to live. An option on the command line wins over the
@@ -92,6 +94,9 @@ func (k Kinds) Find(a Asked, e *console.Env) (Place, error) {
 		p.Trust = *a.Trust
 	}
 	if err := errors.Join(p.readLegacyPeers(a, e), p.readLocal(e)); err != nil {
+		return p, err
+	}
+	if err := p.readRequireShared(a, usual, e); err != nil {
 		return p, err
 	}
 	usual.apply(&p)
