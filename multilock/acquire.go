@@ -111,7 +111,7 @@ const (
 func contend(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
 	pause := paceOf(src, opt)
 	opt, err := opt.check()
-	if err != nil {
+	if err := errors.Join(err, source.CheckEnds("lock name", name)); err != nil {
 		return nil, err
 	}
 	if m == wait {

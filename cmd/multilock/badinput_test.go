@@ -175,9 +175,32 @@ func TestNamesThatAreNoLocks(t *testing.T) {
 func TestStrangeNamesAreKeptByteForByte(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	for _, name := range []string{" ", "two words", "-n", "--", "...", "*", "grün", "日本", "a\nb", "\x1b[31m", "\xff", strings.Repeat("n", 240)} {
+	for _, name := range []string{"two words", "-n", "--", "...", "*", "grün", "日本", "a\nb", "x\x1b[31m", "\xff", strings.Repeat("n", 240)} {
 		require.Equal(t, name, s.must("run", "--name="+name, "--", "sh", "-c", `printf %s "$MULTILOCK_NAME"`))
 	}
+}
+
+// A name with an invisible character at its end is another lock than the one that was meant. No
+// command takes it, and what a peer of that name holds is listed all the same.
+func TestInvisibleEndsOfNames(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	for _, bad := range []string{"nightly\r", " nightly"} {
+		list := s.list(bad + "\ttrue")
+		for _, words := range [][]string{
+			{"run", "-n", bad, "--", "true"}, {"run", "-g", bad, "--", "true"}, {"acquire", bad}, {"release", bad, "--token", "t"}, {"break", bad}, {"status", bad},
+			{"history", bad}, {"logs", bad}, {"overdue", bad}, {"clean", "--results", bad}, {"wait", "--members", bad}, {"batch", list},
+		} {
+			got := s.run(words...)
+			require.Contains(t, []int{125, 3}, got.code, "%q: %s", words, got.stderr)
+			require.Contains(t, got.stdout+got.stderr, "begins or ends with the invisible character", "%q", words)
+		}
+		withGroup := &station{t: t, base: s.base, env: []string{"MULTILOCK_GROUP=" + bad}}
+		require.Contains(t, withGroup.run("status").stderr, "lock group ")
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(s.base, ".locks"), 0o700))
+	s.peer("nightly ", 0)
+	require.Equal(t, "nightly ", s.locks()[0].Name)
 }
 
 // openToAll makes a directory that other users can get to.

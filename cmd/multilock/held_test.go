@@ -38,7 +38,7 @@ func TestRefusalNamesTheHolder(t *testing.T) {
 // whatever the lock and its directory are called.
 func TestClearingCommandCanBePasted(t *testing.T) {
 	t.Parallel()
-	names := []string{"plain", "two words", "it's", `"$HOME" \ !x`, "-n", "--", "grün", "tab\there", "\x1b[31mred", "\xff\xfe", "a\nb"}
+	names := []string{"plain", "two words", "it's", `"$HOME" \ !x`, "-n", "--", "grün", "tab\there", "x\x1b[31mred", "\xff\xfe", "a\nb"}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

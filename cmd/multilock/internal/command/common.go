@@ -148,7 +148,7 @@ func (o *common) readName(c *cli.Context, instead string) error {
 	case len(names) == 1:
 		o.Name = names[0]
 	}
-	return nil
+	return source.CheckEnds("lock name", o.Name)
 }
 
 // commonString is nil if the option is not given.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The variables that stand for options.
@@ -197,6 +198,9 @@ func (p *Place) complete(k Kinds, a Asked, e *console.Env) error {
 		if err := kind.Complete(e, p); err != nil {
 			return p.withoutSecrets(e, err)
 		}
+	}
+	if err := errors.Join(source.CheckEnds("lock group", p.Group), source.CheckEnds("lock name", p.Name)); err != nil {
+		return err
 	}
 	p.GroupGiven, p.NameGiven = p.Group != "" || !kind.Groups, a.Name != nil
 	p.UsualGroup = kind.Group
