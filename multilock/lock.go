@@ -194,8 +194,14 @@ func underLock[T any](ctx context.Context, l *Lock, call func() (T, error)) (T, 
 // back. The error is a *LostError if the lock was lost before, ErrReleased
 // after an earlier success, and joined to ErrUnsure if ctx ended before the
 // source confirmed; then the lock is free after its TTL at the latest, and
-// Release may be called again.
+// Release may be called again. A ctx that has ended already, as in a deferred
+// call after a signal, leaves the source a few seconds.
 func (l *Lock) Release(ctx context.Context) error {
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaving)
+		defer cancel()
+	}
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
 	if l.isReleased() {
