@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -104,4 +105,21 @@ func TestRequireShared(t *testing.T) {
 	require.Zero(t, s.configured(home, nil, "status").code)
 	require.Equal(t, ended{125, "", "multilock: run: MULTILOCK_REQUIRE_SHARED=\"yes please\": write 1 or 0\n"},
 		(&station{t: t, base: s.base, env: []string{"MULTILOCK_REQUIRE_SHARED=yes please"}}).run("run", "--", "true"))
+}
+
+// A job that changes its directory finds the same locks by what it gets of the environment.
+func TestRelativePlacesAreAbsoluteForTheJob(t *testing.T) {
+	t.Parallel()
+	for variable, value := range map[string]string{"MULTILOCK_DIR": "locks", "MULTILOCK_SOURCE": "file:locks", "MULTILOCK_CONFIG": "config"} {
+		s := newStation(t)
+		work := t.TempDir()
+		require.NoError(t, os.MkdirAll(filepath.Join(work, "elsewhere", "locks"), 0o700))
+		require.NoError(t, os.Mkdir(filepath.Join(work, "locks"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(work, "config"), []byte("dir = \""+filepath.Join(work, "locks")+"\"\n"), 0o600))
+		cmd := s.command("run", "-n", "x", "--", "sh", "-c", "cd elsewhere && multilock run -n x -- echo ran")
+		cmd.Dir, cmd.Env = work, append(clitest.Environ(), variable+"="+value)
+		got := s.finish(cmd)
+		require.Equal(t, 121, got.code, "%s: %s", variable, got.stderr)
+		require.Empty(t, got.stdout)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -161,10 +162,17 @@ func (o *runOptions) read(c *cli.Context, e *Env) error {
 	return o.pinging.read(e, "run")
 }
 
-// hinted is for who wrote the lock's name where other commands take it.
+// hinted adds to a command that was not found what may have been meant: the lock's name, where
+// other commands take it, or a line for a shell.
 func (o *runOptions) hinted(err error) error {
-	if len(o.command) > 1 && o.command[1] == "--" && errors.As(err, new(*job.NotFoundError)) {
+	if !errors.As(err, new(*job.NotFoundError)) {
+		return err
+	}
+	switch {
+	case len(o.command) > 1 && o.command[1] == "--":
 		return fmt.Errorf("%w; if that is the lock's name, write: run -n %s %s", err, o.command[0], console.CommandLine(o.command[1:]))
+	case strings.ContainsAny(o.command[0], " \t\n;&|<>()$`*?\"'"):
+		return fmt.Errorf("%w; if that is a line for a shell, write: -- sh -c %s", err, console.CommandLine(o.command))
 	}
 	return err
 }

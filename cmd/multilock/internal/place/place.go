@@ -279,20 +279,3 @@ func (p *Place) withoutSecrets(e *console.Env, err error) error {
 	}
 	return err
 }
-
-// JobEnviron is what a job gets of our environment: all but what is secret. A job
-// that uses the same source reads the password from the file that
-// MULTILOCK_PASSWORD_FILE names.
-func JobEnviron(environ []string) []string {
-	var vars []string
-	for _, entry := range environ {
-		switch name, value, _ := strings.Cut(entry, "="); name {
-		case EnvPassword, EnvCloudshellToken, EnvPing:
-		case EnvSource:
-			vars = append(vars, name+"="+publicURL(value))
-		default:
-			vars = append(vars, entry)
-		}
-	}
-	return vars
-}
