@@ -24,6 +24,7 @@ type waitOptions struct {
 	common
 	probing
 	timeout, settle, since, poll, maxAge console.Duration
+	takeover                             console.WaitLimit
 	expect                               console.Number
 	named                                nameList
 	members                              []string
@@ -72,7 +73,8 @@ says so, and 0 means then that nothing is held any more.
 
 A holder that died is not waited for: its lock is cleared on the same evidence as
 by whoever wants the lock, and it is reported. Its job counts as not done, unless
-somebody else has done it since (--members, --expect). With --probe it may be cleared
+somebody else has done it since (--members, --expect, --list): that is waited for as long
+as other such jobs are at work, and then for --wait-for-takeover. With --probe it may be cleared
 before its time to live has passed: if it has missed a sign of life, and Slurm, or the
 COMMAND, says that it is gone. An error never clears anything; "multilock run --help"
 tells what is asked, and what a COMMAND has to answer.
@@ -90,6 +92,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.StringFlag{Name: "members-from", Usage: "read the names of the jobs from a `FILE`, one a line; - is the standard input. Of NAME<TAB>COMMAND the name counts, # begins a comment, and BARRIER is no name"},
 			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` jobs have a result, whatever their names, and nothing is held"},
 			&cli.BoolFlag{Name: "list", Destination: &o.list, DisableDefaultText: true, Usage: "wait for the results of all jobs in the list that batch gives to the group"},
+			&cli.GenericFlag{Name: "wait-for-takeover", Value: &o.takeover, Usage: "wait this `DURATION`, or forever, until another host takes a job over whose host died (default: three times its ttl)"},
 			o.output.flag(),
 			o.probeFlag(),
 			&cli.BoolFlag{Name: "allow-empty", Destination: &o.allowEmpty, DisableDefaultText: true, Usage: "succeed also if nobody has ever used the group"},
@@ -132,16 +135,30 @@ func (o *waitOptions) read(c *cli.Context, e *Env) (err error) {
 		return console.Usagef(name, "--since is for a wait without --members, --expect and --list, whose results count however old they are")
 	case o.since.Given && o.since.Value == 0:
 		return console.Usagef(name, "--since 0: use a small duration instead, such as 1m; hosts' clocks differ")
+	case o.takeover.Given && !forResults:
+		return console.Usagef(name, "--wait-for-takeover is for a wait for results: it needs --members, --expect or --list")
 	case o.poll.Given && o.poll.Value == 0:
 		return console.Usagef(name, "--poll 0: use a small duration instead, such as 10ms")
 	}
 	return nil
 }
 
-func (o *waitOptions) barrier(probe source.Probe) lockgroup.BarrierOptions {
+func (o *waitOptions) barrier(e *Env, probe source.Probe) lockgroup.BarrierOptions {
+	takeover := o.takeover.Value
+	switch {
+	case o.takeover.Forever:
+		takeover = -1
+	case o.takeover.Given:
+		takeover = max(takeover, 1) // 0 is for the usual time
+	}
+	died := func(h lockgroup.Holding) {
+		if l := show.LockOf(h.Name, h.Sighting); o.forResults() && !o.JSON && !o.Quiet {
+			e.Say("%s died, run by %s (%s); waiting for another host to take it over", show.Subject(l.Name), l.Holder(), l.Why)
+		}
+	}
 	return lockgroup.BarrierOptions{
 		Members: o.members, Expect: o.expect.Value, Settle: o.settle.Value, Since: o.since.Value, Poll: o.poll.Value,
-		Patience: multilock.Patience{MaxAge: o.maxAge.Value, Probe: probe},
+		Patience: multilock.Patience{MaxAge: o.maxAge.Value, Probe: probe}, Takeover: takeover, Died: died,
 	}
 }
 
@@ -154,12 +171,12 @@ func (o *waitOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 	if err != nil {
 		return err
 	}
-	if _, err := lockgroup.NewBarrier(group, o.barrier(probe)); err != nil {
+	if _, err := lockgroup.NewBarrier(group, o.barrier(e, probe)); err != nil {
 		return err
 	}
 	o.tellOneHost(e, src)
 	return waitAt(ctx, e, o, src, func(ctx context.Context, members []string) (lockgroup.Report, error) {
-		opt := o.barrier(probe)
+		opt := o.barrier(e, probe)
 		opt.Members = members
 		barrier, err := lockgroup.NewBarrier(group, opt)
 		if err != nil {
