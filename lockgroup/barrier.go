@@ -34,8 +34,14 @@ type BarrierOptions struct {
 	// Poll is the longest pause between two polls, multilock.DefaultPoll if 0.
 	Poll time.Duration
 	// Inspect is the longest pause between two looks at the holders,
-	// DefaultInspect if 0.
+	// DefaultInspect if 0. Holders with a short TTL are looked at more often.
 	Inspect time.Duration
+	// Takeover is how long a job whose holder died is waited for while nothing else that is waited
+	// for is held: another host may take the job over. 0 is for three TTLs of the holder, and a
+	// negative duration for ever. It is for Members and Expect.
+	Takeover time.Duration
+	// Died, if not nil, is called at once with each holder that is found dead.
+	Died func(Holding)
 }
 
 // DefaultInspect is the longest pause between two looks at who holds what.
@@ -77,7 +83,7 @@ func NewBarrier(src source.Group, opt BarrierOptions) (*Barrier, error) {
 	if opt.Inspect == 0 {
 		opt.Inspect = DefaultInspect
 	}
-	b := &Barrier{src: src, opt: opt, holders: newHolders(src, opt.Patience)}
+	b := &Barrier{src: src, opt: opt, holders: newHolders(src, opt.Patience, opt.Died)}
 	if len(opt.Members) == 0 && opt.Expect == 0 {
 		return b, nil
 	}
@@ -102,7 +108,7 @@ func (o *BarrierOptions) check() error {
 }
 
 // Wait returns when the barrier opens. The error is nil if all that was waited
-// for is done; ErrNotDone if a job failed, or died and nobody did its work;
+// for is done; ErrNotDone if a job failed, or died and was not taken over;
 // context.Cause(ctx) if that ended first; any other if the source failed. The
 // report is true in every case, as far as it goes.
 //
@@ -119,6 +125,9 @@ func (b *Barrier) Wait(ctx context.Context) (Report, error) {
 	err := b.poll(inner)
 	cancel(nil)
 	looking.Wait()
+	if errors.Is(err, errAbandoned) {
+		_, _, err = b.ask(ctx) // a result may have come at the last moment
+	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = b.lastLook(ctx, err)
 	}

@@ -1,14 +1,10 @@
 package lockgroup
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,52 +94,14 @@ func NumberWidth(ctx context.Context, src source.ManifestReader) (digits int, er
 }
 
 // eachJobOfList tells of the jobs of the group's list, one after the other, with their names as
-// they stand there, until it is told not to go on. A line without a tab is a head, of the list
-// or of what continues it; one of the list, as its first line, says that it is claimed in chunks.
+// they stand there, until it is told not to go on. A head as the first line says that the list is
+// claimed in chunks.
 func eachJobOfList(ctx context.Context, src source.ManifestReader, tell func(number int, name []byte, chunked bool) bool) error {
-	manifest, err := bounded.Call(ctx, src.OpenManifest)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer manifest.Close() //nolint:errcheck // only read from
-	lines, chunked, number := bufio.NewReaderSize(manifest, 1<<20), false, 0
-	for first := true; ctx.Err() == nil; first = false {
-		name, tab, err := firstField(lines)
-		switch {
-		case errors.Is(err, io.EOF), first && errors.Is(err, bufio.ErrBufferFull):
-			return nil
-		case err != nil:
-			return fmt.Errorf("the group's list of jobs, behind job %d: %w", number, err)
-		case !tab:
-			chunked = chunked || first
-			continue
-		}
-		if number++; !tell(number, name, chunked) {
-			return nil
-		}
-	}
-	return context.Cause(ctx)
-}
-
-// mostOfLine is how much of a line is read, in buffers: what is longer, nobody wrote for a
-// job, and a file that is nothing but a hole would be read for hours.
-const mostOfLine = 64
-
-// firstField reads a line, and keeps what is in it before the first tab, of a long one its beginning.
-func firstField(lines *bufio.Reader) (field []byte, tab bool, err error) {
-	line, err := lines.ReadSlice('\n')
-	field, _, tab = bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\t'})
-	if errors.Is(err, bufio.ErrBufferFull) {
-		field = bytes.Clone(field)
-		for n := 1; n < mostOfLine && errors.Is(err, bufio.ErrBufferFull); n++ {
-			line, err = lines.ReadSlice('\n')
-			tab = tab || bytes.IndexByte(line, '\t') >= 0
-		}
-	}
-	return field, tab, err
+	chunked := false
+	return eachLineOfList(ctx, src, func(number int, field []byte, isJob, first bool) bool {
+		chunked = chunked || first && !isJob
+		return !isJob || tell(number, field, chunked)
+	})
 }
 
 // chunksAmong are the chunks among names, the smallest first.

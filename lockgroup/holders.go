@@ -1,6 +1,7 @@
 package lockgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 type holders struct {
 	src      source.Group
 	patience multilock.Patience
+	died     func(Holding) // may be nil
 
 	mu      sync.Mutex
 	held    map[string]multilock.Sighting // at the last survey
@@ -32,8 +34,8 @@ type holders struct {
 // one and a half heartbeats, and the others come at a later survey.
 const maxWatches = 64
 
-func newHolders(src source.Group, patience multilock.Patience) *holders {
-	return &holders{src: src, patience: patience, crashed: map[string]multilock.Sighting{}, watched: map[string]bool{}}
+func newHolders(src source.Group, patience multilock.Patience, died func(Holding)) *holders {
+	return &holders{src: src, patience: patience, died: died, crashed: map[string]multilock.Sighting{}, watched: map[string]bool{}}
 }
 
 // look inspects the locks that are held and concern the barrier. It changes nothing.
@@ -136,6 +138,9 @@ func (h *holders) bury(ctx context.Context, name string, record source.Record) e
 	case seen.State != multilock.StateDead:
 		return err
 	}
+	if !seen.Limbo && h.died != nil {
+		h.died(Holding{name, seen})
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.held, name)
@@ -155,6 +160,7 @@ func (h *holders) sawAny() bool {
 // inspect looks at the holders now and then, and clears the dead away.
 func (b *Barrier) inspect(ctx context.Context, cancel context.CancelCauseFunc) {
 	defer b.holders.watches.Wait()
+	var idle time.Time // since when a job that died is left, and nothing is held
 	for pause := min(firstInspect, b.opt.Inspect); ; {
 		start := time.Now()
 		err := b.holders.look(ctx, b.concerns)
@@ -165,11 +171,61 @@ func (b *Barrier) inspect(ctx context.Context, cancel context.CancelCauseFunc) {
 			cancel(err) // what ended ctx before stays its cause
 			return
 		}
-		if err := bounded.Sleep(ctx, pause); err != nil {
+		took, limit := time.Since(start), b.holders.shortestTTL()/2
+		switch grace := b.grace(); {
+		case grace == 0:
+			idle = time.Time{}
+		case idle.IsZero():
+			idle = start
+			limit = min(limit, grace/2)
+		case time.Since(idle) >= grace:
+			cancel(errAbandoned)
+			return
+		default:
+			limit = min(limit, grace/2)
+		}
+		if err := bounded.Sleep(ctx, min(pause, max(limit, leastInspect))); err != nil {
 			return
 		}
-		pause = min(max(2*pause, leisure*time.Since(start)), b.opt.Inspect)
+		pause = min(max(min(2*pause, max(limit, leastInspect)), leisure*took), b.opt.Inspect)
 	}
+}
+
+// errAbandoned ends the wait for a job that died and that no host has taken over.
+var errAbandoned = errors.New("a job died, and no host has taken it over")
+
+// takeoverTTLs is for how many TTLs of a dead holder its job may be taken over.
+const takeoverTTLs = 3
+
+// grace is how long the jobs that died are waited for, because nothing that is waited for is held:
+// a host that has others of them comes to these later. It is 0 if there is no limit now.
+func (b *Barrier) grace() (longest time.Duration) {
+	if b.results == nil || b.opt.Takeover < 0 {
+		return 0
+	}
+	for name, seen := range b.holders.seen() {
+		if seen.State != multilock.StateFree && b.concerns(name) {
+			return 0
+		}
+	}
+	for name, seen := range b.holders.dead() {
+		if b.results.awaited(name) {
+			longest = max(longest, cmp.Or(b.opt.Takeover, takeoverTTLs*cmp.Or(seen.Record.TTL, multilock.DefaultTTL)))
+		}
+	}
+	return longest
+}
+
+// shortestTTL is that of the holders at the last look, so that the next look is not long after a
+// holder's time is over.
+func (h *holders) shortestTTL() time.Duration {
+	shortest := source.MaxTTL
+	for _, seen := range h.seen() {
+		if seen.State != multilock.StateFree && seen.Record.TTL > 0 {
+			shortest = min(shortest, seen.Record.TTL)
+		}
+	}
+	return shortest
 }
 
 // stuck ends the wait because the dead cannot be cleared away, so that it would
@@ -182,6 +238,8 @@ func (b *Barrier) stuck(cancel context.CancelCauseFunc) func(error) {
 }
 
 const (
+	// leastInspect is the least pause between two looks.
+	leastInspect = 500 * time.Millisecond
 	// firstInspect is when the second look at the holders comes.
 	firstInspect = 2 * time.Second
 	// lastLooks bounds the look at what is in the way when the time is over.

@@ -64,13 +64,14 @@ func TestBarrierLeavesTheLivingAlone(t *testing.T) {
 	})
 }
 
-// A member that died may be done by somebody else yet: only if nobody does it,
-// it is reported.
+// A job that died may be taken over by another host, which may work on it for long: only if none
+// does, the wait ends.
 func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 	for _, opt := range []lockgroup.BarrierOptions{{Members: []string{"a"}}, {Expect: 1}} {
 		inPlace(t, func(t *testing.T, p *grouptest.Place) {
 			p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
-			time.AfterFunc(30*time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
+			time.AfterFunc(5*time.Minute, func() { p.Hold("a", grouptest.Alive("node2")) })
+			time.AfterFunc(40*time.Minute, func() { p.Release("a"); p.Commit(grouptest.Succeeded("a")) })
 			report, err := wait(t, p, opt)
 			require.NoError(t, err)
 			require.Equal(t, 1, report.Done)
@@ -78,13 +79,60 @@ func TestBarrierLetsSomebodyElseDoTheWorkOfTheDead(t *testing.T) {
 			require.Equal(t, []string{"a"}, p.Broken)
 		})
 		inPlace(t, func(t *testing.T, p *grouptest.Place) {
-			p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
+			dead := grouptest.Seen(multilock.StateDead, "node1")
+			dead.Record.TTL = 5 * time.Second
+			p.Hold("a", dead)
+			var told []lockgroup.Holding
+			start := time.Now()
+			opt.Died = func(h lockgroup.Holding) {
+				require.Less(t, time.Since(start), 5*time.Second, "the death is told at once")
+				told = append(told, h)
+			}
 			report, err := wait(t, p, opt)
-			require.Error(t, err)
-			require.False(t, report.OK())
+			require.ErrorIs(t, err, lockgroup.ErrNotDone)
+			require.InDelta(t, 3*dead.Record.TTL, time.Since(start), float64(5*time.Second))
+			require.Equal(t, told, report.Crashed)
 			require.Equal(t, "node1", report.Crashed[0].Sighting.Record.Holder.Host)
 		})
 	}
+}
+
+// While another host works on what is waited for, a job that died waits for its turn there.
+func TestBarrierWaitsForABusyHostToTakeOver(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
+		p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
+		p.Hold("b", grouptest.Alive("node2"))
+		time.AfterFunc(30*time.Minute, func() { p.Release("b"); p.Commit(grouptest.Succeeded("b")) })
+		time.AfterFunc(31*time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
+		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b"}})
+		require.NoError(t, err)
+		require.Equal(t, 2, report.Done)
+	})
+}
+
+// Without a limit the wait lasts until ctx ends.
+func TestBarrierThatWaitsForATakeoverForEver(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
+		p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
+		time.AfterFunc(30*time.Minute, func() { p.Commit(grouptest.Succeeded("a")) })
+		_, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a"}, Takeover: -1})
+		require.NoError(t, err)
+	})
+}
+
+// The looks at a holder with a short TTL are not far apart, however long the wait has lasted.
+func TestLooksFollowTheTTL(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
+		alive, dead := grouptest.Alive("node1"), grouptest.Seen(multilock.StateDead, "node1")
+		alive.Record.TTL, dead.Record.TTL = 5*time.Second, 5*time.Second
+		p.Hold("a", alive)
+		var died time.Time
+		time.AfterFunc(10*time.Minute, func() { died = time.Now(); p.Hold("a", dead) })
+		_, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a"}, Died: func(lockgroup.Holding) {
+			require.Less(t, time.Since(died), 5*time.Second)
+		}})
+		require.ErrorIs(t, err, lockgroup.ErrNotDone)
+	})
 }
 
 // Locks that are not a member's are none of its business, even in dead hands.

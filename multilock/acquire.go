@@ -30,7 +30,7 @@ func TryOnce(ctx context.Context, src Source, name string, opt Options) (*Lock, 
 
 // Acquire takes the lock name, and waits for it as long as ctx allows. The error
 // is context.Cause(ctx) if that ended first; a *HeldError joined to it says who
-// was in the way.
+// was in the way. It is ErrSelfWait if ctx comes from the lock's own Context, or from Do.
 func Acquire(ctx context.Context, src Source, name string, opt Options) (*Lock, error) {
 	return compete(ctx, src, name, opt, wait)
 }
@@ -38,14 +38,15 @@ func Acquire(ctx context.Context, src Source, name string, opt Options) (*Lock, 
 // Do runs work while it holds the lock name, waiting for it first. The context
 // that work gets is cancelled when ctx is, or when the lock is lost. Do returns
 // the error of work, joined to a *LostError if the lock was lost, or to the
-// error of the release.
+// error of the release. Work that calls Do or Acquire for the same lock with that context
+// gets ErrSelfWait.
 func Do(ctx context.Context, src Source, name string, opt Options, work func(context.Context) error) (err error) {
 	lock, err := Acquire(ctx, src, name, opt)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Release(context.WithoutCancel(ctx))) }()
-	under, cancel := context.WithCancelCause(ctx)
+	under, cancel := context.WithCancelCause(withHeld(ctx, src, lock))
 	defer cancel(nil)
 	stop := context.AfterFunc(lock.Context(), func() { cancel(context.Cause(lock.Context())) })
 	defer stop()
@@ -110,8 +111,13 @@ const (
 func contend(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
 	pause := paceOf(src, opt)
 	opt, err := opt.check()
-	if err != nil {
+	if err := errors.Join(err, source.CheckEnds("lock name", name)); err != nil {
 		return nil, err
+	}
+	if m == wait {
+		if err := checkSelfWait(ctx, src, name); err != nil {
+			return nil, err
+		}
 	}
 	if m == ifFree && opt.LookFirst {
 		if seen, err := Inspect(ctx, src, name, opt.Patience); err == nil && seen.State == StateHeld {
@@ -141,7 +147,7 @@ func fight(ctx context.Context, src Source, c *contest) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLock(ctx, c.name, lease, c.opt, c.turn), nil
+	return newLock(ctx, src, c.name, lease, c.opt, c.turn), nil
 }
 
 // lineUp begins a wait.
@@ -346,6 +352,11 @@ func (c *contest) afterRefusal(ctx context.Context) (again bool, err error) {
 	case StateHeld:
 		if c.mode == ifFree {
 			return false, c.held()
+		}
+		if c.opt.Refuse != nil && c.mode == wait {
+			if err := c.opt.Refuse(c.seen.Record); err != nil {
+				return false, err
+			}
 		}
 		if c.seen.Age != source.Unknown && c.seen.Age < time.Since(c.began) {
 			c.pause.Slow() // somebody has got it since, so others wait, too, or come as often

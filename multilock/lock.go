@@ -39,12 +39,12 @@ type Lock struct {
 	released  bool
 }
 
-func newLock(ctx context.Context, name string, lease source.Lease, opt Options, turn *source.Turn) *Lock {
+func newLock(ctx context.Context, src Source, name string, lease source.Lease, opt Options, turn *source.Turn) *Lock {
 	l := &Lock{name: name, turn: turn, taken: time.Now(), lease: lease, tenure: opt.claim().Tenure(), ends: ends(lease), good: lease.Since()}
 	if l.ends.IsZero() {
 		l.spare = opt.TTL - l.tenure
 	}
-	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	l.ctx, l.cancel = context.WithCancelCause(withHeld(context.WithoutCancel(ctx), src, l))
 	beat := opt.heartbeat()
 	if !l.ends.IsZero() {
 		beat = min(beat, max(l.left()/10, time.Millisecond)) // the time is the source's, not the options'
@@ -194,8 +194,14 @@ func underLock[T any](ctx context.Context, l *Lock, call func() (T, error)) (T, 
 // back. The error is a *LostError if the lock was lost before, ErrReleased
 // after an earlier success, and joined to ErrUnsure if ctx ended before the
 // source confirmed; then the lock is free after its TTL at the latest, and
-// Release may be called again.
+// Release may be called again. A ctx that has ended already, as in a deferred
+// call after a signal, leaves the source a few seconds.
 func (l *Lock) Release(ctx context.Context) error {
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaving)
+		defer cancel()
+	}
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
 	if l.isReleased() {

@@ -283,3 +283,15 @@ func TestBelief(t *testing.T) {
 		require.Error(t, lock.Release(t.Context()))
 	})
 }
+
+// A deferred Release after a signal frees the lock, though its context has ended.
+func TestReleaseWithAnEndedContext(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		ctx, cancel := context.WithCancel(t.Context())
+		lock, err := multilock.Acquire(ctx, f, "nightly", multilock.Options{})
+		require.NoError(t, err)
+		cancel()
+		require.NoError(t, lock.Release(ctx))
+		require.Contains(t, f.steps(), release)
+	})
+}

@@ -37,6 +37,9 @@ type Options struct {
 	// Trouble, if not nil, is called by Acquire, and before it returns, with each error that
 	// may pass by itself (ErrPassing), which it then waits out.
 	Trouble func(error)
+	// Refuse, if not nil, is asked by Acquire about each living holder that it would wait for. An
+	// error of it ends the wait.
+	Refuse func(source.Record) error
 	// User and Command are recorded for people.
 	User, Command string
 	// Batch is recorded for people, and for a Patience's Probe: see source.BatchJobOf.

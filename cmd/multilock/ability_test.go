@@ -109,7 +109,7 @@ func TestCommandsThatDegrade(t *testing.T) {
 	require.Equal(t, 122, p.run("release", "-n", "x", "--token", "another").code)
 	require.Empty(t, p.must("release", "-n", "x", "--token", token))
 	p.must("acquire", "--detach", "--ttl", "1h", "-n", "x")
-	require.Contains(t, p.must("break", "x", "--force"), `broke lock "x"`)
+	require.Contains(t, p.must("break", "x", "--force", "--now"), `broke lock "x"`)
 	p.must("acquire", "--detach", "--ttl", "100ms", "-n", "y")
 	require.Eventually(t, func() bool { return strings.Contains(p.must("clean"), "broke lock y") }, watchdog, poll)
 }

@@ -80,6 +80,7 @@ func TestBadInput(t *testing.T) {
 		{"release x y --token z", `release: one lock at a time; each has a token of its own`},
 		{"release % --token z", `lock name "": `},
 		{"acquire %", `lock name "": `},
+		{"break a --now", "break: --now leaves out the wait after --force: it needs --force"},
 		{"break a b", "break: one lock at a time"},
 		{"break a -n b", "break: one lock at a time"},
 		{"clean x", `clean: unexpected "x": this is for the whole group`},
@@ -109,13 +110,17 @@ func TestBadInput(t *testing.T) {
 		{"wait --members-from /dev/null", "wait: --members and --members-from name nobody"},
 		{"wait --members-from /nonexistent", "read the names of the jobs: open /nonexistent"},
 		{"wait --members a/b", `lock name "a/b": must not contain a slash`},
+		{"wait --list --expect 3", "wait: --list names the jobs itself"},
+		{"wait --list --settle 1s", "wait: --settle is for a wait without"},
 		{"wait --poll 0", "wait: --poll 0: use a small duration"},
-		{"wait --settle 1s --expect 1", "wait: --settle is for a wait without --members and --expect"},
+		{"wait --settle 1s --expect 1", "wait: --settle is for a wait without --members, --expect and --list"},
 		{"wait --since 0", "wait: --since 0: use a small duration"},
-		{"wait --since 1h --expect 1", "wait: --since is for a wait without --members and --expect"},
+		{"wait --since 1h --expect 1", "wait: --since is for a wait without --members, --expect and --list"},
 		{"report page.html", "write to a file with -o FILE"},
 		{"report -n x", "report: the report is of a whole group"},
 		{"report -o %", "report: -o is empty"},
+		{"run --once -- true", "run: --once records the result under the lock's name, and all jobs without a name would share one: add -n NAME"},
+		{"run --every 1d -- true", "run: --every records the result under the lock's name"},
 		{"batch", "batch: name one file with the jobs"},
 		{"batch a b", "batch: name one file with the jobs"},
 		{"batch /nonexistent", "read the list of jobs: open /nonexistent: no such file or directory"},
@@ -172,9 +177,32 @@ func TestNamesThatAreNoLocks(t *testing.T) {
 func TestStrangeNamesAreKeptByteForByte(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	for _, name := range []string{" ", "two words", "-n", "--", "...", "*", "grün", "日本", "a\nb", "\x1b[31m", "\xff", strings.Repeat("n", 240)} {
+	for _, name := range []string{"two words", "-n", "--", "...", "*", "grün", "日本", "a\nb", "x\x1b[31m", "\xff", strings.Repeat("n", 240)} {
 		require.Equal(t, name, s.must("run", "--name="+name, "--", "sh", "-c", `printf %s "$MULTILOCK_NAME"`))
 	}
+}
+
+// A name with an invisible character at its end is another lock than the one that was meant. No
+// command takes it, and what a peer of that name holds is listed all the same.
+func TestInvisibleEndsOfNames(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	for _, bad := range []string{"nightly\r", " nightly"} {
+		list := s.list(bad + "\ttrue")
+		for _, words := range [][]string{
+			{"run", "-n", bad, "--", "true"}, {"run", "-g", bad, "--", "true"}, {"acquire", bad}, {"release", bad, "--token", "t"}, {"break", bad}, {"status", bad},
+			{"history", bad}, {"logs", bad}, {"overdue", bad}, {"clean", "--results", bad}, {"wait", "--members", bad}, {"batch", list},
+		} {
+			got := s.run(words...)
+			require.Contains(t, []int{125, 3}, got.code, "%q: %s", words, got.stderr)
+			require.Contains(t, got.stdout+got.stderr, "begins or ends with the invisible character", "%q", words)
+		}
+		withGroup := &station{t: t, base: s.base, env: []string{"MULTILOCK_GROUP=" + bad}}
+		require.Contains(t, withGroup.run("status").stderr, "lock group ")
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(s.base, ".locks"), 0o700))
+	s.peer("nightly ", 0)
+	require.Equal(t, "nightly ", s.locks()[0].Name)
 }
 
 // openToAll makes a directory that other users can get to.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,7 +49,7 @@ func TestBreak(t *testing.T) {
 		{"dead, another token", []string{"dead", "--token", token}, 121, "", "this is another acquisition than the one named"},
 		{"dead", []string{"dead", "--token", corpse.Token}, 0, "broke lock \"dead\", which was held by", ""},
 		{"dead no more", []string{"dead"}, 0, "lock \"dead\" is free\n", ""},
-		{"living by force", []string{"--force", "--token", token, "-n", "living"}, 0, "broke lock \"living\", which was held by", ""},
+		{"living by force", []string{"--force", "--token", token, "-n", "living"}, 0, "broke lock \"living\", which was held by", "waiting until its job must have ended"},
 	}
 	for _, c := range cases {
 		got := s.run(append([]string{"break"}, c.args...)...)
@@ -63,6 +64,31 @@ func TestBreak(t *testing.T) {
 	require.Equal(t, "broke", broke.What)
 	require.Equal(t, corpse.Token, broke.Token)
 	require.Contains(t, broke.Why, "process")
+}
+
+// A forced break returns when the old job has ended: its holder notices at its next heartbeat.
+func TestForcedBreakWaitsForTheOldJob(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	holder := s.hold("x", "--ttl", "10s")
+	s.awaitNote("x")
+	start := time.Now()
+	got := s.run("break", "x", "--force")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stderr, "waiting until its job must have ended, 10s at most; --now does not wait")
+	require.Less(t, time.Since(start), 9*time.Second, "it has seen the holder end")
+	require.Equal(t, 122, holder.wait().code)
+
+	deaf := s.hold("deaf", "--ttl", "3s")
+	deaf.Signal(syscall.SIGSTOP)
+	start = time.Now()
+	require.Zero(t, s.run("break", "deaf", "--force", "-q").code)
+	require.GreaterOrEqual(t, time.Since(start), 2*time.Second)
+	deaf.Signal(syscall.SIGCONT)
+	require.Equal(t, 122, deaf.wait().code)
+
+	s.hold("y", "--ttl", "1h")
+	require.Equal(t, ended{0, "", ""}, s.run("break", "y", "--force", "--now", "-q"))
 }
 
 func TestBreakJSON(t *testing.T) {

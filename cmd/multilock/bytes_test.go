@@ -66,7 +66,7 @@ func keepApart(t *testing.T, a, b string) bool {
 		if other := s.run("history", "--json", "--", b); accepted(other) {
 			require.NotContains(t, other.stdout, `"command":"acquire --detach"`)
 		}
-		s.must("break", "--force", "--", a)
+		s.must("break", "--force", "--now", "--", a)
 	}
 	if got := s.run("acquire", "--detach", "--ttl", "1h", "-n", "x", "-g", a); accepted(got) {
 		if other := s.run("run", "-n", "x", "-g", b, "--", "true"); accepted(other) {

@@ -61,10 +61,26 @@ func TestConfigIsTheLastToBeAsked(t *testing.T) {
 	for _, one := range report.Settings {
 		from[one.Name] = one.Value + " " + one.From
 	}
-	require.Equal(t, map[string]string{"source": s.base + " " + path, "group": "I --group", "ttl": "7m " + path, "trust": "root $MULTILOCK_TRUST", "local": "1 $MULTILOCK_LOCAL"}, from)
+	require.Equal(t, map[string]string{"source": s.base + " " + path, "group": "I --group", "ttl": "7m " + path, "trust": "root $MULTILOCK_TRUST", "local": "1 $MULTILOCK_LOCAL", "require_shared": " built in"}, from)
 	require.Equal(t, []string{"/etc/multilock.conf", path}, report.Files)
 	require.Regexp(t, `(?m)^source +`+s.base+` +`+path+`$`, s.configured(home, nil, "config").stdout)
 	require.Contains(t, s.configured(home, []string{"MULTILOCK_CONFIG=none"}, "run", "--", "true").stderr, "where are the locks?")
+}
+
+// A batch needs a group, and a file or a variable names it as well as an option does.
+func TestBatchNeedsAGroup(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	dir, list := "MULTILOCK_DIR="+s.base, s.list("true")
+	refused := s.configured(t.TempDir(), []string{dir}, "batch", list)
+	require.Equal(t, 125, refused.code)
+	require.Equal(t, "multilock: batch: a group has one list of jobs: name it with -g GROUP, one for each list\n", refused.stderr)
+	s.requireUntouched()
+
+	home := t.TempDir()
+	require.Zero(t, s.configured(home, []string{dir, "MULTILOCK_GROUP=G"}, "batch", "-q", list).code)
+	writeConfig(t, home, "group = \"H\"\n")
+	require.Zero(t, s.configured(home, []string{dir}, "batch", "-q", list).code)
 }
 
 // A file that is wrong, or that somebody else can write, locks nothing somewhere else.
@@ -72,7 +88,7 @@ func TestConfigThatIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	for text, want := range map[string]string{
-		"dri = \"/x\"":                       `"dri" is unknown; there are dir, source, group, ttl, trust and local`,
+		"dri = \"/x\"":                       `"dri" is unknown; there are dir, source, group, ttl, trust, local and require_shared`,
 		"dir = /x":                           "line 1: ",
 		"dir = \"x\"":                        "write the whole path",
 		"dir = \"\\u0000":                    "line 1: ",

@@ -29,6 +29,7 @@ func TestRefusalNamesTheHolder(t *testing.T) {
 	require.Contains(t, got.stderr, "sh -c 'echo ready; exec cat'")
 	require.Contains(t, got.stderr, "last sign of life")
 	require.Contains(t, got.stderr, "its job lives")
+	require.NotContains(t, got.stderr, "--force", "the holder is healthy: a forced break would let two jobs run at once")
 	require.Zero(t, holder.end().code)
 	s.must("run", "-n", "x", "--", "true")
 }
@@ -37,7 +38,7 @@ func TestRefusalNamesTheHolder(t *testing.T) {
 // whatever the lock and its directory are called.
 func TestClearingCommandCanBePasted(t *testing.T) {
 	t.Parallel()
-	names := []string{"plain", "two words", "it's", `"$HOME" \ !x`, "-n", "--", "grün", "tab\there", "\x1b[31mred", "\xff\xfe", "a\nb"}
+	names := []string{"plain", "two words", "it's", `"$HOME" \ !x`, "-n", "--", "grün", "tab\there", "x\x1b[31mred", "\xff\xfe", "a\nb"}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,8 +46,8 @@ func TestClearingCommandCanBePasted(t *testing.T) {
 			s.base = filepath.Join(s.base, "the $base's dir")
 			require.NoError(t, os.Mkdir(s.base, 0o700))
 			holder := s.hold(name, "-g", "a group", "--ttl", "5s") // a short one, to notice the loss soon
-			got := s.run("run", "--name="+name, "-g", "a group", "--", "true")
-			require.Equal(t, 121, got.code)
+			got := s.run("run", "--name="+name, "-g", "a group", "--fail-after", "1", "--", "true")
+			require.Equal(t, 120, got.code)
 			require.NotContains(t, got.stderr, "\x1b")
 			require.Equal(t, 1, strings.Count(got.stderr, "\n"), got.stderr)
 			found := regexp.MustCompile(`clear it with: (multilock .*)\n`).FindStringSubmatch(got.stderr)

@@ -139,7 +139,7 @@ func TestHookOfALostLock(t *testing.T) {
 			options = append(options, "--on-loss", "")
 		}
 		r := h.hold("x", append(options, "--ttl", "2s")...)
-		h.must("break", "--force", "x")
+		h.must("break", "--force", "--now", "x")
 		require.Equal(t, 122, r.wait().code)
 		what := map[bool]string{true: "loss", false: "failure"}[own]
 		h.requireOnly(what)
@@ -185,8 +185,8 @@ func TestHookOfAnOverrun(t *testing.T) {
 func TestHookOfATickThatIsOverrun(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	r := s.start("run", "--every", "1s", "--on-overrun", `echo "hooked: $MULTILOCK_WHY"`, "--", "cat")
-	r.Err.Expect(t, "hooked: job \"lock\" takes too long: its next tick, that of ")
+	r := s.start("run", "-n", "x", "--every", "1s", "--on-overrun", `echo "hooked: $MULTILOCK_WHY"`, "--", "cat")
+	r.Err.Expect(t, "hooked: job \"x\" takes too long: its next tick, that of ")
 	require.NoError(t, r.In.Close())
 	require.Zero(t, r.wait().code)
 }

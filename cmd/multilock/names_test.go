@@ -45,3 +45,17 @@ func TestTimeLimitOfAJob(t *testing.T) {
 		require.Equal(t, 1, s.run("batch", "-g", strings.Trim(option, "-"), option, "0.1", s.list("a\tsleep 60")).code)
 	}
 }
+
+// A whole line in the place of the program is for a shell; the hint can be pasted.
+func TestCommandThatIsAShellLine(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	for line, want := range map[string]string{"echo a; echo b": "a\nb\n", "printf 'it is %s' x": "it is x", "echo>&1": "\n", "echo $((1+1))": "2\n"} {
+		got := s.run("run", "--", line)
+		require.Equal(t, 127, got.code)
+		_, hint, found := strings.Cut(strings.TrimSpace(got.stderr), "if that is a line for a shell, write: ")
+		require.True(t, found, got.stderr)
+		require.Equal(t, want, s.script("sh", "multilock run "+hint).stdout)
+	}
+	require.NotContains(t, s.run("run", "--", "no-such-command").stderr, "sh -c")
+}

@@ -81,7 +81,7 @@ func TestOptionsAfterArguments(t *testing.T) {
 	require.Contains(t, s.finish(cmd).stdout, `"state": "held"`)
 	require.Contains(t, s.run("status", "-n", "x", "--json").stdout, `"state": "held"`)
 	require.Contains(t, s.must("ls", "y"), "free")
-	require.Contains(t, s.must("break", "x", "--force"), "broke lock")
+	require.Contains(t, s.must("break", "x", "--force", "--now"), "broke lock")
 	require.Len(t, s.history("x", "--limit", "1"), 1)
 }
 

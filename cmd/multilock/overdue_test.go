@@ -187,6 +187,6 @@ func TestOverdueInItsFirstRun(t *testing.T) {
 	hang.Signal(syscall.SIGKILL)
 	hang.Wait()
 	require.True(t, isLate()())
-	s.must("break", "--force", "hang")
+	s.must("break", "--force", "--now", "hang")
 	require.NotContains(t, s.overdue().alarms(), "hang")
 }

@@ -113,7 +113,7 @@ func TestNoteThatCannotBeTakenBackInABatch(t *testing.T) {
 	require.NoError(t, os.WriteFile(list, jobs, 0o600))
 	_, err := fslocktest.Open(t, fslock.Options{Base: p.base}).Publish(t.Context(), jobs)
 	require.NoError(t, err)
-	got := p.run("batch", "--source", p.url("full"), "--retries", "1", list)
+	got := p.run("-g", ".locks", "batch", "--source", p.url("full"), "--retries", "1", list)
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stderr, "the server does not answer")
 	ran, err := os.ReadFile(filepath.Join(dir, "ran"))

@@ -243,7 +243,7 @@ func pidIn(t *testing.T, text string) int {
 // breakUnder breaks the lock under a run whose job runs.
 func (s *station) breakUnder(name string) {
 	s.t.Helper()
-	require.Contains(s.t, s.must("break", name, "--force"), "broke lock")
+	require.Contains(s.t, s.must("break", name, "--force", "--now"), "broke lock")
 }
 
 func TestOnLost(t *testing.T) {

@@ -35,10 +35,11 @@ func newStation(t *testing.T) *station {
 	return &station{t: t, base: t.TempDir()}
 }
 
-// command prepares the binary, in an environment without any other variable of ours.
+// command prepares the binary, in an environment with the usual group, which batch wants to be
+// named, and without any other variable of ours.
 func (s *station) command(args ...string) *exec.Cmd {
 	s.t.Helper()
-	return clitest.Command(s.t, append([]string{"MULTILOCK_DIR=" + s.base}, s.env...), args...)
+	return clitest.Command(s.t, append([]string{"MULTILOCK_DIR=" + s.base, "MULTILOCK_GROUP=.locks"}, s.env...), args...)
 }
 
 // run runs the binary to its end.

@@ -69,7 +69,7 @@ func TestStrangersWordsAreShownHarmless(t *testing.T) {
 	for _, args := range [][]string{
 		{"status"}, {"status", "--json"}, {"status", name}, {"status", "-q"}, {"run", "-n", name, "--", "true"}, {"break", name}, {"clean", "-v"}, {"wait", "--wait", "1ms"},
 		{"run", "-n", name + "2", "--once", "--", "false"}, {"status", "--results"}, {"history"}, {"history", "--json"}, {"report", "-o", "-"}, {"clean", "--results", "-v"},
-		{"break", name, "--force"}, {"doctor", "-d", s.base + name},
+		{"break", name, "--force", "--now"}, {"doctor", "-d", s.base + name},
 	} {
 		got := s.run(args...)
 		for _, text := range []string{got.stdout, got.stderr} {

@@ -98,7 +98,7 @@ func (c *commons) everyCommandEnds() {
 		{"report", "-o", "-"},
 		{"wait", "--timeout", "2s", "--settle", "100ms"},
 		{"wait", "--timeout", "2s", "--members", "x"},
-		{"break", "x", "--force"},
+		{"break", "x", "--force", "--now"},
 		{"clean"},
 		{"clean", "--results"},
 		{"doctor"},

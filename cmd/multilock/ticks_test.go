@@ -66,7 +66,7 @@ func TestEveryAfterAWrongClock(t *testing.T) {
 func TestJobKnowsItsTick(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	got := s.run("run", "--every", "1d@00:00", "--json", "--", "printenv", "MULTILOCK_TICK")
+	got := s.run("run", "-n", "x", "--every", "1d@00:00", "--json", "--", "printenv", "MULTILOCK_TICK")
 	require.Equal(t, tickReportOf(t, got).Tick.Format(time.RFC3339)+"\n", got.stdout)
 	require.Equal(t, 1, s.run("run", "-n", "y", "--", "printenv", "MULTILOCK_TICK").code)
 }

@@ -259,3 +259,21 @@ func TestWaitFindsTheDead(t *testing.T) {
 	require.Equal(t, 1, got.code)
 	require.Contains(t, got.stderr, `job "b" died, run by `)
 }
+
+// A job whose host died is told of at once, and the wait ends if no other host takes it over.
+func TestWaitForAJobWhoseHostDied(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.dead("a")
+	waiting := s.start("wait", "--members", "a", "--wait-for-takeover", "2s")
+	waiting.Err.Expect(t, `job "a" died, run by `)
+	got := waiting.wait()
+	require.Equal(t, 1, got.code)
+	require.Equal(t, 125, s.run("wait", "--wait-for-takeover", "2s").code)
+
+	s.dead("b")
+	waiting = s.start("wait", "--members", "b", "--wait-for-takeover", "forever", "--poll", "50ms")
+	waiting.Err.Expect(t, "; waiting for another host to take it over")
+	s.must("run", "-q", "-n", "b", "--once", "--", "true")
+	require.Zero(t, waiting.wait().code)
+}

@@ -3,6 +3,8 @@
 package main_test
 
 import (
+	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -54,11 +56,12 @@ func TestOneHostIsToldOnce(t *testing.T) {
 	require.Equal(t, ended{0, "", ""}, probe.run("run", "-n", "other", "-g", "other", "--", "true"))
 
 	for name, words := range map[string][]string{
-		"quiet": {"run", "-q", "--", "true"}, "JSON": {"run", "--json", "--", "true"}, "looking": {"status"},
+		"quiet": {"run", "-q", "--", "true"}, "quiet script": {"acquire", "-q", "x"}, "JSON": {"run", "--json", "--", "true"}, "looking": {"status"},
 	} {
 		s := newStation(t)
 		s.env = []string{"MULTILOCK_LOCAL=0"}
 		require.NotContains(t, s.run(words...).stderr, told, name)
+		require.Contains(t, s.run("run", "--", "true").stderr, told, "%s: nobody was told before", name)
 	}
 	for name, words := range map[string][]string{
 		"batch": {"batch", "/dev/null"}, "wait": {"wait", "--settle", "0", "--allow-empty"}, "acquire": {"acquire", "x"}, "detached": {"acquire", "x", "--detach", "--ttl", "1m"},
@@ -72,4 +75,51 @@ func TestOneHostIsToldOnce(t *testing.T) {
 	s := newStation(t)
 	s.env = []string{"MULTILOCK_LOCAL=perhaps"}
 	require.Equal(t, ended{125, "", "multilock: run: MULTILOCK_LOCAL=\"perhaps\": write 1 or 0\n"}, s.run("run", "--", "true"))
+}
+
+// A directory without its mark may be one on which the share is not mounted.
+func TestRequireShared(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	refused := s.run("run", "-q", "-E", "0", "--require-shared", "--", "echo", "ran")
+	require.Equal(t, 125, refused.code)
+	require.Empty(t, refused.stdout)
+	require.Contains(t, refused.stderr, "has no file .multilock/shared, which --require-shared wants")
+	require.Contains(t, refused.stderr, "run once: multilock -d "+s.base+" doctor --mark")
+	s.env = []string{"MULTILOCK_REQUIRE_SHARED=1"}
+	for _, words := range [][]string{{"status"}, {"acquire", "x"}, {"batch", "/dev/null"}, {"doctor", "-q"}} {
+		require.Equal(t, 125, s.run(words...).code, "%v", words)
+	}
+	s.requireUntouched()
+	require.Zero(t, s.run("run", "--require-shared=false", "--", "true").code)
+
+	home := t.TempDir()
+	writeConfig(t, home, "dir = \""+s.base+"\"\nrequire_shared = true\n")
+	require.Contains(t, s.configured(home, nil, "status").stderr, "--require-shared wants")
+	require.Zero(t, s.configured(home, []string{"MULTILOCK_REQUIRE_SHARED=0"}, "status").code)
+
+	marked := s.run("doctor", "--mark")
+	require.Contains(t, []int{0, 1}, marked.code, marked.stdout)
+	require.Contains(t, marked.stdout, filepath.Join(s.base, ".multilock", "shared")+" says that hosts share this directory")
+	require.Equal(t, "ran\n", s.must("run", "--", "echo", "ran"))
+	require.Zero(t, s.configured(home, nil, "status").code)
+	require.Equal(t, ended{125, "", "multilock: run: MULTILOCK_REQUIRE_SHARED=\"yes please\": write 1 or 0\n"},
+		(&station{t: t, base: s.base, env: []string{"MULTILOCK_REQUIRE_SHARED=yes please"}}).run("run", "--", "true"))
+}
+
+// A job that changes its directory finds the same locks by what it gets of the environment.
+func TestRelativePlacesAreAbsoluteForTheJob(t *testing.T) {
+	t.Parallel()
+	for variable, value := range map[string]string{"MULTILOCK_DIR": "locks", "MULTILOCK_SOURCE": "file:locks", "MULTILOCK_CONFIG": "config"} {
+		s := newStation(t)
+		work := t.TempDir()
+		require.NoError(t, os.MkdirAll(filepath.Join(work, "elsewhere", "locks"), 0o700))
+		require.NoError(t, os.Mkdir(filepath.Join(work, "locks"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(work, "config"), []byte("dir = \""+filepath.Join(work, "locks")+"\"\n"), 0o600))
+		cmd := s.command("run", "-n", "x", "--", "sh", "-c", "cd elsewhere && multilock run -n x -- echo ran")
+		cmd.Dir, cmd.Env = work, append(clitest.Environ(), variable+"="+value)
+		got := s.finish(cmd)
+		require.Equal(t, 121, got.code, "%s: %s", variable, got.stderr)
+		require.Empty(t, got.stdout)
+	}
 }

@@ -194,6 +194,6 @@ func TestCloudshellPasswordIsKept(t *testing.T) {
 
 	list := s.write("a\tenv\n")
 	logs := t.TempDir()
-	s.must("batch", "--logs", logs, list)
+	s.must("-g", "list", "batch", "--logs", logs, list)
 	require.NotContains(t, s.begin(s.shell("cat "+logs+"/*")).end().stdout, "MULTILOCK_PASSWORD")
 }

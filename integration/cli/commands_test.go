@@ -79,7 +79,7 @@ func testAcquire(s *station) {
 	require.Equal(s, "held", s.lock("y").State)
 	require.Contains(s, s.must("status"), "y")
 	require.Equal(s, 121, s.run("break", "y").code)
-	require.Contains(s, s.must("break", "y", "--force"), `broke lock "y"`)
+	require.Contains(s, s.must("break", "y", "--force", "--now"), `broke lock "y"`)
 	require.Equal(s, "free", s.lock("y").State)
 }
 

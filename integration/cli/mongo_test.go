@@ -48,7 +48,7 @@ func TestMongoSharesWithTheRecipe(t *testing.T) {
 	got := s.run("run", "-n", "nightly", "--", "true")
 	require.Equal(t, 121, got.code)
 	require.Contains(t, got.stderr, `lock "nightly" is held by somebody unknown`)
-	s.must("break", "--force", "nightly")
+	s.must("break", "--force", "--now", "nightly")
 	s.must("run", "-n", "nightly", "-g", ".locks", "--", "true")
 	require.NoError(t, locks.FindOne(t.Context(), bson.M{"_id": ".locks/nightly"}).Err())
 }

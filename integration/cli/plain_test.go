@@ -102,6 +102,6 @@ func TestPlainCommands(t *testing.T) {
 
 	s.hold().Kill()
 	require.Equal(t, 121, s.run("run", "--", "true").code)
-	require.Contains(t, s.must("break", "--force", "MUTEX"), `broke lock "MUTEX"`)
+	require.Contains(t, s.must("break", "--force", "--now", "MUTEX"), `broke lock "MUTEX"`)
 	s.must("run", "--", "true")
 }

@@ -20,7 +20,7 @@ func cluster() []scene {
 			p.must(convert)
 			_, list, _ := strings.Cut(b.text, "\n\n")
 			p.write("/shared/convert/jobs.txt", list)
-			p.must("cd /shared/convert && multilock -d /shared/convert batch jobs.txt")
+			p.must("cd /shared/convert && multilock -d /shared/convert -g convert batch jobs.txt")
 			require.ElementsMatch(t, parts(), p.calls())
 		}},
 		{has: "BARRIER", play: func(t *testing.T, b block) {

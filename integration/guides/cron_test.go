@@ -64,8 +64,8 @@ func (c crontab) play(t *testing.T, b block) {
 }
 
 func cronGuide() []scene {
-	const above = "PATH=/usr/local/bin:/usr/bin:/bin\nMULTILOCK_DIR=/shared/jobs\n"
-	const jobs = "mkdir /shared/jobs"
+	const above = "PATH=/usr/local/bin:/usr/bin:/bin\nMULTILOCK_DIR=/shared/jobs\nMULTILOCK_REQUIRE_SHARED=1\n"
+	const jobs = "mkdir /shared/jobs; multilock -d /shared/jobs doctor -q --mark || test $? = 1"
 	// The minute is that of the line only for cron: multilock takes the server's time, and warns.
 	const early = `^$|job "(hourly|report)" runs .* (before|after) its tick`
 	return []scene{

@@ -88,7 +88,7 @@ func (r *trial) start(h host) {
 	output, err := os.Create(w.said)
 	require.NoError(r.t, err)
 	defer output.Close()
-	w.Cmd = exec.Command("on", h.name, command, "-d", r.on(h), "batch", "-q", "-j", strconv.Itoa(r.width), "--ttl", trialTTL.String(), r.list)
+	w.Cmd = exec.Command("on", h.name, command, "-d", r.on(h), "-g", ".locks", "batch", "-q", "-j", strconv.Itoa(r.width), "--ttl", trialTTL.String(), r.list)
 	w.Env = append(os.Environ(), workerVariable+"="+w.name)
 	w.Stdout, w.Stderr = output, output
 	require.NoError(r.t, w.Start())

@@ -24,7 +24,7 @@ func TestCostOfOutput(t *testing.T) {
 			} {
 				p := newPlace(t)
 				require.NoError(t, os.WriteFile(p.stored("list"), []byte(strings.Repeat(c.job+"\n", jobs)), 0o644))
-				args := []string{"batch", "-q", "-j4"}
+				args := []string{"batch", "-g", ".locks", "-q", "-j4"}
 				if c.logs != "" {
 					args = append(args, "--logs", p.on(h, c.logs))
 				}

@@ -141,10 +141,23 @@ func (s *Source) Base() string { return s.base.Path() }
 // Notice is what the user should be told once, "" if there is nothing.
 func (s *Source) Notice() string { return s.base.Notice }
 
-// FirstOnOneHost is the type of the filesystem if no other host sees that, so that locks on it
-// keep nobody out there, and nobody has taken one in the base directory yet. It is "" in all
+// UnsaidOneHost is the type of the filesystem if no other host sees that, so that locks on it
+// exclude no other host, until SaidOneHost was called for the base directory. It is "" in all
 // other cases, and asks no file server.
-func (s *Source) FirstOnOneHost() string { return s.base.FirstOnOneHost() }
+func (s *Source) UnsaidOneHost() string { return s.base.UnsaidOneHost() }
+
+// SaidOneHost notes in the base directory that a user was told of UnsaidOneHost.
+func (s *Source) SaidOneHost() error { return s.base.SaidOneHost() }
+
+// OneHost is the type of the filesystem if it is known that no other host sees it, else "".
+func (s *Source) OneHost() string { return s.base.OneHost() }
+
+// MarkShared writes the marker file of a base directory that hosts share; IsMarkedShared looks
+// for it. A mount point on which nothing is mounted has none.
+func (s *Source) MarkShared() error { return s.base.MarkShared() }
+
+// IsMarkedShared says whether MarkShared was called for the base directory, by any host.
+func (s *Source) IsMarkedShared() (bool, error) { return s.base.IsMarkedShared() }
 
 // Names implements source.Source: the entries of the group's directory.
 func (s *Source) Names(context.Context) ([]string, error) {

@@ -1,10 +1,6 @@
 package shareddir
 
-import (
-	"slices"
-
-	"github.com/multilock/go/multilock/vfs"
-)
+import "slices"
 
 // OneHost is the type of the filesystem if no other host sees that, so that locks on it keep
 // nobody out there. It is "" if others may, or if that is not known. It asks no server.
@@ -31,25 +27,26 @@ func (m mount) oneHosts() bool {
 // overlayType is how the kernel calls overlayfs.
 const overlayType = "794c7630"
 
-// FirstOnOneHost is OneHost if nobody has taken a lock here yet, and "" ever after. For who
-// comes later it is one look by name, and none where a server would be asked.
-func (b *Base) FirstOnOneHost() string {
+// UnsaidOneHost is OneHost until SaidOneHost was called for this directory, and "" ever after. For
+// later callers it is one look by name, and none where a server would be asked.
+func (b *Base) UnsaidOneHost() string {
 	seenByOne := b.Kind.Local || b.Kind.Type == overlayType
-	if b.Kind.NFS || seenByOne && !b.unused() {
+	if b.Kind.NFS || seenByOne && b.saidOneHost() {
 		return ""
 	}
 	kind := b.OneHost()
-	if kind == "" || !seenByOne && !b.unused() {
+	if kind == "" || !seenByOne && b.saidOneHost() {
 		return ""
 	}
 	return kind
 }
 
-// unused says whether multilock has made nothing here yet.
-func (b *Base) unused() bool {
-	private, err := b.Enter(PrivateDir)
-	if err == nil {
-		_ = private.Close()
-	}
-	return vfs.Gone(err)
+// SaidOneHost notes that a user was told of OneHost.
+func (b *Base) SaidOneHost() error {
+	return b.mark(oneHostMark, "A user was told that locks in this directory are those of one host alone.\n")
+}
+
+func (b *Base) saidOneHost() bool {
+	said, err := b.isMarked(oneHostMark)
+	return said || err != nil
 }

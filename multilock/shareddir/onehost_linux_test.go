@@ -11,8 +11,8 @@ import (
 	"github.com/multilock/go/multilock/shareddir"
 )
 
-// Who is the first in a directory that no other host sees is told so, and nobody else.
-func TestFirstOnOneHost(t *testing.T) {
+// A user is told once that no other host sees the directory: its use alone tells nobody.
+func TestOneHostIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	self, err := process.Self()
@@ -27,9 +27,11 @@ func TestFirstOnOneHost(t *testing.T) {
 	if kind == "" {
 		t.Skip("other hosts may see the directory for temporary files here")
 	}
-	require.Equal(t, kind, open().FirstOnOneHost())
+	require.Equal(t, kind, open().UnsaidOneHost())
 	require.NoDirExists(t, filepath.Join(dir, shareddir.PrivateDir), "looking leaves nothing")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, shareddir.PrivateDir), 0o700))
-	require.Empty(t, open().FirstOnOneHost())
+	require.Equal(t, kind, open().UnsaidOneHost())
+	require.NoError(t, open().SaidOneHost())
+	require.Empty(t, open().UnsaidOneHost())
 	require.Equal(t, kind, open().OneHost())
 }

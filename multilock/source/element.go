@@ -2,7 +2,9 @@ package source
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -30,4 +32,19 @@ func CheckElement(what, name string) error {
 		return nil
 	}
 	return &InvalidError{What: what, Got: name, Why: why}
+}
+
+// CheckEnds refuses a name that begins or ends with a space or another invisible character: it is
+// another lock than the one that was meant. Sources do not ask it, so that locks of such names, which
+// others may have taken, can be looked at.
+func CheckEnds(what, name string) error {
+	first, _ := utf8.DecodeRuneInString(name)
+	last, _ := utf8.DecodeLastRuneInString(name)
+	for _, end := range []rune{first, last} {
+		if unicode.IsSpace(end) || !unicode.IsGraphic(end) {
+			return &InvalidError{What: what, Got: name, Why: "begins or ends with the invisible character " + strconv.QuoteRuneToASCII(end) +
+				"; remove it (a file with CR LF at its line ends leaves one, and a variable with a space)"}
+		}
+	}
+	return nil
 }

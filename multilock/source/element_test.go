@@ -24,3 +24,18 @@ func TestCheckElement(t *testing.T) {
 		require.ErrorContains(t, err, why)
 	}
 }
+
+// A name that looks like another one is refused; invisible characters inside of it, and bytes that
+// are no UTF-8, can be told apart.
+func TestCheckEnds(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"nightly\r", "nightly ", " nightly", "nightly\n", "\tnightly", " ", "nightly\u00a0", "\ufeffnightly", "nightly\u200b", "\x1b[31m", "x\x7f"} {
+		var invalid *source.InvalidError
+		require.ErrorAs(t, source.CheckEnds("lock name", name), &invalid, "%q", name)
+	}
+	require.EqualError(t, source.CheckEnds("lock name", "x\r"),
+		`lock name "x\r": begins or ends with the invisible character '\r'; remove it (a file with CR LF at its line ends leaves one, and a variable with a space)`)
+	for _, name := range []string{"nightly", "two words", "a\nb", "gr\u00fcn", "\u65e5\u672c", "\xff", "cafe\u0301", ""} {
+		require.NoError(t, source.CheckEnds("lock name", name), "%q", name)
+	}
+}

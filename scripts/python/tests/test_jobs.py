@@ -48,7 +48,7 @@ def test_a_functions_exception_is_a_failure(shared: Path) -> None:
 
 def test_a_function_whose_lock_is_lost(shared: Path) -> None:
     def work() -> None:
-        subprocess.run([multilock.program(), "break", "--force", "f"], check=True, capture_output=True)
+        subprocess.run([multilock.program(), "break", "--force", "--now", "f"], check=True, capture_output=True)
         time.sleep(60)
 
     with pytest.raises(multilock.Lost):

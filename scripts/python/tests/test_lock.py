@@ -15,7 +15,7 @@ Start = Callable[[str], "subprocess.Popen[str]"]
 
 
 def take_away(name: str) -> None:
-    subprocess.run([multilock.program(), "break", "--force", name], check=True, capture_output=True)
+    subprocess.run([multilock.program(), "break", "--force", "--now", name], check=True, capture_output=True)
 
 
 def test_one_at_a_time(shared: Path) -> None:

@@ -227,18 +227,18 @@ type keepOrder struct {
 	Fair              bool
 	Shared            bool
 	Probe             string
+	Silent            bool // of what is no error
 	Owner             process.Identity
 }
 
 // keepAnswer is what the keeper says, on its standard output, once; before it there may be some
 // that have only something to Say.
 type keepAnswer struct {
-	Say     string `json:",omitempty"`
-	Token   string
-	Fence   uint64
-	OneHost string
-	Code    int
-	Error   string
+	Say   string `json:",omitempty"`
+	Token string
+	Fence uint64
+	Code  int
+	Error string
 }
 
 // acquireKept starts a keeper, which acquires the lock itself, for the owner: the lock
@@ -248,7 +248,7 @@ func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.I
 	if err != nil {
 		return grant{}, err
 	}
-	keeper, err := startKeeper(e, keepOrder{where, o.ttl.Value, o.maxAge.Value, o.poll.Value, o.wait, o.fair, o.shared, o.probe, owner})
+	keeper, err := startKeeper(e, keepOrder{where, o.ttl.Value, o.maxAge.Value, o.poll.Value, o.wait, o.fair, o.shared, o.probe, o.Quiet || o.JSON, owner})
 	if err != nil {
 		return grant{}, err
 	}
@@ -262,9 +262,6 @@ func acquireKept(ctx context.Context, e *Env, o *acquireOptions, owner process.I
 	answer, err := keeper.answer(ctx, e.Say)
 	if err != nil {
 		return grant{}, errors.Join(err, keeper.dismiss())
-	}
-	if answer.OneHost != "" && !o.Quiet && !o.JSON {
-		e.Say("warning: %s", answer.OneHost)
 	}
 	report := acquireReport{Name: o.Name, Group: o.Group, Token: answer.Token, Fence: answer.Fence, Keeper: keeper.pid, For: owner.PID}
 	return grant{report: report, keep: keeper.confirm, withdraw: keeper.dismiss}, nil

@@ -50,7 +50,9 @@ func runKeep(ctx context.Context, e *Env) error {
 	if err := errors.Join(src.Require("acquire", source.TraitPromptRelease), requireQueue(src, "acquire", order.Fair)); err != nil {
 		return answer(e, keepAnswer{}, err)
 	}
-	oneHost := src.OneHost()
+	if !order.Silent {
+		src.TellOneHost(func(format string, args ...any) { _ = answerLine(e, keepAnswer{Say: fmt.Sprintf(format, args...)}) })
+	}
 	said := listen(in)
 	lock, err := order.acquire(ctx, e, src, said)
 	if err != nil {
@@ -62,7 +64,7 @@ func runKeep(ctx context.Context, e *Env) error {
 		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: errors.Join(err, lock.Release(context.WithoutCancel(ctx)))})
 	}
 	start := time.Now()
-	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence, OneHost: oneHost}, nil); err != nil || !<-said.delivered {
+	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence}, nil); err != nil || !<-said.delivered {
 		return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 	}
 	_ = src.Note(ctx, acquiredEvent(lock, opt, fence, 0))

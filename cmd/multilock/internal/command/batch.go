@@ -67,6 +67,7 @@ that are given the same list in the same group, at the same time or later:
 
    multilock -d /shared -g convert batch -j 8 jobs.txt
 
+The group has to be named: by -g, MULTILOCK_GROUP or a configuration file.
 A line is NAME<TAB>COMMAND, or a command alone, which is then called by its number.
 Empty lines and lines that begin with # are skipped; a CR at a line's end is taken away.
 A line BARRIER divides the list: no job behind it is begun, on any host, before all jobs
@@ -171,6 +172,8 @@ func (o *batchOptions) read(c *cli.Context, e *Env) error {
 		return console.Usagef(name, "name one file with the jobs, or - for the standard input; or write: COMMAND ::: VALUE...")
 	case givenAt(c, "name") != nil:
 		return console.Usagef(name, "the names of the jobs come from the list; use -g for the group")
+	case !o.GroupGiven:
+		return console.Usagef(name, "a group has one list of jobs: name it with -g GROUP, one for each list")
 	case o.jobs.Given && o.jobs.Value < 1:
 		return console.Usagef(name, "-j %d: must be at least 1", o.jobs.Value)
 	case o.retries.Value < 0:

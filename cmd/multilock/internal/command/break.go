@@ -10,7 +10,9 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -19,6 +21,7 @@ type breakOptions struct {
 	maxAge console.Duration
 	token  string
 	force  bool
+	now    bool
 }
 
 // breakReport is what "break --json" prints.
@@ -37,9 +40,17 @@ func Break(e *Env) *cli.Command {
 		Description: `Breaks the lock NAME if its holder is dead, watching it for as long as it takes to
 be sure. A living holder's lock is left alone (exit code 121), unless --force is
 given: then the holder notices at its next renewal, and "multilock run" ends its
-job. With --token, only that one acquisition is broken, none that came after it.`,
+job. With --token, only that one acquisition is broken, none that came after it.
+
+--force frees the lock at once, and until the old holder notices, its job and that of the
+next holder may run at the same time: for a heartbeat (a tenth of the TTL) and the grace of
+the job, and for the TTL if the old holder has lost its file server. "multilock break"
+returns when that time is over, or when the old holder and its job have ended on this host.
+With --now it returns at once. A script under "multilock acquire", and a job with
+--on-lost ignore, are not ended at all.`,
 		Flags: []cli.Flag{
-			formerly(&cli.BoolFlag{Name: "force", Destination: &o.force, DisableDefaultText: true, Usage: "break it even if the holder lives"}, "f"),
+			formerly(&cli.BoolFlag{Name: "force", Destination: &o.force, DisableDefaultText: true, Usage: "break it even if the holder lives; its job may go on until the holder notices"}, "f"),
+			&cli.BoolFlag{Name: "now", Destination: &o.now, DisableDefaultText: true, Usage: "with --force: do not wait until the old holder must have noticed"},
 			formerly(&cli.StringFlag{Name: "token", Destination: &o.token, Usage: "break it only if it has this `TOKEN` (see status --json)"}, "t"),
 			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "judge a lock without a ttl of its own by this `DURATION` without a change"}, "maxage"),
 		},
@@ -48,6 +59,9 @@ job. With --token, only that one acquisition is broken, none that came after it.
 }
 
 func (o *breakOptions) check(c *cli.Context) error {
+	if o.now && !o.force {
+		return console.Usagef("break", "--now leaves out the wait after --force: it needs --force")
+	}
 	return o.readName(c, `"multilock clean" clears all that are dead`)
 }
 
@@ -65,11 +79,51 @@ func (o *breakOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	if err != nil {
 		return err
 	}
-	if o.force {
-		noteForced(ctx, e, src, o, seen)
+	if !o.force {
+		return o.tell(e, true, seen)
 	}
-	return o.tell(e, true, seen)
+	noteForced(ctx, e, src, o, seen)
+	if err := o.tell(e, true, seen); err != nil || o.now {
+		return err
+	}
+	return o.awaitEviction(sigs.Until(ctx), e, src, seen)
 }
+
+// evictionPoll is the time between two looks at an old holder that runs on this host.
+const evictionPoll = 100 * time.Millisecond
+
+// awaitEviction waits until the old holder has noticed: it trusts its lock for the TTL at most. A
+// lock without a heartbeat has no holder that could notice.
+func (o *breakOptions) awaitEviction(ctx context.Context, e *Env, src *place.Source, seen multilock.Sighting) error {
+	if seen.Record.Heartbeat <= 0 || seen.State == multilock.StateDead {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, seen.Record.TTL, errEvicted)
+	defer cancel()
+	if !o.Quiet && !o.JSON {
+		e.Say("the old holder may not have noticed yet: waiting until its job must have ended, %s at most; --now does not wait", console.Short(seen.Record.TTL))
+	}
+	jobs := &process.JobWatch{}
+	for {
+		known := source.Evidence{Record: seen.Record}
+		known.AskHost(src.Self)
+		if known.Holder.Life == process.Gone {
+			known.SearchJob(jobs, src.Self)
+		}
+		if v, _ := known.JudgeProcesses(source.Rules{}); v.State == source.StateDead {
+			return nil
+		}
+		if err := bounded.Sleep(ctx, evictionPoll); err != nil {
+			break
+		}
+	}
+	if err := context.Cause(ctx); !errors.Is(err, errEvicted) {
+		return err
+	}
+	return nil
+}
+
+var errEvicted = errors.New("the holder's TTL is over")
 
 // noteForced writes down who broke a lock by force; Break itself notes the rest.
 func noteForced(ctx context.Context, e *Env, src *place.Source, o *breakOptions, seen multilock.Sighting) {

@@ -5,6 +5,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -35,10 +37,11 @@ type common struct {
 func Flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "dir", Aliases: []string{"d"}, Usage: "the shared `DIRECTORY` with the locks; this or --source is needed [$" + place.EnvDir + "]", Category: "LOCK"},
-		&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "the lock `GROUP`, a directory in it (default: .locks; of another source, what has no group) [$" + place.EnvGroup + "]", Category: "LOCK"},
-		formerly(&cli.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "the lock's `NAME` (default: lock; of a CloudShell reservation, MUTEX)", Category: "LOCK"}, "lockname", "l"),
+		&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "the lock `GROUP`, a directory in it (default: .locks; of another source, what has no group; batch has no default) [$" + place.EnvGroup + "]", Category: "LOCK"},
+		formerly(&cli.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "the lock's `NAME` (default: lock; of a CloudShell reservation, MUTEX; for --once and --every there is no default)", Category: "LOCK"}, "lockname", "l"),
 		&cli.StringFlag{Name: "source", Usage: "where the locks live, as a `URL`; -d DIRECTORY stands for file:DIRECTORY; see multilock --help [$" + place.EnvSource + "]", Category: "LOCK"},
 		toggle("legacy-peers", "hosts with the Python MultiLock use the same group; all hosts must say so [$"+place.EnvLegacyPeers+"]", "LOCK"),
+		toggle("require-shared", "use a directory only if \"doctor --mark\" has marked it, so that nothing is locked where the share is not mounted [$"+place.EnvRequireShared+"]", "LOCK"),
 		&cli.StringFlag{Name: "trust", Usage: "believe these `USERS`, too (names with commas between them), or any: what they left in the directory, and what others may do to it (default: root, you, and a group whose directory it is) [$" + place.EnvTrust + "]", Category: "LOCK"},
 		toggle("json", "print the result as JSON", "OUTPUT"),
 		toggle("quiet", "print errors only; a refusal is none, its exit code says enough", "OUTPUT", "q"),
@@ -69,10 +72,7 @@ func readCommon(c *cli.Context, e *Env) (common, error) {
 // askedOf is what a command line says of where locks live.
 func askedOf(c *cli.Context) place.Asked {
 	asked := place.Asked{Dir: commonString(c, "dir"), Source: commonString(c, "source"), Group: commonString(c, "group"), Name: commonString(c, "name"), Trust: commonString(c, "trust")}
-	if level := givenAt(c, "legacy-peers"); level != nil {
-		said := level.Bool("legacy-peers")
-		asked.LegacyPeers = &said
-	}
+	asked.LegacyPeers, asked.RequireShared = commonSwitch(c, "legacy-peers"), commonSwitch(c, "require-shared")
 	return asked
 }
 
@@ -94,13 +94,10 @@ func action(e *Env, o *common, check func(*cli.Context) error, do func(context.C
 	}
 }
 
-// tellOneHost warns who takes a lock that other hosts do not see.
+// tellOneHost warns of locks that other hosts do not see.
 func (o *common) tellOneHost(e *Env, src *place.Source) {
-	if o.Quiet || o.JSON {
-		return
-	}
-	if warning := src.OneHost(); warning != "" {
-		e.Say("warning: %s", warning)
+	if !o.Quiet && !o.JSON {
+		src.TellOneHost(e.Say)
 	}
 }
 
@@ -151,7 +148,7 @@ func (o *common) readName(c *cli.Context, instead string) error {
 	case len(names) == 1:
 		o.Name = names[0]
 	}
-	return nil
+	return source.CheckEnds("lock name", o.Name)
 }
 
 // commonString is nil if the option is not given.
@@ -161,6 +158,16 @@ func commonString(c *cli.Context, name string) *string {
 		return nil
 	}
 	value := level.String(name)
+	return &value
+}
+
+// commonSwitch is nil if the option is not given.
+func commonSwitch(c *cli.Context, name string) *bool {
+	level := givenAt(c, name)
+	if level == nil {
+		return nil
+	}
+	value := level.Bool(name)
 	return &value
 }
 
@@ -243,7 +250,17 @@ type taking func(context.Context, multilock.Source, string, multilock.Options) (
 func takeBy(ctx context.Context, e *Env, src *place.Source, name string, opt multilock.Options, limit console.WaitLimit, o console.Output, try, wait taking) (*multilock.Lock, error) {
 	if !limit.Waits() {
 		lock, err := try(ctx, src.Locks, name, opt)
+		var held *multilock.HeldError
+		if errors.As(err, &held) && isOurs(e, src, held.Sighting.Record) {
+			held.Sighting.Why += "; this command runs under that lock"
+		}
 		return lock, src.IfLasting(err)
+	}
+	opt.Refuse = func(r source.Record) error {
+		if isOurs(e, src, r) {
+			return &console.CodedError{Code: console.ExitFailure, Text: fmt.Sprintf("lock %q is held by %s, and this command runs under that lock: the wait would never end; leave the lock out here, or choose another name", name, r.Holder)}
+		}
+		return nil
 	}
 	ctx, cancel := limit.Limited(ctx)
 	defer cancel()
@@ -252,6 +269,15 @@ func takeBy(ctx context.Context, e *Env, src *place.Source, name string, opt mul
 	defer show.StartNotice(ctx, e.Env, o, way.Tell)()
 	lock, err := wait(ctx, src.Locks, name, opt)
 	return lock, src.IfLasting(err)
+}
+
+// isOurs says whether this command runs under a lock: its holder is an ancestor of this process, or
+// has given us its token, as a job gets it.
+func isOurs(e *Env, src *place.Source, r source.Record) bool {
+	if token := e.Getenv("MULTILOCK_TOKEN"); token != "" && token == r.Token {
+		return true
+	}
+	return r.Holder.PID > 0 && r.Holder.Judge(src.Self).Life == process.Alive && isAncestor(r.Holder.PID)
 }
 
 const defaultGrace = 10 * time.Second

@@ -35,6 +35,7 @@ They are optional, and TOML:
    ttl   = "5m"                 # as --ttl
    trust = "ada,bob"            # as --trust
    local = true                 # locks are for this host alone: do not warn of that
+   require_shared = true        # as --require-shared
 
 A file that somebody else can write to is refused, and nothing is locked then. No
 password belongs into it: see multilock help environment.`,

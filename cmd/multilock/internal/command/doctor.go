@@ -15,6 +15,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/trial"
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -22,6 +23,7 @@ type doctorOptions struct {
 	common
 	timeout console.Duration
 	join    bool
+	mark    bool
 	expect  console.Number
 }
 
@@ -51,11 +53,17 @@ compare what they saw, and tell of each other what they found. Whoever waits for
 others in vain says where it looked. The locks are called doctor-join and
 doctor-join-NUMBER; all that stays is the counter of the first one's fencing numbers.
 
+With --mark it also writes a small file into the directory, ` + shareddir.SharedMarkPath + `, which
+says that hosts share it. With --require-shared, MULTILOCK_REQUIRE_SHARED=1 or
+require_shared = true in a configuration file, no command uses a directory without that
+file: so nothing is locked, and no job runs, where the share is not mounted.
+
 Exits with 0 if all is well, 1 if there is a warning, 125 if locks cannot be taken
 here or would not be safe, and if no other host joined or stayed to the end.`,
 		Flags: []cli.Flag{
 			&cli.GenericFlag{Name: "timeout", Aliases: []string{"t"}, Value: &o.timeout, Usage: "give up after this `DURATION` without an answer (default: 30s)"},
 			toggle("join", "try it together with other hosts that run the same line now; --timeout is how long to wait for them", ""),
+			toggle("mark", "mark the directory as one that hosts share, for --require-shared", ""),
 			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` hosts take part in --join, this one included (default: 2)"},
 		},
 		Action: func(c *cli.Context) error {
@@ -66,10 +74,13 @@ here or would not be safe, and if no other host joined or stayed to the end.`,
 			if !o.timeout.Given {
 				o.timeout.Value = defaultDoctorTimeout
 			}
-			o.join = c.Bool("join")
+			o.join, o.mark = c.Bool("join"), c.Bool("mark")
+			o.RequireShared = o.RequireShared && !o.mark
 			switch {
 			case c.Args().Present():
 				return console.Usagef("doctor", "unexpected %q: it examines the source as a whole, see -d, -g and --source", c.Args().First())
+			case o.mark && !o.IsFiles():
+				return console.Usagef("doctor", "--mark: only a directory is marked, and all hosts see the same server")
 			case o.timeout.Value == 0:
 				return console.Usagef("doctor", "--timeout 0: it needs some time")
 			}
@@ -118,6 +129,11 @@ func (r *DoctorReport) examine(ctx context.Context, e *Env, o *doctorOptions) er
 		return err
 	}
 	r.examineQueues(limited, src)
+	if o.mark && !slices.ContainsFunc(r.Findings, isUnusable) {
+		if err := r.markShared(limited, src); err != nil {
+			return err
+		}
+	}
 	if o.join && !slices.ContainsFunc(r.Findings, isUnusable) {
 		spec.Where = r.whereabouts(limited, src)
 		if err := r.tryTogether(ctx, e, src, spec, o); err != nil {
@@ -125,6 +141,24 @@ func (r *DoctorReport) examine(ctx context.Context, e *Env, o *doctorOptions) er
 		}
 	}
 	return src.Close(nil)
+}
+
+// markShared marks the directory. It may be that of the file server itself.
+func (r *DoctorReport) markShared(ctx context.Context, src *place.Source) error {
+	finding, err := bounded.Call(ctx, func(context.Context) (source.Finding, error) {
+		path, kind, err := src.MarkShared()
+		f := source.Finding{Subject: "mark", Severity: source.SeverityFine, Text: path + " says that hosts share this directory"}
+		if kind != "" {
+			f.Severity, f.Text = source.SeverityWarning, f.Text+", but it is on a filesystem of this host alone ("+kind+")"
+			f.Advice = "if this host is not the file server, remove that file, mount the share, and mark it again"
+		}
+		return f, err
+	})
+	if err != nil {
+		return err
+	}
+	r.Findings = append(r.Findings, finding)
+	return nil
 }
 
 // examineAlone is what this host can find out by itself.

@@ -77,6 +77,9 @@ func (o *logsOptions) check(c *cli.Context) error {
 }
 
 func (o *logsOptions) run(ctx context.Context, e *Env, src *place.Source) error {
+	if err := src.CheckNames(o.names); err != nil {
+		return err
+	}
 	if o.joblog {
 		return printJoblog(ctx, e, src)
 	}

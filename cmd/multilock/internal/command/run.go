@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -161,10 +162,17 @@ func (o *runOptions) read(c *cli.Context, e *Env) error {
 	return o.pinging.read(e, "run")
 }
 
-// hinted is for who wrote the lock's name where other commands take it.
+// hinted adds to a command that was not found what may have been meant: the lock's name, where
+// other commands take it, or a line for a shell.
 func (o *runOptions) hinted(err error) error {
-	if len(o.command) > 1 && o.command[1] == "--" && errors.As(err, new(*job.NotFoundError)) {
+	if !errors.As(err, new(*job.NotFoundError)) {
+		return err
+	}
+	switch {
+	case len(o.command) > 1 && o.command[1] == "--":
 		return fmt.Errorf("%w; if that is the lock's name, write: run -n %s %s", err, o.command[0], console.CommandLine(o.command[1:]))
+	case strings.ContainsAny(o.command[0], " \t\n;&|<>()$`*?\"'"):
+		return fmt.Errorf("%w; if that is a line for a shell, write: -- sh -c %s", err, console.CommandLine(o.command))
 	}
 	return err
 }
@@ -209,6 +217,9 @@ func (o *runOptions) check() error {
 	if o.slots.Given && o.recorded() {
 		return console.Usagef(name, "--slots and a recorded result (--once, --every) contradict each other: a job that runs once needs one slot")
 	}
+	if o.recorded() && !o.NameGiven {
+		return console.Usagef(name, "%s records the result under the lock's name, and all jobs without a name would share one: add -n NAME", o.option())
+	}
 	if err := o.checkQueue(name, o.wait); err != nil {
 		return err
 	}
@@ -237,8 +248,8 @@ type recording struct {
 
 func (r *recording) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "once", Destination: &r.once, DisableDefaultText: true, Usage: "run the job once and for all, on whichever host: do nothing if its success is recorded", Category: "ONCE"},
-		&cli.GenericFlag{Name: "every", Value: &r.every, Usage: "run the job once per `TICK` over all hosts, such as 1h, 1h@30m or 1d@07:30[Europe/Berlin]; see above", Category: "ONCE"},
+		&cli.BoolFlag{Name: "once", Destination: &r.once, DisableDefaultText: true, Usage: "run the job once and for all, on whichever host: do nothing if its success is recorded; needs -n", Category: "ONCE"},
+		&cli.GenericFlag{Name: "every", Value: &r.every, Usage: "run the job once per `TICK` over all hosts, such as 1h, 1h@30m or 1d@07:30[Europe/Berlin]; needs -n; see above", Category: "ONCE"},
 		&cli.GenericFlag{Name: "catch-up", Value: &r.catchUp, Usage: "with --every: `WHAT` to do about ticks without a run: none, latest (run the last one, however late), all:N (and the last N before it); see above", DefaultText: "none", Category: "ONCE"},
 		&cli.GenericFlag{Name: "retries", Value: &r.retries, Usage: "with --once or --every: try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "ONCE"},
 	}

@@ -24,10 +24,11 @@ type waitOptions struct {
 	common
 	probing
 	timeout, settle, since, poll, maxAge console.Duration
+	takeover                             console.WaitLimit
 	expect                               console.Number
 	named                                nameList
 	members                              []string
-	allowEmpty                           bool
+	allowEmpty, list                     bool
 	output                               outputPolicy
 }
 
@@ -49,7 +50,10 @@ func Wait(e *Env) *cli.Command {
 
 With --members or --expect it returns when those jobs have a final result, and may
 be started before them, on any host, however long that takes. Only "run --once" and
-its like leave results. A group of its own for each round (here: the day's) keeps the
+its like leave results. With --list it waits for all jobs of the list that "batch" gave
+to the group, or will give to it: when a job above a line BARRIER has failed, it does not
+wait for those below, which are not run. A list that was ended early (--halt) is not done:
+it waits for somebody to go on with it, or for --timeout. A group of its own for each round (here: the day's) keeps the
 results of the last one apart.
 
 Without them it returns when nothing in the group is held, at one moment. It cannot
@@ -69,7 +73,8 @@ says so, and 0 means then that nothing is held any more.
 
 A holder that died is not waited for: its lock is cleared on the same evidence as
 by whoever wants the lock, and it is reported. Its job counts as not done, unless
-somebody else has done it since (--members, --expect). With --probe it may be cleared
+somebody else has done it since (--members, --expect, --list): that is waited for as long
+as other such jobs are at work, and then for --wait-for-takeover. With --probe it may be cleared
 before its time to live has passed: if it has missed a sign of life, and Slurm, or the
 COMMAND, says that it is gone. An error never clears anything; "multilock run --help"
 tells what is asked, and what a COMMAND has to answer.
@@ -86,6 +91,8 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.GenericFlag{Name: "members", Value: &o.named, Usage: "wait for the results of these jobs, `NAME`[,NAME...]; may be given several times"},
 			&cli.StringFlag{Name: "members-from", Usage: "read the names of the jobs from a `FILE`, one a line; - is the standard input. Of NAME<TAB>COMMAND the name counts, # begins a comment, and BARRIER is no name"},
 			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` jobs have a result, whatever their names, and nothing is held"},
+			&cli.BoolFlag{Name: "list", Destination: &o.list, DisableDefaultText: true, Usage: "wait for the results of all jobs in the list that batch gives to the group"},
+			&cli.GenericFlag{Name: "wait-for-takeover", Value: &o.takeover, Usage: "wait this `DURATION`, or forever, until another host takes a job over whose host died (default: three times its ttl)"},
 			o.output.flag(),
 			o.probeFlag(),
 			&cli.BoolFlag{Name: "allow-empty", Destination: &o.allowEmpty, DisableDefaultText: true, Usage: "succeed also if nobody has ever used the group"},
@@ -105,6 +112,7 @@ func (o *waitOptions) read(c *cli.Context, e *Env) (err error) {
 		return err
 	}
 	named := c.IsSet("members") || c.IsSet("members-from")
+	forResults := named || o.expect.Given || o.list
 	if !o.settle.Given {
 		o.settle.Value = defaultSettle
 	}
@@ -117,24 +125,40 @@ func (o *waitOptions) read(c *cli.Context, e *Env) (err error) {
 		return console.Usagef(name, "--expect and --members contradict each other: the members' number is known")
 	case o.expect.Given && o.expect.Value < 1:
 		return console.Usagef(name, "--expect %d: must be at least 1", o.expect.Value)
-	case o.settle.Given && (named || o.expect.Given):
-		return console.Usagef(name, "--settle is for a wait without --members and --expect, which wait for jobs that are not there yet")
-	case o.allowEmpty && (named || o.expect.Given):
-		return console.Usagef(name, "--allow-empty is for a wait without --members and --expect, which wait for jobs that are not there yet")
-	case o.since.Given && (named || o.expect.Given):
-		return console.Usagef(name, "--since is for a wait without --members and --expect, whose results count however old they are")
+	case o.list && (named || o.expect.Given):
+		return console.Usagef(name, "--list names the jobs itself: leave --members and --expect out")
+	case o.settle.Given && forResults:
+		return console.Usagef(name, "--settle is for a wait without --members, --expect and --list, which wait for jobs that are not there yet")
+	case o.allowEmpty && forResults:
+		return console.Usagef(name, "--allow-empty is for a wait without --members, --expect and --list, which wait for jobs that are not there yet")
+	case o.since.Given && forResults:
+		return console.Usagef(name, "--since is for a wait without --members, --expect and --list, whose results count however old they are")
 	case o.since.Given && o.since.Value == 0:
 		return console.Usagef(name, "--since 0: use a small duration instead, such as 1m; hosts' clocks differ")
+	case o.takeover.Given && !forResults:
+		return console.Usagef(name, "--wait-for-takeover is for a wait for results: it needs --members, --expect or --list")
 	case o.poll.Given && o.poll.Value == 0:
 		return console.Usagef(name, "--poll 0: use a small duration instead, such as 10ms")
 	}
 	return nil
 }
 
-func (o *waitOptions) barrier(probe source.Probe) lockgroup.BarrierOptions {
+func (o *waitOptions) barrier(e *Env, probe source.Probe) lockgroup.BarrierOptions {
+	takeover := o.takeover.Value
+	switch {
+	case o.takeover.Forever:
+		takeover = -1
+	case o.takeover.Given:
+		takeover = max(takeover, 1) // 0 is for the usual time
+	}
+	died := func(h lockgroup.Holding) {
+		if l := show.LockOf(h.Name, h.Sighting); o.forResults() && !o.JSON && !o.Quiet {
+			e.Say("%s died, run by %s (%s); waiting for another host to take it over", show.Subject(l.Name), l.Holder(), l.Why)
+		}
+	}
 	return lockgroup.BarrierOptions{
 		Members: o.members, Expect: o.expect.Value, Settle: o.settle.Value, Since: o.since.Value, Poll: o.poll.Value,
-		Patience: multilock.Patience{MaxAge: o.maxAge.Value, Probe: probe},
+		Patience: multilock.Patience{MaxAge: o.maxAge.Value, Probe: probe}, Takeover: takeover, Died: died,
 	}
 }
 
@@ -147,17 +171,25 @@ func (o *waitOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 	if err != nil {
 		return err
 	}
-	barrier, err := lockgroup.NewBarrier(group, o.barrier(probe))
-	if err != nil {
+	if _, err := lockgroup.NewBarrier(group, o.barrier(e, probe)); err != nil {
 		return err
 	}
 	o.tellOneHost(e, src)
-	return waitAt(ctx, e, o, src, barrier)
+	return waitAt(ctx, e, o, src, func(ctx context.Context, members []string) (lockgroup.Report, error) {
+		opt := o.barrier(e, probe)
+		opt.Members = members
+		barrier, err := lockgroup.NewBarrier(group, opt)
+		if err != nil {
+			return lockgroup.Report{}, err
+		}
+		defer show.StartWaitProgress(ctx, e.Env, o.Output, barrier)()
+		return barrier.Wait(ctx)
+	})
 }
 
 // askable is the source as one at which a barrier can wait.
 func (o *waitOptions) askable(src *place.Source) (source.Group, error) {
-	if len(o.members) > 0 || o.expect.Given {
+	if o.forResults() {
 		if _, err := place.Ability[source.Changes](src, "wait", source.TraitResults); err != nil {
 			return nil, err
 		}
@@ -169,16 +201,19 @@ func (o *waitOptions) askable(src *place.Source) (source.Group, error) {
 }
 
 // waitAt waits, shows how far it has come, and reports how it ended.
-func waitAt(ctx context.Context, e *Env, o *waitOptions, src *place.Source, barrier *lockgroup.Barrier) error {
+func waitAt(ctx context.Context, e *Env, o *waitOptions, src *place.Source, wait func(ctx context.Context, members []string) (lockgroup.Report, error)) (err error) {
 	sigs := console.CatchSignals()
 	defer sigs.Release()
 	limit := console.WaitLimit{Duration: o.timeout, Forever: !o.timeout.Given}
 	ctx, cancel := limit.Limited(sigs.Until(ctx))
 	defer cancel()
 	start := time.Now()
-	stop := show.StartWaitProgress(ctx, e.Env, o.Output, barrier)
-	report, err := barrier.Wait(ctx)
-	stop()
+	var report lockgroup.Report
+	if o.list {
+		report, err = o.waitForList(ctx, src, func(members []string) (lockgroup.Report, error) { return wait(ctx, members) })
+	} else {
+		report, err = wait(ctx, o.members)
+	}
 	err = o.output.join(err, report.Incomplete)
 	if err == nil {
 		err = o.checkKnown(ctx, src)
@@ -196,11 +231,14 @@ func waitAt(ctx context.Context, e *Env, o *waitOptions, src *place.Source, barr
 	return err
 }
 
+// forResults says that jobs are waited for, which may not have begun.
+func (o *waitOptions) forResults() bool { return len(o.members) > 0 || o.expect.Given || o.list }
+
 // checkKnown refuses to call it done where nothing has ever been begun: the group's name is
 // wrong, or the jobs that a script has sent off are not there yet.
 func (o *waitOptions) checkKnown(ctx context.Context, src *place.Source) error {
 	asked, ok := src.Locks.(source.Known)
-	if !ok || o.allowEmpty || len(o.members) > 0 || o.expect.Given {
+	if !ok || o.allowEmpty || o.forResults() {
 		return nil
 	}
 	known, err := asked.Known(ctx)

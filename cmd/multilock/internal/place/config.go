@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,7 +33,7 @@ const (
 // system's says, and the environment and the command line before both.
 type config struct {
 	Dir, Source, Group, Trust, TTL chosen
-	Local                          chosen
+	Local, RequireShared           chosen
 }
 
 // chosen is a value, and the file that it is from; both are "" if no file says it.
@@ -46,6 +47,8 @@ type configFile struct {
 	Trust  string `toml:"trust"`
 	TTL    string `toml:"ttl"`
 	Local  bool   `toml:"local"`
+
+	RequireShared bool `toml:"require_shared"`
 }
 
 func readConfig(e *console.Env) (c config, err error) {
@@ -128,7 +131,7 @@ func (c *config) add(path, text string) error {
 		return err
 	}
 	if unknown := found.Undecoded(); len(unknown) > 0 {
-		return fmt.Errorf("%q is unknown; there are dir, source, group, ttl, trust and local", unknown[0].String())
+		return fmt.Errorf("%q is unknown; there are dir, source, group, ttl, trust, local and require_shared", unknown[0].String())
 	}
 	if err := said.check(); err != nil {
 		return err
@@ -146,6 +149,9 @@ func (c *config) add(path, text string) error {
 	}
 	if found.IsDefined("local") {
 		c.Local = chosen{fmt.Sprint(said.Local), path}
+	}
+	if found.IsDefined("require_shared") {
+		c.RequireShared = chosen{fmt.Sprint(said.RequireShared), path}
 	}
 	return nil
 }
@@ -201,6 +207,7 @@ func (k Kinds) Settings(a Asked, e *console.Env) (all []Setting, files []string,
 		ttl,
 		first("trust", said(a.Trust, "--trust"), variable(e, EnvTrust), c.Trust),
 		local,
+		first("require_shared", saidBool(a.RequireShared, "--require-shared"), variable(e, EnvRequireShared), c.RequireShared),
 	}, configFiles(e), nil
 }
 
@@ -211,6 +218,13 @@ func said(value *string, option string) chosen {
 		return chosen{}
 	}
 	return chosen{*value, option}
+}
+
+func saidBool(value *bool, option string) chosen {
+	if value == nil {
+		return chosen{}
+	}
+	return chosen{strconv.FormatBool(*value), option}
 }
 
 func variable(e *console.Env, name string) chosen {

@@ -33,10 +33,18 @@ func openLocks(e *console.Env, p Place, base, group string) (*fslock.Source, err
 		return nil, err
 	}
 	locks, err := fslock.Open(fslock.Options{Base: base, Group: group, LegacyPeers: p.LegacyPeers, User: p.User, Trust: trust, HistoryKeep: keep})
-	if err == nil && locks.Notice() != "" {
+	if err != nil {
+		return nil, err
+	}
+	if p.RequireShared {
+		if err := checkShared(locks); err != nil {
+			return nil, errors.Join(err, locks.Close())
+		}
+	}
+	if locks.Notice() != "" {
 		e.Say("%s", locks.Notice())
 	}
-	return locks, err
+	return locks, nil
 }
 
 // HistoryKeep is for how long a history in a directory is kept; negative if for ever.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/multilock/fslock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // The variables that stand for options.
@@ -44,21 +45,25 @@ type Place struct {
 	Base        string  // the directory with the locks, if they live in one
 	URL         Address // of a source that is something else
 	Group, Name string
+	GroupGiven  bool   // an option, the environment, a file or the URL names the group, or the source has none
+	NameGiven   bool   // an option names the lock
 	UsualGroup  string // the group that the source means if none is named
 	User        string // who asks, for people
 	Program     string // by which name it is to be called
 	LegacyPeers bool
 	TTL         time.Duration // as a configuration says it; see UsualTTL
 	Local       bool          // locks are meant for this host alone
-	Exposed     string        // what others could do on the way to it, for people; nothing if it is ""
-	Trust       string        // as --trust says it
-	Token       string        // of EnvCloudshellToken, in a place WithPassword
+	// RequireShared refuses a directory that doctor --mark has not marked.
+	RequireShared bool
+	Exposed       string // what others could do on the way to it, for people; nothing if it is ""
+	Trust         string // as --trust says it
+	Token         string // of EnvCloudshellToken, in a place WithPassword
 }
 
 // Asked is what the command line says of a place; nil is what it does not say.
 type Asked struct {
 	Dir, Source, Group, Name, Trust *string
-	LegacyPeers                     *bool
+	LegacyPeers, RequireShared      *bool
 }
 
 // Find finds where the locks are to live. An option on the command line wins over the
@@ -90,6 +95,9 @@ func (k Kinds) Find(a Asked, e *console.Env) (Place, error) {
 		p.Trust = *a.Trust
 	}
 	if err := errors.Join(p.readLegacyPeers(a, e), p.readLocal(e)); err != nil {
+		return p, err
+	}
+	if err := p.readRequireShared(a, usual, e); err != nil {
 		return p, err
 	}
 	usual.apply(&p)
@@ -191,6 +199,10 @@ func (p *Place) complete(k Kinds, a Asked, e *console.Env) error {
 			return p.withoutSecrets(e, err)
 		}
 	}
+	if err := errors.Join(source.CheckEnds("lock group", p.Group), source.CheckEnds("lock name", p.Name)); err != nil {
+		return err
+	}
+	p.GroupGiven, p.NameGiven = p.Group != "" || !kind.Groups, a.Name != nil
 	p.UsualGroup = kind.Group
 	p.Group, p.Name = cmp.Or(p.Group, kind.Group), cmp.Or(p.Name, fslock.DefaultName)
 	if !p.IsFiles() {
@@ -266,21 +278,4 @@ func (p *Place) withoutSecrets(e *console.Env, err error) error {
 		err = &secretError{err, plain}
 	}
 	return err
-}
-
-// JobEnviron is what a job gets of our environment: all but what is secret. A job
-// that uses the same source reads the password from the file that
-// MULTILOCK_PASSWORD_FILE names.
-func JobEnviron(environ []string) []string {
-	var vars []string
-	for _, entry := range environ {
-		switch name, value, _ := strings.Cut(entry, "="); name {
-		case EnvPassword, EnvCloudshellToken, EnvPing:
-		case EnvSource:
-			vars = append(vars, name+"="+publicURL(value))
-		default:
-			vars = append(vars, entry)
-		}
-	}
-	return vars
 }

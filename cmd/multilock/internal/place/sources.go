@@ -154,10 +154,13 @@ func (s *Source) Retract(ctx context.Context) error {
 // tell that beforehand.
 func (s *Source) CheckNames(names []string) error {
 	checker, ok := s.Locks.(source.NameChecker)
-	if !ok {
-		return nil
-	}
 	for _, name := range names {
+		if err := source.CheckEnds("lock name", name); err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
 		if err := checker.CheckName(name); err != nil {
 			return err
 		}

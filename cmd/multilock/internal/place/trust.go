@@ -20,7 +20,10 @@ func (p *Place) checkTrust(a Asked) error {
 		if a.Trust != nil {
 			return fmt.Errorf("--trust: %s has users of its own; it is for locks in a directory", p.Public())
 		}
-		p.Trust = ""
+		if a.RequireShared != nil && p.RequireShared {
+			return fmt.Errorf("--require-shared: all hosts see the same %s; it is for locks in a directory", p.Public())
+		}
+		p.Trust, p.RequireShared = "", false
 	}
 	_, err := readTrust(p.Trust)
 	return err

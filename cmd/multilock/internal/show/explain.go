@@ -9,6 +9,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // Explain is what the user is told about an error; nothing if there is nothing
@@ -69,10 +70,25 @@ func explainHeld(err error, held *multilock.HeldError) string {
 	}
 	var located *place.LocatedError
 	token := held.Sighting.Record.Token
-	if token == "" || !errors.As(err, &located) || errors.As(err, new(*place.LastingError)) {
+	starved := coded != nil && coded.Code == console.ExitStarved
+	if token == "" || !starved && !suspicious(held.Sighting) || !errors.As(err, &located) || errors.As(err, new(*place.LastingError)) {
 		return text // why it counts as held says what can clear it
 	}
-	return text + "; if it hangs, clear it with: " + located.Place.Clearing(held.Name, token)
+	return text + "; " + cost(held.Sighting.Record) + ", clear it with: " + located.Place.Clearing(held.Name, token)
+}
+
+// suspicious says that the holder has missed a heartbeat, or never sends any. A forced break of
+// the lock of a healthy holder would let two jobs run at once.
+func suspicious(s multilock.Sighting) bool {
+	return s.State == multilock.StateSuspect || s.Record.Heartbeat == 0 || s.Silence > 2*s.Record.Heartbeat
+}
+
+// cost says what a forced break may do.
+func cost(r source.Record) string {
+	if r.Heartbeat == 0 {
+		return "if nothing works under it"
+	}
+	return "if it hangs (after that its job may go on for up to " + console.Short(r.TTL) + ")"
 }
 
 // Refusal is the error with which a command ends, for programs.

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package command
+
+import "os"
+
+// isAncestor says whether a process is our parent: no more is known here.
+func isAncestor(pid int) bool { return pid == os.Getppid() }

@@ -1,0 +1,46 @@
+package place
+
+import "strings"
+
+// JobEnviron is what a job gets of our environment: all but what is secret. A job
+// that uses the same source reads the password from the file that
+// MULTILOCK_PASSWORD_FILE names. Relative paths would mean other files after a cd.
+func JobEnviron(environ []string) []string {
+	var vars []string
+	for _, entry := range environ {
+		switch name, value, _ := strings.Cut(entry, "="); {
+		case name == EnvPassword, name == EnvCloudshellToken, name == EnvPing:
+		case name == EnvSource:
+			vars = append(vars, name+"="+absoluteURL(publicURL(value)))
+		case name == EnvDir, name == EnvPasswordFile, name == EnvConfig && value != noConfig:
+			vars = append(vars, name+"="+absoluteIfGiven(value))
+		default:
+			vars = append(vars, entry)
+		}
+	}
+	return vars
+}
+
+// absoluteIfGiven leaves an empty variable empty: that counts as none.
+func absoluteIfGiven(path string) string {
+	if path == "" {
+		return ""
+	}
+	return Absolute(path)
+}
+
+// absoluteURL makes the path of file:PATH or cook+file:PATH?PARAMETERS absolute.
+func absoluteURL(text string) string {
+	scheme, rest, _ := strings.Cut(text, ":")
+	if scheme != fileScheme && scheme != "cook+"+fileScheme || rest == "" || rest[0] == '/' {
+		return text
+	}
+	path, parameters, with := strings.Cut(rest, "?")
+	if scheme == fileScheme {
+		path, parameters, with = rest, "", false // any byte may be in its path
+	}
+	if with {
+		parameters = "?" + parameters
+	}
+	return scheme + ":" + Absolute(path) + parameters
+}

@@ -1,0 +1,35 @@
+package lockgroup_test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/lockgroup"
+)
+
+// manifest is a group's list as it is stored.
+type manifest string
+
+func (m manifest) OpenManifest(context.Context) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(string(m))), nil
+}
+
+func TestListStages(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][][]string{
+		"":                   nil,
+		"a\ttrue\nb\ttrue\n": {{"a", "b"}},
+		"a\\nb\\\\n\ttrue\n": {{"a\nb\\n"}},
+		"#chunks of 64, or a share of 8#barriers after 1 3#needs x\na\t\nb\t\nc\t\nd\t\n": {{"a"}, {"b", "c"}, {"d"}},
+		"#barriers after 1\na\t\n#barriers after 2\nb\t\nc\t\n":                           {{"a"}, {"b"}, {"c"}},
+		"#barriers after 9 x 0\na\t\n":                                                    {{"a"}},
+	} {
+		stages, err := lockgroup.ListStages(t.Context(), manifest(text))
+		require.NoError(t, err)
+		require.Equal(t, want, stages, "%q", text)
+	}
+}
