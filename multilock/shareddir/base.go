@@ -87,20 +87,22 @@ func Open(opt Options) (*Base, error) {
 	if err != nil {
 		return nil, invalidBase(opt.Path, err)
 	}
-	b, err := newBase(opt, dir)
+	b, err := newBase(opt, dir, false)
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
 	return b, nil
 }
 
-func newBase(opt Options, dir vfs.Dir) (*Base, error) {
+// newBase makes a base of an open directory. Own is the caller's own directory in one for
+// everybody.
+func newBase(opt Options, dir vfs.Dir, own bool) (*Base, error) {
 	const failed = "look at the base directory"
 	info, err := dir.StatCached()
 	if err != nil {
 		return nil, opError(failed, err)
 	}
-	if isForEverybody(info) && !opt.Trust.Anybody {
+	if !own && isForEverybody(info) && !opt.Trust.Anybody {
 		return openOwn(opt, dir)
 	}
 	kind, err := kindOf(dir, info)
@@ -110,6 +112,9 @@ func newBase(opt Options, dir vfs.Dir) (*Base, error) {
 	b := &Base{Dir: dir, Kind: kind, self: opt.Self, way: newWay(opt.FS, opt.Path, info)}
 	b.clock.Host = opt.Clock
 	b.circle = newCircle(opt.Trust, info, b.way.ownerHere)
+	if own {
+		b.circle.declared = false // any user may have made it, for a group that both are in
+	}
 	if err := b.circle.admit(info, false); err != nil {
 		return nil, b.circle.invalid(opt.Path, err)
 	}
@@ -136,8 +141,8 @@ func openOwn(opt Options, shared vfs.Dir) (*Base, error) {
 		return nil, invalidBase(filepath.Join(opt.Path, name), err)
 	}
 	common := opt.Path
-	opt.Path = dir.Path()
-	b, err := newBase(opt, dir)
+	opt.Path, opt.Trust = dir.Path(), Trust{}
+	b, err := newBase(opt, dir, true)
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}

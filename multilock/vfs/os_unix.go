@@ -4,10 +4,12 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -66,15 +68,42 @@ func ask[T any](d *osDir, op, name string, f func(fd int) (T, error)) (answer T,
 	return answer, err
 }
 
-// open opens something in the directory, if the rules admit it.
+// open opens something in the directory, if the rules admit it. Where a mode must be kept
+// whatever the umask, it tells what it has made itself from what was there before: only the
+// former gets another mode.
 func (d *osDir) open(name string, flags int, mode uint32) (int, error) {
 	mode = d.narrowed(mode)
+	const create = unix.O_CREAT | unix.O_EXCL
+	if flags&create != unix.O_CREAT || d.kept(mode) == 0 {
+		return d.openOnce(name, flags, mode, flags&create == unix.O_CREAT)
+	}
+	const tries, pause = 20, 5 * time.Millisecond
+	for n := 0; ; n++ {
+		fd, err := d.openOnce(name, flags&^unix.O_CREAT, mode, true)
+		if Is(err, unix.ENOENT) {
+			fd, err = d.openOnce(name, flags|unix.O_EXCL, mode, false)
+		}
+		// Another process has made it meanwhile, or gives it its mode just now.
+		if n == tries || !Is(err, unix.EEXIST) && !errors.Is(err, errPrivate) {
+			return fd, err
+		}
+		if errors.Is(err, errPrivate) {
+			time.Sleep(pause)
+		}
+	}
+}
+
+func (d *osDir) openOnce(name string, flags int, mode uint32, appended bool) (int, error) {
 	return ask(d, "open", name, func(dir int) (int, error) {
-		fd, err := retry(func() (int, error) { return openBelow(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode) })
+		given := mode
+		if flags&unix.O_CREAT == 0 {
+			given = 0 // openat2 takes no other
+		}
+		fd, err := retry(func() (int, error) { return openBelow(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, given) })
 		if err != nil {
 			return -1, err
 		}
-		if err := d.judge(fd, flags, mode); err != nil {
+		if err := d.judge(fd, flags&unix.O_CREAT != 0, appended, mode); err != nil {
 			_ = unix.Close(fd)
 			return -1, err
 		}
@@ -82,20 +111,29 @@ func (d *osDir) open(name string, flags int, mode uint32) (int, error) {
 	})
 }
 
+// errPrivate is for a file that a group shares, but that only its owner may read or write:
+// it comes from elsewhere, and what is appended would be lost to the others.
+var errPrivate = fmt.Errorf("it is not open to the group that shares the directory: %w", unix.EACCES)
+
 // judge applies the rules to what has been opened.
-func (d *osDir) judge(fd, flags int, mode uint32) error {
-	made := flags&unix.O_CREAT != 0
-	if d.rules.Admit == nil && (!made || d.kept(mode) == 0) {
+func (d *osDir) judge(fd int, made, appended bool, mode uint32) error {
+	shared := (made || appended) && d.kept(mode) != 0
+	if d.rules.Admit == nil && !shared {
 		return nil
 	}
 	info, err := statCached(fd)
 	if err == nil && d.rules.Admit != nil {
-		err = d.rules.Admit(info, made && flags&unix.O_EXCL == 0)
+		err = d.rules.Admit(info, appended)
 	}
-	if err == nil && made {
-		err = d.keep(fd, info, mode)
+	switch {
+	case err != nil || !shared:
+		return err
+	case made && !appended:
+		return d.keep(fd, info, mode)
+	case d.kept(mode)&^info.Mode != 0:
+		return errPrivate
 	}
-	return err
+	return nil
 }
 
 func (d *osDir) narrowed(mode uint32) uint32 { return mode &^ uint32(d.rules.Drop) }
@@ -103,18 +141,13 @@ func (d *osDir) narrowed(mode uint32) uint32 { return mode &^ uint32(d.rules.Dro
 // kept are the bits of a mode that must not be lost.
 func (d *osDir) kept(mode uint32) fs.FileMode { return fs.FileMode(mode) & d.rules.Keep }
 
-// keep gives what was opened the bits of the mode that the umask has taken. What
-// another user made has those that he gave it.
+// keep gives what this process has just made the bits of the mode that the umask has taken.
 func (d *osDir) keep(fd int, info Info, mode uint32) error {
 	missing := d.kept(mode) &^ info.Mode
 	if missing == 0 {
 		return nil
 	}
-	err := unix.Fchmod(fd, unixMode(info.Mode|missing))
-	if err == unix.EPERM {
-		return nil
-	}
-	return err
+	return unix.Fchmod(fd, unixMode(info.Mode|missing))
 }
 
 func (d *osDir) OpenDir(name string) (Dir, error) {
@@ -168,10 +201,15 @@ func (d *osDir) Mkdir(name string, mode uint32) error {
 		if err != nil {
 			return err
 		}
-		defer unix.Close(fd)
+		made := os.NewFile(uintptr(fd), name) //nolint:gosec // a descriptor
+		defer made.Close()
 		info, err := statCached(fd)
-		if err != nil {
+		if err != nil || d.kept(mode)&^info.Mode == 0 {
 			return err
+		}
+		// A member of the group may have put another directory in its place since.
+		if _, err := made.Readdirnames(1); !errors.Is(err, io.EOF) || info.Mode.Perm()&^fs.FileMode(mode) != 0 {
+			return errPrivate
 		}
 		return d.keep(fd, info, mode)
 	})
