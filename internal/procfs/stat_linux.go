@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -42,6 +44,21 @@ func (d Dir) Stat(pid int) (Stat, error) {
 	s, err := parseStat(line)
 	s.PID = pid
 	return s, err
+}
+
+// Children are the children of a process, of all its threads, where the kernel lists them
+// (CONFIG_PROC_CHILDREN).
+func (d Dir) Children(pid int) (children []int) {
+	tasks, _ := os.ReadDir(filepath.Join(string(d), strconv.Itoa(pid), "task")) // it may have ended
+	for _, task := range tasks {
+		list, _ := d.Read(pid, "task/"+task.Name()+"/children")
+		for field := range bytes.FieldsSeq(list) {
+			if child, err := strconv.Atoi(string(field)); err == nil {
+				children = append(children, child)
+			}
+		}
+	}
+	return children
 }
 
 // parseStat takes a stat line apart. The name stands in parentheses and is not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/multilock/go/multilock"
@@ -11,28 +12,56 @@ import (
 )
 
 // markAfter is when a job is noted in its lock: short ones do not pay for it. Until
-// then, and of what leaves its group, its processes are known by their environment.
+// then, its processes are known by their environment.
 const markAfter = 100 * time.Millisecond
 
-// mark notes the processes of a job in its lock once some time has passed. It is in
-// nobody's way when the call hangs: the job must be ended in time all the same.
+// mark notes the process groups of a job in its lock once some time has passed, and again
+// when there are others: a second later, then less and less often, and with each heartbeat
+// in the end. It is in nobody's way when a call hangs: the job must be ended in time all
+// the same.
 type mark struct {
 	timer  *time.Timer
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-func startMark(ctx context.Context, spec Spec, group func() process.Group) stopper {
+func startMark(ctx context.Context, spec Spec, groups func() []process.Group) stopper {
 	if spec.Marks != nil {
-		return spec.Marks.add(group)
+		return spec.Marks.add(groups)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	m := &mark{cancel: cancel, done: make(chan struct{})}
 	m.timer = time.AfterFunc(markAfter, func() {
 		defer close(m.done)
-		note(ctx, spec, group)
+		keepNoted(ctx, spec, groups)
 	})
 	return m
+}
+
+func keepNoted(ctx context.Context, spec Spec, groups func() []process.Group) {
+	var noted []process.Group
+	for pause := markPace; ; pause = min(2*pause, beat(spec.Lock)) {
+		now := groups()
+		if len(now) == 0 {
+			return // it has just ended
+		}
+		if !slices.Equal(now, noted) {
+			if !note(ctx, spec, now) {
+				return
+			}
+			noted = now
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// beat is the time between two looks at the groups of a long job.
+func beat(lock *multilock.Lock) time.Duration {
+	return max(lock.Record().Heartbeat, markPace)
 }
 
 // stopper is told once that a job is over.
@@ -68,16 +97,15 @@ func forget(ctx context.Context, lock *multilock.Lock) error {
 	return &NotedError{err}
 }
 
-// note writes a job's processes into its lock. That a source keeps no such note was
-// known before, and that the lock is lost those are told who end the job.
-func note(ctx context.Context, spec Spec, group func() process.Group) {
-	job := group()
-	if job.PGID == 0 {
-		return // it has just ended
+// note writes a job's process groups into its lock, and reports whether there is sense in
+// going on. That a source keeps no such note was known before, and a lost lock ends the job.
+func note(ctx context.Context, spec Spec, groups []process.Group) bool {
+	err := spec.Lock.MarkJob(ctx, groups...)
+	if err == nil {
+		return true
 	}
-	err := spec.Lock.MarkJob(ctx, job)
-	if err == nil || ctx.Err() != nil || errors.Is(err, multilock.ErrUnsupported) || errors.Is(err, multilock.ErrLost) {
-		return
+	if ctx.Err() == nil && !errors.Is(err, multilock.ErrUnsupported) && !errors.Is(err, multilock.ErrLost) {
+		spec.Say("warning: the processes of job %q could not be noted in its lock: %v", spec.Name, err)
 	}
-	spec.Say("warning: the processes of job %q could not be noted in its lock: %v", spec.Name, err)
+	return false
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
 )
 
 // markPace is how long a job that shares its lock has run when it is noted there, and the
@@ -26,13 +27,15 @@ type Marks struct {
 	asked  bool         // a write is due, or under way
 	missed bool         // it came too late for a job
 	last   time.Time    // when the last one ended
+	noted  []process.Group
+	again  *time.Timer
 }
 
 type markedJob struct {
-	marks *Marks
-	group func() process.Group
-	timer *time.Timer
-	over  bool
+	marks  *Marks
+	groups func() []process.Group
+	timer  *time.Timer
+	over   bool
 }
 
 // NewMarks is for the jobs under a lock that is held. It has an end with the lock.
@@ -40,8 +43,8 @@ func NewMarks(lock *multilock.Lock, say func(format string, args ...any)) *Marks
 	return &Marks{lock: lock, say: say}
 }
 
-func (m *Marks) add(group func() process.Group) *markedJob {
-	j := &markedJob{marks: m, group: group}
+func (m *Marks) add(groups func() []process.Group) *markedJob {
+	j := &markedJob{marks: m, groups: groups}
 	j.timer = time.AfterFunc(markPace, func() { m.note(j) })
 	return j
 }
@@ -74,30 +77,49 @@ func (m *Marks) ask() {
 }
 
 func (m *Marks) write() {
-	if groups := m.living(); len(groups) > 0 {
+	groups := m.living()
+	wrote := slices.ContainsFunc(groups, func(g process.Group) bool { return !slices.Contains(m.noted, g) })
+	if wrote {
 		ctx := m.lock.Context()
 		err := m.lock.MarkJob(ctx, groups...)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, multilock.ErrUnsupported) && !errors.Is(err, multilock.ErrLost) {
 			m.say("warning: the processes of jobs could not be noted in their lock: %v", err)
 		}
+		if err == nil {
+			m.noted = groups
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asked, m.last = false, time.Now()
+	m.asked = false
+	if wrote {
+		m.last = time.Now()
+	}
+	if len(groups) > 0 && m.lock.Context().Err() == nil {
+		if m.again != nil {
+			m.again.Stop()
+		}
+		m.again = time.AfterFunc(beat(m.lock), m.look) // their processes may move to other groups
+	}
+	m.ask()
+}
+
+func (m *Marks) look() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.missed = true
 	m.ask()
 }
 
 // living drops the jobs that are over, and returns the groups of the others.
-func (m *Marks) living() []process.Group {
+func (m *Marks) living() (groups []process.Group) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.missed = false
 	m.jobs = slices.DeleteFunc(m.jobs, func(j *markedJob) bool { return j.over })
-	groups := make([]process.Group, 0, len(m.jobs))
 	for _, j := range m.jobs {
-		if group := j.group(); group.PGID != 0 { // else it has just ended
-			groups = append(groups, group)
-		}
+		groups = append(groups, j.groups()...)
 	}
-	return groups
+	groups = slices.DeleteFunc(groups, func(g process.Group) bool { return g.PGID == 0 }) // it has just ended
+	return groups[:min(len(groups), source.MaxGroups)]
 }

@@ -56,7 +56,7 @@ func marked(t *testing.T, n *noting, test func(start func(pgid int) stopper)) {
 		require.NoError(t, err)
 		m := NewMarks(lock, func(string, ...any) { t.Error("it has nothing to say") })
 		n.start = time.Now()
-		test(func(pgid int) stopper { return m.add(func() process.Group { return process.Group{PGID: pgid} }) })
+		test(func(pgid int) stopper { return m.add(func() []process.Group { return []process.Group{{PGID: pgid}} }) })
 		require.NoError(t, lock.Release(context.Background()))
 		time.Sleep(time.Minute)
 	})
@@ -132,4 +132,28 @@ func TestJobsEndWhileTheirNoteHangs(t *testing.T) {
 		second.stop()
 	})
 	require.Equal(t, []string{"1s 1", "2m1s 2"}, n.notes)
+}
+
+// The processes of a job may move to other groups while it runs: they are looked for with
+// each heartbeat, and written down when there are new ones.
+func TestGroupsThatComeLater(t *testing.T) {
+	n := &noting{}
+	synctest.Test(t, func(t *testing.T) {
+		lock, err := multilock.TryAcquire(t.Context(), n, "x", multilock.Options{TTL: time.Hour, Detached: true})
+		require.NoError(t, err)
+		m := NewMarks(lock, func(string, ...any) { t.Error("it has nothing to say") })
+		n.start = time.Now()
+		groups := []process.Group{{PGID: 1}}
+		job := m.add(func() []process.Group { return groups })
+		pass(5 * time.Second)
+		groups = []process.Group{{PGID: 1}, {PGID: 7}}
+		pass(5 * time.Second)
+		groups = []process.Group{{PGID: 7}}
+		pass(5 * time.Second)
+		job.stop()
+		require.NoError(t, lock.Release(context.Background()))
+		time.Sleep(time.Hour)
+	})
+	require.Len(t, n.notes, 2, "what is over may stay noted")
+	require.Contains(t, n.notes[1], " 1 7")
 }

@@ -79,7 +79,7 @@ func Start(ctx context.Context, spec Spec) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.job, r.mark = j, startMark(ctx, spec, j.Group)
+	r.job, r.mark = j, startMark(ctx, spec, j.Groups)
 	if spec.Signals != nil {
 		go j.Forward(ctx, spec.Signals)
 	}
