@@ -40,7 +40,9 @@ func TestProcessesThatLeaveTheJobKeepItsLock(t *testing.T) {
 				pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 				return err == nil && pid > 0
 			})
-			t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+			group, err := syscall.Getpgid(pid)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = syscall.Kill(-group, syscall.SIGKILL) })
 			s.eventually("it is noted", func() bool {
 				marks, _ := filepath.Glob(filepath.Join(s.base, ".locks", "x", "*.job"))
 				if len(marks) == 0 {
@@ -55,7 +57,7 @@ func TestProcessesThatLeaveTheJobKeepItsLock(t *testing.T) {
 			got := s.run("run", "-n", "x", "--", "echo", "beside it")
 			require.Equal(t, 121, got.code, got.stdout)
 			require.Contains(t, got.stderr, "its job lives")
-			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+			require.NoError(t, syscall.Kill(-group, syscall.SIGKILL))
 			s.eventually("the lock is free", func() bool { return s.run("run", "-n", "x", "--", "true").code == 0 })
 		})
 	}

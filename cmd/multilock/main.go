@@ -24,7 +24,11 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == job.GuardArg {
 		os.Exit(job.Guard(os.Stdin))
 	}
-	e := &command.Env{Env: console.NewEnv(place.Conceal()), Kinds: place.Known()}
+	environ := place.Conceal()
+	if code, yes := asInit(environ); yes {
+		os.Exit(code)
+	}
+	e := &command.Env{Env: console.NewEnv(environ), Kinds: place.Known()}
 	if len(os.Args) > 1 && os.Args[1] == completeCommand {
 		complete(context.Background(), e, os.Args[2:])
 		return
