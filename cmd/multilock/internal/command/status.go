@@ -95,9 +95,17 @@ Without NAMEs it is 0, whatever is held.`,
 			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "judge locks without a ttl of their own by this `DURATION` without a change"}, "maxage"),
 			o.probeFlag(),
 		},
-		Action: action(e, &o.common, func(c *cli.Context) error { o.names = namesAsked(c); return nil },
+		Action: action(e, &o.common, o.read,
 			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
+}
+
+func (o *statusOptions) read(c *cli.Context) error {
+	o.names = namesAsked(c)
+	if o.every.Given && !o.watch {
+		return console.Usagef("status", "--every is the time between two looks of --watch: add that")
+	}
+	return nil
 }
 
 func (o *statusOptions) run(ctx context.Context, e *Env, src *place.Source) error {
