@@ -26,8 +26,8 @@ func TestCommandsThatNeedMore(t *testing.T) {
 	for args, lacks := range map[string]string{
 		"batch " + list:                        "batch: this source keeps no results of jobs",
 		"batch --dry-run " + list:              "batch: this source keeps no results of jobs",
-		"run --once -- true":                   "run: --once: this source keeps no results of jobs",
-		"run --every 1m -- true":               "run: --every: this source keeps no results of jobs",
+		"run -n x --once -- true":              "run: --once: this source keeps no results of jobs",
+		"run -n x --every 1m -- true":          "run: --every: this source keeps no results of jobs",
 		"run --fail-after 2 -- true":           "run: --fail-after: this source keeps no history",
 		"run --fair --wait 9 -- true":          "run: --fair: this source has no queue",
 		"acquire --detach --ttl 9 --fair -w 9": "acquire: --fair: this source has no queue",
@@ -56,15 +56,15 @@ func TestPromisesThatAreNotKept(t *testing.T) {
 		trait source.Trait
 		lacks string
 	}{
-		"break":                 {source.TraitBreakByForce, "break: this source does not let anybody break a lock"},
-		"clean":                 {source.TraitBreakByEvidence, "clean: this source does not tell whether a holder is dead"},
-		"batch --fence " + list: {source.TraitFenceNumbers, "batch: --fence: this source has no fencing numbers"},
-		"batch " + list:         {source.TraitManifest, "batch: this source keeps no list of jobs about which hosts could agree"},
-		"run --once -- true":    {source.TraitResults, "run: --once: this source keeps no results of jobs"},
-		"run --every 9 -- true": {source.TraitOneClock, "run: --every: this source has no clock that all hosts read"},
-		"wait --allow-empty":    {source.TraitCheapBarrier, "wait: this source cannot tell whether anything in it is held"},
-		"run --fair -w 9 true":  {source.TraitQueue, "run: --fair: this source has no queue"},
-		"history":               {source.TraitHistory, "history: this source keeps no history"},
+		"break":                      {source.TraitBreakByForce, "break: this source does not let anybody break a lock"},
+		"clean":                      {source.TraitBreakByEvidence, "clean: this source does not tell whether a holder is dead"},
+		"batch --fence " + list:      {source.TraitFenceNumbers, "batch: --fence: this source has no fencing numbers"},
+		"batch " + list:              {source.TraitManifest, "batch: this source keeps no list of jobs about which hosts could agree"},
+		"run -n x --once -- true":    {source.TraitResults, "run: --once: this source keeps no results of jobs"},
+		"run -n x --every 9 -- true": {source.TraitOneClock, "run: --every: this source has no clock that all hosts read"},
+		"wait --allow-empty":         {source.TraitCheapBarrier, "wait: this source cannot tell whether anything in it is held"},
+		"run --fair -w 9 true":       {source.TraitQueue, "run: --fair: this source has no queue"},
+		"history":                    {source.TraitHistory, "history: this source keeps no history"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			p := newProgram(t)

@@ -54,7 +54,7 @@ func TestHelpTopics(t *testing.T) {
 		require.Empty(t, got.stdout)
 	}
 	require.Contains(t, s.run("help", "exitcodes").stderr, `did you mean "exit-codes"?`)
-	require.Contains(t, s.run("help", "no-such-thing").stderr, "the topics are batch, environment, exit-codes, locks")
+	require.Contains(t, s.run("help", "no-such-thing").stderr, "the topics are batch, environment, exit-codes, filesystems, locks")
 	s.requireUntouched()
 }
 

@@ -59,3 +59,26 @@ func TestCommandThatIsAShellLine(t *testing.T) {
 	}
 	require.NotContains(t, s.run("run", "--", "no-such-command").stderr, "sh -c")
 }
+
+// A group or a name that nobody has used is mostly a mistake, and looks like one.
+func TestUnknownGroupsAndNamesAreTold(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	const unused = "nobody has ever used "
+	require.Contains(t, s.must("status", "-g", "typo"), unused)
+	require.Contains(t, s.must("status", "-g", "typo", "x"), unused)
+	require.Contains(t, s.run("history", "-g", "typo").stderr, unused)
+	followed := s.run("logs", "-g", "typo", "-f", "a")
+	require.Equal(t, 125, followed.code)
+	require.Contains(t, followed.stderr, unused)
+	s.requireUntouched()
+
+	s.must("batch", "-q", s.list("a\techo hello"))
+	require.NotContains(t, s.must("status"), unused)
+	require.Equal(t, "multilock: no such event is in the history of "+s.base+"/.locks\n", s.run("history", "typo").stderr)
+	require.Empty(t, s.run("history", "-q", "typo").stderr)
+	followed = s.run("logs", "-f", "typo")
+	require.Equal(t, 125, followed.code)
+	require.Contains(t, followed.stderr, `there is no job "typo" in the list of `)
+	require.Equal(t, "hello\n", s.must("logs", "-f", "a"))
+}

@@ -156,7 +156,7 @@ func TestSecretsOnTheCommandLine(t *testing.T) {
 		p.requireUntouched()
 
 		p.vars[place.EnvSource] = url
-		require.Equal(t, "nothing is held in "+p.url("full")+", group .locks\n", p.must("status"))
+		require.Contains(t, p.must("status"), "nothing is held in "+p.url("full")+", group .locks\n")
 		require.Equal(t, url, p.opened)
 		p.must("status", "--source", p.url("full"))
 		require.Equal(t, url, p.opened, "the same without its secret: a command from a message")
@@ -228,8 +228,8 @@ func TestPlacesThatCannotBe(t *testing.T) {
 func TestDirectoryOnTheCommandLineWins(t *testing.T) {
 	p := newProgram(t)
 	p.vars[place.EnvSource] = p.url("full")
-	require.Equal(t, "nothing is held in "+p.base+"/.locks\n", p.must("status", "-d", p.base))
+	require.Contains(t, p.must("status", "-d", p.base), "nothing is held in "+p.base+"/.locks\n")
 	require.Empty(t, p.opened)
-	require.Equal(t, "nothing is held in "+p.base+"/.locks\n", p.must("status", "--source", "FILE:"+p.base))
+	require.Contains(t, p.must("status", "--source", "FILE:"+p.base), "nothing is held in "+p.base+"/.locks\n")
 	require.Empty(t, p.opened)
 }

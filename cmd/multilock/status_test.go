@@ -19,7 +19,7 @@ import (
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	require.Equal(t, ended{0, "nothing is held in " + s.base + "/.locks\n", ""}, s.run("status"))
+	require.Equal(t, ended{0, "nothing is held in " + s.base + "/.locks\nnobody has ever used " + s.base + "/.locks: is that the place (-d or --source) and the group (-g)?\n", ""}, s.run("status"))
 	require.Empty(t, s.must("status", "-q"))
 	s.requireUntouched()
 
@@ -112,13 +112,13 @@ func TestWatchOfAList(t *testing.T) {
 // What others have written must not reach the terminal of somebody who looks.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
-	const evil = "\x1b]0;owned\a\x1b[2J\u202e\r\nfake  held\u009b\U000e0001"
+	const evil = "x\x1b]0;owned\a\x1b[2J\u202e\r\nfake  held\u009b\U000e0001x"
 	s := newStation(t)
 	s.hold(evil, "--ttl", "1h", "-E", "3")
 	s.awaitTold(evil)
 	s.forge("forged", "evil"+"\x1b[2J"+" 1\n"+`{"v":1,"token":"\u001b[1m","host":"\u001b[31mhost","pid":7,"user":"\u001b[31m","command":"\u001b[2J\n","ttl_ms":1000000}`)
-	s.forge("\x1b[5mgarbage", "\x1b[2J")
-	require.NoError(t, os.WriteFile(filepath.Join(s.base, ".locks", "\x1b[7mfile"), nil, 0o600))
+	s.forge("x\x1b[5mgarbage", "\x1b[2J")
+	require.NoError(t, os.WriteFile(filepath.Join(s.base, ".locks", "x\x1b[7mfile"), nil, 0o600))
 	require.NoError(t, os.Mkdir(filepath.Join(s.base, ".multilock", "staging", "\x1b[7mleft"), 0o700))
 	history, err := filepath.Glob(filepath.Join(s.base, ".multilock", "groups", ".locks", "history", "*"))
 	require.NoError(t, err)
@@ -137,10 +137,10 @@ func TestHostileTexts(t *testing.T) {
 		{"clean", "--dry-run", "-v"},
 		{"break", evil},
 		{"break", "forged"},
-		{"break", "\x1b[5mgarbage"},
+		{"break", "x\x1b[5mgarbage"},
 		{"run", "--name=" + evil, "--", "true"},
 		{"run", "-n", "forged", "--", "true"},
-		{"run", "-n", "\x1b[7mfile", "--", "true"},
+		{"run", "-n", "x\x1b[7mfile", "--", "true"},
 		{"run", "--", "/nonexistent/\x1b[31m"},
 		{"\x1b[31m"},
 		{"run", "--\x1b[31m"},

@@ -244,7 +244,7 @@ func TestCookDirectories(t *testing.T) {
 	got := s.begin(cmd).end()
 	require.Zero(t, got.code, got.stderr)
 	where := "cook+file://" + (&url.URL{Path: base}).EscapedPath() + "?period=1h"
-	require.Equal(t, "nothing is held in "+where+", group .locks\n", got.stdout)
+	require.Contains(t, got.stdout, "nothing is held in "+where+", group .locks\n")
 	s.must("run", "--source", where, "-g", "G", "-n", "a b", "--", "true")
 	require.FileExists(t, filepath.Join(base, ".multilock", "groups", "G.cook", "done", "a b"))
 }

@@ -114,7 +114,7 @@ func TestVerdict(t *testing.T) {
 		err := try(t, bases[0])
 		require.ErrorIs(t, err, source.ErrInvalid)
 		require.ErrorContains(t, err, v.refused)
-		require.ErrorContains(t, err, "docs/filesystems.md")
+		require.ErrorContains(t, err, "multilock help filesystems")
 	case v.oneMount:
 		require.NoError(t, try(t, bases[0]))
 		for _, base := range []string{bases[1], bases[0], bases[1]} {

@@ -29,5 +29,5 @@ func (s *Source) isUnseen() bool {
 
 // noModel says what to do about a model that is not to be seen.
 func (s *Source) noModel() string {
-	return fmt.Sprintf("this user sees no service model %q: if the server has none, an administrator imports it (docs/cloudshell.md has it as a package), or name another one with model= in the URL", s.opt.Model)
+	return fmt.Sprintf("this user sees no service model %q: if the server has none, an administrator imports it (https://github.com/multilock/go/blob/main/docs/cloudshell.md has it as a package), or name another one with model= in the URL", s.opt.Model)
 }

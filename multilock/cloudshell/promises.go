@@ -107,7 +107,7 @@ func (s *Source) examineModel(ctx context.Context) source.Finding {
 		return source.Fine(subject, s.noModel()+"; users who are no administrators may not see it, and can use it all the same")
 	case plain:
 		return source.Warning(subject, s.noOwner()+": nobody can tell whose a lock is, and whether its holder lives",
-			"add that attribute to the model (docs/cloudshell.md has it as a package); scripts that keep to the convention do not mind")
+			"add that attribute to the model (https://github.com/multilock/go/blob/main/docs/cloudshell.md has it as a package); scripts that keep to the convention do not mind")
 	}
 	return source.Fine(subject, fmt.Sprintf("%q has the attribute %q", s.opt.Model, s.opt.Attribute))
 }

@@ -195,6 +195,6 @@ func TestExamineFindsAHostOfTheSameName(t *testing.T) {
 	for _, machine := range []string{"3333333333333333", "1111111111111111"} {
 		found := on("web", machine)["host warning"]
 		require.Contains(t, found.Text, "another host has the name web, too")
-		require.Contains(t, found.Advice, "docs/filesystems.md")
+		require.Contains(t, found.Advice, "multilock help filesystems")
 	}
 }

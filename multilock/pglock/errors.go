@@ -127,7 +127,7 @@ func (s *server) hint(err error) string {
 	case has(err, notAllowed):
 		return "the user needs these: " + strings.Join(s.grants(), " ")
 	case has(err, noTable, noColumn, noSchema):
-		return "the schema is not as this multilock has made it: see docs/postgres.md"
+		return "the schema is not as this multilock has made it: see https://github.com/multilock/go/blob/main/docs/postgres.md"
 	case has(err, diskFull):
 		return "the server's disk is full: make room there; who waits goes on then"
 	case has(err, tooMany):

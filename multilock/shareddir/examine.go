@@ -49,7 +49,7 @@ func (b *Base) examineRules() source.Finding {
 	if found.ByPath {
 		f.Severity = source.SeverityWarning
 		f.Text += "; what is open is found by its path, so it is safe for one mount on one host only"
-		f.Advice = "where several hosts are to share locks, use another filesystem: see docs/filesystems.md"
+		f.Advice = "where several hosts are to share locks, use another filesystem: see multilock help filesystems"
 	}
 	if found.Grain > 0 {
 		f.Text += fmt.Sprintf("; times have steps of %s, so the ttl of a lock has to be %s or more", found.Grain, 10*found.Grain)

@@ -41,7 +41,7 @@ func (m mount) findings() []source.Finding {
 	if m.row() == "" {
 		found = append(found, source.Finding{
 			Subject: "mount", Severity: source.SeverityWarning, Text: "nobody has tried locks on the type " + m.kind + " for multilock's table of filesystems",
-			Advice: "see docs/filesystems.md; let doctor --join try it from two hosts at least",
+			Advice: "see: multilock help filesystems; let doctor --join try it from two hosts at least",
 		})
 	}
 	return found
@@ -88,7 +88,7 @@ func (m mount) describe() string {
 		text += ": " + strings.Join(told, ",")
 	}
 	if row := m.row(); row != "" {
-		text += fmt.Sprintf("; see the row %q of docs/filesystems.md", row)
+		text += fmt.Sprintf("; see the row %q of: multilock help filesystems", row)
 	}
 	return text
 }

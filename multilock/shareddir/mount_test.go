@@ -80,6 +80,8 @@ func TestMarksOfMounts(t *testing.T) {
 func TestRowsAreInTheTable(t *testing.T) {
 	table, err := os.ReadFile("../../docs/filesystems.md")
 	require.NoError(t, err)
+	topic, err := os.ReadFile("../../cmd/multilock/internal/help/topics/filesystems.txt")
+	require.NoError(t, err)
 	for _, kind := range []string{
 		"nfs4", "xfs", "cifs", "9p", "vfat", "fuseblk", "fuse.glusterfs", "fuse.ceph-fuse", "fuse.gocryptfs", "fuse.fuse-overlayfs",
 		"fuse.unionfs-fuse", "fuse.sshfs", "fuse.mergerfs", "fuse.encfs", "fuse.cryfs", "fuse",
@@ -87,6 +89,7 @@ func TestRowsAreInTheTable(t *testing.T) {
 		row := mount{kind: kind}.row()
 		require.NotEmpty(t, row, kind)
 		require.Regexp(t, `(?m)^\| `+regexp.QuoteMeta(row)+`[ ,(]`, string(table), kind)
+		require.Contains(t, string(topic), row, kind)
 	}
 	require.Regexp(t, `(?m)^\| MooseFS `, string(table))
 	require.Equal(t, "MooseFS", mount{kind: "fuse", from: "mfs#there:9421"}.row())

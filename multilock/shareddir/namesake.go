@@ -38,7 +38,7 @@ func (b *Base) examineName() []source.Finding {
 		f.Advice = "see that multilock may write in " + b.Path() + "/" + PrivateDir
 	case len(others) > 0:
 		f.Text = fmt.Sprintf("another host has the name %s, too: NFS servers may take both for one client, and fail its requests (EIO) at any time", b.self.Host)
-		f.Advice = fmt.Sprintf("give each host a name of its own, or an id (nfs4_unique_id), and mount anew: see docs/filesystems.md; if there is no such host any more, or this one was installed anew, remove the empty directory %s/%s/%s",
+		f.Advice = fmt.Sprintf("give each host a name of its own, or an id (nfs4_unique_id), and mount anew: see multilock help filesystems; if there is no such host any more, or this one was installed anew, remove the empty directory %s/%s/%s",
 			b.Path(), PrivateDir, others[0])
 	default:
 		return nil

@@ -156,7 +156,7 @@ func (b *Base) require(dir vfs.Dir) error {
 func (b *Base) unfit(rule string, err error) error {
 	return &source.InvalidError{
 		What: "base directory", Got: b.Path(), Err: err,
-		Why: fmt.Sprintf("its filesystem (type %s) breaks the rule %q, so no lock on it would be safe: %v; see docs/filesystems.md", b.typeName(), rule, err),
+		Why: fmt.Sprintf("its filesystem (type %s) breaks the rule %q, so no lock on it would be safe: %v; see multilock help filesystems", b.typeName(), rule, err),
 	}
 }
 

@@ -89,7 +89,7 @@ func (b *Base) alone() error {
 	}
 	return &source.InvalidError{
 		What: "base directory", Got: b.Path(),
-		Why: fmt.Sprintf("its filesystem (type %s) finds what is open by its path, so it is safe for one mount on one host only, and it has been used from elsewhere, too: see docs/filesystems.md; if nobody uses it from there any more, remove the empty directory %s/%s",
+		Why: fmt.Sprintf("its filesystem (type %s) finds what is open by its path, so it is safe for one mount on one host only, and it has been used from elsewhere, too: see multilock help filesystems; if nobody uses it from there any more, remove the empty directory %s/%s",
 			b.typeName(), private.Path(), others[0]),
 	}
 }

@@ -130,8 +130,19 @@ func namesAsked(c *cli.Context) []string {
 	return names
 }
 
-// noArguments is for commands that take none.
+// noName is for commands that are about no lock.
+func noName(c *cli.Context) error {
+	if givenAt(c, "name") != nil {
+		return console.Usagef(c.Command.Name, "-n names a lock, and this is about none: leave it out")
+	}
+	return nil
+}
+
+// noArguments is for commands that take none, nor a lock's name.
 func noArguments(c *cli.Context) error {
+	if err := noName(c); err != nil {
+		return err
+	}
 	if c.Args().Present() {
 		return console.Usagef(c.Command.Name, "unexpected %q: there is nothing to name", c.Args().First())
 	}

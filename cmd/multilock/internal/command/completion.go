@@ -27,6 +27,9 @@ func Completion(e *Env) *cli.Command {
 Names are looked up where -d and -g, or the environment, say; a file server that does
 not answer within two seconds is not waited for.`,
 		Action: func(c *cli.Context) error {
+			if err := noName(c); err != nil {
+				return err
+			}
 			script, err := fs.ReadFile(completions, "completion/"+c.Args().First())
 			if c.Args().Len() != 1 || strings.Contains(c.Args().First(), "/") || err != nil {
 				return console.Usagef("completion", "for which shell? bash, zsh or fish")

@@ -84,7 +84,7 @@ here or would not be safe, and if no other host joined or stayed to the end.`,
 			case o.timeout.Value == 0:
 				return console.Usagef("doctor", "--timeout 0: it needs some time")
 			}
-			if err := o.checkJoin(); err != nil {
+			if err := errors.Join(noName(c), o.checkJoin()); err != nil {
 				return err
 			}
 			return runDoctor(c.Context, e, o)

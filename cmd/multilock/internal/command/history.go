@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,6 +104,9 @@ func (o *historyOptions) run(ctx context.Context, e *Env, src *place.Source) err
 			return errors.Join(err, shown.flush())
 		}
 	}
+	if !shown.any && !o.Quiet && !o.JSON {
+		e.Say("%s", cmp.Or(neverUsed(ctx, src), "no such event is in the history of "+src.Where()))
+	}
 	return shown.flush()
 }
 
@@ -145,6 +149,7 @@ type historyPrinter struct {
 	json bool
 	rows show.Table
 	size int // of their events
+	any  bool
 }
 
 // maxRows is how many rows have columns of one width, unless their texts are very long.
@@ -162,6 +167,7 @@ func (o *historyOptions) printer(e *Env) *historyPrinter {
 }
 
 func (p *historyPrinter) event(ev source.Event) error {
+	p.any = true
 	if p.json {
 		return p.env.PrintLine(show.EventOf(ev))
 	}

@@ -84,7 +84,7 @@ func shownFailed(ctx context.Context, src *place.Source) (jobs []shownJob, err e
 }
 
 func nothingOf(name string) error {
-	return &console.CodedError{Code: console.ExitNotDone, Text: fmt.Sprintf("nothing is kept of what a job %q has printed; without a name, those are listed that printed anything", name)}
+	return &console.CodedError{Code: console.ExitNotDone, Text: fmt.Sprintf("nothing is kept here of what a job %q has printed; without a name, those are listed that printed anything. If batch was given --logs or --results, its output is in that directory", name)}
 }
 
 // printAll prints the attempts at one job, the older first, as far as the clocks of their
@@ -173,6 +173,9 @@ func (o *logsOptions) followJob(ctx context.Context, e *Env, src *place.Source, 
 	}
 	ctx, stop := interrupted(ctx)
 	defer stop()
+	if err := checkFollowed(ctx, src, ledger, o.names[0]); err != nil {
+		return err
+	}
 	f := &following{options: o, env: e, keeper: k}
 	defer f.close()
 	var rest time.Time

@@ -77,6 +77,8 @@ func (h *hooks) check(command string, every bool) error {
 	switch {
 	case h.hookTimeout.Value == 0:
 		return console.Usagef(command, "--hook-timeout 0: a hook needs some time; the default is %s", console.Short(defaultHookTimeout))
+	case h.hookTimeout.Given && h.failure+h.success+h.loss+h.onOverrun == "":
+		return console.Usagef(command, "--hook-timeout is for hooks: add --on-failure COMMAND or its like")
 	case h.overrunAfter.Given && h.overrunAfter.Value == 0:
 		return console.Usagef(command, "--overrun 0: leave the option out for no limit")
 	case h.onOverrun != "" && !h.overrunAfter.Given && !every:

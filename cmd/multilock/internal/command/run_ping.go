@@ -55,6 +55,8 @@ func (p *pinging) read(e *Env, command string) (err error) {
 	switch {
 	case p.timeout.Value == 0:
 		return console.Usagef(command, "--ping-timeout 0: it takes some time to tell; the default is %s", defaultPingTimeout)
+	case p.url == "" && p.timeout.Given:
+		return console.Usagef(command, "--ping-timeout is for --ping URL (or "+place.EnvPing+")")
 	case p.url == "":
 		return nil
 	}

@@ -45,6 +45,8 @@ type statusReport struct {
 	where string // the source and its group, for people
 	place place.Place
 	pace  string // of the list of a batch, where it is looked at again and again
+
+	unused string // says that nobody has ever used the group, if that is known
 }
 
 // Status shows who holds what.
@@ -95,9 +97,17 @@ Without NAMEs it is 0, whatever is held.`,
 			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "judge locks without a ttl of their own by this `DURATION` without a change"}, "maxage"),
 			o.probeFlag(),
 		},
-		Action: action(e, &o.common, func(c *cli.Context) error { o.names = namesAsked(c); return nil },
+		Action: action(e, &o.common, o.read,
 			func(ctx context.Context, src *place.Source) error { return o.run(ctx, e, src) }),
 	}
+}
+
+func (o *statusOptions) read(c *cli.Context) error {
+	o.names = namesAsked(c)
+	if o.every.Given && !o.watch {
+		return console.Usagef("status", "--every is the time between two looks of --watch: add that")
+	}
+	return nil
 }
 
 func (o *statusOptions) run(ctx context.Context, e *Env, src *place.Source) error {
@@ -133,6 +143,9 @@ func (o *statusOptions) look(ctx context.Context, e *Env, src *place.Source) (se
 	if err == nil && len(o.names) == 0 {
 		report.lookAtGroups(ctx, src)
 	}
+	if err == nil && len(o.names) == 0 && report.isEmpty() {
+		report.unused = neverUsed(ctx, src)
+	}
 	return report, err
 }
 
@@ -155,7 +168,12 @@ func (o *statusOptions) check(src *place.Source) error {
 // lookAtLocks inspects the locks that were asked for, or all that are held.
 func (o *statusOptions) lookAtLocks(ctx context.Context, src *place.Source) (statusReport, error) {
 	report := statusReport{Base: src.Place.Public(), Group: src.Place.Group, Locks: []show.Lock{}, Queues: []show.Queue{}, where: src.Where(), place: src.Place}
-	report.lookAtQueues(ctx, src, o.names)
+	if len(o.names) > 0 {
+		report.unused = neverUsed(ctx, src) // before the look at a queue, which leaves a trace
+	}
+	if report.unused == "" {
+		report.lookAtQueues(ctx, src, o.names)
+	}
 	if len(o.names) > 0 {
 		return report, o.lookAtNamed(ctx, src, &report)
 	}
@@ -282,6 +300,11 @@ func (o *statusOptions) show(e *Env, s seen) error {
 	return s.screen(o).print(e, o.Quiet)
 }
 
+// isEmpty says that nothing was found.
+func (r statusReport) isEmpty() bool {
+	return len(r.Queues)+len(r.Missing)+len(r.Locks) == 0 && (r.Results == nil || r.Results.Total() == 0)
+}
+
 func (r statusReport) missing() []string { return r.Missing }
 
 func (r statusReport) screen(o *statusOptions) screen {
@@ -320,6 +343,9 @@ func (r statusReport) remarks(o *statusOptions) (lines []string) {
 	}
 	if !o.listsAll() && r.Results != nil && r.Results.Total() > 0 {
 		lines = append(lines, r.Results.Summary())
+	}
+	if r.unused != "" {
+		lines = append(lines, r.unused)
 	}
 	if r.pace != "" {
 		lines = append(lines, r.pace)

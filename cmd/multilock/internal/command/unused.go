@@ -1,0 +1,46 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/place"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// neverUsed says that nothing was ever held or recorded in the group: mostly its name is wrong. It
+// is "" where that is not so, or not known.
+func neverUsed(ctx context.Context, src *place.Source) string {
+	asked, ok := src.Locks.(source.Known)
+	if !ok {
+		return ""
+	}
+	if known, err := asked.Known(ctx); known || err != nil {
+		return ""
+	}
+	return fmt.Sprintf("nobody has ever used %s: is that the place (-d or --source) and the group (-g)?", src.Where())
+}
+
+// checkFollowed refuses to wait for the output of a job that the group does not know.
+func checkFollowed(ctx context.Context, src *place.Source, ledger source.Ledger, name string) error {
+	if text := neverUsed(ctx, src); text != "" {
+		return console.Usagef("logs", "%s", text)
+	}
+	list, ok := src.Locks.(source.ManifestReader)
+	if !ok {
+		return nil
+	}
+	stages, err := lockgroup.ListStages(ctx, list)
+	if err != nil || len(stages) == 0 || slices.Contains(slices.Concat(stages...), name) {
+		return err
+	}
+	if _, err := ledger.Result(ctx, name); !errors.Is(err, multilock.ErrNoResult) {
+		return err
+	}
+	return console.Usagef("logs", "there is no job %q in the list of %s", name, src.Where())
+}
