@@ -47,7 +47,7 @@ func TestBatchNeeds(t *testing.T) {
 func TestBatchNeedsTooMuch(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	list := s.list("true", "NEEDS cpus=64 mem=1000T", "a\ttrue")
+	list := s.list("first\ttrue", "NEEDS cpus=64 mem=1000T", "a\ttrue")
 	for options, says := range map[string]string{
 		"-j8":                     `job "a" (line 2) needs 64 processors, and -j gives all jobs together 8 here: write -j 64`,
 		"-j64":                    `job "a" (line 2) needs 1000T of memory, and all jobs together have `,

@@ -67,8 +67,15 @@ that are given the same list in the same group, at the same time or later:
 
    multilock -d /shared -g convert batch -j 8 jobs.txt
 
-A line is NAME<TAB>COMMAND, or a command alone, which is then called by its number.
-Empty lines and lines that begin with # are skipped; a CR at a line's end is taken away.
+All lines are NAME<TAB>COMMAND, or all are a command alone, which is then called by its
+number. Empty lines and lines that begin with # are skipped. A byte order mark at the
+beginning, and the CR at the ends of all lines, are left out with a warning; a list in which
+only some lines have one is refused, and so is a command of 128 KiB or more. A job that
+needs a tab in a list without names, a CR, or several lines fits into a list of --null:
+
+   printf '%s\0%s\0' one './convert "a b"' two ./join | multilock -d /shared batch --null -
+
+There each job is NAME NUL COMMAND NUL, NAME may be empty, and no byte has another meaning.
 A line BARRIER divides the list: no job behind it is begun, on any host, before all jobs
 above it have succeeded. If one of them fails for good, what stands behind is not run, and
 the exit code is 1. (A program of that name is called with a space before it.)
@@ -136,7 +143,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.BoolFlag{Name: "add", Destination: &o.add, DisableDefaultText: true, Usage: "the list may begin with the one that the group was given, and adds to it what is behind that; say it on each host that is given the longer list", Category: "JOBS"},
 			&cli.GenericFlag{Name: "halt", Value: &o.halt, Usage: "end early: soon or now, then fail=N, success=N or done=N (or N%), counted over all hosts; such as `soon,fail=1` (default: never)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "order", Value: &o.order, Usage: "begin the jobs in this `ORDER`: list or random (default: list)", Category: "JOBS"},
-			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Destination: &o.null, DisableDefaultText: true, Usage: "the jobs in FILE end with NUL bytes instead of newlines", Category: "JOBS"},
+			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Destination: &o.null, DisableDefaultText: true, Usage: "FILE is NAME NUL COMMAND NUL for each job (NAME may be empty): any other byte is a part of them, and there are no comments, BARRIER or NEEDS", Category: "JOBS"},
 			&cli.BoolFlag{Name: "fence", Destination: &o.fence, DisableDefaultText: true, Usage: "give each job, in MULTILOCK_FENCE, a number above those of its attempts under earlier locks; jobs that are claimed together share one", Category: "JOBS"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "say what would be run, and what is done or held by whom", Category: "OUTPUT"},
 			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "keep what the jobs print in this `DIRECTORY` (default: with the locks if those live in a directory, else multilock-logs/GROUP here)", Category: "OUTPUT"},
