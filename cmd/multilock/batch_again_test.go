@@ -5,6 +5,7 @@ package main_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -148,4 +149,36 @@ func TestBatchRetriesItsOwn(t *testing.T) {
 	require.Equal(t, 1, s.run("run", "--once", "-n", "migrate", "--", "false").code)
 	require.Zero(t, s.run("batch", "--retry-failed", s.list("good\ttrue")).code)
 	require.Equal(t, 1, s.run("run", "--once", "-n", "migrate", "--", "true").code, "its failure is final")
+}
+
+// Another shell than sh runs a list where the list or an option names one, on all hosts.
+func TestBatchShell(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	const words = "a\t[[ a == a ]] && cat <(echo a)"
+	list, headed := s.list(words), s.list("# for bash", "SHELL bash", words)
+	require.Zero(t, s.run("batch", "--shell", "bash", list).code)
+	require.Equal(t, "a\n", s.logOf("a"))
+	require.Contains(t, s.must("batch", headed), "1 before")
+	got := s.run("batch", list)
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "the same jobs with shell bash, and here with no barriers, needs or shell")
+	require.Zero(t, s.run("wait", "--members-from", headed).code)
+
+	require.Zero(t, s.run("batch", "-g", "sh", "--shell", "sh", s.list("false | true")).code)
+	require.Zero(t, s.run("batch", "-g", "sh", s.list("false | true")).code, "it is the usual one")
+	require.Equal(t, 1, s.run("batch", "-g", "pipes", "--shell", "bash -o pipefail", s.list("false | true")).code)
+
+	for stderr, args := range map[string][]string{
+		"the shell no-such-shell cannot be run on this host": {"--shell", "no-such-shell", list},
+		"write the name of a shell and its options":          {"--shell", `bash -o "pipefail"`, list},
+		"--shell differs from the line SHELL":                {"--shell", "bash -e", headed},
+		"line 2: SHELL is for all jobs of the list":          {s.list("true", "SHELL bash")},
+		"line 2: a list has one line SHELL":                  {s.list("SHELL bash", "SHELL bash", "true")},
+		"line 1: SHELL: write the name":                      {s.list("SHELL ", "true")},
+	} {
+		got := s.run(slices.Concat([]string{"batch", "-g", "refused"}, args)...)
+		require.Equal(t, 125, got.code, stderr)
+		require.Contains(t, got.stderr, stderr)
+	}
 }

@@ -63,6 +63,6 @@ func TestBatchNeedsTooMuch(t *testing.T) {
 	s.must("batch", "-j8", "--needs", "cpus=4", "true", ":::", "1", "2")
 	got := s.run("batch", "-j8", "true", ":::", "1", "2")
 	require.Equal(t, 125, got.code)
-	require.Contains(t, got.stderr, "the same jobs with needs from 1 cpus=4 mem=0, and here there are none")
+	require.Contains(t, got.stderr, "the same jobs with needs from 1 cpus=4 mem=0, and here with no barriers, needs or shell")
 	s.must("batch", "-j8", s.list("NEEDS cpus=4", "true 1", "true 2"))
 }

@@ -28,6 +28,7 @@ type batchList struct {
 	lines []int32
 	// barriers are the numbers of the jobs after which one stands.
 	barriers []int
+	shell    shell
 	needs    listNeeds
 	memory   memorySize // what this host has for them; 0 if it does not matter
 	// remarks say how the file was read where that is not plain.
@@ -63,6 +64,9 @@ func readBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions) 
 		err = o.nameList(ctx, src, &list)
 	}
 	if err != nil {
+		return list, err
+	}
+	if err := o.shellOf(&list); err != nil {
 		return list, err
 	}
 	if list.memory, err = o.memoryForJobs(&list); err == nil {

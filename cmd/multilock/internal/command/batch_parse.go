@@ -107,6 +107,8 @@ func (l *lineReader) add(n int32, text string) {
 	switch {
 	case text == barrierLine:
 		l.list.addBarrier()
+	case isShellLine(text):
+		l.list.setShell(n, text)
 	case isNeedsLine(text):
 		l.list.needs.add(n, text, len(l.list.jobs)+1)
 	default:

@@ -243,7 +243,7 @@ func readMembers(e *Env, named []string, path string) ([]string, error) {
 }
 
 // parseMembers takes the names from lines: all of a line, or what stands before
-// the first tab. Empty lines, comments, and the barriers and needs of a list are skipped.
+// the first tab. Empty lines, comments, and the barriers, needs and shell of a list are skipped.
 func parseMembers(r io.Reader, from string) ([]string, error) {
 	text, _, err := readText(r, from, "wait")
 	if err != nil {
@@ -253,7 +253,7 @@ func parseMembers(r io.Reader, from string) ([]string, error) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 		name, _, _ := strings.Cut(line, "\t")
-		if isRemark(line) || strings.TrimSpace(name) == "" || line == barrierLine || isNeedsLine(line) {
+		if isRemark(line) || strings.TrimSpace(name) == "" || line == barrierLine || isNeedsLine(line) || isShellLine(line) {
 			continue
 		}
 		names = append(names, name)
