@@ -100,16 +100,15 @@ class Call:
         """The program's exit code; None if it was not started or has not ended."""
         return None if self._process is None else self._process.returncode
 
-    def run(self) -> "Call":
+    def run(self) -> None:
         with self._lock:
             if self._abandoned:
-                return self
+                return
             self._process = self._start()
         try:
             self._communicate(self._process)
         finally:
             self._ended.set()
-        return self
 
     def abandon(self) -> None:
         """Ends the program if it runs, and keeps it from being started if it does not."""
@@ -184,6 +183,9 @@ class Run(Call):
         return None
 
 
+C = TypeVar("C", bound=Call)
+
+
 def apart(work: Callable[[], T]) -> "Future[T]":
     """Does the work in a thread of its own: an interrupt of this one comes between no two steps of it."""
     future: "Future[T]" = Future()
@@ -202,23 +204,25 @@ def apart(work: Callable[[], T]) -> "Future[T]":
     return future
 
 
-def finish(call: Call) -> Call:
+def finish(call: C) -> C:
     """Makes a call. If this thread is interrupted, the program is ended, however far it had come."""
     try:
-        return apart(call.run).result()
+        apart(call.run).result()
     except BaseException:
         call.abandon()
         raise
+    return call
 
 
 def complete(call: Call) -> Call:
     """Makes a call that goes on when this thread is interrupted, which is raised when the program has ended."""
     ended = apart(call.run)
     try:
-        return ended.result()
+        ended.result()
     except KeyboardInterrupt:
         ended.result()
         raise
+    return call
 
 
 def call(words: Sequence[str], fine: Sequence[int] = (0,)) -> str:

@@ -232,7 +232,8 @@ class _Function:
 
     def _beside(self, check: bool) -> Result:
         if self._answers.readline() != b"begin\n":
-            return _result(self._ended.result(), check)
+            self._ended.result()
+            return _result(self._call, check)
         threading.Thread(target=self._guard, args=(threading.current_thread(),), daemon=True).start()
         try:
             value = self._function()
@@ -243,20 +244,20 @@ class _Function:
             self._tell(1)
             raise
         else:
-            run = self._tell(0)
+            self._tell(0)
             if not self._interrupted:
-                return _result(run, check, value)
-        run = self._ended.result()
-        raise errors.of(run.code or 122, (run.report() or {}).get("error") or run.messages)
+                return _result(self._call, check, value)
+        self._ended.result()
+        raise errors.of(self._call.code or 122, (self._call.report() or {}).get("error") or self._call.messages)
 
-    def _tell(self, code: int) -> _program.Call:
+    def _tell(self, code: int) -> None:
         self._finished.set()
         try:
             self._orders.write(b"%d\n" % code)
             self._orders.close()
         except BrokenPipeError:
             pass
-        return self._ended.result()
+        self._ended.result()
 
     def _guard(self, thread: threading.Thread) -> None:
         self._answers.read()  # until the shell ends

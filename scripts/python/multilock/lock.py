@@ -72,7 +72,8 @@ class Lock:
             raise RuntimeError(f"{self.name}: this Lock is held already; it is not reentrant")
         call = _program.Call(self._acquire_words(wait))
         try:
-            self._begin(_program.apart(call.run).result().answer())
+            _program.apart(call.run).result()
+            self._begin(call.answer())
         except BaseException:
             self._undo(call)
             raise
@@ -280,7 +281,9 @@ class AsyncLock(Lock):
         token = self._end()
         if self.lost.is_set():
             raise errors.Lost(f"{self.name}: the lock was lost while it was held", 122)
-        (await _outside(_program.Call(self._release_words(token)).run)).answer()
+        call = _program.Call(self._release_words(token))
+        await _outside(call.run)
+        call.answer()
 
     async def __aenter__(self) -> "AsyncLock":
         return await self.acquire()
