@@ -5,6 +5,8 @@ package main_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,7 +63,7 @@ func TestBatchOfValues(t *testing.T) {
 // A list grows where that is said: what is done of it stays done, and its jobs keep their names.
 func TestBatchAddsToAList(t *testing.T) {
 	t.Parallel()
-	s, jobs := newStation(t), []string{"echo a", "echo b", "three\techo c"}
+	s, jobs := newStation(t), []string{"echo a", "echo b", "echo c"}
 	first := s.list(jobs...)
 	s.must("batch", "-j1", first)
 	for len(jobs) < 12 {
@@ -71,7 +73,7 @@ func TestBatchAddsToAList(t *testing.T) {
 	got := s.run("batch", "-j2", longer)
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, "say --add")
-	require.Regexp(t, `three +done`, s.must("batch", "-j2", "--add", "--dry-run", longer))
+	require.Regexp(t, `3 +done`, s.must("batch", "-j2", "--add", "--dry-run", longer))
 	require.Regexp(t, `^13 jobs: 13 done, 3 before, 10 run here, `, s.must("batch", "-j2", "--add", longer))
 	require.Equal(t, "more\n", s.logOf("9"))
 	require.Equal(t, "last\n", s.logOf("13"))
@@ -88,18 +90,40 @@ func TestBatchAddsToAList(t *testing.T) {
 	require.Contains(t, s.must("batch", "-j2", longer), "13 run here")
 }
 
-// A list with the ends of lines of Windows is the same as one without.
+// A list from Windows is the same as one without its marks.
 func TestBatchOfWindowsLines(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	list := s.list("a\techo a\r", "echo b\r", "echo c")
+	list := s.list("\ufeffa\techo a\r", "b\techo b\r")
 	got := s.run("batch", list)
 	require.Zero(t, got.code, got.stderr)
-	require.Contains(t, got.stderr, "2 lines of the list ended with CR LF")
+	require.Contains(t, got.stderr, "warning: "+list+": its lines end with CR LF")
+	require.Contains(t, got.stderr, "warning: "+list+": it begins with a byte order mark")
 	require.Equal(t, "a\n", s.logOf("a"))
-	require.Equal(t, "b\n", s.logOf("2"))
-	require.Contains(t, s.must("batch", s.list("a\techo a", "echo b", "echo c")), "3 before")
+	require.Equal(t, "b\n", s.logOf("b"))
+	require.Contains(t, s.must("batch", s.list("a\techo a", "b\techo b")), "2 before")
 	require.NotContains(t, s.run("batch", "-q", list).stderr, "CR LF")
+	require.Zero(t, s.run("wait", "--members-from", list).code)
+}
+
+// A line that cannot be meant as it stands keeps all others from being run, until it is mended.
+func TestBatchRefusesALine(t *testing.T) {
+	t.Parallel()
+	s, w := newStation(t), newWitness(t)
+	for wrong, stderr := range map[string]string{
+		"printf 'a\tb'":                        "line 2 has a tab and line 1 has none",
+		"echo\r":                               "line 2: it ends with a carriage return",
+		"echo a\recho":                         "line 2: there is a carriage return",
+		"true " + strings.Repeat("x", 200_000): "line 2: the command has 200005 bytes",
+	} {
+		got := s.run("batch", "-j1", s.list("echo 1 >>"+w.path, wrong, "echo 3 >>"+w.path))
+		require.Equal(t, 125, got.code, stderr)
+		require.Contains(t, got.stderr, stderr)
+		require.Less(t, len(got.stderr), 2000)
+	}
+	s.requireUntouched()
+	s.must("batch", "-j1", s.list("echo 1 >>"+w.path, "true", "echo 3 >>"+w.path))
+	require.Equal(t, []string{"1", "3"}, w.ran())
 }
 
 // What jobs print is seen where that is asked for, and kept all the same.
@@ -125,4 +149,36 @@ func TestBatchRetriesItsOwn(t *testing.T) {
 	require.Equal(t, 1, s.run("run", "--once", "-n", "migrate", "--", "false").code)
 	require.Zero(t, s.run("batch", "--retry-failed", s.list("good\ttrue")).code)
 	require.Equal(t, 1, s.run("run", "--once", "-n", "migrate", "--", "true").code, "its failure is final")
+}
+
+// Another shell than sh runs a list where the list or an option names one, on all hosts.
+func TestBatchShell(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	const words = "a\t[[ a == a ]] && cat <(echo a)"
+	list, headed := s.list(words), s.list("# for bash", "SHELL bash", words)
+	require.Zero(t, s.run("batch", "--shell", "bash", list).code)
+	require.Equal(t, "a\n", s.logOf("a"))
+	require.Contains(t, s.must("batch", headed), "1 before")
+	got := s.run("batch", list)
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "the same jobs with shell bash, and here with no barriers, needs or shell")
+	require.Zero(t, s.run("wait", "--members-from", headed).code)
+
+	require.Zero(t, s.run("batch", "-g", "sh", "--shell", "sh", s.list("false | true")).code)
+	require.Zero(t, s.run("batch", "-g", "sh", s.list("false | true")).code, "it is the usual one")
+	require.Equal(t, 1, s.run("batch", "-g", "pipes", "--shell", "bash -o pipefail", s.list("false | true")).code)
+
+	for stderr, args := range map[string][]string{
+		"the shell no-such-shell cannot be run on this host": {"--shell", "no-such-shell", list},
+		"write the name of a shell and its options":          {"--shell", `bash -o "pipefail"`, list},
+		"--shell differs from the line SHELL":                {"--shell", "bash -e", headed},
+		"line 2: SHELL is for all jobs of the list":          {s.list("true", "SHELL bash")},
+		"line 2: a list has one line SHELL":                  {s.list("SHELL bash", "SHELL bash", "true")},
+		"line 1: SHELL: write the name":                      {s.list("SHELL ", "true")},
+	} {
+		got := s.run(slices.Concat([]string{"batch", "-g", "refused"}, args)...)
+		require.Equal(t, 125, got.code, stderr)
+		require.Contains(t, got.stderr, stderr)
+	}
 }

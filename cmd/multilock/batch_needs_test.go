@@ -47,7 +47,7 @@ func TestBatchNeeds(t *testing.T) {
 func TestBatchNeedsTooMuch(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	list := s.list("true", "NEEDS cpus=64 mem=1000T", "a\ttrue")
+	list := s.list("first\ttrue", "NEEDS cpus=64 mem=1000T", "a\ttrue")
 	for options, says := range map[string]string{
 		"-j8":                     `job "a" (line 2) needs 64 processors, and -j gives all jobs together 8 here: write -j 64`,
 		"-j64":                    `job "a" (line 2) needs 1000T of memory, and all jobs together have `,
@@ -63,6 +63,6 @@ func TestBatchNeedsTooMuch(t *testing.T) {
 	s.must("batch", "-j8", "--needs", "cpus=4", "true", ":::", "1", "2")
 	got := s.run("batch", "-j8", "true", ":::", "1", "2")
 	require.Equal(t, 125, got.code)
-	require.Contains(t, got.stderr, "the same jobs with needs from 1 cpus=4 mem=0, and here there are none")
+	require.Contains(t, got.stderr, "the same jobs with needs from 1 cpus=4 mem=0, and here with no barriers, needs or shell")
 	s.must("batch", "-j8", s.list("NEEDS cpus=4", "true 1", "true 2"))
 }

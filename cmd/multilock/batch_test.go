@@ -95,8 +95,8 @@ func (s *station) batch(args ...string) (batchView, ended) {
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	list := s.list("first\techo $MULTILOCK_NAME $MULTILOCK_GROUP $MULTILOCK_SEQ $MULTILOCK_ATTEMPT; cat", "", "# not this", "true",
-		"exit 3", "with a space\techo to stderr >&2; exit 4", `killed`+"\t"+`kill -9 $$`)
+	list := s.list("first\techo $MULTILOCK_NAME $MULTILOCK_GROUP $MULTILOCK_SEQ $MULTILOCK_ATTEMPT; cat", "", "# not this", "2\ttrue",
+		"3\texit 3", "with a space\techo to stderr >&2; exit 4", `killed`+"\t"+`kill -9 $$`)
 	got := s.run("batch", "-j2", "--retries", "1", list)
 	require.Equal(t, 1, got.code)
 	require.Regexp(t, `^5 jobs: 2 done, 3 failed, 8 run here, in \S+\n$`, got.stdout)
@@ -137,15 +137,17 @@ func TestBatchFromStdin(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	cmd := s.command("batch", "-q", "-")
-	cmd.Stdin = strings.NewReader("echo one\r\necho two")
+	cmd.Stdin = strings.NewReader("echo one\necho two")
 	require.Equal(t, ended{0, "", ""}, s.finish(cmd))
 	require.Equal(t, "one\n", s.logOf("1"))
 	require.Equal(t, "two\n", s.logOf("2"))
 
 	cmd = s.command("batch", "-q", "-g", "other", "-0", "-")
-	cmd.Stdin = strings.NewReader("x\techo a\necho b\x00# no job\x00y\ttrue\x00")
+	cmd.Stdin = strings.NewReader("x\x00echo a\necho b\x00#1\x00# no job\x00\x00printf '\t\r'\x00")
 	require.Equal(t, ended{0, "", ""}, s.finish(cmd))
 	require.Equal(t, "a\nb\n", s.must("-g", "other", "logs", "x"))
+	require.Equal(t, "\t\r", s.must("-g", "other", "logs", "3"))
+	require.Contains(t, s.must("-g", "other", "status", "#1"), "done")
 }
 
 func TestBatchRefusesABadList(t *testing.T) {
@@ -157,10 +159,10 @@ func TestBatchRefusesABadList(t *testing.T) {
 	}
 	for args, stderr := range map[string]string{
 		"batch " + empty: "batch: there are no jobs in " + empty,
-		"batch " + s.list("a\tx", "b", "a\ty", "a/b\tz", "\tw", "c\t "): `line 3: the name "a" is that of line 1; line 4: lock name "a/b": must not contain a slash`,
+		"batch " + s.list("a\tx", "b\tx", "a\ty", "a/b\tz", "\tw", "c\t "): `line 3: the name "a" is that of line 1; line 4: lock name "a/b": must not contain a slash`,
 		"batch " + s.list("c\t "):                 `line 1: "c" has no command`,
 		"batch " + s.list("\ttrue"):               `line 1: lock name "": must not be empty`,
-		"batch " + s.list("true\x00"):             "line 1: there is a NUL byte in the command; did you mean --null?",
+		"batch " + s.list("true\x00"):             "line 1: there is a NUL byte in the command; a list with NUL bytes is read with --null",
 		"batch " + s.list(twelve...):              "; and 2 more",
 		"batch -d /nonexistent " + s.list("true"): "does not exist",
 	} {

@@ -5,8 +5,11 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -78,6 +81,44 @@ func TestRunLeavesTheStreamsAlone(t *testing.T) {
 	require.Zero(t, got.code)
 	require.Equal(t, string(data), got.stdout)
 	require.Equal(t, "\xff", got.stderr)
+}
+
+// With --json-fd the standard error is the job's alone, and no other process has the descriptor.
+func TestRunJSONDescriptor(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	run := func(job string, options ...string) (told []map[string]any, got ended) {
+		read, write, err := os.Pipe()
+		require.NoError(t, err)
+		cmd := s.command(slices.Concat([]string{"run", "--json", "--json-fd", "3"}, options, []string{"--", "sh", "-c", job})...)
+		cmd.ExtraFiles = []*os.File{write}
+		got = s.finish(cmd)
+		require.NoError(t, write.Close())
+		text, err := io.ReadAll(read) // ends only if what the job left does not have it
+		require.NoError(t, errors.Join(err, read.Close()))
+		for line := range strings.Lines(string(text)) {
+			told = append(told, map[string]any{})
+			require.NoError(t, json.Unmarshal([]byte(line), &told[len(told)-1]))
+		}
+		return told, got
+	}
+	told, got := run(`echo '{"ran": true, "exit": 0}' >&2; printf '\351' >&2; sleep 1000 >/dev/null 2>&1 & (echo x >&3) 2>/dev/null && echo leaked; exit 3`)
+	require.Equal(t, ended{3, "", "{\"ran\": true, \"exit\": 0}\n\xe9"}, got)
+	require.Len(t, told, 1)
+	require.Equal(t, 3.0, told[0]["exit"])
+	told, got = run("true", "-E", "300")
+	require.Equal(t, ended{125, "", ""}, got)
+	require.Contains(t, told[0]["message"], "-E 300")
+	for stderr, args := range map[string][]string{
+		"--json-fd: descriptor 2 is one of the job's":     {"--json", "--json-fd", "2"},
+		"--json-fd: descriptor 77: bad file descriptor":   {"--json", "--json-fd", "77"},
+		"--json-fd says where JSON goes: it needs --json": {"--json-fd", "3"},
+	} {
+		cmd := s.command(slices.Concat([]string{"run"}, args, []string{"--", "true"})...)
+		got := s.finish(cmd)
+		require.Equal(t, 125, got.code)
+		require.Contains(t, got.stderr, stderr)
+	}
 }
 
 func TestRunJSON(t *testing.T) {

@@ -37,7 +37,7 @@ func (b *Batch) section(from, to int) []byte {
 func (b *Batch) headOf(chunked bool, from, to int) []byte {
 	barriers := slices.DeleteFunc(slices.Clone(b.opt.Barriers), func(after int) bool { return after < from || after >= to })
 	needs := slices.DeleteFunc(slices.Clone(b.opt.Needs), func(n Needs) bool { return n.From <= from || n.From > to })
-	return headOf(chunked, barriers, needs)
+	return headOf(chunked, barriers, needs, b.opt.Shell)
 }
 
 // compare finds out whether what others say of these jobs is what is said here. A list that was

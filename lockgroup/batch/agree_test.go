@@ -10,6 +10,7 @@ import (
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
 )
 
 // A list is continued as often as one likes. What was done of it stays done, and who has the
@@ -43,7 +44,7 @@ func TestListThatGrows(t *testing.T) {
 		require.ErrorAs(t, err, &differs)
 		require.Equal(t, batch.ManifestError{Line: 101, Ours: "job101\tmake"}, *differs)
 		_, err = run(300, batch.Options{Add: true, Barriers: []int{50, 150}})
-		require.ErrorContains(t, err, "the same jobs with barriers after 100 150, and here there are barriers after 150")
+		require.ErrorContains(t, err, "the same jobs with barriers after 100 150, and here with barriers after 150")
 		ran.requireOnce(t, 300)
 	})
 }
@@ -93,4 +94,22 @@ func TestListThatGrowsWithoutChunks(t *testing.T) {
 	_, err := batch.New(stays, list, batch.Options{Add: true})
 	require.ErrorIs(t, err, multilock.ErrUnsupported)
 	require.ErrorContains(t, err, "the source keeps lists as they are")
+}
+
+// All hosts mean the same shell, also where a list grows.
+func TestListWithAnotherShell(t *testing.T) {
+	inChunks(t, func(t *testing.T, v *grouptest.ChunkVenue, ran *runs) {
+		list := ran.jobs(9, succeeds)
+		_, err := prepare(t, v, list[:5], batch.Options{Shell: "bash -e"}).Run(inTime(t))
+		require.NoError(t, err)
+		_, err = prepare(t, v, list[:5], batch.Options{}).Run(inTime(t))
+		require.ErrorContains(t, err, "the same jobs with shell bash -e, and here with no barriers, needs or shell")
+		_, err = prepare(t, v, list, batch.Options{Shell: "bash", Add: true}).Run(inTime(t))
+		require.ErrorContains(t, err, "the same jobs with shell bash -e, and here with shell bash")
+		_, err = prepare(t, v, list, batch.Options{Shell: "bash -e", Add: true}).Run(inTime(t))
+		require.NoError(t, err)
+		ran.requireOnce(t, 9)
+		_, err = batch.New(v, list, batch.Options{Shell: "two\nlines"})
+		require.ErrorIs(t, err, source.ErrInvalid)
+	})
 }

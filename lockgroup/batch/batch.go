@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,6 +73,9 @@ type Options struct {
 	// Needs are what jobs take of what this host has for them, in the order of the list: of its
 	// Workers, and of its Memory. All hosts must agree about them.
 	Needs []Needs
+	// Shell says for people what runs the commands; "" is what always does. All hosts must agree
+	// about it.
+	Shell string
 	// Memory is how many bytes this host has for jobs; 0 does not limit them.
 	Memory int64
 	// Add lets the list continue the one that the group has: jobs that come behind those are added
@@ -204,6 +208,9 @@ func (b *Batch) check() error {
 	}
 	if err := errors.Join(b.checkBarriers(), b.checkNeeds()); err != nil {
 		return err
+	}
+	if strings.ContainsAny(b.opt.Shell, "#\t\n") {
+		return &source.InvalidError{What: "shell", Got: b.opt.Shell, Why: "must not contain #, a tab or a newline"}
 	}
 	return b.opt.Halt.check()
 }

@@ -14,7 +14,7 @@ import (
 type ManifestError struct {
 	// Line is the number of the first line that differs, from 1. Ours and Theirs are
 	// that line of both lists, as NAME, a tab and COMMAND; "" behind the end of one. With
-	// Line 0 the jobs are the same, and these are the barriers and needs of both.
+	// Line 0 the jobs are the same, and these are the barriers, needs and shells of both.
 	Line         int
 	Ours, Theirs string
 }
@@ -24,7 +24,7 @@ func (e *ManifestError) Error() string {
 	ours, theirs := source.Shorten(e.Ours, most), source.Shorten(e.Theirs, most)
 	switch {
 	case e.Line == 0:
-		return fmt.Sprintf("the group was given the same jobs with %s, and here there are %s", cmp.Or(theirs, "no barriers and needs"), cmp.Or(ours, "none"))
+		return fmt.Sprintf("the group was given the same jobs with %s, and here with %s", cmp.Or(theirs, noRules), cmp.Or(ours, noRules))
 	case e.Ours == "":
 		return fmt.Sprintf("the group was given a longer list of jobs: job %d, %q, is missing here", e.Line, theirs)
 	case e.Theirs == "":
@@ -34,13 +34,19 @@ func (e *ManifestError) Error() string {
 }
 
 // What the first line of a manifest says, which has no tab, as the line of a job has one: that
-// the list is claimed in chunks, after which jobs barriers stand, and what jobs need.
+// the list is claimed in chunks, after which jobs barriers stand, what jobs need, and what
+// runs them.
 var chunkedHead = fmt.Sprintf("#chunks of %d, or a share of %d", maxChunk, chunkShare)
 
-const barriersHead = "#barriers after"
+const (
+	barriersHead = "#barriers after"
+	shellHead    = "#shell "
+	// noRules stands in a message for a first line that says nothing of the jobs.
+	noRules = "no barriers, needs or shell"
+)
 
 // headOf is the first line; nothing if there is nothing to say.
-func headOf(chunked bool, barriers []int, needs []Needs) []byte {
+func headOf(chunked bool, barriers []int, needs []Needs, shell string) []byte {
 	var head []byte
 	if chunked {
 		head = append(head, chunkedHead...)
@@ -52,13 +58,16 @@ func headOf(chunked bool, barriers []int, needs []Needs) []byte {
 		head = fmt.Appendf(head, " %d", after)
 	}
 	head = append(head, needsText(needs)...)
+	if shell != "" {
+		head = append(head, shellHead+shell...)
+	}
 	if len(head) == 0 {
 		return nil
 	}
 	return append(head, '\n')
 }
 
-// rulesIn is what a first line says of barriers and needs, for people.
+// rulesIn is what a first line says of barriers, needs and the shell, for people.
 func rulesIn(head []byte) string {
 	rules := slices.DeleteFunc(strings.Split(strings.TrimSuffix(string(head), "\n"), "#"), func(rule string) bool {
 		return rule == "" || strings.HasPrefix(rule, "chunks")

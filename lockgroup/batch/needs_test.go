@@ -154,7 +154,7 @@ func TestOtherNeeds(t *testing.T) {
 		_, err = prepare(t, v, list, large(batch.Needs{From: 2, CPUs: 4, Memory: 7})).Run(inTime(t))
 		require.NoError(t, err, "they mean the same")
 		_, err = prepare(t, v, list, large()).Run(inTime(t))
-		require.ErrorContains(t, err, "the group was given the same jobs with barriers after 3, needs from 2 cpus=4 mem=7, and here there are barriers after 3")
+		require.ErrorContains(t, err, "the group was given the same jobs with barriers after 3, needs from 2 cpus=4 mem=7, and here with barriers after 3")
 		for _, wrong := range [][]batch.Needs{{{From: 0}}, {{From: 2}, {From: 2}}, {{From: 1, CPUs: -1}}, {{From: 1, Memory: -1}}, {{From: 9, CPUs: 9}}, {{From: 9, Memory: 101}}} {
 			_, err := batch.New(v, list, large(wrong...))
 			require.ErrorIs(t, err, source.ErrInvalid, "%v", wrong)

@@ -10,7 +10,7 @@ brings along, so locks of Python, of shell scripts and of Go programs exclude ea
 """
 
 from ._program import program, version
-from .errors import Error, Held, Lost, TimedOut, Unknown
+from .errors import Error, Failed, Held, Lost, TimedOut, Unknown
 from .jobs import Barrier, Batch, Result, batch, run_once, wait
 from .lock import AsyncLock, Lock
 
@@ -19,6 +19,7 @@ __all__ = [
     "Barrier",
     "Batch",
     "Error",
+    "Failed",
     "Held",
     "Lock",
     "Lost",

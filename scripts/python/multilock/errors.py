@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 
 class Error(Exception):
@@ -32,19 +33,33 @@ class TimedOut(Error, TimeoutError):
     """The time limit passed."""
 
 
+class Failed(Error):
+    """A job has failed; ``result`` is the Result or the Barrier that says how."""
+
+    result: Any
+
+    def __init__(self, message: str, code: int, result: Any) -> None:
+        super().__init__(message, code)
+        self.result = result
+
+
 _KINDS = {120: Held, 121: Held, 122: Lost, 123: Unknown, 124: TimedOut}
 
 
 def of(code: int, told: str) -> Error:
     """The error that an exit code of the program stands for; told is its standard error."""
     lines = [_message(line) for line in told.splitlines()]
-    return _KINDS.get(code, Error)("\n".join(lines).strip() or f"multilock ended with code {code}", code)
+    return _KINDS.get(code, Error)("\n".join(lines).strip() or f"multilock ended with code {code}; if it said why, that is on the standard error", code)
 
 
 def _message(line: str) -> str:
-    """With --json, messages are objects."""
+    return str(parsed(line).get("message", line))
+
+
+def parsed(line: str) -> dict[str, Any]:
+    """With --json each line is an object; empty for anything else."""
     try:
         said = json.loads(line)
     except ValueError:
-        return line
-    return str(said["message"]) if isinstance(said, dict) and "message" in said else line
+        return {}
+    return said if isinstance(said, dict) else {}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
-import subprocess
 import threading
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterable, Optional, Sequence, Union, cast
@@ -31,6 +29,12 @@ class Result:
     value: Any = None
     """What the function returned, if it was run here."""
     attempt: int = 0
+    """Which attempt it was, from 1, over all hosts together."""
+
+    @property
+    def ok(self) -> bool:
+        """The job has succeeded, here or elsewhere."""
+        return self.exit == 0
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,16 @@ class Batch:
 
     @property
     def ok(self) -> bool:
+        """All jobs have succeeded."""
         return self.done == self.total
+
+    def __repr__(self) -> str:
+        return f"Batch(total={self.total}, done={self.done}, left={self.left}, failed={self.failed}: {_names(self.failures)})"
+
+
+def _names(of: list[dict[str, Any]], most: int = 10) -> str:
+    more = f" and {len(of) - most} more" if len(of) > most else ""
+    return str([one["name"] for one in of[:most]]) + more
 
 
 @dataclass(frozen=True)
@@ -59,6 +72,9 @@ class Barrier:
     crashed: list[dict[str, Any]] = field(repr=False)
     json: dict[str, Any] = field(repr=False)
 
+    def __repr__(self) -> str:
+        return f"Barrier(ok={self.ok}, failed={_names(self.failed)}, crashed={_names(self.crashed)})"
+
 
 def run_once(
     name: str,
@@ -68,6 +84,7 @@ def run_once(
     retries: int = 0,
     wait: Optional[Seconds] = 0,
     ttl: Optional[Seconds] = None,
+    check: bool = True,
     dir: Optional[Union[str, "os.PathLike[str]"]] = None,
     group: Optional[str] = None,
     source: Optional[str] = None,
@@ -79,8 +96,12 @@ def run_once(
     while it runs gets Held, or waits as long as ``wait`` says (None: for ever). An exception of the function
     is recorded as a failure, and raised here. If the lock is lost, the function is interrupted
     (as by Ctrl-C), nothing is recorded, and Lost is raised.
+
+    How a command ends that is run here is in the result: see ``ok``. One that has failed before, for good, is
+    not run, and raises Failed; with ``check=False`` its result is returned. A command has the standard streams
+    of this process.
     """
-    words = ["run", "--json", "--quiet", *Place(dir, group, source, trust).options()]
+    words = ["run", "--quiet", *Place(dir, group, source, trust).options()]
     words += _program.options(
         name=name,
         once=every is None,
@@ -90,12 +111,10 @@ def run_once(
         ttl=None if ttl is None else _program.duration(ttl),
     )
     if callable(work):
-        return _Function(words, getattr(work, "__qualname__", "function"), work).run()
+        return _Function(words, getattr(work, "__qualname__", "function"), work).run(check)
     if isinstance(work, str):
         raise TypeError('the command is a list of words; for a shell say ["sh", "-c", command]')
-    with subprocess.Popen([_program.program(), *words, "--", *work], stderr=subprocess.PIPE, text=True, env=_program.environment()) as process:
-        _, told = process.communicate()
-    return _result(process.returncode, told)
+    return _result(_program.finish(_program.Run([*words, "--", *map(os.fsdecode, work)])), check)
 
 
 def batch(
@@ -111,14 +130,14 @@ def batch(
 ) -> Batch:
     """Works through a list together with all hosts that are given the same list in the same group.
 
-    A job is a command, or a pair of its name and its command. Returns when all jobs have a result, on
+    A job is a command, or a pair (a tuple) of its name and its command; any text will do but for NUL
+    characters. Without a name it is called by its number. Returns when all jobs have a result, on
     whatever host. ``options`` are further words for ``multilock batch``, such as "--halt=now,fail=1".
     """
     words = ["batch", "--json", "--quiet", *Place(dir, group, source, trust).options()]
     words += _program.options(jobs=workers, retries=retries or None)
-    lines = "".join(_line(job) + "\n" for job in jobs)
-    done = _run([*words, *options, "-"], lines)
-    told = _told(done, (0, 1))
+    pairs = os.fsencode("".join(map(_pair, jobs)))
+    told = _told([*words, *options, "--null", "-"], pairs)
     return Batch(told["total"], told["done"], told["failed"], told["left"], told["failures"] or [], told)
 
 
@@ -127,6 +146,7 @@ def wait(
     *,
     expect: Optional[int] = None,
     timeout: Optional[Seconds] = None,
+    check: bool = True,
     options: Sequence[str] = (),
     dir: Optional[Union[str, "os.PathLike[str]"]] = None,
     group: Optional[str] = None,
@@ -135,46 +155,52 @@ def wait(
 ) -> Barrier:
     """Waits until nothing in the group is held, or until the members, or ``expect`` many, have a result.
 
-    Raises TimedOut when ``timeout`` has passed. What failed or died is in what it returns.
+    Raises TimedOut when ``timeout`` has passed, and Failed if a job has failed or died; with ``check=False``
+    what failed or died is in what it returns.
     """
     words = ["wait", "--json", "--quiet", *Place(dir, group, source, trust).options()]
     words += _program.options(expect=expect, timeout=None if timeout is None else _program.duration(timeout))
     if members is not None:
         words += ["--members=" + ",".join(members)]
-    told = _told(_run([*words, *options]), (0, 1))
-    return Barrier(told["ok"], told["failed"] or [], told["crashed"] or [], told)
+    told = _told([*words, *options])
+    barrier = Barrier(told["ok"], told["failed"] or [], told["crashed"] or [], told)
+    if check and not barrier.ok:
+        raise errors.Failed(f"{told.get('error', 'not everything is done')}: {barrier}", 1, barrier)
+    return barrier
 
 
-def _run(words: Sequence[str], text: Optional[str] = None) -> "subprocess.CompletedProcess[str]":
-    given: dict[str, Any] = {"input": text} if text is not None else {"stdin": subprocess.DEVNULL}
-    return subprocess.run([_program.program(), *words], capture_output=True, text=True, env=_program.environment(), check=False, **given)
-
-
-def _told(done: "subprocess.CompletedProcess[str]", fine: Sequence[int]) -> dict[str, Any]:
-    if done.returncode not in fine or not done.stdout:
-        raise errors.of(done.returncode, done.stderr)
-    told: dict[str, Any] = json.loads(done.stdout)
+def _told(words: Sequence[str], given: Optional[bytes] = None) -> dict[str, Any]:
+    """What a command prints with --json; 1 is its code if a job has failed."""
+    call = _program.finish(_program.Call(words, given))
+    told = errors.parsed(call.output) if call.code in (0, 1) else {}
+    if not told:
+        raise errors.of(call.code or 0, call.messages)
     return told
 
 
-def _line(job: Union[Command, tuple[str, Command]]) -> str:
-    """A job's line of the list: a pair is NAME<TAB>COMMAND."""
+def _pair(job: Union[Command, tuple[str, Command]]) -> str:
+    """A job of a list with --null; the name of one that has none is empty."""
+    if isinstance(job, tuple) and len(job) != 2:
+        raise TypeError(f"a tuple is a pair of a name and a command; write a list for the words of a command: {job!r}")
     name, command = cast("tuple[str, Command]", job) if isinstance(job, tuple) else ("", job)
-    line = (f"{name}\t" if name else "") + (command if isinstance(command, str) else shlex.join(command))
-    if "\n" in line:
-        raise ValueError(f"a job is one line, and this one has several: {line!r}")
-    return line
+    fields = name, command if isinstance(command, str) else shlex.join(map(os.fsdecode, command))
+    if any("\0" in text for text in fields):
+        raise ValueError(f"a job has no NUL characters, and this one has: {job!r}")
+    return "".join(text + "\0" for text in fields)
 
 
-def _result(code: int, told: str, value: Any = None) -> Result:
-    """Of the line on the standard error that ``run --json`` ends with."""
-    lines = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
-    said = next((line for line in reversed(lines) if "ran" in line), None)
-    if said is None:
-        raise errors.of(code, told)
-    if said["exit"] in (122, 123, 124, 125) and not said["ran"] or code == 122:
-        raise errors.of(code, said.get("error") or told)
-    return Result(said["ran"], code, value, said.get("attempt", 0))
+def _result(run: _program.Run, check: bool, value: Any = None) -> Result:
+    """Of what ``multilock run`` has reported."""
+    report, code = run.report(), run.code or 0
+    if report is None:
+        raise errors.of(code, run.messages)
+    before = report.get("result")
+    if code != 0 and "error" in report and (before is None or before["state"] == "unknown"):  # it is not the job that has failed
+        raise errors.of(code, report["error"])
+    result = Result(report["ran"], code, value, (before or report).get("attempt", 0))
+    if check and before is not None and not result.ok:
+        raise errors.Failed(report["error"], code, result)
+    return result
 
 
 class _Function:
@@ -187,57 +213,54 @@ class _Function:
     SCRIPT = 'echo begin; read -r code || { kill -TERM "$PPID"; exit 143; }; exit "$code"'
 
     def __init__(self, words: Sequence[str], label: str, function: Callable[[], Any]) -> None:
-        self._words = [_program.program(), *words, f"--label={label}", "--", "sh", "-c", self.SCRIPT]
+        self._words = [*words, f"--label={label}", "--", "sh", "-c", self.SCRIPT]
         self._function = function
         self._finished = threading.Event()
         self._interrupted = False
 
-    def run(self) -> Result:
-        pipe = subprocess.PIPE
-        process = subprocess.Popen(self._words, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=_program.environment())
-        try:
-            return self._beside(process)
-        finally:
-            for stream in (process.stdin, process.stdout, process.stderr):
-                if stream is not None and not stream.closed:
-                    stream.close()
-            process.wait()
+    def run(self, check: bool) -> Result:
+        (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
+        with open(ours_in, "rb") as answers, open(ours_out, "wb", 0) as orders, open(theirs_in, "rb") as stdin, open(theirs_out, "wb") as stdout:
+            self._answers, self._orders = answers, orders
+            self._call = _program.Run(self._words, stdin=stdin, stdout=stdout)
+            try:
+                self._ended = _program.apart(self._call.run)
+                return self._beside(check)
+            except BaseException:
+                self._call.abandon()
+                raise
 
-    def _beside(self, process: "subprocess.Popen[str]") -> Result:
-        assert process.stdin and process.stdout and process.stderr
-        if process.stdout.readline() != "begin\n":
-            told = process.stderr.read()
-            return _result(process.wait(), told)
-        guard = threading.Thread(target=self._guard, args=(process, threading.current_thread()), daemon=True)
-        guard.start()
+    def _beside(self, check: bool) -> Result:
+        if self._answers.readline() != b"begin\n":
+            self._ended.result()
+            return _result(self._call, check)
+        threading.Thread(target=self._guard, args=(threading.current_thread(),), daemon=True).start()
         try:
             value = self._function()
         except KeyboardInterrupt:
             if not self._interrupted:
                 raise  # nothing is told, so nothing is recorded
         except BaseException:
-            self._tell(process, 1)
+            self._tell(1)
             raise
         else:
-            code = self._tell(process, 0)
+            self._tell(0)
             if not self._interrupted:
-                return _result(code, process.stderr.read(), value)
-        told = process.stderr.read()
-        raise errors.of(process.wait() or 122, told)
+                return _result(self._call, check, value)
+        self._ended.result()
+        raise errors.of(self._call.code or 122, (self._call.report() or {}).get("error") or self._call.messages)
 
-    def _tell(self, process: "subprocess.Popen[str]", code: int) -> int:
-        assert process.stdin
+    def _tell(self, code: int) -> None:
         self._finished.set()
         try:
-            process.stdin.write(f"{code}\n")
-            process.stdin.close()
+            self._orders.write(b"%d\n" % code)
+            self._orders.close()
         except BrokenPipeError:
             pass
-        return process.wait()
+        self._ended.result()
 
-    def _guard(self, process: "subprocess.Popen[str]", thread: threading.Thread) -> None:
-        assert process.stdout
-        process.stdout.read()  # until the shell ends
+    def _guard(self, thread: threading.Thread) -> None:
+        self._answers.read()  # until the shell ends
         if not self._finished.is_set():
             self._interrupted = True
             interrupt(thread)

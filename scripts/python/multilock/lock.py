@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import json
 import os
@@ -10,11 +11,12 @@ import select
 import signal
 import threading
 from types import TracebackType
-from typing import Callable, Optional, Union
+from typing import Callable, Optional, TypeVar, Union
 
 from . import _program, errors
 from ._program import FOREVER, Place, Seconds
 
+T = TypeVar("T")
 OnLost = Union[str, Callable[["Lock"], None]]
 
 
@@ -68,7 +70,13 @@ class Lock:
         """Takes the lock, or raises Held, TimedOut or another Error. ``wait`` is used in place of the lock's own."""
         if self.held:
             raise RuntimeError(f"{self.name}: this Lock is held already; it is not reentrant")
-        self._begin(_program.call(self._acquire_words(wait)))
+        call = _program.Call(self._acquire_words(wait))
+        try:
+            _program.apart(call.run).result()
+            self._begin(call.answer())
+        except BaseException:
+            self._undo(call)
+            raise
         return self
 
     def release(self) -> None:
@@ -76,7 +84,7 @@ class Lock:
         token = self._end()
         if self.lost.is_set():
             raise errors.Lost(f"{self.name}: the lock was lost while it was held", 122)
-        _program.call(self._release_words(token))
+        _program.complete(_program.Call(self._release_words(token))).answer()
 
     @property
     def held(self) -> bool:
@@ -93,10 +101,17 @@ class Lock:
                 return max(0.0, (lock["ttl_seconds"] or 0) - (lock["silence_seconds"] or 0))
         raise errors.Lost(f"{self.name}: the lock was lost while it was held", 122)
 
+    def __repr__(self) -> str:
+        place = ", ".join(f"{name}={value!r}" for name, value in vars(self.place).items() if value is not None)
+        state = "held" if self.held else "lost" if self.lost.is_set() else "held by the process that forked this one" if self._forked() else "not held"
+        return f"<{type(self).__name__} {self.name!r}{place and f' ({place})'}: {state}>"
+
     def __enter__(self) -> "Lock":
         return self.acquire()
 
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        if self._forked():
+            return  # it is the other process that releases the lock
         interrupted = isinstance(error, KeyboardInterrupt) and self._watch is not None and self._watch.interrupted
         try:
             self.release()
@@ -105,6 +120,10 @@ class Lock:
                 raise lost from None
             # The block's own error says more; the loss is to be seen all the same.
             error.__context__ = error.__context__ or lost
+        except KeyboardInterrupt:
+            if self.held:
+                self.release()
+            raise
 
     def _acquire_words(self, wait: Optional[Seconds]) -> list[str]:
         wait = self._wait if wait is None else wait
@@ -122,6 +141,20 @@ class Lock:
         self.token, self.fence, self._owner = told["token"], told.get("fence"), os.getpid()
         self._thread = threading.current_thread()
         self._watch = _Watch(told["keeper_pid"], self._keeper_ended)
+
+    def _undo(self, call: _program.Call) -> None:
+        """Of an acquisition that ends with an exception: the lock is released if it was granted all the same."""
+        call.abandon()
+        if self._owner == os.getpid():  # a watch of the process that forked this one is left alone
+            watch, self._watch, self.token = self._watch, None, None
+            if watch is not None:
+                watch.stop()
+        token = errors.parsed(call.output).get("token")
+        if token:
+            _program.complete(_program.Call(self._release_words(token)))
+
+    def _forked(self) -> bool:
+        return self.token is not None and self._owner != os.getpid()
 
     def _end(self) -> str:
         if self.token is None or self._owner != os.getpid():
@@ -157,7 +190,7 @@ class _Watch:
         self._ended = ended
         self._lock = threading.Lock()
         self._stopped = False
-        self._wake, told = os.pipe()  # closing the one wakes who waits for the other
+        self._wake, told = os.pipe()
         self._told: Optional[int] = told
         self._thread = threading.Thread(target=self._run, args=(pid,), name=f"multilock-{pid}", daemon=True)
         self._thread.start()
@@ -176,6 +209,8 @@ class _Watch:
             self._stopped = True
         if self._told is not None:
             told, self._told = self._told, None
+            with contextlib.suppress(BrokenPipeError):  # the thread has ended
+                os.write(told, b"x")  # to close it is not enough: a forked process may have it, too
             os.close(told)
         if self._thread is not threading.current_thread():
             self._thread.join()
@@ -199,12 +234,16 @@ class _Watch:
         except (AttributeError, OSError):  # not on Linux, or an old kernel
             return self._poll(pid)
         try:
-            ready, _, _ = select.select([process, self._wake], [], [])
-            return self._wake not in ready
+            poll = select.poll()  # select() takes no descriptor above 1023
+            poll.register(process, select.POLLIN)
+            poll.register(self._wake, select.POLLIN)
+            return all(ready != self._wake for ready, _ in poll.poll())
         finally:
             os.close(process)
 
     def _poll(self, pid: int) -> bool:
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
         while True:
             try:
                 os.kill(pid, 0)
@@ -212,8 +251,7 @@ class _Watch:
                 return True
             except PermissionError:
                 pass
-            ready, _, _ = select.select([self._wake], [], [], 0.25)
-            if ready:
+            if poll.poll(250):
                 return False
 
 
@@ -229,21 +267,30 @@ class AsyncLock(Lock):
     async def acquire(self, wait: Optional[Seconds] = None) -> "AsyncLock":  # type: ignore[override]
         if self.held:
             raise RuntimeError(f"{self.name}: this Lock is held already; it is not reentrant")
-        answer = await _call(self._acquire_words(wait))
-        self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
-        self._begin(answer)
+        call = _program.Call(self._acquire_words(wait))
+        try:
+            await _outside(call.run)
+            self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
+            self._begin(call.answer())
+        except BaseException:
+            await asyncio.shield(_outside(lambda: self._undo(call)))
+            raise
         return self
 
     async def release(self) -> None:  # type: ignore[override]
         token = self._end()
         if self.lost.is_set():
             raise errors.Lost(f"{self.name}: the lock was lost while it was held", 122)
-        await _call(self._release_words(token))
+        call = _program.Call(self._release_words(token))
+        await _outside(call.run)
+        call.answer()
 
     async def __aenter__(self) -> "AsyncLock":
         return await self.acquire()
 
     async def __aexit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        if self._forked():
+            return
         interrupted = self._watch is not None and self._watch.interrupted and isinstance(error, asyncio.CancelledError)
         try:
             await asyncio.shield(self.release())
@@ -265,18 +312,6 @@ class AsyncLock(Lock):
             self._loop.call_soon_threadsafe(self._task.cancel)
 
 
-async def _call(words: list[str]) -> str:
-    """As _program.call; if it is cancelled, the program is ended, and takes back what it took."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        _program.program(), *words, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=_program.environment()
-    )
-    try:
-        out, err = await process.communicate()
-    except asyncio.CancelledError:
-        process.terminate()
-        await process.wait()
-        raise
-    if process.returncode != 0:
-        raise errors.of(process.returncode or 0, err.decode(errors="replace"))
-    return out.decode()
+def _outside(work: Callable[[], T]) -> "asyncio.Future[T]":
+    """Does the work in a thread; it goes on if the task that waits for it is cancelled."""
+    return asyncio.wrap_future(_program.apart(work))

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 from typing import Callable
@@ -24,10 +28,19 @@ def test_a_command_runs_once(shared: Path) -> None:
 
 def test_a_commands_failure_is_its_result(shared: Path) -> None:
     assert multilock.run_once("bad", ["sh", "-c", "exit 7"]).exit == 7
-    again = multilock.run_once("bad", ["sh", "-c", "exit 0"])
-    assert (again.ran, again.exit) == (False, 7)
+    with pytest.raises(multilock.Failed, match="has failed before") as failed:
+        multilock.run_once("bad", ["sh", "-c", "exit 0"])
+    again = multilock.run_once("bad", ["sh", "-c", "exit 0"], check=False)
+    assert failed.value.result == again
+    assert (again.ran, again.exit, again.ok, failed.value.code) == (False, 7, False, 7)
+    assert multilock.run_once("own", ["sh", "-c", "exit 122"]).exit == 122  # no word on the lock
+    with pytest.raises(multilock.Error, match="command not found") as error:
+        multilock.run_once("none", ["/no/such/command"])
+    assert error.value.code == 127
     retried = multilock.run_once("worse", ["sh", "-c", 'test "$MULTILOCK_ATTEMPT" = 2'], retries=1)
     assert (retried.ran, retried.exit, retried.attempt) == (True, 0, 2)
+    later = multilock.run_once("worse", ["false"], retries=1)
+    assert (later.ran, later.ok, later.attempt) == (False, True, 2)
 
 
 def test_a_function_runs_once(shared: Path) -> None:
@@ -42,7 +55,9 @@ def test_a_function_runs_once(shared: Path) -> None:
 def test_a_functions_exception_is_a_failure(shared: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         multilock.run_once("f", lambda: 1 // 0)
-    again = multilock.run_once("f", lambda: None)
+    with pytest.raises(multilock.Failed):
+        multilock.run_once("f", lambda: None)
+    again = multilock.run_once("f", lambda: None, check=False)
     assert (again.ran, again.exit) == (False, 1)
 
 
@@ -76,15 +91,85 @@ def test_a_list_and_its_barrier(shared: Path) -> None:
     report = multilock.batch(jobs, workers=2, group="g")
     assert (report.total, report.done, report.failed, report.ok) == (3, 2, 1, False)
     assert [failure["name"] for failure in report.failures] == ["two"]
-    barrier = multilock.wait(expect=3, timeout=60, group="g")
+    with pytest.raises(multilock.Failed, match="two") as failed_jobs:
+        multilock.wait(expect=3, timeout=60, group="g")
+    barrier = multilock.wait(expect=3, timeout=60, group="g", check=False)
+    assert repr(barrier) == repr(failed_jobs.value.result) == "Barrier(ok=False, failed=['two'], crashed=[])"
+    assert repr(report) == "Batch(total=3, done=2, left=0, failed=1: ['two'])"
     assert not barrier.ok and [failure["name"] for failure in barrier.failed] == ["two"]
     assert multilock.wait(["one", "three"], timeout=60, group="g").ok
     with pytest.raises(multilock.TimedOut):
         multilock.wait(["one", "four"], timeout=0.3, group="g")
 
 
-def test_a_job_is_one_line(shared: Path) -> None:
-    with pytest.raises(ValueError, match="one line"):
-        multilock.batch(["echo\nrm -rf x"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo hello >&2",
+        "echo \"{'loss': 0.25}\" >&2",
+        "echo '{\"level\":\"info\"' >&2",
+        "echo '{\"ran\": true, \"exit\": 0, \"attempt\": 77}' >&2; exit 3",
+        "printf 'caf\\351\\n' >&2",
+        "head -c 300000 /dev/zero >&2",
+    ],
+)
+def test_a_commands_output_is_its_own(shared: Path, python: Start, tmp_path: Path, command: str) -> None:
+    program = f"import multilock; r = multilock.run_once('x', ['sh', '-c', {command!r}]); print(r.ran, r.exit, r.attempt)"
+    with open(tmp_path / "stderr", "wb") as stderr:
+        done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=stderr, check=True)
+    assert done.stdout == b"True %d 1\n" % (3 if "exit 3" in command else 0)
+    told = subprocess.run(["sh", "-c", command], capture_output=True, check=False).stderr
+    assert (tmp_path / "stderr").read_bytes() == told
+
+
+def test_what_a_command_leaves_behind_is_not_waited_for(shared: Path) -> None:
+    began = time.monotonic()
+    assert multilock.run_once("daemon", ["sh", "-c", "sleep 30 & echo $! >" + str(shared / "pid")]).ok
+    assert time.monotonic() - began < 20
+    os.kill(int((shared / "pid").read_text()), signal.SIGKILL)
+
+
+def test_words_and_names_of_any_bytes(shared: Path) -> None:
+    latin = os.fsdecode(b"caf\xe9")
+    assert multilock.run_once(latin, ["sh", "-c", 'printf %s "$1" >"$2"', "sh", latin, shared / latin]).ok
+    assert (shared / latin).read_bytes() == b"caf\xe9"
+    assert multilock.run_once(latin, ["false"]).ok
+    directory = shared / os.fsdecode(b"dir\xe9")
+    directory.mkdir()
+    assert multilock.run_once(latin, ["true"], dir=directory).ran
+    assert multilock.batch(["true"], dir=os.fsencode(directory)).ok  # type: ignore[arg-type]
+
+
+def test_any_job_fits_into_a_list(shared: Path) -> None:
+    told = shared / "told"
+
+    def tell(*words: str) -> list[str]:
+        return ["sh", "-c", 'printf "<%s>" "$@" >>"$0"', str(told), *words]
+
+    words = ["a\tb", "c\r", "#", "BARRIER", "two\nlines", "it's", os.fsdecode(b"\xe9"), ""]
+    jobs = [("#1", tell(*words)), tell("no name"), ("BARRIER", "# no comment\n" + "printf named >>" + str(told)), "NEEDS=1; #x\tx", ("a\tb", "true")]
+    report = multilock.batch(jobs, workers=1, group="g")
+    assert report.ok and report.total == 5, report.failures
+    want = "".join(f"<{word}>" for word in words) + "<no name>named"
+    assert told.read_bytes() == os.fsencode(want)
+    assert multilock.wait(["#1", "2", "BARRIER", "4", "a\tb"], timeout=60, group="g").ok
+    with pytest.raises(multilock.Error, match="job 2: .*no command"):
+        multilock.batch(["true", ""], group="h")
+    with pytest.raises(ValueError, match="NUL"):
+        multilock.batch(["a\0b"])
+    with pytest.raises(TypeError, match="a tuple is a pair"):
+        multilock.batch([("echo", "a", "b")])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="list of words"):
         multilock.run_once("x", "echo hello")
+
+
+def test_an_interrupt_ends_the_command(shared: Path, python: Start) -> None:
+    """Whenever it comes: no program is left running when the interrupt is seen."""
+    for delay in (0.0, 0.002, 0.01, 0.05, 0.3):
+        name = f"x{delay}"
+        timer = threading.Timer(delay, os.kill, [os.getpid(), signal.SIGINT])
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            multilock.run_once(name, ["sleep", "60"])
+        timer.join()
+        multilock.Lock(name, wait=0).acquire().release()

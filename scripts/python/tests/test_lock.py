@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
+import signal
 import subprocess
 import threading
 import time
@@ -136,6 +139,118 @@ def test_wrong_use_says_what_is_wrong(shared: Path) -> None:
     assert error.value.code == 125 and "nowhere" in str(error.value)
 
 
+def holds(name: str) -> bool:
+    """Whether anything holds the lock."""
+    return subprocess.run([multilock.program(), "status", "-q", name], check=False).returncode != 0
+
+
+def test_a_forked_child_leaves_the_block_alone(shared: Path, python: Start) -> None:
+    other = python(
+        """
+import os, sys, multilock
+def waited(child): return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+with multilock.Lock("x") as lock:
+    child = os.fork()
+    if child == 0:
+        sys.exit(7)
+    print(waited(child), lock.held)
+    child = os.fork()
+    if child == 0:
+        print("forked" in repr(lock), lock.held, flush=True)
+if child == 0:
+    os._exit(0)
+print(waited(child), lock)
+with multilock.Lock("y") as lock:  # a child that lives on has what wakes the watch
+    child = os.fork()
+    if child == 0:
+        os.read(0, 1)
+        os._exit(0)
+print("released", flush=True)
+"""
+    )
+    out, _ = other.communicate(timeout=60)
+    assert out == "7 True\nTrue False\n0 <Lock 'x': not held>\nreleased\n"
+
+
+def test_a_forked_child_does_not_release(shared: Path) -> None:
+    lock = multilock.Lock("x").acquire()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            lock.__exit__(None, None, None)
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    assert holds("x") and lock.held
+    lock.release()
+
+
+def test_descriptors_above_1023(shared: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    many = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        lock = multilock.Lock("lost", ttl=4)
+        with pytest.raises(multilock.Lost):
+            with lock:
+                take_away("lost")
+                assert lock.lost.wait(30)
+    finally:
+        for descriptor in many:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture
+def late(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program ends only a while after it has granted a lock, even if it is told to end."""
+    path = shared / "late"
+    path.write_text(f"""#!/bin/sh
+trap '' TERM
+{multilock.program()} "$@" || exit
+if [ "$1" = acquire ]; then sleep 0.6; fi
+""")
+    path.chmod(0o755)
+    monkeypatch.setenv("MULTILOCK_PROGRAM", str(path))
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.3])
+def test_an_interrupt_leaves_no_lock(late: None, delay: float) -> None:
+    lock = multilock.Lock("x", wait=0)
+    timer = threading.Timer(delay, os.kill, [os.getpid(), signal.SIGINT])
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        lock.acquire()
+        time.sleep(60)
+    timer.join()
+    assert not lock.held and not holds("x")
+
+
+def test_an_interrupt_does_not_stop_a_release(shared: Path) -> None:
+    for delay in (0.0, 0.002, 0.005, 0.01, 0.02):
+        lock = multilock.Lock("x", wait=0).acquire()
+        timer = threading.Timer(delay, os.kill, [os.getpid(), signal.SIGINT])
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            try:
+                lock.release()
+            finally:
+                time.sleep(0.5)
+        timer.join()
+        if lock.held:  # it came before the release had begun
+            lock.release()
+        assert not holds("x")
+
+
+def test_what_it_shows(shared: Path) -> None:
+    lock = multilock.Lock("x", dir=shared, group="g")
+    assert repr(lock) == f"<Lock 'x' (dir={shared!r}, group='g'): not held>"
+    with lock:
+        assert repr(lock).endswith(": held>")
+
+
 def test_async_one_at_a_time(shared: Path) -> None:
     inside = 0
 
@@ -179,3 +294,34 @@ def test_async_cancellation_takes_no_lock(shared: Path) -> None:
     asyncio.run(work())
     with multilock.Lock("mine", wait=60):
         pass
+
+
+@pytest.mark.parametrize("busy", [0.0, 0.3, 1.5])
+def test_async_cancellation_gives_a_granted_lock_back(late: None, busy: float) -> None:
+    async def work() -> None:
+        lock = multilock.AsyncLock("x")
+        acquiring = asyncio.create_task(lock.acquire())
+        await asyncio.sleep(0)
+        time.sleep(busy)  # the loop does not learn that the lock was granted
+        acquiring.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await acquiring
+        assert not lock.held and not holds("x")
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(lock.acquire(), 0.3)
+        assert not lock.held and not holds("x")
+        async with lock:
+            assert lock.held
+
+    asyncio.run(work())
+
+
+def test_async_many_wait_for_one(shared: Path) -> None:
+    async def work() -> None:
+        async with multilock.AsyncLock("x", wait=60):
+            await asyncio.sleep(0.1)
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(work() for _ in range(12)))
+
+    asyncio.run(all_of_them())

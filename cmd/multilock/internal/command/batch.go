@@ -47,6 +47,7 @@ type batchOptions struct {
 	tag      bool
 	output   outputPolicy
 	null     bool
+	shell    shell
 	fence    bool
 	dryRun   bool
 	list     string
@@ -62,17 +63,27 @@ func Batch(e *Env) *cli.Command {
 		Name:      "batch",
 		Usage:     "run a list of jobs, each once, on any number of hosts",
 		ArgsUsage: "FILE | COMMAND ::: VALUE...",
-		Description: `Runs every line of FILE (- is the standard input) with sh, each once over all hosts
+		Description: `Runs every line of FILE (- is the standard input) with /bin/sh, each once over all hosts
 that are given the same list in the same group, at the same time or later:
 
    multilock -d /shared -g convert batch -j 8 jobs.txt
 
 The group has to be named: by -g, MULTILOCK_GROUP or a configuration file.
-A line is NAME<TAB>COMMAND, or a command alone, which is then called by its number.
-Empty lines and lines that begin with # are skipped; a CR at a line's end is taken away.
+All lines are NAME<TAB>COMMAND, or all are a command alone, which is then called by its
+number. Empty lines and lines that begin with # are skipped. A byte order mark at the
+beginning, and the CR at the ends of all lines, are left out with a warning; a list in which
+only some lines have one is refused, and so is a command of 128 KiB or more. A job that
+needs a tab in a list without names, a CR, or several lines fits into a list of --null:
+
+   printf '%s\0%s\0' one './convert "a b"' two ./join | multilock -d /shared -g G batch --null -
+
+There each job is NAME NUL COMMAND NUL, NAME may be empty, and no byte has another meaning.
 A line BARRIER divides the list: no job behind it is begun, on any host, before all jobs
 above it have succeeded. If one of them fails for good, what stands behind is not run, and
 the exit code is 1. (A program of that name is called with a space before it.)
+With --shell, or a line SHELL bash above all jobs, another shell runs the lines, on all
+hosts. A pipe succeeds when its last command does: with --shell 'bash -o pipefail' only
+when all of them do.
 Or the list is made of a command and values:
 
    multilock -d /shared -g convert batch -j 8 'convert {} {}.png' ::: *.gif
@@ -137,7 +148,8 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.BoolFlag{Name: "add", Destination: &o.add, DisableDefaultText: true, Usage: "the list may begin with the one that the group was given, and adds to it what is behind that; say it on each host that is given the longer list", Category: "JOBS"},
 			&cli.GenericFlag{Name: "halt", Value: &o.halt, Usage: "end early: soon or now, then fail=N, success=N or done=N (or N%), counted over all hosts; such as `soon,fail=1` (default: never)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "order", Value: &o.order, Usage: "begin the jobs in this `ORDER`: list or random (default: list)", Category: "JOBS"},
-			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Destination: &o.null, DisableDefaultText: true, Usage: "the jobs in FILE end with NUL bytes instead of newlines", Category: "JOBS"},
+			&cli.GenericFlag{Name: "shell", Value: &o.shell, Usage: "the `SHELL` that runs the commands, and its options, such as bash or 'bash -o pipefail'; to be the same on all hosts (default: /bin/sh)", Category: "JOBS"},
+			&cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Destination: &o.null, DisableDefaultText: true, Usage: "FILE is NAME NUL COMMAND NUL for each job (NAME may be empty): any other byte is a part of them, and there are no comments, BARRIER or NEEDS", Category: "JOBS"},
 			&cli.BoolFlag{Name: "fence", Destination: &o.fence, DisableDefaultText: true, Usage: "give each job, in MULTILOCK_FENCE, a number above those of its attempts under earlier locks; jobs that are claimed together share one", Category: "JOBS"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &o.dryRun, DisableDefaultText: true, Usage: "say what would be run, and what is done or held by whom", Category: "OUTPUT"},
 			&cli.StringFlag{Name: "logs", Destination: &o.logs, Usage: "keep what the jobs print in this `DIRECTORY` (default: with the locks if those live in a directory, else multilock-logs/GROUP here)", Category: "OUTPUT"},
@@ -231,11 +243,11 @@ func listGC() int {
 }
 
 func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions, list batchList) error {
-	r, err := newBatchRun(e, src, o, list.jobs)
+	r, err := newBatchRun(e, src, o, list)
 	if err != nil {
 		return err
 	}
-	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Busy: o.busy(e.Say), Fence: o.fence, Barriers: list.barriers, Needs: list.needs.needs, Memory: int64(list.memory), Add: o.add} //nolint:gosec // no host has more
+	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Busy: o.busy(e.Say), Fence: o.fence, Barriers: list.barriers, Needs: list.needs.needs, Memory: int64(list.memory), Shell: list.shell.String(), Add: o.add} //nolint:gosec // no host has more
 	opt.Job, opt.User = true, o.User
 	if err := o.prepareProbe(e, src, "batch", &opt.Options); err != nil {
 		return errors.Join(err, r.close())

@@ -40,8 +40,11 @@ func listOfArgs(args []string) (batchList, error) {
 	}
 	var list batchList
 	for n := range total {
-		list.jobs = append(list.jobs, batch.Job{Command: filled(template, chosen(lists, n), n+1)})
-		list.lines = append(list.lines, int32(n+1)) //nolint:gosec // bounded above
+		command := filled(template, chosen(lists, n), n+1)
+		if len(command) > longestCommand() {
+			return batchList{}, console.Usagef("batch", "the command of job %d has %d bytes, and the system passes %d at most to a shell: write it into a script, and let the jobs run that", n+1, len(command), longestCommand())
+		}
+		list.add(int32(n+1), batch.Job{Command: command}) //nolint:gosec // bounded above
 	}
 	return list, nil
 }

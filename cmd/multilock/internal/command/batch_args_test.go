@@ -4,7 +4,6 @@ package command
 
 import (
 	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,15 +42,4 @@ func TestArgsAreQuoted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "<"+value+">", string(out), "%s", list.jobs[0].Command)
 	}
-}
-
-// The values of a list of CRLF lines have no CR, and that is said.
-func TestCRLFIsTakenAway(t *testing.T) {
-	t.Parallel()
-	list := batchList{}
-	for i, line := range strings.Split("make a\r\nb\tmake b\r\nmake c\n", "\n") {
-		list.add(int32(i+1), line, false)
-	}
-	require.Equal(t, []string{"make a", "make b", "make c"}, []string{list.jobs[0].Command, list.jobs[1].Command, list.jobs[2].Command})
-	require.Equal(t, 2, list.returns)
 }

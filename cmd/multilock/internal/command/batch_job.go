@@ -28,6 +28,7 @@ type batchRun struct {
 	src     *place.Source
 	opt     *batchOptions
 	list    []batch.Job
+	shell   shell
 	environ []string
 	nothing *os.File // the null device, which the jobs read
 	joblog  *joblog
@@ -37,8 +38,8 @@ type batchRun struct {
 	marks   lockMarks
 }
 
-func newBatchRun(e *Env, src *place.Source, o *batchOptions, list []batch.Job) (*batchRun, error) {
-	r := &batchRun{env: e, src: src, opt: o, list: list, outputs: outputsOf(src, o), environ: append(place.JobEnviron(e.Environ()), "MULTILOCK_GROUP="+o.Group)}
+func newBatchRun(e *Env, src *place.Source, o *batchOptions, list batchList) (*batchRun, error) {
+	r := &batchRun{env: e, src: src, opt: o, list: list.jobs, shell: list.shell, outputs: outputsOf(src, o), environ: append(place.JobEnviron(e.Environ()), "MULTILOCK_GROUP="+o.Group)}
 	if o.print || o.tag {
 		r.shown = &printing{tag: o.tag, out: e.Stdout, err: e.Stderr}
 	}
@@ -73,7 +74,7 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	}
 	line := r.list[a.Seq-1]
 	running, err := runner.Start(ctx, r.spec(a, job.Spec{
-		Args: job.Shell(line.Command), Env: vars, Mark: vars[len(vars)-1], Stdin: r.nothing, Stdout: out.first().writer, Stderr: out.last().writer, Self: r.src.Self,
+		Args: r.shell.args(line.Command), Env: vars, Mark: vars[len(vars)-1], Stdin: r.nothing, Stdout: out.first().writer, Stderr: out.last().writer, Self: r.src.Self,
 	}))
 	out.started()
 	if errors.As(err, new(*runner.NotedError)) {

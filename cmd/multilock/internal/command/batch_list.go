@@ -28,10 +28,25 @@ type batchList struct {
 	lines []int32
 	// barriers are the numbers of the jobs after which one stands.
 	barriers []int
+	shell    shell
 	needs    listNeeds
 	memory   memorySize // what this host has for them; 0 if it does not matter
-	// returns counts the lines that ended with CR LF.
-	returns int
+	// remarks say how the file was read where that is not plain.
+	remarks []string
+	// unit is what its jobs are counted by: lines, or pairs.
+	unit string
+	// wrong is what was found while it was read.
+	wrong []string
+}
+
+// add appends a job that stands on this line: a negative number is of one that has a name.
+func (l *batchList) add(line int32, job batch.Job) {
+	l.jobs, l.lines = append(l.jobs, job), append(l.lines, line)
+}
+
+// complain has the list refused because of a line.
+func (l *batchList) complain(line int32, why string) {
+	l.wrong = append(l.wrong, fmt.Sprintf("line %d: %s", line, why))
 }
 
 // workers is how many jobs are to be run at a time: by itself as many as there are processors that
@@ -51,14 +66,19 @@ func readBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions) 
 	if err != nil {
 		return list, err
 	}
+	if err := o.shellOf(&list); err != nil {
+		return list, err
+	}
 	if list.memory, err = o.memoryForJobs(&list); err == nil {
 		err = o.checkNeeds(&list, list.memory)
 	}
 	if err != nil {
 		return list, err
 	}
-	if list.returns > 0 && !o.Quiet {
-		e.Say("%s of the list ended with CR LF, as Windows writes them: the CR is no part of the command", plural(list.returns, "line"))
+	if !o.Quiet {
+		for _, remark := range list.remarks {
+			e.Say("warning: %s: %s", list.from, remark)
+		}
 	}
 	for i := range list.jobs {
 		list.jobs[i].Shown = o.line(list.jobs[i].Command)
@@ -82,7 +102,10 @@ func (o *batchOptions) readList(e *Env) (batchList, error) {
 		return batchList{}, fmt.Errorf("read the list of jobs: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // it was read
-	return parseBatch(f, from, o.null, needs)
+	if o.null {
+		return parsePairs(f, from, needs)
+	}
+	return parseLines(f, from, needs)
 }
 
 // nameList names the jobs that have no name, and finds what is wrong with the names. In a list
@@ -117,56 +140,6 @@ func openList(e *Env, path string) (list io.ReadCloser, name string, err error) 
 		err = fmt.Errorf("%w, so root does not go by what it says; take the right to write away, or give it on the standard input: - <%s", err, console.Quote(path))
 	}
 	return list, path, err
-}
-
-// parseBatch reads jobs: NAME, a tab and a command on each line, or a command
-// alone. What is wrong is told of all lines at once.
-func parseBatch(r io.Reader, from string, null bool, needs listNeeds) (batchList, error) {
-	var text strings.Builder
-	if _, err := io.Copy(&text, r); err != nil {
-		return batchList{}, fmt.Errorf("read the list of jobs from %s: %w", from, err)
-	}
-	end := "\n"
-	if null {
-		end = "\x00"
-	}
-	most := strings.Count(text.String(), end) + 1
-	list, n := batchList{from: from, needs: needs, jobs: make([]batch.Job, 0, most), lines: make([]int32, 0, most)}, int32(0)
-	for line := range strings.SplitSeq(text.String(), end) {
-		n++
-		list.add(n, line, null)
-	}
-	if len(list.jobs) == 0 {
-		return list, console.Usagef("batch", "there are no jobs in %s", from)
-	}
-	list.endBarriers()
-	return list, nil
-}
-
-// add takes in a line, if it is a job.
-func (l *batchList) add(n int32, text string, null bool) {
-	if !null {
-		line, hasReturn := strings.CutSuffix(text, "\r")
-		if text = line; hasReturn {
-			l.returns++
-		}
-	}
-	if strings.TrimSpace(text) == "" || text[0] == '#' {
-		return
-	}
-	switch {
-	case text == barrierLine:
-		l.addBarrier()
-		return
-	case isNeedsLine(text):
-		l.needs.add(n, text, len(l.jobs)+1)
-		return
-	}
-	job := batch.Job{Command: text}
-	if name, command, named := strings.Cut(text, "\t"); named {
-		job, n = batch.Job{Name: name, Command: command}, -n
-	}
-	l.jobs, l.lines = append(l.jobs, job), append(l.lines, n)
 }
 
 // barrierLine divides a list: what stands before it is done before anything behind it begins.
@@ -214,7 +187,7 @@ const maxProblems = 10
 
 // check finds names that cannot be, or are there twice, and wrong lines NEEDS.
 func (l *batchList) check(src *place.Source) error {
-	problems := l.needs.wrong
+	problems := slices.Concat(l.wrong, l.needs.wrong)
 	first, grow := map[string]int{}, true
 	for i, job := range l.jobs {
 		// As long as the names grow, none is there twice, and nothing is kept of them.
@@ -224,7 +197,7 @@ func (l *batchList) check(src *place.Source) error {
 			}
 		}
 		if problem := l.problem(src, i, first); problem != "" {
-			problems = append(problems, fmt.Sprintf("line %d: %s", l.line(i), problem))
+			problems = append(problems, fmt.Sprintf("%s %d: %s", l.unit, l.line(i), problem))
 		}
 		if !grow {
 			first[job.Name] = i
@@ -246,16 +219,18 @@ func (l *batchList) line(i int) int32 { return max(l.lines[i], -l.lines[i]) }
 func (l *batchList) problem(src *place.Source, i int, first map[string]int) string {
 	job := l.jobs[i]
 	if k, twice := first[job.Name]; twice {
-		return fmt.Sprintf("the name %q is that of line %d", job.Name, l.line(k))
+		return fmt.Sprintf("the name %q is that of %s %d", job.Name, l.unit, l.line(k))
 	}
 	if err := src.CheckNames([]string{job.Name}); err != nil {
 		return err.Error()
 	}
 	switch {
 	case strings.ContainsRune(job.Command, 0):
-		return "there is a NUL byte in the command; did you mean --null?"
+		return "there is a NUL byte in the command; a list with NUL bytes is read with --null"
 	case strings.TrimSpace(job.Command) == "":
 		return fmt.Sprintf("%q has no command", job.Name)
+	case len(job.Command) > longestCommand():
+		return fmt.Sprintf("the command has %d bytes, and the system passes %d at most to a shell: write it into a script, and let the job run that", len(job.Command), longestCommand())
 	}
 	return ""
 }

@@ -3,8 +3,10 @@
 package command
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,7 +16,11 @@ import (
 
 func listIn(t *testing.T, text string, null bool) (batchList, error) {
 	t.Helper()
-	list, err := parseBatch(strings.NewReader(text), "there", null, listNeeds{})
+	parse := parseLines
+	if null {
+		parse = parsePairs
+	}
+	list, err := parse(strings.NewReader(text), "there", listNeeds{})
 	if err != nil {
 		return list, err
 	}
@@ -25,7 +31,7 @@ func listIn(t *testing.T, text string, null bool) (batchList, error) {
 // is refused. Names of members are read from the same lines.
 func FuzzBatchList(f *testing.F) {
 	for _, list := range []string{
-		"make a\nmake b\n", "a\tmake a\r\nb\tmake b\n", "# no job\n\n \n", "a\tx\na\ty\n", "a\t\n", "\tx\n", "x\x00y\n", "a\tx\n1\n2\n", "a\x00\x00b", strings.Repeat("true\n", 11), "BARRIER\na\tx\nBARRIER\nBARRIER\r\nBARRIER\ty\n BARRIER\nBARRIER\n", "2\ttrue\ntrue\n",
+		"make a\nmake b\n", "a\tmake a\r\nb\tmake b\n", "# no job\n\n \n", "a\tx\na\ty\n", "a\t\n", "\tx\n", "x\x00y\n", "a\tx\n1\n2\n", "a\x00\x00b", "\x00x y\n\x00b\x00\x00", "\xef\xbb\xbfx\r\ny", "\xff\xfex\x00", "x\ry\n", strings.Repeat("true\n", 11), "BARRIER\na\tx\nBARRIER\nBARRIER\r\nBARRIER\ty\n BARRIER\nBARRIER\n", "2\ttrue\ntrue\n",
 		"NEEDS\na\tx\nNEEDS cpus=2\nNEEDS cpus=4 mem=1.5G\r\nb\tx\nNEEDS mem=7\n", "NEEDS cpu=2\na\tx\n", "NEEDS\tx\n NEEDS cpus=2\nNEEDS cpus=2\tx\n",
 	} {
 		f.Add(list, false)
@@ -33,7 +39,9 @@ func FuzzBatchList(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, null bool) {
 		members, err := parseMembers(strings.NewReader(text), "there")
-		require.NoError(t, err)
+		if err != nil {
+			require.ErrorContains(t, err, "there is UTF-")
+		}
 		for _, name := range members {
 			require.NotEmpty(t, strings.TrimSpace(name))
 			require.NotContains(t, name, "\n")
@@ -56,6 +64,7 @@ func FuzzBatchList(f *testing.F) {
 			require.False(t, names[job.Name])
 			names[job.Name] = true
 			require.NotEmpty(t, strings.TrimSpace(job.Command))
+			require.True(t, null || !strings.ContainsAny(job.Command, "\r\n"))
 			require.NotContains(t, job.Command, "\x00")
 			require.True(t, i == 0 || list.line(i-1) < list.line(i))
 		}
@@ -63,7 +72,7 @@ func FuzzBatchList(f *testing.F) {
 }
 
 func TestNeedsInAList(t *testing.T) {
-	const text = "1st\tx\nNEEDS cpus=2\nNEEDS cpus=4 mem=1.5G\n2nd\tx\nNEEDS\tx\n NEEDS cpus=2\nBARRIER\nNEEDS\n5th\tx\nNEEDS mem=7\n"
+	const text = "1st\tx\nNEEDS cpus=2\nNEEDS cpus=4 mem=1.5G\n2nd\tx\nNEEDS\tx\n NEEDS cpus=2\tx\nBARRIER\nNEEDS\n5th\tx\nNEEDS mem=7\n"
 	list, err := listIn(t, text, false)
 	require.NoError(t, err)
 	require.Len(t, list.jobs, 5)
@@ -77,4 +86,119 @@ func TestNeedsInAList(t *testing.T) {
 	members, err := parseMembers(strings.NewReader(text), "there")
 	require.NoError(t, err)
 	require.Equal(t, []string{"1st", "2nd", "NEEDS", " NEEDS cpus=2", "5th"}, members)
+}
+
+const bom = "\ufeff"
+
+func utf16Of(text string, order binary.AppendByteOrder) string {
+	var out []byte
+	for _, unit := range utf16.Encode([]rune(text)) {
+		out = order.AppendUint16(out, unit)
+	}
+	return string(out)
+}
+
+// What an editor or another system has put into a list is left out, and that is said; what could
+// change a command is refused, with the line and what to type.
+func TestListsOfOtherSystems(t *testing.T) {
+	t.Parallel()
+	commands := func(list batchList) (all []string) {
+		for _, job := range list.jobs {
+			all = append(all, job.Name+":"+job.Command)
+		}
+		return all
+	}
+	for text, remark := range map[string]string{
+		bom + "make a\nmake b\n":                 "it begins with a byte order mark",
+		"make a\r\nmake b\r\n":                   "its lines end with CR LF",
+		"make a\r\n# no CR here\n \n\t\nmake b":  "its lines end with CR LF",
+		bom + "# the jobs\nmake a\nmake b\n":     "it begins with a byte order mark",
+		"make a\n  # not a job\nmake b":          "",
+		"\r\nmake a\r\n\n# some\n\r\nmake b\r\n": "its lines end with CR LF",
+	} {
+		list, err := listIn(t, text, false)
+		require.NoError(t, err, "%q", text)
+		require.Equal(t, []string{"1:make a", "2:make b"}, commands(list), "%q", text)
+		if remark == "" {
+			require.Empty(t, list.remarks)
+			continue
+		}
+		require.Len(t, list.remarks, 1)
+		require.Contains(t, list.remarks[0], remark)
+		members, err := parseMembers(strings.NewReader(text), "there")
+		require.NoError(t, err)
+		require.Equal(t, []string{"make a", "make b"}, members, "%q", text)
+	}
+	for text, charset := range map[string]string{
+		utf16Of(bom+"make a\n", binary.LittleEndian): "UTF-16",
+		utf16Of(bom+"make a\n", binary.BigEndian):    "UTF-16",
+		utf16Of("make a\n", binary.LittleEndian):     "UTF-16LE",
+		utf16Of("make a\n", binary.BigEndian):        "UTF-16BE",
+		"\xff\xfe\x00\x00m\x00\x00\x00":              "UTF-32",
+		"\x00\x00\xfe\xff\x00\x00\x00m":              "UTF-32",
+	} {
+		_, err := listIn(t, text, false)
+		require.ErrorContains(t, err, "there is "+charset+",")
+		require.ErrorContains(t, err, "iconv -f "+charset+" -t UTF-8")
+		_, err = parseMembers(strings.NewReader(text), "there")
+		require.ErrorContains(t, err, "there is "+charset+",")
+	}
+}
+
+func TestListsThatAreRefusedByLine(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", longestCommand())
+	for text, why := range map[string][]string{
+		"a\n\nb\r\nc\n":            {"line 3: it ends with a carriage return", "line 1 with a newline alone", `sed -i 's/\r$//'`, "dos2unix"},
+		"a\r\nb\n":                 {"line 1: it ends with a carriage return", "line 2 with"},
+		"a\r\nBARRIER\nb\r\n":      {"line 1: it ends with a carriage return", "line 2 with"},
+		"a\nb\rc\n":                {"line 2: there is a carriage return (CR) within it", "--null"},
+		"a\rb\rc\r":                {"line 1: there is a carriage return (CR) within it"},
+		"a\r\r\nb\r\n":             {"line 1: there is a carriage return (CR) within it"},
+		"printf 'a\tb'\nmake b\n":  {"line 2: a list is NAME<TAB>COMMAND", "line 1 has a tab and line 2 has none", "--null"},
+		"make a\nb\tmake b\n":      {"line 2: a list is NAME<TAB>COMMAND on each line, or a command alone on each"},
+		"a\tmake a\n\nmake b\n":    {"line 3: a list is NAME<TAB>COMMAND"},
+		"cut -d\"\t\" -f1 x\n":     {"line 1: the text before its first tab", "looks like a part of a command"},
+		"a\tx\nb\t" + long + "x\n": {"line 2: the command has ", "write it into a script"},
+	} {
+		_, err := listIn(t, text, false)
+		require.Error(t, err, "%q", text)
+		for _, part := range why {
+			require.ErrorContains(t, err, part)
+		}
+		require.Less(t, len(err.Error()), 1000)
+	}
+	list, err := listIn(t, "with space\tprintf 'a\tb'\nb\t"+long+"\n", false)
+	require.NoError(t, err)
+	require.Equal(t, []batch.Job{{Name: "with space", Command: "printf 'a\tb'"}, {Name: "b", Command: long}}, list.jobs)
+	require.Equal(t, []string{"the text before a tab is the name of a job, and the name in line 1 has a space"}, list.remarks)
+	_, err = listOfArgs([]string{"echo {} {}", ":::", "a", long[:len(long)/2]})
+	require.ErrorContains(t, err, "the command of job 2 has ")
+}
+
+// With --null nothing in a name or a command is a sign for multilock.
+func TestPairs(t *testing.T) {
+	t.Parallel()
+	list, err := listIn(t, "#1\x00#no comment\r\n\ttwo lines\r\x00\x00BARRIER\x00NEEDS cpus=9\x00\xef\xbb\xbf\xff\x00a\nb\x00x\x00", true)
+	require.NoError(t, err)
+	require.Equal(t, []batch.Job{
+		{Name: "#1", Command: "#no comment\r\n\ttwo lines\r"}, {Name: "2", Command: "BARRIER"}, {Name: "NEEDS cpus=9", Command: "\ufeff\xff"}, {Name: "a\nb", Command: "x"},
+	}, list.jobs)
+	require.Empty(t, list.remarks)
+	require.Empty(t, list.barriers)
+	for text, why := range map[string]string{
+		"":                             "there are no jobs in there",
+		"a\x00x":                       "does not end with a NUL byte",
+		"a\x00x\x00b\x00":              "has 3 fields, an odd number",
+		"make a\nmake b\n":             "does not end with a NUL byte",
+		"a\x00x\x00b\x00\x00":          `job 2: "b" has no command`,
+		"a\x00x\x00a\x00y\x00":         `job 2: the name "a" is that of job 1`,
+		"a\x00x\x00#jobs-1-2\x00y\x00": "", // refused when the batch begins
+	} {
+		if _, err := listIn(t, text, true); why == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, why)
+		}
+	}
 }

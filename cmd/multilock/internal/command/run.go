@@ -98,6 +98,15 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.GenericFlag{Name: "min-hold", Value: &o.minHold, Usage: "keep the lock at least this `DURATION`, so that hosts whose clocks are late do not run the job again", Category: "HOLDING"},
 			&cli.GenericFlag{Name: "max-runtime", Aliases: []string{"timeout"}, Value: &o.maxRuntime, Usage: "end the command and all its processes after this `DURATION`", Category: "JOB"},
 			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOB"},
+			&cli.IntFlag{Name: "json-fd", Usage: "with --json: write JSON to this open `DESCRIPTOR`, 3 or more, and leave the standard error to the command", DefaultText: "the standard error", Category: "OUTPUT", Action: func(c *cli.Context, descriptor int) error {
+				if !commonBool(c, "json") {
+					return console.Usagef("run", "--json-fd says where JSON goes: it needs --json")
+				}
+				if err := e.SpeakTo(descriptor); err != nil {
+					return console.Usagef("run", "--json-fd: %w", err)
+				}
+				return nil
+			}},
 			&cli.StringFlag{Name: "on-lost", Destination: &o.onLost, Value: string(runner.Term), DefaultText: string(runner.Term), Usage: "`WHAT` to do to the command if the lock is lost: term (and kill before others can have the lock), kill or ignore", Category: "JOB"},
 		),
 		Action: action(e, &o.common, func(c *cli.Context) error { return o.read(c, e) }, func(ctx context.Context, src *place.Source) error { return o.hinted(o.run(ctx, e, src)) }),

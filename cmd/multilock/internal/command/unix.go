@@ -62,6 +62,10 @@ func readNow(pipe *os.File, buffer []byte) (n int) {
 	return max(n, 0)
 }
 
+// longestCommand is how many bytes Linux passes as one argument: MAX_ARG_STRLEN, which is 32 pages,
+// less the NUL at its end. Other systems limit only all arguments together, to more than that.
+func longestCommand() int { return 32*os.Getpagesize() - 1 }
+
 // quotable says that a value can be quoted for the shell.
 func quotable(string) bool { return true }
 

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -281,25 +280,21 @@ func readMembers(e *Env, named []string, path string) ([]string, error) {
 	return append(named, listed...), err
 }
 
-// maxLine bounds a line of a file, whose commands may be long.
-const maxLine = 4 << 20
-
 // parseMembers takes the names from lines: all of a line, or what stands before
-// the first tab. Empty lines, comments, and the barriers and needs of a list are skipped.
+// the first tab. Empty lines, comments, and the barriers, needs and shell of a list are skipped.
 func parseMembers(r io.Reader, from string) ([]string, error) {
+	text, _, err := readText(r, from, "wait")
+	if err != nil {
+		return nil, err
+	}
 	var names []string
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
-		line := strings.TrimSuffix(lines.Text(), "\r")
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 		name, _, _ := strings.Cut(line, "\t")
-		if strings.TrimSpace(name) == "" || strings.HasPrefix(name, "#") || line == barrierLine || isNeedsLine(line) {
+		if isRemark(line) || strings.TrimSpace(name) == "" || line == barrierLine || isNeedsLine(line) || isShellLine(line) {
 			continue
 		}
 		names = append(names, name)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the names of the jobs from %s: %w", from, err)
 	}
 	return names, nil
 }

@@ -60,6 +60,9 @@ func readNow(pipe *os.File, buffer []byte) int {
 	return n
 }
 
+// longestCommand is a bit less than the 8191 characters that cmd.exe takes, its own options included.
+func longestCommand() int { return 8100 }
+
 // quotable says that a value can be quoted for cmd.exe, which reads some characters
 // within quotes, too.
 func quotable(value string) bool { return !strings.ContainsAny(value, "\"%\r\n\x00") }

@@ -4,6 +4,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -26,7 +27,8 @@ type Env struct {
 	// SpeakJSON has messages written as JSON, an object a line.
 	SpeakJSON bool
 
-	messages messages // on their way to Stderr
+	messages messages
+	speaker  *os.File // where messages go; nil is Stderr
 }
 
 // NewEnv is that of this process, with these variables.
@@ -59,7 +61,7 @@ func (e *Env) Say(format string, args ...any) {
 }
 
 // Tell does the same with a text as it stands.
-func (e *Env) Tell(text string) { e.messages.add(e.Stderr, text) }
+func (e *Env) Tell(text string) { e.messages.add(cmp.Or(e.speaker, e.Stderr), text) }
 
 // Show is for what will soon be shown anew. It is left out for a reader who has not read
 // what came before.
