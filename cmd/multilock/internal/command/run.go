@@ -53,8 +53,10 @@ command's exit code is passed through.
 
 The command gets MULTILOCK_NAME, MULTILOCK_GROUP, MULTILOCK_TOKEN and, where the
 source has them, MULTILOCK_FENCE in its environment, and never MULTILOCK_PASSWORD.
-If this process is killed, the command dies with it (Linux), and as long as any
-of its processes lives the lock counts as held on this host. If this process is
+If this process is killed, the command dies with it (Linux; not in its first 100 ms),
+and as long as any of its processes lives the lock counts as held on this host. A
+daemon that forks twice and overwrites its environment is not seen then: keep it in
+the foreground. If this process is
 stopped for so long that others may have the lock, the command is ended before
 that, also one that was suspended with Ctrl-Z. The lock is released
 when COMMAND itself ends: what it left in the background is not waited for.
