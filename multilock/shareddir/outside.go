@@ -2,13 +2,15 @@ package shareddir
 
 import (
 	"io/fs"
+	"os"
 
 	"github.com/multilock/go/multilock/vfs"
 )
 
 // Outside says what to believe of a directory that is no base directory: one on the way
 // to a file that a user named, and perhaps one that others can write to. The rule is that
-// of base directories.
+// of base directories, but for root: members of a group may write state in the group's
+// directory, and must not decide what root runs, or which files root writes to.
 type Outside struct {
 	circle *circle
 	info   vfs.Info
@@ -17,7 +19,19 @@ type Outside struct {
 // Look looks at a directory.
 func Look(dir vfs.Dir) (Outside, error) {
 	info, err := dir.StatCached()
-	return Outside{newCircle(Trust{}, info, func() (uint32, error) { return ownerHere(dir) }), info}, err
+	c := newCircle(Trust{}, info, func() (uint32, error) { return ownerHere(dir) })
+	c.declared = c.declared && os.Geteuid() != 0
+	return Outside{c, info}, err
+}
+
+// Leads says why an entry of the directory may not be what the user meant: others could
+// have put it there. In one like /tmp they cannot replace what is root's or the user's own.
+func (o Outside) Leads(entry vfs.Info) error {
+	err := o.Exclusive()
+	if err == nil || o.info.Mode&fs.ModeSticky != 0 && o.circle.knows(o.info.UID) && o.circle.knows(entry.UID) {
+		return nil
+	}
+	return err
 }
 
 // Exclusive says that nobody can have put anything into the directory who is not

@@ -3,6 +3,7 @@
 package outfile
 
 import (
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,7 @@ type way struct {
 	rest  []string // what is left of the path
 	links int
 	build bool // directories that are absent are made
+	obey  bool // what others can have put in the way is refused
 }
 
 // OpenDir opens the directory at path.
@@ -46,8 +48,10 @@ func open(path string, build bool) (Dir, error) {
 
 // find opens the directory of the file at path, and returns the file's name in it. There
 // that is no link that is to be followed, but in /proc.
-func find(path string) (dir Dir, name string, err error) {
-	w := way{}
+func find(path string) (dir Dir, name string, err error) { return findBy(path, false) }
+
+func findBy(path string, obey bool) (dir Dir, name string, err error) {
+	w := way{obey: obey}
 	defer w.close()
 	err = w.begin(path)
 	for err == nil && len(w.rest) > 0 {
@@ -130,10 +134,31 @@ func (w *way) step() error {
 
 func (w *way) enter(name string) (vfs.Dir, error) {
 	dir, err := w.here().Enter(name)
+	if err == nil && w.obey {
+		if err = w.leads(dir); err != nil {
+			return nil, errors.Join(err, dir.Close())
+		}
+	}
 	if !w.build || !vfs.Is(err, syscall.ENOENT) {
 		return dir, err
 	}
 	return shareddir.OpenDir(w.here(), name, shareddir.Entered)
+}
+
+// leads says why a directory may be another one than the user meant.
+func (w *way) leads(to vfs.Dir) error {
+	here, err := newDir(w.here())
+	if err != nil {
+		return err
+	}
+	info, err := to.StatCached()
+	if err == nil {
+		err = here.look.Leads(info)
+	}
+	if err != nil {
+		return here.refuse(filepath.Base(to.Path()), "root does not run what others can have put there: %w; move it where nobody else can write, or give it on the standard input", err)
+	}
+	return nil
 }
 
 // up goes to the directory above: the one that was passed, or that the system knows.
