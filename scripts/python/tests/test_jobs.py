@@ -71,6 +71,16 @@ def test_a_function_whose_lock_is_lost(shared: Path) -> None:
     assert multilock.run_once("f", lambda: None, wait=60).ran  # nothing was recorded
 
 
+def test_an_interrupted_function_is_run_again(shared: Path) -> None:
+    def work() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        multilock.run_once("f", work)
+    assert multilock.run_once("f", lambda: "value").value == "value"
+
+
 def test_who_comes_while_it_runs(shared: Path) -> None:
     def work() -> None:
         with pytest.raises(multilock.Held):
