@@ -13,7 +13,7 @@ import (
 // oddNames are names that every source must keep apart: names are data.
 func oddNames() []string {
 	return []string{
-		"with spaces", " leading", "trailing ", "dots..in.it", ".hidden", "...", "-leading-dash", "--force",
+		"with spaces", "two  spaces", "dots..in.it", ".hidden", "...", "-leading-dash", "--force",
 		"Straße ☃ 漢字", "e\u0301", "\u00e9", "100%", "a&b<c>'d\"e", `back\slash`, "$HOME", "*", "~", "nightly.locked",
 		"UPPER", "upper", strings.Repeat("x", 200),
 	}
