@@ -15,7 +15,7 @@ func TestWaitForTheOwnLockIsRefused(t *testing.T) {
 	for name, script := range map[string]string{
 		"run in run":            `multilock run -n x -- multilock run -n x --wait forever -- echo ran`,
 		"run two deep":          `multilock run -n x -- multilock run -n y -- multilock run -n x --wait 1h -- echo ran`,
-		"acquire in run":        `multilock run -n x -- multilock acquire -n x --wait forever`,
+		"acquire in run":        `multilock run -n x -- sh -c 'multilock acquire -n x --wait forever; exit'`,
 		"acquire twice":         `multilock acquire -n x >/dev/null || exit 9; multilock acquire -n x --wait forever`,
 		"run under acquire":     `multilock acquire -n x >/dev/null || exit 9; multilock run -n x --wait forever -- echo ran`,
 		"writer under a reader": `multilock run --shared -n x.shared -- multilock run -n x.shared --wait forever -- echo ran`,

@@ -6,15 +6,16 @@ import (
 	"github.com/multilock/go/internal/procfs"
 )
 
-// isAncestor says whether a process of this pid namespace is our parent, or an ancestor of it.
-func isAncestor(pid int) bool {
+// isAncestor says whether a process of this pid namespace is our parent, or an ancestor of it, with
+// one thread, or with any number of them.
+func isAncestor(pid int, threads bool) bool {
 	for at := os.Getppid(); at > 0; {
-		if at == pid {
-			return true
-		}
 		stat, err := procfs.Proc.Stat(at)
 		if err != nil {
 			return false
+		}
+		if at == pid {
+			return threads || stat.Threads == 1
 		}
 		at = stat.Parent
 	}

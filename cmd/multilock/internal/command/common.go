@@ -283,12 +283,13 @@ func takeBy(ctx context.Context, e *Env, src *place.Source, name string, opt mul
 }
 
 // isOurs says whether this command runs under a lock: its holder is an ancestor of this process, or
-// has given us its token, as a job gets it.
+// has given us its token, as a job gets it. An ancestor with several threads, which holds the lock
+// for none of its jobs, may release it while this command waits.
 func isOurs(e *Env, src *place.Source, r source.Record) bool {
 	if token := e.Getenv("MULTILOCK_TOKEN"); token != "" && token == r.Token {
 		return true
 	}
-	return r.Holder.PID > 0 && r.Holder.Judge(src.Self).Life == process.Alive && isAncestor(r.Holder.PID)
+	return r.Holder.PID > 0 && r.Holder.Judge(src.Self).Life == process.Alive && isAncestor(r.Holder.PID, r.Job)
 }
 
 const defaultGrace = 10 * time.Second
