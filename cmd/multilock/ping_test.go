@@ -167,3 +167,31 @@ func TestPingThatIsRefused(t *testing.T) {
 	got := newStation(t).run("run", "--ping", server.URL+"/secret", "--ping-timeout", "1h", "--", "true")
 	require.Equal(t, ended{0, "", "multilock: warning: --ping: " + server.URL + "/...: the server says 404 Not Found\n"}, got)
 }
+
+// A redirect within the watcher's host is followed. Another host gets nothing: not the
+// output, and not the secret address.
+func TestPingStaysWithItsHost(t *testing.T) {
+	t.Parallel()
+	s, w, elsewhere := newStation(t), newWatcher(t), newWatcher(t)
+	hop := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		switch {
+		case strings.HasPrefix(in.URL.Path, "/away"):
+			http.Redirect(out, in, elsewhere.URL+"/x", http.StatusTemporaryRedirect)
+		case strings.HasPrefix(in.URL.Path, "/here"):
+			http.Redirect(out, in, "/there", http.StatusTemporaryRedirect)
+		default:
+			if in.Header.Get("Referer") != "" {
+				t.Error("a referrer tells the address")
+			}
+			w.ServeHTTP(out, in)
+		}
+	}))
+	t.Cleanup(hop.Close)
+	got := s.run("run", "--ping", hop.URL+"/away/secret", "--", "true")
+	require.Zero(t, got.code)
+	require.Contains(t, got.stderr, "redirects to another host")
+	require.NotContains(t, got.stderr, "secret")
+	require.Empty(t, elsewhere.paths())
+	require.Equal(t, ended{0, "", ""}, s.run("run", "--ping", hop.URL+"/here", "--", "true"))
+	require.Contains(t, w.paths(), "/there")
+}

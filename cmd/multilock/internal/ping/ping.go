@@ -22,6 +22,8 @@ const (
 	longestPause = 5 * time.Second
 	// mostAttempts are more than fit into any time that somebody wants to wait.
 	mostAttempts = 1000
+	// mostRedirects are more than a watcher needs.
+	mostRedirects = 10
 	// maxAnswer is as much as is read of an answer, so that its connection can be used again.
 	maxAnswer = 4 << 10
 )
@@ -50,15 +52,36 @@ func New(text string) (*Check, error) {
 	client := retryablehttp.NewClient()
 	client.Logger = nil // it would show the URL
 	client.HTTPClient.Timeout = attemptLimit
+	client.HTTPClient.CheckRedirect = stay
 	client.RetryWaitMin, client.RetryWaitMax, client.RetryMax = firstPause, longestPause, mostAttempts
 	c := &Check{url: u, run: run.String(), client: client}
 	client.CheckRetry = func(ctx context.Context, answer *http.Response, err error) (bool, error) {
 		if ctx.Err() == nil { // else it says that
 			c.last = failure(answer, err)
 		}
+		if errors.Is(err, errElsewhere) {
+			return false, err
+		}
 		return retryablehttp.DefaultRetryPolicy(ctx, answer, err)
 	}
 	return c, nil
+}
+
+// errElsewhere says that a ping was not sent where the watcher's answer leads.
+var errElsewhere = errors.New("the server redirects to another host; give the address that it redirects to")
+
+// stay follows a redirect within the watcher's host only: another one must get neither the
+// job's output nor the URL, which is the key to the check.
+func stay(next *http.Request, before []*http.Request) error {
+	next.Header.Del("Referer")
+	first := before[0].URL
+	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme && next.URL.Scheme != "https" {
+		return errElsewhere
+	}
+	if len(before) >= mostRedirects {
+		return fmt.Errorf("it redirects more than %d times", mostRedirects)
+	}
+	return nil
 }
 
 // Start tells in the background that the job begins: it waits for nothing. It is tried until

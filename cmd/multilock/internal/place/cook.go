@@ -118,7 +118,7 @@ func completeCookOn(complete completeFunc) completeFunc {
 		under := *p
 		under.URL = p.URL.uncooked(cook)
 		err := complete(e, &under)
-		p.Exposed = under.Exposed
+		p.Exposed, p.InClear = under.Exposed, under.InClear
 		return err
 	}
 }

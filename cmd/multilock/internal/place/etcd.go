@@ -21,6 +21,9 @@ func openEtcd(_ context.Context, e *console.Env, p Place) (multilock.Source, err
 	if a, _ := parseAddress(full); a.user != "" && a.password == "" {
 		return nil, fmt.Errorf("there is no password for the user %s: %s", a.user, passwordPlaces)
 	}
+	if err := p.checkPassword(full); err != nil {
+		return nil, err
+	}
 	return opened(etcdlock.Open(etcdlock.Options{Place: etcdlock.Place{URL: full}, Group: p.Group, User: p.User}))
 }
 
@@ -33,6 +36,10 @@ func completeEtcd(_ *console.Env, p *Place) error {
 		name, _ := key(parameter)
 		return slices.Contains([]string{"cafile", "certfile", "keyfile", "servername"}, name) || parameter == "tls=true"
 	})
-	p.Exposed = way{hosts: strings.Split(p.URL.host, ","), encrypted: encrypted, verified: true, toEncrypt: "add tls=true to the URL"}.exposed()
+	w := way{
+		hosts: strings.Split(p.URL.host, ","), encrypted: encrypted, verified: true, toEncrypt: "add tls=true to the URL",
+		accepted: slices.Contains(p.URL.parameters(), "tls=false"), toAccept: "tls=false",
+	}
+	p.Exposed, p.InClear = w.exposed(), w.inClear()
 	return nil
 }

@@ -3,6 +3,7 @@
 package place
 
 import (
+	"errors"
 	"net"
 	"strings"
 )
@@ -12,6 +13,29 @@ type way struct {
 	hosts               []string // with their ports, or without
 	encrypted, verified bool
 	toEncrypt, toVerify string // what to do about it
+	accepted            bool   // the URL says that nothing is to be encrypted
+	toAccept            string // how it says that
+}
+
+// inClear says why no password may go that way, "" if one may.
+func (w way) inClear() string {
+	if w.encrypted || w.accepted {
+		return ""
+	}
+	for _, server := range w.hosts {
+		if !isLocal(server) {
+			return "the password would go to " + server + " unencrypted, so it is not sent; " + w.toEncrypt + ", or " + w.toAccept + " if nobody can listen on the way"
+		}
+	}
+	return ""
+}
+
+// checkPassword refuses a URL with a password that must not go its way.
+func (p Place) checkPassword(full string) error {
+	if a, _ := parseAddress(full); a.password != "" && p.InClear != "" {
+		return errors.New(p.InClear)
+	}
+	return nil
 }
 
 // exposed says what somebody on the way to a server could do, if it leaves this host.

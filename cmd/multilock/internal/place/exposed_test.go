@@ -61,3 +61,35 @@ func TestExposed(t *testing.T) {
 		}
 	}
 }
+
+// A password goes to another host through TLS, or where the URL says that it need not.
+func TestNoPasswordInTheClear(t *testing.T) {
+	t.Parallel()
+	e := &console.Env{Getenv: func(name string) string { return map[string]string{EnvPassword: "secret"}[name] }, Environ: os.Environ}
+	for url, refused := range map[string]bool{
+		"etcd://ada@db/jobs":                                    true,
+		"etcd://ada@db/jobs?tls=false":                          false,
+		"etcd://ada@db/jobs?tls=true":                           false,
+		"etcd://ada@127.0.0.1:1/jobs":                           false,
+		"cook+etcd://ada@db/jobs?period=5m":                     true,
+		"mongodb://ada@db/a.b":                                  true,
+		"mongodb://ada@localhost,db/a.b":                        true,
+		"mongodb://ada@db/a.b?tls=false":                        false,
+		"mongodb://ada@localhost/a.b":                           false,
+		"postgres://ada@db/work":                                true,
+		"postgres://ada@db/work?sslmode=prefer":                 true,
+		"postgres://ada@db/work?sslmode=disable":                false,
+		"postgres://ada@db/work?sslmode=require":                false,
+		"postgres:///work?host=%2Frun%2Fpostgresql&user=ada":    false,
+		"cook+postgres://ada@db/work?period=5m&sslmode=require": false,
+	} {
+		p, err := Known().Find(Asked{Source: &url}, e)
+		require.NoError(t, err, url)
+		require.Equal(t, refused, p.InClear != "", "%s: %s", url, p.InClear)
+		if refused {
+			_, err := Known().Open(t.Context(), e, p)
+			require.ErrorContains(t, err, "unencrypted, so it is not sent", url)
+			require.NotContains(t, err.Error(), "secret")
+		}
+	}
+}

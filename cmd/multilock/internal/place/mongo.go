@@ -27,24 +27,26 @@ func openMongo(_ context.Context, e *console.Env, p Place) (multilock.Source, er
 
 // completeMongo has nothing to fill in: nothing of these URLs can be left out.
 func completeMongo(_ *console.Env, p *Place) error {
-	p.Exposed = exposedMongo(p.URL)
+	p.Exposed, p.InClear = exposedMongo(p.URL)
 	return nil
 }
 
 // exposedMongo is about a URL with a user. It asks nobody, not about mongodb+srv either,
 // whose connections are encrypted unless the URL says otherwise.
-func exposedMongo(a Address) string {
+func exposedMongo(a Address) (exposed, inClear string) {
 	service := strings.HasSuffix(a.scheme, "+srv")
 	named := a.user != ""
 	a.scheme, a.user, a.password = "mongodb", "", ""
 	read, err := connstring.Parse(a.String())
 	if err != nil || !named {
-		return "" // mongolock says what is wrong with it
+		return "", "" // mongolock says what is wrong with it
 	}
-	return way{
+	w := way{
 		hosts: read.Hosts, encrypted: read.SSL || service && !read.SSLSet, verified: !read.SSLInsecure,
 		toEncrypt: "add tls=true to the URL", toVerify: "name the right one with tlsCAFile=FILE instead of tlsInsecure=true",
-	}.exposed()
+		accepted: read.SSLSet, toAccept: "tls=false",
+	}
+	return w.exposed(), w.inClear()
 }
 
 // mongoPlace is the collection that the URL names.
@@ -57,7 +59,7 @@ func mongoPlace(e *console.Env, p *Place) (mongolock.Place, error) {
 	if a.user != "" && a.password == "" && !a.provesItself() {
 		return mongolock.Place{}, fmt.Errorf("there is no password for the user %s: %s", a.user, passwordPlaces)
 	}
-	return mongolock.Place{URL: full}, nil
+	return mongolock.Place{URL: full}, p.checkPassword(full)
 }
 
 // provesItself says whether the URL chooses a way of authentication, some of which

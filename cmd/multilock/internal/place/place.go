@@ -56,6 +56,7 @@ type Place struct {
 	// RequireShared refuses a directory that doctor --mark has not marked.
 	RequireShared bool
 	Exposed       string // what others could do on the way to it, for people; nothing if it is ""
+	InClear       string // why no password may go that way; one may if it is ""
 	Trust         string // as --trust says it
 	Token         string // of EnvCloudshellToken, in a place WithPassword
 }

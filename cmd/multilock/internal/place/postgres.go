@@ -4,7 +4,9 @@ package place
 
 import (
 	"context"
+	"errors"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -21,6 +23,9 @@ func openPostgres(_ context.Context, e *console.Env, p Place) (multilock.Source,
 	if err != nil {
 		return nil, err
 	}
+	if config, _, _, err := pglock.Parse(full); err == nil && config.Password != "" && p.InClear != "" { // it may be in ~/.pgpass
+		return nil, errors.New(p.InClear)
+	}
 	return opened(pglock.Open(pglock.Options{Place: pglock.Place{URL: full}, Group: p.Group, User: p.User}))
 }
 
@@ -31,13 +36,14 @@ func completePostgres(_ *console.Env, p *Place) error {
 	if err != nil {
 		return nil //nolint:nilerr // pglock says what is wrong with it
 	}
-	w := way{encrypted: true, verified: true, toEncrypt: "add sslmode=verify-full to the URL", toVerify: "write sslmode=verify-full, with sslrootcert=FILE for a certificate of your own"}
+	w := way{encrypted: true, verified: true, toEncrypt: "add sslmode=verify-full to the URL", toVerify: "write sslmode=verify-full, with sslrootcert=FILE for a certificate of your own",
+		accepted: slices.Contains(p.URL.parameters(), "sslmode=disable"), toAccept: "sslmode=disable"}
 	ways := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
 	for _, each := range ways { // one without TLS may follow one with it
 		w.hosts = append(w.hosts, net.JoinHostPort(each.Host, strconv.Itoa(int(each.Port))))
 		w.encrypted = w.encrypted && each.TLSConfig != nil
 		w.verified = w.verified && (each.TLSConfig == nil || !each.TLSConfig.InsecureSkipVerify || each.TLSConfig.VerifyPeerCertificate != nil)
 	}
-	p.Exposed = w.exposed()
+	p.Exposed, p.InClear = w.exposed(), w.inClear()
 	return nil
 }
