@@ -44,7 +44,7 @@ func asInit(environ []string) (code int, yes bool) {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		switch {
-		case err != nil && err != syscall.EINTR: //nolint:errorlint // a bare error number
+		case err != nil && err != syscall.EINTR:
 			return 1, true
 		case pid != child || !status.Exited() && !status.Signaled():
 		case status.Signaled():
