@@ -36,6 +36,8 @@ type Options struct {
 	// Trust says whom to believe in the base directory, beside root, this user, and the
 	// group that the directory was given to.
 	Trust shareddir.Trust
+	// Warn is told of what a user should know and no call returns; nil if no one is told.
+	Warn func(text string)
 	// Self is who the calling process is; found out if zero. For tests.
 	Self process.Identity
 	// Clock is this host's own, for tests.
@@ -52,6 +54,7 @@ type Source struct {
 	clock  boottime.Clock // of this host
 	user   string
 	keep   time.Duration // of the history
+	warn   func(text string)
 
 	base      *shareddir.Base
 	above     *shareddir.Dir // where the group's directory is, if that is not the base: see Queue
@@ -101,7 +104,7 @@ func Open(opt Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, clock: opt.Clock, user: opt.User, keep: opt.HistoryKeep}
+	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, clock: opt.Clock, user: opt.User, keep: opt.HistoryKeep, warn: opt.Warn}
 	s.turns.Prompt = base.Kind.Local
 	s.groupDir = shareddir.NewDir(s.openGroup)
 	s.results = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.find(open, groupsDir, s.group, doneDir) })

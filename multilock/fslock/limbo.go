@@ -1,6 +1,7 @@
 package fslock
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,24 +36,96 @@ func (s *Source) unguard(dir vfs.Dir, name string) {
 func (s *Source) removeEmpty(group, dir vfs.Dir, name string) {
 	s.unguard(dir, name)
 	for range 3 {
-		if err := group.Rmdir(name); !notEmpty(err) || s.base.Kind.Local {
+		if err := group.Rmdir(name); !notEmpty(err) {
 			return
 		}
-		if !hasSilly(group, name) {
+		if s.base.Kind.Local {
+			if info, err := dir.Stat(); err == nil && info.Links > 0 { // else it is the next holder's by now
+				s.moveAside(group, name)
+			}
+			return
+		}
+		locked, strays := contentOf(group, name)
+		if !slices.ContainsFunc(strays, isSilly) {
+			if !locked && len(strays) > 0 {
+				s.moveAside(group, name)
+			}
 			return
 		}
 	}
 }
 
-// hasSilly says whether leftovers of NFS are in the directory that has the lock's name now.
-func hasSilly(group vfs.Dir, name string) bool {
+// contentOf lists the directory that has the lock's name now.
+func contentOf(group vfs.Dir, name string) (locked bool, strays []string) {
 	dir, err := group.OpenDir(name)
 	if err != nil {
-		return false
+		return false, nil
 	}
 	defer dir.Close() //nolint:errcheck // a directory
-	_, strays, _ := content(dir, name)
-	return slices.ContainsFunc(strays, isSilly)
+	locked, strays, _ = content(dir, name)
+	return locked, strays
+}
+
+// foundPrefix begins the name of a directory in staging with files that were found in a
+// lock's directory.
+const foundPrefix = ".found-"
+
+// moveAside frees a lock that has just been released or broken, but in whose directory
+// something else is: a job has written it there. It is moved to the staging directory, and
+// nothing of it is lost. A Python peer may be about to fill the directory; with those it
+// stays.
+func (s *Source) moveAside(group vfs.Dir, name string) {
+	if s.legacy {
+		return
+	}
+	dir, err := group.OpenDir(name)
+	if err != nil {
+		return
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	// Without a lock file it cannot become a lock again: a new one takes its place, and not
+	// before it is empty.
+	locked, strays, err := content(dir, name)
+	strays = slices.DeleteFunc(strays, func(entry string) bool { return ours(entry, name) })
+	if err != nil || locked || len(strays) == 0 {
+		return
+	}
+	staging, err := s.base.Staging.Use()
+	if err != nil {
+		return
+	}
+	defer s.base.Staging.Done(staging)
+	found := foundPrefix + source.NewToken()
+	if staging.Mkdir(found, shareddir.DirMode) != nil {
+		return
+	}
+	to, err := staging.OpenDir(found)
+	if err != nil {
+		return
+	}
+	defer to.Close() //nolint:errcheck // a directory
+	var failed error
+	for _, entry := range strays {
+		failed = errors.Join(failed, dir.Rename(entry, to, entry))
+	}
+	_ = group.Rmdir(name)
+	if s.warn == nil {
+		return
+	}
+	if failed != nil {
+		s.warn(fmt.Sprintf("the directory of lock %q has something in it that is not multilock's, and keeps the lock from being taken: %v; move it away from %s", name, failed, dir.Path()))
+		return
+	}
+	s.warn(fmt.Sprintf("the directory of lock %q is multilock's alone, and had something else in it; that is in %s now: %s", name, to.Path(), quoted(strays)))
+}
+
+func quoted(names []string) string {
+	const most = 5
+	text := fmt.Sprintf("%q", names[:min(len(names), most)])
+	if len(names) > most {
+		text += fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return text
 }
 
 func isSilly(name string) bool {

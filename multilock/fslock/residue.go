@@ -46,6 +46,9 @@ func strangeness(staging vfs.Dir, entry string, info vfs.Info) string {
 	case info.Mode.IsRegular() && (staged && trash || isSilly(entry)):
 		return ""
 	}
+	if strings.HasPrefix(entry, foundPrefix) {
+		return filepath.Join(staging.Path(), entry) + " has what a job wrote into the directory of its lock; take what you need of it, and remove the directory"
+	}
 	return notOurs(staging, entry)
 }
 

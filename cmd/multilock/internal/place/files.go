@@ -32,7 +32,10 @@ func openLocks(e *console.Env, p Place, base, group string) (*fslock.Source, err
 	if err != nil {
 		return nil, err
 	}
-	locks, err := fslock.Open(fslock.Options{Base: base, Group: group, LegacyPeers: p.LegacyPeers, User: p.User, Trust: trust, HistoryKeep: keep})
+	locks, err := fslock.Open(fslock.Options{
+		Base: base, Group: group, LegacyPeers: p.LegacyPeers, User: p.User, Trust: trust, HistoryKeep: keep,
+		Warn: func(text string) { e.Say("warning: %s", text) },
+	})
 	if err != nil {
 		return nil, err
 	}
