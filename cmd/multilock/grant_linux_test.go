@@ -72,6 +72,8 @@ func TestEndedAcquireLeavesNoGrant(t *testing.T) {
 					s.eventuallyFree(lock)
 				}
 			}
+			owner.end()
+			s.eventually("no keeper writes there any more", func() bool { return os.RemoveAll(s.base) == nil })
 		})
 	}
 }

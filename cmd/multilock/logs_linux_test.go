@@ -101,9 +101,10 @@ func TestSeparateOutput(t *testing.T) {
 func TestFollowedJob(t *testing.T) {
 	t.Parallel()
 	s, gate := newStation(t), filepath.Join(t.TempDir(), "gate")
-	follower := s.start("logs", "--follow", "a")
 	batch := s.start("batch", "-q", "--retries", "1", s.list("a\techo first; while [ ! -e "+gate+" ]; do sleep 0.05; done; echo last; exit 5", "b\techo other"))
 	require.Eventually(t, func() bool { return strings.Contains(s.run("logs", "a").stdout, "first\n") }, time.Minute, 50*time.Millisecond, "before it has ended")
+	follower := s.start("logs", "--follow", "a")
+	follower.Expect("first\n")
 	require.NoError(t, os.WriteFile(gate, nil, 0o600))
 	require.Equal(t, 1, batch.end().code)
 	got := follower.end()

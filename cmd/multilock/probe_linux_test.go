@@ -107,7 +107,7 @@ func TestProbeOfOtherCommands(t *testing.T) {
 		return clitest.Locks(t, got.stdout)[0].Why == why
 	})
 	require.Zero(t, on("status", "-q", "x", "--probe", "slurm").code)
-	got := on("acquire", "-n", "x", "--probe", "echo perhaps")
+	got := on("acquire", "-n", "x", "--probe", "echo perhaps", "--pid", "1")
 	require.Equal(t, 121, got.code)
 	require.Contains(t, got.stderr, `--probe tells nothing about the holder of "x": its command said "perhaps"`)
 	require.Equal(t, []string{"acquired"}, happened(s.history("x")), "nothing has changed")

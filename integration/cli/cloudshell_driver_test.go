@@ -87,7 +87,7 @@ with sandbox_lock(context, name="PORTS", pause="20ms-100ms"):
         print("code %d" % error.code)
     print("working")
 `)).end()
-	require.Equal(t, ended{0, "code 124\nworking\n", ""}, got)
+	require.Equal(t, ended{0, "code 125\nworking\n", ""}, got, "the script would wait for itself")
 	require.NotContains(t, aliases(server), "PORTS", "it was given back")
 
 	got = s.begin(script(`

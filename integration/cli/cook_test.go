@@ -180,7 +180,7 @@ func TestCookRefuses(t *testing.T) {
 	s := newStation(t, "MULTILOCK_SOURCE=cook+file://"+base+"?period=1h")
 	const promptly = "this source frees no lock before its time is over (a lock that is released stays taken until its period is over)"
 	for args, want := range map[string]string{
-		"run --once -- true":                             "run: --once: this source keeps no results of jobs (a register holds one value and no results)",
+		"run -n x --once -- true":                        "run: --once: this source keeps no results of jobs (a register holds one value and no results)",
 		"run --slots 2 -- true":                          "run: --slots: " + promptly,
 		"run --ttl 5m -- true":                           "run: --ttl: a lock of this source lasts for its period",
 		"run --min-hold 5m -- true":                      "run: --min-hold: a lock of this source lasts for its period",

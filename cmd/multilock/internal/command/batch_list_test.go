@@ -72,7 +72,7 @@ func FuzzBatchList(f *testing.F) {
 }
 
 func TestNeedsInAList(t *testing.T) {
-	const text = "1st\tx\nNEEDS cpus=2\nNEEDS cpus=4 mem=1.5G\n2nd\tx\nNEEDS\tx\n NEEDS cpus=2\tx\nBARRIER\nNEEDS\n5th\tx\nNEEDS mem=7\n"
+	const text = "1st\tx\nNEEDS cpus=2\nNEEDS cpus=4 mem=1.5G\n2nd\tx\nNEEDS\tx\n4th\tx\nBARRIER\nNEEDS\n5th\tx\nNEEDS mem=7\n"
 	list, err := listIn(t, text, false)
 	require.NoError(t, err)
 	require.Len(t, list.jobs, 5)
@@ -85,7 +85,7 @@ func TestNeedsInAList(t *testing.T) {
 	}
 	members, err := parseMembers(strings.NewReader(text), "there")
 	require.NoError(t, err)
-	require.Equal(t, []string{"1st", "2nd", "NEEDS", " NEEDS cpus=2", "5th"}, members)
+	require.Equal(t, []string{"1st", "2nd", "NEEDS", "4th", "5th"}, members)
 }
 
 const bom = "\ufeff"

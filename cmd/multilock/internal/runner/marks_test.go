@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,12 +144,13 @@ func TestGroupsThatComeLater(t *testing.T) {
 		require.NoError(t, err)
 		m := NewMarks(lock, func(string, ...any) { t.Error("it has nothing to say") })
 		n.start = time.Now()
-		groups := []process.Group{{PGID: 1}}
-		job := m.add(func() []process.Group { return groups })
+		var groups atomic.Pointer[[]process.Group]
+		groups.Store(&[]process.Group{{PGID: 1}})
+		job := m.add(func() []process.Group { return *groups.Load() })
 		pass(5 * time.Second)
-		groups = []process.Group{{PGID: 1}, {PGID: 7}}
+		groups.Store(&[]process.Group{{PGID: 1}, {PGID: 7}})
 		pass(5 * time.Second)
-		groups = []process.Group{{PGID: 7}}
+		groups.Store(&[]process.Group{{PGID: 7}})
 		pass(5 * time.Second)
 		job.stop()
 		require.NoError(t, lock.Release(context.Background()))
