@@ -94,7 +94,7 @@ func NumberWidth(ctx context.Context, src source.ManifestReader) (digits int, er
 }
 
 // eachJobOfList tells of the jobs of the group's list, one after the other, with their names as
-// they stand there, until it is told not to go on. A head as the first line says that the list is
+// they stand there, until tell returns false. A head as the first line says that the list is
 // claimed in chunks.
 func eachJobOfList(ctx context.Context, src source.ManifestReader, tell func(number int, name []byte, chunked bool) bool) error {
 	chunked := false

@@ -59,8 +59,8 @@ func barriersIn(head []byte) (after []int) {
 	return after
 }
 
-// eachLineOfList tells of the lines of the group's list, one after the other, until it is told not
-// to go on: of a job with its number and its name as it stands there; of a head, of the list or of
+// eachLineOfList tells of the lines of the group's list, one after the other, until tell returns
+// false: of a job with its number and its name as it stands there; of a head, of the list or of
 // what continues it, which has no tab, with all of it. First says that it is the first line of all.
 func eachLineOfList(ctx context.Context, src source.ManifestReader, tell func(number int, field []byte, isJob, first bool) bool) error {
 	manifest, err := bounded.Call(ctx, src.OpenManifest)

@@ -64,7 +64,7 @@ func TestCommandThatIsAShellLine(t *testing.T) {
 func TestUnknownGroupsAndNamesAreTold(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	const unused = "nobody has ever used "
+	const unused = " has never been used: "
 	require.Contains(t, s.must("status", "-g", "typo"), unused)
 	require.Contains(t, s.must("status", "-g", "typo", "x"), unused)
 	require.Contains(t, s.run("history", "-g", "typo").stderr, unused)

@@ -20,7 +20,7 @@ func TestStatusTellsOfOtherGroups(t *testing.T) {
 		s.eventually("the group is known", func() bool { return len(s.history("-g", group)) > 0 })
 	}
 	got := s.must("status")
-	require.Contains(t, got, "nothing is held in "+s.base+"/.locks\nnobody has ever used "+s.base+"/.locks: is that the place (-d or --source) and the group (-g)?\nother groups: g2 (1 held), g10 (1 held), idle; to see them all: ")
+	require.Contains(t, got, "nothing is held in "+s.base+"/.locks\n"+s.base+"/.locks has never been used: is that the place (-d or --source) and the group (-g)?\nother groups: g2 (1 held), g10 (1 held), idle; to see them all: ")
 	require.Contains(t, got, " status --all\n")
 	require.NotContains(t, s.must("status", "-q"), "other groups")
 	require.Contains(t, s.must("status", "-g", "g2"), "\nother groups: g10 (1 held), idle;")

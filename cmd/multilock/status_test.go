@@ -19,7 +19,7 @@ import (
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	require.Equal(t, ended{0, "nothing is held in " + s.base + "/.locks\nnobody has ever used " + s.base + "/.locks: is that the place (-d or --source) and the group (-g)?\n", ""}, s.run("status"))
+	require.Equal(t, ended{0, "nothing is held in " + s.base + "/.locks\n" + s.base + "/.locks has never been used: is that the place (-d or --source) and the group (-g)?\n", ""}, s.run("status"))
 	require.Empty(t, s.must("status", "-q"))
 	s.requireUntouched()
 

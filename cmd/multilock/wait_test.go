@@ -140,7 +140,7 @@ func TestWaitForAGroupThatNeverWas(t *testing.T) {
 	s.must("run", "-g", "stage1", "--", "true")
 	got := s.run("wait", "-g", "stage2", "--settle", "0")
 	require.Equal(t, 125, got.code)
-	require.Contains(t, got.stderr, "multilock: wait: nobody has ever used "+s.base+"/stage2, so there was nothing to wait for")
+	require.Contains(t, got.stderr, "multilock: wait: "+s.base+"/stage2 has never been used, so there was nothing to wait for")
 	view := s.waitJSON("-g", "stage2", "--settle", "0")
 	require.Equal(t, 125, view.Exit)
 	require.False(t, view.OK || view.Open)

@@ -46,7 +46,7 @@ type statusReport struct {
 	place place.Place
 	pace  string // of the list of a batch, where it is looked at again and again
 
-	unused string // says that nobody has ever used the group, if that is known
+	unused string // says that the group has never been used, if that is known
 }
 
 // Status shows who holds what.

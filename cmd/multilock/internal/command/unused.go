@@ -23,7 +23,7 @@ func neverUsed(ctx context.Context, src *place.Source) string {
 	if known, err := asked.Known(ctx); known || err != nil {
 		return ""
 	}
-	return fmt.Sprintf("nobody has ever used %s: is that the place (-d or --source) and the group (-g)?", src.Where())
+	return fmt.Sprintf("%s has never been used: is that the place (-d or --source) and the group (-g)?", src.Where())
 }
 
 // checkFollowed refuses to wait for the output of a job that the group does not know.

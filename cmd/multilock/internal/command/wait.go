@@ -58,7 +58,7 @@ results of the last one apart.
 Without them it returns when nothing in the group is held, at one moment. It cannot
 know of jobs that have not taken their lock yet, which ssh may take its time for:
 start them first. A group in which nothing is held from the start is watched for a
-second (--settle) before it is believed, and one that nobody has ever used is an error
+second (--settle) before it is believed, and one that has never been used is an error
 (125) unless --allow-empty is given.
 
 Then it asks the group's history how the last run of each name ended: a job whose
@@ -94,7 +94,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.GenericFlag{Name: "wait-for-takeover", Value: &o.takeover, Usage: "wait this `DURATION`, or forever, until another host takes a job over whose host died (default: three times its ttl)"},
 			o.output.flag(),
 			o.probeFlag(),
-			&cli.BoolFlag{Name: "allow-empty", Destination: &o.allowEmpty, DisableDefaultText: true, Usage: "succeed also if nobody has ever used the group"},
+			&cli.BoolFlag{Name: "allow-empty", Destination: &o.allowEmpty, DisableDefaultText: true, Usage: "succeed also if the group has never been used"},
 			&cli.GenericFlag{Name: "settle", Value: &o.settle, Usage: "the `DURATION` for which a group that is vacant from the start must stay so (default: 1s)"},
 			&cli.GenericFlag{Name: "poll", Value: &o.poll, Usage: "the longest `DURATION` between two polls (default: 1s)"},
 			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "take a holder without a ttl of its own for dead after this `DURATION` without a change"}, "maxage"),
@@ -247,7 +247,7 @@ func (o *waitOptions) checkKnown(ctx context.Context, src *place.Source) error {
 	if err != nil {
 		return err
 	}
-	return console.Usagef("wait", "nobody has ever used %s, so there was nothing to wait for: is that the group (-g), have its jobs begun? "+
+	return console.Usagef("wait", "%s has never been used, so there was nothing to wait for: is that the group (-g), have its jobs begun? "+
 		"To wait for jobs that are still to come, name them with --members; if all is well, say --allow-empty", src.Where())
 }
 

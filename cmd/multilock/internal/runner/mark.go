@@ -17,8 +17,7 @@ const markAfter = 100 * time.Millisecond
 
 // mark notes the process groups of a job in its lock once some time has passed, and again
 // when there are others: a second later, then less and less often, and with each heartbeat
-// in the end. It is in nobody's way when a call hangs: the job must be ended in time all
-// the same.
+// in the end. A call that hangs delays nothing: the job must be ended in time all the same.
 type mark struct {
 	timer  *time.Timer
 	cancel context.CancelFunc
