@@ -10,13 +10,26 @@ import (
 )
 
 // DefaultNotes is a directory of this user's on this host that does not outlive a
-// boot, where the system has one: $XDG_RUNTIME_DIR, or the directory of temporary
-// files.
+// boot, where the system has one: $XDG_RUNTIME_DIR if that is this user's, /run for root, or
+// the directory of temporary files, where another user may take the name first.
 func DefaultNotes() string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+	return defaultNotes("/run")
+}
+
+func defaultNotes(run string) string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && isPrivate(dir) {
 		return filepath.Join(dir, "multilock")
 	}
+	if os.Geteuid() == 0 && isPrivate(run) {
+		return filepath.Join(run, "multilock")
+	}
 	return filepath.Join(os.TempDir(), "multilock-"+strconv.Itoa(os.Geteuid()))
+}
+
+// isPrivate says whether only this user and root can make entries in a directory.
+func isPrivate(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.IsDir() && info.Mode().Perm()&0o022 == 0 && ownedBySelf(info)
 }
 
 func ownedBySelf(info os.FileInfo) bool {
