@@ -239,6 +239,7 @@ class _Function:
             value = self._function()
         except KeyboardInterrupt:
             if not self._interrupted:
+                self._finished.set()
                 raise  # nothing is told, so nothing is recorded
         except BaseException:
             self._tell(1)

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 import pytest
 
@@ -76,8 +76,20 @@ def test_an_interrupted_function_is_run_again(shared: Path) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(60)
 
-    with pytest.raises(KeyboardInterrupt):
-        multilock.run_once("f", work)
+    interrupts = []
+
+    def interrupted(number: int, frame: Any) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    usual = signal.signal(signal.SIGINT, interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            multilock.run_once("f", work)
+        time.sleep(0.5)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    assert len(interrupts) == 1, "the end of the program is no second interrupt"
     assert multilock.run_once("f", lambda: "value").value == "value"
 
 
