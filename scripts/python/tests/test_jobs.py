@@ -159,7 +159,7 @@ def test_words_and_names_of_any_bytes(shared: Path) -> None:
     directory = shared / os.fsdecode(b"dir\xe9")
     directory.mkdir()
     assert multilock.run_once(latin, ["true"], dir=directory).ran
-    assert multilock.batch(["true"], dir=os.fsencode(directory)).ok  # type: ignore[arg-type]
+    assert multilock.batch(["true"], dir=os.fsencode(directory), group="g").ok  # type: ignore[arg-type]
 
 
 def test_any_job_fits_into_a_list(shared: Path) -> None:
