@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -129,4 +130,17 @@ func TestJoblogOfAGroup(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{"1 0 0 a", "2 3 0 b", `3 0 9 "with space"`, "0 1 0 false"}, got)
 	require.Equal(t, 125, s.run("logs", "--joblog", "a").code)
+}
+
+// Output that a batch has put elsewhere is named, with its host.
+func TestLogsNameTheDirectoryOfABatch(t *testing.T) {
+	t.Parallel()
+	s, there := newStation(t), filepath.Join(t.TempDir(), "out put")
+	for _, how := range []string{"--results", "--logs", "--results"} {
+		require.Zero(t, s.run("batch", "-q", "-g", how, how, there, s.list("a\techo x")).code)
+		got := s.run("logs", "-g", how, "a")
+		require.Equal(t, 1, got.code)
+		require.Regexp(t, `The jobs of a batch printed into [^ ]+:`+regexp.QuoteMeta(there)+"\n$", got.stderr)
+	}
+	require.NotContains(t, s.run("logs", "-g", "other", "a").stderr, there)
 }

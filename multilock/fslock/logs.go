@@ -1,6 +1,7 @@
 package fslock
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,3 +72,53 @@ func (l *Logs) Path(name string) string { return filepath.Join(l.dir.Path(), nam
 
 // Close closes the directory. Files that are open stay so.
 func (l *Logs) Close() error { return l.dir.Close() }
+
+// elsewhereSuffix ends the name of a host's file with the directories in which else its jobs'
+// output is, a line each.
+const (
+	elsewhereSuffix = ".elsewhere"
+	maxElsewhere    = 64 << 10
+)
+
+// NoteElsewhere notes that jobs on this host print into another directory. Nothing but what
+// people are told depends on it.
+func (l *Logs) NoteElsewhere(dir string) error {
+	name := strings.TrimSuffix(l.prefix(), ".") + elsewhereSuffix
+	if slices.Contains(l.elsewhere(name), dir) {
+		return nil
+	}
+	f, err := l.dir.OpenAppend(name, shareddir.AppendMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write([]byte(dir + "\n"))
+	return errors.Join(err, f.Close())
+}
+
+// Elsewhere lists those directories as HOST:DIRECTORY, sorted.
+func (l *Logs) Elsewhere() (places []string) {
+	hosts, err := shareddir.Names(l.dir.List, func(name string) bool { return strings.HasSuffix(name, elsewhereSuffix) })
+	if err != nil {
+		return nil
+	}
+	for _, name := range hosts {
+		for _, dir := range l.elsewhere(name) {
+			places = append(places, source.Printable(strings.TrimSuffix(name, elsewhereSuffix)+":"+dir))
+		}
+	}
+	slices.Sort(places)
+	return places
+}
+
+func (l *Logs) elsewhere(name string) []string {
+	f, err := l.dir.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	text, err := readFile(f, nil, maxElsewhere)
+	if err != nil {
+		return nil
+	}
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
+}

@@ -43,12 +43,28 @@ type keeper interface {
 // directory, and here otherwise.
 func outputsOf(src *place.Source, o *batchOptions) outputs {
 	if o.results != "" {
-		return &resultTree{host: src.Self.Host, top: place.Absolute(o.results)}
+		tree := &resultTree{host: src.Self.Host, top: place.Absolute(o.results)}
+		noteElsewhere(src, tree.top)
+		return tree
 	}
 	if k, with := src.Locks.(keeper); with && o.logs == "" {
 		return &groupLogs{printed.NewLog(k.OpenLogs, src.Self.Host)}
 	}
-	return &jobLogs{host: src.Self.Host, path: logsPath(src, o.logs)}
+	logs := &jobLogs{host: src.Self.Host, path: logsPath(src, o.logs)}
+	noteElsewhere(src, logs.path)
+	return logs
+}
+
+// noteElsewhere lets "multilock logs" name the directory. That it cannot is no reason not to run.
+func noteElsewhere(src *place.Source, dir string) {
+	k, with := src.Locks.(keeper)
+	if !with {
+		return
+	}
+	if logs, err := k.OpenLogs(); err == nil {
+		_ = logs.NoteElsewhere(dir)
+		_ = logs.Close()
+	}
 }
 
 func logsPath(src *place.Source, dir string) string {

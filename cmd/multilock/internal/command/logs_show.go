@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -40,7 +41,7 @@ func (o *logsOptions) show(e *Env, r *printed.Reader, jobs []shownJob) error {
 	for _, job := range jobs {
 		of := frames[job.name]
 		if len(of) == 0 && !o.failed {
-			none = append(none, nothingOf(job.name))
+			none = append(none, nothingOf(job.name, r.Dir))
 			continue
 		}
 		if o.failed || len(jobs) > 1 {
@@ -83,8 +84,14 @@ func shownFailed(ctx context.Context, src *place.Source) (jobs []shownJob, err e
 	return jobs, nil
 }
 
-func nothingOf(name string) error {
-	return &console.CodedError{Code: console.ExitNotDone, Text: fmt.Sprintf("nothing is kept here of what a job %q has printed; without a name, those are listed that printed anything. If batch was given --logs or --results, its output is in that directory", name)}
+func nothingOf(name string, kept *fslock.Logs) error {
+	text := fmt.Sprintf("nothing is kept here of what a job %q has printed; without a name, those are listed that printed anything", name)
+	if kept != nil {
+		if places := kept.Elsewhere(); len(places) > 0 {
+			text += ". The jobs of a batch printed into " + strings.Join(places, ", ")
+		}
+	}
+	return &console.CodedError{Code: console.ExitNotDone, Text: text}
 }
 
 // printAll prints the attempts at one job, the older first, as far as the clocks of their
