@@ -31,7 +31,7 @@ func TestProcessesThatLeaveTheJobKeepItsLock(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = os.RemoveAll(dir) })
 			require.NoError(t, os.Chmod(dir, 0o777)) //nolint:gosec // another user writes there
-			cmd := clitest.Shell(t, s.command(), "sh", `exec multilock run -n x --ttl 1m -- sh -c 'exec >/dev/null 2>&1; `+strings.ReplaceAll(job, "'", `'\''`)+`'`)
+			cmd := clitest.Shell(t, s.command(), "sh", `exec multilock run -n x --ttl 10m --grace 1m -- sh -c 'exec >/dev/null 2>&1; `+strings.ReplaceAll(job, "'", `'\''`)+`'`)
 			cmd.Dir = dir
 			runner := begin(t, cmd)
 			var pid int

@@ -105,7 +105,7 @@ func TestReleaseIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	for range 3 {
-		cmd := clitest.Shell(t, s.command(), "sh", `t=$(multilock acquire -n x --ttl 1s) && multilock release -n x --token "$t"`)
+		cmd := clitest.Shell(t, s.command(), "sh", `t=$(multilock acquire -n x --ttl 3s) && multilock release -n x --token "$t"`)
 		require.Zero(t, s.finish(cmd).code)
 	}
 	time.Sleep(4 * time.Second) // the keepers have looked

@@ -32,7 +32,9 @@ func TestFirstProcessOfAContainer(t *testing.T) {
 	t.Run("orphans are reaped", func(t *testing.T) {
 		t.Parallel()
 		s := newStation(t)
-		const orphans = `for i in 1 2 3 4 5 6 7 8; do (sleep 0.1 &); done; sleep 1; echo "zombies: $(grep -c '^State:.Z' /proc/[0-9]*/status | grep -c ':1$')"; exit 7`
+		const orphans = `for i in 1 2 3 4 5 6 7 8; do (sleep 0.1 &); done; sleep 1
+for i in $(seq 50); do n=$(grep -c '^State:.Z' /proc/[0-9]*/status | grep -c ':1$'); [ "$n" = 0 ] && break; sleep 0.2; done
+echo "zombies: $n"; exit 7`
 		got := s.finish(contained(s, "run", "-n", "x", "--", "sh", "-c", orphans))
 		require.Equal(t, 7, got.code, got.stderr)
 		require.Equal(t, "zombies: 0", strings.TrimSpace(got.stdout))

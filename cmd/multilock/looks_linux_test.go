@@ -40,7 +40,7 @@ func TestLooksChangeNothing(t *testing.T) {
 				require.Equal(t, before, listing(t, s.base), "after %s (code %d): %s", look, got.code, got.stderr)
 			}
 			s.run("status", "-g", "unheard", "x")
-			require.Equal(t, 125, s.run("wait", "-g", "unheard", "--timeout", "1s").code, "a look must not open the barrier")
+			require.Equal(t, 125, s.run("wait", "-g", "unheard", "--timeout", "1m").code, "a look must not open the barrier")
 		})
 	}
 }

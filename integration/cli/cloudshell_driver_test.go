@@ -81,7 +81,7 @@ func TestCloudshellDriverInPython(t *testing.T) {
 	got := s.begin(script(`
 with sandbox_lock(context, name="PORTS", pause="20ms-100ms"):
     try:
-        with sandbox_lock(context, name="PORTS", wait="100ms", pause="20ms-100ms"):
+        with sandbox_lock(context, name="PORTS", wait="1m", pause="20ms-100ms"):
             print("two are in here")
     except LockError as error:
         print("code %d" % error.code)
