@@ -3,8 +3,8 @@ package locktest
 import (
 	"context"
 	"errors"
-	"testing"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
