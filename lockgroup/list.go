@@ -89,8 +89,8 @@ func eachLineOfList(ctx context.Context, src source.ManifestReader, tell func(nu
 	return context.Cause(ctx)
 }
 
-// mostOfLine is how much of a line is read, in buffers: what is longer, nobody wrote for a
-// job, and a file that is nothing but a hole would be read for hours.
+// mostOfLine bounds what is read of a line, in buffers. No job has a longer line, and a sparse
+// file would be read for hours.
 const mostOfLine = 64
 
 // firstField reads a line, and keeps what is in it before the first tab, of a long one its beginning.

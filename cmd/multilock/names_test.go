@@ -60,7 +60,7 @@ func TestCommandThatIsAShellLine(t *testing.T) {
 	require.NotContains(t, s.run("run", "--", "no-such-command").stderr, "sh -c")
 }
 
-// A group or a name that nobody has used is mostly a mistake, and looks like one.
+// A group or a name that was never used is mostly a typo, and the commands say so.
 func TestUnknownGroupsAndNamesAreTold(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

@@ -260,7 +260,7 @@ func TestWaitFindsTheDead(t *testing.T) {
 	require.Contains(t, got.stderr, `job "b" died, run by `)
 }
 
-// A job whose host died is told of at once, and the wait ends if no other host takes it over.
+// wait reports a job whose host died at once, and ends if no other host takes it over.
 func TestWaitForAJobWhoseHostDied(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

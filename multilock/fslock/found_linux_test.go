@@ -11,8 +11,8 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// A job's files in the directory of its lock do not keep the lock: they are moved where
-// nothing is lost, and the user is told.
+// A job's files in the directory of its lock do not keep the lock: they are moved aside,
+// unchanged, with a warning.
 func TestReleaseMovesTheJobsFilesAside(t *testing.T) {
 	t.Parallel()
 	for name, fs := range map[string]func(*fslock.Options){

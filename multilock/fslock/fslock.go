@@ -36,7 +36,7 @@ type Options struct {
 	// Trust says whom to believe in the base directory, beside root, this user, and the
 	// group that the directory was given to.
 	Trust shareddir.Trust
-	// Warn is told of what a user should know and no call returns; nil if no one is told.
+	// Warn, if not nil, gets warnings for the user that no call returns, in one line each.
 	Warn func(text string)
 	// Self is who the calling process is; found out if zero. For tests.
 	Self process.Identity

@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/multilock/shareddir"
 )
 
-// A user is told once that no other host sees the directory: its use alone tells nobody.
+// The warning that no other host sees the directory comes once; use alone does not count.
 func TestOneHostIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -57,7 +57,7 @@ func isRemark(line string) bool {
 // lineReader turns the lines of a file into a list.
 type lineReader struct {
 	list batchList
-	// The first line of each kind, by its number; 0 if there is none.
+	// The number of the first line of each kind, 0 without one.
 	named, unnamed, withCR, withoutCR, withSpace int32
 	// suspect is the first line whose name looks like a part of a command.
 	suspect int32

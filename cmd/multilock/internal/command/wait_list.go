@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// errNoList is the end of a wait for a list that nobody has given to the group yet.
+// errNoList ends a wait in a group that has no list yet.
 var errNoList = errors.New("the group has no list of jobs yet: batch gives it one")
 
 // awaitList waits until the group has a list of jobs, and returns its stages.
