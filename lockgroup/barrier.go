@@ -125,6 +125,9 @@ func (b *Barrier) Wait(ctx context.Context) (Report, error) {
 	err := b.poll(inner)
 	cancel(nil)
 	looking.Wait()
+	if errors.Is(err, errLeft) {
+		err = b.opened(ctx)
+	}
 	if errors.Is(err, errAbandoned) {
 		_, _, err = b.ask(ctx) // a result may have come at the last moment
 	}

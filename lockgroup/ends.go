@@ -27,7 +27,7 @@ type run struct {
 	weight int           // of the event that says most of how it ended
 	at     int64         // when that was, in nanoseconds since 1970
 	told   *source.Event // that event, nil if it is a good end
-	since  bool          // it was found to hold its lock since the barrier opened
+	since  bool          // its lock was found held since the barrier opened: by it, or still although it is dead
 }
 
 func newEnds() *ends {

@@ -25,9 +25,16 @@ type holders struct {
 	mu      sync.Mutex
 	held    map[string]multilock.Sighting // at the last survey
 	crashed map[string]multilock.Sighting
+	left    map[string]leftLock // dead, and not to be cleared from here
 	saw     bool            // somebody who names his acquisition was seen
 	watched map[string]bool // their silence is being watched
 	watches sync.WaitGroup
+}
+
+// leftLock is the acquisition that was left, and why.
+type leftLock struct {
+	token string
+	err   error
 }
 
 // maxWatches bounds how many silent holders are watched at a time. That takes
@@ -35,7 +42,7 @@ type holders struct {
 const maxWatches = 64
 
 func newHolders(src source.Group, patience multilock.Patience, died func(Holding)) *holders {
-	return &holders{src: src, patience: patience, died: died, crashed: map[string]multilock.Sighting{}, watched: map[string]bool{}}
+	return &holders{src: src, patience: patience, died: died, crashed: map[string]multilock.Sighting{}, left: map[string]leftLock{}, watched: map[string]bool{}}
 }
 
 // look inspects the locks that are held and concern the barrier. It changes nothing.
@@ -138,16 +145,51 @@ func (h *holders) bury(ctx context.Context, name string, record source.Record) e
 	case seen.State != multilock.StateDead:
 		return err
 	}
-	if !seen.Limbo && h.died != nil {
+	if seen.Limbo {
+		h.gone(name, seen, nil)
+		return err
+	}
+	// Whatever err says it died: the lock may be gone by now, and nobody else would tell.
+	if news := h.gone(name, seen, err); news && h.died != nil {
 		h.died(Holding{name, seen})
 	}
+	return nil
+}
+
+// gone notes that a holder is dead, and why its lock was left, if it was. It says whether
+// that is news.
+func (h *holders) gone(name string, seen multilock.Sighting, left error) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.held, name)
-	if !seen.Limbo {
-		h.crashed[name] = seen // whatever err says: the lock may be gone by now, and nobody else would tell
+	if left == nil {
+		delete(h.held, name)
+	} else {
+		h.left[name] = leftLock{seen.Record.Token, left}
 	}
-	return err
+	if seen.Limbo {
+		return false
+	}
+	before, known := h.crashed[name]
+	h.crashed[name] = seen
+	return !known || before.Record.Token != seen.Record.Token
+}
+
+// inTheWay are the locks of the last look that are held by somebody who may live; left are
+// those of the dead that cannot be cleared from here.
+func (h *holders) inTheWay() (held map[string]multilock.Sighting, left map[string]error) {
+	held, left = h.seen(), map[string]error{}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, seen := range held {
+		l, isLeft := h.left[name]
+		if isLeft = isLeft && l.token == seen.Record.Token; isLeft {
+			left[name] = l.err
+		}
+		if isLeft || seen.State == multilock.StateFree {
+			delete(held, name)
+		}
+	}
+	return held, left
 }
 
 // sawAny says whether somebody was seen who held something.
@@ -166,6 +208,9 @@ func (b *Barrier) inspect(ctx context.Context, cancel context.CancelCauseFunc) {
 		err := b.holders.look(ctx, b.concerns)
 		if err == nil {
 			b.holders.clear(ctx, b.stuck(cancel))
+		}
+		if err == nil && b.onlyLeft() {
+			err = errLeft
 		}
 		if err != nil {
 			cancel(err) // what ended ctx before stays its cause
@@ -191,6 +236,19 @@ func (b *Barrier) inspect(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
+// errLeft opens a barrier at which nothing is held any more but by the dead.
+var errLeft = errors.New("only locks of dead holders are left, which cannot be cleared from here")
+
+// onlyLeft says that nothing keeps a barrier closed that waits for a vacant group but what
+// cannot be cleared from here.
+func (b *Barrier) onlyLeft() bool {
+	if len(b.opt.Members) > 0 || b.results != nil && !b.complete() {
+		return false
+	}
+	held, left := b.holders.inTheWay()
+	return len(held) == 0 && len(left) > 0
+}
+
 // errAbandoned ends the wait for a job that died and that no host has taken over.
 var errAbandoned = errors.New("a job died, and no host has taken it over")
 
@@ -203,8 +261,9 @@ func (b *Barrier) grace() (longest time.Duration) {
 	if b.results == nil || b.opt.Takeover < 0 {
 		return 0
 	}
-	for name, seen := range b.holders.seen() {
-		if seen.State != multilock.StateFree && b.concerns(name) {
+	held, _ := b.holders.inTheWay()
+	for name := range held {
+		if b.concerns(name) {
 			return 0
 		}
 	}

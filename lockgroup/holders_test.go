@@ -162,28 +162,53 @@ func TestBarrierClearsLeftovers(t *testing.T) {
 	})
 }
 
-// A dead holder whose lock cannot be cleared would be waited for for ever: that
-// is said instead, and who it is.
+// Whoever may not clear a dead holder's lock is told of its death like everybody else, and
+// that the lock is still there.
 func TestBarrierSaysIfTheDeadCannotBeCleared(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		denied := errors.New("permission denied")
 		p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
 		p.Fail("break", denied)
 		report, err := wait(t, p, lockgroup.BarrierOptions{})
-		require.ErrorIs(t, err, denied)
+		require.ErrorIs(t, err, lockgroup.ErrNotDone)
 		require.Equal(t, "node1", report.Crashed[0].Sighting.Record.Holder.Host)
+		require.Len(t, report.Left, 1)
+		require.ErrorIs(t, report.Left[0], denied)
 	})
 }
 
-// With members the work of the dead may be done by somebody who can clear them.
+// It goes on waiting for the living, and believes in whoever has the lock next.
+func TestBarrierWaitsBesideLocksOfTheDead(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *grouptest.Place) {
+		dead, alive := grouptest.Seen(multilock.StateDead, "node1"), grouptest.Alive("node2")
+		dead.Record.Token, alive.Record.Token = "of the dead", "of the living"
+		p.Hold("a", dead)
+		p.Hold("b", grouptest.Alive("node3"))
+		p.Fail("break", errors.New("permission denied"))
+		time.AfterFunc(10*time.Minute, func() { p.Hold("a", alive); p.Release("b") })
+		var ended time.Time
+		time.AfterFunc(20*time.Minute, func() { ended = time.Now(); p.Release("a") })
+		report, err := wait(t, p, lockgroup.BarrierOptions{})
+		require.ErrorIs(t, err, lockgroup.ErrNotDone)
+		require.False(t, ended.IsZero(), "it ended before the living")
+		require.Empty(t, report.Left)
+	})
+}
+
+// With members the work of the dead may be done by somebody who can clear them, in time.
 func TestBarrierForMembersGoesOnIfTheDeadCannotBeCleared(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *grouptest.Place) {
 		p.Hold("a", grouptest.Seen(multilock.StateDead, "node1"))
 		p.Left["b"] = true
 		p.Fail("break", errors.New("permission denied"))
 		p.Fail("tidy", errors.New("permission denied"))
+		members := lockgroup.BarrierOptions{Members: []string{"a", "b"}}
+		report, err := wait(t, p, members)
+		require.ErrorIs(t, err, lockgroup.ErrNotDone)
+		require.Equal(t, []string{"a", "b"}, report.Missing)
 		time.AfterFunc(10*time.Minute, func() { p.Commit(grouptest.Succeeded("a")); p.Commit(grouptest.Succeeded("b")) })
-		report, err := wait(t, p, lockgroup.BarrierOptions{Members: []string{"a", "b"}})
+		members.Takeover = -1
+		report, err = wait(t, p, members)
 		require.NoError(t, err)
 		require.Equal(t, 2, report.Done)
 	})

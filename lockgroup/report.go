@@ -35,6 +35,8 @@ type Report struct {
 	Missing []string
 	// Short is how many results are missing of those that were expected.
 	Short int
+	// Left says of locks whose holders are dead why they could not be cleared from here.
+	Left []error
 	// Held are the holders that were still in the way at the last look.
 	Held []Holding
 }
@@ -67,6 +69,10 @@ func (b *Barrier) report() Report {
 	r := Report{
 		Crashed: sorted(b.holders.dead(), func(h Holding) bool { return b.results == nil || b.results.awaited(h.Name) }),
 		Held:    sorted(b.holders.seen(), func(h Holding) bool { return h.Sighting.State != multilock.StateFree && b.concerns(h.Name) }),
+	}
+	_, left := b.holders.inTheWay()
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		r.Left = append(r.Left, left[name])
 	}
 	if b.results == nil {
 		b.reportEnds(&r)

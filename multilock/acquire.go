@@ -70,6 +70,7 @@ type contest struct {
 	wake      <-chan struct{}
 	pause     bounded.Pauses
 	seen      Sighting     // the last look, zero before the first
+	seenAt    time.Time    // when that was
 	lookAt    time.Time    // when the next look is due
 	missed    int          // looks in a row that called the lock free or dead, between attempts that found it held
 	turn      *source.Turn // what this process remembers of its turns at this lock, nil if nothing
@@ -339,8 +340,8 @@ func (c *contest) afterRefusal(ctx context.Context) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c.seen = seen
-	c.lookAt = time.Now().Add(c.seen.Next)
+	c.seen, c.seenAt = seen, time.Now()
+	c.lookAt = c.seenAt.Add(c.seen.Next)
 	switch c.seen.State {
 	case StateFree:
 		return c.elusive()
@@ -378,7 +379,14 @@ func (c *contest) elusive() (again bool, err error) {
 	return c.missed < missedAtOnce, nil
 }
 
-func (c *contest) held() error { return &HeldError{Name: c.name, Sighting: c.seen} }
+// held says who is in the way, and for how long by now: the last look may be seconds old.
+func (c *contest) held() error {
+	seen := c.seen
+	if seen.Age != source.Unknown {
+		seen.Age += time.Since(c.seenAt)
+	}
+	return &HeldError{Name: c.name, Sighting: seen}
+}
 
 // breakDead breaks the lock whose holder the last look called dead. That it came
 // back to life meanwhile is no error of ours: the next look will show it.

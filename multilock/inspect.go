@@ -3,6 +3,7 @@ package multilock
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/source"
@@ -17,6 +18,78 @@ func Inspect(ctx context.Context, src Source, name string, patience Patience) (S
 	}
 	seen, err := ask(ctx, observer, observer.Look)
 	return seen, closeAfter(observer, err)
+}
+
+// Inspector looks at locks of one source again and again, and remembers those whose holders
+// may be dead. So it finds out what one look cannot: for how long a holder stays silent. It
+// breaks nothing, and may be used by several goroutines, for a name each.
+type Inspector struct {
+	src       Source
+	patience  Patience
+	mu        sync.Mutex
+	observers map[string]source.Observer // of holders that may be dead
+}
+
+// maxObservers bounds how many an Inspector keeps: each may have a directory open.
+const maxObservers = 128
+
+// NewInspector returns an Inspector, which must be closed.
+func NewInspector(src Source, patience Patience) *Inspector {
+	return &Inspector{src: src, patience: patience, observers: map[string]source.Observer{}}
+}
+
+// Look looks at the lock name. The Sighting is that of Inspect, but for what the looks before
+// have shown.
+func (i *Inspector) Look(ctx context.Context, name string) (Sighting, error) {
+	observer := i.take(name)
+	if observer == nil {
+		var err error
+		if observer, err = observe(ctx, i.src, name, i.patience); err != nil {
+			return Sighting{}, err
+		}
+	}
+	seen, err := ask(ctx, observer, observer.Look)
+	if err != nil || seen.State != StateSuspect && seen.State != StateDead {
+		return seen, closeAfter(observer, err)
+	}
+	return seen, i.keep(name, observer)
+}
+
+func (i *Inspector) take(name string) source.Observer {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	observer := i.observers[name]
+	delete(i.observers, name)
+	return observer
+}
+
+// keep keeps an observer, in the place of another one if there are too many: whose lock is
+// not asked for any more is not known here.
+func (i *Inspector) keep(name string, observer source.Observer) (err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for other, outdated := range i.observers {
+		if other == name || len(i.observers) >= maxObservers {
+			err = errors.Join(err, outdated.Close())
+			delete(i.observers, other)
+		}
+	}
+	i.observers[name] = observer
+	return err
+}
+
+// Patience is what it was made with.
+func (i *Inspector) Patience() Patience { return i.patience }
+
+// Close forgets what was seen.
+func (i *Inspector) Close() (err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, observer := range i.observers {
+		err = errors.Join(err, observer.Close())
+	}
+	clear(i.observers)
+	return err
 }
 
 func observe(ctx context.Context, src Source, name string, patience Patience) (source.Observer, error) {

@@ -48,6 +48,19 @@ func TestWaiterLooksWhenALookIsDue(t *testing.T) {
 	})
 }
 
+// What the end of the wait says of the holder's age is so then, however old the last look is.
+func TestEndOfTheWaitTellsTheAgeByThen(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		f.on(try, fails(multilock.ErrHeld))
+		held := heldFor(time.Hour)
+		held.Age = time.Minute
+		f.show(held)
+		var last *multilock.HeldError
+		require.ErrorAs(t, waitFor(t, f, 10*time.Second, multilock.Options{}), &last)
+		require.Equal(t, 70*time.Second, last.Sighting.Age.Round(time.Second))
+	})
+}
+
 // A source that sets a slow pace is asked who is in the way at once: the next attempt
 // is far.
 func TestWaiterOfASlowSourceLooksAtOnce(t *testing.T) {

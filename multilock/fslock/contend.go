@@ -159,12 +159,14 @@ func (c *contender) acquired(group *shareddir.Handle, dir vfs.Dir, found sign) (
 	st.settle()
 	l := c.src.newLease(c.name, st, c.claim, group, dir)
 	l.found = found
+	if !recent(l.src.clock.Elapsed(st.made), c.claim) {
+		_ = dir.TouchFile(c.name + lockedSuffix) // when the lock was acquired, for people
+	}
 	if c.fresh(st) {
 		l.since = st.sign
 		return l, nil
 	}
 	l.since = l.src.clock.Now()
-	_ = dir.TouchFile(c.name + lockedSuffix) // when the lock was acquired, for people
 	err := l.Renew(context.Background())
 	if err == nil && l.src.clock.Elapsed(st.sign) >= c.claim.Tenure() {
 		err = errLate

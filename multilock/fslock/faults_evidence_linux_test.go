@@ -67,6 +67,44 @@ func TestSlowClockBetweenQuickSamples(t *testing.T) {
 	})
 }
 
+// A reading of the server's clock for which its server took a minute may be a minute late.
+// A sign of life that came after it is no proof that the clock was set back.
+func TestOutageIsNoClockSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, _, src := contested(t, scene{})
+		contendAndTry(t, src, sweptName, minuteClaim())
+		faulty := sharedFS()
+		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
+		faulty.Inject(slowClock(time.Minute))
+		look(t, o)
+		faulty.Inject(nil)
+		ageLock(t, base, -50*time.Second)
+		require.Equal(t, source.StateHeld.String(), look(t, o).State.String())
+		ageLock(t, base, -80*time.Second)
+		seen := look(t, o)
+		require.Equal(t, source.StateSuspect.String(), seen.State.String())
+		require.Contains(t, seen.Why, "set back")
+	})
+}
+
+// A lock is as old as its acquisition, not as the wait for it.
+func TestAgeOfALockThatWasWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, _, src := contested(t, scene{})
+		c := contend(t, src, sweptName, minuteClaim())
+		time.Sleep(minuteClaim().TTL / 2)
+		prepared, err := filepath.Glob(filepath.Join(base, ".multilock", "staging", "*", sweptName+".locked"))
+		require.NoError(t, err)
+		before := serverTime(t, base)
+		require.NoError(t, os.Chtimes(prepared[0], time.Time{}, before.Add(-time.Hour)))
+		try(t, c)
+		closed(t, c)
+		info, err := os.Stat(filepath.Join(lockPath(base), sweptName+".locked"))
+		require.NoError(t, err)
+		require.False(t, info.ModTime().Before(before), "%v before %v", info.ModTime(), before)
+	})
+}
+
 // ageLock lets the lock's last sign of life lie so far back.
 func ageLock(t *testing.T, base string, age time.Duration) {
 	t.Helper()

@@ -127,8 +127,11 @@ func blindWhy(e evidence, limit time.Duration) string {
 	if errors.As(e.clock, &number) {
 		why = number.Error()
 	}
-	return fmt.Sprintf("watched for %s without a sign of life, with a limit of %s: how long it was silent before is not known, for the server's clock cannot be read from here (%s)",
-		e.Unchanged.Round(time.Millisecond), limit, why)
+	seen := "how long it has been silent"
+	if e.Unchanged > 0 {
+		seen = fmt.Sprintf("no sign of life for %s, with a limit of %s: for how long before that", e.Unchanged.Round(time.Millisecond), limit)
+	}
+	return fmt.Sprintf("%s is not known, as the server's clock cannot be read from here (%s)", seen, why)
 }
 
 // initialNamespace is the pid namespace of a Linux host itself (the kernel's

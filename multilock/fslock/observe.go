@@ -264,19 +264,20 @@ func (o *observer) evidence() evidence {
 // under way. If it cannot be read, as in a directory that this user may only look at,
 // the observer's own watch has to do.
 func (o *observer) silence(age time.Duration) time.Duration {
-	now, err := o.src.base.Now(age)
+	early, late, err := o.src.base.Around(age)
 	if o.clock = err; err != nil {
 		return source.Unknown
 	}
-	silent := now.Sub(o.watch.Last().modified) - o.watch.Stale(o.src.clock.Now())
-	if silent < 0 && silent > -futureSlack {
-		return 0 // the clock was read before the sign of life, and carried forward
+	sign := o.watch.Last().modified
+	if ahead := late.Sub(sign); ahead < -futureSlack {
+		return ahead
 	}
-	return silent
+	return max(early.Sub(sign)-o.watch.Stale(o.src.clock.Now()), 0)
 }
 
-// futureSlack is how far a sign of life may lie in the future before that means
-// that the server's clock was set back.
+// futureSlack is how far a sign of life may lie in the future before that means that the
+// server's clock was set back: a reading that is carried forward is as wrong as the clock
+// that carries it.
 const futureSlack = 2 * source.ClockFresh
 
 func silence(e evidence) time.Duration {

@@ -23,6 +23,7 @@ type staged struct {
 	file    fileIdentity      // of the lock file
 	parent  *shareddir.Handle // the staging directory
 	sign    boottime.Instant  // before the server gave the directory its time
+	made    boottime.Instant  // before it gave the lock file its time
 }
 
 // stage prepares a lock. Each attempt that is in doubt needs a new one.
@@ -53,7 +54,8 @@ func (s *Source) stageOnce(name string, claim source.Claim) (*staged, error) {
 	if err != nil {
 		return nil, s.base.StagingError(err)
 	}
-	st := &staged{src: s, token: token, name: name, content: content, parent: parent, sign: s.clock.Now()}
+	st := &staged{src: s, token: token, name: name, content: content, parent: parent, made: s.clock.Now()}
+	st.sign = st.made
 	if err := st.prepare(claim); err != nil {
 		_ = st.discard() // what cannot be removed is a leftover, and in nobody's way
 		if gone(err) {

@@ -17,11 +17,10 @@ type clock struct {
 	why     error
 }
 
-// now is what Now says: carried from when the reading was there, so that a server that
-// was slow to answer makes nobody look more silent than he is. Who may not make a
-// directory is not told so three times in one look.
-func (c *clock) now(b *Base, age time.Duration) (time.Time, error) {
-	now, _, err := c.Read(age, func() (time.Time, error) {
+// around is what Around says. A user who may not make a directory is not told so three times
+// in one look.
+func (c *clock) around(b *Base, age time.Duration) (early, late time.Time, err error) {
+	return c.Read(age, func() (time.Time, error) {
 		if !c.refused.IsZero() && c.Host.Elapsed(c.refused) < source.ClockFresh {
 			return time.Time{}, c.why
 		}
@@ -31,7 +30,6 @@ func (c *clock) now(b *Base, age time.Duration) (time.Time, error) {
 		}
 		return read, err
 	})
-	return now, err
 }
 
 // ReadClock reads the server's clock: it makes an empty directory, reads its time, and
@@ -108,7 +106,18 @@ func (b *Base) touched(name string) (time.Time, error) {
 
 // Now is the server's time: that of a directory made just now, or a reading of at most
 // the given age. The error says why this user can make no directory there.
-func (b *Base) Now(age time.Duration) (time.Time, error) { return b.clock.now(b, age) }
+//
+// It may be later by what the reading took: a server that was slow to answer makes nobody
+// look more silent than it is.
+func (b *Base) Now(age time.Duration) (time.Time, error) {
+	early, _, err := b.Around(age)
+	return early, err
+}
+
+// Around is the server's time, too: as early and as late as it may be.
+func (b *Base) Around(age time.Duration) (early, late time.Time, err error) {
+	return b.clock.around(b, age)
+}
 
 // Some file systems keep times in whole seconds (ext4 with inodes of 128 bytes, HFS+,
 // many a server), or in every second one (FAT). Then a directory's time may lie that

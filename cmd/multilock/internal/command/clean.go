@@ -219,23 +219,23 @@ func (r *cleanReport) print(e *Env, o *cleanOptions) error {
 		broke, removed = "would break", "would remove"
 	}
 	for _, l := range r.Broken {
-		if err := e.Print("%s lock %s: %s\n", broke, console.Label(l.Name), console.Harmless(l.Why)); err != nil {
+		if err := e.Print("%s lock %s: %s\n", broke, console.Label(l.Name), console.Line(l.Why)); err != nil {
 			return err
 		}
 	}
 	for _, l := range r.Tickets {
-		if err := e.Print("%s the place of %s in the line for %s: %s\n", removed, console.Harmless(l.Holder()), console.Label(l.Queue), console.Harmless(l.Why)); err != nil {
+		if err := e.Print("%s the place of %s in the line for %s: %s\n", removed, console.Harmless(l.Holder()), console.Label(l.Queue), console.Line(l.Why)); err != nil {
 			return err
 		}
 	}
 	for _, l := range r.Leftovers {
-		if err := e.Print("%s leftover %s, %s old: %s\n", removed, console.Label(l.Entry), console.Short(l.Leftover.Age), console.Harmless(l.Why)); err != nil {
+		if err := e.Print("%s leftover %s, %s old: %s\n", removed, console.Label(l.Entry), console.Short(l.Leftover.Age), console.Line(l.Why)); err != nil {
 			return err
 		}
 	}
 	if o.Verbose {
 		for _, l := range r.Held {
-			if err := e.Print("left lock %s alone: %s\n", console.Label(l.Name), console.Harmless(l.Why)); err != nil {
+			if err := e.Print("left lock %s alone: %s\n", console.Label(l.Name), console.Line(l.Why)); err != nil {
 				return err
 			}
 		}

@@ -38,7 +38,7 @@ func readReport(ctx context.Context, src multilock.Source, since time.Time) (rep
 		switch {
 		case err == nil:
 		case errors.Is(err, fs.ErrPermission):
-			in.Missing = append(in.Missing, console.Harmless(err.Error()))
+			in.Missing = append(in.Missing, console.Line(err.Error()))
 		case !errors.Is(err, multilock.ErrUnsupported):
 			return in, err
 		case one.missing != "":

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -262,7 +261,7 @@ func whyWords(err error) string {
 	if text == "" && errors.As(err, &ended) {
 		text = ended.Error()
 	}
-	return console.Harmless(strings.ReplaceAll(text, "\n", "; "))
+	return console.Line(text)
 }
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }

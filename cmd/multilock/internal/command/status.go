@@ -28,6 +28,8 @@ type statusOptions struct {
 	all     bool
 	names   []string
 	asked   source.Probe // --probe, nil if nobody is to be asked
+	// inspector remembers what --watch has seen; nil where each look is the first.
+	inspector *multilock.Inspector
 }
 
 // statusReport is what "status --json" prints.
@@ -119,6 +121,10 @@ func (o *statusOptions) run(ctx context.Context, e *Env, src *place.Source) erro
 		return err
 	}
 	if o.watch {
+		if !o.all { // of which each look opens the groups anew
+			o.inspector = multilock.NewInspector(src.Locks, o.patience())
+			defer o.inspector.Close() //nolint:errcheck // it was only read
+		}
 		return watchStatus(ctx, e, src, o)
 	}
 	seen, err := o.look(ctx, e, src)
@@ -185,7 +191,7 @@ func (o *statusOptions) lookAtLocks(ctx context.Context, src *place.Source) (sta
 		return report, err
 	}
 	slices.SortFunc(names, show.Natural)
-	for _, l := range show.Inspect(ctx, src, names, o.patience()) {
+	for _, l := range o.inspect(ctx, src, names) {
 		if l.State != multilock.StateFree.String() {
 			report.Locks = append(report.Locks, l)
 		}
@@ -197,10 +203,17 @@ func (o *statusOptions) lookAtLocks(ctx context.Context, src *place.Source) (sta
 func (r *statusReport) lookAtQueues(ctx context.Context, src *place.Source, names []string) {
 	queues, err := show.Queues(ctx, src, names)
 	if err != nil {
-		r.Missing = append(r.Missing, "who stands in line: "+console.Harmless(err.Error()))
+		r.Missing = append(r.Missing, "who stands in line: "+console.Line(err.Error()))
 	}
 	r.Queues = append(r.Queues, queues...)
 	slices.SortFunc(r.Queues, func(a, b show.Queue) int { return show.Natural(a.Name, b.Name) })
+}
+
+func (o *statusOptions) inspect(ctx context.Context, src *place.Source, names []string) []show.Lock {
+	if o.inspector == nil {
+		return show.Inspect(ctx, src, names, o.patience())
+	}
+	return show.Look(ctx, src, names, o.inspector)
 }
 
 func (o *statusOptions) patience() multilock.Patience {
@@ -212,7 +225,7 @@ func (o *statusOptions) patience() multilock.Patience {
 func (o *statusOptions) lookAtNamed(ctx context.Context, src *place.Source, report *statusReport) error {
 	placed, err := findJobs(ctx, src, o.names)
 	if errors.Is(err, fs.ErrPermission) {
-		report.Missing, err = append(report.Missing, console.Harmless(err.Error())), nil
+		report.Missing, err = append(report.Missing, console.Line(err.Error())), nil
 	}
 	if err != nil {
 		return err
@@ -232,7 +245,7 @@ func (o *statusOptions) lookAtNamed(ctx context.Context, src *place.Source, repo
 			locks[i] = lockgroup.ChunkName(at.Chunk)
 		}
 	}
-	for i, l := range show.Inspect(ctx, src, locks, o.patience()) {
+	for i, l := range o.inspect(ctx, src, locks) {
 		if locks[i] != o.names[i] {
 			l = l.For(o.names[i])
 		}
@@ -268,7 +281,7 @@ func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, re
 	}
 	names, err := ledger.Results(ctx)
 	if errors.Is(err, fs.ErrPermission) && !o.results { // it was asked for the locks
-		report.Missing = append(report.Missing, console.Harmless(err.Error()))
+		report.Missing = append(report.Missing, console.Line(err.Error()))
 		return nil
 	}
 	if err != nil {
@@ -282,7 +295,7 @@ func (r *statusReport) addResults(results show.Results) {
 	r.Results = &results
 	for _, v := range results.List {
 		if v.State == show.StateUnknown {
-			r.Missing = append(r.Missing, fmt.Sprintf("how %s ended cannot be read: %s", show.Label(v.Name), console.Harmless(v.Why)))
+			r.Missing = append(r.Missing, fmt.Sprintf("how %s ended cannot be read: %s", show.Label(v.Name), console.Line(v.Why)))
 		}
 	}
 }

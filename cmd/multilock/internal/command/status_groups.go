@@ -29,7 +29,7 @@ func groupsOf(ctx context.Context, src *place.Source) ([]source.GroupSummary, er
 func (r *statusReport) lookAtGroups(ctx context.Context, src *place.Source) {
 	groups, err := groupsOf(ctx, src)
 	if err != nil {
-		r.Missing = append(r.Missing, "the other groups: "+console.Harmless(err.Error()))
+		r.Missing = append(r.Missing, "the other groups: "+console.Line(err.Error()))
 		return
 	}
 	r.Groups = append([]source.GroupSummary{}, groups...)
@@ -83,7 +83,7 @@ func (o *statusOptions) lookAtAll(ctx context.Context, e *Env, src *place.Source
 		at.Group = g.Name
 		report, err := o.lookAtGroup(ctx, e, at)
 		if err != nil { // who closes one group keeps nobody from seeing the others
-			report = statusReport{Base: all.Base, Group: g.Name, Locks: []show.Lock{}, Missing: []string{console.Harmless(err.Error())}}
+			report = statusReport{Base: all.Base, Group: g.Name, Locks: []show.Lock{}, Missing: []string{console.Line(err.Error())}}
 		}
 		all.Groups = append(all.Groups, report)
 	}

@@ -71,7 +71,8 @@ fail. Under --slots a job is known by its command. A source that keeps no such h
 says so, and 0 means then that nothing is held any more.
 
 A holder that died is not waited for: its lock is cleared on the same evidence as
-by whoever wants the lock, and it is reported. Its job counts as not done, unless
+by whoever wants the lock, and it is reported, also by a user who may not clear it (a
+warning says that then). Its job counts as not done, unless
 somebody else has done it since (--members, --expect, --list): that is waited for as long
 as other such jobs are at work, and then for --wait-for-takeover. With --probe it may be cleared
 before its time to live has passed: if it has missed a sign of life, and Slurm, or the
@@ -314,6 +315,7 @@ type waitView struct {
 	Missing []string    `json:"missing"`
 	Short   int         `json:"short"`
 	Held    []show.Lock `json:"held"`
+	Left    []string    `json:"left,omitempty"` // why locks of the dead could not be cleared
 	Untold  string      `json:"untold,omitempty"`
 	Waited  float64     `json:"waited_seconds"`
 	Exit    int         `json:"exit"`
@@ -325,6 +327,9 @@ func viewOfWait(src *place.Source, r lockgroup.Report, waited time.Duration, err
 		Base: src.Place.Public(), Group: src.Place.Group, Open: err == nil || console.ExitCode(err) == console.ExitNotDone, OK: err == nil,
 		Done: r.Done, Failed: []show.Failure{}, Incomplete: show.IncompleteOf(r.Incomplete), Crashed: show.Holdings(r.Crashed), Missing: append([]string{}, r.Missing...),
 		Short: r.Short, Held: show.Holdings(r.Held), Waited: waited.Seconds(), Exit: console.ExitCode(err), Error: show.Explain(err),
+	}
+	for _, err := range r.Left {
+		v.Left = append(v.Left, console.Line(err.Error()))
 	}
 	if r.Untold != nil {
 		v.Untold = r.Untold.Error()
@@ -347,6 +352,9 @@ func (v waitView) tell(e *Env, o *waitOptions) {
 	o.output.tell(e, &o.common, v.Incomplete)
 	for _, l := range show.AtMost(e.Env, v.Crashed) {
 		e.Say("%s died, run by %s (%s)", show.Subject(l.Name), l.Holder(), l.Why)
+	}
+	for _, text := range show.AtMost(e.Env, v.Left) {
+		e.Say("warning: the lock of a dead holder is still there: %s", text)
 	}
 	if v.Untold != "" {
 		e.Say("warning: how the jobs ended is not known, only that nothing is held any more: %s", v.Untold)

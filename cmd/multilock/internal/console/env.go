@@ -57,7 +57,7 @@ func (e *Env) Say(format string, args ...any) {
 		e.SayObject(messageOf(fmt.Sprintf(format, args...)))
 		return
 	}
-	e.Tell("multilock: " + Harmless(fmt.Sprintf(format, args...)) + "\n")
+	e.Tell("multilock: " + Line(fmt.Sprintf(format, args...)) + "\n")
 }
 
 // Tell does the same with a text as it stands.

@@ -67,6 +67,9 @@ func Harmless(s string) string {
 	}, s)
 }
 
+// Line is a text in one harmless line: errors that were joined have several.
+func Line(s string) string { return Harmless(strings.ReplaceAll(s, "\n", "; ")) }
+
 // lines are harmless, and stay lines.
 func lines(s string) string {
 	each := strings.Split(s, "\n")

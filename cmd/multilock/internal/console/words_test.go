@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,4 +56,9 @@ func TestPrintedIsHarmless(t *testing.T) {
 	require.NoError(t, err)
 	requireHarmless(t, "out", string(text))
 	require.Equal(t, 6, bytes.Count(text, []byte("\n")))
+}
+
+func TestLine(t *testing.T) {
+	joined := errors.Join(errors.New("it failed"), errors.New("and then\x1b[m"))
+	require.Equal(t, "it failed; and then\uFFFD[m", Line(joined.Error()))
 }

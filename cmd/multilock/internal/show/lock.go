@@ -113,8 +113,15 @@ func Holdings(holdings []lockgroup.Holding) []Lock {
 
 // Inspect looks at the locks of these names.
 func Inspect(ctx context.Context, src *place.Source, names []string, patience multilock.Patience) []Lock {
+	inspector := multilock.NewInspector(src.Locks, patience)
+	defer inspector.Close() //nolint:errcheck // it was only read
+	return Look(ctx, src, names, inspector)
+}
+
+// Look does the same with an Inspector, which knows what it saw before.
+func Look(ctx context.Context, src *place.Source, names []string, inspector *multilock.Inspector) []Lock {
 	views := make([]Lock, len(names))
-	InParallel(len(names), func(i int) { views[i] = inspectOne(ctx, src.Locks, names[i], patience) })
+	InParallel(len(names), func(i int) { views[i] = lookAtOne(ctx, src.Locks, names[i], inspector) })
 	return views
 }
 
@@ -126,14 +133,14 @@ func InParallel(n int, f func(i int)) {
 // StateUnknown is the state of a lock that could not be looked at.
 const StateUnknown = "unknown"
 
-// inspectOne shows an error as what it is: a lock whose state is unknown.
-func inspectOne(ctx context.Context, locks multilock.Source, name string, patience multilock.Patience) Lock {
-	seen, err := multilock.Inspect(ctx, locks, name, patience)
+// lookAtOne shows an error as what it is: a lock whose state is unknown.
+func lookAtOne(ctx context.Context, locks multilock.Source, name string, inspector *multilock.Inspector) Lock {
+	seen, err := inspector.Look(ctx, name)
 	if err != nil {
 		return Lock{Name: name, State: StateUnknown, Why: err.Error()}
 	}
 	l := LockOf(name, seen)
-	l.Expires = expires(seen, patience)
+	l.Expires = expires(seen, inspector.Patience())
 	if seen.State != multilock.StateFree {
 		l.Chunk = chunkUnder(ctx, locks, name)
 	}

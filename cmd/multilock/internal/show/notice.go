@@ -79,13 +79,13 @@ func noticeLine(ctx context.Context, e *console.Env, text NoticeText) {
 		case <-due.C:
 			if now := text(ctx, time.Since(start)); now != "" {
 				shown, wide = now, Columns(e.Stderr)
-				e.Show(clearLine + lineIn("multilock: "+console.Harmless(now), wide))
+				e.Show(clearLine + lineIn("multilock: "+console.Line(now), wide))
 			}
 			due.Reset(noticeEvery)
 		case <-widths.C:
 			if columns := Columns(e.Stderr); shown != "" && columns != wide {
 				wide = columns
-				e.Show(clearLine + lineIn("multilock: "+console.Harmless(shown), wide))
+				e.Show(clearLine + lineIn("multilock: "+console.Line(shown), wide))
 			}
 		}
 	}

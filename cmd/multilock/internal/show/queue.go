@@ -58,9 +58,11 @@ func lookAtQueue(ctx context.Context, src source.Queueing, name string) (q Queue
 	if err != nil {
 		return q, err
 	}
+	inspector := multilock.NewInspector(queue, multilock.Patience{})
+	defer func() { err = errors.Join(err, inspector.Close()) }()
 	q = Queue{Name: name, Waiting: len(tickets), Tickets: make([]Lock, min(len(tickets), maxTickets))}
 	InParallel(len(q.Tickets), func(i int) {
-		q.Tickets[i] = inspectOne(ctx, queue, tickets[i], multilock.Patience{})
+		q.Tickets[i] = lookAtOne(ctx, queue, tickets[i], inspector)
 		q.Tickets[i].Queue = name
 	})
 	return q, nil

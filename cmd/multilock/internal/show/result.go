@@ -225,7 +225,7 @@ func (s *Results) named() []string {
 func (v Result) describe() string {
 	switch {
 	case v.State == StateUnknown:
-		return fmt.Sprintf("%s (%s)", Label(v.Name), console.Harmless(v.Why))
+		return fmt.Sprintf("%s (%s)", Label(v.Name), console.Line(v.Why))
 	case v.Signal != "":
 		return fmt.Sprintf("%s (signal: %s on %s, %s ago)", console.Label(v.Name), console.Harmless(v.Signal), console.Harmless(v.Host), v.endedAgo())
 	}

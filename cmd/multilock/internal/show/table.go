@@ -18,7 +18,7 @@ type Table []string
 func (t *Table) Row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, cell := range cells {
-		texts[i] = console.Harmless(fmt.Sprint(cell))
+		texts[i] = console.Line(fmt.Sprint(cell))
 	}
 	*t = append(*t, strings.Join(texts, "\t"))
 }
