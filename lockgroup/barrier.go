@@ -126,7 +126,7 @@ func (b *Barrier) Wait(ctx context.Context) (Report, error) {
 	cancel(nil)
 	looking.Wait()
 	if errors.Is(err, errLeft) {
-		err = b.opened(ctx)
+		err = b.learn(ctx)
 	}
 	if errors.Is(err, errAbandoned) {
 		_, _, err = b.ask(ctx) // a result may have come at the last moment
@@ -156,7 +156,10 @@ func (b *Barrier) poll(ctx context.Context) error {
 			return err
 		}
 		if open {
-			return b.opened(ctx)
+			open, err = b.opened(ctx)
+		}
+		if open || err != nil {
+			return err
 		}
 		if progress {
 			pause.Reset()
@@ -175,8 +178,18 @@ func (b *Barrier) poll(ctx context.Context) error {
 	}
 }
 
-// opened asks, where no results can tell, how the jobs ended.
-func (b *Barrier) opened(ctx context.Context) error {
+// opened learns how the jobs ended. A group that has been vacant since the wait began is then
+// asked whether it still is: jobs that are just being started may have begun while the history
+// was read. One that was busy is not: where there is always work it might never be left.
+func (b *Barrier) opened(ctx context.Context) (open bool, err error) {
+	if err := b.learn(ctx); err != nil || b.results != nil || b.busy || b.opt.Settle == 0 {
+		return err == nil, err
+	}
+	return b.vacant(ctx)
+}
+
+// learn asks, where no results can tell, how the jobs ended.
+func (b *Barrier) learn(ctx context.Context) error {
 	if b.results != nil {
 		return nil
 	}

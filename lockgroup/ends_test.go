@@ -56,6 +56,28 @@ func exited(e source.Event, code int) source.Event { e.Exit = &code; return e }
 
 func fenced(e source.Event, fence uint64) source.Event { e.Fence = fence; return e }
 
+// A job that takes its lock while the history is read, at the end of a wait in which nobody was
+// seen, is waited for.
+func TestBarrierWaitsForAJobThatBeginsMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &beginning{placeWithHistory{Place: grouptest.NewPlace()}}
+		_, err := wait(t, p, lockgroup.BarrierOptions{Settle: time.Second})
+		require.NoError(t, err)
+		require.False(t, p.IsHeld("a"))
+	})
+}
+
+// beginning is a place where a job begins while the history is read for the first time.
+type beginning struct{ placeWithHistory }
+
+func (b *beginning) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
+	if b.Count("history") == 0 {
+		b.Hold("a", grouptest.Alive("node1"))
+		time.AfterFunc(time.Minute, func() { b.Release("a") })
+	}
+	return b.placeWithHistory.History(ctx, since)
+}
+
 // What counts as done is the last run of a name, whatever its host's clock and whoever
 // tells first.
 func TestBarrierAsksHowTheLastRunEnded(t *testing.T) {

@@ -319,7 +319,7 @@ func (b *Barrier) lastLook(ctx context.Context, waited error) error {
 		b.results.rest = time.Time{}
 	}
 	if open, _, err := b.ask(ctx); err == nil && open {
-		if err := b.opened(ctx); err != nil {
+		if err := b.learn(ctx); err != nil {
 			return fmt.Errorf("%w, and how the runs of the lock group ended could not be read: %w", waited, err)
 		}
 		return nil
