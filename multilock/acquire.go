@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -115,6 +116,9 @@ func contend(ctx context.Context, src Source, name string, opt Options, m mode) 
 	if err := errors.Join(err, source.CheckEnds("lock name", name)); err != nil {
 		return nil, err
 	}
+	if opt.Job {
+		opt.jobKey = process.NewJobKey()
+	}
 	if m == wait {
 		if err := checkSelfWait(ctx, src, name); err != nil {
 			return nil, err
@@ -219,7 +223,7 @@ func (o Options) claim() source.Claim {
 	if o.Command == "" {
 		o.Command = filepath.Base(os.Args[0])
 	}
-	return source.Claim{Holder: Holder{Identity: o.Owner, User: o.User, Command: o.Command, Batch: o.Batch, Every: o.Every}, TTL: o.TTL, Heartbeat: o.heartbeat(), Job: o.Job}
+	return source.Claim{Holder: Holder{Identity: o.Owner, User: o.User, Command: o.Command, Batch: o.Batch, Every: o.Every}, TTL: o.TTL, Heartbeat: o.heartbeat(), Job: o.Job, KeyDigest: o.jobKey.Digest()}
 }
 
 // run tries until the lock is taken, is held by somebody alive (unless this

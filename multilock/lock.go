@@ -18,6 +18,7 @@ import (
 // concurrent use.
 type Lock struct {
 	name   string
+	jobKey process.JobKey // "" without a job
 	lease  source.Lease
 	tenure time.Duration
 	spare  time.Duration    // from the end of the tenure until others may have the lock
@@ -40,7 +41,7 @@ type Lock struct {
 }
 
 func newLock(ctx context.Context, src Source, name string, lease source.Lease, opt Options, turn *source.Turn) *Lock {
-	l := &Lock{name: name, turn: turn, taken: time.Now(), lease: lease, tenure: opt.claim().Tenure(), ends: ends(lease), good: lease.Since()}
+	l := &Lock{name: name, turn: turn, jobKey: opt.jobKey, taken: time.Now(), lease: lease, tenure: opt.claim().Tenure(), ends: ends(lease), good: lease.Since()}
 	if l.ends.IsZero() {
 		l.spare = opt.TTL - l.tenure
 	}
@@ -160,6 +161,16 @@ func (l *Lock) Fence(ctx context.Context) (uint64, error) {
 		return 0, ended // it took so long that the number may be a successor's business by now
 	}
 	return number, err
+}
+
+// JobEnviron is what the processes of a job under the lock have in their environment: they are
+// known by the last entry, which is a secret (Options.Job).
+func (l *Lock) JobEnviron() []string {
+	entries := []string{process.TokenEntry(l.Record().Token)}
+	if l.jobKey != "" {
+		entries = append(entries, l.jobKey.Entry())
+	}
+	return entries
 }
 
 // MarkJob records the process groups that work under the lock, source.MaxGroups at most, in

@@ -49,9 +49,11 @@ type Options struct {
 	Every string
 	// Job says that other processes work under the lock. While one of them lives, the
 	// holder counts as alive on this host even if this process dies: each that has
-	// process.JobMark of the record's token in its environment, which is for whoever
-	// starts them to see to, and each in the group given to Lock.MarkJob.
+	// Lock.JobEnviron in its environment, which is for whoever starts them to see to, and
+	// each in the group given to Lock.MarkJob.
 	Job bool
+	// jobKey is that of one acquisition.
+	jobKey process.JobKey
 	// Owner is the process that the lock is held for, if that is not this one, which
 	// renews it: the record names the owner, and the lock is judged by its life. With the
 	// owner's end it is free at once on its host, whatever this process does; this

@@ -2,7 +2,9 @@ package main_test
 
 import (
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,4 +51,37 @@ func TestOnlookersStatusWatches(t *testing.T) {
 	m.eventually("it is seen dead", func() bool { return strings.Contains(watching.Out.String(), `"dead"`) })
 	watching.Kill()
 	watching.wait()
+}
+
+// Whoever can read a lock knows its token. A process with it keeps nobody's dead lock held, and
+// is not ended as one of the job's.
+func TestTokenInOtherHands(t *testing.T) {
+	t.Parallel()
+	m := onlooker(t)
+	holder := m.station.start(append([]string{"run", "-n", "job", "--max-runtime", "3s", "--grace", "100ms", "--"}, clitest.WaitingJob()...)...)
+	holder.Expect("ready")
+	pretender := m.pretend("job")
+	got := holder.wait()
+	require.Equal(t, 124, got.code, got.stderr)
+	require.NotContains(t, got.stderr, "still alive")
+	require.NoError(t, pretender.Process.Signal(syscall.Signal(0)), "it was ended")
+
+	holder = m.station.start("run", "-n", "job", "--", "sh", "-c", "echo ready; read line; kill -9 $PPID")
+	holder.Expect("ready")
+	m.pretend("job")
+	holder.end()
+	seen := m.station.lock("job")
+	require.Equal(t, "dead", seen.State, seen.Why)
+	m.station.must("run", "-n", "job", "--", "true")
+}
+
+// pretend starts a process of the member's that has in its environment all that can be read
+// of a lock.
+func (m member) pretend(name string) *exec.Cmd {
+	cmd := exec.Command("sleep", "600")
+	cmd.Env = []string{"MULTILOCK_TOKEN=" + m.lock(name).Token, "MULTILOCK_JOB_KEY=" + m.lock(name).Token}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: m.uid, Gid: m.uid}}
+	require.NoError(m.t, cmd.Start())
+	m.t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	return cmd
 }

@@ -3,6 +3,7 @@ package procfs
 
 import (
 	"bytes"
+	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -77,6 +78,18 @@ func HasEntry(environ []byte, entry string) bool {
 		}
 	}
 	return false
+}
+
+// Values are those of a variable in an environment, as the file environ holds it: it may be
+// there more than once.
+func Values(environ []byte, name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for one := range bytes.SplitSeq(environ, []byte{0}) {
+			if value, found := strings.CutPrefix(string(one), name+"="); found && !yield(value) {
+				return
+			}
+		}
+	}
 }
 
 // usuallySmall is more than what is read here has, unless the user is in hundreds

@@ -32,6 +32,7 @@ type wire struct {
 	TTL       int64     `json:"ttl_ms"`
 	Heartbeat int64     `json:"heartbeat_ms,omitempty"`
 	Job       bool      `json:"job,omitempty"`
+	KeyDigest string    `json:"key_digest,omitempty"` // of the job's key
 	Prepared  time.Time `json:"prepared"`
 }
 
@@ -42,7 +43,7 @@ func encodeRecord(group string, r source.Record) ([]byte, error) {
 	r.Holder = r.Holder.Bounded()
 	line, err := json.Marshal(wire{
 		Version: recordVersion, Token: r.Token, Group: group, Name: r.Name, Holder: r.Holder,
-		TTL: r.TTL.Milliseconds(), Heartbeat: r.Heartbeat.Milliseconds(), Job: r.Job, Prepared: r.Prepared.UTC(),
+		TTL: r.TTL.Milliseconds(), Heartbeat: r.Heartbeat.Milliseconds(), Job: r.Job, KeyDigest: r.KeyDigest, Prepared: r.Prepared.UTC(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the lock's record: %w", err)
@@ -155,7 +156,7 @@ func parseBody(body []byte) (source.Record, error) {
 	}
 	return source.Record{
 		Token:    source.Printable(w.Token),
-		Claim:    source.Claim{Holder: w.Printable(), TTL: ttl, Heartbeat: beat, Job: w.Job},
+		Claim:    source.Claim{Holder: w.Printable(), TTL: ttl, Heartbeat: beat, Job: w.Job, KeyDigest: w.KeyDigest},
 		Prepared: w.Prepared,
 	}, nil
 }

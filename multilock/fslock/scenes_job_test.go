@@ -104,7 +104,7 @@ func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
 	src := open(t, fslock.Options{Base: base})
 	o := observe(t, src, "job", source.Patience{})
 	job := exec.Command("sleep", "600")
-	job.Env = []string{process.JobMark(look(t, o).Record.Token)}
+	job.Env = []string{process.TokenEntry(look(t, o).Record.Token)}
 	require.NoError(t, job.Start())
 	t.Cleanup(func() { _, _ = job.Process.Kill(), job.Wait() })
 	wrapper.Signal(t, syscall.SIGSTOP)

@@ -71,7 +71,7 @@ func testJobKeepsTheLock(p *place) {
 	claim := claimOf(holder.identity)
 	claim.Job = true
 	lease := p.lease(p.open(), "nightly", claim)
-	job := startChild(p, process.JobMark(lease.Record().Token))
+	job := startChild(p, process.TokenEntry(lease.Record().Token))
 	holder.end(p)
 	rival := p.open()
 	p.requireHeld(rival, "nightly", lease.Record().Token)
@@ -82,7 +82,7 @@ func testJobKeepsTheLock(p *place) {
 	job.end(p)
 	self, err := SelfOn("")
 	require.NoError(p, err)
-	if holder.identity.JudgeJob(lease.Record().Token, self).Life == process.Unknown {
+	if holder.identity.JudgeJob(process.JobMark{Token: lease.Record().Token}, self).Life == process.Unknown {
 		p.Skip("this user cannot see on this host whether a job lives")
 	}
 	p.release(p.wait(rival, "nightly", multilock.Options{}))

@@ -37,10 +37,11 @@ const (
 	ttlField       = heldField + ".ttl_ms"
 	heartbeatField = heldField + ".heartbeat_ms"
 	jobField       = heldField + ".job"
-	preparedField  = heldField + ".prepared" // by the holder's clock
-	beatsField     = heldField + ".beats"    // how many signs of life there were
-	stepField      = heldField + ".step"     // the number of the last change by the holder: see remote.Changes
-	marksField     = heldField + ".groups"   // the process groups of the jobs
+	keyDigestField = heldField + ".key_digest" // of the job's key
+	preparedField  = heldField + ".prepared"   // by the holder's clock
+	beatsField     = heldField + ".beats"      // how many signs of life there were
+	stepField      = heldField + ".step"       // the number of the last change by the holder: see remote.Changes
+	marksField     = heldField + ".groups"     // the process groups of the jobs
 )
 
 // held is the sub-document that says who holds a lock.
@@ -50,6 +51,7 @@ type held struct {
 	TTL       int64         `bson:"ttl_ms"`
 	Heartbeat int64         `bson:"heartbeat_ms"`
 	Job       bool          `bson:"job"`
+	KeyDigest string        `bson:"key_digest"`
 	Prepared  time.Time     `bson:"prepared"`
 	Beats     int64         `bson:"beats"`
 	Step      int64         `bson:"step"`
@@ -117,7 +119,7 @@ func (d document) record() source.Record {
 		return source.Record{Name: d.name, Foreign: d.why}
 	}
 	h := d.held
-	r := remote.Record{Version: int(h.Version), Token: d.token(), TTL: h.TTL, Heartbeat: h.Heartbeat, Job: h.Job, Prepared: h.Prepared, Groups: groupsIn(h.Groups)}
+	r := remote.Record{Version: int(h.Version), Token: d.token(), TTL: h.TTL, Heartbeat: h.Heartbeat, Job: h.Job, KeyDigest: h.KeyDigest, Prepared: h.Prepared, Groups: groupsIn(h.Groups)}
 	_ = fromBSON(h.Holder, &r.Holder) // who is not told is nobody whom multilock has written
 	return r.Read(d.name)
 }
@@ -141,7 +143,7 @@ func claimed(token string, claim source.Claim) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bson.D{
+	set := bson.D{
 		{Key: lockedField, Value: token},
 		{Key: versionField, Value: int32(remote.RecordVersion)},
 		{Key: holderField, Value: holder},
@@ -151,7 +153,11 @@ func claimed(token string, claim source.Claim) (bson.D, error) {
 		{Key: preparedField, Value: time.Now()},
 		{Key: beatsField, Value: int64(1)},
 		{Key: stepField, Value: int64(0)},
-	}, nil
+	}
+	if claim.KeyDigest != "" {
+		set = append(set, bson.E{Key: keyDigestField, Value: claim.KeyDigest})
+	}
+	return set, nil
 }
 
 // freeing is the update that ends the holding of a lock, and what else it is to leave.

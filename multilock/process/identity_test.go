@@ -83,7 +83,7 @@ func TestPIDProvesNothingElsewhere(t *testing.T) {
 		requireLife(t, process.Unknown, found)
 		require.Contains(t, found.Why, why)
 		requireLife(t, process.Unknown, me.Judge(id))
-		requireLife(t, process.Unknown, id.JudgeJob("token", me))
+		requireLife(t, process.Unknown, id.JudgeJob(process.JobMark{Token: "token"}, me))
 		group := process.Group{Host: id.Host, Machine: id.Machine, Boot: id.Boot, Namespace: id.Namespace, PGID: math.MaxInt32}
 		found = group.Judge(me)
 		requireLife(t, process.Unknown, found)

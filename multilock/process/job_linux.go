@@ -19,7 +19,7 @@ const (
 )
 
 // judgeJob looks for the processes that have the mark in their environment.
-func judgeJob(mark string, since uint64) Evidence {
+func judgeJob(mark JobMark, since uint64) Evidence {
 	switch {
 	case !procfs.Proc.Ours():
 		return evidence(Unknown, "/proc shows another pid namespace than that of its job")
@@ -54,7 +54,7 @@ func settle(pass func() (searchPass, error), patience time.Duration) Evidence {
 // jobSearch looks for the processes that have the mark in their environment.
 type jobSearch struct {
 	proc  procfs.Dir
-	mark  string
+	mark  JobMark
 	since uint64 // when the first of them can have started, 0 if that is not known
 	// strangers are the start times, by pid, of those that were seen without the mark.
 	// They do not get it later, and neither do their children.
@@ -120,7 +120,7 @@ func (s *jobSearch) lookInto(found procfs.Stat, p *searchPass) {
 		s.miss(found, p)
 	case err != nil:
 		p.suspect(found.PID, found.Name)
-	case procfs.HasEntry(environ, s.mark):
+	case s.mark.in(environ):
 		marked := evidence(Alive, "process %d (%s) carries the lock's token", found.PID, printable(found.Name))
 		p.seen = &marked
 	case len(environ) == 0 && s.inBetween(found.PID):
@@ -148,4 +148,17 @@ func (p *searchPass) suspect(pid int, name string) {
 func (s *jobSearch) inBetween(pid int) bool {
 	arguments, _ := s.proc.Read(pid, "cmdline") // nor are there any of one that has ended
 	return len(arguments) == 0
+}
+
+// in says whether an environment has the mark.
+func (m JobMark) in(environ []byte) bool {
+	if m.KeyDigest == "" {
+		return procfs.HasEntry(environ, TokenEntry(m.Token))
+	}
+	for key := range procfs.Values(environ, keyVariable) {
+		if JobKey(key).Digest() == m.KeyDigest {
+			return true
+		}
+	}
+	return false
 }

@@ -20,7 +20,7 @@ import (
 func jobOf(t *testing.T, role string) (token string, a *actor.Actor) {
 	t.Helper()
 	token, a = uuid.NewString(), actor.Prepare(t, role, nil)
-	a.Env = append(a.Env, process.JobMark(token))
+	a.Env = append(a.Env, process.TokenEntry(token))
 	return token, a
 }
 
@@ -30,7 +30,7 @@ func requireNoJob(t *testing.T, holder process.Identity, token string, me proces
 	t.Helper()
 	var found process.Evidence
 	require.Eventually(t, func() bool {
-		found = holder.JudgeJob(token, me)
+		found = holder.JudgeJob(process.JobMark{Token: token}, me)
 		return found.Life != process.Unknown
 	}, time.Minute, time.Millisecond)
 	requireLife(t, process.Gone, found)
@@ -47,12 +47,12 @@ func TestJobIsAliveByItsMark(t *testing.T) {
 			requireNoJob(t, me, token, me)
 			child.Start(t)
 			hear[struct{}](t, child)
-			found := me.JudgeJob(token, me)
+			found := me.JudgeJob(process.JobMark{Token: token}, me)
 			requireLife(t, process.Alive, found)
 			require.Equal(t, fmt.Sprintf("process %d %s carries the lock's token", child.Process.Pid, ownName()), found.Why)
 			require.NoError(t, unix.Kill(child.Process.Pid, unix.SIGSTOP))
 			inState(t, child.Process.Pid, unix.WSTOPPED)
-			requireLife(t, process.Alive, me.JudgeJob(token, me))
+			requireLife(t, process.Alive, me.JudgeJob(process.JobMark{Token: token}, me))
 			zombify(t, child.Process.Pid)
 			requireNoJob(t, me, token, me)
 			child.End()
@@ -65,10 +65,10 @@ func TestJobIsAliveByItsMark(t *testing.T) {
 func TestJobMarkIsAWholeEntry(t *testing.T) {
 	me := self(t)
 	token, child := jobOf(t, "sit")
-	child.Env = append(child.Env, "AN_"+process.JobMark(token+"-other"))
+	child.Env = append(child.Env, "AN_"+process.TokenEntry(token+"-other"))
 	child.Start(t)
 	hear[struct{}](t, child)
-	requireLife(t, process.Alive, me.JudgeJob(token, me))
+	requireLife(t, process.Alive, me.JudgeJob(process.JobMark{Token: token}, me))
 	requireNoJob(t, me, token[:len(token)-1], me)
 	requireNoJob(t, me, token+"-other", me)
 }
@@ -80,11 +80,11 @@ func TestJobIsNotOlderThanItsHolder(t *testing.T) {
 	child.Start(t)
 	hear[struct{}](t, child)
 	holder := find(t, child.Process.Pid)
-	requireLife(t, process.Alive, holder.JudgeJob(token, me))
+	requireLife(t, process.Alive, holder.JudgeJob(process.JobMark{Token: token}, me))
 	holder.Start++
 	requireNoJob(t, holder, token, me)
 	holder.Start = 0
-	requireLife(t, process.Alive, holder.JudgeJob(token, me))
+	requireLife(t, process.Alive, holder.JudgeJob(process.JobMark{Token: token}, me))
 }
 
 // A job of which at any moment one process lives, and none for long: each starts the
@@ -100,7 +100,7 @@ func TestJobThatHops(t *testing.T) {
 	require.NoError(t, input.Close())
 	require.NoError(t, hopper.Wait())
 	for range 200 {
-		found := me.JudgeJob(token, me)
+		found := me.JudgeJob(process.JobMark{Token: token}, me)
 		require.NotEqual(t, process.Gone, found.Life, found.Why)
 	}
 	require.NoError(t, hopper.Input.Close()) // the next one ends
@@ -108,6 +108,29 @@ func TestJobThatHops(t *testing.T) {
 	require.ErrorContains(t, err, "EOF")
 	reapAll()
 	requireNoJob(t, me, token, me)
+}
+
+// Of a job with a key, others can read the lock's token and the key's digest.
+func TestJobKeyIsNotToBeGuessed(t *testing.T) {
+	me, token, key := self(t), uuid.NewString(), process.NewJobKey()
+	mark := process.JobMark{Token: token, KeyDigest: key.Digest()}
+	for entry, life := range map[string]process.Life{
+		process.TokenEntry(token):            process.Gone,
+		process.JobKey(key.Digest()).Entry(): process.Gone,
+		process.JobKey("").Entry():           process.Gone,
+		process.NewJobKey().Entry():          process.Gone,
+		key.Entry():                          process.Alive,
+	} {
+		child := exec.Command("sleep", "600")
+		child.Env = []string{entry}
+		require.NoError(t, child.Start())
+		found := me.JudgeJob(mark, me)
+		_, _ = child.Process.Kill(), child.Wait()
+		if life == process.Gone && found.Life == process.Unknown {
+			t.Skip("this user cannot see on this host whether a job lives")
+		}
+		requireLife(t, life, found)
+	}
 }
 
 // reapAll waits for the orphans that were adopted and have ended.
@@ -134,6 +157,6 @@ func BenchmarkJudgeJob(b *testing.B) {
 	me := self(b)
 	token := uuid.NewString()
 	for b.Loop() {
-		me.JudgeJob(token, me)
+		me.JudgeJob(process.JobMark{Token: token}, me)
 	}
 }

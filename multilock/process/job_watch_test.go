@@ -17,13 +17,13 @@ func TestJobWatchLeavesTimeBetweenSearches(t *testing.T) {
 	}
 	var w JobWatch
 	for range 3 {
-		require.Equal(t, "too fast", w.judge("a", inVain).Why)
+		require.Equal(t, "too fast", w.judge(JobMark{Token: "a"}, inVain).Why)
 	}
 	require.Equal(t, 1, searches)
-	w.judge("b", inVain)
+	w.judge(JobMark{Token: "b"}, inVain)
 	require.Equal(t, 2, searches, "another holder's job")
 	w.until = time.Now()
-	w.judge("b", inVain)
+	w.judge(JobMark{Token: "b"}, inVain)
 	require.Equal(t, 3, searches, "when the answer is old")
 }
 
@@ -32,7 +32,7 @@ func TestJobWatchRepeatsWhatMayChange(t *testing.T) {
 	var w JobWatch
 	for want := range 3 {
 		searches := want
-		got := w.judge("a", func() Evidence { searches++; time.Sleep(time.Millisecond); return evidence(Alive, "here") })
+		got := w.judge(JobMark{Token: "a"}, func() Evidence { searches++; time.Sleep(time.Millisecond); return evidence(Alive, "here") })
 		require.Equal(t, Alive, got.Life)
 		require.Equal(t, want+1, searches)
 	}

@@ -153,7 +153,7 @@ func takeExam() error {
 		return err
 	}
 	return say(findings{
-		Process: asked.Process.Judge(me), Group: asked.Group.Judge(me), Job: asked.Process.JudgeJob(asked.Token, me), Found: found,
+		Process: asked.Process.Judge(me), Group: asked.Group.Judge(me), Job: asked.Process.JudgeJob(process.JobMark{Token: asked.Token}, me), Found: found,
 	})
 }
 
@@ -204,7 +204,7 @@ func judgeWithOuterProc() error {
 	if err != nil {
 		return err
 	}
-	seen := outerFindings{Self: me, SelfLife: me.Judge(me), Job: me.JudgeJob("t", me)}
+	seen := outerFindings{Self: me, SelfLife: me.Judge(me), Job: me.JudgeJob(process.JobMark{Token: "t"}, me)}
 	if seen.Child, err = process.Find(child.Process.Pid); err != nil {
 		return err
 	}

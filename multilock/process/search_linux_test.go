@@ -40,7 +40,7 @@ func (p proc) add(pid int, files map[string]string) {
 
 const unreadable = "unreadable"
 
-const mark = "MARK=x"
+const mark = tokenVariable + "=x"
 
 // Fields of proc_pid_stat(5) that the search looks at.
 func stat(state byte, flags, threads int, start uint64) string {
@@ -50,7 +50,7 @@ func stat(state byte, flags, threads int, start uint64) string {
 var runs = stat('S', 0, 1, 100)
 
 func (p proc) search() *jobSearch {
-	return &jobSearch{proc: procfs.Dir(p.dir), mark: mark, since: 50, strangers: map[int]uint64{}}
+	return &jobSearch{proc: procfs.Dir(p.dir), mark: JobMark{Token: "x"}, since: 50, strangers: map[int]uint64{}}
 }
 
 type sight struct {

@@ -106,7 +106,7 @@ func (e *Evidence) SearchJob(jobs *process.JobWatch, self process.Identity) bool
 	if !e.Record.Job || e.Job.Life == process.Alive {
 		return false
 	}
-	e.Job = jobs.Judge(e.Record.Holder.Identity, e.Record.Token, self)
+	e.Job = jobs.Judge(e.Record.Holder.Identity, e.Record.JobMark(), self)
 	return true
 }
 

@@ -56,6 +56,14 @@ type Claim struct {
 	// Job says that other processes work under the lock: see Options.Job. From the
 	// holder's death alone nobody then concludes that the lock is free.
 	Job bool
+	// KeyDigest is that of the process.JobKey by which those processes are known, "" if they
+	// are known by the token.
+	KeyDigest string
+}
+
+// JobMark is how the processes of the job are known.
+func (r Record) JobMark() process.JobMark {
+	return process.JobMark{Token: r.Token, KeyDigest: r.KeyDigest}
 }
 
 // By is the claim with the identity of the process that makes it, if it names nobody

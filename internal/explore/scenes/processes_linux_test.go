@@ -164,7 +164,7 @@ func runsJob(tell string) func(*explore.Actor) {
 		f.token = lease.Record().Token
 		var env []string
 		if tell != "mark" {
-			env = append(env, process.JobMark(f.token))
+			env = append(env, process.TokenEntry(f.token))
 		}
 		f.job, f.shown = startStandIn(a, env...), tell != "mark"
 		if tell != "environment" {

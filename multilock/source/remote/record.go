@@ -20,6 +20,7 @@ type Record struct {
 	TTL       int64           `json:"ttl_ms"`
 	Heartbeat int64           `json:"heartbeat_ms"`
 	Job       bool            `json:"job,omitempty"`
+	KeyDigest string          `json:"key_digest,omitempty"` // of the job's key
 	Prepared  time.Time       `json:"prepared"`
 	Step      int64           `json:"step,omitempty"` // the number of the last change by the holder
 	Groups    []process.Group `json:"groups,omitempty"`
@@ -29,7 +30,7 @@ type Record struct {
 func NewRecord(token string, claim source.Claim) Record {
 	return Record{
 		Version: RecordVersion, Token: token, Holder: claim.Holder.Bounded(), TTL: claim.TTL.Milliseconds(),
-		Heartbeat: claim.Heartbeat.Milliseconds(), Job: claim.Job, Prepared: time.Now(),
+		Heartbeat: claim.Heartbeat.Milliseconds(), Job: claim.Job, KeyDigest: claim.KeyDigest, Prepared: time.Now(),
 	}
 }
 
@@ -70,7 +71,7 @@ func (r Record) Read(name string) source.Record {
 	}
 	return source.Record{
 		Name: name, Token: source.Printable(source.Shorten(r.Token, source.MaxUser)), Prepared: r.Prepared, Groups: r.groups(),
-		Claim: source.Claim{Holder: r.Holder.Bounded().Printable(), TTL: milliseconds(r.TTL), Heartbeat: milliseconds(r.Heartbeat), Job: r.Job},
+		Claim: source.Claim{Holder: r.Holder.Bounded().Printable(), TTL: milliseconds(r.TTL), Heartbeat: milliseconds(r.Heartbeat), Job: r.Job, KeyDigest: r.KeyDigest},
 	}
 }
 

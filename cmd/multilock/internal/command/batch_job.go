@@ -19,7 +19,6 @@ import (
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/process"
 )
 
 // batchRun runs the jobs of a list on this host.
@@ -120,14 +119,14 @@ func (r *batchRun) capture(a batch.Attempt) (captures, error) {
 	return all, nil
 }
 
-// variables is the job's environment; its token, which marks its processes, comes last.
+// variables is the job's environment; what marks its processes comes last.
 func (r *batchRun) variables(a batch.Attempt) []string {
 	vars := append(make([]string, 0, len(r.environ)+5), r.environ...)
 	vars = append(vars, "MULTILOCK_NAME="+a.Name, "MULTILOCK_SEQ="+strconv.Itoa(a.Seq), "MULTILOCK_ATTEMPT="+strconv.Itoa(a.Number))
 	if r.opt.fence {
 		vars = append(vars, "MULTILOCK_FENCE="+strconv.FormatUint(a.Fence, 10))
 	}
-	return append(vars, process.JobMark(a.Lock.Record().Token))
+	return append(vars, a.Lock.JobEnviron()...)
 }
 
 func (r *batchRun) spec(a batch.Attempt, what job.Spec) runner.Spec {

@@ -37,7 +37,7 @@ A hook is ended with all its processes after --hook-timeout, or when multilock i
 to end; how it ends is told if it fails, and changes no exit code. What it prints goes
 to the standard error. It finds the end of the job's output on its standard input
 (with --quiet-success or --log; empty without), and in its environment the MULTILOCK_*
-variables of the job but for MULTILOCK_TOKEN, and
+variables of the job (not MULTILOCK_TOKEN and MULTILOCK_JOB_KEY), and
 
    MULTILOCK_EVENT      success, failure, loss or overrun
    MULTILOCK_EXIT       the exit code of this run; not for overrun

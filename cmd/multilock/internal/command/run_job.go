@@ -15,7 +15,6 @@ import (
 	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -176,14 +175,14 @@ var errRuntimeOut = &console.CodedError{Code: console.ExitTimeLimit, Text: "the 
 func (r *jobRun) spec(out captures) runner.Spec {
 	signals := r.signals.ForJob() // before the start, lest one gets lost in between
 	told := r.signals.Until(context.Background()).Done()
-	mark := process.JobMark(r.lock.Record().Token)
+	vars := slices.Concat(place.JobEnviron(r.env.Environ()), r.ownVariables(), r.timeVariables(), r.lock.JobEnviron())
 	stdout, stderr := r.env.Stdout, r.env.Stderr
 	if len(out) > 0 {
 		stdout, stderr = out.first().writer, out.last().writer
 	}
 	return runner.Spec{
 		Job: job.Spec{
-			Args: r.opt.command, Env: append(place.JobEnviron(r.env.Environ()), r.variables(mark)...), Mark: mark,
+			Args: r.opt.command, Env: vars, Mark: vars[len(vars)-1],
 			Stdin: r.env.Stdin, Stdout: stdout, Stderr: stderr, JobControl: true, Self: r.src.Self,
 		},
 		Lock: r.lock, Name: r.opt.Name, Again: r.attempt.Attempt > 1 || !r.attempt.First, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
@@ -199,10 +198,6 @@ func (r *jobRun) graceInTime() time.Duration {
 		return r.opt.grace.Value
 	}
 	return min(r.opt.grace.Value, r.lock.Remaining()/4)
-}
-
-func (r *jobRun) variables(mark string) []string {
-	return slices.Concat([]string{mark}, r.ownVariables(), r.timeVariables())
 }
 
 // ownVariables say what this run is.
