@@ -17,6 +17,7 @@ type follower struct {
 	since   time.Time
 	dir     vfs.Dir
 	files   map[string]*followed
+	once    readOnce
 	ready   []*followed // those still to be read in this poll
 	left    []error     // what is left out, and was not told yet
 	crowded bool        // it was told that there are too many files
@@ -26,7 +27,7 @@ type follower struct {
 func (s *Source) Follow(since time.Time) source.Follower { return s.follow(since) }
 
 func (s *Source) follow(since time.Time) *follower {
-	return &follower{src: s, since: since, files: map[string]*followed{}}
+	return &follower{src: s, since: since, files: map[string]*followed{}, once: readOnce{}}
 }
 
 // Next implements source.Follower. A poll lists the directory and looks at
@@ -144,7 +145,7 @@ func (f *follower) check(name string) error {
 
 // take opens a file, or leaves it out.
 func (f *follower) take(name string) (*followed, error) {
-	file, err := openHistory(f.dir, name)
+	file, err := openHistory(f.once, f.dir, name)
 	if leftOut(err) {
 		f.leave(file, err)
 		err = nil

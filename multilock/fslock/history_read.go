@@ -37,7 +37,7 @@ var (
 
 // leftOut says whether an error is about one file, and the others can be read all the same.
 func leftOut(err error) bool {
-	return errors.Is(err, errEndless) || errors.Is(err, errTooLong) ||
+	return errors.Is(err, errEndless) || errors.Is(err, errTooLong) || errors.As(err, new(*sameFileError)) ||
 		is(err, syscall.EACCES, syscall.EPERM, syscall.ELOOP, syscall.ENXIO, syscall.EISDIR)
 }
 
@@ -49,8 +49,8 @@ type followed struct {
 	rest     []byte // the beginning of a line whose end was not there yet
 }
 
-func openHistory(dir vfs.Dir, name string) (*followed, error) {
-	f, err := dir.Open(name)
+func openHistory(once readOnce, dir vfs.Dir, name string) (*followed, error) {
+	f, _, err := once.open(dir, name)
 	file := &followed{path: filepath.Join(dir.Path(), name)}
 	if err == nil {
 		file.File = f
@@ -127,8 +127,9 @@ func (s *Source) tell(since time.Time, yield func(source.Event, error) bool) err
 	if err != nil {
 		return ignoreGone(err)
 	}
+	once := readOnce{}
 	for day := range days(names) {
-		files := &merged{since: since, yield: yield}
+		files := &merged{since: since, yield: yield, once: once}
 		err := files.tell(dir, day)
 		files.close()
 		if err != nil {
@@ -178,6 +179,7 @@ func fewest(dir vfs.Dir, names []string) ([]string, error) {
 type merged struct {
 	since time.Time
 	yield func(source.Event, error) bool
+	once  readOnce
 	files []*begun
 }
 
@@ -211,7 +213,7 @@ func (m *merged) tell(dir vfs.Dir, names []string) error {
 		return errEnough
 	}
 	for _, name := range names {
-		file, err := openHistory(dir, name)
+		file, err := openHistory(m.once, dir, name)
 		if err := m.add(&begun{followed: file}, err); err != nil {
 			return err
 		}

@@ -92,6 +92,37 @@ func TestFileOfAHistoryIsLeftOut(t *testing.T) {
 	}
 }
 
+// A file of a history with several names in its directory is read once, and the further
+// names are reported. A name elsewhere, as a backup makes it, changes nothing.
+func TestHardLinksInAHistoryAreReadOnce(t *testing.T) {
+	src := open(t, fslock.Options{Base: fresh(t)})
+	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "ours")))
+	files, err := filepath.Glob(filepath.Join(historyDir(src.Base()), "*.jsonl"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.NoError(t, os.Link(files[0], filepath.Join(t.TempDir(), "backup")))
+	names, left := told(t, src)
+	require.Equal(t, []string{"ours"}, names)
+	require.Empty(t, left)
+
+	const further = 40
+	for n := range further {
+		day := time.Now().UTC().AddDate(0, 0, n%2).Format(time.DateOnly)
+		require.NoError(t, os.Link(files[0], filepath.Join(historyDir(src.Base()), fmt.Sprintf("%s.zz%d.0.jsonl", day, n))))
+	}
+	f := src.Follow(time.Time{})
+	defer f.Close()
+	requireOnce := func(names, left []string) {
+		require.Equal(t, []string{"ours"}, names)
+		require.Len(t, left, further)
+		for _, why := range left {
+			require.Regexp(t, `\.zz\d+\.0\.jsonl is left out: it is the same file as .*hard link`, why)
+		}
+	}
+	requireOnce(told(t, src))
+	requireOnce(followed(t, f))
+}
+
 // One file that its owner keeps to himself hides what is in it, and no more.
 func TestPrivateFileOfAHistory(t *testing.T) {
 	requireRoot(t, "another user")

@@ -15,8 +15,9 @@ import (
 // BASE/.multilock/groups/GROUP/logs, with files HOST.TOKEN.NUMBER.out, each of one process
 // and written by nobody else. Nothing is decided by what is in it.
 type Logs struct {
-	src *Source
-	dir vfs.Dir
+	src  *Source
+	dir  vfs.Dir
+	once readOnce
 }
 
 // OpenLogs opens the directory, and makes it if it is absent.
@@ -32,7 +33,7 @@ func (s *Source) logsIn(dir vfs.Dir, err error) (*Logs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Logs{s, dir}, nil
+	return &Logs{s, dir, readOnce{}}, nil
 }
 
 // Create makes a file of a name that nobody else uses, such as one with a token.
@@ -64,8 +65,12 @@ func (l *Logs) Names() ([]string, error) {
 	return names, err
 }
 
-// Open opens one of them for reading.
-func (l *Logs) Open(name string) (vfs.File, error) { return l.dir.Open(name) }
+// Open opens one of them for reading. Of several names of one file the first that is opened
+// is the one. It is for one goroutine.
+func (l *Logs) Open(name string) (vfs.File, error) {
+	f, _, err := l.once.open(l.dir, name)
+	return f, err
+}
 
 // Path is where one of them is, for people.
 func (l *Logs) Path(name string) string { return filepath.Join(l.dir.Path(), name) }

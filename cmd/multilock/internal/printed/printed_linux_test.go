@@ -171,6 +171,22 @@ func must[T any](value T, err error) T {
 	return value
 }
 
+// A file with several names is read once, however often it is looked for more.
+func TestHardLinksAreReadOnce(t *testing.T) {
+	g := newGroup(t)
+	g.print(g.log("h"), job("a", 1), "first\n")
+	file := g.files()[0]
+	for n := range 3 {
+		require.NoError(t, os.Link(file, filepath.Join(filepath.Dir(file), fmt.Sprintf("zz%d.out", n))))
+	}
+	for range 2 {
+		g.told = nil
+		require.Equal(t, map[string]string{"a 1 h": "first\n"}, g.read())
+		require.Len(t, g.told, 3)
+		require.Contains(t, g.told[0], "zz0.out is left out: it is the same file as "+filepath.Base(file))
+	}
+}
+
 // Foreign bytes in a file are told of, and hide nothing that stands before them, or elsewhere.
 func TestForeignBytes(t *testing.T) {
 	for name, foreign := range map[string]string{

@@ -1,0 +1,47 @@
+package fslock
+
+import (
+	"fmt"
+
+	"github.com/multilock/go/multilock/vfs"
+)
+
+// readOnce opens the files of a directory that are all read, each file once: hard links
+// cost their maker nothing, and would cost the reader the whole file for each name. A file
+// that has another name elsewhere, as a backup makes them (cp -al), is read.
+type readOnce map[inode]string
+
+// inode is a file that has several names. Its value in readOnce is the name it is read by.
+type inode struct{ device, number uint64 }
+
+// sameFileError reports a further name of a file.
+type sameFileError struct{ other string }
+
+func (e *sameFileError) Error() string {
+	return fmt.Sprintf("it is the same file as %s (a hard link), which is read once; remove one of them", e.other)
+}
+
+func (once readOnce) open(dir vfs.Dir, name string) (vfs.File, vfs.Info, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, vfs.Info{}, err
+	}
+	info, err := f.StatCached()
+	if err == nil && info.Links > 1 {
+		err = once.admit(name, info)
+	}
+	if err != nil {
+		_ = f.Close() // nothing was read
+		return nil, info, err
+	}
+	return f, info, nil
+}
+
+func (once readOnce) admit(name string, info vfs.Info) error {
+	file := inode{info.Device, info.Inode}
+	if other, known := once[file]; known && other != name {
+		return &sameFileError{other}
+	}
+	once[file] = name
+	return nil
+}
