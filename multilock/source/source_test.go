@@ -1,6 +1,8 @@
 package source_test
 
 import (
+	"encoding/json"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -79,6 +81,21 @@ func TestOnlySomeTroublePasses(t *testing.T) {
 	require.NotErrorIs(t, passing, source.ErrHeld)
 	require.NotErrorIs(t, lasting, source.ErrPassing)
 	require.NotErrorIs(t, lasting, source.ErrHeld)
+}
+
+// Whatever a line of a history has, an event takes little memory.
+func TestEventIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 100<<10)
+	who := process.Identity{Host: long, Machine: long, Boot: long, Namespace: long}
+	e := source.Event{
+		What: source.EventKind(long), Name: long, Token: long, By: who, User: long, Command: long, Why: long, Signal: long, Output: long,
+		Holder: &source.Holder{Identity: who, User: long, Command: long, Every: long},
+	}
+	text, err := json.Marshal(e.Bounded())
+	require.NoError(t, err)
+	require.Less(t, len(text), 24<<10)
+	short := source.Event{Name: strings.Repeat("n", 248), Token: "t", Signal: "killed", By: process.Identity{Host: "h"}}
+	require.Equal(t, short, short.Bounded())
 }
 
 func TestHolderIsBoundedAndPrintable(t *testing.T) {

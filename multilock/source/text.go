@@ -3,6 +3,8 @@ package source
 import (
 	"strings"
 	"unicode"
+
+	"github.com/multilock/go/multilock/process"
 )
 
 // What people read is cut to so many bytes, so that a record does not outgrow what
@@ -11,14 +13,23 @@ const (
 	MaxCommand = 4 << 10
 	MaxUser    = 256
 	MaxWhy     = 4 << 10
+	maxName    = 1 << 10 // no source has longer names
 )
 
 // Bounded is the holder with texts of limited length.
 func (h Holder) Bounded() Holder {
-	h.Host, h.Command, h.User = Shorten(h.Host, MaxUser), Shorten(h.Command, MaxCommand), Shorten(h.User, MaxUser)
+	h.Identity = boundedIdentity(h.Identity)
+	h.Command, h.User = Shorten(h.Command, MaxCommand), Shorten(h.User, MaxUser)
 	h.Every = Shorten(h.Every, MaxUser)
 	h.Batch = h.Batch.change(func(text string) string { return Shorten(text, MaxUser) })
 	return h
+}
+
+func boundedIdentity(i process.Identity) process.Identity {
+	for _, text := range []*string{&i.Host, &i.Machine, &i.Boot, &i.Namespace} {
+		*text = Shorten(*text, MaxUser)
+	}
+	return i
 }
 
 // Printable is the holder as it can be shown, whoever wrote it: see Printable.
@@ -39,6 +50,8 @@ func (r Result) Bounded() Result {
 
 // Bounded is the event with texts of limited length.
 func (e Event) Bounded() Event {
+	e.What, e.Name, e.By = EventKind(Shorten(string(e.What), MaxUser)), Shorten(e.Name, maxName), boundedIdentity(e.By)
+	e.Token, e.Signal = Shorten(e.Token, MaxUser), Shorten(e.Signal, MaxUser)
 	e.Command, e.User = Shorten(e.Command, MaxCommand), Shorten(e.User, MaxUser)
 	e.Why, e.Output = Shorten(e.Why, MaxWhy), Shorten(e.Output, MaxWhy)
 	if e.Holder != nil {
