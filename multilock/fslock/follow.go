@@ -145,7 +145,8 @@ func (f *follower) check(name string) error {
 
 // take opens a file, or leaves it out.
 func (f *follower) take(name string) (*followed, error) {
-	file, err := openHistory(f.once, f.dir, name)
+	file := newFollowed(f.dir, name)
+	err := file.open(f.once, f.dir)
 	if leftOut(err) {
 		f.leave(file, err)
 		err = nil

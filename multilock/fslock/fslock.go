@@ -54,7 +54,9 @@ type Source struct {
 	clock  boottime.Clock // of this host
 	user   string
 	keep   time.Duration // of the history
-	warn   func(text string)
+	// readMost is how many bytes of the history one call reads.
+	readMost int64
+	warn     func(text string)
 
 	base      *shareddir.Base
 	above     *shareddir.Dir // where the group's directory is, if that is not the base: see Queue
@@ -104,7 +106,7 @@ func Open(opt Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, clock: opt.Clock, user: opt.User, keep: opt.HistoryKeep, warn: opt.Warn}
+	s := &Source{base: base, group: opt.Group, legacy: opt.LegacyPeers, self: opt.Self, clock: opt.Clock, user: opt.User, keep: opt.HistoryKeep, readMost: maxHistory, warn: opt.Warn}
 	s.turns.Prompt = base.Kind.Local
 	s.groupDir = shareddir.NewDir(s.openGroup)
 	s.results = shareddir.NewDir(func(open shareddir.Opener) (vfs.Dir, error) { return s.find(open, groupsDir, s.group, doneDir) })

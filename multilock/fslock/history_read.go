@@ -15,18 +15,21 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/multilock/go/internal/budget"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// What is read of a history, whoever has written there: a few pieces at a time, and of
-// one file no more than a host can write in a day.
+// What is read of a history, whoever has written there: a few pieces at a time, of one file
+// no more than a host can write in a day, and of each day its share of what one command reads.
 const (
+	maxHistory      = 16 << 30  // some minutes' work
 	historyChunk    = 32 << 10  // read at a time
 	maxHistoryLine  = 256 << 10 // the texts of an event are bounded: none of ours is half as long
 	maxHistoryFile  = 1 << 30   // twenty events in each second of a day
-	maxHistoryFiles = 4096      // open at the same time: the files of a day
+	maxHistoryFiles = 4096      // of a day
+	maxHistoryOpen  = 64        // at the same time: a process may have 256 descriptors, and no more
 )
 
 // Why a file of the history is left out that could be read.
@@ -43,26 +46,36 @@ func leftOut(err error) bool {
 
 // followed is one file of a history.
 type followed struct {
-	vfs.File // nil if it is not read any more
-	path     string
-	read     int64
-	rest     []byte // the beginning of a line whose end was not there yet
+	vfs.File   // nil if it is not open
+	name, path string
+	size       int64 // when it was opened
+	read       int64
+	rest       []byte // the beginning of a line whose end was not there yet
 }
 
-func openHistory(once readOnce, dir vfs.Dir, name string) (*followed, error) {
-	f, _, err := once.open(dir, name)
-	file := &followed{path: filepath.Join(dir.Path(), name)}
+func newFollowed(dir vfs.Dir, name string) *followed {
+	return &followed{name: name, path: filepath.Join(dir.Path(), name)}
+}
+
+func (f *followed) open(once readOnce, dir vfs.Dir) error {
+	file, info, err := once.open(dir, f.name)
 	if err == nil {
-		file.File = f
+		f.File, f.size = file, info.Size
 	}
-	return file, err
+	return err
 }
 
-func (f *followed) close() {
+// suspend closes it; open goes on where it was.
+func (f *followed) suspend() {
 	if f.File != nil {
 		_ = f.Close() // only read from
 	}
-	f.File, f.rest = nil, nil
+	f.File = nil
+}
+
+func (f *followed) close() {
+	f.suspend()
+	f.rest = nil
 }
 
 func (f *followed) leftOut(why error) error { return &source.LeftOutError{Part: f.path, Why: why} }
@@ -71,7 +84,7 @@ func (f *followed) leftOut(why error) error { return &source.LeftOutError{Part: 
 // error, which may come with events.
 func (f *followed) next(since time.Time) (events []source.Event, more bool, err error) {
 	chunk := make([]byte, historyChunk)
-	n, err := f.Read(chunk)
+	n, err := f.ReadAt(chunk, f.read)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, false, err
 	}
@@ -127,14 +140,16 @@ func (s *Source) tell(since time.Time, yield func(source.Event, error) bool) err
 	if err != nil {
 		return ignoreGone(err)
 	}
-	once := readOnce{}
-	for day := range days(names) {
-		files := &merged{since: since, yield: yield, once: once}
-		err := files.tell(dir, day)
+	once, all, most := readOnce{}, slices.Collect(days(names)), s.readMost
+	for n, day := range all {
+		share := most / int64(len(all)-n) // so a day with too much hides no other one
+		files := &merged{dir: dir, since: since, yield: yield, once: once, brief: len(day) > maxHistoryOpen, budget: budget.New(share)}
+		err := files.tell(day)
 		files.close()
 		if err != nil {
 			return err
 		}
+		most -= share - files.budget.Left()
 	}
 	return nil
 }
@@ -164,7 +179,7 @@ func days(names []string) iter.Seq[[]string] {
 	}
 }
 
-// fewest cuts a list of files to as many as may be open, the last of them, and says so.
+// fewest cuts a list of files to as many as are read, the last of them, and says so.
 func fewest(dir vfs.Dir, names []string) ([]string, error) {
 	over := len(names) - maxHistoryFiles
 	if over <= 0 {
@@ -177,14 +192,18 @@ func fewest(dir vfs.Dir, names []string) ([]string, error) {
 // times of those. Of each a piece is in memory, in the order of time: processes of one host
 // do not always write in that order.
 type merged struct {
-	since time.Time
-	yield func(source.Event, error) bool
-	once  readOnce
-	files []*begun
+	dir    vfs.Dir
+	since  time.Time
+	yield  func(source.Event, error) bool
+	once   readOnce
+	brief  bool // a file is open only while a piece of it is read: there are many
+	budget *budget.Budget
+	files  []*begun
 }
 
 type begun struct {
 	*followed
+	over   bool // it is not read any more
 	events []source.Event
 }
 
@@ -206,15 +225,15 @@ func (m *merged) close() {
 	}
 }
 
-// tell tells all that is in the files.
-func (m *merged) tell(dir vfs.Dir, names []string) error {
-	names, left := fewest(dir, names)
+// tell tells all that is in the files of a day.
+func (m *merged) tell(names []string) error {
+	day, _, _ := strings.Cut(names[0], ".")
+	names, left := fewest(m.dir, names)
 	if left != nil && !m.yield(source.Event{}, left) {
 		return errEnough
 	}
 	for _, name := range names {
-		file, err := openHistory(m.once, dir, name)
-		if err := m.add(&begun{followed: file}, err); err != nil {
+		if err := m.add(&begun{followed: newFollowed(m.dir, name)}); err != nil {
 			return err
 		}
 	}
@@ -229,44 +248,76 @@ func (m *merged) tell(dir vfs.Dir, names []string) error {
 			continue
 		}
 		heap.Pop(m)
-		if err := m.add(next, nil); err != nil {
+		if err := m.add(next); err != nil {
 			return err
 		}
+	}
+	if why := m.budget.Skipped(); why != nil {
+		return m.leave(filepath.Join(m.dir.Path(), day), why)
 	}
 	return nil
 }
 
 // add reads on in a file, and puts it among the others if there is something in it.
-func (m *merged) add(file *begun, err error) error {
-	if err == nil {
-		err = file.fill(m.since)
-	}
+func (m *merged) add(file *begun) error {
+	err := m.fill(file)
 	if len(file.events) > 0 {
 		heap.Push(m, file)
 	}
 	if !leftOut(err) {
 		return ignoreGone(err)
 	}
-	if !m.yield(source.Event{}, file.leftOut(err)) {
+	return m.leave(file.path, err)
+}
+
+func (m *merged) leave(part string, why error) error {
+	if !m.yield(source.Event{}, &source.LeftOutError{Part: part, Why: why}) {
 		return errEnough
 	}
 	return nil
 }
 
 // fill reads on until there is an event.
-func (f *begun) fill(since time.Time) error {
-	for f.File != nil {
-		events, more, err := f.next(since)
-		if !more && err == nil {
-			events = append(events, eventsIn(f.rest, since)...) // only its end is missing, perhaps
+func (m *merged) fill(f *begun) error {
+	for !f.over {
+		if m.budget.Over() {
+			m.budget.Skip(f.size - f.read)
+			f.end()
+			return nil
 		}
-		if !more {
-			f.close()
-		}
-		slices.SortStableFunc(events, func(a, b source.Event) int { return a.Time.Compare(b.Time) })
+		events, err := m.piece(f)
 		if f.events = events; len(events) > 0 || err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// piece reads the next piece of a file.
+func (m *merged) piece(f *begun) ([]source.Event, error) {
+	if f.File == nil {
+		if err := f.open(m.once, m.dir); err != nil {
+			f.end()
+			return nil, err
+		}
+	}
+	before := f.read
+	events, more, err := f.next(m.since)
+	m.budget.Spend(f.read - before)
+	switch {
+	case !more && err == nil:
+		events = append(events, eventsIn(f.rest, m.since)...) // only its end is missing, perhaps
+		f.end()
+	case !more:
+		f.end()
+	case m.brief:
+		f.suspend()
+	}
+	slices.SortStableFunc(events, func(a, b source.Event) int { return a.Time.Compare(b.Time) })
+	return events, err
+}
+
+func (f *begun) end() {
+	f.over = true
+	f.close()
 }

@@ -1,6 +1,7 @@
 package fslock_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -182,4 +183,39 @@ func TestHistoryOfManyDaysOpensFewFiles(t *testing.T) {
 	require.Empty(t, left)
 	require.Len(t, names, len(events))
 	require.Equal(t, "299", names[299])
+}
+
+// A day on which hundreds of hosts wrote is read in order with few descriptors, also files
+// that are longer than a piece.
+func TestHistoryOfManyHostsOpensFewFiles(t *testing.T) {
+	src := open(t, fslock.Options{Base: fresh(t)})
+	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "ours")))
+	const hosts, each = 300, 10
+	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for host := range hosts {
+		var lines []byte
+		for n := range each {
+			e := eventAt(start.Add(time.Duration(n*hosts+host)*time.Second), fmt.Sprint(n*hosts+host))
+			if host%50 == 0 {
+				e.Command = strings.Repeat("x", 4<<10)
+			}
+			line, err := json.Marshal(e)
+			require.NoError(t, err)
+			lines = append(append(lines, line...), '\n')
+		}
+		file := filepath.Join(historyDir(src.Base()), fmt.Sprintf("2026-01-01.h%d.0.jsonl", host))
+		require.NoError(t, os.WriteFile(file, lines, 0o600))
+	}
+	var limit syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	few := limit
+	few.Cur = 200
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few))
+	defer func() { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) }()
+	names, left := told(t, src)
+	require.Empty(t, left)
+	require.Len(t, names, hosts*each+1)
+	for n, name := range names[:hosts*each] {
+		require.Equal(t, fmt.Sprint(n), name)
+	}
 }

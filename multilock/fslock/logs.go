@@ -54,15 +54,7 @@ func (l *Logs) Names() ([]string, error) {
 	if err := l.src.refresh(l.dir); err != nil {
 		return nil, err
 	}
-	var names []string
-	err := l.dir.List(func(name string) bool {
-		if strings.HasSuffix(name, logSuffix) {
-			names = append(names, name)
-		}
-		return true
-	})
-	slices.Sort(names)
-	return names, err
+	return shareddir.Names(l.dir.List, func(name string) bool { return strings.HasSuffix(name, logSuffix) })
 }
 
 // Open opens one of them for reading. Of several names of one file the first that is opened

@@ -1,0 +1,48 @@
+package fslock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/multilock/source"
+)
+
+// A day with more than its share of what is read is cut, and reported with how much was left
+// out; the other days are read.
+func TestDayBeyondItsShareIsCut(t *testing.T) {
+	src, err := Open(Options{Base: t.TempDir()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, src.Close()) })
+	src.readMost = 1 << 20
+	first := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	flood := make([]source.Event, 1000)
+	for n := range flood {
+		flood[n] = source.Event{What: source.EventAcquired, Name: "flood", Time: first.AddDate(0, 0, 1), Command: strings.Repeat("x", 4<<10)}
+	}
+	for day := range 3 {
+		require.NoError(t, src.Append(t.Context(), source.Event{What: source.EventAcquired, Name: fmt.Sprint(day), Time: first.AddDate(0, 0, day)}))
+	}
+	require.NoError(t, src.Record(t.Context(), flood))
+
+	seen, left := map[string]int{}, []string(nil)
+	for e, err := range src.History(t.Context(), time.Time{}) {
+		if out := (*source.LeftOutError)(nil); errors.As(err, &out) {
+			left = append(left, out.Error())
+			continue
+		}
+		require.NoError(t, err)
+		seen[e.Name]++
+	}
+	for day := range 3 {
+		require.Equal(t, 1, seen[fmt.Sprint(day)], "day %d", day)
+	}
+	require.NotZero(t, seen["flood"])
+	require.Less(t, seen["flood"], 200)
+	require.Len(t, left, 1)
+	require.Regexp(t, `/2026-01-02 is left out: files that are not read, or not to their end: 1, with 3\.\d MiB or more, for no more than 0\.5 MiB are read`, left[0])
+}
