@@ -153,9 +153,13 @@ type loggedJob struct {
 // list lists the jobs that have printed anything, in the order of their list.
 func (o *logsOptions) list(ctx context.Context, e *Env, src *place.Source, r *printed.Reader) error {
 	jobs := map[string]*loggedJob{}
+	room := keptFrames(e)
 	err := r.Each(func(f printed.Frame) error {
 		job := jobs[f.Name]
 		if job == nil {
+			if !room.take() {
+				return nil
+			}
 			job = &loggedJob{Name: f.Name, Number: f.Seq}
 			jobs[f.Name] = job
 		}
@@ -165,6 +169,7 @@ func (o *logsOptions) list(ctx context.Context, e *Env, src *place.Source, r *pr
 	if err != nil {
 		return err
 	}
+	room.say("jobs that have printed something are not listed")
 	var table show.Table
 	table.Row("NUMBER", "NAME", "ATTEMPTS", "BYTES", "HOST", "BEGAN")
 	for _, job := range sortedJobs(jobs) {
@@ -183,6 +188,28 @@ func (o *logsOptions) list(ctx context.Context, e *Env, src *place.Source, r *pr
 		return nil
 	}
 	return table.Print(e.Env)
+}
+
+// room is for what is kept of an index that somebody else has written.
+type room struct {
+	env        *Env
+	left, over int
+}
+
+// keptFrames is room for less than 1 GiB.
+func keptFrames(e *Env) *room { return &room{env: e, left: 1 << 21} }
+
+func (r *room) take() bool {
+	if r.left--; r.left < 0 {
+		r.over++
+	}
+	return r.left >= 0
+}
+
+func (r *room) say(what string) {
+	if r.over > 0 {
+		r.env.Say("warning: %d %s, for more do not fit into memory", r.over, what)
+	}
 }
 
 func (j *loggedJob) add(f printed.Frame) {

@@ -28,8 +28,9 @@ func (o *logsOptions) show(e *Env, r *printed.Reader, jobs []shownJob) error {
 	for _, job := range jobs {
 		frames[job.name] = nil
 	}
+	room := keptFrames(e)
 	err := r.Each(func(f printed.Frame) error {
-		if all, asked := frames[f.Name]; asked {
+		if all, asked := frames[f.Name]; asked && room.take() {
 			frames[f.Name] = append(all, f)
 		}
 		return nil
@@ -37,6 +38,7 @@ func (o *logsOptions) show(e *Env, r *printed.Reader, jobs []shownJob) error {
 	if err != nil {
 		return err
 	}
+	room.say("pieces of what the jobs have printed are left out")
 	p, none := newFramePrinter(e, r), []error(nil)
 	for _, job := range jobs {
 		of := frames[job.name]

@@ -136,6 +136,9 @@ func (m *meter) count(ctx context.Context, chronicle source.Chronicle) error {
 	if m.counts.crowded {
 		m.missing = append(m.missing, fmt.Sprintf("there are more than %d names of jobs: the others are added up under the name %s", maxNames, otherNames))
 	}
+	if m.counts.overfull {
+		m.missing = append(m.missing, "the history names more acquisitions and parts of lists than fit into memory: runs of the others are counted wrongly, or not at all")
+	}
 	return nil
 }
 

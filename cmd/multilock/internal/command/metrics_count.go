@@ -21,8 +21,31 @@ type counts struct {
 	crowded bool // there were more names than are told apart
 	// recorded are the acquisitions of which a result was, until they end: their end is no
 	// run of its own.
-	recorded map[[2]string]bool
-	chunks   map[string]source.Chunk // what was counted of each chunk, whoever had it
+	recorded   map[[2]string]bool
+	chunks     map[string]source.Chunk // what was counted of each chunk, whoever had it
+	remembered int                     // bytes that both take, about
+	overfull   bool                    // that was not enough
+}
+
+// maxRemembered is enough for a million chunks.
+const maxRemembered = 128 << 20
+
+// remember says whether there is room for one more entry with these texts.
+func (c *counts) remember(texts ...string) bool {
+	if c.remembered > maxRemembered {
+		c.overfull = true
+		return false
+	}
+	c.remembered += entrySize(texts)
+	return true
+}
+
+func entrySize(texts []string) int {
+	size := 100 // itself
+	for _, text := range texts {
+		size += len(text)
+	}
+	return size
 }
 
 // count is what is counted of one name.
@@ -65,25 +88,35 @@ func (c *counts) add(e source.Event) {
 		n.waits++
 		n.waited += e.Waited
 	case source.EventCommitted:
-		c.recorded[key] = true
+		if c.recorded[key] || c.remember(key[:]...) {
+			c.recorded[key] = true
+		}
 		c.commit(n, e)
 	case source.EventReleased:
 		if !c.recorded[key] && e.Attempt == 0 {
 			n.run(e.Exit == nil || *e.Exit == 0 && e.Signal == "", e.Held)
 		}
-		delete(c.recorded, key)
+		c.forget(key)
 	case source.EventLost:
 		n.losses++
 		if !c.recorded[key] {
 			n.run(false, e.Held)
 		}
-		delete(c.recorded, key)
+		c.forget(key)
 	case source.EventBroke:
 		n.breaks++
-		delete(c.recorded, key)
+		c.forget(key)
 	case source.EventRefused:
 		n.refusals++
 	case source.EventForgot:
+	}
+}
+
+// forget is for the end of an acquisition.
+func (c *counts) forget(key [2]string) {
+	if c.recorded[key] {
+		c.remembered -= entrySize(key[:])
+		delete(c.recorded, key)
 	}
 }
 
@@ -95,7 +128,10 @@ func (c *counts) commit(n *count, e source.Event) {
 		n.missed += missedOf(e)
 		return
 	}
-	before := c.chunks[e.Name]
+	before, known := c.chunks[e.Name]
+	if !known && !c.remember(e.Name) {
+		return // or each of its results would count anew
+	}
 	failed := max(e.Chunk.Failed-before.Failed, 0)
 	n.runs += max(e.Chunk.Done-before.Done, 0) + failed
 	n.failures += failed

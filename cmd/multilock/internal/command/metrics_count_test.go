@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,26 @@ import (
 )
 
 func code(n int) *int { return &n }
+
+// However many chunks and acquisitions a history names, they take a limited amount of memory.
+func TestCountsTakeLimitedMemory(t *testing.T) {
+	c := newCounts("g")
+	long := strings.Repeat("x", 1000)
+	for n := range 200_000 {
+		name := fmt.Sprint("#jobs-1-", n, long)
+		c.add(source.Event{What: source.EventCommitted, Name: name, Token: "t", Chunk: &source.Chunk{Done: 1}})
+	}
+	require.True(t, c.overfull)
+	require.Less(t, len(c.chunks)+len(c.recorded), 130_000)
+	many := newCounts("g")
+	for n := range 200_000 { // those that end are forgotten
+		token := fmt.Sprint(n, long)
+		many.add(source.Event{What: source.EventCommitted, Name: "x", Token: token, Exit: code(0)})
+		many.add(source.Event{What: source.EventReleased, Name: "x", Token: token, Exit: code(0)})
+	}
+	require.False(t, many.overfull)
+	require.Equal(t, 200_000, many.jobs["x"].runs)
+}
 
 // One run is counted once, however many events tell of it.
 func TestCountsOfRuns(t *testing.T) {

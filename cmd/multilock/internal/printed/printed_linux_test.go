@@ -171,6 +171,31 @@ func must[T any](value T, err error) T {
 	return value
 }
 
+// What is read to find what jobs have printed is limited, and what is left out is reported.
+func TestIndexBeyondItsLimit(t *testing.T) {
+	g := newGroup(t)
+	l := g.log("h")
+	for n := range 3000 {
+		g.print(l, job("a", n+1), strings.Repeat("x", 100))
+	}
+	require.NoError(t, l.Close())
+	g.print(g.log("later"), job("b", 1), "x")
+	dir, err := g.src.FindLogs()
+	require.NoError(t, err)
+	defer dir.Close()
+	count := 0
+	r := &printed.Reader{Dir: dir, Most: 64 << 10, LeftOut: func(err error) { g.told = append(g.told, err.Error()) }}
+	visit := func(printed.Frame) error { count++; return nil }
+	require.NoError(t, r.Each(visit))
+	require.Less(t, count, 1000)
+	require.Len(t, g.told, 1)
+	require.Regexp(t, `/logs is left out: files that are not read, or not to their end: 2, with 0\.\d MiB or more`, g.told[0])
+	for range 30 { // and a reader that goes on comes to the end
+		require.NoError(t, r.Each(visit))
+	}
+	require.Equal(t, 3001, count)
+}
+
 // A file with several names is read once, however often it is looked for more.
 func TestHardLinksAreReadOnce(t *testing.T) {
 	g := newGroup(t)

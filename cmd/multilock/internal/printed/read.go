@@ -2,10 +2,12 @@ package printed
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 
+	"github.com/multilock/go/internal/budget"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -25,9 +27,15 @@ type Reader struct {
 	// LeftOut is told of a file in which something else stands, or which cannot be read:
 	// once, with a *source.LeftOutError.
 	LeftOut func(error)
+	// Most is how many bytes one call of Each reads, maxIndex if it is 0.
+	Most int64
 
 	files map[string]*place
 }
+
+// maxIndex is what is read to find the frames, without what is in those that are longer
+// than a read.
+const maxIndex = 16 << 30
 
 // place is how far a file was read.
 type place struct {
@@ -49,6 +57,7 @@ func (r *Reader) Each(visit func(Frame) error) error {
 	if r.files == nil {
 		r.files = map[string]*place{}
 	}
+	most := budget.New(cmp.Or(r.Most, maxIndex))
 	for _, name := range names {
 		p := r.files[name]
 		if p == nil {
@@ -58,7 +67,11 @@ func (r *Reader) Each(visit func(Frame) error) error {
 		if p.over {
 			continue
 		}
-		err := r.readOn(name, p, visit)
+		if most.Over() {
+			most.Skip(0) // its size is not asked for
+			continue
+		}
+		err := r.readOn(name, p, most, visit)
 		var stop *stopError
 		switch {
 		case errors.As(err, &stop):
@@ -68,6 +81,9 @@ func (r *Reader) Each(visit func(Frame) error) error {
 			r.LeftOut(&source.LeftOutError{Part: r.Dir.Path(name), Why: err})
 		}
 	}
+	if why := most.Skipped(); why != nil {
+		r.LeftOut(&source.LeftOutError{Part: r.Dir.Path(""), Why: why})
+	}
 	return nil
 }
 
@@ -76,7 +92,7 @@ type stopError struct{ error }
 
 var errForeign = errors.New("there is no output of a job in it, or none any more; move it away")
 
-func (r *Reader) readOn(name string, p *place, visit func(Frame) error) error {
+func (r *Reader) readOn(name string, p *place, most *budget.Budget, visit func(Frame) error) error {
 	f, err := r.Dir.Open(name)
 	if err != nil {
 		return err
@@ -89,7 +105,7 @@ func (r *Reader) readOn(name string, p *place, visit func(Frame) error) error {
 	case !info.Mode.IsRegular():
 		return errForeign
 	}
-	w := &window{file: f, size: info.Size}
+	w := &window{file: f, size: info.Size, most: most}
 	if p.next == 0 {
 		line, err := w.line(0)
 		if line == nil {
@@ -106,6 +122,10 @@ func (r *Reader) readOn(name string, p *place, visit func(Frame) error) error {
 
 func (r *Reader) frames(w *window, name string, p *place, visit func(Frame) error) error {
 	for {
+		if w.most.Over() {
+			w.most.Skip(w.size - p.next)
+			return nil
+		}
 		line, err := w.line(p.next)
 		if line == nil {
 			return err
@@ -135,6 +155,7 @@ type window struct {
 	size int64
 	at   int64
 	data []byte
+	most *budget.Budget
 }
 
 // ahead is how much is read at a time.
@@ -152,6 +173,7 @@ func (w *window) bytes(at int64, n int) ([]byte, error) {
 		}
 		w.at = at
 		got, err := readAll(w.file, w.data[:min(ahead, w.size-at)], at)
+		w.most.Spend(int64(got))
 		if w.data = w.data[:cap(w.data)][:got]; err != nil {
 			return nil, err
 		}
