@@ -169,6 +169,92 @@ func TestSweepLeavesAloneWhatIsNotOurs(t *testing.T) {
 	}
 }
 
+// A tree may have the very names that multilock gives, and be moved to staging by a user who
+// could not remove it: what is in it decides.
+func TestSweepLeavesAloneTreesWithOurNames(t *testing.T) {
+	for what, files := range map[string]map[string]string{
+		"another program's locks":     {"yum.lock": "4711\n"},
+		"another program's jobs":      {"a.job": "#!/bin/sh\n", "a.result": "42\n"},
+		"locks of two names":          {"a.locked": "", "b.locked": ""},
+		"in a directory of the test":  {"full/a.job": "", "full/b.lock": ""},
+		"a file of the test":          {"full/file": "data"},
+		"beside a list":               {"list": "x\n", "more-1/list": "y\n", "more-1/x.job": ""},
+		"in a peer's guard":           {"lock.lock/list": "x\n"},
+		"a hidden file":               {".nfs000000000001": "data"},
+		"a result in another's form":  {"lock.result": "{\"score\":1}\n"},
+		"a job beside what is ours":   {"lock.locked": "", "lock.job": "make all\n"},
+		"a directory for a lock file": {"lock.locked/x": ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			base, _, src := contested(t, scene{})
+			staging := filepath.Join(base, ".multilock", "staging")
+			for _, entry := range []string{source.NewToken(), ".trash-" + source.NewToken() + ".manifest", source.NewToken() + ".selftest"} {
+				for name, content := range files {
+					file := filepath.Join(staging, entry, name)
+					require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o777))
+					require.NoError(t, os.WriteFile(file, []byte(content), 0o666))
+				}
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(staging, ".trash-"+source.NewToken()), []byte("data"), 0o666))
+			ageStaged(t, base)
+			before := tree(t, staging)
+			swept, err := src.Sweep(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, before, tree(t, staging))
+			require.Len(t, swept, 4)
+			for _, l := range swept {
+				require.True(t, l.Strange)
+				require.Contains(t, l.Why, "move it away by hand")
+			}
+		})
+	}
+}
+
+// What crashes leave is ours, also where a file was cut.
+func TestSweepRemovesWhatCrashesLeave(t *testing.T) {
+	record := string(recordOf(t))
+	base, _, src := contested(t, scene{})
+	staging := filepath.Join(base, ".multilock", "staging")
+	for _, files := range []map[string]string{
+		{"lock.locked": record, "lock.job": `{"host":"h","pgid":7}`, "lock.result": goodResult, "lock.forgot": `{"v`},
+		{"lock.locked": record[:len(record)/2], "lock.newjob": `{"ho`, "lock.lock/": ""},
+		{"lock.locked": "node7 4711\n", ".nfs00001": record, ".nfs00002": goodResult, ".nfs00003": "a\tsleep 1\n"},
+		{"lock.locked": "\x00\x00"},
+		{"list": "a\n", "board": "\x01\x02", "more-1/list": "b\n"},
+		{"full/file": "", "other/": "", "empty/": "", "hiding/.fuse_hidden01": ""},
+	} {
+		dir := filepath.Join(staging, source.NewToken())
+		for name, content := range files {
+			file := filepath.Join(dir, name)
+			require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o777))
+			if strings.HasSuffix(name, "/") {
+				require.NoError(t, os.MkdirAll(file, 0o777))
+				continue
+			}
+			require.NoError(t, os.WriteFile(file, []byte(content), 0o666))
+		}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(staging, ".trash-"+source.NewToken()), []byte(record), 0o666))
+	ageStaged(t, base)
+	swept, err := src.Sweep(t.Context())
+	require.NoError(t, err)
+	for _, l := range swept {
+		require.False(t, l.Strange, l.Why)
+	}
+	require.Len(t, swept, 7)
+	requireTidy(t, base)
+}
+
+// recordOf are the bytes of a lock file.
+func recordOf(t *testing.T) []byte {
+	t.Helper()
+	src := open(t, fslock.Options{Base: t.TempDir()})
+	plant(t, src, "lock", claim(elsewhere(t), long, long/10))
+	record, err := os.ReadFile(filepath.Join(src.Base(), fslock.DefaultGroup, "lock", "lock.locked"))
+	require.NoError(t, err)
+	return record
+}
+
 // The server can leave a directory under both its names (a rename that is done in two
 // steps, and a crash between them). The janitor must not empty a lock; that the server did
 // not say whether it is in place does not make it one that may be emptied.

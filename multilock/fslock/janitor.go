@@ -179,7 +179,7 @@ func (s *Source) empty(staging vfs.Dir, trash string) error {
 		return nil
 	}
 	if err == nil {
-		err = emptyTree(dir, 1)
+		err = emptyTree(dir)
 	}
 	if err != nil {
 		return opError("sweep", "", err)

@@ -244,7 +244,7 @@ func (s *Source) discardRetracted(staging vfs.Dir, entry string) {
 		return
 	}
 	_ = dir.Unlink(manifestFile) // first, for those who are about to continue it
-	_ = emptyTree(dir, 1)
+	_ = emptyTree(dir)
 	_ = dir.Close()
 	_ = staging.Rmdir(entry)
 }

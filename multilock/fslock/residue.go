@@ -1,6 +1,7 @@
 package fslock
 
 import (
+	"bytes"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,14 +12,11 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// What the janitor may remove is what the protocol itself puts into staging, known by its
-// names: whoever can write there can move anything there, in the hope that somebody with
-// more rights removes it for him.
+// What the janitor may remove is what the protocol itself puts into staging, known by names
+// and by what is in it: a user who can write there can move a tree there, in the hope that a
+// process with more rights removes it for him.
 
-const (
-	residueDepth = 2                // the filesystem's test has directories in its directory
-	residueMost  = 64 + maxSections // entries of one directory; files that NFS clients keep are among them
-)
+const residueMost = 64 + maxSections // entries of one directory; files that NFS clients keep are among them
 
 // isStaged says whether an entry of staging has a name that the protocol gives.
 func isStaged(entry string) bool {
@@ -29,58 +27,48 @@ func isStaged(entry string) bool {
 	return source.IsToken(token)
 }
 
-// isResidue says whether something in a staged directory has such a name.
-func isResidue(name string) bool {
-	suffixes := append(besides(""), lockedSuffix, peerSuffix)
-	return isSilly(name) || name == manifestFile || name == boardFile || isSection(name) || slices.Contains(shareddir.TestNames(), name) ||
-		slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
-}
-
 // strangeness says why an entry of staging is nothing that the protocol left there, "" if
 // it may be.
 func strangeness(staging vfs.Dir, entry string, info vfs.Info) string {
 	staged, trash := isStaged(entry), strings.HasPrefix(entry, trashPrefix)
+	ours, err := false, error(nil)
 	switch {
 	case staged && info.Mode.IsDir():
-		return strangeIn(staging, entry, 1)
+		return strangeIn(staging, entry)
 	case info.Mode.IsRegular() && (staged && trash || isSilly(entry)):
-		return ""
-	}
-	if strings.HasPrefix(entry, foundPrefix) {
+		ours, err = isWritten(staging, entry, anyFile)
+	case strings.HasPrefix(entry, foundPrefix):
 		return filepath.Join(staging.Path(), entry) + " has what a job wrote into the directory of its lock; take what you need of it, and remove the directory"
 	}
-	return notOurs(staging, entry)
+	return strangeEntry(staging, entry, ours, err)
 }
 
-func notOurs(dir vfs.Dir, name string) string {
+func strangeEntry(dir vfs.Dir, name string, ours bool, err error) string {
+	switch {
+	case err != nil && !gone(err):
+		return "it cannot be looked at: " + err.Error()
+	case ours, err != nil:
+		return ""
+	}
 	return filepath.Join(dir.Path(), name) + " is nothing that multilock puts there; move it away by hand"
 }
 
-// strangeIn finds in a directory what is no residue. It looks at few names and not far
-// down, whatever there is.
-func strangeIn(parent vfs.Dir, name string, depth int) string {
-	dir, err := parent.OpenDir(name)
-	if is(err, syscall.ENOTDIR, syscall.ELOOP) || gone(err) {
-		return ""
+// strangeIn finds in a staged directory what is no residue. It looks at few names, whatever
+// there is.
+func strangeIn(staging vfs.Dir, name string) string {
+	dir, err := staging.OpenDir(name)
+	if err != nil {
+		return strangeEntry(staging, name, false, err)
 	}
-	var entries []string
-	if err == nil {
-		defer dir.Close() //nolint:errcheck // a directory
-		entries, err = few(dir)
+	defer dir.Close() //nolint:errcheck // a directory
+	entries, err := few(dir)
+	if err != nil || len(entries) > residueMost {
+		return strangeEntry(staging, name, false, err)
 	}
-	switch {
-	case gone(err):
-		return ""
-	case err != nil:
-		return "it cannot be looked at: " + err.Error()
-	case depth > residueDepth, len(entries) > residueMost:
-		return notOurs(parent, name)
-	}
+	ours := inStaged()
 	for _, e := range entries {
-		if !isResidue(e) {
-			return notOurs(dir, e)
-		}
-		if strange := strangeIn(dir, e, depth+1); strange != "" {
+		left, err := ours(dir, e)
+		if strange := strangeEntry(dir, e, left, err); strange != "" {
 			return strange
 		}
 	}
@@ -96,31 +84,181 @@ func few(dir vfs.Dir) (entries []string, err error) {
 	return entries, err
 }
 
-// emptyTree removes what is residue in a directory, and in its directories.
-func emptyTree(dir vfs.Dir, depth int) error {
+// residue says whether the protocol may have left an entry in a directory.
+type residue func(dir vfs.Dir, entry string) (bool, error)
+
+// inStaged is for a staged directory: a lock, a list of jobs, or the filesystem's test.
+func inStaged() residue {
+	lock, known := "", false // all files of locks are of one
+	return func(dir vfs.Dir, entry string) (bool, error) {
+		below, isDir := below(entry)
+		name, form := formOf(entry)
+		switch {
+		case isDir:
+			return holdsOnly(dir, entry, below)
+		case form == nil:
+			return false, nil
+		case name != "" && known && name != lock:
+			return false, nil
+		case name != "":
+			lock, known = name, true
+		}
+		return isWritten(dir, entry, form)
+	}
+}
+
+// below says what may be in a directory of a staged one.
+func below(entry string) (residue, bool) {
+	name := ""
+	form := emptyFile
+	switch {
+	case slices.Contains(shareddir.TestDirs(), entry):
+		name = shareddir.TestFile
+	case isSection(entry):
+		name, form = manifestFile, anyBytes
+	case strings.HasSuffix(entry, peerSuffix): // it is empty
+	default:
+		return nil, false
+	}
+	return func(dir vfs.Dir, entry string) (bool, error) {
+		if entry != name && !isSilly(entry) {
+			return false, nil
+		}
+		return isWritten(dir, entry, form)
+	}, true
+}
+
+// holdsOnly says whether an entry is a directory with nothing but residue in it.
+func holdsOnly(parent vfs.Dir, name string, ours residue) (bool, error) {
+	dir, err := parent.OpenDir(name)
+	if is(err, syscall.ENOTDIR, syscall.ELOOP) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	entries, err := few(dir)
+	if err != nil || len(entries) > residueMost {
+		return false, err
+	}
+	for _, e := range entries {
+		if left, err := ours(dir, e); !left && !gone(err) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// fileForm says whether a file begins as those of one kind do. A crash may have cut it.
+type fileForm func(begin []byte) bool
+
+// formOf is the form of a file in a staged directory by its name, nil if none has such a
+// name, and the name of the lock if it belongs to one.
+func formOf(entry string) (lock string, form fileForm) {
+	switch {
+	case isSilly(entry):
+		return "", anyFile
+	case entry == manifestFile, entry == boardFile:
+		return "", anyBytes
+	}
+	for suffix, form := range map[string]fileForm{
+		lockedSuffix: lockFile, jobSuffix: markFile, newJobSuffix: markFile, resultSuffix: resultFile, forgotSuffix: resultFile,
+	} {
+		if lock, ok := strings.CutSuffix(entry, suffix); ok && lock != "" {
+			return lock, form
+		}
+	}
+	return "", nil
+}
+
+func emptyFile(begin []byte) bool { return len(bytes.Trim(begin, "\x00")) == 0 }
+
+// anyBytes is for what has no form of its own: it is known by its name, and by what is beside it.
+func anyBytes([]byte) bool { return true }
+
+func anyFile(begin []byte) bool {
+	return lockFile(begin) || markFile(begin) || resultFile(begin) || listFile(begin)
+}
+
+// lockFile is for our lock files, those of later versions, and a Python peer's.
+func lockFile(begin []byte) bool {
+	head, body, _ := bytes.Cut(begin, []byte("\n"))
+	_, _, err := parseHead(head)
+	return emptyFile(begin) || err == nil && (len(bytes.TrimSpace(body)) == 0 || startsWith(body, `{"v":`))
+}
+
+func markFile(begin []byte) bool {
+	return emptyFile(begin) || startsWith(begin, `{"host":`) || len(groupsIn(begin)) > 0
+}
+
+func resultFile(begin []byte) bool { return emptyFile(begin) || startsWith(begin, `{"v":`) }
+
+// listFile is for the lists of batch: a line says something of all jobs, or has a tab.
+func listFile(begin []byte) bool {
+	line, _, _ := bytes.Cut(begin, []byte("\n"))
+	return emptyFile(begin) || bytes.HasPrefix(line, []byte("#")) || bytes.IndexByte(line, '\t') > 0
+}
+
+func startsWith(begin []byte, text string) bool {
+	return strings.HasPrefix(text, string(begin[:min(len(begin), len(text))]))
+}
+
+// isWritten says whether an entry is a regular file of a form.
+func isWritten(dir vfs.Dir, entry string, form fileForm) (bool, error) {
+	begin, err := readAll(dir, entry, maxRecord)
+	switch {
+	case is(err, syscall.EISDIR, syscall.ELOOP, syscall.ENXIO):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return form(begin), nil
+}
+
+// emptyTree removes what is residue in a staged directory.
+func emptyTree(dir vfs.Dir) error { return removeResidue(dir, inStaged()) }
+
+func removeResidue(dir vfs.Dir, ours residue) error {
 	entries, err := few(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if !isResidue(e) || depth > residueDepth {
+		switch left, err := ours(dir, e); {
+		case err != nil && !gone(err):
+			return err
+		case !left:
 			continue // it has come since the look, and is named by the next one
 		}
-		if err := dir.Unlink(e); err == nil || gone(err) {
-			continue
-		}
-		sub, err := dir.OpenDir(e)
-		if err != nil {
+		if err := removeEntryOf(dir, e); err != nil {
 			return err
 		}
-		err = emptyTree(sub, depth+1)
-		_ = sub.Close()
-		if err != nil {
-			return err
-		}
-		if err := dir.Rmdir(e); err != nil && !gone(err) && !notEmpty(err) {
-			return err
-		}
+	}
+	return nil
+}
+
+// removeEntryOf removes a file, or a directory of a staged one.
+func removeEntryOf(dir vfs.Dir, entry string) error {
+	err := dir.Unlink(entry)
+	if err == nil || gone(err) {
+		return nil
+	}
+	below, isDir := below(entry)
+	if !isDir {
+		return err
+	}
+	sub, err := dir.OpenDir(entry)
+	if err != nil {
+		return err
+	}
+	err = removeResidue(sub, below)
+	_ = sub.Close()
+	if err != nil {
+		return err
+	}
+	if err := dir.Rmdir(entry); err != nil && !gone(err) && !notEmpty(err) {
+		return err
 	}
 	return nil
 }

@@ -168,9 +168,12 @@ func (b *Base) typeName() string {
 	return b.Kind.Type
 }
 
-// TestNames are what the filesystem's test has in its directory, and in the directories
-// of that.
-func TestNames() []string { return []string{"full", "other", "empty", hidingDir, "file"} }
+// TestDirs are what the filesystem's test has in its directory, and TestFile is the empty file
+// that may be in each of them.
+func TestDirs() []string { return []string{"full", "other", "empty", hidingDir} }
+
+// TestFile is explained at TestDirs.
+const TestFile = "file"
 
 func prepareTest(dir vfs.Dir) error {
 	for _, name := range []string{"full", "other", "empty"} {
@@ -192,7 +195,7 @@ func putFile(dir vfs.Dir, name string) error {
 		return err
 	}
 	defer sub.Close() //nolint:errcheck // a directory
-	f, err := sub.Create("file", FileMode)
+	f, err := sub.Create(TestFile, FileMode)
 	if err != nil {
 		return err
 	}
@@ -220,7 +223,7 @@ func exclusiveCreate(dir vfs.Dir) error {
 		return err
 	}
 	defer sub.Close() //nolint:errcheck // a directory
-	f, err := sub.Create("file", FileMode)
+	f, err := sub.Create(TestFile, FileMode)
 	if err == nil {
 		_ = f.Close()
 	}
@@ -251,7 +254,7 @@ func refused(dir vfs.Dir, err error, intact ...string) error {
 func undamaged(dir vfs.Dir, name string) error {
 	sub, err := dir.OpenDir(name)
 	if err == nil {
-		_, err = sub.StatName("file")
+		_, err = sub.StatName(TestFile)
 		_ = sub.Close()
 	}
 	switch {
@@ -283,7 +286,7 @@ func removeTest(staging vfs.Dir, name string) {
 func cleanTest(dir vfs.Dir, open Opener) {
 	for _, name := range []string{"full", "other", "empty"} {
 		if sub, err := open(dir, name); err == nil {
-			_ = sub.Unlink("file")
+			_ = sub.Unlink(TestFile)
 			_ = sub.Close()
 		}
 		_ = dir.Rmdir(name)

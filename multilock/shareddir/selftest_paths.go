@@ -56,12 +56,12 @@ func (b *Base) findsByPath(dir vfs.Dir) (bool, error) {
 
 // hides says whether a file that is removed while it is open stays under another name.
 func hides(dir vfs.Dir) (bool, error) {
-	f, err := dir.Create("file", FileMode)
+	f, err := dir.Create(TestFile, FileMode)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close() //nolint:errcheck // nothing is in it
-	if err := dir.Unlink("file"); err != nil {
+	if err := dir.Unlink(TestFile); err != nil {
 		return false, err
 	}
 	names, err := Names(dir.List, func(name string) bool { return strings.HasPrefix(name, HiddenPrefix) })
