@@ -44,6 +44,35 @@ func TestLogsOfAGroup(t *testing.T) {
 	require.Equal(t, []string{"a 2 16\n", "-x 1 2\n", "3 1 6\n"}, listed)
 }
 
+// On a terminal nothing that others wrote controls it; a program gets what was printed.
+func TestTerminalGetsText(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("batch", s.list("x\tprintf 'a\\tb\\033[2Jc\\nd\\n'"))
+	s.must("run", "-n", "e\x1b[2Jvil", "--", "true")
+	require.Equal(t, "a\tb\x1b[2Jc\nd\n", s.must("logs", "x"))
+	require.Contains(t, s.must("metrics"), "name=\"e\x1b[2Jvil\"")
+	for command, want := range map[string]string{"logs x": "b\ufffd[2Jc\r\nd\r\n", "metrics": "name=\"e\ufffd[2Jvil\""} {
+		_, shown := onTerminal(t, s.command(strings.Fields(command)...))
+		shown.Expect(want)
+		got := shown.wait()
+		require.Zero(t, got.code)
+		require.NotContains(t, got.stdout, "\x1b[2J", command)
+	}
+}
+
+// A file of frames may be anybody's, and so is the host in it.
+func TestHostOfAFrameIsText(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.must("batch", s.list("x\techo one"))
+	frame := "=== multilock 1 \"h\\x1b[2Jh\"\n=== #1 attempt 2 at 2100-01-02T03:04:05Z out 4 \"x\"\ntwo\n\n"
+	require.NoError(t, os.WriteFile(s.private("logs", "h.x.0.out"), []byte(frame), 0o600))
+	got := s.must("logs", "x")
+	require.Contains(t, got, "=== attempt 2 on h\ufffd[2Jh at 2100")
+	require.Contains(t, got, "two\n")
+}
+
 // What the failed ones have printed is shown under how they failed, without naming them.
 func TestLogsOfTheFailed(t *testing.T) {
 	t.Parallel()

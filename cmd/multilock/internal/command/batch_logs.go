@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/printed"
@@ -207,7 +208,7 @@ func appendTo(dir outfile.Dir, name, header string) (jobLog, error) {
 
 // logHeader separates the attempts at a job.
 func logHeader(host string, attempt int, began time.Time) string {
-	return fmt.Sprintf("=== attempt %d on %s at %s\n", attempt, host, began.Format(time.RFC3339))
+	return fmt.Sprintf("=== attempt %d on %s at %s\n", attempt, console.Harmless(host), began.Format(time.RFC3339))
 }
 
 func logName(name string) string { return fileName(name) + ".log" }

@@ -36,8 +36,8 @@ func Logs(e *Env) *cli.Command {
 		Usage:     "show what the jobs of a batch have printed",
 		ArgsUsage: "[NAME...]",
 		Description: `Prints what the job NAME of a batch has printed, of all its attempts and on all hosts,
-the older first, as it was: to see it on a terminal, "multilock logs NAME | less". Between
-two attempts is a line "=== attempt N on HOST at TIME". Of "batch --separate" the job's
+the older first, as it was. On a terminal all but text is masked: to see colors, try
+"multilock logs NAME | less -R". Between two attempts is a line "=== attempt N on HOST at TIME". Of "batch --separate" the job's
 standard error goes to the standard error. With --follow it goes on until the job has a
 final result; what a job prints on another host shows after some seconds.
 

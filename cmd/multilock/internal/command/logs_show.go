@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -124,7 +123,7 @@ func newFramePrinter(e *Env, r *printed.Reader) *framePrinter {
 
 // begin begins with another job.
 func (p *framePrinter) begin(title string) error {
-	err := p.header("==> " + title + " <==\n")
+	err := p.header("==> " + console.Harmless(title) + " <==\n")
 	p.last, p.rest = printed.Frame{}, false
 	return err
 }
@@ -156,8 +155,8 @@ func (p *framePrinter) print(f printed.Frame) error {
 	return p.write(to, data)
 }
 
-func (p *framePrinter) write(to io.Writer, data []byte) error {
-	if _, err := to.Write(data); err != nil {
+func (p *framePrinter) write(to *os.File, data []byte) error {
+	if err := console.Pass(to, data); err != nil {
 		return fmt.Errorf("print the output of the job: %w", err)
 	}
 	return nil

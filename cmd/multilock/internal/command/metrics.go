@@ -78,7 +78,7 @@ func (o *metricsOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	}
 	text := show.Exposition(m.families(time.Now()))
 	if o.textfile == "" {
-		if _, err := e.Stdout.Write(text); err != nil {
+		if err := console.Pass(e.Stdout, text); err != nil {
 			return fmt.Errorf("print the metrics: %w", err)
 		}
 		return nil

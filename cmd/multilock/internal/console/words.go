@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -77,6 +78,21 @@ func lines(s string) string {
 		each[i] = Harmless(line)
 	}
 	return strings.Join(each, "\n")
+}
+
+// Pass writes a text that other users may have written: as it is to a program, and without
+// what would control a terminal to a person.
+func Pass(to *os.File, text []byte) error {
+	if IsTerminal(to) {
+		text = []byte(strings.Map(func(r rune) rune {
+			if unprintable(r) && r != '\n' && r != '\t' {
+				return unicode.ReplacementChar
+			}
+			return r
+		}, string(text)))
+	}
+	_, err := to.Write(text)
+	return err
 }
 
 // Escaped makes JSON harmless: package json leaves the control characters beyond
