@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -187,6 +188,36 @@ func TestPasswordPlaces(t *testing.T) {
 	got := p.run("status", "--source", "full://eve@host:8029"+p.base)
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, "read the password from the file that MULTILOCK_PASSWORD_FILE names: open /nonexistent: ")
+}
+
+// The rule is that of psql and libpq for their files with secrets.
+func TestPasswordFileThatOthersMayRead(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give files away")
+	}
+	file := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(file, []byte("secret\n"), 0o600))
+	p := newProgram(t)
+	p.vars[place.EnvPasswordFile] = file
+	for _, c := range []struct {
+		owner   int
+		mode    os.FileMode
+		refused bool
+	}{
+		{0, 0o600, false}, {0, 0o400, false}, {0, 0o640, false}, {0, 0o644, true}, {0, 0o660, true}, {0, 0o602, true},
+		{65533, 0o600, false}, {65533, 0o640, true}, {65533, 0o604, true},
+	} {
+		require.NoError(t, os.Chown(file, c.owner, c.owner))
+		require.NoError(t, os.Chmod(file, c.mode))
+		got := p.run("status", "--source", p.url("full"))
+		if !c.refused {
+			require.Zero(t, got.code, "%d %o: %s", c.owner, c.mode, got.stderr)
+			continue
+		}
+		require.Equal(t, 125, got.code, "%d %o", c.owner, c.mode)
+		require.Contains(t, got.stderr, fmt.Sprintf("%s: others may read or write it (mode %04o): chmod 600", file, c.mode))
+		require.NotContains(t, got.stdout+got.stderr, "secret")
+	}
 }
 
 // A library may well put the URL that it was given into its errors.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strconv"
@@ -250,9 +251,33 @@ func readPassword(e *console.Env) (string, error) {
 	if password := e.Getenv(EnvPassword); password != "" || path == "" {
 		return password, nil
 	}
-	text, err := os.ReadFile(path)
+	password, err := passwordIn(path)
 	if err != nil {
 		return "", fmt.Errorf("read the password from the file that %s names: %w", EnvPasswordFile, err)
+	}
+	return password, nil
+}
+
+// maxPassword bounds what is read of a file that may be anything.
+const maxPassword = 64 << 10
+
+// passwordIn is the first line of a file that only its owner can read.
+func passwordIn(path string) (string, error) {
+	f, err := os.Open(path) //nolint:gosec // the user's own choice
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	info, err := f.Stat()
+	if err == nil {
+		err = checkPrivate(info)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxPassword))
+	if err != nil {
+		return "", err
 	}
 	password, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSuffix(password, "\r"), nil
