@@ -7,10 +7,11 @@ import (
 
 // command goes through the words of one command.
 type command struct {
-	found    secrets
-	expected expectation // of the next word
-	program  program     // the one that was named last
-	depth    int
+	found     secrets
+	expected  expectation // of the next word
+	program   program     // the one that was named last
+	separator byte        // between the user and the password of a login
+	depth     int
 }
 
 // expectation is what a word is, by the one before it.
@@ -20,7 +21,7 @@ const (
 	anything expectation = iota
 	aSecret
 	aScheme // of authorization, with the secret behind it; or a secret
-	aLogin  // user:password
+	aLogin  // user:password, or with what the program has between them
 	aScript // for a shell
 )
 
@@ -36,7 +37,7 @@ func (c *command) word(t text) {
 		c.script(t)
 		return
 	case expected == aLogin:
-		c.login(t, 0)
+		c.login(t, 0, c.separator)
 	case (expected == aSecret || expected == aScheme) && !isOption(t.plain):
 		c.found.add(t, 0, len(t.plain))
 		if expected == aScheme && isScheme(t.plain) {
@@ -56,8 +57,11 @@ func (c *command) word(t text) {
 
 // argument tells from a word that is no option what the next ones are.
 func (c *command) argument(word string) {
-	if p := programOf(path.Base(word)); p != (program{}) {
+	switch p := programOf(path.Base(word)); {
+	case p != (program{}):
 		c.program = p
+	case word == c.program.command:
+		c.program.command = ""
 	}
 	if name, isField := strings.CutSuffix(word, ":"); isField && !strings.ContainsFunc(name, notInName) && isSecret(name) {
 		c.expected = aScheme
@@ -67,11 +71,18 @@ func (c *command) argument(word string) {
 // option does the same with an option.
 func (c *command) option(t text) {
 	long, isLong := strings.CutPrefix(t.plain, "--")
+	name, _, assigned := strings.Cut(long, "=")
 	switch {
 	case isSecret(t.plain):
 		c.expected = aSecret
-	case isLong && (long == "auth" || long == "basic-auth" || c.program.login && (long == "user" || long == "proxy-user")):
-		c.expected = aLogin
+	case isLong && (long == "auth" || long == "basic-auth"):
+		c.expected, c.separator = aLogin, ':'
+	case isLong && c.program.login != 0 && (name == "user" || name == "proxy-user"):
+		if assigned {
+			c.login(t, len("--"+name+"="), c.program.login)
+			return
+		}
+		c.expected, c.separator = aLogin, c.program.login
 	case !isLong && len(t.plain) > 1:
 		c.short(t)
 	}
@@ -81,24 +92,27 @@ func (c *command) option(t text) {
 func (c *command) short(t text) {
 	letters, p := t.plain[1:], c.program
 	last := letters[len(letters)-1]
+	if p.command != "" {
+		p.letter = 0
+	}
 	switch {
-	case p.login && (last == 'u' || last == 'U'):
-		c.expected = aLogin
-	case p.login && (letters[0] == 'u' || letters[0] == 'U'):
-		c.login(t, 2)
+	case p.login != 0 && (last == 'u' || last == 'U'):
+		c.expected, c.separator = aLogin, p.login
+	case p.login != 0 && (letters[0] == 'u' || letters[0] == 'U'):
+		c.login(t, 2, p.login)
 	case p.letter != 0 && letters[0] == p.letter && len(letters) > 1:
 		c.found.add(t, 2, len(t.plain))
 		c.program = program{}
-	case p.apart && letters == string(p.letter):
+	case p.apart && p.letter != 0 && letters == string(p.letter):
 		c.expected, c.program = aSecret, program{}
 	case last == 'c' && strings.Trim(letters, "abcdefghijklmnopqrstuvwxyz") == "":
 		c.expected = aScript // sh -c, bash -lc
 	}
 }
 
-// login hides what stands behind the colon of user:password.
-func (c *command) login(t text, from int) {
-	if user, password, found := strings.Cut(t.plain[from:], ":"); found && password != "" {
+// login hides what stands behind the separator of user:password.
+func (c *command) login(t text, from int, separator byte) {
+	if user, password, found := strings.Cut(t.plain[from:], string(separator)); found && password != "" {
 		c.found.add(t, from+len(user)+1, len(t.plain))
 	}
 }

@@ -13,6 +13,9 @@ func isSecret(name string) bool {
 	if len(parts) == 0 || slices.Contains(notIf, parts[0]) || slices.Contains(notIn, parts[len(parts)-1]) {
 		return false
 	}
+	if len(parts) == 2 && parts[0] == "x" && parts[1] == "auth" { // a header
+		return true
+	}
 	for i, part := range parts {
 		if slices.Contains(secretWords, part) || slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(part, end) }) ||
 			i > 0 && (part == "key" && slices.Contains(secretKeys, parts[i-1]) || part == "pwd") {
@@ -26,7 +29,7 @@ var (
 	// secretEnds end a part of a name (so PGPASSWORD, clientsecret), secretWords are one.
 	secretEnds = []string{
 		"password", "passwd", "passphrase", "passcode", "secret", "token", "apikey", "accesskey", "secretkey", "privatekey", "credential",
-		"credentials", "authorization",
+		"credentials", "authorization", "storepass", "keypass",
 	}
 	secretWords = []string{"pass", "dbpass", "userpass", "pw", "psk", "cred", "creds", "otp", "jwt", "bearer", "cookie"}
 	// secretKeys are keys that open something: a sort-key does not.
@@ -90,9 +93,10 @@ func isScheme(word string) bool {
 
 // program is what is known of a program's short options.
 type program struct {
-	letter byte // of the option with its secret
-	apart  bool // it may stand in the next word
-	login  bool // -u user:password
+	letter  byte   // of the option with its secret
+	apart   bool   // it may stand in the next word
+	login   byte   // between user and password behind -u or -U
+	command string // of the program, before which its letter means something else
 }
 
 func programOf(name string) program {
@@ -107,8 +111,14 @@ func programOf(name string) program {
 		return program{letter: 'a', apart: true}
 	case "ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldappasswd":
 		return program{letter: 'w', apart: true}
+	case "docker", "podman", "nerdctl", "buildah", "skopeo", "crane", "helm", "oras", "oc", "az", "cf":
+		return program{letter: 'p', apart: true, command: "login"}
 	case "curl":
-		return program{login: true}
+		return program{login: ':'}
+	case "smbclient", "smbget", "smbcacls", "smbcquotas", "smbtree", "rpcclient", "net", "samba-tool":
+		return program{login: '%'}
+	case "lftp":
+		return program{login: ','}
 	}
 	return program{}
 }
