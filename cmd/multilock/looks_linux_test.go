@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -43,6 +44,38 @@ func TestLooksChangeNothing(t *testing.T) {
 			require.Equal(t, 125, s.run("wait", "-g", "unheard", "--timeout", "1m").code, "a look must not open the barrier")
 		})
 	}
+}
+
+// In a directory like /tmp a look does not even make the user's own directory. The first lock
+// does, and what it left is found.
+func TestLooksInADirectoryLikeTmp(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	require.NoError(t, os.Chmod(s.base, 0o777|fs.ModeSticky))
+	own := filepath.Join(s.base, fmt.Sprintf(".multilock-%d", os.Geteuid()))
+	for _, look := range append(looks(), "__complete status x", "__complete run -n x") {
+		before := listing(t, s.base)
+		s.run(strings.Fields(look)...)
+		require.Equal(t, before, listing(t, s.base), look)
+	}
+	got := s.run("run", "-n", "x", "--once", "--", "true")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stderr, own)
+	info, err := os.Stat(own)
+	require.NoError(t, err)
+	require.Equal(t, fs.ModeDir|0o700, info.Mode())
+	got = s.run("history")
+	require.Contains(t, got.stdout, "acquired")
+	require.NotContains(t, got.stderr, own, "that was reported")
+	require.Equal(t, "x\n", s.must("__complete", "status", ""))
+
+	other := newStation(t) // a run that makes it, and holds its lock for a while
+	require.NoError(t, os.Chmod(other.base, 0o777|fs.ModeSticky))
+	holder := other.hold("x", "--ttl", "1s")
+	require.Equal(t, 121, other.run("run", "-n", "x", "--", "true").code)
+	time.Sleep(2 * time.Second) // the holder looks after its base meanwhile
+	require.Zero(t, holder.end().code)
+	require.Equal(t, "free", other.lock("x").State)
 }
 
 // looks are the commands that only look, with what makes them look further.

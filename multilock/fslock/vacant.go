@@ -34,6 +34,8 @@ func (s *Source) vacate(ctx context.Context) (bool, error) {
 		return true, nil
 	case notEmpty(err):
 		return false, nil
+	case is(err, syscall.ENOENT) && s.base.Absent():
+		return true, nil // and it is not made for a look
 	case is(err, syscall.ENOENT):
 		return s.confirmAbsence(ctx)
 	case forbidden(err), is(err, syscall.EROFS):

@@ -76,8 +76,7 @@ type Base struct {
 	tested selfTest
 }
 
-// Open opens the base directory. It creates nothing but a user's own directory in one
-// like /tmp: looking leaves no traces. The error is source.ErrInvalid if it is no
+// Open opens the base directory. It creates nothing: looking leaves no traces. The error is source.ErrInvalid if it is no
 // directory, or may not be opened, or somebody may write to it who is not trusted.
 func Open(opt Options) (*Base, error) {
 	if opt.FS == nil {
@@ -103,13 +102,13 @@ func newBase(opt Options, dir vfs.Dir, own bool) (*Base, error) {
 		return nil, opError(failed, err)
 	}
 	if !own && isForEverybody(info) && !opt.Trust.Anybody {
-		return openOwn(opt, dir)
+		return openOwn(opt, dir, info)
 	}
 	kind, err := kindOf(dir, info)
 	if err != nil {
 		return nil, opError(failed, err)
 	}
-	b := &Base{Dir: dir, Kind: kind, self: opt.Self, way: newWay(opt.FS, opt.Path, info)}
+	b := &Base{Dir: dir, Kind: kind, self: opt.Self, way: newWay(opt.FS, opt.Path)}
 	b.clock.Host = opt.Clock
 	b.circle = newCircle(opt.Trust, info, b.way.ownerHere)
 	if own {
@@ -129,30 +128,35 @@ func isForEverybody(info vfs.Info) bool {
 	return info.Mode&fs.ModeSticky != 0 && info.Mode&0o002 != 0
 }
 
-// openOwn opens the caller's own directory in one where everybody may make entries.
-func openOwn(opt Options, shared vfs.Dir) (*Base, error) {
+// openOwn opens the caller's own directory in one where everybody may make entries. The first
+// lock makes it.
+func openOwn(opt Options, shared vfs.Dir, info vfs.Info) (*Base, error) {
 	name := fmt.Sprintf("%s-%d", PrivateDir, os.Geteuid())
-	made := shared.Mkdir(name, 0o700)
-	if made != nil && !vfs.Is(made, syscall.EEXIST) {
-		return nil, opError("make a directory of your own in the base directory", made)
-	}
 	dir, err := shared.OpenDir(name)
+	absent := vfs.Is(err, syscall.ENOENT)
+	if absent {
+		dir, err = newOwnDir(shared, name, id(os.Geteuid()), id(os.Getegid()), info), nil
+	}
 	if err != nil {
 		return nil, invalidBase(filepath.Join(opt.Path, name), err)
 	}
 	common := opt.Path
 	opt.Path, opt.Trust = dir.Path(), Trust{}
 	b, err := newBase(opt, dir, true)
-	if err != nil {
-		return nil, errors.Join(err, dir.Close())
+	if err != nil && !absent {
+		err = errors.Join(err, dir.Close())
 	}
-	if made == nil {
+	if err != nil {
+		return nil, err
+	}
+	if absent {
 		alone := ""
 		if b.OneHost() != "" {
 			alone = ", and no other host sees them"
 		}
 		b.Notice = fmt.Sprintf("everybody may write to %s, so your locks and files are in %s, for you alone%s; "+
 			"give a directory that you share with a group, or --trust any if everybody is to share this one", common, dir.Path(), alone)
+		return b, nil
 	}
 	return b, shared.Close()
 }
@@ -224,20 +228,18 @@ func OpenDir(parent vfs.Dir, name string, open Opener) (dir vfs.Dir, err error) 
 // IsRegular tells a file from what somebody may have put in its place.
 func IsRegular(info vfs.Info) bool { return info.Mode&fs.ModeType == 0 }
 
-// way is that by which others come to the base directory, and where it led when that
-// was opened.
+// way is that by which others come to the base directory.
 type way struct {
-	fs    vfs.FS
-	path  string // from the root directory, so that a chdir changes nothing; "" if that is not known
-	found vfs.Info
+	fs   vfs.FS
+	path string // from the root directory, so that a chdir changes nothing; "" if that is not known
 }
 
-func newWay(fs vfs.FS, base string, found vfs.Info) way {
+func newWay(fs vfs.FS, base string) way {
 	path, err := filepath.Abs(base)
 	if err != nil {
 		path = "" // this process stands in a directory that has no path
 	}
-	return way{fs: fs, path: path, found: found}
+	return way{fs: fs, path: path}
 }
 
 // ownerHere opens the directory anew, without rules.
@@ -265,15 +267,17 @@ func (b *Base) Moved(dir vfs.Dir, name string) (what string) {
 		return ""
 	}
 	defer base.Close() //nolint:errcheck // a directory
-	if info, err := base.Stat(); err == nil && !info.Same(b.way.found) {
+	info, err := base.Stat()
+	opened, failed := b.StatCached()
+	if err == nil && failed == nil && !info.Same(opened) {
 		return "base directory"
 	}
 	named, err := base.StatName(name)
 	if leadsNowhere(err) {
 		return "lock group"
 	}
-	own, failed := dir.StatCached()
-	if err == nil && failed == nil && !named.Same(own) {
+	opened, failed = dir.StatCached()
+	if err == nil && failed == nil && !named.Same(opened) {
 		return "lock group"
 	}
 	return ""

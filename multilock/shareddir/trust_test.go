@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -108,7 +109,8 @@ func TestBaseForEverybodyIsRefused(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// In a directory like /tmp each user has one of his own, of which he is told once.
+// In a directory like /tmp each user has one of his own, which is reported until it is there.
+// Looking does not make it.
 func TestDirectoryLikeTmp(t *testing.T) {
 	base := t.TempDir()
 	require.NoError(t, os.Chmod(base, 0o777|fs.ModeSticky))
@@ -117,6 +119,14 @@ func TestDirectoryLikeTmp(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(b.Path(), base+"/"+PrivateDir+"-"), b.Path())
 		require.Equal(t, n == 0, strings.Contains(b.Notice, b.Path()), b.Notice)
+		if n == 0 {
+			_, err := b.OpenDir(PrivateDir)
+			require.ErrorIs(t, err, fs.ErrNotExist)
+			require.NoDirExists(t, b.Path())
+			require.NoError(t, b.Mkdir("made", 0o777))
+		}
+		require.DirExists(t, filepath.Join(b.Path(), "made"))
+		require.Empty(t, b.Moved(b.Dir, "."))
 		info, err := os.Stat(b.Path())
 		require.NoError(t, err)
 		require.Equal(t, fs.FileMode(0o700), info.Mode().Perm())
@@ -135,6 +145,9 @@ func TestOwnDirectoryThatIsNot(t *testing.T) {
 	b, err := Open(Options{Path: base})
 	require.NoError(t, err)
 	own := b.Path()
+	require.NoError(t, os.Mkdir(own, 0o777))
+	require.NoError(t, os.Chmod(own, 0o777))
+	require.ErrorContains(t, b.Mkdir("x", 0o700), "everybody may write to it", "it came after the look")
 	require.NoError(t, b.Close())
 	require.NoError(t, os.Remove(own))
 
