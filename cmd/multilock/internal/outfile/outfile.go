@@ -1,7 +1,7 @@
 //go:build !windows
 
-// Package outfile writes the files that the user names, wherever that is: perhaps in a
-// directory where others can write, too, and have put a link to some other file.
+// Package outfile writes and reads the files that the user names, wherever that is: perhaps in
+// a directory where others can write, too, and have put a link to some other file.
 //
 // One rule holds for all of them. In a directory where nobody can have put anything but
 // root, this user, and the group to which such a directory was given, all is taken for
@@ -121,33 +121,65 @@ func (d Dir) foreign(info vfs.Info) error {
 // Open opens the file at path for reading, if nobody can have changed it who is not
 // trusted: what it says is to be done.
 func Open(path string) (*os.File, error) {
-	dir, name, err := findBy(path, os.Geteuid() == 0)
+	asRoot := os.Geteuid() == 0
+	dir, name, err := way{obey: asRoot}.find(path)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close() //nolint:errcheck // a directory
-	flags := os.O_RDONLY
-	if dir.look.Exclusive() != nil {
-		flags |= nonBlock
+	f, info, err := dir.read(name)
+	if err != nil || dir.inProc() {
+		return f, err
 	}
-	if !dir.inProc() {
-		flags |= noFollow
-	}
-	f, err := openAt(dir.Dir, name, flags, 0)
-	if err != nil {
-		return nil, dir.explain(name, err)
-	}
-	info, err := infoOf(f)
-	if err == nil && !dir.inProc() {
-		err = dir.look.Obey(info)
-		if err == nil && os.Geteuid() == 0 {
-			err = dir.look.Leads(info)
-		}
+	err = dir.look.Obey(info)
+	if err == nil && asRoot {
+		err = dir.look.Leads(info)
 	}
 	if err != nil {
 		return nil, errors.Join(dir.refuse(name, "%w", err), f.Close())
 	}
 	return f, nil
+}
+
+// Peek opens the file at path for reading, whoever can have changed it. It does not follow the
+// links of others, which could lead to what only root may read, nor wait for their pipes.
+func Peek(path string) (*os.File, error) {
+	dir, name, err := way{peek: true}.find(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	f, _, err := dir.read(name)
+	return f, err
+}
+
+// read opens a file for reading. The other end of a pipe is not waited for where a stranger
+// may have made that.
+func (d Dir) read(name string) (*os.File, vfs.Info, error) {
+	flags := os.O_RDONLY
+	if !d.inProc() {
+		flags |= noFollow
+		if !d.isPipe(name) || d.strange(name) != nil {
+			flags |= nonBlock
+		}
+	}
+	f, err := openAt(d.Dir, name, flags, 0)
+	if err != nil {
+		return nil, vfs.Info{}, d.explain(name, err)
+	}
+	info, err := infoOf(f)
+	if err == nil && info.Mode&fs.ModeNamedPipe != 0 && !d.inProc() {
+		err = d.look.Admit(info)
+	}
+	if err != nil {
+		return nil, info, errors.Join(d.refuse(name, "%w", err), f.Close())
+	}
+	return f, info, nil
+}
+
+func (d Dir) isPipe(name string) bool {
+	info, err := d.StatName(name)
+	return err == nil && info.Mode&fs.ModeNamedPipe != 0
 }
 
 // Replace puts a file in the place of the one at path in one step: a reader finds the old

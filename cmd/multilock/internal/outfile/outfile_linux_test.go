@@ -1,6 +1,7 @@
 package outfile_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -377,4 +378,60 @@ func TestBeginAmongStrangers(t *testing.T) {
 	require.Equal(t, []string{"a.1", "a.3", "a.4", "link", "log", "log.1"}, names(t, dir))
 	_, err = d.Make("a.3")
 	require.ErrorIs(t, err, os.ErrExist)
+}
+
+func peek(path string) (string, error) {
+	f, err := outfile.Peek(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	return string(text), err
+}
+
+// A volume of Kubernetes is a directory where everybody may write, with links of root's.
+func TestPeekAtAVolume(t *testing.T) {
+	dir := open(t)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "..2026"), 0o755)) //nolint:gosec // as it is there
+	write(t, filepath.Join(dir, "..2026", "key"), "secret")
+	require.NoError(t, os.Symlink("..2026", filepath.Join(dir, "..data")))
+	link := filepath.Join(dir, "key")
+	require.NoError(t, os.Symlink("..data/key", link))
+	text, err := peek(link)
+	require.NoError(t, err)
+	require.Equal(t, "secret", text)
+	giveAway(t, link)
+	_, err = peek(link)
+	require.ErrorContains(t, err, "a link is not followed in this directory, for everybody may write to it")
+	require.NoError(t, os.Remove(link))
+	require.NoError(t, os.Symlink("..data/key", link))
+	require.NoError(t, os.Link(link, filepath.Join(dir, "hard")))
+	_, err = peek(link)
+	require.ErrorContains(t, err, "a link is not followed", "anybody can have put it there")
+}
+
+// What another process writes is waited for, in a pipe of the user's and in one that is open.
+func TestPeekAtAPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	wrote := make(chan error, 1)
+	go func() { wrote <- os.WriteFile(pipe, []byte("secret"), 0) }()
+	text, err := peek(pipe)
+	require.NoError(t, err)
+	require.NoError(t, <-wrote)
+	require.Equal(t, "secret", text)
+	out, in, err := os.Pipe()
+	require.NoError(t, err)
+	defer out.Close()
+	_, err = in.WriteString("secret")
+	require.NoError(t, errors.Join(err, in.Close()))
+	text, err = peek(fmt.Sprintf("/dev/fd/%d", out.Fd()))
+	require.NoError(t, err)
+	require.Equal(t, "secret", text)
+	giveAway(t, pipe)
+	for _, open := range []func(string) (*os.File, error){outfile.Peek, outfile.Open} {
+		_, err = open(pipe)
+		require.ErrorContains(t, err, "it belongs to uid 4711")
+	}
 }

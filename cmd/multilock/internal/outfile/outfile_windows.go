@@ -63,6 +63,9 @@ func (d Dir) Make(name string) (*os.File, error) {
 // Open opens the file at path for reading.
 func Open(path string) (*os.File, error) { return os.Open(path) }
 
+// Peek opens the file at path for reading.
+func Peek(path string) (*os.File, error) { return os.Open(path) }
+
 // Replace puts a file in the place of the one at path in one step.
 func Replace(path string, content []byte) error {
 	next := filepath.Join(filepath.Dir(path), ".multilock-"+source.NewToken()+".tmp")

@@ -25,6 +25,7 @@ type way struct {
 	links int
 	build bool // directories that are absent are made
 	obey  bool // what others can have put in the way is refused
+	peek  bool // links that root or this user made are followed wherever they are
 }
 
 // OpenDir opens the directory at path.
@@ -48,10 +49,9 @@ func open(path string, build bool) (Dir, error) {
 
 // find opens the directory of the file at path, and returns the file's name in it. There
 // that is no link that is to be followed, but in /proc.
-func find(path string) (dir Dir, name string, err error) { return findBy(path, false) }
+func find(path string) (dir Dir, name string, err error) { return way{}.find(path) }
 
-func findBy(path string, obey bool) (dir Dir, name string, err error) {
-	w := way{obey: obey}
+func (w way) find(path string) (dir Dir, name string, err error) {
 	defer w.close()
 	err = w.begin(path)
 	for err == nil && len(w.rest) > 0 {
@@ -187,10 +187,19 @@ func (w *way) link(name string) (target string, refusal error) {
 	if err == nil {
 		err = here.look.Exclusive()
 	}
-	if err != nil {
-		err = here.explain(name, syscall.ELOOP)
+	if err != nil && (!w.peek || !here.isOurs(name)) {
+		return target, here.explain(name, syscall.ELOOP)
 	}
-	return target, err
+	return target, nil
+}
+
+// isOurs says that a link was made by root or this user, and has no other name: a hard link to
+// it can have been made by anybody. In Kubernetes all may write to the directory of a volume,
+// and root's links lead to the files.
+func (d Dir) isOurs(name string) bool {
+	info, err := d.StatName(name)
+	info.Mode &^= fs.ModeSymlink
+	return err == nil && d.look.Admit(info) == nil
 }
 
 // turn goes where a link leads.

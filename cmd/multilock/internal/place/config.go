@@ -16,6 +16,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/internal/span"
 )
 
@@ -54,8 +55,9 @@ type configFile struct {
 func readConfig(e *console.Env) (c config, err error) {
 	files := configFiles(e)
 	for _, path := range files {
-		text, err := readConfigFile(path)
-		if e.Getenv(EnvConfig) == "" && isNone(e, path, err) {
+		isNamed := e.Getenv(EnvConfig) != ""
+		text, err := readConfigFile(path, isNamed)
+		if !isNamed && isNone(e, path, err) {
 			continue
 		}
 		if err == nil {
@@ -95,8 +97,8 @@ func configFiles(e *console.Env) []string {
 
 // readConfigFile reads a file that nobody else can have written: what is in it says where a
 // job is kept from running twice, and whom to believe.
-func readConfigFile(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+func readConfigFile(path string, isNamed bool) (string, error) {
+	f, err := openConfig(path, isNamed)
 	if errors.Is(err, syscall.ENOTDIR) {
 		err = fs.ErrNotExist
 	}
@@ -116,6 +118,15 @@ func readConfigFile(path string) (string, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxConfig))
 	return string(text), err
+}
+
+// openConfig asks a file server for no more than it must of a file in the user's home. Others
+// may have put a link where a file that is named should be.
+func openConfig(path string, isNamed bool) (*os.File, error) {
+	if isNamed {
+		return outfile.Peek(path)
+	}
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
 // add takes what a file says in place of what was there. Its dir and its source are two ways

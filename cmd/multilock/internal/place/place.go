@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -263,11 +263,11 @@ const maxPassword = 64 << 10
 
 // passwordIn is the first line of a file that only its owner can read.
 func passwordIn(path string) (string, error) {
-	f, err := os.Open(path) //nolint:gosec // the user's own choice
+	f, err := outfile.Peek(path)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was read
 	info, err := f.Stat()
 	if err == nil {
 		err = checkPrivate(info)
