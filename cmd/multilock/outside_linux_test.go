@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -86,39 +85,6 @@ func TestLogsAmongStrangers(t *testing.T) {
 }
 
 const forgedLog = "=== multilock 1 \"h\"\n=== #1 attempt 1 at 2026-01-02T03:04:05Z out 7 \"x\"\nforged\n\n"
-
-// What the user names in a directory where others may write is not written through a link,
-// whether there is something behind it or not.
-func TestOutputAmongStrangers(t *testing.T) {
-	t.Parallel()
-	s := reported(t)
-	for name, args := range map[string][]string{
-		"joblog":    {"batch", "-g", "1", "--joblog", "FILE", s.list("true")},
-		"x.log":     {"batch", "-g", "2", "--logs", "DIR", s.list("x\techo secret")},
-		"page.html": {"report", "-o", "FILE"},
-	} {
-		for _, target := range []string{"shadow", "new"} {
-			t.Run(name+" to "+target, func(t *testing.T) {
-				precious, dir := victim(t), strangersDir(t)
-				file := filepath.Join(dir, name)
-				require.NoError(t, os.Symlink(filepath.Join(filepath.Dir(precious), target), file))
-				strangersOwn(t, file)
-				line := strings.NewReplacer("FILE", file, "DIR", dir).Replace(strings.Join(args, "\n"))
-				got := s.run(strings.Split(line, "\n")...)
-				requireUnharmed(t, precious)
-				if name == "page.html" {
-					require.Zero(t, got.code, got.stderr)
-					info, err := os.Lstat(file)
-					require.NoError(t, err)
-					require.True(t, info.Mode().IsRegular())
-					return
-				}
-				require.NotZero(t, got.code)
-				require.Contains(t, got.stderr, "a link is not followed in this directory, for everybody may write to it")
-			})
-		}
-	}
-}
 
 // Root runs no list that somebody else can have written, unless it is handed to it.
 func TestListOfAStranger(t *testing.T) {
