@@ -48,7 +48,7 @@ func New(what string, environ []string, self process.Identity, say func(format s
 	run := runner{environ: environ, self: self}
 	p := &Prober{say: say, answers: map[string]*answer{}}
 	if what == Slurm {
-		p.ask = slurm{run}.ask
+		p.ask = slurm{run.getenv, run.output}.ask
 	} else {
 		p.ask = command{run, what}.ask
 	}

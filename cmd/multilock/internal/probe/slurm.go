@@ -12,7 +12,10 @@ import (
 
 // slurm asks Slurm's commands. The formats that they are asked for have nothing in them that
 // a user can choose, such as a job's name.
-type slurm struct{ run runner }
+type slurm struct {
+	getenv func(name string) string
+	output func(ctx context.Context, vars []string, args ...string) (string, error) // of a command
+}
 
 // The longest number of a job, name of a node, and list of nodes that are asked about.
 const (
@@ -67,7 +70,7 @@ func (s slurm) ask(ctx context.Context, r source.Record) (string, error) {
 // check finds what Slurm cannot be asked about. A process without a node's name was not
 // started by that node: with salloc it runs where nobody ends it.
 func (s slurm) check(b source.BatchJob) error {
-	here := s.run.getenv("SLURM_CLUSTER_NAME")
+	here := s.getenv("SLURM_CLUSTER_NAME")
 	switch {
 	case b.System == "":
 		return errors.New("it runs in no job of a batch system, as far as its record tells")
@@ -84,7 +87,7 @@ func (s slurm) check(b source.BatchJob) error {
 // job is what becomes of a job, and on which nodes. For a job array all of its tasks are
 // told; this one is the one with the number.
 func (s slurm) job(ctx context.Context, id string) (state, nodes string, err error) {
-	out, err := s.run.output(ctx, nil, "squeue", "-h", "-t", "all", "-j", id, "-o", "%A %T %N")
+	out, err := s.output(ctx, nil, "squeue", "-h", "-t", "all", "-j", id, "-o", "%A %T %N")
 	if err != nil {
 		return "", "", err
 	}
@@ -94,11 +97,14 @@ func (s slurm) job(ctx context.Context, id string) (state, nodes string, err err
 		if len(fields) == 0 || fields[0] != id {
 			continue
 		}
-		if found++; len(fields) > 1 {
+		found++
+		switch len(fields) {
+		case 2:
 			state = fields[1]
-		}
-		if len(fields) > 2 {
-			nodes = fields[2]
+		case 3:
+			state, nodes = fields[1], fields[2]
+		default:
+			return "", "", fmt.Errorf("squeue was asked for number, state and nodes of job %s, and says %q", id, source.Shorten(line, 200))
 		}
 	}
 	if found != 1 || state == "" {
@@ -112,8 +118,8 @@ func (s slurm) ranOn(ctx context.Context, b source.BatchJob, nodes string) error
 	if !isWord(nodes, maxNodes, letters+digits+"._-,[]") {
 		return fmt.Errorf("job %s ran on no node that squeue tells (%q)", b.ID, nodes)
 	}
-	out, err := s.run.output(ctx, nil, "scontrol", "show", "hostnames", nodes)
-	if err == nil && !slices.Contains(strings.Fields(out), b.Node) {
+	out, err := s.output(ctx, nil, "scontrol", "show", "hostnames", nodes)
+	if err == nil && !slices.ContainsFunc(slices.Collect(strings.Lines(out)), func(line string) bool { return strings.TrimSpace(line) == b.Node }) {
 		err = fmt.Errorf("job %s ran on %s, and the holder on %s: it is another job", b.ID, nodes, b.Node)
 	}
 	return err
@@ -122,18 +128,25 @@ func (s slurm) ranOn(ctx context.Context, b source.BatchJob, nodes string) error
 // up makes sure that the node is in touch with Slurm: what it says of its jobs is so. A node
 // has a line for each partition.
 func (s slurm) up(ctx context.Context, node string) error {
-	out, err := s.run.output(ctx, nil, "sinfo", "-h", "-N", "-n", node, "-o", "%N %T")
+	out, err := s.output(ctx, nil, "sinfo", "-h", "-N", "-n", node, "-o", "%N %T")
 	if err != nil {
 		return err
 	}
-	lines := strings.Fields(out)
-	if len(lines) < 2 || len(lines)%2 != 0 {
-		return fmt.Errorf("sinfo tells nothing about node %s", node)
-	}
-	for i := 0; i < len(lines); i += 2 {
-		if lines[i] != node || !slices.Contains(upStates(), lines[i+1]) {
-			return fmt.Errorf("its job is over as far as Slurm knows, but node %s is %s: what runs there is not known", node, lines[i+1])
+	found := false
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) == 0:
+			continue
+		case len(fields) != 2 || fields[0] != node:
+			return fmt.Errorf("sinfo was asked for the state of node %s, and says %q", node, source.Shorten(line, 200))
+		case !slices.Contains(upStates(), fields[1]):
+			return fmt.Errorf("its job is over as far as Slurm knows, but node %s is %s: what runs there is not known", node, fields[1])
 		}
+		found = true
+	}
+	if !found {
+		return fmt.Errorf("sinfo tells nothing about node %s", node)
 	}
 	return nil
 }
