@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -141,8 +142,11 @@ func (c *config) add(path, text string) error {
 		}
 		return err
 	}
-	if unknown := found.Undecoded(); len(unknown) > 0 {
-		return fmt.Errorf("%q is unknown; there are dir, source, group, ttl, trust, local and require_shared", unknown[0].String())
+	known := []string{"dir", "source", "group", "ttl", "trust", "local", "require_shared"}
+	for _, key := range found.Keys() { // the library takes DIR for dir, too, and one of both where both are there
+		if !slices.Contains(known, key.String()) {
+			return fmt.Errorf("%q is unknown; there are dir, source, group, ttl, trust, local and require_shared", key.String())
+		}
 	}
 	if err := said.check(); err != nil {
 		return err
