@@ -73,10 +73,10 @@ func (o *metricsOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	if err := m.read(ctx); err != nil {
 		return err
 	}
+	text := show.Exposition(m.families(time.Now()))
 	for _, what := range m.missing {
 		e.Say("warning: %s", what)
 	}
-	text := show.Exposition(m.families(time.Now()))
 	if o.textfile == "" {
 		if err := console.Pass(e.Stdout, text); err != nil {
 			return fmt.Errorf("print the metrics: %w", err)
@@ -144,7 +144,7 @@ func (m *meter) count(ctx context.Context, chronicle source.Chronicle) error {
 
 // families are all metrics.
 func (m *meter) families(now time.Time) []show.Family {
-	families := m.counts.families()
+	families := append(m.counts.families(), m.standing()...)
 	group := map[string]string{"group": m.src.Place.Group}
 	if m.locks {
 		families = append(families, show.Family{
@@ -152,7 +152,7 @@ func (m *meter) families(now time.Time) []show.Family {
 			Samples: []show.Sample{{Labels: group, Value: float64(m.held)}},
 		})
 	}
-	return append(append(families, m.standing()...),
+	return append(families,
 		show.Family{
 			Name: "multilock_incomplete", Type: "gauge", Help: "How many things could not be read, so that these numbers lack them.",
 			Samples: []show.Sample{{Labels: group, Value: float64(len(m.missing))}},
@@ -170,11 +170,16 @@ func (m *meter) standing() []show.Family {
 	late := show.Family{Name: "multilock_overdue", Type: "gauge", Help: "1 if a job should have ended well by now, and has not; else 0."}
 	due := show.Family{Name: "multilock_due_timestamp_seconds", Type: "gauge", Help: "When a job is to run next, or should have."}
 	well := show.Family{Name: "multilock_last_success_timestamp_seconds", Type: "gauge", Help: "When a job last ended well."}
+	shown := map[string]bool{otherNames: true} // one number for several would tell of none
 	for _, job := range m.jobs {
 		labels := m.counts.labels(m.counts.label(job.Name))
-		if labels["name"] == otherNames {
-			continue // one number for several would tell of none
+		if name := labels["name"]; shown[name] {
+			if name != otherNames {
+				m.missing = append(m.missing, fmt.Sprintf("job %q looks like another one in the metrics, and is left out", job.Name))
+			}
+			continue
 		}
+		shown[labels["name"]] = true
 		add := func(f *show.Family, value float64) {
 			f.Samples = append(f.Samples, show.Sample{Labels: labels, Value: value})
 		}

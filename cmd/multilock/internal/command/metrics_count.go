@@ -1,6 +1,7 @@
 package command
 
 import (
+	"strings"
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/show"
@@ -61,9 +62,10 @@ func newCounts(group string) *counts {
 	return &counts{group: group, jobs: map[string]*count{}, recorded: map[[2]string]bool{}, chunks: map[string]source.Chunk{}}
 }
 
-// label is the name under which a lock's jobs are counted.
+// label is the name under which a lock's jobs are counted. Names that differ only in bytes that are
+// no UTF-8 look alike as labels: they are counted together, for a series must not be there twice.
 func (c *counts) label(lock string) string {
-	name := jobLabel(lock)
+	name := strings.ToValidUTF8(jobLabel(lock), "\ufffd")
 	if c.jobs[name] == nil && len(c.jobs) >= maxNames {
 		c.crowded = true
 		return otherNames
