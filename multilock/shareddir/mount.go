@@ -12,6 +12,7 @@ import (
 type mount struct {
 	point, kind, from string
 	options           []string // those of the mount and those of its filesystem
+	life              string   // tells it from one that was here before; "" if nothing does
 }
 
 // has says whether the mount has one of the options.

@@ -45,7 +45,7 @@ func mountOf(dir vfs.Dir) (mount, error) {
 	}
 	m := found[0]
 	return mount{
-		point: m.Mountpoint, kind: m.FSType, from: m.Source,
+		point: m.Mountpoint, kind: m.FSType, from: m.Source, life: lifeOf(dir),
 		options: append(strings.Split(m.Options, ","), strings.Split(m.VFSOptions, ",")...),
 	}, nil
 }
@@ -67,4 +67,20 @@ func mountID(dir vfs.Dir) (int, error) {
 		}
 	}
 	return 0, errors.New("the kernel does not tell which mount it is on")
+}
+
+// lifeOf is a number of the mount that no other one gets until the host is rebooted (statx(2),
+// Linux 6.8).
+func lifeOf(dir vfs.Dir) string {
+	fd, err := dir.Pin()
+	if err != nil {
+		return ""
+	}
+	defer dir.Unpin()
+	var s unix.Statx_t
+	err = unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID_UNIQUE, &s)
+	if err != nil || s.Mask&unix.STATX_MNT_ID_UNIQUE == 0 {
+		return ""
+	}
+	return strconv.FormatUint(s.Mnt_id, 10)
 }

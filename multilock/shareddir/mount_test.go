@@ -54,14 +54,14 @@ func TestMarksOfMounts(t *testing.T) {
 	host := process.Identity{Host: "a", Machine: "m", Boot: "b"}
 	sshfs := mount{kind: "fuse.sshfs", from: "server:/export"}
 	usual := markOf(fuse, sshfs, host)
-	require.Regexp(t, `^fs-fuse\.sshfs-[0-9a-f]{12}$`, usual)
+	require.Regexp(t, `^fs-fuse\.sshfs-[0-9a-f]{12}\.refuses$`, usual.of(Traits{}))
 	require.Equal(t, usual, markOf(fuse, mount{kind: sshfs.kind, from: sshfs.from, options: []string{"ro"}}, host))
 	nfs := mount{kind: "nfs4", from: "server:/export"}
 	require.Equal(t, markOf(fuse, nfs, host), markOf(fuse, mount{point: "/elsewhere", kind: nfs.kind, from: nfs.from}, host))
 	require.Equal(t, usual, markOf(fuse, sshfs, process.Identity{Host: "renamed", Machine: "m", Boot: "rebooted", PID: 7}))
 
 	container := process.Identity{Host: "2f1c", Boot: "b"}
-	for what, other := range map[string]string{
+	for what, other := range map[string]markName{
 		"subtype":   markOf(fuse, mount{kind: "fuse.cryfs", from: sshfs.from}, host),
 		"mount":     markOf(fuse, mount{point: "/elsewhere", kind: sshfs.kind, from: sshfs.from}, host), // a client of its own
 		"source":    markOf(fuse, mount{kind: sshfs.kind, from: "other:/export"}, host),
@@ -72,8 +72,8 @@ func TestMarksOfMounts(t *testing.T) {
 		require.NotEqual(t, usual, other, what)
 	}
 	require.Equal(t, markOf(fuse, sshfs, container), markOf(fuse, sshfs, process.Identity{Host: "77aa", Boot: "b"}), "all containers of one boot")
-	require.Regexp(t, `^fs-fuse\.a_b_\.\._-[0-9a-f]{12}$`, markOf(fuse, mount{kind: "fuse.a/b\n../"}, host))
-	require.Regexp(t, `^fs-65735546-[0-9a-f]{12}$`, markOf(fuse, mount{}, host), "where the table of mounts cannot be read")
+	require.Regexp(t, `^fs-fuse\.a_b_\.\._-[0-9a-f]{12}$`, markOf(fuse, mount{kind: "fuse.a/b\n../"}, host).place)
+	require.Regexp(t, `^fs-65735546-[0-9a-f]{12}$`, markOf(fuse, mount{}, host).place, "where the table of mounts cannot be read")
 }
 
 // Each row that doctor names is there.

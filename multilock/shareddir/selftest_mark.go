@@ -53,11 +53,11 @@ func (b *Base) possible() (all []Traits) {
 	return all
 }
 
-// findMark looks for what an earlier test has found. Nobody removes a mark, so one that an
-// NFS client remembers is there.
-func (b *Base) findMark(private vfs.Dir, name string) (Traits, bool) {
+// findMark looks for what an earlier test has found. Only marks of mounts that are over are
+// removed, so one that an NFS client remembers is there.
+func (b *Base) findMark(private vfs.Dir, name markName) (Traits, bool) {
 	for _, t := range b.possible() {
-		if mark, err := private.Enter(name + t.suffix()); err == nil {
+		if mark, err := private.Enter(name.of(t)); err == nil {
 			_ = mark.Close()
 			return t, true
 		}
@@ -65,17 +65,55 @@ func (b *Base) findMark(private vfs.Dir, name string) (Traits, bool) {
 	return Traits{}, false
 }
 
-func putMark(private vfs.Dir, name string, found Traits) error {
-	err := private.Mkdir(name+found.suffix(), DirMode)
+func putMark(private vfs.Dir, name markName, found Traits) error {
+	err := private.Mkdir(name.of(found), DirMode)
 	if err != nil && !vfs.Is(err, syscall.EEXIST) {
 		return opError("note the result of the filesystem's test", err)
 	}
+	removeOutdated(private, name, found)
 	return nil
 }
 
-// markName is how the names of this source's marks begin. The table of mounts is read
-// only where the type of a file system does not say what it is.
-func (b *Base) markName() string {
+// outdated is how much older than its successor's the mark of a mount is when it is removed:
+// containers of one host may have a mount each at the same place.
+const outdated = 24 * time.Hour
+
+// removeOutdated removes the marks of mounts that were there before. What stays is in nobody's
+// way, and a mark that is missing costs a test.
+func removeOutdated(private vfs.Dir, name markName, found Traits) {
+	own, err := private.StatName(name.of(found))
+	if err != nil || name.life == "" {
+		return
+	}
+	marks, _ := Names(private.List, name.sameplace)
+	for _, mark := range marks {
+		if info, err := private.StatName(mark); err == nil && own.ModTime.Sub(info.ModTime) > outdated {
+			_ = private.Rmdir(mark)
+		}
+	}
+}
+
+// markName is how the name of a mark begins.
+type markName struct {
+	place string // for all mounts of one filesystem at one place of a host
+	life  string // "" if they are not told apart
+}
+
+func (n markName) of(t Traits) string {
+	if n.life == "" {
+		return n.place + t.suffix()
+	}
+	return n.place + "-" + n.life + t.suffix()
+}
+
+// sameplace says whether an entry is a mark of this mount, or of another one in its place.
+func (n markName) sameplace(entry string) bool {
+	return strings.HasPrefix(entry, n.place+".") || strings.HasPrefix(entry, n.place+"-")
+}
+
+// markName is that of this source's marks. The table of mounts is read only where the type of
+// a file system does not say what it is.
+func (b *Base) markName() markName {
 	var m mount
 	if !b.Kind.Local {
 		m, _ = mountOf(b.Dir) // its type has to do then
@@ -86,14 +124,24 @@ func (b *Base) markName() string {
 // markOf names a file system, as a host has it mounted. Containers may have a name each
 // and no machine id; what they have in common with their host, and keep until it is
 // rebooted, is its boot: there are not to be more marks than that. Below FUSE each mount is
-// a client of its own, and may be with SMB: see alone.
-func markOf(kind vfs.FileSystem, m mount, host process.Identity) string {
+// a client of its own, and may be with SMB: see alone. What follows the rules there is a
+// program, with options that no table shows: so each FUSE mount is tested.
+func markOf(kind vfs.FileSystem, m mount, host process.Identity) markName {
 	about := []string{kind.Type, m.kind, m.from, cmp.Or(host.Machine, host.Boot, host.Host)}
-	if strings.HasPrefix(m.kind, "fuse") || m.pathNamed() {
+	fuse := strings.HasPrefix(m.kind, "fuse")
+	if fuse || m.pathNamed() {
 		about = append(about, m.point)
 	}
-	hash := sha256.Sum256([]byte(strings.Join(about, "\x00")))
-	return fmt.Sprintf("%s%s-%x", markPrefix, plain(cmp.Or(m.kind, kind.Type)), hash[:6])
+	name := markName{place: fmt.Sprintf("%s%s-%x", markPrefix, plain(cmp.Or(m.kind, kind.Type)), hashOf(about...)[:6])}
+	if fuse && m.life != "" {
+		name.life = fmt.Sprintf("%x", hashOf(host.Boot, m.life)[:4])
+	}
+	return name
+}
+
+func hashOf(texts ...string) []byte {
+	hash := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return hash[:]
 }
 
 // plain is a type of file system as a part of a name.

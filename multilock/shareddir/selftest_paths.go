@@ -77,9 +77,9 @@ func (b *Base) alone() error {
 		return b.StagingError(err)
 	}
 	defer b.Private.Done(private)
-	own := b.markName() + "."
+	own := b.markName()
 	others, err := Names(private.List, func(entry string) bool {
-		return strings.HasPrefix(entry, markPrefix) && !strings.HasPrefix(entry, own)
+		return strings.HasPrefix(entry, markPrefix) && !own.sameplace(entry)
 	})
 	if err != nil {
 		return opError("look for other hosts", err)
