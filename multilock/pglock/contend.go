@@ -35,7 +35,7 @@ func (s *Source) Contend(_ context.Context, name string, claim source.Claim, pat
 // Attempt implements remote.Attempts: one transaction that takes the lock if it is free and nobody is
 // ahead; otherwise it shows who is in the way, and who waits has his place in the line then.
 func (c *contender) Attempt(ctx context.Context) (source.Lease, error) {
-	if _, err := c.src.ready(ctx); err != nil {
+	if _, err := c.src.ready(ctx, false); err != nil {
 		return nil, err
 	}
 	c.News.Begin()

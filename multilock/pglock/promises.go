@@ -33,7 +33,7 @@ func (s *Source) Promises() []source.Promise {
 
 // Examine implements source.Examiner. It makes the schema, if there is none, and tries to write.
 func (s *Source) Examine(ctx context.Context) []source.Finding {
-	f, err := s.ready(ctx)
+	f, err := s.ready(ctx, false)
 	if err == nil {
 		_, err = s.do(ctx, "write and read a row", "", s.sql(`INSERT INTO @wait (mark, grp, name, channel, listener, record, seen) VALUES ($1, 'trial/', '', '', 0, '', clock_timestamp())`, source.NewToken()),
 			s.sql(`DELETE FROM @wait WHERE grp = 'trial/'`))

@@ -2,8 +2,11 @@ package pglock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -81,10 +84,14 @@ type facts struct {
 // waits says whether a commit waits for the disk, and for the standbys.
 func (f facts) waits() bool { return f.committing == "on" || f.committing == "remote_apply" }
 
-// ready finds out whether the server can hold locks, before anything is entrusted to it.
-func (s *server) ready(ctx context.Context) (facts, error) {
+// ready finds out whether the server can hold locks, before anything is entrusted to it. For a
+// look the schema is not made: without one the error is errUnmade.
+func (s *server) ready(ctx context.Context, look bool) (facts, error) {
 	return s.facts.Learn(ctx, func() (facts, error) {
 		found, err := s.learn(ctx)
+		if look && has(err, noTable, noSchema) {
+			return found, errUnmade
+		}
 		if has(err, noTable, noSchema) {
 			if err = s.create(ctx); err == nil {
 				found, err = s.learn(ctx)
@@ -135,20 +142,52 @@ func (s *server) create(ctx context.Context) error {
 	if there.number(1) < oldest {
 		return s.refuse("PostgreSQL before 13 cannot be used")
 	}
-	_, _, err = s.carryOut(ctx, s.timeout, func() []statement {
-		steps := []statement{s.sql(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, "multilock "+s.named)}
-		if !there.is(0) {
-			steps = append(steps, s.sql("CREATE SCHEMA IF NOT EXISTS "+quoted(s.named)))
-		}
-		for _, text := range s.making() {
-			steps = append(steps, statement{text: text})
-		}
-		return steps
-	})
+	_, _, err = s.carryOut(ctx, s.timeout, func() []statement { return s.creating(there.is(0)) })
+	return s.mayCreate(err)
+}
+
+// creating are the statements that make the schema, or what is missing of it. Whoever has waited
+// for another one to do so may remember that there is none, until it opens a table.
+func (s *server) creating(there bool) []statement {
+	steps := []statement{
+		s.sql(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, "multilock "+s.named),
+		{text: `SELECT FROM pg_namespace LIMIT 1`},
+	}
+	if !there {
+		steps = append(steps, s.sql("CREATE SCHEMA IF NOT EXISTS "+quoted(s.named)))
+	}
+	for _, text := range s.making() {
+		steps = append(steps, statement{text: text})
+	}
+	return steps
+}
+
+func (s *server) mayCreate(err error) error {
 	if has(err, notAllowed) {
 		return s.refuse(fmt.Sprintf("the user %s may not make its schema; have somebody run this who may, in the database %s: %s", s.config.User, s.config.Database, s.script()))
 	}
 	return err
+}
+
+// errUnmade says that there is no schema.
+var errUnmade = errors.New("the schema was never made")
+
+// isLook says whether statements change nothing.
+func isLook(statements []statement) bool {
+	return !slices.ContainsFunc(statements, func(st statement) bool {
+		return !strings.HasPrefix(st.text, "SELECT") || strings.Contains(st.text, "pg_notify(")
+	})
+}
+
+// imagine answers a look at a server without a schema: as if there were one with nothing in it.
+func (s *server) imagine(ctx context.Context, limit time.Duration, look []statement) ([]answer, bool, error) {
+	steps := slices.Concat([]statement{{text: `SELECT ` + micros}, {text: "BEGIN"}}, s.creating(false), look, []statement{{text: "ROLLBACK"}})
+	answers, doubt, err := s.carryOut(ctx, limit, func() []statement { return steps })
+	if err != nil {
+		return nil, doubt, s.mayCreate(err)
+	}
+	s.clock.set(answers[0].rows[0].number(0))
+	return answers[len(steps)-1-len(look) : len(steps)-1], doubt, nil
 }
 
 // writable refuses a server that takes no writes, so that the next host of the URL is tried. Newer

@@ -146,7 +146,7 @@ func (s *server) once(ctx context.Context, make func() []statement) (answers []a
 		return nil, false, err
 	}
 	defer func() {
-		if conn.Value().IsClosed() || isElsewhere(err) {
+		if conn.Value().IsClosed() || isElsewhere(err) || conn.Value().TxStatus() != 'I' {
 			conn.Destroy()
 		} else {
 			conn.Release()
@@ -204,7 +204,10 @@ func send(ctx context.Context, conn *pgconn.PgConn, statements []statement) (ans
 // repeat is carryOut for what may be carried out more than once. The answers are those to these
 // statements.
 func (s *server) repeat(ctx context.Context, limit time.Duration, statements ...statement) (answers []answer, doubt bool, err error) {
-	if _, err := s.ready(ctx); err != nil {
+	switch _, err := s.ready(ctx, isLook(statements)); {
+	case errors.Is(err, errUnmade):
+		return s.imagine(ctx, limit, statements)
+	case err != nil:
 		return nil, false, err
 	}
 	answers, doubt, err = s.carryOut(ctx, limit, func() []statement { return s.safe(statements) })
