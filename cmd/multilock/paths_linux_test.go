@@ -64,7 +64,7 @@ func namedPaths() map[string]namedPath {
 		"batch logs: a job's":     {args: []string{"batch", "--logs", ".", "-"}, plant: "a.log"},
 		"batch results":           {args: []string{"batch", "--results", "it", "-"}},
 		"batch results: a job's":  {args: []string{"batch", "--results", ".", "-"}, plant: "a"},
-		"batch results: seq":      {args: []string{"batch", "--results", ".", "-"}, plant: "a/stdout", mkdir: "a"},
+		"batch results: a file":   {args: []string{"batch", "--results", ".", "-"}, plant: "a/stdout", mkdir: "a"},
 		"wait members-from":       {args: []string{"wait", "--timeout", "1s", "--members-from", "it"}},
 		"report output":           {args: []string{"report", "-o", "it"}, with: replaces},
 		"report logs":             {args: []string{"report", "--logs", "it"}, with: skips},
@@ -80,8 +80,12 @@ func TestNamedPathsAreComplete(t *testing.T) {
 	want := map[string]bool{"source": true} // a URL, which may be that of a directory
 	main.EachFlag(func(command string, f cli.Flag) {
 		usage := f.(cli.DocGenerationFlag).GetUsage() //nolint:forcetypeassert // all of the library's are
-		if name, isCommon := f.Names()[0], command == "multilock"; placeholder.MatchString(usage) && !(want[name] && !isCommon) {
-			want[strings.TrimPrefix(command+" "+name, "multilock ")] = true
+		switch name := f.Names()[0]; {
+		case !placeholder.MatchString(usage), want[name]: // each command has the program's own options, too
+		case command == "multilock":
+			want[name] = true
+		default:
+			want[command+" "+name] = true
 		}
 	})
 	for command, usage := range main.Arguments() {

@@ -3,7 +3,10 @@
 package command
 
 import (
+	"cmp"
 	"encoding/binary"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -28,19 +31,22 @@ func listIn(t *testing.T, text string, null bool) (batchList, error) {
 }
 
 // Each job of a list has a name of its own and a command, in the order of the lines; or the list
-// is refused. Names of members are read from the same lines.
+// is refused. It has one reading: written anew it is the same, with the marks and line ends of
+// Windows, too, and "wait" takes the same names from it.
 func FuzzBatchList(f *testing.F) {
 	for _, list := range []string{
 		"make a\nmake b\n", "a\tmake a\r\nb\tmake b\n", "# no job\n\n \n", "a\tx\na\ty\n", "a\t\n", "\tx\n", "x\x00y\n", "a\tx\n1\n2\n", "a\x00\x00b", "\x00x y\n\x00b\x00\x00", "\xef\xbb\xbfx\r\ny", "\xff\xfex\x00", "x\ry\n", strings.Repeat("true\n", 11), "BARRIER\na\tx\nBARRIER\nBARRIER\r\nBARRIER\ty\n BARRIER\nBARRIER\n", "2\ttrue\ntrue\n",
 		"NEEDS\na\tx\nNEEDS cpus=2\nNEEDS cpus=4 mem=1.5G\r\nb\tx\nNEEDS mem=7\n", "NEEDS cpu=2\na\tx\n", "NEEDS\tx\n NEEDS cpus=2\nNEEDS cpus=2\tx\n",
+		"SHELL bash -o pipefail\na\tx\n", "SHELL sh\r\nx\r\n", "SHELL bash\nSHELL bash\nx\n", "x\nSHELL bash\n", "SHELL\tx\n SHELL y\n", "SHELL \tx\n", "SHELL 'a b'\nx\n", "\ufeffSHELL bash\r\n\r\nx\r\n",
+		"\ufeff\ufeffa\tx\n", "\ufeff\ufeff", "\ufeff# a\nx\r\n", "a\tx\r\r\n", "a\x00x\ry\r\n\x00b\x00\ufeff\x00", "\x00x\x002\x00y\x00", "\ufeffa\x00x\x00", "a\tx\ty\n\xff\tz\n", "BARRIER\n\n", "0\nBARRIER", "a \tx\n", "\u00a0\nx\n", "\v\f# y\nx\n",
 	} {
 		f.Add(list, false)
 		f.Add(list, true)
 	}
 	f.Fuzz(func(t *testing.T, text string, null bool) {
-		members, err := parseMembers(strings.NewReader(text), "there")
-		if err != nil {
-			require.ErrorContains(t, err, "there is UTF-")
+		members, unreadable := parseMembers(strings.NewReader(text), "there")
+		if unreadable != nil {
+			require.ErrorContains(t, unreadable, "there is UTF-")
 		}
 		for _, name := range members {
 			require.NotEmpty(t, strings.TrimSpace(name))
@@ -68,7 +74,80 @@ func FuzzBatchList(f *testing.F) {
 			require.NotContains(t, job.Command, "\x00")
 			require.True(t, i == 0 || list.line(i-1) < list.line(i))
 		}
+		if null {
+			require.Equal(t, text, pairsOf(list))
+			return
+		}
+		require.NoError(t, unreadable)
+		words := wordsBeforeTabs(list)
+		if slices.ContainsFunc(words, func(word string) bool { return strings.TrimSpace(word) == "" }) {
+			return // a source would refuse the name
+		}
+		require.Equal(t, words, members)
+		plain := linesOf(list)
+		for how, anew := range map[string]string{"plain": plain, "CR LF": strings.ReplaceAll(plain, "\n", "\r\n"), "a mark": bomUTF8 + plain} {
+			again, err := listIn(t, anew, false)
+			require.NoError(t, err, how)
+			require.Equal(t, list.jobs, again.jobs, how)
+			require.True(t, slices.Equal(list.barriers, again.barriers), how)
+			require.Equal(t, list.shell, again.shell, how)
+			require.True(t, slices.Equal(list.needs.needs, again.needs.needs), how)
+		}
 	})
+}
+
+// pairsOf is the text of a list of --null.
+func pairsOf(list batchList) string {
+	var text strings.Builder
+	for i, job := range list.jobs {
+		if list.lines[i] < 0 {
+			text.WriteString(job.Name)
+		}
+		text.WriteString("\x00" + job.Command + "\x00")
+	}
+	return text.String()
+}
+
+// wordsBeforeTabs are the lines of jobs up to their first tabs.
+func wordsBeforeTabs(list batchList) (words []string) {
+	for i, job := range list.jobs {
+		if list.lines[i] < 0 {
+			words = append(words, job.Name)
+		} else {
+			words = append(words, job.Command)
+		}
+	}
+	return words
+}
+
+// linesOf is the text of a list, with what stands between its jobs.
+func linesOf(list batchList) string {
+	var text strings.Builder
+	if list.shell.given {
+		text.WriteString(shellLine + cmp.Or(list.shell.String(), "sh") + "\n")
+	}
+	for i := range len(list.jobs) + 1 {
+		if slices.Contains(list.barriers, i) {
+			text.WriteString(barrierLine + "\n")
+		}
+		for _, n := range list.needs.needs {
+			if n.From == i+1 {
+				fmt.Fprintf(&text, "%s cpus=%d", needsLine, n.CPUs)
+				if n.Memory > 0 {
+					fmt.Fprintf(&text, " mem=%d", n.Memory)
+				}
+				text.WriteByte('\n')
+			}
+		}
+		switch {
+		case i == len(list.jobs):
+		case list.lines[i] < 0:
+			text.WriteString(list.jobs[i].Name + "\t" + list.jobs[i].Command + "\n")
+		default:
+			text.WriteString(list.jobs[i].Command + "\n")
+		}
+	}
+	return text.String()
 }
 
 func TestNeedsInAList(t *testing.T) {
@@ -154,6 +233,8 @@ func TestListsThatAreRefusedByLine(t *testing.T) {
 		"a\r\nBARRIER\nb\r\n":      {"line 1: it ends with a carriage return", "line 2 with"},
 		"a\nb\rc\n":                {"line 2: there is a carriage return (CR) within it", "--null"},
 		"a\rb\rc\r":                {"line 1: there is a carriage return (CR) within it"},
+		"a\n" + bom + "b\n":        {"line 2: it begins with a byte order mark (BOM)", `sed -i '2s/^\xef\xbb\xbf//' FILE`},
+		bom + bom + "# a\nb\n":     {"line 1: it begins with a byte order mark"},
 		"a\r\r\nb\r\n":             {"line 1: there is a carriage return (CR) within it"},
 		"printf 'a\tb'\nmake b\n":  {"line 2: a list is NAME<TAB>COMMAND", "line 1 has a tab and line 2 has none", "--null"},
 		"make a\nb\tmake b\n":      {"line 2: a list is NAME<TAB>COMMAND on each line, or a command alone on each"},

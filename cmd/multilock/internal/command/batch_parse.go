@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
@@ -102,6 +103,10 @@ func (l *lineReader) add(n int32, text string) {
 	}
 	if strings.Contains(text, "\r") {
 		l.list.complain(n, `there is a carriage return (CR) within it: end each line with a newline alone, such as with: tr '\r' '\n' <OLD >NEW; a job that needs a CR fits into a list of --null`)
+		return
+	}
+	if strings.HasPrefix(text, bomUTF8) {
+		l.list.complain(n, "it begins with a byte order mark (BOM), as where two files were put together: remove it, such as with: sed -i '"+strconv.Itoa(int(n))+`s/^\xef\xbb\xbf//' FILE`)
 		return
 	}
 	switch {
