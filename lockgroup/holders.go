@@ -26,8 +26,8 @@ type holders struct {
 	held    map[string]multilock.Sighting // at the last survey
 	crashed map[string]multilock.Sighting
 	left    map[string]leftLock // dead, and not to be cleared from here
-	saw     bool            // somebody who names his acquisition was seen
-	watched map[string]bool // their silence is being watched
+	saw     bool                // somebody who names his acquisition was seen
+	watched map[string]bool     // their silence is being watched
 	watches sync.WaitGroup
 }
 

@@ -70,7 +70,7 @@ func TestTokenInOtherHands(t *testing.T) {
 	holder.Expect("ready")
 	m.pretend("job")
 	holder.end()
-	seen := m.station.lock("job")
+	seen := m.lock("job")
 	require.Equal(t, "dead", seen.State, seen.Why)
 	m.station.must("run", "-n", "job", "--", "true")
 }

@@ -267,7 +267,7 @@ func passwordIn(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close() //nolint:errcheck // it was read
+	defer f.Close()
 	info, err := f.Stat()
 	if err == nil {
 		err = checkPrivate(info)
