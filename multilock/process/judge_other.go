@@ -32,7 +32,7 @@ func otherStart(recorded, found uint64) bool {
 	return distance(recorded, found) > startSlack
 }
 
-func judgeJob(string, uint64) Evidence {
+func judgeJob(JobMark, uint64) Evidence {
 	return evidence(Unknown, "%s does not show what belongs to its job", runtime.GOOS)
 }
 
