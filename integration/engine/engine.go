@@ -121,14 +121,16 @@ func (e Engine) register(tb testing.TB, hosts, place, name string) source.Regist
 func (e Engine) RegisterCost(t *testing.T, counted string, asked func() int) {
 	place := e.Unused()
 	near, far := e.register(t, e.Hosts, place, "cell"), e.register(t, counted, place, "cell")
-	_, _, err := far.Peek(t.Context()) // connects
+	_, _, err := near.Swap(t.Context(), []byte("first")) // makes the place
+	require.NoError(t, err)
+	_, _, err = far.Peek(t.Context()) // connects
 	require.NoError(t, err)
 	swap := func(r source.Register, value, want string) {
 		old, _, err := r.Swap(t.Context(), []byte(value))
 		require.NoError(t, err)
 		require.Equal(t, want, string(old))
 	}
-	last := ""
+	last := "first"
 	for _, value := range []string{"a", "b", "c"} {
 		swap(near, value, last)
 		before := asked()

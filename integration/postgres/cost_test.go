@@ -66,8 +66,7 @@ func TestCost(t *testing.T) {
 func TestFirstCycle(t *testing.T) {
 	s := pglab.Start(t, pglab.Options{})
 	place := schema()
-	_, err := open(t, s.Address, place, "").Names(within(t)) // makes the schema
-	require.NoError(t, err)
+	makeSchema(t, open(t, s.Address, place, ""))
 	proxy := pglab.NewProxy(t, s.Address, 0)
 	require.NoError(t, multilock.Do(within(t), open(t, proxy.Address, place, ""), "nightly", multilock.Options{}, func(context.Context) error { return nil }))
 	require.Equal(t, 3, proxy.Requests())

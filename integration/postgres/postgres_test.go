@@ -12,6 +12,7 @@ import (
 	"github.com/multilock/go/integration/engine"
 	"github.com/multilock/go/integration/pglab"
 	"github.com/multilock/go/internal/testkit/worker"
+	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/pglock"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
@@ -53,6 +54,12 @@ func openWith(tb testing.TB, opt pglock.Options) *pglock.Source {
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = src.Close() })
 	return src
+}
+
+// makeSchema takes a lock for the first time.
+func makeSchema(tb testing.TB, src multilock.Source) {
+	tb.Helper()
+	require.NoError(tb, multilock.Do(within(tb), src, "first", multilock.Options{}, func(context.Context) error { return nil }))
 }
 
 // under is what is tried with every server, with this one.

@@ -20,8 +20,7 @@ func TestSweep(t *testing.T) {
 			proxy, group := pglab.NewProxy(t, s.Address, 0), schema()
 			b := engine.Bench(t, proxy, what, n)
 			b.Struck, b.Other = open(t, proxy.Address, pglock.DefaultSchema, group), open(t, s.Address, pglock.DefaultSchema, group)
-			_, err := b.Other.Names(within(t)) // makes the schema
-			require.NoError(t, err)
+			makeSchema(t, b.Other)
 			b.Token = func() string {
 				return s.Value(fmt.Sprintf("SELECT token FROM multilock.lock WHERE grp = '%s' AND name = 'nightly'", group))
 			}

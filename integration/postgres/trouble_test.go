@@ -116,20 +116,25 @@ func TestLateAttempt(t *testing.T) {
 }
 
 // TestSchemas: one of another version is refused, and of many who come first at the same time all
-// find it.
+// find it, whether they only look or not.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	s := pglab.Start(t, pglab.Options{})
 	place := schema()
 	done := make(chan error)
-	for range 10 {
+	for i := range 20 {
 		src := open(t, s.Address, place, "")
 		go func() {
-			_, err := src.Names(within(t))
+			var err error
+			if i%2 == 0 {
+				_, err = src.Names(within(t))
+			} else {
+				err = multilock.Do(within(t), src, "first", multilock.Options{}, func(context.Context) error { return nil })
+			}
 			done <- err
 		}()
 	}
-	for range 10 {
+	for range 20 {
 		require.NoError(t, <-done)
 	}
 	s.SQL("INSERT INTO " + place + ".meta VALUES (2)")
@@ -137,7 +142,7 @@ func TestSchemas(t *testing.T) {
 	require.ErrorIs(t, err, source.ErrInvalid)
 	require.ErrorContains(t, err, "has version 2, and this multilock knows 1")
 	s.SQL("CREATE DATABASE latin ENCODING LATIN1 TEMPLATE template0")
-	_, err = openURL(t, "postgres://ada@"+s.Address+"/latin").Names(within(t))
+	_, err = multilock.TryAcquire(within(t), openURL(t, "postgres://ada@"+s.Address+"/latin"), "first", multilock.Options{})
 	require.ErrorContains(t, err, "use one in UTF8")
 }
 
@@ -168,10 +173,9 @@ func TestForeignRow(t *testing.T) {
 	s := pglab.Start(t, pglab.Options{})
 	place := schema()
 	src := open(t, s.Address, place, "")
-	_, err := src.Names(within(t))
-	require.NoError(t, err)
+	makeSchema(t, src)
 	s.SQL("INSERT INTO " + place + ".lock (grp, name, token, record, acquired, seen, server) VALUES ('', 'nightly', 'x', 'mine', now(), now() - interval '1 year', now())")
-	_, err = multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
+	_, err := multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
 	require.ErrorIs(t, err, source.ErrHeld)
 	require.ErrorContains(t, err, "its record is not one of multilock")
 	_, err = multilock.Break(within(t), src, "nightly", multilock.Want{})
