@@ -93,13 +93,14 @@ job's number; with several lists of values after ::: for all their combinations,
 the first one's value, {2} for the second's. Without any of them it comes last.
 
 Hosts can join and leave at any time, and the jobs of one that dies, or stands still for
-longer than --ttl, are taken over by the others. Of those that have ended there a few may
-run again, because they were not recorded yet: on average less than one for every eight of
--j; of jobs that take less than two seconds, those that ended in the last quarter of one.
-Started again it goes on where it stopped: what
-is done is not run again, until "multilock clean --results", and what has failed for
-good neither, until --retry-failed. A list that differs from
-the one that the group was given first is refused. With --add it may continue that one:
+longer than --ttl, are taken over by the others. Of those that have ended there a few
+may run again, because they were not recorded yet: on average less than one for every
+eight of -j; of jobs that take less than two seconds, those that ended in the last
+quarter of one. Where multilock alone stood still, so may those that ended meanwhile, -j
+at most. Started again it goes on where it stopped: what is done is not run again, until
+"multilock clean --results", and what has failed for good neither, until --retry-failed.
+A list that differs from the one that the group was given first is refused. With --add
+it may continue that one:
 
    multilock -d /shared -g convert batch -j 8 --add longer.txt
 
