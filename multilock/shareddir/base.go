@@ -76,8 +76,9 @@ type Base struct {
 	tested selfTest
 }
 
-// Open opens the base directory. It creates nothing: looking leaves no traces. The error is source.ErrInvalid if it is no
-// directory, or may not be opened, or somebody may write to it who is not trusted.
+// Open opens the base directory. It creates nothing: looking leaves no traces. The error is
+// source.ErrInvalid if it is no directory, or may not be opened, or somebody may write to it
+// who is not trusted.
 func Open(opt Options) (*Base, error) {
 	if opt.FS == nil {
 		opt.FS = vfs.OS{}
