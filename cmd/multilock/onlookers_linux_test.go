@@ -29,8 +29,9 @@ func TestOnlookersWaitEndsWithTheJobs(t *testing.T) {
 		t.Run(strings.Join(options, " "), func(t *testing.T) {
 			t.Parallel()
 			m := onlooker(t)
-			require.Equal(t, -1, m.station.run("run", "-n", "job", "--", "sh", "-c", "kill -9 $PPID").code)
-			got := m.run(append([]string{"wait", "--timeout", "1m"}, options...)...)
+			// What others have begun since, this user cannot look into, so silence may have to tell.
+			require.Equal(t, -1, m.station.run("run", "-n", "job", "--ttl", "5s", "--", "sh", "-c", "kill -9 $PPID").code)
+			got := m.run(append([]string{"wait", "--timeout", "3m"}, options...)...)
 			require.Equal(t, 1, got.code, "the job died: %s", got.stderr)
 			require.Contains(t, got.stderr, "job \"job\" died, run by ")
 			require.Contains(t, got.stderr, "warning: the lock of a dead holder is still there: ")
@@ -66,13 +67,12 @@ func TestTokenInOtherHands(t *testing.T) {
 	require.NotContains(t, got.stderr, "still alive")
 	require.NoError(t, pretender.Process.Signal(syscall.Signal(0)), "it was ended")
 
-	holder = m.station.start("run", "-n", "job", "--", "sh", "-c", "echo ready; read line; kill -9 $PPID")
+	holder = m.station.start("run", "-n", "job", "--ttl", "5s", "--", "sh", "-c", "echo ready; read line; kill -9 $PPID")
 	holder.Expect("ready")
 	m.pretend("job")
 	holder.end()
-	seen := m.lock("job")
-	require.Equal(t, "dead", seen.State, seen.Why)
-	m.station.must("run", "-n", "job", "--", "true")
+	m.eventually("it is seen dead", func() bool { return m.lock("job").State == "dead" }) // others come and go on a busy host
+	m.station.must("run", "-n", "job", "--wait", "1m", "--", "true")
 }
 
 // pretend starts a process of the member's that has in its environment all that can be read

@@ -117,6 +117,7 @@ type answer struct {
 	Fence     uint64
 	Remaining time.Duration
 	PGID      int
+	Environ   []string // what marks the processes of the job
 }
 
 // doer is what a neighbour keeps between two orders.
@@ -136,7 +137,11 @@ func (d *doer) obey(ctx context.Context, o order) answer {
 	case "open":
 		return failed(d.open(o))
 	case "acquire":
-		return failed(d.take(ctx, o, multilock.Acquire))
+		a := failed(d.take(ctx, o, multilock.Acquire))
+		if a.Error == "" {
+			a.Environ = d.lock.JobEnviron()
+		}
+		return a
 	case "try":
 		return failed(d.take(ctx, o, multilock.TryAcquire))
 	case "look":

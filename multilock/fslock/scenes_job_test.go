@@ -100,11 +100,11 @@ func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
 	wrapper := newNeighbour(t, setting{}, order{Base: base})
-	wrapper.must(t, order{Do: "acquire", Name: "job", TTL: jobTTL, Job: true})
+	marks := wrapper.must(t, order{Do: "acquire", Name: "job", TTL: jobTTL, Job: true}).Environ
 	src := open(t, fslock.Options{Base: base})
 	o := observe(t, src, "job", source.Patience{})
 	job := exec.Command("sleep", "600")
-	job.Env = []string{process.TokenEntry(look(t, o).Record.Token)}
+	job.Env = marks
 	require.NoError(t, job.Start())
 	t.Cleanup(func() { _, _ = job.Process.Kill(), job.Wait() })
 	wrapper.Signal(t, syscall.SIGSTOP)

@@ -81,8 +81,11 @@ const outdated = 24 * time.Hour
 // removeOutdated removes the marks of mounts that were there before. What stays is in nobody's
 // way, and a mark that is missing costs a test.
 func removeOutdated(private vfs.Dir, name markName, found Traits) {
+	if name.life == "" {
+		return
+	}
 	own, err := private.StatName(name.of(found))
-	if err != nil || name.life == "" {
+	if err != nil {
 		return
 	}
 	marks, _ := Names(private.List, name.sameplace)
