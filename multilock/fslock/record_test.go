@@ -23,7 +23,7 @@ func sample() source.Record {
 				Identity: process.Identity{Host: "node7", Machine: "00aa", Boot: "b007", Namespace: "pid:[4026531836]", PID: 4711, Start: 12345},
 				User:     "alice", Command: "rsync -a /data /backup",
 			},
-			TTL: time.Minute, Heartbeat: 6 * time.Second, Job: true,
+			TTL: time.Minute, Heartbeat: 6 * time.Second, Job: true, KeyDigest: "of a key",
 		},
 		Prepared: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC),
 	}

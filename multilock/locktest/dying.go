@@ -69,9 +69,10 @@ func testJobKeepsTheLock(p *place) {
 	}
 	holder := startChild(p)
 	claim := claimOf(holder.identity)
-	claim.Job = true
+	key := process.NewJobKey()
+	claim.Job, claim.KeyDigest = true, key.Digest()
 	lease := p.lease(p.open(), "nightly", claim)
-	job := startChild(p, process.TokenEntry(lease.Record().Token))
+	job := startChild(p, process.TokenEntry(lease.Record().Token), key.Entry()) // a source may have no room for the digest
 	holder.end(p)
 	rival := p.open()
 	p.requireHeld(rival, "nightly", lease.Record().Token)
@@ -82,7 +83,7 @@ func testJobKeepsTheLock(p *place) {
 	job.end(p)
 	self, err := SelfOn("")
 	require.NoError(p, err)
-	if holder.identity.JudgeJob(process.JobMark{Token: lease.Record().Token}, self).Life == process.Unknown {
+	if holder.identity.JudgeJob(lease.Record().JobMark(), self).Life == process.Unknown {
 		p.Skip("this user cannot see on this host whether a job lives")
 	}
 	p.release(p.wait(rival, "nightly", multilock.Options{}))

@@ -15,7 +15,7 @@ var example = source.Claim{
 	Holder: source.Holder{
 		Identity: process.Identity{Host: "h1", Machine: "m", Boot: "b", Namespace: "n", PID: 7, Start: 1 << 50}, User: "ada", Command: "rsync $x",
 	},
-	TTL: time.Minute, Heartbeat: time.Second, Job: true,
+	TTL: time.Minute, Heartbeat: time.Second, Job: true, KeyDigest: "of a key",
 }
 
 func TestClaimComesBack(t *testing.T) {
