@@ -56,8 +56,8 @@ func exited(e source.Event, code int) source.Event { e.Exit = &code; return e }
 
 func fenced(e source.Event, fence uint64) source.Event { e.Fence = fence; return e }
 
-// A job that takes its lock while the history is read, at the end of a wait in which nobody was
-// seen, is waited for.
+// The barrier waits for a job that takes its lock while the history is read, if no lock was
+// held until then.
 func TestBarrierWaitsForAJobThatBeginsMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &beginning{placeWithHistory{Place: grouptest.NewPlace()}}

@@ -26,7 +26,7 @@ type holders struct {
 	held    map[string]multilock.Sighting // at the last survey
 	crashed map[string]multilock.Sighting
 	left    map[string]leftLock // dead, and not to be cleared from here
-	saw     bool                // somebody who names his acquisition was seen
+	saw     bool                // a holder with a token was seen
 	watched map[string]bool     // their silence is being watched
 	watches sync.WaitGroup
 }
@@ -149,7 +149,7 @@ func (h *holders) bury(ctx context.Context, name string, record source.Record) e
 		h.gone(name, seen, nil)
 		return err
 	}
-	// Whatever err says it died: the lock may be gone by now, and nobody else would tell.
+	// The holder is dead even if err is not nil. The lock may be gone by now, so this is the only report.
 	if news := h.gone(name, seen, err); news && h.died != nil {
 		h.died(Holding{name, seen})
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/clitest"
 )
 
-// onlooker is a user who may read a base directory, and change nothing in it.
+// onlooker returns a user with read access to a base directory, and no write access.
 func onlooker(t *testing.T) member {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -54,8 +54,8 @@ func TestOnlookersStatusWatches(t *testing.T) {
 	watching.wait()
 }
 
-// Whoever can read a lock knows its token. A process with it keeps nobody's dead lock held, and
-// is not ended as one of the job's.
+// Every reader of a lock knows its token. A process that has the token in its environment does
+// not keep a dead lock held, and is not ended as one of the job's.
 func TestTokenInOtherHands(t *testing.T) {
 	t.Parallel()
 	m := onlooker(t)

@@ -215,8 +215,8 @@ func TestNamedPathsAmongOthers(t *testing.T) {
 	}
 }
 
-// A list is a program. Root runs none to which a directory leads that members can write to,
-// whoever has written it.
+// A list is a program. Root runs no list below a directory that members can write to, even if
+// the list belongs to root.
 func TestListsThatMembersMoved(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{

@@ -16,8 +16,8 @@ import (
 	"github.com/multilock/go/multilock/fslock"
 )
 
-// Behind a mount is a program, with options that nobody sees: what was found of one says
-// nothing of the next at its place. What was found of long-gone ones is removed.
+// A FUSE mount is served by a program whose options are not visible, so the result of the test
+// of one mount does not hold for the next one at the same place. Old results are removed.
 func TestEachMountIsTested(t *testing.T) {
 	c := newCluster(t, 0, stalefs.Options{})
 	path := t.TempDir()

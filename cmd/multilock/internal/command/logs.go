@@ -190,7 +190,7 @@ func (o *logsOptions) list(ctx context.Context, e *Env, src *place.Source, r *pr
 	return table.Print(e.Env)
 }
 
-// room is for what is kept of an index that somebody else has written.
+// room limits the memory for an index, which other users may have written.
 type room struct {
 	env        *Env
 	left, over int
