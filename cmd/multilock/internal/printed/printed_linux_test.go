@@ -189,7 +189,8 @@ func TestIndexBeyondItsLimit(t *testing.T) {
 	require.NoError(t, r.Each(visit))
 	require.Less(t, count, 1000)
 	require.Len(t, g.told, 1)
-	require.Regexp(t, `/logs is left out: files that are not read, or not to their end: 2, with 0\.\d MiB or more`, g.told[0])
+	// A directory lists its files in any order: the small one comes before the limit, or after it.
+	require.Regexp(t, `/logs is left out: files that are not read, or not to their end: [12], with 0\.\d MiB or more`, g.told[0])
 	for range 30 { // and a reader that goes on comes to the end
 		require.NoError(t, r.Each(visit))
 	}
