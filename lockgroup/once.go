@@ -64,8 +64,7 @@ func Once(ctx context.Context, src multilock.Source, name string, opt OnceOption
 	if err == nil && seen.Step != StepRun { // else it is for the lock's holder to learn what is to be done
 		return *seen.Last, settled(seen, nil)
 	}
-	opt.Options.Every = attempts.Plan.Period()
-	lock, err := multilock.Acquire(ctx, src, name, opt.Options)
+	lock, err := multilock.Acquire(ctx, src, name, multilock.Recurring{Terms: opt.Options, Every: attempts.Plan.Period()})
 	if err != nil {
 		return multilock.Result{}, err
 	}

@@ -22,7 +22,7 @@ type Plan struct {
 	CatchUp CatchUp
 }
 
-// Period is what is to be recorded of it in the lock: see multilock.Options.Every.
+// Period is what the job's lock records of the plan: see multilock.Recurring.
 func (p Plan) Period() string { return cmp.Or(p.Every.String(), source.EveryOnce) }
 
 // Step is what a Plan says is to be done next.

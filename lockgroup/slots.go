@@ -51,7 +51,7 @@ func ParseSlotName(lock string) (name string, i int, ok bool) {
 // At most n holders have a slot at a time, with all that a lock promises, for a
 // slot is a lock. Hosts should agree about n: one that is told a larger number
 // also uses the slots beyond the others' n, and does not count against those.
-func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n int, opt multilock.Options) (*Slot, error) {
+func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n int, t multilock.Terms) (*Slot, error) {
 	if err := checkSlots(name, n); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n in
 	}
 	var refusals []error
 	for _, i := range free {
-		lock, err := multilock.TryAcquire(ctx, src, SlotName(name, i), opt)
+		lock, err := multilock.TryAcquire(ctx, src, SlotName(name, i), t)
 		if err == nil {
 			return &Slot{lock, i}, nil
 		}
@@ -72,7 +72,7 @@ func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n in
 	}
 	// What is held may be in dead hands; to watch a silent holder takes a while.
 	slot, err := race(ctx, held, func(ctx context.Context, i int) (*multilock.Lock, error) {
-		return multilock.TryAcquire(ctx, src, SlotName(name, i), opt)
+		return multilock.TryAcquire(ctx, src, SlotName(name, i), t)
 	})
 	if slot == nil {
 		err = full(ctx, name, n, errors.Join(append(refusals, err)...))
@@ -83,24 +83,20 @@ func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n in
 // AcquireSlot waits for one of the n slots of name as long as ctx allows. Each
 // attempt costs a request for every slot that it waits at, and it waits at a few
 // of them at a time. Who comes first is not promised, but every waiter's chances
-// are the same; with opt.Fair they stand in line, in the queue for the lock name.
-func AcquireSlot(ctx context.Context, src multilock.Source, name string, n int, opt multilock.Options) (*Slot, error) {
+// are the same. With Options.Fair they queue for the lock name.
+func AcquireSlot(ctx context.Context, src multilock.Source, name string, n int, t multilock.Terms) (*Slot, error) {
 	if err := checkSlots(name, n); err != nil {
 		return nil, err
 	}
-	if opt.Fair {
-		opt.Fair = false
-		return multilock.InTurn(ctx, src, name, opt, func(ctx context.Context) (*Slot, error) {
-			return waitForSlot(ctx, src, name, n, opt)
-		})
-	}
-	return waitForSlot(ctx, src, name, n, opt)
+	return multilock.InTurn(ctx, src, name, t, func(ctx context.Context, t multilock.Terms) (*Slot, error) {
+		return waitForSlot(ctx, src, name, n, t)
+	})
 }
 
 // waitForSlot waits at some slots after the other.
-func waitForSlot(ctx context.Context, src multilock.Source, name string, n int, opt multilock.Options) (*Slot, error) {
+func waitForSlot(ctx context.Context, src multilock.Source, name string, n int, t multilock.Terms) (*Slot, error) {
 	for {
-		slot, err := queue(ctx, src, name, n, opt)
+		slot, err := queue(ctx, src, name, n, t)
 		if slot != nil || !errors.Is(err, errShiftOver) {
 			return slot, err
 		}
@@ -121,7 +117,7 @@ var errShiftOver = errors.New("the shift is over")
 
 // queue waits for a free slot at some of them, for the length of a shift unless
 // those are all.
-func queue(ctx context.Context, src multilock.Source, name string, n int, opt multilock.Options) (*Slot, error) {
+func queue(ctx context.Context, src multilock.Source, name string, n int, t multilock.Terms) (*Slot, error) {
 	free, held, err := survey(ctx, src, name, n)
 	if err != nil {
 		return nil, err
@@ -135,7 +131,7 @@ func queue(ctx context.Context, src multilock.Source, name string, n int, opt mu
 		defer cancel()
 	}
 	slot, err := race(bounded, at, func(ctx context.Context, i int) (*multilock.Lock, error) {
-		return multilock.Acquire(ctx, src, SlotName(name, i), opt)
+		return multilock.Acquire(ctx, src, SlotName(name, i), t)
 	})
 	if slot == nil && !errors.Is(err, errShiftOver) {
 		err = full(ctx, name, n, err)

@@ -243,7 +243,7 @@ func TestWaiterWaitsForWhatPasses(t *testing.T) {
 // taken the lock.
 func TestErrorsThatEndAContest(t *testing.T) {
 	for name, c := range map[string]struct {
-		acquire func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error)
+		acquire func(context.Context, multilock.Source, string, multilock.Terms) (*multilock.Lock, error)
 		failing step
 		err     error
 	}{
@@ -329,7 +329,7 @@ func frozen(context.Context) error {
 func TestLockThatIsTooOldWhenItIsTaken(t *testing.T) {
 	opt := multilock.Options{TTL: 100 * time.Second}
 	for name, c := range map[string]struct {
-		acquire func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error)
+		acquire func(context.Context, multilock.Source, string, multilock.Terms) (*multilock.Lock, error)
 		frozen  int // attempts
 		given   int // of the locks that came of them
 	}{
@@ -356,7 +356,7 @@ func TestLockThatIsTooOldWhenItIsTaken(t *testing.T) {
 }
 
 // acquireTimed waits for a lock whose time the source sets.
-func acquireTimed(ctx context.Context, f multilock.Source, name string, opt multilock.Options) (*multilock.Lock, error) {
+func acquireTimed(ctx context.Context, f multilock.Source, name string, opt multilock.Terms) (*multilock.Lock, error) {
 	return multilock.Acquire(ctx, timedFake{f.(*fake), 90 * time.Second}, name, opt)
 }
 

@@ -281,7 +281,7 @@ const (
 )
 
 // acquire takes the lock from a source that lets it.
-func acquire(t *testing.T, f *fake, opt multilock.Options) *multilock.Lock {
+func acquire(t *testing.T, f *fake, opt multilock.Terms) *multilock.Lock {
 	t.Helper()
 	lock, err := multilock.TryAcquire(t.Context(), f, "nightly", opt)
 	require.NoError(t, err)

@@ -40,15 +40,15 @@ type Lock struct {
 	released  bool
 }
 
-func newLock(ctx context.Context, src Source, name string, lease source.Lease, opt Options, turn *source.Turn) *Lock {
-	l := &Lock{name: name, turn: turn, jobKey: opt.jobKey, taken: time.Now(), lease: lease, tenure: opt.claim().Tenure(), ends: ends(lease), good: lease.Since()}
+func newLock(ctx context.Context, src Source, name string, lease source.Lease, t terms, turn *source.Turn) *Lock {
+	l := &Lock{name: name, turn: turn, jobKey: t.key, taken: time.Now(), lease: lease, tenure: t.claim().Tenure(), ends: ends(lease), good: lease.Since()}
 	if l.ends.IsZero() {
-		l.spare = opt.TTL - l.tenure
+		l.spare = t.TTL - l.tenure
 	}
 	l.ctx, l.cancel = context.WithCancelCause(withHeld(context.WithoutCancel(ctx), src, l))
-	beat := opt.heartbeat()
+	beat := t.heartbeat()
 	if !l.ends.IsZero() {
-		beat = min(beat, max(l.left()/10, time.Millisecond)) // the time is the source's, not the options'
+		beat = min(beat, max(l.left()/10, time.Millisecond)) // the time is the source's, not the terms'
 	}
 	if beat > 0 {
 		l.keeper = startKeeper(l, beat)
@@ -164,7 +164,7 @@ func (l *Lock) Fence(ctx context.Context) (uint64, error) {
 }
 
 // JobEnviron is what the processes of a job under the lock have in their environment: they are
-// known by the last entry, which is a secret (Options.Job).
+// known by the last entry, which is a secret (ForJob).
 func (l *Lock) JobEnviron() []string {
 	entries := []string{process.TokenEntry(l.Record().Token)}
 	if l.jobKey != "" {

@@ -74,7 +74,7 @@ func TestDetachLeavesTheLockHeld(t *testing.T) {
 
 func TestDetachedLockHasNoKeeper(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		lock := acquire(t, f, multilock.Options{TTL: ttl, Detached: true})
+		lock := acquire(t, f, multilock.Detached{Options: multilock.Options{TTL: ttl}})
 		require.Zero(t, f.claim.Heartbeat)
 		require.Positive(t, lock.Remaining())
 		time.Sleep(2 * ttl)
@@ -141,7 +141,7 @@ func TestFenceThatOutlastsTheTenureIsNotGivenOut(t *testing.T) {
 
 func TestMarkJob(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		lock := acquire(t, f, multilock.Options{TTL: ttl, Job: true})
+		lock := acquire(t, f, multilock.ForJob{Options: multilock.Options{TTL: ttl}})
 		require.True(t, f.claim.Job)
 		require.NoError(t, lock.MarkJob(t.Context(), process.Group{PGID: 4711}))
 

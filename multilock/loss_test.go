@@ -75,10 +75,11 @@ func TestLossWithoutAReason(t *testing.T) {
 // A sign of life that is confirmed when the tenure is over comes too late, whether or
 // not a keeper has noticed.
 func TestVerificationThatOutlastsTheTenure(t *testing.T) {
-	for _, detached := range []bool{false, true} {
+	opt := multilock.Options{TTL: ttl}
+	for _, terms := range []multilock.Terms{opt, multilock.Detached{Options: opt}} {
 		bubble(t, func(t *testing.T, f *fake) {
 			f.on(renew, outlasts(nil))
-			lock := acquire(t, f, multilock.Options{TTL: ttl, Detached: detached})
+			lock := acquire(t, f, terms)
 			requireLost(t, lock.Verify(context.Background()), nil)
 			requireLost(t, lock.Release(context.Background()), nil)
 			time.Sleep(ttl) // a renewal of the keeper's is under way, too
@@ -105,7 +106,7 @@ func TestVerificationDuringTheRelease(t *testing.T) {
 // Nobody promised to stop working under a lock that nobody renews.
 func TestLateReleaseOfADetachedLock(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		lock := acquire(t, f, multilock.Options{TTL: ttl, Detached: true})
+		lock := acquire(t, f, multilock.Detached{Options: multilock.Options{TTL: ttl}})
 		time.Sleep(2 * ttl)
 		require.NoError(t, lock.Release(t.Context()))
 	})

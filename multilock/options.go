@@ -1,7 +1,10 @@
 package multilock
 
 import (
+	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/multilock/go/multilock/process"
@@ -12,96 +15,138 @@ import (
 const (
 	DefaultTTL  = 2 * time.Minute
 	DefaultPoll = time.Second
-	// maxHeartbeat bounds the time between two signs of life of a lock with a long
-	// TTL: people who look at it want to see that it lives.
+	// maxHeartbeat bounds the interval of heartbeats of a lock with a long TTL, so that a
+	// status soon shows whether its holder is alive.
 	maxHeartbeat = 30 * time.Second
 )
 
-// Options say how a lock is acquired and held. The zero value is good for most.
+// Options say how a lock is acquired and held. The zero value suits most programs.
 type Options struct {
-	// TTL is how long the lock stays held without a sign of life, DefaultTTL if 0,
-	// and at least source.MinTTL.
-	// It should be longer than the longest outage of the source that holders are to
-	// survive. A lock is renewed every tenth of it, at least every 30 s.
+	// TTL is how long the lock stays held without a heartbeat: DefaultTTL if 0, at least
+	// source.MinTTL. Choose it longer than the longest outage of the source that a holder
+	// is to survive. A heartbeat is sent every tenth of it, at least every 30 s.
 	TTL time.Duration
-	// Patience is for other holders' locks.
-	Patience Patience
-	// LookFirst has TryAcquire look whether somebody alive holds the lock before it prepares
-	// anything. That is cheaper where the lock is mostly held, and costs a look where it is free.
-	LookFirst bool
 	// Poll is the longest pause between two attempts while waiting, DefaultPoll if 0.
 	Poll time.Duration
-	// Fair has Acquire stand in line with all others who do: who came first is first. It
-	// costs some 20 requests more for each turn, and less while many wait: see Queue.
+	// Patience decides when another holder's lock is stale.
+	Patience Patience
+	// Fair queues the caller with all others that ask for it: first come, first served. It
+	// costs some 20 requests more for each acquisition, and fewer while many wait. Only for
+	// calls that wait.
 	Fair bool
-	// Trouble, if not nil, is called by Acquire, and before it returns, with each error that
-	// may pass by itself (ErrPassing), which it then waits out.
+	// User and Command are recorded in the lock for people. The default of Command is the
+	// program's name.
+	User, Command string
+	// Batch is the job of a batch system in which this process runs (source.BatchJobOf). It
+	// is recorded for people, and for the Probe of other processes' Patience.
+	Batch source.BatchJob
+	// Trouble, if not nil, is called with each passing error (ErrPassing) that a waiting
+	// call retries, before that call returns.
 	Trouble func(error)
-	// Refuse, if not nil, is asked by Acquire about each living holder that it would wait for. An
+	// Refuse, if not nil, is called with each live holder that a call would wait for. An
 	// error of it ends the wait.
 	Refuse func(source.Record) error
-	// User and Command are recorded for people.
-	User, Command string
-	// Batch is recorded for people, and for a Patience's Probe: see source.BatchJobOf.
-	Batch source.BatchJob
-	// Every is recorded for who looks whether a job is late whose first run has not ended: how
-	// often it is to run, in the words of lockgroup.ParseEvery, or source.EveryOnce.
-	Every string
-	// Job says that other processes work under the lock. While one of them lives, the
-	// holder counts as alive on this host even if this process dies: each that has
-	// Lock.JobEnviron in its environment, which is for whoever starts them to see to, and
-	// each in the group given to Lock.MarkJob.
-	Job bool
-	// jobKey is that of one acquisition.
-	jobKey process.JobKey
-	// Owner is the process that the lock is held for, if that is not this one, which
-	// renews it: the record names the owner, and the lock is judged by its life. With the
-	// owner's end it is free at once on its host, whatever this process does; this
-	// process's own end is silence, like a failing network, and frees it after the TTL.
-	// As process.Find returns it; it must run on this host. To release the lock when the
-	// owner ends is for the caller to do. Not for Job, whose group this process starts, nor
-	// for Detached, which depends on no process.
-	Owner process.Identity
-	// Detached makes a lock that nobody renews: it is held for the TTL and then free,
-	// unless it is released before. The process that acquired it may end.
-	Detached bool
 }
 
-// check validates the options as a whole and fills in the defaults.
-func (o Options) check() (Options, error) {
-	if o.TTL == 0 {
-		o.TTL = DefaultTTL
-	}
-	if o.Poll == 0 {
-		o.Poll = DefaultPoll
-	}
+// Terms say who renews a lock, and by whose life it is judged. Options are the usual terms:
+// this process renews the lock, and holds it. The others are Detached, OnBehalf and ForJob;
+// Recurring adds to any of them.
+type Terms interface{ terms() terms }
+
+// Detached are the terms of a lock that nothing renews: it is held until it is released or
+// its TTL is over. The process that acquired it may end.
+type Detached struct{ Options }
+
+// OnBehalf are the terms of a lock that this process renews for another one, its Owner. The
+// lock records the owner, and is judged by its life: when the owner ends, the lock is free at
+// once on its host. When only this process ends, the lock is free after the TTL. The caller
+// releases the lock when the owner ends.
+type OnBehalf struct {
+	Options
+	// Owner is a process on this host, as process.Find returns it.
+	Owner process.Identity
+}
+
+// ForJob are the terms of a lock for processes that this process starts. While one of them
+// lives, the lock is held on this host even if this process dies: each process with
+// Lock.JobEnviron in its environment, which the caller puts there, and each in a process
+// group that Lock.MarkJob recorded.
+type ForJob struct {
+	Options
+	// LookFirst makes TryAcquire inspect the lock before it prepares an attempt. That is
+	// cheaper for a lock that is mostly held, and costs one inspection more for a free one.
+	LookFirst bool
+}
+
+// Recurring are Terms that record how often the job under the lock is to run, which tells
+// whether a job is late whose first run has not ended.
+type Recurring struct {
+	Terms
+	// Every has the syntax of lockgroup.ParseEvery, or is source.EveryOnce.
+	Every string
+}
+
+// terms are all terms in one form.
+type terms struct {
+	Options
+	owner     process.Identity
+	every     string
+	detached  bool
+	onBehalf  bool
+	job       bool
+	lookFirst bool
+	key       process.JobKey // of one acquisition for a job
+}
+
+func (o Options) terms() terms  { return terms{Options: o} }
+func (d Detached) terms() terms { return terms{Options: d.Options, detached: true} }
+func (b OnBehalf) terms() terms { return terms{Options: b.Options, onBehalf: true, owner: b.Owner} }
+func (j ForJob) terms() terms   { return terms{Options: j.Options, job: true, lookFirst: j.LookFirst} }
+func (r Recurring) terms() terms {
+	t := r.Terms.terms()
+	t.every = r.Every
+	return t
+}
+func (t terms) terms() terms { return t }
+
+// check fills in the defaults. It has all rules on what may be combined.
+func (t terms) check(m mode) (terms, error) {
+	t.TTL, t.Poll = cmp.Or(t.TTL, DefaultTTL), cmp.Or(t.Poll, DefaultPoll)
 	switch {
-	case o.TTL < source.MinTTL:
-		return o, invalidDuration("ttl", o.TTL, "must be at least %s", source.MinTTL)
-	case o.TTL > source.MaxTTL:
-		return o, invalidDuration("ttl", o.TTL, "must be at most %s", source.MaxTTL)
-	case o.Poll < 0:
-		return o, invalidDuration("poll", o.Poll, "must be positive")
-	case o.Patience.MaxAge < 0:
-		return o, invalidDuration("max-age", o.Patience.MaxAge, "must be positive")
-	case o.Owner != (process.Identity{}) && (o.Job || o.Detached):
-		return o, &source.InvalidError{What: "option", Got: "owner", Why: "a lock that guards a job, or that nobody renews, is not held for another process"}
-	case o.Owner != (process.Identity{}) && (o.Owner.Host == "" || o.Owner.PID <= 0):
-		return o, &source.InvalidError{What: "option", Got: "owner", Why: "names no process"}
-	case o.Detached && o.Job:
-		return o, &source.InvalidError{What: "option", Got: "detached", Why: "a job cannot run under a lock that nobody renews"}
+	case t.TTL < source.MinTTL:
+		return t, invalidDuration("ttl", t.TTL, "must be at least %s", source.MinTTL)
+	case t.TTL > source.MaxTTL:
+		return t, invalidDuration("ttl", t.TTL, "must be at most %s", source.MaxTTL)
+	case t.Poll < 0:
+		return t, invalidDuration("poll", t.Poll, "must be positive")
+	case t.Patience.MaxAge < 0:
+		return t, invalidDuration("max-age", t.Patience.MaxAge, "must be positive")
+	case t.Fair && m != wait:
+		return t, &source.InvalidError{What: "option", Got: "fair", Why: "has no meaning for a call that does not wait"}
+	case t.onBehalf && (t.owner.Host == "" || t.owner.PID <= 0):
+		return t, &source.InvalidError{What: "owner", Got: fmt.Sprintf("%s:%d", t.owner.Host, t.owner.PID), Why: "names no process"}
 	}
-	return o, nil
+	return t, nil
 }
 
 func invalidDuration(what string, got time.Duration, format string, args ...any) error {
 	return &source.InvalidError{What: what, Got: got.String(), Why: fmt.Sprintf(format, args...)}
 }
 
-// heartbeat is the time between two signs of life.
-func (o Options) heartbeat() time.Duration {
-	if o.Detached {
+// heartbeat is the interval of heartbeats, 0 for a lock that nothing renews.
+func (t terms) heartbeat() time.Duration {
+	if t.detached {
 		return 0
 	}
-	return min(o.TTL/10, maxHeartbeat)
+	return min(t.TTL/10, maxHeartbeat)
+}
+
+// command is what is recorded as the holder's command.
+func (o Options) command() string { return cmp.Or(o.Command, filepath.Base(os.Args[0])) }
+
+// claim is what this process writes into the lock. The source adds its identity, unless the
+// lock has another owner.
+func (t terms) claim() source.Claim {
+	holder := Holder{Identity: t.owner, User: t.User, Command: t.command(), Batch: t.Batch, Every: t.every}
+	return source.Claim{Holder: holder, TTL: t.TTL, Heartbeat: t.heartbeat(), Job: t.job, KeyDigest: t.key.Digest()}
 }

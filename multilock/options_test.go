@@ -1,7 +1,9 @@
 package multilock_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,40 +17,74 @@ import (
 // someone is another process of this host.
 var someone = process.Identity{Host: "h", PID: 7}
 
-func TestOptionsAreValidated(t *testing.T) {
+func TestTermsAreValidated(t *testing.T) {
+	calls := map[string]func(context.Context, multilock.Source, string, multilock.Terms) (*multilock.Lock, error){
+		"Acquire": multilock.Acquire, "TryAcquire": multilock.TryAcquire, "TryOnce": multilock.TryOnce,
+		"AcquireShared": multilock.AcquireShared, "TryAcquireShared": multilock.TryAcquireShared,
+	}
 	tests := []struct {
-		opt  multilock.Options
-		want string
+		terms multilock.Terms
+		want  string
+		fine  []string // calls for which the rule does not hold
 	}{
-		{multilock.Options{TTL: -time.Second}, `ttl "-1s": must be at least 100ms`},
-		{multilock.Options{TTL: source.MinTTL - 1}, `ttl "99.999999ms": must be at least 100ms`},
-		{multilock.Options{TTL: source.MaxTTL + 1}, "must be at most 87600h0m0s"},
-		{multilock.Options{Poll: -1}, `poll "-1ns": must be positive`},
-		{multilock.Options{Patience: multilock.Patience{MaxAge: -time.Hour}}, `max-age "-1h0m0s": must be positive`},
-		{multilock.Options{Owner: someone, Job: true}, `option "owner": a lock that guards a job`},
-		{multilock.Options{Owner: someone, Detached: true}, `option "owner": a lock that guards a job, or that nobody renews`},
-		{multilock.Options{Owner: process.Identity{PID: 7}}, `option "owner": names no process`},
-		{multilock.Options{Owner: process.Identity{Host: "h"}}, `option "owner": names no process`},
-		{multilock.Options{Detached: true, Job: true}, `option "detached": a job cannot run under a lock that nobody renews`},
+		{multilock.Options{TTL: -time.Second}, `ttl "-1s": must be at least 100ms`, nil},
+		{multilock.Options{TTL: source.MinTTL - 1}, `ttl "99.999999ms": must be at least 100ms`, nil},
+		{multilock.Options{TTL: source.MaxTTL + 1}, "must be at most 87600h0m0s", nil},
+		{multilock.Options{Poll: -1}, `poll "-1ns": must be positive`, nil},
+		{multilock.Options{Patience: multilock.Patience{MaxAge: -time.Hour}}, `max-age "-1h0m0s": must be positive`, nil},
+		{multilock.Options{Fair: true}, `option "fair": has no meaning for a call that does not wait`, []string{"Acquire", "AcquireShared"}},
+		{multilock.OnBehalf{}, `owner ":0": names no process`, nil},
+		{multilock.OnBehalf{Owner: process.Identity{PID: 7}}, `owner ":7": names no process`, nil},
+		{multilock.OnBehalf{Owner: process.Identity{Host: "h"}}, `owner "h:0": names no process`, nil},
+		{multilock.Recurring{Terms: multilock.ForJob{Options: multilock.Options{Poll: -1}}}, `poll "-1ns": must be positive`, nil},
+		{multilock.Detached{Options: multilock.Options{TTL: -1}}, "must be at least 100ms", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.want, func(t *testing.T) {
 			f := newFake()
-			_, err := multilock.TryAcquire(t.Context(), f, "nightly", tt.opt)
-			require.ErrorIs(t, err, multilock.ErrInvalid)
-			require.ErrorContains(t, err, tt.want)
-			_, err = multilock.Acquire(t.Context(), f, "nightly", tt.opt)
-			require.ErrorIs(t, err, multilock.ErrInvalid)
+			for call, acquire := range calls {
+				if slices.Contains(tt.fine, call) {
+					continue
+				}
+				_, err := acquire(t.Context(), f, "nightly.shared", tt.terms)
+				require.ErrorIs(t, err, multilock.ErrInvalid, call)
+				require.ErrorContains(t, err, tt.want, call)
+			}
 			require.Empty(t, f.steps(), "nothing was asked of the source")
+		})
+	}
+}
+
+// What a lock records and how it is renewed follows from its terms.
+func TestClaimOfTerms(t *testing.T) {
+	opt := multilock.Options{TTL: ttl, User: "ada", Command: "sync"}
+	for name, c := range map[string]struct {
+		terms multilock.Terms
+		want  source.Claim
+	}{
+		"Options":   {opt, source.Claim{Heartbeat: beat}},
+		"Detached":  {multilock.Detached{Options: opt}, source.Claim{}},
+		"ForJob":    {multilock.ForJob{Options: opt}, source.Claim{Heartbeat: beat, Job: true}},
+		"Recurring": {multilock.Recurring{Terms: opt, Every: "1d"}, source.Claim{Heartbeat: beat, Holder: multilock.Holder{Every: "1d"}}},
+		"both":      {multilock.Recurring{Terms: multilock.ForJob{Options: opt}, Every: "1d"}, source.Claim{Heartbeat: beat, Job: true, Holder: multilock.Holder{Every: "1d"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fake) {
+				lock := acquire(t, f, c.terms)
+				c.want.TTL, c.want.Holder.User, c.want.Holder.Command, c.want.KeyDigest = ttl, "ada", "sync", f.claim.KeyDigest
+				require.Equal(t, c.want, f.claim)
+				require.Equal(t, c.want.Job, f.claim.KeyDigest != (source.Claim{}).KeyDigest)
+				require.NoError(t, lock.Release(t.Context()))
+			})
 		})
 	}
 }
 
 // The lock names the process that it is held for; without one the source says who we are.
 func TestOwnerIsTheHolder(t *testing.T) {
-	for _, owner := range []process.Identity{{}, someone} {
+	for owner, terms := range map[process.Identity]multilock.Terms{{}: multilock.Options{}, someone: multilock.OnBehalf{Owner: someone}} {
 		bubble(t, func(t *testing.T, f *fake) {
-			lock := acquire(t, f, multilock.Options{Owner: owner})
+			lock := acquire(t, f, terms)
 			require.Equal(t, owner, f.claim.Holder.Identity)
 			require.NoError(t, lock.Release(t.Context()))
 		})

@@ -29,12 +29,12 @@ type Place struct {
 // passed over on the evidence on which a dead holder's lock is broken. The error is
 // ErrUnsupported if the source has no queues; a *QueuedError joined to context.Cause(ctx)
 // says who was ahead.
-func Queue(ctx context.Context, src Source, name string, opt Options) (*Place, error) {
+func Queue(ctx context.Context, src Source, name string, t Terms) (*Place, error) {
 	able, ok := source.Ability[source.Queueing](src, source.TraitQueue)
 	if !ok {
 		return nil, fmt.Errorf("stand in line for lock %q: %w", name, ErrUnsupported)
 	}
-	opt, err := opt.check()
+	opt, err := t.terms().check(wait)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func numberOf(ticket string) (number uint64, ok bool) {
 type waiter struct {
 	name   string
 	queue  source.Queue
-	opt    Options
+	opt    terms
 	mark   string // of its tickets
 	own    string // the ticket's name
 	ticket *Lock
@@ -234,8 +234,8 @@ func (w *waiter) draw(ctx context.Context, names []string) error {
 		w.ticket = nil
 	}
 	w.own = ticketName(last+1, w.mark)
-	opt := Options{TTL: min(w.opt.TTL, DefaultTTL), User: w.opt.User, Command: w.opt.Command, Batch: w.opt.Batch, Owner: w.opt.Owner}
-	ticket, err := TryOnce(ctx, w.queue, w.own, opt)
+	t := terms{Options: Options{TTL: min(w.opt.TTL, DefaultTTL), User: w.opt.User, Command: w.opt.Command, Batch: w.opt.Batch}, owner: w.opt.owner, onBehalf: w.opt.onBehalf}
+	ticket, err := TryOnce(ctx, w.queue, w.own, t)
 	if err != nil {
 		return err
 	}

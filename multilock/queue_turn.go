@@ -8,24 +8,32 @@ import (
 // errPassedOver says that the place in the queue was lost while the lock was asked for.
 var errPassedOver = errors.New("the place in the queue was lost")
 
-// InTurn stands in line for the lock name, and calls ask when nobody is ahead: that takes the
-// lock, or one of several for which there is one line. It leaves the line when ask returns.
+// InTurn calls acquire, which takes the lock name, or one of several that share its queue.
+// With Options.Fair it first queues for the lock name, calls acquire when it is first, and
+// leaves the queue when acquire returns. The Terms that acquire gets are t without Fair.
 //
-// The context of ask also ends when the place is lost, as it is if this process stood still for
-// the TTL of its ticket. Then others came first, and whoever is first of them now asks so much more
-// often that one without a place may never find the lock free: so InTurn stands in line anew,
-// at its end. Errors are those of Queue and of ask.
-func InTurn[T any](ctx context.Context, src Source, name string, opt Options, ask func(context.Context) (T, error)) (T, error) {
+// The context of acquire also ends when the place in the queue is lost, which happens when
+// this process stands still for the TTL of its ticket. Then InTurn queues anew, at the end:
+// the process that is first now makes so many attempts that one outside of the queue might
+// never find the lock free. Errors are those of Queue and of acquire.
+func InTurn[T any](ctx context.Context, src Source, name string, t Terms, acquire func(context.Context, Terms) (T, error)) (T, error) {
+	return inTurn(ctx, src, name, t.terms(), func(ctx context.Context, t terms) (T, error) { return acquire(ctx, t) })
+}
+
+func inTurn[T any](ctx context.Context, src Source, name string, t terms, acquire func(context.Context, terms) (T, error)) (T, error) {
+	if !t.Fair {
+		return acquire(ctx, t)
+	}
 	for {
-		got, err := oneTurn(ctx, src, name, opt, ask)
+		got, err := oneTurn(ctx, src, name, t, acquire)
 		if !errors.Is(err, errPassedOver) {
 			return got, err
 		}
 	}
 }
 
-func oneTurn[T any](ctx context.Context, src Source, name string, opt Options, ask func(context.Context) (T, error)) (none T, err error) {
-	place, err := Queue(ctx, src, name, opt)
+func oneTurn[T any](ctx context.Context, src Source, name string, t terms, acquire func(context.Context, terms) (T, error)) (none T, err error) {
+	place, err := Queue(ctx, src, name, t)
 	if err != nil {
 		return none, err
 	}
@@ -34,5 +42,6 @@ func oneTurn[T any](ctx context.Context, src Source, name string, opt Options, a
 	defer cancel(nil)
 	stop := context.AfterFunc(place.ticket.Context(), func() { cancel(errPassedOver) })
 	defer stop()
-	return ask(first)
+	t.Fair = false
+	return acquire(first, t)
 }

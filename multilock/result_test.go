@@ -231,7 +231,7 @@ func TestShortTimeEndsInTime(t *testing.T) {
 func TestTimedLockDetached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := timedFake{newFake(), time.Minute}
-		lock, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Options{Detached: true})
+		lock, err := multilock.TryAcquire(t.Context(), f, "nightly", multilock.Detached{})
 		require.NoError(t, err)
 		require.NoError(t, lock.Verify(t.Context()))
 		time.Sleep(time.Minute)

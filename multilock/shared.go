@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
-	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -71,28 +70,28 @@ func ParseReaderName(lock string) (name string, i int, ok bool) {
 // The error is source.ErrInvalid for another name, and for a source whose locks cannot be
 // broken by evidence, or are over by time alone. Whoever asks for the lock alone while he
 // shares it waits for himself.
-func AcquireShared(ctx context.Context, src Source, name string, opt Options) (*Lock, error) {
-	return share(ctx, src, name, opt, wait)
+func AcquireShared(ctx context.Context, src Source, name string, t Terms) (*Lock, error) {
+	return share(ctx, src, name, t.terms(), wait)
 }
 
 // TryAcquireShared takes a part in the lock name if nobody alive holds it alone at this
 // moment, were it only to find that others share it; the error is then a *HeldError. See
 // AcquireShared.
-func TryAcquireShared(ctx context.Context, src Source, name string, opt Options) (*Lock, error) {
-	return share(ctx, src, name, opt, ifFree)
+func TryAcquireShared(ctx context.Context, src Source, name string, t Terms) (*Lock, error) {
+	return share(ctx, src, name, t.terms(), ifFree)
 }
 
-func share(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
+func share(ctx context.Context, src Source, name string, t terms, m mode) (*Lock, error) {
 	if err := checkShared(src, name); err != nil {
 		return nil, err
 	}
-	pause := paceOf(src, opt)
-	if _, err := opt.check(); err != nil {
+	pause := paceOf(src, t.Options)
+	if _, err := t.check(m); err != nil {
 		return nil, err
 	}
 	for {
-		lock, err := enter(ctx, src, name, opt, m)
-		if err == nil || !errors.Is(err, errEnteredLate) && !passes(err, opt, m) {
+		lock, err := enter(ctx, src, name, t, m)
+		if err == nil || !errors.Is(err, errEnteredLate) && !shouldRetry(err, t, m) {
 			return lock, err
 		}
 		if err := bounded.Sleep(ctx, pause.Next()); err != nil {
@@ -101,10 +100,8 @@ func share(ctx context.Context, src Source, name string, opt Options, m mode) (*
 	}
 }
 
-// passes says whether an error is waited out, and tells of it.
-func passes(err error, opt Options, m mode) bool {
-	c := contest{mode: m, opt: opt}
-	return c.bears(err)
+func shouldRetry(err error, t terms, m mode) bool {
+	return (&acquisition{mode: m, terms: t}).shouldRetry(err)
 }
 
 func checkShared(src Source, name string) error {
@@ -127,13 +124,13 @@ var errEnteredLate = errors.New("it took so long to enter that others may have c
 
 // enter takes the gate, a part in the lock under it, and gives the gate back. That the gate
 // is confirmed after the part is there makes all who get it later find that part.
-func enter(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
-	gate, err := openGate(ctx, src, name, opt, m)
+func enter(ctx context.Context, src Source, name string, t terms, m mode) (*Lock, error) {
+	gate, err := openGate(ctx, src, name, t.Options, m)
 	if err != nil {
 		return nil, err
 	}
 	defer dismiss(ctx, gate)
-	lock, err := register(ctx, src, name, opt)
+	lock, err := register(ctx, src, name, t)
 	if err != nil {
 		return nil, err
 	}
@@ -161,11 +158,10 @@ const entering = "to share the lock: "
 // openGate takes the lock itself, for a moment. One who does not wait for a writer does
 // wait for others who enter: but not for longer than they may need.
 func openGate(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
-	opt.Command = entering + opt.claim().Holder.Command
-	opt.Job, opt.Detached, opt.Owner, opt.LookFirst = false, false, process.Identity{}, false
+	opt.Command = entering + opt.command()
 	pause := bounded.Pauses{First: firstPause, Limit: DefaultPoll / 2}
 	for began := time.Now(); ; {
-		gate, err := contend(ctx, src, name, opt, m)
+		gate, err := acquireName(ctx, src, name, opt.terms(), m)
 		var held *HeldError
 		if m != ifFree || !errors.As(err, &held) || !isEntering(held.Sighting) || time.Since(began) > DefaultTTL {
 			return gate, err
@@ -183,7 +179,7 @@ func isEntering(seen Sighting) bool {
 
 // register takes the first part that is free, under the gate: nobody else does at the time.
 // Parts of the dead are passed over, as long as there are others.
-func register(ctx context.Context, src Source, name string, opt Options) (*Lock, error) {
+func register(ctx context.Context, src Source, name string, t terms) (*Lock, error) {
 	names, err := bounded.Call(ctx, src.Names)
 	if err != nil {
 		return nil, err
@@ -192,14 +188,14 @@ func register(ctx context.Context, src Source, name string, opt Options) (*Lock,
 	for _, lock := range names {
 		taken[lock] = true
 	}
-	opt.Fair, opt.LookFirst = false, false
-	for _, m := range []mode{blindly, ifFree} {
+	t.Fair, t.lookFirst = false, false
+	for _, m := range []mode{skipInspect, ifFree} {
 		for i := 1; i <= MaxReaders; i++ {
 			part := ReaderName(name, i)
 			if taken[part] != (m == ifFree) {
 				continue
 			}
-			if lock, err := contend(ctx, src, part, opt, m); !errors.Is(err, ErrHeld) {
+			if lock, err := acquireName(ctx, src, part, t, m); !errors.Is(err, ErrHeld) {
 				return lock, err
 			}
 		}
@@ -207,20 +203,21 @@ func register(ctx context.Context, src Source, name string, opt Options) (*Lock,
 	return nil, &source.InvalidError{What: "shared lock", Got: name, Why: fmt.Sprintf("is shared by %d already, and more cannot", MaxReaders)}
 }
 
-// compete takes the lock name, alone: of a lock that can be shared, when nobody shares it.
-func compete(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
+// acquireAlone takes the lock name for one holder: a lock that readers can share once they
+// have left.
+func acquireAlone(ctx context.Context, src Source, name string, t terms, m mode) (*Lock, error) {
 	for {
-		lock, err := contend(ctx, src, name, opt, m)
+		lock, err := acquireName(ctx, src, name, t, m)
 		if err != nil || !Shareable(name) || lock.Timed() {
 			return lock, err
 		}
-		err = awaitReaders(ctx, src, name, opt, m, lock)
+		err = awaitReaders(ctx, src, name, t.Options, m, lock)
 		if err == nil {
 			return lock, nil
 		}
 		lost := lock.Context().Err() != nil
 		dismiss(ctx, lock)
-		again := lost && m == wait || passes(err, opt, m)
+		again := lost && m == wait || shouldRetry(err, t, m)
 		if !again || ctx.Err() != nil {
 			return nil, err
 		}
@@ -237,16 +234,15 @@ func awaitReaders(ctx context.Context, src Source, name string, opt Options, m m
 	if err != nil {
 		return err
 	}
-	opt.Command = "waiting for the readers of " + name
-	opt.Job, opt.Detached, opt.Owner, opt.Fair, opt.LookFirst = false, false, process.Identity{}, false, false
-	if m == blindly {
+	opt.Command, opt.Fair = "waiting for the readers of "+name, false
+	if m == skipInspect {
 		m = ifFree // a dead reader would be in the way for ever
 	}
 	if gate.keeper == nil && len(readers) > 0 { // a detached lock has none, but may have to wait here
 		defer startKeeper(gate, max(gate.Record().TTL/10, time.Millisecond)).halt()
 	}
 	for _, reader := range readers {
-		part, err := contend(ctx, src, reader, opt, m)
+		part, err := acquireName(ctx, src, reader, opt.terms(), m)
 		if err != nil {
 			return err
 		}
@@ -262,7 +258,8 @@ func awaitReaders(ctx context.Context, src Source, name string, opt Options, m m
 // it shows a lock that was taken for that, after the gate.
 func listReaders(ctx context.Context, src Source, name string, opt Options) ([]string, error) {
 	mark := name + lookMark + source.NewToken()
-	probe, err := contend(ctx, src, mark, Options{TTL: opt.TTL, Poll: opt.Poll, User: opt.User, Command: "looking for the readers of " + name}, blindly)
+	probeOptions := Options{TTL: opt.TTL, Poll: opt.Poll, User: opt.User, Command: "looking for the readers of " + name}
+	probe, err := acquireName(ctx, src, mark, probeOptions.terms(), skipInspect)
 	if err != nil {
 		return nil, err
 	}

@@ -164,9 +164,9 @@ func TestEndBetweenAnAttemptAndALook(t *testing.T) {
 }
 
 func TestClaimSaysWhatItIsFor(t *testing.T) {
-	for _, job := range []bool{false, true} {
+	for job, terms := range map[bool]multilock.Terms{false: multilock.Options{}, true: multilock.ForJob{}} {
 		bubble(t, func(t *testing.T, f *fake) {
-			lock := acquire(t, f, multilock.Options{Job: job})
+			lock := acquire(t, f, terms)
 			require.Equal(t, job, f.claim.Job)
 			require.Equal(t, filepath.Base(os.Args[0]), f.claim.Holder.Command)
 			require.NoError(t, lock.Release(t.Context()))

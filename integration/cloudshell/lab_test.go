@@ -94,7 +94,7 @@ func (l *lab) put(t testing.TB, alias, owner string) {
 	require.NoError(t, l.server.PutService(sandbox, s))
 }
 
-func try(t testing.TB, src multilock.Source, name string, opt multilock.Options) *multilock.Lock {
+func try(t testing.TB, src multilock.Source, name string, opt multilock.Terms) *multilock.Lock {
 	t.Helper()
 	lock, err := multilock.TryAcquire(t.Context(), src, name, opt)
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func TestCost(t *testing.T) {
 	proxy := etcdlab.NewProxy(t, c.Members[0].Client, 0)
 	src := open(t, proxy.Address, prefix(), "")
 	ctx := within(t)
-	opt := multilock.Options{TTL: time.Minute, Detached: true} // no heartbeats in between
+	opt := multilock.Detached{Options: multilock.Options{TTL: time.Minute}} // no heartbeats in between
 	var lock *multilock.Lock
 	released := false
 	for _, step := range []struct {

@@ -31,8 +31,8 @@ func lifeOf(t *testing.T, c *etcdlab.Cluster, prefix, name string) (lease client
 
 func hold(t *testing.T, src *etcdlock.Source, name string, opt multilock.Options) *multilock.Lock {
 	t.Helper()
-	opt.Detached = true // no signs of life but those that the test asks for
-	lock, err := multilock.TryAcquire(within(t), src, name, opt)
+	// No heartbeats but those that the test asks for.
+	lock, err := multilock.TryAcquire(within(t), src, name, multilock.Detached{Options: opt})
 	require.NoError(t, err)
 	return lock
 }

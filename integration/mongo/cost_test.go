@@ -20,7 +20,7 @@ func TestCost(t *testing.T) {
 	ctx := within(t)
 	var lock *multilock.Lock
 	var lease source.Lease
-	opt := multilock.Options{TTL: long, Detached: true} // no heartbeats in between
+	opt := multilock.Detached{Options: multilock.Options{TTL: long}} // no heartbeats in between
 	for _, step := range []struct {
 		name string
 		want mongolab.Counts

@@ -106,7 +106,7 @@ func TestUnlockedByHand(t *testing.T) {
 	require.NoError(t, err)
 	requireState(t, src, "nightly", multilock.StateFree)
 	require.ErrorIs(t, lease.Renew(within(t)), multilock.ErrLost)
-	next := try(t, src, "nightly", multilock.Options{TTL: long, Job: true})
+	next := try(t, src, "nightly", multilock.ForJob{Options: multilock.Options{TTL: long}})
 	require.Zero(t, requireState(t, src, "nightly", multilock.StateHeld).Record.Groups)
 	require.ErrorIs(t, lease.Release(within(t)), multilock.ErrLost)
 	require.NoError(t, next.Release(within(t)))

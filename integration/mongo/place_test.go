@@ -98,7 +98,7 @@ func (l *lab) raw(c *mongo.Collection, id string) bson.M {
 // within bounds a test.
 func within(tb testing.TB) context.Context { return engine.Within(tb) }
 
-func try(tb testing.TB, src multilock.Source, name string, opt multilock.Options) *multilock.Lock {
+func try(tb testing.TB, src multilock.Source, name string, opt multilock.Terms) *multilock.Lock {
 	tb.Helper()
 	lock, err := multilock.TryAcquire(within(tb), src, name, opt)
 	require.NoError(tb, err)

@@ -94,7 +94,7 @@ const (
 func TestUserWhoMayNotWrite(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	c := l.collection()
-	lock := try(t, l.open(c, ""), "weekly", multilock.Options{TTL: long, Detached: true})
+	lock := try(t, l.open(c, ""), "weekly", multilock.Detached{Options: multilock.Options{TTL: long}})
 	src := l.open(c, "")
 	refuse := mongolab.Fault{Outcome: mongolab.Refused, Code: unauthorized}
 	l.server.Inject(func(command mongolab.Command) mongolab.Fault {

@@ -144,7 +144,7 @@ func (c *client) obey(ctx context.Context, o order) (got answer, err error) {
 	return got, err
 }
 
-type taker func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error)
+type taker func(context.Context, multilock.Source, string, multilock.Terms) (*multilock.Lock, error)
 
 func (c *client) take(ctx context.Context, o order, take taker) (answer, error) {
 	lock, err := take(ctx, c.src, o.Name, multilock.Options{TTL: o.TTL, Poll: 200 * time.Millisecond})

@@ -37,7 +37,7 @@ func commandPrices() []commandPrice {
 
 func runSteps(t *testing.T, src *fslock.Source, name string) {
 	ctx := context.Background()
-	lock, err := multilock.TryAcquire(ctx, src, name, multilock.Options{Job: true, LookFirst: true})
+	lock, err := multilock.TryAcquire(ctx, src, name, multilock.ForJob{LookFirst: true})
 	require.NoError(t, err)
 	_, err = lock.Fence(ctx)
 	require.NoError(t, err)
@@ -54,12 +54,12 @@ func holdAnew() func(*testing.T, *fslock.Source, string) {
 		if held != nil {
 			_ = held.Release(context.Background()) // or the end of another test has
 		}
-		held = try(t, other, name, multilock.Options{TTL: long, Job: true})
+		held = try(t, other, name, multilock.ForJob{Options: multilock.Options{TTL: long}})
 	}
 }
 
 func refusedSteps(t *testing.T, src *fslock.Source, name string) {
-	_, err := multilock.TryAcquire(context.Background(), src, name, multilock.Options{Job: true, LookFirst: true})
+	_, err := multilock.TryAcquire(context.Background(), src, name, multilock.ForJob{LookFirst: true})
 	require.ErrorIs(t, err, multilock.ErrHeld)
 }
 

@@ -181,7 +181,7 @@ func (p place) dir(t testing.TB, h host, elements ...string) vfs.Dir {
 }
 
 // try takes a lock that must be free.
-func try(t testing.TB, src multilock.Source, name string, opt multilock.Options) *multilock.Lock {
+func try(t testing.TB, src multilock.Source, name string, opt multilock.Terms) *multilock.Lock {
 	t.Helper()
 	lock, err := multilock.TryAcquire(within(t), src, name, opt)
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func try(t testing.TB, src multilock.Source, name string, opt multilock.Options)
 }
 
 // acquire takes a lock that must become free.
-func acquire(t testing.TB, src multilock.Source, name string, opt multilock.Options) *multilock.Lock {
+func acquire(t testing.TB, src multilock.Source, name string, opt multilock.Terms) *multilock.Lock {
 	t.Helper()
 	lock, err := multilock.Acquire(within(t), src, name, opt)
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ func TestCost(t *testing.T) {
 	proxy := pglab.NewProxy(t, s.Address, 0)
 	src := open(t, proxy.Address, schema(), "")
 	ctx := within(t)
-	opt := multilock.Options{TTL: time.Minute, Detached: true} // no heartbeats in between
+	opt := multilock.Detached{Options: multilock.Options{TTL: time.Minute}} // no heartbeats in between
 	require.NoError(t, multilock.Do(ctx, src, "nightly", opt, func(context.Context) error { return nil }))
 	var lock *multilock.Lock
 	for _, step := range []struct {

@@ -56,7 +56,7 @@ func TestFullDisk(t *testing.T) {
 	var err error
 	names := 0
 	for ; err == nil && names < 10000; names++ { // until the table has to grow
-		_, err = multilock.TryAcquire(within(t), src, fmt.Sprint("x", names), multilock.Options{TTL: long, Detached: true})
+		_, err = multilock.TryAcquire(within(t), src, fmt.Sprint("x", names), multilock.Detached{Options: multilock.Options{TTL: long}})
 	}
 	require.ErrorIs(t, err, source.ErrPassing)
 	require.NotErrorIs(t, err, source.ErrUnsure)

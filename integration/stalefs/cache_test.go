@@ -196,7 +196,7 @@ func (c *cluster) takenInOneStep(t *testing.T, place string, tick time.Duration,
 		require.NoError(t, err)
 		require.Equal(t, multilock.StateFree, seen.State)
 	}
-	lock, err := multilock.TryAcquire(t.Context(), dying, "job", multilock.Options{TTL: ttl, Detached: true})
+	lock, err := multilock.TryAcquire(t.Context(), dying, "job", multilock.Detached{Options: multilock.Options{TTL: ttl}})
 	require.NoError(t, err)
 	if step() == begun {
 		require.NoError(t, lock.Detach())

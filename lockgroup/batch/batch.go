@@ -51,8 +51,13 @@ type Attempt struct {
 
 // Options say how a batch is worked through.
 type Options struct {
-	// Options are those of the jobs' locks. Command is each job's own.
-	multilock.Options
+	// TTL, Poll, Patience, User and Batch are those of the jobs' locks: see multilock.Options.
+	TTL, Poll time.Duration
+	Patience  multilock.Patience
+	User      string
+	Batch     source.BatchJob
+	// Processes says that jobs start processes: see multilock.ForJob.
+	Processes bool
 	// Workers is how many jobs this process runs at a time, 1 if 0.
 	Workers int
 	// Retries is how many more attempts follow a failure, over all hosts together.

@@ -181,7 +181,7 @@ func playHost() error {
 	if err != nil {
 		return err
 	}
-	opt := batch.Options{Workers: 2, Retries: 1, Options: multilock.Options{TTL: chaosTTL, Poll: chaosTTL / 20}}
+	opt := batch.Options{Workers: 2, Retries: 1, TTL: chaosTTL, Poll: chaosTTL / 20}
 	b, err := batch.New(src, chaosJobs(part), opt)
 	if err != nil {
 		return err

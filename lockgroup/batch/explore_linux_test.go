@@ -22,7 +22,6 @@ import (
 	"github.com/multilock/go/internal/simnfs"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
-	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -178,7 +177,7 @@ func worksOnce(a *explore.Actor) (batch.Report, error) {
 	if err != nil {
 		return batch.Report{}, err
 	}
-	b, err := batch.New(src, playedList(a), batch.Options{Options: multilock.Options{TTL: locks.TTL}, Retries: 1})
+	b, err := batch.New(src, playedList(a), batch.Options{TTL: locks.TTL, Retries: 1})
 	if err != nil {
 		return batch.Report{}, err
 	}

@@ -103,7 +103,7 @@ func persist(t *testing.T, base string, list []batch.Job, faults faultfs.Injecto
 	ctx, cancel := context.WithTimeout(t.Context(), generous)
 	defer cancel()
 	for starts := 1; ; starts++ {
-		b, err := batch.New(src, list, batch.Options{Workers: 3, Options: multilock.Options{TTL: time.Second}})
+		b, err := batch.New(src, list, batch.Options{Workers: 3, TTL: time.Second})
 		if err != nil {
 			t.Error(err)
 			return recorded

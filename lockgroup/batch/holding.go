@@ -129,9 +129,7 @@ func (b *Batch) hold(i int, u unit) (h *holding, err error) {
 	if err := b.takenByOthers(i, u); err != nil {
 		return nil, err
 	}
-	opt := b.opt.Options
-	opt.Command = b.describe(&u)
-	lock, err := multilock.TryOnce(b.taking, b.src, b.name(&u), opt)
+	lock, err := multilock.TryOnce(b.taking, b.src, b.name(&u), b.terms(&u))
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +142,15 @@ func (b *Batch) hold(i int, u unit) (h *holding, err error) {
 		b.note(b.board.tell(b.taking, u.root)) // what it says is left of a result that was forgotten
 	}
 	return h, nil
+}
+
+// terms are those of a unit's lock.
+func (b *Batch) terms(u *unit) multilock.Terms {
+	opt := multilock.Options{TTL: b.opt.TTL, Poll: b.opt.Poll, Patience: b.opt.Patience, User: b.opt.User, Batch: b.opt.Batch, Command: b.describe(u)}
+	if b.opt.Processes {
+		return multilock.ForJob{Options: opt}
+	}
+	return opt
 }
 
 // describe says for people what a lock is held for.

@@ -211,7 +211,7 @@ func TestBatchInvalid(t *testing.T) {
 		"a name twice":          {twice, batch.Options{}},
 		"negative workers":      {list, batch.Options{Workers: -1}},
 		"negative retries":      {list, batch.Options{Retries: -1}},
-		"negative poll":         {list, batch.Options{Options: multilock.Options{Poll: -1}}},
+		"negative poll":         {list, batch.Options{Poll: -1}},
 		"halt without a number": {list, batch.Options{Halt: batch.Halt{When: batch.HaltNow}}},
 		"halt with both":        {list, batch.Options{Halt: batch.Halt{When: batch.HaltNow, Number: 1, Percent: 1}}},
 		"halt beyond all":       {list, batch.Options{Halt: batch.Halt{When: batch.HaltSoon, Percent: 101}}},

@@ -360,7 +360,7 @@ func sweptScenes() []sweptScene {
 // start has a host work through the list.
 func (p *play) start(h *host) <-chan batchEnd {
 	p.t.Helper()
-	opt := batch.Options{Retries: 1, Options: multilock.Options{TTL: sweptTTL}}
+	opt := batch.Options{Retries: 1, TTL: sweptTTL}
 	return runningIn(inTime(p.t), prepare(p.t, h, p.list(h, p.lasts), opt))
 }
 

@@ -112,7 +112,7 @@ func TestNamesThatCannotBe(t *testing.T) {
 func TestLongestName(t *testing.T) {
 	name := strings.Repeat("n", 255-len(".locked"))
 	src := open(t, fslock.Options{Base: used(t)})
-	lock := acquire(t, src, name, multilock.Options{Job: true})
+	lock := acquire(t, src, name, multilock.ForJob{})
 	require.NoError(t, lock.Verify(t.Context()))
 	require.NoError(t, lock.Release(t.Context()))
 	require.ErrorIs(t, fslock.CheckName(name+"n"), source.ErrInvalid)

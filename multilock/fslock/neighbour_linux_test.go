@@ -184,14 +184,17 @@ func (d *doer) open(o order) (err error) {
 	return err
 }
 
-type taker func(context.Context, source.Source, string, multilock.Options) (*multilock.Lock, error)
+type taker func(context.Context, source.Source, string, multilock.Terms) (*multilock.Lock, error)
 
 func (d *doer) take(ctx context.Context, o order, take taker) error {
 	ctx, cancel := context.WithTimeout(ctx, watchdog)
 	defer cancel()
-	lock, err := take(ctx, d.src, o.Name, multilock.Options{
-		TTL: o.TTL, Job: o.Job, Patience: source.Patience{MaxAge: o.MaxAge}, Poll: 100 * time.Millisecond, Fair: o.Fair,
-	})
+	opt := multilock.Options{TTL: o.TTL, Patience: source.Patience{MaxAge: o.MaxAge}, Poll: 100 * time.Millisecond, Fair: o.Fair}
+	var terms multilock.Terms = opt
+	if o.Job {
+		terms = multilock.ForJob{Options: opt}
+	}
+	lock, err := take(ctx, d.src, o.Name, terms)
 	if err == nil {
 		d.lock = lock
 	}

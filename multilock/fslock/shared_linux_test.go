@@ -412,7 +412,7 @@ func TestDetachedWriterWaitsForReaders(t *testing.T) {
 	reader, err := multilock.AcquireShared(t.Context(), there, sharedName, multilock.Options{TTL: sharedTTL})
 	require.NoError(t, err)
 	time.AfterFunc(3*sharedTTL, func() { _ = reader.Release(context.Background()) })
-	lock, err := multilock.Acquire(t.Context(), here, sharedName, multilock.Options{TTL: sharedTTL, Detached: true})
+	lock, err := multilock.Acquire(t.Context(), here, sharedName, multilock.Detached{Options: multilock.Options{TTL: sharedTTL}})
 	require.NoError(t, err)
 	require.NoError(t, lock.Verify(t.Context()))
 	require.NoError(t, lock.Release(t.Context()))

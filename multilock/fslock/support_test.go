@@ -72,7 +72,7 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-func acquire(t testing.TB, src *fslock.Source, name string, opt multilock.Options) *multilock.Lock {
+func acquire(t testing.TB, src *fslock.Source, name string, opt multilock.Terms) *multilock.Lock {
 	t.Helper()
 	lock, err := multilock.Acquire(within(t), src, name, opt)
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func testDeadProcess(p *place) {
 // testOwner acquires a lock for another process, and ends that.
 func testOwner(p *place) {
 	owner, rival := startChild(p), p.open()
-	lock := p.try(p.open(), "nightly", multilock.Options{Owner: owner.identity})
+	lock := p.try(p.open(), "nightly", multilock.OnBehalf{Owner: owner.identity})
 	requireHolder(p, owner.identity, lock.Record())
 	seen, err := multilock.Inspect(p.ctx, rival, "nightly", source.Patience{})
 	require.NoError(p, err)
@@ -233,19 +233,19 @@ func testKeptLockOutlastsItsTTL(p *place) {
 
 func testDetached(p *place) {
 	a, b := p.open(), p.open()
-	long := p.try(a, "nightly", multilock.Options{TTL: time.Hour, Detached: true})
+	long := p.try(a, "nightly", multilock.Detached{Options: multilock.Options{TTL: time.Hour}})
 	require.Zero(p, long.Record().Heartbeat)
 	p.requireHeld(b, "nightly", long.Record().Token)
 	p.release(long)
 	p.requireFree(b, "nightly")
 
-	left := p.try(a, "nightly", multilock.Options{TTL: time.Hour, Detached: true})
+	left := p.try(a, "nightly", multilock.Detached{Options: multilock.Options{TTL: time.Hour}})
 	require.NoError(p, left.Detach())
 	require.ErrorIs(p, left.Release(p.ctx), source.ErrReleased)
 	p.requireHeld(b, "nightly", left.Record().Token)
 	p.forced(b, "nightly", left.Record().Token)
 
-	short := p.try(a, "nightly", multilock.Options{TTL: p.ttl, Detached: true})
+	short := p.try(a, "nightly", multilock.Detached{Options: multilock.Options{TTL: p.ttl}})
 	require.NoError(p, short.Detach())
 	p.release(p.wait(b, "nightly", multilock.Options{}))
 }

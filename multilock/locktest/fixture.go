@@ -144,7 +144,7 @@ func newPlace(t *testing.T, f Fixture) *place {
 }
 
 // try takes a lock that must be free.
-func (p *place) try(src source.Source, name string, opt multilock.Options) *multilock.Lock {
+func (p *place) try(src source.Source, name string, opt multilock.Terms) *multilock.Lock {
 	p.Helper()
 	lock, err := multilock.TryAcquire(p.ctx, src, name, opt)
 	require.NoError(p, err)
@@ -153,7 +153,7 @@ func (p *place) try(src source.Source, name string, opt multilock.Options) *mult
 }
 
 // wait takes a lock that must become free.
-func (p *place) wait(src source.Source, name string, opt multilock.Options) *multilock.Lock {
+func (p *place) wait(src source.Source, name string, opt multilock.Terms) *multilock.Lock {
 	p.Helper()
 	lock, err := multilock.Acquire(p.ctx, src, name, opt)
 	require.NoError(p, err)

@@ -90,7 +90,7 @@ func testTimedReleaseFreesNothing(p *place) {
 	p.requireHeld(src, "nightly", lock.Record().Token)
 	p.requireHeld(p.open(), "nightly", lock.Record().Token)
 
-	left := p.try(src, "weekly", multilock.Options{Detached: true})
+	left := p.try(src, "weekly", multilock.Detached{})
 	require.NoError(p, left.Detach())
 	p.requireHeld(src, "weekly", left.Record().Token)
 }

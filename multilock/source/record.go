@@ -53,7 +53,7 @@ type Claim struct {
 	// Heartbeat is the time between two signs of life. 0 says that there will be
 	// none: the lock is held until TTL has passed.
 	Heartbeat time.Duration
-	// Job says that other processes work under the lock: see Options.Job. From the
+	// Job says that other processes work under the lock: see multilock.ForJob. From the
 	// holder's death alone nobody then concludes that the lock is free.
 	Job bool
 	// KeyDigest is that of the process.JobKey by which those processes are known, "" if they

@@ -37,7 +37,7 @@ func keeps(during func(*explore.Actor, *multilock.Lock)) func(*explore.Actor) {
 }
 
 // triesWith tries once, and looks after a dead holder if that fails.
-func triesWith(a *explore.Actor, opt multilock.Options) (*multilock.Lock, error) {
+func triesWith(a *explore.Actor, opt multilock.Terms) (*multilock.Lock, error) {
 	src, err := locks.Source(a)
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func TestExploreKeeperSigns(t *testing.T) {
 
 // verifies asks now and then whether a lock is held that nobody renews.
 func verifies(a *explore.Actor) {
-	lock, err := triesWith(a, multilock.Options{TTL: locks.TTL, Detached: true})
+	lock, err := triesWith(a, multilock.Detached{Options: multilock.Options{TTL: locks.TTL}})
 	if err != nil {
 		return
 	}

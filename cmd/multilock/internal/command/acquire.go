@@ -187,12 +187,13 @@ func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (grant, err
 	}
 	o.tellOneHost(e, src)
 	opt := o.options()
-	opt.Detached, opt.User, opt.Command = true, o.User, "acquire --detach"
+	opt.User, opt.Command = o.User, "acquire --detach"
 	if err := o.prepareProbe(e, src, "acquire", &opt); err != nil {
 		return grant{}, src.Close(err)
 	}
 	start := time.Now()
-	lock, err := o.take(ctx, e, src, o.Name, opt, o.wait, o.Output)
+	detached := func(opt multilock.Options) multilock.Terms { return multilock.Detached{Options: opt} }
+	lock, err := o.take(ctx, e, src, request{o.Name, opt, detached, o.wait, o.Output})
 	if err != nil {
 		return grant{}, src.Close(err)
 	}
@@ -204,18 +205,18 @@ func acquireDetached(ctx context.Context, e *Env, o *acquireOptions) (grant, err
 	return grant{
 		report: report,
 		keep: func() error {
-			_ = src.Note(context.WithoutCancel(ctx), acquiredEvent(lock, opt, report.Fence, waited))
+			_ = src.Note(context.WithoutCancel(ctx), acquiredEvent(lock, report.Fence, waited))
 			return src.Close(lock.Detach())
 		},
 		withdraw: func() error { return src.Close(lock.Release(context.WithoutCancel(ctx))) },
 	}, nil
 }
 
-func acquiredEvent(lock *multilock.Lock, opt multilock.Options, fence uint64, waited time.Duration) source.Event {
+func acquiredEvent(lock *multilock.Lock, fence uint64, waited time.Duration) source.Event {
 	r := lock.Record()
 	return source.Event{
 		Time: time.Now(), What: source.EventAcquired, Name: r.Name, Token: r.Token, By: r.Holder.Identity,
-		User: opt.User, Command: opt.Command, Fence: fence, Waited: waited,
+		User: r.Holder.User, Command: r.Holder.Command, Fence: fence, Waited: waited,
 	}
 }
 
@@ -366,7 +367,3 @@ func readOrder(in *bufio.Reader) (keepOrder, error) {
 }
 
 var errParentGone = fmt.Errorf("whoever asked for the lock is gone: %w", console.Signalled(syscall.SIGTERM))
-
-func describeOwner(owner process.Identity) string {
-	return fmt.Sprintf("acquire for pid %d", owner.PID)
-}

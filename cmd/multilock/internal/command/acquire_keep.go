@@ -58,7 +58,6 @@ func runKeep(ctx context.Context, e *Env) error {
 	if err != nil {
 		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: err})
 	}
-	opt := multilock.Options{User: order.Place.User, Command: describeOwner(order.Owner)}
 	fence, err := fenceOf(ctx, lock)
 	if err != nil {
 		return answer(e, keepAnswer{}, &place.LocatedError{Place: order.Place, Err: errors.Join(err, lock.Release(context.WithoutCancel(ctx)))})
@@ -67,13 +66,13 @@ func runKeep(ctx context.Context, e *Env) error {
 	if err := answer(e, keepAnswer{Token: lock.Record().Token, Fence: fence}, nil); err != nil || !<-said.delivered {
 		return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 	}
-	_ = src.Note(ctx, acquiredEvent(lock, opt, fence, 0))
+	_ = src.Note(ctx, acquiredEvent(lock, fence, 0))
 	_ = e.Stdout.Close() // acquire waits for that
 	why, before := hold(ctx, lock, order.Owner, src.Self), time.Now()
 	err = lock.Release(context.WithoutCancel(ctx))
 	if err == nil || errors.Is(err, multilock.ErrLost) && order.Owner.Judge(src.Self).Life == process.Gone && !releaseNoted(src, lock.Record(), start) {
 		// The keeper released the lock, or another process broke it because the script had ended.
-		event := acquiredEvent(lock, opt, fence, 0)
+		event := acquiredEvent(lock, fence, 0)
 		event.Time, event.What, event.Held, event.Why = before, source.EventReleased, before.Sub(start), why
 		_ = src.Note(context.WithoutCancel(ctx), event)
 	}
@@ -137,15 +136,16 @@ func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, said 
 		}
 	}()
 	opt := multilock.Options{
-		TTL: k.TTL, Poll: k.Poll, Fair: k.Fair, Patience: multilock.Patience{MaxAge: k.MaxAge}, Owner: k.Owner, User: k.Place.User, Command: describeOwner(k.Owner),
-		Batch: source.BatchJobOf(e.Getenv),
+		TTL: k.TTL, Poll: k.Poll, Fair: k.Fair, Patience: multilock.Patience{MaxAge: k.MaxAge}, User: k.Place.User, Batch: source.BatchJobOf(e.Getenv),
+		Command: fmt.Sprintf("acquire for pid %d", k.Owner.PID),
 	}
 	say := func(format string, args ...any) { _ = answerLine(e, keepAnswer{Say: fmt.Sprintf(format, args...)}) }
 	var err error
 	if opt.Patience.Probe, err = (&probing{k.Probe}).prober(e, src, "acquire", say); err != nil {
 		return nil, err
 	}
-	return (&sharing{k.Shared}).take(ctx, e, src, k.Place.Name, opt, k.Wait, console.Output{Quiet: true})
+	onBehalf := func(opt multilock.Options) multilock.Terms { return multilock.OnBehalf{Options: opt, Owner: k.Owner} }
+	return (&sharing{k.Shared}).take(ctx, e, src, request{k.Place.Name, opt, onBehalf, k.Wait, console.Output{Quiet: true}})
 }
 
 // answer reports the outcome to acquire.

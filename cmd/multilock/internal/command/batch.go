@@ -250,12 +250,16 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 	if err != nil {
 		return err
 	}
-	opt := batch.Options{Options: o.options(), Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Busy: o.busy(e.Say), Fence: o.fence, Barriers: list.barriers, Needs: list.needs.needs, Memory: int64(list.memory), Shell: list.shell.String(), Add: o.add} //nolint:gosec // no host has more
-	opt.Job, opt.User = true, o.User
-	if err := o.prepareProbe(e, src, "batch", &opt.Options); err != nil {
+	lock := o.options()
+	if err := o.prepareProbe(e, src, "batch", &lock); err != nil {
 		return errors.Join(err, r.close())
 	}
-	b, err := batch.New(src.Locks, r.jobs(), opt)
+	b, err := batch.New(src.Locks, r.jobs(), batch.Options{
+		TTL: lock.TTL, Poll: lock.Poll, Patience: lock.Patience, User: o.User, Batch: lock.Batch, Processes: true,
+		Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Busy: o.busy(e.Say), Fence: o.fence,
+		Barriers: list.barriers, Needs: list.needs.needs, Shell: list.shell.String(), Add: o.add,
+		Memory: int64(list.memory), //nolint:gosec // no host has more
+	})
 	if err != nil {
 		return errors.Join(err, r.close())
 	}

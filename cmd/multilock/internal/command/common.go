@@ -249,36 +249,45 @@ func (h *holding) check(command string, usual time.Duration) error {
 	return nil
 }
 
-// take acquires a lock as --wait says, and tells who is in the way meanwhile.
-func take(ctx context.Context, e *Env, src *place.Source, name string, opt multilock.Options, limit console.WaitLimit, o console.Output) (*multilock.Lock, error) {
-	return takeBy(ctx, e, src, name, opt, limit, o, multilock.TryAcquire, multilock.Acquire)
+// request is a lock to be acquired with --wait and its options.
+type request struct {
+	name  string
+	opt   multilock.Options
+	terms func(multilock.Options) multilock.Terms
+	limit console.WaitLimit
+	out   console.Output
+}
+
+// take acquires the lock, and reports its holder while it waits.
+func (q request) take(ctx context.Context, e *Env, src *place.Source) (*multilock.Lock, error) {
+	return q.takeBy(ctx, e, src, multilock.TryAcquire, multilock.Acquire)
 }
 
 // taking is a way to take a lock.
-type taking func(context.Context, multilock.Source, string, multilock.Options) (*multilock.Lock, error)
+type taking func(context.Context, multilock.Source, string, multilock.Terms) (*multilock.Lock, error)
 
-// takeBy takes the lock in one of two ways, as limit says.
-func takeBy(ctx context.Context, e *Env, src *place.Source, name string, opt multilock.Options, limit console.WaitLimit, o console.Output, try, wait taking) (*multilock.Lock, error) {
-	if !limit.Waits() {
-		lock, err := try(ctx, src.Locks, name, opt)
+// takeBy acquires the lock with try, or with wait if it has a limit.
+func (q request) takeBy(ctx context.Context, e *Env, src *place.Source, try, wait taking) (*multilock.Lock, error) {
+	if !q.limit.Waits() {
+		lock, err := try(ctx, src.Locks, q.name, q.terms(q.opt))
 		var held *multilock.HeldError
 		if errors.As(err, &held) && isOurs(e, src, held.Sighting.Record) {
 			held.Sighting.Why += "; this command runs under that lock"
 		}
 		return lock, src.IfLasting(err)
 	}
-	opt.Refuse = func(r source.Record) error {
+	q.opt.Refuse = func(r source.Record) error {
 		if isOurs(e, src, r) {
-			return &console.CodedError{Code: console.ExitFailure, Text: fmt.Sprintf("lock %q is held by %s, and this command runs under that lock: the wait would never end; leave the lock out here, or choose another name", name, r.Holder)}
+			return &console.CodedError{Code: console.ExitFailure, Text: fmt.Sprintf("lock %q is held by %s, and this command runs under that lock: the wait would never end; leave the lock out here, or choose another name", q.name, r.Holder)}
 		}
 		return nil
 	}
-	ctx, cancel := limit.Limited(ctx)
+	ctx, cancel := q.limit.Limited(ctx)
 	defer cancel()
-	way := &show.Obstacle{Src: src, Name: name, Self: src.Self}
-	opt.Trouble = way.Met
-	defer show.StartNotice(ctx, e.Env, o, way.Tell)()
-	lock, err := wait(ctx, src.Locks, name, opt)
+	way := &show.Obstacle{Src: src, Name: q.name, Self: src.Self}
+	q.opt.Trouble = way.Met
+	defer show.StartNotice(ctx, e.Env, q.out, way.Tell)()
+	lock, err := wait(ctx, src.Locks, q.name, q.terms(q.opt))
 	return lock, src.IfLasting(err)
 }
 

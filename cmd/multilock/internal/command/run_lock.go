@@ -93,16 +93,12 @@ func (o *runOptions) settledBefore(ctx context.Context, e *Env, src *place.Sourc
 // (this host slept just then) and there is time left to wait.
 func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source, sigs *console.Signals, plan *lockgroup.Plan, start time.Time) error {
 	opt := o.options()
-	opt.Job, opt.User, opt.Command = true, o.User, o.shown
-	if plan != nil {
-		opt.Every = plan.Period()
-	}
-	opt.LookFirst = src.Place.IsFiles() // of many hosts one gets it
+	opt.User, opt.Command = o.User, o.shown
 	if err := o.prepareProbe(e, src, "run", &opt); err != nil {
 		return err
 	}
 	for begin := time.Now(); ; {
-		lock, slot, err := o.acquire(sigs.Until(ctx), e, src, opt, o.wait.After(time.Since(begin)))
+		lock, slot, err := o.acquire(sigs.Until(ctx), e, src, request{o.Name, opt, termsOf(src, plan), o.wait.After(time.Since(begin)), o.Output})
 		if err != nil {
 			return o.tellUnrun(e, sigs, o.refused(ctx, e, src, err))
 		}
@@ -119,22 +115,33 @@ func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source
 	}
 }
 
+// termsOf are the terms of a job's lock.
+func termsOf(src *place.Source, plan *lockgroup.Plan) func(multilock.Options) multilock.Terms {
+	return func(opt multilock.Options) multilock.Terms {
+		job := multilock.ForJob{Options: opt, LookFirst: src.Place.IsFiles()} // of many hosts one gets the lock
+		if plan == nil {
+			return job
+		}
+		return multilock.Recurring{Terms: job, Every: plan.Period()}
+	}
+}
+
 // acquire takes the lock, or one of the slots, and waits for it as long as it may. The
 // number is that of the slot, 0 for the lock.
-func (o *runOptions) acquire(ctx context.Context, e *Env, src *place.Source, opt multilock.Options, limit console.WaitLimit) (*multilock.Lock, int, error) {
+func (o *runOptions) acquire(ctx context.Context, e *Env, src *place.Source, q request) (*multilock.Lock, int, error) {
 	if !o.slots.Given {
-		lock, err := o.take(ctx, e, src, o.Name, opt, limit, o.Output)
+		lock, err := o.take(ctx, e, src, q)
 		return lock, 0, err
 	}
 	acquire := lockgroup.TryAcquireSlot
-	if limit.Waits() {
+	if q.limit.Waits() {
 		acquire = lockgroup.AcquireSlot
 		var cancel context.CancelFunc
-		ctx, cancel = limit.Limited(ctx)
+		ctx, cancel = q.limit.Limited(ctx)
 		defer cancel()
 		defer show.StartNotice(ctx, e.Env, o.Output, waitingForSlot(src, o.Name, o.slots.Value))()
 	}
-	slot, err := acquire(ctx, src.Locks, o.Name, o.slots.Value, opt)
+	slot, err := acquire(ctx, src.Locks, o.Name, o.slots.Value, q.terms(q.opt))
 	if err != nil {
 		return nil, 0, err
 	}

@@ -43,10 +43,10 @@ func (s *sharing) checkName(command, name string) error {
 	return console.Usagef(command, "--shared: the name must end in .shared, so that whoever takes the lock alone looks for readers; write -n %s.shared, there and here", strings.TrimSuffix(name, "."))
 }
 
-// take takes a part in the lock, or all of it.
-func (s *sharing) take(ctx context.Context, e *Env, src *place.Source, name string, opt multilock.Options, limit console.WaitLimit, o console.Output) (*multilock.Lock, error) {
+// take acquires a part in the lock, or all of it.
+func (s *sharing) take(ctx context.Context, e *Env, src *place.Source, q request) (*multilock.Lock, error) {
 	if s.shared {
-		return takeBy(ctx, e, src, name, opt, limit, o, multilock.TryAcquireShared, multilock.AcquireShared)
+		return q.takeBy(ctx, e, src, multilock.TryAcquireShared, multilock.AcquireShared)
 	}
-	return take(ctx, e, src, name, opt, limit, o)
+	return q.take(ctx, e, src)
 }

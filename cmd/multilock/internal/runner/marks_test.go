@@ -53,7 +53,7 @@ func (n *noting) MarkJob(_ context.Context, jobs ...process.Group) error {
 // marked runs a test with the marks of a lock that is held.
 func marked(t *testing.T, n *noting, test func(start func(pgid int) stopper)) {
 	synctest.Test(t, func(t *testing.T) {
-		lock, err := multilock.TryAcquire(t.Context(), n, "x", multilock.Options{TTL: time.Hour, Detached: true})
+		lock, err := multilock.TryAcquire(t.Context(), n, "x", multilock.Detached{Options: multilock.Options{TTL: time.Hour}})
 		require.NoError(t, err)
 		m := NewMarks(lock, func(string, ...any) { t.Error("it has nothing to say") })
 		n.start = time.Now()
@@ -140,7 +140,7 @@ func TestJobsEndWhileTheirNoteHangs(t *testing.T) {
 func TestGroupsThatComeLater(t *testing.T) {
 	n := &noting{}
 	synctest.Test(t, func(t *testing.T) {
-		lock, err := multilock.TryAcquire(t.Context(), n, "x", multilock.Options{TTL: time.Hour, Detached: true})
+		lock, err := multilock.TryAcquire(t.Context(), n, "x", multilock.Detached{Options: multilock.Options{TTL: time.Hour}})
 		require.NoError(t, err)
 		m := NewMarks(lock, func(string, ...any) { t.Error("it has nothing to say") })
 		n.start = time.Now()
