@@ -3,7 +3,6 @@ package guides_test
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -131,12 +130,11 @@ func entry[V any](of map[string]V, line string) (found V, is bool) {
 	return found, false
 }
 
-// goCode is compiled: what a program needs around it is written around it.
-func goCode(before, after string) func(*testing.T, block) {
+// goProgram is a whole program, to be handed to a go command.
+func goProgram(command string) func(*testing.T, block) {
 	return func(t *testing.T, b block) {
 		p := newPlace(t)
-		text := regexp.MustCompile(`(?m)^(\s*)\.\.\.$`).ReplaceAllString(b.text, "${1}_ = err")
-		p.write(p.work+"/main.go", before+text+after+"\nreturn nil\n}\n")
-		p.must("cd " + checkout(t) + " && GOFLAGS=-mod=readonly GOPROXY=off GOTOOLCHAIN=local go vet " + p.work + "/main.go")
+		p.write(p.work+"/main.go", b.text)
+		p.must("cd " + checkout(t) + " && GOFLAGS=-mod=readonly GOPROXY=off GOTOOLCHAIN=local " + command + " " + p.work + "/main.go")
 	}
 }

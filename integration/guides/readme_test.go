@@ -47,17 +47,7 @@ func readme() []scene {
 				}
 			}
 		}},
-		{has: "fslock.Open", play: goCode(`package main
-import (
-	"context"
-	"github.com/multilock/go/lockgroup"
-	"github.com/multilock/go/lockgroup/batch"
-	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/fslock"
-)
-func main() { _ = program(context.Background(), nil, nil) }
-func program(ctx context.Context, work func(context.Context) error, jobs []batch.Job) error {
-`, "_, _ = result, report")},
+		{has: "fslock.Open", play: goProgram("go run")},
 	}
 }
 
@@ -88,35 +78,10 @@ func comingFrom() []scene {
 }
 
 func goGuide() []scene {
-	head := `package main
-import (
-	"context"
-	"errors"
-	"fmt"
-	"log"
-	"github.com/multilock/go/lockgroup"
-	"github.com/multilock/go/lockgroup/batch"
-	"github.com/multilock/go/multilock"
-	"github.com/multilock/go/multilock/fslock"
-)
-var (
-	_ = errors.As
-	_ = fmt.Errorf
-	_ = log.Printf
-	_ = lockgroup.Once
-	_ = batch.Run
-	_ = multilock.Do
-	_ = fslock.Open
-)
-func main() {}
-func makeReport(context.Context) error { return nil }
-func program(ctx context.Context, src *fslock.Source, names []string, jobs []batch.Job, deploy func(context.Context) error) error {
-`
 	return []scene{
-		{has: "fslock.Open", play: goCode(strings.Replace(head, "src *fslock.Source", "_ *fslock.Source", 1), "")},
-		{has: `"deploy"`, play: goCode(head, "_ = err")},
-		{has: "AcquireShared", play: goCode(head, "_, _, _ = reader, writer, err")},
-		{has: "batch.Run", play: goCode(head, "")},
-		{has: "NewBarrier", play: goCode(head, "_, _ = report, err")},
+		{has: "fslock.Open", play: goProgram("go run")},
+		{has: "AcquireShared", play: goProgram("go vet")},
+		{has: "lockgroup.Once", play: goProgram("go vet")},
+		{has: "batch.Run", play: goProgram("go vet")},
 	}
 }
