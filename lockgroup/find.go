@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/multilock/go/internal/bounded"
@@ -63,45 +62,13 @@ func numbersOf(ctx context.Context, src source.ManifestReader, names []string) (
 		wanted[inManifest.Replace(name)] = name
 	}
 	numbers := map[string]int{}
-	err := eachJobOfList(ctx, src, func(number int, field []byte, chunked bool) bool {
-		if name, ok := wanted[string(field)]; ok && chunked {
-			numbers[name] = number
+	err := EachListed(ctx, src, func(j ListedJob) bool {
+		if name, ok := wanted[string(j.name)]; ok && j.Chunked {
+			numbers[name] = j.Number
 		}
-		return chunked && len(numbers) < len(wanted)
+		return j.Chunked && len(numbers) < len(wanted)
 	})
 	return numbers, err
-}
-
-// ListLength is how many jobs there are in the list of the group; 0 if it has none.
-func ListLength(ctx context.Context, src source.ManifestReader) (jobs int, err error) {
-	err = eachJobOfList(ctx, src, func(number int, _ []byte, _ bool) bool {
-		jobs = number
-		return true
-	})
-	return jobs, err
-}
-
-// NumberWidth is how many digits the names have at least that jobs of the group's list were
-// given by their numbers; 0 if there are none.
-func NumberWidth(ctx context.Context, src source.ManifestReader) (digits int, err error) {
-	err = eachJobOfList(ctx, src, func(number int, name []byte, _ bool) bool {
-		if n, wrong := strconv.Atoi(string(name)); wrong == nil && n == number {
-			digits = len(name)
-		}
-		return digits == 0
-	})
-	return digits, err
-}
-
-// eachJobOfList tells of the jobs of the group's list, one after the other, with their names as
-// they stand there, until tell returns false. A head as the first line says that the list is
-// claimed in chunks.
-func eachJobOfList(ctx context.Context, src source.ManifestReader, tell func(number int, name []byte, chunked bool) bool) error {
-	chunked := false
-	return eachLineOfList(ctx, src, func(number int, field []byte, isJob, first bool) bool {
-		chunked = chunked || first && !isJob
-		return !isJob || tell(number, field, chunked)
-	})
 }
 
 // chunksAmong are the chunks among names, the smallest first.

@@ -21,12 +21,11 @@ import (
 func ListStages(ctx context.Context, src source.ManifestReader) (stages [][]string, err error) {
 	var names []string
 	var barriers []int
-	inName := strings.NewReplacer(`\\`, `\`, `\n`, "\n")
-	err = eachLineOfList(ctx, src, func(_ int, field []byte, isJob, _ bool) bool {
-		if isJob {
-			names = append(names, inName.Replace(string(field)))
+	err = eachLineOfList(ctx, src, func(l line) bool {
+		if l.isJob {
+			names = append(names, decodeListed(l.field))
 		} else {
-			barriers = append(barriers, barriersIn(field)...)
+			barriers = append(barriers, barriersIn(l.field)...)
 		}
 		return true
 	})
@@ -59,10 +58,72 @@ func barriersIn(head []byte) (after []int) {
 	return after
 }
 
-// eachLineOfList tells of the lines of the group's list, one after the other, until tell returns
-// false: of a job with its number and its name as it stands there; of a head, of the list or of
-// what continues it, which has no tab, with all of it. First says that it is the first line of all.
-func eachLineOfList(ctx context.Context, src source.ManifestReader, tell func(number int, field []byte, isJob, first bool) bool) error {
+// ListedJob is a job of the group's list.
+type ListedJob struct {
+	// Number is the job's place in the list, from 1.
+	Number int
+	// Chunked says that the list is claimed in chunks.
+	Chunked bool
+
+	name, command []byte
+}
+
+// Name is the job's name.
+func (j ListedJob) Name() string { return decodeListed(j.name) }
+
+// Command is the job's command: of a very long line its beginning.
+func (j ListedJob) Command() string { return decodeListed(j.command) }
+
+// decodeListed undoes what keeps a newline out of a line of the list.
+func decodeListed(field []byte) string {
+	if bytes.IndexByte(field, '\\') < 0 {
+		return string(field)
+	}
+	return strings.NewReplacer(`\\`, `\`, `\n`, "\n").Replace(string(field))
+}
+
+// EachListed reads the group's list, and calls tell with each job until tell returns false.
+// There are none if the group has no list. The job is valid until tell returns.
+func EachListed(ctx context.Context, src source.ManifestReader, tell func(ListedJob) bool) error {
+	chunked := false
+	return eachLineOfList(ctx, src, func(l line) bool {
+		chunked = chunked || l.first && !l.isJob
+		return !l.isJob || tell(ListedJob{l.number, chunked, l.field, l.rest})
+	})
+}
+
+// ListLength is how many jobs there are in the list of the group; 0 if it has none.
+func ListLength(ctx context.Context, src source.ManifestReader) (jobs int, err error) {
+	err = EachListed(ctx, src, func(j ListedJob) bool {
+		jobs = j.Number
+		return true
+	})
+	return jobs, err
+}
+
+// NumberWidth is the least number of digits in the names of jobs that were named by their
+// numbers in the group's list; 0 if there are none.
+func NumberWidth(ctx context.Context, src source.ManifestReader) (digits int, err error) {
+	err = EachListed(ctx, src, func(j ListedJob) bool {
+		if n, wrong := strconv.Atoi(j.Name()); wrong == nil && n == j.Number {
+			digits = len(j.name)
+		}
+		return digits == 0
+	})
+	return digits, err
+}
+
+// line is one of the group's list: of a job, as NAME, a tab and COMMAND; or a head, of the
+// list or of what continues it, which has no tab.
+type line struct {
+	number      int // of the job, or of the one before the head
+	field, rest []byte
+	isJob       bool
+	first       bool // of all
+}
+
+// eachLineOfList reads the group's list line by line, until tell returns false.
+func eachLineOfList(ctx context.Context, src source.ManifestReader, tell func(line) bool) error {
 	manifest, err := bounded.Call(ctx, src.OpenManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -73,16 +134,16 @@ func eachLineOfList(ctx context.Context, src source.ManifestReader, tell func(nu
 	defer manifest.Close() //nolint:errcheck // only read from
 	lines, number := bufio.NewReaderSize(manifest, 1<<20), 0
 	for first := true; ctx.Err() == nil; first = false {
-		field, tab, err := firstField(lines)
+		l, err := readLine(lines)
 		switch {
 		case errors.Is(err, io.EOF), first && errors.Is(err, bufio.ErrBufferFull):
 			return nil
 		case err != nil:
 			return fmt.Errorf("the group's list of jobs, behind job %d: %w", number, err)
-		case tab:
+		case l.isJob:
 			number++
 		}
-		if !tell(number, field, tab, first) {
+		if l.number, l.first = number, first; !tell(l) {
 			return nil
 		}
 	}
@@ -93,16 +154,16 @@ func eachLineOfList(ctx context.Context, src source.ManifestReader, tell func(nu
 // file would be read for hours.
 const mostOfLine = 64
 
-// firstField reads a line, and keeps what is in it before the first tab, of a long one its beginning.
-func firstField(lines *bufio.Reader) (field []byte, tab bool, err error) {
-	line, err := lines.ReadSlice('\n')
-	field, _, tab = bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\t'})
+// readLine reads a line, and keeps the first buffer of a long one.
+func readLine(lines *bufio.Reader) (l line, err error) {
+	text, err := lines.ReadSlice('\n')
+	l.field, l.rest, l.isJob = bytes.Cut(bytes.TrimSuffix(text, []byte{'\n'}), []byte{'\t'})
 	if errors.Is(err, bufio.ErrBufferFull) {
-		field = bytes.Clone(field)
+		l.field, l.rest = bytes.Clone(l.field), bytes.Clone(l.rest)
 		for n := 1; n < mostOfLine && errors.Is(err, bufio.ErrBufferFull); n++ {
-			line, err = lines.ReadSlice('\n')
-			tab = tab || bytes.IndexByte(line, '\t') >= 0
+			text, err = lines.ReadSlice('\n')
+			l.isJob = l.isJob || bytes.IndexByte(text, '\t') >= 0
 		}
 	}
-	return field, tab, err
+	return l, err
 }

@@ -80,7 +80,7 @@ func TestStatusSeesTheJobsOfChunks(t *testing.T) {
 
 	text := s.must("status")
 	require.Regexp(t, `(?m)^#jobs-9-12 +held .* jobs 9 to 12, 1 done `, text)
-	require.Regexp(t, `(?m)^8 done, 1 failed: page6 \(exit 3 on \S+, \S+ ago\)$`, text)
+	require.Regexp(t, `(?m)^8 of 12 jobs done \(75 % ended\), 1 failed, 3 claimed: page6 \(exit 3 on \S+, \S+ ago\)$`, text)
 	table := s.must("status", "--results")
 	require.Regexp(t, `(?s)page1 +done .*page5 +done .*page6 +failed +3 .*page7 +done .*page9 +done `, table)
 	require.NotContains(t, table, "page10")
@@ -202,7 +202,7 @@ func TestReportTakesJobsFromChunks(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(s.must("report", "--json")), &report))
-	for what, n := range map[string]float64{"jobs": 12, "done": 8, "failed": 1, "running": 3, "runs": 10} {
+	for what, n := range map[string]float64{"jobs": 12, "done": 8, "failed": 1, "running": 0, "claimed": 3, "pending": 0, "runs": 9} {
 		require.InDelta(t, n, report.Summary[what], 0, what)
 	}
 	require.Len(t, report.Jobs, 10)
@@ -238,4 +238,38 @@ func TestDryRunOfABatchSeesChunks(t *testing.T) {
 	require.Regexp(t, `(?m)^page7 +would run `, table, "it was given back")
 	require.Regexp(t, `(?m)^page9 +unknown result `, table)
 	require.Regexp(t, `(?m)^page11 +would run `, table)
+}
+
+// Every command that counts the jobs of a list counts the same.
+func TestCountsOfAListAgree(t *testing.T) {
+	t.Parallel()
+	s := newChunked(t)
+	s.ran(1, 4, 4, map[int]int{2: 3})
+	held := s.take(5, 8)
+	s.commit(held, 1, nil)
+	s.must("run", "-q", "-n", "alone", "--once", "--", "true")
+	want := map[string]float64{"done": 4, "failed": 1, "retry": 0, "claimed": 3, "pending": 4}
+
+	var status struct {
+		Results struct{ Batch map[string]float64 }
+	}
+	require.NoError(t, json.Unmarshal([]byte(s.must("status", "--json")), &status))
+	var report struct{ Summary map[string]any }
+	require.NoError(t, json.Unmarshal([]byte(s.must("report", "--json")), &report))
+	metrics := s.must("metrics")
+	for state, n := range want {
+		require.InDelta(t, n, status.Results.Batch[state], 0, state)
+		require.Contains(t, metrics, fmt.Sprintf("multilock_list_jobs{group=\".locks\",state=%q} %v\n", state, n))
+		if state == "done" {
+			n++ // the job that is not in the list
+		}
+		require.InDelta(t, n, report.Summary[state], 0, state)
+	}
+	require.InDelta(t, 12, status.Results.Batch["jobs"], 0)
+	require.InDelta(t, 13, report.Summary["jobs"], 0)
+	require.Positive(t, report.Summary["left_seconds"])
+	require.Contains(t, s.must("status"), "4 of 12 jobs done (41 % ended), 1 failed, 3 claimed, 4 pending: page2 (exit 3 on ")
+	require.Contains(t, s.must("report", "-o", s.base+"/page.html"), "13 jobs, 5 done, 1 failed, 3 claimed, 4 pending\n")
+	require.NoError(t, held.Release(t.Context()))
+	require.Contains(t, s.must("status"), "4 of 12 jobs done (41 % ended), 1 failed, 7 pending: ")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -23,6 +24,7 @@ type Input struct {
 	Recorded           map[string]bool     // the names that have a result, read or not
 	Held               []lockgroup.Holding // the locks that are held now
 	Unlisted           int                 // jobs that are done, and in none of these
+	List               *survey.List        // the group's list of jobs, nil if it has none
 }
 
 // Build makes the timeline. What the history does not tell the results do, and the
@@ -55,7 +57,7 @@ func Build(in Input) *Timeline {
 	t.Clocks = append(t.Clocks, clockGaps(all)...)
 	t.layOut()
 	t.Summary.Jobs, t.Summary.Done = in.Unlisted, in.Unlisted
-	t.sumUp()
+	t.sumUp(in.List.Progress())
 	return t
 }
 
@@ -77,6 +79,7 @@ func (b *builder) job(name string) *Job {
 		if jobs, ok := lockgroup.ParseChunkName(name); ok {
 			j.chunk, j.Left = true, jobs.To-jobs.From+1
 		}
+		j.listed = b.in.List != nil && (j.chunk || b.in.List.Has(name))
 		b.jobs[name] = j
 	}
 	return j
@@ -128,6 +131,10 @@ func (b *builder) hold(h lockgroup.Holding) {
 	state := Running
 	if seen.State == multilock.StateDead {
 		state = Crashed
+	}
+	if job.chunk && state == Running { // its jobs are drawn, and nothing tells which of them run now
+		job.claimed = fmt.Sprintf("claimed by %s: %s", seen.Record.Holder, seen.Why)
+		return
 	}
 	last := &Run{}
 	if n := len(job.Runs); n > 0 && job.Runs[n-1].Token == token && token != "" {
@@ -195,6 +202,7 @@ func (b *builder) chunk(r *multilock.Result) {
 	b.results[r.Name] = r
 	listed := 0
 	lockgroup.EachJob(*r, func(name string, job multilock.Result) {
+		b.job(name).listed = b.in.List != nil
 		if job.OK() {
 			listed++
 		}
@@ -226,6 +234,8 @@ func (b *builder) conclude(job *Job, r *multilock.Result) {
 		job.Left = c.To - c.From + 1 - c.Recorded - c.GivenBack()
 	}
 	switch {
+	case job.claimed != "":
+		job.State, job.Why = Running, job.claimed
 	case job.State == Running:
 	case r != nil && r.Foreign != "":
 		job.State, job.Why = Unknown, r.Foreign

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/multilock/go/cmd/multilock/internal/survey"
 )
 
 // layOut gives every run a row in the lane of its host, such that runs which were
@@ -90,10 +92,15 @@ func (r *Run) span(made time.Time) (start, end time.Time) {
 }
 
 // sumUp counts the jobs and finds the limits of time.
-func (t *Timeline) sumUp() {
+func (t *Timeline) sumUp(list *survey.Progress) {
 	s := &t.Summary
 	for i := range t.Jobs {
 		s.add(&t.Jobs[i])
+	}
+	ended, since := t.listed()
+	if list != nil && (t.Since.IsZero() || ended+list.Claimed > 0) {
+		s.Jobs, s.Done, s.Failed, s.Retry = s.Jobs+list.Jobs, s.Done+list.Done, s.Failed+list.Failed, s.Retry+list.Retry
+		s.Claimed, s.Pending, s.Other = list.Claimed, list.Pending, s.Other+list.Unknown
 	}
 	for _, h := range t.Hosts {
 		if !h.Start.IsZero() && (s.Start.IsZero() || h.Start.Before(s.Start)) {
@@ -102,29 +109,61 @@ func (t *Timeline) sumUp() {
 		s.End = later(s.End, h.End)
 		s.Busy += h.Busy
 	}
+	if s.Claimed > 0 {
+		s.End = later(s.End, t.Made)
+	}
 	s.Elapsed = s.End.Sub(s.Start).Seconds()
 	if s.Elapsed > 0 {
 		s.PerHour = float64(s.Done+s.Failed) / s.Elapsed * time.Hour.Seconds()
 	}
+	if s.Claimed > 0 && ended > 0 {
+		s.Left = float64(s.Claimed+s.Pending+s.Retry) / float64(ended) * t.Made.Sub(since).Seconds()
+	}
 }
 
-// add counts a job; of a chunk those of its jobs that are not listed.
+// listed is how many jobs of the list have ended in the time that is shown, and when the first
+// of them began.
+func (t *Timeline) listed() (ended int, since time.Time) {
+	for i := range t.Jobs {
+		job := &t.Jobs[i]
+		switch {
+		case !job.listed:
+			continue
+		case job.chunk:
+			ended += job.Done
+		case job.State == Done || job.State == Failed:
+			ended++
+		}
+		for k := range job.Runs {
+			if start := job.Runs[k].Start; since.IsZero() || !start.IsZero() && start.Before(since) {
+				since = start
+			}
+		}
+	}
+	return ended, since
+}
+
+// add counts a job that is not in the list; of a chunk without its list those of its jobs that
+// are not jobs of the timeline.
 func (s *Summary) add(job *Job) {
 	s.Runs += len(job.Runs)
+	if job.State == Done && job.Output != "" {
+		s.Incomplete++
+	}
+	if job.listed {
+		return
+	}
 	n := 1
 	if job.chunk {
 		s.Jobs, s.Done, n = s.Jobs+job.Done, s.Done+job.Done, job.Left
 		if job.State == Done {
-			return // nobody has begun with what is left
+			return // no host has begun with what is left
 		}
 	}
 	s.Jobs += n
 	switch job.State {
 	case Done:
 		s.Done++
-		if job.Output != "" {
-			s.Incomplete++
-		}
 	case Failed:
 		s.Failed++
 	case Retry:

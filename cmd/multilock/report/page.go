@@ -117,13 +117,17 @@ func tilesOf(t *Timeline) []tile {
 		label, note string
 		state       State
 	}{
-		{s.Incomplete, "Output incomplete", "", Failed}, {s.Retry, "To be retried", "", Failed}, {s.Running, "Running", "", Running}, {s.Other, "Others", "see the list", ""},
+		{s.Incomplete, "Output incomplete", "", Failed}, {s.Retry, "To be retried", "", Failed}, {s.Running, "Running", "", Running},
+		{s.Claimed, "Claimed", "by a live host", Running}, {s.Pending, "Pending", "", ""}, {s.Other, "Others", "see the list", ""},
 		{s.TakenOver, "Locks cleared", "broken by others", Crashed}, {s.Lost, "Locks lost", "", Lost}, {s.Refused, "Refused", "held by others", ""},
 		{s.Missed, "Ticks missed", "without a run", Failed},
 	} {
 		if one.n > 0 {
 			tiles = append(tiles, tile{one.label, count(one.n), one.note, one.state})
 		}
+	}
+	if s.Left > 0 {
+		tiles = append(tiles, tile{Label: "Time left", Value: words(s.Left), Note: "at this rate"})
 	}
 	tiles = append(tiles, tile{Label: "Hosts", Value: count(len(t.Hosts))}, tile{Label: "Start to end", Value: words(s.Elapsed)})
 	if s.Elapsed > 0 {

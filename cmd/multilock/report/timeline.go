@@ -21,15 +21,18 @@ type Timeline struct {
 	Jobs   []Job      `json:"jobs"`
 }
 
-// Summary counts. Every job is counted in exactly one of Done, Failed, Retry,
-// Running and Other.
+// Summary counts. Every job is counted in exactly one of Done, Failed, Retry, Running,
+// Claimed, Pending and Other. Of the group's list all jobs are counted, also those
+// from before Since, if any job of it ended or runs since then.
 type Summary struct {
 	Jobs    int `json:"jobs"`
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
 	Retry   int `json:"retry"` // failed, and may be tried again
 	Running int `json:"running"`
-	Other   int `json:"other"` // neither of these: lost, crashed, interrupted, given back, ...
+	Claimed int `json:"claimed"` // of the list: a live host has them, and nothing tells which of them run now
+	Pending int `json:"pending"` // of the list: not begun, or given back
+	Other   int `json:"other"`   // neither of these: lost, crashed, interrupted, given back, ...
 	// Incomplete are those of Done whose output is not kept as a whole.
 	Incomplete int `json:"incomplete"`
 	// Runs counts what is drawn; TakenOver the locks that were broken, Lost those
@@ -45,6 +48,8 @@ type Summary struct {
 	Elapsed float64   `json:"elapsed_seconds"`
 	Busy    float64   `json:"busy_seconds"` // the runs' durations together
 	PerHour float64   `json:"per_hour"`     // jobs with a result
+	// Left is how long the list will take at this rate, while hosts work on it; else 0.
+	Left float64 `json:"left_seconds"`
 }
 
 // Host is one lane of the timeline.
@@ -91,7 +96,9 @@ type Job struct {
 	Done int `json:"done,omitempty"`
 	Left int `json:"left,omitempty"`
 
-	chunk bool
+	chunk   bool
+	listed  bool   // it is counted with the group's list
+	claimed string // by which live holder its chunk is, and why that counts as alive
 }
 
 // Run is one span of time under a job's lock: an attempt, a command, or the time

@@ -21,7 +21,7 @@ func failedOnes(ctx context.Context, ledger source.Ledger, names map[string]bool
 		return nil, err
 	}
 	var failed []string
-	for _, r := range show.ReadResults(ctx, ledger, all, false).List {
+	for _, r := range show.ReadResults(ctx, ledger, all, false, nil).List {
 		if r.State == show.ResultFailed && (names == nil || names[r.Name]) {
 			failed = append(failed, r.Name)
 		}

@@ -77,7 +77,7 @@ func shownFailed(ctx context.Context, src *place.Source) (jobs []shownJob, err e
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range show.ReadResults(ctx, ledger, names, false).List {
+	for _, r := range show.ReadResults(ctx, ledger, names, false, nil).List {
 		if r.State != show.ResultDone && r.State != show.StateUnknown {
 			jobs = append(jobs, shownJob{r.Name, fmt.Sprintf("%s: failed (exit %s on %s)", console.Label(r.Name), r.ExitCell(), r.Host)})
 		}

@@ -11,8 +11,10 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -97,6 +99,7 @@ type meter struct {
 	jobs     []show.OverdueJob
 	held     int
 	locks    bool // how many are held is known
+	list     *survey.Progress
 	missing  []string
 }
 
@@ -109,20 +112,30 @@ func (m *meter) read(ctx context.Context) error {
 			return err
 		}
 	}
-	_, recorded := source.Ability[source.Ledger](m.src.Locks, source.TraitResults)
-	switch {
-	case recorded:
-		w := watcher{src: m.src, expected: m.expected}
-		if err := w.look(ctx); err != nil {
-			return err
-		}
-		m.jobs, m.missing = w.jobs, append(m.missing, w.missing...)
-	case !told:
-		return m.src.Lacking(metricsName, source.TraitHistory)
-	}
 	names, err := bounded.Call(ctx, m.src.Locks.Names)
 	m.held, m.locks = len(names), err == nil
-	return nil
+	ledger, recorded := source.Ability[source.Ledger](m.src.Locks, source.TraitResults)
+	switch {
+	case !recorded && !told:
+		return m.src.Lacking(metricsName, source.TraitHistory)
+	case !recorded:
+		return nil
+	}
+	list, err := survey.OpenList(ctx, m.src.Locks)
+	if err != nil {
+		m.missing = append(m.missing, console.Line(err.Error()))
+	}
+	for _, name := range names {
+		list.Held(name)
+	}
+	w := watcher{src: m.src, expected: m.expected, list: list}
+	if err := w.look(ctx); err != nil {
+		return err
+	}
+	m.jobs, m.missing = w.jobs, append(m.missing, w.missing...)
+	survey.Results(ctx, ledger, w.chunks, survey.Summaries, func(_ int, r multilock.Result) { list.Result(r) })
+	m.list = list.Progress()
+	return ctx.Err()
 }
 
 func (m *meter) count(ctx context.Context, chronicle source.Chronicle) error {
@@ -151,6 +164,17 @@ func (m *meter) families(now time.Time) []show.Family {
 			Name: "multilock_locks_held", Type: "gauge", Help: "Locks of the group that are held, or were by somebody who is dead.",
 			Samples: []show.Sample{{Labels: group, Value: float64(m.held)}},
 		})
+	}
+	if p := m.list; p != nil {
+		family := show.Family{Name: "multilock_list_jobs", Type: "gauge", Help: "Jobs of the group's list, each in one state."}
+		for _, one := range []struct {
+			state string
+			n     int
+		}{{"done", p.Done}, {"failed", p.Failed}, {"retry", p.Retry}, {"unknown", p.Unknown}, {"claimed", p.Claimed}, {"pending", p.Pending}} {
+			labels := map[string]string{"group": m.src.Place.Group, "state": one.state}
+			family.Samples = append(family.Samples, show.Sample{Labels: labels, Value: float64(one.n)})
+		}
+		families = append(families, family)
 	}
 	return append(families,
 		show.Family{

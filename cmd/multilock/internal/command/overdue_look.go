@@ -12,6 +12,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
@@ -23,7 +24,9 @@ type watcher struct {
 	src      *place.Source
 	names    []string // none: all that have a result
 	expected lockgroup.Expectation
+	list     *survey.List // takes the results into account; may be nil
 
+	chunks   []string // the names of the results of chunks, which are not read
 	jobs     []show.OverdueJob
 	ownClock bool // this host's clock was believed, for the source's could not be read
 	done     int  // jobs that run once and for all and have ended well, and were not named
@@ -99,7 +102,13 @@ func (w *watcher) toRead(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	names, err := bounded.Call(ctx, ledger.Results)
-	return slices.DeleteFunc(names, func(name string) bool { _, chunk := lockgroup.ParseChunkName(name); return chunk }), err
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, chunk := lockgroup.ParseChunkName(name)
+		if chunk && w.list != nil {
+			w.chunks = append(w.chunks, name)
+		}
+		return chunk
+	}), err
 }
 
 // addFirst adds the jobs that are held, and of which there is no result: their first run has
@@ -152,7 +161,10 @@ func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result
 	if !ok {
 		return found, nil
 	}
-	show.InParallel(len(names), func(i int) { found[i] = readForReport(ctx, ledger, names[i]) })
+	survey.Results(ctx, ledger, names, survey.Summaries, func(i int, r multilock.Result) {
+		w.list.Result(r)
+		found[i] = &r
+	})
 	return found, ctx.Err()
 }
 
@@ -214,9 +226,13 @@ func (w *watcher) memory() time.Duration {
 
 func unlikeWell(s lockgroup.Standing) bool { return s.State != lockgroup.StandingWell }
 
-// jobNamed is the name of the job that runs under a lock, which may be one of several slots.
+// jobNamed is the name of the job that runs under a lock, which may be that of a slot or of a
+// reader.
 func jobNamed(lock string) string {
 	if name, _, slotted := lockgroup.ParseSlotName(lock); slotted {
+		return name
+	}
+	if name, _, reads := multilock.ParseReaderName(lock); reads {
 		return name
 	}
 	return lock

@@ -137,7 +137,7 @@ func (o *reportOptions) render(t *report.Timeline) ([]byte, error) {
 func sumOf(s report.Summary) string {
 	return fmt.Sprintf("%s, %d done", plural(s.Jobs, "job"), s.Done) +
 		show.Some(s.Incomplete, "with incomplete output") + show.Some(s.Failed, "failed") + show.Some(s.Retry, "to be retried") +
-		show.Some(s.Running, "running") + show.Some(s.Other, "otherwise")
+		show.Some(s.Running, "running") + show.Some(s.Claimed, "claimed") + show.Some(s.Pending, "pending") + show.Some(s.Other, "otherwise")
 }
 
 func plural(n int, what string) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/cmd/multilock/report"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
@@ -131,17 +132,32 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	unread, singles := unreadOf(names, in)
 	found := make([]*multilock.Result, len(unread))
 	shown, brief := shownOf(in), singles > maxListed
+	list, err := survey.OpenList(ctx, src)
+	if err != nil {
+		in.Missing = append(in.Missing, console.Line(err.Error()))
+	}
+	for name := range in.Recorded {
+		list.Result(multilock.Result{Name: name, Final: true}) // a success, as the history says
+	}
+	for _, h := range in.Held {
+		if h.Sighting.State != multilock.StateDead {
+			list.Held(h.Name)
+		}
+	}
 	var unlisted atomic.Int64
-	show.InParallel(len(unread), func(i int) {
-		r := readForReport(ctx, ledger, unread[i])
+	survey.Results(ctx, ledger, unread, survey.Summaries, func(i int, r multilock.Result) {
+		list.Result(r)
 		switch {
-		case r == nil, r.Foreign == "" && r.Start.Add(r.Duration).Before(since):
+		case r.Foreign == "" && r.Start.Add(r.Duration).Before(since):
 		case brief && r.Chunk == nil && r.OK() && r.Output == "" && !shown[r.Name]:
-			unlisted.Add(1)
+			if !list.Has(r.Name) {
+				unlisted.Add(1)
+			}
 		default:
-			found[i] = r
+			found[i] = &r
 		}
 	})
+	in.List = list
 	if in.Unlisted = int(unlisted.Load()); in.Unlisted > 0 {
 		in.Missing = append(in.Missing, fmt.Sprintf("there are too many jobs to list each: %d that are done are only counted", in.Unlisted))
 	}
@@ -149,9 +165,16 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	if !each {
 		in.Missing = append(in.Missing, "there are too many jobs to list each: those that are done are shown by the parts of the list in which they ran")
 	}
-	show.InParallel(len(unread), func(i int) {
-		if r := found[i]; r != nil && r.Chunk != nil && (each || lockgroup.Telling(*r)) {
-			found[i] = readJobs(ctx, ledger, *r, each)
+	var chunks []string
+	var at []int
+	for i, r := range found {
+		if r != nil && r.Chunk != nil && (each || lockgroup.Telling(*r)) {
+			chunks, at = append(chunks, r.Name), append(at, i)
+		}
+	}
+	survey.Results(ctx, ledger, chunks, func(multilock.Result) bool { return true }, func(i int, r multilock.Result) {
+		if r.Chunk != nil { // else its summary has to do
+			found[at[i]] = trimmed(r, each)
 		}
 	})
 	for _, r := range found {
@@ -162,6 +185,15 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 		}
 	}
 	return ctx.Err()
+}
+
+// trimmed is the result of a chunk with those of its jobs that are listed.
+func trimmed(r multilock.Result, each bool) *multilock.Result {
+	if !each {
+		r.Chunk.Jobs = slices.DeleteFunc(r.Chunk.Jobs, func(j source.ChunkJob) bool { return j.Exit == 0 && j.Signal == "" && j.Output == "" })
+		r.Chunk.Jobs = slices.Clone(r.Chunk.Jobs) // the others are let go
+	}
+	return &r
 }
 
 // unreadOf are the names of results that are to be read, and how many of them are not those
@@ -207,33 +239,6 @@ func jobsIn(results []*multilock.Result) (n int) {
 		}
 	}
 	return n
-}
-
-// readForReport returns nil if there is no result. One that cannot be read is shown
-// as what it is. Of a chunk it is the summary.
-func readForReport(ctx context.Context, src source.Ledger, name string) *multilock.Result {
-	r, err := lockgroup.Summary(ctx, src, name)
-	switch {
-	case errors.Is(err, multilock.ErrNoResult):
-		return nil
-	case err != nil:
-		r = multilock.Result{Foreign: err.Error()}
-	}
-	r.Name = name
-	return &r
-}
-
-// readJobs reads the jobs of a chunk: each, or only those that are not done as they should be.
-func readJobs(ctx context.Context, src source.Ledger, summary multilock.Result, each bool) *multilock.Result {
-	r, err := src.Result(ctx, summary.Name)
-	if err != nil || r.Chunk == nil {
-		return &summary
-	}
-	if !each {
-		r.Chunk.Jobs = slices.DeleteFunc(r.Chunk.Jobs, func(j source.ChunkJob) bool { return j.Exit == 0 && j.Signal == "" && j.Output == "" })
-		r.Chunk.Jobs = slices.Clone(r.Chunk.Jobs) // the others are let go
-	}
-	return &r
 }
 
 // findLogs finds the output of the jobs that somebody will want to look at.

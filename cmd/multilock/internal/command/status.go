@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -73,8 +74,9 @@ EXPIRES is when a holder may be taken for dead if it gives no sign of life any m
 silence proves dead (its job lives on this host, or it has no ttl).
 
 Below that it tells who stands in line (--fair), sums up the results that were recorded
-(run --once, run --every), lists them all with --results, and shows those of the NAMEs
-that were asked for. Other groups of the place are named, with how many locks are held
+(run --once, run --every, batch), lists them all with --results, and shows those of the
+NAMEs that were asked for. Of a batch's list a job is claimed while a live host holds its
+lock, or that of its chunk; it is pending until then. Other groups of the place are named, with how many locks are held
 there; --all shows them all. Looking changes nothing; nor does --probe, with which Slurm,
 or a COMMAND, is asked about a holder that has missed a sign of life: one that is said to
 be gone is shown as dead, and whoever wants its lock with the same --probe takes it. An
@@ -255,7 +257,7 @@ func (o *statusOptions) lookAtNamed(ctx context.Context, src *place.Source, repo
 	if !ok {
 		return nil
 	}
-	results := show.ReadResults(ctx, ledger, alone, true)
+	results := show.ReadResults(ctx, ledger, alone, true, nil)
 	results.Add(found)
 	report.addResults(results)
 	return nil
@@ -287,7 +289,18 @@ func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, re
 	if err != nil {
 		return err
 	}
-	report.addResults(show.ReadResults(ctx, ledger, names, show.KeepDone(o.results)))
+	list, err := survey.OpenList(ctx, src.Locks)
+	if err != nil {
+		report.Missing = append(report.Missing, console.Line(err.Error()))
+	}
+	for _, l := range report.Locks {
+		if l.State == multilock.StateHeld.String() || l.State == multilock.StateSuspect.String() {
+			list.Held(l.Name)
+		}
+	}
+	results := show.ReadResults(ctx, ledger, names, show.KeepDone(o.results), list)
+	results.Batch = list.Progress()
+	report.addResults(results)
 	return nil
 }
 
@@ -315,7 +328,7 @@ func (o *statusOptions) show(e *Env, s seen) error {
 
 // isEmpty says that nothing was found.
 func (r statusReport) isEmpty() bool {
-	return len(r.Queues)+len(r.Missing)+len(r.Locks) == 0 && (r.Results == nil || r.Results.Total() == 0)
+	return len(r.Queues)+len(r.Missing)+len(r.Locks) == 0 && (r.Results == nil || r.Results.Total() == 0 && r.Results.Batch == nil)
 }
 
 func (r statusReport) missing() []string { return r.Missing }
@@ -354,7 +367,7 @@ func (r statusReport) remarks(o *statusOptions) (lines []string) {
 	for _, q := range r.Queues {
 		lines = append(lines, console.Harmless(q.Sentence()))
 	}
-	if !o.listsAll() && r.Results != nil && r.Results.Total() > 0 {
+	if !o.listsAll() && r.Results != nil && (r.Results.Total() > 0 || r.Results.Batch != nil) {
 		lines = append(lines, r.Results.Summary())
 	}
 	if r.unused != "" {

@@ -9,8 +9,6 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
-	"github.com/multilock/go/lockgroup"
-	"github.com/multilock/go/multilock/source"
 )
 
 // watchStatus goes on when a look fails: somebody who watches wants to see the
@@ -34,7 +32,7 @@ func watchStatus(ctx context.Context, e *Env, src *place.Source, o *statusOption
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err == nil:
-			w.last, w.trouble = w.paced(ctx, src, s), ""
+			w.last, w.trouble = w.paced(s), ""
 		case w.paged && w.last != nil:
 			w.trouble = show.Explain(err)
 		default:
@@ -59,27 +57,22 @@ type watching struct {
 	last    seen
 	trouble string // why the last look failed, of which nothing else is shown
 
-	// Of the list of a batch: how long it is, 0 if there is none, and what had ended of it at
-	// the first look.
-	total, before int
-	since         time.Time
+	// How many jobs of a batch's list had ended at the first look, and when that was.
+	before int
+	since  time.Time
 }
 
 // paced adds how fast the list of a batch is worked through.
-func (w *watching) paced(ctx context.Context, src *place.Source, s seen) seen {
+func (w *watching) paced(s seen) seen {
 	r, one := s.(statusReport)
-	list, listed := src.Locks.(source.ManifestReader)
-	if !one || !listed || r.Results == nil || len(w.o.names) > 0 {
+	if !one || r.Results == nil || r.Results.Batch == nil {
 		return s
 	}
-	ended := r.Results.Done + r.Results.Failed
-	if w.total == 0 || ended < w.before { // it may have been forgotten, and be another list
-		w.before, w.since = ended, time.Now()
-		w.total, _ = lockgroup.ListLength(ctx, list) // else no pace is told
+	p := r.Results.Batch
+	if w.since.IsZero() || p.Ended() < w.before { // results may have been forgotten
+		w.before, w.since = p.Ended(), time.Now()
 	}
-	if w.total >= ended && w.total > 0 { // else there are results of other jobs
-		r.pace = show.Pace(ended, w.before, w.total, time.Since(w.since))
-	}
+	r.pace = show.Pace(p.Ended(), w.before, p.Jobs, time.Since(w.since))
 	return r
 }
 

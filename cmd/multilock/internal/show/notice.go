@@ -234,10 +234,10 @@ func (a amount) pace(elapsed time.Duration) string {
 	return fmt.Sprintf(", %.3g jobs/s, %s left", rate, console.Short(left))
 }
 
-// Pace is how much of a list is done, the rate since the first look at it, and the time that is
-// left at that rate.
-func Pace(done, before, total int, elapsed time.Duration) string {
-	return fmt.Sprintf("%d of %d jobs of the list have ended", done, total) + amount{done: done, before: before, total: total}.pace(elapsed)
+// Pace is the rate at which jobs have ended since there were so many, and the time that is left
+// at that rate; "" if none has.
+func Pace(ended, before, total int, elapsed time.Duration) string {
+	return strings.TrimPrefix(amount{done: ended, before: before, total: total}.pace(elapsed), ", ")
 }
 
 const (

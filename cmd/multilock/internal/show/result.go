@@ -2,7 +2,6 @@ package show
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -102,22 +102,24 @@ type Results struct {
 	Retry   int      `json:"retry"`
 	Unknown int      `json:"unknown"`
 	List    []Result `json:"list"`
+	// Batch is how far the group's list of jobs has come, null if it has none. Its jobs are
+	// counted above, too.
+	Batch *survey.Progress `json:"batch,omitempty"`
 }
 
-// ReadResults reads the results of the names, and of chunks those of their jobs. What nobody
-// will look at is counted and let go: a group may have very many.
-func ReadResults(ctx context.Context, src source.Ledger, names []string, keepAll KeepDone) Results {
+// ReadResults reads the results of the names, and of chunks those of their jobs. A result that
+// is not kept is only counted: a group may have very many. List takes each into account.
+func ReadResults(ctx context.Context, src source.Ledger, names []string, keepAll KeepDone, list *survey.List) Results {
 	names = inOrder(names)
 	found := make([][]Result, len(names))
 	var mu sync.Mutex
 	sum := Results{List: []Result{}}
-	InParallel(len(names), func(i int) {
-		r, ok := readOne(ctx, src, names[i], keepAll)
+	whole := func(r multilock.Result) bool { return bool(keepAll) || lockgroup.Telling(r) }
+	survey.Results(ctx, src, names, whole, func(i int, r multilock.Result) {
+		list.Result(r)
 		mu.Lock()
 		defer mu.Unlock()
-		if ok {
-			found[i] = sum.add(r, keepAll)
-		}
+		found[i] = sum.add(r, keepAll)
 	})
 	sum.List = append(sum.List, slices.Concat(found...)...)
 	return sum
@@ -134,22 +136,6 @@ func inOrder(names []string) []string {
 		others = append(others, lockgroup.ChunkName(chunk))
 	}
 	return others
-}
-
-// readOne reports false if there is no result. One that cannot be read is shown as what it
-// is. Of a chunk no more is read than its summary, if that tells all that will be shown.
-func readOne(ctx context.Context, src source.Ledger, name string, keepAll KeepDone) (multilock.Result, bool) {
-	r, err := lockgroup.Summary(ctx, src, name)
-	if err == nil && r.Chunk != nil && (bool(keepAll) || lockgroup.Telling(r)) {
-		r, err = src.Result(ctx, name)
-	}
-	switch {
-	case errors.Is(err, multilock.ErrNoResult):
-		return multilock.Result{}, false
-	case err != nil:
-		return multilock.Result{Name: name, Foreign: err.Error()}, true
-	}
-	return r, true
 }
 
 // add counts what a result tells, and returns the views that are to be kept.
@@ -194,14 +180,38 @@ func (s *Results) Total() int { return s.Done + s.Failed + s.Retry + s.Unknown }
 // maxNamed is how many failures a summary names.
 const maxNamed = 3
 
-// Summary is one line: "12 done, 1 failed: NAME (exit 3 on node7, 5m ago)".
+// Summary is one line: "12 done, 1 failed: NAME (exit 3 on node7, 5m ago)". With a list it
+// begins with that: "12 of 60 jobs done (21 % ended), 1 failed, 3 claimed, 44 pending".
 func (s *Results) Summary() string {
-	text := fmt.Sprintf("%d done", s.Done) +
-		Some(s.Failed, "failed") + Some(s.Retry, "failed and to be tried again") + Some(s.Unknown, "unknown")
-	if named := s.named(); len(named) > 0 {
-		text += ": " + strings.Join(named, ", ")
+	p, named := s.Batch, ""
+	if names := s.named(); len(names) > 0 {
+		named = ": " + strings.Join(names, ", ")
+	}
+	if p == nil {
+		return s.counts() + named
+	}
+	text := BatchText(p) + named
+	others := Results{Done: s.Done - p.Done, Failed: s.Failed - p.Failed, Retry: s.Retry - p.Retry, Unknown: s.Unknown - p.Unknown}
+	if others.Total() > 0 {
+		text += "; other jobs: " + others.counts()
 	}
 	return text
+}
+
+func (s *Results) counts() string {
+	return fmt.Sprintf("%d done", s.Done) + Some(s.Failed, "failed") + Some(s.Retry, retryWords) + Some(s.Unknown, "unknown")
+}
+
+const retryWords = "failed and to be tried again"
+
+// BatchText says how far a list has come.
+func BatchText(p *survey.Progress) string {
+	text := fmt.Sprintf("%d of %d jobs done", p.Done, p.Jobs)
+	if p.Ended() < p.Jobs {
+		text += fmt.Sprintf(" (%d %% ended)", p.Percent())
+	}
+	return text + Some(p.Failed, "failed") + Some(p.Retry, retryWords) +
+		Some(p.Unknown, "unknown") + Some(p.Claimed, "claimed") + Some(p.Pending, "pending")
 }
 
 func (s *Results) named() []string {

@@ -1,0 +1,149 @@
+package survey
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// Progress counts the jobs of a group's list. Each is in exactly one state.
+type Progress struct {
+	Jobs    int `json:"jobs"`
+	Done    int `json:"done"`
+	Failed  int `json:"failed"`
+	Retry   int `json:"retry"`   // failed, and may be tried again
+	Unknown int `json:"unknown"` // the result cannot be read
+	Claimed int `json:"claimed"` // no result yet; a live host holds the job's lock, or that of its chunk
+	Pending int `json:"pending"` // no result, and no live host has claimed the job
+}
+
+// Ended is how many jobs are not run any more.
+func (p *Progress) Ended() int { return p.Done + p.Failed }
+
+// Percent is the share of the jobs that have ended, rounded down: 100 is all.
+func (p *Progress) Percent() int { return 100 * p.Ended() / max(p.Jobs, 1) }
+
+// List finds out how far the group's list has come, from all results and locks of the group.
+// Its methods may be called by several goroutines.
+type List struct {
+	mu      sync.Mutex
+	counts  Progress
+	chunked bool
+	names   map[string]jobState       // of a list that is not chunked
+	settled map[source.Range]int      // jobs of a chunk that have a result, or are a chunk of their own by now
+	held    map[source.Range]struct{} // chunks with a live holder
+}
+
+// OpenList reads the list of a group. It is nil if the group has none, or if the source keeps
+// no lists; a nil List ignores what it is given.
+func OpenList(ctx context.Context, src multilock.Source) (*List, error) {
+	manifests, ok := src.(source.ManifestReader)
+	if !ok {
+		return nil, nil
+	}
+	l := &List{settled: map[source.Range]int{}, held: map[source.Range]struct{}{}, names: map[string]jobState{}}
+	err := lockgroup.EachListed(ctx, manifests, func(j lockgroup.ListedJob) bool {
+		if l.counts.Jobs, l.chunked = j.Number, j.Chunked; !l.chunked {
+			l.names[j.Name()] = pending
+		}
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the group's list of jobs: %w", err)
+	}
+	if l.counts.Jobs == 0 {
+		return nil, nil
+	}
+	return l, nil
+}
+
+// Result takes a result into account; that of a chunk with or without its jobs.
+func (l *List) Result(r multilock.Result) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	chunk, ok := lockgroup.ParseChunkName(r.Name)
+	switch {
+	case !l.chunked:
+		if l.Has(r.Name) {
+			l.names[r.Name] = stateOf(r)
+		}
+	case ok && r.Chunk == nil:
+		l.counts.Unknown, l.settled[chunk] = l.counts.Unknown+chunk.To-chunk.From+1, chunk.To-chunk.From+1
+	case ok:
+		c := r.Chunk
+		l.counts.Done, l.counts.Failed = l.counts.Done+c.Done, l.counts.Failed+c.Failed
+		l.counts.Retry += c.Recorded - c.Done - c.Failed
+		l.settled[chunk] = c.Recorded + c.GivenBack()
+	}
+}
+
+// jobState is the state of one job.
+type jobState uint8
+
+const (
+	unlisted jobState = iota
+	done
+	failed
+	retry
+	unknown
+	claimed
+	pending
+)
+
+func stateOf(r multilock.Result) jobState {
+	switch {
+	case r.Foreign != "":
+		return unknown
+	case r.OK():
+		return done
+	case r.Final:
+		return failed
+	}
+	return retry
+}
+
+func (p *Progress) counter(s jobState) *int {
+	return []*int{new(int), &p.Done, &p.Failed, &p.Retry, &p.Unknown, &p.Claimed, &p.Pending}[s]
+}
+
+// Held takes a lock with a live holder into account.
+func (l *List) Held(name string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if chunk, ok := lockgroup.ParseChunkName(name); ok && l.chunked {
+		l.held[chunk] = struct{}{}
+	} else if l.names[name] == pending {
+		l.names[name] = claimed
+	}
+}
+
+// Has reports whether a name is that of a job of the list with a lock of its own.
+func (l *List) Has(name string) bool { return l != nil && l.names[name] != unlisted }
+
+// Progress is nil without a list.
+func (l *List) Progress() *Progress {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.counts
+	for chunk := range l.held {
+		p.Claimed += max(chunk.To-chunk.From+1-l.settled[chunk], 0)
+	}
+	for _, state := range l.names {
+		*p.counter(state)++
+	}
+	p.Pending = max(p.Jobs-p.Done-p.Failed-p.Retry-p.Unknown-p.Claimed, 0)
+	return &p
+}

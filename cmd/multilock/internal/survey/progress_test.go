@@ -1,0 +1,91 @@
+package survey_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/multilock/go/cmd/multilock/internal/survey"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// listing is a source with a list and nothing else.
+type listing struct {
+	multilock.Source
+
+	text string
+	err  error
+}
+
+func (l listing) OpenManifest(context.Context) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(l.text)), l.err
+}
+
+func TestEachJobOfAListIsInOneState(t *testing.T) {
+	chunk := func(from, to int, c source.Chunk) multilock.Result {
+		c.From, c.To = from, to
+		return multilock.Result{Name: lockgroup.ChunkName(source.Range{From: from, To: to}), Chunk: &c}
+	}
+	unreadable := chunk(25, 28, source.Chunk{})
+	unreadable.Chunk, unreadable.Foreign = nil, "torn"
+	for name, c := range map[string]struct {
+		text    string
+		results []multilock.Result
+		held    []string
+		want    survey.Progress
+	}{
+		"jobs with locks of their own": {
+			text: "a\ttrue\nb\ttrue\nc\ttrue\nd\ttrue\ne\\\\f\ttrue\ng\ttrue\nh\ttrue\n",
+			results: []multilock.Result{
+				{Name: "a"}, {Name: "b", Exit: 1, Final: true}, {Name: "c", Exit: 1}, {Name: "d", Foreign: "torn"}, {Name: "nightly"},
+			},
+			held: []string{"c", `e\f`, "nightly", "a"},
+			want: survey.Progress{Jobs: 7, Done: 1, Failed: 1, Retry: 1, Unknown: 1, Claimed: 1, Pending: 2},
+		},
+		"chunks": {
+			text: "#chunks of 4\n" + strings.Repeat("x\ttrue\n", 30),
+			results: []multilock.Result{
+				chunk(1, 8, source.Chunk{Recorded: 6, Done: 4, Failed: 1, Returned: []source.Range{{From: 7, To: 8}}}), // 1 to be retried
+				chunk(9, 16, source.Chunk{Recorded: 2, Done: 2}), unreadable, {Name: "nightly"}, {Name: "x"},
+			},
+			held: []string{"#jobs-9-16", "#jobs-7-8", "#jobs-1-8", "nightly"},
+			want: survey.Progress{Jobs: 30, Done: 6, Failed: 1, Retry: 1, Unknown: 4, Claimed: 6 + 2, Pending: 10},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, err := survey.OpenList(t.Context(), listing{text: c.text})
+			require.NoError(t, err)
+			for _, r := range c.results {
+				list.Result(r)
+			}
+			for _, name := range c.held {
+				list.Held(name)
+			}
+			require.Equal(t, &c.want, list.Progress())
+			require.Equal(t, &c.want, list.Progress(), "asked again")
+			w := c.want
+			require.Equal(t, w.Jobs, w.Done+w.Failed+w.Retry+w.Unknown+w.Claimed+w.Pending)
+		})
+	}
+}
+
+func TestGroupWithoutAList(t *testing.T) {
+	failing := errors.New("the disk is gone")
+	_, err := survey.OpenList(t.Context(), listing{err: failing})
+	require.ErrorIs(t, err, failing)
+	for _, src := range []multilock.Source{nil, listing{}, listing{text: "#chunks of 4\n"}} {
+		list, err := survey.OpenList(t.Context(), src)
+		require.NoError(t, err)
+		list.Result(multilock.Result{Name: "a", Start: time.Now()})
+		list.Held("a")
+		require.False(t, list.Has("a"))
+		require.Nil(t, list.Progress())
+	}
+}
