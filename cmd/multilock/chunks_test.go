@@ -131,9 +131,9 @@ func TestCleanForgetsOneJobOfAChunk(t *testing.T) {
 	require.NoError(t, board.Close())
 
 	require.Equal(t, "would forget the result of page2\n", s.must("clean", "--results", "--dry-run", "page2", "page9"))
-	require.Contains(t, s.must("status"), "7 done, 1 failed")
+	require.Contains(t, s.must("status"), "7 of 12 jobs done (66 % ended), 1 failed")
 	require.Equal(t, "forgot the result of page2\nforgot the result of page7\n", s.must("clean", "--results", "page2", "page7", "page9"))
-	require.Contains(t, s.must("status"), "6 done\n")
+	require.Contains(t, s.must("status"), "6 of 12 jobs done (50 % ended), 6 pending\n")
 	require.NotContains(t, s.must("status", "page2"), "RESULT")
 	require.Equal(t, "no results to forget\n", s.must("clean", "--results", "page2"))
 	r, err := s.src.Result(t.Context(), "#jobs-1-4")
@@ -174,7 +174,7 @@ func TestCleanForgetsChunks(t *testing.T) {
 		got := s.run(append([]string{"clean", "--results"}, options...)...)
 		require.Equal(t, 121, got.code)
 		require.Contains(t, got.stderr, `lock "#jobs-9-12" is held by`)
-		require.Contains(t, s.must("status"), "7 done, 1 failed")
+		require.Contains(t, s.must("status"), "7 of 12 jobs done (66 % ended), 1 failed")
 	}
 	require.NoError(t, held.Release(t.Context()))
 	require.Equal(t, "would forget the results of jobs 1 to 8\n", s.must("clean", "--results", "--dry-run"))

@@ -109,7 +109,7 @@ func (t *Timeline) sumUp(list *survey.Progress) {
 		s.End = later(s.End, h.End)
 		s.Busy += h.Busy
 	}
-	if s.Claimed > 0 {
+	if s.Claimed > 0 && !s.Start.IsZero() {
 		s.End = later(s.End, t.Made)
 	}
 	s.Elapsed = s.End.Sub(s.Start).Seconds()
