@@ -157,7 +157,7 @@ func TestJoblogOfAGroup(t *testing.T) {
 		require.Len(t, f, 9)
 		got = append(got, fmt.Sprint(f[0], " ", f[6], " ", f[7], " ", f[8]))
 	}
-	require.ElementsMatch(t, []string{"1 0 0 a", "2 3 0 b", `3 0 9 "with space"`, "0 1 0 false"}, got)
+	require.ElementsMatch(t, []string{"1 0 0 true", "2 3 0 exit 3", "3 0 9 kill -9 $$", "0 1 0 false"}, got)
 	require.Equal(t, 125, s.run("logs", "--joblog", "a").code)
 }
 

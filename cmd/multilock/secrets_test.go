@@ -114,6 +114,16 @@ func TestSecretsOfABatchAreInItsListAlone(t *testing.T) {
 	s.must("batch", "-g", "G", "--label", "convert", "--joblog", joblog, s.list("a\ttrue a w0rd", "b\ttrue b w0rd"))
 	require.Len(t, s.filesWith("w0rd"), 1)
 	require.Equal(t, "convert", s.history("-g", "G")[0].Command)
+
+	// What shows the jobs takes their commands from the list.
+	for _, args := range [][]string{{"status", "-r"}, {"report", "--json"}, {"report", "-o", "-"}, {"logs", "--joblog"}} {
+		text := s.must(args...)
+		require.Contains(t, text, "true --token ...", args)
+		require.NotContains(t, text, aSecret, args)
+		text = s.must(append(args, "-g", "G")...)
+		require.Contains(t, text, "convert", args)
+		require.NotContains(t, text, "w0rd", args)
+	}
 }
 
 // The history is shortened when somebody wants it, and by itself.

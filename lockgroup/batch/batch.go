@@ -83,6 +83,8 @@ type Options struct {
 	Shell string
 	// Memory is how many bytes this host has for jobs; 0 does not limit them.
 	Memory int64
+	// Label is shown in place of the jobs' commands wherever their results are, if not empty.
+	Label string
 	// Add lets the list continue the one that the group has: jobs that come behind those are added
 	// to it, for whoever is given that list with Add. A host that was given the beginning goes
 	// on with that. It needs a source.ManifestGrower.

@@ -145,7 +145,7 @@ func (b *Batch) recordOf(h *holding, fresh []attempt, parts []unit) multilock.Re
 		h.returned = append(h.returned, part.Range)
 	}
 	slices.SortFunc(h.returned, func(a, b source.Range) int { return cmp.Compare(a.From, b.From) })
-	chunk := &source.Chunk{Returned: slices.Clone(h.returned), Fence: h.fence, Jobs: h.jobs}
+	chunk := &source.Chunk{Returned: slices.Clone(h.returned), Fence: h.fence, Label: b.opt.Label, Jobs: h.jobs}
 	chunk.From, chunk.To = b.hands.units[h.unit].From, b.hands.units[h.unit].To
 	chunk.Count()
 	r := b.signed(h, multilock.Result{Attempt: 1, Final: chunk.Final(), Start: h.begun, Duration: time.Since(h.begun), Chunk: chunk})

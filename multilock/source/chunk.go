@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ type Chunk struct {
 	Returned []Range `json:"returned,omitempty"`
 	// Fence is the largest fencing number that its jobs were given, 0 if there was none.
 	Fence uint64 `json:"fence,omitempty"`
+	// Label, if not empty, is shown in place of the jobs' commands, which only the list has.
+	Label string `json:"label,omitempty"`
 	// Recorded is how many of its jobs have a result.
 	Recorded int `json:"recorded"`
 	// Jobs are those, in the list's order. Of a result that was read for its Chunk alone
@@ -65,6 +68,8 @@ type ChunkJob struct {
 	// microseconds.
 	Start    int64 `json:"s"`
 	Duration int64 `json:"d"`
+	// Command is not recorded: a reader that shows it takes it from the list.
+	Command string `json:"-"`
 }
 
 // ChunkJobOf is the short form of the result of a job.
@@ -81,6 +86,9 @@ func (j ChunkJob) Result(of Result) Result {
 	r := Result{
 		Name: j.Name, Token: of.Token, By: of.By, User: of.User, Exit: j.Exit, Signal: j.Signal, Why: j.Why, Output: j.Output,
 		Attempt: j.Attempt, Final: !j.Retry, Start: time.UnixMilli(j.Start), Duration: time.Duration(j.Duration) * time.Microsecond,
+	}
+	if of.Chunk != nil {
+		r.Command = cmp.Or(of.Chunk.Label, j.Command)
 	}
 	if j.Host != "" {
 		r.By, r.User, r.Token = process.Identity{Host: j.Host}, "", ""

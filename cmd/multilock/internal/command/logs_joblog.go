@@ -11,8 +11,9 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
-	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -37,33 +38,47 @@ func printJoblog(ctx context.Context, e *Env, src *place.Source) error {
 	if _, err := io.WriteString(e.Stdout, joblogHeader); err != nil {
 		return err
 	}
-	for part := range slices.Chunk(names, 256) {
-		texts, errs := make([]string, len(part)), make([]error, len(part))
-		show.InParallel(len(part), func(i int) { texts[i], errs[i] = joblogOf(ctx, ledger, part[i]) })
-		if err := errors.Join(errs...); err != nil {
-			return err
+	for part := range slices.Chunk(names, joblogPart) {
+		text, err := joblogOf(ctx, ledger, part)
+		if err == nil {
+			_, err = io.WriteString(e.Stdout, text)
 		}
-		if _, err := io.WriteString(e.Stdout, strings.Join(texts, "")); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// joblogOf are the lines of a result.
-func joblogOf(ctx context.Context, ledger source.Ledger, name string) (string, error) {
-	r, err := ledger.Result(ctx, name)
-	if err != nil || r.Foreign != "" {
-		return "", ignoreNoResult(err)
+// joblogPart is how many results are read before their lines are printed: the group's list is
+// read once for that many.
+const joblogPart = 2048
+
+// joblogOf are the lines of results.
+func joblogOf(ctx context.Context, ledger source.Ledger, names []string) (string, error) {
+	results := make([]multilock.Result, len(names))
+	err := parallel.Do(parallel.Requests, len(names), func(i int) (err error) {
+		results[i], err = ledger.Result(ctx, names[i])
+		return ignoreNoResult(err)
+	})
+	commands := survey.Commands{}
+	for _, r := range results {
+		commands.Want(r.Chunk)
 	}
-	if r.Chunk == nil {
-		return joblogLineOf(0, r), nil
-	}
+	commands.Read(ctx, ledger)
 	var lines strings.Builder
-	for _, one := range r.Chunk.Jobs {
-		lines.WriteString(joblogLineOf(one.Number, one.Result(r)))
+	for _, r := range results {
+		switch {
+		case r.Foreign != "" || r.Name == "":
+		case r.Chunk == nil:
+			lines.WriteString(joblogLineOf(0, r))
+		default:
+			for _, one := range r.Chunk.Jobs {
+				lines.WriteString(joblogLineOf(one.Number, one.Result(r)))
+			}
+		}
 	}
-	return lines.String(), nil
+	return lines.String(), err
 }
 
 func ignoreNoResult(err error) error {
@@ -80,7 +95,7 @@ func joblogLineOf(seq int, r multilock.Result) string {
 			ended.Signal = s
 		}
 	}
-	return joblogLine(seq, r.By.Host, console.Label(cmp.Or(r.Command, r.Name)), ended, 0)
+	return joblogLine(seq, r.By.Host, console.Harmless(cmp.Or(r.Command, r.Name)), ended, 0)
 }
 
 // maxSignal is the last one of Linux.

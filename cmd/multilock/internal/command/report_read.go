@@ -177,6 +177,13 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 			found[at[i]] = trimmed(r, each)
 		}
 	})
+	commands := survey.Commands{}
+	for _, r := range found {
+		if r != nil {
+			commands.Want(r.Chunk)
+		}
+	}
+	commands.Read(ctx, ledger)
 	for _, r := range found {
 		if r != nil {
 			r.Start = r.Start.UTC()

@@ -37,6 +37,8 @@ type Result struct {
 	Command   string    `json:"command,omitempty"`
 	Start     time.Time `json:"start,omitzero"`
 	Duration  float64   `json:"duration_seconds"`
+
+	inChunk bool
 }
 
 // The states of a result.
@@ -122,6 +124,13 @@ func ReadResults(ctx context.Context, src source.Ledger, names []string, keepAll
 		found[i] = sum.add(r, keepAll)
 	})
 	sum.List = append(sum.List, slices.Concat(found...)...)
+	commands := survey.Commands{}
+	for i := range sum.List {
+		if v := &sum.List[i]; v.inChunk && v.Command == "" {
+			commands[v.Name] = &v.Command
+		}
+	}
+	commands.Read(ctx, src)
 	return sum
 }
 
@@ -146,6 +155,7 @@ func (s *Results) add(r multilock.Result, keepAll KeepDone) (kept []Result) {
 	}
 	lockgroup.EachJob(r, func(_ string, job multilock.Result) {
 		v := ResultOf(job)
+		v.inChunk = r.Chunk != nil
 		s.count(v.State)
 		if bool(keepAll) || v.State != ResultDone || v.Output != "" {
 			kept = append(kept, v)

@@ -1,0 +1,39 @@
+package survey
+
+import (
+	"context"
+
+	"github.com/multilock/go/internal/redact"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock/source"
+)
+
+// Commands are the commands of jobs whose results do not have them: those of a chunk, whose
+// commands only the group's list has.
+type Commands map[string]*string
+
+// Want asks for the commands of a chunk's jobs, if there is no label in their place.
+func (c Commands) Want(chunk *source.Chunk) {
+	if chunk == nil || chunk.Label != "" {
+		return
+	}
+	for i := range chunk.Jobs {
+		c[chunk.Jobs[i].Name] = &chunk.Jobs[i].Command
+	}
+}
+
+// Read fills in the commands from the group's list, without what looks like a secret. A list
+// that cannot be read leaves them empty.
+func (c Commands) Read(ctx context.Context, src source.Ledger) {
+	manifests, ok := src.(source.ManifestReader)
+	if !ok || len(c) == 0 {
+		return
+	}
+	_ = lockgroup.EachListed(ctx, manifests, func(j lockgroup.ListedJob) bool {
+		if command := c[j.Name()]; command != nil {
+			*command = redact.Line(j.Command())
+			delete(c, j.Name())
+		}
+		return len(c) > 0
+	})
+}
