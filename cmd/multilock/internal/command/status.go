@@ -258,7 +258,7 @@ func (o *statusOptions) lookAtNamed(ctx context.Context, src *place.Source, repo
 		return nil
 	}
 	results := show.ReadResults(ctx, ledger, alone, true, nil)
-	results.Add(found)
+	results.Add(ctx, ledger, found)
 	report.addResults(results)
 	return nil
 }

@@ -124,13 +124,7 @@ func ReadResults(ctx context.Context, src source.Ledger, names []string, keepAll
 		found[i] = sum.add(r, keepAll)
 	})
 	sum.List = append(sum.List, slices.Concat(found...)...)
-	commands := survey.Commands{}
-	for i := range sum.List {
-		if v := &sum.List[i]; v.inChunk && v.Command == "" {
-			commands[v.Name] = &v.Command
-		}
-	}
-	commands.Read(ctx, src)
+	sum.readCommands(ctx, src)
 	return sum
 }
 
@@ -164,11 +158,26 @@ func (s *Results) add(r multilock.Result, keepAll KeepDone) (kept []Result) {
 	return kept
 }
 
-// Add adds the results of jobs that were found.
-func (s *Results) Add(found []multilock.Result) {
+// Add adds the results of jobs that were found in chunks.
+func (s *Results) Add(ctx context.Context, src source.Ledger, found []multilock.Result) {
 	for _, r := range found {
-		s.List = append(s.List, s.add(r, true)...)
+		for _, v := range s.add(r, true) {
+			v.inChunk = true
+			s.List = append(s.List, v)
+		}
 	}
+	s.readCommands(ctx, src)
+}
+
+// readCommands completes the results of jobs in chunks.
+func (s *Results) readCommands(ctx context.Context, src source.Ledger) {
+	commands := survey.Commands{}
+	for i := range s.List {
+		if v := &s.List[i]; v.inChunk && v.Command == "" {
+			commands[v.Name] = &v.Command
+		}
+	}
+	commands.Read(ctx, src)
 }
 
 func (s *Results) count(state string) {
