@@ -85,7 +85,7 @@ func share(ctx context.Context, src Source, name string, t terms, m mode) (*Lock
 	if err := checkShared(src, name); err != nil {
 		return nil, err
 	}
-	pause := paceOf(src, t.Options)
+	pause := newPacing(src, t.Options, wait).pauses
 	if _, err := t.check(m); err != nil {
 		return nil, err
 	}
