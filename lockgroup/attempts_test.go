@@ -199,7 +199,7 @@ func TestWhileHeldEndsWithTheLock(t *testing.T) {
 	lock, err := multilock.TryAcquire(t.Context(), src, "x", multilock.Options{TTL: time.Second})
 	require.NoError(t, err)
 	_, err = lockgroup.WhileHeld(t.Context(), lock, func(ctx context.Context) error {
-		_, err := multilock.Break(ctx, src, "x", multilock.Want{Alive: true})
+		_, err := multilock.Break(ctx, src, "x", multilock.BreakOptions{Alive: true})
 		require.NoError(t, err)
 		<-ctx.Done()
 		return errWork

@@ -138,7 +138,7 @@ func (h *holders) bury(ctx context.Context, name string, record source.Record) e
 			return err
 		}
 	}
-	seen, err := multilock.Break(ctx, h.src, name, multilock.Want{Token: record.Token, Patience: h.patience})
+	seen, err := multilock.Break(ctx, h.src, name, multilock.BreakOptions{Token: record.Token, Patience: h.patience})
 	switch {
 	case errors.Is(err, multilock.ErrFree), errors.Is(err, multilock.ErrHeld):
 		return nil

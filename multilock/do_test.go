@@ -109,21 +109,21 @@ func TestBreak(t *testing.T) {
 	tests := []struct {
 		name  string
 		looks []multilock.Sighting
-		want  multilock.Want
+		want  multilock.BreakOptions
 		err   error
 		steps []step
 	}{
-		{"free", []multilock.Sighting{{State: multilock.StateFree}}, multilock.Want{}, multilock.ErrFree, []step{look, closes}},
-		{"held", []multilock.Sighting{held}, multilock.Want{}, multilock.ErrHeld, []step{look, closes}},
-		{"dead", []multilock.Sighting{dead}, multilock.Want{}, nil, []step{look, breaks, closes}},
-		{"suspect, then dead", []multilock.Sighting{suspect, suspect, dead}, multilock.Want{}, nil, []step{look, look, look, breaks, closes}},
-		{"suspect, then held", []multilock.Sighting{suspect, held}, multilock.Want{}, multilock.ErrHeld, []step{look, look, closes}},
-		{"suspect, then free", []multilock.Sighting{suspect, {State: multilock.StateFree}}, multilock.Want{}, multilock.ErrFree, []step{look, look, closes}},
-		{"held, by force", []multilock.Sighting{held}, multilock.Want{Alive: true}, nil, []step{look, force, closes}},
-		{"that token", []multilock.Sighting{dead}, multilock.Want{Token: "seven"}, nil, []step{look, breaks, closes}},
-		{"another token", []multilock.Sighting{dead}, multilock.Want{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
-		{"another token, by force", []multilock.Sighting{held}, multilock.Want{Token: "six", Alive: true}, multilock.ErrHeld, []step{look, closes}},
-		{"no token", []multilock.Sighting{{State: multilock.StateDead}}, multilock.Want{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
+		{"free", []multilock.Sighting{{State: multilock.StateFree}}, multilock.BreakOptions{}, multilock.ErrFree, []step{look, closes}},
+		{"held", []multilock.Sighting{held}, multilock.BreakOptions{}, multilock.ErrHeld, []step{look, closes}},
+		{"dead", []multilock.Sighting{dead}, multilock.BreakOptions{}, nil, []step{look, breaks, closes}},
+		{"suspect, then dead", []multilock.Sighting{suspect, suspect, dead}, multilock.BreakOptions{}, nil, []step{look, look, look, breaks, closes}},
+		{"suspect, then held", []multilock.Sighting{suspect, held}, multilock.BreakOptions{}, multilock.ErrHeld, []step{look, look, closes}},
+		{"suspect, then free", []multilock.Sighting{suspect, {State: multilock.StateFree}}, multilock.BreakOptions{}, multilock.ErrFree, []step{look, look, closes}},
+		{"held, by force", []multilock.Sighting{held}, multilock.BreakOptions{Alive: true}, nil, []step{look, force, closes}},
+		{"that token", []multilock.Sighting{dead}, multilock.BreakOptions{Token: "seven"}, nil, []step{look, breaks, closes}},
+		{"another token", []multilock.Sighting{dead}, multilock.BreakOptions{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
+		{"another token, by force", []multilock.Sighting{held}, multilock.BreakOptions{Token: "six", Alive: true}, multilock.ErrHeld, []step{look, closes}},
+		{"no token", []multilock.Sighting{{State: multilock.StateDead}}, multilock.BreakOptions{Token: "six"}, multilock.ErrHeld, []step{look, closes}},
 	}
 	for _, tt := range tests {
 		runBubble(t, tt.name, func(t *testing.T, f *fake) {
@@ -143,7 +143,7 @@ func TestBreakOfALockThatCameBackToLife(t *testing.T) {
 	f := newFake()
 	f.show(node7(multilock.StateDead))
 	f.on(breaks, fails(multilock.ErrHeld))
-	seen, err := multilock.Break(t.Context(), f, "nightly", multilock.Want{})
+	seen, err := multilock.Break(t.Context(), f, "nightly", multilock.BreakOptions{})
 	var held *multilock.HeldError
 	require.ErrorAs(t, err, &held)
 	require.Contains(t, err.Error(), "node7")
@@ -155,7 +155,7 @@ func TestBreakStopsWatchingWithItsContext(t *testing.T) {
 		f.show(node7(multilock.StateSuspect))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := multilock.Break(ctx, f, "nightly", multilock.Want{})
+		_, err := multilock.Break(ctx, f, "nightly", multilock.BreakOptions{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		synctest.Wait()
 		require.Equal(t, 1, f.count(closes))
@@ -170,7 +170,7 @@ func TestInspectAndBreakGiveUpWhileTheSourceHangs(t *testing.T) {
 			return err
 		},
 		"break": func(ctx context.Context, f *fake) error {
-			_, err := multilock.Break(ctx, f, "nightly", multilock.Want{})
+			_, err := multilock.Break(ctx, f, "nightly", multilock.BreakOptions{})
 			return err
 		},
 	}
@@ -198,6 +198,6 @@ func (blind) Observe(context.Context, string, multilock.Patience) (source.Observ
 func TestInspectAndBreakOfASourceThatCannotBeLookedAt(t *testing.T) {
 	_, err := multilock.Inspect(t.Context(), blind{newFake()}, "nightly", multilock.Patience{})
 	require.ErrorIs(t, err, errServer)
-	_, err = multilock.Break(t.Context(), blind{newFake()}, "nightly", multilock.Want{})
+	_, err = multilock.Break(t.Context(), blind{newFake()}, "nightly", multilock.BreakOptions{})
 	require.ErrorIs(t, err, errServer)
 }

@@ -96,29 +96,29 @@ func observe(ctx context.Context, src Source, name string, patience Patience) (s
 	return within(ctx, func() (source.Observer, error) { return src.Observe(ctx, name, patience) }, discard[source.Observer])
 }
 
-// Want says which lock Break is to break.
-type Want struct {
+// BreakOptions say which lock Break is to break.
+type BreakOptions struct {
 	// Token, if not empty, names the one acquisition that is meant.
 	Token string
-	// Alive allows to break a lock whose holder lives.
+	// Alive allows to break the lock of a live holder.
 	Alive bool
 	Patience
 }
 
-// Break breaks the lock name if its holder is dead, watching it as long as it
-// takes to be sure. The sighting is the last one before. The error is a
-// *HeldError if the holder lives (unless want.Alive), or if the lock is not the
-// one that want.Token names; ErrFree if nobody holds it.
-func Break(ctx context.Context, src Source, name string, want Want) (Sighting, error) {
-	observer, err := observe(ctx, src, name, want.Patience)
+// Break breaks the lock name if its holder is dead, and watches the holder until that is
+// certain. The sighting is the last one before. The error is a *HeldError if the holder is alive
+// (unless opt.Alive), or if the lock is not the one that opt.Token names; ErrFree if no process
+// holds it.
+func Break(ctx context.Context, src Source, name string, opt BreakOptions) (Sighting, error) {
+	observer, err := observe(ctx, src, name, opt.Patience)
 	if err != nil {
 		return Sighting{}, err
 	}
-	seen, err := breakObserved(ctx, observer, name, want)
+	seen, err := breakObserved(ctx, observer, name, opt)
 	return seen, closeAfter(observer, err)
 }
 
-func breakObserved(ctx context.Context, observer source.Observer, name string, want Want) (Sighting, error) {
+func breakObserved(ctx context.Context, observer source.Observer, name string, opt BreakOptions) (Sighting, error) {
 	for {
 		seen, err := ask(ctx, observer, observer.Look)
 		switch {
@@ -126,10 +126,10 @@ func breakObserved(ctx context.Context, observer source.Observer, name string, w
 			return seen, err
 		case seen.State == StateFree:
 			return seen, ErrFree
-		case want.Token != "" && want.Token != seen.Record.Token:
+		case opt.Token != "" && opt.Token != seen.Record.Token:
 			seen.Why = "this is another acquisition than the one named; " + seen.Why
 			return seen, &HeldError{Name: name, Sighting: seen}
-		case want.Alive:
+		case opt.Alive:
 			return seen, tell(ctx, observer, observer.Force)
 		case seen.State == StateDead:
 			return breakDead(ctx, observer, name, seen)

@@ -101,19 +101,18 @@ func (l *Lock) Grace() time.Duration {
 	return left
 }
 
-// Belief is for how long a lock may be relied on if it is not renewed any more.
-type Belief struct {
-	// Until is when its holder has to stop, Others when others may have the lock.
+// Deadline is until when a lock is valid if it is not renewed any more.
+type Deadline struct {
+	// Until is when the holder has to stop, Others when other processes may have the lock.
 	Until, Others boottime.Instant
-	// Renewed is closed when a renewal has moved both. Nothing closes it once the lock
-	// is lost or released, and those of a Timed lock never move.
+	// Renewed is closed when a renewal has moved both. It is never closed once the lock is
+	// lost or released, nor for a Timed lock.
 	Renewed <-chan struct{}
 }
 
-// Belief is Remaining and Grace as moments, for those who watch over what works under
-// the lock in the place of this process. A lock that was broken by force may be
-// others' earlier.
-func (l *Lock) Belief() Belief {
+// Deadline has Remaining and Grace as moments, for a process that watches over the work under
+// the lock in place of this one. After a forced break others may have the lock earlier.
+func (l *Lock) Deadline() Deadline {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.renewed == nil {
@@ -123,7 +122,7 @@ func (l *Lock) Belief() Belief {
 	if until.IsZero() {
 		until = l.good.Add(l.tenure)
 	}
-	return Belief{Until: until, Others: until.Add(l.spare), Renewed: l.renewed}
+	return Deadline{Until: until, Others: until.Add(l.spare), Renewed: l.renewed}
 }
 
 // Timed says whether the lock is over at a fixed moment, Remaining from now,

@@ -261,25 +261,25 @@ func TestDetachPassesOnWhatTheSourceSays(t *testing.T) {
 	})
 }
 
-// Belief is what Remaining and Grace go by, and each renewal moves it.
-func TestBelief(t *testing.T) {
+// Deadline is what Remaining and Grace go by, and each renewal moves it.
+func TestDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		lock := acquire(t, f, multilock.Options{TTL: ttl})
-		first := lock.Belief()
-		require.Equal(t, first.Renewed, lock.Belief().Renewed, "all who asked are told")
+		first := lock.Deadline()
+		require.Equal(t, first.Renewed, lock.Deadline().Renewed, "all who asked are told")
 		require.InDelta(t, lock.Remaining(), -first.Until.Elapsed(), float64(time.Minute))
 		require.InDelta(t, lock.Grace(), -first.Others.Elapsed(), float64(time.Minute))
 		start := time.Now()
 		<-first.Renewed
 		require.LessOrEqual(t, time.Since(start), beat)
-		second := lock.Belief()
+		second := lock.Deadline()
 		require.Greater(t, second.Until.Shared(), first.Until.Shared())
 		require.Equal(t, ttl/5, second.Others.Shared()-second.Until.Shared())
 
 		f.on(renew, fails(errServer))
 		<-lock.Context().Done()
-		require.LessOrEqual(t, lock.Belief().Until.Elapsed(), beat)
-		require.NotNil(t, lock.Belief().Renewed)
+		require.LessOrEqual(t, lock.Deadline().Until.Elapsed(), beat)
+		require.NotNil(t, lock.Deadline().Renewed)
 		require.Error(t, lock.Release(t.Context()))
 	})
 }

@@ -150,9 +150,9 @@ func TestBreakByForceThatFails(t *testing.T) {
 	f := newFake()
 	f.show(node7(multilock.StateHeld))
 	f.on(force, fails(errServer))
-	_, err := multilock.Break(t.Context(), f, "nightly", multilock.Want{Alive: true})
+	_, err := multilock.Break(t.Context(), f, "nightly", multilock.BreakOptions{Alive: true})
 	require.ErrorIs(t, err, errServer)
-	_, err = multilock.Break(t.Context(), f, "nightly", multilock.Want{Alive: true, Token: "six"})
+	_, err = multilock.Break(t.Context(), f, "nightly", multilock.BreakOptions{Alive: true, Token: "six"})
 	require.ErrorContains(t, err, "another acquisition")
 }
 

@@ -14,22 +14,21 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Place is a place in the queue for a lock, with nobody ahead.
-type Place struct {
+// QueuePosition is the first position in the queue for a lock.
+type QueuePosition struct {
 	queue  source.Queue
 	ticket *Lock
 	alone  bool
 }
 
-// Queue stands in line for the lock name, as long as ctx allows, until nobody who came
-// before is there any more. It takes no lock: that is what to do next, and then Leave.
-// Acquire does all of it if Options.Fair says so.
+// Enqueue queues for the lock name until no process that came earlier is ahead, or ctx ends. It
+// does not take the lock: the caller acquires it, and then calls Leave. Acquire does all of it
+// with Options.Fair.
 //
-// Those who wait without a place in the queue may be faster. Whoever is ahead and dies is
-// passed over on the evidence on which a dead holder's lock is broken. The error is
-// ErrUnsupported if the source has no queues; a *QueuedError joined to context.Cause(ctx)
-// says who was ahead.
-func Queue(ctx context.Context, src Source, name string, t Terms) (*Place, error) {
+// A process that waits outside of the queue may be faster. A dead one that is ahead is passed
+// over on the evidence on which its lock would be broken. The error is ErrUnsupported if the
+// source has no queues; a *QueuedError joined to context.Cause(ctx) names the process ahead.
+func Enqueue(ctx context.Context, src Source, name string, t Terms) (*QueuePosition, error) {
 	able, ok := source.Ability[source.Queueing](src, source.TraitQueue)
 	if !ok {
 		return nil, fmt.Errorf("stand in line for lock %q: %w", name, ErrUnsupported)
@@ -45,15 +44,15 @@ func Queue(ctx context.Context, src Source, name string, t Terms) (*Place, error
 	w := &waiter{name: name, queue: queue, opt: opt, mark: source.NewToken(), watched: map[string]*watched{}, stop: func() {}}
 	defer w.forget()
 	if err := w.wait(ctx); err != nil {
-		(&Place{queue, w.ticket, w.alone}).Leave()
+		(&QueuePosition{queue, w.ticket, w.alone}).Leave()
 		return nil, w.explain(ctx, err)
 	}
-	return &Place{queue, w.ticket, w.alone}, nil
+	return &QueuePosition{queue, w.ticket, w.alone}, nil
 }
 
-// Leave gives the place up: who is next in line may ask for the lock. A source that does not
-// answer is not waited for; then the others learn it as they learn of a death.
-func (p *Place) Leave() {
+// Leave gives the position up, so that the next one may acquire the lock. It does not wait for
+// a source that does not answer: the others then find out as they find out about a death.
+func (p *QueuePosition) Leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
 	if p.ticket != nil {

@@ -53,7 +53,7 @@ func TestStaleListingOfAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newFakeQueue()
 		q.stale = true
-		_, err := multilock.Queue(limited(t, time.Minute), q, "nightly", multilock.Options{TTL: ttl})
+		_, err := multilock.Enqueue(limited(t, time.Minute), q, "nightly", multilock.Options{TTL: ttl})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Less(t, q.count("names"), 200)
 	})
@@ -67,7 +67,7 @@ func TestHungLookAtATicket(t *testing.T) {
 				q, until := newFakeQueue(), make(chan struct{})
 				q.show(node7(multilock.StateDead))
 				q.on(where, hangs(until, nil))
-				_, err := multilock.Queue(limited(t, time.Minute), q, "nightly", multilock.Options{TTL: ttl})
+				_, err := multilock.Enqueue(limited(t, time.Minute), q, "nightly", multilock.Options{TTL: ttl})
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				assert.Equal(t, 1, q.count(closes), "the attempt at the ticket")
 				close(until)

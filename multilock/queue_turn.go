@@ -15,7 +15,7 @@ var errPassedOver = errors.New("the place in the queue was lost")
 // The context of acquire also ends when the place in the queue is lost, which happens when
 // this process stands still for the TTL of its ticket. Then InTurn queues anew, at the end:
 // the process that is first now makes so many attempts that one outside of the queue might
-// never find the lock free. Errors are those of Queue and of acquire.
+// never find the lock free. Errors are those of Enqueue and of acquire.
 func InTurn[T any](ctx context.Context, src Source, name string, t Terms, acquire func(context.Context, Terms) (T, error)) (T, error) {
 	return inTurn(ctx, src, name, t.terms(), func(ctx context.Context, t terms) (T, error) { return acquire(ctx, t) })
 }
@@ -33,7 +33,7 @@ func inTurn[T any](ctx context.Context, src Source, name string, t terms, acquir
 }
 
 func oneTurn[T any](ctx context.Context, src Source, name string, t terms, acquire func(context.Context, terms) (T, error)) (none T, err error) {
-	place, err := Queue(ctx, src, name, t)
+	place, err := Enqueue(ctx, src, name, t)
 	if err != nil {
 		return none, err
 	}

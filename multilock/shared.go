@@ -292,7 +292,7 @@ func ReleaseShared(ctx context.Context, src Source, name, token string) (Sightin
 		return Sighting{}, err
 	}
 	for _, reader := range readers {
-		seen, err := Break(ctx, src, reader, Want{Token: token, Alive: true})
+		seen, err := Break(ctx, src, reader, BreakOptions{Token: token, Alive: true})
 		if err == nil || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrFree) {
 			return seen, err
 		}

@@ -43,9 +43,9 @@ func hourly() source.Claim { return source.Claim{TTL: time.Hour, Heartbeat: time
 
 // A sign of life is not another holder: whoever has the token, or force, gets through.
 func TestSignsOfLifeDoNotStopForce(t *testing.T) {
-	for name, force := range map[string]func(token string) multilock.Want{
-		"release with the token": func(token string) multilock.Want { return multilock.Want{Token: token, Alive: true} },
-		"break --force":          func(string) multilock.Want { return multilock.Want{Alive: true} },
+	for name, force := range map[string]func(token string) multilock.BreakOptions{
+		"release with the token": func(token string) multilock.BreakOptions { return multilock.BreakOptions{Token: token, Alive: true} },
+		"break --force":          func(string) multilock.BreakOptions { return multilock.BreakOptions{Alive: true} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, serverOptions())
@@ -79,7 +79,7 @@ func TestForceEndsWithItsContext(t *testing.T) {
 		require.NoError(t, holder.Renew(context.Background()))
 		return true
 	})
-	_, err := multilock.Break(ctx, l.open(t), "MUTEX", multilock.Want{Token: holder.Record().Token, Alive: true})
+	_, err := multilock.Break(ctx, l.open(t), "MUTEX", multilock.BreakOptions{Token: holder.Record().Token, Alive: true})
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, holder.Renew(t.Context()))
 	require.NoError(t, holder.Release(t.Context()))
@@ -100,7 +100,7 @@ func TestASignOfLifeStopsABreak(t *testing.T) {
 		require.NoError(t, holder.Renew(context.Background()))
 		return true
 	})
-	_, err = multilock.Break(t.Context(), l.open(t), "MUTEX", multilock.Want{})
+	_, err = multilock.Break(t.Context(), l.open(t), "MUTEX", multilock.BreakOptions{})
 	require.ErrorIs(t, err, multilock.ErrHeld)
 	require.Equal(t, 1, signs, "it is not tried again")
 	require.NoError(t, holder.Renew(t.Context()))
@@ -118,7 +118,7 @@ func TestForceDoesNotReachTheNextHolder(t *testing.T) {
 		next = lease(t, l, hourly())
 		return false
 	})
-	_, err := multilock.Break(t.Context(), l.open(t), "MUTEX", multilock.Want{Token: holder.Record().Token, Alive: true})
+	_, err := multilock.Break(t.Context(), l.open(t), "MUTEX", multilock.BreakOptions{Token: holder.Record().Token, Alive: true})
 	require.NoError(t, err, "the one that was meant is gone")
 	require.NoError(t, next.Renew(t.Context()))
 	require.NoError(t, next.Release(t.Context()))
@@ -143,7 +143,7 @@ func TestForceThroughLostRequests(t *testing.T) {
 				require.NoError(t, holder.Renew(context.Background()))
 				return fault
 			})
-			_, err := multilock.Break(t.Context(), l.open(t), "MUTEX", multilock.Want{Token: holder.Record().Token, Alive: true})
+			_, err := multilock.Break(t.Context(), l.open(t), "MUTEX", multilock.BreakOptions{Token: holder.Record().Token, Alive: true})
 			require.NoError(t, err)
 			require.Len(t, l.aliases(), 1)
 			require.ErrorIs(t, holder.Renew(t.Context()), multilock.ErrLost)

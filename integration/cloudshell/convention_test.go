@@ -33,7 +33,7 @@ func TestScriptsAndWeTakeTurns(t *testing.T) {
 		release(t, lock)
 		require.Equal(t, "acquired", peer.Do("try"))
 		requireHeld(t, src, "MUTEX")
-		_, err := multilock.Break(t.Context(), src, "MUTEX", multilock.Want{})
+		_, err := multilock.Break(t.Context(), src, "MUTEX", multilock.BreakOptions{})
 		require.ErrorIs(t, err, multilock.ErrHeld)
 		require.Equal(t, "released", peer.Do("release"))
 		release(t, try(t, src, "MUTEX", multilock.Options{}))
@@ -48,7 +48,7 @@ func TestScriptThatWaitsForItself(t *testing.T) {
 	l.server.Inject(fakecloudshell.At(fakecloudshell.AddService, 1, fakecloudshell.Fault{Reply: fakecloudshell.Dropped}))
 	require.Contains(t, peer.Do("try"), "already exists")
 	requireHeld(t, src, "MUTEX")
-	_, err := multilock.Break(t.Context(), src, "MUTEX", multilock.Want{Alive: true}) // on somebody's order
+	_, err := multilock.Break(t.Context(), src, "MUTEX", multilock.BreakOptions{Alive: true}) // on somebody's order
 	require.NoError(t, err)
 	release(t, try(t, src, "MUTEX", multilock.Options{}))
 }

@@ -122,11 +122,11 @@ func TestBreakerFromLongAgoBreaksNoSuccessor(t *testing.T) {
 			arrived := l.holdBack(c.method, c.match, fakecloudshell.Fault{Hold: proceed})
 			done := make(chan error, 1)
 			go func() {
-				_, err := multilock.Break(t.Context(), slow, "MUTEX", multilock.Want{Alive: true})
+				_, err := multilock.Break(t.Context(), slow, "MUTEX", multilock.BreakOptions{Alive: true})
 				done <- err
 			}()
 			<-arrived
-			_, err := multilock.Break(t.Context(), quick, "MUTEX", multilock.Want{Alive: true})
+			_, err := multilock.Break(t.Context(), quick, "MUTEX", multilock.BreakOptions{Alive: true})
 			require.NoError(t, err)
 			successor := try(t, quick, "MUTEX", multilock.Options{})
 			close(proceed)
@@ -154,7 +154,7 @@ func TestCommitFromLongAgoIsNotRecorded(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- lock.Commit(t.Context(), multilock.Result{By: slow.Self(), Attempt: 1}) }()
 	<-arrived
-	_, err := multilock.Break(t.Context(), quick, "MUTEX", multilock.Want{Alive: true})
+	_, err := multilock.Break(t.Context(), quick, "MUTEX", multilock.BreakOptions{Alive: true})
 	require.NoError(t, err)
 	next := try(t, quick, "MUTEX", multilock.Options{})
 	require.NoError(t, next.Commit(t.Context(), multilock.Result{By: quick.Self(), Attempt: 1, Exit: 7}))

@@ -29,7 +29,7 @@ func TestPlainLock(t *testing.T) {
 	seen := requireHeld(t, b, "MUTEX")
 	require.Contains(t, seen.Why, "break --force")
 	require.NotEmpty(t, seen.Record.Foreign)
-	_, err := multilock.Break(t.Context(), b, "MUTEX", multilock.Want{Patience: multilock.Patience{MaxAge: time.Nanosecond}})
+	_, err := multilock.Break(t.Context(), b, "MUTEX", multilock.BreakOptions{Patience: multilock.Patience{MaxAge: time.Nanosecond}})
 	require.ErrorIs(t, err, multilock.ErrHeld, "nobody knows for how long it has been there")
 	names, err := b.Names(t.Context())
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestPlainLock(t *testing.T) {
 func TestPlainLockThatIsGoneIsLost(t *testing.T) {
 	l := plainLab(t)
 	lock := try(t, l.open(t), "MUTEX", multilock.Options{})
-	_, err := multilock.Break(t.Context(), l.open(t), "MUTEX", multilock.Want{Alive: true})
+	_, err := multilock.Break(t.Context(), l.open(t), "MUTEX", multilock.BreakOptions{Alive: true})
 	require.NoError(t, err)
 	require.ErrorIs(t, lock.Verify(t.Context()), multilock.ErrLost)
 	next := try(t, l.open(t), "MUTEX", multilock.Options{})
@@ -63,7 +63,7 @@ func TestPlainLockInDoubt(t *testing.T) {
 	require.ErrorContains(t, err, "break --force")
 	require.Equal(t, []string{"MUTEX"}, l.aliases())
 
-	_, err = multilock.Break(t.Context(), src, "MUTEX", multilock.Want{Alive: true})
+	_, err = multilock.Break(t.Context(), src, "MUTEX", multilock.BreakOptions{Alive: true})
 	require.NoError(t, err)
 	lock := try(t, src, "MUTEX", multilock.Options{})
 	late := fakecloudshell.Fault{Execute: fakecloudshell.OnceGone, Reply: fakecloudshell.Dropped}

@@ -54,11 +54,11 @@ func TestForeignDocuments(t *testing.T) {
 			vacant, err := src.Vacant(t.Context())
 			require.NoError(t, err)
 			require.False(t, vacant)
-			_, err = multilock.Break(within(t), src, "nightly", multilock.Want{})
+			_, err = multilock.Break(within(t), src, "nightly", multilock.BreakOptions{})
 			require.ErrorIs(t, err, multilock.ErrHeld)
 			require.Equal(t, before, l.raw(c, "nightly"))
 
-			_, err = multilock.Break(within(t), src, "nightly", multilock.Want{Alive: true})
+			_, err = multilock.Break(within(t), src, "nightly", multilock.BreakOptions{Alive: true})
 			if _, lock := before["locked"]; !lock {
 				require.ErrorIs(t, err, multilock.ErrInvalid)
 				require.Equal(t, before, l.raw(c, "nightly"))
@@ -82,7 +82,7 @@ func TestOtherFieldsStay(t *testing.T) {
 		lock := try(t, src, "ada", multilock.Options{})
 		require.NoError(t, lock.Release(within(t)))
 		lock = try(t, src, "ada", multilock.Options{})
-		_, err = multilock.Break(within(t), src, "ada", multilock.Want{Alive: true})
+		_, err = multilock.Break(within(t), src, "ada", multilock.BreakOptions{Alive: true})
 		require.NoError(t, err)
 		require.ErrorIs(t, lock.Release(within(t)), multilock.ErrLost)
 	}

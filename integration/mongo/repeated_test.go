@@ -179,7 +179,7 @@ func TestLateAttemptRevivesNobody(t *testing.T) {
 	stuck, done := make(chan struct{}), make(chan struct{})
 	l.server.Inject(mongolab.Nth("update", 0, mongolab.Fault{Outcome: mongolab.Zombie, Before: mongolab.Until(stuck)}))
 	lock := try(t, src, "nightly", multilock.Detached{Options: multilock.Options{TTL: long}})
-	_, err := multilock.Break(within(t), l.open(c, ""), "nightly", multilock.Want{Alive: true})
+	_, err := multilock.Break(within(t), l.open(c, ""), "nightly", multilock.BreakOptions{Alive: true})
 	require.NoError(t, err)
 	close(stuck)
 	l.awaitZombie(done)

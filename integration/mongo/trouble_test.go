@@ -107,7 +107,7 @@ func TestUserWhoMayNotWrite(t *testing.T) {
 	_, err := multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
 	require.ErrorContains(t, err, "readWrite")
 	require.NotErrorIs(t, err, multilock.ErrUnsure, "a refusal leaves nothing in doubt")
-	_, err = multilock.Break(within(t), src, "weekly", multilock.Want{Alive: true})
+	_, err = multilock.Break(within(t), src, "weekly", multilock.BreakOptions{Alive: true})
 	require.ErrorContains(t, err, "readWrite")
 	l.server.Inject(nil)
 	require.NoError(t, lock.Release(within(t)))

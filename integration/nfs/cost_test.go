@@ -118,7 +118,7 @@ func costOfAttempt(t *testing.T, b bench) func() {
 // costOfPlace is that of one who is alone: the queue is made for him, and removed.
 func costOfPlace(t *testing.T, b bench) func() {
 	return func() {
-		place, err := multilock.Queue(context.Background(), b.src, "job", multilock.Options{TTL: long})
+		place, err := multilock.Enqueue(context.Background(), b.src, "job", multilock.Options{TTL: long})
 		require.NoError(t, err)
 		place.Leave()
 	}
@@ -232,7 +232,7 @@ func costOfBreak(t *testing.T, b bench) func() {
 	t.Cleanup(func() { _ = src.Close() })
 	return func() {
 		plant(t, src, "job", long)
-		_, err := multilock.Break(context.Background(), b.src, "job", multilock.Want{})
+		_, err := multilock.Break(context.Background(), b.src, "job", multilock.BreakOptions{})
 		require.NoError(t, err)
 	}
 }

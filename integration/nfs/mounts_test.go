@@ -57,7 +57,7 @@ func handOver(t *testing.T, p place, a, b host) {
 		require.NoError(t, lock.Release(within(t)))
 	}
 	lease := plant(t, sources[0], "job", long)
-	_, err := multilock.Break(within(t), sources[1], "job", multilock.Want{Alive: true})
+	_, err := multilock.Break(within(t), sources[1], "job", multilock.BreakOptions{Alive: true})
 	require.NoError(t, err)
 	require.ErrorIs(t, lease.Renew(within(t)), source.ErrLost)
 	require.NoError(t, try(t, sources[1], "job", longOptions()).Release(within(t)))

@@ -29,7 +29,7 @@ func TestFullShare(t *testing.T) {
 
 		require.NoError(t, lock.Verify(within(t)))
 		require.Eventually(t, func() bool { // the server's clock can be read there: until the TTL is over it is held
-			_, err := multilock.Break(within(t), src, "abandoned", multilock.Want{})
+			_, err := multilock.Break(within(t), src, "abandoned", multilock.BreakOptions{})
 			return err == nil
 		}, time.Minute, time.Second)
 		require.NoError(t, lock.Release(within(t)))

@@ -274,6 +274,6 @@ func wakeClients() {
 // breakAlive breaks a lock although its holder may live.
 func breakAlive(t testing.TB, src *fslock.Source) {
 	t.Helper()
-	_, err := multilock.Break(within(t), src, "job", multilock.Want{Alive: true})
+	_, err := multilock.Break(within(t), src, "job", multilock.BreakOptions{Alive: true})
 	require.NoError(t, err)
 }

@@ -178,9 +178,9 @@ func TestForeignRow(t *testing.T) {
 	_, err := multilock.TryAcquire(within(t), src, "nightly", multilock.Options{})
 	require.ErrorIs(t, err, source.ErrHeld)
 	require.ErrorContains(t, err, "its record is not one of multilock")
-	_, err = multilock.Break(within(t), src, "nightly", multilock.Want{})
+	_, err = multilock.Break(within(t), src, "nightly", multilock.BreakOptions{})
 	require.ErrorIs(t, err, source.ErrHeld)
-	_, err = multilock.Break(within(t), src, "nightly", multilock.Want{Alive: true})
+	_, err = multilock.Break(within(t), src, "nightly", multilock.BreakOptions{Alive: true})
 	require.NoError(t, err)
 	require.NoError(t, hold(t, src, "nightly", long).Release(within(t)))
 }

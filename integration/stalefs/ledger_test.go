@@ -128,7 +128,7 @@ func TestOutcomeWhileAnotherHostCommits(t *testing.T) {
 // succeed takes the lock away from its holder, who lives.
 func succeed(t *testing.T, src *fslock.Source, commits bool) {
 	t.Helper()
-	_, err := multilock.Break(t.Context(), src, "job", multilock.Want{Alive: true})
+	_, err := multilock.Break(t.Context(), src, "job", multilock.BreakOptions{Alive: true})
 	require.NoError(t, err)
 	next, err := multilock.TryAcquire(t.Context(), src, "job", multilock.Options{TTL: time.Hour})
 	require.NoError(t, err)

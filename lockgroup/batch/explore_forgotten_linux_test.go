@@ -62,7 +62,7 @@ func locksNest(a *explore.Actor, src *fslock.Source, chunk source.Range, held *[
 	name := lockgroup.ChunkName(chunk)
 	lock, err := multilock.TryOnce(a.Context(), src, name, multilock.Options{TTL: locks.TTL})
 	if errors.Is(err, multilock.ErrHeld) {
-		_, _ = multilock.Break(a.Context(), src, name, multilock.Want{}) // if it is dead
+		_, _ = multilock.Break(a.Context(), src, name, multilock.BreakOptions{}) // if it is dead
 	}
 	if err != nil {
 		return err

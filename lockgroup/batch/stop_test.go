@@ -142,7 +142,7 @@ func TestBatchLosesLock(t *testing.T) {
 		if ran.of(a.Name) > 1 {
 			return nil
 		}
-		if _, err := multilock.Break(ctx, src, a.Lock.Record().Name, multilock.Want{Alive: true}); err != nil {
+		if _, err := multilock.Break(ctx, src, a.Lock.Record().Name, multilock.BreakOptions{Alive: true}); err != nil {
 			t.Error(err)
 		}
 		if err := a.Lock.Verify(ctx); !errors.Is(err, multilock.ErrLost) {

@@ -95,7 +95,7 @@ func (l steppedLease) Renew(ctx context.Context) error {
 func others(t *testing.T, base, value string) (old string) {
 	t.Helper()
 	files := ledger(t, base)
-	_, err := multilock.Break(t.Context(), files, "nightly", multilock.Want{Alive: true})
+	_, err := multilock.Break(t.Context(), files, "nightly", multilock.BreakOptions{Alive: true})
 	if err != nil {
 		require.ErrorIs(t, err, source.ErrFree)
 	}

@@ -89,7 +89,7 @@ func TestNamesThatCannotBe(t *testing.T) {
 					return err
 				},
 				func(ctx context.Context) error {
-					_, err := multilock.Break(ctx, src, c.name, multilock.Want{Alive: true})
+					_, err := multilock.Break(ctx, src, c.name, multilock.BreakOptions{Alive: true})
 					return err
 				},
 				func(ctx context.Context) error {
@@ -189,7 +189,7 @@ func TestDirectoryWithForeignFilesIsLeftAlone(t *testing.T) {
 	refused(t, base, source.ErrHeld, []string{"thesis.txt", "move that away"},
 		attempt(t, fslock.Options{Base: base, Group: "group"}, "job", source.Patience{MaxAge: time.Second}))
 	refused(t, base, source.ErrInvalid, []string{"thesis.txt", "move them away"}, func(ctx context.Context) error {
-		_, err := multilock.Break(ctx, open(t, fslock.Options{Base: base, Group: "group"}), "job", multilock.Want{Alive: true})
+		_, err := multilock.Break(ctx, open(t, fslock.Options{Base: base, Group: "group"}), "job", multilock.BreakOptions{Alive: true})
 		return err
 	})
 }

@@ -40,7 +40,7 @@ func tryCommit(t *testing.T, lease source.Lease, attempt int) error {
 func breakByForce(t *testing.T, s scene, base string) {
 	t.Helper()
 	src := open(t, fslock.Options{Base: base, FS: sharedFS(), LegacyPeers: s.legacy})
-	_, err := multilock.Break(within(t), src, sweptName, multilock.Want{Alive: true})
+	_, err := multilock.Break(within(t), src, sweptName, multilock.BreakOptions{Alive: true})
 	require.NoError(t, err)
 }
 

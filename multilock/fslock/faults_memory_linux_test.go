@@ -112,7 +112,7 @@ func TestSuccessorHasTheSameHandle(t *testing.T) {
 	var successor source.Lease
 	faulty.Inject(placing(base, faultfs.After, times(1, func(faultfs.Op) error {
 		time.Sleep(sweptBeat)
-		_, err := multilock.Break(within(t), plain, sweptName, multilock.Want{Alive: true})
+		_, err := multilock.Break(within(t), plain, sweptName, multilock.BreakOptions{Alive: true})
 		require.NoError(t, err)
 		successor = contendAndTry(t, plain, sweptName, longClaim())
 		return nil

@@ -110,7 +110,7 @@ func TestReleaseNeverHidesALoss(t *testing.T) {
 			t.Run(h.name+"/"+name, func(t *testing.T) {
 				base, _, lease := h.hold(t)
 				plain := open(t, fslock.Options{Base: base, FS: sharedFS()})
-				_, err := multilock.Break(within(t), plain, sweptName, multilock.Want{Alive: true})
+				_, err := multilock.Break(within(t), plain, sweptName, multilock.BreakOptions{Alive: true})
 				require.NoError(t, err)
 				if taken {
 					contendAndTry(t, plain, sweptName, longClaim())

@@ -198,7 +198,7 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 			require.True(t, renewed)
 			require.Contains(t, alive.Why, "gave a sign of life")
 
-			broken, err := multilock.Break(within(t), there, "silent", multilock.Want{})
+			broken, err := multilock.Break(within(t), there, "silent", multilock.BreakOptions{})
 			require.NoError(t, err)
 			require.Contains(t, broken.Why, "no sign of life for 2")
 			seen, err = multilock.Inspect(t.Context(), src, "silent", source.Patience{})

@@ -22,7 +22,7 @@ func TestReleaseMovesTheJobsFilesAside(t *testing.T) {
 		for how, free := range map[string]func(src *fslock.Source, lock *multilock.Lock) error{
 			"release": func(_ *fslock.Source, lock *multilock.Lock) error { return lock.Release(t.Context()) },
 			"break": func(src *fslock.Source, _ *multilock.Lock) error {
-				_, err := multilock.Break(t.Context(), src, "x", multilock.Want{Alive: true})
+				_, err := multilock.Break(t.Context(), src, "x", multilock.BreakOptions{Alive: true})
 				return err
 			},
 		} {

@@ -44,7 +44,7 @@ func TestQueuesAreListed(t *testing.T) {
 	queues, err := src.Queues(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, queues)
-	place, err := multilock.Queue(t.Context(), src, "x", multilock.Options{})
+	place, err := multilock.Enqueue(t.Context(), src, "x", multilock.Options{})
 	require.NoError(t, err)
 	queues, err = src.Queues(t.Context())
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func standBriefly(t *testing.T, src *fslock.Source) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	place, err := multilock.Queue(ctx, src, sweptName, multilock.Options{TTL: long})
+	place, err := multilock.Enqueue(ctx, src, sweptName, multilock.Options{TTL: long})
 	if err == nil {
 		place.Leave()
 	}
@@ -34,7 +34,7 @@ func standBriefly(t *testing.T, src *fslock.Source) error {
 func TestLineOfHostsWithClocksYearsApart(t *testing.T) {
 	t.Parallel()
 	base := fresh(t)
-	place, err := multilock.Queue(within(t), open(t, fslock.Options{Base: base}), sweptName, multilock.Options{TTL: long})
+	place, err := multilock.Enqueue(within(t), open(t, fslock.Options{Base: base}), sweptName, multilock.Options{TTL: long})
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		require.Less(t, time.Now().Year(), 2010)
@@ -63,7 +63,7 @@ func TestServerClockSetUnderATicket(t *testing.T) {
 			passed := make(chan error, 1)
 			ctx := within(t)
 			go func() {
-				place, err := multilock.Queue(ctx, src, sweptName, multilock.Options{TTL: long, Poll: 20 * time.Millisecond})
+				place, err := multilock.Enqueue(ctx, src, sweptName, multilock.Options{TTL: long, Poll: 20 * time.Millisecond})
 				if err == nil {
 					place.Leave()
 				}

@@ -29,7 +29,7 @@ func queueOf(base string) string {
 func playQueue(p *player) error {
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
 	defer cancel()
-	place, err := multilock.Queue(ctx, p.src, sweptName, multilock.Options{TTL: sweptTTL, Poll: 10 * time.Millisecond})
+	place, err := multilock.Enqueue(ctx, p.src, sweptName, multilock.Options{TTL: sweptTTL, Poll: 10 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func TestWhatIsNoTicketIsInNobodysWay(t *testing.T) {
 func TestGivingUpInTheQueue(t *testing.T) {
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base})
-	first, err := multilock.Queue(within(t), src, sweptName, multilock.Options{})
+	first, err := multilock.Enqueue(within(t), src, sweptName, multilock.Options{})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
@@ -133,12 +133,12 @@ func TestGivingUpInTheQueue(t *testing.T) {
 func TestTicketThatIsLost(t *testing.T) {
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base})
-	first, err := multilock.Queue(within(t), src, sweptName, multilock.Options{})
+	first, err := multilock.Enqueue(within(t), src, sweptName, multilock.Options{})
 	require.NoError(t, err)
 	got := make(chan error, 1)
 	ctx := within(t)
 	go func() {
-		second, err := multilock.Queue(ctx, src, sweptName, multilock.Options{TTL: sweptTTL, Poll: 10 * time.Millisecond})
+		second, err := multilock.Enqueue(ctx, src, sweptName, multilock.Options{TTL: sweptTTL, Poll: 10 * time.Millisecond})
 		if err == nil {
 			second.Leave()
 		}
@@ -159,7 +159,7 @@ func TestTicketThatIsLost(t *testing.T) {
 // may be silent.
 func TestTicketDoesNotLastAsLongAsTheLock(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
-	place, err := multilock.Queue(within(t), src, sweptName, multilock.Options{TTL: 24 * time.Hour})
+	place, err := multilock.Enqueue(within(t), src, sweptName, multilock.Options{TTL: 24 * time.Hour})
 	require.NoError(t, err)
 	defer place.Leave()
 	queue, err := src.Queue(sweptName)
@@ -193,7 +193,7 @@ func TestTicketsOutOfReach(t *testing.T) {
 // Nobody who looks at the group sees those who stand in line for a lock in it.
 func TestTicketsAreNoLocksOfTheGroup(t *testing.T) {
 	src := open(t, fslock.Options{Base: fresh(t)})
-	place, err := multilock.Queue(within(t), src, sweptName, multilock.Options{})
+	place, err := multilock.Enqueue(within(t), src, sweptName, multilock.Options{})
 	require.NoError(t, err)
 	vacant, err := src.Vacant(t.Context())
 	require.NoError(t, err)
@@ -220,7 +220,7 @@ func TestWhatIsInTheWayOfAQueue(t *testing.T) {
 			base := fresh(t)
 			require.NoError(t, os.MkdirAll(filepath.Dir(path(base)), 0o777))
 			require.NoError(t, os.WriteFile(path(base), nil, 0o666))
-			_, err := multilock.Queue(within(t), open(t, fslock.Options{Base: base}), sweptName, multilock.Options{})
+			_, err := multilock.Enqueue(within(t), open(t, fslock.Options{Base: base}), sweptName, multilock.Options{})
 			require.ErrorIs(t, err, source.ErrInvalid)
 			require.ErrorContains(t, err, queueOf(base))
 		})

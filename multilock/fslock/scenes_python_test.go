@@ -124,7 +124,7 @@ func TestMaxAgeSparesALivingPythonPeer(t *testing.T) {
 			require.ErrorIs(t, err, source.ErrHeld)
 			require.ErrorContains(t, err, "lives on this host")
 			require.Equal(t, "mine", peer.Do("verify job"))
-			_, err = multilock.Break(within(t), src, "job", multilock.Want{Alive: true})
+			_, err = multilock.Break(within(t), src, "job", multilock.BreakOptions{Alive: true})
 			require.NoError(t, err)
 		})
 	}

@@ -158,7 +158,7 @@ func crashed(t *testing.T, r *recorder) { emptyDirectory(t, r.base, "lock") }
 func queued(t *testing.T, r *recorder) { inLine(t, r.src) }
 
 func inLine(t *testing.T, src *fslock.Source) {
-	place, err := multilock.Queue(t.Context(), src, "lock", multilock.Options{TTL: long})
+	place, err := multilock.Enqueue(t.Context(), src, "lock", multilock.Options{TTL: long})
 	require.NoError(t, err)
 	place.Leave()
 }
@@ -240,7 +240,7 @@ func episodes() map[string]episode {
 		"queue": asking(queued, inLine),
 		// Who stands in line asks one request, as long as nothing moves.
 		"queue-again": func(t *testing.T, r *recorder) func() {
-			place, err := multilock.Queue(t.Context(), r.rival, "lock", multilock.Options{TTL: long})
+			place, err := multilock.Enqueue(t.Context(), r.rival, "lock", multilock.Options{TTL: long})
 			require.NoError(t, err)
 			t.Cleanup(place.Leave)
 			queue, err := r.src.Queue("lock")

@@ -76,7 +76,7 @@ func testJobKeepsTheLock(p *place) {
 	holder.end(p)
 	rival := p.open()
 	p.requireHeld(rival, "nightly", lease.Record().Token)
-	_, err := multilock.Break(p.ctx, rival, "nightly", multilock.Want{})
+	_, err := multilock.Break(p.ctx, rival, "nightly", multilock.BreakOptions{})
 	require.ErrorIs(p, err, source.ErrHeld)
 	require.NoError(p, lease.Renew(p.ctx))
 

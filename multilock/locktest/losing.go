@@ -29,7 +29,7 @@ func testReleaseTwice(p *place) {
 // forced breaks a lock whose holder lives.
 func (p *place) forced(src source.Source, name, token string) {
 	p.Helper()
-	seen, err := multilock.Break(p.ctx, src, name, multilock.Want{Alive: true})
+	seen, err := multilock.Break(p.ctx, src, name, multilock.BreakOptions{Alive: true})
 	require.NoError(p, err)
 	require.Equal(p, token, seen.Record.Token)
 }
@@ -78,7 +78,7 @@ func testCloseKeepsTheLock(p *place) {
 func testBreakSparesTheLiving(p *place) {
 	src := p.open()
 	lock := p.try(src, "nightly", multilock.Options{})
-	_, err := multilock.Break(p.ctx, p.open(), "nightly", multilock.Want{})
+	_, err := multilock.Break(p.ctx, p.open(), "nightly", multilock.BreakOptions{})
 	require.ErrorAs(p, err, new(*multilock.HeldError))
 
 	observer := p.observe(p.open(), "nightly", source.Patience{})
@@ -96,14 +96,14 @@ func testBreakNeedsTheToken(p *place) {
 	require.NoError(p, first.Release(p.ctx))
 	lock := p.try(a, "nightly", multilock.Options{})
 	for _, token := range []string{first.Record().Token, "another"} {
-		_, err := multilock.Break(p.ctx, b, "nightly", multilock.Want{Token: token, Alive: true})
+		_, err := multilock.Break(p.ctx, b, "nightly", multilock.BreakOptions{Token: token, Alive: true})
 		require.ErrorAs(p, err, new(*multilock.HeldError))
 		require.NoError(p, lock.Verify(p.ctx))
 	}
-	_, err := multilock.Break(p.ctx, b, "nightly", multilock.Want{Token: lock.Record().Token, Alive: true})
+	_, err := multilock.Break(p.ctx, b, "nightly", multilock.BreakOptions{Token: lock.Record().Token, Alive: true})
 	require.NoError(p, err)
 	require.ErrorIs(p, lock.Verify(p.ctx), source.ErrLost)
-	_, err = multilock.Break(p.ctx, b, "nightly", multilock.Want{Token: lock.Record().Token, Alive: true})
+	_, err = multilock.Break(p.ctx, b, "nightly", multilock.BreakOptions{Token: lock.Record().Token, Alive: true})
 	require.ErrorIs(p, err, source.ErrFree)
 }
 
@@ -123,7 +123,7 @@ func testForceReachesOneWhoRenews(p *place) {
 				}
 			}
 		}()
-		_, err := multilock.Break(p.ctx, p.open(), "nightly", multilock.Want{Token: lease.Record().Token, Alive: true})
+		_, err := multilock.Break(p.ctx, p.open(), "nightly", multilock.BreakOptions{Token: lease.Record().Token, Alive: true})
 		require.NoError(p, err)
 		require.ErrorIs(p, <-lost, source.ErrLost)
 	}
@@ -132,10 +132,10 @@ func testForceReachesOneWhoRenews(p *place) {
 
 func testFreeLockCannotBeBroken(p *place) {
 	src := p.open()
-	_, err := multilock.Break(p.ctx, src, "nightly", multilock.Want{})
+	_, err := multilock.Break(p.ctx, src, "nightly", multilock.BreakOptions{})
 	require.ErrorIs(p, err, source.ErrFree)
 	p.release(p.try(src, "nightly", multilock.Options{}))
-	_, err = multilock.Break(p.ctx, src, "nightly", multilock.Want{Alive: true})
+	_, err = multilock.Break(p.ctx, src, "nightly", multilock.BreakOptions{Alive: true})
 	require.ErrorIs(p, err, source.ErrFree)
 }
 

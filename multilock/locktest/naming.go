@@ -59,7 +59,7 @@ func testRefusedNames(p *place) {
 		require.ErrorIs(p, err, source.ErrInvalid, "%q", name)
 		_, err = multilock.Inspect(p.ctx, src, name, source.Patience{})
 		require.ErrorIs(p, err, source.ErrInvalid, "%q", name)
-		_, err = multilock.Break(p.ctx, src, name, multilock.Want{Alive: true})
+		_, err = multilock.Break(p.ctx, src, name, multilock.BreakOptions{Alive: true})
 		require.ErrorIs(p, err, source.ErrInvalid, "%q", name)
 	}
 	p.requireNames(src)

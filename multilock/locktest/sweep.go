@@ -177,7 +177,7 @@ func (b *Bench) requireNext() {
 
 func (b *Bench) forceElsewhere() {
 	b.Helper()
-	_, err := multilock.Break(b.ctx, b.Other, b.Name, multilock.Want{Alive: true})
+	_, err := multilock.Break(b.ctx, b.Other, b.Name, multilock.BreakOptions{Alive: true})
 	if !errors.Is(err, source.ErrFree) {
 		require.NoError(b, err)
 	}

@@ -98,13 +98,13 @@ func testTimedReleaseFreesNothing(p *place) {
 func testTimedLockCannotBeBroken(p *place) {
 	a, b := p.open(), p.open()
 	lock := p.try(a, "nightly", multilock.Options{})
-	_, err := multilock.Break(p.ctx, b, "nightly", multilock.Want{})
+	_, err := multilock.Break(p.ctx, b, "nightly", multilock.BreakOptions{})
 	require.ErrorAs(p, err, new(*multilock.HeldError))
-	_, err = multilock.Break(p.ctx, b, "nightly", multilock.Want{Token: "another", Alive: true})
+	_, err = multilock.Break(p.ctx, b, "nightly", multilock.BreakOptions{Token: "another", Alive: true})
 	require.ErrorAs(p, err, new(*multilock.HeldError))
-	_, err = multilock.Break(p.ctx, b, "nightly", multilock.Want{Alive: true})
+	_, err = multilock.Break(p.ctx, b, "nightly", multilock.BreakOptions{Alive: true})
 	require.ErrorIs(p, err, source.ErrUnsupported)
-	_, err = multilock.Break(p.ctx, b, "nobody", multilock.Want{Alive: true})
+	_, err = multilock.Break(p.ctx, b, "nobody", multilock.BreakOptions{Alive: true})
 	require.ErrorIs(p, err, source.ErrFree)
 
 	observer := p.observe(b, "nightly", source.Patience{})

@@ -44,7 +44,7 @@ func triesWith(a *explore.Actor, opt multilock.Terms) (*multilock.Lock, error) {
 	}
 	lock, err := multilock.TryOnce(a.Context(), src, "lock", opt)
 	if errors.Is(err, multilock.ErrHeld) {
-		_, alive := multilock.Break(a.Context(), src, "lock", multilock.Want{})
+		_, alive := multilock.Break(a.Context(), src, "lock", multilock.BreakOptions{})
 		if alive == nil && !locks.SomeoneWasSilent(a.World()) {
 			a.World().Violate("I3: %s breaks a lock, and nobody was silent", a.Name)
 		}

@@ -162,7 +162,7 @@ func (r *cleanReport) clear(ctx context.Context, src *place.Source, names []stri
 	var mu sync.Mutex
 	var failed error
 	var group sync.WaitGroup
-	want := multilock.Want{Patience: multilock.Patience{MaxAge: o.maxAge.Value}}
+	want := multilock.BreakOptions{Patience: multilock.Patience{MaxAge: o.maxAge.Value}}
 	slots := make(chan struct{}, 16*parallel.Requests)
 	for _, name := range names {
 		slots <- struct{}{}

@@ -49,7 +49,7 @@ func (r *cleanReport) clearQueue(ctx context.Context, src source.Queueing, name 
 	}
 	var mu sync.Mutex
 	_ = parallel.Do(parallel.Requests, len(tickets), func(i int) error {
-		seen, failed := multilock.Break(ctx, queue, tickets[i], multilock.Want{})
+		seen, failed := multilock.Break(ctx, queue, tickets[i], multilock.BreakOptions{})
 		if failed == nil || errors.Is(failed, multilock.ErrFree) {
 			failed = errors.Join(failed, queue.Tidy(ctx, tickets[i]))
 		}

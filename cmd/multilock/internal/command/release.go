@@ -72,7 +72,7 @@ func (o *releaseOptions) run(ctx context.Context, e *Env, src *place.Source) err
 
 // release frees the lock that has the token. In one that can be shared it may be a reader's.
 func (o *releaseOptions) release(ctx context.Context, src *place.Source) (multilock.Sighting, error) {
-	seen, err := multilock.Break(ctx, src.Locks, o.Name, multilock.Want{Token: o.token, Alive: true})
+	seen, err := multilock.Break(ctx, src.Locks, o.Name, multilock.BreakOptions{Token: o.token, Alive: true})
 	if !multilock.Shareable(o.Name) || !errors.Is(err, multilock.ErrFree) && !errors.Is(err, multilock.ErrHeld) {
 		return seen, err
 	}

@@ -100,11 +100,11 @@ func (r *Run) underLock() job.Spec {
 // allowance is for how long the job may go on if nobody hears of us any more: we may be
 // stopped, and our guard ends it then.
 func (r *Run) allowance() job.Allowance {
-	belief := r.spec.Lock.Belief()
+	deadline := r.spec.Lock.Deadline()
 	if r.spec.Lock.Timed() {
-		belief.Until = belief.Until.Add(-r.spec.Grace)
+		deadline.Until = deadline.Until.Add(-r.spec.Grace)
 	}
-	return job.Allowance(belief)
+	return job.Allowance(deadline)
 }
 
 // mayResume keeps a job stopped that was suspended together with us for so long

@@ -170,7 +170,7 @@ func (p place) clear(ctx context.Context, name string) (unheld bool, err error) 
 		}
 		return true, err
 	case seen.State == multilock.StateSuspect || seen.State == multilock.StateDead:
-		_, err = multilock.Break(ctx, p.Locks, name, multilock.Want{Token: seen.Record.Token})
+		_, err = multilock.Break(ctx, p.Locks, name, multilock.BreakOptions{Token: seen.Record.Token})
 	}
 	return false, err
 }

@@ -340,7 +340,7 @@ func TestJoinWithoutASeat(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- h.run(t.Context()) }()
 	require.Eventually(t, func() bool { return here.Load() == 1 }, watchdog, poll)
-	_, err := multilock.Break(t.Context(), other.locks, named.seatName(1), multilock.Want{Alive: true})
+	_, err := multilock.Break(t.Context(), other.locks, named.seatName(1), multilock.BreakOptions{Alive: true})
 	require.NoError(t, err)
 	require.NoError(t, <-done)
 	a := attended{host: h}

@@ -186,7 +186,7 @@ func TestJoinWhereLocksGetLost(t *testing.T) {
 	all := gather(t.Context(), quickly(2), bend(t, func(_ string, src multilock.Source) bent {
 		return bent{tried: func(wanted source.Record, got source.Lease, err error) (source.Lease, error) {
 			if err == nil && wanted.Name == joinName {
-				_, err = multilock.Break(t.Context(), src, joinName, multilock.Want{Alive: true})
+				_, err = multilock.Break(t.Context(), src, joinName, multilock.BreakOptions{Alive: true})
 			}
 			return got, err
 		}}
