@@ -76,6 +76,32 @@ func TestCompletionInShells(t *testing.T) {
 	}
 }
 
+// TestCompletionRunsNoProgramThatIsTyped: a stranger's directory may have a program of the name,
+// and whoever presses a key there has not run it yet.
+func TestCompletionRunsNoProgramThatIsTyped(t *testing.T) {
+	t.Parallel()
+	const theirs = `#!/bin/sh
+		[ "$1" != __complete ] || >ran
+		echo "completed: $2"`
+	for shell, script := range map[string]string{
+		"bash": `source <(multilock completion bash)
+			COMP_WORDS=(./multilock status ni); COMP_CWORD=2; _multilock 2>/dev/null; echo "completed: ${COMPREPLY[*]}"`,
+		"fish": `multilock completion fish | source
+			echo "completed:" (complete -C "./multilock status ni")`,
+		"zsh": typedInZsh(`./multilock status ni\t\n`),
+	} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			s, dir := newStation(t), t.TempDir()
+			s.hold("nightly")
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "multilock"), []byte(theirs), 0o755)) //nolint:gosec // a program
+			got := s.script(shell, "cd '"+dir+"'\n"+script)
+			require.NoFileExists(t, filepath.Join(dir, "ran"))
+			require.Regexp(t, `(?m)^completed: nightly\b`, got.stdout, got.stderr)
+		})
+	}
+}
+
 // TestCompletionOfStrangersNames: a lock's name is whatever somebody chose who may write there.
 func TestCompletionOfStrangersNames(t *testing.T) {
 	t.Parallel()
@@ -95,14 +121,19 @@ func TestCompletionInZsh(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	s.hold("nightly")
-	typed := s.script("zsh", `zmodload zsh/zpty; zpty z zsh -f -i
-		zpty -w z 'PS1=; autoload -U compinit; compinit -u -D; source <(multilock completion zsh); bindkey "^I" complete-word; echo rea""dy'
-		while zpty -r z line && [[ $line != *ready* ]]; do :; done
-		zpty -w -n z $'multilock sta\tni\t; echo to the e""nd\n'
-		while zpty -r z line; do print -r -- $line; [[ $line == *to\ the\ end* ]] && break; done
-		zpty -d z`)
+	typed := s.script("zsh", typedInZsh(`multilock sta\tni\t\n`))
 	require.Equal(t, 0, typed.code)
 	require.Regexp(t, `(?m)^nightly +held `, typed.stdout)
+}
+
+// typedInZsh is a script that types these keys, and prints what the terminal shows then.
+func typedInZsh(keys string) string {
+	return `zmodload zsh/zpty; zpty z zsh -f -i
+		zpty -w z 'PS1=; autoload -U compinit; compinit -u -D; source <(multilock completion zsh); bindkey "^I" complete-word; echo rea""dy'
+		while zpty -r z line && [[ $line != *ready* ]]; do :; done
+		zpty -w -n z $'` + keys + `echo to the e""nd\n'
+		while zpty -r z line; do print -r -- $line; [[ $line == *to\ the\ end* ]] && break; done
+		zpty -d z`
 }
 
 func TestCompletionOfWhat(t *testing.T) {

@@ -25,7 +25,8 @@ func Completion(e *Env) *cli.Command {
    multilock completion fish | source          in ~/.config/fish/config.fish
 
 Names are looked up where -d and -g, or the environment, say; a file server that does
-not answer within two seconds is not waited for.`,
+not answer within two seconds is not waited for. A key that is pressed runs the multilock
+in PATH, even if another one is typed, such as ./multilock.`,
 		Action: func(c *cli.Context) error {
 			if err := noName(c); err != nil {
 				return err
