@@ -121,7 +121,7 @@ func (c *circle) exclusive(info vfs.Info) error {
 	case info.Mode&0o002 != 0:
 		return refuse("everybody may write to it", "take that away (chmod o-w), and give it to a group if several users share it "+
 			"(chgrp GROUP, chmod 2775); or trust them all: --trust any")
-	case info.Mode&0o020 == 0, info.GID == 0, c.declared && info.GID == c.group, c.mine != 0 && info.GID == c.mine:
+	case info.Mode&0o020 == 0, c.declared && info.GID == c.group, c.mine != 0 && info.GID == c.mine:
 		return nil
 	}
 	return refuse("group "+groupName(info.GID)+" may write to it, and is not trusted here",
