@@ -153,6 +153,31 @@ func Peek(path string) (*os.File, error) {
 	return f, err
 }
 
+// Check says why a library must not read the file at path, which would follow the links of others
+// as well, and wait for the other end of a pipe. A file that is absent is the library's to report.
+func Check(path string) error {
+	dir, name, err := way{peek: true}.find(path)
+	if vfs.Is(err, syscall.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // a directory
+	info, err := dir.StatName(name)
+	switch {
+	case dir.inProc(), vfs.Is(err, syscall.ENOENT):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode&fs.ModeSymlink != 0:
+		return dir.explain(name, syscall.ELOOP)
+	case !shareddir.IsRegular(info):
+		return dir.refuse(name, "it is not a regular file")
+	}
+	return nil
+}
+
 // read opens a file for reading. The other end of a pipe is not waited for where a stranger
 // may have made that.
 func (d Dir) read(name string) (*os.File, vfs.Info, error) {

@@ -411,6 +411,27 @@ func TestPeekAtAVolume(t *testing.T) {
 	require.ErrorContains(t, err, "a link is not followed", "anybody can have put it there")
 }
 
+// What a library is to read is a file: it would wait for a pipe's other end, and perhaps twice.
+func TestCheckForALibrary(t *testing.T) {
+	dir := open(t)
+	path := filepath.Join(dir, "it")
+	require.NoError(t, outfile.Check(path), "the library says that it is absent")
+	require.NoError(t, outfile.Check(filepath.Join(dir, "none", "it")))
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	require.ErrorContains(t, outfile.Check(path), path+": it is not a regular file")
+	require.ErrorContains(t, outfile.Check(dir), "it is not a regular file")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink(write(t, filepath.Join(t.TempDir(), "ca"), ""), path))
+	require.NoError(t, outfile.Check(path), "our own link")
+	giveAway(t, path)
+	require.ErrorContains(t, outfile.Check(path), "a link is not followed in this directory")
+	out, in, err := os.Pipe()
+	require.NoError(t, err)
+	defer out.Close()
+	defer in.Close()
+	require.NoError(t, outfile.Check(fmt.Sprintf("/dev/fd/%d", out.Fd())), "a shell's <(command)")
+}
+
 // What another process writes is waited for, in a pipe of the user's and in one that is open.
 func TestPeekAtAPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")

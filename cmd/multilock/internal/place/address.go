@@ -1,11 +1,14 @@
 package place
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/multilock/go/cmd/multilock/internal/outfile"
 )
 
 // Address is a URL, cut up as RFC 3986, appendix B, does it and no further: a list
@@ -87,6 +90,25 @@ func hasKey(name string) func(parameter string) bool {
 		found, ok := key(parameter)
 		return ok && found == name
 	}
+}
+
+// checkFiles checks the files with certificates and keys that the URL names, before a driver reads them.
+func (a Address) checkFiles() error {
+	for _, parameter := range a.parameters() {
+		name, _ := key(parameter)
+		if !strings.HasSuffix(name, "file") && !slices.Contains([]string{"sslrootcert", "sslcert", "sslkey"}, name) {
+			continue
+		}
+		_, escaped, _ := strings.Cut(parameter, "=")
+		path, err := url.QueryUnescape(escaped)
+		if err != nil || path == "" {
+			continue // the driver says what is wrong with it
+		}
+		if err := outfile.Check(path); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // hasSecrets says whether the URL has what nobody else should see.

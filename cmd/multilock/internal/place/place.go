@@ -176,6 +176,7 @@ func (p *Place) useURL(k Kinds, option, text string) error {
 		err = errUnescaped
 	default:
 		p.Base, p.URL = "", a
+		err = a.checkFiles()
 	}
 	if err != nil {
 		return fmt.Errorf("%s %q: %w", option, publicURL(text), err)
