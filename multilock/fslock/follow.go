@@ -11,7 +11,7 @@ import (
 
 // follower reads the files of a history. They stay open between two polls, so that
 // each is read on from where it ended, at the price of one request if it has not
-// grown.
+// grown. If there are many, a file is open only while it is read.
 type follower struct {
 	src     *Source
 	since   time.Time
@@ -21,6 +21,7 @@ type follower struct {
 	ready   []*followed // those still to be read in this poll
 	left    []error     // what is left out, and was not told yet
 	crowded bool        // it was told that there are too many files
+	brief   bool        // there are more files than are to be open
 }
 
 // Follow implements source.Journal.
@@ -58,9 +59,10 @@ func (f *follower) Next(context.Context) ([]source.Event, error) {
 // chunk reads on in a file that has grown.
 func (f *follower) chunk() ([]source.Event, error) {
 	file := f.ready[0]
-	events, more, err := file.next(f.since)
+	events, more, err := f.read(file)
 	if !more {
 		f.ready = f.ready[1:]
+		f.suspend(file)
 	}
 	if leftOut(err) {
 		f.leave(file, err)
@@ -69,9 +71,24 @@ func (f *follower) chunk() ([]source.Event, error) {
 	return events, ignoreGone(err)
 }
 
+func (f *follower) read(file *followed) ([]source.Event, bool, error) {
+	if file.File == nil {
+		if err := file.open(f.once, f.dir); err != nil {
+			return nil, false, err
+		}
+	}
+	return file.next(f.since)
+}
+
+func (f *follower) suspend(file *followed) {
+	if f.brief {
+		file.suspend()
+	}
+}
+
 // leave reads no more of a file, and tells that once.
 func (f *follower) leave(file *followed, why error) {
-	file.close()
+	file.end()
 	f.left = append(f.left, file.leftOut(why))
 }
 
@@ -95,6 +112,7 @@ func (f *follower) poll() error {
 	if left != nil && !f.crowded {
 		f.crowded, f.left = true, append(f.left, left)
 	}
+	f.brief = len(names) > maxHistoryOpen
 	for _, name := range names {
 		if err := f.check(name); err != nil && !gone(err) {
 			return err
@@ -119,8 +137,7 @@ func (f *follower) drop(err error) error {
 	if !gone(err) {
 		return err
 	}
-	_ = f.dir.Close()
-	f.dir = nil
+	_ = f.Close()
 	return nil
 }
 
@@ -156,10 +173,10 @@ func (f *follower) take(name string) (*followed, error) {
 
 // grown reports false for a file that has no name any more.
 func (f *follower) grown(file *followed) (present bool, err error) {
-	if file.File == nil {
-		return true, nil // it was left out
+	if file.over {
+		return true, nil
 	}
-	info, err := file.Stat()
+	info, err := f.describe(file)
 	if err != nil || info.Links == 0 {
 		return false, ignoreGone(err)
 	}
@@ -167,6 +184,18 @@ func (f *follower) grown(file *followed) (present bool, err error) {
 		f.ready = append(f.ready, file)
 	}
 	return true, nil
+}
+
+func (f *follower) describe(file *followed) (vfs.Info, error) {
+	if file.File != nil {
+		defer f.suspend(file)
+		return file.Stat()
+	}
+	info, err := f.dir.StatName(file.name)
+	if err == nil && info.Size < file.read {
+		err = syscall.ENOENT // this is another file of its name
+	}
+	return info, err
 }
 
 // Close implements source.Follower.

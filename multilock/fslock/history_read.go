@@ -50,6 +50,7 @@ type followed struct {
 	name, path string
 	size       int64 // when it was opened
 	read       int64
+	over       bool   // it is not read any more
 	rest       []byte // the beginning of a line whose end was not there yet
 }
 
@@ -76,6 +77,11 @@ func (f *followed) suspend() {
 func (f *followed) close() {
 	f.suspend()
 	f.rest = nil
+}
+
+func (f *followed) end() {
+	f.over = true
+	f.close()
 }
 
 func (f *followed) leftOut(why error) error { return &source.LeftOutError{Part: f.path, Why: why} }
@@ -203,7 +209,6 @@ type merged struct {
 
 type begun struct {
 	*followed
-	over   bool // it is not read any more
 	events []source.Event
 }
 
@@ -315,9 +320,4 @@ func (m *merged) piece(f *begun) ([]source.Event, error) {
 	}
 	slices.SortStableFunc(events, func(a, b source.Event) int { return a.Time.Compare(b.Time) })
 	return events, err
-}
-
-func (f *begun) end() {
-	f.over = true
-	f.close()
 }

@@ -185,17 +185,19 @@ func TestHistoryOfManyDaysOpensFewFiles(t *testing.T) {
 	require.Equal(t, "299", names[299])
 }
 
-// A day on which hundreds of hosts wrote is read in order with few descriptors, also files
-// that are longer than a piece.
-func TestHistoryOfManyHostsOpensFewFiles(t *testing.T) {
+const manyHosts, eventsOfEach = 300, 10
+
+// historyOfManyHosts is one of a day on which hundreds of hosts wrote, and of one event today. Some
+// of its files are longer than a piece.
+func historyOfManyHosts(t *testing.T) *fslock.Source {
+	t.Helper()
 	src := open(t, fslock.Options{Base: fresh(t)})
 	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "ours")))
-	const hosts, each = 300, 10
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	for host := range hosts {
+	for host := range manyHosts {
 		var lines []byte
-		for n := range each {
-			e := eventAt(start.Add(time.Duration(n*hosts+host)*time.Second), fmt.Sprint(n*hosts+host))
+		for n := range eventsOfEach {
+			e := eventAt(start.Add(time.Duration(n*manyHosts+host)*time.Second), fmt.Sprint(n*manyHosts+host))
 			if host%50 == 0 {
 				e.Command = strings.Repeat("x", 4<<10)
 			}
@@ -203,19 +205,66 @@ func TestHistoryOfManyHostsOpensFewFiles(t *testing.T) {
 			require.NoError(t, err)
 			lines = append(append(lines, line...), '\n')
 		}
-		file := filepath.Join(historyDir(src.Base()), fmt.Sprintf("2026-01-01.h%d.0.jsonl", host))
-		require.NoError(t, os.WriteFile(file, lines, 0o600))
+		require.NoError(t, os.WriteFile(fileOfHost(src, host), lines, 0o600))
 	}
+	return src
+}
+
+func fileOfHost(src *fslock.Source, host int) string {
+	return filepath.Join(historyDir(src.Base()), fmt.Sprintf("2026-01-01.h%d.0.jsonl", host))
+}
+
+// withFewDescriptors lets this process open no more than so many files until the test ends.
+func withFewDescriptors(t *testing.T, most uint64) {
+	t.Helper()
 	var limit syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	few := limit
-	few.Cur = 200
+	few.Cur = most
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few))
-	defer func() { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) }()
+	t.Cleanup(func() { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) })
+}
+
+// A day on which hundreds of hosts wrote is read in order with few descriptors.
+func TestHistoryOfManyHostsOpensFewFiles(t *testing.T) {
+	src := historyOfManyHosts(t)
+	withFewDescriptors(t, 200)
 	names, left := told(t, src)
 	require.Empty(t, left)
-	require.Len(t, names, hosts*each+1)
-	for n, name := range names[:hosts*each] {
+	require.Len(t, names, manyHosts*eventsOfEach+1)
+	for n, name := range names[:manyHosts*eventsOfEach] {
 		require.Equal(t, fmt.Sprint(n), name)
 	}
+}
+
+// The same day is followed with few descriptors, and what is added to it is read from there on.
+func TestFollowingManyHostsOpensFewFiles(t *testing.T) {
+	src := historyOfManyHosts(t)
+	withFewDescriptors(t, 200)
+	f := src.Follow(time.Time{})
+	defer f.Close()
+	names, left := followed(t, f)
+	require.Empty(t, left)
+	require.Len(t, names, manyHosts*eventsOfEach+1)
+	added := func(name string) []byte {
+		line, err := json.Marshal(eventAt(time.Now(), name))
+		require.NoError(t, err)
+		return append(line, '\n')
+	}
+	later, err := os.OpenFile(fileOfHost(src, 7), os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	line := added("in two parts")
+	_, err = later.Write(line[:20])
+	require.NoError(t, err)
+	names, left = followed(t, f)
+	require.Empty(t, append(names, left...))
+	_, err = later.Write(line[20:])
+	require.NoError(t, errors.Join(err, later.Close()))
+	require.NoError(t, src.Append(t.Context(), eventAt(time.Now(), "today")))
+	require.NoError(t, os.Remove(fileOfHost(src, 8)))
+	require.NoError(t, os.WriteFile(fileOfHost(src, 8), added("from the beginning"), 0o600))
+	require.NoError(t, os.Remove(fileOfHost(src, 9)))
+	names, left = followed(t, f)
+	require.Empty(t, left)
+	require.ElementsMatch(t, []string{"in two parts", "today", "from the beginning"}, names)
 }
