@@ -2,7 +2,10 @@
 // counts what it leaves out.
 package budget
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Budget is for one goroutine.
 type Budget struct {
@@ -16,6 +19,29 @@ const perRead = 4 << 10
 
 // New is a budget of that many bytes.
 func New(most int64) *Budget { return &Budget{most: most, left: most} }
+
+type key struct{}
+
+// Once returns a context whose readers share one budget: what a command reads twice counts twice.
+func Once(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, new(Budget)) }
+
+// Of returns the budget that the context's readers share, or one for this reader alone.
+func Of(ctx context.Context, most int64) *Budget {
+	b, ok := ctx.Value(key{}).(*Budget)
+	switch {
+	case !ok:
+		return New(most)
+	case b.most == 0:
+		*b = *New(most)
+	}
+	return b
+}
+
+// Share is a budget for one of n equal parts of what is left.
+func (b *Budget) Share(n int) *Budget { return New(b.Left() / int64(n)) }
+
+// Charge takes what a share has spent.
+func (b *Budget) Charge(share *Budget) { b.left -= share.most - share.left }
 
 // Spend is for one read of so many bytes.
 func (b *Budget) Spend(bytes int64) { b.left -= bytes + perRead }

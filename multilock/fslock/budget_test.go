@@ -1,6 +1,7 @@
 package fslock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/budget"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -29,15 +31,8 @@ func TestDayBeyondItsShareIsCut(t *testing.T) {
 	}
 	require.NoError(t, src.Record(t.Context(), flood))
 
-	seen, left := map[string]int{}, []string(nil)
-	for e, err := range src.History(t.Context(), time.Time{}) {
-		if out := (*source.LeftOutError)(nil); errors.As(err, &out) {
-			left = append(left, out.Error())
-			continue
-		}
-		require.NoError(t, err)
-		seen[e.Name]++
-	}
+	ctx := budget.Once(t.Context())
+	seen, left := heard(ctx, t, src)
 	for day := range 3 {
 		require.Equal(t, 1, seen[fmt.Sprint(day)], "day %d", day)
 	}
@@ -45,4 +40,24 @@ func TestDayBeyondItsShareIsCut(t *testing.T) {
 	require.Less(t, seen["flood"], 200)
 	require.Len(t, left, 1)
 	require.Regexp(t, `/2026-01-02 is left out: files that are not read, or not to their end: 1, with 3\.\d MiB or more, for no more than 0\.5 MiB are read`, left[0])
+
+	again, left := heard(ctx, t, src)
+	require.Less(t, seen["flood"]+again["flood"], 280, "it is one budget, however often the history is read")
+	require.NotEmpty(t, left)
+	alone, _ := heard(t.Context(), t, src)
+	require.Equal(t, seen, alone)
+}
+
+func heard(ctx context.Context, t *testing.T, src *Source) (seen map[string]int, left []string) {
+	t.Helper()
+	seen = map[string]int{}
+	for e, err := range src.History(ctx, time.Time{}) {
+		if out := (*source.LeftOutError)(nil); errors.As(err, &out) {
+			left = append(left, out.Error())
+			continue
+		}
+		require.NoError(t, err)
+		seen[e.Name]++
+	}
+	return seen, left
 }

@@ -122,9 +122,9 @@ func eventsIn(lines []byte, since time.Time) (events []source.Event) {
 
 // History implements source.Chronicle. A line that cannot be read (a host's crash can tear
 // one) is left out. One day is read after the other, and the files of a day together.
-func (s *Source) History(_ context.Context, since time.Time) iter.Seq2[source.Event, error] {
+func (s *Source) History(ctx context.Context, since time.Time) iter.Seq2[source.Event, error] {
 	return func(yield func(source.Event, error) bool) {
-		if err := s.tell(since, yield); err != nil && !errors.Is(err, errEnough) {
+		if err := s.tell(ctx, since, yield); err != nil && !errors.Is(err, errEnough) {
 			yield(source.Event{}, opError("read the history", "", err))
 		}
 	}
@@ -133,7 +133,7 @@ func (s *Source) History(_ context.Context, since time.Time) iter.Seq2[source.Ev
 // errEnough says that nobody wants to hear more.
 var errEnough = errors.New("no more is to be told")
 
-func (s *Source) tell(since time.Time, yield func(source.Event, error) bool) error {
+func (s *Source) tell(ctx context.Context, since time.Time, yield func(source.Event, error) bool) error {
 	dir, err := s.findGroupPrivate(historyDir)
 	if err != nil {
 		return ignoreGone(err)
@@ -146,16 +146,16 @@ func (s *Source) tell(since time.Time, yield func(source.Event, error) bool) err
 	if err != nil {
 		return ignoreGone(err)
 	}
-	once, all, most := readOnce{}, slices.Collect(days(names)), s.readMost
+	once, all, most := readOnce{}, slices.Collect(days(names)), budget.Of(ctx, s.readMost)
 	for n, day := range all {
-		share := most / int64(len(all)-n) // so a day with too much hides no other one
-		files := &merged{dir: dir, since: since, yield: yield, once: once, brief: len(day) > maxHistoryOpen, budget: budget.New(share)}
+		share := most.Share(len(all) - n) // so a day with too much hides no other one
+		files := &merged{dir: dir, since: since, yield: yield, once: once, brief: len(day) > maxHistoryOpen, budget: share}
 		err := files.tell(day)
 		files.close()
 		if err != nil {
 			return err
 		}
-		most -= share - files.budget.Left()
+		most.Charge(share)
 	}
 	return nil
 }

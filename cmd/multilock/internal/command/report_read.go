@@ -14,6 +14,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/cmd/multilock/report"
+	"github.com/multilock/go/internal/budget"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -31,6 +32,7 @@ const (
 // of two, and report.Build knows that.
 func readReport(ctx context.Context, src multilock.Source, since time.Time) (report.Input, error) {
 	var in report.Input
+	ctx = budget.Once(ctx)
 	for _, one := range []struct {
 		read    func(context.Context, multilock.Source, time.Time, *report.Input) error
 		missing string
@@ -144,7 +146,7 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 			list.Held(h.Name)
 		}
 	}
-	var unlisted atomic.Int64
+	var unlisted, troubled atomic.Int64
 	survey.Results(ctx, ledger, unread, survey.Summaries, func(i int, r multilock.Result) {
 		list.Result(r)
 		switch {
@@ -153,6 +155,7 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 			if !list.Has(r.Name) {
 				unlisted.Add(1)
 			}
+		case brief && r.Chunk == nil && !shown[r.Name] && troubled.Add(1) > maxTroubled:
 		default:
 			found[i] = &r
 		}
@@ -160,6 +163,9 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	in.List = list
 	if in.Unlisted = int(unlisted.Load()); in.Unlisted > 0 {
 		in.Missing = append(in.Missing, fmt.Sprintf("there are too many jobs to list each: %d that are done are only counted", in.Unlisted))
+	}
+	if left := troubled.Load() - maxTroubled; left > 0 {
+		in.Missing = append(in.Missing, fmt.Sprintf("%d jobs that have failed, or whose results cannot be read, are left out: only %d of them are shown; multilock status --results names all", left, maxTroubled))
 	}
 	each := jobsIn(found) <= maxListed
 	if !each {
@@ -238,6 +244,9 @@ func shownOf(in *report.Input) map[string]bool {
 // maxListed is of how many jobs each is listed, of those in chunks and of the others. A page
 // with more is slow to open.
 const maxListed = 20_000
+
+// maxTroubled is how many of the others that are not done are listed, if there are many.
+const maxTroubled = 50_000
 
 func jobsIn(results []*multilock.Result) (n int) {
 	for _, r := range results {
