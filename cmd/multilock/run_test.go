@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -246,8 +247,57 @@ func TestMaxRuntimeEndsTheWholeTree(t *testing.T) {
 	require.Contains(t, got.stderr, "the job has run for 200ms, the limit of --max-runtime; ending it")
 	require.Equal(t, "free", s.lock("x").State)
 	last := s.history("x")[1]
-	require.Equal(t, 137, *last.Exit)
+	require.Equal(t, [2]int{124, 137}, [2]int{*last.Exit, *last.JobExit})
 	require.Contains(t, last.Why, "--max-runtime")
+}
+
+// The exit code of a run is the one that its history, report and metrics tell. The job's own is
+// beside it in the history.
+func TestExitCodeOfARunIsRecorded(t *testing.T) {
+	t.Parallel()
+	const obedient = `trap "exit 0" TERM; sleep 1000 & wait`
+	limit := []string{"--max-runtime", "100ms"}
+	for name, c := range map[string]struct {
+		options []string
+		command string
+		code    int
+		own     int // the job's, if it is another
+	}{
+		"success":                        {nil, "true", 0, -1},
+		"failure":                        {nil, "exit 3", 3, -1},
+		"killed":                         {nil, "kill -9 $$", 137, -1},
+		"out of time":                    {limit, "exec sleep 1000", 124, 143},
+		"out of time, in order":          {limit, obedient, 124, 0},
+		"out of time, recorded":          {append([]string{"--once"}, limit...), "exec sleep 1000", 124, 143},
+		"out of time in order, recorded": {append([]string{"--once"}, limit...), obedient, 124, 0},
+		"lost":                           {nil, `"$0" break x --force --now 2>/dev/null; exec sleep 1000`, 122, 143},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t)
+			args := slices.Concat([]string{"run", "-n", "x", "--ttl", "2s"}, c.options, []string{"--", "sh", "-c", c.command, s.command().Path})
+			require.Equal(t, c.code, s.run(args...).code)
+			events := s.history("x")
+			last := events[len(events)-1]
+			require.Equal(t, c.code, *last.Exit)
+			if c.own >= 0 {
+				require.Equal(t, c.own, *last.JobExit)
+			} else {
+				require.Nil(t, last.JobExit)
+			}
+			var page struct {
+				Jobs []struct{ Runs []struct{ Exit int } }
+			}
+			require.NoError(t, json.Unmarshal([]byte(s.must("report", "--json")), &page))
+			require.Len(t, page.Jobs[0].Runs, 1)
+			require.Equal(t, c.code, page.Jobs[0].Runs[0].Exit)
+			require.Contains(t, s.must("metrics"), fmt.Sprintf("\nmultilock_failures_total{group=\".locks\",name=\"x\"} %d\n", min(c.code, 1)))
+			if slices.Contains(c.options, "--once") {
+				require.Equal(t, c.code, s.run(args...).code, "it is recorded")
+				require.Equal(t, c.code, s.result("x").Exit)
+			}
+		})
+	}
 }
 
 func TestMaxRuntimeAsksBeforeItKills(t *testing.T) {
@@ -309,7 +359,7 @@ func TestOnLost(t *testing.T) {
 			events := s.history("x")
 			require.Equal(t, []string{"acquired", "broke", "lost"}, happened(events))
 			require.Contains(t, events[1].Why, "by force, though held: its job lives")
-			require.Equal(t, 137, *events[2].Exit)
+			require.Equal(t, [2]int{122, 137}, [2]int{*events[2].Exit, *events[2].JobExit})
 		})
 	}
 }

@@ -131,6 +131,7 @@ type event struct {
 	Command string
 	Why     string
 	Exit    *int
+	JobExit *int `json:"job_exit"`
 	Signal  string
 	Fence   uint64
 	By      struct{ PID int }

@@ -28,10 +28,13 @@ type Event struct {
 	// result that was recorded, how long its job ran.
 	Waited time.Duration `json:"waited_ns,omitempty"`
 	Held   time.Duration `json:"held_ns,omitempty"`
-	// Exit is the exit code of the command, Signal the signal that ended it. Of a command
-	// that could not be started it is the code of who tried.
-	Exit   *int   `json:"exit,omitempty"`
-	Signal string `json:"signal,omitempty"`
+	// Exit is the exit code of the command, Signal the signal that ended it. If the holder
+	// itself ends with another code, because of a time limit or a lost lock, Exit is that one,
+	// and JobExit the command's. Of a command that could not be started Exit is the code of who
+	// tried.
+	Exit    *int   `json:"exit,omitempty"`
+	JobExit *int   `json:"job_exit,omitempty"`
+	Signal  string `json:"signal,omitempty"`
 	// Output says why what the command has printed is not kept as a whole.
 	Output string `json:"output,omitempty"`
 	// Attempt counts the runs of a job whose results are recorded, from 1.

@@ -211,6 +211,9 @@ func details(ev source.Event) string {
 	if ev.Exit != nil {
 		add("exit %d", *ev.Exit)
 	}
+	if ev.JobExit != nil {
+		add("the job's own: %d", *ev.JobExit)
+	}
 	if c := ev.Chunk; c != nil {
 		add("%d done%s, of %s", c.Done, show.Some(c.Failed, "failed"), source.Range{From: c.From, To: c.To})
 	}

@@ -93,9 +93,10 @@ func (r *jobRun) event(what source.EventKind, result *job.Result, cause error) s
 		event.Held = result.Elapsed // that of the attempt
 	}
 	if result != nil {
-		event.Exit = &result.Code
-		if result.Signal != 0 {
-			event.Signal = result.Signal.String()
+		ended := resultOf(*result, cause)
+		event.Exit, event.Signal = &ended.Exit, ended.Signal
+		if ended.Exit != result.Code {
+			event.JobExit = &result.Code
 		}
 	}
 	if cause != nil {

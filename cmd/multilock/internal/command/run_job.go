@@ -243,9 +243,10 @@ func (r *jobRun) ending(why error) {
 	}
 }
 
+// resultOf is how the job ended, with the exit code of this process.
 func resultOf(ended job.Result, why error) multilock.Result {
-	result := multilock.Result{Exit: ended.Code, Start: ended.Started, Duration: ended.Elapsed}
-	if ended.Signal != 0 {
+	result := multilock.Result{Exit: console.ExitCode(errors.Join(why, jobError(&ended))), Start: ended.Started, Duration: ended.Elapsed}
+	if ended.Signal != 0 && result.Exit == ended.Code {
 		result.Signal = ended.Signal.String()
 	}
 	if why != nil {
@@ -291,10 +292,7 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 	told, before := r.tellEnd(result, err), time.Now()
 	released := r.giveUp(ctx, err)
 	what := endOf(errors.Join(err, released))
-	var ended error
-	if result != nil && result.Code != 0 {
-		ended = &console.JobError{Result: *result}
-	}
+	ended := jobError(result)
 	switch {
 	case errors.Is(err, multilock.ErrLost), errors.Is(err, multilock.ErrOver):
 		released = nil // told already
@@ -320,6 +318,14 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 		r.report(result, errors.Join(err, ended))
 	}
 	return errors.Join(err, ended)
+}
+
+// jobError is nil for a job that succeeded, or did not run.
+func jobError(result *job.Result) error {
+	if result == nil || result.Code == 0 {
+		return nil
+	}
+	return &console.JobError{Result: *result}
 }
 
 // giveUp frees the lock, unless processes of the job have survived SIGKILL: then
