@@ -186,7 +186,7 @@ func ForgetJobs(ctx context.Context, lock *multilock.Lock, asked func(number int
 			forgotten = append(forgotten, job.Name)
 			continue
 		}
-		if job.Host = cmp.Or(job.Host, last.By.Host); job.Host == record.Holder.Host {
+		if job = job.On(last.By.Host); job.Host == record.Holder.Host {
 			job.Host = ""
 		}
 		chunk.Jobs = append(chunk.Jobs, job)

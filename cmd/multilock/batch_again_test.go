@@ -3,11 +3,15 @@
 package main_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -181,4 +185,40 @@ func TestBatchShell(t *testing.T) {
 		require.Equal(t, 125, got.code, stderr)
 		require.Contains(t, got.stderr, stderr)
 	}
+}
+
+// Each attempt at a job counts, in the report and in the metrics, with the time that it took.
+func TestBatchCountsAttempts(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	again := `test $MULTILOCK_ATTEMPT = 3 || exit 4`
+	s.must("batch", "-j2", "--retries", "2", s.list("a\t"+again, "b\ttrue", "c\ttrue", "d\ttrue"))
+	var page struct {
+		Hosts []struct{ Runs, Done, Failed int }
+		Jobs  []struct {
+			Name, State string
+			Runs        []struct {
+				State         string
+				Exit, Attempt int
+				Start, End    time.Time
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(s.must("report", "--json")), &page))
+	require.Len(t, page.Hosts, 1)
+	require.Equal(t, [3]int{6, 4, 2}, [3]int{page.Hosts[0].Runs, page.Hosts[0].Done, page.Hosts[0].Failed})
+	require.Len(t, page.Jobs, 4)
+	var ends []string
+	for i, r := range page.Jobs[0].Runs {
+		ends = append(ends, fmt.Sprint(r.State, " ", r.Exit, " ", r.Attempt))
+		require.False(t, i > 0 && r.Start.Before(page.Jobs[0].Runs[i-1].End), page.Jobs[0].Runs)
+	}
+	require.Equal(t, []string{"failed 4 1", "failed 4 2", "done 0 3"}, ends)
+	require.Equal(t, "done", page.Jobs[0].State)
+	found := s.metrics()
+	of := func(metric string) string { return found[metric+`{group=".locks",name="#jobs"}`] }
+	require.Equal(t, []string{"6", "2", "6"}, []string{of("multilock_runs_total"), of("multilock_failures_total"), of("multilock_run_duration_seconds_count")})
+	sum, err := strconv.ParseFloat(of("multilock_run_duration_seconds_sum"), 64)
+	require.NoError(t, err)
+	require.Positive(t, sum)
 }

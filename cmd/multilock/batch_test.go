@@ -237,7 +237,7 @@ func TestBatchJoblog(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	require.Equal(t, "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand", lines[0])
-	require.Regexp(t, `^1\t\S+\t\d+\.\d{3}\t +\d+\.\d{3}\t0\t0\t0\t0\ttrue$`, lines[4])
+	require.Regexp(t, `^1\t\S+\t\d+\.\d{6}\t +\d+\.\d{6}\t0\t0\t0\t0\ttrue$`, lines[4])
 	ends := lines[1:4]
 	slices.Sort(ends)
 	for i, end := range []string{"\t6\t0\t0\techo hello", "\t0\t3\t0\texit 3", "\t0\t0\t9\tkill -9 $$"} {

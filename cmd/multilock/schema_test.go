@@ -55,6 +55,7 @@ func TestJSONFitsItsSchema(t *testing.T) {
 	s.awaitTold("held")
 	s.dead("old")
 	of.require("run", s.run("run", "--json", "-q", "-g", "ticks", "-n", "tick", "--every", "1d", "--", "true").stderr)
+	require.Equal(t, 124, s.run("run", "-q", "-n", "late", "--max-runtime", "10ms", "--", "sleep", "1000").code)
 	for _, c := range []struct {
 		schema string
 		args   string

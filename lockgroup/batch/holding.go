@@ -300,7 +300,7 @@ func (b *Batch) meet(i int) {
 func inherit(last multilock.Result) []source.ChunkJob {
 	jobs := slices.Clone(last.Chunk.Jobs)
 	for i := range jobs {
-		jobs[i].Host = cmp.Or(jobs[i].Host, last.By.Host)
+		jobs[i] = jobs[i].On(last.By.Host)
 	}
 	return jobs
 }

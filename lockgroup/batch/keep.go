@@ -136,7 +136,7 @@ func (b *Batch) recordOf(h *holding, fresh []attempt, parts []unit) multilock.Re
 		line := source.ChunkJobOf(a.job+1, a.result)
 		at, known := slices.BinarySearchFunc(h.jobs, line.Number, func(j source.ChunkJob, n int) int { return cmp.Compare(j.Number, n) })
 		if known {
-			h.jobs[at] = line
+			h.jobs[at] = line.After(h.jobs[at])
 		} else {
 			h.jobs = slices.Insert(h.jobs, at, line)
 		}

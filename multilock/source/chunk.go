@@ -31,6 +31,10 @@ type Chunk struct {
 	Label string `json:"label,omitempty"`
 	// Recorded is how many of its jobs have a result.
 	Recorded int `json:"recorded"`
+	// Attempts is how many attempts at them are recorded, and Ran how long those took together,
+	// in seconds; both are 0 in what earlier versions wrote.
+	Attempts int     `json:"attempts,omitempty"`
+	Ran      float64 `json:"ran_seconds,omitempty"`
 	// Jobs are those, in the list's order. Of a result that was read for its Chunk alone
 	// they are not known.
 	Jobs []ChunkJob `json:"-"`
@@ -64,20 +68,75 @@ type ChunkJob struct {
 	// Attempt counts from 1; Retry says that there is to be one more.
 	Attempt int  `json:"a"`
 	Retry   bool `json:"r,omitempty"`
-	// Start is in milliseconds since 1970, by the clock of its host; Duration in
+	// Start is in milliseconds since 1970, by the clock of its host, and Micros the
+	// microseconds beyond those, which earlier versions did not write; Duration is in
 	// microseconds.
 	Start    int64 `json:"s"`
+	Micros   int64 `json:"u,omitempty"`
 	Duration int64 `json:"d"`
 	// Command is not recorded: a reader that shows it takes it from the list.
 	Command string `json:"-"`
+	// Before are the attempts before this one, the last of them if there were more than
+	// maxBefore.
+	Before []ChunkAttempt `json:"b,omitempty"`
 }
+
+// ChunkAttempt is how an attempt ended after which there was another one. The fields are as in
+// ChunkJob.
+type ChunkAttempt struct {
+	Exit     int    `json:"x,omitempty"`
+	Signal   string `json:"g,omitempty"`
+	Why      string `json:"w,omitempty"`
+	Host     string `json:"h,omitempty"`
+	Start    int64  `json:"s"`
+	Micros   int64  `json:"u,omitempty"`
+	Duration int64  `json:"d"`
+}
+
+// maxBefore bounds ChunkJob.Before.
+const maxBefore = 8
 
 // ChunkJobOf is the short form of the result of a job.
 func ChunkJobOf(number int, r Result) ChunkJob {
 	return ChunkJob{
 		Number: number, Name: r.Name, Exit: r.Exit, Signal: r.Signal, Why: r.Why, Output: r.Output,
-		Attempt: r.Attempt, Retry: !r.Final, Start: r.Start.UnixMilli(), Duration: r.Duration.Microseconds(),
+		Attempt: r.Attempt, Retry: !r.Final, Start: r.Start.UnixMilli(), Micros: r.Start.UnixMicro() % 1000, Duration: r.Duration.Microseconds(),
 	}
+}
+
+// After is the job with the attempts that were recorded before.
+func (j ChunkJob) After(last ChunkJob) ChunkJob {
+	if j.Attempt <= last.Attempt {
+		return j // it began anew
+	}
+	j.Before = append(slices.Clone(last.Before), ChunkAttempt{
+		Exit: last.Exit, Signal: last.Signal, Why: last.Why, Host: last.Host, Start: last.Start, Micros: last.Micros, Duration: last.Duration,
+	})
+	j.Before = j.Before[max(len(j.Before)-maxBefore, 0):]
+	return j
+}
+
+// On is the job with the host that ran it, and its attempts before, where that was not said: for
+// the record of another holder.
+func (j ChunkJob) On(host string) ChunkJob {
+	j.Host, j.Before = cmp.Or(j.Host, host), slices.Clone(j.Before)
+	for i := range j.Before {
+		j.Before[i].Host = cmp.Or(j.Before[i].Host, host)
+	}
+	return j
+}
+
+// Attempts are the results of all attempts that are known, given that of the chunk; the job's is
+// the last.
+func (j ChunkJob) Attempts(of Result) []Result {
+	all := make([]Result, 0, len(j.Before)+1)
+	for i, a := range j.Before {
+		all = append(all, ChunkJob{
+			Name: j.Name, Exit: a.Exit, Signal: a.Signal, Why: a.Why, Host: a.Host, Attempt: j.Attempt - len(j.Before) + i, Retry: true,
+			Start: a.Start, Micros: a.Micros, Duration: a.Duration,
+		}.Result(of))
+	}
+	return append(all, j.Result(of))
 }
 
 // Result is the job's result, given that of its chunk. Of one that ran under an earlier lock
@@ -85,7 +144,7 @@ func ChunkJobOf(number int, r Result) ChunkJob {
 func (j ChunkJob) Result(of Result) Result {
 	r := Result{
 		Name: j.Name, Token: of.Token, By: of.By, User: of.User, Exit: j.Exit, Signal: j.Signal, Why: j.Why, Output: j.Output,
-		Attempt: j.Attempt, Final: !j.Retry, Start: time.UnixMilli(j.Start), Duration: time.Duration(j.Duration) * time.Microsecond,
+		Attempt: j.Attempt, Final: !j.Retry, Start: time.UnixMilli(j.Start).Add(time.Duration(j.Micros) * time.Microsecond), Duration: time.Duration(j.Duration) * time.Microsecond,
 	}
 	if of.Chunk != nil {
 		r.Command = cmp.Or(of.Chunk.Label, j.Command)
@@ -107,10 +166,16 @@ func (c *Chunk) GivenBack() (n int) {
 	return n
 }
 
-// Count sets what the Jobs say: Done, Failed, Incomplete and Recorded.
+// Count sets what the Jobs say: Done, Failed, Incomplete, Recorded, Attempts and Ran.
 func (c *Chunk) Count() {
-	c.Done, c.Failed, c.Incomplete, c.Recorded = 0, 0, 0, len(c.Jobs)
+	c.Done, c.Failed, c.Incomplete, c.Recorded, c.Attempts = 0, 0, 0, len(c.Jobs), 0
+	var ran int64
 	for _, j := range c.Jobs {
+		c.Attempts += j.Attempt
+		ran += j.Duration
+		for _, a := range j.Before {
+			ran += a.Duration
+		}
 		switch {
 		case j.Retry:
 		case j.Exit == 0 && j.Signal == "":
@@ -122,6 +187,7 @@ func (c *Chunk) Count() {
 			c.Failed++
 		}
 	}
+	c.Ran = (time.Duration(ran) * time.Microsecond).Seconds()
 }
 
 // summary is the chunk without the Jobs.
@@ -156,6 +222,12 @@ func (c *Chunk) with(change func(string) string) *Chunk {
 		for _, text := range []*string{&j.Signal, &j.Why, &j.Output, &j.Host} {
 			*text = change(*text)
 		}
+		j.Before = slices.Clone(j.Before)
+		for k := range j.Before {
+			for _, text := range []*string{&j.Before[k].Signal, &j.Before[k].Why, &j.Before[k].Host} {
+				*text = change(*text)
+			}
+		}
 	}
 	return &changed
 }
@@ -165,13 +237,13 @@ func (c *Chunk) check() error {
 	if c == nil {
 		return nil
 	}
-	if c.From < 1 || c.To < c.From || c.Done < 0 || c.Failed < 0 || c.Incomplete < 0 || c.Recorded < 0 {
+	if c.From < 1 || c.To < c.From || c.Done < 0 || c.Failed < 0 || c.Incomplete < 0 || c.Recorded < 0 || c.Attempts < 0 || !(c.Ran >= 0) {
 		return errors.New("its jobs have impossible numbers")
 	}
 	inside := func(from, to int) bool { return c.From <= from && from <= to && to <= c.To }
 	last := 0
 	for _, j := range c.Jobs {
-		if !inside(j.Number, j.Number) || j.Number <= last || j.Attempt < 1 || j.Name == "" {
+		if !inside(j.Number, j.Number) || j.Number <= last || j.Attempt <= len(j.Before) || j.Name == "" {
 			return errors.New("one of its jobs has an impossible record")
 		}
 		last = j.Number

@@ -201,15 +201,18 @@ func (b *builder) result(r *multilock.Result) {
 func (b *builder) chunk(r *multilock.Result) {
 	b.results[r.Name] = r
 	listed := 0
-	lockgroup.EachJob(*r, func(name string, job multilock.Result) {
-		b.job(name).listed = b.in.List != nil
-		if job.OK() {
+	for _, job := range r.Chunk.Jobs {
+		attempts := job.Attempts(*r)
+		if attempts[len(attempts)-1].OK() {
 			listed++
 		}
-		if !job.Start.Add(job.Duration).Before(b.in.Since) {
-			b.result(&job)
+		for i := range attempts {
+			if a := &attempts[i]; !a.Start.Add(a.Duration).Before(b.in.Since) {
+				b.job(job.Name).listed = b.in.List != nil
+				b.result(a)
+			}
 		}
-	})
+	}
 	if rest := r.Chunk.Done - listed; rest > 0 {
 		job := b.job(r.Name)
 		job.Done = rest

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/cmd/multilock/report"
+	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -43,6 +45,23 @@ func TestRows(t *testing.T) {
 	require.Equal(t, []any{at(0), at(12)}, []any{s.Start, s.End})
 	require.InDelta(t, 12, s.Elapsed, 1e-9)
 	require.InDelta(t, 5*300, s.PerHour, 1e-9)
+}
+
+// Jobs of a chunk that ran one after the other are in one row, and kept it busy.
+func TestRowOfAChunk(t *testing.T) {
+	t.Parallel()
+	const jobs, took = 50, 1234567 * time.Nanosecond
+	chunk := &source.Chunk{From: 1, To: jobs}
+	for n := range jobs {
+		r := source.Result{Name: fmt.Sprint(n), Attempt: 1, Final: true, Start: noon.Add(time.Duration(n) * took), Duration: took}
+		chunk.Jobs = append(chunk.Jobs, source.ChunkJobOf(n+1, r))
+	}
+	chunk.Count()
+	r := multilock.Result{Name: lockgroup.ChunkName(source.Range{From: 1, To: jobs}), Token: "t", Attempt: 1, Final: true, Start: noon, Duration: jobs * took, Chunk: chunk}
+	r.By.Host = "n1"
+	host := report.Build(report.Input{Results: []multilock.Result{r}}).Hosts[0]
+	require.Equal(t, []int{1, jobs}, []int{host.Rows, host.Runs})
+	require.Greater(t, host.Utilisation, 0.99)
 }
 
 // No two runs of a row overlap, however many there are.

@@ -219,16 +219,17 @@ func (l *joblog) add(seq int, command string, r job.Result, received int64) erro
 	return nil
 }
 
-// joblogLine is GNU parallel's. As there, a newline in a command becomes a NUL, and a job
-// that a signal killed has exit value 0.
+// joblogLine is GNU parallel's, but for the times, which have microseconds: with milliseconds jobs
+// seem to overlap that ran one after the other. As there, a newline in a command becomes a NUL, and
+// a job that a signal killed has exit value 0.
 func joblogLine(seq int, host, command string, r job.Result, received int64) string {
 	code := r.Code
 	if r.Signal != 0 {
 		code = 0
 	}
-	started := float64(r.Started.UnixNano()) / float64(time.Second)
-	return fmt.Sprintf("%d\t%s\t%.3f\t%10.3f\t0\t%d\t%d\t%d\t%s\n",
-		seq, host, started, r.Elapsed.Seconds(), received, code, int(r.Signal), strings.ReplaceAll(command, "\n", "\x00"))
+	started, ran := r.Started.UnixMicro(), r.Elapsed.Microseconds()
+	return fmt.Sprintf("%d\t%s\t%d.%06d\t%6d.%06d\t0\t%d\t%d\t%d\t%s\n",
+		seq, host, started/1e6, started%1e6, ran/1e6, ran%1e6, received, code, int(r.Signal), strings.ReplaceAll(command, "\n", "\x00"))
 }
 
 func (l *joblog) close() error {

@@ -20,9 +20,9 @@ type counts struct {
 	group   string
 	jobs    map[string]*count
 	crowded bool // there were more names than are told apart
-	// recorded are the acquisitions of which a result was, until they end: their end is no
-	// run of its own.
-	recorded   map[[2]string]bool
+	// counted are the acquisitions whose end is no run of its own: a result of theirs was
+	// recorded, or their lock was broken or lost.
+	counted    map[[2]string]counted
 	chunks     map[string]source.Chunk // what was counted of each chunk, whoever had it
 	remembered int                     // bytes that both take, about
 	overfull   bool                    // that was not enough
@@ -49,6 +49,15 @@ func entrySize(texts []string) int {
 	return size
 }
 
+// counted says why an acquisition is counted already.
+type counted uint8
+
+const (
+	byResult counted = iota + 1
+	byBreak
+	byLoss
+)
+
 // count is what is counted of one name.
 type count struct {
 	runs, failures, losses, breaks, refusals, missed, waits int
@@ -59,7 +68,7 @@ type count struct {
 }
 
 func newCounts(group string) *counts {
-	return &counts{group: group, jobs: map[string]*count{}, recorded: map[[2]string]bool{}, chunks: map[string]source.Chunk{}}
+	return &counts{group: group, jobs: map[string]*count{}, counted: map[[2]string]counted{}, chunks: map[string]source.Chunk{}}
 }
 
 // label is the name under which a lock's jobs are counted. Names that differ only in bytes that are
@@ -82,7 +91,7 @@ func (c *counts) of(lock string) *count {
 }
 
 // add takes the next event into account. One run is told by several: a job whose result is
-// recorded by each such result, any other by the end of its lock.
+// recorded by each such result, any other by the end of its lock, or by whoever broke that.
 func (c *counts) add(e source.Event) {
 	n, key := c.of(e.Name), [2]string{e.Name, e.Token}
 	switch e.What {
@@ -90,23 +99,34 @@ func (c *counts) add(e source.Event) {
 		n.waits++
 		n.waited += e.Waited
 	case source.EventCommitted:
-		if c.recorded[key] || c.remember(key[:]...) {
-			c.recorded[key] = true
-		}
+		c.mark(key, byResult)
 		c.commit(n, e)
 	case source.EventReleased:
-		if !c.recorded[key] && e.Attempt == 0 {
+		if c.counted[key] == 0 && e.Attempt == 0 {
 			n.run(e.Exit == nil || *e.Exit == 0 && e.Signal == "", e.Held)
 		}
 		c.forget(key)
 	case source.EventLost:
 		n.losses++
-		if !c.recorded[key] {
+		switch c.counted[key] {
+		case 0:
 			n.run(false, e.Held)
+			c.mark(key, byLoss) // whoever broke it may tell later
+		case byBreak:
+			n.took(e.Held)
+			c.forget(key)
+		case byResult:
+			c.forget(key)
+		case byLoss:
 		}
-		c.forget(key)
 	case source.EventBroke:
 		n.breaks++
+		if c.counted[key] == 0 { // its holder died, or does not know yet
+			n.runs++
+			n.failures++
+			c.mark(key, byBreak)
+			return
+		}
 		c.forget(key)
 	case source.EventRefused:
 		n.refusals++
@@ -114,11 +134,18 @@ func (c *counts) add(e source.Event) {
 	}
 }
 
+// mark notes why an acquisition is counted. Those without a token cannot be told apart.
+func (c *counts) mark(key [2]string, by counted) {
+	if key[1] != "" && (c.counted[key] != 0 || c.remember(key[:]...)) {
+		c.counted[key] = by
+	}
+}
+
 // forget is for the end of an acquisition.
 func (c *counts) forget(key [2]string) {
-	if c.recorded[key] {
+	if c.counted[key] != 0 {
 		c.remembered -= entrySize(key[:])
-		delete(c.recorded, key)
+		delete(c.counted, key)
 	}
 }
 
@@ -134,10 +161,16 @@ func (c *counts) commit(n *count, e source.Event) {
 	if !known && !c.remember(e.Name) {
 		return // or each of its results would count anew
 	}
-	failed := max(e.Chunk.Failed-before.Failed, 0)
-	n.runs += max(e.Chunk.Done-before.Done, 0) + failed
-	n.failures += failed
-	c.chunks[e.Name] = source.Chunk{Done: e.Chunk.Done, Failed: e.Chunk.Failed}
+	now := *e.Chunk
+	if now.Attempts == 0 { // an earlier version wrote it
+		now.Attempts = now.Done + now.Failed
+	} else {
+		n.timed += max(now.Attempts-before.Attempts, 0)
+		n.ran += time.Duration(max(now.Ran-before.Ran, 0) * float64(time.Second))
+	}
+	n.runs += max(now.Attempts-before.Attempts, 0)
+	n.failures += max(now.Attempts-now.Done-(before.Attempts-before.Done), 0)
+	c.chunks[e.Name] = source.Chunk{Done: now.Done, Attempts: now.Attempts, Ran: now.Ran}
 }
 
 // missedOf counts the ticks before a run with its first attempt: further ones tell of the same.
@@ -153,9 +186,13 @@ func (n *count) run(well bool, took time.Duration) {
 	if !well {
 		n.failures++
 	}
-	n.ran += took
+	n.took(took)
+}
+
+func (n *count) took(time time.Duration) {
+	n.ran += time
 	n.timed++
-	n.last, n.any = took, true
+	n.last, n.any = time, true
 }
 
 func (c *counts) labels(name string) map[string]string {

@@ -22,7 +22,7 @@ func TestCountsTakeLimitedMemory(t *testing.T) {
 		c.add(source.Event{What: source.EventCommitted, Name: name, Token: "t", Chunk: &source.Chunk{Done: 1}})
 	}
 	require.True(t, c.overfull)
-	require.Less(t, len(c.chunks)+len(c.recorded), 130_000)
+	require.Less(t, len(c.chunks)+len(c.counted), 130_000)
 	many := newCounts("g")
 	for n := range 200_000 { // those that end are forgotten
 		token := fmt.Sprint(n, long)
@@ -37,6 +37,7 @@ func TestCountsTakeLimitedMemory(t *testing.T) {
 func TestCountsOfRuns(t *testing.T) {
 	const held = 3 * time.Second
 	acquired := source.Event{What: source.EventAcquired, Name: "x", Token: "t", Waited: time.Second}
+	toldAgain := map[string]int{"lost": 1, "crashed, refused": 1} // perhaps, by another host
 	for name, c := range map[string]struct {
 		events []source.Event
 		want   count
@@ -76,9 +77,28 @@ func TestCountsOfRuns(t *testing.T) {
 			},
 			count{runs: 1, losses: 1, ran: held, timed: 1, last: held, any: true},
 		},
-		"broken, refused": {
+		"crashed, refused": {
 			[]source.Event{{What: source.EventBroke, Name: "x", Token: "t"}, {What: source.EventRefused, Name: "x", Token: "u"}, {What: source.EventForgot, Name: "x"}},
-			count{breaks: 1, refusals: 1},
+			count{runs: 1, failures: 1, breaks: 1, refusals: 1},
+		},
+		"crashed, without a token": {
+			[]source.Event{{What: source.EventBroke, Name: "x"}, {What: source.EventBroke, Name: "x"}},
+			count{runs: 2, failures: 2, breaks: 2},
+		},
+		"broken, and lost by that": {
+			[]source.Event{{What: source.EventBroke, Name: "x", Token: "t"}, {What: source.EventLost, Name: "x", Token: "t", Exit: code(122), Held: held}},
+			count{runs: 1, failures: 1, losses: 1, breaks: 1, ran: held, timed: 1, last: held, any: true},
+		},
+		"the same, by clocks that differ": {
+			[]source.Event{{What: source.EventLost, Name: "x", Token: "t", Exit: code(122), Held: held}, {What: source.EventBroke, Name: "x", Token: "t"}},
+			count{runs: 1, failures: 1, losses: 1, breaks: 1, ran: held, timed: 1, last: held, any: true},
+		},
+		"crashed after its result was recorded": {
+			[]source.Event{
+				{What: source.EventCommitted, Name: "x", Token: "t", Attempt: 1, Exit: code(0), Held: held},
+				{What: source.EventBroke, Name: "x", Token: "t"},
+			},
+			count{runs: 1, breaks: 1, ran: held, timed: 1, last: held, any: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +107,7 @@ func TestCountsOfRuns(t *testing.T) {
 				counts.add(e)
 			}
 			require.Equal(t, c.want, *counts.jobs["x"])
-			require.Empty(t, counts.recorded)
+			require.Len(t, counts.counted, toldAgain[name])
 		})
 	}
 }
@@ -104,6 +124,12 @@ func TestCountsOfChunks(t *testing.T) {
 	require.Len(t, counts.jobs, 1)
 	require.Equal(t, 12, counts.jobs["#jobs"].runs)
 	require.Equal(t, 1, counts.jobs["#jobs"].failures)
+
+	// Attempts count, and how long they took, where that is told.
+	for _, c := range []source.Chunk{{Done: 2, Failed: 1, Attempts: 6, Ran: 4}, {Done: 3, Failed: 1, Attempts: 8, Ran: 5.5}} {
+		counts.add(source.Event{What: source.EventCommitted, Name: "#jobs-13-16", Token: "v", Exit: code(0), Attempt: 1, Chunk: &c})
+	}
+	require.Equal(t, count{runs: 12 + 8, failures: 1 + 5, ran: 5500 * time.Millisecond, timed: 8}, *counts.jobs["#jobs"])
 }
 
 // Slots are of one name, and more names than a monitoring system bears are of none.
