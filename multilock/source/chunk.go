@@ -237,7 +237,7 @@ func (c *Chunk) check() error {
 	if c == nil {
 		return nil
 	}
-	if c.From < 1 || c.To < c.From || c.Done < 0 || c.Failed < 0 || c.Incomplete < 0 || c.Recorded < 0 || c.Attempts < 0 || !(c.Ran >= 0) {
+	if c.From < 1 || c.To < c.From || c.Done < 0 || c.Failed < 0 || c.Incomplete < 0 || c.Recorded < 0 || c.Attempts < 0 || c.Ran < 0 {
 		return errors.New("its jobs have impossible numbers")
 	}
 	inside := func(from, to int) bool { return c.From <= from && from <= to && to <= c.To }

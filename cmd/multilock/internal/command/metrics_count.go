@@ -211,7 +211,7 @@ func (c *counts) families() []show.Family {
 		families = append(families, f)
 	}
 	counter("multilock_runs_total", "Runs that came to an end: attempts at jobs, commands, and scripts under a lock.", func(n *count) int { return n.runs })
-	counter("multilock_failures_total", "Of these, those that failed, or whose lock was lost.", func(n *count) int { return n.failures })
+	counter("multilock_failures_total", "Of these, those that failed, or whose lock was lost or broken.", func(n *count) int { return n.failures })
 	counter("multilock_losses_total", "Locks that were lost while they were held.", func(n *count) int { return n.losses })
 	counter("multilock_breaks_total", "Locks that somebody else broke, mostly because their holder had died.", func(n *count) int { return n.breaks })
 	counter("multilock_refusals_total", "Refusals that are in the history (run --fail-after).", func(n *count) int { return n.refusals })
