@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
@@ -52,7 +53,7 @@ func chunkOf(from, to, ended int, exits map[int]int) multilock.Result {
 		c.Jobs = append(c.Jobs, source.ChunkJob{Number: n, Name: fmt.Sprint("job-", n), Exit: exits[n], Attempt: 1})
 	}
 	c.Count()
-	r := multilock.Result{Name: lockgroup.ChunkName(source.Range{From: from, To: to}), Token: "t", Final: c.Final(), Chunk: c}
+	r := multilock.Result{Name: joblist.ChunkName(source.Range{From: from, To: to}), Token: "t", Final: c.Final(), Chunk: c}
 	if c.Failed > 0 {
 		r.Exit = 1
 	}
@@ -261,16 +262,6 @@ func newListedPlace(p chunkPlace, jobs int) listedPlace {
 		*listed.names = append(*listed.names, fmt.Sprint("job-", n+1))
 	}
 	return listed
-}
-
-func TestListLength(t *testing.T) {
-	inChunkPlace(t, func(t *testing.T, p chunkPlace) {
-		for _, jobs := range []int{1, 7} {
-			n, err := lockgroup.ListLength(t.Context(), newListedPlace(p, jobs))
-			require.NoError(t, err)
-			require.Equal(t, jobs, n)
-		}
-	})
 }
 
 // Where the list says which chunks members are in, only these are read, and waited for.

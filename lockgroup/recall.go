@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -73,7 +74,7 @@ func (b *Barrier) readChunks(ctx context.Context, found *ends) error {
 	if !ok {
 		return nil
 	}
-	last := slices.DeleteFunc(found.last(), func(r *run) bool { return !isChunk(r.name) || r.told == nil })
+	last := slices.DeleteFunc(found.last(), func(r *run) bool { return !joblist.IsChunk(r.name) || r.told == nil })
 	var mu sync.Mutex
 	return parallel.Do(parallel.Requests, len(last), func(i int) error {
 		r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return ledger.Result(ctx, last[i].name) })
@@ -92,7 +93,7 @@ func (b *Barrier) readChunks(ctx context.Context, found *ends) error {
 
 // notDone are the jobs of a chunk that did not succeed.
 func notDone(r multilock.Result) (jobs []multilock.Result) {
-	EachJob(r, func(_ string, job multilock.Result) {
+	joblist.EachJob(r, func(_ string, job multilock.Result) {
 		if !job.OK() {
 			jobs = append(jobs, job)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -108,8 +109,8 @@ func (r *results) update(ctx context.Context) (progress bool, err error) {
 func (r *results) place(ctx context.Context, names []string) {
 	missing := r.missed()
 	var numbers map[string]int
-	if list, ok := r.src.(source.ManifestReader); ok && slices.ContainsFunc(names, isChunk) {
-		numbers, _ = bounded.Call(ctx, func(ctx context.Context) (map[string]int, error) { return numbersOf(ctx, list, missing) })
+	if list, ok := r.src.(source.ManifestReader); ok && slices.ContainsFunc(names, joblist.IsChunk) {
+		numbers, _ = bounded.Call(ctx, func(ctx context.Context) (map[string]int, error) { return joblist.Numbers(ctx, list, missing) })
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,43 +164,12 @@ func (r *results) read(ctx context.Context, names []string) error {
 // readOne reads no more of a chunk than its summary, if only the number of its jobs counts.
 func (r *results) readOne(ctx context.Context, name string) (multilock.Result, error) {
 	if r.members == nil {
-		result, err := Summary(ctx, r.src, name)
-		if err != nil || !Telling(result) {
+		result, err := joblist.Summary(ctx, r.src, name)
+		if err != nil || !joblist.Telling(result) {
 			return result, err
 		}
 	}
 	return bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return r.src.Result(ctx, name) })
-}
-
-// Summary is a result without the jobs of a chunk, where the source can tell that apart.
-func Summary(ctx context.Context, src source.Ledger, name string) (multilock.Result, error) {
-	read := src.Result
-	if chunks, ok := src.(source.Chunks); ok {
-		read = chunks.Summary
-	}
-	return bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return read(ctx, name) })
-}
-
-// Telling says whether there is more to be told of the jobs of a chunk than how many of
-// them are done.
-func Telling(r multilock.Result) bool {
-	return r.Chunk != nil && (r.Chunk.Recorded > r.Chunk.Done || r.Chunk.Incomplete > 0)
-}
-
-// EachResult reads the results of these names, as far as there are any, and gives them to
-// f, which is called side by side; of chunks, the results of their jobs. The error is the
-// first that came up.
-func EachResult(ctx context.Context, src source.Ledger, names []string, f func(name string, r multilock.Result)) error {
-	return parallel.Do(parallel.Requests, len(names), func(i int) error {
-		r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return src.Result(ctx, names[i]) })
-		if err == nil {
-			EachJob(r, f)
-		}
-		if errors.Is(err, multilock.ErrNoResult) {
-			return nil // forgotten meanwhile, or not to be seen yet
-		}
-		return err
-	})
 }
 
 // awaited says whether a result may tell of a job whose final result is still to come, and
@@ -207,7 +177,7 @@ func EachResult(ctx context.Context, src source.Ledger, names []string, f func(n
 func (r *results) awaited(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	chunk, ok := ParseChunkName(name)
+	chunk, ok := joblist.ParseChunkName(name)
 	switch {
 	case r.members == nil:
 		return !r.settled[name]
@@ -226,14 +196,14 @@ func (r *results) note(name string, result multilock.Result) {
 	defer r.mu.Unlock()
 	result.Name = name
 	r.settled[name] = result.Final || result.Foreign != "" || result.Chunk == nil && result.OK()
-	chunk, ok := ParseChunkName(name)
+	chunk, ok := joblist.ParseChunkName(name)
 	switch {
 	case ok && result.Foreign != "":
 		r.keep(name, tally{final: r.unreadable(chunk), failed: []multilock.Result{result}})
 	case r.members == nil:
 		r.keep(name, tallyOf(result))
 	default:
-		EachJob(result, func(name string, job multilock.Result) {
+		joblist.EachJob(result, func(name string, job multilock.Result) {
 			if !r.members[name] {
 				return
 			}
@@ -259,7 +229,7 @@ func (r *results) keep(name string, now tally) {
 // tallyOf tells a result's jobs apart. One that may be tried once more is not done, and one
 // whose record nobody can read is not known to have succeeded.
 func tallyOf(result multilock.Result) (t tally) {
-	EachJob(result, func(_ string, job multilock.Result) {
+	joblist.EachJob(result, func(_ string, job multilock.Result) {
 		switch {
 		case job.OK():
 			if t.done++; job.Output != "" {

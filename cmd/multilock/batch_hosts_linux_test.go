@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 )
@@ -123,7 +123,7 @@ func (s *station) committed() (names []string) {
 	for _, record := range records {
 		r, err := src.Result(s.t.Context(), record)
 		require.NoError(s.t, err)
-		lockgroup.EachJob(r, func(name string, _ multilock.Result) { names = append(names, name) })
+		joblist.EachJob(r, func(name string, _ multilock.Result) { names = append(names, name) })
 	}
 	return names
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/cmd/multilock/internal/strain"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -30,7 +30,7 @@ func (s *station) list(lines ...string) string {
 
 // lockOf is the name of the lock of a job of a short list, by its number from 1: each of
 // them is a chunk by itself.
-func lockOf(number int) string { return lockgroup.ChunkName(source.Range{From: number, To: number}) }
+func lockOf(number int) string { return joblist.ChunkName(source.Range{From: number, To: number}) }
 
 // witness is a file outside of the base directory to which jobs append a line.
 type witness struct {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/fslock/fslocktest"
@@ -36,7 +36,7 @@ func newChunked(t *testing.T) *chunked {
 // take holds a chunk.
 func (s *chunked) take(from, to int) *multilock.Lock {
 	s.t.Helper()
-	lock, err := multilock.TryAcquire(s.t.Context(), s.src, lockgroup.ChunkName(source.Range{From: from, To: to}), multilock.Options{Command: "batch"})
+	lock, err := multilock.TryAcquire(s.t.Context(), s.src, joblist.ChunkName(source.Range{From: from, To: to}), multilock.Options{Command: "batch"})
 	require.NoError(s.t, err)
 	return lock
 }
@@ -45,7 +45,7 @@ func (s *chunked) take(from, to int) *multilock.Lock {
 // that code.
 func (s *chunked) commit(lock *multilock.Lock, ended int, exits map[int]int, returned ...source.Range) {
 	s.t.Helper()
-	jobs, ok := lockgroup.ParseChunkName(lock.Record().Name)
+	jobs, ok := joblist.ParseChunkName(lock.Record().Name)
 	require.True(s.t, ok)
 	c := &source.Chunk{From: jobs.From, To: jobs.To, Returned: returned}
 	for n := jobs.From; n < jobs.From+ended; n++ {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -222,7 +222,7 @@ func (w *workers) requireTold() {
 	require.InDelta(w.t, listed, report.Summary["jobs"], 0, report.Summary)
 	require.InDelta(w.t, listed-total, report.Summary["pending"], 0, report.Summary)
 	for _, j := range report.Jobs {
-		if _, chunk := lockgroup.ParseChunkName(j.Name); !chunk && want[j.Name] != "" {
+		if _, chunk := joblist.ParseChunkName(j.Name); !chunk && want[j.Name] != "" {
 			require.Equal(w.t, want[j.Name], j.State, j.Name)
 		}
 	}

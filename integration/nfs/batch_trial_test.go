@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
@@ -151,7 +152,7 @@ func (r *trial) faults() []string {
 	names, err := src.Results(r.t.Context())
 	require.NoError(r.t, err)
 	var mu sync.Mutex
-	require.NoError(r.t, lockgroup.EachResult(r.t.Context(), src, names, func(name string, result multilock.Result) {
+	require.NoError(r.t, joblist.EachResult(r.t.Context(), src, names, func(name string, result multilock.Result) {
 		mu.Lock()
 		defer mu.Unlock()
 		c.results[name] = result

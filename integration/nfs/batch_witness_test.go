@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -111,7 +111,7 @@ func (w *witness) relay(events *os.File, results string) error {
 				return errors.New("events were lost")
 			}
 			for _, job := range jobsIn(results, name) {
-				if _, chunk := lockgroup.ParseChunkName(name); chunk && told[job] {
+				if _, chunk := joblist.ParseChunkName(name); chunk && told[job] {
 					continue
 				}
 				told[job] = true
@@ -126,7 +126,7 @@ func (w *witness) relay(events *os.File, results string) error {
 
 // jobsIn are the jobs of which a result tells that they have ended for good.
 func jobsIn(results, name string) (jobs []string) {
-	if _, chunk := lockgroup.ParseChunkName(name); !chunk {
+	if _, chunk := joblist.ParseChunkName(name); !chunk {
 		return []string{name}
 	}
 	text, _ := os.ReadFile(filepath.Join(results, name)) // or a later one has come

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -228,7 +229,7 @@ func (b *Batch) checkNames() error {
 	grow := true
 	for i, job := range b.jobs {
 		grow = grow && (i == 0 || b.jobs[i-1].Name < job.Name)
-		if _, chunk := lockgroup.ParseChunkName(job.Name); chunk {
+		if _, chunk := joblist.ParseChunkName(job.Name); chunk {
 			return &source.InvalidError{What: "job", Got: job.Name, Why: "chunks of the list are called so; choose another name"}
 		}
 	}

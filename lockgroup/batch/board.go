@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/internal/parallel"
-	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -53,7 +53,7 @@ func (b *Batch) openBoard(ctx context.Context) error {
 	}
 	recorded := map[source.Range]bool{}
 	for _, name := range names {
-		if r, ok := lockgroup.ParseChunkName(name); ok {
+		if r, ok := joblist.ParseChunkName(name); ok {
 			recorded[r] = true
 		}
 	}

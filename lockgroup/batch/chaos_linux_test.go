@@ -17,9 +17,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/internal/testkit/actor"
 	"github.com/multilock/go/internal/testkit/worker"
-	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/lockgroup/internal/grouptest"
 	"github.com/multilock/go/multilock"
@@ -303,7 +303,7 @@ func (c *chaos) results() map[string]multilock.Result {
 	require.NoError(c, err)
 	results := map[string]multilock.Result{}
 	var mu sync.Mutex
-	require.NoError(c, lockgroup.EachResult(c.Context(), src, names, func(name string, r multilock.Result) {
+	require.NoError(c, joblist.EachResult(c.Context(), src, names, func(name string, r multilock.Result) {
 		mu.Lock()
 		defer mu.Unlock()
 		if _, twice := results[name]; twice {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/lockgroup/internal/grouptest"
@@ -154,7 +155,7 @@ func chunkOf(from, to int, jobs ...source.ChunkJob) multilock.Result {
 	c := &source.Chunk{From: from, To: to, Jobs: jobs}
 	c.Count()
 	return multilock.Result{
-		Name: lockgroup.ChunkName(source.Range{From: from, To: to}), Token: "theirs", By: process.Identity{Host: "node7"}, Attempt: 1, Final: c.Final(), Chunk: c,
+		Name: joblist.ChunkName(source.Range{From: from, To: to}), Token: "theirs", By: process.Identity{Host: "node7"}, Attempt: 1, Final: c.Final(), Chunk: c,
 	}
 }
 
@@ -359,7 +360,7 @@ func FuzzRecord(f *testing.F) {
 			recorded := map[string]bool{}
 			if chunk != nil {
 				v.Commit(r)
-				lockgroup.EachJob(r, func(name string, r multilock.Result) { recorded[name] = recorded[name] || r.Final || r.OK() })
+				joblist.EachJob(r, func(name string, r multilock.Result) { recorded[name] = recorded[name] || r.Final || r.OK() })
 			}
 			report, err := prepare(t, v, ran.jobs(jobs, succeeds), batch.Options{Workers: 2}).Run(inTime(t))
 			require.True(t, err == nil || errors.Is(err, lockgroup.ErrNotDone), err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/multilock/go/internal/explore"
 	"github.com/multilock/go/internal/explore/locks"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
@@ -59,7 +59,7 @@ func forgetsAll(a *explore.Actor) error {
 }
 
 func locksNest(a *explore.Actor, src *fslock.Source, chunk source.Range, held *[]*multilock.Lock) error {
-	name := lockgroup.ChunkName(chunk)
+	name := joblist.ChunkName(chunk)
 	lock, err := multilock.TryOnce(a.Context(), src, name, multilock.Options{TTL: locks.TTL})
 	if errors.Is(err, multilock.ErrHeld) {
 		_, _ = multilock.Break(a.Context(), src, name, multilock.BreakOptions{}) // if it is dead

@@ -19,8 +19,8 @@ import (
 
 	"github.com/multilock/go/internal/explore"
 	"github.com/multilock/go/internal/explore/locks"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/internal/simnfs"
-	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock/source"
 )
@@ -72,7 +72,7 @@ func (f *listFacts) learn(w *explore.World) (wrong string) {
 	news := false
 	for from := range f.jobs {
 		for to := from; to < f.jobs; to++ {
-			name := lockgroup.ChunkName(source.Range{From: from + 1, To: to + 1})
+			name := joblist.ChunkName(source.Range{From: from + 1, To: to + 1})
 			if text := string(locks.Result(w, name)); text != f.read[name] {
 				f.read[name], news = text, true
 			}
@@ -319,7 +319,7 @@ func TestExploreListAgain(t *testing.T) {
 
 // recordedBefore has the record of a chunk on the server, by somebody who has left it.
 func recordedBefore(sc *explore.Scenario, chunk source.Chunk) {
-	prepare, name := sc.Prepare, lockgroup.ChunkName(source.Range{From: chunk.From, To: chunk.To})
+	prepare, name := sc.Prepare, joblist.ChunkName(source.Range{From: chunk.From, To: chunk.To})
 	chunk.Count()
 	sc.Prepare = func(a *explore.Actor) {
 		if prepare(a); a.Name != "A" {

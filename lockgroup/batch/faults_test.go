@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
@@ -76,7 +76,7 @@ func results(t *testing.T, src *fslock.Source) map[string]multilock.Result {
 	all := map[string]multilock.Result{}
 	names, err := src.Results(t.Context())
 	if err == nil {
-		err = lockgroup.EachResult(t.Context(), src, names, func(name string, r multilock.Result) {
+		err = joblist.EachResult(t.Context(), src, names, func(name string, r multilock.Result) {
 			mu.Lock()
 			defer mu.Unlock()
 			all[name] = r

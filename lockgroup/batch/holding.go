@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -199,7 +200,7 @@ func (b *Batch) checkPart(u unit) error {
 	if u.of.From == 0 {
 		return nil
 	}
-	whole := lockgroup.ChunkName(u.of)
+	whole := joblist.ChunkName(u.of)
 	seen, err := multilock.Inspect(b.taking, b.src, whole, b.opt.Patience)
 	if err != nil {
 		return err

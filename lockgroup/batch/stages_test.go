@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/lockgroup/internal/grouptest"
@@ -161,7 +162,7 @@ func TestFailureBeforeABarrier(t *testing.T) {
 		hosts.Wait()
 		ran.requireOnce(t, 100)
 		works = true
-		v.Forget(lockgroup.ChunkName(source.Range{From: 1, To: 25}))
+		v.Forget(joblist.ChunkName(source.Range{From: 1, To: 25}))
 		report, err := run()
 		require.NoError(t, err)
 		require.Equal(t, 200, report.Done)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/internal/testkit/sweep"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
@@ -280,7 +281,7 @@ func (o *observed) look() map[string]int {
 			o.t.Error(err)
 			continue
 		}
-		lockgroup.EachJob(r, func(name string, r multilock.Result) {
+		joblist.EachJob(r, func(name string, r multilock.Result) {
 			if !r.Final {
 				return
 			}
@@ -377,7 +378,7 @@ func (p *play) record(h *host, from, to int, returned []source.Range, jobs ...in
 		c.Jobs = append(c.Jobs, source.ChunkJob{Number: n, Name: fmt.Sprintf("job%03d", n), Attempt: 1, Start: int64(n)})
 	}
 	c.Count()
-	name := lockgroup.ChunkName(source.Range{From: from, To: to})
+	name := joblist.ChunkName(source.Range{From: from, To: to})
 	lock, err := multilock.TryAcquire(p.t.Context(), h, name, multilock.Options{TTL: sweptTTL})
 	require.NoError(p.t, err)
 	held := lock.Record()

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -74,7 +74,7 @@ func (b *Batch) name(u *unit) string {
 	if b.chunks == nil {
 		return b.jobs[u.From-1].Name
 	}
-	return lockgroup.ChunkName(u.Range)
+	return joblist.ChunkName(u.Range)
 }
 
 // claims are the units of a list, and which of them to try next. The caller sees to it that

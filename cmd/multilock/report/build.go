@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/survey"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -76,7 +77,7 @@ func (b *builder) job(name string) *Job {
 		if of, slot, ok := lockgroup.ParseSlotName(name); ok {
 			j.SlotOf, j.Slot = of, slot
 		}
-		if jobs, ok := lockgroup.ParseChunkName(name); ok {
+		if jobs, ok := joblist.ParseChunkName(name); ok {
 			j.chunk, j.Left = true, jobs.To-jobs.From+1
 		}
 		j.listed = b.in.List != nil && (j.chunk || b.in.List.Has(name))

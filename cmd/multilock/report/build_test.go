@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/cmd/multilock/report"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/process"
@@ -289,7 +290,7 @@ func TestUnended(t *testing.T) {
 func TestChunksStandForTheirJobs(t *testing.T) {
 	chunk := func(c source.Chunk) multilock.Result {
 		c.To = c.From + 63
-		r := multilock.Result{Name: lockgroup.ChunkName(source.Range{From: c.From, To: c.To}), Token: "t", By: process.Identity{Host: "node1"}, Start: noon, Duration: time.Minute, Chunk: &c}
+		r := multilock.Result{Name: joblist.ChunkName(source.Range{From: c.From, To: c.To}), Token: "t", By: process.Identity{Host: "node1"}, Start: noon, Duration: time.Minute, Chunk: &c}
 		r.Final = c.Final()
 		return r
 	}

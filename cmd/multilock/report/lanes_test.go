@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/cmd/multilock/report"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -57,7 +57,7 @@ func TestRowOfAChunk(t *testing.T) {
 		chunk.Jobs = append(chunk.Jobs, source.ChunkJobOf(n+1, r))
 	}
 	chunk.Count()
-	r := multilock.Result{Name: lockgroup.ChunkName(source.Range{From: 1, To: jobs}), Token: "t", Attempt: 1, Final: true, Start: noon, Duration: jobs * took, Chunk: chunk}
+	r := multilock.Result{Name: joblist.ChunkName(source.Range{From: 1, To: jobs}), Token: "t", Attempt: 1, Final: true, Start: noon, Duration: jobs * took, Chunk: chunk}
 	r.By.Host = "n1"
 	host := report.Build(report.Input{Results: []multilock.Result{r}}).Hosts[0]
 	require.Equal(t, []int{1, jobs}, []int{host.Rows, host.Runs})

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 )
 
 // pageData is the timeline as the page's script reads it: rows of numbers, and one
@@ -125,7 +125,7 @@ func shown(s string, limit int) string {
 
 // title is how a job is called on the page.
 func (j *Job) title() string {
-	if jobs, ok := lockgroup.ParseChunkName(j.Name); ok {
+	if jobs, ok := joblist.ParseChunkName(j.Name); ok {
 		return jobs.String()
 	}
 	return j.Name

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/multilock/go/internal/parallel"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
@@ -83,7 +83,7 @@ func record(ctx context.Context, src *fslock.Source, from, to int, begin time.Ti
 		r.Chunk.Jobs = append(r.Chunk.Jobs, job)
 	}
 	r.Chunk.Count()
-	r.Name = lockgroup.ChunkName(source.Range{From: from, To: to})
+	r.Name = joblist.ChunkName(source.Range{From: from, To: to})
 	if each {
 		r.Name, r.Chunk, r.Command = name(from), nil, fmt.Sprint("convert ", from)
 	}

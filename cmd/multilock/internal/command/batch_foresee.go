@@ -11,6 +11,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -74,14 +75,14 @@ func (f *foresight) recorded(ctx context.Context, ledger source.Ledger, name str
 	r.Name = name
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if chunk, ok := lockgroup.ParseChunkName(name); ok && r.Chunk == nil {
+	if chunk, ok := joblist.ParseChunkName(name); ok && r.Chunk == nil {
 		f.each(chunk, f.verdict(r))
 		return
 	}
 	if r.Chunk != nil {
 		f.returned[name] = r.Chunk.Returned
 	}
-	lockgroup.EachJob(r, func(name string, job multilock.Result) {
+	joblist.EachJob(r, func(name string, job multilock.Result) {
 		if i, ok := f.at[name]; ok {
 			f.verdicts[i] = f.verdict(job)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/printed"
 	"github.com/multilock/go/cmd/multilock/internal/runner"
 	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock"
@@ -141,7 +142,7 @@ type lockMarks struct{ byLock sync.Map }
 
 // of gives those of a lock, nil if that is a single job's.
 func (m *lockMarks) of(lock *multilock.Lock, say func(string, ...any)) *runner.Marks {
-	if _, shared := lockgroup.ParseChunkName(lock.Record().Name); !shared {
+	if _, shared := joblist.ParseChunkName(lock.Record().Name); !shared {
 		return nil
 	}
 	marks, known := m.byLock.LoadOrStore(lock, runner.NewMarks(lock, say))

@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/outfile"
 	"github.com/multilock/go/cmd/multilock/internal/place"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup/batch"
 	"github.com/multilock/go/multilock/shareddir"
 	"github.com/multilock/go/multilock/source"
@@ -114,7 +114,7 @@ func (o *batchOptions) nameList(ctx context.Context, src *place.Source, list *ba
 	width := 0
 	if manifests, ok := src.Locks.(source.ManifestReader); ok && o.add {
 		var err error
-		if width, err = lockgroup.NumberWidth(ctx, manifests); err != nil {
+		if width, err = joblist.NumberWidth(ctx, manifests); err != nil {
 			return err
 		}
 	}

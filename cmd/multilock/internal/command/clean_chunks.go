@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"github.com/multilock/go/cmd/multilock/internal/show"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 )
 
 // chunks removes the results of chunks. All are left alone while somebody is at work on the
 // list.
-func (f *forgetting) chunks(ctx context.Context, outermost []*lockgroup.Nest) error {
+func (f *forgetting) chunks(ctx context.Context, outermost []*joblist.Nest) error {
 	if len(outermost) == 0 {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (f *forgetting) anyHeld(ctx context.Context) error {
 		return err
 	}
 	for _, name := range held {
-		if _, chunk := lockgroup.ParseChunkName(name); !chunk {
+		if _, chunk := joblist.ParseChunkName(name); !chunk {
 			continue
 		}
 		if _, err := f.wouldForget(ctx, f.src, name); err != nil {
@@ -50,7 +50,7 @@ func (f *forgetting) anyHeld(ctx context.Context) error {
 // chunk removes the results of a chunk and of all that was given back of it, under the
 // locks of all: whoever has that of a part relies on the record which says that it was given
 // back. The names are those that were removed, or all if it cannot be done now.
-func (f *forgetting) chunk(ctx context.Context, n *lockgroup.Nest) (names []string, err error) {
+func (f *forgetting) chunk(ctx context.Context, n *joblist.Nest) (names []string, err error) {
 	var held nestLocks
 	defer func() { err = errors.Join(err, held.release(ctx)) }()
 	if err = f.lockNest(ctx, n, &held); err != nil {
@@ -73,8 +73,8 @@ func (f *forgetting) chunk(ctx context.Context, n *lockgroup.Nest) (names []stri
 type nestLocks struct{ all, recorded []*multilock.Lock } // of those that have a result
 
 // lockNest takes the lock of the chunk first: whoever takes that of a part then sees it.
-func (f *forgetting) lockNest(ctx context.Context, n *lockgroup.Nest, held *nestLocks) error {
-	lock, err := f.lock(ctx, f.src, lockgroup.ChunkName(n.Range))
+func (f *forgetting) lockNest(ctx context.Context, n *joblist.Nest, held *nestLocks) error {
+	lock, err := f.lock(ctx, f.src, joblist.ChunkName(n.Range))
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func (f *forgetting) lockNest(ctx context.Context, n *lockgroup.Nest, held *nest
 	parts := slices.Clone(n.Parts)
 	if last.Chunk != nil {
 		for _, part := range last.Chunk.Returned {
-			if !slices.ContainsFunc(parts, func(known *lockgroup.Nest) bool { return known.Range == part }) {
-				parts = append(parts, &lockgroup.Nest{Range: part})
+			if !slices.ContainsFunc(parts, func(known *joblist.Nest) bool { return known.Range == part }) {
+				parts = append(parts, &joblist.Nest{Range: part})
 			}
 		}
 	}

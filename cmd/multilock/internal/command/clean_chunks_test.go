@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/cmd/multilock/internal/place"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/fslock/fslocktest"
@@ -19,7 +19,7 @@ import (
 func TestChunkWhosePartIsHeld(t *testing.T) {
 	src := fslocktest.Open(t, fslock.Options{Base: t.TempDir()})
 	take := func(from, to int) *multilock.Lock {
-		lock, err := multilock.TryAcquire(t.Context(), src, lockgroup.ChunkName(source.Range{From: from, To: to}), multilock.Options{})
+		lock, err := multilock.TryAcquire(t.Context(), src, joblist.ChunkName(source.Range{From: from, To: to}), multilock.Options{})
 		require.NoError(t, err)
 		return lock
 	}
@@ -36,7 +36,7 @@ func TestChunkWhosePartIsHeld(t *testing.T) {
 	forget := func() ([]string, error) {
 		names, err := src.Results(t.Context())
 		require.NoError(t, err)
-		nests := lockgroup.Nests(names)
+		nests := joblist.Nests(names)
 		require.Len(t, nests, 1)
 		names, err = f.chunk(t.Context(), nests[0])
 		held, failed := src.Names(t.Context())

@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -71,8 +71,8 @@ func (f *forgetting) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chunks := lockgroup.Nests(names)
-	names = slices.DeleteFunc(names, func(name string) bool { _, chunk := lockgroup.ParseChunkName(name); return chunk })
+	chunks := joblist.Nests(names)
+	names = slices.DeleteFunc(names, func(name string) bool { _, chunk := joblist.ParseChunkName(name); return chunk })
 	failed := errors.Join(f.each(ctx, names), f.chunks(ctx, chunks))
 	if failed != nil || f.report.refusal != nil || f.dryRun {
 		return failed
@@ -101,13 +101,13 @@ func (f *forgetting) named(ctx context.Context) error {
 	chunks := map[string]jobsAsked{}
 	for _, name := range f.names {
 		at, inChunk := placed[name]
-		switch _, whole := lockgroup.ParseChunkName(name); {
+		switch _, whole := joblist.ParseChunkName(name); {
 		case whole:
 			chunks[name] = nil
 		case !inChunk:
 			alone = append(alone, name)
 		case at.Chunk.From > 0 && (at.Result != nil || !f.dryRun):
-			chunk := lockgroup.ChunkName(at.Chunk)
+			chunk := joblist.ChunkName(at.Chunk)
 			if jobs, known := chunks[chunk]; !known {
 				chunks[chunk] = jobsAsked{at.Number: name}
 			} else if jobs != nil {
@@ -144,7 +144,7 @@ func (f *forgetting) jobs(ctx context.Context, chunk string, jobs jobsAsked) err
 	}
 	var forgotten []string
 	if err = f.dropBoard(ctx); err == nil { // once more after it, for a host whose look at this lock came from a cache
-		forgotten, err = lockgroup.ForgetJobs(ctx, lock, func(number int, r multilock.Result) bool {
+		forgotten, err = joblist.Forget(ctx, lock, func(number int, r multilock.Result) bool {
 			return jobs.has(number) && (!f.failedOnly || hasFailed(r))
 		})
 	}
@@ -202,7 +202,7 @@ func (r *forgetReport) add(name string, did bool, err error) error {
 // forgetOne removes one result, under the lock of its name: nobody runs the job
 // then, or is about to commit another result.
 func (o *cleanOptions) forgetOne(ctx context.Context, src *place.Source, ledger source.Ledger, name string) (did bool, err error) {
-	_, err = lockgroup.Summary(ctx, ledger, name)
+	_, err = joblist.Summary(ctx, ledger, name)
 	absent := errors.Is(err, multilock.ErrNoResult)
 	switch {
 	case absent && o.dryRun:

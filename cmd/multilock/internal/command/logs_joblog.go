@@ -13,8 +13,8 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/cmd/multilock/job"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/internal/parallel"
-	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -31,8 +31,8 @@ func printJoblog(ctx context.Context, e *Env, src *place.Source) error {
 		return err
 	}
 	slices.SortStableFunc(names, func(a, b string) int {
-		left, _ := lockgroup.ParseChunkName(a)
-		right, _ := lockgroup.ParseChunkName(b)
+		left, _ := joblist.ParseChunkName(a)
+		right, _ := joblist.ParseChunkName(b)
 		return cmp.Compare(left.From, right.From)
 	})
 	if _, err := io.WriteString(e.Stdout, joblogHeader); err != nil {

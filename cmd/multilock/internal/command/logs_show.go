@@ -16,7 +16,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/printed"
 	"github.com/multilock/go/cmd/multilock/internal/show"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -253,7 +253,7 @@ func (f *following) close() {
 
 // isFinal says whether a job has a result that is final.
 func isFinal(ctx context.Context, ledger source.Ledger, name string) (bool, error) {
-	found, err := lockgroup.FindInChunks(ctx, ledger, []string{name}, nil)
+	found, err := joblist.Find(ctx, ledger, []string{name}, nil)
 	if placed, listed := found[name]; listed || err != nil {
 		return placed.Final(), err
 	}

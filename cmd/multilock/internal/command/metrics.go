@@ -13,6 +13,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -224,7 +225,7 @@ func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 // jobLabel is under which name the jobs of a lock are counted: a slot's is that of all, and a
 // chunk's that of all lists.
 func jobLabel(lock string) string {
-	if _, chunk := lockgroup.ParseChunkName(lock); chunk {
+	if _, chunk := joblist.ParseChunkName(lock); chunk {
 		return chunkNames
 	}
 	return jobNamed(lock)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -35,7 +35,7 @@ func FuzzMetrics(f *testing.F) {
 		}
 		for _, name := range names {
 			m.counts.add(source.Event{What: source.EventReleased, Name: name, Token: "t", Held: time.Duration(held)})
-			if _, chunk := lockgroup.ParseChunkName(name); !chunk { // as the watcher has it
+			if _, chunk := joblist.ParseChunkName(name); !chunk { // as the watcher has it
 				m.jobs = append(m.jobs, show.OverdueJob{Name: name})
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -103,7 +104,7 @@ func (w *watcher) toRead(ctx context.Context) ([]string, error) {
 	}
 	names, err := bounded.Call(ctx, ledger.Results)
 	return slices.DeleteFunc(names, func(name string) bool {
-		_, chunk := lockgroup.ParseChunkName(name)
+		_, chunk := joblist.ParseChunkName(name)
 		if chunk && w.list != nil {
 			w.chunks = append(w.chunks, name)
 		}
@@ -117,7 +118,7 @@ func (w *watcher) toRead(ctx context.Context) ([]string, error) {
 func (w *watcher) addFirst(ctx context.Context, names, held []string) []string {
 	all := len(w.names) == 0
 	held = slices.DeleteFunc(held, func(name string) bool {
-		_, chunk := lockgroup.ParseChunkName(name)
+		_, chunk := joblist.ParseChunkName(name)
 		return chunk || slices.Contains(names, name) == all
 	})
 	seen := make([]multilock.Sighting, len(held))

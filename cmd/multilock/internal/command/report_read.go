@@ -15,6 +15,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/survey"
 	"github.com/multilock/go/cmd/multilock/report"
 	"github.com/multilock/go/internal/budget"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -174,7 +175,7 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	var chunks []string
 	var at []int
 	for i, r := range found {
-		if r != nil && r.Chunk != nil && (each || lockgroup.Telling(*r)) {
+		if r != nil && r.Chunk != nil && (each || joblist.Telling(*r)) {
 			chunks, at = append(chunks, r.Name), append(at, i)
 		}
 	}
@@ -217,7 +218,7 @@ func unreadOf(names []string, in *report.Input) (unread []string, singles int) {
 		told.Add(e)
 	}
 	for _, name := range names {
-		_, chunk := lockgroup.ParseChunkName(name)
+		_, chunk := joblist.ParseChunkName(name)
 		if told[name] && !chunk {
 			in.Recorded[name] = true
 			continue

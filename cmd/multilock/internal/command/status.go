@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/internal/survey"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -244,7 +244,7 @@ func (o *statusOptions) lookAtNamed(ctx context.Context, src *place.Source, repo
 			found = append(found, *at.Result)
 		}
 		if at.Chunk.From > 0 && !at.Final() {
-			locks[i] = lockgroup.ChunkName(at.Chunk)
+			locks[i] = joblist.ChunkName(at.Chunk)
 		}
 	}
 	for i, l := range o.inspect(ctx, src, locks) {
@@ -264,7 +264,7 @@ func (o *statusOptions) lookAtNamed(ctx context.Context, src *place.Source, repo
 }
 
 // findJobs finds the jobs that are claimed in chunks.
-func findJobs(ctx context.Context, src *place.Source, names []string) (map[string]lockgroup.Placed, error) {
+func findJobs(ctx context.Context, src *place.Source, names []string) (map[string]joblist.Placed, error) {
 	ledger, ok := source.Ability[source.Chunks](src.Locks, source.TraitResults)
 	if !ok {
 		return nil, nil
@@ -273,7 +273,7 @@ func findJobs(ctx context.Context, src *place.Source, names []string) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	return lockgroup.FindInChunks(ctx, ledger, names, held)
+	return joblist.Find(ctx, ledger, names, held)
 }
 
 func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, report *statusReport) error {

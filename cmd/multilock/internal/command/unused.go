@@ -8,7 +8,7 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -35,7 +35,7 @@ func checkFollowed(ctx context.Context, src *place.Source, ledger source.Ledger,
 	if !ok {
 		return nil
 	}
-	stages, err := lockgroup.ListStages(ctx, list)
+	stages, err := joblist.Stages(ctx, list)
 	if err != nil || len(stages) == 0 || slices.Contains(slices.Concat(stages...), name) {
 		return err
 	}

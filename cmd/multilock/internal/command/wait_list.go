@@ -9,6 +9,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
@@ -25,7 +26,7 @@ func awaitList(ctx context.Context, src *place.Source, poll time.Duration) ([][]
 	}
 	pause := bounded.Pauses{Limit: poll}
 	for {
-		stages, err := lockgroup.ListStages(ctx, list)
+		stages, err := joblist.Stages(ctx, list)
 		if err != nil || len(stages) > 0 {
 			return stages, err
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -23,13 +23,13 @@ type Chunk struct {
 // chunkUnder is the chunk whose jobs are run under the lock of a name; nil if that is a job's
 // own. What cannot be read of it is not told: somebody may be at work there all the same.
 func chunkUnder(ctx context.Context, locks multilock.Source, name string) *Chunk {
-	jobs, ok := lockgroup.ParseChunkName(name)
+	jobs, ok := joblist.ParseChunkName(name)
 	if !ok {
 		return nil
 	}
 	c := &Chunk{From: jobs.From, To: jobs.To}
 	if ledger, ok := locks.(source.Ledger); ok {
-		if r, err := lockgroup.Summary(ctx, ledger, name); err == nil && r.Chunk != nil {
+		if r, err := joblist.Summary(ctx, ledger, name); err == nil && r.Chunk != nil {
 			c.Done, c.Failed = r.Chunk.Done, r.Chunk.Failed
 		}
 	}
@@ -45,7 +45,7 @@ func (c *Chunk) words() string {
 
 // Label is how a job, or a chunk, is called in what people read.
 func Label(name string) string {
-	if jobs, ok := lockgroup.ParseChunkName(name); ok {
+	if jobs, ok := joblist.ParseChunkName(name); ok {
 		return jobs.String()
 	}
 	return console.Label(name)
@@ -53,7 +53,7 @@ func Label(name string) string {
 
 // Subject is the same where a sentence begins with it.
 func Subject(name string) string {
-	if jobs, ok := lockgroup.ParseChunkName(name); ok {
+	if jobs, ok := joblist.ParseChunkName(name); ok {
 		return jobs.String()
 	}
 	return fmt.Sprintf("job %q", name)
@@ -62,7 +62,7 @@ func Subject(name string) string {
 // nameOfChunk is the name of a chunk's lock and result, behind words that do not have it;
 // "" for a job.
 func nameOfChunk(name string) string {
-	if _, ok := lockgroup.ParseChunkName(name); ok {
+	if _, ok := joblist.ParseChunkName(name); ok {
 		return fmt.Sprintf(" %q", name)
 	}
 	return ""
@@ -70,7 +70,7 @@ func nameOfChunk(name string) string {
 
 // LockWords names a lock, and the jobs that are run under it if it is that of a chunk.
 func LockWords(name string) string {
-	if jobs, ok := lockgroup.ParseChunkName(name); ok {
+	if jobs, ok := joblist.ParseChunkName(name); ok {
 		return fmt.Sprintf("lock %q (%s)", name, jobs)
 	}
 	return fmt.Sprintf("lock %q", name)
@@ -79,7 +79,7 @@ func LockWords(name string) string {
 // tellChunks tells the names of chunks, in the order of the list, from others.
 func tellChunks(names []string) (others []string, chunks []source.Range) {
 	for _, name := range names {
-		if chunk, ok := lockgroup.ParseChunkName(name); ok {
+		if chunk, ok := joblist.ParseChunkName(name); ok {
 			chunks = append(chunks, chunk)
 		} else {
 			others = append(others, name)

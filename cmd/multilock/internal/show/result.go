@@ -11,7 +11,7 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/survey"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -116,7 +116,7 @@ func ReadResults(ctx context.Context, src source.Ledger, names []string, keepAll
 	found := make([][]Result, len(names))
 	var mu sync.Mutex
 	sum := Results{List: []Result{}}
-	whole := func(r multilock.Result) bool { return bool(keepAll) || lockgroup.Telling(r) }
+	whole := func(r multilock.Result) bool { return bool(keepAll) || joblist.Telling(r) }
 	survey.Results(ctx, src, names, whole, func(i int, r multilock.Result) {
 		list.Result(r)
 		mu.Lock()
@@ -136,7 +136,7 @@ func inOrder(names []string) []string {
 	others, chunks := tellChunks(names)
 	slices.SortFunc(others, Natural)
 	for _, chunk := range chunks {
-		others = append(others, lockgroup.ChunkName(chunk))
+		others = append(others, joblist.ChunkName(chunk))
 	}
 	return others
 }
@@ -147,7 +147,7 @@ func (s *Results) add(r multilock.Result, keepAll KeepDone) (kept []Result) {
 		s.Done += r.Chunk.Done
 		return nil
 	}
-	lockgroup.EachJob(r, func(_ string, job multilock.Result) {
+	joblist.EachJob(r, func(_ string, job multilock.Result) {
 		v := ResultOf(job)
 		v.inChunk = r.Chunk != nil
 		s.count(v.State)

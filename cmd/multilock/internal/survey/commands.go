@@ -3,8 +3,8 @@ package survey
 import (
 	"context"
 
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/internal/redact"
-	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -29,7 +29,7 @@ func (c Commands) Read(ctx context.Context, src source.Ledger) {
 	if !ok || len(c) == 0 {
 		return
 	}
-	_ = lockgroup.EachListed(ctx, manifests, func(j lockgroup.ListedJob) bool {
+	_ = joblist.Each(ctx, manifests, func(j joblist.Job) bool {
 		if command := c[j.Name()]; command != nil {
 			*command = redact.Line(j.Command())
 			delete(c, j.Name())

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -46,7 +46,7 @@ func OpenList(ctx context.Context, src multilock.Source) (*List, error) {
 		return nil, nil
 	}
 	l := &List{settled: map[source.Range]int{}, held: map[source.Range]struct{}{}, names: map[string]jobState{}}
-	err := lockgroup.EachListed(ctx, manifests, func(j lockgroup.ListedJob) bool {
+	err := joblist.Each(ctx, manifests, func(j joblist.Job) bool {
 		if l.counts.Jobs, l.chunked = j.Number, j.Chunked; !l.chunked {
 			l.names[j.Name()] = pending
 		}
@@ -68,7 +68,7 @@ func (l *List) Result(r multilock.Result) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	chunk, ok := lockgroup.ParseChunkName(r.Name)
+	chunk, ok := joblist.ParseChunkName(r.Name)
 	switch {
 	case !l.chunked:
 		if l.Has(r.Name) {
@@ -120,7 +120,7 @@ func (l *List) Held(name string) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if chunk, ok := lockgroup.ParseChunkName(name); ok && l.chunked {
+	if chunk, ok := joblist.ParseChunkName(name); ok && l.chunked {
 		l.held[chunk] = struct{}{}
 	} else if l.names[name] == pending {
 		l.names[name] = claimed

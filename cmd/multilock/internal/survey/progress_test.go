@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/cmd/multilock/internal/survey"
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -31,7 +31,7 @@ func (l listing) OpenManifest(context.Context) (io.ReadCloser, error) {
 func TestEachJobOfAListIsInOneState(t *testing.T) {
 	chunk := func(from, to int, c source.Chunk) multilock.Result {
 		c.From, c.To = from, to
-		return multilock.Result{Name: lockgroup.ChunkName(source.Range{From: from, To: to}), Chunk: &c}
+		return multilock.Result{Name: joblist.ChunkName(source.Range{From: from, To: to}), Chunk: &c}
 	}
 	unreadable := chunk(25, 28, source.Chunk{})
 	unreadable.Chunk, unreadable.Foreign = nil, "torn"

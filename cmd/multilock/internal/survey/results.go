@@ -7,8 +7,8 @@ import (
 	"errors"
 
 	"github.com/multilock/go/internal/bounded"
+	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/internal/parallel"
-	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
@@ -18,7 +18,7 @@ import (
 // Foreign. That of a chunk is its summary, or has its jobs if whole says so of the summary.
 func Results(ctx context.Context, src source.Ledger, names []string, whole func(multilock.Result) bool, tell func(i int, r multilock.Result)) {
 	_ = parallel.Do(parallel.Requests, len(names), func(i int) error { // a call returns no error
-		r, err := lockgroup.Summary(ctx, src, names[i])
+		r, err := joblist.Summary(ctx, src, names[i])
 		if err == nil && r.Chunk != nil && whole(r) {
 			r, err = bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return src.Result(ctx, names[i]) })
 		}

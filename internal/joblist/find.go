@@ -1,4 +1,4 @@
-package lockgroup
+package joblist
 
 import (
 	"cmp"
@@ -28,15 +28,15 @@ func (p Placed) Final() bool {
 	return p.Result != nil && (p.Result.Final || p.Result.Foreign != "")
 }
 
-// FindInChunks finds jobs by their names, at the price of the group's manifest and of a
+// Find finds jobs by their names, at the price of the group's manifest and of a
 // result for each of their chunks. Held are the names of the locks that are held. Names
 // that are in no list which is claimed in chunks are left out.
-func FindInChunks(ctx context.Context, src source.Ledger, names, held []string) (map[string]Placed, error) {
+func Find(ctx context.Context, src source.Ledger, names, held []string) (map[string]Placed, error) {
 	manifests, ok := src.(source.ManifestReader)
 	if !ok || len(names) == 0 {
 		return nil, nil
 	}
-	numbers, err := numbersOf(ctx, manifests, names)
+	numbers, err := Numbers(ctx, manifests, names)
 	if err != nil || len(numbers) == 0 {
 		return nil, err
 	}
@@ -54,15 +54,15 @@ func FindInChunks(ctx context.Context, src source.Ledger, names, held []string) 
 	return found, nil
 }
 
-// numbersOf reads the numbers of jobs from the manifest, if that is of a list which is
+// Numbers reads the numbers of jobs from the manifest, if that is of a list which is
 // claimed in chunks.
-func numbersOf(ctx context.Context, src source.ManifestReader, names []string) (map[string]int, error) {
+func Numbers(ctx context.Context, src source.ManifestReader, names []string) (map[string]int, error) {
 	inManifest, wanted := strings.NewReplacer("\\", `\\`, "\n", `\n`), map[string]string{}
 	for _, name := range names {
 		wanted[inManifest.Replace(name)] = name
 	}
 	numbers := map[string]int{}
-	err := EachListed(ctx, src, func(j ListedJob) bool {
+	err := Each(ctx, src, func(j Job) bool {
 		if name, ok := wanted[string(j.name)]; ok && j.Chunked {
 			numbers[name] = j.Number
 		}
@@ -167,13 +167,15 @@ func (f *finder) result(ctx context.Context, chunk source.Range) (multilock.Resu
 	return r, err
 }
 
-// ForgetJobs makes a holder of a chunk's lock forget the results of some of its jobs: they
+// Forget makes a holder of a chunk's lock forget the results of some of its jobs: they
 // are to be run again. It names those that had one. Who has read about them on the group's
 // board does not know: see source.Chunks.
-func ForgetJobs(ctx context.Context, lock *multilock.Lock, asked func(number int, r multilock.Result) bool) (forgotten []string, err error) {
-	last, err := outcome(ctx, lock)
+func Forget(ctx context.Context, lock *multilock.Lock, asked func(number int, r multilock.Result) bool) (forgotten []string, err error) {
+	last, err := lock.Outcome(ctx)
 	switch {
-	case err != nil || last == nil:
+	case errors.Is(err, multilock.ErrNoResult):
+		return nil, nil
+	case err != nil:
 		return nil, err
 	case last.Chunk == nil:
 		return nil, fmt.Errorf("the result of %s cannot be read: %s; \"clean --results\" without names removes it with all others",
@@ -182,7 +184,7 @@ func ForgetJobs(ctx context.Context, lock *multilock.Lock, asked func(number int
 	record, chunk := lock.Record(), *last.Chunk
 	chunk.Jobs = nil
 	for _, job := range last.Chunk.Jobs {
-		if asked(job.Number, job.Result(*last)) {
+		if asked(job.Number, job.Result(last)) {
 			forgotten = append(forgotten, job.Name)
 			continue
 		}
@@ -199,5 +201,5 @@ func ForgetJobs(ctx context.Context, lock *multilock.Lock, asked func(number int
 	if chunk.Failed == 0 {
 		last.Exit, last.Why = 0, ""
 	}
-	return forgotten, lock.Commit(ctx, *last)
+	return forgotten, lock.Commit(ctx, last)
 }

@@ -1,4 +1,4 @@
-package lockgroup_test
+package joblist_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/lockgroup"
+	"github.com/multilock/go/internal/joblist"
 )
 
 // manifest is a group's list as it is stored.
@@ -28,7 +28,7 @@ func TestListStages(t *testing.T) {
 		"#barriers after 1\na\t\n#barriers after 2\nb\t\nc\t\n":                           {{"a"}, {"b"}, {"c"}},
 		"#barriers after 9 x 0\na\t\n":                                                    {{"a"}},
 	} {
-		stages, err := lockgroup.ListStages(t.Context(), manifest(text))
+		stages, err := joblist.Stages(t.Context(), manifest(text))
 		require.NoError(t, err)
 		require.Equal(t, want, stages, "%q", text)
 	}

@@ -1,4 +1,4 @@
-package lockgroup
+package joblist
 
 import (
 	"bufio"
@@ -16,9 +16,9 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// ListStages reads the names of the jobs in the group's list, in the stages into which barriers
+// Stages reads the names of the jobs in the group's list, in the stages into which barriers
 // divide it; there are none if the group has no list.
-func ListStages(ctx context.Context, src source.ManifestReader) (stages [][]string, err error) {
+func Stages(ctx context.Context, src source.ManifestReader) (stages [][]string, err error) {
 	var names []string
 	var barriers []int
 	err = eachLineOfList(ctx, src, func(l line) bool {
@@ -58,8 +58,8 @@ func barriersIn(head []byte) (after []int) {
 	return after
 }
 
-// ListedJob is a job of the group's list.
-type ListedJob struct {
+// Job is a job of the group's list.
+type Job struct {
 	// Number is the job's place in the list, from 1.
 	Number int
 	// Chunked says that the list is claimed in chunks.
@@ -69,10 +69,10 @@ type ListedJob struct {
 }
 
 // Name is the job's name.
-func (j ListedJob) Name() string { return decodeListed(j.name) }
+func (j Job) Name() string { return decodeListed(j.name) }
 
 // Command is the job's command: of a very long line its beginning.
-func (j ListedJob) Command() string { return decodeListed(j.command) }
+func (j Job) Command() string { return decodeListed(j.command) }
 
 // decodeListed undoes what keeps a newline out of a line of the list.
 func decodeListed(field []byte) string {
@@ -82,29 +82,20 @@ func decodeListed(field []byte) string {
 	return strings.NewReplacer(`\\`, `\`, `\n`, "\n").Replace(string(field))
 }
 
-// EachListed reads the group's list, and calls tell with each job until tell returns false.
+// Each reads the group's list, and calls tell with each job until tell returns false.
 // There are none if the group has no list. The job is valid until tell returns.
-func EachListed(ctx context.Context, src source.ManifestReader, tell func(ListedJob) bool) error {
+func Each(ctx context.Context, src source.ManifestReader, tell func(Job) bool) error {
 	chunked := false
 	return eachLineOfList(ctx, src, func(l line) bool {
 		chunked = chunked || l.first && !l.isJob
-		return !l.isJob || tell(ListedJob{l.number, chunked, l.field, l.rest})
+		return !l.isJob || tell(Job{l.number, chunked, l.field, l.rest})
 	})
-}
-
-// ListLength is how many jobs there are in the list of the group; 0 if it has none.
-func ListLength(ctx context.Context, src source.ManifestReader) (jobs int, err error) {
-	err = EachListed(ctx, src, func(j ListedJob) bool {
-		jobs = j.Number
-		return true
-	})
-	return jobs, err
 }
 
 // NumberWidth is the least number of digits in the names of jobs that were named by their
 // numbers in the group's list; 0 if there are none.
 func NumberWidth(ctx context.Context, src source.ManifestReader) (digits int, err error) {
-	err = EachListed(ctx, src, func(j ListedJob) bool {
+	err = Each(ctx, src, func(j Job) bool {
 		if n, wrong := strconv.Atoi(j.Name()); wrong == nil && n == j.Number {
 			digits = len(j.name)
 		}
