@@ -92,7 +92,7 @@ func TestShortOptions(t *testing.T) {
 		"break x -qn y":                   {values{"quiet": "true", "name": "y"}, "x"},
 		"break -- -q":                     {values{}, "-q"},
 		"status a -qg G b --json c":       {values{"quiet": "true", "group": "G", "json": "true"}, "a b c"},
-		"wait --timeout=5 --settle 1":     {values{"timeout": "5s", "settle": "1s"}, ""},
+		"wait --timeout=5 --settle 1":     {values{"wait": "5s", "settle": "1s"}, ""},
 	} {
 		t.Run(line, func(t *testing.T) {
 			got, err := parse(t, strings.Fields(line)...)

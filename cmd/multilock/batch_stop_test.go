@@ -37,7 +37,7 @@ func TestBatchTimeout(t *testing.T) {
 	v, got := s.batch("--timeout", "100ms", s.list("sleep 1000 & sleep 1000"))
 	require.Equal(t, 1, got.code)
 	require.Equal(t, 124, v.Failures[0].Exit)
-	require.Equal(t, "it ran for longer than --timeout", v.Failures[0].Why)
+	require.Equal(t, "it ran for longer than --max-runtime", v.Failures[0].Why)
 }
 
 // fifoJobs are jobs that say that they run, and go on when they are told.

@@ -107,7 +107,7 @@ func TestDoctorOfNoPlace(t *testing.T) {
 
 	code, report = p.doctor("--source", "silent://host", "--timeout", "10ms")
 	require.Equal(t, 125, code)
-	require.Contains(t, report.Findings[0].Text, "there was no answer in the time of --timeout")
+	require.Contains(t, report.Findings[0].Text, "there was no answer in the time of --wait")
 	for _, args := range [][]string{{"doctor", "x"}, {"doctor", "--timeout", "0"}} {
 		require.Equal(t, 125, p.run(args...).code)
 	}

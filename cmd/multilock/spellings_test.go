@@ -63,7 +63,7 @@ func TestFormerSpellings(t *testing.T) {
 		shown[c] = append(shown[c], f.Names()...)
 	})
 	eachFlag(appForTests(), func(c string, f cli.Flag) {
-		for _, name := range strings.Fields("l lockname maxage w t f r") {
+		for _, name := range strings.Fields("l lockname maxage w t f r timeout on-lost every") {
 			if command.Formerly(f, name) {
 				former[c+" "+name+" "+f.Names()[0]] = true
 				require.NotContains(t, shown[c], name, "two options of %s", c)
@@ -73,13 +73,14 @@ func TestFormerSpellings(t *testing.T) {
 	})
 	for _, want := range []string{
 		"status w watch", "release t token", "break t token", "break f force", "clean r results", "run l name", "multilock lockname name", "run maxage max-age",
+		"wait t wait", "wait timeout wait", "doctor t wait", "batch timeout max-runtime", "run timeout max-runtime", "run on-lost if-lost", "status every interval",
 	} {
 		require.True(t, former[want], want)
 	}
 	for was := range former {
 		c, rest, _ := strings.Cut(was, " ")
 		if letter, _, _ := strings.Cut(rest, " "); len(letter) == 1 && letter != "l" {
-			require.Contains(t, []string{"status w watch", "release t token", "break t token", "break f force", "clean r results"}, was, "%s: no new letter may have two meanings", c)
+			require.Contains(t, []string{"status w watch", "release t token", "break t token", "break f force", "clean r results", "wait t wait", "doctor t wait"}, was, "%s: no new letter may have two meanings", c)
 		}
 	}
 }
@@ -103,9 +104,9 @@ func TestFormerSpellingsWork(t *testing.T) {
 		"clean -r x":                          {"results": "true"},
 		"run --timeout 5 x":                   {"max-runtime": "5s"},
 		"run --max-runtime 5 x":               {"max-runtime": "5s"},
-		"batch --timeout 5 x":                 {"timeout": "5s"},
-		"batch --max-runtime 5 x":             {"timeout": "5s"},
-		"batch --timeout=4 --max-runtime 5 x": {"timeout": "5s"},
+		"batch --timeout 5 x":                 {"max-runtime": "5s"},
+		"batch --max-runtime 5 x":             {"max-runtime": "5s"},
+		"batch --timeout=4 --max-runtime 5 x": {"max-runtime": "5s"},
 	} {
 		got, err := parse(t, strings.Fields(line)...)
 		require.NoError(t, err, line)

@@ -159,7 +159,7 @@ def wait(
     what failed or died is in what it returns.
     """
     words = ["wait", "--json", "--quiet", *Place(dir, group, source, trust).options()]
-    words += _program.options(expect=expect, timeout=None if timeout is None else _program.duration(timeout))
+    words += _program.options(expect=expect, wait=None if timeout is None else _program.duration(timeout))
     if members is not None:
         words += ["--members=" + ",".join(members)]
     told = _told([*words, *options])

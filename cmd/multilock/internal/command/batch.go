@@ -145,7 +145,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.GenericFlag{Name: "mem", Value: &o.memory, Usage: "give jobs that say what they need this `SIZE` of memory, all of them here together, such as 60G (default: all that this host has)", Category: "JOBS"},
 			&cli.GenericFlag{Name: "needs", Value: &o.needs, Usage: "what each job needs, as in a line `NEEDS` above the list, such as 'cpus=4 mem=8G'; to be the same on all hosts", Category: "JOBS"},
 			&cli.GenericFlag{Name: "retries", Value: &o.retries, Usage: "try a job that failed up to `N` times more, over all hosts together (default: none)", Category: "JOBS"},
-			&cli.GenericFlag{Name: "timeout", Aliases: []string{"max-runtime"}, Value: &o.timeout, Usage: "end a job and all its processes after this `DURATION`; it has failed then, with code 124", Category: "JOBS"},
+			formerly(&cli.GenericFlag{Name: "max-runtime", Value: &o.timeout, Usage: "end a job and all its processes after this `DURATION`; it has failed then, with code 124", Category: "JOBS"}, "timeout"),
 			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOBS"},
 			&cli.BoolFlag{Name: "retry-failed", Destination: &o.again, DisableDefaultText: true, Usage: "first forget the results of all jobs that have failed for good, so that they run again; say it on one host", Category: "JOBS"},
 			&cli.BoolFlag{Name: "add", Destination: &o.add, DisableDefaultText: true, Usage: "the list may begin with the one that the group was given, and adds to it what is behind that; say it on each host that is given the longer list", Category: "JOBS"},
@@ -194,7 +194,7 @@ func (o *batchOptions) read(c *cli.Context, e *Env) error {
 	case o.retries.Value < 0:
 		return console.Usagef(name, "--retries %d: must not be negative", o.retries.Value)
 	case o.timeout.Given && o.timeout.Value == 0:
-		return console.Usagef(name, "--timeout 0: leave the option out for no limit")
+		return console.Usagef(name, "--max-runtime 0: leave the option out for no limit")
 	case o.logs != "" && o.results != "":
 		return console.Usagef(name, "--logs and --results are two places for the same")
 	case (o.print || o.tag) && o.JSON:

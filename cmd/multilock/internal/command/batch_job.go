@@ -153,7 +153,7 @@ func (m *lockMarks) of(lock *multilock.Lock, say func(string, ...any)) *runner.M
 }
 
 var (
-	errTimeout = errors.New("it ran for longer than --timeout")
+	errTimeout = errors.New("it ran for longer than --max-runtime")
 	// errToldToEnd is why a job that ended with an error has no result.
 	errToldToEnd = errors.New("it was told to end")
 )

@@ -47,7 +47,7 @@ next holder may run at the same time: for a heartbeat (a tenth of the TTL) and t
 the job, and for the TTL if the old holder has lost its file server. "multilock break"
 returns when that time is over, or when the old holder and its job have ended on this host.
 With --now it returns at once. A script under "multilock acquire", and a job with
---on-lost ignore, are not ended at all.`,
+--if-lost ignore, are not ended at all.`,
 		Flags: []cli.Flag{
 			formerly(&cli.BoolFlag{Name: "force", Destination: &o.force, DisableDefaultText: true, Usage: "break it even if the holder lives; its job may go on until the holder notices"}, "f"),
 			&cli.BoolFlag{Name: "now", Destination: &o.now, DisableDefaultText: true, Usage: "with --force: do not wait until the old holder must have noticed"},

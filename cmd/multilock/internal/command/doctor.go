@@ -61,8 +61,8 @@ file: so nothing is locked, and no job runs, where the share is not mounted.
 Exits with 0 if all is well, 1 if there is a warning, 125 if locks cannot be taken
 here or would not be safe, and if no other host joined or stayed to the end.`,
 		Flags: []cli.Flag{
-			&cli.GenericFlag{Name: "timeout", Aliases: []string{"t"}, Value: &o.timeout, Usage: "give up after this `DURATION` without an answer (default: 30s)"},
-			toggle("join", "try it together with other hosts that run the same line now; --timeout is how long to wait for them", ""),
+			formerly(&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.timeout, Usage: "wait no longer than this `DURATION` for an answer (default: 30s)"}, "timeout", "t"),
+			toggle("join", "try it together with other hosts that run the same line now; --wait is for how long", ""),
 			toggle("mark", "mark the directory as one that hosts share, for --require-shared", ""),
 			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` hosts take part in --join, this one included (default: 2)"},
 		},
@@ -82,7 +82,7 @@ here or would not be safe, and if no other host joined or stayed to the end.`,
 			case o.mark && !o.IsFiles():
 				return console.Usagef("doctor", "--mark: only a directory is marked, and all hosts see the same server")
 			case o.timeout.Value == 0:
-				return console.Usagef("doctor", "--timeout 0: it needs some time")
+				return console.Usagef("doctor", "--wait 0: it needs some time")
 			}
 			if err := errors.Join(noName(c), o.checkJoin()); err != nil {
 				return err
@@ -111,7 +111,7 @@ func runDoctor(ctx context.Context, e *Env, o *doctorOptions) error {
 	return errors.Join(verdict, report.print(e, o))
 }
 
-var errNoAnswer = errors.New("there was no answer in the time of --timeout: the server may be down or cut off, or the mount hangs")
+var errNoAnswer = errors.New("there was no answer in the time of --wait: the server may be down or cut off, or the mount hangs")
 
 // examine gathers what the source says of itself, and tries a lock if that shows
 // nothing against it: alone, and then with other hosts. The error is for what kept

@@ -98,7 +98,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 			&cli.GenericFlag{Name: "slots", Value: &o.slots, Usage: "let `N` holders in at a time, in the whole cluster; the job finds its own number in MULTILOCK_SLOT (default: 1, without a number)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "fail-after", Value: &o.failAfter, Usage: "exit with 120 if this host was refused `N` times in a row by the same holder: that one hangs (default: never)", Category: "TAKING"},
 			&cli.GenericFlag{Name: "min-hold", Value: &o.minHold, Usage: "keep the lock at least this `DURATION`, so that hosts whose clocks are late do not run the job again", Category: "HOLDING"},
-			&cli.GenericFlag{Name: "max-runtime", Aliases: []string{"timeout"}, Value: &o.maxRuntime, Usage: "end the command and all its processes after this `DURATION`", Category: "JOB"},
+			formerly(&cli.GenericFlag{Name: "max-runtime", Value: &o.maxRuntime, Usage: "end the command and all its processes after this `DURATION`", Category: "JOB"}, "timeout"),
 			&cli.GenericFlag{Name: "grace", Value: &o.grace, Usage: "the `DURATION` between TERM and KILL (default: 10s)", Category: "JOB"},
 			&cli.IntFlag{Name: "json-fd", Usage: "with --json: write JSON to this open `DESCRIPTOR`, 3 or more, and leave the standard error to the command", DefaultText: "the standard error", Category: "OUTPUT", Action: func(c *cli.Context, descriptor int) error {
 				if !commonBool(c, "json") {
@@ -109,7 +109,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 				}
 				return nil
 			}},
-			&cli.StringFlag{Name: "on-lost", Destination: &o.onLost, Value: string(runner.Term), DefaultText: string(runner.Term), Usage: "`WHAT` to do to the command if the lock is lost: term (and kill before others can have the lock), kill or ignore", Category: "JOB"},
+			formerly(&cli.StringFlag{Name: "if-lost", Destination: &o.onLost, Value: string(runner.Term), DefaultText: string(runner.Term), Usage: "`WHAT` to do to the command if the lock is lost: term (and kill before others can have the lock), kill or ignore", Category: "JOB"}, "on-lost"),
 		),
 		Action: action(e, &o.common, func(c *cli.Context) error { return o.read(c, e) }, func(ctx context.Context, src *place.Source) error { return o.hinted(o.run(ctx, e, src)) }),
 	}
@@ -200,7 +200,7 @@ func (o *runOptions) check() error {
 	case len(o.command) == 0:
 		return console.Usagef(name, "no command; write: multilock run [options] -- COMMAND [ARGUMENT...]")
 	case !slices.Contains([]runner.OnLost{runner.Term, runner.Kill, runner.Ignore}, runner.OnLost(o.onLost)):
-		return console.Usagef(name, "--on-lost %q: choose term, kill or ignore; a command goes to --on-loss", o.onLost)
+		return console.Usagef(name, "--if-lost %q: choose term, kill or ignore; a command goes to --on-loss", o.onLost)
 	case o.heldCode.Value < 0 || o.heldCode.Value > 255:
 		return console.Usagef(name, "-E %d: an exit code is between 0 and 255", o.heldCode.Value)
 	case o.failAfter.Given && o.failAfter.Value < 1:

@@ -71,7 +71,7 @@ func (o *runOptions) checkTimed(src *place.Source) error {
 		name  string
 		given bool
 	}{
-		{"--ttl", o.ttl.Given}, {"--min-hold", o.minHold.Given}, {"--on-lost ignore", o.onLost == string(runner.Ignore)},
+		{"--ttl", o.ttl.Given}, {"--min-hold", o.minHold.Given}, {"--if-lost ignore", o.onLost == string(runner.Ignore)},
 	} {
 		if option.given {
 			return console.Usagef("run", "%s: a lock of this source lasts for its period, no shorter and no longer, and its job ends with it; leave the option out", option.name)

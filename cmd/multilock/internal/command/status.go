@@ -97,7 +97,7 @@ Without NAMEs it is 0, whatever is held.`,
 			formerly(&cli.BoolFlag{Name: "watch", Destination: &o.watch, DisableDefaultText: true, Usage: "show it again and again, until interrupted"}, "w"),
 			&cli.BoolFlag{Name: "all", Destination: &o.all, DisableDefaultText: true, Usage: "show all groups of the place"},
 			&cli.BoolFlag{Name: "results", Aliases: []string{"r"}, Destination: &o.results, DisableDefaultText: true, Usage: "list every result that is recorded, not only their sum"},
-			&cli.GenericFlag{Name: "every", Value: &o.every, Usage: "the `DURATION` between two looks of --watch (default: 2s)"},
+			formerly(&cli.GenericFlag{Name: "interval", Value: &o.every, Usage: "the `DURATION` between two looks of --watch (default: 2s)"}, "every"),
 			formerly(&cli.GenericFlag{Name: "max-age", Value: &o.maxAge, Usage: "judge locks without a ttl of their own by this `DURATION` without a change"}, "maxage"),
 			o.probeFlag(),
 		},
@@ -109,7 +109,7 @@ Without NAMEs it is 0, whatever is held.`,
 func (o *statusOptions) read(c *cli.Context) error {
 	o.names = namesAsked(c)
 	if o.every.Given && !o.watch {
-		return console.Usagef("status", "--every is the time between two looks of --watch: add that")
+		return console.Usagef("status", "--interval is the time between two looks of --watch: add that")
 	}
 	return nil
 }

@@ -45,14 +45,14 @@ func Wait(e *Env) *cli.Command {
 
    day=$(date +%F)
    for i in 1 2 3; do ssh host$i multilock -d /shared -g $day run -n job$i --once -- work $i & done
-   multilock -d /shared -g $day wait --members job1,job2,job3 --timeout 6h && next-step
+   multilock -d /shared -g $day wait --members job1,job2,job3 --wait 6h && next-step
 
 With --members or --expect it returns when those jobs have a final result, and may
 be started before them, on any host, however long that takes. Only "run --once" and
 its like leave results. With --list it waits for all jobs of the list that "batch" gave
 to the group, or will give to it: when a job above a line BARRIER has failed, it does not
 wait for those below, which are not run. A list that was ended early (--halt) is not done:
-it waits for somebody to go on with it, or for --timeout. A group of its own for each round (here: the day's) keeps the
+it waits for somebody to go on with it, or for --wait. A group of its own for each round (here: the day's) keeps the
 results of the last one apart.
 
 Without them it returns when nothing in the group is held, at one moment. It cannot
@@ -79,7 +79,7 @@ before its time to live has passed: if it has missed a sign of life, and Slurm, 
 COMMAND, says that it is gone. An error never clears anything; "multilock run --help"
 tells what is asked, and what a COMMAND has to answer.
 
-Exits with 0 if everything is done, 1 if a job failed or died, and 124 if --timeout
+Exits with 0 if everything is done, 1 if a job failed or died, and 124 if --wait
 passed; then it says who is missing, and who holds what.
 
 A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
@@ -87,7 +87,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 ` + console.ExitTable,
 		Flags: []cli.Flag{
 			&cli.GenericFlag{Name: "since", Value: &o.since, Usage: "count jobs that ended up to this `DURATION` before the wait began (default: 1d)"},
-			&cli.GenericFlag{Name: "timeout", Aliases: []string{"t"}, Value: &o.timeout, Usage: "give up after this `DURATION` (default: never)"},
+			formerly(&cli.GenericFlag{Name: "wait", Aliases: []string{"w"}, Value: &o.timeout, Usage: "wait no longer than this `DURATION` (default: as long as it takes)"}, "timeout", "t"),
 			&cli.GenericFlag{Name: "members", Value: &o.named, Usage: "wait for the results of these jobs, `NAME`[,NAME...]; may be given several times"},
 			&cli.StringFlag{Name: "members-from", Usage: "read the names of the jobs from a `FILE`, one a line; - is the standard input. Of NAME<TAB>COMMAND the name counts, # begins a comment, and BARRIER is no name"},
 			&cli.GenericFlag{Name: "expect", Value: &o.expect, Usage: "wait until `N` jobs have a result, whatever their names, and nothing is held"},

@@ -137,7 +137,7 @@ func (r *Run) Wait(ctx context.Context) error {
 			if r.spec.OnLost != Ignore {
 				return r.end(ctx, why, r.graceAfterLoss())
 			}
-			r.spec.Say("warning: %v; the job goes on (--on-lost ignore)", why)
+			r.spec.Say("warning: %v; the job goes on (--if-lost ignore)", why)
 		case <-ctx.Done():
 			return r.end(ctx, context.Cause(ctx), r.spec.Grace)
 		}
