@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -143,4 +144,14 @@ func TestCountsOfManyNames(t *testing.T) {
 	require.Equal(t, 2, counts.jobs["x0"].runs)
 	require.Equal(t, 2*(2000-maxNames), counts.jobs[otherNames].runs)
 	require.True(t, counts.crowded)
+}
+
+// The slots of a name, the readers of a lock, and all lists are one job each.
+func TestNamesUnderWhichJobsAreCounted(t *testing.T) {
+	for lock, job := range map[string]string{
+		"nightly": "nightly", "gpu#slot-3": "gpu", "db.shared": "db.shared", multilock.ReaderName("db.shared", 2): "db.shared",
+		"#jobs-1-64": chunkNames, "#jobs-64-1": "#jobs-64-1",
+	} {
+		require.Equal(t, job, jobLabel(lock))
+	}
 }
