@@ -1,9 +1,9 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -112,23 +112,18 @@ func TestCloudshellCommandEnds(t *testing.T) {
 	require.Contains(t, got.stderr, "the token ends with the command that got it")
 }
 
-// Whoever asks for a connection that others can read is told so once. A proxy is on the way
-// only if the URL says so, whatever the environment says: it would get the password.
+// A connection that others can read is warned of once. A proxy of the environment is not used:
+// it would get the password.
 func TestCloudshellInClear(t *testing.T) {
 	t.Parallel()
 	server := newCloudshell(t, fakecloudshell.HTTP)
 	proxy, asked := startProxy(t, server.Address())
 	far := strings.Replace(cloudshellURL(server), server.Address(), "quali.invalid", 1)
 	s := newStation(t, "MULTILOCK_PASSWORD="+password, "http_proxy="+proxy, "https_proxy="+proxy, "ALL_PROXY="+proxy, "MULTILOCK_SOURCE="+far)
-	require.Equal(t, 125, s.run("status").code)
-	require.Zero(t, asked.Load(), "nobody was told the password")
-
-	through := s.with("MULTILOCK_SOURCE=" + far + "&proxy=" + url.QueryEscape(proxy))
-	got := through.run("run", "--", "true")
-	require.Zero(t, got.code, got.stderr)
+	got := s.run("run", "--", "true")
+	require.Equal(t, 125, got.code)
 	require.Equal(t, 1, strings.Count(got.stderr, "warning: nothing is encrypted on the way to quali.invalid"), got.stderr)
-	require.Equal(t, ended{}, through.run("run", "-q", "--", "true"))
-	require.NotZero(t, asked.Load())
+	require.Zero(t, asked.Load(), "the proxy was told the password")
 	require.Equal(t, ended{}, s.with("MULTILOCK_SOURCE="+cloudshellURL(server)).run("run", "--", "true"), "it stays on this host")
 }
 
@@ -151,7 +146,7 @@ func TestCloudshellTroubles(t *testing.T) {
 		"nobody listens":      {[]string{"MULTILOCK_SOURCE=" + gone}, "connection refused"},
 		"never answers":       {[]string{"MULTILOCK_SOURCE=" + cloudshellURL(mute) + "&timeout=200ms"}, "deadline exceeded"},
 		"unknown authority":   {[]string{"MULTILOCK_SOURCE=" + strings.Split(good, "&cafile")[0]}, "certificate"},
-		"no certificates":     {[]string{"MULTILOCK_SOURCE=" + strings.Split(good, "&cafile")[0] + "&cafile=/nonexistent"}, "read the CA file"},
+		"no certificates":     {[]string{"MULTILOCK_SOURCE=" + strings.Split(good, "&cafile")[0] + "&cafile=/nonexistent"}, "read cafile"},
 		"unknown reservation": {[]string{"MULTILOCK_SOURCE=" + strings.Replace(good, sandbox, "7b3c9ad2-0000-4c0d-9c56-0f0d4a9b2e11", 1)}, "reservation"},
 		"unknown parameter":   {[]string{"MULTILOCK_SOURCE=" + good + "&allias=X"}, `cloudshell URL parameter "allias": is unknown; there are domain, alias`},
 		"no such user":        {[]string{"MULTILOCK_SOURCE=" + strings.Replace(good, "admin@", "eve@", 1)}, "check the password of eve"},
@@ -191,9 +186,67 @@ func TestCloudshellPasswordIsKept(t *testing.T) {
 	got := s.run("run", "--", "multilock", "status")
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, "there is no password for the user admin")
+}
 
-	list := s.write("a\tenv\n")
-	logs := t.TempDir()
-	s.must("-g", "list", "batch", "--logs", logs, list)
-	require.NotContains(t, s.begin(s.shell("cat "+logs+"/*")).end().stdout, "MULTILOCK_PASSWORD")
+// CloudShell has the lock alone. A command that needs more is refused before it does
+// anything; it says what is missing, and what to use instead.
+func TestCloudshellIsALock(t *testing.T) {
+	t.Parallel()
+	s, server := cloudshellStation(t)
+	list := s.write("a\ttrue\n")
+	const instead = " (a CloudShell sandbox has the lock alone: "
+	for command, lack := range map[string]string{
+		"run -n x --once -- true":         "run: --once: this source keeps no results of jobs",
+		"run -n x --every 1h -- true":     "run: --every: this source keeps no results of jobs",
+		"run -n x --fail-after 2 -- true": "run: --fail-after: this source keeps no history",
+		"-g g batch " + list:              "batch: this source keeps no results of jobs",
+		"-g g wait --members x -t 1s":     "wait: this source keeps no results of jobs",
+		"overdue":                         "overdue: this source keeps no results of jobs",
+		"status --results":                "status: --results: this source keeps no results of jobs",
+		"history":                         "history: this source keeps no history",
+		"metrics":                         "metrics: this source keeps no history",
+		"clean --results x":               "clean: --results: this source keeps no results of jobs",
+	} {
+		got := s.run(strings.Fields(command)...)
+		require.Equal(t, 125, got.code, "%s: %s%s", command, got.stdout, got.stderr)
+		require.Contains(t, got.stderr, lack+instead, command)
+		require.Contains(t, got.stderr, "use a directory, MongoDB, etcd or PostgreSQL for that", command)
+	}
+	require.Empty(t, aliases(server))
+	got := s.run("run", "-n", "x", "--fair", "-w", "1m", "--", "true")
+	require.Equal(t, 125, got.code)
+	require.Contains(t, got.stderr, "has no queue (")
+
+	s.must("report", "-o", t.TempDir()+"/page.html")
+	holder := s.hold("-n", "x")
+	require.Contains(t, s.must("status"), "x  held")
+	require.Equal(t, 124, s.run("wait", "--timeout", "300ms").code)
+	require.Zero(t, holder.end().code)
+	require.Contains(t, s.must("wait"), "")
+	s.must("run", "-n", "x", "--slots", "2", "--", "true")
+}
+
+// doctor names what is kept and what is missing.
+func TestCloudshellPromises(t *testing.T) {
+	t.Parallel()
+	s, _ := cloudshellStation(t)
+	got := s.run("doctor", "--json")
+	require.Zero(t, got.code, got.stdout)
+	var report struct {
+		Promises []struct {
+			Trait string
+			Kept  *bool
+			Why   string
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
+	lacking := []string{}
+	for _, p := range report.Promises {
+		require.NotNil(t, p.Kept, p.Trait)
+		if !*p.Kept {
+			lacking = append(lacking, p.Trait)
+			require.NotEmpty(t, p.Why, p.Trait)
+		}
+	}
+	require.ElementsMatch(t, []string{"job mark", "queue", "results", "manifest", "history", "run history"}, lacking)
 }

@@ -67,19 +67,19 @@ func policies() map[string]fakecloudshell.Policy {
 func fixture(opt fakecloudshell.Options, group string) locktest.Fixture {
 	return locktest.Fixture{
 		TTL: 3 * time.Second, Fences: true, Deaths: true,
-		Odd:     []string{"tab\tand\nnewline", "\xff\xfe not utf-8", "nul\x00byte", ".", "..", "a/b", "MUTEX", "MUTEX.TURN.1", "TURN.1", "x.RESULT.y.0", "MULTILOCK", "[54]"},
+		Odd:     []string{"tab\tand\nnewline", "\xff\xfe not utf-8", "nul\x00byte", ".", "..", "a/b", "MUTEX", "MUTEX.TURN.1", "TURN.1", "[54]"},
 		Refused: []string{strings.Repeat("x", 256), strings.Repeat("\u20ac", 82)},
 		Place: func(t testing.TB) func() multilock.Source {
 			l := newLab(t, opt)
 			l.opt.Group = group
 			t.Cleanup(func() { requireTidy(t, l) })
-			return func() multilock.Source { return l.ready(t) }
+			return func() multilock.Source { return l.open(t) }
 		},
 	}
 }
 
-// requireTidy: nothing is left but one service for each name that was ever used, a
-// few of results, and what an attempt left that was cut off by the test's end.
+// requireTidy: nothing is left but one service for each name that was ever used, and what
+// an attempt left that was cut off by the test's end.
 func requireTidy(t testing.TB, l *lab) {
 	t.Helper()
 	turns := map[string]int{}

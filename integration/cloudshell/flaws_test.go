@@ -130,9 +130,8 @@ func TestLockFromABlueprintIsFree(t *testing.T) {
 	first := newLab(t, serverOptions())
 	src := first.open(t)
 	lock := try(t, src, "MUTEX", multilock.Options{TTL: time.Hour})
-	require.NoError(t, lock.Commit(t.Context(), multilock.Result{By: src.Self(), Attempt: 1}))
 	saved := first.server.Services(sandbox)
-	require.Greater(t, len(saved), 2)
+	require.Len(t, saved, 2)
 
 	opt := serverOptions()
 	opt.Reservations[0].ID, opt.Reservations[0].Services = "a-new-sandbox", saved
@@ -142,12 +141,7 @@ func TestLockFromABlueprintIsFree(t *testing.T) {
 	vacant, err := copied.Vacant(t.Context())
 	require.NoError(t, err)
 	require.True(t, vacant)
-	_, err = copied.Result(t.Context(), "MUTEX")
-	require.ErrorIs(t, err, multilock.ErrNoResult, "it is another reservation's")
-	next := try(t, copied, "MUTEX", multilock.Options{})
-	_, err = next.Outcome(t.Context())
-	require.ErrorIs(t, err, multilock.ErrNoResult)
-	release(t, next)
+	release(t, try(t, copied, "MUTEX", multilock.Options{}))
 	release(t, lock)
 }
 

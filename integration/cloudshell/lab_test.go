@@ -49,14 +49,6 @@ func (l *lab) open(t testing.TB) *cloudshell.Source {
 	return l.openWith(t, l.opt)
 }
 
-// ready is a source that has found out what it can promise, as a command opens one.
-func (l *lab) ready(t testing.TB) *cloudshell.Source {
-	t.Helper()
-	src := l.open(t)
-	require.NoError(t, src.Ready(t.Context()))
-	return src
-}
-
 func (l *lab) openWith(t testing.TB, opt cloudshell.Options) *cloudshell.Source {
 	t.Helper()
 	src, err := cloudshell.Open(opt)

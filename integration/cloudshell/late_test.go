@@ -143,26 +143,3 @@ func TestBreakerFromLongAgoBreaksNoSuccessor(t *testing.T) {
 		})
 	}
 }
-
-// A commit is held back while its lock is broken and another result is committed.
-func TestCommitFromLongAgoIsNotRecorded(t *testing.T) {
-	l := newLab(t, serverOptions())
-	slow, quick := twoUsers(t, l)
-	lock := try(t, slow, "MUTEX", multilock.Options{})
-	proceed := make(chan struct{})
-	arrived := l.holdBack(fakecloudshell.AddService, mentions("MUTEX.TURN."), fakecloudshell.Fault{Hold: proceed})
-	done := make(chan error, 1)
-	go func() { done <- lock.Commit(t.Context(), multilock.Result{By: slow.Self(), Attempt: 1}) }()
-	<-arrived
-	_, err := multilock.Break(t.Context(), quick, "MUTEX", multilock.BreakOptions{Alive: true})
-	require.NoError(t, err)
-	next := try(t, quick, "MUTEX", multilock.Options{})
-	require.NoError(t, next.Commit(t.Context(), multilock.Result{By: quick.Self(), Attempt: 1, Exit: 7}))
-	close(proceed)
-	require.ErrorIs(t, <-done, multilock.ErrLost)
-	found, err := next.Outcome(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 7, found.Exit)
-	release(t, next)
-	_ = lock.Release(t.Context())
-}

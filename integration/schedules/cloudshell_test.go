@@ -24,13 +24,12 @@ const sandbox = "5c1e0b3a-77f2-4c0d-9c56-0f0d4a9b2e11"
 
 // portal is a CloudShell server, and what its clients have opened.
 type portal struct {
-	ledger
 	server  *fakecloudshell.Server
 	sources map[string]source.Source
 }
 
 func newPortal() any {
-	return &portal{ledger: newLedger(), sources: map[string]source.Source{}, server: fakecloudshell.New(fakecloudshell.Options{
+	return &portal{sources: map[string]source.Source{}, server: fakecloudshell.New(fakecloudshell.Options{
 		Users:        []fakecloudshell.User{{Name: "admin", Password: "secret", Admin: true}},
 		Models:       []fakecloudshell.Model{fakecloudshell.OwnedMutex()},
 		Reservations: []fakecloudshell.Reservation{{ID: sandbox}},
@@ -84,11 +83,11 @@ func about(body []byte) string {
 	return "-"
 }
 
-// logsOn opens the actor's source, and has it ask what the server can do.
+// logsOn opens the actor's source, and has it log on.
 func logsOn(a *explore.Actor) {
 	src, err := openPortal(a.Host, wire{a.World(), a.Ask})
 	if err == nil {
-		err = src.Ready(context.Background())
+		_, err = src.Now(context.Background())
 	}
 	if err != nil {
 		a.World().Violate("prepare: %v", err)
@@ -163,17 +162,5 @@ func TestExploreCloudShell(t *testing.T) {
 	t.Parallel()
 	sc := onServer(newPortal, logsOn, onPortal(staysOnPortal), onPortal(staysOnPortal))
 	sc.Owns, sc.AtEnd = hasTheRegister, func(w *explore.World) { isFree(w, registered(w)) }
-	explored(t, sc)
-}
-
-// A job that runs once: its result is seen by who has the lock later, whatever is lost.
-func TestExploreCloudShellLedger(t *testing.T) {
-	t.Parallel()
-	commits := func(a *explore.Actor, lease source.Lease) { portalOf(a.World()).commits(a, lease) }
-	sc := onServer(newPortal, logsOn, onPortal(commits), onPortal(commits))
-	sc.Owns, sc.AtEnd = hasTheRegister, func(w *explore.World) {
-		src, err := openPortal("reader", wire{w, undisturbed})
-		portalOf(w).compares(w, src, err, cloudshell.DefaultName)
-	}
 	explored(t, sc)
 }

@@ -4,18 +4,18 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/multilock/go/multilock/source/remote"
 )
 
 // client makes calls of the automation API. It is safe for concurrent use.
@@ -28,53 +28,37 @@ type client struct {
 	token Secret     // of the session, none before the first logon; guarded by logon
 }
 
+const (
+	maxHeader = 64 << 10 // of an answer, in bytes; nothing in it is used
+	maxBody   = 32 << 20
+)
+
 func newClient(opt Options) (*client, error) {
-	transport, err := newTransport(opt)
-	if err != nil {
-		return nil, err
-	}
 	_, port, _ := net.SplitHostPort(opt.Server) // check has made it so
-	return &client{
-		opt: opt, machine: opt.Self.Host + ":" + port,
-		http: &http.Client{Transport: transport, CheckRedirect: refuseRedirect},
-	}, nil
-}
-
-// refuseRedirect keeps a session's token from going anywhere else.
-func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-// newTransport is one that no proxy of the environment is part of: it would get the password.
-func newTransport(opt Options) (http.RoundTripper, error) {
+	c := &client{opt: opt, machine: opt.Self.Host + ":" + port, http: &http.Client{
+		Transport:     opt.Transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would get the token
+	}}
 	if opt.Transport != nil {
-		return opt.Transport, nil
-	}
-	proxy, err := opt.proxy()
-	if err != nil {
-		return nil, err
+		return c, nil
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy, transport.MaxResponseHeaderBytes = http.ProxyURL(proxy), maxHeader
+	transport.Proxy = nil // one in the environment would get the password
+	transport.MaxResponseHeaderBytes = maxHeader
 	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: opt.Insecure} //nolint:gosec // only where the user says so
-	if opt.CAFile == "" {
-		return transport, nil
+	c.http.Transport = transport
+	if opt.CAFile != "" {
+		pool, err := remote.Authorities(opt.CAFile)
+		if err != nil {
+			return nil, invalid("CA file", opt.CAFile, err.Error())
+		}
+		transport.TLSClientConfig.RootCAs = pool
 	}
-	text, err := os.ReadFile(opt.CAFile)
-	if err != nil {
-		return nil, opError("read the CA file", "", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, invalid("CA file", opt.CAFile, "has no certificate in it; it must be in PEM")
-	}
-	transport.TLSClientConfig.RootCAs = pool
-	return transport, nil
+	return c, nil
 }
 
-// maxHeader bounds the header of an answer, in bytes. Nothing in it is used.
-const maxHeader = 64 << 10
-
-// call makes a call under the session. A token that is not accepted any more is
-// replaced once, and the call, which was not carried out, repeated once.
+// call makes a call under the session. If its token is not accepted any more, it is
+// replaced once and the call, which was not carried out, is repeated once.
 func (c *client) call(ctx context.Context, method string, parameters ...string) (*response, error) {
 	token, err := c.session(ctx, Secret{})
 	if err != nil {
@@ -89,13 +73,13 @@ func (c *client) call(ctx context.Context, method string, parameters ...string) 
 	}
 	r, err = c.post(ctx, token, method, parameters)
 	if refusesToken(err) {
-		return nil, &accessError{err, c.accessHint()}
+		return nil, c.noAccess(err)
 	}
 	return r, err
 }
 
-// session is the token of the present session. Refused is one that the server did
-// not accept: then there is a new one, unless somebody else has made it already.
+// session returns the token of the present session. If that is one which the server has
+// refused, it makes a new session.
 func (c *client) session(ctx context.Context, refused Secret) (Secret, error) {
 	c.logon.Lock()
 	defer c.logon.Unlock()
@@ -107,34 +91,32 @@ func (c *client) session(ctx context.Context, refused Secret) (Secret, error) {
 		method, parameters = "SecureLogon", []string{leaf("token", c.opt.Token.reveal())}
 	}
 	r, err := c.post(ctx, Secret{}, method, append(parameters, leaf("domainName", c.opt.Domain)))
-	if err != nil {
-		return Secret{}, c.logonError(err)
+	var call *CallError
+	switch {
+	case refusesToken(err), errors.As(err, &call) && call.Code == codeGeneral:
+		return Secret{}, c.noAccess(err)
+	case call != nil:
+		call.Unsent = true // a logon changes nothing, and the call behind it was not made
+		return Secret{}, err
+	case err != nil:
+		return Secret{}, err
+	case r.Info.Token.Token == "":
+		return Secret{}, senseless(method, "the answer has no token")
 	}
-	if len(r.Info) != 1 || len(r.Info[0].Token) != 1 || r.Info[0].Token[0].Token == "" {
-		return Secret{}, &CallError{Method: method, Status: http.StatusOK, Err: errors.New("the answer has no token")}
-	}
-	c.token = NewSecret(r.Info[0].Token[0].Token)
+	c.token = NewSecret(r.Info.Token.Token)
 	return c.token, nil
 }
 
-// logonError tells credentials that are not accepted, which nothing here can
-// mend, from a server that is away.
-func (c *client) logonError(err error) error {
+// noAccess says that the credentials are not accepted. To try again is of no use.
+func (c *client) noAccess(err error) error {
 	var call *CallError
-	if refusesToken(err) || errors.As(err, &call) && call.Code == codeGeneral {
-		return &accessError{err, c.accessHint()}
-	}
-	if errors.As(err, &call) && !call.Unsent {
-		call.Unsent = true // a logon changes nothing, and the call behind it was not made
+	if errors.As(err, &call) {
+		call.noAccess = fmt.Sprintf("check the password of %s, and that the user belongs to the domain %s", c.opt.User, c.opt.Domain)
+		if !c.opt.Token.IsZero() {
+			call.noAccess = "the token ends with the command that got it, and a lock cannot be used beyond that command"
+		}
 	}
 	return err
-}
-
-func (c *client) accessHint() string {
-	if !c.opt.Token.IsZero() {
-		return "the token ends with the command that got it; a lock cannot be used beyond that command"
-	}
-	return fmt.Sprintf("check the password of %s, and that the user belongs to the domain %s", c.opt.User, c.opt.Domain)
 }
 
 // post makes one request. Nothing is ever sent twice.
@@ -150,11 +132,15 @@ func (c *client) post(ctx context.Context, token Secret, method string, paramete
 	}
 	r, err := decode(method, body)
 	if err != nil {
-		return nil, &CallError{Method: method, Status: status, Err: err}
+		return nil, senseless(method, err.Error())
 	}
 	if !r.succeeded() {
 		code, _ := strconv.Atoi(strings.TrimSpace(r.Code))
-		return nil, &CallError{Method: method, Status: status, Code: code, Message: c.scrub(token, strings.TrimSpace(r.Error))}
+		message := strings.TrimSpace(r.Error)
+		for _, secret := range []Secret{token, c.opt.Token, c.opt.Password} {
+			message = secret.scrub(message)
+		}
+		return nil, &CallError{Method: method, Status: status, Code: code, Message: message}
 	}
 	return r, nil
 }
@@ -179,19 +165,12 @@ func (c *client) exchange(ctx context.Context, token Secret, method, text string
 		return nil, 0, &CallError{Method: method, Err: c.withAdvice(err), Unsent: !connected.Load()}
 	}
 	defer answer.Body.Close() //nolint:errcheck // only read from
-	body, err := io.ReadAll(io.LimitReader(answer.Body, c.opt.MaxResponse+1))
-	if err == nil && int64(len(body)) > c.opt.MaxResponse {
-		err = fmt.Errorf("the answer is larger than %d bytes", c.opt.MaxResponse)
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxBody+1))
+	if err == nil && len(body) > maxBody {
+		err = fmt.Errorf("the answer is larger than %d bytes", maxBody)
 	}
 	if err != nil {
 		return nil, 0, &CallError{Method: method, Status: answer.StatusCode, Err: err}
 	}
 	return body, answer.StatusCode, nil
 }
-
-// scrub removes secrets from what the server says.
-func (c *client) scrub(token Secret, text string) string {
-	return token.scrub(c.opt.Token.scrub(c.opt.Password.scrub(text)))
-}
-
-func (c *client) close() { c.http.CloseIdleConnections() }

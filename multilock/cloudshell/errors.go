@@ -1,10 +1,15 @@
 package cloudshell
 
 import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"syscall"
 
 	"github.com/multilock/go/multilock/source"
 )
@@ -22,20 +27,24 @@ type CallError struct {
 	Err error
 	// Unsent says that the call never reached the server.
 	Unsent bool
+	// noAccess says what to do about credentials that are not accepted, "" if they are.
+	noAccess string
 }
 
-func (e *CallError) Error() string { return source.Shorten(e.text(), source.MaxWhy) }
-
-func (e *CallError) text() string {
+func (e *CallError) Error() string {
+	text := fmt.Sprintf("HTTP status %d %s", e.Status, http.StatusText(e.Status))
 	switch {
 	case e.Message != "" || e.Code != 0:
-		return fmt.Sprintf("%s: CloudShell error %d: %s", e.Method, e.Code, e.Message)
+		text = fmt.Sprintf("CloudShell error %d: %s", e.Code, e.Message)
 	case e.Err != nil:
-		return fmt.Sprintf("%s: %v", e.Method, e.Err)
+		text = e.Err.Error()
 	case e.Status == http.StatusOK:
-		return e.Method + ": the server says that it failed, and not why"
+		text = "the server says that it failed, and not why"
 	}
-	return fmt.Sprintf("%s: HTTP status %d %s", e.Method, e.Status, http.StatusText(e.Status))
+	if text = source.Shorten(e.Method+": "+text, source.MaxWhy); e.noAccess != "" {
+		text += " (" + e.noAccess + ")"
+	}
+	return text
 }
 
 // Unwrap gives the cause.
@@ -43,10 +52,12 @@ func (e *CallError) Unwrap() error { return e.Err }
 
 // InDoubt says that the call may have been carried out, or may be later.
 func (e *CallError) InDoubt() bool {
-	if e.Unsent || e.Status == http.StatusUnauthorized {
-		return false
-	}
-	return e.Err != nil || e.Status != http.StatusOK
+	return !e.Unsent && e.Status != http.StatusUnauthorized && (e.Err != nil || e.Status != http.StatusOK)
+}
+
+// senseless is the error of an answer that cannot be used.
+func senseless(method, why string) error {
+	return &CallError{Method: method, Status: http.StatusOK, Err: errors.New(why)}
 }
 
 // The codes that mean something. 118 is a wrong password, and a token that is not
@@ -56,18 +67,14 @@ const (
 	codeNoAccess = 118
 )
 
-// inDoubt says that a call may have been carried out, or may be later.
 func inDoubt(err error) bool {
 	var call *CallError
 	return errors.As(err, &call) && call.InDoubt()
 }
 
-// aliasTaken says that the server refused a service because of its alias. That is
-// the only failure whose words are known.
+// aliasTaken says that the server refused a service because of its alias. The words of
+// other failures are not known.
 func aliasTaken(err error) bool { return saysServer(err, "alias already exists") }
-
-// ended says that the reservation is over.
-func ended(err error) bool { return saysServer(err, "reservation has ended") }
 
 func saysServer(err error, words string) bool {
 	var call *CallError
@@ -80,24 +87,47 @@ func refusesToken(err error) bool {
 	return errors.As(err, &call) && (call.Status == http.StatusUnauthorized || call.Code == codeNoAccess)
 }
 
-// accessError says that this client cannot log on: nothing can be done here.
-type accessError struct {
-	err  error
-	hint string
+// apiFailure says that the server answered that a call failed, for a reason that has
+// to do with the call.
+func apiFailure(err error) bool {
+	var call *CallError
+	return errors.As(err, &call) && !call.InDoubt() && !call.Unsent && !final(err)
 }
 
-func (e *accessError) Error() string { return e.err.Error() + " (" + e.hint + ")" }
-func (e *accessError) Unwrap() error { return e.err }
-
-// final says that trying once more is of no use.
+// final says that to try again is of no use.
 func final(err error) bool {
-	return errors.As(err, new(*accessError)) || errors.Is(err, source.ErrInvalid)
+	var call *CallError
+	return errors.As(err, &call) && call.noAccess != "" || errors.Is(err, source.ErrInvalid)
 }
 
-// opError names the step in which err came up.
-func opError(op, name string, err error) error {
-	if err == nil || errors.Is(err, source.ErrInvalid) {
+// inClear is the price of HTTP, and of a certificate that is not verified.
+const inClear = "then anything between here and the server can read the password and the token"
+
+// withAdvice says what to do about a server that cannot be talked to in this way. A server
+// speaks HTTP or HTTPS on the same port, and often has a self-signed certificate.
+func (c *client) withAdvice(err error) error {
+	advice := ""
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		advice = "have HTTPS set up there, or add scheme=http to the URL: " + inClear
+	case errors.As(err, new(x509.HostnameError)):
+		advice = "write the server's name as its certificate has it, or add insecure=true to the URL: " + inClear
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		advice = "name the certificate that vouches for the server (a self-signed one vouches for itself) with cafile=FILE, or add insecure=true to the URL: " + inClear
+	case c.opt.Scheme == schemeHTTPS && errors.As(err, new(tls.RecordHeaderError)):
+		advice = "the server may speak HTTP there: if so, have HTTPS set up, or add scheme=http to the URL: " + inClear
+	case c.opt.Scheme == schemeHTTP && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || strings.Contains(err.Error(), "malformed HTTP")):
+		advice = "the server may speak HTTPS there: if so, leave scheme=http out of the URL"
+	default:
 		return err
 	}
-	return &source.OpError{Source: "cloudshell", Op: op, Name: name, Err: err}
+	return fmt.Errorf("%w; %s", err, advice)
+}
+
+// wantsTLS recognizes what a server that wants HTTPS says in plain HTTP.
+func (c *client) wantsTLS(status int, body []byte) error {
+	if c.opt.Scheme == schemeHTTP && status == http.StatusBadRequest && bytes.Contains(body, []byte("HTTPS")) {
+		return errors.New("the server speaks HTTPS there; leave scheme=http out of the URL")
+	}
+	return nil
 }

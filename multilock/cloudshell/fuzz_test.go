@@ -12,16 +12,15 @@ import (
 
 // An alias is that of one name, says which, and is never taken for one of our own marks.
 func FuzzAlias(f *testing.F) {
-	for _, name := range []string{"MUTEX", "a.TURN.5", "x.RESULT.id.0", "MULTILOCK.x", "[2E]", "é", "\x00", " a ", "TURN"} {
+	for _, name := range []string{"MUTEX", "a.TURN.5", "[2E]", "é", "\x00", " a ", "TURN"} {
 		f.Add("", name)
-		f.Add("group.RESULT", name)
+		f.Add("group.TURN", name)
 	}
 	f.Fuzz(func(t *testing.T, group, name string) {
 		s := &Source{prefix: prefixOf(group)}
 		alias := s.aliasOf(name)
 		_, _, isTurn := cutTurn(alias)
-		_, _, _, isPiece := cutPiece(alias)
-		require.False(t, isTurn || isPiece)
+		require.False(t, isTurn)
 		found, ok := s.nameOf(alias)
 		require.Equal(t, name != "", ok)
 		require.Equal(t, name, found)
@@ -34,17 +33,13 @@ func FuzzAlias(f *testing.F) {
 
 // FuzzForeignAlias reads aliases that others chose.
 func FuzzForeignAlias(f *testing.F) {
-	for _, alias := range []string{"MUTEX", "M.TURN.0", "M.TURN.17", "M.TURN.017", "M.TURN.99999999999999999999", "M.RESULT.x.0", "M.RESULT..0", "M.RESULT.x.99999", "[", "[zz]", "[2e]", "a(b)", "x[41]"} {
+	for _, alias := range []string{"MUTEX", "M.TURN.0", "M.TURN.17", "M.TURN.017", "M.TURN.99999999999999999999", "[", "[zz]", "[2e]", "a(b)", "x[41]", "[41]B"} {
 		f.Add(alias)
 	}
 	f.Fuzz(func(t *testing.T, alias string) {
 		if base, number, ok := cutTurn(alias); ok {
 			require.Equal(t, alias, turnAlias(base, number))
 			require.Positive(t, number)
-		}
-		if base, id, piece, ok := cutPiece(alias); ok {
-			require.True(t, strings.HasPrefix(alias, base+resultMark+id+"."))
-			require.GreaterOrEqual(t, piece, 0)
 		}
 		s := &Source{}
 		name, ok := s.nameOf(alias)
@@ -80,29 +75,6 @@ func FuzzLocate(f *testing.F) {
 			require.NotContains(t, err.Error(), secret[:3])
 		} else {
 			require.Positive(t, opt.Timeout)
-		}
-	})
-}
-
-// The pieces of a result that somebody changed are no result, or one that can be shown.
-func FuzzPieces(f *testing.F) {
-	pieces, err := encodeResult(brand("R"), source.Result{Name: "a", Token: "5f", By: someHeld().record.Holder.Identity, Attempt: 1, Command: strings.Repeat("☃", 300)})
-	require.NoError(f, err)
-	for i, piece := range pieces {
-		f.Add(piece, pieces[(i+1)%len(pieces)], i)
-		f.Add(piece[:len(piece)/2], piece, i)
-	}
-	f.Fuzz(func(t *testing.T, one, two string, at int) {
-		for _, set := range []map[int]string{{0: one, 1: two}, {at: one}, {0: pieces[0], 1: two}} {
-			r := parseResult("a", set)
-			require.Equal(t, "a", r.Name)
-			if r.Foreign != "" {
-				require.Equal(t, source.Result{Name: "a", Foreign: r.Foreign}, r)
-				continue
-			}
-			require.Equal(t, r, r.Printable())
-			require.Positive(t, r.Attempt)
-			require.NotEmpty(t, r.Token)
 		}
 	})
 }

@@ -5,206 +5,276 @@ import (
 	"errors"
 	"time"
 
+	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/boottime"
 	"github.com/multilock/go/multilock/process"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/source/remote"
 )
 
-// lease is a lock that is held: the top of its register, and the service that
-// scripts know. What no mutex guards belongs to the operation at work.
+// lease is a lock that is held: the top of its register, and the service that scripts
+// know. Operations take turns, and are not cancelled half-way: each request has its own
+// time limit. So what an operation has done is known, or known to be unknown.
 type lease struct {
-	*tenure
+	*remote.Holding
+	src     *Source
+	base    string
 	taken   time.Time
-	number  uint64 // the last turn that is known to be ours
-	result  string // the id of the result that the register names
-	doubt   bool   // a later turn may be ours as well
-	exposed bool   // the service that scripts know was gone, or somebody else's
-	leaving bool   // Release may have removed that service
-	cleared bool   // it has
-	parting string // the value with which Release ends the turn
+	working bounded.Turn
+	sign    boottime.Instant // before the last confirmed heartbeat
+	number  uint64           // the last turn that is known to be this lease's
+	leaving bool             // Release may have removed the service that scripts know
 }
 
-var _ source.Lease = (*lease)(nil)
+var (
+	// errGone says that the register has passed on.
+	errGone = errors.New("the lock was broken: its register has passed on")
+	// errMissing says that the service which scripts know is not there, or not this lease's.
+	errMissing = errors.New("the service that stands for the lock was removed or replaced: scripts may have taken it for free")
+)
 
-// Renew implements source.Lease: the register takes a step, which succeeds only
-// while it is this lease's, and everybody can see it.
-func (l *lease) Renew(ctx context.Context) error { return l.during(ctx, l.renew) }
+// during makes an operation after the one before.
+func (l *lease) during(ctx context.Context, op string, operate func(context.Context) error) error {
+	l.working.Lock()
+	defer l.working.Unlock()
+	if err := l.Ended(); err != nil {
+		return err
+	}
+	err := operate(context.WithoutCancel(ctx))
+	if errors.Is(err, errGone) || errors.Is(err, errMissing) || errors.Is(err, errEnded) {
+		return &source.LostError{Name: l.Record().Name, Silence: l.sign.Elapsed(), Err: err}
+	}
+	return l.src.Named(context.WithoutCancel(ctx), op, l.Record().Name, err)
+}
+
+// Renew implements source.Lease: the register takes a step, which succeeds only while
+// it is this lease's, and which others can see.
+func (l *lease) Renew(ctx context.Context) error {
+	return l.during(ctx, "renew", l.renew)
+}
 
 func (l *lease) renew(ctx context.Context) error {
-	v, err := l.step(ctx, l.result)
-	if err == nil {
-		err = l.guarded(v)
-	}
+	v, err := l.beat(ctx)
 	if err != nil {
-		return l.explain("renew", err)
+		return err
+	}
+	if !l.has(v.bare) {
+		return errMissing
 	}
 	l.tidy(ctx, v)
 	return nil
 }
 
-// Fence implements source.Lease: the number of a new turn. Numbers of a register
-// only grow.
+// Fence implements source.Lease: the number of a new turn.
 func (l *lease) Fence(ctx context.Context) (number uint64, err error) {
-	err = l.during(ctx, func(ctx context.Context) error {
+	err = l.during(ctx, "number", func(ctx context.Context) error {
 		err := l.renew(ctx)
-		if err == nil {
-			number = l.number
-		}
+		number = l.number
 		return err
 	})
 	return number, err
 }
 
-// errMissing says that the service which scripts know is not there, or not ours.
-var errMissing = errors.New("the service that stands for the lock was removed, or replaced by somebody else's: scripts may have taken it for free")
+// MarkJob implements source.Lease: there is no room for it.
+func (l *lease) MarkJob(context.Context, ...process.Group) error { return source.ErrUnsupported }
 
-// guarded says whether the lock still keeps scripts out. The register keeps the
-// others out in any case.
-func (l *lease) guarded(v *view) error {
-	present := l.holds(v.bare)
-	l.exposed = l.exposed || !present && !l.leaving
-	if l.exposed || !present {
-		return errMissing
+// Release implements source.Lease: the service that scripts know goes first, if a
+// listing shows that it is this lease's, and then the register is freed.
+func (l *lease) Release(ctx context.Context) error {
+	err := l.during(ctx, "release", l.release)
+	switch {
+	case err == nil:
+		_ = l.End(source.ErrReleased)
+	case errors.Is(err, source.ErrLost):
+		_ = l.End(err)
 	}
-	return nil
+	return err
 }
 
-// value is what the register says while this lease has it.
-func (l *lease) value(ctx context.Context, result string) string {
-	return held{record: l.Record(), brand: l.src.brand, result: result, sign: l.src.now(ctx), taken: l.taken}.encode()
-}
-
-// errGone says that the register has passed on.
-var errGone = errors.New("the lock was broken: its register has passed on to somebody else")
-
-// step makes the register's next turn this lease's, with a result. The error is
-// errGone if it is not this lease's any more.
-func (l *lease) step(ctx context.Context, result string) (*view, error) {
-	for range stepTries {
-		if err := l.resolve(ctx); err != nil {
-			return nil, err
+func (l *lease) release(ctx context.Context) error {
+	v, err := l.look(ctx)
+	switch {
+	case errors.Is(err, errGone) && l.leaving:
+		return nil // an earlier call has freed it, and its answer was lost
+	case err != nil:
+		return err
+	}
+	var lost error
+	switch {
+	case l.has(v.bare):
+		l.leaving = true
+		if err := l.clear(ctx, v); err != nil {
+			return err
 		}
-		start := boottime.Now()
-		v, err := l.src.advance(ctx, l.base, l.number, l.value(ctx, result))
+	case !l.leaving:
+		lost = errMissing
+	}
+	return errors.Join(lost, l.part(ctx))
+}
+
+// value is the register's value while this lease has it.
+func (l *lease) value(ctx context.Context) string {
+	return held{record: l.Record(), reservation: l.src.digest, sign: l.src.now(ctx), taken: l.taken}.encode()
+}
+
+// free is the value with which this lease leaves the register.
+func (l *lease) free() string {
+	return encodeValue(kindFree, fields{keyToken: newToken(), keyReservation: l.src.digest})
+}
+
+// step gives the register its next value. The error is errGone, with the view, if the
+// register is not this lease's any more.
+func (l *lease) step(ctx context.Context, text string) (*view, error) {
+	for range stepTries {
+		v, err := l.src.advance(ctx, l.base, l.number, text)
 		switch {
 		case err == nil:
-			l.number, l.result, l.sign = v.top().number, result, start
+			l.number = v.top().number
 			return v, nil
-		case errors.Is(err, errTaken) && l.ours(v.top()):
-			l.adopt(v.top()) // an earlier step of ours, whose answer was lost
-		case errors.Is(err, errTaken):
-			return v, errGone
-		default:
-			l.doubt = l.doubt || errors.Is(err, source.ErrUnsure)
+		case !errors.Is(err, errTaken):
 			return nil, err
+		case !l.ours(v.top()):
+			return v, errGone
 		}
+		l.number = v.top().number // an earlier step of this lease, whose answer was lost
 	}
 	return nil, errors.New("the lock's register does not hold still")
 }
 
-// resolve learns which turn is ours after a step that is in doubt.
-func (l *lease) resolve(ctx context.Context) error {
-	if !l.doubt {
+// beat sends a heartbeat.
+func (l *lease) beat(ctx context.Context) (*view, error) {
+	text, start := l.value(ctx), boottime.Now()
+	v, err := l.step(ctx, text)
+	if err == nil {
+		l.sign = start
+	}
+	return v, err
+}
+
+// fresh makes sure that the register is this lease's for long enough to make another
+// request under it.
+func (l *lease) fresh(ctx context.Context) error {
+	if l.sign.Elapsed() < l.Record().TTL/2 {
 		return nil
 	}
-	v, err := l.look(ctx)
-	if err == nil {
-		l.adopt(v.top())
-	}
+	_, err := l.beat(ctx)
 	return err
 }
 
 // look is a listing; the error is errGone if the register is not this lease's any more.
 func (l *lease) look(ctx context.Context) (*view, error) {
 	v, err := l.src.view(ctx, l.base)
-	if err == nil && !l.ours(v.top()) {
-		err = errGone
+	switch {
+	case err != nil:
+		return nil, err
+	case !l.ours(v.top()):
+		return nil, errGone
 	}
-	return v, err
+	l.number = v.top().number
+	return v, nil
 }
 
 func (l *lease) ours(t turn) bool {
-	return t.kind == kindHeld && t.why == "" && t.brand == l.src.brand && t.held.record.Token == l.Record().Token
+	return t.kind == kindHeld && t.reservation == l.src.digest && t.held.record.Token == l.Record().Token
 }
 
-// adopt takes a turn of ours for the present one. That one may have been made long
-// ago: it is no sign of life at this moment.
-func (l *lease) adopt(t turn) { l.number, l.result, l.doubt = t.number, t.result, false }
+// has reports whether a service that scripts know stands for this lease.
+func (l *lease) has(bare *turn) bool { return bare != nil && l.ours(*bare) }
 
-// tidy removes what is below the present state. It is in nobody's way: what cannot
-// be removed, the next holder removes.
+// place adds the service that scripts know. The view shows it as it was when the register
+// was taken: one that is there is this lease's, was left behind, or is a script's.
+func (l *lease) place(ctx context.Context, v *view) error {
+	var added error
+	for range stepTries {
+		switch b := v.bare; {
+		case l.has(b):
+			return nil
+		case b != nil && b.why != "":
+			return source.ErrHeld
+		case b != nil:
+			if err := l.clear(ctx, v); err != nil {
+				return err
+			}
+		}
+		if err := l.fresh(ctx); err != nil {
+			return err
+		}
+		if added = l.src.add(ctx, l.base, l.value(ctx)); added == nil || final(added) {
+			return added
+		}
+		var err error
+		if v, err = l.look(ctx); err != nil {
+			return err
+		}
+	}
+	return contradiction(added)
+}
+
+// clear removes the service that scripts know, which v shows to be this lease's, left
+// behind or broken. The request does not outlast the lease: it is by alias, and would
+// remove a successor's.
+func (l *lease) clear(ctx context.Context, v *view) (removed error) {
+	text := v.bare.text
+	for range stepTries {
+		if err := l.fresh(ctx); err != nil {
+			return err
+		}
+		within, cancel := context.WithTimeout(ctx, max(l.Record().TTL-l.sign.Elapsed(), 0))
+		removed = l.src.remove(within, l.base)
+		cancel()
+		if removed == nil {
+			return nil
+		}
+		v, err := l.look(ctx)
+		switch {
+		case err != nil:
+			return err
+		case v.bare == nil || v.bare.text != text:
+			return nil // what was meant is gone
+		case final(removed):
+			return removed
+		}
+	}
+	return removed
+}
+
+// part frees the register. That it has passed on is as good.
+func (l *lease) part(ctx context.Context) error {
+	own, text := l.number, l.free()
+	if l.src.add(ctx, turnAlias(l.base, own+1), text) != nil {
+		if _, err := l.step(ctx, text); err != nil && !errors.Is(err, errGone) {
+			return err
+		}
+	}
+	_ = l.src.remove(ctx, turnAlias(l.base, own)) // or the next holder does it
+	return nil
+}
+
+// giveBack frees the register after an acquisition that failed with cause.
+func (l *lease) giveBack(ctx context.Context, cause error) error {
+	const op = "take the lock"
+	if errors.Is(cause, errGone) {
+		return source.ErrHeld // it took so long that another client has it now
+	}
+	if v, err := l.look(ctx); err == nil && l.has(v.bare) {
+		_ = l.clear(ctx, v) // it was added though the request seemed to fail; or the next holder removes it
+	}
+	name := l.Record().Name
+	if err := l.part(ctx); err != nil {
+		return errors.Join(source.ErrUnsure, l.src.Named(ctx, op, name, cause), l.src.Named(ctx, "give the register back", name, err))
+	}
+	if errors.Is(cause, source.ErrHeld) {
+		return source.ErrHeld
+	}
+	return l.src.Named(ctx, op, name, cause)
+}
+
+// tidy removes the turns below the present one. They mean nothing: what cannot be
+// removed, the next holder removes.
 func (l *lease) tidy(ctx context.Context, v *view) {
 	for _, t := range v.turns {
 		if t.number < l.number && t.why == "" {
 			_ = l.src.remove(ctx, turnAlias(l.base, t.number))
 		}
 	}
-	for id, pieces := range v.pieces {
-		if id == l.result {
-			continue
-		}
-		for piece, text := range pieces {
-			if isPiece(text) {
-				_ = l.src.remove(ctx, pieceAlias(l.base, id, piece))
-			}
-		}
-	}
-}
-
-// tenure is what all kinds of leases have in common: one operation at a time, and an end.
-type tenure struct {
-	*remote.Holding
-	src  *Source
-	base string
-	sign boottime.Instant // before the last confirmed sign of life; of the operation at work
-	turn chan struct{}    // taken by the operation at work
-}
-
-func newTenure(s *Source, base string, record source.Record, sign boottime.Instant) *tenure {
-	return &tenure{Holding: remote.NewHolding(record, sign), src: s, base: base, sign: sign, turn: make(chan struct{}, 1)}
-}
-
-// MarkJob implements source.Lease: there is no place for it.
-func (l *tenure) MarkJob(context.Context, ...process.Group) error { return source.ErrUnsupported }
-
-// during makes an operation, after the one before. Its requests are not cancelled
-// half-way: each has its own limit of time. So what it has done is always known, or
-// known to be unknown.
-func (l *tenure) during(ctx context.Context, operate func(context.Context) error) error {
-	select {
-	case l.turn <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-l.turn }()
-	if err := l.Ended(); err != nil {
-		return err
-	}
-	return operate(context.WithoutCancel(ctx))
-}
-
-// released releases the lock by free, once.
-func (l *tenure) released(ctx context.Context, free func(context.Context) error) error {
-	return l.during(ctx, func(ctx context.Context) error {
-		err := free(ctx)
-		switch {
-		case err == nil:
-			_ = l.End(source.ErrReleased)
-		case errors.Is(err, source.ErrLost):
-			_ = l.End(err)
-		}
-		return err
-	})
-}
-
-// explain turns an error into what it means for the holder.
-func (l *tenure) explain(op string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, errGone), errors.Is(err, errMissing), errors.Is(err, errEnded):
-		return &source.LostError{Name: l.Record().Name, Silence: l.sign.Elapsed(), Err: err}
-	}
-	return opError(op, l.Record().Name, err)
 }

@@ -12,11 +12,11 @@ import (
 const script = `QUALICONNECTIVITYCONTEXT={"serverAddress":"quali","tsAPIPort":"8028","adminUser":"LAB\admin","adminPass":"pw","adminAuthToken":"tok==","tsAPIScheme":"https"}`
 
 func TestLocate(t *testing.T) {
-	l, err := Locate("cloudshell://ann@quali.example:9029/7b3c?domain=Lab&alias=PORTS&model=My+Mutex&attribute=Who&group=g&scheme=https&cafile=/ca.pem&timeout=5s&pause=1s-3s&olddetails=true", nil)
+	l, err := Locate("cloudshell://ann@quali.example:9029/7b3c?domain=Lab&alias=PORTS&model=My+Mutex&attribute=Who&group=g&scheme=https&cafile=/ca.pem&timeout=5s&pause=1s-3s", nil)
 	require.NoError(t, err)
 	require.Equal(t, Location{Name: "PORTS", Options: Options{
 		Server: "quali.example:9029", User: "ann", Reservation: "7b3c", Domain: "Lab", Model: "My Mutex", Attribute: "Who", Group: "g", Scheme: "https", CAFile: "/ca.pem",
-		Timeout: 5 * time.Second, Pause: Pause{time.Second, 3 * time.Second}, OldDetails: true,
+		Timeout: 5 * time.Second, Pause: Pause{time.Second, 3 * time.Second},
 	}}, l)
 	l, err = Locate("cloudshell://ann:p%40ss@quali/7b3c", nil)
 	require.NoError(t, err)
@@ -25,9 +25,6 @@ func TestLocate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "quali:8029", opt.Server)
 	require.Equal(t, "https", opt.Scheme, "without TLS only where that is asked for")
-	l, err = Locate("cloudshell://ann@quali/7b3c?proxy=http%3A%2F%2Fada%3Ap%2540ss%40proxy%3A3128", nil)
-	require.NoError(t, err)
-	require.Equal(t, "http://ada:p%40ss@proxy:3128", l.Proxy.reveal())
 }
 
 func TestLocateRefuses(t *testing.T) {
@@ -88,8 +85,7 @@ func TestOptions(t *testing.T) {
 		"no server": func(o *Options) { o.Server = "" }, "a path": func(o *Options) { o.Server = "quali/x" }, "no reservation": func(o *Options) { o.Reservation = "" },
 		"nobody": func(o *Options) { o.User = "" }, "scheme": func(o *Options) { o.Scheme = "ftp" }, "insecure http": func(o *Options) { o.Scheme, o.Insecure = "http", true },
 		"pause": func(o *Options) { o.Pause = Pause{Least: 2, Most: 1} }, "timeout": func(o *Options) { o.Timeout = -1 }, "port": func(o *Options) { o.Server = "quali:x" },
-		"a CA for http": func(o *Options) { o.Scheme, o.CAFile = "http", "ca.pem" }, "proxy": func(o *Options) { o.Proxy = NewSecret("ftp://ada:secret@proxy") },
-		"proxy without a host": func(o *Options) { o.Proxy = NewSecret("http:secret") }, "proxy that is no URL": func(o *Options) { o.Proxy = NewSecret("http://ada:secret@%zz") },
+		"a CA for http": func(o *Options) { o.Scheme, o.CAFile = "http", "ca.pem" },
 	} {
 		bad := good
 		spoil(&bad)

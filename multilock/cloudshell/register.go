@@ -6,48 +6,38 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/multilock/go/multilock/source"
 )
 
-// A register is a value that changes step by step, each step being decided by the
-// server. Of MUTEX it is a row of services, MUTEX.TURN.1, MUTEX.TURN.2 and so on;
-// the value is what the highest of them says. Whoever has seen number n changes the
-// value by adding n+1, which succeeds for one and fails for everybody else. No
-// alias is ever used again, so nobody reaches a later state with what was decided
-// on an earlier one, however late a request is carried out.
+// A register is a value that changes in steps, each of which the server decides. The
+// register of MUTEX is a row of services, MUTEX.TURN.1, MUTEX.TURN.2 and so on, of which
+// the highest has the value. A step from number n adds n+1, which succeeds for one
+// client and fails for all others. No alias is ever used again, so a decision about an
+// earlier state never changes a later one, however late its request is carried out.
 //
-// Lower numbers are removed. A request to add one of those, carried out late, then
-// succeeds; so a step is believed in only when a listing shows that nothing is above it.
+// Lower numbers are removed. A late request to add one of them succeeds again; so a step
+// counts only when a listing shows that nothing is above it.
 
-// turn is one service of a register.
+// turn is one service of a register, or the service that scripts know: then the number is 0.
 type turn struct {
-	number uint64
-	text   string
-	kind   string
-	brand  string
-	result string
-	fields map[string]string
-	held   held   // of kindHeld
-	why    string // it cannot be understood, because
+	number      uint64
+	model, text string
+	kind        string
+	reservation string
+	held        held   // of kindHeld
+	why         string // why it cannot be understood, if so
 }
 
-// view is what a listing shows of one alias.
+// view is what a listing shows of one lock.
 type view struct {
-	turns  []turn // in the order of their numbers
-	bare   *bare  // the service that scripts know
-	pieces map[string]map[int]string
+	turns  []turn // by number
+	bare   *turn  // the service that scripts know
 	double string // an alias that two services have, which cannot be
 }
 
-// bare is the service with the alias of a lock, without anything behind it.
-type bare struct {
-	model, text string
-	held        held // of ours, if why is ""
-	why         string
-}
-
-// top is the register's state; number 0 if it has never had a value.
+// top returns the register's state; the number is 0 if it has never had a value.
 func (v *view) top() turn {
 	if len(v.turns) == 0 {
 		return turn{}
@@ -55,65 +45,44 @@ func (v *view) top() turn {
 	return v.turns[len(v.turns)-1]
 }
 
-// newTurn reads a turn.
-func newTurn(number uint64, text string) turn {
-	t := turn{number: number, text: text}
-	v, err := parseValue(text)
+func newTurn(number uint64, model, text string) turn {
+	t := turn{number: number, model: model, text: text}
+	kind, f, err := parseValue(text)
+	if err == nil && kind == kindHeld {
+		t.held, err = parseHeld(f)
+	} else if err == nil && number == 0 {
+		err = errors.New("its owner's value is of an unknown kind")
+	}
 	if err != nil {
 		t.why = err.Error()
 		return t
 	}
-	t.kind, t.fields, t.brand, t.result = v.kind, v.fields, v.fields[keyBrand], v.fields[keyResult]
-	switch {
-	case v.kind == kindHeld:
-		if t.held, err = parseHeld(v); err != nil {
-			t.why = err.Error()
-		}
-	case t.brand == "" || v.kind != kindFree && v.kind != kindList:
-		t.why = "its value is of an unknown kind"
-	}
+	t.kind, t.reservation = kind, f[keyReservation]
 	return t
 }
 
-func newBare(s service) *bare {
-	b := &bare{model: s.model, text: s.owner}
-	v, err := parseValue(s.owner)
-	if err == nil {
-		b.held, err = parseHeld(v)
-	}
-	if err != nil {
-		b.why = err.Error()
-	}
-	return b
-}
-
-// arrange sorts a listing by the aliases that its services belong to.
-func arrange(services []service) map[string]*view {
+// arrange sorts services by the locks that they belong to.
+func (s *Source) arrange(services []serviceInfo) map[string]*view {
 	views, seen := map[string]*view{}, map[string]bool{}
-	of := func(base, alias string) *view {
+	for _, service := range services {
+		base, number, isTurn := cutTurn(service.Alias)
+		if !isTurn {
+			base, number = service.Alias, 0
+		}
 		v := views[base]
 		if v == nil {
-			v = &view{pieces: map[string]map[int]string{}}
+			v = &view{}
 			views[base] = v
 		}
-		if seen[alias] {
-			v.double = alias
+		if seen[service.Alias] {
+			v.double = service.Alias
 		}
-		seen[alias] = true
-		return v
-	}
-	for _, s := range services {
-		if base, number, ok := cutTurn(s.alias); ok {
-			v := of(base, s.alias)
-			v.turns = append(v.turns, newTurn(number, s.owner))
-		} else if base, id, piece, ok := cutPiece(s.alias); ok {
-			v := of(base, s.alias)
-			if v.pieces[id] == nil {
-				v.pieces[id] = map[int]string{}
-			}
-			v.pieces[id][piece] = s.owner
+		seen[service.Alias] = true
+		owner, _ := s.ownerOf(service)
+		if t := newTurn(number, service.Model, owner); isTurn {
+			v.turns = append(v.turns, t)
 		} else {
-			of(s.alias, s.alias).bare = newBare(s)
+			v.bare = &t
 		}
 	}
 	for _, v := range views {
@@ -122,16 +91,13 @@ func arrange(services []service) map[string]*view {
 	return views
 }
 
-// views are all aliases of the reservation.
+// views lists all services of the reservation.
 func (s *Source) views(ctx context.Context) (map[string]*view, error) {
 	services, err := s.list(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return arrange(services), nil
+	return s.arrange(services), err
 }
 
-// view is one alias, as a listing shows it.
+// view lists the services of one lock.
 func (s *Source) view(ctx context.Context, base string) (*view, error) {
 	views, err := s.views(ctx)
 	if err != nil {
@@ -147,34 +113,74 @@ func (s *Source) view(ctx context.Context, base string) (*view, error) {
 	return v, nil
 }
 
-// errTaken says that somebody else has made a step.
-var errTaken = errors.New("somebody else was faster")
+// status is what a view says about a lock.
+type status struct {
+	held
+	isHeld bool
+	// key changes with each heartbeat, and with each holder.
+	key string
+}
 
-// stepTries is how often one step is tried while the server's answers leave open
-// what came of it.
+// read says who holds a lock. The register decides; without one, or when it is free,
+// the service that scripts know does, unless a holder left it behind whose turn has
+// ended, or it came with a blueprint.
+func (s *Source) read(v *view) status {
+	top := v.top()
+	key := fmt.Sprint(top.number, " ", top.text)
+	switch {
+	case top.why != "":
+		return foreign(key, fmt.Sprintf("turn %d cannot be understood: %s", top.number, top.why))
+	case top.kind == kindHeld && top.reservation == s.digest:
+		return status{held: top.held, isHeld: true, key: key}
+	}
+	switch b := v.bare; {
+	case b == nil:
+		return status{}
+	case b.text == "":
+		return foreign(b.text, "it was taken by a script that names no owner")
+	case b.why != "":
+		return foreign(b.text, fmt.Sprintf("it was taken by a script, with the owner %q", source.Printable(source.Shorten(b.text, source.MaxUser))))
+	case b.reservation != s.digest, top.number > 0 && top.reservation == s.digest:
+		return status{} // left behind
+	default:
+		return status{held: b.held, isHeld: true, key: b.text}
+	}
+}
+
+// foreign is a lock whose holder sends no heartbeats.
+func foreign(key, why string) status {
+	return status{held: held{record: source.Record{Foreign: why}}, isHeld: true, key: key}
+}
+
+// errTaken says that another client has made a step.
+var errTaken = errors.New("another client was faster")
+
+// stepTries is how often one step is tried while the server's answers leave its
+// outcome open.
 const stepTries = 3
 
 // advance makes the step from a number to the next. Without an error the register
-// then had that value, and the view shows it at the top. With errTaken somebody else
-// has made that step or a later one, and the view shows that; this step may have
-// been made before. Otherwise it was not made, or, with source.ErrUnsure, that
-// cannot be learned: it may still be made later.
+// then had that value, and the view shows it at the top. With errTaken another client
+// made that step or a later one, and the view shows that; this step may have been made
+// before. Otherwise it was not made, or, with source.ErrUnsure, it may have been made
+// or may still be made later.
 func (s *Source) advance(ctx context.Context, base string, from uint64, text string) (*view, error) {
 	var doubt, last error
 	for range stepTries {
 		added := s.add(ctx, turnAlias(base, from+1), text)
+		if final(added) {
+			last = added
+			break
+		}
 		if added != nil && !inDoubt(added) && !apiFailure(added) {
-			last = added // it was never sent, or nothing will help
-			if final(added) {
-				break
-			}
+			last = added // it was never sent
 			continue
 		}
 		v, err := s.view(ctx, base)
 		if err == nil {
 			var done bool
-			if done, err = settleStep(v, from+1, text, added); done {
-				s.dropBelow(ctx, base, v, from+1, text)
+			if done, err = settle(v, from+1, text, added); done {
+				s.dropLate(ctx, base, v, from+1, text)
 				return v, err
 			}
 			err = contradiction(added)
@@ -193,34 +199,33 @@ func (s *Source) advance(ctx context.Context, base string, from uint64, text str
 	return nil, last
 }
 
-// dropBelow removes a step that came too late: it lies below the register's state, and
-// means nothing. The next holder would do it, if there is one.
-func (s *Source) dropBelow(ctx context.Context, base string, v *view, number uint64, text string) {
+// settle draws the conclusion from a listing after a step.
+func settle(v *view, number uint64, text string, added error) (done bool, err error) {
+	switch top := v.top(); {
+	case top.number == number && top.text == text:
+		return true, nil
+	case top.number == number && added == nil && strings.HasPrefix(text, top.text):
+		return true, errNoOwner
+	case top.number >= number:
+		return true, errTaken
+	}
+	return false, nil // it does not show: try again
+}
+
+// dropLate removes a step that was made too late: it lies below the register's state,
+// and the next holder, which would remove it, may never come.
+func (s *Source) dropLate(ctx context.Context, base string, v *view, number uint64, text string) {
 	late := func(t turn) bool { return t.number == number && t.text == text && number < v.top().number }
 	if slices.ContainsFunc(v.turns, late) {
 		_ = s.remove(ctx, turnAlias(base, number))
 	}
 }
 
-// settleStep draws the conclusion from a listing that followed a step.
-func settleStep(v *view, number uint64, text string, added error) (done bool, err error) {
-	top := v.top()
-	switch {
-	case top.number == number && top.text == text:
-		return true, nil
-	case top.number == number && top.text == "" && added == nil:
-		return true, errNoOwner
-	case top.number >= number:
-		return true, errTaken
-	}
-	return false, nil // not to be seen: try again
-}
+// errNoOwner says that the server dropped the owner, or a part of it.
+var errNoOwner = errors.New("the service model does not keep the owner's attribute; name another one with model= or attribute= in the URL")
 
-// errNoOwner says that the server dropped the owner.
-var errNoOwner = errors.New("the service model does not keep the owner's attribute; choose another model, or plain locks")
-
-// contradiction is for a step that is not to be seen. What the server said about it
-// counts, unless it said that it was made, or that the alias is taken.
+// contradiction explains a service that a listing does not show. The server's answer
+// counts, unless it was that the service was added, or is there.
 func contradiction(added error) error {
 	switch {
 	case added == nil:
@@ -229,11 +234,4 @@ func contradiction(added error) error {
 		return fmt.Errorf("the server does not list the service which it says is there; is there a lock whose name differs in case only? (%w)", added)
 	}
 	return added
-}
-
-// apiFailure says that the server answered that a call failed, for a reason that has
-// to do with the call.
-func apiFailure(err error) bool {
-	var call *CallError
-	return errors.As(err, &call) && !call.InDoubt() && !call.Unsent && !final(err)
 }

@@ -117,12 +117,11 @@ func (a Address) hasSecrets() bool {
 }
 
 // isSecret knows a parameter with a secret by its name, and takes one whose name cannot be
-// read for that. A proxy may have a user and a password.
+// read for that.
 func isSecret(parameter string) bool {
 	name, ok := key(parameter)
-	return !ok || name == "proxy" && (strings.Contains(parameter, "@") || strings.Contains(parameter, "%40")) ||
-		slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "apikey", "api_key", "credential", "authmechanismproperties"},
-			func(part string) bool { return strings.Contains(name, part) })
+	return !ok || slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "apikey", "api_key", "credential", "authmechanismproperties"},
+		func(part string) bool { return strings.Contains(name, part) })
 }
 
 // publicURL is a URL without its secrets, for messages. Of one that cannot be told

@@ -28,8 +28,6 @@ func TestPublicURL(t *testing.T) {
 		"mongodb://h/d.c?auth%4dechanismProperties=A:b,AWS_SESSION_TOKEN:top;w=1": "mongodb://h/d.c?w=1",
 		"mongodb://h/d.c?%zz=top":                                                 "mongodb://h/d.c",
 		"cook+mongodb://h/d.c?period=5m;tlsCertificateKeyFilePassword=top":        "cook+mongodb://h/d.c?period=5m",
-		"cloudshell://h/R1?proxy=http%3A%2F%2Fada%3Atop%40p":                      "cloudshell://h/R1",
-		"cloudshell://h/R1?proxy=http%3A%2F%2Fp":                                  "cloudshell://h/R1?proxy=http%3A%2F%2Fp",
 		"cook+file:///shared/locks?period=5m":                                     "cook+file:///shared/locks?period=5m",
 		"cook+file:///shared/a@b?period=5m":                                       "cook+file:///shared/a@b?period=5m",
 		"file:/a@b/c":                                                             "file:/a@b/c",

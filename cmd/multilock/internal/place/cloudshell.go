@@ -15,7 +15,7 @@ import (
 	"github.com/multilock/go/multilock/cloudshell"
 )
 
-func openCloudshell(ctx context.Context, e *console.Env, p Place) (multilock.Source, error) {
+func openCloudshell(_ context.Context, e *console.Env, p Place) (multilock.Source, error) {
 	at, err := locateCloudshell(e, &p)
 	if err != nil {
 		return nil, err
@@ -24,16 +24,7 @@ func openCloudshell(ctx context.Context, e *console.Env, p Place) (multilock.Sou
 	if at.Token.IsZero() && at.User != "" && at.Password.IsZero() {
 		return nil, fmt.Errorf("there is no password for the user %s: %s", at.User, passwordPlaces)
 	}
-	s, err := cloudshell.Open(at.Options)
-	if err != nil {
-		return nil, err
-	}
-	// What a command can do here depends on the service model: it is told before
-	// anything is done.
-	if err := s.Ready(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
+	return opened(cloudshell.Open(at.Options))
 }
 
 func locateCloudshell(e *console.Env, p *Place) (cloudshell.Location, error) {

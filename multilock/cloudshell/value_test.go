@@ -22,17 +22,16 @@ func someHeld() held {
 	}}
 	moment := time.UnixMilli(1763752689000).UTC()
 	r.Prepared = moment
-	return held{record: r, brand: brand("R"), result: "abcdefghijkl", sign: moment, taken: moment}
+	return held{record: r, reservation: digestOf("R"), sign: moment, taken: moment}
 }
 
 func TestHeldRoundTrip(t *testing.T) {
 	want := someHeld()
 	text := want.encode()
 	require.LessOrEqual(t, len(text), valueLimit)
-	found := newTurn(7, text)
+	found := newTurn(7, "", text)
 	require.Empty(t, found.why)
 	require.Equal(t, want, found.held)
-	require.Equal(t, want.result, found.result)
 }
 
 // A value never outgrows the limit, and what identifies the holder is never cut.
@@ -43,7 +42,7 @@ func TestHeldFits(t *testing.T) {
 	h.record.Holder.Command = strings.Repeat("☃ ", 400)
 	text := h.encode()
 	require.LessOrEqual(t, len(text), valueLimit)
-	found := newTurn(7, text)
+	found := newTurn(7, "", text)
 	require.Empty(t, found.why)
 	require.Equal(t, h.record.Token, found.held.record.Token)
 	require.Equal(t, h.record.Holder.Boot, found.held.record.Holder.Boot)
@@ -57,15 +56,15 @@ func TestForeignValues(t *testing.T) {
 		"nothing": "", "a name": "resource 7", "a later format": strings.Replace(whole, "ml1", "ml2", 1), "an unknown kind": strings.Replace(whole, "held", "lent", 1),
 		"a field twice": whole + ";n=1", "no token": strings.Replace(whole, ";n=", ";zz=", 1), "no ttl": strings.Replace(whole, ";l=", ";zz=", 1),
 		"no reservation": strings.Replace(whole, ";r=", ";zz=", 1), "bad escape": whole + ";q=%zz", "bad number": strings.Replace(whole, ";l=", ";l=-", 1),
-		"cut off": whole[:60], "free in no reservation": "ml1;free", "free without it": "ml1;free;n=1",
+		"cut off": whole[:60], "free in no reservation": "ml1;free", "free without it": "ml1;free;n=1", "a list": "ml1;list;r=" + digestOf("R"),
 	} {
-		top := newTurn(3, text)
+		top := newTurn(3, "", text)
 		require.NotEmpty(t, top.why, name)
-		s := &Source{brand: brand("R")}
-		for _, v := range []*view{{turns: []turn{top}}, {bare: newBare(service{owner: text})}} {
-			require.Equal(t, heldByOther, s.read(v).state, name)
-			o := observer{src: s, last: s.read(v)}
-			require.Equal(t, source.StateHeld, o.judge(source.Evidence{Unchanged: time.Hour, Watched: time.Hour, MaxAge: time.Second}).State, name)
+		s, bare := &Source{digest: digestOf("R")}, newTurn(0, "", text)
+		for _, v := range []*view{{turns: []turn{top}}, {bare: &bare}} {
+			found := s.read(v)
+			require.True(t, found.isHeld, name)
+			require.NotEmpty(t, found.record.Foreign, name)
 		}
 	}
 }
@@ -73,48 +72,17 @@ func TestForeignValues(t *testing.T) {
 // FuzzValue: whatever stands in an attribute, it is a lock that is held, unless it
 // says in our own format that it is not.
 func FuzzValue(f *testing.F) {
-	for _, seed := range []string{someHeld().encode(), "", "resource 7", "ml1;free;n=1;r=" + brand("R"), "ml1;held;l=1", "ml1;free", "ml1;;;=;=", "ml1;result;i=0.1;d=x"} {
+	for _, seed := range []string{someHeld().encode(), "", "resource 7", "ml1;free;n=1;r=" + digestOf("R"), "ml1;held;l=1", "ml1;free", "ml1;;;=;="} {
 		f.Add(seed)
 	}
-	s := &Source{brand: brand("R")}
+	s := &Source{digest: digestOf("R")}
 	f.Fuzz(func(t *testing.T, text string) {
-		top := newTurn(1, text)
-		state := s.read(&view{turns: []turn{top}}).state
-		if state == freeHere && (top.why != "" || top.brand == s.brand && top.kind != kindFree) {
+		top := newTurn(1, "", text)
+		if !s.read(&view{turns: []turn{top}}).isHeld && (top.why != "" || top.reservation == s.digest && top.kind != kindFree) {
 			t.Fatalf("%q was taken for free", text)
 		}
-		_ = parseResult("x", map[int]string{0: text})
-		_ = newBare(service{owner: text})
+		_ = newTurn(0, "", text)
 	})
-}
-
-func TestResultRoundTrip(t *testing.T) {
-	want := source.Result{
-		Name: "nightly", Token: "5f", By: someHeld().record.Holder.Identity, User: "ada", Command: "make all", Exit: 3, Signal: "SIGTERM", Why: "because; 100%",
-		Attempt: 2, Final: true, Tick: time.Unix(1763752680, 1).UTC(), Began: time.Unix(1763752687, 987654321).UTC(), Start: time.Unix(1763752689, 123456789).UTC(), Duration: 90 * time.Second,
-	}
-	pieces, err := encodeResult(brand("R"), want)
-	require.NoError(t, err)
-	found := map[int]string{}
-	for i, text := range pieces {
-		require.LessOrEqual(t, len(text), valueLimit)
-		require.True(t, isPiece(text))
-		found[i] = text
-	}
-	require.Equal(t, want, parseResult("nightly", found))
-	for i := range pieces {
-		lacking := map[int]string{}
-		for j, text := range found {
-			if j != i {
-				lacking[j] = text
-			}
-		}
-		require.NotEmpty(t, parseResult("nightly", lacking).Foreign)
-	}
-	want.Why, want.Command = strings.Repeat("☃", 5000), strings.Repeat("x;", 5000)
-	pieces, err = encodeResult(brand("R"), want)
-	require.NoError(t, err)
-	require.LessOrEqual(t, len(pieces), maxPieces)
 }
 
 func TestAliases(t *testing.T) {
@@ -122,7 +90,7 @@ func TestAliases(t *testing.T) {
 		s := &Source{prefix: prefixOf(group)}
 		aliases := map[string]string{}
 		for _, name := range []string{
-			"MUTEX", "my mutex_2.x", " a", "a ", "TURN", "TURN.5", "x.TURN.5", "x.RESULT.id.0", "MULTILOCK", "MULTILOCK.x", "TURNTABLE", "[2E]", "é", "\x00", "[", "]", "[5",
+			"MUTEX", "my mutex_2.x", " a", "a ", "TURN", "TURN.5", "x.TURN.5", "TURNTABLE", "[2E]", "é", "\x00", "[", "]", "[5",
 		} {
 			alias := s.aliasOf(name)
 			require.Empty(t, aliases[alias], "%q and %q", name, aliases[alias])
@@ -131,8 +99,7 @@ func TestAliases(t *testing.T) {
 			require.True(t, ok, name)
 			require.Equal(t, name, found)
 			_, _, isTurn := cutTurn(alias)
-			_, _, _, isPiece := cutPiece(alias)
-			require.False(t, isTurn || isPiece, alias)
+			require.False(t, isTurn, alias)
 			base, number, ok := cutTurn(turnAlias(alias, 12))
 			require.True(t, ok)
 			require.Equal(t, alias, base)
@@ -143,7 +110,7 @@ func TestAliases(t *testing.T) {
 	for _, name := range []string{"MUTEX", "my mutex_2.x", "TURNTABLE", "Ports-1"} {
 		require.Equal(t, name, s.aliasOf(name), "a script's name is its alias")
 	}
-	_, ok := s.nameOf("MULTILOCK")
+	_, ok := s.nameOf("x[41]")
 	require.False(t, ok)
 }
 
@@ -153,5 +120,5 @@ func TestMessagesAreBounded(t *testing.T) {
 	require.Less(t, len((&CallError{Message: long}).Error()), 8<<10)
 	require.Less(t, len((&CallError{Err: errors.New(long)}).Error()), 8<<10)
 	s := &Source{}
-	require.Less(t, len(s.read(&view{bare: &bare{text: long, why: "foreign"}}).why), 8<<10)
+	require.Less(t, len(s.read(&view{bare: &turn{text: long, why: "foreign"}}).record.Foreign), 8<<10)
 }

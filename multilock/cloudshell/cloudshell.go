@@ -1,0 +1,221 @@
+// Package cloudshell is the lock on a reservation ("sandbox") of Quali CloudShell:
+// the reservation mutex, over the automation API that every CloudShell has. It is a
+// lock and nothing else: it keeps no results, lists of jobs or history.
+//
+// A script takes that mutex by adding a service with the alias MUTEX, which the
+// server allows once, and releases it by removing the service. Such scripts and this
+// package exclude each other. Between users of this package more is guaranteed: each
+// acquisition has a token, a holder sends heartbeats and learns that it lost the lock,
+// a dead holder is taken over, and no request, however late it is carried out, reaches
+// a successor's lock. docs/cloudshell.md says how, and what cannot be guaranteed.
+package cloudshell
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
+)
+
+// Options say which reservation the locks live in, and how to reach its server.
+// Server, Reservation, and either Token or User are required.
+type Options struct {
+	// Server is the host, with a port if it is not DefaultPort.
+	Server string
+	// Scheme is https, or http on networks where no one can read the password or change
+	// an answer; https if empty.
+	Scheme string
+	// CAFile has the certificates that vouch for the server, in PEM; those of the
+	// system if empty. Insecure accepts any certificate, so that anything between this
+	// host and the server can read the password.
+	CAFile   string
+	Insecure bool
+
+	// Token is that of a running command, and ends with the command. It takes
+	// precedence over User and Password.
+	Token    Secret
+	User     string
+	Password Secret
+	// Domain is the domain to log on to, DefaultDomain if empty.
+	Domain string
+
+	// Reservation is the ID of the reservation.
+	Reservation string
+	// Group is a prefix of the locks' aliases. Without one, a lock's name is its alias.
+	Group string
+	// Model is the service model of the locks, DefaultModel if empty; Attribute is its
+	// attribute for the owner, DefaultAttribute if empty.
+	Model, Attribute string
+
+	// Pause is the time between two attempts at a lock.
+	Pause Pause
+	// Timeout limits each request, DefaultTimeout if 0.
+	Timeout time.Duration
+	// Self is the calling process; found out if zero. For tests.
+	Self process.Identity
+	// Transport replaces the HTTP transport. For tests.
+	Transport http.RoundTripper
+}
+
+// Pause is a time drawn evenly from Least to Most. The zero value means 2 to 5
+// seconds, as scripts of the convention do it.
+type Pause struct{ Least, Most time.Duration }
+
+// The defaults.
+const (
+	DefaultPort      = 8029
+	DefaultDomain    = "Global"
+	DefaultModel     = "Mutex Service"
+	DefaultAttribute = "Mutex Owner"
+	// DefaultName is the lock of scripts that keep to the convention.
+	DefaultName    = "MUTEX"
+	DefaultTimeout = 30 * time.Second
+
+	schemeHTTP  = "http"
+	schemeHTTPS = "https"
+)
+
+// check validates the options and fills in the defaults.
+func (o Options) check() (Options, error) {
+	o.Scheme = cmp.Or(o.Scheme, schemeHTTPS)
+	o.Domain = cmp.Or(o.Domain, DefaultDomain)
+	o.Model = cmp.Or(o.Model, DefaultModel)
+	o.Attribute = cmp.Or(o.Attribute, DefaultAttribute)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Pause = cmp.Or(o.Pause, Pause{Least: 2 * time.Second, Most: 5 * time.Second})
+	switch {
+	case o.Server == "":
+		return o, invalid("server", "", "must not be empty")
+	case o.Scheme != schemeHTTP && o.Scheme != schemeHTTPS:
+		return o, invalid("scheme", o.Scheme, "must be http or https")
+	case o.Scheme == schemeHTTP && (o.Insecure || o.CAFile != ""):
+		return o, invalid("scheme", o.Scheme, "has no certificates; use https")
+	case o.Reservation == "":
+		return o, invalid("reservation", "", "must not be empty; it is the ID that the portal shows in the sandbox's address")
+	case o.Token.IsZero() && o.User == "":
+		return o, invalid("user", "", "must not be empty without a token; write USER@ before the host, or put the token of a running command into "+EnvToken)
+	case o.Timeout < 0 || o.Pause.Least < 0 || o.Pause.Most < o.Pause.Least:
+		return o, invalid("option", "timeout or pause", "must be positive, and the least pause not above the most")
+	}
+	host, port, err := net.SplitHostPort(o.Server)
+	if err != nil {
+		host, port = strings.Trim(o.Server, "[]"), strconv.Itoa(DefaultPort)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil || host == "" || strings.ContainsAny(host, "/?#@ ") {
+		return o, invalid("server", o.Server, "write HOST or HOST:PORT")
+	}
+	o.Server = net.JoinHostPort(host, port) // HTTPS has the same port as HTTP
+	return o, nil
+}
+
+func invalid(what, got, why string) error {
+	return &source.InvalidError{What: "cloudshell " + what, Got: got, Why: why}
+}
+
+// Source is the locks of one group in one reservation.
+type Source struct {
+	remote.Member
+	opt    Options
+	client *client
+	prefix string // of the group's aliases
+	digest string // of the reservation's ID
+	clock  source.Clock
+	// clockless says that the server has no call for its time; guarded by clock.
+	clockless bool
+}
+
+var (
+	_ source.Timekeeper  = (*Source)(nil)
+	_ source.NameChecker = (*Source)(nil)
+	_ source.Describer   = (*Source)(nil)
+	_ source.Examiner    = (*Source)(nil)
+	_ source.Paced       = (*Source)(nil)
+	_ source.Group       = (*Source)(nil)
+)
+
+// Open prepares to use the locks of a reservation. It makes no request: the first
+// request logs on. The error is source.ErrInvalid for invalid options.
+func Open(opt Options) (*Source, error) {
+	opt, err := opt.check()
+	if err != nil {
+		return nil, err
+	}
+	member, err := remote.Options[Options]{Group: opt.Group, Self: opt.Self}.Join("cloudshell")
+	if err != nil {
+		return nil, err
+	}
+	opt.Self = member.Self()
+	c, err := newClient(opt)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{Member: member, opt: opt, client: c, prefix: prefixOf(opt.Group), digest: digestOf(opt.Reservation)}, nil
+}
+
+// Close closes the connections. Locks that were acquired through the source stay
+// held, and can still be renewed and released. It does not log off: that may end a
+// token that others use.
+func (s *Source) Close() error {
+	s.client.http.CloseIdleConnections()
+	return nil
+}
+
+// Pace implements source.Paced.
+func (s *Source) Pace() (least, most time.Duration) { return s.opt.Pause.Least, s.opt.Pause.Most }
+
+// Names implements source.Source, with one listing.
+func (s *Source) Names(ctx context.Context) ([]string, error) {
+	views, err := s.views(ctx)
+	if err != nil {
+		return nil, s.Named(ctx, "list the locks", "", err)
+	}
+	var names []string
+	for base, v := range views {
+		if name, ok := s.nameOf(base); ok && s.isLock(base, v) && s.read(v).isHeld {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// isLock reports whether an alias is a lock's: a reservation has other services, too.
+func (s *Source) isLock(base string, v *view) bool {
+	return len(v.turns) > 0 || v.bare.why == "" || v.bare.model == s.opt.Model || base == DefaultName
+}
+
+// Vacant implements source.Group, with one listing.
+func (s *Source) Vacant(ctx context.Context) (bool, error) {
+	names, err := s.Names(ctx)
+	return err == nil && len(names) == 0, err
+}
+
+// Promises implements source.Describer.
+func (s *Source) Promises() []source.Promise {
+	const instead = "use a directory, MongoDB, etcd or PostgreSQL for that"
+	return []source.Promise{
+		source.Keeps(source.TraitSafeSilence, "a holder stops trusting its lock after four fifths of its TTL without a confirmed heartbeat"),
+		source.Keeps(source.TraitNamedHolder, "host, process, user and the beginning of its command; of a script, the owner that it wrote, if any"),
+		source.PromiseOfDeath(s.Self()),
+		source.Keeps(source.TraitBreakByEvidence, "when its process is gone, or after its TTL without a heartbeat and a while of watching; a script's lock only by force"),
+		source.Keeps(source.TraitBreakByForce, "its services are removed; the holder learns it at its next heartbeat"),
+		source.Keeps(source.TraitPromptRelease, "its service is removed, and the next attempt takes it"),
+		source.Lacks(source.TraitJobMark, "the owner's attribute has no room for a process group; a job's processes are known by their environment alone"),
+		source.Keeps(source.TraitFenceNumbers, "the turns of the lock's register, which only grow unless all of them are deleted by hand"),
+		source.Lacks(source.TraitQueue, "the first attempt after a release gets the lock"),
+		source.Keeps(source.TraitOneClock, "the CloudShell server's, by GetServerDateAndTime"),
+		source.Keeps(source.TraitCheapBarrier, "one listing of the reservation's services, past the server's cache"),
+		source.Lacks(source.TraitResults, "a CloudShell sandbox has the lock alone: use run -n NAME without it, or "+instead),
+		source.Lacks(source.TraitManifest, "a CloudShell sandbox has the lock alone: "+instead),
+		source.Lacks(source.TraitHistory, "a CloudShell sandbox has the lock alone: "+instead),
+		source.Lacks(source.TraitRunHistory, "a CloudShell sandbox has the lock alone: "+instead),
+	}
+}

@@ -1,0 +1,173 @@
+package cloudshell
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/multilock/go/multilock/boottime"
+	"github.com/multilock/go/multilock/source"
+	"github.com/multilock/go/multilock/source/remote"
+)
+
+// lock is one lock, for package remote: it makes the requests.
+type lock struct {
+	src        *Source
+	name, base string
+	self       *remote.Contender
+	last       *view // what the last listing showed
+}
+
+// Contend implements source.Source.
+func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
+	l := &lock{src: s, name: name, base: s.aliasOf(name)}
+	contender, err := remote.NewContender(s, l, name, claim, patience)
+	l.self = contender
+	return glances{contender}, err
+}
+
+// Observe implements source.Source.
+func (s *Source) Observe(ctx context.Context, name string, patience source.Patience) (source.Observer, error) {
+	return s.Contend(ctx, name, source.Claim{}, patience)
+}
+
+// glances makes looks at a held lock rarer: each is a listing of the whole reservation.
+type glances struct{ *remote.Contender }
+
+// Look implements source.Observer.
+func (g glances) Look(ctx context.Context) (source.Sighting, error) {
+	seen, err := g.Contender.Look(ctx)
+	if seen.State == source.StateHeld {
+		seen.Next = max(seen.Next, min(remote.Far, seen.Record.TTL/4))
+	}
+	return seen, err
+}
+
+// See implements remote.Lock, with one listing.
+func (l *lock) See(ctx context.Context) (remote.Seen, error) {
+	start := boottime.Now()
+	v, err := l.src.view(ctx, l.base)
+	if err != nil {
+		return remote.Seen{}, l.src.Named(ctx, "look", l.name, err)
+	}
+	l.last = v
+	now := l.src.read(v)
+	if !now.isHeld {
+		return remote.Seen{}, nil
+	}
+	now.record.Name = l.name
+	seen := remote.Seen{Held: true, Record: now.record, Sign: remote.Sign{Token: now.key}, Age: source.Unknown, Silence: source.Unknown, OneClock: true}
+	seen.Silence = l.src.since(ctx, now.sign, start, source.ClockCarried)
+	if seen.Silence > now.record.TTL/2 {
+		seen.Silence = l.src.since(ctx, now.sign, start, source.ClockFresh)
+	}
+	seen.Age = l.src.since(ctx, now.taken, start, source.ClockCarried)
+	return seen, nil
+}
+
+// since is the time from a moment by the server's clock to an instant, or source.Unknown.
+// What is doubtful counts for the holder.
+func (s *Source) since(ctx context.Context, moment time.Time, until boottime.Instant, age time.Duration) time.Duration {
+	if moment.IsZero() {
+		return source.Unknown
+	}
+	early, _, ok := s.around(ctx, age)
+	if !ok {
+		return source.Unknown
+	}
+	return max(early.Sub(moment)-until.Elapsed(), 0)
+}
+
+// Attempt implements remote.Attempts. A lock that is held costs one listing. A free one
+// is taken in two steps: the register first, which keeps out all that use it, and then
+// the service that scripts know.
+func (l *lock) Attempt(ctx context.Context) (source.Lease, error) {
+	start := boottime.Now()
+	seen, err := l.See(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if seen.Held {
+		l.self.Note(start, seen)
+		return nil, source.ErrHeld
+	}
+	ctx = context.WithoutCancel(ctx) // from here on requests are seen through
+	lease, v, err := l.takeTurn(ctx, l.self.Claim, l.last.top())
+	if err != nil {
+		return nil, err
+	}
+	if err := lease.place(ctx, v); err != nil {
+		return nil, lease.giveBack(ctx, err)
+	}
+	lease.tidy(ctx, v)
+	lease.Holding = remote.NewHolding(lease.Record(), lease.sign)
+	return lease, nil
+}
+
+// takeTurn takes the register, whose state is top. With ErrHeld another client was
+// faster, and the view shows it.
+func (l *lock) takeTurn(ctx context.Context, claim source.Claim, top turn) (*lease, *view, error) {
+	const op = "take the register"
+	le := &lease{src: l.src, base: l.base, number: top.number, taken: l.src.now(ctx)}
+	if le.taken.IsZero() {
+		le.taken = time.Now()
+	}
+	le.Holding = remote.NewHolding(source.Record{Token: newToken(), Claim: claim}, boottime.Now())
+	text := le.value(ctx)
+	written := newTurn(1, "", text) // the record is what others can read: it may have been cut
+	if written.why != "" {
+		return nil, nil, l.src.Named(ctx, "write the record", l.name, errors.New(written.why))
+	}
+	written.held.record.Name = l.name
+	le.sign = boottime.Now()
+	le.Holding = remote.NewHolding(written.held.record, le.sign)
+	v, err := l.src.advance(ctx, l.base, top.number, text)
+	switch {
+	case err == nil:
+		le.number = v.top().number
+		return le, v, nil
+	case errors.Is(err, errTaken):
+		return nil, v, source.ErrHeld
+	case errors.Is(err, errNoOwner):
+		_ = l.src.remove(ctx, turnAlias(l.base, top.number+1)) // it was this one: the server said so
+	case errors.Is(err, source.ErrUnsure):
+		// Another step in its place makes it harmless: it is refused, or below, however late it is.
+		if _, undone := le.step(ctx, le.free()); undone == nil || errors.Is(undone, errGone) {
+			err = errors.New("the attempt was taken back: " + err.Error())
+		}
+	}
+	return nil, nil, l.src.Named(ctx, op, l.name, l.src.explainModel(ctx, err))
+}
+
+// Remove implements remote.Lock. It takes the register's next turn, which is refused if
+// the holder has sent a heartbeat since, or another client was faster: then it tries again
+// on what is there, unless the heartbeat counts or it is another lock.
+func (l *lock) Remove(ctx context.Context, seen remote.Seen, still bool) (remote.Freed, error) {
+	through := context.WithoutCancel(ctx) // a step that was begun is seen through
+	// Should this process end, the register stays its own for as long as a request may last.
+	claim := source.Claim{Holder: source.Holder{Identity: l.src.Self(), Command: "multilock break"}, TTL: l.src.opt.Timeout}
+	for {
+		lease, v, err := l.takeTurn(through, claim, l.last.top())
+		if err == nil {
+			lease.tidy(through, v)
+			if b := v.bare; b != nil && (b.why == "" || b.text == seen.Sign.Token) {
+				err = lease.clear(through, v) // of the lock that was broken, or left behind: another is a script's
+			}
+			return remote.Freed{Done: true}, l.src.Named(ctx, "break", l.name, errors.Join(err, lease.part(through)))
+		}
+		if !errors.Is(err, source.ErrHeld) {
+			return remote.Freed{}, err
+		}
+		l.last = v
+		now := l.src.read(v)
+		same := now.record.Token == seen.Record.Token && (seen.Record.Token != "" || now.key == seen.Sign.Token)
+		switch {
+		case !now.isHeld || !same:
+			return remote.Freed{}, nil
+		case still && now.key != seen.Sign.Token:
+			return remote.Freed{Held: true}, nil
+		case ctx.Err() != nil:
+			return remote.Freed{}, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package cloudshell
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/multilock/go/multilock/process"
+	"github.com/multilock/go/multilock/source"
+)
+
+// A value is the text in the owner's attribute: a kind and fields, in printable ASCII,
+// so that people can read it in the portal:
+//
+//	ml1;held;c=./connect;h=exec3;n=5f0c...;p=4711;...
+//
+// How long an attribute may be is not documented: a value has 255 characters at most.
+const (
+	valueMark  = "ml1;"
+	valueLimit = 255
+	kindHeld   = "held"
+	kindFree   = "free"
+)
+
+// The fields. Numbers are to the base 36.
+const (
+	keyToken       = "n"
+	keyReservation = "r" // the digest of the reservation's ID
+	keyHost        = "h"
+	keyBoot        = "b"
+	keyNamespace   = "k"
+	keyPID         = "p"
+	keyStart       = "s"
+	keyUser        = "u"
+	keyCommand     = "c"
+	keyTTL         = "l" // milliseconds, as the next
+	keyHeartbeat   = "e"
+	keyJob         = "j"
+	keySign        = "t" // the last heartbeat by the server's clock, in milliseconds of Unix time
+	keyTaken       = "w" // the acquisition, in milliseconds as well
+)
+
+// The longest texts, so that what identifies the holder always fits. The command gets
+// the rest.
+const (
+	maxHost = 32
+	maxUser = 16
+)
+
+type fields map[string]string
+
+// readable undoes the escapes that a value does not need.
+var readable = strings.NewReplacer("&", ";", "%2F", "/", "%3A", ":", "%5B", "[", "%5D", "]", "%40", "@", "%2C", ",", "%27", "'", "%28", "(", "%29", ")")
+
+// encodeValue writes a value. Empty fields are left out.
+func encodeValue(kind string, f fields) string {
+	values := url.Values{}
+	for key, text := range f {
+		if text != "" {
+			values.Set(key, text)
+		}
+	}
+	return valueMark + kind + ";" + readable.Replace(values.Encode())
+}
+
+// parseValue reads a value. What it does not understand is an error.
+func parseValue(text string) (kind string, f fields, err error) {
+	rest, ours := strings.CutPrefix(text, valueMark)
+	kind, rest, whole := strings.Cut(rest, ";")
+	if !ours || !whole {
+		return "", nil, errors.New("its owner does not use multilock")
+	}
+	values, err := url.ParseQuery(strings.ReplaceAll(rest, ";", "&"))
+	f = fields{}
+	for key, texts := range values {
+		if f[key] = texts[0]; len(texts) > 1 {
+			err = errors.New("a field is there twice")
+		}
+	}
+	if err != nil || f[keyReservation] == "" || kind != kindHeld && kind != kindFree {
+		return "", nil, errors.New("its owner's value is damaged, or of an unknown kind")
+	}
+	return kind, f, nil
+}
+
+// held is the value of a lock that is held.
+type held struct {
+	record      source.Record
+	reservation string
+	sign, taken time.Time // the sign is zero if the server's time was not known
+}
+
+// encode writes the record, and shortens the texts until it fits.
+func (h held) encode() string {
+	r := h.record
+	f := fields{
+		keyToken: r.Token, keyReservation: h.reservation, keyUser: cut(r.Holder.User, maxUser), keyHost: cut(r.Holder.Host, maxHost),
+		keyBoot: r.Holder.Boot, keyNamespace: r.Holder.Namespace, keyPID: strconv.Itoa(r.Holder.PID), keyStart: strconv.FormatUint(r.Holder.Start, 36),
+		keyTTL: number(r.TTL.Milliseconds()), keyHeartbeat: number(r.Heartbeat.Milliseconds()), keySign: fromTime(h.sign), keyTaken: fromTime(h.taken),
+	}
+	if r.Job {
+		f[keyJob] = "1"
+	}
+	f[keyCommand] = cut(r.Holder.Command, valueLimit-len(encodeValue(kindHeld, f))-len(";c="))
+	return encodeValue(kindHeld, f)
+}
+
+// parseHeld reads what encode wrote.
+func parseHeld(f fields) (held, error) {
+	n := numbers{fields: f}
+	id := process.Identity{Host: f[keyHost], Boot: f[keyBoot], Namespace: f[keyNamespace]}
+	var bad, worse error
+	id.PID, bad = strconv.Atoi(f[keyPID])
+	id.Start, worse = strconv.ParseUint(f[keyStart], 36, 64)
+	ttl, beat := n.get(keyTTL), n.get(keyHeartbeat)
+	h := held{reservation: f[keyReservation], sign: toTime(n.get(keySign)), taken: toTime(n.get(keyTaken))}
+	h.record = source.Record{Token: source.Printable(f[keyToken]), Prepared: h.taken, Claim: source.Claim{
+		Holder: source.Holder{Identity: id, User: f[keyUser], Command: f[keyCommand]}.Printable(),
+		TTL:    time.Duration(ttl) * time.Millisecond, Heartbeat: time.Duration(beat) * time.Millisecond, Job: f[keyJob] != "",
+	}}
+	if errors.Join(n.err, bad, worse) != nil || f[keyToken] == "" || id.Host == "" ||
+		ttl <= 0 || ttl > source.MaxTTL.Milliseconds() || beat < 0 || beat > ttl {
+		return held{}, errors.New("its owner's value is not a whole record")
+	}
+	return h, nil
+}
+
+// numbers reads fields, and remembers the errors.
+type numbers struct {
+	fields
+	err error
+}
+
+func (n *numbers) get(key string) int64 {
+	if n.fields[key] == "" {
+		return 0
+	}
+	value, err := strconv.ParseInt(n.fields[key], 36, 64)
+	n.err = errors.Join(n.err, err)
+	return value
+}
+
+func number(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 36)
+}
+
+func fromTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return number(t.UnixMilli())
+}
+
+func toTime(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// cut keeps as much of a text as fits into room when it is escaped.
+func cut(text string, room int) string {
+	escaped := func(text string) int { return len(readable.Replace(url.QueryEscape(text))) }
+	if len(text) <= room && escaped(text) <= room {
+		return text
+	}
+	text = text[:max(min(len(text), room), 0)] // escaping makes nothing shorter
+	for text != "" && escaped(text)+len("...") > room {
+		text = text[:len(text)-1]
+	}
+	if text == "" {
+		return ""
+	}
+	return strings.ToValidUTF8(text, "") + "..."
+}
+
+// newToken names one acquisition, in little room.
+func newToken() string { return strings.ReplaceAll(source.NewToken(), "-", "") }
+
+// digestOf tells reservations apart: a sandbox that was saved as a blueprint while
+// something was locked begins with the services of another reservation.
+func digestOf(reservation string) string {
+	sum := sha256.Sum256([]byte(strings.ToLower(strings.Trim(reservation, "{} "))))
+	return base64.RawURLEncoding.EncodeToString(sum[:8])
+}
