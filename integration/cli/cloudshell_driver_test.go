@@ -184,23 +184,19 @@ func TestDoctorOfCloudshell(t *testing.T) {
 // does a refused lock.
 func TestCloudshellWithoutTheModel(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		model fakecloudshell.Model
-		want  []string
-	}{
-		{fakecloudshell.Model{Name: "Chiller"}, []string{
-			`this user sees no service model "Mutex Service": if the server has none, an administrator imports it`, "name another one with model= in the URL",
-		}},
-		{fakecloudshell.PlainMutex(), []string{`the service model "Mutex Service" has no attribute "Mutex Owner"`, "an administrator adds it"}},
+	for doctor, model := range map[string]fakecloudshell.Model{
+		`this user sees no service model "Mutex Service", as is usual for users who are no administrators`: {Name: "Chiller"},
+		`service model: "Mutex Service" has no attribute "Mutex Owner", by which a holder is known`:        fakecloudshell.PlainMutex(),
 	} {
-		server := newCloudshellWith(t, fakecloudshell.Options{Models: []fakecloudshell.Model{c.model}})
+		server := newCloudshellWith(t, fakecloudshell.Options{Models: []fakecloudshell.Model{model}})
 		s := newStation(t, "MULTILOCK_SOURCE="+cloudshellURL(server), "MULTILOCK_PASSWORD="+password)
-		for _, command := range [][]string{{"run", "--", "true"}, {"doctor"}} {
+		for want, command := range map[string][]string{
+			`does the server have the service model "Mutex Service" with the attribute "Mutex Owner"?`: {"run", "--", "true"}, doctor: {"doctor"},
+		} {
 			got := s.run(command...)
 			require.Equal(t, 125, got.code, got.stdout+got.stderr)
-			for _, want := range c.want {
-				require.Contains(t, got.stdout+got.stderr, want)
-			}
+			require.Contains(t, got.stdout+got.stderr, want)
+			require.Contains(t, got.stdout+got.stderr, "If not, an administrator imports it")
 		}
 		require.Contains(t, s.must("status"), "nothing is held")
 	}

@@ -201,7 +201,6 @@ func TestCloudshellIsALock(t *testing.T) {
 		"run -n x --fail-after 2 -- true": "run: --fail-after: this source keeps no history",
 		"-g g batch " + list:              "batch: this source keeps no results of jobs",
 		"-g g wait --members x -t 1s":     "wait: this source keeps no results of jobs",
-		"overdue":                         "overdue: this source keeps no results of jobs",
 		"status --results":                "status: --results: this source keeps no results of jobs",
 		"history":                         "history: this source keeps no history",
 		"metrics":                         "metrics: this source keeps no history",
@@ -213,16 +212,19 @@ func TestCloudshellIsALock(t *testing.T) {
 		require.Contains(t, got.stderr, "use a directory, MongoDB, etcd or PostgreSQL for that", command)
 	}
 	require.Empty(t, aliases(server))
-	got := s.run("run", "-n", "x", "--fair", "-w", "1m", "--", "true")
+	got := s.run("overdue")
+	require.Equal(t, 3, got.code, "a plugin of Nagios says UNKNOWN")
+	require.Contains(t, got.stdout, "overdue: this source keeps no results of jobs"+instead)
+	got = s.run("run", "-n", "x", "--fair", "-w", "1m", "--", "true")
 	require.Equal(t, 125, got.code)
 	require.Contains(t, got.stderr, "has no queue (")
 
 	s.must("report", "-o", t.TempDir()+"/page.html")
 	holder := s.hold("-n", "x")
-	require.Contains(t, s.must("status"), "x  held")
+	require.Equal(t, "held", s.lock("x").State)
 	require.Equal(t, 124, s.run("wait", "--timeout", "300ms").code)
 	require.Zero(t, holder.end().code)
-	require.Contains(t, s.must("wait"), "")
+	s.must("wait")
 	s.must("run", "-n", "x", "--slots", "2", "--", "true")
 }
 

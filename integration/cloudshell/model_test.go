@@ -17,7 +17,7 @@ func TestModelWithoutAnOwner(t *testing.T) {
 		policy fakecloudshell.Policy
 		words  string
 	}{
-		"refused": {fakecloudshell.Policy{}, `the service model "Mutex Service" has no attribute "Mutex Owner"`},
+		"refused": {fakecloudshell.Policy{}, `the service model "Mutex Service" with the attribute "Mutex Owner"?`},
 		"dropped": {fakecloudshell.Policy{IgnoreUnknownAttributes: true}, "does not keep the owner's attribute"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,13 +52,13 @@ func prefixOf(group string) string {
 
 // CheckName implements source.NameChecker: any name that is not too long.
 func (s *Source) CheckName(name string) error {
-	why := "must not be empty"
-	if name != "" {
-		length := len(s.aliasOf(name))
-		if length <= maxAlias {
-			return nil
-		}
-		why = fmt.Sprintf("makes an alias of %d characters; at most %d fit", length, maxAlias)
+	length := len(s.aliasOf(name))
+	why := fmt.Sprintf("makes an alias of %d characters; at most %d fit", length, maxAlias)
+	switch {
+	case name == "":
+		why = "must not be empty"
+	case length <= maxAlias:
+		return nil
 	}
 	return &source.InvalidError{What: "lock name", Got: name, Why: why}
 }

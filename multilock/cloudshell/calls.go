@@ -22,7 +22,7 @@ func (s *Source) endedError(err error) error {
 // call makes a call about the reservation.
 func (s *Source) call(ctx context.Context, method string, parameters ...string) (*response, error) {
 	r, err := s.client.call(ctx, method, parameters...)
-	if saysServer(err, "reservation has ended") {
+	if ended(err) {
 		return nil, s.endedError(err)
 	}
 	return r, err
@@ -99,10 +99,10 @@ func (s *Source) Now(ctx context.Context) (time.Time, error) {
 	return now, s.Named(ctx, "read the server's clock", "", err)
 }
 
-// around is the time of the server, as early and as late as it may be now; ok is false
-// if the server does not tell.
-func (s *Source) around(ctx context.Context, age time.Duration) (early, late time.Time, ok bool) {
-	early, late, err := s.clock.Read(age, func() (time.Time, error) {
+// around is the time of the server, as early and as late as it may be now; zero if the
+// server does not tell.
+func (s *Source) around(ctx context.Context, age time.Duration) (early, late time.Time) {
+	early, late, _ = s.clock.Read(age, func() (time.Time, error) {
 		if s.clockless {
 			return time.Time{}, source.ErrUnsupported
 		}
@@ -110,94 +110,54 @@ func (s *Source) around(ctx context.Context, age time.Duration) (early, late tim
 		s.clockless = errors.Is(err, source.ErrUnsupported)
 		return now, err
 	})
-	return early, late, err == nil
+	return early, late
 }
 
-// now is for a heartbeat; zero if the server does not tell the time.
-func (s *Source) now(ctx context.Context) time.Time {
-	_, late, _ := s.around(ctx, source.ClockCarried)
-	return late
-}
-
-const packaged = "(https://github.com/multilock/go/blob/main/docs/cloudshell.md has it as a package)"
-
-// findModel reports what keeps locks from working with the service model, "" if nothing
-// does, and whether this user sees the model.
-func (s *Source) findModel(ctx context.Context) (trouble string, seen bool, err error) {
-	r, err := s.ask(ctx, "GetServices", leaf("categoryName", ""), leaf("serviceName", s.opt.Model))
-	if err != nil && !apiFailure(err) { // it is not for every user to ask
-		return "", false, err
+// explainModel adds what may be wrong with the service model to the refusal of a service:
+// the server's words for that are not known.
+func (s *Source) explainModel(err error) error {
+	if !apiFailure(err) || aliasTaken(err) {
+		return err
 	}
-	if err == nil {
-		for _, model := range r.Info.Models {
-			if model.Name != s.opt.Model {
-				continue
-			}
-			if _, has := s.ownerOf(model); !has {
-				trouble = fmt.Sprintf("the service model %q has no attribute %q, by which a holder is known: an administrator adds it %s, or name another with model= or attribute= in the URL; scripts of the convention do not mind",
-					s.opt.Model, s.opt.Attribute, packaged)
-			}
-			return trouble, true, nil
-		}
-	}
-	return fmt.Sprintf("this user sees no service model %q: if the server has none, an administrator imports it %s, or name another one with model= in the URL",
-		s.opt.Model, packaged), false, nil
+	return fmt.Errorf("%w; does the server have the service model %q with the attribute %q? %s", err, s.opt.Model, s.opt.Attribute, importIt)
 }
 
-// explainModel adds what is wrong with the service model to the refusal of a service,
-// whose words for that are not known.
-func (s *Source) explainModel(ctx context.Context, err error) error {
-	if apiFailure(err) && !aliasTaken(err) {
-		if trouble, _, failed := s.findModel(ctx); failed == nil && trouble != "" {
-			return fmt.Errorf("%w; %s", err, trouble)
-		}
-	}
-	return err
-}
+const importIt = "If not, an administrator imports it (https://github.com/multilock/go/blob/main/docs/cloudshell.md has it as a package), or name another one with model= and attribute= in the URL"
 
 // Examine implements source.Examiner. It changes nothing.
 func (s *Source) Examine(ctx context.Context) []source.Finding {
-	findings := []source.Finding{s.examineConnection()}
 	services, err := s.list(ctx)
 	if err != nil {
-		return append(findings, source.Unusable("reservation", err.Error(), ""))
+		return []source.Finding{source.Unusable("reservation", err.Error(), "")}
 	}
-	return append(findings, source.Fine("reservation", fmt.Sprintf("it is there, with %d services", len(services))),
-		s.examineModel(ctx), s.examineClock(ctx),
-		source.Fine("killed holder", "its lock is taken over at once on its own host, and by other hosts when its TTL has passed (run --ttl, 2m)"),
-		source.Fine("scripts", "those of the published convention never break a lock: they try for 200 to 500 seconds, and then go on WITHOUT it, "+
-			"and remove whatever has its alias in the end; a holder here notices that at its next heartbeat"))
-}
-
-func (s *Source) examineConnection() source.Finding {
-	const subject = "connection"
-	switch {
-	case s.opt.Scheme == schemeHTTP:
-		return source.Warning(subject, "HTTP: "+inClear, "have HTTPS set up on the server, and leave scheme=http out of the URL")
-	case s.opt.Insecure:
-		return source.Warning(subject, "HTTPS, but any certificate is accepted", "name the server's certificate with cafile=FILE instead of insecure=true")
-	}
-	return source.Fine(subject, "HTTPS, and the server's certificate is verified")
-}
-
-func (s *Source) examineModel(ctx context.Context) source.Finding {
-	const subject = "service model"
-	trouble, seen, err := s.findModel(ctx)
-	switch {
-	case err != nil:
-		return source.Unusable(subject, err.Error(), "")
-	case !seen:
-		return source.Fine(subject, trouble+"; users who are no administrators may not see it, and can use it all the same")
-	case trouble != "":
-		return source.Unusable(subject, trouble, "")
-	}
-	return source.Fine(subject, fmt.Sprintf("%q has the attribute %q", s.opt.Model, s.opt.Attribute))
-}
-
-func (s *Source) examineClock(ctx context.Context) source.Finding {
+	clock := source.Fine("clock", "the server tells the time")
 	if _, err := s.Now(ctx); err != nil {
-		return source.Warning("clock", "the server does not tell the time: "+err.Error(),
+		clock = source.Warning("clock", "the server does not tell the time: "+err.Error(),
 			"a dead holder on another host is noticed only by clients that wait for its whole TTL")
 	}
-	return source.Fine("clock", "the server tells the time")
+	return []source.Finding{
+		source.Fine("reservation", fmt.Sprintf("it is there, with %d services", len(services))), s.examineModel(ctx, "service model"), clock,
+		source.Fine("killed holder", "its lock is taken over at once on its own host, and by other hosts when its TTL has passed (run --ttl, 2m)"),
+		source.Fine("scripts", "those of the published convention never break a lock: they try for 200 to 500 seconds, and then go on WITHOUT it, "+
+			"and remove whatever has its alias in the end; a holder here notices that at its next heartbeat"),
+	}
+}
+
+// examineModel looks for the attribute by which a holder is known.
+func (s *Source) examineModel(ctx context.Context, subject string) source.Finding {
+	r, err := s.ask(ctx, "GetServices", leaf("categoryName", ""), leaf("serviceName", s.opt.Model))
+	switch {
+	case apiFailure(err):
+		r = &response{} // it is not for every user to ask
+	case err != nil:
+		return source.Unusable(subject, err.Error(), "")
+	}
+	for _, model := range r.Info.Models {
+		if _, has := s.ownerOf(model); has && model.Name == s.opt.Model {
+			return source.Fine(subject, fmt.Sprintf("%q has the attribute %q", s.opt.Model, s.opt.Attribute))
+		} else if model.Name == s.opt.Model {
+			return source.Unusable(subject, fmt.Sprintf("%q has no attribute %q, by which a holder is known", s.opt.Model, s.opt.Attribute), importIt)
+		}
+	}
+	return source.Fine(subject, fmt.Sprintf("this user sees no service model %q, as is usual for users who are no administrators. %s", s.opt.Model, importIt))
 }

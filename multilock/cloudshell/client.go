@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
@@ -20,22 +19,14 @@ import (
 
 // client makes calls of the automation API. It is safe for concurrent use.
 type client struct {
-	opt     Options
-	http    *http.Client
-	machine string // how this client names itself
-
+	opt   Options
+	http  *http.Client
 	logon sync.Mutex // one at a time
 	token Secret     // of the session, none before the first logon; guarded by logon
 }
 
-const (
-	maxHeader = 64 << 10 // of an answer, in bytes; nothing in it is used
-	maxBody   = 32 << 20
-)
-
 func newClient(opt Options) (*client, error) {
-	_, port, _ := net.SplitHostPort(opt.Server) // check has made it so
-	c := &client{opt: opt, machine: opt.Self.Host + ":" + port, http: &http.Client{
+	c := &client{opt: opt, http: &http.Client{
 		Transport:     opt.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would get the token
 	}}
@@ -43,8 +34,7 @@ func newClient(opt Options) (*client, error) {
 		return c, nil
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil // one in the environment would get the password
-	transport.MaxResponseHeaderBytes = maxHeader
+	transport.Proxy = nil                                                     // one in the environment would get the password
 	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: opt.Insecure} //nolint:gosec // only where the user says so
 	c.http.Transport = transport
 	if opt.CAFile != "" {
@@ -60,22 +50,21 @@ func newClient(opt Options) (*client, error) {
 // call makes a call under the session. If its token is not accepted any more, it is
 // replaced once and the call, which was not carried out, is repeated once.
 func (c *client) call(ctx context.Context, method string, parameters ...string) (*response, error) {
-	token, err := c.session(ctx, Secret{})
-	if err != nil {
-		return nil, err
+	var refused Secret
+	for {
+		token, err := c.session(ctx, refused)
+		if err != nil {
+			return nil, err
+		}
+		r, err := c.post(ctx, token, method, parameters)
+		switch {
+		case !refusesToken(err):
+			return r, err
+		case !refused.IsZero():
+			return nil, c.noAccess(err)
+		}
+		refused = token
 	}
-	r, err := c.post(ctx, token, method, parameters)
-	if !refusesToken(err) {
-		return r, err
-	}
-	if token, err = c.session(ctx, token); err != nil {
-		return nil, err
-	}
-	r, err = c.post(ctx, token, method, parameters)
-	if refusesToken(err) {
-		return nil, c.noAccess(err)
-	}
-	return r, err
 }
 
 // session returns the token of the present session. If that is one which the server has
@@ -91,14 +80,11 @@ func (c *client) session(ctx context.Context, refused Secret) (Secret, error) {
 		method, parameters = "SecureLogon", []string{leaf("token", c.opt.Token.reveal())}
 	}
 	r, err := c.post(ctx, Secret{}, method, append(parameters, leaf("domainName", c.opt.Domain)))
-	var call *CallError
 	switch {
-	case refusesToken(err), errors.As(err, &call) && call.Code == codeGeneral:
+	case refusesToken(err), callOf(err).code == codeGeneral:
 		return Secret{}, c.noAccess(err)
-	case call != nil:
-		call.Unsent = true // a logon changes nothing, and the call behind it was not made
-		return Secret{}, err
 	case err != nil:
+		callOf(err).unsent = true // a logon changes nothing, and the call behind it was not made
 		return Secret{}, err
 	case r.Info.Token.Token == "":
 		return Secret{}, senseless(method, "the answer has no token")
@@ -109,13 +95,11 @@ func (c *client) session(ctx context.Context, refused Secret) (Secret, error) {
 
 // noAccess says that the credentials are not accepted. To try again is of no use.
 func (c *client) noAccess(err error) error {
-	var call *CallError
-	if errors.As(err, &call) {
-		call.noAccess = fmt.Sprintf("check the password of %s, and that the user belongs to the domain %s", c.opt.User, c.opt.Domain)
-		if !c.opt.Token.IsZero() {
-			call.noAccess = "the token ends with the command that got it, and a lock cannot be used beyond that command"
-		}
+	hint := fmt.Sprintf("check the password of %s, and that the user belongs to the domain %s", c.opt.User, c.opt.Domain)
+	if !c.opt.Token.IsZero() {
+		hint = "the token ends with the command that got it, and a lock cannot be used beyond that command"
 	}
+	callOf(err).noAccess = hint
 	return err
 }
 
@@ -123,54 +107,42 @@ func (c *client) noAccess(err error) error {
 func (c *client) post(ctx context.Context, token Secret, method string, parameters []string) (*response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
-	body, status, err := c.exchange(ctx, token, method, node(method, parameters...))
-	if err != nil {
-		return nil, err
-	}
-	if status != http.StatusOK {
-		return nil, &CallError{Method: method, Status: status, Err: c.wantsTLS(status, body)}
-	}
-	r, err := decode(method, body)
-	if err != nil {
-		return nil, senseless(method, err.Error())
-	}
-	if !r.succeeded() {
-		code, _ := strconv.Atoi(strings.TrimSpace(r.Code))
-		message := strings.TrimSpace(r.Error)
-		for _, secret := range []Secret{token, c.opt.Token, c.opt.Password} {
-			message = secret.scrub(message)
-		}
-		return nil, &CallError{Method: method, Status: status, Code: code, Message: message}
-	}
-	return r, nil
-}
-
-// exchange sends a request and reads the whole answer.
-func (c *client) exchange(ctx context.Context, token Secret, method, text string) ([]byte, int, error) {
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	url := c.opt.Scheme + "://" + c.opt.Server + "/ResourceManagerApiService/" + method
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader([]byte(text)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader([]byte(node(method, parameters...))))
 	if err != nil {
-		return nil, 0, &CallError{Method: method, Err: err, Unsent: true}
+		return nil, &callError{method: method, err: err, unsent: true}
 	}
 	for key, value := range map[string]string{
 		"Content-Type": "text/xml", "Accept": "*/*", "ClientTimeZoneId": "UTC", "DateTimeFormat": "MM/dd/yyyy HH:mm",
-		"Authorization": "MachineName=" + c.machine + ";Token=" + token.reveal(),
+		"Authorization": "MachineName=" + c.opt.Self.Host + ";Token=" + token.reveal(),
 	} {
 		request.Header.Set(key, value)
 	}
 	answer, err := c.http.Do(request)
 	if err != nil {
-		return nil, 0, &CallError{Method: method, Err: c.withAdvice(err), Unsent: !connected.Load()}
+		return nil, &callError{method: method, err: c.withAdvice(err), unsent: !connected.Load()}
 	}
-	defer answer.Body.Close() //nolint:errcheck // only read from
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxBody+1))
-	if err == nil && len(body) > maxBody {
-		err = fmt.Errorf("the answer is larger than %d bytes", maxBody)
+	defer answer.Body.Close()                                    //nolint:errcheck // only read from
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 32<<20)) // a longer one is then not whole
+	if err == nil && answer.StatusCode == http.StatusBadRequest && c.opt.Scheme == schemeHTTP && bytes.Contains(body, []byte("HTTPS")) {
+		err = errors.New("the server speaks HTTPS there; leave scheme=http out of the URL")
 	}
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return nil, &callError{method: method, status: answer.StatusCode, err: err}
+	}
+	r, err := decode(method, body)
 	if err != nil {
-		return nil, 0, &CallError{Method: method, Status: answer.StatusCode, Err: err}
+		return nil, senseless(method, err.Error())
 	}
-	return body, answer.StatusCode, nil
+	if !strings.EqualFold(r.Success, "true") && r.Success != "1" {
+		code, _ := strconv.Atoi(strings.TrimSpace(r.Code))
+		message := strings.TrimSpace(r.Error)
+		for _, secret := range []Secret{token, c.opt.Token, c.opt.Password} {
+			message = secret.scrub(message)
+		}
+		return nil, &callError{method: method, status: answer.StatusCode, code: code, message: message}
+	}
+	return r, nil
 }

@@ -15,8 +15,8 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,59 +28,40 @@ import (
 // Options say which reservation the locks live in, and how to reach its server.
 // Server, Reservation, and either Token or User are required.
 type Options struct {
-	// Server is the host, with a port if it is not DefaultPort.
-	Server string
-	// Scheme is https, or http on networks where no one can read the password or change
-	// an answer; https if empty.
-	Scheme string
-	// CAFile has the certificates that vouch for the server, in PEM; those of the
-	// system if empty. Insecure accepts any certificate, so that anything between this
-	// host and the server can read the password.
-	CAFile   string
-	Insecure bool
-
-	// Token is that of a running command, and ends with the command. It takes
-	// precedence over User and Password.
-	Token    Secret
-	User     string
-	Password Secret
-	// Domain is the domain to log on to, DefaultDomain if empty.
-	Domain string
-
-	// Reservation is the ID of the reservation.
-	Reservation string
-	// Group is a prefix of the locks' aliases. Without one, a lock's name is its alias.
-	Group string
-	// Model is the service model of the locks, DefaultModel if empty; Attribute is its
-	// attribute for the owner, DefaultAttribute if empty.
-	Model, Attribute string
-
-	// Pause is the time between two attempts at a lock.
-	Pause Pause
-	// Timeout limits each request, DefaultTimeout if 0.
-	Timeout time.Duration
-	// Self is the calling process; found out if zero. For tests.
-	Self process.Identity
-	// Transport replaces the HTTP transport. For tests.
-	Transport http.RoundTripper
+	Server string // the host, with a port if it is not 8029
+	Scheme string // https, which is the default, or http, where anything on the way can read the password
+	// CAFile has the certificates that vouch for the server, in PEM; those of the system
+	// if empty. Insecure accepts any certificate, and is no safer than http.
+	CAFile      string
+	Insecure    bool
+	Token       Secret // of a running command, with which it ends; it takes precedence over User
+	User        string
+	Password    Secret
+	Domain      string            // to log on to, DefaultDomain if empty
+	Reservation string            // its ID
+	Group       string            // a prefix of the locks' aliases; without one, a lock's name is its alias
+	Model       string            // of the locks' services, DefaultModel if empty
+	Attribute   string            // of the model, for the owner, DefaultAttribute if empty
+	Pause       Pause             // between two attempts at a lock
+	Timeout     time.Duration     // of each request, DefaultTimeout if 0
+	Self        process.Identity  // the calling process; found out if zero; for tests
+	Transport   http.RoundTripper // replaces the way to the server; for tests
 }
 
 // Pause is a time drawn evenly from Least to Most. The zero value means 2 to 5
 // seconds, as scripts of the convention do it.
 type Pause struct{ Least, Most time.Duration }
 
-// The defaults.
+// The defaults. DefaultName is the lock of scripts that keep to the convention.
 const (
-	DefaultPort      = 8029
 	DefaultDomain    = "Global"
 	DefaultModel     = "Mutex Service"
 	DefaultAttribute = "Mutex Owner"
-	// DefaultName is the lock of scripts that keep to the convention.
-	DefaultName    = "MUTEX"
-	DefaultTimeout = 30 * time.Second
-
-	schemeHTTP  = "http"
-	schemeHTTPS = "https"
+	DefaultName      = "MUTEX"
+	DefaultTimeout   = 30 * time.Second
+	defaultPort      = "8029"
+	schemeHTTP       = "http"
+	schemeHTTPS      = "https"
 )
 
 // check validates the options and fills in the defaults.
@@ -105,14 +86,12 @@ func (o Options) check() (Options, error) {
 	case o.Timeout < 0 || o.Pause.Least < 0 || o.Pause.Most < o.Pause.Least:
 		return o, invalid("option", "timeout or pause", "must be positive, and the least pause not above the most")
 	}
-	host, port, err := net.SplitHostPort(o.Server)
-	if err != nil {
-		host, port = strings.Trim(o.Server, "[]"), strconv.Itoa(DefaultPort)
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil || host == "" || strings.ContainsAny(host, "/?#@ ") {
+	at := url.URL{Host: o.Server}
+	host := at.Hostname()
+	if host == "" || strings.ContainsAny(host, "/?#@ ") || strings.Contains(host, ":") && net.ParseIP(host) == nil {
 		return o, invalid("server", o.Server, "write HOST or HOST:PORT")
 	}
-	o.Server = net.JoinHostPort(host, port) // HTTPS has the same port as HTTP
+	o.Server = net.JoinHostPort(host, cmp.Or(at.Port(), defaultPort)) // HTTPS has the same port as HTTP
 	return o, nil
 }
 
@@ -179,17 +158,14 @@ func (s *Source) Names(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for base, v := range views {
-		if name, ok := s.nameOf(base); ok && s.isLock(base, v) && s.read(v).isHeld {
+		// A reservation has other services, too.
+		isLock := len(v.turns) > 0 || v.bare.why == "" || v.bare.model == s.opt.Model || base == DefaultName
+		if name, ok := s.nameOf(base); ok && isLock && s.read(v).isHeld {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// isLock reports whether an alias is a lock's: a reservation has other services, too.
-func (s *Source) isLock(base string, v *view) bool {
-	return len(v.turns) > 0 || v.bare.why == "" || v.bare.model == s.opt.Model || base == DefaultName
 }
 
 // Vacant implements source.Group, with one listing.

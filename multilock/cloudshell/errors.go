@@ -1,7 +1,6 @@
 package cloudshell
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -14,91 +13,84 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// CallError says how a call of the API failed.
-type CallError struct {
-	Method string
-	// Code and Message are the server's, if it said that the call failed. Code 100
-	// means almost anything.
-	Code    int
-	Message string
-	// Status is the HTTP status, 0 if there was none.
-	Status int
-	// Err is why there was no answer, or none that makes sense.
-	Err error
-	// Unsent says that the call never reached the server.
-	Unsent bool
-	// noAccess says what to do about credentials that are not accepted, "" if they are.
-	noAccess string
+// callError says how a call of the API failed.
+type callError struct {
+	method   string
+	code     int // the server's, as the message, if it said that the call failed
+	message  string
+	status   int    // of HTTP, 0 if there was none
+	err      error  // why there was no answer, or none that makes sense
+	unsent   bool   // it never reached the server
+	noAccess string // what to do about credentials that are not accepted, "" if they are
 }
 
-func (e *CallError) Error() string {
-	text := fmt.Sprintf("HTTP status %d %s", e.Status, http.StatusText(e.Status))
+func (e *callError) Error() string {
+	text := fmt.Sprintf("HTTP status %d %s", e.status, http.StatusText(e.status))
 	switch {
-	case e.Message != "" || e.Code != 0:
-		text = fmt.Sprintf("CloudShell error %d: %s", e.Code, e.Message)
-	case e.Err != nil:
-		text = e.Err.Error()
-	case e.Status == http.StatusOK:
+	case e.message != "" || e.code != 0:
+		text = fmt.Sprintf("CloudShell error %d: %s", e.code, e.message)
+	case e.err != nil:
+		text = e.err.Error()
+	case e.status == http.StatusOK:
 		text = "the server says that it failed, and not why"
 	}
-	if text = source.Shorten(e.Method+": "+text, source.MaxWhy); e.noAccess != "" {
+	if text = source.Shorten(e.method+": "+text, source.MaxWhy); e.noAccess != "" {
 		text += " (" + e.noAccess + ")"
 	}
 	return text
 }
 
-// Unwrap gives the cause.
-func (e *CallError) Unwrap() error { return e.Err }
-
-// InDoubt says that the call may have been carried out, or may be later.
-func (e *CallError) InDoubt() bool {
-	return !e.Unsent && e.Status != http.StatusUnauthorized && (e.Err != nil || e.Status != http.StatusOK)
-}
+func (e *callError) Unwrap() error { return e.err }
 
 // senseless is the error of an answer that cannot be used.
 func senseless(method, why string) error {
-	return &CallError{Method: method, Status: http.StatusOK, Err: errors.New(why)}
+	return &callError{method: method, status: http.StatusOK, err: errors.New(why)}
 }
 
 // The codes that mean something. 118 is a wrong password, and a token that is not
-// accepted any more; 100 at a logon is an unknown user.
+// accepted any more. 100 means almost anything; at a logon, an unknown user.
 const (
 	codeGeneral  = 100
 	codeNoAccess = 118
 )
 
+// callOf returns the failed call that an error is about, or one that means nothing.
+func callOf(err error) *callError {
+	call := &callError{status: http.StatusOK}
+	_ = errors.As(err, &call)
+	return call
+}
+
+// inDoubt says that a call may have been carried out, or may be later.
 func inDoubt(err error) bool {
-	var call *CallError
-	return errors.As(err, &call) && call.InDoubt()
+	call := callOf(err)
+	return !call.unsent && call.status != http.StatusUnauthorized && (call.err != nil || call.status != http.StatusOK)
 }
 
-// aliasTaken says that the server refused a service because of its alias. The words of
-// other failures are not known.
-func aliasTaken(err error) bool { return saysServer(err, "alias already exists") }
-
-func saysServer(err error, words string) bool {
-	var call *CallError
-	return errors.As(err, &call) && strings.Contains(strings.ToLower(call.Message), words)
+// says reports whether the server's message has these words. Of refusals for other reasons
+// than the next two the words are not known.
+func says(err error, words string) bool {
+	return strings.Contains(strings.ToLower(callOf(err).message), words)
 }
+
+func aliasTaken(err error) bool { return says(err, "alias already exists") }
+func ended(err error) bool      { return says(err, "reservation has ended") }
 
 // refusesToken says that a call was not carried out because of its token.
 func refusesToken(err error) bool {
-	var call *CallError
-	return errors.As(err, &call) && (call.Status == http.StatusUnauthorized || call.Code == codeNoAccess)
+	call := callOf(err)
+	return call.status == http.StatusUnauthorized || call.code == codeNoAccess
 }
 
 // apiFailure says that the server answered that a call failed, for a reason that has
 // to do with the call.
 func apiFailure(err error) bool {
-	var call *CallError
-	return errors.As(err, &call) && !call.InDoubt() && !call.Unsent && !final(err)
+	call := callOf(err)
+	return call.method != "" && !inDoubt(err) && !call.unsent && !final(err)
 }
 
 // final says that to try again is of no use.
-func final(err error) bool {
-	var call *CallError
-	return errors.As(err, &call) && call.noAccess != "" || errors.Is(err, source.ErrInvalid)
-}
+func final(err error) bool { return callOf(err).noAccess != "" || errors.Is(err, source.ErrInvalid) }
 
 // inClear is the price of HTTP, and of a certificate that is not verified.
 const inClear = "then anything between here and the server can read the password and the token"
@@ -106,7 +98,7 @@ const inClear = "then anything between here and the server can read the password
 // withAdvice says what to do about a server that cannot be talked to in this way. A server
 // speaks HTTP or HTTPS on the same port, and often has a self-signed certificate.
 func (c *client) withAdvice(err error) error {
-	advice := ""
+	var advice string
 	switch {
 	case errors.Is(err, http.ErrSchemeMismatch):
 		advice = "have HTTPS set up there, or add scheme=http to the URL: " + inClear
@@ -122,12 +114,4 @@ func (c *client) withAdvice(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, advice)
-}
-
-// wantsTLS recognizes what a server that wants HTTPS says in plain HTTP.
-func (c *client) wantsTLS(status int, body []byte) error {
-	if c.opt.Scheme == schemeHTTP && status == http.StatusBadRequest && bytes.Contains(body, []byte("HTTPS")) {
-		return errors.New("the server speaks HTTPS there; leave scheme=http out of the URL")
-	}
-	return nil
 }

@@ -1,9 +1,9 @@
 package cloudshell
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/boottime"
@@ -19,7 +19,6 @@ type lease struct {
 	*remote.Holding
 	src     *Source
 	base    string
-	taken   time.Time
 	working bounded.Turn
 	sign    boottime.Instant // before the last confirmed heartbeat
 	number  uint64           // the last turn that is known to be this lease's
@@ -47,30 +46,26 @@ func (l *lease) during(ctx context.Context, op string, operate func(context.Cont
 	return l.src.Named(context.WithoutCancel(ctx), op, l.Record().Name, err)
 }
 
-// Renew implements source.Lease: the register takes a step, which succeeds only while
-// it is this lease's, and which others can see.
+// Renew implements source.Lease.
 func (l *lease) Renew(ctx context.Context) error {
-	return l.during(ctx, "renew", l.renew)
+	_, err := l.Fence(ctx)
+	return err
 }
 
-func (l *lease) renew(ctx context.Context) error {
-	v, err := l.beat(ctx)
-	if err != nil {
-		return err
-	}
-	if !l.has(v.bare) {
-		return errMissing
-	}
-	l.tidy(ctx, v)
-	return nil
-}
-
-// Fence implements source.Lease: the number of a new turn.
+// Fence implements source.Lease: the register takes a step, which succeeds only while it
+// is this lease's, and which others can see. The number is that of the new turn.
 func (l *lease) Fence(ctx context.Context) (number uint64, err error) {
-	err = l.during(ctx, "number", func(ctx context.Context) error {
-		err := l.renew(ctx)
+	err = l.during(ctx, "renew", func(ctx context.Context) error {
+		v, err := l.beat(ctx)
+		if err != nil {
+			return err
+		}
+		if !l.has(v.bare) {
+			return errMissing
+		}
+		l.tidy(ctx, v)
 		number = l.number
-		return err
+		return nil
 	})
 	return number, err
 }
@@ -82,39 +77,34 @@ func (l *lease) MarkJob(context.Context, ...process.Group) error { return source
 // listing shows that it is this lease's, and then the register is freed.
 func (l *lease) Release(ctx context.Context) error {
 	err := l.during(ctx, "release", l.release)
-	switch {
-	case err == nil:
-		_ = l.End(source.ErrReleased)
-	case errors.Is(err, source.ErrLost):
-		_ = l.End(err)
+	if err == nil || errors.Is(err, source.ErrLost) {
+		_ = l.End(cmp.Or(err, source.ErrReleased))
 	}
 	return err
 }
 
 func (l *lease) release(ctx context.Context) error {
 	v, err := l.look(ctx)
-	switch {
-	case errors.Is(err, errGone) && l.leaving:
+	if errors.Is(err, errGone) && l.leaving {
 		return nil // an earlier call has freed it, and its answer was lost
-	case err != nil:
+	}
+	if err == nil && l.has(v.bare) {
+		l.leaving = true
+		err = l.clear(ctx, v)
+	}
+	if err != nil {
 		return err
 	}
-	var lost error
-	switch {
-	case l.has(v.bare):
-		l.leaving = true
-		if err := l.clear(ctx, v); err != nil {
-			return err
-		}
-	case !l.leaving:
-		lost = errMissing
+	if err = l.part(ctx); err == nil && !l.leaving {
+		err = errMissing
 	}
-	return errors.Join(lost, l.part(ctx))
+	return err
 }
 
 // value is the register's value while this lease has it.
 func (l *lease) value(ctx context.Context) string {
-	return held{record: l.Record(), reservation: l.src.digest, sign: l.src.now(ctx), taken: l.taken}.encode()
+	_, now := l.src.around(ctx, source.ClockCarried)
+	return held{record: l.Record(), reservation: l.src.digest, sign: now, taken: l.Record().Prepared}.encode()
 }
 
 // free is the value with which this lease leaves the register.
@@ -164,11 +154,8 @@ func (l *lease) fresh(ctx context.Context) error {
 // look is a listing; the error is errGone if the register is not this lease's any more.
 func (l *lease) look(ctx context.Context) (*view, error) {
 	v, err := l.src.view(ctx, l.base)
-	switch {
-	case err != nil:
-		return nil, err
-	case !l.ours(v.top()):
-		return nil, errGone
+	if err != nil || !l.ours(v.top()) {
+		return nil, cmp.Or(err, errGone)
 	}
 	l.number = v.top().number
 	return v, nil
@@ -207,7 +194,7 @@ func (l *lease) place(ctx context.Context, v *view) error {
 			return err
 		}
 	}
-	return contradiction(added)
+	return added
 }
 
 // clear removes the service that scripts know, which v shows to be this lease's, left
@@ -252,21 +239,16 @@ func (l *lease) part(ctx context.Context) error {
 
 // giveBack frees the register after an acquisition that failed with cause.
 func (l *lease) giveBack(ctx context.Context, cause error) error {
-	const op = "take the lock"
 	if errors.Is(cause, errGone) {
 		return source.ErrHeld // it took so long that another client has it now
 	}
 	if v, err := l.look(ctx); err == nil && l.has(v.bare) {
 		_ = l.clear(ctx, v) // it was added though the request seemed to fail; or the next holder removes it
 	}
-	name := l.Record().Name
 	if err := l.part(ctx); err != nil {
-		return errors.Join(source.ErrUnsure, l.src.Named(ctx, op, name, cause), l.src.Named(ctx, "give the register back", name, err))
+		cause = errors.Join(source.ErrUnsure, cause, err)
 	}
-	if errors.Is(cause, source.ErrHeld) {
-		return source.ErrHeld
-	}
-	return l.src.Named(ctx, op, name, cause)
+	return l.src.Named(ctx, "take the lock", l.Record().Name, cause)
 }
 
 // tidy removes the turns below the present one. They mean nothing: what cannot be

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -31,21 +28,16 @@ const EnvToken = "MULTILOCK_CLOUDSHELL_TOKEN"
 // In a script that CloudShell runs, what it leaves out comes from the contexts in environ
 // (see os.Environ): there "cloudshell:" is enough. A user or token is taken from there
 // only for the context's own server. A URL that names no user gets the token that EnvToken
-// has in environ, whatever its server. Parameters are domain, alias, model, attribute,
-// group, scheme (http or https), cafile, insecure=true, timeout and pause (2s-5s, or one
-// duration).
-//
-// The URL may have a password where no other user can read it, as on a command line;
-// Options.Password is better. No error shows it.
+// has in environ, whatever its server. docs/cloudshell.md has all parameters. No error
+// shows a password.
 func Locate(text string, environ []string) (Location, error) {
-	const form = "write cloudshell://USER@HOST/RESERVATION"
 	public := text
 	if i := strings.LastIndexByte(text, '@'); i >= 0 {
 		public = "cloudshell://..." + text[i:] // what comes before may be a password
 	}
 	u, err := url.Parse(text) // its error has the password in it
 	if err != nil || u.Scheme != "cloudshell" || u.Opaque != "" || u.Fragment != "" {
-		return Location{}, invalid("URL", public, form)
+		return Location{}, invalid("URL", public, "write cloudshell://USER@HOST/RESERVATION")
 	}
 	l := Location{Name: DefaultName}
 	l.Server, l.User = u.Host, u.User.Username()
@@ -94,12 +86,9 @@ func (l *Location) parameter(key, value string) error {
 }
 
 func parsePause(text string) (Pause, error) {
-	least, most, both := strings.Cut(text, "-")
-	if !both {
-		most = least
-	}
+	least, most, _ := strings.Cut(text, "-")
 	from, err := time.ParseDuration(least)
-	to, bad := time.ParseDuration(most)
+	to, bad := time.ParseDuration(cmp.Or(most, least))
 	if err != nil || bad != nil || to <= 0 || from > to {
 		return Pause{}, errors.New("no range")
 	}
@@ -153,17 +142,11 @@ func fromContexts(opt Options, environ []string) (Options, error) {
 	return opt, nil
 }
 
-func hostOf(server string) string {
-	host, _, err := net.SplitHostPort(server)
-	if err != nil {
-		host = server
-	}
-	return strings.ToLower(strings.Trim(host, "[]"))
-}
+func hostOf(server string) string { return strings.ToLower((&url.URL{Host: server}).Hostname()) }
 
-// Secret is a password or a token. It does not show itself in messages, logs or JSON.
-// It is equal to itself only.
-type Secret struct{ text *string } // a pointer, because fmt shows the fields of unexported fields without asking
+// Secret is a password or a token. It is a pointer, so that nothing that prints a Secret
+// shows it. It is equal to itself only.
+type Secret struct{ text *string }
 
 // NewSecret keeps text.
 func NewSecret(text string) Secret {
@@ -181,22 +164,13 @@ func (s Secret) reveal() string {
 	return *s.text
 }
 
-// hidden stands for a secret.
-const hidden = "[secret]"
-
 // IsZero reports whether there is no secret.
 func (s Secret) IsZero() bool { return s.text == nil }
-
-// Format implements fmt.Formatter, for every verb.
-func (s Secret) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, hidden) }
-
-// MarshalText implements encoding.TextMarshaler, and so serves JSON.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 // scrub removes the secret from a text, such as an error that a server wrote.
 func (s Secret) scrub(text string) string {
 	if s.IsZero() {
 		return text
 	}
-	return strings.ReplaceAll(text, s.reveal(), hidden)
+	return strings.ReplaceAll(text, s.reveal(), "[secret]")
 }

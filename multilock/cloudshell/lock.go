@@ -1,6 +1,7 @@
 package cloudshell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -56,7 +57,7 @@ func (l *lock) See(ctx context.Context) (remote.Seen, error) {
 		return remote.Seen{}, nil
 	}
 	now.record.Name = l.name
-	seen := remote.Seen{Held: true, Record: now.record, Sign: remote.Sign{Token: now.key}, Age: source.Unknown, Silence: source.Unknown, OneClock: true}
+	seen := remote.Seen{Held: true, Record: now.record, Sign: remote.Sign{Token: now.key}, OneClock: true}
 	seen.Silence = l.src.since(ctx, now.sign, start, source.ClockCarried)
 	if seen.Silence > now.record.TTL/2 {
 		seen.Silence = l.src.since(ctx, now.sign, start, source.ClockFresh)
@@ -68,11 +69,8 @@ func (l *lock) See(ctx context.Context) (remote.Seen, error) {
 // since is the time from a moment by the server's clock to an instant, or source.Unknown.
 // What is doubtful counts for the holder.
 func (s *Source) since(ctx context.Context, moment time.Time, until boottime.Instant, age time.Duration) time.Duration {
-	if moment.IsZero() {
-		return source.Unknown
-	}
-	early, _, ok := s.around(ctx, age)
-	if !ok {
+	early, _ := s.around(ctx, age)
+	if moment.IsZero() || early.IsZero() {
 		return source.Unknown
 	}
 	return max(early.Sub(moment)-until.Elapsed(), 0)
@@ -100,27 +98,21 @@ func (l *lock) Attempt(ctx context.Context) (source.Lease, error) {
 		return nil, lease.giveBack(ctx, err)
 	}
 	lease.tidy(ctx, v)
-	lease.Holding = remote.NewHolding(lease.Record(), lease.sign)
 	return lease, nil
 }
 
 // takeTurn takes the register, whose state is top. With ErrHeld another client was
 // faster, and the view shows it.
 func (l *lock) takeTurn(ctx context.Context, claim source.Claim, top turn) (*lease, *view, error) {
-	const op = "take the register"
-	le := &lease{src: l.src, base: l.base, number: top.number, taken: l.src.now(ctx)}
-	if le.taken.IsZero() {
-		le.taken = time.Now()
-	}
-	le.Holding = remote.NewHolding(source.Record{Token: newToken(), Claim: claim}, boottime.Now())
-	text := le.value(ctx)
+	_, now := l.src.around(ctx, source.ClockCarried)
+	text := held{record: source.Record{Token: newToken(), Claim: claim}, reservation: l.src.digest, sign: now, taken: cmp.Or(now, time.Now())}.encode()
 	written := newTurn(1, "", text) // the record is what others can read: it may have been cut
 	if written.why != "" {
 		return nil, nil, l.src.Named(ctx, "write the record", l.name, errors.New(written.why))
 	}
 	written.held.record.Name = l.name
-	le.sign = boottime.Now()
-	le.Holding = remote.NewHolding(written.held.record, le.sign)
+	sign := boottime.Now()
+	le := &lease{Holding: remote.NewHolding(written.held.record, sign), src: l.src, base: l.base, number: top.number, sign: sign}
 	v, err := l.src.advance(ctx, l.base, top.number, text)
 	switch {
 	case err == nil:
@@ -136,7 +128,7 @@ func (l *lock) takeTurn(ctx context.Context, claim source.Claim, top turn) (*lea
 			err = errors.New("the attempt was taken back: " + err.Error())
 		}
 	}
-	return nil, nil, l.src.Named(ctx, op, l.name, l.src.explainModel(ctx, err))
+	return nil, nil, l.src.Named(ctx, "take the register", l.name, l.src.explainModel(err))
 }
 
 // Remove implements remote.Lock. It takes the register's next turn, which is refused if

@@ -32,9 +32,8 @@ type turn struct {
 
 // view is what a listing shows of one lock.
 type view struct {
-	turns  []turn // by number
-	bare   *turn  // the service that scripts know
-	double string // an alias that two services have, which cannot be
+	turns []turn // by number
+	bare  *turn  // the service that scripts know
 }
 
 // top returns the register's state; the number is 0 if it has never had a value.
@@ -63,21 +62,14 @@ func newTurn(number uint64, model, text string) turn {
 
 // arrange sorts services by the locks that they belong to.
 func (s *Source) arrange(services []serviceInfo) map[string]*view {
-	views, seen := map[string]*view{}, map[string]bool{}
+	views := map[string]*view{}
 	for _, service := range services {
 		base, number, isTurn := cutTurn(service.Alias)
 		if !isTurn {
 			base, number = service.Alias, 0
 		}
-		v := views[base]
-		if v == nil {
-			v = &view{}
-			views[base] = v
-		}
-		if seen[service.Alias] {
-			v.double = service.Alias
-		}
-		seen[service.Alias] = true
+		v := cmp.Or(views[base], &view{})
+		views[base] = v
 		owner, _ := s.ownerOf(service)
 		if t := newTurn(number, service.Model, owner); isTurn {
 			v.turns = append(v.turns, t)
@@ -103,14 +95,7 @@ func (s *Source) view(ctx context.Context, base string) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := views[base]
-	if v == nil {
-		v = &view{}
-	}
-	if v.double != "" {
-		return nil, fmt.Errorf("the server has two services with the alias %s; it does not keep aliases apart, and nothing can be locked on it", v.double)
-	}
-	return v, nil
+	return cmp.Or(views[base], &view{}), nil
 }
 
 // status is what a view says about a lock.
@@ -167,67 +152,36 @@ const stepTries = 3
 func (s *Source) advance(ctx context.Context, base string, from uint64, text string) (*view, error) {
 	var doubt, last error
 	for range stepTries {
-		added := s.add(ctx, turnAlias(base, from+1), text)
-		if final(added) {
-			last = added
-			break
-		}
-		if added != nil && !inDoubt(added) && !apiFailure(added) {
-			last = added // it was never sent
-			continue
-		}
-		v, err := s.view(ctx, base)
-		if err == nil {
-			var done bool
-			if done, err = settle(v, from+1, text, added); done {
-				s.dropLate(ctx, base, v, from+1, text)
+		if last = s.add(ctx, turnAlias(base, from+1), text); last == nil || inDoubt(last) || apiFailure(last) {
+			added, unsure := last, last == nil || inDoubt(last)
+			v, err := s.view(ctx, base)
+			if err == nil {
+				err = settle(v, from+1, text, added)
+			}
+			if v != nil && (err == nil || errors.Is(err, errTaken) || errors.Is(err, errNoOwner)) {
 				return v, err
 			}
-			err = contradiction(added)
-		}
-		last = err
-		if added == nil || inDoubt(added) {
-			doubt = errors.Join(added, err)
-		}
-		if final(err) {
+			if last = err; unsure {
+				doubt = errors.Join(source.ErrUnsure, added, err)
+			}
+		} // or it was never sent
+		if final(last) {
 			break
 		}
 	}
-	if doubt != nil {
-		return nil, errors.Join(source.ErrUnsure, doubt)
-	}
-	return nil, last
+	return nil, cmp.Or(doubt, last)
 }
 
-// settle draws the conclusion from a listing after a step.
-func settle(v *view, number uint64, text string, added error) (done bool, err error) {
+// settle draws the conclusion from a listing after a step. If that does not show, the
+// server's answer counts, unless it was that the service was added, or is there.
+func settle(v *view, number uint64, text string, added error) error {
 	switch top := v.top(); {
 	case top.number == number && top.text == text:
-		return true, nil
+		return nil
 	case top.number == number && added == nil && strings.HasPrefix(text, top.text):
-		return true, errNoOwner
+		return errNoOwner
 	case top.number >= number:
-		return true, errTaken
-	}
-	return false, nil // it does not show: try again
-}
-
-// dropLate removes a step that was made too late: it lies below the register's state,
-// and the next holder, which would remove it, may never come.
-func (s *Source) dropLate(ctx context.Context, base string, v *view, number uint64, text string) {
-	late := func(t turn) bool { return t.number == number && t.text == text && number < v.top().number }
-	if slices.ContainsFunc(v.turns, late) {
-		_ = s.remove(ctx, turnAlias(base, number))
-	}
-}
-
-// errNoOwner says that the server dropped the owner, or a part of it.
-var errNoOwner = errors.New("the service model does not keep the owner's attribute; name another one with model= or attribute= in the URL")
-
-// contradiction explains a service that a listing does not show. The server's answer
-// counts, unless it was that the service was added, or is there.
-func contradiction(added error) error {
-	switch {
+		return errTaken
 	case added == nil:
 		return errors.New("the server does not list a service that it has added: its listings are out of date")
 	case aliasTaken(added):
@@ -235,3 +189,6 @@ func contradiction(added error) error {
 	}
 	return added
 }
+
+// errNoOwner says that the server dropped the owner, or a part of it.
+var errNoOwner = errors.New("the service model does not keep the owner's attribute; name another one with model= or attribute= in the URL")

@@ -1,6 +1,7 @@
 package cloudshell
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -42,13 +43,6 @@ const (
 	keyJob         = "j"
 	keySign        = "t" // the last heartbeat by the server's clock, in milliseconds of Unix time
 	keyTaken       = "w" // the acquisition, in milliseconds as well
-)
-
-// The longest texts, so that what identifies the holder always fits. The command gets
-// the rest.
-const (
-	maxHost = 32
-	maxUser = 16
 )
 
 type fields map[string]string
@@ -94,12 +88,12 @@ type held struct {
 	sign, taken time.Time // the sign is zero if the server's time was not known
 }
 
-// encode writes the record, and shortens the texts until it fits.
+// encode writes the record. What identifies the holder fits; the command gets the rest.
 func (h held) encode() string {
 	r := h.record
 	f := fields{
-		keyToken: r.Token, keyReservation: h.reservation, keyUser: cut(r.Holder.User, maxUser), keyHost: cut(r.Holder.Host, maxHost),
-		keyBoot: r.Holder.Boot, keyNamespace: r.Holder.Namespace, keyPID: strconv.Itoa(r.Holder.PID), keyStart: strconv.FormatUint(r.Holder.Start, 36),
+		keyToken: r.Token, keyReservation: h.reservation, keyUser: cut(r.Holder.User, 16), keyHost: cut(r.Holder.Host, 32),
+		keyBoot: r.Holder.Boot, keyNamespace: r.Holder.Namespace, keyPID: number(int64(r.Holder.PID)), keyStart: number(int64(r.Holder.Start)), //nolint:gosec // a number of 64 bits
 		keyTTL: number(r.TTL.Milliseconds()), keyHeartbeat: number(r.Heartbeat.Milliseconds()), keySign: fromTime(h.sign), keyTaken: fromTime(h.taken),
 	}
 	if r.Job {
@@ -111,52 +105,29 @@ func (h held) encode() string {
 
 // parseHeld reads what encode wrote.
 func parseHeld(f fields) (held, error) {
-	n := numbers{fields: f}
-	id := process.Identity{Host: f[keyHost], Boot: f[keyBoot], Namespace: f[keyNamespace]}
-	var bad, worse error
-	id.PID, bad = strconv.Atoi(f[keyPID])
-	id.Start, worse = strconv.ParseUint(f[keyStart], 36, 64)
-	ttl, beat := n.get(keyTTL), n.get(keyHeartbeat)
-	h := held{reservation: f[keyReservation], sign: toTime(n.get(keySign)), taken: toTime(n.get(keyTaken))}
+	var wrong error
+	number := func(key string) int64 {
+		n, err := strconv.ParseInt(cmp.Or(f[key], "0"), 36, 64)
+		wrong = errors.Join(wrong, err)
+		return n
+	}
+	id := process.Identity{Host: f[keyHost], Boot: f[keyBoot], Namespace: f[keyNamespace], PID: int(number(keyPID)), Start: uint64(number(keyStart))} //nolint:gosec // as they were written
+	ttl, beat := number(keyTTL), number(keyHeartbeat)
+	h := held{reservation: f[keyReservation], sign: toTime(number(keySign)), taken: toTime(number(keyTaken))}
 	h.record = source.Record{Token: source.Printable(f[keyToken]), Prepared: h.taken, Claim: source.Claim{
 		Holder: source.Holder{Identity: id, User: f[keyUser], Command: f[keyCommand]}.Printable(),
 		TTL:    time.Duration(ttl) * time.Millisecond, Heartbeat: time.Duration(beat) * time.Millisecond, Job: f[keyJob] != "",
 	}}
-	if errors.Join(n.err, bad, worse) != nil || f[keyToken] == "" || id.Host == "" ||
+	if wrong != nil || f[keyPID] == "" || f[keyToken] == "" || id.Host == "" ||
 		ttl <= 0 || ttl > source.MaxTTL.Milliseconds() || beat < 0 || beat > ttl {
 		return held{}, errors.New("its owner's value is not a whole record")
 	}
 	return h, nil
 }
 
-// numbers reads fields, and remembers the errors.
-type numbers struct {
-	fields
-	err error
-}
+func number(n int64) string { return strconv.FormatInt(n, 36) }
 
-func (n *numbers) get(key string) int64 {
-	if n.fields[key] == "" {
-		return 0
-	}
-	value, err := strconv.ParseInt(n.fields[key], 36, 64)
-	n.err = errors.Join(n.err, err)
-	return value
-}
-
-func number(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatInt(n, 36)
-}
-
-func fromTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return number(t.UnixMilli())
-}
+func fromTime(t time.Time) string { return number(max(t.UnixMilli(), 0)) }
 
 func toTime(ms int64) time.Time {
 	if ms == 0 {

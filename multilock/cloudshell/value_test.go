@@ -117,8 +117,8 @@ func TestAliases(t *testing.T) {
 // What a server or a stranger says is not longer in a message than a person can read.
 func TestMessagesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	require.Less(t, len((&CallError{Message: long}).Error()), 8<<10)
-	require.Less(t, len((&CallError{Err: errors.New(long)}).Error()), 8<<10)
+	require.Less(t, len((&callError{message: long}).Error()), 8<<10)
+	require.Less(t, len((&callError{err: errors.New(long)}).Error()), 8<<10)
 	s := &Source{}
 	require.Less(t, len(s.read(&view{bare: &turn{text: long, why: "foreign"}}).record.Foreign), 8<<10)
 }

@@ -100,9 +100,6 @@ func scrubReferences(body []byte) []byte {
 	})
 }
 
-// succeeded accepts the spellings of an xs:boolean, in any case.
-func (r *response) succeeded() bool { return strings.EqualFold(r.Success, "true") || r.Success == "1" }
-
 // leaf is an XML element with text, in ASCII, as the genuine clients write it. What XML
 // cannot say becomes the replacement character.
 func leaf(name, text string) string {
