@@ -20,9 +20,9 @@ import (
 
 // A session that has ended is replaced once, whichever way the server says so.
 func TestSessionThatEnds(t *testing.T) {
-	for _, dead := range []fakecloudshell.DeadTokens{fakecloudshell.Unauthorized, fakecloudshell.Code118} {
+	for _, dead118 := range []bool{false, true} {
 		opt := serverOptions()
-		opt.Policy.DeadTokens = dead
+		opt.Policy.DeadTokens118 = dead118
 		l := newLab(t, opt)
 		src := l.open(t)
 		lock := try(t, src, "MUTEX", multilock.Options{})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -57,9 +58,9 @@ func TestConformanceFarAway(t *testing.T) {
 
 func policies() map[string]fakecloudshell.Policy {
 	return map[string]fakecloudshell.Policy{
-		"modern": {UnknownAliases: fakecloudshell.RemoveNone},
+		"modern": {},
 		"old": {
-			UnknownAliases: fakecloudshell.RemoveQuiet, DeadTokens: fakecloudshell.Code118, CacheFor: -1, CloseConnections: true, NoEmptyInfo: true,
+			RemoveQuietly: true, DeadTokens118: true, CacheFor: -1, CloseConnections: true, NoEmptyInfo: true,
 		},
 	}
 }
@@ -104,9 +105,7 @@ func TestStressWithFaults(t *testing.T) {
 	l.opt.Timeout = 2 * time.Second
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	l.server.Inject(fakecloudshell.Random(seed, fakecloudshell.Odds{
-		Lost: 0.03, Failed: 0.02, Dropped: 0.02, Unavailable: 0.02, Late: 0.02, Later: 200 * time.Millisecond,
-	}))
+	l.server.Inject(random(seed))
 	history := worker.NewHistory(t, io.Discard)
 	over, cancel := context.WithTimeout(t.Context(), 10*stressTTL)
 	defer cancel()
@@ -125,6 +124,31 @@ func TestStressWithFaults(t *testing.T) {
 	events := history.All()
 	require.NoError(t, locktest.Check(events))
 	require.True(t, slices.ContainsFunc(events, func(e locktest.Event) bool { return e.Kind == locktest.Released }), "nobody has worked")
+}
+
+// random draws a fault for one request in nine. Which call gets which one depends on the order
+// in which they come.
+func random(seed uint64) fakecloudshell.Injector {
+	var mu sync.Mutex
+	rng := rand.New(rand.NewPCG(seed, 0))
+	return func(fakecloudshell.Call) fakecloudshell.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		switch drawn := rng.IntN(100); {
+		case drawn < 3:
+			return fakecloudshell.Fault{Reply: fakecloudshell.Dropped}
+		case drawn < 5:
+			return fakecloudshell.Fault{Status: http.StatusInternalServerError}
+		case drawn < 7:
+			return fakecloudshell.Fault{Execute: fakecloudshell.Never, Reply: fakecloudshell.Dropped}
+		case drawn < 9:
+			return fakecloudshell.Fault{Execute: fakecloudshell.Never, Status: http.StatusServiceUnavailable}
+		case drawn < 11:
+			later := 1 + time.Duration(rng.Float64()*float64(200*time.Millisecond))
+			return fakecloudshell.Fault{Execute: fakecloudshell.OnceGone, Reply: fakecloudshell.Dropped, Later: later}
+		}
+		return fakecloudshell.Fault{}
+	}
 }
 
 // endWithoutAWord takes the lock now and then. Nothing more is sent under it then, and

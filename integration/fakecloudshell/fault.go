@@ -1,9 +1,6 @@
 package fakecloudshell
 
 import (
-	"math/rand/v2"
-	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,8 +15,8 @@ type Fault struct {
 	// Execute says whether, and when, the request is carried out. If it is not at
 	// once, an answer that is given nevertheless says success.
 	Execute Execution
-	// Later is how long after the request an execution OnceGone comes; never if 0,
-	// before Server.Land is called.
+	// Later is how long after the request an execution OnceGone comes; if 0, it comes when
+	// Server.Land is called.
 	Later time.Duration
 	// Reply says how the answer is delivered.
 	Reply Reply
@@ -78,46 +75,4 @@ func At(method Method, nth int64, fault Fault) Injector {
 		}
 		return Fault{}
 	}
-}
-
-// Odds are the probabilities of faults.
-type Odds struct {
-	Lost        float64 // carried out, and the connection closed
-	Failed      float64 // carried out, and answered with 500
-	Dropped     float64 // not carried out, and the connection closed
-	Unavailable float64 // not carried out, and answered with 503
-	Late        float64 // the connection closed, and carried out up to Later after that
-	Later       time.Duration
-}
-
-// Random draws each call's fault. One seed gives one sequence of faults; which
-// call gets which one depends on the order in which they come.
-func Random(seed uint64, odds Odds) Injector {
-	var mu sync.Mutex
-	rng := rand.New(rand.NewPCG(seed, 0))
-	return func(Call) Fault {
-		mu.Lock()
-		defer mu.Unlock()
-		return odds.draw(rng)
-	}
-}
-
-func (o Odds) draw(rng *rand.Rand) Fault {
-	drawn := rng.Float64()
-	for _, odd := range []struct {
-		p float64
-		Fault
-	}{
-		{o.Lost, Fault{Reply: Dropped}},
-		{o.Failed, Fault{Status: http.StatusInternalServerError}},
-		{o.Dropped, Fault{Execute: Never, Reply: Dropped}},
-		{o.Unavailable, Fault{Execute: Never, Status: http.StatusServiceUnavailable}},
-		{o.Late, Fault{Execute: OnceGone, Reply: Dropped, Later: 1 + time.Duration(rng.Float64()*float64(o.Later))}},
-	} {
-		if drawn < odd.p {
-			return odd.Fault
-		}
-		drawn -= odd.p
-	}
-	return Fault{}
 }

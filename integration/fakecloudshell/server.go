@@ -2,12 +2,17 @@ package fakecloudshell
 
 import (
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
+	"maps"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,14 +21,36 @@ import (
 // Server is a running server. Its methods are safe for concurrent use.
 type Server struct {
 	web     *httptest.Server // nil if it is asked by [Server.ServeHTTP] alone
-	latency time.Duration
-	world   *world
-
-	mu      sync.Mutex
-	inject  Injector
-	counts  map[Method]int
-	late    []*lateCall // in the order of their arrival
+	opt     Options
 	closing chan struct{}
+
+	// Each call is carried out at one moment, under one lock: that is what makes
+	// AddServiceToReservation decide between two.
+	mu           sync.Mutex
+	inject       Injector
+	counts       map[Method]int
+	late         []func()                // in the order of their arrival
+	reservations map[string]*reservation // by lower-case ID
+	sessions     map[string]session      // by token
+	commands     map[string]*Command     // by token
+}
+
+// session is what a token stands for.
+type session struct {
+	user    User
+	command *Command // whose token it was made from, nil if from a password
+}
+
+// reservation is the server's side of a Reservation.
+type reservation struct {
+	Reservation
+	ended bool
+	shown string    // what GetReservationDetails showed last
+	since time.Time // when
+}
+
+func (r *reservation) find(alias string) int {
+	return slices.IndexFunc(r.Services, func(s Service) bool { return s.Alias == alias })
 }
 
 // Start starts a server on the loopback interface, until the test ends.
@@ -38,22 +65,24 @@ func Start(t testing.TB, opt Options) *Server {
 	} else {
 		s.web.Start()
 	}
-	t.Cleanup(s.close)
+	t.Cleanup(func() {
+		close(s.closing)
+		s.web.Close()
+	})
 	return s
 }
 
 // New is a server that listens nowhere. Its connections break off with a panic, as net/http has it.
 func New(opt Options) *Server {
-	return &Server{latency: opt.Latency, world: newWorld(opt), inject: At("", 0, Fault{}), counts: map[Method]int{}, closing: make(chan struct{})}
-}
-
-// close ends all that waits. What was not yet carried out never will be.
-func (s *Server) close() {
-	close(s.closing)
-	s.web.Close()
-	for _, call := range s.takeLate() {
-		call.cancel()
+	s := &Server{
+		opt: opt, closing: make(chan struct{}), counts: map[Method]int{},
+		reservations: map[string]*reservation{}, sessions: map[string]session{}, commands: map[string]*Command{},
 	}
+	s.Inject(nil)
+	for _, r := range opt.Reservations {
+		s.AddReservation(r)
+	}
+	return s
 }
 
 // URL is where the server is, such as http://127.0.0.1:8029; paths follow.
@@ -62,33 +91,19 @@ func (s *Server) URL() string { return s.web.URL }
 // Address is the host and port it listens on.
 func (s *Server) Address() string { return s.web.Listener.Addr().String() }
 
-// WriteCA writes the certificate that clients of an HTTPS server must trust into a
-// file, as PEM.
+// WriteCA writes the certificate that clients of an HTTPS server must trust into a file, as PEM.
 func (s *Server) WriteCA(path string) error {
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.web.Certificate().Raw})
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		return fmt.Errorf("certificate: %w", err)
-	}
-	return nil
+	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.web.Certificate().Raw}), 0o600)
 }
 
 // Inject makes inject decide about each request from now on. Nil ends all faults.
 func (s *Server) Inject(inject Injector) {
 	if inject == nil {
-		inject = At("", 0, Fault{})
+		inject = func(Call) Fault { return Fault{} }
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inject = inject
-}
-
-// fault counts a request, and says what happens to it.
-func (s *Server) fault(c Call) Fault {
-	s.mu.Lock()
-	s.counts[c.Method]++
-	inject := s.inject
-	s.mu.Unlock()
-	return inject(c)
 }
 
 // Count is how many requests of a method there were.
@@ -98,49 +113,191 @@ func (s *Server) Count(method Method) int {
 	return s.counts[method]
 }
 
-// lateCall is a call whose client has been cut off or answered, and that is still
-// to be carried out.
-type lateCall struct {
-	execute func() // once
-	cancel  func()
-}
-
-// postpone carries a call out after a time, or when Land is called; never by itself if
-// that time is 0.
-func (s *Server) postpone(after time.Duration, execute func()) {
-	call := &lateCall{execute: sync.OnceFunc(execute), cancel: func() {}}
+// Land carries out all calls that are to be carried out later, in the order of their arrival, and
+// returns how many there were.
+func (s *Server) Land() int {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.late = append(s.late, call)
-	if after > 0 {
-		timer := time.AfterFunc(after, func() { s.land(call) })
-		call.cancel = func() { timer.Stop() }
-	}
-}
-
-func (s *Server) takeLate() []*lateCall {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	late := s.late
 	s.late = nil
-	return late
-}
-
-// Land carries out all calls that are to be carried out later, in the order of
-// their arrival, and says how many there were.
-func (s *Server) Land() int {
-	late := s.takeLate()
-	for _, call := range late {
-		call.cancel()
-		call.execute()
+	s.mu.Unlock()
+	for _, execute := range late {
+		execute()
 	}
 	return len(late)
 }
 
-// land carries out a call whose time has come.
-func (s *Server) land(call *lateCall) {
+// AddReservation starts a reservation.
+func (s *Server) AddReservation(r Reservation) {
 	s.mu.Lock()
-	s.late = slices.DeleteFunc(s.late, func(c *lateCall) bool { return c == call })
+	defer s.mu.Unlock()
+	s.reservations[strings.ToLower(r.ID)] = &reservation{Reservation: r}
+}
+
+// change changes a reservation behind the API's back.
+func (s *Server) change(id string, change func(*reservation)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.reservations[strings.ToLower(id)]
+	if r == nil {
+		return fmt.Errorf("reservation %s: there is none", id)
+	}
+	change(r)
+	return nil
+}
+
+// EndReservation ends a reservation: its services go, and it cannot be changed any more.
+func (s *Server) EndReservation(id string) error {
+	return s.change(id, func(r *reservation) { r.ended, r.Services = true, nil })
+}
+
+// PutService adds a service, or replaces the one with its alias, as the portal can.
+func (s *Server) PutService(id string, service Service) error {
+	service.Attributes = maps.Clone(service.Attributes)
+	return s.change(id, func(r *reservation) { r.Services = append(without(r.Services, service.Alias), service) })
+}
+
+// DeleteService removes a service, as the portal can.
+func (s *Server) DeleteService(id, alias string) error {
+	return s.change(id, func(r *reservation) { r.Services = without(r.Services, alias) })
+}
+
+func without(services []Service, aliases ...string) []Service {
+	return slices.DeleteFunc(slices.Clone(services), func(s Service) bool { return slices.Contains(aliases, s.Alias) })
+}
+
+// Services are those that a reservation has at this moment, whatever a cache says. There are none if
+// there is no such reservation.
+func (s *Server) Services(id string) (services []Service) {
+	_ = s.change(id, func(r *reservation) { services = slices.Clone(r.Services) })
+	return services
+}
+
+// ExpireSessions ends all sessions. Tokens of commands stay valid for SecureLogon.
+func (s *Server) ExpireSessions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.sessions)
+}
+
+// Command is a script or driver that the server runs for a user.
+type Command struct {
+	server *Server
+	user   User
+	token  string
+	ended  bool
+}
+
+// RunCommand begins one.
+func (s *Server) RunCommand(user string) (*Command, error) {
+	i := slices.IndexFunc(s.opt.Users, func(u User) bool { return u.Name == user })
+	if i < 0 {
+		return nil, fmt.Errorf("run a command: there is no user %q", user)
+	}
+	c := &Command{server: s, user: s.opt.Users[i], token: newToken()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commands[c.token] = c
+	return c, nil
+}
+
+// Token is the adminAuthToken that the command is given, for SecureLogon.
+func (c *Command) Token() string { return c.token }
+
+// End ends the command, its token, and the sessions made from that.
+func (c *Command) End() {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	c.ended = true
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // a request that breaks off is none
+	}
+	method, call, args, err := s.understand(r, body)
+	time.Sleep(s.opt.Latency / 2) // a request that is under way arrives, whatever its client does
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), "Token=")
+	s.mu.Lock()
+	by, alive := s.session(token)
+	s.counts[method]++
+	inject := s.inject
 	s.mu.Unlock()
-	call.execute()
+	fault := inject(Call{Method: method, User: by.user.Name, Body: string(body)})
+	status, media, answer := http.StatusOK, "text/xml", ""
+	switch called := errors.As(err, new(*Failure)); {
+	case err != nil && !called:
+		status, media, answer = http.StatusBadRequest, "text/plain", err.Error()
+	case !alive && !call.anonymous && !s.opt.Policy.DeadTokens118:
+		status, media, answer = http.StatusUnauthorized, "text/plain", "dead token"
+	default:
+		if !alive && !call.anonymous {
+			err = deadToken()
+		}
+		info := ""
+		if err == nil {
+			info, err = s.perform(fault, func() (string, error) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return call.execute(s, by, args)
+			})
+		}
+		if fault.Failure != nil {
+			info, err = "", fault.Failure
+		}
+		answer = s.envelope(method, info, err)
+	}
+	time.Sleep(s.opt.Latency / 2)
+	if fault.Status != 0 {
+		status, media, answer = fault.Status, "text/plain", http.StatusText(fault.Status)
+	}
+	length := len(answer)
+	switch fault.Reply {
+	case Dropped:
+		panic(http.ErrAbortHandler)
+	case Withheld:
+		s.wait(nil, r.Context().Done())
+	case Torn:
+		answer = answer[:length/2]
+	}
+	w.Header().Set("Content-Type", media+"; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(length))
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, answer) // a client that has gone away is no concern of ours
+	if fault.Reply == Torn {
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// perform carries a call out as its fault has it.
+func (s *Server) perform(fault Fault, execute func() (string, error)) (info string, err error) {
+	if fault.Hold != nil {
+		s.wait(fault.Hold, nil)
+	}
+	late := func() { _, _ = execute() }
+	switch {
+	case fault.Execute == AtOnce:
+		return execute()
+	case fault.Execute == OnceGone && fault.Later > 0:
+		time.AfterFunc(fault.Later, late)
+	case fault.Execute == OnceGone:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.late = append(s.late, late)
+	}
+	return "", nil
+}
+
+// wait returns when until is closed. The request ends here if its client goes away before that, or
+// the server closes.
+func (s *Server) wait(until, gone <-chan struct{}) {
+	select {
+	case <-until:
+	case <-gone:
+		panic(http.ErrAbortHandler) // the way of net/http to close a connection
+	case <-s.closing:
+		panic(http.ErrAbortHandler)
+	}
 }

@@ -33,7 +33,6 @@ func newPortal() any {
 		Users:        []fakecloudshell.User{{Name: "admin", Password: "secret", Admin: true}},
 		Models:       []fakecloudshell.Model{fakecloudshell.OwnedMutex()},
 		Reservations: []fakecloudshell.Reservation{{ID: sandbox}},
-		Policy:       fakecloudshell.Policy{UnknownAliases: fakecloudshell.RemoveNone},
 	})}
 }
 
