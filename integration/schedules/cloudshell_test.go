@@ -162,4 +162,5 @@ func TestExploreCloudShell(t *testing.T) {
 	sc := onServer(newPortal, logsOn, onPortal(staysOnPortal), onPortal(staysOnPortal))
 	sc.Owns, sc.AtEnd = hasTheRegister, func(w *explore.World) { isFree(w, registered(w)) }
 	explored(t, sc)
+	proven(t, sc.Sample(t, 2, 1500)) // a step that is late by two others shows in few orders
 }

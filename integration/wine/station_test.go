@@ -130,6 +130,13 @@ func everywhere(t *testing.T, test func(t *testing.T, s *station)) {
 	t.Run("mongodb", func(t *testing.T) { test(t, onMongo(t)) })
 }
 
+// onMongoAlone runs a test of what CloudShell, which is a lock alone, cannot do.
+func onMongoAlone(t *testing.T, test func(t *testing.T, s *station)) {
+	t.Helper()
+	needWine(t)
+	test(t, onMongo(t))
+}
+
 // program is a multilock that was started.
 type program struct {
 	*exec.Cmd

@@ -93,7 +93,7 @@ func TestLeftBehind(t *testing.T) {
 }
 
 func TestBatch(t *testing.T) {
-	everywhere(t, func(t *testing.T, s *station) {
+	onMongoAlone(t, func(t *testing.T, s *station) {
 		list := "one\tworker print \"a b\" c\r\ntwo\techo x ^& y & echo z\r\nthree\tworker exit 7\r\n"
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, "jobs.txt"), []byte(list), 0o644))
 		code, stdout, stderr := s.run("-g", "list", "batch", "-j", "2", "--joblog", "job.log", "jobs.txt")
@@ -118,7 +118,7 @@ func TestBatch(t *testing.T) {
 
 // A killed batch leaves none of its jobs behind, and another one does what is left.
 func TestBatchKilled(t *testing.T) {
-	everywhere(t, func(t *testing.T, s *station) {
+	onMongoAlone(t, func(t *testing.T, s *station) {
 		p := s.start("-g", "list", "batch", "-j", "2", "worker parent {}", ":::", "one", "two")
 		for _, name := range []string{"one", "two", "one.parent", "two.parent"} {
 			s.beats(name)
@@ -132,7 +132,7 @@ func TestBatchKilled(t *testing.T) {
 }
 
 func TestBatchTimeout(t *testing.T) {
-	everywhere(t, func(t *testing.T, s *station) {
+	onMongoAlone(t, func(t *testing.T, s *station) {
 		code, stdout, stderr := s.run("-g", "list", "batch", "--timeout", "3s", "--grace", "500ms", "worker parent {}", ":::", "one")
 		require.Equal(t, 1, code, stdout+stderr)
 		s.beats("one")
