@@ -29,8 +29,8 @@ Hosts that share something else than a filesystem name it with --source:
    mongodb://USER@HOST/DATABASE.COLLECTION       a lock is a document (also mongodb+srv)
    etcd://HOST,HOST,HOST/PREFIX                  a lock is a key and a lease
    postgres://USER@HOST/DATABASE                 a lock is a row (?schema=NAME)
-   cloudshell://USER@HOST:PORT/RESERVATION       a lock is a service with its alias;
-                                                 just "cloudshell:" in a script there
+   cloudshell://USER@HOST:PORT/RESERVATION       a lock, and nothing else, is a service with
+                                                 its alias; in a script there "cloudshell:"
    cook+file:///DIRECTORY?period=5m              once in a period, released by time alone
    cook+mongodb://..., cook+etcd://..., cook+postgres://...&period=5m
 
