@@ -225,7 +225,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	inject := s.inject
 	s.mu.Unlock()
 	fault := inject(Call{Method: method, User: by.user.Name, Body: string(body)})
-	status, media, answer := http.StatusOK, "text/xml", ""
+	status, media := http.StatusOK, "text/xml"
+	var answer string
 	switch called := errors.As(err, new(*Failure)); {
 	case err != nil && !called:
 		status, media, answer = http.StatusBadRequest, "text/plain", err.Error()

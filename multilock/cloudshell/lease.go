@@ -89,7 +89,6 @@ func (l *lease) release(ctx context.Context) error {
 		return nil // an earlier call has freed it, and its answer was lost
 	}
 	if err == nil && l.has(v.bare) {
-		l.leaving = true
 		err = l.clear(ctx, v)
 	}
 	if err != nil {
@@ -201,11 +200,12 @@ func (l *lease) place(ctx context.Context, v *view) error {
 // behind or broken. The request does not outlast the lease: it is by alias, and would
 // remove a successor's.
 func (l *lease) clear(ctx context.Context, v *view) (removed error) {
-	text := v.bare.text
+	bare := v.bare
 	for range stepTries {
 		if err := l.fresh(ctx); err != nil {
 			return err
 		}
+		l.leaving = l.leaving || l.has(bare)
 		within, cancel := context.WithTimeout(ctx, max(l.Record().TTL-l.sign.Elapsed(), 0))
 		removed = l.src.remove(within, l.base)
 		cancel()
@@ -216,7 +216,7 @@ func (l *lease) clear(ctx context.Context, v *view) (removed error) {
 		switch {
 		case err != nil:
 			return err
-		case v.bare == nil || v.bare.text != text:
+		case v.bare == nil || v.bare.text != bare.text:
 			return nil // what was meant is gone
 		case final(removed):
 			return removed
