@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/multilock/go/cmd/multilock/internal/command"
+	"github.com/multilock/go/cmd/multilock/internal/jointest"
 	"github.com/multilock/go/cmd/multilock/internal/place"
-	"github.com/multilock/go/cmd/multilock/internal/trial"
 	"github.com/multilock/go/multilock/source"
 )
 
@@ -121,7 +121,7 @@ func TestDoctorThatNobodyJoins(t *testing.T) {
 	last := report.Findings[len(report.Findings)-1]
 	require.Equal(t, "join", last.Subject)
 	require.Regexp(t, `^no other host showed up in 1s; this host looks at `+regexp.QuoteMeta(p.base)+`/\.locks; .*; its inode is [1-9]\d*$`, last.Text)
-	require.Equal(t, &trial.Report{Expect: 2, Account: trial.Account{Fences: []uint64{}, Clock: report.Join.Clock}, Hosts: []trial.Host{}}, report.Join)
+	require.Equal(t, &jointest.Report{Expect: 2, Account: jointest.Account{Fences: []uint64{}, Clock: report.Join.Clock}, Hosts: []jointest.Host{}}, report.Join)
 	require.NotNil(t, report.Join.Clock)
 	got := p.run("doctor", "-q", "-d", p.base, "--join", "--timeout", "1s")
 	require.Equal(t, 125, got.code)

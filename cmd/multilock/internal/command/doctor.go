@@ -10,9 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/jointest"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
-	"github.com/multilock/go/cmd/multilock/internal/trial"
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/shareddir"
@@ -124,7 +124,7 @@ func (r *DoctorReport) examine(ctx context.Context, e *Env, o *doctorOptions) er
 		return err
 	}
 	r.where, r.Host, r.Promises = src.Where(), src.Self.Host, promisesOf(src.Locks)
-	spec := trial.Spec{Locks: src.Locks, Name: "doctor", User: src.Place.User, Command: "multilock doctor"}
+	spec := jointest.Spec{Locks: src.Locks, Name: "doctor", User: src.Place.User, Command: "multilock doctor"}
 	if err := r.examineAlone(limited, spec); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (r *DoctorReport) markShared(ctx context.Context, src *place.Source) error 
 }
 
 // examineAlone is what this host can find out by itself.
-func (r *DoctorReport) examineAlone(ctx context.Context, spec trial.Spec) error {
+func (r *DoctorReport) examineAlone(ctx context.Context, spec jointest.Spec) error {
 	if examiner, ok := spec.Locks.(source.Examiner); ok {
 		found, err := bounded.Call(ctx, func(ctx context.Context) ([]source.Finding, error) { return examiner.Examine(ctx), nil })
 		if err != nil {
@@ -173,7 +173,7 @@ func (r *DoctorReport) examineAlone(ctx context.Context, spec trial.Spec) error 
 	if slices.ContainsFunc(r.Findings, isUnusable) {
 		return nil
 	}
-	tried, err := bounded.Call(ctx, func(ctx context.Context) (source.Finding, error) { return trial.Alone(ctx, spec), nil })
+	tried, err := bounded.Call(ctx, func(ctx context.Context) (source.Finding, error) { return jointest.Alone(ctx, spec), nil })
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ type DoctorReport struct {
 	Group    string           `json:"group"`
 	Host     string           `json:"host"`
 	Findings []source.Finding `json:"findings"`
-	Join     *trial.Report    `json:"join,omitempty"`
+	Join     *jointest.Report `json:"join,omitempty"`
 	Promises []promiseView    `json:"promises"`
 	Exit     int              `json:"exit"`
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
+	"github.com/multilock/go/cmd/multilock/internal/jointest"
 	"github.com/multilock/go/cmd/multilock/internal/place"
 	"github.com/multilock/go/cmd/multilock/internal/show"
-	"github.com/multilock/go/cmd/multilock/internal/trial"
 	"github.com/multilock/go/internal/bounded"
 	"github.com/multilock/go/multilock/source"
 	"github.com/multilock/go/multilock/vfs"
@@ -34,7 +34,7 @@ func (o *doctorOptions) checkJoin() error {
 
 // tryTogether has this host and others try locks between them, and adds what came
 // of it. The error is for what kept it from coming to an end.
-func (r *DoctorReport) tryTogether(ctx context.Context, e *Env, src *place.Source, spec trial.Spec, o *doctorOptions) error {
+func (r *DoctorReport) tryTogether(ctx context.Context, e *Env, src *place.Source, spec jointest.Spec, o *doctorOptions) error {
 	if err := src.Require("doctor: --join", source.TraitPromptRelease, source.TraitBreakByEvidence); err != nil {
 		return err
 	}
@@ -44,14 +44,14 @@ func (r *DoctorReport) tryTogether(ctx context.Context, e *Env, src *place.Sourc
 	spec.Hosts, spec.Wait = o.expect.Value, o.timeout.Value
 	stop := show.StartNotice(ctx, e.Env, o.Output, func(context.Context, time.Duration) string { return attendance(int(here.Load()), spec) })
 	defer stop()
-	report, err := trial.Together(ctx, spec)
+	report, err := jointest.Together(ctx, spec)
 	r.Join, r.unshown = &report, report.Open
 	r.Findings = append(r.Findings, report.Findings...)
 	return err
 }
 
 // attendance is for people who wait.
-func attendance(here int, s trial.Spec) string {
+func attendance(here int, s jointest.Spec) string {
 	if here >= s.Hosts {
 		return fmt.Sprintf("%d hosts are here, and try out locks between them", here)
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package trial
+package jointest
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Nothing that passes comes near the watchdog.
+// Only a test that fails takes as long as the watchdog.
 const (
 	watchdog = 2 * time.Minute
 	poll     = 5 * time.Millisecond
@@ -34,10 +34,10 @@ const (
 	joinCommand = "multilock doctor --join"
 )
 
-// named has the names of the locks in these tests.
-var named = place{Spec: Spec{Name: joinName}}
+// named names the locks in these tests.
+var named = Spec{Name: joinName}
 
-// openedSource is what a host opened.
+// openedSource is a source with the identity of the host that opened it.
 type openedSource struct {
 	locks multilock.Source
 	self  process.Identity
@@ -58,19 +58,19 @@ func openAs(t *testing.T, base string, self process.Identity) *openedSource {
 	return &openedSource{locks, self}
 }
 
-// setting is what a host goes by in a trial.
+// setting has the conditions of a test.
 type setting struct {
 	hosts int
 	wait  time.Duration
 	pace
 }
 
-// quickly is a pace at which nobody has to wait for long.
+// quickly is a pace without long waits.
 func quickly(hosts int) setting {
 	return setting{hosts, watchdog, pace{limit: watchdog, pause: 2 * time.Millisecond, hold: 20 * time.Millisecond, turns: 3, ttl: 2 * time.Second}}
 }
 
-// on is the part of a host in a trial; here counts who is there.
+// on returns a host for a test; here is the number of participants that it reported.
 func (s setting) on(src *openedSource) (h *host, here *atomic.Int64) {
 	here = &atomic.Int64{}
 	return newHost(Spec{
@@ -79,7 +79,7 @@ func (s setting) on(src *openedSource) (h *host, here *atomic.Int64) {
 	}, s.pace), here
 }
 
-// attended is what a host took home from a trial.
+// attended is a host after a test, and the error of that.
 type attended struct {
 	*host
 	err error
@@ -187,7 +187,7 @@ func TestJoinWhereThereIsNothingButLocks(t *testing.T) {
 	require.Empty(t, namesIn(t, filepath.Join(base, ".locks")))
 }
 
-// Two hosts that mount different places under one name wait for each other in vain.
+// Two hosts that mount different places under one name do not find each other.
 func TestJoinInDifferentPlaces(t *testing.T) {
 	t.Parallel()
 	pace := quickly(2)
@@ -215,8 +215,7 @@ func TestJoinWithoutOneOfThem(t *testing.T) {
 	}
 }
 
-// Those that run on one host show nothing about others, and clones have to be told
-// apart.
+// Participants on one host show nothing about other hosts, and clones are reported.
 func TestJoinOfRelatives(t *testing.T) {
 	t.Parallel()
 	for what, boot := range map[string]string{"runs on this very host": "boot-of-alpha", "as clones have": "another boot"} {
@@ -245,13 +244,13 @@ func deadIn(t *testing.T, src *openedSource, ttl time.Duration, names ...string)
 	}
 }
 
-// One that dies in its turn is reported, what it held is cleared away, and the
-// others come to their end.
-func TestJoinOutlivesAParticipant(t *testing.T) {
+// A participant that dies in its turn is reported, the others clear away what it held,
+// and finish the test.
+func TestJoinSurvivesAParticipant(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	pace := quickly(3)
-	deadIn(t, hostIn(t, base, "gamma"), pace.ttl, named.seatName(1), joinName)
+	deadIn(t, hostIn(t, base, "gamma"), pace.ttl, named.lockName(1, presence), joinName)
 	for _, a := range gather(t.Context(), pace, hostsIn(t, base, "alpha", "beta")...) {
 		require.NoError(t, a.err)
 		require.ElementsMatch(t, []string{"warning host", "fine host", "fine join"}, a.severities(), a.text())
@@ -260,22 +259,22 @@ func TestJoinOutlivesAParticipant(t *testing.T) {
 	requireNothingLeft(t, base)
 }
 
-// What was left by a trial of which nobody lives any more is in nobody's way, and
-// is cleared away. Other locks are nobody's business here.
-func TestJoinAfterAMeetingThatDied(t *testing.T) {
+// What an earlier test left, all of whose participants died, does not disturb a later one,
+// which clears it away. Other locks stay.
+func TestJoinAfterATestThatDied(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	pace := quickly(2)
 	dead := hostIn(t, base, "omega")
-	left := []string{named.seatName(1), named.markName(1, toldMark), named.markName(1, readMark), named.seatName(9), joinName}
+	left := []string{named.lockName(1, presence), named.lockName(1, markTold), named.lockName(1, markRead), named.lockName(9, presence), joinName}
 	deadIn(t, dead, 100*time.Millisecond, left...)
-	require.NoError(t, os.Mkdir(filepath.Join(base, ".locks", named.seatName(4)), 0o700)) // what a release may leave
+	require.NoError(t, os.Mkdir(filepath.Join(base, ".locks", named.lockName(4, presence)), 0o700)) // what a release may leave
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(left, func(name string) bool {
 			seen, err := multilock.Inspect(t.Context(), dead.locks, name, multilock.Patience{})
 			return err != nil || seen.State == multilock.StateHeld
 		})
-	}, watchdog, poll, "whose time is not over takes part: one of the two would meet that one, and leave before the other comes")
+	}, watchdog, poll, "a participant whose TTL is not over takes part: one of the two could test with it, and leave before the other comes")
 	others := []string{"doctor-join-", "doctor-join-1-x", "doctor-join-x", "doctor-joiner", "nightly"}
 	deadIn(t, dead, 100*time.Millisecond, others...)
 	for _, a := range gather(t.Context(), pace, hostsIn(t, base, "alpha", "beta")...) {
@@ -286,7 +285,7 @@ func TestJoinAfterAMeetingThatDied(t *testing.T) {
 	require.Equal(t, others, namesIn(t, filepath.Join(base, ".locks")))
 }
 
-// Ctrl-C gives everything back at once, and the others say who left.
+// Ctrl-C releases all locks at once.
 func TestJoinIsInterrupted(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -297,7 +296,7 @@ func TestJoinIsInterrupted(t *testing.T) {
 	h, _ := pace.on(hostIn(t, base, "alpha"))
 	go func() { done <- attended{h, h.run(ctx)} }()
 	beta := hostIn(t, base, "beta")
-	deadIn(t, beta, time.Hour, named.seatName(2)) // alpha waits for nobody else
+	deadIn(t, beta, time.Hour, named.lockName(2, presence)) // alpha waits for no other host
 	look := func() source.State {
 		seen, err := multilock.Inspect(t.Context(), beta.locks, joinName, multilock.Patience{})
 		require.NoError(t, err)
@@ -308,15 +307,15 @@ func TestJoinIsInterrupted(t *testing.T) {
 	interrupt(interrupted)
 	a := <-done
 	require.ErrorIs(t, a.err, interrupted)
-	require.Equal(t, []string{named.seatName(2)}, namesIn(t, filepath.Join(base, ".locks")))
+	require.Equal(t, []string{named.lockName(2, presence)}, namesIn(t, filepath.Join(base, ".locks")))
 }
 
-// One that leaves early is missed by the others.
+// A participant that leaves early is reported.
 func TestJoinIsLeft(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	beta := hostIn(t, base, "beta")
-	lock, err := multilock.TryAcquire(t.Context(), beta.locks, named.seatName(5), multilock.Options{})
+	lock, err := multilock.TryAcquire(t.Context(), beta.locks, named.lockName(5, presence), multilock.Options{})
 	require.NoError(t, err)
 	pace := quickly(2)
 	pace.turns = 1000 // it does not come to an end by itself
@@ -331,8 +330,8 @@ func TestJoinIsLeft(t *testing.T) {
 	require.Contains(t, a.text(), "beta pid 7: it left before it had its turns")
 }
 
-// A host that lost its seat, because it slept, says so instead of going on.
-func TestJoinWithoutASeat(t *testing.T) {
+// A host that lost its presence lock, because it slept, reports that and stops.
+func TestJoinLosesItsPresenceLock(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	other := hostIn(t, base, "beta")
@@ -340,43 +339,43 @@ func TestJoinWithoutASeat(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- h.run(t.Context()) }()
 	require.Eventually(t, func() bool { return here.Load() == 1 }, watchdog, poll)
-	_, err := multilock.Break(t.Context(), other.locks, named.seatName(1), multilock.BreakOptions{Alive: true})
+	_, err := multilock.Break(t.Context(), other.locks, named.lockName(1, presence), multilock.BreakOptions{Alive: true})
 	require.NoError(t, err)
 	require.NoError(t, <-done)
 	a := attended{host: h}
 	require.Equal(t, []string{"unusable join"}, a.severities())
-	require.Contains(t, a.text(), "this host fell out of the trial: lock \"doctor-join-1\" is lost")
+	require.Contains(t, a.text(), "this host fell out of the test: lock \"doctor-join-1\" is lost")
 }
 
-// A lock that is lost in silence was lost by the host itself; one that is taken away
-// was not safe.
+// A lock that was not renewed was lost by the host itself; one that was taken away was
+// not safe.
 func TestJoinJudgesALostTurn(t *testing.T) {
 	t.Parallel()
 	h, _ := quickly(2).on(&openedSource{})
 	for _, why := range []error{nil, os.ErrNotExist} {
-		require.ErrorAs(t, h.turns.lost(&multilock.LostError{Silence: time.Hour, Err: why}), new(*noResult))
+		require.ErrorAs(t, h.lost(&multilock.LostError{Silence: time.Hour, Err: why}), new(*noResult))
 	}
-	require.ErrorAs(t, h.turns.lost(&multilock.LostError{Silence: time.Second, Err: os.ErrNotExist}), new(*unsafeError))
+	require.ErrorAs(t, h.lost(&multilock.LostError{Silence: time.Second, Err: os.ErrNotExist}), new(harm))
 }
 
-// What cannot be understood is told, and kept away from.
+// A lock in an unknown format is reported, and not touched.
 func TestJoinBesideForeignBytes(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	hosts := hostsIn(t, base, "alpha", "beta")
-	foreign := filepath.Join(base, ".locks", named.seatName(1))
+	foreign := filepath.Join(base, ".locks", named.lockName(1, presence))
 	require.NoError(t, os.MkdirAll(foreign, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(foreign, named.seatName(1)+".locked"), []byte("\x00torn"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(foreign, named.lockName(1, presence)+".locked"), []byte("\x00torn"), 0o600))
 	for _, a := range gather(t.Context(), quickly(2), hosts...) {
 		require.NoError(t, a.err)
 		require.Equal(t, []string{"fine host", "warning join", "fine join"}, a.severities(), a.text())
-		require.Contains(t, a.text(), "somebody who cannot be told took part: doctor-join-1: ")
+		require.Contains(t, a.text(), "a participant that cannot be identified took part: doctor-join-1: ")
 	}
-	require.Equal(t, []string{named.seatName(1)}, namesIn(t, filepath.Join(base, ".locks")))
+	require.Equal(t, []string{named.lockName(1, presence)}, namesIn(t, filepath.Join(base, ".locks")))
 }
 
-// Somebody else who has the lock that all want is named.
-func TestJoinWhereTheLockIsSomebodyElses(t *testing.T) {
+// A holder of the contended lock that takes no part is named.
+func TestJoinWhereTheLockIsHeldByAnother(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	other := hostIn(t, base, "omega")
@@ -384,12 +383,12 @@ func TestJoinWhereTheLockIsSomebodyElses(t *testing.T) {
 	pace := quickly(2)
 	pace.limit = 3 * time.Second
 	all := gather(t.Context(), pace, hostsIn(t, base, "alpha", "beta")...)
-	requireUnsafe(t, all, "the lock doctor-join is held by omega pid 7: ") // the other one may see that one leave first
+	requireUnsafe(t, all, "the lock doctor-join is held by omega pid 7: ") // the other host may see it leave first
 	require.Equal(t, []string{joinName}, namesIn(t, filepath.Join(base, ".locks")))
 }
 
-// Meetings in one place may mix, and hosts may come at any time: nobody is accused
-// of anything, and everybody comes to an end.
+// Tests in one place may mix, and hosts may come at any time: none reports harm, and
+// all come to an end.
 func TestJoinOfMany(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -443,38 +442,36 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-func TestSeats(t *testing.T) {
+func TestLockNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"doctor-join", "doctor-join-", "doctor-join-0", "doctor-join-01", "doctor-join--1", "doctor-join-1-", "doctor-join-1-x", "doctor-join-1-told-x", "doctor-join-1001", "doctor-join-1 "} {
-		_, _, ok := named.cutSeat(name)
+		_, _, ok := named.parseName(name)
 		require.False(t, ok, name)
 	}
-	for _, name := range []string{named.seatName(1), named.seatName(maxSeats), named.markName(12, toldMark), named.markName(3, readMark)} {
-		seat, mark, ok := named.cutSeat(name)
+	for _, name := range []string{named.lockName(1, presence), named.lockName(maxParticipants, presence), named.lockName(12, markTold), named.lockName(3, markRead)} {
+		seat, mark, ok := named.parseName(name)
 		require.True(t, ok, name)
-		if again := named.seatName(seat); mark != "" {
-			require.Equal(t, name, named.markName(seat, mark))
+		if again := named.lockName(seat, presence); mark != "" {
+			require.Equal(t, name, named.lockName(seat, mark))
 		} else {
 			require.Equal(t, name, again)
 		}
 	}
 }
 
-// A mark counts if it is that of the seat's present holder.
+// A mark counts if the participant with its number holds it.
 func TestJoinDistrustsMarksOfOthers(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	alpha, omega := hostIn(t, base, "alpha"), hostIn(t, base, "omega")
-	name := named.markName(1, toldMark)
+	name := named.lockName(1, markTold)
 	deadIn(t, omega, time.Hour, name)
 	h, _ := quickly(2).on(hostIn(t, base, "beta"))
 	for _, holder := range []*openedSource{alpha, omega} {
-		p := &peer{seat: 1, holder: multilock.Holder{Identity: holder.self}}
-		told, err := h.others.hasMark(t.Context(), p, []string{name}, toldMark)
-		require.NoError(t, err)
-		require.Equal(t, holder == omega, told != nil)
-		told, err = h.others.hasMark(t.Context(), p, []string{named.seatName(1)}, toldMark)
-		require.NoError(t, err)
-		require.Nil(t, told)
+		p := &peer{number: 1, holder: multilock.Holder{Identity: holder.self}}
+		require.NoError(t, h.readMarks(t.Context(), p, []string{named.lockName(1, presence)}))
+		require.Zero(t, p.marks, "it is not listed")
+		require.NoError(t, h.readMarks(t.Context(), p, []string{name}))
+		require.Equal(t, holder == omega, p.marks == 1)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package trial
+package jointest
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What another participant told is what it wrote, or is not understood.
+// An account is parsed as it was written, or rejected.
 func FuzzAccount(f *testing.F) {
 	clock := 1.5
 	const command = "multilock doctor"
@@ -26,7 +26,7 @@ func FuzzAccount(f *testing.F) {
 		again, harmed, ok := parseAccount(a.text(command, harm), command)
 		require.True(t, ok)
 		require.Equal(t, harm, harmed)
-		a.Fences = a.Fences[:min(len(a.Fences), maxTold)]
+		a.Fences = a.Fences[:min(len(a.Fences), maxFences)]
 		require.Equal(t, a, again)
 	})
 }

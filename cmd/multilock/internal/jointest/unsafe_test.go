@@ -1,6 +1,6 @@
 //go:build unix
 
-package trial
+package jointest
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func (c bentContender) Try(ctx context.Context) (source.Lease, error) {
 	return c.bent.tried(c.wanted, lease, err)
 }
 
-// granted is a lease of a lock that somebody else has.
+// granted is a lease of a lock that another host holds.
 type granted struct {
 	source.Lease
 	record source.Record
@@ -68,7 +68,7 @@ func (granted) Close() error                  { return nil }
 
 func (granted) Fence(context.Context) (uint64, error) { return 0, multilock.ErrUnsupported }
 
-// requireUnsafe requires that all say so, and that each of the texts was said by one.
+// requireUnsafe requires that all report it, and that each of the texts is reported by one.
 func requireUnsafe(t *testing.T, all []attended, texts ...string) {
 	t.Helper()
 	said := ""
@@ -82,7 +82,7 @@ func requireUnsafe(t *testing.T, all []attended, texts ...string) {
 	}
 }
 
-// bend has two hosts use such a source.
+// bend returns two hosts with bent sources.
 func bend(t *testing.T, how func(host string, src multilock.Source) bent) []*openedSource {
 	t.Helper()
 	hosts := hostsIn(t, t.TempDir(), "alpha", "beta")
@@ -94,9 +94,9 @@ func bend(t *testing.T, how func(host string, src multilock.Source) bent) []*ope
 	return hosts
 }
 
-func TestJoinWhereEverybodyIsGrantedALock(t *testing.T) {
+func TestJoinWhereAllAreGrantedALock(t *testing.T) {
 	t.Parallel()
-	for what, only := range map[string]string{"any lock": "", "the lock that all want": joinName} {
+	for what, only := range map[string]string{"any lock": "", "the contended lock": joinName} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			all := gather(t.Context(), quickly(2), bend(t, func(string, multilock.Source) bent {
@@ -109,15 +109,15 @@ func TestJoinWhereEverybodyIsGrantedALock(t *testing.T) {
 			})...)
 			texts := []string{"locks are NOT SAFE here: this host was given the lock", "it has seen that locks are NOT SAFE here"}
 			if only == "" {
-				texts = texts[:1] // whose seat is the other one's cannot be seen by that one
+				texts = texts[:1] // the two use one presence lock, and do not see each other
 			}
 			requireUnsafe(t, all, texts...)
 		})
 	}
 }
 
-// Each host has a lock of its own under the name that all want, as where each sees its
-// own copy for a while. Each turn looks good, and nobody is ever kept out.
+// Each host has a contended lock of its own, as where each sees its own copy for a while.
+// Each turn looks good, and no attempt is refused.
 func TestJoinWhereEachHasItsOwn(t *testing.T) {
 	t.Parallel()
 	pace := quickly(2)
@@ -130,7 +130,7 @@ func TestJoinWhereEachHasItsOwn(t *testing.T) {
 			return name
 		}}
 	})...)
-	requireUnsafe(t, all, " pid 7 never kept this host out") // the other one may see that one leave first
+	requireUnsafe(t, all, " pid 7 never kept this host out") // the other host may see it leave first
 }
 
 // numbered is a lease with wrong fencing numbers; 0 stands for a source without such.
@@ -154,7 +154,7 @@ func numbering(next func() uint64) bent {
 	}}
 }
 
-// Two hosts that draw the same numbers do not see the same files, or saw them at
+// Two hosts that get the same numbers do not see the same files, or held the lock at
 // the same time.
 func TestJoinWhereNumbersRepeat(t *testing.T) {
 	t.Parallel()
@@ -180,7 +180,7 @@ func TestJoinWhereNumbersDoNotGrow(t *testing.T) {
 	requireUnsafe(t, gather(t.Context(), quickly(2), hosts...), "numbers of this host's turns do not grow: 98 came after 99", "it has seen that locks are NOT SAFE here")
 }
 
-// A source that loses the lock that all want while it is held.
+// A source that loses the contended lock while it is held.
 func TestJoinWhereLocksGetLost(t *testing.T) {
 	t.Parallel()
 	all := gather(t.Context(), quickly(2), bend(t, func(_ string, src multilock.Source) bent {
@@ -199,7 +199,7 @@ func TestJoinWhereLocksGetLost(t *testing.T) {
 type remembering struct {
 	multilock.Source
 	self  string
-	given map[string]time.Duration // when the last sign of life that is shown was, after the acquisition
+	given map[string]time.Duration // from the acquisition to the heartbeat that is shown
 }
 
 func (r remembering) Observe(ctx context.Context, name string, patience multilock.Patience) (source.Observer, error) {
@@ -223,8 +223,8 @@ func (o remembered) Look(ctx context.Context) (source.Sighting, error) {
 	return seen, err
 }
 
-// A host that sees the others' signs of life too late would take their locks.
-func TestJoinWhereSignsOfLifeComeLate(t *testing.T) {
+// A host that sees the others' heartbeats too late would take their locks.
+func TestJoinWhereHeartbeatsComeLate(t *testing.T) {
 	t.Parallel()
 	hosts := hostsIn(t, t.TempDir(), "alpha", "beta")
 	hosts[1].locks = remembering{hosts[1].locks, "beta", map[string]time.Duration{}}
@@ -235,7 +235,7 @@ func TestJoinWhereSignsOfLifeComeLate(t *testing.T) {
 	}
 	require.Equal(t, []string{"fine host", "fine join"}, all[0].severities(), all[0].text())
 	require.Equal(t, []string{"warning host", "fine join"}, all[1].severities(), all[1].text())
-	require.Contains(t, all[1].text(), "its signs of life were seen up to ")
+	require.Contains(t, all[1].text(), "its heartbeats were seen up to ")
 	require.Contains(t, all[1].text(), "give all locks a --ttl of ")
 	require.GreaterOrEqual(t, all[1].report().Hosts[0].Late, (pace.ttl - 2*pace.ttl/10).Seconds())
 }
@@ -271,59 +271,59 @@ func (o privateObserver) Break(context.Context) error {
 	return &fs.PathError{Op: "unlink", Path: o.name, Err: fs.ErrPermission}
 }
 
-// The seat of another user who died is left alone: there are more, and nobody is to be
-// kept from a trial by what only its owner may clear away.
-func TestJoinBesideADeadUsersSeat(t *testing.T) {
+// The presence lock of a dead participant of another user stays, because only its owner
+// may clear it away; the test uses other numbers.
+func TestJoinBesideADeadUsersLock(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	pace := quickly(2)
 	dead := hostIn(t, base, "omega")
-	deadIn(t, dead, 100*time.Millisecond, named.seatName(1))
+	deadIn(t, dead, 100*time.Millisecond, named.lockName(1, presence))
 	require.Eventually(t, func() bool {
-		seen, err := multilock.Inspect(t.Context(), dead.locks, named.seatName(1), multilock.Patience{})
+		seen, err := multilock.Inspect(t.Context(), dead.locks, named.lockName(1, presence), multilock.Patience{})
 		return err == nil && seen.State != multilock.StateHeld
 	}, watchdog, poll)
 	hosts := hostsIn(t, base, "alpha", "beta")
 	for _, src := range hosts {
-		src.locks = private{src.locks, map[string]bool{named.seatName(1): true}}
+		src.locks = private{src.locks, map[string]bool{named.lockName(1, presence): true}}
 	}
 	for _, a := range gather(t.Context(), pace, hosts...) {
 		require.NoError(t, a.err)
-		require.Greater(t, a.seat.number, 1)
+		require.Greater(t, a.number, 1)
 		require.Equal(t, "fine join", a.severities()[len(a.severities())-1], a.text())
 	}
-	require.Equal(t, []string{named.seatName(1)}, namesIn(t, filepath.Join(base, ".locks")), "all else is tidied up")
+	require.Equal(t, []string{named.lockName(1, presence)}, namesIn(t, filepath.Join(base, ".locks")), "all else is tidied up")
 }
 
-// A permission that is missing altogether is an error, and not a seat that is taken.
+// A missing permission is an error, not a presence lock that is held.
 func TestJoinWhereNothingMayBeTaken(t *testing.T) {
 	t.Parallel()
 	src := hostIn(t, t.TempDir(), "alpha")
-	src.locks = private{src.locks, map[string]bool{named.seatName(1): true}}
+	src.locks = private{src.locks, map[string]bool{named.lockName(1, presence): true}}
 	h, _ := quickly(2).on(src)
 	require.ErrorIs(t, h.run(t.Context()), fs.ErrPermission)
 }
 
-// What a host learns from what the others told comes after it has told its own: its
-// last mark carries it to them.
+// A host compares fencing numbers after it has reported its own account: its last mark
+// carries the result to the others.
 func TestJoinPassesOnWhatItLearnsLast(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	src := hostIn(t, base, "alpha")
 	h, _ := quickly(2).on(src)
-	h.seat.number, h.turns.had, h.turns.fences = 1, 1, []uint64{7}
-	h.others.peers = []*peer{{Host: Host{Account: Account{Turns: 1, Fences: []uint64{7}}}}}
-	require.NoError(t, h.mark(t.Context(), toldMark))
-	h.compare()
-	require.NoError(t, h.mark(t.Context(), readMark))
-	defer h.seat.leave()
+	h.number, h.Turns, h.Fences = 1, 1, []uint64{7}
+	h.peers = []*peer{{Host: Host{Account: Account{Turns: 1, Fences: []uint64{7}}}}}
+	require.NoError(t, h.mark(t.Context(), markTold))
+	h.compareFences()
+	require.NoError(t, h.mark(t.Context(), markRead))
+	defer h.leave()
 	told := func(mark string) bool {
-		seen, err := multilock.Inspect(t.Context(), src.locks, named.markName(1, mark), multilock.Patience{})
+		seen, err := multilock.Inspect(t.Context(), src.locks, named.lockName(1, mark), multilock.Patience{})
 		require.NoError(t, err)
 		_, harm, ok := parseAccount(seen.Record.Holder.Command, joinCommand)
 		require.True(t, ok)
 		return harm
 	}
-	require.False(t, told(toldMark))
-	require.True(t, told(readMark))
+	require.False(t, told(markTold))
+	require.True(t, told(markRead))
 }
