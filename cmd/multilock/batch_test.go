@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/cmd/multilock/internal/strain"
+	"github.com/multilock/go/cmd/multilock/internal/load"
 	"github.com/multilock/go/internal/joblist"
 	"github.com/multilock/go/multilock/source"
 )
@@ -284,7 +284,7 @@ func TestBatchOnABusyHost(t *testing.T) {
 		require.Equal(t, 125, got.code)
 		require.Contains(t, got.stderr, says)
 	}
-	memory, err := strain.ReadMemory()
+	memory, err := load.ReadMemory()
 	require.NoError(t, err)
 	busy := s.start("batch", "--memfree", strconv.FormatUint(memory.Total-1, 10), list)
 	busy.Err.Expect(t, "0 running here, too busy for more (")

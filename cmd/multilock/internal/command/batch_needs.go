@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/cmd/multilock/internal/strain"
+	"github.com/multilock/go/cmd/multilock/internal/load"
 	"github.com/multilock/go/lockgroup/batch"
 )
 
@@ -91,7 +91,7 @@ func (o *batchOptions) memoryForJobs(list *batchList) (memorySize, error) {
 	if !needed || o.memory > 0 {
 		return o.memory, nil
 	}
-	host, err := strain.ReadMemory()
+	host, err := load.ReadMemory()
 	if err != nil {
 		return 0, console.Usagef("batch", "say with --mem how much memory the jobs may have here, for the host does not tell how much it has: %w", err)
 	}

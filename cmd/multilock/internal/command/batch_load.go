@@ -11,10 +11,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
-	"github.com/multilock/go/cmd/multilock/internal/strain"
+	"github.com/multilock/go/cmd/multilock/internal/load"
 )
 
-// limits are the options that keep a batch from beginning jobs where there is too much to do.
+// limits keep a batch from starting jobs on a busy host.
 type limits struct {
 	load    loadLimit
 	memFree memorySize
@@ -27,15 +27,15 @@ func (l *limits) flags() []cli.Flag {
 	}
 }
 
-// checkHost finds what this host cannot tell, or never has.
+// checkHost rejects limits that this host cannot measure, or never meets.
 func (l *limits) checkHost(command string) error {
 	if l.load > 0 {
-		if _, err := strain.Load(); err != nil {
+		if _, err := load.Average(); err != nil {
 			return console.Usagef(command, "--load: this host does not tell its load: %w", err)
 		}
 	}
 	if l.memFree > 0 {
-		memory, err := strain.ReadMemory()
+		memory, err := load.ReadMemory()
 		switch {
 		case err != nil:
 			return console.Usagef(command, "--memfree: this host does not tell how much memory is available: %w", err)
@@ -46,20 +46,20 @@ func (l *limits) checkHost(command string) error {
 	return nil
 }
 
-// busy says why no job may be begun now; it is nil without limits. What cannot be asked any more
-// limits nothing, and is told once.
+// busy returns a function that says why no job may start now, "" if one may; nil without
+// limits. A limit that can no longer be measured does not count, and is reported once.
 func (l *limits) busy(say func(string, ...any)) func() string {
 	if *l == (limits{}) {
 		return nil
 	}
 	var once sync.Once
 	return func() string {
-		load, err := l.overload()
-		memory, bad := l.shortage()
+		overload, err := l.overload()
+		shortage, bad := l.shortage()
 		if err = errors.Join(err, bad); err != nil {
 			once.Do(func() { say("warning: --load or --memfree cannot be kept: %v", err) })
 		}
-		return load + memory
+		return overload + shortage
 	}
 }
 
@@ -67,7 +67,7 @@ func (l *limits) overload() (string, error) {
 	if l.load == 0 {
 		return "", nil
 	}
-	now, err := strain.Load()
+	now, err := load.Average()
 	if err != nil || now <= float64(l.load) {
 		return "", err
 	}
@@ -78,7 +78,7 @@ func (l *limits) shortage() (string, error) {
 	if l.memFree == 0 {
 		return "", nil
 	}
-	now, err := strain.ReadMemory()
+	now, err := load.ReadMemory()
 	if err != nil || now.Available >= uint64(l.memFree) {
 		return "", err
 	}
@@ -97,19 +97,19 @@ func (l *loadLimit) Set(text string) error {
 		return errors.New("write a number above 0, such as 16, or a percentage of the processors, such as 80%")
 	}
 	if percent {
-		n *= float64(strain.Processors()) / 100
+		n *= float64(load.Processors()) / 100
 	}
 	*l = loadLimit(n)
 	return nil
 }
 
-// memorySize is a number of bytes, and the value of an option; 0 if it is not given.
+// memorySize is a number of bytes, the value of an option; 0 if it is not given.
 type memorySize uint64
 
-// memoryUnits are those of 1024, the largest first.
+// memoryUnits are powers of 1024, the largest first.
 const memoryUnits = "TGMK"
 
-// String is short: not more than three digits before the point.
+// String has at most one decimal.
 func (m memorySize) String() string {
 	for i, unit := range memoryUnits {
 		if size := uint64(1) << (10 * (len(memoryUnits) - i)); uint64(m) >= size {

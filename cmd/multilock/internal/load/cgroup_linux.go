@@ -1,4 +1,4 @@
-package strain
+package load
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// ownCgroup is the path of this process' cgroup (v2), as it sees it; "" if it is in none.
+// ownCgroup is the path of this process's cgroup (v2) within its namespace, or "".
 func ownCgroup() string {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -21,9 +21,9 @@ func ownCgroup() string {
 	return ""
 }
 
-// confined is what of the host's memory a cgroup below a directory, and all above it, leave to their
-// processes. What a cgroup keeps of files that nobody uses just now counts as available, as on the
-// host. A level that cannot be read limits nothing.
+// confined applies the limits of a cgroup, and of all above it up to top, to the host's
+// memory. Inactive file cache counts as available, as on the host. A level that cannot be
+// read limits nothing.
 func confined(m Memory, top, cgroup string) Memory {
 	for at := cgroup; at != ""; at = parent(at) {
 		dir := filepath.Join(top, at)
@@ -46,13 +46,13 @@ func parent(cgroup string) string {
 	return filepath.Dir(cgroup)
 }
 
-// number is the one in a file, if there is one; "max" is none.
-func number(path string) (uint64, bool) {
+// number reads a file with one number; ok is false for "max".
+func number(path string) (n uint64, ok bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64)
+	n, err = strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64)
 	return n, err == nil
 }
 
@@ -63,7 +63,7 @@ func inactive(stat string) uint64 {
 	}
 	for line := range bytes.Lines(text) {
 		if of, ok := bytes.CutPrefix(line, []byte("inactive_file ")); ok {
-			n, _ := strconv.ParseUint(string(bytes.TrimSpace(of)), 10, 64) // 0 is the careful answer
+			n, _ := strconv.ParseUint(string(bytes.TrimSpace(of)), 10, 64) // 0 leaves the least memory available
 			return n
 		}
 	}

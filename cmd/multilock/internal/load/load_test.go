@@ -1,4 +1,4 @@
-package strain_test
+package load_test
 
 import (
 	"runtime"
@@ -6,15 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/multilock/go/cmd/multilock/internal/strain"
+	"github.com/multilock/go/cmd/multilock/internal/load"
 )
 
 func TestThisHost(t *testing.T) {
-	load, err := strain.Load()
+	average, err := load.Average()
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, load, 0.0)
-	require.GreaterOrEqual(t, strain.Processors(), runtime.NumCPU())
-	memory, err := strain.ReadMemory()
+	require.GreaterOrEqual(t, average, 0.0)
+	require.GreaterOrEqual(t, load.Processors(), runtime.NumCPU())
+	memory, err := load.ReadMemory()
 	require.NoError(t, err)
 	require.Greater(t, memory.Total, uint64(64<<20))
 	require.Greater(t, memory.Available, uint64(1<<20))

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package strain
+package load
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"github.com/shirou/gopsutil/v3/mem"
 )
 
-// Load is the load average of the last minute.
-func Load() (float64, error) {
+// Average is the load average of the last minute.
+func Average() (float64, error) {
 	if runtime.GOOS == "windows" {
 		return 0, errors.New("Windows keeps no load average") //nolint:staticcheck // a name
 	}
@@ -22,10 +22,10 @@ func Load() (float64, error) {
 	return avg.Load1, nil
 }
 
-// Processors is how many the host has.
+// Processors counts those of the host.
 func Processors() int { return runtime.NumCPU() }
 
-// ReadMemory asks the system.
+// ReadMemory reads the host's memory.
 func ReadMemory() (Memory, error) {
 	m, err := mem.VirtualMemory()
 	if err != nil {

@@ -1,4 +1,4 @@
-package strain
+package load
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// Load is the load average of the last minute, of the whole host: no cgroup has one of its own.
-func Load() (float64, error) {
+// Average is the load average of the last minute, of the whole host: cgroups have none.
+func Average() (float64, error) {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return 0, err
@@ -23,8 +23,8 @@ func Load() (float64, error) {
 	return load, nil
 }
 
-// Processors is how many the host has that its load is to be compared with, whichever of them this
-// process may use.
+// Processors counts those of the whole host, as the load average does, whichever of them
+// this process may use.
 func Processors() int {
 	text, err := os.ReadFile("/proc/stat")
 	if n := bytes.Count(text, []byte("\ncpu")); err == nil && n > 0 {
@@ -33,7 +33,7 @@ func Processors() int {
 	return runtime.NumCPU()
 }
 
-// ReadMemory asks the kernel (3.14 or newer).
+// ReadMemory needs Linux 3.14 or newer.
 func ReadMemory() (Memory, error) {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -46,7 +46,7 @@ func ReadMemory() (Memory, error) {
 	return confined(m, "/sys/fs/cgroup", ownCgroup()), errors.Join(bad, alsoBad)
 }
 
-// meminfo is the line "NAME:  NUMBER kB".
+// meminfo finds the line "NAME:  NUMBER kB".
 func meminfo(text []byte, name string) (uint64, error) {
 	for line := range bytes.Lines(text) {
 		if fields := bytes.Fields(line); len(fields) > 1 && string(fields[0]) == name {
