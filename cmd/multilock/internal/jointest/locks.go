@@ -245,15 +245,15 @@ func (h *host) tidyOnce(ctx context.Context) (left bool, err error) {
 		seen, err := h.inspect(ctx, name)
 		switch {
 		case err != nil:
-		case seen.State == multilock.StateFree || seen.Limbo:
+		case seen.State == multilock.StateFree || seen.Limbo: // not broken: that would wait for what NFS removes in a moment
 			left = true
 			if group, ok := source.Ability[source.Group](h.Locks, source.TraitCheapBarrier); ok {
 				_, err = bounded.Call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, group.Tidy(ctx, name) })
 			}
-		case seen.State == multilock.StateSuspect || seen.State == multilock.StateDead:
+		case seen.State != multilock.StateHeld:
 			_, err = multilock.Break(ctx, h.Locks, name, multilock.BreakOptions{Token: seen.Record.Token})
 		}
-		// Only its owner may break the lock of a dead participant.
+		// The lock of a dead participant of another user stays.
 		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, multilock.ErrHeld) && !errors.Is(err, multilock.ErrFree) {
 			return false, err
 		}

@@ -67,11 +67,9 @@ func (h *host) look(ctx context.Context) error {
 	}
 	for _, name := range names {
 		number, mark, ok := h.parseName(name)
-		if !ok || mark != presence || number == h.number || slices.ContainsFunc(h.active(), func(p *peer) bool { return p.number == number }) {
+		known := number == h.number || slices.ContainsFunc(h.active(), func(p *peer) bool { return p.number == number })
+		if !ok || mark != presence || known || len(h.held) > 1 { // a newcomer that finds this host's mark would be too late
 			continue
-		}
-		if len(h.held) > 1 {
-			break // a newcomer that finds this host's mark would be too late
 		}
 		if err := h.meet(ctx, number, names); err != nil {
 			return err
