@@ -199,7 +199,7 @@ func (h *host) compareFences() {
 	for _, p := range h.peers {
 		for _, fence := range p.Fences {
 			if other, taken := owners[fence]; taken {
-				h.harm = append(h.harm, fmt.Sprintf("a turn of %s and one of %s had the same fencing number %d: both held the lock at the same time", other, p.name(), fence))
+				_ = h.unsafe("a turn of %s and one of %s had the same fencing number %d: both held the lock at the same time", other, p.name(), fence)
 			}
 			owners[fence] = p.name()
 		}

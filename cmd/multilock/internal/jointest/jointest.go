@@ -127,12 +127,14 @@ type noResult struct{ text, advice string }
 
 func (e *noResult) Error() string { return e.text }
 
-// harm proves that locks are not safe here.
-type harm string
+var errUnsafe = errors.New("locks are not safe here")
 
-func (e harm) Error() string { return string(e) }
-
-func harmf(format string, args ...any) error { return harm(fmt.Sprintf(format, args...)) }
+// unsafe records a proof that locks are not safe. The test goes on all the same, so that
+// the other hosts learn of it.
+func (h *host) unsafe(format string, args ...any) error {
+	h.harm = append(h.harm, fmt.Sprintf(format, args...))
+	return errUnsafe
+}
 
 func (h *host) run(ctx context.Context) error {
 	err := h.takePart(ctx)
@@ -184,21 +186,14 @@ func (h *host) until(ctx context.Context, limit time.Duration, done func() bool,
 
 // play looks at the others, and then tries to have a turn.
 func (h *host) play(ctx context.Context) error {
-	if err := h.look(ctx); err != nil || time.Now().Before(h.next) {
-		return err
+	err := h.look(ctx)
+	if err == nil && !time.Now().Before(h.next) {
+		err = h.contend(ctx)
 	}
-	return h.noteHarm(h.contend(ctx))
-}
-
-// noteHarm records harm instead of returning it: the test goes on, so that the other
-// hosts learn of it.
-func (h *host) noteHarm(err error) error {
-	var found harm
-	if !errors.As(err, &found) {
-		return err
+	if errors.Is(err, errUnsafe) {
+		return nil
 	}
-	h.harm = append(h.harm, found.Error())
-	return nil
+	return err
 }
 
 // harmKnown reports whether any participant has seen that locks are not safe.

@@ -88,7 +88,7 @@ func (h *host) join(ctx context.Context) error {
 			return nil
 		}
 		_ = release(lock)
-		if err := h.noteHarm(err); err != nil {
+		if !errors.Is(err, errUnsafe) {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func (h *host) turn(ctx context.Context, lock *multilock.Lock, length time.Durat
 	start := time.Now()
 	released := release(lock)
 	h.parting = max(h.parting, time.Since(start))
-	if errors.As(err, new(harm)) {
+	if errors.Is(err, errUnsafe) {
 		return err
 	}
 	err = errors.Join(err, released)
@@ -182,7 +182,7 @@ func (h *host) turn(ctx context.Context, lock *multilock.Lock, length time.Durat
 	}
 	h.Fences = append(h.Fences, fence)
 	if n := len(h.Fences); n > 1 && fence <= h.Fences[n-2] {
-		return harmf("the fencing numbers of this host's turns do not grow: %d came after %d", fence, h.Fences[n-2])
+		return h.unsafe("the fencing numbers of this host's turns do not grow: %d came after %d", fence, h.Fences[n-2])
 	}
 	return nil
 }
@@ -193,11 +193,11 @@ func (h *host) lost(lost *multilock.LostError) error {
 	if lost.Err == nil || lost.Silence >= h.ttl-h.ttl/5 {
 		return h.fellOut(lost)
 	}
-	return harmf("the lock was taken away from this host while it held it, unless it was broken by force: %v", lost)
+	return h.unsafe("the lock was taken away from this host while it held it, unless it was broken by force: %v", lost)
 }
 
-// check returns harm if the source does not show a lock of this host as this host's. An
-// inspection may come from a cache, so there are several.
+// check verifies that the source shows a lock of this host as this host's. An inspection
+// may come from a cache, so there are several.
 func (h *host) check(ctx context.Context, lock *multilock.Lock) error {
 	own := lock.Record()
 	var seen multilock.Sighting
@@ -220,7 +220,7 @@ func (h *host) check(ctx context.Context, lock *multilock.Lock) error {
 	if seen.State != multilock.StateFree {
 		whose = "held by " + seen.Record.Holder.String()
 	}
-	return harmf("this host was given the lock %q, and all the same it was %s", own.Name, whose)
+	return h.unsafe("this host was given the lock %q, and all the same it was %s", own.Name, whose)
 }
 
 // tidy clears away what dead participants left in this test or an earlier one. What
@@ -230,6 +230,9 @@ func (h *host) tidy(ctx context.Context) error {
 	return h.until(ctx, 2*h.ttl, func() bool { return !left || rounds == 3 }, func(ctx context.Context) (err error) {
 		rounds++
 		left, err = h.tidyOnce(ctx)
+		if ctx.Err() != nil { // a source may return another error then
+			err = context.Cause(ctx)
+		}
 		return err
 	}, func() error { return nil })
 }
@@ -245,7 +248,7 @@ func (h *host) tidyOnce(ctx context.Context) (left bool, err error) {
 		seen, err := h.inspect(ctx, name)
 		switch {
 		case err != nil:
-		case seen.State == multilock.StateFree || seen.Limbo: // not broken: that would wait for what NFS removes in a moment
+		case seen.State == multilock.StateFree || seen.Limbo: // Break would wait long for what NFS removes soon
 			left = true
 			if group, ok := source.Ability[source.Group](h.Locks, source.TraitCheapBarrier); ok {
 				_, err = bounded.Call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, group.Tidy(ctx, name) })
