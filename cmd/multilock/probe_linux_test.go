@@ -52,7 +52,7 @@ func TestProbe(t *testing.T) {
 // told. The TTL decides as ever.
 func TestProbeWithoutProof(t *testing.T) {
 	t.Parallel()
-	for probe, said := range map[string]string{"slurm": "", "echo perhaps": `--probe tells nothing about the holder of "x": its command said "perhaps"`} {
+	for probe, said := range map[string]string{"slurm": "", "echo perhaps": `--probe is inconclusive about the holder of "x": its command printed "perhaps"`} {
 		t.Run(probe, func(t *testing.T) {
 			t.Parallel()
 			s := newStation(t)
@@ -109,7 +109,7 @@ func TestProbeOfOtherCommands(t *testing.T) {
 	require.Zero(t, on("status", "-q", "x", "--probe", "slurm").code)
 	got := on("acquire", "-n", "x", "--probe", "echo perhaps", "--pid", "1")
 	require.Equal(t, 121, got.code)
-	require.Contains(t, got.stderr, `--probe tells nothing about the holder of "x": its command said "perhaps"`)
+	require.Contains(t, got.stderr, `--probe is inconclusive about the holder of "x": its command printed "perhaps"`)
 	require.Equal(t, []string{"acquired"}, happened(s.history("x")), "nothing has changed")
 
 	got = on("acquire", "-n", "x", "--probe", "slurm", "--pid", "1")

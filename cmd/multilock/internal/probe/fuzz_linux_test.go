@@ -12,8 +12,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Whatever Slurm's commands print, the holder is gone only if all of it says so: each line of an
-// answer is in the form that was asked for.
+// Whatever Slurm's commands print, the holder is gone only if each line of an answer has the
+// format that was requested, and says so.
 func FuzzSlurm(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"4711 CANCELLED n[1-3]\n", "n1\nn2\nn3\n", "n2 idle\nn2 mixed\n"},
@@ -41,7 +41,7 @@ func FuzzSlurm(f *testing.F) {
 			output: func(_ context.Context, vars []string, args ...string) (string, error) {
 				require.Empty(t, vars)
 				for _, arg := range args {
-					require.NotContains(t, arg, "\x00", "no command can be given that")
+					require.NotContains(t, arg, "\x00", "an argument cannot contain it")
 				}
 				if answers[args[0]] == "" {
 					return "", errors.New("it failed")
@@ -62,7 +62,7 @@ func FuzzSlurm(f *testing.F) {
 	})
 }
 
-// linesLike are the lines that a text has of a form, without the spaces around them.
+// linesLike returns the trimmed lines that match a form.
 func linesLike(text string, form *regexp.Regexp) (lines []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); form.MatchString(line) {

@@ -1,6 +1,6 @@
-// Package probe asks a batch system, or a command of the user's, whether the holder of a lock
-// is gone. Only a clear yes is one: an error, a command that takes too long, an answer that is
-// not understood prove nothing.
+// Package probe asks a batch system, or a command of the user, whether the holder of a lock
+// is gone. Only a clear yes counts: an error, a timeout or an answer in an unknown format
+// proves nothing.
 package probe
 
 import (
@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// Slurm is the name of the probe that this package knows itself.
+	// Slurm is the name of the built-in probe.
 	Slurm = "slurm"
 
 	askLimit = 10 * time.Second
-	// pause is the time between two questions about one holder, which others answer for many.
+	// pause is the time between two questions about one holder: a batch system answers many hosts.
 	pause = 10 * time.Second
-	// mostAnswers bounds what is remembered.
-	mostAnswers = 1000
+	// maxAnswers bounds the cache.
+	maxAnswers = 1000
 )
 
-// Prober asks, and remembers the answers. It is safe for concurrent use.
+// Prober asks, and caches the answers. It is safe for concurrent use.
 type Prober struct {
 	ask     func(ctx context.Context, r source.Record) (why string, err error)
 	say     func(format string, args ...any)
@@ -35,15 +35,15 @@ type Prober struct {
 	mu      sync.Mutex
 }
 
-// answer is what is known of one holder.
+// answer is the last answer about one holder.
 type answer struct {
 	evidence process.Evidence
-	asked    time.Time // when the last question was over
+	asked    time.Time // when it arrived
 	asking   bool
 }
 
-// New is a prober of this kind: Slurm, or a command for /bin/sh. It says once about a holder
-// why its question came to nothing.
+// New returns a prober that asks Slurm, or runs a command with /bin/sh. It reports once per
+// holder why the answer was inconclusive.
 func New(what string, environ []string, self process.Identity, say func(format string, args ...any)) *Prober {
 	run := runner{environ: environ, self: self}
 	p := &Prober{say: say, answers: map[string]*answer{}}
@@ -55,31 +55,31 @@ func New(what string, environ []string, self process.Identity, say func(format s
 	return p
 }
 
-// Ask implements source.Probe. The first question about a holder is waited for; after that
-// the last answer is given, and a new question asked in the background now and then: who
-// waits for a lock has to look at it meanwhile.
+// Ask implements source.Probe. It waits for the first answer about a holder. Later it returns
+// the last one, and asks again in the background, because a waiter has to inspect the lock
+// meanwhile.
 func (p *Prober) Ask(ctx context.Context, r source.Record) process.Evidence {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a := p.answers[r.Token]
 	switch {
 	case a == nil:
-		if len(p.answers) >= mostAnswers {
+		if len(p.answers) >= maxAnswers {
 			clear(p.answers)
 		}
 		a = &answer{asking: true}
 		p.answers[r.Token] = a
 		p.mu.Unlock()
-		p.question(ctx, r, a, true)
+		p.query(ctx, r, a, true)
 		p.mu.Lock()
 	case !a.asking && a.evidence.Life != process.Gone && time.Since(a.asked) >= pause:
 		a.asking = true
-		go p.question(context.WithoutCancel(ctx), r, a, false)
+		go p.query(context.WithoutCancel(ctx), r, a, false)
 	}
 	return a.evidence
 }
 
-func (p *Prober) question(ctx context.Context, r source.Record, a *answer, first bool) {
+func (p *Prober) query(ctx context.Context, r source.Record, a *answer, first bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, askLimit, fmt.Errorf("no answer within %s", askLimit))
 	defer cancel()
 	why, err := p.ask(ctx, r)
@@ -90,17 +90,17 @@ func (p *Prober) question(ctx context.Context, r source.Record, a *answer, first
 	case err == nil:
 		a.evidence = process.Evidence{Life: process.Gone, Why: why}
 	case first && !errors.As(err, new(*alive)):
-		p.say("--probe tells nothing about the holder of %q: %v", r.Name, err)
+		p.say("--probe is inconclusive about the holder of %q: %v", r.Name, err)
 	}
 }
 
-// alive is an answer that was understood, and is no proof.
+// alive is a clear answer that the holder is not gone.
 type alive struct{ why string }
 
 func (a *alive) Error() string { return a.why }
 
-// command is one of the user's. What the record says is another's: it gets into the
-// environment, and into no command line.
+// command is the user's. The record is not trusted: its text gets into the environment, and
+// into no command line.
 type command struct {
 	run  runner
 	text string
@@ -120,7 +120,7 @@ func (c command) ask(ctx context.Context, r source.Record) (string, error) {
 	case answer == "alive":
 		return "", &alive{answer}
 	case answer != "gone":
-		return "", fmt.Errorf("its command said %q, and neither gone nor alive", source.Shorten(answer, 100))
+		return "", fmt.Errorf("its command printed %q instead of gone or alive", source.Shorten(answer, 100))
 	}
 	return "the command of --probe says that it is gone", nil
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// cluster is what Slurm's commands say.
+// cluster has the output of Slurm's commands, as scripts.
 type cluster struct{ squeue, hostnames, sinfo string }
 
 var healthy = cluster{"echo 4711 CANCELLED 'n[1-3]'", "printf 'n1\\nn2\\nn3\\n'", "printf 'n2 idle\\nn2 mixed\\n'"}
 
-// prober asks such a cluster. Its commands write down how they were called.
+// prober asks a cluster whose commands log their calls.
 func (c cluster) prober(t *testing.T, said *[]string) *Prober {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +54,7 @@ func TestSlurmSaysYes(t *testing.T) {
 	require.Empty(t, said)
 }
 
-// Nothing but all of it proves anything.
+// A holder is gone only if each answer says so.
 func TestSlurmSaysAnythingElse(t *testing.T) {
 	t.Parallel()
 	of := func(change func(*source.BatchJob)) source.BatchJob {
@@ -84,20 +84,20 @@ func TestSlurmSaysAnythingElse(t *testing.T) {
 		"twice":                      {with(func(c *cluster) { c.squeue += "; " + c.squeue }), job4711, "squeue lists 2 jobs"},
 		"no squeue":                  {with(func(c *cluster) { c.squeue = "" }), job4711, "squeue: command not found"},
 		"other nodes":                {with(func(c *cluster) { c.hostnames = "echo n1; echo n22" }), job4711, "it is another job"},
-		"no nodes":                   {with(func(c *cluster) { c.squeue = "echo 4711 CANCELLED" }), job4711, "ran on no node"},
-		"a node that is an option":   {with(func(c *cluster) { c.squeue = "echo 4711 CANCELLED -x" }), job4711, "ran on no node"},
+		"no nodes":                   {with(func(c *cluster) { c.squeue = "echo 4711 CANCELLED" }), job4711, "has no nodes in squeue"},
+		"a node that is an option":   {with(func(c *cluster) { c.squeue = "echo 4711 CANCELLED -x" }), job4711, "has no nodes in squeue"},
 		"no scontrol":                {with(func(c *cluster) { c.hostnames = "exit 3" }), job4711, "scontrol ended with code 3"},
 		"node down":                  {with(func(c *cluster) { c.sinfo = "echo n2 down" }), job4711, "node n2 is down"},
 		"node silent":                {with(func(c *cluster) { c.sinfo = "echo n2 idle; echo 'n2 idle*'" }), job4711, "node n2 is idle*"},
 		"node drained":               {with(func(c *cluster) { c.sinfo = "echo n2 drained" }), job4711, "node n2 is drained"},
-		"no node":                    {with(func(c *cluster) { c.sinfo = ":" }), job4711, "sinfo tells nothing"},
+		"no node":                    {with(func(c *cluster) { c.sinfo = ":" }), job4711, "sinfo does not list"},
 		"sinfo failed":               {with(func(c *cluster) { c.sinfo += "; exit 1" }), job4711, "sinfo ended with code 1"},
-		"no batch job":               {healthy, source.BatchJob{}, "no job of a batch system"},
-		"of another system":          {healthy, of(func(b *source.BatchJob) { b.System = "pbs" }), "its job is one of pbs"},
-		"of another cluster":         {healthy, of(func(b *source.BatchJob) { b.Cluster = "d" }), "one of the cluster d, and this one is c"},
-		"not from a node":            {healthy, of(func(b *source.BatchJob) { b.Node = "" }), "none that a node of Slurm has started"},
-		"a number that is an option": {healthy, of(func(b *source.BatchJob) { b.ID = "--start" }), "none that a node of Slurm has started"},
-		"a node that is none":        {healthy, of(func(b *source.BatchJob) { b.Node = "-n" }), "none that a node of Slurm has started"},
+		"no batch job":               {healthy, source.BatchJob{}, "names no job of a batch system"},
+		"of another system":          {healthy, of(func(b *source.BatchJob) { b.System = "pbs" }), "its batch system is pbs"},
+		"of another cluster":         {healthy, of(func(b *source.BatchJob) { b.Cluster = "d" }), "of the cluster d, and this one is c"},
+		"not from a node":            {healthy, of(func(b *source.BatchJob) { b.Node = "" }), "was not started by a node of Slurm"},
+		"a number that is an option": {healthy, of(func(b *source.BatchJob) { b.ID = "--start" }), "was not started by a node of Slurm"},
+		"a node that is none":        {healthy, of(func(b *source.BatchJob) { b.Node = "-n" }), "was not started by a node of Slurm"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -110,13 +110,13 @@ func TestSlurmSaysAnythingElse(t *testing.T) {
 				return
 			}
 			require.Len(t, said, 1)
-			require.Contains(t, said[0], `--probe tells nothing about the holder of "x": `)
+			require.Contains(t, said[0], `--probe is inconclusive about the holder of "x": `)
 			require.Contains(t, said[0], c.want)
 		})
 	}
 }
 
-// A command's answer is a word; what others have recorded is not run.
+// A command answers with one word, and text of the record is not run.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -126,11 +126,11 @@ func TestCommand(t *testing.T) {
 	}{
 		"yes":           {"echo gone", true, ""},
 		"no":            {"echo alive", false, ""},
-		"nothing":       {"true", false, `said ""`},
-		"more":          {"echo gone; echo maybe", false, `said "gone\nmaybe"`},
+		"nothing":       {"true", false, `printed ""`},
+		"more":          {"echo gone; echo maybe", false, `printed "gone\nmaybe"`},
 		"yes, but":      {"echo gone; exit 1", false, "ended with code 1"},
 		"killed":        {"echo gone; kill -9 $$", false, "ended with code 137"},
-		"no end":        {"sleep 1000 & echo gone", false, "its output has no end"},
+		"no end":        {"sleep 1000 & echo gone", false, "its output was not closed"},
 		"too much":      {"yes gone | head -c 2000000", false, "ended with code"},
 		"what it finds": {`[ "$MULTILOCK_NAME/$MULTILOCK_HOLDER_USER/$MULTILOCK_HOLDER_COMMAND/$MULTILOCK_BATCH_JOB" = 'x/$(touch /tmp/x)/` + "`id`" + `/4711' ] && echo gone`, true, ""},
 	}
@@ -146,7 +146,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// A command that takes too long is ended, and has proved nothing.
+// A command that takes too long is ended, and proves nothing.
 func TestCommandWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	late := errors.New("too late")
@@ -156,7 +156,7 @@ func TestCommandWithoutAnEnd(t *testing.T) {
 	require.ErrorIs(t, err, late)
 }
 
-// The answer about one holder is none about the next, and a yes is asked for once.
+// Each holder gets an answer of its own, and a yes is cached.
 func TestAnswersAreRemembered(t *testing.T) {
 	t.Parallel()
 	calls := filepath.Join(t.TempDir(), "calls")
@@ -172,7 +172,7 @@ func TestAnswersAreRemembered(t *testing.T) {
 	require.Equal(t, "call\ncall\n", string(asked))
 }
 
-// What others have recorded gets into a command line only if it can be nothing but a name.
+// Text of a record gets into a command line only if it is a safe argument.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"n1", "node-7.a_b", "N"} {

@@ -15,17 +15,17 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// runner runs commands whose output is an answer.
+// runner runs the commands of a probe.
 type runner struct {
 	environ []string
 	self    process.Identity
 }
 
 const (
-	// maxOutput is more than any answer needs. What is longer is none.
+	// maxOutput is longer than any answer.
 	maxOutput = 1 << 20
 	stopGrace = time.Second
-	// closing is how long a command that has ended may leave its output open.
+	// closing is how long a child of a command may keep the output open after its end.
 	closing = time.Second
 )
 
@@ -38,21 +38,21 @@ func (r runner) getenv(name string) string {
 	return ""
 }
 
-// output runs a command to its end, or that of ctx, and returns what it printed. It is an
-// error if it fails.
+// output runs a command and returns what it printed. It is an error if the command fails, or
+// has not ended when ctx does.
 func (r runner) output(ctx context.Context, vars []string, args ...string) (string, error) {
 	out, err := newOutput()
 	if err != nil {
 		return "", err
 	}
-	said, err := newOutput()
+	complaints, err := newOutput()
 	if err != nil {
 		return "", errors.Join(err, out.writer.Close(), out.reader.Close())
 	}
 	environ := append(append([]string{}, r.environ...), vars...)
-	j, err := job.Start(job.Spec{Args: args, Env: environ, Stdout: out.writer, Stderr: said.writer, Self: r.self})
+	j, err := job.Start(job.Spec{Args: args, Env: environ, Stdout: out.writer, Stderr: complaints.writer, Self: r.self})
 	out.begin()
-	said.begin()
+	complaints.begin()
 	if err != nil {
 		return "", err
 	}
@@ -61,13 +61,13 @@ func (r runner) output(ctx context.Context, vars []string, args ...string) (stri
 	case <-ctx.Done():
 		return "", errors.Join(fmt.Errorf("%s: %w", args[0], context.Cause(ctx)), j.Stop(context.WithoutCancel(ctx), stopGrace))
 	}
-	text, complaint := out.text(), said.text()
+	text, complaint := out.text(), complaints.text()
 	if code := j.Result().Code; code != 0 {
 		first, _, _ := bytes.Cut(complaint, []byte("\n"))
 		return "", fmt.Errorf("%s ended with code %d: %s", args[0], code, source.Shorten(source.Printable(string(first)), 200))
 	}
 	if text == nil {
-		return "", fmt.Errorf("%s: its output has no end", args[0])
+		return "", fmt.Errorf("%s: its output was not closed, or is too long", args[0])
 	}
 	return string(text), nil
 }
@@ -75,7 +75,7 @@ func (r runner) output(ctx context.Context, vars []string, args ...string) (stri
 // output is a pipe that is read in the background.
 type output struct {
 	reader, writer *os.File
-	read           chan []byte // gets all of it; nil if that is too much, or an error
+	read           chan []byte // receives all of it, nil after an error or if it is too long
 }
 
 func newOutput() (*output, error) {
@@ -83,7 +83,7 @@ func newOutput() (*output, error) {
 	return &output{reader, writer, make(chan []byte, 1)}, err
 }
 
-// begin is called when the command has its end of the pipe.
+// begin reads, once the command has inherited the writer.
 func (o *output) begin() {
 	_ = o.writer.Close()
 	go func() {
@@ -91,14 +91,12 @@ func (o *output) begin() {
 		all, err := io.ReadAll(io.LimitReader(o.reader, maxOutput))
 		if err != nil || len(all) == maxOutput {
 			all = nil
-		} else if all == nil {
-			all = []byte{}
 		}
 		o.read <- all
 	}()
 }
 
-// text is all of it, nil if that cannot be told.
+// text is all of the output, or nil.
 func (o *output) text() []byte {
 	timer := time.NewTimer(closing)
 	defer timer.Stop()
@@ -106,7 +104,7 @@ func (o *output) text() []byte {
 	case all := <-o.read:
 		return all
 	case <-timer.C:
-		_ = o.reader.SetReadDeadline(time.Now()) // somebody has it open who was left behind
+		_ = o.reader.SetReadDeadline(time.Now()) // a child that was left behind has it open
 		return nil
 	}
 }
