@@ -1,13 +1,13 @@
-// Package printed keeps what the jobs of a list print: of many jobs in few files, each of
-// one process. A file is text that can be searched, in frames:
+// Package printed stores the output of the jobs of a list: of many jobs in few files, one
+// process to a file. A file is searchable text in frames:
 //
 //	=== multilock 1 "node7"
 //	=== #17 attempt 1 at 2026-01-02T03:04:05.123456789Z out 6 "page7"
 //	hello
 //
-// and after each frame a newline. How long a frame is, and whose, its first line says: so
-// what jobs print may be anything, and the first lines are the index of the file. A frame is
-// written with one write; one that is torn is the last of its file.
+// and a newline after each frame. The first line of a frame has its length and its job, so
+// output may contain any bytes, and the first lines are the index of the file. A frame is
+// written with one write; a truncated frame is the last of its file.
 package printed
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Stream is what of a job was printed: its standard output, its error, or both as one.
+// Stream is the standard output of a job, or its standard error; Out also stands for both in one.
 type Stream string
 
 // The streams.
@@ -30,17 +30,17 @@ const (
 // Head is the first line of a frame.
 type Head struct {
 	Seq     int       // the job's number in the list
-	Attempt int       // at it, over all hosts
-	Began   time.Time // when that began, by the clock of its host
+	Attempt int       // counted over all hosts
+	Began   time.Time // the attempt, by the clock of its host
 	Stream  Stream
-	Size    int // of what follows
+	Size    int // of the output that follows
 	Name    string
 }
 
 const (
-	// maxFrame is how much of a job's output is kept in memory, and the longest frame.
+	// maxFrame bounds a frame, and the output of a job in memory.
 	maxFrame = 64 << 10
-	// maxHead is longer than any first line: a name has 248 bytes.
+	// maxHead is longer than any first line: a name has at most 248 bytes.
 	maxHead = 2 << 10
 )
 
@@ -48,7 +48,7 @@ func (h Head) line() []byte {
 	return fmt.Appendf(nil, "=== #%d attempt %d at %s %s %d %q\n", h.Seq, h.Attempt, h.Began.UTC().Format(time.RFC3339Nano), h.Stream, h.Size, h.Name)
 }
 
-// parseHead reads a first line without its end; ok is false if it is none of ours.
+// parseHead parses the first line of a frame, without its newline.
 func parseHead(line []byte) (h Head, ok bool) {
 	part := strings.SplitN(string(line), " ", 9)
 	if len(part) != 9 || part[0] != "===" || part[2] != "attempt" || part[4] != "at" || !strings.HasPrefix(part[1], "#") {

@@ -20,13 +20,13 @@ import (
 	"github.com/multilock/go/multilock/vfs/faultfs"
 )
 
-// group is where hosts print.
+// group is a lock group whose jobs print.
 type group struct {
 	*testing.T
-	fs   *faultfs.FS
-	src  *fslock.Source
-	told []string    // of what is left out
-	left func() bool // of a fault, whether it came
+	fs      *faultfs.FS
+	src     *fslock.Source
+	leftOut []string    // what LeftOut received
+	faulted func() bool // whether the injected fault occurred
 }
 
 func newGroup(t *testing.T) *group {
@@ -43,7 +43,7 @@ func job(name string, attempt int) printed.Head {
 	return printed.Head{Seq: 7, Attempt: attempt, Began: time.Unix(int64(1700000000+attempt), 0), Stream: printed.Out, Name: name}
 }
 
-// print is one attempt at a job, from its begin to its end.
+// print plays one attempt at a job.
 func (g *group) print(l *printed.Log, h printed.Head, text string) {
 	g.Helper()
 	j := l.Begin(h)
@@ -52,13 +52,13 @@ func (g *group) print(l *printed.Log, h printed.Head, text string) {
 	require.NoError(g, j.Close())
 }
 
-// read is all that is kept, by name, attempt and host.
+// read returns all output, by name, attempt and host.
 func (g *group) read() map[string]string {
 	g.Helper()
 	dir, err := g.src.FindLogs()
 	require.NoError(g, err)
 	defer dir.Close()
-	r := &printed.Reader{Dir: dir, LeftOut: func(err error) { g.told = append(g.told, err.Error()) }}
+	r := &printed.Reader{Dir: dir, LeftOut: func(err error) { g.leftOut = append(g.leftOut, err.Error()) }}
 	all := map[string]string{}
 	require.NoError(g, r.Each(func(f printed.Frame) error {
 		data, err := r.Content(f)
@@ -75,7 +75,7 @@ func (g *group) files() []string {
 	return files
 }
 
-// What jobs print comes back as it was, whatever it is, and whatever they are called.
+// Output is read back unchanged, whatever its bytes, and whatever the name of the job.
 func TestAllBytesComeBack(t *testing.T) {
 	g := newGroup(t)
 	var all bytes.Buffer
@@ -97,12 +97,12 @@ func TestAllBytesComeBack(t *testing.T) {
 	}
 	require.NoError(t, l.Close())
 	require.Equal(t, want, g.read())
-	require.Empty(t, g.told)
+	require.Empty(t, g.leftOut)
 	require.Len(t, g.files(), 1)
 }
 
-// Jobs that print side by side, on several hosts, do not mix, and a line that is shorter than
-// a frame is in one piece.
+// The output of concurrent jobs on several hosts does not mix, and a line that is shorter than
+// a frame is not split.
 func TestJobsSideBySide(t *testing.T) {
 	g := newGroup(t)
 	var all sync.WaitGroup
@@ -144,9 +144,8 @@ func TestJobsSideBySide(t *testing.T) {
 	}
 }
 
-// Wherever a file ends, because its host crashed, what is whole before that is read, and
-// the rest is nobody's.
-func TestTornEnd(t *testing.T) {
+// Wherever a file ends, because its host crashed, all complete frames are read.
+func TestTruncatedEnd(t *testing.T) {
 	g := newGroup(t)
 	l := g.log("h")
 	g.print(l, job("a", 1), "first\n")
@@ -160,7 +159,7 @@ func TestTornEnd(t *testing.T) {
 			want["a 1 h"] = "first\n"
 		}
 		require.Equal(t, want, g.read(), "%d bytes", end)
-		require.Empty(t, g.told, "%d bytes", end)
+		require.Empty(t, g.leftOut, "%d bytes", end)
 	}
 }
 
@@ -171,7 +170,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// What is read to find what jobs have printed is limited, and what is left out is reported.
+// Each reads up to a limit, and reports what it leaves out.
 func TestIndexBeyondItsLimit(t *testing.T) {
 	g := newGroup(t)
 	l := g.log("h")
@@ -184,20 +183,20 @@ func TestIndexBeyondItsLimit(t *testing.T) {
 	require.NoError(t, err)
 	defer dir.Close()
 	count := 0
-	r := &printed.Reader{Dir: dir, Most: 64 << 10, LeftOut: func(err error) { g.told = append(g.told, err.Error()) }}
+	r := &printed.Reader{Dir: dir, Limit: 64 << 10, LeftOut: func(err error) { g.leftOut = append(g.leftOut, err.Error()) }}
 	visit := func(printed.Frame) error { count++; return nil }
 	require.NoError(t, r.Each(visit))
 	require.Less(t, count, 1000)
-	require.Len(t, g.told, 1)
+	require.Len(t, g.leftOut, 1)
 	// A directory lists its files in any order: the small one comes before the limit, or after it.
-	require.Regexp(t, `/logs is left out: files that are not read, or not to their end: [12], with 0\.\d MiB or more`, g.told[0])
+	require.Regexp(t, `/logs is left out: files that are not read, or not to their end: [12], with 0\.\d MiB or more`, g.leftOut[0])
 	for range 30 { // and a reader that goes on comes to the end
 		require.NoError(t, r.Each(visit))
 	}
 	require.Equal(t, 3001, count)
 }
 
-// A file with several names is read once, however often it is looked for more.
+// A file with several names is read once.
 func TestHardLinksAreReadOnce(t *testing.T) {
 	g := newGroup(t)
 	g.print(g.log("h"), job("a", 1), "first\n")
@@ -206,15 +205,15 @@ func TestHardLinksAreReadOnce(t *testing.T) {
 		require.NoError(t, os.Link(file, filepath.Join(filepath.Dir(file), fmt.Sprintf("zz%d.out", n))))
 	}
 	for range 2 {
-		g.told = nil
+		g.leftOut = nil
 		require.Equal(t, map[string]string{"a 1 h": "first\n"}, g.read())
-		require.Len(t, g.told, 3)
-		require.Contains(t, g.told[0], "zz0.out is left out: it is the same file as "+filepath.Base(file))
+		require.Len(t, g.leftOut, 3)
+		require.Contains(t, g.leftOut[0], "zz0.out is left out: it is the same file as "+filepath.Base(file))
 	}
 }
 
-// Foreign bytes in a file are told of, and hide nothing that stands before them, or elsewhere.
-func TestForeignBytes(t *testing.T) {
+// Bytes in an unknown format are reported, and hide neither what precedes them nor other files.
+func TestUnknownBytes(t *testing.T) {
 	for name, foreign := range map[string]string{
 		"a line": "hello\n", "zeros": strings.Repeat("\x00", 4096), "no line": strings.Repeat("x", 1<<20),
 		"a frame that is too long": "=== #1 attempt 1 at 2026-01-02T03:04:05Z out 99999999999 \"b\"\n",
@@ -233,13 +232,13 @@ func TestForeignBytes(t *testing.T) {
 			g.print(g.log("h"), job("a", 2), "second\n")
 			require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(g.files()[0]), "0.out"), []byte(foreign), 0o600))
 			require.Equal(t, map[string]string{"a 1 h": "first\n", "a 2 h": "second\n"}, g.read())
-			require.Len(t, g.told, 2)
+			require.Len(t, g.leftOut, 2)
 		})
 	}
 }
 
-// Whichever call fails, or loses its reply, a job whose output was not kept as a whole hears
-// of it; one that hears of nothing has all of it kept, and the next jobs print on.
+// Whichever call fails, or loses its reply, a job without an error has all of its output
+// stored, and later jobs go on printing.
 func TestErrorAtEachCall(t *testing.T) {
 	for _, phase := range []faultfs.Phase{faultfs.Before, faultfs.After} {
 		for n, struck := 0, true; struck; n++ {
@@ -252,7 +251,7 @@ func TestErrorAtEachCall(t *testing.T) {
 			if err == nil {
 				err = j.Close()
 			} else {
-				require.NoError(t, j.Close(), "it was told")
+				require.NoError(t, j.Close(), "the error was returned already")
 			}
 			struck = g.struck()
 			g.print(l, job("after", 1), "after\n")
@@ -277,15 +276,15 @@ func (g *group) strike(n int, phase faultfs.Phase) {
 		}
 		return nil
 	})
-	g.left = func() bool { return n < 0 }
+	g.faulted = func() bool { return n < 0 }
 }
 
 func (g *group) struck() bool {
 	g.fs.Inject(nil)
-	return g.left()
+	return g.faulted()
 }
 
-// Somebody has removed the file, or all of them: the next frame is in a new one.
+// After the file was removed, or all of them, the next frame is in a new one.
 func TestRemovedFile(t *testing.T) {
 	g := newGroup(t)
 	l := g.log("h")
@@ -295,7 +294,7 @@ func TestRemovedFile(t *testing.T) {
 	require.Equal(t, map[string]string{"a 2 h": "kept\n"}, g.read())
 }
 
-// A job that prints a lot takes little memory, and fills several files.
+// A job that prints much takes little memory, and fills several files.
 func TestMuchOutput(t *testing.T) {
 	g := newGroup(t)
 	l := g.log("h")
@@ -330,8 +329,8 @@ func TestMuchOutput(t *testing.T) {
 	require.Equal(t, size, got)
 }
 
-// A reader reads on: what is there shows once, also if it was there by half before.
-func TestReadingOn(t *testing.T) {
+// A reader that follows shows each frame once, also one that was truncated before.
+func TestFollowing(t *testing.T) {
 	g := newGroup(t)
 	l := g.log("h")
 	g.print(l, job("a", 1), "one\n")
@@ -384,8 +383,8 @@ func TestProcessesOfOneHost(t *testing.T) {
 	require.Len(t, g.read(), 6)
 }
 
-// What somebody puts there that is no file is named, once, and not waited for.
-func TestNoFile(t *testing.T) {
+// What is not a regular file is reported once, and does not block.
+func TestNotRegularFiles(t *testing.T) {
 	g := newGroup(t)
 	g.print(g.log("h"), job("a", 1), "kept\n")
 	dir, precious := filepath.Dir(g.files()[0]), filepath.Join(t.TempDir(), "precious")
@@ -394,14 +393,13 @@ func TestNoFile(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe.out"), 0o600))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "dir.out"), 0o700))
 	require.Equal(t, map[string]string{"a 1 h": "kept\n"}, g.read())
-	require.Len(t, g.told, 3)
+	require.Len(t, g.leftOut, 3)
 	for _, name := range []string{"link.out", "pipe.out", "dir.out"} {
-		require.Contains(t, strings.Join(g.told, "\n"), name)
+		require.Contains(t, strings.Join(g.leftOut, "\n"), name)
 	}
 }
 
-// A disk that is full spoils the output of the job that prints then, and of no other, and
-// leaves what was printed before.
+// A full disk affects only the output of the job that prints then.
 func TestFullDisk(t *testing.T) {
 	g := newGroup(t)
 	l := g.log("h")
@@ -419,5 +417,5 @@ func TestFullDisk(t *testing.T) {
 	g.fs.Inject(nil)
 	g.print(l, job("after", 1), "after\n")
 	require.Equal(t, map[string]string{"before 1 h": "before\n", "after 1 h": "after\n"}, g.read())
-	require.Empty(t, g.told, "an empty file is one that was just begun")
+	require.Empty(t, g.leftOut, "an empty file is a new one")
 }

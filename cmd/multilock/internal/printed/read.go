@@ -13,39 +13,38 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// Frame is where one is.
+// Frame is the place of a frame.
 type Frame struct {
 	Head
 	Host string // that ran the job
-	File string // of the directory
-	At   int64  // where what was printed begins in it
+	File string // in the directory
+	At   int64  // offset of the output
 }
 
-// Reader reads the files of a directory, and reads on in them.
+// Reader reads the files of a directory, and follows them.
 type Reader struct {
 	Dir *fslock.Logs // nil if no job has printed anything
-	// LeftOut is told of a file in which something else stands, or which cannot be read:
-	// once, with a *source.LeftOutError.
+	// LeftOut receives a *source.LeftOutError once for each file that is unreadable or has an
+	// unknown format.
 	LeftOut func(error)
-	// Most is how many bytes one call of Each reads, maxIndex if it is 0.
-	Most int64
+	// Limit is how many bytes one call of Each reads, maxIndex if it is 0.
+	Limit int64
 
-	files map[string]*place
+	files map[string]*position
 }
 
-// maxIndex is what is read to find the frames, without what is in those that are longer
-// than a read.
+// maxIndex bounds what is read to find the frames. Most of a long frame is not read for that.
 const maxIndex = 16 << 30
 
-// place is how far a file was read.
-type place struct {
+// position is how far a file was read.
+type position struct {
 	host string
-	next int64 // 0 before its first line was read
-	over bool  // it is not read any more
+	next int64 // offset of the next frame, 0 before the first line of the file was read
+	over bool  // the file was left out
 }
 
-// Each shows the frames to visit that it has not shown yet, of each file in their order. One
-// that is not there as a whole is left for the next time. An error of visit ends it.
+// Each calls visit for each new frame, in the order of its file. It leaves a truncated frame
+// for the next call. An error of visit ends it.
 func (r *Reader) Each(visit func(Frame) error) error {
 	if r.Dir == nil {
 		return nil
@@ -55,23 +54,23 @@ func (r *Reader) Each(visit func(Frame) error) error {
 		return err
 	}
 	if r.files == nil {
-		r.files = map[string]*place{}
+		r.files = map[string]*position{}
 	}
-	most := budget.New(cmp.Or(r.Most, maxIndex))
+	limit := budget.New(cmp.Or(r.Limit, maxIndex))
 	for _, name := range names {
 		p := r.files[name]
 		if p == nil {
-			p = &place{}
+			p = &position{}
 			r.files[name] = p
 		}
 		if p.over {
 			continue
 		}
-		if most.Over() {
-			most.Skip(0) // its size is not asked for
+		if limit.Over() {
+			limit.Skip(0) // of unknown size
 			continue
 		}
-		err := r.readOn(name, p, most, visit)
+		err := r.follow(name, p, limit, visit)
 		var stop *stopError
 		switch {
 		case errors.As(err, &stop):
@@ -81,18 +80,18 @@ func (r *Reader) Each(visit func(Frame) error) error {
 			r.LeftOut(&source.LeftOutError{Part: r.Dir.Path(name), Why: err})
 		}
 	}
-	if why := most.Skipped(); why != nil {
+	if why := limit.Skipped(); why != nil {
 		r.LeftOut(&source.LeftOutError{Part: r.Dir.Path(""), Why: why})
 	}
 	return nil
 }
 
-// stopError is one of visit.
+// stopError is an error of visit.
 type stopError struct{ error }
 
-var errForeign = errors.New("there is no output of a job in it, or none any more; move it away")
+var errUnknown = errors.New("it is not the output of jobs, or not to its end; move it away")
 
-func (r *Reader) readOn(name string, p *place, most *budget.Budget, visit func(Frame) error) error {
+func (r *Reader) follow(name string, p *position, limit *budget.Budget, visit func(Frame) error) error {
 	f, err := r.Dir.Open(name)
 	if err != nil {
 		return err
@@ -103,9 +102,9 @@ func (r *Reader) readOn(name string, p *place, most *budget.Budget, visit func(F
 	case err != nil:
 		return err
 	case !info.Mode.IsRegular():
-		return errForeign
+		return errUnknown
 	}
-	w := &window{file: f, size: info.Size, most: most}
+	w := &window{file: f, size: info.Size, limit: limit}
 	if p.next == 0 {
 		line, err := w.line(0)
 		if line == nil {
@@ -113,17 +112,17 @@ func (r *Reader) readOn(name string, p *place, most *budget.Budget, visit func(F
 		}
 		var ok bool
 		if p.host, ok = parseFirst(line); !ok {
-			return errForeign
+			return errUnknown
 		}
 		p.next = int64(len(line)) + 1
 	}
 	return r.frames(w, name, p, visit)
 }
 
-func (r *Reader) frames(w *window, name string, p *place, visit func(Frame) error) error {
+func (r *Reader) frames(w *window, name string, p *position, visit func(Frame) error) error {
 	for {
-		if w.most.Over() {
-			w.most.Skip(w.size - p.next)
+		if w.limit.Over() {
+			w.limit.Skip(w.size - p.next)
 			return nil
 		}
 		line, err := w.line(p.next)
@@ -132,7 +131,7 @@ func (r *Reader) frames(w *window, name string, p *place, visit func(Frame) erro
 		}
 		h, ok := parseHead(line)
 		if !ok {
-			return errForeign
+			return errUnknown
 		}
 		at := p.next + int64(len(line)) + 1
 		last, err := w.bytes(at+int64(h.Size), 1)
@@ -140,7 +139,7 @@ func (r *Reader) frames(w *window, name string, p *place, visit func(Frame) erro
 		case len(last) == 0:
 			return err
 		case last[0] != '\n':
-			return errForeign
+			return errUnknown
 		}
 		if err := visit(Frame{Head: h, Host: p.host, File: name, At: at}); err != nil {
 			return &stopError{err}
@@ -151,17 +150,17 @@ func (r *Reader) frames(w *window, name string, p *place, visit func(Frame) erro
 
 // window is a part of a file in memory.
 type window struct {
-	file vfs.File
-	size int64
-	at   int64
-	data []byte
-	most *budget.Budget
+	file  vfs.File
+	size  int64
+	at    int64
+	data  []byte
+	limit *budget.Budget
 }
 
-// ahead is how much is read at a time.
-const ahead = 32 << 10
+// readSize is the size of a read.
+const readSize = 32 << 10
 
-// bytes are up to n of the file, from a place; none if they are not there yet.
+// bytes returns up to n bytes at an offset, none if they are beyond the end.
 func (w *window) bytes(at int64, n int) ([]byte, error) {
 	n = int(min(int64(n), w.size-at))
 	if n <= 0 {
@@ -169,11 +168,11 @@ func (w *window) bytes(at int64, n int) ([]byte, error) {
 	}
 	if at < w.at || at+int64(n) > w.at+int64(len(w.data)) {
 		if w.data == nil {
-			w.data = make([]byte, ahead)
+			w.data = make([]byte, readSize)
 		}
 		w.at = at
-		got, err := readAll(w.file, w.data[:min(ahead, w.size-at)], at)
-		w.most.Spend(int64(got))
+		got, err := readAll(w.file, w.data[:min(readSize, w.size-at)], at)
+		w.limit.Spend(int64(got))
 		if w.data = w.data[:cap(w.data)][:got]; err != nil {
 			return nil, err
 		}
@@ -182,7 +181,7 @@ func (w *window) bytes(at int64, n int) ([]byte, error) {
 	return w.data[from:min(from+int64(n), int64(len(w.data)))], nil
 }
 
-// line is the first line from a place, without its end; nil if that is not there yet.
+// line returns the line at an offset without its newline, nil if it is truncated.
 func (w *window) line(at int64) ([]byte, error) {
 	data, err := w.bytes(at, maxHead)
 	if err != nil {
@@ -193,27 +192,21 @@ func (w *window) line(at int64) ([]byte, error) {
 	case end >= 0:
 		return data[:end], nil
 	case len(data) == maxHead:
-		return nil, errForeign
+		return nil, errUnknown
 	}
 	return nil, nil
 }
 
-// readAll reads all of p, or up to the end of the file.
-func readAll(f vfs.File, p []byte, at int64) (done int, err error) {
-	for done < len(p) {
-		n, err := f.ReadAt(p[done:], at+int64(done))
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return done, err
-		}
-		done += n
+// readAll fills p, or reads up to the end of the file.
+func readAll(f vfs.File, p []byte, at int64) (int, error) {
+	n, err := io.ReadFull(io.NewSectionReader(f, at, int64(len(p))), p)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
 	}
-	return done, nil
+	return n, err
 }
 
-// Content is what a frame has.
+// Content returns the output in a frame.
 func (r *Reader) Content(of Frame) ([]byte, error) {
 	f, err := r.Dir.Open(of.File)
 	if err != nil {

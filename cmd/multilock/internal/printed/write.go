@@ -11,10 +11,10 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// maxFile is how long a file may become before another one is begun.
+// maxFile is the size at which a log goes on in a new file.
 const maxFile = 64 << 20
 
-// Log is where the jobs of one process print. Its methods are safe for concurrent use.
+// Log stores the output of the jobs of one process. It is safe for concurrent use.
 type Log struct {
 	open  func() (*fslock.Logs, error)
 	host  string
@@ -22,16 +22,16 @@ type Log struct {
 
 	mu      sync.Mutex
 	file    vfs.File // nil before the first frame, and after an error
-	cached  bool     // it is to be synced
-	files   int      // that were begun
+	cached  bool     // it needs a sync
+	files   int      // created so far
 	size    int64    // of the file
 	written int64    // bytes in all files
-	synced  int64    // of which so many are safe
-	spoiled int64    // and of these some are lost
-	loss    error    // which is why
+	synced  int64    // of these, the first so many are settled: safe or lost
+	spoiled int64    // of these, some of the first so many are lost
+	loss    error    // why
 }
 
-// NewLog is one in a directory that is opened, and made, when a job prints.
+// NewLog returns a log whose directory is created when a job first prints.
 func NewLog(open func() (*fslock.Logs, error), host string) *Log {
 	return &Log{open: open, host: host, token: source.NewToken()}
 }
@@ -43,9 +43,9 @@ func (l *Log) Close() error {
 	return l.end()
 }
 
-// add writes a frame, and returns up to where the log has to be synced for it. A file that
-// somebody has removed is begun anew; after any other error the frame may be torn, and the
-// next one goes to another file.
+// add writes a frame, and returns up to where the log has to be synced for it. If the file was
+// removed, it tries once more with a new one. After any other error the frame may be
+// truncated, and the next one goes to another file.
 func (l *Log) add(h Head, data []byte) (upTo int64, err error) {
 	h.Size = len(data)
 	frame := append(append(h.line(), data...), '\n')
@@ -60,7 +60,7 @@ func (l *Log) add(h Head, data []byte) (upTo int64, err error) {
 			l.written += int64(len(frame))
 			return l.written, nil
 		}
-		_ = l.end() // what there is to say is said
+		_ = l.end() // the error of the write is returned
 		if !vfs.Gone(err) {
 			break
 		}
@@ -68,14 +68,14 @@ func (l *Log) add(h Head, data []byte) (upTo int64, err error) {
 	return 0, err
 }
 
-// ready has a file open that is to be written to.
+// ready opens the next file if this one is full or was removed.
 func (l *Log) ready() error {
 	if l.file != nil {
 		info, err := l.file.StatCached()
 		if err == nil && info.Links > 0 && l.size < maxFile {
 			return nil
 		}
-		_ = l.end() // its own jobs are told
+		_ = l.end() // sync reports its error to the jobs that wrote to it
 	}
 	dir, err := l.open()
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *Log) ready() error {
 	return nil
 }
 
-// end closes the file. What was written to it and is lost the jobs hear that wait for it.
+// end closes the file, and records whether that lost what was written.
 func (l *Log) end() error {
 	if l.file == nil {
 		return nil
@@ -113,15 +113,15 @@ func (l *Log) settled(err error) {
 	l.synced = l.written
 }
 
-// sync waits until what was written is safe, as closing a file would: on a server that other
-// hosts ask. What a disk of this host's is to get it gets.
+// sync makes what was written as safe as a close would: it is on the file server, where other
+// hosts can read it. A local disk gets it later. The error is that of a loss after from.
 func (l *Log) sync(from, upTo int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.synced < upTo && l.cached && l.file != nil {
 		err := l.file.Sync()
 		if l.settled(err); err != nil {
-			_ = l.end() // its error is the same
+			_ = l.end() // with the same error
 		}
 	}
 	if from < l.spoiled && l.loss != nil {
@@ -135,19 +135,19 @@ type Job struct {
 	log    *Log
 	head   Head
 	buffer []byte
-	from   int64 // what was written before
-	upTo   int64
+	from   int64 // written to the log before
+	upTo   int64 // written to the log with the last frame
 	err    error
 }
 
-// Begin begins a stream. Nothing is written before there is something.
+// Begin starts a stream. Without output it writes nothing.
 func (l *Log) Begin(h Head) *Job {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return &Job{log: l, head: h, from: l.written}
 }
 
-// Write keeps what a job has printed, and writes it down in frames that are full.
+// Write buffers output, and writes full frames.
 func (j *Job) Write(data []byte) (n int, err error) {
 	for n < len(data) && j.err == nil {
 		more := min(len(data)-n, maxFrame-len(j.buffer))
@@ -160,7 +160,7 @@ func (j *Job) Write(data []byte) (n int, err error) {
 	return n, j.err
 }
 
-// Flush shows others the lines that are complete.
+// Flush makes complete lines visible to other hosts.
 func (j *Job) Flush() error {
 	j.write(j.lines())
 	return j.settle()
@@ -173,7 +173,7 @@ func (j *Job) settle() error {
 	return j.err
 }
 
-// lines is the length of the lines in the buffer, or of all if there is none.
+// lines is the length of the complete lines in the buffer, or of all of it if there are none.
 func (j *Job) lines() int {
 	if n := bytes.LastIndexByte(j.buffer, '\n') + 1; n > 0 {
 		return n
@@ -189,8 +189,7 @@ func (j *Job) write(n int) {
 	j.buffer = append(j.buffer[:0], j.buffer[n:]...)
 }
 
-// Close writes down the rest, and waits until all is safe. An error that was told is not
-// told again.
+// Close writes the rest and syncs it. It does not repeat an error that was already returned.
 func (j *Job) Close() error {
 	if j.err == nil {
 		j.write(len(j.buffer))
