@@ -58,21 +58,15 @@ func (h *host) report() Report {
 		r.Hosts = append(r.Hosts, other)
 		r.Findings = append(r.Findings, h.judge(p))
 	}
-	r.Findings = append(r.Findings, h.findings(complete)...)
+	r.Findings = append(r.Findings, h.found...)
+	r.Findings = append(r.Findings, h.conclusion(complete)...)
 	r.Open = !h.harmKnown() && (h.problem != nil || complete == 0)
 	return r
 }
 
-// findings are those about this host, or about all.
-func (h *host) findings(complete int) (found []source.Finding) {
+// conclusion returns the findings that are known only in the end.
+func (h *host) conclusion(complete int) (found []source.Finding) {
 	const slowRelease = time.Second
-	for _, text := range h.unknown {
-		found = append(found, source.Warning("join", "a participant that cannot be identified took part: "+text,
-			"run it on all hosts as users that may read each other's files, with the same umask as your jobs"))
-	}
-	for _, text := range h.harm {
-		found = append(found, source.Unusable("join", "locks are NOT SAFE here: "+text, "do not lock in this place: two hosts would work at the same time"))
-	}
 	if h.parting >= slowRelease {
 		f := source.Fine("join", fmt.Sprintf("this host needed up to %s to give the lock back", console.Short(h.parting)))
 		f.Advice = "others wait that long for each of its locks; on NFS, a v3 mount beside v4 ones can do that: use one version on all hosts, best 4.2"

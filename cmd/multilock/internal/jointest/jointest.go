@@ -108,13 +108,13 @@ type host struct {
 	parting time.Duration     // the longest release of the contended lock
 
 	peers   []*peer
-	unknown []string  // presence locks whose holder cannot be identified
 	blocker string    // who holds the contended lock without taking part, "" if no one does
 	listed  []string  // the names that the last look listed
 	asked   time.Time // when that look began
 
-	harm     []string  // proof that locks are not safe here
-	problem  *noResult // why the test had no result
+	found    []source.Finding // about this host, or about all
+	harmed   bool             // one of them proves that locks are not safe
+	problem  *noResult        // why the test had no result
 	finished bool
 }
 
@@ -132,12 +132,14 @@ var errUnsafe = errors.New("locks are not safe here")
 // unsafe records a proof that locks are not safe. The test goes on all the same, so that
 // the other hosts learn of it.
 func (h *host) unsafe(format string, args ...any) error {
-	h.harm = append(h.harm, fmt.Sprintf(format, args...))
+	h.harmed = true
+	h.found = append(h.found, source.Unusable("join", "locks are NOT SAFE here: "+fmt.Sprintf(format, args...), "do not lock in this place: two hosts would work at the same time"))
 	return errUnsafe
 }
 
 func (h *host) run(ctx context.Context) error {
 	err := h.takePart(ctx)
+	h.finished = err == nil
 	h.leave()
 	if ctx.Err() == nil {
 		err = errors.Join(err, h.tidy(ctx))
@@ -163,7 +165,6 @@ func (h *host) takePart(ctx context.Context) error {
 			return err
 		}
 	}
-	h.finished = true
 	return nil
 }
 
@@ -198,7 +199,7 @@ func (h *host) play(ctx context.Context) error {
 
 // harmKnown reports whether any participant has seen that locks are not safe.
 func (h *host) harmKnown() bool {
-	return len(h.harm) > 0 || slices.ContainsFunc(h.peers, func(p *peer) bool { return p.unsafe })
+	return h.harmed || slices.ContainsFunc(h.peers, func(p *peer) bool { return p.unsafe })
 }
 
 func (h *host) allCame() bool { return len(h.active())+1 >= h.Hosts }

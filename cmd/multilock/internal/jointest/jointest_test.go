@@ -410,7 +410,7 @@ func TestJoinOfMany(t *testing.T) {
 	})
 	group.Wait()
 	for _, a := range append(early, late...) {
-		require.Empty(t, a.harm)
+		require.False(t, a.harmed)
 		require.NotContains(t, a.text(), "NOT SAFE")
 		require.NotContains(t, a.text(), "never kept")
 		require.NotContains(t, a.text(), "went away")

@@ -100,7 +100,7 @@ func (h *host) join(ctx context.Context) error {
 func (h *host) mark(ctx context.Context, mark string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.limit, console.ErrWaitOver)
 	defer cancel()
-	lock, err := multilock.Acquire(ctx, h.Locks, h.lockName(h.number, mark), h.options(h.text(h.Command, len(h.harm) > 0)))
+	lock, err := multilock.Acquire(ctx, h.Locks, h.lockName(h.number, mark), h.options(h.text(h.Command, h.harmed)))
 	if err == nil {
 		h.held = append(h.held, lock)
 	}

@@ -89,8 +89,10 @@ func (h *host) meet(ctx context.Context, number int, names []string) error {
 	case err != nil || seen.State != multilock.StateHeld:
 		return err // it died or left, and tidy clears it away
 	case seen.Record.Foreign != "" || seen.Record.Token == "":
-		if text := name + ": " + seen.Why; !slices.Contains(h.unknown, text) {
-			h.unknown = append(h.unknown, text)
+		f := source.Warning("join", "a participant that cannot be identified took part: "+name+": "+seen.Why,
+			"run it on all hosts as users that may read each other's files, with the same umask as your jobs")
+		if !slices.Contains(h.found, f) {
+			h.found = append(h.found, f)
 		}
 		return nil
 	case slices.ContainsFunc(h.peers, func(q *peer) bool { return q.token == seen.Record.Token }):
