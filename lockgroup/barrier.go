@@ -29,8 +29,8 @@ type BarrierOptions struct {
 	// Since is how long before Wait began a job may have ended to count, by the clock of
 	// the host that ran it; DefaultSince if 0. It is not used with Members or Expect.
 	Since time.Duration
-	// Patience is for the holders of locks.
-	Patience multilock.Patience
+	// StalePolicy decides when a holder counts as dead.
+	StalePolicy multilock.StalePolicy
 	// Poll is the longest pause between two polls, multilock.DefaultPoll if 0.
 	Poll time.Duration
 	// Inspect is the longest pause between two looks at the holders,
@@ -83,7 +83,7 @@ func NewBarrier(src source.Group, opt BarrierOptions) (*Barrier, error) {
 	if opt.Inspect == 0 {
 		opt.Inspect = DefaultInspect
 	}
-	b := &Barrier{src: src, opt: opt, holders: newHolders(src, opt.Patience, opt.Died)}
+	b := &Barrier{src: src, opt: opt, holders: newHolders(src, opt.StalePolicy, opt.Died)}
 	if len(opt.Members) == 0 && opt.Expect == 0 {
 		return b, nil
 	}

@@ -18,9 +18,9 @@ import (
 // holders is what a barrier knows of those who hold something: who they are, and
 // which of them died.
 type holders struct {
-	src      source.Group
-	patience multilock.Patience
-	died     func(Holding) // may be nil
+	src    source.Group
+	policy multilock.StalePolicy
+	died   func(Holding) // may be nil
 
 	mu      sync.Mutex
 	held    map[string]multilock.Sighting // at the last survey
@@ -41,8 +41,8 @@ type leftLock struct {
 // one and a half heartbeats, and the others come at a later survey.
 const maxWatches = 64
 
-func newHolders(src source.Group, patience multilock.Patience, died func(Holding)) *holders {
-	return &holders{src: src, patience: patience, died: died, crashed: map[string]multilock.Sighting{}, left: map[string]leftLock{}, watched: map[string]bool{}}
+func newHolders(src source.Group, policy multilock.StalePolicy, died func(Holding)) *holders {
+	return &holders{src: src, policy: policy, died: died, crashed: map[string]multilock.Sighting{}, left: map[string]leftLock{}, watched: map[string]bool{}}
 }
 
 // look inspects the locks that are held and concern the barrier. It changes nothing.
@@ -58,7 +58,7 @@ func (h *holders) look(ctx context.Context, concerns func(name string) bool) err
 		if !concerns(name) {
 			return nil
 		}
-		seen, err := multilock.Inspect(ctx, h.src, name, h.patience)
+		seen, err := multilock.Inspect(ctx, h.src, name, h.policy)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -138,7 +138,7 @@ func (h *holders) bury(ctx context.Context, name string, record source.Record) e
 			return err
 		}
 	}
-	seen, err := multilock.Break(ctx, h.src, name, multilock.BreakOptions{Token: record.Token, Patience: h.patience})
+	seen, err := multilock.Break(ctx, h.src, name, multilock.BreakOptions{Token: record.Token, StalePolicy: h.policy})
 	switch {
 	case errors.Is(err, multilock.ErrFree), errors.Is(err, multilock.ErrHeld):
 		return nil

@@ -150,7 +150,7 @@ func readOn(ctx context.Context, follower source.Follower, found *ends) (left, e
 func (b *Barrier) anyOpen(ctx context.Context, found *ends) bool {
 	for _, r := range found.open() {
 		seen, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Sighting, error) {
-			return multilock.Inspect(ctx, b.src, r.name, b.opt.Patience)
+			return multilock.Inspect(ctx, b.src, r.name, b.opt.StalePolicy)
 		})
 		if err == nil && seen.State != multilock.StateFree && seen.Record.Token == r.told.Token {
 			r.since = true

@@ -85,7 +85,7 @@ func acquireName(ctx context.Context, src Source, name string, t terms, m mode) 
 		}
 	}
 	if m == ifFree && t.lookFirst {
-		if seen, err := Inspect(ctx, src, name, t.Patience); err == nil && seen.State == StateHeld {
+		if seen, err := Inspect(ctx, src, name, t.StalePolicy); err == nil && seen.State == StateHeld {
 			return nil, &HeldError{Name: name, Sighting: seen} // an attempt reports any other outcome
 		}
 	}
@@ -115,7 +115,7 @@ func (a *acquisition) acquire(ctx context.Context, src Source) (*Lock, error) {
 func (a *acquisition) enter(ctx context.Context, src Source) error {
 	for {
 		contender, err := within(ctx, func() (source.Contender, error) {
-			return src.Contend(ctx, a.name, a.terms.claim(), a.terms.Patience)
+			return src.Contend(ctx, a.name, a.terms.claim(), a.terms.StalePolicy)
 		}, discard[source.Contender])
 		if err == nil {
 			a.contender, a.trouble = contender, nil

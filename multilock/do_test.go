@@ -93,13 +93,13 @@ func TestDoReleasesWhenTheWorkPanics(t *testing.T) {
 func TestInspectLooksOnce(t *testing.T) {
 	f := newFake()
 	f.show(node7(multilock.StateSuspect))
-	seen, err := multilock.Inspect(t.Context(), f, "nightly", multilock.Patience{})
+	seen, err := multilock.Inspect(t.Context(), f, "nightly", multilock.StalePolicy{})
 	require.NoError(t, err)
 	require.Equal(t, multilock.StateSuspect, seen.State)
 	require.Equal(t, []step{look, closes}, f.steps())
 
 	f.on(look, fails(errServer))
-	_, err = multilock.Inspect(t.Context(), f, "nightly", multilock.Patience{})
+	_, err = multilock.Inspect(t.Context(), f, "nightly", multilock.StalePolicy{})
 	require.ErrorIs(t, err, errServer)
 	require.Equal(t, 2, f.count(closes))
 }
@@ -166,7 +166,7 @@ func TestBreakStopsWatchingWithItsContext(t *testing.T) {
 func TestInspectAndBreakGiveUpWhileTheSourceHangs(t *testing.T) {
 	calls := map[string]func(context.Context, *fake) error{
 		"inspect": func(ctx context.Context, f *fake) error {
-			_, err := multilock.Inspect(ctx, f, "nightly", multilock.Patience{})
+			_, err := multilock.Inspect(ctx, f, "nightly", multilock.StalePolicy{})
 			return err
 		},
 		"break": func(ctx context.Context, f *fake) error {
@@ -191,12 +191,12 @@ func TestInspectAndBreakGiveUpWhileTheSourceHangs(t *testing.T) {
 // blind is a source that cannot be looked at.
 type blind struct{ *fake }
 
-func (blind) Observe(context.Context, string, multilock.Patience) (source.Observer, error) {
+func (blind) Observe(context.Context, string, multilock.StalePolicy) (source.Observer, error) {
 	return nil, errServer
 }
 
 func TestInspectAndBreakOfASourceThatCannotBeLookedAt(t *testing.T) {
-	_, err := multilock.Inspect(t.Context(), blind{newFake()}, "nightly", multilock.Patience{})
+	_, err := multilock.Inspect(t.Context(), blind{newFake()}, "nightly", multilock.StalePolicy{})
 	require.ErrorIs(t, err, errServer)
 	_, err = multilock.Break(t.Context(), blind{newFake()}, "nightly", multilock.BreakOptions{})
 	require.ErrorIs(t, err, errServer)

@@ -36,11 +36,11 @@ type member struct {
 
 func (m *member) Turns() *source.Turns { return &m.turns }
 
-func (m *memory) Contend(_ context.Context, name string, _ source.Claim, _ multilock.Patience) (source.Contender, error) {
+func (m *memory) Contend(_ context.Context, name string, _ source.Claim, _ multilock.StalePolicy) (source.Contender, error) {
 	return &attempt{m, name}, nil
 }
 
-func (m *memory) Observe(_ context.Context, name string, _ multilock.Patience) (source.Observer, error) {
+func (m *memory) Observe(_ context.Context, name string, _ multilock.StalePolicy) (source.Observer, error) {
 	return &attempt{m, name}, nil
 }
 

@@ -171,7 +171,7 @@ func node7(state source.State) multilock.Sighting {
 }
 
 // Contend implements multilock.Source.
-func (f *fake) Contend(ctx context.Context, name string, claim source.Claim, _ multilock.Patience) (source.Contender, error) {
+func (f *fake) Contend(ctx context.Context, name string, claim source.Claim, _ multilock.StalePolicy) (source.Contender, error) {
 	f.mu.Lock()
 	f.claim = claim
 	f.mu.Unlock()
@@ -182,7 +182,7 @@ func (f *fake) Contend(ctx context.Context, name string, claim source.Claim, _ m
 }
 
 // Observe implements multilock.Source.
-func (f *fake) Observe(_ context.Context, name string, _ multilock.Patience) (source.Observer, error) {
+func (f *fake) Observe(_ context.Context, name string, _ multilock.StalePolicy) (source.Observer, error) {
 	return &fakeContender{f: f, name: name}, nil
 }
 

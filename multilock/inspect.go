@@ -11,8 +11,8 @@ import (
 
 // Inspect takes one look at the lock name. A silent holder is at most Suspect:
 // to be called Dead it must be watched, see Break.
-func Inspect(ctx context.Context, src Source, name string, patience Patience) (Sighting, error) {
-	observer, err := observe(ctx, src, name, patience)
+func Inspect(ctx context.Context, src Source, name string, policy StalePolicy) (Sighting, error) {
+	observer, err := observe(ctx, src, name, policy)
 	if err != nil {
 		return Sighting{}, err
 	}
@@ -25,7 +25,7 @@ func Inspect(ctx context.Context, src Source, name string, patience Patience) (S
 // breaks nothing, and may be used by several goroutines, for a name each.
 type Inspector struct {
 	src       Source
-	patience  Patience
+	policy    StalePolicy
 	mu        sync.Mutex
 	observers map[string]source.Observer // of holders that may be dead
 }
@@ -34,8 +34,8 @@ type Inspector struct {
 const maxObservers = 128
 
 // NewInspector returns an Inspector, which must be closed.
-func NewInspector(src Source, patience Patience) *Inspector {
-	return &Inspector{src: src, patience: patience, observers: map[string]source.Observer{}}
+func NewInspector(src Source, policy StalePolicy) *Inspector {
+	return &Inspector{src: src, policy: policy, observers: map[string]source.Observer{}}
 }
 
 // Look looks at the lock name. The Sighting is that of Inspect, but for what the looks before
@@ -44,7 +44,7 @@ func (i *Inspector) Look(ctx context.Context, name string) (Sighting, error) {
 	observer := i.take(name)
 	if observer == nil {
 		var err error
-		if observer, err = observe(ctx, i.src, name, i.patience); err != nil {
+		if observer, err = observe(ctx, i.src, name, i.policy); err != nil {
 			return Sighting{}, err
 		}
 	}
@@ -78,8 +78,8 @@ func (i *Inspector) keep(name string, observer source.Observer) (err error) {
 	return err
 }
 
-// Patience is what it was made with.
-func (i *Inspector) Patience() Patience { return i.patience }
+// StalePolicy is what it was made with.
+func (i *Inspector) StalePolicy() StalePolicy { return i.policy }
 
 // Close forgets what was seen.
 func (i *Inspector) Close() (err error) {
@@ -92,8 +92,8 @@ func (i *Inspector) Close() (err error) {
 	return err
 }
 
-func observe(ctx context.Context, src Source, name string, patience Patience) (source.Observer, error) {
-	return within(ctx, func() (source.Observer, error) { return src.Observe(ctx, name, patience) }, discard[source.Observer])
+func observe(ctx context.Context, src Source, name string, policy StalePolicy) (source.Observer, error) {
+	return within(ctx, func() (source.Observer, error) { return src.Observe(ctx, name, policy) }, discard[source.Observer])
 }
 
 // BreakOptions say which lock Break is to break.
@@ -102,7 +102,7 @@ type BreakOptions struct {
 	Token string
 	// Alive allows to break the lock of a live holder.
 	Alive bool
-	Patience
+	StalePolicy
 }
 
 // Break breaks the lock name if its holder is dead, and watches the holder until that is
@@ -110,7 +110,7 @@ type BreakOptions struct {
 // (unless opt.Alive), or if the lock is not the one that opt.Token names; ErrFree if no process
 // holds it.
 func Break(ctx context.Context, src Source, name string, opt BreakOptions) (Sighting, error) {
-	observer, err := observe(ctx, src, name, opt.Patience)
+	observer, err := observe(ctx, src, name, opt.StalePolicy)
 	if err != nil {
 		return Sighting{}, err
 	}

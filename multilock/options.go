@@ -28,8 +28,8 @@ type Options struct {
 	TTL time.Duration
 	// Poll is the longest pause between two attempts while waiting, DefaultPoll if 0.
 	Poll time.Duration
-	// Patience decides when another holder's lock is stale.
-	Patience Patience
+	// StalePolicy decides when another holder's lock is stale.
+	StalePolicy StalePolicy
 	// Fair queues the caller with all others that ask for it: first come, first served. It
 	// costs some 20 requests more for each acquisition, and fewer while many wait. Only for
 	// calls that wait.
@@ -38,7 +38,7 @@ type Options struct {
 	// program's name.
 	User, Command string
 	// Batch is the job of a batch system in which this process runs (source.BatchJobOf). It
-	// is recorded for people, and for the Probe of other processes' Patience.
+	// is recorded for people, and for the Probe of other processes' StalePolicy.
 	Batch source.BatchJob
 	// Trouble, if not nil, is called with each passing error (ErrPassing) that a waiting
 	// call retries, before that call returns.
@@ -119,8 +119,8 @@ func (t terms) check(m mode) (terms, error) {
 		return t, invalidDuration("ttl", t.TTL, "must be at most %s", source.MaxTTL)
 	case t.Poll < 0:
 		return t, invalidDuration("poll", t.Poll, "must be positive")
-	case t.Patience.MaxAge < 0:
-		return t, invalidDuration("max-age", t.Patience.MaxAge, "must be positive")
+	case t.StalePolicy.MaxAge < 0:
+		return t, invalidDuration("max-age", t.StalePolicy.MaxAge, "must be positive")
 	case t.Fair && m != wait:
 		return t, &source.InvalidError{What: "option", Got: "fair", Why: "has no meaning for a call that does not wait"}
 	case t.onBehalf && (t.owner.Host == "" || t.owner.PID <= 0):

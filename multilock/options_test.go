@@ -31,7 +31,7 @@ func TestTermsAreValidated(t *testing.T) {
 		{multilock.Options{TTL: source.MinTTL - 1}, `ttl "99.999999ms": must be at least 100ms`, nil},
 		{multilock.Options{TTL: source.MaxTTL + 1}, "must be at most 87600h0m0s", nil},
 		{multilock.Options{Poll: -1}, `poll "-1ns": must be positive`, nil},
-		{multilock.Options{Patience: multilock.Patience{MaxAge: -time.Hour}}, `max-age "-1h0m0s": must be positive`, nil},
+		{multilock.Options{StalePolicy: multilock.StalePolicy{MaxAge: -time.Hour}}, `max-age "-1h0m0s": must be positive`, nil},
 		{multilock.Options{Fair: true}, `option "fair": has no meaning for a call that does not wait`, []string{"Acquire", "AcquireShared"}},
 		{multilock.OnBehalf{}, `owner ":0": names no process`, nil},
 		{multilock.OnBehalf{Owner: process.Identity{PID: 7}}, `owner ":7": names no process`, nil},

@@ -318,7 +318,7 @@ func (w *waiter) watcher(ctx context.Context, name string) (*watched, error) {
 	if one := w.watched[name]; one != nil {
 		return one, nil
 	}
-	observer, err := observe(ctx, w.queue, name, w.opt.Patience)
+	observer, err := observe(ctx, w.queue, name, w.opt.StalePolicy)
 	if err != nil {
 		return nil, err
 	}

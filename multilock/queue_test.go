@@ -21,7 +21,7 @@ type fakeQueue struct {
 	stale bool // a ticket that is drawn is not in the listing
 }
 
-func (q *fakeQueue) Contend(ctx context.Context, name string, claim source.Claim, p multilock.Patience) (source.Contender, error) {
+func (q *fakeQueue) Contend(ctx context.Context, name string, claim source.Claim, p multilock.StalePolicy) (source.Contender, error) {
 	if !q.stale {
 		q.names = append(q.names, name)
 	}

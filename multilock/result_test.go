@@ -156,7 +156,7 @@ type timedFake struct {
 	lasts time.Duration
 }
 
-func (f timedFake) Contend(ctx context.Context, name string, claim source.Claim, p multilock.Patience) (source.Contender, error) {
+func (f timedFake) Contend(ctx context.Context, name string, claim source.Claim, p multilock.StalePolicy) (source.Contender, error) {
 	c, err := f.fake.Contend(ctx, name, claim, p)
 	return timedContender{c, f.lasts}, err
 }

@@ -14,8 +14,8 @@ type (
 	Holder = source.Holder
 	// Sighting is what one look at a lock showed.
 	Sighting = source.Sighting
-	// Patience says how long a silent holder is given.
-	Patience = source.Patience
+	// StalePolicy decides when the lock of a silent holder is stale.
+	StalePolicy = source.StalePolicy
 	// Result is how the job of a name ended.
 	Result = source.Result
 	// LostError says why a holder does not hold its lock any more.

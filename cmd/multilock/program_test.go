@@ -137,12 +137,12 @@ func (b bare) Close() error { return b.files.Close() }
 
 func (b bare) Names(ctx context.Context) ([]string, error) { return b.files.Names(ctx) }
 
-func (b bare) Observe(ctx context.Context, name string, patience multilock.Patience) (source.Observer, error) {
-	return b.files.Observe(ctx, name, patience)
+func (b bare) Observe(ctx context.Context, name string, policy multilock.StalePolicy) (source.Observer, error) {
+	return b.files.Observe(ctx, name, policy)
 }
 
-func (b bare) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
-	c, err := b.files.Contend(ctx, name, claim, patience)
+func (b bare) Contend(ctx context.Context, name string, claim source.Claim, policy multilock.StalePolicy) (source.Contender, error) {
+	c, err := b.files.Contend(ctx, name, claim, policy)
 	return bareContender{c}, err
 }
 
@@ -170,8 +170,8 @@ func (f full) Promises() []source.Promise { return f.p.promises }
 
 func (f full) Examine(context.Context) []source.Finding { return f.p.findings }
 
-func (f full) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
-	c, err := f.Source.Contend(ctx, name, claim, patience)
+func (f full) Contend(ctx context.Context, name string, claim source.Claim, policy multilock.StalePolicy) (source.Contender, error) {
+	c, err := f.Source.Contend(ctx, name, claim, policy)
 	return fullContender{c, f.p}, err
 }
 

@@ -111,6 +111,7 @@ func testBatch(s *station) {
 	after, err := os.ReadFile(log)
 	require.NoError(s, err)
 	require.Equal(s, content, after, "what is done is done")
+	require.Contains(s, s.must("status"), "12 of 12 jobs done\n")
 }
 
 func testBarrier(s *station) {

@@ -176,7 +176,7 @@ func ours(env string, opened func(t *testing.T, self process.Identity) (multiloc
 				return func() error { return lock.Release(context.Background()) }, nil
 			},
 			vanish: func(ctx context.Context) error {
-				contender, err := open(elsewhere()).Contend(ctx, "nightly", source.Claim{TTL: ttl, Heartbeat: ttl / 10}, source.Patience{})
+				contender, err := open(elsewhere()).Contend(ctx, "nightly", source.Claim{TTL: ttl, Heartbeat: ttl / 10}, source.StalePolicy{})
 				if err != nil {
 					return err
 				}
@@ -244,8 +244,8 @@ func inDirectory(dir string, told bool) way {
 // untold is a directory whose releases nobody is told of, as on a network filesystem.
 type untold struct{ *fslock.Source }
 
-func (u untold) Contend(ctx context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
-	c, err := u.Source.Contend(ctx, name, claim, patience)
+func (u untold) Contend(ctx context.Context, name string, claim source.Claim, policy source.StalePolicy) (source.Contender, error) {
+	c, err := u.Source.Contend(ctx, name, claim, policy)
 	return unwoken{c}, err
 }
 

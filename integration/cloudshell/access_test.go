@@ -133,7 +133,7 @@ func TestDeadHolderWithoutTheServersClock(t *testing.T) {
 	opt := serverOptions()
 	opt.Policy.Without = []fakecloudshell.Method{fakecloudshell.GetTime}
 	l := newLab(t, opt)
-	c, err := l.open(t).Contend(t.Context(), "MUTEX", source.Claim{TTL: time.Second, Heartbeat: 100 * time.Millisecond}, multilock.Patience{})
+	c, err := l.open(t).Contend(t.Context(), "MUTEX", source.Claim{TTL: time.Second, Heartbeat: 100 * time.Millisecond}, multilock.StalePolicy{})
 	require.NoError(t, err)
 	_, err = c.Try(t.Context())
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func atSteps(l *lab, do func() bool) {
 // lease is a lock that is renewed by nobody else than the test.
 func lease(t *testing.T, l *lab, claim source.Claim) source.Lease {
 	t.Helper()
-	c, err := l.open(t).Contend(t.Context(), "MUTEX", claim, multilock.Patience{})
+	c, err := l.open(t).Contend(t.Context(), "MUTEX", claim, multilock.StalePolicy{})
 	require.NoError(t, err)
 	lease, err := c.Try(t.Context())
 	require.NoError(t, err)

@@ -40,7 +40,7 @@ func TestCost(t *testing.T) {
 	release(t, lock)
 	cost("list remove add remove")
 	lock = try(t, src, "MUTEX", multilock.Options{})
-	observer, err := src.Observe(ctx, "MUTEX", multilock.Patience{})
+	observer, err := src.Observe(ctx, "MUTEX", multilock.StalePolicy{})
 	require.NoError(t, err)
 	_, err = observer.Look(ctx)
 	require.NoError(t, err)

@@ -121,7 +121,7 @@ func TestHalfBroken(t *testing.T) {
 }
 
 func force(ctx context.Context, src *etcdlock.Source, name string) error {
-	o, err := src.Observe(ctx, name, source.Patience{})
+	o, err := src.Observe(ctx, name, source.StalePolicy{})
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func TestLongSilence(t *testing.T) {
 	hold(t, holder, "nightly", multilock.Options{TTL: 2 * time.Second})
 	start := time.Now()
 	opt := multilock.Options{TTL: time.Minute}
-	opt.Patience.MaxAge = 8 * time.Second
+	opt.StalePolicy.MaxAge = 8 * time.Second
 	lock, err := multilock.Acquire(ctx, open(t, c.Hosts(), place, ""), "nightly", opt)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, time.Since(start), 8*time.Second)

@@ -39,7 +39,7 @@ func TestLimits(t *testing.T) {
 
 	mine := claim(time.Hour)
 	mine.Holder, mine.Job = holder, true
-	contender, err := src.Contend(ctx, "nightly", mine, source.Patience{})
+	contender, err := src.Contend(ctx, "nightly", mine, source.StalePolicy{})
 	require.NoError(t, err)
 	lease, err := contender.Try(ctx)
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func TestCost(t *testing.T) {
 		run  func() error
 	}{
 		{"the first look", mongolab.Counts{"buildInfo": 1, "hello": 1, "listCollections": 1, "find": 1}, func() error {
-			_, err := multilock.Inspect(ctx, src, "nightly", multilock.Patience{})
+			_, err := multilock.Inspect(ctx, src, "nightly", multilock.StalePolicy{})
 			return err
 		}},
 		{"the first lock", mongolab.Counts{"createIndexes": 1, "update": 2}, func() error {

@@ -42,7 +42,7 @@ func TestForeignDocuments(t *testing.T) {
 			require.NoError(t, err)
 			before := l.raw(c, "nightly")
 			src := l.open(c, "")
-			_, err = multilock.TryAcquire(within(t), src, "nightly", multilock.Options{Patience: multilock.Patience{MaxAge: 1}})
+			_, err = multilock.TryAcquire(within(t), src, "nightly", multilock.Options{StalePolicy: multilock.StalePolicy{MaxAge: 1}})
 			var refused *multilock.HeldError
 			require.ErrorAs(t, err, &refused)
 			require.NotEmpty(t, refused.Sighting.Record.Foreign)

@@ -111,7 +111,7 @@ func claim(ttl time.Duration) source.Claim { return engine.Claim(ttl) }
 // leased takes a free lock that nothing renews.
 func leased(tb testing.TB, src multilock.Source, name string, c source.Claim) source.Lease {
 	tb.Helper()
-	contender, err := src.Contend(within(tb), name, c, multilock.Patience{})
+	contender, err := src.Contend(within(tb), name, c, multilock.StalePolicy{})
 	require.NoError(tb, err)
 	lease, err := contender.Try(within(tb))
 	require.NoError(tb, err)
@@ -121,7 +121,7 @@ func leased(tb testing.TB, src multilock.Source, name string, c source.Claim) so
 
 func requireState(tb testing.TB, src multilock.Source, name string, want source.State) multilock.Sighting {
 	tb.Helper()
-	seen, err := multilock.Inspect(within(tb), src, name, multilock.Patience{})
+	seen, err := multilock.Inspect(within(tb), src, name, multilock.StalePolicy{})
 	require.NoError(tb, err)
 	require.Equal(tb, want, seen.State, seen.Why)
 	return seen

@@ -95,7 +95,7 @@ func TestWithdrawalIsNotRepeated(t *testing.T) {
 	l := newLab(t, mongolab.Options{})
 	src := l.open(l.collection(), "")
 	requireState(t, src, "nightly", multilock.StateFree)
-	contender, err := src.Contend(within(t), "nightly", source.Claim{TTL: long}, multilock.Patience{})
+	contender, err := src.Contend(within(t), "nightly", source.Claim{TTL: long}, multilock.StalePolicy{})
 	require.NoError(t, err)
 	l.server.Inject(mongolab.Every("update", mongolab.Fault{Outcome: mongolab.Dropped}))
 	_, err = contender.Try(within(t))

@@ -125,7 +125,7 @@ func (c *client) obey(ctx context.Context, o order) (got answer, err error) {
 	case "try":
 		return c.take(ctx, o, multilock.TryAcquire)
 	case "look":
-		seen, err := multilock.Inspect(ctx, c.src, o.Name, multilock.Patience{})
+		seen, err := multilock.Inspect(ctx, c.src, o.Name, multilock.StalePolicy{})
 		return sighted(seen), err
 	case "verify":
 		err = c.lock.Verify(ctx)

@@ -257,7 +257,7 @@ type countedSource struct {
 }
 
 // Contend implements multilock.Source.
-func (s *countedSource) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
+func (s *countedSource) Contend(ctx context.Context, name string, claim source.Claim, policy multilock.StalePolicy) (source.Contender, error) {
 	s.tried.Add(1)
-	return s.Source.Contend(ctx, name, claim, patience)
+	return s.Source.Contend(ctx, name, claim, policy)
 }

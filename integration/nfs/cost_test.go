@@ -106,7 +106,7 @@ func costOfCycle(t *testing.T, b bench) func() {
 
 func costOfAttempt(t *testing.T, b bench) func() {
 	try(t, b.source(t, b.other), "job", multilock.Options{TTL: long})
-	contender, err := b.src.Contend(t.Context(), "job", source.Claim{TTL: long}, multilock.Patience{})
+	contender, err := b.src.Contend(t.Context(), "job", source.Claim{TTL: long}, multilock.StalePolicy{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = contender.Close() })
 	return func() {
@@ -191,7 +191,7 @@ func costOfRefusal(t *testing.T, b bench) func() {
 func costOfFirstLook(t *testing.T, b bench) func() {
 	try(t, b.source(t, b.other), "job", multilock.Options{TTL: long})
 	return func() {
-		seen, err := multilock.Inspect(context.Background(), b.src, "job", multilock.Patience{})
+		seen, err := multilock.Inspect(context.Background(), b.src, "job", multilock.StalePolicy{})
 		require.NoError(t, err)
 		require.Equal(t, multilock.StateHeld, seen.State)
 	}
@@ -199,7 +199,7 @@ func costOfFirstLook(t *testing.T, b bench) func() {
 
 func costOfLook(t *testing.T, b bench) func() {
 	try(t, b.source(t, b.other), "job", multilock.Options{TTL: long})
-	observer, err := b.src.Observe(t.Context(), "job", multilock.Patience{})
+	observer, err := b.src.Observe(t.Context(), "job", multilock.StalePolicy{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = observer.Close() })
 	return func() {

@@ -67,7 +67,7 @@ func handOver(t *testing.T, p place, a, b host) {
 // requireFree has a client look at the lock before another takes it.
 func requireFree(t *testing.T, src multilock.Source) {
 	t.Helper()
-	seen, err := multilock.Inspect(within(t), src, "job", multilock.Patience{})
+	seen, err := multilock.Inspect(within(t), src, "job", multilock.StalePolicy{})
 	require.NoError(t, err)
 	require.Equal(t, source.StateFree, seen.State)
 }

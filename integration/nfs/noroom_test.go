@@ -59,7 +59,7 @@ func TestReadOnlyExport(t *testing.T) {
 		require.ErrorIs(t, err, syscall.EROFS)
 		require.NotErrorIs(t, err, multilock.ErrHeld)
 		require.ErrorContains(t, err, "read-only")
-		seen, err := multilock.Inspect(within(t), src, "held", multilock.Patience{})
+		seen, err := multilock.Inspect(within(t), src, "held", multilock.StalePolicy{})
 		require.NoError(t, err)
 		require.Equal(t, multilock.StateSuspect, seen.State)
 		require.Contains(t, seen.Why, "the server's clock cannot be read from here (read-only file system)")

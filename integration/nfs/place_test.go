@@ -211,7 +211,7 @@ func requireHeldBy(t testing.TB, src multilock.Source, name, token string) multi
 // plant takes a free lock and leaves it to the test to renew it or not.
 func plant(t testing.TB, src multilock.Source, name string, ttl time.Duration) source.Lease {
 	t.Helper()
-	contender, err := src.Contend(within(t), name, source.Claim{TTL: ttl, Heartbeat: ttl / 10}, multilock.Patience{})
+	contender, err := src.Contend(within(t), name, source.Claim{TTL: ttl, Heartbeat: ttl / 10}, multilock.StalePolicy{})
 	require.NoError(t, err)
 	lease, err := contender.Try(within(t))
 	require.NoError(t, err)

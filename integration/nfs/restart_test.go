@@ -151,7 +151,7 @@ func TestAsyncExportForgetsARename(t *testing.T) {
 		t.Cleanup(func() { lab(t, "server", "export", "sync") })
 		contenders := map[string]source.Contender{}
 		for _, name := range []string{"silent", "beating", "fencing"} {
-			c, err := src.Contend(within(t), name, source.Claim{TTL: long, Heartbeat: long / 10}, multilock.Patience{})
+			c, err := src.Contend(within(t), name, source.Claim{TTL: long, Heartbeat: long / 10}, multilock.StalePolicy{})
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = c.Close() })
 			contenders[name] = c

@@ -128,7 +128,7 @@ func late(events []locktest.Event, those []string, since time.Duration) (late []
 func (s *soak) tellLocks() {
 	src := s.source(s, hosts()[0])
 	for _, name := range s.shift.Names {
-		seen, err := multilock.Inspect(context.Background(), src, name, multilock.Patience{})
+		seen, err := multilock.Inspect(context.Background(), src, name, multilock.StalePolicy{})
 		s.Logf("%s: %s by %s (%s): %s, %v", name, seen.State, seen.Record.Holder, seen.Record.Token, seen.Why, err)
 	}
 }

@@ -79,7 +79,7 @@ func TestServerClock(t *testing.T) {
 			require.ErrorIs(t, err, source.ErrHeld)
 			require.NoError(t, lock.Release(within(t)))
 
-			contender, err := holder.Contend(within(t), "weekly", claim(ttl), source.Patience{})
+			contender, err := holder.Contend(within(t), "weekly", claim(ttl), source.StalePolicy{})
 			require.NoError(t, err)
 			silent, err := contender.Try(within(t))
 			require.NoError(t, err)

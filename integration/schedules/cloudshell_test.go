@@ -136,7 +136,7 @@ func hasTheRegister(w *explore.World, a *explore.Actor) string {
 
 func onPortal(during func(*explore.Actor, source.Lease)) func(*explore.Actor) {
 	return func(a *explore.Actor) {
-		c, err := portalOf(a.World()).sources[a.Name].Contend(context.Background(), cloudshell.DefaultName, locks.Claim, source.Patience{})
+		c, err := portalOf(a.World()).sources[a.Name].Contend(context.Background(), cloudshell.DefaultName, locks.Claim, source.StalePolicy{})
 		if err != nil {
 			a.World().Violate("contend: %v", err)
 			return

@@ -51,7 +51,7 @@ func connects(a *explore.Actor) {
 		return
 	}
 	d.clients[a.Name], d.sources[a.Name] = client, src
-	if _, err := src.Contend(context.Background(), "lock", locks.Claim, source.Patience{}); err != nil {
+	if _, err := src.Contend(context.Background(), "lock", locks.Claim, source.StalePolicy{}); err != nil {
 		a.World().Violate("prepare: %v", err)
 	}
 }
@@ -88,7 +88,7 @@ func inDatabase(during func(*explore.Actor, source.Lease)) func(*explore.Actor) 
 	return func(a *explore.Actor) {
 		d := databaseOf(a.World())
 		defer d.clients[a.Name].Disconnect(context.Background())
-		c, err := d.sources[a.Name].Contend(context.Background(), "lock", locks.Claim, source.Patience{})
+		c, err := d.sources[a.Name].Contend(context.Background(), "lock", locks.Claim, source.StalePolicy{})
 		if err != nil {
 			a.World().Violate("contend: %v", err)
 			return

@@ -192,7 +192,7 @@ func (c *cluster) takenInOneStep(t *testing.T, place string, tick time.Duration,
 	require.NoError(t, err)
 	require.NoError(t, last.Release(t.Context()))
 	for _, heir := range heirs {
-		seen, err := multilock.Inspect(t.Context(), heir, "job", multilock.Patience{})
+		seen, err := multilock.Inspect(t.Context(), heir, "job", multilock.StalePolicy{})
 		require.NoError(t, err)
 		require.Equal(t, multilock.StateFree, seen.State)
 	}

@@ -52,11 +52,11 @@ type Attempt struct {
 
 // Options say how a batch is worked through.
 type Options struct {
-	// TTL, Poll, Patience, User and Batch are those of the jobs' locks: see multilock.Options.
-	TTL, Poll time.Duration
-	Patience  multilock.Patience
-	User      string
-	Batch     source.BatchJob
+	// TTL, Poll, StalePolicy, User and Batch are those of the jobs' locks: see multilock.Options.
+	TTL, Poll   time.Duration
+	StalePolicy multilock.StalePolicy
+	User        string
+	Batch       source.BatchJob
 	// Processes says that jobs start processes: see multilock.ForJob.
 	Processes bool
 	// Workers is how many jobs this process runs at a time, 1 if 0.

@@ -152,7 +152,7 @@ type counting struct {
 	contended, read atomic.Int64
 }
 
-func (c *counting) Contend(ctx context.Context, name string, claim source.Claim, p multilock.Patience) (source.Contender, error) {
+func (c *counting) Contend(ctx context.Context, name string, claim source.Claim, p multilock.StalePolicy) (source.Contender, error) {
 	c.contended.Add(1)
 	return c.Source.Contend(ctx, name, claim, p)
 }

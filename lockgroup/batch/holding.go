@@ -147,7 +147,7 @@ func (b *Batch) hold(i int, u unit) (h *holding, err error) {
 
 // terms are those of a unit's lock.
 func (b *Batch) terms(u *unit) multilock.Terms {
-	opt := multilock.Options{TTL: b.opt.TTL, Poll: b.opt.Poll, Patience: b.opt.Patience, User: b.opt.User, Batch: b.opt.Batch, Command: b.describe(u)}
+	opt := multilock.Options{TTL: b.opt.TTL, Poll: b.opt.Poll, StalePolicy: b.opt.StalePolicy, User: b.opt.User, Batch: b.opt.Batch, Command: b.describe(u)}
 	if b.opt.Processes {
 		return multilock.ForJob{Options: opt}
 	}
@@ -201,7 +201,7 @@ func (b *Batch) checkPart(u unit) error {
 		return nil
 	}
 	whole := joblist.ChunkName(u.of)
-	seen, err := multilock.Inspect(b.taking, b.src, whole, b.opt.Patience)
+	seen, err := multilock.Inspect(b.taking, b.src, whole, b.opt.StalePolicy)
 	if err != nil {
 		return err
 	}

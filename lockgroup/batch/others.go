@@ -70,7 +70,7 @@ func (b *Batch) lookOnce() bool {
 // whether it is free that was not.
 func (b *Batch) lookAt(i int) (free bool) {
 	u := b.unit(i)
-	_, err := multilock.Break(b.taking, b.src, b.name(&u), multilock.BreakOptions{Patience: b.opt.Patience})
+	_, err := multilock.Break(b.taking, b.src, b.name(&u), multilock.BreakOptions{StalePolicy: b.opt.StalePolicy})
 	switch {
 	case errors.Is(err, multilock.ErrFree):
 	case err == nil:

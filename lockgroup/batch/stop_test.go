@@ -168,7 +168,7 @@ func TestBatchLingering(t *testing.T) {
 	require.Eventually(t, func() bool { return b.Progress().Elsewhere == 1 }, generous, tick)
 	b.Drain()
 	require.ErrorIs(t, (<-end).err, batch.ErrDrained)
-	seen, err := multilock.Inspect(t.Context(), src, "#jobs-1-1", multilock.Patience{})
+	seen, err := multilock.Inspect(t.Context(), src, "#jobs-1-1", multilock.StalePolicy{})
 	require.NoError(t, err)
 	require.Equal(t, multilock.StateHeld, seen.State)
 	_, err = src.Result(t.Context(), "#jobs-1-1")

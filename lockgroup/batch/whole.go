@@ -72,7 +72,7 @@ func (b *Batch) piecesRecorded(ctx context.Context, root int) bool {
 // who forgets takes the lock, drops the board, and only then changes the result.
 func (b *Batch) pieceDone(ctx context.Context, u unit) error {
 	name := b.name(&u)
-	seen, err := multilock.Inspect(ctx, b.src, name, b.opt.Patience)
+	seen, err := multilock.Inspect(ctx, b.src, name, b.opt.StalePolicy)
 	if err != nil {
 		return err
 	}

@@ -20,16 +20,16 @@ type lock struct {
 }
 
 // Contend implements source.Source.
-func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
+func (s *Source) Contend(_ context.Context, name string, claim source.Claim, policy source.StalePolicy) (source.Contender, error) {
 	l := &lock{src: s, name: name, base: s.aliasOf(name)}
-	contender, err := remote.NewContender(s, l, name, claim, patience)
+	contender, err := remote.NewContender(s, l, name, claim, policy)
 	l.self = contender
 	return glances{contender}, err
 }
 
 // Observe implements source.Source.
-func (s *Source) Observe(ctx context.Context, name string, patience source.Patience) (source.Observer, error) {
-	return s.Contend(ctx, name, source.Claim{}, patience)
+func (s *Source) Observe(ctx context.Context, name string, policy source.StalePolicy) (source.Observer, error) {
+	return s.Contend(ctx, name, source.Claim{}, policy)
 }
 
 // glances makes looks at a held lock rarer: each is a listing of the whole reservation.

@@ -115,7 +115,7 @@ func (s *Source) open(name string) (Register, error) {
 
 // Contend implements source.Source. The claim's TTL and heartbeat do not
 // count: a lock lasts for the source's period.
-func (s *Source) Contend(_ context.Context, name string, claim source.Claim, _ source.Patience) (source.Contender, error) {
+func (s *Source) Contend(_ context.Context, name string, claim source.Claim, _ source.StalePolicy) (source.Contender, error) {
 	register, err := s.open(name)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (s *Source) Contend(_ context.Context, name string, claim source.Claim, _ s
 }
 
 // Observe implements source.Source.
-func (s *Source) Observe(_ context.Context, name string, _ source.Patience) (source.Observer, error) {
+func (s *Source) Observe(_ context.Context, name string, _ source.StalePolicy) (source.Observer, error) {
 	register, err := s.open(name)
 	if err != nil {
 		return nil, err

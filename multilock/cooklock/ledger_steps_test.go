@@ -36,8 +36,8 @@ type stepped struct {
 	before, after func(step string) error
 }
 
-func (s stepped) Contend(ctx context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
-	contender, err := s.Ledger.Contend(ctx, name, claim, patience)
+func (s stepped) Contend(ctx context.Context, name string, claim source.Claim, policy source.StalePolicy) (source.Contender, error) {
+	contender, err := s.Ledger.Contend(ctx, name, claim, policy)
 	return steppedContender{contender, s}, err
 }
 

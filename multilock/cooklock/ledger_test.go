@@ -229,7 +229,7 @@ func must(t testing.TB, src source.Source) *multilock.Lock {
 
 func look(t testing.TB, src source.Source) source.Sighting {
 	t.Helper()
-	seen, err := multilock.Inspect(t.Context(), src, "nightly", source.Patience{})
+	seen, err := multilock.Inspect(t.Context(), src, "nightly", source.StalePolicy{})
 	require.NoError(t, err)
 	return seen
 }

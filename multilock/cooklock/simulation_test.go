@@ -98,7 +98,7 @@ func (s *simulation) chef() {
 	for time.Now().Before(s.end) {
 		src := s.cell.chef(s.T, cooklock.Options{})
 		for alive := true; alive && time.Now().Before(s.end); alive = s.draw(10) > 0 {
-			contender, err := src.Contend(context.Background(), "nightly", source.Claim{}, source.Patience{})
+			contender, err := src.Contend(context.Background(), "nightly", source.Claim{}, source.StalePolicy{})
 			if err != nil {
 				s.Error(err)
 				return

@@ -22,9 +22,9 @@ type contender struct {
 }
 
 // Contend implements source.Source.
-func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (_ source.Contender, err error) {
+func (s *Source) Contend(_ context.Context, name string, claim source.Claim, policy source.StalePolicy) (_ source.Contender, err error) {
 	c := &contender{lock: lock{src: s, name: name}}
-	c.Contender, err = remote.NewContender(s, c, name, claim, patience)
+	c.Contender, err = remote.NewContender(s, c, name, claim, policy)
 	return c, err
 }
 

@@ -19,8 +19,8 @@ type lock struct {
 }
 
 // Observe implements source.Source.
-func (s *Source) Observe(_ context.Context, name string, patience source.Patience) (source.Observer, error) {
-	return remote.NewObserver(s, &lock{src: s, name: name}, name, patience)
+func (s *Source) Observe(_ context.Context, name string, policy source.StalePolicy) (source.Observer, error) {
+	return remote.NewObserver(s, &lock{src: s, name: name}, name, policy)
 }
 
 func (l *lock) key(kind string) string { return l.src.key(kind, l.name) }

@@ -79,15 +79,15 @@ func TestLockFilesThatAreNoRecord(t *testing.T) {
 			spoil(t, base, put)
 
 			refused(t, base, source.ErrHeld, []string{"somebody unknown", "--max-age", "break --force"},
-				attempt(t, opt, "job", source.Patience{}))
+				attempt(t, opt, "job", source.StalePolicy{}))
 			refused(t, base, source.ErrHeld, []string{"somebody unknown"},
-				attempt(t, opt, "job", source.Patience{MaxAge: 24 * time.Hour}))
-			seen, err := multilock.Inspect(t.Context(), src, "job", source.Patience{})
+				attempt(t, opt, "job", source.StalePolicy{MaxAge: 24 * time.Hour}))
+			seen, err := multilock.Inspect(t.Context(), src, "job", source.StalePolicy{})
 			require.NoError(t, err)
 			require.NotEmpty(t, seen.Record.Foreign)
 			require.Empty(t, seen.Record.Token)
 
-			lock, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{Patience: source.Patience{MaxAge: time.Second}})
+			lock, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{StalePolicy: source.StalePolicy{MaxAge: time.Second}})
 			require.NoError(t, err)
 			require.NoError(t, lock.Release(t.Context()))
 			requireBroken(t, src, "job", "no sign of life")
@@ -104,8 +104,8 @@ func TestDirectoryInTheLockFilesPlace(t *testing.T) {
 	spoil(t, base, func(path string, _ []byte) error {
 		return errors.Join(os.Mkdir(path, 0o777), os.WriteFile(filepath.Join(path, "thesis.txt"), nil, 0o666))
 	})
-	refused(t, base, source.ErrHeld, []string{"somebody unknown", "not a regular file"}, attempt(t, opt, "job", source.Patience{}))
-	refused(t, base, syscall.EISDIR, []string{"break", "job.locked"}, attempt(t, opt, "job", source.Patience{MaxAge: time.Second}))
+	refused(t, base, source.ErrHeld, []string{"somebody unknown", "not a regular file"}, attempt(t, opt, "job", source.StalePolicy{}))
+	refused(t, base, syscall.EISDIR, []string{"break", "job.locked"}, attempt(t, opt, "job", source.StalePolicy{MaxAge: time.Second}))
 }
 
 // A record of a living holder at the end of a symbolic link is not followed, and
@@ -116,7 +116,7 @@ func TestLinkedRecordSurvivesTheBreaking(t *testing.T) {
 	src := open(t, opt)
 	plant(t, src, "job", claim(self(t), long, time.Minute))
 	spoil(t, base, lockFiles()["a link to a record"])
-	acquire(t, src, "job", multilock.Options{Patience: source.Patience{MaxAge: time.Second}})
+	acquire(t, src, "job", multilock.Options{StalePolicy: source.StalePolicy{MaxAge: time.Second}})
 	require.FileExists(t, filepath.Join(base, "record"))
 }
 
@@ -159,7 +159,7 @@ func TestSilenceOfWhomNobodyUnderstands(t *testing.T) {
 			}
 			then := time.Now().Add(-c.silent)
 			require.NoError(t, os.Chtimes(dir, then, then))
-			seen := look(t, observe(t, open(t, fslock.Options{Base: base}), "job", source.Patience{}))
+			seen := look(t, observe(t, open(t, fslock.Options{Base: base}), "job", source.StalePolicy{}))
 			require.Equal(t, c.want.String(), seen.State.String(), seen.Why)
 			require.Contains(t, seen.Why, c.why)
 			require.NotEmpty(t, seen.Record.Name)
@@ -174,6 +174,6 @@ func TestLockFileThatIsAByteTooLarge(t *testing.T) {
 		base, _, src := contested(t, scene{})
 		const record = "host 7\n"
 		putLockFile(t, base, sweptName, []byte(record+strings.Repeat(" ", size-len(record))))
-		require.Contains(t, look(t, observe(t, src, sweptName, source.Patience{})).Why, told)
+		require.Contains(t, look(t, observe(t, src, sweptName, source.StalePolicy{})).Why, told)
 	}
 }

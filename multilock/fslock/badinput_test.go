@@ -52,14 +52,14 @@ func refused(t *testing.T, base string, is error, words []string, attempt func(c
 }
 
 // attempt tries to take the lock name in the manner of a contender.
-func attempt(t *testing.T, opt fslock.Options, name string, patience source.Patience) func(context.Context) error {
+func attempt(t *testing.T, opt fslock.Options, name string, policy source.StalePolicy) func(context.Context) error {
 	return func(ctx context.Context) error {
 		src, err := fslock.Open(opt)
 		if err != nil {
 			return err
 		}
 		defer src.Close()
-		lock, err := multilock.TryAcquire(ctx, src, name, multilock.Options{Patience: patience})
+		lock, err := multilock.TryAcquire(ctx, src, name, multilock.Options{StalePolicy: policy})
 		if err == nil {
 			require.NoError(t, lock.Release(ctx))
 		}
@@ -83,9 +83,9 @@ func TestNamesThatCannotBe(t *testing.T) {
 			require.ErrorIs(t, fslock.CheckName(c.name), source.ErrInvalid)
 			src := open(t, fslock.Options{Base: base})
 			for _, do := range []func(context.Context) error{
-				attempt(t, fslock.Options{Base: base}, c.name, source.Patience{}),
+				attempt(t, fslock.Options{Base: base}, c.name, source.StalePolicy{}),
 				func(ctx context.Context) error {
-					_, err := multilock.Inspect(ctx, src, c.name, source.Patience{})
+					_, err := multilock.Inspect(ctx, src, c.name, source.StalePolicy{})
 					return err
 				},
 				func(ctx context.Context) error {
@@ -100,12 +100,12 @@ func TestNamesThatCannotBe(t *testing.T) {
 				refused(t, base, source.ErrInvalid, []string{"lock name", c.why}, do)
 			}
 			if c.name != "" { // that is the default group
-				refused(t, base, source.ErrInvalid, []string{"lock group", c.why}, attempt(t, fslock.Options{Base: base, Group: c.name}, "job", source.Patience{}))
+				refused(t, base, source.ErrInvalid, []string{"lock group", c.why}, attempt(t, fslock.Options{Base: base, Group: c.name}, "job", source.StalePolicy{}))
 			}
 		})
 	}
 	refused(t, base, source.ErrInvalid, []string{"lock group", "its own files"},
-		attempt(t, fslock.Options{Base: base, Group: ".multilock"}, "job", source.Patience{}))
+		attempt(t, fslock.Options{Base: base, Group: ".multilock"}, "job", source.StalePolicy{}))
 }
 
 // The longest name that fits really does.
@@ -132,7 +132,7 @@ func TestBasesThatCannotBe(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			refused(t, parent, source.ErrInvalid, append(c.why, "base directory", c.base),
-				attempt(t, fslock.Options{Base: c.base}, "job", source.Patience{}))
+				attempt(t, fslock.Options{Base: c.base}, "job", source.StalePolicy{}))
 		})
 	}
 }
@@ -162,7 +162,7 @@ func TestForeignThingsInOurPlaces(t *testing.T) {
 				}
 				for _, legacy := range []bool{false, true} {
 					refused(t, base, c.is, words,
-						attempt(t, fslock.Options{Base: base, Group: "group", LegacyPeers: legacy}, "job", source.Patience{MaxAge: time.Second}))
+						attempt(t, fslock.Options{Base: base, Group: "group", LegacyPeers: legacy}, "job", source.StalePolicy{MaxAge: time.Second}))
 				}
 			})
 		}
@@ -187,7 +187,7 @@ func TestDirectoryWithForeignFilesIsLeftAlone(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "thesis.txt"), []byte("years of work"), 0o644))
 	age(t, dir)
 	refused(t, base, source.ErrHeld, []string{"thesis.txt", "move that away"},
-		attempt(t, fslock.Options{Base: base, Group: "group"}, "job", source.Patience{MaxAge: time.Second}))
+		attempt(t, fslock.Options{Base: base, Group: "group"}, "job", source.StalePolicy{MaxAge: time.Second}))
 	refused(t, base, source.ErrInvalid, []string{"thesis.txt", "move them away"}, func(ctx context.Context) error {
 		_, err := multilock.Break(ctx, open(t, fslock.Options{Base: base, Group: "group"}), "job", multilock.BreakOptions{Alive: true})
 		return err
@@ -214,7 +214,7 @@ func TestDiskQuota(t *testing.T) {
 			lock := acquire(t, open(t, opt), "job", multilock.Options{}) // also tests this kind of filesystem
 			require.NoError(t, lock.Release(t.Context()))
 			faults.Inject(denying(kind, syscall.EDQUOT, -1))
-			refused(t, base, syscall.EDQUOT, []string{"quota is used up"}, attempt(t, opt, "job", source.Patience{}))
+			refused(t, base, syscall.EDQUOT, []string{"quota is used up"}, attempt(t, opt, "job", source.StalePolicy{}))
 		}
 	}
 }

@@ -30,7 +30,7 @@ type contender struct {
 }
 
 // Contend implements source.Source.
-func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
+func (s *Source) Contend(_ context.Context, name string, claim source.Claim, policy source.StalePolicy) (source.Contender, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (s *Source) Contend(_ context.Context, name string, claim source.Claim, pat
 		return nil, err
 	}
 	c := &contender{claim: claim, replaces: found.Replaces, staged: st}
-	c.observer = s.newObserver(name, patience)
+	c.observer = s.newObserver(name, policy)
 	c.own = func(token string) bool { return c.staged != nil && token == c.staged.token }
 	return c, nil
 }

@@ -34,7 +34,7 @@ func TestCrowdedDirectoriesTakeLittleMemory(t *testing.T) {
 		do    func()
 	}{
 		{filepath.Join(src.Base(), fslock.DefaultGroup, "x"), func() {
-			require.Equal(t, source.StateHeld, look(t, observe(t, src, "x", source.Patience{})).State)
+			require.Equal(t, source.StateHeld, look(t, observe(t, src, "x", source.StalePolicy{})).State)
 		}},
 		{filepath.Join(staging, source.NewToken()), func() {
 			found, err := src.Sweep(t.Context())

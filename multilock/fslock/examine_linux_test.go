@@ -152,7 +152,7 @@ func TestFileSystemsTestMeetsAnError(t *testing.T) {
 			base, faulty := fresh(t), sharedFS()
 			src := open(t, fslock.Options{Base: base, FS: faulty})
 			faulty.Inject(c.inject)
-			waiter, err := src.Contend(t.Context(), sweptName, longClaim(), source.Patience{})
+			waiter, err := src.Contend(t.Context(), sweptName, longClaim(), source.StalePolicy{})
 			faulty.Inject(nil)
 			if c.told == 0 {
 				require.NoError(t, err)

@@ -112,7 +112,7 @@ type lateBreaker struct {
 func newLateBreaker(t *testing.T, base string) *lateBreaker {
 	b := &lateBreaker{last: make(chan struct{}), land: make(chan struct{}), done: make(chan error, 1)}
 	faulty := sharedFS()
-	b.observer = observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
+	b.observer = observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.StalePolicy{})
 	faulty.Inject(at("rename", faultfs.Before, lockedPath(base), func(faultfs.Op) error {
 		close(b.last)
 		<-b.land
@@ -151,7 +151,7 @@ func TestLateLockCannotBeGivenBack(t *testing.T) {
 		require.ErrorIs(t, err, syscall.EIO)
 
 		faulty.Inject(nil)
-		o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, source.Patience{})
+		o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, source.StalePolicy{})
 		lookUntil(t, o, source.StateDead, nil)
 		require.NoError(t, o.Break(t.Context()))
 		requireTidy(t, base)

@@ -31,7 +31,7 @@ func TestSilenceByACarriedClockIsNotBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _, src := contested(t, scene{})
 		holder := contendAndTry(t, src, sweptName, minuteClaim())
-		o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, source.Patience{})
+		o := observe(t, open(t, fslock.Options{Base: base, FS: sharedFS(), Self: elsewhere(t)}), sweptName, source.StalePolicy{})
 		require.Equal(t, source.StateHeld.String(), look(t, o).State.String())
 		time.Sleep(50 * time.Second)
 		require.NoError(t, holder.Renew(t.Context()))
@@ -53,7 +53,7 @@ func TestSlowClockBetweenQuickSamples(t *testing.T) {
 		claim := source.Claim{TTL: 20 * time.Second, Heartbeat: 4 * time.Second} // watched for 6 s
 		contendAndTry(t, src, sweptName, claim)
 		faulty := sharedFS()
-		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
+		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.StalePolicy{})
 		look(t, o)
 		ageLock(t, base, time.Hour)
 		faulty.Inject(slowClock(claim.Heartbeat + time.Second))
@@ -74,7 +74,7 @@ func TestOutageIsNoClockSetBack(t *testing.T) {
 		base, _, src := contested(t, scene{})
 		contendAndTry(t, src, sweptName, minuteClaim())
 		faulty := sharedFS()
-		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
+		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.StalePolicy{})
 		faulty.Inject(slowClock(time.Minute))
 		look(t, o)
 		faulty.Inject(nil)
@@ -144,7 +144,7 @@ func unansweredMark(t *testing.T, kind string, errno syscall.Errno) {
 	ageLock(t, base, time.Hour)
 
 	faulty := sharedFS()
-	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), sweptName, source.Patience{})
+	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), sweptName, source.StalePolicy{})
 	faulty.Inject(denyingAt(kind, ".job", errno, -1))
 	for range 20 { // for more than the window
 		_, err := o.Look(t.Context())
@@ -199,7 +199,7 @@ func TestBeliefCountsFromBeforeTheSign(t *testing.T) {
 func TestLookAtALockWhoseFileIsGone(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	contendAndTry(t, src, sweptName, longClaim())
-	o := observe(t, src, sweptName, source.Patience{})
+	o := observe(t, src, sweptName, source.StalePolicy{})
 	require.Equal(t, source.StateHeld, look(t, o).State)
 	require.NoError(t, os.Remove(lockedPath(base)))
 	require.Equal(t, source.StateFree, look(t, o).State)
@@ -215,7 +215,7 @@ func TestLookAtALimboThatCannotBeListed(t *testing.T) {
 	emptyDirectory(t, base, sweptName)
 	require.NoError(t, os.WriteFile(filepath.Join(lockPath(base), ".nfs0001"), nil, 0o666))
 	faulty.Inject(denyingAt("list", sweptName, syscall.EIO, 1))
-	o := observe(t, src, sweptName, source.Patience{})
+	o := observe(t, src, sweptName, source.StalePolicy{})
 	_, err := o.Look(t.Context())
 	require.ErrorIs(t, err, syscall.EIO)
 	require.True(t, look(t, o).Limbo)
@@ -226,7 +226,7 @@ func TestLookTellsTheSilence(t *testing.T) {
 	base, _, src := contested(t, scene{})
 	contendAndTry(t, src, sweptName, longClaim())
 	ageLock(t, base, time.Minute)
-	seen := look(t, observe(t, src, sweptName, source.Patience{}))
+	seen := look(t, observe(t, src, sweptName, source.StalePolicy{}))
 	require.GreaterOrEqual(t, seen.Silence, time.Minute-time.Second)
 }
 

@@ -284,7 +284,7 @@ func TestBreakOfALockWhoseGroupWasMoved(t *testing.T) {
 	base := fresh(t)
 	src := open(t, fslock.Options{Base: base, FS: sharedFS()})
 	plant(t, src, sweptName, abandonedBy(theDead(self(t))))
-	o := observe(t, src, sweptName, source.Patience{})
+	o := observe(t, src, sweptName, source.StalePolicy{})
 	require.Equal(t, source.StateDead, look(t, o).State)
 	require.NoError(t, os.Rename(filepath.Join(base, fslock.DefaultGroup), filepath.Join(base, "moved")))
 	requireVacant(t, src, true)
@@ -295,7 +295,7 @@ func TestBreakOfALockWhoseGroupWasMoved(t *testing.T) {
 // By force nothing is broken where nothing is.
 func TestForceOfNothing(t *testing.T) {
 	_, _, src := contested(t, scene{})
-	o := observe(t, src, sweptName, source.Patience{})
+	o := observe(t, src, sweptName, source.StalePolicy{})
 	require.ErrorIs(t, o.Force(t.Context()), source.ErrFree)
 	seen := look(t, o)
 	require.Equal(t, []time.Duration{source.Unknown, source.Unknown}, []time.Duration{seen.Age, seen.Silence})

@@ -96,7 +96,7 @@ func TestAgesProveNothingWhereHostsDateThem(t *testing.T) {
 			claim := minuteClaim()
 			contendAndTry(t, open(t, fslock.Options{Base: base, FS: fs}), sweptName, claim)
 			ageLock(t, base, ahead)
-			o := observe(t, open(t, fslock.Options{Base: base, FS: fs, Self: elsewhere(t)}), sweptName, source.Patience{})
+			o := observe(t, open(t, fslock.Options{Base: base, FS: fs, Self: elsewhere(t)}), sweptName, source.StalePolicy{})
 			start := time.Now()
 			lookUntil(t, o, source.StateDead, nil)
 			require.GreaterOrEqual(t, time.Since(start), claim.TTL)

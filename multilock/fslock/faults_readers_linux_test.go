@@ -50,7 +50,7 @@ func readings() map[string]func(context.Context, *fslock.Source) error {
 			return err
 		},
 		"look": func(ctx context.Context, s *fslock.Source) error {
-			o, err := s.Observe(ctx, sweptName, multilock.Patience{})
+			o, err := s.Observe(ctx, sweptName, multilock.StalePolicy{})
 			if err != nil {
 				return err
 			}
@@ -187,7 +187,7 @@ func useAll(t *testing.T, src *fslock.Source, now time.Time) {
 	require.NoError(t, err)
 
 	refuse(t, contend(t, src, sweptName, longClaim()))
-	o := observe(t, src, sweptName, source.Patience{})
+	o := observe(t, src, sweptName, source.StalePolicy{})
 	seen := look(t, o)
 	require.Equal(t, source.StateHeld, seen.State)
 	require.GreaterOrEqual(t, seen.Age, time.Duration(0))
@@ -244,7 +244,7 @@ func TestPrivateDirectoryIsRemovedUnderTheSource(t *testing.T) {
 			src := open(t, fslock.Options{Base: base, FS: sharedFS()})
 			t.Run("before", func(t *testing.T) { useAll(t, src, time.Now()) })
 			require.NoError(t, os.RemoveAll(filepath.Join(base, ".multilock", part)))
-			if c, err := src.Contend(t.Context(), sweptName, longClaim(), source.Patience{}); err == nil {
+			if c, err := src.Contend(t.Context(), sweptName, longClaim(), source.StalePolicy{}); err == nil {
 				closed(t, c)
 			}
 			t.Run("after", func(t *testing.T) { useAll(t, src, time.Now()) })

@@ -201,7 +201,7 @@ func TestLostReplyOfTheStaging(t *testing.T) {
 func TestStagingThatNeverSucceeds(t *testing.T) {
 	base, faulty, src := contested(t, scene{})
 	faulty.Inject(answersLate("mkdir", syscall.EEXIST))
-	_, err := src.Contend(t.Context(), sweptName, longClaim(), source.Patience{})
+	_, err := src.Contend(t.Context(), sweptName, longClaim(), source.StalePolicy{})
 	require.ErrorIs(t, err, syscall.EEXIST)
 	requireTidy(t, base)
 }
@@ -256,7 +256,7 @@ func TestLostReplyOfABreak(t *testing.T) {
 			base, faulty, src := contested(t, scene{})
 			plant(t, open(t, fslock.Options{Base: base}), sweptName, claim(theDead(self(t)), long, 0))
 			faulty.Inject(at("rename", faultfs.After, lockedPath(base), answering(errno)))
-			o := observe(t, src, sweptName, source.Patience{})
+			o := observe(t, src, sweptName, source.StalePolicy{})
 			lookUntil(t, o, source.StateDead, nil)
 			require.NoError(t, o.Break(t.Context()))
 			requireBroken(t, src, sweptName, "")

@@ -242,7 +242,7 @@ func TestLockOfAPatientWaiterIsNotOld(t *testing.T) {
 	release(t, holder)
 	start := time.Now()
 	try(t, waiter)
-	seen := look(t, observe(t, src, sweptName, source.Patience{}))
+	seen := look(t, observe(t, src, sweptName, source.StalePolicy{}))
 	require.LessOrEqual(t, seen.Silence, time.Since(start)+time.Second)
 }
 
@@ -300,7 +300,7 @@ func TestStagingMeetsAnError(t *testing.T) {
 		base, faulty, _ := contested(t, modes()[1])
 		src := open(t, fslock.Options{Base: base, FS: faulty, LegacyPeers: true})
 		faulty.Inject(denyingAt(c.kind, c.part, syscall.ENOSPC, -1))
-		_, err := src.Contend(t.Context(), sweptName, longClaim(), source.Patience{})
+		_, err := src.Contend(t.Context(), sweptName, longClaim(), source.StalePolicy{})
 		require.ErrorIs(t, err, syscall.ENOSPC)
 		requireTidy(t, base)
 	}

@@ -55,7 +55,7 @@ func TestOutageIsNotSilence(t *testing.T) {
 		base, _, src := contested(t, scene{})
 		holder := contendAndTry(t, src, sweptName, sweptClaim())
 		faulty := sharedFS()
-		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
+		o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.StalePolicy{})
 		faulty.Inject(outage(base, d.at))
 		requireSpared(t, o, d.rare)
 		require.NoError(t, holder.Renew(t.Context()), "its touch came through in the end")
@@ -73,7 +73,7 @@ func TestOutageWhileTheClockIsReadIsNotSilence(t *testing.T) {
 			base, _, src := contested(t, scene{})
 			holder := contendAndTry(t, src, sweptName, slowClaim())
 			faulty := sharedFS()
-			o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.Patience{})
+			o := observe(t, open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)}), sweptName, source.StalePolicy{})
 			faulty.Inject(denyingAt("touchfile", "/staging", syscall.EIO, -1))
 			for range looks - 1 {
 				require.NotEqual(t, source.StateDead.String(), look(t, o).State.String())
@@ -184,13 +184,13 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 			faulty.Inject(faultfs.Chain(denying("mkdir", errno, -1), denyingAt("touchfile", "/staging", errno, -1)))
 			there := open(t, fslock.Options{Base: base, FS: faulty, Self: elsewhere(t)})
 
-			seen, err := multilock.Inspect(t.Context(), there, "beats", source.Patience{})
+			seen, err := multilock.Inspect(t.Context(), there, "beats", source.StalePolicy{})
 			require.NoError(t, err)
 			require.Equal(t, source.StateSuspect.String(), seen.State.String(), seen.Why)
 			require.Contains(t, seen.Why, "clock cannot be read from here ("+errno.Error()+")")
 			require.Equal(t, source.Unknown, seen.Silence)
 
-			o, renewed := observe(t, there, "beats", source.Patience{}), false
+			o, renewed := observe(t, there, "beats", source.StalePolicy{}), false
 			alive := lookUntil(t, o, source.StateHeld, func(source.Sighting) {
 				renewed = true
 				require.NoError(t, holder.Renew(t.Context()))
@@ -201,7 +201,7 @@ func TestSilenceWithoutTheServersClock(t *testing.T) {
 			broken, err := multilock.Break(within(t), there, "silent", multilock.BreakOptions{})
 			require.NoError(t, err)
 			require.Contains(t, broken.Why, "no sign of life for 2")
-			seen, err = multilock.Inspect(t.Context(), src, "silent", source.Patience{})
+			seen, err = multilock.Inspect(t.Context(), src, "silent", source.StalePolicy{})
 			require.NoError(t, err)
 			require.Equal(t, source.StateFree.String(), seen.State.String())
 		})

@@ -89,7 +89,7 @@ func news(t *testing.T, follower source.Follower) (all []source.Event) {
 func FuzzJobMark(f *testing.F) {
 	src, _ := writable(f)
 	plant(f, src, "job", claim(elsewhere(f), long, long/10))
-	o := observe(f, src, "job", source.Patience{})
+	o := observe(f, src, "job", source.StalePolicy{})
 	mark := filepath.Join(src.Base(), fslock.DefaultGroup, "job", "job.job")
 	for _, seed := range []string{"", "{}", "null", `{"pgid":-1}`, `{"pgid":0}`, `{"pgid":1}`, `{"pgid":1e99}`, "\x00", `{"pgid":1073741824,"start":1}`, "[" + strings.Repeat("[", 20<<10)} {
 		f.Add([]byte(seed), false)

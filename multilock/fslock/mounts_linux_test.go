@@ -77,10 +77,10 @@ func TestFullFileSystem(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			base := tiny(t, c.inodes)
 			fill(t, base, c.size)
-			refused(t, base, syscall.ENOSPC, []string{"full", "free some space"}, attempt(t, fslock.Options{Base: base, Group: "used"}, "job", source.Patience{}))
+			refused(t, base, syscall.ENOSPC, []string{"full", "free some space"}, attempt(t, fslock.Options{Base: base, Group: "used"}, "job", source.StalePolicy{}))
 			require.Empty(t, namesIn(t, filepath.Join(base, ".multilock", "staging")))
 			var op *source.OpError
-			require.ErrorAs(t, attempt(t, fslock.Options{Base: base, Group: "used"}, "job", source.Patience{})(t.Context()), &op)
+			require.ErrorAs(t, attempt(t, fslock.Options{Base: base, Group: "used"}, "job", source.StalePolicy{})(t.Context()), &op)
 			require.Equal(t, "stage", op.Op)
 
 			require.NoError(t, os.RemoveAll(filepath.Join(base, "ballast")))
@@ -112,14 +112,14 @@ func TestReadOnlyFileSystem(t *testing.T) {
 			original := prepare(t)
 			base := mounted(t, original, "mount --bind . .", "cd "+original, "mount -o remount,bind,ro .", "cd "+original)
 			for _, group := range []string{"used", "new"} {
-				refused(t, base, syscall.EROFS, []string{"read-only", "-d"}, attempt(t, fslock.Options{Base: base, Group: group}, "job", source.Patience{}))
+				refused(t, base, syscall.EROFS, []string{"read-only", "-d"}, attempt(t, fslock.Options{Base: base, Group: group}, "job", source.StalePolicy{}))
 			}
 		})
 	}
 	original := used(t)
 	writable, base := open(t, fslock.Options{Base: original}), mounted(t, original, "mount --bind . .", "cd "+original, "mount -o remount,bind,ro .")
 	acquire(t, writable, "job", multilock.Options{TTL: long})
-	seen, err := multilock.Inspect(t.Context(), open(t, fslock.Options{Base: base}), "job", source.Patience{})
+	seen, err := multilock.Inspect(t.Context(), open(t, fslock.Options{Base: base}), "job", source.StalePolicy{})
 	require.NoError(t, err)
 	require.Equal(t, source.StateHeld.String(), seen.State.String())
 	require.Equal(t, source.Unknown, seen.Silence)
@@ -138,7 +138,7 @@ func TestPartsOfTheBaseOnOtherFileSystems(t *testing.T) {
 					require.NoError(t, errors.Join(os.MkdirAll(filepath.Join(base, part, "staging"), 0o777), markTested(t, base)))
 				}
 				refused(t, base, syscall.EXDEV, []string{"one filesystem", "bind mount"},
-					attempt(t, fslock.Options{Base: base, Group: "used"}, "job", source.Patience{}))
+					attempt(t, fslock.Options{Base: base, Group: "used"}, "job", source.StalePolicy{}))
 			})
 		}
 	}
@@ -147,7 +147,7 @@ func TestPartsOfTheBaseOnOtherFileSystems(t *testing.T) {
 // markTested lets the filesystem's test run, which leaves its marker, by an
 // attempt that fails on the rename.
 func markTested(t *testing.T, base string) error {
-	err := attempt(t, fslock.Options{Base: base, Group: "used"}, "warm-up", source.Patience{})(t.Context())
+	err := attempt(t, fslock.Options{Base: base, Group: "used"}, "warm-up", source.StalePolicy{})(t.Context())
 	if !errors.Is(err, syscall.EXDEV) {
 		return fmt.Errorf("the warm-up: %w", err)
 	}
@@ -241,7 +241,7 @@ func commitUntilPowerLoss(t *testing.T, base string, round int, within time.Dura
 // commitOnce works with the lease itself, which can be closed without a disk.
 func commitOnce(t *testing.T, src *fslock.Source, name string) error {
 	t.Helper()
-	c, err := src.Contend(t.Context(), name, longClaim(), source.Patience{})
+	c, err := src.Contend(t.Context(), name, longClaim(), source.StalePolicy{})
 	if err != nil {
 		return err
 	}

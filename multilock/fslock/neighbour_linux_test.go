@@ -189,7 +189,7 @@ type taker func(context.Context, source.Source, string, multilock.Terms) (*multi
 func (d *doer) take(ctx context.Context, o order, take taker) error {
 	ctx, cancel := context.WithTimeout(ctx, watchdog)
 	defer cancel()
-	opt := multilock.Options{TTL: o.TTL, Patience: source.Patience{MaxAge: o.MaxAge}, Poll: 100 * time.Millisecond, Fair: o.Fair}
+	opt := multilock.Options{TTL: o.TTL, StalePolicy: source.StalePolicy{MaxAge: o.MaxAge}, Poll: 100 * time.Millisecond, Fair: o.Fair}
 	var terms multilock.Terms = opt
 	if o.Job {
 		terms = multilock.ForJob{Options: opt}
@@ -202,7 +202,7 @@ func (d *doer) take(ctx context.Context, o order, take taker) error {
 }
 
 func (d *doer) look(ctx context.Context, o order) answer {
-	seen, err := multilock.Inspect(ctx, d.src, o.Name, source.Patience{MaxAge: o.MaxAge})
+	seen, err := multilock.Inspect(ctx, d.src, o.Name, source.StalePolicy{MaxAge: o.MaxAge})
 	a := failed(err)
 	a.State, a.Why, a.Holder = seen.State.String(), seen.Why, seen.Record.Holder.String()
 	return a

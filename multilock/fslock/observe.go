@@ -38,16 +38,16 @@ type observer struct {
 }
 
 // Observe implements source.Source.
-func (s *Source) Observe(_ context.Context, name string, patience source.Patience) (source.Observer, error) {
+func (s *Source) Observe(_ context.Context, name string, policy source.StalePolicy) (source.Observer, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	o := s.newObserver(name, patience)
+	o := s.newObserver(name, policy)
 	return &o, nil
 }
 
-func (s *Source) newObserver(name string, patience source.Patience) observer {
-	return observer{src: s, name: name, maxAge: patience.MaxAge, probe: patience.Probe}
+func (s *Source) newObserver(name string, policy source.StalePolicy) observer {
+	return observer{src: s, name: name, maxAge: policy.MaxAge, probe: policy.Probe}
 }
 
 // errFree says that nothing holds the lock.

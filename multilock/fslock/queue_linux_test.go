@@ -55,7 +55,7 @@ func drawAs(src *fslock.Source, claim source.Claim, number int) error {
 	if err != nil {
 		return err
 	}
-	c, err := queue.Contend(context.Background(), fmt.Sprintf("%020d-%s", number, source.NewToken()), claim, source.Patience{})
+	c, err := queue.Contend(context.Background(), fmt.Sprintf("%020d-%s", number, source.NewToken()), claim, source.StalePolicy{})
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func TestTicketDoesNotLastAsLongAsTheLock(t *testing.T) {
 	names, err := queue.Names(t.Context())
 	require.NoError(t, err)
 	require.Len(t, names, 1)
-	seen, err := multilock.Inspect(t.Context(), queue, names[0], multilock.Patience{})
+	seen, err := multilock.Inspect(t.Context(), queue, names[0], multilock.StalePolicy{})
 	require.NoError(t, err)
 	require.Equal(t, multilock.DefaultTTL, seen.Record.TTL)
 }

@@ -61,7 +61,7 @@ func TestServerClockSetBackUnderADeadHolder(t *testing.T) {
 	inAnHour := time.Now().Add(time.Hour)
 	setTime(t, base, "job", inAnHour)
 
-	o := observe(t, src, "job", source.Patience{})
+	o := observe(t, src, "job", source.StalePolicy{})
 	start := boottime.Now()
 	seen := look(t, o)
 	require.Equal(t, source.StateSuspect.String(), seen.State.String())
@@ -102,7 +102,7 @@ func setTime(t *testing.T, base, name string, to time.Time) {
 // test stands still between them the window starts anew.
 func neverDead(t *testing.T, src *fslock.Source, name string, limit time.Duration, sign func()) {
 	t.Helper()
-	o := observe(t, src, name, source.Patience{})
+	o := observe(t, src, name, source.StalePolicy{})
 	for start := boottime.Now(); start.Elapsed() < 2*limit; {
 		sign()
 		for range 2 {
@@ -148,7 +148,7 @@ func TestHolderOnCoarseTimes(t *testing.T) {
 			base := fresh(t)
 			// Whoever takes it here knows nothing of the times, or would be refused.
 			holder := plant(t, open(t, fslock.Options{Base: base}), "job", claim(self(t), time.Second, 100*time.Millisecond))
-			o := observe(t, open(t, fslock.Options{Base: base, FS: coarse(step), Self: elsewhere(t)}), "job", source.Patience{})
+			o := observe(t, open(t, fslock.Options{Base: base, FS: coarse(step), Self: elsewhere(t)}), "job", source.StalePolicy{})
 			for start := boottime.Now(); start.Elapsed() < 4*time.Second; time.Sleep(20 * time.Millisecond) {
 				require.NoError(t, holder.Renew(t.Context()))
 				seen := look(t, o)
@@ -206,7 +206,7 @@ func TestTimesThatCannotBeRead(t *testing.T) {
 				}
 				return syscall.EACCES
 			})
-			_, err := src.Contend(t.Context(), "job", longClaim(), source.Patience{})
+			_, err := src.Contend(t.Context(), "job", longClaim(), source.StalePolicy{})
 			require.ErrorIs(t, err, syscall.EACCES)
 			require.Equal(t, []string{"staging"}, namesIn(t, filepath.Join(base, ".multilock")))
 		}
@@ -236,7 +236,7 @@ func TestFileSystemWithSmallInodes(t *testing.T) {
 	base := mounted(t, d.dir, "mount -o loop "+d.image+" .", "cd "+d.dir)
 	here, there := open(t, fslock.Options{Base: base}), open(t, fslock.Options{Base: base, Self: elsewhere(t)})
 
-	err := attempt(t, fslock.Options{Base: base}, "job", source.Patience{})(t.Context())
+	err := attempt(t, fslock.Options{Base: base}, "job", source.StalePolicy{})(t.Context())
 	require.NoError(t, err)
 	_, err = multilock.TryAcquire(within(t), here, "short", multilock.Options{TTL: time.Second})
 	require.ErrorContains(t, err, "use a ttl of 10s or more")

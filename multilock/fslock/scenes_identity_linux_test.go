@@ -29,10 +29,10 @@ func TestForgedStartTimeIsAnotherProcess(t *testing.T) {
 	earlier.Start--
 	plant(t, neighbour, "job", claim(earlier, long, time.Minute))
 
-	seen := look(t, observe(t, neighbour, "job", source.Patience{}))
+	seen := look(t, observe(t, neighbour, "job", source.StalePolicy{}))
 	require.Equal(t, source.StateDead.String(), seen.State.String())
 	require.Contains(t, seen.Why, "another process")
-	seen = look(t, observe(t, stranger, "job", source.Patience{}))
+	seen = look(t, observe(t, stranger, "job", source.StalePolicy{}))
 	require.Equal(t, source.StateHeld.String(), seen.State.String())
 	require.Contains(t, seen.Why, "another host")
 
@@ -60,7 +60,7 @@ func TestHolderFromBeforeTheRebootKeepsItsTTL(t *testing.T) {
 	then, now := beforeTheReboot(t)
 	src := open(t, fslock.Options{Base: base, Self: now})
 	lease := plant(t, src, "job", claim(then, long, rebootBeat))
-	o := observe(t, src, "job", source.Patience{})
+	o := observe(t, src, "job", source.StalePolicy{})
 	for start := boottime.Now(); start.Elapsed() < 8*rebootBeat; time.Sleep(rebootBeat / 10) {
 		seen := look(t, o)
 		require.Equal(t, source.StateHeld.String(), seen.State.String(), seen.Why)
@@ -85,7 +85,7 @@ func TestHolderOnACopyOfThisMachineIsJudgedBySilence(t *testing.T) {
 	for _, pgid := range []int{1 << 30, here.PID} { // one that nobody has here, and one that has somebody
 		job := process.Group{Host: copied.Host, Machine: copied.Machine, Boot: copied.Boot, Namespace: copied.Namespace, PGID: pgid}
 		require.NoError(t, lease.MarkJob(t.Context(), job))
-		seen := look(t, observe(t, src, "job", source.Patience{}))
+		seen := look(t, observe(t, src, "job", source.StalePolicy{}))
 		require.Equal(t, source.StateHeld.String(), seen.State.String())
 		require.Contains(t, seen.Why, "silent for less than its ttl of 1h0m0s, and runs on another host (copy)")
 	}
@@ -210,7 +210,7 @@ func killHolder(t *testing.T, base, name string, how order) {
 // deadInEyesOf is an observer who has seen that the lock "job" is dead.
 func deadInEyesOf(t *testing.T, base string, who process.Identity) source.Observer {
 	t.Helper()
-	o := observe(t, open(t, fslock.Options{Base: base, Self: who}), "job", source.Patience{})
+	o := observe(t, open(t, fslock.Options{Base: base, Self: who}), "job", source.StalePolicy{})
 	lookUntil(t, o, source.StateDead, nil)
 	return o
 }
@@ -247,7 +247,7 @@ func TestReleaseByAnotherProcessWakesAWaiter(t *testing.T) {
 	holder := newNeighbour(t, setting{}, order{Base: base})
 	holder.must(t, order{Do: "acquire", Name: "job", TTL: long})
 	src := open(t, fslock.Options{Base: base})
-	c, err := src.Contend(t.Context(), "job", claim(self(t), long, time.Minute), source.Patience{})
+	c, err := src.Contend(t.Context(), "job", claim(self(t), long, time.Minute), source.StalePolicy{})
 	require.NoError(t, err)
 	defer c.Close()
 

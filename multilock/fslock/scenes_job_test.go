@@ -43,7 +43,7 @@ func TestJobKeepsTheLockOfItsKilledWrapper(t *testing.T) {
 	base := fresh(t)
 	job := orphanJob(t, base)
 	src := open(t, fslock.Options{Base: base})
-	o := observe(t, src, "job", source.Patience{})
+	o := observe(t, src, "job", source.StalePolicy{})
 	for silence := time.Duration(0); silence < 2*jobTTL; {
 		seen := look(t, o)
 		require.Equal(t, source.StateHeld.String(), seen.State.String())
@@ -102,7 +102,7 @@ func TestJobKeepsTheLockOfItsStoppedWrapper(t *testing.T) {
 	wrapper := newNeighbour(t, setting{}, order{Base: base})
 	marks := wrapper.must(t, order{Do: "acquire", Name: "job", TTL: jobTTL, Job: true}).Environ
 	src := open(t, fslock.Options{Base: base})
-	o := observe(t, src, "job", source.Patience{})
+	o := observe(t, src, "job", source.StalePolicy{})
 	job := exec.Command("sleep", "600")
 	job.Env = marks
 	require.NoError(t, job.Start())
@@ -137,7 +137,7 @@ func TestMarkThatIsReadHalfWritten(t *testing.T) {
 			mark := filepath.Join(base, fslock.DefaultGroup, "job", "job.job")
 			require.NoError(t, os.WriteFile(mark, whole[:cut], 0o666))
 
-			o := observe(t, src, "job", source.Patience{})
+			o := observe(t, src, "job", source.StalePolicy{})
 			for range 3 {
 				require.NotContains(t, look(t, o).Why, "its job lives", "half a mark proves nothing")
 			}
@@ -154,7 +154,7 @@ func TestMarkThatComesWithinOneStepOfTheTimes(t *testing.T) {
 	c := claim(theDead(self(t)), time.Hour, time.Minute)
 	c.Job = true
 	lease := plant(t, open(t, fslock.Options{Base: base}), "job", c)
-	o := observe(t, src, "job", source.Patience{})
+	o := observe(t, src, "job", source.StalePolicy{})
 	look(t, o)
 	require.NoError(t, lease.MarkJob(t.Context(), someJob(self(t))))
 	lookUntil(t, o, source.StateDead, nil) // while others start programs, one of them may be of the job
@@ -174,7 +174,7 @@ func TestMarkThatIsReplacedRightAfterItWasRead(t *testing.T) {
 	require.NoError(t, lease.MarkJob(t.Context(), someJob(self(t))))
 	job, err := process.FindGroup(syscall.Getpgrp())
 	require.NoError(t, err)
-	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), "job", source.Patience{})
+	o := observe(t, open(t, fslock.Options{Base: base, FS: faulty}), "job", source.StalePolicy{})
 	mark := filepath.Join(base, fslock.DefaultGroup, "job", "job.job")
 	faulty.Inject(at("file.close", faultfs.After, mark, func(faultfs.Op) error {
 		faulty.Inject(nil)
@@ -216,7 +216,7 @@ func TestMarkOfSeveralJobs(t *testing.T) {
 			claim.Job = true
 			plant(t, src, "job", claim)
 			require.NoError(t, os.WriteFile(filepath.Join(base, fslock.DefaultGroup, "job", "job.job"), []byte(c.mark), 0o666))
-			o := observe(t, src, "job", source.Patience{})
+			o := observe(t, src, "job", source.StalePolicy{})
 			if !c.lives {
 				lookUntil(t, o, source.StateDead, nil)
 				return

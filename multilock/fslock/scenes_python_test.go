@@ -105,7 +105,7 @@ func TestLockOfADeadPythonPeer(t *testing.T) {
 			}
 			require.ErrorIs(t, err, source.ErrHeld)
 			require.ErrorContains(t, err, c.told)
-			acquire(t, src, "job", multilock.Options{TTL: long, Patience: source.Patience{MaxAge: time.Second}})
+			acquire(t, src, "job", multilock.Options{TTL: long, StalePolicy: source.StalePolicy{MaxAge: time.Second}})
 			requireBroken(t, src, "job", "no sign of life")
 		})
 	}
@@ -120,7 +120,7 @@ func TestMaxAgeSparesALivingPythonPeer(t *testing.T) {
 			require.Equal(t, "acquired", peer.Do("acquire job"))
 			age(t, filepath.Join(base, fslock.DefaultGroup, "job"))
 			src := open(t, fslock.Options{Base: base, LegacyPeers: legacy, Self: onTheHost(t)})
-			_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{Patience: source.Patience{MaxAge: time.Second}})
+			_, err := multilock.TryAcquire(within(t), src, "job", multilock.Options{StalePolicy: source.StalePolicy{MaxAge: time.Second}})
 			require.ErrorIs(t, err, source.ErrHeld)
 			require.ErrorContains(t, err, "lives on this host")
 			require.Equal(t, "mine", peer.Do("verify job"))

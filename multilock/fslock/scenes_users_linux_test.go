@@ -125,7 +125,7 @@ func TestPrivateLockAfterALimboIsHeld(t *testing.T) {
 	dir := filepath.Join(base, fslock.DefaultGroup, "job")
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".nfs0001"), nil, 0o644))
-	o := observe(t, open(t, fslock.Options{Base: base, Trust: anybody()}), "job", source.Patience{})
+	o := observe(t, open(t, fslock.Options{Base: base, Trust: anybody()}), "job", source.StalePolicy{})
 	var limbo, private source.Sighting
 	var err1, err2 error
 	asUser(t, bob, func() { limbo, err1 = o.Look(t.Context()) })

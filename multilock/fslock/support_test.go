@@ -80,9 +80,9 @@ func acquire(t testing.TB, src *fslock.Source, name string, opt multilock.Terms)
 	return lock
 }
 
-func observe(t testing.TB, src *fslock.Source, name string, patience source.Patience) source.Observer {
+func observe(t testing.TB, src *fslock.Source, name string, policy source.StalePolicy) source.Observer {
 	t.Helper()
-	o, err := src.Observe(t.Context(), name, patience)
+	o, err := src.Observe(t.Context(), name, policy)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = o.Close() })
 	return o
@@ -117,7 +117,7 @@ func lookUntil(t testing.TB, o source.Observer, want source.State, each func(sou
 // who would renew it.
 func plant(t testing.TB, src *fslock.Source, name string, claim source.Claim) source.Lease {
 	t.Helper()
-	c, err := src.Contend(t.Context(), name, claim, source.Patience{})
+	c, err := src.Contend(t.Context(), name, claim, source.StalePolicy{})
 	require.NoError(t, err)
 	lease, err := c.Try(t.Context())
 	require.NoError(t, err)
@@ -149,7 +149,7 @@ func longClaim() source.Claim { return source.Claim{TTL: long, Heartbeat: long /
 
 func contend(t *testing.T, src *fslock.Source, name string, claim source.Claim) source.Contender {
 	t.Helper()
-	c, err := src.Contend(t.Context(), name, claim, source.Patience{})
+	c, err := src.Contend(t.Context(), name, claim, source.StalePolicy{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c

@@ -127,7 +127,7 @@ func (p *player) doubt(what string) {
 
 // compete is what the core does for TryAcquire, without the keeper.
 func (p *player) compete(src *fslock.Source, claim source.Claim) error {
-	c, err := src.Contend(context.Background(), sweptName, claim, source.Patience{})
+	c, err := src.Contend(context.Background(), sweptName, claim, source.StalePolicy{})
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func prepareWait(p *player) error {
 		return err
 	}
 	var err error
-	p.rival, err = p.src.Contend(context.Background(), sweptName, sweptClaim(), source.Patience{})
+	p.rival, err = p.src.Contend(context.Background(), sweptName, sweptClaim(), source.StalePolicy{})
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func prepareDead(p *player) error {
 	}
 	claim := sweptClaim()
 	claim.Holder.Identity, claim.Job = theDead(p.self), true
-	c, err := p.plain.Contend(context.Background(), sweptName, claim, source.Patience{})
+	c, err := p.plain.Contend(context.Background(), sweptName, claim, source.StalePolicy{})
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func prepareLeftover(p *player) error {
 	}
 	claim := sweptClaim()
 	claim.Holder.Identity = theDead(p.self)
-	c, err := p.plain.Contend(context.Background(), sweptName, claim, source.Patience{})
+	c, err := p.plain.Contend(context.Background(), sweptName, claim, source.StalePolicy{})
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func playFurtherTry(p *player) error {
 
 func playBreak(p *player) error {
 	var err error
-	p.observer, err = p.src.Observe(context.Background(), sweptName, source.Patience{})
+	p.observer, err = p.src.Observe(context.Background(), sweptName, source.StalePolicy{})
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func afterRefusal(next func(*testing.T, source.Contender)) episode {
 func watching(claim source.Claim, before func(*testing.T, source.Observer, source.Lease)) episode {
 	return func(t *testing.T, r *recorder) func() {
 		lease := contendAndTry(t, r.rival, "lock", claim)
-		o := observe(t, r.src, "lock", source.Patience{})
+		o := observe(t, r.src, "lock", source.StalePolicy{})
 		before(t, o, lease)
 		return func() { require.Equal(t, source.StateHeld, look(t, o).State) }
 	}
@@ -212,7 +212,7 @@ func episodes() map[string]episode {
 		"outcome":          keeping(record, learn),
 		"forget":           keeping(record, forget),
 		"look-free": asking(nothing, func(t *testing.T, src *fslock.Source) {
-			require.Equal(t, source.StateFree, look(t, observe(t, src, "lock", source.Patience{})).State)
+			require.Equal(t, source.StateFree, look(t, observe(t, src, "lock", source.StalePolicy{})).State)
 		}),
 		"look":       watching(longClaim(), func(*testing.T, source.Observer, source.Lease) {}),
 		"look-again": watching(longClaim(), func(t *testing.T, o source.Observer, _ source.Lease) { look(t, o) }),
@@ -222,7 +222,7 @@ func episodes() map[string]episode {
 		}),
 		"break": breakTheDead,
 		"sweep": asking(func(t *testing.T, r *recorder) {
-			_, err := r.rival.Contend(t.Context(), "lock", abandonedBy(theDead(r.self)), source.Patience{})
+			_, err := r.rival.Contend(t.Context(), "lock", abandonedBy(theDead(r.self)), source.StalePolicy{})
 			require.NoError(t, err)
 		}, func(t *testing.T, src *fslock.Source) {
 			swept, err := src.Sweep(t.Context())
@@ -294,7 +294,7 @@ func acquireAfterWait(t *testing.T, r *recorder) (step func()) {
 
 func breakTheDead(t *testing.T, r *recorder) (step func()) {
 	contendAndTry(t, r.rival, "lock", abandonedBy(theDead(r.self)))
-	o := observe(t, r.src, "lock", source.Patience{})
+	o := observe(t, r.src, "lock", source.StalePolicy{})
 	require.Equal(t, source.StateDead, look(t, o).State)
 	return func() { require.NoError(t, o.Break(t.Context())) }
 }

@@ -47,7 +47,7 @@ func openGroupSurvives(t *testing.T, opt fslock.Options) {
 	release := func(l *multilock.Lock) { require.NoError(t, l.Release(t.Context())) }
 	for range 3 {
 		release(acquire(t, src, "a", multilock.Options{}))
-		o := observe(t, src, "b", source.Patience{})
+		o := observe(t, src, "b", source.StalePolicy{})
 		require.Equal(t, source.StateFree, look(t, o).State)
 		requireVacant(t, barrier, true)
 

@@ -48,7 +48,7 @@ func testHeldNamesTheHolder(p *place) {
 	require.Equal(p, "rsync -a /src /dst", seen.Record.Holder.Command)
 	require.Empty(p, seen.Record.Foreign)
 
-	inspected, err := multilock.Inspect(p.ctx, rival, "nightly", source.Patience{})
+	inspected, err := multilock.Inspect(p.ctx, rival, "nightly", source.StalePolicy{})
 	require.NoError(p, err)
 	require.Equal(p, source.StateHeld, inspected.State)
 	require.Equal(p, seen.Record, inspected.Record)
@@ -127,7 +127,7 @@ func testCancelledWaiterLeavesNothing(p *place) {
 
 func testContenderLeavesNothing(p *place) {
 	src := p.open()
-	contender, err := src.Contend(p.ctx, "nightly", p.claim(), source.Patience{})
+	contender, err := src.Contend(p.ctx, "nightly", p.claim(), source.StalePolicy{})
 	require.NoError(p, err)
 	p.requireNames(p.open())
 	p.requireFree(p.open(), "nightly")
@@ -168,8 +168,8 @@ func (r *refusals) await(p *place) {
 }
 
 // Contend implements source.Source.
-func (r *refusals) Contend(ctx context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
-	contender, err := r.Source.Contend(ctx, name, claim, patience)
+func (r *refusals) Contend(ctx context.Context, name string, claim source.Claim, policy source.StalePolicy) (source.Contender, error) {
+	contender, err := r.Source.Contend(ctx, name, claim, policy)
 	if err != nil {
 		return nil, err
 	}

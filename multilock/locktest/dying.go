@@ -28,7 +28,7 @@ func testDeadProcess(p *place) {
 	p.requireHeld(rival, "nightly", lease.Record().Token)
 
 	holder.end(p)
-	seen, err := multilock.Inspect(p.ctx, rival, "nightly", source.Patience{MaxAge: time.Hour})
+	seen, err := multilock.Inspect(p.ctx, rival, "nightly", source.StalePolicy{MaxAge: time.Hour})
 	require.NoError(p, err)
 	require.Equal(p, source.StateDead, seen.State)
 	successor := p.try(rival, "nightly", multilock.Options{})
@@ -41,7 +41,7 @@ func testOwner(p *place) {
 	owner, rival := startChild(p), p.open()
 	lock := p.try(p.open(), "nightly", multilock.OnBehalf{Owner: owner.identity})
 	requireHolder(p, owner.identity, lock.Record())
-	seen, err := multilock.Inspect(p.ctx, rival, "nightly", source.Patience{})
+	seen, err := multilock.Inspect(p.ctx, rival, "nightly", source.StalePolicy{})
 	require.NoError(p, err)
 	requireHolder(p, owner.identity, seen.Record)
 	require.NoError(p, lock.Verify(p.ctx))
@@ -109,7 +109,7 @@ func testJobMark(p *place) {
 	holder.end(p)
 	rival := p.open()
 	p.requireHeld(rival, "nightly", lease.Record().Token)
-	seen, err := multilock.Inspect(p.ctx, rival, "nightly", source.Patience{})
+	seen, err := multilock.Inspect(p.ctx, rival, "nightly", source.StalePolicy{})
 	require.NoError(p, err)
 	require.Equal(p, []process.Group{over.group, job.group}, seen.Record.Groups)
 	require.Contains(p, seen.Why, "its job lives")
@@ -179,13 +179,13 @@ const silences = 3
 // less patience.
 func testSilenceWithinMaxAge(p *place) {
 	p.lease(p.open(), "nightly", p.claim())
-	patient := p.observe(p.open(), "nightly", source.Patience{MaxAge: time.Hour})
+	patient := p.observe(p.open(), "nightly", source.StalePolicy{MaxAge: time.Hour})
 	for start := boottime.Now(); start.Elapsed() < silences*p.ttl; p.pause(p.ttl / 10) {
 		seen, err := patient.Look(p.ctx)
 		require.NoError(p, err)
 		require.Equal(p, source.StateHeld, seen.State)
 	}
-	p.watchUntilDead(p.observe(p.open(), "nightly", source.Patience{MaxAge: p.ttl / 2}))
+	p.watchUntilDead(p.observe(p.open(), "nightly", source.StalePolicy{MaxAge: p.ttl / 2}))
 	require.ErrorIs(p, patient.Break(p.ctx), source.ErrHeld)
 }
 
@@ -193,7 +193,7 @@ func testSilenceWithinMaxAge(p *place) {
 // between, one sign of life is there to be seen.
 func testRenewedLockIsNeverDead(p *place) {
 	lease := p.lease(p.open(), "nightly", p.claim())
-	rival, err := p.open().Contend(p.ctx, "nightly", p.claim(), source.Patience{})
+	rival, err := p.open().Contend(p.ctx, "nightly", p.claim(), source.StalePolicy{})
 	require.NoError(p, err)
 	for start := boottime.Now(); start.Elapsed() < silences*p.ttl; p.pause(p.ttl / 10) {
 		require.NoError(p, lease.Renew(p.ctx))

@@ -174,7 +174,7 @@ func (p *place) release(lock *multilock.Lock) {
 // lease takes a free lock that nothing renews: a holder that falls silent.
 func (p *place) lease(src source.Source, name string, claim source.Claim) source.Lease {
 	p.Helper()
-	contender, err := src.Contend(p.ctx, name, claim, source.Patience{})
+	contender, err := src.Contend(p.ctx, name, claim, source.StalePolicy{})
 	require.NoError(p, err)
 	lease, err := contender.Try(p.ctx)
 	require.NoError(p, err)
@@ -201,7 +201,7 @@ func (p *place) requireHeld(src source.Source, name, token string) {
 
 func (p *place) requireFree(src source.Source, name string) {
 	p.Helper()
-	seen, err := multilock.Inspect(p.ctx, src, name, source.Patience{})
+	seen, err := multilock.Inspect(p.ctx, src, name, source.StalePolicy{})
 	require.NoError(p, err)
 	require.Equal(p, source.StateFree, seen.State)
 }

@@ -81,7 +81,7 @@ func testBreakSparesTheLiving(p *place) {
 	_, err := multilock.Break(p.ctx, p.open(), "nightly", multilock.BreakOptions{})
 	require.ErrorAs(p, err, new(*multilock.HeldError))
 
-	observer := p.observe(p.open(), "nightly", source.Patience{})
+	observer := p.observe(p.open(), "nightly", source.StalePolicy{})
 	require.ErrorIs(p, observer.Break(p.ctx), source.ErrHeld, "nothing was judged yet")
 	_, err = observer.Look(p.ctx)
 	require.NoError(p, err)
@@ -144,8 +144,8 @@ func testFreeLockCannotBeBroken(p *place) {
 func testBreakReachesNoSuccessor(p *place) {
 	a, b := p.open(), p.open()
 	silent := p.lease(a, "nightly", p.claim())
-	late := p.observe(p.open(), "nightly", source.Patience{})
-	later := p.observe(p.open(), "nightly", source.Patience{})
+	late := p.observe(p.open(), "nightly", source.StalePolicy{})
+	later := p.observe(p.open(), "nightly", source.StalePolicy{})
 	p.watchUntilDead(late)
 	p.watchUntilDead(later)
 
@@ -164,9 +164,9 @@ func testBreakReachesNoSuccessor(p *place) {
 	p.release(successor)
 }
 
-func (p *place) observe(src source.Source, name string, patience source.Patience) source.Observer {
+func (p *place) observe(src source.Source, name string, policy source.StalePolicy) source.Observer {
 	p.Helper()
-	observer, err := src.Observe(p.ctx, name, patience)
+	observer, err := src.Observe(p.ctx, name, policy)
 	require.NoError(p, err)
 	p.Cleanup(func() { _ = observer.Close() })
 	return observer

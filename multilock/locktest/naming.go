@@ -57,7 +57,7 @@ func testRefusedNames(p *place) {
 	for _, name := range append([]string{""}, p.fixture.Refused...) {
 		_, err := multilock.TryAcquire(p.ctx, src, name, multilock.Options{})
 		require.ErrorIs(p, err, source.ErrInvalid, "%q", name)
-		_, err = multilock.Inspect(p.ctx, src, name, source.Patience{})
+		_, err = multilock.Inspect(p.ctx, src, name, source.StalePolicy{})
 		require.ErrorIs(p, err, source.ErrInvalid, "%q", name)
 		_, err = multilock.Break(p.ctx, src, name, multilock.BreakOptions{Alive: true})
 		require.ErrorIs(p, err, source.ErrInvalid, "%q", name)
@@ -68,7 +68,7 @@ func testRefusedNames(p *place) {
 func testNames(p *place) {
 	a, b := p.open(), p.open()
 	p.requireNames(a)
-	_, err := multilock.Inspect(p.ctx, a, "nobody", source.Patience{})
+	_, err := multilock.Inspect(p.ctx, a, "nobody", source.StalePolicy{})
 	require.NoError(p, err)
 	p.requireNames(a)
 

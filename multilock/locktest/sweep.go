@@ -159,7 +159,7 @@ func (b *Bench) land(early bool) {
 func (b *Bench) requireNext() {
 	b.Helper()
 	b.land(true)
-	seen, err := multilock.Inspect(b.ctx, b.Other, b.Name, source.Patience{})
+	seen, err := multilock.Inspect(b.ctx, b.Other, b.Name, source.StalePolicy{})
 	require.NoError(b, err)
 	if seen.State == source.StateHeld && seen.Record.TTL >= time.Minute {
 		require.True(b, b.Crashed, "somebody has it: %+v", seen)
@@ -189,7 +189,7 @@ func (b *Bench) lock(src source.Source, claim source.Claim) source.Lease {
 	b.Helper()
 	const tries = 20
 	for n := 1; ; n++ {
-		contender, err := src.Contend(b.ctx, b.Name, claim, source.Patience{})
+		contender, err := src.Contend(b.ctx, b.Name, claim, source.StalePolicy{})
 		require.NoError(b, err)
 		lease, err := contender.Try(b.ctx)
 		require.NoError(b, contender.Close())
@@ -243,7 +243,7 @@ func (b *Bench) leaveHeld() {
 
 func (b *Bench) look(until source.State) {
 	var err error
-	b.observer, err = b.Struck.Observe(b.ctx, b.Name, source.Patience{})
+	b.observer, err = b.Struck.Observe(b.ctx, b.Name, source.StalePolicy{})
 	require.NoError(b, err)
 	for {
 		seen, err := b.observer.Look(b.ctx)
@@ -257,7 +257,7 @@ func (b *Bench) look(until source.State) {
 
 // compete is what the core does to get a lock that nobody living holds.
 func (b *Bench) compete() error {
-	c, err := b.Struck.Contend(b.ctx, b.Name, b.Claim, source.Patience{})
+	c, err := b.Struck.Contend(b.ctx, b.Name, b.Claim, source.StalePolicy{})
 	if err != nil {
 		return err
 	}

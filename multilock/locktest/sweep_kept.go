@@ -34,7 +34,7 @@ func (b *Bench) checkMarked(err error) {
 	require.NotErrorIs(b, err, source.ErrLost)
 	require.NoError(b, b.lease.MarkJob(b.ctx, process.Group{PGID: 4712}))
 	b.Land()
-	seen, err := multilock.Inspect(b.ctx, b.Other, b.Name, source.Patience{})
+	seen, err := multilock.Inspect(b.ctx, b.Other, b.Name, source.StalePolicy{})
 	require.NoError(b, err)
 	require.Equal(b, 4712, seen.Record.Groups[0].PGID)
 	b.checkHeld(nil)
@@ -184,7 +184,7 @@ func (b *Bench) read() error {
 	found, read := src.Result(b.ctx, b.Name)
 	require.NotErrorIs(b, read, source.ErrNoResult)
 	require.True(b, read != nil || found.Exit == 1, "%v", found)
-	seen, looked := multilock.Inspect(b.ctx, b.Struck, b.Name, source.Patience{})
+	seen, looked := multilock.Inspect(b.ctx, b.Struck, b.Name, source.StalePolicy{})
 	require.True(b, looked != nil || seen.State == source.StateHeld, seen)
 	return errors.Join(named, listed, asked, stamped, read, looked)
 }

@@ -107,7 +107,7 @@ func testTimedLockCannotBeBroken(p *place) {
 	_, err = multilock.Break(p.ctx, b, "nobody", multilock.BreakOptions{Alive: true})
 	require.ErrorIs(p, err, source.ErrFree)
 
-	observer := p.observe(b, "nightly", source.Patience{})
+	observer := p.observe(b, "nightly", source.StalePolicy{})
 	require.ErrorIs(p, observer.Break(p.ctx), source.ErrHeld)
 	require.NoError(p, lock.Verify(p.ctx))
 	p.requireHeld(b, "nightly", lock.Record().Token)
@@ -157,7 +157,7 @@ func testTimedRenewalProlongsNothing(p *place) {
 // was taken it was over at once, and is taken again.
 func (p *place) timed(src source.Source, name string) source.Timed {
 	p.Helper()
-	contender, err := src.Contend(p.ctx, name, p.claim(), source.Patience{})
+	contender, err := src.Contend(p.ctx, name, p.claim(), source.StalePolicy{})
 	require.NoError(p, err)
 	lease, err := contender.Try(p.ctx)
 	for ; errors.Is(err, source.ErrHeld); lease, err = contender.Try(p.ctx) {
@@ -203,7 +203,7 @@ func testTimedExclusion(p *place) {
 // testTimedFreeAgain: whoever watches for long enough learns that nobody has it.
 func testTimedFreeAgain(p *place) {
 	lease := p.timed(p.open(), "nightly")
-	observer := p.observe(p.open(), "nightly", source.Patience{})
+	observer := p.observe(p.open(), "nightly", source.StalePolicy{})
 	seen := source.Sighting{State: source.StateHeld}
 	for seen.State != source.StateFree {
 		require.NotEqual(p, source.StateDead, seen.State)

@@ -25,9 +25,9 @@ type contender struct {
 }
 
 // Contend implements source.Source.
-func (s *Source) Contend(ctx context.Context, name string, claim source.Claim, patience source.Patience) (_ source.Contender, err error) {
+func (s *Source) Contend(ctx context.Context, name string, claim source.Claim, policy source.StalePolicy) (_ source.Contender, err error) {
 	c := &contender{lock: lock{src: s, name: name}}
-	if c.Contender, err = remote.NewContender(s, c, name, claim, patience); err == nil {
+	if c.Contender, err = remote.NewContender(s, c, name, claim, policy); err == nil {
 		_, err = s.readyToWrite(ctx)
 	}
 	return c, err

@@ -18,8 +18,8 @@ type lock struct {
 }
 
 // Observe implements source.Source.
-func (s *Source) Observe(ctx context.Context, name string, patience source.Patience) (source.Observer, error) {
-	o, err := remote.NewObserver(s, &lock{src: s, name: name}, name, patience)
+func (s *Source) Observe(ctx context.Context, name string, policy source.StalePolicy) (source.Observer, error) {
+	o, err := remote.NewObserver(s, &lock{src: s, name: name}, name, policy)
 	if err == nil {
 		_, err = s.ready(ctx)
 	}

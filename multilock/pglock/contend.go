@@ -26,9 +26,9 @@ type attempt struct {
 }
 
 // Contend implements source.Source.
-func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (_ source.Contender, err error) {
+func (s *Source) Contend(_ context.Context, name string, claim source.Claim, policy source.StalePolicy) (_ source.Contender, err error) {
 	c := &contender{lock: lock{s, name}, sent: map[string]attempt{}}
-	c.Contender, err = remote.NewContender(s, c, name, claim, patience)
+	c.Contender, err = remote.NewContender(s, c, name, claim, policy)
 	return c, err
 }
 

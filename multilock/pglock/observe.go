@@ -14,8 +14,8 @@ type lock struct {
 }
 
 // Observe implements source.Source.
-func (s *Source) Observe(_ context.Context, name string, patience source.Patience) (source.Observer, error) {
-	return remote.NewObserver(s, lock{s, name}, name, patience)
+func (s *Source) Observe(_ context.Context, name string, policy source.StalePolicy) (source.Observer, error) {
+	return remote.NewObserver(s, lock{s, name}, name, policy)
 }
 
 // look are the statements that show a lock at one instant. They are simple: planning them costs more

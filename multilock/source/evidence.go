@@ -25,7 +25,7 @@ type Evidence struct {
 	// Grain is the step of the times by which all that is told, 0 if they are fine: a sign
 	// of life may be later than it seems by that much, and may show by as much later.
 	Grain time.Duration
-	// MaxAge is the observer's Patience.
+	// MaxAge is the observer's StalePolicy.
 	MaxAge time.Duration
 }
 
@@ -156,7 +156,7 @@ func (e Evidence) Processes() string {
 	return e.Holder.Why
 }
 
-// Limit is what a record with a TTL allows. Patience can only prolong it: a holder
+// Limit is what a record with a TTL allows. StalePolicy can only prolong it: a holder
 // trusts its TTL.
 func (e Evidence) Limit() Limit {
 	r := e.Record

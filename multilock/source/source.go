@@ -15,9 +15,9 @@ type Source interface {
 	// Contend prepares to take the lock name. Nothing that others could mistake for a
 	// held lock exists before the first Try. The error is ErrInvalid for a name
 	// that the source cannot hold.
-	Contend(ctx context.Context, name string, claim Claim, patience Patience) (Contender, error)
+	Contend(ctx context.Context, name string, claim Claim, policy StalePolicy) (Contender, error)
 	// Observe prepares to look at the lock name and, perhaps, to break it.
-	Observe(ctx context.Context, name string, patience Patience) (Observer, error)
+	Observe(ctx context.Context, name string, policy StalePolicy) (Observer, error)
 	// Names lists the locks that are, or may be, held now, sorted.
 	Names(ctx context.Context) ([]string, error)
 }
@@ -89,8 +89,8 @@ type Paced interface {
 	Pace() (least, most time.Duration)
 }
 
-// Patience says how long a silent holder is given.
-type Patience struct {
+// StalePolicy decides when the lock of a silent holder is stale.
+type StalePolicy struct {
 	// MaxAge is the silence after which a lock without a TTL of its own may be
 	// broken (the format of the Python MultiLock, or bytes that cannot be
 	// understood); 0 means never. For a lock that has a TTL it can only prolong
@@ -101,7 +101,7 @@ type Patience struct {
 	Probe Probe
 }
 
-// Probing is a Source whose observers ask a Patience's Probe.
+// Probing is a Source whose observers ask a StalePolicy's Probe.
 type Probing interface {
 	Source
 	// Probes does nothing: it says that they do.

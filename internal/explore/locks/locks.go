@@ -78,7 +78,7 @@ func TryOnce(a *explore.Actor, name string) (source.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := src.Contend(context.Background(), name, Claim, source.Patience{})
+	c, err := src.Contend(context.Background(), name, Claim, source.StalePolicy{})
 	if err != nil {
 		return nil, err
 	}

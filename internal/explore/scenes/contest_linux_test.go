@@ -113,7 +113,7 @@ func observer(a *explore.Actor) (source.Observer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return src.Observe(context.Background(), "lock", source.Patience{})
+	return src.Observe(context.Background(), "lock", source.StalePolicy{})
 }
 
 // allowed is what all of a contest may take: the turns of those who contend, and for each
@@ -145,7 +145,7 @@ func contender(a *explore.Actor) (source.Contender, error) {
 }
 
 func contenderOf(src *fslock.Source) (source.Contender, error) {
-	return src.Contend(context.Background(), "lock", locks.Claim, source.Patience{})
+	return src.Contend(context.Background(), "lock", locks.Claim, source.StalePolicy{})
 }
 
 // contends takes the lock and holds it for a moment, and stays for longer than a TTL.

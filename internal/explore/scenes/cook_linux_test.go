@@ -61,7 +61,7 @@ func cooks(open func(*explore.Actor) cooklock.Options, stays bool) func(*explore
 			a.World().Violate("open: %v", err)
 			return
 		}
-		c, err := src.Contend(context.Background(), "lock", locks.Claim, source.Patience{})
+		c, err := src.Contend(context.Background(), "lock", locks.Claim, source.StalePolicy{})
 		if err != nil {
 			a.World().Violate("contend: %v", err)
 			return

@@ -76,7 +76,7 @@ func asksAProbe(a *explore.Actor) {
 	gone := func(context.Context, source.Record) process.Evidence {
 		return process.Evidence{Life: process.Gone, Why: "no such job"}
 	}
-	o, err := src.Observe(context.Background(), "lock", source.Patience{Probe: gone})
+	o, err := src.Observe(context.Background(), "lock", source.StalePolicy{Probe: gone})
 	for range 12 {
 		a.Sleep(exploreBeat / 2)
 		var seen source.Sighting
@@ -152,7 +152,7 @@ func runsJob(tell string) func(*explore.Actor) {
 		}
 		claim := locks.Claim
 		claim.Job = true
-		c, err := src.Contend(context.Background(), "lock", claim, source.Patience{})
+		c, err := src.Contend(context.Background(), "lock", claim, source.StalePolicy{})
 		if err != nil {
 			a.Note("contend: %v", err)
 			return

@@ -25,12 +25,12 @@ func takes(a *explore.Actor, claim source.Claim) (source.Lease, time.Time) {
 		a.World().Violate("open: %v", err)
 		return nil, time.Time{}
 	}
-	c, err := src.Contend(ctx, "lock", claim, source.Patience{})
+	c, err := src.Contend(ctx, "lock", claim, source.StalePolicy{})
 	for !a.Gone() {
 		if err != nil {
 			a.Note("contend: %v", err)
 			a.Sleep(exploreBeat)
-			c, err = src.Contend(ctx, "lock", claim, source.Patience{})
+			c, err = src.Contend(ctx, "lock", claim, source.StalePolicy{})
 			continue
 		}
 		begun := time.Now()

@@ -182,11 +182,11 @@ func (p *Place) recorded(name string) (multilock.Result, error) {
 	return r, nil
 }
 
-func (p *Place) Contend(context.Context, string, source.Claim, multilock.Patience) (source.Contender, error) {
+func (p *Place) Contend(context.Context, string, source.Claim, multilock.StalePolicy) (source.Contender, error) {
 	return nil, multilock.ErrUnsupported
 }
 
-func (p *Place) Observe(_ context.Context, name string, _ multilock.Patience) (source.Observer, error) {
+func (p *Place) Observe(_ context.Context, name string, _ multilock.StalePolicy) (source.Observer, error) {
 	return &observer{p, name}, nil
 }
 

@@ -90,7 +90,7 @@ func (v *Venue) Continue(_ context.Context, known [][]byte, more []byte) (bool, 
 
 func (v *Venue) Retract(context.Context) error { return nil }
 
-func (v *Venue) Contend(_ context.Context, name string, claim source.Claim, _ multilock.Patience) (source.Contender, error) {
+func (v *Venue) Contend(_ context.Context, name string, claim source.Claim, _ multilock.StalePolicy) (source.Contender, error) {
 	return &venueContender{observer: observer{v.Place, name}, v: v, claim: claim}, nil
 }
 

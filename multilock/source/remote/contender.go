@@ -29,8 +29,8 @@ type Contender struct {
 }
 
 // NewContender is one that has made no attempt yet. The error is source.ErrInvalid for a bad name.
-func NewContender(home Home, attempts Attempts, name string, claim source.Claim, patience source.Patience) (*Contender, error) {
-	o, err := NewObserver(home, attempts, name, patience)
+func NewContender(home Home, attempts Attempts, name string, claim source.Claim, policy source.StalePolicy) (*Contender, error) {
+	o, err := NewObserver(home, attempts, name, policy)
 	return &Contender{Observer: o, Claim: claim.By(home.Self()), attempts: attempts}, err
 }
 

@@ -49,7 +49,7 @@ func newServer(t *testing.T) *server {
 	member, err := remote.Options[string]{}.Join("memory")
 	require.NoError(t, err)
 	s := &server{Member: member}
-	s.self, err = remote.NewContender(s, s, "nightly", source.Claim{TTL: time.Minute, Heartbeat: 6 * time.Second}, source.Patience{})
+	s.self, err = remote.NewContender(s, s, "nightly", source.Claim{TTL: time.Minute, Heartbeat: 6 * time.Second}, source.StalePolicy{})
 	require.NoError(t, err)
 	return s
 }

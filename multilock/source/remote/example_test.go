@@ -105,14 +105,14 @@ func (s *Source) Results(context.Context) ([]string, error) {
 }
 
 // Observe implements source.Source.
-func (s *Source) Observe(_ context.Context, name string, patience source.Patience) (source.Observer, error) {
-	return remote.NewObserver(s, lock{name, s.store}, name, patience)
+func (s *Source) Observe(_ context.Context, name string, policy source.StalePolicy) (source.Observer, error) {
+	return remote.NewObserver(s, lock{name, s.store}, name, policy)
 }
 
 // Contend implements source.Source.
-func (s *Source) Contend(_ context.Context, name string, claim source.Claim, patience source.Patience) (_ source.Contender, err error) {
+func (s *Source) Contend(_ context.Context, name string, claim source.Claim, policy source.StalePolicy) (_ source.Contender, err error) {
 	c := &contender{lock: lock{name, s.store}}
-	c.Contender, err = remote.NewContender(s, c, name, claim, patience)
+	c.Contender, err = remote.NewContender(s, c, name, claim, policy)
 	return c, err
 }
 

@@ -72,8 +72,8 @@ type Observer struct {
 }
 
 // NewObserver is one that has seen nothing yet. The error is source.ErrInvalid for a bad name.
-func NewObserver(home Home, lock Lock, name string, patience source.Patience) (*Observer, error) {
-	return &Observer{Witness: NewWitness(home.Self(), name, patience), home: home, lock: lock}, home.CheckName(name)
+func NewObserver(home Home, lock Lock, name string, policy source.StalePolicy) (*Observer, error) {
+	return &Observer{Witness: NewWitness(home.Self(), name, policy), home: home, lock: lock}, home.CheckName(name)
 }
 
 // Look implements source.Observer.

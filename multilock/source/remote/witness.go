@@ -26,8 +26,8 @@ type Witness struct {
 }
 
 // NewWitness is one that has seen nothing yet.
-func NewWitness(self process.Identity, name string, patience source.Patience) Witness {
-	return Witness{Name: name, self: self, maxAge: patience.MaxAge}
+func NewWitness(self process.Identity, name string, policy source.StalePolicy) Witness {
+	return Witness{Name: name, self: self, maxAge: policy.MaxAge}
 }
 
 // Free is what is to be seen of a lock that nobody holds, or that an attempt of this very

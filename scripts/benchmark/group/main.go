@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/internal/joblist"
+	"github.com/multilock/go/internal/parallel"
 	"github.com/multilock/go/multilock"
 	"github.com/multilock/go/multilock/fslock"
 	"github.com/multilock/go/multilock/source"

@@ -143,8 +143,8 @@ func (t *trial) tell(all time.Duration) {
 // quiet is a source that tells nobody that a lock is free.
 type quiet struct{ source.Source }
 
-func (q quiet) Contend(ctx context.Context, name string, claim source.Claim, patience source.Patience) (source.Contender, error) {
-	c, err := q.Source.Contend(ctx, name, claim, patience)
+func (q quiet) Contend(ctx context.Context, name string, claim source.Claim, policy source.StalePolicy) (source.Contender, error) {
+	c, err := q.Source.Contend(ctx, name, claim, policy)
 	return asking{c}, err
 }
 

@@ -136,12 +136,12 @@ func (k keepOrder) acquire(ctx context.Context, e *Env, src *place.Source, said 
 		}
 	}()
 	opt := multilock.Options{
-		TTL: k.TTL, Poll: k.Poll, Fair: k.Fair, Patience: multilock.Patience{MaxAge: k.MaxAge}, User: k.Place.User, Batch: source.BatchJobOf(e.Getenv),
+		TTL: k.TTL, Poll: k.Poll, Fair: k.Fair, StalePolicy: multilock.StalePolicy{MaxAge: k.MaxAge}, User: k.Place.User, Batch: source.BatchJobOf(e.Getenv),
 		Command: fmt.Sprintf("acquire for pid %d", k.Owner.PID),
 	}
 	say := func(format string, args ...any) { _ = answerLine(e, keepAnswer{Say: fmt.Sprintf(format, args...)}) }
 	var err error
-	if opt.Patience.Probe, err = (&probing{k.Probe}).prober(e, src, "acquire", say); err != nil {
+	if opt.StalePolicy.Probe, err = (&probing{k.Probe}).prober(e, src, "acquire", say); err != nil {
 		return nil, err
 	}
 	onBehalf := func(opt multilock.Options) multilock.Terms { return multilock.OnBehalf{Options: opt, Owner: k.Owner} }

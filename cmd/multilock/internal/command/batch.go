@@ -255,7 +255,7 @@ func workThrough(ctx context.Context, e *Env, src *place.Source, o *batchOptions
 		return errors.Join(err, r.close())
 	}
 	b, err := batch.New(src.Locks, r.jobs(), batch.Options{
-		TTL: lock.TTL, Poll: lock.Poll, Patience: lock.Patience, User: o.User, Batch: lock.Batch, Processes: true,
+		TTL: lock.TTL, Poll: lock.Poll, StalePolicy: lock.StalePolicy, User: o.User, Batch: lock.Batch, Processes: true,
 		Workers: o.workers(), Retries: o.retries.Value, Halt: o.halt.Halt, Order: o.order.Order, Busy: o.busy(e.Say), Fence: o.fence,
 		Barriers: list.barriers, Needs: list.needs.needs, Shell: list.shell.String(), Add: o.add, Label: o.label,
 		Memory: int64(list.memory), //nolint:gosec // no host has more

@@ -71,7 +71,7 @@ func (o *breakOptions) run(ctx context.Context, e *Env, src *place.Source) error
 	}
 	sigs := console.CatchSignals()
 	defer sigs.Release()
-	want := multilock.BreakOptions{Token: o.token, Alive: o.force, Patience: multilock.Patience{MaxAge: o.maxAge.Value}}
+	want := multilock.BreakOptions{Token: o.token, Alive: o.force, StalePolicy: multilock.StalePolicy{MaxAge: o.maxAge.Value}}
 	seen, err := multilock.Break(sigs.Until(ctx), src.Locks, o.Name, want)
 	if errors.Is(err, multilock.ErrFree) {
 		return o.tell(e, false, seen)

@@ -121,7 +121,7 @@ func (o *cleanOptions) run(ctx context.Context, e *Env, src *place.Source) error
 
 // foresee says what clear would do, as far as one look can tell.
 func (r *cleanReport) foresee(ctx context.Context, src *place.Source, names []string, o *cleanOptions) error {
-	for _, l := range show.Inspect(ctx, src, names, multilock.Patience{MaxAge: o.maxAge.Value}) {
+	for _, l := range show.Inspect(ctx, src, names, multilock.StalePolicy{MaxAge: o.maxAge.Value}) {
 		switch l.State {
 		case multilock.StateDead.String(), multilock.StateSuspect.String():
 			r.Broken = append(r.Broken, l)
@@ -162,7 +162,7 @@ func (r *cleanReport) clear(ctx context.Context, src *place.Source, names []stri
 	var mu sync.Mutex
 	var failed error
 	var group sync.WaitGroup
-	want := multilock.BreakOptions{Patience: multilock.Patience{MaxAge: o.maxAge.Value}}
+	want := multilock.BreakOptions{StalePolicy: multilock.StalePolicy{MaxAge: o.maxAge.Value}}
 	slots := make(chan struct{}, 16*parallel.Requests)
 	for _, name := range names {
 		slots <- struct{}{}

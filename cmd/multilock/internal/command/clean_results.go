@@ -234,13 +234,13 @@ func (o *cleanOptions) forgetOne(ctx context.Context, src *place.Source, ledger 
 
 func (o *cleanOptions) lock(ctx context.Context, src *place.Source, name string) (*multilock.Lock, error) {
 	return multilock.TryAcquire(ctx, src.Locks, name, multilock.Options{
-		User: o.User, Command: "multilock clean --results", Patience: multilock.Patience{MaxAge: o.maxAge.Value},
+		User: o.User, Command: "multilock clean --results", StalePolicy: multilock.StalePolicy{MaxAge: o.maxAge.Value},
 	})
 }
 
 // wouldForget looks whether the lock is in somebody's hands.
 func (o *cleanOptions) wouldForget(ctx context.Context, src *place.Source, name string) (bool, error) {
-	seen, err := multilock.Inspect(ctx, src.Locks, name, multilock.Patience{MaxAge: o.maxAge.Value})
+	seen, err := multilock.Inspect(ctx, src.Locks, name, multilock.StalePolicy{MaxAge: o.maxAge.Value})
 	if err == nil && seen.State == multilock.StateHeld {
 		err = &multilock.HeldError{Name: name, Sighting: seen}
 	}

@@ -203,7 +203,7 @@ func (h *holding) flags() []cli.Flag {
 
 func (h *holding) options() multilock.Options {
 	return multilock.Options{
-		TTL: h.ttl.Value, Poll: h.poll.Value, Patience: multilock.Patience{MaxAge: h.maxAge.Value}, Fair: h.fair,
+		TTL: h.ttl.Value, Poll: h.poll.Value, StalePolicy: multilock.StalePolicy{MaxAge: h.maxAge.Value}, Fair: h.fair,
 	}
 }
 

@@ -123,7 +123,7 @@ func (w *watcher) addFirst(ctx context.Context, names, held []string) []string {
 	})
 	seen := make([]multilock.Sighting, len(held))
 	show.InParallel(len(held), func(i int) {
-		seen[i], _ = multilock.Inspect(ctx, w.src.Locks, held[i], multilock.Patience{}) // else it is as if it were free
+		seen[i], _ = multilock.Inspect(ctx, w.src.Locks, held[i], multilock.StalePolicy{}) // else it is as if it were free
 	})
 	w.held = map[string]multilock.Sighting{}
 	for i, name := range held {
@@ -261,7 +261,7 @@ func (w *watcher) tell(ctx context.Context, names []string, standing []lockgroup
 
 // holder is who runs the job now, nil if nobody does who counts as alive.
 func (w *watcher) holder(ctx context.Context, name string) *show.Lock {
-	seen, err := multilock.Inspect(ctx, w.src.Locks, name, multilock.Patience{})
+	seen, err := multilock.Inspect(ctx, w.src.Locks, name, multilock.StalePolicy{})
 	if err != nil || seen.State != multilock.StateHeld {
 		if err != nil && !errors.Is(err, multilock.ErrUnsupported) {
 			w.misses("the lock %q could not be looked at: %v", name, err)

@@ -33,7 +33,7 @@ func (p *probing) probeFlag() cli.Flag {
 // of others, and ours.
 func (p *probing) prepareProbe(e *Env, src *place.Source, command string, opt *multilock.Options) (err error) {
 	opt.Batch = source.BatchJobOf(e.Getenv)
-	opt.Patience.Probe, err = p.prober(e, src, command, e.Say)
+	opt.StalePolicy.Probe, err = p.prober(e, src, command, e.Say)
 	return err
 }
 

@@ -85,7 +85,7 @@ func readHeld(ctx context.Context, src multilock.Source, _ time.Time, in *report
 	}
 	seen := make([]multilock.Sighting, len(names))
 	errs := make([]error, len(names))
-	show.InParallel(len(names), func(i int) { seen[i], errs[i] = multilock.Inspect(ctx, src, names[i], multilock.Patience{}) })
+	show.InParallel(len(names), func(i int) { seen[i], errs[i] = multilock.Inspect(ctx, src, names[i], multilock.StalePolicy{}) })
 	for i, name := range names {
 		switch {
 		case errs[i] != nil:

@@ -162,7 +162,7 @@ func waitingForSlot(src *place.Source, name string, n int) show.NoticeText {
 			if !ok || of != name || i > n || len(hosts) == show.Most {
 				continue
 			}
-			if seen, err := multilock.Inspect(ctx, src.Locks, lock, multilock.Patience{}); err == nil && seen.State != multilock.StateFree {
+			if seen, err := multilock.Inspect(ctx, src.Locks, lock, multilock.StalePolicy{}); err == nil && seen.State != multilock.StateFree {
 				hosts = append(hosts, fmt.Sprintf("slot %d by %s", i, seen.Record.Holder))
 			}
 		}

@@ -218,8 +218,8 @@ func (o *statusOptions) inspect(ctx context.Context, src *place.Source, names []
 	return show.Look(ctx, src, names, o.inspector)
 }
 
-func (o *statusOptions) patience() multilock.Patience {
-	return multilock.Patience{MaxAge: o.maxAge.Value, Probe: o.asked}
+func (o *statusOptions) patience() multilock.StalePolicy {
+	return multilock.StalePolicy{MaxAge: o.maxAge.Value, Probe: o.asked}
 }
 
 // lookAtNamed is for names that were asked for. A job of a list may be run under the lock of a

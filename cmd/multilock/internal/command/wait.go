@@ -158,7 +158,7 @@ func (o *waitOptions) barrier(e *Env, probe source.Probe) lockgroup.BarrierOptio
 	}
 	return lockgroup.BarrierOptions{
 		Members: o.members, Expect: o.expect.Value, Settle: o.settle.Value, Since: o.since.Value, Poll: o.poll.Value,
-		Patience: multilock.Patience{MaxAge: o.maxAge.Value, Probe: probe}, Takeover: takeover, Died: died,
+		StalePolicy: multilock.StalePolicy{MaxAge: o.maxAge.Value, Probe: probe}, Takeover: takeover, Died: died,
 	}
 }
 

@@ -118,7 +118,7 @@ func (h *host) judge(p *peer) source.Finding {
 		{p.garbled, warn("what it reported about its turns cannot be read", "use the same version of multilock on all hosts")},
 		{h.problem != nil && h.tries == 0, source.Fine("host", "it is here, too")},
 		{p.Refused == 0 && (h.problem == nil || p.End == endLeft), warn("no turn of it met this host: one of the two was late", again)},
-		{p.Refused == 0, source.Unusable("host", fmt.Sprintf("its lock never kept this host out, which tried %d times", h.tries), "run it again, with more time (--timeout 2m); if it stays so, do not lock in this place")},
+		{p.Refused == 0, source.Unusable("host", fmt.Sprintf("its lock never kept this host out, which tried %d times", h.tries), "run it again, with more time (--wait 2m); if it stays so, do not lock in this place")},
 		{p.SameHost, warn("it runs on this very host, which shows nothing about other hosts", "run the same line on the other hosts at the same time")},
 		{p.holder.SameMachineOtherBoot(h.self()), warn("it has the name and the machine id of this host, as clones have", "give each host a name and an /etc/machine-id of its own (systemd-machine-id-setup): a lock does not show which of the two holds it")},
 		{math.Abs(ahead) > clockLimit.Seconds(), warn("its clock is wrong", "set it (NTP): no lock depends on it, but cron starts jobs by it, and the history is written by it")},

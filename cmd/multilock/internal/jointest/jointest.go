@@ -57,7 +57,7 @@ func Alone(ctx context.Context, s Spec) source.Finding {
 	}
 	if source.Denies(s.Locks, source.TraitPromptRelease) {
 		did, failed = "looked at a lock in %s; none was taken, because it would stay so until its time is over", "a lock could not be looked at: %v"
-		try = func() error { _, err := multilock.Inspect(ctx, s.Locks, s.Name, multilock.Patience{}); return err }
+		try = func() error { _, err := multilock.Inspect(ctx, s.Locks, s.Name, multilock.StalePolicy{}); return err }
 	}
 	err := try()
 	if err == nil {
@@ -226,7 +226,7 @@ func (h *host) nobodyCame() error {
 		text = fmt.Sprintf("only %d of %d other hosts showed up in %s: %s", len(names), h.Hosts-1, console.Short(h.Wait), strings.Join(names, ", "))
 	}
 	return &noResult{text + "; this host looks at " + h.Where, "does the other one look at the same place? compare what it prints here, the server and export above all; " +
-		"run the same line on all hosts within that time (--timeout), with the same -d, -g and --source"}
+		"run the same line on all hosts within that time (--wait), with the same -d, -g and --source"}
 }
 
 func (h *host) stuck() error {
@@ -248,7 +248,7 @@ func (h *host) stuck() error {
 		missing = []string{"the others left, or the source did not answer"}
 	}
 	return &noResult{fmt.Sprintf("the test did not come to an end in %s: %s", console.Short(h.limit), strings.Join(missing, "; ")),
-		"run it again with more time (--timeout 2m); if it stays so, do not lock in this place"}
+		"run it again with more time (--wait 2m); if it stays so, do not lock in this place"}
 }
 
 // fellOut is the error of a host that lost a lock by its own fault.

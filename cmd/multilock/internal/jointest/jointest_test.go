@@ -271,7 +271,7 @@ func TestJoinAfterATestThatDied(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(base, ".locks", named.lockName(4, presence)), 0o700)) // what a release may leave
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(left, func(name string) bool {
-			seen, err := multilock.Inspect(t.Context(), dead.locks, name, multilock.Patience{})
+			seen, err := multilock.Inspect(t.Context(), dead.locks, name, multilock.StalePolicy{})
 			return err != nil || seen.State == multilock.StateHeld
 		})
 	}, watchdog, poll, "a participant whose TTL is not over takes part: one of the two could test with it, and leave before the other comes")
@@ -298,7 +298,7 @@ func TestJoinIsInterrupted(t *testing.T) {
 	beta := hostIn(t, base, "beta")
 	deadIn(t, beta, time.Hour, named.lockName(2, presence)) // alpha waits for no other host
 	look := func() source.State {
-		seen, err := multilock.Inspect(t.Context(), beta.locks, joinName, multilock.Patience{})
+		seen, err := multilock.Inspect(t.Context(), beta.locks, joinName, multilock.StalePolicy{})
 		require.NoError(t, err)
 		return seen.State
 	}

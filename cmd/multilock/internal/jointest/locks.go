@@ -45,7 +45,7 @@ func (h *host) options(command string) multilock.Options {
 }
 
 func (h *host) inspect(ctx context.Context, name string) (multilock.Sighting, error) {
-	return multilock.Inspect(ctx, h.Locks, name, multilock.Patience{})
+	return multilock.Inspect(ctx, h.Locks, name, multilock.StalePolicy{})
 }
 
 // measureClock compares this host's clock with the source's. If that cannot be read,

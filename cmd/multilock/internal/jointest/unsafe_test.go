@@ -31,12 +31,12 @@ func (b bent) lock(name string) string {
 	return name
 }
 
-func (b bent) Observe(ctx context.Context, name string, patience multilock.Patience) (source.Observer, error) {
-	return b.Source.Observe(ctx, b.lock(name), patience)
+func (b bent) Observe(ctx context.Context, name string, policy multilock.StalePolicy) (source.Observer, error) {
+	return b.Source.Observe(ctx, b.lock(name), policy)
 }
 
-func (b bent) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
-	c, err := b.Source.Contend(ctx, b.lock(name), claim, patience)
+func (b bent) Contend(ctx context.Context, name string, claim source.Claim, policy multilock.StalePolicy) (source.Contender, error) {
+	c, err := b.Source.Contend(ctx, b.lock(name), claim, policy)
 	if err != nil || b.tried == nil {
 		return c, err
 	}
@@ -202,8 +202,8 @@ type remembering struct {
 	given map[string]time.Duration // from the acquisition to the heartbeat that is shown
 }
 
-func (r remembering) Observe(ctx context.Context, name string, patience multilock.Patience) (source.Observer, error) {
-	o, err := r.Source.Observe(ctx, name, patience)
+func (r remembering) Observe(ctx context.Context, name string, policy multilock.StalePolicy) (source.Observer, error) {
+	o, err := r.Source.Observe(ctx, name, policy)
 	return remembered{o, r}, err
 }
 
@@ -247,15 +247,15 @@ type private struct {
 	names map[string]bool
 }
 
-func (p private) Contend(ctx context.Context, name string, claim source.Claim, patience multilock.Patience) (source.Contender, error) {
+func (p private) Contend(ctx context.Context, name string, claim source.Claim, policy multilock.StalePolicy) (source.Contender, error) {
 	if p.names[name] {
 		return nil, &fs.PathError{Op: "rename", Path: name, Err: fs.ErrPermission}
 	}
-	return p.Source.Contend(ctx, name, claim, patience)
+	return p.Source.Contend(ctx, name, claim, policy)
 }
 
-func (p private) Observe(ctx context.Context, name string, patience multilock.Patience) (source.Observer, error) {
-	o, err := p.Source.Observe(ctx, name, patience)
+func (p private) Observe(ctx context.Context, name string, policy multilock.StalePolicy) (source.Observer, error) {
+	o, err := p.Source.Observe(ctx, name, policy)
 	if err != nil || !p.names[name] {
 		return o, err
 	}
@@ -280,7 +280,7 @@ func TestJoinBesideADeadUsersLock(t *testing.T) {
 	dead := hostIn(t, base, "omega")
 	deadIn(t, dead, 100*time.Millisecond, named.lockName(1, presence))
 	require.Eventually(t, func() bool {
-		seen, err := multilock.Inspect(t.Context(), dead.locks, named.lockName(1, presence), multilock.Patience{})
+		seen, err := multilock.Inspect(t.Context(), dead.locks, named.lockName(1, presence), multilock.StalePolicy{})
 		return err == nil && seen.State != multilock.StateHeld
 	}, watchdog, poll)
 	hosts := hostsIn(t, base, "alpha", "beta")
@@ -318,7 +318,7 @@ func TestJoinPassesOnWhatItLearnsLast(t *testing.T) {
 	require.NoError(t, h.mark(t.Context(), markRead))
 	defer h.leave()
 	told := func(mark string) bool {
-		seen, err := multilock.Inspect(t.Context(), src.locks, named.lockName(1, mark), multilock.Patience{})
+		seen, err := multilock.Inspect(t.Context(), src.locks, named.lockName(1, mark), multilock.StalePolicy{})
 		require.NoError(t, err)
 		_, harm, ok := parseAccount(seen.Record.Holder.Command, joinCommand)
 		require.True(t, ok)

@@ -27,7 +27,7 @@ type noting struct {
 	hang  chan struct{} // each note waits for its end; may be nil
 }
 
-func (n *noting) Contend(context.Context, string, source.Claim, source.Patience) (source.Contender, error) {
+func (n *noting) Contend(context.Context, string, source.Claim, source.StalePolicy) (source.Contender, error) {
 	return n, nil
 }
 

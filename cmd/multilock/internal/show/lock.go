@@ -41,14 +41,14 @@ func LockOf(name string, s multilock.Sighting) Lock {
 	return Lock{
 		Name: name, State: s.State.String(), Why: s.Why, Token: r.Token,
 		Host: r.Holder.Host, PID: max(r.Holder.PID, 0), User: r.Holder.User, Command: r.Holder.Command,
-		Job: r.Job, TTL: r.TTL.Seconds(), Age: seconds(s.Age), Silence: seconds(s.Silence), Expires: expires(s, multilock.Patience{}), Foreign: r.Foreign,
+		Job: r.Job, TTL: r.TTL.Seconds(), Age: seconds(s.Age), Silence: seconds(s.Silence), Expires: expires(s, multilock.StalePolicy{}), Foreign: r.Foreign,
 	}
 }
 
 // expires is when a holder may be taken for dead if there is no sign of life of him any more.
 // One that counts as alive after that has a job that lives.
-func expires(s multilock.Sighting, patience multilock.Patience) *float64 {
-	limit := max(s.Record.TTL, patience.MaxAge)
+func expires(s multilock.Sighting, policy multilock.StalePolicy) *float64 {
+	limit := max(s.Record.TTL, policy.MaxAge)
 	switch left := limit - s.Silence; {
 	case s.State == multilock.StateFree, s.State == multilock.StateHeld && left <= 0:
 		return nil
@@ -112,8 +112,8 @@ func Holdings(holdings []lockgroup.Holding) []Lock {
 }
 
 // Inspect looks at the locks of these names.
-func Inspect(ctx context.Context, src *place.Source, names []string, patience multilock.Patience) []Lock {
-	inspector := multilock.NewInspector(src.Locks, patience)
+func Inspect(ctx context.Context, src *place.Source, names []string, policy multilock.StalePolicy) []Lock {
+	inspector := multilock.NewInspector(src.Locks, policy)
 	defer inspector.Close() //nolint:errcheck // it was only read
 	return Look(ctx, src, names, inspector)
 }
@@ -140,7 +140,7 @@ func lookAtOne(ctx context.Context, locks multilock.Source, name string, inspect
 		return Lock{Name: name, State: StateUnknown, Why: err.Error()}
 	}
 	l := LockOf(name, seen)
-	l.Expires = expires(seen, inspector.Patience())
+	l.Expires = expires(seen, inspector.StalePolicy())
 	if seen.State != multilock.StateFree {
 		l.Chunk = chunkUnder(ctx, locks, name)
 	}

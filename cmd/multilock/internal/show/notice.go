@@ -133,7 +133,7 @@ func (b *Obstacle) Tell(ctx context.Context, waited time.Duration) string {
 	if err := b.trouble(); err != nil {
 		return fmt.Sprintf("%s, and for this to pass: %v", text, err)
 	}
-	seen, err := multilock.Inspect(ctx, b.Src.Locks, b.Name, multilock.Patience{})
+	seen, err := multilock.Inspect(ctx, b.Src.Locks, b.Name, multilock.StalePolicy{})
 	if err != nil {
 		return ""
 	}

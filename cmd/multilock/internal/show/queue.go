@@ -58,7 +58,7 @@ func lookAtQueue(ctx context.Context, src source.Queueing, name string) (q Queue
 	if err != nil {
 		return q, err
 	}
-	inspector := multilock.NewInspector(queue, multilock.Patience{})
+	inspector := multilock.NewInspector(queue, multilock.StalePolicy{})
 	defer func() { err = errors.Join(err, inspector.Close()) }()
 	q = Queue{Name: name, Waiting: len(tickets), Tickets: make([]Lock, min(len(tickets), maxTickets))}
 	InParallel(len(q.Tickets), func(i int) {
