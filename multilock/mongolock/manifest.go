@@ -1,7 +1,11 @@
 package mongolock
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
+	"io/fs"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -14,7 +18,10 @@ import (
 // The manifest of a group is a document of the collection COLLECTION.groups, which
 // is inserted once and never changed.
 
-var _ source.ManifestStore = (*Source)(nil)
+var (
+	_ source.ManifestStore  = (*Source)(nil)
+	_ source.ManifestReader = (*Source)(nil)
+)
 
 const manifestField = "manifest"
 
@@ -45,11 +52,31 @@ func (s *Source) publish(ctx context.Context, manifest []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, current, ok := doc.Lookup(manifestField).BinaryOK()
+	return s.manifestIn(doc)
+}
+
+func (s *Source) manifestIn(doc bson.Raw) ([]byte, error) {
+	_, manifest, ok := doc.Lookup(manifestField).BinaryOK()
 	if !ok {
 		return nil, s.refuse("the document of the group in its collection " + s.name + groupsSuffix + " has no manifest; remove it")
 	}
-	return current, nil
+	return manifest, nil
+}
+
+// OpenManifest implements source.ManifestReader.
+func (s *Source) OpenManifest(ctx context.Context) (io.ReadCloser, error) {
+	var manifest []byte
+	err := s.command(ctx, "read the manifest", "", func(ctx context.Context, f facts) error {
+		doc, err := s.reading(groupsSuffix, f, settled).FindOne(ctx, s.ofManifest()).Raw()
+		if err == nil {
+			manifest, err = s.manifestIn(doc)
+		}
+		return err
+	})
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		err = fs.ErrNotExist
+	}
+	return io.NopCloser(bytes.NewReader(manifest)), err
 }
 
 // Retract implements source.ManifestStore.
