@@ -32,8 +32,8 @@ type watcher struct {
 	ownClock bool // this host's clock was believed, for the source's could not be read
 	done     int  // jobs that run once and for all and have ended well, and were not named
 
-	mu      sync.Mutex
-	missing []string // what could not be learned, in words
+	mu      sync.Mutex // guards done and missing while results are read
+	missing []string   // what could not be learned, in words
 	// held are the locks of jobs whose first run has not ended, by their names.
 	held map[string]multilock.Sighting
 }
@@ -164,6 +164,12 @@ func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result
 	}
 	survey.Results(ctx, ledger, names, survey.Summaries, func(i int, r multilock.Result) {
 		w.list.Result(r)
+		if len(w.names) == 0 && w.expected.Every == 0 && r.OK() && r.Tick.IsZero() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.done++ // of very many jobs most have run once and for all, and are only counted
+			return
+		}
 		found[i] = &r
 	})
 	return found, ctx.Err()
@@ -250,10 +256,6 @@ func (w *watcher) tell(ctx context.Context, names []string, standing []lockgroup
 	w.jobs = []show.OverdueJob{}
 	for i, name := range names {
 		s := standing[i]
-		if once := s.Due.IsZero(); once && s.State == lockgroup.StandingWell && len(w.names) == 0 {
-			w.done++
-			continue
-		}
 		w.jobs = append(w.jobs, show.OverdueOf(name, s, running[i]))
 	}
 	return ctx.Err()

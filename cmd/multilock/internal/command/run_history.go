@@ -12,62 +12,62 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// tellAfter is when the history is told that a run has begun: of a short one all is told
-// with one write. Who holds the lock, the lock says until then, and if its holder is killed,
-// who breaks it.
-const tellAfter = 100 * time.Millisecond
+// recordAfter delays the first event of a run, so that a short run costs one write. Until then
+// the lock itself says that it is held, and if the holder is killed, so does the process that
+// breaks the lock.
+const recordAfter = 100 * time.Millisecond
 
-// story is what the history is told of a run.
-type story struct {
+// eventLog writes the events of a run to the history.
+type eventLog struct {
 	write func(events []source.Event)
 
-	mu   sync.Mutex
-	kept []source.Event // to be told with what follows
+	mu      sync.Mutex
+	pending []source.Event // written together with those that follow
 }
 
-// begin keeps the first event for a while.
-func (s *story) begin(e source.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kept = append(s.kept, e)
-	time.AfterFunc(tellAfter, func() { s.tell() })
+// begin delays the first event.
+func (l *eventLog) begin(e source.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending = append(l.pending, e)
+	time.AfterFunc(recordAfter, func() { l.record() })
 }
 
-// isKept says whether nothing was told yet.
-func (s *story) isKept() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.kept) > 0
+// isPending reports whether nothing has been written yet.
+func (l *eventLog) isPending() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.pending) > 0
 }
 
-// tell writes what was kept, and then these.
-func (s *story) tell(events ...source.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if all := append(s.kept, events...); len(all) > 0 {
-		s.write(all)
+// record writes what is pending, and then these.
+func (l *eventLog) record(events ...source.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if all := append(l.pending, events...); len(all) > 0 {
+		l.write(all)
 	}
-	s.kept = nil
+	l.pending = nil
 }
 
-// newStory writes to the history. That it cannot be written stops no job.
-func (r *jobRun) newStory(ctx context.Context) *story {
+// newEventLog writes to the source's history. A failure to write stops no job.
+func (r *jobRun) newEventLog(ctx context.Context) *eventLog {
 	ctx = context.WithoutCancel(ctx)
-	return &story{write: func(events []source.Event) {
+	return &eventLog{write: func(events []source.Event) {
 		if err := r.src.Note(ctx, events...); err != nil && r.opt.Verbose {
 			r.env.Say("warning: %v", err)
 		}
 	}}
 }
 
-// tellEnd tells how the run ended, before the lock is released if nothing was told yet: a
-// barrier that finds the lock free is to find all of it. It returns what was told.
-func (r *jobRun) tellEnd(result *job.Result, err error) source.EventKind {
-	if !r.story.isKept() {
+// recordEnd records how the run ended before the lock is released, if nothing was written yet:
+// a barrier that finds the lock free finds all of it. It returns the event that it recorded.
+func (r *jobRun) recordEnd(result *job.Result, err error) source.EventKind {
+	if !r.events.isPending() {
 		return ""
 	}
 	what := endOf(err)
-	r.story.tell(r.event(what, result, err))
+	r.events.record(r.event(what, result, err))
 	return what
 }
 

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/place"
-	"github.com/multilock/go/cmd/multilock/internal/show"
 	"github.com/multilock/go/cmd/multilock/job"
-	"github.com/multilock/go/multilock"
 )
 
 // hooks is the options of "run" that have a command run when something has happened.
@@ -86,70 +83,22 @@ func (h *hooks) check(command string, every bool) error {
 	return nil
 }
 
-// happening is what there is to tell of a run that has ended, or goes on.
-type happening string
-
-const (
-	nothing   happening = "" // that is anybody's business
-	succeeded happening = "success"
-	failed    happening = "failure"
-	lost      happening = "loss"
-	overran   happening = "overrun"
-)
-
-// command is the hook for something, and the option that has it; "" if there is none.
-func (h *hooks) command(what happening) (command, option string) {
+// command is the hook for an event, and the option that has it; "" if there is none.
+func (h *hooks) command(event hookEvent) (command, option string) {
 	switch {
-	case what == succeeded:
+	case event == eventSuccess:
 		return h.success, "--on-success"
-	case what == overran:
+	case event == eventOverrun:
 		return h.onOverrun, "--on-overrun"
-	case what == lost && h.loss != "":
+	case event == eventLoss && h.loss != "":
 		return h.loss, "--on-loss"
-	case what == failed, what == lost:
+	case event == eventFailure, event == eventLoss:
 		return h.failure, "--on-failure"
 	}
 	return "", ""
 }
 
-// happened is what a run has come to under its lock.
-func (r *jobRun) happened(err error) happening {
-	switch {
-	case !r.begun:
-		return unrun(err)
-	case err == nil:
-		return succeeded
-	case errors.Is(err, multilock.ErrLost):
-		return lost
-	}
-	return failed
-}
-
-// unrun is what a run has come to that did nothing. That somebody else has the lock, or was
-// there before, is as it should be.
-func unrun(err error) happening {
-	switch code := console.ExitCode(err); {
-	case code == console.ExitStarved:
-		return failed
-	case errors.Is(err, multilock.ErrHeld):
-		return nothing
-	case code == console.ExitUnsure, code == console.ExitFailure:
-		return failed
-	}
-	return nothing
-}
-
-// tellUnrun runs the hook for a run that never had its lock, and returns its error.
-func (o *runOptions) tellUnrun(e *Env, sigs *console.Signals, err error) error {
-	what, stop := unrun(err), sigs.Next()
-	pinged := o.pingEnd(e, what, err, nil, stop)
-	vars := append(endVariables(err), "MULTILOCK_NAME="+o.Name, "MULTILOCK_GROUP="+o.Group, "MULTILOCK_COMMAND="+o.shown)
-	o.hookFor(e, what, vars, nil).run(stop)
-	pinged()
-	return err
-}
-
-// hook is a command that is to be run.
+// hook is a command that runs on an event.
 type hook struct {
 	env             *Env
 	command, option string
@@ -158,17 +107,18 @@ type hook struct {
 	limit           time.Duration
 }
 
-// hookFor is what is to be run for something, nil if that is nothing.
-func (o *runOptions) hookFor(e *Env, what happening, vars []string, input []byte) *hook {
-	command, option := o.hooks.command(what)
+// hookFor is the hook for an event, nil if there is none.
+func (o *runOptions) hookFor(e *Env, event hookEvent, vars []string, input []byte) *hook {
+	command, option := o.hooks.command(event)
 	if command == "" {
 		return nil
 	}
 	vars = append(place.JobEnviron(e.Environ()), vars...)
-	return &hook{e, command, option, append(vars, "MULTILOCK_EVENT="+string(what)), input, o.hookTimeout.Value}
+	return &hook{e, command, option, append(vars, "MULTILOCK_EVENT="+string(event)), input, o.hookTimeout.Value}
 }
 
-// run runs a hook to its end, or until stop is closed. That it fails is told.
+// run runs the hook until it ends, or stop is closed. It reports a failure, and returns nothing:
+// a hook changes no exit code.
 func (h *hook) run(stop <-chan struct{}) {
 	if h == nil {
 		return
@@ -229,8 +179,8 @@ func fed(text []byte) (*os.File, error) {
 	return reader, nil
 }
 
-// hookVariables is what a hook learns of a run that has a lock. The one that marks the
-// job's processes is not among them: a hook is none.
+// hookVariables are what a hook learns of a run with a lock. The job's key is not among them:
+// a hook is no process of the job.
 func (r *jobRun) hookVariables() []string {
 	by := r.lock.Record().Holder
 	by.Command = ""
@@ -239,43 +189,4 @@ func (r *jobRun) hookVariables() []string {
 		vars = append(vars, "MULTILOCK_LOG="+r.printed.path)
 	}
 	return vars
-}
-
-// endVariables are for a run that has ended.
-func (r *jobRun) endVariables(err error) []string {
-	vars := endVariables(err)
-	if r.result != nil {
-		vars = append(vars, "MULTILOCK_JOB_EXIT="+strconv.Itoa(r.result.Code), "MULTILOCK_DURATION="+seconds(r.result.Elapsed))
-	}
-	return vars
-}
-
-func endVariables(err error) []string {
-	return []string{"MULTILOCK_EXIT=" + strconv.Itoa(console.ExitCode(err)), "MULTILOCK_WHY=" + whyWords(err)}
-}
-
-// whyWords are one line about an end.
-func whyWords(err error) string {
-	text := show.Explain(err)
-	var ended *console.JobError
-	if text == "" && errors.As(err, &ended) {
-		text = ended.Error()
-	}
-	return console.Line(text)
-}
-
-func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
-
-// after is for when the run is over, and its lock released.
-func (r *jobRun) after(err error) {
-	what, last := nothing, r.printed.last()
-	if !r.skipped {
-		what = r.happened(err)
-	}
-	pinged := r.opt.pingEnd(r.env, what, err, last, r.next)
-	defer pinged()
-	r.printed.end(r.next, r.env, err)
-	r.overrun.end()
-	vars := append(r.hookVariables(), r.endVariables(err)...)
-	r.opt.hookFor(r.env, what, vars, last).run(r.next)
 }

@@ -41,7 +41,7 @@ type jobRun struct {
 	started   bool            // the command was
 	told      bool            // it was told to end, as we were
 	warnings  []string        // about the plan
-	story     *story          // for the history
+	events    *eventLog       // for the history
 	printed   *kept           // what the command has printed
 	overrun   *overrunWatch   // nil without a limit
 	skipped   bool            // nothing was left to be done
@@ -107,8 +107,8 @@ func (r *jobRun) begin(ctx context.Context) (err error) {
 	r.begun = true
 	r.warn()
 	r.fence, err = fenceOf(ctx, r.lock)
-	r.story = r.newStory(ctx)
-	r.story.begin(r.event(source.EventAcquired, nil, nil))
+	r.events = r.newEventLog(ctx)
+	r.events.begin(r.event(source.EventAcquired, nil, nil))
 	if r.opt.Verbose {
 		r.env.Say("took lock %q after %s", r.lockName(), console.Short(r.waited))
 	}
@@ -186,7 +186,7 @@ func (r *jobRun) spec(out captures) runner.Spec {
 			Stdin: r.env.Stdin, Stdout: stdout, Stderr: stderr, JobControl: true, Self: r.src.Self,
 		},
 		Lock: r.lock, Name: r.opt.Name, Again: r.attempt.Attempt > 1 || !r.attempt.First, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
-		Limit: r.opt.maxRuntime.Value, OverLimit: errRuntimeOut, Ending: r.ending, Say: r.env.Say,
+		Limit: r.opt.maxRuntime.Value, OverLimit: errRuntimeOut, Ending: r.tellEnding, Say: r.env.Say,
 		Signals: signals, Told: runner.Told{Any: told, Job: told}, Recorded: r.plan != nil,
 	}
 }
@@ -231,8 +231,8 @@ func (r *jobRun) timeVariables() []string {
 	}
 }
 
-// ending tells that the job is being ended, and why.
-func (r *jobRun) ending(why error) {
+// tellEnding says that the job is being ended, and why.
+func (r *jobRun) tellEnding(why error) {
 	switch {
 	case errors.Is(why, errRuntimeOut):
 		r.env.Say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.Value)
@@ -258,7 +258,7 @@ func resultOf(ended job.Result, why error) multilock.Result {
 // recorded tells the history of an attempt whose result is recorded.
 func (r *jobRun) recorded(context.Context, multilock.Result) {
 	r.committed = true
-	r.story.tell(r.event(source.EventCommitted, r.result, r.why))
+	r.events.record(r.event(source.EventCommitted, r.result, r.why))
 }
 
 func notRecorded(e *lockgroup.UnrecordedError) error {
@@ -289,7 +289,7 @@ func (r *jobRun) holdOn(ctx context.Context) {
 
 // finish releases the lock and says how all of it ended.
 func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) error {
-	told, before := r.tellEnd(result, err), time.Now()
+	recorded, before := r.recordEnd(result, err), time.Now()
 	released := r.giveUp(ctx, err)
 	what := endOf(errors.Join(err, released))
 	ended := jobError(result)
@@ -304,18 +304,18 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 		released = nil // what the job did is done, and its exit code says how
 	}
 	err = errors.Join(err, released)
-	if told != what || released != nil {
+	if recorded != what || released != nil {
 		end := r.event(what, result, err)
 		if what == source.EventReleased {
 			end.Time = before // when nobody could have acquired it yet
 		}
-		r.story.tell(end)
+		r.events.record(end)
 	}
 	if r.opt.Verbose {
 		r.env.Say("%s lock %q after %s%s", what, r.lockName(), console.Short(time.Since(r.since)), r.staysTaken())
 	}
 	if r.opt.JSON && !r.waitsOn(err) {
-		r.report(result, errors.Join(err, ended))
+		r.printJSON(result, errors.Join(err, ended))
 	}
 	return errors.Join(err, ended)
 }

@@ -31,7 +31,7 @@ func (o *runOptions) run(ctx context.Context, e *Env, src *place.Source) error {
 	case settled:
 		return err
 	case err != nil:
-		return o.tellUnrun(e, sigs, err)
+		return o.report(e, endingWithoutLock(o, err), sigs.Next(), func() {})
 	}
 	return o.runUnderLock(ctx, e, src, sigs, plan, start)
 }
@@ -100,16 +100,18 @@ func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source
 	for begin := time.Now(); ; {
 		lock, slot, err := o.acquire(sigs.Until(ctx), e, src, request{o.Name, opt, termsOf(src, plan), o.wait.After(time.Since(begin)), o.Output})
 		if err != nil {
-			return o.tellUnrun(e, sigs, o.refused(ctx, e, src, err))
+			return o.report(e, endingWithoutLock(o, o.refused(ctx, e, src, err)), sigs.Next(), func() {})
 		}
 		r := &jobRun{
 			env: e, opt: o, src: src, lock: lock, slot: slot, signals: sigs, plan: plan, printed: &kept{},
 			waited: time.Since(start), limit: o.wait.After(time.Since(begin)),
 		}
 		err = r.run(ctx)
-		if err == nil || !r.waitsOn(err) {
-			r.after(err)
-			return err
+		if !r.waitsOn(err) {
+			return o.report(e, r.ending(err), r.next, func() {
+				r.printed.end(r.next, e, err)
+				r.overrun.end()
+			})
 		}
 		e.Say("lock %q was lost before the job was started; waiting on", r.lockName())
 	}

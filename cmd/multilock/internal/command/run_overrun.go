@@ -28,7 +28,7 @@ func (r *jobRun) watchOverrun() *overrunWatch {
 		text := fmt.Sprintf("job %q takes too long: %s", r.opt.Name, words)
 		r.env.Say("warning: %s", text)
 		vars := append(vars, "MULTILOCK_DURATION="+seconds(time.Since(began)), "MULTILOCK_WHY="+text)
-		r.opt.hookFor(r.env, overran, vars, r.printed.last()).run(stop)
+		r.opt.hookFor(r.env, eventOverrun, vars, r.printed.last()).run(stop)
 	})
 	return w
 }

@@ -73,9 +73,9 @@ func (p *pinging) pingStart(ctx context.Context) {
 	}
 }
 
-// pingEnd tells how a run ended, in the background, until stop is closed.
-func (p *pinging) pingEnd(e *Env, what happening, err error, printed []byte, stop <-chan struct{}) (wait func()) {
-	if p.check == nil || what == nothing {
+// pingEnd reports an ending in the background, until stop is closed.
+func (p *pinging) pingEnd(e *Env, end ending, stop <-chan struct{}) (wait func()) {
+	if p.check == nil || end.event == eventNone {
 		return func() {}
 	}
 	cause := fmt.Errorf("given up after %s, the limit of --ping-timeout", console.Short(p.timeout.Value))
@@ -83,7 +83,7 @@ func (p *pinging) pingEnd(e *Env, what happening, err error, printed []byte, sto
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		if failed := p.check.End(ctx, endOfPing(what, err, printed)); failed != nil {
+		if failed := p.check.End(ctx, end.ping()); failed != nil {
 			e.Say("warning: --ping: %s", strings.ReplaceAll(failed.Error(), "\n", ": "))
 		}
 	}()
@@ -98,25 +98,21 @@ func (p *pinging) pingEnd(e *Env, what happening, err error, printed []byte, sto
 	}
 }
 
-// endOfPing is what a watcher hears of an end. The job's code is one only if nothing else went
-// wrong.
-func endOfPing(what happening, err error, printed []byte) ping.End {
-	end := ping.End{OK: what == succeeded, Body: append([]byte(pingText(err)), printed...)}
+// ping is the ending as the watcher learns it. It has the job's exit code only if nothing else
+// went wrong.
+func (n ending) ping() ping.End {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "?"
+	}
+	text := host + "\n"
+	if why := n.why(); why != "" {
+		text = host + ": " + why + "\n"
+	}
+	end := ping.End{OK: n.event == eventSuccess, Body: append([]byte(text), n.printed...)}
 	var ended *console.JobError
-	if code := console.ExitCode(err); what == failed && errors.As(err, &ended) && code == ended.JobCode() && code < 256 {
+	if code := console.ExitCode(n.err); n.event == eventFailure && errors.As(n.err, &ended) && code == ended.JobCode() && code < 256 {
 		end.Code = code
 	}
 	return end
-}
-
-// pingText are the lines before the output.
-func pingText(err error) string {
-	host, unknown := os.Hostname()
-	if unknown != nil {
-		host = "?"
-	}
-	if why := whyWords(err); why != "" {
-		return host + ": " + why + "\n"
-	}
-	return host + "\n"
 }

@@ -134,7 +134,7 @@ type runReport struct {
 	Warnings []string  `json:"warnings,omitempty"`
 }
 
-func (r *jobRun) report(result *job.Result, err error) {
+func (r *jobRun) printJSON(result *job.Result, err error) {
 	report := runReport{
 		Name: r.lockName(), Group: r.opt.Group, Slot: r.slot, Token: r.lock.Record().Token, Fence: r.fence,
 		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: console.ExitCode(err), Error: show.Explain(err), Attempt: r.attempt.Attempt,
