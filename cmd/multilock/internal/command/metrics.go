@@ -158,7 +158,7 @@ func (m *meter) count(ctx context.Context, chronicle source.Chronicle) error {
 
 // families are all metrics.
 func (m *meter) families(now time.Time) []show.Family {
-	families := append(m.counts.families(), m.standing()...)
+	families := append(m.counts.families(), m.jobFamilies()...)
 	group := map[string]string{"group": m.src.Place.Group}
 	if m.locks {
 		families = append(families, show.Family{
@@ -188,9 +188,9 @@ func (m *meter) families(now time.Time) []show.Family {
 		})
 }
 
-// standing are the metrics of jobs that run by --every or --once. Of those that run once and
+// jobFamilies are the metrics of jobs that run by --every or --once. Of those that run once and
 // for all only the ones that have not ended well are there.
-func (m *meter) standing() []show.Family {
+func (m *meter) jobFamilies() []show.Family {
 	alarm := show.Family{Name: "multilock_alarm", Type: "gauge", Help: "What multilock overdue says of a job: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."}
 	late := show.Family{Name: "multilock_overdue", Type: "gauge", Help: "1 if a job should have ended well by now, and has not; else 0."}
 	due := show.Family{Name: "multilock_due_timestamp_seconds", Type: "gauge", Help: "When a job is to run next, or should have."}

@@ -20,7 +20,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// watcher finds out how it stands with the jobs of a group, or with those of some names.
+// watcher judges the jobs of a group, or those of some names.
 type watcher struct {
 	src      *place.Source
 	names    []string // none: all that have a result
@@ -29,26 +29,26 @@ type watcher struct {
 
 	chunks   []string // the names of the results of chunks, which are not read
 	jobs     []show.OverdueJob
-	ownClock bool // this host's clock was believed, for the source's could not be read
-	done     int  // jobs that run once and for all and have ended well, and were not named
+	ownClock bool // this host's clock was used, since the source's could not be read
+	done     int  // jobs that run once and for all, have succeeded, and were not named
 
 	mu      sync.Mutex // guards done and missing while results are read
-	missing []string   // what could not be learned, in words
+	missing []string   // what could not be read, in words
 	// held are the locks of jobs whose first run has not ended, by their names.
 	held map[string]multilock.Sighting
 }
 
-// misses says what could not be learned.
+// misses records what could not be read.
 func (w *watcher) misses(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.missing = append(w.missing, console.Harmless(fmt.Sprintf(format, args...)))
 }
 
-// look reads the results, asks for the time, and looks at the locks of the jobs with which
-// not all seems well.
+// look reads the results and the time, and inspects the locks of the jobs with which something
+// is wrong.
 func (w *watcher) look(ctx context.Context) error {
-	held, err := bounded.Call(ctx, w.src.Locks.Names) // before the results: who is in neither has not begun
+	held, err := bounded.Call(ctx, w.src.Locks.Names) // before the results: a job in neither has not begun
 	if err != nil {
 		w.misses("which locks are held cannot be read: %v", err)
 	}
@@ -63,20 +63,20 @@ func (w *watcher) look(ctx context.Context) error {
 	}
 	names, results = w.dropUnknown(names, results)
 	now := w.now(ctx, results)
-	standing := make([]lockgroup.Standing, len(names))
+	status := make([]lockgroup.JobStatus, len(names))
 	for i, name := range names {
-		standing[i] = w.judge(now, name, results[i])
+		status[i] = w.judge(now, name, results[i])
 	}
-	if err := w.recall(ctx, now, names, standing); err != nil {
+	if err := w.recall(ctx, now, names, status); err != nil {
 		return err
 	}
-	return w.tell(ctx, names, standing)
+	return w.tell(ctx, names, status)
 }
 
-// judge says how it stands with a job by its last result, or by the lock of its first run. One that
-// runs once and for all, and for as long as it likes, has failed when its holder is dead; of a
-// silent one nobody can tell that from here.
-func (w *watcher) judge(now time.Time, name string, last *multilock.Result) lockgroup.Standing {
+// judge judges a job by its last result, or by the lock of its first run. A job that runs once
+// and for all, for as long as it takes, has failed when its holder is dead; one look cannot tell
+// whether a silent holder is.
+func (w *watcher) judge(now time.Time, name string, last *multilock.Result) lockgroup.JobStatus {
 	first := w.held[name]
 	every := first.Record.Holder.Every
 	if last != nil || every == "" {
@@ -84,16 +84,16 @@ func (w *watcher) judge(now time.Time, name string, last *multilock.Result) lock
 	}
 	s := w.expected.JudgeFirst(now, every, first.Age)
 	switch {
-	case every != source.EveryOnce || s.State == lockgroup.StandingLate:
+	case every != source.EveryOnce || s.State == lockgroup.JobLate:
 	case first.State == multilock.StateDead:
-		s.State, s.Why = lockgroup.StandingRetry, "its first run died; whoever comes next runs it again"
+		s.State, s.Why = lockgroup.JobRetry, "its first run died; whoever comes next runs it again"
 	case first.State != multilock.StateHeld:
-		s.State, s.Why = lockgroup.StandingUnknown, "its first run is silent: it died, or is cut off; \"multilock break\" finds out"
+		s.State, s.Why = lockgroup.JobUnknown, "its first run is silent: it died, or is cut off; \"multilock break\" finds out"
 	}
 	return s
 }
 
-// toRead are the names of the jobs, sorted. What is in chunks is the list of a batch.
+// toRead are the names of the jobs, sorted. Chunks are parts of a batch's list, and left out.
 func (w *watcher) toRead(ctx context.Context) ([]string, error) {
 	if len(w.names) > 0 {
 		return w.names, nil
@@ -112,9 +112,9 @@ func (w *watcher) toRead(ctx context.Context) ([]string, error) {
 	}), err
 }
 
-// addFirst adds the jobs that are held, and of which there is no result: their first run has
-// not ended, if their locks tell that they are to run again and again, or once. One that is
-// free by now has a result, or is dropped.
+// addFirst adds the jobs whose first run has not ended: they are held and have no result, and
+// their locks record how often they are to run. A job that is free by now has a result, or is
+// dropped later.
 func (w *watcher) addFirst(ctx context.Context, names, held []string) []string {
 	all := len(w.names) == 0
 	held = slices.DeleteFunc(held, func(name string) bool {
@@ -123,7 +123,7 @@ func (w *watcher) addFirst(ctx context.Context, names, held []string) []string {
 	})
 	seen := make([]multilock.Sighting, len(held))
 	show.InParallel(len(held), func(i int) {
-		seen[i], _ = multilock.Inspect(ctx, w.src.Locks, held[i], multilock.StalePolicy{}) // else it is as if it were free
+		seen[i], _ = multilock.Inspect(ctx, w.src.Locks, held[i], multilock.StalePolicy{}) // on an error it counts as free
 	})
 	w.held = map[string]multilock.Sighting{}
 	for i, name := range held {
@@ -144,7 +144,7 @@ func (w *watcher) addFirst(ctx context.Context, names, held []string) []string {
 	return names
 }
 
-// dropUnknown leaves away what nobody has named, and of which nothing is known.
+// dropUnknown drops unnamed jobs without data.
 func (w *watcher) dropUnknown(names []string, results []*multilock.Result) (kept []string, of []*multilock.Result) {
 	for i, name := range names {
 		if _, first := w.held[name]; first || results[i] != nil || len(w.names) > 0 {
@@ -154,8 +154,8 @@ func (w *watcher) dropUnknown(names []string, results []*multilock.Result) (kept
 	return kept, of
 }
 
-// read reads the results of these names, nil where there is none. One that cannot be read
-// is shown as what it is.
+// read reads the results of these names: nil where there is none, and for a job that needs no
+// more than to be counted. A result that cannot be read is Foreign.
 func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result, error) {
 	found := make([]*multilock.Result, len(names))
 	ledger, ok := source.Ability[source.Ledger](w.src.Locks, source.TraitResults)
@@ -175,8 +175,8 @@ func (w *watcher) read(ctx context.Context, names []string) ([]*multilock.Result
 	return found, ctx.Err()
 }
 
-// now is the source's time, if there are ticks to be judged by it. Who may not ask for it, for
-// he may not write, goes by his own clock.
+// now is the source's time, if there are ticks to judge by it. A user who may not write cannot
+// read it, and gets this host's.
 func (w *watcher) now(ctx context.Context, results []*multilock.Result) time.Time {
 	clock, ok := source.Ability[source.Timekeeper](w.src.Locks, source.TraitOneClock)
 	if !ok || len(w.held) == 0 && !slices.ContainsFunc(results, func(r *multilock.Result) bool { return r != nil && !r.Tick.IsZero() }) {
@@ -193,10 +193,10 @@ func (w *watcher) now(ctx context.Context, results []*multilock.Result) time.Tim
 	return now
 }
 
-// recall asks the history about the jobs that are expected, and whose results tell of no
-// success in time: those that run without --every have none.
-func (w *watcher) recall(ctx context.Context, now time.Time, names []string, standing []lockgroup.Standing) error {
-	if w.expected.Every == 0 || !slices.ContainsFunc(standing, unlikeWell) {
+// recall reads the history for jobs that are expected, and whose results have no success in
+// time: jobs that run without --every have no result.
+func (w *watcher) recall(ctx context.Context, now time.Time, names []string, status []lockgroup.JobStatus) error {
+	if w.expected.Every == 0 || !slices.ContainsFunc(status, unlikeWell) {
 		return nil
 	}
 	chronicle, ok := source.Ability[source.Chronicle](w.src.Locks, source.TraitHistory)
@@ -216,22 +216,22 @@ func (w *watcher) recall(ctx context.Context, now time.Time, names []string, sta
 		}
 	}
 	for i, name := range names {
-		if s := standing[i]; unlikeWell(s) && last[name].After(s.Succeeded) || s.Last == nil && told[name] {
-			standing[i] = w.expected.JudgeEnd(now, last[name])
-			standing[i].Last = s.Last
+		if s := status[i]; unlikeWell(s) && last[name].After(s.Succeeded) || s.Last == nil && told[name] {
+			status[i] = w.expected.JudgeEnd(now, last[name])
+			status[i].Last = s.Last
 		}
 	}
 	return nil
 }
 
-// memory is for how long the history is asked: for twice what is expected, and a week at
-// least, so that a job that is late can be told to have run at all.
+// memory is how much of the history is read: twice what is expected, and at least a week, so
+// that a late job is known to have run at all.
 func (w *watcher) memory() time.Duration {
 	const week = 7 * 24 * time.Hour
 	return max(2*(w.expected.Every+w.expected.Within), week)
 }
 
-func unlikeWell(s lockgroup.Standing) bool { return s.State != lockgroup.StandingWell }
+func unlikeWell(s lockgroup.JobStatus) bool { return s.State != lockgroup.JobWell }
 
 // jobNamed is the name of the job that runs under a lock, which may be that of a slot or of a
 // reader.
@@ -245,23 +245,23 @@ func jobNamed(lock string) string {
 	return lock
 }
 
-// tell looks who has the locks of the jobs, and keeps what is to be shown.
-func (w *watcher) tell(ctx context.Context, names []string, standing []lockgroup.Standing) error {
+// tell inspects the locks of the jobs, and keeps what is to be shown.
+func (w *watcher) tell(ctx context.Context, names []string, status []lockgroup.JobStatus) error {
 	running := make([]*show.Lock, len(names))
 	show.InParallel(len(names), func(i int) {
-		if _, first := w.held[names[i]]; first || unlikeWell(standing[i]) || len(w.names) > 0 {
+		if _, first := w.held[names[i]]; first || unlikeWell(status[i]) || len(w.names) > 0 {
 			running[i] = w.holder(ctx, names[i])
 		}
 	})
 	w.jobs = []show.OverdueJob{}
 	for i, name := range names {
-		s := standing[i]
+		s := status[i]
 		w.jobs = append(w.jobs, show.OverdueOf(name, s, running[i]))
 	}
 	return ctx.Err()
 }
 
-// holder is who runs the job now, nil if nobody does who counts as alive.
+// holder is the live holder that runs the job now, nil if there is none.
 func (w *watcher) holder(ctx context.Context, name string) *show.Lock {
 	seen, err := multilock.Inspect(ctx, w.src.Locks, name, multilock.StalePolicy{})
 	if err != nil || seen.State != multilock.StateHeld {

@@ -84,7 +84,7 @@ const (
 
 // OverdueOf is the view of how it stands with a job; running is who has its lock, nil if
 // nobody has.
-func OverdueOf(name string, s lockgroup.Standing, running *Lock) OverdueJob {
+func OverdueOf(name string, s lockgroup.JobStatus, running *Lock) OverdueJob {
 	v := OverdueJob{
 		Name: name, Why: s.Why, Every: s.Every.String(), Succeeded: s.Succeeded.UTC(), Due: s.Due.UTC(),
 		Late: s.Late.Seconds(), Missed: s.Missed, Running: running,
@@ -97,20 +97,20 @@ func OverdueOf(name string, s lockgroup.Standing, running *Lock) OverdueJob {
 }
 
 // judge finds how bad it is, without a look at who runs the job now.
-func (v *OverdueJob) judge(s lockgroup.Standing) {
+func (v *OverdueJob) judge(s lockgroup.JobStatus) {
 	switch s.State {
-	case lockgroup.StandingWell:
+	case lockgroup.JobWell:
 		v.Alarm, v.State, v.Late = AlarmOK, stateOnTime, 0
 		if s.Due.IsZero() {
 			v.State = ResultDone
 		}
-	case lockgroup.StandingRetry:
+	case lockgroup.JobRetry:
 		v.Alarm, v.State, v.Late = AlarmWarning, ResultRetry, 0
-	case lockgroup.StandingFailed:
+	case lockgroup.JobFailed:
 		v.Alarm, v.State, v.Late = AlarmCritical, ResultFailed, 0
-	case lockgroup.StandingLate:
+	case lockgroup.JobLate:
 		v.Alarm, v.State = AlarmCritical, stateLate
-	case lockgroup.StandingUnknown:
+	case lockgroup.JobUnknown:
 		v.Alarm, v.State, v.Late = AlarmUnknown, StateUnknown, 0
 	}
 	if v.Running != nil {
@@ -120,22 +120,22 @@ func (v *OverdueJob) judge(s lockgroup.Standing) {
 
 // judgeRunning takes into account that the job runs just now: who began in time has until the
 // next tick, and who began late, or runs again after a failure, is worth a warning.
-func (v *OverdueJob) judgeRunning(s lockgroup.Standing) {
+func (v *OverdueJob) judgeRunning(s lockgroup.JobStatus) {
 	since := time.Duration(-1)
 	if v.Running.Age != nil {
 		since = time.Duration(*v.Running.Age * float64(time.Second))
 	}
 	words := fmt.Sprintf("it has been running on %s for %s", v.Running.Host, Ago(v.Running.Age))
 	switch {
-	case s.State == lockgroup.StandingUnknown && s.Last == nil:
+	case s.State == lockgroup.JobUnknown && s.Last == nil:
 		v.Alarm, v.State, v.Why = AlarmOK, stateRunning, words+", for the first time as far as is known"
-	case s.State == lockgroup.StandingLate && s.Overran:
+	case s.State == lockgroup.JobLate && s.Overran:
 		v.Why += "; " + words + ", beyond the tick that followed"
-	case s.State == lockgroup.StandingLate && !s.Due.IsZero() && since >= 0 && since >= s.Late-s.Within:
+	case s.State == lockgroup.JobLate && !s.Due.IsZero() && since >= 0 && since >= s.Late-s.Within:
 		v.Alarm, v.State, v.Why = AlarmOK, stateRunning, words
-	case s.State == lockgroup.StandingLate, s.State == lockgroup.StandingFailed:
+	case s.State == lockgroup.JobLate, s.State == lockgroup.JobFailed:
 		v.Alarm, v.Why = AlarmWarning, v.Why+"; "+words
-	case s.State == lockgroup.StandingWell && !s.Due.IsZero():
+	case s.State == lockgroup.JobWell && !s.Due.IsZero():
 		v.State, v.Why = stateRunning, words
 	case v.Why != "":
 		v.Why += "; " + words

@@ -1,0 +1,186 @@
+package lockgroup
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/multilock/go/multilock"
+	"github.com/multilock/go/multilock/source"
+)
+
+// JobStatus summarises a job that runs once per tick, or once and for all, as far as its last
+// result tells.
+type JobStatus struct {
+	State JobState
+	// Last is the last result, nil if there is none.
+	Last *multilock.Result
+	// Every is how often the job is to run; zero for a job that runs once and for all, and if
+	// that is not known.
+	Every Every
+	// Succeeded is when the job last succeeded, by the source's clock, or by its host's for a
+	// job without ticks. It is zero if it never has, or if that is not known.
+	Succeeded time.Time
+	// Due is when the job should succeed next, or should have; zero for a job without ticks.
+	Due time.Time
+	// Late is the time since Due, zero before; up to Within it does no harm. Overran says that
+	// the run after that one is late, too.
+	Late, Within time.Duration
+	Overran      bool
+	// Missed is how many ticks went without a run since the last run.
+	Missed int
+	// Why says in words what is wrong, "" if nothing is.
+	Why string
+}
+
+// JobState is the state of a JobStatus.
+type JobState int
+
+const (
+	// JobWell means that the job has succeeded, and is not late.
+	JobWell JobState = iota
+	// JobRetry means that the job has failed, and is to be tried again.
+	JobRetry
+	// JobFailed means that the job has failed for good, and has not been due since.
+	JobFailed
+	// JobLate means that the job is late, and no run of it has succeeded since it was due.
+	JobLate
+	// JobUnknown means that the state cannot be told.
+	JobUnknown
+)
+
+// Expectation is what is expected of a job.
+type Expectation struct {
+	// Within is how long after its tick a job may succeed; zero stands for half its span,
+	// after which the tick is missed for good.
+	Within time.Duration
+	// Every, if not zero, is within which time the job has to succeed again, whatever its ticks.
+	Every time.Duration
+}
+
+// JudgeEnd is Judge for a job without a result, given its last success in the history; zero if
+// there is none.
+func (x Expectation) JudgeEnd(now, well time.Time) JobStatus {
+	s := JobStatus{Succeeded: well}
+	if well.IsZero() {
+		s.State, s.Why, s.Every = JobLate, "it has not ended well in all the time of which the history was asked", EverySpan(x.Every)
+		return s
+	}
+	return x.judgeFrom(s, now)
+}
+
+// Judge judges a job at a time of the source's clock by its last result, nil if there is none.
+// It does not know whether the job runs now.
+func (x Expectation) Judge(now time.Time, last *multilock.Result) JobStatus {
+	s := JobStatus{Last: last}
+	switch {
+	case last == nil:
+		return s.unknown("there is no result of it: it runs without --every and --once, never came to its end, or is called otherwise")
+	case last.Foreign != "":
+		return s.unknown("its result cannot be understood: " + last.Foreign)
+	}
+	s.Succeeded = succeeded(*last)
+	if x.Every > 0 {
+		return x.judgeFrom(s, now)
+	}
+	return x.judgeTicks(s, now)
+}
+
+// JudgeFirst is Judge for a job whose first run has not ended. Its lock records how often the
+// job is to run, and was acquired so long ago.
+func (x Expectation) JudgeFirst(now time.Time, every string, age time.Duration) JobStatus {
+	s, within := JobStatus{}, x.Within
+	began := now.Add(-age)
+	switch parsed, err := ParseEvery(every); {
+	case age < 0 || x.Every > 0:
+		return x.Judge(now, nil)
+	case every == source.EveryOnce && within > 0:
+		s.Due = began
+	case err != nil:
+		return x.Judge(now, nil)
+	default:
+		s.Every, s.Due = parsed, parsed.tick(began, time.Time{})
+		within = cmp.Or(within, parsed.span/2)
+	}
+	if s = s.lateAfter(now, within); s.State == JobLate {
+		s.Why = "its first run should have ended"
+	}
+	return s
+}
+
+// succeeded is when the job last succeeded. Results of older versions have only their own
+// success.
+func succeeded(last multilock.Result) time.Time {
+	if last.Succeeded.IsZero() && last.OK() {
+		return last.Start.Add(last.Duration)
+	}
+	return last.Succeeded
+}
+
+// judgeFrom judges a job by its last success alone: a failed run in between does no harm.
+func (x Expectation) judgeFrom(s JobStatus, now time.Time) JobStatus {
+	s.Every = EverySpan(x.Every)
+	s.Due = s.Succeeded.Add(x.Every)
+	switch {
+	case s.Succeeded.After(now.Add(x.Every)):
+		return s.unknown("it has ended well in the future: a clock was wrong then, or is now")
+	case s.Succeeded.IsZero():
+		s.State, s.Due, s.Why = JobLate, time.Time{}, "it has never ended well, as far as its result tells"
+		return s
+	}
+	return s.lateAfter(now, x.Within)
+}
+
+// judgeTicks judges a job by its ticks.
+func (x Expectation) judgeTicks(s JobStatus, now time.Time) JobStatus {
+	if s.Last.Tick.IsZero() {
+		return s.failedOr(s)
+	}
+	every, err := ParseEvery(s.Last.Every)
+	switch {
+	case err != nil || every.IsZero():
+		return s.failedOr(s.unknown(fmt.Sprintf("how often it is to run is not known here (%q)", s.Last.Every)))
+	case every.disbelieves(now, s.Last):
+		return s.unknown("its result is for a tick in the future: the server's clock was wrong then, or is now")
+	}
+	s.Every, s.Missed, s.Due = every, every.Missed(now, *s.Last), every.Next(s.Last.Tick)
+	within := x.Within
+	if within == 0 {
+		within = every.span / 2
+	}
+	return s.failedOr(s.lateAfter(now, within))
+}
+
+// lateAfter makes the job late if it is due for longer than within.
+func (s JobStatus) lateAfter(now time.Time, within time.Duration) JobStatus {
+	s.Within = within
+	if s.Late = max(now.Sub(s.Due), 0); s.Late > within {
+		s.State, s.Why = JobLate, "it should have run"
+		s.Overran = now.Sub(s.Every.Next(s.Due)) > within
+	}
+	return s
+}
+
+// failedOr adds that the last attempt failed, if it did: that is why the job is late, or its state.
+func (s JobStatus) failedOr(otherwise JobStatus) JobStatus {
+	switch {
+	case s.Last.OK():
+		return otherwise
+	case otherwise.State == JobLate && s.Last.Final:
+		otherwise.Why = "its last run failed, and it should have run again"
+		return otherwise
+	case otherwise.State == JobLate:
+		otherwise.Why = "it failed, and was not tried again in time"
+		return otherwise
+	case s.Last.Final:
+		otherwise.State, otherwise.Why = JobFailed, "it failed"
+	default:
+		otherwise.State, otherwise.Why = JobRetry, "it failed, and is to be tried again"
+	}
+	return otherwise
+}
+
+func (s JobStatus) unknown(why string) JobStatus {
+	s.State, s.Why = JobUnknown, why
+	return s
+}
