@@ -9,21 +9,19 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// hungError says that a call into a source had not come back when its context
-// ended: on a hard NFS mount a system call can hang for as long as the server
-// is away, and nothing can interrupt it.
+// hungError says that a call into a source had not returned when its context ended. On a hard
+// NFS mount a system call can hang for as long as the server is away, uninterruptibly.
 type hungError struct{ cause error }
 
 func (e *hungError) Error() string { return e.cause.Error() + ", while the lock source did not answer" }
 func (e *hungError) Unwrap() error { return e.cause }
 
-// settling is how long a call that is under way when its context ends may still
-// take. Nearly every one comes back within that time, and then nothing is left to
-// be undone behind the caller's back, by a process that may be about to exit.
+// settling is how long a call may still take when its context ends. Nearly every call returns
+// within it, and leaves nothing to undo in a process that may be about to exit.
 const settling = time.Second
 
-// within calls f, and returns soon after ctx ends, even if f hangs. In that case
-// late gets what f returns in the end, to undo it.
+// within calls f, and returns soon after ctx ends even if f hangs. Then late gets what f returns
+// in the end, to undo it.
 func within[T any](ctx context.Context, f func() (T, error), late func(T, error)) (T, error) {
 	value, hung, err := bounded.Within(ctx, settling, f, late)
 	if hung {
@@ -32,19 +30,19 @@ func within[T any](ctx context.Context, f func() (T, error), late func(T, error)
 	return value, err
 }
 
-// ask calls f, a method of the observer o, in that way. An observer is for one
-// goroutine: one that hangs is closed when it comes out of the call.
+// ask calls f, a method of the observer o, as within does. If f hangs, o is closed when f
+// returns, since an observer is for one goroutine.
 func ask[T any](ctx context.Context, o source.Observer, f func(context.Context) (T, error)) (T, error) {
 	return within(ctx, func() (T, error) { return f(ctx) }, func(T, error) { _ = o.Close() })
 }
 
-// tell does the same for a method that only returns an error.
+// tell is ask for a method that only returns an error.
 func tell(ctx context.Context, o source.Observer, f func(context.Context) error) error {
 	_, err := ask(ctx, o, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	return err
 }
 
-// discard closes an observer that was made too late for anybody to use it.
+// discard closes an observer that came too late.
 func discard[T source.Observer](late T, err error) {
 	if err == nil {
 		_ = late.Close()

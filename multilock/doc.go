@@ -1,32 +1,32 @@
-// Package multilock gives a Go program a lock that hosts share, and tells it
-// when that lock is gone.
+// Package multilock gives a Go program a lock that hosts share, and tells the program when it
+// has lost the lock.
 //
-// A [Source] is where locks live: a directory on a shared filesystem (package
-// fslock), or another system. This package does what is the same for all of
-// them: it waits, renews, and surfaces a loss.
+// A [Source] is where locks live: a directory on a shared filesystem (package fslock), or a
+// server. This package does what is the same for all of them: it waits, renews, and reports a
+// loss.
 //
 //	src, err := fslock.Open(fslock.Options{Base: "/shared/jobs"})
 //	...
 //	err = multilock.Do(ctx, src, "nightly", multilock.Options{}, work)
 //
-// The context that work gets is cancelled, with a *LostError as its cause, when the lock
-// is lost. Who needs the lock itself calls Acquire or TryAcquire, and then Release in any
-// case: nothing else gives a lock back that a living process renews. Its error says
+// The context of work is cancelled, with a *LostError as its cause, when the lock is lost. A
+// program that needs the lock itself calls Acquire or TryAcquire, and Release in any case: as
+// long as a live process renews a lock, nothing else gives it back. The error of Release says
 // whether the lock was held until then.
 //
-// # What is guaranteed
+// # Guarantees
 //
-// Two live holders never both believe that they hold one name, unless one of
-// them gave no sign of life for its whole time to live (TTL): because it was
-// stopped, suspended, or cut off from the source. That one knows before the TTL
-// has passed: the lock's context is cancelled a fifth of the TTL earlier, on a
-// clock that also counts suspend, and Verify, Fence and Release say [ErrLost].
+// Two live processes never hold one name at the same time, unless one of them sent no heartbeat
+// for its whole time to live (TTL): it was stopped, suspended, or cut off from the source. That
+// process knows before the TTL is over: a fifth of the TTL earlier the lock's context is
+// cancelled, by a clock that counts suspended time, and Verify, Fence and Release return
+// [ErrLost].
 //
-// A lease cannot stop its holder's hand. A program that was suspended between a
-// check and a write may write after it lost the lock. Where that matters, give
-// the protected resource the number of [Lock.Fence], which only grows per name,
-// and let it refuse smaller ones than it has seen.
+// A lease cannot stop its holder: a program that was suspended between a check and a write may
+// write after it lost the lock. Where that matters, pass the number of [Lock.Fence] to the
+// resource. It only grows for a name, and the resource rejects a number smaller than the
+// largest that it has seen.
 //
-// An error is never an answer: a call says acquired, held (*HeldError), or that
-// it cannot tell ([ErrUnsure]).
+// An error is never an answer: a call reports that the lock was acquired, that it is held
+// (*HeldError), or that it cannot tell ([ErrUnsure]).
 package multilock

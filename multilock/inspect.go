@@ -9,8 +9,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Inspect takes one look at the lock name. A silent holder is at most Suspect:
-// to be called Dead it must be watched, see Break.
+// Inspect inspects the lock name once. A silent holder is at most Suspect: whether it is Dead
+// only watching it shows, see Break and Inspector.
 func Inspect(ctx context.Context, src Source, name string, policy StalePolicy) (Sighting, error) {
 	observer, err := observe(ctx, src, name, policy)
 	if err != nil {
@@ -20,9 +20,9 @@ func Inspect(ctx context.Context, src Source, name string, policy StalePolicy) (
 	return seen, closeAfter(observer, err)
 }
 
-// Inspector looks at locks of one source again and again, and remembers those whose holders
-// may be dead. So it finds out what one look cannot: for how long a holder stays silent. It
-// breaks nothing, and may be used by several goroutines, for a name each.
+// Inspector inspects locks of one source repeatedly, and remembers those whose holders may be
+// dead. So it finds out what one inspection cannot: how long a holder stays silent. It breaks
+// nothing. Several goroutines may use it, each for other names.
 type Inspector struct {
 	src       Source
 	policy    StalePolicy
@@ -30,7 +30,7 @@ type Inspector struct {
 	observers map[string]source.Observer // of holders that may be dead
 }
 
-// maxObservers bounds how many an Inspector keeps: each may have a directory open.
+// maxObservers bounds the observers of an Inspector: each may have a directory open.
 const maxObservers = 128
 
 // NewInspector returns an Inspector, which must be closed.
@@ -38,8 +38,8 @@ func NewInspector(src Source, policy StalePolicy) *Inspector {
 	return &Inspector{src: src, policy: policy, observers: map[string]source.Observer{}}
 }
 
-// Look looks at the lock name. The Sighting is that of Inspect, but for what the looks before
-// have shown.
+// Look inspects the lock name. The result is that of Inspect, together with what earlier
+// inspections have shown.
 func (i *Inspector) Look(ctx context.Context, name string) (Sighting, error) {
 	observer := i.take(name)
 	if observer == nil {
@@ -63,8 +63,7 @@ func (i *Inspector) take(name string) source.Observer {
 	return observer
 }
 
-// keep keeps an observer, in the place of another one if there are too many: whose lock is
-// not asked for any more is not known here.
+// keep keeps an observer, in place of another one if there are too many.
 func (i *Inspector) keep(name string, observer source.Observer) (err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -78,10 +77,10 @@ func (i *Inspector) keep(name string, observer source.Observer) (err error) {
 	return err
 }
 
-// StalePolicy is what it was made with.
+// StalePolicy is that of NewInspector.
 func (i *Inspector) StalePolicy() StalePolicy { return i.policy }
 
-// Close forgets what was seen.
+// Close closes the observers.
 func (i *Inspector) Close() (err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -142,7 +141,7 @@ func breakObserved(ctx context.Context, observer source.Observer, name string, o
 	}
 }
 
-// breakDead breaks the lock that was seen dead, unless it shows life after all.
+// breakDead breaks a lock whose holder was seen dead, unless the holder is alive after all.
 func breakDead(ctx context.Context, observer source.Observer, name string, seen Sighting) (Sighting, error) {
 	err := tell(ctx, observer, observer.Break)
 	if errors.Is(err, ErrHeld) {

@@ -8,14 +8,12 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 )
 
-// keeper renews one lock and watches its tenure. It never blocks in the source:
-// a renewal runs in a goroutine of its own, one at a time, because on a hard
-// NFS mount it may hang for as long as the server is away, and the tenure must
-// end without it.
+// keeper renews one lock and ends its validity in time. It never blocks in the source: each
+// renewal runs in a goroutine of its own, one at a time, since on a hard NFS mount it may hang
+// for as long as the server is away.
 //
-// Its goroutine starts when there is something to do for the first time: a lock
-// that is held for a moment only never needs it, and starting one costs as much
-// as several system calls.
+// The keeper's goroutine starts when the first renewal is due: a lock that is held briefly
+// never needs it, and starting one costs as much as several system calls.
 type keeper struct {
 	lock  *Lock
 	beat  time.Duration
@@ -30,8 +28,8 @@ func startKeeper(l *Lock, beat time.Duration) *keeper {
 	return k
 }
 
-// halt ends the keeper and waits for it. A renewal that hangs goes on by itself;
-// it can only touch the lock that was this one's.
+// halt ends the keeper and waits for it. A renewal that hangs goes on; it can only touch the
+// lock of this acquisition.
 func (k *keeper) halt() {
 	if k.start.Stop() {
 		close(k.done) // it never ran
@@ -44,12 +42,11 @@ func (k *keeper) halt() {
 	<-k.done
 }
 
-// run wakes at every half heartbeat at least, because a timer of the runtime does
-// not count suspended time: that is how a machine that slept notices.
+// run wakes at least every half heartbeat: timers of the runtime do not count suspended time,
+// so this is how a machine that slept finds out.
 //
-// After the tenure has passed it goes on renewing: the lock may still be in
-// place, and as long as its holder lives and has not released it, somebody may
-// be at work under it whom nobody can stop.
+// It goes on renewing when the validity is over. The lock may still be in place, and until the
+// holder releases it, processes that cannot be stopped may work under it.
 func (k *keeper) run() {
 	defer close(k.done)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -84,7 +81,7 @@ func (k *keeper) gone(err error) bool {
 	return errors.As(err, &lost) && lost.Err != nil
 }
 
-// pause is the time to the next thing that can happen.
+// pause is the time until something is due.
 func (k *keeper) pause(last boottime.Instant, busy bool) time.Duration {
 	next := k.beat / 2
 	if !busy {

@@ -35,7 +35,7 @@ type Lock struct {
 	mu        sync.Mutex
 	leaving   bool             // Release has begun
 	good      boottime.Instant // start of the last confirmed renewal
-	renewed   chan struct{}    // closed when good moves; nil if nobody asked for it
+	renewed   chan struct{}    // closed when good moves; nil until it is asked for
 	lost      *LostError
 	released  bool
 }
@@ -72,8 +72,8 @@ func (l *Lock) Context() context.Context { return l.ctx }
 // Record is what others can read about the lock.
 func (l *Lock) Record() source.Record { return l.lease.Record() }
 
-// Remaining is the time for which the lock is held even if no renewal succeeds
-// from now on. It is zero once the lock is lost. It counts suspended time.
+// Remaining is how long the lock stays valid if no renewal succeeds from now on: zero once it is
+// lost. It counts suspended time.
 func (l *Lock) Remaining() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,11 +83,10 @@ func (l *Lock) Remaining() time.Duration {
 	return max(l.left(), 0)
 }
 
-// Grace is what is left for ending a job: the time between now and the moment from
-// which others may have the lock, if no renewal succeeds meanwhile. Once the lock is
-// lost it is a fifth of the TTL at most, for somebody who broke it by force keeps to
-// no time. It is zero when that moment has passed, for a lock that its time ended, and
-// after Release. It counts suspended time.
+// Grace is the time left to end a job: until other processes may have the lock, if no renewal
+// succeeds meanwhile. Once the lock is lost it is at most a fifth of the TTL, since a forced
+// break ignores the TTL. It is zero when that time has passed, for a timed lock that is over,
+// and after Release. It counts suspended time.
 func (l *Lock) Grace() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,8 +136,8 @@ func (l *Lock) left() time.Duration {
 	return l.tenure - l.good.Elapsed()
 }
 
-// Verify asks the source now. The error is a *LostError if the lock is lost,
-// ErrReleased after Release, and any other if the source could not be asked.
+// Verify checks with the source that the lock is held. The error is a *LostError if it is lost,
+// ErrReleased after Release, and any other if the source cannot tell.
 func (l *Lock) Verify(ctx context.Context) error {
 	if err := l.usable(); err != nil {
 		return err
@@ -238,9 +237,9 @@ func (l *Lock) leave() {
 	l.leaving = true
 }
 
-// give asks the source to free the lock, in one call at a time: of two, one
-// would find the lock gone and take that for a break. So a call that outlasted
-// its caller's patience is waited for, and only repeated if it failed.
+// give asks the source to free the lock, in one call at a time: of two, one would find the lock
+// gone, and report a break. So a call that outlasted an earlier Release is awaited, and repeated
+// only if it failed.
 func (l *Lock) give(ctx context.Context) error {
 	if l.giving == nil && ctx.Done() == nil {
 		return l.lease.Release(ctx)
@@ -283,9 +282,8 @@ func (l *Lock) Detach() error {
 	return err
 }
 
-// finish marks the lock as released. A loss that the silence brought about is
-// told even if the lock was still there to be given back: the holder had to
-// stop when its tenure ended.
+// finish marks the lock as released. A lock whose validity was over counts as lost even if it
+// was still there to release: the holder had to stop before.
 func (l *Lock) finish(err error) error {
 	if l.turn != nil {
 		l.turn.Gave(time.Since(l.taken))
@@ -333,7 +331,7 @@ func (l *Lock) usable() error {
 	return nil
 }
 
-// renew gives one sign of life. It may hang; nothing waits for it.
+// renew sends one heartbeat. It may hang; nothing waits for it.
 func (l *Lock) renew(ctx context.Context) error {
 	start := boottime.Now()
 	err := l.lease.Renew(ctx)
@@ -346,8 +344,7 @@ func (l *Lock) renew(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost == nil && l.left() <= 0 {
-		// It came back too late: whoever works under the lock may have been told
-		// so already, or is about to be. The source's word would only confuse.
+		// It returned too late: the loss has been reported, or is about to be.
 		l.loseLocked(nil)
 	}
 	if l.lost != nil {
@@ -361,8 +358,8 @@ func (l *Lock) renew(ctx context.Context) error {
 	return nil
 }
 
-// missing is for a call that found the lock gone. Once Release has begun, that
-// is no loss but what Release does; whether it came too late, it will say itself.
+// missing is for a call that found the lock gone. Once Release has begun that is its doing, and
+// Release reports whether it came too late.
 func (l *Lock) missing(cause error) error {
 	l.mu.Lock()
 	leaving := l.leaving

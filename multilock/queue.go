@@ -61,10 +61,10 @@ func (p *QueuePosition) Leave() {
 	if p.alone {
 		_, _ = bounded.Call(ctx, p.queue.Vacant)
 	}
-	_ = p.queue.Close() // it is of no use to anybody any more
+	_ = p.queue.Close() // it was only used here
 }
 
-// giveUp releases a ticket, and tries that once more: those behind would wait for its TTL.
+// giveUp releases a ticket, and retries once: otherwise the waiters behind wait for its TTL.
 func giveUp(ctx context.Context, ticket *Lock) {
 	for range 2 {
 		if !errors.Is(ticket.Release(ctx), ErrUnsure) {
@@ -74,11 +74,11 @@ func giveUp(ctx context.Context, ticket *Lock) {
 	_ = ticket.Detach()
 }
 
-// QueuedError says that others were ahead in the queue for a lock.
+// QueuedError says that other processes were ahead in the queue for a lock.
 type QueuedError struct {
 	Name  string
 	Ahead int
-	// Next is the ticket of the one right ahead, as far as it was looked at.
+	// Next is the ticket right ahead, as far as it was inspected.
 	Next Sighting
 }
 
@@ -90,21 +90,21 @@ func (e *QueuedError) Error() string {
 	return text + ", behind " + e.Next.Record.Holder.String()
 }
 
-// Is makes errors.Is(err, ErrHeld) true: somebody else is to have the lock.
+// Is makes errors.Is(err, ErrHeld) true: another process is to have the lock.
 func (e *QueuedError) Is(target error) bool { return target == ErrHeld }
 
-// ticketName orders tickets by their numbers. Who draws one takes the number after the
-// largest that he sees; of two who do so at the same time, the mark decides.
+// ticketName orders tickets by their numbers. A waiter takes the number after the largest that it
+// sees; if two take the same, their marks decide.
 func ticketName(number uint64, mark string) string { return fmt.Sprintf("%020d-%s", number, mark) }
 
-// numberOf is the number of a ticket; ok is false for what is none.
+// numberOf is the number of a ticket; ok is false for any other name.
 func numberOf(ticket string) (number uint64, ok bool) {
 	digits, mark, _ := strings.Cut(ticket, "-")
 	number, err := strconv.ParseUint(digits, 10, 64)
 	return number, err == nil && ticketName(number, mark) == ticket && source.IsToken(mark)
 }
 
-// waiter is one who stands in line.
+// waiter waits in a queue.
 type waiter struct {
 	name   string
 	queue  source.Queue
@@ -113,26 +113,26 @@ type waiter struct {
 	own    string // the ticket's name
 	ticket *Lock
 	since  time.Time // when it was drawn
-	first  int       // how many were ahead at most: those who drew at the same time show later
-	ahead  []string  // the tickets that are, the next one last
-	alone  bool      // nobody was behind at the last look
-	// watched are those ahead that are looked at.
+	first  int       // the most that were ahead: tickets drawn at the same time show later
+	ahead  []string  // the tickets ahead, the next one last
+	alone  bool      // the last listing showed no ticket behind
+	// watched are the tickets ahead that are inspected.
 	watched map[string]*watched
-	told    Sighting // the next one of them
-	behind  string   // of whom there is news if he leaves
+	told    Sighting // of the ticket right ahead
+	behind  string   // the ticket whose release news reports
 	news    <-chan struct{}
 	stop    func()
 }
 
-// watched is one who is ahead, and counts as alive before the first look.
+// watched is a ticket ahead. Its holder counts as alive before the first inspection.
 type watched struct {
 	source.Observer
 	seen   Sighting
-	passed bool      // nobody waits with it, or nobody can tell
-	at     time.Time // when the next look is due
+	passed bool      // no process waits with it, or that cannot be told
+	at     time.Time // when the next inspection is due
 }
 
-// wait returns when nobody is ahead.
+// wait returns when no ticket is ahead.
 func (w *waiter) wait(ctx context.Context) error {
 	trouble := bounded.Pauses{First: firstPause, Limit: w.opt.Poll}
 	for {
@@ -148,7 +148,7 @@ func (w *waiter) wait(ctx context.Context) error {
 		case pause == 0:
 			return nil
 		case w.behindAnother():
-			continue // that one may have left before there was news of it
+			continue // it may have been released before the subscription
 		default:
 			trouble.Reset()
 		}
@@ -158,8 +158,8 @@ func (w *waiter) wait(ctx context.Context) error {
 	}
 }
 
-// behindAnother asks for news of the one right ahead, if that is another one than before,
-// and reports whether there will be any.
+// behindAnother subscribes to the release of the ticket right ahead, if that has changed, and
+// reports whether it did.
 func (w *waiter) behindAnother() bool {
 	if len(w.ahead) == 0 || w.ahead[len(w.ahead)-1] == w.behind {
 		return false
@@ -170,18 +170,17 @@ func (w *waiter) behindAnother() bool {
 	return w.news != nil
 }
 
-// errUnlisted says that the own ticket is not in the listing: that is a cache's memory of the
-// queue, or the ticket is lost, and another is drawn.
+// errUnlisted says that the own ticket is not in the listing. The listing comes from a cache, or
+// the ticket is lost, and another is drawn.
 var errUnlisted = errors.New("the own ticket is not in the queue")
 
-// isBorne says that an error is waited out. That a ticket is in doubt is one of those: it is
-// not the lock.
+// isBorne reports whether to retry after an error. ErrUnsure is one of those: a ticket in doubt
+// is not a lock in doubt.
 func isBorne(err error) bool {
 	return errors.Is(err, ErrPassing) || errors.Is(err, ErrUnsure) || errors.Is(err, ErrHeld) || errors.Is(err, errUnlisted)
 }
 
-// bears says whether an error is waited out, and tells of what keeps the source from doing
-// its part.
+// bears reports whether to retry after an error, and passes it to the Trouble callback.
 func (w *waiter) bears(err error) bool {
 	if w.opt.Trouble != nil && (errors.Is(err, ErrPassing) || errors.Is(err, ErrUnsure)) {
 		w.opt.Trouble(err)
@@ -189,8 +188,8 @@ func (w *waiter) bears(err error) bool {
 	return isBorne(err)
 }
 
-// step draws a ticket if there is none, looks who is ahead, and says how long to leave them
-// in peace; 0 if there is nobody.
+// step draws a ticket if there is none, finds out what is ahead, and returns how long to pause: 0
+// if nothing is ahead.
 func (w *waiter) step(ctx context.Context) (pause time.Duration, err error) {
 	names, err := bounded.Call(ctx, w.queue.Names)
 	if err != nil {
@@ -200,7 +199,7 @@ func (w *waiter) step(ctx context.Context) (pause time.Duration, err error) {
 		if err := w.draw(ctx, names); err != nil {
 			return 0, err
 		}
-		names, err = bounded.Call(ctx, w.queue.Names) // others may have drawn the same number meanwhile
+		names, err = bounded.Call(ctx, w.queue.Names) // other waiters may have drawn the same number
 		if err != nil {
 			return 0, err
 		}
@@ -219,8 +218,9 @@ func (w *waiter) step(ctx context.Context) (pause time.Duration, err error) {
 	return max(min(next, w.pace()), leastQueued), nil
 }
 
-// draw takes the ticket after the last one. However long the lock may be silent, nobody is
-// to wait for a dead waiter for longer than by default: all that a ticket loses is its place.
+// draw takes the ticket after the last one. A long TTL of the lock does not apply to it: a dead
+// waiter should not delay the others for longer than the default, and a lost ticket only costs
+// its place.
 func (w *waiter) draw(ctx context.Context, names []string) error {
 	var last uint64
 	for _, name := range names {
@@ -242,8 +242,8 @@ func (w *waiter) draw(ctx context.Context, names []string) error {
 	return nil
 }
 
-// rank finds who is ahead: those with smaller tickets, but for what an earlier attempt to
-// draw one may have left.
+// rank finds the tickets ahead: the smaller ones, except leftovers of the waiter's own earlier
+// attempts.
 func (w *waiter) rank(names []string) {
 	w.ahead, w.alone = w.ahead[:0], true
 	for _, name := range names {
@@ -265,9 +265,9 @@ func (w *waiter) rank(names []string) {
 	}
 }
 
-// watch looks at the one right ahead, and at those before as far as all behind them seem to
-// be dead: so their silence is watched at the same time, and not one after the other. Who is
-// passed over is ahead no more. It says when another look is due.
+// watch inspects the ticket right ahead, and those before it as long as all behind them seem to
+// be dead: so several silent holders are watched at the same time. It drops the tickets that it
+// passes over, and returns when the next inspection is due.
 func (w *waiter) watch(ctx context.Context) (next time.Duration, err error) {
 	next, w.told = farNext, Sighting{}
 	for silent := 0; silent < len(w.ahead); {
@@ -294,8 +294,8 @@ func (w *waiter) watch(ctx context.Context) (next time.Duration, err error) {
 	return next, nil
 }
 
-// lookAt looks at a ticket, if that is due. What cannot be judged, or not be removed, is in
-// nobody's way: a ticket excludes nobody.
+// lookAt inspects a ticket if that is due. A ticket that cannot be judged or removed is passed
+// over: tickets only order the waiters.
 func (w *waiter) lookAt(ctx context.Context, name string) (*watched, error) {
 	one, err := w.watcher(ctx, name)
 	if err != nil || time.Now().Before(one.at) {
@@ -312,8 +312,8 @@ func (w *waiter) lookAt(ctx context.Context, name string) (*watched, error) {
 	return one, nil
 }
 
-// watcher is who looks at a ticket. One that is new here is left in peace for a while: mostly
-// it leaves by itself.
+// watcher returns the observer of a ticket. It does not inspect a new ticket for a while: mostly
+// that is released soon.
 func (w *waiter) watcher(ctx context.Context, name string) (*watched, error) {
 	if one := w.watched[name]; one != nil {
 		return one, nil
@@ -327,8 +327,8 @@ func (w *waiter) watcher(ctx context.Context, name string) (*watched, error) {
 	return one, nil
 }
 
-// judge looks at a ticket, removes what is left of one that nobody waits with, and reports
-// whether it is passed over. What cannot be understood is left alone.
+// judge inspects a ticket, removes it if no process waits with it any more, and reports whether
+// to pass it over. It leaves a ticket in an unknown format alone.
 func (w *waiter) judge(ctx context.Context, name string, one *watched) (passed bool, err error) {
 	one.seen, err = ask(ctx, one, one.Look)
 	if err != nil {
@@ -348,8 +348,7 @@ func (w *waiter) judge(ctx context.Context, name string, one *watched) (passed b
 	return one.seen.Record.Foreign != "", nil
 }
 
-// leftHanging passes an error on. An observer that hangs is closed by the call in which it
-// does, when that ends.
+// leftHanging passes an error on. An observer that hangs is closed by the hanging call.
 func (w *waiter) leftHanging(name string, err error) error {
 	if errors.As(err, new(*hungError)) {
 		delete(w.watched, name)
@@ -358,31 +357,30 @@ func (w *waiter) leftHanging(name string, err error) error {
 }
 
 const (
-	// leaving is how long a source may take to hear of it.
+	// leaving bounds a release.
 	leaving = 5 * time.Second
-	// farBack is from which place on it counts how long turns take: each place ahead takes a
-	// while, and nobody but the next one is to notice at once when it is empty. farthest bounds
-	// that: if all those ahead leave, the lock is idle until somebody asks.
+	// farBack is the place from which on pauses depend on how long turns take: each place ahead
+	// takes a while, and only the next waiter has to notice at once when it is empty. farthest
+	// bounds such pauses: if all waiters ahead leave, the lock is idle until one asks.
 	farBack  = 10
 	farthest = time.Minute
-	// patientFor times what one has waited is how far ahead one looks.
+	// patientFor bounds a pause, in multiples of the time waited so far.
 	patientFor = 4
-	// leastQueued is the shortest pause of one who stands in line.
+	// leastQueued is the shortest pause in a queue.
 	leastQueued = 5 * time.Millisecond
-	// firstGlance is when somebody ahead is looked at for the first time, nextGlance when
-	// what could not be judged is looked at again, and farNext later than any look. A look
-	// at one who showed life waits for a listing.
+	// firstGlance is the time before the first inspection of a ticket ahead, nextGlance that
+	// before another one of a ticket that could not be judged. farNext is later than any
+	// inspection. A holder that was alive is inspected after the next listing.
 	firstGlance = time.Second
 	nextGlance  = 5 * time.Second
 	farNext     = time.Hour
 )
 
-// pace is how long to leave those ahead in peace: half of the time that it takes until they
-// have had their turns, if those take as long as others did since the ticket was drawn. Not
-// more: after a turn that took long, as when two thought that they were first, others would
-// sleep through their own, and that makes theirs seem long to those behind them. For the same
-// reason nobody sleeps for many times as long as he has waited: who draws a ticket while one
-// turn takes long knows no other.
+// pace is how long to pause: half of the time until all tickets ahead have had their turns, if
+// those take as long as turns have since this ticket was drawn. With more, after one long turn
+// waiters would sleep through their own, which makes turns seem long to the waiters behind. For
+// the same reason no pause is many times as long as the time waited: a waiter that draws its
+// ticket during a long turn knows no other.
 func (w *waiter) pace() time.Duration {
 	ahead := len(w.ahead)
 	waited := time.Since(w.since)
@@ -401,7 +399,7 @@ func (w *waiter) forget() {
 	}
 }
 
-// explain adds to the end of ctx who was ahead.
+// explain adds to the end of ctx what was ahead.
 func (w *waiter) explain(ctx context.Context, cause error) error {
 	if ctx.Err() == nil || !errors.Is(cause, context.Cause(ctx)) || len(w.ahead) == 0 {
 		return cause

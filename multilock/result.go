@@ -7,17 +7,15 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Outcome asks the source for the last committed result of the lock's name. The
-// errors are ErrNoResult, ErrUnsupported if the source keeps no results, and
-// those of Verify.
+// Outcome reads the last committed result of the lock's name. The error is ErrNoResult if there
+// is none, ErrUnsupported if the source keeps no results, or as for Verify.
 func (l *Lock) Outcome(ctx context.Context) (Result, error) {
 	return committing(ctx, l, func(c source.Committer) (Result, error) { return c.Outcome(ctx) })
 }
 
-// Commit records how the job that ran under the lock ended. It fills in the name
-// and the token. See source.Committer for what the errors mean. If ctx ends before the
-// source answers, the error is joined to ErrUnsure: the call goes on, and may
-// still record the result.
+// Commit records how the job under the lock ended, with the lock's name and token. For the
+// errors see source.Committer. If ctx ends before the source answers, the error is joined to
+// ErrUnsure: the call goes on, and may still record the result.
 func (l *Lock) Commit(ctx context.Context, r Result) error {
 	record := l.Record()
 	r.Name, r.Token = record.Name, record.Token
@@ -32,8 +30,8 @@ func (l *Lock) Forget(ctx context.Context) error {
 	return unsureIfHung(err)
 }
 
-// unsureIfHung is for a call that changes something: one that has not come back
-// may have done it, or do it later.
+// unsureIfHung is for calls that change something: one that has not returned may have done so,
+// or do so later.
 func unsureIfHung(err error) error {
 	if errors.As(err, new(*hungError)) {
 		return errors.Join(ErrUnsure, err)

@@ -12,29 +12,28 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// A lock whose name ends in ".shared" can be held by one alone, or by many together. It is
-// made of ordinary locks of the same group, and of nothing else: NAME, which whoever holds
-// it alone has all the time, and who comes to share it has for a moment; and a lock for
-// each who shares it, NAME#reader-1 and so on. See docs/decisions/0015-shared-locks.md.
+// A lock whose name ends in ".shared" can be held by one writer, or by many readers. It consists
+// of ordinary locks of the same group: NAME, which a writer holds all the time, and a reader
+// while it enters; and a lock for each reader, NAME#reader-1 and so on. See
+// docs/decisions/0015-shared-locks.md.
 
-// sharedSuffix is the end of the names of locks that can be shared. It is in the name, so
-// that nobody takes such a lock without looking for those who share it, and nobody looks in
-// vain.
+// sharedSuffix is the end of the names of locks that can be shared. It is in the name so that
+// every writer looks for readers, and only where there may be some.
 const sharedSuffix = ".shared"
 
-// readerMark stands between a name and the number of one who shares it, lookMark between a
-// name and the token of one who looks for those.
+// readerMark stands between a name and the number of a reader, lookMark between a name and the
+// token of a process that looks for readers.
 const (
 	readerMark = "#reader-"
 	lookMark   = "#look-"
 )
 
-// MaxReaders bounds how many can share a lock at a time.
+// MaxReaders is the maximum number of readers of a lock.
 const MaxReaders = 1000
 
-// Shareable says whether a lock of that name can be shared: whether it ends in ".shared". Small
-// and capital letters are not told apart, here and among readers, for there are filesystems
-// that do not: whoever takes db.Shared there has the same lock.
+// Shareable reports whether a lock of that name can be shared: whether the name ends in
+// ".shared". Case does not count, here and among readers: on some filesystems db.Shared is the
+// same lock.
 func Shareable(name string) bool {
 	runes := []rune(name)
 	at := len(runes) - len(sharedSuffix)
@@ -57,25 +56,23 @@ func ParseReaderName(lock string) (name string, i int, ok bool) {
 	return lock[:at], i, true
 }
 
-// AcquireShared takes a part in the lock name, beside others who share it, and waits as
-// long as ctx allows until nobody holds it alone, or waits to. The name must end in
-// ".shared".
+// AcquireShared acquires the lock name as one of many readers. It waits until no writer holds
+// the lock, or is next to hold it, or until ctx ends. The name must end in ".shared".
 //
-// Whoever calls Acquire or TryAcquire with such a name wants it alone. From the moment at
-// which he is next nobody else gets a part; he waits for those who have one, or is refused.
-// So a steady stream of readers keeps no writer out. Each reader lives and dies by himself:
-// a dead one's part is broken on the evidence on which any lock is.
+// Acquire and TryAcquire acquire such a lock as a writer. Once a writer is next, no reader
+// enters any more; it waits for the readers that have entered, or is refused. So a steady stream
+// of readers keeps no writer out. A dead reader's lock is broken on its own evidence, as any
+// lock is.
 //
-// What a Lock promises it promises here, with the difference that Fence is ErrUnsupported.
-// The error is source.ErrInvalid for another name, and for a source whose locks cannot be
-// broken by evidence, or are over by time alone. Whoever asks for the lock alone while he
-// shares it waits for himself.
+// The guarantees are those of any Lock, but Fence is ErrUnsupported. The error is
+// source.ErrInvalid for another name, and for a source whose locks cannot be broken by evidence
+// or end by time alone. A reader that asks for the lock as a writer waits for itself.
 func AcquireShared(ctx context.Context, src Source, name string, t Terms) (*Lock, error) {
 	return share(ctx, src, name, t.terms(), wait)
 }
 
-// TryAcquireShared takes a part in the lock name if nobody alive holds it alone at this
-// moment, were it only to find that others share it; the error is then a *HeldError. See
+// TryAcquireShared acquires the lock name as one of many readers, unless a live writer holds it
+// at this moment, be it only while it looks for readers. The error is then a *HeldError. See
 // AcquireShared.
 func TryAcquireShared(ctx context.Context, src Source, name string, t Terms) (*Lock, error) {
 	return share(ctx, src, name, t.terms(), ifFree)
@@ -119,11 +116,12 @@ func checkShared(src Source, name string) error {
 	return &source.InvalidError{What: "shared lock", Got: name, Why: why}
 }
 
-// errEnteredLate says that the gate was lost before the part in the lock was there.
+// errEnteredLate says that the gate was lost before the reader's lock was there.
 var errEnteredLate = errors.New("it took so long to enter that others may have come in between")
 
-// enter takes the gate, a part in the lock under it, and gives the gate back. That the gate
-// is confirmed after the part is there makes all who get it later find that part.
+// enter acquires the gate, which is the lock NAME, then a reader's lock under it, and releases
+// the gate. It verifies the gate once the reader's lock is there: so every later holder of the
+// gate finds that lock.
 func enter(ctx context.Context, src Source, name string, t terms, m mode) (*Lock, error) {
 	gate, err := openGate(ctx, src, name, t.Options, m)
 	if err != nil {
@@ -145,18 +143,18 @@ func enter(ctx context.Context, src Source, name string, t terms, m mode) (*Lock
 	return lock, nil
 }
 
-// dismiss releases a lock that is not needed any more. If that fails its TTL frees it.
+// dismiss releases a lock that is not needed any more. If that fails, its TTL frees it.
 func dismiss(ctx context.Context, lock *Lock) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaving)
 	defer cancel()
 	giveUp(ctx, lock)
 }
 
-// entering begins the command of the holder of a gate who is there for a moment.
+// entering begins the command of a reader that holds the gate while it enters.
 const entering = "to share the lock: "
 
-// openGate takes the lock itself, for a moment. One who does not wait for a writer does
-// wait for others who enter: but not for longer than they may need.
+// openGate acquires the gate. A call that does not wait for a writer does wait for other readers
+// that enter, though not for longer than they may need.
 func openGate(ctx context.Context, src Source, name string, opt Options, m mode) (*Lock, error) {
 	opt.Command = entering + opt.command()
 	pause := bounded.Pauses{First: firstPause, Limit: DefaultPoll / 2}
@@ -172,13 +170,13 @@ func openGate(ctx context.Context, src Source, name string, opt Options, m mode)
 	}
 }
 
-// isEntering is a hint: nothing is decided by it but for how long one is asked again.
+// isEntering is a hint: it only decides how long to try again.
 func isEntering(seen Sighting) bool {
 	return strings.HasPrefix(seen.Record.Holder.Command, entering)
 }
 
-// register takes the first part that is free, under the gate: nobody else does at the time.
-// Parts of the dead are passed over, as long as there are others.
+// register acquires the first free reader's lock. Under the gate no other process does that at
+// the same time. It uses a dead reader's lock only if no other is free.
 func register(ctx context.Context, src Source, name string, t terms) (*Lock, error) {
 	names, err := bounded.Call(ctx, src.Names)
 	if err != nil {
@@ -224,8 +222,8 @@ func acquireAlone(ctx context.Context, src Source, name string, t terms, m mode)
 	}
 }
 
-// awaitReaders returns when nobody shares the lock any more. The gate is held, so nobody
-// comes in; whoever is in is one whose part the listing shows.
+// awaitReaders returns when no reader is left. While the gate is held none enters, and the
+// listing shows those that have.
 func awaitReaders(ctx context.Context, src Source, name string, opt Options, m mode, gate *Lock) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -254,8 +252,8 @@ func awaitReaders(ctx context.Context, src Source, name string, opt Options, m m
 	return gate.Verify(ctx) // by a clock that sleep does not stop; and the whole TTL begins here
 }
 
-// listReaders lists the parts in a lock. A listing may be a cache's memory: it counts when
-// it shows a lock that was taken for that, after the gate.
+// listReaders lists the readers' locks. A listing may come from a cache: it counts once it shows
+// a lock that was acquired for this purpose, after the gate.
 func listReaders(ctx context.Context, src Source, name string, opt Options) ([]string, error) {
 	mark := name + lookMark + source.NewToken()
 	probeOptions := Options{TTL: opt.TTL, Poll: opt.Poll, User: opt.User, Command: "looking for the readers of " + name}
@@ -280,9 +278,9 @@ func listReaders(ctx context.Context, src Source, name string, opt Options) ([]s
 	return nil, errors.Join(ErrUnsure, fmt.Errorf("lock %q: the list of locks does not show what was just taken, so who shares it cannot be told", name))
 }
 
-// ReleaseShared gives back the part in the lock name that has this token, for who has nothing
-// else of it any more: a script whose lock somebody keeps. The sighting is the last one before.
-// The error is ErrFree if nobody shares the lock with this token (any more).
+// ReleaseShared releases the reader's lock of name that has this token, for a caller without the
+// Lock, such as a script whose lock a keeper renews. The sighting is the last one before. The
+// error is ErrFree if no reader has this token (any more).
 func ReleaseShared(ctx context.Context, src Source, name, token string) (Sighting, error) {
 	if err := checkShared(src, name); err != nil {
 		return Sighting{}, err
@@ -300,7 +298,7 @@ func ReleaseShared(ctx context.Context, src Source, name, token string) (Sightin
 	return Sighting{}, ErrFree
 }
 
-// readersIn are the parts in a lock that a listing shows; fresh says that it shows the mark.
+// readersIn are the readers' locks in a listing; fresh reports whether it shows the mark.
 func readersIn(names []string, name, mark string) (readers []string, fresh bool) {
 	for _, lock := range names {
 		if of, _, ok := ParseReaderName(lock); ok && strings.EqualFold(of, name) {
