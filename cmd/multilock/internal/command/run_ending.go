@@ -22,8 +22,7 @@ const (
 	eventOverrun hookEvent = "overrun"
 )
 
-// ending is how a run came out. What reports it is made from this value: hooks, --ping, the
-// log, --json, and the exit code.
+// ending is how a run came out. Hooks, --ping, --json and the exit code are made from it.
 type ending struct {
 	event   hookEvent
 	err     error       // has the exit code of the run

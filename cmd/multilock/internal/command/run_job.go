@@ -314,9 +314,6 @@ func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) erro
 	if r.opt.Verbose {
 		r.env.Say("%s lock %q after %s%s", what, r.lockName(), console.Short(time.Since(r.since)), r.staysTaken())
 	}
-	if r.opt.JSON && !r.waitsOn(err) {
-		r.printJSON(result, errors.Join(err, ended))
-	}
 	return errors.Join(err, ended)
 }
 

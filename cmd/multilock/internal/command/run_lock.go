@@ -108,7 +108,11 @@ func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source
 		}
 		err = r.run(ctx)
 		if !r.waitsOn(err) {
-			return o.report(e, r.ending(err), r.next, func() {
+			end := r.ending(err)
+			return o.report(e, end, r.next, func() {
+				if o.JSON && r.begun {
+					r.printJSON(end)
+				}
 				r.printed.end(r.next, e, err)
 				r.overrun.end()
 			})

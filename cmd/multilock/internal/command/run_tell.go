@@ -6,7 +6,6 @@ import (
 
 	"github.com/multilock/go/cmd/multilock/internal/console"
 	"github.com/multilock/go/cmd/multilock/internal/show"
-	"github.com/multilock/go/cmd/multilock/job"
 	"github.com/multilock/go/lockgroup"
 	"github.com/multilock/go/multilock"
 )
@@ -19,7 +18,7 @@ func (o *runOptions) skip(e *Env, seen lockgroup.Outcome) error {
 	}
 	if o.JSON {
 		result := show.ResultOf(last)
-		printReport(e, runReport{Name: o.Name, Group: o.Group, Exit: console.ExitCode(err), Error: show.Explain(err), Result: &result})
+		e.SayObject(runReport{Name: o.Name, Group: o.Group, Exit: console.ExitCode(err), Error: show.Explain(err), Result: &result})
 	}
 	return err
 }
@@ -134,19 +133,15 @@ type runReport struct {
 	Warnings []string  `json:"warnings,omitempty"`
 }
 
-func (r *jobRun) printJSON(result *job.Result, err error) {
+// printJSON prints the line of "run --json".
+func (r *jobRun) printJSON(end ending) {
 	report := runReport{
 		Name: r.lockName(), Group: r.opt.Group, Slot: r.slot, Token: r.lock.Record().Token, Fence: r.fence,
-		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: result != nil, Exit: console.ExitCode(err), Error: show.Explain(err), Attempt: r.attempt.Attempt,
+		Waited: r.waited.Seconds(), Held: time.Since(r.since).Seconds(), Ran: end.job != nil, Exit: console.ExitCode(end.err), Error: show.Explain(end.err), Attempt: r.attempt.Attempt,
 		Tick: r.attempt.Tick.UTC(), Began: r.attempt.Began.UTC(), Missed: r.attempt.Missed, Warnings: r.warnings,
 	}
-	if result != nil {
-		report.JobExit = &result.Code
+	if end.job != nil {
+		report.JobExit = &end.job.Code
 	}
-	printReport(r.env, report)
-}
-
-// printReport prints the line of "run --json".
-func printReport(e *Env, report runReport) {
-	e.SayObject(report)
+	r.env.SayObject(report)
 }
