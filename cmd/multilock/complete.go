@@ -168,7 +168,7 @@ func (t *typed) values(ctx context.Context, e *command.Env, option string) []str
 	switch option {
 	case "name", "members":
 		return t.names(ctx, e)
-	case "on-lost":
+	case "if-lost":
 		return []string{"term", "kill", "ignore"}
 	case "wait", "timeout":
 		return []string{"forever"}

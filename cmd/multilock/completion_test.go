@@ -38,7 +38,7 @@ func TestCandidates(t *testing.T) {
 		{"status -g none ", ""},
 		{"-d ", ":files"},
 		{"batch ", ":files"},
-		{"run --on-lost k", "kill"},
+		{"run --if-lost k", "kill"},
 		{"run -n nightly ", ":command"},
 		{"run -n nightly -- status --res", ":command"},
 		{"run make --fo", ":command"},

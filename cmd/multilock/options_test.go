@@ -146,7 +146,7 @@ func TestDefaultsAreAsTold(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	help := s.must("run", "--help")
-	for option, value := range map[string]string{"ttl": "2m", "poll": "1s", "grace": "10s", "on-lost": "term", "conflict-exit-code": "121"} {
+	for option, value := range map[string]string{"ttl": "2m", "poll": "1s", "grace": "10s", "if-lost": "term", "conflict-exit-code": "121"} {
 		require.Regexp(t, `--`+option+` .*\(default: `+value+`\)`, help)
 	}
 	s.hold("lock")

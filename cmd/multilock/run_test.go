@@ -380,7 +380,7 @@ func TestOnLostIgnore(t *testing.T) {
 	s := newStation(t)
 	job := s.hold("x", "--ttl", "2s", "--on-lost", "ignore")
 	s.breakUnder("x")
-	job.Err.Expect(t, "the job goes on (--on-lost ignore)")
+	job.Err.Expect(t, "the job goes on (--if-lost ignore)")
 	other := s.hold("x")
 	_, err := job.In.Write([]byte("still here\n"))
 	require.NoError(t, err)

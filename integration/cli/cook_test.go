@@ -184,7 +184,7 @@ func TestCookRefuses(t *testing.T) {
 		"run --slots 2 -- true":                          "run: --slots: " + promptly,
 		"run --ttl 5m -- true":                           "run: --ttl: a lock of this source lasts for its period",
 		"run --min-hold 5m -- true":                      "run: --min-hold: a lock of this source lasts for its period",
-		"run --on-lost ignore -- true":                   "run: --on-lost ignore: a lock of this source lasts for its period",
+		"run --on-lost ignore -- true":                   "run: --if-lost ignore: a lock of this source lasts for its period",
 		"acquire":                                        "acquire: " + promptly,
 		"acquire --source cook+etcd://h/a?period=1h":     "acquire: " + promptly,
 		"acquire --source cook+postgres://h/a?period=1h": "acquire: " + promptly,

@@ -269,9 +269,10 @@ func TestJoinAfterATestThatDied(t *testing.T) {
 	left := []string{named.lockName(1, presence), named.lockName(1, markTold), named.lockName(1, markRead), named.lockName(9, presence), joinName}
 	deadIn(t, dead, 100*time.Millisecond, left...)
 	require.NoError(t, os.Mkdir(filepath.Join(base, ".locks", named.lockName(4, presence)), 0o700)) // what a release may leave
+	another := hostIn(t, base, "omicron") // which has no other evidence than silence
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(left, func(name string) bool {
-			seen, err := multilock.Inspect(t.Context(), dead.locks, name, multilock.StalePolicy{})
+			seen, err := multilock.Inspect(t.Context(), another.locks, name, multilock.StalePolicy{})
 			return err != nil || seen.State == multilock.StateHeld
 		})
 	}, watchdog, poll, "a participant whose TTL is not over takes part: one of the two could test with it, and leave before the other comes")
