@@ -15,25 +15,24 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Input is what a source told.
+// Input is everything that was read from a source.
 type Input struct {
 	Base, Group, Title string
 	Made, Since        time.Time
 	Missing            []string
-	Events             []source.Event      // oldest first
-	Results            []multilock.Result  // those that were read; of a chunk it may be the summary
-	Recorded           map[string]bool     // the names that have a result, read or not
-	Held               []lockgroup.Holding // the locks that are held now
-	Unlisted           int                 // jobs that are done, and in none of these
-	List               *survey.List        // the group's list of jobs, nil if it has none
+	Events             []source.Event      // the oldest first
+	Results            []multilock.Result  // a chunk's may be its summary only
+	Recorded           map[string]bool     // names with a result, including results that were not read
+	Held               []lockgroup.Holding // locks held now
+	Unlisted           int                 // jobs that are done and in none of the fields above
+	List               *survey.List        // nil if the group has none
 }
 
-// Build makes the timeline. What the history does not tell the results do, and the
-// other way round.
+// Build makes the timeline from the history, the results and the locks: each may know what the others do not.
 func Build(in Input) *Timeline {
 	t := &Timeline{Base: in.Base, Group: in.Group, Title: in.Title, Made: in.Made, Since: in.Since, Missing: in.Missing, Hosts: []Host{}, Clocks: []ClockGap{}, Jobs: []Job{}}
 	b := builder{in: &in, jobs: map[string]*Job{}, results: map[string]*multilock.Result{}, forgot: map[string]bool{}, over: map[key]bool{}}
-	all := tenures(in.Events)
+	all := acquisitions(in.Events)
 	for _, one := range all {
 		b.job(one.name).Runs = append(b.job(one.name).Runs, one.runs()...)
 	}
@@ -66,8 +65,8 @@ type builder struct {
 	in      *Input
 	jobs    map[string]*Job
 	results map[string]*multilock.Result
-	forgot  map[string]bool // its result was removed, and nothing has happened since
-	over    map[key]bool    // acquisitions that have ended
+	forgot  map[string]bool // the result was removed, and nothing has happened since
+	over    map[key]bool    // acquisitions that ended
 }
 
 func (b *builder) job(name string) *Job {
@@ -86,7 +85,7 @@ func (b *builder) job(name string) *Job {
 	return j
 }
 
-// count is for what is no run.
+// count counts the events that are not runs.
 func (b *builder) count(t *Timeline) {
 	for _, e := range b.in.Events {
 		if Ends(e) {
@@ -108,21 +107,20 @@ func (b *builder) count(t *Timeline) {
 	}
 }
 
-// missedOf is how many ticks went without a run before one of these. Each attempt for a tick
-// tells of the same.
+// missedOf counts the ticks that had no run before one of these runs. All attempts at a tick carry
+// the same count.
 func missedOf(runs []Run) (n int) {
-	told := map[time.Time]bool{}
+	seen := map[time.Time]bool{}
 	for i := range runs {
-		if tick := runs[i].Tick.UTC(); runs[i].Missed > 0 && !told[tick] {
-			told[tick] = true
+		if tick := runs[i].Tick.UTC(); runs[i].Missed > 0 && !seen[tick] {
+			seen[tick] = true
 			n += runs[i].Missed
 		}
 	}
 	return n
 }
 
-// hold adds a lock that is held to what is known of it. The history, or the result,
-// may be younger than the look at the lock.
+// hold adds a held lock. The history or the result may be newer than the lock's inspection.
 func (b *builder) hold(h lockgroup.Holding) {
 	job, seen := b.job(h.Name), h.Sighting
 	token := seen.Record.Token
@@ -133,7 +131,7 @@ func (b *builder) hold(h lockgroup.Holding) {
 	if seen.State == multilock.StateDead {
 		state = Crashed
 	}
-	if job.chunk && state == Running { // its jobs are drawn, and nothing tells which of them run now
+	if job.chunk && state == Running { // its jobs are counted as claimed: which of them run is not known
 		job.claimed = fmt.Sprintf("claimed by %s: %s", seen.Record.Holder, seen.Why)
 		return
 	}
@@ -148,15 +146,15 @@ func (b *builder) hold(h lockgroup.Holding) {
 	holder := seen.Record.Holder
 	r := Run{
 		Host: holder.Host, Machine: holder.Machine, PID: max(holder.PID, 0), User: holder.User, Command: holder.Command, Token: token,
-		State: state, Why: seen.Why, Start: b.takenAt(seen),
+		State: state, Why: seen.Why, Start: b.acquiredAt(seen),
 	}
-	if last.Attempt > 0 { // that was under the same lock
+	if last.Attempt > 0 { // the earlier attempt ran under the same lock
 		r.Start, r.Attempt = later(r.Start, last.End), last.Attempt+1
 	}
 	job.Runs = append(job.Runs, r)
 }
 
-// concluded says whether nothing more is to come under a lock: its job has a result.
+// concluded reports whether the job has a result, so that nothing more happens under its lock.
 func (b *builder) concluded(name, token string) bool {
 	if r := b.results[name]; r != nil {
 		return r.Token == token && (r.Final || r.Chunk == nil && r.OK())
@@ -165,8 +163,8 @@ func (b *builder) concluded(name, token string) bool {
 	return len(runs) > 0 && runs[len(runs)-1].Token == token && runs[len(runs)-1].State == Done
 }
 
-// takenAt is when a lock was acquired, by the holder's own clock where it is known.
-func (b *builder) takenAt(seen multilock.Sighting) time.Time {
+// acquiredAt returns when the lock was acquired, by the holder's clock if that is known.
+func (b *builder) acquiredAt(seen multilock.Sighting) time.Time {
 	switch {
 	case !seen.Record.Prepared.IsZero():
 		return seen.Record.Prepared
@@ -176,7 +174,7 @@ func (b *builder) takenAt(seen multilock.Sighting) time.Time {
 	return time.Time{}
 }
 
-// result adds a run if the history does not have it.
+// result adds a run unless the history already has it.
 func (b *builder) result(r *multilock.Result) {
 	job := b.job(r.Name)
 	b.results[r.Name] = r
@@ -197,8 +195,8 @@ func (b *builder) result(r *multilock.Result) {
 	})
 }
 
-// chunk adds the jobs of a chunk whose results were read, but for those that are older than
-// what was asked for. The others are in one run together.
+// chunk adds the jobs of a chunk whose results were read, except those before Since. One run stands
+// for all other jobs.
 func (b *builder) chunk(r *multilock.Result) {
 	b.results[r.Name] = r
 	listed := 0
@@ -223,10 +221,10 @@ func (b *builder) chunk(r *multilock.Result) {
 	}
 }
 
-// conclude says how a job stands: what is recorded counts, and else its last run.
+// conclude sets the state of a job: its recorded result wins over its last run.
 func (b *builder) conclude(job *Job, r *multilock.Result) {
 	for i := range job.Runs {
-		job.Runs[i].forget()
+		job.Runs[i].clearImplausible()
 	}
 	slices.SortStableFunc(job.Runs, func(x, y Run) int { return cmp.Compare(x.order(), y.order()) })
 	if n := len(job.Runs); n > 0 {
@@ -250,24 +248,23 @@ func (b *builder) conclude(job *Job, r *multilock.Result) {
 	case r != nil:
 		job.State, job.Attempt, job.Why, job.Output, job.Command = stateOfResult(r), r.Attempt, r.Why, r.Output, r.Command
 	case b.in.Recorded[job.Name]:
-		job.State, job.Why = Done, "" // it was not read because the history has its success
+		job.State, job.Why = Done, "" // not read, because the history shows its success
 	case b.forgot[job.Name]:
 		job.State = Forgotten
 	case job.State == "":
-		job.State = Released // it was refused, and nobody has held it since
+		job.State = Released // it was only refused
 	}
 	if job.chunk {
 		job.Why = strings.TrimSuffix(fmt.Sprintf("%d done, %d left: %s", job.Done, job.Left, job.Why), ": ")
 	}
 }
 
-// Ends says whether an event is the end of an acquisition.
+// Ends reports whether an event ends an acquisition.
 func Ends(e source.Event) bool {
 	return e.What == source.EventReleased || e.What == source.EventLost || e.What == source.EventBroke
 }
 
-// Unended are the acquisitions of which the events do not tell how they ended, by
-// name and token. Those of jobs with results are not among them.
+// Unended returns the acquisitions, by name and token, that have no end among the events.
 func Unended(events []source.Event) map[[2]string]bool {
 	open := map[[2]string]bool{}
 	for _, e := range events {
@@ -291,9 +288,8 @@ func stateOfResult(r *multilock.Result) State {
 	return Retry
 }
 
-// forget takes times for unknown that no clock has shown: others wrote them, and JSON has no form
-// for them.
-func (r *Run) forget() {
+// clearImplausible clears implausible times from other programs. JSON has no years above 9999.
+func (r *Run) clearImplausible() {
 	times := []*time.Time{&r.Start, &r.End}
 	if r.Broken != nil {
 		times = append(times, &r.Broken.Time)
@@ -305,7 +301,7 @@ func (r *Run) forget() {
 	}
 }
 
-// order sorts runs by their ends; one that has none comes last.
+// order sorts runs by their end; running ones come last.
 func (r *Run) order() int64 {
 	switch {
 	case r.State == Running:

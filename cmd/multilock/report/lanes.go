@@ -10,8 +10,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/survey"
 )
 
-// layOut gives every run a row in the lane of its host, such that runs which were
-// under way at the same time are in different rows.
+// layOut assigns each run to its host's lane, and overlapping runs to different rows.
 func (t *Timeline) layOut() {
 	lanes := map[laneKey][]*Run{}
 	for i := range t.Jobs {
@@ -29,7 +28,7 @@ func (t *Timeline) layOut() {
 	}
 }
 
-// laneKey is a host: two machines may have the same name.
+// laneKey identifies a host, because two machines may have the same name.
 type laneKey struct{ host, machine string }
 
 func lane(key laneKey, runs []*Run, made time.Time) Host {
@@ -39,7 +38,7 @@ func lane(key laneKey, runs []*Run, made time.Time) Host {
 		start, end := b.span(made)
 		return cmp.Or(from.Compare(start), to.Compare(end))
 	})
-	var until []time.Time // when each row is free again
+	var until []time.Time // when each row becomes free
 	for _, r := range runs {
 		begin, end := r.span(made)
 		r.Row = slices.IndexFunc(until, func(free time.Time) bool { return !free.After(begin) })
@@ -72,8 +71,8 @@ func (h *Host) add(r *Run, made time.Time) {
 	}
 }
 
-// work is from when to when a run is drawn. One whose end is not known, or not
-// its start, has no length; nor has one that ends before it starts, by two clocks.
+// work returns the interval that is drawn. It is empty if the start or the end is unknown, or if
+// clocks disagree and the end precedes the start.
 func (r *Run) work(made time.Time) (start, end time.Time) {
 	start, end = r.Start, r.End
 	if r.State == Running {
@@ -85,13 +84,13 @@ func (r *Run) work(made time.Time) (start, end time.Time) {
 	return start, later(start, end)
 }
 
-// span is the same together with the waiting before.
+// span is work, extended by the time that the run waited for its lock.
 func (r *Run) span(made time.Time) (start, end time.Time) {
 	start, end = r.work(made)
 	return start.Add(-time.Duration(r.Waited * float64(time.Second))), end
 }
 
-// sumUp counts the jobs and finds the limits of time.
+// sumUp counts the jobs and computes the time range of the timeline.
 func (t *Timeline) sumUp(list *survey.Progress) {
 	s := &t.Summary
 	for i := range t.Jobs {
@@ -121,8 +120,7 @@ func (t *Timeline) sumUp(list *survey.Progress) {
 	}
 }
 
-// listed is how many jobs of the list have ended in the time that is shown, and when the first
-// of them began.
+// listed returns how many jobs of the list ended within the timeline, and when the first of them began.
 func (t *Timeline) listed() (ended int, since time.Time) {
 	for i := range t.Jobs {
 		job := &t.Jobs[i]
@@ -143,8 +141,8 @@ func (t *Timeline) listed() (ended int, since time.Time) {
 	return ended, since
 }
 
-// add counts a job that is not in the list; of a chunk without its list those of its jobs that
-// are not jobs of the timeline.
+// add counts a job that is not in the list. Without the list, a chunk counts for those of its jobs
+// that the timeline does not show.
 func (s *Summary) add(job *Job) {
 	s.Runs += len(job.Runs)
 	if job.State == Done && job.Output != "" {
@@ -157,7 +155,7 @@ func (s *Summary) add(job *Job) {
 	if job.chunk {
 		s.Jobs, s.Done, n = s.Jobs+job.Done, s.Done+job.Done, job.Left
 		if job.State == Done {
-			return // no host has begun with what is left
+			return // no host has started the remaining jobs
 		}
 	}
 	s.Jobs += n
@@ -175,7 +173,7 @@ func (s *Summary) add(job *Job) {
 	}
 }
 
-// natural compares names as people do: node2 comes before node10.
+// natural compares names in natural order: node2 before node10.
 func natural(a, b string) int {
 	for a != "" && b != "" {
 		n, m := digits(a), digits(b)
@@ -186,7 +184,7 @@ func natural(a, b string) int {
 			a, b = a[1:], b[1:]
 			continue
 		}
-		x, _ := strconv.ParseUint(a[:n], 10, 64) // too long ones are equal, and what follows decides
+		x, _ := strconv.ParseUint(a[:n], 10, 64) // overlong numbers compare as equal
 		y, _ := strconv.ParseUint(b[:m], 10, 64)
 		if x != y {
 			return cmp.Compare(x, y)
@@ -196,7 +194,6 @@ func natural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// digits is how many digits a text begins with.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && '0' <= s[n] && s[n] <= '9' {

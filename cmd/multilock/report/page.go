@@ -13,8 +13,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
-// The page is one template, one style and one script; the script's parts are only
-// for the reader.
+// The script is split into several files only for readability.
 var (
 	//go:embed assets/page.html
 	pageHTML string
@@ -34,7 +33,6 @@ var (
 	mainScript string
 )
 
-// page is what the template shows.
 type page struct {
 	Policy       string
 	Style        template.CSS
@@ -53,9 +51,8 @@ type page struct {
 	Clocks       []clockRow
 }
 
-// Page is the timeline as one HTML page that loads nothing. Names,
-// commands and whatever else comes from others is shown as text: the template and
-// the script escape it, and the page's own policy forbids any script but its own.
+// Page renders the timeline as one self-contained HTML page. Names and commands are untrusted: the template
+// and the script escape them, and the content security policy allows only the page's own script.
 func Page(t *Timeline) ([]byte, error) {
 	parsed, err := template.New("page").Parse(pageHTML)
 	if err != nil {
@@ -65,18 +62,18 @@ func Page(t *Timeline) ([]byte, error) {
 	p := page{
 		Policy: "default-src 'none'; style-src " + hashOf(pageStyle) + "; script-src " + hashOf(script) + "; base-uri 'none'; form-action 'none'",
 		Style:  template.CSS(pageStyle), Script: template.JS(script), //nolint:gosec // both are ours
-		Title: shown(t.Title, maxLine), Base: shown(t.Base, maxLine), Group: shown(t.Group, maxLine), Made: t.Made, Since: known(t.Since), Summary: t.Summary,
+		Title: printable(t.Title, maxLine), Base: printable(t.Base, maxLine), Group: printable(t.Group, maxLine), Made: t.Made, Since: timeOrNil(t.Since), Summary: t.Summary,
 		Tiles: tilesOf(t), Data: dataOf(t),
 	}
 	for _, what := range t.Missing {
-		p.Missing = append(p.Missing, shown(what, maxText))
+		p.Missing = append(p.Missing, printable(what, maxText))
 	}
 	p.Troubles, p.MoreTroubles = troublesOf(t)
 	for i, label := range hostLabels(t.Hosts) {
 		p.Hosts = append(p.Hosts, hostRowOf(label, t.Hosts[i]))
 	}
 	for _, gap := range t.Clocks {
-		p.Clocks = append(p.Clocks, clockRow{shown(gap.Ahead, maxLine), shown(gap.Behind, maxLine), shown(gap.Name, maxLine), words(gap.AtLeast)})
+		p.Clocks = append(p.Clocks, clockRow{printable(gap.Ahead, maxLine), printable(gap.Behind, maxLine), printable(gap.Name, maxLine), durationText(gap.AtLeast)})
 	}
 	var out bytes.Buffer
 	if err := parsed.Execute(&out, p); err != nil {
@@ -85,21 +82,21 @@ func Page(t *Timeline) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// hashOf names a text in a content security policy.
+// hashOf returns the hash of a text for a content security policy.
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-func known(t time.Time) *time.Time {
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
 	return &t
 }
 
-// words writes seconds as a duration for people.
-func words(seconds float64) string {
+// durationText formats seconds as a duration.
+func durationText(seconds float64) string {
 	return console.Short(time.Duration(seconds * float64(time.Second)))
 }
 
@@ -127,9 +124,9 @@ func tilesOf(t *Timeline) []tile {
 		}
 	}
 	if s.Left > 0 {
-		tiles = append(tiles, tile{Label: "Time left", Value: words(s.Left), Note: "at this rate"})
+		tiles = append(tiles, tile{Label: "Time left", Value: durationText(s.Left), Note: "at this rate"})
 	}
-	tiles = append(tiles, tile{Label: "Hosts", Value: count(len(t.Hosts))}, tile{Label: "Start to end", Value: words(s.Elapsed)})
+	tiles = append(tiles, tile{Label: "Hosts", Value: count(len(t.Hosts))}, tile{Label: "Start to end", Value: durationText(s.Elapsed)})
 	if s.Elapsed > 0 {
 		value, per := rate(s.PerHour)
 		tiles = append(tiles, tile{Label: "Throughput", Value: value, Note: per}, tile{Label: "In parallel", Value: strconv.FormatFloat(s.Busy/s.Elapsed, 'f', 1, 64), Note: "on average"})
@@ -137,7 +134,7 @@ func tilesOf(t *Timeline) []tile {
 	return tiles
 }
 
-// rate chooses the unit in which a throughput has a readable number.
+// rate chooses a unit that keeps the throughput readable.
 func rate(perHour float64) (value, unit string) {
 	for _, one := range []struct {
 		seconds float64
@@ -160,8 +157,8 @@ type hostRow struct {
 
 func hostRowOf(label string, h Host) hostRow {
 	return hostRow{
-		Label: label, Percent: int(h.Utilisation*100 + 0.5), Rows: h.Rows, Runs: count(h.Runs), Done: count(h.Done), Failed: count(h.Failed), Busy: words(h.Busy),
-		Start: known(h.Start), End: known(h.End),
+		Label: label, Percent: int(h.Utilisation*100 + 0.5), Rows: h.Rows, Runs: count(h.Runs), Done: count(h.Done), Failed: count(h.Failed), Busy: durationText(h.Busy),
+		Start: timeOrNil(h.Start), End: timeOrNil(h.End),
 	}
 }
 

@@ -14,9 +14,8 @@ import (
 	"github.com/multilock/go/internal/joblist"
 )
 
-// pageData is the timeline as the page's script reads it: rows of numbers, and one
-// table of texts, because with ten thousand jobs the names of fields would be most
-// of the page. Times are milliseconds since Origin, which is Unix time.
+// pageData is the timeline for the page's script: rows of numbers and one table of texts, because field names
+// would be most of a page with ten thousand jobs. Times are milliseconds since Origin, a Unix time.
 type pageData struct {
 	Origin int64    `json:"origin"`
 	Made   float64  `json:"made"`
@@ -26,15 +25,15 @@ type pageData struct {
 	Runs   [][]any  `json:"runs"`
 }
 
-// The states in the order that the script knows.
+// stateNumbers has the order that the script expects.
 var stateNumbers = []State{Done, Released, Running, Failed, Crashed, Lost, Interrupted, Open, Retry, Unknown, Forgotten}
 
-// How much of a text is on the page. --json has all of it.
+// Limits for texts on the page. --json has the full texts.
 const (
-	maxLine   = 300  // of what stands in a line
-	maxText   = 4000 // of a command or a reason
-	leastText = 200  // of those where there are very many
-	allTexts  = 2 << 20
+	maxLine  = 300  // one line
+	maxText  = 4000 // a command or a reason
+	minText  = 200  // with very many jobs
+	allTexts = 2 << 20
 )
 
 type packer struct {
@@ -44,7 +43,7 @@ type packer struct {
 }
 
 func dataOf(t *Timeline) *pageData {
-	p := packer{index: map[string]int{}, limit: min(max(allTexts/max(len(t.Jobs), 1), leastText), maxText)}
+	p := packer{index: map[string]int{}, limit: min(max(allTexts/max(len(t.Jobs), 1), minText), maxText)}
 	p.data = pageData{Origin: t.Summary.Start.UnixMilli(), Texts: []string{}, Hosts: [][]any{}, Jobs: [][]any{}, Runs: [][]any{}}
 	if t.Summary.Start.IsZero() {
 		p.data.Origin = t.Made.UnixMilli()
@@ -83,7 +82,7 @@ func number(s State) int { return slices.Index(stateNumbers, s) }
 
 func milliseconds(seconds float64) float64 { return math.Round(seconds*1e4) / 10 }
 
-// time is nil for a time that is not known.
+// time returns nil for an unknown time.
 func (p *packer) time(t time.Time) *float64 {
 	if t.IsZero() {
 		return nil
@@ -93,7 +92,7 @@ func (p *packer) time(t time.Time) *float64 {
 }
 
 func (p *packer) text(s string) int {
-	s = shown(s, p.limit)
+	s = printable(s, p.limit)
 	i, ok := p.index[s]
 	if !ok {
 		i = len(p.data.Texts)
@@ -103,11 +102,10 @@ func (p *packer) text(s string) int {
 	return i
 }
 
-// shown is a text as it can stand in a page: marks that turn the direction of
-// writing, control characters and broken bytes are replaced, so that nothing can
-// look like something else.
-func shown(s string, limit int) string {
-	s = s[:min(len(s), utf8.UTFMax*(limit+1))] // more than the limit in any case
+// printable makes a text safe to display: it replaces control characters, bidirectional marks and
+// invalid bytes, which could disguise it.
+func printable(s string, limit int) string {
+	s = s[:min(len(s), utf8.UTFMax*(limit+1))] // longer than the limit in any case
 	clean := strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':
@@ -123,7 +121,7 @@ func shown(s string, limit int) string {
 	return string([]rune(clean)[:limit]) + "…"
 }
 
-// title is how a job is called on the page.
+// title is the job's name on the page.
 func (j *Job) title() string {
 	if jobs, ok := joblist.ParseChunkName(j.Name); ok {
 		return jobs.String()
@@ -131,17 +129,17 @@ func (j *Job) title() string {
 	return j.Name
 }
 
-// troubleRow is a job that is not done, as the page shows it without scripts.
+// troubleRow is a job that is not done, for readers without scripts.
 type troubleRow struct {
 	State                               State
 	Name, Host, Took, Why, Log, Command string
 	Ended                               *time.Time
 }
 
-// maxTroubles bounds the part of the page that every reader has to load and print.
+// maxTroubles bounds the part of the page that every browser has to load and print.
 const maxTroubles = 500
 
-// troublesOf lists the jobs that somebody should look at, the worst first.
+// troublesOf lists the jobs that need attention, the worst first.
 func troublesOf(t *Timeline) (rows []troubleRow, more int) {
 	var jobs []*Job
 	for i := range t.Jobs {
@@ -149,9 +147,9 @@ func troublesOf(t *Timeline) (rows []troubleRow, more int) {
 			jobs = append(jobs, &t.Jobs[i])
 		}
 	}
-	gravity := []State{Failed, Crashed, Lost, Unknown, Retry, Interrupted, Open, Done}
+	severity := []State{Failed, Crashed, Lost, Unknown, Retry, Interrupted, Open, Done}
 	slices.SortStableFunc(jobs, func(a, b *Job) int {
-		return cmp.Compare(slices.Index(gravity, a.State), slices.Index(gravity, b.State))
+		return cmp.Compare(slices.Index(severity, a.State), slices.Index(severity, b.State))
 	})
 	for _, job := range jobs[:min(len(jobs), maxTroubles)] {
 		rows = append(rows, troubleRowOf(job))
@@ -160,32 +158,32 @@ func troublesOf(t *Timeline) (rows []troubleRow, more int) {
 }
 
 func troubleRowOf(job *Job) troubleRow {
-	row := troubleRow{State: job.State, Name: shown(job.title(), maxLine), Why: shown(console.AndOutput(job.Why, job.Output), maxText), Command: shown(job.Command, maxText), Log: shown(job.Log, maxText)}
+	row := troubleRow{State: job.State, Name: printable(job.title(), maxLine), Why: printable(console.AndOutput(job.Why, job.Output), maxText), Command: printable(job.Command, maxText), Log: printable(job.Log, maxText)}
 	if len(job.Runs) == 0 {
 		return row
 	}
 	last := job.Runs[len(job.Runs)-1]
-	row.Host, row.Ended = shown(last.Host, maxLine), known(last.End)
+	row.Host, row.Ended = printable(last.Host, maxLine), timeOrNil(last.End)
 	if !last.Start.IsZero() && !last.End.Before(last.Start) {
-		row.Took = words(last.End.Sub(last.Start).Seconds())
+		row.Took = durationText(last.End.Sub(last.Start).Seconds())
 	}
-	if how := last.exitWords(); how != "" && job.State != Done {
+	if how := last.exitText(); how != "" && job.State != Done {
 		row.Why = strings.TrimSuffix(how+": "+row.Why, ": ")
 	}
 	return row
 }
 
-func (r *Run) exitWords() string {
+func (r *Run) exitText() string {
 	switch {
 	case r.Signal != "":
-		return "signal: " + shown(r.Signal, maxLine)
+		return "signal: " + printable(r.Signal, maxLine)
 	case r.Exit != nil:
 		return "exit " + strconv.Itoa(*r.Exit)
 	}
 	return ""
 }
 
-// hostLabels names the lanes: a machine's id is added where two have one name.
+// hostLabels names the lanes, with a machine ID where two hosts have the same name.
 func hostLabels(hosts []Host) []string {
 	times := map[string]int{}
 	for _, h := range hosts {
@@ -193,15 +191,15 @@ func hostLabels(hosts []Host) []string {
 	}
 	labels := make([]string, len(hosts))
 	for i, h := range hosts {
-		labels[i] = cmp.Or(shown(h.Host, maxLine), "(unknown)")
+		labels[i] = cmp.Or(printable(h.Host, maxLine), "(unknown)")
 		if times[h.Host] > 1 {
-			labels[i] += " (" + cmp.Or(shown(h.Machine, 4), "?") + ")"
+			labels[i] += " (" + cmp.Or(printable(h.Machine, 4), "?") + ")"
 		}
 	}
 	return labels
 }
 
-// count writes a number with its thousands apart.
+// count formats a number with thousands separators.
 func count(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -10,43 +10,43 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// tenure is what the history tells of one acquisition of a lock. Any part of it
-// can be missing: a batch writes down results only, and lines can be lost.
-type tenure struct {
+// acquisition has the events of one acquisition of a lock. Any of them can be missing: a batch records
+// only results, and lines can be lost.
+type acquisition struct {
 	name, token string
 	acquired    *source.Event
-	committed   []*source.Event // one for each attempt
+	committed   []*source.Event // one per attempt
 	ended       *source.Event   // released or lost
 	broke       *source.Event
 }
 
-// key tells acquisitions apart.
+// key identifies an acquisition.
 type key struct{ name, token string }
 
-// tenures sorts events by acquisition, in the order in which each is first met.
-func tenures(events []source.Event) []*tenure {
-	var all []*tenure
-	known := map[key]*tenure{}
+// acquisitions groups events by acquisition, in the order of their first events.
+func acquisitions(events []source.Event) []*acquisition {
+	var all []*acquisition
+	known := map[key]*acquisition{}
 	for i := range events {
 		e := &events[i]
 		k := key{e.Name, e.Token}
 		t := known[k]
 		if t == nil || e.Token == "" {
-			t = &tenure{name: e.Name, token: e.Token}
+			t = &acquisition{name: e.Name, token: e.Token}
 			known[k] = t
 			all = append(all, t)
 		}
 		t.add(e)
 	}
-	return slices.DeleteFunc(all, (*tenure).empty)
+	return slices.DeleteFunc(all, (*acquisition).empty)
 }
 
-func (t *tenure) add(e *source.Event) {
+func (t *acquisition) add(e *source.Event) {
 	switch e.What {
 	case source.EventAcquired:
 		t.acquired = e
 	case source.EventCommitted:
-		if e.Chunk == nil { // the result itself tells of its jobs
+		if e.Chunk == nil { // a chunk's result carries the results of its jobs
 			t.committed = append(t.committed, e)
 		}
 	case source.EventReleased, source.EventLost:
@@ -60,13 +60,12 @@ func (t *tenure) add(e *source.Event) {
 	}
 }
 
-func (t *tenure) empty() bool {
+func (t *acquisition) empty() bool {
 	return t.acquired == nil && t.ended == nil && t.broke == nil && len(t.committed) == 0
 }
 
-// runs are what happened under the lock, in order: the attempts whose results were
-// recorded, and what was left without one.
-func (t *tenure) runs() []Run {
+// runs returns the attempts with recorded results, and then the work without a result.
+func (t *acquisition) runs() []Run {
 	var runs []Run
 	from := t.start()
 	slices.SortStableFunc(t.committed, func(a, b *source.Event) int { return cmp.Or(a.Tick.Compare(b.Tick), cmp.Compare(a.Attempt, b.Attempt)) })
@@ -75,8 +74,8 @@ func (t *tenure) runs() []Run {
 		r.State, r.Start, r.End = stateOfExit(e.Exit), later(from, e.Time.Add(-e.Held)), e.Time
 		runs, from = append(runs, r), e.Time
 	}
-	if t.unrecorded() {
-		runs = append(runs, t.rest(from))
+	if t.hasUnrecorded() {
+		runs = append(runs, t.unrecordedRun(from))
 	}
 	if len(runs) > 0 {
 		t.complete(&runs[0], &runs[len(runs)-1])
@@ -84,8 +83,8 @@ func (t *tenure) runs() []Run {
 	return runs
 }
 
-// start is when the lock was acquired, zero if that is not known.
-func (t *tenure) start() time.Time {
+// start returns when the lock was acquired, zero if unknown.
+func (t *acquisition) start() time.Time {
 	switch {
 	case t.acquired != nil:
 		return t.acquired.Time
@@ -95,8 +94,8 @@ func (t *tenure) start() time.Time {
 	return time.Time{}
 }
 
-// unrecorded says whether there was work whose result was not recorded.
-func (t *tenure) unrecorded() bool {
+// hasUnrecorded reports whether there was work whose result was not recorded.
+func (t *acquisition) hasUnrecorded() bool {
 	if len(t.committed) == 0 {
 		return true
 	}
@@ -104,8 +103,8 @@ func (t *tenure) unrecorded() bool {
 	return t.ended != nil && (t.ended.Attempt > last.Attempt || t.ended.Tick.After(last.Tick))
 }
 
-// rest is the run that has no recorded result.
-func (t *tenure) rest(from time.Time) Run {
+// unrecordedRun returns the run without a recorded result.
+func (t *acquisition) unrecordedRun(from time.Time) Run {
 	var r Run
 	switch {
 	case t.ended != nil:
@@ -118,7 +117,7 @@ func (t *tenure) rest(from time.Time) Run {
 		r = runOf(t.acquired)
 		r.State, r.Start = Open, from
 	}
-	if t.acquired != nil { // who gives a lock back with its token may be somebody else
+	if t.acquired != nil { // another process may have released the lock with its token
 		by := t.acquired
 		r.Host, r.Machine, r.PID, r.User, r.Command, r.Fence = by.By.Host, by.By.Machine, by.By.PID, by.User, by.Command, by.Fence
 	}
@@ -126,7 +125,7 @@ func (t *tenure) rest(from time.Time) Run {
 }
 
 // crashed is the run of a holder whose lock was broken.
-func (t *tenure) crashed() Run {
+func (t *acquisition) crashed() Run {
 	r := Run{State: Crashed, End: t.broke.Time, Why: t.broke.Why, Token: t.token}
 	if h := t.broke.Holder; h != nil {
 		r.Host, r.Machine, r.PID, r.User, r.Command = h.Host, h.Machine, h.PID, h.User, h.Command
@@ -134,22 +133,21 @@ func (t *tenure) crashed() Run {
 	return r
 }
 
-// end is by the holder's clock where that is known, though another host may have
-// given the lock back.
-func (t *tenure) end() time.Time {
+// end prefers the holder's clock, because another host may have released the lock.
+func (t *acquisition) end() time.Time {
 	if t.acquired != nil && t.ended.By.Host != t.acquired.By.Host && t.ended.Held > 0 {
 		return t.acquired.Time.Add(t.ended.Held)
 	}
 	return t.ended.Time
 }
 
-func (t *tenure) stateOfEnd() State {
+func (t *acquisition) stateOfEnd() State {
 	e := t.ended
 	switch {
 	case e.What == source.EventLost:
 		return Lost
 	case e.Attempt > 0:
-		return Interrupted // or its result would be recorded
+		return Interrupted // otherwise its result would be recorded
 	case e.Exit != nil:
 		return stateOfExit(e.Exit)
 	case e.Why != "" && e.Command != "" && !strings.HasPrefix(e.Command, scriptsCommand):
@@ -158,8 +156,7 @@ func (t *tenure) stateOfEnd() State {
 	return Released
 }
 
-// scriptsCommand begins what "multilock acquire" writes down as its command. What
-// a script does under its lock has no exit code.
+// scriptsCommand is the prefix of the command that "multilock acquire" records. A script has no exit code.
 const scriptsCommand = "acquire "
 
 func stateOfExit(exit *int) State {
@@ -169,8 +166,8 @@ func stateOfExit(exit *int) State {
 	return Failed
 }
 
-// complete adds what is known of the acquisition as a whole.
-func (t *tenure) complete(first, last *Run) {
+// complete adds the wait to the first run, and a forced break to the last one.
+func (t *acquisition) complete(first, last *Run) {
 	if t.acquired != nil {
 		first.Waited = t.acquired.Waited.Seconds()
 	}
@@ -195,13 +192,11 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// clockGaps finds what the history proves about the hosts' clocks. Fencing numbers
-// tell the true order in which a lock was held. So if a later holder wrote an
-// earlier time than one that gave the lock back before, its clock was behind by at
-// least that much. No correction can be had from this: it is a lower limit, and for
-// few hosts.
-func clockGaps(all []*tenure) []ClockGap {
-	fenced := map[string][]*tenure{}
+// clockGaps finds clock differences that the history proves. Fencing numbers give the true order of
+// holders: if a later holder wrote an earlier time than its predecessor, its clock was behind by at
+// least the difference. That is only a lower bound, so no clock can be corrected with it.
+func clockGaps(all []*acquisition) []ClockGap {
+	fenced := map[string][]*acquisition{}
 	for _, t := range all {
 		if t.acquired != nil && t.acquired.Fence > 0 {
 			fenced[t.name] = append(fenced[t.name], t)
@@ -210,7 +205,7 @@ func clockGaps(all []*tenure) []ClockGap {
 	largest := map[[2]string]ClockGap{}
 	for _, name := range slices.Sorted(maps.Keys(fenced)) {
 		order := fenced[name]
-		slices.SortFunc(order, func(a, b *tenure) int { return cmp.Compare(a.acquired.Fence, b.acquired.Fence) })
+		slices.SortFunc(order, func(a, b *acquisition) int { return cmp.Compare(a.acquired.Fence, b.acquired.Fence) })
 		for i := 1; i < len(order); i++ {
 			gap, ok := gapBetween(order[i-1], order[i])
 			if pair := [2]string{gap.Ahead, gap.Behind}; ok && gap.AtLeast > largest[pair].AtLeast {
@@ -223,7 +218,7 @@ func clockGaps(all []*tenure) []ClockGap {
 	})
 }
 
-func gapBetween(earlier, after *tenure) (ClockGap, bool) {
+func gapBetween(earlier, after *acquisition) (ClockGap, bool) {
 	ahead, behind := earlier.acquired.By.Host, after.acquired.By.Host
 	gap := earlier.whileHeld().Sub(after.acquired.Time)
 	if ahead == behind || gap <= 0 {
@@ -232,10 +227,9 @@ func gapBetween(earlier, after *tenure) (ClockGap, bool) {
 	return ClockGap{Ahead: ahead, Behind: behind, AtLeast: gap.Seconds(), Name: earlier.name}, true
 }
 
-// whileHeld is the last time that was written while the lock was certainly held;
-// zero if it was not given back in order. The release itself is written down after
-// it, when the lock may be another's already.
-func (t *tenure) whileHeld() time.Time {
+// whileHeld returns the last time that was written while the lock was certainly held, zero after a
+// break or a loss. The release is recorded later, when the lock may already have a new holder.
+func (t *acquisition) whileHeld() time.Time {
 	if t.ended == nil || t.ended.What != source.EventReleased || t.broke != nil {
 		return time.Time{}
 	}
