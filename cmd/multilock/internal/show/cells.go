@@ -9,7 +9,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Dash stands for what is not there.
+// Dash returns "-" for an empty cell.
 func Dash(s string) string {
 	if s == "" {
 		return "-"
@@ -17,7 +17,7 @@ func Dash(s string) string {
 	return s
 }
 
-// PID is the cell of a process number.
+// PID formats a process ID as a cell.
 func PID(n int) string {
 	if n <= 0 {
 		return "-"
@@ -25,7 +25,7 @@ func PID(n int) string {
 	return strconv.Itoa(n)
 }
 
-// Ago writes a number of seconds of a view; "?" if it is unknown.
+// Ago formats seconds, "?" if they are unknown.
 func Ago(s *float64) string {
 	if s == nil {
 		return console.Short(source.Unknown)
@@ -33,7 +33,7 @@ func Ago(s *float64) string {
 	return console.Short(time.Duration(*s * float64(time.Second)))
 }
 
-// Ellipsis is as much of a text as the limit allows.
+// Ellipsis shortens a text to limit characters.
 func Ellipsis(s string, limit int) string {
 	runes := []rune(s)
 	if len(runes) <= limit {
@@ -42,7 +42,7 @@ func Ellipsis(s string, limit int) string {
 	return string(runes[:limit-1]) + "…"
 }
 
-// Some adds to a sum how many there are of something, if there are any.
+// Some formats a part of a sum, "" if n is 0.
 func Some(n int, words string) string {
 	if n <= 0 {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Chunk is how far the jobs have come that are run under a lock.
+// Chunk is the progress of the jobs that run under one lock.
 type Chunk struct {
 	From   int `json:"from"`
 	To     int `json:"to"`
@@ -20,8 +20,8 @@ type Chunk struct {
 	Failed int `json:"failed"`
 }
 
-// chunkUnder is the chunk whose jobs are run under the lock of a name; nil if that is a job's
-// own. What cannot be read of it is not told: somebody may be at work there all the same.
+// chunkUnder returns the chunk whose lock has this name, nil for a job's own lock. It ignores read
+// errors, because the lock's state is known without the counts.
 func chunkUnder(ctx context.Context, locks multilock.Source, name string) *Chunk {
 	jobs, ok := joblist.ParseChunkName(name)
 	if !ok {
@@ -38,12 +38,11 @@ func chunkUnder(ctx context.Context, locks multilock.Source, name string) *Chunk
 
 func (c *Chunk) several() bool { return c != nil && c.From < c.To }
 
-// words are how far it has come, for people.
-func (c *Chunk) words() string {
+func (c *Chunk) text() string {
 	return fmt.Sprintf("%s, %d done", source.Range{From: c.From, To: c.To}, c.Done) + Some(c.Failed, "failed")
 }
 
-// Label is how a job, or a chunk, is called in what people read.
+// Label is the name of a job or chunk in output for people.
 func Label(name string) string {
 	if jobs, ok := joblist.ParseChunkName(name); ok {
 		return jobs.String()
@@ -51,7 +50,7 @@ func Label(name string) string {
 	return console.Label(name)
 }
 
-// Subject is the same where a sentence begins with it.
+// Subject is Label for the beginning of a sentence.
 func Subject(name string) string {
 	if jobs, ok := joblist.ParseChunkName(name); ok {
 		return jobs.String()
@@ -59,8 +58,7 @@ func Subject(name string) string {
 	return fmt.Sprintf("job %q", name)
 }
 
-// nameOfChunk is the name of a chunk's lock and result, behind words that do not have it;
-// "" for a job.
+// nameOfChunk returns a chunk's lock name, for texts whose Label lacks it; "" for a job.
 func nameOfChunk(name string) string {
 	if _, ok := joblist.ParseChunkName(name); ok {
 		return fmt.Sprintf(" %q", name)
@@ -68,7 +66,7 @@ func nameOfChunk(name string) string {
 	return ""
 }
 
-// LockWords names a lock, and the jobs that are run under it if it is that of a chunk.
+// LockWords names a lock and, for a chunk's lock, the jobs that run under it.
 func LockWords(name string) string {
 	if jobs, ok := joblist.ParseChunkName(name); ok {
 		return fmt.Sprintf("lock %q (%s)", name, jobs)
@@ -76,8 +74,8 @@ func LockWords(name string) string {
 	return fmt.Sprintf("lock %q", name)
 }
 
-// tellChunks tells the names of chunks, in the order of the list, from others.
-func tellChunks(names []string) (others []string, chunks []source.Range) {
+// splitChunks separates the names of chunks, in list order, from other names.
+func splitChunks(names []string) (others []string, chunks []source.Range) {
 	for _, name := range names {
 		if chunk, ok := joblist.ParseChunkName(name); ok {
 			chunks = append(chunks, chunk)
@@ -89,10 +87,9 @@ func tellChunks(names []string) (others []string, chunks []source.Range) {
 	return others, chunks
 }
 
-// JoinChunks tells the names of chunks from others, and puts those together that are
-// neighbours.
+// JoinChunks separates the names of chunks from other names, and merges adjacent chunks.
 func JoinChunks(names []string) (others []string, joined []source.Range) {
-	others, chunks := tellChunks(names)
+	others, chunks := splitChunks(names)
 	for _, chunk := range chunks {
 		if n := len(joined); n > 0 && chunk.From <= joined[n-1].To+1 {
 			joined[n-1].To = max(joined[n-1].To, chunk.To)

@@ -20,24 +20,24 @@ type Failure struct {
 	Command string `json:"command,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
 	Foreign string `json:"foreign,omitempty"`
-	Ended   string `json:"ended,omitempty"` // when, by the clock of that host
+	Ended   string `json:"ended,omitempty"` // by that host's clock
 }
 
-// FailureOf is the view of such a result.
+// FailureOf makes a Failure of a result.
 func FailureOf(f multilock.Result) Failure {
 	return Failure{
 		Name: f.Name, Exit: f.Exit, Signal: f.Signal, Why: f.Why, Output: f.Output, Host: f.By.Host, Command: f.Command, Attempt: f.Attempt, Foreign: f.Foreign,
 	}
 }
 
-// Incomplete is a job that is done, and whose output is not complete.
+// Incomplete is a job that is done, but whose output is incomplete.
 type Incomplete struct {
 	Name   string `json:"name"`
 	Host   string `json:"host,omitempty"`
 	Output string `json:"output"` // why
 }
 
-// IncompleteOf are the views of such results.
+// IncompleteOf makes an Incomplete of each result.
 func IncompleteOf(results []multilock.Result) []Incomplete {
 	views := []Incomplete{}
 	for _, r := range results {
@@ -46,10 +46,10 @@ func IncompleteOf(results []multilock.Result) []Incomplete {
 	return views
 }
 
-// Most is how many names or holders a message lists.
+// Most bounds how many names or holders a message lists.
 const Most = 20
 
-// AtMost keeps a message from having thousands of lines.
+// AtMost returns the first Most items, and says so if there are more.
 func AtMost[T any](e *console.Env, all []T) []T {
 	if len(all) <= Most {
 		return all
@@ -58,7 +58,7 @@ func AtMost[T any](e *console.Env, all []T) []T {
 	return all[:Most]
 }
 
-// Listed joins names, but not thousands of them.
+// Listed joins the first Most names.
 func Listed(names []string) string {
 	var labels []string
 	for _, name := range names[:min(len(names), Most)] {
@@ -71,7 +71,7 @@ func Listed(names []string) string {
 	return text
 }
 
-// Sentence is the failure in words.
+// Sentence describes the failure.
 func (f Failure) Sentence() string {
 	text := Subject(f.Name) + " failed"
 	switch {
@@ -96,7 +96,7 @@ func (f Failure) Sentence() string {
 	return console.AndOutput(text, f.Output)
 }
 
-// at says when it ended, in this host's time zone.
+// at returns when the job ended, in the local time zone.
 func (f Failure) at() string {
 	end, err := time.Parse(time.RFC3339, f.Ended)
 	if err != nil {
@@ -105,7 +105,7 @@ func (f Failure) at() string {
 	return " at " + end.Local().Format(time.DateTime)
 }
 
-// Ending says how a job ended, who ran it, and when, by that host's clock.
+// Ending describes how a job ended, and on which host and when, by that host's clock.
 func Ending(r multilock.Result) string {
 	end := r.Start.Add(r.Duration).Local().Format("2006-01-02 15:04:05")
 	text := fmt.Sprintf("%s on %s pid %d at %s", ExitWords(r), r.By.Host, r.By.PID, end)
@@ -118,7 +118,7 @@ func Ending(r multilock.Result) string {
 	return console.AndOutput(text, r.Output)
 }
 
-// ExitWords is how a job ended, in words.
+// ExitWords describes how a job ended.
 func ExitWords(r multilock.Result) string {
 	switch {
 	case r.Foreign != "":

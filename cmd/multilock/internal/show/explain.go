@@ -1,5 +1,4 @@
-// Package show puts into words, tables and JSON what is known of locks, results and errors,
-// and shows how long work comes along.
+// Package show formats locks, results, errors and progress as text, tables and JSON.
 package show
 
 import (
@@ -12,8 +11,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Explain is what the user is told about an error; nothing if there is nothing
-// that the job has not told already.
+// Explain is the message for an error, "" if everything has already been reported.
 func Explain(err error) string {
 	var (
 		jobEnd *console.JobError
@@ -33,23 +31,23 @@ func Explain(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// remainder is what went wrong beside a job that ended by itself.
+// remainder is what went wrong apart from the job's own failure.
 func remainder(err error) string {
-	return strings.ReplaceAll(strings.Join(besides(err), "; "), "\n", "; ")
+	return strings.ReplaceAll(strings.Join(otherErrors(err), "; "), "\n", "; ")
 }
 
-// besides are the errors that have nothing of a job's end in them.
-func besides(err error) []string {
+// otherErrors returns the texts of the errors that do not wrap a job's failure.
+func otherErrors(err error) []string {
 	if !errors.As(err, new(*console.JobError)) {
 		return []string{err.Error()}
 	}
 	switch e := err.(type) { //nolint:errorlint // it is what is wrapped that is looked for
 	case interface{ Unwrap() error }:
-		return besides(e.Unwrap())
+		return otherErrors(e.Unwrap())
 	case interface{ Unwrap() []error }:
 		var texts []string
 		for _, one := range e.Unwrap() {
-			texts = append(texts, besides(one)...)
+			texts = append(texts, otherErrors(one)...)
 		}
 		return texts
 	}
@@ -71,27 +69,27 @@ func explainHeld(err error, held *multilock.HeldError) string {
 	var located *place.LocatedError
 	token := held.Sighting.Record.Token
 	starved := coded != nil && coded.Code == console.ExitStarved
-	if token == "" || !starved && !suspicious(held.Sighting) || !errors.As(err, &located) || errors.As(err, new(*place.LastingError)) {
-		return text // why it counts as held says what can clear it
+	if token == "" || !starved && !missedHeartbeat(held.Sighting) || !errors.As(err, &located) || errors.As(err, new(*place.LastingError)) {
+		return text // Why explains what can clear the lock
 	}
-	return text + "; " + cost(held.Sighting.Record) + ", clear it with: " + located.Place.Clearing(held.Name, token)
+	return text + "; " + breakRisk(held.Sighting.Record) + ", clear it with: " + located.Place.Clearing(held.Name, token)
 }
 
-// suspicious says that the holder has missed a heartbeat, or never sends any. A forced break of
-// the lock of a healthy holder would let two jobs run at once.
-func suspicious(s multilock.Sighting) bool {
+// missedHeartbeat reports whether the holder has missed a heartbeat or never sends any. Breaking the
+// lock of a healthy holder would let two jobs run at once.
+func missedHeartbeat(s multilock.Sighting) bool {
 	return s.State == multilock.StateSuspect || s.Record.Heartbeat == 0 || s.Silence > 2*s.Record.Heartbeat
 }
 
-// cost says what a forced break may do.
-func cost(r source.Record) string {
+// breakRisk is the risk of a forced break.
+func breakRisk(r source.Record) string {
 	if r.Heartbeat == 0 {
 		return "if nothing works under it"
 	}
 	return "if it hangs (after that its job may go on for up to " + console.Short(r.TTL) + ")"
 }
 
-// Refusal is the error with which a command ends, for programs.
+// Refusal is a command's final error, in JSON.
 func Refusal(err error, text string, exit int) console.Message {
 	m := console.Message{Level: "error", Message: text, Exit: &exit}
 	var held *multilock.HeldError

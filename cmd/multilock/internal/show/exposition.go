@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Family is one metric in the text format of Prometheus, with a sample for each job.
+// Family is one metric in the Prometheus text format, with a sample for each job.
 type Family struct {
 	Name, Help, Type string
 	Samples          []Sample
@@ -23,9 +23,8 @@ type Sample struct {
 	Value  float64
 }
 
-// Exposition writes metrics in the text format of Prometheus (version 0.0.4). A family without
-// samples is left out, and the samples of each are in the order of their labels: two that are
-// equal are equal byte for byte.
+// Exposition writes metrics in the Prometheus text format (version 0.0.4). It drops families
+// without samples and sorts samples by label, so equal metrics give equal bytes.
 func Exposition(families []Family) []byte {
 	var out bytes.Buffer
 	for _, f := range families {
@@ -42,7 +41,7 @@ func Exposition(families []Family) []byte {
 	return out.Bytes()
 }
 
-// labels are those of a sample between braces. Their values are anybody's.
+// labels formats the labels with braces. Their values are untrusted.
 func (s Sample) labels() string {
 	if len(s.Labels) == 0 {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Lock is a lock as --json shows it. Durations are seconds; null is unknown.
+// Lock is a lock in --json. Durations are seconds; null is unknown.
 type Lock struct {
 	Name    string   `json:"name"`
 	State   string   `json:"state"` // held, suspect, dead, free
@@ -27,15 +27,15 @@ type Lock struct {
 	TTL     float64  `json:"ttl_seconds,omitempty"`
 	Age     *float64 `json:"age_seconds"`
 	Silence *float64 `json:"silence_seconds"`
-	// Expires is the time until a holder that stays silent may be taken for dead; null if
-	// that is not known, or will not happen by itself.
+	// Expires is the time until a holder without further heartbeats may be taken for dead; null if
+	// unknown, or if it never expires by itself.
 	Expires *float64 `json:"expires_seconds"`
 	Foreign string   `json:"foreign,omitempty"`
-	Queue   string   `json:"queue,omitempty"` // of a ticket: the lock for which it stands in line
-	Chunk   *Chunk   `json:"chunk,omitempty"` // of the jobs that are run under it, if they are several
+	Queue   string   `json:"queue,omitempty"` // of a ticket: the lock that it waits for
+	Chunk   *Chunk   `json:"chunk,omitempty"` // of several jobs that run under the lock
 }
 
-// LockOf is the view of a lock that was looked at.
+// LockOf makes the JSON form of a lock that was inspected.
 func LockOf(name string, s multilock.Sighting) Lock {
 	r := s.Record
 	return Lock{
@@ -45,8 +45,8 @@ func LockOf(name string, s multilock.Sighting) Lock {
 	}
 }
 
-// expires is when a holder may be taken for dead if there is no sign of life of him any more.
-// One that counts as alive after that has a job that lives.
+// expires returns when a holder may be taken for dead if no more heartbeats arrive. A holder that
+// is still held after that has a job that is alive.
 func expires(s multilock.Sighting, policy multilock.StalePolicy) *float64 {
 	limit := max(s.Record.TTL, policy.MaxAge)
 	switch left := limit - s.Silence; {
@@ -61,7 +61,7 @@ func expires(s multilock.Sighting, policy multilock.StalePolicy) *float64 {
 	}
 }
 
-// AgoCell is one of the times of a lock for people: of one that is free there are none.
+// AgoCell formats one of the lock's times, "-" for a free lock.
 func (l Lock) AgoCell(s *float64) string {
 	if l.State == multilock.StateFree.String() {
 		return "-"
@@ -69,7 +69,7 @@ func (l Lock) AgoCell(s *float64) string {
 	return Ago(s)
 }
 
-// ExpiresCell is Expires for people.
+// ExpiresCell formats Expires.
 func (l Lock) ExpiresCell() string {
 	switch {
 	case l.State == multilock.StateDead.String():
@@ -90,19 +90,19 @@ func seconds(d time.Duration) *float64 {
 	return &s
 }
 
-// describe says who holds a lock, since when, and why that counts as alive.
+// describe says who holds a lock, for how long, and why it counts as alive.
 func describe(name string, s multilock.Sighting) string {
 	return fmt.Sprintf("lock %q is %s", name, console.HeldBy(s))
 }
 
-// Holder names who holds a lock.
+// Holder names the lock's holder.
 func (l Lock) Holder() string {
 	h := multilock.Holder{User: l.User, Command: l.Command}
 	h.Host, h.PID = l.Host, l.PID
 	return h.String()
 }
 
-// Holdings are the views of locks that somebody holds.
+// Holdings makes the JSON form of held locks.
 func Holdings(holdings []lockgroup.Holding) []Lock {
 	views := []Lock{}
 	for _, h := range holdings {
@@ -111,30 +111,30 @@ func Holdings(holdings []lockgroup.Holding) []Lock {
 	return views
 }
 
-// Inspect looks at the locks of these names.
+// Inspect inspects the locks with these names.
 func Inspect(ctx context.Context, src *place.Source, names []string, policy multilock.StalePolicy) []Lock {
 	inspector := multilock.NewInspector(src.Locks, policy)
 	defer inspector.Close() //nolint:errcheck // it was only read
 	return Look(ctx, src, names, inspector)
 }
 
-// Look does the same with an Inspector, which knows what it saw before.
+// Look is Inspect with an inspector that remembers earlier looks.
 func Look(ctx context.Context, src *place.Source, names []string, inspector *multilock.Inspector) []Lock {
 	views := make([]Lock, len(names))
-	InParallel(len(names), func(i int) { views[i] = lookAtOne(ctx, src.Locks, names[i], inspector) })
+	InParallel(len(names), func(i int) { views[i] = inspectOne(ctx, src.Locks, names[i], inspector) })
 	return views
 }
 
-// InParallel calls f for 0 to n-1, some at a time.
+// InParallel calls f for 0 to n-1, several at a time.
 func InParallel(n int, f func(i int)) {
 	_ = parallel.Do(parallel.Requests, n, func(i int) error { f(i); return nil })
 }
 
-// StateUnknown is the state of a lock that could not be looked at.
+// StateUnknown is the state of a lock that could not be inspected.
 const StateUnknown = "unknown"
 
-// lookAtOne shows an error as what it is: a lock whose state is unknown.
-func lookAtOne(ctx context.Context, locks multilock.Source, name string, inspector *multilock.Inspector) Lock {
+// inspectOne reports an error as a lock of unknown state.
+func inspectOne(ctx context.Context, locks multilock.Source, name string, inspector *multilock.Inspector) Lock {
 	seen, err := inspector.Look(ctx, name)
 	if err != nil {
 		return Lock{Name: name, State: StateUnknown, Why: err.Error()}
@@ -147,18 +147,18 @@ func lookAtOne(ctx context.Context, locks multilock.Source, name string, inspect
 	return l
 }
 
-// What is what is done under the lock, for people.
+// What describes the work that is done under the lock.
 func (l Lock) What() string {
 	if l.Chunk.several() {
-		return l.Chunk.words()
+		return l.Chunk.text()
 	}
 	return l.Command
 }
 
-// For is the lock as that of one of the jobs that are run under it.
+// For returns the lock as seen by one of the jobs that run under it.
 func (l Lock) For(job string) Lock {
 	if l.Chunk.several() {
-		l.Why = "it is one of " + l.Chunk.words() + ": " + l.Why
+		l.Why = "it is one of " + l.Chunk.text() + ": " + l.Why
 	}
 	l.Name = job
 	return l

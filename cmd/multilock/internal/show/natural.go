@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Natural orders names as people do: job2 comes before job10.
+// Natural compares names in natural order: job2 before job10.
 func Natural(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
@@ -22,11 +22,11 @@ func Natural(a, b string) int {
 		}
 		x, y = x[m:], y[n:]
 	}
-	// One goes on, or they differ in leading zeros.
+	// One is longer, or they differ in leading zeros.
 	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
-// digits is how many there are at the beginning.
+// digits counts the leading digits.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
@@ -35,7 +35,7 @@ func digits(s string) int {
 	return n
 }
 
-// byNumber orders digits by their value, however many they are.
+// byNumber compares digits by value, at any length.
 func byNumber(a, b string) int {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))

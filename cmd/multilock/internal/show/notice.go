@@ -15,7 +15,7 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// NoticeText says what is waited for; "" if there is nothing to tell just now.
+// NoticeText says what the command is waiting for, "" for nothing.
 type NoticeText func(ctx context.Context, waited time.Duration) string
 
 const (
@@ -23,8 +23,8 @@ const (
 	noticeEvery = 2 * time.Second
 )
 
-// StartNotice tells people what a command is waiting for, until stop is called: after a few
-// seconds, then every two seconds in one line of a terminal, or ever more rarely in a log.
+// StartNotice reports what a command is waiting for, until stop is called: after a few seconds,
+// then every two seconds on a terminal's line, or ever more rarely in a log.
 func StartNotice(ctx context.Context, e *console.Env, o console.Output, text NoticeText) (stop func()) {
 	if o.Quiet {
 		return func() {}
@@ -35,7 +35,7 @@ func StartNotice(ctx context.Context, e *console.Env, o console.Output, text Not
 	return inBackground(ctx, func(ctx context.Context) { notice(ctx, e, text) })
 }
 
-// inBackground has something done until stop is called, which waits for its end.
+// inBackground runs do until stop is called, which waits for it to return.
 func inBackground(ctx context.Context, do func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
@@ -43,7 +43,7 @@ func inBackground(ctx context.Context, do func(context.Context)) (stop func()) {
 	return func() { cancel(); done.Wait() }
 }
 
-// notice tells it in a log, ever more rarely.
+// notice writes to a log, ever more rarely.
 func notice(ctx context.Context, e *console.Env, text NoticeText) {
 	start := time.Now()
 	for pause, log := noticeAfter, time.Minute; ; pause, log = log, min(2*log, time.Hour) {
@@ -58,11 +58,10 @@ func notice(ctx context.Context, e *console.Env, text NoticeText) {
 	}
 }
 
-// resizeEvery is how soon a line follows the width of its terminal.
+// resizeEvery is how soon a line adapts to a resized terminal.
 const resizeEvery = 250 * time.Millisecond
 
-// noticeLine shows it in one line of a terminal, which is written anew when there is something
-// else to tell, or when the terminal has another width.
+// noticeLine rewrites one line of a terminal when the text changes, or the terminal's width.
 func noticeLine(ctx context.Context, e *console.Env, text NoticeText) {
 	start := time.Now()
 	due := time.NewTimer(noticeAfter)
@@ -91,46 +90,45 @@ func noticeLine(ctx context.Context, e *console.Env, text NoticeText) {
 	}
 }
 
-// lineIn is as much of a text as stands in one line of a terminal. The last column stays
-// free: a line that fills it would go on in the next one, where it cannot be removed.
+// lineIn cuts a text to one line of a terminal. The last column stays free: a line that fills it
+// would wrap, and the wrapped part could not be erased.
 func lineIn(text string, columns int) string { return cut(text, max(columns-1, 1)) }
 
-// Obstacle is what is in the way of one who waits for a lock.
+// Obstacle is what keeps a waiter from acquiring a lock.
 type Obstacle struct {
 	Src  *place.Source
 	Name string
-	Self process.Identity // who waits: what is in place of his, he knows nothing of yet
+	Self process.Identity // the waiter: it may find its own lock before it learns that it got it
 
 	mu    sync.Mutex
-	error error // what keeps it from being tried, the last time
+	error error // from the last attempt
 	at    time.Time
 }
 
-// Met notes an error that may pass by itself.
+// Met records a temporary error.
 func (b *Obstacle) Met(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.error, b.at = err, time.Now()
 }
 
-// troubleLasts is for how long an error counts as what is in the way: attempts follow
-// each other more closely.
-const troubleLasts = 3 * multilock.DefaultPoll
+// errorTTL is how long an error counts as the obstacle. Attempts are more frequent than that.
+const errorTTL = 3 * multilock.DefaultPoll
 
-// trouble is the error that is in the way now.
-func (b *Obstacle) trouble() error {
+// recentError returns the current error.
+func (b *Obstacle) recentError() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if time.Since(b.at) > troubleLasts {
+	if time.Since(b.at) > errorTTL {
 		return nil
 	}
 	return b.error
 }
 
-// Tell says who holds the lock, or why it cannot be tried.
+// Tell names the lock's holder, or says why the lock cannot be tried.
 func (b *Obstacle) Tell(ctx context.Context, waited time.Duration) string {
 	text := fmt.Sprintf("waiting for lock %q, %s so far", b.Name, console.Short(waited))
-	if err := b.trouble(); err != nil {
+	if err := b.recentError(); err != nil {
 		return fmt.Sprintf("%s, and for this to pass: %v", text, err)
 	}
 	seen, err := multilock.Inspect(ctx, b.Src.Locks, b.Name, multilock.StalePolicy{})
@@ -147,24 +145,24 @@ func (b *Obstacle) Tell(ctx context.Context, waited time.Duration) string {
 	return text
 }
 
-// isOwn says whether a lock is the waiter's own: the reply to his attempt was lost, or is
-// under way.
+// isOwn reports whether the lock is the waiter's own: the reply to its attempt was lost, or is
+// still on its way.
 func (b *Obstacle) isOwn(holder process.Identity) bool {
 	return holder.PID == b.Self.PID && holder.Start == b.Self.Start && holder.Boot == b.Self.Boot && holder.Namespace == b.Self.Namespace
 }
 
-// StartWaitProgress shows a barrier's progress, until stop is called: a bar on a terminal; in a log, a
-// line after a few seconds and then ever more rarely.
+// StartWaitProgress shows a barrier's progress until stop is called: a bar on a terminal, or lines
+// in a log, ever more rarely.
 func StartWaitProgress(ctx context.Context, e *console.Env, o console.Output, barrier *lockgroup.Barrier) (stop func()) {
 	return startProgress(ctx, e, o, func(waited time.Duration) string {
 		return fmt.Sprintf("waiting, %s so far: %s", console.Short(waited), progressText(barrier.Progress()))
 	}, func() amount {
 		p := barrier.Progress()
-		return amount{done: p.Done + p.Failed, total: p.Total, what: console.Harmless(trouble(p))}
+		return amount{done: p.Done + p.Failed, total: p.Total, what: console.Harmless(barDetails(p))}
 	})
 }
 
-// startProgress shows an amount on a terminal, and a line elsewhere.
+// startProgress shows a bar on a terminal, and lines elsewhere.
 func startProgress(ctx context.Context, e *console.Env, o console.Output, line func(time.Duration) string, read func() amount) (stop func()) {
 	if o.Quiet || o.JSON || !console.IsTerminal(e.Stderr) {
 		return StartNotice(ctx, e, o, func(_ context.Context, waited time.Duration) string { return line(waited) })
@@ -174,14 +172,13 @@ func startProgress(ctx context.Context, e *console.Env, o console.Output, line f
 
 func progressText(p lockgroup.Progress) string {
 	if p.Total == 0 {
-		return trouble(p)
+		return barDetails(p)
 	}
-	return fmt.Sprintf("%d of %d done, %s", p.Done, p.Total, trouble(p))
+	return fmt.Sprintf("%d of %d done, %s", p.Done, p.Total, barDetails(p))
 }
 
-// trouble is what there is to tell beside the numbers of a bar: who is at work,
-// and who will not be any more.
-func trouble(p lockgroup.Progress) string {
+// barDetails is the text beside a bar: who is at work, and how many holders failed or died.
+func barDetails(p lockgroup.Progress) string {
 	text := fmt.Sprintf("%d held", len(p.Held))
 	if len(p.Held) > 0 {
 		first := p.Held[0]
@@ -190,25 +187,25 @@ func trouble(p lockgroup.Progress) string {
 	return text + Some(p.Failed, "failed") + Some(p.Crashed, "died")
 }
 
-// StartBatchProgress shows how far all hosts have come, until stop is called: a bar on a terminal; in a
-// log, a line after a few seconds and then ever more rarely.
+// StartBatchProgress shows the progress of all hosts until stop is called: a bar on a terminal, or
+// lines in a log, ever more rarely.
 func StartBatchProgress(ctx context.Context, e *console.Env, o console.Output, b *batch.Batch) (stop func()) {
 	return startProgress(ctx, e, o, func(elapsed time.Duration) string { return batchText(b.Progress(), elapsed) },
 		func() amount { return batchAmount(b.Progress()) })
 }
 
 func batchAmount(p batch.Progress) amount {
-	return amount{done: p.Done + p.Failed, total: p.Total, before: p.Before, what: batchTrouble(p)}
+	return amount{done: p.Done + p.Failed, total: p.Total, before: p.Before, what: batchDetails(p)}
 }
 
-// batchText is the line of a log, with the rate and the time that is left.
+// batchText is a line for a log, with the rate and the time left.
 func batchText(p batch.Progress, elapsed time.Duration) string {
 	a := batchAmount(p)
 	return fmt.Sprintf("%d of %d ended, %s%s", a.done, a.total, a.what, a.pace(elapsed))
 }
 
-// batchTrouble is what there is to tell beside the numbers of a bar.
-func batchTrouble(p batch.Progress) string {
+// batchDetails is the text beside a bar.
+func batchDetails(p batch.Progress) string {
 	text := fmt.Sprintf("%d running here", p.Running)
 	if p.Busy != "" {
 		text += ", too busy for more (" + p.Busy + ")"
@@ -217,14 +214,14 @@ func batchTrouble(p batch.Progress) string {
 		Some(p.Elsewhere, "held elsewhere") + Some(p.Failed, "failed") + Some(p.TakenOver, "taken over") + Some(p.Before, "done before")
 }
 
-// amount is how much of long work is done. The total is 0 if it is not known.
+// amount is the progress of long work. The total is 0 if unknown.
 type amount struct {
 	done, total int
-	before      int // of done, when the work began
+	before      int // done when the work began
 	what        string
 }
 
-// pace is the rate since the work began, and the time that is left at that rate.
+// pace is the rate since the work began, and the time left at that rate.
 func (a amount) pace(elapsed time.Duration) string {
 	rate := float64(a.done-a.before) / elapsed.Seconds()
 	if rate <= 0 || a.done >= a.total {
@@ -234,8 +231,8 @@ func (a amount) pace(elapsed time.Duration) string {
 	return fmt.Sprintf(", %.3g jobs/s, %s left", rate, console.Short(left))
 }
 
-// Pace is the rate at which jobs have ended since there were so many, and the time that is left
-// at that rate; "" if none has.
+// Pace is the rate at which jobs have ended since before, and the time left at that rate; "" if
+// none has ended.
 func Pace(ended, before, total int, elapsed time.Duration) string {
 	return strings.TrimPrefix(amount{done: ended, before: before, total: total}.pace(elapsed), ", ")
 }
@@ -245,7 +242,7 @@ const (
 	meterEvery = 250 * time.Millisecond
 )
 
-// meter shows an amount as it changes, but nothing of what is over soon.
+// meter shows a changing amount. Short work shows nothing.
 func meter(ctx context.Context, e *console.Env, read func() amount) {
 	start := time.Now()
 	select {
@@ -266,24 +263,22 @@ func meter(ctx context.Context, e *console.Env, read func() amount) {
 	}
 }
 
-// clearLine empties the line of a terminal (ECMA-48, EL), to be written anew.
+// clearLine erases the line of a terminal (ECMA-48, EL).
 const clearLine = "\r\x1b[K"
 
 const (
 	gaugeWidth = 24
-	// gaugeFrom is how wide a terminal must be for the bar, which says no more than
-	// the numbers beside it.
-	gaugeFrom = 60
+	// gaugeMinColumns is the width that a terminal needs for the bar, which only repeats the numbers.
+	gaugeMinColumns = 60
 )
 
-// line shows the amount in one line of a terminal. A line that fills the last
-// column would be continued in the next one, where it cannot be removed.
+// line formats the amount for one line of a terminal. The last column stays free, as in lineIn.
 func (a amount) line(turn int, elapsed time.Duration, columns int) string {
 	var begin string
 	switch {
 	case a.total <= 0:
-		begin = string(`|/-\`[turn%4]) // a mere sign of life
-	case columns >= gaugeFrom:
+		begin = string(`|/-\`[turn%4]) // a spinner
+	case columns >= gaugeMinColumns:
 		begin = fmt.Sprintf("[%s] (%d/%d)", a.gauge(), a.done, a.total)
 	default:
 		begin = fmt.Sprintf("(%d/%d)", a.done, a.total)
@@ -291,7 +286,7 @@ func (a amount) line(turn int, elapsed time.Duration, columns int) string {
 	return Fitting(begin+" "+a.what+a.pace(elapsed), columns-1)
 }
 
-// gauge is the bar. It is plain ASCII, which every terminal can show.
+// gauge is the bar, in ASCII for every terminal.
 func (a amount) gauge() string {
 	full := min(max(gaugeWidth*a.done/a.total, 0), gaugeWidth)
 	return strings.Repeat("#", full) + strings.Repeat(".", gaugeWidth-full)

@@ -9,10 +9,10 @@ import (
 	"github.com/multilock/go/lockgroup"
 )
 
-// Alarm is how bad things are, as Nagios and its kin have it.
+// Alarm is a severity, as in Nagios.
 type Alarm string
 
-// The alarms.
+// The alarms, from good to unknown.
 const (
 	AlarmOK       Alarm = "ok"
 	AlarmWarning  Alarm = "warning"
@@ -20,7 +20,7 @@ const (
 	AlarmUnknown  Alarm = "unknown"
 )
 
-// Code is the exit code that tells a monitor of it.
+// Code is the exit code for a monitor.
 func (a Alarm) Code() int {
 	switch a {
 	case AlarmOK:
@@ -34,14 +34,13 @@ func (a Alarm) Code() int {
 	return console.ExitMonitorUnknown
 }
 
-// worse says which of two alarms is worse: to know that something is wrong is worse than not
-// to know.
+// worse reports whether an alarm is worse than another: a critical problem is worse than an unknown state.
 func (a Alarm) worse(than Alarm) bool {
 	order := map[Alarm]int{AlarmWarning: 1, AlarmUnknown: 2, AlarmCritical: 3}
 	return order[a] > order[than]
 }
 
-// Worst is the worst of all.
+// Worst returns the worst alarm of all jobs.
 func Worst(jobs []OverdueJob) Alarm {
 	worst := AlarmOK
 	for _, job := range jobs {
@@ -52,38 +51,36 @@ func Worst(jobs []OverdueJob) Alarm {
 	return worst
 }
 
-// OverdueJob is how it stands with a job, as --json shows it.
+// OverdueJob is the status of a recurring job in --json.
 type OverdueJob struct {
 	Name  string `json:"name"`
 	Alarm Alarm  `json:"alarm"`
 	State string `json:"state"` // on time, done, running, late, failed, retry, unknown
 	Why   string `json:"why,omitempty"`
-	// Every is how often it runs, or is expected to; Tick the one of its last run; Due when it
-	// should end well next, or should have. Times are the source's.
+	// Every is its schedule, given or expected; Tick that of its last run; Due when its next
+	// success is or was expected. Times are the source's.
 	Every     string    `json:"every,omitempty"`
 	Tick      time.Time `json:"tick,omitzero"`
 	Succeeded time.Time `json:"succeeded,omitzero"`
 	Due       time.Time `json:"due,omitzero"`
 	Late      float64   `json:"late_seconds"`
 	Missed    int       `json:"missed"`
-	// Exit, Signal, Attempt and Host are those of the last result.
-	Exit    *int   `json:"exit"`
-	Signal  string `json:"signal,omitempty"`
-	Attempt int    `json:"attempt,omitempty"`
-	Host    string `json:"host,omitempty"`
-	// Running is the holder of its lock, null if nobody has it, or that did not matter.
+	Exit      *int      `json:"exit"`
+	Signal    string    `json:"signal,omitempty"`
+	Attempt   int       `json:"attempt,omitempty"`
+	Host      string    `json:"host,omitempty"`
+	// Running is the lock's holder, null if there is none, or if it did not matter.
 	Running *Lock `json:"running"`
 }
 
-// The states of a job that is to run in time, beside those of results.
+// States in addition to those of results.
 const (
 	stateOnTime  = "on time"
 	stateRunning = "running"
 	stateLate    = "late"
 )
 
-// OverdueOf is the view of how it stands with a job; running is who has its lock, nil if
-// nobody has.
+// OverdueOf makes the JSON form of a job's status; running is the lock's holder, nil if there is none.
 func OverdueOf(name string, s lockgroup.JobStatus, running *Lock) OverdueJob {
 	v := OverdueJob{
 		Name: name, Why: s.Why, Every: s.Every.String(), Succeeded: s.Succeeded.UTC(), Due: s.Due.UTC(),
@@ -96,7 +93,7 @@ func OverdueOf(name string, s lockgroup.JobStatus, running *Lock) OverdueJob {
 	return v
 }
 
-// judge finds how bad it is, without a look at who runs the job now.
+// judge sets the alarm and the state, first without regard to a running job.
 func (v *OverdueJob) judge(s lockgroup.JobStatus) {
 	switch s.State {
 	case lockgroup.JobWell:
@@ -118,8 +115,8 @@ func (v *OverdueJob) judge(s lockgroup.JobStatus) {
 	}
 }
 
-// judgeRunning takes into account that the job runs just now: who began in time has until the
-// next tick, and who began late, or runs again after a failure, is worth a warning.
+// judgeRunning adjusts for a running job: if it began in time, it has until the next tick; if it
+// began late, or runs again after a failure, it is a warning.
 func (v *OverdueJob) judgeRunning(s lockgroup.JobStatus) {
 	since := time.Duration(-1)
 	if v.Running.Age != nil {
@@ -142,7 +139,7 @@ func (v *OverdueJob) judgeRunning(s lockgroup.JobStatus) {
 	}
 }
 
-// IsLate is 1 if the job is late, else 0.
+// IsLate is 1 for a late job, else 0, as metrics need it.
 func (v OverdueJob) IsLate() float64 {
 	if v.State == stateLate {
 		return 1
@@ -150,7 +147,7 @@ func (v OverdueJob) IsLate() float64 {
 	return 0
 }
 
-// OverdueTable lists jobs.
+// OverdueTable prints a table of jobs.
 func OverdueTable(e *console.Env, jobs []OverdueJob) error {
 	var table Table
 	table.Row("NAME", "ALARM", "STATE", "LAST SUCCESS", "DUE", "LATE", "EVERY", "WHY")
@@ -160,7 +157,7 @@ func OverdueTable(e *console.Env, jobs []OverdueJob) error {
 	return table.Print(e)
 }
 
-// moment is a time of the source's clock, in this host's zone.
+// moment formats a time of the source's clock, in the local time zone.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -175,7 +172,7 @@ func (v OverdueJob) lateCell() string {
 	return console.Short(time.Duration(v.Late * float64(time.Second)))
 }
 
-// why is what is wrong, with how the last run ended and how many were missed.
+// why is what is wrong, with the end of the last run and the number of missed ticks.
 func (v OverdueJob) why() string {
 	text := v.Why
 	switch {
@@ -191,7 +188,7 @@ func (v OverdueJob) why() string {
 	return text
 }
 
-// Sentence is one job for the line that a monitor shows.
+// Sentence describes the job on a monitor's line.
 func (v OverdueJob) Sentence() string {
 	text := console.Label(v.Name) + " is " + v.State
 	switch v.State {
@@ -206,7 +203,7 @@ func (v OverdueJob) Sentence() string {
 	return console.Harmless(text)
 }
 
-// OverdueSum counts the jobs by their states.
+// OverdueSum counts the jobs by state.
 func OverdueSum(jobs []OverdueJob) (late, failed, unknown int) {
 	for _, v := range jobs {
 		switch {
@@ -221,7 +218,7 @@ func OverdueSum(jobs []OverdueJob) (late, failed, unknown int) {
 	return late, failed, unknown
 }
 
-// Troubled are the sentences of those jobs with which not all is well, the worst first.
+// Troubled describes the jobs that are not OK, the worst first.
 func Troubled(jobs []OverdueJob) string {
 	var texts []string
 	for _, alarm := range []Alarm{AlarmCritical, AlarmUnknown, AlarmWarning} {

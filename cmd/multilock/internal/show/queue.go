@@ -11,18 +11,18 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Queue is the line for a lock.
+// Queue is the queue for a lock.
 type Queue struct {
 	Name    string `json:"name"`    // of the lock
-	Waiting int    `json:"waiting"` // tickets, those of the dead included
-	// Tickets are the first of them, in their order. The silent and the dead are passed over.
+	Waiting int    `json:"waiting"` // tickets, including those of dead waiters
+	// Tickets are the first of them, in order. Suspect and dead ones are passed over.
 	Tickets []Lock `json:"tickets"`
 }
 
-// maxTickets is how many of a queue are looked at.
+// maxTickets bounds how many tickets of a queue are inspected.
 const maxTickets = 100
 
-// Queues looks at the queues of a group; those of the names, if there are any.
+// Queues reads the queues for the named locks, or all queues of the group.
 func Queues(ctx context.Context, src *place.Source, names []string) ([]Queue, error) {
 	lister, ok := source.Ability[source.QueueLister](src.Locks, source.TraitQueue)
 	if !ok {
@@ -37,7 +37,7 @@ func Queues(ctx context.Context, src *place.Source, names []string) ([]Queue, er
 	}
 	var queues []Queue
 	for _, name := range names {
-		q, err := lookAtQueue(ctx, lister, name)
+		q, err := inspectQueue(ctx, lister, name)
 		if err != nil {
 			return queues, err
 		}
@@ -48,7 +48,7 @@ func Queues(ctx context.Context, src *place.Source, names []string) ([]Queue, er
 	return queues, nil
 }
 
-func lookAtQueue(ctx context.Context, src source.Queueing, name string) (q Queue, err error) {
+func inspectQueue(ctx context.Context, src source.Queueing, name string) (q Queue, err error) {
 	queue, err := src.Queue(name)
 	if err != nil {
 		return q, err
@@ -62,13 +62,13 @@ func lookAtQueue(ctx context.Context, src source.Queueing, name string) (q Queue
 	defer func() { err = errors.Join(err, inspector.Close()) }()
 	q = Queue{Name: name, Waiting: len(tickets), Tickets: make([]Lock, min(len(tickets), maxTickets))}
 	InParallel(len(q.Tickets), func(i int) {
-		q.Tickets[i] = lookAtOne(ctx, queue, tickets[i], inspector)
+		q.Tickets[i] = inspectOne(ctx, queue, tickets[i], inspector)
 		q.Tickets[i].Queue = name
 	})
 	return q, nil
 }
 
-// Abandoned are the tickets with which nobody seems to wait any more.
+// Abandoned returns the tickets whose waiters seem to be gone.
 func (q Queue) Abandoned() (tickets []Lock) {
 	for _, l := range q.Tickets {
 		if l.State == multilock.StateDead.String() || l.State == multilock.StateSuspect.String() {
@@ -78,7 +78,7 @@ func (q Queue) Abandoned() (tickets []Lock) {
 	return tickets
 }
 
-// Sentence says how many wait, and whose turn it is.
+// Sentence says how many wait, and which waiter is next.
 func (q Queue) Sentence() string {
 	abandoned := len(q.Abandoned())
 	text := fmt.Sprintf("in line for %s: %d", console.Label(q.Name), q.Waiting-abandoned) + Some(abandoned, "dead or silent")

@@ -16,14 +16,14 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Result is a result as --json shows it.
+// Result is a result in --json.
 type Result struct {
 	Name    string    `json:"name"`
 	State   string    `json:"state"` // done, failed, retry, unknown
 	Exit    int       `json:"exit"`
 	Signal  string    `json:"signal,omitempty"`
 	Why     string    `json:"why,omitempty"`
-	Output  string    `json:"output,omitempty"` // why what it printed is not kept as a whole
+	Output  string    `json:"output,omitempty"` // why its output is incomplete
 	Attempt int       `json:"attempt,omitempty"`
 	Tick    time.Time `json:"tick,omitzero"`
 	Every   string    `json:"every,omitempty"`
@@ -45,10 +45,10 @@ type Result struct {
 const (
 	ResultDone   = "done"
 	ResultFailed = "failed"
-	ResultRetry  = "retry" // it failed, and may be tried again
+	ResultRetry  = "retry" // failed, may be retried
 )
 
-// ResultOf shows a result.
+// ResultOf makes the JSON form of a result.
 func ResultOf(r multilock.Result) Result {
 	v := Result{
 		Name: r.Name, State: resultState(r), Exit: r.Exit, Signal: r.Signal, Why: r.Why, Output: r.Output, Attempt: r.Attempt, Tick: r.Tick.UTC(), Every: r.Every, Missed: r.Missed, Succeeded: r.Succeeded.UTC(), Token: r.Token,
@@ -72,7 +72,7 @@ func resultState(r multilock.Result) string {
 	return ResultRetry
 }
 
-// ExitCell is how a job ended, for people.
+// ExitCell formats the exit code or signal.
 func (v Result) ExitCell() string {
 	switch {
 	case v.State == StateUnknown:
@@ -83,11 +83,9 @@ func (v Result) ExitCell() string {
 	return strconv.Itoa(v.Exit)
 }
 
-// whyCell is what there is to say about a result but its code.
 func (v Result) whyCell() string { return console.AndOutput(v.Why, v.Output) }
 
-// endedAgo is the time since the job's end. It compares two hosts' clocks, and is
-// for people only.
+// endedAgo is the time since the job's end, for people only: it compares the clocks of two hosts.
 func (v Result) endedAgo() string {
 	if v.Start.IsZero() {
 		return console.Short(source.Unknown)
@@ -96,21 +94,20 @@ func (v Result) endedAgo() string {
 	return console.Short(max(time.Since(end), 0))
 }
 
-// Results sums up the results of a group. List has those that are not done;
-// all of them, or those of the names that were asked for, where that is wanted.
+// Results sums up the results of a group. List has the unsuccessful and incomplete ones, or all
+// that were asked for.
 type Results struct {
 	Done    int      `json:"done"`
 	Failed  int      `json:"failed"`
 	Retry   int      `json:"retry"`
 	Unknown int      `json:"unknown"`
 	List    []Result `json:"list"`
-	// Batch is how far the group's list of jobs has come, null if it has none. Its jobs are
-	// counted above, too.
+	// Batch is the progress of the group's list, null if it has none. Its jobs are also counted above.
 	Batch *survey.Progress `json:"batch,omitempty"`
 }
 
-// ReadResults reads the results of the names, and of chunks those of their jobs. A result that
-// is not kept is only counted: a group may have very many. List takes each into account.
+// ReadResults reads the named results, and for chunks those of their jobs. It only counts a result
+// that it need not keep, because a group may have very many. It passes every result to list.
 func ReadResults(ctx context.Context, src source.Ledger, names []string, keepAll KeepDone, list *survey.List) Results {
 	names = inOrder(names)
 	found := make([][]Result, len(names))
@@ -128,12 +125,12 @@ func ReadResults(ctx context.Context, src source.Ledger, names []string, keepAll
 	return sum
 }
 
-// KeepDone says whether to keep the results that are done, too.
+// KeepDone says whether to keep successful results, too.
 type KeepDone bool
 
-// inOrder are names of results, those of chunks in the order of the list.
+// inOrder sorts the names of results, and chunks by their position in the list.
 func inOrder(names []string) []string {
-	others, chunks := tellChunks(names)
+	others, chunks := splitChunks(names)
 	slices.SortFunc(others, Natural)
 	for _, chunk := range chunks {
 		others = append(others, joblist.ChunkName(chunk))
@@ -141,7 +138,7 @@ func inOrder(names []string) []string {
 	return others
 }
 
-// add counts what a result tells, and returns the views that are to be kept.
+// add counts a result, and returns what is to be listed of it.
 func (s *Results) add(r multilock.Result, keepAll KeepDone) (kept []Result) {
 	if r.Chunk != nil && len(r.Chunk.Jobs) == 0 {
 		s.Done += r.Chunk.Done
@@ -169,7 +166,7 @@ func (s *Results) Add(ctx context.Context, src source.Ledger, found []multilock.
 	s.readCommands(ctx, src)
 }
 
-// readCommands completes the results of jobs in chunks.
+// readCommands fills in the commands of jobs in chunks.
 func (s *Results) readCommands(ctx context.Context, src source.Ledger) {
 	commands := survey.Commands{}
 	for i := range s.List {
@@ -193,14 +190,14 @@ func (s *Results) count(state string) {
 	}
 }
 
-// Total is how many there are.
+// Total is the number of results.
 func (s *Results) Total() int { return s.Done + s.Failed + s.Retry + s.Unknown }
 
-// maxNamed is how many failures a summary names.
+// maxNamed bounds how many failures a summary names.
 const maxNamed = 3
 
-// Summary is one line: "12 done, 1 failed: NAME (exit 3 on node7, 5m ago)". With a list it
-// begins with that: "12 of 60 jobs done (21 % ended), 1 failed, 3 claimed, 44 pending".
+// Summary is one line: "12 done, 1 failed: NAME (exit 3 on node7, 5m ago)". With a list it begins:
+// "12 of 60 jobs done (21 % ended), 1 failed, 3 claimed, 44 pending".
 func (s *Results) Summary() string {
 	p, named := s.Batch, ""
 	if names := s.named(); len(names) > 0 {
@@ -223,7 +220,7 @@ func (s *Results) counts() string {
 
 const retryWords = "failed and to be tried again"
 
-// BatchText says how far a list has come.
+// BatchText is the progress of a list.
 func BatchText(p *survey.Progress) string {
 	text := fmt.Sprintf("%d of %d jobs done", p.Done, p.Jobs)
 	if p.Ended() < p.Jobs {

@@ -11,10 +11,10 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
-// Table is rows of cells in columns. The last column is for remarks, which may be long.
+// Table is rows of cells. The last column is for remarks, which may be long.
 type Table []string
 
-// Row adds one. What stands in a cell may be anybody's.
+// Row adds a row. Cells may hold untrusted text.
 func (t *Table) Row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, cell := range cells {
@@ -23,11 +23,10 @@ func (t *Table) Row(cells ...any) {
 	*t = append(*t, strings.Join(texts, "\t"))
 }
 
-// maxRows is how many rows of a table have columns of one width.
+// maxRows bounds how many rows share their column widths.
 const maxRows = 10_000
 
-// Print prints the table; in a long one the columns may move. On a terminal no line is
-// longer than that is wide.
+// Print prints the table, on a terminal cut to its width. Column widths may change within a long table.
 func (t Table) Print(e *console.Env) error {
 	columns := 0
 	if console.IsTerminal(e.Stdout) {
@@ -42,19 +41,18 @@ func (t Table) Print(e *console.Env) error {
 }
 
 const (
-	gap = 2 // between two columns
-	// leastRemark is how much room a remark needs beside the other columns, or it stands
-	// below its row, indented by so much.
-	leastRemark, remarkIndent = 30, 4
-	// leastName is what is left at least of the first column, by which things are called,
-	// and leastCell of others.
-	leastName, leastCell = 24, 12
-	// leastColumns are in one line in any case.
-	leastColumns = 3
+	gap = 2 // between columns
+	// minRemark is the room that a remark needs beside the other columns. With less it goes below
+	// its row, indented by remarkIndent.
+	minRemark, remarkIndent = 30, 4
+	// minName is the minimum width of the first column, which has the names, and minCell that of the others.
+	minName, minCell = 24, 12
+	// minColumns always share a line.
+	minColumns = 3
 )
 
-// Lines are the rows in columns of one width. No line is wider than so many columns of a
-// terminal, if that is not 0: what is longest is cut, and what finds no room stands below.
+// Lines formats the rows. If columns is not 0, no line is wider: the longest cells are cut, and
+// what does not fit goes below its row.
 func (t Table) Lines(columns int) []string {
 	rows, widths := t.cells()
 	beside := len(widths)
@@ -71,22 +69,22 @@ func (t Table) Lines(columns int) []string {
 	return lines
 }
 
-// fit narrows columns, and says how many of them find room beside each other.
+// fit narrows the columns, and returns how many of them fit beside each other.
 func fit(widths []int, columns int) (narrowed []int, beside int) {
 	last := len(widths) - 1
 	others := slices.Clone(widths[:max(last, 0)])
-	if last > 0 && narrow(others, columns-gap-min(widths[last], leastRemark)) {
+	if last > 0 && narrow(others, columns-gap-min(widths[last], minRemark)) {
 		return append(others, min(widths[last], columns-gap-total(others))), last + 1
 	}
 	for beside = max(last, 1); ; beside-- {
 		narrowed = slices.Clone(widths[:min(beside, len(widths))])
-		if narrow(narrowed, columns) || beside <= leastColumns {
+		if narrow(narrowed, columns) || beside <= minColumns {
 			return narrowed, beside
 		}
 	}
 }
 
-// cells are the table's, and how wide each column is.
+// cells splits the rows, and returns the width of each column.
 func (t Table) cells() (rows [][]string, widths []int) {
 	for _, row := range t {
 		cells := strings.Split(row, "\t")
@@ -101,17 +99,17 @@ func (t Table) cells() (rows [][]string, widths []int) {
 	return rows, widths
 }
 
-// narrow makes the widest columns narrower until all fit, and the first one last. It reports
-// whether that was possible without cutting away too much.
+// narrow narrows the widest columns until all fit, and the first one last. It reports whether they
+// fit without too much being cut.
 func narrow(widths []int, columns int) bool {
 	for excess := total(widths) - columns; excess > 0; excess-- {
 		widest := 0
 		for i := 1; i < len(widths); i++ {
-			if widths[i] > leastCell && (widest == 0 || widths[i] > widths[widest]) {
+			if widths[i] > minCell && (widest == 0 || widths[i] > widths[widest]) {
 				widest = i
 			}
 		}
-		if widest == 0 && widths[0] <= leastName {
+		if widest == 0 && widths[0] <= minName {
 			return false
 		}
 		widths[widest]--
@@ -119,7 +117,7 @@ func narrow(widths []int, columns int) bool {
 	return true
 }
 
-// total is how wide columns are together.
+// total is the width of all columns with their gaps.
 func total(widths []int) int {
 	sum := gap * max(len(widths)-1, 0)
 	for _, w := range widths {
@@ -140,7 +138,7 @@ func lineOf(row []string, widths []int, columns int) string {
 	return cut(strings.TrimRight(line.String(), " "), columns)
 }
 
-// Columns is how wide a terminal is at present: windows are resized.
+// Columns is the current width of a terminal, which may be resized.
 func Columns(terminal *os.File) int {
 	width, _ := Size(terminal)
 	return width
@@ -150,7 +148,7 @@ func Columns(terminal *os.File) int {
 func Size(terminal *os.File) (columns, lines int) {
 	columns, lines, err := term.GetSize(int(terminal.Fd())) //nolint:gosec // a descriptor fits
 	if err != nil || columns <= 0 {
-		columns = 80 // a serial line does not know
+		columns = 80 // a serial line reports none
 	}
 	if err != nil || lines <= 0 {
 		lines = 24

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// widthOf is how many columns of a terminal a text takes.
+// widthOf returns how many columns a text takes on a terminal.
 func widthOf(text string) (columns int) {
 	for _, r := range text {
 		columns += runeWidth(r)
@@ -15,16 +15,16 @@ func widthOf(text string) (columns int) {
 	return columns
 }
 
-// emojiMark makes a picture of the character before it, which is wide then.
+// emojiMark turns the character before it into a picture, which is wide.
 const emojiMark = '\ufe0f'
 
-// runeWidth is that of one character. Where terminals differ it is the larger one.
+// runeWidth is the width of a character, the larger one where terminals differ.
 func runeWidth(r rune) int {
 	switch {
 	case r < unicode.MaxASCII || r == emojiMark:
 		return 1
 	case unicode.In(r, unicode.Mn, unicode.Me):
-		return 0 // it stands on the one before
+		return 0 // combines with the character before it
 	}
 	switch width.LookupRune(r).Kind() {
 	case width.EastAsianWide, width.EastAsianFullwidth:
@@ -34,7 +34,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Fitting is as much of a text as fits into so many columns.
+// Fitting cuts a text to a number of columns.
 func Fitting(text string, columns int) string {
 	for i, r := range text {
 		if columns -= runeWidth(r); columns < 0 {
@@ -44,7 +44,7 @@ func Fitting(text string, columns int) string {
 	return text
 }
 
-// cut is a text in so many columns, with a mark if something is missing.
+// cut shortens a text to a number of columns, and marks the cut.
 func cut(text string, columns int) string {
 	if columns < 1 || widthOf(text) <= columns {
 		return text
@@ -52,7 +52,7 @@ func cut(text string, columns int) string {
 	return Fitting(text, columns-1) + "…"
 }
 
-// padded fills a text up with blanks.
+// padded fills a text up with spaces.
 func padded(text string, columns int) string {
 	return text + strings.Repeat(" ", max(columns-widthOf(text), 0))
 }

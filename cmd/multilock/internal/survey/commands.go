@@ -8,11 +8,10 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Commands are the commands of jobs whose results do not have them: those of a chunk, whose
-// commands only the group's list has.
+// Commands are commands to look up: for a chunk's jobs, only the group's list has them.
 type Commands map[string]*string
 
-// Want asks for the commands of a chunk's jobs, if there is no label in their place.
+// Want asks for the commands of a chunk's jobs, unless a label replaces them.
 func (c Commands) Want(chunk *source.Chunk) {
 	if chunk == nil || chunk.Label != "" {
 		return
@@ -22,8 +21,8 @@ func (c Commands) Want(chunk *source.Chunk) {
 	}
 }
 
-// Read fills in the commands from the group's list, without what looks like a secret. A list
-// that cannot be read leaves them empty.
+// Read fills in the commands from the group's list, with secrets redacted. If the list cannot be
+// read, they stay empty.
 func (c Commands) Read(ctx context.Context, src source.Ledger) {
 	manifests, ok := src.(source.ManifestReader)
 	if !ok || len(c) == 0 {

@@ -15,31 +15,31 @@ type Progress struct {
 	Jobs    int `json:"jobs"`
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
-	Retry   int `json:"retry"`   // failed, and may be tried again
+	Retry   int `json:"retry"`   // failed, may be retried
 	Unknown int `json:"unknown"` // the result cannot be read
-	Claimed int `json:"claimed"` // no result yet; a live host holds the job's lock, or that of its chunk
-	Pending int `json:"pending"` // no result, and no live host has claimed the job
+	Claimed int `json:"claimed"` // no result yet; a live host holds the lock of the job or of its chunk
+	Pending int `json:"pending"` // no result, and no live host holds the lock
 }
 
-// Ended is how many jobs are not run any more.
+// Ended is how many jobs will not run again.
 func (p *Progress) Ended() int { return p.Done + p.Failed }
 
-// Percent is the share of the jobs that have ended, rounded down: 100 is all.
+// Percent is the share of ended jobs, rounded down: 100 means all.
 func (p *Progress) Percent() int { return 100 * p.Ended() / max(p.Jobs, 1) }
 
-// List finds out how far the group's list has come, from all results and locks of the group.
-// Its methods may be called by several goroutines.
+// List computes the progress of a group's list from its results and held locks. It is safe for
+// concurrent use.
 type List struct {
 	mu      sync.Mutex
 	counts  Progress
 	chunked bool
-	names   map[string]jobState       // of a list that is not chunked
-	settled map[source.Range]int      // jobs of a chunk that have a result, or are a chunk of their own by now
+	names   map[string]jobState       // for a list without chunks
+	settled map[source.Range]int      // jobs with a result, or moved to another chunk
 	held    map[source.Range]struct{} // chunks with a live holder
 }
 
-// OpenList reads the list of a group. It is nil if the group has none, or if the source keeps
-// no lists; a nil List ignores what it is given.
+// OpenList reads the group's list. It returns nil if the group has none, or if the source keeps no
+// lists; the methods of a nil List do nothing.
 func OpenList(ctx context.Context, src multilock.Source) (*List, error) {
 	manifests, ok := src.(source.ManifestReader)
 	if !ok {
@@ -61,7 +61,7 @@ func OpenList(ctx context.Context, src multilock.Source) (*List, error) {
 	return l, nil
 }
 
-// Result takes a result into account; that of a chunk with or without its jobs.
+// Result adds a result; a chunk's counts with or without its jobs.
 func (l *List) Result(r multilock.Result) {
 	if l == nil {
 		return
@@ -84,7 +84,6 @@ func (l *List) Result(r multilock.Result) {
 	}
 }
 
-// jobState is the state of one job.
 type jobState uint8
 
 const (
@@ -113,7 +112,7 @@ func (p *Progress) counter(s jobState) *int {
 	return []*int{new(int), &p.Done, &p.Failed, &p.Retry, &p.Unknown, &p.Claimed, &p.Pending}[s]
 }
 
-// Held takes a lock with a live holder into account.
+// Held adds a lock with a live holder.
 func (l *List) Held(name string) {
 	if l == nil {
 		return
@@ -127,10 +126,10 @@ func (l *List) Held(name string) {
 	}
 }
 
-// Has reports whether a name is that of a job of the list with a lock of its own.
+// Has reports whether a job of the list has this name and a lock of its own.
 func (l *List) Has(name string) bool { return l != nil && l.names[name] != unlisted }
 
-// Progress is nil without a list.
+// Progress returns the counts, nil for a nil List.
 func (l *List) Progress() *Progress {
 	if l == nil {
 		return nil

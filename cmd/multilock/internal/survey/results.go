@@ -1,5 +1,5 @@
-// Package survey reads what a source knows of a group: how its jobs ended, and how far its
-// list has come. Every command that shows a group reads it here, so their numbers agree.
+// Package survey reads a group's results and the progress of its list. All commands read them here,
+// so that their numbers agree.
 package survey
 
 import (
@@ -13,13 +13,12 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Results reads the results of these names, and passes each to tell with the number of its
-// name. It calls tell from several goroutines. A result that cannot be read is passed on as
-// Foreign. That of a chunk is its summary, or has its jobs if whole says so of the summary.
-func Results(ctx context.Context, src source.Ledger, names []string, whole func(multilock.Result) bool, tell func(i int, r multilock.Result)) {
-	_ = parallel.Do(parallel.Requests, len(names), func(i int) error { // a call returns no error
+// Results reads the named results and passes them to each, from several goroutines. An unreadable
+// result becomes Foreign. A chunk's result is its summary, unless withJobs asks for its jobs as well.
+func Results(ctx context.Context, src source.Ledger, names []string, withJobs func(multilock.Result) bool, each func(i int, r multilock.Result)) {
+	_ = parallel.Do(parallel.Requests, len(names), func(i int) error { // the callback returns no error
 		r, err := joblist.Summary(ctx, src, names[i])
-		if err == nil && r.Chunk != nil && whole(r) {
+		if err == nil && r.Chunk != nil && withJobs(r) {
 			r, err = bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return src.Result(ctx, names[i]) })
 		}
 		switch {
@@ -29,10 +28,10 @@ func Results(ctx context.Context, src source.Ledger, names []string, whole func(
 			r = multilock.Result{Foreign: err.Error()}
 		}
 		r.Name = names[i]
-		tell(i, r)
+		each(i, r)
 		return nil
 	})
 }
 
-// Summaries says of every chunk that its summary is enough.
+// Summaries asks for no chunk's jobs.
 func Summaries(multilock.Result) bool { return false }
