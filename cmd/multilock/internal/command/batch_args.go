@@ -10,15 +10,15 @@ import (
 	"github.com/multilock/go/lockgroup/batch"
 )
 
-// argsMark stands before the values of a list that is given on the command line.
+// argsMark precedes each list of values on the command line.
 const argsMark = ":::"
 
-// maxCombined bounds the jobs that are made of several lists of values.
+// maxCombined bounds the number of combined values.
 const maxCombined = 1_000_000
 
-// listOfArgs makes jobs of a template and values, as GNU parallel does: {} stands for the value,
-// quoted for the shell, {1}, {2}, ... for that of each list where there are several, {#} for the
-// job's number. A template without any of them gets the values at its end.
+// listOfArgs makes jobs from a template and values, like GNU parallel: {} is the value, quoted for
+// the shell; {1}, {2}, ... are the values of several lists; {#} is the job's number. Values are
+// appended to a template without placeholders.
 func listOfArgs(args []string) (batchList, error) {
 	at := slices.Index(args, argsMark)
 	template := strings.Join(args[:at], " ")
@@ -40,7 +40,7 @@ func listOfArgs(args []string) (batchList, error) {
 	}
 	var list batchList
 	for n := range total {
-		command := filled(template, chosen(lists, n), n+1)
+		command := fillTemplate(template, combination(lists, n), n+1)
 		if len(command) > longestCommand() {
 			return batchList{}, console.Usagef("batch", "the command of job %d has %d bytes, and the system passes %d at most to a shell: write it into a script, and let the jobs run that", n+1, len(command), longestCommand())
 		}
@@ -49,7 +49,7 @@ func listOfArgs(args []string) (batchList, error) {
 	return list, nil
 }
 
-// splitArgs are the lists of values between the marks.
+// splitArgs splits the values into lists.
 func splitArgs(args []string) (lists [][]string, err error) {
 	lists = [][]string{nil}
 	for _, arg := range args {
@@ -67,8 +67,8 @@ func splitArgs(args []string) (lists [][]string, err error) {
 	return lists, nil
 }
 
-// chosen are the values of job number n, of which the last list turns fastest.
-func chosen(lists [][]string, n int) []string {
+// combination returns the values of job n. The last list varies fastest.
+func combination(lists [][]string, n int) []string {
 	values := make([]string, len(lists))
 	for i, list := range slices.Backward(lists) {
 		values[i], n = list[n%len(list)], n/len(list)
@@ -76,8 +76,8 @@ func chosen(lists [][]string, n int) []string {
 	return values
 }
 
-// filled puts values into a template, all in one go: what looks like a place in a value is none.
-func filled(template string, values []string, number int) string {
+// fillTemplate fills in the template in one pass, because a value may look like a placeholder.
+func fillTemplate(template string, values []string, number int) string {
 	quoted := make([]string, len(values))
 	for i, value := range values {
 		quoted[i] = shellWord(value)
@@ -93,7 +93,7 @@ func filled(template string, values []string, number int) string {
 	return template + " " + all
 }
 
-// isPlain says that a value needs no quotes.
+// isPlain reports whether a value needs no quotes.
 func isPlain(value string) bool {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,+@%=", r)

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// capture brings the output of one job to its log, which is made with the first
-// byte: a silent job costs nothing on the shared filesystem.
+// capture writes a job's output to its log. It opens the log at the first byte, so a silent job
+// costs nothing on the shared filesystem.
 type capture struct {
 	reader, writer *os.File
 	open           func() (jobLog, error)
 	done           chan struct{}
 	ending         atomic.Bool
-	shown          *printedLines // for people who watch; nil for none
+	shown          *printedLines // for --print and --tag; nil without
 
-	room []byte // what is read into
-	log  jobLog
-	size int64
-	err  error // why the log is not complete; the job is not to suffer from that
+	buffer []byte // read buffer
+	log    jobLog
+	size   int64
+	err    error // why the log is incomplete; the job goes on
 }
 
 func captureTo(open func() (jobLog, error)) (*capture, error) {
@@ -28,24 +28,24 @@ func captureTo(open func() (jobLog, error)) (*capture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a pipe for the output: %w", err)
 	}
-	return &capture{reader: reader, writer: writer, open: open, done: make(chan struct{}), room: make([]byte, leastRoom)}, nil
+	return &capture{reader: reader, writer: writer, open: open, done: make(chan struct{}), buffer: make([]byte, minBuffer)}, nil
 }
 
-// started is called when the job has its end of the pipe.
+// started is called after the job has started.
 func (c *capture) started() {
-	_ = c.writer.Close() // the job has its own
+	_ = c.writer.Close() // the job has its own copy
 	go func() {
 		defer close(c.done)
 		c.copy()
 	}()
 }
 
-// flushAfter is when others see what a job has printed that goes on.
+// flushAfter is the delay before other processes see the output of a running job.
 const flushAfter = 2 * time.Second
 
 func (c *capture) copy() {
 	for due := false; ; {
-		n, err := c.reader.Read(c.room)
+		n, err := c.reader.Read(c.buffer)
 		c.keep(n)
 		switch {
 		case err == nil && due:
@@ -57,10 +57,10 @@ func (c *capture) copy() {
 		default:
 			due = false
 			c.flush()
-			_ = c.reader.SetReadDeadline(time.Time{}) // there was one
+			_ = c.reader.SetReadDeadline(time.Time{}) // setting a deadline worked before
 		}
 		if c.ending.Load() {
-			return // its deadline may have been ours
+			return // the deadline may have been set by finish
 		}
 	}
 }
@@ -71,8 +71,8 @@ func (c *capture) flush() {
 	}
 }
 
-// finish ends the capture when the job has ended. Somebody in the background may
-// still have the pipe open: what is in it now is kept, and the rest is not.
+// finish ends the capture after the job has ended. Background processes may keep the pipe open:
+// what is already in the pipe is captured, and nothing after that.
 func (c *capture) finish() error {
 	c.ending.Store(true)
 	if err := c.reader.SetReadDeadline(time.Now()); err == nil {
@@ -87,31 +87,31 @@ func (c *capture) finish() error {
 	return c.err
 }
 
-// mostDrained is more than a pipe holds: who still writes into it could keep us for ever.
-const mostDrained = 1 << 20
+// maxDrained exceeds the size of a pipe. A process that keeps writing must not block us for ever.
+const maxDrained = 1 << 20
 
 // drain reads what is in the pipe without waiting for more.
 func (c *capture) drain() {
-	for n, left := 1, mostDrained; n > 0 && left > 0; left -= n {
-		n = readNow(c.reader, c.room)
+	for n, left := 1, maxDrained; n > 0 && left > 0; left -= n {
+		n = readNow(c.reader, c.buffer)
 		c.keep(n)
 	}
 }
 
-// The room for what is read grows with a job that fills it: most print little, or nothing.
+// The buffer grows for jobs that fill it. Most print little or nothing.
 const (
-	leastRoom = 1 << 10
-	mostRoom  = 64 << 10
+	minBuffer = 1 << 10
+	maxBuffer = 64 << 10
 )
 
-// keep adds to the log what has been read, if anything was.
+// keep appends n bytes of the buffer to the log.
 func (c *capture) keep(n int) {
 	if n <= 0 {
 		return
 	}
-	data := c.room[:n]
-	if n == len(c.room) && n < mostRoom {
-		c.room = make([]byte, 2*n)
+	data := c.buffer[:n]
+	if n == len(c.buffer) && n < maxBuffer {
+		c.buffer = make([]byte, 2*n)
 	}
 	c.size += int64(n)
 	c.shown.add(data)
@@ -123,7 +123,7 @@ func (c *capture) keep(n int) {
 	}
 }
 
-// captures are those of an attempt: one of both streams, or one of each.
+// captures has one capture for both streams, or one each.
 type captures []*capture
 
 func (all captures) first() *capture { return all[0] }

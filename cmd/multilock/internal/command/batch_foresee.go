@@ -17,7 +17,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// foreseeBatch says what would become of each job. It changes nothing.
+// foreseeBatch prints what the batch would do with each job. It changes nothing.
 func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions, all batchList) error {
 	list := all.jobs
 	ledger, err := place.Ability[source.Ledger](src, "batch", source.TraitResults)
@@ -28,7 +28,7 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 	if err != nil {
 		return err
 	}
-	f := foresight{plan: lockgroup.Plan{Retries: o.retries.Value}, at: make(map[string]int, len(list)), verdicts: make([]string, len(list)), returned: map[string][]source.Range{}}
+	f := prediction{plan: lockgroup.Plan{Retries: o.retries.Value}, at: make(map[string]int, len(list)), outcomes: make([]string, len(list)), returned: map[string][]source.Range{}}
 	for i, job := range list {
 		f.at[job.Name] = i
 	}
@@ -44,7 +44,7 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 	}
 	var table show.Table
 	for i, job := range list {
-		table.Row(console.Label(job.Name), cmp.Or(f.verdicts[i], "would run"), job.Shown)
+		table.Row(console.Label(job.Name), cmp.Or(f.outcomes[i], "would run"), job.Shown)
 		if slices.Contains(all.barriers, i+1) {
 			table.Row(barrierLine, "-", "what is above is done before anything below begins")
 		}
@@ -52,19 +52,18 @@ func foreseeBatch(ctx context.Context, e *Env, src *place.Source, o *batchOption
 	return table.Print(e.Env)
 }
 
-// foresight is what is known of the jobs of a list.
-type foresight struct {
+// prediction predicts what happens to the jobs of a list.
+type prediction struct {
 	plan lockgroup.Plan
-	at   map[string]int // where a job is in the list
+	at   map[string]int // a job's index in the list
 
 	mu       sync.Mutex
-	verdicts []string                  // "" of a job that would run
-	returned map[string][]source.Range // what was given back of chunks
+	outcomes []string                  // "" for a job that would run
+	returned map[string][]source.Range // jobs that a chunk's holder returned
 }
 
-// recorded takes a result into account, and of a chunk those of its jobs. What cannot be read
-// is not run again.
-func (f *foresight) recorded(ctx context.Context, ledger source.Ledger, name string) {
+// recorded applies a result, and those of a chunk's jobs. Jobs with unreadable results do not run again.
+func (f *prediction) recorded(ctx context.Context, ledger source.Ledger, name string) {
 	r, err := ledger.Result(ctx, name)
 	if errors.Is(err, multilock.ErrNoResult) {
 		return
@@ -76,7 +75,7 @@ func (f *foresight) recorded(ctx context.Context, ledger source.Ledger, name str
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if chunk, ok := joblist.ParseChunkName(name); ok && r.Chunk == nil {
-		f.each(chunk, f.verdict(r))
+		f.each(chunk, f.outcome(r))
 		return
 	}
 	if r.Chunk != nil {
@@ -84,33 +83,33 @@ func (f *foresight) recorded(ctx context.Context, ledger source.Ledger, name str
 	}
 	joblist.EachJob(r, func(name string, job multilock.Result) {
 		if i, ok := f.at[name]; ok {
-			f.verdicts[i] = f.verdict(job)
+			f.outcomes[i] = f.outcome(job)
 		}
 	})
 }
 
-// held takes a lock into account. What was given back of a chunk is not under its lock.
-func (f *foresight) held(l show.Lock) {
+// held applies a lock. It does not cover the jobs that were returned from the chunk.
+func (f *prediction) held(l show.Lock) {
 	by := "held by " + l.Host
 	if i, ok := f.at[l.Name]; ok {
-		f.verdicts[i] = by
+		f.outcomes[i] = by
 	}
 	if l.Chunk != nil {
 		f.each(source.Range{From: l.Chunk.From, To: l.Chunk.To}, by, f.returned[l.Name]...)
 	}
 }
 
-// each is for the jobs of a chunk of which nothing is known, but for some of them.
-func (f *foresight) each(chunk source.Range, verdict string, without ...source.Range) {
-	for n := max(chunk.From, 1); n <= min(chunk.To, len(f.verdicts)); n++ {
+// each sets the outcome of a chunk's jobs that have none, except those in without.
+func (f *prediction) each(chunk source.Range, outcome string, without ...source.Range) {
+	for n := max(chunk.From, 1); n <= min(chunk.To, len(f.outcomes)); n++ {
 		if !slices.ContainsFunc(without, func(r source.Range) bool { return r.From <= n && n <= r.To }) {
-			f.verdicts[n-1] = cmp.Or(f.verdicts[n-1], verdict)
+			f.outcomes[n-1] = cmp.Or(f.outcomes[n-1], outcome)
 		}
 	}
 }
 
-// verdict is what a result means for a batch.
-func (f *foresight) verdict(r multilock.Result) string {
+// outcome says what the batch would do after a result.
+func (f *prediction) outcome(r multilock.Result) string {
 	v := show.ResultOf(r)
 	switch {
 	case v.State == show.ResultDone:

@@ -22,7 +22,6 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// batchRun runs the jobs of a list on this host.
 type batchRun struct {
 	env     *Env
 	src     *place.Source
@@ -30,7 +29,7 @@ type batchRun struct {
 	list    []batch.Job
 	shell   shell
 	environ []string
-	nothing *os.File // the null device, which the jobs read
+	devNull *os.File // the null device, stdin of the jobs
 	joblog  *joblog
 	outputs outputs
 	shown   *printing
@@ -44,7 +43,7 @@ func newBatchRun(e *Env, src *place.Source, o *batchOptions, list batchList) (*b
 		r.shown = &printing{tag: o.tag, out: e.Stdout, err: e.Stderr}
 	}
 	var err error
-	if r.nothing, err = os.Open(os.DevNull); err != nil {
+	if r.devNull, err = os.Open(os.DevNull); err != nil {
 		return r, err
 	}
 	if o.joblog != "" {
@@ -54,18 +53,18 @@ func newBatchRun(e *Env, src *place.Source, o *batchOptions, list batchList) (*b
 }
 
 func (r *batchRun) close() error {
-	return errors.Join(r.outputs.close(), r.joblog.close(), r.nothing.Close())
+	return errors.Join(r.outputs.close(), r.joblog.close(), r.devNull.Close())
 }
 
 func (r *batchRun) jobs() []batch.Job {
-	work := r.work // one for all
+	work := r.work // evaluate the method value once
 	for i := range r.list {
 		r.list[i].Work = work
 	}
 	return r.list
 }
 
-// work runs one command to its end.
+// work runs one command until it ends.
 func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	vars := r.variables(a)
 	out, err := r.capture(a)
@@ -74,12 +73,12 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	}
 	line := r.list[a.Seq-1]
 	running, err := runner.Start(ctx, r.spec(a, job.Spec{
-		Args: r.shell.args(line.Command), Env: vars, Mark: vars[len(vars)-1], Stdin: r.nothing, Stdout: out.first().writer, Stderr: out.last().writer, Self: r.src.Self,
+		Args: r.shell.args(line.Command), Env: vars, Mark: vars[len(vars)-1], Stdin: r.devNull, Stdout: out.first().writer, Stderr: out.last().writer, Self: r.src.Self,
 	}))
 	out.started()
 	if errors.As(err, new(*runner.NotedError)) {
 		r.env.Say("warning: job %q is run again under another lock: %v", a.Name, err)
-		err = errors.Join(multilock.ErrUnsure, err) // for which it is put off
+		err = errors.Join(multilock.ErrUnsure, err) // so that the job is put off
 	}
 	if err != nil {
 		return errors.Join(lockgroup.ErrNotRun, err, out.finish())
@@ -100,8 +99,7 @@ func (r *batchRun) work(ctx context.Context, a batch.Attempt) error {
 	return exitError(result, ended, lost)
 }
 
-// capture takes the output of an attempt, of both streams as one if they are not to be kept
-// apart.
+// capture prepares the capture of an attempt's output: both streams as one, unless they must be separate.
 func (r *batchRun) capture(a batch.Attempt) (captures, error) {
 	began, streams := time.Now(), []printed.Stream{printed.Out}
 	if r.opt.separate || r.opt.results != "" {
@@ -120,7 +118,7 @@ func (r *batchRun) capture(a batch.Attempt) (captures, error) {
 	return all, nil
 }
 
-// variables is the job's environment; what marks its processes comes last.
+// variables is the job's environment. The variable that marks its processes comes last.
 func (r *batchRun) variables(a batch.Attempt) []string {
 	vars := append(make([]string, 0, len(r.environ)+5), r.environ...)
 	vars = append(vars, "MULTILOCK_NAME="+a.Name, "MULTILOCK_SEQ="+strconv.Itoa(a.Seq), "MULTILOCK_ATTEMPT="+strconv.Itoa(a.Number))
@@ -137,10 +135,10 @@ func (r *batchRun) spec(a batch.Attempt, what job.Spec) runner.Spec {
 	}
 }
 
-// lockMarks are the marks of the locks that jobs share, each for as long as it is held.
+// lockMarks has the marks of shared locks, each while its lock is held.
 type lockMarks struct{ byLock sync.Map }
 
-// of gives those of a lock, nil if that is a single job's.
+// of returns the marks of a lock, nil if the lock belongs to a single job.
 func (m *lockMarks) of(lock *multilock.Lock, say func(string, ...any)) *runner.Marks {
 	if _, shared := joblist.ParseChunkName(lock.Record().Name); !shared {
 		return nil
@@ -154,19 +152,18 @@ func (m *lockMarks) of(lock *multilock.Lock, say func(string, ...any)) *runner.M
 
 var (
 	errTimeout = errors.New("it ran for longer than --max-runtime")
-	// errToldToEnd is why a job that ended with an error has no result.
+	// errToldToEnd is why a job that was terminated has no result.
 	errToldToEnd = errors.New("it was told to end")
 )
 
-// ending tells of a job that is being ended because of its lock. What else there is to
-// tell, its result does.
+// ending reports that a job is being ended because its lock was lost. Its result says everything else.
 func (r *batchRun) ending(why error) {
 	if errors.Is(why, multilock.ErrLost) {
 		r.env.Say("%v; ending the job", why)
 	}
 }
 
-// exitError is what the batch is told of an attempt, and of its output if that is lost.
+// exitError is an attempt's error for the batch, with the reason if its output is incomplete.
 func exitError(result job.Result, ended, lost error) error {
 	exit := &lockgroup.ExitError{Code: result.Code}
 	if lost != nil {
@@ -185,7 +182,7 @@ func exitError(result job.Result, ended, lost error) error {
 	return exit
 }
 
-// joblog writes a line for each attempt that ended here, as GNU parallel's --joblog.
+// joblog writes a line for each attempt that ended here, in the format of GNU parallel's --joblog.
 type joblog struct {
 	host string
 	file *os.File
@@ -193,7 +190,7 @@ type joblog struct {
 
 const joblogHeader = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
 
-// openJoblog opens the file for appending; one that is empty gets the header.
+// openJoblog opens the file for appending, and writes the header to an empty file.
 func openJoblog(path, host string) (*joblog, error) {
 	f, err := outfile.Append(path)
 	if err != nil {
@@ -209,7 +206,7 @@ func openJoblog(path, host string) (*joblog, error) {
 	return &joblog{host, f}, nil
 }
 
-// add writes one line with one call, so that those of several jobs do not mix.
+// add writes the line with one call, so that lines of several jobs do not mix.
 func (l *joblog) add(seq int, command string, r job.Result, received int64) error {
 	if l == nil {
 		return nil
@@ -220,9 +217,9 @@ func (l *joblog) add(seq int, command string, r job.Result, received int64) erro
 	return nil
 }
 
-// joblogLine is GNU parallel's, but for the times, which have microseconds: with milliseconds jobs
-// seem to overlap that ran one after the other. As there, a newline in a command becomes a NUL, and
-// a job that a signal killed has exit value 0.
+// joblogLine formats a line as GNU parallel does, except that times have microseconds: with
+// milliseconds, consecutive jobs seem to overlap. As in GNU parallel, a newline in a command
+// becomes a NUL, and a job killed by a signal has exit value 0.
 func joblogLine(seq int, host, command string, r job.Result, received int64) string {
 	code := r.Code
 	if r.Signal != 0 {

@@ -20,37 +20,37 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// batchList is a list of jobs. It may have a million: all texts are parts of one.
+// batchList is a list of jobs, possibly a million. All texts are substrings of one string.
 type batchList struct {
-	from string // where it was read, for people; "" if it stands on the command line
+	from string // the file, for people; "" for jobs from the command line
 	jobs []batch.Job
-	// lines are where they stand in their file: negative for those that have a name.
+	// lines are the jobs' line numbers, negative for jobs with names.
 	lines []int32
-	// barriers are the numbers of the jobs after which one stands.
+	// barriers are the numbers of the jobs before a barrier.
 	barriers []int
 	shell    shell
 	needs    listNeeds
-	memory   memorySize // what this host has for them; 0 if it does not matter
-	// remarks say how the file was read where that is not plain.
+	memory   memorySize // available on this host; 0 if no job needs memory
+	// remarks describe unusual input that was accepted.
 	remarks []string
-	// unit is what its jobs are counted by: lines, or pairs.
+	// unit is what errors count by: lines, or jobs.
 	unit string
-	// wrong is what was found while it was read.
+	// wrong has the errors found while reading.
 	wrong []string
 }
 
-// add appends a job that stands on this line: a negative number is of one that has a name.
+// add appends a job; its line number is negative if it has a name.
 func (l *batchList) add(line int32, job batch.Job) {
 	l.jobs, l.lines = append(l.jobs, job), append(l.lines, line)
 }
 
-// complain has the list refused because of a line.
-func (l *batchList) complain(line int32, why string) {
+// addProblem records an error, for which the list will be rejected.
+func (l *batchList) addProblem(line int32, why string) {
 	l.wrong = append(l.wrong, fmt.Sprintf("line %d: %s", line, why))
 }
 
-// workers is how many jobs are to be run at a time: by itself as many as there are processors that
-// this process may use, and as its cgroup (cpu.max) leaves to it.
+// workers is how many jobs run at a time, by default the number of processors that this process and
+// its cgroup (cpu.max) may use.
 func (o *batchOptions) workers() int {
 	if o.jobs.Given {
 		return o.jobs.Value
@@ -86,7 +86,7 @@ func readBatch(ctx context.Context, e *Env, src *place.Source, o *batchOptions) 
 	return list, nil
 }
 
-// readList reads the list from a file, or makes it of what stands on the command line.
+// readList reads the list from a file, or makes it from the command line.
 func (o *batchOptions) readList(e *Env) (batchList, error) {
 	var needs listNeeds
 	if o.needs.CPUs > 0 {
@@ -108,8 +108,8 @@ func (o *batchOptions) readList(e *Env) (batchList, error) {
 	return parseLines(f, from, needs)
 }
 
-// nameList names the jobs that have no name, and finds what is wrong with the names. In a list
-// that is added to, names that are numbers stay as wide as they were.
+// nameList names the jobs without names, and checks all names. When a list is extended, numbers
+// keep their width.
 func (o *batchOptions) nameList(ctx context.Context, src *place.Source, list *batchList) error {
 	width := 0
 	if manifests, ok := src.Locks.(source.ManifestReader); ok && o.add {
@@ -119,14 +119,13 @@ func (o *batchOptions) nameList(ctx context.Context, src *place.Source, list *ba
 		}
 	}
 	if list.nameByNumber(width); list.from == "" {
-		return nil // there are no other names, and each command has been looked at
+		return nil // commands from the command line are already checked
 	}
 	return list.check(src)
 }
 
-// openList opens a file, or the standard input for "-". The name is for people. Root does
-// what a file says only if nobody else can have written that; others know whose lists
-// they run.
+// openList opens a file, or the standard input for "-", and returns a name for messages. For root
+// it rejects a file that other users could have written, because its lines run as commands.
 func openList(e *Env, path string) (list io.ReadCloser, name string, err error) {
 	if path == "-" {
 		return io.NopCloser(e.Stdin), "the standard input", nil
@@ -142,27 +141,25 @@ func openList(e *Env, path string) (list io.ReadCloser, name string, err error) 
 	return list, path, err
 }
 
-// barrierLine divides a list: what stands before it is done before anything behind it begins.
-// A job with that name has a tab in its line, and a program of that name a space or a path
-// before it.
+// barrierLine separates stages: the jobs above it are done before any job below it begins. A job or
+// program with that name is distinguished by a tab, a leading space or a path.
 const barrierLine = "BARRIER"
 
-// addBarrier leaves out barriers with no job before them, or none in between.
+// addBarrier ignores barriers at the top and repeated ones.
 func (l *batchList) addBarrier() {
 	if n := len(l.jobs); n > 0 && !slices.Contains(l.barriers[max(len(l.barriers)-1, 0):], n) {
 		l.barriers = append(l.barriers, n)
 	}
 }
 
-// endBarriers leaves out one with no job behind it.
+// endBarriers removes a barrier at the end.
 func (l *batchList) endBarriers() {
 	if last := len(l.barriers) - 1; last >= 0 && l.barriers[last] == len(l.jobs) {
 		l.barriers = l.barriers[:last]
 	}
 }
 
-// nameByNumber names those that were given no name, with so many digits at least; with 0, so that
-// the names sort as the list.
+// nameByNumber names the jobs without names by zero-padded numbers, so that names sort like the list.
 func (l *batchList) nameByNumber(width int) {
 	if width == 0 {
 		width = len(strconv.Itoa(len(l.jobs)))
@@ -182,15 +179,15 @@ func (l *batchList) nameByNumber(width int) {
 	}
 }
 
-// maxProblems is how many wrong lines are shown.
+// maxProblems bounds how many errors a message shows.
 const maxProblems = 10
 
-// check finds names that cannot be, or are there twice, and wrong lines NEEDS.
+// check rejects invalid and duplicate names, and invalid lines.
 func (l *batchList) check(src *place.Source) error {
 	problems := slices.Concat(l.wrong, l.needs.wrong)
 	first, grow := map[string]int{}, true
 	for i, job := range l.jobs {
-		// As long as the names grow, none is there twice, and nothing is kept of them.
+		// Sorted names have no duplicates, so the map is built only when the order breaks.
 		if grow = grow && (i == 0 || l.jobs[i-1].Name < job.Name); !grow && len(first) == 0 {
 			for k := range i {
 				first[l.jobs[k].Name] = k
@@ -215,7 +212,7 @@ func (l *batchList) check(src *place.Source) error {
 
 func (l *batchList) line(i int) int32 { return max(l.lines[i], -l.lines[i]) }
 
-// problem is what is wrong with a job, given the first one of each name before it.
+// problem returns what is wrong with a job; first maps the names before it to their jobs.
 func (l *batchList) problem(src *place.Source, i int, first map[string]int) string {
 	job := l.jobs[i]
 	if k, twice := first[job.Name]; twice {

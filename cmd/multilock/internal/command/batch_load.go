@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/load"
 )
 
-// limits keep a batch from starting jobs on a busy host.
+// limits delay jobs on a busy host.
 type limits struct {
 	load    loadLimit
 	memFree memorySize
@@ -27,7 +27,7 @@ func (l *limits) flags() []cli.Flag {
 	}
 }
 
-// checkHost rejects limits that this host cannot measure, or never meets.
+// checkHost rejects limits that this host cannot measure or never meets.
 func (l *limits) checkHost(command string) error {
 	if l.load > 0 {
 		if _, err := load.Average(); err != nil {
@@ -46,8 +46,8 @@ func (l *limits) checkHost(command string) error {
 	return nil
 }
 
-// busy returns a function that says why no job may start now, "" if one may; nil without
-// limits. A limit that can no longer be measured does not count, and is reported once.
+// busy returns a function that says why no job may start now, "" if one may; nil without limits. A
+// limit that can no longer be measured is reported once and ignored.
 func (l *limits) busy(say func(string, ...any)) func() string {
 	if *l == (limits{}) {
 		return nil
@@ -85,7 +85,7 @@ func (l *limits) shortage() (string, error) {
 	return fmt.Sprintf("%s of memory free", memorySize(now.Available)), nil
 }
 
-// loadLimit is the value of --load; 0 if it is not given.
+// loadLimit is the value of --load, 0 if not given.
 type loadLimit float64
 
 func (l *loadLimit) String() string { return "" }
@@ -103,13 +103,12 @@ func (l *loadLimit) Set(text string) error {
 	return nil
 }
 
-// memorySize is a number of bytes, the value of an option; 0 if it is not given.
+// memorySize is a number of bytes, 0 if not given.
 type memorySize uint64
 
-// memoryUnits are powers of 1024, the largest first.
 const memoryUnits = "TGMK"
 
-// String has at most one decimal.
+// String formats with at most one decimal.
 func (m memorySize) String() string {
 	for i, unit := range memoryUnits {
 		if size := uint64(1) << (10 * (len(memoryUnits) - i)); uint64(m) >= size {
@@ -119,7 +118,7 @@ func (m memorySize) String() string {
 	return strconv.FormatUint(uint64(m), 10)
 }
 
-// Set reads 500M, 1.5G, 8GiB or a number of bytes.
+// Set parses 500M, 1.5G, 8GiB or a number of bytes.
 func (m *memorySize) Set(text string) error {
 	errSize := errors.New("write a size such as 500M or 8G")
 	number := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(text), "B"), "I")

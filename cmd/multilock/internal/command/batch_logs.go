@@ -22,43 +22,43 @@ import (
 	"github.com/multilock/go/multilock/vfs"
 )
 
-// jobLog is where one stream of one attempt goes.
+// jobLog receives one stream of one attempt.
 type jobLog interface {
 	io.WriteCloser
-	Flush() error // shows others what was written so far
+	Flush() error // makes the output visible to other processes
 }
 
-// outputs are where all that the jobs of a batch print goes.
+// outputs creates the logs of a batch's jobs.
 type outputs interface {
 	begin(a batch.Attempt, began time.Time, stream printed.Stream) (jobLog, error)
 	close() error
 }
 
-// keeper is a source that has a place for it.
-type keeper interface {
+// logStore is a source that can store output.
+type logStore interface {
 	OpenLogs() (*fslock.Logs, error)
 	FindLogs() (*fslock.Logs, error)
 }
 
-// outputsOf are in the directory of --logs or --results, with the locks if those live in a
-// directory, and here otherwise.
+// outputsOf chooses where output goes: to --results or --logs, to the locks' directory, or to the
+// current directory.
 func outputsOf(src *place.Source, o *batchOptions) outputs {
 	if o.results != "" {
 		tree := &resultTree{host: src.Self.Host, top: place.Absolute(o.results)}
-		noteElsewhere(src, tree.top)
+		recordElsewhere(src, tree.top)
 		return tree
 	}
-	if k, with := src.Locks.(keeper); with && o.logs == "" {
+	if k, with := src.Locks.(logStore); with && o.logs == "" {
 		return &groupLogs{printed.NewLog(k.OpenLogs, src.Self.Host)}
 	}
 	logs := &jobLogs{host: src.Self.Host, path: logsPath(src, o.logs)}
-	noteElsewhere(src, logs.path)
+	recordElsewhere(src, logs.path)
 	return logs
 }
 
-// noteElsewhere lets "multilock logs" name the directory. That it cannot is no reason not to run.
-func noteElsewhere(src *place.Source, dir string) {
-	k, with := src.Locks.(keeper)
+// recordElsewhere tells "multilock logs" where the output is. The batch runs even if that fails.
+func recordElsewhere(src *place.Source, dir string) {
+	k, with := src.Locks.(logStore)
 	if !with {
 		return
 	}
@@ -75,11 +75,10 @@ func logsPath(src *place.Source, dir string) string {
 	return place.Absolute(dir)
 }
 
-// findOutput returns a function that says where a person finds the output of a job, "" if
-// there is none. For what is with the locks, that is a command: which jobs have printed
-// anything is not looked up.
+// findOutput returns a function that says where a job's output is, "" for none. For output stored
+// with the locks it is a command, without a check whether there is any output.
 func findOutput(src *place.Source, dir string) (where func(name string) string, stop func(), err error) {
-	if k, with := src.Locks.(keeper); with && dir == "" {
+	if k, with := src.Locks.(logStore); with && dir == "" {
 		logs, err := k.FindLogs()
 		if err != nil {
 			return nil, nil, err
@@ -91,7 +90,7 @@ func findOutput(src *place.Source, dir string) (where func(name string) string, 
 		return nil, nil, err
 	}
 	where = func(name string) string {
-		for _, has := range []string{logName(name), fileName(name)} { // of --logs, of --results
+		for _, has := range []string{logName(name), fileName(name)} { // --logs and --results
 			if logs.Has(has) {
 				return filepath.Join(logs.Path(), has)
 			}
@@ -101,7 +100,7 @@ func findOutput(src *place.Source, dir string) (where func(name string) string, 
 	return where, func() { _ = logs.Close() }, nil
 }
 
-// groupLogs are with the locks.
+// groupLogs stores output with the locks.
 type groupLogs struct{ log *printed.Log }
 
 func (g *groupLogs) begin(a batch.Attempt, began time.Time, stream printed.Stream) (jobLog, error) {
@@ -110,7 +109,7 @@ func (g *groupLogs) begin(a batch.Attempt, began time.Time, stream printed.Strea
 
 func (g *groupLogs) close() error { return g.log.Close() }
 
-// jobLogs are in a directory that the user named, a file for each job.
+// jobLogs writes a file for each job to the directory of --logs.
 type jobLogs struct {
 	host, path string
 
@@ -118,7 +117,7 @@ type jobLogs struct {
 	dir *outfile.Dir // opened once for many jobs
 }
 
-// begin opens the log of a job. If somebody has removed the directory, it is made again.
+// begin opens the log of a job. It recreates a removed directory.
 func (l *jobLogs) begin(a batch.Attempt, began time.Time, _ printed.Stream) (jobLog, error) {
 	for range 2 {
 		dir, err := l.use()
@@ -147,8 +146,7 @@ func (l *jobLogs) use() (*outfile.Dir, error) {
 	return l.dir, nil
 }
 
-// drop has the directory opened anew. Another job may be about to use it, and is told that
-// it is closed.
+// drop makes use reopen the directory. Another job that still uses it gets fs.ErrClosed.
 func (l *jobLogs) drop(dir *outfile.Dir) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +163,7 @@ func (l *jobLogs) close() error {
 	return nil
 }
 
-// resultTree is GNU parallel's: a directory for each job, with a file for each stream.
+// resultTree is GNU parallel's layout: a directory for each job, with a file for each stream.
 type resultTree struct{ host, top string }
 
 func (t *resultTree) begin(a batch.Attempt, began time.Time, stream printed.Stream) (jobLog, error) {
@@ -184,13 +182,13 @@ func (t *resultTree) begin(a batch.Attempt, began time.Time, stream printed.Stre
 
 func (t *resultTree) close() error { return nil }
 
-// plainLog is a file that others see as it grows.
+// plainLog is a file, whose content is visible at once.
 type plainLog struct{ *os.File }
 
 // Flush implements jobLog.
 func (plainLog) Flush() error { return nil }
 
-// appendTo opens a file for appending, with a header where there is something in it already.
+// appendTo opens a file for appending, and writes the header unless it is empty.
 func appendTo(dir outfile.Dir, name, header string) (jobLog, error) {
 	f, err := dir.Append(name)
 	if err != nil {
@@ -206,14 +204,14 @@ func appendTo(dir outfile.Dir, name, header string) (jobLog, error) {
 	return plainLog{f}, nil
 }
 
-// logHeader separates the attempts at a job.
+// logHeader separates a job's attempts.
 func logHeader(host string, attempt int, began time.Time) string {
 	return fmt.Sprintf("=== attempt %d on %s at %s\n", attempt, console.Harmless(host), began.Format(time.RFC3339))
 }
 
 func logName(name string) string { return fileName(name) + ".log" }
 
-// fileName is a name that a file can have: no source forbids what a file system does.
+// fileName escapes a name, because file systems forbid characters that sources allow.
 func fileName(name string) string {
 	if name == "." || name == ".." {
 		return strings.ReplaceAll(name, ".", "%2E")

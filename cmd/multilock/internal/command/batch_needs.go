@@ -11,31 +11,31 @@ import (
 	"github.com/multilock/go/lockgroup/batch"
 )
 
-// needsLine stands before what the jobs below it need: "NEEDS cpus=4 mem=8G", or alone for one
-// processor and no memory.
+// needsLine says what the jobs below it need: "NEEDS cpus=4 mem=8G". Alone it means one processor
+// and no memory.
 const needsLine = "NEEDS"
 
-// isNeedsLine says so of any line that begins like that. A program of that name has a space or a
-// path before it, and a job of that name a tab behind it.
+// isNeedsLine reports whether a line is one of NEEDS. A job or program with that name is
+// distinguished by a tab, a leading space or a path.
 func isNeedsLine(text string) bool {
 	return text == needsLine || strings.HasPrefix(text, needsLine+" ")
 }
 
-// listNeeds is what the jobs of a list need, and where that stands.
+// listNeeds has the needs of a list's jobs, and their lines.
 type listNeeds struct {
 	needs []batch.Needs
 	lines []int32
 	wrong []string
 }
 
-// add is for a line before the job with this number.
+// add parses a line above the job with this number.
 func (l *listNeeds) add(line int32, text string, before int) {
 	n, err := parseNeeds(strings.TrimPrefix(text, needsLine))
 	if err != nil {
 		l.wrong = append(l.wrong, fmt.Sprintf("line %d: %v", line, err))
 		return
 	}
-	if last := len(l.needs) - 1; last >= 0 && l.needs[last].From == before { // nothing stands between them
+	if last := len(l.needs) - 1; last >= 0 && l.needs[last].From == before { // no job between them
 		l.needs, l.lines = l.needs[:last], l.lines[:last]
 	}
 	n.From = before
@@ -44,7 +44,7 @@ func (l *listNeeds) add(line int32, text string, before int) {
 
 var errNeeds = errors.New("write " + needsLine + " cpus=4 mem=8G, or one of both, for the jobs below it; a program of that name is called with a space before it")
 
-// parseNeeds reads "cpus=4 mem=8G".
+// parseNeeds parses "cpus=4 mem=8G".
 func parseNeeds(text string) (n batch.Needs, err error) {
 	if strings.Contains(text, "\t") {
 		return n, fmt.Errorf("what jobs need stands on a line of its own, above them: %w", errNeeds)
@@ -81,8 +81,8 @@ func (n *needs) Set(text string) (err error) {
 	return nil
 }
 
-// memoryForJobs is what this host has for them, in bytes: all of its own without --mem. It is 0
-// where no job says what it needs.
+// memoryForJobs returns the memory for jobs in bytes: --mem, or all of the host's. It is 0 if no
+// job needs memory.
 func (o *batchOptions) memoryForJobs(list *batchList) (memorySize, error) {
 	needed := false
 	for _, n := range list.needs.needs {
@@ -98,7 +98,7 @@ func (o *batchOptions) memoryForJobs(list *batchList) (memorySize, error) {
 	return memorySize(host.Total), nil
 }
 
-// checkNeeds finds jobs that can never run here.
+// checkNeeds rejects jobs that can never run here.
 func (o *batchOptions) checkNeeds(list *batchList, memory memorySize) error {
 	for i, n := range list.needs.needs {
 		if n.From > len(list.jobs) {

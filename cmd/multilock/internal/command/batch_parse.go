@@ -11,14 +11,14 @@ import (
 	"github.com/multilock/go/lockgroup/batch"
 )
 
-// Encodings of a text file that editors of Windows write. None of them can be read as lines of bytes.
+// Byte order marks that Windows editors write.
 const (
 	bomUTF8    = "\xef\xbb\xbf"
 	bomUTF16LE = "\xff\xfe"
 	bomUTF16BE = "\xfe\xff"
 )
 
-// readText reads a file of lines for a command. A byte order mark is no part of the first line.
+// readText reads a text file for a command, without its byte order mark.
 func readText(r io.Reader, from, command string) (text string, hasMark bool, err error) {
 	var all strings.Builder
 	if _, err := io.Copy(&all, r); err != nil {
@@ -32,8 +32,8 @@ func readText(r io.Reader, from, command string) (text string, hasMark bool, err
 	return text, hasMark, nil
 }
 
-// wideCharset names the encoding of a text whose characters take two bytes; "" if they do not.
-// Without a byte order mark the NUL bytes of two ASCII characters in a row tell.
+// wideCharset names the encoding of a text in UTF-16 or UTF-32, "" for others. Without a byte order
+// mark it looks for the NUL bytes of two ASCII characters.
 func wideCharset(text string) string {
 	isNUL := func(i int) bool { return len(text) >= 4 && text[i] == 0 && text[i+2] == 0 }
 	switch {
@@ -49,22 +49,22 @@ func wideCharset(text string) string {
 	return ""
 }
 
-// isRemark says that a line of a list says nothing: it is empty or a comment.
+// isRemark reports whether a line is empty or a comment.
 func isRemark(line string) bool {
 	line = strings.TrimSpace(line)
 	return line == "" || line[0] == '#'
 }
 
-// lineReader turns the lines of a file into a list.
+// lineReader parses the lines of a file.
 type lineReader struct {
 	list batchList
-	// The number of the first line of each kind, 0 without one.
+	// The first line of each kind, 0 if there is none.
 	named, unnamed, withCR, withoutCR, withSpace int32
 	// suspect is the first line whose name looks like a part of a command.
 	suspect int32
 }
 
-// parseLines reads jobs: NAME, a tab and a command on each line, or a command alone on each.
+// parseLines parses lines: a command, or NAME, a tab and a command.
 func parseLines(r io.Reader, from string, needs listNeeds) (batchList, error) {
 	text, hasMark, err := readText(r, from, "batch")
 	if err != nil {
@@ -88,7 +88,7 @@ func parseLines(r io.Reader, from string, needs listNeeds) (batchList, error) {
 	return lines.list, nil
 }
 
-// add takes in a line with its end.
+// add parses a line with its line ending.
 func (l *lineReader) add(n int32, text string) {
 	if isRemark(text) {
 		return
@@ -102,11 +102,11 @@ func (l *lineReader) add(n int32, text string) {
 		first(&l.withoutCR, n)
 	}
 	if strings.Contains(text, "\r") {
-		l.list.complain(n, `there is a carriage return (CR) within it: end each line with a newline alone, such as with: tr '\r' '\n' <OLD >NEW; a job that needs a CR fits into a list of --null`)
+		l.list.addProblem(n, `there is a carriage return (CR) within it: end each line with a newline alone, such as with: tr '\r' '\n' <OLD >NEW; a job that needs a CR fits into a list of --null`)
 		return
 	}
 	if strings.HasPrefix(text, bomUTF8) {
-		l.list.complain(n, "it begins with a byte order mark (BOM), as where two files were put together: remove it, such as with: sed -i '"+strconv.Itoa(int(n))+`s/^\xef\xbb\xbf//' FILE`)
+		l.list.addProblem(n, "it begins with a byte order mark (BOM), as where two files were put together: remove it, such as with: sed -i '"+strconv.Itoa(int(n))+`s/^\xef\xbb\xbf//' FILE`)
 		return
 	}
 	switch {
@@ -141,12 +141,11 @@ func (l *lineReader) addJob(n int32, text string) {
 
 const tabAdvice = `write a tab within a command as "$(printf '\t')", or give the list as NAME NUL COMMAND NUL with --null`
 
-// checkKinds refuses a list of lines of two kinds, in which a part of a command could be taken
-// for something else.
+// checkKinds rejects mixed lists, in which a part of a command could be taken for a name.
 func (l *lineReader) checkKinds() {
 	switch {
 	case l.withCR > 0 && l.withoutCR > 0:
-		l.list.complain(l.withCR, fmt.Sprintf(`it ends with a carriage return (CR LF), and line %d with a newline alone: end all alike, such as with: sed -i 's/\r$//' FILE (or dos2unix FILE); a job that needs a CR fits into a list of --null`, l.withoutCR))
+		l.list.addProblem(l.withCR, fmt.Sprintf(`it ends with a carriage return (CR LF), and line %d with a newline alone: end all alike, such as with: sed -i 's/\r$//' FILE (or dos2unix FILE); a job that needs a CR fits into a list of --null`, l.withoutCR))
 	case l.withCR > 0:
 		l.list.remarks = append(l.list.remarks, "its lines end with CR LF, as Windows writes them; the CR is no part of a command")
 	}
@@ -155,21 +154,21 @@ func (l *lineReader) checkKinds() {
 	}
 	switch {
 	case l.named > 0 && l.unnamed > 0:
-		l.list.complain(max(l.named, l.unnamed), fmt.Sprintf("a list is NAME<TAB>COMMAND on each line, or a command alone on each, and line %d has a tab and line %d has none: name all jobs or none; %s", l.named, l.unnamed, tabAdvice))
+		l.list.addProblem(max(l.named, l.unnamed), fmt.Sprintf("a list is NAME<TAB>COMMAND on each line, or a command alone on each, and line %d has a tab and line %d has none: name all jobs or none; %s", l.named, l.unnamed, tabAdvice))
 	case l.suspect > 0:
-		l.list.complain(l.suspect, "the text before its first tab is the name of the job, and looks like a part of a command: "+tabAdvice)
+		l.list.addProblem(l.suspect, "the text before its first tab is the name of the job, and looks like a part of a command: "+tabAdvice)
 	}
 }
 
-// first notes the number of the first line of a kind.
+// first sets line to the first number.
 func first(line *int32, n int32) {
 	if *line == 0 {
 		*line = n
 	}
 }
 
-// parsePairs reads NAME NUL COMMAND NUL, again and again. Any other byte is a part of a name or a
-// command. A job whose name is empty is called by its number.
+// parsePairs parses repeated NAME NUL COMMAND NUL. Other bytes have no special meaning. A job with
+// an empty name is named by its number.
 func parsePairs(r io.Reader, from string, needs listNeeds) (batchList, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/multilock/go/lockgroup/batch"
 )
 
-// printing is for what jobs print to be seen here as well: --print and --tag.
+// printing shows the output of jobs as it comes: --print and --tag.
 type printing struct {
 	tag      bool
 	out, err io.Writer
 
 	mu   sync.Mutex
-	gone bool // nobody reads it any more; the jobs and their logs are not to suffer from that
+	gone bool // the output was closed; jobs and logs go on
 }
 
-// of is for one stream of an attempt; nil if nothing is to be seen.
+// of makes the printer of one stream, nil without --print and --tag.
 func (p *printing) of(a batch.Attempt, stream printed.Stream) *printedLines {
 	if p == nil {
 		return nil
@@ -33,7 +33,7 @@ func (p *printing) of(a batch.Attempt, stream printed.Stream) *printedLines {
 	return l
 }
 
-// print writes whole lines, those of one job at a time.
+// print writes whole lines, of one job at a time.
 func (p *printing) print(to io.Writer, lines []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,18 +44,18 @@ func (p *printing) print(to io.Writer, lines []byte) {
 	p.gone = err != nil
 }
 
-// maxPrintedLine bounds what is kept of a line that does not end.
+// maxPrintedLine bounds the memory for an unfinished line.
 const maxPrintedLine = 1 << 20
 
-// printedLines is what one stream of a job prints, in whole lines.
+// printedLines prints one stream of a job in whole lines.
 type printedLines struct {
 	all  *printing
 	to   io.Writer
 	tag  string
-	rest []byte // the beginning of a line
+	rest []byte // an unfinished line
 }
 
-// add takes what the job has printed, and prints the lines that are complete.
+// add prints the complete lines of the output.
 func (l *printedLines) add(data []byte) {
 	if l == nil {
 		return
@@ -73,7 +73,7 @@ func (l *printedLines) add(data []byte) {
 	l.rest = append([]byte(nil), l.rest[end:]...)
 }
 
-// finish prints a line that did not end, as one that did.
+// finish ends and prints an unfinished line.
 func (l *printedLines) finish() {
 	if l == nil || len(l.rest) == 0 {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// batchView is what "batch --json" prints.
+// batchView is the output of "batch --json".
 type batchView struct {
 	Base      string            `json:"base"`
 	Group     string            `json:"group"`
@@ -25,7 +25,7 @@ type batchView struct {
 	Ran       int               `json:"ran"`
 	TakenOver int               `json:"taken_over"`
 	Failures  []batchFailedView `json:"failures"`
-	// Incomplete are done, and their output is not complete.
+	// Incomplete are done, but with incomplete output.
 	Incomplete []show.Incomplete `json:"incomplete"`
 	Elapsed    float64           `json:"elapsed_seconds"`
 	Trouble    string            `json:"trouble,omitempty"`
@@ -37,7 +37,7 @@ type batchView struct {
 
 type batchFailedView struct {
 	show.Failure
-	Log string `json:"log,omitempty"` // where its output is: a path, or the command that shows it
+	Log string `json:"log,omitempty"` // where its output is: a path, or a command that shows it
 }
 
 func viewOfBatch(o *batchOptions, src *place.Source, r batch.Report, elapsed time.Duration, err error) batchView {
@@ -66,7 +66,7 @@ func (v *batchView) addFailures(failures []multilock.Result, src *place.Source, 
 	}
 }
 
-// line also says where to look.
+// line describes the failure and where the output is.
 func (f batchFailedView) line() string {
 	if f.Log == "" {
 		return f.Sentence()
@@ -74,7 +74,7 @@ func (f batchFailedView) line() string {
 	return f.Sentence() + "; its output: " + f.Log
 }
 
-// print tells how the batch ended; the error is for the exit code.
+// print reports how the batch ended. The error is for the exit code.
 func (v batchView) print(e *Env, o *batchOptions) error {
 	if o.JSON {
 		return errors.Join(v.err, e.PrintJSON(v))
@@ -102,7 +102,6 @@ func (v batchView) print(e *Env, o *batchOptions) error {
 	return errors.Join(v.err, e.Print("%s\n", v.summary()))
 }
 
-// summary is one line on how things stand.
 func (v batchView) summary() string {
 	sum := fmt.Sprintf("%d jobs: %d done", v.Total, v.Done) +
 		show.Some(v.Failed, "failed") + show.Some(len(v.Incomplete), "with incomplete output") + show.Some(v.Left, "left") +

@@ -11,8 +11,8 @@ import (
 	"github.com/multilock/go/cmd/multilock/job"
 )
 
-// shell is the value of --shell: a program that runs a command given with -c, and its options. Empty
-// is the system's shell.
+// shell is the value of --shell: a program that runs a command after -c, and its options. Empty is
+// the system's shell.
 type shell struct {
 	words []string
 	given bool
@@ -31,7 +31,7 @@ func (s *shell) Set(text string) error {
 	return nil
 }
 
-// args runs a command.
+// args returns the arguments that run a command.
 func (s *shell) args(command string) []string {
 	if len(s.words) == 0 {
 		return job.Shell(command)
@@ -39,28 +39,28 @@ func (s *shell) args(command string) []string {
 	return append(slices.Clone(s.words), "-c", command)
 }
 
-// shellLine stands above the jobs of a list: "SHELL bash -o pipefail".
+// shellLine selects the shell of a list: "SHELL bash -o pipefail".
 const shellLine = "SHELL "
 
-// isShellLine says so of any line that begins like that. A program of that name has a space or a
-// path before it.
+// isShellLine reports whether a line is one of SHELL. A program with that name is distinguished by
+// a leading space or a path.
 func isShellLine(text string) bool { return strings.HasPrefix(text, shellLine) }
 
-// setShell takes in such a line.
+// setShell parses a SHELL line.
 func (l *batchList) setShell(line int32, text string) {
 	before := l.shell.given
 	err := l.shell.Set(strings.TrimPrefix(text, shellLine))
 	switch {
 	case err != nil:
-		l.complain(line, fmt.Sprintf("%s: %v", strings.TrimSpace(shellLine), err))
+		l.addProblem(line, fmt.Sprintf("%s: %v", strings.TrimSpace(shellLine), err))
 	case before:
-		l.complain(line, "a list has one line SHELL: remove this one")
+		l.addProblem(line, "a list has one line SHELL: remove this one")
 	case len(l.jobs) > 0:
-		l.complain(line, "SHELL is for all jobs of the list: write this line above the first one; a program of that name is called with a space before it")
+		l.addProblem(line, "SHELL is for all jobs of the list: write this line above the first one; a program of that name is called with a space before it")
 	}
 }
 
-// shellOf decides which shell runs the commands, and requires that it is on this host.
+// shellOf chooses the shell for the commands, and requires that this host has it.
 func (o *batchOptions) shellOf(list *batchList) error {
 	switch {
 	case !list.shell.given:

@@ -28,7 +28,7 @@ type logsOptions struct {
 	names  []string
 }
 
-// Logs shows what jobs have printed.
+// Logs is the command "logs".
 func Logs(e *Env) *cli.Command {
 	o := &logsOptions{}
 	return &cli.Command{
@@ -83,7 +83,7 @@ func (o *logsOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 	if o.joblog {
 		return printJoblog(ctx, e, src)
 	}
-	k, with := src.Locks.(keeper)
+	k, with := src.Locks.(logStore)
 	if !with {
 		return console.Usagef("logs", "this source has no place for what jobs print: see the directory of batch --logs, or multilock-logs/%s where the batch was started", fileName(src.Place.Group))
 	}
@@ -109,13 +109,13 @@ func (o *logsOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 		return o.list(ctx, e, src, r)
 	}
 	if len(jobs) == 0 {
-		return o.tellNone(ctx, e, src, "no job in %s has failed")
+		return o.reportEmpty(ctx, e, src, "no job in %s has failed")
 	}
 	return o.show(e, r, jobs)
 }
 
-// tellNone says why nothing is listed: nothing has run there, or what else there is to say.
-func (o *logsOptions) tellNone(ctx context.Context, e *Env, src *place.Source, otherwise string) error {
+// reportEmpty says why nothing is listed: nothing has run, or otherwise.
+func (o *logsOptions) reportEmpty(ctx context.Context, e *Env, src *place.Source, otherwise string) error {
 	if o.Quiet {
 		return nil
 	}
@@ -138,26 +138,26 @@ func logsReader(e *Env, dir *fslock.Logs) *printed.Reader {
 	return &printed.Reader{Dir: dir, LeftOut: func(err error) { e.Say("warning: %v", err) }}
 }
 
-// loggedJob is what "logs --json" prints of a job.
+// loggedJob is a job in the output of "logs --json".
 type loggedJob struct {
 	Name     string    `json:"name"`
 	Number   int       `json:"number"` // in the list
 	Attempts int       `json:"attempts"`
 	Bytes    int64     `json:"bytes"`
 	Host     string    `json:"host"`  // of the last attempt
-	Began    time.Time `json:"began"` // that one, by the clock of its host
+	Began    time.Time `json:"began"` // the last attempt, by the clock of its host
 
 	last printed.Frame
 }
 
-// list lists the jobs that have printed anything, in the order of their list.
+// list lists the jobs with output, in the order of their list.
 func (o *logsOptions) list(ctx context.Context, e *Env, src *place.Source, r *printed.Reader) error {
 	jobs := map[string]*loggedJob{}
-	room := keptFrames(e)
+	budget := newFrameBudget(e)
 	err := r.Each(func(f printed.Frame) error {
 		job := jobs[f.Name]
 		if job == nil {
-			if !room.take() {
+			if !budget.take() {
 				return nil
 			}
 			job = &loggedJob{Name: f.Name, Number: f.Seq}
@@ -169,7 +169,7 @@ func (o *logsOptions) list(ctx context.Context, e *Env, src *place.Source, r *pr
 	if err != nil {
 		return err
 	}
-	room.say("jobs that have printed something are not listed")
+	budget.say("jobs that have printed something are not listed")
 	var table show.Table
 	table.Row("NUMBER", "NAME", "ATTEMPTS", "BYTES", "HOST", "BEGAN")
 	for _, job := range sortedJobs(jobs) {
@@ -183,30 +183,30 @@ func (o *logsOptions) list(ctx context.Context, e *Env, src *place.Source, r *pr
 	}
 	switch {
 	case len(jobs) == 0:
-		return o.tellNone(ctx, e, src, "no job of a batch in %s has printed anything that is kept here")
+		return o.reportEmpty(ctx, e, src, "no job of a batch in %s has printed anything that is kept here")
 	case o.JSON:
 		return nil
 	}
 	return table.Print(e.Env)
 }
 
-// room limits the memory for an index, which other users may have written.
-type room struct {
+// memoryBudget bounds the memory of an index, whose entries other users may have written.
+type memoryBudget struct {
 	env        *Env
 	left, over int
 }
 
-// keptFrames is room for less than 1 GiB.
-func keptFrames(e *Env) *room { return &room{env: e, left: 1 << 21} }
+// newFrameBudget limits the memory to less than 1 GiB.
+func newFrameBudget(e *Env) *memoryBudget { return &memoryBudget{env: e, left: 1 << 21} }
 
-func (r *room) take() bool {
+func (r *memoryBudget) take() bool {
 	if r.left--; r.left < 0 {
 		r.over++
 	}
 	return r.left >= 0
 }
 
-func (r *room) say(what string) {
+func (r *memoryBudget) say(what string) {
 	if r.over > 0 {
 		r.env.Say("warning: %d %s, for more do not fit into memory", r.over, what)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// printJoblog prints the results of all jobs in GNU parallel's format. The number of a job
-// with a result of its own is not known.
+// printJoblog prints all results in GNU parallel's format. Jobs with their own results have the
+// number 0, because theirs is unknown.
 func printJoblog(ctx context.Context, e *Env, src *place.Source) error {
 	ledger, err := place.Ability[source.Ledger](src, "logs --joblog", source.TraitResults)
 	if err != nil {
@@ -50,11 +50,10 @@ func printJoblog(ctx context.Context, e *Env, src *place.Source) error {
 	return nil
 }
 
-// joblogPart is how many results are read before their lines are printed: the group's list is
-// read once for that many.
+// joblogPart is how many results are read at a time. The group's list is read once for each part.
 const joblogPart = 2048
 
-// joblogOf are the lines of results.
+// joblogOf formats results as lines.
 func joblogOf(ctx context.Context, ledger source.Ledger, names []string) (string, error) {
 	results := make([]multilock.Result, len(names))
 	err := parallel.Do(parallel.Requests, len(names), func(i int) (err error) {
@@ -98,5 +97,5 @@ func joblogLineOf(seq int, r multilock.Result) string {
 	return joblogLine(seq, r.By.Host, console.Harmless(cmp.Or(r.Command, r.Name)), ended, 0)
 }
 
-// maxSignal is the last one of Linux.
+// maxSignal is the last signal of Linux.
 const maxSignal = 64

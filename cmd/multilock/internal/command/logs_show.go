@@ -21,15 +21,15 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// show prints what jobs have printed. More than one of them get a line before that.
+// show prints the output of jobs, with a heading for each if there are several.
 func (o *logsOptions) show(e *Env, r *printed.Reader, jobs []shownJob) error {
 	frames := map[string][]printed.Frame{}
 	for _, job := range jobs {
 		frames[job.name] = nil
 	}
-	room := keptFrames(e)
+	budget := newFrameBudget(e)
 	err := r.Each(func(f printed.Frame) error {
-		if all, asked := frames[f.Name]; asked && room.take() {
+		if all, asked := frames[f.Name]; asked && budget.take() {
 			frames[f.Name] = append(all, f)
 		}
 		return nil
@@ -37,7 +37,7 @@ func (o *logsOptions) show(e *Env, r *printed.Reader, jobs []shownJob) error {
 	if err != nil {
 		return err
 	}
-	room.say("pieces of what the jobs have printed are left out")
+	budget.say("pieces of what the jobs have printed are left out")
 	p, none := newFramePrinter(e, r), []error(nil)
 	for _, job := range jobs {
 		of := frames[job.name]
@@ -57,7 +57,7 @@ func (o *logsOptions) show(e *Env, r *printed.Reader, jobs []shownJob) error {
 	return errors.Join(none...)
 }
 
-// shownJob is one whose output is shown, and what it is shown under.
+// shownJob is a job whose output is printed, with its heading.
 type shownJob struct{ name, title string }
 
 func shownByName(names []string) (jobs []shownJob) {
@@ -67,7 +67,7 @@ func shownByName(names []string) (jobs []shownJob) {
 	return jobs
 }
 
-// shownFailed are the jobs whose last attempt failed, in the list's order.
+// shownFailed returns the jobs whose last attempt failed, in list order.
 func shownFailed(ctx context.Context, src *place.Source) (jobs []shownJob, err error) {
 	ledger, err := place.Ability[source.Ledger](src, "logs --failed", source.TraitResults)
 	if err != nil {
@@ -95,8 +95,7 @@ func nothingOf(name string, kept *fslock.Logs) error {
 	return &console.CodedError{Code: console.ExitNotDone, Text: text}
 }
 
-// printAll prints the attempts at one job, the older first, as far as the clocks of their
-// hosts tell.
+// printAll prints a job's attempts in order, by the clocks of their hosts.
 func (p *framePrinter) printAll(frames []printed.Frame) error {
 	slices.SortStableFunc(frames, func(a, b printed.Frame) int {
 		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Host, b.Host))
@@ -109,26 +108,26 @@ func (p *framePrinter) printAll(frames []printed.Frame) error {
 	return nil
 }
 
-// framePrinter prints frames as they were printed, and separates the attempts.
+// framePrinter prints frames unchanged, with a header before each attempt.
 type framePrinter struct {
 	env    *Env
 	reader *printed.Reader
 	last   printed.Frame
-	rest   bool // the last one ended within a line
+	rest   bool // the last frame ended without a newline
 }
 
 func newFramePrinter(e *Env, r *printed.Reader) *framePrinter {
 	return &framePrinter{env: e, reader: r}
 }
 
-// begin begins with another job.
+// begin starts another job.
 func (p *framePrinter) begin(title string) error {
 	err := p.header("==> " + console.Harmless(title) + " <==\n")
 	p.last, p.rest = printed.Frame{}, false
 	return err
 }
 
-// header stands on a line of its own.
+// header prints a line of its own.
 func (p *framePrinter) header(text string) error {
 	if p.rest {
 		text = "\n" + text
@@ -167,14 +166,14 @@ func sameAttempt(a, b printed.Frame) bool {
 }
 
 const (
-	// followPace is how often is looked for more, and followShare how many times as long
-	// as it took to ask for the result that is left alone.
+	// followPace is the polling interval. To limit the load, the result is not read again for
+	// followShare times as long as the last read took.
 	followPace  = time.Second
 	followShare = 10
 )
 
-// followJob prints what comes until the job has a final result, and what came before that.
-func (o *logsOptions) followJob(ctx context.Context, e *Env, src *place.Source, k keeper) error {
+// followJob prints a job's past output, and new output until the job has a final result.
+func (o *logsOptions) followJob(ctx context.Context, e *Env, src *place.Source, k logStore) error {
 	ledger, err := place.Ability[source.Ledger](src, "logs --follow", source.TraitResults)
 	if err != nil {
 		return err
@@ -184,7 +183,7 @@ func (o *logsOptions) followJob(ctx context.Context, e *Env, src *place.Source, 
 	if err := checkFollowed(ctx, src, ledger, o.names[0]); err != nil {
 		return err
 	}
-	f := &following{options: o, env: e, keeper: k}
+	f := &following{options: o, env: e, store: k}
 	defer f.close()
 	var rest time.Time
 	for {
@@ -206,7 +205,7 @@ func (o *logsOptions) followJob(ctx context.Context, e *Env, src *place.Source, 
 	}
 }
 
-// interrupted ends a context with a signal.
+// interrupted returns a context that a signal cancels.
 func interrupted(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := console.Listen(func(sig os.Signal) {
@@ -217,18 +216,18 @@ func interrupted(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// following is what was seen of a job's output so far.
+// following is the state of followJob.
 type following struct {
 	options *logsOptions
 	env     *Env
-	keeper  keeper
-	dir     *fslock.Logs // nil as long as no job has printed
+	store   logStore
+	dir     *fslock.Logs // nil until a job has printed something
 	printer *framePrinter
 }
 
 func (f *following) more() error {
 	if f.dir == nil {
-		dir, err := f.keeper.FindLogs()
+		dir, err := f.store.FindLogs()
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -251,7 +250,7 @@ func (f *following) close() {
 	}
 }
 
-// isFinal says whether a job has a result that is final.
+// isFinal reports whether a job has a final result.
 func isFinal(ctx context.Context, ledger source.Ledger, name string) (bool, error) {
 	found, err := joblist.Find(ctx, ledger, []string{name}, nil)
 	if placed, listed := found[name]; listed || err != nil {
