@@ -28,31 +28,31 @@ type statusOptions struct {
 	results bool
 	all     bool
 	names   []string
-	asked   source.Probe // --probe, nil if nobody is to be asked
-	// inspector remembers what --watch has seen; nil where each look is the first.
+	asked   source.Probe // --probe, nil without
+	// inspector remembers earlier looks of --watch; nil if each look is the first.
 	inspector *multilock.Inspector
 }
 
-// statusReport is what "status --json" prints.
+// statusReport is the output of "status --json".
 type statusReport struct {
 	Base    string        `json:"base"`
 	Group   string        `json:"group"`
 	Locks   []show.Lock   `json:"locks"`
-	Results *show.Results `json:"results"` // null for a source that keeps none
-	Queues  []show.Queue  `json:"queues"`  // of those who wait with --fair
-	// Groups are all that the place is known to have, this one among them.
+	Results *show.Results `json:"results"` // null for a source without results
+	Queues  []show.Queue  `json:"queues"`  // of waiters with --fair
+	// Groups are all known groups of the place, including this one.
 	Groups []source.GroupSummary `json:"groups,omitempty"`
-	// Missing says which results cannot be read, and why.
+	// Missing says what cannot be read, and why.
 	Missing []string `json:"missing,omitempty"`
 
-	where string // the source and its group, for people
+	where string // source and group, for people
 	place place.Place
-	pace  string // of the list of a batch, where it is looked at again and again
+	pace  string // of a batch's list, with --watch
 
-	unused string // says that the group has never been used, if that is known
+	unused string // says that the group has never been used, if so
 }
 
-// Status shows who holds what.
+// Status is the command "status".
 func Status(e *Env) *cli.Command {
 	o := &statusOptions{}
 	return &cli.Command{
@@ -123,8 +123,8 @@ func (o *statusOptions) run(ctx context.Context, e *Env, src *place.Source) erro
 		return err
 	}
 	if o.watch {
-		if !o.all { // of which each look opens the groups anew
-			o.inspector = multilock.NewInspector(src.Locks, o.patience())
+		if !o.all { // with --all each look opens the groups anew
+			o.inspector = multilock.NewInspector(src.Locks, o.stalePolicy())
 			defer o.inspector.Close() //nolint:errcheck // it was only read
 		}
 		return watchStatus(ctx, e, src, o)
@@ -133,17 +133,17 @@ func (o *statusOptions) run(ctx context.Context, e *Env, src *place.Source) erro
 	if err != nil {
 		return err
 	}
-	return errors.Join(o.show(e, seen), seen.verdict(o))
+	return errors.Join(o.show(e, seen), seen.exitStatus(o))
 }
 
-// seen is what a look at one group or at all of them has shown.
-type seen interface {
+// observation is the result of a look at one group or at all groups.
+type observation interface {
 	screen(o *statusOptions) screen
 	missing() []string
-	verdict(o *statusOptions) error // what the exit code says
+	exitStatus(o *statusOptions) error // the error for the exit code
 }
 
-func (o *statusOptions) look(ctx context.Context, e *Env, src *place.Source) (seen, error) {
+func (o *statusOptions) look(ctx context.Context, e *Env, src *place.Source) (observation, error) {
 	if o.all {
 		return o.lookAtAll(ctx, e, src)
 	}
@@ -157,8 +157,7 @@ func (o *statusOptions) look(ctx context.Context, e *Env, src *place.Source) (se
 	return report, err
 }
 
-// check finds what cannot be asked of the source. Results are an extra, unless it is
-// those that were asked for.
+// check rejects what the source does not support. Results are optional unless asked for.
 func (o *statusOptions) check(src *place.Source) error {
 	if o.all {
 		if _, ok := src.Locks.(source.GroupLister); !ok || len(o.names) > 0 {
@@ -173,11 +172,11 @@ func (o *statusOptions) check(src *place.Source) error {
 	return src.CheckNames(o.names)
 }
 
-// lookAtLocks inspects the locks that were asked for, or all that are held.
+// lookAtLocks inspects the named locks, or all held ones.
 func (o *statusOptions) lookAtLocks(ctx context.Context, src *place.Source) (statusReport, error) {
 	report := statusReport{Base: src.Place.Public(), Group: src.Place.Group, Locks: []show.Lock{}, Queues: []show.Queue{}, where: src.Where(), place: src.Place}
 	if len(o.names) > 0 {
-		report.unused = neverUsed(ctx, src) // before the look at a queue, which leaves a trace
+		report.unused = neverUsed(ctx, src) // before reading queues, which leaves a trace
 	}
 	if report.unused == "" {
 		report.lookAtQueues(ctx, src, o.names)
@@ -201,7 +200,7 @@ func (o *statusOptions) lookAtLocks(ctx context.Context, src *place.Source) (sta
 	return report, o.lookAtResults(ctx, src, &report)
 }
 
-// lookAtQueues finds who stands in line. It is an extra, as results are.
+// lookAtQueues reads the queues. Errors only become warnings, as for results.
 func (r *statusReport) lookAtQueues(ctx context.Context, src *place.Source, names []string) {
 	queues, err := show.Queues(ctx, src, names)
 	if err != nil {
@@ -213,17 +212,17 @@ func (r *statusReport) lookAtQueues(ctx context.Context, src *place.Source, name
 
 func (o *statusOptions) inspect(ctx context.Context, src *place.Source, names []string) []show.Lock {
 	if o.inspector == nil {
-		return show.Inspect(ctx, src, names, o.patience())
+		return show.Inspect(ctx, src, names, o.stalePolicy())
 	}
 	return show.Look(ctx, src, names, o.inspector)
 }
 
-func (o *statusOptions) patience() multilock.StalePolicy {
+func (o *statusOptions) stalePolicy() multilock.StalePolicy {
 	return multilock.StalePolicy{MaxAge: o.maxAge.Value, Probe: o.asked}
 }
 
-// lookAtNamed is for names that were asked for. A job of a list may be run under the lock of a
-// chunk, and have its result there.
+// lookAtNamed inspects the named locks. A job of a list may run under the lock of a chunk, and have
+// its result there.
 func (o *statusOptions) lookAtNamed(ctx context.Context, src *place.Source, report *statusReport) error {
 	placed, err := findJobs(ctx, src, o.names)
 	if errors.Is(err, fs.ErrPermission) {
@@ -282,7 +281,7 @@ func (o *statusOptions) lookAtResults(ctx context.Context, src *place.Source, re
 		return nil
 	}
 	names, err := ledger.Results(ctx)
-	if errors.Is(err, fs.ErrPermission) && !o.results { // it was asked for the locks
+	if errors.Is(err, fs.ErrPermission) && !o.results { // only the locks were asked for
 		report.Missing = append(report.Missing, console.Line(err.Error()))
 		return nil
 	}
@@ -313,11 +312,9 @@ func (r *statusReport) addResults(results show.Results) {
 	}
 }
 
-// listsAll says whether every result is shown that is asked about.
 func (o *statusOptions) listsAll() bool { return o.results || len(o.names) > 0 }
 
-// show prints what was seen.
-func (o *statusOptions) show(e *Env, s seen) error {
+func (o *statusOptions) show(e *Env, s observation) error {
 	missing := s.missing()
 	warnOf(e, len(missing), func(i int) string { return missing[i] })
 	if o.JSON {
@@ -326,7 +323,6 @@ func (o *statusOptions) show(e *Env, s seen) error {
 	return s.screen(o).print(e, o.Quiet)
 }
 
-// isEmpty says that nothing was found.
 func (r statusReport) isEmpty() bool {
 	return len(r.Queues)+len(r.Missing)+len(r.Locks) == 0 && (r.Results == nil || r.Results.Total() == 0 && r.Results.Batch == nil)
 }
@@ -350,7 +346,7 @@ func (r statusReport) screen(o *statusOptions) screen {
 	return s
 }
 
-// rows are the locks for people, below a heading.
+// rows are the locks as text, below a heading.
 func (r statusReport) rows() [][]any {
 	rows := [][]any{{"NAME", "STATE", "HOST", "PID", "USER", "HELD FOR", "LAST SIGN", "EXPIRES", "COMMAND", "WHY"}}
 	for _, l := range r.Locks {
@@ -362,7 +358,7 @@ func (r statusReport) rows() [][]any {
 	return rows
 }
 
-// remarks are what there is to say below the table.
+// remarks are the lines below the table.
 func (r statusReport) remarks(o *statusOptions) (lines []string) {
 	for _, q := range r.Queues {
 		lines = append(lines, console.Harmless(q.Sentence()))
@@ -382,10 +378,9 @@ func (r statusReport) remarks(o *statusOptions) (lines []string) {
 	return lines
 }
 
-// maxWarnings is how many of many things are named.
+// maxWarnings bounds how many warnings of a kind are printed.
 const maxWarnings = 10
 
-// warnOf warns of a few of many things, and of how many there are.
 func warnOf(e *Env, n int, what func(i int) string) {
 	for i := range min(n, maxWarnings) {
 		e.Say("warning: %s", what(i))
@@ -395,9 +390,8 @@ func warnOf(e *Env, n int, what func(i int) string) {
 	}
 }
 
-// verdict makes a script notice that the report does not tell everything, or that what it
-// asked for is held.
-func (r statusReport) verdict(o *statusOptions) error {
+// exitStatus is an error if a lock could not be inspected, or if a named lock is held.
+func (r statusReport) exitStatus(o *statusOptions) error {
 	if err := r.unsure(); err != nil || len(o.names) == 0 {
 		return err
 	}

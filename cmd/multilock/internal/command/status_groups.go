@@ -13,7 +13,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// groupsOf are all groups of the place, in natural order; none if the source cannot tell.
+// groupsOf returns all groups of the place in natural order, none if the source cannot list them.
 func groupsOf(ctx context.Context, src *place.Source) ([]source.GroupSummary, error) {
 	lister, ok := src.Locks.(source.GroupLister)
 	if !ok {
@@ -24,8 +24,7 @@ func groupsOf(ctx context.Context, src *place.Source) ([]source.GroupSummary, er
 	return groups, err
 }
 
-// lookAtGroups finds what other groups there are. It is an extra: that it cannot be told is
-// said, and no more.
+// lookAtGroups lists the other groups. Errors only become warnings, because the groups are extra information.
 func (r *statusReport) lookAtGroups(ctx context.Context, src *place.Source) {
 	groups, err := groupsOf(ctx, src)
 	if err != nil {
@@ -35,7 +34,7 @@ func (r *statusReport) lookAtGroups(ctx context.Context, src *place.Source) {
 	r.Groups = append([]source.GroupSummary{}, groups...)
 }
 
-// others says which other groups there are, those in which something is held first.
+// others names the other groups, those with held locks first.
 func (r *statusReport) others() string {
 	var held, idle []string
 	for _, g := range r.Groups {
@@ -62,13 +61,13 @@ func groupLabel(name string) string {
 	return console.Label(name)
 }
 
-// allReport is what "status --all --json" prints.
+// allReport is the output of "status --all --json".
 type allReport struct {
 	Base   string         `json:"base"`
 	Groups []statusReport `json:"groups"`
 }
 
-// lookAtAll looks at each group of the place.
+// lookAtAll inspects each group of the place.
 func (o *statusOptions) lookAtAll(ctx context.Context, e *Env, src *place.Source) (all allReport, err error) {
 	all = allReport{Base: src.Place.Public(), Groups: []statusReport{}}
 	groups, err := groupsOf(ctx, src)
@@ -82,7 +81,7 @@ func (o *statusOptions) lookAtAll(ctx context.Context, e *Env, src *place.Source
 		at := src.Place
 		at.Group = g.Name
 		report, err := o.lookAtGroup(ctx, e, at)
-		if err != nil { // who closes one group keeps nobody from seeing the others
+		if err != nil { // an unreadable group must not hide the others
 			report = statusReport{Base: all.Base, Group: g.Name, Locks: []show.Lock{}, Missing: []string{console.Line(err.Error())}}
 		}
 		all.Groups = append(all.Groups, report)
@@ -99,7 +98,7 @@ func (o *statusOptions) lookAtGroup(ctx context.Context, e *Env, at place.Place)
 	return report, src.Close(err)
 }
 
-// screen is one table of all groups, and what there is to say of each.
+// screen has one table for all groups, and the remarks of each.
 func (a allReport) screen(o *statusOptions) screen {
 	var table show.Table
 	var remarks []string
@@ -122,7 +121,6 @@ func (a allReport) screen(o *statusOptions) screen {
 	return s
 }
 
-// missing is what could not be read of all.
 func (a allReport) missing() (texts []string) {
 	for _, r := range a.Groups {
 		for _, text := range r.Missing {
@@ -132,14 +130,14 @@ func (a allReport) missing() (texts []string) {
 	return texts
 }
 
-func (a allReport) verdict(*statusOptions) (err error) {
+func (a allReport) exitStatus(*statusOptions) (err error) {
 	for _, r := range a.Groups {
 		err = errors.Join(err, r.unsure())
 	}
 	return err
 }
 
-// screen is what people see of a report.
+// screen is a report as text.
 type screen struct {
 	empty   string     // instead of a table
 	table   show.Table // its first row is the heading
@@ -147,7 +145,6 @@ type screen struct {
 	results show.Table
 }
 
-// print prints it as it is.
 func (s screen) print(e *Env, quiet bool) error {
 	var err error
 	switch {

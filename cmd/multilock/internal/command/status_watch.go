@@ -11,8 +11,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/show"
 )
 
-// watchStatus goes on when a look fails: somebody who watches wants to see the
-// file server come back, too.
+// watchStatus goes on after an error, to show when the file server comes back.
 func watchStatus(ctx context.Context, e *Env, src *place.Source, o *statusOptions) error {
 	if !o.every.Given || o.every.Value == 0 {
 		o.every.Value = 2 * time.Second
@@ -47,23 +46,23 @@ func watchStatus(ctx context.Context, e *Env, src *place.Source, o *statusOption
 	}
 }
 
-// watching is what stays from one look to the next.
+// watching is the state between looks.
 type watching struct {
 	env     *Env
 	o       *statusOptions
 	paged   bool // it is a terminal
 	keys    <-chan byte
 	page    int
-	last    seen
-	trouble string // why the last look failed, of which nothing else is shown
+	last    observation
+	trouble string // why the last look failed
 
-	// How many jobs of a batch's list had ended at the first look, and when that was.
+	// The number of ended jobs at the first look, and its time.
 	before int
 	since  time.Time
 }
 
-// paced adds how fast the list of a batch is worked through.
-func (w *watching) paced(s seen) seen {
+// paced adds the pace of a batch's list.
+func (w *watching) paced(s observation) observation {
 	r, one := s.(statusReport)
 	if !one || r.Results == nil || r.Results.Batch == nil {
 		return s
@@ -76,7 +75,7 @@ func (w *watching) paced(s seen) seen {
 	return r
 }
 
-// wait waits for the next look, and turns pages meanwhile. The watch ends with q, or with ctx.
+// wait waits for the next look and handles keys meanwhile. The key q, or ctx, ends the watch.
 func (w *watching) wait(ctx context.Context) (ended bool, err error) {
 	next := time.NewTimer(w.o.every.Value)
 	defer next.Stop()
@@ -114,7 +113,7 @@ func (w *watching) turn(key byte) {
 	}
 }
 
-// show shows what was seen last, in the place of what was there.
+// show draws the last look.
 func (w *watching) show() error {
 	if w.last == nil {
 		return nil
@@ -125,8 +124,7 @@ func (w *watching) show() error {
 	return w.env.Redraw(w.lines(show.Size(w.env.Stdout)))
 }
 
-// lines are a screen of so many columns and lines: the heading, a page of rows, and what
-// stands below them.
+// lines formats a screen: the heading, a page of rows, and the remarks.
 func (w *watching) lines(columns, height int) []string {
 	s := w.last.screen(w.o)
 	head := []string{fmt.Sprintf("%s  every %s", time.Now().Format(time.TimeOnly), w.o.every.Value)}
@@ -147,7 +145,7 @@ func (w *watching) lines(columns, height int) []string {
 	if len(s.results) > 1 {
 		rows = append(append(rows, ""), s.results.Lines(columns)...)
 	}
-	room := max(height-len(head)-len(foot)-1, 1) // the last line stays free: the cursor is there
+	room := max(height-len(head)-len(foot)-1, 1) // the last line stays free for the cursor
 	head, rows = w.onePage(head, rows, room)
 	lines := append(append(head, rows...), foot...)
 	for i, line := range lines {
@@ -156,7 +154,7 @@ func (w *watching) lines(columns, height int) []string {
 	return lines[:min(len(lines), max(height-1, 1))]
 }
 
-// onePage is the page that is to be shown of the rows. What page it is stands in the heading.
+// onePage returns the rows of the current page, and adds its number to the heading.
 func (w *watching) onePage(head, rows []string, room int) ([]string, []string) {
 	pages := max((len(rows)+room-1)/room, 1)
 	w.page = ((w.page % pages) + pages) % pages

@@ -31,11 +31,11 @@ type waitOptions struct {
 	output                               outputPolicy
 }
 
-// defaultSettle is for how long an untouched group must stay vacant: time enough
-// for the jobs that the same script has just started to take their locks.
+// defaultSettle is how long an unused group must stay empty: enough for jobs that the same script
+// has just started.
 const defaultSettle = time.Second
 
-// Wait is a barrier.
+// Wait is the command "wait", a barrier.
 func Wait(e *Env) *cli.Command {
 	o := &waitOptions{}
 	return &cli.Command{
@@ -105,7 +105,7 @@ A DURATION is 90s, 5m, 2h30m, 1d, or a number of seconds.
 	}
 }
 
-// read reads the options and finds what contradicts itself.
+// read reads the options and rejects contradictions.
 func (o *waitOptions) read(c *cli.Context, e *Env) (err error) {
 	const name = "wait"
 	if o.members, err = readMembers(e, o.named, c.String("members-from")); err != nil {
@@ -149,7 +149,7 @@ func (o *waitOptions) barrier(e *Env, probe source.Probe) lockgroup.BarrierOptio
 	case o.takeover.Forever:
 		takeover = -1
 	case o.takeover.Given:
-		takeover = max(takeover, 1) // 0 is for the usual time
+		takeover = max(takeover, 1) // 0 means the default
 	}
 	died := func(h lockgroup.Holding) {
 		if l := show.LockOf(h.Name, h.Sighting); o.forResults() && !o.JSON && !o.Quiet {
@@ -163,7 +163,7 @@ func (o *waitOptions) barrier(e *Env, probe source.Probe) lockgroup.BarrierOptio
 }
 
 func (o *waitOptions) run(ctx context.Context, e *Env, src *place.Source) error {
-	group, err := o.askable(src)
+	group, err := o.barrierSource(src)
 	if err != nil {
 		return err
 	}
@@ -187,8 +187,8 @@ func (o *waitOptions) run(ctx context.Context, e *Env, src *place.Source) error 
 	})
 }
 
-// askable is the source as one at which a barrier can wait.
-func (o *waitOptions) askable(src *place.Source) (source.Group, error) {
+// barrierSource returns the source as a barrier needs it.
+func (o *waitOptions) barrierSource(src *place.Source) (source.Group, error) {
 	if o.forResults() {
 		if _, err := place.Ability[source.Changes](src, "wait", source.TraitResults); err != nil {
 			return nil, err
@@ -200,7 +200,7 @@ func (o *waitOptions) askable(src *place.Source) (source.Group, error) {
 	return place.Ability[source.Group](src, "wait", source.TraitCheapBarrier)
 }
 
-// waitAt waits, shows how far it has come, and reports how it ended.
+// waitAt waits, shows progress, and reports the outcome.
 func waitAt(ctx context.Context, e *Env, o *waitOptions, src *place.Source, wait func(ctx context.Context, members []string) (lockgroup.Report, error)) (err error) {
 	sigs := console.CatchSignals()
 	defer sigs.Release()
@@ -223,7 +223,7 @@ func waitAt(ctx context.Context, e *Env, o *waitOptions, src *place.Source, wait
 		return errors.Join(err, e.PrintJSON(view))
 	}
 	if !errors.As(err, new(*console.SignalError)) {
-		view.tell(e, o)
+		view.print(e, o)
 	}
 	if o.Verbose && err == nil {
 		e.Say("nothing is left to wait for, after %s", console.Short(time.Since(start)))
@@ -231,18 +231,17 @@ func waitAt(ctx context.Context, e *Env, o *waitOptions, src *place.Source, wait
 	return err
 }
 
-// forResults says that jobs are waited for, which may not have begun.
+// forResults reports whether to wait for jobs that may not have started yet.
 func (o *waitOptions) forResults() bool { return len(o.members) > 0 || o.expect.Given || o.list }
 
-// checkKnown refuses to call it done where nothing has ever been begun: the group's name is
-// wrong, or the jobs that a script has sent off are not there yet.
+// checkKnown rejects a group that was never used: its name is wrong, or the jobs have not started yet.
 func (o *waitOptions) checkKnown(ctx context.Context, src *place.Source) error {
 	asked, ok := src.Locks.(source.Known)
 	if !ok || o.allowEmpty || o.forResults() {
 		return nil
 	}
 	known, err := asked.Known(ctx)
-	if known || errors.Is(err, fs.ErrPermission) { // who may not look has been told already
+	if known || errors.Is(err, fs.ErrPermission) { // the permission error has already been reported
 		return nil
 	}
 	if err != nil {
@@ -252,8 +251,7 @@ func (o *waitOptions) checkKnown(ctx context.Context, src *place.Source) error {
 		"To wait for jobs that are still to come, name them with --members; if all is well, say --allow-empty", src.Where())
 }
 
-// nameList is a flag's value: names with commas between them. A name with a comma
-// in it can come from a file only.
+// nameList is a flag's value: comma-separated names. A name that contains a comma must come from a file.
 type nameList []string
 
 func (l *nameList) Set(text string) error {
@@ -267,7 +265,7 @@ func (l *nameList) Set(text string) error {
 
 func (l *nameList) String() string { return "" }
 
-// readMembers gathers the names of jobs from options and from a file.
+// readMembers reads the names of jobs from options and a file.
 func readMembers(e *Env, named []string, path string) ([]string, error) {
 	if path == "" {
 		return named, nil
@@ -281,8 +279,8 @@ func readMembers(e *Env, named []string, path string) ([]string, error) {
 	return append(named, listed...), err
 }
 
-// parseMembers takes the names from lines: all of a line, or what stands before
-// the first tab. Empty lines, comments, and the barriers, needs and shell of a list are skipped.
+// parseMembers reads names from lines: the text before the first tab, or the whole line. It skips
+// empty lines, comments, and a list's BARRIER, NEEDS and SHELL lines.
 func parseMembers(r io.Reader, from string) ([]string, error) {
 	text, _, err := readText(r, from, "wait")
 	if err != nil {
@@ -300,7 +298,7 @@ func parseMembers(r io.Reader, from string) ([]string, error) {
 	return names, nil
 }
 
-// waitView is what "wait --json" prints.
+// waitView is the output of "wait --json".
 type waitView struct {
 	Base   string         `json:"base"`
 	Group  string         `json:"group"`
@@ -308,14 +306,14 @@ type waitView struct {
 	OK     bool           `json:"ok"`   // and everything is done
 	Done   int            `json:"done"`
 	Failed []show.Failure `json:"failed"`
-	// Incomplete are done, and their output is not complete.
+	// Incomplete are done, but with incomplete output.
 	Incomplete []show.Incomplete `json:"incomplete"`
 
 	Crashed []show.Lock `json:"crashed"`
 	Missing []string    `json:"missing"`
 	Short   int         `json:"short"`
 	Held    []show.Lock `json:"held"`
-	Left    []string    `json:"left,omitempty"` // why locks of the dead could not be cleared
+	Left    []string    `json:"left,omitempty"` // why locks of dead holders could not be cleared
 	Untold  string      `json:"untold,omitempty"`
 	Waited  float64     `json:"waited_seconds"`
 	Exit    int         `json:"exit"`
@@ -344,8 +342,8 @@ func viewOfWait(src *place.Source, r lockgroup.Report, waited time.Duration, err
 	return v
 }
 
-// tell says in words what is not done.
-func (v waitView) tell(e *Env, o *waitOptions) {
+// print prints what is not done.
+func (v waitView) print(e *Env, o *waitOptions) {
 	for _, f := range show.AtMost(e.Env, v.Failed) {
 		e.Say("%s", f.Sentence())
 	}

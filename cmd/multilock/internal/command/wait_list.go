@@ -15,7 +15,6 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// errNoList ends a wait in a group that has no list yet.
 var errNoList = errors.New("the group has no list of jobs yet: batch gives it one")
 
 // awaitList waits until the group has a list of jobs, and returns its stages.
@@ -36,8 +35,8 @@ func awaitList(ctx context.Context, src *place.Source, poll time.Duration) ([][]
 	}
 }
 
-// waitForList waits for the jobs of the group's list, one stage after the other: behind a barrier
-// nothing runs if a job above it has failed. What is added to the list meanwhile is waited for, too.
+// waitForList waits for the stages of the group's list in turn, because no stage runs after a
+// failed one. It also waits for jobs that are added meanwhile.
 func (o *waitOptions) waitForList(ctx context.Context, src *place.Source, wait func(members []string) (lockgroup.Report, error)) (whole lockgroup.Report, err error) {
 	for jobs := 0; ; {
 		stages, err := awaitList(ctx, src, cmp.Or(o.poll.Value, multilock.DefaultPoll))
@@ -58,7 +57,7 @@ func (o *waitOptions) waitForList(ctx context.Context, src *place.Source, wait f
 	}
 }
 
-// stageFrom is what there is behind so many jobs in the stage of the next one.
+// stageFrom returns the remaining jobs of the first unfinished stage.
 func stageFrom(stages [][]string, jobs int) []string {
 	for _, stage := range stages {
 		if jobs < len(stage) {
