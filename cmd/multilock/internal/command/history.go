@@ -26,7 +26,7 @@ type historyOptions struct {
 	names        []string
 }
 
-// eventKinds is a flag's value: kinds of events with commas between them.
+// eventKinds is a flag's value: comma-separated kinds of events.
 type eventKinds []source.EventKind
 
 func (k *eventKinds) String() string { return "" }
@@ -49,7 +49,7 @@ func joined(kinds []source.EventKind) string {
 	return strings.Join(names, ", ")
 }
 
-// History lists what happened.
+// History is the command "history".
 func History(e *Env) *cli.Command {
 	o := &historyOptions{}
 	return &cli.Command{
@@ -96,7 +96,7 @@ func (o *historyOptions) run(ctx context.Context, e *Env, src *place.Source) err
 		return err
 	}
 	shown, left := o.printer(e), func(what string) { e.Say("warning: %s", what) }
-	for ev, err := range o.asked(toldOf(chronicle.History(ctx, o.since.Value), left), left) {
+	for ev, err := range o.asked(reportLeftOut(chronicle.History(ctx, o.since.Value), left), left) {
 		if err == nil {
 			err = shown.event(ev)
 		}
@@ -110,18 +110,17 @@ func (o *historyOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	return shown.flush()
 }
 
-// wants says whether an event was asked for. That it is not too old its source sees to.
+// wants reports whether an event was asked for. The source has already applied --since.
 func (o *historyOptions) wants(ev source.Event) bool {
 	return (len(o.names) == 0 || slices.Contains(o.names, ev.Name)) &&
 		(len(o.events) == 0 || slices.Contains(o.events, ev.What)) &&
 		(!o.until.Given || !ev.Time.After(o.until.Value))
 }
 
-// asked are the events that were asked for. Those that do not fit into memory are given to
-// left, in words.
+// asked filters the history. It calls left if --limit asks for more than fits into memory.
 func (o *historyOptions) asked(history iter.Seq2[source.Event, error], left func(string)) iter.Seq2[source.Event, error] {
 	return func(yield func(source.Event, error) bool) {
-		last := latest{most: o.limit.Value} // none are kept without a limit
+		last := latest{most: o.limit.Value} // unused without a limit
 		for ev, err := range history {
 			switch {
 			case err == nil && !o.wants(ev):
@@ -142,17 +141,17 @@ func (o *historyOptions) asked(history iter.Seq2[source.Event, error], left func
 	}
 }
 
-// historyPrinter prints events as they come. A table is as wide as what is in it, so rows
-// are gathered; in a long one the columns may move.
+// historyPrinter prints events as they come. It buffers rows to align them, so column widths may
+// change within a long table.
 type historyPrinter struct {
 	env  *Env
 	json bool
 	rows show.Table
-	size int // of their events
+	size int // of the buffered events
 	any  bool
 }
 
-// maxRows is how many rows have columns of one width, unless their texts are very long.
+// maxRows and maxRowsSize bound the rows that share their column widths.
 const (
 	maxRows     = 10_000
 	maxRowsSize = 16 << 20
@@ -187,7 +186,7 @@ func (p *historyPrinter) flush() error {
 	return rows.Print(p.env.Env)
 }
 
-// missedBefore says how many ticks went without a run just before one, if any did.
+// missedBefore returns how many ticks before a run were missed, "" for none.
 func missedBefore(n int) string {
 	if n == 0 {
 		return ""
@@ -195,7 +194,7 @@ func missedBefore(n int) string {
 	return fmt.Sprintf(" (%s missed before it)", plural(n, "tick"))
 }
 
-// details puts what is known beyond the columns into words.
+// details describes what the columns lack.
 func details(ev source.Event) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }

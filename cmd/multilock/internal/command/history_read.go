@@ -10,8 +10,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// toldOf tells a history, and gives what is left out of it to left, in words.
-func toldOf(history iter.Seq2[source.Event, error], left func(string)) iter.Seq2[source.Event, error] {
+// reportLeftOut yields the events that can be read, and calls left for what was left out.
+func reportLeftOut(history iter.Seq2[source.Event, error], left func(string)) iter.Seq2[source.Event, error] {
 	return func(yield func(source.Event, error) bool) {
 		for e, err := range history {
 			if out := (*source.LeftOutError)(nil); errors.As(err, &out) {
@@ -25,21 +25,19 @@ func toldOf(history iter.Seq2[source.Event, error], left func(string)) iter.Seq2
 	}
 }
 
-// latest keeps the last of many events: as many as are wanted, and fit into memory.
+// latest keeps the last events, up to a number and a memory limit.
 type latest struct {
-	most    int // 0 for all that fit
+	most    int // 0 for no limit
 	kept    []source.Event
-	dropped int // of them
+	dropped int // of kept
 	size    int
 	over    int // how many did not fit
 }
 
-// maxLatest bounds what is kept of events, in bytes of their texts. It is some 75,000
-// events. What is made of them takes up to three times as much, and the collector its share:
-// together less than 300 MB.
+// maxLatest bounds the bytes kept, about 75,000 events. With everything made from them and the
+// garbage collector's overhead, the process stays below 300 MB.
 const maxLatest = 48 << 20
 
-// events are those that were kept.
 func (l *latest) events() []source.Event { return l.kept[l.dropped:] }
 
 func (l *latest) add(e source.Event) {
@@ -53,17 +51,17 @@ func (l *latest) add(e source.Event) {
 	}
 }
 
-// drop lets the first one go. Now and then the others move up: to be appended to somewhere
-// else, for ever, would take several times their memory.
+// drop removes the first event. It moves the others only from time to time, and in place, because
+// reallocation would take several times their memory.
 func (l *latest) drop() {
 	l.size -= sizeOf(l.kept[l.dropped])
-	l.kept[l.dropped] = source.Event{} // or its texts stay
+	l.kept[l.dropped] = source.Event{} // release its strings
 	if l.dropped++; l.dropped > len(l.kept)/8 {
 		l.kept, l.dropped = slices.Delete(l.kept, 0, l.dropped), 0
 	}
 }
 
-// sizeOf is about how much memory an event takes.
+// sizeOf estimates the memory that an event takes.
 func sizeOf(e source.Event) int {
 	const itself = 512
 	size := itself + len(e.Name) + len(e.Token) + len(e.User) + len(e.Command) + len(e.Why) + len(e.Output) + len(e.Signal) + textsOf(e.By)

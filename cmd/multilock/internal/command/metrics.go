@@ -27,7 +27,7 @@ type metricsOptions struct {
 
 const metricsName = "metrics"
 
-// Metrics tells a monitoring system in numbers what happened.
+// Metrics is the command "metrics".
 func Metrics(e *Env) *cli.Command {
 	o := &metricsOptions{}
 	return &cli.Command{
@@ -92,34 +92,33 @@ func (o *metricsOptions) run(ctx context.Context, e *Env, src *place.Source) err
 	return nil
 }
 
-// meter reads what there are numbers about.
+// meter reads what the metrics are computed from.
 type meter struct {
 	src      *place.Source
 	expected lockgroup.Expectation
 	counts   *counts
 	jobs     []show.OverdueJob
 	held     int
-	locks    bool // how many are held is known
+	locks    bool // whether held is known
 	list     *survey.Progress
 	missing  []string
 }
 
-// read reads the history, the results, and the names of the locks that are held. A source
-// that has none of these is asked in vain.
+// read reads the history, the results and the names of held locks, as far as the source has them.
 func (m *meter) read(ctx context.Context) error {
-	chronicle, told := source.Ability[source.Chronicle](m.src.Locks, source.TraitHistory)
-	if told {
+	chronicle, hasHistory := source.Ability[source.Chronicle](m.src.Locks, source.TraitHistory)
+	if hasHistory {
 		if err := m.count(ctx, chronicle); err != nil {
 			return err
 		}
 	}
 	names, err := bounded.Call(ctx, m.src.Locks.Names)
 	m.held, m.locks = len(names), err == nil
-	ledger, recorded := source.Ability[source.Ledger](m.src.Locks, source.TraitResults)
+	ledger, hasResults := source.Ability[source.Ledger](m.src.Locks, source.TraitResults)
 	switch {
-	case !recorded && !told:
+	case !hasResults && !hasHistory:
 		return m.src.Lacking(metricsName, source.TraitHistory)
-	case !recorded:
+	case !hasResults:
 		return nil
 	}
 	list, err := survey.OpenList(ctx, m.src.Locks)
@@ -141,7 +140,7 @@ func (m *meter) read(ctx context.Context) error {
 
 func (m *meter) count(ctx context.Context, chronicle source.Chronicle) error {
 	left := func(what string) { m.missing = append(m.missing, what) }
-	for e, err := range toldOf(chronicle.History(ctx, time.Time{}), left) {
+	for e, err := range reportLeftOut(chronicle.History(ctx, time.Time{}), left) {
 		if err != nil {
 			return err
 		}
@@ -156,7 +155,6 @@ func (m *meter) count(ctx context.Context, chronicle source.Chronicle) error {
 	return nil
 }
 
-// families are all metrics.
 func (m *meter) families(now time.Time) []show.Family {
 	families := append(m.counts.families(), m.jobFamilies()...)
 	group := map[string]string{"group": m.src.Place.Group}
@@ -188,14 +186,14 @@ func (m *meter) families(now time.Time) []show.Family {
 		})
 }
 
-// jobFamilies are the metrics of jobs that run by --every or --once. Of those that run once and
-// for all only the ones that have not ended well are there.
+// jobFamilies returns the metrics of jobs with --every or --once. Jobs that run only once are
+// included until they succeed.
 func (m *meter) jobFamilies() []show.Family {
 	alarm := show.Family{Name: "multilock_alarm", Type: "gauge", Help: "What multilock overdue says of a job: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."}
 	late := show.Family{Name: "multilock_overdue", Type: "gauge", Help: "1 if a job should have ended well by now, and has not; else 0."}
 	due := show.Family{Name: "multilock_due_timestamp_seconds", Type: "gauge", Help: "When a job is to run next, or should have."}
 	well := show.Family{Name: "multilock_last_success_timestamp_seconds", Type: "gauge", Help: "When a job last ended well."}
-	shown := map[string]bool{otherNames: true} // one number for several would tell of none
+	shown := map[string]bool{otherNames: true} // one value for several jobs would be meaningless
 	for _, job := range m.jobs {
 		labels := m.counts.labels(m.counts.label(job.Name))
 		if name := labels["name"]; shown[name] {
@@ -222,8 +220,8 @@ func (m *meter) jobFamilies() []show.Family {
 
 func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// jobLabel is under which name the jobs of a lock are counted: a slot's is that of all, and a
-// chunk's that of all lists.
+// jobLabel is the name that a lock's jobs are counted under: all slots of a name share it, and all
+// chunks share chunkNames.
 func jobLabel(lock string) string {
 	if _, chunk := joblist.ParseChunkName(lock); chunk {
 		return chunkNames

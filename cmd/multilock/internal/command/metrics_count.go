@@ -8,30 +8,30 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Each name makes a dozen series in a monitoring system, which is to bear that.
+// Each name makes a dozen time series, so their number is bounded.
 const (
 	maxNames   = 1000
-	chunkNames = "#jobs"   // of all lists of batch together
-	otherNames = "#others" // of what is beyond maxNames
+	chunkNames = "#jobs"   // all lists of batch together
+	otherNames = "#others" // names beyond maxNames
 )
 
-// counts adds up what a history tells, event by event: it may be very long, and is not kept.
+// counts aggregates a history event by event, because a long history does not fit into memory.
 type counts struct {
 	group   string
 	jobs    map[string]*count
-	crowded bool // there were more names than are told apart
-	// counted are the acquisitions whose end is no run of its own: a result of theirs was
-	// recorded, or their lock was broken or lost.
+	crowded bool // there were more than maxNames names
+	// counted has the acquisitions whose end must not count as a run: a result was recorded, or the
+	// lock was broken or lost.
 	counted    map[[2]string]counted
-	chunks     map[string]source.Chunk // what was counted of each chunk, whoever had it
-	remembered int                     // bytes that both take, about
-	overfull   bool                    // that was not enough
+	chunks     map[string]source.Chunk // what was counted of each chunk, over all holders
+	remembered int                     // estimated bytes of both maps
+	overfull   bool                    // maxRemembered was exceeded
 }
 
 // maxRemembered is enough for a million chunks.
 const maxRemembered = 128 << 20
 
-// remember says whether there is room for one more entry with these texts.
+// remember reports whether an entry with these texts fits, and reserves its memory.
 func (c *counts) remember(texts ...string) bool {
 	if c.remembered > maxRemembered {
 		c.overfull = true
@@ -42,14 +42,14 @@ func (c *counts) remember(texts ...string) bool {
 }
 
 func entrySize(texts []string) int {
-	size := 100 // itself
+	size := 100 // overhead
 	for _, text := range texts {
 		size += len(text)
 	}
 	return size
 }
 
-// counted says why an acquisition is counted already.
+// counted says why an acquisition has already been counted.
 type counted uint8
 
 const (
@@ -58,21 +58,21 @@ const (
 	byLoss
 )
 
-// count is what is counted of one name.
+// count has the counters of one name.
 type count struct {
 	runs, failures, losses, breaks, refusals, missed, waits int
 	ran, waited                                             time.Duration
-	timed                                                   int           // of the runs, those whose duration is known
-	last                                                    time.Duration // of the last of them
-	any                                                     bool          // there was one
+	timed                                                   int           // runs with a known duration
+	last                                                    time.Duration // duration of the last timed run
+	any                                                     bool          // whether last is set
 }
 
 func newCounts(group string) *counts {
 	return &counts{group: group, jobs: map[string]*count{}, counted: map[[2]string]counted{}, chunks: map[string]source.Chunk{}}
 }
 
-// label is the name under which a lock's jobs are counted. Names that differ only in bytes that are
-// no UTF-8 look alike as labels: they are counted together, for a series must not be there twice.
+// label is the name that a lock's jobs are counted under. Names that differ only in invalid UTF-8
+// share a label and are counted together, because a series must be unique.
 func (c *counts) label(lock string) string {
 	name := strings.ToValidUTF8(jobLabel(lock), "\ufffd")
 	if c.jobs[name] == nil && len(c.jobs) >= maxNames {
@@ -90,8 +90,8 @@ func (c *counts) of(lock string) *count {
 	return c.jobs[name]
 }
 
-// add takes the next event into account. One run is told by several: a job whose result is
-// recorded by each such result, any other by the end of its lock, or by whoever broke that.
+// add counts an event. Several events can belong to one run, so a run counts with its results if
+// there are any, and otherwise with the release, loss or break of its lock.
 func (c *counts) add(e source.Event) {
 	n, key := c.of(e.Name), [2]string{e.Name, e.Token}
 	switch e.What {
@@ -111,7 +111,7 @@ func (c *counts) add(e source.Event) {
 		switch c.counted[key] {
 		case 0:
 			n.run(false, e.Held)
-			c.mark(key, byLoss) // whoever broke it may tell later
+			c.mark(key, byLoss) // an event about the break may follow
 		case byBreak:
 			n.took(e.Held)
 			c.forget(key)
@@ -121,7 +121,7 @@ func (c *counts) add(e source.Event) {
 		}
 	case source.EventBroke:
 		n.breaks++
-		if c.counted[key] == 0 { // its holder died, or does not know yet
+		if c.counted[key] == 0 { // the holder died, or has not noticed yet
 			n.runs++
 			n.failures++
 			c.mark(key, byBreak)
@@ -134,14 +134,14 @@ func (c *counts) add(e source.Event) {
 	}
 }
 
-// mark notes why an acquisition is counted. Those without a token cannot be told apart.
+// mark notes why an acquisition was counted. Acquisitions without a token cannot be distinguished.
 func (c *counts) mark(key [2]string, by counted) {
 	if key[1] != "" && (c.counted[key] != 0 || c.remember(key[:]...)) {
 		c.counted[key] = by
 	}
 }
 
-// forget is for the end of an acquisition.
+// forget ends an acquisition.
 func (c *counts) forget(key [2]string) {
 	if c.counted[key] != 0 {
 		c.remembered -= entrySize(key[:])
@@ -149,8 +149,8 @@ func (c *counts) forget(key [2]string) {
 	}
 }
 
-// commit counts a recorded attempt. The result of a chunk is recorded again and again, and
-// tells each time how many of its jobs are done by then.
+// commit counts a recorded attempt. The results of a chunk are cumulative, so only the difference
+// to the last one counts.
 func (c *counts) commit(n *count, e source.Event) {
 	if e.Chunk == nil {
 		n.run(e.Exit != nil && *e.Exit == 0 && e.Signal == "", e.Held)
@@ -159,10 +159,10 @@ func (c *counts) commit(n *count, e source.Event) {
 	}
 	before, known := c.chunks[e.Name]
 	if !known && !c.remember(e.Name) {
-		return // or each of its results would count anew
+		return // otherwise each of its results would count in full
 	}
 	now := *e.Chunk
-	if now.Attempts == 0 { // an earlier version wrote it
+	if now.Attempts == 0 { // written by an earlier version
 		now.Attempts = now.Done + now.Failed
 	} else {
 		n.timed += max(now.Attempts-before.Attempts, 0)
@@ -173,7 +173,7 @@ func (c *counts) commit(n *count, e source.Event) {
 	c.chunks[e.Name] = source.Chunk{Done: now.Done, Attempts: now.Attempts, Ran: now.Ran}
 }
 
-// missedOf counts the ticks before a run with its first attempt: further ones tell of the same.
+// missedOf returns the missed ticks of a first attempt. Further attempts repeat the number.
 func missedOf(e source.Event) int {
 	if e.Attempt > 1 {
 		return 0
@@ -199,8 +199,7 @@ func (c *counts) labels(name string) map[string]string {
 	return map[string]string{"group": c.group, "name": name}
 }
 
-// families are the metrics that are counted. A counter that is 0 is told, too: what grows from
-// there is seen.
+// families returns the counted metrics. Counters of 0 are included, so that their first increase is visible.
 func (c *counts) families() []show.Family {
 	families := make([]show.Family, 0, 10)
 	counter := func(name, help string, value func(*count) int) {

@@ -205,7 +205,7 @@ func (w *watcher) recall(ctx context.Context, now time.Time, names []string, sta
 	}
 	last, told := map[string]time.Time{}, map[string]bool{}
 	left := func(what string) { w.misses("%s", what) }
-	for e, err := range toldOf(chronicle.History(ctx, now.Add(-w.memory())), left) {
+	for e, err := range reportLeftOut(chronicle.History(ctx, now.Add(-w.memory())), left) {
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ type reportOptions struct {
 	logs   string
 }
 
-// Report makes a web page.
+// Report is the command "report".
 func Report(e *Env) *cli.Command {
 	o := &reportOptions{}
 	return &cli.Command{
@@ -86,11 +86,11 @@ func (o *reportOptions) run(ctx context.Context, e *Env, src *place.Source) erro
 	in.Title = cmp.Or(o.title, o.Group, in.Base)
 	timeline := report.Build(in)
 	o.findLogs(src, timeline)
-	return o.tell(e, timeline)
+	return o.write(e, timeline)
 }
 
-// tell writes the report, and says in a line what is in it.
-func (o *reportOptions) tell(e *Env, t *report.Timeline) error {
+// write writes the report, and prints a summary.
+func (o *reportOptions) write(e *Env, t *report.Timeline) error {
 	out, err := o.render(t)
 	if err != nil {
 		return err

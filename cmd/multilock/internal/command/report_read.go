@@ -21,16 +21,15 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// What the page says of sources that cannot tell everything.
+// What the page says about incomplete sources.
 const (
 	noHistory = "this source keeps no history: only the last result of each job is shown, and what is held now"
 	noResults = "this source keeps no results: how a job ended is known from the history alone"
 	noNames   = "this source cannot list what is held now"
 )
 
-// readReport reads what a source can tell: its history, the locks that are held,
-// and the results of jobs, in this order. What ends meanwhile is seen in the later
-// of two, and report.Build knows that.
+// readReport reads the history, then the held locks, then the results. A job that ends meanwhile
+// appears in the later of two, and report.Build merges them.
 func readReport(ctx context.Context, src multilock.Source, since time.Time) (report.Input, error) {
 	var in report.Input
 	ctx = budget.Once(ctx)
@@ -52,18 +51,18 @@ func readReport(ctx context.Context, src multilock.Source, since time.Time) (rep
 	return in, nil
 }
 
-// readHistory reads as much as there is room for, the latest.
+// readHistory reads the last events that fit into memory.
 func readHistory(ctx context.Context, src multilock.Source, since time.Time, in *report.Input) error {
 	chronicle, ok := src.(source.Chronicle)
 	if !ok {
 		return multilock.ErrUnsupported
 	}
 	var last latest
-	for e, err := range toldOf(chronicle.History(ctx, since), func(what string) { in.Missing = append(in.Missing, what) }) {
+	for e, err := range reportLeftOut(chronicle.History(ctx, since), func(what string) { in.Missing = append(in.Missing, what) }) {
 		if err != nil {
 			return err
 		}
-		if e.Chunk == nil { // the results of chunks tell more than these
+		if e.Chunk == nil { // the results of chunks say more
 			last.add(e)
 		}
 	}
@@ -71,13 +70,13 @@ func readHistory(ctx context.Context, src multilock.Source, since time.Time, in 
 		in.Missing = append(in.Missing, fmt.Sprintf("the history before %s is left out: there is more than a page can show; make it of less with --since", last.events()[0].Time.Local().Format(time.DateTime)))
 	}
 	in.Events = last.events()
-	for i := range in.Events { // hosts write their own zones
+	for i := range in.Events { // hosts write their own time zones
 		in.Events[i].Time = in.Events[i].Time.UTC()
 	}
 	return nil
 }
 
-// readHeld looks at the locks that are held. One that cannot be looked at is missing.
+// readHeld inspects the held locks, and reports those that it cannot inspect as missing.
 func readHeld(ctx context.Context, src multilock.Source, _ time.Time, in *report.Input) error {
 	names, err := src.Names(ctx)
 	if err != nil {
@@ -97,8 +96,8 @@ func readHeld(ctx context.Context, src multilock.Source, _ time.Time, in *report
 	return nil
 }
 
-// readEnds reads the history again if somebody seems to hold a lock who did not any
-// more at the look, and takes the ends of those from it.
+// readEnds reads the history again if it shows a lock as held that the inspection found free, and
+// adds the ends of those acquisitions.
 func readEnds(ctx context.Context, src multilock.Source, since time.Time, in *report.Input) error {
 	open := report.Unended(in.Events)
 	for _, h := range in.Held {
@@ -107,8 +106,8 @@ func readEnds(ctx context.Context, src multilock.Source, since time.Time, in *re
 	if len(open) == 0 {
 		return nil
 	}
-	chronicle := src.(source.Chronicle) // or nothing would be open
-	for e, err := range toldOf(chronicle.History(ctx, since), func(string) {}) {
+	chronicle := src.(source.Chronicle) // otherwise nothing would be open
+	for e, err := range reportLeftOut(chronicle.History(ctx, since), func(string) {}) {
 		if err != nil {
 			return err
 		}
@@ -120,8 +119,7 @@ func readEnds(ctx context.Context, src multilock.Source, since time.Time, in *re
 	return nil
 }
 
-// readRecorded reads the results, but for those of which the history tells that they
-// are successes: of many jobs most are.
+// readRecorded reads the results, except successes that the history already shows, which most results are.
 func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in *report.Input) error {
 	ledger, ok := src.(source.Ledger)
 	if !ok {
@@ -140,7 +138,7 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 		in.Missing = append(in.Missing, console.Line(err.Error()))
 	}
 	for name := range in.Recorded {
-		list.Result(multilock.Result{Name: name, Final: true}) // a success, as the history says
+		list.Result(multilock.Result{Name: name, Final: true}) // a success, according to the history
 	}
 	for _, h := range in.Held {
 		if h.Sighting.State != multilock.StateDead {
@@ -180,7 +178,7 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 		}
 	}
 	survey.Results(ctx, ledger, chunks, func(multilock.Result) bool { return true }, func(i int, r multilock.Result) {
-		if r.Chunk != nil { // else its summary has to do
+		if r.Chunk != nil { // otherwise keep its summary
 			found[at[i]] = trimmed(r, each)
 		}
 	})
@@ -201,25 +199,25 @@ func readRecorded(ctx context.Context, src multilock.Source, since time.Time, in
 	return ctx.Err()
 }
 
-// trimmed is the result of a chunk with those of its jobs that are listed.
+// trimmed drops the successful jobs from a chunk's result, unless each job is listed.
 func trimmed(r multilock.Result, each bool) *multilock.Result {
 	if !each {
 		r.Chunk.Jobs = slices.DeleteFunc(r.Chunk.Jobs, func(j source.ChunkJob) bool { return j.Exit == 0 && j.Signal == "" && j.Output == "" })
-		r.Chunk.Jobs = slices.Clone(r.Chunk.Jobs) // the others are let go
+		r.Chunk.Jobs = slices.Clone(r.Chunk.Jobs) // release the memory of the others
 	}
 	return &r
 }
 
-// unreadOf are the names of results that are to be read, and how many of them are not those
-// of chunks. That the others are there is noted.
+// unreadOf returns the names of the results to read, and how many of them are not chunks. It marks
+// the other results as recorded.
 func unreadOf(names []string, in *report.Input) (unread []string, singles int) {
-	told := lockgroup.Successes{}
+	successes := lockgroup.Successes{}
 	for _, e := range in.Events {
-		told.Add(e)
+		successes.Add(e)
 	}
 	for _, name := range names {
 		_, chunk := joblist.ParseChunkName(name)
-		if told[name] && !chunk {
+		if successes[name] && !chunk {
 			in.Recorded[name] = true
 			continue
 		}
@@ -230,7 +228,7 @@ func unreadOf(names []string, in *report.Input) (unread []string, singles int) {
 	return unread, singles
 }
 
-// shownOf are the jobs that are listed whatever their results say.
+// shownOf returns the jobs that are listed regardless of their results.
 func shownOf(in *report.Input) map[string]bool {
 	shown := map[string]bool{}
 	for _, e := range in.Events {
@@ -242,11 +240,11 @@ func shownOf(in *report.Input) map[string]bool {
 	return shown
 }
 
-// maxListed is of how many jobs each is listed, of those in chunks and of the others. A page
-// with more is slow to open.
+// maxListed bounds how many jobs are listed individually, in chunks and outside of them. Larger
+// pages are slow to open.
 const maxListed = 20_000
 
-// maxTroubled is how many of the others that are not done are listed, if there are many.
+// maxTroubled bounds how many unsuccessful jobs are listed if there are more than maxListed jobs.
 const maxTroubled = 50_000
 
 func jobsIn(results []*multilock.Result) (n int) {
@@ -258,7 +256,7 @@ func jobsIn(results []*multilock.Result) (n int) {
 	return n
 }
 
-// findLogs finds the output of the jobs that somebody will want to look at.
+// findLogs finds the output of the jobs that need attention.
 func (o *reportOptions) findLogs(src *place.Source, t *report.Timeline) {
 	where, stop, err := findOutput(src, o.logs)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,24 +15,24 @@ import (
 type hookEvent string
 
 const (
-	eventNone    hookEvent = "" // the run was refused, or found nothing to do
+	eventNone    hookEvent = "" // the lock was not acquired, or there was nothing to do
 	eventSuccess hookEvent = "success"
 	eventFailure hookEvent = "failure"
 	eventLoss    hookEvent = "loss"
 	eventOverrun hookEvent = "overrun"
 )
 
-// ending is how a run came out. Hooks, --ping, --json and the exit code are made from it.
+// ending is the outcome of a run, for hooks, --ping, --json and the exit code.
 type ending struct {
 	event   hookEvent
-	err     error       // has the exit code of the run
-	job     *job.Result // of the last command, nil if none was started
+	err     error       // determines the exit code
+	job     *job.Result // the last command, nil if none was started
 	printed []byte      // the end of the job's output
-	vars    []string    // the environment of hooks, without what the other fields say
+	vars    []string    // the hooks' environment, except for the other fields
 }
 
-// endingWithoutLock is that of a run that did nothing. That another process holds the lock, or
-// ran the job before, is as it should be.
+// endingWithoutLock is the ending of a run that did nothing. It is no failure that another process
+// holds the lock, or has already run the job.
 func endingWithoutLock(o *runOptions, err error) ending {
 	event := eventNone
 	switch code := console.ExitCode(err); {
@@ -46,7 +46,7 @@ func endingWithoutLock(o *runOptions, err error) ending {
 	return ending{event: event, err: err, vars: vars}
 }
 
-// ending is that of a run which had the lock.
+// ending is the ending of a run that had the lock.
 func (r *jobRun) ending(err error) ending {
 	end := endingWithoutLock(r.opt, err)
 	end.job, end.printed, end.vars = r.result, r.printed.last(), r.hookVariables()
@@ -64,7 +64,7 @@ func (r *jobRun) ending(err error) ending {
 	return end
 }
 
-// variables are the environment of the hook.
+// variables is the environment of the hook.
 func (n ending) variables() []string {
 	vars := append(n.vars, "MULTILOCK_EXIT="+strconv.Itoa(console.ExitCode(n.err)), "MULTILOCK_WHY="+n.why())
 	if n.job != nil {
@@ -73,7 +73,7 @@ func (n ending) variables() []string {
 	return vars
 }
 
-// why is one line about the ending.
+// why describes the ending in one line.
 func (n ending) why() string {
 	text := show.Explain(n.err)
 	var ended *console.JobError
@@ -85,8 +85,8 @@ func (n ending) why() string {
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 
-// report reports an ending to --ping and to hooks, which stop ends early; meanwhile runs while
-// the ping is under way. It returns the run's error. The lock has been released before.
+// report runs --ping and the hooks after the release, and meanwhile while the ping is under way.
+// Closing stop ends them early. It returns the run's error.
 func (o *runOptions) report(e *Env, end ending, stop <-chan struct{}, meanwhile func()) error {
 	pinged := o.pingEnd(e, end, stop)
 	defer pinged()

@@ -12,9 +12,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// recordAfter delays the first event of a run, so that a short run costs one write. Until then
-// the lock itself says that it is held, and if the holder is killed, so does the process that
-// breaks the lock.
+// recordAfter delays the first event, so that a short run costs one write. Until then the lock
+// itself shows that it is held, and a process that breaks the lock records that.
 const recordAfter = 100 * time.Millisecond
 
 // eventLog writes the events of a run to the history.
@@ -22,7 +21,7 @@ type eventLog struct {
 	write func(events []source.Event)
 
 	mu      sync.Mutex
-	pending []source.Event // written together with those that follow
+	pending []source.Event // written with the next events
 }
 
 // begin delays the first event.
@@ -40,7 +39,7 @@ func (l *eventLog) isPending() bool {
 	return len(l.pending) > 0
 }
 
-// record writes what is pending, and then these.
+// record writes the pending events, and then these.
 func (l *eventLog) record(events ...source.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +49,7 @@ func (l *eventLog) record(events ...source.Event) {
 	l.pending = nil
 }
 
-// newEventLog writes to the source's history. A failure to write stops no job.
+// newEventLog writes to the source's history. A write error stops no job.
 func (r *jobRun) newEventLog(ctx context.Context) *eventLog {
 	ctx = context.WithoutCancel(ctx)
 	return &eventLog{write: func(events []source.Event) {
@@ -60,8 +59,8 @@ func (r *jobRun) newEventLog(ctx context.Context) *eventLog {
 	}}
 }
 
-// recordEnd records how the run ended before the lock is released, if nothing was written yet:
-// a barrier that finds the lock free finds all of it. It returns the event that it recorded.
+// recordEnd records the end before the release if nothing was written yet, so that a barrier that
+// finds the lock free also finds the end. It returns the recorded event.
 func (r *jobRun) recordEnd(result *job.Result, err error) source.EventKind {
 	if !r.events.isPending() {
 		return ""
@@ -71,7 +70,7 @@ func (r *jobRun) recordEnd(result *job.Result, err error) source.EventKind {
 	return what
 }
 
-// endOf is the event with which a run ends.
+// endOf returns the event that ends a run.
 func endOf(err error) source.EventKind {
 	if errors.Is(err, multilock.ErrLost) {
 		return source.EventLost
@@ -79,7 +78,7 @@ func endOf(err error) source.EventKind {
 	return source.EventReleased
 }
 
-// event is one about this run.
+// event makes an event about this run.
 func (r *jobRun) event(what source.EventKind, result *job.Result, cause error) source.Event {
 	event := source.Event{
 		Time: time.Now(), What: what, Name: r.lockName(), Token: r.lock.Record().Token, By: r.src.Self,
@@ -90,7 +89,7 @@ func (r *jobRun) event(what source.EventKind, result *job.Result, cause error) s
 		event.Held = time.Since(r.since)
 	}
 	if what == source.EventCommitted && result != nil {
-		event.Held = result.Elapsed // that of the attempt
+		event.Held = result.Elapsed // the attempt's duration
 	}
 	if result != nil {
 		ended := resultOf(*result, cause)
@@ -102,7 +101,7 @@ func (r *jobRun) event(what source.EventKind, result *job.Result, cause error) s
 	if cause != nil {
 		event.Why = cause.Error()
 	}
-	if result == nil && cause != nil { // the command never ran, and so its job is not done
+	if result == nil && cause != nil { // the command never ran, so the job is not done
 		code := console.ExitCode(cause)
 		event.Exit = &code
 	}

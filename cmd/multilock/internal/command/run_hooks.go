@@ -14,7 +14,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/job"
 )
 
-// hooks is the options of "run" that have a command run when something has happened.
+// hooks are the options of "run" that run a command on an event.
 type hooks struct {
 	failure, success, loss, onOverrun string
 
@@ -83,7 +83,7 @@ func (h *hooks) check(command string, every bool) error {
 	return nil
 }
 
-// command is the hook for an event, and the option that has it; "" if there is none.
+// command returns the hook for an event and its option, "" if there is none.
 func (h *hooks) command(event hookEvent) (command, option string) {
 	switch {
 	case event == eventSuccess:
@@ -107,7 +107,7 @@ type hook struct {
 	limit           time.Duration
 }
 
-// hookFor is the hook for an event, nil if there is none.
+// hookFor returns the hook for an event, nil if there is none.
 func (o *runOptions) hookFor(e *Env, event hookEvent, vars []string, input []byte) *hook {
 	command, option := o.hooks.command(event)
 	if command == "" {
@@ -117,8 +117,7 @@ func (o *runOptions) hookFor(e *Env, event hookEvent, vars []string, input []byt
 	return &hook{e, command, option, append(vars, "MULTILOCK_EVENT="+string(event)), input, o.hookTimeout.Value}
 }
 
-// run runs the hook until it ends, or stop is closed. It reports a failure, and returns nothing:
-// a hook changes no exit code.
+// run runs the hook until it ends or stop is closed. A failed hook is reported, but changes no exit code.
 func (h *hook) run(stop <-chan struct{}) {
 	if h == nil {
 		return
@@ -129,13 +128,13 @@ func (h *hook) run(stop <-chan struct{}) {
 }
 
 func (h *hook) try(stop <-chan struct{}) error {
-	input, err := fed(h.input)
+	input, err := pipeWith(h.input)
 	if err != nil {
 		return err
 	}
 	j, err := job.Start(job.Spec{Args: job.Shell(h.command), Env: h.vars, Stdin: input, Stdout: h.env.Stderr, Stderr: h.env.Stderr})
 	if input != nil {
-		_ = input.Close() // the hook has its own
+		_ = input.Close() // the hook has its own copy
 	}
 	if err != nil {
 		return err
@@ -163,8 +162,8 @@ func hookEnd(r job.Result) error {
 	return nil
 }
 
-// fed is the reading end of a pipe with a text in it, nil if there is none.
-func fed(text []byte) (*os.File, error) {
+// pipeWith returns the read end of a pipe that contains the text, nil for an empty text.
+func pipeWith(text []byte) (*os.File, error) {
 	if len(text) == 0 {
 		return nil, nil
 	}
@@ -173,14 +172,14 @@ func fed(text []byte) (*os.File, error) {
 		return nil, err
 	}
 	go func() {
-		_, _ = writer.Write(text) // whoever does not read it has no use for it
+		_, _ = writer.Write(text) // a hook need not read it
 		_ = writer.Close()
 	}()
 	return reader, nil
 }
 
-// hookVariables are what a hook learns of a run with a lock. The job's key is not among them:
-// a hook is no process of the job.
+// hookVariables are the run's variables for hooks. The job's key is missing, because a hook is not
+// a process of the job.
 func (r *jobRun) hookVariables() []string {
 	by := r.lock.Record().Holder
 	by.Command = ""

@@ -18,40 +18,39 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// jobRun is one command under a lock that is held.
+// jobRun is a command that runs under a held lock.
 type jobRun struct {
 	env     *Env
 	opt     *runOptions
 	src     *place.Source
 	lock    *multilock.Lock
-	slot    int // its number, 0 if it is not one of several
+	slot    int // 0 without --slots
 	signals *console.Signals
 	waited  time.Duration
-	limit   console.WaitLimit // what was left of --wait
-	since   time.Time         // when the lock was taken
+	limit   console.WaitLimit // what is left of --wait
+	since   time.Time         // when the lock was acquired
 	fence   uint64
 	grace   time.Duration // between TERM and KILL
 
-	plan      *lockgroup.Plan // nil if the result is not to be recorded
-	attempt   lockgroup.Attempt
-	begun     bool            // there was an attempt
-	result    *job.Result     // of the command, nil if it was not started
-	why       error           // it was not, or was ended
-	committed bool            // the result of an attempt is recorded
-	started   bool            // the command was
-	told      bool            // it was told to end, as we were
-	warnings  []string        // about the plan
-	events    *eventLog       // for the history
-	printed   *kept           // what the command has printed
-	overrun   *overrunWatch   // nil without a limit
-	skipped   bool            // nothing was left to be done
-	next      <-chan struct{} // closed by a signal to end that comes after the command's end
+	plan       *lockgroup.Plan // nil if no result is recorded
+	attempt    lockgroup.Attempt
+	begun      bool            // an attempt was made
+	result     *job.Result     // nil if the command was not started
+	why        error           // why the command was not started, or was ended
+	committed  bool            // an attempt's result was recorded
+	started    bool            // the command was started
+	terminated bool            // the command was terminated, as we were
+	warnings   []string        // about the plan
+	events     *eventLog       // for the history
+	printed    *capturedOutput // the command's output
+	overrun    *overrunWatch   // nil without a limit
+	skipped    bool            // there was nothing to do
+	next       <-chan struct{} // closed by a termination signal after the command's end
 }
 
-// run runs the command as often as is left to be done, keeps the lock as long as it has
-// to, and releases it.
+// run runs the command as often as needed, keeps the lock as long as required, and releases it.
 func (r *jobRun) run(ctx context.Context) error {
-	r.since, r.grace, r.next = time.Now(), r.graceInTime(), r.signals.Next()
+	r.since, r.grace, r.next = time.Now(), r.graceWithinTTL(), r.signals.Next()
 	out, err := lockgroup.Attempts{Source: r.src.Locks, Plan: r.plan, Work: r.work, Recorded: r.recorded}.Run(ctx, r.lock)
 	r.overrun.stop()
 	if !r.begun {
@@ -65,15 +64,15 @@ func (r *jobRun) run(ctx context.Context) error {
 		r.why = errors.Join(r.why, notRecorded(unrecorded))
 	}
 	if r.result != nil {
-		r.holdOn(ctx)
+		r.holdMinimum(ctx)
 	}
 	return r.finish(ctx, r.result, r.why)
 }
 
-// work is one attempt. With an error nothing is recorded, and it is the last one.
+// work runs one attempt. An error means that no result is recorded, and ends the attempts.
 func (r *jobRun) work(ctx context.Context, a lockgroup.Attempt) (multilock.Result, error) {
 	if errors.As(r.why, new(*job.LingeringError)) {
-		return multilock.Result{}, r.why // none may run beside what is left of the one before
+		return multilock.Result{}, r.why // nothing may run beside lingering processes
 	}
 	r.attempt = a
 	if a.First {
@@ -82,7 +81,7 @@ func (r *jobRun) work(ctx context.Context, a lockgroup.Attempt) (multilock.Resul
 		}
 		r.overrun = r.watchOverrun()
 	} else if a.Attempt == 1 {
-		r.tellCatchUp(a)
+		r.reportCatchUp(a)
 	} else if !r.opt.Quiet {
 		r.env.Say("job %q failed (%s); trying again, attempt %d of %d", r.opt.Name, show.ExitWords(*a.Last), a.Attempt, r.plan.Retries+1)
 	}
@@ -92,17 +91,17 @@ func (r *jobRun) work(ctx context.Context, a lockgroup.Attempt) (multilock.Resul
 	case errors.As(r.why, new(*runner.NotedError)):
 		r.result, r.why = last, fmt.Errorf("attempt %d was not started, and is left to the next run: %w", a.Attempt, r.why)
 		return multilock.Result{}, r.why
-	case r.result == nil, errors.Is(r.why, multilock.ErrLost): // it says so itself, and that is the exit code
+	case r.result == nil, errors.Is(r.why, multilock.ErrLost): // it is reported, and sets the exit code
 		return multilock.Result{}, r.why
-	case r.plan != nil && r.result.Code != 0 && r.told:
+	case r.plan != nil && r.result.Code != 0 && r.terminated:
 		r.env.Say("job %q was told to end; nothing is recorded, so it will run again", r.opt.Name)
 		return multilock.Result{}, lockgroup.ErrNotRun
 	}
 	return resultOf(*r.result, r.why), nil
 }
 
-// begin is for the first attempt. A job without the number that it is promised may do
-// what a number would have kept it from: it is not started.
+// begin prepares the first attempt. The command is not started without the fencing number that it
+// is promised, because it may rely on that for protection.
 func (r *jobRun) begin(ctx context.Context) (err error) {
 	r.begun = true
 	r.warn()
@@ -118,7 +117,7 @@ func (r *jobRun) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// fenceOf is the lock's fencing number, 0 if its source has none.
+// fenceOf returns the lock's fencing number, 0 if the source has none.
 func fenceOf(ctx context.Context, lock *multilock.Lock) (uint64, error) {
 	fence, err := lock.Fence(ctx)
 	switch {
@@ -130,8 +129,7 @@ func fenceOf(ctx context.Context, lock *multilock.Lock) (uint64, error) {
 	return 0, fmt.Errorf("nothing was done under the lock, for want of a fencing number: %w", err)
 }
 
-// runCommand starts the command and sees it to its end. The result is nil if it was not
-// started.
+// runCommand runs the command until it ends. The result is nil if it was not started.
 func (r *jobRun) runCommand(ctx context.Context) (*job.Result, error) {
 	if err := context.Cause(r.signals.Until(ctx)); err != nil {
 		return nil, err
@@ -149,7 +147,7 @@ func (r *jobRun) runCommand(ctx context.Context) (*job.Result, error) {
 	running, err := runner.Start(ctx, r.spec(out))
 	out.started()
 	if err != nil {
-		_ = out.finish() // nothing came
+		_ = out.finish() // no output yet
 		return nil, err
 	}
 	if !r.started {
@@ -157,14 +155,14 @@ func (r *jobRun) runCommand(ctx context.Context) (*job.Result, error) {
 	}
 	r.started = true
 	err = running.Wait(ctx)
-	r.told, r.next = running.Told(), r.signals.Next()
+	r.terminated, r.next = running.Told(), r.signals.Next()
 	result := running.Result()
-	r.printed.finish(out, keepPatience)
+	r.printed.finish(out, outputTimeout)
 	return &result, err
 }
 
-// confirmed says whether the lock's last sign of life, or the acquisition, is so young that
-// it needs no other one before the job: half a heartbeat, by a clock that counts suspend.
+// confirmed reports whether the last heartbeat or the acquisition is younger than half a heartbeat,
+// by a clock that counts suspend. Then the job needs no verification before its start.
 func (r *jobRun) confirmed() bool {
 	claim := r.lock.Record().Claim
 	return !r.lock.Timed() && claim.Tenure()-r.lock.Remaining() < claim.Heartbeat/2
@@ -173,7 +171,7 @@ func (r *jobRun) confirmed() bool {
 var errRuntimeOut = &console.CodedError{Code: console.ExitTimeLimit, Text: "the job ran for longer than --max-runtime"}
 
 func (r *jobRun) spec(out captures) runner.Spec {
-	signals := r.signals.ForJob() // before the start, lest one gets lost in between
+	signals := r.signals.ForJob() // before the start, so that no signal is lost
 	told := r.signals.Until(context.Background()).Done()
 	vars := slices.Concat(place.JobEnviron(r.env.Environ()), r.ownVariables(), r.timeVariables(), r.lock.JobEnviron())
 	stdout, stderr := r.env.Stdout, r.env.Stderr
@@ -186,21 +184,20 @@ func (r *jobRun) spec(out captures) runner.Spec {
 			Stdin: r.env.Stdin, Stdout: stdout, Stderr: stderr, JobControl: true, Self: r.src.Self,
 		},
 		Lock: r.lock, Name: r.opt.Name, Again: r.attempt.Attempt > 1 || !r.attempt.First, Grace: r.grace, OnLost: runner.OnLost(r.opt.onLost),
-		Limit: r.opt.maxRuntime.Value, OverLimit: errRuntimeOut, Ending: r.tellEnding, Say: r.env.Say,
+		Limit: r.opt.maxRuntime.Value, OverLimit: errRuntimeOut, Ending: r.reportEnding, Say: r.env.Say,
 		Signals: signals, Told: runner.Told{Any: told, Job: told}, Recorded: r.plan != nil,
 	}
 }
 
-// graceInTime is the time between TERM and KILL of the job: under a lock that ends by
-// time it is a part of that.
-func (r *jobRun) graceInTime() time.Duration {
+// graceWithinTTL is the time between TERM and KILL. Under a timed lock it is a part of the remaining time.
+func (r *jobRun) graceWithinTTL() time.Duration {
 	if !r.lock.Timed() {
 		return r.opt.grace.Value
 	}
 	return min(r.opt.grace.Value, r.lock.Remaining()/4)
 }
 
-// ownVariables say what this run is.
+// ownVariables describe this run.
 func (r *jobRun) ownVariables() []string {
 	vars := []string{"MULTILOCK_NAME=" + r.opt.Name, "MULTILOCK_GROUP=" + r.opt.Group}
 	if r.slot > 0 {
@@ -218,8 +215,8 @@ func (r *jobRun) ownVariables() []string {
 	return vars
 }
 
-// timeVariables tell the job how much time it has. A lock that ends by time is over for its
-// holder before others can have it, and nothing prolongs it: the job is ended within it.
+// timeVariables tell the job its remaining time. A timed lock cannot be extended, and ends for its
+// holder before others can acquire it.
 func (r *jobRun) timeVariables() []string {
 	if !r.lock.Timed() {
 		return nil
@@ -231,8 +228,8 @@ func (r *jobRun) timeVariables() []string {
 	}
 }
 
-// tellEnding says that the job is being ended, and why.
-func (r *jobRun) tellEnding(why error) {
+// reportEnding reports that the job is being ended, and why.
+func (r *jobRun) reportEnding(why error) {
 	switch {
 	case errors.Is(why, errRuntimeOut):
 		r.env.Say("the job has run for %s, the limit of --max-runtime; ending it", r.opt.maxRuntime.Value)
@@ -243,7 +240,7 @@ func (r *jobRun) tellEnding(why error) {
 	}
 }
 
-// resultOf is how the job ended, with the exit code of this process.
+// resultOf makes a result with the exit code of this process.
 func resultOf(ended job.Result, why error) multilock.Result {
 	result := multilock.Result{Exit: console.ExitCode(errors.Join(why, jobError(&ended))), Start: ended.Started, Duration: ended.Elapsed}
 	if ended.Signal != 0 && result.Exit == ended.Code {
@@ -255,7 +252,7 @@ func resultOf(ended job.Result, why error) multilock.Result {
 	return result
 }
 
-// recorded tells the history of an attempt whose result is recorded.
+// recorded adds an attempt with a recorded result to the history.
 func (r *jobRun) recorded(context.Context, multilock.Result) {
 	r.committed = true
 	r.events.record(r.event(source.EventCommitted, r.result, r.why))
@@ -272,8 +269,8 @@ func notRecorded(e *lockgroup.UnrecordedError) error {
 	return fmt.Errorf("job %q ended (%s), but its result could not be recorded, so it will run again: %w", e.Result.Name, how, e.Err)
 }
 
-// holdOn keeps the lock for the rest of --min-hold.
-func (r *jobRun) holdOn(ctx context.Context) {
+// holdMinimum keeps the lock for the rest of --min-hold.
+func (r *jobRun) holdMinimum(ctx context.Context) {
 	rest := r.opt.minHold.Value - time.Since(r.since)
 	if rest <= 0 {
 		return
@@ -287,37 +284,37 @@ func (r *jobRun) holdOn(ctx context.Context) {
 	}
 }
 
-// finish releases the lock and says how all of it ended.
+// finish releases the lock and reports the end of the run.
 func (r *jobRun) finish(ctx context.Context, result *job.Result, err error) error {
 	recorded, before := r.recordEnd(result, err), time.Now()
-	released := r.giveUp(ctx, err)
+	released := r.releaseOrDetach(ctx, err)
 	what := endOf(errors.Join(err, released))
 	ended := jobError(result)
 	switch {
 	case errors.Is(err, multilock.ErrLost), errors.Is(err, multilock.ErrOver):
-		released = nil // told already
+		released = nil // already reported
 	case r.committed && errors.Is(released, multilock.ErrLost):
 		r.env.Say("warning: %v; the job's result was recorded before", released)
 		released = nil
 	case errors.Is(released, multilock.ErrUnsure):
 		r.env.Say("warning: the release was not confirmed; the lock is free in %s at the latest: %v", r.lock.Record().TTL, released)
-		released = nil // what the job did is done, and its exit code says how
+		released = nil // the job is done, and its exit code says how
 	}
 	err = errors.Join(err, released)
 	if recorded != what || released != nil {
 		end := r.event(what, result, err)
 		if what == source.EventReleased {
-			end.Time = before // when nobody could have acquired it yet
+			end.Time = before // before any other process could acquire it
 		}
 		r.events.record(end)
 	}
 	if r.opt.Verbose {
-		r.env.Say("%s lock %q after %s%s", what, r.lockName(), console.Short(time.Since(r.since)), r.staysTaken())
+		r.env.Say("%s lock %q after %s%s", what, r.lockName(), console.Short(time.Since(r.since)), r.staysHeld())
 	}
 	return errors.Join(err, ended)
 }
 
-// jobError is nil for a job that succeeded, or did not run.
+// jobError returns nil for a job that succeeded or did not run.
 func jobError(result *job.Result) error {
 	if result == nil || result.Code == 0 {
 		return nil
@@ -325,15 +322,15 @@ func jobError(result *job.Result) error {
 	return &console.JobError{Result: *result}
 }
 
-// giveUp frees the lock, unless processes of the job have survived SIGKILL: then
-// the lock is left to its TTL, and on this host to the life of those processes.
-func (r *jobRun) giveUp(ctx context.Context, err error) error {
+// releaseOrDetach releases the lock, unless processes of the job survived SIGKILL. Then the lock stays held
+// for its TTL, and on this host until they end.
+func (r *jobRun) releaseOrDetach(ctx context.Context, err error) error {
 	if !errors.As(err, new(*job.LingeringError)) {
 		return r.lock.Release(ctx)
 	}
 	held := r.lock.Record()
 	if r.lock.Timed() {
-		r.env.Say("some of the job's processes live on, and from about %s on somebody else can have lock %q beside them", r.takenUntil(), r.lockName())
+		r.env.Say("some of the job's processes live on, and from about %s on somebody else can have lock %q beside them", r.heldUntil(), r.lockName())
 		return r.lock.Detach()
 	}
 	r.env.Say("lock %q stays held: on this host as long as one of the job's processes lives, on others for %s; to free it now: %s",
@@ -341,8 +338,7 @@ func (r *jobRun) giveUp(ctx context.Context, err error) error {
 	return r.lock.Detach()
 }
 
-// waitsOn says whether the lock is to be waited for once more: it was lost, and the job
-// was not started.
-func (r *jobRun) waitsOn(err error) bool {
+// waitsAgain reports whether to wait for the lock again: it was lost before the job was started.
+func (r *jobRun) waitsAgain(err error) bool {
 	return !r.started && r.limit.Waits() && errors.Is(err, multilock.ErrLost) && !errors.Is(err, multilock.ErrOver)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// run takes the lock and runs the command under it.
+// run acquires the lock and runs the command under it.
 func (o *runOptions) run(ctx context.Context, e *Env, src *place.Source) error {
 	if err := o.checkAbilities(src); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (o *runOptions) run(ctx context.Context, e *Env, src *place.Source) error {
 	return o.runUnderLock(ctx, e, src, sigs, plan, start)
 }
 
-// checkAbilities finds options that the source cannot fulfil.
+// checkAbilities rejects options that the source does not support.
 func (o *runOptions) checkAbilities(src *place.Source) error {
 	if o.recorded() {
 		if _, err := place.Ability[source.Ledger](src, "run: "+o.option(), source.TraitResults); err != nil {
@@ -59,7 +59,7 @@ func (o *runOptions) checkAbilities(src *place.Source) error {
 	return o.checkTimed(src)
 }
 
-// checkTimed finds options that mean nothing to a lock that ends by time.
+// checkTimed rejects options that have no meaning for a timed lock.
 func (o *runOptions) checkTimed(src *place.Source) error {
 	if !src.Timed() {
 		return nil
@@ -80,7 +80,7 @@ func (o *runOptions) checkTimed(src *place.Source) error {
 	return nil
 }
 
-// settledBefore looks, without the lock, whether the job needs no run.
+// settledBefore checks, without the lock, whether the job needs no run.
 func (o *runOptions) settledBefore(ctx context.Context, e *Env, src *place.Source, plan *lockgroup.Plan) (settled bool, err error) {
 	seen, err := lockgroup.Attempts{Source: src.Locks, Plan: plan}.Peek(ctx, o.Name)
 	if err != nil || seen.Step == lockgroup.StepRun {
@@ -89,8 +89,8 @@ func (o *runOptions) settledBefore(ctx context.Context, e *Env, src *place.Sourc
 	return true, o.skip(e, seen)
 }
 
-// runUnderLock takes the lock, and once more if it was lost before the job was started
-// (this host slept just then) and there is time left to wait.
+// runUnderLock acquires the lock. It does so again if the lock was lost before the job was started,
+// because the host was suspended, and there is time left to wait.
 func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source, sigs *console.Signals, plan *lockgroup.Plan, start time.Time) error {
 	opt := o.options()
 	opt.User, opt.Command = o.User, o.shown
@@ -103,11 +103,11 @@ func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source
 			return o.report(e, endingWithoutLock(o, o.refused(ctx, e, src, err)), sigs.Next(), func() {})
 		}
 		r := &jobRun{
-			env: e, opt: o, src: src, lock: lock, slot: slot, signals: sigs, plan: plan, printed: &kept{},
+			env: e, opt: o, src: src, lock: lock, slot: slot, signals: sigs, plan: plan, printed: &capturedOutput{},
 			waited: time.Since(start), limit: o.wait.After(time.Since(begin)),
 		}
 		err = r.run(ctx)
-		if !r.waitsOn(err) {
+		if !r.waitsAgain(err) {
 			end := r.ending(err)
 			return o.report(e, end, r.next, func() {
 				if o.JSON && r.begun {
@@ -121,10 +121,10 @@ func (o *runOptions) runUnderLock(ctx context.Context, e *Env, src *place.Source
 	}
 }
 
-// termsOf are the terms of a job's lock.
+// termsOf returns the terms of a job's lock.
 func termsOf(src *place.Source, plan *lockgroup.Plan) func(multilock.Options) multilock.Terms {
 	return func(opt multilock.Options) multilock.Terms {
-		job := multilock.ForJob{Options: opt, LookFirst: src.Place.IsFiles()} // of many hosts one gets the lock
+		job := multilock.ForJob{Options: opt, LookFirst: src.Place.IsFiles()} // one of many hosts acquires it
 		if plan == nil {
 			return job
 		}
@@ -132,8 +132,8 @@ func termsOf(src *place.Source, plan *lockgroup.Plan) func(multilock.Options) mu
 	}
 }
 
-// acquire takes the lock, or one of the slots, and waits for it as long as it may. The
-// number is that of the slot, 0 for the lock.
+// acquire acquires the lock or a slot, waiting as long as allowed. The number is that of the slot,
+// 0 for the lock.
 func (o *runOptions) acquire(ctx context.Context, e *Env, src *place.Source, q request) (*multilock.Lock, int, error) {
 	if !o.slots.Given {
 		lock, err := o.take(ctx, e, src, q)
@@ -179,8 +179,7 @@ func waitingForSlot(src *place.Source, name string, n int) show.NoticeText {
 	}
 }
 
-// refused notes in the history that somebody else holds the lock, and counts how
-// often that was so in a row.
+// refused records that another process holds the lock, and counts how often in a row.
 func (o *runOptions) refused(ctx context.Context, e *Env, src *place.Source, err error) error {
 	if !errors.Is(err, multilock.ErrHeld) {
 		return err
@@ -201,12 +200,11 @@ func (o *runOptions) refused(ctx context.Context, e *Env, src *place.Source, err
 	return err
 }
 
-// refusalMemory is how far back refusals are counted.
+// refusalMemory is how far back failed acquisitions are counted.
 const refusalMemory = 90 * 24 * time.Hour
 
-// countRefusal writes a refusal into the history, and returns how many times in a
-// row this host has met the same holder. Between healthy runs the holder
-// changes; one that stays hangs.
+// countRefusal records a failed acquisition, and returns how often in a row this host found the
+// same holder. Healthy runs change the holder; one that stays hangs.
 func countRefusal(ctx context.Context, src *place.Source, held *multilock.HeldError, o *runOptions) (int, error) {
 	self := src.Self
 	event := source.Event{
@@ -221,7 +219,7 @@ func countRefusal(ctx context.Context, src *place.Source, held *multilock.HeldEr
 		return 1, err
 	}
 	count := 0
-	for past, err := range toldOf(journal.History(ctx, time.Now().Add(-refusalMemory)), func(string) {}) {
+	for past, err := range reportLeftOut(journal.History(ctx, time.Now().Add(-refusalMemory)), func(string) {}) {
 		switch {
 		case err != nil:
 			return 1, err

@@ -16,13 +16,13 @@ import (
 	"github.com/multilock/go/internal/bounded"
 )
 
-// logOf is the run whose output a log has.
+// logOf names the run that a log belongs to.
 type logOf struct {
 	lock, host string
 	began      time.Time
 }
 
-// isDirectory says that a path is meant as one.
+// isDirectory reports whether a path is meant as a directory.
 func isDirectory(path string) bool {
 	if strings.HasSuffix(path, "/") {
 		return true
@@ -31,10 +31,10 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// openInTime does not wait for ever, with the lock in its hands, for a reader of a pipe or for a
-// server.
+// openInTime bounds the time that opening a pipe or a file on a server may take, because the lock
+// is already held.
 func (l logOf) openInTime(path string, keep int) (*os.File, string, error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), keepPatience, fmt.Errorf("%s: it cannot be opened; if it is a pipe, nobody reads from it", path))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), outputTimeout, fmt.Errorf("%s: it cannot be opened; if it is a pipe, nobody reads from it", path))
 	defer cancel()
 	type opened struct {
 		file *os.File
@@ -47,8 +47,8 @@ func (l logOf) openInTime(path string, keep int) (*os.File, string, error) {
 	return log.file, log.path, err
 }
 
-// open begins the log of a run. It is the one holder of the lock that moves and removes those
-// of earlier runs: of slots and readers each has his own, which are not those of the others.
+// open begins the log of a run. Only the lock's holder rotates its logs. Each slot, and each
+// reader, rotates its own.
 func (l logOf) open(path string, keep int) (*os.File, string, error) {
 	if !isDirectory(path) {
 		file, err := outfile.Begin(path, keep)
@@ -63,17 +63,17 @@ func (l logOf) open(path string, keep int) (*os.File, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	// Ours counts as the newest, whatever a host's clock says. One that cannot be removed, as
-	// somebody else's in a directory of several users, is no reason not to run the job.
+	// The own log counts as the newest, because hosts' clocks may differ. Old logs that cannot be
+	// removed, such as another user's, do not stop the job.
 	own, ofKind := filepath.Base(file.Name()), l.ofKind()
 	_ = dir.Keep(keep-1, func(name string) bool { return name != own && ofKind(name) })
 	return file, filepath.Join(place.Absolute(path), filepath.Base(file.Name())), nil
 }
 
-// logTime is the form of the time in a log's name: such names have the order of their times.
+// logTime is the time in a log's name. Names sort by time.
 const logTime = "20060102T150405.000Z"
 
-// make makes a new file. Two of one millisecond differ in what follows.
+// make creates a file. Logs of the same millisecond get a suffix.
 func (l logOf) make(dir outfile.Dir) (file *os.File, err error) {
 	for i := range 100 {
 		if file, err = dir.Make(l.name(i)); !errors.Is(err, fs.ErrExist) {
@@ -91,7 +91,7 @@ func (l logOf) name(again int) string {
 	return name + ".log"
 }
 
-// ofKind tells logs of the same lock from all other files.
+// ofKind matches the logs of the same lock.
 func (l logOf) ofKind() func(name string) bool {
 	form := regexp.MustCompile(`^` + regexp.QuoteMeta(fileName(l.lock)) + `\.\d{8}T\d{6}\.\d{3}Z\..*\.log$`)
 	return form.MatchString

@@ -15,7 +15,7 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/console"
 )
 
-// keeping is the options of "run" that keep what the job prints from our own streams.
+// keeping are the options of "run" that capture the job's output.
 type keeping struct {
 	quietSuccess bool
 	log          string
@@ -65,45 +65,44 @@ func (k *keeping) check(command string, slots bool) error {
 	return nil
 }
 
-// kept is what the job prints, over all its attempts, if that does not go straight to our
-// own streams.
-type kept struct {
-	streams []*keptStream // both of the job's as one, or one each; none if it has ours
+// capturedOutput captures the output of all attempts, unless it goes directly to our own streams.
+type capturedOutput struct {
+	streams []*capturedStream // one for both streams, or one each; none if the job inherits ours
 
-	log  *os.File // nil without one
+	log  *os.File // nil without --log
 	path string   // of the log
 	show bool     // if the run fails
 
 	mu   sync.Mutex
-	lost error  // why not all of it is in the log
-	tail []byte // with what was printed last
-	over error  // why nothing is kept any more, nil as long as it is
+	lost error  // why the log is incomplete
+	tail []byte // the end of the output
+	over error  // why capturing stopped, nil while it goes on
 }
 
-// keepPatience is how long the lock waits, when the job has ended, for what the job has printed
-// to be written down: a pipe may have a reader who does not read, a log a server that is away.
-const keepPatience = 10 * time.Second
+// outputTimeout bounds how long the lock is held, after the job's end, until its output is written:
+// a pipe may have a stalled reader, a log an unreachable server.
+const outputTimeout = 10 * time.Second
 
-// finish ends an attempt's captures. What takes too long is left behind, and told at the end.
-func (k *kept) finish(out captures, patience time.Duration) {
+// finish ends an attempt's captures. Writes that take too long are abandoned and reported at the end.
+func (k *capturedOutput) finish(out captures, limit time.Duration) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = out.finish() // what could not be kept is told at the end
+		_ = out.finish() // errors are reported at the end
 	}()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-done:
 	case <-timer.C:
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.over = fmt.Errorf("it was still being written %s after the command's end, and the lock does not wait for that", console.Short(patience))
+		k.over = fmt.Errorf("it was still being written %s after the command's end, and the lock does not wait for that", console.Short(limit))
 	}
 }
 
-// missing is why not all is in the log.
-func (k *kept) missing() error {
+// missing returns why the log is incomplete.
+func (k *capturedOutput) missing() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return cmp.Or(k.over, k.lost)
@@ -112,33 +111,32 @@ func (k *kept) missing() error {
 // maxTail is how much of a job's output a hook gets.
 const maxTail = 10_000
 
-// last is what the job has printed last.
-func (k *kept) last() []byte {
+// last returns the end of the job's output.
+func (k *capturedOutput) last() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return bytes.Clone(k.tail[max(len(k.tail)-maxTail, 0):])
 }
 
-// remember keeps the end of what comes, in little memory.
-func (k *kept) remember(data []byte) {
+// remember keeps the end of the output in bounded memory.
+func (k *capturedOutput) remember(data []byte) {
 	if len(k.tail) > 4*maxTail {
 		k.tail = append(k.tail[:0], k.tail[len(k.tail)-maxTail:]...)
 	}
 	k.tail = append(k.tail, data...)
 }
 
-// keptStream is one of the job's streams.
-type keptStream struct {
-	all *kept
-	to  *os.File // of ours, where it is shown
+// capturedStream is one of the job's streams.
+type capturedStream struct {
+	all *capturedOutput
+	to  *os.File // our own stream, which shows it
 
-	spool *os.File // nil if it is not to be shown
-	lost  error    // why not all of it is there
+	spool *os.File // nil if it is not shown
+	lost  error    // why the spool is incomplete
 }
 
-// open prepares what is asked for. What can fail fails here, before the job is started, and
-// not in its middle.
-func (k *kept) open(e *Env, opt keeping, run logOf) (err error) {
+// open prepares the captures. Errors occur here, before the job is started, rather than while it runs.
+func (k *capturedOutput) open(e *Env, opt keeping, run logOf) (err error) {
 	if k.show = opt.quietSuccess; k.show || opt.log != "" {
 		k.streams = k.streamsOf(e)
 	}
@@ -155,17 +153,16 @@ func (k *kept) open(e *Env, opt keeping, run logOf) (err error) {
 	return err
 }
 
-// streamsOf are those that the job is given: one for both if nobody tells them apart.
-func (k *kept) streamsOf(e *Env) []*keptStream {
-	out, err := &keptStream{all: k, to: e.Stdout}, &keptStream{all: k, to: e.Stderr}
+// streamsOf returns one stream for both, unless they must be shown separately.
+func (k *capturedOutput) streamsOf(e *Env) []*capturedStream {
+	out, err := &capturedStream{all: k, to: e.Stdout}, &capturedStream{all: k, to: e.Stderr}
 	if !k.show || sameFile(e.Stdout, e.Stderr) {
-		return []*keptStream{out}
+		return []*capturedStream{out}
 	}
-	return []*keptStream{out, err}
+	return []*capturedStream{out, err}
 }
 
-// sameFile says that two streams lead to the same place, so that what comes through them
-// has one order.
+// sameFile reports whether two streams lead to the same file, so that their order matters.
 func sameFile(a, b *os.File) bool {
 	first, err := a.Stat()
 	if err != nil {
@@ -175,8 +172,8 @@ func sameFile(a, b *os.File) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// makeSpool makes the file that nobody else finds, and that is gone when we are.
-func (s *keptStream) makeSpool() error {
+// makeSpool makes an unlinked file, which vanishes with this process.
+func (s *capturedStream) makeSpool() error {
 	file, err := os.CreateTemp("", "multilock-")
 	if err == nil {
 		s.spool, err = file, os.Remove(file.Name())
@@ -187,9 +184,8 @@ func (s *keptStream) makeSpool() error {
 	return nil
 }
 
-// capture is for one attempt at the job. There is nothing to it if the job has our own
-// streams.
-func (k *kept) capture() (captures, error) {
+// capture captures one attempt. It returns none if the job inherits our own streams.
+func (k *capturedOutput) capture() (captures, error) {
 	var all captures
 	for _, s := range k.streams {
 		c, err := captureTo(func() (jobLog, error) { return s, nil })
@@ -202,8 +198,8 @@ func (k *kept) capture() (captures, error) {
 	return all, nil
 }
 
-// Write never fails: the job, and what else is written, is not to suffer.
-func (s *keptStream) Write(data []byte) (int, error) {
+// Write never fails, so that the job and other outputs go on.
+func (s *capturedStream) Write(data []byte) (int, error) {
 	s.all.mu.Lock()
 	s.all.remember(data)
 	s.all.mu.Unlock()
@@ -216,9 +212,8 @@ func (s *keptStream) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// put writes to one of the files, up to the first error. It may take for ever, and keeps nobody
-// but this stream.
-func (s *keptStream) put(to *os.File, lost *error, data []byte) {
+// put writes to one file until its first error. It may block for ever, but only this stream.
+func (s *capturedStream) put(to *os.File, lost *error, data []byte) {
 	s.all.mu.Lock()
 	no := cmp.Or(*lost, s.all.over)
 	s.all.mu.Unlock()
@@ -231,15 +226,15 @@ func (s *keptStream) put(to *os.File, lost *error, data []byte) {
 	*lost = cmp.Or(*lost, err)
 }
 
-// Flush has nothing to do: what is written is there.
-func (s *keptStream) Flush() error { return nil }
+// Flush does nothing, because writes are not buffered.
+func (s *capturedStream) Flush() error { return nil }
 
-// Close is the end of an attempt. Others may follow.
-func (s *keptStream) Close() error { return nil }
+// Close ends an attempt. Others may follow.
+func (s *capturedStream) Close() error { return nil }
 
-// end is for when the run is over, and the lock is released: nothing waits for a reader, or
-// for the server of a log, with the lock in its hands. What is shown ends with stop.
-func (k *kept) end(stop <-chan struct{}, e *Env, failed error) {
+// end runs after the release, so that no lock is held while it waits for a reader or a log's
+// server. Closing stop ends showing.
+func (k *capturedOutput) end(stop <-chan struct{}, e *Env, failed error) {
 	if k.show && failed != nil {
 		k.showAll(stop, e)
 	}
@@ -254,8 +249,8 @@ func (k *kept) end(stop <-chan struct{}, e *Env, failed error) {
 	}
 }
 
-// showAll brings what was kept back to our own streams.
-func (k *kept) showAll(stop <-chan struct{}, e *Env) {
+// showAll copies the captured output to our own streams.
+func (k *capturedOutput) showAll(stop <-chan struct{}, e *Env) {
 	e.Flush()
 	shown := make(chan error, 1)
 	go func() {
@@ -275,8 +270,8 @@ func (k *kept) showAll(stop <-chan struct{}, e *Env) {
 	}
 }
 
-// show is once for each stream; the system closes the file.
-func (s *keptStream) show() error {
+// show is called once for each stream. The system closes the file.
+func (s *capturedStream) show() error {
 	if s.spool == nil {
 		return nil
 	}

@@ -11,11 +11,11 @@ import (
 // overrunWatch waits for a job to take too long.
 type overrunWatch struct {
 	timer *time.Timer
-	done  chan struct{} // closed when what is done about it is done
+	done  chan struct{} // closed after the hook has ended
 }
 
-// watchOverrun begins to wait; nil without a limit. What happens then is beside the
-// job, and knows what is known of the run now: the run goes on.
+// watchOverrun starts the timer; nil without a limit. The hook runs beside the job, so it gets a
+// copy of the run's state from now.
 func (r *jobRun) watchOverrun() *overrunWatch {
 	limit, words, limited := r.overrunLimit()
 	if !limited {
@@ -33,7 +33,7 @@ func (r *jobRun) watchOverrun() *overrunWatch {
 	return w
 }
 
-// overrunLimit is how long a job may run before it is said that it takes too long.
+// overrunLimit is how long a job may run before it takes too long.
 func (r *jobRun) overrunLimit() (limit time.Duration, words string, limited bool) {
 	switch {
 	case r.opt.overrunAfter.Given:
@@ -43,20 +43,20 @@ func (r *jobRun) overrunLimit() (limit time.Duration, words string, limited bool
 		return 0, "", false
 	}
 	next := r.plan.Every.Next(r.attempt.Tick)
-	for !next.After(r.attempt.Now) { // a tick that was missed is run late
+	for !next.After(r.attempt.Now) { // a missed tick runs late
 		next = r.plan.Every.Next(next)
 	}
 	return next.Sub(r.attempt.Now), "its next tick, that of " + utc(next) + ", begins", true
 }
 
-// stop is for when the job is over.
+// stop is called after the job has ended.
 func (w *overrunWatch) stop() {
 	if w != nil && w.timer.Stop() {
 		close(w.done)
 	}
 }
 
-// end waits, after stop, for what was begun.
+// end, called after stop, waits for the hook.
 func (w *overrunWatch) end() {
 	if w != nil {
 		<-w.done

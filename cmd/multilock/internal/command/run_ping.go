@@ -15,12 +15,12 @@ import (
 	"github.com/multilock/go/cmd/multilock/internal/place"
 )
 
-// pinging is the options of "run" that tell a watcher on the web.
+// pinging are the options of "run" that notify a monitoring service.
 type pinging struct {
 	url     string
 	timeout console.Duration
 
-	check *ping.Check // nil without one
+	check *ping.Check // nil without --ping
 }
 
 const pingHelp = `--ping tells a watcher that understands what healthchecks.io does, and that sends an
@@ -44,7 +44,7 @@ func (p *pinging) flags() []cli.Flag {
 	}
 }
 
-// read finds out what is to be pinged.
+// read validates the options.
 func (p *pinging) read(e *Env, command string) (err error) {
 	if p.url == "" {
 		p.url = e.Getenv(place.EnvPing)
@@ -66,7 +66,7 @@ func (p *pinging) read(e *Env, command string) (err error) {
 	return nil
 }
 
-// pingStart tells that the job begins, and waits for nothing.
+// pingStart reports the job's start, without waiting.
 func (p *pinging) pingStart(ctx context.Context) {
 	if p.check != nil {
 		p.check.Start(ctx)
@@ -98,8 +98,7 @@ func (p *pinging) pingEnd(e *Env, end ending, stop <-chan struct{}) (wait func()
 	}
 }
 
-// ping is the ending as the watcher learns it. It has the job's exit code only if nothing else
-// went wrong.
+// ping makes the ping of an ending. It has the job's exit code only if nothing else went wrong.
 func (n ending) ping() ping.End {
 	host, err := os.Hostname()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// sharing is the option of a job that may run beside others of its kind.
+// sharing is the option of jobs that share a lock.
 type sharing struct{ shared bool }
 
 func (s *sharing) flags() []cli.Flag {
@@ -43,7 +43,7 @@ func (s *sharing) checkName(command, name string) error {
 	return console.Usagef(command, "--shared: the name must end in .shared, so that whoever takes the lock alone looks for readers; write -n %s.shared, there and here", strings.TrimSuffix(name, "."))
 }
 
-// take acquires a part in the lock, or all of it.
+// take acquires the lock, shared or exclusive.
 func (s *sharing) take(ctx context.Context, e *Env, src *place.Source, q request) (*multilock.Lock, error) {
 	if s.shared {
 		return q.takeBy(ctx, e, src, multilock.TryAcquireShared, multilock.AcquireShared)

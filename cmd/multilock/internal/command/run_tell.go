@@ -10,10 +10,10 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// skip tells why the job is not run.
+// skip reports why the job is not run.
 func (o *runOptions) skip(e *Env, seen lockgroup.Outcome) error {
 	last, err := *seen.Last, o.skipError(seen)
-	if err == nil && !o.Quiet && !o.JSON { // the report has it
+	if err == nil && !o.Quiet && !o.JSON { // --json has it
 		e.Say("job %q already ran%s: %s", last.Name, forTick(last.Tick), show.Ending(last))
 	}
 	if o.JSON {
@@ -36,8 +36,7 @@ func (o *runOptions) skipError(seen lockgroup.Outcome) error {
 	return nil
 }
 
-// failedBefore is the end of a job that failed for good in an earlier run. It ends with
-// the job's own exit code.
+// failedBefore is the error for a job that failed for good in an earlier run. It has the job's exit code.
 func (o *runOptions) failedBefore(last multilock.Result) error {
 	text := fmt.Sprintf("job %q has failed before, and is not run again: %s; to let it run again: %s", last.Name, show.Ending(last), o.Forgetting(last.Name))
 	if last.Exit < 1 || last.Exit > 255 {
@@ -46,32 +45,32 @@ func (o *runOptions) failedBefore(last multilock.Result) error {
 	return &console.CodedError{Code: last.Exit, Text: text}
 }
 
-// lockName is the lock's, which is not the job's if it is one of several slots.
+// lockName is the lock's name, which differs from the job's for a slot.
 func (r *jobRun) lockName() string { return r.lock.Record().Name }
 
-// tellCatchUp tells of another tick that is run under the same lock.
-func (r *jobRun) tellCatchUp(a lockgroup.Attempt) {
+// reportCatchUp reports another tick that runs under the same lock.
+func (r *jobRun) reportCatchUp(a lockgroup.Attempt) {
 	if !r.opt.Quiet {
 		r.env.Say("job %q is done%s; now%s", r.opt.Name, forTick(a.Last.Tick), forTick(a.Tick))
 	}
 }
 
-// takenUntil is about when anybody else can have the lock, by this host's clock. The
-// record's TTL is the lock's whole period.
-func (r *jobRun) takenUntil() string {
+// heldUntil is about when other processes can acquire a timed lock, whose TTL is its whole period,
+// by this host's clock.
+func (r *jobRun) heldUntil() string {
 	return r.since.Add(r.lock.Record().TTL).Format(time.TimeOnly)
 }
 
-// staysTaken is what there is to add when the holder is done with the lock.
-func (r *jobRun) staysTaken() string {
+// staysHeld says how long a timed lock outlasts its release.
+func (r *jobRun) staysHeld() string {
 	if !r.lock.Timed() {
 		return ""
 	}
-	return "; it stays taken until about " + r.takenUntil()
+	return "; it stays taken until about " + r.heldUntil()
 }
 
-// warn tells what is wrong with the last result, or with the line, also if nothing else
-// is to be told: what is not mended here goes wrong some day.
+// warn reports problems with the last result or the cron line, even with --quiet: they will
+// eventually cause a failure.
 func (r *jobRun) warn() {
 	if a := r.attempt; a.Disbelieved {
 		r.warnings = append(r.warnings, fmt.Sprintf("the last result of job %q is for the tick of %s, later than any that --every %s can mean at %s: "+
@@ -96,7 +95,7 @@ func (r *jobRun) nearTheEdge() string {
 		r.opt.Name, console.Short(r.attempt.Now.Sub(tick).Abs()), side, utc(tick), console.Quote(r.attempt.Better.String()))
 }
 
-// forTick says which tick a run was for, if it was for one.
+// forTick says which tick a run was for, if any.
 func forTick(tick time.Time) string {
 	if tick.IsZero() {
 		return ""
@@ -104,11 +103,10 @@ func forTick(tick time.Time) string {
 	return " for its tick of " + utc(tick)
 }
 
-// utc writes a time of the source's clock.
+// utc formats a time of the source's clock.
 func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// runReport is what "run --json" prints, as one line on the standard error: the
-// standard output is the job's.
+// runReport is the output of "run --json", one line on standard error: standard output belongs to the job.
 type runReport struct {
 	Name    string  `json:"name"`
 	Group   string  `json:"group"`
@@ -121,12 +119,11 @@ type runReport struct {
 	JobExit *int    `json:"job_exit"`
 	Exit    int     `json:"exit"`
 	Error   string  `json:"error,omitempty"`
-	// Attempt is that of a job whose result is recorded; Result is the one that
-	// was there already, if that is why the job was not run.
+	// Attempt is set for a job whose result is recorded; Result is an earlier result, if the job
+	// was not run because of it.
 	Attempt int          `json:"attempt,omitempty"`
 	Result  *show.Result `json:"result,omitempty"`
-	// Tick and Began are those of the result of --every, and Warnings what is to be
-	// said about them.
+	// Tick and Began are from a result of --every, and Warnings are about them.
 	Tick     time.Time `json:"tick,omitzero"`
 	Began    time.Time `json:"began,omitzero"`
 	Missed   int       `json:"missed,omitempty"`
