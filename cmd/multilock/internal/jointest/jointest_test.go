@@ -269,7 +269,7 @@ func TestJoinAfterATestThatDied(t *testing.T) {
 	left := []string{named.lockName(1, presence), named.lockName(1, markTold), named.lockName(1, markRead), named.lockName(9, presence), joinName}
 	deadIn(t, dead, 100*time.Millisecond, left...)
 	require.NoError(t, os.Mkdir(filepath.Join(base, ".locks", named.lockName(4, presence)), 0o700)) // what a release may leave
-	another := hostIn(t, base, "omicron") // which has no other evidence than silence
+	another := hostIn(t, base, "omicron")                                                           // which has no other evidence than silence
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(left, func(name string) bool {
 			seen, err := multilock.Inspect(t.Context(), another.locks, name, multilock.StalePolicy{})
