@@ -1,5 +1,5 @@
-// Package joblist reads the list of jobs that a group works through, and the results of its
-// chunks: neighbouring jobs that were claimed with one lock.
+// Package joblist reads a group's list of jobs and the results of its chunks: neighbouring jobs
+// that are claimed with one lock.
 package joblist
 
 import (
@@ -16,13 +16,12 @@ import (
 
 const chunkPrefix = "#jobs-"
 
-// ChunkName is the name of the lock, and of the result, of a chunk of a list: of the jobs
-// with these numbers, from 1.
+// ChunkName returns the name of the lock and result of a chunk: the jobs with these numbers.
 func ChunkName(r source.Range) string {
 	return chunkPrefix + strconv.Itoa(r.From) + "-" + strconv.Itoa(r.To)
 }
 
-// ParseChunkName reads such a name; ok is false if it is none.
+// ParseChunkName parses the name of a chunk; ok is false for any other name.
 func ParseChunkName(name string) (r source.Range, ok bool) {
 	numbers, ok := strings.CutPrefix(name, chunkPrefix)
 	if !ok {
@@ -43,8 +42,7 @@ func IsChunk(name string) bool {
 	return ok
 }
 
-// EachJob gives the results of the jobs of which r tells: of all that a chunk has recorded,
-// or r itself.
+// EachJob calls f with the results of the recorded jobs of a chunk, or with r itself.
 func EachJob(r multilock.Result, f func(name string, r multilock.Result)) {
 	if r.Chunk == nil {
 		f(r.Name, r)
@@ -55,7 +53,7 @@ func EachJob(r multilock.Result, f func(name string, r multilock.Result)) {
 	}
 }
 
-// Summary is a result without the jobs of a chunk, where the source can tell that apart.
+// Summary reads a result without the jobs of its chunk, if the source can.
 func Summary(ctx context.Context, src source.Ledger, name string) (multilock.Result, error) {
 	read := src.Result
 	if chunks, ok := src.(source.Chunks); ok {
@@ -64,15 +62,13 @@ func Summary(ctx context.Context, src source.Ledger, name string) (multilock.Res
 	return bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return read(ctx, name) })
 }
 
-// Telling says whether there is more to be told of the jobs of a chunk than how many of
-// them are done.
+// Telling reports whether a chunk has jobs with more to report than a plain success.
 func Telling(r multilock.Result) bool {
 	return r.Chunk != nil && (r.Chunk.Recorded > r.Chunk.Done || r.Chunk.Incomplete > 0)
 }
 
-// EachResult reads the results of these names, as far as there are any, and gives them to
-// f, which is called side by side; of chunks, the results of their jobs. The error is the
-// first that came up.
+// EachResult reads the results of these names and calls f with them, concurrently; for a chunk,
+// with the results of its jobs. It returns the first error.
 func EachResult(ctx context.Context, src source.Ledger, names []string, f func(name string, r multilock.Result)) error {
 	return parallel.Do(parallel.Requests, len(names), func(i int) error {
 		r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return src.Result(ctx, names[i]) })
@@ -80,7 +76,7 @@ func EachResult(ctx context.Context, src source.Ledger, names []string, f func(n
 			EachJob(r, f)
 		}
 		if errors.Is(err, multilock.ErrNoResult) {
-			return nil // forgotten meanwhile, or not to be seen yet
+			return nil // forgotten meanwhile, or not visible yet
 		}
 		return err
 	})

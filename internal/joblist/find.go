@@ -13,24 +13,23 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Placed is where a job is that is one of a list which is claimed in chunks.
+// Placed is the place of a job in a list that is claimed in chunks.
 type Placed struct {
-	// Number is that of the job in the list, from 1.
+	// Number is the job's number in the list, from 1.
 	Number int
-	// Chunk is the one in which it is to be run, zero if nobody has begun with that.
+	// Chunk is the chunk in which the job runs, zero if no host has begun it.
 	Chunk source.Range
-	// Result is the job's; nil if it has none.
+	// Result is the job's result, nil if it has none.
 	Result *multilock.Result
 }
 
-// Final says whether nobody is to run it any more.
+// Final reports whether the job will not run any more.
 func (p Placed) Final() bool {
 	return p.Result != nil && (p.Result.Final || p.Result.Foreign != "")
 }
 
-// Find finds jobs by their names, at the price of the group's manifest and of a
-// result for each of their chunks. Held are the names of the locks that are held. Names
-// that are in no list which is claimed in chunks are left out.
+// Find finds jobs by their names. It reads the group's manifest and one result per chunk. held are
+// the names of the held locks. Find omits names that are in no list claimed in chunks.
 func Find(ctx context.Context, src source.Ledger, names, held []string) (map[string]Placed, error) {
 	manifests, ok := src.(source.ManifestReader)
 	if !ok || len(names) == 0 {
@@ -54,8 +53,7 @@ func Find(ctx context.Context, src source.Ledger, names, held []string) (map[str
 	return found, nil
 }
 
-// Numbers reads the numbers of jobs from the manifest, if that is of a list which is
-// claimed in chunks.
+// Numbers reads the numbers of jobs from the manifest, if its list is claimed in chunks.
 func Numbers(ctx context.Context, src source.ManifestReader, names []string) (map[string]int, error) {
 	inManifest, wanted := strings.NewReplacer("\\", `\\`, "\n", `\n`), map[string]string{}
 	for _, name := range names {
@@ -71,7 +69,7 @@ func Numbers(ctx context.Context, src source.ManifestReader, names []string) (ma
 	return numbers, err
 }
 
-// chunksAmong are the chunks among names, the smallest first.
+// chunksAmong returns the chunks among names, the smallest first.
 func chunksAmong(names []string) (chunks []source.Range) {
 	for _, name := range names {
 		if r, ok := ParseChunkName(name); ok {
@@ -82,13 +80,13 @@ func chunksAmong(names []string) (chunks []source.Range) {
 	return chunks
 }
 
-// Nest is a chunk with those that lie in it: what was given back of it.
+// Nest is a chunk with the chunks that were given back of it.
 type Nest struct {
 	source.Range
 	Parts []*Nest
 }
 
-// Nests are the chunks among names that lie in no other.
+// Nests returns the outermost chunks among names.
 func Nests(names []string) (outermost []*Nest) {
 	chunks := chunksAmong(names)
 	slices.SortFunc(chunks, func(a, b source.Range) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To)) })
@@ -108,7 +106,7 @@ func Nests(names []string) (outermost []*Nest) {
 	return outermost
 }
 
-// Names are those of the results of a chunk, and of all that lie in it.
+// Names returns the result names of a chunk and of all chunks inside it.
 func (n *Nest) Names() []string {
 	names := []string{ChunkName(n.Range)}
 	for _, part := range n.Parts {
@@ -117,7 +115,7 @@ func (n *Nest) Names() []string {
 	return names
 }
 
-// finder finds jobs in chunks, and reads the result of each chunk once.
+// finder finds jobs in chunks. It reads the result of each chunk once.
 type finder struct {
 	src    source.Ledger
 	chunks []source.Range
@@ -131,7 +129,7 @@ func (f *finder) place(ctx context.Context, name string, number int) (Placed, er
 	if at < 0 {
 		return p, nil
 	}
-	p.Chunk = f.chunks[at] // what was given back of a larger one is a chunk of its own
+	p.Chunk = f.chunks[at] // a part that was given back is a chunk of its own
 	r, err := f.result(ctx, p.Chunk)
 	switch {
 	case errors.Is(err, multilock.ErrNoResult):
@@ -167,9 +165,9 @@ func (f *finder) result(ctx context.Context, chunk source.Range) (multilock.Resu
 	return r, err
 }
 
-// Forget makes a holder of a chunk's lock forget the results of some of its jobs: they
-// are to be run again. It names those that had one. Who has read about them on the group's
-// board does not know: see source.Chunks.
+// Forget deletes the results of some jobs of a chunk, under its lock, so that they run again. It
+// returns the names of jobs that had a result. A process that trusted the progress map does not
+// notice: see source.Chunks.
 func Forget(ctx context.Context, lock *multilock.Lock, asked func(number int, r multilock.Result) bool) (forgotten []string, err error) {
 	last, err := lock.Outcome(ctx)
 	switch {

@@ -16,8 +16,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Stages reads the names of the jobs in the group's list, in the stages into which barriers
-// divide it; there are none if the group has no list.
+// Stages reads the names of the jobs in the group's list, in the stages between its barriers; nil
+// if the group has no list.
 func Stages(ctx context.Context, src source.ManifestReader) (stages [][]string, err error) {
 	var names []string
 	var barriers []int
@@ -41,7 +41,8 @@ func Stages(ctx context.Context, src source.ManifestReader) (stages [][]string, 
 	return stages, nil
 }
 
-// barriersIn reads from a head behind which jobs barriers stand. Its parts begin with a #.
+// barriersIn reads from a head the numbers of jobs that have a barrier behind them. The parts of a
+// head begin with #.
 func barriersIn(head []byte) (after []int) {
 	for part := range strings.SplitSeq(string(head), "#") {
 		numbers, ok := strings.CutPrefix(part, "barriers after ")
@@ -60,7 +61,7 @@ func barriersIn(head []byte) (after []int) {
 
 // Job is a job of the group's list.
 type Job struct {
-	// Number is the job's place in the list, from 1.
+	// Number is the job's number in the list, from 1.
 	Number int
 	// Chunked says that the list is claimed in chunks.
 	Chunked bool
@@ -71,10 +72,10 @@ type Job struct {
 // Name is the job's name.
 func (j Job) Name() string { return decodeListed(j.name) }
 
-// Command is the job's command: of a very long line its beginning.
+// Command is the job's command, truncated for a very long line.
 func (j Job) Command() string { return decodeListed(j.command) }
 
-// decodeListed undoes what keeps a newline out of a line of the list.
+// decodeListed reverses the escapes for newlines in a line of the list.
 func decodeListed(field []byte) string {
 	if bytes.IndexByte(field, '\\') < 0 {
 		return string(field)
@@ -82,8 +83,8 @@ func decodeListed(field []byte) string {
 	return strings.NewReplacer(`\\`, `\`, `\n`, "\n").Replace(string(field))
 }
 
-// Each reads the group's list, and calls tell with each job until tell returns false.
-// There are none if the group has no list. The job is valid until tell returns.
+// Each reads the group's list, if there is one, and calls tell with each job until tell returns
+// false. The job is only valid until tell returns.
 func Each(ctx context.Context, src source.ManifestReader, tell func(Job) bool) error {
 	chunked := false
 	return eachLineOfList(ctx, src, func(l line) bool {
@@ -92,8 +93,7 @@ func Each(ctx context.Context, src source.ManifestReader, tell func(Job) bool) e
 	})
 }
 
-// NumberWidth is the least number of digits in the names of jobs that were named by their
-// numbers in the group's list; 0 if there are none.
+// NumberWidth returns the number of digits in job names that are numbers; 0 if there are none.
 func NumberWidth(ctx context.Context, src source.ManifestReader) (digits int, err error) {
 	err = Each(ctx, src, func(j Job) bool {
 		if n, wrong := strconv.Atoi(j.Name()); wrong == nil && n == j.Number {
@@ -104,13 +104,13 @@ func NumberWidth(ctx context.Context, src source.ManifestReader) (digits int, er
 	return digits, err
 }
 
-// line is one of the group's list: of a job, as NAME, a tab and COMMAND; or a head, of the
-// list or of what continues it, which has no tab.
+// line is a line of the group's list: a job, as NAME, a tab and COMMAND; or a head without a tab,
+// of the list or of a later section.
 type line struct {
 	number      int // of the job, or of the one before the head
 	field, rest []byte
 	isJob       bool
-	first       bool // of all
+	first       bool // of the whole list
 }
 
 // eachLineOfList reads the group's list line by line, until tell returns false.
@@ -141,11 +141,11 @@ func eachLineOfList(ctx context.Context, src source.ManifestReader, tell func(li
 	return context.Cause(ctx)
 }
 
-// mostOfLine bounds what is read of a line, in buffers. No job has a longer line, and a sparse
-// file would be read for hours.
+// mostOfLine bounds how much of a line is read, in buffers: it rejects a sparse file, which would
+// take hours.
 const mostOfLine = 64
 
-// readLine reads a line, and keeps the first buffer of a long one.
+// readLine reads a line and keeps the first buffer of a long one.
 func readLine(lines *bufio.Reader) (l line, err error) {
 	text, err := lines.ReadSlice('\n')
 	l.field, l.rest, l.isJob = bytes.Cut(bytes.TrimSuffix(text, []byte{'\n'}), []byte{'\t'})
