@@ -11,53 +11,50 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Attempts is how the job of a name is run under its lock: what is recorded is looked at,
-// the job is run as often as its Plan says, and how each attempt ended is recorded before
-// the next one begins. Once, package batch and the command "multilock run" differ in what
-// they put in here, and in how they take and give back the lock.
+// Attempts runs a job under its lock: it reads the recorded result, makes as many attempts as the
+// Plan allows, and records each result before the next attempt. Once, package batch and the command
+// "multilock run" share this loop, and differ in Work and in how they acquire the lock.
 type Attempts struct {
-	// Source is where the lock is; it must be a source.Ledger if there is a Plan.
+	// Source has the lock. With a Plan it must be a source.Ledger.
 	Source multilock.Source
-	// Plan says how often the job may run. Without one it runs once, whatever is
-	// recorded, and nothing is.
+	// Plan says how often the job may run. If nil, the job runs once and nothing is recorded.
 	Plan *Plan
-	// Work makes one attempt. The result says how that ended (Exit, Signal, Why, Output);
-	// the rest is filled in, but Start and Duration only if they are zero. With an error
-	// nothing is recorded, there is no further attempt, and Run returns that error. The
-	// context is that of Run, and does not end with the lock.
+	// Work makes one attempt and returns how it ended (Exit, Signal, Why, Output). Start and
+	// Duration are filled in if zero, the other fields always. An error ends Run, and nothing is
+	// recorded. The context is that of Run; it does not end with the lock.
 	Work func(ctx context.Context, a Attempt) (multilock.Result, error)
-	// Recorded hears of each result that was recorded, before the next attempt. May be nil.
+	// Recorded, if not nil, is called with each recorded result, before the next attempt.
 	Recorded func(ctx context.Context, r multilock.Result)
 }
 
 // Attempt is one run of a job under its lock.
 type Attempt struct {
-	// Decision is why there is this attempt. It is zero without a Plan.
+	// Decision is why this attempt is made. It is zero without a Plan.
 	Decision
-	// Lock is held, and is not to be released.
+	// Lock is held. Work must not release it.
 	Lock *multilock.Lock
-	// First says that this is the first attempt under this lock, whatever its number.
+	// First is true for the first attempt under this lock, whatever its number.
 	First bool
-	// Last is the result that was recorded before, by whomever; nil if there is none.
+	// Last is the previous recorded result, from any host; nil if there is none.
 	Last *multilock.Result
-	// Now is the source's time at which it was decided; zero without Every.
+	// Now is the source's time of the decision; zero without Every.
 	Now time.Time
 
-	read time.Time // this host's, when Now was read
+	read time.Time // this host's time when Now was read
 }
 
-// Outcome is how things stand with a job.
+// Outcome is the state of a job after attempts.
 type Outcome struct {
-	// Step is StepRun as long as something is left to be done, or that is not known.
+	// Step is StepRun if work is left, or if that is unknown.
 	Step Step
-	// Last is the last result that is recorded, nil if there is none.
+	// Last is the last recorded result, nil if there is none.
 	Last *multilock.Result
-	// Ran is how many attempts were made and recorded.
+	// Ran counts the attempts that were made and recorded.
 	Ran int
 }
 
-// Peek looks, without the lock, whether nothing is left to be done. What it finds was
-// recorded; that the job is to be run can only be learned under the lock.
+// Peek checks without the lock whether the job is finished. StepRun is only a hint: whether the job
+// must run is decided under the lock.
 func (a Attempts) Peek(ctx context.Context, name string) (Outcome, error) {
 	ledger, ok := a.Source.(source.Ledger)
 	if a.Plan == nil || !ok {
@@ -81,9 +78,9 @@ func (a Attempts) Peek(ctx context.Context, name string) (Outcome, error) {
 	return Outcome{Step: step, Last: &last}, nil
 }
 
-// Run makes attempts until nothing is left to be done. The error is that of Work, an
-// *UnrecordedError, or what kept it from learning what is recorded; the Outcome is then
-// how things stood before.
+// Run makes attempts until nothing is left to do. It returns the error of Work, an
+// *UnrecordedError, or the error that prevented reading the recorded result. With an error, the
+// Outcome is that before the failed attempt.
 func (a Attempts) Run(ctx context.Context, lock *multilock.Lock) (Outcome, error) {
 	next, err := a.look(ctx, lock)
 	if err != nil {
@@ -105,7 +102,7 @@ func (a Attempts) Run(ctx context.Context, lock *multilock.Lock) (Outcome, error
 	return out, nil
 }
 
-// look decides, under the lock, about the first attempt.
+// look decides on the first attempt, under the lock.
 func (a Attempts) look(ctx context.Context, lock *multilock.Lock) (_ Attempt, err error) {
 	first := Attempt{Lock: lock, First: true}
 	if a.Plan == nil {
@@ -120,7 +117,7 @@ func (a Attempts) look(ctx context.Context, lock *multilock.Lock) (_ Attempt, er
 	return first, err
 }
 
-// outcome is the last recorded result, nil if there is none.
+// outcome returns the last recorded result, nil if there is none.
 func outcome(ctx context.Context, lock *multilock.Lock) (*multilock.Result, error) {
 	last, err := lock.Outcome(ctx)
 	switch {
@@ -132,7 +129,7 @@ func outcome(ctx context.Context, lock *multilock.Lock) (*multilock.Result, erro
 	return &last, nil
 }
 
-// attempt makes one attempt and records how it ended.
+// attempt makes one attempt and records its result.
 func (a Attempts) attempt(ctx context.Context, next Attempt) (multilock.Result, error) {
 	start := time.Now()
 	r, err := a.Work(ctx, next)
@@ -156,8 +153,8 @@ func (a Attempts) attempt(ctx context.Context, next Attempt) (multilock.Result, 
 	return r, nil
 }
 
-// succeeded is when the last success ended, that of this result or one before, by the
-// source's clock. Of a job that runs once and for all its result says enough.
+// succeeded returns the end of the last success, by the source's clock. It is zero without ticks,
+// where the result alone is enough.
 func (a Attempt) succeeded(r multilock.Result) time.Time {
 	switch {
 	case a.Now.IsZero():
@@ -170,9 +167,9 @@ func (a Attempt) succeeded(r multilock.Result) time.Time {
 	return a.Last.Succeeded
 }
 
-// UnrecordedError says that a job has ended, and that how it ended is not recorded:
-// multilock.ErrLost if the lock was lost, multilock.ErrUnsure if it may be recorded after
-// all. If it is not, the job will run again.
+// UnrecordedError means that a job ended and its result is not recorded. It wraps multilock.ErrLost
+// if the lock was lost, and multilock.ErrUnsure if the result may be recorded after all. If it is
+// not, the job will run again.
 type UnrecordedError struct {
 	Result multilock.Result
 	Err    error
@@ -182,25 +179,25 @@ func (e *UnrecordedError) Error() string {
 	return fmt.Sprintf("how the job %q ended is not recorded: %v", e.Result.Name, e.Err)
 }
 
-// Unwrap says why.
+// Unwrap returns the cause.
 func (e *UnrecordedError) Unwrap() error { return e.Err }
 
 var (
-	// ErrNotRun says, in an error of a job's work, that it could not be run for a
-	// reason that is not its own: nothing is recorded.
+	// ErrNotRun in an error of a job's work means that the job could not be run for a reason
+	// outside the job. Nothing is recorded.
 	ErrNotRun = errors.New("the job was not run")
-	// ErrLingering says, in an error of a job's work, that parts of it are still at
-	// work and cannot be ended: nothing is recorded, and the lock is left to its TTL.
+	// ErrLingering in an error of a job's work means that parts of it still run and cannot be
+	// ended. Nothing is recorded, and the lock is left to its TTL.
 	ErrLingering = errors.New("the job cannot be ended")
 )
 
-// ExitError is an error of a job's work that says how a command ended. With a Code of 0
-// it has succeeded, and the Output is all that there is to say.
+// ExitError is an error of a job's work that says how a command ended. With Code 0 the command
+// succeeded, and only Output is set.
 type ExitError struct {
 	Code   int
-	Signal string // that ended it, if one did
-	Why    string // more about it, if there is more
-	Output string // why what it printed is not kept as a whole, if it is not
+	Signal string // the signal that ended it, if any
+	Why    string // details, if any
+	Output string // why its output is incomplete, if it is
 }
 
 func (e *ExitError) Error() string {
@@ -213,10 +210,10 @@ func (e *ExitError) Error() string {
 	return "it ended with a code that is not 0"
 }
 
-// WhileHeld runs work with a context that also ends with the lock, and makes a result of
-// its error, which may be an *ExitError. The error is ErrLingering or ErrNotRun if that of
-// work says so; or the cause of the context, if work failed after its end: that is an
-// interruption and no failure of the work.
+// WhileHeld runs work with a context that also ends with the lock, and turns its error, which may
+// be an *ExitError, into a result. It returns an error of work that wraps ErrLingering or
+// ErrNotRun. If work fails after its context ended, it returns the cause: the work was interrupted,
+// and did not fail.
 func WhileHeld(ctx context.Context, lock *multilock.Lock, work func(context.Context) error) (multilock.Result, error) {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -232,8 +229,7 @@ func WhileHeld(ctx context.Context, lock *multilock.Lock, work func(context.Cont
 	return resultOf(err), nil
 }
 
-// resultOf is the result of work that returned err, with the exit codes that a
-// command would have.
+// resultOf maps an error of work to the exit code that a command would have.
 func resultOf(err error) multilock.Result {
 	var exit *ExitError
 	switch {

@@ -13,63 +13,60 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// BarrierOptions say what a barrier waits for, and how.
+// BarrierOptions configure a barrier.
 type BarrierOptions struct {
-	// Members are the names that must each have a final result. The source must be
-	// a source.Changes. The barrier may be started before any of the jobs.
+	// Members are the names that must each have a final result. The source must be a
+	// source.Changes. The barrier may start before any of the jobs.
 	Members []string
-	// Expect is how many names must have a final result, whichever they are; then
-	// the group must also be vacant. The source must be a source.Changes, too.
-	// With neither Members nor Expect the barrier opens when the group is vacant.
+	// Expect is how many names must have a final result; the group must then also be vacant. The
+	// source must be a source.Changes. With neither Members nor Expect, the barrier opens when the
+	// group is vacant.
 	Expect int
-	// Settle is for how long a group in which the barrier has seen nobody must stay
-	// vacant, so that jobs which are just being started are waited for; 0 means that
-	// one moment is enough. It is not used with Members or Expect.
+	// Settle is how long the group must stay vacant if the barrier has seen no holder, so that jobs
+	// that are just starting are waited for. With 0 one vacant poll is enough. Not used with
+	// Members or Expect.
 	Settle time.Duration
-	// Since is how long before Wait began a job may have ended to count, by the clock of
-	// the host that ran it; DefaultSince if 0. It is not used with Members or Expect.
+	// Since is how long before Wait a job may have ended to count, by the clock of its host;
+	// DefaultSince if 0. Not used with Members or Expect.
 	Since time.Duration
-	// StalePolicy decides when a holder counts as dead.
+	// StalePolicy decides when a holder is dead.
 	StalePolicy multilock.StalePolicy
 	// Poll is the longest pause between two polls, multilock.DefaultPoll if 0.
 	Poll time.Duration
-	// Inspect is the longest pause between two looks at the holders,
-	// DefaultInspect if 0. Holders with a short TTL are looked at more often.
+	// Inspect is the longest pause between two inspections of the holders, DefaultInspect if 0.
+	// Holders with a short TTL are inspected more often.
 	Inspect time.Duration
-	// Takeover is how long a job whose holder died is waited for while nothing else that is waited
-	// for is held: another host may take the job over. 0 is for three TTLs of the holder, and a
-	// negative duration for ever. It is for Members and Expect.
+	// Takeover is how long to wait for another host to take over the job of a dead holder while no
+	// other awaited job is held: three TTLs of the holder if 0, for ever if negative. Only for
+	// Members and Expect.
 	Takeover time.Duration
-	// Died, if not nil, is called at once with each holder that is found dead.
+	// Died, if not nil, is called with each dead holder as soon as it is found.
 	Died func(Holding)
 }
 
-// DefaultInspect is the longest pause between two looks at who holds what.
+// DefaultInspect is the default of BarrierOptions.Inspect.
 const DefaultInspect = 30 * time.Second
 
-// ErrNotDone says that a barrier has opened, and that a job failed or died.
+// ErrNotDone means that a barrier has opened and a job failed or died.
 var ErrNotDone = errors.New("not everything is done")
 
-// Barrier waits for the jobs of a group.
-//
-// A poll costs one request. Waiting never removes any state that others look at:
-// of a lock, only that of a dead holder.
+// Barrier waits for the jobs of a group. A poll costs one request. Waiting removes no state of
+// others except the lock of a dead holder.
 type Barrier struct {
 	src     source.Group
 	opt     BarrierOptions
-	results *results // nil if no results are asked for
+	results *results // nil if the barrier waits for a vacant group
 	holders *holders
 	start   time.Time
-	busy    bool // the group was not vacant at some poll
+	busy    bool // a poll found the group not vacant
 
 	mu     sync.Mutex
-	ends   *ends // what the history told when the barrier opened
-	untold error // why it did not tell all, nil if it did
+	ends   *ends // read from the history when the barrier opened
+	untold error // why the history is incomplete, nil if it is not
 }
 
-// NewBarrier prepares a barrier for one Wait. The error is a
-// *source.InvalidError for options that contradict each other, and
-// multilock.ErrUnsupported for members in a source that keeps no results.
+// NewBarrier prepares a barrier for one Wait. The error is a *source.InvalidError for contradictory
+// options, and multilock.ErrUnsupported for Members or Expect with a source that keeps no results.
 func NewBarrier(src source.Group, opt BarrierOptions) (*Barrier, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
@@ -107,15 +104,14 @@ func (o *BarrierOptions) check() error {
 	return nil
 }
 
-// Wait returns when the barrier opens. The error is nil if all that was waited
-// for is done; ErrNotDone if a job failed, or died and was not taken over;
-// context.Cause(ctx) if that ended first; any other if the source failed. The
-// report is true in every case, as far as it goes.
+// Wait returns when the barrier opens. The error is nil if everything is done; ErrNotDone if a job
+// failed, or died and was not taken over; context.Cause(ctx) if ctx ended first; any other error if
+// the source failed. The report is valid in every case, as far as it goes.
 //
-// A barrier without members opens at one instant at which nothing is held. It
-// says nothing about jobs that were not started yet. How those ended that were, it
-// learns from the source's history then: the last run of each name counts, since
-// Since, whoever started and saw it. See Report.Untold for sources that cannot tell.
+// Without Members and Expect the barrier opens at the first moment at which nothing is held, and
+// knows nothing of jobs that have not started yet. It then reads from the source's history how the
+// jobs ended: the last run of each name since Since counts. See Report.Untold for sources with an
+// incomplete history.
 func (b *Barrier) Wait(ctx context.Context) (Report, error) {
 	b.start = time.Now()
 	inner, cancel := context.WithCancelCause(ctx)
@@ -138,7 +134,7 @@ func (b *Barrier) Wait(ctx context.Context) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	report.Held = nil // that was at the last look; the barrier knows better
+	report.Held = nil // that was the last inspection; the group is vacant now
 	if !report.OK() {
 		return report, ErrNotDone
 	}
@@ -164,23 +160,23 @@ func (b *Barrier) poll(ctx context.Context) error {
 		if progress {
 			pause.Reset()
 		}
-		early, err := bounded.Wait(ctx, b.within(pause.Next()), ear.news(ctx))
+		early, err := bounded.Wait(ctx, b.within(pause.Next()), ear.wakeups(ctx))
 		if err != nil {
 			return err
 		}
 		if !early {
 			continue
 		}
-		pause.Reset() // and a short pause: news often come in swarms
+		pause.Reset() // still pause briefly: wake-ups come in bursts
 		if err := bounded.Sleep(ctx, pause.Next()); err != nil {
 			return err
 		}
 	}
 }
 
-// opened learns how the jobs ended. A group that has been vacant since the wait began is then
-// asked whether it still is: jobs that are just being started may have begun while the history
-// was read. One that was busy is not: where there is always work it might never be left.
+// opened reads how the jobs ended. If the group was vacant from the start, it then asks again
+// whether it still is: jobs may have started while the history was read. A group that was busy is
+// not asked again, because a group with constant work might never open the barrier.
 func (b *Barrier) opened(ctx context.Context) (open bool, err error) {
 	if err := b.learn(ctx); err != nil || b.results != nil || b.busy || b.opt.Settle == 0 {
 		return err == nil, err
@@ -188,15 +184,15 @@ func (b *Barrier) opened(ctx context.Context) (open bool, err error) {
 	return b.vacant(ctx)
 }
 
-// learn asks, where no results can tell, how the jobs ended.
+// learn reads the history, unless results have told how the jobs ended.
 func (b *Barrier) learn(ctx context.Context) error {
 	if b.results != nil {
 		return nil
 	}
-	return b.recall(ctx)
+	return b.loadOutcomes(ctx)
 }
 
-// within makes a pause end when the group has settled.
+// within shortens a pause to the end of the settling time.
 func (b *Barrier) within(pause time.Duration) time.Duration {
 	left := b.opt.Settle - time.Since(b.start)
 	if b.results != nil || left <= 0 {
@@ -205,8 +201,7 @@ func (b *Barrier) within(pause time.Duration) time.Duration {
 	return min(pause, left)
 }
 
-// ask makes one poll: for results as long as some are missing, then for vacancy
-// if that is wanted.
+// ask makes one poll: for missing results first, then for vacancy if required.
 func (b *Barrier) ask(ctx context.Context) (open, progress bool, err error) {
 	if b.results == nil {
 		open, err = b.vacant(ctx)
@@ -232,10 +227,10 @@ func (b *Barrier) complete() bool {
 	return b.results.count() >= b.opt.Expect
 }
 
-// vacant asks whether nothing is held. A group that was never seen otherwise has
-// to stay so for the time to settle.
+// vacant reports whether nothing is held. If no poll has found the group busy, it must also have
+// settled.
 func (b *Barrier) vacant(ctx context.Context) (bool, error) {
-	settled := time.Since(b.start) >= b.opt.Settle // before the question: the answer is newer
+	settled := time.Since(b.start) >= b.opt.Settle // measured before the request
 	vacant, err := bounded.Call(ctx, b.src.Vacant)
 	if err != nil {
 		return false, err
@@ -247,9 +242,8 @@ func (b *Barrier) vacant(ctx context.Context) (bool, error) {
 	return b.busy || settled, nil
 }
 
-// listener hears of locks that may have become free. Its subscription ends when
-// the group's directory is replaced, and there is none before there is a group:
-// so it is renewed now and then.
+// listener receives wake-ups when locks may have become free. A subscription ends when the group's
+// directory is replaced, and needs an existing group, so listener renews it periodically.
 type listener struct {
 	src   source.Group
 	due   time.Time
@@ -268,8 +262,8 @@ const (
 	maxRenewal   = 30 * time.Second
 )
 
-// news is the channel on which news arrive, nil if there is none.
-func (l *listener) news(ctx context.Context) <-chan struct{} {
+// wakeups returns the channel of wake-ups, nil if there is none.
+func (l *listener) wakeups(ctx context.Context) <-chan struct{} {
 	if time.Now().Before(l.due) {
 		return l.channel
 	}

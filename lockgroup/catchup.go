@@ -10,28 +10,28 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// CatchUp says what becomes of ticks for which no host ran the job. The zero value leaves
-// them alone. Get others from ParseCatchUp.
+// CatchUp says what happens with ticks for which no host ran the job. The zero value skips them.
+// ParseCatchUp returns others.
 type CatchUp struct {
 	on     bool
-	missed int // how many ticks before the last one are run, too
+	missed int // how many ticks before the last one run, too
 }
 
-// MaxCatchUp is the most ticks that a job can be told to catch up with.
+// MaxCatchUp is the most ticks that a job can catch up with.
 const MaxCatchUp = 1000
 
-// The longest time, and the share of a span, by which a tick is run before it has come, for
-// hosts whose clocks are ahead of the source's.
+// A tick may run early by at most this time and this share of its span, because a host's clock may
+// be ahead of the source's.
 const (
 	maxEarly   = 30 * time.Second
 	earlyShare = 10
 )
 
-// ParseCatchUp reads what is to become of missed ticks:
+// ParseCatchUp parses what to do with missed ticks:
 //
-//	none      nothing: who comes when it is time for the next one runs that
-//	latest    the last tick that has come is run, however late; older ones are not
-//	all:N     so are the last N before it, the oldest first
+//	none      skip them
+//	latest    run the last tick that has come, however late
+//	all:N     run the last N ticks before it, too, the oldest first
 //
 // The error is a *source.InvalidError.
 func ParseCatchUp(text string) (CatchUp, error) {
@@ -53,7 +53,7 @@ func invalidCatchUp(text, why string) error {
 	return &source.InvalidError{What: "catch up", Got: text, Why: why}
 }
 
-// String writes it as ParseCatchUp reads it.
+// String returns the form that ParseCatchUp reads.
 func (c CatchUp) String() string {
 	switch {
 	case !c.on:
@@ -64,15 +64,14 @@ func (c CatchUp) String() string {
 	return "all:" + strconv.Itoa(c.missed)
 }
 
-// catchesUp says whether ticks that were missed make a difference. The last one alone does not
-// where the ticks follow the runs: there a run that is late is for now.
+// catchesUp reports whether missed ticks make a difference. With CatchUp "latest" and no phase they
+// do not: a late run counts for the present tick.
 func (p Plan) catchesUp() bool {
 	return !p.Every.IsZero() && p.CatchUp.on && (p.Every.phased || p.CatchUp.missed > 0)
 }
 
-// afterwards decides what follows an attempt under the same lock: another one; or, after a
-// success, the next tick that is to be caught up with, as of the time at which it was begun. A
-// tick that has failed for good is a reason to stop, for what failed may be the place.
+// afterwards decides what follows an attempt under the same lock: a retry, or after a success the
+// next missed tick. It stops at a tick that failed for good, because the cause may be this host.
 func (p Plan) afterwards(now time.Time, r multilock.Result) Decision {
 	if d := p.Again(r); d.Step != StepDone || !p.catchesUp() {
 		return d
@@ -80,13 +79,13 @@ func (p Plan) afterwards(now time.Time, r multilock.Result) Decision {
 	return p.Next(now, &r)
 }
 
-// come is the last tick that has come, of ticks with a phase.
+// come returns the last tick with a phase that may run by now.
 func (e Every) come(now time.Time) time.Time {
 	return e.latest(now.Add(min(maxEarly, e.span/earlyShare)))
 }
 
-// catchUp decides about a job that is to catch up, given the last result. The next tick is
-// told by that alone: whoever comes after a crash goes on where the results end.
+// catchUp decides for a job that catches up. It uses nothing but the last result, so any host can
+// continue after a crash.
 func (p Plan) catchUp(now time.Time, last *multilock.Result) Decision {
 	owed := p.Every.owedAt
 	if !p.Every.phased {
@@ -99,12 +98,12 @@ func (p Plan) catchUp(now time.Time, last *multilock.Result) Decision {
 	return Decision{Attempt: 1, Tick: tick, Began: now.UTC(), Missed: missed}
 }
 
-// settled says whether nobody is to try again for the tick of a result.
+// settled reports whether the tick of a result needs no more attempts.
 func (p Plan) settled(r multilock.Result) bool { return p.Again(r).Step != StepRun }
 
-// owedAt is the next tick to be run, of ticks with a phase: the first after the last result's,
-// but none that is more than n before the last one that has come. Missed is how many are
-// passed over. None is due if that of the last result is to be tried again.
+// owedAt returns the next tick to run, for ticks with a phase: the first after the last result's,
+// and at most n before the last one that has come. Missed counts the ticks passed over. No tick is
+// due while that of the last result is to be retried.
 func (e Every) owedAt(now time.Time, last *multilock.Result, n int, open bool) (tick time.Time, missed int, due bool) {
 	come := e.come(now)
 	oldest := e.step(come, -n)
@@ -118,12 +117,12 @@ func (e Every) owedAt(now time.Time, last *multilock.Result, n int, open bool) (
 	return tick, e.missed(last.Tick, tick), true
 }
 
-// owedAfter is the same for ticks that follow the runs. Those that were missed lie where they
-// would have followed the last one; that of now is, as ever, a span after the last, or now.
+// owedAfter is owedAt for ticks that follow the runs. Missed ticks lie at multiples of the span
+// after the last one; the present tick is a span after the last, or now.
 func (e Every) owedAfter(now time.Time, last *multilock.Result, n int, open bool) (tick time.Time, missed int, due bool) {
 	all := e.missed(last.Tick, now)
 	late, from := last.Began.Sub(last.Tick) >= e.span/2, last.Tick.Add(e.span/2)
-	if late { // it was caught up with: the next one is run when it may be meant, not half a span before
+	if late { // the last run caught up: wait for the next one's time, not half a span before it
 		from = last.Tick.Add(e.span / 5 * 3)
 	}
 	switch {

@@ -9,35 +9,33 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// ends is how runs ended, as the events of a history tell. They may come in any order:
-// each host writes its own, by its own clock.
+// ends is how runs ended, from the events of a history. Events come in any order: each host writes
+// its own, by its own clock.
 type ends struct {
 	runs   map[acquisition]*run
-	chunks map[string][]multilock.Result // the jobs that are not done, of chunks with such
+	chunks map[string][]multilock.Result // the failed or open jobs of chunks that have any
 }
 
 type acquisition struct{ name, token string }
 
-// run is one acquisition of a lock. A history may tell of very many, and nearly all of
-// them have ended well: of those there is no event kept.
+// run is one acquisition of a lock. To save memory it keeps no event for a good end.
 type run struct {
 	name   string
-	job    string        // what was run: see jobOf
-	fence  uint64        // 0 if it drew none
-	weight int           // of the event that says most of how it ended
-	at     int64         // when that was, in nanoseconds since 1970
-	told   *source.Event // that event, nil if it is a good end
-	since  bool          // its lock was found held since the barrier opened: by it, or still although it is dead
+	job    string        // see jobOf
+	fence  uint64        // 0 if it has none
+	weight int           // of event
+	at     int64         // its time, in Unix nanoseconds
+	event  *source.Event // the event with the most weight; nil after a good end
+	since  bool          // its lock was found held after the barrier opened
 }
 
 func newEnds() *ends {
 	return &ends{runs: map[acquisition]*run{}, chunks: map[string][]multilock.Result{}}
 }
 
-// weight says how much an event tells of the end of its run. A recorded result is the
-// last word, but for a chunk of which something is left to be done; that a lock was broken
-// or lost outweighs what its holder believes. A script whose lock somebody broke faster than
-// its keeper gave it back has ended all the same.
+// weight ranks events by how much they tell of a run's end. A recorded result is final, unless its
+// chunk has open jobs. A broken or lost lock outweighs the holder's own view; but a script has
+// ended normally even if its lock was broken before its keeper released it.
 func weight(e source.Event) int {
 	switch {
 	case e.What == source.EventCommitted && e.Chunk != nil && !e.Chunk.Final():
@@ -56,18 +54,17 @@ func weight(e source.Event) int {
 	return 0
 }
 
-// add takes an event into account.
 func (n *ends) add(e source.Event) {
 	if weight(e) == 0 && e.What != source.EventAcquired {
 		return
 	}
 	key := acquisition{e.Name, e.Token}
 	if e.Token == "" {
-		key.token = e.Time.String() // of a lock that names no acquisition: each is another
+		key.token = e.Time.String() // without a token each event is an acquisition of its own
 	}
 	r := n.runs[key]
 	if r == nil {
-		r = &run{name: e.Name, at: e.Time.UnixNano(), told: &e}
+		r = &run{name: e.Name, at: e.Time.UnixNano(), event: &e}
 		n.runs[key] = r
 	}
 	r.fence = max(r.fence, e.Fence)
@@ -75,14 +72,14 @@ func (n *ends) add(e source.Event) {
 	if change := cmp.Compare(weight(e), r.weight); change < 0 || change == 0 && e.Time.UnixNano() < r.at {
 		return
 	}
-	r.weight, r.at, r.told = weight(e), e.Time.UnixNano(), &e
+	r.weight, r.at, r.event = weight(e), e.Time.UnixNano(), &e
 	if endedWell(e) {
-		r.told = nil
+		r.event = nil
 	}
 }
 
-// jobOf tells jobs apart: by the name of their lock. Under one of several slots anything
-// may run, and the next time in another slot: there it is the command.
+// jobOf identifies a job by the name of its lock. A job in slots may run in any of them, so there
+// the command identifies it.
 func jobOf(e source.Event) string {
 	name, _, slotted := ParseSlotName(e.Name)
 	if !slotted {
@@ -98,8 +95,8 @@ func jobOf(e source.Event) string {
 	return name + "\x00" + command
 }
 
-// endedWell says whether an event is the good end of a run. A script that gave its lock
-// back has no exit code, and nothing is wrong with that.
+// endedWell reports whether an event is the good end of a run. A script that released its lock has
+// no exit code.
 func endedWell(e source.Event) bool {
 	switch e.What {
 	case source.EventCommitted:
@@ -110,11 +107,11 @@ func endedWell(e source.Event) bool {
 	return false
 }
 
-// EndedWell says whether an event of a history tells that somebody was done with a lock, and
-// that nothing is wrong with that; so it is of a recorded success.
+// EndedWell reports whether an event of a history is the good end of a run: a normal release, or a
+// recorded success.
 func EndedWell(e source.Event) bool { return endedWell(e) }
 
-// last is the last run of each job, in the order of their names.
+// last returns the last run of each job, sorted by name.
 func (n *ends) last() []*run {
 	last := map[string]*run{}
 	for key, r := range n.runs {
@@ -126,8 +123,7 @@ func (n *ends) last() []*run {
 	return slices.SortedFunc(maps.Values(last), func(a, b *run) int { return cmp.Compare(a.name, b.name) })
 }
 
-// after compares fencing numbers, which no clock has part in, where both runs of a lock
-// have one.
+// after compares fencing numbers if both runs have one, and clocks otherwise.
 func (r *run) after(other *run) bool {
 	if r.fence > 0 && other.fence > 0 && r.name == other.name {
 		return r.fence > other.fence
@@ -135,11 +131,11 @@ func (r *run) after(other *run) bool {
 	if r.at != other.at {
 		return r.at > other.at
 	}
-	return r.weight < other.weight // what has no end in the history is not done
+	return r.weight < other.weight // a run without an end in the history counts as not done
 }
 
-// open are the jobs of whose last run no end is told: those that have just given their
-// lock back write it down after that.
+// open returns the last runs without an end in the history. A holder releases its lock first, and
+// writes the event then.
 func (n *ends) open() []*run {
 	return slices.DeleteFunc(n.last(), func(r *run) bool { return r.weight > 0 })
 }
@@ -147,13 +143,13 @@ func (n *ends) open() []*run {
 // report adds what is not done.
 func (n *ends) report(r *Report) {
 	for _, last := range n.last() {
-		jobs, told := n.chunks[last.name]
+		jobs, read := n.chunks[last.name]
 		r.Failed = append(r.Failed, jobs...)
-		switch e := last.told; {
+		switch e := last.event; {
 		case e == nil:
 		case e.What == source.EventBroke:
 			r.Crashed = append(r.Crashed, brokenHolding(*e))
-		case !told:
+		case !read:
 			r.Failed = append(r.Failed, failureOf(*e))
 		}
 	}
@@ -168,7 +164,7 @@ func brokenHolding(e source.Event) Holding {
 	return h
 }
 
-// failureOf is a run that failed, as a result.
+// failureOf makes a result of a run that failed.
 func failureOf(e source.Event) multilock.Result {
 	r := multilock.Result{
 		Name: e.Name, Chunk: e.Chunk, Token: e.Token, By: e.By, User: e.User, Command: e.Command, Signal: e.Signal, Why: e.Why, Attempt: e.Attempt, Final: true,
@@ -188,7 +184,7 @@ func failureOf(e source.Event) multilock.Result {
 	return r
 }
 
-// knows says whether the history tells of an acquisition that it was broken.
+// knows reports whether the history has a break, or a later end, of an acquisition.
 func (n *ends) knows(name, token string) bool {
 	r := n.runs[acquisition{name, token}]
 	return r != nil && r.weight >= weight(source.Event{What: source.EventBroke})

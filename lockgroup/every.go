@@ -10,37 +10,34 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Every says how often a job runs: once per tick over all hosts, with a tick in each
-// span of so long, by the source's clock. The zero value is: once and for all. Get
-// others from ParseEvery or EverySpan.
+// Every says how often a job runs: once per tick over all hosts, by the source's clock, with one
+// tick in each span. The zero value means once and for all. ParseEvery and EverySpan return others.
 type Every struct {
 	span   time.Duration
-	phased bool          // the ticks are where phase says; else where the last run was
-	phase  time.Duration // since 1970 UTC; with a zone since midnight, by its wall clocks
+	phased bool          // ticks are at phase; else they follow the runs
+	phase  time.Duration // since 1970 UTC; with a zone, wall clock time since midnight
 	zone   *time.Location
 }
 
-// The bounds of a span.
 const (
 	minSpan = time.Second
 	maxSpan = 100 * 365 * span.Day
 )
 
-// EverySpan is an Every without a phase. A span that is shorter than a second, or longer
-// than a hundred years, is refused where it is used; 0 is the zero value.
+// EverySpan returns an Every without a phase. A span shorter than a second or longer than a hundred
+// years is rejected where the Every is used; 0 returns the zero value.
 func EverySpan(d time.Duration) Every { return Every{span: d} }
 
-// ParseEvery reads "SPAN" or "SPAN@PHASE": a span is 90s, 5m, 2h30m or 1d. The ticks lie
+// ParseEvery parses "SPAN" or "SPAN@PHASE". A span is 90s, 5m, 2h30m or 1d. The ticks are
 //
-//	1h                        where the job ran last, and every hour from there
+//	1h                        every hour from the last run
 //	1h@30m                    half an hour after each full hour: a duration since 1970 UTC
-//	1d@07:30                  at that time of the day in UTC
-//	1d@07:30[Europe/Berlin]   at that time by the wall clocks of a zone, also where they are
-//	                          changed: a time that they skip is the end of the gap, one
-//	                          that they show twice is the first of the two
+//	1d@07:30                  at this time of day in UTC
+//	1d@07:30[Europe/Berlin]   at this wall clock time in a zone; if a change skips it, at the
+//	                          end of the gap; if it occurs twice, the first time
 //
-// A time of day needs a span of whole days; these are counted from 1970-01-01. The error
-// is a *source.InvalidError.
+// A time of day needs a span of whole days, counted from 1970-01-01. The error is a
+// *source.InvalidError.
 func ParseEvery(text string) (Every, error) {
 	e, err := parseEvery(text)
 	if err != nil {
@@ -77,7 +74,7 @@ func (e Every) parsePhase(text string) (_ Every, err error) {
 	return e, err
 }
 
-// timeOfDay reads 07:30 or 07:30:15, as what has passed since midnight.
+// timeOfDay parses 07:30 or 07:30:15 into the time since midnight.
 func (e Every) timeOfDay(text string) (time.Duration, error) {
 	if e.span%span.Day != 0 {
 		return 0, fmt.Errorf("the time of day %s needs a span of whole days, such as 1d; for a shorter one write how long after its start the tick is, such as 1h@30m", text)
@@ -90,8 +87,8 @@ func (e Every) timeOfDay(text string) (time.Duration, error) {
 	return 0, fmt.Errorf("%q is no time of day; write 07:30", text)
 }
 
-// offset reads how long after the multiples of the span the ticks are. A number without
-// a unit would be seconds, and is mostly meant to be something else.
+// offset parses a phase that is a duration. It rejects a number without a unit, which span.Parse
+// would read as seconds.
 func (e Every) offset(text string) (time.Duration, error) {
 	phase, err := span.Parse(text)
 	if _, isNumber := strconv.ParseFloat(text, 64); isNumber == nil {
@@ -103,8 +100,7 @@ func (e Every) offset(text string) (time.Duration, error) {
 	return phase, err
 }
 
-// parseZone reads what follows the opening bracket. The host's own zone has no name that
-// others could know.
+// parseZone parses what follows the opening bracket. "Local" is rejected: it differs by host.
 func parseZone(text string) (*time.Location, error) {
 	name, closed := strings.CutSuffix(text, "]")
 	if !closed || name == "" || name == "Local" {
@@ -127,7 +123,7 @@ func (e Every) checkSpan() error {
 	return nil
 }
 
-// check is for values that were not parsed.
+// check validates values that were not parsed.
 func (e Every) check() error {
 	if e.IsZero() {
 		return nil
@@ -138,10 +134,10 @@ func (e Every) check() error {
 	return nil
 }
 
-// IsZero says whether it means once and for all.
+// IsZero reports whether the job runs once and for all.
 func (e Every) IsZero() bool { return e == Every{} }
 
-// String writes it as ParseEvery reads it; "" if it means once and for all.
+// String returns the form that ParseEvery reads, "" for the zero value.
 func (e Every) String() string {
 	switch {
 	case e.IsZero():
@@ -156,7 +152,7 @@ func (e Every) String() string {
 	return span.Format(e.span) + "@" + span.Format(e.phase)
 }
 
-// clock writes the phase as a time of day.
+// clock formats the phase as a time of day.
 func (e Every) clock() string {
 	layout := "15:04"
 	if e.phase%time.Minute != 0 {

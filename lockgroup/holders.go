@@ -15,37 +15,36 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// holders is what a barrier knows of those who hold something: who they are, and
-// which of them died.
+// holders is what a barrier knows of the group's holders, dead ones included.
 type holders struct {
 	src    source.Group
 	policy multilock.StalePolicy
 	died   func(Holding) // may be nil
 
 	mu      sync.Mutex
-	held    map[string]multilock.Sighting // at the last survey
+	held    map[string]multilock.Sighting // at the last look
 	crashed map[string]multilock.Sighting
-	left    map[string]leftLock // dead, and not to be cleared from here
+	left    map[string]leftLock // dead, but cannot be cleared from here
 	saw     bool                // a holder with a token was seen
-	watched map[string]bool     // their silence is being watched
+	watched map[string]bool     // their heartbeats are being watched
 	watches sync.WaitGroup
 }
 
-// leftLock is the acquisition that was left, and why.
+// leftLock is an acquisition that could not be cleared, and why.
 type leftLock struct {
 	token string
 	err   error
 }
 
-// maxWatches bounds how many silent holders are watched at a time. That takes
-// one and a half heartbeats, and the others come at a later survey.
+// maxWatches bounds how many suspect holders are watched at a time. Each watch takes one and a half
+// heartbeats; the others follow at a later look.
 const maxWatches = 64
 
 func newHolders(src source.Group, policy multilock.StalePolicy, died func(Holding)) *holders {
 	return &holders{src: src, policy: policy, died: died, crashed: map[string]multilock.Sighting{}, left: map[string]leftLock{}, watched: map[string]bool{}}
 }
 
-// look inspects the locks that are held and concern the barrier. It changes nothing.
+// look inspects the held locks that concern the barrier. It changes nothing.
 func (h *holders) look(ctx context.Context, concerns func(name string) bool) error {
 	names, err := bounded.Call(ctx, h.src.Names)
 	if err != nil {
@@ -62,7 +61,7 @@ func (h *holders) look(ctx context.Context, concerns func(name string) bool) err
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil { // whatever it is, it is in the way
+		if err != nil { // an unreadable lock counts as held
 			seen = multilock.Sighting{State: multilock.StateHeld, Age: source.Unknown, Silence: source.Unknown, Why: err.Error()}
 		}
 		mu.Lock()
@@ -82,9 +81,8 @@ func (h *holders) look(ctx context.Context, concerns func(name string) bool) err
 	return nil
 }
 
-// clear removes what is in the way and belongs to nobody alive. Holders whose
-// silence has to be watched first are watched in the background; what prevents
-// their clearing goes to fail.
+// clear removes locks without a live holder. It watches suspect holders in the background, and
+// passes errors to fail.
 func (h *holders) clear(ctx context.Context, fail func(error)) {
 	for name, seen := range h.seen() {
 		switch seen.State {
@@ -100,7 +98,7 @@ func (h *holders) clear(ctx context.Context, fail func(error)) {
 	}
 }
 
-// seen is what the last look saw.
+// seen returns the holders of the last look.
 func (h *holders) seen() map[string]multilock.Sighting {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,13 +123,12 @@ func (h *holders) watch(ctx context.Context, name string, seen multilock.Sightin
 	})
 }
 
-// keeperPatience is for how long a lock without a job is left alone whose holder is gone:
-// a script that has ended looks like one that died, until the keeper of its lock has
-// given that back.
+// keeperPatience is how long to leave a lock without a job alone after its holder is gone: a script
+// that ended looks dead until its keeper has released the lock.
 const keeperPatience = time.Second
 
-// bury breaks the lock of a dead holder, and nobody else's. That it is free, or
-// its holder alive after all, is as good.
+// bury breaks the lock of a dead holder. It is not an error if the lock is free, or if the holder
+// is alive.
 func (h *holders) bury(ctx context.Context, name string, record source.Record) error {
 	if !record.Job {
 		if err := bounded.Sleep(ctx, keeperPatience); err != nil {
@@ -149,16 +146,16 @@ func (h *holders) bury(ctx context.Context, name string, record source.Record) e
 		h.gone(name, seen, nil)
 		return err
 	}
-	// The holder is dead even if err is not nil. The lock may be gone by now, so this is the only report.
-	if news := h.gone(name, seen, err); news && h.died != nil {
+	// The holder is dead even if err is not nil. The lock may be gone by now, so report it here.
+	if first := h.gone(name, seen, err); first && h.died != nil {
 		h.died(Holding{name, seen})
 	}
 	return nil
 }
 
-// gone notes that a holder is dead, and why its lock was left, if it was. It says whether
-// that is news.
-func (h *holders) gone(name string, seen multilock.Sighting, left error) (news bool) {
+// gone records a dead holder, and why its lock was left, if it was. It reports whether the holder
+// was not known to be dead.
+func (h *holders) gone(name string, seen multilock.Sighting, left error) (first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if left == nil {
@@ -174,8 +171,8 @@ func (h *holders) gone(name string, seen multilock.Sighting, left error) (news b
 	return !known || before.Record.Token != seen.Record.Token
 }
 
-// inTheWay are the locks of the last look that are held by somebody who may live; left are
-// those of the dead that cannot be cleared from here.
+// inTheWay returns the locks of the last look whose holders may be alive, and the errors of those
+// with dead holders that cannot be cleared from here.
 func (h *holders) inTheWay() (held map[string]multilock.Sighting, left map[string]error) {
 	held, left = h.seen(), map[string]error{}
 	h.mu.Lock()
@@ -192,17 +189,17 @@ func (h *holders) inTheWay() (held map[string]multilock.Sighting, left map[strin
 	return held, left
 }
 
-// sawAny says whether somebody was seen who held something.
+// sawAny reports whether any holder was seen.
 func (h *holders) sawAny() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.saw
 }
 
-// inspect looks at the holders now and then, and clears the dead away.
+// inspect looks at the holders periodically and clears the locks of dead ones.
 func (b *Barrier) inspect(ctx context.Context, cancel context.CancelCauseFunc) {
 	defer b.holders.watches.Wait()
-	var idle time.Time // since when a job that died is left, and nothing is held
+	var idle time.Time // since when a dead holder's job waits and no awaited lock is held
 	for pause := min(firstInspect, b.opt.Inspect); ; {
 		start := time.Now()
 		err := b.holders.look(ctx, b.concerns)
@@ -213,7 +210,7 @@ func (b *Barrier) inspect(ctx context.Context, cancel context.CancelCauseFunc) {
 			err = errLeft
 		}
 		if err != nil {
-			cancel(err) // what ended ctx before stays its cause
+			cancel(err) // keeps an earlier cause
 			return
 		}
 		took, limit := time.Since(start), b.holders.shortestTTL()/2
@@ -236,11 +233,10 @@ func (b *Barrier) inspect(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// errLeft opens a barrier at which nothing is held any more but by the dead.
+// errLeft opens a barrier when all remaining holders are dead.
 var errLeft = errors.New("only locks of dead holders are left, which cannot be cleared from here")
 
-// onlyLeft says that nothing keeps a barrier closed that waits for a vacant group but what
-// cannot be cleared from here.
+// onlyLeft reports whether only locks that cannot be cleared from here keep the barrier closed.
 func (b *Barrier) onlyLeft() bool {
 	if len(b.opt.Members) > 0 || b.results != nil && !b.complete() {
 		return false
@@ -249,14 +245,14 @@ func (b *Barrier) onlyLeft() bool {
 	return len(held) == 0 && len(left) > 0
 }
 
-// errAbandoned ends the wait for a job that died and that no host has taken over.
+// errAbandoned ends the wait for a dead holder's job that no host has taken over.
 var errAbandoned = errors.New("a job died, and no host has taken it over")
 
-// takeoverTTLs is for how many TTLs of a dead holder its job may be taken over.
+// takeoverTTLs is the default of BarrierOptions.Takeover, in TTLs of the dead holder.
 const takeoverTTLs = 3
 
-// grace is how long the jobs that died are waited for, because nothing that is waited for is held:
-// a host that has others of them comes to these later. It is 0 if there is no limit now.
+// grace returns how long to wait for a takeover of dead holders' jobs, 0 for no limit. There is
+// none while an awaited lock is held: its host may take over the other jobs later.
 func (b *Barrier) grace() (longest time.Duration) {
 	if b.results == nil || b.opt.Takeover < 0 {
 		return 0
@@ -275,8 +271,8 @@ func (b *Barrier) grace() (longest time.Duration) {
 	return longest
 }
 
-// shortestTTL is that of the holders at the last look, so that the next look is not long after a
-// holder's time is over.
+// shortestTTL returns the shortest TTL of the holders at the last look, so that an expired lock is
+// inspected soon.
 func (h *holders) shortestTTL() time.Duration {
 	shortest := source.MaxTTL
 	for _, seen := range h.seen() {
@@ -287,8 +283,8 @@ func (h *holders) shortestTTL() time.Duration {
 	return shortest
 }
 
-// stuck ends the wait because the dead cannot be cleared away, so that it would
-// last for ever. Members' work may be done by somebody who can.
+// stuck ends the wait when a dead holder's lock cannot be cleared: the group would never be vacant.
+// With Members it does not, because another host may do their work.
 func (b *Barrier) stuck(cancel context.CancelCauseFunc) func(error) {
 	if len(b.opt.Members) > 0 {
 		return func(error) {}
@@ -299,19 +295,19 @@ func (b *Barrier) stuck(cancel context.CancelCauseFunc) func(error) {
 const (
 	// leastInspect is the least pause between two looks.
 	leastInspect = 500 * time.Millisecond
-	// firstInspect is when the second look at the holders comes.
+	// firstInspect is the pause before the second look.
 	firstInspect = 2 * time.Second
-	// lastLooks bounds the look at what is in the way when the time is over.
+	// lastLooks bounds the last look after the time is over.
 	lastLooks = 2 * time.Second
 )
 
-// concerns says whether a lock is in the barrier's way.
+// concerns reports whether a lock can keep the barrier closed.
 func (b *Barrier) concerns(name string) bool {
 	return len(b.opt.Members) == 0 || b.results.awaited(name)
 }
 
-// lastLook sees how things stand when the time is over: the barrier may have
-// opened between the last poll and now. Otherwise the wait's own error stays.
+// lastLook asks once more when the time is over: the barrier may have opened since the last poll.
+// Otherwise it returns the wait's own error.
 func (b *Barrier) lastLook(ctx context.Context, waited error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastLooks, errSilent)
 	defer cancel()
@@ -327,7 +323,7 @@ func (b *Barrier) lastLook(ctx context.Context, waited error) error {
 	if err := b.holders.look(ctx, b.concerns); err != nil && b.holders.seen() == nil {
 		return fmt.Errorf("%w, and what is held in the lock group could not be looked at: %w", waited, err)
 	}
-	return waited // what was seen before has to do
+	return waited // report what an earlier look saw
 }
 
 var errSilent = fmt.Errorf("no answer within %v", lastLooks)

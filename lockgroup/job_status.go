@@ -9,27 +9,26 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// JobStatus summarises a job that runs once per tick, or once and for all, as far as its last
-// result tells.
+// JobStatus summarises a job that runs once per tick, or once and for all, from its last result.
 type JobStatus struct {
 	State JobState
 	// Last is the last result, nil if there is none.
 	Last *multilock.Result
 	// Every is how often the job is to run; zero for a job that runs once and for all, and if
-	// that is not known.
+	// unknown.
 	Every Every
-	// Succeeded is when the job last succeeded, by the source's clock, or by its host's for a
-	// job without ticks. It is zero if it never has, or if that is not known.
+	// Succeeded is when the job last succeeded, by the source's clock, or by its host's for a job
+	// without ticks. It is zero if the job never succeeded, or if unknown.
 	Succeeded time.Time
 	// Due is when the job should succeed next, or should have; zero for a job without ticks.
 	Due time.Time
-	// Late is the time since Due, zero before; up to Within it does no harm. Overran says that
-	// the run after that one is late, too.
+	// Late is the time since Due, zero before. A job is late when Late exceeds Within. Overran is
+	// true if the run after Due is late, too.
 	Late, Within time.Duration
 	Overran      bool
-	// Missed is how many ticks went without a run since the last run.
+	// Missed counts the ticks without a run since the last run.
 	Missed int
-	// Why says in words what is wrong, "" if nothing is.
+	// Why says what is wrong, "" if nothing is.
 	Why string
 }
 
@@ -45,16 +44,16 @@ const (
 	JobFailed
 	// JobLate means that the job is late, and no run of it has succeeded since it was due.
 	JobLate
-	// JobUnknown means that the state cannot be told.
+	// JobUnknown means that the state is unknown.
 	JobUnknown
 )
 
-// Expectation is what is expected of a job.
+// Expectation says when a job is late.
 type Expectation struct {
-	// Within is how long after its tick a job may succeed; zero stands for half its span,
-	// after which the tick is missed for good.
+	// Within is how long after its tick a job may succeed; half its span if zero, after which the
+	// tick is missed for good.
 	Within time.Duration
-	// Every, if not zero, is within which time the job has to succeed again, whatever its ticks.
+	// Every, if not zero, is the longest time between two successes, whatever the job's ticks.
 	Every time.Duration
 }
 
@@ -69,8 +68,8 @@ func (x Expectation) JudgeEnd(now, well time.Time) JobStatus {
 	return x.judgeFrom(s, now)
 }
 
-// Judge judges a job at a time of the source's clock by its last result, nil if there is none.
-// It does not know whether the job runs now.
+// Judge judges a job by its last result, nil if there is none, at a time of the source's clock. It
+// does not know whether the job is running.
 func (x Expectation) Judge(now time.Time, last *multilock.Result) JobStatus {
 	s := JobStatus{Last: last}
 	switch {
@@ -86,8 +85,8 @@ func (x Expectation) Judge(now time.Time, last *multilock.Result) JobStatus {
 	return x.judgeTicks(s, now)
 }
 
-// JudgeFirst is Judge for a job whose first run has not ended. Its lock records how often the
-// job is to run, and was acquired so long ago.
+// JudgeFirst is Judge for a job whose first run has not ended. Its lock records every, how often
+// the job is to run, and has the given age.
 func (x Expectation) JudgeFirst(now time.Time, every string, age time.Duration) JobStatus {
 	s, within := JobStatus{}, x.Within
 	began := now.Add(-age)
@@ -108,8 +107,7 @@ func (x Expectation) JudgeFirst(now time.Time, every string, age time.Duration) 
 	return s
 }
 
-// succeeded is when the job last succeeded. Results of older versions have only their own
-// success.
+// succeeded returns when the job last succeeded. Results of older versions lack Succeeded.
 func succeeded(last multilock.Result) time.Time {
 	if last.Succeeded.IsZero() && last.OK() {
 		return last.Start.Add(last.Duration)
@@ -131,7 +129,6 @@ func (x Expectation) judgeFrom(s JobStatus, now time.Time) JobStatus {
 	return s.lateAfter(now, x.Within)
 }
 
-// judgeTicks judges a job by its ticks.
 func (x Expectation) judgeTicks(s JobStatus, now time.Time) JobStatus {
 	if s.Last.Tick.IsZero() {
 		return s.failedOr(s)
@@ -151,7 +148,7 @@ func (x Expectation) judgeTicks(s JobStatus, now time.Time) JobStatus {
 	return s.failedOr(s.lateAfter(now, within))
 }
 
-// lateAfter makes the job late if it is due for longer than within.
+// lateAfter sets the state to late if the job is due for longer than within.
 func (s JobStatus) lateAfter(now time.Time, within time.Duration) JobStatus {
 	s.Within = within
 	if s.Late = max(now.Sub(s.Due), 0); s.Late > within {
@@ -161,7 +158,7 @@ func (s JobStatus) lateAfter(now time.Time, within time.Duration) JobStatus {
 	return s
 }
 
-// failedOr adds that the last attempt failed, if it did: that is why the job is late, or its state.
+// failedOr adds a failure of the last attempt: as the reason why the job is late, or as its state.
 func (s JobStatus) failedOr(otherwise JobStatus) JobStatus {
 	switch {
 	case s.Last.OK():

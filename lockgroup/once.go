@@ -15,15 +15,15 @@ type OnceOptions struct {
 	multilock.Options
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
-	// Every, if not zero, makes the work run once per tick over all hosts, by the
-	// source's clock: the source must be a source.Timekeeper.
+	// Every, if not zero, runs the work once per tick over all hosts, by the source's clock. The
+	// source must be a source.Timekeeper.
 	Every Every
 }
 
-// FailedError says that the work of a name has failed as often as it may.
+// FailedError means that the work has failed and has no attempts left.
 type FailedError struct {
 	Result multilock.Result
-	// Err is the error of the work, nil if the last attempt was somebody else's.
+	// Err is the error of the work, nil if another process made the last attempt.
 	Err error
 }
 
@@ -35,23 +35,20 @@ func (e *FailedError) Error() string {
 	return text
 }
 
-// Unwrap gives the error of the work.
+// Unwrap returns the error of the work.
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// Once runs work under the lock name, at most once: if its success is recorded
-// it is skipped, on whichever host it ran, and after a failure it is tried again
-// as often as opt.Retries says. Each attempt is recorded before the next one
-// begins. Once waits for the lock as Acquire does.
+// Once runs work under the lock name, at most once over all hosts: it skips work whose success is
+// recorded, and retries failed work up to opt.Retries times. It records each attempt before the
+// next one. Once waits for the lock as Acquire does.
 //
-// A process that ends before its attempt was recorded has not run it as far as
-// anybody can know: the work is run again. So "at most once" is true of the
-// record of its success; the work itself must bear to be begun twice.
+// If a process ends before it records its attempt, the work runs again. "At most once" is true of
+// the recorded success; the work itself must tolerate a second start.
 //
-// The context that work gets is cancelled when ctx is, or when the lock is lost;
-// an error that it returns after that is no failure of the work, and is not
-// recorded. The error of Once is a *FailedError if the attempts are used up;
-// multilock.ErrUnsupported if the source keeps no results; multilock.ErrUnsure
-// joined to what is known if it cannot be learned whether a result was recorded.
+// The context of work is cancelled when ctx is, or when the lock is lost; an error that work
+// returns after that is not recorded. Once returns a *FailedError if no attempts are left;
+// multilock.ErrUnsupported if the source keeps no results; and multilock.ErrUnsure, joined to the
+// error of work, if it is unknown whether a result was recorded.
 func Once(ctx context.Context, src multilock.Source, name string, opt OnceOptions, work func(context.Context) error) (_ multilock.Result, err error) {
 	attempts, err := newOnce(src, name, opt)
 	if err != nil {
@@ -61,7 +58,7 @@ func Once(ctx context.Context, src multilock.Source, name string, opt OnceOption
 	if errors.Is(err, multilock.ErrUnsupported) {
 		return multilock.Result{}, err
 	}
-	if err == nil && seen.Step != StepRun { // else it is for the lock's holder to learn what is to be done
+	if err == nil && seen.Step != StepRun { // else decide under the lock
 		return *seen.Last, settled(seen, nil)
 	}
 	lock, err := multilock.Acquire(ctx, src, name, multilock.Recurring{Terms: opt.Options, Every: attempts.Plan.Period()})
@@ -88,8 +85,8 @@ func newOnce(src multilock.Source, name string, opt OnceOptions) (Attempts, erro
 	return Attempts{Source: src, Plan: plan}, plan.Check()
 }
 
-// settled is the error of a job of which nothing is left to be done, with that of its
-// work if this call has made the last attempt.
+// settled returns the error of a job with nothing left to do. failure is the error of work if this
+// call made the last attempt.
 func settled(out Outcome, failure error) error {
 	switch out.Step {
 	case StepFailed:

@@ -12,56 +12,55 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Plan says how often the job of a name may run. The zero value is: once.
+// Plan says how often a job may run. The zero value means once.
 type Plan struct {
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
 	// Every, if not zero, makes the job run once per tick.
 	Every Every
-	// CatchUp says what becomes of ticks that went without a run.
+	// CatchUp says what happens with ticks that had no run.
 	CatchUp CatchUp
 }
 
-// Period is what the job's lock records of the plan: see multilock.Recurring.
+// Period is how often the job runs, as recorded in its lock: see multilock.Recurring.
 func (p Plan) Period() string { return cmp.Or(p.Every.String(), source.EveryOnce) }
 
-// Step is what a Plan says is to be done next.
+// Step is what a Plan says to do next.
 type Step int
 
 const (
-	// StepRun means that the job is to be run, as the attempt that is told.
+	// StepRun means that the job is to run, as the attempt in the Decision.
 	StepRun Step = iota
 	// StepDone means that the job has succeeded.
 	StepDone
-	// StepFailed means that the job has failed, and is not to be tried again.
+	// StepFailed means that the job has failed and has no attempts left.
 	StepFailed
-	// StepUnclear means that there is a result which cannot be understood. The job
-	// counts as run, and nobody knows how it ended.
+	// StepUnclear means that there is a result in an unknown format. The job counts as run, and its
+	// outcome is unknown.
 	StepUnclear
 )
 
-// Decision is what a Plan says is to be done about the job of a name. All but Step
-// goes with StepRun.
+// Decision is what a Plan decides for a job. All fields but Step are only set with StepRun.
 type Decision struct {
 	Step Step
 	// Attempt is the number of the attempt, from 1.
 	Attempt int
-	// Tick and Began are those of the attempt's result, see multilock.Result; zero
-	// for a job that runs once and for all.
+	// Tick and Began are those of the attempt's result, see multilock.Result; zero for a job that
+	// runs once and for all.
 	Tick, Began time.Time
-	// Missed is how many ticks since the last run go without one.
+	// Missed counts the ticks since the last run that get no run.
 	Missed int
-	// Disbelieved means that the last result is for a tick that cannot have been meant
-	// yet: the source's clock was wrong, or Every was changed. It counts as none.
+	// Disbelieved means that the last result is for a tick too far in the future, and is ignored:
+	// the source's clock was wrong, or Every was changed.
 	Disbelieved bool
-	// Better, if not zero, is what Every should be for a line that fires at this time:
-	// more than two fifths of the span from its tick, a little more or less decides
-	// which tick it means, and one may go without a run.
+	// Better, if not zero, is an Every that suits this start time. It is set when the job starts
+	// more than two fifths of the span from its tick: a little more delay would select another
+	// tick.
 	Better Every
 }
 
-// Now is the time that Next needs: that of the source, or zero if the job runs once and
-// for all. The error is multilock.ErrUnsupported if the source has no clock.
+// Now returns the time that Next needs: the source's, or zero if the job runs once and for all. The
+// error is multilock.ErrUnsupported if the source has no clock.
 func (p Plan) Now(ctx context.Context, src multilock.Source) (time.Time, error) {
 	if p.Every.IsZero() {
 		return time.Time{}, nil
@@ -73,13 +72,12 @@ func (p Plan) Now(ctx context.Context, src multilock.Source) (time.Time, error) 
 	return bounded.Call(ctx, clock.Now)
 }
 
-// Next decides what to do at a time of the source's clock, given the last committed
-// result of the name; nil if there is none. Under the lock, with a time that was read
-// under it, the decision is final.
+// Next decides what to do at a time of the source's clock, given the last committed result, nil if
+// there is none. The decision is final if the time was read under the lock.
 //
-// A result that its holder called final stays final, whatever this plan allows: others
-// may have taken it for that. Each tick starts anew, but none within half a span after
-// the first attempt for the one before: a run then is one more for that tick.
+// A result that was recorded as final stays final, even if this plan allows more retries, because
+// others may have relied on it. Each tick starts with attempt 1. A run within half a span after the
+// first attempt for the previous tick still counts for that tick.
 func (p Plan) Next(now time.Time, last *multilock.Result) Decision {
 	switch {
 	case last == nil:
@@ -98,7 +96,7 @@ func (p Plan) Next(now time.Time, last *multilock.Result) Decision {
 	return p.first(now, last.Tick)
 }
 
-// first is the decision for the first attempt of a tick.
+// first decides on the first attempt of a tick.
 func (p Plan) first(now, last time.Time) Decision {
 	if p.Every.IsZero() {
 		return Decision{Attempt: 1}
@@ -110,7 +108,7 @@ func (p Plan) first(now, last time.Time) Decision {
 	return Decision{Attempt: 1, Tick: tick, Began: now.UTC(), Missed: p.Every.missed(last, tick), Better: p.Every.better(now, tick)}
 }
 
-// Again decides whether another attempt follows this one, for the same tick.
+// Again decides whether another attempt for the same tick follows this result.
 func (p Plan) Again(last multilock.Result) Decision {
 	switch {
 	case last.OK():
@@ -121,15 +119,15 @@ func (p Plan) Again(last multilock.Result) Decision {
 	return Decision{Attempt: last.Attempt + 1, Tick: last.Tick, Began: last.Began, Missed: last.Missed}
 }
 
-// Complete fills in what was decided about the result of an attempt: its number, its
-// tick, and whether it is final.
+// Complete adds the decision to the result of an attempt: its number, its tick, and whether it is
+// final.
 func (p Plan) Complete(r multilock.Result, d Decision) multilock.Result {
 	r.Attempt, r.Tick, r.Began, r.Missed, r.Every = d.Attempt, d.Tick, d.Began, d.Missed, p.Every.String()
 	r.Final = r.OK() || d.Attempt > p.Retries
 	return r
 }
 
-// Check finds what cannot be. The error is a *multilock.InvalidError.
+// Check validates the plan. The error is a *multilock.InvalidError.
 func (p Plan) Check() error {
 	if p.Retries < 0 {
 		return &source.InvalidError{What: "retries", Got: strconv.Itoa(p.Retries), Why: "must not be negative"}

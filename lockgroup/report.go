@@ -8,53 +8,52 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// Holding is a lock and what was last seen of its holder.
+// Holding is a lock and the last observation of its holder.
 type Holding struct {
 	Name     string
 	Sighting multilock.Sighting
 }
 
-// Report is how things stand at the end of a wait. Everything is sorted by name.
+// Report is the state at the end of a wait. Everything is sorted by name.
 type Report struct {
-	// Done is how many jobs have succeeded, where results were asked for.
+	// Done counts the jobs that have succeeded, with Members or Expect.
 	Done int
-	// Failed are the results of those that did not, and will not be tried again. Without
-	// Members and Expect they are made of the history: of jobs whose last run failed, lost
-	// its lock, or began and has no end there (Foreign says so).
+	// Failed are the results of jobs that failed for good. Without Members and Expect they come
+	// from the history: jobs whose last run failed, lost its lock, or has no end there (see
+	// Foreign).
 	Failed []multilock.Result
-	// Incomplete are the results of those that are done, but whose output is not kept as
-	// a whole (Result.Output).
+	// Incomplete are the results of jobs that succeeded with incomplete output (Result.Output).
 	Incomplete []multilock.Result
-	// Crashed are the holders that were found dead, with the evidence, by this barrier or
-	// by anybody else. Those whose job somebody else has done since are left out.
+	// Crashed are the dead holders, with the evidence, that this barrier or any other process
+	// found. It omits jobs that another host has finished since.
 	Crashed []Holding
-	// Untold says why the history could not tell how all jobs ended, nil if it could, or
-	// was not asked. Then a job that failed may be missing in Failed and Crashed.
+	// Untold says why the history is incomplete, nil if it is complete or was not read. If not nil,
+	// a failed job may be missing in Failed and Crashed.
 	Untold error
 	// Missing are the members without a final result.
 	Missing []string
-	// Short is how many results are missing of those that were expected.
+	// Short is how many of the expected results are missing.
 	Short int
-	// Left says of locks whose holders are dead why they could not be cleared from here.
+	// Left are the reasons why locks of dead holders could not be cleared from here.
 	Left []error
-	// Held are the holders that were still in the way at the last look.
+	// Held are the holders that kept the barrier closed at the last inspection.
 	Held []Holding
 }
 
-// OK says whether no job failed or died.
+// OK reports whether no job failed or died.
 func (r Report) OK() bool { return len(r.Failed)+len(r.Crashed) == 0 }
 
-// Progress is how far a wait has come.
+// Progress is the progress of a wait.
 type Progress struct {
-	// Total is how many jobs are waited for, 0 if that is not known.
+	// Total is how many jobs are waited for, 0 if unknown.
 	Total int
 	// Done and Failed count the final results, Crashed the dead holders.
 	Done, Failed, Crashed int
-	// Held are the holders at the last look. That is not taken at each poll.
+	// Held are the holders at the last inspection, which may be older than the last poll.
 	Held []Holding
 }
 
-// Progress may be asked at any time, also while Wait runs.
+// Progress may be called at any time, also while Wait runs.
 func (b *Barrier) Progress() Progress {
 	r := b.report()
 	total := b.opt.Expect
@@ -64,7 +63,6 @@ func (b *Barrier) Progress() Progress {
 	return Progress{Total: total, Done: r.Done, Failed: len(r.Failed), Crashed: len(r.Crashed), Held: r.Held}
 }
 
-// report sums up.
 func (b *Barrier) report() Report {
 	r := Report{
 		Crashed: sorted(b.holders.dead(), func(h Holding) bool { return b.results == nil || b.results.awaited(h.Name) }),
@@ -85,9 +83,9 @@ func (b *Barrier) report() Report {
 	return r
 }
 
-// reportEnds has the history decide about the dead as far as it knows of them.
+// reportEnds replaces dead holders by what the history has of them.
 func (b *Barrier) reportEnds(r *Report) {
-	found, untold := b.told()
+	found, untold := b.outcomes()
 	r.Untold = untold
 	if found == nil {
 		return
@@ -101,7 +99,7 @@ func (r *results) report(to *Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	to.Done, to.Missing = r.all.done, slices.Sorted(maps.Keys(r.missing))
-	for _, t := range r.told {
+	for _, t := range r.reported {
 		to.Failed, to.Incomplete = append(to.Failed, t.failed...), append(to.Incomplete, t.incomplete...)
 	}
 	slices.SortFunc(to.Failed, byName)
@@ -110,7 +108,7 @@ func (r *results) report(to *Report) {
 
 func byName(a, b multilock.Result) int { return cmp.Compare(a.Name, b.Name) }
 
-// sorted are those that count, in the order of their names.
+// sorted returns the holders that count, sorted by name.
 func sorted(seen map[string]multilock.Sighting, counts func(Holding) bool) []Holding {
 	var all []Holding
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
@@ -121,7 +119,7 @@ func sorted(seen map[string]multilock.Sighting, counts func(Holding) bool) []Hol
 	return all
 }
 
-// dead are the holders that were found dead.
+// dead returns the holders that were found dead.
 func (h *holders) dead() map[string]multilock.Sighting {
 	h.mu.Lock()
 	defer h.mu.Unlock()

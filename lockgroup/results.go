@@ -16,9 +16,8 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// results is what is known of the results that a barrier waits for. One that is final is
-// read once, and that of a chunk in which there is nothing to be told of no further than its
-// summary: of many jobs most are successes, and of those only the number is kept.
+// results is what a barrier knows of the results that it waits for. It reads a final result once,
+// and of a chunk without failures only the summary. Of successes it keeps only the number.
 type results struct {
 	src     source.Changes
 	members map[string]bool // nil: any names
@@ -26,41 +25,41 @@ type results struct {
 	// Only the polling goroutine uses these.
 	revision string
 	seen     bool
-	again    time.Time // when the results have to be listed once more, though their revision is the same
-	rest     time.Time // not before then: listing a large group often would be all that happens
+	again    time.Time // list once more then, even if the revision is the same
+	rest     time.Time // not before then: listing a large group is slow
 
-	mu      sync.Mutex
-	settled map[string]bool  // the results that need not be read any more
-	told    map[string]tally // by the others, and by those that name jobs
-	asked   bool             // the group's list was asked for the members
-	listed  []listed         // those that it has, in its order
-	placed  bool             // it has all of which there is no final result
-	all     tally            // what all of them told together, without names
-	missing map[string]bool  // the members without a final result
+	mu       sync.Mutex
+	settled  map[string]bool   // results that need not be read again
+	reported map[string]counts // counts with failed or incomplete jobs, and those of members
+	asked    bool              // the group's list was searched for the members
+	listed   []listed          // the members found there, in its order
+	placed   bool              // all members without a final result were found
+	all      counts            // the sum over all results, without names
+	missing  map[string]bool   // members without a final result
 }
 
-// listed is a member, with its number in the group's list.
+// listed is a member with its number in the group's list.
 type listed struct {
 	number int
 	name   string
 }
 
-// tally is what one result tells of the jobs that count.
-type tally struct {
+// counts is what one result adds to the totals.
+type counts struct {
 	done, final        int
 	failed, incomplete []multilock.Result
 }
 
 const (
-	// sameStamp is the time within which two changes can leave the same stamp.
+	// sameStamp is the time within which two changes can have the same timestamp.
 	sameStamp = 2 * time.Second
-	// leisure is how many times as long as it took to list the results they are left alone.
+	// leisure is the pause between two listings, in multiples of the time that one took.
 	leisure = 20
 	maxRest = 10 * time.Second
 )
 
 func newResults(src source.Changes, members []string) *results {
-	r := &results{src: src, settled: map[string]bool{}, told: map[string]tally{}}
+	r := &results{src: src, settled: map[string]bool{}, reported: map[string]counts{}}
 	if len(members) > 0 {
 		r.members, r.missing = map[string]bool{}, map[string]bool{}
 	}
@@ -70,8 +69,8 @@ func newResults(src source.Changes, members []string) *results {
 	return r
 }
 
-// update asks for the results' revision, and reads what is new. It reports
-// whether that brought any final result.
+// update lists and reads the results if their revision changed. It reports whether there are new
+// final results.
 func (r *results) update(ctx context.Context) (progress bool, err error) {
 	revision, err := bounded.Call(ctx, r.src.Revision)
 	if err != nil {
@@ -104,8 +103,8 @@ func (r *results) update(ctx context.Context) (progress bool, err error) {
 	return r.count() > before, nil
 }
 
-// place learns from the group's list which chunks the members are in: each time anew, for
-// another list may have come. Where nobody can tell, any chunk may have them.
+// place finds the members' chunks in the group's list, each time, since the list may change.
+// Without a list, any chunk may have them.
 func (r *results) place(ctx context.Context, names []string) {
 	missing := r.missed()
 	var numbers map[string]int
@@ -121,14 +120,14 @@ func (r *results) place(ctx context.Context, names []string) {
 	slices.SortFunc(r.listed, func(a, b listed) int { return cmp.Compare(a.number, b.number) })
 }
 
-// missed are the members without a final result.
+// missed returns the members without a final result.
 func (r *results) missed() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.missing))
 }
 
-// missingIn are the members of a chunk without a final result. The caller holds the mutex.
+// missingIn returns the members of a chunk without a final result. The caller holds the mutex.
 func (r *results) missingIn(chunk source.Range) (names []string) {
 	at, _ := slices.BinarySearchFunc(r.listed, chunk.From, func(l listed, from int) int { return cmp.Compare(l.number, from) })
 	for _, l := range r.listed[at:] {
@@ -142,7 +141,7 @@ func (r *results) missingIn(chunk source.Range) (names []string) {
 	return names
 }
 
-// read reads those results that are not known to be final.
+// read reads the results that are not known to be final.
 func (r *results) read(ctx context.Context, names []string) error {
 	names = slices.DeleteFunc(names, func(name string) bool { return !r.awaited(name) })
 	return parallel.Do(parallel.Requests, len(names), func(i int) error {
@@ -152,7 +151,7 @@ func (r *results) read(ctx context.Context, names []string) error {
 		result, err := r.readOne(ctx, names[i])
 		switch {
 		case errors.Is(err, multilock.ErrNoResult):
-			return nil // forgotten meanwhile, or not to be seen yet
+			return nil // forgotten meanwhile, or not visible yet
 		case err != nil:
 			return err
 		}
@@ -161,7 +160,7 @@ func (r *results) read(ctx context.Context, names []string) error {
 	})
 }
 
-// readOne reads no more of a chunk than its summary, if only the number of its jobs counts.
+// readOne reads only the summary of a chunk if that is enough.
 func (r *results) readOne(ctx context.Context, name string) (multilock.Result, error) {
 	if r.members == nil {
 		result, err := joblist.Summary(ctx, r.src, name)
@@ -172,8 +171,8 @@ func (r *results) readOne(ctx context.Context, name string) (multilock.Result, e
 	return bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return r.src.Result(ctx, name) })
 }
 
-// awaited says whether a result may tell of a job whose final result is still to come, and
-// so may the holder of its lock.
+// awaited reports whether a result, or the holder of its lock, may concern a job that has no final
+// result yet.
 func (r *results) awaited(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,8 +188,7 @@ func (r *results) awaited(name string) bool {
 	return r.asked && !r.settled[name] && len(r.missing) > 0
 }
 
-// note keeps what a result tells. Members are kept by their own names: they may come to be in
-// another chunk.
+// note adds a result. It keeps members under their own names, since their chunk may change.
 func (r *results) note(name string, result multilock.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,36 +197,36 @@ func (r *results) note(name string, result multilock.Result) {
 	chunk, ok := joblist.ParseChunkName(name)
 	switch {
 	case ok && result.Foreign != "":
-		r.keep(name, tally{final: r.unreadable(chunk), failed: []multilock.Result{result}})
+		r.keep(name, counts{final: r.unreadable(chunk), failed: []multilock.Result{result}})
 	case r.members == nil:
-		r.keep(name, tallyOf(result))
+		r.keep(name, countsOf(result))
 	default:
 		joblist.EachJob(result, func(name string, job multilock.Result) {
 			if !r.members[name] {
 				return
 			}
-			if t := tallyOf(job); t.final > 0 {
+			if t := countsOf(job); t.final > 0 {
 				r.keep(name, t)
 			}
 		})
 	}
 }
 
-// keep keeps a tally in the place of the one of that name before. The caller holds the mutex.
-func (r *results) keep(name string, now tally) {
-	before := r.told[name]
+// keep replaces the counts of a name. The caller holds the mutex.
+func (r *results) keep(name string, now counts) {
+	before := r.reported[name]
 	r.all.done += now.done - before.done
 	r.all.final += now.final - before.final
-	r.told[name] = now
+	r.reported[name] = now
 	delete(r.missing, name)
 	if r.members == nil && r.settled[name] && len(now.failed)+len(now.incomplete) == 0 {
-		delete(r.told, name)
+		delete(r.reported, name)
 	}
 }
 
-// tallyOf tells a result's jobs apart. One that may be tried once more is not done, and one
-// whose record nobody can read is not known to have succeeded.
-func tallyOf(result multilock.Result) (t tally) {
+// countsOf counts a result's jobs. A job with retries left is not done, and a job with a result in
+// an unknown format counts as failed.
+func countsOf(result multilock.Result) (t counts) {
 	joblist.EachJob(result, func(_ string, job multilock.Result) {
 		switch {
 		case job.OK():
@@ -247,8 +245,9 @@ func tallyOf(result multilock.Result) (t tally) {
 	return t
 }
 
-// unreadable is how many of the jobs in a chunk count whose result cannot be understood: all,
-// if nobody knows what they are called. They are not waited for. The caller holds the mutex.
+// unreadable returns how many awaited jobs are in a chunk whose result has an unknown format, and
+// stops waiting for them. That is the whole chunk if its members are unknown. The caller holds the
+// mutex.
 func (r *results) unreadable(chunk source.Range) int {
 	if !r.placed {
 		return chunk.To - chunk.From + 1
@@ -262,18 +261,18 @@ func (r *results) unreadable(chunk source.Range) int {
 
 func (r *results) wanted() int { return len(r.members) }
 
-// complete says whether all members have a final result.
+// complete reports whether all members have a final result.
 func (r *results) complete() bool { return r.members != nil && r.count() >= r.wanted() }
 
-// count is how many jobs have a final result.
+// count returns how many jobs have a final result.
 func (r *results) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all.final
 }
 
-// Successes are the names of which a history tells successes and nothing else. A failure
-// can follow only after a success was forgotten, so the result that is there is one, too.
+// Successes are the names whose events in a history are all successes. Their present result is a
+// success, too: a failure can follow a success only after the success was forgotten.
 type Successes map[string]bool
 
 // Add takes the next event into account.

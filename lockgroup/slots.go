@@ -15,24 +15,23 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Slot is one of the places under a name, held.
+// Slot is one of the n slots of a name, held.
 type Slot struct {
 	*multilock.Lock
 	// Number counts from 1.
 	Number int
 }
 
-// slotMark stands between a name and the number of a slot. An ordinary lock is
-// hardly ever named so by accident.
+// slotMark separates a name from the number of a slot. It is unlikely in an ordinary name.
 const slotMark = "#slot-"
 
-// MaxSlots bounds the number of slots of a name.
+// MaxSlots is the largest number of slots of a name.
 const MaxSlots = 1000
 
-// SlotName is the name of the lock that is slot number i of name.
+// SlotName returns the name of the lock for slot number i of name.
 func SlotName(name string, i int) string { return name + slotMark + strconv.Itoa(i) }
 
-// ParseSlotName takes a slot's name apart. ok is false for any other name.
+// ParseSlotName splits a slot's name. ok is false for any other name.
 func ParseSlotName(lock string) (name string, i int, ok bool) {
 	at := strings.LastIndex(lock, slotMark)
 	if at < 0 {
@@ -45,12 +44,11 @@ func ParseSlotName(lock string) (name string, i int, ok bool) {
 	return lock[:at], i, true
 }
 
-// TryAcquireSlot takes one of the n slots of name if there is one that nobody
-// alive holds. The error is a *FullError if there is none.
+// TryAcquireSlot takes one of the n slots of name if one has no live holder. The error is a
+// *FullError if all slots are held.
 //
-// At most n holders have a slot at a time, with all that a lock promises, for a
-// slot is a lock. Hosts should agree about n: one that is told a larger number
-// also uses the slots beyond the others' n, and does not count against those.
+// A slot is a lock, so at most n holders have a slot at a time. All hosts should use the same n: a
+// host with a larger one also uses the slots beyond the n of the others, and those do not count.
 func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n int, t multilock.Terms) (*Slot, error) {
 	if err := checkSlots(name, n); err != nil {
 		return nil, err
@@ -70,7 +68,7 @@ func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n in
 		}
 		refusals = append(refusals, err)
 	}
-	// What is held may be in dead hands; to watch a silent holder takes a while.
+	// A held slot may have a dead holder; watching for its heartbeat takes a while.
 	slot, err := race(ctx, held, func(ctx context.Context, i int) (*multilock.Lock, error) {
 		return multilock.TryAcquire(ctx, src, SlotName(name, i), t)
 	})
@@ -80,10 +78,9 @@ func TryAcquireSlot(ctx context.Context, src multilock.Source, name string, n in
 	return slot, err
 }
 
-// AcquireSlot waits for one of the n slots of name as long as ctx allows. Each
-// attempt costs a request for every slot that it waits at, and it waits at a few
-// of them at a time. Who comes first is not promised, but every waiter's chances
-// are the same. With Options.Fair they queue for the lock name.
+// AcquireSlot waits for one of the n slots of name until ctx ends. It waits at a few slots at a
+// time, and each attempt costs a request for each of these. The order of waiters is not defined,
+// but all have equal chances. With Options.Fair they queue for the lock name.
 func AcquireSlot(ctx context.Context, src multilock.Source, name string, n int, t multilock.Terms) (*Slot, error) {
 	if err := checkSlots(name, n); err != nil {
 		return nil, err
@@ -93,7 +90,7 @@ func AcquireSlot(ctx context.Context, src multilock.Source, name string, n int, 
 	})
 }
 
-// waitForSlot waits at some slots after the other.
+// waitForSlot waits at a few slots, and at others after each shift.
 func waitForSlot(ctx context.Context, src multilock.Source, name string, n int, t multilock.Terms) (*Slot, error) {
 	for {
 		slot, err := queue(ctx, src, name, n, t)
@@ -107,16 +104,15 @@ func waitForSlot(ctx context.Context, src multilock.Source, name string, n int, 
 }
 
 const (
-	// queues is at how many slots one waits at a time.
+	// queues is how many slots a waiter waits at.
 	queues = 8
-	// shift is for how long it waits there, if there are others.
+	// shift is how long it waits there before it tries others.
 	shift = 15 * time.Second
 )
 
 var errShiftOver = errors.New("the shift is over")
 
-// queue waits for a free slot at some of them, for the length of a shift unless
-// those are all.
+// queue waits for a free slot at some of the slots, for one shift unless these are all.
 func queue(ctx context.Context, src multilock.Source, name string, n int, t multilock.Terms) (*Slot, error) {
 	free, held, err := survey(ctx, src, name, n)
 	if err != nil {
@@ -149,8 +145,8 @@ func checkSlots(name string, n int) error {
 	return nil
 }
 
-// survey lists the slots that seem to be free and those that are held, each in
-// random order, so that nobody prefers any.
+// survey lists the slots that seem free and those that are held, in random order, so that waiters
+// spread out.
 func survey(ctx context.Context, src multilock.Source, name string, n int) (free, held []int, err error) {
 	names, err := bounded.Call(ctx, src.Names)
 	if err != nil {
@@ -170,9 +166,8 @@ func survey(ctx context.Context, src multilock.Source, name string, n int) (free
 	return free, held, nil
 }
 
-// race tries for several slots at a time. The first that it gets wins; the other
-// attempts are taken back, and what they got is given back. It returns when all
-// of them have ended.
+// race tries several slots at a time. The first acquired slot wins; race cancels the other attempts
+// and releases what they acquired. It returns when all have ended.
 func race(ctx context.Context, numbers []int, acquire func(context.Context, int) (*multilock.Lock, error)) (*Slot, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -200,25 +195,25 @@ func race(ctx context.Context, numbers []int, acquire func(context.Context, int)
 			won = &Slot{e.lock, e.number}
 			cancel(errDecided)
 		default:
-			_ = e.lock.Release(context.WithoutCancel(ctx)) // nobody works under it; its TTL frees it otherwise
+			_ = e.lock.Release(context.WithoutCancel(ctx)) // nothing runs under it; otherwise its TTL frees it
 		}
 	}
 	switch {
 	case won != nil:
 		return won, nil
 	case failed != nil && ctx.Err() == nil:
-		return nil, failed // that others are merely held is no excuse
+		return nil, failed // an error matters more than held slots
 	}
 	return nil, errors.Join(failed, refused)
 }
 
 var errDecided = errors.New("another slot was taken")
 
-// FullError says that every slot of a name is held.
+// FullError means that every slot of a name is held.
 type FullError struct {
 	Name  string
 	Slots int
-	// Holders are those who were seen, at most one for each slot.
+	// Holders are the observed holders, at most one for each slot.
 	Holders []*multilock.HeldError
 }
 
@@ -234,9 +229,8 @@ func (e *FullError) Error() string {
 // Is makes errors.Is(err, multilock.ErrHeld) true.
 func (e *FullError) Is(target error) bool { return target == multilock.ErrHeld }
 
-// full makes one error of those of all slots: the end of ctx, with the holders
-// that were in the way; a refusal, if there is nothing but refusals; or else
-// what went wrong.
+// full joins the errors of all slots: the end of ctx with the holders that were seen, a FullError
+// if all slots are held, or else what went wrong.
 func full(ctx context.Context, name string, n int, err error) error {
 	e := &FullError{Name: name, Slots: n, Holders: refusals(err)}
 	slices.SortFunc(e.Holders, func(a, b *multilock.HeldError) int { return strings.Compare(a.Name, b.Name) })
@@ -254,7 +248,7 @@ func full(ctx context.Context, name string, n int, err error) error {
 	return err
 }
 
-// refusals finds all refusals in a tree of joined errors.
+// refusals collects the HeldErrors in a tree of joined errors.
 func refusals(err error) []*multilock.HeldError {
 	if held, ok := err.(*multilock.HeldError); ok { //nolint:errorlint // the tree is walked here
 		return []*multilock.HeldError{held}

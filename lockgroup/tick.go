@@ -7,13 +7,12 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// tick is the one that now means, given that of the last result; zero if there is none.
+// tick returns the tick that a run now is for, given that of the last result; zero if there is
+// none.
 //
-// With a phase it is the tick that is nearest. Without one, the ticks follow the runs: a
-// span after the last one, or now if that has passed. So whoever looks for a run more
-// often than once per span gets one per span, and a line that fires once per span is
-// never pulled to an edge by ticks that others have set: it is late once, and then they
-// are where it fires.
+// With a phase it is the nearest tick. Without one, ticks follow the runs: a span after the last
+// tick, or now if that has passed. A cron line that fires once per span is then late at most once,
+// because the ticks move to where it fires; a line that fires more often still runs once per span.
 func (e Every) tick(now, last time.Time) time.Time {
 	if e.phased {
 		return e.nearest(now)
@@ -24,9 +23,8 @@ func (e Every) tick(now, last time.Time) time.Time {
 	return now.UTC()
 }
 
-// due says whether a tick is to have a run of its own after this last result: not if it
-// is that of the result, and never within half a span after that began. This also
-// covers a clock that was set back by as much.
+// due reports whether a run now is for another tick than the last result: never within half a span
+// after that one began, which also covers a clock that was set back.
 func (e Every) due(now time.Time, last *multilock.Result) bool {
 	switch {
 	case now.Sub(last.Began).Abs() < e.span/2:
@@ -39,13 +37,13 @@ func (e Every) due(now time.Time, last *multilock.Result) bool {
 	return !now.Before(last.Tick.Add(e.span / 2))
 }
 
-// disbelieves says whether no run until now can have left this result: the source's clock
-// was wrong when it was recorded, or it is for a tick of another Every.
+// disbelieves reports whether the last result lies in the future: the source's clock was wrong when
+// it was recorded, or it is for a tick of another Every.
 func (e Every) disbelieves(now time.Time, last *multilock.Result) bool {
 	return last.Began.After(now.Add(e.span/2)) || last.Tick.After(now.Add(e.span))
 }
 
-// nearest is the tick nearest to a moment; of two, the later one.
+// nearest returns the tick nearest to now; of two, the later one.
 func (e Every) nearest(now time.Time) time.Time {
 	if e.zone == nil {
 		shift := e.shift()
@@ -63,26 +61,26 @@ func (e Every) nearest(now time.Time) time.Time {
 	return best
 }
 
-// dayOf counts the days of the calendar from 1970-01-01.
+// dayOf counts calendar days from 1970-01-01.
 func dayOf(local time.Time) int64 {
 	year, month, day := local.Date()
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / int64(span.Day/time.Second)
 }
 
-// onDay is the tick of a day of the calendar.
+// onDay returns the tick of a calendar day.
 func (e Every) onDay(day int64) time.Time {
 	return firstAt(time.Unix(day*int64(span.Day/time.Second), 0).UTC().Add(e.phase), e.zone)
 }
 
-// firstAt is the first moment at which the wall clocks of a zone have come to a time,
-// which is given as if they showed UTC. (time.Date chooses freely where a zone changes.)
+// firstAt returns the first moment at which wall clocks in a zone have reached a time, given as
+// UTC. (time.Date does not define which one it picks around a change.)
 func firstAt(wall time.Time, zone *time.Location) time.Time {
-	from := wall.Add(-span.Day) // it is earlier than that in every zone
+	from := wall.Add(-span.Day) // earlier than wall in every zone
 	for {
 		local := from.In(zone)
 		_, offset := local.Zone()
 		moment := wall.Add(-time.Duration(offset) * time.Second)
-		if moment.Before(from) { // the change has skipped it
+		if moment.Before(from) { // the change skips it
 			return from.UTC()
 		}
 		_, end := local.ZoneBounds()
@@ -93,8 +91,7 @@ func firstAt(wall time.Time, zone *time.Location) time.Time {
 	}
 }
 
-// better is what to write for a line that fires now, if that is far from its tick; else
-// the zero value. Without a phase there is nothing to be far from.
+// better returns an Every for a line that fires now, if now is far from its tick; else zero.
 func (e Every) better(now, tick time.Time) Every {
 	if !e.phased || now.Sub(tick).Abs() <= e.span/5*2 {
 		return Every{}
@@ -102,8 +99,8 @@ func (e Every) better(now, tick time.Time) Every {
 	return e.at(now)
 }
 
-// at has its ticks where now is, as people would write it. What cannot be written goes
-// without a phase: the days of longer spans are counted, and not chosen.
+// at returns an Every with a tick at now, rounded as people would write it. For spans of several
+// days in a zone it has no phase, since their days are counted from 1970.
 func (e Every) at(now time.Time) Every {
 	grain := time.Second
 	if e.span >= time.Hour {

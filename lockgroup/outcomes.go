@@ -16,19 +16,18 @@ import (
 )
 
 const (
-	// DefaultSince is how far back from its beginning a barrier asks how jobs ended.
+	// DefaultSince is the default of BarrierOptions.Since.
 	DefaultSince = 24 * time.Hour
-	// endsPatience is for ends that are still to be written: a run gives its lock back
-	// first, which opens the barrier, and writes then.
+	// endsPatience is how long to wait for events that are not written yet: a run releases its lock
+	// first, which opens the barrier.
 	endsPatience = 10 * time.Second
-	// endsPause is the longest pause between two readings meanwhile.
+	// endsPause is the longest pause between two reads of the history.
 	endsPause = 250 * time.Millisecond
 )
 
-// recall learns from the history, when nothing is held any more, how the last run of
-// each job ended: also of those that ended before this barrier was there, or whose dead
-// holders somebody else has cleared away.
-func (b *Barrier) recall(ctx context.Context) error {
+// loadOutcomes reads from the history how the last run of each job ended, once nothing is held. It
+// includes runs that ended before this barrier started, and holders that another process cleared.
+func (b *Barrier) loadOutcomes(ctx context.Context) error {
 	err := b.readEnds(ctx)
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -40,7 +39,7 @@ func (b *Barrier) recall(ctx context.Context) error {
 	return nil
 }
 
-// readEnds reads until the end is told of all that has begun, or will not be any more.
+// readEnds reads until all runs have an end, or endsPatience is over.
 func (b *Barrier) readEnds(ctx context.Context) error {
 	follower, err := b.follow()
 	if err != nil {
@@ -51,7 +50,7 @@ func (b *Barrier) readEnds(ctx context.Context) error {
 	for {
 		left, err := readOn(ctx, follower, found)
 		if err != nil {
-			return err // it may hang in there, and is left to the process's end
+			return err // do not close it: the call may still hang in the follower
 		}
 		untold = errors.Join(untold, left)
 		if !b.anyOpen(ctx, found) || time.Since(start) >= endsPatience {
@@ -68,18 +67,18 @@ func (b *Barrier) readEnds(ctx context.Context) error {
 	return follower.Close()
 }
 
-// readChunks learns which jobs of a chunk are not done: the history tells that some are not.
+// readChunks reads which jobs of a chunk are not done; the history has only their number.
 func (b *Barrier) readChunks(ctx context.Context, found *ends) error {
 	ledger, ok := b.src.(source.Ledger)
 	if !ok {
 		return nil
 	}
-	last := slices.DeleteFunc(found.last(), func(r *run) bool { return !joblist.IsChunk(r.name) || r.told == nil })
+	last := slices.DeleteFunc(found.last(), func(r *run) bool { return !joblist.IsChunk(r.name) || r.event == nil })
 	var mu sync.Mutex
 	return parallel.Do(parallel.Requests, len(last), func(i int) error {
 		r, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Result, error) { return ledger.Result(ctx, last[i].name) })
 		if errors.Is(err, multilock.ErrNoResult) || err == nil && r.Chunk == nil {
-			return nil // then what the history tells has to do
+			return nil // use what the history has
 		}
 		if err != nil {
 			return err
@@ -91,7 +90,7 @@ func (b *Barrier) readChunks(ctx context.Context, found *ends) error {
 	})
 }
 
-// notDone are the jobs of a chunk that did not succeed.
+// notDone returns the jobs of a chunk that did not succeed.
 func notDone(r multilock.Result) (jobs []multilock.Result) {
 	joblist.EachJob(r, func(_ string, job multilock.Result) {
 		if !job.OK() {
@@ -101,7 +100,7 @@ func notDone(r multilock.Result) (jobs []multilock.Result) {
 	return jobs
 }
 
-// follow begins to read the history.
+// follow opens the history.
 func (b *Barrier) follow() (source.Follower, error) {
 	since := b.start.Add(-b.opt.Since)
 	switch src := b.src.(type) {
@@ -113,8 +112,8 @@ func (b *Barrier) follow() (source.Follower, error) {
 	return nil, fmt.Errorf("%w: it keeps no history", multilock.ErrUnsupported)
 }
 
-// rereader reads a history that cannot be followed as a whole each time: what is told
-// twice changes nothing.
+// rereader reads the whole history each time, for a source that cannot follow it. Repeated events
+// do no harm.
 type rereader struct {
 	src   source.Chronicle
 	since time.Time
@@ -126,7 +125,7 @@ func (r *rereader) Next(ctx context.Context) ([]source.Event, error) {
 
 func (r *rereader) Close() error { return nil }
 
-// readOn reads what there is. What is left out of it is told apart.
+// readOn reads to the end of the history. left joins the errors about omitted events.
 func readOn(ctx context.Context, follower source.Follower, found *ends) (left, err error) {
 	for {
 		events, err := bounded.Call(ctx, follower.Next)
@@ -145,21 +144,21 @@ func readOn(ctx context.Context, follower source.Follower, found *ends) (left, e
 	}
 }
 
-// anyOpen says whether an end is still to be told. Who holds its lock now has taken it
-// since the barrier opened, and is not waited for.
+// anyOpen reports whether a run still lacks its end. A run that holds its lock now started after
+// the barrier opened, and is ignored.
 func (b *Barrier) anyOpen(ctx context.Context, found *ends) bool {
 	for _, r := range found.open() {
 		seen, err := bounded.Call(ctx, func(ctx context.Context) (multilock.Sighting, error) {
 			return multilock.Inspect(ctx, b.src, r.name, b.opt.StalePolicy)
 		})
-		if err == nil && seen.State != multilock.StateFree && seen.Record.Token == r.told.Token {
+		if err == nil && seen.State != multilock.StateFree && seen.Record.Token == r.event.Token {
 			r.since = true
 		}
 	}
 	return len(found.open()) > 0
 }
 
-// partial says what the history leaves out, nil if it tells of every run.
+// partial returns what the history omits, nil if it is complete.
 func (b *Barrier) partial() error {
 	if p, ok := source.PromiseOf(b.src, source.TraitRunHistory); ok && !p.Kept {
 		return fmt.Errorf("%w: %s", multilock.ErrUnsupported, p.Why)
@@ -173,8 +172,8 @@ func (b *Barrier) setEnds(found *ends, untold error) {
 	b.ends, b.untold = found, untold
 }
 
-// told is what the history said, nil if it was not asked yet.
-func (b *Barrier) told() (*ends, error) {
+// outcomes returns what was read from the history, nil before that.
+func (b *Barrier) outcomes() (*ends, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ends, b.untold
