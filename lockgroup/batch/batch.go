@@ -1,8 +1,7 @@
-// Package batch works through a list of jobs, on any number of hosts, without anybody who
-// hands them out: neighbouring jobs are claimed together, as a chunk, with one lock, and each
-// is run to a final result once. What is known of the others only decides which chunk comes
-// next: the board is what hosts tell each other of chunks, the feed what they tell of jobs
-// where the source keeps no chunks.
+// Package batch works through a list of jobs on any number of hosts without a coordinator. Hosts
+// claim neighbouring jobs together, as a chunk, with one lock, and run each job to one final
+// result. Hosts share updates on finished chunks in a progress map, or, if the source keeps no
+// chunks, on finished jobs in an event log. These only save requests: the locks and results decide.
 package batch
 
 import (
@@ -20,37 +19,35 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Job is one piece of work of a batch.
+// Job is a job of a batch.
 type Job struct {
-	// Name is that of the job's lock and of its result.
+	// Name is the name of the job's lock and result.
 	Name string
-	// Command says for people what the job does. All hosts must agree about it, for
-	// which it is recorded as a whole in the group's manifest.
+	// Command describes the job for people. It is recorded in the group's manifest, and must be the
+	// same on all hosts.
 	Command string
-	// Shown is recorded instead wherever this job is told of, Command if it is empty.
+	// Shown is recorded instead of Command everywhere else, if not empty.
 	Shown string
-	// Work does it. The context is cancelled when that of Run is, or when the lock is
-	// lost; an error after that is an interruption, and is not recorded. For errors that
-	// say more see lockgroup.WhileHeld; with lockgroup.ErrNotRun, Run ends.
+	// Work runs the job. Its context is cancelled when that of Run is, or when the lock is lost; an
+	// error after that is an interruption and is not recorded. See lockgroup.WhileHeld for special
+	// errors. lockgroup.ErrNotRun ends Run.
 	Work func(ctx context.Context, a Attempt) error
 }
 
 // Attempt is one run of a job.
 type Attempt struct {
 	Name string
-	// Seq is the job's place in the list, from 1.
+	// Seq is the job's number in the list, from 1.
 	Seq int
-	// Number counts the job's attempts, over all hosts together, from 1.
+	// Number is the number of the attempt, over all hosts together, from 1.
 	Number int
-	// Lock is held while the job runs: that of the chunk of the list in which it is, or its
-	// own. It is not to be released by the job.
+	// Lock is held while the job runs: that of its chunk, or its own. The job must not release it.
 	Lock *multilock.Lock
-	// Fence is a number that is larger than any under which the job was run before, with
-	// Options.Fence; else 0.
+	// Fence, with Options.Fence, is larger than in any earlier attempt at the job; else 0.
 	Fence uint64
 }
 
-// Options say how a batch is worked through.
+// Options configure a batch.
 type Options struct {
 	// TTL, Poll, StalePolicy, User and Batch are those of the jobs' locks: see multilock.Options.
 	TTL, Poll   time.Duration
@@ -63,47 +60,46 @@ type Options struct {
 	Workers int
 	// Retries is how many more attempts follow a failure, over all hosts together.
 	Retries int
-	// Busy, if not nil, is asked once a second why this process is to begin no job now, and says
-	// "" if it may. As long as there is a reason those that run go on, and what was claimed is
-	// given back to others who have nothing to do.
+	// Busy, if not nil, is called once a second. While it returns a reason, this process begins no
+	// job; running jobs go on, and idle hosts get the claimed jobs that have not begun.
 	Busy func() string
-	// Halt says when to end before all jobs have been run.
+	// Halt says when to end before all jobs have run.
 	Halt Halt
-	// Order is in which order the jobs are begun.
+	// Order is the order in which jobs begin.
 	Order Order
-	// Fence has fencing numbers drawn, one with each lock.
+	// Fence draws a fencing number with each lock.
 	Fence bool
-	// Barriers are the numbers of jobs after which one stands: no job behind it is begun, on
-	// any host, before all up to that number have succeeded. All hosts must agree about them.
+	// Barriers are the numbers of jobs with a barrier behind them: no host begins a later job
+	// before all jobs up to that number have succeeded. They must be the same on all hosts.
 	Barriers []int
-	// Needs are what jobs take of what this host has for them, in the order of the list: of its
-	// Workers, and of its Memory. All hosts must agree about them.
+	// Needs are what jobs take of this host's Workers and Memory, in the order of the list. They
+	// must be the same on all hosts.
 	Needs []Needs
-	// Shell says for people what runs the commands; "" is what always does. All hosts must agree
-	// about it.
+	// Shell names, for people, what runs the commands; "" is the default. It must be the same on
+	// all hosts.
 	Shell string
-	// Memory is how many bytes this host has for jobs; 0 does not limit them.
+	// Memory is how many bytes this host has for jobs, 0 for no limit.
 	Memory int64
-	// Label is shown in place of the jobs' commands wherever their results are, if not empty.
+	// Label, if not empty, is recorded in results instead of the jobs' commands.
 	Label string
-	// Add lets the list continue the one that the group has: jobs that come behind those are added
-	// to it, for whoever is given that list with Add. A host that was given the beginning goes
-	// on with that. It needs a source.ManifestGrower.
+	// Add appends the jobs behind the end of the group's list to that list, for all hosts that use
+	// Add. A host that has the shorter list goes on with that. The source must be a
+	// source.ManifestGrower.
 	Add bool
 }
 
-// Order is in which order the jobs of a list are begun.
+// Order is the order in which the jobs of a list begin.
 type Order int
 
 const (
-	// OrderList is the list's: exactly, where one host works alone and no attempt fails.
-	// Several hosts begin one chunk of the list each, and go on with the next that is free.
+	// OrderList is the order of the list: exactly, if one host works alone and no attempt fails.
+	// Several hosts work on one chunk each, and go on with the next free one.
 	OrderList Order = iota
-	// OrderRandom is any.
+	// OrderRandom is a random order.
 	OrderRandom
 )
 
-// ErrDrained says that a batch was told by Drain to take no more jobs.
+// ErrDrained means that Drain ended the batch early.
 var ErrDrained = errors.New("no more jobs are taken")
 
 // Source is what a batch needs of a source.
@@ -113,42 +109,41 @@ type Source interface {
 	source.ManifestStore
 }
 
-// Batch works through a list of jobs together with all others who were given the
-// same list in the same group. Each job runs once: under a lock, as often as
-// its retries allow, and never again after its result was committed. A process
-// that ends before that has not run the job as far as anybody can know; of what ended in
-// its last two seconds at most the results may be lost.
+// Batch works through a list of jobs together with all processes that have the same list in the
+// same group. Each job runs under a lock, as often as its retries allow, and never again after its
+// final result was committed. A process that crashes may lose the results of its last two seconds;
+// these jobs run again.
 //
-// Where the source keeps chunks (source.Chunks) the list is divided into them: each is
-// claimed with one lock, its jobs are recorded together, and what a host has not begun
-// when others have nothing to do it gives back. Elsewhere each job has a lock of its own.
+// If the source keeps chunks (source.Chunks), a process claims a chunk with one lock, records its
+// jobs together, and gives back jobs that it has not begun when other hosts are idle. Otherwise
+// each job has its own lock.
 type Batch struct {
-	src      Source
-	chunks   source.Chunks // nil if each job has a lock of its own
-	jobs     []Job
-	opt      Options
-	grower   source.ManifestGrower // with Options.Add
-	sections []int                 // the number of the last job of each section of a list that has grown
-	plan     lockgroup.Plan
-	start    time.Time
-	stops    stops
-	board    *board         // with chunks
-	recorded *recorded      // with chunks
-	feed     *feed          // without
-	index    map[string]int // of the jobs by their names, with the feed
+	src         Source
+	chunks      source.Chunks // nil if each job has a lock of its own
+	jobs        []Job
+	opt         Options
+	grower      source.ManifestGrower // with Options.Add
+	sections    []int                 // number of the last job in each section of a list that has grown
+	plan        lockgroup.Plan
+	start       time.Time
+	stops       stops
+	progressMap *progressMap   // with chunks
+	recorded    *recorded      // with chunks
+	eventLog    *eventLog      // without chunks
+	index       map[string]int // number of each job by its name, with eventLog
 
 	taking, working context.Context //nolint:containedctx // the batch's lifetime: for taking jobs, and for those that run
-	under           sync.WaitGroup  // what is claimed, or being claimed
+	under           sync.WaitGroup  // units that are claimed, or being claimed
 
-	// hands also guards what is below.
-	hands      *hands
+	// The mutex of localQueue also guards these.
+	localQueue *localQueue
 	failures   map[int]multilock.Result
-	incomplete map[int]multilock.Result // done, and their output is not
+	incomplete map[int]multilock.Result // succeeded, with incomplete output
 	ran        int
 	before     int
 	takenOver  int
-	unread     map[int]bool // chunks of which there is news on the board
-	trouble    error        // the first with the news; the batch goes on without them
+	unread     map[int]bool // chunks with unread updates
+	trouble    error        // the first error with updates, which do not stop the batch
 }
 
 // Run works through a list of jobs: see Batch, New and Batch.Run.
@@ -160,8 +155,8 @@ func Run(ctx context.Context, src multilock.Source, jobs []Job, opt Options) (Re
 	return b.Run(ctx)
 }
 
-// New prepares one Run. The error is a *source.InvalidError for options or jobs that
-// cannot be, and multilock.ErrUnsupported for a source that is no Source.
+// New prepares one Run. The error is a *source.InvalidError for invalid options or jobs, and
+// multilock.ErrUnsupported if src is not a Source.
 func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 	able, ok := src.(Source)
 	if !ok {
@@ -184,20 +179,20 @@ func New(src multilock.Source, jobs []Job, opt Options) (*Batch, error) {
 		return nil, fmt.Errorf("adding to a list of jobs: %w: the source keeps lists as they are", multilock.ErrUnsupported)
 	}
 	b.chunks, _ = src.(source.Chunks)
-	b.hands = newHands(len(jobs), opt.Barriers)
-	b.hands.budget = budget{needs: b.opt.Needs, cpus: opt.Workers, memory: opt.Memory}
+	b.localQueue = newLocalQueue(len(jobs), opt.Barriers)
+	b.localQueue.budget = budget{needs: b.opt.Needs, cpus: opt.Workers, memory: opt.Memory}
 	b.divide()
 	return b, nil
 }
 
-// divide decides what is claimed with one lock each.
+// divide divides the list into units.
 func (b *Batch) divide() {
-	b.hands.change(func() {
+	b.localQueue.change(func() {
 		divided := singles
-		if b.hands.serial = b.chunks != nil; b.hands.serial {
+		if b.localQueue.serial = b.chunks != nil; b.localQueue.serial {
 			divided = schedule
 		}
-		b.hands.claims = *newClaims(b.hands.stages.divided(divided, b.sections), b.hands.stages.upTo(), b.opt.Order == OrderRandom)
+		b.localQueue.claims = *newClaims(b.localQueue.stages.divided(divided, b.sections), b.localQueue.stages.upTo(), b.opt.Order == OrderRandom)
 	})
 }
 
@@ -223,8 +218,7 @@ func (b *Batch) check() error {
 	return b.opt.Halt.check()
 }
 
-// checkNames finds names that cannot be, or are there twice. A list whose names grow costs
-// no memory for that.
+// checkNames rejects reserved and duplicate names. A sorted list needs no memory for that.
 func (b *Batch) checkNames() error {
 	grow := true
 	for i, job := range b.jobs {
@@ -240,7 +234,7 @@ func (b *Batch) checkNames() error {
 	return err
 }
 
-// indexed are the places of the jobs in the list, by their names.
+// indexed returns the index of each job by its name.
 func (b *Batch) indexed() (map[string]int, error) {
 	index := make(map[string]int, len(b.jobs))
 	for i, job := range b.jobs {
@@ -252,14 +246,13 @@ func (b *Batch) indexed() (map[string]int, error) {
 	return index, nil
 }
 
-// Run returns when every job of the list has a final result, whoever ran it, or
-// when it was halted, drained or ctx ended. It is to be called once.
+// Run returns when every job of the list has a final result from any host, or when it was halted,
+// drained or ctx ended. Call it once.
 //
-// The error is nil if every job has succeeded, and lockgroup.ErrNotDone if some have
-// failed. If not every job has a final result, it is a *HaltError, ErrDrained,
-// context.Cause(ctx), or what the source answered; a *ManifestError if the group
-// was given another list before; a *BarrierError, which is a lockgroup.ErrNotDone, if
-// failures keep jobs behind a barrier from being run. The report is true in every case, as far as it goes.
+// The error is nil if every job has succeeded, and lockgroup.ErrNotDone if some have failed.
+// Otherwise it is a *HaltError, ErrDrained, context.Cause(ctx), or an error of the source; a
+// *ManifestError if the group has another list; a *BarrierError, which is a lockgroup.ErrNotDone,
+// if failures block a barrier. The report is valid in every case, as far as it goes.
 func (b *Batch) Run(ctx context.Context) (Report, error) {
 	b.start = time.Now()
 	var stopWork, stopTaking context.CancelCauseFunc
@@ -273,10 +266,10 @@ func (b *Batch) Run(ctx context.Context) (Report, error) {
 	}
 	b.halt()
 	b.workThrough()
-	return b.report(), b.verdict(ctx)
+	return b.report(), b.runError(ctx)
 }
 
-// workThrough has the jobs claimed and run, and exchanges news meanwhile.
+// workThrough claims and runs jobs, and exchanges updates meanwhile.
 func (b *Batch) workThrough() {
 	following, giveUp := context.WithCancel(context.WithoutCancel(b.working))
 	defer giveUp()
@@ -284,7 +277,7 @@ func (b *Batch) workThrough() {
 	var follower, workers sync.WaitGroup
 	if b.opt.Busy != nil {
 		b.askBusy()
-		follower.Go(func() { b.keepGate(ended) })
+		follower.Go(func() { b.keepThrottle(ended) })
 	}
 	follower.Go(func() { b.follow(following, ended) })
 	for range b.opt.Workers {
@@ -295,20 +288,20 @@ func (b *Batch) workThrough() {
 	workers.Wait()
 	b.under.Wait()
 	close(ended)
-	patience := time.AfterFunc(lastNewsPatience, giveUp)
+	patience := time.AfterFunc(lastUpdatesTimeout, giveUp)
 	defer patience.Stop()
 	follower.Wait()
 }
 
 func (b *Batch) follow(ctx context.Context, ended <-chan struct{}) {
 	if b.chunks != nil {
-		b.followBoard(ctx, ended)
+		b.followProgressMap(ctx, ended)
 		return
 	}
-	b.followFeed(ctx, ended)
+	b.followEventLog(ctx, ended)
 }
 
-// join makes sure that everybody means the same list, and learns what is done.
+// join checks that all hosts have the same list, and loads what is done.
 func (b *Batch) join(ctx context.Context) error {
 	if err := b.agree(ctx); err != nil {
 		return err
@@ -316,35 +309,35 @@ func (b *Batch) join(ctx context.Context) error {
 	if err := b.catchUp(ctx); err != nil {
 		return err
 	}
-	b.hands.change(func() { b.before = b.hands.done + b.hands.failed })
+	b.localQueue.change(func() { b.before = b.localQueue.done + b.localQueue.failed })
 	return nil
 }
 
-// catchUp learns what is done.
+// catchUp loads what is done.
 func (b *Batch) catchUp(ctx context.Context) (err error) {
 	if b.chunks != nil {
-		return b.openBoard(ctx)
+		return b.openProgressMap(ctx)
 	}
 	if b.index, err = b.indexed(); err != nil {
 		return err
 	}
-	b.feed = newFeed()
+	b.eventLog = newEventLog()
 	if err := b.survey(ctx); err != nil {
-		return errors.Join(err, b.feed.close())
+		return errors.Join(err, b.eventLog.close())
 	}
 	return nil
 }
 
-// Drain makes Run take no more jobs, and return when those that it runs have
-// ended. It may be called at any time.
+// Drain makes Run take no more jobs and return when its running jobs have ended. It may be called
+// at any time.
 func (b *Batch) Drain() { b.stops.drain(ErrDrained) }
 
-// verdict is the error of Run.
-func (b *Batch) verdict(ctx context.Context) error {
-	b.hands.mu.Lock()
-	count, blocked := b.hands.counts, b.hands.stages.blocked()
-	behind := b.hands.stages.error()
-	b.hands.mu.Unlock()
+// runError returns the error of Run.
+func (b *Batch) runError(ctx context.Context) error {
+	b.localQueue.mu.Lock()
+	count, blocked := b.localQueue.counts, b.localQueue.stages.blocked()
+	behind := b.localQueue.stages.error()
+	b.localQueue.mu.Unlock()
 	switch stopped := b.stops.why(); {
 	case count.open == 0 && count.failed > 0:
 		return lockgroup.ErrNotDone

@@ -9,27 +9,25 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Halt says when a batch ends before all of its jobs have been run. It counts the
-// final results of the whole list, whoever ran the jobs and whenever. The zero
-// value is: never.
+// Halt says when a batch ends before all of its jobs have run. It counts the final results of the
+// whole list, from all hosts and all times. The zero value means never.
 type Halt struct {
 	When HaltWhen
 	What HaltWhat
-	// Number is how many results it takes; or Percent is their share of the list, in
-	// percent.
+	// Number is how many results end the batch; or Percent is their share of the list.
 	Number  int
 	Percent float64
 }
 
-// HaltWhen says what becomes of the jobs that run.
+// HaltWhen says what happens to running jobs.
 type HaltWhen int
 
 const (
-	// HaltNever means that all jobs are run.
+	// HaltNever means that all jobs run.
 	HaltNever HaltWhen = iota
-	// HaltSoon lets the jobs that run end.
+	// HaltSoon lets running jobs end.
 	HaltSoon
-	// HaltNow ends them; they are not recorded, and can be run again.
+	// HaltNow ends running jobs; they are not recorded, and can run again.
 	HaltNow
 )
 
@@ -37,15 +35,15 @@ const (
 type HaltWhat int
 
 const (
-	// HaltFail counts those that have failed.
+	// HaltFail counts failures.
 	HaltFail HaltWhat = iota
-	// HaltSuccess counts those that have succeeded.
+	// HaltSuccess counts successes.
 	HaltSuccess
 	// HaltDone counts both.
 	HaltDone
 )
 
-// HaltError says that a batch was halted by its Halt.
+// HaltError means that the Halt of a batch ended it.
 type HaltError struct {
 	Halt   Halt
 	Failed int
@@ -70,7 +68,7 @@ func (h Halt) check() error {
 	return nil
 }
 
-// reached says whether the counts are those at which to halt.
+// reached reports whether the counts reach the limit.
 func (h Halt) reached(c counts, total int) bool {
 	if h.When == HaltNever {
 		return false
@@ -89,15 +87,14 @@ func (h Halt) reached(c counts, total int) bool {
 	return n >= h.Number
 }
 
-// halt ends the batch if it is to be halted. What has ended here counts at once, though it
-// is about to be recorded.
+// halt ends the batch if its Halt is reached. Results that are not recorded yet count, too.
 func (b *Batch) halt() {
 	if b.opt.Halt.When == HaltNever {
 		return
 	}
-	b.hands.mu.Lock()
-	c := counts{done: b.hands.done + b.hands.ended.done, failed: b.hands.failed + b.hands.ended.failed}
-	b.hands.mu.Unlock()
+	b.localQueue.mu.Lock()
+	c := counts{done: b.localQueue.done + b.localQueue.ended.done, failed: b.localQueue.failed + b.localQueue.ended.failed}
+	b.localQueue.mu.Unlock()
 	if !b.opt.Halt.reached(c, len(b.jobs)) {
 		return
 	}
@@ -109,8 +106,7 @@ func (b *Batch) halt() {
 	b.stops.drain(cause)
 }
 
-// stops is how a batch is ended before its time: once for taking jobs, once for
-// those that run. The first cause stays.
+// stops ends a batch early: the taking of jobs, and then the running jobs. The first cause stays.
 type stops struct {
 	mu    sync.Mutex
 	cause error
@@ -127,7 +123,7 @@ func (s *stops) begin(take, work context.CancelCauseFunc) {
 	}
 }
 
-// drain ends the taking of jobs.
+// drain stops taking jobs.
 func (s *stops) drain(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +135,7 @@ func (s *stops) drain(cause error) {
 	}
 }
 
-// kill ends the jobs that run, too.
+// kill also ends the running jobs.
 func (s *stops) kill(cause error) {
 	s.drain(cause)
 	s.mu.Lock()

@@ -14,33 +14,32 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// holding is a unit that this process holds. Its fields are guarded by the mutex of hands,
-// but for those that never change.
+// holding is a unit that this process holds. The mutex of localQueue guards its variable fields.
 type holding struct {
 	unit  int
 	lock  *multilock.Lock
-	fence uint64 // what its jobs are given; 0 if nothing
+	fence uint64 // for its jobs; 0 without fencing
 
-	jobs     []source.ChunkJob // what is recorded of its jobs, and what is to be, in their order
+	jobs     []source.ChunkJob // recorded results of its jobs and those to record, in order
 	returned []source.Range
-	parts    []unit // what is given back with the next record
+	parts    []unit // given back with the next record
 	last     multilock.Result
 	fresh    []attempt // not recorded yet
-	since    time.Time // since when the first of them is not
-	urgent   bool      // they are to be recorded at once
-	// inherited says that the record is still that of the holder before: who has a part of it
-	// goes by whose it is.
+	since    time.Time // since when the first of fresh waits
+	urgent   bool      // record without delay
+	// inherited means that the record is still the earlier holder's. It must be rewritten:
+	// checkPart compares the record's token with the lock's.
 	inherited bool
-	waiting   int // jobs of it that wait for a worker
+	waiting   int // its jobs that wait for a worker
 	running   int
-	// stopped is why no more of its jobs are begun; nil as long as they are. With lingering
-	// the lock is left to its TTL.
+	// stopped is why no more of its jobs begin, nil while they do. With lingering, the lock is left
+	// to its TTL.
 	stopped   error
 	lingering bool
 	dead      bool // nothing can be recorded any more
-	recorded  bool // something was
+	recorded  bool // something was recorded
 	begun     time.Time
-	told      time.Time // when the others were told of it
+	reported  time.Time // when others were last informed
 }
 
 // attempt is an attempt that has ended.
@@ -49,10 +48,10 @@ type attempt struct {
 	result multilock.Result
 }
 
-// claimAll claims units as they are needed, until nothing is left or the taking ends.
+// claimAll claims units as needed, until no job is left or the batch takes no more.
 func (b *Batch) claimAll() {
 	for {
-		i, err := b.hands.toClaim(b.taking)
+		i, err := b.localQueue.toClaim(b.taking)
 		if err != nil {
 			return
 		}
@@ -60,16 +59,16 @@ func (b *Batch) claimAll() {
 	}
 }
 
-// claim tries to take a unit, and sees it to its end.
+// claim tries to claim a unit, and works on it to its end.
 func (b *Batch) claim(i int) {
 	start := time.Now()
 	u := b.unit(i)
 	h, err := b.hold(i, u)
-	b.hands.change(func() {
-		b.hands.coming -= u.length()
+	b.localQueue.change(func() {
+		b.localQueue.coming -= u.length()
 		if err == nil {
-			b.hands.claimTime.add(time.Since(start))
-			b.hands.went()
+			b.localQueue.claimTime.add(time.Since(start))
+			b.localQueue.went()
 			b.begin(h)
 		}
 	})
@@ -83,7 +82,7 @@ func (b *Batch) claim(i int) {
 		b.takenBack(i)
 		return
 	case errors.Is(err, errRecorded):
-		b.hands.change(func() { b.hands.set(i, unitElsewhere) })
+		b.localQueue.change(func() { b.localQueue.set(i, unitElsewhere) })
 		return
 	case errors.Is(err, errDone):
 		err = nil
@@ -92,26 +91,26 @@ func (b *Batch) claim(i int) {
 }
 
 var (
-	// errDone says of a unit that others have done it.
+	// errDone means that others have finished a unit.
 	errDone = errors.New("it is done")
-	// errRecorded says of a part that it has a result: somebody has it, or had it.
+	// errRecorded means that a part has a result, so that another process has or had it.
 	errRecorded = errors.New("somebody has recorded something of it")
-	// errTakenBack says of a part that the record by which it was given back is forgotten, or
-	// may be: its jobs are to be done under the lock of the whole again.
+	// errTakenBack means that the record that gave a part back may have been forgotten. The jobs
+	// then run under the lock of the whole unit.
 	errTakenBack = errors.New("it is not given back any more")
 )
 
-// takenByOthers asks the board whether a unit is done, if there are others; of a part, of which
-// that does not tell until all are done, whether it is recorded. One whose record was read, and
-// which nobody held then, is to be had.
+// takenByOthers checks whether a unit is done if there are other hosts. The map tells nothing of a
+// part before its whole chunk is done, so for a part it checks for a result, unless that was read
+// when the lock was free.
 func (b *Batch) takenByOthers(i int, u unit) error {
 	switch {
 	case b.chunks == nil || !b.hasCompany():
 		return nil
 	case u.of.From > 0 && !u.left && b.recorded.has(b.taking, b.src, b.name(&u)):
 		return errRecorded
-	case u.of.From == 0 && b.board.age() >= boardFresh:
-		b.hear(b.taking)
+	case u.of.From == 0 && b.progressMap.age() >= mapFresh:
+		b.poll(b.taking)
 	}
 	if b.unit(i).state == unitFinal {
 		return errDone
@@ -120,12 +119,12 @@ func (b *Batch) takenByOthers(i int, u unit) error {
 }
 
 func (b *Batch) hasCompany() bool {
-	b.hands.mu.Lock()
-	defer b.hands.mu.Unlock()
-	return b.hands.company
+	b.localQueue.mu.Lock()
+	defer b.localQueue.mu.Unlock()
+	return b.localQueue.company
 }
 
-// hold takes the lock of a unit and learns what is recorded of it.
+// hold acquires the lock of a unit and reads its record.
 func (b *Batch) hold(i int, u unit) (h *holding, err error) {
 	if err := b.takenByOthers(i, u); err != nil {
 		return nil, err
@@ -134,18 +133,18 @@ func (b *Batch) hold(i int, u unit) (h *holding, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h = &holding{unit: i, lock: lock, begun: time.Now(), told: time.Now()}
+	h = &holding{unit: i, lock: lock, begun: time.Now(), reported: time.Now()}
 	if err = b.learn(h, u); err != nil {
 		_ = lock.Release(context.WithoutCancel(b.taking))
 		return nil, err
 	}
-	if b.board != nil && b.board.saysDone(u.root) && b.unit(i).state != unitFinal {
-		b.note(b.board.tell(b.taking, u.root)) // what it says is left of a result that was forgotten
+	if b.progressMap != nil && b.progressMap.saysDone(u.root) && b.unit(i).state != unitFinal {
+		b.note(b.progressMap.markChanged(b.taking, u.root)) // its byte is older than a result that was forgotten
 	}
 	return h, nil
 }
 
-// terms are those of a unit's lock.
+// terms returns the terms of a unit's lock.
 func (b *Batch) terms(u *unit) multilock.Terms {
 	opt := multilock.Options{TTL: b.opt.TTL, Poll: b.opt.Poll, StalePolicy: b.opt.StalePolicy, User: b.opt.User, Batch: b.opt.Batch, Command: b.describe(u)}
 	if b.opt.Processes {
@@ -154,7 +153,7 @@ func (b *Batch) terms(u *unit) multilock.Terms {
 	return opt
 }
 
-// describe says for people what a lock is held for.
+// describe describes a unit for people.
 func (b *Batch) describe(u *unit) string {
 	if u.From == u.To {
 		return cmp.Or(b.jobs[u.From-1].Shown, b.jobs[u.From-1].Command)
@@ -162,19 +161,19 @@ func (b *Batch) describe(u *unit) string {
 	return describeChunk(u.Range, len(b.jobs))
 }
 
-// learn reads what is recorded of a unit, under its lock, and draws its fencing number.
+// learn reads a unit's record under its lock, and draws its fencing number.
 func (b *Batch) learn(h *holding, u unit) error {
 	if err := b.checkPart(u); err != nil {
 		return err
 	}
-	last, err := h.lock.Outcome(b.taking) // which finds that the lock is held, also since that
+	last, err := h.lock.Outcome(b.taking) // also checks that the lock is still held
 	switch {
 	case errors.Is(err, multilock.ErrNoResult):
 	case err != nil:
 		return err
 	default:
-		if b.absorb(h.unit, last); b.unit(h.unit).state == unitFinal {
-			b.hands.change(b.hands.met) // who was faster than the news
+		if b.merge(h.unit, last); b.unit(h.unit).state == unitFinal {
+			b.localQueue.change(b.localQueue.met) // another host was faster than its updates
 		}
 		if last.Chunk != nil {
 			last = b.ours(&u, last)
@@ -192,10 +191,9 @@ func (b *Batch) learn(h *holding, u unit) error {
 	return nil
 }
 
-// checkPart asks whether a part is still said to be given back, by a record that nobody is
-// about to forget: he would have the lock of the whole, which he took before that of the
-// part, and that of the part, which is ours now. A holder who works on the whole has
-// written the record himself.
+// checkPart checks that the record of the whole still gives this part back. Under the part's lock
+// that stays so: a process that forgets it locks the whole and then the part. A holder that works
+// on the whole wrote the record itself, so the tokens are equal.
 func (b *Batch) checkPart(u unit) error {
 	if u.of.From == 0 {
 		return nil
@@ -215,43 +213,42 @@ func (b *Batch) checkPart(u unit) error {
 	return err
 }
 
-// takenBack leaves a part to the unit of which it was given back, for now.
+// takenBack returns a part to its unit, for now.
 func (b *Batch) takenBack(i int) {
-	b.hands.change(func() {
-		u := b.hands.units[i]
-		if b.hands.openIn(&u) == 0 {
-			b.hands.set(i, unitFinal)
+	b.localQueue.change(func() {
+		u := b.localQueue.units[i]
+		if b.localQueue.openIn(&u) == 0 {
+			b.localQueue.set(i, unitFinal)
 			return
 		}
-		b.hands.units[i].retracted = true
-		b.hands.set(i, unitElsewhere) // it may be one again
-		b.hands.reopen(u.of, u.root)
+		b.localQueue.units[i].retracted = true
+		b.localQueue.set(i, unitElsewhere) // it may be given back again
+		b.localQueue.reopen(u.of, u.root)
 	})
 }
 
-// begin makes the jobs of a holding that are left ready, behind those that are. The caller
-// holds the mutex.
+// begin queues the remaining jobs of a holding. The caller holds the mutex.
 func (b *Batch) begin(h *holding) {
 	for _, job := range b.left(h) {
 		next := 1
 		if last, known := b.lastOf(h, job); known {
 			next = b.plan.Again(last).Attempt
 		}
-		b.hands.ready = append(b.hands.ready, task{job: job, number: next, holding: h})
+		b.localQueue.ready = append(b.localQueue.ready, task{job: job, number: next, holding: h})
 		h.waiting++
 	}
 	h.inherited = len(h.returned) > 0 && h.waiting > 0
 	if h.waiting == 0 {
-		b.hands.set(h.unit, unitFinal) // also where a result was forgotten that was learned before
+		b.localQueue.set(h.unit, unitFinal) // also after a result was forgotten
 	}
 }
 
-// left are the jobs of a holding that are to be run, by their places in the list.
+// left returns the indexes of a holding's remaining jobs.
 func (b *Batch) left(h *holding) (jobs []int) {
-	u := &b.hands.units[h.unit]
+	u := &b.localQueue.units[h.unit]
 	for i := u.From - 1; i < u.To; i++ {
 		back := slices.ContainsFunc(h.returned, func(r source.Range) bool { return r.From <= i+1 && i+1 <= r.To })
-		if b.hands.state[i] == jobOpen && !back {
+		if b.localQueue.state[i] == jobOpen && !back {
 			jobs = append(jobs, i)
 		}
 	}
@@ -261,7 +258,7 @@ func (b *Batch) left(h *holding) (jobs []int) {
 	return jobs
 }
 
-// lastOf is what is recorded of a job of a holding.
+// lastOf returns the recorded result of a job of a holding.
 func (b *Batch) lastOf(h *holding, job int) (multilock.Result, bool) {
 	if b.chunks == nil {
 		return h.last, h.last.Attempt > 0
@@ -273,15 +270,15 @@ func (b *Batch) lastOf(h *holding, job int) (multilock.Result, bool) {
 	return h.jobs[at].Result(h.last), true
 }
 
-// meet is for a unit that somebody else holds. Who else is at work one listing tells.
+// meet handles a unit that another process holds. One listing finds the others' units, too.
 func (b *Batch) meet(i int) {
 	var held []string
 	if b.chunks != nil {
-		held, _ = bounded.Call(b.taking, b.src.Names) // else one is met after the other
+		held, _ = bounded.Call(b.taking, b.src.Names) // on an error they are met one by one
 	}
-	b.hands.change(func() {
-		b.hands.set(i, unitElsewhere)
-		b.hands.met()
+	b.localQueue.change(func() {
+		b.localQueue.set(i, unitElsewhere)
+		b.localQueue.met()
 		at := map[string]bool{}
 		for _, name := range held {
 			at[name] = true
@@ -289,15 +286,15 @@ func (b *Batch) meet(i int) {
 		if len(at) == 0 {
 			return
 		}
-		for k := b.hands.next; k < len(b.hands.units); k++ {
-			if u := &b.hands.units[k]; u.state == unitOpen && at[b.name(u)] {
-				b.hands.set(k, unitElsewhere)
+		for k := b.localQueue.next; k < len(b.localQueue.units); k++ {
+			if u := &b.localQueue.units[k]; u.state == unitOpen && at[b.name(u)] {
+				b.localQueue.set(k, unitElsewhere)
 			}
 		}
 	})
 }
 
-// inherit is what an earlier holder has recorded of jobs, for the records of another.
+// inherit returns an earlier holder's job results, for records of this process.
 func inherit(last multilock.Result) []source.ChunkJob {
 	jobs := slices.Clone(last.Chunk.Jobs)
 	for i := range jobs {
@@ -306,7 +303,7 @@ func inherit(last multilock.Result) []source.ChunkJob {
 	return jobs
 }
 
-// conclude notes what has become of a unit that was tried, and held.
+// conclude sets the state of a unit that was tried or held.
 func (b *Batch) conclude(i int, err error) {
 	state := unitOpen
 	switch {
@@ -314,7 +311,7 @@ func (b *Batch) conclude(i int, err error) {
 	case b.ends(err):
 		b.stops.drain(err)
 	case b.taking.Err() == nil:
-		state = unitElsewhere // or in doubt, and to be looked at
+		state = unitElsewhere // or unclear: inspect it later
 	}
-	b.hands.change(func() { b.hands.set(i, state) })
+	b.localQueue.change(func() { b.localQueue.set(i, state) })
 }

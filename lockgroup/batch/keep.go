@@ -12,17 +12,16 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// What has ended is recorded together with what ends within an eighth of the time that a
-// job takes: a crash loses little of the work, and a record is paid for by several jobs.
+// A result waits up to an eighth of a job's duration for others, to share one record with them: a
+// crash loses little work, and a record costs little.
 const (
 	shortestWindow = 250 * time.Millisecond
 	longestWindow  = 2 * time.Second
 	windowShare    = 8
 )
 
-// keep records how the jobs of a holding end, until nothing of it is left to be done here,
-// and gives its lock back. What the release answers changes nothing: a lock that it did
-// not free is free after its TTL, and whoever takes it then finds what is recorded.
+// keep records how the jobs of a holding end until none is left here, and releases its lock. It
+// ignores errors of the release: the lock is free after its TTL, and its record is complete.
 func (b *Batch) keep(h *holding) error {
 	for b.awaitRecord(h) {
 		if err := b.record(h); err != nil {
@@ -31,30 +30,29 @@ func (b *Batch) keep(h *holding) error {
 	}
 	var why error
 	lingering, recorded := false, false
-	b.hands.change(func() { why, lingering, recorded = h.stopped, h.lingering, h.recorded })
+	b.localQueue.change(func() { why, lingering, recorded = h.stopped, h.lingering, h.recorded })
 	if lingering {
 		return errors.Join(why, h.lock.Detach())
 	}
 	if recorded {
-		b.announce(h) // under the lock: who takes a result back does that after it
+		b.announce(h) // under the lock, so that no process can forget the result first
 	}
 	_ = h.lock.Release(context.WithoutCancel(b.working))
 	if recorded {
-		b.announceWhole(h) // not under the lock: who does the same would take it for somebody at work
+		b.announceComplete(h) // without the lock, which others would take for work in progress
 	}
 	return why
 }
 
-// awaitRecord waits until something is to be recorded. It reports false when nothing is,
-// or will be any more.
+// awaitRecord waits until there is something to record. It returns false if there never will be.
 func (b *Batch) awaitRecord(h *holding) bool {
 	lost, noMore := h.lock.Context().Done(), b.taking.Done()
 	for {
-		b.hands.mu.Lock()
-		record, wait := h.due(b.hands.window())
+		b.localQueue.mu.Lock()
+		record, wait := h.due(b.localQueue.window())
 		over := !record && h.running+h.waiting == 0
-		changed := b.hands.changed
-		b.hands.mu.Unlock()
+		changed := b.localQueue.changed
+		b.localQueue.mu.Unlock()
 		if record || over {
 			return record
 		}
@@ -67,24 +65,24 @@ func (b *Batch) awaitRecord(h *holding) bool {
 			b.stop(h, context.Cause(h.lock.Context()))
 		case <-noMore:
 			noMore = nil
-			b.hands.change(func() { b.hands.takeBack(h) })
+			b.localQueue.change(func() { b.localQueue.takeBack(h) })
 		}
 		timer.Stop()
 	}
 }
 
-// window is for how long a result waits for others.
-func (h *hands) window() time.Duration {
-	return min(max(h.jobTime.value/windowShare, shortestWindow), longestWindow)
+// window returns how long a result waits for others.
+func (q *localQueue) window() time.Duration {
+	return min(max(q.jobTime.value/windowShare, shortestWindow), longestWindow)
 }
 
-// due says whether something is to be recorded now, or in how long to ask again.
+// due reports whether to record now, or else when to ask again.
 func (h *holding) due(window time.Duration) (now bool, wait time.Duration) {
 	switch {
 	case h.inherited:
 		return true, 0
 	case len(h.fresh)+len(h.parts) == 0:
-		return false, time.Hour // something will change
+		return false, time.Hour // a change will wake the caller
 	case h.urgent, h.running+h.waiting == 0:
 		return true, 0
 	}
@@ -92,13 +90,13 @@ func (h *holding) due(window time.Duration) (now bool, wait time.Duration) {
 	return wait <= 0, wait
 }
 
-// stop has no more jobs of a holding begun, and forgets what is not recorded: it will not
-// be, and is done again.
+// stop begins no more jobs of a holding, and drops results that are not recorded: these jobs run
+// again.
 func (b *Batch) stop(h *holding, why error) {
-	b.hands.change(func() {
+	b.localQueue.change(func() {
 		h.stopped, h.dead = cmp.Or(h.stopped, why), true
-		b.hands.takeBack(h)
-		b.hands.forget(h.fresh)
+		b.localQueue.takeBack(h)
+		b.localQueue.forget(h.fresh)
 		h.fresh, h.parts = nil, nil
 	})
 	if b.ends(why) {
@@ -106,32 +104,32 @@ func (b *Batch) stop(h *holding, why error) {
 	}
 }
 
-// record commits what has ended, and draws the conclusions.
+// record commits the ended attempts and updates local state.
 func (b *Batch) record(h *holding) error {
-	b.hands.mu.Lock()
+	b.localQueue.mu.Lock()
 	fresh, parts := h.fresh, h.parts
 	h.fresh, h.parts, h.urgent, h.inherited = nil, nil, false, false
 	r := b.recordOf(h, fresh, parts)
-	b.hands.mu.Unlock()
+	b.localQueue.mu.Unlock()
 	if err := h.lock.Commit(context.WithoutCancel(b.working), r); err != nil {
-		b.hands.change(func() { b.hands.forget(fresh) })
+		b.localQueue.change(func() { b.localQueue.forget(fresh) })
 		if len(fresh) > 0 {
 			r = fresh[len(fresh)-1].result
 		}
 		return &lockgroup.UnrecordedError{Result: r, Err: err}
 	}
-	b.hands.change(func() { b.committed(h, r, fresh, parts) })
-	b.tell(h, r, len(parts) > 0 || b.opt.Halt.When != HaltNever && !r.OK())
+	b.localQueue.change(func() { b.committed(h, r, fresh, parts) })
+	b.reportResult(h, r, len(parts) > 0 || b.opt.Halt.When != HaltNever && !r.OK())
 	b.halt()
 	return nil
 }
 
-// recordOf is what is to be recorded of a holding. The caller holds the mutex.
+// recordOf returns the record to commit. The caller holds the mutex.
 func (b *Batch) recordOf(h *holding, fresh []attempt, parts []unit) multilock.Result {
 	if b.chunks == nil {
 		return fresh[0].result
 	}
-	h.jobs = slices.Clone(h.jobs) // what was committed before may still be on its way
+	h.jobs = slices.Clone(h.jobs) // an earlier commit may still read it
 	for _, a := range fresh {
 		line := source.ChunkJobOf(a.job+1, a.result)
 		at, known := slices.BinarySearchFunc(h.jobs, line.Number, func(j source.ChunkJob, n int) int { return cmp.Compare(j.Number, n) })
@@ -146,7 +144,7 @@ func (b *Batch) recordOf(h *holding, fresh []attempt, parts []unit) multilock.Re
 	}
 	slices.SortFunc(h.returned, func(a, b source.Range) int { return cmp.Compare(a.From, b.From) })
 	chunk := &source.Chunk{Returned: slices.Clone(h.returned), Fence: h.fence, Label: b.opt.Label, Jobs: h.jobs}
-	chunk.From, chunk.To = b.hands.units[h.unit].From, b.hands.units[h.unit].To
+	chunk.From, chunk.To = b.localQueue.units[h.unit].From, b.localQueue.units[h.unit].To
 	chunk.Count()
 	r := b.signed(h, multilock.Result{Attempt: 1, Final: chunk.Final(), Start: h.begun, Duration: time.Since(h.begun), Chunk: chunk})
 	if chunk.Failed > 0 {
@@ -155,7 +153,7 @@ func (b *Batch) recordOf(h *holding, fresh []attempt, parts []unit) multilock.Re
 	return r
 }
 
-// signed is a result with whose it is.
+// signed adds the holder's identity to a result.
 func (b *Batch) signed(h *holding, r multilock.Result) multilock.Result {
 	record := h.lock.Record()
 	r.Name, r.Token, r.By = record.Name, record.Token, record.Holder.Identity
@@ -163,10 +161,10 @@ func (b *Batch) signed(h *holding, r multilock.Result) multilock.Result {
 	return r
 }
 
-// committed is for what has been recorded. The caller holds the mutex.
+// committed updates local state after a commit. The caller holds the mutex.
 func (b *Batch) committed(h *holding, r multilock.Result, fresh []attempt, parts []unit) {
 	h.last, h.recorded = r, true
-	b.hands.forget(fresh)
+	b.localQueue.forget(fresh)
 	for _, a := range fresh {
 		b.ran++
 		again := b.plan.Again(a.result)
@@ -174,60 +172,60 @@ func (b *Batch) committed(h *holding, r multilock.Result, fresh []attempt, parts
 		case again.Step != lockgroup.StepRun:
 			b.settle(a.job, a.result)
 		case h.stopped == nil:
-			b.hands.ready = append(b.hands.ready, task{job: a.job, number: again.Attempt, holding: h})
+			b.localQueue.ready = append(b.localQueue.ready, task{job: a.job, number: again.Attempt, holding: h})
 			h.waiting++
 		}
 	}
 	for _, part := range parts {
-		b.hands.add(part)
+		b.localQueue.add(part)
 	}
 	if r.Final {
-		b.hands.set(h.unit, unitFinal)
+		b.localQueue.set(h.unit, unitFinal)
 	}
 }
 
-// tell tells the others of the result of a job; of a chunk that is not over, if that is
-// urgent, or was not done for long.
-func (b *Batch) tell(h *holding, r multilock.Result, urgent bool) {
+// reportResult informs other processes of a job's result; of an unfinished chunk only if that is
+// urgent or due.
+func (b *Batch) reportResult(h *holding, r multilock.Result, urgent bool) {
 	if b.chunks == nil {
-		b.feed.add(source.CommittedEvent(r, time.Now()), b.isIdle())
+		b.eventLog.add(source.CommittedEvent(r, time.Now()), b.isIdle())
 		return
 	}
-	if r.Final || !urgent && time.Since(h.told) < b.progressPause() {
+	if r.Final || !urgent && time.Since(h.reported) < b.progressPause() {
 		return
 	}
-	h.told = time.Now()
-	b.note(b.board.tell(context.WithoutCancel(b.working), b.unit(h.unit).root))
+	h.reported = time.Now()
+	b.note(b.progressMap.markChanged(context.WithoutCancel(b.working), b.unit(h.unit).root))
 }
 
-// progressPause grows with the others who are told.
+// progressPause grows with the number of hosts that would read.
 func (b *Batch) progressPause() time.Duration {
-	b.hands.mu.Lock()
-	defer b.hands.mu.Unlock()
-	return max(1, time.Duration(len(b.hands.elsewhere))) * progressEvery
+	b.localQueue.mu.Lock()
+	defer b.localQueue.mu.Unlock()
+	return max(1, time.Duration(len(b.localQueue.elsewhere))) * progressEvery
 }
 
-// unit is one of the units as it is now.
+// unit returns a copy of a unit.
 func (b *Batch) unit(i int) unit {
-	b.hands.mu.Lock()
-	defer b.hands.mu.Unlock()
-	return b.hands.units[i]
+	b.localQueue.mu.Lock()
+	defer b.localQueue.mu.Unlock()
+	return b.localQueue.units[i]
 }
 
-// forget takes results out of those that have ended and are not recorded.
-func (h *hands) forget(fresh []attempt) {
+// forget removes results from the counts of unrecorded ones.
+func (q *localQueue) forget(fresh []attempt) {
 	for _, a := range fresh {
-		h.count(a.result, -1)
+		q.count(a.result, -1)
 	}
 }
 
-// count counts a result that is final and not recorded yet.
-func (h *hands) count(r multilock.Result, n int) {
+// count counts a final result that is not recorded yet.
+func (q *localQueue) count(r multilock.Result, n int) {
 	switch {
 	case !r.Final:
 	case r.OK():
-		h.ended.done += n
+		q.ended.done += n
 	default:
-		h.ended.failed += n
+		q.ended.failed += n
 	}
 }

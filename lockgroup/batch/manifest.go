@@ -10,17 +10,17 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// ManifestError says that another list of jobs was given to the group before.
+// ManifestError means that the group has another list of jobs.
 type ManifestError struct {
-	// Line is the number of the first line that differs, from 1. Ours and Theirs are
-	// that line of both lists, as NAME, a tab and COMMAND; "" behind the end of one. With
-	// Line 0 the jobs are the same, and these are the barriers, needs and shells of both.
+	// Line is the number of the first different line, from 1. Ours and Theirs are that line in both
+	// lists, as NAME, a tab and COMMAND; "" behind the end of a list. If Line is 0 the jobs are the
+	// same, and Ours and Theirs are the barriers, needs and shells.
 	Line         int
 	Ours, Theirs string
 }
 
 func (e *ManifestError) Error() string {
-	const most = 300 // bytes of a job, in a message
+	const most = 300 // bytes of a job in a message
 	ours, theirs := source.Shorten(e.Ours, most), source.Shorten(e.Theirs, most)
 	switch {
 	case e.Line == 0:
@@ -33,19 +33,18 @@ func (e *ManifestError) Error() string {
 	return fmt.Sprintf("the group was given another list of jobs: job %d is %q there, and %q here", e.Line, theirs, ours)
 }
 
-// What the first line of a manifest says, which has no tab, as the line of a job has one: that
-// the list is claimed in chunks, after which jobs barriers stand, what jobs need, and what
-// runs them.
+// The first line of a manifest is a head if it has no tab: it has the chunk sizes, barriers, needs
+// and the shell.
 var chunkedHead = fmt.Sprintf("#chunks of %d, or a share of %d", maxChunk, chunkShare)
 
 const (
 	barriersHead = "#barriers after"
 	shellHead    = "#shell "
-	// noRules stands in a message for a first line that says nothing of the jobs.
+	// noRules stands in a message for a head without rules.
 	noRules = "no barriers, needs or shell"
 )
 
-// headOf is the first line; nothing if there is nothing to say.
+// headOf encodes the head, nil if it would be empty.
 func headOf(chunked bool, barriers []int, needs []Needs, shell string) []byte {
 	var head []byte
 	if chunked {
@@ -67,7 +66,7 @@ func headOf(chunked bool, barriers []int, needs []Needs, shell string) []byte {
 	return append(head, '\n')
 }
 
-// rulesIn is what a first line says of barriers, needs and the shell, for people.
+// rulesIn returns the barriers, needs and shell of a head, for people.
 func rulesIn(head []byte) string {
 	rules := slices.DeleteFunc(strings.Split(strings.TrimSuffix(string(head), "\n"), "#"), func(rule string) bool {
 		return rule == "" || strings.HasPrefix(rule, "chunks")
@@ -75,14 +74,14 @@ func rulesIn(head []byte) string {
 	return strings.Join(rules, ", ")
 }
 
-// encodeManifest writes a list of jobs, one on a line, behind a head.
+// encodeManifest encodes a head and a list of jobs, one per line.
 func encodeManifest(head []byte, jobs []Job) []byte {
 	var list bytes.Buffer
 	list.Grow(lengthOf(head, jobs))
 	list.Write(head)
 	inLine := strings.NewReplacer("\\", `\\`, "\n", `\n`)
 	for _, job := range jobs {
-		_, _ = inLine.WriteString(&list, job.Name) // a buffer takes all
+		_, _ = inLine.WriteString(&list, job.Name) // a buffer returns no errors
 		list.WriteByte('\t')
 		_, _ = inLine.WriteString(&list, job.Command)
 		list.WriteByte('\n')
@@ -90,7 +89,7 @@ func encodeManifest(head []byte, jobs []Job) []byte {
 	return list.Bytes()
 }
 
-// lengthOf is how long a manifest is, where nothing in it has to be written differently.
+// lengthOf returns the length of a manifest without escapes.
 func lengthOf(head []byte, jobs []Job) int {
 	n := len(head)
 	for _, job := range jobs {
@@ -99,7 +98,7 @@ func lengthOf(head []byte, jobs []Job) int {
 	return n
 }
 
-// cutHead takes the head off a manifest, if it has one.
+// cutHead splits the head off a manifest, if it has one.
 func cutHead(manifest []byte) (head, list []byte) {
 	end := bytes.IndexByte(manifest, '\n') + 1
 	if end == 0 || bytes.IndexByte(manifest[:end], '\t') >= 0 {
@@ -108,8 +107,8 @@ func cutHead(manifest []byte) (head, list []byte) {
 	return manifest[:end], manifest[end:]
 }
 
-// compareManifests finds the first line in which two lists differ. Empty lines at the end, and a
-// last line without an end, are no difference. So many jobs are before them.
+// compareManifests returns the first line in which two lists differ, numbered after the jobs
+// before. It ignores a missing final newline.
 func compareManifests(ours, theirs []byte, before int) error {
 	for n := before + 1; len(ours) > 0 || len(theirs) > 0; n++ {
 		our, ourRest, _ := bytes.Cut(ours, []byte{'\n'})

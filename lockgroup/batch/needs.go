@@ -9,27 +9,26 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// Needs is what each job takes of the budget of the host on which it runs, from one job of the
-// list on. Those before the first Needs take one processor and no memory.
+// Needs is what each job takes of its host's budget, from job From on. Jobs before the first Needs
+// take one processor and no memory.
 type Needs struct {
-	From   int   // the number of the first job
+	From   int   // number of the first job
 	CPUs   int   // of Options.Workers; 1 if 0
 	Memory int64 // of Options.Memory, in bytes
 }
 
-// budget is what a host has for jobs, and what of it is in use. A job takes what it needs
-// when it begins, and the first one that waits is the next that does: while there is not
-// enough for it, smaller ones behind it wait, too. Otherwise they could keep it waiting for ever.
+// budget is what a host has for jobs, and what is in use. A job that does not fit makes all jobs
+// behind it wait, too: smaller ones could keep it waiting for ever.
 type budget struct {
 	needs  []Needs
 	cpus   int
-	memory int64 // 0 if that is not limited
+	memory int64 // 0 for no limit
 
 	usedCPUs   int
 	usedMemory int64
 }
 
-// needsOf is what a job takes.
+// needsOf returns the needs of a job.
 func (g *budget) needsOf(job int) Needs {
 	after, _ := slices.BinarySearchFunc(g.needs, job+2, func(n Needs, number int) int { return n.From - number })
 	if after == 0 {
@@ -38,7 +37,7 @@ func (g *budget) needsOf(job int) Needs {
 	return g.needs[after-1]
 }
 
-// fits says whether a job could begin now.
+// fits reports whether a job could begin now.
 func (g *budget) fits(job int) bool {
 	n := g.needsOf(job)
 	return g.usedCPUs+n.CPUs <= g.cpus && (g.memory == 0 || g.usedMemory+n.Memory <= g.memory)
@@ -54,15 +53,15 @@ func (g *budget) regain(job int) {
 	g.usedCPUs, g.usedMemory = g.usedCPUs-n.CPUs, g.usedMemory-n.Memory
 }
 
-// wanting is for how many more jobs there is room, if they are small.
-func (h *hands) wanting() int {
-	if len(h.ready) > 0 && !h.budget.fits(h.ready[0].job) {
+// wanting returns how many more small jobs could begin now.
+func (q *localQueue) wanting() int {
+	if len(q.ready) > 0 && !q.budget.fits(q.ready[0].job) {
 		return 0
 	}
-	return min(h.idle, h.budget.cpus-h.budget.usedCPUs)
+	return min(q.idle, q.budget.cpus-q.budget.usedCPUs)
 }
 
-// checkNeeds finds jobs that could never run here, and leaves out what says nothing.
+// checkNeeds rejects jobs that could never run here, and drops redundant needs.
 func (b *Batch) checkNeeds() error {
 	last, kept := Needs{CPUs: 1}, []Needs(nil)
 	before := 0
@@ -89,7 +88,7 @@ func (n Needs) text() string {
 	return "cpus=" + strconv.Itoa(n.CPUs) + " mem=" + strconv.FormatInt(n.Memory, 10)
 }
 
-// needsText is what a manifest's first line says of them.
+// needsText encodes needs for the head of a manifest.
 func needsText(needs []Needs) string {
 	var text strings.Builder
 	for _, n := range needs {

@@ -8,19 +8,19 @@ import (
 	"github.com/multilock/go/internal/bounded"
 )
 
-// recorded is a listing of the results, for the claims of parts. When a list ends many hosts
-// know of the same parts, and most of them come too late: to find that out under a part's lock
-// costs many times as much, for each host and each part.
+// recorded caches a listing of results, for claims of parts. At the end of a list many hosts
+// compete for the same parts, and most come too late; to learn that under each part's lock costs
+// much more.
 type recorded struct {
-	turn  chan struct{} // has an element while somebody uses what is below
+	turn  chan struct{} // a semaphore that guards the other fields
 	names map[string]bool
 	at    time.Time
 }
 
 func newRecorded() *recorded { return &recorded{turn: make(chan struct{}, 1)} }
 
-// has says whether there is a result. It may be one that is not final. A listing that fails
-// tells of none: what it would have told is learned under the lock, too.
+// has reports whether there is a result, final or not. It returns false if the listing fails: the
+// caller then finds the result under the lock.
 func (r *recorded) has(ctx context.Context, src Source, name string) bool {
 	select {
 	case <-ctx.Done():
@@ -28,13 +28,13 @@ func (r *recorded) has(ctx context.Context, src Source, name string) bool {
 	case r.turn <- struct{}{}:
 	}
 	defer func() { <-r.turn }()
-	if time.Since(r.at) >= boardFresh {
+	if time.Since(r.at) >= mapFresh {
 		r.list(ctx, src)
 	}
 	return r.names[name]
 }
 
-// all says whether all of these have a result now.
+// all lists the results again and reports whether all names have one.
 func (r *recorded) all(ctx context.Context, src Source, names []string) bool {
 	select {
 	case <-ctx.Done():

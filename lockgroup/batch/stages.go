@@ -9,32 +9,30 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// MaxBarriers bounds the barriers of a list.
+// MaxBarriers is the largest number of barriers in a list.
 const MaxBarriers = 10_000
 
-// BarrierError says that jobs were not run because some before a barrier have failed for good.
-// It is a lockgroup.ErrNotDone.
+// BarrierError means that jobs did not run because jobs before a barrier have failed for good. It
+// is a lockgroup.ErrNotDone.
 type BarrierError struct {
-	After  int // the number of the last job before the barrier
-	Failed int // of those before it
-	Behind int // jobs that were not run
+	After  int // number of the last job before the barrier
+	Failed int // jobs before it that failed
+	Behind int // jobs that did not run
 }
 
 func (e *BarrierError) Error() string {
 	return fmt.Sprintf("%d jobs behind the barrier after job %d were not run, because %d before it failed", e.Behind, e.After, e.Failed)
 }
 
-// Unwrap makes it one of the errors that say so.
+// Unwrap makes errors.Is(err, lockgroup.ErrNotDone) true.
 func (e *BarrierError) Unwrap() error { return lockgroup.ErrNotDone }
 
-// stages are the parts into which barriers divide a list. What is known of their jobs only
-// grows: each is settled once, on the evidence on which nobody runs it again, so all hosts
-// come to the same conclusion, sooner or later. The caller sees to it that one call runs at a
-// time.
+// stages are the parts of a list between barriers. A job is settled once, on a final result, so all
+// hosts come to the same conclusion. Calls must not run concurrently.
 type stages struct {
-	last         []int // the number of the last job of each
-	open, failed []int // of each: jobs without a final result, and those that have failed for good
-	now          int   // the one that has begun
+	last         []int // number of the last job of each stage
+	open, failed []int // per stage: jobs without a final result, and failures
+	now          int   // the stage that has begun
 }
 
 func newStages(jobs int, barriers []int) stages {
@@ -47,7 +45,7 @@ func newStages(jobs int, barriers []int) stages {
 	return s
 }
 
-// settled notes that a job has a final result. It reports whether another stage has begun.
+// settled counts a final result. It reports whether another stage has begun.
 func (s *stages) settled(job int, as jobState) (begun bool) {
 	i, _ := slices.BinarySearch(s.last, job+1)
 	s.open[i]--
@@ -60,15 +58,15 @@ func (s *stages) settled(job int, as jobState) (begun bool) {
 	return begun
 }
 
-// upTo is the number of the last job that may be begun.
+// upTo returns the number of the last job that may begin.
 func (s *stages) upTo() int { return s.last[s.now] }
 
-// blocked says that no other stage will begin: some job before its barrier has failed for good.
+// blocked reports whether failures before the next barrier keep it closed for good.
 func (s *stages) blocked() bool {
 	return s.now < len(s.last)-1 && s.open[s.now] == 0 && s.failed[s.now] > 0
 }
 
-// error is for a list that is blocked.
+// error describes a blocked list.
 func (s *stages) error() *BarrierError {
 	e := &BarrierError{After: s.upTo(), Failed: s.failed[s.now]}
 	for _, open := range s.open {
@@ -77,20 +75,19 @@ func (s *stages) error() *BarrierError {
 	return e
 }
 
-// settle notes what has become of a job, and opens the next stage if it was the last one that
-// was waited for.
-func (h *hands) settle(job int, as jobState) bool {
-	if !h.tally.settle(job, as) {
+// settle counts a final result, and opens the next stage after the last one of a stage.
+func (q *localQueue) settle(job int, as jobState) bool {
+	if !q.jobStates.settle(job, as) {
 		return false
 	}
-	if h.stages.settled(job, as) {
-		h.allow(h.stages.upTo())
+	if q.stages.settled(job, as) {
+		q.allow(q.stages.upTo())
 	}
 	return true
 }
 
-// over says that nothing is left to be begun, by anybody.
-func (h *hands) over() bool { return h.open == 0 || h.stages.blocked() }
+// over reports whether no job is left to begin on any host.
+func (q *localQueue) over() bool { return q.open == 0 || q.stages.blocked() }
 
 // allow opens the units up to a job's number.
 func (c *claims) allow(upTo int) {
@@ -102,7 +99,7 @@ func (c *claims) allow(upTo int) {
 	}
 }
 
-// admit keeps a new unit closed as long as a barrier stands before it.
+// admit adds a new unit, closed if it is behind a barrier.
 func (c *claims) admit(u *unit) {
 	u.state = unitOpen
 	if u.To > c.upTo {
@@ -112,8 +109,8 @@ func (c *claims) admit(u *unit) {
 	c.free++
 }
 
-// divided divides each stage of a list by itself, and each section: no unit lies on both sides
-// of a barrier, and those of a list stay what they are when more is added to it.
+// divided divides each stage and each section by itself: no unit crosses a barrier, and appending
+// to the list changes no units.
 func (s *stages) divided(divide func(jobs int) []unit, sections []int) (units []unit) {
 	ends := slices.Concat(s.last, sections)
 	slices.Sort(ends)

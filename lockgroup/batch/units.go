@@ -9,24 +9,21 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// unit is what is claimed with one lock: a chunk of the list, or a single job where the
-// source keeps no chunks.
+// unit is what one lock claims: a chunk of the list, or a single job if the source keeps no chunks.
 type unit struct {
 	source.Range
-	// root is the number of the chunk of the schedule that it is, or of which it was given
-	// back, from 0: where there is news of it on the board.
+	// root is the index of its chunk in the schedule, and so of its byte in the progress map.
 	root int
-	// of is the unit of which it was given back, whose record says so; the zero Range for a
-	// chunk of the schedule.
+	// of is the unit that gave this part back; zero for a chunk of the schedule.
 	of source.Range
-	// fence is added to the fencing numbers that its lock gives: those under which its jobs
-	// ran before they were given back are smaller.
+	// fence is added to the lock's fencing numbers, so that they are larger than those under which
+	// its jobs ran before they were given back.
 	fence uint64
 	state unitState
-	// left says of a part that its holder has left it, though something of it is recorded.
+	// left means that the lock of a recorded part was free when it was inspected.
 	left bool
-	// retracted says of a part that it was none any more when it was tried: that its lock is free
-	// is no news.
+	// retracted means that the part was no longer given back when it was tried; ignore that its
+	// lock is free.
 	retracted bool
 }
 
@@ -34,20 +31,20 @@ type unitState uint8
 
 const (
 	unitOpen      unitState = iota
-	unitBehind              // a barrier stands before it
-	unitTaken               // in this process's hands, or tried by it
-	unitElsewhere           // somebody else held it when it was tried
-	unitFinal               // nothing of it is left to be done
+	unitBehind              // behind a barrier
+	unitTaken               // held or tried by this process
+	unitElsewhere           // held by another process when tried
+	unitFinal               // nothing left to do
 )
 
 const (
 	maxChunk = 64 // jobs: a claim costs as much as two or three commits
-	// chunkShare is the part of what is left of a list that is claimed at a time: large
-	// chunks first, and single jobs at the end, so that nobody is left with a large one.
+	// A chunk is 1/chunkShare of the rest of the list: large chunks first, and single jobs at the
+	// end, so that all hosts end at about the same time.
 	chunkShare = 4
 )
 
-// schedule divides a list into chunks. Every host does it in the same way.
+// schedule divides a list into chunks. All hosts must divide it in the same way.
 func schedule(jobs int) (units []unit) {
 	for from := 1; from <= jobs; {
 		left := jobs - from + 1
@@ -58,7 +55,7 @@ func schedule(jobs int) (units []unit) {
 	return units
 }
 
-// singles are the jobs of a list, each claimed by itself.
+// singles returns one unit for each job of a list.
 func singles(jobs int) []unit {
 	units := make([]unit, jobs)
 	for i := range units {
@@ -69,7 +66,7 @@ func singles(jobs int) []unit {
 
 func (u *unit) length() int { return u.To - u.From + 1 }
 
-// name is that of a unit's lock, and of its result.
+// name returns the name of a unit's lock and result.
 func (b *Batch) name(u *unit) string {
 	if b.chunks == nil {
 		return b.jobs[u.From-1].Name
@@ -77,20 +74,19 @@ func (b *Batch) name(u *unit) string {
 	return joblist.ChunkName(u.Range)
 }
 
-// claims are the units of a list, and which of them to try next. The caller sees to it that
-// one call runs at a time.
+// claims are the units of a list, and which to try next. Calls must not run concurrently.
 type claims struct {
 	units []unit
-	parts map[source.Range]int // those that are not in the schedule, by their numbers
-	// next is the first unit that may be open. One of the width next ones is tried: the
-	// first, as long as nobody else is met there.
+	parts map[source.Range]int // units that are not in the schedule
+	// next is the first unit that may be open. Any of the next width open units may be tried; width
+	// is 1 without contention.
 	next, width int
 	random      bool
 	chance      func(n int64) int64 // draws a number below n
-	upTo        int                 // the number of the last job before the barrier that stands
-	free        int                 // units that are open
+	upTo        int                 // number of the last job before the next barrier
+	free        int                 // open units
 	elsewhere   map[int]bool
-	company     bool // others were met
+	company     bool // other hosts work on this list
 }
 
 const (
@@ -129,7 +125,7 @@ func (c *claims) pick() (i int, found bool) {
 	return i, found
 }
 
-// set notes what has become of a unit. One that is final stays so.
+// set changes the state of a unit, unless it is final.
 func (c *claims) set(i int, state unitState) {
 	u := &c.units[i]
 	if u.state == unitFinal {
@@ -150,11 +146,11 @@ func (c *claims) set(i int, state unitState) {
 	}
 }
 
-// met widens the choice: others are there, too. went narrows it again.
+// met reacts to contention: choose among more units. went narrows the choice again.
 func (c *claims) met()  { c.width, c.company = min(c.width*widening, maxWidth), true }
 func (c *claims) went() { c.width = max(c.width/2, 1) }
 
-// add takes in a chunk that was given back, unless it is known.
+// add adds a part that was given back, unless it is known.
 func (c *claims) add(u unit) {
 	if _, known := c.parts[u.Range]; known {
 		return
@@ -164,8 +160,7 @@ func (c *claims) add(u unit) {
 	c.units = append(c.units, u)
 }
 
-// finish notes that nothing is left to be done of a chunk of the schedule, and of what was given
-// back of it.
+// finish marks a chunk of the schedule and its parts as final.
 func (c *claims) finish(root int) {
 	c.set(root, unitFinal)
 	for _, i := range c.parts {
@@ -175,7 +170,7 @@ func (c *claims) finish(root int) {
 	}
 }
 
-// reopen takes back that a unit is final of which another was said to be given back.
+// reopen reverts the final state of the unit of which a part was given back.
 func (c *claims) reopen(of source.Range, root int) {
 	i, part := c.parts[of]
 	if !part {
@@ -187,8 +182,8 @@ func (c *claims) reopen(of source.Range, root int) {
 	}
 }
 
-// someElsewhere are up to n of those that others hold, from one that is drawn on, so that hosts
-// look at different ones.
+// someElsewhere returns up to n units of other holders, from a random one on, so that hosts inspect
+// different ones.
 func (c *claims) someElsewhere(n int) []int {
 	all := slices.Sorted(maps.Keys(c.elsewhere))
 	if len(all) == 0 {

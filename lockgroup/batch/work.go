@@ -10,10 +10,10 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// work runs jobs until nothing is left or the taking ends.
+// work runs jobs until none is left or the batch takes no more.
 func (b *Batch) work() {
 	for {
-		t, err := b.hands.take(b.taking)
+		t, err := b.localQueue.take(b.taking)
 		if err != nil {
 			return
 		}
@@ -29,11 +29,11 @@ func (b *Batch) run(t task) {
 	if err == nil {
 		r = b.complete(r, t, start)
 	}
-	b.hands.change(func() {
-		b.hands.running--
-		b.hands.budget.regain(t.job)
+	b.localQueue.change(func() {
+		b.localQueue.running--
+		b.localQueue.budget.regain(t.job)
 		h.running--
-		b.hands.jobTime.add(time.Since(start))
+		b.localQueue.jobTime.add(time.Since(start))
 		if err == nil && !h.dead {
 			b.ended(h, attempt{t.job, r})
 		}
@@ -45,7 +45,7 @@ func (b *Batch) run(t task) {
 	b.halt()
 }
 
-// complete fills in what is known of an attempt beside how it ended.
+// complete fills in the result of an attempt.
 func (b *Batch) complete(r multilock.Result, t task, start time.Time) multilock.Result {
 	if r.Start.IsZero() {
 		r.Start, r.Duration = start, time.Since(start)
@@ -55,30 +55,30 @@ func (b *Batch) complete(r multilock.Result, t task, start time.Time) multilock.
 	return r
 }
 
-// ended keeps a result until it is recorded. The caller holds the mutex.
+// ended queues a result to be recorded. The caller holds the mutex.
 func (b *Batch) ended(h *holding, a attempt) {
 	if len(h.fresh)+len(h.parts) == 0 {
 		h.since = time.Now()
 	}
 	h.fresh = append(h.fresh, a)
 	h.urgent = h.urgent || b.opt.Halt.When != HaltNever && !a.result.OK()
-	b.hands.count(a.result, +1)
+	b.localQueue.count(a.result, +1)
 }
 
-// stopAfter is for a job that was not seen to its end. What others of its unit have come to
-// is recorded all the same, if the lock is held.
+// stopAfter stops a unit after a job that was interrupted. Other results of the unit are still
+// recorded if the lock is held.
 func (b *Batch) stopAfter(h *holding, why error) {
-	b.hands.change(func() {
+	b.localQueue.change(func() {
 		h.stopped = errors.Join(h.stopped, why)
-		b.hands.takeBack(h)
+		b.localQueue.takeBack(h)
 	})
 	if b.ends(why) {
 		b.stops.drain(why)
 	}
 }
 
-// ends says of an error with a unit whether this process cannot go on after it. That
-// somebody else has the lock, or may have it, is no such error.
+// ends reports whether an error with a unit ends the batch on this process. A lost or held lock
+// does not.
 func (b *Batch) ends(err error) bool {
 	for _, passing := range []error{multilock.ErrHeld, multilock.ErrLost, multilock.ErrUnsure, lockgroup.ErrLingering} {
 		if errors.Is(err, passing) {
@@ -88,7 +88,7 @@ func (b *Batch) ends(err error) bool {
 	return !b.isEnd(err)
 }
 
-// isEnd says whether an error is no other than that the batch has ended by itself.
+// isEnd reports whether an error is only the batch's own end.
 func (b *Batch) isEnd(err error) bool {
 	for _, why := range []error{context.Cause(b.taking), context.Cause(b.working)} {
 		if why != nil && errors.Is(err, why) {

@@ -11,51 +11,48 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// What others hold is looked at in growing intervals from firstLook to lastLook: its holder
-// may have died.
+// Units of other holders are inspected at growing intervals, because a holder may have died.
 const (
 	firstLook = 250 * time.Millisecond
 	lastLook  = 15 * time.Second
 )
 
-// lookAfter looks after what others hold, as long as there is nothing else to be done
-// here, whatever the number of workers.
+// lookAfter inspects the units of other holders while this host is idle.
 func (b *Batch) lookAfter() {
-	pause := bounded.Pauses{First: firstLook, Limit: lastLook, Chance: b.hands.chance}
+	pause := bounded.Pauses{First: firstLook, Limit: lastLook, Chance: b.localQueue.chance}
 	for b.idleUntil() {
 		if b.lookOnce() {
 			pause.Reset()
 		}
-		b.hands.pauseFor(b.taking, pause.Next())
+		b.localQueue.pauseFor(b.taking, pause.Next())
 	}
 }
 
-// idleUntil waits until there is nothing to be done here but to look after others. It
-// reports false when the batch is over.
+// idleUntil waits until this host is idle. It returns false when the batch is over.
 func (b *Batch) idleUntil() bool {
 	over := false
-	err := b.hands.await(b.taking, func() bool {
-		over = b.hands.over()
-		return over || b.hands.waits()
+	err := b.localQueue.await(b.taking, func() bool {
+		over = b.localQueue.over()
+		return over || b.localQueue.waits()
 	})
 	return err == nil && !over
 }
 
-// lookOnce reports whether something can be taken now.
+// lookOnce reports whether there is something to claim now.
 func (b *Batch) lookOnce() bool {
 	width := b.opt.Workers
-	if b.board != nil {
+	if b.progressMap != nil {
 		if !b.isBusy() {
 			b.ask(b.taking)
 		}
-		if b.hear(b.taking) || b.hearOfParts(b.taking) {
+		if b.poll(b.taking) || b.pollParts(b.taking) {
 			return true
 		}
 		width = 1 // a holder has many jobs
 	}
-	b.hands.mu.Lock()
-	units := b.hands.someElsewhere(width)
-	b.hands.mu.Unlock()
+	b.localQueue.mu.Lock()
+	units := b.localQueue.someElsewhere(width)
+	b.localQueue.mu.Unlock()
 	var free atomic.Bool
 	_ = parallel.Do(width, len(units), func(k int) error {
 		if b.lookAt(units[k]) {
@@ -66,15 +63,15 @@ func (b *Batch) lookOnce() bool {
 	return free.Load()
 }
 
-// lookAt looks at a unit that somebody else holds, and clears away a dead holder. It reports
-// whether it is free that was not.
+// lookAt breaks the lock of a unit if its holder is dead. It reports whether the unit has become
+// free.
 func (b *Batch) lookAt(i int) (free bool) {
 	u := b.unit(i)
 	_, err := multilock.Break(b.taking, b.src, b.name(&u), multilock.BreakOptions{StalePolicy: b.opt.StalePolicy})
 	switch {
 	case errors.Is(err, multilock.ErrFree):
 	case err == nil:
-		b.hands.change(func() { b.takenOver++ })
+		b.localQueue.change(func() { b.takenOver++ })
 	case errors.Is(err, multilock.ErrHeld), b.taking.Err() != nil:
 		return false
 	default:
@@ -84,21 +81,21 @@ func (b *Batch) lookAt(i int) (free bool) {
 	if u.of.From > 0 && b.recorded.has(b.taking, b.src, b.name(&u)) {
 		b.note(b.readUnit(b.taking, i))
 	}
-	b.hands.change(func() {
-		if u := &b.hands.units[i]; u.state == unitElsewhere {
+	b.localQueue.change(func() {
+		if u := &b.localQueue.units[i]; u.state == unitElsewhere {
 			u.left = true
-			b.hands.set(i, unitOpen)
+			b.localQueue.set(i, unitOpen)
 		}
 	})
 	return !u.retracted
 }
 
-// note keeps the first error with the news.
+// note keeps the first error with updates.
 func (b *Batch) note(err error) {
 	if err == nil || errors.Is(err, context.Canceled) || b.isEnd(err) {
 		return
 	}
-	b.hands.change(func() {
+	b.localQueue.change(func() {
 		if b.trouble == nil {
 			b.trouble = err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// agree publishes the list, or finds that another one was.
+// agree publishes the list, or compares it with the group's list.
 func (b *Batch) agree(ctx context.Context) error {
 	ours := b.section(0, len(b.jobs))
 	for {
@@ -28,8 +28,7 @@ func (b *Batch) agree(ctx context.Context) error {
 	}
 }
 
-// section is what a manifest, or a section of one, says of the jobs behind one number up to
-// another.
+// section encodes jobs from+1 to to, as a manifest or a later section of one.
 func (b *Batch) section(from, to int) []byte {
 	return encodeManifest(b.headOf(b.chunks != nil, from, to), b.jobs[from:to])
 }
@@ -40,8 +39,8 @@ func (b *Batch) headOf(chunked bool, from, to int) []byte {
 	return headOf(chunked, barriers, needs, b.opt.Shell)
 }
 
-// compare finds out whether what others say of these jobs is what is said here. A list that was
-// published without chunks is worked through without them.
+// compare checks that the group's list has the same jobs and rules. If that list has no chunks,
+// this host uses none either.
 func (b *Batch) compare(ours, theirs []byte, from, to int) error {
 	head, ours := cutHead(ours)
 	theirHead, theirs := cutHead(theirs)
@@ -62,16 +61,15 @@ func (b *Batch) compare(ours, theirs []byte, from, to int) error {
 	return nil
 }
 
-// sectionsMore is how much longer than our list all sections together may be that say the same:
-// each has a head.
+// sectionsMore is how much longer than our list equal sections may be, because of their heads.
 const sectionsMore = 64 << 10
 
-// add compares the list with the group's and all that continues it, and adds what is left of
-// it. It is false if others have changed that meanwhile.
+// add compares the list with the group's sections and appends the rest. It returns false if another
+// host changed the list meanwhile.
 func (b *Batch) add(ctx context.Context, length int) (agreed bool, err error) {
 	there, err := bounded.Call(ctx, func(ctx context.Context) ([][]byte, error) { return b.grower.Sections(ctx, length+sectionsMore) })
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // it was retracted
+		return false, nil // another host retracted it
 	}
 	if err != nil {
 		return false, err
@@ -97,7 +95,7 @@ func (b *Batch) add(ctx context.Context, length int) (agreed bool, err error) {
 	return agreed, err
 }
 
-// jobsIn is how many jobs a section of a manifest tells of.
+// jobsIn counts the jobs of a section.
 func jobsIn(section []byte) int {
 	_, list := cutHead(section)
 	return len(bytes.Split(bytes.TrimRight(list, "\n"), []byte{'\n'}))

@@ -10,28 +10,28 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// absorb takes in what is recorded of a unit.
-func (b *Batch) absorb(i int, r multilock.Result) {
-	b.hands.change(func() {
-		switch u := &b.hands.units[i]; {
+// merge merges the recorded result of a unit into local state.
+func (b *Batch) merge(i int, r multilock.Result) {
+	b.localQueue.change(func() {
+		switch u := &b.localQueue.units[i]; {
 		case r.Chunk == nil && (b.chunks == nil || r.Foreign != ""):
 			for job := u.From - 1; job < u.To; job++ {
 				b.learned(job, r)
 			}
 		case r.Chunk != nil:
 			r = b.ours(u, r)
-			b.absorbChunk(u, r)
+			b.mergeChunk(u, r)
 		}
-		u := &b.hands.units[i] // there may be more of them now
-		if b.hands.openIn(u) == 0 || r.Chunk != nil && r.Chunk.Final() {
-			b.hands.set(i, unitFinal)
+		u := &b.localQueue.units[i] // merging may have added units
+		if b.localQueue.openIn(u) == 0 || r.Chunk != nil && r.Chunk.Final() {
+			b.localQueue.set(i, unitFinal)
 		}
 	})
 	b.halt()
 }
 
-// ours is what a record of a unit tells of the jobs of this list: somebody may be at work
-// on another one that the group had before.
+// ours drops from a unit's record the jobs that are not of this list: the record may be of an
+// earlier list of the group.
 func (b *Batch) ours(u *unit, r multilock.Result) multilock.Result {
 	chunk := *r.Chunk
 	if chunk.From != u.From || chunk.To != u.To {
@@ -45,40 +45,40 @@ func (b *Batch) ours(u *unit, r multilock.Result) multilock.Result {
 	return r
 }
 
-// isRecordOf compares names. Sources on servers keep them as JSON does, which has no bytes
-// that are not UTF-8.
+// isRecordOf compares names. A source on a server keeps them as JSON, which replaces bytes that are
+// not UTF-8.
 func isRecordOf(j source.ChunkJob, name string) bool {
 	return j.Name == name || j.Name == string([]rune(name))
 }
 
-func (b *Batch) absorbChunk(u *unit, r multilock.Result) {
-	of, root, fence := u.Range, u.root, r.Chunk.Fence // u moves when there are more of them
+func (b *Batch) mergeChunk(u *unit, r multilock.Result) {
+	of, root, fence := u.Range, u.root, r.Chunk.Fence // adding parts may move u
 	for _, job := range r.Chunk.Jobs {
 		b.learned(job.Number-1, job.Result(r))
 	}
 	for _, part := range r.Chunk.Returned {
-		b.hands.add(unit{Range: part, of: of, root: root, fence: fence})
+		b.localQueue.add(unit{Range: part, of: of, root: root, fence: fence})
 	}
 }
 
-// learned notes a result that is recorded, if it is final for this plan.
+// learned settles a job if its recorded result is final for this plan.
 func (b *Batch) learned(job int, r multilock.Result) {
 	if b.plan.Next(time.Time{}, &r).Step != lockgroup.StepRun {
 		b.settle(job, r)
 	}
 }
 
-// settle notes a result that is final for this plan. The caller holds the mutex.
+// settle records a result that is final for this plan. The caller holds the mutex.
 func (b *Batch) settle(job int, r multilock.Result) {
 	as := jobFailed
 	if r.OK() {
 		as = jobDone
 	}
-	if !b.hands.settle(job, as) {
+	if !b.localQueue.settle(job, as) {
 		return
 	}
 	if b.chunks == nil {
-		b.hands.set(job, unitFinal)
+		b.localQueue.set(job, unitFinal)
 	}
 	switch {
 	case as == jobFailed:
@@ -88,7 +88,7 @@ func (b *Batch) settle(job int, r multilock.Result) {
 	}
 }
 
-// maxKept bounds how many failures are kept with all that is known of them.
+// maxKept bounds how many failures keep their full result.
 const maxKept = 1000
 
 func (b *Batch) retain(in map[int]multilock.Result, job int, r multilock.Result) {

@@ -12,33 +12,32 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// announceWhole tells the others of a chunk that it is done, with all that was given back of
-// it: whoever ends the last piece does that. Otherwise each of them, on each host, would read
-// the record of each piece.
-func (b *Batch) announceWhole(h *holding) {
+// announceComplete writes that a chunk is done, after the last of its pieces. Otherwise all hosts
+// would have to read the record of each piece.
+func (b *Batch) announceComplete(h *holding) {
 	if b.chunks == nil || !succeeded(h.last) {
 		return
 	}
 	u := b.unit(h.unit)
 	root := b.unit(u.root)
 	if u.Range == root.Range && len(h.last.Chunk.Returned) == 0 {
-		return // it was told under the lock
+		return // announce has written that under the lock
 	}
-	ctx, cancel := b.lastNews()
+	ctx, cancel := b.lastUpdates()
 	defer cancel()
 	if !b.piecesRecorded(ctx, u.root) {
 		return
 	}
-	for pause := boardFresh; ; pause *= 2 {
+	for pause := mapFresh; ; pause *= 2 {
 		var undone error
-		err := b.board.confirm(ctx, u.root, func(ctx context.Context) bool {
+		err := b.progressMap.confirm(ctx, u.root, func(ctx context.Context) bool {
 			undone = b.pieceDone(ctx, root)
 			return undone == nil
 		})
-		if ctx.Err() == nil { // else the others read the records
+		if ctx.Err() == nil { // else other hosts read the records
 			b.note(err)
 		}
-		if err != nil || !errors.Is(undone, errLooked) {
+		if err != nil || !errors.Is(undone, errInspected) {
 			return
 		}
 		select {
@@ -49,17 +48,16 @@ func (b *Batch) announceWhole(h *holding) {
 	}
 }
 
-// errLooked is for a piece that is done and whose lock somebody has all the same: he only looks
-// whether it is, and tells nobody, or he forgets it.
-var errLooked = errors.New("somebody looks at it")
+// errInspected means that a piece is done, but its lock is held by a process that either checks it
+// or forgets it.
+var errInspected = errors.New("somebody looks at it")
 
-// piecesRecorded says whether all pieces of a chunk that are known here have a result, as far
-// as one listing tells.
+// piecesRecorded reports whether all known pieces of a chunk have a result, with one listing.
 func (b *Batch) piecesRecorded(ctx context.Context, root int) bool {
 	var names []string
-	b.hands.change(func() {
-		for i := range b.hands.units {
-			if u := &b.hands.units[i]; u.root == root {
+	b.localQueue.change(func() {
+		for i := range b.localQueue.units {
+			if u := &b.localQueue.units[i]; u.root == root {
 				names = append(names, b.name(u))
 			}
 		}
@@ -67,9 +65,9 @@ func (b *Batch) piecesRecorded(ctx context.Context, root int) bool {
 	return b.recorded.all(ctx, b.src, names)
 }
 
-// pieceDone is nil if nothing is left of a piece, and of what was given back of it, and
-// nobody is about to forget any of it. The lock is looked at before the result is asked for:
-// who forgets takes the lock, drops the board, and only then changes the result.
+// pieceDone returns nil if a piece and its parts are done and no process is about to forget them.
+// It inspects the lock before it reads the result: a process that forgets a result acquires the
+// lock, drops the progress map, and only then changes the result.
 func (b *Batch) pieceDone(ctx context.Context, u unit) error {
 	name := b.name(&u)
 	seen, err := multilock.Inspect(ctx, b.src, name, b.opt.StalePolicy)
@@ -84,7 +82,7 @@ func (b *Batch) pieceDone(ctx context.Context, u unit) error {
 		return lockgroup.ErrNotDone
 	}
 	if seen.State != multilock.StateFree {
-		return errLooked
+		return errInspected
 	}
 	parts := r.Chunk.Returned
 	return parallel.Do(parallel.Requests, len(parts), func(k int) error {
@@ -92,8 +90,8 @@ func (b *Batch) pieceDone(ctx context.Context, u unit) error {
 	})
 }
 
-// succeeded says of what is recorded of a unit whether nothing is left of it but what was
-// given back, nothing has failed, and no output is missing.
+// succeeded reports whether all jobs of a record, except those given back, succeeded with complete
+// output.
 func succeeded(r multilock.Result) bool {
 	c := r.Chunk
 	return c != nil && c.Final() && c.Failed == 0 && c.Incomplete == 0

@@ -1,0 +1,52 @@
+package batch
+
+import "errors"
+
+// jobStates are the known states of the jobs of a list. Calls must not run concurrently.
+type jobStates struct {
+	state []jobState
+	counts
+}
+
+type jobState uint8
+
+const (
+	jobOpen jobState = iota
+	jobDone
+	jobFailed
+)
+
+// counts counts jobs by state; open jobs have no final result.
+type counts struct{ open, done, failed int }
+
+// errNothingLeft means that no job is left to begin.
+var errNothingLeft = errors.New("nothing is left to be done")
+
+func newJobStates(jobs int) jobStates {
+	return jobStates{state: make([]jobState, jobs), counts: counts{open: jobs}}
+}
+
+// settle records that a job has a final result. It returns false if that was known.
+func (t *jobStates) settle(i int, as jobState) bool {
+	if t.state[i] != jobOpen {
+		return false
+	}
+	t.state[i] = as
+	t.open--
+	if as == jobDone {
+		t.done++
+	} else {
+		t.failed++
+	}
+	return true
+}
+
+// openIn counts the jobs of a unit without a final result.
+func (t *jobStates) openIn(u *unit) (n int) {
+	for i := u.From - 1; i < u.To; i++ {
+		if t.state[i] == jobOpen {
+			n++
+		}
+	}
+	return n
+}
