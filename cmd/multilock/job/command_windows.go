@@ -12,13 +12,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Shell is the command that has the system's shell run a line: cmd.exe, without what a
-// user has it run at its start, and with ! as a character like others.
+// Shell returns the command that runs a line in cmd.exe: without the user's AutoRun commands, and
+// with ! as an ordinary character.
 func Shell(line string) []string { return []string{"cmd.exe", "/d", "/v:off", "/s", "/c", line} }
 
-// commandLine is the file to execute, and what its arguments are on Windows: one text. Most
-// programs take that apart by one rule; cmd.exe takes what follows /s /c as it is, but for
-// one pair of quotes around it.
+// commandLine returns the file to execute and its command line. Most programs parse that by one
+// rule; cmd.exe takes what follows /s /c literally, except one pair of quotes around it.
 func (s Spec) commandLine() (path, line string, err error) {
 	path, err = s.lookPath()
 	if err != nil {
@@ -28,7 +27,7 @@ func (s Spec) commandLine() (path, line string, err error) {
 		return path, strings.TrimSuffix(strings.Join(Shell(""), " "), " ") + ` "` + text + `"`, nil
 	}
 	if ext := strings.ToLower(filepath.Ext(path)); ext == ".bat" || ext == ".cmd" {
-		// cmd.exe reads the arguments by its own rules, and would run what stands in them.
+		// cmd.exe parses the arguments by its own rules, and would execute parts of them.
 		if slices.ContainsFunc(s.Args[1:], func(arg string) bool { return strings.ContainsAny(arg, `"%!^&|<>`+"\r\n") }) {
 			return "", "", s.unfit(errors.New(`an argument of a batch file has a character that cmd.exe would take for its own; run "cmd /c ..." instead`))
 		}
@@ -36,7 +35,7 @@ func (s Spec) commandLine() (path, line string, err error) {
 	return path, windows.ComposeCommandLine(s.Args), nil
 }
 
-// lookPath finds the file to execute in our PATH, with the extensions of PATHEXT.
+// lookPath finds the file to execute in the runner's PATH, with the extensions of PATHEXT.
 func (s Spec) lookPath() (string, error) {
 	name := s.Args[0]
 	path, err := exec.LookPath(name)
@@ -55,7 +54,7 @@ func (s Spec) unfit(err error) error {
 	return &NotRunnableError{Command: s.Args[0], Reason: err.Error(), Err: err}
 }
 
-// explain turns an error of CreateProcess into one of ours.
+// explain turns an error of CreateProcess into an error of this package.
 func (s Spec) explain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -12,21 +12,21 @@ import (
 	"golang.org/x/term"
 )
 
-// control does for one job what a shell does for its jobs, and makes us look to
-// our own shell as if we were the job.
+// control does for one job what a shell does for its jobs, and makes the runner look like the job
+// to its own shell.
 //
-// The job gets the terminal at once if it is ours and neither standard input
-// nor output is a pipe. In a pipeline (`run make | less`) another member of our
-// group may need it, so there the job gets it when it asks: the kernel stops it
-// with SIGTTIN or SIGTTOU, and we hand over and continue it.
+// The job gets the terminal at once if the runner has it and neither standard input nor output is a
+// pipe. In a pipeline (`run make | less`) another member of the runner's group may need the
+// terminal, so there the job gets it on demand: the kernel stops the job with SIGTTIN or SIGTTOU,
+// and the runner hands over the terminal and continues the job.
 //
-// All continuing is done when SIGCONT comes to us, never because a call that
-// should have stopped us has returned: the stop takes effect a little later.
+// The job is only continued on SIGCONT, never because a call that should have stopped the runner
+// has returned: a stop takes effect a little later.
 type control struct {
 	job   *Job
 	eager bool // give the terminal without being asked
-	// signals carries SIGCONT and SIGTSTP. It is one channel to keep their order:
-	// a stop key pressed right after `fg` must not be taken for one before.
+	// signals carries SIGCONT and SIGTSTP in one channel, to keep their order: a stop key right
+	// after `fg` must not be handled before it.
 	signals chan os.Signal
 
 	mu    sync.Mutex
@@ -47,7 +47,7 @@ func newControl(j *Job) *control {
 	return c
 }
 
-// catch leaves an ignored SIGTSTP ignored, for us and for the job.
+// catch leaves an ignored SIGTSTP ignored, for the runner and the job.
 func (c *control) catch() {
 	signal.Notify(c.signals, syscall.SIGCONT)
 	if !ignored(syscall.SIGTSTP) {
@@ -63,8 +63,8 @@ func isPipe(f *os.File) bool {
 	return err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0
 }
 
-// prepare lets the child take the terminal itself, before it executes the
-// command: were we to give it afterwards, the command could be stopped first.
+// prepare lets the child take the terminal itself, before it executes the command. If the runner
+// gave it later, the command could be stopped first.
 func (c *control) prepare(attr *syscall.SysProcAttr) {
 	if !c.eager || !c.tty.ours() {
 		return
@@ -75,7 +75,7 @@ func (c *control) prepare(attr *syscall.SysProcAttr) {
 	attr.Ctty = c.tty.fd
 }
 
-// serve handles the signals that a shell sends to us and means for the job.
+// serve handles the signals that a shell sends to the runner and means for the job.
 func (c *control) serve() {
 	for {
 		select {
@@ -91,7 +91,7 @@ func (c *control) serve() {
 	}
 }
 
-// resume is what `fg` and `bg` lead to.
+// resume handles `fg` and `bg`.
 func (c *control) resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,14 +107,13 @@ func (c *control) resume() {
 	_ = c.job.Signal(syscall.SIGCONT)
 }
 
-// finish takes the terminal back for good and reports whether the job had it. A
-// job that was killed has not put the line settings back.
+// finish takes the terminal back for good and reports whether the job had it. It restores the line
+// settings after a job that was killed.
 func (c *control) finish(killed bool) (had bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	// Nobody reads them any more. Each takes two switches between threads, and
-	// nothing has to wait for that.
+	// Stopping costs two thread switches, so nothing waits for it.
 	go signal.Stop(c.signals)
 	if c.tty == nil {
 		return false
@@ -128,8 +127,7 @@ func (c *control) finish(killed bool) (had bool) {
 	return had
 }
 
-// lend puts the job into the foreground. It reports false when the terminal
-// would not have it.
+// lend puts the job into the foreground. It returns false if the terminal refuses.
 func (c *control) lend() bool {
 	if c.modes == nil {
 		c.modes = c.tty.modes()
@@ -141,19 +139,19 @@ func (c *control) lend() bool {
 func (c *control) takeBack() (had bool) {
 	had = c.given
 	if had {
-		_ = c.tty.give(syscall.Getpgrp()) // a terminal that has hung up is nobody's
+		_ = c.tty.give(syscall.Getpgrp()) // fails after a hangup
 		c.given = false
 	}
 	return had
 }
 
-// terminal is the controlling terminal, through a descriptor of our own, because
-// none of the job's descriptors need lead to it: `less <file` still reads keys.
+// terminal is the controlling terminal, through a descriptor of its own: the job's descriptors may
+// lead elsewhere, as in `less <file`, which still reads keys.
 type terminal struct {
 	fd int
 }
 
-// openTerminal returns nil if we have no controlling terminal.
+// openTerminal returns nil if there is no controlling terminal.
 func openTerminal() *terminal {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -162,8 +160,8 @@ func openTerminal() *terminal {
 	return &terminal{fd: fd}
 }
 
-// ours reports whether our process group is in the foreground. It is false for
-// no terminal and for one that has hung up.
+// ours reports whether the runner's process group is in the foreground. It returns false without a
+// terminal, and after a hangup.
 func (t *terminal) ours() bool {
 	if t == nil {
 		return false
@@ -172,15 +170,15 @@ func (t *terminal) ours() bool {
 	return err == nil && foreground == unix.Getpgrp()
 }
 
-// give puts a process group of our session into the foreground. From the
-// background that takes a blocked SIGTTOU, or it stops us (tcsetpgrp(3)).
+// give puts a process group of this session into the foreground. In the background this needs a
+// blocked SIGTTOU, or the kernel stops the runner (tcsetpgrp(3)).
 func (t *terminal) give(pgid int) error {
 	return withoutTTOU(func() error {
 		return unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, pgid)
 	})
 }
 
-// modes returns the line settings, nil if they cannot be had.
+// modes returns the line settings, nil if they cannot be read.
 func (t *terminal) modes() *term.State {
 	state, err := term.GetState(t.fd)
 	if err != nil {
@@ -212,7 +210,7 @@ func (c *control) stopped(sig syscall.Signal) {
 		return
 	}
 	if c.job.isStopping() {
-		return // whoever ends the job must not be stopped by it
+		return // the runner is ending the job and must not be stopped
 	}
 	had := c.takeBack()
 	if orphaned() {
@@ -222,19 +220,18 @@ func (c *control) stopped(sig syscall.Signal) {
 	c.suspend(sig, had)
 }
 
-// wantsTerminal reports the signals of a background process that reads from the
-// terminal or changes it.
+// wantsTerminal reports the signals of a background process that reads from the terminal or changes
+// it.
 func wantsTerminal(sig syscall.Signal) bool {
 	return sig == syscall.SIGTTIN || sig == syscall.SIGTTOU
 }
 
-// suspend stops us, and those of our group whom the same event would have
-// stopped if the job were in our group: the terminal's stop key reaches all of
-// the foreground, and so do SIGTTIN and SIGTTOU in the background.
+// suspend stops the runner, and the members of its group that the same event would have stopped if
+// the job were in that group: the terminal's stop key reaches the whole foreground, and so do
+// SIGTTIN and SIGTTOU in the background.
 //
-// SIGSTOP stands in for SIGTSTP on ourselves because Go, once it has caught
-// that one, swallows it instead of stopping (sigdisable in
-// runtime/signal_unix.go leaves the handler in place).
+// The runner stops itself with SIGSTOP because Go, once it has caught SIGTSTP, swallows it instead
+// of stopping (sigdisable in runtime/signal_unix.go leaves the handler in place).
 func (c *control) suspend(sig syscall.Signal, had bool) {
 	if wantsTerminal(sig) {
 		_ = unix.Kill(0, sig)
@@ -246,12 +243,11 @@ func (c *control) suspend(sig syscall.Signal, had bool) {
 	_ = unix.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 
-// carryOn is for a group that no shell controls, for example below cron or ssh
-// without a shell: nobody would ever continue us. The kernel does not let the
-// terminal stop such a group, so the job, which is in one only without us, goes
-// on; if it wants a terminal it cannot have, it gets what POSIX has for stopped
-// members of an orphaned group, SIGHUP and SIGCONT. SIGSTOP is obeyed by the
-// job, and not by us, who have a lock to keep.
+// carryOn is for a group that no shell controls, for example below cron or ssh without a shell,
+// where nothing would ever continue the runner. The kernel does not let the terminal stop such a
+// group, so the job goes on. If it wants a terminal that it cannot have, it gets what POSIX has for
+// stopped members of an orphaned group, SIGHUP and SIGCONT. SIGSTOP only stops the job: the runner
+// has a lock to keep.
 func (c *control) carryOn(sig syscall.Signal, had bool) {
 	if had {
 		c.lend()
@@ -265,10 +261,9 @@ func (c *control) carryOn(sig syscall.Signal, had bool) {
 	}
 }
 
-// orphaned reports that our process group is orphaned: no ancestor outside it,
-// next to it, belongs to our session (POSIX, Orphaned Process Group). Only our
-// own line of ancestors is looked at; the other members of a pipeline have the
-// same.
+// orphaned reports whether the runner's process group is orphaned: no parent outside of it belongs
+// to its session (POSIX, Orphaned Process Group). It only looks at the runner's own ancestors,
+// which the other members of a pipeline share.
 func orphaned() bool {
 	group := syscall.Getpgrp()
 	session, err := unix.Getsid(0)

@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// procThreadAttributeJobList is PROC_THREAD_ATTRIBUTE_JOB_LIST: the objects in which a
-// process is born.
+// procThreadAttributeJobList is PROC_THREAD_ATTRIBUTE_JOB_LIST: the job objects of a new process.
 const procThreadAttributeJobList = 0x0002000D
 
-// create starts the command in the object. It is never outside of it, not for a moment, or
-// one that is left by a killed runner at that moment would be there for ever.
+// create starts the command inside the object. If it were added later, a runner killed in between
+// would leave it running for ever.
 func (o *object) create(spec Spec, path, line string) error {
 	files, done, err := spec.files()
 	if err != nil {
@@ -60,7 +59,7 @@ func (o *object) begin(path, line string, env []string, startup *windows.Startup
 	if err := windows.CreateProcess(path16, line16, nil, nil, true, flags, &block[0], nil, &startup.StartupInfo, &born); err != nil {
 		return err
 	}
-	defer windows.CloseHandle(born.Thread) //nolint:errcheck // the command's own keeps it
+	defer windows.CloseHandle(born.Thread) //nolint:errcheck // the command has its own
 	o.command, o.pid = born.Process, born.ProcessId
 	if err = o.admit(); err == nil {
 		_, err = windows.ResumeThread(born.Thread)
@@ -71,8 +70,8 @@ func (o *object) begin(path, line string, env []string, startup *windows.Startup
 	return err
 }
 
-// admit makes sure of the command's place before it runs: Wine 8 does not heed the list of
-// objects, and does not say so.
+// admit checks that the command is in the object before it runs: Wine 8 silently ignores the list
+// of objects.
 func (o *object) admit() error {
 	in, err := o.members()
 	if err != nil || slices.Contains(in, int(o.pid)) {
@@ -84,7 +83,7 @@ func (o *object) admit() error {
 	return nil
 }
 
-// files are the job's first three, in handles that it inherits, and nobody else.
+// files returns the job's standard files, in handles that only the job inherits.
 func (s Spec) files() (handles []windows.Handle, done func(), err error) {
 	done = func() {
 		for _, handle := range handles {
@@ -115,7 +114,7 @@ func (s Spec) files() (handles []windows.Handle, done func(), err error) {
 	return handles, done, nil
 }
 
-// environBlock is an environment as CreateProcess wants it.
+// environBlock encodes an environment for CreateProcess.
 func environBlock(env []string) ([]uint16, error) {
 	var block []uint16
 	for _, entry := range env {

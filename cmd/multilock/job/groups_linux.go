@@ -7,15 +7,14 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// mostGroups bounds what Groups returns: a job of more is known by these.
+// mostGroups bounds how many groups Groups returns. That is enough to recognise the job.
 const mostGroups = 64
 
-// Groups are the process groups in which the job's processes are now, its own first: of
-// those that have left it, as after su or setsid, with an environment of their own, nothing
-// else tells once the runner is dead. It is empty if the command has ended.
+// Groups returns the process groups of the job's processes, its own first, or none if the command
+// has ended. When the runner is dead, only these identify processes that left the group with an
+// environment of their own, as after su or setsid.
 //
-// They are found from parent to child. A process whose parent has ended is found by the
-// mark in its environment alone.
+// Processes are found from parent to child, or by their mark if the parent has ended.
 func (j *Job) Groups() []process.Group {
 	own := j.Group()
 	if own.PGID == 0 {

@@ -4,8 +4,8 @@ package job
 
 import "github.com/multilock/go/multilock/process"
 
-// Groups is the job's process group, or its process on Windows. It is empty if the command
-// has ended.
+// Groups returns the job's process group, or its process on Windows, or none if the command has
+// ended.
 func (j *Job) Groups() []process.Group {
 	own := j.Group()
 	if own.PGID == 0 {

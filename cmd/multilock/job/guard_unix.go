@@ -17,7 +17,7 @@ import (
 	"github.com/multilock/go/multilock/boottime"
 )
 
-// GuardArg is the first argument of a process that is to be the guard of a job.
+// GuardArg is the first argument of a guard process.
 // A program that starts jobs must begin its main with
 //
 //	if len(os.Args) > 1 && os.Args[1] == job.GuardArg {
@@ -28,8 +28,8 @@ const GuardArg = "__guard"
 // guardDelay spares short jobs the cost of a guard.
 const guardDelay = 100 * time.Millisecond
 
-// order tells the guard what to do. It goes through the pipe and not through
-// the arguments, which everybody on the host can read.
+// order is the guard's first message. It goes through the pipe, because all users of the host can
+// read arguments.
 type order struct {
 	PGID  int           `json:"pgid"`
 	Mark  []byte        `json:"mark"` // not a string: JSON would change bytes that are not UTF-8
@@ -37,8 +37,8 @@ type order struct {
 	deadline
 }
 
-// expectGuard sees to it that a job that lives for guardDelay gets a guard. No
-// goroutine waits for that moment: to start one costs as much as several system calls.
+// expectGuard starts a guard once the job has lived for guardDelay. It uses a timer, because
+// starting a goroutine costs as much as several system calls.
 func (j *Job) expectGuard() {
 	j.helpers.Add(1)
 	j.awaited = time.AfterFunc(guardDelay, func() {
@@ -47,26 +47,25 @@ func (j *Job) expectGuard() {
 	})
 }
 
-// spareGuard is for a job that is over.
+// spareGuard cancels the start of a guard when the job is over.
 func (j *Job) spareGuard() {
 	if j.awaited.Stop() {
 		j.helpers.Done()
 	}
 }
 
-// guard keeps a guard for the rest of the job's life, and another one if that takes no
-// news any more. At the end of the job the guard is killed and reaped: it has no say in
-// that, and nothing to do.
+// guard keeps a guard for the rest of the job's life, and replaces one that reads no messages. It
+// kills and reaps the guard at the end of the job.
 func (j *Job) guard() {
 	for !isClosed(j.over) {
 		pid, lifeline, err := j.startGuard()
 		if err != nil {
-			return // a job is no worse for having none, as long as its runner lives
+			return // the job only needs a guard if its runner dies
 		}
 		j.feed(lifeline)
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		reap(pid)
-		_ = lifeline.Close() // last, for its end is the guard's cue
+		_ = lifeline.Close() // last: closing it makes the guard act
 	}
 }
 
@@ -78,8 +77,8 @@ func reap(pid int) {
 	}
 }
 
-// startGuard returns the guard and the end of the pipe that tells it that we
-// live. Nobody else has that end: it is closed on exec.
+// startGuard returns the guard and the write end of its pipe. That end is closed on exec, so it
+// tells the guard whether the runner lives.
 func (j *Job) startGuard() (int, *os.File, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -98,15 +97,15 @@ func (j *Job) startGuard() (int, *os.File, error) {
 	return pid, writer, nil
 }
 
-// forkGuard keeps away from everything that is the caller's: a session of
-// its own is out of reach of the terminal, the root directory keeps nothing
-// mounted, the null device no pipe open, and an empty environment carries no
-// mark. The number is only for those who look at the list of processes.
+// forkGuard shares nothing with the caller: the guard has its own session, out of reach of the
+// terminal; the root as its directory, to keep no file system mounted; the null device, to keep no
+// pipe open; and an empty environment, without the mark. The number is for people who list
+// processes.
 //
-// It is not left to os/exec: that first tries out what clone(2) can do, with a child
-// in our group that has our memory and our handlers. If the job is stopped in that
-// moment, the child is told so as one of our group, and its handler tells us; and the
-// job, continued by fg, would be stopped once more (checkPidfd in os/pidfd_linux.go).
+// It does not use os/exec, which first probes clone(2) with a child in the runner's group that
+// shares the runner's memory and handlers. If the job is stopped in that moment, the child gets the
+// signal as a member of the group, and the job, continued by fg, would be stopped once more
+// (checkPidfd in os/pidfd_linux.go).
 func forkGuard(pgid int, lifeline *os.File) (int, error) {
 	path, err := ownExecutable()
 	if err != nil {
@@ -122,12 +121,11 @@ func forkGuard(pgid int, lifeline *os.File) (int, error) {
 	})
 }
 
-// Guard is the guard of a job. It reads what to do from the lifeline, which is
-// its standard input, and sleeps until the other end is closed, which happens
-// when the runner dies without ending the job, or until the job's allowance is over and
-// no news of a longer one have come, which happens when the runner is stopped. Then it
-// ends the job as Job.Stop does and returns the exit code for main: 0 if no process of
-// the job is left, 1 otherwise. It has nobody to tell anything to and prints nothing.
+// Guard runs the guard of a job. It reads its order from the lifeline, its standard input. It acts
+// when the other end is closed, because the runner died without ending the job, or when the job's
+// allowance is over without a message about a longer one, because the runner is stopped. It then
+// ends the job as Job.Stop does and returns the exit code for main: 0 if no process of the job is
+// left, 1 otherwise. It prints nothing.
 func Guard(lifeline *os.File) int {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE)
 	closeInherited()
@@ -138,23 +136,22 @@ func Guard(lifeline *os.File) int {
 	}
 	last := news.await(what.deadline)
 	remains := newTree(what.PGID, string(what.Mark))
-	remains.alive = false // or will be: the runner was what kept its number
+	remains.alive = false // at most the runner kept its number reserved
 	if err := remains.end(context.Background(), last.grace(what.Grace)); err != nil {
 		return 1
 	}
 	return 0
 }
 
-// deadline is what the guard is told with its order, and each time that the allowance
-// moves: when to send SIGTERM and SIGKILL if nothing else is heard, on the clock of
-// boottime.Instant.Shared. The zero deadline never comes.
+// deadline says when the guard sends SIGTERM and SIGKILL unless it gets another message, on the
+// clock of boottime.Instant.Shared. The zero deadline never comes.
 type deadline struct {
 	Term time.Duration `json:"term"`
 	Kill time.Duration `json:"kill"`
 }
 
-// deadline is that of the job's present allowance. While we are ending the job, SIGTERM
-// is our business.
+// deadline returns the deadline for the present allowance. While the runner is ending the job, it
+// sends SIGTERM itself.
 func (j *Job) deadline() deadline {
 	if j.spec.Allowance == nil {
 		return deadline{}
@@ -171,8 +168,8 @@ func (j *Job) deadlineOf(a Allowance) deadline {
 	return d
 }
 
-// feed tells the guard each new allowance, until the job is over or the guard does not
-// take it: it is dead then, or has been stopped for very long.
+// feed sends each new allowance to the guard, until the job is over or the guard does not read: it
+// is dead, or has been stopped for long.
 func (j *Job) feed(lifeline *os.File) {
 	if j.spec.Allowance == nil {
 		<-j.over
@@ -194,7 +191,7 @@ func (j *Job) feed(lifeline *os.File) {
 	}
 }
 
-// send writes one line, as a whole or not at all, and waits for nobody.
+// send writes one whole line or nothing, without blocking.
 func send(lifeline *os.File, d deadline) (sent bool) {
 	line, err := json.Marshal(d)
 	if err != nil {
@@ -227,8 +224,8 @@ func (l *listener) next(message any) error {
 	return json.Unmarshal(line, message)
 }
 
-// await returns the last deadline, when that has come or the runner is dead. All that
-// was sent is read before: we may have been stopped as well.
+// await returns the last deadline when that has come or the runner is dead. It reads all pending
+// messages first, because the guard may have been stopped as well.
 func (l *listener) await(d deadline) deadline {
 	for {
 		if l.lines.Buffered() == 0 && !l.readable(d.pause()) {
@@ -243,8 +240,7 @@ func (l *listener) await(d deadline) deadline {
 	}
 }
 
-// readable waits for news, or for their end, for this time; for as long as it takes if
-// that is negative.
+// readable waits for input or its end; without a limit if patience is negative.
 func (l *listener) readable(patience time.Duration) bool {
 	milliseconds := -1
 	if patience >= 0 {
@@ -254,8 +250,8 @@ func (l *listener) readable(patience time.Duration) bool {
 	return err == nil && n > 0
 }
 
-// longestPause is how long the guard may sleep: what it waits with does not count the
-// time for which the machine sleeps.
+// longestPause bounds a sleep of the guard, because poll(2) does not count the time for which the
+// machine is suspended.
 const longestPause = time.Second
 
 func (d deadline) pause() time.Duration {
@@ -267,7 +263,7 @@ func (d deadline) pause() time.Duration {
 
 func (d deadline) come() bool { return d.Term != 0 && boottime.Now().Shared() >= d.Term }
 
-// grace is the time between SIGTERM and SIGKILL: the usual one, or what is left.
+// grace is the time between SIGTERM and SIGKILL: the usual one, or what is left of it.
 func (d deadline) grace(usual time.Duration) time.Duration {
 	if d.Kill == 0 {
 		return usual

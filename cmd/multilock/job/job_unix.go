@@ -12,13 +12,12 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// Job is a running command, or one that has ended. Its methods may be called
-// from any goroutine.
+// Job is a running command, or one that has ended. Its methods may be called from any goroutine.
 type Job struct {
 	spec    Spec
 	pid     int
-	pidfd   int           // of Linux, until the command's end is awaited
-	group   process.Group // once it was asked for, under the lock of the tree
+	pidfd   int           // only on Linux, until the command's end is awaited
+	group   process.Group // cached by Group; guarded by the lock of the tree
 	started time.Time
 	tree    *tree
 	control *control // nil without job control
@@ -33,9 +32,9 @@ type Job struct {
 	result Result // valid once done is closed
 }
 
-// Group identifies the job's process group, for a record that says who lives.
-// What the system could not tell is left empty, as is everything if the command had been
-// reaped when this was called first: short jobs do not pay for what nobody asks.
+// Group identifies the job's process group, to record it in a lock. Fields that the system cannot
+// tell are empty, as are all if the command had been reaped at the first call: it is found on
+// demand to spare short jobs the cost.
 func (j *Job) Group() process.Group {
 	j.tree.mu.Lock()
 	defer j.tree.mu.Unlock()
@@ -49,9 +48,8 @@ func (j *Job) Group() process.Group {
 	return j.group
 }
 
-// Signal sends sig to every process of the job's group. After the command has
-// been reaped it returns os.ErrProcessDone and sends nothing, because the number
-// of the group may belong to others by then.
+// Signal sends sig to every process of the job's group. After the command has been reaped it
+// returns os.ErrProcessDone and sends nothing, because the number of the group may be in use again.
 func (j *Job) Signal(sig syscall.Signal) error {
 	if err := j.tree.signalGroup(sig); err != nil {
 		return fmt.Errorf("signal job %d: %w", j.pid, err)
@@ -59,14 +57,14 @@ func (j *Job) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Stop ends the whole job: SIGTERM to all its processes, and SIGKILL to those
-// that live after the grace, or when ctx is done. A stopped job is continued so
-// that it can act on SIGTERM. It returns nil when the command has been reaped
-// and no process of the job lives, and a *LingeringError when some live on ten
-// seconds after SIGKILL. Who belongs to the job is said in the package comment.
+// Stop ends the whole job: SIGTERM to all its processes, and SIGKILL to those that live after the
+// grace, or when ctx is done. It continues a stopped job so that it can act on SIGTERM. It returns
+// nil when the command has been reaped and no process of the job lives, and a *LingeringError when
+// some live on ten seconds after SIGKILL. The package comment says which processes belong to the
+// job.
 //
-// After Done, Stop ends what the command has left behind in its process group.
-// It may be called more than once, and by several goroutines.
+// After Done, Stop ends what the command has left behind in its process group. It may be called
+// more than once, and by several goroutines.
 func (j *Job) Stop(ctx context.Context, grace time.Duration) error {
 	j.stops.Do(func() { close(j.stopping) })
 	if err := j.tree.end(ctx, grace); err != nil {
@@ -76,7 +74,7 @@ func (j *Job) Stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// watch sees the job through to its end.
+// watch waits for the end of the job.
 func (j *Job) watch() {
 	for {
 		status := j.next()
@@ -109,7 +107,6 @@ func (j *Job) finish(status syscall.WaitStatus) {
 	close(j.done)
 }
 
-// unknownStatus stands in for a status that nobody can tell any more: somebody
-// else in this process has reaped our child (ECHILD). It reads as exit code 125,
-// the code for failures of the runner.
+// unknownStatus replaces a status that is lost because other code in this process has reaped the
+// child (ECHILD). It reads as exit code 125, the code for failures of the runner.
 const unknownStatus = syscall.WaitStatus(125 << 8)

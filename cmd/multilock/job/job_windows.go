@@ -15,23 +15,21 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// On Windows a job is a job object: the command is born in it, what it starts is in it, and
-// nothing of that can leave it. Its only handle is ours, so that the kernel ends all of it
-// when we are killed; no guard is needed for that. A runner that is suspended by a debugger
-// does not end its job: nobody does.
+// On Windows a job is a job object: the command and all its descendants are in it, and cannot leave
+// it. Only the runner has a handle to it, so the kernel ends the whole job when the runner is
+// killed; no guard is needed. Nothing ends the job of a runner that a debugger suspends.
 //
-// What asks a program to end is Ctrl-Break, which only those get that share our console:
-// the command is a console process group of its own, for Ctrl-C cannot be sent to one. It
-// does not get the keys itself; they come to us, and are passed on as Ctrl-Break.
+// Ctrl-Break asks a program to end. It only reaches processes that share the runner's console. The
+// command is a console process group of its own, because Ctrl-C cannot be sent to a group. Keys
+// reach the runner, which passes them on as Ctrl-Break.
 
-// GuardArg is never given to a process on this system.
+// GuardArg is never passed on this system.
 const GuardArg = "__guard"
 
-// Guard returns 1: there is no job to guard.
+// Guard returns 1: a job needs no guard here.
 func Guard(*os.File) int { return 1 }
 
-// Job is a running command, or one that has ended. Its methods may be called
-// from any goroutine.
+// Job is a running command, or one that has ended. Its methods may be called from any goroutine.
 type Job struct {
 	object  *object
 	started time.Time
@@ -43,8 +41,8 @@ type Job struct {
 	result Result // valid once done is closed
 }
 
-// Start starts the command. The error is a *NotFoundError or a *NotRunnableError when the
-// command is to blame, and any other when something else is.
+// Start starts the command. The error is a *NotFoundError or a *NotRunnableError if the command
+// cannot be run, and any other if something else fails.
 func Start(spec Spec) (*Job, error) {
 	spec, err := spec.complete()
 	if err != nil {
@@ -68,8 +66,8 @@ func Start(spec Spec) (*Job, error) {
 	return j, nil
 }
 
-// watch sees the command to its end. What it has left behind is left alone then, as
-// elsewhere, unless the job is being ended.
+// watch waits for the command's end. It leaves what the command left behind alone, as on other
+// systems, unless the job is being ended.
 func (j *Job) watch() {
 	code, err := j.object.wait()
 	if err != nil {
@@ -85,11 +83,11 @@ func (j *Job) watch() {
 const (
 	// unknownCode is 125, the code for failures of the runner.
 	unknownCode = 125
-	// killedCode is what a process ends with that we kill.
+	// killedCode is the exit code of a process that the runner kills.
 	killedCode = 128 + uint32(syscall.SIGKILL)
 )
 
-// resultOf calls by the name of a signal what is one elsewhere.
+// resultOf reports the code of a killed process as SIGKILL, as on other systems.
 func (j *Job) resultOf(code uint32) Result {
 	r := Result{Code: int(code), Started: j.started, Elapsed: time.Since(j.started)}
 	switch {
@@ -106,11 +104,12 @@ func (j *Job) resultOf(code uint32) Result {
 	return r
 }
 
-// Group names the command's process, which nobody else can judge: there are no process groups.
+// Group returns the command's process. There are no process groups, so no other process can judge
+// it.
 func (j *Job) Group() process.Group { return process.Group{PGID: int(j.object.pid)} }
 
-// Signal sends Ctrl-Break for a signal that asks to end. After the command has ended it
-// returns os.ErrProcessDone.
+// Signal sends Ctrl-Break for a signal that asks to end. After the command has ended it returns
+// os.ErrProcessDone.
 func (j *Job) Signal(sig syscall.Signal) error {
 	switch {
 	case isClosed(j.done):
@@ -121,10 +120,10 @@ func (j *Job) Signal(sig syscall.Signal) error {
 	return j.object.ask()
 }
 
-// Stop ends the whole job: Ctrl-Break to its processes if they share our console, and those
-// that live after the grace, or when ctx is done, are ended by the kernel. It returns nil
-// when no process of the job lives, and a *LingeringError when some live on ten seconds
-// later. It may be called more than once, and after Done.
+// Stop ends the whole job: it sends Ctrl-Break to the processes that share the runner's console,
+// and terminates those that live after the grace or when ctx is done. It returns nil when no
+// process of the job lives, and a *LingeringError when some live on ten seconds later. It may be
+// called more than once, and after Done.
 func (j *Job) Stop(ctx context.Context, grace time.Duration) error {
 	j.stops.Do(func() { close(j.stopping) })
 	if err := j.object.end(ctx, grace); err != nil {
@@ -134,15 +133,15 @@ func (j *Job) Stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// Signals returns what a runner should catch for its job: Ctrl-C and Ctrl-Break, and that
-// the console is closed or the user logs off.
+// Signals returns what a runner should catch for its job: Ctrl-C and Ctrl-Break, and the closing of
+// the console or a logoff.
 func Signals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
-// pass sends what Forward has got. It fails only when the job is over, or has no console.
+// pass passes on a signal from Forward. It fails only when the job is over, or has no console.
 func (j *Job) pass(sig syscall.Signal) { _ = j.Signal(sig) }
 
-// Reraise does nothing: an exit code is all that a parent sees.
+// Reraise does nothing: a parent only sees the exit code.
 func (r Result) Reraise() {}
 
-// Reach says, for people, what a job is here.
+// Reach says, for people, which processes end with a job.
 const Reach = "a job is ended with all its processes, also when multilock is killed: they are in a job object of Windows"

@@ -13,19 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultPath is searched when the environment has no PATH (the value of
-// confstr(_CS_PATH) on Linux, which execvp(3) takes then).
+// defaultPath is searched when the environment has no PATH: the value of confstr(_CS_PATH) on
+// Linux, which execvp(3) uses.
 const defaultPath = "/bin:/usr/bin"
 
-// lookPath finds the file to execute. exec.LookPath does not do: it searches
-// our PATH instead of the job's, and refuses what it finds below ".".
+// lookPath finds the file to execute. exec.LookPath searches the runner's PATH instead of the
+// job's, and rejects results below ".".
 func (s Spec) lookPath() (string, error) {
 	name := s.Args[0]
 	if name == "" {
 		return "", &NotFoundError{Command: name, Err: syscall.ENOENT}
 	}
 	if strings.Contains(name, "/") {
-		return name, nil // the kernel will say what is wrong with it
+		return name, nil // the kernel reports what is wrong with it
 	}
 	var denied error
 	// Not filepath.SplitList: an empty PATH is one empty entry, which is ".".
@@ -57,8 +57,8 @@ func (s Spec) path() string {
 	return defaultPath
 }
 
-// checkExecutable skips directories as shells do: one of the command's name in
-// an early entry of PATH must not hide a program in a later one.
+// checkExecutable skips directories as shells do, so that one with the command's name does not hide
+// a program in a later entry of PATH.
 func checkExecutable(file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -70,7 +70,7 @@ func checkExecutable(file string) error {
 	return unix.Access(file, unix.X_OK)
 }
 
-// explain turns an error of fork and exec into one of ours.
+// explain turns an error of fork and exec into an error of this package.
 func (s Spec) explain(path string, err error) error {
 	name := s.Args[0]
 	info, missing := os.Stat(path)

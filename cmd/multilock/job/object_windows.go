@@ -15,22 +15,21 @@ import (
 const (
 	firstPoll = time.Millisecond
 	lastPoll  = 100 * time.Millisecond
-	// killPatience is how long processes may take to be ended by the kernel.
+	// killPatience is how long the kernel may take to end processes.
 	killPatience = 10 * time.Second
 )
 
-// object is a job object, and the command in it. As long as the command's handle is open,
-// its number is nobody else's.
+// object is a job object with its command. The open handle keeps the command's number reserved.
 type object struct {
 	pid     uint32
 	command windows.Handle
 
 	mu     sync.Mutex
-	handle windows.Handle // 0 when nobody is left in it, or we care no more
+	handle windows.Handle // 0 when it is empty or was released
 }
 
 func newObject() (*object, error) {
-	handle, err := windows.CreateJobObject(nil, nil) // not inheritable: with us it ends
+	handle, err := windows.CreateJobObject(nil, nil) // not inheritable, so that it ends with the runner
 	if err != nil {
 		return nil, fmt.Errorf("create a job object: %w", err)
 	}
@@ -56,7 +55,7 @@ func (o *object) wait() (code uint32, err error) {
 	return code, err
 }
 
-// release lets live what the command has left behind. The object stays for who ends that.
+// release lets the processes that the command left behind live on. The object stays, to end them.
 func (o *object) release() {
 	if left, err := o.members(); err == nil && len(left) == 0 {
 		o.close()
@@ -65,11 +64,11 @@ func (o *object) release() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.handle != 0 {
-		_ = o.limit(0) // else they end with us
+		_ = o.limit(0) // else they end with the runner
 	}
 }
 
-// close is for an object in which nobody is left, or nobody is to be.
+// close closes an empty object, or ends all processes in it.
 func (o *object) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,8 +90,8 @@ func (o *object) ask() error {
 	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, o.pid)
 }
 
-// end ends all processes: they are asked, if they can be, and those that live after the
-// grace or when ctx is done are ended by the kernel.
+// end ends all processes: it sends Ctrl-Break if that is possible, and terminates those that live
+// after the grace or when ctx is done.
 func (o *object) end(ctx context.Context, grace time.Duration) error {
 	if left, err := o.members(); err == nil && len(left) == 0 {
 		return nil
@@ -116,20 +115,20 @@ func (o *object) end(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// kill ends all who are in it, and says who still is.
+// kill terminates all processes, and returns those that remain.
 func (o *object) kill() ([]int, error) {
 	o.mu.Lock()
 	if o.handle != 0 {
-		_ = windows.TerminateJobObject(o.handle, killedCode) // the list tells whether it has
+		_ = windows.TerminateJobObject(o.handle, killedCode) // the list of members shows whether it worked
 	}
 	o.mu.Unlock()
 	return o.members()
 }
 
-// mostListed is how many of its members an object names at once.
+// mostListed bounds how many members are listed at once.
 const mostListed = 256
 
-// members are the processes that live in it, not all of them if there are many.
+// members returns the living processes in the object, at most mostListed.
 func (o *object) members() ([]int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -151,7 +150,7 @@ func (o *object) members() ([]int, error) {
 	return pids, nil
 }
 
-// poll looks until nobody is left, ctx is done, or looking fails.
+// poll looks until no process is left, ctx is done, or looking fails.
 func poll(ctx context.Context, look func() ([]int, error)) ([]int, error) {
 	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
 		left, err := look()

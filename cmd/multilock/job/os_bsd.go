@@ -11,16 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysProcAttr asks for a group of its own. There is no parent death signal; the
-// guard ends the command along with the rest.
+// sysProcAttr asks for a process group. There is no parent death signal; the guard ends the command
+// along with the rest.
 func (j *Job) sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// next waits until the command has ended or stopped. Without a portable waitid
-// it reaps before others can know; the kernels hand out process numbers in turn
-// or at random from a large range, so a signal sent within that moment finds
-// nobody.
+// next waits until the command has ended or stopped. Without a portable waitid it reaps before the
+// rest of the runner knows. The kernels assign process numbers in sequence or at random from a
+// large range, so a signal sent in that moment hits no other process.
 func (j *Job) next() (status syscall.WaitStatus) {
 	for {
 		_, err := syscall.Wait4(j.pid, &status, syscall.WUNTRACED, nil)
@@ -41,12 +40,11 @@ func (j *Job) next() (status syscall.WaitStatus) {
 
 func ownExecutable() (string, error) { return os.Executable() }
 
-// highestInherited bounds the search: shells hand down small numbers.
+// highestInherited bounds the search: shells pass on small numbers.
 const highestInherited = 255
 
-// closeInherited closes the descriptors that our own parent was given and left
-// open for its children, which may be somebody's pipe. Those of the Go runtime
-// are closed on exec; what survived our exec is not.
+// closeInherited closes the descriptors that the runner's parent left open for its children, such
+// as pipes. The Go runtime's own are closed on exec.
 func closeInherited() {
 	for fd := 3; fd <= highestInherited; fd++ {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
@@ -56,18 +54,16 @@ func closeInherited() {
 	}
 }
 
-// suspendPeers sends SIGTSTP to the other members of our process group. We must
-// not catch it along with them, it would come back to the job after it has been
-// continued; so it is ignored from here on, and the stop key has no effect on a
-// job of a pipeline that has been stopped once.
+// suspendPeers sends SIGTSTP to the other members of the runner's process group. The runner must
+// not catch it too, or it would pass it on to the job after that was continued. So it ignores the
+// signal from here on, and the stop key has no effect on a job of a pipeline that was stopped once.
 func suspendPeers() {
 	signal.Ignore(unix.SIGTSTP)
 	_ = unix.Kill(0, unix.SIGTSTP)
 }
 
-// withoutTTOU runs a call on the terminal with SIGTTOU ignored in the whole
-// process, for want of a call in Go that changes the mask of one thread. A job
-// started at the same moment would inherit that.
+// withoutTTOU runs a call on the terminal with SIGTTOU ignored in the whole process, because Go has
+// no call that changes the mask of one thread. A job started at the same moment would inherit that.
 func withoutTTOU(call func() error) error {
 	if !signal.Ignored(syscall.SIGTTOU) {
 		signal.Ignore(syscall.SIGTTOU)
@@ -76,8 +72,8 @@ func withoutTTOU(call func() error) error {
 	return call()
 }
 
-// scan knows the process group alone. Descendants that left it are not looked
-// for: kill(2) with signal 0 is all that these systems have in common.
+// scan only finds the process group: kill(2) with signal 0 is all that these systems have in
+// common.
 func (t *tree) scan() []member { return t.scanGroup() }
 
 // signal is for members outside of the group, of which scan finds none.

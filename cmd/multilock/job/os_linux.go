@@ -11,21 +11,20 @@ import (
 	"github.com/multilock/go/internal/procfs"
 )
 
-// sysProcAttr asks for a group of its own and for death along with us. Go closes
-// the race of a parent that dies before the child's prctl by comparing getppid
-// with what it was before the fork (forkAndExecInChild1 in syscall/exec_linux.go).
+// sysProcAttr asks for a process group, and for death along with the runner. Go closes the race of
+// a parent that dies before the child's prctl by comparing getppid with its value before the fork
+// (forkAndExecInChild1 in syscall/exec_linux.go).
 func (j *Job) sysProcAttr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if j.pidfd = -1; j.control == nil { // job control wants to see stops as well
-		attr.PidFD = &j.pidfd // nothing is put there before Linux 5.2
+	if j.pidfd = -1; j.control == nil { // job control must see stops as well
+		attr.PidFD = &j.pidfd // stays -1 before Linux 5.2
 	}
 	return attr
 }
 
-// next waits until the command has ended or stopped. It looks first and reaps
-// after, under the lock of the tree: as long as the command is a zombie the
-// kernel gives its number to nobody, so that no signal of ours can hit a
-// stranger between the reaping and the moment everybody here knows of it.
+// next waits until the command has ended or stopped. It looks first and reaps later, under the lock
+// of the tree: while the command is a zombie the kernel reserves its number, so no signal can hit
+// another process before the rest of the runner knows of the end.
 func (j *Job) next() syscall.WaitStatus {
 	if status, ok := j.awaitEnd(); ok {
 		return status
@@ -41,14 +40,13 @@ func (j *Job) next() syscall.WaitStatus {
 	}
 }
 
-// awaitEnd waits with the runtime's poller: a thread that waits in the kernel for each job
-// keeps the runtime looking after it. It has no answer where that cannot be done, or where
-// somebody (a debugger) has to hear of the end before us.
+// awaitEnd waits with the runtime's poller, which costs less than a blocked thread for each job. ok
+// is false if that is impossible, or if a debugger must see the end first.
 func (j *Job) awaitEnd() (status syscall.WaitStatus, ok bool) {
 	if j.pidfd < 0 {
 		return 0, false
 	}
-	_ = unix.SetNonblock(j.pidfd, true) // or it is not polled, which the file says
+	_ = unix.SetNonblock(j.pidfd, true) // needed for polling; an error shows there
 	file := os.NewFile(uintptr(j.pidfd), "pidfd")
 	j.pidfd = -1
 	defer file.Close()
@@ -59,15 +57,14 @@ func (j *Job) awaitEnd() (status syscall.WaitStatus, ok bool) {
 	looks := 0
 	_ = conn.Read(func(uintptr) bool {
 		status, ok = j.collect()
-		ok = ok && !status.Stopped() // which nobody asked for
+		ok = ok && !status.Stopped() // stops were not asked for
 		looks++
 		return ok || looks > 1
 	})
 	return status, ok
 }
 
-// collect returns false when what was to be seen is over: a stopped command has
-// been continued meanwhile.
+// collect returns false if a stopped command has been continued meanwhile.
 func (j *Job) collect() (status syscall.WaitStatus, ok bool) {
 	j.tree.mu.Lock()
 	defer j.tree.mu.Unlock()
@@ -84,12 +81,11 @@ func (j *Job) collect() (status syscall.WaitStatus, ok bool) {
 	return status, true
 }
 
-// ownExecutable is right even when the file was replaced since we started.
+// ownExecutable is right even if the file was replaced since the start.
 func ownExecutable() (string, error) { return "/proc/self/exe", nil }
 
-// closeInherited closes the descriptors that our own parent was given and left
-// open for its children, which may be somebody's pipe. Those of the Go runtime
-// are closed on exec; what survived our exec is not.
+// closeInherited closes the descriptors that the runner's parent left open for its children, such
+// as pipes. The Go runtime's own are closed on exec.
 func closeInherited() {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -107,23 +103,22 @@ func closeInherited() {
 	}
 }
 
-// suspendPeers sends SIGTSTP to the other members of our process group. They are
-// signalled one by one because we catch what is sent to the whole group: it
-// would come back to the job after it has been continued.
+// suspendPeers sends SIGTSTP to the other members of the runner's process group, one by one: the
+// runner would catch a signal to the whole group and pass it on to the job after that was
+// continued.
 func suspendPeers() {
 	self, group := os.Getpid(), unix.Getpgrp()
-	processes, _ := listProcesses() // if they cannot be seen, only we stop
+	processes, _ := listProcesses() // if they cannot be listed, only the runner stops
 	for _, p := range processes {
 		if p.Group == group && p.PID != self {
-			_ = unix.Kill(p.PID, unix.SIGTSTP) // gone, or not ours to signal
+			_ = unix.Kill(p.PID, unix.SIGTSTP) // gone, or not permitted
 		}
 	}
 }
 
-// withoutTTOU runs a call on the terminal with SIGTTOU blocked in this thread
-// alone. Ignoring the signal would do for the call, but a job started at the
-// same moment would inherit that. The mask is not inherited: Go gives children
-// the mask that the thread had when it was new.
+// withoutTTOU runs a call on the terminal with SIGTTOU blocked in this thread alone. If it were
+// ignored instead, a job started at the same moment would inherit that. The mask is not inherited:
+// Go gives children the mask that the thread had when it was new.
 func withoutTTOU(call func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -136,14 +131,13 @@ func withoutTTOU(call func() error) error {
 	return call()
 }
 
-// parentOf returns the parent of a process.
 func parentOf(pid int) (int, error) {
 	p, err := procfs.Proc.Stat(pid)
 	return p.Parent, err
 }
 
-// ignored reports whether we ignore a signal at this moment. signal.Ignored
-// knows that only of what was ignored through it, and of SIGHUP and SIGINT.
+// ignored reports whether the runner ignores a signal now. signal.Ignored only knows what was
+// ignored through it, and SIGHUP and SIGINT.
 func ignored(sig syscall.Signal) bool {
 	value, _ := procfs.Proc.OwnStatus("SigIgn")
 	mask, err := strconv.ParseUint(value, 16, 64)

@@ -12,26 +12,26 @@ import (
 type Result struct {
 	// Code is the exit code, or 128 + n if signal n killed the command.
 	Code int
-	// Signal is the signal that killed the command, 0 if it exited by itself. A
-	// caller whose job died by SIGINT should die by it as well, because shells
-	// look at that to decide whether to go on; see Result.Reraise.
+	// Signal is the signal that killed the command, 0 if it exited by itself. A caller whose job
+	// died of SIGINT should die of it as well, because shells decide by that whether to go on: see
+	// Result.Reraise.
 	Signal syscall.Signal
-	// Terminal says that the job had the terminal when it ended, so that a key
-	// like Ctrl-C reached the job alone and not our own process group.
+	// Terminal means that the job had the terminal when it ended, so that a key like Ctrl-C reached
+	// the job and not the runner's process group.
 	Terminal bool
-	// Started is when the command was started.
+	// Started is when the command started.
 	Started time.Time
-	// Elapsed is the time from then to its end, by the monotonic clock.
+	// Elapsed is the time from Started to its end, by the monotonic clock.
 	Elapsed time.Duration
 }
 
-// Asks says whether a signal asks a program to end: SIGHUP, SIGINT, SIGQUIT, SIGTERM.
+// Asks reports whether a signal asks a program to end: SIGHUP, SIGINT, SIGQUIT, SIGTERM.
 func Asks(sig os.Signal) bool {
 	return sig == syscall.SIGHUP || sig == syscall.SIGINT || sig == syscall.SIGQUIT || sig == syscall.SIGTERM
 }
 
-// Asked is the signal to end of which the command died, or of which it tells with its
-// exit code, as a shell does whose child died of it; 0 if it was none.
+// Asked returns the signal to end that killed the command, or that its exit code names, as that of
+// a shell does whose child died of it; else 0.
 func (r Result) Asked() syscall.Signal {
 	sig := r.Signal
 	if sig == 0 {
@@ -43,10 +43,10 @@ func (r Result) Asked() syscall.Signal {
 	return sig
 }
 
-// NotFoundError says that there is no such command.
+// NotFoundError means that the command does not exist.
 type NotFoundError struct {
 	Command string // as it was given
-	Err     error  // wraps the system's error where there was one
+	Err     error  // wraps the system's error, if any
 }
 
 func (e *NotFoundError) Error() string {
@@ -56,10 +56,10 @@ func (e *NotFoundError) Error() string {
 // Unwrap returns the system's error.
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
-// JobCode is the code with which shells exit then.
+// JobCode returns the exit code of shells in this case.
 func (e *NotFoundError) JobCode() int { return 127 }
 
-// NotRunnableError says that the command is there and cannot be run.
+// NotRunnableError means that the command exists and cannot be run.
 type NotRunnableError struct {
 	Command string // as it was given
 	Reason  string // for people
@@ -73,12 +73,11 @@ func (e *NotRunnableError) Error() string {
 // Unwrap returns the system's error.
 func (e *NotRunnableError) Unwrap() error { return e.Err }
 
-// JobCode is the code with which shells exit then.
+// JobCode returns the exit code of shells in this case.
 func (e *NotRunnableError) JobCode() int { return 126 }
 
-// LingeringError says that processes of the job still lived long after SIGKILL
-// was sent to them: they hang in the kernel (an unreachable file server), are
-// stopped by a debugger, or belong to a user we may not signal.
+// LingeringError means that processes of the job still lived long after SIGKILL: they hang in the
+// kernel (an unreachable file server), are stopped by a debugger, or belong to another user.
 type LingeringError struct {
 	PIDs []int
 }

@@ -6,10 +6,8 @@ import (
 	"syscall"
 )
 
-// What is the same for a job whatever it is to the system.
-
-// Done is closed when the command has ended and has been reaped, the terminal is ours again
-// and its guard, if it had one, is gone. Processes that the command left behind may still live.
+// Done is closed when the command has ended and has been reaped, the runner has the terminal again,
+// and the guard, if any, is gone. Processes that the command left behind may still live.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
 // Result waits for Done and returns how the command ended.
@@ -18,13 +16,13 @@ func (j *Job) Result() Result {
 	return j.result
 }
 
-// Forward passes every signal that arrives on the channel on to the job, until that is over,
-// the channel is closed or ctx is done. One that asks to end goes to all processes of the job,
-// wherever they are: see the package comment. A caller that wants to act on some of them
-// itself keeps them off this channel and uses Signal or Stop.
+// Forward passes every signal from the channel on to the job, until the job is over, the channel is
+// closed or ctx is done. A signal that asks to end goes to all processes of the job: see the
+// package comment. A caller that acts on some signals itself keeps them off this channel and uses
+// Signal or Stop.
 //
-// Ctrl-C is not doubled: a terminal sends it to its foreground group, which is either the
-// job's or ours, and a console of Windows to us alone.
+// Ctrl-C does not arrive twice: a terminal sends it to its foreground group, which is either the
+// job's or the runner's, and a console of Windows to the runner alone.
 func (j *Job) Forward(ctx context.Context, signals <-chan os.Signal) {
 	for {
 		select {
@@ -36,13 +34,13 @@ func (j *Job) Forward(ctx context.Context, signals <-chan os.Signal) {
 			if !open {
 				return
 			}
-			number, _ := sig.(syscall.Signal) // 0 reaches nobody
+			number, _ := sig.(syscall.Signal) // 0 has no effect
 			j.pass(number)
 		}
 	}
 }
 
-// isStopping reports that somebody is ending the job.
+// isStopping reports whether Stop was called.
 func (j *Job) isStopping() bool { return isClosed(j.stopping) }
 
 func isClosed(c <-chan struct{}) bool {

@@ -12,11 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signals returns the signals that a runner should catch for its job and pass
-// on, in whatever way: SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 and
-// SIGWINCH, without those that were ignored when we were started. Call it before
-// any signal.Notify, and catch no others of them: to catch an ignored signal is
-// to take the ignoring away from the job (nohup), too.
+// Signals returns the signals that a runner should catch and pass on to its job: SIGHUP, SIGINT,
+// SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 and SIGWINCH, without those that were ignored when the runner
+// started. Call it before any signal.Notify, and catch no others of these signals: catching an
+// ignored signal would end the ignoring for the job, too (nohup).
 func Signals() []os.Signal {
 	all := []os.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
@@ -26,7 +25,7 @@ func Signals() []os.Signal {
 	return slices.DeleteFunc(all, signal.Ignored)
 }
 
-// pass sends what Forward has got.
+// pass passes on a signal from Forward.
 func (j *Job) pass(sig syscall.Signal) {
 	if Asks(sig) {
 		j.tree.send(sig)
@@ -35,15 +34,14 @@ func (j *Job) pass(sig syscall.Signal) {
 	}
 }
 
-// reraisePatience is far beyond what the kernel needs to deliver a signal.
+// reraisePatience is much longer than the kernel needs to deliver a signal.
 const reraisePatience = 5 * time.Second
 
-// Reraise ends the calling process by SIGINT if the job was ended by it, so
-// that a shell sees what it would have seen without us: most shells go on with a
-// script when a command merely exits after Ctrl-C. If the key reached the job
-// alone, our whole process group gets the signal, because without us a script
-// that waits for us would have got it, too. Call it last. It returns when the
-// job was not ended by SIGINT, or when SIGINT is ignored here.
+// Reraise ends the calling process by SIGINT if that ended the job, so that a shell sees what it
+// would have seen without the runner: most shells go on with a script when a command merely exits
+// after Ctrl-C. If the key reached the job alone, the runner's whole process group gets the signal,
+// because a script that waits for the runner would otherwise have got it, too. Call it last. It
+// returns if the job was not ended by SIGINT, or if SIGINT is ignored here.
 func (r Result) Reraise() {
 	if r.Signal != syscall.SIGINT || signal.Ignored(syscall.SIGINT) {
 		return

@@ -12,63 +12,58 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// maxMark keeps the guard's order well below the 64 KiB that a pipe takes in
-// without a reader.
+// maxMark keeps the guard's order well below the 64 KiB that a pipe takes without a reader.
 const maxMark = 4096
 
-// DefaultGuardGrace is how long the guard waits between SIGTERM and SIGKILL
-// when Spec.GuardGrace is zero.
+// DefaultGuardGrace is the default of Spec.GuardGrace.
 const DefaultGuardGrace = 5 * time.Second
 
-// Spec says what to run and with what.
+// Spec says what to run, and how.
 type Spec struct {
-	// Args is the command and its arguments. A command without a slash is
-	// searched for in the PATH of Env, as execvp(3) does.
+	// Args is the command and its arguments. A command without a slash is searched for in the PATH
+	// of Env, as execvp(3) does.
 	Args []string
-	// Env is the environment, as "NAME=VALUE". Nil stands for our own. If a name
-	// occurs more than once, the job gets the last one only.
+	// Env is the environment, as "NAME=VALUE"; that of the runner if nil. If a name occurs more
+	// than once, the job only gets the last one.
 	Env []string
-	// Stdin, Stdout and Stderr become the descriptors 0, 1 and 2 of the job. The
-	// same open files, nothing is copied. Nil stands for the null device.
+	// Stdin, Stdout and Stderr become the descriptors 0, 1 and 2 of the job: the same open files,
+	// nothing is copied. Nil means the null device.
 	Stdin, Stdout, Stderr *os.File
-	// Mark is an entry of Env that no other process has but the job's, for
-	// example one with a random token. On Linux it finds those that have cut
-	// every other tie to the job. Empty: they are not found. At most 4096 bytes.
+	// Mark is an entry of Env that only the job's processes have, for example one with a random
+	// token. On Linux it finds those that have cut every other tie to the job; without it they are
+	// not found. At most 4096 bytes.
 	Mark string
-	// JobControl is for the one job that this process stands for. The job gets
-	// the terminal when the terminal is ours; when it stops, so do we, with our
-	// process group if the terminal had sent the stop only to the job; and
-	// SIGTSTP and SIGCONT sent to us are handled: the caller must not forward
-	// them too. Without it the job can be stopped and continued without any
-	// effect on us.
+	// JobControl is for the one job that this process represents. The job gets the terminal when
+	// the runner has it. When the job stops, so does the runner, with its process group if the
+	// terminal sent the stop only to the job. SIGTSTP and SIGCONT sent to the runner are handled;
+	// the caller must not forward them. Without JobControl, stopping and continuing the job has no
+	// effect on the runner.
 	JobControl bool
-	// MayResume is asked, with JobControl, before a job that was stopped along with
-	// us is continued. If it says no, the job stays stopped, and the caller is to
-	// end it with Stop. Nil means yes.
+	// MayResume is called, with JobControl, before a job that was stopped along with the runner is
+	// continued. If it returns false, the job stays stopped, and the caller must end it with Stop.
+	// Nil means yes.
 	MayResume func() bool
-	// Self is who the calling process is. A caller that knows it saves the job the
-	// time of finding it out; zero stands for whatever that shows.
+	// Self is the calling process, if the caller knows it, which saves finding it out.
 	Self process.Identity
-	// Allowance, if not nil, says for how long the job may run on without news from us:
-	// if we are stopped for longer, the guard ends the job.
+	// Allowance, if not nil, says how long the job may go on if the runner is stopped. After that
+	// the guard ends the job.
 	Allowance func() Allowance
-	// GuardGrace is the time between SIGTERM and SIGKILL when the guard has to end what
-	// a killed or stopped runner left, if Allowance leaves that. Zero stands for
-	// DefaultGuardGrace.
+	// GuardGrace is the time between SIGTERM and SIGKILL when the guard ends what a killed or
+	// stopped runner left, as far as Allowance permits; DefaultGuardGrace if 0.
 	GuardGrace time.Duration
 }
 
-// Allowance is for how long a job may run on.
+// Allowance is how long a job may go on.
 type Allowance struct {
-	// Until is when we end the job ourselves, as long as we can; Others when none of it
-	// may be at work any more. The guard sends SIGTERM when a quarter of the time between
-	// the two has passed, so as not to be in our way, and SIGKILL after three quarters.
+	// Until is when the runner ends the job itself if it can; Others is when no process of the job
+	// may run any more. The guard sends SIGTERM after a quarter of the time between the two, to
+	// leave the runner some time, and SIGKILL after three quarters.
 	Until, Others boottime.Instant
 	// Renewed is closed when both have moved.
 	Renewed <-chan struct{}
 }
 
-// complete returns the spec with every default filled in.
+// complete returns the spec with all defaults.
 func (s Spec) complete() (Spec, error) {
 	if s.Env == nil {
 		s.Env = os.Environ()
@@ -99,8 +94,8 @@ func (s Spec) check() error {
 	return nil
 }
 
-// lastOfEach drops all but the last entry of each name. Programs take the first
-// one (getenv(3)), which is the wrong one for a caller that appended its own.
+// lastOfEach drops all but the last entry of each name. Programs use the first one (getenv(3)),
+// which is wrong for a caller that appended its own.
 func lastOfEach(env []string) []string {
 	seen := make(map[string]bool, len(env))
 	kept := make([]string, 0, len(env))

@@ -16,12 +16,11 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// Start starts the command and returns once it has been executed. The error is a
-// *NotFoundError or a *NotRunnableError when the command is to blame, and any
-// other when something else is.
+// Start starts the command and returns once it has been executed. The error is a *NotFoundError or
+// a *NotRunnableError if the command cannot be run, and any other if something else fails.
 //
-// A file that is executable, but neither a program nor a script with an
-// interpreter line, is run by /bin/sh, as execvp(3) does.
+// A file that is executable, but neither a program nor a script with an interpreter line, is run by
+// /bin/sh, as execvp(3) does.
 func Start(spec Spec) (*Job, error) {
 	spec, err := spec.complete()
 	if err != nil {
@@ -41,19 +40,19 @@ func Start(spec Spec) (*Job, error) {
 	return j, nil
 }
 
-// keepIgnored gives the job back the one disposition that Go takes away in a
-// common case. A shell without job control starts `cmd &` with SIGINT and
-// SIGQUIT ignored (POSIX, Asynchronous Lists). Go keeps the first and installs
-// its handler over the second, which exec(2) resets to the default.
+// keepIgnored restores for the job the one disposition that Go changes in a common case. A shell
+// without job control starts `cmd &` with SIGINT and SIGQUIT ignored (POSIX, Asynchronous Lists).
+// Go leaves the first alone and installs its handler over the second, which exec(2) resets to the
+// default.
 func keepIgnored() {
 	if signal.Ignored(syscall.SIGINT) {
 		signal.Ignore(syscall.SIGQUIT)
 	}
 }
 
-// live is the life of the job, spent on one thread: the kernel sends the parent
-// death signal when the thread that forked ends, not when the process does
-// (prctl(2), PR_SET_PDEATHSIG), and Go ends threads as it likes.
+// live runs the whole life of the job on one thread: the kernel sends the parent death signal when
+// the forking thread ends, not the process (prctl(2), PR_SET_PDEATHSIG), and Go ends threads at any
+// time.
 func (j *Job) live(path string, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -118,8 +117,8 @@ func (j *Job) fork(path string) error {
 	return nil
 }
 
-// files are the job's first three, with the null device in the place of those that
-// it is not given. It is open until done is called.
+// files returns the job's first three files, with the null device for those that are nil. They are
+// open until done is called.
 func (s Spec) files() (files []uintptr, done func(), err error) {
 	given := []*os.File{s.Stdin, s.Stdout, s.Stderr}
 	done = func() {}
@@ -148,5 +147,5 @@ func forkExec(path string, args []string, attr *syscall.ProcAttr) (int, error) {
 	return syscall.ForkExec("/bin/sh", script, attr)
 }
 
-// Shell is the command that has the system's shell run a line.
+// Shell returns the command that runs a line in the system's shell.
 func Shell(line string) []string { return []string{"/bin/sh", "-c", line} }

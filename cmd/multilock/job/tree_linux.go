@@ -10,8 +10,8 @@ import (
 	"github.com/multilock/go/internal/procfs"
 )
 
-// scan returns the living members. A process belongs to the job if it did
-// before, is in its group, has a parent that does, or carries the mark.
+// scan returns the living members. A process belongs to the job if it did before, is in its group,
+// has a parent that does, or carries the mark.
 func (t *tree) scan() []member {
 	processes, err := listProcesses()
 	if err != nil {
@@ -36,8 +36,8 @@ func (t *tree) scan() []member {
 	return living
 }
 
-// prove finds out whether the group is still the job's: its number cannot have
-// been given away while a process known to be in it exists.
+// prove checks whether the group is still the job's: its number cannot be in use again while a
+// known member of the group exists.
 func (t *tree) prove(processes []procfs.Stat) {
 	if t.owned {
 		return
@@ -55,8 +55,8 @@ func (t *tree) knows(p procfs.Stat) bool {
 	return ok && start == p.Start
 }
 
-// findAll goes over the processes until no pass adds one, because a child can
-// have a smaller number than its parent.
+// findAll goes over the processes until no pass adds one, because a child can have a smaller number
+// than its parent.
 func (t *tree) findAll(processes []procfs.Stat) map[int]bool {
 	belongs := map[int]bool{}
 	for _, p := range processes {
@@ -71,14 +71,14 @@ func (t *tree) findAll(processes []procfs.Stat) map[int]bool {
 			}
 		}
 	}
-	// A runner inside of a job has the marks of that one in its environment,
-	// and must not take itself for a part of its own job in any case.
+	// A runner inside of another job has the marks of that job in its environment, and is never
+	// part of its own job.
 	delete(belongs, os.Getpid())
 	return belongs
 }
 
-// forget drops those that exist no more, so that the map does not grow with the
-// number of processes that a long job starts while it is being ended.
+// forget drops processes that have ended, so that the map does not grow without limit while a job
+// that starts many processes is being ended.
 func (t *tree) forget(belongs map[int]bool) {
 	for pid := range t.known {
 		if !belongs[pid] {
@@ -87,8 +87,8 @@ func (t *tree) forget(belongs map[int]bool) {
 	}
 }
 
-// marked looks for the mark in the environment that the process was started
-// with (proc_pid_environ(5)). Only the owner and root may read that.
+// marked looks for the mark in the environment that the process was started with
+// (proc_pid_environ(5)). Only the owner and root may read that.
 func (t *tree) marked(p procfs.Stat) bool {
 	if t.mark == "" || p.Ended() || p.PID == os.Getpid() {
 		return false
@@ -97,10 +97,9 @@ func (t *tree) marked(p procfs.Stat) bool {
 	return procfs.HasEntry(environ, t.mark)
 }
 
-// signal signals exactly the process that was seen. A pidfd holds it where the kernel
-// has those (5.3), and what is compared after that cannot change any more. On older
-// kernels a gap of microseconds is left. It is not left to os.FindProcess for the
-// reason that forkGuard gives.
+// signal signals exactly the process that was seen. A pidfd (Linux 5.3) holds it, so the comparison
+// stays true; older kernels leave a gap of microseconds. It does not use os.FindProcess, for the
+// reason in forkGuard.
 func (m member) signal(sig syscall.Signal) error {
 	held, noHold := unix.PidfdOpen(m.pid, 0)
 	if noHold == nil {
@@ -118,8 +117,8 @@ func (m member) signal(sig syscall.Signal) error {
 
 var errForeignProc = errors.New("/proc does not show the processes of our pid namespace")
 
-// listProcesses returns all processes that can be seen. A /proc that was mounted in
-// another pid namespace is an error: the numbers in it mean other processes to kill(2).
+// listProcesses returns all visible processes. It fails if /proc was mounted in another pid
+// namespace: its numbers mean other processes to kill(2).
 func listProcesses() ([]procfs.Stat, error) {
 	if !procfs.Proc.Ours() {
 		return nil, errForeignProc

@@ -15,8 +15,8 @@ import (
 const (
 	firstPoll = time.Millisecond
 	lastPoll  = 100 * time.Millisecond
-	// killPatience is how long processes may take to die of SIGKILL. They need
-	// microseconds, unless the kernel does not let them go.
+	// killPatience is how long processes may take to die of SIGKILL. They need microseconds, unless
+	// they hang in the kernel.
 	killPatience = 10 * time.Second
 )
 
@@ -26,13 +26,13 @@ type tree struct {
 	mark string
 
 	mu sync.Mutex
-	// alive means that the command has not been reaped, which keeps its number,
-	// and so the group's, from being used again.
+	// alive means that the command has not been reaped, which reserves its number, and so the
+	// group's.
 	alive bool
-	// owned means that the number of the group is the job's. Once the command
-	// has been reaped that has to be shown by a known member.
+	// owned means that the number of the group is the job's. Once the command has been reaped, a
+	// known member must prove that.
 	owned bool
-	known map[int]uint64 // start time by pid of all that were ever seen
+	known map[int]uint64 // start times of all processes ever seen, by pid
 }
 
 // member is a living process of the job.
@@ -46,9 +46,9 @@ func newTree(pgid int, mark string) *tree {
 	return &tree{pgid: pgid, mark: mark, alive: true, owned: true, known: map[int]uint64{}}
 }
 
-// reaped is called, under the lock, right after the command has been reaped. As
-// a rule nobody else is in the group and one system call tells so. Otherwise
-// those who are there are noted, to know the group by them later.
+// reaped is called, under the lock, right after the command has been reaped. Usually the group is
+// empty, and one system call shows that. Otherwise it records the members, to recognise the group
+// later.
 func (t *tree) reaped() {
 	t.alive = false
 	if unix.Kill(-t.pgid, 0) == unix.ESRCH {
@@ -59,8 +59,8 @@ func (t *tree) reaped() {
 	t.owned = false
 }
 
-// scanGroup is the scan where processes cannot be looked at: one member stands
-// for the whole group, and zombies count until they are reaped.
+// scanGroup is the scan for systems that cannot list processes: one member stands for the whole
+// group, and zombies count until they are reaped.
 func (t *tree) scanGroup() []member {
 	if !t.owned {
 		return nil
@@ -82,20 +82,19 @@ func (t *tree) signalGroup(sig syscall.Signal) error {
 	return unix.Kill(-t.pgid, sig)
 }
 
-// send sends the signals to everybody who lives, and returns those.
+// send sends the signals to all living members, and returns them.
 func (t *tree) send(signals ...syscall.Signal) []member {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	living := t.scan()
 	for _, sig := range signals {
 		if t.owned {
-			// One call for the whole group also gets those that are being
-			// forked at this moment.
+			// One call for the whole group also reaches processes that are just being forked.
 			_ = unix.Kill(-t.pgid, sig)
 		}
 		for _, m := range living {
 			if !m.inGroup {
-				_ = m.signal(sig) // gone, or not ours to signal: the next scan tells
+				_ = m.signal(sig) // gone, or not permitted: the next scan shows
 			}
 		}
 	}
@@ -108,8 +107,8 @@ func (t *tree) living() []member {
 	return t.scan()
 }
 
-// end ends all processes: SIGTERM, and SIGCONT because a stopped process cannot
-// act on that; SIGKILL to those that live after the grace or when ctx is done.
+// end ends all processes: SIGTERM, and SIGCONT because a stopped process cannot act on that;
+// SIGKILL to those that live after the grace or when ctx is done.
 func (t *tree) end(ctx context.Context, grace time.Duration) error {
 	if len(t.send(syscall.SIGTERM, syscall.SIGCONT)) == 0 {
 		return nil
@@ -122,8 +121,8 @@ func (t *tree) end(ctx context.Context, grace time.Duration) error {
 	return t.kill()
 }
 
-// kill sends SIGKILL until nobody is left: who is forked between a look and the
-// signal is caught by the next round.
+// kill sends SIGKILL until no process is left: the next round catches those forked between a look
+// and the signal.
 func (t *tree) kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), killPatience)
 	defer cancel()
@@ -138,9 +137,8 @@ func (t *tree) kill() error {
 	return lingering
 }
 
-// poll looks until nobody is left or ctx is done, and returns who is. Processes
-// that are not our children can be waited for in no other way that works on
-// every kernel.
+// poll looks until no process is left or ctx is done, and returns those that remain. There is no
+// other way to wait for processes that are not children that works on every kernel.
 func poll(ctx context.Context, look func() []member) []member {
 	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
 		left := look()
