@@ -11,13 +11,13 @@ import (
 	"github.com/multilock/go/multilock/process"
 )
 
-// markAfter is when a job is noted in its lock: short ones do not pay for it. Until
-// then, its processes are known by their environment.
+// markAfter is when a job is recorded in its lock. Until then its processes are known by their
+// environment, and short jobs save the request.
 const markAfter = 100 * time.Millisecond
 
-// mark notes the process groups of a job in its lock once some time has passed, and again
-// when there are others: a second later, then less and less often, and with each heartbeat
-// in the end. A call that hangs delays nothing: the job must be ended in time all the same.
+// mark records the process groups of a job in its lock, and again when they change: after a second,
+// then ever more rarely, and at last with each heartbeat. It runs in the background, because a call
+// that hangs must not delay the end of the job.
 type mark struct {
 	timer  *time.Timer
 	cancel context.CancelFunc
@@ -58,16 +58,16 @@ func keepNoted(ctx context.Context, spec Spec, groups func() []process.Group) {
 	}
 }
 
-// beat is the time between two looks at the groups of a long job.
+// beat is the time between two checks of a long job's groups.
 func beat(lock *multilock.Lock) time.Duration {
 	return max(lock.Record().Heartbeat, markPace)
 }
 
-// stopper is told once that a job is over.
+// stopper is called once when a job is over.
 type stopper interface{ stop() }
 
-// stop is for when the job is over, once, and before the lock is given back: what is
-// noted after that would be in the way.
+// stop is called once when the job is over, before the lock is released: a later record would
+// disturb the next holder.
 func (m *mark) stop() {
 	never := m.timer.Stop()
 	m.cancel()
@@ -76,18 +76,18 @@ func (m *mark) stop() {
 	}
 }
 
-// NotedError says that a command was not started because an earlier one is still noted
-// in the lock: that would testify that nobody works there.
+// NotedError means that a command was not started because the lock still records an earlier one,
+// which would prove the holder dead.
 type NotedError struct{ Err error }
 
 func (e *NotedError) Error() string {
 	return fmt.Sprintf("what is noted in the lock of the job's earlier processes cannot be taken back: %v", e.Err)
 }
 
-// Unwrap gives the source's error.
+// Unwrap returns the source's error.
 func (e *NotedError) Unwrap() error { return e.Err }
 
-// forget takes back what was noted of a command that is over.
+// forget removes the record of a command that is over.
 func forget(ctx context.Context, lock *multilock.Lock) error {
 	err := lock.MarkJob(ctx)
 	if err == nil || errors.Is(err, multilock.ErrUnsupported) {
@@ -96,8 +96,8 @@ func forget(ctx context.Context, lock *multilock.Lock) error {
 	return &NotedError{err}
 }
 
-// note writes a job's process groups into its lock, and reports whether there is sense in
-// going on. That a source keeps no such note was known before, and a lost lock ends the job.
+// note records a job's process groups in its lock, and reports whether to go on. It warns of
+// errors, unless the source cannot record groups or the lock is lost, which others handle.
 func note(ctx context.Context, spec Spec, groups []process.Group) bool {
 	err := spec.Lock.MarkJob(ctx, groups...)
 	if err == nil {

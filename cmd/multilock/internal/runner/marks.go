@@ -11,22 +11,22 @@ import (
 	"github.com/multilock/go/multilock/source"
 )
 
-// markPace is how long a job that shares its lock has run when it is noted there, and the
-// time between two notes.
+// markPace is how long a job that shares its lock has run when it is recorded there, and the time
+// between two records.
 const markPace = time.Second
 
-// Marks notes the jobs that run under one lock, side by side and one after the other. It
-// writes at most once in a second, and nothing for jobs that are shorter. What is over may
-// stay noted; what is noted and lives is never taken back.
+// Marks records the jobs that run under one lock, concurrently or in sequence. It writes at most
+// once a second, and nothing for shorter jobs. Jobs that are over may stay recorded; those that
+// live are never removed.
 type Marks struct {
 	lock *multilock.Lock
 	say  func(format string, args ...any)
 
 	mu     sync.Mutex
-	jobs   []*markedJob // those that are noted, or are to be
-	asked  bool         // a write is due, or under way
-	missed bool         // it came too late for a job
-	last   time.Time    // when the last one ended
+	jobs   []*markedJob // recorded, or to be recorded
+	asked  bool         // a write is due or running
+	missed bool         // that write came too late for a job
+	last   time.Time    // end of the last write
 	noted  []process.Group
 	again  *time.Timer
 }
@@ -38,7 +38,7 @@ type markedJob struct {
 	over   bool
 }
 
-// NewMarks is for the jobs under a lock that is held. It has an end with the lock.
+// NewMarks returns Marks for a held lock. They end with the lock.
 func NewMarks(lock *multilock.Lock, say func(format string, args ...any)) *Marks {
 	return &Marks{lock: lock, say: say}
 }
@@ -56,7 +56,7 @@ func (j *markedJob) stop() {
 	j.over = true
 }
 
-// note has a job noted that has run for long enough.
+// note adds a job that has run for long enough.
 func (m *Marks) note(j *markedJob) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +68,7 @@ func (m *Marks) note(j *markedJob) {
 	m.ask()
 }
 
-// ask has the next write made when it may be.
+// ask schedules the next write.
 func (m *Marks) ask() {
 	if m.missed && !m.asked {
 		m.asked = true

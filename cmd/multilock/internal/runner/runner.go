@@ -1,6 +1,6 @@
-// Package runner runs a command under a lock: it sees the command to its end, and
-// brings that about when the lock is lost, a limit is reached, or its caller wants it.
-// It knows neither where locks live nor who asked for the command.
+// Package runner runs a command under a lock. It waits for the command's end, and ends it when the
+// lock is lost, a limit is reached, or the caller asks. It knows neither where locks are stored nor
+// who asked for the command.
 package runner
 
 import (
@@ -14,44 +14,43 @@ import (
 	"github.com/multilock/go/multilock"
 )
 
-// OnLost is what becomes of the command when its lock is lost.
+// OnLost says what happens to the command when its lock is lost.
 type OnLost string
 
-// What OnLost can be.
+// Values of OnLost.
 const (
-	Term   OnLost = "term"   // it is asked to end, and killed before others can have the lock
-	Kill   OnLost = "kill"   // it is killed
-	Ignore OnLost = "ignore" // it goes on
+	Term   OnLost = "term"   // ask it to end, and kill it before another process can hold the lock
+	Kill   OnLost = "kill"   // kill it
+	Ignore OnLost = "ignore" // let it go on
 )
 
-// Spec is one command under a lock.
+// Spec is a command to run under a lock.
 type Spec struct {
-	// Job is what to run. What the lock has to do with it is filled in.
+	// Job is what to run. Fields that depend on the lock are filled in.
 	Job job.Spec
-	// Lock is held, and stays so: to release it is the caller's business. Name is that
-	// of the job, for people.
+	// Lock is held; the caller releases it. Name is the name of the job, for people.
 	Lock *multilock.Lock
 	Name string
-	// Again says that another command has run under the same lock, which nobody else uses.
+	// Again means that another command has run under this lock, and that no other is running.
 	Again bool
-	// Marks notes the commands that run under the lock at the same time. May be nil.
+	// Marks records the commands that run under the lock at the same time. May be nil.
 	Marks *Marks
 	// Grace is the time between TERM and KILL.
 	Grace  time.Duration
 	OnLost OnLost
-	// Limit is how long the command may run, 0 for as long as it likes. OverLimit is the
-	// error for one that is ended because of that.
+	// Limit is how long the command may run, 0 for no limit. OverLimit is the error of a command
+	// that exceeded it.
 	Limit     time.Duration
 	OverLimit error
 	// Signals are passed on to the command. May be nil.
 	Signals <-chan os.Signal
-	// Told says when this process was told to end, Recorded that how the command ends
-	// will be written down.
+	// Told says when this process was asked to end. Recorded means that the command's result will
+	// be recorded.
 	Told     Told
 	Recorded bool
-	// Ending is told that the command is being ended, and why. May be nil.
+	// Ending, if not nil, is called when the command is being ended, with the reason.
 	Ending func(why error)
-	// Say tells people what does not change how the command ends.
+	// Say prints messages that do not change the result.
 	Say func(format string, args ...any)
 }
 
@@ -63,8 +62,8 @@ type Run struct {
 	told bool
 }
 
-// Start starts the command. The error is multilock.ErrOver if there is no time for it, a
-// *NotedError if an earlier one is in the way, else that of job.Start.
+// Start starts the command. The error is multilock.ErrOver if there is no time left, a *NotedError
+// if the lock still records an earlier command, or that of job.Start.
 func Start(ctx context.Context, spec Spec) (*Run, error) {
 	r := &Run{spec: spec}
 	if left, timed := r.timeLeft(); timed && left <= 0 {
@@ -86,8 +85,7 @@ func Start(ctx context.Context, spec Spec) (*Run, error) {
 	return r, nil
 }
 
-// underLock is what the lock has to do with the job: all that a job, or its guard, ever
-// learns of it goes through here.
+// underLock returns the job with the fields that depend on the lock.
 func (r *Run) underLock() job.Spec {
 	s := r.spec.Job
 	s.GuardGrace, s.MayResume = r.spec.Grace, r.mayResume
@@ -97,8 +95,7 @@ func (r *Run) underLock() job.Spec {
 	return s
 }
 
-// allowance is for how long the job may go on if nobody hears of us any more: we may be
-// stopped, and our guard ends it then.
+// allowance says how long the job may go on if this process is stopped; then the guard ends it.
 func (r *Run) allowance() job.Allowance {
 	deadline := r.spec.Lock.Deadline()
 	if r.spec.Lock.Timed() {
@@ -107,16 +104,15 @@ func (r *Run) allowance() job.Allowance {
 	return job.Allowance(deadline)
 }
 
-// mayResume keeps a job stopped that was suspended together with us for so long
-// that the lock is lost: others may be at work by now.
+// mayResume returns false for a job that was suspended with this process until the lock was lost:
+// another process may hold it.
 func (r *Run) mayResume() bool {
 	return r.spec.OnLost == Ignore || r.spec.Lock.Remaining() > 0
 }
 
-// Wait returns when the command has ended, by itself or because it was ended; the error
-// says why, and is nil if it was not. It is a *multilock.LostError, multilock.ErrOver,
-// Spec.OverLimit, or the cause of ctx; a *job.LingeringError is joined to it if parts of
-// the job could not be ended.
+// Wait returns when the command has ended. The error says why the command was ended, nil if it
+// ended by itself: a *multilock.LostError, multilock.ErrOver, Spec.OverLimit, or the cause of ctx;
+// a *job.LingeringError is joined to it if parts of the job could not be ended.
 func (r *Run) Wait(ctx context.Context) error {
 	defer r.mark.stop()
 	limit, stopLimit := after(r.spec.Limit, r.spec.Limit > 0)
@@ -144,14 +140,13 @@ func (r *Run) Wait(ctx context.Context) error {
 	}
 }
 
-// ended is for a command that ended by itself, as far as we know. If we were stopped for so
-// long that the lock is lost, our guard has ended it, or was about to: what it had no time
-// for is ended here. Else what the command has left in the background is left alone,
-// unless it was told to end: then nothing of it may go on, because the lock is given
-// back and the job may run again.
+// ended handles a command that seems to have ended by itself. If this process was stopped until the
+// lock was lost, the guard was ending the command, and the rest of it is ended here. Otherwise
+// background processes are left alone, unless the command was asked to end: the lock is released,
+// and the job may run again.
 func (r *Run) ended(ctx context.Context, why error) error {
 	if why == nil && r.spec.OnLost != Ignore && r.spec.Lock.Remaining() == 0 {
-		return r.end(ctx, r.spec.Lock.Verify(ctx), 0) // Verify says what was lost, and asks nobody
+		return r.end(ctx, r.spec.Lock.Verify(ctx), 0) // Verify returns what was lost, without a request
 	}
 	if r.told = r.wasTold(ctx); !r.told {
 		return why
@@ -159,7 +154,7 @@ func (r *Run) ended(ctx context.Context, why error) error {
 	return errors.Join(why, r.stop(ctx, r.spec.Grace))
 }
 
-// Result waits for the command's end, and says how it ended.
+// Result waits for the command's end and returns how it ended.
 func (r *Run) Result() job.Result { return r.job.Result() }
 
 func (r *Run) graceAfterLoss() time.Duration {
@@ -169,8 +164,8 @@ func (r *Run) graceAfterLoss() time.Duration {
 	return r.spec.Grace
 }
 
-// end ends the command with all its processes, and returns why, and what could not be
-// ended. First it is stopped, then that is told: nothing waits for a reader.
+// end ends the command with all its processes, and returns why, and what could not be ended. Ending
+// is called meanwhile, so that nothing waits for it.
 func (r *Run) end(ctx context.Context, why error, grace time.Duration) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- r.stop(ctx, grace) }()
@@ -180,15 +175,15 @@ func (r *Run) end(ctx context.Context, why error, grace time.Duration) error {
 	return errors.Join(why, <-stopped)
 }
 
-// stop ends all processes of the job, before others can have the lock.
+// stop ends all processes of the job, before another process can hold the lock.
 func (r *Run) stop(ctx context.Context, grace time.Duration) error {
 	ctx, cancel := r.untilOthers(context.WithoutCancel(ctx))
 	defer cancel()
 	return r.job.Stop(ctx, grace)
 }
 
-// untilOthers ends a context a little before others may have the lock, so that KILL has
-// done its work by then.
+// untilOthers returns a context that ends a little before another process can hold the lock, so
+// that KILL has taken effect by then.
 func (r *Run) untilOthers(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if r.spec.OnLost == Ignore {
@@ -202,9 +197,9 @@ func (r *Run) untilOthers(ctx context.Context) (context.Context, context.CancelF
 	return ctx, func() { stop(); cancel() }
 }
 
-// runDown calls others when three quarters of the time are over that is left until
-// others may have the lock. It looks at that time again and again, because a timer
-// does not count the time for which the machine sleeps.
+// runDown calls others after three quarters of the time left until another process can hold the
+// lock. It checks that time repeatedly, because timers do not count the time for which the machine
+// sleeps.
 func (r *Run) runDown(ctx context.Context, others func()) {
 	lock := r.spec.Lock
 	for last := lock.Grace() / 4; lock.Grace() > last; {
@@ -217,8 +212,8 @@ func (r *Run) runDown(ctx context.Context, others func()) {
 	others()
 }
 
-// timeLeft is how long the command may go on before it is told to end; timed is false
-// if the lock is renewed.
+// timeLeft returns how long the command may go on before it is asked to end; timed is false if the
+// lock is renewed.
 func (r *Run) timeLeft() (left time.Duration, timed bool) {
 	return r.spec.Lock.Remaining() - r.spec.Grace, r.spec.Lock.Timed()
 }
@@ -227,7 +222,7 @@ func (r *Run) overError(what string) error {
 	return fmt.Errorf("lock %q: %w: %s", r.spec.Lock.Record().Name, multilock.ErrOver, what)
 }
 
-// after is a timer that there need not be.
+// after returns a timer, or a nil channel without a limit.
 func after(limit time.Duration, limited bool) (<-chan time.Time, func()) {
 	if !limited {
 		return nil, func() {}

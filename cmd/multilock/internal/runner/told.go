@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Told says when this process was told to end. Who ends all processes of an allocation,
-// of a service or of a session tells each of them, in any order: what a job does about
-// it is not its failure.
+// Told says when this process was asked to end. What ends all processes of an allocation, service
+// or session signals them in any order; a job that ends because of that has not failed.
 type Told struct {
-	// Any is closed when it was told by any signal, Job when by one that reaches the job
-	// as well, or soon will: passed on by us, or sent by the same hand. Either may be nil.
+	// Any is closed when this process got any signal to end, Job when that signal also reached the
+	// job, or soon will: passed on from here, or sent by the same sender. Either may be nil.
 	Any, Job <-chan struct{}
 }
 
-// toldLag is how much later than a job this process may be told.
+// toldLag is how much later than a job this process may get the signal.
 const toldLag = time.Second
 
-// wasTold says of a command that ended by itself whether it was told to end, as we were.
-// If its end looks so, and is to be recorded, word may still be on its way to us.
+// wasTold reports whether a command that ended by itself was asked to end, as this process was. If
+// that seems so, and the result is to be recorded, it waits: the signal may still be on its way
+// here.
 func (r *Run) wasTold(ctx context.Context) bool {
 	asked := r.job.Result().Asked()
 	switch {
@@ -55,6 +55,6 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Told says, after Wait, that the command was told to end as this process was: if it has
-// failed, that is not its own failure.
+// Told reports, after Wait, whether the command was asked to end as this process was; a failure is
+// then not its own.
 func (r *Run) Told() bool { return r.told || isClosed(r.spec.Told.Job) }
